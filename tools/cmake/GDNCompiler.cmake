@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Finds MLIR and defines how every compiler library of gdn is built: against
+# the shared LLVM and MLIR libraries, with one precompiled header.
+
+# MLIRConfigVersion accepts only an exact major.minor, so the version is
+# compared here and not in find_package.
+find_package(MLIR REQUIRED CONFIG)
+file(STRINGS ${CMAKE_SOURCE_DIR}/LLVM_VERSION GDN_LLVM_MAJOR LIMIT_COUNT 1)
+if(NOT LLVM_VERSION_MAJOR EQUAL GDN_LLVM_MAJOR)
+  message(FATAL_ERROR "gdn needs LLVM ${GDN_LLVM_MAJOR} (file LLVM_VERSION), found ${LLVM_PACKAGE_VERSION}")
+endif()
+list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
+set(MLIR_BINARY_DIR ${CMAKE_BINARY_DIR}) # add_mlir_doc writes below it
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+
+# mlir_tablegen reads directory-level include paths only.
+include_directories(SYSTEM ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+include_directories(${CMAKE_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/include)
+
+# Debian's LLVM has RTTI on and exceptions off. Code that uses a library with
+# exceptions (nlohmann/json) turns them on for its own file.
+add_library(gdn_compiler_flags INTERFACE)
+target_compile_definitions(gdn_compiler_flags INTERFACE
+  _GNU_SOURCE __STDC_CONSTANT_MACROS __STDC_FORMAT_MACROS __STDC_LIMIT_MACROS)
+target_compile_options(gdn_compiler_flags INTERFACE
+  -fno-exceptions -ffunction-sections -fdata-sections -fvisibility-inlines-hidden
+  -Wall -Wextra -Wno-unused-parameter)
+target_link_libraries(gdn_compiler_flags INTERFACE MLIR LLVM)
+target_link_options(gdn_compiler_flags INTERFACE -Wl,--gc-sections)
+
+add_library(gdn_pch STATIC ${CMAKE_SOURCE_DIR}/lib/pch.cpp)
+target_link_libraries(gdn_pch PUBLIC gdn_compiler_flags)
+target_precompile_headers(gdn_pch PRIVATE ${CMAKE_SOURCE_DIR}/lib/pch.h)
+
+# gdn_add_library(<name> <sources>... [DEPENDS <tablegen targets>...]
+#                 [LINK_LIBS <libraries>...])
+function(gdn_add_library name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK_LIBS" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC gdn_compiler_flags ${ARG_LINK_LIBS})
+  target_precompile_headers(${name} REUSE_FROM gdn_pch)
+  add_dependencies(${name} gdn-headers ${ARG_DEPENDS})
+endfunction()
+
+# gdn_add_tool(<name> <sources>... [LINK_LIBS <libraries>...])
+function(gdn_add_tool name)
+  cmake_parse_arguments(ARG "" "" "LINK_LIBS" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE gdn_compiler_flags ${ARG_LINK_LIBS})
+  target_precompile_headers(${name} REUSE_FROM gdn_pch)
+  add_dependencies(${name} gdn-headers)
+endfunction()
