@@ -39,8 +39,8 @@ forEachTerm(StringRef form,
   return success();
 }
 
-FailureOr<fb::LinearFormT>
-gdn::encodeForm(StringRef form, ArrayRef<std::string> symbols) {
+FailureOr<fb::LinearFormT> gdn::encodeForm(StringRef form,
+                                           ArrayRef<std::string> symbols) {
   fb::LinearFormT encoded;
   auto add = [&](int64_t coefficient, StringRef symbol) -> LogicalResult {
     if (symbol.empty()) {
@@ -66,7 +66,8 @@ gdn::encodeForm(StringRef form, ArrayRef<std::string> symbols) {
 }
 
 /// The attributes of arguments, then of results.
-static SmallVector<DictionaryAttr> parameterAttributes(FunctionOpInterface func) {
+static SmallVector<DictionaryAttr>
+parameterAttributes(FunctionOpInterface func) {
   SmallVector<DictionaryAttr> all;
   for (unsigned i = 0; i < func.getNumArguments(); ++i)
     all.push_back(func.getArgAttrDict(i));

@@ -28,7 +28,8 @@ FailureOr<SmallVector<EntryCode>> gdn::collectEntryCodes(ModuleOp lowered) {
     code.entry = code.symbol = func.getName().str();
     for (auto form : grid.getAsRange<StringAttr>())
       code.grid.push_back(form.str());
-    if (auto scratch = func->getAttrOfType<IntegerAttr>("gdn_tile.scratch_bytes"))
+    if (auto scratch =
+            func->getAttrOfType<IntegerAttr>("gdn_tile.scratch_bytes"))
       code.scratchBytes = scratch.getInt();
     codes.push_back(std::move(code));
   }
@@ -52,22 +53,21 @@ static LogicalResult addCode(func::FuncOp func, const TargetCode &target,
   encoded.symbol = code->symbol;
   encoded.scratch_bytes = code->scratchBytes;
   for (const std::string &form : code->grid) {
-    FailureOr<fb::LinearFormT> grid = encodeForm(
-        form, SmallVector<std::string>(entry.symbols.begin(),
-                                       entry.symbols.end()));
+    FailureOr<fb::LinearFormT> grid =
+        encodeForm(form, SmallVector<std::string>(entry.symbols.begin(),
+                                                  entry.symbols.end()));
     if (failed(grid))
       return func.emitOpError("expects a grid of linear forms over the "
                               "entry's symbols, but got \"")
              << form << '"';
-    encoded.grid.push_back(
-        std::make_unique<fb::LinearFormT>(std::move(*grid)));
+    encoded.grid.push_back(std::make_unique<fb::LinearFormT>(std::move(*grid)));
   }
   entry.codes.push_back(std::make_unique<fb::CodeT>(std::move(encoded)));
   return success();
 }
 
-FailureOr<std::vector<uint8_t>>
-gdn::buildImage(ModuleOp source, ArrayRef<TargetCode> targets) {
+FailureOr<std::vector<uint8_t>> gdn::buildImage(ModuleOp source,
+                                                ArrayRef<TargetCode> targets) {
   fb::ImageT image;
   image.producer = "gdn " GDN_VERSION;
   for (auto func : source.getOps<func::FuncOp>()) {

@@ -15,8 +15,8 @@ namespace gdn {
 
 /// How to call the code of one entry.
 struct EntryCode {
-  std::string entry;  // name of the gdn function
-  std::string symbol; // exported by the blob
+  std::string entry;                   // name of the gdn function
+  std::string symbol;                  // exported by the blob
   llvm::SmallVector<std::string> grid; // linear forms; the product is units
   uint64_t scratchBytes = 0;
 };
