@@ -35,15 +35,37 @@ template <typename OpTy> static bool isWholeRows(OpTy op) {
          strides.back() == 1;
 }
 
-/// True if an op strictly between `from` and `to` in one block may touch
-/// memory in the given way.
+/// The argument of the function that a view is cut from.
+static Value rootOf(Value view) {
+  while (Operation *op = view.getDefiningOp()) {
+    if (!isa<memref::ReinterpretCastOp, memref::CastOp, memref::SubViewOp,
+             memref::ExtractStridedMetadataOp>(op))
+      break;
+    view = op->getOperand(0);
+  }
+  return view;
+}
+
+/// True if an op strictly between `from` and `to` in one block may touch the
+/// memory of `view` in the given way. Views of different arguments do not
+/// overlap where one of them is written: binding checks that.
 template <typename Effect>
-static bool touchesMemory(Operation *from, Operation *to) {
+static bool touchesMemory(Operation *from, Operation *to, Value view) {
+  Value root = rootOf(view);
   for (Operation *op = from->getNextNode(); op && op != to;
-       op = op->getNextNode())
-    if (!isMemoryEffectFree(op) &&
-        (!isa<MemoryEffectOpInterface>(op) || hasEffect<Effect>(op)))
+       op = op->getNextNode()) {
+    if (isMemoryEffectFree(op))
+      continue;
+    auto interface = dyn_cast<MemoryEffectOpInterface>(op);
+    if (!interface)
       return true;
+    SmallVector<MemoryEffects::EffectInstance> effects;
+    interface.getEffects(effects);
+    for (const MemoryEffects::EffectInstance &effect : effects)
+      if (isa<Effect>(effect.getEffect()) &&
+          (!effect.getValue() || rootOf(effect.getValue()) == root))
+        return true;
+  }
   return false;
 }
 
@@ -57,7 +79,7 @@ void TilePlaces::assignLoad(tile::LoadOp load) {
       scan && cast<VectorType>(scan.getKey().getType()).getDimSize(0) == 1;
   if (oneToken && scan.getState() == tile &&
       user->getBlock() == load->getBlock() && isWholeRows(load) &&
-      !touchesMemory<MemoryEffects::Write>(load, user)) {
+      !touchesMemory<MemoryEffects::Write>(load, user, load.getView())) {
     Place place;
     place.kind = Place::LoadedView;
     place.type = load.getTile().getType();
@@ -88,7 +110,7 @@ void TilePlaces::assignScan(tile::DeltaScanOp scan) {
       return true;
     };
     if (store && store->getBlock() == scan->getBlock() && isWholeRows(store) &&
-        indicesKnown() && !touchesMemory<MemoryEffects::Read>(scan, store)) {
+        indicesKnown() && !touchesMemory<MemoryEffects::Read>(scan, store, store.getView())) {
       Place place;
       place.kind = Place::StoredView;
       place.type = scan.getNewState().getType();
