@@ -88,14 +88,20 @@ def ctest(label: str, preset: str = "release") -> suites.Result:
     directory = ROOT / "build" / preset
     xml = directory / f"results/{label}.xml"
     select = ["-L", "^conformance$"] if label == "conformance" else ["-LE", "^(conformance|fuzz)$"]
-    command = ["ctest", "--test-dir", directory, "--output-on-failure", "--quiet", "-j", JOBS]
-    return suites.run(f"{label}{suffix(preset)}", [*command, *select, "--output-junit", xml], xml)
+    command = ["ctest", "--test-dir", directory, "--output-on-failure", "-j", JOBS]
+    return suites.run(
+        f"{label}{suffix(preset)}",
+        [*command, *select, "--output-junit", xml],
+        xml,
+        drop=r"^ +Start +\d+:|^ *\d+/\d+ Test .* Passed ",
+    )
 
 
 def pytest(preset: str = "release") -> suites.Result:
     directory = ROOT / "build" / preset
     xml = directory / "results/pytest.xml"
-    command = [sys.executable, "-m", "pytest", "-q", "--build-dir", directory, f"--junitxml={xml}"]
+    command = [sys.executable, "-m", "pytest", "-q", f"--build-dir={directory}"]
+    command += [f"--junitxml={xml}", "test/python"]
     return suites.run(f"pytest{suffix(preset)}", command, xml, cwd=ROOT)
 
 

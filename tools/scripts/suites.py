@@ -7,8 +7,10 @@ that crashed, wrote nothing or ran nothing never counts as a success.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import threading
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
@@ -61,23 +63,39 @@ def run(
     cwd: Path | None = None,
     env: dict[str, str] | None = None,
     limit_s: float = 3600,
+    drop: str | None = None,
 ) -> Result:
-    """Runs `command`, its output passing through, and returns its counts."""
+    """Runs `command` and returns its counts; its output passes through, less the
+    lines that match `drop`."""
     print(f"\n== {name}", flush=True)
     if xml:
         xml.parent.mkdir(parents=True, exist_ok=True)
         xml.unlink(missing_ok=True)
     start = time.monotonic()
+    code = 127
     try:
-        code = subprocess.run(
-            [str(c) for c in command], cwd=cwd, env=env, timeout=limit_s, stdin=subprocess.DEVNULL
-        ).returncode
+        process = subprocess.Popen(
+            [str(c) for c in command],
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if drop else None,
+            stderr=subprocess.STDOUT if drop else None,
+            text=True,
+            errors="replace",
+        )
     except FileNotFoundError as error:
         print(error, file=sys.stderr)
-        code = 127
-    except subprocess.TimeoutExpired:
-        print(f"{name}: stopped after {limit_s:.0f} s", file=sys.stderr)
-        code = 124
+    else:
+        watchdog = threading.Timer(limit_s, process.kill)
+        watchdog.start()
+        for line in process.stdout or ():
+            if drop is None or not re.search(drop, line):
+                print(line, end="", flush=True)
+        code = process.wait()
+        if not watchdog.is_alive():
+            print(f"{name}: stopped after {limit_s:.0f} s", file=sys.stderr)
+        watchdog.cancel()
     result = judge(name, code, xml)
     result.seconds = time.monotonic() - start
     return result
