@@ -44,31 +44,32 @@ CommandLine::variants(const ModelConfig &config) const {
 }
 
 llvm::Expected<CommandLine> gdn::parseCommandLine(int argc, char **argv) {
-  cl::OptionCategory inputs("What to compile (one of these)");
-  cl::OptionCategory outputs("What to make of it");
-  cl::OptionCategory entries("Generated entries (with --config or --preset)");
+  // Static: LLVM keeps pointers to options, and the linker resets them all.
+  static cl::OptionCategory inputs("What to compile (one of these)");
+  static cl::OptionCategory outputs("What to make of it");
+  static cl::OptionCategory entries("Generated entries (with --config or --preset)");
 
-  cl::opt<std::string> layer(cl::Positional, cl::desc("[layer.mlir]"),
+  static cl::opt<std::string> layer(cl::Positional, cl::desc("[layer.mlir]"),
                              cl::cat(inputs));
-  cl::opt<std::string> config(
+  static cl::opt<std::string> config(
       "config", cl::value_desc("file"), cl::cat(inputs),
       cl::desc("A Hugging Face config.json, or a .safetensors file whose "
                "metadata has one under 'config'"));
   std::string presets = "A model by name:";
   for (llvm::StringRef name : presetNames())
     presets += " " + name.str();
-  cl::opt<std::string> preset("preset", cl::value_desc("name"), cl::cat(inputs),
+  static cl::opt<std::string> preset("preset", cl::value_desc("name"), cl::cat(inputs),
                               cl::desc(presets));
 
-  cl::list<std::string> targets(
+  static cl::list<std::string> targets(
       "target", cl::CommaSeparated, cl::value_desc("name,..."),
       cl::cat(outputs),
       cl::desc("CPUs to make code for: x86-64-v2, -v3, -v4, a CPU's name, or "
                "native (default x86-64-v3)"));
-  cl::opt<std::string> output("o", cl::value_desc("file"), cl::cat(outputs),
+  static cl::opt<std::string> output("o", cl::value_desc("file"), cl::cat(outputs),
                               cl::desc("Where to write it; - is standard "
                                        "output, the default for text"));
-  cl::opt<Emit> emit(
+  static cl::opt<Emit> emit(
       "emit", cl::init(Emit::image), cl::cat(outputs),
       cl::desc("Stage to write:"),
       cl::values(
@@ -78,34 +79,34 @@ llvm::Expected<CommandLine> gdn::parseCommandLine(int argc, char **argv) {
           clEnumValN(Emit::llvm, "llvm", "The llvm dialect"),
           clEnumValN(Emit::llvmIr, "llvm-ir", "LLVM IR after optimisation"),
           clEnumValN(Emit::assembly, "asm", "Assembly")));
-  cl::opt<int64_t> tokens("tokens", cl::init(16), cl::cat(outputs),
+  static cl::opt<int64_t> tokens("tokens", cl::init(16), cl::cat(outputs),
                           cl::desc("Tokens per block of prefill's loop "
                                    "(default 16)"));
 
   auto floats = cl::values(clEnumValN(FloatKind::f32, "f32", ""),
                            clEnumValN(FloatKind::bf16, "bf16", ""),
                            clEnumValN(FloatKind::f16, "f16", ""));
-  cl::list<FloatKind> io(
+  static cl::list<FloatKind> io(
       "io", cl::CommaSeparated, cl::cat(entries), floats,
       cl::desc("Types of projections and outputs; several make several pairs "
                "of entries (default: the model's, else bf16)"));
-  cl::list<FloatKind> state(
+  static cl::list<FloatKind> state(
       "state", cl::CommaSeparated, cl::cat(entries), floats,
       cl::desc(
           "Types of the recurrent state (default: the model's, else f32)"));
-  cl::opt<FloatKind> convState("conv-state", cl::cat(entries), floats,
+  static cl::opt<FloatKind> convState("conv-state", cl::cat(entries), floats,
                                cl::desc("Type of the convolution's state "
                                         "(default: that of --io)"));
-  cl::opt<FloatKind> convWeight("conv-weight", cl::cat(entries), floats,
+  static cl::opt<FloatKind> convWeight("conv-weight", cl::cat(entries), floats,
                                 cl::desc("Type of the convolution's weights "
                                          "(default: that of --io)"));
-  cl::opt<FloatKind> normWeight("norm-weight", cl::cat(entries), floats,
+  static cl::opt<FloatKind> normWeight("norm-weight", cl::cat(entries), floats,
                                 cl::desc("Type of the norm's weight (default: "
                                          "that of --io)"));
-  cl::opt<FloatKind> dtBias("dt-bias", cl::init(FloatKind::f32),
+  static cl::opt<FloatKind> dtBias("dt-bias", cl::init(FloatKind::f32),
                             cl::cat(entries), floats,
                             cl::desc("Type of dt_bias (default f32)"));
-  cl::opt<InputLayout> layout(
+  static cl::opt<InputLayout> layout(
       "layout", cl::cat(entries),
       cl::desc("How projections are handed over (default: the model's):"),
       cl::values(
@@ -115,19 +116,19 @@ llvm::Expected<CommandLine> gdn::parseCommandLine(int argc, char **argv) {
           clEnumValN(InputLayout::split, "split", "qkv, z, b and a"),
           clEnumValN(InputLayout::separate, "separate",
                      "q, k, v, z, b and a, head by head")));
-  cl::opt<EntryOutputs> give(
+  static cl::opt<EntryOutputs> give(
       "outputs", cl::init(EntryOutputs::norm), cl::cat(entries),
       cl::desc("What the entries give:"),
       cl::values(
           clEnumValN(EntryOutputs::core, "core", "The delta rule's output"),
           clEnumValN(EntryOutputs::norm, "norm", "After the norm (default)"),
           clEnumValN(EntryOutputs::both, "both", "Both")));
-  cl::opt<bool> slots64("slots64", cl::cat(entries),
+  static cl::opt<bool> slots64("slots64", cl::cat(entries),
                         cl::desc("Slot ids are i64 instead of i32"));
-  cl::opt<bool> hasInitial(
+  static cl::opt<bool> hasInitial(
       "has-initial", cl::cat(entries),
       cl::desc("Give prefill a parameter that says which rows have a state"));
-  cl::opt<bool> writeSlots(
+  static cl::opt<bool> writeSlots(
       "write-slots", cl::cat(entries),
       cl::desc("Give entries a parameter with the slots to write to"));
 
