@@ -186,3 +186,8 @@ LogicalResult gdn::reference::evaluateOp(gdn::GatedRMSNormOp op,
   }
   return env.defineResult(op->getResult(0), std::move(y));
 }
+
+LogicalResult gdn::reference::evaluateOp(gdn::CastOp op, Environment &env) {
+  // Element types round; the reference does not.
+  return env.defineResult(op->getResult(0), env.tensor(op.getInput()));
+}

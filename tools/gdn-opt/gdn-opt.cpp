@@ -2,13 +2,14 @@
 //
 // gdn-opt: runs gdn's passes on IR of every level.
 #include "gdn/Dialect/GDN/IR/GDN.h"
+#include "gdn/Dialect/Tile/IR/Tile.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<gdn::GDNDialect, mlir::arith::ArithDialect,
-                  mlir::func::FuncDialect, mlir::tensor::TensorDialect>();
+  registry.insert<gdn::GDNDialect, gdn::tile::TileDialect, mlir::arith::ArithDialect,
+                  mlir::func::FuncDialect, mlir::math::MathDialect, mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect, mlir::vector::VectorDialect>();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "gdn optimizer\n", registry));
 }

@@ -10,3 +10,4 @@ LogicalResult UnpackOp::verify() { return success(); }
 LogicalResult GatesOp::verify() { return success(); }
 LogicalResult L2NormOp::verify() { return success(); }
 LogicalResult GatedRMSNormOp::verify() { return success(); }
+LogicalResult CastOp::verify() { return success(); }

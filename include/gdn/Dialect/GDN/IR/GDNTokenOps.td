@@ -185,4 +185,29 @@ def GDN_GatedRMSNormOp : GDN_Op<"gated_rms_norm", [Pure]> {
   let hasVerifier = 1;
 }
 
+def GDN_CastOp : GDN_Op<"cast", [Pure]> {
+  let summary = "The same values in another element type";
+  let description = [{
+    Each element of the result is the element of `input`, rounded to nearest
+    even where the result's type is narrower.
+
+    **Preconditions**
+
+    - (C1) input and result have the same shape.
+
+    **Example**
+
+    ```mlir
+    func.func @round(%x: tensor<?x?x128xf32>) -> tensor<?x?x128xbf16> {
+      %y = gdn.cast %x : tensor<?x?x128xf32> -> tensor<?x?x128xbf16>
+      return %y : tensor<?x?x128xbf16>
+    }
+    ```
+  }];
+  let arguments = (ins Arg<GDN_FloatTensorOf<[2, 3]>, "T x ...">:$input);
+  let results = (outs GDN_FloatTensorOf<[2, 3]>:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 #endif // GDN_DIALECT_GDN_IR_GDNTOKENOPS_TD
