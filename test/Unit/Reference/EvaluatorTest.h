@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 #include <string>
 
@@ -46,6 +47,8 @@ protected:
 private:
   std::vector<mlir::OwningOpRef<mlir::ModuleOp>> modules;
 };
+
+constexpr double NaN = std::numeric_limits<double>::quiet_NaN();
 
 /// A vector tensor.
 Tensor vector(std::vector<double> data);

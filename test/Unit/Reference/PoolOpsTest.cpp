@@ -3,17 +3,13 @@
 // gdn.mask_rows, gdn.pool_read and gdn.pool_write.
 #include "EvaluatorTest.h"
 
-#include <limits>
-
 using namespace gdn::reference;
 
 using PoolOps = EvaluatorTest;
 
-static const double nan = std::numeric_limits<double>::quiet_NaN();
-
 // Tokens: padding, row 0 (null slot), row 1 (live, two tokens), padding.
 TEST_F(PoolOps, MaskRows) {
-  Pool pool = {filled({3, 1, 1}, nan), /*nullSlot=*/1};
+  Pool pool = {filled({3, 1, 1}, NaN), /*nullSlot=*/1};
   auto results =
       run(R"(
     func.func @f(%x: tensor<?x?xf32>, %pool: !gdn.pool<?x?x1xf32>,
@@ -23,13 +19,13 @@ TEST_F(PoolOps, MaskRows) {
             -> tensor<?x?xf32>
       return %y : tensor<?x?xf32>
     })",
-          {Tensor({5, 2}, {nan, nan, nan, nan, 1, 2, 3, nan, nan, 9}), &pool,
+          {Tensor({5, 2}, {NaN, NaN, NaN, NaN, 1, 2, 3, NaN, NaN, 9}), &pool,
            vector({1, 2}), vector({1, 2, 4})});
-  expectSame(results[0].data, {0, 0, 0, 0, 1, 2, 3, nan, 0, 0});
+  expectSame(results[0].data, {0, 0, 0, 0, 1, 2, 3, NaN, 0, 0});
 }
 
 TEST_F(PoolOps, MaskRowsOfDecode) {
-  Pool pool = {filled({3, 1, 1}, nan), 0};
+  Pool pool = {filled({3, 1, 1}, NaN), 0};
   auto results =
       run(R"(
     func.func @f(%x: tensor<?x?xf32>, %pool: !gdn.pool<?x?x1xf32>,
@@ -39,13 +35,13 @@ TEST_F(PoolOps, MaskRowsOfDecode) {
             -> tensor<?x?xf32>
       return %y : tensor<?x?xf32>
     })",
-          {Tensor({4, 1}, {nan, 7, nan, nan}), &pool, vector({0, 2, -1, 3})});
+          {Tensor({4, 1}, {NaN, 7, NaN, NaN}), &pool, vector({0, 2, -1, 3})});
   expectSame(results[0].data, {0, 7, 0, 0});
 }
 
 // Reading may repeat a slot; skipped ones give zeros.
 TEST_F(PoolOps, Read) {
-  Pool pool = {Tensor({3, 1, 2}, {nan, nan, 1, 2, 3, 4}), 0};
+  Pool pool = {Tensor({3, 1, 2}, {NaN, NaN, 1, 2, 3, 4}), 0};
   auto results = run(R"(
     func.func @f(%pool: !gdn.pool<?x?x2xf32>, %s: tensor<?xi32>)
         -> tensor<?x?x2xf32> {
@@ -57,7 +53,7 @@ TEST_F(PoolOps, Read) {
   expectSame(results[0].data, {3, 4, 0, 0, 3, 4, 0, 0, 0, 0, 1, 2});
 }
 
-static const char *const write = R"(
+static const char *const poolWrite = R"(
   func.func @f(%x: tensor<?x?x2xf32>, %pool: !gdn.pool<?x?x2xf32>,
                %s: tensor<?xi32>) {
     gdn.pool_write %x, %pool[%s]
@@ -68,8 +64,8 @@ static const char *const write = R"(
 TEST_F(PoolOps, Write) {
   Pool pool = {Tensor({3, 1, 2}, {1, 2, 3, 4, 5, 6}), 0};
   auto results =
-      run(write, {Tensor({4, 1, 2}, {10, 11, nan, nan, 12, 13, nan, nan}),
-                  &pool, vector({2, 0, 1, -1})});
+      run(poolWrite, {Tensor({4, 1, 2}, {10, 11, NaN, NaN, 12, 13, NaN, NaN}),
+                      &pool, vector({2, 0, 1, -1})});
   EXPECT_TRUE(results.empty());
   expectSame(pool.data.data, {1, 2, 12, 13, 10, 11});
 }
@@ -77,8 +73,8 @@ TEST_F(PoolOps, Write) {
 // Skipped slots may repeat, live ones may not.
 TEST_F(PoolOps, WriteTwice) {
   Pool pool = {Tensor::zeros({3, 1, 2}), 0};
-  EXPECT_EQ(
-      errorOf(write, {Tensor::zeros({4, 1, 2}), &pool, vector({0, 2, 0, 2})}),
-      "'gdn.pool_write' op expects every slot to be written by one row, "
-      "but got slot 2 for rows 1 and 3");
+  EXPECT_EQ(errorOf(poolWrite,
+                    {Tensor::zeros({4, 1, 2}), &pool, vector({0, 2, 0, 2})}),
+            "'gdn.pool_write' op expects every slot to be written by one row, "
+            "but got slot 2 for rows 1 and 3");
 }

@@ -6,8 +6,6 @@
 
 #include "gdn/Data/RandomInputs.h"
 
-#include <limits>
-
 using namespace gdn::reference;
 
 /// A layer of 2 key and 4 value heads, dk 8 and dv 16. ROWS, TYPE and ARG are
@@ -67,8 +65,6 @@ struct Pools {
 
 class Property : public EvaluatorTest {
 protected:
-  static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
   Property() {
     std::string text = replaced(layer, "TYPE", ", tensor<?xi32>");
     text = replaced(text, "ROWS", "rows(%cu)");
@@ -157,15 +153,15 @@ TEST_F(Property, RowsAreIndependent) {
 TEST_F(Property, NaNDoesNotLeak) {
   Pools clean, dirty;
   for (int64_t slot : {0, 2, 4}) {
-    llvm::fill(dirty.conv.data.row(slot), nan);
-    llvm::fill(dirty.state.data.row(slot), nan);
+    llvm::fill(dirty.conv.data.row(slot), NaN);
+    llvm::fill(dirty.state.data.row(slot), NaN);
   }
   Tensor want = evaluateTokens(prefill, 4, 9, {1}, {0, 5}, clean);
   const Pools before = dirty;
   for (int64_t t = 0; t < 20; ++t)
     if (t < 4 || t >= 9) {
-      llvm::fill(qkvz.row(t), nan);
-      llvm::fill(ba.row(t), nan);
+      llvm::fill(qkvz.row(t), NaN);
+      llvm::fill(ba.row(t), NaN);
     }
   // Rows: past the end, live, null, negative; padding before and behind.
   Tensor got =

@@ -4,7 +4,6 @@
 #include "EvaluatorTest.h"
 
 #include <cmath>
-#include <limits>
 
 using namespace gdn::reference;
 
