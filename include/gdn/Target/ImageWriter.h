@@ -29,19 +29,17 @@ struct TargetCode {
 };
 
 /// What a lowered module says about its entries: each `llvm.func` with
-/// `gdn_tile.grid`, and `gdn_tile.scratch_bytes` if it needs scratch.
+/// `gdn_tile.grid`, `gdn_tile.symbols`, and `gdn_tile.scratch_bytes` if it
+/// needs scratch.
 mlir::FailureOr<llvm::SmallVector<EntryCode>>
 collectEntryCodes(mlir::ModuleOp lowered);
 
 /// The bytes of an image with the entries of `source` and their codes, of
-/// which a device takes the first that it can run. Fails with an error on the
-/// entry that cannot be described or that some target has no code for.
+/// which a device takes the first that it can run; at least one. Fails with an
+/// error on the entry that cannot be described or that some target has no code
+/// for.
 mlir::FailureOr<std::vector<uint8_t>>
 buildImage(mlir::ModuleOp source, llvm::ArrayRef<TargetCode> targets);
-
-/// The symbols of an entry, in the order in which code receives their values:
-/// by first appearance in the dimensions of arguments, then of results.
-llvm::SmallVector<std::string> collectSymbols(mlir::Operation *entry);
 
 } // namespace gdn
 
