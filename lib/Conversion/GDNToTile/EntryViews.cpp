@@ -116,7 +116,7 @@ FailureOr<EntryViews> gdn::createEntryViews(func::FuncOp source) {
           stridedType(pool.getShape(), pool.getElementType(), isState));
       types.push_back(builder.getIndexType());
       attrs.push_back(named(name));
-      attrs.push_back(named((name.getValue() + ".null_slot").str()));
+      attrs.push_back(named((name.getValue() + "_null_slot").str()));
     } else if (auto tensor = dyn_cast<RankedTensorType>(arg.getType())) {
       types.push_back(
           stridedType(tensor.getShape(), tensor.getElementType(), true));

@@ -14,8 +14,9 @@ namespace gdnrt {
 
 class WorkerPool {
 public:
-  /// `numWorkers` threads, of which the caller of run() is one; 0 means one
-  /// for each hardware thread. May throw what oneTBB throws.
+  /// `numWorkers` threads, of which the caller of run() is one, but at most
+  /// one for each hardware thread; 0 means that many. May throw what oneTBB
+  /// throws.
   explicit WorkerPool(int numWorkers);
   ~WorkerPool();
 

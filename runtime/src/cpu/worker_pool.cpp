@@ -54,9 +54,14 @@ private:
 
 } // namespace
 
+/// oneTBB gives no more threads than this, and prints a warning if asked to.
+static int boundWorkers(int requested) {
+  int most = oneapi::tbb::info::default_concurrency();
+  return requested > 0 ? std::min(requested, most) : most;
+}
+
 WorkerPool::WorkerPool(int numWorkers)
-    : numWorkers_(numWorkers > 0 ? numWorkers
-                                 : oneapi::tbb::info::default_concurrency()),
+    : numWorkers_(boundWorkers(numWorkers)),
       arena_(std::make_unique<Arena>(numWorkers_)) {}
 
 WorkerPool::~WorkerPool() = default;
