@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Conversions from one level to the next.
+#ifndef GDN_CONVERSION_PASSES_TD
+#define GDN_CONVERSION_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
+  let summary = "Choose the algorithm: gdn kernels to tile programs";
+  let description = [{
+    Replaces every entry function by the tile program of its kernel. Arguments
+    become views: index arguments for all symbols of the entry, then a memref
+    per tensor and per result, and a memref and its null slot per pool.
+    `gdn.unpack` becomes strided views of the packed argument, grouped by key
+    head, so that what follows does not depend on the layout.
+
+    One block serves one row and one key head with its `Hv/Hk` value heads, so
+    no two blocks touch the same channel of the convolution state. A row is
+    walked in blocks of `tokens` tokens (one token in a decode entry); the
+    state of the recurrence and the windows of the convolution are carried from
+    block to block as f32 tiles. The program has one block more than there are
+    rows: it writes zeros to the padding.
+
+    **Runs after** `gdn-fuse`; **before** `convert-tile-to-cpu`.
+
+    **Needs**: one `gdn.kernel` per entry; static head dimensions; all ops of a
+    kernel over the same rows and slots.
+
+    **Leaves**: no gdn op. Functions without `gdn.entry` are left alone.
+
+    **Numerics**: f32 accumulation whatever the element types; results are
+    rounded once, where they are stored. No reordering of the recurrence.
+
+    **Fails** with an error on the op that has no tile program: a kernel whose
+    results are not zero in skipped rows, `gdn.unpack` of a value that is not an
+    argument, two kernels in one entry, ops over different rows.
+
+    Before and after: `test/Conversion/GDNToTile/decode.mlir`.
+  }];
+  let options = [
+    Option<"tokens", "tokens", "int64_t", /*default=*/"16",
+           "Tokens per block of the token loop of an entry with row bounds">
+  ];
+  let statistics = [
+    Statistic<"numKernels", "num-kernels", "Kernels converted">
+  ];
+  let dependentDialects = [
+    "::gdn::tile::TileDialect", "::mlir::arith::ArithDialect",
+    "::mlir::func::FuncDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
+def FuseTileRows : Pass<"gdn-tile-fuse-rows", "::mlir::ModuleOp"> {
+  let summary = "Merge chains of map_rows";
+  let description = [{
+    A `gdn_tile.map_rows` whose results are used by one other
+    `gdn_tile.map_rows` only, as whole inputs, is merged into it: each row is
+    then read and written once instead of once per step.
+
+    **Runs after** `convert-gdn-to-tile`; **before** the conversion to a target.
+
+    **Needs**: tile programs.
+
+    **Leaves**: the same values, computed in the same order within a row.
+
+    **Numerics**: bit-preserving.
+
+    **Fails**: never.
+
+    Before and after: `test/Dialect/Tile/Transforms/fuse-rows.mlir`.
+  }];
+  let statistics = [Statistic<"numMerged", "num-merged", "map_rows merged">];
+  let dependentDialects = ["::gdn::tile::TileDialect"];
+}
+
+def ConvertTileToCPU : Pass<"convert-tile-to-cpu", "::mlir::ModuleOp"> {
+  let summary = "Tile programs to loops over vectors in memory";
+  let description = [{
+    Gives every tile a place in a scratch block and turns the ops of gdn_tile
+    into loops over its rows. A tile that is dead after its only use hands its
+    place to the result, so carried states are updated in place; the state of a
+    single token is read from its pool and written back row by row, without a
+    copy.
+
+    The function becomes the entry's code, `(words, begin, end, scratch)`: it
+    reads its views from the words of a bound call and runs blocks `begin` to
+    `end` of the grid. `gdn_tile.scratch_bytes` says how much scratch it needs.
+
+    Rows of the recurrence are split into vectors of `lanes`; the sum over a
+    row adds lane by lane first and the lanes in a fixed tree last, the same for
+    every token, batch and entry.
+
+    **Runs after** `convert-gdn-to-tile`; **before** the conversion to LLVM.
+
+    **Needs**: tile programs (functions with `gdn_tile.grid`).
+
+    **Leaves**: arith, math, memref, scf and vector ops (rank 1), llvm ops for
+    the words. No gdn_tile op.
+
+    **Numerics**: f32 products are added with one rounding (fused).
+
+    **Fails** with an error on an op that it has no loops for, or where a tile
+    crosses a control-flow op other than `scf.for`.
+
+    Before and after: `test/Conversion/TileToCPU/delta_scan.mlir`.
+  }];
+  let options = [
+    Option<"lanes", "lanes", "int64_t", /*default=*/"16",
+           "f32 elements per vector register; 4, 8 or 16">
+  ];
+  let statistics = [
+    Statistic<"numTiles", "num-tiles", "Tiles with a place of their own">,
+    Statistic<"numInPlace", "num-in-place", "Results that took over a place">
+  ];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect",
+    "::mlir::func::FuncDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
+def ExpandCPUMath : Pass<"gdn-expand-cpu-math", "::mlir::ModuleOp"> {
+  let summary = "Functions of math and bf16 conversions as arithmetic";
+  let description = [{
+    Replaces `math.exp`, `math.log1p` and their kin by polynomials, and
+    conversions from and to bf16 by integer arithmetic, so that the code calls
+    no library and gives the same bits on every processor.
+
+    **Runs after** `convert-tile-to-cpu`; **before** the conversion to LLVM.
+
+    **Needs**: nothing.
+
+    **Leaves**: `math.sqrt`, `math.rsqrt` and `math.fma`, which are instructions.
+
+    **Numerics**: not bit-preserving: the polynomials are good to a few units in
+    the last place of f32.
+
+    **Fails** where a pattern does not converge.
+
+    Before and after: `test/Conversion/TileToCPU/expand-math.mlir`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+#endif // GDN_CONVERSION_PASSES_TD

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The gdn dialect: types, attributes and ops. See GDNDialect.td.
+#ifndef GDN_DIALECT_GDN_IR_GDN_H
+#define GDN_DIALECT_GDN_IR_GDN_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "gdn/Dialect/GDN/IR/GDNDialect.h.inc"
+#include "gdn/Dialect/GDN/IR/GDNEnums.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "gdn/Dialect/GDN/IR/GDNTypes.h.inc"
+
+#define GET_OP_CLASSES
+#include "gdn/Dialect/GDN/IR/GDNOps.h.inc"
+
+#endif // GDN_DIALECT_GDN_IR_GDN_H

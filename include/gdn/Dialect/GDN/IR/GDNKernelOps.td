@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Grouping of ops into kernels; made by gdn-fuse.
+#ifndef GDN_DIALECT_GDN_IR_GDNKERNELOPS_TD
+#define GDN_DIALECT_GDN_IR_GDNKERNELOPS_TD
+
+include "gdn/Dialect/GDN/IR/GDNDialect.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def GDN_KernelOp : GDN_Op<"kernel", [
+    RecursiveMemoryEffects, NoRegionArguments,
+    SingleBlockImplicitTerminator<"::gdn::YieldOp">]> {
+  let summary = "Ops that share one kernel";
+  let description = [{
+    The ops of the body become one kernel. The body uses values from outside
+    freely; its results are what `gdn.yield` gives. Meaning: the body in
+    place.
+
+    **Preconditions**
+
+    - (C1) the operands of `gdn.yield` have the types of the results.
+    - (C2) the body holds gdn ops only, and no other `gdn.kernel`.
+
+    **Example**
+
+    ```mlir
+    func.func @unit(%x: tensor<?x?x128xbf16>) -> tensor<?x?x128xf32> {
+      %0 = gdn.kernel "normalise" {
+        %y = gdn.l2norm %x : tensor<?x?x128xbf16> -> tensor<?x?x128xf32>
+        gdn.yield %y : tensor<?x?x128xf32>
+      } : tensor<?x?x128xf32>
+      return %0 : tensor<?x?x128xf32>
+    }
+    ```
+  }];
+  let arguments = (ins StrAttr:$name);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$name $body attr-dict (`:` type($results)^)?";
+  let hasRegionVerifier = 1;
+  let hasCanonicalizer = 1;
+}
+
+def GDN_YieldOp : GDN_Op<"yield", [
+    Pure, Terminator, ReturnLike, HasParent<"::gdn::KernelOp">]> {
+  let summary = "Results of a gdn.kernel";
+  let description = [{
+    Ends the body of a `gdn.kernel` and gives its results; see there.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = "attr-dict ($results^ `:` type($results))?";
+  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
+}
+
+#endif // GDN_DIALECT_GDN_IR_GDNKERNELOPS_TD

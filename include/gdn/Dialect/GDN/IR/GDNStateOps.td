@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Ops over the rows of a ragged batch whose states live in pools.
+#ifndef GDN_DIALECT_GDN_IR_GDNSTATEOPS_TD
+#define GDN_DIALECT_GDN_IR_GDNSTATEOPS_TD
+
+include "gdn/Dialect/GDN/IR/GDNTypes.td"
+include "gdn/Dialect/GDN/IR/GDNAttrs.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+defvar GDN_PoolReadWrite = [MemRead<DefaultResource, 0, FullEffect>,
+                            MemWrite<DefaultResource, 1, FullEffect>];
+
+def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
+  let summary = "Causal depthwise convolution of ragged rows, with state";
+  let description = [{
+    The inputs are consecutive sections of the `D` channels (`q`, `k`, `v`, or
+    one of all); channel `c` of the concatenation has the weights `weight[c]`.
+    Per live row with tokens `x_0 .. x_{L-1}`, and `x_{-j} = state[slot, c, K-1-j]`
+    for `j = 1 .. K-1` (0 where `has_initial` is false):
+
+        y_t    = act(bias + sum_j weight[c, j] * x_{t-K+1+j})
+        state' = the last K-1 of (state ++ x_0 .. x_{L-1})     // raw inputs
+
+    `state'` goes to `write_slots` if given, else to the slot read. A row with
+    `L = 0` changes nothing. Skipped rows and padding give zeros; a row whose
+    write slot is skipped gives its result and leaves the pool alone.
+
+    **Preconditions**
+
+    - (C1) inputs are `T x H x d` or `T x C`, with the same `T` and element
+      type; result `i` has the shape of input `i`.
+    - (C2) `weight` is `D x K` with static `K` from 2 to 8; `bias` is `D`.
+    - (C3) `pool` is `P x D x (K-1)`.
+    - (C4) `cu_seqlens` has one more element than `slots`; without it there is
+      one slot per token. `write_slots` and `has_initial` have one element per
+      row.
+    - (C5) the activation is `identity` or `silu`.
+    - (C6) where static, the channels of the inputs add up to `D`.
+
+    **Example**
+
+    ```mlir
+    func.func @conv(%q: tensor<?x?x128xbf16>, %k: tensor<?x?x128xbf16>,
+        %v: tensor<?x?x128xbf16>, %w: tensor<?x4xbf16>,
+        %pool: !gdn.pool<?x?x3xbf16>, %cu: tensor<?xi32>, %slots: tensor<?xi32>)
+        -> tensor<?x?x128xf32> {
+      %qc, %kc, %vc = gdn.conv1d %q, %k, %v weight(%w) silu
+          pool(%pool) slots(%slots) rows(%cu)
+          : (tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>),
+            tensor<?x4xbf16>, !gdn.pool<?x?x3xbf16>, tensor<?xi32>, tensor<?xi32>
+            -> tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<?x?x128xf32>
+      return %vc : tensor<?x?x128xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<Variadic<GDN_FloatTensorOf<[2, 3]>>, "sections of the channels">:$inputs,
+    Arg<GDN_FloatTensor<2>, "weights, D x K">:$weight,
+    Arg<Optional<GDN_FloatTensor<1>>, "bias, D">:$bias,
+    GDN_Activation:$activation,
+    Arg<GDN_PoolType, "raw inputs before each row, P x D x (K-1)", GDN_PoolReadWrite>:$pool,
+    Arg<GDN_SlotsTensor, "slot of each row">:$slots,
+    Arg<Optional<GDN_SlotsTensor>, "slot to write, if not the one read">:$write_slots,
+    Arg<Optional<GDN_RowsTensor>, "row bounds, N+1">:$cu_seqlens,
+    Arg<Optional<GDN_FlagsTensor>, "false: the row starts from zeros">:$has_initial);
+  let results = (outs Variadic<GDN_FloatTensorOf<[2, 3]>>:$results);
+  let assemblyFormat = [{
+    $inputs `weight` `(` $weight `)` (`bias` `(` $bias^ `)`)? $activation
+    `pool` `(` $pool `)` `slots` `(` $slots (`->` $write_slots^)? `)`
+    (`rows` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)? attr-dict
+    `:` `(` type($inputs) `)` `,` type($weight) (`bias` type($bias)^)? `,` type($pool)
+    `,` type($slots) (`into` type($write_slots)^)? (`,` type($cu_seqlens)^)?
+    (`initial` type($has_initial)^)? `->` type($results)
+  }];
+  let hasVerifier = 1;
+}
+
+def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
+  let summary = "Gated delta rule over ragged rows, states in a pool";
+  let description = [{
+    Per live row and value head `h`, with key head `h' = h / (Hv/Hk)` and the
+    state `M` (`dv x dk`) of the row's slot (zeros where `has_initial` is
+    false), token after token:
+
+        M <- M * exp(log_decay[t,h])                 // per head or per channel
+        d  = beta[t,h] * (value[t,h] - M key[t,h'])
+        M <- M + d key[t,h']^T
+        output[t,h] = M (scale * query[t,h'])
+
+    The last `M` goes to `write_slots` if given, else to the slot read, rounded
+    once to the pool's element type. With rank-3 `log_decay` (`T x Hv x dk`)
+    column `j` of `M` decays by `exp(log_decay[t,h,j])`.
+
+    Skipped rows and padding give zeros; rows of length 0 change nothing; a row
+    whose write slot is skipped gives its result and leaves the pool alone.
+
+    **Preconditions**
+
+    - (C1) `query`, `key` are `T x Hk x dk`, `value` and the result
+      `T x Hv x dv`, `log_decay` `T x Hv` or `T x Hv x dk`, `beta` `T x Hv`;
+      sizes agree.
+    - (C2) `dk` and `dv` are static multiples of 8 up to 256.
+    - (C3) where static, `Hv` is a multiple of `Hk`.
+    - (C4) `pool` is `P x Hv x dv x dk`.
+    - (C5) `cu_seqlens` has one more element than `slots`; without it there is
+      one slot per token. `write_slots` and `has_initial` have one element per
+      row.
+    - (C6) `scale` is finite; the default is `dk^(-1/2)`.
+
+    **Example**
+
+    ```mlir
+    func.func @decode(%q: tensor<?x?x128xf32>, %k: tensor<?x?x128xf32>,
+        %v: tensor<?x?x128xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+        %pool: !gdn.pool<?x?x128x128xf32>, %slots: tensor<?xi32>)
+        -> tensor<?x?x128xbf16> {
+      %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots)
+          : tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<?x?x128xf32>,
+            tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x128x128xf32>,
+            tensor<?xi32> -> tensor<?x?x128xbf16>
+      return %o : tensor<?x?x128xbf16>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<GDN_FloatTensor<3>, "queries, T x Hk x dk">:$query,
+    Arg<GDN_FloatTensor<3>, "keys, T x Hk x dk">:$key,
+    Arg<GDN_FloatTensor<3>, "values, T x Hv x dv">:$value,
+    Arg<GDN_F32Tensor<[2, 3]>, "log of the decay, T x Hv (x dk)">:$log_decay,
+    Arg<GDN_F32Tensor<[2]>, "write strength, T x Hv">:$beta,
+    Arg<GDN_PoolType, "states, P x Hv x dv x dk", GDN_PoolReadWrite>:$pool,
+    Arg<GDN_SlotsTensor, "slot of each row">:$slots,
+    Arg<Optional<GDN_SlotsTensor>, "slot to write, if not the one read">:$write_slots,
+    Arg<Optional<GDN_RowsTensor>, "row bounds, N+1">:$cu_seqlens,
+    Arg<Optional<GDN_FlagsTensor>, "false: the row starts from zeros">:$has_initial,
+    OptionalAttr<F32Attr>:$scale);
+  let results = (outs Res<GDN_FloatTensor<3>, "T x Hv x dv">:$output);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `gates` `(` $log_decay `,` $beta `)`
+    `pool` `(` $pool `)` `slots` `(` $slots (`->` $write_slots^)? `)`
+    (`rows` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)? attr-dict
+    `:` type($query) `,` type($key) `,` type($value) `,` type($log_decay) `,`
+    type($beta) `,` type($pool) `,` type($slots) (`into` type($write_slots)^)?
+    (`,` type($cu_seqlens)^)? (`initial` type($has_initial)^)? `->` type($output)
+  }];
+  let extraClassDeclaration = [{
+    /// The factor on the query: `scale`, or dk^(-1/2) where it is not given.
+    double getScaleOrDefault();
+    /// True if `log_decay` has a value per channel of the key (KDA).
+    bool isPerChannel() { return getLogDecay().getType().getRank() == 3; }
+  }];
+  let hasVerifier = 1;
+}
+
+def GDN_MaskRowsOp : GDN_Op<"mask_rows", [Pure]> {
+  let summary = "Zeros in the tokens of skipped rows and of padding";
+  let description = [{
+    The result is `input` where the token belongs to a live row, and exactly
+    zero elsewhere, whatever `input` holds there (NaN included). The pool is
+    asked for its size and null slot only, which are fixed when it is bound:
+    the op reads no memory.
+
+    **Preconditions**
+
+    - (C1) input and result have the same shape and element type; dimension 0
+      is `T`.
+    - (C2) `cu_seqlens` has one more element than `slots`; without it there is
+      one slot per token.
+
+    **Example**
+
+    ```mlir
+    func.func @mask(%x: tensor<?x?x128xf32>, %slots: tensor<?xi32>,
+        %pool: !gdn.pool<?x?x128x128xf32>) -> tensor<?x?x128xf32> {
+      %y = gdn.mask_rows %x of(%pool) slots(%slots)
+          : tensor<?x?x128xf32>, !gdn.pool<?x?x128x128xf32>, tensor<?xi32>
+            -> tensor<?x?x128xf32>
+      return %y : tensor<?x?x128xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<GDN_FloatTensorOf<[2, 3]>, "T x ...">:$input,
+    Arg<GDN_PoolType, "whose slots count">:$pool,
+    Arg<GDN_SlotsTensor, "slot of each row">:$slots,
+    Arg<Optional<GDN_RowsTensor>, "row bounds, N+1">:$cu_seqlens);
+  let results = (outs GDN_FloatTensorOf<[2, 3]>:$result);
+  let assemblyFormat = [{
+    $input `of` `(` $pool `)` `slots` `(` $slots `)` (`rows` `(` $cu_seqlens^ `)`)?
+    attr-dict `:` type($input) `,` type($pool) `,` type($slots)
+    (`,` type($cu_seqlens)^)? `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def GDN_PoolReadOp : GDN_Op<"pool_read", []> {
+  let summary = "States of some slots, as a tensor";
+  let description = [{
+    Row `n` of the result is slot `slots[n]` of the pool, or zeros if that slot
+    is skipped.
+
+    **Preconditions**
+
+    - (C1) the result is the pool's shape with `N` in place of `P`.
+
+    **Example**
+
+    ```mlir
+    func.func @gather(%pool: !gdn.pool<?x?x128x128xf32>, %slots: tensor<?xi32>)
+        -> tensor<?x?x128x128xf32> {
+      %s = gdn.pool_read %pool[%slots]
+          : !gdn.pool<?x?x128x128xf32>, tensor<?xi32> -> tensor<?x?x128x128xf32>
+      return %s : tensor<?x?x128x128xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<GDN_PoolType, "pool", [MemRead]>:$pool,
+    Arg<GDN_SlotsTensor, "slots, N">:$slots);
+  let results = (outs GDN_FloatTensorOf<[3, 4]>:$result);
+  let assemblyFormat = [{
+    $pool `[` $slots `]` attr-dict `:` type($pool) `,` type($slots) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def GDN_PoolWriteOp : GDN_Op<"pool_write", []> {
+  let summary = "Put states into some slots";
+  let description = [{
+    Slot `slots[n]` of the pool becomes row `n` of `value`, rounded once to the
+    pool's element type; a skipped slot is left alone. No live slot may occur
+    twice.
+
+    **Preconditions**
+
+    - (C1) `value` is the pool's shape with `N` in place of `P`.
+
+    **Example**
+
+    ```mlir
+    func.func @scatter(%s: tensor<?x?x128x128xf32>,
+        %pool: !gdn.pool<?x?x128x128xf32>, %slots: tensor<?xi32>) {
+      gdn.pool_write %s, %pool[%slots]
+          : tensor<?x?x128x128xf32>, !gdn.pool<?x?x128x128xf32>, tensor<?xi32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<GDN_FloatTensorOf<[3, 4]>, "states, N x ...">:$value,
+    Arg<GDN_PoolType, "pool", [MemWrite]>:$pool,
+    Arg<GDN_SlotsTensor, "slots, N">:$slots);
+  let assemblyFormat = [{
+    $value `,` $pool `[` $slots `]` attr-dict
+    `:` type($value) `,` type($pool) `,` type($slots)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // GDN_DIALECT_GDN_IR_GDNSTATEOPS_TD

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The gdn_tile dialect. See TileDialect.td.
+#ifndef GDN_DIALECT_TILE_IR_TILE_H
+#define GDN_DIALECT_TILE_IR_TILE_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "gdn/Dialect/Tile/IR/TileDialect.h.inc"
+
+#define GET_OP_CLASSES
+#include "gdn/Dialect/Tile/IR/TileOps.h.inc"
+
+namespace gdn::tile {
+/// The row of a tile: a rank-1 vector for rank 2, the element type for rank 1.
+mlir::Type getRowType(mlir::VectorType tile);
+} // namespace gdn::tile
+
+#endif // GDN_DIALECT_TILE_IR_TILE_H

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The gdn_tile dialect: what one block of a kernel does, in order, on tiles.
+#ifndef GDN_DIALECT_TILE_IR_TILEDIALECT_TD
+#define GDN_DIALECT_TILE_IR_TILEDIALECT_TD
+
+include "mlir/IR/OpBase.td"
+
+def Tile_Dialect : Dialect {
+  let name = "gdn_tile";
+  let cppNamespace = "::gdn::tile";
+  let summary = "One block's work on tiles, in sequential order";
+  let description = [{
+    A function of this level is the program of one block of a kernel. It has a
+    sequential meaning: no threads, no barriers, no roles. How many blocks there
+    are is the function's attribute `gdn_tile.grid`, one linear form over the
+    entry's symbols per axis; blocks are independent of each other.
+
+    **Values.** A *tile* is a builtin vector of rank 1 or 2 with static sizes. A
+    *view* is a memref, usually with dynamic strides: memory of the caller.
+    Tiles come into being by `gdn_tile.load` and leave by `gdn_tile.store`;
+    nothing else touches memory.
+
+    **Arithmetic.** Elementwise work and reductions along a row are written
+    with `arith`, `math` and `vector` ops on single rows inside
+    `gdn_tile.map_rows`. Products and recurrences over whole tiles are ops of
+    their own, which each target expands in its way.
+
+    **Rounding is explicit.** Ops compute in the types they show; a value is
+    rounded where an `arith.truncf` stands and nowhere else.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+class Tile_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Tile_Dialect, mnemonic, traits>;
+
+defvar Tile_FloatTypes = [F32, BF16, F16];
+def Tile_AnyTile : VectorOfRankAndType<[1, 2], Tile_FloatTypes>;
+def Tile_F32Matrix : VectorOfRankAndType<[2], [F32]>;
+def Tile_F32Tile : VectorOfRankAndType<[1, 2], [F32]>;
+def Tile_F32Row : VectorOfRankAndType<[1], [F32]>;
+
+#endif // GDN_DIALECT_TILE_IR_TILEDIALECT_TD

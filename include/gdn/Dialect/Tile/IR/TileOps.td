@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The ops of gdn_tile: block coordinates, memory, rows, and the operations on
+// whole tiles that a target expands.
+#ifndef GDN_DIALECT_TILE_IR_TILEOPS_TD
+#define GDN_DIALECT_TILE_IR_TILEOPS_TD
+
+include "gdn/Dialect/Tile/IR/TileDialect.td"
+include "mlir/IR/CommonTypeConstraints.td"
+include "mlir/IR/CommonAttrConstraints.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Tile_BlockIdOp : Tile_Op<"block_id", [Pure]> {
+  let summary = "Coordinate of this block in the grid";
+  let description = [{
+    **Preconditions**
+
+    - (C1) the enclosing function has `gdn_tile.grid` with more than `axis`
+      entries.
+
+    **Example**
+
+    ```mlir
+    func.func @row() -> index attributes {gdn_tile.grid = ["N"]} {
+      %n = gdn_tile.block_id 0
+      return %n : index
+    }
+    ```
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$axis);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$axis attr-dict";
+  let hasVerifier = 1;
+}
+
+def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments]> {
+  let summary = "A tile from memory";
+  let description = [{
+    Element `(i, j)` of the tile is the view's element at `indices` with `i`
+    added to index `dims[0]` and `j` to index `dims[1]`. With `rows(%n)` only
+    the first `n` rows are read and the others are zero: rows past a tail, or
+    all of them when the tile has no value yet, are never touched.
+
+    **Preconditions**
+
+    - (C1) one index per dimension of the view; `dims` names as many distinct
+      dimensions of the view as the tile has.
+    - (C2) tile and view have the same element type.
+
+    **Example**
+
+    ```mlir
+    func.func @tail(%x: memref<?x?x128xbf16, strided<[?, ?, 1], offset: ?>>,
+                    %t: index, %h: index, %n: index) -> vector<16x128xbf16> {
+      %c0 = arith.constant 0 : index
+      %tile = gdn_tile.load %x[%t, %h, %c0] dims [0, 2] rows(%n)
+          : memref<?x?x128xbf16, strided<[?, ?, 1], offset: ?>>, vector<16x128xbf16>
+      return %tile : vector<16x128xbf16>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyMemRef, "view", [MemRead]>:$view,
+    Variadic<Index>:$indices,
+    DenseI64ArrayAttr:$dims,
+    Optional<Index>:$rows);
+  let results = (outs Tile_AnyTile:$tile);
+  let assemblyFormat = [{
+    $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)? attr-dict
+    `:` type($view) `,` type($tile)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_StoreOp : Tile_Op<"store", [AttrSizedOperandSegments]> {
+  let summary = "A tile to memory";
+  let description = [{
+    The mirror image of `gdn_tile.load`: with `rows(%n)` only the first `n`
+    rows are written.
+
+    **Preconditions**
+
+    - (C1) one index per dimension of the view; `dims` names as many distinct
+      dimensions of the view as the tile has.
+    - (C2) tile and view have the same element type.
+
+    **Example**
+
+    ```mlir
+    func.func @put(%tile: vector<128x128xf32>,
+                   %pool: memref<?x?x128x128xf32, strided<[?, ?, ?, 1], offset: ?>>,
+                   %slot: index, %h: index) {
+      %c0 = arith.constant 0 : index
+      gdn_tile.store %tile, %pool[%slot, %h, %c0, %c0] dims [2, 3]
+          : vector<128x128xf32>,
+            memref<?x?x128x128xf32, strided<[?, ?, ?, 1], offset: ?>>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Tile_AnyTile:$tile,
+    Arg<AnyMemRef, "view", [MemWrite]>:$view,
+    Variadic<Index>:$indices,
+    DenseI64ArrayAttr:$dims,
+    Optional<Index>:$rows);
+  let assemblyFormat = [{
+    $tile `,` $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)?
+    attr-dict `:` type($tile) `,` type($view)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_FillOp : Tile_Op<"fill", [Pure]> {
+  let summary = "A tile of one value";
+  let description = [{
+    Every element of the tile is `value`.
+
+    **Preconditions**
+
+    - (C1) `value` has the tile's element type.
+
+    **Example**
+
+    ```mlir
+    func.func @zeros() -> vector<16x128xbf16> {
+      %zero = arith.constant 0.0 : bf16
+      %t = gdn_tile.fill %zero : bf16 -> vector<16x128xbf16>
+      return %t : vector<16x128xbf16>
+    }
+    ```
+  }];
+  let arguments = (ins AnyTypeOf<[F32, BF16, F16]>:$value);
+  let results = (outs Tile_AnyTile:$tile);
+  let assemblyFormat = "$value attr-dict `:` type($value) `->` type($tile)";
+  let hasVerifier = 1;
+}
+
+def Tile_MapRowsOp : Tile_Op<"map_rows", [
+    RecursiveMemoryEffects, SingleBlockImplicitTerminator<"::gdn::tile::YieldOp">]> {
+  let summary = "The same work on each row";
+  let description = [{
+    Runs the body once per row. Its arguments are the row's number and the row
+    of each input: a rank-1 vector for a rank-2 tile, a scalar for a rank-1
+    tile. `gdn_tile.yield` gives the row of each result. Values from outside
+    may be used. Rows are independent of each other.
+
+    **Preconditions**
+
+    - (C1) all inputs and results have the same number of rows; there is at
+      least one result.
+    - (C2) the body's arguments are an index and the rows of the inputs.
+    - (C3) `gdn_tile.yield` gives the rows of the results.
+
+    **Example**
+
+    ```mlir
+    func.func @scale_rows(%x: vector<16x128xf32>, %s: vector<16xf32>)
+        -> vector<16x128xf32> {
+      %y = gdn_tile.map_rows %x, %s : vector<16x128xf32>, vector<16xf32>
+          -> vector<16x128xf32> {
+      ^bb0(%i: index, %row: vector<128xf32>, %factor: f32):
+        %f = vector.broadcast %factor : f32 to vector<128xf32>
+        %r = arith.mulf %row, %f : vector<128xf32>
+        gdn_tile.yield %r : vector<128xf32>
+      }
+      return %y : vector<16x128xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_AnyTile>:$inputs);
+  let results = (outs Variadic<Tile_AnyTile>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    ($inputs^ `:` type($inputs))? `->` type($results) $body attr-dict
+  }];
+  let hasRegionVerifier = 1;
+}
+
+def Tile_YieldOp : Tile_Op<"yield", [
+    Pure, Terminator, ReturnLike, HasParent<"::gdn::tile::MapRowsOp">]> {
+  let summary = "The row of each result of a gdn_tile.map_rows";
+  let description = [{
+    Ends the body of a `gdn_tile.map_rows`; see there.
+  }];
+  let arguments = (ins Variadic<AnyType>:$results);
+  let assemblyFormat = "attr-dict ($results^ `:` type($results))?";
+  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
+}
+
+def Tile_Conv1dOp : Tile_Op<"conv1d", [Pure]> {
+  let summary = "Causal depthwise convolution of the tokens of a tile";
+  let description = [{
+    Rows of `input` are `B` tokens, of which the first `valid` count; `window`
+    holds the `K-1` inputs before them, oldest first. With
+    `h = window ++ input`:
+
+        result[t]     = bias + sum_j weight[j] * h[t + j],  j = 0 .. K-1
+        new_window[p] = h[valid + p],                       p = 0 .. K-2
+
+    in f32, `j` ascending, each product added with one rounding. Rows of
+    `result` past `valid` are unspecified.
+
+    **Preconditions**
+
+    - (C1) `input` and `result` are `B x d`, `window` and `new_window`
+      `(K-1) x d`, `weight` `K x d`, `bias` `d`.
+    - (C2) `valid` is at most `B`.
+
+    **Example**
+
+    ```mlir
+    func.func @conv(%x: vector<16x128xf32>, %win: vector<3x128xf32>,
+                    %w: vector<4x128xf32>, %n: index)
+        -> (vector<16x128xf32>, vector<3x128xf32>) {
+      %y, %next = gdn_tile.conv1d %x, %win, %w valid(%n)
+          : vector<16x128xf32>, vector<3x128xf32>, vector<4x128xf32>
+      return %y, %next : vector<16x128xf32>, vector<3x128xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Tile_F32Matrix:$input, Tile_F32Matrix:$window, Tile_F32Matrix:$weight,
+    Optional<Tile_F32Row>:$bias, Index:$valid);
+  let results = (outs Tile_F32Matrix:$result, Tile_F32Matrix:$new_window);
+  let assemblyFormat = [{
+    $input `,` $window `,` $weight (`bias` `(` $bias^ `:` type($bias) `)`)?
+    `valid` `(` $valid `)` attr-dict
+    `:` custom<ConvTypes>(type($input), type($window), type($weight),
+                          type($result), type($new_window))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_DeltaScanOp : Tile_Op<"delta_scan", [Pure]> {
+  let summary = "Gated delta rule over the tokens of a tile, one after another";
+  let description = [{
+    For the first `valid` of `B` tokens, with the state `M` (`dv x dk`):
+
+        M <- M * exp(log_decay[t])              // a scalar, or one per column
+        d  = beta[t] * (value[t] - M key[t])
+        M <- M + d key[t]^T
+        output[t] = M query[t]
+
+    in f32. `query` is already scaled. Rows of `output` past `valid` are
+    unspecified.
+
+    **Preconditions**
+
+    - (C1) `state` and `new_state` are `dv x dk`, `query` and `key` `B x dk`,
+      `value` and `output` `B x dv`, `log_decay` `B` or `B x dk`, `beta` `B`.
+    - (C2) `valid` is at most `B`.
+
+    **Example**
+
+    ```mlir
+    func.func @scan(%m: vector<128x128xf32>, %q: vector<16x128xf32>,
+        %k: vector<16x128xf32>, %v: vector<16x128xf32>, %g: vector<16xf32>,
+        %beta: vector<16xf32>, %n: index) -> vector<16x128xf32> {
+      %m1, %o = gdn_tile.delta_scan %m, %q, %k, %v gates(%g, %beta) valid(%n)
+          : vector<128x128xf32>, vector<16x128xf32>, vector<16x128xf32>,
+            vector<16xf32>
+      return %o : vector<16x128xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Tile_F32Matrix:$state, Tile_F32Matrix:$query, Tile_F32Matrix:$key,
+    Tile_F32Matrix:$value, Tile_F32Tile:$log_decay, Tile_F32Row:$beta,
+    Index:$valid);
+  let results = (outs Tile_F32Matrix:$new_state, Tile_F32Matrix:$output);
+  let assemblyFormat = [{
+    $state `,` $query `,` $key `,` $value `gates` `(` $log_decay `,` $beta `)`
+    `valid` `(` $valid `)` attr-dict
+    `:` custom<ScanTypes>(type($state), type($query), type($key), type($value),
+                          type($log_decay), type($beta), type($new_state),
+                          type($output))
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // GDN_DIALECT_TILE_IR_TILEOPS_TD

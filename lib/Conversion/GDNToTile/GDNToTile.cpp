@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// convert-gdn-to-tile: every entry function becomes the tile program of its
+// kernel. See Passes.td.
+#include "EntryViews.h"
+#include "RecurrentKernel.h"
+
+#include "gdn/Conversion/Passes.h"
+#include "gdn/Dialect/GDN/IR/GDN.h"
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace gdn {
+#define GEN_PASS_DEF_CONVERTGDNTOTILE
+#include "gdn/Conversion/Passes.h.inc"
+} // namespace gdn
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+struct ConvertGDNToTile final
+    : gdn::impl::ConvertGDNToTileBase<ConvertGDNToTile> {
+  using ConvertGDNToTileBase::ConvertGDNToTileBase;
+
+  void runOnOperation() override {
+    if (tokens < 1) {
+      getOperation().emitError("expects the option 'tokens' to be at least 1, "
+                               "but got ")
+          << tokens;
+      return signalPassFailure();
+    }
+    SmallVector<func::FuncOp> entries;
+    for (auto func : getOperation().getOps<func::FuncOp>())
+      if (func->hasAttr("gdn.entry"))
+        entries.push_back(func);
+    for (func::FuncOp entry : entries) {
+      if (failed(convert(entry)))
+        return signalPassFailure();
+      ++numKernels;
+    }
+  }
+
+  /// Replaces one entry by its tile function.
+  LogicalResult convert(func::FuncOp entry) {
+    if (entry.isExternal())
+      return entry.emitOpError("expects an entry to have a body");
+    KernelOp kernel;
+    for (Operation &op : entry.getBody().front()) {
+      if (auto found = dyn_cast<KernelOp>(op)) {
+        if (kernel) {
+          InFlightDiagnostic diag = found.emitOpError(
+              "expects to be the only kernel of its entry: results passed "
+              "between kernels need a workspace, which this target lacks");
+          diag.attachNote(kernel.getLoc()) << "first kernel";
+          return diag;
+        }
+        kernel = found;
+        continue;
+      }
+      if (!isa<UnpackOp, func::ReturnOp>(op) &&
+          !op.hasTrait<OpTrait::ConstantLike>())
+        return op.emitOpError("expects to be inside a gdn.kernel; run gdn-fuse "
+                              "before convert-gdn-to-tile");
+    }
+    if (!kernel)
+      return entry.emitOpError("expects a gdn.kernel in the entry");
+
+    FailureOr<EntryViews> views = createEntryViews(entry);
+    if (failed(views))
+      return failure();
+    if (failed(emitRecurrentKernel(*views, kernel, tokens))) {
+      views->function.erase();
+      return failure();
+    }
+    entry.erase();
+    return success();
+  }
+};
+} // namespace

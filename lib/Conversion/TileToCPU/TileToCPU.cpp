@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// convert-tile-to-cpu: places for the tiles, loops for the ops, words for the
+// arguments. See Passes.td.
+#include "EntryCode.h"
+#include "ExpandTileOps.h"
+#include "TilePlaces.h"
+
+#include "gdn/Conversion/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace gdn {
+#define GEN_PASS_DEF_CONVERTTILETOCPU
+#include "gdn/Conversion/Passes.h.inc"
+} // namespace gdn
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+
+/// Rewrites the tile ops of one function into loops over the places.
+class FunctionLowering {
+public:
+  FunctionLowering(func::FuncOp function, TilePlaces &places, int64_t lanes)
+      : function(function), places(places), lanes(lanes) {}
+
+  LogicalResult run();
+
+private:
+  Value memory(OpBuilder &b, Location loc, unsigned place);
+  Value memory(OpBuilder &b, Location loc, Value tile) {
+    return memory(b, loc, places[tile]);
+  }
+  Value view(OpBuilder &b, Operation *access);
+  void lower(Operation *op);
+  void lowerMap(OpBuilder &b, tile::MapRowsOp map);
+  void lowerScan(OpBuilder &b, tile::DeltaScanOp scan);
+  scf::ForOp lowerLoop(scf::ForOp loop);
+
+  func::FuncOp function;
+  TilePlaces &places;
+  int64_t lanes;
+  Value scratch;
+  DenseMap<unsigned, Value> scratchViews;
+};
+
+struct ConvertTileToCPU final
+    : gdn::impl::ConvertTileToCPUBase<ConvertTileToCPU> {
+  using ConvertTileToCPUBase::ConvertTileToCPUBase;
+
+  void runOnOperation() override {
+    if (lanes != 4 && lanes != 8 && lanes != 16) {
+      getOperation().emitError(
+          "expects the option 'lanes' to be 4, 8 or 16, but got ")
+          << lanes;
+      return signalPassFailure();
+    }
+    SmallVector<func::FuncOp> programs;
+    for (auto func : getOperation().getOps<func::FuncOp>())
+      if (func->hasAttr("gdn_tile.grid") && !func.isExternal())
+        programs.push_back(func);
+    for (func::FuncOp program : programs) {
+      FailureOr<TilePlaces> places = TilePlaces::assign(program);
+      if (failed(places))
+        return signalPassFailure();
+      numTiles += places->places.size();
+      numInPlace += places->numInPlace;
+      if (failed(FunctionLowering(program, *places, lanes).run()) ||
+          failed(emitEntryCode(program)))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace
+
+/// The view that a load reads or a store writes, as a matrix.
+Value FunctionLowering::view(OpBuilder &b, Operation *access) {
+  auto make = [&](auto op) -> Value {
+    auto type = cast<MemRefType>(op.getView().getType());
+    SmallVector<OpFoldResult> offsets(op.getIndices().begin(),
+                                      op.getIndices().end());
+    SmallVector<OpFoldResult> sizes(type.getRank(), b.getIndexAttr(1));
+    SmallVector<OpFoldResult> strides(type.getRank(), b.getIndexAttr(1));
+    VectorType tile = op.getTile().getType();
+    for (auto [dim, size] : llvm::zip(op.getDims(), tile.getShape()))
+      sizes[dim] = b.getIndexAttr(size);
+    MemRefType result = memref::SubViewOp::inferRankReducedResultType(
+        tile.getShape(), type, offsets, sizes, strides);
+    return memref::SubViewOp::create(b, op.getLoc(), result, op.getView(),
+                                     offsets, sizes, strides);
+  };
+  if (auto load = dyn_cast<tile::LoadOp>(access))
+    return make(load);
+  return make(cast<tile::StoreOp>(access));
+}
+
+Value FunctionLowering::memory(OpBuilder &b, Location loc, unsigned index) {
+  const Place &place = places.places[index];
+  if (place.kind != Place::Scratch)
+    return view(b, place.access);
+  Value &known = scratchViews[index];
+  if (!known) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&function.getBody().front());
+    Value offset = arith::ConstantIndexOp::create(b, loc, place.offset);
+    known = memref::ViewOp::create(
+        b, loc,
+        MemRefType::get(place.type.getShape(), place.type.getElementType()),
+        scratch, offset, ValueRange{});
+  }
+  return known;
+}
+
+void FunctionLowering::lowerMap(OpBuilder &b, tile::MapRowsOp map) {
+  Location loc = map.getLoc();
+  SmallVector<Value> inputs, results;
+  for (Value input : map.getInputs())
+    inputs.push_back(memory(b, loc, input));
+  for (Value result : map.getResults())
+    results.push_back(memory(b, loc, result));
+  DenseMap<Value, Value> captured;
+  map.getBody().walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (places.has(operand) && !captured.contains(operand))
+        captured[operand] = memory(b, loc, operand);
+  });
+  expandMapRows(b, map, inputs, results, captured);
+}
+
+void FunctionLowering::lowerScan(OpBuilder &b, tile::DeltaScanOp scan) {
+  Location loc = scan.getLoc();
+  // exp(log_decay) takes the place of the log decay when nothing else wants it.
+  Value logDecay = memory(b, loc, scan.getLogDecay());
+  Value decay = logDecay;
+  if (!scan.getLogDecay().hasOneUse() ||
+      scan.getLogDecay().getParentBlock() != scan->getBlock()) {
+    auto type = cast<VectorType>(scan.getLogDecay().getType());
+    Place place;
+    place.type = type;
+    place.offset = places.scratchBytes;
+    places.scratchBytes += llvm::alignTo(type.getNumElements() * 4, 64);
+    places.places.push_back(place);
+    decay = memory(b, loc, places.places.size() - 1);
+  }
+  expandDeltaScan(b, scan,
+                  {memory(b, loc, scan.getState()),
+                   memory(b, loc, scan.getQuery()),
+                   memory(b, loc, scan.getKey()),
+                   memory(b, loc, scan.getValue()), logDecay, decay,
+                   memory(b, loc, scan.getBeta()),
+                   memory(b, loc, scan.getNewState()),
+                   memory(b, loc, scan.getOutput())},
+                  lanes);
+}
+
+/// Drops the carried tiles of a loop; their places do the carrying.
+scf::ForOp FunctionLowering::lowerLoop(scf::ForOp loop) {
+  OpBuilder b(loop);
+  Location loc = loop.getLoc();
+  SmallVector<unsigned> kept;
+  for (auto [i, init] : llvm::enumerate(loop.getInitArgs())) {
+    if (!isa<VectorType>(init.getType())) {
+      kept.push_back(i);
+      continue;
+    }
+    Value arg = loop.getRegionIterArg(i);
+    if (places[init] != places[arg])
+      expandCopy(b, loc, memory(b, loc, init), memory(b, loc, arg));
+  }
+  auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+  b.setInsertionPoint(yield);
+  // Two carried tiles could swap places only through a third: a yielded tile
+  // is never the place of another carried tile unless it is that argument.
+  for (auto [i, value] : llvm::enumerate(yield.getResults())) {
+    if (!isa<VectorType>(value.getType()))
+      continue;
+    Value arg = loop.getRegionIterArg(i);
+    if (places[value] != places[arg])
+      expandCopy(b, loc, memory(b, loc, value), memory(b, loc, arg));
+  }
+  SmallVector<Value> inits, yields;
+  for (unsigned i : kept) {
+    inits.push_back(loop.getInitArgs()[i]);
+    yields.push_back(yield.getResults()[i]);
+  }
+  b.setInsertionPoint(loop);
+  auto plain =
+      scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(),
+                         loop.getStep(), inits);
+  Block *body = plain.getBody();
+  if (!body->empty())
+    body->getTerminator()->erase();
+  loop.getInductionVar().replaceAllUsesWith(plain.getInductionVar());
+  for (auto [n, i] : llvm::enumerate(kept)) {
+    loop.getRegionIterArg(i).replaceAllUsesWith(plain.getRegionIterArg(n));
+    loop.getResult(i).replaceAllUsesWith(plain.getResult(n));
+  }
+  body->getOperations().splice(body->end(), loop.getBody()->getOperations());
+  b.setInsertionPoint(yield);
+  scf::YieldOp::create(b, loc, yields);
+  yield.erase();
+  return plain;
+}
+
+void FunctionLowering::lower(Operation *op) {
+  OpBuilder b(op);
+  Location loc = op->getLoc();
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](tile::LoadOp load) {
+        if (places.places[places[load.getTile()]].kind == Place::Scratch)
+          expandLoad(b, load, memory(b, loc, load.getTile()));
+      })
+      .Case([&](tile::StoreOp store) {
+        const Place &from = places.places[places[store.getTile()]];
+        if (from.kind != Place::StoredView)
+          expandStore(b, store, memory(b, loc, store.getTile()));
+      })
+      .Case([&](tile::FillOp fill) {
+        expandFill(b, fill, memory(b, loc, fill.getTile()));
+      })
+      .Case([&](tile::MapRowsOp map) { lowerMap(b, map); })
+      .Case([&](tile::Conv1dOp conv) {
+        ConvPlaces at = {memory(b, loc, conv.getInput()),
+                         memory(b, loc, conv.getWindow()),
+                         memory(b, loc, conv.getWeight()),
+                         conv.getBias() ? memory(b, loc, conv.getBias())
+                                        : Value(),
+                         memory(b, loc, conv.getResult()),
+                         memory(b, loc, conv.getNewWindow())};
+        expandConv1d(b, conv, at, lanes);
+      })
+      .Case([&](tile::DeltaScanOp scan) { lowerScan(b, scan); });
+}
+
+LogicalResult FunctionLowering::run() {
+  Block &entry = function.getBody().front();
+  OpBuilder b(function.getContext());
+  auto bytes = MemRefType::get({ShapedType::kDynamic}, b.getI8Type());
+  scratch = entry.addArgument(bytes, function.getLoc());
+
+  SmallVector<Operation *> tileOps;
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<tile::MapRowsOp>(op)) {
+      tileOps.push_back(op);
+      return WalkResult::skip();
+    }
+    if (isa<tile::TileDialect>(op->getDialect()) && !isa<tile::BlockIdOp>(op))
+      tileOps.push_back(op);
+    return WalkResult::advance();
+  });
+  for (Operation *op : tileOps)
+    lower(op);
+  SmallVector<scf::ForOp> loops;
+  function.walk([&](scf::ForOp loop) {
+    if (llvm::any_of(loop.getInitArgs(), [](Value init) {
+          return isa<VectorType>(init.getType()) &&
+                 cast<VectorType>(init.getType()).getRank() > 0;
+        }))
+      loops.push_back(loop);
+  });
+  SmallVector<Operation *> dead;
+  for (scf::ForOp loop : loops)
+    if (places.has(loop.getRegionIterArg(0)) ||
+        llvm::any_of(loop.getRegionIterArgs(),
+                     [&](Value arg) { return places.has(arg); })) {
+      lowerLoop(loop);
+      dead.push_back(loop);
+    }
+  // Uses before definitions: later ops use the tiles of earlier ones.
+  for (Operation *op : llvm::reverse(tileOps))
+    op->dropAllUses(), op->dropAllReferences();
+  for (Operation *op : dead)
+    op->dropAllUses(), op->dropAllReferences();
+  for (Operation *op : llvm::reverse(tileOps))
+    op->erase();
+  for (Operation *op : llvm::reverse(dead))
+    op->erase();
+
+  auto sized = MemRefType::get({places.scratchBytes}, b.getI8Type());
+  scratch.setType(sized);
+  function->setAttr("gdn_tile.scratch_bytes",
+                    b.getI64IntegerAttr(places.scratchBytes));
+  return success();
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Syntax and verifiers of the gdn_tile ops; (Cn) are the constraints that
+// TileOps.td lists.
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/SmallSet.h"
+
+using namespace mlir;
+using namespace gdn::tile;
+
+Type gdn::tile::getRowType(VectorType tile) {
+  if (tile.getRank() == 1)
+    return tile.getElementType();
+  return VectorType::get(tile.getShape().drop_front(), tile.getElementType());
+}
+
+/// conv1d shows the types of its three tiles; those of the results follow.
+static ParseResult parseConvTypes(OpAsmParser &parser, Type &input,
+                                  Type &window, Type &weight, Type &result,
+                                  Type &newWindow) {
+  if (parser.parseType(input) || parser.parseComma() ||
+      parser.parseType(window) || parser.parseComma() ||
+      parser.parseType(weight))
+    return failure();
+  result = input;
+  newWindow = window;
+  return success();
+}
+
+static void printConvTypes(OpAsmPrinter &printer, Operation *, Type input,
+                           Type window, Type weight, Type, Type) {
+  printer << input << ", " << window << ", " << weight;
+}
+
+/// delta_scan shows the types of state, key, value and log decay.
+static ParseResult parseScanTypes(OpAsmParser &parser, Type &state, Type &query,
+                                  Type &key, Type &value, Type &logDecay,
+                                  Type &beta, Type &newState, Type &output) {
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseType(state) || parser.parseComma() || parser.parseType(key) ||
+      parser.parseComma() || parser.parseType(value) || parser.parseComma() ||
+      parser.parseType(logDecay))
+    return failure();
+  query = key;
+  newState = state;
+  output = value;
+  auto gates = dyn_cast<VectorType>(logDecay);
+  if (!gates)
+    return parser.emitError(loc, "expects the log decay to be a vector");
+  beta =
+      VectorType::get(gates.getShape().take_front(1), gates.getElementType());
+  return success();
+}
+
+static void printScanTypes(OpAsmPrinter &printer, Operation *, Type state, Type,
+                           Type key, Type value, Type logDecay, Type, Type,
+                           Type) {
+  printer << state << ", " << key << ", " << value << ", " << logDecay;
+}
+
+#define GET_OP_CLASSES
+#include "gdn/Dialect/Tile/IR/TileOps.cpp.inc"
+
+LogicalResult BlockIdOp::verify() {
+  // block_id_c1
+  auto func = (*this)->getParentOfType<func::FuncOp>();
+  auto grid = func ? func->getAttrOfType<ArrayAttr>("gdn_tile.grid") : nullptr;
+  if (!grid)
+    return emitOpError("expects a function with 'gdn_tile.grid' around it");
+  if (getAxis() >= grid.size())
+    return emitOpError("expects an axis below ")
+           << grid.size() << ", the size of 'gdn_tile.grid', but got "
+           << getAxis();
+  return success();
+}
+
+/// The constraints that load and store share: (C1) and (C2) of both.
+template <typename OpTy> static LogicalResult verifyAccess(OpTy op) {
+  auto view = cast<MemRefType>(op.getView().getType());
+  auto tile = cast<VectorType>(op.getTile().getType());
+  if (int64_t(op.getIndices().size()) != view.getRank())
+    return op.emitOpError("expects one index per dimension of 'view', which is ")
+           << view.getRank() << ", but got " << op.getIndices().size();
+  if (int64_t(op.getDims().size()) != tile.getRank())
+    return op.emitOpError("expects one entry of 'dims' per dimension of the "
+                          "tile, which is ")
+           << tile.getRank() << ", but got " << op.getDims().size();
+  llvm::SmallSet<int64_t, 2> seen;
+  for (int64_t dim : op.getDims())
+    if (dim < 0 || dim >= view.getRank() || !seen.insert(dim).second)
+      return op.emitOpError("expects 'dims' to name distinct dimensions of "
+                            "'view' below ")
+             << view.getRank() << ", but got " << dim;
+  if (view.getElementType() != tile.getElementType())
+    return op.emitOpError("expects the tile to have the view's element type ")
+           << view.getElementType() << ", but got " << tile.getElementType();
+  return success();
+}
+
+LogicalResult LoadOp::verify() { return verifyAccess(*this); }
+LogicalResult StoreOp::verify() { return verifyAccess(*this); }
+
+LogicalResult FillOp::verify() {
+  // fill_c1
+  Type element = getTile().getType().getElementType();
+  if (getValue().getType() != element)
+    return emitOpError("expects 'value' to have the tile's element type ")
+           << element << ", but got " << getValue().getType();
+  return success();
+}
+
+LogicalResult MapRowsOp::verifyRegions() {
+  // map_rows_c1
+  if (getNumResults() == 0)
+    return emitOpError("expects at least one result");
+  int64_t rows = cast<VectorType>(getResult(0).getType()).getDimSize(0);
+  for (Value value : llvm::concat<Value>(getInputs(), getResults()))
+    if (int64_t got = cast<VectorType>(value.getType()).getDimSize(0);
+        got != rows)
+      return emitOpError("expects every input and result to have ")
+             << rows << " rows, set by the first result, but got " << got;
+  // map_rows_c2
+  Block &body = getBody().front();
+  if (body.getNumArguments() != getInputs().size() + 1)
+    return emitOpError("expects the body to have ")
+           << getInputs().size() + 1
+           << " arguments, the row number and one per input, but got "
+           << body.getNumArguments();
+  if (!body.getArgument(0).getType().isIndex())
+    return emitOpError("expects the first argument of the body to be the row "
+                       "number, an index, but got ")
+           << body.getArgument(0).getType();
+  for (auto [arg, input] :
+       llvm::zip(body.getArguments().drop_front(), getInputs())) {
+    Type want = getRowType(cast<VectorType>(input.getType()));
+    if (arg.getType() != want)
+      return emitOpError("expects argument ")
+             << arg.getArgNumber() << " of the body to be " << want
+             << ", the row of its input, but got " << arg.getType();
+  }
+  // map_rows_c3
+  auto yield = cast<YieldOp>(body.getTerminator());
+  if (yield.getNumOperands() != getNumResults())
+    return yield.emitOpError("expects ")
+           << getNumResults() << " operands, one per result, but got "
+           << yield.getNumOperands();
+  for (auto [index, pair] :
+       llvm::enumerate(llvm::zip(yield.getResults(), getResults()))) {
+    auto [row, result] = pair;
+    Type want = getRowType(cast<VectorType>(result.getType()));
+    if (row.getType() != want)
+      return yield.emitOpError("expects operand ")
+             << index << " to be " << want << ", the row of its result, but got "
+             << row.getType();
+  }
+  return success();
+}
+
+/// Checks the shape of one tile; `why` says what sets it.
+static LogicalResult verifyShape(Operation *op, StringRef name, Type type,
+                                 ArrayRef<int64_t> want, StringRef why) {
+  auto got = cast<VectorType>(type);
+  if (got.getShape() == want)
+    return success();
+  return op->emitOpError("expects '")
+         << name << "' to be " << VectorType::get(want, got.getElementType())
+         << ", " << why << ", but got " << got;
+}
+
+LogicalResult gdn::tile::Conv1dOp::verify() {
+  // conv1d_c1
+  int64_t channels = getInput().getType().getDimSize(1);
+  int64_t width = getWeight().getType().getDimSize(0);
+  if (failed(verifyShape(*this, "weight", getWeight().getType(),
+                         {width, channels}, "channels set by 'input'")) ||
+      failed(verifyShape(*this, "window", getWindow().getType(),
+                         {width - 1, channels},
+                         "one row fewer than 'weight'")) ||
+      failed(verifyShape(*this, "result", getResult().getType(),
+                         getInput().getType().getShape(), "set by 'input'")) ||
+      failed(verifyShape(*this, "new_window", getNewWindow().getType(),
+                         getWindow().getType().getShape(), "set by 'window'")))
+    return failure();
+  if (Value bias = getBias())
+    return verifyShape(*this, "bias", bias.getType(), {channels},
+                       "channels set by 'input'");
+  return success();
+}
+
+LogicalResult DeltaScanOp::verify() {
+  // delta_scan_c1
+  int64_t dv = getState().getType().getDimSize(0);
+  int64_t dk = getState().getType().getDimSize(1);
+  int64_t tokens = getKey().getType().getDimSize(0);
+  SmallVector<int64_t> decay = {tokens};
+  if (cast<VectorType>(getLogDecay().getType()).getRank() == 2)
+    decay.push_back(dk);
+  if (failed(verifyShape(*this, "key", getKey().getType(), {tokens, dk},
+                         "dk set by 'state'")) ||
+      failed(verifyShape(*this, "query", getQuery().getType(), {tokens, dk},
+                         "set by 'key'")) ||
+      failed(verifyShape(*this, "value", getValue().getType(), {tokens, dv},
+                         "tokens set by 'key' and dv by 'state'")) ||
+      failed(verifyShape(*this, "log_decay", getLogDecay().getType(), decay,
+                         "tokens set by 'key' and dk by 'state'")) ||
+      failed(verifyShape(*this, "beta", getBeta().getType(), {tokens},
+                         "tokens set by 'key'")) ||
+      failed(verifyShape(*this, "new_state", getNewState().getType(), {dv, dk},
+                         "set by 'state'")))
+    return failure();
+  return verifyShape(*this, "output", getOutput().getType(), {tokens, dv},
+                     "set by 'value'");
+}

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Rules for every tracked file: licence line, no tabs, no strays, readable sizes."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SPDX = "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception"
+CODE = {".cpp", ".h", ".c", ".td", ".py", ".sh", ".mlir", ".cmake", ".fbs", ".in", ".test"}
+TOP_LEVEL = {"include", "lib", "tools", "test", "runtime", "python", "docs"}
+MOST_LINES = 600
+
+
+def tracked() -> list[Path]:
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=True).stdout
+    return [p for name in names.split("\0") if name and (p := ROOT / name).is_file()]
+
+
+FILES = tracked()
+TEXTS = {}
+for _path in FILES:
+    try:
+        TEXTS[_path] = _path.read_text()
+    except UnicodeDecodeError:
+        continue
+
+
+def sources() -> list[Path]:
+    return [
+        p
+        for p in TEXTS
+        if p.suffix in CODE or p.name == "CMakeLists.txt" or TEXTS[p].startswith("#!")
+    ]
+
+
+def complain(found: list) -> None:
+    assert not found, "\n".join(str(f) for f in found)
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_spdx_line():
+    """In the first three lines: a shebang or a file type line may come before."""
+    heads = {p: "\n".join(TEXTS[p].split("\n", 3)[:3]) for p in sources() if TEXTS[p].strip()}
+    complain([name(p) for p, head in heads.items() if SPDX not in head])
+
+
+def test_no_tabs_and_no_trailing_space():
+    found = [
+        f"{name(p)}:{n}"
+        for p in sources()
+        for n, line in enumerate(TEXTS[p].split("\n"), 1)
+        if "\t" in line or line != line.rstrip()
+    ]
+    complain(found)
+
+
+def test_files_end_with_one_newline():
+    complain([name(p) for p in sources() if TEXTS[p] and not re.search(r"[^\n]\n\Z", TEXTS[p])])
+
+
+def test_todo_names_an_issue():
+    todo = re.compile(r"\b(TODO|FIXME|XXX)\b(?!\(#\d+\))")
+    found = [
+        f"{name(p)}:{n}"
+        for p in sources()
+        if p != Path(__file__).resolve()
+        for n, line in enumerate(TEXTS[p].split("\n"), 1)
+        if todo.search(line)
+    ]
+    complain(found)
+
+
+def test_no_machine_paths():
+    """Nothing may lean on where one machine keeps its home or work folders."""
+    stray = re.compile(r"(?<![\w.$}])/(work|home|root|Users)/")
+    found = [
+        f"{name(p)}:{n}"
+        for p in TEXTS
+        if p != Path(__file__).resolve()
+        for n, line in enumerate(TEXTS[p].split("\n"), 1)
+        if stray.search(line)
+    ]
+    complain(found)
+
+
+def test_sizes():
+    """A long file says in its head what generated it."""
+    long = [p for p in sources() if TEXTS[p].count("\n") > MOST_LINES]
+    heads = {p: "\n".join(TEXTS[p].split("\n", 10)[:10]).lower() for p in long}
+    complain([name(p) for p, head in heads.items() if "generated" not in head])
+
+
+def test_top_level_folders():
+    top = {p.relative_to(ROOT).parts[0] for p in FILES if len(p.relative_to(ROOT).parts) > 1}
+    complain(sorted(t for t in top if t not in TOP_LEVEL and not t.startswith(".")))
+
+
+@pytest.mark.parametrize("suffix", [".mlir"])
+def test_lit_tests_run_something(suffix):
+    complain(
+        [
+            name(p)
+            for p in TEXTS
+            if p.suffix == suffix
+            and p.is_relative_to(ROOT / "test")
+            and "Inputs" not in p.parts
+            and "RUN:" not in TEXTS[p]
+        ]
+    )

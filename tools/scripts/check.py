@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Builds gdn, runs its suites, and ends with the line "N passed, N failed".
+
+Without options: what must hold before a change lands, in minutes. --full adds
+the sanitizer build, the fuzzers, clang-tidy over everything and a short run of
+each benchmark, and records the outcome in docs/generated/check-full.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import suites
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORD = ROOT / "docs/generated/check-full.json"
+SCRIPTS = ROOT / "tools/scripts"
+LLVM_BIN = Path(f"/usr/lib/llvm-{(ROOT / 'LLVM_VERSION').read_text().strip()}/bin")
+JOBS = str(os.cpu_count() or 1)
+FUZZ_SECONDS = 30
+
+
+def git(*arguments: str) -> str:
+    """Output of a git command, empty if it fails."""
+    return subprocess.run(
+        ["git", *arguments], cwd=ROOT, text=True, capture_output=True
+    ).stdout.strip()
+
+
+def tracked(*patterns: str) -> list[str]:
+    return git("ls-files", "--cached", "--others", "--exclude-standard", *patterns).splitlines()
+
+
+def build(preset: str, *targets: str) -> suites.Result:
+    name = "build" if preset == "release" else f"build {preset}"
+    return suites.run(name, [SCRIPTS / "build.sh", preset, *targets])
+
+
+def clang_format() -> suites.Result:
+    return suites.run(
+        "clang-format",
+        [LLVM_BIN / "clang-format", "--dry-run", "-Werror", *tracked("*.cpp", "*.h", "*.c")],
+        cwd=ROOT,
+    )
+
+
+def clang_tidy(full: bool) -> suites.Result:
+    return suites.run(
+        "clang-tidy", [sys.executable, SCRIPTS / "tidy.py", *(["--all"] if full else [])]
+    )
+
+
+def ruff() -> list[suites.Result]:
+    tool = Path(sys.executable).parent / "ruff"
+    return [
+        suites.run("ruff check", [tool, "check", "--quiet", "."], cwd=ROOT),
+        suites.run("ruff format", [tool, "format", "--check", "--quiet", "."], cwd=ROOT),
+    ]
+
+
+def shellcheck() -> suites.Result:
+    scripts = ["check", "demo", ".ci/run", *tracked("*.sh")]
+    return suites.run("shellcheck", ["shellcheck", *scripts], cwd=ROOT)
+
+
+def docs() -> suites.Result:
+    return suites.run("docs", [sys.executable, SCRIPTS / "docs.py", "--check"])
+
+
+def lit(preset: str = "release") -> suites.Result:
+    directory = ROOT / "build" / preset
+    xml = directory / "results/lit.xml"
+    command = [LLVM_BIN / "lit", "-s", "-v", "-j", JOBS, "--xunit-xml-output", xml]
+    return suites.run(f"lit{suffix(preset)}", [*command, directory / "test"], xml)
+
+
+def ctest(label: str, preset: str = "release") -> suites.Result:
+    """ctest over one label: `unit` (gtest and C programs) or `conformance`."""
+    directory = ROOT / "build" / preset
+    xml = directory / f"results/{label}.xml"
+    select = ["-L", "^conformance$"] if label == "conformance" else ["-LE", "^(conformance|fuzz)$"]
+    command = ["ctest", "--test-dir", directory, "--output-on-failure", "-j", JOBS]
+    return suites.run(
+        f"{label}{suffix(preset)}",
+        [*command, *select, "--output-junit", xml],
+        xml,
+        drop=r"^ +Start +\d+:|^ *\d+/\d+ Test .* Passed ",
+    )
+
+
+def pytest(preset: str = "release") -> suites.Result:
+    directory = ROOT / "build" / preset
+    xml = directory / "results/pytest.xml"
+    command = [sys.executable, "-m", "pytest", "-q", f"--build-dir={directory}"]
+    command += [f"--junitxml={xml}", "test/python"]
+    return suites.run(f"pytest{suffix(preset)}", command, xml, cwd=ROOT)
+
+
+def fuzz(preset: str = "fuzz") -> list[suites.Result]:
+    """Each libFuzzer program for FUZZ_SECONDS, from its kept corpus."""
+    results = []
+    for program in sorted((ROOT / "build" / preset / "bin").glob("*-fuzz*")):
+        corpus = ROOT / "test/data/fuzz" / program.name
+        scratch = ROOT / "build" / preset / "corpus" / program.name
+        scratch.mkdir(parents=True, exist_ok=True)
+        command = [program, f"-max_total_time={FUZZ_SECONDS}", "-print_final_stats=1", scratch]
+        results.append(
+            suites.run(f"fuzz {program.name}", [*command, *([corpus] if corpus.is_dir() else [])])
+        )
+    return results or [suites.Result("fuzz", failed=1)]
+
+
+def benchmarks() -> list[suites.Result]:
+    """Every benchmark program, each case for a moment: it runs, it does not measure."""
+    results = [
+        suites.run(f"bench {program.name}", [program, "--benchmark_min_time=0.001"], limit_s=600)
+        for program in sorted((ROOT / "build/release/bin").glob("*-benchmark"))
+    ]
+    return results or [suites.Result("bench", failed=1)]
+
+
+def suffix(preset: str) -> str:
+    return "" if preset == "release" else f" ({preset})"
+
+
+def record(results: list[suites.Result]) -> None:
+    RECORD.parent.mkdir(parents=True, exist_ok=True)
+    facts = {
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%MZ"),
+        "commit": git("rev-parse", "HEAD"),
+        "modified": git("diff", "--name-only", "HEAD").splitlines(),
+        "cpu": next(
+            (
+                line.partition(":")[2].strip()
+                for line in Path("/proc/cpuinfo").read_text().splitlines()
+                if line.startswith("model name")
+            ),
+            platform.machine(),
+        ),
+        "cores": os.cpu_count(),
+        "passed": sum(r.passed for r in results),
+        "failed": sum(r.failed for r in results),
+        "seconds": round(sum(r.seconds for r in results)),
+        "suites": [{**asdict(r), "seconds": round(r.seconds, 1)} for r in results],
+    }
+    RECORD.write_text(json.dumps(facts, indent=2) + "\n")
+    print(f"recorded in {RECORD.relative_to(ROOT)}")
+
+
+def summary(results: list[suites.Result]) -> int:
+    """Prints the table and the closing line; returns the exit code."""
+    print("\n== summary")
+    for r in results:
+        skipped = f", {r.skipped} skipped" if r.skipped else ""
+        mark = "FAILED" if r.failed else "ok"
+        counts = f"{r.passed} passed, {r.failed} failed{skipped}"
+        print(f"{mark:6}  {r.name:24} {counts:36} {r.seconds:7.1f} s")
+    failed = sum(r.failed for r in results)
+    print(f"\n{sum(r.passed for r in results)} passed, {failed} failed", flush=True)
+    return 1 if failed else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="check", description=__doc__)
+    parser.add_argument("--full", action="store_true", help="add the long suites")
+    full = parser.parse_args().full
+
+    results = [clang_format(), *ruff(), shellcheck(), docs()]
+    results.append(build("release"))
+    if results[-1].failed:
+        return summary(results)
+    quick: list[Callable[[], suites.Result]] = [
+        lambda: clang_tidy(full),
+        lit,
+        lambda: ctest("unit"),
+        lambda: ctest("conformance"),
+        pytest,
+    ]
+    results += [suite() for suite in quick]
+    if full:
+        results += benchmarks()
+        results.append(build("asan"))
+        if not results[-1].failed:
+            results += [lit("asan"), ctest("unit", "asan"), ctest("conformance", "asan")]
+            results += [pytest("asan"), *fuzz("asan")]
+        record(results)
+    return summary(results)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

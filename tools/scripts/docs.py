@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Makes docs/generated/*.md from the .td files; --check fails if one is stale.
+
+What CMake turns into C++ gets a page: each dialect that a CMakeLists.txt below
+include/gdn generates, and each Passes.td.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LLVM = Path(f"/usr/lib/llvm-{(ROOT / 'LLVM_VERSION').read_text().strip()}")
+OUT = ROOT / "docs/generated"
+
+
+def tblgen(td: Path, *arguments: str) -> str:
+    command = [LLVM / "bin/mlir-tblgen", *arguments, "-I", ROOT / "include"]
+    command += ["-I", LLVM / "include", td]
+    done = subprocess.run([str(c) for c in command], text=True, capture_output=True)
+    if done.returncode:
+        sys.exit(f"docs: {td.relative_to(ROOT)}: {done.stderr}")
+    # A table of contents for one particular site generator.
+    return done.stdout.replace("[TOC]\n\n", "").rstrip() + "\n"
+
+
+def dialects() -> dict[str, Path]:
+    """Dialect name to the .td that defines its ops."""
+    found = {}
+    for file in sorted((ROOT / "include/gdn").rglob("CMakeLists.txt")):
+        td = None
+        for line in file.read_text().splitlines():
+            if match := re.match(r"set\(LLVM_TARGET_DEFINITIONS (\S+)\)", line):
+                td = file.parent / match[1]
+            elif match := re.search(r"-gen-dialect-decls -dialect=(\w+)", line):
+                assert td, f"{file}: a dialect before any LLVM_TARGET_DEFINITIONS"
+                found[match[1]] = td
+    return found
+
+
+def pass_files() -> dict[str, Path]:
+    """Page name to Passes.td, named after the folders below include/gdn."""
+    base = ROOT / "include/gdn"
+    return {
+        "-".join(["passes", *td.relative_to(base).parent.parts]).lower(): td
+        for td in sorted(base.rglob("*Passes.td"))
+    }
+
+
+def pages() -> dict[Path, str]:
+    made = {}
+    index = ["# Generated reference", "", "Made by `tools/scripts/docs.py`; do not edit.", ""]
+    for name, td in dialects().items():
+        made[OUT / f"{name}.md"] = tblgen(td, "-gen-dialect-doc", f"-dialect={name}")
+        index.append(f"- [the `{name}` dialect]({name}.md), from `{td.relative_to(ROOT)}`")
+    for name, td in pass_files().items():
+        made[OUT / f"{name}.md"] = tblgen(td, "-gen-pass-doc")
+        index.append(f"- [{name}]({name}.md), from `{td.relative_to(ROOT)}`")
+    made[OUT / "README.md"] = "\n".join(index) + "\n"
+    return made
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail on a difference")
+    check = parser.parse_args().check
+
+    made = pages()
+    old = set(OUT.glob("*.md"))
+    stale = sorted(p for p in made if not p.exists() or p.read_text() != made[p])
+    gone = sorted(old - set(made))
+    if check:
+        for path in [*stale, *gone]:
+            print(f"{path.relative_to(ROOT)} is stale; run tools/scripts/docs.py")
+        print(f"docs: {len(made)} pages, {len(stale) + len(gone)} stale")
+        return 1 if stale or gone else 0
+    OUT.mkdir(parents=True, exist_ok=True)
+    for path in stale:
+        path.write_text(made[path])
+        print(f"wrote {path.relative_to(ROOT)}")
+    for path in gone:
+        path.unlink()
+        print(f"removed {path.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

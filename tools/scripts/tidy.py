@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs clang-tidy on the C++ files that a change touches, or with --all on all.
+
+A change is what differs from the default branch of origin; on that branch
+itself, the last commit. A changed header has its own .cpp checked, which sees
+it through the header filter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LLVM_BIN = Path(f"/usr/lib/llvm-{(ROOT / 'LLVM_VERSION').read_text().strip()}/bin")
+# What ./check spends on clang-tidy at most; --all has no bound.
+MOST_FILES = 12
+
+
+def git(*arguments: str) -> list[str]:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, text=True, capture_output=True)
+    return done.stdout.splitlines()
+
+
+def changed() -> set[Path]:
+    """Files that differ from the default branch, or else from the last commit."""
+    head = git("rev-parse", "HEAD")
+    for branch in ("origin/HEAD", "origin/main", "main"):
+        base = git("merge-base", "HEAD", branch)
+        if base and base != head:
+            break
+    else:
+        base = git("rev-parse", "HEAD~1")
+    names = git("diff", "--name-only", *base) if base else []
+    names += git("ls-files", "--others", "--exclude-standard")
+    return {ROOT / name for name in names}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--all", action="store_true", help="every file of the build")
+    parser.add_argument("--build-dir", type=Path, default=ROOT / "build/release")
+    options = parser.parse_args()
+
+    commands = json.loads((options.build_dir / "compile_commands.json").read_text())
+    built = {Path(entry["file"]) for entry in commands}
+    own = {f for f in built if f.is_relative_to(ROOT) and not f.is_relative_to(ROOT / "build")}
+    files = sorted(own)
+    if not options.all:
+        touched = changed()
+        headers = {f.stem for f in touched if f.suffix == ".h"}
+        files = [f for f in files if f in touched or f.stem in headers]
+        # The largest say most; the rest is for --all.
+        files.sort(key=lambda f: f.stat().st_size, reverse=True)
+        if len(files) > MOST_FILES:
+            print(f"clang-tidy: {MOST_FILES} of {len(files)} changed files; --full checks all")
+            files = files[:MOST_FILES]
+    if not files:
+        print("clang-tidy: no C++ file changed")
+        return 0
+    print(f"clang-tidy: {len(files)} files", flush=True)
+    command = [
+        str(LLVM_BIN / "run-clang-tidy"),
+        f"-clang-tidy-binary={LLVM_BIN / 'clang-tidy'}",
+        f"-p={options.build_dir}",
+        f"-j={os.cpu_count() or 1}",
+        "-quiet",
+        *[f"^{f}$" for f in files],
+    ]
+    done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True)
+    if done.returncode:
+        # run-clang-tidy repeats each command line; what matters are the findings.
+        lines = done.stdout.splitlines()
+        print("\n".join(line for line in lines if "clang-tidy" not in line or "error" in line))
+        print(done.stderr[-2000:], file=sys.stderr)
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
