@@ -12,7 +12,7 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   gdn::registerGDNConversionPasses();
-  gdn::registerGDNTransformsPasses();
+  gdn::registerGDNPasses();
   mlir::registerTransformsPasses();
   registry.insert<gdn::GDNDialect, gdn::tile::TileDialect, mlir::arith::ArithDialect,
                   mlir::func::FuncDialect, mlir::math::MathDialect, mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect, mlir::vector::VectorDialect>();
