@@ -15,9 +15,10 @@ namespace gdn {
 
 /// How to call the code of one entry.
 struct EntryCode {
-  std::string entry;                   // name of the gdn function
-  std::string symbol;                  // exported by the blob
-  llvm::SmallVector<std::string> grid; // linear forms; the product is units
+  std::string entry;                    // name of the gdn function
+  std::string symbol;                   // exported by the blob
+  llvm::SmallVector<std::string> sizes; // symbols, as the code takes them
+  llvm::SmallVector<std::string> grid;  // linear forms; the product is units
   uint64_t scratchBytes = 0;
 };
 
