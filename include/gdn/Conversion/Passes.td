@@ -40,7 +40,11 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"tokens", "tokens", "int64_t", /*default=*/"16",
-           "Tokens per block of the token loop of an entry with row bounds">
+           "Tokens per block of the recurrent form">,
+    Option<"chunk", "chunk", "int64_t", /*default=*/"64",
+           "Tokens per chunk of the chunk form">,
+    Option<"chunkFrom", "chunk-from", "int64_t", /*default=*/"-1",
+           "Shortest row, in tokens, that takes the chunk form; negative: none">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels converted">

@@ -72,7 +72,7 @@ struct ConvertGDNToTile final
     FailureOr<EntryViews> views = createEntryViews(entry);
     if (failed(views))
       return failure();
-    if (failed(emitRecurrentKernel(*views, kernel, tokens))) {
+    if (failed(emitRecurrentKernel(*views, kernel, {tokens, chunk, chunkFrom}))) {
       views->function.erase();
       return failure();
     }

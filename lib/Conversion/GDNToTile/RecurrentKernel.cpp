@@ -29,7 +29,9 @@ namespace {
 
 class RecurrentKernel : public TileProgram {
 public:
-  using TileProgram::TileProgram;
+  RecurrentKernel(EntryViews &views, const KernelParts &parts,
+                  const Algorithm &algorithm)
+      : TileProgram(views, parts, algorithm.tokens), algorithm(algorithm) {}
   LogicalResult emit();
 
 private:
@@ -37,8 +39,11 @@ private:
   void emitViews();
   Value emitBounds();
   void emitRow();
+  void emitRowForm(bool inChunks);
   void emitValueHead(Value r, MutableArrayRef<Value> keyCarries);
   void emitZeros();
+
+  const Algorithm &algorithm;
 };
 
 } // namespace
@@ -77,8 +82,31 @@ void RecurrentKernel::emitValueHead(Value r,
   }
 }
 
-/// The live row: all value heads of key head `h`.
+/// The live row, in the form that suits its length.
 void RecurrentKernel::emitRow() {
+  DeltaRuleOp rule = parts.rule;
+  if (!parts.cuSeqlens || !rule || rule.isPerChannel() ||
+      algorithm.chunkFrom < 0)
+    return emitRowForm(false);
+  if (algorithm.chunkFrom <= 1)
+    return emitRowForm(true);
+  Value length = arith::SubIOp::create(b, loc, end, begin);
+  Value isLong = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge,
+                                       length, index(algorithm.chunkFrom));
+  auto form = scf::IfOp::create(b, loc, isLong, /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(form.thenBlock());
+  emitRowForm(true);
+  b.setInsertionPointToStart(form.elseBlock());
+  emitRowForm(false);
+}
+
+/// All value heads of key head `h`.
+void RecurrentKernel::emitRowForm(bool inChunks) {
+  chunked = inChunks;
+  blockTokens = !parts.cuSeqlens ? 1
+                : inChunks       ? algorithm.chunk
+                                 : algorithm.tokens;
   SmallVector<Value> first(parts.carries.size());
   SmallVector<Value> init;
   Value zero = index(0);
@@ -258,9 +286,9 @@ LogicalResult RecurrentKernel::emit() {
 }
 
 LogicalResult gdn::emitRecurrentKernel(EntryViews &views, KernelOp kernel,
-                                       int64_t tokens) {
+                                       const Algorithm &algorithm) {
   FailureOr<KernelParts> parts = KernelParts::analyse(views.source, kernel);
   if (failed(parts))
     return failure();
-  return RecurrentKernel(views, *parts, tokens).emit();
+  return RecurrentKernel(views, *parts, algorithm).emit();
 }

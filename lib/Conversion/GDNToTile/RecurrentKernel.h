@@ -8,11 +8,18 @@
 
 namespace gdn {
 
+/// Which form of the recurrence a program takes, by the length of the row.
+struct Algorithm {
+  int64_t tokens;    ///< per block of the recurrent form
+  int64_t chunk;     ///< per chunk of the chunk form
+  int64_t chunkFrom; ///< shortest row in the chunk form; negative: none
+};
+
 /// Fills `views.function` with the program of `kernel`, whose results the
-/// entry returns. `tokens` is the number of tokens per block of an entry with
-/// row bounds. Fails with an error on the op that has no tile program.
+/// entry returns. An entry without
+/// row bounds takes the recurrent form, token by token. Fails with an error on the op that has no tile program.
 mlir::LogicalResult emitRecurrentKernel(EntryViews &views, KernelOp kernel,
-                                        int64_t tokens);
+                                        const Algorithm &algorithm);
 
 } // namespace gdn
 

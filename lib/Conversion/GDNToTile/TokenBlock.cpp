@@ -4,6 +4,7 @@
 // load and store; a value that the program shows in a narrower type is rounded
 // to it.
 #include "TokenBlock.h"
+#include "ChunkWork.h"
 #include "TokenWork.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -149,6 +150,16 @@ SmallVector<Value> TokenBlock::emit(Value firstToken, Value numValid,
           Value query = scaleTile(b, loc, tileOf(rule.getQuery()),
                                   rule.getScaleOrDefault());
           Value value = tileOf(rule.getValue());
+          if (p.chunked) {
+            ChunkResult chunk =
+                emitChunk(b, loc, carried[i],
+                          {query, tileOf(rule.getKey()), value,
+                           tileOf(rule.getLogDecay()), tileOf(rule.getBeta()),
+                           valid});
+            next[i] = chunk.state;
+            tiles[rule.getOutput()] = chunk.output;
+            return;
+          }
           auto scan = tile::DeltaScanOp::create(
               b, loc, carried[i].getType(), value.getType(), carried[i], query,
               tileOf(rule.getKey()), value, tileOf(rule.getLogDecay()),

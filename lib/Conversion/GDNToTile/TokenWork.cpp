@@ -106,6 +106,13 @@ Value gdn::castTile(OpBuilder &builder, Location loc, Value tile,
                  })[0];
 }
 
+Value gdn::transposeTile(OpBuilder &builder, Location loc, Value tile) {
+  auto type = cast<VectorType>(tile.getType());
+  auto result = VectorType::get({type.getDimSize(1), type.getDimSize(0)},
+                                type.getElementType());
+  return tile::TransposeOp::create(builder, loc, result, tile);
+}
+
 Value gdn::scaleTile(OpBuilder &builder, Location loc, Value tile,
                      double factor) {
   return mapRows(builder, loc, tile, {tile.getType()},

@@ -25,6 +25,10 @@ mapRows(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange inputs,
 mlir::Value castTile(mlir::OpBuilder &builder, mlir::Location loc,
                      mlir::Value tile, mlir::Type element);
 
+/// Rows and columns exchanged.
+mlir::Value transposeTile(mlir::OpBuilder &builder, mlir::Location loc,
+                          mlir::Value tile);
+
 /// Each row times `factor`.
 mlir::Value scaleTile(mlir::OpBuilder &builder, mlir::Location loc,
                       mlir::Value tile, double factor);

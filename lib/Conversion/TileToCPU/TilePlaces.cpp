@@ -188,6 +188,15 @@ FailureOr<TilePlaces> TilePlaces::assign(func::FuncOp function) {
       places.of[scan.getOutput()] =
           places.addScratch(scan.getOutput().getType());
       places.assignScan(scan);
+    } else if (auto matmul = dyn_cast<tile::MatmulOp>(op)) {
+      if (!matmul.getAcc() ||
+          !places.takeOver(matmul.getResult(), matmul.getAcc()))
+        places.of[matmul.getResult()] =
+            places.addScratch(matmul.getResult().getType());
+    } else if (isa<tile::TransposeOp, tile::PrefixSumOp, tile::TriInverseOp>(
+                   op)) {
+      places.of[op->getResult(0)] =
+          places.addScratch(cast<VectorType>(op->getResult(0).getType()));
     } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
       (void)places.assignLoop(loop);
     } else if (!op->hasTrait<OpTrait::ConstantLike>() &&

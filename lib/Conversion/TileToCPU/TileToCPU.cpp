@@ -3,6 +3,7 @@
 // convert-tile-to-cpu: places for the tiles, loops for the ops, words for the
 // arguments. See Passes.td.
 #include "EntryCode.h"
+#include "ExpandMatrixOps.h"
 #include "ExpandTileOps.h"
 #include "TilePlaces.h"
 
@@ -234,7 +235,27 @@ void FunctionLowering::lower(Operation *op) {
                          memory(b, loc, conv.getNewWindow())};
         expandConv1d(b, conv, at, lanes);
       })
-      .Case([&](tile::DeltaScanOp scan) { lowerScan(b, scan); });
+      .Case([&](tile::DeltaScanOp scan) { lowerScan(b, scan); })
+      .Case([&](tile::MatmulOp matmul) {
+        MatmulPlaces at = {memory(b, loc, matmul.getLhs()),
+                           memory(b, loc, matmul.getRhs()),
+                           matmul.getAcc() ? memory(b, loc, matmul.getAcc())
+                                           : Value(),
+                           memory(b, loc, matmul.getResult())};
+        expandMatmul(b, matmul, at, lanes);
+      })
+      .Case([&](tile::TransposeOp transpose) {
+        expandTranspose(b, loc, memory(b, loc, transpose.getTile()),
+                        memory(b, loc, transpose.getResult()));
+      })
+      .Case([&](tile::PrefixSumOp sum) {
+        expandPrefixSum(b, loc, memory(b, loc, sum.getValues()),
+                        memory(b, loc, sum.getResult()));
+      })
+      .Case([&](tile::TriInverseOp inverse) {
+        expandTriInverse(b, loc, memory(b, loc, inverse.getMatrix()),
+                         memory(b, loc, inverse.getResult()), lanes);
+      });
 }
 
 LogicalResult FunctionLowering::run() {

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Products of whole tiles, and what the chunked form needs beside them.
+#ifndef GDN_DIALECT_TILE_IR_TILEMATRIXOPS_TD
+#define GDN_DIALECT_TILE_IR_TILEMATRIXOPS_TD
+
+include "gdn/Dialect/Tile/IR/TileDialect.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Tile_MatmulOp : Tile_Op<"matmul", [Pure]> {
+  let summary = "Product of two tiles";
+  let description = [{
+    `result = acc + op(lhs) * rhs`, with `op(lhs)` the transpose of `lhs` if
+    `transpose_lhs` is given, and zero for `acc` if it is not. Products are
+    summed in f32 whatever the operands' type; in which order is the target's
+    choice and depends on the types alone.
+
+    **Preconditions**
+
+    - (C1) `op(lhs)` is `M x K`, `rhs` `K x N`, `acc` and `result` `M x N`.
+    - (C2) `lhs` and `rhs` have the same element type.
+
+    **Example**
+
+    ```mlir
+    func.func @scores(%q: vector<64x128xbf16>, %kt: vector<128x64xbf16>)
+        -> vector<64x64xf32> {
+      %s = gdn_tile.matmul %q, %kt
+          : vector<64x128xbf16>, vector<128x64xbf16> -> vector<64x64xf32>
+      return %s : vector<64x64xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    VectorOfRankAndType<[2], Tile_FloatTypes>:$lhs,
+    VectorOfRankAndType<[2], Tile_FloatTypes>:$rhs,
+    Optional<Tile_F32Matrix>:$acc,
+    UnitAttr:$transpose_lhs);
+  let results = (outs Tile_F32Matrix:$result);
+  let assemblyFormat = [{
+    (`transpose` $transpose_lhs^)? $lhs `,` $rhs (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict
+    `:` type($lhs) `,` type($rhs) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_TransposeOp : Tile_Op<"transpose", [Pure]> {
+  let summary = "A tile with rows and columns exchanged";
+  let description = [{
+    **Preconditions**
+
+    - (C1) `tile` is `M x N`, the result `N x M`, of the same element type.
+
+    **Example**
+
+    ```mlir
+    func.func @keys(%k: vector<64x128xf32>) -> vector<128x64xf32> {
+      %t = gdn_tile.transpose %k : vector<64x128xf32> -> vector<128x64xf32>
+      return %t : vector<128x64xf32>
+    }
+    ```
+  }];
+  let arguments = (ins VectorOfRankAndType<[2], Tile_FloatTypes>:$tile);
+  let results = (outs VectorOfRankAndType<[2], Tile_FloatTypes>:$result);
+  let assemblyFormat = "$tile attr-dict `:` type($tile) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_PrefixSumOp : Tile_Op<"prefix_sum", [Pure, SameOperandsAndResultType]> {
+  let summary = "Running sums of a row";
+  let description = [{
+    `result[i] = values[0] + ... + values[i]`, added in this order in f32.
+
+    **Example**
+
+    ```mlir
+    func.func @decay(%g: vector<64xf32>) -> vector<64xf32> {
+      %sum = gdn_tile.prefix_sum %g : vector<64xf32>
+      return %sum : vector<64xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Tile_F32Row:$values);
+  let results = (outs Tile_F32Row:$result);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
+}
+
+def Tile_TriInverseOp : Tile_Op<"tri_inverse", [Pure, SameOperandsAndResultType]> {
+  let summary = "Inverse of one plus a strictly lower triangle";
+  let description = [{
+    `result = (1 + L)^(-1)` with `L` the part of `matrix` strictly below its
+    diagonal; what stands on and above the diagonal is not read. The result is
+    lower triangular with ones on its diagonal and zeros above.
+
+    How it is computed is the target's choice: row by row, or in blocks that
+    are merged.
+
+    **Preconditions**
+
+    - (C1) `matrix` is square.
+
+    **Example**
+
+    ```mlir
+    func.func @solve(%a: vector<64x64xf32>) -> vector<64x64xf32> {
+      %t = gdn_tile.tri_inverse %a : vector<64x64xf32>
+      return %t : vector<64x64xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Tile_F32Matrix:$matrix);
+  let results = (outs Tile_F32Matrix:$result);
+  let assemblyFormat = "$matrix attr-dict `:` type($matrix)";
+  let hasVerifier = 1;
+}
+
+#endif // GDN_DIALECT_TILE_IR_TILEMATRIXOPS_TD

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The chunk form of the gated delta rule. With G the running sum of the log
+// decay within the chunk, M the state before it (S = M^T is what is kept), and
+// everything below per value head:
+//
+//   A = (1 + tril(beta K K^T, -1))^-1          gate-free inverse
+//   E[i,j] = exp(G_i - G_j) for j <= i, else 0 decay from token j to token i
+//   X = (E . A) (beta (V - e^G K S))           what each token really writes
+//   O = e^G (Q S) + (E . Q K^T) X
+//   S <- e^(G_last) S + K^T (e^(G_last - G) X)
+//
+// The inverse without gates is exact: decay is a diagonal similarity of the
+// triangle, so it is applied to the inverse afterwards. No factor exceeds 1:
+// differences of G are masked before exp, and there is no division by a decay.
+// Rows past the valid ones have k = 0, beta = 0 and g = 0: they write nothing
+// and G_last is the G of the last valid token.
+#include "ChunkWork.h"
+#include "TokenWork.h"
+
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+
+class ChunkEmitter {
+public:
+  ChunkEmitter(OpBuilder &b, Location loc, const Chunk &chunk)
+      : b(b), loc(loc), chunk(chunk) {}
+
+  ChunkResult emit(Value state);
+
+private:
+  using Rows = SmallVector<Value>;
+
+  static VectorType typeOf(Value tile) {
+    return cast<VectorType>(tile.getType());
+  }
+  Value zero(OpBuilder &b, Type type) {
+    return arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  }
+  Value matmul(Value lhs, Value rhs, Value acc = {}, bool transposeLhs = false) {
+    int64_t rows = typeOf(lhs).getDimSize(transposeLhs ? 1 : 0);
+    auto type = VectorType::get({rows, typeOf(rhs).getDimSize(1)},
+                                b.getF32Type());
+    return tile::MatmulOp::create(b, loc, type, lhs, rhs, acc, transposeLhs);
+  }
+  /// Zeros in the rows past the valid ones.
+  Value maskRows(Value tile);
+  /// Row i times exp(x_i), x a tile of one value per row.
+  Value scaleByExp(Value tile, Value exponents);
+  /// exp(G_i - G_j) for j <= i, else 0.
+  Value decayTile(Value sums);
+  Value multiply(Value x, Value y);
+
+  OpBuilder &b;
+  Location loc;
+  const Chunk &chunk;
+};
+
+} // namespace
+
+Value ChunkEmitter::maskRows(Value tile) {
+  auto map = tile::MapRowsOp::create(b, loc, tile.getType(), tile);
+  Type row = tile::getRowType(typeOf(tile));
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = b.createBlock(&map.getBody(), {}, {b.getIndexType(), row},
+                              {loc, loc});
+  Value inside =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                            body->getArgument(0), chunk.valid);
+  Value kept = arith::SelectOp::create(b, loc, inside, body->getArgument(1),
+                                       zero(b, row));
+  tile::YieldOp::create(b, loc, kept);
+  return map.getResult(0);
+}
+
+Value ChunkEmitter::scaleByExp(Value tile, Value exponents) {
+  return mapRows(b, loc, {tile, exponents}, {tile.getType()},
+                 [&](OpBuilder &b, ValueRange in) -> Rows {
+                   Value factor = math::ExpOp::create(b, loc, in[1]);
+                   Value row = vector::BroadcastOp::create(
+                       b, loc, in[0].getType(), factor);
+                   return {arith::MulFOp::create(b, loc, in[0], row)};
+                 })[0];
+}
+
+Value ChunkEmitter::decayTile(Value sums) {
+  int64_t size = typeOf(sums).getDimSize(0);
+  auto type = VectorType::get({size, size}, b.getF32Type());
+  auto row = VectorType::get({size}, b.getF32Type());
+  auto map = tile::MapRowsOp::create(b, loc, type, sums);
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = b.createBlock(&map.getBody(), {},
+                              {b.getIndexType(), b.getF32Type()}, {loc, loc});
+  auto indices = VectorType::get({size}, b.getIndexType());
+  Value column = vector::StepOp::create(b, loc, indices);
+  Value i =
+      vector::BroadcastOp::create(b, loc, indices, body->getArgument(0));
+  Value kept = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column,
+                                     i);
+  Value own = vector::BroadcastOp::create(b, loc, row, body->getArgument(1));
+  Value difference = arith::SubFOp::create(b, loc, own, sums);
+  // Masked before exp: above the diagonal the difference is positive.
+  Value bounded =
+      arith::SelectOp::create(b, loc, kept, difference, zero(b, row));
+  Value decay = math::ExpOp::create(b, loc, bounded);
+  tile::YieldOp::create(
+      b, loc,
+      ValueRange{
+          arith::SelectOp::create(b, loc, kept, decay, zero(b, row))});
+  return map.getResult(0);
+}
+
+Value ChunkEmitter::multiply(Value x, Value y) {
+  return mapRows(b, loc, {x, y}, {x.getType()},
+                 [&](OpBuilder &b, ValueRange in) -> Rows {
+                   return {arith::MulFOp::create(b, loc, in[0], in[1])};
+                 })[0];
+}
+
+ChunkResult ChunkEmitter::emit(Value state) {
+  Value query = maskRows(chunk.query), key = maskRows(chunk.key);
+  Value value = maskRows(chunk.value);
+  Value beta = maskRows(chunk.beta);
+  Value sums = tile::PrefixSumOp::create(b, loc, maskRows(chunk.logDecay));
+  int64_t last = typeOf(sums).getDimSize(0) - 1;
+
+  // Scores among the tokens of the chunk.
+  Value keyT = transposeTile(b, loc, key);
+  Value decay = decayTile(sums);
+  Value keyScores = matmul(key, keyT);
+  Value triangle = mapRows(b, loc, {keyScores, beta}, {keyScores.getType()},
+                           [&](OpBuilder &b, ValueRange in) -> Rows {
+                             Value row = vector::BroadcastOp::create(
+                                 b, loc, in[0].getType(), in[1]);
+                             return {arith::MulFOp::create(b, loc, in[0], row)};
+                           })[0];
+  Value inverse = multiply(tile::TriInverseOp::create(b, loc, triangle), decay);
+  Value scores = multiply(matmul(query, keyT), decay);
+
+  // What the tokens write, given what the state already holds.
+  Value known = matmul(key, state);
+  Value error =
+      mapRows(b, loc, {value, known, sums, beta}, {value.getType()},
+              [&](OpBuilder &b, ValueRange in) -> Rows {
+                Type row = in[0].getType();
+                Value factor = vector::BroadcastOp::create(
+                    b, loc, row, math::ExpOp::create(b, loc, in[2]).getResult());
+                Value decayed = arith::MulFOp::create(b, loc, in[1], factor);
+                Value rest = arith::SubFOp::create(b, loc, in[0], decayed);
+                Value strength =
+                    vector::BroadcastOp::create(b, loc, row, in[3]);
+                return {arith::MulFOp::create(b, loc, rest, strength)};
+              })[0];
+  Value written = matmul(inverse, error);
+
+  Value output = matmul(scores, written, scaleByExp(matmul(query, state), sums));
+
+  // The state after the chunk.
+  Value toEnd = mapRows(b, loc, sums, {sums.getType()},
+                        [&](OpBuilder &b, ValueRange in) -> Rows {
+                          Value end = vector::ExtractOp::create(b, loc, sums,
+                                                                last);
+                          return {arith::SubFOp::create(b, loc, end, in[0])};
+                        })[0];
+  Value decayedState =
+      mapRows(b, loc, state, {state.getType()},
+              [&](OpBuilder &b, ValueRange in) -> Rows {
+                Value end = vector::ExtractOp::create(b, loc, sums, last);
+                Value factor = vector::BroadcastOp::create(
+                    b, loc, in[0].getType(),
+                    math::ExpOp::create(b, loc, end).getResult());
+                return {arith::MulFOp::create(b, loc, in[0], factor)};
+              })[0];
+  Value next = matmul(key, scaleByExp(written, toEnd), decayedState,
+                      /*transposeLhs=*/true);
+  return {next, output};
+}
+
+ChunkResult gdn::emitChunk(OpBuilder &builder, Location loc, Value state,
+                           const Chunk &chunk) {
+  return ChunkEmitter(builder, loc, chunk).emit(state);
+}

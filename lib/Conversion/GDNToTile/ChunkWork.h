@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The gated delta rule over one chunk of tokens as products of tiles.
+#ifndef GDN_LIB_CONVERSION_GDNTOTILE_CHUNKWORK_H
+#define GDN_LIB_CONVERSION_GDNTOTILE_CHUNKWORK_H
+
+#include "mlir/IR/Builders.h"
+
+namespace gdn {
+
+/// f32 tiles of one chunk of `C` tokens and one value head. Rows past the
+/// valid ones may hold anything.
+struct Chunk {
+  mlir::Value query; // C x dk, scaled
+  mlir::Value key;   // C x dk
+  mlir::Value value; // C x dv
+  mlir::Value logDecay, beta; // C
+  mlir::Value valid; // tokens that count
+};
+
+/// The state after the chunk, and its output `C x dv`.
+struct ChunkResult {
+  mlir::Value state, output;
+};
+
+/// Emits the chunk form. `state` is `dk x dv`: the transpose of the state, so
+/// that no product needs a packed operand.
+ChunkResult emitChunk(mlir::OpBuilder &builder, mlir::Location loc,
+                      mlir::Value state, const Chunk &chunk);
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GDNTOTILE_CHUNKWORK_H

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Loops for products of tiles, on the places of their operands.
+#ifndef GDN_LIB_CONVERSION_TILETOCPU_EXPANDMATRIXOPS_H
+#define GDN_LIB_CONVERSION_TILETOCPU_EXPANDMATRIXOPS_H
+
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+namespace gdn {
+
+/// Places of a gdn_tile.matmul, all f32; `acc` may be null and may be the
+/// place of `result`.
+struct MatmulPlaces {
+  mlir::Value lhs, rhs, acc, result;
+};
+void expandMatmul(mlir::OpBuilder &builder, tile::MatmulOp matmul,
+                  const MatmulPlaces &places, int64_t lanes);
+
+/// Columns of `from` become rows of `to`.
+void expandTranspose(mlir::OpBuilder &builder, mlir::Location loc,
+                     mlir::Value from, mlir::Value to);
+
+/// Running sums of the row `from` in `to`.
+void expandPrefixSum(mlir::OpBuilder &builder, mlir::Location loc,
+                     mlir::Value from, mlir::Value to);
+
+/// Forward substitution, row by row; `matrix` and `result` are different
+/// places.
+void expandTriInverse(mlir::OpBuilder &builder, mlir::Location loc,
+                      mlir::Value matrix, mlir::Value result, int64_t lanes);
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_TILETOCPU_EXPANDMATRIXOPS_H
