@@ -70,7 +70,7 @@ struct Options {
   cl::list<std::string> targets{
       "target", cl::CommaSeparated, cl::value_desc("name,..."),
       cl::cat(outputs),
-      cl::desc("CPUs to make code for: x86-64-v2, -v3, -v4, a CPU's name, or "
+      cl::desc("CPUs to make code for: x86-64-v3, x86-64-v4, a CPU's name, or "
                "native (default x86-64-v3)")};
   cl::opt<std::string> output{"o", cl::value_desc("file"), cl::cat(outputs),
                               cl::desc("Where to write it; - is standard "
