@@ -166,6 +166,20 @@ TEST_F(DeltaRule, WriteSlotsAndFreshRows) {
   expectSame(pool.data.row(2), filled({64}, 0).data);
 }
 
+// Rows 0 and 1 have no tokens: nothing is copied to slot 2 and nothing zeroed
+// in slot 3. Row 2 is skipped as its own slot is null: it does not count as a
+// writer of slot 1, which row 3 writes.
+TEST_F(DeltaRule, WritersThatAreNone) {
+  Pool pool = {random({4, 1, 8, 8}, 1), 0};
+  const Tensor before = pool.data;
+  Tensor zero = Tensor::zeros({2, 1, 8});
+  run(deltaRule(unitScale, true, /*into=*/true, /*initial=*/true),
+      {zero, zero, zero, tensor({2, 1}, {}), tensor({2, 1}, {}), &pool,
+       vector({1, 3, 0, 1}), vector({2, 3, 1, 1}), vector({0, 0, 0, 1, 2}),
+       vector({1, 0, 1, 1})});
+  expectSame(pool.data.data, before.data);
+}
+
 // Without rows every token is one; no token and no row at all is fine.
 TEST_F(DeltaRule, NothingToDo) {
   Pool pool = {filled({2, 3, 8, 8}, 4)};
