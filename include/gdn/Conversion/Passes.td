@@ -123,4 +123,29 @@ def ConvertTileToCPU : Pass<"convert-tile-to-cpu", "::mlir::ModuleOp"> {
   ];
 }
 
+def ExpandCPUMath : Pass<"gdn-expand-cpu-math", "::mlir::ModuleOp"> {
+  let summary = "Functions of math and bf16 conversions as arithmetic";
+  let description = [{
+    Replaces `math.exp`, `math.log1p` and their kin by polynomials, and
+    conversions from and to bf16 by integer arithmetic, so that the code calls
+    no library and gives the same bits on every processor.
+
+    **Runs after** `convert-tile-to-cpu`; **before** the conversion to LLVM.
+
+    **Needs**: nothing.
+
+    **Leaves**: `math.sqrt`, `math.rsqrt` and `math.fma`, which are instructions.
+
+    **Numerics**: not bit-preserving: the polynomials are good to a few units in
+    the last place of f32.
+
+    **Fails** where a pattern does not converge.
+
+    Before and after: `test/Conversion/TileToCPU/expand-math.mlir`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
 #endif // GDN_CONVERSION_PASSES_TD
