@@ -129,9 +129,9 @@ TEST_F(DeltaRule, StrongDecayForgets) {
 // Slot 2 is null; NaN in slots that no row may read and in tokens of skipped
 // rows and padding. Row 3 has no tokens and keeps its slot's NaN.
 TEST_F(DeltaRule, SkippedRowsEmptyRowsAndPadding) {
-  Pool pool = {filled({5, 1, 8, 8}, NaN), /*nullSlot=*/2};
+  Pool pool = {filled({5, 1, 8, 8}, qNaN), /*nullSlot=*/2};
   llvm::fill(pool.data.row(1), 1.0);
-  Tensor x = filled({6, 1, 8}, NaN), gate = filled({6, 1}, NaN);
+  Tensor x = filled({6, 1, 8}, qNaN), gate = filled({6, 1}, qNaN);
   // Row 4 owns token 4.
   llvm::fill(x.row(4), 0.0);
   x.row(4)[0] = 1, gate.row(4)[0] = 0;
@@ -148,7 +148,7 @@ TEST_F(DeltaRule, SkippedRowsEmptyRowsAndPadding) {
 // Two rows read slot 1; one writes slot 3, one nowhere. A row that starts from
 // zeros does not read its slot's NaN, and may be written by another.
 TEST_F(DeltaRule, WriteSlotsAndFreshRows) {
-  Pool pool = {filled({4, 1, 8, 8}, NaN), 0};
+  Pool pool = {filled({4, 1, 8, 8}, qNaN), 0};
   llvm::fill(pool.data.row(1), 1.0);
   Tensor e0 = Tensor::zeros({3, 1, 8});
   for (int64_t t = 0; t < 3; ++t)
