@@ -7,6 +7,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -61,14 +62,16 @@ std::string gdn::getDimForm(Value value, unsigned dim) {
     if (!func)
       return "";
     if (arg.getType().isIndex()) {
-      auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
-                                                    "gdn.name");
+      auto name =
+          func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), "gdn.name");
       return name ? name.str() : "";
     }
     auto dims =
         func.getArgAttrOfType<ArrayAttr>(arg.getArgNumber(), "gdn.dims");
     return dims && dim < dims.size() ? cast<StringAttr>(dims[dim]).str() : "";
   }
+  if (std::optional<int64_t> constant = getConstantIntValue(value))
+    return std::to_string(*constant);
   Operation *op = value.getDefiningOp();
   if (auto unpack = dyn_cast<UnpackOp>(op)) {
     char part = unpack.getParts()[cast<OpResult>(value).getResultNumber()];
@@ -78,8 +81,8 @@ std::string gdn::getDimForm(Value value, unsigned dim) {
     return getDimForm(isKey ? unpack.getKeyHeads() : unpack.getValueHeads(), 0);
   }
   if (auto conv = dyn_cast<Conv1dOp>(op))
-    return getDimForm(
-        conv.getInputs()[cast<OpResult>(value).getResultNumber()], dim);
+    return getDimForm(conv.getInputs()[cast<OpResult>(value).getResultNumber()],
+                      dim);
   if (isa<L2NormOp, GatesOp, GatedRMSNormOp, MaskRowsOp, CastOp>(op))
     return getDimForm(op->getOperand(0), dim);
   if (auto rule = dyn_cast<DeltaRuleOp>(op))
@@ -121,6 +124,10 @@ FailureOr<EntryViews> gdn::createEntryViews(func::FuncOp source) {
       types.push_back(
           stridedType(tensor.getShape(), tensor.getElementType(), true));
       attrs.push_back(named(name));
+    } else if (!arg.getType().isIndex()) {
+      return source.emitOpError("expects argument ")
+             << index << " of the entry to be a tensor, a pool or an index, "
+             << "but got " << arg.getType();
     }
   }
   for (unsigned i = 0; i < source.getNumResults(); ++i) {
@@ -128,15 +135,19 @@ FailureOr<EntryViews> gdn::createEntryViews(func::FuncOp source) {
     if (!name)
       return source.emitOpError("expects result ")
              << i << " of the entry to have 'gdn.name'";
-    auto tensor = cast<RankedTensorType>(source.getResultTypes()[i]);
+    auto tensor = dyn_cast<RankedTensorType>(source.getResultTypes()[i]);
+    if (!tensor)
+      return source.emitOpError("expects result ")
+             << i << " of the entry to be a tensor, but got "
+             << source.getResultTypes()[i];
     types.push_back(
         stridedType(tensor.getShape(), tensor.getElementType(), true));
     attrs.push_back(named(name));
   }
 
-  auto function = func::FuncOp::create(builder, source.getLoc(),
-                                       source.getName(),
-                                       builder.getFunctionType(types, {}));
+  auto function =
+      func::FuncOp::create(builder, source.getLoc(), source.getName(),
+                           builder.getFunctionType(types, {}));
   function.setAllArgAttrs(ArrayRef<DictionaryAttr>(attrs));
   function->setAttr("gdn_tile.symbols",
                     builder.getStrArrayAttr(SmallVector<StringRef>(
@@ -154,8 +165,7 @@ FailureOr<EntryViews> gdn::createEntryViews(func::FuncOp source) {
                << "' to occur in the dimensions of another argument";
       views.symbols[arg] = body->getArgument(it - symbols.begin());
     } else if (isa<PoolType>(arg.getType())) {
-      views.pools[arg] = {body->getArgument(next),
-                          body->getArgument(next + 1)};
+      views.pools[arg] = {body->getArgument(next), body->getArgument(next + 1)};
       next += 2;
     } else {
       views.tensors[arg] = body->getArgument(next++);
@@ -191,7 +201,6 @@ static Value makeView(OpBuilder &builder, Location loc, Value base,
   auto meta = memref::ExtractStridedMetadataOp::create(builder, loc, base);
   Value start =
       builder.createOrFold<arith::AddIOp>(loc, meta.getOffset(), offset);
-  MemRefType view = stridedType(shape, type.getElementType(), false);
   // A part with a last dimension is contiguous in it.
   SmallVector<OpFoldResult> sizeValues, strideValues;
   for (auto [size, dim] : llvm::zip(sizes, shape))
@@ -204,14 +213,13 @@ static Value makeView(OpBuilder &builder, Location loc, Value base,
   SmallVector<int64_t> staticStrides;
   for (Value stride : strides)
     staticStrides.push_back(stride ? ShapedType::kDynamic : 1);
-  view = MemRefType::get(
-      shape, type.getElementType(),
-      StridedLayoutAttr::get(builder.getContext(), ShapedType::kDynamic,
-                             staticStrides));
-  return memref::ReinterpretCastOp::create(builder, loc, view,
-                                           meta.getBaseBuffer(),
-                                           OpFoldResult(start), sizeValues,
-                                           strideValues);
+  auto view = MemRefType::get(shape, type.getElementType(),
+                              StridedLayoutAttr::get(builder.getContext(),
+                                                     ShapedType::kDynamic,
+                                                     staticStrides));
+  return memref::ReinterpretCastOp::create(
+      builder, loc, view, meta.getBaseBuffer(), OpFoldResult(start), sizeValues,
+      strideValues);
 }
 
 /// Columns per head of a part, and whether it belongs to key heads.
@@ -259,8 +267,8 @@ static Value unpackView(OpBuilder &builder, const EntryViews &views,
   if (interleaved)
     groupStride = block;
   else
-    groupStride = key ? math.constant(width)
-                      : math.mul(math.constant(width), ratio);
+    groupStride =
+        key ? math.constant(width) : math.mul(math.constant(width), ratio);
 
   SmallVector<Value> sizes = {tokens, keyHeads};
   SmallVector<int64_t> shape = {ShapedType::kDynamic, ShapedType::kDynamic};
@@ -287,8 +295,7 @@ static Value groupHeads(OpBuilder &builder, Location loc, Value base,
   auto type = cast<MemRefType>(base.getType());
   auto meta = memref::ExtractStridedMetadataOp::create(builder, loc, base);
   Value heads = memref::DimOp::create(builder, loc, base, 1);
-  Value keyHeads =
-      builder.createOrFold<arith::DivUIOp>(loc, heads, ratio);
+  Value keyHeads = builder.createOrFold<arith::DivUIOp>(loc, heads, ratio);
   Value headStride = meta.getStrides()[1];
   SmallVector<Value> sizes = {memref::DimOp::create(builder, loc, base, 0),
                               keyHeads, ratio};
@@ -318,8 +325,7 @@ Value EntryViews::keyHeads(OpBuilder &builder, Value value) const {
   return unpackView(builder, *this, unpack,
                     cast<OpResult>(value).getResultNumber(),
                     builder.createOrFold<arith::DivUIOp>(
-                        unpack.getLoc(),
-                        index(builder, unpack.getValueHeads()),
+                        unpack.getLoc(), index(builder, unpack.getValueHeads()),
                         index(builder, unpack.getKeyHeads())));
 }
 

@@ -15,6 +15,7 @@
 // q and k are prepared once per value head: it costs less than one tenth of the
 // scan and keeps every carried tile a value of the program.
 #include "RecurrentKernel.h"
+#include "CheckOperands.h"
 #include "TokenWork.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -29,21 +30,21 @@ namespace {
 
 /// A tile that is carried from token block to token block.
 struct Carry {
-  Value pool;         // the gdn pool it lives in
-  Value writeSlots;   // gdn operand, may be null
-  Value hasInitial;   // gdn operand, may be null
-  bool perKeyHead;    // one per key head, else one per value head
-  VectorType type;    // f32
-  VectorType stored;  // in the pool's element type
-  Operation *op;      // conv1d or delta_rule
-  unsigned section;   // of conv1d
+  Value pool;        // the gdn pool it lives in
+  Value writeSlots;  // gdn operand, may be null
+  Value hasInitial;  // gdn operand, may be null
+  bool perKeyHead;   // one per key head, else one per value head
+  VectorType type;   // f32
+  VectorType stored; // in the pool's element type
+  Operation *op;     // conv1d or delta_rule
+  unsigned section;  // of conv1d
 };
 
 class Emitter {
 public:
   Emitter(EntryViews &views, KernelOp kernel, int64_t tokens)
-      : views(views), kernel(kernel), blockTokens(tokens),
-        loc(kernel.getLoc()), b(kernel.getContext()) {}
+      : views(views), kernel(kernel), blockTokens(tokens), loc(kernel.getLoc()),
+        b(kernel.getContext()) {}
 
   LogicalResult emit();
 
@@ -150,8 +151,7 @@ LogicalResult Emitter::analyse() {
                   return LogicalResult(conv.emitOpError(
                       "expects inputs T x H x d on the way to tiles; put "
                       "gdn.unpack before gdn.conv1d"));
-                if (input.getDefiningOp() &&
-                    !input.getDefiningOp<UnpackOp>())
+                if (input.getDefiningOp() && !input.getDefiningOp<UnpackOp>())
                   return LogicalResult(conv.emitOpError(
                       "expects its inputs to be arguments of the entry or "
                       "parts of one on the way to tiles"));
@@ -185,20 +185,18 @@ LogicalResult Emitter::analyse() {
         SmallVector<int64_t> shape = {
             pool.getDimSize(2),
             cast<RankedTensorType>(input.getType()).getDimSize(2)};
-        carries.push_back({conv.getPool(), conv.getWriteSlots(),
-                           conv.getHasInitial(), isKey(input),
-                           VectorType::get(shape, f32),
-                           VectorType::get(shape, pool.getElementType()), conv,
-                           unsigned(i)});
+        carries.push_back(
+            {conv.getPool(), conv.getWriteSlots(), conv.getHasInitial(),
+             isKey(input), VectorType::get(shape, f32),
+             VectorType::get(shape, pool.getElementType()), conv, unsigned(i)});
       }
     } else if (auto delta = dyn_cast<DeltaRuleOp>(op)) {
       auto pool = cast<PoolType>(delta.getPool().getType());
       ArrayRef<int64_t> shape = pool.getShape().drop_front(2);
-      carries.push_back({delta.getPool(), delta.getWriteSlots(),
-                         delta.getHasInitial(), false,
-                         VectorType::get(shape, f32),
-                         VectorType::get(shape, pool.getElementType()), delta,
-                         0});
+      carries.push_back(
+          {delta.getPool(), delta.getWriteSlots(), delta.getHasInitial(), false,
+           VectorType::get(shape, f32),
+           VectorType::get(shape, pool.getElementType()), delta, 0});
     }
   }
   return analyseResults();
@@ -213,8 +211,8 @@ static bool isZeroInDeadRows(Value value) {
 }
 
 LogicalResult Emitter::analyseResults() {
-  auto ret = cast<func::ReturnOp>(
-      views.source.getBody().front().getTerminator());
+  auto ret =
+      cast<func::ReturnOp>(views.source.getBody().front().getTerminator());
   auto yield = cast<YieldOp>(kernel.getBody().front().getTerminator());
   for (auto [i, operand] : llvm::enumerate(ret.getOperands())) {
     auto result = dyn_cast<OpResult>(operand);
@@ -246,16 +244,15 @@ Value Emitter::headCount(Value value) {
     return views.index(b, key ? unpack.getKeyHeads() : unpack.getValueHeads());
   }
   if (auto conv = dyn_cast<Conv1dOp>(op))
-    return headCount(
-        conv.getInputs()[cast<OpResult>(value).getResultNumber()]);
+    return headCount(conv.getInputs()[cast<OpResult>(value).getResultNumber()]);
   if (auto delta = dyn_cast<DeltaRuleOp>(op))
     return headCount(delta.getValue());
   return headCount(op->getOperand(0));
 }
 
 Value Emitter::slotAt(Value slotsOperand, Value row) {
-  Value id = memref::LoadOp::create(b, loc,
-                                    views.tensors.lookup(slotsOperand), row);
+  Value id =
+      memref::LoadOp::create(b, loc, views.tensors.lookup(slotsOperand), row);
   return arith::IndexCastOp::create(b, loc, b.getIndexType(), id);
 }
 
@@ -385,17 +382,17 @@ SmallVector<Value> Emitter::emitTokens(Value t, Value valid, Value r,
             unsigned s = carry.section;
             Value input = tile(conv.getInputs()[s]);
             auto out = tile::Conv1dOp::create(
-                b, loc, input.getType(), carried[i].getType(), input, carried[i],
-                weights.lookup({conv, s}), biases.lookup({conv, s}), valid);
+                b, loc, input.getType(), carried[i].getType(), input,
+                carried[i], weights.lookup({conv, s}), biases.lookup({conv, s}),
+                valid);
             next[i] = out.getNewWindow();
             tiles[conv.getResult(s)] =
                 activateTile(b, loc, out.getResult(), conv.getActivation());
           }
         })
         .Case([&](L2NormOp norm) {
-          tiles[norm.getResult()] =
-              l2normTile(b, loc, tile(norm.getInput()),
-                         norm.getEps().convertToFloat());
+          tiles[norm.getResult()] = l2normTile(b, loc, tile(norm.getInput()),
+                                               norm.getEps().convertToFloat());
         })
         .Case([&](GatesOp gates) {
           Value head = headIndex(r);
@@ -405,12 +402,12 @@ SmallVector<Value> Emitter::emitTokens(Value t, Value valid, Value r,
             bias = scalar(gates.getDtBias(), head);
           } else {
             SmallVector<Value> at = {head, index(0)};
-            bias = tile::LoadOp::create(
-                b, loc,
-                VectorType::get({biasType.getDimSize(1)},
-                                biasType.getElementType()),
-                views.tensors.lookup(gates.getDtBias()), at,
-                ArrayRef<int64_t>{1}, Value());
+            bias =
+                tile::LoadOp::create(b, loc,
+                                     VectorType::get({biasType.getDimSize(1)},
+                                                     biasType.getElementType()),
+                                     views.tensors.lookup(gates.getDtBias()),
+                                     at, ArrayRef<int64_t>{1}, Value());
             bias = castTile(b, loc, bias, b.getF32Type());
           }
           tiles[gates.getLogDecay()] = logDecayTile(
@@ -420,11 +417,10 @@ SmallVector<Value> Emitter::emitTokens(Value t, Value valid, Value r,
               betaTile(b, loc, tile(gates.getB()), gates.getDoubleBeta());
         })
         .Case([&](DeltaRuleOp delta) {
-          unsigned i = llvm::find_if(carries,
-                                     [&](const Carry &c) {
-                                       return c.op == delta;
-                                     }) -
-                       carries.begin();
+          unsigned i =
+              llvm::find_if(carries,
+                            [&](const Carry &c) { return c.op == delta; }) -
+              carries.begin();
           Value query = scaleTile(b, loc, tile(delta.getQuery()),
                                   delta.getScaleOrDefault());
           Value value = tile(delta.getValue());
@@ -443,8 +439,8 @@ SmallVector<Value> Emitter::emitTokens(Value t, Value valid, Value r,
               ArrayRef<int64_t>{0}, Value());
           weight = castTile(b, loc, weight, b.getF32Type());
           tiles[norm.getResult()] =
-              gatedNormTile(b, loc, tile(norm.getInput()),
-                            tile(norm.getGate()), weight, norm);
+              gatedNormTile(b, loc, tile(norm.getInput()), tile(norm.getGate()),
+                            weight, norm);
         })
         // A row that is not live never comes here.
         .Case([&](MaskRowsOp mask) {
@@ -459,11 +455,10 @@ SmallVector<Value> Emitter::emitTokens(Value t, Value valid, Value r,
       Value wide = tiles.lookup(result);
       Type element = getElementTypeOrSelf(result.getType());
       if (wide && !element.isF32() &&
-          !llvm::all_of(result.getUsers(), [](Operation *user) {
-            return isa<YieldOp>(user);
-          }))
-        tiles[result] = castTile(b, loc, castTile(b, loc, wide, element),
-                                 b.getF32Type());
+          !llvm::all_of(result.getUsers(),
+                        [](Operation *user) { return isa<YieldOp>(user); }))
+        tiles[result] =
+            castTile(b, loc, castTile(b, loc, wide, element), b.getF32Type());
     }
   }
   for (auto [number, value] : results) {
@@ -495,8 +490,7 @@ void Emitter::emitValueHead(Value r, MutableArrayRef<Value> keyCarries) {
             views.tensors.lookup(bias),
             ValueRange{channel(conv, carry.section, r)}, ArrayRef<int64_t>{0},
             Value());
-        biases[{conv, carry.section}] =
-            castTile(b, loc, tile, b.getF32Type());
+        biases[{conv, carry.section}] = castTile(b, loc, tile, b.getF32Type());
       }
     }
   }
@@ -504,8 +498,8 @@ void Emitter::emitValueHead(Value r, MutableArrayRef<Value> keyCarries) {
   if (!cuSeqlens) {
     last = emitTokens(begin, index(1), r, start);
   } else {
-    auto loop = scf::ForOp::create(b, loc, begin, end, index(blockTokens),
-                                   start);
+    auto loop =
+        scf::ForOp::create(b, loc, begin, end, index(blockTokens), start);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value t = loop.getInductionVar();
@@ -555,8 +549,7 @@ void Emitter::emitZeros() {
   auto heads = scf::ForOp::create(b, loc, index(0), ratio, index(1));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(heads.getBody());
-  auto loop =
-      scf::ForOp::create(b, loc, begin, end, index(blockTokens));
+  auto loop = scf::ForOp::create(b, loc, begin, end, index(blockTokens));
   b.setInsertionPointToStart(loop.getBody());
   Value left = arith::SubIOp::create(b, loc, end, loop.getInductionVar());
   Value valid = arith::MinUIOp::create(b, loc, left, index(blockTokens));
@@ -581,54 +574,57 @@ void Emitter::emitZeros() {
 }
 
 LogicalResult Emitter::emit() {
-  if (failed(analyse()))
+  if (failed(checkKernelOperands(kernel)) || failed(analyse()))
     return failure();
   if (!cuSeqlens)
     blockTokens = 1;
-  if (results.empty() && carries.empty())
-    return kernel.emitOpError("expects a result or a pool to write");
+  if (results.empty())
+    return kernel.emitOpError("expects the entry to return a result of it");
   b.setInsertionPointToStart(&views.function.getBody().front());
 
   Value lead = rule ? Value(rule.getQuery()) : results.front().second;
   heads = headCount(lead);
-  ratio = rule ? b.createOrFold<arith::DivUIOp>(
-                     loc, headCount(rule.getValue()), heads)
+  ratio = rule ? b.createOrFold<arith::DivUIOp>(loc, headCount(rule.getValue()),
+                                                heads)
                : index(1);
   std::string headForm = getDimForm(lead, 1);
   std::string rowForm = getDimForm(hasRows ? slots : lead, 0);
+  std::string valueForm = rule ? getDimForm(rule.getValue(), 1) : headForm;
+  if (headForm.empty() || valueForm.empty() || rowForm.empty())
+    return kernel.emitOpError("expects rows and heads that are static or in "
+                              "'gdn.dims' of the entry's arguments");
   if (cuSeqlens)
     rowForm += " + 1"; // the block of the padding
   views.function->setAttr("gdn_tile.grid",
                           b.getStrArrayAttr({rowForm, headForm}));
-  if (!rule)
-    for (Value value : llvm::make_second_range(results))
-      if (getDimForm(value, 1) != headForm)
-        return kernel.emitOpError("expects all results of a kernel without "
-                                  "gdn.delta_rule to have the same heads, but "
-                                  "got ")
-               << headForm << " and " << getDimForm(value, 1);
+  for (auto [number, value] : results)
+    if (std::string form = getDimForm(value, 1); form != valueForm)
+      return kernel.emitOpError("expects ")
+             << valueForm << " heads, those of its "
+             << (rule ? "values" : "first result") << ", in result " << number
+             << " of the entry, but got " << form;
 
   // Views of all operands, before any control flow.
   for (Operation &op : kernel.getBody().front().without_terminator())
-    for (Value operand : op.getOperands()) {
+    for (auto [number, operand] : llvm::enumerate(op.getOperands())) {
       auto type = dyn_cast<RankedTensorType>(operand.getType());
-      bool external = !operand.getDefiningOp() ||
-                      operand.getDefiningOp<UnpackOp>();
-      if (!type || !external || operandViews.contains(operand) ||
-          !isa<FloatType>(type.getElementType()))
+      bool external =
+          !operand.getDefiningOp() || operand.getDefiningOp<UnpackOp>();
+      if (!type || !external || operandViews.contains(operand))
         continue;
-      bool perToken =
-          !(isa<Conv1dOp>(op) &&
-            (operand == cast<Conv1dOp>(op).getWeight() ||
-             operand == cast<Conv1dOp>(op).getBias())) &&
-          !(isa<GatesOp>(op) && (operand == cast<GatesOp>(op).getALog() ||
-                                 operand == cast<GatesOp>(op).getDtBias())) &&
-          !(isa<GatedRMSNormOp>(op) &&
-            operand == cast<GatedRMSNormOp>(op).getWeight());
-      if (perToken)
-        operandViews[operand] = isKey(operand)
-                                    ? views.keyHeads(b, operand)
-                                    : views.valueHeads(b, operand, ratio);
+      if (!isPerToken(&op, operand))
+        continue;
+      std::string form = getDimForm(operand, 1);
+      const std::string &want = isKey(operand) ? headForm : valueForm;
+      if (form != want)
+        return op.emitOpError("expects ")
+               << want << " heads, those of the "
+               << (isKey(operand) ? "keys" : "values")
+               << " of its kernel, in operand " << number << ", but got "
+               << form;
+      operandViews[operand] = isKey(operand)
+                                  ? views.keyHeads(b, operand)
+                                  : views.valueHeads(b, operand, ratio);
     }
   for (auto [number, value] : results)
     operandViews[views.results[number]] = views.resultHeads(b, number, ratio);
@@ -647,8 +643,8 @@ LogicalResult Emitter::emit() {
     Value rows = memref::DimOp::create(b, loc, views.tensors.lookup(slots), 0);
     Value tokens = memref::DimOp::create(
         b, loc, operandViews.lookup(views.results.front()), 0);
-    Value isRow = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, n,
-                                        rows);
+    Value isRow =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, n, rows);
     // Bounds outside 0 .. T would reach past the buffers: clamp them.
     auto bound = [&](Value at, Value low) {
       Value raw = slotAt(cuSeqlens, at);
