@@ -65,7 +65,7 @@ struct ConvertTileToCPU final
     if (lanes != 4 && lanes != 8 && lanes != 16) {
       getOperation().emitError(
           "expects the option 'lanes' to be 4, 8 or 16, but got ")
-          << lanes;
+          << lanes.getValue();
       return signalPassFailure();
     }
     SmallVector<func::FuncOp> programs;
