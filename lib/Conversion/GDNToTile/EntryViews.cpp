@@ -54,8 +54,8 @@ std::string gdn::getDimForm(Value value, unsigned dim) {
     if (!func)
       return "";
     if (arg.getType().isIndex()) {
-      auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
-                                                    "gdn.name");
+      auto name =
+          func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), "gdn.name");
       return name ? name.str() : "";
     }
     auto dims =
@@ -71,8 +71,8 @@ std::string gdn::getDimForm(Value value, unsigned dim) {
     return getDimForm(isKey ? unpack.getKeyHeads() : unpack.getValueHeads(), 0);
   }
   if (auto conv = dyn_cast<Conv1dOp>(op))
-    return getDimForm(
-        conv.getInputs()[cast<OpResult>(value).getResultNumber()], dim);
+    return getDimForm(conv.getInputs()[cast<OpResult>(value).getResultNumber()],
+                      dim);
   if (isa<L2NormOp, GatesOp, GatedRMSNormOp, MaskRowsOp, CastOp>(op))
     return getDimForm(op->getOperand(0), dim);
   if (auto rule = dyn_cast<DeltaRuleOp>(op))
@@ -127,9 +127,9 @@ FailureOr<EntryViews> gdn::createEntryViews(func::FuncOp source) {
     attrs.push_back(named(name));
   }
 
-  auto function = func::FuncOp::create(builder, source.getLoc(),
-                                       source.getName(),
-                                       builder.getFunctionType(types, {}));
+  auto function =
+      func::FuncOp::create(builder, source.getLoc(), source.getName(),
+                           builder.getFunctionType(types, {}));
   function.setAllArgAttrs(ArrayRef<DictionaryAttr>(attrs));
   function->setAttr("gdn_tile.symbols",
                     builder.getStrArrayAttr(SmallVector<StringRef>(
@@ -147,8 +147,7 @@ FailureOr<EntryViews> gdn::createEntryViews(func::FuncOp source) {
                << "' to occur in the dimensions of another argument";
       views.symbols[arg] = body->getArgument(it - symbols.begin());
     } else if (isa<PoolType>(arg.getType())) {
-      views.pools[arg] = {body->getArgument(next),
-                          body->getArgument(next + 1)};
+      views.pools[arg] = {body->getArgument(next), body->getArgument(next + 1)};
       next += 2;
     } else {
       views.tensors[arg] = body->getArgument(next++);
@@ -197,14 +196,13 @@ static Value makeView(OpBuilder &builder, Location loc, Value base,
   SmallVector<int64_t> staticStrides;
   for (Value stride : strides)
     staticStrides.push_back(stride ? ShapedType::kDynamic : 1);
-  view = MemRefType::get(
-      shape, type.getElementType(),
-      StridedLayoutAttr::get(builder.getContext(), ShapedType::kDynamic,
-                             staticStrides));
-  return memref::ReinterpretCastOp::create(builder, loc, view,
-                                           meta.getBaseBuffer(),
-                                           OpFoldResult(start), sizeValues,
-                                           strideValues);
+  view = MemRefType::get(shape, type.getElementType(),
+                         StridedLayoutAttr::get(builder.getContext(),
+                                                ShapedType::kDynamic,
+                                                staticStrides));
+  return memref::ReinterpretCastOp::create(
+      builder, loc, view, meta.getBaseBuffer(), OpFoldResult(start), sizeValues,
+      strideValues);
 }
 
 /// Columns per head of a part, and whether it belongs to key heads.
@@ -252,8 +250,8 @@ static Value unpackView(OpBuilder &builder, const EntryViews &views,
   if (interleaved)
     groupStride = block;
   else
-    groupStride = key ? math.constant(width)
-                      : math.mul(math.constant(width), ratio);
+    groupStride =
+        key ? math.constant(width) : math.mul(math.constant(width), ratio);
 
   SmallVector<Value> sizes = {tokens, keyHeads};
   SmallVector<int64_t> shape = {ShapedType::kDynamic, ShapedType::kDynamic};
@@ -280,8 +278,7 @@ static Value groupHeads(OpBuilder &builder, Location loc, Value base,
   auto type = cast<MemRefType>(base.getType());
   auto meta = memref::ExtractStridedMetadataOp::create(builder, loc, base);
   Value heads = memref::DimOp::create(builder, loc, base, 1);
-  Value keyHeads =
-      builder.createOrFold<arith::DivUIOp>(loc, heads, ratio);
+  Value keyHeads = builder.createOrFold<arith::DivUIOp>(loc, heads, ratio);
   Value headStride = meta.getStrides()[1];
   SmallVector<Value> sizes = {memref::DimOp::create(builder, loc, base, 0),
                               keyHeads, ratio};
@@ -311,8 +308,7 @@ Value EntryViews::keyHeads(OpBuilder &builder, Value value) const {
   return unpackView(builder, *this, unpack,
                     cast<OpResult>(value).getResultNumber(),
                     builder.createOrFold<arith::DivUIOp>(
-                        unpack.getLoc(),
-                        index(builder, unpack.getValueHeads()),
+                        unpack.getLoc(), index(builder, unpack.getValueHeads()),
                         index(builder, unpack.getKeyHeads())));
 }
 

@@ -83,11 +83,11 @@ LogicalResult gdn::emitEntryCode(func::FuncOp source) {
     return source.emitOpError(
         "expects 'gdn_tile.grid' and 'gdn_tile.symbols' on a tile function");
 
-  auto code = func::FuncOp::create(
-      b, loc, source.getName(),
-      b.getFunctionType({pointer, i64, i64, pointer}, {}));
-  for (StringRef name : {"gdn_tile.grid", "gdn_tile.symbols",
-                         "gdn_tile.scratch_bytes"})
+  auto code =
+      func::FuncOp::create(b, loc, source.getName(),
+                           b.getFunctionType({pointer, i64, i64, pointer}, {}));
+  for (StringRef name :
+       {"gdn_tile.grid", "gdn_tile.symbols", "gdn_tile.scratch_bytes"})
     code->setAttr(name, source->getAttr(name));
   // Nothing else sees the scratch, and the words stay as they are.
   code.setArgAttr(3, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
@@ -101,8 +101,7 @@ LogicalResult gdn::emitEntryCode(func::FuncOp source) {
   WordReader reader(b, loc, entry->getArgument(0), types);
   IRMapping mapping;
   auto arguments = body.getArguments();
-  for (BlockArgument arg :
-       arguments.drop_front(numSymbols).drop_back()) {
+  for (BlockArgument arg : arguments.drop_front(numSymbols).drop_back()) {
     if (auto type = dyn_cast<MemRefType>(arg.getType()))
       mapping.map(arg, reader.view(type));
     else

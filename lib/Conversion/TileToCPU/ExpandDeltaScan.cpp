@@ -142,8 +142,7 @@ void ScanLoops::emitToken(Value from, Value t, Value first, Value last) {
     vector::StoreOp::create(b, loc, state[c], places.newState,
                             ValueRange{i, index(c * lanes)});
   }
-  memref::StoreOp::create(b, loc, sum(output), places.output,
-                          ValueRange{t, i});
+  memref::StoreOp::create(b, loc, sum(output), places.output, ValueRange{t, i});
 }
 
 void ScanLoops::emit() {

@@ -52,8 +52,8 @@ static void writeRow(OpBuilder &b, Location loc, Value value, Value place,
 void gdn::expandCopy(OpBuilder &b, Location loc, Value from, Value to) {
   if (typeOf(to).getRank() == 1) {
     // One vector is the whole tile.
-    auto type = VectorType::get(typeOf(to).getShape(),
-                                typeOf(to).getElementType());
+    auto type =
+        VectorType::get(typeOf(to).getShape(), typeOf(to).getElementType());
     Value zero = index(b, loc, 0);
     Value tile = vector::LoadOp::create(b, loc, type, from, zero);
     vector::StoreOp::create(b, loc, tile, to, zero);
@@ -72,8 +72,8 @@ template <typename OpTy> struct Access {
 
   SmallVector<Value> at(Value i, Value j) {
     SmallVector<Value> indices(op.getIndices());
-    indices[op.getDims()[0]] = b.createOrFold<arith::AddIOp>(
-        op.getLoc(), indices[op.getDims()[0]], i);
+    indices[op.getDims()[0]] =
+        b.createOrFold<arith::AddIOp>(op.getLoc(), indices[op.getDims()[0]], i);
     if (j)
       indices[op.getDims()[1]] = b.createOrFold<arith::AddIOp>(
           op.getLoc(), indices[op.getDims()[1]], j);
@@ -84,8 +84,7 @@ template <typename OpTy> struct Access {
     MemRefType view = typeOf(op.getView());
     SmallVector<int64_t> strides;
     int64_t offset;
-    return op.getDims().size() == 2 &&
-           op.getDims()[1] == view.getRank() - 1 &&
+    return op.getDims().size() == 2 && op.getDims()[1] == view.getRank() - 1 &&
            succeeded(view.getStridesAndOffset(strides, offset)) &&
            strides.back() == 1;
   }
@@ -115,14 +114,13 @@ void gdn::expandLoad(OpBuilder &b, tile::LoadOp load, Value to) {
       return;
     }
     if (!matrix) {
-      Value x = memref::LoadOp::create(b, loc, load.getView(),
-                                       access.at(i, Value()));
+      Value x =
+          memref::LoadOp::create(b, loc, load.getView(), access.at(i, Value()));
       memref::StoreOp::create(b, loc, x, to, i);
       return;
     }
     forRows(b, loc, zero, index(b, loc, access.rowSize()), [&](Value j) {
-      Value x =
-          memref::LoadOp::create(b, loc, load.getView(), access.at(i, j));
+      Value x = memref::LoadOp::create(b, loc, load.getView(), access.at(i, j));
       memref::StoreOp::create(b, loc, x, to, ValueRange{i, j});
     });
   });
@@ -130,8 +128,7 @@ void gdn::expandLoad(OpBuilder &b, tile::LoadOp load, Value to) {
     return;
   // The rows past the valid ones.
   Type element = load.getTile().getType().getElementType();
-  Value blank =
-      arith::ConstantOp::create(b, loc, b.getFloatAttr(element, 0.0));
+  Value blank = arith::ConstantOp::create(b, loc, b.getFloatAttr(element, 0.0));
   forRows(b, loc, valid, index(b, loc, access.numRows()), [&](Value i) {
     Value row = blank;
     if (matrix)
@@ -148,8 +145,8 @@ void gdn::expandStore(OpBuilder &b, tile::StoreOp store, Value from) {
   bool matrix = store.getDims().size() == 2;
   forRows(b, loc, zero, access.validRows(), [&](Value i) {
     if (access.rowsAreContiguous()) {
-      vector::StoreOp::create(b, loc, readRow(b, loc, from, i),
-                              store.getView(), access.at(i, zero));
+      vector::StoreOp::create(b, loc, readRow(b, loc, from, i), store.getView(),
+                              access.at(i, zero));
       return;
     }
     if (!matrix) {
@@ -230,8 +227,8 @@ void gdn::expandConv1d(OpBuilder &b, tile::Conv1dOp conv,
   Value bias;
   if (places.bias)
     bias = vector::LoadOp::create(b, loc, vector, places.bias, ValueRange{c});
-  auto tokens = scf::ForOp::create(b, loc, zero, valid, index(b, loc, 1),
-                                   window);
+  auto tokens =
+      scf::ForOp::create(b, loc, zero, valid, index(b, loc, 1), window);
   {
     OpBuilder::InsertionGuard inner(b);
     b.setInsertionPointToStart(tokens.getBody());
@@ -243,8 +240,7 @@ void gdn::expandConv1d(OpBuilder &b, tile::Conv1dOp conv,
       sum = sum ? Value(vector::FMAOp::create(b, loc, weight, tap, sum))
                 : Value(arith::MulFOp::create(b, loc, weight, tap));
     vector::StoreOp::create(b, loc, sum, places.result, ValueRange{t, c});
-    scf::YieldOp::create(b, loc,
-                         SmallVector<Value>(llvm::drop_begin(taps)));
+    scf::YieldOp::create(b, loc, SmallVector<Value>(llvm::drop_begin(taps)));
   }
   for (int64_t j = 0; j + 1 < width; ++j)
     vector::StoreOp::create(b, loc, tokens.getResult(j), places.newWindow,

@@ -45,8 +45,8 @@ struct MergeIntoConsumer final : OpRewritePattern<tile::MapRowsOp> {
         fromConsumer.push_back(i);
         inputs.push_back(input);
       }
-    auto merged = tile::MapRowsOp::create(
-        rewriter, consumer.getLoc(), consumer.getResultTypes(), inputs);
+    auto merged = tile::MapRowsOp::create(rewriter, consumer.getLoc(),
+                                          consumer.getResultTypes(), inputs);
     SmallVector<Type> types = {rewriter.getIndexType()};
     for (Value input : inputs)
       types.push_back(tile::getRowType(cast<VectorType>(input.getType())));
@@ -87,9 +87,8 @@ struct MergeIntoConsumer final : OpRewritePattern<tile::MapRowsOp> {
   static bool onlyUser(tile::MapRowsOp producer, tile::MapRowsOp consumer) {
     if (producer->getBlock() != consumer->getBlock() || producer == consumer)
       return false;
-    return llvm::all_of(producer->getUsers(), [&](Operation *user) {
-      return user == consumer;
-    });
+    return llvm::all_of(producer->getUsers(),
+                        [&](Operation *user) { return user == consumer; });
   }
 };
 

@@ -28,8 +28,8 @@ template <typename OpTy> static bool isWholeRows(OpTy op) {
   SmallVector<int64_t> strides;
   int64_t offset;
   ArrayRef<int64_t> dims = op.getDims();
-  return !op.getRows() && dims.size() == 2 &&
-         dims[0] == view.getRank() - 2 && dims[1] == view.getRank() - 1 &&
+  return !op.getRows() && dims.size() == 2 && dims[0] == view.getRank() - 2 &&
+         dims[1] == view.getRank() - 1 &&
          view.getDimSize(dims[1]) == op.getTile().getType().getDimSize(1) &&
          succeeded(view.getStridesAndOffset(strides, offset)) &&
          strides.back() == 1;
@@ -92,14 +92,12 @@ void TilePlaces::assignLoad(tile::LoadOp load) {
   of[tile] = addScratch(load.getTile().getType());
 }
 
-
 /// The new state of one token goes straight to the view that stores it.
 void TilePlaces::assignScan(tile::DeltaScanOp scan) {
   Value next = scan.getNewState();
   if (places[of[scan.getState()]].kind == Place::LoadedView) {
-    auto store = next.hasOneUse()
-                     ? dyn_cast<tile::StoreOp>(*next.user_begin())
-                     : tile::StoreOp();
+    auto store = next.hasOneUse() ? dyn_cast<tile::StoreOp>(*next.user_begin())
+                                  : tile::StoreOp();
     // The scan's own state operand does not move; the indices must be known.
     auto indicesKnown = [&] {
       for (Value index : store.getIndices())
@@ -110,7 +108,8 @@ void TilePlaces::assignScan(tile::DeltaScanOp scan) {
       return true;
     };
     if (store && store->getBlock() == scan->getBlock() && isWholeRows(store) &&
-        indicesKnown() && !touchesMemory<MemoryEffects::Read>(scan, store, store.getView())) {
+        indicesKnown() &&
+        !touchesMemory<MemoryEffects::Read>(scan, store, store.getView())) {
       Place place;
       place.kind = Place::StoredView;
       place.type = scan.getNewState().getType();
@@ -141,9 +140,8 @@ bool TilePlaces::takeOver(Value result, Value operand) {
 }
 
 LogicalResult TilePlaces::assignLoop(scf::ForOp loop) {
-  for (auto [init, arg, result] :
-       llvm::zip(loop.getInitArgs(), loop.getRegionIterArgs(),
-                 loop.getResults())) {
+  for (auto [init, arg, result] : llvm::zip(
+           loop.getInitArgs(), loop.getRegionIterArgs(), loop.getResults())) {
     if (!isTile(init))
       continue;
     bool owned = init.hasOneUse() && has(init) &&

@@ -15,13 +15,13 @@ namespace gdn {
 /// Memory of a tile: a memref of the tile's shape and element type.
 struct Place {
   enum Kind {
-    Scratch, ///< its own bytes of the scratch block, at `offset`
+    Scratch,    ///< its own bytes of the scratch block, at `offset`
     LoadedView, ///< the view that a gdn_tile.load reads, in place of a copy
     StoredView  ///< the view that a gdn_tile.store writes, in place of a copy
   };
   Kind kind = Scratch;
   mlir::VectorType type;
-  int64_t offset = 0;        // bytes, Scratch
+  int64_t offset = 0;                // bytes, Scratch
   mlir::Operation *access = nullptr; // the load or store, for the views
 };
 

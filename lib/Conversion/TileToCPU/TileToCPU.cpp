@@ -150,15 +150,13 @@ void FunctionLowering::lowerScan(OpBuilder &b, tile::DeltaScanOp scan) {
     places.places.push_back(place);
     decay = memory(b, loc, places.places.size() - 1);
   }
-  expandDeltaScan(b, scan,
-                  {memory(b, loc, scan.getState()),
-                   memory(b, loc, scan.getQuery()),
-                   memory(b, loc, scan.getKey()),
-                   memory(b, loc, scan.getValue()), logDecay, decay,
-                   memory(b, loc, scan.getBeta()),
-                   memory(b, loc, scan.getNewState()),
-                   memory(b, loc, scan.getOutput())},
-                  lanes);
+  expandDeltaScan(
+      b, scan,
+      {memory(b, loc, scan.getState()), memory(b, loc, scan.getQuery()),
+       memory(b, loc, scan.getKey()), memory(b, loc, scan.getValue()), logDecay,
+       decay, memory(b, loc, scan.getBeta()),
+       memory(b, loc, scan.getNewState()), memory(b, loc, scan.getOutput())},
+      lanes);
 }
 
 /// Drops the carried tiles of a loop; their places do the carrying.
@@ -192,9 +190,8 @@ scf::ForOp FunctionLowering::lowerLoop(scf::ForOp loop) {
     yields.push_back(yield.getResults()[i]);
   }
   b.setInsertionPoint(loop);
-  auto plain =
-      scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(),
-                         loop.getStep(), inits);
+  auto plain = scf::ForOp::create(b, loc, loop.getLowerBound(),
+                                  loop.getUpperBound(), loop.getStep(), inits);
   Block *body = plain.getBody();
   if (!body->empty())
     body->getTerminator()->erase();

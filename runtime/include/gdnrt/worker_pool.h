@@ -9,8 +9,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 namespace gdnrt {
+
+class TaskArena;
 
 class WorkerPool {
 public:
@@ -31,9 +34,11 @@ public:
   void run(int64_t units, Body body, void *context);
 
 private:
-  struct Arena;
   int numWorkers_;
-  std::unique_ptr<Arena> arena_;
+  /// Null with one worker: then bodies run on the callers, as worker 0, one
+  /// caller at a time.
+  std::unique_ptr<TaskArena> arena_;
+  std::mutex inlineTurn_;
 };
 
 } // namespace gdnrt

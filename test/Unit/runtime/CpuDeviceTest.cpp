@@ -14,19 +14,22 @@ using namespace gdnrt::test;
 
 namespace {
 
-std::shared_ptr<const Image> loadImage(const ImageBuilder &builder) {
-  Bytes bytes = builder.build();
-  // Not aligned as a rule, so the image copies.
-  auto image = Image::loadMemory(bytes.data(), bytes.size());
-  EXPECT_TRUE(image.isOk()) << image.status().toString();
-  return *image;
-}
+/// An image together with its memory.
+struct OwnedImage {
+  explicit OwnedImage(const ImageBuilder &builder) : bytes(builder.build()) {
+    auto loaded = Image::loadMemory(bytes.data(), bytes.size());
+    EXPECT_TRUE(loaded.isOk()) << loaded.status().toString();
+    image = *loaded;
+  }
+  Bytes bytes;
+  std::shared_ptr<const Image> image;
+};
 
 std::string load(const ImageBuilder &builder, size_t *code = nullptr) {
   auto device = createCpuDevice(1);
   EXPECT_TRUE(device.isOk());
-  // Two images at odd addresses: memory of the first is gone when it runs.
-  auto loaded = (*device)->load(*loadImage(builder), 0);
+  OwnedImage owned(builder);
+  auto loaded = (*device)->load(*owned.image, 0);
   if (loaded.isOk() && code)
     *code = (*loaded)->codeIndex();
   return loaded.status().toString();
@@ -145,9 +148,9 @@ TEST(CpuDevice, ManyImagesLiveTogether) {
   ASSERT_TRUE(device.isOk());
   std::vector<std::unique_ptr<LoadedCode>> loaded;
   for (int i = 0; i < 20; ++i) {
-    auto image = loadImage(testImage());
-    for (size_t entry = 0; entry < image->entries().size(); ++entry) {
-      auto code = (*device)->load(*image, entry);
+    OwnedImage owned(testImage());
+    for (size_t entry = 0; entry < owned.image->entries().size(); ++entry) {
+      auto code = (*device)->load(*owned.image, entry);
       ASSERT_TRUE(code.isOk()) << code.status().toString();
       loaded.push_back(std::move(*code));
     }

@@ -22,7 +22,7 @@ namespace {
 class LaunchTest : public ::testing::TestWithParam<int> {
 protected:
   void SetUp() override {
-    Bytes bytes = testImage().build();
+    bytes = testImage().build();
     auto loaded = Image::loadMemory(bytes.data(), bytes.size());
     ASSERT_TRUE(loaded.isOk()) << loaded.status().toString();
     image = *loaded;
@@ -44,6 +44,7 @@ protected:
     return std::move(*bound);
   }
 
+  Bytes bytes;
   std::shared_ptr<const Image> image;
   std::shared_ptr<Device> device;
 };

@@ -57,7 +57,7 @@ static void fixBlobs(uint8_t *root, size_t size) {
   flatbuffers::Verifier verifier(root, size);
   if (size < 8 || !fb::VerifyImageBuffer(verifier))
     return;
-  auto *blobs = fb::GetMutableImage(root)->blobs();
+  const auto *blobs = flatbuffers::GetRoot<fb::Image>(root)->blobs();
   for (size_t i = 0; blobs && i < blobs->size(); ++i) {
     auto *blob = const_cast<fb::Blob *>(blobs->Get(i));
     uint64_t hash = imageHash(blob->data()->data(), blob->data()->size());
