@@ -53,4 +53,99 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
   ];
 }
 
+def FuseTileRows : Pass<"gdn-tile-fuse-rows", "::mlir::ModuleOp"> {
+  let summary = "Merge chains of map_rows";
+  let description = [{
+    A `gdn_tile.map_rows` whose results are used by one other
+    `gdn_tile.map_rows` only, as whole inputs, is merged into it: each row is
+    then read and written once instead of once per step.
+
+    **Runs after** `convert-gdn-to-tile`; **before** the conversion to a target.
+
+    **Needs**: tile programs.
+
+    **Leaves**: the same values, computed in the same order within a row.
+
+    **Numerics**: bit-preserving.
+
+    **Fails**: never.
+
+    Before and after: `test/Dialect/Tile/Transforms/fuse-rows.mlir`.
+  }];
+  let statistics = [Statistic<"numMerged", "num-merged", "map_rows merged">];
+  let dependentDialects = ["::gdn::tile::TileDialect"];
+}
+
+def ConvertTileToCPU : Pass<"convert-tile-to-cpu", "::mlir::ModuleOp"> {
+  let summary = "Tile programs to loops over vectors in memory";
+  let description = [{
+    Gives every tile a place in a scratch block and turns the ops of gdn_tile
+    into loops over its rows. A tile that is dead after its only use hands its
+    place to the result, so carried states are updated in place; the state of a
+    single token is read from its pool and written back row by row, without a
+    copy.
+
+    The function becomes the entry's code, `(words, begin, end, scratch)`: it
+    reads its views from the words of a bound call and runs blocks `begin` to
+    `end` of the grid. `gdn_tile.scratch_bytes` says how much scratch it needs.
+
+    Rows of the recurrence are split into vectors of `lanes`; the sum over a
+    row adds lane by lane first and the lanes in a fixed tree last, the same for
+    every token, batch and entry.
+
+    **Runs after** `convert-gdn-to-tile`; **before** the conversion to LLVM.
+
+    **Needs**: tile programs (functions with `gdn_tile.grid`).
+
+    **Leaves**: arith, math, memref, scf and vector ops (rank 1), llvm ops for
+    the words. No gdn_tile op.
+
+    **Numerics**: f32 products are added with one rounding (fused).
+
+    **Fails** with an error on an op that it has no loops for, or where a tile
+    crosses a control-flow op other than `scf.for`.
+
+    Before and after: `test/Conversion/TileToCPU/delta_scan.mlir`.
+  }];
+  let options = [
+    Option<"lanes", "lanes", "int64_t", /*default=*/"16",
+           "f32 elements per vector register; 4, 8 or 16">
+  ];
+  let statistics = [
+    Statistic<"numTiles", "num-tiles", "Tiles with a place of their own">,
+    Statistic<"numInPlace", "num-in-place", "Results that took over a place">
+  ];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect",
+    "::mlir::func::FuncDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
+def ExpandCPUMath : Pass<"gdn-expand-cpu-math", "::mlir::ModuleOp"> {
+  let summary = "Functions of math and bf16 conversions as arithmetic";
+  let description = [{
+    Replaces `math.exp`, `math.log1p` and their kin by polynomials, and
+    conversions from and to bf16 by integer arithmetic, so that the code calls
+    no library and gives the same bits on every processor.
+
+    **Runs after** `convert-tile-to-cpu`; **before** the conversion to LLVM.
+
+    **Needs**: nothing.
+
+    **Leaves**: `math.sqrt`, `math.rsqrt` and `math.fma`, which are instructions.
+
+    **Numerics**: not bit-preserving: the polynomials are good to a few units in
+    the last place of f32.
+
+    **Fails** where a pattern does not converge.
+
+    Before and after: `test/Conversion/TileToCPU/expand-math.mlir`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
 #endif // GDN_CONVERSION_PASSES_TD

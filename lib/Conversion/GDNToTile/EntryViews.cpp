@@ -5,9 +5,11 @@
 // layout (gdn.unpack).
 #include "EntryViews.h"
 
+#include "gdn/Support/LinearForm.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "llvm/ADT/StringExtras.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -28,21 +30,13 @@ SmallVector<std::string> gdn::getEntrySymbols(func::FuncOp entry) {
   SmallVector<std::string> symbols;
   auto scan = [&](DictionaryAttr attrs) {
     auto dims = attrs ? attrs.getAs<ArrayAttr>("gdn.dims") : ArrayAttr();
-    for (StringAttr form : dims ? dims.getAsRange<StringAttr>()
-                                : ArrayAttr::get(entry.getContext(), {})
-                                      .getAsRange<StringAttr>()) {
-      StringRef text = form.getValue();
-      while (!text.empty()) {
-        if (!llvm::isAlpha(text.front()) && text.front() != '_') {
-          text = text.drop_front();
-          continue;
-        }
-        StringRef name = text.take_while(
-            [](char c) { return llvm::isAlnum(c) || c == '_'; });
-        if (!llvm::is_contained(symbols, name))
-          symbols.push_back(name.str());
-        text = text.drop_front(name.size());
-      }
+    for (Attribute dim : dims ? dims.getValue() : ArrayRef<Attribute>()) {
+      // The dialect has checked that forms parse.
+      LinearForm form =
+          llvm::cantFail(LinearForm::parse(cast<StringAttr>(dim).getValue()));
+      for (const LinearForm::Term &term : form.getTerms())
+        if (!llvm::is_contained(symbols, term.symbol))
+          symbols.push_back(term.symbol);
     }
   };
   for (unsigned i = 0; i < entry.getNumArguments(); ++i)
@@ -61,14 +55,16 @@ std::string gdn::getDimForm(Value value, unsigned dim) {
     if (!func)
       return "";
     if (arg.getType().isIndex()) {
-      auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
-                                                    "gdn.name");
+      auto name =
+          func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), "gdn.name");
       return name ? name.str() : "";
     }
     auto dims =
         func.getArgAttrOfType<ArrayAttr>(arg.getArgNumber(), "gdn.dims");
     return dims && dim < dims.size() ? cast<StringAttr>(dims[dim]).str() : "";
   }
+  if (std::optional<int64_t> constant = getConstantIntValue(value))
+    return std::to_string(*constant);
   Operation *op = value.getDefiningOp();
   if (auto unpack = dyn_cast<UnpackOp>(op)) {
     char part = unpack.getParts()[cast<OpResult>(value).getResultNumber()];
@@ -78,8 +74,8 @@ std::string gdn::getDimForm(Value value, unsigned dim) {
     return getDimForm(isKey ? unpack.getKeyHeads() : unpack.getValueHeads(), 0);
   }
   if (auto conv = dyn_cast<Conv1dOp>(op))
-    return getDimForm(
-        conv.getInputs()[cast<OpResult>(value).getResultNumber()], dim);
+    return getDimForm(conv.getInputs()[cast<OpResult>(value).getResultNumber()],
+                      dim);
   if (isa<L2NormOp, GatesOp, GatedRMSNormOp, MaskRowsOp, CastOp>(op))
     return getDimForm(op->getOperand(0), dim);
   if (auto rule = dyn_cast<DeltaRuleOp>(op))
@@ -116,11 +112,15 @@ FailureOr<EntryViews> gdn::createEntryViews(func::FuncOp source) {
           stridedType(pool.getShape(), pool.getElementType(), isState));
       types.push_back(builder.getIndexType());
       attrs.push_back(named(name));
-      attrs.push_back(named((name.getValue() + ".null_slot").str()));
+      attrs.push_back(named((name.getValue() + "_null_slot").str()));
     } else if (auto tensor = dyn_cast<RankedTensorType>(arg.getType())) {
       types.push_back(
           stridedType(tensor.getShape(), tensor.getElementType(), true));
       attrs.push_back(named(name));
+    } else if (!arg.getType().isIndex()) {
+      return source.emitOpError("expects argument ")
+             << index << " of the entry to be a tensor, a pool or an index, "
+             << "but got " << arg.getType();
     }
   }
   for (unsigned i = 0; i < source.getNumResults(); ++i) {
@@ -128,15 +128,19 @@ FailureOr<EntryViews> gdn::createEntryViews(func::FuncOp source) {
     if (!name)
       return source.emitOpError("expects result ")
              << i << " of the entry to have 'gdn.name'";
-    auto tensor = cast<RankedTensorType>(source.getResultTypes()[i]);
+    auto tensor = dyn_cast<RankedTensorType>(source.getResultTypes()[i]);
+    if (!tensor)
+      return source.emitOpError("expects result ")
+             << i << " of the entry to be a tensor, but got "
+             << source.getResultTypes()[i];
     types.push_back(
         stridedType(tensor.getShape(), tensor.getElementType(), true));
     attrs.push_back(named(name));
   }
 
-  auto function = func::FuncOp::create(builder, source.getLoc(),
-                                       source.getName(),
-                                       builder.getFunctionType(types, {}));
+  auto function =
+      func::FuncOp::create(builder, source.getLoc(), source.getName(),
+                           builder.getFunctionType(types, {}));
   function.setAllArgAttrs(ArrayRef<DictionaryAttr>(attrs));
   function->setAttr("gdn_tile.symbols",
                     builder.getStrArrayAttr(SmallVector<StringRef>(
@@ -154,8 +158,7 @@ FailureOr<EntryViews> gdn::createEntryViews(func::FuncOp source) {
                << "' to occur in the dimensions of another argument";
       views.symbols[arg] = body->getArgument(it - symbols.begin());
     } else if (isa<PoolType>(arg.getType())) {
-      views.pools[arg] = {body->getArgument(next),
-                          body->getArgument(next + 1)};
+      views.pools[arg] = {body->getArgument(next), body->getArgument(next + 1)};
       next += 2;
     } else {
       views.tensors[arg] = body->getArgument(next++);
@@ -191,7 +194,6 @@ static Value makeView(OpBuilder &builder, Location loc, Value base,
   auto meta = memref::ExtractStridedMetadataOp::create(builder, loc, base);
   Value start =
       builder.createOrFold<arith::AddIOp>(loc, meta.getOffset(), offset);
-  MemRefType view = stridedType(shape, type.getElementType(), false);
   // A part with a last dimension is contiguous in it.
   SmallVector<OpFoldResult> sizeValues, strideValues;
   for (auto [size, dim] : llvm::zip(sizes, shape))
@@ -204,14 +206,13 @@ static Value makeView(OpBuilder &builder, Location loc, Value base,
   SmallVector<int64_t> staticStrides;
   for (Value stride : strides)
     staticStrides.push_back(stride ? ShapedType::kDynamic : 1);
-  view = MemRefType::get(
-      shape, type.getElementType(),
-      StridedLayoutAttr::get(builder.getContext(), ShapedType::kDynamic,
-                             staticStrides));
-  return memref::ReinterpretCastOp::create(builder, loc, view,
-                                           meta.getBaseBuffer(),
-                                           OpFoldResult(start), sizeValues,
-                                           strideValues);
+  auto view = MemRefType::get(shape, type.getElementType(),
+                              StridedLayoutAttr::get(builder.getContext(),
+                                                     ShapedType::kDynamic,
+                                                     staticStrides));
+  return memref::ReinterpretCastOp::create(
+      builder, loc, view, meta.getBaseBuffer(), OpFoldResult(start), sizeValues,
+      strideValues);
 }
 
 /// Columns per head of a part, and whether it belongs to key heads.
@@ -259,8 +260,8 @@ static Value unpackView(OpBuilder &builder, const EntryViews &views,
   if (interleaved)
     groupStride = block;
   else
-    groupStride = key ? math.constant(width)
-                      : math.mul(math.constant(width), ratio);
+    groupStride =
+        key ? math.constant(width) : math.mul(math.constant(width), ratio);
 
   SmallVector<Value> sizes = {tokens, keyHeads};
   SmallVector<int64_t> shape = {ShapedType::kDynamic, ShapedType::kDynamic};
@@ -287,8 +288,7 @@ static Value groupHeads(OpBuilder &builder, Location loc, Value base,
   auto type = cast<MemRefType>(base.getType());
   auto meta = memref::ExtractStridedMetadataOp::create(builder, loc, base);
   Value heads = memref::DimOp::create(builder, loc, base, 1);
-  Value keyHeads =
-      builder.createOrFold<arith::DivUIOp>(loc, heads, ratio);
+  Value keyHeads = builder.createOrFold<arith::DivUIOp>(loc, heads, ratio);
   Value headStride = meta.getStrides()[1];
   SmallVector<Value> sizes = {memref::DimOp::create(builder, loc, base, 0),
                               keyHeads, ratio};
@@ -318,8 +318,7 @@ Value EntryViews::keyHeads(OpBuilder &builder, Value value) const {
   return unpackView(builder, *this, unpack,
                     cast<OpResult>(value).getResultNumber(),
                     builder.createOrFold<arith::DivUIOp>(
-                        unpack.getLoc(),
-                        index(builder, unpack.getValueHeads()),
+                        unpack.getLoc(), index(builder, unpack.getValueHeads()),
                         index(builder, unpack.getKeyHeads())));
 }
 

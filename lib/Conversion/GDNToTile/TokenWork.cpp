@@ -56,15 +56,17 @@ struct Row {
   /// length alone, so it is the same for every token of every kernel.
   Value sumOfSquares(Value x) {
     return vector::ReductionOp::create(b, loc, vector::CombiningKind::ADD,
-                                       mul(x, x), arith::FastMathFlags::reassoc);
+                                       mul(x, x),
+                                       arith::FastMathFlags::reassoc);
   }
   Value rsqrt(Value x) { return math::RsqrtOp::create(b, loc, x); }
 };
 } // namespace
 
-SmallVector<Value> gdn::mapRows(
-    OpBuilder &builder, Location loc, ValueRange inputs, TypeRange results,
-    function_ref<SmallVector<Value>(OpBuilder &, ValueRange)> body) {
+SmallVector<Value>
+gdn::mapRows(OpBuilder &builder, Location loc, ValueRange inputs,
+             TypeRange results,
+             function_ref<SmallVector<Value>(OpBuilder &, ValueRange)> body) {
   auto map = tile::MapRowsOp::create(builder, loc, results, inputs);
   SmallVector<Type> types = {builder.getIndexType()};
   for (Value input : inputs)
@@ -72,8 +74,7 @@ SmallVector<Value> gdn::mapRows(
   OpBuilder::InsertionGuard guard(builder);
   Block *block = builder.createBlock(&map.getBody(), {}, types,
                                      SmallVector<Location>(types.size(), loc));
-  SmallVector<Value> rows =
-      body(builder, block->getArguments().drop_front());
+  SmallVector<Value> rows = body(builder, block->getArguments().drop_front());
   tile::YieldOp::create(builder, loc, rows);
   return map.getResults();
 }
@@ -110,8 +111,8 @@ Value gdn::scaleTile(OpBuilder &builder, Location loc, Value tile,
   return mapRows(builder, loc, tile, {tile.getType()},
                  [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
                    Row row{b, loc};
-                   return {row.mul(in[0],
-                                   row.constant(factor, in[0].getType()))};
+                   return {
+                       row.mul(in[0], row.constant(factor, in[0].getType()))};
                  })[0];
 }
 
@@ -139,19 +140,20 @@ Value gdn::l2normTile(OpBuilder &builder, Location loc, Value tile,
 
 Value gdn::logDecayTile(OpBuilder &builder, Location loc, Value a, Value aLog,
                         Value dtBias, double threshold) {
-  return mapRows(
-      builder, loc, a, {withElement(a, builder.getF32Type())},
-      [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
-        Row row{b, loc};
-        Type type = in[0].getType();
-        Value u = row.add(in[0], row.splat(dtBias, type));
-        Value soft = math::Log1pOp::create(b, loc, row.exp(u));
-        Value large = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT,
-                                            u, row.constant(threshold, type));
-        Value softplus = arith::SelectOp::create(b, loc, large, u, soft);
-        Value rate = arith::NegFOp::create(b, loc, row.exp(aLog));
-        return {row.mul(row.splat(rate, type), softplus)};
-      })[0];
+  return mapRows(builder, loc, a, {withElement(a, builder.getF32Type())},
+                 [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
+                   Row row{b, loc};
+                   Type type = in[0].getType();
+                   Value u = row.add(in[0], row.splat(dtBias, type));
+                   Value soft = math::Log1pOp::create(b, loc, row.exp(u));
+                   Value large =
+                       arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT,
+                                             u, row.constant(threshold, type));
+                   Value softplus =
+                       arith::SelectOp::create(b, loc, large, u, soft);
+                   Value rate = arith::NegFOp::create(b, loc, row.exp(aLog));
+                   return {row.mul(row.splat(rate, type), softplus)};
+                 })[0];
 }
 
 Value gdn::betaTile(OpBuilder &builder, Location loc, Value b0, bool doubled) {
@@ -181,8 +183,7 @@ Value gdn::gatedNormTile(OpBuilder &builder, Location loc, Value tile,
         Value mean = row.div(sum, row.constant(width, sum.getType()));
         Value norm =
             row.rsqrt(row.add(mean, row.constant(eps, mean.getType())));
-        Value y =
-            row.mul(row.mul(x, row.splat(norm, x.getType())), weight);
+        Value y = row.mul(row.mul(x, row.splat(norm, x.getType())), weight);
         return {op.getNormAfterGate() ? y : row.mul(y, act)};
       })[0];
 }

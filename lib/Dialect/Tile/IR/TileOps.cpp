@@ -39,10 +39,10 @@ static void printConvTypes(OpAsmPrinter &printer, Operation *, Type input,
 static ParseResult parseScanTypes(OpAsmParser &parser, Type &state, Type &query,
                                   Type &key, Type &value, Type &logDecay,
                                   Type &beta, Type &newState, Type &output) {
-  SMLoc loc = parser.getCurrentLocation();
+  SMLoc loc;
   if (parser.parseType(state) || parser.parseComma() || parser.parseType(key) ||
       parser.parseComma() || parser.parseType(value) || parser.parseComma() ||
-      parser.parseType(logDecay))
+      parser.getCurrentLocation(&loc) || parser.parseType(logDecay))
     return failure();
   query = key;
   newState = state;
@@ -82,7 +82,8 @@ template <typename OpTy> static LogicalResult verifyAccess(OpTy op) {
   auto view = cast<MemRefType>(op.getView().getType());
   auto tile = cast<VectorType>(op.getTile().getType());
   if (int64_t(op.getIndices().size()) != view.getRank())
-    return op.emitOpError("expects one index per dimension of 'view', which is ")
+    return op.emitOpError(
+               "expects one index per dimension of 'view', which is ")
            << view.getRank() << ", but got " << op.getIndices().size();
   if (int64_t(op.getDims().size()) != tile.getRank())
     return op.emitOpError("expects one entry of 'dims' per dimension of the "
@@ -153,8 +154,8 @@ LogicalResult MapRowsOp::verifyRegions() {
     Type want = getRowType(cast<VectorType>(result.getType()));
     if (row.getType() != want)
       return yield.emitOpError("expects operand ")
-             << index << " to be " << want << ", the row of its result, but got "
-             << row.getType();
+             << index << " to be " << want
+             << ", the row of its result, but got " << row.getType();
   }
   return success();
 }
@@ -174,6 +175,9 @@ LogicalResult gdn::tile::Conv1dOp::verify() {
   // conv1d_c1
   int64_t channels = getInput().getType().getDimSize(1);
   int64_t width = getWeight().getType().getDimSize(0);
+  if (width < 2)
+    return emitOpError("expects 'weight' to have at least 2 rows, but got ")
+           << width;
   if (failed(verifyShape(*this, "weight", getWeight().getType(),
                          {width, channels}, "channels set by 'input'")) ||
       failed(verifyShape(*this, "window", getWindow().getType(),

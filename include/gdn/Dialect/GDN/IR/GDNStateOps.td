@@ -69,7 +69,7 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
     $inputs `weight` `(` $weight `)` (`bias` `(` $bias^ `)`)? $activation
     `pool` `(` $pool `)` `slots` `(` $slots (`->` $write_slots^)? `)`
     (`rows` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)? attr-dict
-    `:` `(` type($inputs) `)` `,` type($weight) (`bias` type($bias)^)? `,` type($pool)
+    `:` `(` type($inputs) `)` `,` type($weight) (`bias` type($bias)^)? `,` qualified(type($pool))
     `,` type($slots) (`into` type($write_slots)^)? (`,` type($cu_seqlens)^)?
     (`initial` type($has_initial)^)? `->` type($results)
   }];
@@ -141,7 +141,7 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     `pool` `(` $pool `)` `slots` `(` $slots (`->` $write_slots^)? `)`
     (`rows` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)? attr-dict
     `:` type($query) `,` type($key) `,` type($value) `,` type($log_decay) `,`
-    type($beta) `,` type($pool) `,` type($slots) (`into` type($write_slots)^)?
+    type($beta) `,` qualified(type($pool)) `,` type($slots) (`into` type($write_slots)^)?
     (`,` type($cu_seqlens)^)? (`initial` type($has_initial)^)? `->` type($output)
   }];
   let extraClassDeclaration = [{
@@ -153,16 +153,18 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
-def GDN_MaskRowsOp : GDN_Op<"mask_rows", []> {
+def GDN_MaskRowsOp : GDN_Op<"mask_rows", [Pure]> {
   let summary = "Zeros in the tokens of skipped rows and of padding";
   let description = [{
     The result is `input` where the token belongs to a live row, and exactly
     zero elsewhere, whatever `input` holds there (NaN included). The pool is
-    asked for its size and null slot only.
+    asked for its size and null slot only, which are fixed when it is bound:
+    the op reads no memory.
 
     **Preconditions**
 
-    - (C1) input and result have the same shape, dimension 0 is `T`.
+    - (C1) input and result have the same shape and element type; dimension 0
+      is `T`.
     - (C2) `cu_seqlens` has one more element than `slots`; without it there is
       one slot per token.
 
@@ -186,10 +188,11 @@ def GDN_MaskRowsOp : GDN_Op<"mask_rows", []> {
   let results = (outs GDN_FloatTensorOf<[2, 3]>:$result);
   let assemblyFormat = [{
     $input `of` `(` $pool `)` `slots` `(` $slots `)` (`rows` `(` $cu_seqlens^ `)`)?
-    attr-dict `:` type($input) `,` type($pool) `,` type($slots)
+    attr-dict `:` type($input) `,` qualified(type($pool)) `,` type($slots)
     (`,` type($cu_seqlens)^)? `->` type($result)
   }];
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def GDN_PoolReadOp : GDN_Op<"pool_read", []> {
@@ -218,7 +221,7 @@ def GDN_PoolReadOp : GDN_Op<"pool_read", []> {
     Arg<GDN_SlotsTensor, "slots, N">:$slots);
   let results = (outs GDN_FloatTensorOf<[3, 4]>:$result);
   let assemblyFormat = [{
-    $pool `[` $slots `]` attr-dict `:` type($pool) `,` type($slots) `->` type($result)
+    $pool `[` $slots `]` attr-dict `:` qualified(type($pool)) `,` type($slots) `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -251,7 +254,7 @@ def GDN_PoolWriteOp : GDN_Op<"pool_write", []> {
     Arg<GDN_SlotsTensor, "slots, N">:$slots);
   let assemblyFormat = [{
     $value `,` $pool `[` $slots `]` attr-dict
-    `:` type($value) `,` type($pool) `,` type($slots)
+    `:` type($value) `,` qualified(type($pool)) `,` type($slots)
   }];
   let hasVerifier = 1;
 }

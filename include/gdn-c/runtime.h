@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The runtime of gdn: load an image, create kernels, bind arrays, launch.
+ *
+ * Calls. Functions that can fail return a gdnrt_status and take a gdnrt_error,
+ * which the caller owns and which may be null. Outputs are written on success
+ * only. No function throws, aborts, keeps hidden per-thread state or reads the
+ * environment. Passing null where a function does not allow it is an
+ * INVALID_ARGUMENT, never a crash; passing a destroyed handle is undefined.
+ *
+ * Handles. gdnrt_image, gdnrt_device, gdnrt_kernel and gdnrt_binding belong to
+ * the caller, who destroys each once, in any order: a kernel keeps alive what
+ * it needs of its device and image, and a binding what it needs of its kernel.
+ * Destroying null does nothing. A gdnrt_entry and all strings are borrowed and
+ * live as long as the handle they were asked of.
+ *
+ * Threads. Images, devices, kernels and entries may be used by any number of
+ * threads at once. A binding is used by one thread at a time. A process that
+ * forks uses in the child no device that the parent created.
+ */
+
+#ifndef GDN_C_RUNTIME_H
+#define GDN_C_RUNTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(GDNRT_BUILDING)
+#define GDNRT_API __attribute__((visibility("default")))
+#else
+#define GDNRT_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*===-- Versions ----------------------------------------------------------===*/
+
+#define GDNRT_VERSION_MAJOR 0
+#define GDNRT_VERSION_MINOR 1
+#define GDNRT_VERSION_PATCH 0
+
+/** The version of the library: 10000 * major + 100 * minor + patch. */
+GDNRT_API uint32_t gdnrt_version(void);
+
+/** The version as text, for example "0.1.0". Lives for ever. */
+GDNRT_API const char *gdnrt_version_string(void);
+
+/*===-- Errors ------------------------------------------------------------===*/
+
+typedef enum gdnrt_status {
+  GDNRT_OK = 0,
+  /** An argument, or what it describes, does not fit the entry. */
+  GDNRT_INVALID_ARGUMENT = 1,
+  /** No entry, parameter or symbol has the name. */
+  GDNRT_NOT_FOUND = 2,
+  /** The image is damaged or is none. */
+  GDNRT_CORRUPT = 3,
+  /** The image is sound, but not for this runtime or this device. */
+  GDNRT_UNSUPPORTED = 4,
+  GDNRT_OUT_OF_MEMORY = 5,
+  /** The operating system refused; the message says what. */
+  GDNRT_IO_ERROR = 6,
+  /** A defect of the runtime. */
+  GDNRT_INTERNAL = 7
+} gdnrt_status;
+
+#define GDNRT_MESSAGE_SIZE 1024
+
+/** Filled by functions that fail, unchanged by others. */
+typedef struct gdnrt_error {
+  gdnrt_status status;
+  /** "INVALID_ARGUMENT: slots: expected dtype i32, got i64"; always ends with
+   *  a 0, and a longer message ends with "...". */
+  char message[GDNRT_MESSAGE_SIZE];
+} gdnrt_error;
+
+/** The name of a status, for example "INVALID_ARGUMENT". Lives for ever. */
+GDNRT_API const char *gdnrt_status_name(gdnrt_status status);
+
+/*===-- Images ------------------------------------------------------------===*/
+
+typedef struct gdnrt_image gdnrt_image;
+/** One entry of an image: the schema of a call. Borrowed. */
+typedef struct gdnrt_entry gdnrt_entry;
+
+/** Maps the image file at `path` and checks all of it. The file must not
+ *  change while the image lives; install a new one by renaming. */
+GDNRT_API gdnrt_status gdnrt_image_load_file(const char *path,
+                                             gdnrt_image **image,
+                                             gdnrt_error *error);
+
+/** Reads an image of `size` bytes at `data`. The memory stays the caller's
+ *  and must not change while the image lives. Data that is not 64-byte aligned
+ *  is copied. */
+GDNRT_API gdnrt_status gdnrt_image_load_memory(const void *data, size_t size,
+                                               gdnrt_image **image,
+                                               gdnrt_error *error);
+
+/** Destroys the image. Kernels made from it go on working. */
+GDNRT_API void gdnrt_image_destroy(gdnrt_image *image);
+
+/** Who wrote the image, or "". */
+GDNRT_API const char *gdnrt_image_producer(const gdnrt_image *image);
+
+/** The number of entries. */
+GDNRT_API size_t gdnrt_image_entry_count(const gdnrt_image *image);
+
+/** Entry `index`, or null past the last. */
+GDNRT_API const gdnrt_entry *gdnrt_image_entry(const gdnrt_image *image,
+                                               size_t index);
+
+/** The entry called `name`, or else the only one whose name is `name`, "_" and
+ *  more: "decode" finds decode_bf16_f32. Otherwise NOT_FOUND, and the message
+ *  lists the names. */
+GDNRT_API gdnrt_status gdnrt_image_find_entry(const gdnrt_image *image,
+                                              const char *name,
+                                              const gdnrt_entry **entry,
+                                              gdnrt_error *error);
+
+/*===-- Entries: what a call looks like -----------------------------------===*/
+
+/** Element types; i1 takes one byte per element. */
+typedef enum gdnrt_dtype {
+  GDNRT_F32 = 0,
+  GDNRT_BF16 = 1,
+  GDNRT_F16 = 2,
+  GDNRT_I32 = 3,
+  GDNRT_I64 = 4,
+  GDNRT_I1 = 5,
+  GDNRT_F64 = 6
+} gdnrt_dtype;
+
+typedef enum gdnrt_param_kind {
+  GDNRT_TENSOR = 0,
+  /** Dimension 0 counts slots; the argument has a null slot. */
+  GDNRT_POOL = 1
+} gdnrt_param_kind;
+
+typedef enum gdnrt_access {
+  GDNRT_READ = 0,
+  GDNRT_WRITE = 1,
+  GDNRT_READ_WRITE = 2
+} gdnrt_access;
+
+/** The most dimensions of a parameter. */
+#define GDNRT_MAX_RANK 8
+
+/** What an argument must be. Strings are borrowed from the entry. */
+typedef struct gdnrt_param_info {
+  const char *name;
+  gdnrt_param_kind kind;
+  gdnrt_access access;
+  gdnrt_dtype dtype;
+  int32_t rank;
+  /** One form per dimension, for example "256*Hk + 256*Hv". */
+  const char *dims[GDNRT_MAX_RANK];
+  /** 1 if the last dimension must have stride 1. */
+  int32_t unit_stride_last;
+  /** 1 if the argument may be left out. */
+  int32_t optional;
+} gdnrt_param_info;
+
+/** Code of an entry for one target. Strings are borrowed from the entry. */
+typedef struct gdnrt_code_info {
+  /** "x86-64" for a CPU. */
+  const char *target;
+  /** Names of CPU features joined by ", ", all of which the code needs. */
+  const char *features;
+  /** Bytes of scratch memory per worker. */
+  uint64_t scratch_bytes;
+} gdnrt_code_info;
+
+/** The name of the entry. */
+GDNRT_API const char *gdnrt_entry_name(const gdnrt_entry *entry);
+
+/** The number of parameters: arguments of the call, in order. */
+GDNRT_API size_t gdnrt_entry_param_count(const gdnrt_entry *entry);
+
+/** Describes parameter `index`. */
+GDNRT_API gdnrt_status gdnrt_entry_param(const gdnrt_entry *entry, size_t index,
+                                         gdnrt_param_info *info,
+                                         gdnrt_error *error);
+
+/** The index of the parameter called `name`. */
+GDNRT_API gdnrt_status gdnrt_entry_find_param(const gdnrt_entry *entry,
+                                              const char *name, size_t *index,
+                                              gdnrt_error *error);
+
+/** The number of symbols: sizes that binding finds out. */
+GDNRT_API size_t gdnrt_entry_symbol_count(const gdnrt_entry *entry);
+
+/** The name of symbol `index`, or null past the last. */
+GDNRT_API const char *gdnrt_entry_symbol(const gdnrt_entry *entry,
+                                         size_t index);
+
+/** The number of attributes: facts about the entry, for people and tools. */
+GDNRT_API size_t gdnrt_entry_attribute_count(const gdnrt_entry *entry);
+
+/** Key and value of attribute `index`; null past the last. */
+GDNRT_API const char *gdnrt_entry_attribute_key(const gdnrt_entry *entry,
+                                                size_t index);
+GDNRT_API const char *gdnrt_entry_attribute_value(const gdnrt_entry *entry,
+                                                  size_t index);
+
+/** The value of the attribute `key`, or null if there is none. */
+GDNRT_API const char *gdnrt_entry_attribute(const gdnrt_entry *entry,
+                                            const char *key);
+
+/** The number of codes, the most demanding first. */
+GDNRT_API size_t gdnrt_entry_code_count(const gdnrt_entry *entry);
+
+/** Describes code `index`. */
+GDNRT_API gdnrt_status gdnrt_entry_code(const gdnrt_entry *entry, size_t index,
+                                        gdnrt_code_info *info,
+                                        gdnrt_error *error);
+
+/*===-- Devices -----------------------------------------------------------===*/
+
+typedef struct gdnrt_device gdnrt_device;
+
+typedef struct gdnrt_cpu_options {
+  /** sizeof(gdnrt_cpu_options), so that later versions can add members. */
+  size_t struct_size;
+  /** Threads of a launch, the caller included: 1 runs everything on the
+   *  caller, 0 means one for each hardware thread. At most 1024; what is past
+   *  the hardware threads is not given (see gdnrt_device_info). */
+  int32_t num_workers;
+  /** 1: every launch first reads the slot tensors, refuses rows that race on
+   *  a slot and counts skipped ids; see gdnrt_binding_slot_report. */
+  int32_t debug_checks;
+} gdnrt_cpu_options;
+
+/** What a device is. Strings are borrowed from the device. */
+typedef struct gdnrt_device_info {
+  /** "cpu". */
+  const char *kind;
+  /** For people: "x86-64 CPU, 2 workers". */
+  const char *name;
+  /** Features that code may need, joined by ", ". */
+  const char *features;
+  int32_t num_workers;
+} gdnrt_device_info;
+
+/** Creates a device that runs on this CPU. `options` null means all zero. */
+GDNRT_API gdnrt_status gdnrt_device_create_cpu(const gdnrt_cpu_options *options,
+                                               gdnrt_device **device,
+                                               gdnrt_error *error);
+
+/** Destroys the device. Its kernels go on working. */
+GDNRT_API void gdnrt_device_destroy(gdnrt_device *device);
+
+/** Describes the device. */
+GDNRT_API gdnrt_status gdnrt_device_describe(const gdnrt_device *device,
+                                             gdnrt_device_info *info,
+                                             gdnrt_error *error);
+
+/** Waits until all that was launched on `stream` has run. A CPU has one queue,
+ *  whose stream is null, and its launches have run when they return. */
+GDNRT_API gdnrt_status gdnrt_device_synchronize(gdnrt_device *device,
+                                                void *stream,
+                                                gdnrt_error *error);
+
+/*===-- Kernels -----------------------------------------------------------===*/
+
+typedef struct gdnrt_kernel gdnrt_kernel;
+
+/** Loads the code of the entry that `entry_name` finds (see
+ *  gdnrt_image_find_entry): of its codes the first that the device can run.
+ *  All memory of later launches is taken here. */
+GDNRT_API gdnrt_status gdnrt_kernel_create(gdnrt_device *device,
+                                           const gdnrt_image *image,
+                                           const char *entry_name,
+                                           gdnrt_kernel **kernel,
+                                           gdnrt_error *error);
+
+/** Destroys the kernel. Its bindings go on working. */
+GDNRT_API void gdnrt_kernel_destroy(gdnrt_kernel *kernel);
+
+/** The entry of the kernel; lives as long as the kernel. */
+GDNRT_API const gdnrt_entry *gdnrt_kernel_entry(const gdnrt_kernel *kernel);
+
+/** The index of the code that the device chose, for gdnrt_entry_code. */
+GDNRT_API size_t gdnrt_kernel_code(const gdnrt_kernel *kernel);
+
+/*===-- Bindings ----------------------------------------------------------===*/
+
+typedef struct gdnrt_binding gdnrt_binding;
+
+/** One array. `data` is the address of the element whose indices are all 0.
+ *  Sizes and strides count elements, `rank` of each, and are read during the
+ *  call only; null strides mean row-major. Data of an array without elements
+ *  may be null. Null data with rank 0 leaves out an optional parameter.
+ *
+ *  A parameter that is written must have elements that share no memory, with
+ *  one another or with any other parameter; others may broadcast (stride 0),
+ *  run backwards (negative strides) and overlap as they like. */
+typedef struct gdnrt_arg {
+  void *data;
+  /** A gdnrt_dtype. */
+  int32_t dtype;
+  int32_t rank;
+  const int64_t *sizes;
+  const int64_t *strides;
+  /** Pools only: the slot that counts as no slot; -1 for none. */
+  int64_t null_slot;
+} gdnrt_arg;
+
+typedef struct gdnrt_named_arg {
+  const char *name;
+  gdnrt_arg arg;
+} gdnrt_named_arg;
+
+/** Binds `count` arguments in parameter order. Never reads or writes what they
+ *  point at; that memory stays the caller's and must be valid during launches
+ *  and until they have run. */
+GDNRT_API gdnrt_status gdnrt_kernel_bind(gdnrt_kernel *kernel,
+                                         const gdnrt_arg *args, size_t count,
+                                         gdnrt_binding **binding,
+                                         gdnrt_error *error);
+
+/** The same by name, in any order. Optional parameters may be missing. */
+GDNRT_API gdnrt_status gdnrt_kernel_bind_named(gdnrt_kernel *kernel,
+                                               const gdnrt_named_arg *args,
+                                               size_t count,
+                                               gdnrt_binding **binding,
+                                               gdnrt_error *error);
+
+/** Replaces the arguments of the `count` parameters whose indices are in
+ *  `params`, and checks the whole again. On failure the binding is as it was.
+ *  Launches made before are not affected. */
+GDNRT_API gdnrt_status gdnrt_binding_rebind(gdnrt_binding *binding,
+                                            const size_t *params,
+                                            const gdnrt_arg *args, size_t count,
+                                            gdnrt_error *error);
+
+/** Destroys the binding. Its launches must have run. */
+GDNRT_API void gdnrt_binding_destroy(gdnrt_binding *binding);
+
+/** The value that the sizes of the arguments gave to the symbol `name`. */
+GDNRT_API gdnrt_status gdnrt_binding_symbol(const gdnrt_binding *binding,
+                                            const char *name, int64_t *value,
+                                            gdnrt_error *error);
+
+/** The units of work of one launch, which workers share; 0 for null. */
+GDNRT_API int64_t gdnrt_binding_units(const gdnrt_binding *binding);
+
+/** Launches the kernel on `stream` of its device (null on a CPU). A launch of
+ *  no units does nothing. With debug checks, rows that race on a slot are an
+ *  INVALID_ARGUMENT and nothing is launched. */
+GDNRT_API gdnrt_status gdnrt_launch(gdnrt_binding *binding, void *stream,
+                                    gdnrt_error *error);
+
+/** Ids of the parameter `slots`, as kernels see them: a row with a skipped id
+ *  has an output of zeros and touches no pool. Where pools differ in slots,
+ *  the smallest counts. */
+typedef struct gdnrt_slot_report {
+  int64_t live;
+  int64_t skipped_negative;
+  int64_t skipped_null;
+  int64_t skipped_past_end;
+} gdnrt_slot_report;
+
+/** Reads the slot tensors now, on the host, with or without debug checks. An
+ *  entry without slots reports zeros. Rows that race on one slot are an
+ *  INVALID_ARGUMENT. */
+GDNRT_API gdnrt_status gdnrt_binding_check_slots(const gdnrt_binding *binding,
+                                                 gdnrt_slot_report *report,
+                                                 gdnrt_error *error);
+
+/** What the debug checks of the last launch counted; zeros without them. */
+GDNRT_API gdnrt_status gdnrt_binding_slot_report(const gdnrt_binding *binding,
+                                                 gdnrt_slot_report *report,
+                                                 gdnrt_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GDN_C_RUNTIME_H */

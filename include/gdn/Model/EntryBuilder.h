@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// From a model's configuration to a gdn module with the entries `prefill` and
+// `decode`; see the page on entries and images.
+#ifndef GDN_MODEL_ENTRYBUILDER_H
+#define GDN_MODEL_ENTRYBUILDER_H
+
+#include "gdn/Model/ModelConfig.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace gdn {
+
+/// Builds a module with two entries for each of `variants`: `prefill`, over
+/// ragged rows, and `decode`, one token per row. With several variants the
+/// names get a suffix `_<io>_<state>`. Fails when an option does not fit the
+/// model, and when two variants would have the same names.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+buildEntryModule(mlir::MLIRContext &context, const ModelConfig &config,
+                 llvm::ArrayRef<EntryOptions> variants);
+
+} // namespace gdn
+
+#endif // GDN_MODEL_ENTRYBUILDER_H

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The choices that a model leaves open: element types, packing of the
+// projections, outputs and optional parameters of the entries.
+#ifndef GDN_MODEL_ENTRYOPTIONS_H
+#define GDN_MODEL_ENTRYOPTIONS_H
+
+#include "llvm/ADT/StringRef.h"
+
+#include <optional>
+
+namespace gdn {
+
+/// Element types that the gdn dialect computes with.
+enum class FloatKind { f32, bf16, f16 };
+
+/// How a caller hands over the projections.
+enum class InputLayout {
+  interleaved, // `qkvz` and `ba`, one block per key head
+  flat,        // `qkvz` and `ba`, part after part
+  split,       // `qkv` (part after part), `z`, `b`, `a`
+  separate     // `q`, `k`, `v`, `z`, `b`, `a`, head by head
+};
+
+/// What an entry gives back.
+enum class EntryOutputs {
+  core, // `core`: the delta rule's output, before the norm
+  norm, // `out`: after the gated norm
+  both
+};
+
+/// Choices for the entries of one pair of element types.
+struct EntryOptions {
+  FloatKind io = FloatKind::bf16;      // projections and outputs
+  FloatKind state = FloatKind::f32;    // recurrent states
+  std::optional<FloatKind> convState;  // raw inputs kept; default io
+  std::optional<FloatKind> convWeight; // default io
+  std::optional<FloatKind> normWeight; // default io
+  FloatKind dtBias = FloatKind::f32;
+  std::optional<InputLayout> layout; // default: the model's
+  EntryOutputs outputs = EntryOutputs::norm;
+  bool slots64 = false;    // slot ids are i64 instead of i32
+  bool hasInitial = false; // prefill takes `has_initial`
+  bool writeSlots = false; // entries take `write_slots`
+};
+
+llvm::StringRef stringify(FloatKind kind);
+llvm::StringRef stringify(InputLayout layout);
+llvm::StringRef stringify(EntryOutputs outputs);
+
+} // namespace gdn
+
+#endif // GDN_MODEL_ENTRYOPTIONS_H

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The passes from gdn to code for a CPU, level by level.
+#ifndef GDN_PIPELINES_CPUPIPELINE_H
+#define GDN_PIPELINES_CPUPIPELINE_H
+
+#include "gdn/Target/TargetModel.h"
+
+#include "mlir/Pass/PassManager.h"
+
+namespace gdn {
+
+/// Choices of the pipeline that a caller may change.
+struct CpuPipelineOptions {
+  /// Tokens per block of the token loop of an entry with row bounds.
+  int64_t tokens = 16;
+};
+
+/// From gdn to gdn_tile: fusion, then the algorithm of each kernel.
+void buildTilePipeline(mlir::OpPassManager &passes,
+                       const CpuPipelineOptions &options);
+
+/// From gdn_tile to the llvm dialect for `target`. Afterwards each entry is an
+/// `llvm.func @<entry>(ptr words, i64 begin, i64 end, ptr scratch)` with the
+/// attributes `gdn_tile.grid` and `gdn_tile.scratch_bytes`.
+void buildTileToLlvmPipeline(mlir::OpPassManager &passes,
+                             const TargetModel &target);
+
+/// All of it: from gdn to the llvm dialect.
+void buildCpuPipeline(mlir::OpPassManager &passes, const TargetModel &target,
+                      const CpuPipelineOptions &options);
+
+} // namespace gdn
+
+#endif // GDN_PIPELINES_CPUPIPELINE_H

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// From a module of the llvm dialect to a shared object for a CPU: LLVM IR,
+// LLVM's optimiser and code generator, and the linker, all in this process.
+#ifndef GDN_TARGET_CPUCODEGEN_H
+#define GDN_TARGET_CPUCODEGEN_H
+
+#include "gdn/Target/TargetModel.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+
+#include <memory>
+#include <string>
+
+namespace llvm {
+class TargetMachine;
+}
+
+namespace gdn {
+
+/// Bytes of a file that may be large.
+using Bytes = llvm::SmallVector<char, 0>;
+
+/// One module on its way to machine code. Failures are reported as errors on
+/// the module given to `create`, which has to outlive the object.
+class CpuCodegen {
+public:
+  /// Translates `module` to LLVM IR and optimises it for `target`. Functions
+  /// with `gdn_tile.grid` are exported; all others become internal.
+  static mlir::FailureOr<CpuCodegen> create(mlir::ModuleOp module,
+                                            const TargetModel &target);
+  CpuCodegen(CpuCodegen &&);
+  ~CpuCodegen();
+
+  /// The optimised LLVM IR as text.
+  std::string getLlvmIr() const;
+
+  /// The assembly as text.
+  mlir::FailureOr<std::string> emitAssembly();
+
+  /// A position-independent shared object without needed libraries. Fails if
+  /// the code refers to any symbol that it does not define, and names it.
+  mlir::FailureOr<Bytes> emitSharedObject();
+
+private:
+  CpuCodegen(mlir::ModuleOp module, std::unique_ptr<llvm::LLVMContext> context);
+  mlir::LogicalResult translate();
+  mlir::LogicalResult createMachine(const TargetModel &target);
+  void prepareFunctions(const TargetModel &target);
+  void optimise();
+  mlir::FailureOr<Bytes> emit(bool assembly);
+
+  mlir::ModuleOp module;
+  std::unique_ptr<llvm::LLVMContext> context;
+  std::unique_ptr<llvm::Module> ir;
+  std::unique_ptr<llvm::TargetMachine> machine;
+};
+
+} // namespace gdn
+
+#endif // GDN_TARGET_CPUCODEGEN_H

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Writes images (.gdnk): the manifest comes from the entries of the gdn
+// module, the code from the targets that were compiled. Format:
+// runtime/schema/image.fbs.
+#ifndef GDN_TARGET_IMAGEWRITER_H
+#define GDN_TARGET_IMAGEWRITER_H
+
+#include "gdn/Target/CpuCodegen.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace gdn {
+
+/// How to call the code of one entry.
+struct EntryCode {
+  std::string entry;                    // name of the gdn function
+  std::string symbol;                   // exported by the blob
+  llvm::SmallVector<std::string> sizes; // symbols, as the code takes them
+  llvm::SmallVector<std::string> grid;  // linear forms; the product is units
+  uint64_t scratchBytes = 0;
+};
+
+/// The code of all entries for one target.
+struct TargetCode {
+  llvm::SmallVector<std::string> features; // all of which a device must have
+  llvm::SmallVector<EntryCode> entries;
+  Bytes blob; // a shared object
+};
+
+/// What a lowered module says about its entries: each `llvm.func` with
+/// `gdn_tile.grid`, `gdn_tile.symbols`, and `gdn_tile.scratch_bytes` if it
+/// needs scratch.
+mlir::FailureOr<llvm::SmallVector<EntryCode>>
+collectEntryCodes(mlir::ModuleOp lowered);
+
+/// The bytes of an image with the entries of `source` and their codes, of
+/// which a device takes the first that it can run; at least one. Fails with an
+/// error on the entry that cannot be described or that some target has no code
+/// for.
+mlir::FailureOr<std::vector<uint8_t>>
+buildImage(mlir::ModuleOp source, llvm::ArrayRef<TargetCode> targets);
+
+} // namespace gdn
+
+#endif // GDN_TARGET_IMAGEWRITER_H

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Words to views. The words of a bound call are, for each argument of the
+// tile function in order, the pointer, sizes and strides of a memref or the
+// value of a null slot; the symbols stand last (page on entries and images).
+#include "EntryCode.h"
+
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+/// Reads words one after another.
+class WordReader {
+public:
+  WordReader(OpBuilder &b, Location loc, Value words,
+             const LLVMTypeConverter &types)
+      : b(b), loc(loc), words(words), types(types) {}
+
+  Value word() {
+    Value at = LLVM::GEPOp::create(
+        b, loc, LLVM::LLVMPointerType::get(b.getContext()), b.getI64Type(),
+        words, ArrayRef<LLVM::GEPArg>{int32_t(next++)});
+    return LLVM::LoadOp::create(b, loc, b.getI64Type(), at);
+  }
+  Value index() {
+    return arith::IndexCastOp::create(b, loc, b.getIndexType(), word());
+  }
+  Value view(MemRefType type) {
+    Value pointer = LLVM::IntToPtrOp::create(
+        b, loc, LLVM::LLVMPointerType::get(b.getContext()), word());
+    auto view = MemRefDescriptor::poison(b, loc, types.convertType(type));
+    view.setAllocatedPtr(b, loc, pointer);
+    view.setAlignedPtr(b, loc, pointer);
+    view.setConstantOffset(b, loc, 0);
+    for (unsigned i = 0; i < type.getRank(); ++i)
+      view.setSize(b, loc, i, word());
+    for (unsigned i = 0; i < type.getRank(); ++i)
+      view.setStride(b, loc, i, word());
+    return toMemRef(view, type);
+  }
+  Value scratch(Value pointer, MemRefType type) {
+    auto view = MemRefDescriptor::poison(b, loc, types.convertType(type));
+    view.setAllocatedPtr(b, loc, pointer);
+    view.setAlignedPtr(b, loc, pointer);
+    view.setConstantOffset(b, loc, 0);
+    view.setConstantSize(b, loc, 0, type.getDimSize(0));
+    view.setConstantStride(b, loc, 0, 1);
+    return toMemRef(view, type);
+  }
+
+private:
+  Value toMemRef(Value view, MemRefType type) {
+    return UnrealizedConversionCastOp::create(b, loc, type, view).getResult(0);
+  }
+
+  OpBuilder &b;
+  Location loc;
+  Value words;
+  const LLVMTypeConverter &types;
+  unsigned next = 0;
+};
+} // namespace
+
+LogicalResult gdn::emitEntryCode(func::FuncOp source) {
+  Location loc = source.getLoc();
+  OpBuilder b(source);
+  LLVMTypeConverter types(source.getContext());
+  auto pointer = LLVM::LLVMPointerType::get(source.getContext());
+  Type i64 = b.getI64Type();
+  auto grid = source->getAttrOfType<ArrayAttr>("gdn_tile.grid");
+  auto symbols = source->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
+  auto code =
+      func::FuncOp::create(b, loc, source.getName(),
+                           b.getFunctionType({pointer, i64, i64, pointer}, {}));
+  for (StringRef name :
+       {"gdn_tile.grid", "gdn_tile.symbols", "gdn_tile.scratch_bytes"})
+    code->setAttr(name, source->getAttr(name));
+  // Nothing else sees the scratch, and the words stay as they are.
+  code.setArgAttr(3, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
+  code.setArgAttr(3, LLVM::LLVMDialect::getAlignAttrName(),
+                  b.getI64IntegerAttr(64));
+  Block *entry = code.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+
+  Block &body = source.getBody().front();
+  unsigned numSymbols = symbols.size();
+  WordReader reader(b, loc, entry->getArgument(0), types);
+  IRMapping mapping;
+  auto arguments = body.getArguments();
+  for (BlockArgument arg : arguments.drop_front(numSymbols).drop_back()) {
+    if (auto type = dyn_cast<MemRefType>(arg.getType()))
+      mapping.map(arg, reader.view(type));
+    else
+      mapping.map(arg, reader.index());
+  }
+  for (BlockArgument arg : arguments.take_front(numSymbols))
+    mapping.map(arg, reader.index());
+  mapping.map(arguments.back(),
+              reader.scratch(entry->getArgument(3),
+                             cast<MemRefType>(arguments.back().getType())));
+
+  auto asIndex = [&](Value value) -> Value {
+    return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
+  };
+  auto loop = scf::ForOp::create(b, loc, asIndex(entry->getArgument(1)),
+                                 asIndex(entry->getArgument(2)),
+                                 arith::ConstantIndexOp::create(b, loc, 1));
+  func::ReturnOp::create(b, loc);
+  b.setInsertionPointToStart(loop.getBody());
+
+  // Block coordinates: the last axis runs fastest.
+  SmallVector<Value> ids(grid.size());
+  Value rest = loop.getInductionVar();
+  for (int64_t axis = grid.size() - 1; axis >= 0; --axis) {
+    if (axis == 0) {
+      ids[0] = rest;
+      break;
+    }
+    StringRef form = cast<StringAttr>(grid[axis]).getValue();
+    Value size;
+    int64_t constant;
+    if (!form.getAsInteger(10, constant)) {
+      size = arith::ConstantIndexOp::create(b, loc, constant);
+    } else {
+      for (auto [i, symbol] : llvm::enumerate(symbols))
+        if (cast<StringAttr>(symbol).getValue() == form)
+          size = mapping.lookup(arguments[i]);
+    }
+    if (!size)
+      return source.emitOpError("expects axis ")
+             << axis << " of 'gdn_tile.grid' to be a symbol or a number, but "
+             << "got '" << form << "'";
+    ids[axis] = arith::RemUIOp::create(b, loc, rest, size);
+    rest = arith::DivUIOp::create(b, loc, rest, size);
+  }
+  for (Operation &op : body.without_terminator())
+    b.clone(op, mapping);
+  SmallVector<tile::BlockIdOp> blockIds;
+  code.walk([&](tile::BlockIdOp op) { blockIds.push_back(op); });
+  for (tile::BlockIdOp op : blockIds) {
+    op.replaceAllUsesWith(ids[op.getAxis()]);
+    op.erase();
+  }
+  source.erase();
+  return success();
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Loops for the ops of gdn_tile, on the places of their tiles.
+#ifndef GDN_LIB_CONVERSION_TILETOCPU_EXPANDTILEOPS_H
+#define GDN_LIB_CONVERSION_TILETOCPU_EXPANDTILEOPS_H
+
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+namespace gdn {
+
+/// Copies tile `from` into `to`, memrefs of the same shape, row by row.
+void expandCopy(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value from,
+                mlir::Value to);
+
+/// `to` receives what `load` reads.
+void expandLoad(mlir::OpBuilder &builder, tile::LoadOp load, mlir::Value to);
+
+/// The view of `store` receives `from`.
+void expandStore(mlir::OpBuilder &builder, tile::StoreOp store,
+                 mlir::Value from);
+
+/// Every element of `to` becomes the fill's value.
+void expandFill(mlir::OpBuilder &builder, tile::FillOp fill, mlir::Value to);
+
+/// One loop over the rows. `inputs` and `results` are the places of the op's
+/// tiles, `captured` maps tiles that the body uses whole to their places.
+void expandMapRows(mlir::OpBuilder &builder, tile::MapRowsOp map,
+                   llvm::ArrayRef<mlir::Value> inputs,
+                   llvm::ArrayRef<mlir::Value> results,
+                   const llvm::DenseMap<mlir::Value, mlir::Value> &captured);
+
+/// Places of the tiles of a gdn_tile.conv1d.
+struct ConvPlaces {
+  mlir::Value input, window, weight, bias, result, newWindow;
+};
+void expandConv1d(mlir::OpBuilder &builder, tile::Conv1dOp conv,
+                  const ConvPlaces &places, int64_t lanes);
+
+/// Places of the tiles of a gdn_tile.delta_scan; `decay` is scratch of the
+/// shape of `logDecay` for exp(logDecay). `stateIsInPool` says that `state` is
+/// a view of a pool, whose rows come from memory.
+struct ScanPlaces {
+  mlir::Value state, query, key, value, logDecay, decay, beta, newState, output;
+  bool stateIsInPool = false;
+};
+void expandDeltaScan(mlir::OpBuilder &builder, tile::DeltaScanOp scan,
+                     const ScanPlaces &places, int64_t lanes);
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_TILETOCPU_EXPANDTILEOPS_H

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// convert-tile-to-cpu: places for the tiles, loops for the ops, words for the
+// arguments. See Passes.td.
+#include "CheckTileProgram.h"
+#include "EntryCode.h"
+#include "ExpandTileOps.h"
+#include "TilePlaces.h"
+
+#include "gdn/Conversion/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace gdn {
+#define GEN_PASS_DEF_CONVERTTILETOCPU
+#include "gdn/Conversion/Passes.h.inc"
+} // namespace gdn
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+
+/// Rewrites the tile ops of one function into loops over the places.
+class FunctionLowering {
+public:
+  FunctionLowering(func::FuncOp function, TilePlaces &places, int64_t lanes)
+      : function(function), places(places), lanes(lanes) {}
+
+  void run();
+
+private:
+  Value memory(OpBuilder &b, Location loc, unsigned place);
+  Value memory(OpBuilder &b, Location loc, Value tile) {
+    return memory(b, loc, places[tile]);
+  }
+  Value view(OpBuilder &b, Operation *access);
+  void lower(Operation *op);
+  void lowerMap(OpBuilder &b, tile::MapRowsOp map);
+  void lowerScan(OpBuilder &b, tile::DeltaScanOp scan);
+  void lowerLoop(scf::ForOp loop);
+  /// A tile leaves place `from` for place `to`.
+  struct Move {
+    unsigned from, to;
+  };
+  void moveTiles(OpBuilder &b, Location loc, SmallVector<Move> moves);
+
+  func::FuncOp function;
+  TilePlaces &places;
+  int64_t lanes;
+  Value scratch;
+  DenseMap<unsigned, Value> scratchViews;
+};
+
+struct ConvertTileToCPU final
+    : gdn::impl::ConvertTileToCPUBase<ConvertTileToCPU> {
+  using ConvertTileToCPUBase::ConvertTileToCPUBase;
+
+  void runOnOperation() override {
+    if (lanes != 4 && lanes != 8 && lanes != 16) {
+      getOperation().emitError(
+          "expects the option 'lanes' to be 4, 8 or 16, but got ")
+          << lanes.getValue();
+      return signalPassFailure();
+    }
+    SmallVector<func::FuncOp> programs;
+    for (auto func : getOperation().getOps<func::FuncOp>())
+      if (func->hasAttr("gdn_tile.grid") && !func.isExternal())
+        programs.push_back(func);
+    for (func::FuncOp program : programs) {
+      if (failed(checkTileProgram(program)))
+        return signalPassFailure();
+      TilePlaces places = TilePlaces::assign(program);
+      FunctionLowering(program, places, lanes).run();
+      numTiles += places.places.size();
+      numInPlace += places.numInPlace;
+      if (failed(emitEntryCode(program)))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace
+
+/// The view that a load reads or a store writes, as a matrix.
+Value FunctionLowering::view(OpBuilder &b, Operation *access) {
+  auto make = [&](auto op) -> Value {
+    auto type = cast<MemRefType>(op.getView().getType());
+    SmallVector<OpFoldResult> offsets(op.getIndices().begin(),
+                                      op.getIndices().end());
+    SmallVector<OpFoldResult> sizes(type.getRank(), b.getIndexAttr(1));
+    SmallVector<OpFoldResult> strides(type.getRank(), b.getIndexAttr(1));
+    VectorType tile = op.getTile().getType();
+    for (auto [dim, size] : llvm::zip(op.getDims(), tile.getShape()))
+      sizes[dim] = b.getIndexAttr(size);
+    MemRefType result = memref::SubViewOp::inferRankReducedResultType(
+        tile.getShape(), type, offsets, sizes, strides);
+    return memref::SubViewOp::create(b, op.getLoc(), result, op.getView(),
+                                     offsets, sizes, strides);
+  };
+  if (auto load = dyn_cast<tile::LoadOp>(access))
+    return make(load);
+  return make(cast<tile::StoreOp>(access));
+}
+
+Value FunctionLowering::memory(OpBuilder &b, Location loc, unsigned index) {
+  const Place &place = places.places[index];
+  if (place.kind != Place::Scratch)
+    return view(b, place.access);
+  Value &known = scratchViews[index];
+  if (!known) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&function.getBody().front());
+    Value offset = arith::ConstantIndexOp::create(b, loc, place.offset);
+    known = memref::ViewOp::create(
+        b, loc,
+        MemRefType::get(place.type.getShape(), place.type.getElementType()),
+        scratch, offset, ValueRange{});
+  }
+  return known;
+}
+
+void FunctionLowering::lowerMap(OpBuilder &b, tile::MapRowsOp map) {
+  Location loc = map.getLoc();
+  SmallVector<Value> inputs, results;
+  for (Value input : map.getInputs())
+    inputs.push_back(memory(b, loc, input));
+  for (Value result : map.getResults())
+    results.push_back(memory(b, loc, result));
+  DenseMap<Value, Value> captured;
+  map.getBody().walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (places.has(operand) && !captured.contains(operand))
+        captured[operand] = memory(b, loc, operand);
+  });
+  expandMapRows(b, map, inputs, results, captured);
+}
+
+void FunctionLowering::lowerScan(OpBuilder &b, tile::DeltaScanOp scan) {
+  Location loc = scan.getLoc();
+  // exp(log_decay) takes the place of the log decay when nothing else wants it.
+  Value logDecay = memory(b, loc, scan.getLogDecay());
+  Value decay = logDecay;
+  if (!scan.getLogDecay().hasOneUse() ||
+      scan.getLogDecay().getParentBlock() != scan->getBlock()) {
+    auto type = cast<VectorType>(scan.getLogDecay().getType());
+    decay = memory(b, loc, places.addScratch(type));
+  }
+  expandDeltaScan(
+      b, scan,
+      {memory(b, loc, scan.getState()), memory(b, loc, scan.getQuery()),
+       memory(b, loc, scan.getKey()), memory(b, loc, scan.getValue()), logDecay,
+       decay, memory(b, loc, scan.getBeta()),
+       memory(b, loc, scan.getNewState()), memory(b, loc, scan.getOutput()),
+       places.places[places[scan.getState()]].kind == Place::LoadedView},
+      lanes);
+}
+
+/// Makes all moves as if at once: carried tiles may change places with each
+/// other. A tile moves when no other still has to leave its target; of a
+/// circle, one tile waits in scratch.
+void FunctionLowering::moveTiles(OpBuilder &b, Location loc,
+                                 SmallVector<Move> moves) {
+  while (!moves.empty()) {
+    auto ready = llvm::find_if(moves, [&](const Move &move) {
+      return llvm::none_of(
+          moves, [&](const Move &other) { return other.from == move.to; });
+    });
+    if (ready != moves.end()) {
+      expandCopy(b, loc, memory(b, loc, ready->from),
+                 memory(b, loc, ready->to));
+      moves.erase(ready);
+      continue;
+    }
+    unsigned from = moves.front().from;
+    unsigned parked = places.addScratch(places.places[from].type);
+    expandCopy(b, loc, memory(b, loc, from), memory(b, loc, parked));
+    for (Move &move : moves)
+      if (move.from == from)
+        move.from = parked;
+  }
+}
+
+/// Drops the carried tiles of a loop; their places do the carrying.
+void FunctionLowering::lowerLoop(scf::ForOp loop) {
+  OpBuilder b(loop);
+  Location loc = loop.getLoc();
+  SmallVector<unsigned> kept;
+  for (auto [i, init] : llvm::enumerate(loop.getInitArgs())) {
+    if (!isa<VectorType>(init.getType())) {
+      kept.push_back(i);
+      continue;
+    }
+    Value arg = loop.getRegionIterArg(i);
+    if (places[init] != places[arg])
+      expandCopy(b, loc, memory(b, loc, init), memory(b, loc, arg));
+  }
+  auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+  b.setInsertionPoint(yield);
+  SmallVector<Move> moves;
+  for (auto [value, arg] :
+       llvm::zip(yield.getResults(), loop.getRegionIterArgs()))
+    if (isa<VectorType>(value.getType()) && places[value] != places[arg])
+      moves.push_back({places[value], places[arg]});
+  moveTiles(b, loc, moves);
+  SmallVector<Value> inits, yields;
+  for (unsigned i : kept) {
+    inits.push_back(loop.getInitArgs()[i]);
+    yields.push_back(yield.getResults()[i]);
+  }
+  b.setInsertionPoint(loop);
+  auto plain = scf::ForOp::create(b, loc, loop.getLowerBound(),
+                                  loop.getUpperBound(), loop.getStep(), inits);
+  Block *body = plain.getBody();
+  if (!body->empty())
+    body->getTerminator()->erase();
+  loop.getInductionVar().replaceAllUsesWith(plain.getInductionVar());
+  for (auto [n, i] : llvm::enumerate(kept)) {
+    loop.getRegionIterArg(i).replaceAllUsesWith(plain.getRegionIterArg(n));
+    loop.getResult(i).replaceAllUsesWith(plain.getResult(n));
+  }
+  body->getOperations().splice(body->end(), loop.getBody()->getOperations());
+  b.setInsertionPoint(yield);
+  scf::YieldOp::create(b, loc, yields);
+  yield.erase();
+}
+
+void FunctionLowering::lower(Operation *op) {
+  OpBuilder b(op);
+  Location loc = op->getLoc();
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](tile::LoadOp load) {
+        if (places.places[places[load.getTile()]].kind == Place::Scratch)
+          expandLoad(b, load, memory(b, loc, load.getTile()));
+      })
+      .Case([&](tile::StoreOp store) {
+        const Place &from = places.places[places[store.getTile()]];
+        if (from.kind != Place::StoredView)
+          expandStore(b, store, memory(b, loc, store.getTile()));
+      })
+      .Case([&](tile::FillOp fill) {
+        expandFill(b, fill, memory(b, loc, fill.getTile()));
+      })
+      .Case([&](tile::MapRowsOp map) { lowerMap(b, map); })
+      .Case([&](tile::Conv1dOp conv) {
+        ConvPlaces at = {memory(b, loc, conv.getInput()),
+                         memory(b, loc, conv.getWindow()),
+                         memory(b, loc, conv.getWeight()),
+                         conv.getBias() ? memory(b, loc, conv.getBias())
+                                        : Value(),
+                         memory(b, loc, conv.getResult()),
+                         memory(b, loc, conv.getNewWindow())};
+        expandConv1d(b, conv, at, lanes);
+      })
+      .Case([&](tile::DeltaScanOp scan) { lowerScan(b, scan); });
+}
+
+void FunctionLowering::run() {
+  Block &entry = function.getBody().front();
+  OpBuilder b(function.getContext());
+  auto bytes = MemRefType::get({ShapedType::kDynamic}, b.getI8Type());
+  scratch = entry.addArgument(bytes, function.getLoc());
+
+  SmallVector<Operation *> tileOps;
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<tile::MapRowsOp>(op)) {
+      tileOps.push_back(op);
+      return WalkResult::skip();
+    }
+    if (isa<tile::TileDialect>(op->getDialect()) && !isa<tile::BlockIdOp>(op))
+      tileOps.push_back(op);
+    return WalkResult::advance();
+  });
+  for (Operation *op : tileOps)
+    lower(op);
+  SmallVector<Operation *> dead;
+  function.walk([&](scf::ForOp loop) {
+    if (llvm::any_of(loop.getRegionIterArgs(),
+                     [&](Value arg) { return places.has(arg); }))
+      dead.push_back(loop);
+  });
+  for (Operation *loop : dead)
+    lowerLoop(cast<scf::ForOp>(loop));
+  // Uses before definitions: later ops use the tiles of earlier ones.
+  for (Operation *op : llvm::reverse(tileOps))
+    op->dropAllUses(), op->dropAllReferences();
+  for (Operation *op : dead)
+    op->dropAllUses(), op->dropAllReferences();
+  for (Operation *op : llvm::reverse(tileOps))
+    op->erase();
+  for (Operation *op : llvm::reverse(dead))
+    op->erase();
+
+  auto sized = MemRefType::get({places.scratchBytes}, b.getI8Type());
+  scratch.setType(sized);
+  function->setAttr("gdn_tile.scratch_bytes",
+                    b.getI64IntegerAttr(places.scratchBytes));
+}

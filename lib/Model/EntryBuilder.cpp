@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Builds `prefill` and `decode`: the six inputs as head-major views, then
+// convolution, unit length of q and k, gates, delta rule, gated norm.
+#include "gdn/Model/EntryBuilder.h"
+
+#include "Signature.h"
+
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+
+enum class Phase { prefill, decode };
+
+/// Builds one entry function.
+class EntryBuilder {
+public:
+  EntryBuilder(OpBuilder &builder, const ModelConfig &config,
+               const EntryOptions &options, Phase phase)
+      : builder(builder), config(config), options(options), phase(phase),
+        layout(options.layout.value_or(config.layout)), signature(builder) {}
+
+  void build(StringRef name);
+
+private:
+  /// The inputs head by head: q, k `T x Hk x dk`; v, z `T x Hv x dv`; b, a.
+  struct Inputs {
+    Value q, k, v, z, b, a;
+  };
+
+  void addParameters();
+  void addProjections();
+  void addAttributes(func::FuncOp func);
+  Inputs unpackInputs();
+  ValueRange unpack(StringRef parts, PackLayout packing, StringRef parameter);
+  void buildBody();
+
+  Type floatType(FloatKind kind) const;
+  RankedTensorType likeOf(Value value, Type element) const;
+  Location loc(StringRef name) const {
+    return NameLoc::get(builder.getStringAttr(name));
+  }
+  bool givesNorm() const { return options.outputs != EntryOutputs::core; }
+  bool givesCore() const { return options.outputs != EntryOutputs::norm; }
+
+  OpBuilder &builder;
+  const ModelConfig &config;
+  const EntryOptions &options;
+  Phase phase;
+  InputLayout layout;
+  Signature signature;
+};
+
+} // namespace
+
+Type EntryBuilder::floatType(FloatKind kind) const {
+  switch (kind) {
+  case FloatKind::f32:
+    return builder.getF32Type();
+  case FloatKind::bf16:
+    return builder.getBF16Type();
+  case FloatKind::f16:
+    return builder.getF16Type();
+  }
+  llvm_unreachable("a FloatKind outside its enumeration");
+}
+
+RankedTensorType EntryBuilder::likeOf(Value value, Type element) const {
+  return cast<RankedTensorType>(value.getType()).clone(element);
+}
+
+void EntryBuilder::addProjections() {
+  Type io = floatType(options.io);
+  std::string tokens = phase == Phase::prefill ? "T" : "N";
+  std::string dk = std::to_string(config.keyDim);
+  std::string dv = std::to_string(config.valueDim);
+  std::string keys = scaled(2 * config.keyDim, "Hk");
+  switch (layout) {
+  case InputLayout::interleaved:
+  case InputLayout::flat:
+    signature.addTensor(
+        "qkvz", io, {tokens, keys + " + " + scaled(2 * config.valueDim, "Hv")});
+    signature.addTensor("ba", io, {tokens, "2*Hv"});
+    return;
+  case InputLayout::split:
+    signature.addTensor("qkv", io,
+                        {tokens, keys + " + " + scaled(config.valueDim, "Hv")});
+    if (givesNorm())
+      signature.addTensor("z", io, {tokens, scaled(config.valueDim, "Hv")});
+    break;
+  case InputLayout::separate:
+    signature.addTensor("q", io, {tokens, "Hk", dk});
+    signature.addTensor("k", io, {tokens, "Hk", dk});
+    signature.addTensor("v", io, {tokens, "Hv", dv});
+    if (givesNorm())
+      signature.addTensor("z", io, {tokens, "Hv", dv});
+    break;
+  }
+  signature.addTensor("b", io, {tokens, "Hv"});
+  if (config.perChannelDecay)
+    signature.addTensor("a", io, {tokens, "Hv", dk});
+  else
+    signature.addTensor("a", io, {tokens, "Hv"});
+}
+
+void EntryBuilder::addParameters() {
+  Type io = floatType(options.io);
+  Type f32 = builder.getF32Type();
+  Type i32 = builder.getI32Type();
+  Type slots = options.slots64 ? Type(builder.getI64Type()) : i32;
+  std::string tokens = phase == Phase::prefill ? "T" : "N";
+  std::string dk = std::to_string(config.keyDim);
+  std::string dv = std::to_string(config.valueDim);
+  std::string channels =
+      scaled(2 * config.keyDim, "Hk") + " + " + scaled(config.valueDim, "Hv");
+
+  signature.addSymbol("Hk");
+  signature.addSymbol("Hv");
+  addProjections();
+  signature.addTensor("conv_weight",
+                      floatType(options.convWeight.value_or(options.io)),
+                      {channels, std::to_string(config.convWidth)});
+  signature.addTensor("A_log", f32, {"Hv"});
+  if (config.perChannelDecay)
+    signature.addTensor("dt_bias", floatType(options.dtBias), {"Hv", dk});
+  else
+    signature.addTensor("dt_bias", floatType(options.dtBias), {"Hv"});
+  if (givesNorm())
+    signature.addTensor("norm_weight",
+                        floatType(options.normWeight.value_or(options.io)),
+                        {dv});
+  if (phase == Phase::prefill)
+    signature.addTensor("cu_seqlens", i32, {"N + 1"});
+  signature.addTensor("slots", slots, {"N"});
+  if (options.writeSlots)
+    signature.addTensor("write_slots", slots, {"N"});
+  if (phase == Phase::prefill && options.hasInitial)
+    signature.addTensor("has_initial", builder.getI1Type(), {"N"});
+  signature.addPool("conv_pool",
+                    floatType(options.convState.value_or(options.io)),
+                    {"P", channels, std::to_string(config.convWidth - 1)});
+  signature.addPool("state_pool", floatType(options.state),
+                    {"P", "Hv", dv, dk});
+  if (givesCore())
+    signature.addResult("core", io, {tokens, "Hv", dv});
+  if (givesNorm())
+    signature.addResult("out", io, {tokens, "Hv", dv});
+}
+
+void EntryBuilder::addAttributes(func::FuncOp func) {
+  auto fact = [&](StringRef key, StringRef value) {
+    return builder.getNamedAttr(key, builder.getStringAttr(value));
+  };
+  func->setAttr(
+      "gdn.facts",
+      builder.getDictionaryAttr({fact("model_type", config.modelType),
+                                 fact("io", stringify(options.io)),
+                                 fact("state", stringify(options.state)),
+                                 fact("layout", stringify(layout)),
+                                 fact("outputs", stringify(options.outputs))}));
+}
+
+ValueRange EntryBuilder::unpack(StringRef parts, PackLayout packing,
+                                StringRef parameter) {
+  Value packed = signature[parameter];
+  Type element = cast<RankedTensorType>(packed.getType()).getElementType();
+  int64_t any = ShapedType::kDynamic;
+  SmallVector<Type> types;
+  for (char part : parts) {
+    if (part == 'a' || part == 'b')
+      types.push_back(RankedTensorType::get({any, any}, element));
+    else
+      types.push_back(RankedTensorType::get(
+          {any, any,
+           part == 'q' || part == 'k' ? config.keyDim : config.valueDim},
+          element));
+  }
+  auto op = UnpackOp::create(builder, loc(parts), types, parts, packing, packed,
+                             signature["Hk"], signature["Hv"]);
+  return op.getResults();
+}
+
+EntryBuilder::Inputs EntryBuilder::unpackInputs() {
+  switch (layout) {
+  case InputLayout::interleaved:
+  case InputLayout::flat: {
+    PackLayout packing = layout == InputLayout::flat ? PackLayout::flat
+                                                     : PackLayout::interleaved;
+    ValueRange qkvz = unpack("qkvz", packing, "qkvz");
+    ValueRange ba = unpack("ba", packing, "ba");
+    return {qkvz[0], qkvz[1], qkvz[2], qkvz[3], ba[0], ba[1]};
+  }
+  case InputLayout::split: {
+    ValueRange qkv = unpack("qkv", PackLayout::flat, "qkv");
+    Value z = givesNorm() ? unpack("z", PackLayout::flat, "z")[0] : Value();
+    return {qkv[0], qkv[1], qkv[2], z, signature["b"], signature["a"]};
+  }
+  case InputLayout::separate:
+    return {signature["q"], signature["k"], signature["v"],
+            signature["z"], signature["b"], signature["a"]};
+  }
+  llvm_unreachable("an InputLayout outside its enumeration");
+}
+
+void EntryBuilder::buildBody() {
+  Type io = floatType(options.io);
+  Type f32 = builder.getF32Type();
+  Value slots = signature["slots"];
+  Value writeSlots = signature["write_slots"];
+  Value rows = signature["cu_seqlens"];
+  Value hasInitial = signature["has_initial"];
+  Value statePool = signature["state_pool"];
+  Inputs in = unpackInputs();
+
+  auto conv = Conv1dOp::create(
+      builder, loc("conv"),
+      TypeRange{likeOf(in.q, f32), likeOf(in.k, f32), likeOf(in.v, f32)},
+      ValueRange{in.q, in.k, in.v}, signature["conv_weight"], /*bias=*/Value(),
+      Activation::silu, signature["conv_pool"], slots, writeSlots, rows,
+      hasInitial);
+  ValueRange qkv = conv.getResults();
+  auto unit = [&](Value heads, StringRef name) -> Value {
+    return L2NormOp::create(builder, loc(name), heads.getType(), heads,
+                            builder.getF32FloatAttr(1e-6f));
+  };
+  Value q = unit(qkv[0], "q");
+  Value k = unit(qkv[1], "k");
+  auto gates = GatesOp::create(
+      builder, loc("gates"), likeOf(in.a, f32), likeOf(in.b, f32), in.a, in.b,
+      signature["A_log"], signature["dt_bias"], builder.getF32FloatAttr(20.0f),
+      config.doubleBeta ? builder.getUnitAttr() : UnitAttr());
+
+  // The norm reads the core output before it is rounded.
+  Type coreElement = givesNorm() ? f32 : io;
+  Value core = DeltaRuleOp::create(
+      builder, loc("core"), likeOf(qkv[2], coreElement), q, k, qkv[2],
+      gates.getLogDecay(), gates.getBeta(), statePool, slots, writeSlots, rows,
+      hasInitial, /*scale=*/FloatAttr());
+  SmallVector<Value> outputs;
+  if (givesCore()) {
+    Value given = core;
+    if (coreElement != io)
+      given = CastOp::create(builder, loc("core_io"), likeOf(core, io), core);
+    outputs.push_back(given);
+  }
+  if (givesNorm()) {
+    Value norm = GatedRMSNormOp::create(
+        builder, loc("norm"), likeOf(core, io), core, in.z,
+        signature["norm_weight"],
+        ActivationAttr::get(builder.getContext(), config.gate),
+        builder.getF32FloatAttr(config.normEps));
+    outputs.push_back(MaskRowsOp::create(builder, loc("out"), norm.getType(),
+                                         norm, statePool, slots, rows));
+  }
+  func::ReturnOp::create(builder, builder.getUnknownLoc(), outputs);
+}
+
+void EntryBuilder::build(StringRef name) {
+  OpBuilder::InsertionGuard guard(builder);
+  addParameters();
+  func::FuncOp func = signature.createEntry(name);
+  addAttributes(func);
+  buildBody();
+}
+
+static llvm::Error checkVariant(const ModelConfig &config,
+                                const EntryOptions &options) {
+  InputLayout layout = options.layout.value_or(config.layout);
+  if (config.perChannelDecay && layout != InputLayout::separate)
+    return llvm::createStringError(
+        llvm::formatv("{0}: a decay per channel expects the layout separate, "
+                      "but got {1}",
+                      config.name, stringify(layout)));
+  return llvm::Error::success();
+}
+
+llvm::Expected<OwningOpRef<ModuleOp>>
+gdn::buildEntryModule(MLIRContext &context, const ModelConfig &config,
+                      ArrayRef<EntryOptions> variants) {
+  if (llvm::Error error = checkModelConfig(config))
+    return std::move(error);
+  context.loadDialect<GDNDialect, func::FuncDialect>();
+  OpBuilder builder(&context);
+  OwningOpRef<ModuleOp> module = ModuleOp::create(builder.getUnknownLoc());
+  builder.setInsertionPointToEnd(module->getBody());
+
+  llvm::StringSet<> suffixes;
+  for (const EntryOptions &options : variants) {
+    if (llvm::Error error = checkVariant(config, options))
+      return std::move(error);
+    std::string suffix;
+    if (variants.size() > 1)
+      suffix = llvm::formatv("_{0}_{1}", stringify(options.io),
+                             stringify(options.state));
+    if (!suffixes.insert(suffix).second)
+      return llvm::createStringError(llvm::formatv(
+          "{0}: expects each pair of io and state types once, "
+          "but got {1} and {2} twice",
+          config.name, stringify(options.io), stringify(options.state)));
+    EntryBuilder(builder, config, options, Phase::prefill)
+        .build("prefill" + suffix);
+    EntryBuilder(builder, config, options, Phase::decode)
+        .build("decode" + suffix);
+  }
+  return module;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Names of the entry options.
+#include "gdn/Model/EntryOptions.h"
+
+#include "llvm/Support/ErrorHandling.h"
+
+using namespace gdn;
+
+llvm::StringRef gdn::stringify(FloatKind kind) {
+  switch (kind) {
+  case FloatKind::f32:
+    return "f32";
+  case FloatKind::bf16:
+    return "bf16";
+  case FloatKind::f16:
+    return "f16";
+  }
+  llvm_unreachable("a FloatKind outside its enumeration");
+}
+
+llvm::StringRef gdn::stringify(InputLayout layout) {
+  switch (layout) {
+  case InputLayout::interleaved:
+    return "interleaved";
+  case InputLayout::flat:
+    return "flat";
+  case InputLayout::split:
+    return "split";
+  case InputLayout::separate:
+    return "separate";
+  }
+  llvm_unreachable("an InputLayout outside its enumeration");
+}
+
+llvm::StringRef gdn::stringify(EntryOutputs outputs) {
+  switch (outputs) {
+  case EntryOutputs::core:
+    return "core";
+  case EntryOutputs::norm:
+    return "norm";
+  case EntryOutputs::both:
+    return "both";
+  }
+  llvm_unreachable("an EntryOutputs outside its enumeration");
+}

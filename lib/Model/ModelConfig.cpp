@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Reads config.json. Each `model_type` belongs to a family, which says how the
+// projections are packed and which keys hold the sizes.
+#include "gdn/Model/ModelConfig.h"
+
+#include "ConfigReader.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace gdn;
+
+namespace {
+/// Which keys a configuration has, and what its layers do with them.
+enum class Family { qwen, olmo, kimi };
+
+struct ModelType {
+  llvm::StringLiteral name;
+  Family family;
+  InputLayout layout;
+};
+} // namespace
+
+static constexpr ModelType modelTypes[] = {
+    {"qwen3_next", Family::qwen, InputLayout::interleaved},
+    {"qwen3_5", Family::qwen, InputLayout::flat},
+    {"qwen3_5_text", Family::qwen, InputLayout::flat},
+    {"qwen3_5_moe", Family::qwen, InputLayout::flat},
+    {"qwen3_5_moe_text", Family::qwen, InputLayout::flat},
+    {"qwen4_exp", Family::qwen, InputLayout::flat},
+    {"qwen4_exp_text", Family::qwen, InputLayout::flat},
+    {"olmo_hybrid", Family::olmo, InputLayout::separate},
+    {"kimi_linear", Family::kimi, InputLayout::separate},
+};
+
+static const ModelType *findModelType(llvm::StringRef name) {
+  for (const ModelType &type : modelTypes)
+    if (type.name == name)
+      return &type;
+  return nullptr;
+}
+
+static std::optional<FloatKind> readDtype(ConfigReader &reader,
+                                          llvm::StringRef key) {
+  std::optional<std::string> name = reader.optionalString(key);
+  if (!name || *name == "auto")
+    return std::nullopt;
+  if (*name == "float32")
+    return FloatKind::f32;
+  if (*name == "bfloat16")
+    return FloatKind::bf16;
+  if (*name == "float16")
+    return FloatKind::f16;
+  reader.expected(key, "float32, bfloat16, float16 or auto");
+  return std::nullopt;
+}
+
+/// The layers that are gated delta networks: counted in `layer_types`, or all
+/// but every `full_attention_interval`-th.
+static int64_t countGdnLayers(ConfigReader &reader, int64_t numLayers) {
+  if (const llvm::json::Array *types = reader.optionalArray("layer_types"))
+    return llvm::count_if(*types, [](const llvm::json::Value &type) {
+      return type.getAsString() == "linear_attention";
+    });
+  if (reader.has("full_attention_interval"))
+    return numLayers - numLayers / reader.positive("full_attention_interval");
+  return numLayers;
+}
+
+/// The keys of Qwen's models, which OLMo-Hybrid shares.
+static void readHeads(ConfigReader &reader, ModelConfig &config) {
+  config.keyHeads = reader.positive("linear_num_key_heads");
+  config.valueHeads = reader.positive("linear_num_value_heads");
+  config.keyDim = reader.positive("linear_key_head_dim");
+  config.valueDim = reader.positive("linear_value_head_dim");
+  config.convWidth = reader.positive("linear_conv_kernel_dim");
+  config.numGdnLayers = countGdnLayers(reader, config.numLayers);
+  std::string activation = reader.string("hidden_act");
+  if (activation != "silu" && activation != "swish")
+    reader.expected("hidden_act", "silu or swish");
+}
+
+static void readQwen(ConfigReader &reader, ModelConfig &config) {
+  readHeads(reader, config);
+  config.normEps = reader.positiveNumber("rms_norm_eps");
+  std::string gate = reader.optionalString("output_gate_type").value_or("silu");
+  if (gate == "sigmoid")
+    config.gate = Activation::sigmoid;
+  else if (gate != "silu" && gate != "swish")
+    reader.expected("output_gate_type", "silu, swish or sigmoid");
+}
+
+static void readOlmo(ConfigReader &reader, ModelConfig &config) {
+  readHeads(reader, config);
+  config.doubleBeta = reader.boolean("linear_allow_neg_eigval");
+  // The model fixes this eps; `rms_norm_eps` belongs to its other norms.
+  config.normEps = 1e-5;
+}
+
+static void readKimi(ConfigReader &reader, ModelConfig &config) {
+  ConfigReader linear = reader.inner("linear_attn_config");
+  config.keyHeads = config.valueHeads = linear.positive("num_heads");
+  config.keyDim = config.valueDim = linear.positive("head_dim");
+  config.convWidth = linear.positive("short_conv_kernel_size");
+  if (const llvm::json::Array *layers = linear.optionalArray("kda_layers"))
+    config.numGdnLayers = layers->size();
+  reader.take(linear);
+  config.normEps = reader.positiveNumber("rms_norm_eps");
+  config.gate = Activation::sigmoid;
+  config.perChannelDecay = true;
+}
+
+static llvm::Error unknownModelType(llvm::StringRef file,
+                                    llvm::StringRef found) {
+  llvm::SmallVector<llvm::StringRef> known;
+  for (const ModelType &type : modelTypes)
+    known.push_back(type.name);
+  return llvm::createStringError(
+      llvm::formatv("{0}: model_type: expects one of {1}, but got \"{2}\"",
+                    file, llvm::join(known, ", "), found));
+}
+
+llvm::Expected<ModelConfig> gdn::parseModelConfig(llvm::StringRef text,
+                                                  llvm::StringRef file) {
+  llvm::Expected<llvm::json::Object> root = parseJsonObject(text, file);
+  if (!root)
+    return root.takeError();
+  ConfigReader top(*root, file);
+  bool nested = top.has("text_config");
+  ConfigReader reader = nested ? top.inner("text_config") : top;
+  top.take(reader);
+
+  ModelConfig config;
+  config.name = file.str();
+  // Some nested configurations leave their type to the outer one.
+  ConfigReader &typed = nested && !reader.has("model_type") ? top : reader;
+  config.modelType = typed.string("model_type");
+  if (llvm::Error error = top.takeError())
+    return std::move(error);
+  if (llvm::Error error = typed.takeError())
+    return std::move(error);
+  const ModelType *type = findModelType(config.modelType);
+  if (!type)
+    return unknownModelType(file, config.modelType);
+
+  config.layout = type->layout;
+  config.hiddenSize = reader.positive("hidden_size");
+  config.numLayers = reader.positive("num_hidden_layers");
+  switch (type->family) {
+  case Family::qwen:
+    readQwen(reader, config);
+    break;
+  case Family::olmo:
+    readOlmo(reader, config);
+    break;
+  case Family::kimi:
+    readKimi(reader, config);
+    break;
+  }
+  config.io = readDtype(reader, reader.has("dtype") ? "dtype" : "torch_dtype");
+  config.state = readDtype(reader, "mamba_ssm_dtype");
+  if (llvm::Error error = reader.takeError())
+    return std::move(error);
+  if (llvm::Error error = checkModelConfig(config))
+    return std::move(error);
+  return config;
+}
+
+llvm::Error gdn::checkModelConfig(const ModelConfig &config) {
+  auto fail = [&](const auto &message) {
+    return llvm::createStringError(
+        llvm::formatv("{0}: {1}", config.name, std::string(message)));
+  };
+  for (auto [what, size] :
+       {std::pair("key", config.keyDim), std::pair("value", config.valueDim)})
+    if (size < 8 || size > 256 || size % 8 != 0)
+      return fail(llvm::formatv("expects the {0} head dimension to be a "
+                                "multiple of 8 up to 256, but got {1}",
+                                what, size));
+  if (config.convWidth < 2 || config.convWidth > 8)
+    return fail(llvm::formatv("expects the convolution width to be from 2 to "
+                              "8, but got {0}",
+                              config.convWidth));
+  if (config.keyHeads < 1 || config.valueHeads < config.keyHeads ||
+      config.valueHeads % config.keyHeads != 0)
+    return fail(llvm::formatv("expects the value heads to be a multiple of "
+                              "the key heads, but got {0} value heads and {1} "
+                              "key heads",
+                              config.valueHeads, config.keyHeads));
+  return llvm::Error::success();
+}

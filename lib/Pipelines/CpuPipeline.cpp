@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The passes from gdn to code for a CPU; see CpuPipeline.h.
+#include "gdn/Pipelines/CpuPipeline.h"
+
+#include "gdn/Conversion/Passes.h"
+#include "gdn/Dialect/GDN/Transforms/Passes.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace gdn;
+
+void gdn::buildTilePipeline(OpPassManager &passes,
+                            const CpuPipelineOptions &options) {
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createGDNFuse());
+  ConvertGDNToTileOptions algorithm;
+  algorithm.tokens = options.tokens;
+  passes.addPass(createConvertGDNToTile(algorithm));
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+  passes.addPass(createFuseTileRows());
+  passes.addPass(createCSEPass());
+}
+
+void gdn::buildTileToLlvmPipeline(OpPassManager &passes,
+                                  const TargetModel &target) {
+  ConvertTileToCPUOptions loops;
+  loops.lanes = target.getF32Lanes();
+  passes.addPass(createConvertTileToCPU(loops));
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+  passes.addPass(createExpandCPUMath());
+  passes.addPass(memref::createExpandStridedMetadataPass());
+  passes.addPass(createLowerAffinePass());
+  passes.addPass(createSCFToControlFlowPass());
+  passes.addPass(createConvertVectorToLLVMPass());
+  passes.addPass(createFinalizeMemRefToLLVMConversionPass());
+  passes.addPass(createArithToLLVMConversionPass());
+  passes.addPass(createConvertMathToLLVMPass());
+  passes.addPass(createConvertFuncToLLVMPass());
+  passes.addPass(createConvertControlFlowToLLVMPass());
+  passes.addPass(createReconcileUnrealizedCastsPass());
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+}
+
+void gdn::buildCpuPipeline(OpPassManager &passes, const TargetModel &target,
+                           const CpuPipelineOptions &options) {
+  buildTilePipeline(passes, options);
+  buildTileToLlvmPipeline(passes, target);
+}

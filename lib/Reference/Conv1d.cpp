@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn.conv1d: every output from its formula, with the state as the inputs
+// before the row's first token.
+#include "Ops.h"
+#include "Rows.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+using namespace mlir;
+using namespace gdn::reference;
+
+LogicalResult gdn::reference::evaluateOp(gdn::Conv1dOp op, Environment &env) {
+  SmallVector<const Tensor *> inputs;
+  SmallVector<Tensor> results;
+  int64_t channels = 0, tokens = 0;
+  for (mlir::Value value : op.getInputs()) {
+    const Tensor &input = env.tensor(value);
+    if (inputs.empty())
+      tokens = input.dim(0);
+    if (input.dim(0) != tokens)
+      return op.emitOpError()
+             << "expects input " << inputs.size() << " to have T = " << tokens
+             << " tokens, but got " << input.dim(0);
+    channels += input.rowSize();
+    inputs.push_back(&input);
+    results.push_back(Tensor::zeros(input.shape));
+  }
+  if (results.size() != op.getNumResults())
+    return op.emitOpError() << "expects a result for each of " << results.size()
+                            << " inputs, but got " << op.getNumResults();
+
+  const Tensor &weight = env.tensor(op.getWeight());
+  const Tensor *bias = env.optional(op.getBias());
+  Pool &pool = env.pool(op.getPool());
+  const int64_t width = weight.dim(1); // K
+  if (width < 1)
+    return op.emitOpError()
+           << "expects 'weight' of width 2 to 8, but got " << width;
+  if (failed(expectShape(op, "weight", weight.shape, {channels, width})) ||
+      (bias && failed(expectShape(op, "bias", bias->shape, {channels}))) ||
+      failed(expectShape(op, "pool", pool.data.shape,
+                         {pool.slots(), channels, width - 1})))
+    return failure();
+  FailureOr<SmallVector<Row>> rows = makeRows(
+      op, tokens, pool,
+      {&env.tensor(op.getSlots()), env.optional(op.getCuSeqlens()),
+       env.optional(op.getWriteSlots()), env.optional(op.getHasInitial())});
+  if (failed(rows) || failed(expectIndependent(op, *rows)))
+    return failure();
+
+  for (const Row &row : *rows) {
+    if (!row.live() || row.length() == 0)
+      continue;
+    int64_t channel = 0;
+    for (size_t section = 0; section < inputs.size(); ++section) {
+      const Tensor *input = inputs[section];
+      Tensor &result = results[section];
+      for (int64_t c = 0; c < input->rowSize(); ++c, ++channel) {
+        ArrayRef<double> state = ArrayRef<double>(pool.data.row(row.slot))
+                                     .slice(channel * (width - 1), width - 1);
+        // x_t of the row; t < 0 is before its first token.
+        auto x = [&](int64_t t) {
+          if (t >= 0)
+            return input->row(row.begin + t)[c];
+          return row.fromZeros ? 0 : state[width - 1 + t];
+        };
+        for (int64_t t = 0; t < row.length(); ++t) {
+          double sum = bias ? bias->data[channel] : 0;
+          for (int64_t j = 0; j < width; ++j)
+            sum += weight.row(channel)[j] * x(t - width + 1 + j);
+          result.row(row.begin + t)[c] = activate(op.getActivation(), sum);
+        }
+        if (row.writeSlot < 0)
+          continue;
+        // All before any: the new state may overwrite the one it comes from.
+        SmallVector<double> next;
+        for (int64_t t = row.length() - (width - 1); t < row.length(); ++t)
+          next.push_back(x(t));
+        llvm::copy(next, pool.data.row(row.writeSlot)
+                             .slice(channel * (width - 1), width - 1)
+                             .begin());
+      }
+    }
+  }
+  for (auto [result, tensor] : llvm::zip(op->getResults(), results))
+    if (failed(env.defineResult(result, std::move(tensor))))
+      return failure();
+  return success();
+}

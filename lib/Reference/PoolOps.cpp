@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Ops that move states in and out of pools, and the mask that follows slots.
+#include "Ops.h"
+#include "Rows.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+using namespace mlir;
+using namespace gdn::reference;
+
+LogicalResult gdn::reference::evaluateOp(gdn::MaskRowsOp op, Environment &env) {
+  const Tensor &input = env.tensor(op.getInput());
+  FailureOr<SmallVector<Row>> rows =
+      makeRows(op, input.dim(0), env.pool(op.getPool()),
+               {&env.tensor(op.getSlots()), env.optional(op.getCuSeqlens())});
+  if (failed(rows))
+    return failure();
+  Tensor result = Tensor::zeros(input.shape);
+  for (const Row &row : *rows)
+    if (row.live())
+      for (int64_t t = row.begin; t < row.end; ++t)
+        llvm::copy(input.row(t), result.row(t).begin());
+  return env.defineResult(op->getResult(0), std::move(result));
+}
+
+LogicalResult gdn::reference::evaluateOp(gdn::PoolReadOp op, Environment &env) {
+  const Pool &pool = env.pool(op.getPool());
+  const Tensor &slots = env.tensor(op.getSlots());
+  SmallVector<int64_t> shape = pool.data.shape;
+  shape[0] = slots.dim(0);
+  Tensor result = Tensor::zeros(shape);
+  for (int64_t n = 0; n < slots.dim(0); ++n)
+    if (!pool.skips(slots.data[n]))
+      llvm::copy(pool.data.row(int64_t(slots.data[n])), result.row(n).begin());
+  return env.defineResult(op->getResult(0), std::move(result));
+}
+
+LogicalResult gdn::reference::evaluateOp(gdn::PoolWriteOp op,
+                                         Environment &env) {
+  Pool &pool = env.pool(op.getPool());
+  const Tensor &slots = env.tensor(op.getSlots());
+  const Tensor &value = env.tensor(op.getValue());
+  SmallVector<int64_t> shape = pool.data.shape;
+  shape[0] = slots.dim(0);
+  if (failed(expectShape(op, "value", value.shape, shape)))
+    return failure();
+  llvm::DenseMap<int64_t, int64_t> writers;
+  for (int64_t n = 0; n < slots.dim(0); ++n) {
+    if (pool.skips(slots.data[n]))
+      continue;
+    auto [it, fresh] = writers.try_emplace(int64_t(slots.data[n]), n);
+    if (!fresh)
+      return op.emitOpError()
+             << "expects every slot to be written by one row, but got slot "
+             << it->first << " for rows " << it->second << " and " << n;
+  }
+  for (auto [slot, n] : writers)
+    llvm::copy(value.row(n), pool.data.row(slot).begin());
+  return success();
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The rows of a ragged batch: which tokens each owns and which slots it reads
+// and writes.
+#ifndef GDN_LIB_REFERENCE_ROWS_H
+#define GDN_LIB_REFERENCE_ROWS_H
+
+#include "Environment.h"
+
+namespace gdn::reference {
+
+struct Row {
+  int64_t begin = 0, end = 0; ///< its tokens
+  int64_t slot = -1;          ///< its state; -1 if the row is skipped
+  int64_t writeSlot = -1;     ///< where the state goes; -1 for nowhere
+  bool fromZeros = false;     ///< the state starts as zeros, not from `slot`
+
+  int64_t length() const { return end - begin; }
+  bool live() const { return slot >= 0; }
+};
+
+/// The operands that say what the rows are. Only `slots` is always there.
+struct RowOperands {
+  const Tensor *slots = nullptr;
+  const Tensor *bounds = nullptr;     ///< cu_seqlens
+  const Tensor *writeSlots = nullptr; ///< write_slots
+  const Tensor *hasInitial = nullptr; ///< has_initial
+};
+
+/// The rows of a batch of `tokens` tokens. Fails at `op` if the operands do not
+/// fit each other or the tokens.
+mlir::FailureOr<llvm::SmallVector<Row>> makeRows(mlir::Operation *op,
+                                                 int64_t tokens,
+                                                 const Pool &pool,
+                                                 const RowOperands &operands);
+
+/// Fails at `op` if rows depend on the order in which they run: two write one
+/// slot, or one writes a slot that another reads. Rows without tokens do
+/// neither.
+mlir::LogicalResult expectIndependent(mlir::Operation *op,
+                                      llvm::ArrayRef<Row> rows);
+
+} // namespace gdn::reference
+
+#endif // GDN_LIB_REFERENCE_ROWS_H

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The features of the CPU under the names of __builtin_cpu_supports, which
+// takes literals only; hence a table.
+
+#ifndef GDNRT_CPU_FEATURES_H
+#define GDNRT_CPU_FEATURES_H
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gdnrt {
+
+/// Whether this CPU has `feature`. A name that the table lacks is not there.
+bool cpuHasFeature(std::string_view feature);
+
+/// All names of the table that this CPU has, in the order of the table.
+std::vector<std::string> cpuFeatures();
+
+} // namespace gdnrt
+
+#endif // GDNRT_CPU_FEATURES_H

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the runtime asks of a device: load the code of an entry, run units of a
+// bound call in the order of a stream, wait. Devices are used from any thread
+// at once.
+
+#ifndef GDNRT_DEVICE_H
+#define GDNRT_DEVICE_H
+
+#include "gdnrt/binding.h"
+#include "gdnrt/image.h"
+#include "gdnrt/status.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gdnrt {
+
+struct DeviceProperties {
+  /// "cpu" or "cuda".
+  std::string kind;
+  /// For people, for example "x86-64 CPU, 2 workers".
+  std::string name;
+  /// Values of Code.target that the device runs.
+  std::vector<std::string> targets;
+  /// Features of codes that the device has.
+  std::vector<std::string> features;
+  int numWorkers = 0;
+  /// Whether the host may read what arguments point at.
+  bool hostReadable = false;
+};
+
+/// The code of one entry, loaded and ready. Whatever a launch needs (scratch,
+/// handles) exists from here on.
+class LoadedCode {
+public:
+  virtual ~LoadedCode();
+  /// The code of the entry that the device chose.
+  virtual const CodeSchema &schema() const = 0;
+  /// Its index among the codes of the entry.
+  virtual size_t codeIndex() const = 0;
+  /// Runs all units of `binding`, in the order of `stream`; may return before
+  /// they ran. The words may be rebound as soon as it returns.
+  virtual Status launch(const Binding &binding, void *stream) = 0;
+};
+
+class Device {
+public:
+  virtual ~Device();
+  virtual const DeviceProperties &properties() const = 0;
+  /// Loads the first code of the entry that the device can run. Needs the
+  /// image during the call only.
+  virtual Result<std::unique_ptr<LoadedCode>> load(const Image &image,
+                                                   size_t entry) = 0;
+  /// Waits for all that was launched on `stream`.
+  virtual Status synchronize(void *stream) = 0;
+};
+
+} // namespace gdnrt
+
+#endif // GDNRT_DEVICE_H

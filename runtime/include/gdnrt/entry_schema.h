@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What an image says about one entry, as plain values that own their memory:
+// they stay valid when the image is gone.
+
+#ifndef GDNRT_ENTRY_SCHEMA_H
+#define GDNRT_ENTRY_SCHEMA_H
+
+#include "gdnrt/linear_form.h"
+#include "gdnrt/status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gdnrt {
+
+/// The most dimensions a parameter may have.
+constexpr int kMaxRank = 8;
+
+enum class DType : uint8_t { f32, bf16, f16, i32, i64, i1, f64 };
+enum class ParamKind : uint8_t { tensor, pool };
+enum class Access : uint8_t { read, write, readWrite };
+
+const char *toString(DType dtype);
+const char *toString(ParamKind kind);
+const char *toString(Access access);
+
+/// Bytes per element; i1 takes one byte.
+int64_t sizeInBytes(DType dtype);
+
+struct ParamSchema {
+  std::string name;
+  ParamKind kind = ParamKind::tensor;
+  Access access = Access::read;
+  DType dtype = DType::f32;
+  std::vector<LinearForm> dims;
+  /// `dims` as text.
+  std::vector<std::string> dimTexts;
+  bool unitStrideLast = false;
+  bool optional = false;
+  /// Index of the data pointer among the words of a bound call.
+  size_t firstWord = 0;
+
+  int rank() const { return static_cast<int>(dims.size()); }
+  bool isWritten() const { return access != Access::read; }
+  /// Data pointer, sizes, strides, and the null slot of a pool.
+  size_t numWords() const {
+    return 1 + 2 * dims.size() + (kind == ParamKind::pool ? 1 : 0);
+  }
+};
+
+struct CodeSchema {
+  std::string target;
+  std::vector<std::string> features;
+  /// `features` joined by ", ".
+  std::string featureText;
+  uint32_t blob = 0;
+  std::string symbol;
+  std::vector<LinearForm> grid;
+  uint64_t scratchBytes = 0;
+};
+
+struct EntrySchema {
+  std::string name;
+  std::vector<std::string> symbols;
+  std::vector<ParamSchema> params;
+  std::vector<CodeSchema> codes;
+  std::vector<std::pair<std::string, std::string>> attributes;
+
+  /// Words of a bound call: all parameters, then all symbols.
+  size_t numWords() const { return firstSymbolWord() + symbols.size(); }
+  size_t firstSymbolWord() const;
+
+  std::optional<size_t> findParam(std::string_view paramName) const;
+  std::optional<size_t> findSymbol(std::string_view symbolName) const;
+};
+
+/// The failure to find a parameter called `name`; lists those there are.
+Status unknownParam(const EntrySchema &entry, std::string_view name);
+
+/// The names joined by ", ", for messages.
+std::string joinNames(const std::vector<std::string> &names);
+
+} // namespace gdnrt
+
+#endif // GDNRT_ENTRY_SCHEMA_H

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The debug check of slot ids. It reads the tensors `slots` and `write_slots`
+// on the host, which binding and launching never do otherwise, counts the ids
+// that kernels skip, and refuses two rows that would race on one slot.
+
+#ifndef GDNRT_SLOT_CHECK_H
+#define GDNRT_SLOT_CHECK_H
+
+#include "gdnrt/binding.h"
+#include "gdnrt/status.h"
+
+namespace gdnrt {
+
+/// Counts over the ids of `slots`, against the pool with the fewest slots.
+struct SlotReport {
+  int64_t live = 0;
+  int64_t skippedNegative = 0;
+  int64_t skippedNull = 0;
+  int64_t skippedPastEnd = 0;
+};
+
+/// Checks the slot ids of `binding`. An entry without `slots` or without a
+/// pool has none. The ids must be readable by the host.
+Result<SlotReport> checkSlots(const Binding &binding);
+
+} // namespace gdnrt
+
+#endif // GDNRT_SLOT_CHECK_H

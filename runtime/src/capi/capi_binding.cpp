@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The C ABI of bindings and launches.
+
+#include "handles.h"
+
+using namespace gdnrt;
+
+static Argument toArgument(const gdnrt_arg &arg) {
+  Argument result;
+  result.data = arg.data;
+  result.dtype = arg.dtype;
+  result.rank = arg.rank;
+  result.sizes = arg.sizes;
+  result.strides = arg.strides;
+  result.nullSlot = arg.null_slot;
+  return result;
+}
+
+static Status bind(const gdnrt_kernel &kernel,
+                   const std::vector<Argument> &args, gdnrt_binding **binding) {
+  const std::shared_ptr<LoadedKernel> &loaded = kernel.loaded;
+  auto bound = Binding::make(loaded->entry, loaded->code->schema().grid,
+                             args.data(), args.size());
+  if (bound.isOk())
+    *binding = new gdnrt_binding{loaded, std::move(*bound), SlotReport()};
+  return bound.status();
+}
+
+gdnrt_status gdnrt_kernel_bind(gdnrt_kernel *kernel, const gdnrt_arg *args,
+                               size_t count, gdnrt_binding **binding,
+                               gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!kernel)
+      return nullPointer("kernel");
+    if (!args && count != 0)
+      return nullPointer("args");
+    if (!binding)
+      return nullPointer("binding");
+    const EntrySchema &entry = *kernel->loaded->entry;
+    if (count != entry.params.size())
+      return invalid(entry.name, ": expected ", entry.params.size(),
+                     " arguments, got ", count);
+    std::vector<Argument> ordered(count);
+    for (size_t i = 0; i < count; ++i)
+      ordered[i] = toArgument(args[i]);
+    return bind(*kernel, ordered, binding);
+  });
+}
+
+gdnrt_status gdnrt_kernel_bind_named(gdnrt_kernel *kernel,
+                                     const gdnrt_named_arg *args, size_t count,
+                                     gdnrt_binding **binding,
+                                     gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!kernel)
+      return nullPointer("kernel");
+    if (!args && count != 0)
+      return nullPointer("args");
+    if (!binding)
+      return nullPointer("binding");
+    const EntrySchema &entry = *kernel->loaded->entry;
+    // An Argument of all zeros is an optional one that is left out.
+    std::vector<Argument> ordered(entry.params.size());
+    std::vector<bool> given(entry.params.size());
+    for (size_t i = 0; i < count; ++i) {
+      if (!args[i].name)
+        return nullPointer("args: name");
+      auto param = entry.findParam(args[i].name);
+      if (!param)
+        return unknownParam(entry, args[i].name);
+      if (given[*param])
+        return invalid(args[i].name, ": the argument is given twice");
+      given[*param] = true;
+      ordered[*param] = toArgument(args[i].arg);
+    }
+    for (size_t p = 0; p < given.size(); ++p)
+      if (!given[p] && !entry.params[p].optional)
+        return invalid(entry.params[p].name, ": the argument is missing");
+    return bind(*kernel, ordered, binding);
+  });
+}
+
+gdnrt_status gdnrt_binding_rebind(gdnrt_binding *binding, const size_t *params,
+                                  const gdnrt_arg *args, size_t count,
+                                  gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!binding)
+      return nullPointer("binding");
+    if (!params && count != 0)
+      return nullPointer("params");
+    if (!args && count != 0)
+      return nullPointer("args");
+    Binding &bound = *binding->binding;
+    // Few arguments are the rule; they need no memory.
+    constexpr size_t kFew = 16;
+    Argument few[kFew];
+    std::vector<Argument> many(count > kFew ? count : 0);
+    Argument *converted = count > kFew ? many.data() : few;
+    for (size_t i = 0; i < count; ++i)
+      converted[i] = toArgument(args[i]);
+    return bound.rebind(params, converted, count);
+  });
+}
+
+void gdnrt_binding_destroy(gdnrt_binding *binding) { delete binding; }
+
+gdnrt_status gdnrt_binding_symbol(const gdnrt_binding *binding,
+                                  const char *name, int64_t *value,
+                                  gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!binding)
+      return nullPointer("binding");
+    if (!name)
+      return nullPointer("name");
+    if (!value)
+      return nullPointer("value");
+    const EntrySchema &entry = binding->binding->entry();
+    auto symbol = entry.findSymbol(name);
+    if (!symbol)
+      return failure(StatusCode::notFound, name, ": ", entry.name,
+                     " has no such symbol; it has: ",
+                     entry.symbols.empty() ? "none" : joinNames(entry.symbols));
+    *value = binding->binding->symbol(*symbol);
+    return {};
+  });
+}
+
+int64_t gdnrt_binding_units(const gdnrt_binding *binding) {
+  return binding ? binding->binding->units() : 0;
+}
+
+static Result<SlotReport> readSlots(const gdnrt_binding &binding) {
+  if (!binding.kernel->device->properties().hostReadable)
+    return failure(StatusCode::unsupported, binding.kernel->entry->name,
+                   ": the host cannot read slots on this device");
+  return checkSlots(*binding.binding);
+}
+
+gdnrt_status gdnrt_launch(gdnrt_binding *binding, void *stream,
+                          gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!binding)
+      return nullPointer("binding");
+    if (binding->kernel->debugChecks) {
+      binding->lastReport = SlotReport();
+      auto counted = readSlots(*binding);
+      if (!counted.isOk())
+        return counted.status();
+      binding->lastReport = *counted;
+    }
+    return binding->kernel->code->launch(*binding->binding, stream);
+  });
+}
+
+static gdnrt_slot_report toC(const SlotReport &counted) {
+  gdnrt_slot_report report;
+  report.live = counted.live;
+  report.skipped_negative = counted.skippedNegative;
+  report.skipped_null = counted.skippedNull;
+  report.skipped_past_end = counted.skippedPastEnd;
+  return report;
+}
+
+gdnrt_status gdnrt_binding_check_slots(const gdnrt_binding *binding,
+                                       gdnrt_slot_report *report,
+                                       gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!binding)
+      return nullPointer("binding");
+    if (!report)
+      return nullPointer("report");
+    auto counted = readSlots(*binding);
+    if (counted.isOk())
+      *report = toC(*counted);
+    return counted.status();
+  });
+}
+
+gdnrt_status gdnrt_binding_slot_report(const gdnrt_binding *binding,
+                                       gdnrt_slot_report *report,
+                                       gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!binding)
+      return nullPointer("binding");
+    if (!report)
+      return nullPointer("report");
+    *report = toC(binding->lastReport);
+    return {};
+  });
+}

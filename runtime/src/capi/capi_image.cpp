@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The C ABI of images and of what their entries say.
+
+#include "handles.h"
+
+using namespace gdnrt;
+
+gdnrt_status gdnrt_image_load_file(const char *path, gdnrt_image **image,
+                                   gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!path)
+      return nullPointer("path");
+    if (!image)
+      return nullPointer("image");
+    auto loaded = Image::loadFile(path);
+    if (loaded.isOk())
+      *image = new gdnrt_image{std::move(*loaded)};
+    return loaded.status();
+  });
+}
+
+gdnrt_status gdnrt_image_load_memory(const void *data, size_t size,
+                                     gdnrt_image **image, gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!data)
+      return nullPointer("data");
+    if (!image)
+      return nullPointer("image");
+    auto loaded = Image::loadMemory(data, size);
+    if (loaded.isOk())
+      *image = new gdnrt_image{std::move(*loaded)};
+    return loaded.status();
+  });
+}
+
+void gdnrt_image_destroy(gdnrt_image *image) { delete image; }
+
+const char *gdnrt_image_producer(const gdnrt_image *image) {
+  return image ? image->image->producer().c_str() : "";
+}
+
+size_t gdnrt_image_entry_count(const gdnrt_image *image) {
+  return image ? image->image->entries().size() : 0;
+}
+
+const gdnrt_entry *gdnrt_image_entry(const gdnrt_image *image, size_t index) {
+  if (index >= gdnrt_image_entry_count(image))
+    return nullptr;
+  return wrap(image->image->entries()[index].get());
+}
+
+gdnrt_status gdnrt_image_find_entry(const gdnrt_image *image, const char *name,
+                                    const gdnrt_entry **entry,
+                                    gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!image)
+      return nullPointer("image");
+    if (!name)
+      return nullPointer("name");
+    if (!entry)
+      return nullPointer("entry");
+    auto index = image->image->findEntry(name);
+    if (index.isOk())
+      *entry = gdnrt_image_entry(image, *index);
+    return index.status();
+  });
+}
+
+const char *gdnrt_entry_name(const gdnrt_entry *entry) {
+  return entry ? unwrap(entry)->name.c_str() : "";
+}
+
+size_t gdnrt_entry_param_count(const gdnrt_entry *entry) {
+  return entry ? unwrap(entry)->params.size() : 0;
+}
+
+gdnrt_status gdnrt_entry_param(const gdnrt_entry *entry, size_t index,
+                               gdnrt_param_info *info, gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!entry)
+      return nullPointer("entry");
+    if (!info)
+      return nullPointer("info");
+    const EntrySchema &schema = *unwrap(entry);
+    if (index >= schema.params.size())
+      return invalid(schema.name, ": parameter index ", index, " is past the ",
+                     schema.params.size(), " parameters");
+    const ParamSchema &param = schema.params[index];
+    *info = gdnrt_param_info();
+    info->name = param.name.c_str();
+    info->kind = static_cast<gdnrt_param_kind>(param.kind);
+    info->access = static_cast<gdnrt_access>(param.access);
+    info->dtype = static_cast<gdnrt_dtype>(param.dtype);
+    info->rank = param.rank();
+    for (int d = 0; d < param.rank(); ++d)
+      info->dims[d] = param.dimTexts[d].c_str();
+    info->unit_stride_last = param.unitStrideLast;
+    info->optional = param.optional;
+    return {};
+  });
+}
+
+gdnrt_status gdnrt_entry_find_param(const gdnrt_entry *entry, const char *name,
+                                    size_t *index, gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!entry)
+      return nullPointer("entry");
+    if (!name)
+      return nullPointer("name");
+    if (!index)
+      return nullPointer("index");
+    const EntrySchema &schema = *unwrap(entry);
+    auto found = schema.findParam(name);
+    if (!found)
+      return unknownParam(schema, name);
+    *index = *found;
+    return {};
+  });
+}
+
+size_t gdnrt_entry_symbol_count(const gdnrt_entry *entry) {
+  return entry ? unwrap(entry)->symbols.size() : 0;
+}
+
+const char *gdnrt_entry_symbol(const gdnrt_entry *entry, size_t index) {
+  if (index >= gdnrt_entry_symbol_count(entry))
+    return nullptr;
+  return unwrap(entry)->symbols[index].c_str();
+}
+
+size_t gdnrt_entry_attribute_count(const gdnrt_entry *entry) {
+  return entry ? unwrap(entry)->attributes.size() : 0;
+}
+
+const char *gdnrt_entry_attribute_key(const gdnrt_entry *entry, size_t index) {
+  if (index >= gdnrt_entry_attribute_count(entry))
+    return nullptr;
+  return unwrap(entry)->attributes[index].first.c_str();
+}
+
+const char *gdnrt_entry_attribute_value(const gdnrt_entry *entry,
+                                        size_t index) {
+  if (index >= gdnrt_entry_attribute_count(entry))
+    return nullptr;
+  return unwrap(entry)->attributes[index].second.c_str();
+}
+
+const char *gdnrt_entry_attribute(const gdnrt_entry *entry, const char *key) {
+  if (!entry || !key)
+    return nullptr;
+  for (const auto &[name, value] : unwrap(entry)->attributes)
+    if (name == key)
+      return value.c_str();
+  return nullptr;
+}
+
+size_t gdnrt_entry_code_count(const gdnrt_entry *entry) {
+  return entry ? unwrap(entry)->codes.size() : 0;
+}
+
+gdnrt_status gdnrt_entry_code(const gdnrt_entry *entry, size_t index,
+                              gdnrt_code_info *info, gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!entry)
+      return nullPointer("entry");
+    if (!info)
+      return nullPointer("info");
+    const EntrySchema &schema = *unwrap(entry);
+    if (index >= schema.codes.size())
+      return invalid(schema.name, ": code index ", index, " is past the ",
+                     schema.codes.size(), " codes");
+    const CodeSchema &code = schema.codes[index];
+    info->target = code.target.c_str();
+    info->features = code.featureText.c_str();
+    info->scratch_bytes = code.scratchBytes;
+    return {};
+  });
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Checks each argument alone, then sizes against forms, then memory against
+// memory. Everything goes into the `next` members first, so that a failed
+// rebind leaves what was bound.
+
+#include "gdnrt/binding.h"
+
+#include <algorithm>
+
+using namespace gdnrt;
+
+namespace {
+
+/// "[N, 2*Hv]" in messages about ranks.
+std::string bracketed(const std::vector<std::string> &texts) {
+  return "[" + joinNames(texts) + "]";
+}
+
+Status checkType(const ParamSchema &param, const Argument &arg) {
+  if (arg.dtype != static_cast<int32_t>(param.dtype)) {
+    bool known = arg.dtype >= 0 && arg.dtype <= static_cast<int>(DType::f64);
+    return invalid(param.name, ": expected dtype ", toString(param.dtype),
+                   ", got ",
+                   known ? std::string(toString(static_cast<DType>(arg.dtype)))
+                         : "the unknown dtype " + std::to_string(arg.dtype));
+  }
+  if (arg.rank != param.rank())
+    return invalid(param.name, ": expected rank ", param.rank(), " ",
+                   bracketed(param.dimTexts), ", got ", arg.rank);
+  if (arg.rank > 0 && !arg.sizes)
+    return invalid(param.name, ": expected sizes, got a null pointer");
+  return {};
+}
+
+/// Copies sizes and strides, making row-major strides where none are given.
+Status copyLayout(const ParamSchema &param, const Argument &arg,
+                  BoundParam &bound, bool &empty) {
+  empty = false;
+  for (int d = 0; d < arg.rank; ++d) {
+    if (arg.sizes[d] < 0)
+      return invalid(param.name, ": expected dim ", d,
+                     " to be at least 0, got ", arg.sizes[d]);
+    bound.sizes[d] = arg.sizes[d];
+    empty |= arg.sizes[d] == 0;
+  }
+  int64_t stride = 1;
+  for (int d = arg.rank - 1; d >= 0; --d) {
+    bound.strides[d] = arg.strides ? arg.strides[d] : stride;
+    // An empty array has no element to reach, so its strides say nothing.
+    if (!arg.strides && !empty &&
+        __builtin_mul_overflow(stride, arg.sizes[d], &stride))
+      return invalid(param.name, ": the elements do not fit in memory");
+  }
+  int last = arg.rank - 1;
+  if (param.unitStrideLast && last >= 0 && !empty && bound.sizes[last] > 1 &&
+      bound.strides[last] != 1)
+    return invalid(param.name, ": expected stride 1 in dim ", last, ", got ",
+                   bound.strides[last]);
+  return {};
+}
+
+Status checkMemory(const ParamSchema &param, BoundParam &bound, bool empty) {
+  int64_t bytes = sizeInBytes(param.dtype);
+  if (!empty && !bound.data)
+    return invalid(param.name, ": expected data, got a null pointer");
+  if (uintptr_t past = reinterpret_cast<uintptr_t>(bound.data) %
+                       static_cast<uintptr_t>(bytes))
+    return invalid(param.name, ": expected data aligned to ", bytes,
+                   " bytes for ", toString(param.dtype), ", got an address ",
+                   past, " past a multiple");
+  std::optional<Footprint> footprint = Footprint::make(
+      bound.data, bytes, param.rank(), bound.sizes, bound.strides);
+  if (!footprint)
+    return invalid(param.name, ": the elements do not fit in memory");
+  bound.footprint = *footprint;
+  if (!param.isWritten())
+    return {};
+  if (auto overlap = footprint->findSelfOverlap())
+    return invalid(param.name, ": expected elements that share no memory, as ",
+                   param.name, " is written, but the stride of dim ",
+                   overlap->dim, " is ", overlap->stride / bytes,
+                   " and the dims inside it span ",
+                   overlap->innerBytes / bytes);
+  return {};
+}
+
+/// Everything that concerns one argument alone.
+Status checkArgument(const ParamSchema &param, const Argument &arg,
+                     BoundParam &bound) {
+  bound = BoundParam();
+  if (param.optional && !arg.data && arg.rank == 0)
+    return {};
+  if (Status status = checkType(param, arg); !status.isOk())
+    return status;
+  bool empty;
+  if (Status status = copyLayout(param, arg, bound, empty); !status.isOk())
+    return status;
+  bound.present = true;
+  bound.data = arg.data;
+  bound.nullSlot = arg.nullSlot;
+  return checkMemory(param, bound, empty);
+}
+
+/// Memory that an entry writes belongs to one parameter alone.
+Status checkAliasing(const EntrySchema &entry,
+                     const std::vector<BoundParam> &bound) {
+  for (size_t w = 0; w < bound.size(); ++w) {
+    if (!entry.params[w].isWritten())
+      continue;
+    for (size_t other = 0; other < bound.size(); ++other) {
+      // A pair of written parameters is looked at once.
+      if (other == w || (entry.params[other].isWritten() && other < w))
+        continue;
+      if (Footprint::mayOverlap(bound[w].footprint, bound[other].footprint))
+        return invalid(entry.params[w].name, ": the memory overlaps that of ",
+                       entry.params[other].name, ", but ", entry.params[w].name,
+                       " is written");
+    }
+  }
+  return {};
+}
+
+Result<int64_t> countUnits(const EntrySchema &entry,
+                           const std::vector<LinearForm> &grid,
+                           const std::vector<int64_t> &symbols) {
+  int64_t units = 1;
+  bool overflow = false;
+  for (const LinearForm &form : grid) {
+    std::optional<int64_t> size = form.evaluate(symbols);
+    if (size && *size < 0)
+      return invalid(entry.name, ": expected the grid dimension ",
+                     form.toString(entry.symbols), " to be at least 0, got ",
+                     *size);
+    if (size && *size == 0)
+      return int64_t{0};
+    overflow |= !size || __builtin_mul_overflow(units, *size, &units);
+  }
+  if (overflow)
+    return invalid(entry.name, ": the number of units does not fit in 64 bits");
+  return units;
+}
+
+} // namespace
+
+Binding::Binding(std::shared_ptr<const EntrySchema> entry,
+                 const std::vector<LinearForm> &grid)
+    : entry_(std::move(entry)), grid_(grid), solver_(*entry_),
+      params_(entry_->params.size()), nextParams_(entry_->params.size()),
+      nextSizes_(entry_->params.size()), words_(entry_->numWords()) {}
+
+Result<std::unique_ptr<Binding>>
+Binding::make(std::shared_ptr<const EntrySchema> entry,
+              const std::vector<LinearForm> &grid, const Argument *args,
+              size_t count) {
+  if (count != entry->params.size())
+    return invalid(entry->name, ": expected ", entry->params.size(),
+                   " arguments, got ", count);
+  std::unique_ptr<Binding> binding(new Binding(std::move(entry), grid));
+  for (size_t i = 0; i < count; ++i)
+    if (Status status = checkArgument(binding->entry_->params[i], args[i],
+                                      binding->nextParams_[i]);
+        !status.isOk())
+      return status;
+  if (Status status = binding->checkAll(); !status.isOk())
+    return status;
+  binding->commit();
+  return binding;
+}
+
+Status Binding::rebind(const size_t *params, const Argument *args,
+                       size_t count) {
+  std::copy(params_.begin(), params_.end(), nextParams_.begin());
+  for (size_t i = 0; i < count; ++i) {
+    if (params[i] >= entry_->params.size())
+      return invalid(entry_->name, ": parameter index ", params[i],
+                     " is past the ", entry_->params.size(), " parameters");
+    if (Status status = checkArgument(entry_->params[params[i]], args[i],
+                                      nextParams_[params[i]]);
+        !status.isOk())
+      return status;
+  }
+  if (Status status = checkAll(); !status.isOk())
+    return status;
+  commit();
+  return {};
+}
+
+Status Binding::checkAll() {
+  for (size_t p = 0; p < nextParams_.size(); ++p)
+    nextSizes_[p] = nextParams_[p].present ? nextParams_[p].sizes : nullptr;
+  if (Status status = solver_.solve(nextSizes_); !status.isOk())
+    return status;
+  if (Status status = checkAliasing(*entry_, nextParams_); !status.isOk())
+    return status;
+  Result<int64_t> units = countUnits(*entry_, grid_, solver_.values());
+  if (!units.isOk())
+    return units.status();
+  nextUnits_ = *units;
+  return {};
+}
+
+void Binding::commit() {
+  params_.swap(nextParams_);
+  units_ = nextUnits_;
+  int64_t *word = words_.data();
+  for (size_t p = 0; p < params_.size(); ++p) {
+    const ParamSchema &schema = entry_->params[p];
+    const BoundParam &bound = params_[p];
+    *word++ = static_cast<int64_t>(reinterpret_cast<intptr_t>(bound.data));
+    word = std::copy_n(bound.sizes, schema.rank(), word);
+    word = std::copy_n(bound.strides, schema.rank(), word);
+    if (schema.kind == ParamKind::pool)
+      *word++ = bound.nullSlot;
+  }
+  std::copy(solver_.values().begin(), solver_.values().end(), word);
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Names and sizes of the schema's enums; lookup by name.
+
+#include "gdnrt/entry_schema.h"
+
+using namespace gdnrt;
+
+const char *gdnrt::toString(DType dtype) {
+  switch (dtype) {
+  case DType::f32:
+    return "f32";
+  case DType::bf16:
+    return "bf16";
+  case DType::f16:
+    return "f16";
+  case DType::i32:
+    return "i32";
+  case DType::i64:
+    return "i64";
+  case DType::i1:
+    return "i1";
+  case DType::f64:
+    return "f64";
+  }
+  return "?";
+}
+
+const char *gdnrt::toString(ParamKind kind) {
+  return kind == ParamKind::pool ? "pool" : "tensor";
+}
+
+const char *gdnrt::toString(Access access) {
+  switch (access) {
+  case Access::read:
+    return "read";
+  case Access::write:
+    return "write";
+  case Access::readWrite:
+    return "read_write";
+  }
+  return "?";
+}
+
+int64_t gdnrt::sizeInBytes(DType dtype) {
+  switch (dtype) {
+  case DType::i1:
+    return 1;
+  case DType::bf16:
+  case DType::f16:
+    return 2;
+  case DType::f32:
+  case DType::i32:
+    return 4;
+  case DType::i64:
+  case DType::f64:
+    return 8;
+  }
+  return 1;
+}
+
+size_t EntrySchema::firstSymbolWord() const {
+  return params.empty() ? 0
+                        : params.back().firstWord + params.back().numWords();
+}
+
+std::optional<size_t> EntrySchema::findParam(std::string_view paramName) const {
+  for (size_t i = 0; i < params.size(); ++i)
+    if (params[i].name == paramName)
+      return i;
+  return std::nullopt;
+}
+
+std::optional<size_t>
+EntrySchema::findSymbol(std::string_view symbolName) const {
+  for (size_t i = 0; i < symbols.size(); ++i)
+    if (symbols[i] == symbolName)
+      return i;
+  return std::nullopt;
+}
+
+Status gdnrt::unknownParam(const EntrySchema &entry, std::string_view name) {
+  std::vector<std::string> names;
+  for (const ParamSchema &param : entry.params)
+    names.push_back(param.name);
+  return failure(StatusCode::notFound, name, ": ", entry.name,
+                 " has no such parameter; it has: ",
+                 names.empty() ? "none" : joinNames(names));
+}
+
+std::string gdnrt::joinNames(const std::vector<std::string> &names) {
+  std::string text;
+  for (const std::string &name : names)
+    text += (text.empty() ? "" : ", ") + name;
+  return text;
+}

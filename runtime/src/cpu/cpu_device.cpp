@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Chooses code by the CPU's features, loads each blob once, and runs units on
+// the worker pool with scratch that was allocated at load.
+
+#include "gdnrt/cpu_device.h"
+
+#include "gdnrt/aligned_bytes.h"
+#include "gdnrt/cpu_features.h"
+#include "gdnrt/shared_object.h"
+#include "gdnrt/worker_pool.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+using namespace gdnrt;
+
+namespace {
+
+constexpr int kMaxWorkers = 1024;
+
+/// The C interface of CPU code; see the design of entries and images.
+using KernelFunction = void (*)(const int64_t *words, int64_t begin,
+                                int64_t end, void *scratch);
+
+class CpuCode final : public LoadedCode {
+public:
+  CpuCode(CodeSchema schema, size_t index, std::shared_ptr<SharedObject> object,
+          KernelFunction function, std::shared_ptr<WorkerPool> workers)
+      : schema_(std::move(schema)), index_(index), object_(std::move(object)),
+        function_(function), workers_(std::move(workers)) {}
+
+  /// One scratch block per worker, each on cache lines of its own.
+  Status allocateScratch(const std::string &entry);
+
+  const CodeSchema &schema() const override { return schema_; }
+  size_t codeIndex() const override { return index_; }
+  Status launch(const Binding &binding, void *stream) override;
+
+private:
+  struct Launch {
+    const CpuCode *code;
+    const int64_t *words;
+  };
+  static void runRange(void *context, int64_t begin, int64_t end, int worker);
+
+  CodeSchema schema_;
+  size_t index_;
+  std::shared_ptr<SharedObject> object_;
+  KernelFunction function_;
+  std::shared_ptr<WorkerPool> workers_;
+  AlignedBytes scratch_;
+  size_t scratchStride_ = 0;
+};
+
+class CpuDevice final : public Device {
+public:
+  explicit CpuDevice(int numWorkers);
+  const DeviceProperties &properties() const override { return properties_; }
+  Result<std::unique_ptr<LoadedCode>> load(const Image &image,
+                                           size_t entry) override;
+  Status synchronize(void *stream) override;
+
+private:
+  Result<const CodeSchema *> choose(const EntrySchema &entry) const;
+  Result<std::shared_ptr<SharedObject>>
+  loadBlob(const Image &image, uint32_t blob, const std::string &entry);
+
+  DeviceProperties properties_;
+  std::shared_ptr<WorkerPool> workers_;
+  std::mutex objectsLock_;
+  /// Blobs that some kernel still uses, by image id and blob index.
+  std::map<std::pair<uint64_t, uint32_t>, std::weak_ptr<SharedObject>> objects_;
+};
+
+} // namespace
+
+static Status checkStream(void *stream) {
+  if (stream)
+    return invalid("stream: expected null, as a CPU has one queue");
+  return {};
+}
+
+Status CpuCode::allocateScratch(const std::string &entry) {
+  if (schema_.scratchBytes == 0)
+    return {};
+  size_t count = static_cast<size_t>(workers_->numWorkers());
+  // No machine has that much; the bound keeps the product in range.
+  constexpr uint64_t kMostBytes = uint64_t{1} << 40;
+  if (schema_.scratchBytes <= kMostBytes) {
+    scratchStride_ =
+        (schema_.scratchBytes + kAlignment - 1) / kAlignment * kAlignment;
+    scratch_ = allocateAligned(scratchStride_ * count);
+  }
+  if (!scratch_)
+    return failure(StatusCode::outOfMemory, entry, ": no memory for ", count,
+                   " scratch blocks of ", schema_.scratchBytes, " bytes");
+  return {};
+}
+
+void CpuCode::runRange(void *context, int64_t begin, int64_t end, int worker) {
+  const Launch &launch = *static_cast<Launch *>(context);
+  const CpuCode &code = *launch.code;
+  uint8_t *scratch = nullptr;
+  if (code.scratch_)
+    scratch = code.scratch_.get() + code.scratchStride_ * worker;
+  code.function_(launch.words, begin, end, scratch);
+}
+
+Status CpuCode::launch(const Binding &binding, void *stream) {
+  if (Status status = checkStream(stream); !status.isOk())
+    return status;
+  Launch context{this, binding.words().data()};
+  workers_->run(binding.units(), runRange, &context);
+  return {};
+}
+
+CpuDevice::CpuDevice(int numWorkers)
+    : workers_(std::make_shared<WorkerPool>(numWorkers)) {
+  properties_.kind = "cpu";
+  properties_.numWorkers = workers_->numWorkers();
+  properties_.features = cpuFeatures();
+  properties_.hostReadable = true;
+#if defined(__x86_64__)
+  properties_.targets = {"x86-64"};
+#endif
+  properties_.name = joinNames(properties_.targets) + " CPU, " +
+                     std::to_string(workers_->numWorkers()) +
+                     (workers_->numWorkers() == 1 ? " worker" : " workers");
+}
+
+Result<const CodeSchema *> CpuDevice::choose(const EntrySchema &entry) const {
+  std::string needs;
+  for (const CodeSchema &code : entry.codes) {
+    if (std::count(properties_.targets.begin(), properties_.targets.end(),
+                   code.target) == 0)
+      continue;
+    std::vector<std::string> missing;
+    for (const std::string &feature : code.features)
+      if (!cpuHasFeature(feature))
+        missing.push_back(feature);
+    if (missing.empty())
+      return &code;
+    needs += (needs.empty() ? "[" : " or [") + joinNames(code.features) + "]";
+  }
+  std::string targets = joinNames(properties_.targets);
+  if (!needs.empty())
+    return failure(StatusCode::unsupported, entry.name,
+                   ": the code needs the CPU features ", needs,
+                   ", and this CPU has [", joinNames(properties_.features),
+                   "]");
+  std::vector<std::string> others;
+  for (const CodeSchema &code : entry.codes)
+    others.push_back(code.target);
+  return failure(StatusCode::unsupported, entry.name,
+                 ": the image has no code for ", targets, "; it has code for: ",
+                 others.empty() ? "none" : joinNames(others));
+}
+
+Result<std::shared_ptr<SharedObject>>
+CpuDevice::loadBlob(const Image &image, uint32_t blob,
+                    const std::string &entry) {
+  std::lock_guard<std::mutex> lock(objectsLock_);
+  // Forget blobs whose kernels are gone, so that the map does not grow.
+  for (auto it = objects_.begin(); it != objects_.end();)
+    it = it->second.expired() ? objects_.erase(it) : std::next(it);
+  std::weak_ptr<SharedObject> &known = objects_[{image.id(), blob}];
+  if (auto object = known.lock())
+    return object;
+  const ImageContents::Blob &bytes = image.blobs()[blob];
+  auto object = SharedObject::load(bytes.data, bytes.size, entry.c_str());
+  if (object.isOk())
+    known = *object;
+  return object;
+}
+
+Result<std::unique_ptr<LoadedCode>> CpuDevice::load(const Image &image,
+                                                    size_t index) {
+  const EntrySchema &entry = *image.entries()[index];
+  Result<const CodeSchema *> chosen = choose(entry);
+  if (!chosen.isOk())
+    return chosen.status();
+  const CodeSchema &schema = **chosen;
+  auto object = loadBlob(image, schema.blob, entry.name);
+  if (!object.isOk())
+    return object.status();
+  void *address = (*object)->find(schema.symbol.c_str());
+  if (!address)
+    return failure(StatusCode::corrupt, entry.name,
+                   ": the code does not export ", schema.symbol);
+  auto code = std::make_unique<CpuCode>(
+      schema, static_cast<size_t>(&schema - entry.codes.data()), *object,
+      reinterpret_cast<KernelFunction>(address), workers_);
+  if (Status status = code->allocateScratch(entry.name); !status.isOk())
+    return status;
+  return std::unique_ptr<LoadedCode>(std::move(code));
+}
+
+Status CpuDevice::synchronize(void *stream) { return checkStream(stream); }
+
+Result<std::shared_ptr<Device>> gdnrt::createCpuDevice(int numWorkers) {
+  if (numWorkers < 0 || numWorkers > kMaxWorkers)
+    return invalid("num_workers: expected 0 to ", kMaxWorkers, ", got ",
+                   numWorkers);
+  return std::shared_ptr<Device>(std::make_shared<CpuDevice>(numWorkers));
+}

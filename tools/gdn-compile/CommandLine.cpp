@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The options of gdn-compile.
+#include "CommandLine.h"
+
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/Timing.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace gdn;
+namespace cl = llvm::cl;
+
+static constexpr llvm::StringLiteral overview =
+    "Compiles the gated-delta-network layers of a model, ahead of time, into "
+    "an "
+    "image (.gdnk)\nthat gdn-run and libgdnrt run.\n\n"
+    "  gdn-compile --preset qwen3.5-4b --target=x86-64-v3 -o qwen.gdnk\n"
+    "  gdn-compile --config config.json --target=x86-64-v3,x86-64-v4 -o "
+    "m.gdnk\n"
+    "  gdn-compile layer.mlir --target=native -o layer.gdnk\n"
+    "  gdn-compile --preset qwen3.5-4b --emit=gdn        show what is "
+    "compiled\n";
+
+std::vector<EntryOptions>
+CommandLine::variants(const ModelConfig &config) const {
+  auto orModel = [](std::vector<FloatKind> asked,
+                    std::optional<FloatKind> model, FloatKind otherwise) {
+    if (asked.empty())
+      asked.push_back(model.value_or(otherwise));
+    return asked;
+  };
+  std::vector<EntryOptions> variants;
+  for (FloatKind ioKind : orModel(io, config.io, FloatKind::bf16))
+    for (FloatKind stateKind : orModel(state, config.state, FloatKind::f32)) {
+      EntryOptions variant = entries;
+      variant.io = ioKind;
+      variant.state = stateKind;
+      variants.push_back(variant);
+    }
+  return variants;
+}
+
+static std::string presetHelp() {
+  std::string text = "A model by name: ";
+  llvm::raw_string_ostream stream(text);
+  llvm::interleaveComma(presetNames(), stream);
+  return text;
+}
+
+namespace {
+/// LLVM keeps pointers to options for as long as the process lives, so there
+/// is one object of this kind, in the function that parses.
+struct Options {
+  cl::OptionCategory inputs{"What to compile (one of these)"};
+  cl::OptionCategory outputs{"What to make of it"};
+  cl::OptionCategory entries{"Generated entries (with --config or --preset)"};
+
+  cl::opt<std::string> layer{cl::Positional, cl::desc("[layer.mlir]"),
+                             cl::cat(inputs)};
+  cl::opt<std::string> config{
+      "config", cl::value_desc("file"), cl::cat(inputs),
+      cl::desc("A Hugging Face config.json, or a .safetensors file whose "
+               "metadata has one under 'config'")};
+  cl::opt<std::string> preset{"preset", cl::value_desc("name"), cl::cat(inputs),
+                              cl::desc(presetText)};
+
+  cl::list<std::string> targets{
+      "target", cl::CommaSeparated, cl::value_desc("name,..."),
+      cl::cat(outputs),
+      cl::desc("CPUs to make code for: x86-64-v3, x86-64-v4, a CPU's name, or "
+               "native (default x86-64-v3)")};
+  cl::opt<std::string> output{"o", cl::value_desc("file"), cl::cat(outputs),
+                              cl::desc("Where to write it; - is standard "
+                                       "output, the default for text")};
+  cl::opt<Emit> emit{
+      "emit", cl::init(Emit::image), cl::cat(outputs),
+      cl::desc("Stage to write:"),
+      cl::values(
+          clEnumValN(Emit::image, "image", "The image (default)"),
+          clEnumValN(Emit::gdn, "gdn", "The layer in the gdn dialect"),
+          clEnumValN(Emit::tile, "tile", "Tile programs (gdn_tile)"),
+          clEnumValN(Emit::llvm, "llvm", "The llvm dialect"),
+          clEnumValN(Emit::llvmIr, "llvm-ir", "LLVM IR after optimisation"),
+          clEnumValN(Emit::assembly, "asm", "Assembly"))};
+  cl::opt<int64_t> tokens{"tokens", cl::init(16), cl::cat(outputs),
+                          cl::desc("Tokens per block of prefill's loop "
+                                   "(default 16)")};
+
+  cl::ValuesClass floats{clEnumValN(FloatKind::f32, "f32", ""),
+                         clEnumValN(FloatKind::bf16, "bf16", ""),
+                         clEnumValN(FloatKind::f16, "f16", "")};
+  cl::list<FloatKind> io{
+      "io", cl::CommaSeparated, cl::cat(entries), floats,
+      cl::desc("Types of projections and outputs; several make several pairs "
+               "of entries (default: the model's, else bf16)")};
+  cl::list<FloatKind> state{
+      "state", cl::CommaSeparated, cl::cat(entries), floats,
+      cl::desc(
+          "Types of the recurrent state (default: the model's, else f32)")};
+  cl::opt<FloatKind> convState{"conv-state", cl::cat(entries), floats,
+                               cl::desc("Type of the convolution's state "
+                                        "(default: that of --io)")};
+  cl::opt<FloatKind> convWeight{"conv-weight", cl::cat(entries), floats,
+                                cl::desc("Type of the convolution's weights "
+                                         "(default: that of --io)")};
+  cl::opt<FloatKind> normWeight{"norm-weight", cl::cat(entries), floats,
+                                cl::desc("Type of the norm's weight (default: "
+                                         "that of --io)")};
+  cl::opt<FloatKind> dtBias{"dt-bias", cl::init(FloatKind::f32),
+                            cl::cat(entries), floats,
+                            cl::desc("Type of dt_bias (default f32)")};
+  cl::opt<InputLayout> layout{
+      "layout", cl::cat(entries),
+      cl::desc("How projections are handed over (default: the model's):"),
+      cl::values(
+          clEnumValN(InputLayout::interleaved, "interleaved",
+                     "qkvz and ba, one block per key head"),
+          clEnumValN(InputLayout::flat, "flat", "qkvz and ba, part after part"),
+          clEnumValN(InputLayout::split, "split", "qkv, z, b and a"),
+          clEnumValN(InputLayout::separate, "separate",
+                     "q, k, v, z, b and a, head by head"))};
+  cl::opt<EntryOutputs> results{
+      "outputs", cl::init(EntryOutputs::norm), cl::cat(entries),
+      cl::desc("What the entries give:"),
+      cl::values(
+          clEnumValN(EntryOutputs::core, "core", "The delta rule's output"),
+          clEnumValN(EntryOutputs::norm, "norm", "After the norm (default)"),
+          clEnumValN(EntryOutputs::both, "both", "Both"))};
+  cl::opt<bool> slots64{"slots64", cl::cat(entries),
+                        cl::desc("Slot ids are i64 instead of i32")};
+  cl::opt<bool> hasInitial{
+      "has-initial", cl::cat(entries),
+      cl::desc("Give prefill a parameter that says which rows have a state")};
+  cl::opt<bool> writeSlots{
+      "write-slots", cl::cat(entries),
+      cl::desc("Give entries a parameter with the slots to write to")};
+
+  CommandLine collect();
+
+private:
+  // `presetHelp` has to outlive the option that points at it.
+  static inline const std::string presetText = presetHelp();
+};
+} // namespace
+
+CommandLine Options::collect() {
+  CommandLine line;
+  line.layerPath = layer;
+  line.configPath = config;
+  line.preset = preset;
+  line.targets = targets;
+  if (line.targets.empty())
+    line.targets.push_back("x86-64-v3");
+  line.emit = emit;
+  line.output = output;
+  if (line.output.empty() && line.emit != Emit::image)
+    line.output = "-";
+  line.tokens = tokens;
+  line.io = io;
+  line.state = state;
+  auto given = [](const auto &option, auto &place) {
+    if (option.getNumOccurrences())
+      place = option.getValue();
+  };
+  given(convState, line.entries.convState);
+  given(convWeight, line.entries.convWeight);
+  given(normWeight, line.entries.normWeight);
+  given(layout, line.entries.layout);
+  line.entries.dtBias = dtBias;
+  line.entries.outputs = results;
+  line.entries.slots64 = slots64;
+  line.entries.hasInitial = hasInitial;
+  line.entries.writeSlots = writeSlots;
+  for (auto &[name, option] : cl::getRegisteredOptions())
+    if (llvm::is_contained(option->Categories, &entries))
+      line.changesEntries |= option->getNumOccurrences() > 0;
+  return line;
+}
+
+/// Fails where options contradict each other.
+static llvm::Error check(const CommandLine &line) {
+  unsigned numInputs =
+      !line.layerPath.empty() + !line.configPath.empty() + !line.preset.empty();
+  if (numInputs != 1)
+    return llvm::createStringError(llvm::formatv(
+        "expects one of a layer, --config and --preset, but got {0}",
+        numInputs == 0 ? "none" : "several"));
+  if (line.changesEntries && !line.layerPath.empty())
+    return llvm::createStringError(
+        "options about generated entries go with --config or --preset; the "
+        "entries of a layer are written in its file");
+  if (line.tokens < 1)
+    return llvm::createStringError(llvm::formatv(
+        "--tokens: expects a positive number, but got {0}", line.tokens));
+  if (line.output.empty())
+    return llvm::createStringError("expects -o <file> for the image");
+  bool anyTargets = line.emit == Emit::image || line.emit == Emit::gdn;
+  if (!anyTargets && line.targets.size() != 1)
+    return llvm::createStringError(
+        llvm::formatv("expects one target to show this stage for, but got {0}",
+                      line.targets.size()));
+  return llvm::Error::success();
+}
+
+llvm::Expected<CommandLine> gdn::parseCommandLine(int argc, char **argv) {
+  static Options options;
+  mlir::registerAsmPrinterCLOptions();
+  mlir::registerMLIRContextCLOptions();
+  mlir::registerPassManagerCLOptions();
+  mlir::registerDefaultTimingManagerCLOptions();
+  cl::HideUnrelatedOptions(
+      {&options.inputs, &options.outputs, &options.entries});
+  // MLIR's own, but worth showing.
+  if (cl::Option *timing = cl::getRegisteredOptions().lookup("mlir-timing"))
+    timing->setHiddenFlag(cl::NotHidden);
+  cl::ParseCommandLineOptions(argc, argv, overview);
+  CommandLine line = options.collect();
+  if (llvm::Error error = check(line))
+    return std::move(error);
+  return line;
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the command line of gdn-compile asks for.
+#ifndef GDN_TOOLS_GDNCOMPILE_COMMANDLINE_H
+#define GDN_TOOLS_GDNCOMPILE_COMMANDLINE_H
+
+#include "gdn/Model/ModelConfig.h"
+
+#include <string>
+#include <vector>
+
+namespace gdn {
+
+/// What to write: an image, or one of the stages on the way to it.
+enum class Emit { image, gdn, tile, llvm, llvmIr, assembly };
+
+struct CommandLine {
+  // Exactly one of these says which layer to compile.
+  std::string layerPath;  // a gdn module
+  std::string configPath; // a model's config.json, or a .safetensors with one
+  std::string preset;     // a model by name
+
+  std::vector<std::string> targets;
+  std::string output; // "-" is standard output
+  Emit emit = Emit::image;
+  int64_t tokens = 16;
+
+  // The entries to generate: one variant for each io type and state type.
+  // Empty lists mean what the model says.
+  std::vector<FloatKind> io, state;
+  EntryOptions entries;
+  bool changesEntries = false; // an option about entries was given
+
+  /// The variants for a model.
+  std::vector<EntryOptions> variants(const ModelConfig &config) const;
+};
+
+/// Parses the command line. Prints help or an error and exits where the
+/// process should end; a contradiction between options is an error.
+llvm::Expected<CommandLine> parseCommandLine(int argc, char **argv);
+
+} // namespace gdn
+
+#endif // GDN_TOOLS_GDNCOMPILE_COMMANDLINE_H
