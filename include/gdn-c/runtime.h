@@ -224,8 +224,8 @@ typedef struct gdnrt_cpu_options {
   /** sizeof(gdnrt_cpu_options), so that later versions can add members. */
   size_t struct_size;
   /** Threads of a launch, the caller included: 1 runs everything on the
-   *  caller, 0 means one for each hardware thread. At most 1024. More workers
-   *  than hardware threads give no more threads. */
+   *  caller, 0 means one for each hardware thread. At most 1024; what is past
+   *  the hardware threads is not given (see gdnrt_device_info). */
   int32_t num_workers;
   /** 1: every launch first reads the slot tensors, refuses rows that race on
    *  a slot and counts skipped ids; see gdnrt_binding_slot_report. */

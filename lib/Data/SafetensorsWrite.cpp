@@ -69,8 +69,10 @@ Expected<std::string> gdn::data::serializeSafetensors(const Tensors &tensors) {
   std::vector<std::pair<StringRef, const Array *>> order;
   for (const auto &[name, array] : tensors.arrays)
     order.push_back({name, &array});
-  std::stable_sort(order.begin(), order.end(), [](auto &a, auto &b) {
-    return byteSize(a.second->dtype) > byteSize(b.second->dtype);
+  std::sort(order.begin(), order.end(), [](auto &a, auto &b) {
+    const size_t left = byteSize(a.second->dtype);
+    const size_t right = byteSize(b.second->dtype);
+    return left != right ? left > right : a.first < b.first;
   });
 
   nlohmann::ordered_json header = nlohmann::ordered_json::object();

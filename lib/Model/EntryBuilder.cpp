@@ -249,11 +249,11 @@ void EntryBuilder::buildBody() {
   }
   if (givesNorm()) {
     Value norm = GatedRMSNormOp::create(
-        builder, loc("norm"), core.getType(), core, in.z,
+        builder, loc("norm"), likeOf(core, io), core, in.z,
         signature["norm_weight"],
         ActivationAttr::get(builder.getContext(), config.gate),
         builder.getF32FloatAttr(config.normEps));
-    outputs.push_back(MaskRowsOp::create(builder, loc("out"), likeOf(norm, io),
+    outputs.push_back(MaskRowsOp::create(builder, loc("out"), norm.getType(),
                                          norm, statePool, slots, rows));
   }
   func::ReturnOp::create(builder, builder.getUnknownLoc(), outputs);

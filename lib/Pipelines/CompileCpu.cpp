@@ -28,29 +28,10 @@ gdn::lowerForCpu(ModuleOp source, const TargetModel &target, Level level,
   return module;
 }
 
-/// Refuses element types that the target would convert by calling a library.
-static LogicalResult checkElementTypes(ModuleOp source,
-                                       const TargetModel &target) {
-  if (target.hasF16Conversion())
-    return success();
-  WalkResult result = source.walk([&](Operation *op) {
-    auto isF16 = [](Type type) { return getElementTypeOrSelf(type).isF16(); };
-    if (llvm::none_of(op->getOperandTypes(), isF16) &&
-        llvm::none_of(op->getResultTypes(), isF16))
-      return WalkResult::advance();
-    op->emitOpError("has f16 elements, which the target ")
-        << target.getName() << " has no instructions for";
-    return WalkResult::interrupt();
-  });
-  return failure(result.wasInterrupted());
-}
-
 FailureOr<TargetCode> gdn::compileForCpu(ModuleOp source,
                                          const TargetModel &target,
                                          const CpuPipelineOptions &options,
                                          ConfigurePasses configure) {
-  if (failed(checkElementTypes(source, target)))
-    return failure();
   FailureOr<OwningOpRef<ModuleOp>> lowered =
       lowerForCpu(source, target, Level::llvm, options, configure);
   if (failed(lowered))

@@ -14,6 +14,7 @@ mlir::LogicalResult evaluateOp(UnpackOp op, Environment &env);
 mlir::LogicalResult evaluateOp(GatesOp op, Environment &env);
 mlir::LogicalResult evaluateOp(L2NormOp op, Environment &env);
 mlir::LogicalResult evaluateOp(GatedRMSNormOp op, Environment &env);
+mlir::LogicalResult evaluateOp(CastOp op, Environment &env);
 /// x, x*sigmoid(x) or sigmoid(x).
 double activate(Activation activation, double x);
 

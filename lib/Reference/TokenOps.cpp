@@ -55,7 +55,6 @@ LogicalResult gdn::reference::evaluateOp(gdn::UnpackOp op, Environment &env) {
                             << letters << "', but got " << op.getNumResults();
   const int64_t tokens = packed.dim(0);
   SmallVector<Part> parts;
-  SmallVector<Tensor> results;
   int64_t columns = 0;
   for (auto [letter, result] : llvm::zip(letters, op.getResults())) {
     auto type = cast<RankedTensorType>(result.getType());
@@ -63,15 +62,24 @@ LogicalResult gdn::reference::evaluateOp(gdn::UnpackOp op, Environment &env) {
     part.perKeyHead = letter == 'q' || letter == 'k';
     part.heads = part.perKeyHead ? keyHeads : valueHeads;
     part.columns = type.getRank() == 3 ? type.getDimSize(2) : 1;
-    columns += part.heads * part.columns;
+    int64_t size;
+    if (__builtin_mul_overflow(part.heads, part.columns, &size) ||
+        __builtin_add_overflow(columns, size, &columns))
+      return op.emitOpError()
+             << "expects heads whose columns can be counted, but got "
+             << keyHeads << " key heads and " << valueHeads << " value heads";
     parts.push_back(part);
+  }
+  // Before anything of that size is made.
+  if (failed(expectShape(op, "packed", packed.shape, {tokens, columns})))
+    return failure();
+  SmallVector<Tensor> results;
+  for (auto [part, result] : llvm::zip(parts, op.getResults())) {
     SmallVector<int64_t> shape = {tokens, part.heads};
-    if (type.getRank() == 3)
+    if (cast<RankedTensorType>(result.getType()).getRank() == 3)
       shape.push_back(part.columns);
     results.push_back(Tensor::zeros(shape));
   }
-  if (failed(expectShape(op, "packed", packed.shape, {tokens, columns})))
-    return failure();
 
   for (int64_t t = 0; t < tokens; ++t) {
     ArrayRef<double> row = packed.row(t);
@@ -185,4 +193,9 @@ LogicalResult gdn::reference::evaluateOp(gdn::GatedRMSNormOp op,
       applyGate();
   }
   return env.defineResult(op->getResult(0), std::move(y));
+}
+
+LogicalResult gdn::reference::evaluateOp(gdn::CastOp op, Environment &env) {
+  // Element types round; the reference does not.
+  return env.defineResult(op->getResult(0), env.tensor(op.getInput()));
 }

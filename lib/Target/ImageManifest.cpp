@@ -6,91 +6,33 @@
 #include "ImageManifest.h"
 
 #include "gdn/Dialect/GDN/IR/GDN.h"
-#include "gdn/Target/ImageWriter.h"
+#include "gdn/Support/LinearForm.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace gdn;
 namespace fb = gdnrt::fb;
 
-/// Splits a linear form into terms `c`, `S` or `c*S` and hands each to `term`
-/// with its coefficient and symbol (empty for a constant).
-static LogicalResult
-forEachTerm(StringRef form,
-            function_ref<LogicalResult(int64_t, StringRef)> term) {
-  SmallVector<StringRef> terms;
-  form.split(terms, '+');
-  for (StringRef text : terms) {
-    auto [left, right] = text.split('*');
-    left = left.trim();
-    right = right.trim();
-    int64_t coefficient = 1;
-    if (left.getAsInteger(10, coefficient)) {
-      if (!right.empty() || left.empty())
-        return failure();
-      right = left;
-      coefficient = 1;
-    }
-    if (failed(term(coefficient, right)))
-      return failure();
-  }
-  return success();
-}
-
-FailureOr<fb::LinearFormT> gdn::encodeForm(StringRef form,
+FailureOr<fb::LinearFormT> gdn::encodeForm(StringRef text,
                                            ArrayRef<std::string> symbols) {
+  llvm::Expected<LinearForm> form = LinearForm::parse(text);
+  if (!form) {
+    llvm::consumeError(form.takeError());
+    return failure();
+  }
   fb::LinearFormT encoded;
-  auto add = [&](int64_t coefficient, StringRef symbol) -> LogicalResult {
-    if (symbol.empty()) {
-      encoded.constant += coefficient;
-      return success();
-    }
-    const std::string *found = llvm::find(symbols, symbol);
+  encoded.constant = form->getConstant();
+  for (const LinearForm::Term &term : form->getTerms()) {
+    const std::string *found = llvm::find(symbols, term.symbol);
     if (found == symbols.end())
       return failure();
-    uint16_t index = found - symbols.begin();
-    auto it = llvm::find(encoded.symbols, index);
-    if (it != encoded.symbols.end()) {
-      encoded.coefficients[it - encoded.symbols.begin()] += coefficient;
-    } else {
-      encoded.symbols.push_back(index);
-      encoded.coefficients.push_back(coefficient);
-    }
-    return success();
-  };
-  if (failed(forEachTerm(form, add)))
-    return failure();
-  return encoded;
-}
-
-/// The attributes of arguments, then of results.
-static SmallVector<DictionaryAttr>
-parameterAttributes(FunctionOpInterface func) {
-  SmallVector<DictionaryAttr> all;
-  for (unsigned i = 0; i < func.getNumArguments(); ++i)
-    all.push_back(func.getArgAttrDict(i));
-  for (unsigned i = 0; i < func.getNumResults(); ++i)
-    all.push_back(func.getResultAttrDict(i));
-  return all;
-}
-
-SmallVector<std::string> gdn::collectSymbols(Operation *entry) {
-  SmallVector<std::string> symbols;
-  for (DictionaryAttr attributes :
-       parameterAttributes(cast<FunctionOpInterface>(entry))) {
-    auto dims = attributes ? attributes.getAs<ArrayAttr>("gdn.dims") : nullptr;
-    if (!dims)
-      continue;
-    for (auto form : dims.getAsRange<StringAttr>())
-      (void)forEachTerm(form.getValue(), [&](int64_t, StringRef symbol) {
-        if (!symbol.empty() && !llvm::is_contained(symbols, symbol))
-          symbols.push_back(symbol.str());
-        return success();
-      });
+    encoded.symbols.push_back(found - symbols.begin());
+    encoded.coefficients.push_back(term.coefficient);
   }
-  return symbols;
+  return encoded;
 }
 
 static std::optional<fb::DType> dtypeOf(Type type) {
@@ -172,7 +114,9 @@ static LogicalResult describeParameter(func::FuncOp entry, StringRef what,
   for (auto form : dims.getAsRange<StringAttr>()) {
     FailureOr<fb::LinearFormT> encoded = encodeForm(form.getValue(), symbols);
     if (failed(encoded))
-      return fail() << "to have linear forms in 'gdn.dims', but got " << form;
+      return fail() << "to have linear forms over the symbols "
+                    << llvm::join(symbols, ", ") << " in 'gdn.dims', but got "
+                    << form;
     param.dims.push_back(
         std::make_unique<fb::LinearFormT>(std::move(*encoded)));
   }
@@ -194,10 +138,10 @@ static std::unique_ptr<fb::KeyValueT> keyValue(StringRef key, StringRef value) {
   return pair;
 }
 
-FailureOr<fb::EntryT> gdn::describeEntry(func::FuncOp entry) {
+FailureOr<fb::EntryT> gdn::describeEntry(func::FuncOp entry,
+                                         ArrayRef<std::string> symbols) {
   fb::EntryT described;
   described.name = entry.getName().str();
-  SmallVector<std::string> symbols = collectSymbols(entry);
   described.symbols.assign(symbols.begin(), symbols.end());
 
   for (BlockArgument argument : entry.getArguments()) {

@@ -11,8 +11,10 @@
 
 namespace gdn {
 
-/// The entry without its codes. Fails with an error on the function.
-mlir::FailureOr<gdnrt::fb::EntryT> describeEntry(mlir::func::FuncOp entry);
+/// The entry without its codes, whose code takes the values of `symbols` in
+/// that order. Fails with an error on the function.
+mlir::FailureOr<gdnrt::fb::EntryT>
+describeEntry(mlir::func::FuncOp entry, llvm::ArrayRef<std::string> symbols);
 
 /// `form` over `symbols`; fails if it is malformed or has another symbol.
 mlir::FailureOr<gdnrt::fb::LinearFormT>

@@ -13,21 +13,29 @@ using namespace mlir;
 using namespace gdn;
 namespace fb = gdnrt::fb;
 
+/// The strings of an array attribute of `func`.
+static LogicalResult readStrings(LLVM::LLVMFuncOp func, StringRef name,
+                                 SmallVectorImpl<std::string> &strings) {
+  Attribute attribute = func->getAttr(name);
+  auto array = dyn_cast_or_null<ArrayAttr>(attribute);
+  if (!array || !llvm::all_of(array, llvm::IsaPred<StringAttr>))
+    return func.emitOpError("expects '")
+           << name << "' to be an array of strings, but got " << attribute;
+  for (auto string : array.getAsRange<StringAttr>())
+    strings.push_back(string.str());
+  return success();
+}
+
 FailureOr<SmallVector<EntryCode>> gdn::collectEntryCodes(ModuleOp lowered) {
   SmallVector<EntryCode> codes;
   for (auto func : lowered.getOps<LLVM::LLVMFuncOp>()) {
-    Attribute gridAttribute = func->getAttr("gdn_tile.grid");
-    if (!gridAttribute)
+    if (!func->hasAttr("gdn_tile.grid"))
       continue;
-    auto grid = dyn_cast<ArrayAttr>(gridAttribute);
-    if (!grid || !llvm::all_of(grid, llvm::IsaPred<StringAttr>))
-      return func.emitOpError("expects 'gdn_tile.grid' to be an array of "
-                              "strings, but got ")
-             << gridAttribute;
     EntryCode code;
     code.entry = code.symbol = func.getName().str();
-    for (auto form : grid.getAsRange<StringAttr>())
-      code.grid.push_back(form.str());
+    if (failed(readStrings(func, "gdn_tile.grid", code.grid)) ||
+        failed(readStrings(func, "gdn_tile.symbols", code.sizes)))
+      return failure();
     if (auto scratch =
             func->getAttrOfType<IntegerAttr>("gdn_tile.scratch_bytes"))
       code.scratchBytes = scratch.getInt();
@@ -36,16 +44,28 @@ FailureOr<SmallVector<EntryCode>> gdn::collectEntryCodes(ModuleOp lowered) {
   return codes;
 }
 
+/// The code that `target` has for the entry; null after an error on `func`.
+static const EntryCode *findCode(func::FuncOp func, const TargetCode &target) {
+  for (const EntryCode &code : target.entries)
+    if (code.entry == func.getName())
+      return &code;
+  func.emitOpError("has no code for the target with the features ")
+      << llvm::join(target.features, ", ");
+  return nullptr;
+}
+
 /// Adds the code that `target` has for the entry; the blob is number `blob`.
 static LogicalResult addCode(func::FuncOp func, const TargetCode &target,
                              unsigned blob, fb::EntryT &entry) {
-  const EntryCode *code =
-      llvm::find_if(target.entries, [&](const EntryCode &candidate) {
-        return candidate.entry == entry.name;
-      });
-  if (code == target.entries.end())
-    return func.emitOpError("has no code for the target with the features ")
-           << llvm::join(target.features, ", ");
+  const EntryCode *code = findCode(func, target);
+  if (!code)
+    return failure();
+  SmallVector<std::string> symbols(entry.symbols.begin(), entry.symbols.end());
+  if (code->sizes != symbols)
+    return func.emitOpError("expects the code for ")
+           << llvm::join(target.features, ", ") << " to take the symbols "
+           << llvm::join(symbols, ", ") << ", as other code does, but got "
+           << llvm::join(code->sizes, ", ");
   fb::CodeT encoded;
   encoded.target = "x86-64";
   encoded.features.assign(target.features.begin(), target.features.end());
@@ -53,9 +73,7 @@ static LogicalResult addCode(func::FuncOp func, const TargetCode &target,
   encoded.symbol = code->symbol;
   encoded.scratch_bytes = code->scratchBytes;
   for (const std::string &form : code->grid) {
-    FailureOr<fb::LinearFormT> grid =
-        encodeForm(form, SmallVector<std::string>(entry.symbols.begin(),
-                                                  entry.symbols.end()));
+    FailureOr<fb::LinearFormT> grid = encodeForm(form, symbols);
     if (failed(grid))
       return func.emitOpError("expects a grid of linear forms over the "
                               "entry's symbols, but got \"")
@@ -68,12 +86,16 @@ static LogicalResult addCode(func::FuncOp func, const TargetCode &target,
 
 FailureOr<std::vector<uint8_t>> gdn::buildImage(ModuleOp source,
                                                 ArrayRef<TargetCode> targets) {
+  assert(!targets.empty() && "an image has code");
   fb::ImageT image;
   image.producer = "gdn " GDN_VERSION;
   for (auto func : source.getOps<func::FuncOp>()) {
     if (!func->hasAttr("gdn.entry"))
       continue;
-    FailureOr<fb::EntryT> entry = describeEntry(func);
+    const EntryCode *first = findCode(func, targets.front());
+    if (!first)
+      return failure();
+    FailureOr<fb::EntryT> entry = describeEntry(func, first->sizes);
     if (failed(entry))
       return failure();
     for (auto [blob, target] : llvm::enumerate(targets))

@@ -21,7 +21,6 @@ struct KnownTarget {
 } // namespace
 
 static constexpr KnownTarget knownTargets[] = {
-    {"x86-64-v2", 2, "generic"},
     {"x86-64-v3", 3, "generic"},
     {"x86-64-v4", 4, "generic"},
     {"haswell", 3, "haswell"},
@@ -39,24 +38,21 @@ static constexpr KnownTarget knownTargets[] = {
 };
 
 // What the psABI's levels add, by LLVM's names.
-static constexpr llvm::StringLiteral level2[] = {
-    "cx16", "sahf", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2"};
 static constexpr llvm::StringLiteral level3[] = {
-    "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"};
+    "cx16", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2", "avx",
+    "avx2", "bmi",    "bmi2", "f16c",  "fma",    "lzcnt",  "movbe"};
 static constexpr llvm::StringLiteral level4[] = {
     "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"};
 
-/// The highest level of this machine; 1 if it is below level 2.
+/// The highest level of this machine; 0 if it is below level 3.
 static unsigned detectLevel() {
   auto features = llvm::sys::getHostCPUFeatures();
   auto hasAll = [&](llvm::ArrayRef<llvm::StringLiteral> names) {
     return llvm::all_of(
         names, [&](llvm::StringRef name) { return features.lookup(name); });
   };
-  if (!hasAll(level2))
-    return 1;
   if (!hasAll(level3))
-    return 2;
+    return 0;
   return hasAll(level4) ? 4 : 3;
 }
 
@@ -70,9 +66,9 @@ llvm::SmallVector<llvm::StringRef> TargetModel::knownNames() {
 llvm::Expected<TargetModel> TargetModel::get(llvm::StringRef name) {
   if (name == "native") {
     unsigned level = detectLevel();
-    if (level < 2)
+    if (level == 0)
       return llvm::createStringError(
-          "target native: expects a CPU of the level x86-64-v2 or higher, but "
+          "target native: expects a CPU of the level x86-64-v3 or higher, but "
           "this machine's CPU is below it");
     return TargetModel("native", level, llvm::sys::getHostCPUName().str());
   }

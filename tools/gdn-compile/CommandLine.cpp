@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The options of gdn-compile. They live only while the command line is parsed.
+// The options of gdn-compile.
 #include "CommandLine.h"
 
 #include "mlir/IR/AsmState.h"
@@ -43,33 +43,39 @@ CommandLine::variants(const ModelConfig &config) const {
   return variants;
 }
 
-llvm::Expected<CommandLine> gdn::parseCommandLine(int argc, char **argv) {
-  // Static: LLVM keeps pointers to options, and the linker resets them all.
-  static cl::OptionCategory inputs("What to compile (one of these)");
-  static cl::OptionCategory outputs("What to make of it");
-  static cl::OptionCategory entries("Generated entries (with --config or --preset)");
+static std::string presetHelp() {
+  std::string text = "A model by name: ";
+  llvm::raw_string_ostream stream(text);
+  llvm::interleaveComma(presetNames(), stream);
+  return text;
+}
 
-  static cl::opt<std::string> layer(cl::Positional, cl::desc("[layer.mlir]"),
-                             cl::cat(inputs));
-  static cl::opt<std::string> config(
+namespace {
+/// LLVM keeps pointers to options for as long as the process lives, so there
+/// is one object of this kind, in the function that parses.
+struct Options {
+  cl::OptionCategory inputs{"What to compile (one of these)"};
+  cl::OptionCategory outputs{"What to make of it"};
+  cl::OptionCategory entries{"Generated entries (with --config or --preset)"};
+
+  cl::opt<std::string> layer{cl::Positional, cl::desc("[layer.mlir]"),
+                             cl::cat(inputs)};
+  cl::opt<std::string> config{
       "config", cl::value_desc("file"), cl::cat(inputs),
       cl::desc("A Hugging Face config.json, or a .safetensors file whose "
-               "metadata has one under 'config'"));
-  std::string presets = "A model by name:";
-  for (llvm::StringRef name : presetNames())
-    presets += " " + name.str();
-  static cl::opt<std::string> preset("preset", cl::value_desc("name"), cl::cat(inputs),
-                              cl::desc(presets));
+               "metadata has one under 'config'")};
+  cl::opt<std::string> preset{"preset", cl::value_desc("name"), cl::cat(inputs),
+                              cl::desc(presetText)};
 
-  static cl::list<std::string> targets(
+  cl::list<std::string> targets{
       "target", cl::CommaSeparated, cl::value_desc("name,..."),
       cl::cat(outputs),
-      cl::desc("CPUs to make code for: x86-64-v2, -v3, -v4, a CPU's name, or "
-               "native (default x86-64-v3)"));
-  static cl::opt<std::string> output("o", cl::value_desc("file"), cl::cat(outputs),
+      cl::desc("CPUs to make code for: x86-64-v3, x86-64-v4, a CPU's name, or "
+               "native (default x86-64-v3)")};
+  cl::opt<std::string> output{"o", cl::value_desc("file"), cl::cat(outputs),
                               cl::desc("Where to write it; - is standard "
-                                       "output, the default for text"));
-  static cl::opt<Emit> emit(
+                                       "output, the default for text")};
+  cl::opt<Emit> emit{
       "emit", cl::init(Emit::image), cl::cat(outputs),
       cl::desc("Stage to write:"),
       cl::values(
@@ -78,35 +84,35 @@ llvm::Expected<CommandLine> gdn::parseCommandLine(int argc, char **argv) {
           clEnumValN(Emit::tile, "tile", "Tile programs (gdn_tile)"),
           clEnumValN(Emit::llvm, "llvm", "The llvm dialect"),
           clEnumValN(Emit::llvmIr, "llvm-ir", "LLVM IR after optimisation"),
-          clEnumValN(Emit::assembly, "asm", "Assembly")));
-  static cl::opt<int64_t> tokens("tokens", cl::init(16), cl::cat(outputs),
+          clEnumValN(Emit::assembly, "asm", "Assembly"))};
+  cl::opt<int64_t> tokens{"tokens", cl::init(16), cl::cat(outputs),
                           cl::desc("Tokens per block of prefill's loop "
-                                   "(default 16)"));
+                                   "(default 16)")};
 
-  auto floats = cl::values(clEnumValN(FloatKind::f32, "f32", ""),
-                           clEnumValN(FloatKind::bf16, "bf16", ""),
-                           clEnumValN(FloatKind::f16, "f16", ""));
-  static cl::list<FloatKind> io(
+  cl::ValuesClass floats{clEnumValN(FloatKind::f32, "f32", ""),
+                         clEnumValN(FloatKind::bf16, "bf16", ""),
+                         clEnumValN(FloatKind::f16, "f16", "")};
+  cl::list<FloatKind> io{
       "io", cl::CommaSeparated, cl::cat(entries), floats,
       cl::desc("Types of projections and outputs; several make several pairs "
-               "of entries (default: the model's, else bf16)"));
-  static cl::list<FloatKind> state(
+               "of entries (default: the model's, else bf16)")};
+  cl::list<FloatKind> state{
       "state", cl::CommaSeparated, cl::cat(entries), floats,
       cl::desc(
-          "Types of the recurrent state (default: the model's, else f32)"));
-  static cl::opt<FloatKind> convState("conv-state", cl::cat(entries), floats,
+          "Types of the recurrent state (default: the model's, else f32)")};
+  cl::opt<FloatKind> convState{"conv-state", cl::cat(entries), floats,
                                cl::desc("Type of the convolution's state "
-                                        "(default: that of --io)"));
-  static cl::opt<FloatKind> convWeight("conv-weight", cl::cat(entries), floats,
+                                        "(default: that of --io)")};
+  cl::opt<FloatKind> convWeight{"conv-weight", cl::cat(entries), floats,
                                 cl::desc("Type of the convolution's weights "
-                                         "(default: that of --io)"));
-  static cl::opt<FloatKind> normWeight("norm-weight", cl::cat(entries), floats,
+                                         "(default: that of --io)")};
+  cl::opt<FloatKind> normWeight{"norm-weight", cl::cat(entries), floats,
                                 cl::desc("Type of the norm's weight (default: "
-                                         "that of --io)"));
-  static cl::opt<FloatKind> dtBias("dt-bias", cl::init(FloatKind::f32),
+                                         "that of --io)")};
+  cl::opt<FloatKind> dtBias{"dt-bias", cl::init(FloatKind::f32),
                             cl::cat(entries), floats,
-                            cl::desc("Type of dt_bias (default f32)"));
-  static cl::opt<InputLayout> layout(
+                            cl::desc("Type of dt_bias (default f32)")};
+  cl::opt<InputLayout> layout{
       "layout", cl::cat(entries),
       cl::desc("How projections are handed over (default: the model's):"),
       cl::values(
@@ -115,33 +121,32 @@ llvm::Expected<CommandLine> gdn::parseCommandLine(int argc, char **argv) {
           clEnumValN(InputLayout::flat, "flat", "qkvz and ba, part after part"),
           clEnumValN(InputLayout::split, "split", "qkv, z, b and a"),
           clEnumValN(InputLayout::separate, "separate",
-                     "q, k, v, z, b and a, head by head")));
-  static cl::opt<EntryOutputs> give(
+                     "q, k, v, z, b and a, head by head"))};
+  cl::opt<EntryOutputs> results{
       "outputs", cl::init(EntryOutputs::norm), cl::cat(entries),
       cl::desc("What the entries give:"),
       cl::values(
           clEnumValN(EntryOutputs::core, "core", "The delta rule's output"),
           clEnumValN(EntryOutputs::norm, "norm", "After the norm (default)"),
-          clEnumValN(EntryOutputs::both, "both", "Both")));
-  static cl::opt<bool> slots64("slots64", cl::cat(entries),
-                        cl::desc("Slot ids are i64 instead of i32"));
-  static cl::opt<bool> hasInitial(
+          clEnumValN(EntryOutputs::both, "both", "Both"))};
+  cl::opt<bool> slots64{"slots64", cl::cat(entries),
+                        cl::desc("Slot ids are i64 instead of i32")};
+  cl::opt<bool> hasInitial{
       "has-initial", cl::cat(entries),
-      cl::desc("Give prefill a parameter that says which rows have a state"));
-  static cl::opt<bool> writeSlots(
+      cl::desc("Give prefill a parameter that says which rows have a state")};
+  cl::opt<bool> writeSlots{
       "write-slots", cl::cat(entries),
-      cl::desc("Give entries a parameter with the slots to write to"));
+      cl::desc("Give entries a parameter with the slots to write to")};
 
-  mlir::registerAsmPrinterCLOptions();
-  mlir::registerMLIRContextCLOptions();
-  mlir::registerPassManagerCLOptions();
-  mlir::registerDefaultTimingManagerCLOptions();
-  cl::HideUnrelatedOptions({&inputs, &outputs, &entries});
-  // LLVM's own option, which is worth showing.
-  if (cl::Option *timing = cl::getRegisteredOptions().lookup("mlir-timing"))
-    timing->setHiddenFlag(cl::NotHidden);
-  cl::ParseCommandLineOptions(argc, argv, overview);
+  CommandLine collect();
 
+private:
+  // `presetHelp` has to outlive the option that points at it.
+  static inline const std::string presetText = presetHelp();
+};
+} // namespace
+
+CommandLine Options::collect() {
   CommandLine line;
   line.layerPath = layer;
   line.configPath = config;
@@ -151,6 +156,8 @@ llvm::Expected<CommandLine> gdn::parseCommandLine(int argc, char **argv) {
     line.targets.push_back("x86-64-v3");
   line.emit = emit;
   line.output = output;
+  if (line.output.empty() && line.emit != Emit::image)
+    line.output = "-";
   line.tokens = tokens;
   line.io = io;
   line.state = state;
@@ -163,14 +170,18 @@ llvm::Expected<CommandLine> gdn::parseCommandLine(int argc, char **argv) {
   given(normWeight, line.entries.normWeight);
   given(layout, line.entries.layout);
   line.entries.dtBias = dtBias;
-  line.entries.outputs = give;
+  line.entries.outputs = results;
   line.entries.slots64 = slots64;
   line.entries.hasInitial = hasInitial;
   line.entries.writeSlots = writeSlots;
   for (auto &[name, option] : cl::getRegisteredOptions())
     if (llvm::is_contained(option->Categories, &entries))
       line.changesEntries |= option->getNumOccurrences() > 0;
+  return line;
+}
 
+/// Fails where options contradict each other.
+static llvm::Error check(const CommandLine &line) {
   unsigned numInputs =
       !line.layerPath.empty() + !line.configPath.empty() + !line.preset.empty();
   if (numInputs != 1)
@@ -184,16 +195,30 @@ llvm::Expected<CommandLine> gdn::parseCommandLine(int argc, char **argv) {
   if (line.tokens < 1)
     return llvm::createStringError(llvm::formatv(
         "--tokens: expects a positive number, but got {0}", line.tokens));
-  if (line.output.empty()) {
-    if (line.emit == Emit::image)
-      return llvm::createStringError("expects -o <file> for the image");
-    line.output = "-";
-  }
-  bool perTarget = line.emit == Emit::tile || line.emit == Emit::llvm ||
-                   line.emit == Emit::llvmIr || line.emit == Emit::assembly;
-  if (perTarget && line.targets.size() != 1)
+  if (line.output.empty())
+    return llvm::createStringError("expects -o <file> for the image");
+  bool anyTargets = line.emit == Emit::image || line.emit == Emit::gdn;
+  if (!anyTargets && line.targets.size() != 1)
     return llvm::createStringError(
         llvm::formatv("expects one target to show this stage for, but got {0}",
                       line.targets.size()));
+  return llvm::Error::success();
+}
+
+llvm::Expected<CommandLine> gdn::parseCommandLine(int argc, char **argv) {
+  static Options options;
+  mlir::registerAsmPrinterCLOptions();
+  mlir::registerMLIRContextCLOptions();
+  mlir::registerPassManagerCLOptions();
+  mlir::registerDefaultTimingManagerCLOptions();
+  cl::HideUnrelatedOptions(
+      {&options.inputs, &options.outputs, &options.entries});
+  // MLIR's own, but worth showing.
+  if (cl::Option *timing = cl::getRegisteredOptions().lookup("mlir-timing"))
+    timing->setHiddenFlag(cl::NotHidden);
+  cl::ParseCommandLineOptions(argc, argv, overview);
+  CommandLine line = options.collect();
+  if (llvm::Error error = check(line))
+    return std::move(error);
   return line;
 }

@@ -15,9 +15,10 @@ namespace gdn {
 
 /// How to call the code of one entry.
 struct EntryCode {
-  std::string entry;                   // name of the gdn function
-  std::string symbol;                  // exported by the blob
-  llvm::SmallVector<std::string> grid; // linear forms; the product is units
+  std::string entry;                    // name of the gdn function
+  std::string symbol;                   // exported by the blob
+  llvm::SmallVector<std::string> sizes; // symbols, as the code takes them
+  llvm::SmallVector<std::string> grid;  // linear forms; the product is units
   uint64_t scratchBytes = 0;
 };
 
@@ -29,19 +30,17 @@ struct TargetCode {
 };
 
 /// What a lowered module says about its entries: each `llvm.func` with
-/// `gdn_tile.grid`, and `gdn_tile.scratch_bytes` if it needs scratch.
+/// `gdn_tile.grid`, `gdn_tile.symbols`, and `gdn_tile.scratch_bytes` if it
+/// needs scratch.
 mlir::FailureOr<llvm::SmallVector<EntryCode>>
 collectEntryCodes(mlir::ModuleOp lowered);
 
 /// The bytes of an image with the entries of `source` and their codes, of
-/// which a device takes the first that it can run. Fails with an error on the
-/// entry that cannot be described or that some target has no code for.
+/// which a device takes the first that it can run; at least one. Fails with an
+/// error on the entry that cannot be described or that some target has no code
+/// for.
 mlir::FailureOr<std::vector<uint8_t>>
 buildImage(mlir::ModuleOp source, llvm::ArrayRef<TargetCode> targets);
-
-/// The symbols of an entry, in the order in which code receives their values:
-/// by first appearance in the dimensions of arguments, then of results.
-llvm::SmallVector<std::string> collectSymbols(mlir::Operation *entry);
 
 } // namespace gdn
 

@@ -29,18 +29,17 @@ public:
   TargetKind getKind() const { return TargetKind::cpu; }
 
   /// Bits of a vector register.
-  unsigned getVectorBits() const {
-    return level == 4 ? 512 : level == 3 ? 256 : 128;
-  }
+  unsigned getVectorBits() const { return level == 4 ? 512 : 256; }
   /// f32 values that fill a vector register.
   unsigned getF32Lanes() const { return getVectorBits() / 32; }
   /// Number of vector registers.
   unsigned getVectorRegisters() const { return level == 4 ? 32 : 16; }
   /// True if a multiplication and an addition take one instruction and one
-  /// rounding; without it every llvm.fma is a call of a library.
-  bool hasFma() const { return level >= 3; }
-  /// True if f16 and f32 convert to each other in instructions.
-  bool hasF16Conversion() const { return level >= 3; }
+  /// rounding. Without it every llvm.fma is a call of a library, so that the
+  /// table has no such CPU.
+  bool hasFma() const { return true; }
+  /// True if f16 and f32 convert to each other in instructions; as above.
+  bool hasF16Conversion() const { return true; }
 
   /// What LLVM calls the set of instructions, and the chip to schedule for.
   std::string getLlvmCpu() const;
@@ -60,7 +59,7 @@ private:
       : name(std::move(name)), level(level), tuneCpu(std::move(tuneCpu)) {}
 
   std::string name;
-  unsigned level; // of the x86-64 psABI, 2 to 4; nothing beyond it is used
+  unsigned level; // of the x86-64 psABI, 3 or 4; nothing beyond it is used
   std::string tuneCpu;
 };
 

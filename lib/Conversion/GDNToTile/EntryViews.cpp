@@ -5,10 +5,11 @@
 // layout (gdn.unpack).
 #include "EntryViews.h"
 
+#include "gdn/Support/LinearForm.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -29,21 +30,13 @@ SmallVector<std::string> gdn::getEntrySymbols(func::FuncOp entry) {
   SmallVector<std::string> symbols;
   auto scan = [&](DictionaryAttr attrs) {
     auto dims = attrs ? attrs.getAs<ArrayAttr>("gdn.dims") : ArrayAttr();
-    for (StringAttr form : dims ? dims.getAsRange<StringAttr>()
-                                : ArrayAttr::get(entry.getContext(), {})
-                                      .getAsRange<StringAttr>()) {
-      StringRef text = form.getValue();
-      while (!text.empty()) {
-        if (!llvm::isAlpha(text.front()) && text.front() != '_') {
-          text = text.drop_front();
-          continue;
-        }
-        StringRef name = text.take_while(
-            [](char c) { return llvm::isAlnum(c) || c == '_'; });
-        if (!llvm::is_contained(symbols, name))
-          symbols.push_back(name.str());
-        text = text.drop_front(name.size());
-      }
+    for (Attribute dim : dims ? dims.getValue() : ArrayRef<Attribute>()) {
+      // The dialect has checked that forms parse.
+      LinearForm form =
+          llvm::cantFail(LinearForm::parse(cast<StringAttr>(dim).getValue()));
+      for (const LinearForm::Term &term : form.getTerms())
+        if (!llvm::is_contained(symbols, term.symbol))
+          symbols.push_back(term.symbol);
     }
   };
   for (unsigned i = 0; i < entry.getNumArguments(); ++i)
@@ -119,7 +112,7 @@ FailureOr<EntryViews> gdn::createEntryViews(func::FuncOp source) {
           stridedType(pool.getShape(), pool.getElementType(), isState));
       types.push_back(builder.getIndexType());
       attrs.push_back(named(name));
-      attrs.push_back(named((name.getValue() + ".null_slot").str()));
+      attrs.push_back(named((name.getValue() + "_null_slot").str()));
     } else if (auto tensor = dyn_cast<RankedTensorType>(arg.getType())) {
       types.push_back(
           stridedType(tensor.getShape(), tensor.getElementType(), true));

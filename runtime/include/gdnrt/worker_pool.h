@@ -9,13 +9,17 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 namespace gdnrt {
 
+class TaskArena;
+
 class WorkerPool {
 public:
-  /// `numWorkers` threads, of which the caller of run() is one; 0 means one
-  /// for each hardware thread. May throw what oneTBB throws.
+  /// `numWorkers` threads, of which the caller of run() is one, but at most
+  /// one for each hardware thread; 0 means that many. May throw what oneTBB
+  /// throws.
   explicit WorkerPool(int numWorkers);
   ~WorkerPool();
 
@@ -30,9 +34,11 @@ public:
   void run(int64_t units, Body body, void *context);
 
 private:
-  struct Arena;
   int numWorkers_;
-  std::unique_ptr<Arena> arena_;
+  /// Null with one worker: then bodies run on the callers, as worker 0, one
+  /// caller at a time.
+  std::unique_ptr<TaskArena> arena_;
+  std::mutex inlineTurn_;
 };
 
 } // namespace gdnrt

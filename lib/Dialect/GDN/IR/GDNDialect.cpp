@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Registration of the gdn dialect, and the attributes it puts on functions.
+// Registration of the gdn dialect.
 #include "gdn/Dialect/GDN/IR/GDN.h"
 
 #include "mlir/IR/Builders.h"
@@ -22,23 +22,4 @@ void GDNDialect::initialize() {
 #define GET_OP_LIST
 #include "gdn/Dialect/GDN/IR/GDNOps.cpp.inc"
       >();
-}
-
-LogicalResult GDNDialect::verifyOperationAttribute(Operation *op,
-                                                   NamedAttribute attr) {
-  return success();
-}
-
-LogicalResult GDNDialect::verifyRegionArgAttribute(Operation *op,
-                                                   unsigned regionIndex,
-                                                   unsigned argIndex,
-                                                   NamedAttribute attr) {
-  return success();
-}
-
-LogicalResult GDNDialect::verifyRegionResultAttribute(Operation *op,
-                                                      unsigned regionIndex,
-                                                      unsigned resultIndex,
-                                                      NamedAttribute attr) {
-  return success();
 }

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Verifiers of the ops in GDNStateOps.td; (Cn) are that file's constraints.
+// Verifiers and folds of the ops in GDNStateOps.td. A label such as
+// delta_rule_c1 is constraint (C1) of that op, there and in docs/spec.
+#include "NamedSizes.h"
+#include "OpChecks.h"
+
 #include "gdn/Dialect/GDN/IR/GDN.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/CheckedArithmetic.h"
 
 #include <cmath>
 
@@ -14,8 +21,191 @@ double DeltaRuleOp::getScaleOrDefault() {
   return 1.0 / std::sqrt(double(getKey().getType().getDimSize(2)));
 }
 
-LogicalResult Conv1dOp::verify() { return success(); }
-LogicalResult DeltaRuleOp::verify() { return success(); }
-LogicalResult MaskRowsOp::verify() { return success(); }
-LogicalResult PoolReadOp::verify() { return success(); }
-LogicalResult PoolWriteOp::verify() { return success(); }
+/// Checks the operands that describe rows. Without row bounds every token is a
+/// row, so that N is T.
+template <typename OpTy>
+static LogicalResult verifyRows(OpTy op, NamedSizes &sizes) {
+  StringRef rows = op.getCuSeqlens() ? "N" : "T";
+  if (failed(sizes.agree("slots", op.getSlots().getType(), {rows})))
+    return failure();
+  if (Value bounds = op.getCuSeqlens())
+    if (failed(sizes.agree("cu_seqlens", bounds.getType(), {{"N", 1}})))
+      return failure();
+  if constexpr (!std::is_same_v<OpTy, MaskRowsOp>) {
+    if (Value slots = op.getWriteSlots())
+      if (failed(sizes.agree("write_slots", slots.getType(), {rows})))
+        return failure();
+    if (Value flags = op.getHasInitial())
+      return sizes.agree("has_initial", flags.getType(), {rows});
+  }
+  return success();
+}
+
+/// Checks that the channels of the inputs add up to D, where all are known.
+static LogicalResult verifyChannels(Conv1dOp op, const NamedSizes &sizes) {
+  int64_t channels = sizes.get("D");
+  std::optional<int64_t> sum = 0;
+  for (Value input : op.getInputs()) {
+    std::optional<int64_t> product = 1;
+    for (int64_t size : getSizes(input.getType()).drop_front()) {
+      if (ShapedType::isDynamic(size))
+        return success();
+      if (product)
+        product = llvm::checkedMul(*product, size);
+    }
+    if (sum)
+      sum = product ? llvm::checkedAdd(*sum, *product) : std::nullopt;
+  }
+  if (ShapedType::isDynamic(channels) || sum == channels)
+    return success();
+  InFlightDiagnostic diag =
+      op.emitOpError("expects the channels of 'inputs' to add up to D = ")
+      << channels << ", set by " << sizes.setBy("D") << ", but got ";
+  return sum ? diag << *sum : diag << "more than 64 bits hold";
+}
+
+LogicalResult Conv1dOp::verify() {
+  NamedSizes sizes(*this, {"K"});
+  // conv1d_c1
+  if (getInputs().empty())
+    return emitOpError("expects at least one input, but got 0");
+  if (getNumResults() != getInputs().size())
+    return emitOpError("expects one result per input, which is ")
+           << getInputs().size() << ", but got " << getNumResults();
+  Type element = getElementTypeOrSelf(getInputs().front());
+  for (auto [index, input, result] :
+       llvm::enumerate(getInputs(), getResults())) {
+    std::string name = ("inputs[" + Twine(index) + "]").str();
+    if (getElementTypeOrSelf(input) != element)
+      return emitOpError("expects '")
+             << name << "' to have the element type of 'inputs[0]', " << element
+             << ", but got " << getElementTypeOrSelf(input);
+    if (failed(verifySameShape(*this, name, input.getType(),
+                               ("results[" + Twine(index) + "]").str(),
+                               result.getType())))
+      return failure();
+    if (failed(sizes.agreeDim(name, input.getType(), 0, "T")))
+      return failure();
+  }
+  // conv1d_c2
+  if (failed(sizes.agree("weight", getWeight().getType(), {"D", "K"})))
+    return failure();
+  if (sizes.get("K") < 2 || sizes.get("K") > 8)
+    return emitOpError("expects K, set by ")
+           << sizes.setBy("K") << ", to be from 2 to 8, but got "
+           << sizes.get("K");
+  if (Value bias = getBias())
+    if (failed(sizes.agree("bias", bias.getType(), {"D"})))
+      return failure();
+  // conv1d_c3
+  if (failed(sizes.agree("pool", getPool().getType(), {"P", "D", {"K", -1}})))
+    return failure();
+  // conv1d_c4
+  if (failed(verifyRows(*this, sizes)))
+    return failure();
+  // conv1d_c5
+  if (failed(verifyActivation(*this, getActivation(),
+                              {Activation::identity, Activation::silu})))
+    return failure();
+  return verifyChannels(*this, sizes); // conv1d_c6
+}
+
+LogicalResult DeltaRuleOp::verify() {
+  NamedSizes sizes(*this, {"dk", "dv"}); // static: delta_rule_c2
+  SmallVector<SizeName> decay = {"T", "Hv"};
+  if (isPerChannel())
+    decay.push_back("dk");
+  // delta_rule_c1
+  if (failed(sizes.agree("query", getQuery().getType(), {"T", "Hk", "dk"})) ||
+      failed(sizes.agree("key", getKey().getType(), {"T", "Hk", "dk"})) ||
+      failed(sizes.agree("value", getValue().getType(), {"T", "Hv", "dv"})) ||
+      failed(sizes.agree("log_decay", getLogDecay().getType(), decay)) ||
+      failed(sizes.agree("beta", getBeta().getType(), {"T", "Hv"})) ||
+      failed(sizes.agree("output", getOutput().getType(), {"T", "Hv", "dv"})))
+    return failure();
+  // delta_rule_c2
+  if (failed(sizes.verifyHeadDim("dk")) || failed(sizes.verifyHeadDim("dv")))
+    return failure();
+  // delta_rule_c4, before c3, as the pool may be what tells Hv
+  if (failed(sizes.agree("pool", getPool().getType(), {"P", "Hv", "dv", "dk"})))
+    return failure();
+  // delta_rule_c3
+  if (failed(sizes.verifyHeadCounts()))
+    return failure();
+  // delta_rule_c5
+  if (failed(verifyRows(*this, sizes)))
+    return failure();
+  // delta_rule_c6
+  if (std::optional<APFloat> scale = getScale(); scale && !scale->isFinite()) {
+    SmallString<16> text;
+    scale->toString(text);
+    return emitOpError("expects 'scale' to be finite, but got ") << text;
+  }
+  return success();
+}
+
+LogicalResult MaskRowsOp::verify() {
+  // mask_rows_c1
+  if (failed(verifySameShape(*this, "input", getInput().getType(), "result",
+                             getResult().getType())))
+    return failure();
+  Type want = getElementTypeOrSelf(getInput()),
+       got = getElementTypeOrSelf(getResult());
+  if (got != want)
+    return emitOpError("expects 'result' to have the element type of 'input', ")
+           << want << ", but got " << got;
+  // mask_rows_c2
+  NamedSizes sizes(*this);
+  if (failed(sizes.agreeDim("input", getInput().getType(), 0, "T")))
+    return failure();
+  return verifyRows(*this, sizes);
+}
+
+/// True if `value` is known to be zero in the tokens of skipped rows and of
+/// padding, where pool, slots and row bounds are those of `mask`.
+static bool isZeroWhereMasked(Value value, MaskRowsOp mask) {
+  auto hasRowsOf = [&](auto op) {
+    return op.getPool() == mask.getPool() && op.getSlots() == mask.getSlots() &&
+           op.getCuSeqlens() == mask.getCuSeqlens();
+  };
+  Operation *def = value.getDefiningOp();
+  if (!def)
+    return false;
+  // A zero head has length 0, which l2norm keeps; rounding keeps zeros too.
+  if (isa<CastOp, L2NormOp>(def))
+    return isZeroWhereMasked(def->getOperand(0), mask);
+  return llvm::TypeSwitch<Operation *, bool>(def)
+      .Case<Conv1dOp, DeltaRuleOp, MaskRowsOp>(hasRowsOf)
+      .Default(false);
+}
+
+OpFoldResult MaskRowsOp::fold(FoldAdaptor) {
+  if (getInput().getType() == getResult().getType() &&
+      isZeroWhereMasked(getInput(), *this))
+    return getInput();
+  return {};
+}
+
+/// Checks that `tensor` is the pool's shape with N in place of P: (C1) of
+/// pool_read and of pool_write.
+static LogicalResult verifyGathered(Operation *op, PoolType pool,
+                                    StringRef name, Type tensor, Type slots) {
+  // Dimension 0 of a pool is dynamic, so it agrees with N.
+  if (failed(verifySameShape(op, "pool", pool, name, tensor)))
+    return failure();
+  NamedSizes sizes(op);
+  return failure(failed(sizes.agree("slots", slots, {"N"})) ||
+                 failed(sizes.agreeDim(name, tensor, 0, "N")));
+}
+
+LogicalResult PoolReadOp::verify() {
+  // pool_read_c1
+  return verifyGathered(*this, getPool().getType(), "result",
+                        getResult().getType(), getSlots().getType());
+}
+
+LogicalResult PoolWriteOp::verify() {
+  // pool_write_c1
+  return verifyGathered(*this, getPool().getType(), "value",
+                        getValue().getType(), getSlots().getType());
+}

@@ -39,5 +39,25 @@ void PoolType::print(AsmPrinter &printer) const {
 
 LogicalResult PoolType::verify(function_ref<InFlightDiagnostic()> emitError,
                                ArrayRef<int64_t> shape, Type elementType) {
+  // pool_c1
+  if (shape.size() < 2)
+    return emitError() << "expects a pool to have rank 2 or more, but got rank "
+                       << shape.size();
+  // pool_c2
+  if (!ShapedType::isDynamic(shape.front()))
+    return emitError() << "expects dim 0 of a pool, its slots, to be dynamic, "
+                          "but got "
+                       << shape.front();
+  // pool_c3
+  for (auto [dim, size] : llvm::enumerate(shape))
+    if (!ShapedType::isDynamic(size) && size <= 0)
+      return emitError() << "expects dim " << dim
+                         << " of a pool to be positive or dynamic, but got "
+                         << size;
+  // pool_c4
+  if (!elementType.isF32() && !elementType.isBF16() && !elementType.isF16())
+    return emitError() << "expects the elements of a pool to be f32, bf16 or "
+                          "f16, but got "
+                       << elementType;
   return success();
 }

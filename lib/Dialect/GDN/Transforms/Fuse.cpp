@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn-fuse: ops that share one kernel. See Passes.td.
+// gdn-fuse: which ops share one kernel. See Passes.td for the rules; OpGroups
+// sees to it that what is put together can stand in one place.
+#include "OpGroups.h"
+
 #include "gdn/Dialect/GDN/IR/GDN.h"
 #include "gdn/Dialect/GDN/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace gdn {
 #define GEN_PASS_DEF_GDNFUSE
@@ -15,101 +20,211 @@ namespace gdn {
 using namespace mlir;
 using namespace gdn;
 
-namespace {
+static bool isTokenWise(Operation *op) {
+  return isa<GatesOp, L2NormOp, GatedRMSNormOp, CastOp>(op);
+}
+static bool isRowWise(Operation *op) {
+  return isa<Conv1dOp, DeltaRuleOp, MaskRowsOp>(op);
+}
+/// Ops whose kernel is theirs alone.
+static bool isAlone(Operation *op) { return isa<PoolReadOp, PoolWriteOp>(op); }
 
-/// What an op says about its rows; null slots: the op works token by token.
+namespace {
+/// What two row-wise ops must have in common to share a kernel.
 struct Rows {
-  Value slots, cuSeqlens;
+  Value slots, bounds;
   bool operator==(const Rows &other) const {
-    return slots == other.slots && cuSeqlens == other.cuSeqlens;
+    return slots == other.slots && bounds == other.bounds;
   }
 };
+} // namespace
 
-Rows rowsOf(Operation *op) {
-  if (auto conv = dyn_cast<Conv1dOp>(op))
-    return {conv.getSlots(), conv.getCuSeqlens()};
-  if (auto rule = dyn_cast<DeltaRuleOp>(op))
-    return {rule.getSlots(), rule.getCuSeqlens()};
-  if (auto mask = dyn_cast<MaskRowsOp>(op))
-    return {mask.getSlots(), mask.getCuSeqlens()};
-  return {};
+static Rows getRows(Operation *op) {
+  return llvm::TypeSwitch<Operation *, Rows>(op)
+      .Case<Conv1dOp, DeltaRuleOp, MaskRowsOp>([](auto rowWise) {
+        return Rows{rowWise.getSlots(), rowWise.getCuSeqlens()};
+      });
 }
 
+static bool hasWriteSlots(Operation *op) {
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case<Conv1dOp, DeltaRuleOp>(
+          [](auto rowWise) { return bool(rowWise.getWriteSlots()); })
+      .Default(false);
+}
+
+/// The operands of `op` that have one entry per token.
+static SmallVector<Value> getTokenOperands(Operation *op) {
+  return llvm::TypeSwitch<Operation *, SmallVector<Value>>(op)
+      .Case([](GatesOp gates) {
+        return SmallVector<Value>{gates.getA(), gates.getB()};
+      })
+      .Case([](GatedRMSNormOp norm) {
+        return SmallVector<Value>{norm.getInput(), norm.getGate()};
+      })
+      .Case([](Conv1dOp conv) {
+        return llvm::to_vector_of<Value>(conv.getInputs());
+      })
+      .Case([](DeltaRuleOp rule) {
+        return SmallVector<Value>{rule.getQuery(), rule.getKey(),
+                                  rule.getValue(), rule.getLogDecay(),
+                                  rule.getBeta()};
+      })
+      .Case<L2NormOp, CastOp, MaskRowsOp>(
+          [](auto unary) { return SmallVector<Value>{unary.getInput()}; });
+}
+
+/// True if one op uses a result of the other, or both read the same tokens.
+static bool areConnected(Operation *a, Operation *b) {
+  auto getSources = [](Operation *op) {
+    SmallVector<Value> sources;
+    for (Value value : getTokenOperands(op)) {
+      if (auto unpack = value.getDefiningOp<UnpackOp>())
+        value = unpack.getPacked();
+      sources.push_back(value);
+    }
+    return sources;
+  };
+  auto uses = [](Operation *user, Operation *def) {
+    return llvm::any_of(user->getOperands(), [&](Value value) {
+      return value.getDefiningOp() == def;
+    });
+  };
+  if (uses(a, b) || uses(b, a))
+    return true;
+  SmallVector<Value> sources = getSources(a);
+  return llvm::any_of(getSources(b), [&](Value source) {
+    return llvm::is_contained(sources, source);
+  });
+}
+
+/// True if these ops can be one kernel.
+static bool mayShareKernel(ArrayRef<Operation *> ops) {
+  std::optional<Rows> rows;
+  for (Operation *op : ops) {
+    if (!isRowWise(op) && !isTokenWise(op))
+      return false;
+    if (isRowWise(op) && !(rows.value_or(getRows(op)) == getRows(op)))
+      return false;
+    if (isRowWise(op))
+      rows = getRows(op);
+  }
+  // Rows run in any order: none may read a slot that another one writes.
+  for (auto [index, a] : llvm::enumerate(ops))
+    for (Operation *b : ops.drop_front(index + 1))
+      if ((hasWriteSlots(a) || hasWriteSlots(b)) && haveMemoryConflict(a, b))
+        return false;
+  return true;
+}
+
+/// Puts together what shares a kernel.
+static void mergeGroups(Block &block, OpGroups &groups) {
+  SmallVector<Operation *> rowWise, fusible;
+  for (Operation &op : block) {
+    if (isRowWise(&op))
+      rowWise.push_back(&op);
+    if (isRowWise(&op) || isTokenWise(&op))
+      fusible.push_back(&op);
+  }
+  for (auto [index, op] : llvm::enumerate(rowWise))
+    for (Operation *earlier : ArrayRef(rowWise).take_front(index))
+      groups.merge(earlier, op, mayShareKernel);
+  for (bool changed = true; std::exchange(changed, false);)
+    for (auto [index, op] : llvm::enumerate(fusible))
+      for (Operation *earlier : ArrayRef(fusible).take_front(index))
+        if (areConnected(earlier, op))
+          changed |= groups.merge(earlier, op, mayShareKernel);
+}
+
+/// Moves `ops` to the end of the block, before its terminator, in a kernel.
+static void makeKernel(Block &block, ArrayRef<Operation *> ops,
+                       StringRef name) {
+  llvm::SmallPtrSet<Operation *, 16> members(ops.begin(), ops.end());
+  SmallVector<Value> results;
+  for (Operation *op : ops)
+    for (Value result : op->getResults())
+      if (llvm::any_of(result.getUsers(), [&](Operation *user) {
+            return !members.contains(block.findAncestorOpInBlock(*user));
+          }))
+        results.push_back(result);
+
+  OpBuilder builder(block.getTerminator());
+  Location loc = builder.getFusedLoc(
+      llvm::map_to_vector(ops, [](Operation *op) { return op->getLoc(); }));
+  auto kernel =
+      KernelOp::create(builder, loc, TypeRange(ValueRange(results)), name);
+  for (auto [value, result] : llvm::zip(results, kernel.getResults()))
+    value.replaceUsesWithIf(result, [&](OpOperand &use) {
+      return !members.contains(block.findAncestorOpInBlock(*use.getOwner()));
+    });
+  Block &body = kernel.getBody().emplaceBlock();
+  for (Operation *op : ops)
+    op->moveBefore(&body, body.end());
+  builder.setInsertionPointToEnd(&body);
+  YieldOp::create(builder, loc, results);
+}
+
+namespace {
 struct GDNFuse final : gdn::impl::GDNFuseBase<GDNFuse> {
   void runOnOperation() override {
-    for (auto func : getOperation().getOps<func::FuncOp>()) {
-      if (!func->hasAttr("gdn.entry") || func.isExternal())
-        continue;
-      if (!func.getBody().hasOneBlock()) {
-        func.emitOpError("expects an entry to have one block");
-        return signalPassFailure();
-      }
-      if (func.getOps<KernelOp>().empty())
-        fuse(func);
-    }
+    llvm::StringSet<> used;
+    getOperation().walk(
+        [&](KernelOp kernel) { used.insert(kernel.getName()); });
+    for (auto func : getOperation().getOps<func::FuncOp>())
+      used.insert(func.getName());
+    for (auto func : getOperation().getOps<func::FuncOp>())
+      if (func->hasAttr("gdn.entry"))
+        if (failed(verifyBody(func)) || failed(fuse(func, used)))
+          return signalPassFailure();
   }
 
-  /// Groups runs of consecutive ops: program order, and with it the order of
-  /// effects on pools, is kept.
-  void fuse(func::FuncOp func) {
-    SmallVector<Operation *> group;
-    Rows groupRows;
-    auto close = [&] {
-      if (!group.empty())
-        wrap(func, group);
-      group.clear();
-      groupRows = {};
+  LogicalResult verifyBody(func::FuncOp func) {
+    if (!func.getBody().hasOneBlock())
+      return func.emitOpError("expects an entry to have one block, but got ")
+             << func.getBody().getBlocks().size();
+    WalkResult result = func.walk([&](Operation *op) {
+      Operation *parent = op->getParentOp();
+      if (!isa<GDNDialect>(op->getDialect()) || parent == func ||
+          isa<KernelOp>(parent))
+        return WalkResult::advance();
+      op->emitOpError("expects to stand directly in its entry '")
+          << func.getName() << "', but is inside '" << parent->getName() << "'";
+      return WalkResult::interrupt();
+    });
+    return failure(result.wasInterrupted());
+  }
+
+  LogicalResult fuse(func::FuncOp func, llvm::StringSet<> &used) {
+    Block &block = func.getBody().front();
+    OpGroups groups(block);
+    mergeGroups(block, groups);
+    SmallVector<SmallVector<Operation *>> ordered = groups.getOrdered();
+    auto isKernel = [](ArrayRef<Operation *> ops) {
+      return isRowWise(ops.front()) || isTokenWise(ops.front()) ||
+             isAlone(ops.front());
     };
-    SmallVector<Operation *> ops;
-    for (Operation &op : func.getBody().front())
-      if (isa<GDNDialect>(op.getDialect()) && !isa<UnpackOp>(op))
-        ops.push_back(&op);
-    for (Operation *op : ops) {
-      bool alone = isa<PoolReadOp, PoolWriteOp>(op);
-      Rows rows = rowsOf(op);
-      if (alone || (rows.slots && groupRows.slots && !(rows == groupRows)))
-        close();
-      if (rows.slots)
-        groupRows = rows;
-      group.push_back(op);
-      if (alone)
-        close();
+    bool onlyOne = llvm::count_if(ordered, isKernel) == 1 &&
+                   block.getOps<KernelOp>().empty();
+    unsigned number = 0;
+    for (ArrayRef<Operation *> ops : ordered) {
+      if (!isKernel(ops)) {
+        if (!ops.front()->hasTrait<OpTrait::IsTerminator>())
+          ops.front()->moveBefore(block.getTerminator());
+        continue;
+      }
+      std::string name = func.getName().str();
+      if (!onlyOne) {
+        // A number that no kernel or function of the module has.
+        do
+          name = (func.getName() + "_" + Twine(number++)).str();
+        while (!used.insert(name).second);
+      }
+      makeKernel(block, ops, name);
+      ++numKernels;
+      if (ops.size() > 1)
+        numFusedOps += ops.size();
     }
-    close();
+    return success();
   }
-
-  /// Moves `ops` into a new kernel that yields what others use of them.
-  void wrap(func::FuncOp func, ArrayRef<Operation *> ops) {
-    llvm::SmallPtrSet<Operation *, 16> inside(ops.begin(), ops.end());
-    SmallVector<Value> results;
-    for (Operation *op : ops)
-      for (Value result : op->getResults())
-        if (llvm::any_of(result.getUsers(), [&](Operation *user) {
-              return !inside.contains(user);
-            }))
-          results.push_back(result);
-    // After the last op: every operand is known there.
-    OpBuilder builder(ops.back()->getBlock(),
-                      std::next(ops.back()->getIterator()));
-    std::string name = func.getName().str();
-    if (numberOf[func]++)
-      name += "_" + std::to_string(numberOf[func] - 1);
-    auto kernel = KernelOp::create(builder, ops.front()->getLoc(),
-                                   TypeRange(ValueRange(results)), name);
-    Block *body = builder.createBlock(&kernel.getBody());
-    for (Operation *op : ops)
-      op->moveBefore(body, body->end());
-    builder.setInsertionPointToEnd(body);
-    gdn::YieldOp::create(builder, kernel.getLoc(), results);
-    for (auto [inner, outer] : llvm::zip(results, kernel.getResults()))
-      inner.replaceUsesWithIf(outer, [&](OpOperand &use) {
-        return !kernel->isProperAncestor(use.getOwner());
-      });
-    ++numKernels;
-    numFusedOps += ops.size();
-  }
-
-  llvm::DenseMap<Operation *, unsigned> numberOf;
 };
-
 } // namespace

@@ -82,7 +82,8 @@ template <typename OpTy> static LogicalResult verifyAccess(OpTy op) {
   auto view = cast<MemRefType>(op.getView().getType());
   auto tile = cast<VectorType>(op.getTile().getType());
   if (int64_t(op.getIndices().size()) != view.getRank())
-    return op.emitOpError("expects one index per dimension of 'view', which is ")
+    return op.emitOpError(
+               "expects one index per dimension of 'view', which is ")
            << view.getRank() << ", but got " << op.getIndices().size();
   if (int64_t(op.getDims().size()) != tile.getRank())
     return op.emitOpError("expects one entry of 'dims' per dimension of the "
@@ -153,8 +154,8 @@ LogicalResult MapRowsOp::verifyRegions() {
     Type want = getRowType(cast<VectorType>(result.getType()));
     if (row.getType() != want)
       return yield.emitOpError("expects operand ")
-             << index << " to be " << want << ", the row of its result, but got "
-             << row.getType();
+             << index << " to be " << want
+             << ", the row of its result, but got " << row.getType();
   }
   return success();
 }

@@ -39,6 +39,7 @@ def GDN_KernelOp : GDN_Op<"kernel", [
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$name $body attr-dict (`:` type($results)^)?";
   let hasRegionVerifier = 1;
+  let hasCanonicalizer = 1;
 }
 
 def GDN_YieldOp : GDN_Op<"yield", [

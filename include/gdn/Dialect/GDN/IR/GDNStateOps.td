@@ -153,16 +153,18 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
-def GDN_MaskRowsOp : GDN_Op<"mask_rows", []> {
+def GDN_MaskRowsOp : GDN_Op<"mask_rows", [Pure]> {
   let summary = "Zeros in the tokens of skipped rows and of padding";
   let description = [{
     The result is `input` where the token belongs to a live row, and exactly
     zero elsewhere, whatever `input` holds there (NaN included). The pool is
-    asked for its size and null slot only.
+    asked for its size and null slot only, which are fixed when it is bound:
+    the op reads no memory.
 
     **Preconditions**
 
-    - (C1) input and result have the same shape, dimension 0 is `T`.
+    - (C1) input and result have the same shape and element type; dimension 0
+      is `T`.
     - (C2) `cu_seqlens` has one more element than `slots`; without it there is
       one slot per token.
 
@@ -190,6 +192,7 @@ def GDN_MaskRowsOp : GDN_Op<"mask_rows", []> {
     (`,` type($cu_seqlens)^)? `->` type($result)
   }];
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def GDN_PoolReadOp : GDN_Op<"pool_read", []> {

@@ -31,6 +31,7 @@ def GDN_UnpackOp : GDN_Op<"unpack", [Pure]> {
       agree on it; multiples of 8 up to 256.
     - (C4) when all head counts and columns are static, the columns of the
       parts add up to the columns of `packed`.
+    - (C5) where static, `Hv` is a multiple of `Hk`.
 
     **Postconditions**
 
@@ -208,6 +209,7 @@ def GDN_CastOp : GDN_Op<"cast", [Pure]> {
   let results = (outs GDN_FloatTensorOf<[2, 3]>:$result);
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 #endif // GDN_DIALECT_GDN_IR_GDNTOKENOPS_TD

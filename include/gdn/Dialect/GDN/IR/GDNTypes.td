@@ -24,6 +24,15 @@ def GDN_PoolType : TypeDef<GDN_Dialect, "Pool"> {
     convolution state (SD and DS) are strides of the buffer that is bound. A
     pool also has a null slot, given when it is bound.
 
+    **Preconditions**
+
+    - (C1) the rank is 2 or more.
+    - (C2) dimension 0 is dynamic.
+    - (C3) other dimensions are positive or dynamic.
+    - (C4) the elements are `f32`, `bf16` or `f16`.
+
+    **Example**
+
     ```mlir
     func.func private @keeps(!gdn.pool<?x?x128x128xf32>, !gdn.pool<?x?x3xbf16>)
     ```

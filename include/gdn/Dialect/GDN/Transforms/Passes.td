@@ -9,28 +9,46 @@ include "mlir/Pass/PassBase.td"
 def GDNFuse : Pass<"gdn-fuse", "::mlir::ModuleOp"> {
   let summary = "Decide which ops share one kernel";
   let description = [{
-    Wraps the ops of every entry function that share one kernel in a
-    `gdn.kernel`. `gdn.unpack` stays outside: it is addressing, not work. All
-    other gdn ops of an entry become one kernel named after the entry when they
-    work on the same rows and slots, which is what makes a decode step one
-    launch. `gdn.pool_read` and `gdn.pool_write` get a kernel each.
+    Wraps the gdn ops of every entry in `gdn.kernel`. What shares a kernel is
+    decided here and nowhere else:
 
-    **Runs after** canonicalisation; **before** `convert-gdn-to-tile`.
+    - `conv1d`, `delta_rule` and `mask_rows` with the same `slots` and
+      `cu_seqlens` share one, and so do the token-wise ops (`gates`, `l2norm`,
+      `gated_rms_norm`, `cast`) connected to them;
+    - token-wise ops that are connected to each other only share one;
+    - `pool_read` and `pool_write` have a kernel each;
+    - `unpack` stays outside: it only says where the parts are.
 
-    **Needs**: entries of one block.
+    *Connected* means that one op uses a result of the other, or that both read
+    the same tokens: the same value, or parts of the same packed projection.
+    Ops are not put together where something between them has to stay outside,
+    such as an `unpack` of a result or a `pool_read` between two writes. Two ops
+    on one pool share a kernel only if both write the slots they read: rows of
+    one kernel run in any order, so no row may read what another one wrote.
 
-    **Leaves**: no gdn op other than `gdn.unpack` outside a `gdn.kernel`.
-    Entries that already hold a `gdn.kernel` are left alone.
+    The kernel has the name of its entry; if the entry needs several, they are
+    numbered in program order. Names are unique in the module. Ops outside
+    entries, and kernels that exist already, are left alone, so running the pass
+    again changes nothing.
 
-    **Numerics**: bit-preserving; ops keep their order.
+    **Runs after** canonicalisation of `gdn`; **before** `convert-gdn-to-tile`.
 
-    **Fails** with an error on an entry of several blocks.
+    **Needs**: entries of one block, gdn ops directly in it. Two pools of an
+    entry do not overlap (binding sees to that).
+
+    **Leaves**: in entries, no gdn op outside a kernel but `unpack`. The order
+    of the ops on each pool is kept.
+
+    **Numerics**: bit-preserving.
+
+    **Fails** with an error on an entry that has several blocks and on a gdn op
+    inside another op's region.
 
     Before and after: `test/Dialect/GDN/Transforms/fuse.mlir`.
   }];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels made">,
-    Statistic<"numFusedOps", "num-fused-ops", "Ops moved into a kernel">
+    Statistic<"numFusedOps", "num-fused-ops", "Ops that share a kernel with another op">
   ];
   let dependentDialects = ["::gdn::GDNDialect"];
 }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Compiled entries on a device, through the runtime's C ABI: what a caller
+// needs of gdn-c/runtime.h as C++ objects that own their handles, with
+// arguments as named arrays and failures as llvm::Error.
+#ifndef GDN_RUN_SESSION_H
+#define GDN_RUN_SESSION_H
+
+#include "gdn-c/runtime.h"
+#include "gdn/Data/Array.h"
+#include "gdn/Support/LinearForm.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gdn::run {
+
+/// Arguments of a call, by parameter name.
+using Arrays = std::map<std::string, data::Array>;
+/// Values of an entry's symbols.
+using Symbols = std::map<std::string, int64_t>;
+
+/// What a parameter of an entry must be.
+struct Parameter {
+  std::string name;
+  bool isPool = false;
+  bool isRead = false;    // the caller has to fill it
+  bool isWritten = false; // the entry changes it
+  data::DType dtype = data::DType::f32;
+  std::vector<LinearForm> dims;
+
+  /// `bf16[T, 256*Hk + 256*Hv]`.
+  std::string typeString() const;
+};
+
+template <auto destroy> struct Destroyer {
+  template <typename Handle> void operator()(Handle *handle) const {
+    destroy(handle);
+  }
+};
+
+/// Arguments that fit a kernel, ready to be launched. The arrays that were
+/// bound have to outlive it.
+class Binding {
+public:
+  /// Runs the entry once, to its end.
+  llvm::Error launch();
+
+  int64_t units() const { return gdnrt_binding_units(handle.get()); }
+
+private:
+  friend class Kernel;
+  std::unique_ptr<gdnrt_binding, Destroyer<gdnrt_binding_destroy>> handle;
+};
+
+/// One entry, loaded on the device.
+class Kernel {
+public:
+  const std::string &getName() const { return name; }
+  const std::vector<Parameter> &getParameters() const { return parameters; }
+  const std::vector<std::string> &getSymbols() const { return symbols; }
+
+  /// The parameter of that name or null.
+  const Parameter *find(llvm::StringRef parameter) const;
+  /// A fact that the image states about the entry, or "".
+  std::string getAttribute(llvm::StringRef key) const;
+  /// The features of the code that the device chose.
+  std::string getFeatures() const;
+
+  /// Binds `arrays`, of which there has to be one for every parameter; pools
+  /// get `nullSlot`.
+  llvm::Expected<Binding> bind(Arrays &arrays, int64_t nullSlot) const;
+
+private:
+  friend class Program;
+  std::string name;
+  std::vector<Parameter> parameters;
+  std::vector<std::string> symbols;
+  std::unique_ptr<gdnrt_kernel, Destroyer<gdnrt_kernel_destroy>> handle;
+};
+
+/// An image and the CPU that runs it.
+class Program {
+public:
+  /// Loads an image file. `workers` threads run a launch; 0 means all.
+  static llvm::Expected<Program> load(llvm::StringRef path, int workers);
+
+  std::vector<std::string> entryNames() const;
+  /// Loads the entry of that name; `decode` also finds `decode_bf16_f32`.
+  llvm::Expected<Kernel> kernel(llvm::StringRef entry) const;
+  /// "x86-64 CPU, 2 workers".
+  std::string deviceName() const;
+
+private:
+  std::unique_ptr<gdnrt_image, Destroyer<gdnrt_image_destroy>> image;
+  std::unique_ptr<gdnrt_device, Destroyer<gdnrt_device_destroy>> device;
+};
+
+} // namespace gdn::run
+
+#endif // GDN_RUN_SESSION_H

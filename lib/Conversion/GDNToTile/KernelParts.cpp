@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Reading a gdn.kernel: its recurrence, rows, pools, carried tiles and results.
+#include "KernelParts.h"
+
+#include "CheckOperands.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// Everything that `value` is computed from, head by head, has its heads.
+void KernelParts::markKeyHeads(Value value) {
+  keyHeaded.insert(value);
+  Operation *op = value.getDefiningOp();
+  if (auto conv = dyn_cast_or_null<Conv1dOp>(op))
+    markKeyHeads(conv.getInputs()[cast<OpResult>(value).getResultNumber()]);
+  else if (isa_and_nonnull<L2NormOp, CastOp, MaskRowsOp>(op))
+    markKeyHeads(op->getOperand(0));
+}
+
+/// Takes the rows of the first op that has some; others must agree.
+LogicalResult KernelParts::takeRows(Operation *op, Value opSlots,
+                                    Value opRows) {
+  if (!rowsOp) {
+    rowsOp = op;
+    slots = opSlots;
+    cuSeqlens = opRows;
+    return success();
+  }
+  if (slots == opSlots && cuSeqlens == opRows)
+    return success();
+  InFlightDiagnostic diag = op->emitOpError(
+      "expects the slots and rows of the other ops in its kernel");
+  diag.attachNote(rowsOp->getLoc()) << "other op";
+  return diag;
+}
+
+LogicalResult KernelParts::collectOps() {
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    LogicalResult ok =
+        llvm::TypeSwitch<Operation *, LogicalResult>(&op)
+            .Case([&](DeltaRuleOp delta) {
+              if (rule)
+                return LogicalResult(delta.emitOpError(
+                    "expects to be the only gdn.delta_rule of its kernel"));
+              rule = delta;
+              pools.push_back(delta.getPool());
+              return takeRows(delta, delta.getSlots(), delta.getCuSeqlens());
+            })
+            .Case([&](Conv1dOp conv) {
+              for (Value input : conv.getInputs()) {
+                if (cast<RankedTensorType>(input.getType()).getRank() != 3)
+                  return LogicalResult(conv.emitOpError(
+                      "expects inputs T x H x d on the way to tiles; put "
+                      "gdn.unpack before gdn.conv1d"));
+                if (input.getDefiningOp() && !input.getDefiningOp<UnpackOp>())
+                  return LogicalResult(conv.emitOpError(
+                      "expects its inputs to be arguments of the entry or "
+                      "parts of one on the way to tiles"));
+              }
+              pools.push_back(conv.getPool());
+              return takeRows(conv, conv.getSlots(), conv.getCuSeqlens());
+            })
+            .Case([&](MaskRowsOp mask) {
+              pools.push_back(mask.getPool());
+              return takeRows(mask, mask.getSlots(), mask.getCuSeqlens());
+            })
+            .Case<GatesOp, L2NormOp, GatedRMSNormOp, CastOp>(
+                [](Operation *) { return success(); })
+            .Default([](Operation *other) {
+              return LogicalResult(other->emitOpError(
+                  "has no tile program inside a fused kernel"));
+            });
+    if (failed(ok))
+      return failure();
+  }
+  return success();
+}
+
+void KernelParts::collectCarries() {
+  Type f32 = Float32Type::get(kernel.getContext());
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    if (auto conv = dyn_cast<Conv1dOp>(op)) {
+      auto pool = cast<PoolType>(conv.getPool().getType());
+      for (auto [i, input] : llvm::enumerate(conv.getInputs())) {
+        SmallVector<int64_t> shape = {
+            pool.getDimSize(2),
+            cast<RankedTensorType>(input.getType()).getDimSize(2)};
+        carries.push_back(
+            {conv.getPool(), conv.getWriteSlots(), conv.getHasInitial(),
+             isKey(input), VectorType::get(shape, f32),
+             VectorType::get(shape, pool.getElementType()), conv, unsigned(i)});
+      }
+    } else if (auto delta = dyn_cast<DeltaRuleOp>(op)) {
+      auto pool = cast<PoolType>(delta.getPool().getType());
+      ArrayRef<int64_t> shape = pool.getShape().drop_front(2);
+      carries.push_back(
+          {delta.getPool(), delta.getWriteSlots(), delta.getHasInitial(), false,
+           VectorType::get(shape, f32),
+           VectorType::get(shape, pool.getElementType()), delta, 0});
+    }
+  }
+}
+
+/// True if `value` is zero in skipped rows and padding by its op's meaning.
+static bool isZeroInDeadRows(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<CastOp>(op))
+    return isZeroInDeadRows(op->getOperand(0));
+  return isa_and_nonnull<DeltaRuleOp, Conv1dOp, MaskRowsOp>(op);
+}
+
+LogicalResult KernelParts::collectResults(func::FuncOp entry) {
+  auto ret = cast<func::ReturnOp>(entry.getBody().front().getTerminator());
+  auto yield = cast<YieldOp>(kernel.getBody().front().getTerminator());
+  for (auto [i, operand] : llvm::enumerate(ret.getOperands())) {
+    auto result = dyn_cast<OpResult>(operand);
+    if (!result || result.getOwner() != kernel)
+      return ret.emitOpError("expects operand ")
+             << i << " to be a result of the entry's kernel";
+    Value value = yield.getResults()[result.getResultNumber()];
+    if (!value.getDefiningOp() ||
+        value.getDefiningOp()->getParentOp() != kernel)
+      return yield.emitOpError("expects operand ")
+             << result.getResultNumber() << " to be computed in the kernel";
+    if (slots && !isZeroInDeadRows(value))
+      return yield.emitOpError("expects operand ")
+             << result.getResultNumber()
+             << " to be zero in skipped rows: the result of gdn.delta_rule, "
+                "gdn.conv1d or gdn.mask_rows";
+    results.push_back({unsigned(i), value});
+  }
+  return success();
+}
+
+FailureOr<KernelParts> KernelParts::analyse(func::FuncOp entry,
+                                            KernelOp kernel) {
+  KernelParts parts;
+  parts.kernel = kernel;
+  if (failed(checkKernelOperands(kernel)) || failed(parts.collectOps()))
+    return failure();
+  // Roles before carries: a section's window follows its head kind.
+  if (DeltaRuleOp rule = parts.rule) {
+    parts.markKeyHeads(rule.getQuery());
+    parts.markKeyHeads(rule.getKey());
+  }
+  parts.collectCarries();
+  if (failed(parts.collectResults(entry)))
+    return failure();
+  if (parts.results.empty())
+    return kernel.emitOpError("expects the entry to return a result of it");
+  return parts;
+}

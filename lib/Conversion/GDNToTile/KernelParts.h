@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a gdn.kernel is made of, as far as its tile program asks.
+#ifndef GDN_LIB_CONVERSION_GDNTOTILE_KERNELPARTS_H
+#define GDN_LIB_CONVERSION_GDNTOTILE_KERNELPARTS_H
+
+#include "gdn/Dialect/GDN/IR/GDN.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace gdn {
+
+/// A tile that is carried from token block to token block.
+struct Carry {
+  mlir::Value pool;        // the gdn pool it lives in
+  mlir::Value writeSlots;  // gdn operand, may be null
+  mlir::Value hasInitial;  // gdn operand, may be null
+  bool perKeyHead;         // one per key head, else one per value head
+  mlir::VectorType type;   // f32
+  mlir::VectorType stored; // in the pool's element type
+  mlir::Operation *op;     // conv1d or delta_rule
+  unsigned section;        // of conv1d
+};
+
+/// The ops of one kernel, checked to work on the same rows and slots.
+struct KernelParts {
+  /// Fails with an error on the op that has no tile program.
+  static mlir::FailureOr<KernelParts> analyse(mlir::func::FuncOp entry,
+                                              KernelOp kernel);
+
+  /// True if `value` has one head per key head, and not per value head.
+  bool isKey(mlir::Value value) const { return keyHeaded.contains(value); }
+
+  KernelOp kernel;
+  DeltaRuleOp rule;      // null in a kernel without the recurrence
+  mlir::Value slots;     // null in a kernel of token-wise ops
+  mlir::Value cuSeqlens; // null where every token is a row
+  llvm::SmallVector<mlir::Value> pools;
+  llvm::SmallVector<Carry> carries;
+  /// Number of the entry's result, and the value of the body that it is.
+  llvm::SmallVector<std::pair<unsigned, mlir::Value>> results;
+
+private:
+  mlir::LogicalResult collectOps();
+  mlir::LogicalResult collectResults(mlir::func::FuncOp entry);
+  mlir::LogicalResult takeRows(mlir::Operation *op, mlir::Value opSlots,
+                               mlir::Value opRows);
+  void collectCarries();
+  void markKeyHeads(mlir::Value value);
+
+  mlir::Operation *rowsOp = nullptr;
+  llvm::DenseSet<mlir::Value> keyHeaded;
+};
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GDNTOTILE_KERNELPARTS_H

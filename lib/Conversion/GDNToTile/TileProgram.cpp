@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Slots, channels, and the tiles that come from pools and go back to them.
+#include "TileProgram.h"
+#include "TokenWork.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+Value TileProgram::headCount(Value value) {
+  if (Value view = views.tensors.lookup(value))
+    return b.createOrFold<memref::DimOp>(loc, view, 1);
+  Operation *op = value.getDefiningOp();
+  if (auto unpack = dyn_cast<UnpackOp>(op)) {
+    char part = unpack.getParts()[cast<OpResult>(value).getResultNumber()];
+    bool key = part == 'q' || part == 'k';
+    return views.index(b, key ? unpack.getKeyHeads() : unpack.getValueHeads());
+  }
+  if (auto conv = dyn_cast<Conv1dOp>(op))
+    return headCount(conv.getInputs()[cast<OpResult>(value).getResultNumber()]);
+  if (auto delta = dyn_cast<DeltaRuleOp>(op))
+    return headCount(delta.getValue());
+  return headCount(op->getOperand(0));
+}
+
+Value TileProgram::elementAt(Value tensor, Value at) {
+  Value id = memref::LoadOp::create(b, loc, views.tensors.lookup(tensor), at);
+  return arith::IndexCastOp::create(b, loc, b.getIndexType(), id);
+}
+
+/// The slot contract: not negative, not the null slot, below P.
+Value TileProgram::isLive(Value id, Value pool) {
+  const PoolView &view = views.pools.find(pool)->second;
+  using P = arith::CmpIPredicate;
+  Value size = memref::DimOp::create(b, loc, view.memory, 0);
+  // Unsigned: a negative id is past every end.
+  Value inside = arith::CmpIOp::create(b, loc, P::ult, id, size);
+  Value real = arith::CmpIOp::create(b, loc, P::ne, id, view.nullSlot);
+  return arith::AndIOp::create(b, loc, inside, real);
+}
+
+/// First channel of a section's head in the convolution's channels.
+Value TileProgram::channel(Conv1dOp op, unsigned section, Value r) {
+  Value first = index(0);
+  for (unsigned i = 0; i <= section; ++i) {
+    Value input = op.getInputs()[i];
+    Value width = index(cast<RankedTensorType>(input.getType()).getDimSize(2));
+    Value count = parts.isKey(input) ? heads : mul(heads, ratio);
+    if (i == section)
+      count = parts.isKey(input) ? h : headIndex(r);
+    first = add(first, mul(width, count));
+  }
+  return first;
+}
+
+Value TileProgram::loadCarry(const Carry &carry, Value r) {
+  const PoolView &pool = views.pools.find(carry.pool)->second;
+  // A row that starts from nothing reads no row of the tile.
+  Value rows;
+  if (carry.hasInitial) {
+    Value flag = memref::LoadOp::create(
+        b, loc, views.tensors.lookup(carry.hasInitial), n);
+    rows = arith::SelectOp::create(b, loc, flag,
+                                   index(carry.type.getDimSize(0)), index(0));
+  }
+  Value tile;
+  if (auto conv = dyn_cast<Conv1dOp>(carry.op)) {
+    SmallVector<Value> at = {slot, channel(conv, carry.section, r), index(0)};
+    tile = tile::LoadOp::create(b, loc, carry.stored, pool.memory, at,
+                                ArrayRef<int64_t>{2, 1}, rows);
+  } else {
+    SmallVector<Value> at = {slot, headIndex(r), index(0), index(0)};
+    tile = tile::LoadOp::create(b, loc, carry.stored, pool.memory, at,
+                                ArrayRef<int64_t>{2, 3}, rows);
+  }
+  return castTile(b, loc, tile, b.getF32Type());
+}
+
+void TileProgram::storeCarry(const Carry &carry, Value tile, Value r) {
+  const PoolView &pool = views.pools.find(carry.pool)->second;
+  OpBuilder::InsertionGuard guard(b);
+  Value to = slot;
+  if (carry.writeSlots) {
+    to = elementAt(carry.writeSlots, n);
+    auto write = scf::IfOp::create(b, loc, isLive(to, carry.pool), false);
+    b.setInsertionPointToStart(write.thenBlock());
+  }
+  tile = castTile(b, loc, tile, carry.stored.getElementType());
+  if (auto conv = dyn_cast<Conv1dOp>(carry.op)) {
+    SmallVector<Value> at = {to, channel(conv, carry.section, r), index(0)};
+    tile::StoreOp::create(b, loc, tile, pool.memory, at,
+                          ArrayRef<int64_t>{2, 1}, Value());
+  } else {
+    SmallVector<Value> at = {to, headIndex(r), index(0), index(0)};
+    tile::StoreOp::create(b, loc, tile, pool.memory, at,
+                          ArrayRef<int64_t>{2, 3}, Value());
+  }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A tile program while it is written: the kernel it comes from, where the
+// builder stands, and the values that its steps share.
+#ifndef GDN_LIB_CONVERSION_GDNTOTILE_TILEPROGRAM_H
+#define GDN_LIB_CONVERSION_GDNTOTILE_TILEPROGRAM_H
+
+#include "EntryViews.h"
+#include "KernelParts.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace gdn {
+
+struct TileProgram {
+  TileProgram(EntryViews &views, const KernelParts &parts, int64_t tokens)
+      : views(views), parts(parts), blockTokens(tokens),
+        loc(KernelOp(parts.kernel).getLoc()), b(loc.getContext()) {}
+
+  EntryViews &views;
+  const KernelParts &parts;
+  int64_t blockTokens; // tokens per block
+  mlir::Location loc;
+  mlir::OpBuilder b;
+
+  mlir::Value n, h;         // coordinates of the block: row, key head
+  mlir::Value heads, ratio; // key heads, value heads per key head
+  mlir::Value begin, end;   // tokens of the row
+  mlir::Value slot;         // of the row
+  llvm::DenseMap<mlir::Value, mlir::Value> operandViews; // grouped by key head
+
+  mlir::Value index(int64_t value) {
+    return mlir::arith::ConstantIndexOp::create(b, loc, value);
+  }
+  mlir::Value add(mlir::Value x, mlir::Value y) {
+    return b.createOrFold<mlir::arith::AddIOp>(loc, x, y);
+  }
+  mlir::Value mul(mlir::Value x, mlir::Value y) {
+    return b.createOrFold<mlir::arith::MulIOp>(loc, x, y);
+  }
+  /// Value head `r` of this block's key head, among all value heads.
+  mlir::Value headIndex(mlir::Value r) { return add(mul(h, ratio), r); }
+  /// The number of heads of a tensor.
+  mlir::Value headCount(mlir::Value value);
+  /// Element `at` of an integer tensor, as an index.
+  mlir::Value elementAt(mlir::Value tensor, mlir::Value at);
+  /// The slot contract: `id` is not negative, not null and below P.
+  mlir::Value isLive(mlir::Value id, mlir::Value pool);
+  /// First channel of a section's head among the convolution's channels.
+  mlir::Value channel(Conv1dOp op, unsigned section, mlir::Value r);
+  /// The carried tile before the row's first token, f32.
+  mlir::Value loadCarry(const Carry &carry, mlir::Value r);
+  /// Writes the carried tile after the row's last token to its pool.
+  void storeCarry(const Carry &carry, mlir::Value tile, mlir::Value r);
+};
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GDNTOTILE_TILEPROGRAM_H

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Each gdn op on the tiles of one block of tokens. Everything is f32 between
+// load and store; a value that the program shows in a narrower type is rounded
+// to it.
+#include "TokenBlock.h"
+#include "TokenWork.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace gdn;
+
+TokenBlock::TokenBlock(TileProgram &program, Value r)
+    : p(program), b(program.b), loc(program.loc), r(r) {
+  for (const Carry &carry : p.parts.carries) {
+    auto conv = dyn_cast<Conv1dOp>(carry.op);
+    if (!conv)
+      continue;
+    weights[{conv, carry.section}] = weightTile(conv, carry.section);
+    if (Value bias = conv.getBias()) {
+      auto type = cast<RankedTensorType>(bias.getType());
+      Value tile = tile::LoadOp::create(
+          b, loc,
+          VectorType::get({carry.type.getDimSize(1)}, type.getElementType()),
+          p.views.tensors.lookup(bias),
+          ValueRange{p.channel(conv, carry.section, r)}, ArrayRef<int64_t>{0},
+          Value());
+      biases[{conv, carry.section}] = castTile(b, loc, tile, b.getF32Type());
+    }
+  }
+}
+
+/// The weights of a section's head, `K x d` in f32.
+Value TokenBlock::weightTile(Conv1dOp op, unsigned section) {
+  auto type = cast<RankedTensorType>(op.getWeight().getType());
+  auto input = cast<RankedTensorType>(op.getInputs()[section].getType());
+  SmallVector<Value> at = {p.channel(op, section, r), p.index(0)};
+  Value tile = tile::LoadOp::create(
+      b, loc,
+      VectorType::get({type.getDimSize(1), input.getDimSize(2)},
+                      type.getElementType()),
+      p.views.tensors.lookup(op.getWeight()), at, ArrayRef<int64_t>{1, 0},
+      Value());
+  return castTile(b, loc, tile, b.getF32Type());
+}
+
+/// The f32 tile of a value for this block of tokens; loads an operand once.
+Value TokenBlock::tileOf(Value value) {
+  if (Value tile = tiles.lookup(value))
+    return tile;
+  auto tensor = cast<RankedTensorType>(value.getType());
+  SmallVector<Value> at = {t, p.h};
+  if (!p.parts.isKey(value))
+    at.push_back(r);
+  SmallVector<int64_t> dims = {0}, shape = {p.blockTokens};
+  if (tensor.getRank() == 3) {
+    dims.push_back(at.size());
+    at.push_back(p.index(0));
+    shape.push_back(tensor.getDimSize(2));
+  }
+  Value tile = tile::LoadOp::create(
+      b, loc, VectorType::get(shape, tensor.getElementType()),
+      p.operandViews.lookup(value), at, dims, valid);
+  return tiles[value] = castTile(b, loc, tile, b.getF32Type());
+}
+
+/// The last dimension of a tensor at `at`, as one f32 row.
+Value TokenBlock::rowTile(Value tensor, ArrayRef<Value> at) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  int64_t last = type.getRank() - 1;
+  Value tile = tile::LoadOp::create(
+      b, loc, VectorType::get({type.getDimSize(last)}, type.getElementType()),
+      p.views.tensors.lookup(tensor), at, ArrayRef<int64_t>{last}, Value());
+  return castTile(b, loc, tile, b.getF32Type());
+}
+
+/// One element, in f32.
+Value TokenBlock::scalar(Value tensor, Value at) {
+  Value x = memref::LoadOp::create(b, loc, p.views.tensors.lookup(tensor), at);
+  if (x.getType().isF32())
+    return x;
+  return arith::ExtFOp::create(b, loc, b.getF32Type(), x);
+}
+
+void TokenBlock::emitGates(GatesOp gates) {
+  Value head = p.headIndex(r);
+  bool perChannel =
+      cast<RankedTensorType>(gates.getDtBias().getType()).getRank() == 2;
+  Value bias = perChannel ? rowTile(gates.getDtBias(), {head, p.index(0)})
+                          : scalar(gates.getDtBias(), head);
+  tiles[gates.getLogDecay()] =
+      logDecayTile(b, loc, tileOf(gates.getA()), scalar(gates.getALog(), head),
+                   bias, gates.getSoftplusThreshold().convertToFloat());
+  tiles[gates.getBeta()] =
+      betaTile(b, loc, tileOf(gates.getB()), gates.getDoubleBeta());
+}
+
+void TokenBlock::storeResults() {
+  for (auto [number, value] : p.parts.results) {
+    auto type = cast<RankedTensorType>(value.getType());
+    Value out = castTile(b, loc, tileOf(value), type.getElementType());
+    SmallVector<Value> at = {t, p.h, r};
+    SmallVector<int64_t> dims = {0};
+    if (type.getRank() == 3) {
+      dims.push_back(3);
+      at.push_back(p.index(0));
+    }
+    tile::StoreOp::create(b, loc, out,
+                          p.operandViews.lookup(p.views.results[number]), at,
+                          dims, valid);
+  }
+}
+
+SmallVector<Value> TokenBlock::emit(Value firstToken, Value numValid,
+                                    ArrayRef<Value> carried) {
+  t = firstToken;
+  valid = numValid;
+  tiles.clear();
+  SmallVector<Value> next(carried.begin(), carried.end());
+  for (Operation &op :
+       KernelOp(p.parts.kernel).getBody().front().without_terminator()) {
+    llvm::TypeSwitch<Operation *>(&op)
+        .Case([&](Conv1dOp conv) {
+          for (auto [i, carry] : llvm::enumerate(p.parts.carries)) {
+            if (carry.op != conv)
+              continue;
+            unsigned s = carry.section;
+            Value input = tileOf(conv.getInputs()[s]);
+            auto out = tile::Conv1dOp::create(
+                b, loc, input.getType(), carried[i].getType(), input,
+                carried[i], weights.lookup({conv, s}), biases.lookup({conv, s}),
+                valid);
+            next[i] = out.getNewWindow();
+            tiles[conv.getResult(s)] =
+                activateTile(b, loc, out.getResult(), conv.getActivation());
+          }
+        })
+        .Case([&](L2NormOp norm) {
+          tiles[norm.getResult()] = l2normTile(b, loc, tileOf(norm.getInput()),
+                                               norm.getEps().convertToFloat());
+        })
+        .Case([&](GatesOp gates) { emitGates(gates); })
+        .Case([&](DeltaRuleOp rule) {
+          auto carry = llvm::find_if(
+              p.parts.carries, [&](const Carry &c) { return c.op == rule; });
+          unsigned i = carry - p.parts.carries.begin();
+          Value query = scaleTile(b, loc, tileOf(rule.getQuery()),
+                                  rule.getScaleOrDefault());
+          Value value = tileOf(rule.getValue());
+          auto scan = tile::DeltaScanOp::create(
+              b, loc, carried[i].getType(), value.getType(), carried[i], query,
+              tileOf(rule.getKey()), value, tileOf(rule.getLogDecay()),
+              tileOf(rule.getBeta()), valid);
+          next[i] = scan.getNewState();
+          tiles[rule.getOutput()] = scan.getOutput();
+        })
+        .Case([&](GatedRMSNormOp norm) {
+          tiles[norm.getResult()] = gatedNormTile(
+              b, loc, tileOf(norm.getInput()), tileOf(norm.getGate()),
+              rowTile(norm.getWeight(), {p.index(0)}), norm);
+        })
+        // A row that is not live never comes here.
+        .Case([&](MaskRowsOp mask) {
+          tiles[mask.getResult()] = tileOf(mask.getInput());
+        })
+        .Case([&](CastOp cast) {
+          tiles[cast.getResult()] = tileOf(cast.getInput());
+        });
+    // What the program shows in a narrower type is rounded to it, unless it is
+    // stored at once, which rounds.
+    for (Value result : op.getResults()) {
+      Type element = getElementTypeOrSelf(result.getType());
+      Value wide = tiles.lookup(result);
+      if (!wide || element.isF32() ||
+          llvm::all_of(result.getUsers(), llvm::IsaPred<YieldOp>))
+        continue;
+      Value rounded = castTile(b, loc, wide, element);
+      tiles[result] = castTile(b, loc, rounded, b.getF32Type());
+    }
+  }
+  storeResults();
+  return next;
+}

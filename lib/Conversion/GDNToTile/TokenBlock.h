@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The ops of a kernel on one block of tokens of one value head.
+#ifndef GDN_LIB_CONVERSION_GDNTOTILE_TOKENBLOCK_H
+#define GDN_LIB_CONVERSION_GDNTOTILE_TOKENBLOCK_H
+
+#include "TileProgram.h"
+
+namespace gdn {
+
+class TokenBlock {
+public:
+  /// For value head `r` of the block's key head; reads what all blocks of
+  /// tokens share (the weights of the convolution) at the builder's position.
+  TokenBlock(TileProgram &program, mlir::Value r);
+
+  /// Emits the kernel's ops on tokens `t .. t + valid - 1` and stores the
+  /// results. `carried` holds the kernel's carried tiles; returns the next.
+  llvm::SmallVector<mlir::Value> emit(mlir::Value t, mlir::Value valid,
+                                      llvm::ArrayRef<mlir::Value> carried);
+
+private:
+  mlir::Value tileOf(mlir::Value value);
+  mlir::Value rowTile(mlir::Value tensor, llvm::ArrayRef<mlir::Value> at);
+  mlir::Value scalar(mlir::Value tensor, mlir::Value at);
+  mlir::Value weightTile(Conv1dOp op, unsigned section);
+  void emitGates(GatesOp gates);
+  void storeResults();
+
+  TileProgram &p;
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+  mlir::Value r, t, valid;
+  llvm::DenseMap<mlir::Value, mlir::Value> tiles; // f32 tile of a gdn value
+  llvm::DenseMap<std::pair<mlir::Operation *, unsigned>, mlir::Value> weights,
+      biases;
+};
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GDNTOTILE_TOKENBLOCK_H

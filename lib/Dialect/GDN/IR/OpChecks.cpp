@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Shared checks of attributes and whole shapes, and the wording of their
+// errors.
+#include "OpChecks.h"
+#include "NamedSizes.h"
+
+using namespace mlir;
+using namespace gdn;
+
+LogicalResult gdn::verifyPositive(Operation *op, StringRef name,
+                                  const APFloat &value) {
+  if (value.isFinite() && !value.isNegative() && !value.isZero())
+    return success();
+  SmallString<16> text;
+  value.toString(text, /*FormatPrecision=*/6);
+  return op->emitOpError("expects '")
+         << name << "' to be positive and finite, but got " << text;
+}
+
+LogicalResult gdn::verifyActivation(Operation *op, Activation got,
+                                    ArrayRef<Activation> allowed) {
+  if (llvm::is_contained(allowed, got))
+    return success();
+  return op->emitOpError("expects the activation to be ")
+         << llvm::join(llvm::map_range(allowed, stringifyActivation), " or ")
+         << ", but got " << stringifyActivation(got);
+}
+
+LogicalResult gdn::verifySameShape(Operation *op, StringRef want, Type wantType,
+                                   StringRef got, Type gotType) {
+  ArrayRef<int64_t> wantSizes = getSizes(wantType),
+                    gotSizes = getSizes(gotType);
+  if (wantSizes.size() != gotSizes.size())
+    return op->emitOpError("expects '")
+           << got << "' to have rank " << wantSizes.size() << ", set by '"
+           << want << "', but got rank " << gotSizes.size();
+  for (auto [dim, pair] : llvm::enumerate(llvm::zip(wantSizes, gotSizes))) {
+    auto [wantSize, gotSize] = pair;
+    if (ShapedType::isDynamic(wantSize) || ShapedType::isDynamic(gotSize) ||
+        wantSize == gotSize)
+      continue;
+    return op->emitOpError("expects dim ")
+           << dim << " of '" << got << "' to be " << wantSize << ", set by dim "
+           << dim << " of '" << want << "', but got " << gotSize;
+  }
+  return success();
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Checks that several verifiers of the dialect share and that are not about
+// one named size; see NamedSizes.h for those.
+#ifndef GDN_LIB_DIALECT_GDN_IR_OPCHECKS_H
+#define GDN_LIB_DIALECT_GDN_IR_OPCHECKS_H
+
+#include "gdn/Dialect/GDN/IR/GDN.h"
+
+namespace gdn {
+
+/// Checks that the float attribute `name` is positive and finite.
+mlir::LogicalResult verifyPositive(mlir::Operation *op, llvm::StringRef name,
+                                   const llvm::APFloat &value);
+
+/// Checks that the op's activation is one of `allowed`.
+mlir::LogicalResult verifyActivation(mlir::Operation *op, Activation got,
+                                     llvm::ArrayRef<Activation> allowed);
+
+/// Checks that two shaped values have the same rank and sizes; the first sets.
+mlir::LogicalResult verifySameShape(mlir::Operation *op, llvm::StringRef want,
+                                    mlir::Type wantType, llvm::StringRef got,
+                                    mlir::Type gotType);
+
+} // namespace gdn
+
+#endif // GDN_LIB_DIALECT_GDN_IR_OPCHECKS_H

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The lists of dialects and passes; see Registration.h.
+#include "gdn/Pipelines/Registration.h"
+
+#include "gdn/Conversion/Passes.h"
+#include "gdn/Dialect/GDN/IR/GDN.h"
+#include "gdn/Dialect/GDN/Transforms/Passes.h"
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/Transforms/Passes.h"
+
+void gdn::registerAllDialects(mlir::DialectRegistry &registry) {
+  registry.insert<GDNDialect, tile::TileDialect>();
+  registry.insert<mlir::LLVM::LLVMDialect, mlir::arith::ArithDialect,
+                  mlir::func::FuncDialect, mlir::math::MathDialect,
+                  mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
+                  mlir::tensor::TensorDialect, mlir::vector::VectorDialect>();
+}
+
+void gdn::registerAllPasses() {
+  registerGDNTransformsPasses();
+  registerGDNConversionPasses();
+  mlir::registerTransformsPasses();
+}

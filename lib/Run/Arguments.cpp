@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Arguments for an entry; see Arguments.h.
+#include "gdn/Run/Arguments.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <numeric>
+
+using namespace gdn;
+using namespace gdn::run;
+
+llvm::Expected<std::vector<int64_t>> run::shapeOf(const Parameter &parameter,
+                                                  const Symbols &symbols) {
+  std::vector<int64_t> shape;
+  for (const LinearForm &form : parameter.dims) {
+    llvm::Expected<int64_t> size =
+        form.evaluate([&](llvm::StringRef symbol) -> std::optional<int64_t> {
+          auto found = symbols.find(symbol.str());
+          if (found == symbols.end())
+            return std::nullopt;
+          return found->second;
+        });
+    if (!size)
+      return llvm::createStringError(
+          llvm::formatv("{0}: {1}: {2}", parameter.name, parameter.typeString(),
+                        llvm::toString(size.takeError())));
+    if (*size < 0)
+      return llvm::createStringError(
+          llvm::formatv("{0}: expects sizes of at least 0, but {1} is {2}",
+                        parameter.name, form.str(), *size));
+    shape.push_back(*size);
+  }
+  return shape;
+}
+
+/// The slot of each row: distinct, and for the last `skipped` rows an id that
+/// kernels skip, of each kind in turn.
+static std::vector<double> makeSlots(int64_t rows, int64_t slots,
+                                     int64_t skipped, int64_t nullSlot,
+                                     uint64_t seed) {
+  std::vector<int64_t> ids = data::distinctSlots(rows, slots, nullSlot, seed);
+  const int64_t kinds[] = {-1, nullSlot, slots};
+  for (int64_t i = 0; i < std::min(skipped, rows); ++i)
+    ids[rows - 1 - i] = kinds[i % 3];
+  return {ids.begin(), ids.end()};
+}
+
+/// Fills the slots of a pool that `used` does not name with NaN.
+static void poisonUnused(data::Array &pool, const std::vector<double> &used) {
+  int64_t slots = pool.shape[0];
+  if (slots == 0)
+    return;
+  std::vector<double> values = pool.toDoubles();
+  int64_t size = values.size() / slots;
+  for (int64_t slot = 0; slot < slots; ++slot)
+    if (!llvm::is_contained(used, double(slot)))
+      std::fill_n(values.begin() + slot * size, size,
+                  std::numeric_limits<double>::quiet_NaN());
+  pool = data::Array::fromDoubles(pool.dtype, pool.shape, values);
+}
+
+llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
+                                              const GenerateOptions &options,
+                                              int64_t nullSlot) {
+  std::vector<int64_t> lengths = options.lengths;
+  bool hasRows = kernel.find("cu_seqlens") != nullptr;
+  if (!hasRows)
+    lengths.assign(lengths.size(), 1);
+  int64_t rows = lengths.size();
+  int64_t slots = options.slots ? options.slots : rows + 3;
+  if (slots < rows + (nullSlot >= 0 && nullSlot < slots))
+    return llvm::createStringError(llvm::formatv(
+        "--generate: slots: expects a slot for each of {0} rows beside the "
+        "null slot, but got {1}",
+        rows, slots));
+  if (options.valueHeads % options.keyHeads != 0)
+    return llvm::createStringError(llvm::formatv(
+        "--generate: expects Hv to be a multiple of Hk, but got Hv={0} and "
+        "Hk={1}",
+        options.valueHeads, options.keyHeads));
+  int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t(0)) +
+                   options.padding;
+  Symbols symbols = {{"T", tokens},
+                     {"N", rows},
+                     {"P", slots},
+                     {"Hk", options.keyHeads},
+                     {"Hv", options.valueHeads}};
+
+  std::vector<double> used =
+      makeSlots(rows, slots, options.skipped, nullSlot, options.inputs.seed);
+  Arrays arrays;
+  for (const Parameter &parameter : kernel.getParameters()) {
+    if (!parameter.isRead)
+      continue;
+    auto shape = shapeOf(parameter, symbols);
+    if (!shape)
+      return shape.takeError();
+    data::Array &array = arrays[parameter.name];
+    if (parameter.name == "cu_seqlens") {
+      std::vector<int64_t> bounds = data::runningSum(lengths);
+      array = data::Array::fromDoubles(
+          parameter.dtype, *shape,
+          std::vector<double>(bounds.begin(), bounds.end()));
+    } else if (parameter.name == "slots" || parameter.name == "write_slots") {
+      array = data::Array::fromDoubles(parameter.dtype, *shape, used);
+    } else if (parameter.name == "has_initial") {
+      std::vector<double> flags(rows);
+      for (int64_t i = 0; i < rows; ++i)
+        flags[i] = i % 2;
+      array = data::Array::fromDoubles(parameter.dtype, *shape, flags);
+    } else if (data::isFloat(parameter.dtype)) {
+      array = data::randomParameter(parameter.name, parameter.dtype, *shape,
+                                    options.inputs);
+      if (parameter.isPool)
+        poisonUnused(array, used);
+    } else {
+      return llvm::createStringError(llvm::formatv(
+          "--generate: cannot make up '{0}' of type {1}; give it by --input",
+          parameter.name, parameter.typeString()));
+    }
+  }
+  return arrays;
+}
+
+llvm::Error run::takeArguments(const Kernel &kernel,
+                               const data::Tensors &tensors, bool required,
+                               bool convert, Arrays &arrays) {
+  for (const Parameter &parameter : kernel.getParameters()) {
+    if (!parameter.isRead)
+      continue;
+    const data::Array *found = tensors.find(parameter.name);
+    if (!found && !required)
+      continue;
+    if (!found) {
+      llvm::Expected<const data::Array *> missing = tensors.get(parameter.name);
+      return missing.takeError();
+    }
+    if (found->dtype == parameter.dtype) {
+      arrays[parameter.name] = *found;
+      continue;
+    }
+    if (!convert || !data::isFloat(found->dtype) ||
+        !data::isFloat(parameter.dtype))
+      return llvm::createStringError(llvm::formatv(
+          "{0}: {1}: expects {2}, but got {3}{4}", tensors.origin,
+          parameter.name, parameter.typeString(), found->typeString(),
+          convert ? "" : "; --convert rounds floats to the entry's types"));
+    arrays[parameter.name] = found->as(parameter.dtype);
+  }
+  return llvm::Error::success();
+}
+
+Symbols run::solveSymbols(const Kernel &kernel, const Arrays &arrays) {
+  Symbols symbols;
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    for (const Parameter &parameter : kernel.getParameters()) {
+      auto array = arrays.find(parameter.name);
+      if (array == arrays.end())
+        continue;
+      for (auto [form, size] : llvm::zip(parameter.dims, array->second.shape)) {
+        int64_t rest = size - form.getConstant();
+        const LinearForm::Term *unknown = nullptr;
+        unsigned numUnknown = 0;
+        for (const LinearForm::Term &term : form.getTerms()) {
+          auto known = symbols.find(term.symbol);
+          if (known != symbols.end()) {
+            rest -= term.coefficient * known->second;
+          } else {
+            unknown = &term;
+            ++numUnknown;
+          }
+        }
+        if (numUnknown == 1 && rest % unknown->coefficient == 0) {
+          symbols[unknown->symbol] = rest / unknown->coefficient;
+          changed = true;
+        }
+      }
+    }
+  }
+  return symbols;
+}
+
+llvm::Error run::addOutputs(const Kernel &kernel, const Symbols &symbols,
+                            Arrays &arrays) {
+  for (const Parameter &parameter : kernel.getParameters()) {
+    if (parameter.isRead)
+      continue;
+    auto shape = shapeOf(parameter, symbols);
+    if (!shape)
+      return shape.takeError();
+    data::Array array = data::Array::zeros(parameter.dtype, *shape);
+    std::fill(array.bytes.begin(), array.bytes.end(), char(0xff));
+    arrays[parameter.name] = std::move(array);
+  }
+  return llvm::Error::success();
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The runtime's C ABI as C++ objects; see Session.h.
+#include "gdn/Run/Session.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace gdn;
+using namespace gdn::run;
+
+static_assert(int(data::DType::f32) == GDNRT_F32 &&
+                  int(data::DType::bf16) == GDNRT_BF16 &&
+                  int(data::DType::f16) == GDNRT_F16 &&
+                  int(data::DType::i32) == GDNRT_I32 &&
+                  int(data::DType::i64) == GDNRT_I64 &&
+                  int(data::DType::i1) == GDNRT_I1 &&
+                  int(data::DType::f64) == GDNRT_F64,
+              "element types have the same numbers on both sides");
+
+static llvm::Error toError(const gdnrt_error &error) {
+  return llvm::createStringError(error.message);
+}
+
+std::string Parameter::typeString() const {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << data::name(dtype) << '[';
+  llvm::interleaveComma(dims, stream,
+                        [&](const LinearForm &form) { form.print(stream); });
+  stream << ']';
+  return text;
+}
+
+llvm::Error Binding::launch() {
+  gdnrt_error error;
+  if (gdnrt_launch(handle.get(), nullptr, &error) != GDNRT_OK)
+    return toError(error);
+  return llvm::Error::success();
+}
+
+const Parameter *Kernel::find(llvm::StringRef parameter) const {
+  for (const Parameter &candidate : parameters)
+    if (candidate.name == parameter)
+      return &candidate;
+  return nullptr;
+}
+
+std::string Kernel::getAttribute(llvm::StringRef key) const {
+  const char *value = gdnrt_entry_attribute(gdnrt_kernel_entry(handle.get()),
+                                            key.str().c_str());
+  return value ? value : "";
+}
+
+std::string Kernel::getFeatures() const {
+  gdnrt_code_info info;
+  if (gdnrt_entry_code(gdnrt_kernel_entry(handle.get()),
+                       gdnrt_kernel_code(handle.get()), &info,
+                       nullptr) != GDNRT_OK)
+    return "";
+  return info.features;
+}
+
+llvm::Expected<Binding> Kernel::bind(Arrays &arrays, int64_t nullSlot) const {
+  std::vector<gdnrt_arg> args;
+  for (const Parameter &parameter : parameters) {
+    auto found = arrays.find(parameter.name);
+    if (found == arrays.end())
+      return llvm::createStringError(name + ": expects an argument for '" +
+                                     parameter.name + "'");
+    data::Array &array = found->second;
+    gdnrt_arg arg = {};
+    arg.data = array.bytes.data();
+    arg.dtype = int32_t(array.dtype);
+    arg.rank = array.shape.size();
+    arg.sizes = array.shape.data();
+    arg.null_slot = parameter.isPool ? nullSlot : 0;
+    args.push_back(arg);
+  }
+  gdnrt_error error;
+  gdnrt_binding *handle = nullptr;
+  if (gdnrt_kernel_bind(this->handle.get(), args.data(), args.size(), &handle,
+                        &error) != GDNRT_OK)
+    return toError(error);
+  Binding binding;
+  binding.handle.reset(handle);
+  return binding;
+}
+
+llvm::Expected<Program> Program::load(llvm::StringRef path, int workers) {
+  Program program;
+  gdnrt_error error;
+  gdnrt_image *image = nullptr;
+  if (gdnrt_image_load_file(path.str().c_str(), &image, &error) != GDNRT_OK)
+    return toError(error);
+  program.image.reset(image);
+  gdnrt_cpu_options options = {};
+  options.struct_size = sizeof(options);
+  options.num_workers = workers;
+  gdnrt_device *device = nullptr;
+  if (gdnrt_device_create_cpu(&options, &device, &error) != GDNRT_OK)
+    return toError(error);
+  program.device.reset(device);
+  return program;
+}
+
+std::vector<std::string> Program::entryNames() const {
+  std::vector<std::string> names;
+  for (size_t i = 0, e = gdnrt_image_entry_count(image.get()); i < e; ++i)
+    names.push_back(gdnrt_entry_name(gdnrt_image_entry(image.get(), i)));
+  return names;
+}
+
+std::string Program::deviceName() const {
+  gdnrt_device_info info;
+  if (gdnrt_device_describe(device.get(), &info, nullptr) != GDNRT_OK)
+    return "";
+  return info.name;
+}
+
+/// Describes parameter `index` of `entry`.
+static llvm::Expected<Parameter> describe(const gdnrt_entry *entry,
+                                          size_t index) {
+  gdnrt_param_info info;
+  gdnrt_error error;
+  if (gdnrt_entry_param(entry, index, &info, &error) != GDNRT_OK)
+    return toError(error);
+  Parameter parameter;
+  parameter.name = info.name;
+  parameter.isPool = info.kind == GDNRT_POOL;
+  parameter.isRead = info.access != GDNRT_WRITE;
+  parameter.isWritten = info.access != GDNRT_READ;
+  parameter.dtype = data::DType(info.dtype);
+  for (int32_t i = 0; i < info.rank; ++i) {
+    llvm::Expected<LinearForm> form = LinearForm::parse(info.dims[i]);
+    if (!form)
+      return form.takeError();
+    parameter.dims.push_back(std::move(*form));
+  }
+  return parameter;
+}
+
+llvm::Expected<Kernel> Program::kernel(llvm::StringRef entryName) const {
+  gdnrt_error error;
+  gdnrt_kernel *handle = nullptr;
+  if (gdnrt_kernel_create(device.get(), image.get(), entryName.str().c_str(),
+                          &handle, &error) != GDNRT_OK)
+    return toError(error);
+  Kernel kernel;
+  kernel.handle.reset(handle);
+  const gdnrt_entry *entry = gdnrt_kernel_entry(handle);
+  kernel.name = gdnrt_entry_name(entry);
+  for (size_t i = 0, e = gdnrt_entry_param_count(entry); i < e; ++i) {
+    llvm::Expected<Parameter> parameter = describe(entry, i);
+    if (!parameter)
+      return parameter.takeError();
+    kernel.parameters.push_back(std::move(*parameter));
+  }
+  for (size_t i = 0, e = gdnrt_entry_symbol_count(entry); i < e; ++i)
+    kernel.symbols.push_back(gdnrt_entry_symbol(entry, i));
+  return kernel;
+}

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The C ABI of libgdnrt (include/gdn-c/runtime.h) for ctypes."""
+
+import ctypes as c
+from pathlib import Path
+
+MAX_RANK = 8
+MESSAGE_SIZE = 1024
+
+
+class Error(c.Structure):
+    _fields_ = [("status", c.c_int), ("message", c.c_char * MESSAGE_SIZE)]
+
+
+class ParamInfo(c.Structure):
+    _fields_ = [
+        ("name", c.c_char_p),
+        ("kind", c.c_int),
+        ("access", c.c_int),
+        ("dtype", c.c_int),
+        ("rank", c.c_int32),
+        ("dims", c.c_char_p * MAX_RANK),
+        ("unit_stride_last", c.c_int32),
+        ("optional", c.c_int32),
+    ]
+
+
+class CpuOptions(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("num_workers", c.c_int32),
+        ("debug_checks", c.c_int32),
+    ]
+
+
+class Arg(c.Structure):
+    _fields_ = [
+        ("data", c.c_void_p),
+        ("dtype", c.c_int32),
+        ("rank", c.c_int32),
+        ("sizes", c.POINTER(c.c_int64)),
+        ("strides", c.POINTER(c.c_int64)),
+        ("null_slot", c.c_int64),
+    ]
+
+
+class NamedArg(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("arg", Arg)]
+
+
+class SlotReport(c.Structure):
+    _fields_ = [
+        ("live", c.c_int64),
+        ("skipped_negative", c.c_int64),
+        ("skipped_null", c.c_int64),
+        ("skipped_past_end", c.c_int64),
+    ]
+
+
+_P = c.c_void_p
+_OUT = c.POINTER(c.c_void_p)
+_ERR = c.POINTER(Error)
+
+# name: (result, arguments); every name is one of the header.
+_FUNCTIONS = {
+    "gdnrt_version_string": (c.c_char_p, []),
+    "gdnrt_status_name": (c.c_char_p, [c.c_int]),
+    "gdnrt_image_load_file": (c.c_int, [c.c_char_p, _OUT, _ERR]),
+    "gdnrt_image_load_memory": (c.c_int, [_P, c.c_size_t, _OUT, _ERR]),
+    "gdnrt_image_destroy": (None, [_P]),
+    "gdnrt_image_producer": (c.c_char_p, [_P]),
+    "gdnrt_image_entry_count": (c.c_size_t, [_P]),
+    "gdnrt_image_entry": (_P, [_P, c.c_size_t]),
+    "gdnrt_image_find_entry": (c.c_int, [_P, c.c_char_p, _OUT, _ERR]),
+    "gdnrt_entry_name": (c.c_char_p, [_P]),
+    "gdnrt_entry_param_count": (c.c_size_t, [_P]),
+    "gdnrt_entry_param": (c.c_int, [_P, c.c_size_t, c.POINTER(ParamInfo), _ERR]),
+    "gdnrt_entry_attribute": (c.c_char_p, [_P, c.c_char_p]),
+    "gdnrt_device_create_cpu": (c.c_int, [c.POINTER(CpuOptions), _OUT, _ERR]),
+    "gdnrt_device_destroy": (None, [_P]),
+    "gdnrt_device_synchronize": (c.c_int, [_P, _P, _ERR]),
+    "gdnrt_kernel_create": (c.c_int, [_P, _P, c.c_char_p, _OUT, _ERR]),
+    "gdnrt_kernel_destroy": (None, [_P]),
+    "gdnrt_kernel_entry": (_P, [_P]),
+    "gdnrt_kernel_bind_named": (c.c_int, [_P, c.POINTER(NamedArg), c.c_size_t, _OUT, _ERR]),
+    "gdnrt_binding_destroy": (None, [_P]),
+    "gdnrt_binding_symbol": (c.c_int, [_P, c.c_char_p, c.POINTER(c.c_int64), _ERR]),
+    "gdnrt_binding_units": (c.c_int64, [_P]),
+    "gdnrt_binding_check_slots": (c.c_int, [_P, c.POINTER(SlotReport), _ERR]),
+    "gdnrt_launch": (c.c_int, [_P, _P, _ERR]),
+}
+
+
+def load(path: str | Path) -> c.CDLL:
+    """The library at `path`, with the types of its functions set."""
+    library = c.CDLL(str(path))
+    for name, (result, arguments) in _FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments
+    return library

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn.mask_rows, gdn.pool_read and gdn.pool_write.
+#include "EvaluatorTest.h"
+
+using namespace gdn::reference;
+
+using PoolOps = EvaluatorTest;
+
+// Tokens: padding, row 0 (null slot), row 1 (live, two tokens), padding.
+TEST_F(PoolOps, MaskRows) {
+  Pool pool = {filled({3, 1, 1}, NaN), /*nullSlot=*/1};
+  auto results =
+      run(R"(
+    func.func @f(%x: tensor<?x?xf32>, %pool: !gdn.pool<?x?x1xf32>,
+                 %s: tensor<?xi64>, %cu: tensor<?xi64>) -> tensor<?x?xf32> {
+      %y = gdn.mask_rows %x of(%pool) slots(%s) rows(%cu)
+          : tensor<?x?xf32>, !gdn.pool<?x?x1xf32>, tensor<?xi64>, tensor<?xi64>
+            -> tensor<?x?xf32>
+      return %y : tensor<?x?xf32>
+    })",
+          {Tensor({5, 2}, {NaN, NaN, NaN, NaN, 1, 2, 3, NaN, NaN, 9}), &pool,
+           vector({1, 2}), vector({1, 2, 4})});
+  expectSame(results[0].data, {0, 0, 0, 0, 1, 2, 3, NaN, 0, 0});
+}
+
+TEST_F(PoolOps, MaskRowsOfDecode) {
+  Pool pool = {filled({3, 1, 1}, NaN), 0};
+  auto results =
+      run(R"(
+    func.func @f(%x: tensor<?x?xf32>, %pool: !gdn.pool<?x?x1xf32>,
+                 %s: tensor<?xi32>) -> tensor<?x?xf32> {
+      %y = gdn.mask_rows %x of(%pool) slots(%s)
+          : tensor<?x?xf32>, !gdn.pool<?x?x1xf32>, tensor<?xi32>
+            -> tensor<?x?xf32>
+      return %y : tensor<?x?xf32>
+    })",
+          {Tensor({4, 1}, {NaN, 7, NaN, NaN}), &pool, vector({0, 2, -1, 3})});
+  expectSame(results[0].data, {0, 7, 0, 0});
+}
+
+// Reading may repeat a slot; skipped ones give zeros.
+TEST_F(PoolOps, Read) {
+  Pool pool = {Tensor({3, 1, 2}, {NaN, NaN, 1, 2, 3, 4}), 0};
+  auto results = run(R"(
+    func.func @f(%pool: !gdn.pool<?x?x2xf32>, %s: tensor<?xi32>)
+        -> tensor<?x?x2xf32> {
+      %y = gdn.pool_read %pool[%s]
+          : !gdn.pool<?x?x2xf32>, tensor<?xi32> -> tensor<?x?x2xf32>
+      return %y : tensor<?x?x2xf32>
+    })",
+                     {&pool, vector({2, 0, 2, -1, 3, 1})});
+  expectSame(results[0].data, {3, 4, 0, 0, 3, 4, 0, 0, 0, 0, 1, 2});
+}
+
+static const char *const poolWrite = R"(
+  func.func @f(%x: tensor<?x?x2xf32>, %pool: !gdn.pool<?x?x2xf32>,
+               %s: tensor<?xi32>) {
+    gdn.pool_write %x, %pool[%s]
+        : tensor<?x?x2xf32>, !gdn.pool<?x?x2xf32>, tensor<?xi32>
+    return
+  })";
+
+TEST_F(PoolOps, Write) {
+  Pool pool = {Tensor({3, 1, 2}, {1, 2, 3, 4, 5, 6}), 0};
+  auto results =
+      run(poolWrite, {Tensor({4, 1, 2}, {10, 11, NaN, NaN, 12, 13, NaN, NaN}),
+                      &pool, vector({2, 0, 1, -1})});
+  EXPECT_TRUE(results.empty());
+  expectSame(pool.data.data, {1, 2, 12, 13, 10, 11});
+}
+
+// Skipped slots may repeat, live ones may not.
+TEST_F(PoolOps, WriteTwice) {
+  Pool pool = {Tensor::zeros({3, 1, 2}), 0};
+  EXPECT_EQ(errorOf(poolWrite,
+                    {Tensor::zeros({4, 1, 2}), &pool, vector({0, 2, 0, 2})}),
+            "'gdn.pool_write' op expects every slot to be written by one row, "
+            "but got slot 2 for rows 1 and 3");
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Makes images for tests, sound ones and broken ones. Dimensions are given as
+// text, as in gdn.dims; symbols are numbered as they appear.
+
+#ifndef GDN_TEST_UNIT_RUNTIME_IMAGE_BUILDER_H
+#define GDN_TEST_UNIT_RUNTIME_IMAGE_BUILDER_H
+
+#include "gdnrt/image_generated.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gdnrt::test {
+
+using Bytes = std::vector<uint8_t>;
+
+class EntryBuilder {
+public:
+  explicit EntryBuilder(fb::EntryT &entry) : entry_(entry) {}
+
+  EntryBuilder &tensor(const std::string &name, fb::Access access,
+                       fb::DType dtype, const std::vector<std::string> &dims);
+  EntryBuilder &pool(const std::string &name, fb::DType dtype,
+                     const std::vector<std::string> &dims);
+  /// Changes the parameter added last.
+  EntryBuilder &unitStride();
+  EntryBuilder &optional();
+  EntryBuilder &code(const std::string &symbol,
+                     const std::vector<std::string> &grid,
+                     uint64_t scratchBytes = 0,
+                     const std::vector<std::string> &features = {},
+                     const std::string &target = "x86-64", uint32_t blob = 0);
+  EntryBuilder &attribute(const std::string &key, const std::string &value);
+
+  fb::LinearFormT form(const std::string &text);
+
+private:
+  EntryBuilder &param(const std::string &name, fb::ParamKind kind,
+                      fb::Access access, fb::DType dtype,
+                      const std::vector<std::string> &dims);
+  uint16_t symbol(const std::string &name);
+  fb::EntryT &entry_;
+};
+
+class ImageBuilder {
+public:
+  ImageBuilder() { image.producer = "gdn test"; }
+  EntryBuilder entry(const std::string &name);
+  ImageBuilder &blob(Bytes data);
+  /// The finished image. Tests break `image` before.
+  Bytes build() const;
+
+  fb::ImageT image;
+};
+
+/// Serializes any image, sound or not, without a trailer.
+Bytes serialize(const fb::ImageT &image);
+
+/// Gives changed bytes a correct trailer again.
+void fixTrailer(Bytes &image);
+
+/// The bytes of a file; aborts the test if there is none.
+Bytes readFile(const std::string &path);
+
+} // namespace gdnrt::test
+
+#endif // GDN_TEST_UNIT_RUNTIME_IMAGE_BUILDER_H

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The image that most tests use: the functions of test_kernels.c with their
+// schemas.
+
+#ifndef GDN_TEST_UNIT_RUNTIME_TEST_IMAGE_H
+#define GDN_TEST_UNIT_RUNTIME_TEST_IMAGE_H
+
+#include "image_builder.h"
+
+namespace gdnrt::test {
+
+/// Entries accumulate_f32, count, scratch_owner, empty.
+ImageBuilder testImage();
+
+/// Adds the parameters and the code of accumulate.
+void addAccumulate(EntryBuilder entry);
+
+} // namespace gdnrt::test
+
+#endif // GDN_TEST_UNIT_RUNTIME_TEST_IMAGE_H
