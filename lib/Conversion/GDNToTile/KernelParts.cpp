@@ -3,8 +3,6 @@
 // Reading a gdn.kernel: its recurrence, rows, pools, carried tiles and results.
 #include "KernelParts.h"
 
-#include "CheckOperands.h"
-
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -139,7 +137,7 @@ FailureOr<KernelParts> KernelParts::analyse(func::FuncOp entry,
                                             KernelOp kernel) {
   KernelParts parts;
   parts.kernel = kernel;
-  if (failed(checkKernelOperands(kernel)) || failed(parts.collectOps()))
+  if (failed(parts.collectOps()))
     return failure();
   // Roles before carries: a section's window follows its head kind.
   if (DeltaRuleOp rule = parts.rule) {

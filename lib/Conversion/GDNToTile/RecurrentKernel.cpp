@@ -144,8 +144,8 @@ LogicalResult RecurrentKernel::emitGrid() {
                                                 heads)
                : index(1);
   headForm = getDimForm(lead, 1);
-  std::string rowForm = getDimForm(parts.slots ? parts.slots : lead, 0);
   valueForm = rule ? getDimForm(rule.getValue(), 1) : headForm;
+  std::string rowForm = getDimForm(parts.slots ? parts.slots : lead, 0);
   KernelOp kernel = parts.kernel;
   if (parts.cuSeqlens)
     rowForm += " + 1"; // the block of the padding
@@ -165,21 +165,23 @@ LogicalResult RecurrentKernel::emitViews() {
   KernelOp kernel = parts.kernel;
   for (Operation &op : kernel.getBody().front().without_terminator())
     for (auto [number, operand] : llvm::enumerate(op.getOperands())) {
+      auto type = dyn_cast<RankedTensorType>(operand.getType());
       bool external =
           !operand.getDefiningOp() || operand.getDefiningOp<UnpackOp>();
-      if (!isa<RankedTensorType>(operand.getType()) || !external ||
-          operandViews.contains(operand) || !isPerToken(&op, operand))
+      if (!type || !external || operandViews.contains(operand) ||
+          !isa<FloatType>(type.getElementType()) || !isPerToken(&op, operand))
         continue;
       std::string form = getDimForm(operand, 1);
-      bool isKey = parts.isKey(operand);
-      const std::string &want = isKey ? headForm : valueForm;
+      const std::string &want = parts.isKey(operand) ? headForm : valueForm;
       if (form != want)
         return op.emitOpError("expects ")
-               << want << " heads, those of the " << (isKey ? "keys" : "values")
+               << want << " heads, those of the "
+               << (parts.isKey(operand) ? "keys" : "values")
                << " of its kernel, in operand " << number << ", but got "
                << form;
-      operandViews[operand] = isKey ? views.keyHeads(b, operand)
-                                    : views.valueHeads(b, operand, ratio);
+      operandViews[operand] = parts.isKey(operand)
+                                  ? views.keyHeads(b, operand)
+                                  : views.valueHeads(b, operand, ratio);
     }
   for (unsigned number : llvm::make_first_range(parts.results))
     operandViews[views.results[number]] = views.resultHeads(b, number, ratio);
@@ -257,6 +259,8 @@ LogicalResult RecurrentKernel::emit() {
 
 LogicalResult gdn::emitRecurrentKernel(EntryViews &views, KernelOp kernel,
                                        int64_t tokens) {
+  if (failed(checkKernelOperands(kernel)))
+    return failure();
   FailureOr<KernelParts> parts = KernelParts::analyse(views.source, kernel);
   if (failed(parts))
     return failure();
