@@ -24,6 +24,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 
 using namespace mlir;
 using namespace gdn::test;
@@ -34,10 +35,10 @@ struct Program::Jit {
 
 static void loadDialects(MLIRContext &context) {
   DialectRegistry registry;
-  registry.insert<gdn::tile::TileDialect, LLVM::LLVMDialect,
-                  arith::ArithDialect, func::FuncDialect, math::MathDialect,
-                  memref::MemRefDialect, scf::SCFDialect,
-                  vector::VectorDialect>();
+  registry
+      .insert<gdn::tile::TileDialect, LLVM::LLVMDialect, arith::ArithDialect,
+              func::FuncDialect, math::MathDialect, memref::MemRefDialect,
+              scf::SCFDialect, vector::VectorDialect>();
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   context.appendDialectRegistry(registry);
@@ -48,6 +49,11 @@ Program::~Program() = default;
 Program::Program(const std::string &views, const std::string &body,
                  int64_t lanes)
     : jit(std::make_unique<Jit>()) {
+  compile(views, body, lanes);
+}
+
+void Program::compile(const std::string &views, const std::string &body,
+                      int64_t lanes) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   MLIRContext context(MLIRContext::Threading::DISABLED);
@@ -81,8 +87,7 @@ Program::Program(const std::string &views, const std::string &body,
   ASSERT_TRUE(bool(session)) << toString(session.takeError());
   jit->session = std::move(*session);
   llvm::Error added = jit->session->addIRModule(llvm::orc::ThreadSafeModule(
-      std::move(ir),
-      llvm::orc::ThreadSafeContext(std::move(llvmContext))));
+      std::move(ir), llvm::orc::ThreadSafeContext(std::move(llvmContext))));
   ASSERT_FALSE(bool(added));
   auto symbol = jit->session->lookup("f");
   ASSERT_TRUE(bool(symbol)) << toString(symbol.takeError());

@@ -32,6 +32,9 @@ public:
   bool compiled() const { return entry != nullptr; }
 
 private:
+  void compile(const std::string &views, const std::string &body,
+               int64_t lanes);
+
   struct Jit;
   std::unique_ptr<Jit> jit;
   void (*entry)(const int64_t *, int64_t, int64_t, void *) = nullptr;
