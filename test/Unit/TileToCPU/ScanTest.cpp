@@ -136,6 +136,50 @@ std::string scanName(const ::testing::TestParamInfo<ScanCase> &info) {
 INSTANTIATE_TEST_SUITE_P(Shapes, ScanTest, ::testing::ValuesIn(scanCases()),
                          scanName);
 
+/// A scan of `tokens` tokens with sizes 96 x 128, per head.
+std::unique_ptr<Program> scanOf(int64_t tokens) {
+  std::vector<int64_t> m = {128, 96}, k = {tokens, 96}, v = {tokens, 128};
+  return std::make_unique<Program>(
+      "%m_m: " + mem(m) + ", %m_k: " + mem(k) + ", %m_v: " + mem(v) +
+          ", %m_g: " + mem({tokens}) + ", %m_o: " + mem(v),
+      load("m", m) + load("k", k) + load("v", v) + load("g", {tokens}) +
+          "%o1 = gdn_tile.map_rows %g : " + vec({tokens}) + " -> " +
+          vec({tokens}) + " {\n^bb0(%i: index, %e: f32):\n" +
+          "%b = arith.negf %e : f32\ngdn_tile.yield %b : f32\n}\n" +
+          "%next, %o = gdn_tile.delta_scan %m, %k, %k, %v gates(%g, %o1) "
+          "valid(" +
+          (tokens == 1 ? "%c1" : "%n") + ") : " + vec(m) + ", " + vec(k) +
+          ", " + vec(v) + ", " + vec({tokens}) + "\n" +
+          "gdn_tile.store %next, %m_m[%c0, %c0] dims [0, 1] : " + vec(m) +
+          ", " + mem(m) + "\n" + store("o", v),
+      8);
+}
+
+/// A token gives the same bits alone, in place, and in a block of tokens.
+TEST(ScanBitsTest, OneByOneEqualsAtOnce) {
+  const int64_t tokens = 7;
+  std::vector<float> m = randomValues(128 * 96, 1, 1), one = m,
+                     k = randomValues(tokens * 96, 0.1, 2),
+                     v = randomValues(tokens * 128, 1, 3),
+                     g = randomValues(tokens, 0.3, 4), all(tokens * 128),
+                     single(tokens * 128);
+  for (float &x : g)
+    x = -std::fabs(x);
+  auto whole = scanOf(tokens), step = scanOf(1);
+  ASSERT_TRUE(whole->compiled() && step->compiled());
+  whole->run(tokens,
+             {view(m, {128, 96}), view(k, {tokens, 96}), view(v, {tokens, 128}),
+              view(g, {tokens}), view(all, {tokens, 128})});
+  for (int64_t t = 0; t < tokens; ++t)
+    step->run(1, {view(one, {128, 96}),
+                  {k.data() + t * 96, {1, 96}, {96, 1}},
+                  {v.data() + t * 128, {1, 128}, {128, 1}},
+                  {g.data() + t, {1}, {1}},
+                  {single.data() + t * 128, {1, 128}, {128, 1}}});
+  EXPECT_EQ(m, one);
+  EXPECT_EQ(all, single);
+}
+
 struct ConvCase {
   int64_t channels, width, tokens, valid, lanes;
   bool bias;
