@@ -102,6 +102,35 @@ TEST_F(CpuCodegenTest, NamesTheLibraryFunctionsItWouldNeed) {
                   "to take it from\n");
 }
 
+TEST_F(CpuCodegenTest, CarriesBFloatsFromBlockToBlockWithoutACall) {
+  auto module = parse(R"(
+    llvm.func @entry(%words: !llvm.ptr, %begin: i64, %end: i64, %s: !llvm.ptr)
+        attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+      %one = llvm.mlir.constant(1 : i64) : i64
+      %init = llvm.load %words : !llvm.ptr -> bf16
+      %lanes = llvm.load %words : !llvm.ptr -> vector<4xbf16>
+      llvm.br ^loop(%begin, %init, %lanes : i64, bf16, vector<4xbf16>)
+    ^loop(%i: i64, %x: bf16, %v: vector<4xbf16>):
+      %more = llvm.icmp "slt" %i, %end : i64
+      llvm.cond_br %more, ^body, ^done
+    ^body:
+      %from = llvm.getelementptr %words[%i] : (!llvm.ptr, i64) -> !llvm.ptr, bf16
+      %y = llvm.load volatile %from : !llvm.ptr -> bf16
+      %w = llvm.insertelement %y, %v[%i : i64] : vector<4xbf16>
+      %next = llvm.add %i, %one : i64
+      llvm.br ^loop(%next, %y, %w : i64, bf16, vector<4xbf16>)
+    ^done:
+      llvm.store %x, %s : bf16, !llvm.ptr
+      llvm.store volatile %v, %s : vector<4xbf16>, !llvm.ptr
+      llvm.return
+    })");
+  FailureOr<CpuCodegen> codegen = CpuCodegen::create(*module, target);
+  ASSERT_TRUE(succeeded(codegen));
+  EXPECT_THAT(codegen->getLlvmIr(),
+              testing::Not(testing::HasSubstr("load bfloat")));
+  EXPECT_TRUE(succeeded(codegen->emitSharedObject())) << said;
+}
+
 TEST_F(CpuCodegenTest, OtherDialectsDoNotTranslate) {
   auto module = parse("func.func @f() { return }");
   EXPECT_TRUE(failed(CpuCodegen::create(*module, target)));
