@@ -172,9 +172,9 @@ void gdn::expandFill(OpBuilder &b, tile::FillOp fill, Value to) {
           [&](Value i) { writeRow(b, loc, row, to, i); });
 }
 
-void gdn::expandMapRows(OpBuilder &b, tile::MapRowsOp map,
-                        ArrayRef<Value> inputs, ArrayRef<Value> results,
-                        const DenseMap<Value, Value> &captured) {
+void gdn::expandWholeRows(OpBuilder &b, tile::MapRowsOp map,
+                          ArrayRef<Value> inputs, ArrayRef<Value> results,
+                          const DenseMap<Value, Value> &captured) {
   Location loc = map.getLoc();
   IRMapping mapping;
   for (auto [tile, place] : captured) {

@@ -22,12 +22,20 @@ void expandStore(mlir::OpBuilder &builder, tile::StoreOp store,
 /// Every element of `to` becomes the fill's value.
 void expandFill(mlir::OpBuilder &builder, tile::FillOp fill, mlir::Value to);
 
-/// One loop over the rows. `inputs` and `results` are the places of the op's
-/// tiles, `captured` maps tiles that the body uses whole to their places.
+/// One loop over the rows, each vector by vector. `inputs` and `results` are
+/// the places of the op's tiles, `captured` maps tiles that the body uses whole
+/// to their places.
 void expandMapRows(mlir::OpBuilder &builder, tile::MapRowsOp map,
                    llvm::ArrayRef<mlir::Value> inputs,
                    llvm::ArrayRef<mlir::Value> results,
-                   const llvm::DenseMap<mlir::Value, mlir::Value> &captured);
+                   const llvm::DenseMap<mlir::Value, mlir::Value> &captured,
+                   int64_t lanes);
+
+/// The same with a row as one vector, for bodies that do not go by parts.
+void expandWholeRows(mlir::OpBuilder &builder, tile::MapRowsOp map,
+                     llvm::ArrayRef<mlir::Value> inputs,
+                     llvm::ArrayRef<mlir::Value> results,
+                     const llvm::DenseMap<mlir::Value, mlir::Value> &captured);
 
 /// Places of the tiles of a gdn_tile.conv1d.
 struct ConvPlaces {

@@ -132,7 +132,7 @@ void FunctionLowering::lowerMap(OpBuilder &b, tile::MapRowsOp map) {
       if (places.has(operand) && !captured.contains(operand))
         captured[operand] = memory(b, loc, operand);
   });
-  expandMapRows(b, map, inputs, results, captured);
+  expandMapRows(b, map, inputs, results, captured, lanes);
 }
 
 void FunctionLowering::lowerScan(OpBuilder &b, tile::DeltaScanOp scan) {
