@@ -13,11 +13,12 @@ void expandCopy(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value from,
                 mlir::Value to);
 
 /// `to` receives what `load` reads.
-void expandLoad(mlir::OpBuilder &builder, tile::LoadOp load, mlir::Value to);
+void expandLoad(mlir::OpBuilder &builder, tile::LoadOp load, mlir::Value to,
+                int64_t lanes);
 
 /// The view of `store` receives `from`.
 void expandStore(mlir::OpBuilder &builder, tile::StoreOp store,
-                 mlir::Value from);
+                 mlir::Value from, int64_t lanes);
 
 /// Every element of `to` becomes the fill's value.
 void expandFill(mlir::OpBuilder &builder, tile::FillOp fill, mlir::Value to);

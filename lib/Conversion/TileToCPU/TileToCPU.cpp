@@ -215,12 +215,12 @@ void FunctionLowering::lower(Operation *op) {
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](tile::LoadOp load) {
         if (places.places[places[load.getTile()]].kind == Place::Scratch)
-          expandLoad(b, load, memory(b, loc, load.getTile()));
+          expandLoad(b, load, memory(b, loc, load.getTile()), lanes);
       })
       .Case([&](tile::StoreOp store) {
         const Place &from = places.places[places[store.getTile()]];
         if (from.kind != Place::StoredView)
-          expandStore(b, store, memory(b, loc, store.getTile()));
+          expandStore(b, store, memory(b, loc, store.getTile()), lanes);
       })
       .Case([&](tile::FillOp fill) {
         expandFill(b, fill, memory(b, loc, fill.getTile()));
