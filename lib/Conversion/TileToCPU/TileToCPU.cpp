@@ -156,8 +156,7 @@ void FunctionLowering::lowerScan(OpBuilder &b, tile::DeltaScanOp scan) {
        memory(b, loc, scan.getKey()), memory(b, loc, scan.getValue()), logDecay,
        decay, memory(b, loc, scan.getBeta()),
        memory(b, loc, scan.getNewState()), memory(b, loc, scan.getOutput()),
-                   places.places[places[scan.getState()]].kind ==
-                       Place::LoadedView},
+       places.places[places[scan.getState()]].kind == Place::LoadedView},
       lanes);
 }
 
