@@ -23,7 +23,7 @@ def image_path(tool, tmp_path_factory):
     folder = tmp_path_factory.mktemp("image")
     config = folder / "config.json"
     config.write_text(
-        '{"model_type": "qwen3_5_text", "hidden_size": 128,'
+        '{"model_type": "qwen3_5_text", "hidden_size": 128, "hidden_act": "silu",'
         ' "num_hidden_layers": 4, "linear_num_key_heads": 1,'
         ' "linear_num_value_heads": 2, "linear_key_head_dim": 64,'
         ' "linear_value_head_dim": 64, "linear_conv_kernel_dim": 4,'

@@ -20,6 +20,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -171,7 +172,9 @@ void ScanLoops::emitToken(Value from, Value t, Value first, Value last) {
 void ScanLoops::emit() {
   emitDecay();
   Value from = places.state;
-  if (from != places.newState && tokens > 1) {
+  // One token reads each row once, before it writes it; none leaves the rows.
+  bool oneToken = tokens == 1 && getConstantIntValue(scan.getValid()) == 1;
+  if (from != places.newState && !oneToken) {
     expandCopy(b, loc, from, places.newState);
     from = places.newState;
   }
