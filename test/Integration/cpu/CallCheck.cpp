@@ -26,26 +26,6 @@ double gdn::integration::roundingOf(FloatKind kind) {
   llvm_unreachable("a FloatKind outside its enumeration");
 }
 
-/// f32 sums of a few hundred products are good to 1e-5. A result of fewer bits
-/// is rounded once: the error of an element is uniform within `roundingOf` of
-/// its power of two, whose root mean square over all elements is at most
-/// roundingOf / sqrt(3). The bounds of bf16 are those of the project, 2e-3 and
-/// after the norm 5e-3; those of f16, which has three more bits, an eighth.
-Bounds gdn::integration::boundsOf(const Config &config) {
-  const double precise = 1e-5;
-  const double state =
-      precise + roundingOf(config.options.state) / std::sqrt(3.0);
-  switch (config.options.io) {
-  case FloatKind::f32:
-    return {precise, precise, state};
-  case FloatKind::bf16:
-    return {2e-3, 5e-3, state};
-  case FloatKind::f16:
-    return {2e-3 / 8, 5e-3 / 8, state};
-  }
-  llvm_unreachable("a FloatKind outside its enumeration");
-}
-
 static Tensor tensorOf(const Buffer &buffer) {
   return {buffer.shape(), buffer.values()};
 }
@@ -75,7 +55,7 @@ std::map<std::string, Tensor> Call::evaluate(Pool &conv, Pool &state) {
   return results;
 }
 
-void Call::check(const Bounds &bounds, Pool *state) {
+void Call::check(const Errors &bounds, Pool *state) {
   Pool convStates, states;
   if (has("conv_pool"))
     convStates = {tensorOf(before.at("conv_pool")), batch.nullSlot};
@@ -118,11 +98,8 @@ void Call::checkOutput(const std::string &name, const Tensor &want,
     }
   }
   EXPECT_TRUE(buffer.sameMemory(expected)) << name << ": a gap was written";
-  const data::Difference difference = data::compare(gotLive, wantLive);
-  EXPECT_EQ(difference.firstNonFinite, -1) << name << " is not finite";
-  EXPECT_LE(difference.relativeRMSE, bound) << name;
-  noteError((name + " of io " + stringify(config.options.io)).str(),
-            difference.relativeRMSE);
+  (name == "core" ? measured.core : measured.out) =
+      compare(name, gotLive, wantLive, bound);
 }
 
 void Call::checkPool(const std::string &name, const Tensor &want,
@@ -146,11 +123,23 @@ void Call::checkPool(const std::string &name, const Tensor &want,
       << (bound == 0 ? ", or states are not the raw inputs" : "");
   if (bound == 0)
     return;
-  const data::Difference difference = data::compare(gotWritten, wantWritten);
+  measured.state = compare(name, gotWritten, wantWritten, bound);
+}
+
+double Call::compare(const std::string &name, llvm::ArrayRef<double> got,
+                     llvm::ArrayRef<double> want, double bound) {
+  const data::DType dtype = buffers[name].dtype();
+  const std::vector<double> rounded =
+      data::Array::fromDoubles(dtype, {int64_t(want.size())}, want).toDoubles();
+  const double rounding = data::compare(rounded, want).relativeRMSE;
+  const data::Difference difference = data::compare(got, want);
   EXPECT_EQ(difference.firstNonFinite, -1) << name << " is not finite";
-  EXPECT_LE(difference.relativeRMSE, bound) << name;
-  noteError((name + " of " + stringify(config.options.state)).str(),
+  EXPECT_LE(difference.relativeRMSE, bound + rounding) << name;
+  // Runs of many calls have bounds of their own.
+  noteError(name + " in " + data::name(dtype).str() +
+                (bound > oneCall.core ? ", rounded states of many calls" : ""),
             difference.relativeRMSE);
+  return difference.relativeRMSE;
 }
 
 namespace {
