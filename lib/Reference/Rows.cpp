@@ -7,8 +7,16 @@
 
 #include "llvm/ADT/DenseMap.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace gdn::reference;
+
+/// An integer that may be out of range or, out of an odd caller, none at all.
+static std::string print(double value) {
+  return std::abs(value) < 0x1p53 ? std::to_string(int64_t(value))
+                                  : std::to_string(value);
+}
 
 /// Sets the tokens of `rows` from `bounds`.
 static LogicalResult setBounds(Operation *op, MutableArrayRef<Row> rows,
@@ -19,12 +27,12 @@ static LogicalResult setBounds(Operation *op, MutableArrayRef<Row> rows,
       return op->emitOpError()
              << "expects 'cu_seqlens' to start at 0 or more and never to fall, "
                 "but got "
-             << int64_t(bound) << " for element " << n << " after "
-             << int64_t(last);
+             << print(bound) << " for element " << n << " after "
+             << print(last);
     if (!(bound <= double(tokens)))
       return op->emitOpError()
              << "expects 'cu_seqlens' to stay within T = " << tokens
-             << ", but got " << int64_t(bound) << " for element " << n;
+             << ", but got " << print(bound) << " for element " << n;
     last = bound;
   }
   for (auto [n, row] : llvm::enumerate(rows)) {

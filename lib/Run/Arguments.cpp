@@ -27,9 +27,9 @@ llvm::Expected<std::vector<int64_t>> run::shapeOf(const Parameter &parameter,
           llvm::formatv("{0}: {1}: {2}", parameter.name, parameter.typeString(),
                         llvm::toString(size.takeError())));
     if (*size < 0)
-      return llvm::createStringError(llvm::formatv(
-          "{0}: expects sizes of at least 0, but {1} is {2}", parameter.name,
-          form.str(), *size));
+      return llvm::createStringError(
+          llvm::formatv("{0}: expects sizes of at least 0, but {1} is {2}",
+                        parameter.name, form.str(), *size));
     shape.push_back(*size);
   }
   return shape;
@@ -88,10 +88,8 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
                      {"Hk", options.keyHeads},
                      {"Hv", options.valueHeads}};
 
-
-
-  std::vector<double> used = makeSlots(rows, slots, options.skipped, nullSlot,
-                                       options.inputs.seed);
+  std::vector<double> used =
+      makeSlots(rows, slots, options.skipped, nullSlot, options.inputs.seed);
   Arrays arrays;
   for (const Parameter &parameter : kernel.getParameters()) {
     if (!parameter.isRead)

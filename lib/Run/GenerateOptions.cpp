@@ -84,8 +84,8 @@ static llvm::Error readOption(llvm::StringRef key, llvm::StringRef value,
     return llvm::Error::success();
   }
   if (key == "scale" || key == "correlation") {
-    double &place = key == "scale" ? options.inputs.scale
-                                   : options.inputs.keyCorrelation;
+    double &place =
+        key == "scale" ? options.inputs.scale : options.inputs.keyCorrelation;
     if (value.getAsDouble(place))
       return expected(key, "a number", value);
     return llvm::Error::success();

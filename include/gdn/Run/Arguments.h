@@ -15,11 +15,11 @@ namespace gdn::run {
 struct GenerateOptions {
   data::InputOptions inputs;
   std::vector<int64_t> lengths = {5, 0, 17}; // of the rows, in tokens
-  int64_t padding = 0;    // tokens after the last row
-  int64_t keyHeads = 2;   // Hk
-  int64_t valueHeads = 4; // Hv
-  int64_t slots = 0;      // P; 0 means rows and three more
-  int64_t skipped = 0;    // rows at the end whose slot is to be skipped
+  int64_t padding = 0;                       // tokens after the last row
+  int64_t keyHeads = 2;                      // Hk
+  int64_t valueHeads = 4;                    // Hv
+  int64_t slots = 0;                         // P; 0 means rows and three more
+  int64_t skipped = 0; // rows at the end whose slot is to be skipped
 
   /// Reads `seed=1,lens=5:0:17,Hk=2,Hv=4,slots=9,gates=strong,...`. Keys that
   /// are absent keep their defaults; errors list the keys.

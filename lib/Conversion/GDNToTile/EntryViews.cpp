@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -62,6 +63,8 @@ std::string gdn::getDimForm(Value value, unsigned dim) {
         func.getArgAttrOfType<ArrayAttr>(arg.getArgNumber(), "gdn.dims");
     return dims && dim < dims.size() ? cast<StringAttr>(dims[dim]).str() : "";
   }
+  if (std::optional<int64_t> constant = getConstantIntValue(value))
+    return std::to_string(*constant);
   Operation *op = value.getDefiningOp();
   if (auto unpack = dyn_cast<UnpackOp>(op)) {
     char part = unpack.getParts()[cast<OpResult>(value).getResultNumber()];
@@ -114,6 +117,10 @@ FailureOr<EntryViews> gdn::createEntryViews(func::FuncOp source) {
       types.push_back(
           stridedType(tensor.getShape(), tensor.getElementType(), true));
       attrs.push_back(named(name));
+    } else if (!arg.getType().isIndex()) {
+      return source.emitOpError("expects argument ")
+             << index << " of the entry to be a tensor, a pool or an index, "
+             << "but got " << arg.getType();
     }
   }
   for (unsigned i = 0; i < source.getNumResults(); ++i) {
@@ -121,7 +128,11 @@ FailureOr<EntryViews> gdn::createEntryViews(func::FuncOp source) {
     if (!name)
       return source.emitOpError("expects result ")
              << i << " of the entry to have 'gdn.name'";
-    auto tensor = cast<RankedTensorType>(source.getResultTypes()[i]);
+    auto tensor = dyn_cast<RankedTensorType>(source.getResultTypes()[i]);
+    if (!tensor)
+      return source.emitOpError("expects result ")
+             << i << " of the entry to be a tensor, but got "
+             << source.getResultTypes()[i];
     types.push_back(
         stridedType(tensor.getShape(), tensor.getElementType(), true));
     attrs.push_back(named(name));
@@ -183,7 +194,6 @@ static Value makeView(OpBuilder &builder, Location loc, Value base,
   auto meta = memref::ExtractStridedMetadataOp::create(builder, loc, base);
   Value start =
       builder.createOrFold<arith::AddIOp>(loc, meta.getOffset(), offset);
-  MemRefType view = stridedType(shape, type.getElementType(), false);
   // A part with a last dimension is contiguous in it.
   SmallVector<OpFoldResult> sizeValues, strideValues;
   for (auto [size, dim] : llvm::zip(sizes, shape))
@@ -196,10 +206,10 @@ static Value makeView(OpBuilder &builder, Location loc, Value base,
   SmallVector<int64_t> staticStrides;
   for (Value stride : strides)
     staticStrides.push_back(stride ? ShapedType::kDynamic : 1);
-  view = MemRefType::get(shape, type.getElementType(),
-                         StridedLayoutAttr::get(builder.getContext(),
-                                                ShapedType::kDynamic,
-                                                staticStrides));
+  auto view = MemRefType::get(shape, type.getElementType(),
+                              StridedLayoutAttr::get(builder.getContext(),
+                                                     ShapedType::kDynamic,
+                                                     staticStrides));
   return memref::ReinterpretCastOp::create(
       builder, loc, view, meta.getBaseBuffer(), OpFoldResult(start), sizeValues,
       strideValues);

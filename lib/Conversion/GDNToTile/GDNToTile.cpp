@@ -30,7 +30,7 @@ struct ConvertGDNToTile final
     if (tokens < 1) {
       getOperation().emitError("expects the option 'tokens' to be at least 1, "
                                "but got ")
-          << tokens;
+          << tokens.getValue();
       return signalPassFailure();
     }
     SmallVector<func::FuncOp> entries;

@@ -15,6 +15,7 @@
 // q and k are prepared once per value head: it costs less than one tenth of the
 // scan and keeps every carried tile a value of the program.
 #include "RecurrentKernel.h"
+#include "CheckOperands.h"
 #include "TokenBlock.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
@@ -34,11 +35,13 @@ public:
 
 private:
   LogicalResult emitGrid();
-  void emitViews();
+  LogicalResult emitViews();
   Value emitBounds();
   void emitRow();
   void emitValueHead(Value r, MutableArrayRef<Value> keyCarries);
   void emitZeros();
+
+  std::string headForm, valueForm; // key heads and value heads
 };
 
 } // namespace
@@ -140,51 +143,52 @@ LogicalResult RecurrentKernel::emitGrid() {
   ratio = rule ? b.createOrFold<arith::DivUIOp>(loc, headCount(rule.getValue()),
                                                 heads)
                : index(1);
-  std::string headForm = getDimForm(lead, 1);
+  headForm = getDimForm(lead, 1);
+  valueForm = rule ? getDimForm(rule.getValue(), 1) : headForm;
   std::string rowForm = getDimForm(parts.slots ? parts.slots : lead, 0);
+  KernelOp kernel = parts.kernel;
+  if (headForm.empty() || valueForm.empty() || rowForm.empty())
+    return kernel.emitOpError("expects rows and heads that are static or in "
+                              "'gdn.dims' of the entry's arguments");
   if (parts.cuSeqlens)
     rowForm += " + 1"; // the block of the padding
   views.function->setAttr("gdn_tile.grid",
                           b.getStrArrayAttr({rowForm, headForm}));
-  if (rule)
-    return success();
-  for (Value value : llvm::make_second_range(parts.results))
-    if (std::string other = getDimForm(value, 1); other != headForm)
-      return KernelOp(parts.kernel)
-                 .emitOpError("expects all results of a kernel without "
-                              "gdn.delta_rule to have the same heads, but got ")
-             << headForm << " and " << other;
+  for (auto [number, value] : parts.results)
+    if (std::string form = getDimForm(value, 1); form != valueForm)
+      return kernel.emitOpError("expects ")
+             << valueForm << " heads, those of its "
+             << (rule ? "values" : "first result") << ", in result " << number
+             << " of the entry, but got " << form;
   return success();
 }
 
-/// True if dimension 0 of `operand` counts tokens where `op` uses it.
-static bool isPerToken(Operation *op, Value operand) {
-  if (auto conv = dyn_cast<Conv1dOp>(op))
-    return operand != conv.getWeight() && operand != conv.getBias();
-  if (auto gates = dyn_cast<GatesOp>(op))
-    return operand != gates.getALog() && operand != gates.getDtBias();
-  if (auto norm = dyn_cast<GatedRMSNormOp>(op))
-    return operand != norm.getWeight();
-  return true;
-}
-
 /// Views of all operands and results, before any control flow.
-void RecurrentKernel::emitViews() {
+LogicalResult RecurrentKernel::emitViews() {
   KernelOp kernel = parts.kernel;
   for (Operation &op : kernel.getBody().front().without_terminator())
-    for (Value operand : op.getOperands()) {
+    for (auto [number, operand] : llvm::enumerate(op.getOperands())) {
       auto type = dyn_cast<RankedTensorType>(operand.getType());
       bool external =
           !operand.getDefiningOp() || operand.getDefiningOp<UnpackOp>();
       if (!type || !external || operandViews.contains(operand) ||
           !isa<FloatType>(type.getElementType()) || !isPerToken(&op, operand))
         continue;
+      std::string form = getDimForm(operand, 1);
+      const std::string &want = parts.isKey(operand) ? headForm : valueForm;
+      if (form != want)
+        return op.emitOpError("expects ")
+               << want << " heads, those of the "
+               << (parts.isKey(operand) ? "keys" : "values")
+               << " of its kernel, in operand " << number << ", but got "
+               << form;
       operandViews[operand] = parts.isKey(operand)
                                   ? views.keyHeads(b, operand)
                                   : views.valueHeads(b, operand, ratio);
     }
   for (unsigned number : llvm::make_first_range(parts.results))
     operandViews[views.results[number]] = views.resultHeads(b, number, ratio);
+  return success();
 }
 
 /// Tokens and slot of the block's row; returns whether it is live, or null in
@@ -238,9 +242,8 @@ LogicalResult RecurrentKernel::emit() {
   if (!parts.cuSeqlens)
     blockTokens = 1;
   b.setInsertionPointToStart(&views.function.getBody().front());
-  if (failed(emitGrid()))
+  if (failed(emitGrid()) || failed(emitViews()))
     return failure();
-  emitViews();
   n = tile::BlockIdOp::create(b, loc, b.getIndexType(), 0);
   h = tile::BlockIdOp::create(b, loc, b.getIndexType(), 1);
   if (Value live = emitBounds()) {
@@ -259,6 +262,8 @@ LogicalResult RecurrentKernel::emit() {
 
 LogicalResult gdn::emitRecurrentKernel(EntryViews &views, KernelOp kernel,
                                        int64_t tokens) {
+  if (failed(checkKernelOperands(kernel)))
+    return failure();
   FailureOr<KernelParts> parts = KernelParts::analyse(views.source, kernel);
   if (failed(parts))
     return failure();

@@ -79,10 +79,6 @@ LogicalResult gdn::emitEntryCode(func::FuncOp source) {
   Type i64 = b.getI64Type();
   auto grid = source->getAttrOfType<ArrayAttr>("gdn_tile.grid");
   auto symbols = source->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
-  if (!grid || !symbols)
-    return source.emitOpError(
-        "expects 'gdn_tile.grid' and 'gdn_tile.symbols' on a tile function");
-
   auto code =
       func::FuncOp::create(b, loc, source.getName(),
                            b.getFunctionType({pointer, i64, i64, pointer}, {}));

@@ -20,6 +20,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -29,6 +30,12 @@ namespace {
 
 /// Bytes of state that stay in the first-level cache beside keys and queries.
 constexpr int64_t kCacheBytes = 16 * 1024;
+
+/// How far ahead of its use a state that streams from its pool is asked for.
+/// That reaches into the next head's state, which lies behind this one, so
+/// that memory is busy while the head's other work is done.
+constexpr int64_t kPrefetchBytes = 128 * 1024;
+constexpr int64_t kCacheLine = 64;
 
 class ScanLoops {
 public:
@@ -85,6 +92,7 @@ private:
           vector::FMAOp::create(b, loc, x, y, partial[chunk % 2]);
   }
   void emitDecay();
+  void emitPrefetch(Value memory, Value row);
   void emitToken(Value from, Value t, Value first, Value last);
 
   OpBuilder &b;
@@ -114,6 +122,20 @@ void ScanLoops::emitDecay() {
                             places.decay, ValueRange{t, index(i * lanes)});
 }
 
+/// Asks for the row that is `kPrefetchBytes` behind `row`. A prefetch of memory
+/// that is not there does nothing.
+void ScanLoops::emitPrefetch(Value memory, Value row) {
+  int64_t rowBytes =
+      columns * cast<MemRefType>(memory.getType()).getElementTypeBitWidth() / 8;
+  int64_t perLine = kCacheLine * columns / rowBytes;
+  Value ahead = arith::AddIOp::create(
+      b, loc, row, index(std::max<int64_t>(1, kPrefetchBytes / rowBytes)));
+  for (int64_t c = 0; c < columns; c += perLine)
+    memref::PrefetchOp::create(b, loc, memory, ValueRange{ahead, index(c)},
+                               /*isWrite=*/false, /*localityHint=*/2,
+                               /*isDataCache=*/true);
+}
+
 /// One token over rows `first` to `last`; the state before it is in `from`.
 void ScanLoops::emitToken(Value from, Value t, Value first, Value last) {
   Chunks key = read(places.key, t), query = read(places.query, t);
@@ -127,6 +149,8 @@ void ScanLoops::emitToken(Value from, Value t, Value first, Value last) {
 
   OpBuilder::InsertionGuard guard(b);
   Value i = loop(first, last, 1).getInductionVar();
+  if (places.stateIsInPool)
+    emitPrefetch(from, i);
   Chunks state = read(from, i);
   SmallVector<Value> predicted, output;
   for (unsigned c = 0; c < state.size(); ++c) {
@@ -148,7 +172,9 @@ void ScanLoops::emitToken(Value from, Value t, Value first, Value last) {
 void ScanLoops::emit() {
   emitDecay();
   Value from = places.state;
-  if (from != places.newState && tokens > 1) {
+  // One token reads each row once, before it writes it; none leaves the rows.
+  bool oneToken = tokens == 1 && getConstantIntValue(scan.getValid()) == 1;
+  if (from != places.newState && !oneToken) {
     expandCopy(b, loc, from, places.newState);
     from = places.newState;
   }

@@ -37,9 +37,11 @@ void expandConv1d(mlir::OpBuilder &builder, tile::Conv1dOp conv,
                   const ConvPlaces &places, int64_t lanes);
 
 /// Places of the tiles of a gdn_tile.delta_scan; `decay` is scratch of the
-/// shape of `logDecay` for exp(logDecay).
+/// shape of `logDecay` for exp(logDecay). `stateIsInPool` says that `state` is
+/// a view of a pool, whose rows come from memory.
 struct ScanPlaces {
   mlir::Value state, query, key, value, logDecay, decay, beta, newState, output;
+  bool stateIsInPool = false;
 };
 void expandDeltaScan(mlir::OpBuilder &builder, tile::DeltaScanOp scan,
                      const ScanPlaces &places, int64_t lanes);

@@ -7,6 +7,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace gdn {
@@ -83,9 +84,10 @@ struct MergeIntoConsumer final : OpRewritePattern<tile::MapRowsOp> {
   }
 
   /// True if every use of `producer` is an input of `consumer`, in the same
-  /// block (work is never moved into a loop).
+  /// block (work is never moved into a loop), and it may run that late.
   static bool onlyUser(tile::MapRowsOp producer, tile::MapRowsOp consumer) {
-    if (producer->getBlock() != consumer->getBlock() || producer == consumer)
+    if (producer->getBlock() != consumer->getBlock() || producer == consumer ||
+        !isMemoryEffectFree(producer))
       return false;
     return llvm::all_of(producer->getUsers(),
                         [&](Operation *user) { return user == consumer; });

@@ -39,10 +39,10 @@ static void printConvTypes(OpAsmPrinter &printer, Operation *, Type input,
 static ParseResult parseScanTypes(OpAsmParser &parser, Type &state, Type &query,
                                   Type &key, Type &value, Type &logDecay,
                                   Type &beta, Type &newState, Type &output) {
-  SMLoc loc = parser.getCurrentLocation();
+  SMLoc loc;
   if (parser.parseType(state) || parser.parseComma() || parser.parseType(key) ||
       parser.parseComma() || parser.parseType(value) || parser.parseComma() ||
-      parser.parseType(logDecay))
+      parser.getCurrentLocation(&loc) || parser.parseType(logDecay))
     return failure();
   query = key;
   newState = state;
@@ -175,6 +175,9 @@ LogicalResult gdn::tile::Conv1dOp::verify() {
   // conv1d_c1
   int64_t channels = getInput().getType().getDimSize(1);
   int64_t width = getWeight().getType().getDimSize(0);
+  if (width < 2)
+    return emitOpError("expects 'weight' to have at least 2 rows, but got ")
+           << width;
   if (failed(verifyShape(*this, "weight", getWeight().getType(),
                          {width, channels}, "channels set by 'input'")) ||
       failed(verifyShape(*this, "window", getWindow().getType(),

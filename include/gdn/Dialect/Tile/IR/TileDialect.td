@@ -29,6 +29,7 @@ def Tile_Dialect : Dialect {
     **Rounding is explicit.** Ops compute in the types they show; a value is
     rounded where an `arith.truncf` stands and nowhere else.
   }];
+  let hasOperationAttrVerify = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::memref::MemRefDialect",
                            "::mlir::vector::VectorDialect"];
@@ -38,9 +39,9 @@ class Tile_Op<string mnemonic, list<Trait> traits = []>
     : Op<Tile_Dialect, mnemonic, traits>;
 
 defvar Tile_FloatTypes = [F32, BF16, F16];
-def Tile_AnyTile : VectorOfRankAndType<[1, 2], Tile_FloatTypes>;
-def Tile_F32Matrix : VectorOfRankAndType<[2], [F32]>;
-def Tile_F32Tile : VectorOfRankAndType<[1, 2], [F32]>;
-def Tile_F32Row : VectorOfRankAndType<[1], [F32]>;
+def Tile_AnyTile : FixedVectorOfRankAndType<[1, 2], Tile_FloatTypes>;
+def Tile_F32Matrix : FixedVectorOfRankAndType<[2], [F32]>;
+def Tile_F32Tile : FixedVectorOfRankAndType<[1, 2], [F32]>;
+def Tile_F32Row : FixedVectorOfRankAndType<[1], [F32]>;
 
 #endif // GDN_DIALECT_TILE_IR_TILEDIALECT_TD

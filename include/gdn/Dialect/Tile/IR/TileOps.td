@@ -47,6 +47,8 @@ def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments]> {
     - (C1) one index per dimension of the view; `dims` names as many distinct
       dimensions of the view as the tile has.
     - (C2) tile and view have the same element type.
+    - (C3) `n` is at most the tile's rows; the elements that are read lie inside
+      the view. Not checked.
 
     **Example**
 
@@ -84,6 +86,8 @@ def Tile_StoreOp : Tile_Op<"store", [AttrSizedOperandSegments]> {
     - (C1) one index per dimension of the view; `dims` names as many distinct
       dimensions of the view as the tile has.
     - (C2) tile and view have the same element type.
+    - (C3) `n` is at most the tile's rows; the elements that are written lie
+      inside the view. Not checked.
 
     **Example**
 
@@ -205,8 +209,8 @@ def Tile_Conv1dOp : Tile_Op<"conv1d", [Pure]> {
     **Preconditions**
 
     - (C1) `input` and `result` are `B x d`, `window` and `new_window`
-      `(K-1) x d`, `weight` `K x d`, `bias` `d`.
-    - (C2) `valid` is at most `B`.
+      `(K-1) x d`, `weight` `K x d` with `K` at least 2, `bias` `d`.
+    - (C2) `valid` is at most `B`. Not checked.
 
     **Example**
 
@@ -250,7 +254,7 @@ def Tile_DeltaScanOp : Tile_Op<"delta_scan", [Pure]> {
 
     - (C1) `state` and `new_state` are `dv x dk`, `query` and `key` `B x dk`,
       `value` and `output` `B x dv`, `log_decay` `B` or `B x dk`, `beta` `B`.
-    - (C2) `valid` is at most `B`.
+    - (C2) `valid` is at most `B`. Not checked.
 
     **Example**
 

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Compares a run with the reference; see Comparison.h.
+#include "gdn/Run/Comparison.h"
+
+#include "gdn/Data/Compare.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstring>
+
+using namespace gdn;
+using namespace gdn::run;
+
+double run::limitOf(const Parameter &parameter) {
+  bool isF32 = parameter.dtype == data::DType::f32;
+  if (parameter.isPool && parameter.dims.size() == 3)
+    return 0; // the convolution's state
+  if (isF32)
+    return 1e-5;
+  if (parameter.isPool || parameter.name == "core")
+    return 2e-3;
+  return 5e-3;
+}
+
+Comparison run::compareValues(const Parameter &parameter,
+                              llvm::ArrayRef<double> got,
+                              llvm::ArrayRef<double> want) {
+  assert(got.size() == want.size() && "shapes have been checked");
+  Comparison comparison;
+  comparison.tensor = parameter.name;
+  comparison.limit = limitOf(parameter);
+  bool exact = comparison.limit == 0;
+  std::vector<double> rounded =
+      data::Array::fromDoubles(parameter.dtype, {int64_t(want.size())}, want)
+          .toDoubles();
+  data::Difference difference =
+      data::compare(got, exact ? llvm::ArrayRef<double>(rounded) : want);
+  comparison.relativeRMSE = difference.relativeRMSE;
+  comparison.maxAbs = difference.maxAbs;
+  if (exact) {
+    comparison.ok = data::bitEqual(got, rounded);
+    return comparison;
+  }
+  double floor = data::compare(rounded, want).relativeRMSE;
+  if (std::isfinite(floor))
+    comparison.limit = std::max(comparison.limit, 1.05 * floor);
+  comparison.ok = comparison.relativeRMSE <= comparison.limit;
+  return comparison;
+}
+
+/// Compares a pool: the changed slots by value, the others by their bytes.
+static void comparePool(const Parameter &parameter, const data::Array &got,
+                        const data::Array &before, const reference::Pool &want,
+                        std::vector<Comparison> &comparisons) {
+  std::vector<double> gotValues = got.toDoubles();
+  std::vector<double> oldValues = before.toDoubles();
+  int64_t slots = got.shape[0];
+  int64_t size = slots ? gotValues.size() / slots : 0;
+  int64_t bytes = slots ? got.bytes.size() / slots : 0;
+  std::vector<double> gotLive, wantLive;
+  bool othersKept = true;
+  for (int64_t slot = 0; slot < slots; ++slot) {
+    llvm::ArrayRef<double> now(want.data.data.data() + slot * size, size);
+    llvm::ArrayRef<double> old(oldValues.data() + slot * size, size);
+    if (data::bitEqual(now, old)) {
+      othersKept &= std::memcmp(got.bytes.data() + slot * bytes,
+                                before.bytes.data() + slot * bytes, bytes) == 0;
+      continue;
+    }
+    gotLive.insert(gotLive.end(), gotValues.begin() + slot * size,
+                   gotValues.begin() + (slot + 1) * size);
+    wantLive.insert(wantLive.end(), now.begin(), now.end());
+  }
+  comparisons.push_back(compareValues(parameter, gotLive, wantLive));
+  Comparison others;
+  others.tensor = parameter.name + ", other slots";
+  others.ok = othersKept;
+  if (!othersKept)
+    others.relativeRMSE = others.maxAbs =
+        std::numeric_limits<double>::infinity();
+  comparisons.push_back(others);
+}
+
+std::vector<Comparison> run::compareRun(const Kernel &kernel, const Arrays &got,
+                                        const Arrays &before,
+                                        const Outcome &want) {
+  std::vector<Comparison> comparisons;
+  for (const Parameter &parameter : kernel.getParameters()) {
+    if (!parameter.isWritten)
+      continue;
+    const data::Array &array = got.at(parameter.name);
+    if (parameter.isPool)
+      comparePool(parameter, array, before.at(parameter.name),
+                  want.pools.at(parameter.name), comparisons);
+    else
+      comparisons.push_back(compareValues(
+          parameter, array.toDoubles(), want.results.at(parameter.name).data));
+  }
+  return comparisons;
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Speed of a layer on the CPU beside what the machine can do, in one process:
+// run it with --benchmark_enable_random_interleaving=true, and the repetitions
+// of all measurements take turns, so that their ratios hold on a busy machine.
+//
+//   gdnrt_cpu_bench LAYER RULE [--benchmark_...]
+//
+// LAYER is an image with entries prefill_bf16_f32, decode_bf16_f32 and
+// decode_bf16_bf16 of a layer with heads of 128; RULE one of delta_rule.mlir.
+// tools/scripts/bench_cpu.py makes the images, runs this, and judges.
+
+#include "baselines.h"
+#include "entry_call.h"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+using namespace gdnbench;
+
+namespace {
+
+constexpr int64_t kKeyHeads = 16, kValueHeads = 32, kHead = 128;
+constexpr int64_t kRows = 16, kTokens = 64;
+/// Bytes of the state pools of decode: larger than any cache.
+constexpr int64_t kPoolBytes = int64_t{5} << 28;
+
+std::string layerPath, rulePath;
+
+Memory &memory() {
+  static Memory memory;
+  return memory;
+}
+
+Runtime &runtime(const std::string &path, int workers) {
+  static std::map<std::pair<std::string, int>, std::unique_ptr<Runtime>> known;
+  auto &runtime = known[{path, workers}];
+  if (!runtime)
+    runtime = std::make_unique<Runtime>(path, workers);
+  return *runtime;
+}
+
+std::unique_ptr<EntryCall> decodeCall(const std::string &state, int workers,
+                                      int64_t rows) {
+  int64_t slotBytes = kValueHeads * kHead * kHead * (state == "f32" ? 4 : 2);
+  return std::make_unique<EntryCall>(runtime(layerPath, workers),
+                                     "decode_bf16_" + state,
+                                     Symbols{{"N", rows},
+                                             {"P", kPoolBytes / slotBytes},
+                                             {"Hk", kKeyHeads},
+                                             {"Hv", kValueHeads}},
+                                     memory(), "decode_" + state);
+}
+
+/// Runs `work` for the iterations of `state` and reports, in microseconds, the
+/// fastest, the median and the slowest. On a busy machine the fastest of many
+/// short iterations is what the work takes when nothing else runs.
+template <typename Work> void measure(benchmark::State &state, Work work) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> times;
+  work(); // warm
+  for (auto _ : state) {
+    Clock::time_point start = Clock::now();
+    work();
+    times.push_back(
+        std::chrono::duration<double, std::micro>(Clock::now() - start)
+            .count());
+  }
+  std::sort(times.begin(), times.end());
+  state.counters["us"] = times[times.size() / 2];
+  state.counters["us_min"] = times.front();
+  state.counters["us_max"] = times.back();
+}
+
+/// Bytes read and written per iteration.
+void countBytes(benchmark::State &state, double bytes) {
+  state.counters["bytes"] = bytes;
+}
+
+void decode(benchmark::State &state, const std::string &dtype, int workers) {
+  auto call = decodeCall(dtype, workers, kRows);
+  measure(state, [&] {
+    call->advance();
+    call->launch();
+  });
+  countBytes(state, 2.0 * kRows * call->slotBytes());
+}
+
+void stream(benchmark::State &state, int threads) {
+  auto call = decodeCall("f32", 1, kRows);
+  measure(state, [&] {
+    call->advance();
+    updateInPlace(call->statePool(), call->slotBytes(), call->slots(), threads);
+  });
+  countBytes(state, 2.0 * kRows * call->slotBytes());
+}
+
+/// Flops of the recurrence alone, whatever else the entry does.
+void prefill(benchmark::State &state, const std::string &path, int workers) {
+  EntryCall call(runtime(path, workers),
+                 path == layerPath ? "prefill_bf16_f32" : "prefill",
+                 Symbols{{"T", kTokens},
+                         {"N", 1},
+                         {"P", 2},
+                         {"Hk", kKeyHeads},
+                         {"Hv", kValueHeads}},
+                 memory(), "prefill");
+  measure(state, [&] { call.launch(); });
+  state.counters["flops"] = 7.0 * kHead * kHead * kTokens * kValueHeads;
+}
+
+void sgemm(benchmark::State &state, int threads) {
+  constexpr int kProducts = 32;
+  MatrixProducts products(kHead, kProducts, threads);
+  measure(state, [&] { products.run(); });
+  state.counters["flops"] = products.flops();
+}
+
+void loadImage(benchmark::State &state) {
+  gdnrt_error error;
+  measure(state, [&] {
+    gdnrt_image *image = nullptr;
+    check(gdnrt_image_load_file(layerPath.c_str(), &image, &error), error);
+    gdnrt_image_destroy(image);
+  });
+}
+
+/// One skipped row: what remains is the host's work.
+void host(benchmark::State &state, void (*step)(EntryCall &)) {
+  auto call = decodeCall("f32", 1, 1);
+  call->skipAllRows();
+  // Steps are shorter than reading the clock is exact.
+  constexpr int kSteps = 100;
+  measure(state, [&] {
+    for (int i = 0; i < kSteps; ++i)
+      step(*call);
+  });
+  for (auto &[name, value] : state.counters)
+    value = value / kSteps;
+}
+
+void registerAll() {
+  auto add = [](const std::string &name, auto function) {
+    benchmark::RegisterBenchmark(name.c_str(), function)
+        ->UseRealTime()
+        ->Unit(benchmark::kMicrosecond);
+  };
+  using State = benchmark::State;
+  for (int n : {1, 2}) {
+    std::string workers = "/" + std::to_string(n);
+    add("stream" + workers, [=](State &s) { stream(s, n); });
+    for (std::string dtype : {"f32", "bf16"})
+      add("decode_" + dtype + workers, [=](State &s) { decode(s, dtype, n); });
+    add("sgemm" + workers, [=](State &s) { sgemm(s, n); });
+    add("rule" + workers, [=](State &s) { prefill(s, rulePath, n); });
+    add("layer" + workers, [=](State &s) { prefill(s, layerPath, n); });
+  }
+  add("load_image", loadImage);
+  add("bind", [](State &s) { host(s, [](EntryCall &c) { c.bindAgain(); }); });
+  add("rebind_slots",
+      [](State &s) { host(s, [](EntryCall &c) { c.rebindSlots(); }); });
+  add("launch", [](State &s) { host(s, [](EntryCall &c) { c.launch(); }); });
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  benchmark::Initialize(&argc, argv);
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: %s LAYER RULE [--benchmark_...]\n", argv[0]);
+    return 2;
+  }
+  layerPath = argv[1];
+  rulePath = argv[2];
+  benchmark::AddCustomContext("openblas", openblasVersion());
+  benchmark::AddCustomContext("gdnrt", gdnrt_version_string());
+  registerAll();
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn_tile.block_id: every message of the constraint that the verifier owns (C1).
+//
+// RUN: gdn-tile-opt %s -split-input-file -verify-diagnostics
+
+func.func @c1_no_grid() -> index {
+  // expected-error@+1 {{'gdn_tile.block_id' op expects a function with 'gdn_tile.grid' around it}}
+  %n = gdn_tile.block_id 0
+  return %n : index
+}
+
+// -----
+
+func.func @c1_axis_past_the_grid() -> index
+    attributes {gdn_tile.grid = ["N", "Hk"]} {
+  // expected-error@+1 {{'gdn_tile.block_id' op expects an axis below 2, the size of 'gdn_tile.grid', but got 2}}
+  %n = gdn_tile.block_id 2
+  return %n : index
+}
