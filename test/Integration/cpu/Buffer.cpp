@@ -51,24 +51,14 @@ static std::shared_ptr<char> allocate(size_t bytes, Placement placement) {
   llvm_unreachable("a Placement outside its enumeration");
 }
 
-std::vector<int64_t> gdn::integration::rowStrides(llvm::ArrayRef<int64_t> shape,
-                                                  int64_t rowStride) {
-  std::vector<int64_t> strides(shape.size(), 1);
-  for (size_t i = shape.size(); i-- > 1;)
-    strides[i - 1] = strides[i] * shape[i];
-  strides[0] = rowStride;
-  return strides;
-}
-
 Buffer::Buffer(DType dtype, llvm::ArrayRef<int64_t> shape,
                llvm::ArrayRef<int64_t> strides, Placement placement)
     : type(dtype), sizes(shape), steps(strides),
       isSparse(placement == Placement::sparse) {
   if (steps.empty()) {
-    int64_t row = 1;
-    for (int64_t size : shape.drop_front())
-      row *= size;
-    steps = rowStrides(shape, row);
+    steps.assign(sizes.size(), 1);
+    for (size_t d = sizes.size(); d-- > 1;)
+      steps[d - 1] = steps[d] * sizes[d];
   }
   int64_t last = 0;
   bool empty = false;

@@ -79,11 +79,6 @@ private:
   bool isSparse = false;
 };
 
-/// Row-major strides of `shape`, the stride of dimension 0 replaced by
-/// `rowStride` elements.
-std::vector<int64_t> rowStrides(llvm::ArrayRef<int64_t> shape,
-                                int64_t rowStride);
-
 } // namespace gdn::integration
 
 #endif // GDN_TEST_INTEGRATION_CPU_BUFFER_H

@@ -20,12 +20,27 @@ static void normalise(std::vector<double> &values, int64_t width) {
   }
 }
 
+/// Row-major strides with the gaps that `memory` says.
+static std::vector<int64_t> stridesOf(const Parameter &parameter,
+                                      llvm::ArrayRef<int64_t> shape,
+                                      const Memory &memory) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t d = shape.size() - 1; d-- > 0;) {
+    const bool isOuter = d == 0;
+    strides[d] =
+        strides[d + 1] * shape[d + 1] + (!isOuter           ? memory.headGap
+                                         : parameter.isPool ? memory.slotGap
+                                                            : memory.rowGap);
+  }
+  return strides;
+}
+
 Call::Call(const Config &config, llvm::StringRef entry, const Batch &batch,
            const Memory &memory, int workers)
     : config(config), batch(batch),
       program(&Program::get(config).entry(entry, workers)) {
   const int64_t rows = batch.lengths.size();
-  int64_t tokens = batch.padding;
+  int64_t tokens = batch.leading + batch.padding;
   for (int64_t length : batch.lengths)
     tokens += length;
   symbols = {{"T", tokens},
@@ -40,14 +55,9 @@ Call::Call(const Config &config, llvm::StringRef entry, const Batch &batch,
           form.evaluate([&](llvm::StringRef symbol) -> std::optional<int64_t> {
             return symbols.at(symbol.str());
           })));
-    int64_t row = 1;
-    for (int64_t size : llvm::drop_begin(shape))
-      row *= size;
-    if (shape.size() > 1)
-      row += parameter.isPool ? memory.slotGap : memory.rowGap;
-    std::vector<int64_t> strides = rowStrides(shape, row);
+    std::vector<int64_t> strides = stridesOf(parameter, shape, memory);
     if (parameter.name == "conv_pool" && memory.convChannelsLast)
-      strides = {row, 1, shape[1]};
+      strides = {strides[0], 1, shape[1]};
     buffers[parameter.name] =
         Buffer(parameter.dtype, shape, strides,
                parameter.isPool || memory.placement != Placement::sparse
@@ -92,8 +102,12 @@ void Call::fillInputs() {
       flags[n] = batch.initial[n];
     buffers["has_initial"].assign(flags);
   }
-  if (has("cu_seqlens"))
-    buffers["cu_seqlens"].assign(asDoubles(data::runningSum(batch.lengths)));
+  if (has("cu_seqlens")) {
+    std::vector<int64_t> bounds = data::runningSum(batch.lengths);
+    for (int64_t &bound : bounds)
+      bound += batch.leading;
+    buffers["cu_seqlens"].assign(asDoubles(bounds));
+  }
   for (const Parameter &parameter : program->parameters) {
     if (!data::isFloat(parameter.dtype) || parameter.isOutput)
       continue;
@@ -175,7 +189,7 @@ int64_t Call::writtenSlot(int64_t n) const {
 }
 
 std::vector<int64_t> Call::tokenRows() const {
-  std::vector<int64_t> rows;
+  std::vector<int64_t> rows(batch.leading, -1);
   for (size_t n = 0; n < batch.lengths.size(); ++n)
     rows.insert(rows.end(), batch.lengths[n], n);
   rows.insert(rows.end(), batch.padding, -1);

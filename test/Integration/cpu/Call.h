@@ -19,6 +19,7 @@ namespace gdn::integration {
 struct Batch {
   std::vector<int64_t> lengths;
   int64_t keyHeads = 1, ratio = 2;
+  int64_t leading = 0;           ///< tokens before the first row
   int64_t padding = 0;           ///< tokens behind the last row
   int64_t slots = 0;             ///< P; 0: three more than rows
   int64_t nullSlot = -1;         ///< of every pool
@@ -33,6 +34,8 @@ struct Memory {
   Placement placement = Placement::heap;
   int64_t rowGap = 0;  ///< elements between rows of tensors of rank 2 and more
   int64_t slotGap = 0; ///< elements between slots of pools
+  int64_t headGap = 0; ///< elements between heads of tensors of rank 3, and
+                       ///< within slots between all rows of a state
   bool convChannelsLast = false; ///< convolution states as [P, K-1, D]
 };
 

@@ -52,6 +52,40 @@ static const Case cases[] = {
      [](Config &c) { c.options.outputs = EntryOutputs::norm; }},
 };
 
+static const Case longCases[] = {
+    {"Heads16And8", 16, 8, 1, InputLayout::flat, nothing},
+    {"Heads24And40", 24, 40, 2, InputLayout::interleaved, nothing},
+    {"Heads56And56", 56, 56, 4, InputLayout::split, nothing},
+    {"Heads104And88", 104, 88, 2, InputLayout::separate, nothing},
+    {"Heads120And248", 120, 248, 1, InputLayout::flat, nothing},
+    {"Heads248And120", 248, 120, 3, InputLayout::interleaved, nothing},
+    {"Heads256And8", 256, 8, 2, InputLayout::flat, nothing},
+    {"Heads8And256", 8, 256, 2, InputLayout::flat, nothing},
+    {"Heads128And128Flat", 128, 128, 4, InputLayout::flat, nothing},
+    {"Heads256And256Sigmoid", 256, 256, 2, InputLayout::interleaved,
+     [](Config &c) { c.gate = Activation::sigmoid; }},
+    {"Width5", 64, 64, 2, InputLayout::flat,
+     [](Config &c) { c.convWidth = 5; }},
+    {"Width8AndBias", 64, 64, 2, InputLayout::split,
+     [](Config &c) {
+       c.convWidth = 8;
+       c.convBias = true;
+     }},
+    {"DecayPerChannelOf128", 128, 128, 1, InputLayout::separate,
+     [](Config &c) {
+       c.perChannelDecay = true;
+       c.gate = Activation::sigmoid;
+     }},
+    {"DecayPerChannelGrouped", 40, 24, 3, InputLayout::separate,
+     [](Config &c) { c.perChannelDecay = true; }},
+    {"SigmoidAfterGate", 96, 192, 2, InputLayout::separate,
+     [](Config &c) {
+       c.gate = Activation::sigmoid;
+       c.normAfterGate = true;
+       c.eps = 1e-5;
+     }},
+};
+
 static Config configOf(const Case &c) {
   Config config(c.dk, c.dv);
   config.layout = c.layout;
@@ -82,7 +116,26 @@ TEST_P(Configurations, Decode) {
   Call(configOf(GetParam()), "decode", batch).runAndCheck();
 }
 
+// The number of heads is an argument: one image serves all.
+TEST(HeadCounts, OfOneImage) {
+  for (InputLayout layout : {InputLayout::interleaved, InputLayout::flat})
+    for (int64_t ratio : {1, 2, 3, 4, 8})
+      for (int64_t keyHeads : {1, 3}) {
+        SCOPED_TRACE(ratio);
+        Config config(40, 24);
+        config.layout = layout;
+        Batch batch;
+        batch.lengths = {18, 3};
+        batch.keyHeads = keyHeads;
+        batch.ratio = ratio;
+        Call(config, "prefill", batch).runAndCheck();
+      }
+}
+
+static std::string nameOf(const ::testing::TestParamInfo<Case> &info) {
+  return info.param.name;
+}
 INSTANTIATE_TEST_SUITE_P(Cpu, Configurations, ::testing::ValuesIn(cases),
-                         [](const auto &info) {
-                           return std::string(info.param.name);
-                         });
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Full, Configurations, ::testing::ValuesIn(longCases),
+                         nameOf);

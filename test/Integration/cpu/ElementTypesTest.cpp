@@ -110,6 +110,8 @@ TEST_P(ElementTypes, ManyCalls) {
     decode.check(
         {oneCall.core + drift, oneCall.out + drift, oneCall.state + drift},
         &state);
+    // The call by itself, from the states that it found.
+    decode.check(oneCall);
   }
 }
 

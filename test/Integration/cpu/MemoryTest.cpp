@@ -25,11 +25,12 @@ static const Case cases[] = {
     {"OddRowStride", {Placement::heap, 1}},
     {"SlotsWithGaps", {Placement::heap, 0, 40}},
     {"OddSlotStride", {Placement::heap, 0, 3}},
-    {"ConvChannelsLast", {Placement::heap, 0, 0, true}},
-    {"EverythingStrided", {Placement::heap, 7, 9, true}},
+    {"HeadsOfAWiderArray", {Placement::heap, 0, 0, 24}},
+    {"ConvChannelsLast", {Placement::heap, 0, 0, 0, true}},
+    {"EverythingStrided", {Placement::heap, 7, 9, 5, true}},
     {"GuardAfter", {Placement::guardAfter}},
     {"GuardBefore", {Placement::guardBefore}},
-    {"GuardAfterStrided", {Placement::guardAfter, 7, 9, true}},
+    {"GuardAfterStrided", {Placement::guardAfter, 7, 9, 1}},
 };
 
 /// Heads whose rows are no multiple of a vector.
@@ -86,7 +87,7 @@ TEST(ConvStates, BothLayoutsGiveTheSameBits) {
     }
     const Config config = configOf(InputLayout::flat);
     Call dense(config, entry, batch);
-    Call other(config, entry, batch, {Placement::heap, 5, 11, true});
+    Call other(config, entry, batch, {Placement::heap, 5, 11, 3, true});
     dense.run();
     other.run();
     for (const char *name : {"core", "out", "conv_pool", "state_pool"})

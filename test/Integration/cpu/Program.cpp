@@ -50,7 +50,7 @@ static MLIRContext &sharedContext() {
 }
 
 static gdnrt_device *sharedDevice(int workers) {
-  static std::map<int, gdnrt_device *> devices;
+  static auto &devices = *new std::map<int, gdnrt_device *>;
   gdnrt_device *&device = devices[workers];
   if (!device) {
     gdnrt_cpu_options options = {};
@@ -64,7 +64,8 @@ static gdnrt_device *sharedDevice(int workers) {
 }
 
 Program &Program::get(const Config &config) {
-  static std::map<std::string, std::unique_ptr<Program>> programs;
+  // Never destroyed, so that what programs hold stays reachable.
+  static auto &programs = *new std::map<std::string, std::unique_ptr<Program>>;
   std::unique_ptr<Program> &program = programs[config.key()];
   if (!program)
     program.reset(new Program(config));

@@ -5,6 +5,7 @@
 // and slots (NaN); every slot that no row writes keeps its bits.
 #include "Call.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
 
 using namespace gdn;
@@ -15,7 +16,7 @@ struct Case {
   const char *name;
   std::vector<int64_t> lengths, ids, writeIds;
   std::vector<bool> initial;
-  int64_t nullSlot, padding;
+  int64_t nullSlot, padding, leading = 0;
 };
 
 std::ostream &operator<<(std::ostream &os, const Case &c) {
@@ -37,6 +38,8 @@ static const Case cases[] = {
     {"AllSkipped", {5, 20, 3}, {-1, 0, 6}, {}, {}, 0, 2},
     {"SkippedTwice", {5, 20, 3, 1}, {-1, 0, 0, -1}, {}, {}, 0, 0},
     {"Padding", {5, 17}, {1, 2}, {}, {}, 0, 19},
+    {"PaddingInFront", {5, 17}, {1, 2}, {}, {}, 0, 3, 19},
+    {"PaddingInFrontOnly", {}, {}, {}, {}, 0, 3, 5},
     {"PaddingOnly", {}, {}, {}, {}, 0, 19},
     {"NoTokensNoRows", {}, {}, {}, {}, 0, 0},
     {"NoTokens", {0, 0, 0}, {1, 2, 3}, {}, {}, 0, 0},
@@ -76,6 +79,7 @@ static Batch batchOf(const Case &c) {
   batch.initial = c.initial;
   batch.nullSlot = c.nullSlot;
   batch.padding = c.padding;
+  batch.leading = c.leading;
   batch.slots = numSlots;
   batch.keyHeads = 2;
   return batch;
@@ -93,7 +97,7 @@ TEST_P(Slots, Decode) {
     if (batch.lengths[n] == 0)
       GTEST_SKIP() << "rows of a decode entry have one token";
   batch.lengths.assign(batch.lengths.size(), 1);
-  batch.padding = 0;
+  batch.padding = batch.leading = 0;
   batch.initial.clear();
   Call(configOf(wide), "decode", batch).runAndCheck();
 }
@@ -113,6 +117,33 @@ TEST(WideSlots, HighBitsCount) {
   batch.ids = {1, (int64_t(1) << 32) + 2, -(int64_t(1) << 32) + 3};
   batch.slots = numSlots;
   Call(configOf(true), "prefill", batch).runAndCheck();
+}
+
+// A NaN in a live row reaches that row's results and nothing else; no rounding
+// turns it into a number.
+TEST(NaNInARow, StaysInItsRow) {
+  for (FloatKind io : {FloatKind::f32, FloatKind::bf16, FloatKind::f16}) {
+    Config config(40, 72);
+    config.options.io = io;
+    Batch batch;
+    batch.lengths = {9, 20, 30};
+    Call clean(config, "prefill", batch), dirty(config, "prefill", batch);
+    dirty["qkvz"].copyRow(9,
+                          Buffer(dirty["qkvz"].dtype(), dirty["qkvz"].shape()));
+    clean.run();
+    dirty.run();
+    for (const char *name : {"core", "out"})
+      for (int64_t t = 0; t < clean[name].dim(0); ++t) {
+        if (t < 9 || t >= 29) {
+          EXPECT_TRUE(dirty[name].sameRow(t, clean[name])) << name << t;
+          continue;
+        }
+        for (double value : dirty[name].row(t))
+          ASSERT_TRUE(std::isnan(value)) << name << " of token " << t;
+      }
+    for (double value : dirty["state_pool"].row(dirty.writtenSlot(1)))
+      ASSERT_TRUE(std::isnan(value));
+  }
 }
 
 // What the delta rule alone does with rows; its pool is the only one.
