@@ -1,2 +1,2 @@
 
-LogicalResult @Camel@Op::verify() { return success(); }
+LogicalResult @Camel @Op::verify() { return success(); }

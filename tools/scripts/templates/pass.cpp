@@ -6,15 +6,15 @@
 #include "mlir/IR/BuiltinOps.h"
 
 namespace gdn {
-#define GEN_PASS_DEF_@UPPER@
+#define GEN_PASS_DEF_ @UPPER @
 #include "@passes@.h.inc"
 } // namespace gdn
 
 using namespace mlir;
 
 namespace {
-struct @Camel@ final : gdn::impl::@Camel@Base<@Camel@> {
-  using @Camel@Base::@Camel@Base;
+struct @Camel @final : gdn::impl::@Camel @Base<@Camel @> {
+  using @Camel @Base::@Camel @Base;
 
   void runOnOperation() override {}
 };
