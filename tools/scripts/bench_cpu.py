@@ -126,7 +126,9 @@ def judge(m: dict, compile_s: float) -> list[Target]:
             what = f"decode, {state} states, {n} threads: of in-place bandwidth"
             targets.append(Target(what, ratio, limit))
     sgemm = rate("sgemm/1", "flops")
-    targets.append(Target("delta rule: GFLOP/s of sgemm 128^3", rate("rule/1", "flops") / sgemm, 0.3))
+    targets.append(
+        Target("delta rule: GFLOP/s of sgemm 128^3", rate("rule/1", "flops") / sgemm, 0.3)
+    )
     targets.append(Target("prefill of a layer: same", rate("layer/1", "flops") / sgemm, 0.3))
     for name in ("rule", "layer"):
         ratio = scaling(name) / scaling("sgemm")
