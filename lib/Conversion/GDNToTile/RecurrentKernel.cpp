@@ -36,10 +36,12 @@ public:
 private:
   LogicalResult emitGrid();
   LogicalResult emitViews();
+  Value numTokens();
+  Value rowBound(Value at, Value low);
   Value emitBounds();
   void emitRow();
   void emitValueHead(Value r, MutableArrayRef<Value> keyCarries);
-  void emitZeros();
+  void emitZeros(Value from, Value to);
 
   std::string headForm, valueForm; // key heads and value heads
 };
@@ -107,14 +109,14 @@ void RecurrentKernel::emitRow() {
       storeCarry(carry, loop.getResult(next++), zero);
 }
 
-/// A row that is not live: zeros for its tokens.
-void RecurrentKernel::emitZeros() {
+/// Zeros for tokens `from` to `to`, which belong to no live row.
+void RecurrentKernel::emitZeros(Value from, Value to) {
   auto valueHeads = scf::ForOp::create(b, loc, index(0), ratio, index(1));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(valueHeads.getBody());
-  auto loop = scf::ForOp::create(b, loc, begin, end, index(blockTokens));
+  auto loop = scf::ForOp::create(b, loc, from, to, index(blockTokens));
   b.setInsertionPointToStart(loop.getBody());
-  Value left = arith::SubIOp::create(b, loc, end, loop.getInductionVar());
+  Value left = arith::SubIOp::create(b, loc, to, loop.getInductionVar());
   Value valid = arith::MinUIOp::create(b, loc, left, index(blockTokens));
   for (auto [number, value] : parts.results) {
     auto type = cast<RankedTensorType>(value.getType());
@@ -188,6 +190,20 @@ LogicalResult RecurrentKernel::emitViews() {
   return success();
 }
 
+Value RecurrentKernel::numTokens() {
+  return memref::DimOp::create(
+      b, loc, operandViews.lookup(views.results[parts.results.front().first]),
+      0);
+}
+
+/// Bound `at` of the rows. Bounds outside `low` .. T would reach past the
+/// buffers: they are clamped.
+Value RecurrentKernel::rowBound(Value at, Value low) {
+  Value raw = elementAt(parts.cuSeqlens, at);
+  Value high = arith::MinSIOp::create(b, loc, raw, numTokens());
+  return arith::MaxSIOp::create(b, loc, high, low);
+}
+
 /// Tokens and slot of the block's row; returns whether it is live, or null in
 /// a kernel without slots.
 Value RecurrentKernel::emitBounds() {
@@ -201,27 +217,19 @@ Value RecurrentKernel::emitBounds() {
   } else {
     Value rows =
         memref::DimOp::create(b, loc, views.tensors.lookup(parts.slots), 0);
-    Value tokens = memref::DimOp::create(
-        b, loc, operandViews.lookup(views.results.front()), 0);
     Value isRow =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, n, rows);
-    // Bounds outside 0 .. T would reach past the buffers: clamp them.
-    auto bound = [&](Value at, Value low) {
-      Value raw = elementAt(parts.cuSeqlens, at);
-      Value high = arith::MinSIOp::create(b, loc, raw, tokens);
-      return arith::MaxSIOp::create(b, loc, high, low);
-    };
-    begin = bound(n, index(0));
+    begin = rowBound(n, index(0));
     Type type = b.getIndexType();
     auto row = scf::IfOp::create(b, loc, {type, type}, isRow, true);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(row.thenBlock());
-      SmallVector<Value> values = {bound(add(n, index(1)), begin),
+      SmallVector<Value> values = {rowBound(add(n, index(1)), begin),
                                    elementAt(parts.slots, n)};
       scf::YieldOp::create(b, loc, values);
       b.setInsertionPointToStart(row.elseBlock());
-      SmallVector<Value> padding = {tokens, index(-1)};
+      SmallVector<Value> padding = {numTokens(), index(-1)};
       scf::YieldOp::create(b, loc, padding);
     }
     end = row.getResult(0);
@@ -249,7 +257,18 @@ LogicalResult RecurrentKernel::emit() {
     b.setInsertionPointToStart(branch.thenBlock());
     emitRow();
     b.setInsertionPointToStart(branch.elseBlock());
-    emitZeros();
+    emitZeros(begin, end);
+    if (parts.cuSeqlens) {
+      // The block past the last row also has the padding before the first.
+      Value rows =
+          memref::DimOp::create(b, loc, views.tensors.lookup(parts.slots), 0);
+      Value isPadding = arith::CmpIOp::create(
+          b, loc, arith::CmpIPredicate::uge, n, rows);
+      auto front = scf::IfOp::create(b, loc, isPadding, /*withElse=*/false);
+      b.setInsertionPointToStart(front.thenBlock());
+      Value zero = index(0);
+      emitZeros(zero, rowBound(zero, zero));
+    }
   } else {
     emitRow();
   }
