@@ -129,8 +129,12 @@ static void expandMemoryIntrinsics(llvm::Module &ir,
 
 void CpuCodegen::optimise() {
   llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = true;
-  tuning.SLPVectorization = true;
+  // The vectors are in the IR already, and loops are as long as they should be:
+  // what these passes add is code that is fetched once and compile time.
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  tuning.LoopUnrolling = false;
+  tuning.LoopInterleaving = false;
   llvm::PassBuilder passes(machine.get(), tuning);
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
