@@ -109,12 +109,8 @@ def measure(bin_dir: Path, folder: Path, repetitions: int) -> tuple[dict, dict]:
 
 def errors(bin_dir: Path, image: Path, entry: str, generate: str) -> dict[str, float]:
     """Relative errors of an entry against the float64 reference, by tensor."""
-    text = subprocess.run(
-        [bin_dir / "gdn-run", image, f"--entry={entry}", f"--generate={generate}"]
-        + ["--check", "--json"],
-        text=True,
-        stdout=subprocess.PIPE,
-    ).stdout
+    made_up = f"--generate={generate}"
+    text = output(bin_dir / "gdn-run", image, f"--entry={entry}", made_up, "--check", "--json")
     return {c["tensor"]: c["relative_rmse"] for c in json.loads(text)["comparisons"]}
 
 
