@@ -6,6 +6,7 @@
 // on the optimiser.
 #include "gdn/Target/CpuCodegen.h"
 
+#include "BFloatStorage.h"
 #include "SharedObject.h"
 
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -150,6 +151,7 @@ void CpuCodegen::optimise() {
   passes.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3)
       .run(*ir, modules);
   expandMemoryIntrinsics(*ir, *machine);
+  storeBFloatAsInteger(*ir);
 }
 
 FailureOr<CpuCodegen> CpuCodegen::create(ModuleOp module,
