@@ -58,7 +58,8 @@ def FuseTileRows : Pass<"gdn-tile-fuse-rows", "::mlir::ModuleOp"> {
   let description = [{
     A `gdn_tile.map_rows` whose results are used by one other
     `gdn_tile.map_rows` only, as whole inputs, is merged into it: each row is
-    then read and written once instead of once per step.
+    then read and written once instead of once per step. A `gdn_tile.delta_scan`
+    of one token takes over the casts around its state.
 
     **Runs after** `convert-gdn-to-tile`; **before** the conversion to a target.
 
