@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Speed of a layer on the CPU beside what the machine can do, in one process:
-// run it with --benchmark_enable_random_interleaving=true, and the repetitions
-// of all measurements take turns, so that their ratios hold on a busy machine.
+// with --benchmark_enable_random_interleaving=true the repetitions of all
+// measurements take turns, so that their ratios hold on a busy machine.
 //
 //   gdnrt_cpu_bench LAYER RULE [--benchmark_...]
 //
@@ -77,6 +77,7 @@ template <typename Work> void measure(benchmark::State &state, Work work) {
 
 /// Bytes read and written per iteration.
 void countBytes(benchmark::State &state, double bytes) {
+  state.counters["rows"] = kRows;
   state.counters["bytes"] = bytes;
 }
 
@@ -109,11 +110,12 @@ void prefill(benchmark::State &state, const std::string &path, int workers) {
                          {"Hv", kValueHeads}},
                  memory(), "prefill");
   measure(state, [&] { call.launch(); });
+  state.counters["tokens"] = kTokens;
   state.counters["flops"] = 7.0 * kHead * kHead * kTokens * kValueHeads;
 }
 
 void sgemm(benchmark::State &state, int threads) {
-  constexpr int kProducts = 32;
+  constexpr int kProducts = 96;
   MatrixProducts products(kHead, kProducts, threads);
   measure(state, [&] { products.run(); });
   state.counters["flops"] = products.flops();

@@ -103,8 +103,10 @@ def ConvertTileToCPU : Pass<"convert-tile-to-cpu", "::mlir::ModuleOp"> {
 
     **Numerics**: f32 products are added with one rounding (fused).
 
-    **Fails** with an error on an op that it has no loops for, or where a tile
-    crosses a control-flow op other than `scf.for`.
+    **Fails** with an error on the function or op, before anything is changed:
+    a tile program with results, several blocks, or arguments that are neither
+    strided memrefs nor indices; a tile that another op than those of gdn_tile
+    and `scf.for` makes or uses; gdn_tile ops inside `gdn_tile.map_rows`.
 
     Before and after: `test/Conversion/TileToCPU/delta_scan.mlir`.
   }];

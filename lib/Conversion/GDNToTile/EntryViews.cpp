@@ -83,7 +83,7 @@ std::string gdn::getDimForm(Value value, unsigned dim) {
   return "";
 }
 
-FailureOr<EntryViews> gdn::createEntryViews(func::FuncOp source) {
+EntryViews gdn::createEntryViews(func::FuncOp source) {
   OpBuilder builder(source);
   EntryViews views;
   views.source = source;
@@ -103,9 +103,6 @@ FailureOr<EntryViews> gdn::createEntryViews(func::FuncOp source) {
 
   for (auto [index, arg] : llvm::enumerate(source.getArguments())) {
     StringAttr name = nameOf(index);
-    if (!name)
-      return source.emitOpError("expects argument ")
-             << index << " of the entry to have 'gdn.name'";
     if (auto pool = dyn_cast<PoolType>(arg.getType())) {
       bool isState = pool.getRank() == 4;
       types.push_back(
@@ -117,22 +114,11 @@ FailureOr<EntryViews> gdn::createEntryViews(func::FuncOp source) {
       types.push_back(
           stridedType(tensor.getShape(), tensor.getElementType(), true));
       attrs.push_back(named(name));
-    } else if (!arg.getType().isIndex()) {
-      return source.emitOpError("expects argument ")
-             << index << " of the entry to be a tensor, a pool or an index, "
-             << "but got " << arg.getType();
     }
   }
   for (unsigned i = 0; i < source.getNumResults(); ++i) {
     auto name = source.getResultAttrOfType<StringAttr>(i, "gdn.name");
-    if (!name)
-      return source.emitOpError("expects result ")
-             << i << " of the entry to have 'gdn.name'";
-    auto tensor = dyn_cast<RankedTensorType>(source.getResultTypes()[i]);
-    if (!tensor)
-      return source.emitOpError("expects result ")
-             << i << " of the entry to be a tensor, but got "
-             << source.getResultTypes()[i];
+    auto tensor = cast<RankedTensorType>(source.getResultTypes()[i]);
     types.push_back(
         stridedType(tensor.getShape(), tensor.getElementType(), true));
     attrs.push_back(named(name));
@@ -152,10 +138,6 @@ FailureOr<EntryViews> gdn::createEntryViews(func::FuncOp source) {
   for (auto [index, arg] : llvm::enumerate(source.getArguments())) {
     if (arg.getType().isIndex()) {
       auto it = llvm::find(symbols, nameOf(index).str());
-      if (it == symbols.end())
-        return source.emitOpError("expects the index argument '")
-               << nameOf(index).getValue()
-               << "' to occur in the dimensions of another argument";
       views.symbols[arg] = body->getArgument(it - symbols.begin());
     } else if (isa<PoolType>(arg.getType())) {
       views.pools[arg] = {body->getArgument(next), body->getArgument(next + 1)};

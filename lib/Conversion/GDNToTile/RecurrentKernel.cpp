@@ -149,9 +149,6 @@ LogicalResult RecurrentKernel::emitGrid() {
   valueForm = rule ? getDimForm(rule.getValue(), 1) : headForm;
   std::string rowForm = getDimForm(parts.slots ? parts.slots : lead, 0);
   KernelOp kernel = parts.kernel;
-  if (headForm.empty() || valueForm.empty() || rowForm.empty())
-    return kernel.emitOpError("expects rows and heads that are static or in "
-                              "'gdn.dims' of the entry's arguments");
   if (parts.cuSeqlens)
     rowForm += " + 1"; // the block of the padding
   views.function->setAttr("gdn_tile.grid",

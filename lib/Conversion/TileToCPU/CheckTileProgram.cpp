@@ -30,6 +30,16 @@ static LogicalResult checkSignature(func::FuncOp function) {
   if (!symbols)
     return function.emitOpError(
         "expects 'gdn_tile.symbols' on a function with 'gdn_tile.grid'");
+  // Units become coordinates by division: sizes have to be at hand.
+  auto grid = function->getAttrOfType<ArrayAttr>("gdn_tile.grid");
+  for (auto [axis, form] : llvm::enumerate(grid.getAsRange<StringAttr>())) {
+    int64_t constant;
+    if (axis != 0 && form.getValue().getAsInteger(10, constant) &&
+        !llvm::is_contained(symbols, form))
+      return function.emitOpError("expects axis ")
+             << axis << " of 'gdn_tile.grid' to be a symbol or a number, but "
+             << "got '" << form.getValue() << "'";
+  }
   if (function.getNumResults() != 0)
     return function.emitOpError("expects a tile function to have no results, "
                                 "but got ")

@@ -34,7 +34,7 @@ constexpr int64_t kCacheBytes = 16 * 1024;
 /// How far ahead of its use a state that streams from its pool is asked for.
 /// That reaches into the next head's state, which lies behind this one, so
 /// that memory is busy while the head's other work is done.
-constexpr int64_t kPrefetchBytes = 128 * 1024;
+constexpr int64_t kPrefetchBytes = 8 * 1024;
 constexpr int64_t kCacheLine = 64;
 
 class ScanLoops {
@@ -132,7 +132,7 @@ void ScanLoops::emitPrefetch(Value memory, Value row) {
       b, loc, row, index(std::max<int64_t>(1, kPrefetchBytes / rowBytes)));
   for (int64_t c = 0; c < columns; c += perLine)
     memref::PrefetchOp::create(b, loc, memory, ValueRange{ahead, index(c)},
-                               /*isWrite=*/false, /*localityHint=*/2,
+                               /*isWrite=*/false, /*localityHint=*/3,
                                /*isDataCache=*/true);
 }
 

@@ -6,12 +6,6 @@
 // RUN: gdn-opt %s -split-input-file -o /dev/null
 // RUN: gdn-opt %s -split-input-file -convert-gdn-to-tile -verify-diagnostics
 
-// expected-error@+1 {{'func.func' op expects an entry to have a body}}
-func.func private @external(%x: tensor<?x?x32xf32> {gdn.name = "x", gdn.dims = ["T", "H", "32"]}) -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "H", "32"]})
-    attributes {gdn.entry}
-
-// -----
-
 // expected-error@+1 {{'func.func' op expects a gdn.kernel in the entry}}
 func.func @no_kernel(%x: tensor<?x?x32xf32> {gdn.name = "x", gdn.dims = ["T", "H", "32"]}) -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "H", "32"]})
     attributes {gdn.entry} {
@@ -41,67 +35,6 @@ func.func @outside_a_kernel(%x: tensor<?x?x32xf32> {gdn.name = "x", gdn.dims = [
     attributes {gdn.entry} {
   // expected-error@+1 {{'gdn.l2norm' op expects to be inside a gdn.kernel; run gdn-fuse before convert-gdn-to-tile}}
   %y = gdn.l2norm %x : tensor<?x?x32xf32> -> tensor<?x?x32xf32>
-  return %y : tensor<?x?x32xf32>
-}
-
-// -----
-
-// expected-error@+1 {{'func.func' op expects argument 0 of the entry to have 'gdn.name'}}
-func.func @argument_without_name(%x: tensor<?x?x32xf32>) -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "H", "32"]})
-    attributes {gdn.entry} {
-  %y = gdn.kernel "norm" {
-    %n = gdn.l2norm %x : tensor<?x?x32xf32> -> tensor<?x?x32xf32>
-    gdn.yield %n : tensor<?x?x32xf32>
-  } : tensor<?x?x32xf32>
-  return %y : tensor<?x?x32xf32>
-}
-
-// -----
-
-// expected-error@+1 {{'func.func' op expects result 0 of the entry to have 'gdn.name'}}
-func.func @result_without_name(%x: tensor<?x?x32xf32> {gdn.name = "x", gdn.dims = ["T", "H", "32"]}) -> tensor<?x?x32xf32>
-    attributes {gdn.entry} {
-  %y = gdn.kernel "norm" {
-    %n = gdn.l2norm %x : tensor<?x?x32xf32> -> tensor<?x?x32xf32>
-    gdn.yield %n : tensor<?x?x32xf32>
-  } : tensor<?x?x32xf32>
-  return %y : tensor<?x?x32xf32>
-}
-
-// -----
-
-// expected-error@+1 {{'func.func' op expects argument 0 of the entry to be a tensor, a pool or an index, but got 'f32'}}
-func.func @scalar_argument(%s: f32 {gdn.name = "s"}, %x: tensor<?x?x32xf32> {gdn.name = "x", gdn.dims = ["T", "H", "32"]}) -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "H", "32"]})
-    attributes {gdn.entry} {
-  %y = gdn.kernel "norm" {
-    %n = gdn.l2norm %x : tensor<?x?x32xf32> -> tensor<?x?x32xf32>
-    gdn.yield %n : tensor<?x?x32xf32>
-  } : tensor<?x?x32xf32>
-  return %y : tensor<?x?x32xf32>
-}
-
-// -----
-
-// expected-error@+1 {{'func.func' op expects result 1 of the entry to be a tensor, but got 'index'}}
-func.func @scalar_result(%x: tensor<?x?x32xf32> {gdn.name = "x", gdn.dims = ["T", "H", "32"]}) -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "H", "32"]}, index {gdn.name = "n"})
-    attributes {gdn.entry} {
-  %c0 = arith.constant 0 : index
-  %y = gdn.kernel "norm" {
-    %n = gdn.l2norm %x : tensor<?x?x32xf32> -> tensor<?x?x32xf32>
-    gdn.yield %n : tensor<?x?x32xf32>
-  } : tensor<?x?x32xf32>
-  return %y, %c0 : tensor<?x?x32xf32>, index
-}
-
-// -----
-
-// expected-error@+1 {{'func.func' op expects the index argument 'S' to occur in the dimensions of another argument}}
-func.func @unknown_symbol(%s: index {gdn.name = "S"}, %x: tensor<?x?x32xf32> {gdn.name = "x", gdn.dims = ["T", "H", "32"]}) -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "H", "32"]})
-    attributes {gdn.entry} {
-  %y = gdn.kernel "norm" {
-    %n = gdn.l2norm %x : tensor<?x?x32xf32> -> tensor<?x?x32xf32>
-    gdn.yield %n : tensor<?x?x32xf32>
-  } : tensor<?x?x32xf32>
   return %y : tensor<?x?x32xf32>
 }
 
@@ -137,18 +70,6 @@ func.func @returns_nothing(%x: tensor<?x?x32xf32> {gdn.name = "x", gdn.dims = ["
     gdn.yield %n : tensor<?x?x32xf32>
   } : tensor<?x?x32xf32>
   return
-}
-
-// -----
-
-func.func @no_dims(%x: tensor<?x?x32xf32> {gdn.name = "x"}) -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "H", "32"]})
-    attributes {gdn.entry} {
-  // expected-error@+1 {{'gdn.kernel' op expects rows and heads that are static or in 'gdn.dims' of the entry's arguments}}
-  %y = gdn.kernel "norm" {
-    %n = gdn.l2norm %x : tensor<?x?x32xf32> -> tensor<?x?x32xf32>
-    gdn.yield %n : tensor<?x?x32xf32>
-  } : tensor<?x?x32xf32>
-  return %y : tensor<?x?x32xf32>
 }
 
 // -----

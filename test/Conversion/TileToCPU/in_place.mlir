@@ -10,7 +10,7 @@
 // One token: each row is read from its slot, updated, and written to the other
 // slot. The state has no scratch.
 // CHECK-LABEL: func.func @one_token
-//  CHECK-SAME:   gdn_tile.scratch_bytes = 256
+//  CHECK-SAME:   gdn_tile.scratch_bytes = 320
 //   CHECK-NOT:   memref.view {{.+}} to memref<16x8xf32>
 //       CHECK:   %[[FROM:.+]] = memref.subview %[[POOL:.+]][%[[SLOT:.+]], 0, 0] [1, 16, 8] [1, 1, 1]
 //       CHECK:   %[[INTO:.+]] = memref.subview %[[POOL]][%[[TO:.+]], 0, 0] [1, 16, 8] [1, 1, 1]
