@@ -84,10 +84,13 @@ def lit(preset: str = "release") -> suites.Result:
 
 
 def ctest(label: str, preset: str = "release") -> suites.Result:
-    """ctest over one label: `unit` (gtest and C programs) or `conformance`."""
+    """ctest over one label: `conformance`, `full` (what takes long), or `unit` for
+    all others (gtest and C programs)."""
     directory = ROOT / "build" / preset
     xml = directory / f"results/{label}.xml"
-    select = ["-L", "^conformance$"] if label == "conformance" else ["-LE", "^(conformance|fuzz)$"]
+    select = ["-L", f"^{label}$"]
+    if label == "unit":
+        select = ["-LE", "^(conformance|full|fuzz)$"]
     command = ["ctest", "--test-dir", directory, "--output-on-failure", "-j", JOBS]
     return suites.run(
         f"{label}{suffix(preset)}",
@@ -187,7 +190,7 @@ def main() -> int:
     ]
     results += [suite() for suite in quick]
     if full:
-        results += benchmarks()
+        results += [ctest("full"), *benchmarks()]
         results.append(build("asan"))
         if not results[-1].failed:
             results += [lit("asan"), ctest("unit", "asan"), ctest("conformance", "asan")]
