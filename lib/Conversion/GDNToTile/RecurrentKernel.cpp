@@ -10,7 +10,8 @@
 //            for each block of tokens:   conv, norms, gates, scan, output norm
 //            write window of v and state
 //          write windows of q and k
-//   else:  zeros to the row's output
+//   else:  zeros to the row's output; in the block behind the last row, to the
+//          tokens before the first and behind the last row
 //
 // q and k are prepared once per value head: it costs less than one tenth of the
 // scan and keeps every carried tile a value of the program.
@@ -36,14 +37,13 @@ public:
 private:
   LogicalResult emitGrid();
   LogicalResult emitViews();
-  Value numTokens();
-  Value rowBound(Value at, Value low);
   Value emitBounds();
   void emitRow();
   void emitValueHead(Value r, MutableArrayRef<Value> keyCarries);
   void emitZeros(Value from, Value to);
 
   std::string headForm, valueForm; // key heads and value heads
+  Value lead; // tokens before the first row; 0 but in the block of the padding
 };
 
 } // namespace
@@ -109,7 +109,7 @@ void RecurrentKernel::emitRow() {
       storeCarry(carry, loop.getResult(next++), zero);
 }
 
-/// Zeros for tokens `from` to `to`, which belong to no live row.
+/// Zeros for the tokens `from` to `to`, which belong to no live row.
 void RecurrentKernel::emitZeros(Value from, Value to) {
   auto valueHeads = scf::ForOp::create(b, loc, index(0), ratio, index(1));
   OpBuilder::InsertionGuard guard(b);
@@ -190,20 +190,6 @@ LogicalResult RecurrentKernel::emitViews() {
   return success();
 }
 
-Value RecurrentKernel::numTokens() {
-  return memref::DimOp::create(
-      b, loc, operandViews.lookup(views.results[parts.results.front().first]),
-      0);
-}
-
-/// Bound `at` of the rows. Bounds outside `low` .. T would reach past the
-/// buffers: they are clamped.
-Value RecurrentKernel::rowBound(Value at, Value low) {
-  Value raw = elementAt(parts.cuSeqlens, at);
-  Value high = arith::MinSIOp::create(b, loc, raw, numTokens());
-  return arith::MaxSIOp::create(b, loc, high, low);
-}
-
 /// Tokens and slot of the block's row; returns whether it is live, or null in
 /// a kernel without slots.
 Value RecurrentKernel::emitBounds() {
@@ -217,23 +203,33 @@ Value RecurrentKernel::emitBounds() {
   } else {
     Value rows =
         memref::DimOp::create(b, loc, views.tensors.lookup(parts.slots), 0);
+    Value tokens = memref::DimOp::create(
+        b, loc, operandViews.lookup(views.results.front()), 0);
     Value isRow =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, n, rows);
-    begin = rowBound(n, index(0));
+    // Bounds outside 0 .. T would reach past the buffers: clamp them.
+    auto bound = [&](Value at, Value low) {
+      Value raw = elementAt(parts.cuSeqlens, at);
+      Value high = arith::MinSIOp::create(b, loc, raw, tokens);
+      return arith::MaxSIOp::create(b, loc, high, low);
+    };
+    begin = bound(n, index(0));
     Type type = b.getIndexType();
-    auto row = scf::IfOp::create(b, loc, {type, type}, isRow, true);
+    auto row = scf::IfOp::create(b, loc, {type, type, type}, isRow, true);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(row.thenBlock());
-      SmallVector<Value> values = {rowBound(add(n, index(1)), begin),
-                                   elementAt(parts.slots, n)};
+      SmallVector<Value> values = {bound(add(n, index(1)), begin),
+                                   elementAt(parts.slots, n), index(0)};
       scf::YieldOp::create(b, loc, values);
       b.setInsertionPointToStart(row.elseBlock());
-      SmallVector<Value> padding = {numTokens(), index(-1)};
+      SmallVector<Value> padding = {tokens, index(-1),
+                                    bound(index(0), index(0))};
       scf::YieldOp::create(b, loc, padding);
     }
     end = row.getResult(0);
     slot = row.getResult(1);
+    lead = row.getResult(2);
     live = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, begin, end);
   }
   for (Value pool : parts.pools) {
@@ -258,17 +254,8 @@ LogicalResult RecurrentKernel::emit() {
     emitRow();
     b.setInsertionPointToStart(branch.elseBlock());
     emitZeros(begin, end);
-    if (parts.cuSeqlens) {
-      // The block past the last row also has the padding before the first.
-      Value rows =
-          memref::DimOp::create(b, loc, views.tensors.lookup(parts.slots), 0);
-      Value isPadding = arith::CmpIOp::create(
-          b, loc, arith::CmpIPredicate::uge, n, rows);
-      auto front = scf::IfOp::create(b, loc, isPadding, /*withElse=*/false);
-      b.setInsertionPointToStart(front.thenBlock());
-      Value zero = index(0);
-      emitZeros(zero, rowBound(zero, zero));
-    }
+    if (lead)
+      emitZeros(index(0), lead);
   } else {
     emitRow();
   }
