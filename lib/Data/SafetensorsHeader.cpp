@@ -119,7 +119,7 @@ private:
 
   /// Refuses a value of the wrong kind, saying what stands in its place.
   bool unexpected(const std::string &found) {
-    std::string place, wanted;
+    std::string wanted;
     if (depth == 0)
       wanted = "expects an object";
     else if (depth == 1)

@@ -71,6 +71,7 @@ static Expected<Array> checkTensor(const HeaderTensor &line,
 /// Checks that the tensors cover `size` bytes of data once and wholly.
 static Error checkCover(const Header &header, StringRef origin, uint64_t size) {
   std::vector<std::pair<std::pair<uint64_t, uint64_t>, StringRef>> ranges;
+  ranges.reserve(header.tensors.size());
   for (const auto &[name, line] : header.tensors)
     ranges.push_back({{line.offsets[0], line.offsets[1]}, name});
   std::sort(ranges.begin(), ranges.end());

@@ -44,19 +44,19 @@ static const char *typeName(DType dtype) {
 static Error checkNames(const Tensors &tensors) {
   for (const auto &[name, array] : tensors.arrays) {
     if (!llvm::json::isUTF8(name) || name == "__metadata__")
-      return createStringError(tensors.origin +
+      return createStringError(Twine(tensors.origin) +
                                ": expects names of tensors in UTF-8 and not "
                                "'__metadata__', but got '" +
                                name + "'");
     std::optional<int64_t> count = elementCount(array.shape);
     if (!count || *count * byteSize(array.dtype) != array.bytes.size())
-      return createStringError(tensors.origin + ": tensor '" + name +
+      return createStringError(Twine(tensors.origin) + ": tensor '" + name +
                                "': expects the bytes of " + array.typeString() +
                                ", but got " + Twine(array.bytes.size()));
   }
   for (const auto &[key, text] : tensors.metadata)
     if (!llvm::json::isUTF8(key) || !llvm::json::isUTF8(text))
-      return createStringError(tensors.origin +
+      return createStringError(Twine(tensors.origin) +
                                ": expects metadata in UTF-8, but got '" + key +
                                "' = '" + text + "'");
   return Error::success();
@@ -67,6 +67,7 @@ Expected<std::string> gdn::data::serializeSafetensors(const Tensors &tensors) {
     return std::move(error);
 
   std::vector<std::pair<StringRef, const Array *>> order;
+  order.reserve(tensors.arrays.size());
   for (const auto &[name, array] : tensors.arrays)
     order.push_back({name, &array});
   std::sort(order.begin(), order.end(), [](auto &a, auto &b) {
@@ -122,10 +123,14 @@ Error gdn::data::writeSafetensors(StringRef path, const Tensors &tensors) {
   if (code)
     return failed(
         llvm::joinErrors(llvm::errorCodeToError(code), temporary->discard()));
-  if (Error error = temporary->keep(path)) {
-    // keep() leaves the file in place when the rename fails.
-    llvm::sys::fs::remove(temporary->TmpName);
+  // keep(path) would fall back to copying onto the old file, byte by byte.
+  const std::string name = temporary->TmpName;
+  if (Error error = temporary->keep())
     return failed(std::move(error));
+  if (std::error_code renamed = llvm::sys::fs::rename(name, path)) {
+    const std::error_code removed = llvm::sys::fs::remove(name);
+    return failed(llvm::joinErrors(llvm::errorCodeToError(renamed),
+                                   llvm::errorCodeToError(removed)));
   }
   return Error::success();
 }

@@ -19,6 +19,8 @@ void gdn::buildTilePipeline(OpPassManager &passes,
   passes.addPass(createGDNFuse());
   ConvertGDNToTileOptions algorithm;
   algorithm.tokens = options.tokens;
+  algorithm.chunk = options.chunk;
+  algorithm.chunkFrom = options.chunkFrom;
   passes.addPass(createConvertGDNToTile(algorithm));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());

@@ -8,14 +8,16 @@
 #include "gdn/Dialect/GDN/Transforms/Passes.h"
 #include "gdn/Dialect/Tile/IR/Tile.h"
 
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Transforms/Passes.h"
 
 void gdn::registerAllDialects(mlir::DialectRegistry &registry) {
   registry.insert<GDNDialect, tile::TileDialect>();
   registry.insert<mlir::LLVM::LLVMDialect, mlir::arith::ArithDialect,
-                  mlir::func::FuncDialect, mlir::math::MathDialect,
-                  mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
-                  mlir::tensor::TensorDialect, mlir::vector::VectorDialect>();
+                  mlir::cf::ControlFlowDialect, mlir::func::FuncDialect,
+                  mlir::math::MathDialect, mlir::memref::MemRefDialect,
+                  mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
+                  mlir::vector::VectorDialect>();
 }
 
 void gdn::registerAllPasses() {

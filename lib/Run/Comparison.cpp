@@ -5,7 +5,9 @@
 
 #include "gdn/Data/Compare.h"
 
+#include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <cstring>
 
 using namespace gdn;
@@ -22,17 +24,29 @@ double run::limitOf(const Parameter &parameter) {
   return 5e-3;
 }
 
-Comparison run::compareValues(std::string tensor, llvm::ArrayRef<double> got,
-                              llvm::ArrayRef<double> want, double limit) {
+Comparison run::compareValues(const Parameter &parameter,
+                              llvm::ArrayRef<double> got,
+                              llvm::ArrayRef<double> want) {
   assert(got.size() == want.size() && "shapes have been checked");
-  data::Difference difference = data::compare(got, want);
   Comparison comparison;
-  comparison.tensor = std::move(tensor);
+  comparison.tensor = parameter.name;
+  comparison.limit = limitOf(parameter);
+  bool exact = comparison.limit == 0;
+  std::vector<double> rounded =
+      data::Array::fromDoubles(parameter.dtype, {int64_t(want.size())}, want)
+          .toDoubles();
+  data::Difference difference =
+      data::compare(got, exact ? llvm::ArrayRef<double>(rounded) : want);
   comparison.relativeRMSE = difference.relativeRMSE;
   comparison.maxAbs = difference.maxAbs;
-  comparison.limit = limit;
-  comparison.ok =
-      limit == 0 ? data::bitEqual(got, want) : difference.relativeRMSE <= limit;
+  if (exact) {
+    comparison.ok = data::bitEqual(got, rounded);
+    return comparison;
+  }
+  double floor = data::compare(rounded, want).relativeRMSE;
+  if (std::isfinite(floor))
+    comparison.limit = std::max(comparison.limit, 1.05 * floor);
+  comparison.ok = comparison.relativeRMSE <= comparison.limit;
   return comparison;
 }
 
@@ -42,13 +56,6 @@ static void comparePool(const Parameter &parameter, const data::Array &got,
                         std::vector<Comparison> &comparisons) {
   std::vector<double> gotValues = got.toDoubles();
   std::vector<double> oldValues = before.toDoubles();
-  double limit = limitOf(parameter);
-  // Where bits count, the reference is rounded as a store would round it.
-  std::vector<double> wantValues = want.data.data;
-  if (limit == 0)
-    wantValues =
-        data::Array::fromDoubles(got.dtype, got.shape, wantValues).toDoubles();
-
   int64_t slots = got.shape[0];
   int64_t size = slots ? gotValues.size() / slots : 0;
   int64_t bytes = slots ? got.bytes.size() / slots : 0;
@@ -64,11 +71,9 @@ static void comparePool(const Parameter &parameter, const data::Array &got,
     }
     gotLive.insert(gotLive.end(), gotValues.begin() + slot * size,
                    gotValues.begin() + (slot + 1) * size);
-    wantLive.insert(wantLive.end(), wantValues.begin() + slot * size,
-                    wantValues.begin() + (slot + 1) * size);
+    wantLive.insert(wantLive.end(), now.begin(), now.end());
   }
-  comparisons.push_back(
-      compareValues(parameter.name, gotLive, wantLive, limit));
+  comparisons.push_back(compareValues(parameter, gotLive, wantLive));
   Comparison others;
   others.tensor = parameter.name + ", other slots";
   others.ok = othersKept;
@@ -90,9 +95,8 @@ std::vector<Comparison> run::compareRun(const Kernel &kernel, const Arrays &got,
       comparePool(parameter, array, before.at(parameter.name),
                   want.pools.at(parameter.name), comparisons);
     else
-      comparisons.push_back(compareValues(parameter.name, array.toDoubles(),
-                                          want.results.at(parameter.name).data,
-                                          limitOf(parameter)));
+      comparisons.push_back(compareValues(
+          parameter, array.toDoubles(), want.results.at(parameter.name).data));
   }
   return comparisons;
 }

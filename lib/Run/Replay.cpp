@@ -111,7 +111,7 @@ llvm::Error Replayer::addArguments(const Kernel &kernel,
                                      : makePool(parameter, *shape);
       continue;
     }
-    auto fill = [&](std::vector<double> values) {
+    auto fill = [&](llvm::ArrayRef<double> values) {
       array = data::Array::fromDoubles(parameter.dtype, *shape, values);
     };
     if (parameter.name == "cu_seqlens") {
@@ -161,31 +161,20 @@ llvm::Error Replayer::runStep(const RecordedStep &step,
     row.layer = step.layer;
     row.tensor = parameter.name;
     row.microseconds = *time;
-    double limit = limitOf(parameter);
     std::vector<double> all = arguments.at(parameter.name).toDoubles();
-    llvm::ArrayRef<double> got = all;
-    data::Array rounded;
-    llvm::ArrayRef<double> exact;
-    std::vector<double> asStored;
+    llvm::ArrayRef<double> got = all, exact;
     if (parameter.isPool) {
-      const reference::Tensor &state = want->pools.at(parameter.name).data;
-      exact = layerPart(state.data);
       got = layerPart(got);
+      exact = layerPart(want->pools.at(parameter.name).data.data);
     } else {
       exact = want->results.at(parameter.name).data;
     }
-    if (limit == 0) {
-      asStored = data::Array::fromDoubles(parameter.dtype,
-                                          {int64_t(exact.size())}, exact)
-                     .toDoubles();
-      exact = asStored;
-    }
-    row.reference = compareValues(parameter.name, got, exact, limit);
+    row.reference = compareValues(parameter, got, exact);
+    std::optional<data::Array> recorded;
     if (isF32)
-      if (auto recorded = recording.result(step, parameter))
-        if (recorded->size() == int64_t(got.size()))
-          row.model =
-              compareValues(parameter.name, got, recorded->toDoubles(), limit);
+      recorded = recording.result(step, parameter);
+    if (recorded && recorded->size() == int64_t(got.size()))
+      row.model = compareValues(parameter, got, recorded->toDoubles());
     if (parameter.isPool)
       pools[parameter.name] = arguments.at(parameter.name);
     rows.push_back(std::move(row));

@@ -46,7 +46,7 @@ std::string run::formatError(double error) {
 }
 
 std::string run::formatLimit(double limit) {
-  return limit == 0 ? "equal" : formatted("%.0e", limit);
+  return limit == 0 ? "equal" : formatted("%.1e", limit);
 }
 
 std::string run::formatTime(double microseconds) {

@@ -6,6 +6,7 @@
 // on the optimiser.
 #include "gdn/Target/CpuCodegen.h"
 
+#include "BFloatStorage.h"
 #include "SharedObject.h"
 
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -128,8 +129,12 @@ static void expandMemoryIntrinsics(llvm::Module &ir,
 
 void CpuCodegen::optimise() {
   llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = true;
-  tuning.SLPVectorization = true;
+  // The vectors are in the IR already, and loops are as long as they should be:
+  // what these passes add is code that is fetched once and compile time.
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  tuning.LoopUnrolling = false;
+  tuning.LoopInterleaving = false;
   llvm::PassBuilder passes(machine.get(), tuning);
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -146,6 +151,7 @@ void CpuCodegen::optimise() {
   passes.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3)
       .run(*ir, modules);
   expandMemoryIntrinsics(*ir, *machine);
+  storeBFloatAsInteger(*ir);
 }
 
 FailureOr<CpuCodegen> CpuCodegen::create(ModuleOp module,

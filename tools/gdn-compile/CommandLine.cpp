@@ -88,6 +88,13 @@ struct Options {
   cl::opt<int64_t> tokens{"tokens", cl::init(16), cl::cat(outputs),
                           cl::desc("Tokens per block of prefill's loop "
                                    "(default 16)")};
+  cl::opt<int64_t> chunk{"chunk", cl::init(64), cl::cat(outputs),
+                         cl::desc("Tokens per chunk of the chunk form: 16, 32, "
+                                  "64 (default) or 128")};
+  cl::opt<int64_t> chunkFrom{
+      "chunk-from", cl::init(-1), cl::cat(outputs), cl::value_desc("tokens"),
+      cl::desc("Shortest row of prefill that takes the chunk form; negative: "
+               "none (default)")};
 
   cl::ValuesClass floats{clEnumValN(FloatKind::f32, "f32", ""),
                          clEnumValN(FloatKind::bf16, "bf16", ""),
@@ -159,6 +166,8 @@ CommandLine Options::collect() {
   if (line.output.empty() && line.emit != Emit::image)
     line.output = "-";
   line.tokens = tokens;
+  line.chunk = chunk;
+  line.chunkFrom = chunkFrom;
   line.io = io;
   line.state = state;
   auto given = [](const auto &option, auto &place) {
@@ -195,6 +204,10 @@ static llvm::Error check(const CommandLine &line) {
   if (line.tokens < 1)
     return llvm::createStringError(llvm::formatv(
         "--tokens: expects a positive number, but got {0}", line.tokens));
+  if (line.chunk != 16 && line.chunk != 32 && line.chunk != 64 &&
+      line.chunk != 128)
+    return llvm::createStringError(llvm::formatv(
+        "--chunk: expects 16, 32, 64 or 128, but got {0}", line.chunk));
   if (line.output.empty())
     return llvm::createStringError("expects -o <file> for the image");
   bool anyTargets = line.emit == Emit::image || line.emit == Emit::gdn;

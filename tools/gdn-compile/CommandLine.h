@@ -24,6 +24,8 @@ struct CommandLine {
   std::string output; // "-" is standard output
   Emit emit = Emit::image;
   int64_t tokens = 16;
+  int64_t chunk = 64;
+  int64_t chunkFrom = -1;
 
   // The entries to generate: one variant for each io type and state type.
   // Empty lists mean what the model says.

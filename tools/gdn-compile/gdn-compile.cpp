@@ -2,10 +2,10 @@
 //
 // gdn-compile: gated-delta-network layers to an image that libgdnrt runs.
 #include "CommandLine.h"
-#include "CrashReproducer.h"
 #include "LayerInput.h"
 
 #include "gdn/Pipelines/CompileCpu.h"
+#include "gdn/Pipelines/CrashReproducer.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -40,6 +40,8 @@ static FailureOr<std::string> compile(ModuleOp source, const CommandLine &line,
                                       ConfigurePasses configure) {
   CpuPipelineOptions options;
   options.tokens = line.tokens;
+  options.chunk = line.chunk;
+  options.chunkFrom = line.chunkFrom;
   if (line.emit == Emit::gdn)
     return print(source);
   if (line.emit == Emit::image) {

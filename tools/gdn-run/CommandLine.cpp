@@ -21,14 +21,13 @@ static constexpr llvm::StringLiteral overview =
     "float64\n"
     "  gdn-run x.gdnk --entry decode --input in.safetensors --output "
     "out.safetensors\n"
-    "  gdn-run x.gdnk --replay model.safetensors          recorded activations "
-    "of a model\n\n"
+    "  gdn-run x.gdnk --replay model.safetensors  recorded activations\n\n"
     "Exits with 0 if all went well, 1 on errors, 2 if a result is out of "
     "bounds.\n";
 
 static const std::string &generateHelp() {
   static const std::string text =
-      "Make up the inputs; all of it is optional: " +
+      "Make up the inputs; every key has a default: " +
       run::GenerateOptions::help().str();
   return text;
 }
@@ -47,8 +46,7 @@ struct Options {
       "input", cl::value_desc("file.safetensors"), cl::cat(category),
       cl::desc("Tensors by parameter name; with --generate they replace what "
                "was made up")};
-  cl::opt<std::string> generate{"generate", cl::ValueOptional,
-                                cl::value_desc("key=value,..."),
+  cl::opt<std::string> generate{"generate", cl::value_desc("key=value,..."),
                                 cl::cat(category), cl::desc(generateHelp())};
   cl::opt<std::string> output{
       "output", cl::value_desc("file.safetensors"), cl::cat(category),

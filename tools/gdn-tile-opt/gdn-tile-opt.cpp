@@ -24,6 +24,6 @@ int main(int argc, char **argv) {
                   mlir::func::FuncDialect, mlir::math::MathDialect,
                   mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
                   mlir::vector::VectorDialect>();
-  return mlir::asMainReturnCode(mlir::MlirOptMain(
-      argc, argv, "gdn tile-level optimizer\n", registry));
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "gdn tile-level optimizer\n", registry));
 }

@@ -14,6 +14,10 @@ namespace gdn {
 struct CpuPipelineOptions {
   /// Tokens per block of the token loop of an entry with row bounds.
   int64_t tokens = 16;
+  /// Tokens per chunk of the chunk form.
+  int64_t chunk = 64;
+  /// Shortest row, in tokens, that takes the chunk form; negative: none.
+  int64_t chunkFrom = -1;
 };
 
 /// From gdn to gdn_tile: fusion, then the algorithm of each kernel.

@@ -24,9 +24,12 @@ struct Comparison {
 /// output's error.
 double limitOf(const Parameter &parameter);
 
-/// Compares values; `limit` as in Comparison.
-Comparison compareValues(std::string tensor, llvm::ArrayRef<double> got,
-                         llvm::ArrayRef<double> want, double limit);
+/// Compares the values of `parameter`, or of a part of it, with `want`, which
+/// is not rounded. No result can be closer to it than `want` rounded to the
+/// parameter's type: where that alone passes the limit, as it may with few
+/// values, it is the limit, with a twentieth to spare.
+Comparison compareValues(const Parameter &parameter, llvm::ArrayRef<double> got,
+                         llvm::ArrayRef<double> want);
 
 /// Compares every parameter that `kernel` writes with the reference. `before`
 /// holds the pools as they were: of a pool only those slots count that the

@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -62,6 +63,8 @@ std::string gdn::getDimForm(Value value, unsigned dim) {
         func.getArgAttrOfType<ArrayAttr>(arg.getArgNumber(), "gdn.dims");
     return dims && dim < dims.size() ? cast<StringAttr>(dims[dim]).str() : "";
   }
+  if (std::optional<int64_t> constant = getConstantIntValue(value))
+    return std::to_string(*constant);
   Operation *op = value.getDefiningOp();
   if (auto unpack = dyn_cast<UnpackOp>(op)) {
     char part = unpack.getParts()[cast<OpResult>(value).getResultNumber()];
@@ -80,7 +83,7 @@ std::string gdn::getDimForm(Value value, unsigned dim) {
   return "";
 }
 
-FailureOr<EntryViews> gdn::createEntryViews(func::FuncOp source) {
+EntryViews gdn::createEntryViews(func::FuncOp source) {
   OpBuilder builder(source);
   EntryViews views;
   views.source = source;
@@ -100,9 +103,6 @@ FailureOr<EntryViews> gdn::createEntryViews(func::FuncOp source) {
 
   for (auto [index, arg] : llvm::enumerate(source.getArguments())) {
     StringAttr name = nameOf(index);
-    if (!name)
-      return source.emitOpError("expects argument ")
-             << index << " of the entry to have 'gdn.name'";
     if (auto pool = dyn_cast<PoolType>(arg.getType())) {
       bool isState = pool.getRank() == 4;
       types.push_back(
@@ -118,9 +118,6 @@ FailureOr<EntryViews> gdn::createEntryViews(func::FuncOp source) {
   }
   for (unsigned i = 0; i < source.getNumResults(); ++i) {
     auto name = source.getResultAttrOfType<StringAttr>(i, "gdn.name");
-    if (!name)
-      return source.emitOpError("expects result ")
-             << i << " of the entry to have 'gdn.name'";
     auto tensor = cast<RankedTensorType>(source.getResultTypes()[i]);
     types.push_back(
         stridedType(tensor.getShape(), tensor.getElementType(), true));
@@ -141,10 +138,6 @@ FailureOr<EntryViews> gdn::createEntryViews(func::FuncOp source) {
   for (auto [index, arg] : llvm::enumerate(source.getArguments())) {
     if (arg.getType().isIndex()) {
       auto it = llvm::find(symbols, nameOf(index).str());
-      if (it == symbols.end())
-        return source.emitOpError("expects the index argument '")
-               << nameOf(index).getValue()
-               << "' to occur in the dimensions of another argument";
       views.symbols[arg] = body->getArgument(it - symbols.begin());
     } else if (isa<PoolType>(arg.getType())) {
       views.pools[arg] = {body->getArgument(next), body->getArgument(next + 1)};
@@ -183,7 +176,6 @@ static Value makeView(OpBuilder &builder, Location loc, Value base,
   auto meta = memref::ExtractStridedMetadataOp::create(builder, loc, base);
   Value start =
       builder.createOrFold<arith::AddIOp>(loc, meta.getOffset(), offset);
-  MemRefType view = stridedType(shape, type.getElementType(), false);
   // A part with a last dimension is contiguous in it.
   SmallVector<OpFoldResult> sizeValues, strideValues;
   for (auto [size, dim] : llvm::zip(sizes, shape))
@@ -196,10 +188,10 @@ static Value makeView(OpBuilder &builder, Location loc, Value base,
   SmallVector<int64_t> staticStrides;
   for (Value stride : strides)
     staticStrides.push_back(stride ? ShapedType::kDynamic : 1);
-  view = MemRefType::get(shape, type.getElementType(),
-                         StridedLayoutAttr::get(builder.getContext(),
-                                                ShapedType::kDynamic,
-                                                staticStrides));
+  auto view = MemRefType::get(shape, type.getElementType(),
+                              StridedLayoutAttr::get(builder.getContext(),
+                                                     ShapedType::kDynamic,
+                                                     staticStrides));
   return memref::ReinterpretCastOp::create(
       builder, loc, view, meta.getBaseBuffer(), OpFoldResult(start), sizeValues,
       strideValues);

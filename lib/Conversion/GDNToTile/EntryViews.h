@@ -48,9 +48,9 @@ struct EntryViews {
                           mlir::Value ratio) const;
 };
 
-/// Creates the tile function of `source` beside it, with an empty body. Fails
-/// with an error on `source` where an argument has no name.
-mlir::FailureOr<EntryViews> createEntryViews(mlir::func::FuncOp source);
+/// Creates the tile function of `source`, a verified entry, beside it, with an
+/// empty body.
+EntryViews createEntryViews(mlir::func::FuncOp source);
 
 /// Symbols of an entry in the order in which code receives them: by first
 /// appearance in the dimensions of arguments, then results.

@@ -30,7 +30,7 @@ struct ConvertGDNToTile final
     if (tokens < 1) {
       getOperation().emitError("expects the option 'tokens' to be at least 1, "
                                "but got ")
-          << tokens;
+          << tokens.getValue();
       return signalPassFailure();
     }
     SmallVector<func::FuncOp> entries;
@@ -46,8 +46,6 @@ struct ConvertGDNToTile final
 
   /// Replaces one entry by its tile function.
   LogicalResult convert(func::FuncOp entry) {
-    if (entry.isExternal())
-      return entry.emitOpError("expects an entry to have a body");
     KernelOp kernel;
     for (Operation &op : entry.getBody().front()) {
       if (auto found = dyn_cast<KernelOp>(op)) {
@@ -69,11 +67,10 @@ struct ConvertGDNToTile final
     if (!kernel)
       return entry.emitOpError("expects a gdn.kernel in the entry");
 
-    FailureOr<EntryViews> views = createEntryViews(entry);
-    if (failed(views))
-      return failure();
-    if (failed(emitRecurrentKernel(*views, kernel, {tokens, chunk, chunkFrom}))) {
-      views->function.erase();
+    EntryViews views = createEntryViews(entry);
+    if (failed(emitRecurrentKernel(views, kernel,
+                                   {tokens, chunk, chunkFrom}))) {
+      views.function.erase();
       return failure();
     }
     entry.erase();

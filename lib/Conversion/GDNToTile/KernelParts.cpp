@@ -147,7 +147,7 @@ FailureOr<KernelParts> KernelParts::analyse(func::FuncOp entry,
   parts.collectCarries();
   if (failed(parts.collectResults(entry)))
     return failure();
-  if (parts.results.empty() && parts.carries.empty())
-    return kernel.emitOpError("expects a result or a pool to write");
+  if (parts.results.empty())
+    return kernel.emitOpError("expects the entry to return a result of it");
   return parts;
 }

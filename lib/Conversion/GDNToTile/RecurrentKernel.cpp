@@ -10,11 +10,13 @@
 //            for each block of tokens:   conv, norms, gates, scan, output norm
 //            write window of v and state
 //          write windows of q and k
-//   else:  zeros to the row's output
+//   else:  zeros to the row's output; in the block behind the last row, to the
+//          tokens before the first and behind the last row
 //
 // q and k are prepared once per value head: it costs less than one tenth of the
 // scan and keeps every carried tile a value of the program.
 #include "RecurrentKernel.h"
+#include "CheckOperands.h"
 #include "TokenBlock.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
@@ -36,13 +38,15 @@ public:
 
 private:
   LogicalResult emitGrid();
-  void emitViews();
+  LogicalResult emitViews();
   Value emitBounds();
   void emitRow();
   void emitRowForm(bool inChunks);
   void emitValueHead(Value r, MutableArrayRef<Value> keyCarries);
-  void emitZeros();
+  void emitZeros(Value from, Value to);
 
+  std::string headForm, valueForm; // key heads and value heads
+  Value lead; // tokens before the first row; 0 but in the block of the padding
   const Algorithm &algorithm;
 };
 
@@ -132,14 +136,14 @@ void RecurrentKernel::emitRowForm(bool inChunks) {
       storeCarry(carry, loop.getResult(next++), zero);
 }
 
-/// A row that is not live: zeros for its tokens.
-void RecurrentKernel::emitZeros() {
+/// Zeros for the tokens `from` to `to`, which belong to no live row.
+void RecurrentKernel::emitZeros(Value from, Value to) {
   auto valueHeads = scf::ForOp::create(b, loc, index(0), ratio, index(1));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(valueHeads.getBody());
-  auto loop = scf::ForOp::create(b, loc, begin, end, index(blockTokens));
+  auto loop = scf::ForOp::create(b, loc, from, to, index(blockTokens));
   b.setInsertionPointToStart(loop.getBody());
-  Value left = arith::SubIOp::create(b, loc, end, loop.getInductionVar());
+  Value left = arith::SubIOp::create(b, loc, to, loop.getInductionVar());
   Value valid = arith::MinUIOp::create(b, loc, left, index(blockTokens));
   for (auto [number, value] : parts.results) {
     auto type = cast<RankedTensorType>(value.getType());
@@ -168,51 +172,49 @@ LogicalResult RecurrentKernel::emitGrid() {
   ratio = rule ? b.createOrFold<arith::DivUIOp>(loc, headCount(rule.getValue()),
                                                 heads)
                : index(1);
-  std::string headForm = getDimForm(lead, 1);
+  headForm = getDimForm(lead, 1);
+  valueForm = rule ? getDimForm(rule.getValue(), 1) : headForm;
   std::string rowForm = getDimForm(parts.slots ? parts.slots : lead, 0);
+  KernelOp kernel = parts.kernel;
   if (parts.cuSeqlens)
     rowForm += " + 1"; // the block of the padding
   views.function->setAttr("gdn_tile.grid",
                           b.getStrArrayAttr({rowForm, headForm}));
-  if (rule)
-    return success();
-  for (Value value : llvm::make_second_range(parts.results))
-    if (std::string other = getDimForm(value, 1); other != headForm)
-      return KernelOp(parts.kernel)
-                 .emitOpError("expects all results of a kernel without "
-                              "gdn.delta_rule to have the same heads, but got ")
-             << headForm << " and " << other;
+  for (auto [number, value] : parts.results)
+    if (std::string form = getDimForm(value, 1); form != valueForm)
+      return kernel.emitOpError("expects ")
+             << valueForm << " heads, those of its "
+             << (rule ? "values" : "first result") << ", in result " << number
+             << " of the entry, but got " << form;
   return success();
 }
 
-/// True if dimension 0 of `operand` counts tokens where `op` uses it.
-static bool isPerToken(Operation *op, Value operand) {
-  if (auto conv = dyn_cast<Conv1dOp>(op))
-    return operand != conv.getWeight() && operand != conv.getBias();
-  if (auto gates = dyn_cast<GatesOp>(op))
-    return operand != gates.getALog() && operand != gates.getDtBias();
-  if (auto norm = dyn_cast<GatedRMSNormOp>(op))
-    return operand != norm.getWeight();
-  return true;
-}
-
 /// Views of all operands and results, before any control flow.
-void RecurrentKernel::emitViews() {
+LogicalResult RecurrentKernel::emitViews() {
   KernelOp kernel = parts.kernel;
   for (Operation &op : kernel.getBody().front().without_terminator())
-    for (Value operand : op.getOperands()) {
+    for (auto [number, operand] : llvm::enumerate(op.getOperands())) {
       auto type = dyn_cast<RankedTensorType>(operand.getType());
       bool external =
           !operand.getDefiningOp() || operand.getDefiningOp<UnpackOp>();
       if (!type || !external || operandViews.contains(operand) ||
           !isa<FloatType>(type.getElementType()) || !isPerToken(&op, operand))
         continue;
+      std::string form = getDimForm(operand, 1);
+      const std::string &want = parts.isKey(operand) ? headForm : valueForm;
+      if (form != want)
+        return op.emitOpError("expects ")
+               << want << " heads, those of the "
+               << (parts.isKey(operand) ? "keys" : "values")
+               << " of its kernel, in operand " << number << ", but got "
+               << form;
       operandViews[operand] = parts.isKey(operand)
                                   ? views.keyHeads(b, operand)
                                   : views.valueHeads(b, operand, ratio);
     }
   for (unsigned number : llvm::make_first_range(parts.results))
     operandViews[views.results[number]] = views.resultHeads(b, number, ratio);
+  return success();
 }
 
 /// Tokens and slot of the block's row; returns whether it is live, or null in
@@ -240,19 +242,21 @@ Value RecurrentKernel::emitBounds() {
     };
     begin = bound(n, index(0));
     Type type = b.getIndexType();
-    auto row = scf::IfOp::create(b, loc, {type, type}, isRow, true);
+    auto row = scf::IfOp::create(b, loc, {type, type, type}, isRow, true);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(row.thenBlock());
       SmallVector<Value> values = {bound(add(n, index(1)), begin),
-                                   elementAt(parts.slots, n)};
+                                   elementAt(parts.slots, n), index(0)};
       scf::YieldOp::create(b, loc, values);
       b.setInsertionPointToStart(row.elseBlock());
-      SmallVector<Value> padding = {tokens, index(-1)};
+      SmallVector<Value> padding = {tokens, index(-1),
+                                    bound(index(0), index(0))};
       scf::YieldOp::create(b, loc, padding);
     }
     end = row.getResult(0);
     slot = row.getResult(1);
+    lead = row.getResult(2);
     live = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, begin, end);
   }
   for (Value pool : parts.pools) {
@@ -266,9 +270,8 @@ LogicalResult RecurrentKernel::emit() {
   if (!parts.cuSeqlens)
     blockTokens = 1;
   b.setInsertionPointToStart(&views.function.getBody().front());
-  if (failed(emitGrid()))
+  if (failed(emitGrid()) || failed(emitViews()))
     return failure();
-  emitViews();
   n = tile::BlockIdOp::create(b, loc, b.getIndexType(), 0);
   h = tile::BlockIdOp::create(b, loc, b.getIndexType(), 1);
   if (Value live = emitBounds()) {
@@ -277,7 +280,9 @@ LogicalResult RecurrentKernel::emit() {
     b.setInsertionPointToStart(branch.thenBlock());
     emitRow();
     b.setInsertionPointToStart(branch.elseBlock());
-    emitZeros();
+    emitZeros(begin, end);
+    if (lead)
+      emitZeros(index(0), lead);
   } else {
     emitRow();
   }
@@ -287,6 +292,8 @@ LogicalResult RecurrentKernel::emit() {
 
 LogicalResult gdn::emitRecurrentKernel(EntryViews &views, KernelOp kernel,
                                        const Algorithm &algorithm) {
+  if (failed(checkKernelOperands(kernel)))
+    return failure();
   FailureOr<KernelParts> parts = KernelParts::analyse(views.source, kernel);
   if (failed(parts))
     return failure();

@@ -20,6 +20,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -29,6 +30,12 @@ namespace {
 
 /// Bytes of state that stay in the first-level cache beside keys and queries.
 constexpr int64_t kCacheBytes = 16 * 1024;
+
+/// How far ahead of its use a state that streams from its pool is asked for.
+/// That reaches into the next head's state, which lies behind this one, so
+/// that memory is busy while the head's other work is done.
+constexpr int64_t kPrefetchBytes = 8 * 1024;
+constexpr int64_t kCacheLine = 64;
 
 class ScanLoops {
 public:
@@ -61,12 +68,25 @@ private:
   Value splat(Value scalar) {
     return vector::BroadcastOp::create(b, loc, vector, scalar);
   }
+  /// A row in f32, whatever the place holds.
   Chunks read(Value place, Value row) {
+    Type stored = cast<MemRefType>(place.getType()).getElementType();
     Chunks chunks;
-    for (int64_t c = 0; c < columns; c += lanes)
-      chunks.push_back(vector::LoadOp::create(b, loc, vector, place,
-                                              ValueRange{row, index(c)}));
+    for (int64_t c = 0; c < columns; c += lanes) {
+      Value chunk = vector::LoadOp::create(b, loc, vector.clone(stored), place,
+                                           ValueRange{row, index(c)});
+      if (!stored.isF32())
+        chunk = arith::ExtFOp::create(b, loc, vector, chunk);
+      chunks.push_back(chunk);
+    }
     return chunks;
+  }
+  void write(Value chunk, Value place, Value row, int64_t column) {
+    Type stored = cast<MemRefType>(place.getType()).getElementType();
+    if (!stored.isF32())
+      chunk = arith::TruncFOp::create(b, loc, vector.clone(stored), chunk);
+    vector::StoreOp::create(b, loc, chunk, place,
+                            ValueRange{row, index(column)});
   }
   /// Lane by lane in two chains, then the lanes in a fixed tree.
   Value sum(ArrayRef<Value> partial) {
@@ -85,6 +105,7 @@ private:
           vector::FMAOp::create(b, loc, x, y, partial[chunk % 2]);
   }
   void emitDecay();
+  void emitPrefetch(Value memory, Value row);
   void emitToken(Value from, Value t, Value first, Value last);
 
   OpBuilder &b;
@@ -114,6 +135,20 @@ void ScanLoops::emitDecay() {
                             places.decay, ValueRange{t, index(i * lanes)});
 }
 
+/// Asks for the row that is `kPrefetchBytes` behind `row`. A prefetch of memory
+/// that is not there does nothing.
+void ScanLoops::emitPrefetch(Value memory, Value row) {
+  int64_t rowBytes =
+      columns * cast<MemRefType>(memory.getType()).getElementTypeBitWidth() / 8;
+  int64_t perLine = kCacheLine * columns / rowBytes;
+  Value ahead = arith::AddIOp::create(
+      b, loc, row, index(std::max<int64_t>(1, kPrefetchBytes / rowBytes)));
+  for (int64_t c = 0; c < columns; c += perLine)
+    memref::PrefetchOp::create(b, loc, memory, ValueRange{ahead, index(c)},
+                               /*isWrite=*/false, /*localityHint=*/3,
+                               /*isDataCache=*/true);
+}
+
 /// One token over rows `first` to `last`; the state before it is in `from`.
 void ScanLoops::emitToken(Value from, Value t, Value first, Value last) {
   Chunks key = read(places.key, t), query = read(places.query, t);
@@ -127,6 +162,8 @@ void ScanLoops::emitToken(Value from, Value t, Value first, Value last) {
 
   OpBuilder::InsertionGuard guard(b);
   Value i = loop(first, last, 1).getInductionVar();
+  if (places.stateIsInPool)
+    emitPrefetch(from, i);
   Chunks state = read(from, i);
   SmallVector<Value> predicted, output;
   for (unsigned c = 0; c < state.size(); ++c) {
@@ -139,8 +176,7 @@ void ScanLoops::emitToken(Value from, Value t, Value first, Value last) {
   for (unsigned c = 0; c < state.size(); ++c) {
     state[c] = vector::FMAOp::create(b, loc, delta, key[c], state[c]);
     accumulate(output, c, state[c], query[c]);
-    vector::StoreOp::create(b, loc, state[c], places.newState,
-                            ValueRange{i, index(c * lanes)});
+    write(state[c], places.newState, i, c * lanes);
   }
   memref::StoreOp::create(b, loc, sum(output), places.output, ValueRange{t, i});
 }
@@ -148,7 +184,9 @@ void ScanLoops::emitToken(Value from, Value t, Value first, Value last) {
 void ScanLoops::emit() {
   emitDecay();
   Value from = places.state;
-  if (from != places.newState && tokens > 1) {
+  // One token reads each row once, before it writes it; none leaves the rows.
+  bool oneToken = tokens == 1 && getConstantIntValue(scan.getValid()) == 1;
+  if (from != places.newState && !oneToken) {
     expandCopy(b, loc, from, places.newState);
     from = places.newState;
   }

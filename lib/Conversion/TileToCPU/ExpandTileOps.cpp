@@ -2,6 +2,7 @@
 //
 // Memory ops, maps and the convolution as loops over rows of vectors.
 #include "ExpandTileOps.h"
+#include "ExpandStrided.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -92,18 +93,38 @@ template <typename OpTy> struct Access {
   int64_t rowSize() {
     return op.getDims().size() == 2 ? op.getTile().getType().getDimSize(1) : 1;
   }
+  /// True if the whole of a matrix is accessed whose strides decide how.
+  bool isStrided() {
+    return op.getDims().size() == 2 && !op.getRows() && !rowsAreContiguous();
+  }
+  StridedMatrix matrix() {
+    return {op.getView(), SmallVector<Value>(op.getIndices()), op.getDims()[0],
+            op.getDims()[1]};
+  }
   Value validRows() {
     return op.getRows() ? op.getRows() : index(b, op.getLoc(), numRows());
   }
 };
 } // namespace
 
-void gdn::expandLoad(OpBuilder &b, tile::LoadOp load, Value to) {
+void gdn::expandLoad(OpBuilder &b, tile::LoadOp load, Value to, int64_t lanes) {
   Location loc = load.getLoc();
   Access<tile::LoadOp> access{b, load};
   Value zero = index(b, loc, 0);
   Value valid = access.validRows();
   bool matrix = load.getDims().size() == 2;
+  if (access.isStrided()) {
+    expandStrided(b, loc, access.matrix(), to, /*isLoad=*/true, lanes, [&] {
+      forRows(b, loc, zero, valid, [&](Value i) {
+        forRows(b, loc, zero, index(b, loc, access.rowSize()), [&](Value j) {
+          Value x =
+              memref::LoadOp::create(b, loc, load.getView(), access.at(i, j));
+          memref::StoreOp::create(b, loc, x, to, ValueRange{i, j});
+        });
+      });
+    });
+    return;
+  }
   forRows(b, loc, zero, valid, [&](Value i) {
     if (access.rowsAreContiguous()) {
       auto type = VectorType::get({access.rowSize()},
@@ -138,11 +159,23 @@ void gdn::expandLoad(OpBuilder &b, tile::LoadOp load, Value to) {
   });
 }
 
-void gdn::expandStore(OpBuilder &b, tile::StoreOp store, Value from) {
+void gdn::expandStore(OpBuilder &b, tile::StoreOp store, Value from,
+                      int64_t lanes) {
   Location loc = store.getLoc();
   Access<tile::StoreOp> access{b, store};
   Value zero = index(b, loc, 0);
   bool matrix = store.getDims().size() == 2;
+  if (access.isStrided()) {
+    expandStrided(b, loc, access.matrix(), from, /*isLoad=*/false, lanes, [&] {
+      forRows(b, loc, zero, access.validRows(), [&](Value i) {
+        forRows(b, loc, zero, index(b, loc, access.rowSize()), [&](Value j) {
+          Value x = memref::LoadOp::create(b, loc, from, ValueRange{i, j});
+          memref::StoreOp::create(b, loc, x, store.getView(), access.at(i, j));
+        });
+      });
+    });
+    return;
+  }
   forRows(b, loc, zero, access.validRows(), [&](Value i) {
     if (access.rowsAreContiguous()) {
       vector::StoreOp::create(b, loc, readRow(b, loc, from, i), store.getView(),
@@ -172,9 +205,9 @@ void gdn::expandFill(OpBuilder &b, tile::FillOp fill, Value to) {
           [&](Value i) { writeRow(b, loc, row, to, i); });
 }
 
-void gdn::expandMapRows(OpBuilder &b, tile::MapRowsOp map,
-                        ArrayRef<Value> inputs, ArrayRef<Value> results,
-                        const DenseMap<Value, Value> &captured) {
+void gdn::expandWholeRows(OpBuilder &b, tile::MapRowsOp map,
+                          ArrayRef<Value> inputs, ArrayRef<Value> results,
+                          const DenseMap<Value, Value> &captured) {
   Location loc = map.getLoc();
   IRMapping mapping;
   for (auto [tile, place] : captured) {

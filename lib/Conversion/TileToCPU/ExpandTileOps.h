@@ -13,21 +13,30 @@ void expandCopy(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value from,
                 mlir::Value to);
 
 /// `to` receives what `load` reads.
-void expandLoad(mlir::OpBuilder &builder, tile::LoadOp load, mlir::Value to);
+void expandLoad(mlir::OpBuilder &builder, tile::LoadOp load, mlir::Value to,
+                int64_t lanes);
 
 /// The view of `store` receives `from`.
 void expandStore(mlir::OpBuilder &builder, tile::StoreOp store,
-                 mlir::Value from);
+                 mlir::Value from, int64_t lanes);
 
 /// Every element of `to` becomes the fill's value.
 void expandFill(mlir::OpBuilder &builder, tile::FillOp fill, mlir::Value to);
 
-/// One loop over the rows. `inputs` and `results` are the places of the op's
-/// tiles, `captured` maps tiles that the body uses whole to their places.
+/// One loop over the rows, each vector by vector. `inputs` and `results` are
+/// the places of the op's tiles, `captured` maps tiles that the body uses whole
+/// to their places.
 void expandMapRows(mlir::OpBuilder &builder, tile::MapRowsOp map,
                    llvm::ArrayRef<mlir::Value> inputs,
                    llvm::ArrayRef<mlir::Value> results,
-                   const llvm::DenseMap<mlir::Value, mlir::Value> &captured);
+                   const llvm::DenseMap<mlir::Value, mlir::Value> &captured,
+                   int64_t lanes);
+
+/// The same with a row as one vector, for bodies that do not go by parts.
+void expandWholeRows(mlir::OpBuilder &builder, tile::MapRowsOp map,
+                     llvm::ArrayRef<mlir::Value> inputs,
+                     llvm::ArrayRef<mlir::Value> results,
+                     const llvm::DenseMap<mlir::Value, mlir::Value> &captured);
 
 /// Places of the tiles of a gdn_tile.conv1d.
 struct ConvPlaces {
@@ -37,9 +46,11 @@ void expandConv1d(mlir::OpBuilder &builder, tile::Conv1dOp conv,
                   const ConvPlaces &places, int64_t lanes);
 
 /// Places of the tiles of a gdn_tile.delta_scan; `decay` is scratch of the
-/// shape of `logDecay` for exp(logDecay).
+/// shape of `logDecay` for exp(logDecay). `stateIsInPool` says that `state` is
+/// a view of a pool, whose rows come from memory.
 struct ScanPlaces {
   mlir::Value state, query, key, value, logDecay, decay, beta, newState, output;
+  bool stateIsInPool = false;
 };
 void expandDeltaScan(mlir::OpBuilder &builder, tile::DeltaScanOp scan,
                      const ScanPlaces &places, int64_t lanes);

@@ -4,7 +4,9 @@
 // unless a rule below shows that it can share.
 #include "TilePlaces.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -35,7 +37,7 @@ template <typename OpTy> static bool isWholeRows(OpTy op) {
          strides.back() == 1;
 }
 
-/// The argument of the function that a view is cut from.
+/// What a view is cut from: an argument of the function, if all is well.
 static Value rootOf(Value view) {
   while (Operation *op = view.getDefiningOp()) {
     if (!isa<memref::ReinterpretCastOp, memref::CastOp, memref::SubViewOp,
@@ -46,12 +48,21 @@ static Value rootOf(Value view) {
   return view;
 }
 
-/// True if an op strictly between `from` and `to` in one block may touch the
-/// memory of `view` in the given way. Views of different arguments do not
-/// overlap where one of them is written: binding checks that.
-template <typename Effect>
+/// Views of different arguments do not overlap where one of them is written:
+/// binding checks that. Nothing is known of other views.
+static bool mayOverlap(Value a, Value b) {
+  auto isArgument = [](Value root) {
+    auto arg = dyn_cast<BlockArgument>(root);
+    return arg && isa<func::FuncOp>(arg.getOwner()->getParentOp());
+  };
+  Value first = rootOf(a), second = rootOf(b);
+  return first == second || !isArgument(first) || !isArgument(second);
+}
+
+/// True if an op strictly between `from` and `to` in one block may have one of
+/// `Effects` on the memory of `view`.
+template <typename... Effects>
 static bool touchesMemory(Operation *from, Operation *to, Value view) {
-  Value root = rootOf(view);
   for (Operation *op = from->getNextNode(); op && op != to;
        op = op->getNextNode()) {
     if (isMemoryEffectFree(op))
@@ -62,11 +73,33 @@ static bool touchesMemory(Operation *from, Operation *to, Value view) {
     SmallVector<MemoryEffects::EffectInstance> effects;
     interface.getEffects(effects);
     for (const MemoryEffects::EffectInstance &effect : effects)
-      if (isa<Effect>(effect.getEffect()) &&
-          (!effect.getValue() || rootOf(effect.getValue()) == root))
+      if (isa<Effects...>(effect.getEffect()) &&
+          (!effect.getValue() || mayOverlap(effect.getValue(), view)))
         return true;
   }
   return false;
+}
+
+/// True if `scan` does exactly one token: its state passes through once.
+static bool isOneToken(tile::DeltaScanOp scan) {
+  return cast<VectorType>(scan.getKey().getType()).getDimSize(0) == 1 &&
+         getConstantIntValue(scan.getValid()) == 1;
+}
+
+/// True if rows that `store` writes are rows that `load` has read before, or
+/// rows that it never reads: the matrices are the same or apart.
+static bool canUpdateRows(tile::LoadOp load, tile::StoreOp store) {
+  if (!mayOverlap(load.getView(), store.getView()))
+    return true;
+  if (load.getView() != store.getView())
+    return false;
+  for (int64_t dim : load.getDims()) {
+    Value from = load.getIndices()[dim], to = store.getIndices()[dim];
+    if (from != to && (!getConstantIntValue(from) ||
+                       getConstantIntValue(from) != getConstantIntValue(to)))
+      return false;
+  }
+  return true;
 }
 
 /// A load whose only use reads it row by row, with no write in between, stays
@@ -75,9 +108,7 @@ void TilePlaces::assignLoad(tile::LoadOp load) {
   Value tile = load.getTile();
   Operation *user = tile.hasOneUse() ? *tile.user_begin() : nullptr;
   auto scan = dyn_cast_or_null<tile::DeltaScanOp>(user);
-  bool oneToken =
-      scan && cast<VectorType>(scan.getKey().getType()).getDimSize(0) == 1;
-  if (oneToken && scan.getState() == tile &&
+  if (scan && scan.getState() == tile && isOneToken(scan) &&
       user->getBlock() == load->getBlock() && isWholeRows(load) &&
       !touchesMemory<MemoryEffects::Write>(load, user, load.getView())) {
     Place place;
@@ -92,43 +123,57 @@ void TilePlaces::assignLoad(tile::LoadOp load) {
   of[tile] = addScratch(load.getTile().getType());
 }
 
-/// The new state of one token goes straight to the view that stores it.
-void TilePlaces::assignScan(tile::DeltaScanOp scan) {
+/// The new state of one token goes straight to the view that stores it, if the
+/// store may happen as early as the scan.
+bool TilePlaces::assignInPlace(tile::DeltaScanOp scan) {
+  const Place &from = places[of[scan.getState()]];
   Value next = scan.getNewState();
-  if (places[of[scan.getState()]].kind == Place::LoadedView) {
-    auto store = next.hasOneUse() ? dyn_cast<tile::StoreOp>(*next.user_begin())
-                                  : tile::StoreOp();
-    // The scan's own state operand does not move; the indices must be known.
-    auto indicesKnown = [&] {
-      for (Value index : store.getIndices())
-        if (Operation *def = index.getDefiningOp())
-          if (def->getBlock() == scan->getBlock() &&
-              !def->isBeforeInBlock(scan))
-            return false;
-      return true;
-    };
-    if (store && store->getBlock() == scan->getBlock() && isWholeRows(store) &&
-        indicesKnown() &&
-        !touchesMemory<MemoryEffects::Read>(scan, store, store.getView())) {
-      Place place;
-      place.kind = Place::StoredView;
-      place.type = scan.getNewState().getType();
-      place.access = store;
-      places.push_back(place);
-      of[next] = places.size() - 1;
-      ++numInPlace;
-      return;
-    }
-    of[next] = addScratch(scan.getNewState().getType());
-    return;
+  auto store = next.hasOneUse() ? dyn_cast<tile::StoreOp>(*next.user_begin())
+                                : tile::StoreOp();
+  if (from.kind != Place::LoadedView || !store ||
+      store->getBlock() != scan->getBlock() || !isWholeRows(store) ||
+      !canUpdateRows(cast<tile::LoadOp>(from.access), store) ||
+      touchesMemory<MemoryEffects::Read, MemoryEffects::Write>(scan, store,
+                                                               store.getView()))
+    return false;
+  auto isLate = [&](Value operand) {
+    Operation *def = operand.getDefiningOp();
+    return def && def->getBlock() == scan->getBlock() &&
+           !def->isBeforeInBlock(scan);
+  };
+  if (isLate(store.getView()) || llvm::any_of(store.getIndices(), isLate))
+    return false;
+  Place place;
+  place.kind = Place::StoredView;
+  place.type = scan.getNewState().getType();
+  place.access = store;
+  places.push_back(place);
+  of[next] = places.size() - 1;
+  ++numInPlace;
+  return true;
+}
+
+void TilePlaces::assignScan(tile::DeltaScanOp scan) {
+  of[scan.getOutput()] = addScratch(scan.getOutput().getType());
+  if (!assignInPlace(scan) && !takeOver(scan.getNewState(), scan.getState()))
+    of[scan.getNewState()] = addScratch(scan.getNewState().getType());
+}
+
+/// Each result takes the place of an input that no other result has taken.
+void TilePlaces::assignMap(tile::MapRowsOp map) {
+  llvm::SmallDenseSet<unsigned> taken;
+  for (Value result : map.getResults()) {
+    bool found = llvm::any_of(map.getInputs(), [&](Value input) {
+      return !taken.contains(of[input]) && takeOver(result, input);
+    });
+    if (!found)
+      of[result] = addScratch(cast<VectorType>(result.getType()));
+    taken.insert(of[result]);
   }
-  if (!takeOver(next, scan.getState()))
-    of[next] = addScratch(scan.getNewState().getType());
 }
 
 bool TilePlaces::takeOver(Value result, Value operand) {
-  if (!operand.hasOneUse() || !has(operand) ||
-      operand.getType() != result.getType() ||
+  if (!operand.hasOneUse() || operand.getType() != result.getType() ||
       places[of[operand]].kind != Place::Scratch)
     return false;
   // A value from outside a loop is read again by the next iteration.
@@ -139,39 +184,24 @@ bool TilePlaces::takeOver(Value result, Value operand) {
   return true;
 }
 
-LogicalResult TilePlaces::assignLoop(scf::ForOp loop) {
+void TilePlaces::assignLoop(scf::ForOp loop) {
   for (auto [init, arg, result] : llvm::zip(
            loop.getInitArgs(), loop.getRegionIterArgs(), loop.getResults())) {
     if (!isTile(init))
       continue;
-    bool owned = init.hasOneUse() && has(init) &&
-                 places[of[init]].kind == Place::Scratch &&
+    bool owned = init.hasOneUse() && places[of[init]].kind == Place::Scratch &&
                  init.getParentBlock() == loop->getBlock();
     of[arg] = owned ? of[init] : addScratch(cast<VectorType>(init.getType()));
     of[result] = of[arg];
     numInPlace += owned;
   }
-  return success();
 }
 
-FailureOr<TilePlaces> TilePlaces::assign(func::FuncOp function) {
+TilePlaces TilePlaces::assign(func::FuncOp function) {
   TilePlaces places;
-  WalkResult walk = function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (auto map = dyn_cast<tile::MapRowsOp>(op)) {
-      for (Value result : map.getResults()) {
-        bool taken = llvm::any_of(map.getInputs(), [&](Value input) {
-          // One result per place, and only where no other result has it.
-          if (llvm::any_of(map.getResults(), [&](Value other) {
-                return places.has(other) && places.has(input) &&
-                       places[other] == places[input];
-              }))
-            return false;
-          return places.takeOver(result, input);
-        });
-        if (!taken)
-          places.of[result] =
-              places.addScratch(cast<VectorType>(result.getType()));
-      }
+      places.assignMap(map);
       return WalkResult::skip(); // the body works on rows, not tiles
     }
     if (auto load = dyn_cast<tile::LoadOp>(op)) {
@@ -185,8 +215,6 @@ FailureOr<TilePlaces> TilePlaces::assign(func::FuncOp function) {
         places.of[conv.getNewWindow()] =
             places.addScratch(conv.getNewWindow().getType());
     } else if (auto scan = dyn_cast<tile::DeltaScanOp>(op)) {
-      places.of[scan.getOutput()] =
-          places.addScratch(scan.getOutput().getType());
       places.assignScan(scan);
     } else if (auto matmul = dyn_cast<tile::MatmulOp>(op)) {
       if (!matmul.getAcc() ||
@@ -198,17 +226,9 @@ FailureOr<TilePlaces> TilePlaces::assign(func::FuncOp function) {
       places.of[op->getResult(0)] =
           places.addScratch(cast<VectorType>(op->getResult(0).getType()));
     } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      (void)places.assignLoop(loop);
-    } else if (!op->hasTrait<OpTrait::ConstantLike>() &&
-               !isa<scf::YieldOp>(op) &&
-               llvm::any_of(op->getResults(), isTile)) {
-      op->emitOpError("expects to be a gdn_tile op or scf.for to have a tile "
-                      "as its result");
-      return WalkResult::interrupt();
+      places.assignLoop(loop);
     }
     return WalkResult::advance();
   });
-  if (walk.wasInterrupted())
-    return failure();
   return places;
 }

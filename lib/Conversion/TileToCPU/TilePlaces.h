@@ -32,9 +32,11 @@ struct Place {
 /// rows of a map. A loop-carried tile keeps one place across iterations.
 class TilePlaces {
 public:
-  /// Fails with an error on an op that carries tiles in a way that is not
-  /// supported (anything but scf.for).
-  static mlir::FailureOr<TilePlaces> assign(mlir::func::FuncOp function);
+  /// Needs a function that checkTileProgram accepts.
+  static TilePlaces assign(mlir::func::FuncOp function);
+
+  /// Adds scratch for a tile of `type` and returns the number of its place.
+  unsigned addScratch(mlir::VectorType type);
 
   /// Index of the place of `tile` in `places`.
   unsigned operator[](mlir::Value tile) const { return of.lookup(tile); }
@@ -45,10 +47,11 @@ public:
   int64_t numInPlace = 0;
 
 private:
-  unsigned addScratch(mlir::VectorType type);
   void assignLoad(tile::LoadOp load);
   void assignScan(tile::DeltaScanOp scan);
-  mlir::LogicalResult assignLoop(mlir::scf::ForOp loop);
+  bool assignInPlace(tile::DeltaScanOp scan);
+  void assignMap(tile::MapRowsOp map);
+  void assignLoop(mlir::scf::ForOp loop);
   bool takeOver(mlir::Value result, mlir::Value operand);
 
   llvm::DenseMap<mlir::Value, unsigned> of;

@@ -2,6 +2,7 @@
 //
 // convert-tile-to-cpu: places for the tiles, loops for the ops, words for the
 // arguments. See Passes.td.
+#include "CheckTileProgram.h"
 #include "EntryCode.h"
 #include "ExpandMatrixOps.h"
 #include "ExpandTileOps.h"
@@ -32,7 +33,7 @@ public:
   FunctionLowering(func::FuncOp function, TilePlaces &places, int64_t lanes)
       : function(function), places(places), lanes(lanes) {}
 
-  LogicalResult run();
+  void run();
 
 private:
   Value memory(OpBuilder &b, Location loc, unsigned place);
@@ -43,7 +44,12 @@ private:
   void lower(Operation *op);
   void lowerMap(OpBuilder &b, tile::MapRowsOp map);
   void lowerScan(OpBuilder &b, tile::DeltaScanOp scan);
-  scf::ForOp lowerLoop(scf::ForOp loop);
+  void lowerLoop(scf::ForOp loop);
+  /// A tile leaves place `from` for place `to`.
+  struct Move {
+    unsigned from, to;
+  };
+  void moveTiles(OpBuilder &b, Location loc, SmallVector<Move> moves);
 
   func::FuncOp function;
   TilePlaces &places;
@@ -60,22 +66,22 @@ struct ConvertTileToCPU final
     if (lanes != 4 && lanes != 8 && lanes != 16) {
       getOperation().emitError(
           "expects the option 'lanes' to be 4, 8 or 16, but got ")
-          << lanes;
+          << lanes.getValue();
       return signalPassFailure();
     }
     SmallVector<func::FuncOp> programs;
     for (auto func : getOperation().getOps<func::FuncOp>())
-      if (func->hasAttr("gdn_tile.grid") && !func.isExternal())
+      if (func->hasAttr("gdn_tile.grid") && !func.isExternal() &&
+          !func->hasAttr("gdn_tile.scratch_bytes")) // is code already
         programs.push_back(func);
     for (func::FuncOp program : programs) {
-      FailureOr<TilePlaces> places = TilePlaces::assign(program);
-      if (failed(places))
+      if (failed(checkTileProgram(program)))
         return signalPassFailure();
-      numTiles += places->places.size();
-      numInPlace += places->numInPlace;
-      if (failed(FunctionLowering(program, *places, lanes).run()) ||
-          failed(emitEntryCode(program)))
-        return signalPassFailure();
+      TilePlaces places = TilePlaces::assign(program);
+      FunctionLowering(program, places, lanes).run();
+      numTiles += places.places.size();
+      numInPlace += places.numInPlace;
+      emitEntryCode(program);
     }
   }
 };
@@ -133,7 +139,7 @@ void FunctionLowering::lowerMap(OpBuilder &b, tile::MapRowsOp map) {
       if (places.has(operand) && !captured.contains(operand))
         captured[operand] = memory(b, loc, operand);
   });
-  expandMapRows(b, map, inputs, results, captured);
+  expandMapRows(b, map, inputs, results, captured, lanes);
 }
 
 void FunctionLowering::lowerScan(OpBuilder &b, tile::DeltaScanOp scan) {
@@ -144,24 +150,45 @@ void FunctionLowering::lowerScan(OpBuilder &b, tile::DeltaScanOp scan) {
   if (!scan.getLogDecay().hasOneUse() ||
       scan.getLogDecay().getParentBlock() != scan->getBlock()) {
     auto type = cast<VectorType>(scan.getLogDecay().getType());
-    Place place;
-    place.type = type;
-    place.offset = places.scratchBytes;
-    places.scratchBytes += llvm::alignTo(type.getNumElements() * 4, 64);
-    places.places.push_back(place);
-    decay = memory(b, loc, places.places.size() - 1);
+    decay = memory(b, loc, places.addScratch(type));
   }
   expandDeltaScan(
       b, scan,
       {memory(b, loc, scan.getState()), memory(b, loc, scan.getQuery()),
        memory(b, loc, scan.getKey()), memory(b, loc, scan.getValue()), logDecay,
        decay, memory(b, loc, scan.getBeta()),
-       memory(b, loc, scan.getNewState()), memory(b, loc, scan.getOutput())},
+       memory(b, loc, scan.getNewState()), memory(b, loc, scan.getOutput()),
+       places.places[places[scan.getState()]].kind == Place::LoadedView},
       lanes);
 }
 
+/// Makes all moves as if at once: carried tiles may change places with each
+/// other. A tile moves when no other still has to leave its target; of a
+/// circle, one tile waits in scratch.
+void FunctionLowering::moveTiles(OpBuilder &b, Location loc,
+                                 SmallVector<Move> moves) {
+  while (!moves.empty()) {
+    auto ready = llvm::find_if(moves, [&](const Move &move) {
+      return llvm::none_of(
+          moves, [&](const Move &other) { return other.from == move.to; });
+    });
+    if (ready != moves.end()) {
+      expandCopy(b, loc, memory(b, loc, ready->from),
+                 memory(b, loc, ready->to));
+      moves.erase(ready);
+      continue;
+    }
+    unsigned from = moves.front().from;
+    unsigned parked = places.addScratch(places.places[from].type);
+    expandCopy(b, loc, memory(b, loc, from), memory(b, loc, parked));
+    for (Move &move : moves)
+      if (move.from == from)
+        move.from = parked;
+  }
+}
+
 /// Drops the carried tiles of a loop; their places do the carrying.
-scf::ForOp FunctionLowering::lowerLoop(scf::ForOp loop) {
+void FunctionLowering::lowerLoop(scf::ForOp loop) {
   OpBuilder b(loop);
   Location loc = loop.getLoc();
   SmallVector<unsigned> kept;
@@ -176,15 +203,12 @@ scf::ForOp FunctionLowering::lowerLoop(scf::ForOp loop) {
   }
   auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
   b.setInsertionPoint(yield);
-  // Two carried tiles could swap places only through a third: a yielded tile
-  // is never the place of another carried tile unless it is that argument.
-  for (auto [i, value] : llvm::enumerate(yield.getResults())) {
-    if (!isa<VectorType>(value.getType()))
-      continue;
-    Value arg = loop.getRegionIterArg(i);
-    if (places[value] != places[arg])
-      expandCopy(b, loc, memory(b, loc, value), memory(b, loc, arg));
-  }
+  SmallVector<Move> moves;
+  for (auto [value, arg] :
+       llvm::zip(yield.getResults(), loop.getRegionIterArgs()))
+    if (isa<VectorType>(value.getType()) && places[value] != places[arg])
+      moves.push_back({places[value], places[arg]});
+  moveTiles(b, loc, moves);
   SmallVector<Value> inits, yields;
   for (unsigned i : kept) {
     inits.push_back(loop.getInitArgs()[i]);
@@ -205,7 +229,6 @@ scf::ForOp FunctionLowering::lowerLoop(scf::ForOp loop) {
   b.setInsertionPoint(yield);
   scf::YieldOp::create(b, loc, yields);
   yield.erase();
-  return plain;
 }
 
 void FunctionLowering::lower(Operation *op) {
@@ -214,12 +237,12 @@ void FunctionLowering::lower(Operation *op) {
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](tile::LoadOp load) {
         if (places.places[places[load.getTile()]].kind == Place::Scratch)
-          expandLoad(b, load, memory(b, loc, load.getTile()));
+          expandLoad(b, load, memory(b, loc, load.getTile()), lanes);
       })
       .Case([&](tile::StoreOp store) {
         const Place &from = places.places[places[store.getTile()]];
         if (from.kind != Place::StoredView)
-          expandStore(b, store, memory(b, loc, store.getTile()));
+          expandStore(b, store, memory(b, loc, store.getTile()), lanes);
       })
       .Case([&](tile::FillOp fill) {
         expandFill(b, fill, memory(b, loc, fill.getTile()));
@@ -258,7 +281,7 @@ void FunctionLowering::lower(Operation *op) {
       });
 }
 
-LogicalResult FunctionLowering::run() {
+void FunctionLowering::run() {
   Block &entry = function.getBody().front();
   OpBuilder b(function.getContext());
   auto bytes = MemRefType::get({ShapedType::kDynamic}, b.getI8Type());
@@ -276,22 +299,14 @@ LogicalResult FunctionLowering::run() {
   });
   for (Operation *op : tileOps)
     lower(op);
-  SmallVector<scf::ForOp> loops;
-  function.walk([&](scf::ForOp loop) {
-    if (llvm::any_of(loop.getInitArgs(), [](Value init) {
-          return isa<VectorType>(init.getType()) &&
-                 cast<VectorType>(init.getType()).getRank() > 0;
-        }))
-      loops.push_back(loop);
-  });
   SmallVector<Operation *> dead;
-  for (scf::ForOp loop : loops)
-    if (places.has(loop.getRegionIterArg(0)) ||
-        llvm::any_of(loop.getRegionIterArgs(),
-                     [&](Value arg) { return places.has(arg); })) {
-      lowerLoop(loop);
+  function.walk([&](scf::ForOp loop) {
+    if (llvm::any_of(loop.getRegionIterArgs(),
+                     [&](Value arg) { return places.has(arg); }))
       dead.push_back(loop);
-    }
+  });
+  for (Operation *loop : dead)
+    lowerLoop(cast<scf::ForOp>(loop));
   // Uses before definitions: later ops use the tiles of earlier ones.
   for (Operation *op : llvm::reverse(tileOps))
     op->dropAllUses(), op->dropAllReferences();
@@ -306,5 +321,4 @@ LogicalResult FunctionLowering::run() {
   scratch.setType(sized);
   function->setAttr("gdn_tile.scratch_bytes",
                     b.getI64IntegerAttr(places.scratchBytes));
-  return success();
 }

@@ -113,6 +113,12 @@ Status EntryReader::readForm(const fb::LinearForm &source,
   if (numSymbols != countOf(source.coefficients()))
     return defect(where, ": expected as many coefficients as symbols (",
                   numSymbols, "), got ", countOf(source.coefficients()));
+  // FlatBuffers' verifier aligns the count before a vector, not its elements.
+  if (numSymbols != 0 &&
+      reinterpret_cast<uintptr_t>(source.coefficients()->data()) %
+              alignof(int64_t) !=
+          0)
+    return defect(where, ": the coefficients are not 8-byte aligned");
   for (size_t i = 0; i < numSymbols; ++i) {
     uint16_t symbol = source.symbols()->Get(i);
     if (symbol >= entry_->symbols.size())

@@ -15,8 +15,8 @@
 //  CHECK-SAME:   %[[QKVZ:[a-z0-9]+]]: memref<?x?xbf16, strided<[?, 1], offset: ?>> {gdn.name = "qkvz"}
 //  CHECK-SAME:   %[[BA:[a-z0-9]+]]: memref<?x?xbf16, strided<[?, 1], offset: ?>> {gdn.name = "ba"}
 //  CHECK-SAME:   %[[SLOTS:[a-z0-9]+]]: memref<?xi32, strided<[1], offset: ?>> {gdn.name = "slots"}
-//  CHECK-SAME:   %[[CONV:[a-z0-9]+]]: memref<?x?x3xbf16, strided<[?, ?, ?], offset: ?>> {gdn.name = "conv_pool"}, %[[CONV_NULL:[a-z0-9]+]]: index {gdn.name = "conv_pool.null_slot"}
-//  CHECK-SAME:   %[[STATES:[a-z0-9]+]]: memref<?x?x64x32xf32, strided<[?, ?, ?, 1], offset: ?>> {gdn.name = "state_pool"}, %[[STATES_NULL:[a-z0-9]+]]: index {gdn.name = "state_pool.null_slot"}
+//  CHECK-SAME:   %[[CONV:[a-z0-9]+]]: memref<?x?x3xbf16, {{.+}}> {gdn.name = "conv_pool"}, %[[CONV_NULL:[a-z0-9]+]]: index {gdn.name = "conv_pool_null_slot"}
+//  CHECK-SAME:   %[[STATES:[a-z0-9]+]]: memref<?x?x64x32xf32, strided<[?, ?, ?, 1], offset: ?>> {gdn.name = "state_pool"}, %[[STATES_NULL:[a-z0-9]+]]: index {gdn.name = "state_pool_null_slot"}
 //  CHECK-SAME:   %[[OUT:[a-z0-9]+]]: memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>> {gdn.name = "out"}
 //  CHECK-SAME:   gdn_tile.grid = ["N", "Hk"], gdn_tile.symbols = ["N", "Hk", "Hv", "P"]
 
@@ -108,9 +108,9 @@ func.func @decode(
           tensor<?xi32> -> tensor<?x?x64xf32>
     %y = gdn.gated_rms_norm %core, %z, %nw silu
         : tensor<?x?x64xf32>, tensor<?x?x64xbf16>, tensor<64xf32>
-          -> tensor<?x?x64xf32>
+          -> tensor<?x?x64xbf16>
     %m = gdn.mask_rows %y of(%sp) slots(%slots)
-        : tensor<?x?x64xf32>, !gdn.pool<?x?x64x32xf32>, tensor<?xi32>
+        : tensor<?x?x64xbf16>, !gdn.pool<?x?x64x32xf32>, tensor<?xi32>
           -> tensor<?x?x64xbf16>
     gdn.yield %m : tensor<?x?x64xbf16>
   } : tensor<?x?x64xbf16>

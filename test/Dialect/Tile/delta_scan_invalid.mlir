@@ -112,7 +112,7 @@ func.func @c1_output(%state: vector<32x64xf32>, %query: vector<16x64xf32>,
 func.func @pretty_form_needs_a_vector(%m: vector<32x64xf32>,
     %k: vector<16x64xf32>, %v: vector<16x32xf32>, %g: f32, %n: index) {
   %0:2 = gdn_tile.delta_scan %m, %k, %k, %v gates(%g, %g) valid(%n)
-      // expected-error@+3 {{custom op 'gdn_tile.delta_scan' expects the log decay to be a vector}}
+      // expected-error@+2 {{custom op 'gdn_tile.delta_scan' expects the log decay to be a vector}}
       : vector<32x64xf32>, vector<16x64xf32>, vector<16x32xf32>,
         f32
   return

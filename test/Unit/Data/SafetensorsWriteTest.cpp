@@ -19,7 +19,9 @@ protected:
   SafetensorsWrite() {
     EXPECT_FALSE(llvm::sys::fs::createUniqueDirectory("gdn-data", folder));
   }
-  ~SafetensorsWrite() override { llvm::sys::fs::remove_directories(folder); }
+  ~SafetensorsWrite() override {
+    EXPECT_FALSE(llvm::sys::fs::remove_directories(folder));
+  }
   std::string path(llvm::StringRef name) const {
     return (folder.str() + "/" + name).str();
   }

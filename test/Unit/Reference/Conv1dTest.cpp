@@ -113,25 +113,25 @@ TEST_F(Conv1d, EveryWidth) {
 
 // Row 1 has no tokens, row 2 starts from zeros: NaN in its slot is not read.
 TEST_F(Conv1d, EmptyRowAndFreshRow) {
-  Pool pool = {Tensor({4, 1, 1}, {5, 6, NaN, NaN})};
+  Pool pool = {Tensor({4, 1, 1}, {5, 6, qNaN, qNaN})};
   auto results =
       run(convolution(2, "identity", false, true, false, /*initial=*/true),
           {Tensor({2, 1}, {1, 2}), Tensor({1, 2}, {100, 1}), &pool,
            vector({0, 1, 2}), vector({0, 1, 1, 2}), vector({1, 0, 0})});
   expectSame(results[0].data, {501, 2});
-  expectSame(pool.data.data, {1, 6, 2, NaN});
+  expectSame(pool.data.data, {1, 6, 2, qNaN});
 }
 
 // Skipped: negative, null (0), and P. Their tokens and padding hold NaN.
 TEST_F(Conv1d, SkippedRowsAndPadding) {
-  Pool pool = {Tensor({3, 1, 1}, {NaN, 10, NaN}), /*nullSlot=*/0};
+  Pool pool = {Tensor({3, 1, 1}, {qNaN, 10, qNaN}), /*nullSlot=*/0};
   const Tensor before = pool.data;
   auto results =
       run(convolution(2, "identity"),
-          {Tensor({6, 1}, {NaN, NaN, 2, NaN, NaN, NaN}), filled({1, 2}, 1),
+          {Tensor({6, 1}, {qNaN, qNaN, 2, qNaN, qNaN, qNaN}), filled({1, 2}, 1),
            &pool, vector({-1, 0, 1, 3}), vector({0, 1, 2, 3, 4})});
   expectSame(results[0].data, {0, 0, 12, 0, 0, 0});
-  expectSame(pool.data.data, {NaN, 2, NaN});
+  expectSame(pool.data.data, {qNaN, 2, qNaN});
 }
 
 // The state goes elsewhere, or nowhere; two rows may start from one slot.
@@ -154,7 +154,7 @@ TEST_F(Conv1d, NoRowsNoTokens) {
   expectSame(pool.data.data, filled({2, 3, 3}, 4).data);
   // Without rows every token is padding.
   auto padded =
-      run(convolution(4, "silu"), {filled({2, 3}, NaN), random({3, 4}, 1),
+      run(convolution(4, "silu"), {filled({2, 3}, qNaN), random({3, 4}, 1),
                                    &pool, vector({}), vector({0})});
   expectSame(padded[0].data, {0, 0, 0, 0, 0, 0});
 }

@@ -129,9 +129,9 @@ TEST_F(DeltaRule, StrongDecayForgets) {
 // Slot 2 is null; NaN in slots that no row may read and in tokens of skipped
 // rows and padding. Row 3 has no tokens and keeps its slot's NaN.
 TEST_F(DeltaRule, SkippedRowsEmptyRowsAndPadding) {
-  Pool pool = {filled({5, 1, 8, 8}, NaN), /*nullSlot=*/2};
+  Pool pool = {filled({5, 1, 8, 8}, qNaN), /*nullSlot=*/2};
   llvm::fill(pool.data.row(1), 1.0);
-  Tensor x = filled({6, 1, 8}, NaN), gate = filled({6, 1}, NaN);
+  Tensor x = filled({6, 1, 8}, qNaN), gate = filled({6, 1}, qNaN);
   // Row 4 owns token 4.
   llvm::fill(x.row(4), 0.0);
   x.row(4)[0] = 1, gate.row(4)[0] = 0;
@@ -148,7 +148,7 @@ TEST_F(DeltaRule, SkippedRowsEmptyRowsAndPadding) {
 // Two rows read slot 1; one writes slot 3, one nowhere. A row that starts from
 // zeros does not read its slot's NaN, and may be written by another.
 TEST_F(DeltaRule, WriteSlotsAndFreshRows) {
-  Pool pool = {filled({4, 1, 8, 8}, NaN), 0};
+  Pool pool = {filled({4, 1, 8, 8}, qNaN), 0};
   llvm::fill(pool.data.row(1), 1.0);
   Tensor e0 = Tensor::zeros({3, 1, 8});
   for (int64_t t = 0; t < 3; ++t)
@@ -164,6 +164,20 @@ TEST_F(DeltaRule, WriteSlotsAndFreshRows) {
   expectSame(pool.data.row(1), filled({64}, 1).data);
   expectSame(pool.data.row(3), filled({64}, 1).data);
   expectSame(pool.data.row(2), filled({64}, 0).data);
+}
+
+// Rows 0 and 1 have no tokens: nothing is copied to slot 2 and nothing zeroed
+// in slot 3. Row 2 is skipped as its own slot is null: it does not count as a
+// writer of slot 1, which row 3 writes.
+TEST_F(DeltaRule, WritersThatAreNone) {
+  Pool pool = {random({4, 1, 8, 8}, 1), 0};
+  const Tensor before = pool.data;
+  Tensor zero = Tensor::zeros({2, 1, 8});
+  run(deltaRule(unitScale, true, /*into=*/true, /*initial=*/true),
+      {zero, zero, zero, tensor({2, 1}, {}), tensor({2, 1}, {}), &pool,
+       vector({1, 3, 0, 1}), vector({2, 3, 1, 1}), vector({0, 0, 0, 1, 2}),
+       vector({1, 0, 1, 1})});
+  expectSame(pool.data.data, before.data);
 }
 
 // Without rows every token is one; no token and no row at all is fine.

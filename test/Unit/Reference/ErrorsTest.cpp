@@ -109,7 +109,7 @@ struct Delta {
 } // namespace
 
 TEST_F(Errors, DeltaRule) {
-  auto error = [&](Delta d) {
+  auto error = [&](const Delta &d) {
     Pool pool = {Tensor::zeros({d.p, d.hv, 8, 8})};
     Tensor key = Tensor::zeros({3, d.hk, 8});
     return errorOf(R"(
@@ -207,7 +207,7 @@ TEST_F(Errors, Result) {
 // may pass them; NaN is skipped as a slot and refused as a bound.
 TEST_F(Errors, NaNBound) {
   Pool pool = {Tensor::zeros({1, 1, 1})};
-  for (double bad : {NaN, 1e300})
+  for (double bad : {qNaN, 1e300})
     EXPECT_NE(
         errorOf(R"(
     func.func @f(%x: tensor<?x?xf32>, %pool: !gdn.pool<?x?x1xf32>,

@@ -48,7 +48,7 @@ private:
   std::vector<mlir::OwningOpRef<mlir::ModuleOp>> modules;
 };
 
-constexpr double NaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double qNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// A vector tensor.
 Tensor vector(std::vector<double> data);

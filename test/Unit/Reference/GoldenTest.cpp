@@ -107,9 +107,8 @@ void Golden::runLayer(mlir::ModuleOp entries, const std::string &layer,
 
   for (int64_t step = -1; step < m.steps; ++step) {
     const bool first = step < 0;
-    const std::string phase =
-        first ? "prefill" : "decode" + std::to_string(step);
-    const std::string prefix = phase + "." + layer + ".";
+    std::string prefix = first ? "prefill" : "decode" + std::to_string(step);
+    prefix.append(".").append(layer).append(".");
     SCOPED_TRACE(prefix);
     const int64_t tokens = first ? m.prompt : 1;
     for (const auto &[parameter, module] : m.projections) {

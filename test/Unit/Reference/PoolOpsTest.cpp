@@ -9,7 +9,7 @@ using PoolOps = EvaluatorTest;
 
 // Tokens: padding, row 0 (null slot), row 1 (live, two tokens), padding.
 TEST_F(PoolOps, MaskRows) {
-  Pool pool = {filled({3, 1, 1}, NaN), /*nullSlot=*/1};
+  Pool pool = {filled({3, 1, 1}, qNaN), /*nullSlot=*/1};
   auto results =
       run(R"(
     func.func @f(%x: tensor<?x?xf32>, %pool: !gdn.pool<?x?x1xf32>,
@@ -19,15 +19,15 @@ TEST_F(PoolOps, MaskRows) {
             -> tensor<?x?xf32>
       return %y : tensor<?x?xf32>
     })",
-          {Tensor({5, 2}, {NaN, NaN, NaN, NaN, 1, 2, 3, NaN, NaN, 9}), &pool,
-           vector({1, 2}), vector({1, 2, 4})});
-  expectSame(results[0].data, {0, 0, 0, 0, 1, 2, 3, NaN, 0, 0});
+          {Tensor({5, 2}, {qNaN, qNaN, qNaN, qNaN, 1, 2, 3, qNaN, qNaN, 9}),
+           &pool, vector({1, 2}), vector({1, 2, 4})});
+  expectSame(results[0].data, {0, 0, 0, 0, 1, 2, 3, qNaN, 0, 0});
 }
 
 TEST_F(PoolOps, MaskRowsOfDecode) {
-  Pool pool = {filled({3, 1, 1}, NaN), 0};
-  auto results =
-      run(R"(
+  Pool pool = {filled({3, 1, 1}, qNaN), 0};
+  auto results = run(
+      R"(
     func.func @f(%x: tensor<?x?xf32>, %pool: !gdn.pool<?x?x1xf32>,
                  %s: tensor<?xi32>) -> tensor<?x?xf32> {
       %y = gdn.mask_rows %x of(%pool) slots(%s)
@@ -35,13 +35,13 @@ TEST_F(PoolOps, MaskRowsOfDecode) {
             -> tensor<?x?xf32>
       return %y : tensor<?x?xf32>
     })",
-          {Tensor({4, 1}, {NaN, 7, NaN, NaN}), &pool, vector({0, 2, -1, 3})});
+      {Tensor({4, 1}, {qNaN, 7, qNaN, qNaN}), &pool, vector({0, 2, -1, 3})});
   expectSame(results[0].data, {0, 7, 0, 0});
 }
 
 // Reading may repeat a slot; skipped ones give zeros.
 TEST_F(PoolOps, Read) {
-  Pool pool = {Tensor({3, 1, 2}, {NaN, NaN, 1, 2, 3, 4}), 0};
+  Pool pool = {Tensor({3, 1, 2}, {qNaN, qNaN, 1, 2, 3, 4}), 0};
   auto results = run(R"(
     func.func @f(%pool: !gdn.pool<?x?x2xf32>, %s: tensor<?xi32>)
         -> tensor<?x?x2xf32> {
@@ -63,9 +63,9 @@ static const char *const poolWrite = R"(
 
 TEST_F(PoolOps, Write) {
   Pool pool = {Tensor({3, 1, 2}, {1, 2, 3, 4, 5, 6}), 0};
-  auto results =
-      run(poolWrite, {Tensor({4, 1, 2}, {10, 11, NaN, NaN, 12, 13, NaN, NaN}),
-                      &pool, vector({2, 0, 1, -1})});
+  auto results = run(
+      poolWrite, {Tensor({4, 1, 2}, {10, 11, qNaN, qNaN, 12, 13, qNaN, qNaN}),
+                  &pool, vector({2, 0, 1, -1})});
   EXPECT_TRUE(results.empty());
   expectSame(pool.data.data, {1, 2, 12, 13, 10, 11});
 }

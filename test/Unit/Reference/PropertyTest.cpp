@@ -153,15 +153,15 @@ TEST_F(Property, RowsAreIndependent) {
 TEST_F(Property, NaNDoesNotLeak) {
   Pools clean, dirty;
   for (int64_t slot : {0, 2, 4}) {
-    llvm::fill(dirty.conv.data.row(slot), NaN);
-    llvm::fill(dirty.state.data.row(slot), NaN);
+    llvm::fill(dirty.conv.data.row(slot), qNaN);
+    llvm::fill(dirty.state.data.row(slot), qNaN);
   }
   Tensor want = evaluateTokens(prefill, 4, 9, {1}, {0, 5}, clean);
   const Pools before = dirty;
   for (int64_t t = 0; t < 20; ++t)
     if (t < 4 || t >= 9) {
-      llvm::fill(qkvz.row(t), NaN);
-      llvm::fill(ba.row(t), NaN);
+      llvm::fill(qkvz.row(t), qNaN);
+      llvm::fill(ba.row(t), qNaN);
     }
   // Rows: past the end, live, null, negative; padding before and behind.
   Tensor got =

@@ -221,6 +221,45 @@ TEST(Image, LinearForms) {
             "past the 1 symbols");
 }
 
+TEST(Image, CoefficientsMustBeAligned) {
+  // Vectors of 4-byte elements, passed off as vectors of 8-byte ones, come out
+  // misaligned for some lengths of what stands behind them.
+  int misaligned = 0;
+  for (size_t shift = 0; shift < 8; ++shift) {
+    flatbuffers::FlatBufferBuilder builder;
+    auto producer = builder.CreateString(std::string(shift, 'p'));
+    builder.StartVector(2, 4);
+    builder.PushElement<uint32_t>(0);
+    builder.PushElement<uint32_t>(1);
+    flatbuffers::Offset<flatbuffers::Vector<int64_t>> coefficients(
+        builder.EndVector(1));
+    auto symbols = builder.CreateVector(std::vector<uint16_t>{0});
+    auto form = fb::CreateLinearForm(builder, 1, symbols, coefficients);
+    auto dims = builder.CreateVector(&form, 1);
+    auto param = fb::CreateParam(builder, builder.CreateString("x"),
+                                 fb::ParamKind::tensor, fb::Access::read,
+                                 fb::DType::f32, dims);
+    auto params = builder.CreateVector(&param, 1);
+    auto name = builder.CreateString("N");
+    auto names = builder.CreateVector(&name, 1);
+    auto entry =
+        fb::CreateEntry(builder, builder.CreateString("f"), names, params);
+    auto entries = builder.CreateVector(&entry, 1);
+    fb::FinishImageBuffer(builder,
+                          fb::CreateImage(builder, 1, producer, entries));
+    Bytes bytes(builder.GetBufferPointer(),
+                builder.GetBufferPointer() + builder.GetSize());
+    appendTrailer(bytes);
+    std::string message = load(bytes);
+    if (message == "OK")
+      continue;
+    EXPECT_EQ(message, "CORRUPT: image: entry f: x dim 0: the coefficients are "
+                       "not 8-byte aligned");
+    ++misaligned;
+  }
+  EXPECT_GT(misaligned, 0);
+}
+
 TEST(Image, Limits) {
   EXPECT_EQ(loadChanged([](fb::ImageT &i) {
               i.entries[0]->params[0]->dims.resize(9);

@@ -5,6 +5,7 @@
 #include "gdn/Dialect/GDN/IR/GDN.h"
 #include "gdn/Support/LinearForm.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -217,8 +218,9 @@ static LogicalResult verifyEntry(FunctionOpInterface func) {
 
 /// True if the function's own attributes can be read. Dialect attributes are
 /// verified before the function itself is.
-static bool isWellFormed(FunctionOpInterface func) {
-  auto type = dyn_cast_or_null<FunctionType>(func.getFunctionType());
+static bool isWellFormed(func::FuncOp func) {
+  auto attr = func->getAttrOfType<TypeAttr>(func.getFunctionTypeAttrName());
+  auto type = attr ? dyn_cast<FunctionType>(attr.getValue()) : FunctionType();
   ArrayAttr args = func.getArgAttrsAttr(), results = func.getResAttrsAttr();
   return type && (!args || args.size() == type.getNumInputs()) &&
          (!results || results.size() == type.getNumResults());
@@ -228,14 +230,16 @@ LogicalResult GDNDialect::verifyOperationAttribute(Operation *op,
                                                    NamedAttribute attr) {
   if (attr.getName() == nameAttr || attr.getName() == dimsAttr)
     return op->emitOpError("expects '")
-           << attr.getName() << "' on arguments and results of functions only";
+           << attr.getName().getValue()
+           << "' on arguments and results of functions only";
   if (attr.getName() != "gdn.entry")
     return success();
-  auto func = dyn_cast<FunctionOpInterface>(op);
-  if (!func || !isa<UnitAttr>(attr.getValue()))
+  if (!isa<FunctionOpInterface>(op) || !isa<UnitAttr>(attr.getValue()))
     return op->emitOpError("expects 'gdn.entry' to be a unit attribute of a "
                            "function");
-  return isWellFormed(func) ? verifyEntry(func) : success();
+  // The schema belongs to gdn's level; a lowered function keeps the mark.
+  auto func = dyn_cast<func::FuncOp>(op);
+  return func && isWellFormed(func) ? verifyEntry(func) : success();
 }
 
 LogicalResult GDNDialect::verifyRegionArgAttribute(Operation *op, unsigned,

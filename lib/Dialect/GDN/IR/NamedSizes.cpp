@@ -5,6 +5,8 @@
 
 #include "gdn/Dialect/GDN/IR/GDN.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mlir;
 using namespace gdn;
 

@@ -5,6 +5,8 @@
 #include "OpChecks.h"
 #include "NamedSizes.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mlir;
 using namespace gdn;
 

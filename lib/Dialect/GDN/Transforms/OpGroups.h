@@ -41,7 +41,7 @@ public:
 
 private:
   /// The groups that come after (before) group `start` by some dependence.
-  llvm::BitVector getReachable(unsigned start, bool after) const;
+  llvm::BitVector getReachable(unsigned start, bool isAfter) const;
 
   llvm::SmallVector<mlir::Operation *> ops;
   llvm::DenseMap<mlir::Operation *, unsigned> position;

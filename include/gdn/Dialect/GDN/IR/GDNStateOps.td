@@ -69,7 +69,7 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
     $inputs `weight` `(` $weight `)` (`bias` `(` $bias^ `)`)? $activation
     `pool` `(` $pool `)` `slots` `(` $slots (`->` $write_slots^)? `)`
     (`rows` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)? attr-dict
-    `:` `(` type($inputs) `)` `,` type($weight) (`bias` type($bias)^)? `,` type($pool)
+    `:` `(` type($inputs) `)` `,` type($weight) (`bias` type($bias)^)? `,` qualified(type($pool))
     `,` type($slots) (`into` type($write_slots)^)? (`,` type($cu_seqlens)^)?
     (`initial` type($has_initial)^)? `->` type($results)
   }];
@@ -141,7 +141,7 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     `pool` `(` $pool `)` `slots` `(` $slots (`->` $write_slots^)? `)`
     (`rows` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)? attr-dict
     `:` type($query) `,` type($key) `,` type($value) `,` type($log_decay) `,`
-    type($beta) `,` type($pool) `,` type($slots) (`into` type($write_slots)^)?
+    type($beta) `,` qualified(type($pool)) `,` type($slots) (`into` type($write_slots)^)?
     (`,` type($cu_seqlens)^)? (`initial` type($has_initial)^)? `->` type($output)
   }];
   let extraClassDeclaration = [{
@@ -188,7 +188,7 @@ def GDN_MaskRowsOp : GDN_Op<"mask_rows", [Pure]> {
   let results = (outs GDN_FloatTensorOf<[2, 3]>:$result);
   let assemblyFormat = [{
     $input `of` `(` $pool `)` `slots` `(` $slots `)` (`rows` `(` $cu_seqlens^ `)`)?
-    attr-dict `:` type($input) `,` type($pool) `,` type($slots)
+    attr-dict `:` type($input) `,` qualified(type($pool)) `,` type($slots)
     (`,` type($cu_seqlens)^)? `->` type($result)
   }];
   let hasVerifier = 1;
@@ -221,7 +221,7 @@ def GDN_PoolReadOp : GDN_Op<"pool_read", []> {
     Arg<GDN_SlotsTensor, "slots, N">:$slots);
   let results = (outs GDN_FloatTensorOf<[3, 4]>:$result);
   let assemblyFormat = [{
-    $pool `[` $slots `]` attr-dict `:` type($pool) `,` type($slots) `->` type($result)
+    $pool `[` $slots `]` attr-dict `:` qualified(type($pool)) `,` type($slots) `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -254,7 +254,7 @@ def GDN_PoolWriteOp : GDN_Op<"pool_write", []> {
     Arg<GDN_SlotsTensor, "slots, N">:$slots);
   let assemblyFormat = [{
     $value `,` $pool `[` $slots `]` attr-dict
-    `:` type($value) `,` type($pool) `,` type($slots)
+    `:` type($value) `,` qualified(type($pool)) `,` type($slots)
   }];
   let hasVerifier = 1;
 }

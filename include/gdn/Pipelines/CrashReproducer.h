@@ -2,8 +2,8 @@
 //
 // Saves what a pass crashed on. A pass that fails with an error of its own has
 // said what is wrong with the input, and leaves no file behind.
-#ifndef GDN_TOOLS_GDNCOMPILE_CRASHREPRODUCER_H
-#define GDN_TOOLS_GDNCOMPILE_CRASHREPRODUCER_H
+#ifndef GDN_PIPELINES_CRASHREPRODUCER_H
+#define GDN_PIPELINES_CRASHREPRODUCER_H
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
@@ -32,4 +32,4 @@ private:
 
 } // namespace gdn
 
-#endif // GDN_TOOLS_GDNCOMPILE_CRASHREPRODUCER_H
+#endif // GDN_PIPELINES_CRASHREPRODUCER_H

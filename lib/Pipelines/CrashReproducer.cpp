@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Saves what a pass crashed on; see CrashReproducer.h.
-#include "CrashReproducer.h"
+#include "gdn/Pipelines/CrashReproducer.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/ToolOutputFile.h"

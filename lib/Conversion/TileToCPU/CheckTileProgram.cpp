@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Everything that the lowering takes for granted, checked before it starts, so
+// that later steps cannot fail half way.
+#include "CheckTileProgram.h"
+
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+static bool isTile(Value value) { return isa<VectorType>(value.getType()); }
+
+static bool isTileOp(Operation *op) {
+  return isa<tile::TileDialect>(op->getDialect());
+}
+
+/// True if `value` has a place: it comes from a gdn_tile op or an scf.for.
+static bool hasPlace(Value value) {
+  if (auto arg = dyn_cast<BlockArgument>(value))
+    return isa<scf::ForOp>(arg.getOwner()->getParentOp());
+  return isTileOp(value.getDefiningOp()) ||
+         isa<scf::ForOp>(value.getDefiningOp());
+}
+
+static LogicalResult checkSignature(func::FuncOp function) {
+  auto symbols = function->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
+  if (!symbols)
+    return function.emitOpError(
+        "expects 'gdn_tile.symbols' on a function with 'gdn_tile.grid'");
+  // Units become coordinates by division: sizes have to be at hand.
+  auto grid = function->getAttrOfType<ArrayAttr>("gdn_tile.grid");
+  for (auto [axis, form] : llvm::enumerate(grid.getAsRange<StringAttr>())) {
+    int64_t constant;
+    if (axis != 0 && form.getValue().getAsInteger(10, constant) &&
+        !llvm::is_contained(symbols, form))
+      return function.emitOpError("expects axis ")
+             << axis << " of 'gdn_tile.grid' to be a symbol or a number, but "
+             << "got '" << form.getValue() << "'";
+  }
+  if (function.getNumResults() != 0)
+    return function.emitOpError("expects a tile function to have no results, "
+                                "but got ")
+           << function.getNumResults();
+  if (!function.getBody().hasOneBlock())
+    return function.emitOpError("expects a tile function to have one block, "
+                                "but got ")
+           << function.getBody().getBlocks().size();
+  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
+    auto view = dyn_cast<MemRefType>(type);
+    if (!type.isIndex() && !(view && view.isStrided()))
+      return function.emitOpError("expects argument ")
+             << i << " to be a strided memref or an index, but got " << type;
+  }
+  return success();
+}
+
+/// An op in the body of `map`, at any depth.
+static LogicalResult checkRowOp(Operation *op, tile::MapRowsOp map) {
+  if (isTileOp(op) && !isa<tile::YieldOp, tile::BlockIdOp>(op))
+    return op->emitOpError("expects to be outside gdn_tile.map_rows, whose "
+                           "body works on rows");
+  for (Value operand : op->getOperands()) {
+    auto type = dyn_cast<VectorType>(operand.getType());
+    if (type && type.getRank() != 1 &&
+        !map.getBody().isAncestor(operand.getParentRegion()) &&
+        hasPlace(operand)) {
+      InFlightDiagnostic diag =
+          op->emitOpError("expects a tile that a body uses whole to have rank "
+                          "1, but got ")
+          << type;
+      diag.attachNote(map.getLoc()) << "make it an input to use its rows";
+      return diag;
+    }
+  }
+  return success();
+}
+
+LogicalResult gdn::checkTileProgram(func::FuncOp function) {
+  if (failed(checkSignature(function)))
+    return failure();
+  WalkResult walk = function.walk<WalkOrder::PreOrder>([](Operation *op) {
+    bool carries =
+        isTileOp(op) || isa<scf::ForOp>(op) ||
+        (isa<scf::YieldOp>(op) && isa<scf::ForOp>(op->getParentOp()));
+    if (!carries && !op->hasTrait<OpTrait::ConstantLike>() &&
+        llvm::any_of(op->getResults(), isTile)) {
+      op->emitOpError("expects to be a gdn_tile op or scf.for to have a tile "
+                      "as its result");
+      return WalkResult::interrupt();
+    }
+    for (Value operand : op->getOperands()) {
+      if (!isTile(operand) || (carries && hasPlace(operand)))
+        continue;
+      if (carries)
+        op->emitOpError("expects its tiles to be results of gdn_tile ops or "
+                        "carried by scf.for");
+      else
+        op->emitOpError("expects to be a gdn_tile op or scf.for to use a tile");
+      return WalkResult::interrupt();
+    }
+    auto map = dyn_cast<tile::MapRowsOp>(op);
+    if (!map)
+      return WalkResult::advance();
+    WalkResult body = map.getBody().walk([&](Operation *inner) {
+      return failed(checkRowOp(inner, map)) ? WalkResult::interrupt()
+                                            : WalkResult::advance();
+    });
+    return body.wasInterrupted() ? WalkResult::interrupt() : WalkResult::skip();
+  });
+  return failure(walk.wasInterrupted());
+}

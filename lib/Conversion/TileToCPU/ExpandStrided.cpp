@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Loads and stores of matrices whose strides are known at run time only, such
+// as convolution windows and weights: three ways, chosen by the strides.
+//
+//   rows apart, their elements side by side:       row after row
+//   columns side by side, as x0 y0 z0 x1 y1 z1 ..: vectors, then shuffled
+//   anything else:                                 element by element
+#include "ExpandStrided.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+
+class StridedAccess {
+public:
+  StridedAccess(OpBuilder &b, Location loc, const StridedMatrix &matrix,
+                Value place, bool isLoad, int64_t lanes)
+      : b(b), loc(loc), matrix(matrix), place(place), isLoad(isLoad),
+        lanes(lanes) {
+    auto type = cast<MemRefType>(place.getType());
+    rows = type.getDimSize(0);
+    columns = type.getDimSize(1);
+    element = type.getElementType();
+    while (columns % this->lanes != 0)
+      this->lanes /= 2;
+  }
+
+  void emit(function_ref<void()> byElement);
+
+private:
+  Value index(int64_t value) {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  }
+  Value equal(Value x, int64_t y) {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x, index(y));
+  }
+  Value flatView(Value offset, int64_t size);
+  Value read(Value memory, ValueRange at, int64_t size);
+  void write(Value vector, Value memory, ValueRange at);
+  Value shuffle(Value x, Value y, ArrayRef<int64_t> mask) {
+    return vector::ShuffleOp::create(b, loc, x, y, mask);
+  }
+  void emitRows();
+  void emitInterleaved();
+
+  OpBuilder &b;
+  Location loc;
+  const StridedMatrix &matrix;
+  Value place;
+  bool isLoad;
+  int64_t lanes, rows, columns;
+  Type element;
+  Value base, offset, rowStride, columnStride;
+};
+
+} // namespace
+
+/// `size` elements of the view, side by side.
+Value StridedAccess::flatView(Value at, int64_t size) {
+  auto layout =
+      StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, {1});
+  auto type = MemRefType::get({size}, element, layout);
+  return memref::ReinterpretCastOp::create(
+      b, loc, type, base, OpFoldResult(at),
+      ArrayRef<OpFoldResult>{b.getIndexAttr(size)},
+      ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
+}
+
+/// Elements as integers of their width, which every CPU can shuffle.
+Value StridedAccess::read(Value memory, ValueRange at, int64_t size) {
+  Value x = vector::LoadOp::create(b, loc, VectorType::get({size}, element),
+                                   memory, at);
+  Type bits = b.getIntegerType(element.getIntOrFloatBitWidth());
+  return vector::BitCastOp::create(b, loc, VectorType::get({size}, bits), x);
+}
+
+void StridedAccess::write(Value vector, Value memory, ValueRange at) {
+  auto type = cast<VectorType>(vector.getType());
+  Value x = vector::BitCastOp::create(b, loc, type.clone(element), vector);
+  vector::StoreOp::create(b, loc, x, memory, at);
+}
+
+void StridedAccess::emitRows() {
+  auto each = scf::ForOp::create(b, loc, index(0), index(rows), index(1));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(each.getBody());
+  Value i = each.getInductionVar();
+  Value start = arith::AddIOp::create(
+      b, loc, offset, arith::MulIOp::create(b, loc, i, rowStride));
+  Value view = flatView(start, columns);
+  if (isLoad)
+    write(read(view, index(0), columns), place, {i, index(0)});
+  else
+    write(read(place, {i, index(0)}, columns), view, index(0));
+}
+
+void StridedAccess::emitInterleaved() {
+  Value view = flatView(offset, rows * columns);
+  auto each =
+      scf::ForOp::create(b, loc, index(0), index(columns), index(lanes));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(each.getBody());
+  Value column = each.getInductionVar();
+  Value at = arith::MulIOp::create(b, loc, column, index(rows));
+  if (isLoad) {
+    Value all = read(view, at, rows * lanes);
+    for (int64_t i = 0; i < rows; ++i) {
+      SmallVector<int64_t> mask;
+      for (int64_t j = 0; j < lanes; ++j)
+        mask.push_back(j * rows + i);
+      write(shuffle(all, all, mask), place, {index(i), column});
+    }
+    return;
+  }
+  Value all = read(place, {index(0), column}, lanes);
+  for (int64_t i = 1; i < rows; ++i)
+    all = shuffle(all, read(place, {index(i), column}, lanes),
+                  llvm::to_vector(llvm::seq<int64_t>(0, (i + 1) * lanes)));
+  SmallVector<int64_t> mask;
+  for (int64_t j = 0; j < lanes; ++j)
+    for (int64_t i = 0; i < rows; ++i)
+      mask.push_back(i * lanes + j);
+  write(shuffle(all, all, mask), view, at);
+}
+
+void StridedAccess::emit(function_ref<void()> byElement) {
+  auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, matrix.view);
+  base = metadata.getBaseBuffer();
+  offset = metadata.getOffset();
+  for (auto [index, stride] : llvm::zip(matrix.indices, metadata.getStrides()))
+    offset = arith::AddIOp::create(
+        b, loc, offset, arith::MulIOp::create(b, loc, index, stride));
+  rowStride = metadata.getStrides()[matrix.rowDim];
+  columnStride = metadata.getStrides()[matrix.columnDim];
+
+  OpBuilder::InsertionGuard guard(b);
+  auto byRows = scf::IfOp::create(b, loc, equal(columnStride, 1), true);
+  b.setInsertionPointToStart(byRows.thenBlock());
+  emitRows();
+  b.setInsertionPointToStart(byRows.elseBlock());
+  Value isInterleaved = arith::AndIOp::create(b, loc, equal(rowStride, 1),
+                                              equal(columnStride, rows));
+  auto byColumns = scf::IfOp::create(b, loc, isInterleaved, true);
+  b.setInsertionPointToStart(byColumns.thenBlock());
+  emitInterleaved();
+  b.setInsertionPointToStart(byColumns.elseBlock());
+  byElement();
+}
+
+void gdn::expandStrided(OpBuilder &b, Location loc, const StridedMatrix &matrix,
+                        Value place, bool isLoad, int64_t lanes,
+                        function_ref<void()> byElement) {
+  StridedAccess(b, loc, matrix, place, isLoad, lanes).emit(byElement);
+}

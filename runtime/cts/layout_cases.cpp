@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Strides change where elements are and nothing else: padded slots, padded
+// rows, and both orders of the convolution's state.
+
+#include "suite.h"
+
+using namespace gdnrt::cts;
+
+using LayoutCases = EntryTest;
+GDNRT_CTS_ENTRIES(LayoutCases);
+
+static const Rows kRows = {{3, 0, 5, 1}, {2, 9, 4, 0}};
+
+/// Row-major strides with `padding` more elements per index of dimension 0.
+static Sizes padded(const Sizes &sizes, int64_t padding) {
+  Sizes strides(sizes.size(), 1);
+  for (size_t d = sizes.size() - 1; d-- > 0;)
+    strides[d] = strides[d + 1] * sizes[d + 1];
+  strides[0] += padding;
+  return strides;
+}
+
+TEST_P(LayoutCases, PaddedSlots) {
+  Problem dense(kernel.entry(), kRows), wide(kernel.entry(), kRows);
+  for (const std::string &pool : wide.pools())
+    wide[pool].relayout(padded(wide[pool].sizes(), 40));
+  kernel.run(dense);
+  kernel.run(wide);
+  expectSameOutputs(dense, wide);
+  expectSamePools(dense, wide);
+  expectPaddingIntact(wide);
+}
+
+TEST_P(LayoutCases, PaddedRows) {
+  Problem dense(kernel.entry(), kRows), wide(kernel.entry(), kRows);
+  for (const char *name :
+       {"qkvz", "ba", "qkv", "q", "k", "v", "z", "b", "a", "core", "out"})
+    if (wide.has(name))
+      wide[name].relayout(padded(wide[name].sizes(), 24));
+  kernel.run(dense);
+  kernel.run(wide);
+  expectSameOutputs(dense, wide);
+  expectSamePools(dense, wide);
+  expectPaddingIntact(wide);
+}
+
+TEST_P(LayoutCases, ConvStateByPosition) {
+  Problem byChannel(kernel.entry(), kRows), byPosition(kernel.entry(), kRows);
+  if (!byPosition.has("conv_pool"))
+    GTEST_SKIP() << "the entry has no convolution";
+  HostArray &pool = byPosition["conv_pool"];
+  const Sizes &sizes = pool.sizes();
+  pool.relayout({sizes[1] * sizes[2], 1, sizes[1]});
+  kernel.run(byChannel);
+  kernel.run(byPosition);
+  expectSameOutputs(byChannel, byPosition);
+  expectSamePools(byChannel, byPosition);
+}

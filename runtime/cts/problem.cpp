@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Sizes from forms, numbers from a hash of name and index, so that an element
+// has the same value in every layout and batch.
+
+#include "problem.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+
+using namespace gdnrt::cts;
+
+/// The value of "256*Hk + 256*Hv"; stops the suite at a symbol without value.
+static int64_t evaluate(const char *form,
+                        const std::map<std::string, int64_t> &symbols) {
+  int64_t sum = 0, sign = 1;
+  while (*form) {
+    if (*form == ' ' || *form == '+') {
+      ++form;
+      continue;
+    }
+    if (*form == '-') {
+      sign = -1;
+      ++form;
+      continue;
+    }
+    char *rest;
+    int64_t term = std::strtoll(form, &rest, 10);
+    if (rest == form)
+      term = 1;
+    form = *rest == '*' ? rest + 1 : rest;
+    if (size_t length = std::strcspn(form, " ")) {
+      auto symbol = symbols.find(std::string(form, length));
+      if (symbol == symbols.end()) {
+        std::fprintf(stderr, "no value for a symbol in %s\n", form);
+        std::exit(2);
+      }
+      term *= symbol->second;
+      form += length;
+    }
+    sum += sign * term;
+    sign = 1;
+  }
+  return sum;
+}
+
+static uint64_t hashOf(const std::string &name) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (char c : name)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
+/// Uniform in [-1, 1).
+static double random(uint64_t seed, int64_t index) {
+  uint64_t state = seed + 0x9e3779b97f4a7c15u * static_cast<uint64_t>(index);
+  state ^= state >> 30;
+  state *= 0xbf58476d1ce4e5b9u;
+  state ^= state >> 27;
+  state *= 0x94d049bb133111ebu;
+  state ^= state >> 31;
+  return static_cast<double>(state >> 11) / 4503599627370496.0 - 1;
+}
+
+Problem::Problem(const gdnrt_entry *entry, const Rows &rows)
+    : entry_(entry), rows_(rows) {
+  size_t index;
+  // Without cu_seqlens each row is one token, whatever the case asks for.
+  bool ragged =
+      gdnrt_entry_find_param(entry, "cu_seqlens", &index, nullptr) == GDNRT_OK;
+  if (!ragged) {
+    rows_.lengths.assign(rows_.lengths.size(), 1);
+    rows_.paddingTokens = 0;
+  }
+  if (rows_.slots.empty()) {
+    rows_.slots.resize(rows_.lengths.size());
+    std::iota(rows_.slots.begin(), rows_.slots.end(), 1);
+  }
+  std::map<std::string, int64_t> symbols = {{"N", numRows()},
+                                            {"T", numTokens()},
+                                            {"P", kNumSlots},
+                                            {"Hk", 1},
+                                            {"Hv", 2}};
+  for (size_t p = 0; p < gdnrt_entry_param_count(entry); ++p) {
+    gdnrt_param_info info;
+    gdnrt_entry_param(entry, p, &info, nullptr);
+    Sizes sizes;
+    for (int32_t d = 0; d < info.rank; ++d)
+      sizes.push_back(evaluate(info.dims[d], symbols));
+    HostArray array(info.dtype, sizes);
+    fill(info, array);
+    if (info.kind == GDNRT_POOL)
+      pools_.push_back(info.name);
+    else if (info.access == GDNRT_WRITE)
+      outputs_.push_back(info.name);
+    firstDims_.emplace(info.name, info.rank ? info.dims[0] : "");
+    arrays_.emplace(info.name, std::move(array));
+  }
+}
+
+int64_t Problem::firstToken(int64_t row) const {
+  return std::accumulate(rows_.lengths.begin(), rows_.lengths.begin() + row,
+                         int64_t{0});
+}
+
+int64_t Problem::numTokens() const {
+  return firstToken(numRows()) + rows_.paddingTokens;
+}
+
+void Problem::fill(const gdnrt_param_info &info, HostArray &array) {
+  std::string name = info.name;
+  if (info.access == GDNRT_WRITE)
+    return; // stays NaN, so that what is not written is seen
+  uint64_t seed = hashOf(name);
+  for (int64_t i = 0; i < array.count(); ++i) {
+    double uniform = random(seed, i);
+    if (name == "cu_seqlens")
+      array.setInteger(i, firstToken(i));
+    else if (name == "slots" || name == "write_slots")
+      array.setInteger(i, rows_.slots[static_cast<size_t>(i)]);
+    else if (name == "has_initial")
+      array.setInteger(i, 1);
+    else if (name == "A_log")
+      array.setNumber(i, 1 + uniform);
+    else if (name == "norm_weight")
+      array.setNumber(i, 1 + 0.25 * uniform);
+    else if (name == "conv_weight" || info.kind == GDNRT_POOL)
+      array.setNumber(i, 0.5 * uniform);
+    else
+      array.setNumber(i, 1.5 * uniform);
+  }
+}
+
+std::vector<gdnrt_named_arg> Problem::args() const {
+  std::vector<gdnrt_named_arg> list;
+  for (const auto &[name, array] : arrays_)
+    list.push_back({name.c_str(), array.arg()});
+  return list;
+}
+
+Problem Problem::alone(int64_t row) const {
+  Rows one;
+  one.lengths = {rows_.lengths[static_cast<size_t>(row)]};
+  one.slots = {rows_.slots[static_cast<size_t>(row)]};
+  Problem result(entry_, one);
+  // Values depend on the index in the batch: take them from this problem.
+  for (auto &[name, array] : result.arrays_) {
+    const std::string &dim = firstDims_.at(name);
+    bool perToken = isRagged() ? dim == "T" : dim == "N";
+    if (!perToken || name == "slots" || name == "write_slots")
+      continue;
+    int64_t width = array.count() / std::max<int64_t>(array.sizes()[0], 1);
+    array.copyFrom(arrays_.at(name), firstToken(row) * width);
+  }
+  return result;
+}
+
+Bytes Problem::outputOfRow(const std::string &output, int64_t row) const {
+  const HostArray &array = arrays_.at(output);
+  Bytes all = array.elements();
+  size_t width =
+      numTokens() ? all.size() / static_cast<size_t>(numTokens()) : 0;
+  auto begin = all.begin() +
+               static_cast<long>(static_cast<size_t>(firstToken(row)) * width);
+  auto end =
+      all.begin() +
+      static_cast<long>(static_cast<size_t>(firstToken(row + 1)) * width);
+  return Bytes(begin, end);
+}
+
+Bytes Problem::slotOf(const std::string &pool, int64_t slot) const {
+  Bytes all = arrays_.at(pool).elements();
+  long width = static_cast<long>(all.size() / kNumSlots);
+  return Bytes(all.begin() + slot * width, all.begin() + (slot + 1) * width);
+}
+
+void Problem::poisonSlot(const std::string &pool, int64_t slot) {
+  HostArray &array = arrays_.at(pool);
+  int64_t width = array.count() / kNumSlots;
+  for (int64_t i = 0; i < width; ++i)
+    array.setNan(slot * width + i);
+}

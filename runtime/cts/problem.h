@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Arguments for any gdn entry, made from what the image says and from the
+// names of the design: rows of given lengths, each with a slot; random numbers
+// of the size that a layer sees.
+
+#ifndef GDNRT_CTS_PROBLEM_H
+#define GDNRT_CTS_PROBLEM_H
+
+#include "host_array.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gdnrt::cts {
+
+/// What a case asks for. Decode ignores lengths but their number.
+struct Rows {
+  /// Tokens of each row.
+  std::vector<int64_t> lengths;
+  /// One id per row; empty: rows use slots 1, 2, ...
+  std::vector<int64_t> slots;
+  /// Tokens after the last row, which belong to none.
+  int64_t paddingTokens = 0;
+};
+
+class Problem {
+public:
+  /// `entry` must outlive the problem. Pools have null slot 0.
+  Problem(const gdnrt_entry *entry, const Rows &rows);
+
+  bool has(const std::string &name) const { return arrays_.count(name) != 0; }
+  HostArray &operator[](const std::string &name) { return arrays_.at(name); }
+  const HostArray &operator[](const std::string &name) const {
+    return arrays_.at(name);
+  }
+
+  bool isRagged() const { return has("cu_seqlens"); }
+  int64_t numRows() const { return static_cast<int64_t>(rows_.lengths.size()); }
+  /// Tokens of row `row` are [firstToken(row), firstToken(row + 1)).
+  int64_t firstToken(int64_t row) const;
+  int64_t numTokens() const;
+
+  const std::vector<std::string> &outputs() const { return outputs_; }
+  const std::vector<std::string> &pools() const { return pools_; }
+
+  /// Arguments for the whole batch.
+  std::vector<gdnrt_named_arg> args() const;
+
+  /// Row `row` alone, with inputs and pools of the same values.
+  Problem alone(int64_t row) const;
+
+  /// The elements of an output that belong to row `row`.
+  Bytes outputOfRow(const std::string &output, int64_t row) const;
+  /// The elements of one slot of a pool.
+  Bytes slotOf(const std::string &pool, int64_t slot) const;
+
+  /// Sets all elements of a slot to NaN.
+  void poisonSlot(const std::string &pool, int64_t slot);
+
+private:
+  void fill(const gdnrt_param_info &info, HostArray &array);
+
+  const gdnrt_entry *entry_;
+  Rows rows_;
+  std::map<std::string, HostArray> arrays_;
+  std::map<std::string, std::string> firstDims_;
+  std::vector<std::string> outputs_, pools_;
+};
+
+/// The slots of every pool, more than the rows of any case.
+constexpr int64_t kNumSlots = 12;
+
+} // namespace gdnrt::cts
+
+#endif // GDNRT_CTS_PROBLEM_H

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The conformance suite: what every device must do with the entries of an
+// image that the compiler made, beyond being accurate.
+//
+//   gdnrt_cts --image=FILE [--device=cpu] [--decode=NAME] [--prefill=NAME]
+//
+// Options of googletest follow.
+
+#include "suite.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+using namespace gdnrt::cts;
+
+SuiteOptions gdnrt::cts::suiteOptions;
+
+static void check(gdnrt_status status, const gdnrt_error &error) {
+  if (status == GDNRT_OK)
+    return;
+  std::fprintf(stderr, "%s\n", error.message);
+  std::exit(2);
+}
+
+Kernel::Kernel(EntryKind kind, int workers) {
+  gdnrt_error error;
+  check(gdnrt_image_load_file(suiteOptions.image.c_str(), &image_, &error),
+        error);
+  gdnrt_cpu_options options = {};
+  options.struct_size = sizeof(options);
+  options.num_workers = workers;
+  options.debug_checks = 1;
+  check(gdnrt_device_create_cpu(&options, &device_, &error), error);
+  const std::string &name =
+      kind == EntryKind::decode ? suiteOptions.decode : suiteOptions.prefill;
+  gdnrt_status status =
+      gdnrt_kernel_create(device_, image_, name.c_str(), &kernel_, &error);
+  if (status != GDNRT_NOT_FOUND)
+    check(status, error);
+}
+
+Kernel::~Kernel() {
+  gdnrt_kernel_destroy(kernel_);
+  gdnrt_device_destroy(device_);
+  gdnrt_image_destroy(image_);
+}
+
+void Kernel::run(const Problem &problem) const {
+  gdnrt_error error;
+  gdnrt_binding *binding = nullptr;
+  std::vector<gdnrt_named_arg> args = problem.args();
+  ASSERT_EQ(gdnrt_kernel_bind_named(kernel_, args.data(), args.size(), &binding,
+                                    &error),
+            GDNRT_OK)
+      << error.message;
+  EXPECT_EQ(gdnrt_launch(binding, nullptr, &error), GDNRT_OK) << error.message;
+  EXPECT_EQ(gdnrt_device_synchronize(device_, nullptr, &error), GDNRT_OK);
+  gdnrt_binding_destroy(binding);
+}
+
+std::string gdnrt::cts::nameOf(
+    const ::testing::TestParamInfo<std::tuple<EntryKind, int>> &info) {
+  std::string kind =
+      std::get<0>(info.param) == EntryKind::decode ? "decode" : "prefill";
+  return kind + std::to_string(std::get<1>(info.param));
+}
+
+void gdnrt::cts::expectZeroRow(const Problem &problem, int64_t row) {
+  for (const std::string &output : problem.outputs()) {
+    Bytes bytes = problem.outputOfRow(output, row);
+    EXPECT_EQ(bytes, Bytes(bytes.size(), 0)) << output << ", row " << row;
+  }
+}
+
+void gdnrt::cts::expectSameOutputs(const Problem &a, const Problem &b) {
+  for (const std::string &output : a.outputs())
+    EXPECT_TRUE(a[output].elements() == b[output].elements()) << output;
+}
+
+void gdnrt::cts::expectSamePools(const Problem &a, const Problem &b) {
+  for (const std::string &pool : a.pools())
+    EXPECT_TRUE(a[pool].elements() == b[pool].elements()) << pool;
+}
+
+void gdnrt::cts::expectPaddingIntact(const Problem &problem) {
+  for (const std::string &output : problem.outputs())
+    EXPECT_TRUE(problem[output].paddingIsIntact()) << output;
+  for (const std::string &pool : problem.pools())
+    EXPECT_TRUE(problem[pool].paddingIsIntact()) << pool;
+}
+
+int main(int argc, char **argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    std::string arg = argv[i];
+    size_t equals = arg.find('=');
+    std::string key = arg.substr(0, equals);
+    std::string value =
+        equals == std::string::npos ? "" : arg.substr(equals + 1);
+    if (key == "--image")
+      suiteOptions.image = value;
+    else if (key == "--device" && value == "cpu")
+      suiteOptions.device = value;
+    else if (key == "--decode")
+      suiteOptions.decode = value;
+    else if (key == "--prefill")
+      suiteOptions.prefill = value;
+    else {
+      std::fprintf(stderr, "unknown option %s\n", arg.c_str());
+      return 2;
+    }
+  }
+  if (suiteOptions.image.empty()) {
+    std::fprintf(stderr,
+                 "usage: %s --image=FILE [--device=cpu] "
+                 "[--decode=NAME] [--prefill=NAME]\n",
+                 argv[0]);
+    return 2;
+  }
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What all cases share: the image under test, devices, and the run of a
+// problem through the C ABI. A case is a gtest that runs once per entry
+// (decode, prefill) and number of workers; an entry that the image lacks is
+// skipped.
+
+#ifndef GDNRT_CTS_SUITE_H
+#define GDNRT_CTS_SUITE_H
+
+#include "problem.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <tuple>
+
+namespace gdnrt::cts {
+
+/// From the command line.
+struct SuiteOptions {
+  std::string image;
+  std::string device = "cpu";
+  std::string decode = "decode";
+  std::string prefill = "prefill";
+};
+extern SuiteOptions suiteOptions;
+
+enum class EntryKind { decode, prefill };
+
+/// An entry of the image on a device of its own.
+class Kernel {
+public:
+  Kernel(EntryKind kind, int workers);
+  ~Kernel();
+  Kernel(const Kernel &) = delete;
+  Kernel &operator=(const Kernel &) = delete;
+
+  /// False if the image has no such entry.
+  bool exists() const { return kernel_ != nullptr; }
+  const gdnrt_entry *entry() const { return gdnrt_kernel_entry(kernel_); }
+
+  /// Binds and launches; a refusal is a test failure.
+  void run(const Problem &problem) const;
+
+private:
+  gdnrt_image *image_ = nullptr;
+  gdnrt_device *device_ = nullptr;
+  gdnrt_kernel *kernel_ = nullptr;
+};
+
+class EntryTest : public ::testing::TestWithParam<std::tuple<EntryKind, int>> {
+protected:
+  EntryTest() : kernel(std::get<0>(GetParam()), std::get<1>(GetParam())) {}
+  void SetUp() override {
+    if (!kernel.exists())
+      GTEST_SKIP() << "the image has no such entry";
+  }
+  Kernel kernel;
+};
+
+/// Names parameters: "decode1", "prefill2".
+std::string
+nameOf(const ::testing::TestParamInfo<std::tuple<EntryKind, int>> &info);
+
+/// Every row of the outputs is exactly zero.
+void expectZeroRow(const Problem &problem, int64_t row);
+/// The elements are equal bit for bit, whatever the layouts.
+void expectSameOutputs(const Problem &a, const Problem &b);
+void expectSamePools(const Problem &a, const Problem &b);
+/// Outputs and pools kept their padding.
+void expectPaddingIntact(const Problem &problem);
+
+} // namespace gdnrt::cts
+
+/// Instantiates a suite for each entry and number of workers.
+#define GDNRT_CTS_ENTRIES(SUITE)                                               \
+  INSTANTIATE_TEST_SUITE_P(                                                    \
+      Cts, SUITE,                                                              \
+      ::testing::Combine(                                                      \
+          ::testing::Values(EntryKind::decode, EntryKind::prefill),            \
+          ::testing::Values(1, 2)),                                            \
+      nameOf)
+
+/// The same for prefill alone.
+#define GDNRT_CTS_PREFILL(SUITE)                                               \
+  INSTANTIATE_TEST_SUITE_P(                                                    \
+      Cts, SUITE,                                                              \
+      ::testing::Combine(::testing::Values(EntryKind::prefill),                \
+                         ::testing::Values(1, 2)),                             \
+      nameOf)
+
+#endif // GDNRT_CTS_SUITE_H

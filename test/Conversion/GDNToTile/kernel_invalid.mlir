@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Kernels that have no tile program. Each is valid gdn.
+//
+// RUN: gdn-opt %s -split-input-file -o /dev/null
+// RUN: gdn-opt %s -split-input-file -convert-gdn-to-tile -verify-diagnostics
+
+func.func @two_rules(
+    %q: tensor<?x?x32xf32> {gdn.name = "q", gdn.dims = ["T", "Hk", "32"]},
+    %v: tensor<?x?x32xf32> {gdn.name = "v", gdn.dims = ["T", "Hv", "32"]},
+    %g: tensor<?x?xf32> {gdn.name = "g", gdn.dims = ["T", "Hv"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["T"]},
+    %pool: !gdn.pool<?x?x32x32xf32> {gdn.name = "pool", gdn.dims = ["P", "Hv", "32", "32"]})
+    -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "Hv", "32"]})
+    attributes {gdn.entry} {
+  %o = gdn.kernel "k" {
+    %a = gdn.delta_rule %q, %q, %v gates(%g, %g) pool(%pool) slots(%slots)
+        : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
+          tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
+          tensor<?xi32> -> tensor<?x?x32xf32>
+    // expected-error@+1 {{'gdn.delta_rule' op expects to be the only gdn.delta_rule of its kernel}}
+    %y = gdn.delta_rule %q, %q, %a gates(%g, %g) pool(%pool) slots(%slots)
+        : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
+          tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
+          tensor<?xi32> -> tensor<?x?x32xf32>
+    gdn.yield %y : tensor<?x?x32xf32>
+  } : tensor<?x?x32xf32>
+  return %o : tensor<?x?x32xf32>
+}
+
+// -----
+
+func.func @rows_differ(
+    %w: tensor<?x4xf32> {gdn.name = "w", gdn.dims = ["32*Hv", "4"]},
+    %cp: !gdn.pool<?x?x3xf32> {gdn.name = "conv_pool", gdn.dims = ["P", "32*Hv", "3"]},
+    %q: tensor<?x?x32xf32> {gdn.name = "q", gdn.dims = ["T", "Hk", "32"]},
+    %v: tensor<?x?x32xf32> {gdn.name = "v", gdn.dims = ["T", "Hv", "32"]},
+    %g: tensor<?x?xf32> {gdn.name = "g", gdn.dims = ["T", "Hv"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["T"]},
+    %pool: !gdn.pool<?x?x32x32xf32> {gdn.name = "pool", gdn.dims = ["P", "Hv", "32", "32"]},
+    %other: tensor<?xi32> {gdn.name = "other", gdn.dims = ["T"]})
+    -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "Hv", "32"]})
+    attributes {gdn.entry} {
+  %o = gdn.kernel "k" {
+    // expected-note@+1 {{other op}}
+    %vc = gdn.conv1d %v weight(%w) silu pool(%cp) slots(%slots)
+        : (tensor<?x?x32xf32>), tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>
+          -> tensor<?x?x32xf32>
+    // expected-error@+1 {{'gdn.delta_rule' op expects the slots and rows of the other ops in its kernel}}
+    %y = gdn.delta_rule %q, %q, %vc gates(%g, %g) pool(%pool) slots(%other)
+        : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
+          tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
+          tensor<?xi32> -> tensor<?x?x32xf32>
+    gdn.yield %y : tensor<?x?x32xf32>
+  } : tensor<?x?x32xf32>
+  return %o : tensor<?x?x32xf32>
+}
+
+// -----
+
+func.func @conv_of_a_computed_value(
+    %w: tensor<?x4xf32> {gdn.name = "w", gdn.dims = ["32*Hv", "4"]},
+    %cp: !gdn.pool<?x?x3xf32> {gdn.name = "conv_pool", gdn.dims = ["P", "32*Hv", "3"]},
+    %q: tensor<?x?x32xf32> {gdn.name = "q", gdn.dims = ["T", "Hk", "32"]},
+    %v: tensor<?x?x32xf32> {gdn.name = "v", gdn.dims = ["T", "Hv", "32"]},
+    %g: tensor<?x?xf32> {gdn.name = "g", gdn.dims = ["T", "Hv"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["T"]},
+    %pool: !gdn.pool<?x?x32x32xf32> {gdn.name = "pool", gdn.dims = ["P", "Hv", "32", "32"]})
+    -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "Hv", "32"]})
+    attributes {gdn.entry} {
+  %o = gdn.kernel "k" {
+    %n = gdn.l2norm %v : tensor<?x?x32xf32> -> tensor<?x?x32xf32>
+    // expected-error@+1 {{'gdn.conv1d' op expects its inputs to be arguments of the entry or parts of one on the way to tiles}}
+    %vc = gdn.conv1d %n weight(%w) silu pool(%cp) slots(%slots)
+        : (tensor<?x?x32xf32>), tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>
+          -> tensor<?x?x32xf32>
+    %y = gdn.delta_rule %q, %q, %vc gates(%g, %g) pool(%pool) slots(%slots)
+        : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
+          tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
+          tensor<?xi32> -> tensor<?x?x32xf32>
+    gdn.yield %y : tensor<?x?x32xf32>
+  } : tensor<?x?x32xf32>
+  return %o : tensor<?x?x32xf32>
+}
+
+// -----
+
+func.func @conv_of_all_channels(
+    %w: tensor<?x4xf32> {gdn.name = "w", gdn.dims = ["32*Hv", "4"]},
+    %cp: !gdn.pool<?x?x3xf32> {gdn.name = "conv_pool", gdn.dims = ["P", "32*Hv", "3"]},
+    %q: tensor<?x?x32xf32> {gdn.name = "q", gdn.dims = ["T", "Hk", "32"]},
+    %v: tensor<?x?x32xf32> {gdn.name = "v", gdn.dims = ["T", "Hv", "32"]},
+    %g: tensor<?x?xf32> {gdn.name = "g", gdn.dims = ["T", "Hv"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["T"]},
+    %pool: !gdn.pool<?x?x32x32xf32> {gdn.name = "pool", gdn.dims = ["P", "Hv", "32", "32"]},
+    %x: tensor<?x?xf32> {gdn.name = "x", gdn.dims = ["T", "32*Hv"]})
+    -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "Hv", "32"]})
+    attributes {gdn.entry} {
+  %o = gdn.kernel "k" {
+    // expected-error@+1 {{'gdn.conv1d' op expects inputs T x H x d on the way to tiles; put gdn.unpack before gdn.conv1d}}
+    %c = gdn.conv1d %x weight(%w) silu pool(%cp) slots(%slots)
+        : (tensor<?x?xf32>), tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>
+          -> tensor<?x?xf32>
+    %y = gdn.delta_rule %q, %q, %v gates(%g, %g) pool(%pool) slots(%slots)
+        : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
+          tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
+          tensor<?xi32> -> tensor<?x?x32xf32>
+    gdn.yield %y : tensor<?x?x32xf32>
+  } : tensor<?x?x32xf32>
+  return %o : tensor<?x?x32xf32>
+}
+
+// -----
+
+func.func @pool_read(
+    %q: tensor<?x?x32xf32> {gdn.name = "q", gdn.dims = ["T", "Hk", "32"]},
+    %v: tensor<?x?x32xf32> {gdn.name = "v", gdn.dims = ["T", "Hv", "32"]},
+    %g: tensor<?x?xf32> {gdn.name = "g", gdn.dims = ["T", "Hv"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["T"]},
+    %pool: !gdn.pool<?x?x32x32xf32> {gdn.name = "pool", gdn.dims = ["P", "Hv", "32", "32"]})
+    -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "Hv", "32"]})
+    attributes {gdn.entry} {
+  %o = gdn.kernel "k" {
+    // expected-error@+1 {{'gdn.pool_read' op has no tile program inside a fused kernel}}
+    %s = gdn.pool_read %pool[%slots]
+        : !gdn.pool<?x?x32x32xf32>, tensor<?xi32> -> tensor<?x?x32x32xf32>
+    %y = gdn.delta_rule %q, %q, %v gates(%g, %g) pool(%pool) slots(%slots)
+        : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
+          tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
+          tensor<?xi32> -> tensor<?x?x32xf32>
+    gdn.yield %y : tensor<?x?x32xf32>
+  } : tensor<?x?x32xf32>
+  return %o : tensor<?x?x32xf32>
+}
+
+// -----
+
+func.func @not_zero_in_skipped_rows(
+    %q: tensor<?x?x32xf32> {gdn.name = "q", gdn.dims = ["T", "Hk", "32"]},
+    %v: tensor<?x?x32xf32> {gdn.name = "v", gdn.dims = ["T", "Hv", "32"]},
+    %g: tensor<?x?xf32> {gdn.name = "g", gdn.dims = ["T", "Hv"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["T"]},
+    %pool: !gdn.pool<?x?x32x32xf32> {gdn.name = "pool", gdn.dims = ["P", "Hv", "32", "32"]})
+    -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "Hv", "32"]})
+    attributes {gdn.entry} {
+  %o = gdn.kernel "k" {
+    %a = gdn.delta_rule %q, %q, %v gates(%g, %g) pool(%pool) slots(%slots)
+        : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
+          tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
+          tensor<?xi32> -> tensor<?x?x32xf32>
+    %y = gdn.l2norm %a : tensor<?x?x32xf32> -> tensor<?x?x32xf32>
+    // expected-error@+1 {{'gdn.yield' op expects operand 0 to be zero in skipped rows: the result of gdn.delta_rule, gdn.conv1d or gdn.mask_rows}}
+    gdn.yield %y : tensor<?x?x32xf32>
+  } : tensor<?x?x32xf32>
+  return %o : tensor<?x?x32xf32>
+}
+
+// -----
+
+func.func @result_with_key_heads(
+    %q: tensor<?x?x32xf32> {gdn.name = "q", gdn.dims = ["T", "Hk", "32"]},
+    %v: tensor<?x?x32xf32> {gdn.name = "v", gdn.dims = ["T", "Hv", "32"]},
+    %g: tensor<?x?xf32> {gdn.name = "g", gdn.dims = ["T", "Hv"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["T"]},
+    %pool: !gdn.pool<?x?x32x32xf32> {gdn.name = "pool", gdn.dims = ["P", "Hv", "32", "32"]})
+    -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "Hv", "32"]})
+    attributes {gdn.entry} {
+  // expected-error@+1 {{'gdn.kernel' op expects Hv heads, those of its values, in result 0 of the entry, but got Hk}}
+  %o = gdn.kernel "k" {
+    %a = gdn.delta_rule %q, %q, %v gates(%g, %g) pool(%pool) slots(%slots)
+        : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
+          tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
+          tensor<?xi32> -> tensor<?x?x32xf32>
+    %n = gdn.l2norm %q : tensor<?x?x32xf32> -> tensor<?x?x32xf32>
+    %y = gdn.mask_rows %n of(%pool) slots(%slots)
+        : tensor<?x?x32xf32>, !gdn.pool<?x?x32x32xf32>, tensor<?xi32>
+          -> tensor<?x?x32xf32>
+    gdn.yield %y : tensor<?x?x32xf32>
+  } : tensor<?x?x32xf32>
+  return %o : tensor<?x?x32xf32>
+}
+
+// -----
+
+func.func @section_with_other_heads(
+    %w: tensor<?x4xf32> {gdn.name = "w", gdn.dims = ["32*Hg", "4"]},
+    %cp: !gdn.pool<?x?x3xf32> {gdn.name = "conv_pool", gdn.dims = ["P", "32*Hg", "3"]},
+    %q: tensor<?x?x32xf32> {gdn.name = "q", gdn.dims = ["T", "Hk", "32"]},
+    %v: tensor<?x?x32xf32> {gdn.name = "v", gdn.dims = ["T", "Hv", "32"]},
+    %g: tensor<?x?xf32> {gdn.name = "g", gdn.dims = ["T", "Hv"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["T"]},
+    %pool: !gdn.pool<?x?x32x32xf32> {gdn.name = "pool", gdn.dims = ["P", "Hv", "32", "32"]},
+    %x: tensor<?x?x32xf32> {gdn.name = "x", gdn.dims = ["T", "Hg", "32"]})
+    -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "Hv", "32"]})
+    attributes {gdn.entry} {
+  %o = gdn.kernel "k" {
+    // expected-error@+1 {{'gdn.conv1d' op expects Hv heads, those of the values of its kernel, in operand 0, but got Hg}}
+    %c = gdn.conv1d %x weight(%w) silu pool(%cp) slots(%slots)
+        : (tensor<?x?x32xf32>), tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>
+          -> tensor<?x?x32xf32>
+    %y = gdn.delta_rule %q, %q, %v gates(%g, %g) pool(%pool) slots(%slots)
+        : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
+          tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
+          tensor<?xi32> -> tensor<?x?x32xf32>
+    gdn.yield %y : tensor<?x?x32xf32>
+  } : tensor<?x?x32xf32>
+  return %o : tensor<?x?x32xf32>
+}
+
+// -----
+
+func.func @constant_slots(
+    %q: tensor<?x?x32xf32> {gdn.name = "q", gdn.dims = ["T", "Hk", "32"]},
+    %v: tensor<?x?x32xf32> {gdn.name = "v", gdn.dims = ["T", "Hv", "32"]},
+    %g: tensor<?x?xf32> {gdn.name = "g", gdn.dims = ["T", "Hv"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["T"]},
+    %pool: !gdn.pool<?x?x32x32xf32> {gdn.name = "pool", gdn.dims = ["P", "Hv", "32", "32"]})
+    -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "Hv", "32"]})
+    attributes {gdn.entry} {
+  %one = arith.constant dense<1> : tensor<8xi32>
+  %o = gdn.kernel "k" {
+    // expected-error@+1 {{'gdn.delta_rule' op expects operand 6 to be an argument of the entry on the way to tiles}}
+    %y = gdn.delta_rule %q, %q, %v gates(%g, %g) pool(%pool) slots(%one)
+        : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
+          tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
+          tensor<8xi32> -> tensor<?x?x32xf32>
+    gdn.yield %y : tensor<?x?x32xf32>
+  } : tensor<?x?x32xf32>
+  return %o : tensor<?x?x32xf32>
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One loop over the rows. A result takes the place of an input that is dead; a
+// tile that the body uses whole is read once, before the loop.
+//
+// RUN: gdn-tile-opt %s -convert-tile-to-cpu=lanes=8 -canonicalize -cse | FileCheck %s
+
+// CHECK-LABEL: func.func @takes_over
+//  CHECK-SAME:   gdn_tile.scratch_bytes = 640
+//       CHECK:   %[[WEIGHT:.+]] = memref.view %{{.+}} to memref<32xf32>
+//       CHECK:   %[[TILE:.+]] = memref.view %{{.+}} to memref<4x32xf32>
+//       CHECK:   %[[W:.+]] = vector.load %[[WEIGHT]][%[[C0:.+]]] : memref<32xf32>, vector<32xf32>
+//       CHECK:   scf.for %[[I:.+]] = %[[C0]] to
+//       CHECK:     %[[ROW:.+]] = vector.load %[[TILE]][%[[I]], %[[C0]]]
+//       CHECK:     %[[Y:.+]] = arith.mulf %[[ROW]], %[[W]]
+//       CHECK:     vector.store %[[Y]], %[[TILE]][%[[I]], %[[C0]]]
+func.func @takes_over(%n: index, %x: memref<4x32xf32>, %w: memref<32xf32>) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %t = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<4x32xf32>, vector<4x32xf32>
+  %weight = gdn_tile.load %w[%c0] dims [0] : memref<32xf32>, vector<32xf32>
+  %y = gdn_tile.map_rows %t : vector<4x32xf32> -> vector<4x32xf32> {
+  ^bb0(%i: index, %row: vector<32xf32>):
+    %r = arith.mulf %row, %weight : vector<32xf32>
+    gdn_tile.yield %r : vector<32xf32>
+  }
+  gdn_tile.store %y, %x[%c0, %c0] dims [0, 1] : vector<4x32xf32>, memref<4x32xf32>
+  return
+}
+
+// The input is used again: the result gets a place of its own. Elements of a
+// tile of rank 1 are scalars.
+// CHECK-LABEL: func.func @own_place
+//  CHECK-SAME:   gdn_tile.scratch_bytes = 128
+//       CHECK:   %[[Y:.+]] = memref.view %{{.+}} to memref<4xf32>
+//       CHECK:   %[[T:.+]] = memref.view %{{.+}} to memref<4xf32>
+//       CHECK:   %[[E:.+]] = memref.load %[[T]]
+//       CHECK:   %[[NEG:.+]] = arith.negf %[[E]] : f32
+//       CHECK:   memref.store %[[NEG]], %[[Y]]
+func.func @own_place(%n: index, %x: memref<4xf32>, %z: memref<4xf32>) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %t = gdn_tile.load %x[%c0] dims [0] : memref<4xf32>, vector<4xf32>
+  %y = gdn_tile.map_rows %t : vector<4xf32> -> vector<4xf32> {
+  ^bb0(%i: index, %e: f32):
+    %r = arith.negf %e : f32
+    gdn_tile.yield %r : f32
+  }
+  gdn_tile.store %t, %z[%c0] dims [0] : vector<4xf32>, memref<4xf32>
+  gdn_tile.store %y, %x[%c0] dims [0] : vector<4xf32>, memref<4xf32>
+  return
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Programs that have no CPU code. Each is valid at the tile level.
+//
+// RUN: gdn-tile-opt %s -split-input-file -o /dev/null
+// RUN: gdn-tile-opt %s -split-input-file -convert-tile-to-cpu -verify-diagnostics
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.symbols' on a function with 'gdn_tile.grid'}}
+func.func @no_symbols(%n: index)
+    attributes {gdn_tile.grid = ["N"]} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects axis 1 of 'gdn_tile.grid' to be a symbol or a number, but got '2*N'}}
+func.func @grid_is_a_form(%n: index)
+    attributes {gdn_tile.grid = ["N", "2*N"], gdn_tile.symbols = ["N"]} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects a tile function to have no results, but got 1}}
+func.func @results(%n: index, %x: memref<4xf32>) -> vector<4xf32>
+    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %a = gdn_tile.load %x[%c0] dims [0] : memref<4xf32>, vector<4xf32>
+  return %a : vector<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects a tile function to have one block, but got 2}}
+func.func @blocks(%n: index, %x: memref<4xf32>)
+    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %a = gdn_tile.load %x[%c0] dims [0] : memref<4xf32>, vector<4xf32>
+  cf.br ^bb1
+^bb1:
+  gdn_tile.store %a, %x[%c0] dims [0] : vector<4xf32>, memref<4xf32>
+  return
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects argument 1 to be a strided memref or an index, but got 'vector<4xf32>'}}
+func.func @tile_argument(%n: index, %t: vector<4xf32>)
+    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects argument 1 to be a strided memref or an index, but got 'memref<*xf32>'}}
+func.func @unranked_argument(%n: index, %t: memref<*xf32>)
+    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  return
+}
+
+// -----
+
+func.func @constant_tile(%n: index, %x: memref<4xf32>)
+    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %t = arith.constant dense<0.0> : vector<4xf32>
+  // expected-error@+1 {{'gdn_tile.store' op expects its tiles to be results of gdn_tile ops or carried by scf.for}}
+  gdn_tile.store %t, %x[%c0] dims [0] : vector<4xf32>, memref<4xf32>
+  return
+}
+
+// -----
+
+func.func @constant_carried(%n: index)
+    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %t = arith.constant dense<0.0> : vector<f32>
+  // expected-error@+1 {{'scf.for' op expects its tiles to be results of gdn_tile ops or carried by scf.for}}
+  %r = scf.for %i = %n to %n step %n iter_args(%p = %t) -> (vector<f32>) {
+    scf.yield %p : vector<f32>
+  }
+  return
+}
+
+// -----
+
+func.func @other_use(%n: index, %x: memref<4xf32>)
+    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %a = gdn_tile.load %x[%c0] dims [0] : memref<4xf32>, vector<4xf32>
+  // expected-error@+1 {{'vector.extract' op expects to be a gdn_tile op or scf.for to use a tile}}
+  %e = vector.extract %a[0] : f32 from vector<4xf32>
+  return
+}
+
+// -----
+
+func.func @other_result(%n: index, %x: memref<4xf32>)
+    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  // expected-error@+1 {{'vector.load' op expects to be a gdn_tile op or scf.for to have a tile as its result}}
+  %a = vector.load %x[%c0] : memref<4xf32>, vector<4xf32>
+  return
+}
+
+// -----
+
+func.func @branch(%n: index, %x: memref<4xf32>)
+    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %a = gdn_tile.load %x[%c0] dims [0] : memref<4xf32>, vector<4xf32>
+  %z = arith.cmpi eq, %n, %c0 : index
+  // expected-error@+1 {{'scf.if' op expects to be a gdn_tile op or scf.for to have a tile as its result}}
+  %b = scf.if %z -> vector<4xf32> {
+    scf.yield %a : vector<4xf32>
+  } else {
+    scf.yield %a : vector<4xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @row_op_on_a_row(%n: index, %x: memref<4xf32>)
+    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %a = gdn_tile.load %x[%c0] dims [0] : memref<4xf32>, vector<4xf32>
+  %b = gdn_tile.map_rows %a : vector<4xf32> -> vector<4xf32> {
+  ^bb0(%i: index, %e: f32):
+    // expected-error@+1 {{'gdn_tile.fill' op expects to be outside gdn_tile.map_rows, whose body works on rows}}
+    %t = gdn_tile.fill %e : f32 -> vector<8xf32>
+    gdn_tile.yield %e : f32
+  }
+  return
+}
+
+// -----
+
+func.func @whole_matrix_in_a_body(%n: index, %x: memref<4x8xf32>)
+    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %a = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<4x8xf32>, vector<4x8xf32>
+  // expected-note@+1 {{make it an input to use its rows}}
+  %b = gdn_tile.map_rows -> vector<4x8xf32> {
+  ^bb0(%i: index):
+    // expected-error@+1 {{'vector.extract' op expects a tile that a body uses whole to have rank 1, but got 'vector<4x8xf32>'}}
+    %r = vector.extract %a[0] : vector<8xf32> from vector<4x8xf32>
+    gdn_tile.yield %r : vector<8xf32>
+  }
+  return
+}

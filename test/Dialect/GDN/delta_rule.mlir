@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn.delta_rule: parse, print, and print again, in both forms.
+//
+// RUN: gdn-opt %s | gdn-opt | FileCheck %s
+// RUN: gdn-opt -mlir-print-op-generic %s | gdn-opt | FileCheck %s
+
+// One token per row, one decay per head; the state stays f32 under bf16 inputs.
+// CHECK-LABEL: func.func @decode(
+//       CHECK:   gdn.delta_rule %{{.+}}, %{{.+}}, %{{.+}} gates(%{{.+}}, %{{.+}}) pool(%{{.+}}) slots(%{{.+}}) : tensor<?x?x96xbf16>, tensor<?x?x96xbf16>, tensor<?x?x192xbf16>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x192x96xf32>, tensor<?xi32> -> tensor<?x?x192xbf16>
+func.func @decode(%q: tensor<?x?x96xbf16>, %k: tensor<?x?x96xbf16>, %v: tensor<?x?x192xbf16>,
+    %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>, %pool: !gdn.pool<?x?x192x96xf32>, %slots: tensor<?xi32>) -> tensor<?x?x192xbf16> {
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots)
+      : tensor<?x?x96xbf16>, tensor<?x?x96xbf16>, tensor<?x?x192xbf16>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x192x96xf32>, tensor<?xi32> -> tensor<?x?x192xbf16>
+  return %o : tensor<?x?x192xbf16>
+}
+
+// One decay per channel, two value heads per key head, every optional operand.
+// CHECK-LABEL: func.func @everything(
+//       CHECK:   gdn.delta_rule %{{.+}} gates(%{{.+}}, %{{.+}}) pool(%{{.+}}) slots(%{{.+}} -> %{{.+}}) rows(%{{.+}}) initial(%{{.+}}) {scale = 1.250000e-01 : f32}
+//  CHECK-SAME:   tensor<?x4x64xf32>, tensor<?x4xf32>, !gdn.pool<?x4x64x64xbf16>, tensor<3xi64> into tensor<3xi64>, tensor<4xi64> initial tensor<3xi1> -> tensor<?x4x64xf16>
+func.func @everything(%q: tensor<?x2x64xf16>, %k: tensor<?x2x64xf16>, %v: tensor<?x4x64xf16>,
+    %g: tensor<?x4x64xf32>, %beta: tensor<?x4xf32>, %pool: !gdn.pool<?x4x64x64xbf16>, %slots: tensor<3xi64>,
+    %into: tensor<3xi64>, %cu: tensor<4xi64>, %initial: tensor<3xi1>) -> tensor<?x4x64xf16> {
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots -> %into) rows(%cu) initial(%initial) {scale = 0.125 : f32}
+      : tensor<?x2x64xf16>, tensor<?x2x64xf16>, tensor<?x4x64xf16>, tensor<?x4x64xf32>, tensor<?x4xf32>,
+        !gdn.pool<?x4x64x64xbf16>, tensor<3xi64> into tensor<3xi64>, tensor<4xi64> initial tensor<3xi1> -> tensor<?x4x64xf16>
+  return %o : tensor<?x4x64xf16>
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn.delta_rule: one case per constraint that the verifier owns (C1 to C6).
+//
+// RUN: gdn-opt %s -split-input-file -verify-diagnostics
+
+func.func @c1_key(%q: tensor<?x?x64xf32>, %k: tensor<?x?x32xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 2 of 'key' to be dk = 64, set by dim 2 of 'query', but got 32}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      : tensor<?x?x64xf32>, tensor<?x?x32xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c1_key_heads(%q: tensor<?x2x64xf32>, %k: tensor<?x4x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 1 of 'key' to be Hk = 2, set by dim 1 of 'query', but got 4}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      : tensor<?x2x64xf32>, tensor<?x4x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c1_tokens(%q: tensor<5x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<6x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 0 of 'value' to be T = 5, set by dim 0 of 'query', but got 6}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      : tensor<5x?x64xf32>, tensor<?x?x64xf32>, tensor<6x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c1_decay_heads(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x4x64xf32>, %g: tensor<?x2xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 1 of 'log_decay' to be Hv = 4, set by dim 1 of 'value', but got 2}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x4x64xf32>, tensor<?x2xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c1_decay_channels(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x128xf32>, %g: tensor<?x?x128xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x128x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 2 of 'log_decay' to be dk = 64, set by dim 2 of 'query', but got 128}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x128x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x128xf32>
+  return
+}
+
+// -----
+
+func.func @c1_beta(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x4xf32>, %beta: tensor<?x2xf32>,
+    %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 1 of 'beta' to be Hv = 4, set by dim 1 of 'log_decay', but got 2}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x4xf32>, tensor<?x2xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c1_output(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 2 of 'output' to be dv = 64, set by dim 2 of 'value', but got 32}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x32xf32>
+  return
+}
+
+// -----
+
+func.func @c2_dynamic_key(%q: tensor<?x?x?xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 2 of 'query', dk, to be static, but got a dynamic size}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      : tensor<?x?x?xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c2_dynamic_value(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x?xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 2 of 'value', dv, to be static, but got a dynamic size}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x?xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c2_multiple_of_8(%q: tensor<?x?x12xf32>, %k: tensor<?x?x12xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dk, set by dim 2 of 'query', to be a multiple of 8 from 8 to 256, but got 12}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      : tensor<?x?x12xf32>, tensor<?x?x12xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c2_too_wide(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x512xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dv, set by dim 2 of 'value', to be a multiple of 8 from 8 to 256, but got 512}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x512xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x512xf32>
+  return
+}
+
+// -----
+
+func.func @c3_heads_do_not_divide(%q: tensor<?x4x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x6x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects Hv to be a multiple of Hk, but got Hv = 6, set by dim 1 of 'value', and Hk = 4, set by dim 1 of 'query'}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      : tensor<?x4x64xf32>, tensor<?x?x64xf32>, tensor<?x6x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c3_heads_of_pool(%q: tensor<?x?x64xf32>, %k: tensor<?x4x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x6x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects Hv to be a multiple of Hk, but got Hv = 6, set by dim 1 of 'pool', and Hk = 4, set by dim 1 of 'key'}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      : tensor<?x?x64xf32>, tensor<?x4x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x6x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c3_no_key_heads(%q: tensor<?x0x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x6x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects Hv to be a multiple of Hk, but got Hv = 6, set by dim 1 of 'value', and Hk = 0, set by dim 1 of 'query'}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      : tensor<?x0x64xf32>, tensor<?x?x64xf32>, tensor<?x6x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c4_rank(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects 'pool' to have rank 4, P x Hv x dv x dk, but got rank 3}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c4_k_major(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x128xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x64x128xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 2 of 'pool' to be dv = 128, set by dim 2 of 'value', but got 64}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x128xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x128xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x128xf32>
+  return
+}
+
+// -----
+
+func.func @c4_dynamic(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x64x?xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 3 of 'pool', dk, to be static, but got a dynamic size}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x?xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c5_rows(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<4xi32>, %cu: tensor<4xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 0 of 'cu_seqlens' to be N + 1 = 5, N set by dim 0 of 'slots', but got 4}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<4xi32>, tensor<4xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c5_decode(%q: tensor<5x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<4xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 0 of 'slots' to be T = 5, set by dim 0 of 'query', but got 4}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots)
+      : tensor<5x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<4xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c5_write_slots(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<4xi32>, %into: tensor<5xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 0 of 'write_slots' to be N = 4, set by dim 0 of 'slots', but got 5}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots -> %into) rows(%cu)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<4xi32> into tensor<5xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c5_has_initial(%q: tensor<5x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %initial: tensor<4xi1>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 0 of 'has_initial' to be T = 5, set by dim 0 of 'query', but got 4}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) initial(%initial)
+      : tensor<5x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32> initial tensor<4xi1> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c6_scale(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects 'scale' to be finite, but got -Inf}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu) {scale = 0xFF800000 : f32}
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  return
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Inputs of a call, and the call itself; see Call.h.
+#include "Call.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace gdn;
+using namespace gdn::integration;
+
+/// Scales each group of `width` values to unit length.
+static void normalise(std::vector<double> &values, int64_t width) {
+  for (size_t i = 0; i < values.size(); i += width) {
+    double sum = 0;
+    for (int64_t j = 0; j < width; ++j)
+      sum += values[i + j] * values[i + j];
+    for (int64_t j = 0; j < width; ++j)
+      values[i + j] /= std::sqrt(sum);
+  }
+}
+
+/// Row-major strides with the gaps that `memory` says.
+static std::vector<int64_t> stridesOf(const Parameter &parameter,
+                                      llvm::ArrayRef<int64_t> shape,
+                                      const Memory &memory) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t d = shape.size() - 1; d-- > 0;) {
+    const bool isOuter = d == 0;
+    strides[d] =
+        strides[d + 1] * shape[d + 1] + (!isOuter           ? memory.headGap
+                                         : parameter.isPool ? memory.slotGap
+                                                            : memory.rowGap);
+  }
+  return strides;
+}
+
+Call::Call(const Config &config, llvm::StringRef entry, const Batch &batch,
+           const Memory &memory, int workers)
+    : config(config), batch(batch),
+      program(&Program::get(config).entry(entry, workers)) {
+  const int64_t rows = batch.lengths.size();
+  int64_t tokens = batch.leading + batch.padding;
+  for (int64_t length : batch.lengths)
+    tokens += length;
+  symbols = {{"T", tokens},
+             {"N", rows},
+             {"P", batch.slots ? batch.slots : rows + 3},
+             {"Hk", batch.keyHeads},
+             {"Hv", batch.keyHeads * batch.ratio}};
+  for (const Parameter &parameter : program->parameters) {
+    std::vector<int64_t> shape;
+    for (const LinearForm &form : parameter.dims)
+      shape.push_back(llvm::cantFail(
+          form.evaluate([&](llvm::StringRef symbol) -> std::optional<int64_t> {
+            return symbols.at(symbol.str());
+          })));
+    std::vector<int64_t> strides = stridesOf(parameter, shape, memory);
+    if (parameter.name == "conv_pool" && memory.convChannelsLast)
+      strides = {strides[0], 1, shape[1]};
+    buffers[parameter.name] =
+        Buffer(parameter.dtype, shape, strides,
+               parameter.isPool || memory.placement != Placement::sparse
+                   ? memory.placement
+                   : Placement::heap);
+  }
+  fillInputs();
+}
+
+Buffer &Call::operator[](llvm::StringRef name) {
+  auto it = buffers.find(name.str());
+  if (it == buffers.end())
+    llvm::report_fatal_error("no parameter " + name);
+  return it->second;
+}
+
+const Parameter *Call::find(llvm::StringRef name) const {
+  for (const Parameter &parameter : program->parameters)
+    if (parameter.name == name)
+      return &parameter;
+  return nullptr;
+}
+
+static std::vector<double> asDoubles(const std::vector<int64_t> &values) {
+  return {values.begin(), values.end()};
+}
+
+void Call::fillInputs() {
+  const int64_t rows = symbols["N"], slots = symbols["P"];
+  const uint64_t seed = batch.inputs.seed;
+  // Slots first: they say which tokens and which states are looked at.
+  std::vector<int64_t> ids = batch.ids;
+  if (ids.empty())
+    ids = data::distinctSlots(rows, slots, batch.nullSlot, seed);
+  buffers["slots"].assign(asDoubles(ids));
+  if (has("write_slots"))
+    buffers["write_slots"].assign(
+        asDoubles(batch.writeIds.empty() ? ids : batch.writeIds));
+  if (has("has_initial")) {
+    std::vector<double> flags(rows, 1);
+    for (size_t n = 0; n < batch.initial.size(); ++n)
+      flags[n] = batch.initial[n];
+    buffers["has_initial"].assign(flags);
+  }
+  if (has("cu_seqlens")) {
+    std::vector<int64_t> bounds = data::runningSum(batch.lengths);
+    for (int64_t &bound : bounds)
+      bound += batch.leading;
+    buffers["cu_seqlens"].assign(asDoubles(bounds));
+  }
+  for (const Parameter &parameter : program->parameters) {
+    if (!data::isFloat(parameter.dtype) || parameter.isOutput)
+      continue;
+    if (parameter.isPool)
+      fillSlots(parameter);
+    else if (parameter.isPerToken())
+      fillTokens(parameter);
+    else
+      buffers[parameter.name].assign(randomValues(parameter));
+  }
+}
+
+std::vector<double> Call::randomValues(const Parameter &parameter) {
+  const std::string &name = parameter.name;
+  const Buffer &buffer = buffers[name];
+  const bool plain = config.form != Form::layer;
+  const int64_t count = *data::elementCount(buffer.shape());
+  if (name == "log_decay")
+    return data::logDecays(batch.inputs.gates, count, batch.inputs.seed);
+  if (name == "beta") {
+    const data::RandomStream stream(batch.inputs.seed, name);
+    std::vector<double> values(count);
+    for (int64_t i = 0; i < count; ++i)
+      values[i] = (config.doubleBeta ? 2 : 1) * stream.uniform(i);
+    return values;
+  }
+  std::vector<double> values =
+      data::randomParameter(name, data::DType::f64, buffer.shape(),
+                            batch.inputs)
+          .toDoubles();
+  if (plain && (name == "q" || name == "k"))
+    normalise(values, config.dk);
+  return values;
+}
+
+void Call::fillTokens(const Parameter &parameter) {
+  Buffer &buffer = buffers[parameter.name];
+  const std::vector<double> values = randomValues(parameter);
+  const std::vector<int64_t> rows = tokenRows();
+  const size_t width = rows.empty() ? 0 : values.size() / rows.size();
+  for (size_t t = 0; t < rows.size(); ++t)
+    if (rows[t] >= 0 && isLive(rows[t]))
+      buffer.assignRows(t, llvm::ArrayRef(values).slice(t * width, width));
+}
+
+void Call::fillSlots(const Parameter &parameter) {
+  Buffer &buffer = buffers[parameter.name];
+  const std::vector<double> flags = has("has_initial")
+                                        ? buffers["has_initial"].values()
+                                        : std::vector<double>(symbols["N"], 1);
+  const data::RandomStream stream(batch.inputs.seed, parameter.name);
+  const std::vector<double> ids = buffers["slots"].values();
+  for (int64_t n = 0; n < symbols["N"]; ++n) {
+    if (!isLive(n) || flags[n] == 0)
+      continue;
+    std::vector<double> values(buffer.row(int64_t(ids[n])).size());
+    const double scale = parameter.name == "state_pool" ? 0.1 : 1;
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = scale * stream.normal(n * values.size() + i);
+    buffer.assignRows(int64_t(ids[n]), values);
+  }
+}
+
+static bool isSkipped(double id, int64_t slots, int64_t nullSlot) {
+  return id < 0 || id >= double(slots) || id == double(nullSlot);
+}
+
+bool Call::isLive(int64_t n) const {
+  return !isSkipped(buffers.at("slots").rows(n, 1)[0], symbols.at("P"),
+                    batch.nullSlot);
+}
+
+int64_t Call::writtenSlot(int64_t n) const {
+  const char *name = has("write_slots") ? "write_slots" : "slots";
+  const double id = buffers.at(name).rows(n, 1)[0];
+  const bool writes = isLive(n) && batch.lengths[n] > 0 &&
+                      !isSkipped(id, symbols.at("P"), batch.nullSlot);
+  return writes ? int64_t(id) : -1;
+}
+
+std::vector<int64_t> Call::tokenRows() const {
+  std::vector<int64_t> rows(batch.leading, -1);
+  for (size_t n = 0; n < batch.lengths.size(); ++n)
+    rows.insert(rows.end(), batch.lengths[n], n);
+  rows.insert(rows.end(), batch.padding, -1);
+  return rows;
+}
+
+void Call::run() {
+  std::vector<gdnrt_arg> args;
+  before.clear();
+  for (const Parameter &parameter : program->parameters) {
+    const Buffer &buffer = buffers[parameter.name];
+    args.push_back(buffer.arg(parameter.isPool ? batch.nullSlot : 0));
+    if (!buffer.sparse())
+      before[parameter.name] = buffer.clone();
+  }
+  gdnrt_error error;
+  gdnrt_binding *binding = nullptr;
+  ASSERT_EQ(gdnrt_kernel_bind(program->kernel, args.data(), args.size(),
+                              &binding, &error),
+            GDNRT_OK)
+      << error.message;
+  EXPECT_EQ(gdnrt_launch(binding, nullptr, &error), GDNRT_OK) << error.message;
+  gdnrt_binding_destroy(binding);
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One call of a compiled entry, through the C ABI, and its judgement by the
+// reference. Everything that must not be looked at is NaN before the call:
+// outputs, gaps of strided arrays, padding tokens, tokens of skipped rows, and
+// slots that no row reads.
+#ifndef GDN_TEST_INTEGRATION_CPU_CALL_H
+#define GDN_TEST_INTEGRATION_CPU_CALL_H
+
+#include "Buffer.h"
+#include "Program.h"
+
+#include "gdn/Data/RandomInputs.h"
+#include "gdn/Reference/Evaluator.h"
+
+namespace gdn::integration {
+
+/// What a call works on. For `decode` every length must be 1.
+struct Batch {
+  std::vector<int64_t> lengths;
+  int64_t keyHeads = 1, ratio = 2;
+  int64_t leading = 0;           ///< tokens before the first row
+  int64_t padding = 0;           ///< tokens behind the last row
+  int64_t slots = 0;             ///< P; 0: three more than rows
+  int64_t nullSlot = -1;         ///< of every pool
+  std::vector<int64_t> ids;      ///< slot per row; empty: different ones
+  std::vector<int64_t> writeIds; ///< where the entry has them; likewise
+  std::vector<bool> initial;     ///< likewise; empty: all true
+  data::InputOptions inputs = {};
+};
+
+/// How a caller keeps the arrays.
+struct Memory {
+  Placement placement = Placement::heap;
+  int64_t rowGap = 0;  ///< elements between rows of tensors of rank 2 and more
+  int64_t slotGap = 0; ///< elements between slots of pools
+  int64_t headGap = 0; ///< elements between heads of tensors of rank 3, and
+                       ///< within slots between all rows of a state
+  bool convChannelsLast = false; ///< convolution states as [P, K-1, D]
+};
+
+/// A relative RMSE for each kind of result.
+struct Errors {
+  double core, out, state;
+};
+/// Bounds of one call whose states were exact before it, beyond the rounding of
+/// the results to their element types (which `check` adds): sums of a few
+/// hundred products in f32.
+constexpr Errors oneCall = {1e-5, 1e-5, 1e-5};
+/// Half the distance from 1 to the next number: the largest relative error of
+/// one rounding. 0 for f32, whose rounding is within `oneCall`.
+double roundingOf(FloatKind kind);
+
+class Call {
+public:
+  Call(const Config &config, llvm::StringRef entry, const Batch &batch,
+       const Memory &memory = {}, int workers = 1);
+
+  Buffer &operator[](llvm::StringRef name);
+  bool has(llvm::StringRef name) const { return buffers.count(name.str()); }
+  const Parameter *find(llvm::StringRef name) const;
+  llvm::ArrayRef<Parameter> parameters() const { return program->parameters; }
+
+  /// Puts another buffer, or other rows of one, in a parameter's place.
+  void replace(llvm::StringRef name, Buffer buffer) {
+    buffers[name.str()] = std::move(buffer);
+  }
+
+  /// Binds and launches; a refusal fails the test.
+  void run();
+
+  /// After `run`: compares with the reference, started from the states as they
+  /// were before the call or, where given, from `state`, which then holds the
+  /// reference's states. Also expects zeros in the outputs of skipped rows and
+  /// padding, and the same bits in inputs, gaps and slots that no row writes.
+  ///
+  /// A result of fewer bits may be off by `bounds` and by what the reference
+  /// itself loses when it is rounded to that type: for e the error before
+  /// rounding, |round(x + e) - x| <= |round(x) - x| + 2 |e|.
+  void check(const Errors &bounds, reference::Pool *state = nullptr);
+  void runAndCheck() {
+    run();
+    check(oneCall);
+  }
+  /// What `check` measured.
+  const Errors &errors() const { return measured; }
+
+  /// True if row `n` has a slot to read; the slot that it writes, or -1.
+  bool isLive(int64_t n) const;
+  int64_t writtenSlot(int64_t n) const;
+  /// For each token the row it belongs to, or -1.
+  std::vector<int64_t> tokenRows() const;
+
+  const Config config;
+  const Batch batch;
+
+private:
+  void fillInputs();
+  void fillTokens(const Parameter &parameter);
+  void fillSlots(const Parameter &parameter);
+  std::vector<double> randomValues(const Parameter &parameter);
+  void checkOutput(const std::string &name, const reference::Tensor &want,
+                   double bound);
+  void checkPool(const std::string &name, const reference::Tensor &want,
+                 double bound);
+  double compare(const std::string &name, llvm::ArrayRef<double> got,
+                 llvm::ArrayRef<double> want, double bound);
+  /// Runs the reference; results by name.
+  std::map<std::string, reference::Tensor> evaluate(reference::Pool &conv,
+                                                    reference::Pool &state);
+
+  Entry *program;
+  std::map<std::string, int64_t> symbols;
+  std::map<std::string, Buffer> buffers, before;
+  Errors measured = {0, 0, 0};
+};
+
+/// Notes a relative RMSE; the largest of each kind is printed at the end.
+void noteError(const std::string &kind, double error);
+
+} // namespace gdn::integration
+
+#endif // GDN_TEST_INTEGRATION_CPU_CALL_H

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The judgement of a call: errors against the reference, and what must be zero
+// or keep its bits.
+#include "Call.h"
+
+#include "gdn/Data/Compare.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace gdn;
+using namespace gdn::integration;
+using reference::Pool;
+using reference::Tensor;
+
+double gdn::integration::roundingOf(FloatKind kind) {
+  switch (kind) {
+  case FloatKind::f32:
+    return 0;
+  case FloatKind::bf16:
+    return std::ldexp(1, -8);
+  case FloatKind::f16:
+    return std::ldexp(1, -11);
+  }
+  llvm_unreachable("a FloatKind outside its enumeration");
+}
+
+static Tensor tensorOf(const Buffer &buffer) {
+  return {buffer.shape(), buffer.values()};
+}
+
+std::map<std::string, Tensor> Call::evaluate(Pool &conv, Pool &state) {
+  mlir::func::FuncOp function = program->function;
+  llvm::SmallVector<reference::Argument> arguments;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    const std::string name =
+        function.getArgAttrOfType<mlir::StringAttr>(i, "gdn.name").str();
+    if (function.getArgumentTypes()[i].isIndex())
+      arguments.push_back(symbols.at(name));
+    else if (name == "conv_pool")
+      arguments.push_back(&conv);
+    else if (name == "state_pool")
+      arguments.push_back(&state);
+    else
+      arguments.push_back(tensorOf(before.at(name)));
+  }
+  std::map<std::string, Tensor> results;
+  auto values = reference::evaluate(function, arguments);
+  EXPECT_TRUE(mlir::succeeded(values)) << "the reference refuses the call";
+  if (mlir::succeeded(values))
+    for (auto [i, value] : llvm::enumerate(*values))
+      results[function.getResultAttrOfType<mlir::StringAttr>(i, "gdn.name")
+                  .str()] = value;
+  return results;
+}
+
+void Call::check(const Errors &bounds, Pool *state) {
+  Pool convStates, states;
+  if (has("conv_pool"))
+    convStates = {tensorOf(before.at("conv_pool")), batch.nullSlot};
+  if (!state) {
+    states = {tensorOf(before.at("state_pool")), batch.nullSlot};
+    state = &states;
+  }
+  std::map<std::string, Tensor> results = evaluate(convStates, *state);
+  for (const auto &[name, want] : results)
+    checkOutput(name, want, name == "core" ? bounds.core : bounds.out);
+  if (has("conv_pool"))
+    checkPool("conv_pool", convStates.data, 0);
+  checkPool("state_pool", state->data, bounds.state);
+  for (const Parameter &parameter : program->parameters)
+    if (!parameter.isPool && !parameter.isOutput)
+      EXPECT_TRUE(buffers[parameter.name].sameMemory(before.at(parameter.name)))
+          << parameter.name << " was written";
+}
+
+static void append(std::vector<double> &to, llvm::ArrayRef<double> values) {
+  to.insert(to.end(), values.begin(), values.end());
+}
+
+void Call::checkOutput(const std::string &name, const Tensor &want,
+                       double bound) {
+  const Buffer &buffer = buffers[name];
+  const Buffer &old = before.at(name);
+  Buffer expected = old.clone(); // gaps as they were, rows as they are
+  Buffer zeros(buffer.dtype(), buffer.shape());
+  zeros.fill(0);
+  std::vector<double> gotLive, wantLive;
+  for (auto [t, row] : llvm::enumerate(tokenRows())) {
+    expected.copyRow(t, buffer);
+    if (row >= 0 && isLive(row)) {
+      append(gotLive, buffer.row(t));
+      append(wantLive, want.row(t));
+    } else {
+      EXPECT_TRUE(buffer.sameRow(t, zeros))
+          << name << ": token " << t << " of no live row is not zero";
+    }
+  }
+  EXPECT_TRUE(buffer.sameMemory(expected)) << name << ": a gap was written";
+  (name == "core" ? measured.core : measured.out) =
+      compare(name, gotLive, wantLive, bound);
+}
+
+void Call::checkPool(const std::string &name, const Tensor &want,
+                     double bound) {
+  const Buffer &buffer = buffers[name];
+  Buffer expected = before.at(name).clone();
+  std::vector<double> gotWritten, wantWritten;
+  for (size_t n = 0; n < batch.lengths.size(); ++n) {
+    const int64_t slot = writtenSlot(n);
+    if (slot < 0)
+      continue;
+    if (bound == 0)
+      expected.assignRows(slot, want.row(slot)); // rounds once
+    else
+      expected.copyRow(slot, buffer);
+    append(gotWritten, buffer.row(slot));
+    append(wantWritten, want.row(slot));
+  }
+  EXPECT_TRUE(buffer.sameMemory(expected))
+      << name << ": bits changed that no row writes"
+      << (bound == 0 ? ", or states are not the raw inputs" : "");
+  if (bound == 0)
+    return;
+  measured.state = compare(name, gotWritten, wantWritten, bound);
+}
+
+double Call::compare(const std::string &name, llvm::ArrayRef<double> got,
+                     llvm::ArrayRef<double> want, double bound) {
+  const data::DType dtype = buffers[name].dtype();
+  const std::vector<double> rounded =
+      data::Array::fromDoubles(dtype, {int64_t(want.size())}, want).toDoubles();
+  const double rounding = data::compare(rounded, want).relativeRMSE;
+  const data::Difference difference = data::compare(got, want);
+  EXPECT_EQ(difference.firstNonFinite, -1) << name << " is not finite";
+  EXPECT_LE(difference.relativeRMSE, bound + rounding) << name;
+  // Runs of many calls have bounds of their own.
+  noteError(name + " in " + data::name(dtype).str() +
+                (bound > oneCall.core ? ", rounded states of many calls" : ""),
+            difference.relativeRMSE);
+  return difference.relativeRMSE;
+}
+
+namespace {
+/// Prints what was noted when all tests have run.
+class ErrorReport : public ::testing::Environment {
+public:
+  void TearDown() override {
+    for (const auto &[kind, error] : worst)
+      printf("largest relative RMSE of %s: %.2e\n", kind.c_str(), error);
+  }
+  std::map<std::string, double> worst;
+};
+} // namespace
+
+static ErrorReport *const report = static_cast<ErrorReport *>(
+    ::testing::AddGlobalTestEnvironment(new ErrorReport));
+
+void gdn::integration::noteError(const std::string &kind, double error) {
+  double &worst = report->worst[kind];
+  worst = std::max(worst, error);
+}

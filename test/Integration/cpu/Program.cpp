@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Compiles, loads and caches programs; see Program.h.
+#include "Program.h"
+
+#include "gdn/Pipelines/CompileCpu.h"
+#include "gdn/Pipelines/Registration.h"
+
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace gdn;
+using namespace gdn::integration;
+
+std::string Config::key() const {
+  auto kind = [](std::optional<FloatKind> kind) {
+    return kind ? stringify(*kind) : StringRef("io");
+  };
+  const EntryOptions &o = options;
+  return llvm::formatv(
+      "{0}x{1} K{2} form{3} {4} io {5} state {6} conv {7} weight {8} norm {9} "
+      "dt {10} {11} slots64={12} initial={13} write={14} gate{15} eps={16} "
+      "beta2={17} after={18} channels={19} bias={20} {21}",
+      dk, dv, convWidth, int(form), stringify(layout), stringify(o.io),
+      stringify(o.state), kind(o.convState), kind(o.convWeight),
+      kind(o.normWeight), stringify(o.dtBias), stringify(o.outputs), o.slots64,
+      o.hasInitial, o.writeSlots, int(gate), eps, doubleBeta, normAfterGate,
+      perChannelDecay, convBias, target);
+}
+
+bool Parameter::isPerToken() const {
+  // In a decode entry the tokens are the rows; slots and flags are not data.
+  const std::string form = dims.front().str();
+  return form == "T" || (form == "N" && !isPool && data::isFloat(dtype));
+}
+
+[[noreturn]] static void fail(const Config &config, const llvm::Twine &why) {
+  llvm::report_fatal_error(config.key() + ": " + why, /*gen_crash_diag=*/false);
+}
+
+/// One context for all modules; it lives until the process ends.
+static MLIRContext &sharedContext() {
+  static MLIRContext *context = [] {
+    DialectRegistry registry;
+    registerAllDialects(registry);
+    return new MLIRContext(registry, MLIRContext::Threading::DISABLED);
+  }();
+  return *context;
+}
+
+static gdnrt_device *sharedDevice(int workers) {
+  static auto &devices = *new std::map<int, gdnrt_device *>;
+  gdnrt_device *&device = devices[workers];
+  if (!device) {
+    gdnrt_cpu_options options = {};
+    options.struct_size = sizeof(options);
+    options.num_workers = workers;
+    gdnrt_error error;
+    if (gdnrt_device_create_cpu(&options, &device, &error) != GDNRT_OK)
+      llvm::report_fatal_error(error.message);
+  }
+  return device;
+}
+
+Program &Program::get(const Config &config) {
+  // Never destroyed, so that what programs hold stays reachable.
+  static auto &programs = *new std::map<std::string, std::unique_ptr<Program>>;
+  std::unique_ptr<Program> &program = programs[config.key()];
+  if (!program)
+    program.reset(new Program(config));
+  return *program;
+}
+
+Program::Program(const Config &config) : config(config) {
+  module = buildModule(sharedContext(), config);
+  llvm::Expected<TargetModel> target = TargetModel::get(config.target);
+  if (!target)
+    fail(config, llvm::toString(target.takeError()));
+  FailureOr<std::vector<uint8_t>> result =
+      compileImage(*module, *target, CpuPipelineOptions(),
+                   [](PassManager &) { return success(); });
+  if (failed(result))
+    fail(config, "does not compile");
+  bytes = std::move(*result);
+  gdnrt_error error;
+  if (gdnrt_image_load_memory(bytes.data(), bytes.size(), &image, &error) !=
+      GDNRT_OK)
+    fail(config, error.message);
+}
+
+/// The parameters of an entry as the image describes them.
+static std::vector<Parameter> describe(const gdnrt_entry *entry) {
+  std::vector<Parameter> parameters;
+  for (size_t i = 0; i < gdnrt_entry_param_count(entry); ++i) {
+    gdnrt_param_info info;
+    gdnrt_error error;
+    if (gdnrt_entry_param(entry, i, &info, &error) != GDNRT_OK)
+      llvm::report_fatal_error(error.message);
+    Parameter parameter = {info.name,
+                           info.kind == GDNRT_POOL,
+                           info.access == GDNRT_WRITE,
+                           data::DType(info.dtype),
+                           {}};
+    for (int32_t d = 0; d < info.rank; ++d)
+      parameter.dims.push_back(llvm::cantFail(LinearForm::parse(info.dims[d])));
+    parameters.push_back(std::move(parameter));
+  }
+  return parameters;
+}
+
+Entry &Program::entry(StringRef name, int workers) {
+  auto [it, fresh] = entries.try_emplace({name.str(), workers});
+  Entry &entry = it->second;
+  if (fresh) {
+    gdnrt_error error;
+    if (gdnrt_kernel_create(sharedDevice(workers), image, name.str().c_str(),
+                            &entry.kernel, &error) != GDNRT_OK)
+      fail(config, error.message);
+    entry.function = module->lookupSymbol<func::FuncOp>(name);
+    entry.parameters = describe(gdnrt_kernel_entry(entry.kernel));
+  }
+  return entry;
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Generated entries: every choice gives a module that verifies and reads back,
+// and choices that contradict each other are errors.
+#include "gdn/Model/EntryBuilder.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+
+#include <gmock/gmock.h>
+
+using namespace gdn;
+using namespace mlir;
+
+namespace {
+
+ModelConfig preset(llvm::StringRef name) {
+  return llvm::cantFail(presetModelConfig(name));
+}
+
+/// The names of an entry's parameters, symbol arguments included.
+std::vector<std::string> parameterNames(func::FuncOp func) {
+  std::vector<std::string> names;
+  for (unsigned i = 0; i < func.getNumArguments(); ++i)
+    names.push_back(func.getArgAttrOfType<StringAttr>(i, "gdn.name").str());
+  for (unsigned i = 0; i < func.getNumResults(); ++i)
+    names.push_back(func.getResultAttrOfType<StringAttr>(i, "gdn.name").str());
+  return names;
+}
+
+/// Builds, verifies, prints and parses again; the entry called `name`.
+class EntryBuilderTest : public testing::Test {
+protected:
+  void build(const ModelConfig &config, ArrayRef<EntryOptions> variants) {
+    auto built = buildEntryModule(context, config, variants);
+    ASSERT_TRUE(bool(built)) << llvm::toString(built.takeError());
+    ASSERT_TRUE(succeeded(verify(**built)));
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    (*built)->print(stream, OpPrintingFlags().printNameLocAsPrefix());
+    module = parseSourceString<ModuleOp>(text, &context);
+    ASSERT_TRUE(module) << text;
+  }
+  std::vector<std::string> names(StringRef entry) {
+    auto func = module->lookupSymbol<func::FuncOp>(entry);
+    return func ? parameterNames(func) : std::vector<std::string>();
+  }
+  std::string errorOf(const ModelConfig &config,
+                      ArrayRef<EntryOptions> variants) {
+    auto built = buildEntryModule(context, config, variants);
+    return built ? "no error" : llvm::toString(built.takeError());
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+};
+
+TEST_F(EntryBuilderTest, PackedProjections) {
+  build(preset("qwen3-next-80b-a3b"), EntryOptions());
+  EXPECT_THAT(names("prefill"),
+              testing::ElementsAre("Hk", "Hv", "qkvz", "ba", "conv_weight",
+                                   "A_log", "dt_bias", "norm_weight",
+                                   "cu_seqlens", "slots", "conv_pool",
+                                   "state_pool", "out"));
+  EXPECT_THAT(names("decode"),
+              testing::ElementsAre("Hk", "Hv", "qkvz", "ba", "conv_weight",
+                                   "A_log", "dt_bias", "norm_weight", "slots",
+                                   "conv_pool", "state_pool", "out"));
+}
+
+TEST_F(EntryBuilderTest, EveryOptionalParameter) {
+  EntryOptions options;
+  options.layout = InputLayout::split;
+  options.outputs = EntryOutputs::both;
+  options.writeSlots = options.hasInitial = options.slots64 = true;
+  build(preset("qwen3.5-4b"), options);
+  EXPECT_THAT(names("prefill"),
+              testing::ElementsAre("Hk", "Hv", "qkv", "z", "b", "a",
+                                   "conv_weight", "A_log", "dt_bias",
+                                   "norm_weight", "cu_seqlens", "slots",
+                                   "write_slots", "has_initial", "conv_pool",
+                                   "state_pool", "core", "out"));
+}
+
+TEST_F(EntryBuilderTest, CoreAloneNeedsNoGate) {
+  EntryOptions options;
+  options.outputs = EntryOutputs::core;
+  build(preset("olmo-hybrid-7b"), options);
+  EXPECT_THAT(names("decode"),
+              testing::ElementsAre("Hk", "Hv", "q", "k", "v", "b", "a",
+                                   "conv_weight", "A_log", "dt_bias", "slots",
+                                   "conv_pool", "state_pool", "core"));
+}
+
+TEST_F(EntryBuilderTest, EveryLayoutTypeAndOutput) {
+  for (InputLayout layout : {InputLayout::interleaved, InputLayout::flat,
+                             InputLayout::split, InputLayout::separate})
+    for (FloatKind io : {FloatKind::f32, FloatKind::bf16, FloatKind::f16})
+      for (EntryOutputs outputs :
+           {EntryOutputs::core, EntryOutputs::norm, EntryOutputs::both}) {
+        EntryOptions options;
+        options.layout = layout;
+        options.io = io;
+        options.state = io;
+        options.outputs = outputs;
+        build(preset("olmo-hybrid-7b"), options);
+      }
+}
+
+TEST_F(EntryBuilderTest, DecayPerChannelHasAThirdDimension) {
+  build(preset("kimi-linear-48b-a3b"), EntryOptions());
+  auto func = module->lookupSymbol<func::FuncOp>("decode");
+  ASSERT_TRUE(func);
+  GatesOp gates;
+  func.walk([&](GatesOp op) { gates = op; });
+  ASSERT_TRUE(gates);
+  EXPECT_EQ(gates.getA().getType().getRank(), 3);
+  EXPECT_EQ(gates.getDtBias().getType().getRank(), 2);
+}
+
+TEST_F(EntryBuilderTest, SeveralTypesGetSuffixes) {
+  EntryOptions bf16, f16;
+  f16.io = FloatKind::f16;
+  build(preset("qwen3.5-4b"), {bf16, f16});
+  EXPECT_FALSE(names("prefill_bf16_f32").empty());
+  EXPECT_FALSE(names("decode_f16_f32").empty());
+  EXPECT_TRUE(names("decode").empty());
+}
+
+TEST_F(EntryBuilderTest, ContradictionsAreErrors) {
+  EntryOptions options;
+  EXPECT_EQ(errorOf(preset("qwen3.5-4b"), {options, options}),
+            "qwen3.5-4b: expects each pair of io and state types once, but "
+            "got bf16 and f32 twice");
+  options.layout = InputLayout::flat;
+  EXPECT_EQ(errorOf(preset("kimi-linear-48b-a3b"), options),
+            "kimi-linear-48b-a3b: a decay per channel expects the layout "
+            "separate, but got flat");
+}
+
+} // namespace

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Reading config.json: each family of models, and every kind of mistake.
+#include "gdn/Model/ModelConfig.h"
+
+#include <gmock/gmock.h>
+
+using namespace gdn;
+
+namespace {
+
+/// A configuration of Qwen's kind with `extra` keys, which win over its own.
+std::string qwen(llvm::StringRef extra = "") {
+  return ("{\"model_type\": \"qwen3_next\", \"hidden_size\": 2048, "
+          "\"num_hidden_layers\": 48, \"linear_num_key_heads\": 16, "
+          "\"linear_num_value_heads\": 32, \"linear_key_head_dim\": 128, "
+          "\"linear_value_head_dim\": 128, \"linear_conv_kernel_dim\": 4, "
+          "\"hidden_act\": \"silu\", \"rms_norm_eps\": 1e-06" +
+          extra + "}")
+      .str();
+}
+
+/// `text` with the first `from` replaced.
+std::string replaced(std::string text, llvm::StringRef from,
+                     llvm::StringRef to) {
+  size_t at = text.find(from.str());
+  EXPECT_NE(at, std::string::npos);
+  return text.replace(at, from.size(), to.str());
+}
+
+ModelConfig parsed(llvm::StringRef text) {
+  llvm::Expected<ModelConfig> config = parseModelConfig(text, "config.json");
+  if (!config) {
+    ADD_FAILURE() << llvm::toString(config.takeError());
+    return {};
+  }
+  return *config;
+}
+
+std::string errorOf(llvm::StringRef text) {
+  llvm::Expected<ModelConfig> config = parseModelConfig(text, "config.json");
+  if (config)
+    return "no error";
+  return llvm::toString(config.takeError());
+}
+
+TEST(ModelConfig, Qwen3NextPacksByKeyHead) {
+  ModelConfig config = parsed(qwen(", \"full_attention_interval\": 4"));
+  EXPECT_EQ(config.modelType, "qwen3_next");
+  EXPECT_EQ(config.layout, InputLayout::interleaved);
+  EXPECT_EQ(config.keyHeads, 16);
+  EXPECT_EQ(config.valueHeads, 32);
+  EXPECT_EQ(config.keyDim, 128);
+  EXPECT_EQ(config.convWidth, 4);
+  EXPECT_EQ(config.numGdnLayers, 36);
+  EXPECT_EQ(config.gate, Activation::silu);
+  EXPECT_FALSE(config.doubleBeta);
+  EXPECT_DOUBLE_EQ(config.normEps, 1e-6);
+  EXPECT_FALSE(config.io.has_value());
+  EXPECT_FALSE(config.state.has_value());
+}
+
+TEST(ModelConfig, TextConfigStandsForTheWhole) {
+  std::string inner =
+      replaced(qwen(", \"mamba_ssm_dtype\": \"float32\", \"torch_dtype\": "
+                    "\"bfloat16\", \"layer_types\": [\"linear_attention\", "
+                    "\"full_attention\", \"linear_attention\"]"),
+               "qwen3_next", "qwen3_5_text");
+  ModelConfig config =
+      parsed("{\"model_type\": \"qwen3_5\", \"text_config\": " + inner + "}");
+  EXPECT_EQ(config.modelType, "qwen3_5_text");
+  EXPECT_EQ(config.layout, InputLayout::flat);
+  EXPECT_EQ(config.io, FloatKind::bf16);
+  EXPECT_EQ(config.state, FloatKind::f32);
+  EXPECT_EQ(config.numGdnLayers, 2);
+}
+
+TEST(ModelConfig, NestedTypeMayStandOutside) {
+  std::string inner = replaced(qwen(), "\"model_type\": \"qwen3_next\", ", "");
+  ModelConfig config = parsed(
+      "{\"model_type\": \"qwen3_5_moe\", \"text_config\": " + inner + "}");
+  EXPECT_EQ(config.modelType, "qwen3_5_moe");
+}
+
+TEST(ModelConfig, SigmoidGate) {
+  std::string text = replaced(qwen(", \"output_gate_type\": \"sigmoid\""),
+                              "qwen3_next", "qwen4_exp");
+  EXPECT_EQ(parsed(text).gate, Activation::sigmoid);
+}
+
+TEST(ModelConfig, OlmoDoublesBetaAndFixesEps) {
+  std::string text = replaced(qwen(", \"linear_allow_neg_eigval\": true"),
+                              "qwen3_next", "olmo_hybrid");
+  ModelConfig config = parsed(text);
+  EXPECT_TRUE(config.doubleBeta);
+  EXPECT_DOUBLE_EQ(config.normEps, 1e-5);
+  EXPECT_EQ(config.layout, InputLayout::separate);
+}
+
+TEST(ModelConfig, KimiDecaysPerChannel) {
+  ModelConfig config =
+      parsed("{\"model_type\": \"kimi_linear\", \"hidden_size\": 2304, "
+             "\"num_hidden_layers\": 27, \"rms_norm_eps\": 1e-05, "
+             "\"linear_attn_config\": {\"num_heads\": 32, \"head_dim\": 128, "
+             "\"short_conv_kernel_size\": 4, \"kda_layers\": [1, 2, 3]}}");
+  EXPECT_TRUE(config.perChannelDecay);
+  EXPECT_EQ(config.gate, Activation::sigmoid);
+  EXPECT_EQ(config.keyHeads, 32);
+  EXPECT_EQ(config.valueHeads, 32);
+  EXPECT_EQ(config.numGdnLayers, 3);
+}
+
+TEST(ModelConfig, EveryPresetIsSound) {
+  for (llvm::StringRef name : presetNames()) {
+    llvm::Expected<ModelConfig> config = presetModelConfig(name);
+    ASSERT_TRUE(bool(config)) << name.str();
+    llvm::Error error = checkModelConfig(*config);
+    EXPECT_FALSE(bool(error)) << llvm::toString(std::move(error));
+  }
+}
+
+TEST(ModelConfigErrors, UnknownPresetListsTheKnown) {
+  llvm::Expected<ModelConfig> config = presetModelConfig("gpt");
+  ASSERT_FALSE(bool(config));
+  EXPECT_THAT(llvm::toString(config.takeError()),
+              testing::StartsWith("unknown preset 'gpt'; known presets: "
+                                  "qwen3-next-80b-a3b, qwen3.5-0.8b, "));
+}
+
+TEST(ModelConfigErrors, MalformedJsonHasAPosition) {
+  EXPECT_EQ(errorOf("{\"a\": 1,\n \"b\": }"),
+            "config.json: is not JSON: [2:7, byte=16]: Invalid JSON value");
+  EXPECT_EQ(errorOf("[]"), "config.json: expects a JSON object at the top");
+  EXPECT_EQ(errorOf(std::string(100000, '[')),
+            "config.json: byte 64: expects at most 64 nested arrays and "
+            "objects");
+}
+
+TEST(ModelConfigErrors, ModelType) {
+  EXPECT_EQ(errorOf("{}"),
+            "config.json: model_type: expects a string, but got nothing");
+  EXPECT_EQ(errorOf("{\"model_type\": \"llama\"}"),
+            "config.json: model_type: expects one of qwen3_next, qwen3_5, "
+            "qwen3_5_text, qwen3_5_moe, qwen3_5_moe_text, qwen4_exp, "
+            "qwen4_exp_text, olmo_hybrid, kimi_linear, but got \"llama\"");
+}
+
+TEST(ModelConfigErrors, KeysSayWhatWasExpectedAndFound) {
+  EXPECT_EQ(errorOf(replaced(qwen(), "_heads\": 16", "_heads\": \"16\"")),
+            "config.json: linear_num_key_heads: expects a positive integer, "
+            "but got \"16\"");
+  EXPECT_EQ(errorOf(replaced(qwen(), "\"hidden_size\": 2048, ", "")),
+            "config.json: hidden_size: expects a positive integer, but got "
+            "nothing");
+  EXPECT_EQ(errorOf(replaced(qwen(), "silu", "relu")),
+            "config.json: hidden_act: expects silu or swish, but got \"relu\"");
+  EXPECT_EQ(errorOf(qwen(", \"output_gate_type\": \"tanh\"")),
+            "config.json: output_gate_type: expects silu, swish or sigmoid, "
+            "but got \"tanh\"");
+  EXPECT_EQ(errorOf(qwen(", \"mamba_ssm_dtype\": \"int8\"")),
+            "config.json: mamba_ssm_dtype: expects float32, bfloat16, float16 "
+            "or auto, but got \"int8\"");
+  EXPECT_EQ(errorOf(replaced(qwen(), "1e-06", "0")),
+            "config.json: rms_norm_eps: expects a positive number, but got 0");
+}
+
+TEST(ModelConfigErrors, NestedKeysHaveTheirPath) {
+  EXPECT_EQ(errorOf("{\"model_type\": \"qwen3_5\", \"text_config\": "
+                    "{\"hidden_size\": 1}}"),
+            "config.json: text_config.num_hidden_layers: expects a positive "
+            "integer, but got nothing");
+  EXPECT_EQ(errorOf("{\"model_type\": \"qwen3_5\", \"text_config\": 3}"),
+            "config.json: text_config: expects an object, but got 3");
+}
+
+TEST(ModelConfigErrors, SizesInRange) {
+  EXPECT_EQ(
+      errorOf(replaced(qwen(), "key_head_dim\": 128", "key_head_dim\": 100")),
+      "config.json: expects the key head dimension to be a multiple of "
+      "8 up to 256, but got 100");
+  EXPECT_EQ(errorOf(replaced(qwen(), "kernel_dim\": 4", "kernel_dim\": 9")),
+            "config.json: expects the convolution width to be from 2 to 8, "
+            "but got 9");
+  EXPECT_EQ(errorOf(replaced(qwen(), "key_heads\": 16", "key_heads\": 15")),
+            "config.json: expects the value heads to be a multiple of the key "
+            "heads, but got 32 value heads and 15 key heads");
+}
+
+} // namespace

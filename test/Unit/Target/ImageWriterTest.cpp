@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Images, written by the compiler and read by the runtime: the schema comes
+// back as it was, the code runs, and what cannot be described is an error.
+#include "CodegenTest.h"
+
+#include "gdn-c/runtime.h"
+#include "gdn/Target/ImageWriter.h"
+
+using namespace gdn;
+using namespace mlir;
+
+namespace {
+
+/// Writes 7 to element `i` of `out` for each unit `i`.
+constexpr llvm::StringLiteral sevens = R"(
+  llvm.func @fill(%words: !llvm.ptr, %begin: i64, %end: i64, %s: !llvm.ptr)
+      attributes {gdn_tile.grid = ["N", "2"], gdn_tile.symbols = ["N", "P"],
+                  gdn_tile.scratch_bytes = 128 : i64} {
+    %one = llvm.mlir.constant(1 : i64) : i64
+    %seven = llvm.mlir.constant(7 : i32) : i32
+    %at = llvm.getelementptr %words[8] : (!llvm.ptr) -> !llvm.ptr, i64
+    %out = llvm.load %at : !llvm.ptr -> !llvm.ptr
+    llvm.br ^loop(%begin : i64)
+  ^loop(%i: i64):
+    %more = llvm.icmp "slt" %i, %end : i64
+    llvm.cond_br %more, ^body, ^done
+  ^body:
+    %to = llvm.getelementptr %out[%i] : (!llvm.ptr, i64) -> !llvm.ptr, i32
+    llvm.store %seven, %to : i32, !llvm.ptr
+    %next = llvm.add %i, %one : i64
+    llvm.br ^loop(%next : i64)
+  ^done:
+    llvm.return
+  })";
+
+/// Its gdn side. The body is of no account to the writer.
+constexpr llvm::StringLiteral source = R"(
+  func.func @fill(
+      %n: index {gdn.name = "N"},
+      %pool: !gdn.pool<?x4x3xbf16> {gdn.name = "pool",
+                                    gdn.dims = ["P", "4", "3"]})
+      -> (tensor<?xi32> {gdn.name = "out", gdn.dims = ["2*N"]})
+      attributes {gdn.entry, gdn.facts = {model_type = "toy"}} {
+    %out = arith.constant dense<7> : tensor<2xi32>
+    %cast = builtin.unrealized_conversion_cast %out
+        : tensor<2xi32> to tensor<?xi32>
+    return %cast : tensor<?xi32>
+  })";
+
+class ImageWriterTest : public CodegenTest {
+protected:
+  FailureOr<TargetCode> compile(llvm::StringRef text) {
+    auto module = parse(text);
+    TargetCode code;
+    auto entries = collectEntryCodes(*module);
+    if (failed(entries))
+      return failure();
+    code.entries = std::move(*entries);
+    code.features = target.getRequiredFeatures();
+    FailureOr<CpuCodegen> codegen = CpuCodegen::create(*module, target);
+    if (failed(codegen))
+      return failure();
+    code.blob = *codegen->emitSharedObject();
+    return code;
+  }
+};
+
+TEST_F(ImageWriterTest, TheRuntimeReadsWhatWasWritten) {
+  auto module = parse(source);
+  FailureOr<TargetCode> code = compile(sevens);
+  ASSERT_TRUE(succeeded(code)) << said;
+  auto bytes = buildImage(*module, *code);
+  ASSERT_TRUE(succeeded(bytes)) << said;
+
+  gdnrt_error error;
+  gdnrt_image *image = nullptr;
+  ASSERT_EQ(
+      gdnrt_image_load_memory(bytes->data(), bytes->size(), &image, &error),
+      GDNRT_OK)
+      << error.message;
+  ASSERT_EQ(gdnrt_image_entry_count(image), 1u);
+  const gdnrt_entry *entry = gdnrt_image_entry(image, 0);
+  EXPECT_STREQ(gdnrt_entry_name(entry), "fill");
+  EXPECT_STREQ(gdnrt_entry_attribute(entry, "model_type"), "toy");
+  EXPECT_THAT(gdnrt_entry_attribute(entry, "gdn.source"),
+              testing::HasSubstr("func.func @fill(%arg0: index"));
+  EXPECT_EQ(gdnrt_entry_symbol_count(entry), 2u);
+  EXPECT_STREQ(gdnrt_entry_symbol(entry, 0), "N");
+
+  ASSERT_EQ(gdnrt_entry_param_count(entry), 2u);
+  gdnrt_param_info pool, out;
+  ASSERT_EQ(gdnrt_entry_param(entry, 0, &pool, &error), GDNRT_OK);
+  ASSERT_EQ(gdnrt_entry_param(entry, 1, &out, &error), GDNRT_OK);
+  EXPECT_STREQ(pool.name, "pool");
+  EXPECT_EQ(pool.kind, GDNRT_POOL);
+  EXPECT_EQ(pool.access, GDNRT_READ); // nothing in the body writes it
+  EXPECT_EQ(pool.dtype, GDNRT_BF16);
+  EXPECT_EQ(pool.unit_stride_last, 0);
+  EXPECT_STREQ(out.dims[0], "2*N");
+  EXPECT_EQ(out.access, GDNRT_WRITE);
+  EXPECT_EQ(out.unit_stride_last, 1);
+
+  gdnrt_code_info info;
+  ASSERT_EQ(gdnrt_entry_code(entry, 0, &info, &error), GDNRT_OK);
+  EXPECT_STREQ(info.target, "x86-64");
+  EXPECT_STREQ(info.features, "x86-64-v3");
+  EXPECT_EQ(info.scratch_bytes, 128u);
+  gdnrt_image_destroy(image);
+}
+
+TEST_F(ImageWriterTest, TheCodeRuns) {
+  auto module = parse(source);
+  FailureOr<TargetCode> code = compile(sevens);
+  ASSERT_TRUE(succeeded(code)) << said;
+  auto bytes = buildImage(*module, *code);
+  ASSERT_TRUE(succeeded(bytes)) << said;
+  gdnrt_error error;
+  gdnrt_image *image = nullptr;
+  gdnrt_device *device = nullptr;
+  gdnrt_kernel *kernel = nullptr;
+  gdnrt_binding *binding = nullptr;
+  ASSERT_EQ(
+      gdnrt_image_load_memory(bytes->data(), bytes->size(), &image, &error),
+      GDNRT_OK);
+  ASSERT_EQ(gdnrt_device_create_cpu(nullptr, &device, &error), GDNRT_OK);
+  if (gdnrt_kernel_create(device, image, "fill", &kernel, &error) ==
+      GDNRT_UNSUPPORTED)
+    GTEST_SKIP() << error.message;
+  std::vector<uint16_t> pool(2 * 4 * 3);
+  std::vector<int32_t> out(6);
+  int64_t poolSizes[] = {2, 4, 3}, outSizes[] = {6};
+  gdnrt_arg args[] = {{pool.data(), GDNRT_BF16, 3, poolSizes, nullptr, 0},
+                      {out.data(), GDNRT_I32, 1, outSizes, nullptr, 0}};
+  ASSERT_EQ(gdnrt_kernel_bind(kernel, args, 2, &binding, &error), GDNRT_OK)
+      << error.message;
+  EXPECT_EQ(gdnrt_binding_units(binding), 6);
+  ASSERT_EQ(gdnrt_launch(binding, nullptr, &error), GDNRT_OK);
+  EXPECT_THAT(out, testing::Each(7));
+  gdnrt_binding_destroy(binding);
+  gdnrt_kernel_destroy(kernel);
+  gdnrt_device_destroy(device);
+  gdnrt_image_destroy(image);
+}
+
+TEST_F(ImageWriterTest, EveryTargetNeedsCodeForEveryEntry) {
+  auto module = parse(source);
+  TargetCode none;
+  none.features = {"x86-64-v3"};
+  EXPECT_TRUE(failed(buildImage(*module, none)));
+  EXPECT_EQ(said, "'func.func' op has no code for the target with the features "
+                  "x86-64-v3\n");
+}
+
+TEST_F(ImageWriterTest, AModuleWithoutEntriesIsNoImage) {
+  auto module = parse("func.func private @f()");
+  EXPECT_TRUE(failed(buildImage(*module, TargetCode())));
+  EXPECT_EQ(said, "expects at least one function with 'gdn.entry'\n");
+}
+
+TEST_F(ImageWriterTest, TheCodesSymbolsAreTheEntrys) {
+  auto module = parse(source);
+  TargetCode code;
+  code.entries.push_back({"fill", "fill", {"N"}, {"N"}, 0});
+  EXPECT_TRUE(failed(buildImage(*module, code)));
+  EXPECT_EQ(said, "'func.func' op expects argument 1 to have linear forms over "
+                  "the symbols N in 'gdn.dims', but got \"P\"\n");
+  said.clear();
+  code.entries.front().sizes = {"N", "P"};
+  code.entries.front().grid = {"M"};
+  EXPECT_TRUE(failed(buildImage(*module, code)));
+  EXPECT_EQ(said, "'func.func' op expects a grid of linear forms over the "
+                  "entry's symbols, but got \"M\"\n");
+}
+
+TEST_F(ImageWriterTest, LoweredEntriesDescribeThemselves) {
+  auto module = parse(R"(
+    llvm.func @f() attributes {gdn_tile.grid = ["N"]} { llvm.return })");
+  EXPECT_TRUE(failed(collectEntryCodes(*module)));
+  EXPECT_EQ(said, "'llvm.func' op expects 'gdn_tile.symbols' to be an array of "
+                  "strings, but got <<NULL ATTRIBUTE>>\n");
+}
+
+} // namespace

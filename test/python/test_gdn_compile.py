@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""gdn-compile from its command line: inputs, outputs, and whole messages."""
+
+import json
+
+import pytest
+import tensorfile
+
+CONFIG = {
+    "model_type": "qwen3_next",
+    "hidden_size": 256,
+    "num_hidden_layers": 4,
+    "linear_num_key_heads": 1,
+    "linear_num_value_heads": 2,
+    "linear_key_head_dim": 16,
+    "linear_value_head_dim": 16,
+    "linear_conv_kernel_dim": 4,
+    "hidden_act": "silu",
+    "rms_norm_eps": 1e-6,
+}
+LAYER = "func.func @f() { return }\n"
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(CONFIG))
+    return path
+
+
+def failed(done, message):
+    """The tool failed, with this message alone and nothing on its output."""
+    expected = (1, "", f"gdn-compile: error: {message}\n")
+    assert (done.returncode, done.stdout, done.stderr) == expected
+
+
+def test_image_is_written_and_reproducible(tool, config, tmp_path):
+    first, second = tmp_path / "a.gdnk", tmp_path / "b.gdnk"
+    for image in (first, second):
+        done = tool("gdn-compile", "--config", config, "--target=x86-64-v3", "-o", image)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert first.read_bytes() == second.read_bytes()
+    assert first.read_bytes()[4:8] == b"GDNK"
+    assert {path.name for path in tmp_path.iterdir()} == {"config.json", "a.gdnk", "b.gdnk"}
+
+
+def test_the_most_demanding_target_comes_first(tool, config, tmp_path):
+    image = tmp_path / "a.gdnk"
+    done = tool("gdn-compile", "--config", config, "--target=x86-64-v3,x86-64-v4", "-o", image)
+    assert done.returncode == 0, done.stderr
+    content = image.read_bytes()
+    assert b"x86-64-v3" in content and b"x86-64-v4" in content
+
+
+def test_config_inside_a_safetensors_file(tool, tmp_path):
+    path = tensorfile.write(tmp_path / "m.safetensors", {}, {"config": json.dumps(CONFIG)})
+    done = tool("gdn-compile", "--config", path, "--emit=gdn")
+    assert done.returncode == 0, done.stderr
+    assert "tensor<?x?x16xbf16>" in done.stdout
+
+
+def test_a_generated_layer_compiles_from_its_text(tool, config, tmp_path):
+    text = tool("gdn-compile", "--config", config, "--emit=gdn").stdout
+    layer = tmp_path / "layer.mlir"
+    layer.write_text(text)
+    direct = tool("gdn-compile", "--config", config, "--emit=asm")
+    from_text = tool("gdn-compile", layer, "--emit=asm")
+    assert direct.returncode == 0, direct.stderr
+    assert from_text.stdout == direct.stdout
+
+
+def test_timing_shows_the_passes(tool, config, tmp_path):
+    done = tool("gdn-compile", "--config", config, "-o", tmp_path / "a.gdnk", "--mlir-timing")
+    assert done.returncode == 0
+    assert "ConvertGDNToTile" in done.stderr and "Total" in done.stderr
+
+
+def test_help_speaks_of_what_a_newcomer_needs(tool):
+    text = tool("gdn-compile", "--help").stdout
+    for word in ("--preset", "--config", "--target", "--emit", "qwen3-next-80b-a3b", "-o <file>"):
+        assert word in text
+    assert "--x86-" not in text  # LLVM's own options stay hidden
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ([], "expects one of a layer, --config and --preset, but got none"),
+        (
+            ["--preset=qwen3.5-4b", "--config=c.json", "-o", "x"],
+            "expects one of a layer, --config and --preset, but got several",
+        ),
+        (["--preset=qwen3.5-4b"], "expects -o <file> for the image"),
+        (
+            ["layer.mlir", "--io=f16", "-o", "x"],
+            "options about generated entries go with --config or --preset; "
+            "the entries of a layer are written in its file",
+        ),
+        (
+            ["--preset=qwen3.5-4b", "--emit=asm", "--target=x86-64-v3,x86-64-v4"],
+            "expects one target to show this stage for, but got 2",
+        ),
+        (
+            ["--preset=qwen3.5-4b", "--tokens=0", "-o", "x"],
+            "--tokens: expects a positive number, but got 0",
+        ),
+        (
+            ["--config=no.json", "-o", "x"],
+            "no.json: cannot be read: No such file or directory",
+        ),
+        (
+            ["--preset=kimi-linear-48b-a3b", "--layout=flat", "-o", "x"],
+            "kimi-linear-48b-a3b: a decay per channel expects the layout separate, but got flat",
+        ),
+    ],
+)
+def test_contradictions(tool, arguments, message):
+    failed(tool("gdn-compile", *arguments), message)
+
+
+def test_unknown_target_lists_the_known(tool):
+    done = tool("gdn-compile", "--preset=qwen3.5-4b", "--target=z80", "-o", "x")
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        "gdn-compile: error: unknown target 'z80'; known targets: native, x86-64-v3, x86-64-v4, "
+    )
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (
+            {"linear_num_key_heads": "1"},
+            'linear_num_key_heads: expects a positive integer, but got "1"',
+        ),
+        ({"hidden_act": None}, "hidden_act: expects a string, but got null"),
+        (
+            {"linear_key_head_dim": 12},
+            "expects the key head dimension to be a multiple of 8 up to 256, but got 12",
+        ),
+    ],
+)
+def test_bad_config(tool, tmp_path, change, message):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(CONFIG | change))
+    image = tmp_path / "x.gdnk"
+    failed(tool("gdn-compile", "--config", path, "-o", image), f"{path}: {message}")
+    assert not image.exists()
+
+
+def test_malformed_config_has_a_position(tool, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text('{"model_type": qwen}')
+    failed(
+        tool("gdn-compile", "--config", path, "-o", tmp_path / "x"),
+        f"{path}: is not JSON: [1:16, byte=16]: Invalid JSON value",
+    )
+
+
+def test_a_failure_keeps_the_old_image(tool, tmp_path):
+    layer, image = tmp_path / "layer.mlir", tmp_path / "x.gdnk"
+    layer.write_text(LAYER)
+    image.write_text("old")
+    done = tool("gdn-compile", layer, "-o", image)
+    assert done.returncode == 1
+    assert "expects at least one function with 'gdn.entry'" in done.stderr
+    assert image.read_text() == "old"
+    assert {path.name for path in tmp_path.iterdir()} == {"layer.mlir", "x.gdnk"}
+
+
+def test_output_that_cannot_be_written(tool, config, tmp_path):
+    done = tool("gdn-compile", "--config", config, "-o", tmp_path / "no" / "x.gdnk")
+    assert done.returncode == 1
+    assert "No such file or directory" in done.stderr

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""gdn-run from its command line: what it runs, prints and refuses."""
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+import tensorfile
+
+DATA = Path(__file__).parents[1] / "data"
+MODELS = ["qwen3_next_tiny", "qwen3_5_tiny", "olmo_hybrid_tiny"]
+
+
+@pytest.fixture(scope="module")
+def image(tool, tmp_path_factory):
+    """dk = dv = 128, f32, both outputs."""
+    path = tmp_path_factory.mktemp("image") / "x.gdnk"
+    done = tool("gdn-compile", "--preset=qwen3.5-4b", "--io=f32", "--outputs=both", "-o", path)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def inputs(**changes):
+    """Zeros for decode with Hk = 1, Hv = 2, two rows and four slots."""
+    tensors = {
+        "qkvz": tensorfile.zeros("F32", 2, 768),
+        "ba": tensorfile.zeros("F32", 2, 4),
+        "conv_weight": tensorfile.zeros("F32", 512, 4),
+        "A_log": tensorfile.zeros("F32", 2),
+        "dt_bias": tensorfile.zeros("F32", 2),
+        "norm_weight": tensorfile.zeros("F32", 128),
+        "slots": tensorfile.ints(1, 2),
+        "conv_pool": tensorfile.zeros("F32", 4, 512, 3),
+        "state_pool": tensorfile.zeros("F32", 4, 2, 128, 128),
+    } | changes
+    return {name: tensor for name, tensor in tensors.items() if tensor is not None}
+
+
+def failed(done, message):
+    """The tool failed, with this message alone and nothing on its output."""
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"gdn-run: error: {message}\n")
+
+
+def test_lists_what_is_in_an_image(tool, image):
+    done = tool("gdn-run", image)
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert lines[0] == "prefill  (x86-64-v3)"
+    assert "  in   qkvz: f32[N, 256*Hk + 256*Hv]" in lines
+    assert "  pool state_pool: f32[P, Hv, 128, 128]" in lines
+    assert lines[-1] == "  out  out: f32[N, Hv, 128]"
+
+
+@pytest.mark.parametrize("entry", ["prefill", "decode"])
+def test_check_prints_a_table(tool, image, entry):
+    done = tool("gdn-run", image, "--entry", entry, "--generate", "lens=5:0:17,skip=1", "--check")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"{entry}  (x86-64-v3)"
+    assert lines[1].split("  ")[0] == "tensor"
+    assert [line.split("  ")[0] for line in lines[2:]] == [
+        "conv_pool",
+        "conv_pool, other slots",
+        "state_pool",
+        "state_pool, other slots",
+        "core",
+        "out",
+    ]
+    assert all(line.endswith("  ok") for line in lines[2:])
+
+
+def test_json_has_errors_and_times(tool, image):
+    done = tool(
+        "gdn-run", image, "--entry=decode", "--generate=rows=4", "--check", "--json", "--repeat=3",
+        "--workers=1",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["ok"] and report["entry"] == "decode"
+    core = next(row for row in report["comparisons"] if row["tensor"] == "core")
+    assert core["ok"] and 0 < core["relative_rmse"] <= core["limit"] == 1e-5
+    time = report["time"]
+    assert time["launches"] == 3 and 0 < time["min_us"] <= time["median_us"] <= time["max_us"]
+
+
+def test_runs_a_file_and_writes_one(tool, image, tmp_path):
+    # One channel of q, k and v is 1 in row 0; the convolution keeps it.
+    row = [1.0] + [0.0] * 767
+    qkvz = ("F32", [2, 768], struct.pack("<1536f", *row, *([0.0] * 768)))
+    given = tensorfile.write(tmp_path / "in.safetensors", inputs(qkvz=qkvz))
+    result = tmp_path / "out.safetensors"
+    done = tool("gdn-run", image, "--entry=decode", "--input", given, "--output", result, "--check")
+    assert done.returncode == 0, done.stderr
+    tensors = tensorfile.read(result)
+    assert set(tensors) == {"conv_pool", "state_pool", "core", "out"}
+    assert tensors["out"][:2] == ("F32", [2, 2, 128])
+    pool = struct.unpack("<6144f", tensors["conv_pool"][2])
+    assert pool[512 * 3 : 512 * 3 + 3] == (0.0, 0.0, 1.0)  # slot 1, channel 0
+    assert sum(pool) == 1.0
+
+
+def test_a_file_replaces_what_was_made_up(tool, image, tmp_path):
+    given = tensorfile.write(tmp_path / "in.safetensors", {"slots": tensorfile.ints(-1, 0)})
+    result = tmp_path / "out.safetensors"
+    done = tool(
+        "gdn-run",
+        image,
+        "--entry=decode",
+        "--generate=rows=2",
+        "--input",
+        given,
+        f"--output={result}",
+    )
+    assert done.returncode == 0, done.stderr
+    assert not any(tensorfile.read(result)["out"][2])  # both rows are skipped
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        (
+            {"ba": tensorfile.zeros("F16", 2, 4)},
+            "{path}: ba: expects f32[N, 2*Hv], but got f16[2, 4]; --convert rounds floats to the "
+            "entry's types",
+        ),
+        (
+            {"slots": tensorfile.zeros("I64", 2)},
+            "{path}: slots: expects i32[N], but got i64[2]; --convert rounds floats to the entry's "
+            "types",
+        ),
+    ],
+)
+def test_wrong_types(tool, image, tmp_path, changes, message):
+    path = tensorfile.write(tmp_path / "in.safetensors", inputs(**changes))
+    done = tool("gdn-run", image, "--entry=decode", "--input", path)
+    failed(done, message.format(path=path))
+
+
+def test_convert_rounds_to_the_entrys_types(tool, image, tmp_path):
+    path = tensorfile.write(tmp_path / "in.safetensors", inputs(ba=tensorfile.zeros("F16", 2, 4)))
+    done = tool("gdn-run", image, "--entry=decode", "--input", path, "--convert", "--check")
+    assert done.returncode == 0, done.stderr
+
+
+def test_missing_tensor_names_file_and_tensor(tool, image, tmp_path):
+    path = tensorfile.write(tmp_path / "in.safetensors", inputs(ba=None))
+    done = tool("gdn-run", image, "--entry=decode", "--input", path)
+    assert done.returncode == 1
+    assert str(path) in done.stderr and "'ba'" in done.stderr
+
+
+def test_wrong_sizes_are_the_runtimes_to_refuse(tool, image, tmp_path):
+    path = tensorfile.write(
+        tmp_path / "in.safetensors", inputs(qkvz=tensorfile.zeros("F32", 2, 700))
+    )
+    done = tool("gdn-run", image, "--entry=decode", "--input", path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("gdn-run: error: ") and "qkvz" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--entry=decode"], "expects --input or --generate for the entry's inputs"),
+        (["--generate=rows=1"], "expects --entry to say what to run"),
+        (
+            ["--replay=m.safetensors", "--entry=decode"],
+            "--replay takes its inputs from the recording and runs the entries prefill and decode; "
+            "it goes without --entry, --input and --generate",
+        ),
+        (
+            ["--entry=decode", "--generate=gates=soft"],
+            "--generate: gates: expects realistic, near_one, strong or very_strong, but got 'soft'",
+        ),
+    ],
+)
+def test_contradictions(tool, image, arguments, message):
+    failed(tool("gdn-run", image, *arguments), message)
+
+
+def test_unknown_entry_lists_the_known(tool, image):
+    done = tool("gdn-run", image, "--entry=verify", "--generate=rows=1")
+    assert done.returncode == 1
+    assert "verify" in done.stderr and "prefill" in done.stderr and "decode" in done.stderr
+
+
+@pytest.mark.parametrize("size", [0, 7, 1000, -1])
+def test_truncated_images(tool, image, tmp_path, size):
+    content = image.read_bytes()
+    path = tmp_path / "cut.gdnk"
+    path.write_bytes(content[:size])
+    done = tool("gdn-run", path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("gdn-run: error: CORRUPT: ")
+
+
+def test_flipped_bit_is_found(tool, image, tmp_path):
+    content = bytearray(image.read_bytes())
+    content[len(content) // 2] ^= 4
+    path = tmp_path / "flipped.gdnk"
+    path.write_bytes(content)
+    done = tool("gdn-run", path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("gdn-run: error: CORRUPT: ")
+
+
+def test_image_that_is_not_there(tool):
+    done = tool("gdn-run", "no.gdnk")
+    assert done.returncode == 1
+    assert "no.gdnk" in done.stderr and "No such file or directory" in done.stderr
+
+
+@pytest.mark.parametrize("io", ["f32", "bf16", "f16"])
+@pytest.mark.parametrize("model", MODELS)
+def test_replays_recorded_models(tool, tmp_path, model, io):
+    recording = DATA / f"{model}.safetensors"
+    image = tmp_path / "m.gdnk"
+    done = tool("gdn-compile", "--config", recording, "--io", io, "--outputs=both", "-o", image)
+    assert done.returncode == 0, done.stderr
+    done = tool("gdn-run", image, "--replay", recording, "--json")
+    report = json.loads(done.stdout)
+    bad = [row for row in report["rows"] if not row["ok"]]
+    assert (done.returncode, bad) == (0, [])
+    phases = {row["phase"] for row in report["rows"]}
+    assert "prefill" in phases and "decode5" in phases
+    against_model = [row for row in report["rows"] if "transformers" in row]
+    assert bool(against_model) == (io == "f32")
+    if io == "f32":
+        assert {row["tensor"] for row in against_model} == {
+            "core", "out", "conv_pool", "state_pool"
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", ["flat", "split"])
+def test_replay_puts_projections_together(tool, tmp_path, layout):
+    recording = DATA / "qwen3_5_tiny.safetensors"
+    image = tmp_path / "m.gdnk"
+    assert (
+        tool(
+            "gdn-compile", "--config", recording, "--io=f32", f"--layout={layout}", "-o", image
+        ).returncode
+        == 0
+    )
+    done = tool("gdn-run", image, "--replay", recording)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_replay_needs_a_recording(tool, image, tmp_path):
+    path = tensorfile.write(tmp_path / "other.safetensors", {"x": tensorfile.zeros("F32", 1)})
+    failed(
+        tool("gdn-run", image, "--replay", path),
+        f"{path}: expects recorded activations (prefill.<layer>.core_pre_norm and others), but got "
+        "none",
+    )
+
+
+def test_replay_of_another_model_says_what_does_not_fit(tool, image):
+    recording = DATA / "olmo_hybrid_tiny.safetensors"
+    done = tool("gdn-run", image, "--replay", recording)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"gdn-run: error: {recording}: prefill.layer0: expects ")

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiled entries against float64 over head sizes, ratios, types and gates."""
+
+import json
+
+import pytest
+
+SHAPES = [(96, 192), (64, 64), (128, 128), (256, 256), (64, 128), (40, 24), (8, 8)]
+GATES = ["realistic", "near_one", "strong", "very_strong"]
+
+
+def config(dk, dv, model_type="qwen3_next", **extra):
+    return {
+        "model_type": model_type,
+        "hidden_size": 64,
+        "num_hidden_layers": 1,
+        "linear_num_key_heads": 1,
+        "linear_num_value_heads": 1,
+        "linear_key_head_dim": dk,
+        "linear_value_head_dim": dv,
+        "linear_conv_kernel_dim": 4,
+        "hidden_act": "silu",
+        "rms_norm_eps": 1e-6,
+    } | extra
+
+
+@pytest.fixture
+def check(tool, tmp_path):
+    """Compiles a model and checks prefill and decode on made-up inputs."""
+
+    def run(model, options, *generate):
+        path, image = tmp_path / "config.json", tmp_path / "x.gdnk"
+        path.write_text(json.dumps(model))
+        done = tool("gdn-compile", "--config", path, "--outputs=both", *options, "-o", image)
+        assert done.returncode == 0, done.stderr
+        for entry in ("prefill", "decode"):
+            for text in generate:
+                done = tool("gdn-run", image, "--entry", entry, "--generate", text, "--check")
+                assert done.returncode == 0, f"{entry} {text}\n{done.stdout}{done.stderr}"
+
+    return run
+
+
+@pytest.mark.parametrize("dk, dv", SHAPES)
+@pytest.mark.parametrize("io", ["f32", "bf16"])
+def test_head_dimensions(check, dk, dv, io):
+    check(config(dk, dv), [f"--io={io}"], "lens=5:0:17:1,pad=3,skip=1,Hk=2,Hv=4")
+
+
+@pytest.mark.parametrize("ratio", [1, 2, 3, 4])
+@pytest.mark.parametrize("layout", ["interleaved", "flat", "split", "separate"])
+def test_value_heads_per_key_head(check, ratio, layout):
+    check(config(16, 24), ["--io=f32", f"--layout={layout}"], f"lens=3:20,Hk=2,Hv={2 * ratio}")
+
+
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
+def test_gates(check, target):
+    # Lengths around 64, which chunked algorithms divide rows by.
+    texts = [f"lens=0:1:63:64:65:0,gates={gates},Hk=1,Hv=2" for gates in GATES]
+    check(config(64, 64), ["--io=f32", f"--target={target},x86-64-v3"], *texts)
+
+
+@pytest.mark.parametrize("io", ["f32", "bf16", "f16"])
+@pytest.mark.parametrize("state", ["f32", "bf16", "f16"])
+def test_types(check, io, state):
+    check(config(32, 32), [f"--io={io}", f"--state={state}"], "lens=5:3:17,Hk=1,Hv=2")
+
+
+def test_types_of_weights_and_convolution_state(check):
+    options = ["--io=bf16", "--conv-state=f32", "--conv-weight=f32", "--norm-weight=f32"]
+    check(config(16, 16), [*options, "--dt-bias=bf16"], "lens=5:3,Hk=1,Hv=2")
+
+
+def test_optional_parameters(check):
+    options = ["--slots64", "--write-slots", "--has-initial", "--io=f32"]
+    check(config(16, 16), options, "lens=5:0:17:1,skip=2,Hk=1,Hv=2")
+
+
+def test_empty_batches(check):
+    check(config(16, 16), ["--io=f32"], "lens=", "lens=0:0", "lens=,pad=4")
+
+
+def test_large_values(check):
+    check(config(16, 16), ["--io=f32"], "lens=9:70,scale=10000,Hk=1,Hv=2")
+
+
+def test_correlated_keys(check):
+    check(config(32, 32), ["--io=f32", "--layout=separate"], "lens=100,correlation=1,Hk=1,Hv=1")
+
+
+def test_doubled_beta_and_fixed_eps(check):
+    model = config(96, 192, "olmo_hybrid", linear_allow_neg_eigval=True)
+    check(model, ["--io=f32"], "lens=5:40,Hk=3,Hv=3")
+
+
+def test_sigmoid_gate(check):
+    check(config(32, 32, "qwen4_exp", output_gate_type="sigmoid"), ["--io=f32"], "lens=5:40")
+
+
+@pytest.mark.parametrize("io", ["f32", "bf16"])
+def test_decay_per_channel(check, io):
+    model = {
+        "model_type": "kimi_linear",
+        "hidden_size": 64,
+        "num_hidden_layers": 1,
+        "rms_norm_eps": 1e-5,
+        "linear_attn_config": {"num_heads": 2, "head_dim": 32, "short_conv_kernel_size": 4},
+    }
+    texts = [f"lens=5:40,Hk=2,Hv=2,gates={gates}" for gates in GATES]
+    check(model, [f"--io={io}"], *texts)
+
+
+@pytest.mark.parametrize("width", [2, 3, 8])
+def test_convolution_widths(check, width):
+    check(config(16, 16, linear_conv_kernel_dim=width), ["--io=f32"], "lens=1:2:0:9")

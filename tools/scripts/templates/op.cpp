@@ -1,0 +1,2 @@
+
+LogicalResult @Camel @Op::verify() { return success(); }
