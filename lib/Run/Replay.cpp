@@ -111,7 +111,7 @@ llvm::Error Replayer::addArguments(const Kernel &kernel,
                                      : makePool(parameter, *shape);
       continue;
     }
-    auto fill = [&](std::vector<double> values) {
+    auto fill = [&](llvm::ArrayRef<double> values) {
       array = data::Array::fromDoubles(parameter.dtype, *shape, values);
     };
     if (parameter.name == "cu_seqlens") {

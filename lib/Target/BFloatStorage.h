@@ -6,7 +6,7 @@
 
 namespace llvm {
 class Module;
-}
+} // namespace llvm
 
 namespace gdn {
 

@@ -52,4 +52,5 @@ function(gdn_add_tool name)
   target_link_libraries(${name} PRIVATE gdn_compiler_flags ${ARG_LINK_LIBS})
   target_precompile_headers(${name} REUSE_FROM gdn_pch)
   add_dependencies(${name} gdn-headers)
+  set_property(GLOBAL APPEND PROPERTY GDN_TOOLS ${name}) # what check-gdn-lit builds
 endfunction()

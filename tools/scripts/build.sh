@@ -30,18 +30,23 @@ if [[ -t 1 ]]; then
   exec "${build[@]}"
 fi
 
+# Passes on every twentieth of ninja's progress lines.
+show_progress() {
+  local line shown=0 part
+  while IFS= read -r line; do
+    if [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]]; then
+      part=$((20 * BASH_REMATCH[1] / BASH_REMATCH[2]))
+      if ((part > shown)); then
+        echo "build $preset: ${BASH_REMATCH[1]} of ${BASH_REMATCH[2]} steps"
+        shown=$part
+      fi
+    fi
+  done
+}
+
 start=$SECONDS
 echo "build $preset"
-if ! "${build[@]}" 2>&1 | tee "$log" | awk -v preset="$preset" '
-    match($0, /^\[[0-9]+\/[0-9]+\]/) {
-      split(substr($0, 2, RLENGTH - 2), n, "/")
-      part = int(20 * n[1] / n[2])
-      if (part > shown) {
-        printf "build %s: %s of %s steps\n", preset, n[1], n[2]
-        fflush()
-        shown = part
-      }
-    }'; then
+if ! "${build[@]}" 2>&1 | tee "$log" | show_progress; then
   sed -n '/^FAILED/,$p' "$log" | head -200 >&2
   echo "build $preset failed; the whole output is in $log" >&2
   exit 1

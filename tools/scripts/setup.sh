@@ -16,6 +16,7 @@ packages=(
   nlohmann-json3-dev libcli11-dev libopenblas-dev libtbb-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   python3-venv python3-pip
+  zlib1g-dev libzstd-dev
 )
 
 # Packages of the list that are not installed, one per line.

@@ -20,7 +20,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     walked in blocks of `tokens` tokens (one token in a decode entry); the
     state of the recurrence and the windows of the convolution are carried from
     block to block as f32 tiles. The program has one block more than there are
-    rows: it writes zeros to the padding.
+    rows: it writes zeros to the padding, before the first row and behind the
+    last.
 
     **Runs after** `gdn-fuse`; **before** `convert-tile-to-cpu`.
 
