@@ -37,6 +37,9 @@ public:
 
 private:
   llvm::Error runStep(const RecordedStep &step, std::vector<ReplayRow> &rows);
+  ReplayRow compare(const Kernel &kernel, const RecordedStep &step,
+                    const Parameter &parameter, const data::Array &array,
+                    const Outcome &want) const;
   llvm::Expected<Symbols> symbolsOf(const Kernel &kernel,
                                     const RecordedStep &step) const;
   llvm::Error addArguments(const Kernel &kernel, const RecordedStep &step,
@@ -130,6 +133,32 @@ llvm::Error Replayer::addArguments(const Kernel &kernel,
   return llvm::Error::success();
 }
 
+ReplayRow Replayer::compare(const Kernel &kernel, const RecordedStep &step,
+                            const Parameter &parameter,
+                            const data::Array &array,
+                            const Outcome &want) const {
+  ReplayRow row;
+  row.phase = step.phase;
+  row.layer = step.layer;
+  row.tensor = parameter.name;
+  std::vector<double> values = array.toDoubles();
+  llvm::ArrayRef<double> got = values, exact;
+  if (parameter.isPool) {
+    got = layerPart(got);
+    exact = layerPart(want.pools.at(parameter.name).data.data);
+  } else {
+    exact = want.results.at(parameter.name).data;
+  }
+  row.reference = compareValues(parameter, got, exact);
+  // The recording was made from inputs that are not rounded.
+  if (kernel.getAttribute("io") != "f32")
+    return row;
+  std::optional<data::Array> recorded = recording.result(step, parameter);
+  if (recorded && recorded->size() == int64_t(got.size()))
+    row.model = compareValues(parameter, got, recorded->toDoubles());
+  return row;
+}
+
 llvm::Error Replayer::runStep(const RecordedStep &step,
                               std::vector<ReplayRow> &rows) {
   const Side &side = step.isPrefill() ? prefill : decode;
@@ -152,32 +181,15 @@ llvm::Error Replayer::runStep(const RecordedStep &step,
   if (!time)
     return time.takeError();
 
-  bool isF32 = side.kernel.getAttribute("io") == "f32";
   for (const Parameter &parameter : side.kernel.getParameters()) {
     if (!parameter.isWritten)
       continue;
-    ReplayRow row;
-    row.phase = step.phase;
-    row.layer = step.layer;
-    row.tensor = parameter.name;
+    const data::Array &got = arguments.at(parameter.name);
+    ReplayRow row = compare(side.kernel, step, parameter, got, *want);
     row.microseconds = *time;
-    std::vector<double> all = arguments.at(parameter.name).toDoubles();
-    llvm::ArrayRef<double> got = all, exact;
-    if (parameter.isPool) {
-      got = layerPart(got);
-      exact = layerPart(want->pools.at(parameter.name).data.data);
-    } else {
-      exact = want->results.at(parameter.name).data;
-    }
-    row.reference = compareValues(parameter, got, exact);
-    std::optional<data::Array> recorded;
-    if (isF32)
-      recorded = recording.result(step, parameter);
-    if (recorded && recorded->size() == int64_t(got.size()))
-      row.model = compareValues(parameter, got, recorded->toDoubles());
-    if (parameter.isPool)
-      pools[parameter.name] = arguments.at(parameter.name);
     rows.push_back(std::move(row));
+    if (parameter.isPool)
+      pools[parameter.name] = got;
   }
   states = std::move(want->pools);
   return llvm::Error::success();

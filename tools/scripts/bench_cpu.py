@@ -134,6 +134,9 @@ def judge(m: dict, compile_s: float) -> list[Target]:
     for name in ("rule", "layer"):
         ratio = rate(f"{name}/1", "flops") / sgemm
         targets.append(Target(f"{name}: GFLOP/s, of sgemm's at 128^3", ratio, 0.3))
+    # A baseline that found no moment with both CPUs free shows as less than 2.
+    for name in ("sgemm", "stream", "rule", "layer", "decode_f32"):
+        targets.append(Target(f"{name}: scaling to 2 threads", scaling(name)))
     for name in ("rule", "layer"):
         ratio = scaling(name) / scaling("sgemm")
         targets.append(Target(f"{name}: scaling to 2 threads, of sgemm's", ratio, 0.9))
@@ -191,15 +194,16 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         compiles = compile_images(bin_dir, folder)
-        measured, context = measure(bin_dir, folder, options.repetitions)
         layer, rule = folder / "layer.gdnk", folder / "rule.gdnk"
         sizes = "Hk=2,Hv=4"
         error = {
             "decode_f32": errors(bin_dir, layer, "decode_bf16_f32", f"{sizes},rows=3"),
             "decode_bf16": errors(bin_dir, layer, "decode_bf16_bf16", f"{sizes},rows=3"),
             "layer": errors(bin_dir, layer, "prefill_bf16_f32", f"{sizes},lens=67"),
-            "rule": errors(bin_dir, rule, "prefill", f"{sizes},lens=67"),
+            # Keys of length 1 or so, which the layer gets from its norm.
+            "rule": errors(bin_dir, rule, "prefill", f"{sizes},lens=67,scale=0.08"),
         }
+        measured, context = measure(bin_dir, folder, options.repetitions)
     stream, sgemm = measured["stream/1"], measured["sgemm/1"]
     targets = judge(measured, compiles[0])
     record = {
