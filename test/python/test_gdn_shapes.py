@@ -113,3 +113,24 @@ def test_decay_per_channel(check, io):
 @pytest.mark.parametrize("width", [2, 3, 8])
 def test_convolution_widths(check, width):
     check(config(16, 16, linear_conv_kernel_dim=width), ["--io=f32"], "lens=1:2:0:9")
+
+
+@pytest.mark.parametrize("chunk", [16, 64, 128])
+@pytest.mark.parametrize("dk, dv", [(128, 128), (96, 192), (40, 24)])
+def test_chunk_form(check, chunk, dk, dv):
+    """Every row in chunks: the same bounds as token by token, whatever the gates."""
+    lengths = "lens=0:1:15:17:63:64:65:127:129:0:273,pad=3,skip=1,Hk=1,Hv=2"
+    texts = [f"{lengths},gates={gates}" for gates in GATES]
+    texts.append("lens=200,correlation=1,gates=near_one,Hk=1,Hv=1")
+    check(config(dk, dv), ["--io=f32", f"--chunk={chunk}", "--chunk-from=1"], *texts)
+
+
+def test_chunk_form_for_long_rows_only(check):
+    options = ["--io=bf16", "--state=bf16", "--chunk-from=64"]
+    check(config(64, 64), options, "lens=63:64:65:200:1,Hk=2,Hv=6")
+
+
+def test_chunk_size_is_checked(tool):
+    done = tool("gdn-compile", "--preset", "qwen3.5-4b", "--chunk=48", "-o", "x.gdnk")
+    assert done.returncode == 1
+    assert "--chunk: expects 16, 32, 64 or 128, but got 48" in done.stderr

@@ -45,10 +45,11 @@ private:
   Value zero(OpBuilder &b, Type type) {
     return arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
   }
-  Value matmul(Value lhs, Value rhs, Value acc = {}, bool transposeLhs = false) {
+  Value matmul(Value lhs, Value rhs, Value acc = {},
+               bool transposeLhs = false) {
     int64_t rows = typeOf(lhs).getDimSize(transposeLhs ? 1 : 0);
-    auto type = VectorType::get({rows, typeOf(rhs).getDimSize(1)},
-                                b.getF32Type());
+    auto type =
+        VectorType::get({rows, typeOf(rhs).getDimSize(1)}, b.getF32Type());
     return tile::MatmulOp::create(b, loc, type, lhs, rhs, acc, transposeLhs);
   }
   /// Zeros in the rows past the valid ones.
@@ -70,11 +71,10 @@ Value ChunkEmitter::maskRows(Value tile) {
   auto map = tile::MapRowsOp::create(b, loc, tile.getType(), tile);
   Type row = tile::getRowType(typeOf(tile));
   OpBuilder::InsertionGuard guard(b);
-  Block *body = b.createBlock(&map.getBody(), {}, {b.getIndexType(), row},
-                              {loc, loc});
-  Value inside =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
-                            body->getArgument(0), chunk.valid);
+  Block *body =
+      b.createBlock(&map.getBody(), {}, {b.getIndexType(), row}, {loc, loc});
+  Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                       body->getArgument(0), chunk.valid);
   Value kept = arith::SelectOp::create(b, loc, inside, body->getArgument(1),
                                        zero(b, row));
   tile::YieldOp::create(b, loc, kept);
@@ -101,10 +101,9 @@ Value ChunkEmitter::decayTile(Value sums) {
                               {b.getIndexType(), b.getF32Type()}, {loc, loc});
   auto indices = VectorType::get({size}, b.getIndexType());
   Value column = vector::StepOp::create(b, loc, indices);
-  Value i =
-      vector::BroadcastOp::create(b, loc, indices, body->getArgument(0));
-  Value kept = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column,
-                                     i);
+  Value i = vector::BroadcastOp::create(b, loc, indices, body->getArgument(0));
+  Value kept =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column, i);
   Value own = vector::BroadcastOp::create(b, loc, row, body->getArgument(1));
   Value difference = arith::SubFOp::create(b, loc, own, sums);
   // Masked before exp: above the diagonal the difference is positive.
@@ -113,8 +112,7 @@ Value ChunkEmitter::decayTile(Value sums) {
   Value decay = math::ExpOp::create(b, loc, bounded);
   tile::YieldOp::create(
       b, loc,
-      ValueRange{
-          arith::SelectOp::create(b, loc, kept, decay, zero(b, row))});
+      ValueRange{arith::SelectOp::create(b, loc, kept, decay, zero(b, row))});
   return map.getResult(0);
 }
 
@@ -147,29 +145,28 @@ ChunkResult ChunkEmitter::emit(Value state) {
 
   // What the tokens write, given what the state already holds.
   Value known = matmul(key, state);
-  Value error =
-      mapRows(b, loc, {value, known, sums, beta}, {value.getType()},
-              [&](OpBuilder &b, ValueRange in) -> Rows {
-                Type row = in[0].getType();
-                Value factor = vector::BroadcastOp::create(
-                    b, loc, row, math::ExpOp::create(b, loc, in[2]).getResult());
-                Value decayed = arith::MulFOp::create(b, loc, in[1], factor);
-                Value rest = arith::SubFOp::create(b, loc, in[0], decayed);
-                Value strength =
-                    vector::BroadcastOp::create(b, loc, row, in[3]);
-                return {arith::MulFOp::create(b, loc, rest, strength)};
-              })[0];
+  Value error = mapRows(
+      b, loc, {value, known, sums, beta}, {value.getType()},
+      [&](OpBuilder &b, ValueRange in) -> Rows {
+        Type row = in[0].getType();
+        Value factor = vector::BroadcastOp::create(
+            b, loc, row, math::ExpOp::create(b, loc, in[2]).getResult());
+        Value decayed = arith::MulFOp::create(b, loc, in[1], factor);
+        Value rest = arith::SubFOp::create(b, loc, in[0], decayed);
+        Value strength = vector::BroadcastOp::create(b, loc, row, in[3]);
+        return {arith::MulFOp::create(b, loc, rest, strength)};
+      })[0];
   Value written = matmul(inverse, error);
 
-  Value output = matmul(scores, written, scaleByExp(matmul(query, state), sums));
+  Value output =
+      matmul(scores, written, scaleByExp(matmul(query, state), sums));
 
   // The state after the chunk.
-  Value toEnd = mapRows(b, loc, sums, {sums.getType()},
-                        [&](OpBuilder &b, ValueRange in) -> Rows {
-                          Value end = vector::ExtractOp::create(b, loc, sums,
-                                                                last);
-                          return {arith::SubFOp::create(b, loc, end, in[0])};
-                        })[0];
+  Value toEnd = mapRows(
+      b, loc, sums, {sums.getType()}, [&](OpBuilder &b, ValueRange in) -> Rows {
+        Value end = vector::ExtractOp::create(b, loc, sums, last);
+        return {arith::SubFOp::create(b, loc, end, in[0])};
+      })[0];
   Value decayedState =
       mapRows(b, loc, state, {state.getType()},
               [&](OpBuilder &b, ValueRange in) -> Rows {

@@ -11,11 +11,11 @@ namespace gdn {
 /// f32 tiles of one chunk of `C` tokens and one value head. Rows past the
 /// valid ones may hold anything.
 struct Chunk {
-  mlir::Value query; // C x dk, scaled
-  mlir::Value key;   // C x dk
-  mlir::Value value; // C x dv
+  mlir::Value query;          // C x dk, scaled
+  mlir::Value key;            // C x dk
+  mlir::Value value;          // C x dv
   mlir::Value logDecay, beta; // C
-  mlir::Value valid; // tokens that count
+  mlir::Value valid;          // tokens that count
 };
 
 /// The state after the chunk, and its output `C x dv`.

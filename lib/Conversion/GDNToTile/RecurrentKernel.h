@@ -17,7 +17,8 @@ struct Algorithm {
 
 /// Fills `views.function` with the program of `kernel`, whose results the
 /// entry returns. An entry without
-/// row bounds takes the recurrent form, token by token. Fails with an error on the op that has no tile program.
+/// row bounds takes the recurrent form, token by token. Fails with an error on
+/// the op that has no tile program.
 mlir::LogicalResult emitRecurrentKernel(EntryViews &views, KernelOp kernel,
                                         const Algorithm &algorithm);
 

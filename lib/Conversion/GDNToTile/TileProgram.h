@@ -19,7 +19,7 @@ struct TileProgram {
 
   EntryViews &views;
   const KernelParts &parts;
-  int64_t blockTokens; // tokens per block
+  int64_t blockTokens;  // tokens per block
   bool chunked = false; // the chunk form, with the state kept transposed
   mlir::Location loc;
   mlir::OpBuilder b;

@@ -151,11 +151,10 @@ SmallVector<Value> TokenBlock::emit(Value firstToken, Value numValid,
                                   rule.getScaleOrDefault());
           Value value = tileOf(rule.getValue());
           if (p.chunked) {
-            ChunkResult chunk =
-                emitChunk(b, loc, carried[i],
-                          {query, tileOf(rule.getKey()), value,
-                           tileOf(rule.getLogDecay()), tileOf(rule.getBeta()),
-                           valid});
+            ChunkResult chunk = emitChunk(b, loc, carried[i],
+                                          {query, tileOf(rule.getKey()), value,
+                                           tileOf(rule.getLogDecay()),
+                                           tileOf(rule.getBeta()), valid});
             next[i] = chunk.state;
             tiles[rule.getOutput()] = chunk.output;
             return;

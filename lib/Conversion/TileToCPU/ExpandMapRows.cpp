@@ -113,7 +113,9 @@ bool RowWalk::canSplit() {
       if (sum.getKind() != vector::CombiningKind::ADD || sum.getAcc())
         return false;
     } else if (!OpTrait::hasElementwiseMappableTraits(&op) &&
-               llvm::any_of(op.getResults(), isVector) &&
+               !isa<tile::YieldOp>(op) &&
+               (llvm::any_of(op.getResults(), isVector) ||
+                llvm::any_of(op.getOperands(), isVector)) &&
                !(isa<vector::BroadcastOp>(op) && !isVector(op.getOperand(0))) &&
                !(isa<arith::ConstantOp>(op) && splatOf(op.getResult(0)))) {
       return false;

@@ -67,8 +67,8 @@ void gdn::expandMatmul(OpBuilder &b, tile::MatmulOp matmul,
   int64_t blockRows = divisor(rows, many ? ArrayRef<int64_t>{8, 4, 2}
                                          : ArrayRef<int64_t>{4, 2});
   int64_t blockVectors =
-      divisor(columns / lanes, many ? ArrayRef<int64_t>{3, 2}
-                                    : ArrayRef<int64_t>{3, 2});
+      divisor(columns / lanes,
+              many ? ArrayRef<int64_t>{3, 2} : ArrayRef<int64_t>{3, 2});
   auto vector = VectorType::get({lanes}, b.getF32Type());
 
   Value j = l.enter(l.index(0), l.index(columns), blockVectors * lanes)
@@ -147,9 +147,9 @@ void gdn::expandPrefixSum(OpBuilder &b, Location loc, Value from, Value to) {
   OpBuilder::InsertionGuard guard(b);
   Loops l{b, loc};
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
-  scf::ForOp loop = l.enter(
-      l.index(0), l.index(cast<MemRefType>(from.getType()).getDimSize(0)), 1,
-      zero);
+  scf::ForOp loop =
+      l.enter(l.index(0),
+              l.index(cast<MemRefType>(from.getType()).getDimSize(0)), 1, zero);
   Value i = loop.getInductionVar();
   Value x = memref::LoadOp::create(b, loc, from, i);
   Value sum = arith::AddFOp::create(b, loc, loop.getRegionIterArg(0), x);
@@ -169,8 +169,7 @@ void gdn::expandTriInverse(OpBuilder &b, Location loc, Value matrix,
   int64_t chunks = size / lanes;
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vector));
   Value i = l.enter(l.index(0), l.index(size), 1).getInductionVar();
-  scf::ForOp loop =
-      l.enter(l.index(0), i, 1, SmallVector<Value>(chunks, zero));
+  scf::ForOp loop = l.enter(l.index(0), i, 1, SmallVector<Value>(chunks, zero));
   Value j = loop.getInductionVar();
   Value factor = vector::BroadcastOp::create(
       b, loc, vector,

@@ -260,11 +260,10 @@ void FunctionLowering::lower(Operation *op) {
       })
       .Case([&](tile::DeltaScanOp scan) { lowerScan(b, scan); })
       .Case([&](tile::MatmulOp matmul) {
-        MatmulPlaces at = {memory(b, loc, matmul.getLhs()),
-                           memory(b, loc, matmul.getRhs()),
-                           matmul.getAcc() ? memory(b, loc, matmul.getAcc())
-                                           : Value(),
-                           memory(b, loc, matmul.getResult())};
+        MatmulPlaces at = {
+            memory(b, loc, matmul.getLhs()), memory(b, loc, matmul.getRhs()),
+            matmul.getAcc() ? memory(b, loc, matmul.getAcc()) : Value(),
+            memory(b, loc, matmul.getResult())};
         expandMatmul(b, matmul, at, lanes);
       })
       .Case([&](tile::TransposeOp transpose) {

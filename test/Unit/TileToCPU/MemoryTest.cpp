@@ -88,4 +88,31 @@ TEST(MemoryTest, MixedRanksAndCaptures) {
     EXPECT_EQ(s[i], 64 * i + 28);
 }
 
+/// One element of a row, and of a whole tile that is as long as the row.
+TEST(MemoryTest, ElementOfARow) {
+  Program program(
+      "%x: memref<4x8xf32>, %w: memref<8xf32>",
+      "%t = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<4x8xf32>, "
+      "vector<4x8xf32>\n"
+      "%v = gdn_tile.load %w[%c0] dims [0] : memref<8xf32>, vector<8xf32>\n"
+      "%y = gdn_tile.map_rows %t : vector<4x8xf32> -> vector<4x8xf32> {\n"
+      "^bb0(%i: index, %row: vector<8xf32>):\n"
+      "%e = vector.extract %v[5] : f32 from vector<8xf32>\n"
+      "%f = vector.extract %row[2] : f32 from vector<8xf32>\n"
+      "%g = arith.addf %e, %f : f32\n"
+      "%b = vector.broadcast %g : f32 to vector<8xf32>\n"
+      "%p = arith.addf %row, %b : vector<8xf32>\n"
+      "gdn_tile.yield %p : vector<8xf32>\n}\n"
+      "gdn_tile.store %y, %x[%c0, %c0] dims [0, 1] : vector<4x8xf32>, "
+      "memref<4x8xf32>",
+      8);
+  ASSERT_TRUE(program.compiled());
+  std::vector<float> x(32), w = {8, 7, 6, 5, 4, 3, 2, 1};
+  for (int i = 0; i < 32; ++i)
+    x[i] = i;
+  program.run(1, {{x.data(), {4, 8}, {8, 1}}, {w.data(), {8}, {1}}});
+  for (int i = 0; i < 32; ++i)
+    EXPECT_EQ(x[i], i + 3 + (i / 8 * 8 + 2));
+}
+
 } // namespace

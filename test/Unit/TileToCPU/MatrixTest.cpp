@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Products, transposes, running sums and triangular inverses in CPU code
+// against plain double loops.
+#include "TileProgram.h"
+
+#include "gtest/gtest.h"
+
+using namespace gdn::test;
+
+namespace {
+
+std::string view(int64_t rows, int64_t columns) {
+  return "memref<" + std::to_string(rows) + "x" + std::to_string(columns) +
+         "xf32, strided<[?, 1]>>";
+}
+std::string tile(int64_t rows, int64_t columns) {
+  return "vector<" + std::to_string(rows) + "x" + std::to_string(columns) +
+         "xf32>";
+}
+std::string load(const std::string &name, int64_t rows, int64_t columns) {
+  return "%" + name + "t = gdn_tile.load %" + name +
+         "[%c0, %c0] dims [0, 1] : " + view(rows, columns) + ", " +
+         tile(rows, columns) + "\n";
+}
+std::string store(const std::string &value, const std::string &name,
+                  int64_t rows, int64_t columns) {
+  return "gdn_tile.store %" + value + ", %" + name +
+         "[%c0, %c0] dims [0, 1] : " + tile(rows, columns) + ", " +
+         view(rows, columns) + "\n";
+}
+View of(std::vector<float> &data, int64_t rows, int64_t columns) {
+  return {data.data(), {rows, columns}, {columns, 1}};
+}
+
+struct Product {
+  int64_t m, k, n;
+  bool transposed, accumulates;
+};
+
+class MatmulTest : public testing::TestWithParam<std::tuple<Product, int64_t>> {
+};
+
+TEST_P(MatmulTest, AgreesWithDoubles) {
+  auto [p, lanes] = GetParam();
+  int64_t rows = p.transposed ? p.k : p.m, columns = p.transposed ? p.m : p.k;
+  std::string body =
+      load("a", rows, columns) + load("b", p.k, p.n) + load("c", p.m, p.n) +
+      "%r = gdn_tile.matmul " + (p.transposed ? "transpose " : "") +
+      "%at, %bt " + (p.accumulates ? "acc(%ct : " + tile(p.m, p.n) + ")" : "") +
+      " : " + tile(rows, columns) + ", " + tile(p.k, p.n) + " -> " +
+      tile(p.m, p.n) + "\n" + store("r", "y", p.m, p.n);
+  Program program("%a: " + view(rows, columns) + ", %b: " + view(p.k, p.n) +
+                      ", %c: " + view(p.m, p.n) + ", %y: " + view(p.m, p.n),
+                  body, lanes);
+  ASSERT_TRUE(program.compiled());
+  std::vector<float> a = randomValues(rows * columns, 1, 1);
+  std::vector<float> b = randomValues(p.k * p.n, 1, 2);
+  std::vector<float> c = randomValues(p.m * p.n, 1, 3), y(p.m * p.n, NAN);
+  program.run(1, {of(a, rows, columns), of(b, p.k, p.n), of(c, p.m, p.n),
+                  of(y, p.m, p.n)});
+  std::vector<double> want(p.m * p.n);
+  for (int64_t i = 0; i < p.m; ++i)
+    for (int64_t j = 0; j < p.n; ++j) {
+      double sum = p.accumulates ? c[i * p.n + j] : 0;
+      for (int64_t k = 0; k < p.k; ++k)
+        sum += double(p.transposed ? a[k * columns + i] : a[i * columns + k]) *
+               b[k * p.n + j];
+      want[i * p.n + j] = sum;
+    }
+  EXPECT_LT(relativeError(y, want), 1e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, MatmulTest,
+    testing::Combine(testing::Values(Product{64, 128, 64, false, false},
+                                     Product{64, 64, 192, false, true},
+                                     Product{96, 16, 40, true, true},
+                                     Product{24, 32, 8, true, false},
+                                     Product{7, 3, 12, false, true}),
+                     testing::Values(4, 8, 16)));
+
+TEST(MatrixTest, Transpose) {
+  for (auto [rows, columns] :
+       {std::pair{16, 64}, {24, 40}, {8, 8}, {3, 5}, {128, 16}}) {
+    Program program(
+        "%x: " + view(rows, columns) + ", %y: " + view(columns, rows),
+        load("x", rows, columns) +
+            "%t = gdn_tile.transpose %xt : " + tile(rows, columns) + " -> " +
+            tile(columns, rows) + "\n" + store("t", "y", columns, rows),
+        8);
+    ASSERT_TRUE(program.compiled());
+    std::vector<float> x = randomValues(rows * columns, 1, 4),
+                       y(rows * columns, NAN);
+    program.run(1, {of(x, rows, columns), of(y, columns, rows)});
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns; ++j)
+        ASSERT_EQ(y[j * rows + i], x[i * columns + j])
+            << rows << "x" << columns;
+  }
+}
+
+TEST(MatrixTest, PrefixSum) {
+  std::string row = "memref<16xf32, strided<[?]>>";
+  Program program("%x: " + row + ", %y: " + row,
+                  "%t = gdn_tile.load %x[%c0] dims [0] : " + row +
+                      ", vector<16xf32>\n%s = gdn_tile.prefix_sum %t : "
+                      "vector<16xf32>\ngdn_tile.store %s, %y[%c0] dims [0] : "
+                      "vector<16xf32>, " +
+                      row,
+                  8);
+  ASSERT_TRUE(program.compiled());
+  std::vector<float> x = randomValues(16, 1, 5), y(16, NAN);
+  program.run(1, {{x.data(), {16}, {1}}, {y.data(), {16}, {1}}});
+  float sum = 0;
+  for (int i = 0; i < 16; ++i)
+    EXPECT_EQ(y[i], sum += x[i]) << i;
+}
+
+/// Times the triangle it came from, the inverse is the identity; what stands
+/// on and above the diagonal is not read.
+TEST(MatrixTest, TriangularInverse) {
+  for (int64_t size : {8, 16, 64, 128})
+    for (float scale : {0.1f, 0.5f}) {
+      Program program("%x: " + view(size, size) + ", %y: " + view(size, size),
+                      load("x", size, size) +
+                          "%t = gdn_tile.tri_inverse %xt : " +
+                          tile(size, size) + "\n" + store("t", "y", size, size),
+                      16);
+      ASSERT_TRUE(program.compiled());
+      std::vector<float> x = randomValues(size * size, scale, 6),
+                         y(size * size, NAN);
+      for (int64_t i = 0; i < size; ++i)
+        for (int64_t j = i; j < size; ++j)
+          x[i * size + j] = NAN;
+      program.run(1, {of(x, size, size), of(y, size, size)});
+      // Column by column in double, by forward substitution.
+      std::vector<double> want(size * size);
+      for (int64_t c = 0; c < size; ++c)
+        for (int64_t i = c; i < size; ++i) {
+          double sum = i == c;
+          for (int64_t j = c; j < i; ++j)
+            sum -= double(x[i * size + j]) * want[j * size + c];
+          want[i * size + c] = sum;
+        }
+      EXPECT_LT(relativeError(y, want), 2e-5) << size << " " << scale;
+    }
+}
+
+} // namespace
