@@ -28,17 +28,26 @@ COMPILES = 3
 
 @dataclass
 class Target:
-    """A claim: `value` is at least (or at most) `limit`."""
+    """A claim: `value` is at least (or at most) `limit`; no claim without one."""
 
     what: str
     value: float
-    limit: float
+    limit: float | None = None
     at_least: bool = True
     unit: str = ""
 
     @property
     def holds(self) -> bool:
+        if self.limit is None:
+            return True
         return self.value >= self.limit if self.at_least else self.value <= self.limit
+
+    def line(self) -> str:
+        text = f"{self.what:55} {self.value:8.3f} {self.unit:2}"
+        if self.limit is None:
+            return text
+        sign = ">=" if self.at_least else "<="
+        return f"{text} {sign} {self.limit:<4g} {'PASS' if self.holds else 'FAIL'}"
 
 
 def output(*command: str | Path) -> str:
@@ -100,12 +109,8 @@ def measure(bin_dir: Path, folder: Path, repetitions: int) -> tuple[dict, dict]:
 
 def errors(bin_dir: Path, image: Path, entry: str, generate: str) -> dict[str, float]:
     """Relative errors of an entry against the float64 reference, by tensor."""
-    text = subprocess.run(
-        [bin_dir / "gdn-run", image, f"--entry={entry}", f"--generate={generate}"]
-        + ["--check", "--json"],
-        text=True,
-        stdout=subprocess.PIPE,
-    ).stdout
+    made_up = f"--generate={generate}"
+    text = output(bin_dir / "gdn-run", image, f"--entry={entry}", made_up, "--check", "--json")
     return {c["tensor"]: c["relative_rmse"] for c in json.loads(text)["comparisons"]}
 
 
@@ -122,14 +127,16 @@ def judge(m: dict, compile_s: float) -> list[Target]:
     for n in (1, 2):
         for state in ("f32", "bf16"):
             ratio = rate(f"decode_{state}/{n}", "bytes") / rate(f"stream/{n}", "bytes")
-            limit = 0.6 if state == "f32" else 0.0
+            limit = 0.6 if state == "f32" else None
             what = f"decode, {state} states, {n} threads: of in-place bandwidth"
             targets.append(Target(what, ratio, limit))
     sgemm = rate("sgemm/1", "flops")
-    targets.append(
-        Target("delta rule: GFLOP/s of sgemm 128^3", rate("rule/1", "flops") / sgemm, 0.3)
-    )
-    targets.append(Target("prefill of a layer: same", rate("layer/1", "flops") / sgemm, 0.3))
+    for name in ("rule", "layer"):
+        ratio = rate(f"{name}/1", "flops") / sgemm
+        targets.append(Target(f"{name}: GFLOP/s, of sgemm's at 128^3", ratio, 0.3))
+    # A baseline that found no moment with both CPUs free shows as less than 2.
+    for name in ("sgemm", "stream", "rule", "layer", "decode_f32"):
+        targets.append(Target(f"{name}: scaling to 2 threads", scaling(name)))
     for name in ("rule", "layer"):
         ratio = scaling(name) / scaling("sgemm")
         targets.append(Target(f"{name}: scaling to 2 threads, of sgemm's", ratio, 0.9))
@@ -139,7 +146,7 @@ def judge(m: dict, compile_s: float) -> list[Target]:
     load_ms = m["load_image"]["us"] / 1000
     targets.append(Target("load an image", load_ms, 5, False, "ms"))
     for step in ("bind", "rebind_slots", "launch"):
-        targets.append(Target(f"host, decode: {step}", m[step]["us_min"], 100, False, "us"))
+        targets.append(Target(f"host, decode: {step}", m[step]["us_min"], None, False, "us"))
     return targets
 
 
@@ -187,15 +194,16 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         compiles = compile_images(bin_dir, folder)
-        measured, context = measure(bin_dir, folder, options.repetitions)
         layer, rule = folder / "layer.gdnk", folder / "rule.gdnk"
         sizes = "Hk=2,Hv=4"
         error = {
             "decode_f32": errors(bin_dir, layer, "decode_bf16_f32", f"{sizes},rows=3"),
             "decode_bf16": errors(bin_dir, layer, "decode_bf16_bf16", f"{sizes},rows=3"),
             "layer": errors(bin_dir, layer, "prefill_bf16_f32", f"{sizes},lens=67"),
-            "rule": errors(bin_dir, rule, "prefill", f"{sizes},lens=67"),
+            # Keys of length 1 or so, which the layer gets from its norm.
+            "rule": errors(bin_dir, rule, "prefill", f"{sizes},lens=67,scale=0.08"),
         }
+        measured, context = measure(bin_dir, folder, options.repetitions)
     stream, sgemm = measured["stream/1"], measured["sgemm/1"]
     targets = judge(measured, compiles[0])
     record = {
@@ -217,10 +225,8 @@ def main() -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(record, indent=1) + "\n")
         print(f"wrote {path.relative_to(ROOT)}")
-    for t in targets:
-        sign = ">=" if t.at_least else "<="
-        verdict = "PASS" if t.holds else "FAIL"
-        print(f"{t.what:55} {t.value:8.3f} {sign} {t.limit:g} {t.unit:2} {verdict}")
+    for target in targets:
+        print(target.line())
     return 0 if all(t.holds for t in targets) else 1
 
 

@@ -83,10 +83,13 @@ def lit(preset: str = "release") -> suites.Result:
 
 
 def ctest(kind: str, preset: str = "release") -> suites.Result:
-    """What ctest runs: `conformance` is labelled cts, all else is `unit`."""
+    """What ctest runs: `conformance` (labelled cts), `full` (what takes long), or
+    `unit` for all others."""
     directory = ROOT / "build" / preset
     xml = directory / f"results/{kind}.xml"
-    select = ["-L", "^cts$"] if kind == "conformance" else ["-LE", "^cts$"]
+    select = {"conformance": ["-L", "^cts$"], "full": ["-L", "^full$"]}.get(
+        kind, ["-LE", "^(cts|full|fuzz)$"]
+    )
     command = ["ctest", "--test-dir", directory, "--output-on-failure", "-j", JOBS, *select]
     return suites.run(
         f"{kind}{suffix(preset)}",
@@ -193,7 +196,7 @@ def main() -> int:
     ]
     results += [suite() for suite in quick]
     if full:
-        results += benchmarks()
+        results += [ctest("full"), *benchmarks()]
         results.append(build("asan"))
         if not results[-1].failed:
             results += [lit("asan"), ctest("unit", "asan"), ctest("conformance", "asan")]

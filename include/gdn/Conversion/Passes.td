@@ -20,7 +20,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     walked in blocks of `tokens` tokens (one token in a decode entry); the
     state of the recurrence and the windows of the convolution are carried from
     block to block as f32 tiles. The program has one block more than there are
-    rows: it writes zeros to the padding.
+    rows: it writes zeros to the padding, before the first row and behind the
+    last.
 
     **Runs after** `gdn-fuse`; **before** `convert-tile-to-cpu`.
 
@@ -58,7 +59,8 @@ def FuseTileRows : Pass<"gdn-tile-fuse-rows", "::mlir::ModuleOp"> {
   let description = [{
     A `gdn_tile.map_rows` whose results are used by one other
     `gdn_tile.map_rows` only, as whole inputs, is merged into it: each row is
-    then read and written once instead of once per step.
+    then read and written once instead of once per step. A `gdn_tile.delta_scan`
+    of one token takes over the casts around its state.
 
     **Runs after** `convert-gdn-to-tile`; **before** the conversion to a target.
 

@@ -10,7 +10,8 @@
 //            for each block of tokens:   conv, norms, gates, scan, output norm
 //            write window of v and state
 //          write windows of q and k
-//   else:  zeros to the row's output
+//   else:  zeros to the row's output; in the block behind the last row, to the
+//          tokens before the first and behind the last row
 //
 // q and k are prepared once per value head: it costs less than one tenth of the
 // scan and keeps every carried tile a value of the program.
@@ -39,9 +40,10 @@ private:
   Value emitBounds();
   void emitRow();
   void emitValueHead(Value r, MutableArrayRef<Value> keyCarries);
-  void emitZeros();
+  void emitZeros(Value from, Value to);
 
   std::string headForm, valueForm; // key heads and value heads
+  Value lead; // tokens before the first row; 0 but in the block of the padding
 };
 
 } // namespace
@@ -107,14 +109,14 @@ void RecurrentKernel::emitRow() {
       storeCarry(carry, loop.getResult(next++), zero);
 }
 
-/// A row that is not live: zeros for its tokens.
-void RecurrentKernel::emitZeros() {
+/// Zeros for the tokens `from` to `to`, which belong to no live row.
+void RecurrentKernel::emitZeros(Value from, Value to) {
   auto valueHeads = scf::ForOp::create(b, loc, index(0), ratio, index(1));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(valueHeads.getBody());
-  auto loop = scf::ForOp::create(b, loc, begin, end, index(blockTokens));
+  auto loop = scf::ForOp::create(b, loc, from, to, index(blockTokens));
   b.setInsertionPointToStart(loop.getBody());
-  Value left = arith::SubIOp::create(b, loc, end, loop.getInductionVar());
+  Value left = arith::SubIOp::create(b, loc, to, loop.getInductionVar());
   Value valid = arith::MinUIOp::create(b, loc, left, index(blockTokens));
   for (auto [number, value] : parts.results) {
     auto type = cast<RankedTensorType>(value.getType());
@@ -213,19 +215,21 @@ Value RecurrentKernel::emitBounds() {
     };
     begin = bound(n, index(0));
     Type type = b.getIndexType();
-    auto row = scf::IfOp::create(b, loc, {type, type}, isRow, true);
+    auto row = scf::IfOp::create(b, loc, {type, type, type}, isRow, true);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(row.thenBlock());
       SmallVector<Value> values = {bound(add(n, index(1)), begin),
-                                   elementAt(parts.slots, n)};
+                                   elementAt(parts.slots, n), index(0)};
       scf::YieldOp::create(b, loc, values);
       b.setInsertionPointToStart(row.elseBlock());
-      SmallVector<Value> padding = {tokens, index(-1)};
+      SmallVector<Value> padding = {tokens, index(-1),
+                                    bound(index(0), index(0))};
       scf::YieldOp::create(b, loc, padding);
     }
     end = row.getResult(0);
     slot = row.getResult(1);
+    lead = row.getResult(2);
     live = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, begin, end);
   }
   for (Value pool : parts.pools) {
@@ -249,7 +253,9 @@ LogicalResult RecurrentKernel::emit() {
     b.setInsertionPointToStart(branch.thenBlock());
     emitRow();
     b.setInsertionPointToStart(branch.elseBlock());
-    emitZeros();
+    emitZeros(begin, end);
+    if (lead)
+      emitZeros(index(0), lead);
   } else {
     emitRow();
   }

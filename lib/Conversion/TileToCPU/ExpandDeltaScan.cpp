@@ -68,12 +68,25 @@ private:
   Value splat(Value scalar) {
     return vector::BroadcastOp::create(b, loc, vector, scalar);
   }
+  /// A row in f32, whatever the place holds.
   Chunks read(Value place, Value row) {
+    Type stored = cast<MemRefType>(place.getType()).getElementType();
     Chunks chunks;
-    for (int64_t c = 0; c < columns; c += lanes)
-      chunks.push_back(vector::LoadOp::create(b, loc, vector, place,
-                                              ValueRange{row, index(c)}));
+    for (int64_t c = 0; c < columns; c += lanes) {
+      Value chunk = vector::LoadOp::create(b, loc, vector.clone(stored), place,
+                                           ValueRange{row, index(c)});
+      if (!stored.isF32())
+        chunk = arith::ExtFOp::create(b, loc, vector, chunk);
+      chunks.push_back(chunk);
+    }
     return chunks;
+  }
+  void write(Value chunk, Value place, Value row, int64_t column) {
+    Type stored = cast<MemRefType>(place.getType()).getElementType();
+    if (!stored.isF32())
+      chunk = arith::TruncFOp::create(b, loc, vector.clone(stored), chunk);
+    vector::StoreOp::create(b, loc, chunk, place,
+                            ValueRange{row, index(column)});
   }
   /// Lane by lane in two chains, then the lanes in a fixed tree.
   Value sum(ArrayRef<Value> partial) {
@@ -163,8 +176,7 @@ void ScanLoops::emitToken(Value from, Value t, Value first, Value last) {
   for (unsigned c = 0; c < state.size(); ++c) {
     state[c] = vector::FMAOp::create(b, loc, delta, key[c], state[c]);
     accumulate(output, c, state[c], query[c]);
-    vector::StoreOp::create(b, loc, state[c], places.newState,
-                            ValueRange{i, index(c * lanes)});
+    write(state[c], places.newState, i, c * lanes);
   }
   memref::StoreOp::create(b, loc, sum(output), places.output, ValueRange{t, i});
 }

@@ -103,6 +103,9 @@ private:
 
 bool RowWalk::canSplit() {
   SmallVector<Value> values(body.getArguments());
+  for (Operation &op : body.without_terminator())
+    if (op.getNumResults() != 1)
+      return false;
   for (Operation &op : body) {
     llvm::append_range(values, op.getOperands());
     llvm::append_range(values, op.getResults());

@@ -4,6 +4,7 @@
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/Tile/IR/Tile.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
@@ -94,10 +95,49 @@ struct MergeIntoConsumer final : OpRewritePattern<tile::MapRowsOp> {
   }
 };
 
+/// The only input of a map whose body is one op of type `CastOp`, or null.
+template <typename CastOp> static Value castInput(tile::MapRowsOp map) {
+  if (!map || map.getInputs().size() != 1 || map.getNumResults() != 1)
+    return {};
+  Block &body = map.getBody().front();
+  auto cast = dyn_cast<CastOp>(body.front());
+  bool isCast = cast && cast->getNextNode() == body.getTerminator() &&
+                cast.getIn() == body.getArgument(1) &&
+                body.getTerminator()->getOperand(0) == cast.getResult();
+  return isCast ? map.getInputs().front() : Value();
+}
+
+/// One token takes its state as it is stored, and gives it back so.
+struct MergeStateCasts final : OpRewritePattern<tile::DeltaScanOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(tile::DeltaScanOp scan,
+                                PatternRewriter &rewriter) const override {
+    Value next = scan.getNewState();
+    if (cast<VectorType>(scan.getKey().getType()).getDimSize(0) != 1 ||
+        !next.hasOneUse() || !scan.getState().hasOneUse())
+      return failure();
+    auto widen = scan.getState().getDefiningOp<tile::MapRowsOp>();
+    auto narrow = dyn_cast<tile::MapRowsOp>(*next.user_begin());
+    Value stored = castInput<arith::ExtFOp>(widen);
+    if (!stored || widen->getBlock() != scan->getBlock() ||
+        !castInput<arith::TruncFOp>(narrow) ||
+        narrow.getResult(0).getType() != stored.getType())
+      return failure();
+    rewriter.modifyOpInPlace(scan, [&] {
+      scan.getStateMutable().assign(stored);
+      next.setType(cast<VectorType>(stored.getType()));
+    });
+    rewriter.replaceOp(narrow, next);
+    rewriter.eraseOp(widen);
+    return success();
+  }
+};
+
 struct FuseTileRows final : gdn::impl::FuseTileRowsBase<FuseTileRows> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<MergeIntoConsumer>(&getContext());
+    patterns.add<MergeIntoConsumer, MergeStateCasts>(&getContext());
     int64_t before = count();
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();

@@ -29,10 +29,11 @@
 //       CHECK:   %[[FROM:.+]] = arith.index_cast %[[RAW]]
 //       CHECK:   %[[CAPPED:.+]] = arith.minsi %[[FROM]], %[[TOKENS:.+]] : index
 //       CHECK:   %[[BEGIN:.+]] = arith.maxsi %[[CAPPED]], %[[C0]]
-//       CHECK:   %[[ROW:.+]]:2 = scf.if %[[IS_ROW]] -> (index, index) {
+//       CHECK:   %[[ROW:.+]]:3 = scf.if %[[IS_ROW]] -> (index, index, index) {
 //       CHECK:     arith.maxsi %{{.+}}, %[[BEGIN]]
 //       CHECK:   } else {
-//       CHECK:     scf.yield %[[TOKENS]], %[[NO_SLOT]]
+//       CHECK:     %[[LEAD:.+]] = arith.maxsi
+//       CHECK:     scf.yield %[[TOKENS]], %[[NO_SLOT]], %[[LEAD]]
 //       CHECK:   arith.cmpi ult, %[[BEGIN]], %[[ROW]]#0
 //       CHECK:   scf.if
 
@@ -56,9 +57,13 @@
 //       CHECK:       %[[NARROW:.+]] = gdn_tile.map_rows %[[LAST]]#3
 //       CHECK:       gdn_tile.store %[[NARROW]], %[[STATES]][%[[ROW]]#1, %[[HEAD]], %[[C0]], %[[C0]]] dims [2, 3]
 
-// Padding and skipped rows: zeros from the same bounds.
+// Padding and skipped rows: zeros from the same bounds, and to the tokens
+// before the first row.
 //       CHECK:   } else {
 //       CHECK:     scf.for %{{.+}} = %[[BEGIN]] to %[[ROW]]#0 step %[[C8]]
+//       CHECK:       gdn_tile.fill
+//       CHECK:       gdn_tile.store
+//       CHECK:     scf.for %{{.+}} = %[[C0]] to %[[ROW]]#2 step %[[C8]]
 //       CHECK:       gdn_tile.fill
 //       CHECK:       gdn_tile.store
 func.func @prefill(

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loads: rows that are contiguous in the view move as vectors, others element by
-// element; rows past the valid ones become zeros and are not read.
+// Loads: rows that are contiguous in the view move as vectors, columns that lie
+// one after another as vectors that are shuffled, others element by element; rows
+// past the valid ones become zeros and are not read.
 //
 // RUN: gdn-tile-opt %s -convert-tile-to-cpu=lanes=8 -canonicalize -cse | FileCheck %s
 
@@ -27,18 +28,44 @@ func.func @rows(%n: index, %x: !view) attributes {gdn_tile.grid = ["N"], gdn_til
   return
 }
 
-// The last dimension of the tile is not the last of the view.
+// The last dimension of the tile is not the last of the view: its columns lie one
+// after another.
 // CHECK-LABEL: func.func @transposed
 //       CHECK:   %[[X:.+]] = builtin.unrealized_conversion_cast {{.+}} to memref<?x4xf32>
 //       CHECK:   %[[TILE:.+]] = memref.view %{{.+}} to memref<4x32xf32>
-//       CHECK:   scf.for %[[I:.+]] =
-//       CHECK:     scf.for %[[J:.+]] =
-//       CHECK:       %[[E:.+]] = memref.load %[[X]][%[[J]], %[[I]]]
-//       CHECK:       memref.store %[[E]], %[[TILE]][%[[I]], %[[J]]]
+//       CHECK:   %[[FLAT:.+]] = memref.reinterpret_cast %[[X]] to offset: [0], sizes: [128], strides: [1]
+//       CHECK:   scf.for %[[J:.+]] = {{.+}} to %{{.+}} step
+//       CHECK:     %[[AT:.+]] = arith.muli %[[J]], %{{.+}}
+//       CHECK:     vector.load %[[FLAT]][%[[AT]]] : {{.+}}, vector<32xf32>
+//       CHECK:     vector.shuffle %[[ALL:.+]], %[[ALL]] [0, 4, 8, 12, 16, 20, 24, 28]
+//       CHECK:     vector.store %{{.+}}, %[[TILE]][%{{.+}}, %[[J]]] : {{.+}}, vector<8xf32>
+//       CHECK:     vector.shuffle %[[ALL]], %[[ALL]] [1, 5, 9, 13, 17, 21, 25, 29]
 func.func @transposed(%n: index, %x: memref<?x4xf32>) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
   %c0 = arith.constant 0 : index
   %t = gdn_tile.load %x[%c0, %c0] dims [1, 0] : memref<?x4xf32>, vector<4x32xf32>
   gdn_tile.store %t, %x[%c0, %c0] dims [1, 0] : vector<4x32xf32>, memref<?x4xf32>
+  return
+}
+
+// Strides that nobody knows before the run choose the way: rows, columns, or
+// element by element.
+// CHECK-LABEL: func.func @by_strides
+//       CHECK:   %[[BY_ROWS:.+]] = arith.cmpi eq, %[[COLUMN:.+]], %[[C1:.+]] : index
+//       CHECK:   scf.if %[[BY_ROWS]] {
+//       CHECK:     vector.load {{.+}}, vector<32xbf16>
+//       CHECK:   } else {
+//       CHECK:     %[[UNIT:.+]] = arith.cmpi eq, %[[ROW:.+]], %[[C1]] : index
+//       CHECK:     %[[DENSE:.+]] = arith.cmpi eq, %[[COLUMN]], %{{.+}} : index
+//       CHECK:     %[[BY_COLUMNS:.+]] = arith.andi %[[UNIT]], %[[DENSE]]
+//       CHECK:     scf.if %[[BY_COLUMNS]] {
+//       CHECK:       vector.shuffle {{.+}} [0, 3, 6, 9, 12, 15, 18, 21] : vector<24xi16>
+//       CHECK:     } else {
+//       CHECK:       memref.load
+func.func @by_strides(%n: index, %x: memref<?x?xbf16, strided<[?, ?], offset: ?>>, %y: memref<3x32xbf16>) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %t = gdn_tile.load %x[%n, %c0] dims [1, 0]
+      : memref<?x?xbf16, strided<[?, ?], offset: ?>>, vector<3x32xbf16>
+  gdn_tile.store %t, %y[%c0, %c0] dims [0, 1] : vector<3x32xbf16>, memref<3x32xbf16>
   return
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One loop over the rows. A result takes the place of an input that is dead; a
-// tile that the body uses whole is read once, before the loop.
+// One loop over the rows, one over the vectors of a row. A result takes the place
+// of an input that is dead; of a tile that the body uses whole, each vector reads
+// its part.
 //
 // RUN: gdn-tile-opt %s -convert-tile-to-cpu=lanes=8 -canonicalize -cse | FileCheck %s
 
@@ -9,11 +10,13 @@
 //  CHECK-SAME:   gdn_tile.scratch_bytes = 640
 //       CHECK:   %[[WEIGHT:.+]] = memref.view %{{.+}} to memref<32xf32>
 //       CHECK:   %[[TILE:.+]] = memref.view %{{.+}} to memref<4x32xf32>
-//       CHECK:   %[[W:.+]] = vector.load %[[WEIGHT]][%[[C0:.+]]] : memref<32xf32>, vector<32xf32>
-//       CHECK:   scf.for %[[I:.+]] = %[[C0]] to
-//       CHECK:     %[[ROW:.+]] = vector.load %[[TILE]][%[[I]], %[[C0]]]
-//       CHECK:     %[[Y:.+]] = arith.mulf %[[ROW]], %[[W]]
-//       CHECK:     vector.store %[[Y]], %[[TILE]][%[[I]], %[[C0]]]
+//       CHECK:     memref.store %{{.+}}, %[[WEIGHT]]
+//       CHECK:   scf.for %[[I:.+]] = {{.+}} step %{{.+}} {
+//  CHECK-NEXT:     scf.for %[[J:.+]] =
+//       CHECK:       %[[ROW:.+]] = vector.load %[[TILE]][%[[I]], %[[J]]] : {{.+}}, vector<8xf32>
+//       CHECK:       %[[W:.+]] = vector.load %[[WEIGHT]][%[[J]]] : {{.+}}, vector<8xf32>
+//       CHECK:       %[[Y:.+]] = arith.mulf %[[ROW]], %[[W]]
+//       CHECK:       vector.store %[[Y]], %[[TILE]][%[[I]], %[[J]]]
 func.func @takes_over(%n: index, %x: memref<4x32xf32>, %w: memref<32xf32>) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
   %c0 = arith.constant 0 : index
   %t = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<4x32xf32>, vector<4x32xf32>
@@ -46,5 +49,41 @@ func.func @own_place(%n: index, %x: memref<4xf32>, %z: memref<4xf32>) attributes
   }
   gdn_tile.store %t, %z[%c0] dims [0] : vector<4xf32>, memref<4xf32>
   gdn_tile.store %y, %x[%c0] dims [0] : vector<4xf32>, memref<4xf32>
+  return
+}
+
+// A sum ends the walk over the row. What was computed before it and is wanted
+// after it stays in the row of the result.
+// CHECK-LABEL: func.func @sum
+//       CHECK:   %[[TILE:.+]] = memref.view %{{.+}} to memref<4x32xf32>
+//       CHECK:     vector.store %{{.+}}, %[[TILE]]
+//       CHECK:   scf.for %[[I:.+]] = {{.+}} step %{{.+}} {
+//  CHECK-NEXT:     %[[TOTAL:.+]] = scf.for %[[J:.+]] = {{.+}} iter_args(%[[ACC:.+]] =
+//       CHECK:       %[[X:.+]] = vector.load %[[TILE]][%[[I]], %[[J]]]
+//       CHECK:       %[[E:.+]] = math.exp %[[X]]
+//       CHECK:       %[[D:.+]] = arith.divf %[[X]], %[[E]]
+//       CHECK:       %[[NEXT:.+]] = arith.addf %[[ACC]], %[[D]]
+//       CHECK:       vector.store %[[D]], %[[TILE]][%[[I]], %[[J]]]
+//       CHECK:       scf.yield %[[NEXT]]
+//       CHECK:     %[[SUM:.+]] = vector.reduction <add>, %[[TOTAL]]
+//       CHECK:     scf.for %[[J:.+]] =
+//   CHECK-NOT:       math.exp
+//       CHECK:       %[[KEPT:.+]] = vector.load %[[TILE]][%[[I]], %[[J]]]
+//       CHECK:       %[[S:.+]] = vector.broadcast %[[SUM]]
+//       CHECK:       %[[Y:.+]] = arith.mulf %[[KEPT]], %[[S]]
+//       CHECK:       vector.store %[[Y]], %[[TILE]][%[[I]], %[[J]]]
+func.func @sum(%n: index, %x: memref<4x32xf32>) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %t = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<4x32xf32>, vector<4x32xf32>
+  %y = gdn_tile.map_rows %t : vector<4x32xf32> -> vector<4x32xf32> {
+  ^bb0(%i: index, %row: vector<32xf32>):
+    %e = math.exp %row : vector<32xf32>
+    %d = arith.divf %row, %e : vector<32xf32>
+    %total = vector.reduction <add>, %d fastmath<reassoc> : vector<32xf32> into f32
+    %s = vector.broadcast %total : f32 to vector<32xf32>
+    %r = arith.mulf %d, %s : vector<32xf32>
+    gdn_tile.yield %r : vector<32xf32>
+  }
+  gdn_tile.store %y, %x[%c0, %c0] dims [0, 1] : vector<4x32xf32>, memref<4x32xf32>
   return
 }

@@ -23,13 +23,20 @@ func.func @rows(%n: index, %x: !view) attributes {gdn_tile.grid = ["N"], gdn_til
   return
 }
 
-// No unit stride: element by element.
+// The strides choose the way at run time: rows, columns that lie one after
+// another, or element by element.
 // CHECK-LABEL: func.func @window
 //       CHECK:   vector.store %{{.+}} : memref<3x32xf32>
-//       CHECK:   scf.for %[[I:.+]] =
-//       CHECK:     scf.for %[[J:.+]] =
-//       CHECK:       %[[E:.+]] = memref.load %{{.+}}[%[[I]], %[[J]]] : memref<3x32xf32>
-//       CHECK:       memref.store %[[E]], %{{.+}}[%[[J]], %[[I]]] : memref<?x?xf32, strided<[?, ?], offset: ?>>
+//       CHECK:   scf.if
+//       CHECK:     vector.store %{{.+}} : memref<32xf32, {{.+}}>, vector<32xf32>
+//       CHECK:     scf.if
+//       CHECK:       vector.shuffle {{.+}} [0, 8, 16, 1, 9, 17, 2, 10, 18,
+//       CHECK:       vector.store %{{.+}} : memref<96xf32, {{.+}}>, vector<24xf32>
+//       CHECK:     } else {
+//       CHECK:       scf.for %[[I:.+]] =
+//       CHECK:         scf.for %[[J:.+]] =
+//       CHECK:           %[[E:.+]] = memref.load %{{.+}}[%[[I]], %[[J]]] : memref<3x32xf32>
+//       CHECK:           memref.store %[[E]], %{{.+}}[%[[J]], %[[I]]] : memref<?x?xf32, strided<[?, ?], offset: ?>>
 func.func @window(%n: index, %x: memref<?x?xf32, strided<[?, ?], offset: ?>>) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32

@@ -117,3 +117,26 @@ func.func @pretty_form_needs_a_vector(%m: vector<32x64xf32>,
         f32
   return
 }
+
+// -----
+
+// C3: many tokens round their state once, so they carry it in f32.
+func.func @c3_narrow_state_of_many_tokens(%m: vector<32x64xbf16>,
+    %k: vector<16x64xf32>, %v: vector<16x32xf32>, %g: vector<16xf32>, %n: index) {
+  // expected-error@+1 {{'gdn_tile.delta_scan' op expects a state of 'bf16' to pass one token, but got 16}}
+  %0:2 = gdn_tile.delta_scan %m, %k, %k, %v gates(%g, %g) valid(%n)
+      : vector<32x64xbf16>, vector<16x64xf32>, vector<16x32xf32>, vector<16xf32>
+  return
+}
+
+// -----
+
+func.func @c3_element_type_of_new_state(%m: vector<32x64xbf16>,
+    %k: vector<1x64xf32>, %v: vector<1x32xf32>, %g: vector<1xf32>, %n: index) {
+  // expected-error@+1 {{'gdn_tile.delta_scan' op expects 'new_state' to have the element type 'bf16' of 'state', but got 'f32'}}
+  %0:2 = "gdn_tile.delta_scan"(%m, %k, %k, %v, %g, %g, %n)
+      : (vector<32x64xbf16>, vector<1x64xf32>, vector<1x64xf32>, vector<1x32xf32>,
+         vector<1xf32>, vector<1xf32>, index)
+      -> (vector<32x64xf32>, vector<1x32xf32>)
+  return
+}

@@ -215,6 +215,15 @@ LogicalResult DeltaScanOp::verify() {
       failed(verifyShape(*this, "new_state", getNewState().getType(), {dv, dk},
                          "set by 'state'")))
     return failure();
+  // delta_scan_c3
+  Type element = getState().getType().getElementType();
+  if (getNewState().getType().getElementType() != element)
+    return emitOpError("expects 'new_state' to have the element type ")
+           << element << " of 'state', but got "
+           << getNewState().getType().getElementType();
+  if (!element.isF32() && tokens != 1)
+    return emitOpError("expects a state of ")
+           << element << " to pass one token, but got " << tokens;
   return verifyShape(*this, "output", getOutput().getType(), {tokens, dv},
                      "set by 'value'");
 }

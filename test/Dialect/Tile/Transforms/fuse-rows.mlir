@@ -75,3 +75,25 @@ func.func @stay_apart(%x: vector<4xf32>, %m: memref<4xf32>)
   }
   return %shared, %0, %1, %2 : vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>
 }
+
+// One token takes its state as it is stored.
+// CHECK-LABEL: func.func @state_casts(
+//  CHECK-SAME:     %[[STATE:.+]]: vector<32x64xbf16>
+//       CHECK:   %[[NEXT:.+]], %{{.+}} = gdn_tile.delta_scan %[[STATE]],
+//       CHECK:   return %[[NEXT]] : vector<32x64xbf16>
+func.func @state_casts(%m: vector<32x64xbf16>, %k: vector<1x64xf32>,
+    %v: vector<1x32xf32>, %g: vector<1xf32>, %n: index) -> vector<32x64xbf16> {
+  %wide = gdn_tile.map_rows %m : vector<32x64xbf16> -> vector<32x64xf32> {
+  ^bb0(%i: index, %row: vector<64xbf16>):
+    %r = arith.extf %row : vector<64xbf16> to vector<64xf32>
+    gdn_tile.yield %r : vector<64xf32>
+  }
+  %next, %o = gdn_tile.delta_scan %wide, %k, %k, %v gates(%g, %g) valid(%n)
+      : vector<32x64xf32>, vector<1x64xf32>, vector<1x32xf32>, vector<1xf32>
+  %narrow = gdn_tile.map_rows %next : vector<32x64xf32> -> vector<32x64xbf16> {
+  ^bb0(%i: index, %row: vector<64xf32>):
+    %r = arith.truncf %row : vector<64xf32> to vector<64xbf16>
+    gdn_tile.yield %r : vector<64xbf16>
+  }
+  return %narrow : vector<32x64xbf16>
+}

@@ -41,6 +41,7 @@ class Tile_Op<string mnemonic, list<Trait> traits = []>
 defvar Tile_FloatTypes = [F32, BF16, F16];
 def Tile_AnyTile : FixedVectorOfRankAndType<[1, 2], Tile_FloatTypes>;
 def Tile_F32Matrix : FixedVectorOfRankAndType<[2], [F32]>;
+def Tile_ScanState : FixedVectorOfRankAndType<[2], [F32, BF16, F16]>;
 def Tile_F32Tile : FixedVectorOfRankAndType<[1, 2], [F32]>;
 def Tile_F32Row : FixedVectorOfRankAndType<[1], [F32]>;
 

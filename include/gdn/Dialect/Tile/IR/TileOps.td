@@ -255,6 +255,8 @@ def Tile_DeltaScanOp : Tile_Op<"delta_scan", [Pure]> {
     - (C1) `state` and `new_state` are `dv x dk`, `query` and `key` `B x dk`,
       `value` and `output` `B x dv`, `log_decay` `B` or `B x dk`, `beta` `B`.
     - (C2) `valid` is at most `B`. Not checked.
+    - (C3) `new_state` has the element type of `state`: f32, or where `B` is 1
+      a narrower type, which is read as f32 and rounded after the token.
 
     **Example**
 
@@ -270,10 +272,10 @@ def Tile_DeltaScanOp : Tile_Op<"delta_scan", [Pure]> {
     ```
   }];
   let arguments = (ins
-    Tile_F32Matrix:$state, Tile_F32Matrix:$query, Tile_F32Matrix:$key,
+    Tile_ScanState:$state, Tile_F32Matrix:$query, Tile_F32Matrix:$key,
     Tile_F32Matrix:$value, Tile_F32Tile:$log_decay, Tile_F32Row:$beta,
     Index:$valid);
-  let results = (outs Tile_F32Matrix:$new_state, Tile_F32Matrix:$output);
+  let results = (outs Tile_ScanState:$new_state, Tile_F32Matrix:$output);
   let assemblyFormat = [{
     $state `,` $query `,` $key `,` $value `gates` `(` $log_decay `,` $beta `)`
     `valid` `(` $valid `)` attr-dict
