@@ -16,6 +16,16 @@ LLD_HAS_DRIVER(elf)
 
 using namespace gdn;
 
+#if __has_feature(address_sanitizer)
+// lld's archive is not instrumented. Where it shares inline functions of LLVM's
+// allocators with our code, one half of them would poison memory that the other
+// half uses.
+extern "C" const char *__asan_default_options(); // NOLINT: the sanitizer's name
+extern "C" const char *__asan_default_options() { // NOLINT
+  return "allow_user_poisoning=0";
+}
+#endif
+
 namespace {
 /// A temporary file that is removed with the object.
 class TemporaryFile {

@@ -28,6 +28,7 @@ protected:
     int64_t size = *data::elementCount(shape);
     for (int64_t i = values.size(); i < size; ++i)
       values.push_back(i);
+    values.resize(size);
     tensors.arrays[name.str()] =
         data::Array::fromDoubles(data::DType::f32, shape, values);
   }
