@@ -36,6 +36,9 @@ FailureOr<SmallVector<EntryCode>> gdn::collectEntryCodes(ModuleOp lowered) {
     if (failed(readStrings(func, "gdn_tile.grid", code.grid)) ||
         failed(readStrings(func, "gdn_tile.symbols", code.sizes)))
       return failure();
+    if (func->hasAttr("gdn_tile.multiples") &&
+        failed(readStrings(func, "gdn_tile.multiples", code.multiples)))
+      return failure();
     if (auto scratch =
             func->getAttrOfType<IntegerAttr>("gdn_tile.scratch_bytes"))
       code.scratchBytes = scratch.getInt();
@@ -84,6 +87,29 @@ static LogicalResult addCode(func::FuncOp func, const TargetCode &target,
   return success();
 }
 
+/// Adds the rules of the entry that its sizes do not express.
+static LogicalResult addMultiples(func::FuncOp func, const EntryCode &code,
+                                  fb::EntryT &entry) {
+  SmallVector<std::string> symbols(entry.symbols.begin(), entry.symbols.end());
+  if (code.multiples.size() % 2 != 0)
+    return func.emitOpError("expects 'gdn_tile.multiples' to hold pairs, but "
+                            "got ")
+           << code.multiples.size() << " forms";
+  for (size_t i = 0; i < code.multiples.size(); i += 2) {
+    FailureOr<fb::LinearFormT> value = encodeForm(code.multiples[i], symbols);
+    FailureOr<fb::LinearFormT> of = encodeForm(code.multiples[i + 1], symbols);
+    if (failed(value) || failed(of))
+      return func.emitOpError("expects multiples of linear forms over the "
+                              "entry's symbols, but got \"")
+             << code.multiples[i] << "\" of \"" << code.multiples[i + 1] << '"';
+    auto rule = std::make_unique<fb::MultipleT>();
+    rule->value = std::make_unique<fb::LinearFormT>(std::move(*value));
+    rule->of = std::make_unique<fb::LinearFormT>(std::move(*of));
+    entry.multiples.push_back(std::move(rule));
+  }
+  return success();
+}
+
 FailureOr<std::vector<uint8_t>> gdn::buildImage(ModuleOp source,
                                                 ArrayRef<TargetCode> targets) {
   assert(!targets.empty() && "an image has code");
@@ -96,7 +122,7 @@ FailureOr<std::vector<uint8_t>> gdn::buildImage(ModuleOp source,
     if (!first)
       return failure();
     FailureOr<fb::EntryT> entry = describeEntry(func, first->sizes);
-    if (failed(entry))
+    if (failed(entry) || failed(addMultiples(func, *first, *entry)))
       return failure();
     for (auto [blob, target] : llvm::enumerate(targets))
       if (failed(addCode(func, target, blob, *entry)))

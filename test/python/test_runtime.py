@@ -172,6 +172,27 @@ def test_wrong_argument_is_named(kernels, name, value, status):
     assert caught.value.status == status
 
 
+def test_value_heads_come_in_whole_groups(kernels):
+    """Two key heads cannot share three value heads; sizes alone would fit."""
+    arguments = make_layer(seed=6, tokens=2, rows=2, slots=3)
+    hk, hv = 2, 3
+    channels = (2 * hk + hv) * D
+    arguments |= {
+        "qkvz": np.zeros((2, channels + hv * D), np.float32),
+        "ba": np.zeros((2, 2 * hv), np.float32),
+        "conv_weight": np.zeros((channels, 4), np.float32),
+        "A_log": np.zeros(hv, np.float32),
+        "dt_bias": np.zeros(hv, np.float32),
+        "conv_pool": Pool(np.zeros((3, channels, 3), np.float32)),
+        "state_pool": Pool(np.zeros((3, hv, D, D), np.float32)),
+        "core": np.zeros((2, hv, D), np.float32),
+        "out": np.zeros((2, hv, D), np.float32),
+    }
+    message = "decode: expected Hv to be a multiple of Hk, got 3 and 2"
+    with pytest.raises(GdnError, match=message):
+        kernels["decode"].bind(**arguments)
+
+
 def test_not_an_array_is_a_type_error(kernels):
     with pytest.raises(TypeError, match="slots: expected a NumPy array, got list"):
         kernels["decode"].bind(slots=[1, 2])

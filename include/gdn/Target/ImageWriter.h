@@ -19,6 +19,8 @@ struct EntryCode {
   std::string symbol;                   // exported by the blob
   llvm::SmallVector<std::string> sizes; // symbols, as the code takes them
   llvm::SmallVector<std::string> grid;  // linear forms; the product is units
+  /// Linear forms in pairs: the first is a multiple of the second.
+  llvm::SmallVector<std::string, 2> multiples;
   uint64_t scratchBytes = 0;
 };
 

@@ -180,6 +180,9 @@ LogicalResult RecurrentKernel::emitGrid() {
     rowForm += " + 1"; // the block of the padding
   views.function->setAttr("gdn_tile.grid",
                           b.getStrArrayAttr({rowForm, headForm}));
+  if (valueForm != headForm) // value heads come in whole groups
+    views.function->setAttr("gdn_tile.multiples",
+                            b.getStrArrayAttr({valueForm, headForm}));
   for (auto [number, value] : parts.results)
     if (std::string form = getDimForm(value, 1); form != valueForm)
       return kernel.emitOpError("expects ")

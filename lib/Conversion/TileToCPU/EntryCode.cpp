@@ -85,6 +85,8 @@ void gdn::emitEntryCode(func::FuncOp source) {
   for (StringRef name :
        {"gdn_tile.grid", "gdn_tile.symbols", "gdn_tile.scratch_bytes"})
     code->setAttr(name, source->getAttr(name));
+  if (Attribute multiples = source->getAttr("gdn_tile.multiples"))
+    code->setAttr("gdn_tile.multiples", multiples);
   // Nothing else sees the scratch, and the words stay as they are.
   code.setArgAttr(3, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
   code.setArgAttr(3, LLVM::LLVMDialect::getAlignAttrName(),

@@ -65,12 +65,18 @@ struct CodeSchema {
   uint64_t scratchBytes = 0;
 };
 
+/// A rule of an entry: `value` is a multiple of `of`.
+struct MultipleRule {
+  LinearForm value, of;
+};
+
 struct EntrySchema {
   std::string name;
   std::vector<std::string> symbols;
   std::vector<ParamSchema> params;
   std::vector<CodeSchema> codes;
   std::vector<std::pair<std::string, std::string>> attributes;
+  std::vector<MultipleRule> multiples;
 
   /// Words of a bound call: all parameters, then all symbols.
   size_t numWords() const { return firstSymbolWord() + symbols.size(); }

@@ -141,6 +141,22 @@ Result<int64_t> countUnits(const EntrySchema &entry,
   return units;
 }
 
+/// The rules of the entry that its sizes alone do not express.
+Status checkMultiples(const EntrySchema &entry,
+                      const std::vector<int64_t> &symbols) {
+  for (const MultipleRule &rule : entry.multiples) {
+    std::optional<int64_t> value = rule.value.evaluate(symbols);
+    std::optional<int64_t> of = rule.of.evaluate(symbols);
+    if (value && of && (*of > 0 ? *value % *of == 0 : *value == 0))
+      continue;
+    return invalid(entry.name, ": expected ",
+                   rule.value.toString(entry.symbols), " to be a multiple of ",
+                   rule.of.toString(entry.symbols), ", got ",
+                   value ? *value : 0, " and ", of ? *of : 0);
+  }
+  return {};
+}
+
 } // namespace
 
 Binding::Binding(std::shared_ptr<const EntrySchema> entry,
@@ -190,6 +206,8 @@ Status Binding::checkAll() {
   for (size_t p = 0; p < nextParams_.size(); ++p)
     nextSizes_[p] = nextParams_[p].present ? nextParams_[p].sizes : nullptr;
   if (Status status = solver_.solve(nextSizes_); !status.isOk())
+    return status;
+  if (Status status = checkMultiples(*entry_, solver_.values()); !status.isOk())
     return status;
   if (Status status = checkAliasing(*entry_, nextParams_); !status.isOk())
     return status;

@@ -87,6 +87,18 @@ Result<std::shared_ptr<const EntrySchema>> EntryReader::read() {
     const fb::KeyValue &pair = *source_.attributes()->Get(i);
     entry_->attributes.emplace_back(pair.key()->str(), pair.value()->str());
   }
+  for (size_t i = 0; i < countOf(source_.multiples()); ++i) {
+    const fb::Multiple &source = *source_.multiples()->Get(i);
+    std::string where = "multiple " + std::to_string(i);
+    MultipleRule rule;
+    if (Status status = readForm(*source.value(), where + " value", rule.value);
+        !status.isOk())
+      return status;
+    if (Status status = readForm(*source.of(), where + " of", rule.of);
+        !status.isOk())
+      return status;
+    entry_->multiples.push_back(std::move(rule));
+  }
   return std::shared_ptr<const EntrySchema>(std::move(entry_));
 }
 
