@@ -20,14 +20,14 @@ struct EntryCode {
   llvm::SmallVector<std::string> sizes; // symbols, as the code takes them
   llvm::SmallVector<std::string> grid;  // linear forms; the product is units
   /// Linear forms in pairs: the first is a multiple of the second.
-  llvm::SmallVector<std::string, 2> multiples;
+  llvm::SmallVector<std::string, 0> multiples;
   uint64_t scratchBytes = 0;
 };
 
 /// The code of all entries for one target.
 struct TargetCode {
   llvm::SmallVector<std::string> features; // all of which a device must have
-  llvm::SmallVector<EntryCode> entries;
+  llvm::SmallVector<EntryCode, 0> entries;
   Bytes blob; // a shared object
 };
 

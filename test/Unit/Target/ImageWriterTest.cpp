@@ -161,7 +161,7 @@ TEST_F(ImageWriterTest, AModuleWithoutEntriesIsNoImage) {
 TEST_F(ImageWriterTest, TheCodesSymbolsAreTheEntrys) {
   auto module = parse(source);
   TargetCode code;
-  code.entries.push_back({"fill", "fill", {"N"}, {"N"}, 0});
+  code.entries.push_back({"fill", "fill", {"N"}, {"N"}, {}, 0});
   EXPECT_TRUE(failed(buildImage(*module, code)));
   EXPECT_EQ(said, "'func.func' op expects argument 1 to have linear forms over "
                   "the symbols N in 'gdn.dims', but got \"P\"\n");
