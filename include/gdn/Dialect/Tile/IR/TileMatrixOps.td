@@ -72,6 +72,10 @@ def Tile_PrefixSumOp : Tile_Op<"prefix_sum", [Pure, SameOperandsAndResultType]> 
   let description = [{
     `result[i] = values[0] + ... + values[i]`, added in this order in f32.
 
+    **Preconditions**
+
+    - the result has the type of `values`, one row of f32.
+
     **Example**
 
     ```mlir
