@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -73,10 +74,11 @@ def main() -> int:
     ]
     done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True)
     if done.returncode:
-        # run-clang-tidy repeats each command line; what matters are the findings.
-        lines = done.stdout.splitlines()
-        print("\n".join(line for line in lines if "clang-tidy" not in line or "error" in line))
-        print(done.stderr[-2000:], file=sys.stderr)
+        # A header's finding comes with every file that includes it: once is enough.
+        found = re.findall(r"^(.*:\d+:\d+: (?:error|warning): .*)$", done.stdout, re.MULTILINE)
+        findings = sorted({line.removeprefix(f"{ROOT}/") for line in found})
+        print("\n".join(findings) or done.stdout[-4000:] + done.stderr[-4000:])
+        print(f"clang-tidy: {len(findings)} findings")
     return done.returncode
 
 
