@@ -44,10 +44,10 @@ protected:
     path = testing::TempDir() + "/gdn-crash-" +
            std::to_string(llvm::sys::Process::getProcessId()) +
            ".reproducer.mlir";
-    llvm::sys::fs::remove(path);
+    (void)llvm::sys::fs::remove(path);
     module = parseSourceString<ModuleOp>("module {}", &context);
   }
-  ~CrashReproducerTest() override { llvm::sys::fs::remove(path); }
+  ~CrashReproducerTest() override { (void)llvm::sys::fs::remove(path); }
 
   LogicalResult run(std::function<void(CustomPass &)> body) {
     CrashReproducer reproducer(context, path);

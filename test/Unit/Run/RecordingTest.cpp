@@ -21,7 +21,7 @@ protected:
       : path(testing::TempDir() + "/gdn-recording-" +
              std::to_string(llvm::sys::Process::getProcessId()) +
              ".safetensors") {}
-  ~RecordingTest() override { llvm::sys::fs::remove(path); }
+  ~RecordingTest() override { (void)llvm::sys::fs::remove(path); }
 
   void add(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
            std::vector<double> values = {}) {

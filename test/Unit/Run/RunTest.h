@@ -46,7 +46,7 @@ protected:
         .write(reinterpret_cast<const char *>(image->data()), image->size());
     ASSERT_FALSE(error);
   }
-  static void TearDownTestSuite() { llvm::sys::fs::remove(path()); }
+  static void TearDownTestSuite() { (void)llvm::sys::fs::remove(path()); }
 
   /// Skips the test on a machine that cannot run the code.
   void SetUp() override {
