@@ -42,10 +42,11 @@ struct BoundParam {
 class Binding {
 public:
   /// Binds `count` arguments in parameter order. `grid` are the forms of the
-  /// code that will run.
+  /// code that will run, `alignments` the bytes that it asks of each parameter.
   static Result<std::unique_ptr<Binding>>
   make(std::shared_ptr<const EntrySchema> entry,
-       const std::vector<LinearForm> &grid, const Argument *args, size_t count);
+       const std::vector<LinearForm> &grid, const Argument *args, size_t count,
+       const std::vector<uint32_t> &alignments = {});
 
   /// Replaces the arguments of some parameters and checks everything again.
   /// On failure the binding is what it was. Takes no memory on success.
@@ -62,12 +63,14 @@ public:
 
 private:
   Binding(std::shared_ptr<const EntrySchema> entry,
-          const std::vector<LinearForm> &grid);
+          const std::vector<LinearForm> &grid,
+          const std::vector<uint32_t> &alignments);
   Status checkAll();
   void commit();
 
   std::shared_ptr<const EntrySchema> entry_;
   std::vector<LinearForm> grid_;
+  std::vector<uint32_t> alignments_;
   SymbolSolver solver_;
   /// What is bound now, and what the next commit will bind.
   std::vector<BoundParam> params_, nextParams_;

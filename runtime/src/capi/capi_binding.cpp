@@ -20,8 +20,9 @@ static Argument toArgument(const gdnrt_arg &arg) {
 static Status bind(const gdnrt_kernel &kernel,
                    const std::vector<Argument> &args, gdnrt_binding **binding) {
   const std::shared_ptr<LoadedKernel> &loaded = kernel.loaded;
-  auto bound = Binding::make(loaded->entry, loaded->code->schema().grid,
-                             args.data(), args.size());
+  const CodeSchema &code = loaded->code->schema();
+  auto bound = Binding::make(loaded->entry, code.grid, args.data(), args.size(),
+                             code.alignments);
   if (bound.isOk())
     *binding = new gdnrt_binding{loaded, std::move(*bound), SlotReport()};
   return bound.status();

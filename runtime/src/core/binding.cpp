@@ -102,6 +102,33 @@ Status checkArgument(const ParamSchema &param, const Argument &arg,
   return checkMemory(param, bound, empty);
 }
 
+/// What code asks beyond the alignment of elements, so that it can move
+/// several of them at once.
+Status checkAlignments(const EntrySchema &entry,
+                       const std::vector<uint32_t> &alignments,
+                       const std::vector<BoundParam> &bound) {
+  for (size_t p = 0; p < alignments.size(); ++p) {
+    const ParamSchema &param = entry.params[p];
+    const BoundParam &arg = bound[p];
+    int64_t bytes = alignments[p];
+    int rank = param.rank();
+    if (bytes == 0 || !arg.present ||
+        std::count(arg.sizes, arg.sizes + rank, 0) != 0)
+      continue;
+    if (uint64_t past = reinterpret_cast<uintptr_t>(arg.data) %
+                        static_cast<uint64_t>(bytes))
+      return invalid(param.name, ": expected data aligned to ", bytes,
+                     " bytes, got an address ", past, " past a multiple");
+    for (int d = 0; d + 1 < rank; ++d) {
+      int64_t stride = arg.strides[d] * sizeInBytes(param.dtype);
+      if (arg.sizes[d] > 1 && stride % bytes != 0)
+        return invalid(param.name, ": expected the stride of dim ", d,
+                       " to be a multiple of ", bytes, " bytes, got ", stride);
+    }
+  }
+  return {};
+}
+
 /// Memory that an entry writes belongs to one parameter alone.
 Status checkAliasing(const EntrySchema &entry,
                      const std::vector<BoundParam> &bound) {
@@ -160,19 +187,22 @@ Status checkMultiples(const EntrySchema &entry,
 } // namespace
 
 Binding::Binding(std::shared_ptr<const EntrySchema> entry,
-                 const std::vector<LinearForm> &grid)
-    : entry_(std::move(entry)), grid_(grid), solver_(*entry_),
-      params_(entry_->params.size()), nextParams_(entry_->params.size()),
-      nextSizes_(entry_->params.size()), words_(entry_->numWords()) {}
+                 const std::vector<LinearForm> &grid,
+                 const std::vector<uint32_t> &alignments)
+    : entry_(std::move(entry)), grid_(grid), alignments_(alignments),
+      solver_(*entry_), params_(entry_->params.size()),
+      nextParams_(entry_->params.size()), nextSizes_(entry_->params.size()),
+      words_(entry_->numWords()) {}
 
 Result<std::unique_ptr<Binding>>
 Binding::make(std::shared_ptr<const EntrySchema> entry,
               const std::vector<LinearForm> &grid, const Argument *args,
-              size_t count) {
+              size_t count, const std::vector<uint32_t> &alignments) {
   if (count != entry->params.size())
     return invalid(entry->name, ": expected ", entry->params.size(),
                    " arguments, got ", count);
-  std::unique_ptr<Binding> binding(new Binding(std::move(entry), grid));
+  std::unique_ptr<Binding> binding(
+      new Binding(std::move(entry), grid, alignments));
   for (size_t i = 0; i < count; ++i)
     if (Status status = checkArgument(binding->entry_->params[i], args[i],
                                       binding->nextParams_[i]);
@@ -208,6 +238,9 @@ Status Binding::checkAll() {
   if (Status status = solver_.solve(nextSizes_); !status.isOk())
     return status;
   if (Status status = checkMultiples(*entry_, solver_.values()); !status.isOk())
+    return status;
+  if (Status status = checkAlignments(*entry_, alignments_, nextParams_);
+      !status.isOk())
     return status;
   if (Status status = checkAliasing(*entry_, nextParams_); !status.isOk())
     return status;

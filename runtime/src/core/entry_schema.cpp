@@ -42,6 +42,18 @@ const char *gdnrt::toString(Access access) {
   return "?";
 }
 
+const char *gdnrt::toString(CodeFormat format) {
+  switch (format) {
+  case CodeFormat::sharedObject:
+    return "shared object";
+  case CodeFormat::cubin:
+    return "cubin";
+  case CodeFormat::ptx:
+    return "PTX";
+  }
+  return "unknown";
+}
+
 int64_t gdnrt::sizeInBytes(DType dtype) {
   switch (dtype) {
   case DType::i1:

@@ -134,7 +134,8 @@ Result<const CodeSchema *> CpuDevice::choose(const EntrySchema &entry) const {
   std::string needs;
   for (const CodeSchema &code : entry.codes) {
     if (std::count(properties_.targets.begin(), properties_.targets.end(),
-                   code.target) == 0)
+                   code.target) == 0 ||
+        code.format != CodeFormat::sharedObject)
       continue;
     std::vector<std::string> missing;
     for (const std::string &feature : code.features)
