@@ -52,6 +52,10 @@ public:
   /// On failure the binding is what it was. Takes no memory on success.
   Status rebind(const size_t *params, const Argument *args, size_t count);
 
+  /// Whether launches may begin before the kernel ahead of them has ended.
+  void allowDependentLaunch(bool allowed) { dependentLaunch_ = allowed; }
+  bool allowsDependentLaunch() const { return dependentLaunch_; }
+
   const EntrySchema &entry() const { return *entry_; }
   const std::vector<int64_t> &words() const { return words_; }
   const std::vector<BoundParam> &params() const { return params_; }
@@ -76,6 +80,7 @@ private:
   std::vector<BoundParam> params_, nextParams_;
   std::vector<const int64_t *> nextSizes_;
   std::vector<int64_t> words_;
+  bool dependentLaunch_ = false;
   int64_t units_ = 0, nextUnits_ = 0;
 };
 

@@ -56,6 +56,9 @@ struct ParamSchema {
 
 enum class CodeFormat : uint8_t { sharedObject, cubin, ptx };
 
+/// "shared object", "cubin" or "PTX".
+const char *toString(CodeFormat format);
+
 /// How a GPU launches a kernel; table Launch of the schema says what is meant.
 struct LaunchSchema {
   uint32_t threads = 0;

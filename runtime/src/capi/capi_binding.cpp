@@ -131,11 +131,26 @@ int64_t gdnrt_binding_units(const gdnrt_binding *binding) {
   return binding ? binding->binding->units() : 0;
 }
 
-static Result<SlotReport> readSlots(const gdnrt_binding &binding) {
-  if (!binding.kernel->device->properties().hostReadable)
-    return failure(StatusCode::unsupported, binding.kernel->entry->name,
-                   ": the host cannot read slots on this device");
-  return checkSlots(*binding.binding);
+gdnrt_status gdnrt_binding_allow_dependent_launch(gdnrt_binding *binding,
+                                                  int32_t allowed,
+                                                  gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!binding)
+      return nullPointer("binding");
+    binding->binding->allowDependentLaunch(allowed != 0);
+    return {};
+  });
+}
+
+/// The ids as they are when all that `stream` was given has run.
+static Result<SlotReport> readSlots(const gdnrt_binding &binding,
+                                    void *stream) {
+  Device &device = *binding.kernel->device;
+  if (device.properties().hostReadable)
+    return checkSlots(*binding.binding, nullptr);
+  if (Status status = device.synchronize(stream); !status.isOk())
+    return status;
+  return checkSlots(*binding.binding, &device);
 }
 
 gdnrt_status gdnrt_launch(gdnrt_binding *binding, void *stream,
@@ -145,7 +160,7 @@ gdnrt_status gdnrt_launch(gdnrt_binding *binding, void *stream,
       return nullPointer("binding");
     if (binding->kernel->debugChecks) {
       binding->lastReport = SlotReport();
-      auto counted = readSlots(*binding);
+      auto counted = readSlots(*binding, stream);
       if (!counted.isOk())
         return counted.status();
       binding->lastReport = *counted;
@@ -171,7 +186,7 @@ gdnrt_status gdnrt_binding_check_slots(const gdnrt_binding *binding,
       return nullPointer("binding");
     if (!report)
       return nullPointer("report");
-    auto counted = readSlots(*binding);
+    auto counted = readSlots(*binding, nullptr);
     if (counted.isOk())
       *report = toC(*counted);
     return counted.status();

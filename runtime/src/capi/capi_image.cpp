@@ -172,6 +172,7 @@ gdnrt_status gdnrt_entry_code(const gdnrt_entry *entry, size_t index,
                      schema.codes.size(), " codes");
     const CodeSchema &code = schema.codes[index];
     info->target = code.target.c_str();
+    info->format = toString(code.format);
     info->features = code.featureText.c_str();
     info->scratch_bytes = code.scratchBytes;
     return {};
