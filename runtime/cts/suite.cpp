@@ -3,14 +3,17 @@
 // The conformance suite: what every device must do with the entries of an
 // image that the compiler made, beyond being accurate.
 //
-//   gdnrt_cts --image=FILE [--device=cpu] [--decode=NAME] [--prefill=NAME]
+//   gdnrt_cts --image=FILE [--device=cpu|cuda[:N]] [--decode=NAME]
+//             [--prefill=NAME]
 //
-// Options of googletest follow.
+// Options of googletest follow. Where there is no such device it prints why
+// and exits with 77.
 
 #include "suite.h"
 
 #include <cstdio>
 #include <cstdlib>
+#include <vector>
 
 using namespace gdnrt::cts;
 
@@ -23,15 +26,28 @@ static void check(gdnrt_status status, const gdnrt_error &error) {
   std::exit(2);
 }
 
+static gdnrt_status createDevice(int workers, gdnrt_device **device,
+                                 gdnrt_error *error) {
+  const std::string &name = suiteOptions.device;
+  if (name == "cpu") {
+    gdnrt_cpu_options options = {};
+    options.struct_size = sizeof(options);
+    options.num_workers = workers;
+    options.debug_checks = 1;
+    return gdnrt_device_create_cpu(&options, device, error);
+  }
+  gdnrt_cuda_options options = {};
+  options.struct_size = sizeof(options);
+  options.ordinal = name == "cuda" ? 0 : std::atoi(name.c_str() + 5);
+  options.debug_checks = 1;
+  return gdnrt_device_create_cuda(&options, device, error);
+}
+
 Kernel::Kernel(EntryKind kind, int workers) {
   gdnrt_error error;
   check(gdnrt_image_load_file(suiteOptions.image.c_str(), &image_, &error),
         error);
-  gdnrt_cpu_options options = {};
-  options.struct_size = sizeof(options);
-  options.num_workers = workers;
-  options.debug_checks = 1;
-  check(gdnrt_device_create_cpu(&options, &device_, &error), error);
+  check(createDevice(workers, &device_, &error), error);
   const std::string &name =
       kind == EntryKind::decode ? suiteOptions.decode : suiteOptions.prefill;
   gdnrt_status status =
@@ -46,17 +62,45 @@ Kernel::~Kernel() {
   gdnrt_image_destroy(image_);
 }
 
-void Kernel::run(const Problem &problem) const {
+void Kernel::launch(const std::vector<gdnrt_named_arg> &args) const {
   gdnrt_error error;
   gdnrt_binding *binding = nullptr;
-  std::vector<gdnrt_named_arg> args = problem.args();
   ASSERT_EQ(gdnrt_kernel_bind_named(kernel_, args.data(), args.size(), &binding,
                                     &error),
             GDNRT_OK)
       << error.message;
   EXPECT_EQ(gdnrt_launch(binding, nullptr, &error), GDNRT_OK) << error.message;
-  EXPECT_EQ(gdnrt_device_synchronize(device_, nullptr, &error), GDNRT_OK);
+  EXPECT_EQ(gdnrt_device_synchronize(device_, nullptr, &error), GDNRT_OK)
+      << error.message;
   gdnrt_binding_destroy(binding);
+}
+
+void Kernel::run(const Problem &problem) const {
+  std::vector<gdnrt_named_arg> args = problem.args();
+  if (suiteOptions.device == "cpu")
+    return launch(args);
+  gdnrt_error error;
+  std::vector<gdnrt_named_arg> onDevice = args;
+  for (gdnrt_named_arg &named : onDevice) {
+    size_t bytes = problem[named.name].bytes().size();
+    void *data = nullptr;
+    ASSERT_EQ(gdnrt_device_allocate(device_, bytes, &data, &error), GDNRT_OK)
+        << error.message;
+    EXPECT_EQ(gdnrt_device_write(device_, data, named.arg.data, bytes, &error),
+              GDNRT_OK)
+        << error.message;
+    named.arg.data = data;
+  }
+  launch(onDevice);
+  for (size_t i = 0; i < args.size(); ++i) {
+    size_t bytes = problem[args[i].name].bytes().size();
+    EXPECT_EQ(gdnrt_device_read(device_, args[i].arg.data, onDevice[i].arg.data,
+                                bytes, &error),
+              GDNRT_OK)
+        << error.message;
+    EXPECT_EQ(gdnrt_device_free(device_, onDevice[i].arg.data, &error),
+              GDNRT_OK);
+  }
 }
 
 std::string gdnrt::cts::nameOf(
@@ -100,7 +144,8 @@ int main(int argc, char **argv) {
         equals == std::string::npos ? "" : arg.substr(equals + 1);
     if (key == "--image")
       suiteOptions.image = value;
-    else if (key == "--device" && value == "cpu")
+    else if (key == "--device" &&
+             (value == "cpu" || value.rfind("cuda", 0) == 0))
       suiteOptions.device = value;
     else if (key == "--decode")
       suiteOptions.decode = value;
@@ -113,10 +158,18 @@ int main(int argc, char **argv) {
   }
   if (suiteOptions.image.empty()) {
     std::fprintf(stderr,
-                 "usage: %s --image=FILE [--device=cpu] "
+                 "usage: %s --image=FILE [--device=cpu|cuda[:N]] "
                  "[--decode=NAME] [--prefill=NAME]\n",
                  argv[0]);
     return 2;
   }
+  gdnrt_device *device = nullptr;
+  gdnrt_error error;
+  constexpr int kSkipped = 77; // as automake and CTest know it
+  if (createDevice(1, &device, &error) == GDNRT_UNSUPPORTED) {
+    std::printf("skipped: %s\n", error.message);
+    return kSkipped;
+  }
+  gdnrt_device_destroy(device);
   return RUN_ALL_TESTS();
 }

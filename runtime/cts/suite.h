@@ -20,6 +20,7 @@ namespace gdnrt::cts {
 /// From the command line.
 struct SuiteOptions {
   std::string image;
+  /// "cpu", "cuda" or "cuda:1".
   std::string device = "cpu";
   std::string decode = "decode";
   std::string prefill = "prefill";
@@ -40,10 +41,13 @@ public:
   bool exists() const { return kernel_ != nullptr; }
   const gdnrt_entry *entry() const { return gdnrt_kernel_entry(kernel_); }
 
-  /// Binds and launches; a refusal is a test failure.
+  /// Binds and launches; a refusal is a test failure. Arguments of a GPU are
+  /// copies in its memory, with every byte of the padding.
   void run(const Problem &problem) const;
 
 private:
+  void launch(const std::vector<gdnrt_named_arg> &args) const;
+
   gdnrt_image *image_ = nullptr;
   gdnrt_device *device_ = nullptr;
   gdnrt_kernel *kernel_ = nullptr;
@@ -55,6 +59,8 @@ protected:
   void SetUp() override {
     if (!kernel.exists())
       GTEST_SKIP() << "the image has no such entry";
+    if (suiteOptions.device != "cpu" && std::get<1>(GetParam()) != 1)
+      GTEST_SKIP() << "the number of workers is that of a CPU";
   }
   Kernel kernel;
 };
