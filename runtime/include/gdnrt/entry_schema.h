@@ -54,15 +54,47 @@ struct ParamSchema {
   }
 };
 
+/// The product of linear forms; none is 1.
+using Product = std::vector<LinearForm>;
+
+/// One pass over a grid of units.
+struct StageSchema {
+  std::string symbol;
+  std::vector<LinearForm> grid;
+  uint64_t scratchBytes = 0;
+};
+
+/// left <= right, over the entry's symbols and, as one symbol more, the workers
+/// of the device.
+struct ConditionSchema {
+  Product left, right;
+};
+
+/// One way to do the work of an entry: stages with a barrier between them.
+struct VariantSchema {
+  std::string name;
+  std::vector<StageSchema> stages;
+  /// Bytes of each region of the workspace.
+  std::vector<Product> workspace;
+  std::vector<ConditionSchema> conditions;
+  /// `conditions` as text: "2*N * Hk <= workers", joined by ", ".
+  std::string conditionText;
+
+  /// The largest scratch of its stages.
+  uint64_t scratchBytes() const;
+};
+
 struct CodeSchema {
   std::string target;
   std::vector<std::string> features;
   /// `features` joined by ", ".
   std::string featureText;
   uint32_t blob = 0;
-  std::string symbol;
-  std::vector<LinearForm> grid;
-  uint64_t scratchBytes = 0;
+  /// In order of preference; the last can always run.
+  std::vector<VariantSchema> variants;
+
+  /// The largest scratch of its variants.
+  uint64_t scratchBytes() const;
 };
 
 /// A rule of an entry: `value` is a multiple of `of`.

@@ -19,6 +19,10 @@ namespace {
 // Guards the sums of words and the work per entry, far beyond real entries.
 constexpr size_t kMaxParams = 1024;
 constexpr size_t kMaxGridDims = 8;
+constexpr size_t kMaxVariants = 16;
+constexpr size_t kMaxStages = 16;
+constexpr size_t kMaxRegions = 16;
+constexpr size_t kMaxConditions = 16;
 
 template <typename... Pieces> Status corrupt(const Pieces &...pieces) {
   return failure(StatusCode::corrupt, "image: ", pieces...);
@@ -49,8 +53,25 @@ private:
   Status readSymbols();
   Status readParam(const fb::Param &source);
   Status readCode(const fb::Code &source);
+  Status readVariant(const fb::Variant &source, const std::string &where,
+                     VariantSchema &variant);
+  Status readStage(const fb::Stage &source, const std::string &where,
+                   StageSchema &stage);
+  Status readCondition(const fb::Condition &source, const std::string &where,
+                       ConditionSchema &condition);
+  Status readForms(const flatbuffers::Vector<
+                       flatbuffers::Offset<fb::LinearForm>> *source,
+                   const std::string &where,
+                   const std::vector<std::string> &symbols,
+                   std::vector<LinearForm> &forms);
   Status readForm(const fb::LinearForm &source, const std::string &where,
-                  LinearForm &form);
+                  const std::vector<std::string> &symbols, LinearForm &form);
+  /// At most `most` of `what`, which there are `count` of.
+  Status atMost(size_t most, const std::string &what, size_t count) {
+    return count <= most ? Status()
+                         : defect("expected at most ", most, " ", what,
+                                  ", got ", count);
+  }
   template <typename... Pieces> Status defect(const Pieces &...pieces) {
     return corrupt("entry ", entry_->name, ": ", pieces...);
   }
@@ -58,6 +79,8 @@ private:
   const fb::Entry &source_;
   size_t numBlobs_;
   std::shared_ptr<EntrySchema> entry_;
+  /// The symbols of the entry and, behind them, "workers".
+  std::vector<std::string> conditionSymbols_;
   size_t numWords_ = 0;
 };
 
@@ -91,10 +114,12 @@ Result<std::shared_ptr<const EntrySchema>> EntryReader::read() {
     const fb::Multiple &source = *source_.multiples()->Get(i);
     std::string where = "multiple " + std::to_string(i);
     MultipleRule rule;
-    if (Status status = readForm(*source.value(), where + " value", rule.value);
+    if (Status status = readForm(*source.value(), where + " value",
+                                 entry_->symbols, rule.value);
         !status.isOk())
       return status;
-    if (Status status = readForm(*source.of(), where + " of", rule.of);
+    if (Status status =
+            readForm(*source.of(), where + " of", entry_->symbols, rule.of);
         !status.isOk())
       return status;
     entry_->multiples.push_back(std::move(rule));
@@ -115,11 +140,15 @@ Status EntryReader::readSymbols() {
       return defect("two symbols are named ", name);
     entry_->symbols.push_back(std::move(name));
   }
+  conditionSymbols_ = entry_->symbols;
+  conditionSymbols_.push_back("workers");
   return {};
 }
 
 Status EntryReader::readForm(const fb::LinearForm &source,
-                             const std::string &where, LinearForm &form) {
+                             const std::string &where,
+                             const std::vector<std::string> &symbols,
+                             LinearForm &form) {
   form.constant = source.constant();
   size_t numSymbols = countOf(source.symbols());
   if (numSymbols != countOf(source.coefficients()))
@@ -133,18 +162,37 @@ Status EntryReader::readForm(const fb::LinearForm &source,
     return defect(where, ": the coefficients are not 8-byte aligned");
   for (size_t i = 0; i < numSymbols; ++i) {
     uint16_t symbol = source.symbols()->Get(i);
-    if (symbol >= entry_->symbols.size())
+    if (symbol >= symbols.size())
       return defect(where, ": symbol index ", symbol, " is past the ",
-                    entry_->symbols.size(), " symbols");
+                    symbols.size(), " symbols");
     for (const LinearForm::Term &term : form.terms)
       if (term.symbol == symbol)
-        return defect(where, ": symbol ", entry_->symbols[symbol],
-                      " appears twice");
+        return defect(where, ": symbol ", symbols[symbol], " appears twice");
     int64_t coefficient = source.coefficients()->Get(i);
     if (coefficient == 0)
-      return defect(where, ": the coefficient of ", entry_->symbols[symbol],
-                    " is 0");
+      return defect(where, ": the coefficient of ", symbols[symbol], " is 0");
     form.terms.push_back({symbol, coefficient});
+  }
+  return {};
+}
+
+/// Factors of a product or dimensions of a grid.
+Status EntryReader::readForms(
+    const flatbuffers::Vector<flatbuffers::Offset<fb::LinearForm>> *source,
+    const std::string &where, const std::vector<std::string> &symbols,
+    std::vector<LinearForm> &forms) {
+  if (Status status = atMost(kMaxGridDims, "forms in " + where,
+                             countOf(source));
+      !status.isOk())
+    return status;
+  for (size_t i = 0; i < countOf(source); ++i) {
+    LinearForm form;
+    if (Status status = readForm(*source->Get(i),
+                                 where + " " + std::to_string(i), symbols,
+                                 form);
+        !status.isOk())
+      return status;
+    forms.push_back(std::move(form));
   }
   return {};
 }
@@ -186,7 +234,8 @@ Status EntryReader::readParam(const fb::Param &source) {
     LinearForm form;
     if (Status status =
             readForm(*source.dims()->Get(i),
-                     param.name + " dim " + std::to_string(i), form);
+                     param.name + " dim " + std::to_string(i), entry_->symbols,
+                     form);
         !status.isOk())
       return status;
     param.dimTexts.push_back(form.toString(entry_->symbols));
@@ -205,26 +254,118 @@ Status EntryReader::readCode(const fb::Code &source) {
   for (size_t i = 0; i < countOf(source.features()); ++i)
     code.features.push_back(source.features()->Get(i)->str());
   code.featureText = joinNames(code.features);
-  code.symbol = source.symbol()->str();
   code.blob = source.blob();
   if (code.blob >= numBlobs_)
     return defect(where, ": blob index ", code.blob, " is past the ", numBlobs_,
                   " blobs");
-  size_t gridDims = countOf(source.grid());
-  if (gridDims > kMaxGridDims)
-    return defect(where, ": expected at most ", kMaxGridDims,
-                  " grid dimensions, got ", gridDims);
-  for (size_t i = 0; i < gridDims; ++i) {
-    LinearForm form;
-    if (Status status = readForm(*source.grid()->Get(i),
-                                 where + " grid " + std::to_string(i), form);
+  size_t numVariants = countOf(source.variants());
+  if (numVariants == 0)
+    return defect(where, ": expected at least one variant, got none");
+  if (Status status = atMost(kMaxVariants, "variants in " + where, numVariants);
+      !status.isOk())
+    return status;
+  std::unordered_set<std::string> names;
+  for (size_t i = 0; i < numVariants; ++i) {
+    VariantSchema variant;
+    if (Status status =
+            readVariant(*source.variants()->Get(i),
+                        where + " variant " + std::to_string(i), variant);
         !status.isOk())
       return status;
-    code.grid.push_back(std::move(form));
+    if (!names.insert(variant.name).second)
+      return defect(where, ": two variants are named ", variant.name);
+    code.variants.push_back(std::move(variant));
   }
-  code.scratchBytes = source.scratch_bytes();
+  const VariantSchema &last = code.variants.back();
+  if (!last.conditions.empty() || !last.workspace.empty())
+    return defect(where, ": expected its last variant, ", last.name,
+                  ", to have no conditions and no workspace");
   entry_->codes.push_back(std::move(code));
   return {};
+}
+
+/// "2*N * Hk <= workers": a form of several terms stands in parentheses.
+static std::string toText(const ConditionSchema &condition,
+                          const std::vector<std::string> &symbols) {
+  auto product = [&](const Product &factors) {
+    std::string text;
+    for (const LinearForm &form : factors) {
+      bool isSum = form.terms.size() + (form.constant != 0) > 1;
+      std::string factor = form.toString(symbols);
+      text += (text.empty() ? "" : " * ") +
+              (isSum && factors.size() > 1 ? "(" + factor + ")" : factor);
+    }
+    return text.empty() ? "1" : text;
+  };
+  return product(condition.left) + " <= " + product(condition.right);
+}
+
+Status EntryReader::readVariant(const fb::Variant &source,
+                                const std::string &where,
+                                VariantSchema &variant) {
+  variant.name = source.name()->str();
+  if (variant.name.empty())
+    return defect(where, ": the name is empty");
+  size_t numStages = countOf(source.stages());
+  if (numStages == 0)
+    return defect(where, ": expected at least one stage, got none");
+  if (Status s = atMost(kMaxStages, "stages in " + where, numStages); !s.isOk())
+    return s;
+  if (Status s = atMost(kMaxRegions, "workspace regions in " + where,
+                        countOf(source.workspace()));
+      !s.isOk())
+    return s;
+  if (Status s = atMost(kMaxConditions, "conditions in " + where,
+                        countOf(source.conditions()));
+      !s.isOk())
+    return s;
+  for (size_t i = 0; i < numStages; ++i) {
+    StageSchema stage;
+    if (Status s = readStage(*source.stages()->Get(i),
+                             where + " stage " + std::to_string(i), stage);
+        !s.isOk())
+      return s;
+    variant.stages.push_back(std::move(stage));
+  }
+  for (size_t i = 0; i < countOf(source.workspace()); ++i) {
+    Product region;
+    if (Status s = readForms(source.workspace()->Get(i)->factors(),
+                             where + " workspace " + std::to_string(i),
+                             entry_->symbols, region);
+        !s.isOk())
+      return s;
+    variant.workspace.push_back(std::move(region));
+  }
+  for (size_t i = 0; i < countOf(source.conditions()); ++i) {
+    ConditionSchema condition;
+    if (Status s =
+            readCondition(*source.conditions()->Get(i),
+                          where + " condition " + std::to_string(i), condition);
+        !s.isOk())
+      return s;
+    variant.conditionText += (variant.conditionText.empty() ? "" : ", ") +
+                             toText(condition, conditionSymbols_);
+    variant.conditions.push_back(std::move(condition));
+  }
+  return {};
+}
+
+Status EntryReader::readStage(const fb::Stage &source, const std::string &where,
+                              StageSchema &stage) {
+  stage.symbol = source.symbol()->str();
+  stage.scratchBytes = source.scratch_bytes();
+  return readForms(source.grid(), where + " grid", entry_->symbols, stage.grid);
+}
+
+Status EntryReader::readCondition(const fb::Condition &source,
+                                  const std::string &where,
+                                  ConditionSchema &condition) {
+  if (Status s = readForms(source.left()->factors(), where + " left",
+                           conditionSymbols_, condition.left);
+      !s.isOk())
+    return s;
+  return readForms(source.right()->factors(), where + " right",
+                   conditionSymbols_, condition.right);
 }
 
 /// Size, trailer, hash, identifier, verifier; the root on success.
@@ -255,10 +396,9 @@ Result<ImageContents> gdnrt::readImage(const uint8_t *data, size_t size) {
   if (!root.isOk())
     return root.status();
   const fb::Image &source = **root;
-  if (source.format_version() != 1)
-    return failure(StatusCode::unsupported,
-                   "image: expected format version 1, got ",
-                   source.format_version());
+  if (source.format_version() != kFormatVersion)
+    return failure(StatusCode::unsupported, "image: expected format version ",
+                   kFormatVersion, ", got ", source.format_version());
 
   ImageContents contents;
   if (source.producer())
