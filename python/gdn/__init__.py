@@ -3,4 +3,14 @@
 
 from .runtime import Binding, Device, GdnError, Image, Kernel, Param, Pool, Runtime, Variant
 
-__all__ = ["Binding", "Device", "GdnError", "Image", "Kernel", "Param", "Pool", "Runtime", "Variant"]
+__all__ = [
+    "Binding",
+    "Device",
+    "GdnError",
+    "Image",
+    "Kernel",
+    "Param",
+    "Pool",
+    "Runtime",
+    "Variant",
+]

@@ -89,8 +89,7 @@ void RecurrentKernel::emitValueHead(Value r,
 /// The live row, in the form that suits its length.
 void RecurrentKernel::emitRow() {
   DeltaRuleOp rule = parts.rule;
-  if (!parts.cuSeqlens || !rule || rule.isPerChannel() ||
-      algorithm.chunkFrom < 0)
+  if (!parts.cuSeqlens || !rule || algorithm.chunkFrom < 0)
     return emitRowForm(false);
   if (algorithm.chunkFrom <= 1)
     return emitRowForm(true);

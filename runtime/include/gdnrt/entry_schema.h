@@ -54,6 +54,28 @@ struct ParamSchema {
   }
 };
 
+enum class CodeFormat : uint8_t { sharedObject, cubin, ptx };
+
+/// How a GPU launches a kernel; table Launch of the schema says what is meant.
+struct LaunchSchema {
+  uint32_t threads = 0;
+  uint64_t sharedBytes = 0;
+  uint32_t cluster = 1;
+  uint32_t blocksPerSm = 0;
+  bool dependent = false;
+  std::vector<LinearForm> counters;
+};
+
+/// What the assembler said about a kernel.
+struct ResourcesSchema {
+  uint32_t registers = 0;
+  uint32_t staticSharedBytes = 0;
+  uint32_t stackBytes = 0;
+  uint32_t spillStoreBytes = 0;
+  uint32_t spillLoadBytes = 0;
+  uint32_t codeBytes = 0;
+};
+
 /// The product of linear forms; none is 1.
 using Product = std::vector<LinearForm>;
 
@@ -62,6 +84,9 @@ struct StageSchema {
   std::string symbol;
   std::vector<LinearForm> grid;
   uint64_t scratchBytes = 0;
+  /// Present unless the code is a shared object.
+  std::optional<LaunchSchema> launch;
+  std::optional<ResourcesSchema> resources;
 };
 
 /// left <= right, over the entry's symbols and, as one symbol more, the workers
@@ -90,6 +115,9 @@ struct CodeSchema {
   /// `features` joined by ", ".
   std::string featureText;
   uint32_t blob = 0;
+  CodeFormat format = CodeFormat::sharedObject;
+  /// Bytes, one per parameter, or empty.
+  std::vector<uint32_t> alignments;
   /// In order of preference; the last can always run.
   std::vector<VariantSchema> variants;
 

@@ -151,14 +151,13 @@ TEST(Image, Blobs) {
   std::vector<flatbuffers::Offset<fb::Blob>> blobs = {
       fb::CreateBlob(builder, data, imageHash(code.data(), code.size()))};
   auto blobVector = builder.CreateVector(blobs);
-  fb::FinishImageBuffer(builder,
-                        fb::CreateImage(builder, kFormatVersion, pad, 0,
-                                        blobVector));
+  fb::FinishImageBuffer(
+      builder, fb::CreateImage(builder, kFormatVersion, pad, 0, blobVector));
   Bytes bytes(builder.GetBufferPointer(),
               builder.GetBufferPointer() + builder.GetSize());
   appendTrailer(bytes);
   EXPECT_EQ(load(bytes), "CORRUPT: image: blob 0: expected its data at a "
-                         "multiple of 64 bytes, got an offset 4 bytes past "
+                         "multiple of 64 bytes, got an offset 12 bytes past "
                          "one");
 }
 
@@ -247,9 +246,8 @@ TEST(Image, CoefficientsMustBeAligned) {
     auto entry =
         fb::CreateEntry(builder, builder.CreateString("f"), names, params);
     auto entries = builder.CreateVector(&entry, 1);
-    fb::FinishImageBuffer(builder,
-                          fb::CreateImage(builder, kFormatVersion, producer,
-                                          entries));
+    fb::FinishImageBuffer(
+        builder, fb::CreateImage(builder, kFormatVersion, producer, entries));
     Bytes bytes(builder.GetBufferPointer(),
                 builder.GetBufferPointer() + builder.GetSize());
     appendTrailer(bytes);
@@ -276,8 +274,7 @@ TEST(Image, Limits) {
       "CORRUPT: image: entry accumulate_f32: state_pool: expected a pool "
       "to have a slot dimension");
   EXPECT_EQ(loadChanged([](fb::ImageT &i) {
-              auto &grid =
-                  i.entries[1]->codes[0]->variants[0]->stages[0]->grid;
+              auto &grid = i.entries[1]->codes[0]->variants[0]->stages[0]->grid;
               for (int d = 0; d < 7; ++d)
                 grid.push_back(std::make_unique<fb::LinearFormT>());
             }),
