@@ -106,8 +106,7 @@ void RecurrentKernel::emitRow() {
   if (parts.checkpoints)
     emitCheckpointBounds(*this);
   DeltaRuleOp rule = parts.rule;
-  if (!parts.cuSeqlens || !rule || rule.isPerChannel() ||
-      algorithm.chunkFrom < 0)
+  if (!parts.cuSeqlens || !rule || algorithm.chunkFrom < 0)
     return emitRowForm(false);
   if (algorithm.chunkFrom <= 1)
     return emitRowForm(true);
