@@ -4,15 +4,17 @@
 // image that the compiler made, beyond being accurate.
 //
 //   gdnrt_cts --image=FILE [--device=cpu|cuda[:N]] [--decode=NAME]
-//             [--prefill=NAME]
+//             [--prefill=NAME] [--variant=NAME]
 //
-// Options of googletest follow. Where there is no such device it prints why
-// and exits with 77.
+// Without --variant, launches on a CPU have no workspace and take what needs
+// none; on a GPU they have what they ask for. Options of googletest follow.
+// Where there is no such device it prints why and exits with 77.
 
 #include "suite.h"
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 using namespace gdnrt::cts;
@@ -62,6 +64,32 @@ Kernel::~Kernel() {
   gdnrt_image_destroy(image_);
 }
 
+void *Kernel::giveWorkspace(gdnrt_binding *binding) const {
+  gdnrt_error error;
+  size_t code = gdnrt_kernel_code(kernel_);
+  for (size_t i = 0; i < gdnrt_entry_variant_count(entry(), code); ++i) {
+    gdnrt_variant_info info;
+    check(gdnrt_entry_variant(entry(), code, i, &info, &error), error);
+    if (suiteOptions.variant == info.name)
+      check(
+          gdnrt_binding_force_variant(binding, static_cast<int64_t>(i), &error),
+          error);
+  }
+  if (suiteOptions.variant.empty() && suiteOptions.device == "cpu")
+    return nullptr;
+  uint64_t bytes = 0;
+  check(gdnrt_binding_workspace_bytes(binding, &bytes, &error), error);
+  if (bytes == 0)
+    return nullptr;
+  void *memory = nullptr;
+  check(gdnrt_device_allocate(device_, bytes, &memory, &error), error);
+  std::vector<uint8_t> nan(bytes, 0xff);
+  check(gdnrt_device_write(device_, memory, nan.data(), bytes, &error), error);
+  check(gdnrt_binding_set_workspace(binding, memory, bytes, nullptr, &error),
+        error);
+  return memory;
+}
+
 void Kernel::launch(const std::vector<gdnrt_named_arg> &args) const {
   gdnrt_error error;
   gdnrt_binding *binding = nullptr;
@@ -69,10 +97,12 @@ void Kernel::launch(const std::vector<gdnrt_named_arg> &args) const {
                                     &error),
             GDNRT_OK)
       << error.message;
+  void *workspace = giveWorkspace(binding);
   EXPECT_EQ(gdnrt_launch(binding, nullptr, &error), GDNRT_OK) << error.message;
   EXPECT_EQ(gdnrt_device_synchronize(device_, nullptr, &error), GDNRT_OK)
       << error.message;
   gdnrt_binding_destroy(binding);
+  EXPECT_EQ(gdnrt_device_free(device_, workspace, &error), GDNRT_OK);
 }
 
 void Kernel::run(const Problem &problem) const {
@@ -151,6 +181,8 @@ int main(int argc, char **argv) {
       suiteOptions.decode = value;
     else if (key == "--prefill")
       suiteOptions.prefill = value;
+    else if (key == "--variant")
+      suiteOptions.variant = value;
     else {
       std::fprintf(stderr, "unknown option %s\n", arg.c_str());
       return 2;
@@ -159,7 +191,7 @@ int main(int argc, char **argv) {
   if (suiteOptions.image.empty()) {
     std::fprintf(stderr,
                  "usage: %s --image=FILE [--device=cpu|cuda[:N]] "
-                 "[--decode=NAME] [--prefill=NAME]\n",
+                 "[--decode=NAME] [--prefill=NAME] [--variant=NAME]\n",
                  argv[0]);
     return 2;
   }

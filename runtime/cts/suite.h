@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <tuple>
 
@@ -24,6 +25,8 @@ struct SuiteOptions {
   std::string device = "cpu";
   std::string decode = "decode";
   std::string prefill = "prefill";
+  /// The variant to force in entries that have it; "": the device chooses.
+  std::string variant;
 };
 extern SuiteOptions suiteOptions;
 
@@ -42,11 +45,15 @@ public:
   const gdnrt_entry *entry() const { return gdnrt_kernel_entry(kernel_); }
 
   /// Binds and launches; a refusal is a test failure. Arguments of a GPU are
-  /// copies in its memory, with every byte of the padding.
+  /// copies in its memory, with every byte of the padding. The workspace holds
+  /// NaN before the launch.
   void run(const Problem &problem) const;
 
 private:
   void launch(const std::vector<gdnrt_named_arg> &args) const;
+  /// Gives the binding memory of the device, as much as it asks for. Freed by
+  /// the caller; null if none is needed.
+  void *giveWorkspace(gdnrt_binding *binding) const;
 
   gdnrt_image *image_ = nullptr;
   gdnrt_device *device_ = nullptr;

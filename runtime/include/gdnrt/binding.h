@@ -9,6 +9,7 @@
 
 #include "gdnrt/entry_schema.h"
 #include "gdnrt/footprint.h"
+#include "gdnrt/launch_plan.h"
 #include "gdnrt/status.h"
 #include "gdnrt/symbol_solver.h"
 
@@ -41,47 +42,80 @@ struct BoundParam {
 
 class Binding {
 public:
-  /// Binds `count` arguments in parameter order. `grid` are the forms of the
-  /// code that will run, `alignments` the bytes that it asks of each parameter.
+  /// Binds `count` arguments in parameter order. `code` will run, on a device
+  /// with `workers` workers; it is copied.
   static Result<std::unique_ptr<Binding>>
-  make(std::shared_ptr<const EntrySchema> entry,
-       const std::vector<LinearForm> &grid, const Argument *args, size_t count,
-       const std::vector<uint32_t> &alignments = {});
+  make(std::shared_ptr<const EntrySchema> entry, const CodeSchema &code,
+       const Argument *args, size_t count, int workers = 1);
 
   /// Replaces the arguments of some parameters and checks everything again.
   /// On failure the binding is what it was. Takes no memory on success.
   Status rebind(const size_t *params, const Argument *args, size_t count);
 
+  /// Gives launches `bytes` bytes at `data` (a multiple of 64) to work in; null
+  /// and 0 take them away. They must overlap no argument. On failure the
+  /// binding is what it was.
+  Status setWorkspace(void *data, uint64_t bytes);
+  /// Bytes at the start of a workspace of `bytes` bytes that whoever gives it
+  /// zeroes, in the order of the launches.
+  uint64_t bytesToZero(uint64_t bytes) const {
+    return plan_.bytesToZero(bytes);
+  }
+  void *workspace() const { return workspace_; }
+  /// Makes launches take variant `index` whatever its conditions say; nothing:
+  /// they choose again.
+  Status forceVariant(std::optional<size_t> index);
   /// Whether launches may begin before the kernel ahead of them has ended.
   void allowDependentLaunch(bool allowed) { dependentLaunch_ = allowed; }
   bool allowsDependentLaunch() const { return dependentLaunch_; }
 
   const EntrySchema &entry() const { return *entry_; }
+  /// All parameters, all symbols, then the address of each region of the
+  /// chosen variant's workspace.
   const std::vector<int64_t> &words() const { return words_; }
   const std::vector<BoundParam> &params() const { return params_; }
   int64_t symbol(size_t index) const {
     return words_[entry_->firstSymbolWord() + index];
   }
-  /// Units of work of one launch.
-  int64_t units() const { return units_; }
+
+  /// The variant that a launch takes.
+  size_t variant() const { return variant_; }
+  /// Fails if there is no variant whose workspace fits, or the forced one's
+  /// does not.
+  Status checkVariant() const;
+  /// Units of stage `index` of the chosen variant.
+  int64_t stageUnits(size_t index) const {
+    return plan_.variants()[variant_].stageUnits[index];
+  }
+  /// Units of work of one launch, of all stages.
+  int64_t units() const;
+  /// Bytes of workspace with which a launch takes the variant that it would
+  /// take if there was enough. Fails if that cannot be told.
+  Result<uint64_t> workspaceBytes() const;
 
 private:
-  Binding(std::shared_ptr<const EntrySchema> entry,
-          const std::vector<LinearForm> &grid,
-          const std::vector<uint32_t> &alignments);
+  Binding(std::shared_ptr<const EntrySchema> entry, const CodeSchema &code,
+          int workers);
   Status checkAll();
   void commit();
+  void chooseVariant();
 
   std::shared_ptr<const EntrySchema> entry_;
-  std::vector<LinearForm> grid_;
-  std::vector<uint32_t> alignments_;
+  CodeSchema code_;
+  int workers_;
   SymbolSolver solver_;
   /// What is bound now, and what the next commit will bind.
   std::vector<BoundParam> params_, nextParams_;
   std::vector<const int64_t *> nextSizes_;
+  LaunchPlan plan_, nextPlan_;
   std::vector<int64_t> words_;
+  void *workspace_ = nullptr;
+  uint64_t workspaceBytes_ = 0;
+  /// The start of the workspace that was zeroed and that no region used since.
+  uint64_t zeroBytes_ = 0;
+  std::optional<size_t> forced_;
+  size_t variant_ = 0;
   bool dependentLaunch_ = false;
-  int64_t units_ = 0, nextUnits_ = 0;
 };
 
 } // namespace gdnrt

@@ -60,6 +60,9 @@ public:
   /// Waits for all that was launched on `stream`.
   virtual Status synchronize(void *stream) = 0;
 
+  /// Zeroes memory of the device, in the order of `stream`.
+  virtual Status zero(void *data, uint64_t bytes, void *stream) = 0;
+
   /// Memory of the device for tools. Copies follow what runs on the null
   /// stream and have ended when they return.
   virtual Result<void *> allocate(size_t bytes) = 0;

@@ -20,9 +20,9 @@ static Argument toArgument(const gdnrt_arg &arg) {
 static Status bind(const gdnrt_kernel &kernel,
                    const std::vector<Argument> &args, gdnrt_binding **binding) {
   const std::shared_ptr<LoadedKernel> &loaded = kernel.loaded;
-  const CodeSchema &code = loaded->code->schema();
-  auto bound = Binding::make(loaded->entry, code.grid, args.data(), args.size(),
-                             code.alignments);
+  auto bound =
+      Binding::make(loaded->entry, loaded->code->schema(), args.data(),
+                    args.size(), loaded->device->properties().numWorkers);
   if (bound.isOk())
     *binding = new gdnrt_binding{loaded, std::move(*bound), SlotReport()};
   return bound.status();
@@ -125,6 +125,58 @@ gdnrt_status gdnrt_binding_symbol(const gdnrt_binding *binding,
     *value = binding->binding->symbol(*symbol);
     return {};
   });
+}
+
+gdnrt_status gdnrt_binding_workspace_bytes(const gdnrt_binding *binding,
+                                           uint64_t *bytes,
+                                           gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!binding)
+      return nullPointer("binding");
+    if (!bytes)
+      return nullPointer("bytes");
+    auto needed = binding->binding->workspaceBytes();
+    if (needed.isOk())
+      *bytes = *needed;
+    return needed.status();
+  });
+}
+
+gdnrt_status gdnrt_binding_set_workspace(gdnrt_binding *binding, void *data,
+                                         uint64_t bytes, void *stream,
+                                         gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!binding)
+      return nullPointer("binding");
+    if (Status status = binding->binding->setWorkspace(data, bytes);
+        !status.isOk())
+      return status;
+    uint64_t zeros = binding->binding->bytesToZero(bytes);
+    if (zeros == 0)
+      return {};
+    Status zeroed = binding->kernel->device->zero(data, zeros, stream);
+    if (!zeroed.isOk() && !binding->binding->setWorkspace(nullptr, 0).isOk())
+      return failure(StatusCode::internal, "workspace: cannot be taken away");
+    return zeroed;
+  });
+}
+
+gdnrt_status gdnrt_binding_force_variant(gdnrt_binding *binding, int64_t index,
+                                         gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!binding)
+      return nullPointer("binding");
+    if (index < -1)
+      return invalid("index: expected -1 or a variant, got ", index);
+    std::optional<size_t> forced;
+    if (index >= 0)
+      forced = static_cast<size_t>(index);
+    return binding->binding->forceVariant(forced);
+  });
+}
+
+size_t gdnrt_binding_variant(const gdnrt_binding *binding) {
+  return binding ? binding->binding->variant() : 0;
 }
 
 int64_t gdnrt_binding_units(const gdnrt_binding *binding) {

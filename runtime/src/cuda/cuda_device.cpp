@@ -20,10 +20,13 @@ namespace {
 class CudaCode final : public LoadedCode {
 public:
   CudaCode(CodeSchema schema, size_t index,
-           std::shared_ptr<const cuda::DeviceContext> context,
-           cuda::Kernel kernel)
-      : schema_(std::move(schema)), index_(index), context_(std::move(context)),
-        kernel_(std::move(kernel)) {}
+           std::shared_ptr<const cuda::DeviceContext> context)
+      : schema_(std::move(schema)), index_(index),
+        context_(std::move(context)) {}
+
+  /// Prepares the kernels of all stages; the context is current.
+  Status makeKernels(const std::shared_ptr<cuda::LoadedModule> &module,
+                     const EntrySchema &entry, int multiprocessors);
 
   const CodeSchema &schema() const override { return schema_; }
   size_t codeIndex() const override { return index_; }
@@ -33,7 +36,8 @@ private:
   CodeSchema schema_;
   size_t index_;
   std::shared_ptr<const cuda::DeviceContext> context_;
-  cuda::Kernel kernel_;
+  /// By variant and stage.
+  std::vector<std::vector<cuda::Kernel>> kernels_;
 };
 
 class CudaDevice final : public Device {
@@ -48,6 +52,7 @@ public:
   load(const Image &image, size_t entry,
        std::optional<size_t> forcedCode) override;
   Status synchronize(void *stream) override;
+  Status zero(void *data, uint64_t bytes, void *stream) override;
   Result<void *> allocate(size_t bytes) override;
   Status free(void *data) override;
   Status write(void *to, const void *from, size_t bytes) override;
@@ -77,20 +82,53 @@ static cuda::Address toAddress(const void *data) {
   return reinterpret_cast<uintptr_t>(data);
 }
 
+Status CudaCode::makeKernels(const std::shared_ptr<cuda::LoadedModule> &module,
+                             const EntrySchema &entry, int multiprocessors) {
+  size_t numWords =
+      entry.numWords() + schema_.mostRegions() + cuda::kExtraWords;
+  for (const VariantSchema &variant : schema_.variants) {
+    kernels_.emplace_back();
+    for (const StageSchema &stage : variant.stages) {
+      auto kernel = cuda::Kernel::make(module, stage.symbol, *stage.launch,
+                                       numWords, multiprocessors, entry.name);
+      if (!kernel.isOk())
+        return kernel.status();
+      kernels_.back().push_back(std::move(*kernel));
+    }
+  }
+  return {};
+}
+
 Status CudaCode::launch(const Binding &binding, void *stream) {
   if (binding.units() == 0)
     return {};
+  if (Status status = binding.checkVariant(); !status.isOk())
+    return status;
   cuda::CurrentContext current(*context_);
   if (!current.status().isOk())
     return current.status();
-  // make() has checked that they fit.
+  // makeKernels has checked that they fit.
   int64_t words[cuda::kMostWords];
   int64_t *end =
       std::copy(binding.words().begin(), binding.words().end(), words);
-  *end++ = 0;
-  *end++ = binding.units();
-  return kernel_.launch(words, binding.units(), toStream(stream),
-                        binding.allowsDependentLaunch());
+  end[0] =
+      static_cast<int64_t>(reinterpret_cast<uintptr_t>(binding.workspace()));
+  // The stream is the barrier between stages. Only the first follows a kernel
+  // that the caller knows about.
+  bool dependent = binding.allowsDependentLaunch();
+  const std::vector<cuda::Kernel> &stages = kernels_[binding.variant()];
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    int64_t units = binding.stageUnits(stage);
+    if (units == 0)
+      continue;
+    end[1] = units;
+    if (Status status =
+            stages[stage].launch(words, units, toStream(stream), dependent);
+        !status.isOk())
+      return status;
+    dependent = false;
+  }
+  return {};
 }
 
 Result<std::shared_ptr<cuda::LoadedModule>>
@@ -125,13 +163,12 @@ CudaDevice::load(const Image &image, size_t index,
   auto module = loadModule(image, code, entry.name);
   if (!module.isOk())
     return module.status();
-  auto kernel = cuda::Kernel::make(*module, code.symbol, *code.launch,
-                                   entry.numWords() + cuda::kExtraWords,
-                                   properties_.numWorkers, entry.name);
-  if (!kernel.isOk())
-    return kernel.status();
-  return std::unique_ptr<LoadedCode>(
-      std::make_unique<CudaCode>(code, *chosen, context_, std::move(*kernel)));
+  auto loaded = std::make_unique<CudaCode>(code, *chosen, context_);
+  if (Status status =
+          loaded->makeKernels(*module, entry, properties_.numWorkers);
+      !status.isOk())
+    return status;
+  return std::unique_ptr<LoadedCode>(std::move(loaded));
 }
 
 Status CudaDevice::synchronize(void *stream) {
@@ -141,6 +178,16 @@ Status CudaDevice::synchronize(void *stream) {
   const cuda::Driver &driver = context_->driver();
   return driver.check(driver.streamSynchronize(toStream(stream)),
                       "cuStreamSynchronize", "synchronize");
+}
+
+Status CudaDevice::zero(void *data, uint64_t bytes, void *stream) {
+  cuda::CurrentContext current(*context_);
+  if (!current.status().isOk() || bytes == 0)
+    return current.status();
+  const cuda::Driver &driver = context_->driver();
+  return driver.check(
+      driver.memorySet(toAddress(data), 0, bytes, toStream(stream)),
+      "cuMemsetD8Async", "workspace");
 }
 
 Result<void *> CudaDevice::allocate(size_t bytes) {

@@ -24,8 +24,8 @@ ImageBuilder gpuImage(const Change &change) {
   builder.blob({1});
   fb::CodeT &code = *builder.image.entries[0]->codes[0];
   code.format = fb::CodeFormat::cubin;
-  code.launch = std::make_unique<fb::LaunchT>();
-  code.launch->threads = 32;
+  code.variants[0]->stages[0]->launch = std::make_unique<fb::LaunchT>();
+  code.variants[0]->stages[0]->launch->threads = 32;
   change(code);
   return builder;
 }
@@ -42,8 +42,7 @@ protected:
     Array out(address(0x100000), DType::bf16, x.sizes);
     std::vector<Array> arrays = {x, out};
     std::vector<Argument> args = toArguments(arrays);
-    auto bound = Binding::make(entry, entry->codes[0].grid, args.data(), 2,
-                               entry->codes[0].alignments);
+    auto bound = Binding::make(entry, entry->codes[0], args.data(), 2);
     return bound.status().toString();
   }
 };

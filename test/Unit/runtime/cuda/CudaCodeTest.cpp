@@ -115,8 +115,8 @@ TEST_F(CudaCode, Forced) {
 
 TEST_F(CudaCode, PreparesTheKernel) {
   load(scaleImage([](fb::CodeT &code) {
-    code.launch->shared_bytes = 200000;
-    code.launch->cluster = 16;
+    launchOf(code).shared_bytes = 200000;
+    launchOf(code).cluster = 16;
   }));
   auto &attributes = fakeCuda().functionAttributes["scale_kernel"];
   EXPECT_EQ(attributes[cuda::kFunctionDynamicSharedBytes], 200000);
@@ -145,8 +145,9 @@ TEST_F(CudaCode, EveryCallMayFail) {
   }
   fakeCuda().failures = {{"cuFuncSetAttribute", 1}};
   std::string message;
-  load(scaleImage([](fb::CodeT &code) { code.launch->shared_bytes = 999999; }),
-       &message);
+  load(
+      scaleImage([](fb::CodeT &code) { launchOf(code).shared_bytes = 999999; }),
+      &message);
   EXPECT_EQ(message, "DEVICE_ERROR: scale: scale_kernel: cuFuncSetAttribute: "
                      "CUDA_ERROR_INVALID_VALUE (1): invalid argument; 999999 "
                      "bytes of dynamic shared memory");

@@ -3,84 +3,17 @@
 // What a launch tells the driver: grid, attributes, words, stream and context;
 // and what it never does.
 
-#include "../arrays.h"
-#include "cuda_test.h"
+#include "cuda_launch_test.h"
 
 #include "gdnrt/cuda_kernel.h"
 
 using namespace gdnrt;
 using namespace gdnrt::test;
 
-namespace {
-
-/// A kernel "scale" through the C ABI, with N elements bound.
-class CudaLaunch : public CudaTest {
-protected:
-  void make(const std::function<void(fb::CodeT &)> &change, int64_t n,
-            bool debugChecks = false) {
-    make(scaleImage(change), n, debugChecks);
-  }
-  void make(const ImageBuilder &builder, int64_t n, bool debugChecks = false) {
-    destroy();
-    bytes = builder.build();
-    device = makeHandle(debugChecks);
-    ASSERT_EQ(
-        gdnrt_image_load_memory(bytes.data(), bytes.size(), &image, &error),
-        GDNRT_OK)
-        << error.message;
-    ASSERT_EQ(gdnrt_kernel_create(device, image, "scale", &kernel, &error),
-              GDNRT_OK)
-        << error.message;
-    bind(n);
-  }
-  void bind(int64_t n) {
-    gdnrt_binding_destroy(binding);
-    binding = nullptr;
-    Array x(address(0x1000), DType::f32, {n}, {2});
-    Array out(address(uintptr_t{1} << 44), DType::f32, {n});
-    gdnrt_arg args[] = {x, out};
-    ASSERT_EQ(gdnrt_kernel_bind(kernel, args, 2, &binding, &error), GDNRT_OK)
-        << error.message;
-  }
-  void destroy() {
-    gdnrt_binding_destroy(binding);
-    gdnrt_kernel_destroy(kernel);
-    gdnrt_device_destroy(device);
-    gdnrt_image_destroy(image);
-    binding = nullptr;
-    kernel = nullptr;
-    device = nullptr;
-    image = nullptr;
-  }
-  void TearDown() override {
-    destroy();
-    CudaTest::TearDown();
-  }
-  std::string launch(void *stream = nullptr) {
-    fakeCuda().launches.clear();
-    fakeCuda().calls.clear();
-    if (gdnrt_launch(binding, stream, &error) != GDNRT_OK)
-      return error.message;
-    return "OK";
-  }
-  /// The only launch so far.
-  FakeLaunch &seen() {
-    EXPECT_EQ(fakeCuda().launches.size(), 1u);
-    return fakeCuda().launches.front();
-  }
-
-  Bytes bytes;
-  gdnrt_error error;
-  gdnrt_image *image = nullptr;
-  gdnrt_device *device = nullptr;
-  gdnrt_kernel *kernel = nullptr;
-  gdnrt_binding *binding = nullptr;
-};
-
-} // namespace
+using CudaLaunch = CudaLaunchTest;
 
 TEST_F(CudaLaunch, GridWordsAndStream) {
-  make([](fb::CodeT &code) { code.launch->shared_bytes = 4096; }, 300);
+  make([](fb::CodeT &code) { launchOf(code).shared_bytes = 4096; }, 300);
   int stream;
   ASSERT_EQ(launch(&stream), "OK");
   const cuda::LaunchConfig &config = seen().config;
@@ -115,7 +48,7 @@ TEST_F(CudaLaunch, NoUnits) {
 }
 
 TEST_F(CudaLaunch, Clusters) {
-  make([](fb::CodeT &code) { code.launch->cluster = 4; }, 8);
+  make([](fb::CodeT &code) { launchOf(code).cluster = 4; }, 8);
   ASSERT_EQ(launch(), "OK");
   EXPECT_EQ(seen().config.gridX, 8u);
   ASSERT_EQ(seen().attributes.size(), 1u);
@@ -131,7 +64,7 @@ TEST_F(CudaLaunch, Clusters) {
 }
 
 TEST_F(CudaLaunch, PersistentBlocks) {
-  make([](fb::CodeT &code) { code.launch->blocks_per_sm = 2; }, 1000);
+  make([](fb::CodeT &code) { launchOf(code).blocks_per_sm = 2; }, 1000);
   ASSERT_EQ(launch(), "OK");
   EXPECT_EQ(seen().config.gridX, 264u);
   EXPECT_EQ(seen().words.back(), 1000);
@@ -157,7 +90,7 @@ TEST_F(CudaLaunch, DependentWhereBothSidesAllowIt) {
   make([](fb::CodeT &) {}, 10);
   allow(1);
   EXPECT_FALSE(isDependent()); // the kernel does not wait by itself
-  make([](fb::CodeT &code) { code.launch->dependent = true; }, 10);
+  make([](fb::CodeT &code) { launchOf(code).dependent = true; }, 10);
   EXPECT_FALSE(isDependent()); // nobody allowed it
   allow(1);
   EXPECT_TRUE(isDependent());

@@ -14,8 +14,8 @@ fb::CodeT &gdnrt::test::addGpuCode(EntryBuilder &entry, fb::EntryT &table,
   entry.code(symbol, {"N"}, 0, {}, target, blob);
   fb::CodeT &code = *table.codes.back();
   code.format = format;
-  code.launch = std::make_unique<fb::LaunchT>();
-  code.launch->threads = 128;
+  code.variants[0]->stages[0]->launch = std::make_unique<fb::LaunchT>();
+  launchOf(code).threads = 128;
   return code;
 }
 

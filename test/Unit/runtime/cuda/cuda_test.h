@@ -29,6 +29,11 @@ fb::CodeT &addGpuCode(EntryBuilder &entry, fb::EntryT &table,
                       const std::string &symbol, const std::string &target,
                       fb::CodeFormat format, uint32_t blob);
 
+/// The launch of the first stage of a code.
+inline fb::LaunchT &launchOf(fb::CodeT &code) {
+  return *code.variants[0]->stages[0]->launch;
+}
+
 class CudaTest : public ::testing::Test {
 protected:
   void SetUp() override;
