@@ -69,7 +69,7 @@ struct ConvertGDNToTile final
 
     EntryViews views = createEntryViews(entry);
     if (failed(
-            emitRecurrentKernel(views, kernel, {tokens, chunk, chunkFrom}))) {
+            emitRecurrentKernel(views, kernel, {tokens, chunk, chunkFrom, valueHeads}))) {
       views.function.erase();
       return failure();
     }
