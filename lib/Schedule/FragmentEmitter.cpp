@@ -43,8 +43,9 @@ gpu::FragmentType FragmentEmitter::typeOf(Value tile) const {
     return gpu::FragmentType::get(type, rowsOf(type));
   if (isRow(tile))
     return gpu::FragmentType::get(
-        type, gpu::PerColumnAttr::get(
-                  context, rows ? rows : getWarpRows(context, type.getDimSize(0))));
+        type,
+        gpu::PerColumnAttr::get(
+            context, rows ? rows : getWarpRows(context, type.getDimSize(0))));
   // One value per row of the matrices that it is used with.
   gpu::RowsAttr layout = rows ? rows : getWarpRows(context, 1);
   for (Operation *user : tile.getUsers())
@@ -66,7 +67,8 @@ Value FragmentEmitter::scalar(Value value) {
 }
 
 SmallVector<Value> FragmentEmitter::mapped(ValueRange values) {
-  return llvm::map_to_vector(values, [&](Value value) { return scalar(value); });
+  return llvm::map_to_vector(values,
+                             [&](Value value) { return scalar(value); });
 }
 
 /// A tile of rank 1 as one row, in the body of a map: elementwise work is
@@ -85,11 +87,10 @@ Value FragmentEmitter::inlineRow(Value tile, DenseMap<Value, Value> &rowOf) {
     SmallVector<Value> operands;
     for (Value operand : op.getOperands()) {
       if (!mapping.contains(operand))
-        mapping.map(operand,
-                    vector::BroadcastOp::create(
-                        b, op.getLoc(),
-                        VectorType::get({size}, operand.getType()),
-                        scalar(operand)));
+        mapping.map(operand, vector::BroadcastOp::create(
+                                 b, op.getLoc(),
+                                 VectorType::get({size}, operand.getType()),
+                                 scalar(operand)));
       operands.push_back(mapping.lookup(operand));
     }
     SmallVector<Type> types;
@@ -100,8 +101,7 @@ Value FragmentEmitter::inlineRow(Value tile, DenseMap<Value, Value> &rowOf) {
     mapping.map(op.getResults(), row->getResults());
   }
   unsigned number = cast<OpResult>(tile).getResultNumber();
-  return rowOf[tile] =
-             mapping.lookup(body.getTerminator()->getOperand(number));
+  return rowOf[tile] = mapping.lookup(body.getTerminator()->getOperand(number));
 }
 
 /// The tiles that stand behind a row: those of a body that are no elementwise
@@ -151,16 +151,16 @@ void FragmentEmitter::emitMap(tile::MapRowsOp map) {
   OpBuilder::InsertionGuard guard(b);
   SmallVector<Type> argTypes = {b.getIndexType()};
   for (Value input : inputs)
-    argTypes.push_back(gpu::getRowType(cast<gpu::FragmentType>(input.getType())));
+    argTypes.push_back(
+        gpu::getRowType(cast<gpu::FragmentType>(input.getType())));
   Block *body = b.createBlock(&result.getBody(), {}, argTypes,
                               SmallVector<Location>(argTypes.size(), loc));
   IRMapping mapping = scalars;
   for (auto [i, arg] : llvm::enumerate(from.getArguments()))
     mapping.map(arg, body->getArgument(i));
   DenseMap<Value, Value> rowOf;
-  for (auto [source, arg] :
-       llvm::zip(sources,
-                 body->getArguments().drop_front(from.getNumArguments())))
+  for (auto [source, arg] : llvm::zip(
+           sources, body->getArguments().drop_front(from.getNumArguments())))
     rowOf[source] = arg;
   for (Value tile : captured)
     mapping.map(tile, inlineRow(tile, rowOf));
@@ -187,8 +187,8 @@ static int64_t getAlignment(Value view) {
   auto arg = dyn_cast<BlockArgument>(view);
   auto func = arg ? dyn_cast<func::FuncOp>(arg.getOwner()->getParentOp())
                   : func::FuncOp();
-  auto known = func ? func.getArgAttrOfType<IntegerAttr>(
-                          arg.getArgNumber(), "gdn_gpu.alignment")
+  auto known = func ? func.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(),
+                                                         "gdn_gpu.alignment")
                     : IntegerAttr();
   return known ? known.getInt() : 0;
 }
@@ -240,9 +240,9 @@ void FragmentEmitter::emitStores(Operation *op, ArrayRef<Operation *> loads) {
       if (auto read = dyn_cast<tile::LoadOp>(load);
           read && views.contains(read.getView()))
         after.push_back(fragments.lookup(read.getTile()));
-    condition = gpu::LastReaderOp::create(
-        b, op->getLoc(), b.getI1Type(), scalar(last.getGroup()),
-        scalar(last.getCount()), after);
+    condition = gpu::LastReaderOp::create(b, op->getLoc(), b.getI1Type(),
+                                          scalar(last.getGroup()),
+                                          scalar(last.getCount()), after);
   } else {
     condition = scalar(branch.getCondition());
   }

@@ -38,8 +38,12 @@ public:
   void emitStores(mlir::Operation *op, mlir::ArrayRef<mlir::Operation *> loads);
 
   /// The fragment of a tile that was emitted or set.
-  mlir::Value operator[](mlir::Value tile) const { return fragments.lookup(tile); }
-  void set(mlir::Value tile, mlir::Value fragment) { fragments[tile] = fragment; }
+  mlir::Value operator[](mlir::Value tile) const {
+    return fragments.lookup(tile);
+  }
+  void set(mlir::Value tile, mlir::Value fragment) {
+    fragments[tile] = fragment;
+  }
 
   /// A value that is no tile.
   mlir::Value scalar(mlir::Value value);

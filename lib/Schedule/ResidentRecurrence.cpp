@@ -240,8 +240,7 @@ void ResidentKernel::emitScan(FragmentEmitter &all) {
   for (Value input : inputs)
     argTypes.push_back(
         gpu::getRowType(cast<gpu::FragmentType>(input.getType())));
-  auto map =
-      gpu::MapRowsOp::create(b, loc, TypeRange{state, output}, inputs);
+  auto map = gpu::MapRowsOp::create(b, loc, TypeRange{state, output}, inputs);
   {
     OpBuilder::InsertionGuard guard(b);
     Block *body = b.createBlock(&map.getBody(), {}, argTypes,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Roles by slices: what an operand of the scan is computed from belongs to the
-// operand's role; a store belongs to the role that computes with what it stores.
+// operand's role; a store belongs to the role that computes with what it
+// stores.
 #include "ScanRoles.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -226,16 +226,16 @@ LogicalResult RecurrentKernel::emitGrid() {
   KernelOp kernel = parts.kernel;
   if (parts.cuSeqlens)
     rowForm += " + 1"; // the block of the padding
-  views.function->setAttr("gdn_tile.grid",
-                          b.getStrArrayAttr({rowForm, algorithm.valueHeads
-                                                          ? valueForm
-                                                          : headForm}));
+  views.function->setAttr(
+      "gdn_tile.grid",
+      b.getStrArrayAttr(
+          {rowForm, algorithm.valueHeads ? valueForm : headForm}));
   int64_t numShared = llvm::count_if(
       parts.carries, [](const Carry &carry) { return carry.perKeyHead; });
   if (algorithm.valueHeads && numShared != 0)
-    views.function->setAttr("gdn_tile.groups",
-                            b.getStrArrayAttr({std::to_string(numShared),
-                                               rowForm, headForm}));
+    views.function->setAttr(
+        "gdn_tile.groups",
+        b.getStrArrayAttr({std::to_string(numShared), rowForm, headForm}));
   if (valueForm != headForm) // value heads come in whole groups
     views.function->setAttr("gdn_tile.multiples",
                             b.getStrArrayAttr({valueForm, headForm}));
