@@ -16,7 +16,11 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     head, so that what follows does not depend on the layout.
 
     One block serves one row and one key head with its `Hv/Hk` value heads, so
-    no two blocks touch the same channel of the convolution state. A row is
+    no two blocks touch the same channel of the convolution state. With
+    `value-heads` it serves one value head: the blocks of a key head then share
+    the windows of its keys and queries, and the last one writes them
+    (`gdn_tile.last_in_group`); `gdn_tile.groups` of the function, forms whose
+    product counts the groups, says so. A row is
     walked in blocks of `tokens` tokens (one token in a decode entry); the
     state of the recurrence and the windows of the convolution are carried from
     block to block as f32 tiles. The program has one block more than there are
@@ -48,7 +52,9 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     Option<"chunk", "chunk", "int64_t", /*default=*/"64",
            "Tokens per chunk of the chunk form">,
     Option<"chunkFrom", "chunk-from", "int64_t", /*default=*/"-1",
-           "Shortest row, in tokens, that takes the chunk form; negative: none">
+           "Shortest row, in tokens, that takes the chunk form; negative: none">,
+    Option<"valueHeads", "value-heads", "bool", /*default=*/"false",
+           "A block serves one value head instead of one key head">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels converted">
