@@ -29,14 +29,25 @@ def GPU_Dialect : Dialect {
     (`gdn_gpu.share`, `gdn_gpu.fetch`).
 
     **Order is in the barriers.** A shared tile is fetched behind a
-    `gdn_gpu.barrier` that stands behind its `gdn_gpu.share`; the verifier of the
-    function refuses anything else.
+    `gdn_gpu.barrier` that stands behind its `gdn_gpu.share`; the pass
+    `gdn-gpu-check` refuses anything else, on its own and as the first step of
+    `convert-gdn-gpu-to-nvvm`.
+
+    **Attributes of a function.** Beside `gdn_gpu.threads`: `gdn_gpu.min_blocks`,
+    blocks that an SM must have registers for; `gdn_gpu.blocks_per_sm`, for a
+    launch of that many blocks per SM that share the units among them (0: a block
+    per unit); `gdn_gpu.counters`, a linear form: how many u32 counters the launch
+    needs in its workspace. The grid and the symbols are those of `gdn_tile`.
 
     **Rounding is explicit**, as in `gdn_tile`.
   }];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
+  let extraClassDeclaration = [{
+    /// Registers layouts (attributes) and types.
+    void registerLayoutsAndTypes();
+  }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::memref::MemRefDialect",
                            "::mlir::vector::VectorDialect"];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The ops of gdn_gpu: who works, tiles between memory, registers and shared
-// memory, work on fragments, and the order among threads and launches.
+// The ops of gdn_gpu: who works, tiles between memories (GPUMemoryOps.td), work
+// on fragments, and the order among threads and launches.
 #ifndef GDN_DIALECT_GPU_IR_GPUOPS_TD
 #define GDN_DIALECT_GPU_IR_GPUOPS_TD
 
-include "gdn/Dialect/GPU/IR/GPUDialect.td"
+include "gdn/Dialect/GPU/IR/GPUMemoryOps.td"
 include "mlir/IR/CommonAttrConstraints.td"
 include "mlir/IR/CommonTypeConstraints.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
@@ -23,6 +23,16 @@ def GPU_BlockIdOp : GPU_Op<"block_id", [Pure]> {
 
     - (C1) the enclosing function has `gdn_tile.grid` with more than `axis`
       entries.
+
+    **Example**
+
+    ```mlir
+    func.func @row() -> index
+        attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"]} {
+      %n = gdn_gpu.block_id 0
+      return %n : index
+    }
+    ```
   }];
   let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$axis);
   let results = (outs Index:$result);
@@ -47,6 +57,24 @@ def GPU_WarpsOp : GPU_Op<"warps", [
     - (C2) `gdn_gpu.yield` gives the results.
     - (C3) a result is used inside a `gdn_gpu.warps` of the same warps only.
     - (C4) fragments of ops inside are laid out over `count` warps.
+
+    **Example**
+
+    ```mlir
+    #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+    func.func @roles(%x: memref<?xf32>, %place: !gdn_gpu.shared<128xf32>)
+        attributes {gdn_gpu.threads = 256 : i64} {
+      %c0 = arith.constant 0 : index
+      gdn_gpu.warps 1 for 1 {
+        %t = gdn_gpu.load %x[%c0] dims [0] : memref<?xf32>,
+            !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#row>>
+        gdn_gpu.share %t, %place
+            : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#row>>,
+              !gdn_gpu.shared<128xf32>
+      }
+      return
+    }
+    ```
   }];
   let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$first,
                        ConfinedAttr<I64Attr, [IntPositive]>:$count);
@@ -54,133 +82,6 @@ def GPU_WarpsOp : GPU_Op<"warps", [
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$first `for` $count (`->` type($results)^)? $body attr-dict";
   let hasRegionVerifier = 1;
-}
-
-//===-- Tiles between memory, registers and shared memory -------------------===//
-
-def GPU_LoadOp : GPU_Op<"load", [AttrSizedOperandSegments]> {
-  let summary = "A fragment from global memory";
-  let description = [{
-    As `gdn_tile.load`, into registers: each thread reads what it holds. Places
-    that hold nothing, and rows from `rows` on, are zero and nothing is read
-    for them. `aligned` bytes divide the address of the element at `indices` and
-    the strides of all of `dims` but the innermost, in bytes; 0 if nothing is
-    known. The code asks at run time what it needs beyond that to read several
-    columns at once, and reads element by element where it does not hold.
-
-    **Preconditions**
-
-    - (C1) one index per dimension of the view; `dims` names as many distinct
-      dimensions of the view as the tile has.
-    - (C2) tile and view have the same element type.
-    - (C3) the elements that are read lie inside the view. Not checked.
-  }];
-  let arguments = (ins
-    Arg<AnyMemRef, "view", [MemRead]>:$view, Variadic<Index>:$indices,
-    DenseI64ArrayAttr:$dims, Optional<Index>:$rows,
-    DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$aligned);
-  let results = (outs GPU_FragmentType:$tile);
-  let assemblyFormat = [{
-    $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)?
-    (`aligned` $aligned^)? attr-dict `:` type($view) `,` type($tile)
-  }];
-  let hasVerifier = 1;
-}
-
-def GPU_StoreOp : GPU_Op<"store", [AttrSizedOperandSegments]> {
-  let summary = "A fragment to global memory";
-  let description = [{
-    The mirror image of `gdn_gpu.load`. Where several lanes hold the same
-    element, one writes it.
-
-    **Preconditions**
-
-    - (C1) one index per dimension of the view; `dims` names as many distinct
-      dimensions of the view as the tile has.
-    - (C2) tile and view have the same element type.
-    - (C3) the elements that are written lie inside the view. Not checked.
-  }];
-  let arguments = (ins
-    GPU_FragmentType:$tile, Arg<AnyMemRef, "view", [MemWrite]>:$view,
-    Variadic<Index>:$indices, DenseI64ArrayAttr:$dims, Optional<Index>:$rows,
-    DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$aligned);
-  let assemblyFormat = [{
-    $tile `,` $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)?
-    (`aligned` $aligned^)? attr-dict `:` type($tile) `,` type($view)
-  }];
-  let hasVerifier = 1;
-}
-
-def GPU_AllocOp : GPU_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
-  let summary = "A tile of shared memory";
-  let description = [{
-    Memory of its own for the life of the block, 16-byte aligned. Its content is
-    unspecified until the first `gdn_gpu.share`.
-  }];
-  let results = (outs GPU_SharedType:$tile);
-  let assemblyFormat = "attr-dict `:` type($tile)";
-}
-
-def GPU_ShareOp : GPU_Op<"share"> {
-  let summary = "A fragment to shared memory";
-  let description = [{
-    Writes the tile, or with `row` a rank-1 tile to that row of a rank-2 one.
-    Where several lanes hold the same element, one writes it.
-
-    **Preconditions**
-
-    - (C1) fragment and shared tile have the same element type, and the same
-      shape; with `row`, the shared tile has rank 2 and the fragment the shape
-      of its row.
-    - (C2) `row` lies inside the tile. Not checked.
-  }];
-  let arguments = (ins GPU_FragmentType:$tile,
-                       Arg<GPU_SharedType, "place", [MemWrite]>:$place,
-                       Optional<Index>:$row);
-  let assemblyFormat = [{
-    $tile `,` $place (`row` `(` $row^ `)`)? attr-dict `:` type($tile) `,` type($place)
-  }];
-  let hasVerifier = 1;
-}
-
-def GPU_FetchOp : GPU_Op<"fetch"> {
-  let summary = "A fragment from shared memory";
-  let description = [{
-    Reads the tile, or with `row` that row of it, in the layout of the result.
-    Places that hold nothing are zero.
-
-    **Preconditions**
-
-    - (C1) fragment and shared tile have the same element type, and the same
-      shape; with `row`, the shared tile has rank 2 and the fragment the shape
-      of its row.
-    - (C2) a `gdn_gpu.barrier` stands between the `gdn_gpu.share` that wrote the
-      tile and this op, and between this op and the next `gdn_gpu.share` into it;
-      checked on the function.
-    - (C3) `row` lies inside the tile. Not checked.
-  }];
-  let arguments = (ins Arg<GPU_SharedType, "place", [MemRead]>:$place,
-                       Optional<Index>:$row);
-  let results = (outs GPU_FragmentType:$tile);
-  let assemblyFormat = [{
-    $place (`row` `(` $row^ `)`)? attr-dict `:` type($place) `->` type($tile)
-  }];
-  let hasVerifier = 1;
-}
-
-def GPU_FetchElementOp : GPU_Op<"fetch_element"> {
-  let summary = "One element of a shared tile, in every thread";
-  let description = [{
-    **Preconditions**
-
-    - (C1) `place` has rank 1 and `value` its element type.
-    - (C2) ordered by barriers as `gdn_gpu.fetch` (C2).
-    - (C3) `index` lies inside the tile. Not checked.
-  }];
-  let arguments = (ins Arg<GPU_SharedType, "place", [MemRead]>:$place, Index:$index);
-  let results = (outs AnyTypeOf<[F32, BF16, F16]>:$value);
-  let assemblyFormat = "$place `[` $index `]` attr-dict `:` type($place) `->` type($value)";
-  let hasVerifier = 1;
 }
 
 //===-- Work on fragments --------------------------------------------------===//
@@ -193,6 +94,18 @@ def GPU_FillOp : GPU_Op<"fill", [Pure]> {
     **Preconditions**
 
     - (C1) `value` has the tile's element type.
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+    func.func @zeros() -> !gdn_gpu.fragment<128x128xf32, #rows>
+        attributes {gdn_gpu.threads = 256 : i64} {
+      %zero = arith.constant 0.0 : f32
+      %t = gdn_gpu.fill %zero : f32 -> !gdn_gpu.fragment<128x128xf32, #rows>
+      return %t : !gdn_gpu.fragment<128x128xf32, #rows>
+    }
+    ```
   }];
   let arguments = (ins AnyTypeOf<[F32, BF16, F16]>:$value);
   let results = (outs GPU_FragmentType:$tile);
@@ -222,7 +135,8 @@ def GPU_MapRowsOp : GPU_Op<"map_rows", [
       no result is `per_column`; inputs and results agree in rows and columns.
     - (C2) the body's arguments are an index and what a row has of the inputs.
     - (C3) `gdn_gpu.yield` gives what a row has of the results.
-    - (C4) the body has no ops but those named above.
+    - (C4) the body has no ops but those named above; vectors in it come from
+      the body or are constants of one value; reductions add.
 
     **Example**
 
@@ -289,6 +203,24 @@ def GPU_Conv1dOp : GPU_Op<"conv1d", [Pure]> {
     - (C2) rank-2 tiles are in one `rows` layout with one warp and 32 lanes,
       `bias` is `per_column` of it.
     - (C3) `valid` is at most the tokens of `input`. Not checked.
+
+    **Example**
+
+    ```mlir
+    #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+    func.func @conv(%x: !gdn_gpu.fragment<1x128xf32, #row>,
+                    %win: !gdn_gpu.fragment<3x128xf32, #row>,
+                    %w: !gdn_gpu.fragment<4x128xf32, #row>, %n: index)
+        -> (!gdn_gpu.fragment<1x128xf32, #row>, !gdn_gpu.fragment<3x128xf32, #row>)
+        attributes {gdn_gpu.threads = 32 : i64} {
+      %y, %next = gdn_gpu.conv1d %x, %win, %w valid(%n)
+          : !gdn_gpu.fragment<1x128xf32, #row>, !gdn_gpu.fragment<3x128xf32, #row>,
+            !gdn_gpu.fragment<4x128xf32, #row>
+          -> !gdn_gpu.fragment<1x128xf32, #row>, !gdn_gpu.fragment<3x128xf32, #row>
+      return %y, %next
+          : !gdn_gpu.fragment<1x128xf32, #row>, !gdn_gpu.fragment<3x128xf32, #row>
+    }
+    ```
   }];
   let arguments = (ins
     GPU_FragmentType:$input, GPU_FragmentType:$window, GPU_FragmentType:$weight,
@@ -311,6 +243,19 @@ def GPU_ExtractOp : GPU_Op<"extract", [Pure]> {
     **Preconditions**
 
     - (C1) `tile` is of rank 1 and over one warp; `index` is inside it.
+    - (C2) `value` has the tile's element type.
+
+    **Example**
+
+    ```mlir
+    #one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+    func.func @gate(%g: !gdn_gpu.fragment<4xf32, #gdn_gpu.per_row<#one>>) -> f32
+        attributes {gdn_gpu.threads = 32 : i64} {
+      %x = gdn_gpu.extract %g[2]
+          : !gdn_gpu.fragment<4xf32, #gdn_gpu.per_row<#one>> -> f32
+      return %x : f32
+    }
+    ```
   }];
   let arguments = (ins GPU_FragmentType:$tile,
                        ConfinedAttr<I64Attr, [IntNonNegative]>:$index);
@@ -330,6 +275,15 @@ def GPU_BarrierOp : GPU_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
 
     - (C1) it is not inside a `gdn_gpu.warps` nor under a condition that differs
       among the threads of a block.
+
+    **Example**
+
+    ```mlir
+    func.func @meet() attributes {gdn_gpu.threads = 256 : i64} {
+      gdn_gpu.barrier
+      return
+    }
+    ```
   }];
   let assemblyFormat = "attr-dict";
   let hasVerifier = 1;
@@ -350,12 +304,37 @@ def GPU_LastReaderOp : GPU_Op<"last_reader", [MemoryEffects<[MemRead, MemWrite]>
     **Preconditions**
 
     - (C1) it is inside a `gdn_gpu.warps` of one warp.
+
+    **Example**
+
+    ```mlir
+    #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+    func.func @shift(%pool: memref<?x128xbf16>, %slot: index, %head: index,
+                     %readers: index)
+        attributes {gdn_gpu.threads = 32 : i64} {
+      %c0 = arith.constant 0 : index
+      gdn_gpu.warps 0 for 1 {
+        %old = gdn_gpu.load %pool[%slot, %c0] dims [0, 1] : memref<?x128xbf16>,
+            !gdn_gpu.fragment<1x128xbf16, #row>
+        %last = gdn_gpu.last_reader %head of %readers after %old
+            : !gdn_gpu.fragment<1x128xbf16, #row>
+        scf.if %last {
+          %zero = arith.constant 0.0 : bf16
+          %new = gdn_gpu.fill %zero : bf16 -> !gdn_gpu.fragment<1x128xbf16, #row>
+          gdn_gpu.store %new, %pool[%slot, %c0] dims [0, 1]
+              : !gdn_gpu.fragment<1x128xbf16, #row>, memref<?x128xbf16>
+        }
+      }
+      return
+    }
+    ```
   }];
   let arguments = (ins Index:$counter, Index:$count, Variadic<GPU_FragmentType>:$after);
   let results = (outs I1:$last);
   let assemblyFormat = [{
     $counter `of` $count (`after` $after^ `:` type($after))? attr-dict
   }];
+  let hasVerifier = 1;
   let hasVerifier = 1;
 }
 
@@ -365,8 +344,22 @@ def GPU_AwaitLaunchOp : GPU_Op<"await_launch", [MemoryEffects<[MemRead, MemWrite
     Waits until the launches before this one in the stream have finished and
     their writes are visible, where the launch may have begun before
     (programmatic dependent launch); else, and on targets without it, nothing.
+
+    **Preconditions**
+
+    - (C1) it is not inside a `gdn_gpu.warps`.
+
+    **Example**
+
+    ```mlir
+    func.func @order() attributes {gdn_gpu.threads = 256 : i64} {
+      gdn_gpu.await_launch
+      return
+    }
+    ```
   }];
   let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
 }
 
 def GPU_ReleaseLaunchOp : GPU_Op<"release_launch", [MemoryEffects<[MemRead, MemWrite]>]> {
@@ -375,8 +368,22 @@ def GPU_ReleaseLaunchOp : GPU_Op<"release_launch", [MemoryEffects<[MemRead, MemW
     Lets the next launch begin where it was launched to depend on this one
     programmatically; else, and on targets without it, nothing. The next launch
     still waits at its `gdn_gpu.await_launch` until this one has finished.
+
+    **Preconditions**
+
+    - (C1) it is not inside a `gdn_gpu.warps`.
+
+    **Example**
+
+    ```mlir
+    func.func @order() attributes {gdn_gpu.threads = 256 : i64} {
+      gdn_gpu.release_launch
+      return
+    }
+    ```
   }];
   let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
 }
 
 #endif // GDN_DIALECT_GPU_IR_GPUOPS_TD
