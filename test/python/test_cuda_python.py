@@ -50,16 +50,16 @@ def test_dlpack_dtypes(dtype):
 def test_refused_arrays():
     with pytest.raises(TypeError, match="x: expected a NumPy array or one with __dlpack__, got l"):
         view("x", [1, 2])
-    with pytest.raises(TypeError, match="x: expected one of float32, .*, got int8"):
+    with pytest.raises(TypeError, match=r"x: expected one of float32, .*, got int8"):
         view("x", np.zeros(2, np.int8))
     with pytest.raises(TypeError, match="DLPack's type code 0 of 8 bits"):
         view("x", Foreign(np.zeros(2, np.int8)))
-    with pytest.raises(TypeError, match="x: expected one of .*, got uint8"):
+    with pytest.raises(TypeError, match=r"x: expected one of .*, got uint8"):
         view("x", Foreign(np.zeros(2, np.uint8)))
 
 
 def test_no_gpu_is_an_error_with_the_reason(runtime):
-    with pytest.raises(GdnError, match="cuda: no driver: .*no_such_driver") as caught:
+    with pytest.raises(GdnError, match=r"cuda: no driver: .*no_such_driver") as caught:
         runtime.cuda(driver="/no_such_driver.so")
     assert caught.value.status == "UNSUPPORTED"
 
