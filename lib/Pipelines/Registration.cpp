@@ -8,6 +8,7 @@
 #include "gdn/Dialect/GDN/Transforms/Passes.h"
 #include "gdn/Dialect/GPU/IR/GPU.h"
 #include "gdn/Dialect/Tile/IR/Tile.h"
+#include "gdn/Schedule/Passes.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -25,5 +26,6 @@ void gdn::registerAllDialects(mlir::DialectRegistry &registry) {
 void gdn::registerAllPasses() {
   registerGDNTransformsPasses();
   registerGDNConversionPasses();
+  registerGDNSchedulePasses();
   mlir::registerTransformsPasses();
 }
