@@ -78,8 +78,7 @@ FailureOr<SmallVector<EntryCode>> gdn::collectEntryCodes(ModuleOp lowered) {
             func->getAttrOfType<IntegerAttr>("gdn_tile.scratch_bytes"))
       stage.scratchBytes = scratch.getInt();
     auto owner = func->getAttrOfType<StringAttr>("gdn_tile.stage_of");
-    EntryCode &code =
-        codeOf(owner ? owner.getValue() : func.getName(), codes);
+    EntryCode &code = codeOf(owner ? owner.getValue() : func.getName(), codes);
     if (!code.sizes.empty() && code.sizes != sizes)
       return func.emitOpError("expects the symbols of the other stages, ")
              << llvm::join(code.sizes, ", ") << ", but got "
@@ -87,8 +86,8 @@ FailureOr<SmallVector<EntryCode>> gdn::collectEntryCodes(ModuleOp lowered) {
     code.sizes = std::move(sizes);
     if (Attribute multiples = func->getAttr("gdn_tile.multiples");
         multiples && !owner &&
-        failed(readStrings(func, "gdn_tile.multiples", multiples,
-                           code.multiples)))
+        failed(
+            readStrings(func, "gdn_tile.multiples", multiples, code.multiples)))
       return failure();
     auto name = func->getAttrOfType<StringAttr>("gdn_tile.variant");
     StringRef variantName = name ? name.getValue() : "rows";
@@ -97,9 +96,10 @@ FailureOr<SmallVector<EntryCode>> gdn::collectEntryCodes(ModuleOp lowered) {
     });
     if (variant == code.variants.end()) {
       // The one-pass program is what is left when nothing else can run.
-      bool isLast = !code.variants.empty() && code.variants.back().name == "rows";
-      variant = code.variants.insert(code.variants.end() - isLast,
-                                     VariantCode());
+      bool isLast =
+          !code.variants.empty() && code.variants.back().name == "rows";
+      variant =
+          code.variants.insert(code.variants.end() - isLast, VariantCode());
       variant->name = variantName.str();
       if (failed(readVariant(func, *variant)))
         return failure();
@@ -150,8 +150,8 @@ static FailureOr<fb::VariantT> encodeVariant(func::FuncOp func,
   }
   for (const FormProduct &region : variant.workspace) {
     auto made = std::make_unique<fb::ProductT>();
-    if (failed(encodeForms(func, "a workspace", region, symbols,
-                           made->factors)))
+    if (failed(
+            encodeForms(func, "a workspace", region, symbols, made->factors)))
       return failure();
     encoded.workspace.push_back(std::move(made));
   }

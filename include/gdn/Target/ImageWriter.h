@@ -34,7 +34,7 @@ struct VariantCode {
 
 /// How to call the code of one entry.
 struct EntryCode {
-  std::string entry;                    // name of the gdn function
+  std::string entry;                       // name of the gdn function
   llvm::SmallVector<std::string, 0> sizes; // symbols, as the code takes them
   /// Linear forms in pairs: the first is a multiple of the second.
   llvm::SmallVector<std::string, 0> multiples;
