@@ -16,12 +16,17 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     head, so that what follows does not depend on the layout.
 
     One block serves one row and one key head with its `Hv/Hk` value heads, so
-    no two blocks touch the same channel of the convolution state. A row is
+    no two blocks touch the same channel of the convolution state. With
+    `value-heads` it serves one value head: the blocks of a key head then share
+    the windows of its keys and queries, and the last one writes them
+    (`gdn_tile.last_in_group`); `gdn_tile.groups` of the function, forms whose
+    product counts the groups, says so. A row is
     walked in blocks of `tokens` tokens (one token in a decode entry); the
     state of the recurrence and the windows of the convolution are carried from
     block to block as f32 tiles. The program has one block more than there are
     rows: it writes zeros to the padding, before the first row and behind the
-    last.
+    last. Where ops have checkpoints, the walk stops at each in turn and writes
+    the carried tiles to its slot.
 
     **Runs after** `gdn-fuse`; **before** `convert-tile-to-cpu`.
 
@@ -35,9 +40,11 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
 
     **Fails** with an error on the op that has no tile program: a kernel whose
     results are not zero in skipped rows, `gdn.unpack` of a value that is not an
-    argument, two kernels in one entry, ops over different rows.
+    argument, two kernels in one entry, ops over different rows or with different
+    checkpoints.
 
-    Before and after: `test/Conversion/GDNToTile/decode.mlir`.
+    Before and after: `test/Conversion/GDNToTile/decode.mlir`, and with
+    checkpoints `test/Conversion/GDNToTile/checkpoints.mlir`.
   }];
   let options = [
     Option<"tokens", "tokens", "int64_t", /*default=*/"16",
@@ -45,7 +52,9 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     Option<"chunk", "chunk", "int64_t", /*default=*/"64",
            "Tokens per chunk of the chunk form">,
     Option<"chunkFrom", "chunk-from", "int64_t", /*default=*/"-1",
-           "Shortest row, in tokens, that takes the chunk form; negative: none">
+           "Shortest row, in tokens, that takes the chunk form; negative: none">,
+    Option<"valueHeads", "value-heads", "bool", /*default=*/"false",
+           "A block serves one value head instead of one key head">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels converted">

@@ -81,7 +81,6 @@ Value TileProgram::loadCarry(const Carry &carry, Value r) {
 }
 
 void TileProgram::storeCarry(const Carry &carry, Value tile, Value r) {
-  const PoolView &pool = views.pools.find(carry.pool)->second;
   OpBuilder::InsertionGuard guard(b);
   Value to = slot;
   if (carry.writeSlots) {
@@ -89,6 +88,12 @@ void TileProgram::storeCarry(const Carry &carry, Value tile, Value r) {
     auto write = scf::IfOp::create(b, loc, isLive(to, carry.pool), false);
     b.setInsertionPointToStart(write.thenBlock());
   }
+  storeCarryAt(carry, tile, r, to);
+}
+
+void TileProgram::storeCarryAt(const Carry &carry, Value tile, Value r,
+                               Value to) {
+  const PoolView &pool = views.pools.find(carry.pool)->second;
   if (isTransposed(carry))
     tile = transposeTile(b, loc, tile);
   tile = castTile(b, loc, tile, carry.stored.getElementType());
