@@ -26,10 +26,10 @@ static LogicalResult readStrings(LLVM::LLVMFuncOp func, StringRef name,
   return success();
 }
 
-FailureOr<SmallVector<EntryCode>> gdn::collectEntryCodes(ModuleOp lowered) {
-  SmallVector<EntryCode> codes;
+FailureOr<SmallVector<EntryCode, 0>> gdn::collectEntryCodes(ModuleOp lowered) {
+  SmallVector<EntryCode, 0> codes;
   for (auto func : lowered.getOps<LLVM::LLVMFuncOp>()) {
-    if (!func->hasAttr("gdn_tile.grid"))
+    if (!func->hasAttr("gdn_tile.grid") && !isKernel(func))
       continue;
     EntryCode code;
     code.entry = code.symbol = func.getName().str();
@@ -42,9 +42,25 @@ FailureOr<SmallVector<EntryCode>> gdn::collectEntryCodes(ModuleOp lowered) {
     if (auto scratch =
             func->getAttrOfType<IntegerAttr>("gdn_tile.scratch_bytes"))
       code.scratchBytes = scratch.getInt();
+    if (isKernel(func)) {
+      FailureOr<KernelLaunch> launch = readLaunch(func);
+      FailureOr<uint64_t> words = readParameterWords(func);
+      FailureOr<SmallVector<uint32_t>> alignments = readAlignments(func);
+      if (failed(launch) || failed(words) || failed(alignments))
+        return failure();
+      code.launch = std::move(*launch);
+      code.words = *words;
+      code.alignments = std::move(*alignments);
+    }
     codes.push_back(std::move(code));
   }
   return codes;
+}
+
+/// A name for errors: the features of a CPU, or the GPU.
+static std::string nameOf(const TargetCode &target) {
+  return target.features.empty() ? target.target
+                                 : llvm::join(target.features, ", ");
 }
 
 /// The code that `target` has for the entry; null after an error on `func`.
@@ -52,9 +68,77 @@ static const EntryCode *findCode(func::FuncOp func, const TargetCode &target) {
   for (const EntryCode &code : target.entries)
     if (code.entry == func.getName())
       return &code;
-  func.emitOpError("has no code for the target with the features ")
-      << llvm::join(target.features, ", ");
+  if (target.features.empty())
+    func.emitOpError("has no code for the target ") << target.target;
+  else
+    func.emitOpError("has no code for the target with the features ")
+        << nameOf(target);
   return nullptr;
+}
+
+/// The words of a bound call of the entry: parameters, then symbols.
+static uint64_t countWords(const fb::EntryT &entry) {
+  uint64_t words = entry.symbols.size();
+  for (const auto &param : entry.params)
+    words += 1 + 2 * param->dims.size() +
+             (param->kind == fb::ParamKind::pool ? 1 : 0);
+  return words;
+}
+
+static void addAttribute(fb::EntryT &entry, std::string key,
+                         std::string value) {
+  auto pair = std::make_unique<fb::KeyValueT>();
+  pair->key = std::move(key);
+  pair->value = std::move(value);
+  entry.attributes.push_back(std::move(pair));
+}
+
+/// Adds what is known of a kernel besides what all code has.
+static LogicalResult addKernel(func::FuncOp func, const TargetCode &target,
+                               const EntryCode &code, fb::EntryT &entry,
+                               fb::CodeT &encoded) {
+  // Behind the words of the entry: the workspace and the number of units.
+  uint64_t words = countWords(entry) + 2;
+  if (code.words != words)
+    return func.emitOpError("expects the kernel for ")
+           << target.target << " to take " << words
+           << " words, those of the entry and two more, but got " << code.words;
+  if (!code.alignments.empty() && code.alignments.size() != entry.params.size())
+    return func.emitOpError("expects an alignment for each of the entry's ")
+           << entry.params.size() << " parameters, but got "
+           << code.alignments.size();
+  encoded.alignments.assign(code.alignments.begin(), code.alignments.end());
+  auto launch = std::make_unique<fb::LaunchT>();
+  launch->threads = code.launch->threads;
+  launch->shared_bytes = code.launch->sharedBytes;
+  launch->cluster = code.launch->cluster;
+  launch->blocks_per_sm = code.launch->blocksPerSm;
+  launch->dependent = code.launch->dependent;
+  for (const std::string &form : code.launch->counters) {
+    FailureOr<fb::LinearFormT> counters = encodeForm(form, entry.symbols);
+    if (failed(counters))
+      return func.emitOpError("expects counters of linear forms over the "
+                              "entry's symbols, but got \"")
+             << form << '"';
+    launch->counters.push_back(
+        std::make_unique<fb::LinearFormT>(std::move(*counters)));
+  }
+  encoded.launch = std::move(launch);
+  if (const std::optional<KernelResources> &said = code.resources) {
+    encoded.resources = std::make_unique<fb::ResourcesT>();
+    encoded.resources->registers = said->registers;
+    encoded.resources->static_shared_bytes = said->staticShared;
+    encoded.resources->stack_bytes = said->stack;
+    encoded.resources->spill_store_bytes = said->spillStores;
+    encoded.resources->spill_load_bytes = said->spillLoads;
+    encoded.resources->code_bytes = said->code;
+  }
+  std::string key = "gdn.digest." + target.target;
+  bool isKnown = llvm::any_of(
+      entry.attributes, [&](const auto &pair) { return pair->key == key; });
+  if (!isKnown && !code.digest.empty())
+    addAttribute(entry, key, code.digest);
+  return success();
 }
 
 /// Adds the code that `target` has for the entry; the blob is number `blob`.
@@ -66,11 +150,12 @@ static LogicalResult addCode(func::FuncOp func, const TargetCode &target,
   SmallVector<std::string> symbols(entry.symbols.begin(), entry.symbols.end());
   if (code->sizes != symbols)
     return func.emitOpError("expects the code for ")
-           << llvm::join(target.features, ", ") << " to take the symbols "
+           << nameOf(target) << " to take the symbols "
            << llvm::join(symbols, ", ") << ", as other code does, but got "
            << llvm::join(code->sizes, ", ");
   fb::CodeT encoded;
-  encoded.target = "x86-64";
+  encoded.target = target.target;
+  encoded.format = static_cast<fb::CodeFormat>(target.format);
   encoded.features.assign(target.features.begin(), target.features.end());
   encoded.blob = blob;
   encoded.symbol = code->symbol;
@@ -83,6 +168,9 @@ static LogicalResult addCode(func::FuncOp func, const TargetCode &target,
              << form << '"';
     encoded.grid.push_back(std::make_unique<fb::LinearFormT>(std::move(*grid)));
   }
+  if (target.format != CodeFormat::sharedObject &&
+      failed(addKernel(func, target, *code, entry, encoded)))
+    return failure();
   entry.codes.push_back(std::make_unique<fb::CodeT>(std::move(encoded)));
   return success();
 }

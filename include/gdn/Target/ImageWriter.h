@@ -7,6 +7,7 @@
 #define GDN_TARGET_IMAGEWRITER_H
 
 #include "gdn/Target/CpuCodegen.h"
+#include "gdn/Target/KernelInfo.h"
 
 #include <cstdint>
 #include <vector>
@@ -22,19 +23,31 @@ struct EntryCode {
   /// Linear forms in pairs: the first is a multiple of the second.
   llvm::SmallVector<std::string, 0> multiples;
   uint64_t scratchBytes = 0;
+
+  // A kernel of a GPU has these, code for a CPU does not.
+  std::optional<KernelLaunch> launch = std::nullopt;
+  uint64_t words = 0; // of its parameter
+  llvm::SmallVector<uint32_t> alignments = {};
+  std::optional<KernelResources> resources = std::nullopt; // if ptxas was there
+  std::string digest = {}; // of the kernel's PTX
 };
+
+/// What a blob holds.
+enum class CodeFormat { sharedObject, cubin, ptx };
 
 /// The code of all entries for one target.
 struct TargetCode {
+  std::string target = "x86-64";           // or a GPU
   llvm::SmallVector<std::string> features; // all of which a device must have
+  CodeFormat format = CodeFormat::sharedObject;
   llvm::SmallVector<EntryCode, 0> entries;
-  Bytes blob; // a shared object
+  Bytes blob;
 };
 
 /// What a lowered module says about its entries: each `llvm.func` with
 /// `gdn_tile.grid`, `gdn_tile.symbols`, and `gdn_tile.scratch_bytes` if it
-/// needs scratch.
-mlir::FailureOr<llvm::SmallVector<EntryCode>>
+/// needs scratch, or `gdn_gpu.launch` if it is a kernel.
+mlir::FailureOr<llvm::SmallVector<EntryCode, 0>>
 collectEntryCodes(mlir::ModuleOp lowered);
 
 /// The bytes of an image with the entries of `source` and their codes, of

@@ -3,7 +3,7 @@
 // Compiles, loads and caches programs; see Program.h.
 #include "Program.h"
 
-#include "gdn/Pipelines/CompileCpu.h"
+#include "gdn/Pipelines/CompileImage.h"
 #include "gdn/Pipelines/Registration.h"
 
 #include "llvm/Support/ErrorHandling.h"
@@ -78,7 +78,7 @@ Program::Program(const Config &config) : config(config) {
   if (!target)
     fail(config, llvm::toString(target.takeError()));
   FailureOr<std::vector<uint8_t>> result =
-      compileImage(*module, *target, CpuPipelineOptions(),
+      compileImage(*module, *target, CompileOptions(),
                    [](PassManager &) { return success(); });
   if (failed(result))
     fail(config, "does not compile");
