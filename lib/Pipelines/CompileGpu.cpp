@@ -52,11 +52,16 @@ FailureOr<GpuCode> gdn::compileForGpu(ModuleOp source,
   if (code.entries.empty())
     return module.emitError("expects at least one entry or kernel, but got "
                             "none");
-  for (EntryCode &entry : code.entries) {
-    llvm::Expected<std::string> digest = digestPtx(code.ptx, entry.symbol);
+  SmallVector<StageCode *> stages;
+  for (EntryCode &entry : code.entries)
+    for (VariantCode &variant : entry.variants)
+      for (StageCode &stage : variant.stages)
+        stages.push_back(&stage);
+  for (StageCode *stage : stages) {
+    llvm::Expected<std::string> digest = digestPtx(code.ptx, stage->symbol);
     if (!digest)
       return module.emitError(llvm::toString(digest.takeError()));
-    entry.digest = std::move(*digest);
+    stage->digest = std::move(*digest);
   }
   if (!options.ptxas)
     return code;
@@ -65,8 +70,8 @@ FailureOr<GpuCode> gdn::compileForGpu(ModuleOp source,
     return module.emitError(llvm::toString(cubin.takeError()));
   if (failed(checkReport(module, cubin->report, target)))
     return failure();
-  for (EntryCode &entry : code.entries)
-    entry.resources = cubin->report.kernels.lookup(entry.symbol);
+  for (StageCode *stage : stages)
+    stage->resources = cubin->report.kernels.lookup(stage->symbol);
   code.cubin = std::move(*cubin);
   return code;
 }

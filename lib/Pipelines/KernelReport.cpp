@@ -13,14 +13,19 @@ KernelTable::KernelTable()
             "dependent"}} {}
 
 void KernelTable::add(const TargetModel &target, const GpuCode &code) {
-  for (const EntryCode &entry : code.entries) {
-    std::vector<std::string> row = {entry.symbol, target.getName().str()};
+  llvm::SmallVector<const StageCode *> stages;
+  for (const EntryCode &entry : code.entries)
+    for (const VariantCode &variant : entry.variants)
+      for (const StageCode &stage : variant.stages)
+        stages.push_back(&stage);
+  for (const StageCode *stage : stages) {
+    std::vector<std::string> row = {stage->symbol, target.getName().str()};
     auto add = [&](bool isKnown, uint64_t value) {
       row.push_back(isKnown ? std::to_string(value) : "-");
     };
-    bool isAssembled = entry.resources.has_value();
-    KernelResources said = entry.resources.value_or(KernelResources());
-    KernelLaunch launch = entry.launch.value_or(KernelLaunch());
+    bool isAssembled = stage->resources.has_value();
+    KernelResources said = stage->resources.value_or(KernelResources());
+    KernelLaunch launch = stage->launch.value_or(KernelLaunch());
     add(isAssembled, said.registers);
     add(isAssembled, said.staticShared);
     add(true, launch.sharedBytes);

@@ -84,8 +84,8 @@ static FailureOr<std::string> showForGpu(ModuleOp source, Emit emit,
   case Emit::digest: {
     std::string lines;
     for (const EntryCode &entry : code->entries)
-      lines += entry.symbol + " " + target.getName().str() + " " +
-               entry.digest + "\n";
+      lines += entry.entry + " " + target.getName().str() + " " +
+               entry.getDigest() + "\n";
     return lines;
   }
   default:

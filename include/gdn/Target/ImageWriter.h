@@ -14,22 +14,45 @@
 
 namespace gdn {
 
-/// How to call the code of one entry.
-struct EntryCode {
-  std::string entry;                    // name of the gdn function
-  std::string symbol;                   // exported by the blob
-  llvm::SmallVector<std::string> sizes; // symbols, as the code takes them
-  llvm::SmallVector<std::string> grid;  // linear forms; the product is units
-  /// Linear forms in pairs: the first is a multiple of the second.
-  llvm::SmallVector<std::string, 0> multiples;
+/// Factors of a product, linear forms as text.
+using FormProduct = llvm::SmallVector<std::string, 0>;
+
+/// One pass of a variant over its grid.
+struct StageCode {
+  std::string symbol; // exported by the blob
+  FormProduct grid;   // the product is units
   uint64_t scratchBytes = 0;
 
   // A kernel of a GPU has these, code for a CPU does not.
   std::optional<KernelLaunch> launch = std::nullopt;
-  uint64_t words = 0; // of its parameter
-  llvm::SmallVector<uint32_t> alignments = {};
+  uint64_t words = 0;                                      // of its parameter
   std::optional<KernelResources> resources = std::nullopt; // if ptxas was there
-  std::string digest = {}; // of the kernel's PTX
+  std::string digest = {};                                 // of its PTX
+};
+
+/// One way to do the work of an entry; see runtime/schema/image.fbs.
+struct VariantCode {
+  std::string name;
+  llvm::SmallVector<StageCode, 0> stages;
+  llvm::SmallVector<FormProduct, 0> workspace; // bytes of each region
+  /// left <= right, over the symbols and "workers".
+  llvm::SmallVector<std::pair<FormProduct, FormProduct>, 0> conditions;
+};
+
+/// How to call the code of one entry.
+struct EntryCode {
+  std::string entry;                       // name of the gdn function
+  llvm::SmallVector<std::string, 0> sizes; // symbols, as the code takes them
+  /// Linear forms in pairs: the first is a multiple of the second.
+  llvm::SmallVector<std::string, 0> multiples;
+  /// In order of preference; the last needs nothing.
+  llvm::SmallVector<VariantCode, 0> variants;
+  /// What kernels demand: bytes, one per parameter of the entry, or none.
+  llvm::SmallVector<uint32_t, 0> alignments = {};
+
+  /// Identifies the kernels: the digest of the only one, or of all digests.
+  /// Empty for a CPU.
+  std::string getDigest() const;
 };
 
 /// What a blob holds.
@@ -46,7 +69,9 @@ struct TargetCode {
 
 /// What a lowered module says about its entries: each `llvm.func` with
 /// `gdn_tile.grid`, `gdn_tile.symbols`, and `gdn_tile.scratch_bytes` if it
-/// needs scratch, or `gdn_gpu.launch` if it is a kernel.
+/// needs scratch, `gdn_gpu.launch` if it is a kernel. With `gdn_tile.stage_of`
+/// it is a stage of the variant `gdn_tile.variant` of that entry, else the
+/// entry's variant "rows".
 mlir::FailureOr<llvm::SmallVector<EntryCode, 0>>
 collectEntryCodes(mlir::ModuleOp lowered);
 

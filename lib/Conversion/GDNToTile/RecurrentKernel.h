@@ -13,6 +13,7 @@ struct Algorithm {
   int64_t tokens;    ///< per block of the recurrent form
   int64_t chunk;     ///< per chunk of the chunk form
   int64_t chunkFrom; ///< shortest row in the chunk form; negative: none
+  bool valueHeads;   ///< a block serves one value head, not one key head
 };
 
 /// Fills `views.function` with the program of `kernel`, whose results the

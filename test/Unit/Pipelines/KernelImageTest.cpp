@@ -125,17 +125,19 @@ TEST_F(KernelImageTest, ACubinAndWhereItCanRunLaterPtx) {
   const fb::CodeT &code = *described->codes[0];
   EXPECT_EQ(code.target, "sm_80");
   EXPECT_EQ(code.format, fb::CodeFormat::cubin);
-  EXPECT_EQ(code.symbol, "fill");
-  EXPECT_EQ(code.grid.size(), 2u);
+  ASSERT_EQ(code.variants.size(), 1u);
+  const fb::StageT &stage = *code.variants[0]->stages[0];
+  EXPECT_EQ(stage.symbol, "fill");
+  EXPECT_EQ(stage.grid.size(), 2u);
   EXPECT_EQ(code.alignments, std::vector<uint32_t>{16});
-  EXPECT_EQ(code.launch->threads, 64u);
-  EXPECT_EQ(code.launch->shared_bytes, 4096u);
-  EXPECT_EQ(code.launch->blocks_per_sm, 4u);
-  EXPECT_EQ(code.launch->cluster, 1u);
-  EXPECT_FALSE(code.launch->dependent);
-  EXPECT_EQ(code.launch->counters.size(), 2u); // 2, N
-  EXPECT_GT(code.resources->registers, 0u);
-  EXPECT_GT(code.resources->code_bytes, 0u);
+  EXPECT_EQ(stage.launch->threads, 64u);
+  EXPECT_EQ(stage.launch->shared_bytes, 4096u);
+  EXPECT_EQ(stage.launch->blocks_per_sm, 4u);
+  EXPECT_EQ(stage.launch->cluster, 1u);
+  EXPECT_FALSE(stage.launch->dependent);
+  EXPECT_EQ(stage.launch->counters.size(), 2u); // 2, N
+  EXPECT_GT(stage.resources->registers, 0u);
+  EXPECT_GT(stage.resources->code_bytes, 0u);
   EXPECT_EQ(attribute(*described, "gdn.digest.sm_80").size(), 64u);
 }
 
@@ -149,7 +151,7 @@ TEST_F(KernelImageTest, WithoutAnAssemblerPtxAndARemark) {
   std::unique_ptr<fb::EntryT> described = entry(codes);
   ASSERT_TRUE(described) << said;
   EXPECT_EQ(described->codes[0]->format, fb::CodeFormat::ptx);
-  EXPECT_FALSE(described->codes[0]->resources);
+  EXPECT_FALSE(described->codes[0]->variants[0]->stages[0]->resources);
   EXPECT_EQ(attribute(*described, "gdn.digest.sm_90a").size(), 64u);
 }
 
@@ -157,19 +159,19 @@ TEST_F(KernelImageTest, TheKernelTakesTheEntrysWords) {
   options.ptxas.reset();
   SmallVector<TargetCode, 0> codes = compile(kernel, "sm_80");
   said.clear();
-  codes[0].entries[0].words = 9;
+  codes[0].entries[0].variants[0].stages[0].words = 9;
   EXPECT_FALSE(entry(codes));
-  EXPECT_EQ(said, "'func.func' op expects the kernel for sm_80 to take 8 "
+  EXPECT_EQ(said, "'func.func' op expects the kernel fill to take 8 "
                   "words, those of the entry and two more, but got 9\n");
   said.clear();
-  codes[0].entries[0].words = 8;
+  codes[0].entries[0].variants[0].stages[0].words = 8;
   codes[0].entries[0].alignments = {16, 16};
   EXPECT_FALSE(entry(codes));
   EXPECT_EQ(said, "'func.func' op expects an alignment for each of the entry's "
                   "1 parameters, but got 2\n");
   said.clear();
   codes[0].entries[0].alignments.clear();
-  codes[0].entries[0].launch->counters = {"M"};
+  codes[0].entries[0].variants[0].stages[0].launch->counters = {"M"};
   EXPECT_FALSE(entry(codes));
   EXPECT_EQ(said, "'func.func' op expects counters of linear forms over the "
                   "entry's symbols, but got \"M\"\n");
@@ -196,10 +198,10 @@ TEST_F(KernelImageTest, DigestsDoNotDependOnTheName) {
   options.ptxas.reset();
   std::string renamed = kernel.str();
   renamed.replace(renamed.find("@fill"), 5, "@seven");
-  EXPECT_EQ(compile(kernel, "sm_80")[0].entries[0].digest,
-            compile(renamed, "sm_80")[0].entries[0].digest);
-  EXPECT_NE(compile(kernel, "sm_80")[0].entries[0].digest,
-            compile(kernel, "sm_86")[0].entries[0].digest);
+  EXPECT_EQ(compile(kernel, "sm_80")[0].entries[0].getDigest(),
+            compile(renamed, "sm_80")[0].entries[0].getDigest());
+  EXPECT_NE(compile(kernel, "sm_80")[0].entries[0].getDigest(),
+            compile(kernel, "sm_86")[0].entries[0].getDigest());
 }
 
 } // namespace
