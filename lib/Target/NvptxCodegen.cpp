@@ -245,7 +245,8 @@ FailureOr<KernelText> gdn::generateKernels(ModuleOp module,
     if (!survived)
       return module.emitError("the code generator for ")
              << target.getName()
-             << " failed: " << StringRef(fatal.getMessage()).split('\n').first;
+             << (fatal.getMessage().empty() ? " crashed" : " failed: ")
+             << fatal.getMessage().split('\n').first;
   }
   delete generator;
   return result;

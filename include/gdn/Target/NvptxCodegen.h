@@ -24,7 +24,8 @@ struct KernelText {
 };
 
 /// Translates `module`, optimises it for `target`, and with `wantsPtx` makes
-/// PTX of it. Functions with `nvvm.kernel` are visible, all others internal.
+/// PTX of it. One call at a time in a process. Functions with `nvvm.kernel` are
+/// visible, all others internal.
 ///
 /// Fails with an error on the operation that `target` cannot do, on a call of
 /// a function that nothing defines (there is no device library), and on
