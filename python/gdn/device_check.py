@@ -5,7 +5,8 @@ compiler: `tools/scripts/device-check IMAGE.. --output FILE`.
 Each entry runs with every code that the device takes (PTX for older chips too),
 on made-up inputs beside a float64 reference in NumPy. Times are of graphs of
 launches back to back over at least 384 MB of states. The JSON that it writes is
-what tools/scripts/kernels_lock.py records. Exits with 1 if anything was wrong.
+what tools/scripts/kernels_lock.py records. Exits with 1 if anything was wrong, with 77
+if there is no such device.
 """
 
 import argparse
@@ -28,6 +29,7 @@ SANITIZERS = ("memcheck", "racecheck", "synccheck", "initcheck")
 _BYTES_BEYOND_CACHE = 384 << 20
 _MOST_SETS = 200
 _SANITIZER_FAILED = 99
+_SKIPPED = 77  # the exit code where there is no such device
 
 
 def cases(entry: str, quick: bool) -> list[Sizes]:
@@ -225,15 +227,17 @@ def main(arguments: list[str] | None = None) -> int:
         results = [run_sanitizer(tool, options) for tool in options.sanitizer]
         return 0 if all(results) else 1
     runtime, driver = Runtime(options.library), None
-    if options.device == "cpu":
-        device = runtime.device(num_workers=0)
-    else:
-        ordinal = int(options.device.partition(":")[2] or 0)
-        device = runtime.cuda(ordinal)
-        if not options.no_times:
-            from .cuda_driver import Driver
+    ordinal = int(options.device.partition(":")[2] or 0)
+    try:
+        is_cpu = options.device == "cpu"
+        device = runtime.device(num_workers=0) if is_cpu else runtime.cuda(ordinal)
+    except GdnError as error:
+        print(f"skipped: {error}")
+        return _SKIPPED
+    if device.kind == "cuda" and not options.no_times:
+        from .cuda_driver import Driver
 
-            driver = Driver(ordinal)
+        driver = Driver(ordinal)
     print(device.name)
     report = check_images(options, device, driver)
     if options.output:

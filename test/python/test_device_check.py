@@ -52,6 +52,12 @@ def test_a_target_that_is_not_there(image, library, capsys):
     assert "no kernel for this device" in capsys.readouterr().out
 
 
+def test_no_device_is_skipped_with_the_reason(image, library, capsys):
+    if device_check.main([str(image), "--quick", "--no-times", f"--library={library}"]) == 77:
+        assert "skipped: UNSUPPORTED: cuda: no" in capsys.readouterr().out
+    # Otherwise there is a GPU, whose code the image lacks.
+
+
 @pytest.fixture
 def decode(image, library):
     runtime = Runtime(library)
