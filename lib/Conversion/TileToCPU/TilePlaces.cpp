@@ -172,12 +172,25 @@ void TilePlaces::assignMap(tile::MapRowsOp map) {
   }
 }
 
-bool TilePlaces::takeOver(Value result, Value operand) {
-  if (!operand.hasOneUse() || operand.getType() != result.getType() ||
-      places[of[operand]].kind != Place::Scratch)
+/// True if `op` is the last to use `value` and uses it once, as an operand: not
+/// from its body. A value from outside a loop is read again by the next
+/// iteration, so it has to be of the same block.
+static bool isLastUse(Value value, Operation *op) {
+  Block *block = value.getParentBlock();
+  if (op->getBlock() != block || llvm::count(op->getOperands(), value) != 1)
     return false;
-  // A value from outside a loop is read again by the next iteration.
-  if (operand.getParentBlock() != result.getParentBlock())
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    if (user == op)
+      return true;
+    Operation *other = block->findAncestorOpInBlock(*user);
+    return other && other != op && other->isBeforeInBlock(op);
+  });
+}
+
+bool TilePlaces::takeOver(Value result, Value operand) {
+  if (operand.getType() != result.getType() ||
+      places[of[operand]].kind != Place::Scratch ||
+      !isLastUse(operand, result.getDefiningOp()))
     return false;
   of[result] = of[operand];
   ++numInPlace;

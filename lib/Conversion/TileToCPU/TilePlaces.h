@@ -27,8 +27,8 @@ struct Place {
 
 /// Assigns a place to every tile of `function`.
 ///
-/// A result takes over the place of an operand that has no other use and is
-/// updated row by row: the state of a scan, the window of a convolution, the
+/// A result takes over the place of an operand that nothing uses later and that
+/// is updated row by row: the state of a scan, the window of a convolution, the
 /// rows of a map. A loop-carried tile keeps one place across iterations.
 class TilePlaces {
 public:
