@@ -7,7 +7,9 @@
 //   live:  windows of q and k
 //          for each value head of the key head:
 //            window of v, state
-//            for each block of tokens:   conv, norms, gates, scan, output norm
+//            for each chunk of tokens:   the same as below, with products
+//                                        in place of the scan
+//            for each block of the rest: conv, norms, gates, scan, output norm
 //            write window of v and state
 //          write windows of q and k
 //   else:  zeros to the row's output; in the block behind the last row, to the
@@ -40,45 +42,84 @@ private:
   LogicalResult emitGrid();
   LogicalResult emitViews();
   Value emitBounds();
+  void emitChunkEnd();
   void emitRow();
-  void emitRowForm(bool inChunks);
+  SmallVector<Value> emitTokens(TokenBlock &block, Value from, Value to,
+                                ArrayRef<Value> carried);
+  SmallVector<Value> emitChunks(TokenBlock &block, ArrayRef<Value> carried);
   void emitValueHead(Value r, MutableArrayRef<Value> keyCarries);
   void emitZeros(Value from, Value to);
 
   std::string headForm, valueForm; // key heads and value heads
+  /// Where the tokens in chunks end, and whether (1 or 0) there are any.
+  Value chunkEnd, chunkRuns;
   Value lead; // tokens before the first row; 0 but in the block of the padding
   const Algorithm &algorithm;
 };
 
 } // namespace
 
+/// The loop over the tokens `from` to `to`, block after block.
+SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
+                                               Value to,
+                                               ArrayRef<Value> carried) {
+  auto loop = scf::ForOp::create(b, loc, from, to, index(blockTokens), carried);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value t = loop.getInductionVar();
+  Value left = arith::SubIOp::create(b, loc, to, t);
+  Value valid = arith::MinUIOp::create(b, loc, left, index(blockTokens));
+  SmallVector<Value> next =
+      block.emit(t, valid, SmallVector<Value>(loop.getRegionIterArgs()));
+  if (!next.empty())
+    scf::YieldOp::create(b, loc, next);
+  return loop.getResults();
+}
+
+/// The tokens up to `chunkEnd`, chunk after chunk.
+SmallVector<Value> RecurrentKernel::emitChunks(TokenBlock &block,
+                                               ArrayRef<Value> carried) {
+  auto change = [&](MutableArrayRef<Value> tiles, auto to) {
+    for (auto [carry, tile] : llvm::zip(parts.carries, tiles))
+      if (isa<DeltaRuleOp>(carry.op))
+        tile = (this->*to)(tile);
+  };
+  // A row too short for chunks need not turn its state around and back.
+  auto once =
+      scf::ForOp::create(b, loc, index(0), chunkRuns, index(1), carried);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(once.getBody());
+  chunked = true;
+  blockTokens = algorithm.chunk;
+  SmallVector<Value> tiles(once.getRegionIterArgs());
+  change(tiles, &TileProgram::toChunkState);
+  tiles = emitTokens(block, begin, chunkEnd, tiles);
+  change(tiles, &TileProgram::fromChunkState);
+  scf::YieldOp::create(b, loc, tiles);
+  chunked = false;
+  blockTokens = algorithm.tokens;
+  return once.getResults();
+}
+
 /// One value head: its state and window, token block after token block.
 /// `keyCarries` holds the carried tiles of the key head before the row, and
 /// receives them as they are after it.
 void RecurrentKernel::emitValueHead(Value r,
                                     MutableArrayRef<Value> keyCarries) {
-  SmallVector<Value> start;
+  SmallVector<Value> tiles;
   for (auto [carry, held] : llvm::zip(parts.carries, keyCarries))
-    start.push_back(carry.perKeyHead ? held : loadCarry(carry, r));
+    tiles.push_back(carry.perKeyHead ? held : loadCarry(carry, r));
   TokenBlock block(*this, r);
-  SmallVector<Value> last;
   if (!parts.cuSeqlens) {
-    last = block.emit(begin, index(1), start);
+    tiles = block.emit(begin, index(1), tiles);
   } else {
-    auto loop =
-        scf::ForOp::create(b, loc, begin, end, index(blockTokens), start);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    Value t = loop.getInductionVar();
-    Value left = arith::SubIOp::create(b, loc, end, t);
-    Value valid = arith::MinUIOp::create(b, loc, left, index(blockTokens));
-    SmallVector<Value> next =
-        block.emit(t, valid, SmallVector<Value>(loop.getRegionIterArgs()));
-    if (!next.empty())
-      scf::YieldOp::create(b, loc, next);
-    last.assign(loop.getResults().begin(), loop.getResults().end());
+    if (chunkEnd)
+      tiles = emitChunks(block, tiles);
+    if (!chunkEnd || algorithm.chunkFrom > 1)
+      tiles = emitTokens(block, chunkEnd ? chunkEnd : begin, end, tiles);
   }
-  for (auto [carry, value, held] : llvm::zip(parts.carries, last, keyCarries)) {
+  for (auto [carry, value, held] :
+       llvm::zip(parts.carries, tiles, keyCarries)) {
     if (carry.perKeyHead)
       held = value;
     else
@@ -86,31 +127,30 @@ void RecurrentKernel::emitValueHead(Value r,
   }
 }
 
-/// The live row, in the form that suits its length.
-void RecurrentKernel::emitRow() {
+/// Sets where the chunks of the row end, if the kernel has the chunk form: they
+/// go on while at least `chunkFrom` tokens are left.
+void RecurrentKernel::emitChunkEnd() {
   DeltaRuleOp rule = parts.rule;
   if (!parts.cuSeqlens || !rule || rule.isPerChannel() ||
       algorithm.chunkFrom < 0)
-    return emitRowForm(false);
-  if (algorithm.chunkFrom <= 1)
-    return emitRowForm(true);
+    return;
+  int64_t least = std::max<int64_t>(1, algorithm.chunkFrom);
   Value length = arith::SubIOp::create(b, loc, end, begin);
-  Value isLong = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge,
-                                       length, index(algorithm.chunkFrom));
-  auto form = scf::IfOp::create(b, loc, isLong, /*withElse=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(form.thenBlock());
-  emitRowForm(true);
-  b.setInsertionPointToStart(form.elseBlock());
-  emitRowForm(false);
+  // floor((length - least + chunk) / chunk), or 0 where that is negative.
+  Value more = add(length, index(algorithm.chunk));
+  Value enough = arith::MaxUIOp::create(b, loc, more, index(least));
+  Value chunks = arith::DivUIOp::create(
+      b, loc, arith::SubIOp::create(b, loc, enough, index(least)),
+      index(algorithm.chunk));
+  chunkRuns = arith::MinUIOp::create(b, loc, chunks, index(1));
+  Value tokens = arith::MinUIOp::create(
+      b, loc, mul(chunks, index(algorithm.chunk)), length);
+  chunkEnd = add(begin, tokens);
 }
 
-/// All value heads of key head `h`.
-void RecurrentKernel::emitRowForm(bool inChunks) {
-  chunked = inChunks;
-  blockTokens = !parts.cuSeqlens ? 1
-                : inChunks       ? algorithm.chunk
-                                 : algorithm.tokens;
+/// The live row: all value heads of key head `h`.
+void RecurrentKernel::emitRow() {
+  emitChunkEnd();
   SmallVector<Value> first(parts.carries.size());
   SmallVector<Value> init;
   Value zero = index(0);

@@ -8,11 +8,12 @@
 
 namespace gdn {
 
-/// Which form of the recurrence a program takes, by the length of the row.
+/// Which form of the recurrence the tokens of a row take: chunk after chunk
+/// while at least `chunkFrom` tokens are left, the rest token by token.
 struct Algorithm {
   int64_t tokens;    ///< per block of the recurrent form
   int64_t chunk;     ///< per chunk of the chunk form
-  int64_t chunkFrom; ///< shortest row in the chunk form; negative: none
+  int64_t chunkFrom; ///< at most 1: every token in chunks; negative: none
 };
 
 /// Fills `views.function` with the program of `kernel`, whose results the

@@ -197,6 +197,32 @@ bool TilePlaces::takeOver(Value result, Value operand) {
   return true;
 }
 
+/// Gives a tile that only the end of its loop's body uses the place that the
+/// loop carries it in, where the body has done with the tile it got there.
+bool TilePlaces::moveToCarried(Value result) {
+  auto loop = dyn_cast<scf::ForOp>(result.getDefiningOp()->getParentOp());
+  if (!loop || !result.hasOneUse())
+    return false;
+  OpOperand &use = *result.use_begin();
+  if (use.getOwner() != loop.getBody()->getTerminator())
+    return false;
+  Value arg = loop.getRegionIterArg(use.getOperandNumber());
+  unsigned place = of[arg];
+  auto isDone = [&](Operation *user) {
+    Operation *other = loop.getBody()->findAncestorOpInBlock(*user);
+    return other && other->isBeforeInBlock(result.getDefiningOp());
+  };
+  if (!llvm::all_of(arg.getUsers(), isDone) ||
+      llvm::any_of(of, [&](auto &known) {
+        return known.second == place && known.first != arg &&
+               loop->isAncestor(known.first.getParentBlock()->getParentOp());
+      }))
+    return false;
+  of[result] = place;
+  ++numInPlace;
+  return true;
+}
+
 void TilePlaces::assignLoop(scf::ForOp loop) {
   for (auto [init, arg, result] : llvm::zip(
            loop.getInitArgs(), loop.getRegionIterArgs(), loop.getResults())) {
@@ -236,8 +262,9 @@ TilePlaces TilePlaces::assign(func::FuncOp function) {
             places.addScratch(matmul.getResult().getType());
     } else if (isa<tile::TransposeOp, tile::PrefixSumOp, tile::TriInverseOp>(
                    op)) {
-      places.of[op->getResult(0)] =
-          places.addScratch(cast<VectorType>(op->getResult(0).getType()));
+      if (!places.moveToCarried(op->getResult(0)))
+        places.of[op->getResult(0)] =
+            places.addScratch(cast<VectorType>(op->getResult(0).getType()));
     } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
       places.assignLoop(loop);
     }

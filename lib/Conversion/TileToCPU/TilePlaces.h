@@ -52,6 +52,7 @@ private:
   bool assignInPlace(tile::DeltaScanOp scan);
   void assignMap(tile::MapRowsOp map);
   void assignLoop(mlir::scf::ForOp loop);
+  bool moveToCarried(mlir::Value result);
   bool takeOver(mlir::Value result, mlir::Value operand);
 
   llvm::DenseMap<mlir::Value, unsigned> of;
