@@ -31,10 +31,9 @@ namespace {
 
 class ChunkEmitter {
 public:
-  ChunkEmitter(OpBuilder &b, Location loc, const Chunk &chunk)
-      : b(b), loc(loc), chunk(chunk) {}
+  ChunkEmitter(OpBuilder &b, Location loc) : b(b), loc(loc) {}
 
-  ChunkResult emit(Value state);
+  ChunkResult emit(Value state, const Chunk &chunk);
 
 private:
   using Rows = SmallVector<Value>;
@@ -62,8 +61,6 @@ private:
     product.getDefiningOp<tile::MatmulOp>().setLowerResult(true);
     return product;
   }
-  /// Zeros in the rows past the valid ones.
-  Value maskRows(Value tile);
   /// Row i times exp(x_i), x a tile of one value per row.
   Value scaleByExp(Value tile, Value exponents);
   /// exp(G_i - G_j) for j <= i, else 0.
@@ -75,23 +72,30 @@ private:
 
   OpBuilder &b;
   Location loc;
-  const Chunk &chunk;
 };
 
 } // namespace
 
-Value ChunkEmitter::maskRows(Value tile) {
+/// Zeros in the rows of `tile` from `valid` on.
+static Value maskRows(OpBuilder &b, Location loc, Value tile, Value valid) {
   auto map = tile::MapRowsOp::create(b, loc, tile.getType(), tile);
-  Type row = tile::getRowType(typeOf(tile));
+  Type row = tile::getRowType(cast<VectorType>(tile.getType()));
   OpBuilder::InsertionGuard guard(b);
   Block *body =
       b.createBlock(&map.getBody(), {}, {b.getIndexType(), row}, {loc, loc});
   Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
-                                       body->getArgument(0), chunk.valid);
-  Value kept = arith::SelectOp::create(b, loc, inside, body->getArgument(1),
-                                       zero(b, row));
+                                       body->getArgument(0), valid);
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(row));
+  Value kept =
+      arith::SelectOp::create(b, loc, inside, body->getArgument(1), zero);
   tile::YieldOp::create(b, loc, kept);
   return map.getResult(0);
+}
+
+Chunk gdn::maskChunk(OpBuilder &b, Location loc, const Chunk &chunk) {
+  auto mask = [&](Value tile) { return maskRows(b, loc, tile, chunk.valid); };
+  return {mask(chunk.query),    mask(chunk.key),  mask(chunk.value),
+          mask(chunk.logDecay), mask(chunk.beta), chunk.valid};
 }
 
 Value ChunkEmitter::scaleByExp(Value tile, Value exponents) {
@@ -155,11 +159,9 @@ Value ChunkEmitter::multiply(Value x, Value y) {
                  })[0];
 }
 
-ChunkResult ChunkEmitter::emit(Value state) {
-  Value query = maskRows(chunk.query), key = maskRows(chunk.key);
-  Value value = maskRows(chunk.value);
-  Value beta = maskRows(chunk.beta);
-  Value sums = tile::PrefixSumOp::create(b, loc, maskRows(chunk.logDecay));
+ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
+  auto [query, key, value, logDecay, beta, valid] = maskChunk(b, loc, chunk);
+  Value sums = tile::PrefixSumOp::create(b, loc, logDecay);
   int64_t last = typeOf(sums).getDimSize(0) - 1;
 
   // Scores among the tokens of the chunk.
@@ -215,5 +217,5 @@ ChunkResult ChunkEmitter::emit(Value state) {
 
 ChunkResult gdn::emitChunk(OpBuilder &builder, Location loc, Value state,
                            const Chunk &chunk) {
-  return ChunkEmitter(builder, loc, chunk).emit(state);
+  return ChunkEmitter(builder, loc).emit(state, chunk);
 }

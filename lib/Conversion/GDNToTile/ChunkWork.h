@@ -11,12 +11,18 @@ namespace gdn {
 /// f32 tiles of one chunk of `C` tokens and one value head. Rows past the
 /// valid ones may hold anything.
 struct Chunk {
-  mlir::Value query;          // C x dk, scaled
-  mlir::Value key;            // C x dk
-  mlir::Value value;          // C x dv
-  mlir::Value logDecay, beta; // C
-  mlir::Value valid;          // tokens that count
+  mlir::Value query;    // C x dk, scaled
+  mlir::Value key;      // C x dk
+  mlir::Value value;    // C x dv
+  mlir::Value logDecay; // C, or C x dk for a decay per channel
+  mlir::Value beta;     // C
+  mlir::Value valid;    // tokens that count
 };
+
+/// The chunk with zeros in the rows past the valid ones: they write nothing
+/// and decay nothing.
+Chunk maskChunk(mlir::OpBuilder &builder, mlir::Location loc,
+                const Chunk &chunk);
 
 /// The state after the chunk, and its output `C x dv`.
 struct ChunkResult {
@@ -27,6 +33,10 @@ struct ChunkResult {
 /// that no product needs a packed operand.
 ChunkResult emitChunk(mlir::OpBuilder &builder, mlir::Location loc,
                       mlir::Value state, const Chunk &chunk);
+
+/// The same with a decay per channel.
+ChunkResult emitChannelChunk(mlir::OpBuilder &builder, mlir::Location loc,
+                             mlir::Value state, const Chunk &chunk);
 
 } // namespace gdn
 

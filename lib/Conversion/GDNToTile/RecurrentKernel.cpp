@@ -131,8 +131,7 @@ void RecurrentKernel::emitValueHead(Value r,
 /// go on while at least `chunkFrom` tokens are left.
 void RecurrentKernel::emitChunkEnd() {
   DeltaRuleOp rule = parts.rule;
-  if (!parts.cuSeqlens || !rule || rule.isPerChannel() ||
-      algorithm.chunkFrom < 0)
+  if (!parts.cuSeqlens || !rule || algorithm.chunkFrom < 0)
     return;
   int64_t least = std::max<int64_t>(1, algorithm.chunkFrom);
   Value length = arith::SubIOp::create(b, loc, end, begin);

@@ -151,12 +151,16 @@ SmallVector<Value> TokenBlock::emit(Value firstToken, Value numValid,
                                   rule.getScaleOrDefault());
           Value value = tileOf(rule.getValue());
           if (p.chunked) {
-            ChunkResult chunk = emitChunk(b, loc, carried[i],
-                                          {query, tileOf(rule.getKey()), value,
-                                           tileOf(rule.getLogDecay()),
-                                           tileOf(rule.getBeta()), valid});
-            next[i] = chunk.state;
-            tiles[rule.getOutput()] = chunk.output;
+            Chunk chunk = {query,
+                           tileOf(rule.getKey()),
+                           value,
+                           tileOf(rule.getLogDecay()),
+                           tileOf(rule.getBeta()),
+                           valid};
+            auto emit = rule.isPerChannel() ? emitChannelChunk : emitChunk;
+            ChunkResult result = emit(b, loc, carried[i], chunk);
+            next[i] = result.state;
+            tiles[rule.getOutput()] = result.output;
             return;
           }
           auto scan = tile::DeltaScanOp::create(
