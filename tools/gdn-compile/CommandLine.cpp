@@ -93,8 +93,8 @@ struct Options {
                                   "64 (default) or 128")};
   cl::opt<int64_t> chunkFrom{
       "chunk-from", cl::init(-1), cl::cat(outputs), cl::value_desc("tokens"),
-      cl::desc("Shortest row of prefill that takes the chunk form; negative: "
-               "none (default)")};
+      cl::desc("Prefill goes in chunks while so many tokens are left of a row; "
+               "negative: never (default)")};
 
   cl::ValuesClass floats{clEnumValN(FloatKind::f32, "f32", ""),
                          clEnumValN(FloatKind::bf16, "bf16", ""),

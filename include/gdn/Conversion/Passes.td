@@ -45,7 +45,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     Option<"chunk", "chunk", "int64_t", /*default=*/"64",
            "Tokens per chunk of the chunk form">,
     Option<"chunkFrom", "chunk-from", "int64_t", /*default=*/"-1",
-           "Shortest row, in tokens, that takes the chunk form; negative: none">
+           "Chunks go on while so many tokens are left of a row, the rest goes "
+           "token by token; negative: no chunks">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels converted">
