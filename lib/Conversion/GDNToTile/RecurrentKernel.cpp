@@ -7,9 +7,10 @@
 //   live:  windows of q and k
 //          for each value head of the key head:
 //            window of v, state
-//            for each chunk of tokens:   the same as below, with products
-//                                        in place of the scan
+//            for each chunk of tokens:   conv, norms, gates, products of the
+//                                        chunk form, output norm
 //            for each block of the rest: conv, norms, gates, scan, output norm
+//              (both up to each checkpoint of the row in turn, if it may have some)
 //            write window of v and state
 //          write windows of q and k
 //   else:  zeros to the row's output; in the block behind the last row, to the
@@ -19,6 +20,7 @@
 // scan and keeps every carried tile a value of the program.
 #include "RecurrentKernel.h"
 #include "CheckOperands.h"
+#include "Checkpoints.h"
 #include "TokenBlock.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
@@ -42,28 +44,29 @@ private:
   LogicalResult emitGrid();
   LogicalResult emitViews();
   Value emitBounds();
-  void emitChunkEnd();
   void emitRow();
+  SmallVector<Value> emitBlocks(TokenBlock &block, Value from, Value to,
+                                ArrayRef<Value> start);
+  SmallVector<Value> emitChunks(TokenBlock &block, Value from, Value to,
+                                Value runs, ArrayRef<Value> start);
   SmallVector<Value> emitTokens(TokenBlock &block, Value from, Value to,
-                                ArrayRef<Value> carried);
-  SmallVector<Value> emitChunks(TokenBlock &block, ArrayRef<Value> carried);
+                                ArrayRef<Value> start);
   void emitValueHead(Value r, MutableArrayRef<Value> keyCarries);
   void emitZeros(Value from, Value to);
 
   std::string headForm, valueForm; // key heads and value heads
-  /// Where the tokens in chunks end, and whether (1 or 0) there are any.
-  Value chunkEnd, chunkRuns;
   Value lead; // tokens before the first row; 0 but in the block of the padding
   const Algorithm &algorithm;
 };
 
 } // namespace
 
-/// The loop over the tokens `from` to `to`, block after block.
-SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
+/// Block after block of the tokens `from` to `to`. `start` holds the carried
+/// tiles before them; returns those after them.
+SmallVector<Value> RecurrentKernel::emitBlocks(TokenBlock &block, Value from,
                                                Value to,
-                                               ArrayRef<Value> carried) {
-  auto loop = scf::ForOp::create(b, loc, from, to, index(blockTokens), carried);
+                                               ArrayRef<Value> start) {
+  auto loop = scf::ForOp::create(b, loc, from, to, index(blockTokens), start);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value t = loop.getInductionVar();
@@ -73,32 +76,55 @@ SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
       block.emit(t, valid, SmallVector<Value>(loop.getRegionIterArgs()));
   if (!next.empty())
     scf::YieldOp::create(b, loc, next);
-  return loop.getResults();
+  return SmallVector<Value>(loop.getResults());
 }
 
-/// The tokens up to `chunkEnd`, chunk after chunk.
-SmallVector<Value> RecurrentKernel::emitChunks(TokenBlock &block,
-                                               ArrayRef<Value> carried) {
-  auto change = [&](MutableArrayRef<Value> tiles, auto to) {
-    for (auto [carry, tile] : llvm::zip(parts.carries, tiles))
-      if (isa<DeltaRuleOp>(carry.op))
-        tile = (this->*to)(tile);
-  };
-  // A row too short for chunks need not turn its state around and back.
-  auto once =
-      scf::ForOp::create(b, loc, index(0), chunkRuns, index(1), carried);
+/// Chunk after chunk of the tokens `from` to `to`, if there are any: `runs` is
+/// 1 then, else 0, and the state is not turned around and back.
+SmallVector<Value> RecurrentKernel::emitChunks(TokenBlock &block, Value from,
+                                               Value to, Value runs,
+                                               ArrayRef<Value> start) {
+  auto once = scf::ForOp::create(b, loc, index(0), runs, index(1), start);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(once.getBody());
+  SmallVector<Value> tiles(once.getRegionIterArgs());
+  auto isState = [](const Carry &carry) { return isa<DeltaRuleOp>(carry.op); };
+  for (auto [carry, tile] : llvm::zip(parts.carries, tiles))
+    if (isState(carry))
+      tile = toChunkState(tile);
   chunked = true;
   blockTokens = algorithm.chunk;
-  SmallVector<Value> tiles(once.getRegionIterArgs());
-  change(tiles, &TileProgram::toChunkState);
-  tiles = emitTokens(block, begin, chunkEnd, tiles);
-  change(tiles, &TileProgram::fromChunkState);
-  scf::YieldOp::create(b, loc, tiles);
+  tiles = emitBlocks(block, from, to, tiles);
   chunked = false;
   blockTokens = algorithm.tokens;
-  return once.getResults();
+  for (auto [carry, tile] : llvm::zip(parts.carries, tiles))
+    if (isState(carry))
+      tile = fromChunkState(tile);
+  scf::YieldOp::create(b, loc, tiles);
+  return SmallVector<Value>(once.getResults());
+}
+
+/// The tokens `from` to `to`: in chunks while at least `chunkFrom` of them are
+/// left, the rest token by token.
+SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
+                                               Value to,
+                                               ArrayRef<Value> start) {
+  if (!parts.rule || algorithm.chunkFrom < 0)
+    return emitBlocks(block, from, to, start);
+  int64_t least = std::max<int64_t>(1, algorithm.chunkFrom);
+  Value length = arith::SubIOp::create(b, loc, to, from);
+  // floor((length - least + chunk) / chunk), or 0 where that is negative.
+  Value more = add(length, index(algorithm.chunk));
+  Value enough = arith::MaxUIOp::create(b, loc, more, index(least));
+  Value chunks = arith::DivUIOp::create(
+      b, loc, arith::SubIOp::create(b, loc, enough, index(least)),
+      index(algorithm.chunk));
+  Value runs = arith::MinUIOp::create(b, loc, chunks, index(1));
+  Value tokens = arith::MinUIOp::create(
+      b, loc, mul(chunks, index(algorithm.chunk)), length);
+  Value rest = add(from, tokens);
+  SmallVector<Value> tiles = emitChunks(block, from, rest, runs, start);
+  return least == 1 ? tiles : emitBlocks(block, rest, to, tiles);
 }
 
 /// One value head: its state and window, token block after token block.
@@ -106,20 +132,21 @@ SmallVector<Value> RecurrentKernel::emitChunks(TokenBlock &block,
 /// receives them as they are after it.
 void RecurrentKernel::emitValueHead(Value r,
                                     MutableArrayRef<Value> keyCarries) {
-  SmallVector<Value> tiles;
+  SmallVector<Value> start;
   for (auto [carry, held] : llvm::zip(parts.carries, keyCarries))
-    tiles.push_back(carry.perKeyHead ? held : loadCarry(carry, r));
+    start.push_back(carry.perKeyHead ? held : loadCarry(carry, r));
   TokenBlock block(*this, r);
-  if (!parts.cuSeqlens) {
-    tiles = block.emit(begin, index(1), tiles);
-  } else {
-    if (chunkEnd)
-      tiles = emitChunks(block, tiles);
-    if (!chunkEnd || algorithm.chunkFrom > 1)
-      tiles = emitTokens(block, chunkEnd ? chunkEnd : begin, end, tiles);
-  }
-  for (auto [carry, value, held] :
-       llvm::zip(parts.carries, tiles, keyCarries)) {
+  SmallVector<Value> last;
+  if (!parts.cuSeqlens)
+    last = block.emit(begin, index(1), start);
+  else if (!parts.checkpoints)
+    last = emitTokens(block, begin, end, start);
+  else
+    last = emitUpToCheckpoints(
+        *this, r, start, [&](Value from, Value to, ArrayRef<Value> carried) {
+          return emitTokens(block, from, to, carried);
+        });
+  for (auto [carry, value, held] : llvm::zip(parts.carries, last, keyCarries)) {
     if (carry.perKeyHead)
       held = value;
     else
@@ -127,29 +154,10 @@ void RecurrentKernel::emitValueHead(Value r,
   }
 }
 
-/// Sets where the chunks of the row end, if the kernel has the chunk form: they
-/// go on while at least `chunkFrom` tokens are left.
-void RecurrentKernel::emitChunkEnd() {
-  DeltaRuleOp rule = parts.rule;
-  if (!parts.cuSeqlens || !rule || algorithm.chunkFrom < 0)
-    return;
-  int64_t least = std::max<int64_t>(1, algorithm.chunkFrom);
-  Value length = arith::SubIOp::create(b, loc, end, begin);
-  // floor((length - least + chunk) / chunk), or 0 where that is negative.
-  Value more = add(length, index(algorithm.chunk));
-  Value enough = arith::MaxUIOp::create(b, loc, more, index(least));
-  Value chunks = arith::DivUIOp::create(
-      b, loc, arith::SubIOp::create(b, loc, enough, index(least)),
-      index(algorithm.chunk));
-  chunkRuns = arith::MinUIOp::create(b, loc, chunks, index(1));
-  Value tokens = arith::MinUIOp::create(
-      b, loc, mul(chunks, index(algorithm.chunk)), length);
-  chunkEnd = add(begin, tokens);
-}
-
 /// The live row: all value heads of key head `h`.
 void RecurrentKernel::emitRow() {
-  emitChunkEnd();
+  if (parts.checkpoints)
+    emitCheckpointBounds(*this);
   SmallVector<Value> first(parts.carries.size());
   SmallVector<Value> init;
   Value zero = index(0);

@@ -88,7 +88,6 @@ Value TileProgram::fromChunkState(Value state) {
 }
 
 void TileProgram::storeCarry(const Carry &carry, Value tile, Value r) {
-  const PoolView &pool = views.pools.find(carry.pool)->second;
   OpBuilder::InsertionGuard guard(b);
   Value to = slot;
   if (carry.writeSlots) {
@@ -96,6 +95,12 @@ void TileProgram::storeCarry(const Carry &carry, Value tile, Value r) {
     auto write = scf::IfOp::create(b, loc, isLive(to, carry.pool), false);
     b.setInsertionPointToStart(write.thenBlock());
   }
+  storeCarryAt(carry, tile, r, to);
+}
+
+void TileProgram::storeCarryAt(const Carry &carry, Value tile, Value r,
+                               Value to) {
+  const PoolView &pool = views.pools.find(carry.pool)->second;
   tile = castTile(b, loc, tile, carry.stored.getElementType());
   if (auto conv = dyn_cast<Conv1dOp>(carry.op)) {
     SmallVector<Value> at = {to, channel(conv, carry.section, r), index(0)};

@@ -34,7 +34,7 @@ public:
     rows = type.getDimSize(0);
     columns = type.getDimSize(1);
     inner = matmul.getRhs().getType().getDimSize(0);
-    // 16 registers (lanes of 8) hold 4 x 3 sums, 32 registers 8 x 3.
+    // 16 registers (lanes of 8) hold 4 x 2 sums, 32 registers 8 x 3.
     blockRows = lanes == 16 ? 8 : 4;
     while (rows % blockRows != 0)
       blockRows /= 2;
@@ -106,17 +106,14 @@ void gdn::expandMatmul(OpBuilder &b, tile::MatmulOp matmul,
                        const MatmulPlaces &places, int64_t lanes) {
   Product product(b, matmul, places, lanes);
   int64_t columns = product.numColumns();
-  // Blocks of 3 vectors where they come out even, else of 2, with one of 3 or
-  // of 1 for an odd number.
-  int64_t vectors = columns / lanes, done = 0;
-  int64_t odd = vectors % 3 == 0   ? 0
-                : vectors % 2 == 0 ? 0
-                : vectors < 3      ? 1
-                                   : 3;
+  // 32 registers: blocks of 3 vectors where they come out even, else of 2 and
+  // one of 3 or 1. 16 registers would spill with 3.
+  int64_t vectors = columns / lanes, end = vectors * lanes;
+  bool isWide = lanes == 16;
+  int64_t block = isWide && vectors % 3 == 0 ? 3 : 2;
+  int64_t odd = vectors % block == 0 ? 0 : isWide && vectors > 3 ? 3 : 1;
   product.emit({0, odd * lanes, odd, lanes});
-  done = odd * lanes;
-  int64_t end = vectors * lanes;
-  product.emit({done, end, vectors % 3 == 0 ? 3 : 2, lanes});
+  product.emit({odd * lanes, end, block, lanes});
   for (int64_t width = lanes / 2; end < columns; width /= 2)
     if (columns - end >= width) {
       product.emit({end, end + width, 1, width});

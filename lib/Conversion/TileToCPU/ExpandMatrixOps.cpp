@@ -8,21 +8,26 @@
 using namespace mlir;
 using namespace gdn;
 
-void gdn::expandTranspose(OpBuilder &b, Location loc, Value from, Value to) {
+void gdn::expandTranspose(OpBuilder &b, Location loc, Value from, Value to,
+                          int64_t lanes) {
   OpBuilder::InsertionGuard guard(b);
   MatrixLoops l{b, loc};
   auto type = cast<MemRefType>(from.getType());
   int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
-  // Blocks of 8 x 8 stay in registers.
-  int64_t side = rows % 8 == 0 && columns % 8 == 0 ? 8 : 1;
-  Value i = l.enter(l.index(0), l.index(rows), side).getInductionVar();
+  // Blocks of 8 x 8 or 16 x 16 stay in registers.
+  int64_t side = lanes == 16 ? 16 : 8;
+  if (rows % side != 0 || columns % side != 0)
+    side = rows % 8 == 0 && columns % 8 == 0 ? 8 : 1;
+  // Rows of `to` are written from end to end: a cache line that is written in
+  // two halves at different times costs more than one that is read so.
   Value j = l.enter(l.index(0), l.index(columns), side).getInductionVar();
+  Value i = l.enter(l.index(0), l.index(rows), side).getInductionVar();
   if (side == 1) {
     Value x = l.element(from, i, j);
     memref::StoreOp::create(b, loc, x, to, ValueRange{j, i});
     return;
   }
-  // log2(8) rounds of exchanging halves of row pairs: after round `step`,
+  // log2(side) rounds of exchanging halves of row pairs: after round `step`,
   // rows r and r + step have exchanged their off-diagonal blocks.
   auto vector = VectorType::get({side}, type.getElementType());
   SmallVector<Value> block;
