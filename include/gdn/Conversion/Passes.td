@@ -16,7 +16,11 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     head, so that what follows does not depend on the layout.
 
     One block serves one row and one key head with its `Hv/Hk` value heads, so
-    no two blocks touch the same channel of the convolution state. A row is
+    no two blocks touch the same channel of the convolution state. With
+    `value-heads` it serves one value head: the blocks of a key head then share
+    the windows of its keys and queries, and the last one writes them
+    (`gdn_tile.last_in_group`); `gdn_tile.groups` of the function, forms whose
+    product counts the groups, says so. A row is
     walked in blocks of `tokens` tokens (one token in a decode entry); the
     state of the recurrence and the windows of the convolution are carried from
     block to block as f32 tiles. The program has one block more than there are
@@ -47,9 +51,14 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
            "Tokens per block of the recurrent form">,
     Option<"chunk", "chunk", "int64_t", /*default=*/"64",
            "Tokens per chunk of the chunk form">,
-    Option<"chunkFrom", "chunk-from", "int64_t", /*default=*/"-1",
+    Option<"chunkFrom", "chunk-from", "int64_t", /*default=*/"0",
            "Chunks go on while so many tokens are left of a row, the rest goes "
-           "token by token; negative: no chunks">
+           "token by token; negative: no chunks; 0: by the rule for 'lanes'">,
+    Option<"lanes", "lanes", "int64_t", /*default=*/"0",
+           "f32 elements per vector of the CPU that is to run the program, for "
+           "the rule of 'chunk-from'; 0: not known, no chunks">,
+    Option<"valueHeads", "value-heads", "bool", /*default=*/"false",
+           "A block serves one value head instead of one key head">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels converted">

@@ -13,7 +13,9 @@ namespace gdn {
 struct Algorithm {
   int64_t tokens;    ///< per block of the recurrent form
   int64_t chunk;     ///< per chunk of the chunk form
-  int64_t chunkFrom; ///< at most 1: every token in chunks; negative: none
+  int64_t chunkFrom; ///< 1: all in chunks; negative: none; 0: by the rule
+  bool valueHeads;   ///< a block serves one value head, not one key head
+  int64_t lanes;     ///< of the CPU's vectors, for the rule; 0: not known
 };
 
 /// Fills `views.function` with the program of `kernel`, whose results the

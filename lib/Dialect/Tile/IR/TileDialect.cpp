@@ -27,7 +27,8 @@ LogicalResult
 tile::TileDialect::verifyOperationAttribute(Operation *op,
                                             NamedAttribute attribute) {
   StringRef name = attribute.getName().getValue();
-  bool isGrid = name == "gdn_tile.grid", isSymbols = name == "gdn_tile.symbols";
+  bool isGrid = name == "gdn_tile.grid" || name == "gdn_tile.groups";
+  bool isSymbols = name == "gdn_tile.symbols";
   if (!isGrid && !isSymbols)
     return success();
   auto function = dyn_cast<FunctionOpInterface>(op);
