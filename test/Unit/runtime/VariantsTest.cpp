@@ -67,7 +67,7 @@ bool holds(const std::vector<std::string> &left,
 int64_t bytesOf(const std::vector<std::string> &region, int64_t n, int64_t m) {
   LaunchPlan made = plan([&](EntryBuilder &b) { b.workspace(region); }, n, m);
   auto bytes = made.variants()[0].workspaceBytes;
-  EXPECT_EQ(made.choose(UINT64_MAX), bytes ? 0u : 1u);
+  EXPECT_EQ(made.choose(UINT64_MAX, 0), bytes ? 0u : 1u);
   return bytes ? static_cast<int64_t>(*bytes) : -1;
 }
 
@@ -104,8 +104,8 @@ TEST(Variants, RegionsLieOneAfterAnother) {
   const LaunchPlan::Variant &variant = made.variants()[0];
   EXPECT_EQ(variant.regionOffsets, (std::vector<uint64_t>{0, 128, 128, 192}));
   EXPECT_EQ(variant.workspaceBytes, 256u);
-  EXPECT_EQ(made.choose(255), 1u);
-  EXPECT_EQ(made.choose(256), 0u);
+  EXPECT_EQ(made.choose(255, 0), 1u);
+  EXPECT_EQ(made.choose(256, 0), 0u);
 }
 
 TEST(Variants, SizesOfAWorkspace) {
