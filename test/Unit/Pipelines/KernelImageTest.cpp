@@ -172,10 +172,15 @@ TEST_F(KernelImageTest, TheKernelTakesTheEntrysWords) {
   EXPECT_EQ(said, "'func.func' op expects the kernel fill to take 8 "
                   "words, those of a call and two more, but got 9\n");
   said.clear();
-  // A region of a workspace has its address among the words.
-  codes[0].entries[0].variants[0].workspace.push_back({"64"});
+  // A region of a workspace has its address among the words,
+  // in every kernel.
+  VariantCode split = codes[0].entries[0].variants[0];
+  split.name = "split";
+  split.workspace.push_back({"64"});
+  codes[0].entries[0].variants.insert(codes[0].entries[0].variants.begin(),
+                                      split);
   EXPECT_TRUE(entry(codes)) << said;
-  codes[0].entries[0].variants[0].workspace.clear();
+  codes[0].entries[0].variants.erase(codes[0].entries[0].variants.begin());
   codes[0].entries[0].variants[0].stages[0].words = 8;
   codes[0].entries[0].alignments = {16, 16};
   EXPECT_FALSE(entry(codes));
