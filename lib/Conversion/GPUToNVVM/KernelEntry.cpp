@@ -184,7 +184,7 @@ void gdn::finishKernel(OpBuilder &b, KernelEntry &entry, func::FuncOp source,
   if (counters)
     launch.push_back(b.getNamedAttr("counters", counters));
   // What parameters promise, in bytes; 0: their elements' size.
-  SmallVector<int32_t> alignments;
+  SmallVector<int64_t> alignments;
   for (BlockArgument arg : source.getArguments()) {
     if (!isa<MemRefType>(arg.getType()))
       continue;
@@ -192,7 +192,7 @@ void gdn::finishKernel(OpBuilder &b, KernelEntry &entry, func::FuncOp source,
                                                       "gdn_gpu.alignment");
     alignments.push_back(bytes ? bytes.getInt() : 0);
   }
-  kernel->setAttr("gdn_gpu.alignments", b.getDenseI32ArrayAttr(alignments));
+  kernel->setAttr("gdn_gpu.alignments", b.getDenseI64ArrayAttr(alignments));
   kernel->setAttr("gdn_gpu.launch", b.getDictionaryAttr(launch));
   for (NamedAttribute attr : source->getDiscardableAttrs())
     if (attr.getName().getValue().starts_with("gdn_tile.") ||

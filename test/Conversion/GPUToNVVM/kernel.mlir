@@ -11,7 +11,7 @@
 // symbols N and H, the workspace and the number of units, and nothing else.
 // CHECK-LABEL: llvm.func @words(
 //  CHECK-SAME:   %[[WORDS:[a-z0-9]+]]: !llvm.ptr {llvm.align = 8 : i64, llvm.byval = !llvm.array<13 x i64>, nvvm.grid_constant})
-//  CHECK-SAME:   gdn_gpu.alignments = array<i32: 16, 0>
+//  CHECK-SAME:   gdn_gpu.alignments = array<i64: 16, 0>
 //  CHECK-SAME:   gdn_gpu.launch = {blocks_per_sm = 0 : i32, cluster = 1 : i32, counters = ["2", "N"], dependent = false, shared_bytes = 0 : i64, threads = 64 : i32}
 //  CHECK-SAME:   gdn_tile.grid = ["N", "H"]
 //  CHECK-SAME:   nvvm.kernel, nvvm.minctasm = 3 : i32, nvvm.reqntid = array<i32: 64>
