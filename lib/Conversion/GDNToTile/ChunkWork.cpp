@@ -51,11 +51,24 @@ private:
         VectorType::get({rows, typeOf(rhs).getDimSize(1)}, b.getF32Type());
     return tile::MatmulOp::create(b, loc, type, lhs, rhs, acc, transposeLhs);
   }
+  /// A product of which only the lower triangle counts, of `lhs` or of the
+  /// result.
+  Value lowerLhs(Value product) {
+    product.getDefiningOp<tile::MatmulOp>().setLowerLhs(true);
+    return product;
+  }
+  Value lowerResult(Value product) {
+    product.getDefiningOp<tile::MatmulOp>().setLowerResult(true);
+    return product;
+  }
   /// Row i times exp(x_i), x a tile of one value per row.
   Value scaleByExp(Value tile, Value exponents);
   /// exp(G_i - G_j) for j <= i, else 0.
   Value decayTile(Value sums);
   Value multiply(Value x, Value y);
+  /// The same on and below the diagonal, zeros above it, whatever stands there.
+  Value multiplyBelow(Value x, Value y);
+  Value isBelow(OpBuilder &b, Value row, int64_t size);
 
   OpBuilder &b;
   Location loc;
@@ -95,6 +108,14 @@ Value ChunkEmitter::scaleByExp(Value tile, Value exponents) {
                  })[0];
 }
 
+/// For each element of a row, whether its column is at most `row`.
+Value ChunkEmitter::isBelow(OpBuilder &b, Value row, int64_t size) {
+  auto indices = VectorType::get({size}, b.getIndexType());
+  Value column = vector::StepOp::create(b, loc, indices);
+  Value own = vector::BroadcastOp::create(b, loc, indices, row);
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column, own);
+}
+
 Value ChunkEmitter::decayTile(Value sums) {
   int64_t size = typeOf(sums).getDimSize(0);
   auto type = VectorType::get({size, size}, b.getF32Type());
@@ -103,11 +124,7 @@ Value ChunkEmitter::decayTile(Value sums) {
   OpBuilder::InsertionGuard guard(b);
   Block *body = b.createBlock(&map.getBody(), {},
                               {b.getIndexType(), b.getF32Type()}, {loc, loc});
-  auto indices = VectorType::get({size}, b.getIndexType());
-  Value column = vector::StepOp::create(b, loc, indices);
-  Value i = vector::BroadcastOp::create(b, loc, indices, body->getArgument(0));
-  Value kept =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column, i);
+  Value kept = isBelow(b, body->getArgument(0), size);
   Value own = vector::BroadcastOp::create(b, loc, row, body->getArgument(1));
   Value difference = arith::SubFOp::create(b, loc, own, sums);
   // Masked before exp: above the diagonal the difference is positive.
@@ -117,6 +134,21 @@ Value ChunkEmitter::decayTile(Value sums) {
   tile::YieldOp::create(
       b, loc,
       ValueRange{arith::SelectOp::create(b, loc, kept, decay, zero(b, row))});
+  return map.getResult(0);
+}
+
+Value ChunkEmitter::multiplyBelow(Value x, Value y) {
+  auto map = tile::MapRowsOp::create(b, loc, x.getType(), ValueRange{x, y});
+  Type row = tile::getRowType(typeOf(x));
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = b.createBlock(&map.getBody(), {}, {b.getIndexType(), row, row},
+                              {loc, loc, loc});
+  Value kept = isBelow(b, body->getArgument(0), typeOf(x).getDimSize(1));
+  Value product =
+      arith::MulFOp::create(b, loc, body->getArgument(1), body->getArgument(2));
+  tile::YieldOp::create(
+      b, loc,
+      ValueRange{arith::SelectOp::create(b, loc, kept, product, zero(b, row))});
   return map.getResult(0);
 }
 
@@ -135,7 +167,7 @@ ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
   // Scores among the tokens of the chunk.
   Value keyT = transposeTile(b, loc, key);
   Value decay = decayTile(sums);
-  Value keyScores = matmul(key, keyT);
+  Value keyScores = lowerResult(matmul(key, keyT));
   Value triangle = mapRows(b, loc, {keyScores, beta}, {keyScores.getType()},
                            [&](OpBuilder &b, ValueRange in) -> Rows {
                              Value row = vector::BroadcastOp::create(
@@ -143,7 +175,7 @@ ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
                              return {arith::MulFOp::create(b, loc, in[0], row)};
                            })[0];
   Value inverse = multiply(tile::TriInverseOp::create(b, loc, triangle), decay);
-  Value scores = multiply(matmul(query, keyT), decay);
+  Value scores = multiplyBelow(lowerResult(matmul(query, keyT)), decay);
 
   // What the tokens write, given what the state already holds.
   Value known = matmul(key, state);
@@ -158,10 +190,10 @@ ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
         Value strength = vector::BroadcastOp::create(b, loc, row, in[3]);
         return {arith::MulFOp::create(b, loc, rest, strength)};
       })[0];
-  Value written = matmul(inverse, error);
+  Value written = lowerLhs(matmul(inverse, error));
 
   Value output =
-      matmul(scores, written, scaleByExp(matmul(query, state), sums));
+      lowerLhs(matmul(scores, written, scaleByExp(matmul(query, state), sums)));
 
   // The state after the chunk.
   Value toEnd = mapRows(
