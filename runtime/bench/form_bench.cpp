@@ -43,7 +43,7 @@ void row(benchmark::State &state, Runtime &runtime, int64_t tokens) {
                          {"Hk", kKeyHeads},
                          {"Hv", kValueHeads}},
                  memory(), "pool");
-  int64_t launches = std::max<int64_t>(1, 256 / tokens);
+  int64_t launches = std::max<int64_t>(1, 16 / tokens);
   measure(state, [&] {
     for (int64_t i = 0; i < launches; ++i)
       call.launch();

@@ -25,7 +25,7 @@ struct CommandLine {
   Emit emit = Emit::image;
   int64_t tokens = 16;
   int64_t chunk = 64;
-  int64_t chunkFrom = -1;
+  int64_t chunkFrom = 0;
 
   // The entries to generate: one variant for each io type and state type.
   // Empty lists mean what the model says.
