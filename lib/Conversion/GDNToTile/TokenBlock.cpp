@@ -117,12 +117,12 @@ void TokenBlock::storeResults() {
 /// The state after the tokens, and the tile of the rule's output. With `map`
 /// there is no output, but the map's next tile.
 Value TokenBlock::emitRule(DeltaRuleOp rule, Value state, Value *map) {
-  Value key = tileOf(rule.getKey()), value = tileOf(rule.getValue());
-  Value logDecay = tileOf(rule.getLogDecay()), beta = tileOf(rule.getBeta());
   // A map has no use for queries: what would come of them is dropped.
-  Value query = map ? key
+  Value query = map ? tileOf(rule.getKey())
                     : scaleTile(b, loc, tileOf(rule.getQuery()),
                                 rule.getScaleOrDefault());
+  Value value = tileOf(rule.getValue()), key = tileOf(rule.getKey());
+  Value logDecay = tileOf(rule.getLogDecay()), beta = tileOf(rule.getBeta());
   if (!p.chunked) {
     auto scan = tile::DeltaScanOp::create(b, loc, state.getType(),
                                           value.getType(), state, query, key,
