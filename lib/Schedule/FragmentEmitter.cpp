@@ -49,10 +49,11 @@ gpu::FragmentType FragmentEmitter::typeOf(Value tile) const {
   // One value per row of the matrices that it is used with.
   gpu::RowsAttr layout = rows ? rows : getWarpRows(context, 1);
   for (Operation *user : tile.getUsers())
-    for (Value other : user->getOperands())
-      if (auto matrix = dyn_cast<VectorType>(other.getType());
-          matrix && matrix.getRank() == 2)
-        layout = rowsOf(matrix);
+    if (auto map = dyn_cast<tile::MapRowsOp>(user))
+      for (Value other : map.getInputs())
+        if (auto matrix = cast<VectorType>(other.getType());
+            matrix.getRank() == 2)
+          layout = rowsOf(matrix);
   return gpu::FragmentType::get(type, gpu::PerRowAttr::get(context, layout));
 }
 

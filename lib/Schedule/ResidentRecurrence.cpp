@@ -51,6 +51,7 @@ private:
   void emitPlainStore(tile::StoreOp store);
 
   gpu::WarpsOp enterWarps(ScanRole role, TypeRange results = {});
+  Value allocate(Value tile);
   Value fetch(Value operand, Attribute layout);
 
   func::FuncOp source;
@@ -60,6 +61,7 @@ private:
   IRMapping scalars;
   gpu::RowsAttr stateRows;
   std::optional<ScanRoles> roles;
+  Block *entry = nullptr;
   Value zero;
   DenseMap<Value, Value> shared; // place of an operand or result of the scan
   DenseMap<Value, Value> held;   // fragments that one warp holds for later
@@ -125,14 +127,21 @@ gpu::WarpsOp ResidentKernel::enterWarps(ScanRole role, TypeRange results) {
   return warps;
 }
 
+/// Shared memory for a tile of the program.
+Value ResidentKernel::allocate(Value tile) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(entry);
+  return gpu::AllocOp::create(
+      b, scan.getLoc(), gpu::SharedType::get(cast<VectorType>(tile.getType())));
+}
+
 /// Operands of the scan, made by the warp of their role, in shared memory.
 /// What only this block stores is stored at once; what the last reader stores
 /// waits until the scan is done, since that takes a turn around the memory.
 void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
   Location loc = scan.getLoc();
   for (Value operand : operands)
-    shared[operand] = gpu::AllocOp::create(
-        b, loc, gpu::SharedType::get(cast<VectorType>(operand.getType())));
+    shared[operand] = allocate(operand);
   const RoleWork &work = (*roles)[role];
   SetVector<Value> kept;
   for (Operation *op : work.stores)
@@ -282,9 +291,7 @@ void ResidentKernel::emitScan(FragmentEmitter &all) {
     gpu::YieldOp::create(b, loc, ValueRange{next, out});
   }
   all.set(scan.getNewState(), map.getResult(0));
-  Value place = gpu::AllocOp::create(
-      b, loc,
-      gpu::SharedType::get(cast<VectorType>(scan.getOutput().getType())));
+  Value place = allocate(scan.getOutput());
   shared[scan.getOutput()] = place;
   gpu::ShareOp::create(b, loc, map.getResult(1), place, zero);
 }
@@ -309,14 +316,11 @@ void ResidentKernel::emitOutput() {
 }
 
 void ResidentKernel::emitScanBlock(Block &block) {
-  Location loc = scan.getLoc();
   for (Operation &op : block.without_terminator())
     if (!isa<tile::TileDialect>(op.getDialect()) && op.getNumRegions() == 0 &&
         llvm::none_of(op.getResultTypes(), llvm::IsaPred<FloatType>))
       b.clone(op, scalars);
-  zero = arith::ConstantIndexOp::create(b, loc, 0);
-  gpu::AwaitLaunchOp::create(b, loc);
-  gpu::ReleaseLaunchOp::create(b, loc);
+  zero = arith::ConstantIndexOp::create(b, scan.getLoc(), 0);
 
   FragmentEmitter all(b, scalars, stateRows);
   const RoleWork &state = (*roles)[ScanRole::state];
@@ -327,13 +331,13 @@ void ResidentKernel::emitScanBlock(Block &block) {
   emitOperands(ScanRole::key, scan.getKey());
   emitOperands(ScanRole::value, scan.getValue());
   emitOperands(ScanRole::gates, {scan.getLogDecay(), scan.getBeta()});
-  gpu::BarrierOp::create(b, loc);
+  gpu::BarrierOp::create(b, scan.getLoc());
   emitScan(all);
   for (Operation *op : state.stores)
     all.emitStores(op, {});
   for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value})
     emitLateStores(role);
-  gpu::BarrierOp::create(b, loc);
+  gpu::BarrierOp::create(b, scan.getLoc());
   emitOutput();
 }
 
@@ -403,10 +407,12 @@ LogicalResult ResidentKernel::emit(int64_t minBlocks) {
       if (auto pool = dyn_cast<BlockArgument>(load.getView()))
         kernel.setArgAttr(pool.getArgNumber(), "gdn_gpu.alignment",
                           b.getI64IntegerAttr(16));
-  Block *entry = kernel.addEntryBlock();
+  entry = kernel.addEntryBlock();
   b.setInsertionPointToStart(entry);
   Block &body = source.getBody().front();
   scalars.map(body.getArguments(), entry->getArguments());
+  gpu::AwaitLaunchOp::create(b, source.getLoc());
+  gpu::ReleaseLaunchOp::create(b, source.getLoc());
   emitBlock(body);
   func::ReturnOp::create(b, source.getLoc());
   source.erase();

@@ -184,4 +184,28 @@ def ExpandCPUMath : Pass<"gdn-expand-cpu-math", "::mlir::ModuleOp"> {
                            "::mlir::vector::VectorDialect"];
 }
 
+def CheckGPU : Pass<"gdn-gpu-check", "::mlir::ModuleOp"> {
+  let summary = "Refuse GPU programs whose threads would race";
+  let description = [{
+    Follows every shared tile through each function with `gdn_gpu.threads`: a
+    `gdn_gpu.fetch` stands behind a `gdn_gpu.barrier` behind the `gdn_gpu.share`
+    it reads, on every way to it; between accesses of which one writes there is a
+    barrier, also from one iteration of a loop to the next. Outside
+    `gdn_gpu.warps`, fragments are laid out over all warps of the block.
+
+    **Runs after** `convert-tile-to-gpu`; **before** `convert-gdn-gpu-to-nvvm`,
+    which begins with the same check.
+
+    **Needs**: nothing.
+
+    **Leaves**: the module as it is.
+
+    **Numerics**: bit-preserving.
+
+    **Fails** with an error on the access that lacks a barrier or a value.
+
+    Examples: `test/Dialect/GPU/check_invalid.mlir`.
+  }];
+}
+
 #endif // GDN_CONVERSION_PASSES_TD

@@ -27,6 +27,7 @@
 #include "Checkpoints.h"
 #include "ChunkRule.h"
 #include "TokenBlock.h"
+#include "TokenWork.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
 
@@ -142,12 +143,13 @@ void RecurrentKernel::emitOneValueHead(MutableArrayRef<Value> keyCarries) {
     if (!carry.perKeyHead)
       continue;
     Value group = add(mul(keyHead, index(numShared)), index(next++));
+    Value stored = castTile(b, loc, value, carry.stored.getElementType());
     Value isLast =
         tile::LastInGroupOp::create(b, loc, b.getI1Type(), group, ratio);
     auto write = scf::IfOp::create(b, loc, isLast, /*withElse=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(write.thenBlock());
-    storeCarry(carry, value, index(0));
+    storeCarry(carry, stored, index(0));
   }
 }
 
