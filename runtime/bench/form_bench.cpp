@@ -44,7 +44,7 @@ void row(benchmark::State &state, Runtime &runtime, int64_t tokens) {
                          {"Hv", kValueHeads}},
                  memory(), "pool");
   int64_t launches = std::max<int64_t>(1, 16 / tokens);
-  measure(state, [&] {
+  measure<ProcessClock>(state, [&] {
     for (int64_t i = 0; i < launches; ++i)
       call.launch();
   });
@@ -56,7 +56,7 @@ void row(benchmark::State &state, Runtime &runtime, int64_t tokens) {
 
 void sgemm(benchmark::State &state, int dk, int dv) {
   MatrixProducts products({kChunk, dk, dv}, 96, 1);
-  measure(state, [&] { products.run(); });
+  measure<ProcessClock>(state, [&] { products.run(); });
   state.counters["flops"] = products.flops();
 }
 

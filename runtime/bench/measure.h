@@ -8,19 +8,33 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <vector>
 
 namespace gdnbench {
 
+/// Time that this process was running, on all its threads together. For work on
+/// one thread: what other programs take in between does not count.
+struct ProcessClock {
+  using duration = std::chrono::nanoseconds;
+  using time_point = std::chrono::time_point<ProcessClock, duration>;
+  static time_point now() {
+    timespec at;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &at);
+    return time_point(std::chrono::seconds(at.tv_sec) +
+                      std::chrono::nanoseconds(at.tv_nsec));
+  }
+};
+
 /// Runs `work` for the iterations of `state` and reports, in microseconds, the
 /// fastest, the median and the slowest. On a busy machine the fastest of many
 /// short iterations is what the work takes when nothing else runs.
-template <typename Work> void measure(benchmark::State &state, Work work) {
-  using Clock = std::chrono::steady_clock;
+template <typename Clock = std::chrono::steady_clock, typename Work>
+void measure(benchmark::State &state, Work work) {
   std::vector<double> times;
   work(); // warm
   for (auto _ : state) {
-    Clock::time_point start = Clock::now();
+    typename Clock::time_point start = Clock::now();
     work();
     times.push_back(
         std::chrono::duration<double, std::micro>(Clock::now() - start)
