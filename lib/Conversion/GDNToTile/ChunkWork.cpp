@@ -5,14 +5,15 @@
 // everything below per value head:
 //
 //   A = (1 + tril(beta K K^T, -1))^-1          gate-free inverse
-//   E[i,j] = exp(G_i - G_j) for j <= i, else 0 decay from token j to token i
+//   E[i,j] = exp(g_(j+1) + .. + g_i), j <= i   decay from token j to token i
 //   X = (E . A) (beta (V - e^G K S))           what each token really writes
 //   O = e^G (Q S) + (E . Q K^T) X
 //   S <- e^(G_last) S + K^T (e^(G_last - G) X)
 //
 // The inverse without gates is exact: decay is a diagonal similarity of the
-// triangle, so it is applied to the inverse afterwards. No factor exceeds 1:
-// differences of G are masked before exp, and there is no division by a decay.
+// triangle, so it is applied to the inverse afterwards. No factor exceeds 1,
+// there is no division by a decay, and no decay comes from a difference of
+// running sums, which is inexact once one token has forgotten nearly all.
 // Rows past the valid ones have k = 0, beta = 0 and g = 0: they write nothing
 // and G_last is the G of the last valid token.
 #include "ChunkWork.h"
@@ -63,8 +64,6 @@ private:
   }
   /// Row i times exp(x_i), x a tile of one value per row.
   Value scaleByExp(Value tile, Value exponents);
-  /// exp(G_i - G_j) for j <= i, else 0.
-  Value decayTile(Value sums);
   Value multiply(Value x, Value y);
   /// The same on and below the diagonal, zeros above it, whatever stands there.
   Value multiplyBelow(Value x, Value y);
@@ -116,27 +115,6 @@ Value ChunkEmitter::isBelow(OpBuilder &b, Value row, int64_t size) {
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column, own);
 }
 
-Value ChunkEmitter::decayTile(Value sums) {
-  int64_t size = typeOf(sums).getDimSize(0);
-  auto type = VectorType::get({size, size}, b.getF32Type());
-  auto row = VectorType::get({size}, b.getF32Type());
-  auto map = tile::MapRowsOp::create(b, loc, type, sums);
-  OpBuilder::InsertionGuard guard(b);
-  Block *body = b.createBlock(&map.getBody(), {},
-                              {b.getIndexType(), b.getF32Type()}, {loc, loc});
-  Value kept = isBelow(b, body->getArgument(0), size);
-  Value own = vector::BroadcastOp::create(b, loc, row, body->getArgument(1));
-  Value difference = arith::SubFOp::create(b, loc, own, sums);
-  // Masked before exp: above the diagonal the difference is positive.
-  Value bounded =
-      arith::SelectOp::create(b, loc, kept, difference, zero(b, row));
-  Value decay = math::ExpOp::create(b, loc, bounded);
-  tile::YieldOp::create(
-      b, loc,
-      ValueRange{arith::SelectOp::create(b, loc, kept, decay, zero(b, row))});
-  return map.getResult(0);
-}
-
 Value ChunkEmitter::multiplyBelow(Value x, Value y) {
   auto map = tile::MapRowsOp::create(b, loc, x.getType(), ValueRange{x, y});
   Type row = tile::getRowType(typeOf(x));
@@ -166,7 +144,8 @@ ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
 
   // Scores among the tokens of the chunk.
   Value keyT = transposeTile(b, loc, key);
-  Value decay = decayTile(sums);
+  auto square = VectorType::get({last + 1, last + 1}, b.getF32Type());
+  Value decay = tile::DecayMatrixOp::create(b, loc, square, logDecay);
   Value keyScores = lowerResult(matmul(key, keyT));
   Value triangle = mapRows(b, loc, {keyScores, beta}, {keyScores.getType()},
                            [&](OpBuilder &b, ValueRange in) -> Rows {
@@ -196,11 +175,7 @@ ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
       lowerLhs(matmul(scores, written, scaleByExp(matmul(query, state), sums)));
 
   // The state after the chunk.
-  Value toEnd = mapRows(
-      b, loc, sums, {sums.getType()}, [&](OpBuilder &b, ValueRange in) -> Rows {
-        Value end = vector::ExtractOp::create(b, loc, sums, last);
-        return {arith::SubFOp::create(b, loc, end, in[0])};
-      })[0];
+  Value toEnd = tile::SuffixSumOp::create(b, loc, logDecay);
   Value decayedState =
       mapRows(b, loc, state, {state.getType()},
               [&](OpBuilder &b, ValueRange in) -> Rows {

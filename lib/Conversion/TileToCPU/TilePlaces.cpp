@@ -261,8 +261,8 @@ TilePlaces TilePlaces::assign(func::FuncOp function) {
         places.of[matmul.getResult()] =
             places.addScratch(matmul.getResult().getType());
     } else if (isa<tile::TransposeOp, tile::TriInverseOp, tile::PrefixSumOp,
-                   tile::SuffixSumOp, tile::ExtractRowOp, tile::DecayScoresOp>(
-                   op)) {
+                   tile::SuffixSumOp, tile::ExtractRowOp, tile::DecayMatrixOp,
+                   tile::DecayScoresOp>(op)) {
       for (Value result : op->getResults())
         if (!places.moveToCarried(result))
           places.of[result] =

@@ -13,16 +13,17 @@
 //       CHECK:   %[[ENOUGH:.+]] = arith.maxui %[[MORE]], %c20
 //       CHECK:   %[[REST:.+]] = arith.subi %[[ENOUGH]], %c20
 //       CHECK:   %[[CHUNKS:.+]] = arith.divui %[[REST]], %c32
-//       CHECK:   %[[RUNS:.+]] = arith.minui %[[CHUNKS]], %c1
 //       CHECK:   %[[WHOLE:.+]] = arith.muli %[[CHUNKS]], %c32
 //       CHECK:   %[[TOKENS:.+]] = arith.minui %[[WHOLE]], %[[LENGTH]]
 //       CHECK:   %[[CHUNK_END:.+]] = arith.addi %[[BEGIN]], %[[TOKENS]]
+//       CHECK:   %[[RUNS:.+]] = arith.minui %[[CHUNKS]], %c1
 // The state is kept transposed while the chunks pass, if there are any.
 //       CHECK:   %[[AFTER:.+]] = scf.for {{.*}} to %[[RUNS]] {{.*}} iter_args(%[[STATE:.+]] = %{{.+}}) -> (vector<64x16xf32>)
 //       CHECK:     %[[S0:.+]] = gdn_tile.transpose %[[STATE]] : vector<64x16xf32> -> vector<16x64xf32>
 //       CHECK:     %[[S1:.+]] = scf.for {{.*}} = %[[BEGIN]] to %[[CHUNK_END]] step %c32 iter_args(%[[S:.+]] = %[[S0]])
-//       CHECK:       %[[G:.+]] = gdn_tile.prefix_sum
+//       CHECK:       gdn_tile.prefix_sum %[[STEP:.+]] : vector<32xf32>
 //       CHECK:       %[[KT:.+]] = gdn_tile.transpose %[[K:.+]] : vector<32x16xf32> -> vector<16x32xf32>
+//       CHECK:       gdn_tile.decay_matrix %[[STEP]]
 //       CHECK:       %[[KK:.+]] = gdn_tile.matmul %[[K]], %[[KT]] {lower_result}
 //       CHECK:       gdn_tile.tri_inverse
 //       CHECK:       %[[QK:.+]] = gdn_tile.matmul %[[Q:.+]], %[[KT]] {lower_result}
@@ -34,6 +35,7 @@
 //       CHECK:       %[[X:.+]] = gdn_tile.matmul {{.*}} {lower_lhs} : vector<32x32xf32>, vector<32x64xf32>
 //       CHECK:       gdn_tile.matmul %[[Q]], %[[S]]
 //       CHECK:       gdn_tile.matmul {{.*}}, %[[X]] acc({{.*}} {lower_lhs}
+//       CHECK:       gdn_tile.suffix_sum %[[STEP]]
 //       CHECK:       %[[NEXT:.+]] = gdn_tile.matmul transpose %[[K]], {{.*}} acc(
 //       CHECK:       scf.yield %[[NEXT]]
 //   CHECK-NOT:     gdn_tile.delta_scan
