@@ -112,9 +112,7 @@ def rate(m: dict, form: str, shape: Shape) -> float:
 def losses(m: dict) -> dict[int, float]:
     """By length, the time of the rule's choice over that of the better form."""
     us = {name: run["us_min"] for name, run in m.items()}
-    return {
-        t: us[f"chosen/{t}"] / min(us[f"tokens/{t}"], us[f"chunks/{t}"]) for t in lengths(m)
-    }
+    return {t: us[f"chosen/{t}"] / min(us[f"tokens/{t}"], us[f"chunks/{t}"]) for t in lengths(m)}
 
 
 def judge(m: dict, shape: Shape) -> list[Target]:

@@ -55,15 +55,11 @@ SmallVector<Value> RecurrentKernel::emitBlocks(TokenBlock &block, Value from,
   return SmallVector<Value>(loop.getResults());
 }
 
-/// Chunk after chunk of the tokens `from` to `to`, if there are any: `runs` is
-/// 1 then, else 0, and the state is not turned around and back.
+/// Chunk after chunk of the tokens `from` to `to`.
 SmallVector<Value> RecurrentKernel::emitChunks(TokenBlock &block, Value from,
-                                               Value to, Value runs,
+                                               Value to,
                                                ArrayRef<Value> start) {
-  auto once = scf::ForOp::create(b, loc, index(0), runs, index(1), start);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(once.getBody());
-  SmallVector<Value> tiles(once.getRegionIterArgs());
+  SmallVector<Value> tiles(start);
   auto isState = [](const Carry &carry) { return isa<DeltaRuleOp>(carry.op); };
   for (auto [carry, tile] : llvm::zip(parts.carries, tiles))
     if (isState(carry))
@@ -76,8 +72,7 @@ SmallVector<Value> RecurrentKernel::emitChunks(TokenBlock &block, Value from,
   for (auto [carry, tile] : llvm::zip(parts.carries, tiles))
     if (isState(carry))
       tile = fromChunkState(tile);
-  scf::YieldOp::create(b, loc, tiles);
-  return SmallVector<Value>(once.getResults());
+  return tiles;
 }
 
 /// The tokens `from` to `to`: in chunks while at least `chunkFrom` of them are
@@ -87,6 +82,8 @@ SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
                                                ArrayRef<Value> start) {
   if (!parts.rule || algorithm.chunkFrom < 0)
     return emitBlocks(block, from, to, start);
+  if (algorithm.chunkFrom <= 1)
+    return emitChunks(block, from, to, start);
   int64_t least = algorithm.chunkFrom;
   Value length = arith::SubIOp::create(b, loc, to, from);
   // floor((length - least + chunk) / chunk), or 0 where that is negative.
@@ -95,12 +92,19 @@ SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
   Value chunks = arith::DivUIOp::create(
       b, loc, arith::SubIOp::create(b, loc, enough, index(least)),
       index(algorithm.chunk));
-  Value runs = arith::MinUIOp::create(b, loc, chunks, index(1));
   Value tokens = arith::MinUIOp::create(
       b, loc, mul(chunks, index(algorithm.chunk)), length);
   Value rest = add(from, tokens);
-  SmallVector<Value> tiles = emitChunks(block, from, rest, runs, start);
-  return least == 1 ? tiles : emitBlocks(block, rest, to, tiles);
+  // Once, or never: a row without chunks need not turn its state around.
+  Value runs = arith::MinUIOp::create(b, loc, chunks, index(1));
+  auto once = scf::ForOp::create(b, loc, index(0), runs, index(1), start);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(once.getBody());
+    SmallVector<Value> carried(once.getRegionIterArgs());
+    scf::YieldOp::create(b, loc, emitChunks(block, from, rest, carried));
+  }
+  return emitBlocks(block, rest, to, SmallVector<Value>(once.getResults()));
 }
 
 /// One value head: its state and window, token block after token block.

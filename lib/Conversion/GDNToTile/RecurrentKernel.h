@@ -62,7 +62,7 @@ private:
                                             mlir::Value to,
                                             llvm::ArrayRef<mlir::Value> start);
   llvm::SmallVector<mlir::Value> emitChunks(TokenBlock &block, mlir::Value from,
-                                            mlir::Value to, mlir::Value runs,
+                                            mlir::Value to,
                                             llvm::ArrayRef<mlir::Value> start);
   llvm::SmallVector<mlir::Value> emitTokens(TokenBlock &block, mlir::Value from,
                                             mlir::Value to,
