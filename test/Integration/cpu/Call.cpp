@@ -244,8 +244,9 @@ void Call::takeVariant(gdnrt_binding *binding, const std::string &variant) {
     ASSERT_EQ(gdnrt_binding_workspace_bytes(binding, &bytes, &error), GDNRT_OK);
     workspace.assign(bytes + 64, 0xff);
     const size_t past = reinterpret_cast<uintptr_t>(workspace.data()) % 64;
-    ASSERT_EQ(gdnrt_binding_set_workspace(
-                  binding, workspace.data() + (64 - past) % 64, bytes, &error),
+    ASSERT_EQ(gdnrt_binding_set_workspace(binding,
+                                          workspace.data() + (64 - past) % 64,
+                                          bytes, nullptr, &error),
               GDNRT_OK)
         << error.message;
     return;
