@@ -117,8 +117,7 @@ struct Options {
       cl::desc("Segments of a row of prefill in the variant for idle workers; "
                "0: none; negative: by the target's rule (default)")};
   cl::opt<int64_t> segmentsFrom{
-      "segments-from", cl::init(-1), cl::cat(outputs),
-      cl::value_desc("tokens"),
+      "segments-from", cl::init(-1), cl::cat(outputs), cl::value_desc("tokens"),
       cl::desc("Mean tokens of a row from which that variant is taken; "
                "negative: by the target's rule (default)")};
 
@@ -174,6 +173,12 @@ struct Options {
       "checkpoints", cl::cat(entries),
       cl::desc("Give prefill parameters that ask for states after multiples "
                "of 64 tokens of a row")};
+  cl::opt<VerifyStates> verify{
+      "verify", cl::cat(entries),
+      cl::desc("Make an entry verify, whose tokens may be taken back:"),
+      cl::values(clEnumValN(VerifyStates::none, "none", "No (default)"),
+                 clEnumValN(VerifyStates::slots, "slots",
+                            "The state after each token goes to a slot"))};
 
   CommandLine collect();
 
@@ -217,6 +222,7 @@ CommandLine Options::collect() {
   line.entries.hasInitial = hasInitial;
   line.entries.writeSlots = writeSlots;
   line.entries.checkpoints = checkpoints;
+  line.entries.verify = verify;
   for (auto &[name, option] : cl::getRegisteredOptions())
     if (llvm::is_contained(option->Categories, &entries))
       line.changesEntries |= option->getNumOccurrences() > 0;

@@ -80,6 +80,8 @@ std::string gdn::getDimForm(Value value, unsigned dim) {
     return getDimForm(op->getOperand(0), dim);
   if (auto rule = dyn_cast<DeltaRuleOp>(op))
     return getDimForm(rule.getValue(), dim);
+  if (auto accepted = dyn_cast<AcceptedSlotsOp>(op))
+    return getDimForm(accepted.getTokenSlots(), 0);
   return "";
 }
 
@@ -124,9 +126,8 @@ EntryViews gdn::createEntryViews(func::FuncOp source, StringRef name) {
     attrs.push_back(named(name));
   }
 
-  auto function =
-      func::FuncOp::create(builder, source.getLoc(), name,
-                           builder.getFunctionType(types, {}));
+  auto function = func::FuncOp::create(builder, source.getLoc(), name,
+                                       builder.getFunctionType(types, {}));
   function.setAllArgAttrs(ArrayRef<DictionaryAttr>(attrs));
   function->setAttr("gdn_tile.symbols",
                     builder.getStrArrayAttr(SmallVector<StringRef>(
