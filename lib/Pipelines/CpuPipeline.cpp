@@ -21,6 +21,7 @@ void gdn::buildTilePipeline(OpPassManager &passes,
   algorithm.tokens = options.tokens;
   algorithm.chunk = options.chunk;
   algorithm.chunkFrom = options.chunkFrom;
+  algorithm.precision = options.precision;
   passes.addPass(createConvertGDNToTile(algorithm));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
@@ -30,6 +31,9 @@ void gdn::buildTilePipeline(OpPassManager &passes,
 
 void gdn::buildTileToLlvmPipeline(OpPassManager &passes,
                                   const TargetModel &target) {
+  passes.addPass(createWidenTileOperands());
+  passes.addPass(createFuseTileRows());
+  passes.addPass(createCSEPass());
   ConvertTileToCPUOptions loops;
   loops.lanes = target.getF32Lanes();
   passes.addPass(createConvertTileToCPU(loops));

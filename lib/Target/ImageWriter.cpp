@@ -39,6 +39,10 @@ FailureOr<SmallVector<EntryCode>> gdn::collectEntryCodes(ModuleOp lowered) {
     if (func->hasAttr("gdn_tile.multiples") &&
         failed(readStrings(func, "gdn_tile.multiples", code.multiples)))
       return failure();
+    if (auto facts = func->getAttrOfType<DictionaryAttr>("gdn_tile.facts"))
+      for (NamedAttribute fact : facts)
+        code.facts.push_back({fact.getName().str(),
+                              cast<StringAttr>(fact.getValue()).str()});
     if (auto scratch =
             func->getAttrOfType<IntegerAttr>("gdn_tile.scratch_bytes"))
       code.scratchBytes = scratch.getInt();
@@ -124,6 +128,12 @@ FailureOr<std::vector<uint8_t>> gdn::buildImage(ModuleOp source,
     FailureOr<fb::EntryT> entry = describeEntry(func, first->sizes);
     if (failed(entry) || failed(addMultiples(func, *first, *entry)))
       return failure();
+    for (const auto &[name, value] : first->facts) {
+      auto fact = std::make_unique<fb::KeyValueT>();
+      fact->key = name;
+      fact->value = value;
+      entry->attributes.push_back(std::move(fact));
+    }
     for (auto [blob, target] : llvm::enumerate(targets))
       if (failed(addCode(func, target, blob, *entry)))
         return failure();

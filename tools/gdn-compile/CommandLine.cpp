@@ -95,6 +95,13 @@ struct Options {
       "chunk-from", cl::init(-1), cl::cat(outputs), cl::value_desc("tokens"),
       cl::desc("Shortest row of prefill that takes the chunk form; negative: "
                "none (default)")};
+  cl::opt<Precision> precision{
+      "precision", cl::init(Precision::f32), cl::cat(outputs),
+      cl::desc("Operands of the chunk form's products:"),
+      cl::values(
+          clEnumValN(Precision::f32, "f32", "f32, as loaded (default)"),
+          clEnumValN(Precision::mixed, "mixed",
+                     "Rounded to 16 bits, as tensor cores take them"))};
 
   cl::ValuesClass floats{clEnumValN(FloatKind::f32, "f32", ""),
                          clEnumValN(FloatKind::bf16, "bf16", ""),
@@ -168,6 +175,7 @@ CommandLine Options::collect() {
   line.tokens = tokens;
   line.chunk = chunk;
   line.chunkFrom = chunkFrom;
+  line.precision = precision;
   line.io = io;
   line.state = state;
   auto given = [](const auto &option, auto &place) {

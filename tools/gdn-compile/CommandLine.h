@@ -4,6 +4,7 @@
 #ifndef GDN_TOOLS_GDNCOMPILE_COMMANDLINE_H
 #define GDN_TOOLS_GDNCOMPILE_COMMANDLINE_H
 
+#include "gdn/Conversion/Precision.h"
 #include "gdn/Model/ModelConfig.h"
 
 #include <string>
@@ -26,6 +27,7 @@ struct CommandLine {
   int64_t tokens = 16;
   int64_t chunk = 64;
   int64_t chunkFrom = -1;
+  Precision precision = Precision::f32;
 
   // The entries to generate: one variant for each io type and state type.
   // Empty lists mean what the model says.

@@ -42,6 +42,7 @@ static FailureOr<std::string> compile(ModuleOp source, const CommandLine &line,
   options.tokens = line.tokens;
   options.chunk = line.chunk;
   options.chunkFrom = line.chunkFrom;
+  options.precision = line.precision;
   if (line.emit == Emit::gdn)
     return print(source);
   if (line.emit == Emit::image) {

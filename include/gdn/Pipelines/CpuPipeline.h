@@ -4,6 +4,7 @@
 #ifndef GDN_PIPELINES_CPUPIPELINE_H
 #define GDN_PIPELINES_CPUPIPELINE_H
 
+#include "gdn/Conversion/Precision.h"
 #include "gdn/Target/TargetModel.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -18,6 +19,8 @@ struct CpuPipelineOptions {
   int64_t chunk = 64;
   /// Shortest row, in tokens, that takes the chunk form; negative: none.
   int64_t chunkFrom = -1;
+  /// Of the operands of the chunk form's products.
+  Precision precision = Precision::f32;
 };
 
 /// From gdn to gdn_tile: fusion, then the algorithm of each kernel.

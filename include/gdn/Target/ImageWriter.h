@@ -21,6 +21,8 @@ struct EntryCode {
   llvm::SmallVector<std::string> grid;  // linear forms; the product is units
   /// Linear forms in pairs: the first is a multiple of the second.
   llvm::SmallVector<std::string, 0> multiples;
+  /// What the lowering decided: facts for people and tools, by name.
+  llvm::SmallVector<std::pair<std::string, std::string>, 0> facts;
   uint64_t scratchBytes = 0;
 };
 

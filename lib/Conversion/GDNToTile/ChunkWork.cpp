@@ -6,8 +6,10 @@
 //
 //   A = (1 + tril(beta K K^T, -1))^-1          gate-free inverse
 //   E[i,j] = exp(G_i - G_j) for j <= i, else 0 decay from token j to token i
-//   X = (E . A) (beta (V - e^G K S))           what each token really writes
-//   O = e^G (Q S) + (E . Q K^T) X
+//   T = (E . A) diag(beta)
+//   W = V - e^G K S                            what the state does not know yet
+//   X = T W                                    what each token really writes
+//   O = scale e^G (Q S) + P X,   P = scale (E . Q K^T)
 //   S <- e^(G_last) S + K^T (e^(G_last - G) X)
 //
 // The inverse without gates is exact: decay is a diagonal similarity of the
@@ -15,6 +17,10 @@
 // differences of G are masked before exp, and there is no division by a decay.
 // Rows past the valid ones have k = 0, beta = 0 and g = 0: they write nothing
 // and G_last is the G of the last valid token.
+//
+// Operands of products are rounded where `ChunkTypes` says so, and nothing
+// else is. V, S, W and X are then kept times a power of two, which the scores
+// give back.
 #include "ChunkWork.h"
 #include "TokenWork.h"
 
@@ -31,8 +37,9 @@ namespace {
 
 class ChunkEmitter {
 public:
-  ChunkEmitter(OpBuilder &b, Location loc, const Chunk &chunk)
-      : b(b), loc(loc), chunk(chunk) {}
+  ChunkEmitter(OpBuilder &b, Location loc, const Chunk &chunk,
+               const ChunkTypes &types)
+      : b(b), loc(loc), chunk(chunk), types(types) {}
 
   ChunkResult emit(Value state);
 
@@ -54,15 +61,22 @@ private:
   }
   /// Zeros in the rows past the valid ones.
   Value maskRows(Value tile);
-  /// Row i times exp(x_i), x a tile of one value per row.
-  Value scaleByExp(Value tile, Value exponents);
+  /// Row i times exp(x_i), x a tile of one value per row, and `factor`.
+  Value scaleByExp(Value tile, Value exponents, double factor = 1);
   /// exp(G_i - G_j) for j <= i, else 0.
   Value decayTile(Value sums);
-  Value multiply(Value x, Value y);
+  /// A row times a number.
+  Value times(OpBuilder &b, Value row, double factor);
+
+  // The roundings of operands; nothing where a type is f32.
+  Value keySide(Value tile) { return castTile(b, loc, tile, types.key); }
+  Value inner(Value tile) { return castTile(b, loc, tile, types.inner); }
+  Value wide(Value tile) { return castTile(b, loc, tile, b.getF32Type()); }
 
   OpBuilder &b;
   Location loc;
   const Chunk &chunk;
+  const ChunkTypes &types;
 };
 
 } // namespace
@@ -81,13 +95,23 @@ Value ChunkEmitter::maskRows(Value tile) {
   return map.getResult(0);
 }
 
-Value ChunkEmitter::scaleByExp(Value tile, Value exponents) {
+Value ChunkEmitter::times(OpBuilder &b, Value row, double factor) {
+  if (factor == 1)
+    return row;
+  auto type = cast<VectorType>(row.getType());
+  auto splat = DenseElementsAttr::get(type, b.getF32FloatAttr(factor));
+  return arith::MulFOp::create(b, loc, row,
+                               arith::ConstantOp::create(b, loc, splat));
+}
+
+Value ChunkEmitter::scaleByExp(Value tile, Value exponents, double factor) {
   return mapRows(b, loc, {tile, exponents}, {tile.getType()},
                  [&](OpBuilder &b, ValueRange in) -> Rows {
-                   Value factor = math::ExpOp::create(b, loc, in[1]);
+                   Value decay = math::ExpOp::create(b, loc, in[1]);
                    Value row = vector::BroadcastOp::create(
-                       b, loc, in[0].getType(), factor);
-                   return {arith::MulFOp::create(b, loc, in[0], row)};
+                       b, loc, in[0].getType(), decay);
+                   return {arith::MulFOp::create(b, loc, in[0],
+                                                 times(b, row, factor))};
                  })[0];
 }
 
@@ -116,50 +140,58 @@ Value ChunkEmitter::decayTile(Value sums) {
   return map.getResult(0);
 }
 
-Value ChunkEmitter::multiply(Value x, Value y) {
-  return mapRows(b, loc, {x, y}, {x.getType()},
-                 [&](OpBuilder &b, ValueRange in) -> Rows {
-                   return {arith::MulFOp::create(b, loc, in[0], in[1])};
-                 })[0];
-}
-
 ChunkResult ChunkEmitter::emit(Value state) {
-  Value query = maskRows(chunk.query), key = maskRows(chunk.key);
+  Value query = keySide(maskRows(chunk.query));
+  Value key = keySide(maskRows(chunk.key));
   Value value = maskRows(chunk.value);
   Value beta = maskRows(chunk.beta);
   Value sums = tile::PrefixSumOp::create(b, loc, maskRows(chunk.logDecay));
   int64_t last = typeOf(sums).getDimSize(0) - 1;
+  double outputScale = chunk.scale / types.valueScale;
 
   // Scores among the tokens of the chunk.
   Value keyT = transposeTile(b, loc, key);
   Value decay = decayTile(sums);
   Value keyScores = matmul(key, keyT);
-  Value triangle = mapRows(b, loc, {keyScores, beta}, {keyScores.getType()},
-                           [&](OpBuilder &b, ValueRange in) -> Rows {
-                             Value row = vector::BroadcastOp::create(
-                                 b, loc, in[0].getType(), in[1]);
-                             return {arith::MulFOp::create(b, loc, in[0], row)};
-                           })[0];
-  Value inverse = multiply(tile::TriInverseOp::create(b, loc, triangle), decay);
-  Value scores = multiply(matmul(query, keyT), decay);
+  Value triangle = inner(mapRows(
+      b, loc, {keyScores, beta}, {keyScores.getType()},
+      [&](OpBuilder &b, ValueRange in) -> Rows {
+        Value row =
+            vector::BroadcastOp::create(b, loc, in[0].getType(), in[1]);
+        return {arith::MulFOp::create(b, loc, in[0], row)};
+      })[0]);
+  Value inverse = wide(tile::TriInverseOp::create(b, loc, triangle));
+  // Column j carries the strength of token j.
+  Value solve = inner(mapRows(
+      b, loc, {inverse, decay}, {decay.getType()},
+      [&](OpBuilder &b, ValueRange in) -> Rows {
+        Value decayed = arith::MulFOp::create(b, loc, in[0], in[1]);
+        return {arith::MulFOp::create(b, loc, decayed, beta)};
+      })[0]);
+  Value scores = inner(mapRows(
+      b, loc, {matmul(query, keyT), decay}, {decay.getType()},
+      [&](OpBuilder &b, ValueRange in) -> Rows {
+        Value scaled = times(b, in[0], outputScale);
+        return {arith::MulFOp::create(b, loc, scaled, in[1])};
+      })[0]);
 
   // What the tokens write, given what the state already holds.
-  Value known = matmul(key, state);
-  Value error = mapRows(
-      b, loc, {value, known, sums, beta}, {value.getType()},
+  Value held = keySide(state);
+  Value error = inner(mapRows(
+      b, loc, {value, matmul(key, held), sums}, {value.getType()},
       [&](OpBuilder &b, ValueRange in) -> Rows {
-        Type row = in[0].getType();
         Value factor = vector::BroadcastOp::create(
-            b, loc, row, math::ExpOp::create(b, loc, in[2]).getResult());
+            b, loc, in[0].getType(),
+            math::ExpOp::create(b, loc, in[2]).getResult());
         Value decayed = arith::MulFOp::create(b, loc, in[1], factor);
-        Value rest = arith::SubFOp::create(b, loc, in[0], decayed);
-        Value strength = vector::BroadcastOp::create(b, loc, row, in[3]);
-        return {arith::MulFOp::create(b, loc, rest, strength)};
-      })[0];
-  Value written = matmul(inverse, error);
+        Value own = times(b, in[0], types.valueScale);
+        return {arith::SubFOp::create(b, loc, own, decayed)};
+      })[0]);
+  Value written = matmul(solve, error);
 
-  Value output =
-      matmul(scores, written, scaleByExp(matmul(query, state), sums));
+  Value fromState =
+      scaleByExp(matmul(query, held), sums, outputScale);
+  Value output = matmul(scores, inner(written), fromState);
 
   // The state after the chunk.
   Value toEnd = mapRows(
@@ -176,12 +208,12 @@ ChunkResult ChunkEmitter::emit(Value state) {
                     math::ExpOp::create(b, loc, end).getResult());
                 return {arith::MulFOp::create(b, loc, in[0], factor)};
               })[0];
-  Value next = matmul(key, scaleByExp(written, toEnd), decayedState,
+  Value next = matmul(key, keySide(scaleByExp(written, toEnd)), decayedState,
                       /*transposeLhs=*/true);
   return {next, output};
 }
 
 ChunkResult gdn::emitChunk(OpBuilder &builder, Location loc, Value state,
-                           const Chunk &chunk) {
-  return ChunkEmitter(builder, loc, chunk).emit(state);
+                           const Chunk &chunk, const ChunkTypes &types) {
+  return ChunkEmitter(builder, loc, chunk, types).emit(state);
 }

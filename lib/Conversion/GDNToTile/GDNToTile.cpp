@@ -69,7 +69,8 @@ struct ConvertGDNToTile final
 
     EntryViews views = createEntryViews(entry);
     if (failed(
-            emitRecurrentKernel(views, kernel, {tokens, chunk, chunkFrom}))) {
+            emitRecurrentKernel(
+            views, kernel, {tokens, chunk, chunkFrom, precision}))) {
       views.function.erase();
       return failure();
     }

@@ -92,6 +92,10 @@ void RecurrentKernel::emitRow() {
   if (!parts.cuSeqlens || !rule || rule.isPerChannel() ||
       algorithm.chunkFrom < 0)
     return emitRowForm(false);
+  chunkTypes = ChunkTypes::choose(parts, algorithm.precision);
+  auto fact = b.getNamedAttr(
+      "precision", b.getStringAttr(chunkTypes.isExact() ? "f32" : "mixed"));
+  views.function->setAttr("gdn_tile.facts", b.getDictionaryAttr(fact));
   if (algorithm.chunkFrom <= 1)
     return emitRowForm(true);
   Value length = arith::SubIOp::create(b, loc, end, begin);

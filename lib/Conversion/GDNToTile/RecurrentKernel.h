@@ -6,6 +6,8 @@
 
 #include "EntryViews.h"
 
+#include "gdn/Conversion/Precision.h"
+
 namespace gdn {
 
 /// Which form of the recurrence a program takes, by the length of the row.
@@ -13,6 +15,7 @@ struct Algorithm {
   int64_t tokens;    ///< per block of the recurrent form
   int64_t chunk;     ///< per chunk of the chunk form
   int64_t chunkFrom; ///< shortest row in the chunk form; negative: none
+  Precision precision; ///< of the chunk form
 };
 
 /// Fills `views.function` with the program of `kernel`, whose results the

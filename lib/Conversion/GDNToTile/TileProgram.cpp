@@ -77,7 +77,11 @@ Value TileProgram::loadCarry(const Carry &carry, Value r) {
                                 ArrayRef<int64_t>{2, 3}, rows);
   }
   tile = castTile(b, loc, tile, b.getF32Type());
-  return isTransposed(carry) ? transposeTile(b, loc, tile) : tile;
+  if (!isChunkState(carry))
+    return tile;
+  if (!chunkTypes.isExact())
+    tile = scaleTile(b, loc, tile, chunkTypes.valueScale);
+  return transposeTile(b, loc, tile);
 }
 
 void TileProgram::storeCarry(const Carry &carry, Value tile, Value r) {
@@ -89,8 +93,11 @@ void TileProgram::storeCarry(const Carry &carry, Value tile, Value r) {
     auto write = scf::IfOp::create(b, loc, isLive(to, carry.pool), false);
     b.setInsertionPointToStart(write.thenBlock());
   }
-  if (isTransposed(carry))
+  if (isChunkState(carry)) {
     tile = transposeTile(b, loc, tile);
+    if (!chunkTypes.isExact())
+      tile = scaleTile(b, loc, tile, 1 / chunkTypes.valueScale);
+  }
   tile = castTile(b, loc, tile, carry.stored.getElementType());
   if (auto conv = dyn_cast<Conv1dOp>(carry.op)) {
     SmallVector<Value> at = {to, channel(conv, carry.section, r), index(0)};

@@ -5,6 +5,7 @@
 #ifndef GDN_LIB_CONVERSION_GDNTOTILE_TILEPROGRAM_H
 #define GDN_LIB_CONVERSION_GDNTOTILE_TILEPROGRAM_H
 
+#include "ChunkTypes.h"
 #include "EntryViews.h"
 #include "KernelParts.h"
 
@@ -21,6 +22,7 @@ struct TileProgram {
   const KernelParts &parts;
   int64_t blockTokens;  // tokens per block
   bool chunked = false; // the chunk form, with the state kept transposed
+  ChunkTypes chunkTypes; // of the chunk form; set if it is used
   mlir::Location loc;
   mlir::OpBuilder b;
 
@@ -49,8 +51,8 @@ struct TileProgram {
   mlir::Value isLive(mlir::Value id, mlir::Value pool);
   /// First channel of a section's head among the convolution's channels.
   mlir::Value channel(Conv1dOp op, unsigned section, mlir::Value r);
-  /// The chunk form keeps the state as dk x dv.
-  bool isTransposed(const Carry &carry) const {
+  /// The chunk form keeps the state as dk x dv, times its value scale.
+  bool isChunkState(const Carry &carry) const {
     return chunked && mlir::isa<DeltaRuleOp>(carry.op);
   }
   /// The carried tile before the row's first token, f32.

@@ -147,21 +147,23 @@ SmallVector<Value> TokenBlock::emit(Value firstToken, Value numValid,
           auto carry = llvm::find_if(
               p.parts.carries, [&](const Carry &c) { return c.op == rule; });
           unsigned i = carry - p.parts.carries.begin();
-          Value query = scaleTile(b, loc, tileOf(rule.getQuery()),
-                                  rule.getScaleOrDefault());
+          double scale = rule.getScaleOrDefault();
+          Value query = tileOf(rule.getQuery());
           Value value = tileOf(rule.getValue());
           if (p.chunked) {
-            ChunkResult chunk = emitChunk(b, loc, carried[i],
-                                          {query, tileOf(rule.getKey()), value,
-                                           tileOf(rule.getLogDecay()),
-                                           tileOf(rule.getBeta()), valid});
+            ChunkResult chunk =
+                emitChunk(b, loc, carried[i],
+                          {query, tileOf(rule.getKey()), value,
+                           tileOf(rule.getLogDecay()), tileOf(rule.getBeta()),
+                           valid, scale},
+                          p.chunkTypes);
             next[i] = chunk.state;
             tiles[rule.getOutput()] = chunk.output;
             return;
           }
           auto scan = tile::DeltaScanOp::create(
-              b, loc, carried[i].getType(), value.getType(), carried[i], query,
-              tileOf(rule.getKey()), value, tileOf(rule.getLogDecay()),
+              b, loc, carried[i].getType(), value.getType(), carried[i],
+              scaleTile(b, loc, query, scale), tileOf(rule.getKey()), value, tileOf(rule.getLogDecay()),
               tileOf(rule.getBeta()), valid);
           next[i] = scan.getNewState();
           tiles[rule.getOutput()] = scan.getOutput();

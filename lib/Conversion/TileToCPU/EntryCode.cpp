@@ -87,6 +87,8 @@ void gdn::emitEntryCode(func::FuncOp source) {
     code->setAttr(name, source->getAttr(name));
   if (Attribute multiples = source->getAttr("gdn_tile.multiples"))
     code->setAttr("gdn_tile.multiples", multiples);
+  if (Attribute facts = source->getAttr("gdn_tile.facts"))
+    code->setAttr("gdn_tile.facts", facts);
   // Nothing else sees the scratch, and the words stay as they are.
   code.setArgAttr(3, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
   code.setArgAttr(3, LLVM::LLVMDialect::getAlignAttrName(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What gdn_tile.grid and gdn_tile.symbols may say of a function.
+// What gdn_tile.grid, gdn_tile.symbols and gdn_tile.facts may say of a function.
 //
 // RUN: gdn-tile-opt %s -split-input-file -verify-diagnostics
 
@@ -28,4 +28,11 @@ func.func @symbol_without_argument(%n: index)
 
 // expected-error@+1 {{'builtin.module' op expects 'gdn_tile.grid' on a function only}}
 module attributes {gdn_tile.grid = ["N"]} {
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.facts' to be a dictionary of strings, but got {chunk = 64 : i64}}}
+func.func @fact_is_a_number() attributes {gdn_tile.facts = {chunk = 64}} {
+  return
 }

@@ -8,6 +8,7 @@
 #include "gdn-c/runtime.h"
 #include "gdn/Data/DType.h"
 #include "gdn/Model/EntryBuilder.h"
+#include "gdn/Pipelines/CpuPipeline.h"
 #include "gdn/Support/LinearForm.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -47,6 +48,7 @@ struct Config {
   bool perChannelDecay = false;
   bool convBias = false;
   std::string target = "native";
+  CpuPipelineOptions pipeline; ///< the chunk form, its precision
 
   /// The choices as text; equal for equal configurations.
   std::string key() const;
