@@ -101,7 +101,10 @@ struct Options {
       cl::values(
           clEnumValN(Precision::f32, "f32", "f32, as loaded (default)"),
           clEnumValN(Precision::mixed, "mixed",
-                     "Rounded to 16 bits, as tensor cores take them"))};
+                     "Rounded to f16, as tensor cores take them"),
+          clEnumValN(Precision::mixedIo, "mixed-io",
+                     "The same, with keys, queries and the state in the type "
+                     "of --io"))};
 
   cl::ValuesClass floats{clEnumValN(FloatKind::f32, "f32", ""),
                          clEnumValN(FloatKind::bf16, "bf16", ""),

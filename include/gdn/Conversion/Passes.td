@@ -33,9 +33,9 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     **Numerics**: f32 accumulation whatever the element types; results are
     rounded once, where they are stored. No reordering of the recurrence in the
     recurrent form; the chunk form sums in the order of its products. With
-    `precision=mixed` the operands of these products are rounded to 16 bits by
-    casts that the program shows; kernels whose keys are made of f32 inputs
-    keep f32 operands. `gdn_tile.facts` of a function with a chunk form says
+    `precision=mixed` (or `mixed-io`) the operands of these products are rounded
+    to 16 bits by casts that the program shows; kernels whose keys are made of
+    f32 inputs keep f32 operands. `gdn_tile.facts` of a function with a chunk form says
     which it became.
 
     **Fails** with an error on the op that has no tile program: a kernel whose
@@ -57,7 +57,10 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
            [{::llvm::cl::values(
                clEnumValN(::gdn::Precision::f32, "f32", "f32, as loaded"),
                clEnumValN(::gdn::Precision::mixed, "mixed",
-                          "rounded to 16 bits, as tensor cores take them"))}]>
+                          "rounded to f16, as tensor cores take them"),
+               clEnumValN(::gdn::Precision::mixedIo, "mixed-io",
+                          "the same, with keys, queries and the state in the "
+                          "type of the keys in memory"))}]>
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels converted">

@@ -7,8 +7,15 @@
 namespace gdn {
 
 enum class Precision {
-  f32,  ///< nothing is rounded between load and store
-  mixed ///< operands in 16 bits, as tensor cores take them; sums in f32
+  /// Nothing is rounded between load and store.
+  f32,
+  /// Operands in 16 bits, as tensor cores take them, sums in f32: f16, which
+  /// keeps the bounds of docs/spec/numerics.md.
+  mixed,
+  /// The same with keys, queries, the state and its increments in the type that
+  /// the caller's keys have: what a kernel computes that feeds tiles of bf16
+  /// from memory to tensor cores as they are.
+  mixedIo
 };
 
 } // namespace gdn

@@ -21,7 +21,11 @@ struct ChunkTypes {
   /// times this while the chunks of a row pass, so that they fit an f16.
   double valueScale = 1;
 
-  bool isExact() const { return key.isF32() && inner.isF32(); }
+  bool isExact() const { return key.isF32(); }
+  /// For the image: the precision that these types are, as it is asked for.
+  llvm::StringRef precision() const {
+    return isExact() ? "f32" : key.isF16() ? "mixed" : "mixed-io";
+  }
 
   /// The types for the rule of `parts`. A kernel whose keys are made of f32
   /// inputs keeps f32 operands in either precision: 16 bits would lose what

@@ -93,8 +93,8 @@ void RecurrentKernel::emitRow() {
       algorithm.chunkFrom < 0)
     return emitRowForm(false);
   chunkTypes = ChunkTypes::choose(parts, algorithm.precision);
-  auto fact = b.getNamedAttr(
-      "precision", b.getStringAttr(chunkTypes.isExact() ? "f32" : "mixed"));
+  auto fact = b.getNamedAttr("precision",
+                             b.getStringAttr(chunkTypes.precision()));
   views.function->setAttr("gdn_tile.facts", b.getDictionaryAttr(fact));
   if (algorithm.chunkFrom <= 1)
     return emitRowForm(true);

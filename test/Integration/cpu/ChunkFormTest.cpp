@@ -65,3 +65,34 @@ TEST(Explore, Errors) {
           }
     }
 }
+
+TEST(Ablate, Errors) {
+  for (Form form : {Form::plain, Form::layer})
+    for (GateKind gates : {GateKind::nearOne, GateKind::realistic})
+      for (int edit : {0, 2}) {
+        if (form == Form::layer && edit)
+          continue;
+        Config config(128, 128);
+        config.form = form;
+        config.options.io = FloatKind::f32;
+        config.options.outputs = EntryOutputs::core;
+        config.layout = InputLayout::separate;
+        config.pipeline.chunkFrom = 0;
+        config.pipeline.precision = Precision::mixed;
+        for (int64_t T : {64, 1000}) {
+          Batch batch;
+          batch.lengths = {T};
+          batch.ratio = 2;
+          batch.inputs.gates = gates;
+          Call call(config, "prefill", batch);
+          if (edit == 2)
+            repeatKeys(call), fill(call, "beta", 1);
+          call.run();
+          call.check({1, 1, 1});
+          printf("%s %s %s T=%ld core %.2e state %.2e\n",
+                 form == Form::plain ? "plain" : "layer",
+                 data::name(gates).str().c_str(), edit ? "same" : "",
+                 T, call.errors().core, call.errors().state);
+        }
+      }
+}
