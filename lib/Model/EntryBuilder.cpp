@@ -140,6 +140,11 @@ void EntryBuilder::addParameters() {
     signature.addTensor("write_slots", slots, {"N"});
   if (phase == Phase::prefill && options.hasInitial)
     signature.addTensor("has_initial", builder.getI1Type(), {"N"});
+  if (phase == Phase::prefill && options.checkpoints) {
+    signature.addTensor("cu_checkpoints", i32, {"N + 1"});
+    signature.addTensor("checkpoint_tokens", i32, {"C"});
+    signature.addTensor("checkpoint_slots", slots, {"C"});
+  }
   signature.addPool("conv_pool",
                     floatType(options.convState.value_or(options.io)),
                     {"P", channels, std::to_string(config.convWidth - 1)});
@@ -213,6 +218,9 @@ void EntryBuilder::buildBody() {
   Value writeSlots = signature["write_slots"];
   Value rows = signature["cu_seqlens"];
   Value hasInitial = signature["has_initial"];
+  Value checkpointBounds = signature["cu_checkpoints"];
+  Value checkpointTokens = signature["checkpoint_tokens"];
+  Value checkpointSlots = signature["checkpoint_slots"];
   Value statePool = signature["state_pool"];
   Inputs in = unpackInputs();
 
@@ -221,7 +229,7 @@ void EntryBuilder::buildBody() {
       TypeRange{likeOf(in.q, f32), likeOf(in.k, f32), likeOf(in.v, f32)},
       ValueRange{in.q, in.k, in.v}, signature["conv_weight"], /*bias=*/Value(),
       Activation::silu, signature["conv_pool"], slots, writeSlots, rows,
-      hasInitial);
+      hasInitial, checkpointBounds, checkpointTokens, checkpointSlots);
   ValueRange qkv = conv.getResults();
   auto unit = [&](Value heads, StringRef name) -> Value {
     return L2NormOp::create(builder, loc(name), heads.getType(), heads,
@@ -239,7 +247,8 @@ void EntryBuilder::buildBody() {
   Value core = DeltaRuleOp::create(
       builder, loc("core"), likeOf(qkv[2], coreElement), q, k, qkv[2],
       gates.getLogDecay(), gates.getBeta(), statePool, slots, writeSlots, rows,
-      hasInitial, /*scale=*/FloatAttr());
+      hasInitial, checkpointBounds, checkpointTokens, checkpointSlots,
+      /*scale=*/FloatAttr());
   SmallVector<Value> outputs;
   if (givesCore()) {
     Value given = core;

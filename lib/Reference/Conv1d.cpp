@@ -42,10 +42,8 @@ LogicalResult gdn::reference::evaluateOp(gdn::Conv1dOp op, Environment &env) {
       failed(expectShape(op, "pool", pool.data.shape,
                          {pool.slots(), channels, width - 1})))
     return failure();
-  FailureOr<SmallVector<Row>> rows = makeRows(
-      op, tokens, pool,
-      {&env.tensor(op.getSlots()), env.optional(op.getCuSeqlens()),
-       env.optional(op.getWriteSlots()), env.optional(op.getHasInitial())});
+  FailureOr<SmallVector<Row>> rows =
+      makeRows(op, tokens, pool, RowOperands::of(op, env));
   if (failed(rows) || failed(expectIndependent(op, *rows)))
     return failure();
 
@@ -71,15 +69,20 @@ LogicalResult gdn::reference::evaluateOp(gdn::Conv1dOp op, Environment &env) {
             sum += weight.row(channel)[j] * x(t - width + 1 + j);
           result.row(row.begin + t)[c] = activate(op.getActivation(), sum);
         }
-        if (row.writeSlot < 0)
-          continue;
-        // All before any: the new state may overwrite the one it comes from.
-        SmallVector<double> next;
-        for (int64_t t = row.length() - (width - 1); t < row.length(); ++t)
-          next.push_back(x(t));
-        llvm::copy(next, pool.data.row(row.writeSlot)
-                             .slice(channel * (width - 1), width - 1)
-                             .begin());
+        // The state after `tokens` tokens, to `slot`.
+        auto write = [&](int64_t tokens, int64_t slot) {
+          // All before any: the new state may overwrite the one it comes from.
+          SmallVector<double> next;
+          for (int64_t t = tokens - (width - 1); t < tokens; ++t)
+            next.push_back(x(t));
+          llvm::copy(next, pool.data.row(slot)
+                               .slice(channel * (width - 1), width - 1)
+                               .begin());
+        };
+        for (const Checkpoint &checkpoint : row.checkpoints)
+          write(checkpoint.tokens, checkpoint.slot);
+        if (row.writeSlot >= 0)
+          write(row.length(), row.writeSlot);
       }
     }
   }

@@ -35,6 +35,10 @@ void DeltaRule::run(const Row &row, int64_t head, Pool &pool,
     llvm::copy(pool.data.row(row.slot).slice(head * dv * dk, dv * dk),
                m.begin());
 
+  auto write = [&](int64_t slot) {
+    llvm::copy(m, pool.data.row(slot).slice(head * dv * dk, dv * dk).begin());
+  };
+  const Checkpoint *checkpoint = row.checkpoints.begin();
   for (int64_t t = row.begin; t < row.end; ++t) {
     for (int64_t j = 0; j < dk; ++j) {
       k[j] = key.row(t)[keyHead * dk + j];
@@ -58,10 +62,12 @@ void DeltaRule::run(const Row &row, int64_t head, Pool &pool,
       }
       output.row(t)[head * dv + i] = out;
     }
+    if (checkpoint != row.checkpoints.end() &&
+        checkpoint->tokens == t + 1 - row.begin)
+      write(checkpoint++->slot);
   }
   if (row.writeSlot >= 0)
-    llvm::copy(
-        m, pool.data.row(row.writeSlot).slice(head * dv * dk, dv * dk).begin());
+    write(row.writeSlot);
 }
 
 LogicalResult gdn::reference::evaluateOp(gdn::DeltaRuleOp op,
@@ -91,10 +97,8 @@ LogicalResult gdn::reference::evaluateOp(gdn::DeltaRuleOp op,
            << "expects the value heads to be a multiple of the key heads, but "
               "got "
            << valueHeads << " value heads and " << keyHeads << " key heads";
-  FailureOr<SmallVector<Row>> rows = makeRows(
-      op, tokens, pool,
-      {&env.tensor(op.getSlots()), env.optional(op.getCuSeqlens()),
-       env.optional(op.getWriteSlots()), env.optional(op.getHasInitial())});
+  FailureOr<SmallVector<Row>> rows =
+      makeRows(op, tokens, pool, RowOperands::of(op, env));
   if (failed(rows) || failed(expectIndependent(op, *rows)))
     return failure();
 

@@ -18,26 +18,68 @@ static std::string print(double value) {
                                   : std::to_string(value);
 }
 
-/// Sets the tokens of `rows` from `bounds`.
-static LogicalResult setBounds(Operation *op, MutableArrayRef<Row> rows,
-                               const Tensor &bounds, int64_t tokens) {
+/// Checks bounds of parts of what `size` counts, whose end is `end`.
+static LogicalResult checkBounds(Operation *op, StringRef name,
+                                 const Tensor &bounds, StringRef size,
+                                 int64_t end) {
   double last = 0;
   for (auto [n, bound] : llvm::enumerate(bounds.data)) {
     if (!(bound >= last))
       return op->emitOpError()
-             << "expects 'cu_seqlens' to start at 0 or more and never to fall, "
-                "but got "
+             << "expects '" << name
+             << "' to start at 0 or more and never to fall, but got "
              << print(bound) << " for element " << n << " after "
              << print(last);
-    if (!(bound <= double(tokens)))
+    if (!(bound <= double(end)))
       return op->emitOpError()
-             << "expects 'cu_seqlens' to stay within T = " << tokens
-             << ", but got " << print(bound) << " for element " << n;
+             << "expects '" << name << "' to stay within " << size << " = "
+             << end << ", but got " << print(bound) << " for element " << n;
     last = bound;
   }
+  return success();
+}
+
+/// Sets the tokens of `rows` from `bounds`.
+static LogicalResult setBounds(Operation *op, MutableArrayRef<Row> rows,
+                               const Tensor &bounds, int64_t tokens) {
+  if (failed(checkBounds(op, "cu_seqlens", bounds, "T", tokens)))
+    return failure();
   for (auto [n, row] : llvm::enumerate(rows)) {
     row.begin = int64_t(bounds.data[n]);
     row.end = int64_t(bounds.data[n + 1]);
+  }
+  return success();
+}
+
+/// Sets the checkpoints of live rows: those after a multiple of 64 tokens that
+/// the row has, more than at the one before, whose slot is not skipped.
+static LogicalResult setCheckpoints(Operation *op, MutableArrayRef<Row> rows,
+                                    const Pool &pool,
+                                    const RowOperands &operands) {
+  const Tensor &bounds = *operands.checkpointBounds;
+  const Tensor &tokens = *operands.checkpointTokens;
+  const int64_t count = tokens.dim(0);
+  if (failed(expectShape(op, "cu_checkpoints", bounds.shape,
+                         {int64_t(rows.size()) + 1})) ||
+      failed(expectShape(op, "checkpoint_slots",
+                         operands.checkpointSlots->shape, {count})) ||
+      failed(checkBounds(op, "cu_checkpoints", bounds, "C", count)))
+    return failure();
+  for (auto [n, row] : llvm::enumerate(rows)) {
+    if (!row.live())
+      continue;
+    double last = 0;
+    for (auto c = int64_t(bounds.data[n]); c < int64_t(bounds.data[n + 1]);
+         ++c) {
+      const double after = tokens.data[c];
+      if (!(after > last && after <= double(row.length())) ||
+          int64_t(after) % 64 != 0)
+        continue;
+      last = after;
+      const double slot = operands.checkpointSlots->data[c];
+      if (!pool.skips(slot))
+        row.checkpoints.push_back({int64_t(after), int64_t(slot)});
+    }
   }
   return success();
 }
@@ -78,7 +120,30 @@ gdn::reference::makeRows(Operation *op, int64_t tokens, const Pool &pool,
     for (auto [n, row] : llvm::enumerate(rows))
       row.fromZeros = flags->data[n] == 0;
   }
+  if (operands.checkpointBounds &&
+      failed(setCheckpoints(op, rows, pool, operands)))
+    return failure();
   return rows;
+}
+
+/// Fails if the slot of a checkpoint is that of another, or one that a row with
+/// tokens reads or writes; `writers` has the row that writes each slot.
+static LogicalResult expectOwnSlots(Operation *op, ArrayRef<Row> rows,
+                                    llvm::DenseMap<int64_t, int64_t> &writers) {
+  for (auto [n, row] : llvm::enumerate(rows))
+    if (row.length() > 0 && row.live() && !row.fromZeros)
+      writers.try_emplace(row.slot, n);
+  for (auto [n, row] : llvm::enumerate(rows))
+    for (const Checkpoint &checkpoint : row.checkpoints) {
+      auto [it, fresh] = writers.try_emplace(checkpoint.slot, n);
+      if (!fresh)
+        return op->emitOpError()
+               << "expects the slot of a checkpoint to be that of nothing "
+                  "else, but got slot "
+               << checkpoint.slot << " for a checkpoint of row " << n
+               << " and for row " << it->second;
+    }
+  return success();
 }
 
 LogicalResult gdn::reference::expectIndependent(Operation *op,
@@ -104,5 +169,5 @@ LogicalResult gdn::reference::expectIndependent(Operation *op,
              << row.slot << ", read by row " << n << " and written by row "
              << it->second;
   }
-  return success();
+  return expectOwnSlots(op, rows, writers);
 }

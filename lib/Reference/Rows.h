@@ -9,11 +9,18 @@
 
 namespace gdn::reference {
 
+/// A state inside a row: after `tokens` of its tokens, to `slot`.
+struct Checkpoint {
+  int64_t tokens, slot;
+};
+
 struct Row {
   int64_t begin = 0, end = 0; ///< its tokens
   int64_t slot = -1;          ///< its state; -1 if the row is skipped
   int64_t writeSlot = -1;     ///< where the state goes; -1 for nowhere
   bool fromZeros = false;     ///< the state starts as zeros, not from `slot`
+  /// Those that write something, by rising tokens.
+  llvm::SmallVector<Checkpoint> checkpoints;
 
   int64_t length() const { return end - begin; }
   bool live() const { return slot >= 0; }
@@ -25,6 +32,22 @@ struct RowOperands {
   const Tensor *bounds = nullptr;     ///< cu_seqlens
   const Tensor *writeSlots = nullptr; ///< write_slots
   const Tensor *hasInitial = nullptr; ///< has_initial
+  /// cu_checkpoints, checkpoint_tokens, checkpoint_slots: all or none.
+  const Tensor *checkpointBounds = nullptr;
+  const Tensor *checkpointTokens = nullptr;
+  const Tensor *checkpointSlots = nullptr;
+
+  /// Those of a gdn.conv1d or gdn.delta_rule.
+  template <typename OpTy>
+  static RowOperands of(OpTy op, const Environment &env) {
+    return {&env.tensor(op.getSlots()),
+            env.optional(op.getCuSeqlens()),
+            env.optional(op.getWriteSlots()),
+            env.optional(op.getHasInitial()),
+            env.optional(op.getCuCheckpoints()),
+            env.optional(op.getCheckpointTokens()),
+            env.optional(op.getCheckpointSlots())};
+  }
 };
 
 /// The rows of a batch of `tokens` tokens. Fails at `op` if the operands do not
@@ -36,7 +59,8 @@ mlir::FailureOr<llvm::SmallVector<Row>> makeRows(mlir::Operation *op,
 
 /// Fails at `op` if rows depend on the order in which they run: two write one
 /// slot, or one writes a slot that another reads. Rows without tokens do
-/// neither.
+/// neither. The slot of a checkpoint is read and written by nothing else, its
+/// own row included.
 mlir::LogicalResult expectIndependent(mlir::Operation *op,
                                       llvm::ArrayRef<Row> rows);
 

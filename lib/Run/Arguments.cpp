@@ -35,16 +35,35 @@ llvm::Expected<std::vector<int64_t>> run::shapeOf(const Parameter &parameter,
   return shape;
 }
 
-/// The slot of each row: distinct, and for the last `skipped` rows an id that
-/// kernels skip, of each kind in turn.
-static std::vector<double> makeSlots(int64_t rows, int64_t slots,
-                                     int64_t skipped, int64_t nullSlot,
-                                     uint64_t seed) {
-  std::vector<int64_t> ids = data::distinctSlots(rows, slots, nullSlot, seed);
+/// The slot of each row: the first of `ids`, and for the last `skipped` rows an
+/// id that kernels skip, of each kind in turn.
+static std::vector<double> makeSlots(llvm::ArrayRef<int64_t> ids, int64_t rows,
+                                     int64_t slots, int64_t skipped,
+                                     int64_t nullSlot) {
+  std::vector<double> values(ids.begin(), ids.begin() + rows);
   const int64_t kinds[] = {-1, nullSlot, slots};
   for (int64_t i = 0; i < std::min(skipped, rows); ++i)
-    ids[rows - 1 - i] = kinds[i % 3];
-  return {ids.begin(), ids.end()};
+    values[rows - 1 - i] = kinds[i % 3];
+  return values;
+}
+
+namespace {
+/// The checkpoints of all rows.
+struct Checkpoints {
+  std::vector<double> bounds = {0}, tokens;
+};
+} // namespace
+
+/// One after every `distance` tokens of a row; none if that is 0.
+static Checkpoints makeCheckpoints(llvm::ArrayRef<int64_t> lengths,
+                                   int64_t distance) {
+  Checkpoints checkpoints;
+  for (int64_t length : lengths) {
+    for (int64_t n = distance; distance > 0 && n <= length; n += distance)
+      checkpoints.tokens.push_back(double(n));
+    checkpoints.bounds.push_back(double(checkpoints.tokens.size()));
+  }
+  return checkpoints;
 }
 
 /// Fills the slots of a pool that `used` does not name with NaN.
@@ -69,12 +88,20 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
   if (!hasRows)
     lengths.assign(lengths.size(), 1);
   int64_t rows = lengths.size();
-  int64_t slots = options.slots ? options.slots : rows + 3;
-  if (slots < rows + (nullSlot >= 0 && nullSlot < slots))
+  Checkpoints checkpoints = makeCheckpoints(
+      lengths, kernel.find("cu_checkpoints") ? options.checkpoints : 0);
+  int64_t numCheckpoints = checkpoints.tokens.size();
+  int64_t numUsed = rows + numCheckpoints;
+  int64_t slots = options.slots ? options.slots : numUsed + 3;
+  if (slots < numUsed + (nullSlot >= 0 && nullSlot < slots))
     return llvm::createStringError(llvm::formatv(
-        "--generate: slots: expects a slot for each of {0} rows beside the "
-        "null slot, but got {1}",
-        rows, slots));
+        "--generate: slots: expects a slot for each of {0} rows{1} beside the "
+        "null slot, but got {2}",
+        rows,
+        numCheckpoints
+            ? llvm::formatv(" and {0} checkpoints", numCheckpoints).str()
+            : std::string(),
+        slots));
   if (options.valueHeads % options.keyHeads != 0)
     return llvm::createStringError(llvm::formatv(
         "--generate: expects Hv to be a multiple of Hk, but got Hv={0} and "
@@ -85,11 +112,14 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
   Symbols symbols = {{"T", tokens},
                      {"N", rows},
                      {"P", slots},
+                     {"C", numCheckpoints},
                      {"Hk", options.keyHeads},
                      {"Hv", options.valueHeads}};
 
-  std::vector<double> used =
-      makeSlots(rows, slots, options.skipped, nullSlot, options.inputs.seed);
+  const std::vector<int64_t> ids =
+      data::distinctSlots(numUsed, slots, nullSlot, options.inputs.seed);
+  const std::vector<double> used =
+      makeSlots(ids, rows, slots, options.skipped, nullSlot);
   Arrays arrays;
   for (const Parameter &parameter : kernel.getParameters()) {
     if (!parameter.isRead)
@@ -105,6 +135,16 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
           std::vector<double>(bounds.begin(), bounds.end()));
     } else if (parameter.name == "slots" || parameter.name == "write_slots") {
       array = data::Array::fromDoubles(parameter.dtype, *shape, used);
+    } else if (parameter.name == "cu_checkpoints") {
+      array =
+          data::Array::fromDoubles(parameter.dtype, *shape, checkpoints.bounds);
+    } else if (parameter.name == "checkpoint_tokens") {
+      array =
+          data::Array::fromDoubles(parameter.dtype, *shape, checkpoints.tokens);
+    } else if (parameter.name == "checkpoint_slots") {
+      array = data::Array::fromDoubles(
+          parameter.dtype, *shape,
+          std::vector<double>(ids.begin() + rows, ids.end()));
     } else if (parameter.name == "has_initial") {
       std::vector<double> flags(rows);
       for (int64_t i = 0; i < rows; ++i)

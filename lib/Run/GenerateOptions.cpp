@@ -16,6 +16,7 @@ llvm::StringRef GenerateOptions::help() {
   return "seed=<n>, lens=<n>:<n>:... (tokens of each row), rows=<n> (rows of "
          "one token), pad=<n> (tokens after the last row), Hk=<n>, Hv=<n>, "
          "slots=<n>, skip=<n> (rows whose slot is to be skipped), "
+         "checkpoints=<n> (tokens from one to the next of a row, 0 for none), "
          "gates=realistic|near_one|strong|very_strong, scale=<x>, "
          "correlation=<x> (of keys, 0 to 1)";
 }
@@ -71,6 +72,8 @@ static llvm::Error readOption(llvm::StringRef key, llvm::StringRef value,
     return readSize(key, value, 1, options.slots);
   if (key == "skip")
     return readSize(key, value, 0, options.skipped);
+  if (key == "checkpoints")
+    return readSize(key, value, 0, options.checkpoints);
   if (key == "seed") {
     if (value.getAsInteger(10, options.inputs.seed))
       return expected(key, "a number", value);

@@ -70,6 +70,24 @@ def test_check_prints_a_table(tool, image, entry):
     assert all(line.endswith("  ok") for line in lines[2:])
 
 
+@pytest.mark.parametrize("form", ["--chunk-from=-1", "--chunk-from=1", "--chunk-from=100"])
+def test_checkpoints_are_written_and_checked(tool, tmp_path, form):
+    """Slots of checkpoints hold NaN before the run and count as written by it."""
+    path = tmp_path / "x.gdnk"
+    done = tool("gdn-compile", "--preset=qwen3.5-4b", "--checkpoints", form, "-o", path)
+    assert done.returncode == 0, done.stderr
+    generate = "lens=200:0:63:64:130,skip=1,Hk=1,Hv=2,checkpoints=32"
+    done = tool("gdn-run", path, "--entry=prefill", "--generate", generate, "--check")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(line.endswith("  ok") for line in done.stdout.splitlines()[2:])
+    done = tool("gdn-run", path, "--entry=prefill", "--generate", generate + ",slots=18")
+    failed(
+        done,
+        "--generate: slots: expects a slot for each of 5 rows and 13 checkpoints beside the null "
+        "slot, but got 18",
+    )
+
+
 def test_json_has_errors_and_times(tool, image):
     done = tool(
         "gdn-run", image, "--entry=decode", "--generate=rows=4", "--check", "--json", "--repeat=3",

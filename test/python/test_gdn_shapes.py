@@ -97,17 +97,31 @@ def test_sigmoid_gate(check):
     check(config(32, 32, "qwen4_exp", output_gate_type="sigmoid"), ["--io=f32"], "lens=5:40")
 
 
-@pytest.mark.parametrize("io", ["f32", "bf16"])
-def test_decay_per_channel(check, io):
-    model = {
+def kimi(dim):
+    return {
         "model_type": "kimi_linear",
         "hidden_size": 64,
         "num_hidden_layers": 1,
         "rms_norm_eps": 1e-5,
-        "linear_attn_config": {"num_heads": 2, "head_dim": 32, "short_conv_kernel_size": 4},
+        "linear_attn_config": {"num_heads": 2, "head_dim": dim, "short_conv_kernel_size": 4},
     }
+
+
+@pytest.mark.parametrize("io", ["f32", "bf16"])
+def test_decay_per_channel(check, io):
     texts = [f"lens=5:40,Hk=2,Hv=2,gates={gates}" for gates in GATES]
-    check(model, [f"--io={io}"], *texts)
+    check(kimi(32), [f"--io={io}"], *texts)
+
+
+@pytest.mark.parametrize("chunk", [16, 32, 64, 128])
+@pytest.mark.parametrize("dim, io", [(128, "f32"), (64, "bf16"), (40, "f16")])
+def test_chunk_form_of_decay_per_channel(check, chunk, dim, io):
+    """As test_chunk_form: decays per channel keep the bounds in every kind of gates."""
+    lengths = "lens=0:1:15:17:63:64:65:127:129:0:273,pad=3,skip=1,Hk=2,Hv=2"
+    texts = [f"{lengths},gates={gates}" for gates in GATES]
+    texts.append("lens=200,correlation=1,gates=near_one,Hk=1,Hv=1")
+    texts.append("lens=150,scale=10000,Hk=1,Hv=1")
+    check(kimi(dim), [f"--io={io}", f"--chunk={chunk}", "--chunk-from=1"], *texts)
 
 
 @pytest.mark.parametrize("width", [2, 3, 8])

@@ -154,6 +154,10 @@ struct Options {
   cl::opt<bool> writeSlots{
       "write-slots", cl::cat(entries),
       cl::desc("Give entries a parameter with the slots to write to")};
+  cl::opt<bool> checkpoints{
+      "checkpoints", cl::cat(entries),
+      cl::desc("Give prefill parameters that ask for states after multiples "
+               "of 64 tokens of a row")};
 
   CommandLine collect();
 
@@ -194,6 +198,7 @@ CommandLine Options::collect() {
   line.entries.slots64 = slots64;
   line.entries.hasInitial = hasInitial;
   line.entries.writeSlots = writeSlots;
+  line.entries.checkpoints = checkpoints;
   for (auto &[name, option] : cl::getRegisteredOptions())
     if (llvm::is_contained(option->Categories, &entries))
       line.changesEntries |= option->getNumOccurrences() > 0;

@@ -21,7 +21,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     state of the recurrence and the windows of the convolution are carried from
     block to block as f32 tiles. The program has one block more than there are
     rows: it writes zeros to the padding, before the first row and behind the
-    last.
+    last. Where ops have checkpoints, the walk stops at each in turn and writes
+    the carried tiles to its slot.
 
     **Runs after** `gdn-fuse`; **before** `convert-tile-to-cpu`.
 
@@ -35,14 +36,16 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     recurrent form; the chunk form sums in the order of its products. With
     `precision=mixed` (or `mixed-io`) the operands of these products are rounded
     to 16 bits by casts that the program shows; kernels whose keys are made of
-    f32 inputs keep f32 operands. `gdn_tile.facts` of a function with a chunk form says
+    f32 inputs, or whose decay is per channel, keep f32 operands. `gdn_tile.facts` of a function with a chunk form says
     which it became.
 
     **Fails** with an error on the op that has no tile program: a kernel whose
     results are not zero in skipped rows, `gdn.unpack` of a value that is not an
-    argument, two kernels in one entry, ops over different rows.
+    argument, two kernels in one entry, ops over different rows or with different
+    checkpoints.
 
-    Before and after: `test/Conversion/GDNToTile/decode.mlir`.
+    Before and after: `test/Conversion/GDNToTile/decode.mlir`, and with
+    checkpoints `test/Conversion/GDNToTile/checkpoints.mlir`.
   }];
   let options = [
     Option<"tokens", "tokens", "int64_t", /*default=*/"16",

@@ -39,9 +39,11 @@ struct EntryOptions {
   FloatKind dtBias = FloatKind::f32;
   std::optional<InputLayout> layout; // default: the model's
   EntryOutputs outputs = EntryOutputs::norm;
-  bool slots64 = false;    // slot ids are i64 instead of i32
-  bool hasInitial = false; // prefill takes `has_initial`
-  bool writeSlots = false; // entries take `write_slots`
+  bool slots64 = false;     // slot ids are i64 instead of i32
+  bool hasInitial = false;  // prefill takes `has_initial`
+  bool writeSlots = false;  // entries take `write_slots`
+  bool checkpoints = false; // prefill takes `cu_checkpoints`,
+                            // `checkpoint_tokens`, `checkpoint_slots`
 };
 
 llvm::StringRef stringify(FloatKind kind);

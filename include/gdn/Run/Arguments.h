@@ -18,8 +18,11 @@ struct GenerateOptions {
   int64_t padding = 0;                       // tokens after the last row
   int64_t keyHeads = 2;                      // Hk
   int64_t valueHeads = 4;                    // Hv
-  int64_t slots = 0;                         // P; 0 means rows and three more
+  int64_t slots = 0;                         // P; 0: those used and three more
   int64_t skipped = 0; // rows at the end whose slot is to be skipped
+  /// Tokens from checkpoint to checkpoint of a row; 0 for none. Counts that are
+  /// no multiples of 64 write nothing.
+  int64_t checkpoints = 0;
 
   /// Reads `seed=1,lens=5:0:17,Hk=2,Hv=4,slots=9,gates=strong,...`. Keys that
   /// are absent keep their defaults; errors list the keys.

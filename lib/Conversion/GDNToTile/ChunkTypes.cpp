@@ -23,7 +23,7 @@ ChunkTypes ChunkTypes::choose(const KernelParts &parts, Precision precision) {
   DeltaRuleOp rule = parts.rule;
   Builder b(rule.getContext());
   Type input = inputTypeOf(rule.getKey());
-  if (precision == Precision::f32 || input.isF32())
+  if (precision == Precision::f32 || input.isF32() || rule.isPerChannel())
     return {b.getF32Type(), b.getF32Type()};
   FloatType key = precision == Precision::mixedIo ? cast<FloatType>(input)
                                                   : FloatType(b.getF16Type());

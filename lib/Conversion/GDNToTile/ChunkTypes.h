@@ -28,8 +28,8 @@ struct ChunkTypes {
   }
 
   /// The types for the rule of `parts`. A kernel whose keys are made of f32
-  /// inputs keeps f32 operands in either precision: 16 bits would lose what
-  /// its caller pays for.
+  /// inputs keeps f32 operands in every precision: 16 bits would lose what its
+  /// caller pays for. So does a rule with a decay per channel, for now.
   static ChunkTypes choose(const KernelParts &parts, Precision precision);
 };
 

@@ -37,11 +37,10 @@ namespace {
 
 class ChunkEmitter {
 public:
-  ChunkEmitter(OpBuilder &b, Location loc, const Chunk &chunk,
-               const ChunkTypes &types)
-      : b(b), loc(loc), chunk(chunk), types(types) {}
+  ChunkEmitter(OpBuilder &b, Location loc, const ChunkTypes &types)
+      : b(b), loc(loc), types(types) {}
 
-  ChunkResult emit(Value state);
+  ChunkResult emit(Value state, const Chunk &chunk);
 
 private:
   using Rows = SmallVector<Value>;
@@ -59,8 +58,6 @@ private:
         VectorType::get({rows, typeOf(rhs).getDimSize(1)}, b.getF32Type());
     return tile::MatmulOp::create(b, loc, type, lhs, rhs, acc, transposeLhs);
   }
-  /// Zeros in the rows past the valid ones.
-  Value maskRows(Value tile);
   /// Row i times exp(x_i), x a tile of one value per row, and `factor`.
   Value scaleByExp(Value tile, Value exponents, double factor = 1);
   /// exp(G_i - G_j) for j <= i, else 0.
@@ -75,24 +72,32 @@ private:
 
   OpBuilder &b;
   Location loc;
-  const Chunk &chunk;
   const ChunkTypes &types;
 };
 
 } // namespace
 
-Value ChunkEmitter::maskRows(Value tile) {
+/// Zeros in the rows of `tile` from `valid` on.
+static Value maskRows(OpBuilder &b, Location loc, Value tile, Value valid) {
   auto map = tile::MapRowsOp::create(b, loc, tile.getType(), tile);
-  Type row = tile::getRowType(typeOf(tile));
+  Type row = tile::getRowType(cast<VectorType>(tile.getType()));
   OpBuilder::InsertionGuard guard(b);
   Block *body =
       b.createBlock(&map.getBody(), {}, {b.getIndexType(), row}, {loc, loc});
   Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
-                                       body->getArgument(0), chunk.valid);
-  Value kept = arith::SelectOp::create(b, loc, inside, body->getArgument(1),
-                                       zero(b, row));
+                                       body->getArgument(0), valid);
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(row));
+  Value kept =
+      arith::SelectOp::create(b, loc, inside, body->getArgument(1), zero);
   tile::YieldOp::create(b, loc, kept);
   return map.getResult(0);
+}
+
+Chunk gdn::maskChunk(OpBuilder &b, Location loc, const Chunk &chunk) {
+  auto mask = [&](Value tile) { return maskRows(b, loc, tile, chunk.valid); };
+  return {mask(chunk.query),    mask(chunk.key),  mask(chunk.value),
+          mask(chunk.logDecay), mask(chunk.beta), chunk.valid,
+          chunk.scale};
 }
 
 Value ChunkEmitter::times(OpBuilder &b, Value row, double factor) {
@@ -140,14 +145,13 @@ Value ChunkEmitter::decayTile(Value sums) {
   return map.getResult(0);
 }
 
-ChunkResult ChunkEmitter::emit(Value state) {
-  Value query = keySide(maskRows(chunk.query));
-  Value key = keySide(maskRows(chunk.key));
-  Value value = maskRows(chunk.value);
-  Value beta = maskRows(chunk.beta);
-  Value sums = tile::PrefixSumOp::create(b, loc, maskRows(chunk.logDecay));
+ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
+  auto [rawQuery, rawKey, value, logDecay, beta, valid, scale] =
+      maskChunk(b, loc, chunk);
+  Value query = keySide(rawQuery), key = keySide(rawKey);
+  Value sums = tile::PrefixSumOp::create(b, loc, logDecay);
   int64_t last = typeOf(sums).getDimSize(0) - 1;
-  double outputScale = chunk.scale / types.valueScale;
+  double outputScale = scale / types.valueScale;
 
   // Scores among the tokens of the chunk.
   Value keyT = transposeTile(b, loc, key);
@@ -215,5 +219,5 @@ ChunkResult ChunkEmitter::emit(Value state) {
 
 ChunkResult gdn::emitChunk(OpBuilder &builder, Location loc, Value state,
                            const Chunk &chunk, const ChunkTypes &types) {
-  return ChunkEmitter(builder, loc, chunk, types).emit(state);
+  return ChunkEmitter(builder, loc, types).emit(state, chunk);
 }

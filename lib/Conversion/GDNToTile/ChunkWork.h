@@ -13,13 +13,19 @@ namespace gdn {
 /// f32 tiles of one chunk of `C` tokens and one value head. Rows past the
 /// valid ones may hold anything.
 struct Chunk {
-  mlir::Value query;          // C x dk
-  mlir::Value key;            // C x dk
-  mlir::Value value;          // C x dv
-  mlir::Value logDecay, beta; // C
-  mlir::Value valid;          // tokens that count
-  double scale;               // of the queries
+  mlir::Value query;    // C x dk
+  mlir::Value key;      // C x dk
+  mlir::Value value;    // C x dv
+  mlir::Value logDecay; // C, or C x dk for a decay per channel
+  mlir::Value beta;     // C
+  mlir::Value valid;    // tokens that count
+  double scale;         // of the queries
 };
+
+/// The chunk with zeros in the rows past the valid ones: they write nothing
+/// and decay nothing.
+Chunk maskChunk(mlir::OpBuilder &builder, mlir::Location loc,
+                const Chunk &chunk);
 
 /// The state after the chunk, and its output `C x dv`.
 struct ChunkResult {
@@ -33,6 +39,10 @@ struct ChunkResult {
 ChunkResult emitChunk(mlir::OpBuilder &builder, mlir::Location loc,
                       mlir::Value state, const Chunk &chunk,
                       const ChunkTypes &types);
+
+/// The same with a decay per channel.
+ChunkResult emitChannelChunk(mlir::OpBuilder &builder, mlir::Location loc,
+                             mlir::Value state, const Chunk &chunk);
 
 } // namespace gdn
 

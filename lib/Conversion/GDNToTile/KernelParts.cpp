@@ -35,6 +35,33 @@ LogicalResult KernelParts::takeRows(Operation *op, Value opSlots,
   return diag;
 }
 
+CheckpointOperands CheckpointOperands::of(Operation *op) {
+  return llvm::TypeSwitch<Operation *, CheckpointOperands>(op)
+      .Case<Conv1dOp, DeltaRuleOp>([](auto rowWise) {
+        return CheckpointOperands{rowWise.getCuCheckpoints(),
+                                  rowWise.getCheckpointTokens(),
+                                  rowWise.getCheckpointSlots()};
+      })
+      .Default(CheckpointOperands());
+}
+
+/// Takes the checkpoints of the first op that has some; others have the same
+/// or none: one walk over the row's tokens serves all.
+LogicalResult KernelParts::takeCheckpoints(Operation *op) {
+  CheckpointOperands own = CheckpointOperands::of(op);
+  if (!own || own == checkpoints)
+    return success();
+  if (!checkpoints) {
+    checkpoints = own;
+    checkpointsOp = op;
+    return success();
+  }
+  InFlightDiagnostic diag =
+      op->emitOpError("expects the checkpoints of the other ops in its kernel");
+  diag.attachNote(checkpointsOp->getLoc()) << "other op";
+  return diag;
+}
+
 LogicalResult KernelParts::collectOps() {
   for (Operation &op : kernel.getBody().front().without_terminator()) {
     LogicalResult ok =
@@ -71,7 +98,7 @@ LogicalResult KernelParts::collectOps() {
               return LogicalResult(other->emitOpError(
                   "has no tile program inside a fused kernel"));
             });
-    if (failed(ok))
+    if (failed(ok) || failed(takeCheckpoints(&op)))
       return failure();
   }
   return success();

@@ -23,6 +23,18 @@ struct Carry {
   unsigned section;        // of conv1d
 };
 
+/// The operands that ask for states inside a row, or all null.
+struct CheckpointOperands {
+  mlir::Value bounds, tokens, slots;
+
+  static CheckpointOperands of(mlir::Operation *op);
+  explicit operator bool() const { return bounds != nullptr; }
+  bool operator==(const CheckpointOperands &other) const {
+    return bounds == other.bounds && tokens == other.tokens &&
+           slots == other.slots;
+  }
+};
+
 /// The ops of one kernel, checked to work on the same rows and slots.
 struct KernelParts {
   /// Fails with an error on the op that has no tile program.
@@ -33,9 +45,10 @@ struct KernelParts {
   bool isKey(mlir::Value value) const { return keyHeaded.contains(value); }
 
   KernelOp kernel;
-  DeltaRuleOp rule;      // null in a kernel without the recurrence
-  mlir::Value slots;     // null in a kernel of token-wise ops
-  mlir::Value cuSeqlens; // null where every token is a row
+  DeltaRuleOp rule;               // null in a kernel without the recurrence
+  mlir::Value slots;              // null in a kernel of token-wise ops
+  mlir::Value cuSeqlens;          // null where every token is a row
+  CheckpointOperands checkpoints; // of every op that has some
   llvm::SmallVector<mlir::Value> pools;
   llvm::SmallVector<Carry> carries;
   /// Number of the entry's result, and the value of the body that it is.
@@ -46,10 +59,12 @@ private:
   mlir::LogicalResult collectResults(mlir::func::FuncOp entry);
   mlir::LogicalResult takeRows(mlir::Operation *op, mlir::Value opSlots,
                                mlir::Value opRows);
+  mlir::LogicalResult takeCheckpoints(mlir::Operation *op);
   void collectCarries();
   void markKeyHeads(mlir::Value value);
 
   mlir::Operation *rowsOp = nullptr;
+  mlir::Operation *checkpointsOp = nullptr;
   llvm::DenseSet<mlir::Value> keyHeaded;
 };
 

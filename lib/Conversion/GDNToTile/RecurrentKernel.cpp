@@ -8,6 +8,7 @@
 //          for each value head of the key head:
 //            window of v, state
 //            for each block of tokens:   conv, norms, gates, scan, output norm
+//              (up to each checkpoint of the row in turn, if it may have some)
 //            write window of v and state
 //          write windows of q and k
 //   else:  zeros to the row's output; in the block behind the last row, to the
@@ -17,6 +18,7 @@
 // scan and keeps every carried tile a value of the program.
 #include "RecurrentKernel.h"
 #include "CheckOperands.h"
+#include "Checkpoints.h"
 #include "TokenBlock.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
@@ -42,6 +44,8 @@ private:
   Value emitBounds();
   void emitRow();
   void emitRowForm(bool inChunks);
+  SmallVector<Value> emitTokens(TokenBlock &block, Value from, Value to,
+                                ArrayRef<Value> start);
   void emitValueHead(Value r, MutableArrayRef<Value> keyCarries);
   void emitZeros(Value from, Value to);
 
@@ -51,6 +55,24 @@ private:
 };
 
 } // namespace
+
+/// Block after block of the tokens `from` to `to`. `start` holds the carried
+/// tiles before them; returns those after them.
+SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
+                                               Value to,
+                                               ArrayRef<Value> start) {
+  auto loop = scf::ForOp::create(b, loc, from, to, index(blockTokens), start);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value t = loop.getInductionVar();
+  Value left = arith::SubIOp::create(b, loc, to, t);
+  Value valid = arith::MinUIOp::create(b, loc, left, index(blockTokens));
+  SmallVector<Value> next =
+      block.emit(t, valid, SmallVector<Value>(loop.getRegionIterArgs()));
+  if (!next.empty())
+    scf::YieldOp::create(b, loc, next);
+  return SmallVector<Value>(loop.getResults());
+}
 
 /// One value head: its state and window, token block after token block.
 /// `keyCarries` holds the carried tiles of the key head before the row, and
@@ -62,22 +84,15 @@ void RecurrentKernel::emitValueHead(Value r,
     start.push_back(carry.perKeyHead ? held : loadCarry(carry, r));
   TokenBlock block(*this, r);
   SmallVector<Value> last;
-  if (!parts.cuSeqlens) {
+  if (!parts.cuSeqlens)
     last = block.emit(begin, index(1), start);
-  } else {
-    auto loop =
-        scf::ForOp::create(b, loc, begin, end, index(blockTokens), start);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    Value t = loop.getInductionVar();
-    Value left = arith::SubIOp::create(b, loc, end, t);
-    Value valid = arith::MinUIOp::create(b, loc, left, index(blockTokens));
-    SmallVector<Value> next =
-        block.emit(t, valid, SmallVector<Value>(loop.getRegionIterArgs()));
-    if (!next.empty())
-      scf::YieldOp::create(b, loc, next);
-    last.assign(loop.getResults().begin(), loop.getResults().end());
-  }
+  else if (!parts.checkpoints)
+    last = emitTokens(block, begin, end, start);
+  else
+    last = emitUpToCheckpoints(
+        *this, r, start, [&](Value from, Value to, ArrayRef<Value> carried) {
+          return emitTokens(block, from, to, carried);
+        });
   for (auto [carry, value, held] : llvm::zip(parts.carries, last, keyCarries)) {
     if (carry.perKeyHead)
       held = value;
@@ -88,9 +103,10 @@ void RecurrentKernel::emitValueHead(Value r,
 
 /// The live row, in the form that suits its length.
 void RecurrentKernel::emitRow() {
+  if (parts.checkpoints)
+    emitCheckpointBounds(*this);
   DeltaRuleOp rule = parts.rule;
-  if (!parts.cuSeqlens || !rule || rule.isPerChannel() ||
-      algorithm.chunkFrom < 0)
+  if (!parts.cuSeqlens || !rule || algorithm.chunkFrom < 0)
     return emitRowForm(false);
   chunkTypes = ChunkTypes::choose(parts, algorithm.precision);
   auto fact = b.getNamedAttr("precision",

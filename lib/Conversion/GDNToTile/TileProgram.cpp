@@ -85,7 +85,6 @@ Value TileProgram::loadCarry(const Carry &carry, Value r) {
 }
 
 void TileProgram::storeCarry(const Carry &carry, Value tile, Value r) {
-  const PoolView &pool = views.pools.find(carry.pool)->second;
   OpBuilder::InsertionGuard guard(b);
   Value to = slot;
   if (carry.writeSlots) {
@@ -93,6 +92,12 @@ void TileProgram::storeCarry(const Carry &carry, Value tile, Value r) {
     auto write = scf::IfOp::create(b, loc, isLive(to, carry.pool), false);
     b.setInsertionPointToStart(write.thenBlock());
   }
+  storeCarryAt(carry, tile, r, to);
+}
+
+void TileProgram::storeCarryAt(const Carry &carry, Value tile, Value r,
+                               Value to) {
+  const PoolView &pool = views.pools.find(carry.pool)->second;
   if (isChunkState(carry)) {
     tile = transposeTile(b, loc, tile);
     if (!chunkTypes.isExact())

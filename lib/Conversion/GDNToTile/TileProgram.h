@@ -30,6 +30,7 @@ struct TileProgram {
   mlir::Value heads, ratio; // key heads, value heads per key head
   mlir::Value begin, end;   // tokens of the row
   mlir::Value slot;         // of the row
+  mlir::Value firstCheckpoint, endCheckpoint; // of the row, if it may have any
   llvm::DenseMap<mlir::Value, mlir::Value> operandViews; // grouped by key head
 
   mlir::Value index(int64_t value) {
@@ -59,6 +60,9 @@ struct TileProgram {
   mlir::Value loadCarry(const Carry &carry, mlir::Value r);
   /// Writes the carried tile after the row's last token to its pool.
   void storeCarry(const Carry &carry, mlir::Value tile, mlir::Value r);
+  /// Writes a carried tile to the slot `to`, which is live.
+  void storeCarryAt(const Carry &carry, mlir::Value tile, mlir::Value r,
+                    mlir::Value to);
 };
 
 } // namespace gdn

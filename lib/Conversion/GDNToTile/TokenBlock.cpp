@@ -151,14 +151,19 @@ SmallVector<Value> TokenBlock::emit(Value firstToken, Value numValid,
           Value query = tileOf(rule.getQuery());
           Value value = tileOf(rule.getValue());
           if (p.chunked) {
-            ChunkResult chunk =
-                emitChunk(b, loc, carried[i],
-                          {query, tileOf(rule.getKey()), value,
-                           tileOf(rule.getLogDecay()), tileOf(rule.getBeta()),
-                           valid, scale},
-                          p.chunkTypes);
-            next[i] = chunk.state;
-            tiles[rule.getOutput()] = chunk.output;
+            Chunk chunk = {query,
+                           tileOf(rule.getKey()),
+                           value,
+                           tileOf(rule.getLogDecay()),
+                           tileOf(rule.getBeta()),
+                           valid,
+                           scale};
+            ChunkResult result =
+                rule.isPerChannel()
+                    ? emitChannelChunk(b, loc, carried[i], chunk)
+                    : emitChunk(b, loc, carried[i], chunk, p.chunkTypes);
+            next[i] = result.state;
+            tiles[rule.getOutput()] = result.output;
             return;
           }
           auto scan = tile::DeltaScanOp::create(

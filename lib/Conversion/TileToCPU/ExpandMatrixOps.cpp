@@ -143,20 +143,6 @@ void gdn::expandTranspose(OpBuilder &b, Location loc, Value from, Value to) {
     l.write(block[r], to, l.add(j, r), i);
 }
 
-void gdn::expandPrefixSum(OpBuilder &b, Location loc, Value from, Value to) {
-  OpBuilder::InsertionGuard guard(b);
-  Loops l{b, loc};
-  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
-  scf::ForOp loop =
-      l.enter(l.index(0),
-              l.index(cast<MemRefType>(from.getType()).getDimSize(0)), 1, zero);
-  Value i = loop.getInductionVar();
-  Value x = memref::LoadOp::create(b, loc, from, i);
-  Value sum = arith::AddFOp::create(b, loc, loop.getRegionIterArg(0), x);
-  memref::StoreOp::create(b, loc, sum, to, i);
-  scf::YieldOp::create(b, loc, sum);
-}
-
 void gdn::expandTriInverse(OpBuilder &b, Location loc, Value matrix,
                            Value result, int64_t lanes) {
   // Row i of the inverse is e_i - sum_{j < i} matrix[i, j] * row j.

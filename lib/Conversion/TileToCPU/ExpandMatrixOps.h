@@ -20,10 +20,6 @@ void expandMatmul(mlir::OpBuilder &builder, tile::MatmulOp matmul,
 void expandTranspose(mlir::OpBuilder &builder, mlir::Location loc,
                      mlir::Value from, mlir::Value to);
 
-/// Running sums of the row `from` in `to`.
-void expandPrefixSum(mlir::OpBuilder &builder, mlir::Location loc,
-                     mlir::Value from, mlir::Value to);
-
 /// Forward substitution, row by row; `matrix` and `result` are different
 /// places.
 void expandTriInverse(mlir::OpBuilder &builder, mlir::Location loc,

@@ -221,10 +221,12 @@ TilePlaces TilePlaces::assign(func::FuncOp function) {
           !places.takeOver(matmul.getResult(), matmul.getAcc()))
         places.of[matmul.getResult()] =
             places.addScratch(matmul.getResult().getType());
-    } else if (isa<tile::TransposeOp, tile::PrefixSumOp, tile::TriInverseOp>(
+    } else if (isa<tile::TransposeOp, tile::TriInverseOp, tile::PrefixSumOp,
+                   tile::SuffixSumOp, tile::ExtractRowOp, tile::DecayScoresOp>(
                    op)) {
-      places.of[op->getResult(0)] =
-          places.addScratch(cast<VectorType>(op->getResult(0).getType()));
+      for (Value result : op->getResults())
+        places.of[result] =
+            places.addScratch(cast<VectorType>(result.getType()));
     } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
       places.assignLoop(loop);
     }

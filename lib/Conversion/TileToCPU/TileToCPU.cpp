@@ -4,6 +4,7 @@
 // arguments. See Passes.td.
 #include "CheckTileProgram.h"
 #include "EntryCode.h"
+#include "ExpandDecayOps.h"
 #include "ExpandMatrixOps.h"
 #include "ExpandTileOps.h"
 #include "TilePlaces.h"
@@ -272,7 +273,26 @@ void FunctionLowering::lower(Operation *op) {
       })
       .Case([&](tile::PrefixSumOp sum) {
         expandPrefixSum(b, loc, memory(b, loc, sum.getValues()),
-                        memory(b, loc, sum.getResult()));
+                        memory(b, loc, sum.getResult()), lanes);
+      })
+      .Case([&](tile::SuffixSumOp sum) {
+        expandSuffixSum(b, loc, memory(b, loc, sum.getValues()),
+                        memory(b, loc, sum.getResult()), lanes);
+      })
+      .Case([&](tile::ExtractRowOp extract) {
+        expandExtractRow(b, loc, memory(b, loc, extract.getTile()),
+                         extract.getRow(), memory(b, loc, extract.getResult()),
+                         lanes);
+      })
+      .Case([&](tile::DecayScoresOp scores) {
+        VectorType type = scores.getLogDecay().getType();
+        DecayScoresPlaces at = {memory(b, loc, scores.getQuery()),
+                                memory(b, loc, scores.getKey()),
+                                memory(b, loc, scores.getLogDecay()),
+                                memory(b, loc, places.addScratch(type)),
+                                memory(b, loc, scores.getQueryScores()),
+                                memory(b, loc, scores.getKeyScores())};
+        expandDecayScores(b, loc, at, lanes);
       })
       .Case([&](tile::TriInverseOp inverse) {
         VectorType type = inverse.getMatrix().getType();

@@ -54,6 +54,28 @@ struct ParamSchema {
   }
 };
 
+enum class CodeFormat : uint8_t { sharedObject, cubin, ptx };
+
+/// How a GPU launches a kernel; table Launch of the schema says what is meant.
+struct LaunchSchema {
+  uint32_t threads = 0;
+  uint64_t sharedBytes = 0;
+  uint32_t cluster = 1;
+  uint32_t blocksPerSm = 0;
+  bool dependent = false;
+  std::vector<LinearForm> counters;
+};
+
+/// What the assembler said about a kernel.
+struct ResourcesSchema {
+  uint32_t registers = 0;
+  uint32_t staticSharedBytes = 0;
+  uint32_t stackBytes = 0;
+  uint32_t spillStoreBytes = 0;
+  uint32_t spillLoadBytes = 0;
+  uint32_t codeBytes = 0;
+};
+
 struct CodeSchema {
   std::string target;
   std::vector<std::string> features;
@@ -63,6 +85,12 @@ struct CodeSchema {
   std::string symbol;
   std::vector<LinearForm> grid;
   uint64_t scratchBytes = 0;
+  CodeFormat format = CodeFormat::sharedObject;
+  /// Present unless the format is a shared object.
+  std::optional<LaunchSchema> launch;
+  std::optional<ResourcesSchema> resources;
+  /// Bytes, one per parameter, or empty.
+  std::vector<uint32_t> alignments;
 };
 
 /// A rule of an entry: `value` is a multiple of `of`.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The debug check of slot ids. It reads the tensors `slots` and `write_slots`
-// on the host, which binding and launching never do otherwise, counts the ids
-// that kernels skip, and refuses two rows that would race on one slot.
+// The debug check of slot ids. It reads the tensors `slots`, `write_slots` and
+// those of checkpoints on the host, which binding and launching never do
+// otherwise, counts the ids that kernels skip, and refuses two rows that would
+// race on one slot, and a checkpoint in a slot that something else uses.
 
 #ifndef GDNRT_SLOT_CHECK_H
 #define GDNRT_SLOT_CHECK_H

@@ -19,6 +19,11 @@ namespace {
 // Guards the sums of words and the work per entry, far beyond real entries.
 constexpr size_t kMaxParams = 1024;
 constexpr size_t kMaxGridDims = 8;
+// What any GPU of the next years takes; the driver knows the exact limits.
+constexpr uint32_t kMaxThreads = 1024;
+constexpr uint32_t kMaxCluster = 16;
+constexpr uint64_t kMaxSharedBytes = uint64_t{1} << 24;
+constexpr uint32_t kMaxParamAlignment = 4096;
 
 template <typename... Pieces> Status corrupt(const Pieces &...pieces) {
   return failure(StatusCode::corrupt, "image: ", pieces...);
@@ -49,6 +54,10 @@ private:
   Status readSymbols();
   Status readParam(const fb::Param &source);
   Status readCode(const fb::Code &source);
+  Status readLaunch(const fb::Launch &source, const std::string &where,
+                    LaunchSchema &launch);
+  Status readAlignments(const fb::Code &source, const std::string &where,
+                        std::vector<uint32_t> &alignments);
   Status readForm(const fb::LinearForm &source, const std::string &where,
                   LinearForm &form);
   template <typename... Pieces> Status defect(const Pieces &...pieces) {
@@ -223,7 +232,77 @@ Status EntryReader::readCode(const fb::Code &source) {
     code.grid.push_back(std::move(form));
   }
   code.scratchBytes = source.scratch_bytes();
+  uint8_t format = static_cast<uint8_t>(source.format());
+  if (format > uint8_t(fb::CodeFormat::MAX))
+    return defect(where, ": expected format to be at most ",
+                  uint8_t(fb::CodeFormat::MAX), ", got ", format);
+  code.format = static_cast<CodeFormat>(format);
+  bool isKernel = code.format != CodeFormat::sharedObject;
+  if (isKernel != (source.launch() != nullptr))
+    return defect(where, isKernel ? ": expected a launch, as it is for a GPU"
+                                  : ": expected no launch of a shared object");
+  if (source.launch())
+    if (Status status =
+            readLaunch(*source.launch(), where, code.launch.emplace());
+        !status.isOk())
+      return status;
+  if (const fb::Resources *said = source.resources())
+    code.resources = {said->registers(),        said->static_shared_bytes(),
+                      said->stack_bytes(),      said->spill_store_bytes(),
+                      said->spill_load_bytes(), said->code_bytes()};
+  if (Status status = readAlignments(source, where, code.alignments);
+      !status.isOk())
+    return status;
   entry_->codes.push_back(std::move(code));
+  return {};
+}
+
+Status EntryReader::readLaunch(const fb::Launch &source,
+                               const std::string &where, LaunchSchema &launch) {
+  if (source.threads() < 1 || source.threads() > kMaxThreads)
+    return defect(where, ": expected 1 to ", kMaxThreads, " threads, got ",
+                  source.threads());
+  if (source.cluster() < 1 || source.cluster() > kMaxCluster)
+    return defect(where, ": expected clusters of 1 to ", kMaxCluster,
+                  " blocks, got ", source.cluster());
+  if (source.shared_bytes() > kMaxSharedBytes)
+    return defect(where, ": expected at most ", kMaxSharedBytes,
+                  " bytes of shared memory, got ", source.shared_bytes());
+  if (countOf(source.counters()) > kMaxGridDims)
+    return defect(where, ": expected at most ", kMaxGridDims,
+                  " forms of counters, got ", countOf(source.counters()));
+  launch.threads = source.threads();
+  launch.sharedBytes = source.shared_bytes();
+  launch.cluster = source.cluster();
+  launch.blocksPerSm = source.blocks_per_sm();
+  launch.dependent = source.dependent();
+  for (size_t i = 0; i < countOf(source.counters()); ++i) {
+    LinearForm form;
+    if (Status status =
+            readForm(*source.counters()->Get(i),
+                     where + " counters " + std::to_string(i), form);
+        !status.isOk())
+      return status;
+    launch.counters.push_back(std::move(form));
+  }
+  return {};
+}
+
+Status EntryReader::readAlignments(const fb::Code &source,
+                                   const std::string &where,
+                                   std::vector<uint32_t> &alignments) {
+  size_t count = countOf(source.alignments());
+  if (count != 0 && count != entry_->params.size())
+    return defect(where, ": expected an alignment for each of the ",
+                  entry_->params.size(), " parameters or none, got ", count);
+  for (size_t i = 0; i < count; ++i) {
+    uint32_t bytes = source.alignments()->Get(i);
+    if (bytes > kMaxParamAlignment || (bytes & (bytes - 1)) != 0)
+      return defect(where, ": expected the alignment of ",
+                    entry_->params[i].name, " to be 0 or a power of two up to ",
+                    kMaxParamAlignment, ", got ", bytes);
+    alignments.push_back(bytes);
+  }
   return {};
 }
 

@@ -3,10 +3,12 @@
 // An id is live for a pool if it is not negative, not the pool's null slot and
 // not past its end. A row that writes a slot must be the only one to touch it:
 // without write_slots every live id is written, with them the read of one row
-// must not be the write of another.
+// must not be the write of another. A checkpoint that writes has a slot that
+// nothing else reads or writes.
 
 #include "gdnrt/slot_check.h"
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_map>
 #include <vector>
@@ -49,7 +51,7 @@ std::vector<int64_t> readIds(const ParamSchema &schema,
   }
 }
 
-bool isSlotTensor(const ParamSchema &schema) {
+bool isIntegerTensor(const ParamSchema &schema) {
   return schema.kind == ParamKind::tensor &&
          (schema.dtype == DType::i32 || schema.dtype == DType::i64);
 }
@@ -81,6 +83,55 @@ Status checkReads(const std::vector<int64_t> &ids, const Pool &pool,
   return {};
 }
 
+/// The integers that say where states inside rows go; see the page on slots.
+struct Checkpoints {
+  std::vector<int64_t> rowBounds; ///< cu_seqlens
+  std::vector<int64_t> bounds, tokens, slots;
+};
+
+/// `writerOf` has the rows that write each slot, and stays as it is.
+Status checkCheckpoints(const Checkpoints &checkpoints,
+                        const std::vector<int64_t> &slots, const Pool &pool,
+                        const std::unordered_map<int64_t, size_t> &writerOf) {
+  std::unordered_map<int64_t, size_t> readerOf, first;
+  for (size_t row = 0; row < slots.size(); ++row)
+    readerOf.emplace(slots[row], row);
+  const auto count = static_cast<int64_t>(
+      std::min(checkpoints.tokens.size(), checkpoints.slots.size()));
+  const size_t rows = std::min({slots.size() + 1, checkpoints.bounds.size(),
+                                checkpoints.rowBounds.size()});
+  for (size_t row = 0; row + 1 < rows; ++row) {
+    if (!pool.isLive(slots[row]))
+      continue;
+    const int64_t length =
+        checkpoints.rowBounds[row + 1] - checkpoints.rowBounds[row];
+    int64_t from = std::clamp<int64_t>(checkpoints.bounds[row], 0, count);
+    int64_t to = std::clamp(checkpoints.bounds[row + 1], from, count);
+    for (auto c = static_cast<size_t>(from); c < static_cast<size_t>(to); ++c) {
+      const int64_t tokens = checkpoints.tokens[c];
+      const int64_t id = checkpoints.slots[c];
+      if (tokens <= 0 || tokens > length || tokens % 64 != 0 ||
+          !pool.isLive(id))
+        continue;
+      auto [other, isNew] = first.emplace(id, c);
+      if (!isNew)
+        return invalid("checkpoint_slots: checkpoints ", other->second, " and ",
+                       c, " both write slot ", id, " of ", pool.name);
+      auto writer = writerOf.find(id);
+      if (writer != writerOf.end())
+        return invalid("checkpoint_slots: checkpoint ", c, " writes slot ", id,
+                       " of ", pool.name, ", which row ", writer->second,
+                       " writes");
+      auto reader = readerOf.find(id);
+      if (reader != readerOf.end())
+        return invalid("checkpoint_slots: checkpoint ", c, " writes slot ", id,
+                       " of ", pool.name, ", which row ", reader->second,
+                       " reads");
+    }
+  }
+  return {};
+}
+
 } // namespace
 
 Result<SlotReport> gdnrt::checkSlots(const Binding &binding) {
@@ -93,7 +144,7 @@ Result<SlotReport> gdnrt::checkSlots(const Binding &binding) {
                        binding.params()[p].nullSlot});
   auto idsOf = [&](const char *name) -> std::optional<std::vector<int64_t>> {
     std::optional<size_t> param = entry.findParam(name);
-    if (!param || !isSlotTensor(entry.params[*param]) ||
+    if (!param || !isIntegerTensor(entry.params[*param]) ||
         !binding.params()[*param].present)
       return std::nullopt;
     return readIds(entry.params[*param], binding.params()[*param]);
@@ -102,6 +153,12 @@ Result<SlotReport> gdnrt::checkSlots(const Binding &binding) {
   auto writeSlots = idsOf("write_slots");
   if (pools.empty() || !slots)
     return report;
+  auto orNone = [&](const char *name) {
+    return idsOf(name).value_or(std::vector<int64_t>());
+  };
+  const Checkpoints checkpoints = {
+      orNone("cu_seqlens"), orNone("cu_checkpoints"),
+      orNone("checkpoint_tokens"), orNone("checkpoint_slots")};
 
   const Pool *smallest = &pools[0];
   for (const Pool &pool : pools) {
@@ -113,6 +170,8 @@ Result<SlotReport> gdnrt::checkSlots(const Binding &binding) {
                    : checkWrites("slots", *slots, pool, writerOf);
     if (status.isOk() && writeSlots)
       status = checkReads(*slots, pool, writerOf);
+    if (status.isOk())
+      status = checkCheckpoints(checkpoints, *slots, pool, writerOf);
     if (!status.isOk())
       return status;
   }

@@ -29,3 +29,15 @@ func.func @everything(%q: tensor<?x2x8xf32>, %k: tensor<?x2x8xf32>, %v: tensor<?
         -> tensor<?x2x8xf32>, tensor<?x2x8xf32>, tensor<?x4x16xf32>
   return %vc : tensor<?x4x16xf32>
 }
+
+// Windows inside rows.
+// CHECK-LABEL: func.func @checkpoints(
+//       CHECK:   gdn.conv1d %{{.+}} slots(%{{.+}}) rows(%{{.+}}) initial(%{{.+}}) checkpoints(%{{.+}}, %{{.+}}, %{{.+}}) :
+//  CHECK-SAME:   initial tensor<2xi1> checkpoints tensor<3xi32>, tensor<?xi64>, tensor<?xi32> -> tensor<?x64xf32>
+func.func @checkpoints(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.pool<?x64x3xf32>, %slots: tensor<2xi32>,
+    %cu: tensor<3xi32>, %initial: tensor<2xi1>, %cu_checkpoints: tensor<3xi32>, %tokens: tensor<?xi64>, %to: tensor<?xi32>) -> tensor<?x64xf32> {
+  %y = gdn.conv1d %x weight(%w) silu pool(%pool) slots(%slots) rows(%cu) initial(%initial) checkpoints(%cu_checkpoints, %tokens, %to)
+      : (tensor<?x64xf32>), tensor<64x4xf32>, !gdn.pool<?x64x3xf32>, tensor<2xi32>, tensor<3xi32>
+        initial tensor<2xi1> checkpoints tensor<3xi32>, tensor<?xi64>, tensor<?xi32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}

@@ -6,7 +6,7 @@
 
 func.func @c1_no_input(%w: tensor<?x4xf32>, %pool: !gdn.pool<?x?x3xf32>, %slots: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.conv1d' op expects at least one input, but got 0}}
-  "gdn.conv1d"(%w, %pool, %slots) <{activation = 1 : i32, operandSegmentSizes = array<i32: 0, 1, 0, 1, 1, 0, 0, 0>}>
+  "gdn.conv1d"(%w, %pool, %slots) <{activation = 1 : i32, operandSegmentSizes = array<i32: 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0>}>
       : (tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>) -> ()
   return
 }
@@ -228,5 +228,47 @@ func.func @c6_channels_overflow(%x0: tensor<?x4611686018427387904x64xf32>, %w: t
   %r:1 = gdn.conv1d %x0 weight(%w) silu
       pool(%pool) slots(%slots) rows(%cu)
       : (tensor<?x4611686018427387904x64xf32>), tensor<96x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c7_bounds(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.pool<?x64x3xf32>, %slots: tensor<?xi32>, %cu: tensor<3xi32>,
+    %cc: tensor<4xi32>, %ct: tensor<?xi32>, %cs: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.conv1d' op expects dim 0 of 'cu_checkpoints' to be N + 1 = 3, N set by dim 0 of 'cu_seqlens', but got 4}}
+  %y = gdn.conv1d %x weight(%w) silu pool(%pool) slots(%slots) rows(%cu) checkpoints(%cc, %ct, %cs)
+      : (tensor<?x64xf32>), tensor<64x4xf32>, !gdn.pool<?x64x3xf32>, tensor<?xi32>, tensor<3xi32>
+        checkpoints tensor<4xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c7_slots(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.pool<?x64x3xf32>, %slots: tensor<?xi32>, %cu: tensor<3xi32>,
+    %cc: tensor<3xi32>, %ct: tensor<5xi32>, %cs: tensor<4xi32>) {
+  // expected-error @+1 {{'gdn.conv1d' op expects dim 0 of 'checkpoint_slots' to be C = 5, set by dim 0 of 'checkpoint_tokens', but got 4}}
+  %y = gdn.conv1d %x weight(%w) silu pool(%pool) slots(%slots) rows(%cu) checkpoints(%cc, %ct, %cs)
+      : (tensor<?x64xf32>), tensor<64x4xf32>, !gdn.pool<?x64x3xf32>, tensor<?xi32>, tensor<3xi32>
+        checkpoints tensor<3xi32>, tensor<5xi32>, tensor<4xi32> -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+// Only the generic form can leave one operand out.
+func.func @c7_without_bounds(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.pool<?x64x3xf32>, %slots: tensor<?xi32>, %i: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.conv1d' op expects 'cu_checkpoints' to be given with checkpoints, but got none}}
+  %o = "gdn.conv1d"(%x, %w, %pool, %slots, %i, %i, %i) <{activation = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 0, 1, 0, 0, 1, 1>}>
+      : (tensor<?x64xf32>, tensor<64x4xf32>, !gdn.pool<?x64x3xf32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+// Only the generic form can leave one operand out.
+func.func @c7_without_tokens(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.pool<?x64x3xf32>, %slots: tensor<?xi32>, %i: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.conv1d' op expects 'checkpoint_tokens' to be given with checkpoints, but got none}}
+  %o = "gdn.conv1d"(%x, %w, %pool, %slots, %i, %i, %i) <{activation = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 0, 1, 0, 1, 0, 1>}>
+      : (tensor<?x64xf32>, tensor<64x4xf32>, !gdn.pool<?x64x3xf32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
   return
 }

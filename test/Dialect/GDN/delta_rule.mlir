@@ -28,3 +28,16 @@ func.func @everything(%q: tensor<?x2x64xf16>, %k: tensor<?x2x64xf16>, %v: tensor
         !gdn.pool<?x4x64x64xbf16>, tensor<3xi64> into tensor<3xi64>, tensor<4xi64> initial tensor<3xi1> -> tensor<?x4x64xf16>
   return %o : tensor<?x4x64xf16>
 }
+
+// States inside rows; the same operands may serve several ops.
+// CHECK-LABEL: func.func @checkpoints(
+//       CHECK:   gdn.delta_rule %{{.+}} slots(%{{.+}}) rows(%{{.+}}) checkpoints(%[[CU:.+]], %[[TOKENS:.+]], %[[TO:.+]]) :
+//  CHECK-SAME:   tensor<?xi32>, tensor<?xi32> checkpoints tensor<?xi32>, tensor<7xi32>, tensor<7xi64> -> tensor<?x?x64xf32>
+func.func @checkpoints(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>,
+    %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>,
+    %cu: tensor<?xi32>, %cu_checkpoints: tensor<?xi32>, %tokens: tensor<7xi32>, %to: tensor<7xi64>) -> tensor<?x?x64xf32> {
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu) checkpoints(%cu_checkpoints, %tokens, %to)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> checkpoints tensor<?xi32>, tensor<7xi32>, tensor<7xi64> -> tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
+}

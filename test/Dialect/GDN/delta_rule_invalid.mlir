@@ -243,3 +243,45 @@ func.func @c6_scale(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
   return
 }
+
+// -----
+
+func.func @c7_bounds(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<3xi32>, %cc: tensor<4xi32>, %ct: tensor<?xi32>, %cs: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 0 of 'cu_checkpoints' to be N + 1 = 3, N set by dim 0 of 'cu_seqlens', but got 4}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu) checkpoints(%cc, %ct, %cs)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<3xi32> checkpoints tensor<4xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c7_slots(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
+    %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<3xi32>, %cc: tensor<3xi32>, %ct: tensor<5xi32>, %cs: tensor<4xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 0 of 'checkpoint_slots' to be C = 5, set by dim 0 of 'checkpoint_tokens', but got 4}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu) checkpoints(%cc, %ct, %cs)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<3xi32> checkpoints tensor<3xi32>, tensor<5xi32>, tensor<4xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+// Only the generic form can leave one operand out.
+func.func @c7_without_rows(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %i: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects 'cu_seqlens' to be given with checkpoints, but got none}}
+  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1>}>
+      : (tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+// Only the generic form can leave one operand out.
+func.func @c7_without_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %i: tensor<?xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects 'checkpoint_slots' to be given with checkpoints, but got none}}
+  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 1, 0>}>
+      : (tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?x64xf32>
+  return
+}

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The chunk form against the reference.
+// The chunk form against the reference, in f32 and with the roundings of
+// tensor cores: lengths around chunks, gates, keys, values, head sizes, ratios
+// of heads, rows beside each other. The bounds are those of
+// docs/spec/numerics.md, on whole errors: the rounding of outputs is included.
 #include "Call.h"
 
 #include <gtest/gtest.h>
@@ -9,90 +12,156 @@ using namespace gdn;
 using namespace gdn::integration;
 using data::GateKind;
 
-static void fill(Call &call, const char *name, double value) {
-  call[name].fill(value);
-}
-static void repeatKeys(Call &call) {
-  const std::vector<double> key = call["k"].row(0);
-  for (int64_t t = 0; t < call["k"].dim(0); ++t)
-    call["k"].assignRows(t, key);
-}
-static void scale(Call &call, const char *name, double factor) {
-  std::vector<double> values = call[name].values();
-  for (double &value : values)
-    value *= factor;
-  call[name].assign(values);
-}
-TEST(Explore, Errors) {
-  for (FloatKind io : {FloatKind::bf16, FloatKind::f16, FloatKind::f32})
-    for (auto [dk, dv] : {std::pair<int64_t, int64_t>{128, 128}}) {
-      for (Form form : {Form::plain, Form::layer})
-        for (GateKind gates : {GateKind::nearOne, GateKind::realistic,
-                               GateKind::strong, GateKind::veryStrong})
-          for (int edit : {0, 1, 2, 3, 4, 5}) {
-            if (form == Form::layer && edit)
-              continue;
-            Config config(dk, dv);
-            config.form = form;
-            config.options.io = io;
-            config.options.outputs = EntryOutputs::core;
-            config.layout = InputLayout::separate;
-            config.pipeline.chunkFrom = 0;
-            config.pipeline.precision = Precision::mixed;
-            for (int64_t T : {17, 64, 129, 1000}) {
-              Batch batch;
-              batch.lengths = {T};
-              batch.ratio = 2;
-              batch.inputs.gates = gates;
-              Call call(config, "prefill", batch);
-              if (edit == 1)
-                scale(call, "v", 1e4);
-              if (edit == 2)
-                repeatKeys(call), fill(call, "beta", 1);
-              if (edit == 3)
-                scale(call, "v", 1e-4);
-              if (edit == 4)
-                repeatKeys(call), fill(call, "beta", 1), scale(call, "v", 1e4);
-              if (edit == 5)
-                fill(call, "beta", 1);
-              call.run();
-              call.check({1, 1, 1});
-              printf("%s form%d %s edit%d T=%ld core %.2e state %.2e\n",
-                     stringify(io).str().c_str(), int(form),
-                     data::name(gates).str().c_str(), edit, T,
-                     call.errors().core, call.errors().state);
-            }
-          }
-    }
+namespace {
+
+struct Kind {
+  const char *name;
+  FloatKind io;
+  Precision precision;
+};
+
+enum class Keys { independent, correlated, identical };
+
+struct Inputs {
+  GateKind gates = GateKind::realistic;
+  Keys keys = Keys::independent; ///< identical ones come with beta = 1
+  double valueScale = 1;
+};
+
+/// A form of entry, an element type of inputs, and a precision.
+class ChunkForm : public ::testing::TestWithParam<std::tuple<Kind, Form>> {
+protected:
+  static Form form() { return std::get<1>(GetParam()); }
+  static const Kind &kind() { return std::get<0>(GetParam()); }
+  static bool isExact() { return kind().precision == Precision::f32; }
+  /// Packed projections have independent keys and values of their own.
+  static bool isReady() { return form() == Form::plain; }
+
+  static Config config(int64_t dk, int64_t dv) {
+    Config config(dk, dv);
+    config.form = form();
+    config.layout = InputLayout::flat;
+    config.options.io = kind().io;
+    config.options.outputs = EntryOutputs::core;
+    config.pipeline.chunkFrom = 0;
+    config.pipeline.precision = kind().precision;
+    return config;
+  }
+  static Errors bounds(const Inputs &inputs);
+  static void check(const Config &config, Batch batch, const Inputs &inputs);
+  static void check(const Config &config, int64_t tokens, const Inputs &inputs,
+                    int64_t ratio = 2) {
+    SCOPED_TRACE(tokens);
+    Batch batch;
+    batch.lengths = {tokens};
+    batch.ratio = ratio;
+    check(config, batch, inputs);
+  }
+};
+
+} // namespace
+
+/// What the errors of a call may be, besides the rounding of the outputs where
+/// nothing else is rounded.
+Errors ChunkForm::bounds(const Inputs &inputs) {
+  if (isExact())
+    return oneCall;
+  // Roundings of what identical keys write add up along one direction, in
+  // states that do not decay: measured up to 4.3e-3 and 3.9e-3.
+  if (inputs.keys == Keys::identical && inputs.gates == GateKind::nearOne)
+    return {5e-3, 5e-3, 5e-3};
+  return {isReady() ? 3e-3 : 5e-3, 5e-3, 2e-3};
 }
 
-TEST(Ablate, Errors) {
-  for (Form form : {Form::plain, Form::layer})
-    for (GateKind gates : {GateKind::nearOne, GateKind::realistic})
-      for (int edit : {0, 2}) {
-        if (form == Form::layer && edit)
-          continue;
-        Config config(128, 128);
-        config.form = form;
-        config.options.io = FloatKind::f32;
-        config.options.outputs = EntryOutputs::core;
-        config.layout = InputLayout::separate;
-        config.pipeline.chunkFrom = 0;
-        config.pipeline.precision = Precision::mixed;
-        for (int64_t T : {64, 1000}) {
-          Batch batch;
-          batch.lengths = {T};
-          batch.ratio = 2;
-          batch.inputs.gates = gates;
-          Call call(config, "prefill", batch);
-          if (edit == 2)
-            repeatKeys(call), fill(call, "beta", 1);
-          call.run();
-          call.check({1, 1, 1});
-          printf("%s %s %s T=%ld core %.2e state %.2e\n",
-                 form == Form::plain ? "plain" : "layer",
-                 data::name(gates).str().c_str(), edit ? "same" : "",
-                 T, call.errors().core, call.errors().state);
-        }
-      }
+void ChunkForm::check(const Config &config, Batch batch, const Inputs &inputs) {
+  SCOPED_TRACE(testing::Message()
+               << config.dk << "x" << config.dv << ", "
+               << data::name(inputs.gates).str() << ", keys "
+               << int(inputs.keys) << ", values of " << inputs.valueScale);
+  batch.inputs.gates = inputs.gates;
+  batch.inputs.keyCorrelation = inputs.keys == Keys::correlated ? 0.9 : 0;
+  Call call(config, "prefill", batch);
+  if (inputs.keys == Keys::identical) {
+    const std::vector<double> key = call["k"].row(0);
+    for (int64_t t = 0; t < call["k"].dim(0); ++t)
+      call["k"].assignRows(t, key);
+    call["beta"].fill(1);
+  }
+  if (inputs.valueScale != 1) {
+    std::vector<double> values = call["v"].values();
+    for (double &value : values)
+      value *= inputs.valueScale;
+    call["v"].assign(values);
+  }
+  call.run();
+  const Errors want = bounds(inputs);
+  call.check(want);
+  if (isExact())
+    return;
+  EXPECT_LE(call.errors().core, want.core);
+  EXPECT_LE(call.errors().state, want.state);
 }
+
+TEST_P(ChunkForm, Lengths) {
+  for (GateKind gates : {GateKind::nearOne, GateKind::realistic})
+    for (int64_t tokens :
+         {1, 2, 15, 16, 17, 63, 64, 65, 127, 128, 129, 273, 1000, 2048})
+      check(config(128, 128), tokens, {gates});
+}
+
+TEST_P(ChunkForm, GatesKeysAndValues) {
+  for (GateKind gates : {GateKind::nearOne, GateKind::realistic,
+                         GateKind::strong, GateKind::veryStrong})
+    for (Keys keys : {Keys::independent, Keys::correlated, Keys::identical})
+      for (double scale : {1.0, 1e4})
+        for (int64_t tokens : {64, 273, 1000})
+          if (isReady() || (keys == Keys::independent && scale == 1))
+            check(config(128, 128), tokens, {gates, keys, scale});
+}
+
+TEST_P(ChunkForm, HeadSizesAndRatios) {
+  for (auto [dk, dv] :
+       {std::pair{64, 64}, {96, 192}, {64, 128}, {256, 256}, {40, 24}})
+    for (int64_t ratio : {1, 2, 3, 4})
+      check(config(dk, dv), 129, {GateKind::nearOne}, ratio);
+}
+
+// Rows of all lengths at once, two without tokens, one skipped, and padding.
+TEST_P(ChunkForm, RaggedRows) {
+  Batch batch;
+  batch.lengths = {0, 64, 1, 129, 17, 0, 63, 273};
+  batch.keyHeads = 2;
+  batch.padding = 3;
+  batch.nullSlot = 0;
+  batch.ids = {9, 2, 7, 5, 0, 1, 6, 3};
+  batch.slots = 10;
+  for (GateKind gates : {GateKind::nearOne, GateKind::strong})
+    check(config(64, 64), batch, {gates});
+}
+
+TEST_P(ChunkForm, ChunkSizes) {
+  for (int64_t chunk : {16, 32, 128}) {
+    SCOPED_TRACE(chunk);
+    Config sized = config(96, 64);
+    sized.pipeline.chunk = chunk;
+    for (GateKind gates : {GateKind::nearOne, GateKind::veryStrong})
+      check(sized, 273, {gates});
+  }
+}
+
+static const Kind kinds[] = {
+    {"F32", FloatKind::f32, Precision::f32},
+    {"BF16", FloatKind::bf16, Precision::f32},
+    {"BF16Mixed", FloatKind::bf16, Precision::mixed},
+    {"F16Mixed", FloatKind::f16, Precision::mixed},
+};
+static std::string
+nameOf(const ::testing::TestParamInfo<std::tuple<Kind, Form>> &info) {
+  return std::string(std::get<0>(info.param).name) +
+         (std::get<1>(info.param) == Form::plain ? "Ready" : "Packed");
+}
+INSTANTIATE_TEST_SUITE_P(Cpu, ChunkForm,
+                         ::testing::Combine(::testing::ValuesIn(kinds),
+                                            ::testing::Values(Form::plain,
+                                                              Form::layer)),
+                         nameOf);

@@ -74,13 +74,21 @@ TEST_F(EntryBuilderTest, EveryOptionalParameter) {
   options.layout = InputLayout::split;
   options.outputs = EntryOutputs::both;
   options.writeSlots = options.hasInitial = options.slots64 = true;
+  options.checkpoints = true;
   build(preset("qwen3.5-4b"), options);
   EXPECT_THAT(names("prefill"),
-              testing::ElementsAre("Hk", "Hv", "qkv", "z", "b", "a",
-                                   "conv_weight", "A_log", "dt_bias",
-                                   "norm_weight", "cu_seqlens", "slots",
-                                   "write_slots", "has_initial", "conv_pool",
-                                   "state_pool", "core", "out"));
+              testing::ElementsAre(
+                  "Hk", "Hv", "qkv", "z", "b", "a", "conv_weight", "A_log",
+                  "dt_bias", "norm_weight", "cu_seqlens", "slots",
+                  "write_slots", "has_initial", "cu_checkpoints",
+                  "checkpoint_tokens", "checkpoint_slots", "conv_pool",
+                  "state_pool", "core", "out"));
+  // One token has nothing inside.
+  EXPECT_THAT(names("decode"),
+              testing::AllOf(testing::Contains("write_slots"),
+                             testing::Not(testing::Contains("has_initial")),
+                             testing::Not(testing::Contains(
+                                 testing::HasSubstr("checkpoint")))));
 }
 
 TEST_F(EntryBuilderTest, CoreAloneNeedsNoGate) {

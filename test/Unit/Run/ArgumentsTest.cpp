@@ -31,7 +31,7 @@ std::string errorOf(llvm::StringRef text) {
 TEST(GenerateOptionsTest, ReadsEveryKey) {
   auto options = GenerateOptions::parse(
       "seed=7, lens=5:0:17,pad=2,Hk=3,Hv=6,slots=9,skip=1,gates=strong,"
-      "scale=0.5,correlation=0.25");
+      "scale=0.5,correlation=0.25,checkpoints=64");
   ASSERT_TRUE(bool(options)) << llvm::toString(options.takeError());
   EXPECT_EQ(options->inputs.seed, 7u);
   EXPECT_THAT(options->lengths, testing::ElementsAre(5, 0, 17));
@@ -43,6 +43,7 @@ TEST(GenerateOptionsTest, ReadsEveryKey) {
   EXPECT_EQ(options->inputs.gates, data::GateKind::strong);
   EXPECT_EQ(options->inputs.scale, 0.5);
   EXPECT_EQ(options->inputs.keyCorrelation, 0.25);
+  EXPECT_EQ(options->checkpoints, 64);
   EXPECT_THAT(llvm::cantFail(GenerateOptions::parse("rows=3")).lengths,
               testing::ElementsAre(1, 1, 1));
   EXPECT_THAT(llvm::cantFail(GenerateOptions::parse("lens=")).lengths,

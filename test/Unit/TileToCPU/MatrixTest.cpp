@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Products, transposes, running sums and triangular inverses in CPU code
-// against plain double loops.
+// Products, transposes and triangular inverses in CPU code against plain double
+// loops.
 #include "TileProgram.h"
 
 #include "gtest/gtest.h"
@@ -9,29 +9,6 @@
 using namespace gdn::test;
 
 namespace {
-
-std::string view(int64_t rows, int64_t columns) {
-  return "memref<" + std::to_string(rows) + "x" + std::to_string(columns) +
-         "xf32, strided<[?, 1]>>";
-}
-std::string tile(int64_t rows, int64_t columns) {
-  return "vector<" + std::to_string(rows) + "x" + std::to_string(columns) +
-         "xf32>";
-}
-std::string load(const std::string &name, int64_t rows, int64_t columns) {
-  return "%" + name + "t = gdn_tile.load %" + name +
-         "[%c0, %c0] dims [0, 1] : " + view(rows, columns) + ", " +
-         tile(rows, columns) + "\n";
-}
-std::string store(const std::string &value, const std::string &name,
-                  int64_t rows, int64_t columns) {
-  return "gdn_tile.store %" + value + ", %" + name +
-         "[%c0, %c0] dims [0, 1] : " + tile(rows, columns) + ", " +
-         view(rows, columns) + "\n";
-}
-View of(std::vector<float> &data, int64_t rows, int64_t columns) {
-  return {data.data(), {rows, columns}, {columns, 1}};
-}
 
 struct Product {
   int64_t m, k, n;
@@ -98,23 +75,6 @@ TEST(MatrixTest, Transpose) {
         ASSERT_EQ(y[j * rows + i], x[i * columns + j])
             << rows << "x" << columns;
   }
-}
-
-TEST(MatrixTest, PrefixSum) {
-  std::string row = "memref<16xf32, strided<[?]>>";
-  Program program("%x: " + row + ", %y: " + row,
-                  "%t = gdn_tile.load %x[%c0] dims [0] : " + row +
-                      ", vector<16xf32>\n%s = gdn_tile.prefix_sum %t : "
-                      "vector<16xf32>\ngdn_tile.store %s, %y[%c0] dims [0] : "
-                      "vector<16xf32>, " +
-                      row,
-                  8);
-  ASSERT_TRUE(program.compiled());
-  std::vector<float> x = randomValues(16, 1, 5), y(16, NAN);
-  program.run(1, {{x.data(), {16}, {1}}, {y.data(), {16}, {1}}});
-  float sum = 0;
-  for (int i = 0; i < 16; ++i)
-    EXPECT_EQ(y[i], sum += x[i]) << i;
 }
 
 /// Times the triangle it came from, the inverse is the identity; what stands

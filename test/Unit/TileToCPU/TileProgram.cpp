@@ -109,6 +109,34 @@ void Program::run(int64_t n, const std::vector<View> &views) const {
   entry(words.data(), 0, 1, scratch.get());
 }
 
+std::string gdn::test::view(int64_t rows, int64_t columns) {
+  return "memref<" + std::to_string(rows) + "x" + std::to_string(columns) +
+         "xf32, strided<[?, 1]>>";
+}
+
+std::string gdn::test::tile(int64_t rows, int64_t columns) {
+  return "vector<" + std::to_string(rows) + "x" + std::to_string(columns) +
+         "xf32>";
+}
+
+std::string gdn::test::load(const std::string &name, int64_t rows,
+                            int64_t columns) {
+  return "%" + name + "t = gdn_tile.load %" + name +
+         "[%c0, %c0] dims [0, 1] : " + view(rows, columns) + ", " +
+         tile(rows, columns) + "\n";
+}
+
+std::string gdn::test::store(const std::string &value, const std::string &name,
+                             int64_t rows, int64_t columns) {
+  return "gdn_tile.store %" + value + ", %" + name +
+         "[%c0, %c0] dims [0, 1] : " + tile(rows, columns) + ", " +
+         view(rows, columns) + "\n";
+}
+
+View gdn::test::of(std::vector<float> &data, int64_t rows, int64_t columns) {
+  return {data.data(), {rows, columns}, {columns, 1}};
+}
+
 std::vector<float> gdn::test::randomValues(size_t count, float scale,
                                            unsigned seed) {
   std::mt19937 generator(seed);

@@ -41,6 +41,16 @@ private:
   int64_t scratchBytes = 0;
 };
 
+/// Text for matrices of f32: the type of a view, the type of a tile, `%NAMEt`
+/// loaded from view `%NAME`, and `%VALUE` stored to it.
+std::string view(int64_t rows, int64_t columns);
+std::string tile(int64_t rows, int64_t columns);
+std::string load(const std::string &name, int64_t rows, int64_t columns);
+std::string store(const std::string &value, const std::string &name,
+                  int64_t rows, int64_t columns);
+/// The argument for such a view.
+View of(std::vector<float> &data, int64_t rows, int64_t columns);
+
 /// `count` values from a normal distribution times `scale`.
 std::vector<float> randomValues(size_t count, float scale, unsigned seed);
 

@@ -74,6 +74,80 @@ TEST(SlotCheck, WriteSlots) {
                                    "4 of state_pool, which row 0 writes");
 }
 
+namespace {
+/// Two rows of 200 and 64 tokens in slots 3 and 4, the first with the
+/// checkpoints 64 and 128, the second with 64, to the slots `ids`.
+struct CheckpointCall {
+  Ids slots = {3, 4}, into = {}, cu = {0, 200, 264}, bounds = {0, 2, 3},
+      tokens = {64, 128, 64}, ids = {5, 6, 7};
+
+  std::string check() {
+    auto entry = makeEntry([&](EntryBuilder builder) {
+      auto ints = [&](const char *name, const char *size) {
+        builder.tensor(name, fb::Access::read, fb::DType::i32, {size});
+      };
+      ints("slots", "N");
+      if (!into.empty())
+        ints("write_slots", "N");
+      ints("cu_seqlens", "N + 1");
+      ints("cu_checkpoints", "N + 1");
+      ints("checkpoint_tokens", "C");
+      ints("checkpoint_slots", "C");
+      builder.pool("state_pool", fb::DType::f32, {"P", "2"}).code("code", {});
+    });
+    std::vector<Array> arrays;
+    for (Ids *list : {&slots, &into, &cu, &bounds, &tokens, &ids})
+      if (list != &into || !into.empty())
+        arrays.push_back(Array(list->data(), DType::i32,
+                               {static_cast<int64_t>(list->size())}));
+    arrays.push_back(Array(address(0x1000), DType::f32, {9, 2}));
+    std::vector<Argument> args = toArguments(arrays);
+    auto binding = Binding::make(entry, {}, args.data(), args.size());
+    EXPECT_TRUE(binding.isOk()) << binding.status().toString();
+    return checkSlots(**binding).status().toString();
+  }
+};
+} // namespace
+
+TEST(SlotCheck, Checkpoints) {
+  const std::string error = "INVALID_ARGUMENT: checkpoint_slots: checkpoint";
+  CheckpointCall call;
+  EXPECT_EQ(call.check(), "OK");
+  call.ids = {5, 6, 5};
+  EXPECT_EQ(call.check(), error + "s 0 and 2 both write slot 5 of state_pool");
+  call.ids = {5, 4, 7};
+  EXPECT_EQ(call.check(),
+            error + " 1 writes slot 4 of state_pool, which row 1 writes");
+  call.into = {1, 2};
+  EXPECT_EQ(call.check(),
+            error + " 1 writes slot 4 of state_pool, which row 1 reads");
+  call.ids = {5, 2, 7};
+  EXPECT_EQ(call.check(),
+            error + " 1 writes slot 2 of state_pool, which row 1 writes");
+}
+
+// What writes nothing races with nothing: skipped ids and rows, counts that
+// are no checkpoint, entries of no row.
+TEST(SlotCheck, CheckpointsThatWriteNothing) {
+  CheckpointCall call;
+  call.ids = {0, 0, -1};
+  EXPECT_EQ(call.check(), "OK");
+  call.ids = {5, 5, 5};
+  EXPECT_NE(call.check(), "OK");
+  call.tokens = {65, 256, 64};
+  EXPECT_EQ(call.check(), "OK");
+  call.tokens = {0, -64, 64};
+  EXPECT_EQ(call.check(), "OK");
+  call.tokens = {64, 128, 64};
+  call.bounds = {1, 2, 2};
+  EXPECT_EQ(call.check(), "OK");
+  call.bounds = {-9, 1, 100}; // clamped
+  EXPECT_NE(call.check(), "OK");
+  call.bounds = {0, 1, 1};
+  call.slots = {0, 5};
+  EXPECT_EQ(call.check(), "OK");
+}
+
 TEST(SlotCheck, NoSlotsOrNoPool) {
   auto entry = makeEntry([](EntryBuilder builder) {
     builder.tensor("x", fb::Access::read, fb::DType::f32, {"N"}).code("c", {});

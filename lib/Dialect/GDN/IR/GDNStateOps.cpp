@@ -41,6 +41,27 @@ static LogicalResult verifyRows(OpTy op, NamedSizes &sizes) {
   return success();
 }
 
+/// Checks the operands that ask for states inside a row.
+template <typename OpTy>
+static LogicalResult verifyCheckpoints(OpTy op, NamedSizes &sizes) {
+  Value bounds = op.getCuCheckpoints(), tokens = op.getCheckpointTokens(),
+        slots = op.getCheckpointSlots();
+  if (!bounds && !tokens && !slots)
+    return success();
+  for (auto [name, operand] :
+       {std::pair<StringRef, Value>{"cu_checkpoints", bounds},
+        {"checkpoint_tokens", tokens},
+        {"checkpoint_slots", slots},
+        {"cu_seqlens", op.getCuSeqlens()}})
+    if (!operand)
+      return op.emitOpError("expects '")
+             << name << "' to be given with checkpoints, but got none";
+  return failure(
+      failed(sizes.agree("cu_checkpoints", bounds.getType(), {{"N", 1}})) ||
+      failed(sizes.agree("checkpoint_tokens", tokens.getType(), {"C"})) ||
+      failed(sizes.agree("checkpoint_slots", slots.getType(), {"C"})));
+}
+
 /// Checks that the channels of the inputs add up to D, where all are known.
 static LogicalResult verifyChannels(Conv1dOp op, const NamedSizes &sizes) {
   int64_t channels = sizes.get("D");
@@ -107,7 +128,9 @@ LogicalResult Conv1dOp::verify() {
   if (failed(verifyActivation(*this, getActivation(),
                               {Activation::identity, Activation::silu})))
     return failure();
-  return verifyChannels(*this, sizes); // conv1d_c6
+  if (failed(verifyChannels(*this, sizes))) // conv1d_c6
+    return failure();
+  return verifyCheckpoints(*this, sizes); // conv1d_c7
 }
 
 LogicalResult DeltaRuleOp::verify() {
@@ -141,7 +164,7 @@ LogicalResult DeltaRuleOp::verify() {
     scale->toString(text);
     return emitOpError("expects 'scale' to be finite, but got ") << text;
   }
-  return success();
+  return verifyCheckpoints(*this, sizes); // delta_rule_c7
 }
 
 LogicalResult MaskRowsOp::verify() {

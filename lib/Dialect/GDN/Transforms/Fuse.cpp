@@ -46,11 +46,26 @@ static Rows getRows(Operation *op) {
       });
 }
 
-static bool hasWriteSlots(Operation *op) {
+/// True if a row of `op` may write another slot than the one it reads.
+static bool writesElsewhere(Operation *op) {
   return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case<Conv1dOp, DeltaRuleOp>(
-          [](auto rowWise) { return bool(rowWise.getWriteSlots()); })
+      .Case<Conv1dOp, DeltaRuleOp>([](auto rowWise) {
+        return rowWise.getWriteSlots() || rowWise.getCheckpointSlots();
+      })
       .Default(false);
+}
+
+/// The operands of `op` that ask for states inside rows; empty without.
+static SmallVector<Value> getCheckpoints(Operation *op) {
+  return llvm::TypeSwitch<Operation *, SmallVector<Value>>(op)
+      .Case<Conv1dOp, DeltaRuleOp>([](auto rowWise) {
+        SmallVector<Value> operands;
+        if (rowWise.getCuCheckpoints())
+          operands = {rowWise.getCuCheckpoints(), rowWise.getCheckpointTokens(),
+                      rowWise.getCheckpointSlots()};
+        return operands;
+      })
+      .Default(SmallVector<Value>());
 }
 
 /// The operands of `op` that have one entry per token.
@@ -101,6 +116,7 @@ static bool areConnected(Operation *a, Operation *b) {
 /// True if these ops can be one kernel.
 static bool mayShareKernel(ArrayRef<Operation *> ops) {
   std::optional<Rows> rows;
+  SmallVector<Value> checkpoints; // of those that have some: the same
   for (Operation *op : ops) {
     if (!isRowWise(op) && !isTokenWise(op))
       return false;
@@ -108,11 +124,17 @@ static bool mayShareKernel(ArrayRef<Operation *> ops) {
       return false;
     if (isRowWise(op))
       rows = getRows(op);
+    SmallVector<Value> own = getCheckpoints(op);
+    if (!own.empty() && !checkpoints.empty() && own != checkpoints)
+      return false;
+    if (!own.empty())
+      checkpoints = own;
   }
   // Rows run in any order: none may read a slot that another one writes.
   for (auto [index, a] : llvm::enumerate(ops))
     for (Operation *b : ops.drop_front(index + 1))
-      if ((hasWriteSlots(a) || hasWriteSlots(b)) && haveMemoryConflict(a, b))
+      if ((writesElsewhere(a) || writesElsewhere(b)) &&
+          haveMemoryConflict(a, b))
         return false;
   return true;
 }

@@ -197,3 +197,44 @@ func.func @taken_0(%x: tensor<?x?x8xf32>) -> tensor<?x?x8xf32> {
   %y = gdn.l2norm %x : tensor<?x?x8xf32> -> tensor<?x?x8xf32>
   return %y : tensor<?x?x8xf32>
 }
+
+// Checkpoints are kept. The same ones do not part two ops, others do, and ops
+// with none go with any.
+// CHECK-LABEL: func.func @checkpoints(
+//       CHECK:   gdn.kernel "checkpoints_0" {
+//       CHECK:     gdn.conv1d {{.*}} checkpoints(%[[CU:.+]], %[[N:.+]], %[[A:[a-z0-9]+]])
+//       CHECK:     gdn.delta_rule {{.*}} checkpoints(%[[CU]], %[[N]], %[[A]])
+//       CHECK:     gdn.mask_rows
+//       CHECK:   gdn.kernel "checkpoints_1" {
+//       CHECK:     gdn.delta_rule {{.*}} checkpoints(%[[CU]], %[[N]], %[[B:[a-z0-9]+]])
+//   CHECK-NOT:   gdn.kernel
+func.func @checkpoints(
+    %x: tensor<?x?x64xf32> {gdn.name = "x", gdn.dims = ["T", "H", "64"]},
+    %w: tensor<?x4xf32> {gdn.name = "w", gdn.dims = ["64*H", "4"]},
+    %g: tensor<?x?xf32> {gdn.name = "g", gdn.dims = ["T", "H"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
+    %cu: tensor<?xi32> {gdn.name = "cu_seqlens", gdn.dims = ["N + 1"]},
+    %cc: tensor<?xi32> {gdn.name = "cu_checkpoints", gdn.dims = ["N + 1"]},
+    %n: tensor<?xi32> {gdn.name = "checkpoint_tokens", gdn.dims = ["C"]},
+    %a: tensor<?xi32> {gdn.name = "checkpoint_slots", gdn.dims = ["C"]},
+    %b: tensor<?xi32> {gdn.name = "other_slots", gdn.dims = ["C"]},
+    %conv_pool: !gdn.pool<?x?x3xf32> {gdn.name = "conv_pool", gdn.dims = ["P", "64*H", "3"]},
+    %first: !gdn.pool<?x?x64x64xf32> {gdn.name = "first", gdn.dims = ["P", "H", "64", "64"]},
+    %second: !gdn.pool<?x?x64x64xf32> {gdn.name = "second", gdn.dims = ["P", "H", "64", "64"]})
+    -> (tensor<?x?x64xf32> {gdn.name = "y", gdn.dims = ["T", "H", "64"]},
+        tensor<?x?x64xf32> {gdn.name = "z", gdn.dims = ["T", "H", "64"]}) attributes {gdn.entry} {
+  %c = gdn.conv1d %x weight(%w) silu pool(%conv_pool) slots(%slots) rows(%cu) checkpoints(%cc, %n, %a)
+      : (tensor<?x?x64xf32>), tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>, tensor<?xi32>
+        checkpoints tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  %o = gdn.delta_rule %c, %c, %c gates(%g, %g) pool(%first) slots(%slots) rows(%cu) checkpoints(%cc, %n, %a)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>
+        checkpoints tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  %m = gdn.mask_rows %x of(%first) slots(%slots) rows(%cu)
+      : tensor<?x?x64xf32>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  %p = gdn.delta_rule %m, %m, %o gates(%g, %g) pool(%second) slots(%slots) rows(%cu) checkpoints(%cc, %n, %b)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>
+        checkpoints tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  return %o, %p : tensor<?x?x64xf32>, tensor<?x?x64xf32>
+}

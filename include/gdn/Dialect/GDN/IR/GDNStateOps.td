@@ -11,6 +11,15 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 defvar GDN_PoolReadWrite = [MemRead<DefaultResource, 0, FullEffect>,
                             MemWrite<DefaultResource, 1, FullEffect>];
 
+// States inside a row, written on the way; the same three operands on each op
+// whose states they may be.
+defvar GDN_CheckpointBounds = Arg<Optional<GDN_RowsTensor>,
+    "bounds of each row's checkpoints, N+1">;
+defvar GDN_CheckpointTokens = Arg<Optional<GDN_RowsTensor>,
+    "tokens of the row before each checkpoint, C">;
+defvar GDN_CheckpointSlots = Arg<Optional<GDN_SlotsTensor>,
+    "slot of each checkpoint, C">;
+
 def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
   let summary = "Causal depthwise convolution of ragged rows, with state";
   let description = [{
@@ -26,6 +35,11 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
     `L = 0` changes nothing. Skipped rows and padding give zeros; a row whose
     write slot is skipped gives its result and leaves the pool alone.
 
+    With `checkpoints(%cu_checkpoints, %tokens, %slots)` live row `n` also
+    writes what `state'` is after `tokens[c]` of its tokens to `slots[c]` of the
+    same pool, for `cu_checkpoints[n] <= c < cu_checkpoints[n+1]`. See
+    docs/spec/slots.md for counts and slots that write nothing.
+
     **Preconditions**
 
     - (C1) inputs are `T x H x d` or `T x C`, with the same `T` and element
@@ -37,6 +51,9 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
       row.
     - (C5) the activation is `identity` or `silu`.
     - (C6) where static, the channels of the inputs add up to `D`.
+    - (C7) the three operands of `checkpoints` come together, and with
+      `cu_seqlens`; `cu_checkpoints` has as many elements as `cu_seqlens`, the
+      others have one per checkpoint.
 
     **Example**
 
@@ -63,15 +80,21 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
     Arg<GDN_SlotsTensor, "slot of each row">:$slots,
     Arg<Optional<GDN_SlotsTensor>, "slot to write, if not the one read">:$write_slots,
     Arg<Optional<GDN_RowsTensor>, "row bounds, N+1">:$cu_seqlens,
-    Arg<Optional<GDN_FlagsTensor>, "false: the row starts from zeros">:$has_initial);
+    Arg<Optional<GDN_FlagsTensor>, "false: the row starts from zeros">:$has_initial,
+    GDN_CheckpointBounds:$cu_checkpoints, GDN_CheckpointTokens:$checkpoint_tokens,
+    GDN_CheckpointSlots:$checkpoint_slots);
   let results = (outs Variadic<GDN_FloatTensorOf<[2, 3]>>:$results);
   let assemblyFormat = [{
     $inputs `weight` `(` $weight `)` (`bias` `(` $bias^ `)`)? $activation
     `pool` `(` $pool `)` `slots` `(` $slots (`->` $write_slots^)? `)`
-    (`rows` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)? attr-dict
+    (`rows` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)?
+    (`checkpoints` `(` $cu_checkpoints^ `,` $checkpoint_tokens `,` $checkpoint_slots `)`)?
+    attr-dict
     `:` `(` type($inputs) `)` `,` type($weight) (`bias` type($bias)^)? `,` qualified(type($pool))
     `,` type($slots) (`into` type($write_slots)^)? (`,` type($cu_seqlens)^)?
-    (`initial` type($has_initial)^)? `->` type($results)
+    (`initial` type($has_initial)^)?
+    (`checkpoints` type($cu_checkpoints)^ `,` type($checkpoint_tokens) `,` type($checkpoint_slots))?
+    `->` type($results)
   }];
   let hasVerifier = 1;
 }
@@ -95,6 +118,11 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     Skipped rows and padding give zeros; rows of length 0 change nothing; a row
     whose write slot is skipped gives its result and leaves the pool alone.
 
+    With `checkpoints(%cu_checkpoints, %tokens, %slots)` live row `n` also
+    writes `M` as it is after `tokens[c]` of its tokens to `slots[c]` of the
+    same pool, for `cu_checkpoints[n] <= c < cu_checkpoints[n+1]`. See
+    docs/spec/slots.md for counts and slots that write nothing.
+
     **Preconditions**
 
     - (C1) `query`, `key` are `T x Hk x dk`, `value` and the result
@@ -107,6 +135,9 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
       one slot per token. `write_slots` and `has_initial` have one element per
       row.
     - (C6) `scale` is finite; the default is `dk^(-1/2)`.
+    - (C7) the three operands of `checkpoints` come together, and with
+      `cu_seqlens`; `cu_checkpoints` has as many elements as `cu_seqlens`, the
+      others have one per checkpoint.
 
     **Example**
 
@@ -134,15 +165,21 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     Arg<Optional<GDN_SlotsTensor>, "slot to write, if not the one read">:$write_slots,
     Arg<Optional<GDN_RowsTensor>, "row bounds, N+1">:$cu_seqlens,
     Arg<Optional<GDN_FlagsTensor>, "false: the row starts from zeros">:$has_initial,
+    GDN_CheckpointBounds:$cu_checkpoints, GDN_CheckpointTokens:$checkpoint_tokens,
+    GDN_CheckpointSlots:$checkpoint_slots,
     OptionalAttr<F32Attr>:$scale);
   let results = (outs Res<GDN_FloatTensor<3>, "T x Hv x dv">:$output);
   let assemblyFormat = [{
     $query `,` $key `,` $value `gates` `(` $log_decay `,` $beta `)`
     `pool` `(` $pool `)` `slots` `(` $slots (`->` $write_slots^)? `)`
-    (`rows` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)? attr-dict
+    (`rows` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)?
+    (`checkpoints` `(` $cu_checkpoints^ `,` $checkpoint_tokens `,` $checkpoint_slots `)`)?
+    attr-dict
     `:` type($query) `,` type($key) `,` type($value) `,` type($log_decay) `,`
     type($beta) `,` qualified(type($pool)) `,` type($slots) (`into` type($write_slots)^)?
-    (`,` type($cu_seqlens)^)? (`initial` type($has_initial)^)? `->` type($output)
+    (`,` type($cu_seqlens)^)? (`initial` type($has_initial)^)?
+    (`checkpoints` type($cu_checkpoints)^ `,` type($checkpoint_tokens) `,` type($checkpoint_slots))?
+    `->` type($output)
   }];
   let extraClassDeclaration = [{
     /// The factor on the query: `scale`, or dk^(-1/2) where it is not given.

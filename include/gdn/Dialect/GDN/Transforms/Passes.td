@@ -13,8 +13,9 @@ def GDNFuse : Pass<"gdn-fuse", "::mlir::ModuleOp"> {
     decided here and nowhere else:
 
     - `conv1d`, `delta_rule` and `mask_rows` with the same `slots` and
-      `cu_seqlens` share one, and so do the token-wise ops (`gates`, `l2norm`,
-      `gated_rms_norm`, `cast`) connected to them;
+      `cu_seqlens`, and the same checkpoints where they have some, share one, and
+      so do the token-wise ops (`gates`, `l2norm`, `gated_rms_norm`, `cast`)
+      connected to them;
     - token-wise ops that are connected to each other only share one;
     - `pool_read` and `pool_write` have a kernel each;
     - `unpack` stays outside: it only says where the parts are.
@@ -23,8 +24,9 @@ def GDNFuse : Pass<"gdn-fuse", "::mlir::ModuleOp"> {
     the same tokens: the same value, or parts of the same packed projection.
     Ops are not put together where something between them has to stay outside,
     such as an `unpack` of a result or a `pool_read` between two writes. Two ops
-    on one pool share a kernel only if both write the slots they read: rows of
-    one kernel run in any order, so no row may read what another one wrote.
+    on one pool share a kernel only if both write the slots they read and no
+    others: rows of one kernel run in any order, so no row may read what another
+    one wrote.
 
     The kernel has the name of its entry; if the entry needs several, they are
     numbered in program order. Names are unique in the module. Ops outside

@@ -67,29 +67,6 @@ def Tile_TransposeOp : Tile_Op<"transpose", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Tile_PrefixSumOp : Tile_Op<"prefix_sum", [Pure, SameOperandsAndResultType]> {
-  let summary = "Running sums of a row";
-  let description = [{
-    `result[i] = values[0] + ... + values[i]`, added in this order in f32.
-
-    **Preconditions**
-
-    - the result has the type of `values`, one row of f32.
-
-    **Example**
-
-    ```mlir
-    func.func @decay(%g: vector<64xf32>) -> vector<64xf32> {
-      %sum = gdn_tile.prefix_sum %g : vector<64xf32>
-      return %sum : vector<64xf32>
-    }
-    ```
-  }];
-  let arguments = (ins Tile_F32Row:$values);
-  let results = (outs Tile_F32Row:$result);
-  let assemblyFormat = "$values attr-dict `:` type($values)";
-}
-
 def Tile_TriInverseOp : Tile_Op<"tri_inverse", [Pure, SameOperandsAndResultType]> {
   let summary = "Inverse of one plus a strictly lower triangle";
   let description = [{

@@ -286,6 +286,7 @@ def Tile_DeltaScanOp : Tile_Op<"delta_scan", [Pure]> {
   let hasVerifier = 1;
 }
 
+include "gdn/Dialect/Tile/IR/TileDecayOps.td"
 include "gdn/Dialect/Tile/IR/TileMatrixOps.td"
 
 #endif // GDN_DIALECT_TILE_IR_TILEOPS_TD

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Sums of log decays along the tokens of a tile, and scores between tokens
+// with a decay of their own in every channel.
+#ifndef GDN_DIALECT_TILE_IR_TILEDECAYOPS_TD
+#define GDN_DIALECT_TILE_IR_TILEDECAYOPS_TD
+
+include "gdn/Dialect/Tile/IR/TileDialect.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Tile_PrefixSumOp : Tile_Op<"prefix_sum", [Pure, SameOperandsAndResultType]> {
+  let summary = "Running sums down a tile";
+  let description = [{
+    `result[i] = values[0] + ... + values[i]`, added in this order in f32. A
+    tile of rank 2 has one sum per column.
+
+    **Preconditions**
+
+    - the result has the type of `values`, f32.
+
+    **Example**
+
+    ```mlir
+    func.func @decay(%g: vector<64xf32>, %channels: vector<64x128xf32>)
+        -> (vector<64xf32>, vector<64x128xf32>) {
+      %sum = gdn_tile.prefix_sum %g : vector<64xf32>
+      %sums = gdn_tile.prefix_sum %channels : vector<64x128xf32>
+      return %sum, %sums : vector<64xf32>, vector<64x128xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Tile_F32Tile:$values);
+  let results = (outs Tile_F32Tile:$result);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
+}
+
+def Tile_SuffixSumOp : Tile_Op<"suffix_sum", [Pure, SameOperandsAndResultType]> {
+  let summary = "Sums of what comes after each row of a tile";
+  let description = [{
+    `result[i] = values[C-1] + ... + values[i+1]`, added in this order in f32;
+    the last row is 0. A tile of rank 2 has one sum per column.
+
+    The log decay from token `i` to the end of a chunk. The difference of two
+    running sums would be that too, but after a token that forgets nearly
+    everything both are large, and their difference has lost its last digits.
+
+    **Preconditions**
+
+    - the result has the type of `values`, f32.
+
+    **Example**
+
+    ```mlir
+    func.func @decay_to_end(%g: vector<64x128xf32>) -> vector<64x128xf32> {
+      %sums = gdn_tile.suffix_sum %g : vector<64x128xf32>
+      return %sums : vector<64x128xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Tile_F32Tile:$values);
+  let results = (outs Tile_F32Tile:$result);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
+}
+
+def Tile_ExtractRowOp : Tile_Op<"extract_row", [Pure]> {
+  let summary = "One row of a tile";
+  let description = [{
+    `result[j] = tile[row, j]`.
+
+    **Preconditions**
+
+    - (C1) `row` is less than the number of the tile's rows.
+    - (C2) the result is one row of `tile`.
+
+    **Example**
+
+    ```mlir
+    func.func @last(%sums: vector<64x128xf32>) -> vector<128xf32> {
+      %last = gdn_tile.extract_row %sums[63] : vector<64x128xf32> -> vector<128xf32>
+      return %last : vector<128xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Tile_F32Matrix:$tile,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$row);
+  let results = (outs Tile_F32Row:$result);
+  let assemblyFormat =
+      "$tile `[` $row `]` attr-dict `:` type($tile) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_DecayScoresOp : Tile_Op<"decay_scores", [
+    Pure, AllTypesMatch<["query", "key", "log_decay"]>,
+    AllTypesMatch<["query_scores", "key_scores"]>]> {
+  let summary = "Scores between tokens whose channels decay on their own";
+  let description = [{
+    With `x` the `query` or the `key`, for `j <= i`
+
+        scores[i, j] = sum_d x[i, d] * key[j, d] * e[i, j, d]
+        e[i, j, d]   = exp(log_decay[j+1, d] + ... + log_decay[i, d])
+
+    and 0 for `j > i`, in f32. Both results come from one op because they share
+    the decays, which cost more than the products.
+
+    With one decay for all channels `e` leaves the sum and the scores are a
+    product; here they are not. No target may split `e[i, j, d]` into
+    `exp(G_i - c) * exp(c - G_j)` with a factor above 1: `c` is a running sum
+    `G_r` of a row `j <= r <= i`. How it divides the tile into blocks with such
+    rows, or whether it multiplies decays token by token, is its own choice.
+
+    **Preconditions**
+
+    - (C1) `query`, `key` and `log_decay` have the same type, `C x dk`.
+    - (C2) both results are `C x C`.
+    - (C3) no element of `log_decay` is positive. Not checked.
+
+    **Example**
+
+    ```mlir
+    func.func @scores(%q: vector<64x128xf32>, %k: vector<64x128xf32>,
+                      %g: vector<64x128xf32>)
+        -> (vector<64x64xf32>, vector<64x64xf32>) {
+      %p, %l = gdn_tile.decay_scores %q, %k decay(%g)
+          : vector<64x128xf32> -> vector<64x64xf32>
+      return %p, %l : vector<64x64xf32>, vector<64x64xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Tile_F32Matrix:$query, Tile_F32Matrix:$key,
+                       Tile_F32Matrix:$log_decay);
+  let results = (outs Tile_F32Matrix:$query_scores, Tile_F32Matrix:$key_scores);
+  let assemblyFormat = [{
+    $query `,` $key `decay` `(` $log_decay `)` attr-dict
+    `:` type($query) `->` type($query_scores)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // GDN_DIALECT_TILE_IR_TILEDECAYOPS_TD

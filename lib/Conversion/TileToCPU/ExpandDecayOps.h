@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Loops for sums of log decays and for scores with a decay per channel.
+#ifndef GDN_LIB_CONVERSION_TILETOCPU_EXPANDDECAYOPS_H
+#define GDN_LIB_CONVERSION_TILETOCPU_EXPANDDECAYOPS_H
+
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+namespace gdn {
+
+/// Running sums of the rows of `from` in `to`; the places may be the same.
+void expandPrefixSum(mlir::OpBuilder &builder, mlir::Location loc,
+                     mlir::Value from, mlir::Value to, int64_t lanes);
+
+/// Sums of the rows behind each row of `from` in `to`, likewise.
+void expandSuffixSum(mlir::OpBuilder &builder, mlir::Location loc,
+                     mlir::Value from, mlir::Value to, int64_t lanes);
+
+/// Row `row` of `from` in `to`.
+void expandExtractRow(mlir::OpBuilder &builder, mlir::Location loc,
+                      mlir::Value from, int64_t row, mlir::Value to,
+                      int64_t lanes);
+
+/// Places of a gdn_tile.decay_scores; `decay` is scratch of the shape of
+/// `logDecay` for exp(logDecay).
+struct DecayScoresPlaces {
+  mlir::Value query, key, logDecay, decay, queryScores, keyScores;
+};
+void expandDecayScores(mlir::OpBuilder &builder, mlir::Location loc,
+                       const DecayScoresPlaces &places, int64_t lanes);
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_TILETOCPU_EXPANDDECAYOPS_H

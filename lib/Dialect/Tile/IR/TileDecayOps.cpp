@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Verifiers of the ops in TileDecayOps.td; (Cn) are that file's constraints.
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+using namespace mlir;
+using namespace gdn::tile;
+
+LogicalResult ExtractRowOp::verify() {
+  VectorType type = getTile().getType();
+  // extract_row_c1
+  if (getRow() >= uint64_t(type.getDimSize(0)))
+    return emitOpError("expects a row of 'tile' below ")
+           << type.getDimSize(0) << ", the number of its rows, but got "
+           << getRow();
+  // extract_row_c2
+  auto want = VectorType::get({type.getDimSize(1)}, type.getElementType());
+  if (getResult().getType() != want)
+    return emitOpError("expects the result to be ")
+           << want << ", one row of 'tile', but got " << getResult().getType();
+  return success();
+}
+
+LogicalResult DecayScoresOp::verify() {
+  // decay_scores_c2
+  int64_t tokens = getKey().getType().getDimSize(0);
+  auto want = VectorType::get({tokens, tokens}, getElementTypeOrSelf(getKey()));
+  if (getKeyScores().getType() != want)
+    return emitOpError("expects the results to be ")
+           << want << ", set by the rows of 'key', but got "
+           << getKeyScores().getType();
+  return success();
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Ops on log decays: every message that a verifier owns.
+//
+// RUN: gdn-tile-opt %s -split-input-file -verify-diagnostics
+
+func.func @extract_row_c1(%a: vector<16x8xf32>) {
+  // expected-error@+1 {{'gdn_tile.extract_row' op expects a row of 'tile' below 16, the number of its rows, but got 16}}
+  %r = gdn_tile.extract_row %a[16] : vector<16x8xf32> -> vector<8xf32>
+  return
+}
+
+// -----
+
+func.func @extract_row_c2(%a: vector<16x8xf32>) {
+  // expected-error@+1 {{'gdn_tile.extract_row' op expects the result to be 'vector<8xf32>', one row of 'tile', but got 'vector<16xf32>'}}
+  %r = gdn_tile.extract_row %a[3] : vector<16x8xf32> -> vector<16xf32>
+  return
+}
+
+// -----
+
+func.func @decay_scores_c2(%q: vector<16x8xf32>) {
+  // expected-error@+1 {{'gdn_tile.decay_scores' op expects the results to be 'vector<16x16xf32>', set by the rows of 'key', but got 'vector<8x8xf32>'}}
+  %p, %l = gdn_tile.decay_scores %q, %q decay(%q) : vector<16x8xf32> -> vector<8x8xf32>
+  return
+}

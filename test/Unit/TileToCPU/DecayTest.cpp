@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Sums of log decays and scores with a decay per channel in CPU code against
+// plain double loops.
+#include "TileProgram.h"
+
+#include "gtest/gtest.h"
+
+#include <cmath>
+
+using namespace gdn::test;
+
+namespace {
+
+/// Runs `op` on a matrix; the result has the same shape.
+std::vector<float> runSum(const std::string &op, std::vector<float> x,
+                          int64_t rows, int64_t columns, int64_t lanes) {
+  Program program("%x: " + view(rows, columns) + ", %y: " + view(rows, columns),
+                  load("x", rows, columns) + "%s = gdn_tile." + op +
+                      " %xt : " + tile(rows, columns) + "\n" +
+                      store("s", "y", rows, columns),
+                  lanes);
+  std::vector<float> y(x.size(), NAN);
+  if (program.compiled())
+    program.run(1, {of(x, rows, columns), of(y, rows, columns)});
+  return y;
+}
+
+TEST(DecayTest, SumsOfARow) {
+  std::string row = "memref<16xf32, strided<[?]>>";
+  for (bool fromEnd : {false, true}) {
+    Program program("%x: " + row + ", %y: " + row,
+                    "%t = gdn_tile.load %x[%c0] dims [0] : " + row +
+                        ", vector<16xf32>\n%s = gdn_tile." +
+                        (fromEnd ? "suffix_sum" : "prefix_sum") +
+                        " %t : vector<16xf32>\ngdn_tile.store %s, %y[%c0] "
+                        "dims [0] : vector<16xf32>, " +
+                        row,
+                    8);
+    ASSERT_TRUE(program.compiled());
+    std::vector<float> x = randomValues(16, 1, 5), y(16, NAN);
+    program.run(1, {{x.data(), {16}, {1}}, {y.data(), {16}, {1}}});
+    float sum = 0;
+    for (int i = 0; i < 16 && !fromEnd; ++i)
+      EXPECT_EQ(y[i], sum += x[i]) << i;
+    for (int i = 15; i >= 0 && fromEnd; --i, sum += x[i + 1])
+      EXPECT_EQ(y[i], sum) << i;
+  }
+}
+
+// In the order that the ops promise: the same bits.
+TEST(DecayTest, SumsPerColumn) {
+  for (auto [rows, columns] : {std::pair{16, 64}, {5, 24}, {64, 3}}) {
+    std::vector<float> x = randomValues(rows * columns, 1, 7);
+    std::vector<float> prefix = runSum("prefix_sum", x, rows, columns, 16);
+    std::vector<float> suffix = runSum("suffix_sum", x, rows, columns, 16);
+    for (int c = 0; c < columns; ++c) {
+      float sum = 0;
+      for (int i = 0; i < rows; ++i)
+        ASSERT_EQ(prefix[i * columns + c], sum += x[i * columns + c]);
+      sum = 0;
+      for (int i = rows - 1; i >= 0; --i) {
+        ASSERT_EQ(suffix[i * columns + c], sum);
+        sum += x[i * columns + c];
+      }
+    }
+  }
+}
+
+TEST(DecayTest, ExtractRow) {
+  std::string row = "memref<24xf32, strided<[?]>>";
+  Program program("%x: " + view(8, 24) + ", %y: " + row,
+                  load("x", 8, 24) +
+                      "%r = gdn_tile.extract_row %xt[5] : " + tile(8, 24) +
+                      " -> vector<24xf32>\ngdn_tile.store %r, %y[%c0] dims "
+                      "[0] : vector<24xf32>, " +
+                      row,
+                  16);
+  ASSERT_TRUE(program.compiled());
+  std::vector<float> x = randomValues(8 * 24, 1, 8), y(24, NAN);
+  program.run(1, {of(x, 8, 24), {y.data(), {24}, {1}}});
+  for (int c = 0; c < 24; ++c)
+    EXPECT_EQ(y[c], x[5 * 24 + c]);
+}
+
+/// Log decays of one kind per case.
+struct Decays {
+  const char *name;
+  float (*of)(float uniform, int64_t token);
+};
+
+class ScoresTest : public testing::TestWithParam<std::tuple<Decays, int64_t>> {
+};
+
+// Each score is a sum of dk products, so its error is compared with the sum of
+// their magnitudes: a sum may cancel.
+TEST_P(ScoresTest, AgreeWithDoubles) {
+  auto [decays, lanes] = GetParam();
+  for (auto [c, dk] : {std::pair{16, 8}, {64, 128}, {32, 40}, {128, 96}}) {
+    Program program(
+        "%q: " + view(c, dk) + ", %k: " + view(c, dk) + ", %g: " + view(c, dk) +
+            ", %y: " + view(c, c) + ", %z: " + view(c, c),
+        load("q", c, dk) + load("k", c, dk) + load("g", c, dk) +
+            "%p, %l = gdn_tile.decay_scores %qt, %kt decay(%gt) : " +
+            tile(c, dk) + " -> " + tile(c, c) + "\n" + store("p", "y", c, c) +
+            store("l", "z", c, c),
+        lanes);
+    ASSERT_TRUE(program.compiled());
+    std::vector<float> q = randomValues(c * dk, 1, 1);
+    std::vector<float> k = randomValues(c * dk, 1, 2);
+    std::vector<float> g = randomValues(c * dk, 1, 3);
+    for (int64_t i = 0; i < c * dk; ++i)
+      g[i] = decays.of(0.5f * std::erfc(g[i] * float(M_SQRT1_2)), i / dk);
+    std::vector<float> y(c * c, NAN), z(c * c, NAN);
+    program.run(1, {of(q, c, dk), of(k, c, dk), of(g, c, dk), of(y, c, c),
+                    of(z, c, c)});
+    for (int i = 0; i < c; ++i)
+      for (int j = 0; j < c; ++j) {
+        if (j > i) {
+          ASSERT_EQ(y[i * c + j], 0);
+          ASSERT_EQ(z[i * c + j], 0);
+          continue;
+        }
+        double want[2] = {0, 0}, size[2] = {1e-30, 1e-30};
+        for (int d = 0; d < dk; ++d) {
+          double sum = 0;
+          for (int m = j + 1; m <= i; ++m)
+            sum += g[m * dk + d];
+          double fades = k[j * dk + d] * std::exp(sum);
+          for (int n : {0, 1}) {
+            double product = (n ? k : q)[i * dk + d] * fades;
+            want[n] += product;
+            size[n] += std::fabs(product);
+          }
+        }
+        ASSERT_LT(std::fabs(y[i * c + j] - want[0]), 1e-5 * size[0])
+            << i << " " << j;
+        ASSERT_LT(std::fabs(z[i * c + j] - want[1]), 1e-5 * size[1])
+            << i << " " << j;
+      }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Decays, ScoresTest,
+    testing::Combine(
+        testing::Values(
+            Decays{"NearOne", [](float u, int64_t) { return -2e-4f * u; }},
+            Decays{"Realistic", [](float u, int64_t) { return -0.4f * u; }},
+            Decays{"Strong", [](float u, int64_t) { return -5 * u; }},
+            Decays{"VeryStrong", [](float u, int64_t) { return -50 * u; }},
+            // Running sums are large where decays are small: what is taken
+            // from their differences would be off by 1e-4.
+            Decays{"ForgetsThenKeeps",
+                   [](float u, int64_t t) {
+                     return t % 8 < 6 ? -100 * u : -1e-3f * u;
+                   }},
+            Decays{"Underflows", [](float, int64_t) { return -1e4f; }},
+            Decays{"None", [](float, int64_t) { return 0.0f; }}),
+        testing::Values(8, 16)),
+    [](const auto &info) {
+      return std::string(std::get<0>(info.param).name) +
+             std::to_string(std::get<1>(info.param));
+    });
+
+} // namespace
