@@ -41,8 +41,8 @@ FailureOr<SmallVector<EntryCode>> gdn::collectEntryCodes(ModuleOp lowered) {
       return failure();
     if (auto facts = func->getAttrOfType<DictionaryAttr>("gdn_tile.facts"))
       for (NamedAttribute fact : facts)
-        code.facts.push_back({fact.getName().str(),
-                              cast<StringAttr>(fact.getValue()).str()});
+        code.facts.push_back(
+            {fact.getName().str(), cast<StringAttr>(fact.getValue()).str()});
     if (auto scratch =
             func->getAttrOfType<IntegerAttr>("gdn_tile.scratch_bytes"))
       code.scratchBytes = scratch.getInt();

@@ -21,9 +21,9 @@ struct EntryCode {
   llvm::SmallVector<std::string> grid;  // linear forms; the product is units
   /// Linear forms in pairs: the first is a multiple of the second.
   llvm::SmallVector<std::string, 0> multiples;
-  /// What the lowering decided: facts for people and tools, by name.
-  llvm::SmallVector<std::pair<std::string, std::string>, 0> facts;
   uint64_t scratchBytes = 0;
+  /// What the lowering decided: facts for people and tools, by name.
+  llvm::SmallVector<std::pair<std::string, std::string>, 0> facts = {};
 };
 
 /// The code of all entries for one target.
@@ -34,8 +34,8 @@ struct TargetCode {
 };
 
 /// What a lowered module says about its entries: each `llvm.func` with
-/// `gdn_tile.grid`, `gdn_tile.symbols`, and `gdn_tile.scratch_bytes` if it
-/// needs scratch.
+/// `gdn_tile.grid`, `gdn_tile.symbols`, `gdn_tile.scratch_bytes` if it needs
+/// scratch, and `gdn_tile.facts`.
 mlir::FailureOr<llvm::SmallVector<EntryCode>>
 collectEntryCodes(mlir::ModuleOp lowered);
 

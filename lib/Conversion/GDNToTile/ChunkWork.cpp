@@ -110,14 +110,13 @@ Value ChunkEmitter::times(OpBuilder &b, Value row, double factor) {
 }
 
 Value ChunkEmitter::scaleByExp(Value tile, Value exponents, double factor) {
-  return mapRows(b, loc, {tile, exponents}, {tile.getType()},
-                 [&](OpBuilder &b, ValueRange in) -> Rows {
-                   Value decay = math::ExpOp::create(b, loc, in[1]);
-                   Value row = vector::BroadcastOp::create(
-                       b, loc, in[0].getType(), decay);
-                   return {arith::MulFOp::create(b, loc, in[0],
-                                                 times(b, row, factor))};
-                 })[0];
+  return mapRows(
+      b, loc, {tile, exponents}, {tile.getType()},
+      [&](OpBuilder &b, ValueRange in) -> Rows {
+        Value decay = math::ExpOp::create(b, loc, in[1]);
+        Value row = vector::BroadcastOp::create(b, loc, in[0].getType(), decay);
+        return {arith::MulFOp::create(b, loc, in[0], times(b, row, factor))};
+      })[0];
 }
 
 Value ChunkEmitter::decayTile(Value sums) {
@@ -160,41 +159,41 @@ ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
   Value triangle = inner(mapRows(
       b, loc, {keyScores, beta}, {keyScores.getType()},
       [&](OpBuilder &b, ValueRange in) -> Rows {
-        Value row =
-            vector::BroadcastOp::create(b, loc, in[0].getType(), in[1]);
+        Value row = vector::BroadcastOp::create(b, loc, in[0].getType(), in[1]);
         return {arith::MulFOp::create(b, loc, in[0], row)};
       })[0]);
   Value inverse = wide(tile::TriInverseOp::create(b, loc, triangle));
   // Column j carries the strength of token j.
-  Value solve = inner(mapRows(
-      b, loc, {inverse, decay}, {decay.getType()},
-      [&](OpBuilder &b, ValueRange in) -> Rows {
-        Value decayed = arith::MulFOp::create(b, loc, in[0], in[1]);
-        return {arith::MulFOp::create(b, loc, decayed, beta)};
-      })[0]);
-  Value scores = inner(mapRows(
-      b, loc, {matmul(query, keyT), decay}, {decay.getType()},
-      [&](OpBuilder &b, ValueRange in) -> Rows {
-        Value scaled = times(b, in[0], outputScale);
-        return {arith::MulFOp::create(b, loc, scaled, in[1])};
-      })[0]);
+  Value solve =
+      inner(mapRows(b, loc, {inverse, decay}, {decay.getType()},
+                    [&](OpBuilder &b, ValueRange in) -> Rows {
+                      Value decayed =
+                          arith::MulFOp::create(b, loc, in[0], in[1]);
+                      return {arith::MulFOp::create(b, loc, decayed, beta)};
+                    })[0]);
+  Value scores =
+      inner(mapRows(b, loc, {matmul(query, keyT), decay}, {decay.getType()},
+                    [&](OpBuilder &b, ValueRange in) -> Rows {
+                      Value scaled = times(b, in[0], outputScale);
+                      return {arith::MulFOp::create(b, loc, scaled, in[1])};
+                    })[0]);
 
   // What the tokens write, given what the state already holds.
   Value held = keySide(state);
-  Value error = inner(mapRows(
-      b, loc, {value, matmul(key, held), sums}, {value.getType()},
-      [&](OpBuilder &b, ValueRange in) -> Rows {
-        Value factor = vector::BroadcastOp::create(
-            b, loc, in[0].getType(),
-            math::ExpOp::create(b, loc, in[2]).getResult());
-        Value decayed = arith::MulFOp::create(b, loc, in[1], factor);
-        Value own = times(b, in[0], types.valueScale);
-        return {arith::SubFOp::create(b, loc, own, decayed)};
-      })[0]);
+  Value error =
+      inner(mapRows(b, loc, {value, matmul(key, held), sums}, {value.getType()},
+                    [&](OpBuilder &b, ValueRange in) -> Rows {
+                      Value factor = vector::BroadcastOp::create(
+                          b, loc, in[0].getType(),
+                          math::ExpOp::create(b, loc, in[2]).getResult());
+                      Value decayed =
+                          arith::MulFOp::create(b, loc, in[1], factor);
+                      Value own = times(b, in[0], types.valueScale);
+                      return {arith::SubFOp::create(b, loc, own, decayed)};
+                    })[0]);
   Value written = matmul(solve, error);
 
-  Value fromState =
-      scaleByExp(matmul(query, held), sums, outputScale);
+  Value fromState = scaleByExp(matmul(query, held), sums, outputScale);
   Value output = matmul(scores, inner(written), fromState);
 
   // The state after the chunk.

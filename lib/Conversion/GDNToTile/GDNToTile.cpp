@@ -68,9 +68,8 @@ struct ConvertGDNToTile final
       return entry.emitOpError("expects a gdn.kernel in the entry");
 
     EntryViews views = createEntryViews(entry);
-    if (failed(
-            emitRecurrentKernel(
-            views, kernel, {tokens, chunk, chunkFrom, precision}))) {
+    if (failed(emitRecurrentKernel(views, kernel,
+                                   {tokens, chunk, chunkFrom, precision}))) {
       views.function.erase();
       return failure();
     }

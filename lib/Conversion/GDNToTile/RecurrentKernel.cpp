@@ -109,8 +109,8 @@ void RecurrentKernel::emitRow() {
   if (!parts.cuSeqlens || !rule || algorithm.chunkFrom < 0)
     return emitRowForm(false);
   chunkTypes = ChunkTypes::choose(parts, algorithm.precision);
-  auto fact = b.getNamedAttr("precision",
-                             b.getStringAttr(chunkTypes.precision()));
+  auto fact =
+      b.getNamedAttr("precision", b.getStringAttr(chunkTypes.precision()));
   views.function->setAttr("gdn_tile.facts", b.getDictionaryAttr(fact));
   if (algorithm.chunkFrom <= 1)
     return emitRowForm(true);

@@ -12,9 +12,9 @@ namespace gdn {
 
 /// Which form of the recurrence a program takes, by the length of the row.
 struct Algorithm {
-  int64_t tokens;    ///< per block of the recurrent form
-  int64_t chunk;     ///< per chunk of the chunk form
-  int64_t chunkFrom; ///< shortest row in the chunk form; negative: none
+  int64_t tokens;      ///< per block of the recurrent form
+  int64_t chunk;       ///< per chunk of the chunk form
+  int64_t chunkFrom;   ///< shortest row in the chunk form; negative: none
   Precision precision; ///< of the chunk form
 };
 

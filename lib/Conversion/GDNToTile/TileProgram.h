@@ -20,8 +20,8 @@ struct TileProgram {
 
   EntryViews &views;
   const KernelParts &parts;
-  int64_t blockTokens;  // tokens per block
-  bool chunked = false; // the chunk form, with the state kept transposed
+  int64_t blockTokens;   // tokens per block
+  bool chunked = false;  // the chunk form, with the state kept transposed
   ChunkTypes chunkTypes; // of the chunk form; set if it is used
   mlir::Location loc;
   mlir::OpBuilder b;

@@ -168,8 +168,8 @@ SmallVector<Value> TokenBlock::emit(Value firstToken, Value numValid,
           }
           auto scan = tile::DeltaScanOp::create(
               b, loc, carried[i].getType(), value.getType(), carried[i],
-              scaleTile(b, loc, query, scale), tileOf(rule.getKey()), value, tileOf(rule.getLogDecay()),
-              tileOf(rule.getBeta()), valid);
+              scaleTile(b, loc, query, scale), tileOf(rule.getKey()), value,
+              tileOf(rule.getLogDecay()), tileOf(rule.getBeta()), valid);
           next[i] = scan.getNewState();
           tiles[rule.getOutput()] = scan.getOutput();
         })

@@ -46,8 +46,8 @@ private:
     vector::StoreOp::create(b, loc, value, place, ValueRange{i, j});
   }
   Value round(Value value) {
-    Value narrow = arith::TruncFOp::create(b, loc, row.clone(b.getF16Type()),
-                                           value);
+    Value narrow =
+        arith::TruncFOp::create(b, loc, row.clone(b.getF16Type()), value);
     return arith::ExtFOp::create(b, loc, row, narrow);
   }
   Value zeros() {
@@ -116,16 +116,16 @@ void BlockInverse::emit() {
       forEach(index(0), index(side), 1, [&](Value step) {
         Value i = arith::SubIOp::create(
             b, loc, arith::SubIOp::create(b, loc, end, index(1)), step);
-        Value sum = sumOfRows(at.inverse, i, first, add(i, index(1)),
-                              at.matrix, column, false);
+        Value sum = sumOfRows(at.inverse, i, first, add(i, index(1)), at.matrix,
+                              column, false);
         write(round(sum), at.matrix, i, column);
       });
     });
     // What is left of the diagonal: -B times the rows that are done.
     forEach(first, end, 1, [&](Value i) {
       forEach(index(0), first, side, [&](Value column) {
-        Value sum = sumOfRows(at.matrix, i, index(0), first, at.inverse,
-                              column, true);
+        Value sum =
+            sumOfRows(at.matrix, i, index(0), first, at.inverse, column, true);
         write(round(sum), at.inverse, i, column);
       });
     });

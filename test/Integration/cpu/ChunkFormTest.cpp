@@ -64,13 +64,20 @@ protected:
 /// What the errors of a call may be, besides the rounding of the outputs where
 /// nothing else is rounded.
 Errors ChunkForm::bounds(const Inputs &inputs) {
-  if (isExact())
+  // Roundings of what identical keys write add up along one direction in a
+  // state that hardly decays. Measured: 3.9e-3 and 4.0e-3.
+  const bool addsUp =
+      inputs.keys == Keys::identical && inputs.gates == GateKind::nearOne;
+  switch (kind().precision) {
+  case Precision::f32:
     return oneCall;
-  // Roundings of what identical keys write add up along one direction, in
-  // states that do not decay: measured up to 4.3e-3 and 3.9e-3.
-  if (inputs.keys == Keys::identical && inputs.gates == GateKind::nearOne)
-    return {5e-3, 5e-3, 5e-3};
-  return {isReady() ? 3e-3 : 5e-3, 5e-3, 2e-3};
+  case Precision::mixed:
+    return addsUp ? Errors{5e-3, 5e-3, 5e-3}
+                  : Errors{isReady() ? 3e-3 : 5e-3, 5e-3, 2e-3};
+  case Precision::mixedIo:
+    return addsUp ? Errors{2e-2, 2e-2, 2e-2} : Errors{5e-3, 5e-3, 5e-3};
+  }
+  llvm_unreachable("a Precision outside its enumeration");
 }
 
 void ChunkForm::check(const Config &config, Batch batch, const Inputs &inputs) {
@@ -149,12 +156,44 @@ TEST_P(ChunkForm, ChunkSizes) {
   }
 }
 
+TEST_P(ChunkForm, PrecisionIsRecorded) {
+  const char *names[] = {"f32", "mixed", "mixed-io"};
+  const gdnrt_entry *entry =
+      gdnrt_kernel_entry(Program::get(config(64, 64)).entry("prefill").kernel);
+  EXPECT_STREQ(gdnrt_entry_attribute(entry, "precision"),
+               names[int(kind().precision)]);
+}
+
+// Every length with all gates, keys, values and head sizes; ratios take turns.
+namespace {
+class ChunkFormProduct : public ChunkForm {};
+} // namespace
+TEST_P(ChunkFormProduct, Everything) {
+  int64_t ratio = 0;
+  for (auto [dk, dv] :
+       {std::pair{64, 64}, {96, 192}, {128, 128}, {64, 128}, {256, 256}})
+    for (GateKind gates : {GateKind::nearOne, GateKind::realistic,
+                           GateKind::strong, GateKind::veryStrong})
+      for (Keys keys : {Keys::independent, Keys::correlated, Keys::identical})
+        for (double scale : {1.0, 1e4})
+          for (int64_t tokens :
+               {1, 2, 15, 16, 17, 63, 64, 65, 127, 128, 129, 273, 1000, 2048})
+            if (isReady() || (keys == Keys::independent && scale == 1))
+              check(config(dk, dv), tokens, {gates, keys, scale},
+                    1 + ratio++ % 4);
+}
+
 static const Kind kinds[] = {
     {"F32", FloatKind::f32, Precision::f32},
-    {"BF16", FloatKind::bf16, Precision::f32},
     {"BF16Mixed", FloatKind::bf16, Precision::mixed},
     {"F16Mixed", FloatKind::f16, Precision::mixed},
+    {"BF16MixedIo", FloatKind::bf16, Precision::mixedIo},
 };
+static const Kind moreKinds[] = {
+    {"BF16", FloatKind::bf16, Precision::f32},
+    {"F16", FloatKind::f16, Precision::f32},
+};
+static const Form forms[] = {Form::plain, Form::layer};
 static std::string
 nameOf(const ::testing::TestParamInfo<std::tuple<Kind, Form>> &info) {
   return std::string(std::get<0>(info.param).name) +
@@ -162,6 +201,13 @@ nameOf(const ::testing::TestParamInfo<std::tuple<Kind, Form>> &info) {
 }
 INSTANTIATE_TEST_SUITE_P(Cpu, ChunkForm,
                          ::testing::Combine(::testing::ValuesIn(kinds),
-                                            ::testing::Values(Form::plain,
-                                                              Form::layer)),
+                                            ::testing::ValuesIn(forms)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Full, ChunkForm,
+                         ::testing::Combine(::testing::ValuesIn(moreKinds),
+                                            ::testing::ValuesIn(forms)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Full, ChunkFormProduct,
+                         ::testing::Combine(::testing::ValuesIn(kinds),
+                                            ::testing::ValuesIn(forms)),
                          nameOf);
