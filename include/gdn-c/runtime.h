@@ -172,6 +172,22 @@ typedef struct gdnrt_code_info {
   uint64_t scratch_bytes;
 } gdnrt_code_info;
 
+/** One way in which code does the work of an entry. Strings are borrowed from
+ *  the entry. */
+typedef struct gdnrt_variant_info {
+  /** For example "rows" or "segments". */
+  const char *name;
+  /** When the device takes it, over the entry's symbols and the workers of the
+   *  device: "2*N * Hk <= workers, 1024*N <= T". "" means always. */
+  const char *conditions;
+  /** Passes that run one after another in a launch. */
+  size_t stage_count;
+  /** 1 if it is taken only by bindings that were given a workspace. */
+  int32_t needs_workspace;
+  /** Bytes of scratch memory per worker. */
+  uint64_t scratch_bytes;
+} gdnrt_variant_info;
+
 /** The name of the entry. */
 GDNRT_API const char *gdnrt_entry_name(const gdnrt_entry *entry);
 
@@ -215,6 +231,17 @@ GDNRT_API size_t gdnrt_entry_code_count(const gdnrt_entry *entry);
 GDNRT_API gdnrt_status gdnrt_entry_code(const gdnrt_entry *entry, size_t index,
                                         gdnrt_code_info *info,
                                         gdnrt_error *error);
+
+/** The number of variants of code `code`: a launch takes the first whose
+ *  conditions hold and whose workspace fits. */
+GDNRT_API size_t gdnrt_entry_variant_count(const gdnrt_entry *entry,
+                                           size_t code);
+
+/** Describes variant `index` of code `code`. */
+GDNRT_API gdnrt_status gdnrt_entry_variant(const gdnrt_entry *entry,
+                                           size_t code, size_t index,
+                                           gdnrt_variant_info *info,
+                                           gdnrt_error *error);
 
 /*===-- Devices -----------------------------------------------------------===*/
 
@@ -343,7 +370,33 @@ GDNRT_API gdnrt_status gdnrt_binding_symbol(const gdnrt_binding *binding,
                                             const char *name, int64_t *value,
                                             gdnrt_error *error);
 
-/** The units of work of one launch, which workers share; 0 for null. */
+/** The bytes of workspace with which a launch takes the variant that it would
+ *  take if memory did not matter; 0 if that variant works in place. Sizes of
+ *  arguments change the answer, what they point at does not. */
+GDNRT_API gdnrt_status gdnrt_binding_workspace_bytes(
+    const gdnrt_binding *binding, uint64_t *bytes, gdnrt_error *error);
+
+/** Gives launches `bytes` bytes at `data`, 64-byte aligned and apart from all
+ *  arguments, to work in; null and 0 take them away. The memory stays the
+ *  caller's, who gives it to one running launch at a time; what it holds before
+ *  does not matter. If a rebind makes the sizes outgrow it, launches take a
+ *  later variant. */
+GDNRT_API gdnrt_status gdnrt_binding_set_workspace(gdnrt_binding *binding,
+                                                   void *data, uint64_t bytes,
+                                                   gdnrt_error *error);
+
+/** Makes launches take variant `index` of the kernel's code whatever its
+ *  conditions say, for tests and measurements; -1: the device chooses again. A
+ *  launch whose forced variant lacks workspace is an INVALID_ARGUMENT. */
+GDNRT_API gdnrt_status gdnrt_binding_force_variant(gdnrt_binding *binding,
+                                                   int64_t index,
+                                                   gdnrt_error *error);
+
+/** The variant that a launch takes as things are; 0 for null. */
+GDNRT_API size_t gdnrt_binding_variant(const gdnrt_binding *binding);
+
+/** The units of work of one launch, all stages of its variant, which workers
+ *  share; 0 for null. */
 GDNRT_API int64_t gdnrt_binding_units(const gdnrt_binding *binding);
 
 /** Launches the kernel on `stream` of its device (null on a CPU). A launch of

@@ -6,22 +6,26 @@
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/GDN/IR/GDN.h"
 #include "gdn/Dialect/GDN/Transforms/Passes.h"
+#include "gdn/Dialect/GPU/IR/GPU.h"
 #include "gdn/Dialect/Tile/IR/Tile.h"
+#include "gdn/Schedule/Passes.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Transforms/Passes.h"
 
 void gdn::registerAllDialects(mlir::DialectRegistry &registry) {
-  registry.insert<GDNDialect, tile::TileDialect>();
-  registry.insert<mlir::LLVM::LLVMDialect, mlir::arith::ArithDialect,
-                  mlir::cf::ControlFlowDialect, mlir::func::FuncDialect,
-                  mlir::math::MathDialect, mlir::memref::MemRefDialect,
-                  mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
-                  mlir::vector::VectorDialect>();
+  registry.insert<GDNDialect, gpu::GPUDialect, tile::TileDialect>();
+  registry.insert<mlir::LLVM::LLVMDialect, mlir::NVVM::NVVMDialect,
+                  mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect,
+                  mlir::func::FuncDialect, mlir::math::MathDialect,
+                  mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
+                  mlir::tensor::TensorDialect, mlir::vector::VectorDialect>();
 }
 
 void gdn::registerAllPasses() {
   registerGDNTransformsPasses();
   registerGDNConversionPasses();
+  registerGDNSchedulePasses();
   mlir::registerTransformsPasses();
 }

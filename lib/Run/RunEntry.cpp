@@ -42,9 +42,12 @@ llvm::Expected<EntryRun> run::runEntry(const Kernel &kernel, Arrays arguments,
   Symbols symbols = solveSymbols(kernel, run.arrays);
   if (llvm::Error error = addOutputs(kernel, symbols, run.arrays))
     return std::move(error);
-  llvm::Expected<Binding> binding = kernel.bind(run.arrays, options.nullSlot);
+  llvm::Expected<Binding> binding =
+      kernel.bind(run.arrays, options.nullSlot, options.variant);
   if (!binding)
     return binding.takeError();
+  run.variant = kernel.getVariants()[binding->variant()].name;
+  run.workspaceBytes = binding->workspaceBytes();
   Arrays before = poolsOf(kernel, run.arrays);
   if (llvm::Error error = binding->launch())
     return std::move(error);

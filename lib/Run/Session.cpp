@@ -4,7 +4,11 @@
 #include "gdn/Run/Session.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <cstring>
 
 using namespace gdn;
 using namespace gdn::run;
@@ -39,6 +43,28 @@ llvm::Error Binding::launch() {
   return llvm::Error::success();
 }
 
+/// Memory of the size that the binding asks for. It starts as NaN, which shows
+/// in results if a kernel reads what it has not written.
+llvm::Error Binding::makeWorkspace() {
+  gdnrt_error error;
+  uint64_t bytes = 0;
+  if (gdnrt_binding_workspace_bytes(handle.get(), &bytes, &error) != GDNRT_OK)
+    return toError(error);
+  if (bytes == 0)
+    return llvm::Error::success();
+  workspaceSize = llvm::alignTo(bytes, 64);
+  workspace.reset(
+      static_cast<uint8_t *>(std::aligned_alloc(64, workspaceSize)));
+  if (!workspace)
+    return llvm::createStringError(
+        llvm::formatv("no memory for a workspace of {0} bytes", bytes));
+  std::memset(workspace.get(), 0xff, workspaceSize);
+  if (gdnrt_binding_set_workspace(handle.get(), workspace.get(), bytes,
+                                  &error) != GDNRT_OK)
+    return toError(error);
+  return llvm::Error::success();
+}
+
 const Parameter *Kernel::find(llvm::StringRef parameter) const {
   for (const Parameter &candidate : parameters)
     if (candidate.name == parameter)
@@ -61,7 +87,18 @@ std::string Kernel::getFeatures() const {
   return info.features;
 }
 
-llvm::Expected<Binding> Kernel::bind(Arrays &arrays, int64_t nullSlot) const {
+std::vector<gdnrt_variant_info> Kernel::getVariants() const {
+  const gdnrt_entry *entry = gdnrt_kernel_entry(handle.get());
+  size_t code = gdnrt_kernel_code(handle.get());
+  std::vector<gdnrt_variant_info> variants(
+      gdnrt_entry_variant_count(entry, code));
+  for (auto [i, info] : llvm::enumerate(variants))
+    (void)gdnrt_entry_variant(entry, code, i, &info, nullptr);
+  return variants;
+}
+
+llvm::Expected<Binding> Kernel::bind(Arrays &arrays, int64_t nullSlot,
+                                     llvm::StringRef variant) const {
   std::vector<gdnrt_arg> args;
   for (const Parameter &parameter : parameters) {
     auto found = arrays.find(parameter.name);
@@ -84,6 +121,24 @@ llvm::Expected<Binding> Kernel::bind(Arrays &arrays, int64_t nullSlot) const {
     return toError(error);
   Binding binding;
   binding.handle.reset(handle);
+  if (!variant.empty()) {
+    std::vector<gdnrt_variant_info> known = getVariants();
+    auto found = llvm::find_if(known, [&](const gdnrt_variant_info &info) {
+      return variant == info.name;
+    });
+    if (found == known.end()) {
+      std::string names;
+      for (const gdnrt_variant_info &info : known)
+        names += (names.empty() ? "" : ", ") + std::string(info.name);
+      return llvm::createStringError(name + ": has no variant '" + variant +
+                                     "'; it has: " + names);
+    }
+    if (gdnrt_binding_force_variant(handle, found - known.begin(), &error) !=
+        GDNRT_OK)
+      return toError(error);
+  }
+  if (llvm::Error failed = binding.makeWorkspace())
+    return std::move(failed);
   return binding;
 }
 

@@ -14,9 +14,9 @@ using namespace gdn;
 namespace fb = gdnrt::fb;
 
 /// The strings of an array attribute of `func`.
+template <typename Strings>
 static LogicalResult readStrings(LLVM::LLVMFuncOp func, StringRef name,
-                                 SmallVectorImpl<std::string> &strings) {
-  Attribute attribute = func->getAttr(name);
+                                 Attribute attribute, Strings &strings) {
   auto array = dyn_cast_or_null<ArrayAttr>(attribute);
   if (!array || !llvm::all_of(array, llvm::IsaPred<StringAttr>))
     return func.emitOpError("expects '")
@@ -26,27 +26,90 @@ static LogicalResult readStrings(LLVM::LLVMFuncOp func, StringRef name,
   return success();
 }
 
+/// The elements of an optional array attribute.
+static ArrayRef<Attribute> elementsOf(LLVM::LLVMFuncOp func, StringRef name) {
+  auto array = func->getAttrOfType<ArrayAttr>(name);
+  return array ? array.getValue() : ArrayRef<Attribute>();
+}
+
+/// Workspace and conditions, as the first stage of a variant says them.
+static LogicalResult readVariant(LLVM::LLVMFuncOp func, VariantCode &variant) {
+  for (Attribute region : elementsOf(func, "gdn_tile.workspace"))
+    if (failed(readStrings(func, "gdn_tile.workspace", region,
+                           variant.workspace.emplace_back())))
+      return failure();
+  for (Attribute pair : elementsOf(func, "gdn_tile.conditions")) {
+    auto sides = dyn_cast<ArrayAttr>(pair);
+    if (!sides || sides.size() != 2)
+      return func.emitOpError("expects 'gdn_tile.conditions' to hold pairs of "
+                              "products, but got ")
+             << pair;
+    auto &[left, right] = variant.conditions.emplace_back();
+    if (failed(readStrings(func, "gdn_tile.conditions", sides[0], left)) ||
+        failed(readStrings(func, "gdn_tile.conditions", sides[1], right)))
+      return failure();
+  }
+  return success();
+}
+
+/// The code of `entry` in `codes`, added if it is new.
+static EntryCode &codeOf(StringRef entry, SmallVectorImpl<EntryCode> &codes) {
+  for (EntryCode &code : codes)
+    if (code.entry == entry)
+      return code;
+  codes.emplace_back().entry = entry.str();
+  return codes.back();
+}
+
 FailureOr<SmallVector<EntryCode>> gdn::collectEntryCodes(ModuleOp lowered) {
   SmallVector<EntryCode> codes;
   for (auto func : lowered.getOps<LLVM::LLVMFuncOp>()) {
     if (!func->hasAttr("gdn_tile.grid"))
       continue;
-    EntryCode code;
-    code.entry = code.symbol = func.getName().str();
-    if (failed(readStrings(func, "gdn_tile.grid", code.grid)) ||
-        failed(readStrings(func, "gdn_tile.symbols", code.sizes)))
+    StageCode stage;
+    SmallVector<std::string, 0> sizes;
+    stage.symbol = func.getName().str();
+    if (failed(readStrings(func, "gdn_tile.grid",
+                           func->getAttr("gdn_tile.grid"), stage.grid)) ||
+        failed(readStrings(func, "gdn_tile.symbols",
+                           func->getAttr("gdn_tile.symbols"), sizes)))
       return failure();
-    if (func->hasAttr("gdn_tile.multiples") &&
-        failed(readStrings(func, "gdn_tile.multiples", code.multiples)))
+    if (auto scratch =
+            func->getAttrOfType<IntegerAttr>("gdn_tile.scratch_bytes"))
+      stage.scratchBytes = scratch.getInt();
+    auto owner = func->getAttrOfType<StringAttr>("gdn_tile.stage_of");
+    EntryCode &code = codeOf(owner ? owner.getValue() : func.getName(), codes);
+    if (!code.sizes.empty() && code.sizes != sizes)
+      return func.emitOpError("expects the symbols of the other stages, ")
+             << llvm::join(code.sizes, ", ") << ", but got "
+             << llvm::join(sizes, ", ");
+    code.sizes = std::move(sizes);
+    if (Attribute multiples = func->getAttr("gdn_tile.multiples");
+        multiples && !owner &&
+        failed(
+            readStrings(func, "gdn_tile.multiples", multiples, code.multiples)))
       return failure();
-    if (auto facts = func->getAttrOfType<DictionaryAttr>("gdn_tile.facts"))
+    auto facts = func->getAttrOfType<DictionaryAttr>("gdn_tile.facts");
+    if (facts && !owner)
       for (NamedAttribute fact : facts)
         code.facts.push_back(
             {fact.getName().str(), cast<StringAttr>(fact.getValue()).str()});
-    if (auto scratch =
-            func->getAttrOfType<IntegerAttr>("gdn_tile.scratch_bytes"))
-      code.scratchBytes = scratch.getInt();
-    codes.push_back(std::move(code));
+    auto name = func->getAttrOfType<StringAttr>("gdn_tile.variant");
+    StringRef variantName = name ? name.getValue() : "rows";
+    auto variant = llvm::find_if(code.variants, [&](const VariantCode &known) {
+      return known.name == variantName;
+    });
+    if (variant == code.variants.end()) {
+      // The one-pass program is what is left when nothing else can run.
+      bool isLast =
+          !code.variants.empty() && code.variants.back().name == "rows";
+      variant =
+          code.variants.insert(code.variants.end() - isLast, VariantCode());
+      variant->name = variantName.str();
+      if (failed(readVariant(func, *variant)))
+        return failure();
+    }
+    variant->stages.push_back(std::move(stage));
   }
   return codes;
 }
@@ -61,13 +124,67 @@ static const EntryCode *findCode(func::FuncOp func, const TargetCode &target) {
   return nullptr;
 }
 
+/// The forms of `what`, over `symbols`.
+static LogicalResult
+encodeForms(func::FuncOp func, StringRef what, ArrayRef<std::string> forms,
+            ArrayRef<std::string> symbols,
+            std::vector<std::unique_ptr<fb::LinearFormT>> &encoded) {
+  for (const std::string &form : forms) {
+    FailureOr<fb::LinearFormT> one = encodeForm(form, symbols);
+    if (failed(one))
+      return func.emitOpError("expects ")
+             << what << " of linear forms over the entry's symbols, but got \""
+             << form << '"';
+    encoded.push_back(std::make_unique<fb::LinearFormT>(std::move(*one)));
+  }
+  return success();
+}
+
+static FailureOr<fb::VariantT> encodeVariant(func::FuncOp func,
+                                             const VariantCode &variant,
+                                             ArrayRef<std::string> symbols) {
+  fb::VariantT encoded;
+  encoded.name = variant.name;
+  for (const StageCode &stage : variant.stages) {
+    auto made = std::make_unique<fb::StageT>();
+    made->symbol = stage.symbol;
+    made->scratch_bytes = stage.scratchBytes;
+    if (failed(encodeForms(func, "a grid", stage.grid, symbols, made->grid)))
+      return failure();
+    encoded.stages.push_back(std::move(made));
+  }
+  for (const FormProduct &region : variant.workspace) {
+    auto made = std::make_unique<fb::ProductT>();
+    if (failed(
+            encodeForms(func, "a workspace", region, symbols, made->factors)))
+      return failure();
+    encoded.workspace.push_back(std::move(made));
+  }
+  // In conditions, "workers" stands behind the entry's symbols.
+  SmallVector<std::string> known(symbols.begin(), symbols.end());
+  known.push_back("workers");
+  for (const auto &[left, right] : variant.conditions) {
+    auto made = std::make_unique<fb::ConditionT>();
+    made->left = std::make_unique<fb::ProductT>();
+    made->right = std::make_unique<fb::ProductT>();
+    if (failed(encodeForms(func, "conditions", left, known,
+                           made->left->factors)) ||
+        failed(encodeForms(func, "conditions", right, known,
+                           made->right->factors)))
+      return failure();
+    encoded.conditions.push_back(std::move(made));
+  }
+  return encoded;
+}
+
 /// Adds the code that `target` has for the entry; the blob is number `blob`.
 static LogicalResult addCode(func::FuncOp func, const TargetCode &target,
                              unsigned blob, fb::EntryT &entry) {
   const EntryCode *code = findCode(func, target);
   if (!code)
     return failure();
-  SmallVector<std::string> symbols(entry.symbols.begin(), entry.symbols.end());
+  SmallVector<std::string, 0> symbols(entry.symbols.begin(),
+                                      entry.symbols.end());
   if (code->sizes != symbols)
     return func.emitOpError("expects the code for ")
            << llvm::join(target.features, ", ") << " to take the symbols "
@@ -77,15 +194,12 @@ static LogicalResult addCode(func::FuncOp func, const TargetCode &target,
   encoded.target = "x86-64";
   encoded.features.assign(target.features.begin(), target.features.end());
   encoded.blob = blob;
-  encoded.symbol = code->symbol;
-  encoded.scratch_bytes = code->scratchBytes;
-  for (const std::string &form : code->grid) {
-    FailureOr<fb::LinearFormT> grid = encodeForm(form, symbols);
-    if (failed(grid))
-      return func.emitOpError("expects a grid of linear forms over the "
-                              "entry's symbols, but got \"")
-             << form << '"';
-    encoded.grid.push_back(std::make_unique<fb::LinearFormT>(std::move(*grid)));
+  for (const VariantCode &variant : code->variants) {
+    FailureOr<fb::VariantT> made = encodeVariant(func, variant, symbols);
+    if (failed(made))
+      return failure();
+    encoded.variants.push_back(
+        std::make_unique<fb::VariantT>(std::move(*made)));
   }
   entry.codes.push_back(std::make_unique<fb::CodeT>(std::move(encoded)));
   return success();
@@ -119,6 +233,7 @@ FailureOr<std::vector<uint8_t>> gdn::buildImage(ModuleOp source,
   assert(!targets.empty() && "an image has code");
   fb::ImageT image;
   image.producer = "gdn " GDN_VERSION;
+  image.format_version = gdnrt::kFormatVersion;
   for (auto func : source.getOps<func::FuncOp>()) {
     if (!func->hasAttr("gdn.entry"))
       continue;

@@ -1,6 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """gdn: kernels of gated delta networks, made ahead of time, run from Python."""
 
-from .runtime import Binding, Device, GdnError, Image, Kernel, Param, Pool, Runtime
+from .runtime import Binding, Device, GdnError, Image, Kernel, Param, Pool, Runtime, Variant
 
-__all__ = ["Binding", "Device", "GdnError", "Image", "Kernel", "Param", "Pool", "Runtime"]
+__all__ = [
+    "Binding",
+    "Device",
+    "GdnError",
+    "Image",
+    "Kernel",
+    "Param",
+    "Pool",
+    "Runtime",
+    "Variant",
+]

@@ -25,6 +25,16 @@ class ParamInfo(c.Structure):
     ]
 
 
+class VariantInfo(c.Structure):
+    _fields_ = [
+        ("name", c.c_char_p),
+        ("conditions", c.c_char_p),
+        ("stage_count", c.c_size_t),
+        ("needs_workspace", c.c_int32),
+        ("scratch_bytes", c.c_uint64),
+    ]
+
+
 class CpuOptions(c.Structure):
     _fields_ = [
         ("struct_size", c.c_size_t),
@@ -76,15 +86,25 @@ _FUNCTIONS = {
     "gdnrt_entry_param_count": (c.c_size_t, [_P]),
     "gdnrt_entry_param": (c.c_int, [_P, c.c_size_t, c.POINTER(ParamInfo), _ERR]),
     "gdnrt_entry_attribute": (c.c_char_p, [_P, c.c_char_p]),
+    "gdnrt_entry_variant_count": (c.c_size_t, [_P, c.c_size_t]),
+    "gdnrt_entry_variant": (
+        c.c_int,
+        [_P, c.c_size_t, c.c_size_t, c.POINTER(VariantInfo), _ERR],
+    ),
     "gdnrt_device_create_cpu": (c.c_int, [c.POINTER(CpuOptions), _OUT, _ERR]),
     "gdnrt_device_destroy": (None, [_P]),
     "gdnrt_device_synchronize": (c.c_int, [_P, _P, _ERR]),
     "gdnrt_kernel_create": (c.c_int, [_P, _P, c.c_char_p, _OUT, _ERR]),
     "gdnrt_kernel_destroy": (None, [_P]),
     "gdnrt_kernel_entry": (_P, [_P]),
+    "gdnrt_kernel_code": (c.c_size_t, [_P]),
     "gdnrt_kernel_bind_named": (c.c_int, [_P, c.POINTER(NamedArg), c.c_size_t, _OUT, _ERR]),
     "gdnrt_binding_destroy": (None, [_P]),
     "gdnrt_binding_symbol": (c.c_int, [_P, c.c_char_p, c.POINTER(c.c_int64), _ERR]),
+    "gdnrt_binding_workspace_bytes": (c.c_int, [_P, c.POINTER(c.c_uint64), _ERR]),
+    "gdnrt_binding_set_workspace": (c.c_int, [_P, _P, c.c_uint64, _ERR]),
+    "gdnrt_binding_force_variant": (c.c_int, [_P, c.c_int64, _ERR]),
+    "gdnrt_binding_variant": (c.c_size_t, [_P]),
     "gdnrt_binding_units": (c.c_int64, [_P]),
     "gdnrt_binding_check_slots": (c.c_int, [_P, c.POINTER(SlotReport), _ERR]),
     "gdnrt_launch": (c.c_int, [_P, _P, _ERR]),

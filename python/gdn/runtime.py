@@ -53,6 +53,16 @@ class Param:
     dims: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Variant:
+    """One way in which a kernel does its work, and when the device takes it."""
+
+    name: str
+    conditions: str
+    stages: int
+    needs_workspace: bool
+
+
 class Runtime:
     """The runtime library, loaded from `path`."""
 
@@ -171,6 +181,25 @@ class Kernel(_Handle):
             )
         return params
 
+    @property
+    def variants(self) -> list[Variant]:
+        """In order of preference; the last runs anywhere."""
+        lib = self._runtime._lib
+        entry, code = lib.gdnrt_kernel_entry(self._handle), lib.gdnrt_kernel_code(self._handle)
+        variants = []
+        for i in range(lib.gdnrt_entry_variant_count(entry, code)):
+            info = _abi.VariantInfo()
+            self._runtime.call("gdnrt_entry_variant", entry, code, i, c.byref(info))
+            variants.append(
+                Variant(
+                    info.name.decode(),
+                    info.conditions.decode(),
+                    info.stage_count,
+                    bool(info.needs_workspace),
+                )
+            )
+        return variants
+
     def bind(self, **arguments: "np.ndarray | Pool") -> "Binding":
         """Checks the arguments against the entry; see gdnrt_kernel_bind."""
         return Binding(self, arguments)
@@ -200,6 +229,42 @@ class Binding(_Handle):
     def launch(self) -> None:
         """Runs the kernel; returns when it has run."""
         self._runtime.call("gdnrt_launch", self._handle, None)
+
+    @property
+    def workspace_bytes(self) -> int:
+        """What set_workspace has to give for the variant that suits the arguments."""
+        count = c.c_uint64()
+        self._runtime.call("gdnrt_binding_workspace_bytes", self._handle, c.byref(count))
+        return count.value
+
+    def set_workspace(self, memory: np.ndarray | None = None) -> None:
+        """Gives launches memory to work in, 64-byte aligned; by default new memory of the
+        size they want. One launch at a time may use it."""
+        if memory is None:
+            count = self.workspace_bytes
+            raw = np.empty(count + 64, np.uint8)
+            start = -raw.ctypes.data % 64
+            memory = raw[start : start + count]
+        if not memory.flags.c_contiguous:
+            raise ValueError("workspace: expected contiguous memory")
+        self._runtime.call(
+            "gdnrt_binding_set_workspace", self._handle, memory.ctypes.data, memory.nbytes
+        )
+        self._workspace = memory
+
+    def force_variant(self, name: str | None) -> None:
+        """Makes launches take a variant whatever its conditions; None: they choose again."""
+        names = [variant.name for variant in self._kernel.variants]
+        if name is not None and name not in names:
+            raise ValueError(f"variant: expected one of {', '.join(names)}, got {name}")
+        index = -1 if name is None else names.index(name)
+        self._runtime.call("gdnrt_binding_force_variant", self._handle, index)
+
+    @property
+    def variant(self) -> str:
+        """The variant that a launch takes as things are."""
+        lib = self._runtime._lib
+        return self._kernel.variants[lib.gdnrt_binding_variant(self._handle)].name
 
     def symbol(self, name: str) -> int:
         """The value that the arguments' sizes gave to a symbol."""

@@ -78,11 +78,11 @@ Problem::Problem(const gdnrt_entry *entry, const Rows &rows)
     rows_.slots.resize(rows_.lengths.size());
     std::iota(rows_.slots.begin(), rows_.slots.end(), 1);
   }
-  std::map<std::string, int64_t> symbols = {{"N", numRows()},
-                                            {"T", numTokens()},
-                                            {"P", kNumSlots},
-                                            {"Hk", 1},
-                                            {"Hv", 2}};
+  std::map<std::string, int64_t> symbols = {
+      {"N", numRows()}, {"T", numTokens()}, {"P", kNumSlots},
+      {"C", 0},         {"Hk", 1},          {"Hv", 2}};
+  for (const auto &row : rows_.checkpoints)
+    symbols["C"] += static_cast<int64_t>(row.size());
   for (size_t p = 0; p < gdnrt_entry_param_count(entry); ++p) {
     gdnrt_param_info info;
     gdnrt_entry_param(entry, p, &info, nullptr);
@@ -109,11 +109,32 @@ int64_t Problem::numTokens() const {
   return firstToken(numRows()) + rows_.paddingTokens;
 }
 
+std::vector<int64_t> Problem::checkpointValues(const std::string &name) const {
+  std::vector<int64_t> bounds = {0}, tokens, slots;
+  for (size_t row = 0; row < rows_.lengths.size(); ++row) {
+    if (row < rows_.checkpoints.size())
+      for (const Checkpoint &checkpoint : rows_.checkpoints[row]) {
+        tokens.push_back(checkpoint.tokens);
+        slots.push_back(checkpoint.slot);
+      }
+    bounds.push_back(static_cast<int64_t>(tokens.size()));
+  }
+  return name == "cu_checkpoints"      ? bounds
+         : name == "checkpoint_tokens" ? tokens
+         : name == "checkpoint_slots"  ? slots
+                                       : std::vector<int64_t>();
+}
+
 void Problem::fill(const gdnrt_param_info &info, HostArray &array) {
   std::string name = info.name;
   if (info.access == GDNRT_WRITE)
     return; // stays NaN, so that what is not written is seen
   uint64_t seed = hashOf(name);
+  const std::vector<int64_t> integers = checkpointValues(name);
+  for (size_t i = 0; i < integers.size(); ++i)
+    array.setInteger(static_cast<int64_t>(i), integers[i]);
+  if (!integers.empty())
+    return;
   for (int64_t i = 0; i < array.count(); ++i) {
     double uniform = random(seed, i);
     if (name == "cu_seqlens")

@@ -15,6 +15,11 @@
 
 namespace gdnrt::cts {
 
+/// A state inside a row: after so many of its tokens, to that slot.
+struct Checkpoint {
+  int64_t tokens, slot;
+};
+
 /// What a case asks for. Decode ignores lengths but their number.
 struct Rows {
   /// Tokens of each row.
@@ -23,6 +28,9 @@ struct Rows {
   std::vector<int64_t> slots;
   /// Tokens after the last row, which belong to none.
   int64_t paddingTokens = 0;
+  /// Per row, states inside it, if the entry takes some; missing rows have
+  /// none.
+  std::vector<std::vector<Checkpoint>> checkpoints = {};
 };
 
 class Problem {
@@ -61,6 +69,8 @@ public:
 
 private:
   void fill(const gdnrt_param_info &info, HostArray &array);
+  /// Values of a parameter that says what the checkpoints are; else none.
+  std::vector<int64_t> checkpointValues(const std::string &name) const;
 
   const gdnrt_entry *entry_;
   Rows rows_;

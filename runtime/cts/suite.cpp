@@ -4,13 +4,16 @@
 // image that the compiler made, beyond being accurate.
 //
 //   gdnrt_cts --image=FILE [--device=cpu] [--decode=NAME] [--prefill=NAME]
+//             [--variant=NAME]
 //
+// Without --variant, launches have no workspace and take what needs none.
 // Options of googletest follow.
 
 #include "suite.h"
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 using namespace gdnrt::cts;
 
@@ -46,6 +49,30 @@ Kernel::~Kernel() {
   gdnrt_image_destroy(image_);
 }
 
+std::unique_ptr<uint8_t[], void (*)(void *)>
+Kernel::giveWorkspace(gdnrt_binding *binding) const {
+  std::unique_ptr<uint8_t[], void (*)(void *)> memory(nullptr, std::free);
+  gdnrt_error error;
+  size_t code = gdnrt_kernel_code(kernel_);
+  for (size_t i = 0; i < gdnrt_entry_variant_count(entry(), code); ++i) {
+    gdnrt_variant_info info;
+    check(gdnrt_entry_variant(entry(), code, i, &info, &error), error);
+    if (suiteOptions.variant != info.name)
+      continue;
+    check(gdnrt_binding_force_variant(binding, static_cast<int64_t>(i), &error),
+          error);
+    uint64_t bytes = 0;
+    check(gdnrt_binding_workspace_bytes(binding, &bytes, &error), error);
+    memory.reset(
+        static_cast<uint8_t *>(std::aligned_alloc(64, (bytes + 64) / 64 * 64)));
+    std::memset(memory.get(), 0xff, bytes);
+    check(gdnrt_binding_set_workspace(binding, memory.get(), bytes, &error),
+          error);
+    EXPECT_EQ(gdnrt_binding_variant(binding), i);
+  }
+  return memory;
+}
+
 void Kernel::run(const Problem &problem) const {
   gdnrt_error error;
   gdnrt_binding *binding = nullptr;
@@ -54,6 +81,7 @@ void Kernel::run(const Problem &problem) const {
                                     &error),
             GDNRT_OK)
       << error.message;
+  auto workspace = giveWorkspace(binding);
   EXPECT_EQ(gdnrt_launch(binding, nullptr, &error), GDNRT_OK) << error.message;
   EXPECT_EQ(gdnrt_device_synchronize(device_, nullptr, &error), GDNRT_OK);
   gdnrt_binding_destroy(binding);
@@ -106,6 +134,8 @@ int main(int argc, char **argv) {
       suiteOptions.decode = value;
     else if (key == "--prefill")
       suiteOptions.prefill = value;
+    else if (key == "--variant")
+      suiteOptions.variant = value;
     else {
       std::fprintf(stderr, "unknown option %s\n", arg.c_str());
       return 2;
@@ -114,7 +144,7 @@ int main(int argc, char **argv) {
   if (suiteOptions.image.empty()) {
     std::fprintf(stderr,
                  "usage: %s --image=FILE [--device=cpu] "
-                 "[--decode=NAME] [--prefill=NAME]\n",
+                 "[--decode=NAME] [--prefill=NAME] [--variant=NAME]\n",
                  argv[0]);
     return 2;
   }

@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <tuple>
 
@@ -23,6 +24,8 @@ struct SuiteOptions {
   std::string device = "cpu";
   std::string decode = "decode";
   std::string prefill = "prefill";
+  /// The variant to force in entries that have it; "": the device chooses.
+  std::string variant;
 };
 extern SuiteOptions suiteOptions;
 
@@ -40,10 +43,15 @@ public:
   bool exists() const { return kernel_ != nullptr; }
   const gdnrt_entry *entry() const { return gdnrt_kernel_entry(kernel_); }
 
-  /// Binds and launches; a refusal is a test failure.
+  /// Binds and launches; a refusal is a test failure. The workspace holds NaN
+  /// before the launch.
   void run(const Problem &problem) const;
 
 private:
+  /// Memory of the size that the binding asks for.
+  std::unique_ptr<uint8_t[], void (*)(void *)>
+  giveWorkspace(gdnrt_binding *binding) const;
+
   gdnrt_image *image_ = nullptr;
   gdnrt_device *device_ = nullptr;
   gdnrt_kernel *kernel_ = nullptr;

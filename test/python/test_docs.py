@@ -30,7 +30,7 @@ def mlir_blocks() -> list:
 
 @pytest.mark.parametrize("page, text", mlir_blocks())
 def test_example_parses(tool, page, text):
-    opt = "gdn-tile-opt" if page.stem == "gdn_tile" else "gdn-opt"
+    opt = {"gdn_tile": "gdn-tile-opt", "gdn_gpu": "gdn-gpu-opt"}.get(page.stem, "gdn-opt")
     done = tool(opt, "-", stdin=text)
     assert done.returncode == 0, done.stderr
 

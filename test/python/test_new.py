@@ -55,8 +55,9 @@ def tblgen(tree: Path, td: str, *arguments: str) -> str:
     [
         (["gdn.scratch_op", "--theme", "TokenOps"], "GDN/IR/GDNOps.td", "gdn", "ScratchOp"),
         (["gdn_tile.scratch_op"], "Tile/IR/TileOps.td", "gdn_tile", "ScratchOp"),
+        (["gdn_gpu.scratch_op"], "GPU/IR/GPUOps.td", "gdn_gpu", "ScratchOp"),
     ],
-    ids=["gdn", "gdn_tile"],
+    ids=["gdn", "gdn_tile", "gdn_gpu"],
 )
 def test_op(tree, arguments, td, header, name):
     create(tree, "op", *arguments)

@@ -124,6 +124,46 @@ def test_decode_continues_prefill(kernels):
     assert np.array_equal(whole["state_pool"].array, steps["state_pool"].array)
 
 
+def test_prefill_gives_states_on_the_way(runtime, image_path, tool, tmp_path):
+    """A checkpoint is what a shorter prompt leaves, and a row goes on from it."""
+    path = tmp_path / "checkpoints.gdnk"
+    config = image_path.parent / "config.json"
+    options = ["--io=f32", "--outputs=both", "--layout=flat", "--checkpoints"]
+    done = tool("gdn-compile", "--config", config, *options, "--target=native", "-o", path)
+    assert done.returncode == 0, done.stderr
+    prefill = runtime.device(num_workers=1).kernel(runtime.image(path), "prefill")
+
+    def run(tokens: int, **changes) -> dict:
+        arguments = make_layer(seed=7, tokens=200, rows=1, slots=5)
+        for name in ("qkvz", "ba", "core", "out"):
+            arguments[name] = arguments[name][:tokens]
+        arguments |= {
+            "cu_seqlens": np.array([0, tokens], np.int32),
+            "cu_checkpoints": np.array([0, 2], np.int32),
+            "checkpoint_tokens": np.array([64, 128], np.int32),
+            "checkpoint_slots": np.array([2, 3], np.int32),
+        } | changes
+        prefill(**arguments)
+        return arguments
+
+    whole, short = run(200), run(128, checkpoint_slots=np.array([-1, 0], np.int32))
+    for name in ("conv_pool", "state_pool"):
+        assert np.array_equal(whole[name].array[3], short[name].array[1])
+        assert not np.array_equal(whole[name].array[2], short[name].array[1])
+    rest = make_layer(seed=7, tokens=200, rows=1, slots=5)
+    rest |= {name: whole[name] for name in ("conv_pool", "state_pool")}
+    rest |= {name: rest[name][128:] for name in ("qkvz", "ba", "core", "out")}
+    rest |= {
+        "slots": np.array([3], np.int32),
+        "cu_seqlens": np.array([0, 72], np.int32),
+        "cu_checkpoints": np.zeros(2, np.int32),
+        "checkpoint_tokens": np.zeros(0, np.int32),
+        "checkpoint_slots": np.zeros(0, np.int32),
+    }
+    prefill(**rest)
+    assert relative_error(rest["out"], whole["out"][128:]) < 1e-5
+
+
 def test_arrays_keep_their_strides(kernels):
     """Projections are columns of a wider array, read where they are."""
     plain = make_layer(seed=3, tokens=4, rows=4, slots=5)

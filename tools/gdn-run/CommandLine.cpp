@@ -69,6 +69,10 @@ struct Options {
                             cl::cat(category),
                             cl::desc("The slot of pools that counts as none "
                                      "(default 0; -1 for no such slot)")};
+  cl::opt<std::string> variant{
+      "variant", cl::value_desc("name"), cl::cat(category),
+      cl::desc("The variant of the entry's code to run, whatever its conditions "
+               "say (default: the device chooses)")};
 };
 } // namespace
 
@@ -90,6 +94,7 @@ llvm::Expected<CommandLine> gdn::parseCommandLine(int argc, char **argv) {
   line.repeat = options.repeat;
   line.workers = options.workers;
   line.nullSlot = options.nullSlot;
+  line.variant = options.variant;
 
   bool hasInputs = !line.inputPath.empty() || line.generate;
   if (!line.replayPath.empty() && (!line.entry.empty() || hasInputs))

@@ -24,6 +24,7 @@ struct CommandLine {
   int64_t repeat = 0;
   int workers = 0;
   int64_t nullSlot = 0;
+  std::string variant; // "": the device chooses
 };
 
 /// Parses the command line. Prints help or an error and exits where the

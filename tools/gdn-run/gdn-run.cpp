@@ -32,6 +32,12 @@ static llvm::Error listEntries(const Program &program) {
                        : parameter.isWritten ? "  out  "
                                              : "  in   ")
                    << parameter.name << ": " << parameter.typeString() << '\n';
+    std::vector<gdnrt_variant_info> variants = kernel->getVariants();
+    for (const gdnrt_variant_info &info : variants)
+      if (variants.size() > 1)
+        llvm::outs() << "  variant " << info.name
+                     << (*info.conditions ? " where " : "") << info.conditions
+                     << '\n';
   }
   return llvm::Error::success();
 }
@@ -92,13 +98,19 @@ static void report(const Kernel &kernel, const EntryRun &run, bool json) {
       comparisons.push_back(toJson(comparison));
     llvm::json::Object object{{"entry", kernel.getName()},
                               {"features", kernel.getFeatures()},
+                              {"variant", run.variant},
+                              {"workspace_bytes", int64_t(run.workspaceBytes)},
                               {"comparisons", std::move(comparisons)},
                               {"ok", run.ok()}};
     if (run.timing)
       object["time"] = toJson(*run.timing);
     return printJson(std::move(object));
   }
-  llvm::outs() << kernel.getName() << "  (" << kernel.getFeatures() << ")\n";
+  llvm::outs() << kernel.getName() << "  (" << kernel.getFeatures() << ")";
+  if (kernel.getVariants().size() > 1)
+    llvm::outs() << "  variant " << run.variant << ", workspace "
+                 << run.workspaceBytes << " bytes";
+  llvm::outs() << '\n';
   if (!run.comparisons.empty()) {
     Table table({"tensor", "rel. RMSE", "max |error|", "limit", ""});
     for (const Comparison &c : run.comparisons)
@@ -136,6 +148,7 @@ static llvm::Expected<int> runOne(const Program &program,
   options.check = line.check;
   options.repeat = line.repeat;
   options.nullSlot = line.nullSlot;
+  options.variant = line.variant;
   llvm::Expected<EntryRun> run =
       runEntry(*kernel, std::move(*arguments), options);
   if (!run)

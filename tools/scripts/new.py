@@ -17,7 +17,11 @@ from pathlib import Path
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 # Dialect namespace to its folder, its prefix in .td files and its tool.
-DIALECTS = {"gdn": ("GDN", "GDN", "gdn-opt"), "gdn_tile": ("Tile", "Tile", "gdn-tile-opt")}
+DIALECTS = {
+    "gdn": ("GDN", "GDN", "gdn-opt"),
+    "gdn_tile": ("Tile", "Tile", "gdn-tile-opt"),
+    "gdn_gpu": ("GPU", "GPU", "gdn-gpu-opt"),
+}
 
 
 class Tree:
@@ -132,7 +136,7 @@ def main() -> int:
     here = Path(__file__).resolve().parents[2]
     parser.add_argument("--root", type=Path, default=here, help="the tree to change")
     kinds = parser.add_subparsers(dest="kind", required=True)
-    op = kinds.add_parser("op", help="an op of the gdn or gdn_tile dialect")
+    op = kinds.add_parser("op", help="an op of the gdn, gdn_tile or gdn_gpu dialect")
     op.add_argument("mnemonic", help="for example gdn.decay_sum")
     op.add_argument("--theme", default="", help="the .td it goes to: TokenOps, StateOps, ...")
     kinds.add_parser("pass", help="a pass within a dialect").add_argument("flag")

@@ -16,7 +16,11 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     head, so that what follows does not depend on the layout.
 
     One block serves one row and one key head with its `Hv/Hk` value heads, so
-    no two blocks touch the same channel of the convolution state. A row is
+    no two blocks touch the same channel of the convolution state. With
+    `value-heads` it serves one value head: the blocks of a key head then share
+    the windows of its keys and queries, and the last one writes them
+    (`gdn_tile.last_in_group`); `gdn_tile.groups` of the function, forms whose
+    product counts the groups, says so. A row is
     walked in blocks of `tokens` tokens (one token in a decode entry); the
     state of the recurrence and the windows of the convolution are carried from
     block to block as f32 tiles. The program has one block more than there are
@@ -63,7 +67,9 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
                           "rounded to f16, as tensor cores take them"),
                clEnumValN(::gdn::Precision::mixedIo, "mixed-io",
                           "the same, with keys, queries and the state in the "
-                          "type of the keys in memory"))}]>
+                          "type of the keys in memory"))}]>,
+    Option<"valueHeads", "value-heads", "bool", /*default=*/"false",
+           "A block serves one value head instead of one key head">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels converted">
@@ -202,6 +208,30 @@ def ExpandCPUMath : Pass<"gdn-expand-cpu-math", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect",
                            "::mlir::vector::VectorDialect"];
+}
+
+def CheckGPU : Pass<"gdn-gpu-check", "::mlir::ModuleOp"> {
+  let summary = "Refuse GPU programs whose threads would race";
+  let description = [{
+    Follows every shared tile through each function with `gdn_gpu.threads`: a
+    `gdn_gpu.fetch` stands behind a `gdn_gpu.barrier` behind the `gdn_gpu.share`
+    it reads, on every way to it; between accesses of which one writes there is a
+    barrier, also from one iteration of a loop to the next. Outside
+    `gdn_gpu.warps`, fragments are laid out over all warps of the block.
+
+    **Runs after** `convert-tile-to-gpu`; **before** `convert-gdn-gpu-to-nvvm`,
+    which begins with the same check.
+
+    **Needs**: nothing.
+
+    **Leaves**: the module as it is.
+
+    **Numerics**: bit-preserving.
+
+    **Fails** with an error on the access that lacks a barrier or a value.
+
+    Examples: `test/Dialect/GPU/check_invalid.mlir`.
+  }];
 }
 
 #endif // GDN_CONVERSION_PASSES_TD

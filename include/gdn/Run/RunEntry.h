@@ -15,6 +15,8 @@ struct EntryRun {
   Arrays arrays;                       // after the call
   std::vector<Comparison> comparisons; // empty unless it was checked
   std::optional<Timing> timing;        // of `repeat` further launches
+  std::string variant;                 // that ran
+  size_t workspaceBytes = 0;
 
   /// True if nothing was out of bounds.
   bool ok() const;
@@ -23,7 +25,8 @@ struct EntryRun {
 struct RunOptions {
   int64_t nullSlot = 0;
   bool check = false;
-  int64_t repeat = 0; // launches to time after the first
+  int64_t repeat = 0;  // launches to time after the first
+  std::string variant; // that has to run; "": the device chooses
 };
 
 /// Runs `kernel` on `arguments` (everything that it reads).

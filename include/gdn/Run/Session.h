@@ -41,17 +41,27 @@ template <auto destroy> struct Destroyer {
   }
 };
 
-/// Arguments that fit a kernel, ready to be launched. The arrays that were
-/// bound have to outlive it.
+/// Arguments that fit a kernel, ready to be launched, with the workspace that
+/// the kernel wants for them. The arrays that were bound have to outlive it.
 class Binding {
 public:
   /// Runs the entry once, to its end.
   llvm::Error launch();
 
   int64_t units() const { return gdnrt_binding_units(handle.get()); }
+  /// The index of the variant that launches take.
+  size_t variant() const { return gdnrt_binding_variant(handle.get()); }
+  size_t workspaceBytes() const { return workspaceSize; }
 
 private:
   friend class Kernel;
+  llvm::Error makeWorkspace();
+
+  struct Free {
+    void operator()(uint8_t *bytes) const { std::free(bytes); }
+  };
+  std::unique_ptr<uint8_t[], Free> workspace;
+  size_t workspaceSize = 0;
   std::unique_ptr<gdnrt_binding, Destroyer<gdnrt_binding_destroy>> handle;
 };
 
@@ -69,9 +79,14 @@ public:
   /// The features of the code that the device chose.
   std::string getFeatures() const;
 
+  /// The variants of that code, in order of preference.
+  std::vector<gdnrt_variant_info> getVariants() const;
+
   /// Binds `arrays`, of which there has to be one for every parameter; pools
-  /// get `nullSlot`.
-  llvm::Expected<Binding> bind(Arrays &arrays, int64_t nullSlot) const;
+  /// get `nullSlot`. Launches take the variant of that name; "": the device
+  /// chooses.
+  llvm::Expected<Binding> bind(Arrays &arrays, int64_t nullSlot,
+                               llvm::StringRef variant = "") const;
 
 private:
   friend class Program;

@@ -13,15 +13,33 @@
 
 namespace gdn {
 
+/// Factors of a product, linear forms as text.
+using FormProduct = llvm::SmallVector<std::string, 0>;
+
+/// One pass of a variant over its grid.
+struct StageCode {
+  std::string symbol; // exported by the blob
+  FormProduct grid;   // the product is units
+  uint64_t scratchBytes = 0;
+};
+
+/// One way to do the work of an entry; see runtime/schema/image.fbs.
+struct VariantCode {
+  std::string name;
+  llvm::SmallVector<StageCode, 0> stages;
+  llvm::SmallVector<FormProduct, 0> workspace; // bytes of each region
+  /// left <= right, over the symbols and "workers".
+  llvm::SmallVector<std::pair<FormProduct, FormProduct>, 0> conditions;
+};
+
 /// How to call the code of one entry.
 struct EntryCode {
   std::string entry;                    // name of the gdn function
-  std::string symbol;                   // exported by the blob
-  llvm::SmallVector<std::string> sizes; // symbols, as the code takes them
-  llvm::SmallVector<std::string> grid;  // linear forms; the product is units
+  llvm::SmallVector<std::string, 0> sizes; // symbols, as the code takes them
   /// Linear forms in pairs: the first is a multiple of the second.
   llvm::SmallVector<std::string, 0> multiples;
-  uint64_t scratchBytes = 0;
+  /// In order of preference; the last needs nothing.
+  llvm::SmallVector<VariantCode, 0> variants;
   /// What the lowering decided: facts for people and tools, by name.
   llvm::SmallVector<std::pair<std::string, std::string>, 0> facts = {};
 };
@@ -35,7 +53,8 @@ struct TargetCode {
 
 /// What a lowered module says about its entries: each `llvm.func` with
 /// `gdn_tile.grid`, `gdn_tile.symbols`, `gdn_tile.scratch_bytes` if it needs
-/// scratch, and `gdn_tile.facts`.
+/// scratch, and `gdn_tile.facts`. With `gdn_tile.stage_of` it is a stage of the variant
+/// `gdn_tile.variant` of that entry, else the entry's variant "rows".
 mlir::FailureOr<llvm::SmallVector<EntryCode>>
 collectEntryCodes(mlir::ModuleOp lowered);
 

@@ -68,8 +68,9 @@ struct ConvertGDNToTile final
       return entry.emitOpError("expects a gdn.kernel in the entry");
 
     EntryViews views = createEntryViews(entry);
-    if (failed(emitRecurrentKernel(views, kernel,
-                                   {tokens, chunk, chunkFrom, precision}))) {
+    if (failed(emitRecurrentKernel(
+            views, kernel,
+            {tokens, chunk, chunkFrom, precision, valueHeads}))) {
       views.function.erase();
       return failure();
     }

@@ -14,12 +14,16 @@
 //   else:  zeros to the row's output; in the block behind the last row, to the
 //          tokens before the first and behind the last row
 //
+// Or, with `valueHeads`, one value head: then the blocks of a key head agree on
+// which of them writes the windows of q and k.
+//
 // q and k are prepared once per value head: it costs less than one tenth of the
 // scan and keeps every carried tile a value of the program.
 #include "RecurrentKernel.h"
 #include "CheckOperands.h"
 #include "Checkpoints.h"
 #include "TokenBlock.h"
+#include "TokenWork.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
 
@@ -44,6 +48,7 @@ private:
   Value emitBounds();
   void emitRow();
   void emitRowForm(bool inChunks);
+  void emitOneValueHead(MutableArrayRef<Value> keyCarries);
   SmallVector<Value> emitTokens(TokenBlock &block, Value from, Value to,
                                 ArrayRef<Value> start);
   void emitValueHead(Value r, MutableArrayRef<Value> keyCarries);
@@ -51,6 +56,7 @@ private:
 
   std::string headForm, valueForm; // key heads and value heads
   Value lead; // tokens before the first row; 0 but in the block of the padding
+  Value head; // value head of the key head; null in a block of all of them
   const Algorithm &algorithm;
 };
 
@@ -125,7 +131,30 @@ void RecurrentKernel::emitRow() {
   emitRowForm(false);
 }
 
-/// All value heads of key head `h`.
+/// The block's value head. The windows of its key head are read by the blocks
+/// of all its value heads, so the last of them writes them.
+void RecurrentKernel::emitOneValueHead(MutableArrayRef<Value> keyCarries) {
+  SmallVector<Value> last(keyCarries.begin(), keyCarries.end());
+  emitValueHead(head, last);
+  int64_t numShared = llvm::count_if(
+      parts.carries, [](const Carry &carry) { return carry.perKeyHead; });
+  Value keyHead = add(mul(n, heads), h);
+  int64_t next = 0;
+  for (auto [carry, value] : llvm::zip(parts.carries, last)) {
+    if (!carry.perKeyHead)
+      continue;
+    Value group = add(mul(keyHead, index(numShared)), index(next++));
+    Value stored = castTile(b, loc, value, carry.stored.getElementType());
+    Value isLast =
+        tile::LastInGroupOp::create(b, loc, b.getI1Type(), group, ratio);
+    auto write = scf::IfOp::create(b, loc, isLast, /*withElse=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(write.thenBlock());
+    storeCarry(carry, stored, index(0));
+  }
+}
+
+/// All value heads of key head `h`, or the block's one.
 void RecurrentKernel::emitRowForm(bool inChunks) {
   chunked = inChunks;
   blockTokens = !parts.cuSeqlens ? 1
@@ -137,6 +166,8 @@ void RecurrentKernel::emitRowForm(bool inChunks) {
   for (auto [carry, value] : llvm::zip(parts.carries, first))
     if (carry.perKeyHead)
       init.push_back(value = loadCarry(carry, zero));
+  if (head)
+    return emitOneValueHead(first);
   auto loop = scf::ForOp::create(b, loc, zero, ratio, index(1), init);
   {
     OpBuilder::InsertionGuard guard(b);
@@ -158,9 +189,13 @@ void RecurrentKernel::emitRowForm(bool inChunks) {
 
 /// Zeros for the tokens `from` to `to`, which belong to no live row.
 void RecurrentKernel::emitZeros(Value from, Value to) {
-  auto valueHeads = scf::ForOp::create(b, loc, index(0), ratio, index(1));
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(valueHeads.getBody());
+  Value r = head;
+  if (!r) {
+    auto valueHeads = scf::ForOp::create(b, loc, index(0), ratio, index(1));
+    b.setInsertionPointToStart(valueHeads.getBody());
+    r = valueHeads.getInductionVar();
+  }
   auto loop = scf::ForOp::create(b, loc, from, to, index(blockTokens));
   b.setInsertionPointToStart(loop.getBody());
   Value left = arith::SubIOp::create(b, loc, to, loop.getInductionVar());
@@ -168,8 +203,7 @@ void RecurrentKernel::emitZeros(Value from, Value to) {
   for (auto [number, value] : parts.results) {
     auto type = cast<RankedTensorType>(value.getType());
     SmallVector<int64_t> shape = {blockTokens}, dims = {0};
-    SmallVector<Value> at = {loop.getInductionVar(), h,
-                             valueHeads.getInductionVar()};
+    SmallVector<Value> at = {loop.getInductionVar(), h, r};
     if (type.getRank() == 3) {
       shape.push_back(type.getDimSize(2));
       dims.push_back(3);
@@ -198,8 +232,16 @@ LogicalResult RecurrentKernel::emitGrid() {
   KernelOp kernel = parts.kernel;
   if (parts.cuSeqlens)
     rowForm += " + 1"; // the block of the padding
-  views.function->setAttr("gdn_tile.grid",
-                          b.getStrArrayAttr({rowForm, headForm}));
+  views.function->setAttr(
+      "gdn_tile.grid",
+      b.getStrArrayAttr(
+          {rowForm, algorithm.valueHeads ? valueForm : headForm}));
+  int64_t numShared = llvm::count_if(
+      parts.carries, [](const Carry &carry) { return carry.perKeyHead; });
+  if (algorithm.valueHeads && numShared != 0)
+    views.function->setAttr(
+        "gdn_tile.groups",
+        b.getStrArrayAttr({std::to_string(numShared), rowForm, headForm}));
   if (valueForm != headForm) // value heads come in whole groups
     views.function->setAttr("gdn_tile.multiples",
                             b.getStrArrayAttr({valueForm, headForm}));
@@ -297,6 +339,10 @@ LogicalResult RecurrentKernel::emit() {
     return failure();
   n = tile::BlockIdOp::create(b, loc, b.getIndexType(), 0);
   h = tile::BlockIdOp::create(b, loc, b.getIndexType(), 1);
+  if (algorithm.valueHeads) {
+    head = arith::RemUIOp::create(b, loc, h, ratio);
+    h = arith::DivUIOp::create(b, loc, h, ratio);
+  }
   if (Value live = emitBounds()) {
     auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/true);
     OpBuilder::InsertionGuard guard(b);

@@ -16,6 +16,7 @@ struct Algorithm {
   int64_t chunk;       ///< per chunk of the chunk form
   int64_t chunkFrom;   ///< shortest row in the chunk form; negative: none
   Precision precision; ///< of the chunk form
+  bool valueHeads;     ///< a block serves one value head, not one key head
 };
 
 /// Fills `views.function` with the program of `kernel`, whose results the

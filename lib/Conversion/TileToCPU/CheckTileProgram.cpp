@@ -82,6 +82,11 @@ LogicalResult gdn::checkTileProgram(func::FuncOp function) {
   if (failed(checkSignature(function)))
     return failure();
   WalkResult walk = function.walk<WalkOrder::PreOrder>([](Operation *op) {
+    if (isa<tile::LastInGroupOp>(op)) {
+      op->emitOpError("expects blocks that share something, but on a CPU a "
+                      "block serves a whole key head");
+      return WalkResult::interrupt();
+    }
     bool carries =
         isTileOp(op) || isa<scf::ForOp>(op) ||
         (isa<scf::YieldOp>(op) && isa<scf::ForOp>(op->getParentOp()));

@@ -9,6 +9,7 @@
 
 #include "gdnrt/entry_schema.h"
 #include "gdnrt/footprint.h"
+#include "gdnrt/launch_plan.h"
 #include "gdnrt/status.h"
 #include "gdnrt/symbol_solver.h"
 
@@ -41,39 +42,67 @@ struct BoundParam {
 
 class Binding {
 public:
-  /// Binds `count` arguments in parameter order. `grid` are the forms of the
-  /// code that will run.
+  /// Binds `count` arguments in parameter order. `code` will run, on a device
+  /// with `workers` workers; it is copied.
   static Result<std::unique_ptr<Binding>>
-  make(std::shared_ptr<const EntrySchema> entry,
-       const std::vector<LinearForm> &grid, const Argument *args, size_t count);
+  make(std::shared_ptr<const EntrySchema> entry, const CodeSchema &code,
+       const Argument *args, size_t count, int workers = 1);
 
   /// Replaces the arguments of some parameters and checks everything again.
   /// On failure the binding is what it was. Takes no memory on success.
   Status rebind(const size_t *params, const Argument *args, size_t count);
 
+  /// Gives launches `bytes` bytes at `data` (a multiple of 64) to work in; null
+  /// and 0 take them away. They must overlap no argument. On failure the
+  /// binding is what it was.
+  Status setWorkspace(void *data, uint64_t bytes);
+  /// Makes launches take variant `index` whatever its conditions say; nothing:
+  /// they choose again.
+  Status forceVariant(std::optional<size_t> index);
+
   const EntrySchema &entry() const { return *entry_; }
+  /// All parameters, all symbols, then the address of each region of the
+  /// chosen variant's workspace.
   const std::vector<int64_t> &words() const { return words_; }
   const std::vector<BoundParam> &params() const { return params_; }
   int64_t symbol(size_t index) const {
     return words_[entry_->firstSymbolWord() + index];
   }
-  /// Units of work of one launch.
-  int64_t units() const { return units_; }
+
+  /// The variant that a launch takes.
+  size_t variant() const { return variant_; }
+  /// Fails if the variant was forced and its workspace does not fit.
+  Status checkVariant() const;
+  /// Units of stage `index` of the chosen variant.
+  int64_t stageUnits(size_t index) const {
+    return plan_.variants()[variant_].stageUnits[index];
+  }
+  /// Units of work of one launch, of all stages.
+  int64_t units() const;
+  /// Bytes of workspace with which a launch takes the variant that it would
+  /// take if there was enough. Fails if that cannot be told.
+  Result<uint64_t> workspaceBytes() const;
 
 private:
-  Binding(std::shared_ptr<const EntrySchema> entry,
-          const std::vector<LinearForm> &grid);
+  Binding(std::shared_ptr<const EntrySchema> entry, const CodeSchema &code,
+          int workers);
   Status checkAll();
   void commit();
+  void chooseVariant();
 
   std::shared_ptr<const EntrySchema> entry_;
-  std::vector<LinearForm> grid_;
+  CodeSchema code_;
+  int workers_;
   SymbolSolver solver_;
   /// What is bound now, and what the next commit will bind.
   std::vector<BoundParam> params_, nextParams_;
   std::vector<const int64_t *> nextSizes_;
+  LaunchPlan plan_, nextPlan_;
   std::vector<int64_t> words_;
-  int64_t units_ = 0, nextUnits_ = 0;
+  void *workspace_ = nullptr;
+  uint64_t workspaceBytes_ = 0;
+  std::optional<size_t> forced_;
+  size_t variant_ = 0;
 };
 
 } // namespace gdnrt

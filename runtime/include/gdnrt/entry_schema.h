@@ -76,21 +76,53 @@ struct ResourcesSchema {
   uint32_t codeBytes = 0;
 };
 
+/// The product of linear forms; none is 1.
+using Product = std::vector<LinearForm>;
+
+/// One pass over a grid of units.
+struct StageSchema {
+  std::string symbol;
+  std::vector<LinearForm> grid;
+  uint64_t scratchBytes = 0;
+  /// Present unless the code is a shared object.
+  std::optional<LaunchSchema> launch;
+  std::optional<ResourcesSchema> resources;
+};
+
+/// left <= right, over the entry's symbols and, as one symbol more, the workers
+/// of the device.
+struct ConditionSchema {
+  Product left, right;
+};
+
+/// One way to do the work of an entry: stages with a barrier between them.
+struct VariantSchema {
+  std::string name;
+  std::vector<StageSchema> stages;
+  /// Bytes of each region of the workspace.
+  std::vector<Product> workspace;
+  std::vector<ConditionSchema> conditions;
+  /// `conditions` as text: "2*N * Hk <= workers", joined by ", ".
+  std::string conditionText;
+
+  /// The largest scratch of its stages.
+  uint64_t scratchBytes() const;
+};
+
 struct CodeSchema {
   std::string target;
   std::vector<std::string> features;
   /// `features` joined by ", ".
   std::string featureText;
   uint32_t blob = 0;
-  std::string symbol;
-  std::vector<LinearForm> grid;
-  uint64_t scratchBytes = 0;
   CodeFormat format = CodeFormat::sharedObject;
-  /// Present unless the format is a shared object.
-  std::optional<LaunchSchema> launch;
-  std::optional<ResourcesSchema> resources;
   /// Bytes, one per parameter, or empty.
   std::vector<uint32_t> alignments;
+  /// In order of preference; the last can always run.
+  std::vector<VariantSchema> variants;
+
+  /// The largest scratch of its variants.
+  uint64_t scratchBytes() const;
 };
 
 /// A rule of an entry: `value` is a multiple of `of`.

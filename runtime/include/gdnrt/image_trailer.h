@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The last 16 bytes of an image: the bytes GDNKEND1 and the little-endian
-// XXH3-64 of all before. Shared by the reader and by whoever writes images.
+// XXH3-64 of all before, and the format version. Shared by the reader and by whoever writes images.
 // Header only, so that a writer links nothing of the runtime.
 
 #ifndef GDNRT_IMAGE_TRAILER_H
@@ -17,6 +17,9 @@
 #include <vector>
 
 namespace gdnrt {
+
+/// The version of the format that writers write and the reader reads.
+constexpr uint32_t kFormatVersion = 2;
 
 constexpr size_t kTrailerSize = 16;
 constexpr char kTrailerMagic[9] = "GDNKEND1";

@@ -20,8 +20,9 @@ static Argument toArgument(const gdnrt_arg &arg) {
 static Status bind(const gdnrt_kernel &kernel,
                    const std::vector<Argument> &args, gdnrt_binding **binding) {
   const std::shared_ptr<LoadedKernel> &loaded = kernel.loaded;
-  auto bound = Binding::make(loaded->entry, loaded->code->schema().grid,
-                             args.data(), args.size());
+  auto bound = Binding::make(loaded->entry, loaded->code->schema(), args.data(),
+                             args.size(),
+                             loaded->device->properties().numWorkers);
   if (bound.isOk())
     *binding = new gdnrt_binding{loaded, std::move(*bound), SlotReport()};
   return bound.status();
@@ -124,6 +125,48 @@ gdnrt_status gdnrt_binding_symbol(const gdnrt_binding *binding,
     *value = binding->binding->symbol(*symbol);
     return {};
   });
+}
+
+gdnrt_status gdnrt_binding_workspace_bytes(const gdnrt_binding *binding,
+                                           uint64_t *bytes,
+                                           gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!binding)
+      return nullPointer("binding");
+    if (!bytes)
+      return nullPointer("bytes");
+    auto needed = binding->binding->workspaceBytes();
+    if (needed.isOk())
+      *bytes = *needed;
+    return needed.status();
+  });
+}
+
+gdnrt_status gdnrt_binding_set_workspace(gdnrt_binding *binding, void *data,
+                                         uint64_t bytes, gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!binding)
+      return nullPointer("binding");
+    return binding->binding->setWorkspace(data, bytes);
+  });
+}
+
+gdnrt_status gdnrt_binding_force_variant(gdnrt_binding *binding, int64_t index,
+                                         gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!binding)
+      return nullPointer("binding");
+    if (index < -1)
+      return invalid("index: expected -1 or a variant, got ", index);
+    std::optional<size_t> forced;
+    if (index >= 0)
+      forced = static_cast<size_t>(index);
+    return binding->binding->forceVariant(forced);
+  });
+}
+
+size_t gdnrt_binding_variant(const gdnrt_binding *binding) {
+  return binding ? binding->binding->variant() : 0;
 }
 
 int64_t gdnrt_binding_units(const gdnrt_binding *binding) {

@@ -173,7 +173,39 @@ gdnrt_status gdnrt_entry_code(const gdnrt_entry *entry, size_t index,
     const CodeSchema &code = schema.codes[index];
     info->target = code.target.c_str();
     info->features = code.featureText.c_str();
-    info->scratch_bytes = code.scratchBytes;
+    info->scratch_bytes = code.scratchBytes();
+    return {};
+  });
+}
+
+size_t gdnrt_entry_variant_count(const gdnrt_entry *entry, size_t code) {
+  if (code >= gdnrt_entry_code_count(entry))
+    return 0;
+  return unwrap(entry)->codes[code].variants.size();
+}
+
+gdnrt_status gdnrt_entry_variant(const gdnrt_entry *entry, size_t code,
+                                 size_t index, gdnrt_variant_info *info,
+                                 gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!entry)
+      return nullPointer("entry");
+    if (!info)
+      return nullPointer("info");
+    const EntrySchema &schema = *unwrap(entry);
+    if (code >= schema.codes.size())
+      return invalid(schema.name, ": code index ", code, " is past the ",
+                     schema.codes.size(), " codes");
+    const std::vector<VariantSchema> &variants = schema.codes[code].variants;
+    if (index >= variants.size())
+      return invalid(schema.name, ": variant index ", index, " is past the ",
+                     variants.size(), " variants");
+    const VariantSchema &variant = variants[index];
+    info->name = variant.name.c_str();
+    info->conditions = variant.conditionText.c_str();
+    info->stage_count = variant.stages.size();
+    info->needs_workspace = !variant.workspace.empty();
+    info->scratch_bytes = variant.scratchBytes();
     return {};
   });
 }

@@ -121,24 +121,21 @@ Status checkAliasing(const EntrySchema &entry,
   return {};
 }
 
-Result<int64_t> countUnits(const EntrySchema &entry,
-                           const std::vector<LinearForm> &grid,
-                           const std::vector<int64_t> &symbols) {
-  int64_t units = 1;
-  bool overflow = false;
-  for (const LinearForm &form : grid) {
-    std::optional<int64_t> size = form.evaluate(symbols);
-    if (size && *size < 0)
-      return invalid(entry.name, ": expected the grid dimension ",
-                     form.toString(entry.symbols), " to be at least 0, got ",
-                     *size);
-    if (size && *size == 0)
-      return int64_t{0};
-    overflow |= !size || __builtin_mul_overflow(units, *size, &units);
-  }
-  if (overflow)
-    return invalid(entry.name, ": the number of units does not fit in 64 bits");
-  return units;
+/// The workspace is written, so it belongs to no argument.
+Status checkWorkspace(const EntrySchema &entry,
+                      const std::vector<BoundParam> &bound, void *data,
+                      uint64_t bytes) {
+  if (bytes == 0)
+    return {};
+  int64_t size = static_cast<int64_t>(bytes), stride = 1;
+  std::optional<Footprint> memory = Footprint::make(data, 1, 1, &size, &stride);
+  if (size < 0 || !memory)
+    return invalid("workspace: ", bytes, " bytes do not fit in memory");
+  for (size_t p = 0; p < bound.size(); ++p)
+    if (Footprint::mayOverlap(*memory, bound[p].footprint))
+      return invalid("workspace: the memory overlaps that of ",
+                     entry.params[p].name);
+  return {};
 }
 
 /// The rules of the entry that its sizes alone do not express.
@@ -159,20 +156,29 @@ Status checkMultiples(const EntrySchema &entry,
 
 } // namespace
 
+/// The most regions that a variant has.
+static size_t mostRegions(const CodeSchema &code) {
+  size_t most = 0;
+  for (const VariantSchema &variant : code.variants)
+    most = std::max(most, variant.workspace.size());
+  return most;
+}
+
 Binding::Binding(std::shared_ptr<const EntrySchema> entry,
-                 const std::vector<LinearForm> &grid)
-    : entry_(std::move(entry)), grid_(grid), solver_(*entry_),
-      params_(entry_->params.size()), nextParams_(entry_->params.size()),
-      nextSizes_(entry_->params.size()), words_(entry_->numWords()) {}
+                 const CodeSchema &code, int workers)
+    : entry_(std::move(entry)), code_(code), workers_(workers),
+      solver_(*entry_), params_(entry_->params.size()),
+      nextParams_(entry_->params.size()), nextSizes_(entry_->params.size()),
+      plan_(*entry_, code_), nextPlan_(*entry_, code_),
+      words_(entry_->numWords() + mostRegions(code_)) {}
 
 Result<std::unique_ptr<Binding>>
-Binding::make(std::shared_ptr<const EntrySchema> entry,
-              const std::vector<LinearForm> &grid, const Argument *args,
-              size_t count) {
+Binding::make(std::shared_ptr<const EntrySchema> entry, const CodeSchema &code,
+              const Argument *args, size_t count, int workers) {
   if (count != entry->params.size())
     return invalid(entry->name, ": expected ", entry->params.size(),
                    " arguments, got ", count);
-  std::unique_ptr<Binding> binding(new Binding(std::move(entry), grid));
+  std::unique_ptr<Binding> binding(new Binding(std::move(entry), code, workers));
   for (size_t i = 0; i < count; ++i)
     if (Status status = checkArgument(binding->entry_->params[i], args[i],
                                       binding->nextParams_[i]);
@@ -211,16 +217,16 @@ Status Binding::checkAll() {
     return status;
   if (Status status = checkAliasing(*entry_, nextParams_); !status.isOk())
     return status;
-  Result<int64_t> units = countUnits(*entry_, grid_, solver_.values());
-  if (!units.isOk())
-    return units.status();
-  nextUnits_ = *units;
-  return {};
+  if (Status status =
+          checkWorkspace(*entry_, nextParams_, workspace_, workspaceBytes_);
+      !status.isOk())
+    return status;
+  return nextPlan_.update(*entry_, code_, solver_.values(), workers_);
 }
 
 void Binding::commit() {
   params_.swap(nextParams_);
-  units_ = nextUnits_;
+  std::swap(plan_, nextPlan_);
   int64_t *word = words_.data();
   for (size_t p = 0; p < params_.size(); ++p) {
     const ParamSchema &schema = entry_->params[p];
@@ -232,4 +238,71 @@ void Binding::commit() {
       *word++ = bound.nullSlot;
   }
   std::copy(solver_.values().begin(), solver_.values().end(), word);
+  chooseVariant();
+}
+
+/// Looks up what the next launch takes, and says where its regions are.
+void Binding::chooseVariant() {
+  variant_ = forced_ ? *forced_ : plan_.choose(workspaceBytes_);
+  int64_t *word = words_.data() + entry_->numWords();
+  std::fill(word, words_.data() + words_.size(), 0);
+  if (plan_.variants().empty() || !checkVariant().isOk())
+    return;
+  for (uint64_t offset : plan_.variants()[variant_].regionOffsets)
+    *word++ = static_cast<int64_t>(reinterpret_cast<uintptr_t>(workspace_) +
+                                   offset);
+}
+
+Status Binding::setWorkspace(void *data, uint64_t bytes) {
+  if (!data && bytes != 0)
+    return invalid("workspace: expected data, got a null pointer");
+  if (uint64_t past = reinterpret_cast<uintptr_t>(data) % kWorkspaceAlignment)
+    return invalid("workspace: expected data aligned to ", kWorkspaceAlignment,
+                   " bytes, got an address ", past, " past a multiple");
+  if (Status status = checkWorkspace(*entry_, params_, data, bytes);
+      !status.isOk())
+    return status;
+  workspace_ = data;
+  workspaceBytes_ = bytes;
+  chooseVariant();
+  return {};
+}
+
+Status Binding::forceVariant(std::optional<size_t> index) {
+  if (index && *index >= code_.variants.size())
+    return invalid(entry_->name, ": variant index ", *index, " is past the ",
+                   code_.variants.size(), " variants");
+  forced_ = index;
+  chooseVariant();
+  return {};
+}
+
+Status Binding::checkVariant() const {
+  const LaunchPlan::Variant &variant = plan_.variants()[variant_];
+  if (variant.workspaceBytes && *variant.workspaceBytes <= workspaceBytes_)
+    return {};
+  Result<uint64_t> needed = workspaceBytes();
+  if (!needed.isOk())
+    return needed.status();
+  return invalid(entry_->name, ": expected a workspace of at least ", *needed,
+                 " bytes for the variant ", code_.variants[variant_].name,
+                 ", got ", workspaceBytes_);
+}
+
+int64_t Binding::units() const {
+  int64_t units = 0;
+  for (int64_t ofStage : plan_.variants()[variant_].stageUnits)
+    if (__builtin_add_overflow(units, ofStage, &units))
+      return INT64_MAX;
+  return units;
+}
+
+Result<uint64_t> Binding::workspaceBytes() const {
+  size_t wanted = forced_ ? *forced_ : plan_.choose(UINT64_MAX);
+  std::optional<uint64_t> bytes = plan_.variants()[wanted].workspaceBytes;
+  if (!bytes)
+    return invalid(entry_->name, ": the workspace of the variant ",
+                   code_.variants[wanted].name,
+                   " has a negative size or does not fit in memory");
+  return *bytes;
 }

@@ -4,6 +4,8 @@
 
 #include "gdnrt/entry_schema.h"
 
+#include <algorithm>
+
 using namespace gdnrt;
 
 const char *gdnrt::toString(DType dtype) {
@@ -57,6 +59,20 @@ int64_t gdnrt::sizeInBytes(DType dtype) {
     return 8;
   }
   return 1;
+}
+
+uint64_t VariantSchema::scratchBytes() const {
+  uint64_t most = 0;
+  for (const StageSchema &stage : stages)
+    most = std::max(most, stage.scratchBytes);
+  return most;
+}
+
+uint64_t CodeSchema::scratchBytes() const {
+  uint64_t most = 0;
+  for (const VariantSchema &variant : variants)
+    most = std::max(most, variant.scratchBytes());
+  return most;
 }
 
 size_t EntrySchema::firstSymbolWord() const {

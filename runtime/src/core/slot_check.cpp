@@ -105,13 +105,16 @@ Status checkCheckpoints(const Checkpoints &checkpoints,
       continue;
     const int64_t length =
         checkpoints.rowBounds[row + 1] - checkpoints.rowBounds[row];
+    int64_t last = 0; // counts rise
     int64_t from = std::clamp<int64_t>(checkpoints.bounds[row], 0, count);
     int64_t to = std::clamp(checkpoints.bounds[row + 1], from, count);
     for (auto c = static_cast<size_t>(from); c < static_cast<size_t>(to); ++c) {
       const int64_t tokens = checkpoints.tokens[c];
       const int64_t id = checkpoints.slots[c];
-      if (tokens <= 0 || tokens > length || tokens % 64 != 0 ||
-          !pool.isLive(id))
+      if (tokens <= last || tokens > length || tokens % 64 != 0)
+        continue;
+      last = tokens;
+      if (!pool.isLive(id))
         continue;
       auto [other, isNew] = first.emplace(id, c);
       if (!isNew)

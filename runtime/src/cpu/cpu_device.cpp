@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Chooses code by the CPU's features, loads each blob once, and runs units on
-// the worker pool with scratch that was allocated at load.
+// Chooses code by the CPU's features, loads each blob once, and runs the units
+// of each stage on the worker pool with scratch that was allocated at load.
 
 #include "gdnrt/cpu_device.h"
 
@@ -27,10 +27,12 @@ using KernelFunction = void (*)(const int64_t *words, int64_t begin,
 class CpuCode final : public LoadedCode {
 public:
   CpuCode(CodeSchema schema, size_t index, std::shared_ptr<SharedObject> object,
-          KernelFunction function, std::shared_ptr<WorkerPool> workers)
+          std::shared_ptr<WorkerPool> workers)
       : schema_(std::move(schema)), index_(index), object_(std::move(object)),
-        function_(function), workers_(std::move(workers)) {}
+        workers_(std::move(workers)) {}
 
+  /// Finds the functions of all stages in the object.
+  Status findFunctions(const std::string &entry);
   /// One scratch block per worker, each on cache lines of its own.
   Status allocateScratch(const std::string &entry);
 
@@ -42,13 +44,15 @@ private:
   struct Launch {
     const CpuCode *code;
     const int64_t *words;
+    KernelFunction function;
   };
   static void runRange(void *context, int64_t begin, int64_t end, int worker);
 
   CodeSchema schema_;
   size_t index_;
   std::shared_ptr<SharedObject> object_;
-  KernelFunction function_;
+  /// By variant and stage.
+  std::vector<std::vector<KernelFunction>> functions_;
   std::shared_ptr<WorkerPool> workers_;
   AlignedBytes scratch_;
   size_t scratchStride_ = 0;
@@ -82,20 +86,34 @@ static Status checkStream(void *stream) {
   return {};
 }
 
+Status CpuCode::findFunctions(const std::string &entry) {
+  for (const VariantSchema &variant : schema_.variants) {
+    functions_.emplace_back();
+    for (const StageSchema &stage : variant.stages) {
+      void *address = object_->find(stage.symbol.c_str());
+      if (!address)
+        return failure(StatusCode::corrupt, entry,
+                       ": the code does not export ", stage.symbol);
+      functions_.back().push_back(reinterpret_cast<KernelFunction>(address));
+    }
+  }
+  return {};
+}
+
 Status CpuCode::allocateScratch(const std::string &entry) {
-  if (schema_.scratchBytes == 0)
+  const uint64_t bytes = schema_.scratchBytes();
+  if (bytes == 0)
     return {};
   size_t count = static_cast<size_t>(workers_->numWorkers());
   // No machine has that much; the bound keeps the product in range.
   constexpr uint64_t kMostBytes = uint64_t{1} << 40;
-  if (schema_.scratchBytes <= kMostBytes) {
-    scratchStride_ =
-        (schema_.scratchBytes + kAlignment - 1) / kAlignment * kAlignment;
+  if (bytes <= kMostBytes) {
+    scratchStride_ = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     scratch_ = allocateAligned(scratchStride_ * count);
   }
   if (!scratch_)
     return failure(StatusCode::outOfMemory, entry, ": no memory for ", count,
-                   " scratch blocks of ", schema_.scratchBytes, " bytes");
+                   " scratch blocks of ", bytes, " bytes");
   return {};
 }
 
@@ -105,14 +123,20 @@ void CpuCode::runRange(void *context, int64_t begin, int64_t end, int worker) {
   uint8_t *scratch = nullptr;
   if (code.scratch_)
     scratch = code.scratch_.get() + code.scratchStride_ * worker;
-  code.function_(launch.words, begin, end, scratch);
+  launch.function(launch.words, begin, end, scratch);
 }
 
 Status CpuCode::launch(const Binding &binding, void *stream) {
   if (Status status = checkStream(stream); !status.isOk())
     return status;
-  Launch context{this, binding.words().data()};
-  workers_->run(binding.units(), runRange, &context);
+  if (Status status = binding.checkVariant(); !status.isOk())
+    return status;
+  // Each run returns when all of its units are done: the barrier.
+  const std::vector<KernelFunction> &stages = functions_[binding.variant()];
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    Launch context{this, binding.words().data(), stages[stage]};
+    workers_->run(binding.stageUnits(stage), runRange, &context);
+  }
   return {};
 }
 
@@ -185,13 +209,11 @@ Result<std::unique_ptr<LoadedCode>> CpuDevice::load(const Image &image,
   auto object = loadBlob(image, schema.blob, entry.name);
   if (!object.isOk())
     return object.status();
-  void *address = (*object)->find(schema.symbol.c_str());
-  if (!address)
-    return failure(StatusCode::corrupt, entry.name,
-                   ": the code does not export ", schema.symbol);
   auto code = std::make_unique<CpuCode>(
       schema, static_cast<size_t>(&schema - entry.codes.data()), *object,
-      reinterpret_cast<KernelFunction>(address), workers_);
+      workers_);
+  if (Status status = code->findFunctions(entry.name); !status.isOk())
+    return status;
   if (Status status = code->allocateScratch(entry.name); !status.isOk())
     return status;
   return std::unique_ptr<LoadedCode>(std::move(code));

@@ -46,8 +46,11 @@ Call::Call(const Config &config, llvm::StringRef entry, const Batch &batch,
   symbols = {{"T", tokens},
              {"N", rows},
              {"P", batch.slots ? batch.slots : rows + 3},
+             {"C", 0},
              {"Hk", batch.keyHeads},
              {"Hv", batch.keyHeads * batch.ratio}};
+  for (const std::vector<Checkpoint> &row : batch.checkpoints)
+    symbols["C"] += row.size();
   for (const Parameter &parameter : program->parameters) {
     std::vector<int64_t> shape;
     for (const LinearForm &form : parameter.dims)
@@ -101,6 +104,20 @@ void Call::fillInputs() {
     for (size_t n = 0; n < batch.initial.size(); ++n)
       flags[n] = batch.initial[n];
     buffers["has_initial"].assign(flags);
+  }
+  if (has("cu_checkpoints")) {
+    std::vector<double> bounds(rows + 1), after, to;
+    for (int64_t n = 0; n < rows; ++n) {
+      if (n < int64_t(batch.checkpoints.size()))
+        for (const Checkpoint &checkpoint : batch.checkpoints[n]) {
+          after.push_back(double(checkpoint.tokens));
+          to.push_back(double(checkpoint.slot));
+        }
+      bounds[n + 1] = double(after.size());
+    }
+    buffers["cu_checkpoints"].assign(bounds);
+    buffers["checkpoint_tokens"].assign(after);
+    buffers["checkpoint_slots"].assign(to);
   }
   if (has("cu_seqlens")) {
     std::vector<int64_t> bounds = data::runningSum(batch.lengths);
@@ -186,6 +203,23 @@ int64_t Call::writtenSlot(int64_t n) const {
   const bool writes = isLive(n) && batch.lengths[n] > 0 &&
                       !isSkipped(id, symbols.at("P"), batch.nullSlot);
   return writes ? int64_t(id) : -1;
+}
+
+std::vector<int64_t> Call::checkpointSlots(int64_t n) const {
+  std::vector<int64_t> slots;
+  if (!has("cu_checkpoints") || !isLive(n) ||
+      n >= int64_t(batch.checkpoints.size()))
+    return slots;
+  int64_t last = 0;
+  for (const Checkpoint &checkpoint : batch.checkpoints[n]) {
+    if (checkpoint.tokens % 64 != 0 || checkpoint.tokens <= last ||
+        checkpoint.tokens > batch.lengths[n])
+      continue;
+    last = checkpoint.tokens;
+    if (!isSkipped(double(checkpoint.slot), symbols.at("P"), batch.nullSlot))
+      slots.push_back(checkpoint.slot);
+  }
+  return slots;
 }
 
 std::vector<int64_t> Call::tokenRows() const {

@@ -15,6 +15,11 @@
 
 namespace gdn::integration {
 
+/// A state inside a row: after so many of its tokens, to that slot.
+struct Checkpoint {
+  int64_t tokens, slot;
+};
+
 /// What a call works on. For `decode` every length must be 1.
 struct Batch {
   std::vector<int64_t> lengths;
@@ -26,6 +31,8 @@ struct Batch {
   std::vector<int64_t> ids;      ///< slot per row; empty: different ones
   std::vector<int64_t> writeIds; ///< where the entry has them; likewise
   std::vector<bool> initial;     ///< likewise; empty: all true
+  /// Per row, likewise; rows behind the last have none.
+  std::vector<std::vector<Checkpoint>> checkpoints;
   data::InputOptions inputs = {};
 };
 
@@ -88,6 +95,8 @@ public:
   /// True if row `n` has a slot to read; the slot that it writes, or -1.
   bool isLive(int64_t n) const;
   int64_t writtenSlot(int64_t n) const;
+  /// The slots of the checkpoints that row `n` writes.
+  std::vector<int64_t> checkpointSlots(int64_t n) const;
   /// For each token the row it belongs to, or -1.
   std::vector<int64_t> tokenRows() const;
 

@@ -107,10 +107,14 @@ void Call::checkPool(const std::string &name, const Tensor &want,
   const Buffer &buffer = buffers[name];
   Buffer expected = before.at(name).clone();
   std::vector<double> gotWritten, wantWritten;
+  std::vector<int64_t> slots;
   for (size_t n = 0; n < batch.lengths.size(); ++n) {
-    const int64_t slot = writtenSlot(n);
-    if (slot < 0)
-      continue;
+    if (writtenSlot(n) >= 0)
+      slots.push_back(writtenSlot(n));
+    for (int64_t slot : checkpointSlots(n))
+      slots.push_back(slot);
+  }
+  for (int64_t slot : slots) {
     if (bound == 0)
       expected.assignRows(slot, want.row(slot)); // rounds once
     else

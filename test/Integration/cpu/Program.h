@@ -48,7 +48,7 @@ struct Config {
   bool perChannelDecay = false;
   bool convBias = false;
   std::string target = "native";
-  CpuPipelineOptions pipeline; ///< the chunk form, its precision
+  CpuPipelineOptions pipeline; ///< block size, the chunk form, its precision
 
   /// The choices as text; equal for equal configurations.
   std::string key() const;

@@ -163,13 +163,15 @@ TEST_F(ImageWriterTest, AModuleWithoutEntriesIsNoImage) {
 TEST_F(ImageWriterTest, TheCodesSymbolsAreTheEntrys) {
   auto module = parse(source);
   TargetCode code;
-  code.entries.push_back({"fill", "fill", {"N"}, {"N"}, {}, 0});
+  code.entries.push_back({"fill", {"N"}, {}, {}});
+  code.entries.front().variants.push_back(
+      {"rows", {{"fill", {"N"}, 0}}, {}, {}});
   EXPECT_TRUE(failed(buildImage(*module, code)));
   EXPECT_EQ(said, "'func.func' op expects argument 1 to have linear forms over "
                   "the symbols N in 'gdn.dims', but got \"P\"\n");
   said.clear();
   code.entries.front().sizes = {"N", "P"};
-  code.entries.front().grid = {"M"};
+  code.entries.front().variants[0].stages[0].grid = {"M"};
   EXPECT_TRUE(failed(buildImage(*module, code)));
   EXPECT_EQ(said, "'func.func' op expects a grid of linear forms over the "
                   "entry's symbols, but got \"M\"\n");

@@ -36,7 +36,7 @@ protected:
 
   Result<std::unique_ptr<Binding>> bind() {
     std::vector<Argument> list = toArguments(args);
-    return Binding::make(entry, entry->codes[0].grid, list.data(), list.size());
+    return Binding::make(entry, entry->codes[0], list.data(), list.size());
   }
   std::string message() {
     auto bound = bind();
@@ -242,7 +242,7 @@ TEST(Binding, OptionalParameterLeftOut) {
   Vec four = {4};
   args[0].rank = 1;
   args[0].sizes = four.data();
-  auto bound = Binding::make(entry, {}, args.data(), 2);
+  auto bound = Binding::make(entry, entry->codes[0], args.data(), 2);
   ASSERT_TRUE(bound.isOk()) << bound.status().toString();
   EXPECT_EQ((*bound)->words(), (Vec{0x1000, 4, 1, 0, 0, 0, 0, 0, 4}));
   EXPECT_EQ((*bound)->units(), 1); // no grid forms: one unit
@@ -266,7 +266,7 @@ TEST(Binding, GridMustBeCountable) {
   Array x(address(0x1000), DType::f32, {4}), y(nullptr, DType::f32, {0});
   Argument args[] = {x, y};
   auto message = [&](int code) {
-    return Binding::make(entry, entry->codes[code].grid, args, 2)
+    return Binding::make(entry, entry->codes[code], args, 2)
         .status()
         .toString();
   };

@@ -86,10 +86,10 @@ TEST_F(CApiTest, Versions) {
 
 TEST_F(CApiTest, Reflection) {
   EXPECT_STREQ(gdnrt_image_producer(image), "gdn test");
-  ASSERT_EQ(gdnrt_image_entry_count(image), 4u);
+  ASSERT_EQ(gdnrt_image_entry_count(image), 5u);
   const gdnrt_entry *entry = gdnrt_image_entry(image, 0);
   EXPECT_STREQ(gdnrt_entry_name(entry), "accumulate_f32");
-  EXPECT_EQ(gdnrt_image_entry(image, 4), nullptr);
+  EXPECT_EQ(gdnrt_image_entry(image, 5), nullptr);
   ASSERT_EQ(gdnrt_entry_param_count(entry), 5u);
   gdnrt_param_info info;
   ASSERT_EQ(gdnrt_entry_param(entry, 3, &info, &error), GDNRT_OK);
@@ -232,6 +232,74 @@ TEST_F(CApiTest, Refusals) {
                               "to be at least 16, got 0");
 }
 
+TEST_F(CApiTest, Variants) {
+  const gdnrt_entry *entry = nullptr;
+  ASSERT_EQ(gdnrt_image_find_entry(image, "neighbours", &entry, &error),
+            GDNRT_OK);
+  ASSERT_EQ(gdnrt_entry_variant_count(entry, 0), 2u);
+  EXPECT_EQ(gdnrt_entry_variant_count(entry, 1), 0u);
+  gdnrt_variant_info info;
+  ASSERT_EQ(gdnrt_entry_variant(entry, 0, 0, &info, &error), GDNRT_OK);
+  EXPECT_STREQ(info.name, "staged");
+  EXPECT_STREQ(info.conditions, "2 <= workers, 8 * workers <= N");
+  EXPECT_EQ(info.stage_count, 2u);
+  EXPECT_EQ(info.needs_workspace, 1);
+  EXPECT_EQ(info.scratch_bytes, 64u);
+  ASSERT_EQ(gdnrt_entry_variant(entry, 0, 1, &info, &error), GDNRT_OK);
+  EXPECT_STREQ(info.name, "rows");
+  EXPECT_STREQ(info.conditions, "");
+  EXPECT_EQ(info.needs_workspace, 0);
+  EXPECT_EQ(gdnrt_entry_variant(entry, 0, 2, &info, &error),
+            GDNRT_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.message, "INVALID_ARGUMENT: neighbours: variant index 2 "
+                              "is past the 2 variants");
+  EXPECT_EQ(gdnrt_entry_variant(entry, 1, 0, &info, &error),
+            GDNRT_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.message, "INVALID_ARGUMENT: neighbours: code index 1 is "
+                              "past the 1 codes");
+}
+
+TEST_F(CApiTest, WorkspaceOfABinding) {
+  gdnrt_kernel *neighbours = nullptr;
+  ASSERT_EQ(
+      gdnrt_kernel_create(device, image, "neighbours", &neighbours, &error),
+      GDNRT_OK);
+  std::vector<int64_t> in(100, 1), sums(100);
+  Array inArray(in.data(), DType::i64, {100}),
+      outArray(sums.data(), DType::i64, {100});
+  std::vector<gdnrt_arg> list = {inArray, outArray};
+  gdnrt_binding *bound = nullptr;
+  ASSERT_EQ(gdnrt_kernel_bind(neighbours, list.data(), 2, &bound, &error),
+            GDNRT_OK)
+      << error.message;
+  gdnrt_device_info described;
+  ASSERT_EQ(gdnrt_device_describe(device, &described, &error), GDNRT_OK);
+  if (described.num_workers < 2) // then conditions cannot hold
+    ASSERT_EQ(gdnrt_binding_force_variant(bound, 0, &error), GDNRT_OK);
+  uint64_t bytes = 0;
+  ASSERT_EQ(gdnrt_binding_workspace_bytes(bound, &bytes, &error), GDNRT_OK);
+  EXPECT_EQ(bytes, 64u + 832u);
+  alignas(64) uint8_t memory[1024];
+  std::memset(memory, 0xff, sizeof(memory));
+  ASSERT_EQ(gdnrt_binding_set_workspace(bound, memory, bytes, &error),
+            GDNRT_OK);
+  EXPECT_EQ(gdnrt_binding_variant(bound), 0u);
+  EXPECT_EQ(gdnrt_binding_units(bound), 200);
+  ASSERT_EQ(gdnrt_launch(bound, nullptr, &error), GDNRT_OK) << error.message;
+  EXPECT_EQ(sums, std::vector<int64_t>(100, 7));
+  EXPECT_EQ(gdnrt_binding_force_variant(bound, -2, &error),
+            GDNRT_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.message, "INVALID_ARGUMENT: index: expected -1 or a "
+                              "variant, got -2");
+  ASSERT_EQ(gdnrt_binding_force_variant(bound, 1, &error), GDNRT_OK);
+  EXPECT_EQ(gdnrt_binding_variant(bound), 1u);
+  EXPECT_EQ(gdnrt_binding_units(bound), 100);
+  ASSERT_EQ(gdnrt_binding_workspace_bytes(bound, &bytes, &error), GDNRT_OK);
+  EXPECT_EQ(bytes, 0u);
+  gdnrt_binding_destroy(bound);
+  gdnrt_kernel_destroy(neighbours);
+}
+
 TEST_F(CApiTest, LongMessagesAreCut) {
   std::string name(3000, 'n');
   const gdnrt_entry *entry = nullptr;
@@ -296,6 +364,15 @@ TEST_F(CApiTest, NullNeverCrashes) {
   EXPECT_EQ(gdnrt_kernel_bind_named(kernel, nullptr, 5, &binding, e), bad);
   EXPECT_EQ(gdnrt_kernel_bind_named(kernel, nullptr, 0, nullptr, e), bad);
   EXPECT_EQ(gdnrt_binding_units(nullptr), 0);
+  gdnrt_variant_info variant;
+  EXPECT_EQ(gdnrt_entry_variant_count(nullptr, 0), 0u);
+  EXPECT_EQ(gdnrt_entry_variant(nullptr, 0, 0, &variant, e), bad);
+  EXPECT_EQ(gdnrt_entry_variant(entry, 0, 0, nullptr, e), bad);
+  uint64_t bytesNeeded;
+  EXPECT_EQ(gdnrt_binding_workspace_bytes(nullptr, &bytesNeeded, e), bad);
+  EXPECT_EQ(gdnrt_binding_set_workspace(nullptr, nullptr, 0, e), bad);
+  EXPECT_EQ(gdnrt_binding_force_variant(nullptr, 0, e), bad);
+  EXPECT_EQ(gdnrt_binding_variant(nullptr), 0u);
   int64_t value;
   gdnrt_slot_report report;
   EXPECT_EQ(gdnrt_binding_symbol(nullptr, "N", &value, e), bad);
@@ -305,6 +382,7 @@ TEST_F(CApiTest, NullNeverCrashes) {
   EXPECT_EQ(gdnrt_binding_slot_report(nullptr, &report, e), bad);
   ASSERT_EQ(bind(), GDNRT_OK);
   EXPECT_EQ(gdnrt_binding_symbol(binding, nullptr, &value, e), bad);
+  EXPECT_EQ(gdnrt_binding_workspace_bytes(binding, nullptr, e), bad);
   EXPECT_EQ(gdnrt_binding_symbol(binding, "N", nullptr, e), bad);
   EXPECT_EQ(gdnrt_binding_rebind(binding, nullptr, nullptr, 1, e), bad);
   EXPECT_EQ(gdnrt_binding_rebind(binding, &index, nullptr, 1, e), bad);

@@ -130,8 +130,8 @@ TEST(Image, SizeTrailerHashIdentifierManifest) {
 }
 
 TEST(Image, FormatVersion) {
-  EXPECT_EQ(loadChanged([](fb::ImageT &image) { image.format_version = 2; }),
-            "UNSUPPORTED: image: expected format version 1, got 2");
+  EXPECT_EQ(loadChanged([](fb::ImageT &image) { image.format_version = 1; }),
+            "UNSUPPORTED: image: expected format version 2, got 1");
 }
 
 TEST(Image, Blobs) {
@@ -151,13 +151,13 @@ TEST(Image, Blobs) {
   std::vector<flatbuffers::Offset<fb::Blob>> blobs = {
       fb::CreateBlob(builder, data, imageHash(code.data(), code.size()))};
   auto blobVector = builder.CreateVector(blobs);
-  fb::FinishImageBuffer(builder,
-                        fb::CreateImage(builder, 1, pad, 0, blobVector));
+  fb::FinishImageBuffer(
+      builder, fb::CreateImage(builder, kFormatVersion, pad, 0, blobVector));
   Bytes bytes(builder.GetBufferPointer(),
               builder.GetBufferPointer() + builder.GetSize());
   appendTrailer(bytes);
   EXPECT_EQ(load(bytes), "CORRUPT: image: blob 0: expected its data at a "
-                         "multiple of 64 bytes, got an offset 4 bytes past "
+                         "multiple of 64 bytes, got an offset 12 bytes past "
                          "one");
 }
 
@@ -214,11 +214,12 @@ TEST(Image, LinearForms) {
   EXPECT_EQ(withForm({1}, {0}), "CORRUPT: image: entry accumulate_f32: x dim "
                                 "1: the coefficient of D is 0");
   EXPECT_EQ(loadChanged([](fb::ImageT &i) {
-              i.entries[1]->codes[0]->grid[1]->symbols = {9};
-              i.entries[1]->codes[0]->grid[1]->coefficients = {1};
+              auto &stage = i.entries[1]->codes[0]->variants[0]->stages[0];
+              stage->grid[1]->symbols = {1};
+              stage->grid[1]->coefficients = {1};
             }),
-            "CORRUPT: image: entry other: code 0 grid 1: symbol index 9 is "
-            "past the 1 symbols");
+            "CORRUPT: image: entry other: code 0 variant 0 stage 0 grid 1: "
+            "symbol index 1 is past the 1 symbols");
 }
 
 TEST(Image, CoefficientsMustBeAligned) {
@@ -245,8 +246,8 @@ TEST(Image, CoefficientsMustBeAligned) {
     auto entry =
         fb::CreateEntry(builder, builder.CreateString("f"), names, params);
     auto entries = builder.CreateVector(&entry, 1);
-    fb::FinishImageBuffer(builder,
-                          fb::CreateImage(builder, 1, producer, entries));
+    fb::FinishImageBuffer(
+        builder, fb::CreateImage(builder, kFormatVersion, producer, entries));
     Bytes bytes(builder.GetBufferPointer(),
                 builder.GetBufferPointer() + builder.GetSize());
     appendTrailer(bytes);
@@ -273,12 +274,12 @@ TEST(Image, Limits) {
       "CORRUPT: image: entry accumulate_f32: state_pool: expected a pool "
       "to have a slot dimension");
   EXPECT_EQ(loadChanged([](fb::ImageT &i) {
-              auto &grid = i.entries[1]->codes[0]->grid;
+              auto &grid = i.entries[1]->codes[0]->variants[0]->stages[0]->grid;
               for (int d = 0; d < 7; ++d)
                 grid.push_back(std::make_unique<fb::LinearFormT>());
             }),
-            "CORRUPT: image: entry other: code 0: expected at most 8 grid "
-            "dimensions, got 9");
+            "CORRUPT: image: entry other: expected at most 8 forms in code "
+            "0 variant 0 stage 0 grid, got 9");
   EXPECT_EQ(loadChanged([](fb::ImageT &i) {
               for (int p = 0; p < 1025; ++p) {
                 auto param = std::make_unique<fb::ParamT>();

@@ -22,20 +22,24 @@ ImageBuilder kernelImage() {
   fb::CodeT &code = *builder.image.entries[0]->codes[0];
   code.format = fb::CodeFormat::cubin;
   code.alignments = {16};
-  code.launch = std::make_unique<fb::LaunchT>();
-  code.launch->threads = 256;
-  code.launch->shared_bytes = 1024;
-  code.launch->cluster = 2;
-  code.launch->blocks_per_sm = 4;
-  code.launch->dependent = true;
-  code.launch->counters.push_back(
+  fb::StageT &stage = *code.variants[0]->stages[0];
+  stage.launch = std::make_unique<fb::LaunchT>();
+  stage.launch->threads = 256;
+  stage.launch->shared_bytes = 1024;
+  stage.launch->cluster = 2;
+  stage.launch->blocks_per_sm = 4;
+  stage.launch->dependent = true;
+  stage.launch->counters.push_back(
       std::make_unique<fb::LinearFormT>(entry.form("2*N")));
-  code.resources = std::make_unique<fb::ResourcesT>();
-  code.resources->registers = 40;
-  code.resources->code_bytes = 2048;
+  stage.resources = std::make_unique<fb::ResourcesT>();
+  stage.resources->registers = 40;
+  stage.resources->code_bytes = 2048;
   builder.blob({1, 2, 3});
   return builder;
 }
+
+/// The only stage of a code.
+fb::StageT &stageOf(fb::CodeT &code) { return *code.variants[0]->stages[0]; }
 
 /// Loads the image after `change` was made to its code.
 template <typename Change> std::string loadChanged(Change change) {
@@ -46,6 +50,8 @@ template <typename Change> std::string loadChanged(Change change) {
 }
 
 const std::string where = "CORRUPT: image: entry zero: code 0: ";
+const std::string inStage =
+    "CORRUPT: image: entry zero: code 0 variant 0 stage 0: ";
 
 } // namespace
 
@@ -57,26 +63,27 @@ TEST(KernelImage, LaunchAndResources) {
   EXPECT_EQ(code.target, "sm_90a");
   EXPECT_EQ(code.format, CodeFormat::cubin);
   EXPECT_EQ(code.alignments, std::vector<uint32_t>{16});
-  ASSERT_TRUE(code.launch.has_value());
-  EXPECT_EQ(code.launch->threads, 256u);
-  EXPECT_EQ(code.launch->sharedBytes, 1024u);
-  EXPECT_EQ(code.launch->cluster, 2u);
-  EXPECT_EQ(code.launch->blocksPerSm, 4u);
-  EXPECT_TRUE(code.launch->dependent);
-  ASSERT_EQ(code.launch->counters.size(), 1u);
-  EXPECT_EQ(code.launch->counters[0].toString({"N"}), "2*N");
-  ASSERT_TRUE(code.resources.has_value());
-  EXPECT_EQ(code.resources->registers, 40u);
-  EXPECT_EQ(code.resources->codeBytes, 2048u);
+  const StageSchema &stage = code.variants[0].stages[0];
+  ASSERT_TRUE(stage.launch.has_value());
+  EXPECT_EQ(stage.launch->threads, 256u);
+  EXPECT_EQ(stage.launch->sharedBytes, 1024u);
+  EXPECT_EQ(stage.launch->cluster, 2u);
+  EXPECT_EQ(stage.launch->blocksPerSm, 4u);
+  EXPECT_TRUE(stage.launch->dependent);
+  ASSERT_EQ(stage.launch->counters.size(), 1u);
+  EXPECT_EQ(stage.launch->counters[0].toString({"N"}), "2*N");
+  ASSERT_TRUE(stage.resources.has_value());
+  EXPECT_EQ(stage.resources->registers, 40u);
+  EXPECT_EQ(stage.resources->codeBytes, 2048u);
 }
 
 TEST(KernelImage, FormatAndLaunchBelongTogether) {
-  EXPECT_EQ(loadChanged([](fb::CodeT &code) { code.launch.reset(); }),
-            where + "expected a launch, as it is for a GPU");
+  EXPECT_EQ(loadChanged([](fb::CodeT &code) { stageOf(code).launch.reset(); }),
+            inStage + "expected a launch, as it is for a GPU");
   EXPECT_EQ(loadChanged([](fb::CodeT &code) {
               code.format = fb::CodeFormat::shared_object;
             }),
-            where + "expected no launch of a shared object");
+            inStage + "expected no launch of a shared object");
   EXPECT_EQ(loadChanged([](fb::CodeT &code) {
               code.format = static_cast<fb::CodeFormat>(3);
             }),
@@ -84,26 +91,28 @@ TEST(KernelImage, FormatAndLaunchBelongTogether) {
 }
 
 TEST(KernelImage, Launches) {
-  EXPECT_EQ(loadChanged([](fb::CodeT &code) { code.launch->threads = 0; }),
-            where + "expected 1 to 1024 threads, got 0");
-  EXPECT_EQ(loadChanged([](fb::CodeT &code) { code.launch->threads = 1025; }),
-            where + "expected 1 to 1024 threads, got 1025");
-  EXPECT_EQ(loadChanged([](fb::CodeT &code) { code.launch->cluster = 0; }),
-            where + "expected clusters of 1 to 16 blocks, got 0");
+  EXPECT_EQ(loadChanged([](fb::CodeT &code) { stageOf(code).launch->threads = 0; }),
+            inStage + "expected 1 to 1024 threads, got 0");
+  EXPECT_EQ(loadChanged([](fb::CodeT &code) { stageOf(code).launch->threads = 1025; }),
+            inStage + "expected 1 to 1024 threads, got 1025");
+  EXPECT_EQ(loadChanged([](fb::CodeT &code) { stageOf(code).launch->cluster = 0; }),
+            inStage + "expected clusters of 1 to 16 blocks, got 0");
   EXPECT_EQ(
-      loadChanged([](fb::CodeT &code) { code.launch->shared_bytes = 1 << 25; }),
-      where + "expected at most 16777216 bytes of shared memory, got 33554432");
+      loadChanged([](fb::CodeT &code) { stageOf(code).launch->shared_bytes = 1 << 25; }),
+      inStage + "expected at most 16777216 bytes of shared memory, got 33554432");
   EXPECT_EQ(loadChanged([](fb::CodeT &code) {
-              code.launch->counters[0]->symbols = {7};
+              stageOf(code).launch->counters[0]->symbols = {7};
             }),
-            "CORRUPT: image: entry zero: code 0 counters 0: symbol index 7 is "
+            "CORRUPT: image: entry zero: code 0 variant 0 stage 0 counters 0: symbol index 7 is "
             "past the 1 symbols");
   EXPECT_EQ(loadChanged([](fb::CodeT &code) {
               for (int i = 0; i < 8; ++i)
-                code.launch->counters.push_back(
+                stageOf(code).launch->counters.push_back(
                     std::make_unique<fb::LinearFormT>());
             }),
-            where + "expected at most 8 forms of counters, got 9");
+            where.substr(0, where.size() - 8) +
+                "expected at most 8 forms in code 0 variant 0 stage 0 "
+                "counters, got 9");
 }
 
 TEST(KernelImage, Alignments) {

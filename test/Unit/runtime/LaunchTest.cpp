@@ -39,7 +39,7 @@ protected:
                                 const std::vector<Array> &arrays) {
     std::vector<Argument> args = toArguments(arrays);
     auto bound = Binding::make(image->entries()[*image->findEntry(name)],
-                               code.schema().grid, args.data(), args.size());
+                               code.schema(), args.data(), args.size());
     EXPECT_TRUE(bound.isOk()) << bound.status().toString();
     return std::move(*bound);
   }

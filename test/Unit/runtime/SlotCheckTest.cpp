@@ -138,6 +138,10 @@ TEST(SlotCheck, CheckpointsThatWriteNothing) {
   EXPECT_EQ(call.check(), "OK");
   call.tokens = {0, -64, 64};
   EXPECT_EQ(call.check(), "OK");
+  call.tokens = {128, 64, 64};
+  call.ids = {0, 5, 5}; // the second falls
+  EXPECT_EQ(call.check(), "OK");
+  call.ids = {5, 5, 5};
   call.tokens = {64, 128, 64};
   call.bounds = {1, 2, 2};
   EXPECT_EQ(call.check(), "OK");

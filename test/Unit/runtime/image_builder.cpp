@@ -17,6 +17,8 @@ using namespace gdnrt::test;
 
 uint16_t EntryBuilder::symbol(const std::string &name) {
   auto &symbols = entry_.symbols;
+  if (name == "workers") // behind all symbols, which must be there by now
+    return static_cast<uint16_t>(symbols.size());
   auto found = std::find(symbols.begin(), symbols.end(), name);
   if (found == symbols.end())
     found = symbols.insert(symbols.end(), name);
@@ -91,12 +93,59 @@ EntryBuilder &EntryBuilder::code(const std::string &symbol,
   code->target = target;
   code->features = features;
   code->blob = blob;
-  code->symbol = symbol;
-  for (const std::string &dim : grid)
-    code->grid.push_back(std::make_unique<fb::LinearFormT>(form(dim)));
-  code->scratch_bytes = scratchBytes;
   entry_.codes.push_back(std::move(code));
+  return variant("rows").stage(symbol, grid, scratchBytes);
+}
+
+EntryBuilder &EntryBuilder::variant(const std::string &name) {
+  auto variant = std::make_unique<fb::VariantT>();
+  variant->name = name;
+  entry_.codes.back()->variants.push_back(std::move(variant));
   return *this;
+}
+
+EntryBuilder &EntryBuilder::stage(const std::string &symbol,
+                                  const std::vector<std::string> &grid,
+                                  uint64_t scratchBytes) {
+  auto stage = std::make_unique<fb::StageT>();
+  stage->symbol = symbol;
+  for (const std::string &dim : grid)
+    stage->grid.push_back(std::make_unique<fb::LinearFormT>(form(dim)));
+  stage->scratch_bytes = scratchBytes;
+  lastVariant().stages.push_back(std::move(stage));
+  return *this;
+}
+
+EntryBuilder &EntryBuilder::workspace(const std::vector<std::string> &bytes) {
+  lastVariant().workspace.push_back(product(bytes));
+  return *this;
+}
+
+EntryBuilder &EntryBuilder::condition(const std::vector<std::string> &left,
+                                      const std::vector<std::string> &right) {
+  auto condition = std::make_unique<fb::ConditionT>();
+  condition->left = product(left);
+  condition->right = product(right);
+  lastVariant().conditions.push_back(std::move(condition));
+  return *this;
+}
+
+EntryBuilder &EntryBuilder::firstVariant() {
+  auto &variants = entry_.codes.back()->variants;
+  std::rotate(variants.begin(), variants.end() - 1, variants.end());
+  return *this;
+}
+
+fb::VariantT &EntryBuilder::lastVariant() {
+  return *entry_.codes.back()->variants.back();
+}
+
+std::unique_ptr<fb::ProductT>
+EntryBuilder::product(const std::vector<std::string> &factors) {
+  auto product = std::make_unique<fb::ProductT>();
+  for (const std::string &factor : factors)
+    product->factors.push_back(std::make_unique<fb::LinearFormT>(form(factor)));
+  return product;
 }
 
 EntryBuilder &EntryBuilder::attribute(const std::string &key,

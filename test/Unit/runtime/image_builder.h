@@ -7,6 +7,7 @@
 #define GDN_TEST_UNIT_RUNTIME_IMAGE_BUILDER_H
 
 #include "gdnrt/image_generated.h"
+#include "gdnrt/image_trailer.h"
 
 #include <cstdint>
 #include <string>
@@ -32,6 +33,18 @@ public:
                      uint64_t scratchBytes = 0,
                      const std::vector<std::string> &features = {},
                      const std::string &target = "x86-64", uint32_t blob = 0);
+  /// Adds a variant behind those of the last code, which `code` made with one
+  /// variant, "rows". The calls below are about the last variant.
+  EntryBuilder &variant(const std::string &name);
+  EntryBuilder &stage(const std::string &symbol,
+                      const std::vector<std::string> &grid,
+                      uint64_t scratchBytes = 0);
+  EntryBuilder &workspace(const std::vector<std::string> &bytes);
+  /// Factors may use "workers".
+  EntryBuilder &condition(const std::vector<std::string> &left,
+                          const std::vector<std::string> &right);
+  /// Moves the last variant to the front.
+  EntryBuilder &firstVariant();
   EntryBuilder &attribute(const std::string &key, const std::string &value);
 
   fb::LinearFormT form(const std::string &text);
@@ -41,12 +54,17 @@ private:
                       fb::Access access, fb::DType dtype,
                       const std::vector<std::string> &dims);
   uint16_t symbol(const std::string &name);
+  fb::VariantT &lastVariant();
+  std::unique_ptr<fb::ProductT> product(const std::vector<std::string> &factors);
   fb::EntryT &entry_;
 };
 
 class ImageBuilder {
 public:
-  ImageBuilder() { image.producer = "gdn test"; }
+  ImageBuilder() {
+    image.producer = "gdn test";
+    image.format_version = kFormatVersion;
+  }
   EntryBuilder entry(const std::string &name);
   ImageBuilder &blob(Bytes data);
   /// The finished image. Tests break `image` before.

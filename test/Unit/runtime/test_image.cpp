@@ -19,6 +19,20 @@ void gdnrt::test::addAccumulate(EntryBuilder entry) {
       .attribute("model", "test");
 }
 
+void gdnrt::test::addNeighbours(EntryBuilder entry) {
+  entry.tensor("x", fb::Access::read, fb::DType::i64, {"N"})
+      .tensor("out", fb::Access::write, fb::DType::i64, {"N"})
+      .code("test_neighbours", {"N"})
+      .variant("staged")
+      .stage("test_neighbours_copy", {"N"}, 64)
+      .stage("test_neighbours_add", {"N", "1"})
+      .workspace({"8"})
+      .workspace({"2", "4*N"})
+      .condition({"2"}, {"workers"})
+      .condition({"8", "workers"}, {"N"})
+      .firstVariant();
+}
+
 ImageBuilder gdnrt::test::testImage() {
   ImageBuilder builder;
   addAccumulate(builder.entry("accumulate_f32"));
@@ -32,6 +46,7 @@ ImageBuilder gdnrt::test::testImage() {
       .tensor("x", fb::Access::read, fb::DType::f32, {"N", "D"})
       .tensor("out", fb::Access::write, fb::DType::f32, {"N", "D"})
       .code("test_empty", {"N"});
+  addNeighbours(builder.entry("neighbours"));
   builder.blob(readFile(GDNRT_TEST_KERNELS));
   return builder;
 }

@@ -10,11 +10,15 @@
 
 namespace gdnrt::test {
 
-/// Entries accumulate_f32, count, scratch_owner, empty.
+/// Entries accumulate_f32, count, scratch_owner, empty, neighbours.
 ImageBuilder testImage();
 
 /// Adds the parameters and the code of accumulate.
 void addAccumulate(EntryBuilder entry);
+
+/// The same of neighbours, which has a variant "staged" of two stages for two
+/// workers and at least eight rows for each, and "rows" for all else.
+void addNeighbours(EntryBuilder entry);
 
 } // namespace gdnrt::test
 

@@ -72,3 +72,39 @@ EXPORT void test_empty(const int64_t *w, int64_t begin, int64_t end,
                        void *scratch) {
   (void)w, (void)begin, (void)end, (void)scratch;
 }
+
+/* neighbours: out[i] = x[i] + x[i + 1] + 5, the last row's neighbour is the
+ * first row. words: x (ptr, N, sN), out (ptr, N, sN), symbols N; the staged
+ * variant has its regions behind them: one number, then N numbers. */
+EXPORT void test_neighbours(const int64_t *w, int64_t begin, int64_t end,
+                            void *scratch) {
+  const int64_t *x = (const int64_t *)w[0];
+  int64_t *out = (int64_t *)w[3];
+  (void)scratch;
+  for (int64_t i = begin; i < end; ++i)
+    out[i * w[5]] = x[i * w[2]] + x[(i + 1) % w[6] * w[2]] + 5;
+}
+
+EXPORT void test_neighbours_copy(const int64_t *w, int64_t begin, int64_t end,
+                                 void *scratch) {
+  const int64_t *x = (const int64_t *)w[0];
+  int64_t *copy = (int64_t *)w[8];
+  (void)scratch;
+  for (int64_t i = begin; i < end; ++i) {
+    int64_t spins = i % 29 == 0 ? 20000 : 1;
+    for (volatile int64_t s = 0; s < spins; ++s)
+      ;
+    copy[i] = x[i * w[2]];
+    if (i == w[6] - 1)
+      *(int64_t *)w[7] = 5;
+  }
+}
+
+EXPORT void test_neighbours_add(const int64_t *w, int64_t begin, int64_t end,
+                                void *scratch) {
+  int64_t *out = (int64_t *)w[3];
+  const int64_t *copy = (const int64_t *)w[8];
+  (void)scratch;
+  for (int64_t i = begin; i < end; ++i)
+    out[i * w[5]] = copy[i] + copy[(i + 1) % w[6]] + *(const int64_t *)w[7];
+}

@@ -37,7 +37,8 @@ tile::TileDialect::verifyOperationAttribute(Operation *op,
            << name << "' to be a dictionary of strings, but got "
            << attribute.getValue();
   }
-  bool isGrid = name == "gdn_tile.grid", isSymbols = name == "gdn_tile.symbols";
+  bool isGrid = name == "gdn_tile.grid" || name == "gdn_tile.groups";
+  bool isSymbols = name == "gdn_tile.symbols";
   if (!isGrid && !isSymbols)
     return success();
   auto function = dyn_cast<FunctionOpInterface>(op);

@@ -77,6 +77,14 @@ LogicalResult BlockIdOp::verify() {
   return success();
 }
 
+LogicalResult LastInGroupOp::verify() {
+  // last_in_group_c1
+  auto func = (*this)->getParentOfType<func::FuncOp>();
+  if (!func || !func->hasAttr("gdn_tile.groups"))
+    return emitOpError("expects a function with 'gdn_tile.groups' around it");
+  return success();
+}
+
 /// The constraints that load and store share: (C1) and (C2) of both.
 template <typename OpTy> static LogicalResult verifyAccess(OpTy op) {
   auto view = cast<MemRefType>(op.getView().getType());

@@ -14,6 +14,21 @@
 
 using namespace gdnrt;
 
+/// Gives the binding memory to work in, and goes through its variants.
+static void useBinding(Result<std::unique_ptr<Binding>> &bound) {
+  if (!bound.isOk())
+    return;
+  Binding &binding = **bound;
+  for (uint64_t bytes : {uint64_t{0}, uint64_t{4096}, uint64_t{1} << 40})
+    if (binding.setWorkspace(reinterpret_cast<void *>(1 << 20), bytes).isOk() &&
+        (!binding.checkVariant().isOk() || binding.units() < 0))
+      std::abort(); // the last variant can always run
+  for (size_t variant = 0; binding.forceVariant(variant).isOk(); ++variant)
+    if (binding.workspaceBytes().isOk() && *binding.workspaceBytes() == 0 &&
+        !binding.checkVariant().isOk())
+      std::abort();
+}
+
 /// Binds one-element arrays and broadcasts; most attempts fail with a message.
 static void useEntry(const std::shared_ptr<const EntrySchema> &entry) {
   int64_t sizes[kMaxRank], strides[kMaxRank];
@@ -29,9 +44,10 @@ static void useEntry(const std::shared_ptr<const EntrySchema> &entry) {
       args[p].strides = size < 2 ? strides : nullptr;
     }
     for (const CodeSchema &code : entry->codes) {
-      auto binding = Binding::make(entry, code.grid, args.data(), args.size());
-      if (binding.isOk() && (*binding)->words().size() != entry->numWords())
+      auto binding = Binding::make(entry, code, args.data(), args.size());
+      if (binding.isOk() && (*binding)->words().size() < entry->numWords())
         std::abort();
+      useBinding(binding);
     }
   }
 }

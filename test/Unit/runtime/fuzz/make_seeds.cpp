@@ -43,8 +43,12 @@ int main(int argc, char **argv) {
       .code("slow", {"N", "Hv"}, 1 << 16, {"x86-64-v3"}, "x86-64", 1)
       .attribute("layout", "qwen3_next");
   forms.blob({1}).blob({2, 3});
+  ImageBuilder variants;
+  addNeighbours(variants.entry("neighbours"));
+  variants.blob({1, 2, 3});
   bool ok = write(directory + "empty.gdnk", empty.build()) &&
             write(directory + "accumulate.gdnk", accumulate.build()) &&
-            write(directory + "forms.gdnk", forms.build());
+            write(directory + "forms.gdnk", forms.build()) &&
+            write(directory + "variants.gdnk", variants.build());
   return ok ? 0 : 1;
 }

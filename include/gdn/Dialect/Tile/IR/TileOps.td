@@ -34,6 +34,35 @@ def Tile_BlockIdOp : Tile_Op<"block_id", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_LastInGroupOp : Tile_Op<"last_in_group", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "True in the last of the blocks that share something";
+  let description = [{
+    `count` blocks run the op with the same `group`, each once. It is true in
+    exactly one of them, and there all that the others do before the op has been
+    done. So that block may overwrite what all of them read.
+
+    **Preconditions**
+
+    - (C1) the enclosing function has `gdn_tile.groups`, an array of linear
+      forms whose product is the number of groups.
+    - (C2) `group` is below the number of groups. Not checked.
+
+    **Example**
+
+    ```mlir
+    func.func @turn(%n: index, %count: index) -> i1
+        attributes {gdn_tile.groups = ["N"]} {
+      %last = gdn_tile.last_in_group %n of %count
+      return %last : i1
+    }
+    ```
+  }];
+  let arguments = (ins Index:$group, Index:$count);
+  let results = (outs I1:$last);
+  let assemblyFormat = "$group `of` $count attr-dict";
+  let hasVerifier = 1;
+}
+
 def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments]> {
   let summary = "A tile from memory";
   let description = [{

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The gdn_gpu dialect. See GPUDialect.td.
+#ifndef GDN_DIALECT_GPU_IR_GPU_H
+#define GDN_DIALECT_GPU_IR_GPU_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "gdn/Dialect/GPU/IR/GPUDialect.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "gdn/Dialect/GPU/IR/GPUAttributes.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "gdn/Dialect/GPU/IR/GPUTypes.h.inc"
+#define GET_OP_CLASSES
+#include "gdn/Dialect/GPU/IR/GPUOps.h.inc"
+
+namespace gdn::gpu {
+/// What one row has of a fragment: its row, a rank-1 vector, of a fragment in
+/// the layout `rows`; a scalar of one `per_row`; the whole tile, a rank-1
+/// vector, of one `per_column`.
+mlir::Type getRowType(FragmentType fragment);
+
+/// Threads of a warp.
+constexpr int64_t warpThreads = 32;
+} // namespace gdn::gpu
+
+#endif // GDN_DIALECT_GPU_IR_GPU_H

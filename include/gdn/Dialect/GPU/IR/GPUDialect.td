@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The gdn_gpu dialect: a tile program on the threads of a GPU block, with its
+// layouts, and the types and attributes that say them.
+#ifndef GDN_DIALECT_GPU_IR_GPUDIALECT_TD
+#define GDN_DIALECT_GPU_IR_GPUDIALECT_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/OpBase.td"
+
+def GPU_Dialect : Dialect {
+  let name = "gdn_gpu";
+  let cppNamespace = "::gdn::gpu";
+  let summary = "One block's work on the threads of a GPU";
+  let description = [{
+    A function of this level is the program that every thread of a block runs.
+    Its attribute `gdn_gpu.threads` says how many threads there are; 32 of them
+    in a row are a *warp*. All threads run all ops, except inside
+    `gdn_gpu.warps`, which only some warps enter.
+
+    **Values.** A *fragment* is a tile in registers: its type says which thread
+    holds which element. A *shared tile* is a tile in the block's shared memory.
+    Every other value is a value of each thread; ops of `arith` and `memref` on
+    them are allowed anywhere and compute the same in every thread, since
+    nothing but fragments differs from thread to thread.
+
+    **Layouts are in the types.** An op takes fragments whose layouts fit
+    together; a tile changes its layout only by way of a shared tile
+    (`gdn_gpu.share`, `gdn_gpu.fetch`).
+
+    **Order is in the barriers.** A shared tile is fetched behind a
+    `gdn_gpu.barrier` that stands behind its `gdn_gpu.share`; the pass
+    `gdn-gpu-check` refuses anything else, on its own and as the first step of
+    `convert-gdn-gpu-to-nvvm`.
+
+    **Attributes of a function.** Beside `gdn_gpu.threads`: `gdn_gpu.min_blocks`,
+    blocks that an SM must have registers for; `gdn_gpu.blocks_per_sm`, for a
+    launch of that many blocks per SM that share the units among them (0: a block
+    per unit); `gdn_gpu.counters`, a linear form: how many u32 counters the launch
+    needs in its workspace. The grid and the symbols are those of `gdn_tile`.
+
+    **Rounding is explicit**, as in `gdn_tile`.
+  }];
+  let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let extraClassDeclaration = [{
+    /// Registers layouts (attributes) and types.
+    void registerLayoutsAndTypes();
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+class GPU_Attr<string name, string attrMnemonic, list<Trait> traits = []>
+    : AttrDef<GPU_Dialect, name, traits> {
+  let mnemonic = attrMnemonic;
+}
+
+def GPU_RowsAttr : GPU_Attr<"Rows", "rows"> {
+  let summary = "Rows of a tile dealt to warps, columns to lanes";
+  let description = [{
+    The layout of a tile of `R x C` over `warps` warps. A warp works on
+    `32 / lanes` rows at once, `lanes` lanes on each; a lane holds pieces of
+    `vector` neighbouring columns. With `g = 32 / lanes`,
+    `n = ceil(R / (warps * g))` and `m = ceil(C / (lanes * vector))`, lane `l`
+    of warp `w` holds for `i < n`, `p < m`, `e < vector` the element of
+
+        row     w * n * g + i * g + l / lanes
+        column  (p * lanes + l mod lanes) * vector + e
+
+    at place `(i * m + p) * vector + e` of its registers. Where that lies past
+    the tile, the place holds nothing: it is never stored and does not count in
+    a reduction.
+
+    `lanes` is a power of two up to 32; `vector` 1, 2, 4 or 8.
+  }];
+  let parameters = (ins "int64_t":$warps, "int64_t":$lanes, "int64_t":$vector);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Rows that a warp works on at once.
+    int64_t getGroups() const { return 32 / getLanes(); }
+    /// Rows of a tile of `rows` rows that a thread holds (n above).
+    int64_t getLocalRows(int64_t rows) const;
+    /// Pieces of a row of `columns` columns that a thread holds (m above).
+    int64_t getPieces(int64_t columns) const;
+    /// Columns of a row that a thread holds: pieces * vector.
+    int64_t getLocalColumns(int64_t columns) const {
+      return getPieces(columns) * getVector();
+    }
+  }];
+}
+
+def GPU_PerRowAttr : GPU_Attr<"PerRow", "per_row"> {
+  let summary = "One value for each row of a layout";
+  let description = [{
+    The layout of a rank-1 tile with a value per row of tiles in the layout
+    `rows`: a thread holds the values of its rows, in order; the lanes of a row
+    hold the same.
+  }];
+  let parameters = (ins "RowsAttr":$rows);
+  let assemblyFormat = "`<` $rows `>`";
+}
+
+def GPU_PerColumnAttr : GPU_Attr<"PerColumn", "per_column"> {
+  let summary = "One value for each column of a layout";
+  let description = [{
+    The layout of a rank-1 tile with a value per column of tiles in the layout
+    `rows`: a thread holds the values of its columns, in order; lanes that hold
+    the same columns hold the same.
+  }];
+  let parameters = (ins "RowsAttr":$rows);
+  let assemblyFormat = "`<` $rows `>`";
+}
+
+class GPU_Type<string name, string typeMnemonic, list<Trait> traits = []>
+    : TypeDef<GPU_Dialect, name, traits> {
+  let mnemonic = typeMnemonic;
+}
+
+def GPU_FragmentType : GPU_Type<"Fragment", "fragment"> {
+  let summary = "A tile in the registers of several warps";
+  let description = [{
+    `!gdn_gpu.fragment<128x128xf32, #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>>`:
+    shape, element type (f32, bf16, f16) and layout. The warps count from the
+    first one that runs the op. A rank-2 tile has the layout `rows`, a rank-1
+    tile `per_row` or `per_column`.
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
+    "::mlir::Attribute":$layout);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let builders = [
+    TypeBuilderWithInferredContext<(ins "::mlir::VectorType":$tile, "::mlir::Attribute":$layout), [{
+      return $_get(tile.getContext(), tile.getShape(), tile.getElementType(), layout);
+    }]>];
+  let extraClassDeclaration = [{
+    int64_t getRank() const { return getShape().size(); }
+    int64_t getDimSize(unsigned dim) const { return getShape()[dim]; }
+    /// The tile as a builtin vector.
+    ::mlir::VectorType getTile() const;
+    /// The `rows` layout that this layout is, or is a part of.
+    RowsAttr getRows() const;
+    bool isPerRow() const { return ::mlir::isa<PerRowAttr>(getLayout()); }
+    bool isPerColumn() const { return ::mlir::isa<PerColumnAttr>(getLayout()); }
+    /// Elements in the registers of one thread.
+    int64_t getLocalSize() const;
+  }];
+}
+
+def GPU_SharedType : GPU_Type<"Shared", "shared"> {
+  let summary = "A tile in shared memory";
+  let description = [{
+    `!gdn_gpu.shared<128xf32>`: row-major, of its own memory.
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let builders = [
+    TypeBuilderWithInferredContext<(ins "::mlir::VectorType":$tile), [{
+      return $_get(tile.getContext(), tile.getShape(), tile.getElementType());
+    }]>];
+}
+
+class GPU_Op<string mnemonic, list<Trait> traits = []>
+    : Op<GPU_Dialect, mnemonic, traits>;
+
+#endif // GDN_DIALECT_GPU_IR_GPUDIALECT_TD

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Tiles between global memory, registers and shared memory.
+#ifndef GDN_DIALECT_GPU_IR_GPUMEMORYOPS_TD
+#define GDN_DIALECT_GPU_IR_GPUMEMORYOPS_TD
+
+include "gdn/Dialect/GPU/IR/GPUDialect.td"
+include "mlir/IR/CommonAttrConstraints.td"
+include "mlir/IR/CommonTypeConstraints.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def GPU_LoadOp : GPU_Op<"load", [AttrSizedOperandSegments]> {
+  let summary = "A fragment from global memory";
+  let description = [{
+    As `gdn_tile.load`, into registers: each thread reads what it holds. Places
+    that hold nothing, and rows from `rows` on, are zero and nothing is read
+    for them. `aligned` bytes divide the address of the element at `indices` and
+    the strides of all of `dims` but the innermost, in bytes; 0 if nothing is
+    known. The code asks at run time what it needs beyond that to read several
+    columns at once, and reads element by element where it does not hold.
+
+    **Preconditions**
+
+    - (C1) one index per dimension of the view; `dims` names as many distinct
+      dimensions of the view as the tile has.
+    - (C2) tile and view have the same element type.
+    - (C3) the elements that are read lie inside the view. Not checked.
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+    func.func @state(%pool: memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>,
+                     %slot: index, %h: index)
+        -> !gdn_gpu.fragment<128x128xf32, #rows>
+        attributes {gdn_gpu.threads = 256 : i64} {
+      %c0 = arith.constant 0 : index
+      %m = gdn_gpu.load %pool[%slot, %h, %c0, %c0] dims [2, 3] aligned 16
+          : memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>,
+            !gdn_gpu.fragment<128x128xf32, #rows>
+      return %m : !gdn_gpu.fragment<128x128xf32, #rows>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyMemRef, "view", [MemRead]>:$view, Variadic<Index>:$indices,
+    DenseI64ArrayAttr:$dims, Optional<Index>:$rows,
+    DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$aligned);
+  let results = (outs GPU_FragmentType:$tile);
+  let assemblyFormat = [{
+    $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)?
+    (`aligned` $aligned^)? attr-dict `:` type($view) `,` type($tile)
+  }];
+  let hasVerifier = 1;
+}
+
+def GPU_StoreOp : GPU_Op<"store", [AttrSizedOperandSegments]> {
+  let summary = "A fragment to global memory";
+  let description = [{
+    The mirror image of `gdn_gpu.load`. Where several lanes hold the same
+    element, one writes it.
+
+    **Preconditions**
+
+    - (C1) one index per dimension of the view; `dims` names as many distinct
+      dimensions of the view as the tile has.
+    - (C2) tile and view have the same element type.
+    - (C3) the elements that are written lie inside the view. Not checked.
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+    func.func @put(%y: !gdn_gpu.fragment<16x128xbf16, #rows>,
+                   %out: memref<?x128xbf16>, %t: index, %n: index)
+        attributes {gdn_gpu.threads = 32 : i64} {
+      %c0 = arith.constant 0 : index
+      gdn_gpu.store %y, %out[%t, %c0] dims [0, 1] rows(%n)
+          : !gdn_gpu.fragment<16x128xbf16, #rows>, memref<?x128xbf16>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    GPU_FragmentType:$tile, Arg<AnyMemRef, "view", [MemWrite]>:$view,
+    Variadic<Index>:$indices, DenseI64ArrayAttr:$dims, Optional<Index>:$rows,
+    DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$aligned);
+  let assemblyFormat = [{
+    $tile `,` $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)?
+    (`aligned` $aligned^)? attr-dict `:` type($tile) `,` type($view)
+  }];
+  let hasVerifier = 1;
+}
+
+def GPU_AllocOp : GPU_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "A tile of shared memory";
+  let description = [{
+    Memory of its own for the life of the block, 16-byte aligned. Its content is
+    unspecified until the first `gdn_gpu.share`.
+
+    **Preconditions**
+
+    - (C1) it is directly in the function: memory is there once, whatever runs.
+
+    **Example**
+
+    ```mlir
+    func.func @place() -> !gdn_gpu.shared<128xf32>
+        attributes {gdn_gpu.threads = 32 : i64} {
+      %place = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
+      return %place : !gdn_gpu.shared<128xf32>
+    }
+    ```
+  }];
+  let results = (outs GPU_SharedType:$tile);
+  let assemblyFormat = "attr-dict `:` type($tile)";
+  let hasVerifier = 1;
+}
+
+def GPU_ShareOp : GPU_Op<"share"> {
+  let summary = "A fragment to shared memory";
+  let description = [{
+    Writes the tile, or with `row` a rank-1 tile to that row of a rank-2 one.
+    Where several lanes hold the same element, one writes it.
+
+    **Preconditions**
+
+    - (C1) fragment and shared tile have the same element type, and the same
+      shape; with `row`, the shared tile has rank 2 and the fragment the shape
+      of its row.
+    - (C2) a `gdn_gpu.barrier` stands between this op and the last
+      `gdn_gpu.fetch` or `gdn_gpu.share` of the tile before it, other than a
+      `gdn_gpu.share` of another row; checked on the function.
+    - (C3) `row` lies inside the tile. Not checked.
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+    func.func @hand_over(%o: !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>)
+        attributes {gdn_gpu.threads = 256 : i64} {
+      %place = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
+      gdn_gpu.share %o, %place : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>,
+                                 !gdn_gpu.shared<128xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins GPU_FragmentType:$tile,
+                       Arg<GPU_SharedType, "place", [MemWrite]>:$place,
+                       Optional<Index>:$row);
+  let assemblyFormat = [{
+    $tile `,` $place (`row` `(` $row^ `)`)? attr-dict `:` type($tile) `,` type($place)
+  }];
+  let hasVerifier = 1;
+}
+
+def GPU_FetchOp : GPU_Op<"fetch"> {
+  let summary = "A fragment from shared memory";
+  let description = [{
+    Reads the tile, or with `row` that row of it, in the layout of the result.
+    Places that hold nothing are zero.
+
+    **Preconditions**
+
+    - (C1) fragment and shared tile have the same element type, and the same
+      shape; with `row`, the shared tile has rank 2 and the fragment the shape
+      of its row.
+    - (C2) the tile has been shared, with a `gdn_gpu.barrier` between that
+      `gdn_gpu.share` and this op; checked on the function.
+    - (C3) `row` lies inside the tile. Not checked.
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+    #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+    func.func @key(%k: f32) -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+        attributes {gdn_gpu.threads = 256 : i64} {
+      %place = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
+      gdn_gpu.warps 0 for 1 {
+        %one = gdn_gpu.fill %k : f32
+            -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#row>>
+        gdn_gpu.share %one, %place
+            : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#row>>,
+              !gdn_gpu.shared<128xf32>
+      }
+      gdn_gpu.barrier
+      %all = gdn_gpu.fetch %place : !gdn_gpu.shared<128xf32>
+          -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+      return %all : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+    }
+    ```
+  }];
+  let arguments = (ins Arg<GPU_SharedType, "place", [MemRead]>:$place,
+                       Optional<Index>:$row);
+  let results = (outs GPU_FragmentType:$tile);
+  let assemblyFormat = [{
+    $place (`row` `(` $row^ `)`)? attr-dict `:` type($place) `->` type($tile)
+  }];
+  let hasVerifier = 1;
+}
+
+def GPU_FetchElementOp : GPU_Op<"fetch_element"> {
+  let summary = "One element of a shared tile, in every thread";
+  let description = [{
+    Reads element `index`, the same in all threads that run the op.
+
+    **Preconditions**
+
+    - (C1) `place` has rank 1 and `value` its element type.
+    - (C2) ordered by barriers as `gdn_gpu.fetch` (C2).
+    - (C3) `index` lies inside the tile. Not checked.
+
+    **Example**
+
+    ```mlir
+    #one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 1>
+    func.func @gate(%g: f32, %i: index) -> f32
+        attributes {gdn_gpu.threads = 256 : i64} {
+      %gates = gdn_gpu.alloc : !gdn_gpu.shared<8xf32>
+      gdn_gpu.warps 3 for 1 {
+        %t = gdn_gpu.fill %g : f32
+            -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>
+        gdn_gpu.share %t, %gates
+            : !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>,
+              !gdn_gpu.shared<8xf32>
+      }
+      gdn_gpu.barrier
+      %x = gdn_gpu.fetch_element %gates[%i] : !gdn_gpu.shared<8xf32> -> f32
+      return %x : f32
+    }
+    ```
+  }];
+  let arguments = (ins Arg<GPU_SharedType, "place", [MemRead]>:$place, Index:$index);
+  let results = (outs AnyTypeOf<[F32, BF16, F16]>:$value);
+  let assemblyFormat = "$place `[` $index `]` attr-dict `:` type($place) `->` type($value)";
+  let hasVerifier = 1;
+}
+
+#endif // GDN_DIALECT_GPU_IR_GPUMEMORYOPS_TD

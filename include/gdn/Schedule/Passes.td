@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// From tile programs to gdn_gpu, one pass per family of schedules.
+#ifndef GDN_SCHEDULE_PASSES_TD
+#define GDN_SCHEDULE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def ScheduleResidentRecurrence
+    : Pass<"gdn-schedule-resident-recurrence", "::mlir::ModuleOp"> {
+  let summary = "Hold the state in registers: one-token programs to GPU blocks";
+  let description = [{
+    Turns tile programs with one `gdn_tile.delta_scan` of a single token into
+    programs of a block of GPU threads. The whole state of a value head is in
+    the registers of the block, rows dealt to warps. What the scan needs is made
+    by a warp each while the state is on its way: query, key, value and gates;
+    what follows the scan is the work of the last warp. They pass tiles through
+    shared memory:
+
+        all warps         load the state
+        warps 0 .. 3      query, key, value, gates -> shared
+        barrier
+        all warps         scan; output -> shared; store the state
+        warps 0 .. 2      store the windows of the convolution
+        barrier
+        last warp         gated norm, store the output
+
+    **Runs after** `convert-gdn-to-tile` with `value-heads` and
+    `gdn-tile-fuse-rows`; **before** `convert-gdn-gpu-to-nvvm`.
+
+    **Needs**: tile programs, a value head per block.
+
+    **Leaves**: programs of `gdn_gpu` for those with such a scan, with
+    `gdn_gpu.threads` and `gdn_gpu.launch`. Other tile programs are left alone.
+
+    **Numerics**: sums along a row are added per lane first and over lanes in a
+    fixed tree; the state's product with the query is taken before the update,
+    `M' q = e^g M q + d (k . q)`.
+
+    **Fails** with an error on the scan or the op that the schedule has no place
+    for: a state that does not fit in the registers of a block, an op that is
+    neither before nor after the scan.
+
+    Before and after: `test/Schedule/resident-recurrence.mlir`.
+  }];
+  let options = [
+    Option<"threads", "threads", "int64_t", /*default=*/"256",
+           "Threads per block; a multiple of 32, at least 160">,
+    Option<"minBlocks", "min-blocks", "int64_t", /*default=*/"2",
+           "Blocks per multiprocessor that registers must allow">
+  ];
+  let statistics = [
+    Statistic<"numKernels", "num-kernels", "Kernels scheduled">
+  ];
+  let dependentDialects = [
+    "::gdn::gpu::GPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"
+  ];
+}
+
+#endif // GDN_SCHEDULE_PASSES_TD

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What holds of a whole GPU program and no verifier of one op can see.
+#ifndef GDN_LIB_CONVERSION_GPUTONVVM_CHECKGPUPROGRAM_H
+#define GDN_LIB_CONVERSION_GPUTONVVM_CHECKGPUPROGRAM_H
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+namespace gdn {
+
+/// Checks the function's layouts outside `gdn_gpu.warps` and the order of its
+/// accesses to shared tiles; emits an error on the first op that breaks a rule.
+mlir::LogicalResult checkGPUProgram(mlir::FunctionOpInterface function);
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GPUTONVVM_CHECKGPUPROGRAM_H

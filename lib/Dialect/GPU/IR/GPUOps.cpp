@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Verifiers of the gdn_gpu ops without regions; (Cn) are the constraints that
+// GPUOps.td lists.
+#include "gdn/Dialect/GPU/IR/GPU.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/SmallSet.h"
+
+using namespace mlir;
+using namespace gdn::gpu;
+
+#define GET_OP_CLASSES
+#include "gdn/Dialect/GPU/IR/GPUOps.cpp.inc"
+
+LogicalResult BlockIdOp::verify() {
+  // block_id_c1
+  auto function = (*this)->getParentOfType<FunctionOpInterface>();
+  auto grid =
+      function ? function->getAttrOfType<ArrayAttr>("gdn_tile.grid") : nullptr;
+  if (!grid)
+    return emitOpError("expects a function with 'gdn_tile.grid' around it");
+  if (getAxis() >= grid.size())
+    return emitOpError("expects an axis below ")
+           << grid.size() << ", the size of 'gdn_tile.grid', but got "
+           << getAxis();
+  return success();
+}
+
+/// The constraints that load and store share: (C1) and (C2) of both.
+template <typename OpTy> static LogicalResult verifyAccess(OpTy op) {
+  auto view = cast<MemRefType>(op.getView().getType());
+  FragmentType tile = op.getTile().getType();
+  if (int64_t(op.getIndices().size()) != view.getRank())
+    return op.emitOpError(
+               "expects one index per dimension of 'view', which is ")
+           << view.getRank() << ", but got " << op.getIndices().size();
+  if (int64_t(op.getDims().size()) != tile.getRank())
+    return op.emitOpError("expects one entry of 'dims' per dimension of the "
+                          "tile, which is ")
+           << tile.getRank() << ", but got " << op.getDims().size();
+  llvm::SmallSet<int64_t, 2> seen;
+  for (int64_t dim : op.getDims())
+    if (dim < 0 || dim >= view.getRank() || !seen.insert(dim).second)
+      return op.emitOpError("expects 'dims' to name distinct dimensions of "
+                            "'view' below ")
+             << view.getRank() << ", but got " << dim;
+  if (view.getElementType() != tile.getElementType())
+    return op.emitOpError("expects the tile to have the view's element type ")
+           << view.getElementType() << ", but got " << tile.getElementType();
+  return success();
+}
+
+LogicalResult LoadOp::verify() { return verifyAccess(*this); }
+LogicalResult StoreOp::verify() { return verifyAccess(*this); }
+
+LogicalResult AllocOp::verify() {
+  // alloc_c1
+  if (!isa<FunctionOpInterface>((*this)->getParentOp()))
+    return emitOpError("expects to be directly in the function, but is in '")
+           << (*this)->getParentOp()->getName() << "'";
+  return success();
+}
+
+/// (C1) of share and fetch.
+static LogicalResult verifySameTile(Operation *op, FragmentType fragment,
+                                    SharedType place, bool isRow) {
+  ArrayRef<int64_t> shape = place.getShape();
+  if (isRow && shape.size() != 2)
+    return op->emitOpError("expects 'place' to have rank 2, of which 'row' is "
+                           "a row, but got ")
+           << place;
+  if (isRow)
+    shape = shape.drop_front();
+  auto want = SharedType::get(op->getContext(), shape, place.getElementType());
+  if (fragment.getShape() == want.getShape() &&
+      fragment.getElementType() == want.getElementType())
+    return success();
+  return op->emitOpError("expects a fragment of the shape and element type of ")
+         << want << (isRow ? ", a row of 'place'" : ", the type of 'place'")
+         << ", but got " << fragment;
+}
+
+LogicalResult ShareOp::verify() {
+  return verifySameTile(*this, getTile().getType(), getPlace().getType(),
+                        bool(getRow()));
+}
+
+LogicalResult FetchOp::verify() {
+  return verifySameTile(*this, getTile().getType(), getPlace().getType(),
+                        bool(getRow()));
+}
+
+LogicalResult FetchElementOp::verify() {
+  // fetch_element_c1
+  SharedType place = getPlace().getType();
+  if (place.getShape().size() != 1)
+    return emitOpError("expects 'place' to have rank 1, but got ") << place;
+  if (getValue().getType() != place.getElementType())
+    return emitOpError("expects 'value' to have the element type of 'place' ")
+           << place.getElementType() << ", but got " << getValue().getType();
+  return success();
+}
+
+LogicalResult FillOp::verify() {
+  // fill_c1
+  Type element = getTile().getType().getElementType();
+  if (getValue().getType() != element)
+    return emitOpError("expects 'value' to have the tile's element type ")
+           << element << ", but got " << getValue().getType();
+  return success();
+}
+
+/// Checks the shape and type of one fragment of a conv1d.
+static LogicalResult verifyConvTile(Operation *op, StringRef name,
+                                    FragmentType got, ArrayRef<int64_t> want,
+                                    StringRef why) {
+  if (got.getShape() != want)
+    return op->emitOpError("expects '")
+           << name << "' to be a tile "
+           << VectorType::get(want, got.getElementType()) << ", " << why
+           << ", but got " << got.getTile();
+  if (!got.getElementType().isF32())
+    return op->emitOpError("expects '")
+           << name << "' to have elements of f32, but got "
+           << got.getElementType();
+  return success();
+}
+
+LogicalResult Conv1dOp::verify() {
+  // conv1d_c1
+  for (auto [name, tile] :
+       {std::pair<StringRef, FragmentType>{"input", getInput().getType()},
+        {"window", getWindow().getType()},
+        {"weight", getWeight().getType()},
+        {"result", getResult().getType()},
+        {"new_window", getNewWindow().getType()}})
+    if (tile.getRank() != 2)
+      return emitOpError("expects '")
+             << name << "' to have rank 2, but got " << tile;
+  FragmentType input = getInput().getType();
+  int64_t channels = input.getDimSize(1);
+  int64_t width = getWeight().getType().getDimSize(0);
+  if (width < 2)
+    return emitOpError("expects 'weight' to have at least 2 rows, but got ")
+           << width;
+  if (failed(verifyConvTile(*this, "input", input, input.getShape(), "")) ||
+      failed(verifyConvTile(*this, "weight", getWeight().getType(),
+                            {width, channels}, "channels set by 'input'")) ||
+      failed(verifyConvTile(*this, "window", getWindow().getType(),
+                            {width - 1, channels},
+                            "one row fewer than 'weight'")) ||
+      failed(verifyConvTile(*this, "result", getResult().getType(),
+                            input.getShape(), "set by 'input'")) ||
+      failed(verifyConvTile(*this, "new_window", getNewWindow().getType(),
+                            {width - 1, channels}, "set by 'window'")))
+    return failure();
+  if (Value bias = getBias())
+    if (failed(verifyConvTile(*this, "bias", cast<FragmentType>(bias.getType()),
+                              {channels}, "channels set by 'input'")))
+      return failure();
+  // conv1d_c2
+  RowsAttr rows = input.getRows();
+  if (rows.getWarps() != 1 || rows.getLanes() != warpThreads)
+    return emitOpError("expects a layout of one warp and ")
+           << warpThreads << " lanes, but got " << rows;
+  for (Value tile :
+       llvm::concat<Value>(getOperands().drop_back(), getResults()))
+    if (auto type = cast<FragmentType>(tile.getType()); type.getRows() != rows)
+      return emitOpError("expects every layout to belong to ")
+             << rows << ", the layout of 'input', but got " << type.getLayout();
+  if (Value bias = getBias())
+    if (auto type = cast<FragmentType>(bias.getType()); !type.isPerColumn())
+      return emitOpError("expects 'bias' to be 'per_column', but got ")
+             << type.getLayout();
+  return success();
+}
+
+LogicalResult ExtractOp::verify() {
+  // extract_c1
+  FragmentType tile = getTile().getType();
+  if (tile.getRank() != 1 || tile.getRows().getWarps() != 1)
+    return emitOpError("expects a tile of rank 1 over one warp, but got ")
+           << tile;
+  if (int64_t(getIndex()) >= tile.getDimSize(0))
+    return emitOpError("expects an index below ")
+           << tile.getDimSize(0) << ", the size of 'tile', but got "
+           << getIndex();
+  // extract_c2
+  if (getValue().getType() != tile.getElementType())
+    return emitOpError("expects 'value' to have the tile's element type ")
+           << tile.getElementType() << ", but got " << getValue().getType();
+  return success();
+}
+
+/// (C1) of the ops that every warp has to come past.
+static LogicalResult verifyOutsideWarps(Operation *op) {
+  if (op->getParentOfType<WarpsOp>())
+    return op->emitOpError("expects to be outside gdn_gpu.warps, which only "
+                           "some warps enter");
+  return success();
+}
+
+LogicalResult BarrierOp::verify() { return verifyOutsideWarps(*this); }
+LogicalResult AwaitLaunchOp::verify() { return verifyOutsideWarps(*this); }
+LogicalResult ReleaseLaunchOp::verify() { return verifyOutsideWarps(*this); }
+
+LogicalResult LastReaderOp::verify() {
+  // last_reader_c1
+  auto warps = (*this)->getParentOfType<WarpsOp>();
+  if (!warps || warps.getCount() != 1)
+    return emitOpError("expects to be inside a gdn_gpu.warps of one warp");
+  return success();
+}

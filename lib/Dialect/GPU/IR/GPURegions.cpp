@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Verifiers of gdn_gpu.warps and gdn_gpu.map_rows; (Cn) are the constraints
+// that GPUOps.td lists.
+#include "gdn/Dialect/GPU/IR/GPU.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+using namespace gdn::gpu;
+
+/// Checks that `yield` gives one value of each type of `want`; `what` says what
+/// the operands are.
+static LogicalResult verifyYield(YieldOp yield, ArrayRef<Type> want,
+                                 StringRef what) {
+  if (yield.getNumOperands() != want.size())
+    return yield.emitOpError("expects ")
+           << want.size() << " operands, one per result, but got "
+           << yield.getNumOperands();
+  for (auto [index, operand, type] : llvm::enumerate(yield.getResults(), want))
+    if (operand.getType() != type)
+      return yield.emitOpError("expects operand ")
+             << index << " to be " << type << ", " << what << ", but got "
+             << operand.getType();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// warps
+//===----------------------------------------------------------------------===//
+
+/// True if `user` runs on the warps of `warps` alone.
+static bool runsOnSameWarps(Operation *user, WarpsOp warps) {
+  auto around = user->getParentOfType<WarpsOp>();
+  return around && around.getFirst() == warps.getFirst() &&
+         around.getCount() == warps.getCount();
+}
+
+LogicalResult WarpsOp::verifyRegions() {
+  // warps_c1
+  if ((*this)->getParentOfType<WarpsOp>())
+    return emitOpError("expects to be outside other gdn_gpu.warps");
+  auto function = (*this)->getParentOfType<FunctionOpInterface>();
+  auto threads = function
+                     ? function->getAttrOfType<IntegerAttr>("gdn_gpu.threads")
+                     : nullptr;
+  if (!threads)
+    return emitOpError("expects a function with 'gdn_gpu.threads' around it");
+  int64_t last = getFirst() + getCount();
+  if (last * warpThreads > threads.getInt())
+    return emitOpError("expects warps below ")
+           << threads.getInt() / warpThreads
+           << ", set by 'gdn_gpu.threads' of the function, but got warps up to "
+           << last - 1;
+  // warps_c2
+  auto yield = cast<YieldOp>(getBody().front().getTerminator());
+  if (failed(verifyYield(yield, llvm::to_vector(getResultTypes()),
+                         "the type of its result")))
+    return failure();
+  // warps_c3
+  for (OpResult result : getResults())
+    for (Operation *user : result.getUsers())
+      if (!runsOnSameWarps(user, *this)) {
+        InFlightDiagnostic diag = emitOpError("expects result ")
+                                  << result.getResultNumber()
+                                  << " to be used on the same warps only";
+        diag.attachNote(user->getLoc()) << "other use";
+        return diag;
+      }
+  // warps_c4
+  WalkResult walk = getBody().walk([&](Operation *op) {
+    for (Value value : llvm::concat<Value>(op->getOperands(), op->getResults()))
+      if (auto type = dyn_cast<FragmentType>(value.getType()))
+        if (type.getRows().getWarps() != int64_t(getCount())) {
+          op->emitOpError("expects fragments laid out over ")
+              << getCount() << " warps, set by the gdn_gpu.warps around it, "
+              << "but got " << type;
+          return WalkResult::interrupt();
+        }
+    return WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+//===----------------------------------------------------------------------===//
+// map_rows
+//===----------------------------------------------------------------------===//
+
+/// (C1): one layout, and one shape of the tiles in it.
+static LogicalResult verifyShapes(MapRowsOp map) {
+  if (map.getNumResults() == 0)
+    return map.emitOpError("expects at least one result");
+  RowsAttr rows = cast<FragmentType>(map.getResult(0).getType()).getRows();
+  int64_t numRows =
+      cast<FragmentType>(map.getResult(0).getType()).getDimSize(0);
+  std::optional<int64_t> numColumns;
+  for (Value value : llvm::concat<Value>(map.getResults(), map.getInputs())) {
+    auto type = cast<FragmentType>(value.getType());
+    if (type.getRows() != rows)
+      return map.emitOpError("expects every layout to belong to ")
+             << rows << ", the layout of the first result, but got "
+             << type.getLayout();
+    if (type.isPerColumn() && isa<OpResult>(value) &&
+        value.getDefiningOp() == map)
+      return map.emitOpError("expects no result to be 'per_column', which is "
+                             "the same for every row, but got ")
+             << type;
+    if (!type.isPerColumn() && type.getDimSize(0) != numRows)
+      return map.emitOpError("expects every input and result to have ")
+             << numRows << " rows, set by the first result, but got "
+             << type.getDimSize(0);
+    if (type.isPerRow())
+      continue;
+    int64_t got = type.getShape().back();
+    if (!numColumns)
+      numColumns = got;
+    if (got != *numColumns)
+      return map.emitOpError("expects every input and result to have ")
+             << *numColumns << " columns, but got " << got;
+  }
+  return success();
+}
+
+/// (C4): what `op`, in the body of `map`, may be.
+static LogicalResult verifyRowOp(Operation &op, MapRowsOp map) {
+  bool isArithmetic =
+      isa<arith::ArithDialect, math::MathDialect>(op.getDialect());
+  DenseElementsAttr elements;
+  if (matchPattern(&op, m_Constant(&elements)) && !elements.isSplat())
+    return op.emitOpError("expects one value in all elements of a vector of a "
+                          "gdn_gpu.map_rows");
+  if (auto broadcast = dyn_cast<vector::BroadcastOp>(op)) {
+    if (isa<VectorType>(broadcast.getSourceType()))
+      return op.emitOpError("expects to broadcast a scalar in a "
+                            "gdn_gpu.map_rows, but got ")
+             << broadcast.getSourceType();
+  } else if (auto sum = dyn_cast<vector::ReductionOp>(op)) {
+    if (sum.getKind() != vector::CombiningKind::ADD || sum.getAcc() ||
+        !sum.getType().isF32())
+      return op.emitOpError("expects a sum of f32 without 'acc' in a "
+                            "gdn_gpu.map_rows");
+  } else if (!isArithmetic && !isa<YieldOp>(op)) {
+    return op.emitOpError("expects to be outside gdn_gpu.map_rows, whose body "
+                          "has arith, math, vector.broadcast and "
+                          "vector.reduction only");
+  }
+  for (Value operand : op.getOperands()) {
+    DenseElementsAttr constant;
+    bool isSplat =
+        matchPattern(operand, m_Constant(&constant)) && constant.isSplat();
+    if (isa<VectorType>(operand.getType()) && !isSplat &&
+        !map.getBody().isAncestor(operand.getParentRegion()))
+      return op.emitOpError("expects vectors of the gdn_gpu.map_rows around it "
+                            "or constants of one value, but got one from "
+                            "outside");
+  }
+  return success();
+}
+
+LogicalResult MapRowsOp::verifyRegions() {
+  // map_rows_c1
+  if (failed(verifyShapes(*this)))
+    return failure();
+  // map_rows_c2
+  Block &body = getBody().front();
+  if (body.getNumArguments() != getInputs().size() + 1)
+    return emitOpError("expects the body to have ")
+           << getInputs().size() + 1
+           << " arguments, the row number and one per input, but got "
+           << body.getNumArguments();
+  if (!body.getArgument(0).getType().isIndex())
+    return emitOpError("expects the first argument of the body to be the row "
+                       "number, an index, but got ")
+           << body.getArgument(0).getType();
+  for (auto [arg, input] :
+       llvm::zip(body.getArguments().drop_front(), getInputs())) {
+    Type want = getRowType(cast<FragmentType>(input.getType()));
+    if (arg.getType() != want)
+      return emitOpError("expects argument ")
+             << arg.getArgNumber() << " of the body to be " << want
+             << ", what a row has of its input, but got " << arg.getType();
+  }
+  // map_rows_c3
+  SmallVector<Type> want;
+  for (Type type : getResultTypes())
+    want.push_back(getRowType(cast<FragmentType>(type)));
+  if (failed(verifyYield(cast<YieldOp>(body.getTerminator()), want,
+                         "what a row has of its result")))
+    return failure();
+  // map_rows_c4
+  for (Operation &op : body)
+    if (failed(verifyRowOp(op, *this)))
+      return failure();
+  return success();
+}

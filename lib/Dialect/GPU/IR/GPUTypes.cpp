@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Layouts and types of gdn_gpu: their syntax, what is checked of them, and how
+// many elements a thread holds.
+#include "gdn/Dialect/GPU/IR/GPU.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace gdn::gpu;
+
+#define GET_ATTRDEF_CLASSES
+#include "gdn/Dialect/GPU/IR/GPUAttributes.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "gdn/Dialect/GPU/IR/GPUTypes.cpp.inc"
+
+void GPUDialect::registerLayoutsAndTypes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "gdn/Dialect/GPU/IR/GPUAttributes.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "gdn/Dialect/GPU/IR/GPUTypes.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Layouts
+//===----------------------------------------------------------------------===//
+
+LogicalResult RowsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               int64_t warps, int64_t lanes, int64_t vector) {
+  if (warps < 1)
+    return emitError() << "expects 'warps' to be at least 1, but got " << warps;
+  if (!llvm::is_contained({1, 2, 4, 8, 16, 32}, lanes))
+    return emitError() << "expects 'lanes' to be a power of two up to "
+                       << warpThreads << ", but got " << lanes;
+  if (!llvm::is_contained({1, 2, 4, 8}, vector))
+    return emitError() << "expects 'vector' to be 1, 2, 4 or 8, but got "
+                       << vector;
+  return success();
+}
+
+int64_t RowsAttr::getLocalRows(int64_t rows) const {
+  return llvm::divideCeil(rows, getWarps() * getGroups());
+}
+
+int64_t RowsAttr::getPieces(int64_t columns) const {
+  return llvm::divideCeil(columns, getLanes() * getVector());
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+/// Checks what fragments and shared tiles have in common.
+static LogicalResult verifyTile(function_ref<InFlightDiagnostic()> emitError,
+                                ArrayRef<int64_t> shape, Type elementType) {
+  if (shape.empty() || shape.size() > 2)
+    return emitError() << "expects a tile of rank 1 or 2, but got rank "
+                       << shape.size();
+  for (int64_t size : shape)
+    if (size < 1)
+      return emitError() << "expects static sizes of at least 1, but got "
+                         << (ShapedType::isDynamic(size)
+                                 ? std::string("?")
+                                 : std::to_string(size));
+  if (!elementType.isF32() && !elementType.isBF16() && !elementType.isF16())
+    return emitError() << "expects elements of f32, bf16 or f16, but got "
+                       << elementType;
+  return success();
+}
+
+LogicalResult FragmentType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   ArrayRef<int64_t> shape, Type elementType,
+                                   Attribute layout) {
+  if (failed(verifyTile(emitError, shape, elementType)))
+    return failure();
+  if (shape.size() == 2 && !isa<RowsAttr>(layout))
+    return emitError() << "expects a tile of rank 2 to have the layout 'rows', "
+                          "but got "
+                       << layout;
+  if (shape.size() == 1 && !isa<PerRowAttr, PerColumnAttr>(layout))
+    return emitError() << "expects a tile of rank 1 to have the layout "
+                          "'per_row' or 'per_column', but got "
+                       << layout;
+  return success();
+}
+
+LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 ArrayRef<int64_t> shape, Type elementType) {
+  return verifyTile(emitError, shape, elementType);
+}
+
+Type FragmentType::parse(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<int64_t> shape;
+  Type elementType;
+  Attribute layout;
+  if (parser.parseLess() ||
+      parser.parseDimensionList(shape, /*allowDynamic=*/true) ||
+      parser.parseType(elementType) || parser.parseComma() ||
+      parser.parseAttribute(layout) || parser.parseGreater())
+    return {};
+  return parser.getChecked<FragmentType>(loc, parser.getContext(), shape,
+                                         elementType, layout);
+}
+
+void FragmentType::print(AsmPrinter &printer) const {
+  printer << "<";
+  printer.printDimensionList(getShape());
+  printer << "x" << getElementType() << ", " << getLayout() << ">";
+}
+
+Type SharedType::parse(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<int64_t> shape;
+  Type elementType;
+  if (parser.parseLess() ||
+      parser.parseDimensionList(shape, /*allowDynamic=*/true) ||
+      parser.parseType(elementType) || parser.parseGreater())
+    return {};
+  return parser.getChecked<SharedType>(loc, parser.getContext(), shape,
+                                       elementType);
+}
+
+void SharedType::print(AsmPrinter &printer) const {
+  printer << "<";
+  printer.printDimensionList(getShape());
+  printer << "x" << getElementType() << ">";
+}
+
+VectorType FragmentType::getTile() const {
+  return VectorType::get(getShape(), getElementType());
+}
+
+RowsAttr FragmentType::getRows() const {
+  return llvm::TypeSwitch<Attribute, RowsAttr>(getLayout())
+      .Case([](RowsAttr rows) { return rows; })
+      .Case([](PerRowAttr layout) { return layout.getRows(); })
+      .Case([](PerColumnAttr layout) { return layout.getRows(); });
+}
+
+int64_t FragmentType::getLocalSize() const {
+  RowsAttr rows = getRows();
+  if (isPerRow())
+    return rows.getLocalRows(getDimSize(0));
+  if (isPerColumn())
+    return rows.getLocalColumns(getDimSize(0));
+  return rows.getLocalRows(getDimSize(0)) * rows.getLocalColumns(getDimSize(1));
+}
+
+Type gdn::gpu::getRowType(FragmentType fragment) {
+  if (fragment.isPerRow())
+    return fragment.getElementType();
+  return VectorType::get(fragment.getShape().take_back(),
+                         fragment.getElementType());
+}

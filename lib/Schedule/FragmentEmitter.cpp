@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Tile ops to fragment ops, one for one. A tile of rank 1 that a body uses
+// whole is `per_column`; if it comes from elementwise work, that work is done
+// where it is used, on the row.
+#include "FragmentEmitter.h"
+#include "ScanRoles.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace gdn;
+
+gpu::RowsAttr gdn::getWarpRows(MLIRContext *context, int64_t columns) {
+  int64_t vector = llvm::PowerOf2Ceil(llvm::divideCeil(columns, 32));
+  return gpu::RowsAttr::get(context, /*warps=*/1, /*lanes=*/32,
+                            std::min<int64_t>(vector, 8));
+}
+
+/// True if some body uses the whole of a rank-1 tile as one row.
+static bool isRow(Value tile) {
+  return llvm::any_of(tile.getUsers(), [&](Operation *user) {
+    if (!isa<tile::TileDialect>(user->getDialect()))
+      return true;
+    // An elementwise map of a row makes a row.
+    auto map = dyn_cast<tile::MapRowsOp>(user);
+    return map && llvm::any_of(map.getResults(), [](Value result) {
+             return cast<VectorType>(result.getType()).getRank() == 1 &&
+                    isRow(result);
+           });
+  });
+}
+
+gpu::FragmentType FragmentEmitter::typeOf(Value tile) const {
+  auto type = cast<VectorType>(tile.getType());
+  MLIRContext *context = type.getContext();
+  auto rowsOf = [&](VectorType matrix) {
+    return rows ? rows : getWarpRows(context, matrix.getDimSize(1));
+  };
+  if (type.getRank() == 2)
+    return gpu::FragmentType::get(type, rowsOf(type));
+  if (isRow(tile))
+    return gpu::FragmentType::get(
+        type,
+        gpu::PerColumnAttr::get(
+            context, rows ? rows : getWarpRows(context, type.getDimSize(0))));
+  // One value per row of the matrices that it is used with.
+  gpu::RowsAttr layout = rows ? rows : getWarpRows(context, 1);
+  for (Operation *user : tile.getUsers())
+    if (auto map = dyn_cast<tile::MapRowsOp>(user))
+      for (Value other : map.getInputs())
+        if (auto matrix = cast<VectorType>(other.getType());
+            matrix.getRank() == 2)
+          layout = rowsOf(matrix);
+  return gpu::FragmentType::get(type, gpu::PerRowAttr::get(context, layout));
+}
+
+Value FragmentEmitter::scalar(Value value) {
+  if (Value known = scalars.lookupOrNull(value))
+    return known;
+  Operation *op = value.getDefiningOp();
+  for (Value operand : op->getOperands())
+    scalar(operand);
+  Operation *clone = b.clone(*op, scalars);
+  return clone->getResult(cast<OpResult>(value).getResultNumber());
+}
+
+SmallVector<Value> FragmentEmitter::mapped(ValueRange values) {
+  return llvm::map_to_vector(values,
+                             [&](Value value) { return scalar(value); });
+}
+
+/// A tile of rank 1 as one row, in the body of a map: elementwise work is
+/// repeated on the row, everything else is in `rowOf`.
+Value FragmentEmitter::inlineRow(Value tile, DenseMap<Value, Value> &rowOf) {
+  if (Value row = rowOf.lookup(tile))
+    return row;
+  auto map = tile.getDefiningOp<tile::MapRowsOp>();
+  Block &body = map.getBody().front();
+  int64_t size = cast<VectorType>(tile.getType()).getDimSize(0);
+  IRMapping mapping;
+  for (auto [arg, input] :
+       llvm::zip(body.getArguments().drop_front(), map.getInputs()))
+    mapping.map(arg, inlineRow(input, rowOf));
+  for (Operation &op : body.without_terminator()) {
+    SmallVector<Value> operands;
+    for (Value operand : op.getOperands()) {
+      if (!mapping.contains(operand))
+        mapping.map(operand, vector::BroadcastOp::create(
+                                 b, op.getLoc(),
+                                 VectorType::get({size}, operand.getType()),
+                                 scalar(operand)));
+      operands.push_back(mapping.lookup(operand));
+    }
+    SmallVector<Type> types;
+    for (Type type : op.getResultTypes())
+      types.push_back(VectorType::get({size}, type));
+    Operation *row = b.create(op.getLoc(), op.getName().getIdentifier(),
+                              operands, types, op.getAttrs());
+    mapping.map(op.getResults(), row->getResults());
+  }
+  unsigned number = cast<OpResult>(tile).getResultNumber();
+  return rowOf[tile] = mapping.lookup(body.getTerminator()->getOperand(number));
+}
+
+/// The tiles that stand behind a row: those of a body that are no elementwise
+/// work on others.
+static void collectRowSources(Value tile, SetVector<Value> &sources) {
+  auto map = tile.getDefiningOp<tile::MapRowsOp>();
+  if (!map) {
+    sources.insert(tile);
+    return;
+  }
+  for (Value input : map.getInputs())
+    collectRowSources(input, sources);
+}
+
+void FragmentEmitter::emitMap(tile::MapRowsOp map) {
+  Location loc = map.getLoc();
+  // A row that bodies use whole is computed there.
+  if (llvm::all_of(map.getResults(), [](Value result) {
+        return cast<VectorType>(result.getType()).getRank() == 1 &&
+               isRow(result);
+      }))
+    return;
+  SetVector<Value> captured, sources;
+  for (Value tile : getUsedTiles(map))
+    if (!llvm::is_contained(map.getInputs(), tile)) {
+      captured.insert(tile);
+      collectRowSources(tile, sources);
+    }
+  SmallVector<Value> inputs;
+  for (Value input : map.getInputs())
+    inputs.push_back(fragments.lookup(input));
+  for (Value source : sources)
+    inputs.push_back(fragments.lookup(source));
+  SmallVector<Type> types;
+  for (Value result : map.getResults())
+    types.push_back(typeOf(result));
+
+  Block &from = map.getBody().front();
+  // Scalars that the body uses are computed before it.
+  map.getBody().walk([&](Operation *op) {
+    for (Value operand : op->getOperands())
+      if (!isa<VectorType>(operand.getType()) &&
+          !map.getBody().isAncestor(operand.getParentRegion()))
+        scalar(operand);
+  });
+  auto result = gpu::MapRowsOp::create(b, loc, types, inputs);
+  OpBuilder::InsertionGuard guard(b);
+  SmallVector<Type> argTypes = {b.getIndexType()};
+  for (Value input : inputs)
+    argTypes.push_back(
+        gpu::getRowType(cast<gpu::FragmentType>(input.getType())));
+  Block *body = b.createBlock(&result.getBody(), {}, argTypes,
+                              SmallVector<Location>(argTypes.size(), loc));
+  IRMapping mapping = scalars;
+  for (auto [i, arg] : llvm::enumerate(from.getArguments()))
+    mapping.map(arg, body->getArgument(i));
+  DenseMap<Value, Value> rowOf;
+  for (auto [source, arg] : llvm::zip(
+           sources, body->getArguments().drop_front(from.getNumArguments())))
+    rowOf[source] = arg;
+  for (Value tile : captured)
+    mapping.map(tile, inlineRow(tile, rowOf));
+  for (Operation &op : from.without_terminator()) {
+    for (Value operand : op.getOperands())
+      if (Operation *constant = operand.getDefiningOp();
+          constant && isa<VectorType>(operand.getType()) &&
+          constant->hasTrait<OpTrait::ConstantLike>() &&
+          !mapping.contains(operand))
+        b.clone(*constant, mapping);
+    b.clone(op, mapping);
+  }
+  SmallVector<Value> yielded;
+  for (Value value : from.getTerminator()->getOperands())
+    yielded.push_back(mapping.lookup(value));
+  gpu::YieldOp::create(b, loc, yielded);
+  for (auto [tile, fragment] : llvm::zip(map.getResults(), result.getResults()))
+    fragments[tile] = fragment;
+}
+
+/// Bytes that are known to divide the places of a view's tiles: the caller
+/// promises them for an argument.
+static int64_t getAlignment(Value view) {
+  auto arg = dyn_cast<BlockArgument>(view);
+  auto func = arg ? dyn_cast<func::FuncOp>(arg.getOwner()->getParentOp())
+                  : func::FuncOp();
+  auto known = func ? func.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(),
+                                                         "gdn_gpu.alignment")
+                    : IntegerAttr();
+  return known ? known.getInt() : 0;
+}
+
+void FragmentEmitter::emit(Operation *op) {
+  Location loc = op->getLoc();
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](tile::LoadOp load) {
+        Value view = scalar(load.getView());
+        Value rowCount = load.getRows() ? scalar(load.getRows()) : Value();
+        fragments[load.getTile()] = gpu::LoadOp::create(
+            b, loc, typeOf(load.getTile()), view, mapped(load.getIndices()),
+            load.getDims(), rowCount, getAlignment(view));
+      })
+      .Case([&](tile::FillOp fill) {
+        fragments[fill.getTile()] = gpu::FillOp::create(
+            b, loc, typeOf(fill.getTile()), scalar(fill.getValue()));
+      })
+      .Case([&](tile::MapRowsOp map) { emitMap(map); })
+      .Case([&](tile::Conv1dOp conv) {
+        Value bias =
+            conv.getBias() ? fragments.lookup(conv.getBias()) : Value();
+        auto result = gpu::Conv1dOp::create(
+            b, loc, typeOf(conv.getResult()), typeOf(conv.getNewWindow()),
+            fragments.lookup(conv.getInput()),
+            fragments.lookup(conv.getWindow()),
+            fragments.lookup(conv.getWeight()), bias, scalar(conv.getValid()));
+        fragments[conv.getResult()] = result.getResult();
+        fragments[conv.getNewWindow()] = result.getNewWindow();
+      });
+}
+
+void FragmentEmitter::emitStores(Operation *op, ArrayRef<Operation *> loads) {
+  if (auto store = dyn_cast<tile::StoreOp>(op)) {
+    Value view = scalar(store.getView());
+    Value rowCount = store.getRows() ? scalar(store.getRows()) : Value();
+    gpu::StoreOp::create(b, op->getLoc(), fragments.lookup(store.getTile()),
+                         view, mapped(store.getIndices()), store.getDims(),
+                         rowCount, getAlignment(view));
+    return;
+  }
+  auto branch = cast<scf::IfOp>(op);
+  Value condition;
+  if (auto last = branch.getCondition().getDefiningOp<tile::LastInGroupOp>()) {
+    SetVector<Value> views;
+    branch.walk([&](tile::StoreOp store) { views.insert(store.getView()); });
+    SmallVector<Value> after;
+    for (Operation *load : loads)
+      if (auto read = dyn_cast<tile::LoadOp>(load);
+          read && views.contains(read.getView()))
+        after.push_back(fragments.lookup(read.getTile()));
+    condition = gpu::LastReaderOp::create(b, op->getLoc(), b.getI1Type(),
+                                          scalar(last.getGroup()),
+                                          scalar(last.getCount()), after);
+  } else {
+    condition = scalar(branch.getCondition());
+  }
+  auto result =
+      scf::IfOp::create(b, op->getLoc(), condition, /*withElse=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(result.thenBlock());
+  IRMapping outside = scalars;
+  for (Operation &inner : branch.thenBlock()->without_terminator()) {
+    bool stores = isa<tile::StoreOp>(inner);
+    inner.walk([&](tile::StoreOp) { stores = true; });
+    if (stores)
+      emitStores(&inner, loads);
+    else if (makesTile(&inner))
+      emit(&inner);
+    else
+      b.clone(inner, scalars);
+  }
+  scalars = outside; // what was computed inside ends with it
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The ops of a tile program as ops on fragments, for warps that all hold their
+// tiles the same way.
+#ifndef GDN_LIB_SCHEDULE_FRAGMENTEMITTER_H
+#define GDN_LIB_SCHEDULE_FRAGMENTEMITTER_H
+
+#include "gdn/Dialect/GPU/IR/GPU.h"
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace gdn {
+
+/// The layout of tiles of `columns` columns in one warp: as few columns per
+/// lane as make a power of two.
+gpu::RowsAttr getWarpRows(mlir::MLIRContext *context, int64_t columns);
+
+/// Emits tile ops for the warps of one role.
+///
+/// `scalars` maps the values of the tile program that are no tiles. A value of
+/// floating point that it lacks is computed where it is first used.
+class FragmentEmitter {
+public:
+  /// For one warp.
+  FragmentEmitter(mlir::OpBuilder &b, const mlir::IRMapping &scalars)
+      : b(b), scalars(scalars) {}
+  /// For all warps of the block, matrices in the layout `rows`.
+  FragmentEmitter(mlir::OpBuilder &b, const mlir::IRMapping &scalars,
+                  gpu::RowsAttr rows)
+      : b(b), scalars(scalars), rows(rows) {}
+
+  /// Emits an op whose result is a tile; see makesTile.
+  void emit(mlir::Operation *op);
+  /// Emits a `gdn_tile.store`, or an `scf.if` around some. Before the last
+  /// block of a group stores, all of the group hold what they loaded of the
+  /// same view: `loads` names these loads.
+  void emitStores(mlir::Operation *op, mlir::ArrayRef<mlir::Operation *> loads);
+
+  /// The fragment of a tile that was emitted or set.
+  mlir::Value operator[](mlir::Value tile) const {
+    return fragments.lookup(tile);
+  }
+  void set(mlir::Value tile, mlir::Value fragment) {
+    fragments[tile] = fragment;
+  }
+
+  /// A value that is no tile.
+  mlir::Value scalar(mlir::Value value);
+  /// The fragment type of a tile of the program.
+  gpu::FragmentType typeOf(mlir::Value tile) const;
+
+private:
+  void emitMap(tile::MapRowsOp map);
+  mlir::Value inlineRow(mlir::Value tile,
+                        llvm::DenseMap<mlir::Value, mlir::Value> &rowOf);
+  mlir::Operation *cloneInto(mlir::Operation *op, mlir::IRMapping &mapping);
+  llvm::SmallVector<mlir::Value> mapped(mlir::ValueRange values);
+
+  mlir::OpBuilder &b;
+  mlir::IRMapping scalars;
+  gpu::RowsAttr rows; // null for one warp
+  llvm::DenseMap<mlir::Value, mlir::Value> fragments;
+};
+
+} // namespace gdn
+
+#endif // GDN_LIB_SCHEDULE_FRAGMENTEMITTER_H

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Roles by slices: what an operand of the scan is computed from belongs to the
+// operand's role; a store belongs to the role that computes with what it
+// stores.
+#include "ScanRoles.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+bool gdn::makesTile(Operation *op) {
+  return isa<tile::LoadOp, tile::FillOp, tile::MapRowsOp, tile::Conv1dOp>(op);
+}
+
+SetVector<Value> gdn::getUsedTiles(Operation *op) {
+  SetVector<Value> used;
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (Operation *from = operand.getDefiningOp();
+          from && isa<tile::TileDialect>(from->getDialect()) &&
+          isa<VectorType>(operand.getType()) && !op->isAncestor(from))
+        used.insert(operand);
+  });
+  return used;
+}
+
+/// The ops that `value` is computed from, `value`'s own included, up to the
+/// scan; notes in `reached` which results of the scan they use.
+static void collectSlice(Value value, tile::DeltaScanOp scan,
+                         SetVector<Operation *> &slice,
+                         SetVector<Value> &reached) {
+  Operation *op = value.getDefiningOp();
+  if (op == scan) {
+    reached.insert(value);
+    return;
+  }
+  if (!op || !slice.insert(op))
+    return;
+  for (Value used : getUsedTiles(op))
+    collectSlice(used, scan, slice, reached);
+}
+
+static bool inProgramOrder(Operation *x, Operation *y) {
+  return x->isBeforeInBlock(y);
+}
+
+FailureOr<ScanRoles> ScanRoles::analyse(tile::DeltaScanOp scan) {
+  std::array<SetVector<Operation *>, 6> slices;
+  SetVector<Value> none;
+  auto make = [&](ScanRole role, Value operand) {
+    collectSlice(operand, scan, slices[unsigned(role)], none);
+  };
+  make(ScanRole::query, scan.getQuery());
+  make(ScanRole::key, scan.getKey());
+  make(ScanRole::value, scan.getValue());
+  make(ScanRole::gates, scan.getLogDecay());
+  make(ScanRole::gates, scan.getBeta());
+  make(ScanRole::state, scan.getState());
+
+  ScanRoles roles;
+  for (Operation &op : *scan->getBlock()) {
+    bool stores = isa<tile::StoreOp>(op);
+    op.walk([&](tile::StoreOp) { stores = true; });
+    if (!stores)
+      continue;
+    SetVector<Operation *> slice;
+    SetVector<Value> reached;
+    for (Value tile : getUsedTiles(&op))
+      collectSlice(tile, scan, slice, reached);
+    std::optional<ScanRole> role;
+    if (reached.contains(scan.getNewState()))
+      role = ScanRole::state;
+    else if (reached.contains(scan.getOutput()))
+      role = ScanRole::output;
+    for (unsigned i = 0; !role && i < slices.size(); ++i)
+      if (llvm::any_of(slice, [&](Operation *inner) {
+            return !isa<tile::LoadOp>(inner) && slices[i].contains(inner);
+          }))
+        role = ScanRole(i);
+    if (!role || reached.size() > 1)
+      return op.emitOpError("expects to store the state, what follows from the "
+                            "output, or what an operand of the scan is made "
+                            "from");
+    slices[unsigned(*role)].insert_range(slice);
+    roles.work[unsigned(*role)].stores.push_back(&op);
+  }
+  for (auto [slice, work] : llvm::zip(slices, roles.work)) {
+    for (Operation *op : slice) {
+      if (!makesTile(op) || op->getBlock() != scan->getBlock())
+        return op->emitOpError("expects to make a tile beside the scan");
+      work.tiles.push_back(op);
+    }
+    llvm::sort(work.tiles, inProgramOrder);
+  }
+  return roles;
+}

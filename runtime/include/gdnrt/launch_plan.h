@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the variants of a code come to for given sizes: whether their conditions
+// hold, how much workspace they need, how many units their stages have. Worked
+// out when sizes change, so that a launch only looks it up.
+
+#ifndef GDNRT_LAUNCH_PLAN_H
+#define GDNRT_LAUNCH_PLAN_H
+
+#include "gdnrt/entry_schema.h"
+#include "gdnrt/status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace gdnrt {
+
+/// Regions of a workspace begin at multiples of this many bytes.
+constexpr uint64_t kWorkspaceAlignment = 64;
+
+class LaunchPlan {
+public:
+  struct Variant {
+    /// Whether all conditions hold.
+    bool applies = false;
+    /// Bytes of the whole workspace; nothing if a size is negative or does not
+    /// fit in 63 bits: then the variant is never taken.
+    std::optional<uint64_t> workspaceBytes;
+    /// Where each region begins, from the start of the workspace.
+    std::vector<uint64_t> regionOffsets;
+    std::vector<int64_t> stageUnits;
+  };
+
+  /// Takes all memory that `update` needs.
+  LaunchPlan(const EntrySchema &entry, const CodeSchema &code);
+
+  /// Works out all variants for the values of the entry's symbols, on a device
+  /// with `workers` workers. Fails where a grid cannot be counted; takes no
+  /// memory unless it fails. `entry` and `code` are those of construction.
+  Status update(const EntrySchema &entry, const CodeSchema &code,
+                const std::vector<int64_t> &symbols, int workers);
+
+  const std::vector<Variant> &variants() const { return variants_; }
+
+  /// The first variant that applies and whose workspace fits in `bytes`.
+  size_t choose(uint64_t bytes) const;
+
+private:
+  std::vector<Variant> variants_;
+  /// The symbols and, behind them, the workers.
+  std::vector<int64_t> conditionSymbols_;
+};
+
+} // namespace gdnrt
+
+#endif // GDNRT_LAUNCH_PLAN_H

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Codes of an entry: variants, their stages, workspaces and conditions, and how
+// a GPU launches them.
+
+#include "entry_reader.h"
+
+#include <unordered_set>
+
+using namespace gdnrt;
+
+// Guards the work per entry, far beyond real entries.
+static constexpr size_t kMaxVariants = 16;
+static constexpr size_t kMaxStages = 16;
+static constexpr size_t kMaxRegions = 16;
+static constexpr size_t kMaxConditions = 16;
+// What any GPU of the next years takes; the driver knows the exact limits.
+static constexpr uint32_t kMaxThreads = 1024;
+static constexpr uint32_t kMaxCluster = 16;
+static constexpr uint64_t kMaxSharedBytes = uint64_t{1} << 24;
+static constexpr uint32_t kMaxParamAlignment = 4096;
+
+Status EntryReader::readCode(const fb::Code &source) {
+  CodeSchema code;
+  std::string where = "code " + std::to_string(entry_->codes.size());
+  code.target = source.target()->str();
+  for (size_t i = 0; i < countOf(source.features()); ++i)
+    code.features.push_back(source.features()->Get(i)->str());
+  code.featureText = joinNames(code.features);
+  code.blob = source.blob();
+  if (code.blob >= numBlobs_)
+    return defect(where, ": blob index ", code.blob, " is past the ", numBlobs_,
+                  " blobs");
+  uint8_t format = static_cast<uint8_t>(source.format());
+  if (format > uint8_t(fb::CodeFormat::MAX))
+    return defect(where, ": expected format to be at most ",
+                  uint8_t(fb::CodeFormat::MAX), ", got ", format);
+  code.format = static_cast<CodeFormat>(format);
+  bool isKernel = code.format != CodeFormat::sharedObject;
+  if (Status status = readAlignments(source, where, code.alignments);
+      !status.isOk())
+    return status;
+  size_t numVariants = countOf(source.variants());
+  if (numVariants == 0)
+    return defect(where, ": expected at least one variant, got none");
+  if (Status status = atMost(kMaxVariants, "variants in " + where, numVariants);
+      !status.isOk())
+    return status;
+  std::unordered_set<std::string> names;
+  for (size_t i = 0; i < numVariants; ++i) {
+    VariantSchema variant;
+    if (Status status =
+            readVariant(*source.variants()->Get(i),
+                        where + " variant " + std::to_string(i), isKernel,
+                        variant);
+        !status.isOk())
+      return status;
+    if (!names.insert(variant.name).second)
+      return defect(where, ": two variants are named ", variant.name);
+    code.variants.push_back(std::move(variant));
+  }
+  const VariantSchema &last = code.variants.back();
+  if (!last.conditions.empty() || !last.workspace.empty())
+    return defect(where, ": expected its last variant, ", last.name,
+                  ", to have no conditions and no workspace");
+  entry_->codes.push_back(std::move(code));
+  return {};
+}
+
+/// "2*N * Hk <= workers": a form of several terms stands in parentheses.
+static std::string toText(const ConditionSchema &condition,
+                          const std::vector<std::string> &symbols) {
+  auto product = [&](const Product &factors) {
+    std::string text;
+    for (const LinearForm &form : factors) {
+      bool isSum = form.terms.size() + (form.constant != 0) > 1;
+      std::string factor = form.toString(symbols);
+      text += (text.empty() ? "" : " * ") +
+              (isSum && factors.size() > 1 ? "(" + factor + ")" : factor);
+    }
+    return text.empty() ? "1" : text;
+  };
+  return product(condition.left) + " <= " + product(condition.right);
+}
+
+Status EntryReader::readVariant(const fb::Variant &source,
+                                const std::string &where, bool isKernel,
+                                VariantSchema &variant) {
+  variant.name = source.name()->str();
+  if (variant.name.empty())
+    return defect(where, ": the name is empty");
+  size_t numStages = countOf(source.stages());
+  if (numStages == 0)
+    return defect(where, ": expected at least one stage, got none");
+  if (Status s = atMost(kMaxStages, "stages in " + where, numStages); !s.isOk())
+    return s;
+  if (Status s = atMost(kMaxRegions, "workspace regions in " + where,
+                        countOf(source.workspace()));
+      !s.isOk())
+    return s;
+  if (Status s = atMost(kMaxConditions, "conditions in " + where,
+                        countOf(source.conditions()));
+      !s.isOk())
+    return s;
+  for (size_t i = 0; i < numStages; ++i) {
+    StageSchema stage;
+    if (Status s = readStage(*source.stages()->Get(i),
+                             where + " stage " + std::to_string(i), isKernel,
+                             stage);
+        !s.isOk())
+      return s;
+    variant.stages.push_back(std::move(stage));
+  }
+  for (size_t i = 0; i < countOf(source.workspace()); ++i) {
+    Product region;
+    if (Status s = readForms(source.workspace()->Get(i)->factors(),
+                             where + " workspace " + std::to_string(i),
+                             entry_->symbols, region);
+        !s.isOk())
+      return s;
+    variant.workspace.push_back(std::move(region));
+  }
+  for (size_t i = 0; i < countOf(source.conditions()); ++i) {
+    ConditionSchema condition;
+    if (Status s =
+            readCondition(*source.conditions()->Get(i),
+                          where + " condition " + std::to_string(i), condition);
+        !s.isOk())
+      return s;
+    variant.conditionText += (variant.conditionText.empty() ? "" : ", ") +
+                             toText(condition, conditionSymbols_);
+    variant.conditions.push_back(std::move(condition));
+  }
+  return {};
+}
+
+Status EntryReader::readStage(const fb::Stage &source, const std::string &where,
+                              bool isKernel, StageSchema &stage) {
+  stage.symbol = source.symbol()->str();
+  stage.scratchBytes = source.scratch_bytes();
+  if (isKernel != (source.launch() != nullptr))
+    return defect(where, isKernel ? ": expected a launch, as it is for a GPU"
+                                  : ": expected no launch of a shared object");
+  if (source.launch())
+    if (Status status =
+            readLaunch(*source.launch(), where, stage.launch.emplace());
+        !status.isOk())
+      return status;
+  if (const fb::Resources *said = source.resources())
+    stage.resources = {said->registers(),        said->static_shared_bytes(),
+                       said->stack_bytes(),      said->spill_store_bytes(),
+                       said->spill_load_bytes(), said->code_bytes()};
+  return readForms(source.grid(), where + " grid", entry_->symbols, stage.grid);
+}
+
+Status EntryReader::readLaunch(const fb::Launch &source,
+                               const std::string &where, LaunchSchema &launch) {
+  if (source.threads() < 1 || source.threads() > kMaxThreads)
+    return defect(where, ": expected 1 to ", kMaxThreads, " threads, got ",
+                  source.threads());
+  if (source.cluster() < 1 || source.cluster() > kMaxCluster)
+    return defect(where, ": expected clusters of 1 to ", kMaxCluster,
+                  " blocks, got ", source.cluster());
+  if (source.shared_bytes() > kMaxSharedBytes)
+    return defect(where, ": expected at most ", kMaxSharedBytes,
+                  " bytes of shared memory, got ", source.shared_bytes());
+  launch.threads = source.threads();
+  launch.sharedBytes = source.shared_bytes();
+  launch.cluster = source.cluster();
+  launch.blocksPerSm = source.blocks_per_sm();
+  launch.dependent = source.dependent();
+  return readForms(source.counters(), where + " counters", entry_->symbols,
+                   launch.counters);
+}
+
+Status EntryReader::readCondition(const fb::Condition &source,
+                                  const std::string &where,
+                                  ConditionSchema &condition) {
+  if (Status s = readForms(source.left()->factors(), where + " left",
+                           conditionSymbols_, condition.left);
+      !s.isOk())
+    return s;
+  return readForms(source.right()->factors(), where + " right",
+                   conditionSymbols_, condition.right);
+}
+
+Status EntryReader::readAlignments(const fb::Code &source,
+                                   const std::string &where,
+                                   std::vector<uint32_t> &alignments) {
+  size_t count = countOf(source.alignments());
+  if (count != 0 && count != entry_->params.size())
+    return defect(where, ": expected an alignment for each of the ",
+                  entry_->params.size(), " parameters or none, got ", count);
+  for (size_t i = 0; i < count; ++i) {
+    uint32_t bytes = source.alignments()->Get(i);
+    if (bytes > kMaxParamAlignment || (bytes & (bytes - 1)) != 0)
+      return defect(where, ": expected the alignment of ",
+                    entry_->params[i].name, " to be 0 or a power of two up to ",
+                    kMaxParamAlignment, ", got ", bytes);
+    alignments.push_back(bytes);
+  }
+  return {};
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Products of forms, with every overflow seen: a condition or a size that
+// cannot be told keeps its variant from being taken.
+
+#include "gdnrt/launch_plan.h"
+
+#include <algorithm>
+
+using namespace gdnrt;
+
+/// The product, or nothing if a factor or it does not fit in 64 bits. A factor
+/// of 0 makes it 0 whatever the others are.
+static std::optional<int64_t> evaluate(const Product &product,
+                                       const std::vector<int64_t> &symbols) {
+  int64_t result = 1;
+  bool overflow = false, isZero = false;
+  for (const LinearForm &form : product) {
+    std::optional<int64_t> factor = form.evaluate(symbols);
+    isZero |= factor && *factor == 0;
+    overflow |= !factor || __builtin_mul_overflow(result, *factor, &result);
+  }
+  if (isZero)
+    return 0;
+  return overflow ? std::nullopt : std::optional(result);
+}
+
+static Result<int64_t> countUnits(const EntrySchema &entry,
+                                  const std::vector<LinearForm> &grid,
+                                  const std::vector<int64_t> &symbols) {
+  int64_t units = 1;
+  bool overflow = false;
+  for (const LinearForm &form : grid) {
+    std::optional<int64_t> size = form.evaluate(symbols);
+    if (size && *size < 0)
+      return invalid(entry.name, ": expected the grid dimension ",
+                     form.toString(entry.symbols), " to be at least 0, got ",
+                     *size);
+    if (size && *size == 0)
+      return int64_t{0};
+    overflow |= !size || __builtin_mul_overflow(units, *size, &units);
+  }
+  if (overflow)
+    return invalid(entry.name, ": the number of units does not fit in 64 bits");
+  return units;
+}
+
+/// Puts the regions one after another.
+static void placeRegions(const VariantSchema &schema,
+                         const std::vector<int64_t> &symbols,
+                         LaunchPlan::Variant &variant) {
+  variant.workspaceBytes = std::nullopt;
+  int64_t end = 0;
+  for (size_t i = 0; i < schema.workspace.size(); ++i) {
+    std::optional<int64_t> bytes = evaluate(schema.workspace[i], symbols);
+    constexpr int64_t kAlign = kWorkspaceAlignment;
+    if (!bytes || *bytes < 0 || *bytes > INT64_MAX - kAlign)
+      return;
+    variant.regionOffsets[i] = static_cast<uint64_t>(end);
+    if (__builtin_add_overflow(end, (*bytes + kAlign - 1) / kAlign * kAlign,
+                               &end))
+      return;
+  }
+  variant.workspaceBytes = static_cast<uint64_t>(end);
+}
+
+LaunchPlan::LaunchPlan(const EntrySchema &entry, const CodeSchema &code)
+    : variants_(code.variants.size()),
+      conditionSymbols_(entry.symbols.size() + 1) {
+  for (size_t i = 0; i < variants_.size(); ++i) {
+    variants_[i].regionOffsets.resize(code.variants[i].workspace.size());
+    variants_[i].stageUnits.resize(code.variants[i].stages.size());
+  }
+}
+
+Status LaunchPlan::update(const EntrySchema &entry, const CodeSchema &code,
+                          const std::vector<int64_t> &symbols, int workers) {
+  *std::copy(symbols.begin(), symbols.end(), conditionSymbols_.begin()) =
+      workers;
+  for (size_t i = 0; i < variants_.size(); ++i) {
+    const VariantSchema &schema = code.variants[i];
+    Variant &variant = variants_[i];
+    for (size_t s = 0; s < schema.stages.size(); ++s) {
+      Result<int64_t> units =
+          countUnits(entry, schema.stages[s].grid, symbols);
+      if (!units.isOk())
+        return units.status();
+      variant.stageUnits[s] = *units;
+    }
+    variant.applies = std::all_of(
+        schema.conditions.begin(), schema.conditions.end(),
+        [&](const ConditionSchema &condition) {
+          auto left = evaluate(condition.left, conditionSymbols_);
+          auto right = evaluate(condition.right, conditionSymbols_);
+          return left && right && *left <= *right;
+        });
+    placeRegions(schema, symbols, variant);
+  }
+  return {};
+}
+
+size_t LaunchPlan::choose(uint64_t bytes) const {
+  for (size_t i = 0; i < variants_.size(); ++i)
+    if (variants_[i].applies && variants_[i].workspaceBytes &&
+        *variants_[i].workspaceBytes <= bytes)
+      return i;
+  // Not reached in an image that was read: the last variant needs nothing.
+  return variants_.empty() ? 0 : variants_.size() - 1;
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn-gpu-check: every race and every value that it refuses.
+//
+// RUN: gdn-gpu-opt %s -split-input-file -o /dev/null
+// RUN: gdn-gpu-opt %s -split-input-file -verify-diagnostics -gdn-gpu-check
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @fetch_without_barrier(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
+  %p = gdn_gpu.alloc : !place
+  gdn_gpu.warps 0 for 1 {
+    %s = gdn_gpu.fill %x : f32 -> !one
+    // expected-note@+1 {{access before it}}
+    gdn_gpu.share %s, %p : !one, !place
+  }
+  // expected-error@+1 {{'gdn_gpu.fetch' op expects a gdn_gpu.barrier between it and the access before it}}
+  %t = gdn_gpu.fetch %p : !place -> !row
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @fetch_without_share(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
+  %p = gdn_gpu.alloc : !place
+  // expected-error@+1 {{'gdn_gpu.fetch' op expects a tile that has been shared on every way to it}}
+  %t = gdn_gpu.fetch %p : !place -> !row
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @shared_on_one_way(%x: f32, %c: i1) attributes {gdn_gpu.threads = 256 : i64} {
+  %p = gdn_gpu.alloc : !place
+  scf.if %c {
+    gdn_gpu.warps 0 for 1 {
+      %s = gdn_gpu.fill %x : f32 -> !one
+      gdn_gpu.share %s, %p : !one, !place
+    }
+  }
+  gdn_gpu.barrier
+  // expected-error@+1 {{'gdn_gpu.fetch' op expects a tile that has been shared on every way to it}}
+  %t = gdn_gpu.fetch %p : !place -> !row
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @share_behind_fetch(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
+  %p = gdn_gpu.alloc : !place
+  gdn_gpu.warps 0 for 1 {
+    %s = gdn_gpu.fill %x : f32 -> !one
+    gdn_gpu.share %s, %p : !one, !place
+  }
+  gdn_gpu.barrier
+  // expected-note@+1 {{access before it}}
+  %t = gdn_gpu.fetch %p : !place -> !row
+  gdn_gpu.warps 0 for 1 {
+    %s = gdn_gpu.fill %x : f32 -> !one
+    // expected-error@+1 {{'gdn_gpu.share' op expects a gdn_gpu.barrier between it and the access before it}}
+    gdn_gpu.share %s, %p : !one, !place
+  }
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @share_behind_share(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
+  %p = gdn_gpu.alloc : !place
+  gdn_gpu.warps 0 for 1 {
+    %s = gdn_gpu.fill %x : f32 -> !one
+    // expected-note@+1 {{access before it}}
+    gdn_gpu.share %s, %p : !one, !place
+  }
+  gdn_gpu.warps 0 for 1 {
+    %s = gdn_gpu.fill %x : f32 -> !one
+    // expected-error@+1 {{'gdn_gpu.share' op expects a gdn_gpu.barrier between it and the access before it}}
+    gdn_gpu.share %s, %p : !one, !place
+  }
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @round_a_loop(%x: f32, %a: index, %b: index, %c: index) attributes {gdn_gpu.threads = 256 : i64} {
+  %p = gdn_gpu.alloc : !place
+  scf.for %j = %a to %b step %c {
+    gdn_gpu.warps 0 for 1 {
+      %s = gdn_gpu.fill %x : f32 -> !one
+      // expected-error@+1 {{'gdn_gpu.share' op expects a gdn_gpu.barrier between it and the access before it}}
+      gdn_gpu.share %s, %p : !one, !place
+    }
+    gdn_gpu.barrier
+    // expected-note@+1 {{access before it}}
+    %t = gdn_gpu.fetch %p : !place -> !row
+  }
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @barrier_on_one_way(%x: f32, %c: i1) attributes {gdn_gpu.threads = 256 : i64} {
+  %p = gdn_gpu.alloc : !place
+  gdn_gpu.warps 0 for 1 {
+    %s = gdn_gpu.fill %x : f32 -> !one
+    // expected-note@+1 {{access before it}}
+    gdn_gpu.share %s, %p : !one, !place
+  }
+  scf.if %c {
+    gdn_gpu.barrier
+  }
+  // expected-error@+1 {{'gdn_gpu.fetch' op expects a gdn_gpu.barrier between it and the access before it}}
+  %t = gdn_gpu.fetch %p : !place -> !row
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @element_without_barrier(%x: f32, %j: index) attributes {gdn_gpu.threads = 256 : i64} {
+  %p = gdn_gpu.alloc : !place
+  gdn_gpu.warps 0 for 1 {
+    %s = gdn_gpu.fill %x : f32 -> !one
+    // expected-note@+1 {{access before it}}
+    gdn_gpu.share %s, %p : !one, !place
+  }
+  // expected-error@+1 {{'gdn_gpu.fetch_element' op expects a gdn_gpu.barrier between it and the access before it}}
+  %t = gdn_gpu.fetch_element %p[%j] : !place -> f32
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @layout_outside_warps(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
+  // expected-error@+1 {{'gdn_gpu.fill' op expects fragments laid out over 8 warps, all of the block, outside gdn_gpu.warps, but got '!gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<<warps = 1, lanes = 32, vector = 4>>>'}}
+  %t = gdn_gpu.fill %x : f32 -> !one
+  return
+}

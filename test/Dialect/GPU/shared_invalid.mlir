@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Shared tiles: every message of the verifiers of their ops.
+//
+// RUN: gdn-gpu-opt %s -split-input-file -verify-diagnostics
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @alloc_c1(%c: i1) attributes {gdn_gpu.threads = 256 : i64} {
+  scf.if %c {
+    // expected-error@+1 {{'gdn_gpu.alloc' op expects to be directly in the function, but is in 'scf.if'}}
+    %p = gdn_gpu.alloc : !place
+  }
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @share_c1_shape(%t: !row, %p: !gdn_gpu.shared<64xf32>) attributes {gdn_gpu.threads = 256 : i64} {
+  // expected-error@+1 {{'gdn_gpu.share' op expects a fragment of the shape and element type of '!gdn_gpu.shared<64xf32>', the type of 'place', but got '!gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<<warps = 8, lanes = 8, vector = 4>>>'}}
+  gdn_gpu.share %t, %p : !row, !gdn_gpu.shared<64xf32>
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @share_c1_row_of_rank_1(%t: !row, %p: !place, %i: index) attributes {gdn_gpu.threads = 256 : i64} {
+  // expected-error@+1 {{'gdn_gpu.share' op expects 'place' to have rank 2, of which 'row' is a row, but got '!gdn_gpu.shared<128xf32>'}}
+  gdn_gpu.share %t, %p row(%i) : !row, !place
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @fetch_c1_element(%p: !gdn_gpu.shared<128xbf16>) attributes {gdn_gpu.threads = 256 : i64} {
+  // expected-error@+1 {{'gdn_gpu.fetch' op expects a fragment of the shape and element type of '!gdn_gpu.shared<128xbf16>', the type of 'place', but got '!gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<<warps = 8, lanes = 8, vector = 4>>>'}}
+  %t = gdn_gpu.fetch %p : !gdn_gpu.shared<128xbf16> -> !row
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @fetch_c1_row(%p: !gdn_gpu.shared<4x64xf32>, %i: index) attributes {gdn_gpu.threads = 256 : i64} {
+  // expected-error@+1 {{'gdn_gpu.fetch' op expects a fragment of the shape and element type of '!gdn_gpu.shared<64xf32>', a row of 'place', but got '!gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<<warps = 8, lanes = 8, vector = 4>>>'}}
+  %t = gdn_gpu.fetch %p row(%i) : !gdn_gpu.shared<4x64xf32> -> !row
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @fetch_element_c1_rank(%p: !gdn_gpu.shared<4x64xf32>, %i: index) attributes {gdn_gpu.threads = 256 : i64} {
+  // expected-error@+1 {{'gdn_gpu.fetch_element' op expects 'place' to have rank 1, but got '!gdn_gpu.shared<4x64xf32>'}}
+  %t = gdn_gpu.fetch_element %p[%i] : !gdn_gpu.shared<4x64xf32> -> f32
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @fetch_element_c1_type(%p: !place, %i: index) attributes {gdn_gpu.threads = 256 : i64} {
+  // expected-error@+1 {{'gdn_gpu.fetch_element' op expects 'value' to have the element type of 'place' 'f32', but got 'bf16'}}
+  %t = gdn_gpu.fetch_element %p[%i] : !place -> bf16
+  return
+}

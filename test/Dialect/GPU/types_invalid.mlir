@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Types and layouts of gdn_gpu: every message.
+//
+// RUN: gdn-gpu-opt %s -split-input-file -verify-diagnostics
+
+// expected-error@+1 {{expects 'warps' to be at least 1, but got 0}}
+func.func private @no_warps(!gdn_gpu.fragment<8x8xf32, #gdn_gpu.rows<warps = 0, lanes = 8, vector = 4>>)
+
+// -----
+
+// expected-error@+1 {{expects 'lanes' to be a power of two up to 32, but got 12}}
+func.func private @odd_lanes(!gdn_gpu.fragment<8x8xf32, #gdn_gpu.rows<warps = 1, lanes = 12, vector = 4>>)
+
+// -----
+
+// expected-error@+1 {{expects 'vector' to be 1, 2, 4 or 8, but got 3}}
+func.func private @odd_vector(!gdn_gpu.fragment<8x8xf32, #gdn_gpu.rows<warps = 1, lanes = 8, vector = 3>>)
+
+// -----
+
+// expected-error@+1 {{expects a tile of rank 1 or 2, but got rank 3}}
+func.func private @fragment_of_rank_3(!gdn_gpu.fragment<2x8x8xf32, #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>>)
+
+// -----
+
+// expected-error@+1 {{expects static sizes of at least 1, but got ?}}
+func.func private @dynamic_size(!gdn_gpu.fragment<?x8xf32, #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>>)
+
+// -----
+
+// expected-error@+1 {{expects static sizes of at least 1, but got 0}}
+func.func private @no_rows(!gdn_gpu.shared<0x8xf32>)
+
+// -----
+
+// expected-error@+1 {{expects elements of f32, bf16 or f16, but got 'i32'}}
+func.func private @integers(!gdn_gpu.shared<8xi32>)
+
+// -----
+
+// expected-error@+1 {{expects a tile of rank 2 to have the layout 'rows', but got #gdn_gpu.per_row<<warps = 8, lanes = 8, vector = 4>>}}
+func.func private @matrix_per_row(!gdn_gpu.fragment<8x8xf32, #gdn_gpu.per_row<#gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>>>)
+
+// -----
+
+// expected-error@+1 {{expects a tile of rank 1 to have the layout 'per_row' or 'per_column', but got #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>}}
+func.func private @vector_in_rows(!gdn_gpu.fragment<8xf32, #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>>)

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn_gpu.warps: every message of its verifier.
+//
+// RUN: gdn-gpu-opt %s -split-input-file -verify-diagnostics
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @c1_nested() attributes {gdn_gpu.threads = 256 : i64} {
+  gdn_gpu.warps 0 for 2 {
+    // expected-error@+1 {{'gdn_gpu.warps' op expects to be outside other gdn_gpu.warps}}
+    gdn_gpu.warps 0 for 1 {
+    }
+  }
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @c1_no_threads() {
+  // expected-error@+1 {{'gdn_gpu.warps' op expects a function with 'gdn_gpu.threads' around it}}
+  gdn_gpu.warps 0 for 1 {
+  }
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @c1_too_many() attributes {gdn_gpu.threads = 256 : i64} {
+  // expected-error@+1 {{'gdn_gpu.warps' op expects warps below 8, set by 'gdn_gpu.threads' of the function, but got warps up to 8}}
+  gdn_gpu.warps 7 for 2 {
+  }
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @c2_count() attributes {gdn_gpu.threads = 256 : i64} {
+  %r = gdn_gpu.warps 0 for 1 -> f32 {
+    // expected-error@+1 {{'gdn_gpu.yield' op expects 1 operands, one per result, but got 0}}
+    gdn_gpu.yield
+  }
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @c2_type(%x: bf16) attributes {gdn_gpu.threads = 256 : i64} {
+  %r = gdn_gpu.warps 0 for 1 -> f32 {
+    // expected-error@+1 {{'gdn_gpu.yield' op expects operand 0 to be 'f32', the type of its result, but got 'bf16'}}
+    gdn_gpu.yield %x : bf16
+  }
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @c3_outside(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
+  // expected-error@+1 {{'gdn_gpu.warps' op expects result 0 to be used on the same warps only}}
+  %r = gdn_gpu.warps 0 for 1 -> f32 {
+    gdn_gpu.yield %x : f32
+  }
+  // expected-note@+1 {{other use}}
+  %y = arith.negf %r : f32
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @c3_other_warps(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
+  // expected-error@+1 {{'gdn_gpu.warps' op expects result 0 to be used on the same warps only}}
+  %r = gdn_gpu.warps 0 for 1 -> f32 {
+    gdn_gpu.yield %x : f32
+  }
+  gdn_gpu.warps 1 for 1 {
+    // expected-note@+1 {{other use}}
+    %y = arith.negf %r : f32
+  }
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+!view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
+
+func.func @c4_layout(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
+  gdn_gpu.warps 0 for 1 {
+    // expected-error@+1 {{'gdn_gpu.fill' op expects fragments laid out over 1 warps, set by the gdn_gpu.warps around it, but got '!gdn_gpu.fragment<128x128xf32, #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>>'}}
+    %t = gdn_gpu.fill %x : f32 -> !state
+  }
+  return
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What gdn-schedule-resident-recurrence refuses, and programs that it leaves
+// alone.
+//
+// RUN: gdn-opt %s -split-input-file -gdn-schedule-resident-recurrence -verify-diagnostics
+// RUN: not gdn-opt %s -split-input-file -gdn-schedule-resident-recurrence=threads=100 -o /dev/null 2>&1 | FileCheck %s
+
+// CHECK: error: expects the option 'threads' to be a multiple of 32 from 160 to 1024, but got 100
+
+func.func @too_large(%pool: memref<?x256x256xf32>, %q: vector<1x256xf32>,
+                     %k: vector<1x256xf32>, %v: vector<1x256xf32>,
+                     %g: vector<1xf32>, %beta: vector<1xf32>, %n: index)
+    attributes {gdn_tile.grid = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %m = gdn_tile.load %pool[%n, %c0, %c0] dims [1, 2]
+      : memref<?x256x256xf32>, vector<256x256xf32>
+  // expected-error@+1 {{'gdn_tile.delta_scan' op expects a state of at most 65536 bytes, which the registers of 8 warps can hold, but got 262144}}
+  %m1, %o = gdn_tile.delta_scan %m, %q, %k, %v gates(%g, %beta) valid(%n)
+      : vector<256x256xf32>, vector<1x256xf32>, vector<1x256xf32>, vector<1xf32>
+  gdn_tile.store %m1, %pool[%n, %c0, %c0] dims [1, 2]
+      : vector<256x256xf32>, memref<?x256x256xf32>
+  return
+}
+
+// -----
+
+func.func @no_role(%pool: memref<?x64x32xf32>, %out: memref<?x64xf32>, %x: memref<?x64xf32>,
+                   %q: vector<1x32xf32>, %k: vector<1x32xf32>, %v: vector<1x64xf32>,
+                   %g: vector<1xf32>, %beta: vector<1xf32>, %n: index)
+    attributes {gdn_tile.grid = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %m = gdn_tile.load %pool[%n, %c0, %c0] dims [1, 2] : memref<?x64x32xf32>, vector<64x32xf32>
+  %m1, %o = gdn_tile.delta_scan %m, %q, %k, %v gates(%g, %beta) valid(%n)
+      : vector<64x32xf32>, vector<1x32xf32>, vector<1x64xf32>, vector<1xf32>
+  gdn_tile.store %m1, %pool[%n, %c0, %c0] dims [1, 2] : vector<64x32xf32>, memref<?x64x32xf32>
+  %t = gdn_tile.load %x[%n, %c0] dims [1] : memref<?x64xf32>, vector<64xf32>
+  // expected-error@+1 {{'gdn_tile.store' op expects to store the state, what follows from the output, or what an operand of the scan is made from}}
+  gdn_tile.store %t, %out[%n, %c0] dims [1] : vector<64xf32>, memref<?x64xf32>
+  return
+}
+
+// -----
+
+// Several tokens: not this schedule's.
+func.func @several(%m: vector<64x32xf32>, %q: vector<4x32xf32>, %k: vector<4x32xf32>,
+                   %v: vector<4x64xf32>, %g: vector<4xf32>, %beta: vector<4xf32>, %n: index)
+    -> vector<4x64xf32> attributes {gdn_tile.grid = ["N"]} {
+  %m1, %o = gdn_tile.delta_scan %m, %q, %k, %v gates(%g, %beta) valid(%n)
+      : vector<64x32xf32>, vector<4x32xf32>, vector<4x64xf32>, vector<4xf32>
+  return %o : vector<4x64xf32>
+}
