@@ -37,7 +37,7 @@ FailureOr<TargetCode> gdn::compileForCpu(ModuleOp source,
   if (failed(lowered))
     return failure();
   TargetCode code;
-  FailureOr<SmallVector<EntryCode>> entries = collectEntryCodes(**lowered);
+  FailureOr<SmallVector<EntryCode, 0>> entries = collectEntryCodes(**lowered);
   if (failed(entries))
     return failure();
   code.entries = std::move(*entries);
@@ -50,26 +50,4 @@ FailureOr<TargetCode> gdn::compileForCpu(ModuleOp source,
     return failure();
   code.blob = std::move(*blob);
   return code;
-}
-
-FailureOr<std::vector<uint8_t>>
-gdn::compileImage(ModuleOp source, ArrayRef<TargetModel> targets,
-                  const CpuPipelineOptions &options,
-                  ConfigurePasses configure) {
-  SmallVector<const TargetModel *> ordered;
-  for (const TargetModel &target : targets)
-    ordered.insert(llvm::find_if(ordered,
-                                 [&](const TargetModel *other) {
-                                   return other->getRank() < target.getRank();
-                                 }),
-                   &target);
-  SmallVector<TargetCode> codes;
-  for (const TargetModel *target : ordered) {
-    FailureOr<TargetCode> code =
-        compileForCpu(source, *target, options, configure);
-    if (failed(code))
-      return failure();
-    codes.push_back(std::move(*code));
-  }
-  return buildImage(source, codes);
 }

@@ -3,6 +3,7 @@
 // Puts manifest, code and trailer together; see ImageWriter.h.
 #include "gdn/Target/ImageWriter.h"
 
+#include "ImageKernels.h"
 #include "ImageManifest.h"
 
 #include "gdnrt/image_trailer.h"
@@ -61,10 +62,10 @@ static EntryCode &codeOf(StringRef entry, SmallVectorImpl<EntryCode> &codes) {
   return codes.back();
 }
 
-FailureOr<SmallVector<EntryCode>> gdn::collectEntryCodes(ModuleOp lowered) {
-  SmallVector<EntryCode> codes;
+FailureOr<SmallVector<EntryCode, 0>> gdn::collectEntryCodes(ModuleOp lowered) {
+  SmallVector<EntryCode, 0> codes;
   for (auto func : lowered.getOps<LLVM::LLVMFuncOp>()) {
-    if (!func->hasAttr("gdn_tile.grid"))
+    if (!func->hasAttr("gdn_tile.grid") && !isKernel(func))
       continue;
     StageCode stage;
     SmallVector<std::string, 0> sizes;
@@ -84,6 +85,8 @@ FailureOr<SmallVector<EntryCode>> gdn::collectEntryCodes(ModuleOp lowered) {
              << llvm::join(code.sizes, ", ") << ", but got "
              << llvm::join(sizes, ", ");
     code.sizes = std::move(sizes);
+    if (isKernel(func) && failed(readKernel(func, stage, code.alignments)))
+      return failure();
     if (Attribute multiples = func->getAttr("gdn_tile.multiples");
         multiples && !owner &&
         failed(
@@ -114,21 +117,27 @@ FailureOr<SmallVector<EntryCode>> gdn::collectEntryCodes(ModuleOp lowered) {
   return codes;
 }
 
+/// A name for errors: the features of a CPU, or the GPU.
+static std::string nameOf(const TargetCode &target) {
+  return target.features.empty() ? target.target
+                                 : llvm::join(target.features, ", ");
+}
+
 /// The code that `target` has for the entry; null after an error on `func`.
 static const EntryCode *findCode(func::FuncOp func, const TargetCode &target) {
   for (const EntryCode &code : target.entries)
     if (code.entry == func.getName())
       return &code;
-  func.emitOpError("has no code for the target with the features ")
-      << llvm::join(target.features, ", ");
+  func.emitOpError("has no code for the target ")
+      << (target.features.empty() ? "" : "with the features ")
+      << nameOf(target);
   return nullptr;
 }
 
-/// The forms of `what`, over `symbols`.
-static LogicalResult
-encodeForms(func::FuncOp func, StringRef what, ArrayRef<std::string> forms,
-            ArrayRef<std::string> symbols,
-            std::vector<std::unique_ptr<fb::LinearFormT>> &encoded) {
+LogicalResult
+gdn::encodeForms(func::FuncOp func, StringRef what, ArrayRef<std::string> forms,
+                 ArrayRef<std::string> symbols,
+                 std::vector<std::unique_ptr<fb::LinearFormT>> &encoded) {
   for (const std::string &form : forms) {
     FailureOr<fb::LinearFormT> one = encodeForm(form, symbols);
     if (failed(one))
@@ -142,7 +151,8 @@ encodeForms(func::FuncOp func, StringRef what, ArrayRef<std::string> forms,
 
 static FailureOr<fb::VariantT> encodeVariant(func::FuncOp func,
                                              const VariantCode &variant,
-                                             ArrayRef<std::string> symbols) {
+                                             const fb::EntryT &entry) {
+  ArrayRef<std::string> symbols(entry.symbols);
   fb::VariantT encoded;
   encoded.name = variant.name;
   for (const StageCode &stage : variant.stages) {
@@ -150,6 +160,8 @@ static FailureOr<fb::VariantT> encodeVariant(func::FuncOp func,
     made->symbol = stage.symbol;
     made->scratch_bytes = stage.scratchBytes;
     if (failed(encodeForms(func, "a grid", stage.grid, symbols, made->grid)))
+      return failure();
+    if (stage.launch && failed(encodeKernel(func, stage, entry, *made)))
       return failure();
     encoded.stages.push_back(std::move(made));
   }
@@ -187,20 +199,24 @@ static LogicalResult addCode(func::FuncOp func, const TargetCode &target,
                                       entry.symbols.end());
   if (code->sizes != symbols)
     return func.emitOpError("expects the code for ")
-           << llvm::join(target.features, ", ") << " to take the symbols "
+           << nameOf(target) << " to take the symbols "
            << llvm::join(symbols, ", ") << ", as other code does, but got "
            << llvm::join(code->sizes, ", ");
   fb::CodeT encoded;
-  encoded.target = "x86-64";
+  encoded.target = target.target;
+  encoded.format = static_cast<fb::CodeFormat>(target.format);
   encoded.features.assign(target.features.begin(), target.features.end());
   encoded.blob = blob;
   for (const VariantCode &variant : code->variants) {
-    FailureOr<fb::VariantT> made = encodeVariant(func, variant, symbols);
+    FailureOr<fb::VariantT> made = encodeVariant(func, variant, entry);
     if (failed(made))
       return failure();
     encoded.variants.push_back(
         std::make_unique<fb::VariantT>(std::move(*made)));
   }
+  if (failed(encodeAlignments(func, *code, entry, encoded)))
+    return failure();
+  addDigest(target, *code, entry);
   entry.codes.push_back(std::make_unique<fb::CodeT>(std::move(encoded)));
   return success();
 }

@@ -37,6 +37,63 @@ static constexpr KnownTarget knownTargets[] = {
     {"znver5", 4, "znver5"},
 };
 
+// Shared memory, threads and blocks: the tables of compute capabilities in the
+// CUDA C++ programming guide. Instructions: the PTX manual; a unit test asks
+// ptxas. sm_103a does have tcgen05, but LLVM 22's verifier refuses it there.
+const TargetModel::Gpu TargetModel::gpus[] = {
+    {.name = "sm_80",
+     .capability = 80,
+     .sharedBytesPerBlock = 163 * 1024,
+     .threadsPerSm = 2048,
+     .blocksPerSm = 32},
+    {.name = "sm_86",
+     .capability = 86,
+     .sharedBytesPerBlock = 99 * 1024,
+     .threadsPerSm = 1536,
+     .blocksPerSm = 16},
+    {.name = "sm_89",
+     .capability = 89,
+     .sharedBytesPerBlock = 99 * 1024,
+     .threadsPerSm = 1536,
+     .blocksPerSm = 24},
+    {.name = "sm_90a",
+     .capability = 90,
+     .isExact = true,
+     .isHopperOrLater = true,
+     .hasWgmma = true,
+     .hasMulticast = true,
+     .sharedBytesPerBlock = 227 * 1024,
+     .threadsPerSm = 2048,
+     .blocksPerSm = 32},
+    {.name = "sm_100a",
+     .capability = 100,
+     .isExact = true,
+     .isHopperOrLater = true,
+     .isBlackwell = true,
+     .hasTcgen05 = true,
+     .hasMulticast = true,
+     .sharedBytesPerBlock = 227 * 1024,
+     .threadsPerSm = 2048,
+     .blocksPerSm = 32},
+    {.name = "sm_103a",
+     .capability = 103,
+     .isExact = true,
+     .isHopperOrLater = true,
+     .isBlackwell = true,
+     .hasMulticast = true,
+     .sharedBytesPerBlock = 227 * 1024,
+     .threadsPerSm = 2048,
+     .blocksPerSm = 32},
+    {.name = "sm_120a",
+     .capability = 120,
+     .isExact = true,
+     .isHopperOrLater = true,
+     .isBlackwell = true,
+     .sharedBytesPerBlock = 99 * 1024,
+     .threadsPerSm = 1536,
+     .blocksPerSm = 24},
+};
+
 // What the psABI's levels add, by LLVM's names.
 static constexpr llvm::StringLiteral level3[] = {
     "cx16", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2", "avx",
@@ -60,6 +117,14 @@ llvm::SmallVector<llvm::StringRef> TargetModel::knownNames() {
   llvm::SmallVector<llvm::StringRef> names = {"native"};
   for (const KnownTarget &target : knownTargets)
     names.push_back(target.name);
+  names.append(knownGpuNames());
+  return names;
+}
+
+llvm::SmallVector<llvm::StringRef> TargetModel::knownGpuNames() {
+  llvm::SmallVector<llvm::StringRef> names;
+  for (const Gpu &gpu : gpus)
+    names.push_back(gpu.name);
   return names;
 }
 
@@ -75,15 +140,22 @@ llvm::Expected<TargetModel> TargetModel::get(llvm::StringRef name) {
   for (const KnownTarget &target : knownTargets)
     if (target.name == name)
       return TargetModel(name.str(), target.level, target.tuneCpu.str());
+  for (const Gpu &gpu : gpus)
+    if (gpu.name == name)
+      return TargetModel(gpu);
   return llvm::createStringError(
       llvm::formatv("unknown target '{0}'; known targets: {1}", name,
                     llvm::join(knownNames(), ", ")));
 }
 
 std::string TargetModel::getLlvmCpu() const {
+  if (gpu)
+    return name;
   return llvm::formatv("x86-64-v{0}", level);
 }
 
 llvm::SmallVector<std::string> TargetModel::getRequiredFeatures() const {
+  if (gpu)
+    return {};
   return {getLlvmCpu()};
 }

@@ -118,6 +118,64 @@ def test_contradictions(tool, arguments, message):
     failed(tool("gdn-compile", *arguments), message)
 
 
+KERNEL = """
+llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
+                                llvm.align = 8 : i64, nvvm.grid_constant})
+    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>, gdn_tile.grid = ["N"],
+                gdn_tile.symbols = ["N"], gdn_gpu.launch = {threads = 32 : i32}} {
+  llvm.return
+}
+"""
+
+
+@pytest.fixture
+def kernel(tmp_path):
+    path = tmp_path / "kernel.mlir"
+    path.write_text(KERNEL)
+    return path
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--target=sm_90a", "--emit=asm"], "expects a CPU to show this stage for, but got sm_90a"),
+        (
+            ["--target=sm_90a", "--emit=tile"],
+            "expects a CPU to show this stage for, but got sm_90a",
+        ),
+        (["--emit=ptx"], "expects a GPU to show this stage for, but got x86-64-v3"),
+        (
+            ["--target=sm_80,x86-64-v3", "--emit=report"],
+            "expects a GPU to show this stage for, but got x86-64-v3",
+        ),
+        (
+            ["--target=sm_80,sm_90a", "--emit=ptx"],
+            "expects one target to show this stage for, but got 2",
+        ),
+        (
+            ["--target=sm_80", "--emit=report", "--ptxas=/no/ptxas"],
+            "/no/ptxas: cannot be started: posix_spawn failed: No such file or directory",
+        ),
+    ],
+)
+def test_gpu_stages_and_targets(tool, kernel, arguments, message):
+    failed(tool("gdn-compile", kernel, *arguments), message)
+
+
+def test_machine_code_needs_an_assembler(tool, kernel):
+    done = tool("gdn-compile", kernel, "--target=sm_80", "--emit=sass", "--ptxas=none")
+    assert done.returncode == 1
+    assert "error: expects ptxas to show machine code, but found none" in done.stderr
+
+
+def test_digests_of_several_targets(tool, kernel):
+    done = tool("gdn-compile", kernel, "--target=sm_80,sm_90a", "--emit=digest")
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert [line[:2] for line in lines] == [["k", "sm_80"], ["k", "sm_90a"]]
+    assert all(len(line[2]) == 64 for line in lines) and lines[0][2] != lines[1][2]
+
+
 def test_unknown_target_lists_the_known(tool):
     done = tool("gdn-compile", "--preset=qwen3.5-4b", "--target=z80", "-o", "x")
     assert done.returncode == 1

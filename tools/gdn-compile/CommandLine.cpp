@@ -21,6 +21,8 @@ static constexpr llvm::StringLiteral overview =
     "  gdn-compile --config config.json --target=x86-64-v3,x86-64-v4 -o "
     "m.gdnk\n"
     "  gdn-compile layer.mlir --target=native -o layer.gdnk\n"
+    "  gdn-compile --preset qwen3.5-4b --target=sm_90a,sm_80,x86-64-v3 -o "
+    "qwen.gdnk\n"
     "  gdn-compile --preset qwen3.5-4b --emit=gdn        show what is "
     "compiled\n";
 
@@ -70,8 +72,9 @@ struct Options {
   cl::list<std::string> targets{
       "target", cl::CommaSeparated, cl::value_desc("name,..."),
       cl::cat(outputs),
-      cl::desc("CPUs to make code for: x86-64-v3, x86-64-v4, a CPU's name, or "
-               "native (default x86-64-v3)")};
+      cl::desc("Chips to make code for: x86-64-v3 (default), x86-64-v4, a "
+               "CPU's name, native, or a GPU: sm_80, sm_86, sm_89, sm_90a, "
+               "sm_100a, sm_103a, sm_120a")};
   cl::opt<std::string> output{"o", cl::value_desc("file"), cl::cat(outputs),
                               cl::desc("Where to write it; - is standard "
                                        "output, the default for text")};
@@ -84,7 +87,21 @@ struct Options {
           clEnumValN(Emit::tile, "tile", "Tile programs (gdn_tile)"),
           clEnumValN(Emit::llvm, "llvm", "The llvm dialect"),
           clEnumValN(Emit::llvmIr, "llvm-ir", "LLVM IR after optimisation"),
-          clEnumValN(Emit::assembly, "asm", "Assembly"))};
+          clEnumValN(Emit::assembly, "asm", "Assembly of a CPU"),
+          clEnumValN(Emit::gpu, "gpu", "GPU programs (gdn_gpu)"),
+          clEnumValN(Emit::nvvm, "nvvm", "GPU kernels in llvm and nvvm"),
+          clEnumValN(Emit::ptx, "ptx", "PTX"),
+          clEnumValN(Emit::sass, "sass", "Machine code of a GPU"),
+          clEnumValN(Emit::report, "report",
+                     "A table of the GPU kernels: registers, shared memory, "
+                     "spills, code size, launch"),
+          clEnumValN(Emit::digest, "digest",
+                     "Name, target and digest of each GPU kernel"))};
+  cl::opt<std::string> ptxas{
+      "ptxas", cl::value_desc("path"), cl::cat(outputs),
+      cl::desc(
+          "The assembler for GPUs, or none to do without (default: the one "
+          "on PATH or in .venv)")};
   cl::opt<int64_t> tokens{"tokens", cl::init(16), cl::cat(outputs),
                           cl::desc("Tokens per block of prefill's loop "
                                    "(default 16)")};
@@ -176,6 +193,7 @@ CommandLine Options::collect() {
   if (line.targets.empty())
     line.targets.push_back("x86-64-v3");
   line.emit = emit;
+  line.ptxas = ptxas;
   line.output = output;
   if (line.output.empty() && line.emit != Emit::image)
     line.output = "-";
@@ -226,7 +244,8 @@ static llvm::Error check(const CommandLine &line) {
         "--chunk: expects 16, 32, 64 or 128, but got {0}", line.chunk));
   if (line.output.empty())
     return llvm::createStringError("expects -o <file> for the image");
-  bool anyTargets = line.emit == Emit::image || line.emit == Emit::gdn;
+  bool anyTargets = line.emit == Emit::image || line.emit == Emit::gdn ||
+                    line.emit == Emit::report || line.emit == Emit::digest;
   if (!anyTargets && line.targets.size() != 1)
     return llvm::createStringError(
         llvm::formatv("expects one target to show this stage for, but got {0}",

@@ -13,7 +13,23 @@
 namespace gdn {
 
 /// What to write: an image, or one of the stages on the way to it.
-enum class Emit { image, gdn, tile, llvm, llvmIr, assembly };
+enum class Emit {
+  image,
+  gdn,
+  // for CPUs
+  tile,
+  llvm,
+  assembly,
+  // for CPUs and GPUs
+  llvmIr,
+  // for GPUs
+  gpu,
+  nvvm,
+  ptx,
+  sass,
+  report,
+  digest,
+};
 
 struct CommandLine {
   // Exactly one of these says which layer to compile.
@@ -24,6 +40,7 @@ struct CommandLine {
   std::vector<std::string> targets;
   std::string output; // "-" is standard output
   Emit emit = Emit::image;
+  std::string ptxas; // path; empty: find it; "none": do without
   int64_t tokens = 16;
   int64_t chunk = 64;
   int64_t chunkFrom = -1;

@@ -4,8 +4,10 @@
 #include "CommandLine.h"
 #include "LayerInput.h"
 
-#include "gdn/Pipelines/CompileCpu.h"
+#include "gdn/Pipelines/CompileImage.h"
 #include "gdn/Pipelines/CrashReproducer.h"
+#include "gdn/Target/CudaProgram.h"
+#include "gdn/Target/NvptxCodegen.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -34,15 +36,81 @@ static std::string print(ModuleOp module) {
   return text + "\n";
 }
 
+/// A stage of the way to a CPU.
+static FailureOr<std::string> showForCpu(ModuleOp source, Emit emit,
+                                         const TargetModel &target,
+                                         const CpuPipelineOptions &options,
+                                         ConfigurePasses configure) {
+  Level level = emit == Emit::tile ? Level::tile : Level::llvm;
+  FailureOr<OwningOpRef<ModuleOp>> lowered =
+      lowerForCpu(source, target, level, options, configure);
+  if (failed(lowered))
+    return failure();
+  if (emit == Emit::tile || emit == Emit::llvm)
+    return print(**lowered);
+  FailureOr<CpuCodegen> codegen = CpuCodegen::create(**lowered, target);
+  if (failed(codegen))
+    return failure();
+  if (emit == Emit::llvmIr)
+    return codegen->getLlvmIr();
+  return codegen->emitAssembly();
+}
+
+/// A stage of the way to a GPU.
+static FailureOr<std::string> showForGpu(ModuleOp source, Emit emit,
+                                         const TargetModel &target,
+                                         const GpuCompileOptions &options,
+                                         ConfigurePasses configure) {
+  if (emit == Emit::gpu || emit == Emit::nvvm || emit == Emit::llvmIr) {
+    GpuLevel level = emit == Emit::gpu ? GpuLevel::gpu : GpuLevel::nvvm;
+    FailureOr<OwningOpRef<ModuleOp>> lowered =
+        lowerForGpu(source, target, level, options.pipeline, configure);
+    if (failed(lowered))
+      return failure();
+    if (emit != Emit::llvmIr)
+      return print(**lowered);
+    FailureOr<KernelText> text =
+        generateKernels(**lowered, target, /*wantsPtx=*/false);
+    if (failed(text))
+      return failure();
+    return std::move(text->llvmIr);
+  }
+  FailureOr<GpuCode> code = compileForGpu(source, target, options, configure);
+  if (failed(code))
+    return failure();
+  switch (emit) {
+  case Emit::ptx:
+    return std::move(code->ptx);
+  case Emit::digest: {
+    std::string lines;
+    for (const EntryCode &entry : code->entries)
+      lines += entry.entry + " " + target.getName().str() + " " +
+               entry.getDigest() + "\n";
+    return lines;
+  }
+  default:
+    break;
+  }
+  if (!code->cubin)
+    return source.emitError("expects ptxas to show machine code, but found "
+                            "none; tools/scripts/setup.sh installs it");
+  llvm::Expected<std::string> text = disassemble(code->cubin->bytes);
+  if (!text)
+    return source.emitError(llvm::toString(text.takeError()));
+  return std::move(*text);
+}
+
 /// What the command line asks for, as the bytes of the output file.
 static FailureOr<std::string> compile(ModuleOp source, const CommandLine &line,
                                       ArrayRef<TargetModel> targets,
+                                      const std::optional<Ptxas> &ptxas,
                                       ConfigurePasses configure) {
-  CpuPipelineOptions options;
-  options.tokens = line.tokens;
-  options.chunk = line.chunk;
-  options.chunkFrom = line.chunkFrom;
-  options.precision = line.precision;
+  CompileOptions options;
+  options.cpu.tokens = line.tokens;
+  options.cpu.chunk = line.chunk;
+  options.cpu.chunkFrom = line.chunkFrom;
+  options.cpu.precision = line.precision;
+  options.gpu.ptxas = ptxas;
   if (line.emit == Emit::gdn)
     return print(source);
   if (line.emit == Emit::image) {
@@ -52,20 +120,74 @@ static FailureOr<std::string> compile(ModuleOp source, const CommandLine &line,
       return failure();
     return std::string(image->begin(), image->end());
   }
-  Level level = line.emit == Emit::tile ? Level::tile : Level::llvm;
-  FailureOr<OwningOpRef<ModuleOp>> lowered =
-      lowerForCpu(source, targets.front(), level, options, configure);
-  if (failed(lowered))
-    return failure();
-  if (line.emit == Emit::tile || line.emit == Emit::llvm)
-    return print(**lowered);
-  FailureOr<CpuCodegen> codegen =
-      CpuCodegen::create(**lowered, targets.front());
-  if (failed(codegen))
-    return failure();
-  if (line.emit == Emit::llvmIr)
-    return codegen->getLlvmIr();
-  return codegen->emitAssembly();
+  if (line.emit == Emit::report) {
+    KernelTable table;
+    for (const TargetModel &target : targets) {
+      FailureOr<GpuCode> code =
+          compileForGpu(source, target, options.gpu, configure);
+      if (failed(code))
+        return failure();
+      table.add(target, *code);
+    }
+    return table.print();
+  }
+  std::string text;
+  for (const TargetModel &target : targets) {
+    FailureOr<std::string> stage =
+        target.getKind() == TargetKind::cpu
+            ? showForCpu(source, line.emit, target, options.cpu, configure)
+            : showForGpu(source, line.emit, target, options.gpu, configure);
+    if (failed(stage))
+      return failure();
+    text += *stage;
+  }
+  return text;
+}
+
+/// Fails if the stage is not on the way to the target.
+static llvm::Error checkStage(Emit emit, const TargetModel &target) {
+  bool isGpu = target.getKind() == TargetKind::nvptx;
+  switch (emit) {
+  case Emit::image:
+  case Emit::gdn:
+  case Emit::llvmIr:
+    return llvm::Error::success();
+  case Emit::tile:
+  case Emit::llvm:
+  case Emit::assembly:
+    if (!isGpu)
+      return llvm::Error::success();
+    return llvm::createStringError(
+        "expects a CPU to show this stage for, but got " + target.getName());
+  default:
+    if (isGpu)
+      return llvm::Error::success();
+    return llvm::createStringError(
+        "expects a GPU to show this stage for, but got " + target.getName());
+  }
+}
+
+/// The assembler, if a target and the stage want one.
+static llvm::Expected<std::optional<Ptxas>>
+findPtxas(const CommandLine &line, ArrayRef<TargetModel> targets) {
+  bool wanted = line.emit == Emit::image || line.emit == Emit::report ||
+                line.emit == Emit::sass;
+  bool anyGpu = llvm::any_of(targets, [](const TargetModel &target) {
+    return target.getKind() == TargetKind::nvptx;
+  });
+  if (!wanted || !anyGpu || line.ptxas == "none")
+    return std::nullopt;
+  std::string path = line.ptxas;
+  if (path.empty()) {
+    std::optional<std::string> found = findCudaProgram("ptxas");
+    if (!found)
+      return std::nullopt;
+    path = *found;
+  }
+  llvm::Expected<Ptxas> ptxas = Ptxas::open(path);
+  if (!ptxas)
+    return ptxas.takeError();
+  return std::move(*ptxas);
 }
 
 static llvm::Expected<SmallVector<TargetModel>>
@@ -75,6 +197,8 @@ findTargets(const CommandLine &line) {
     llvm::Expected<TargetModel> target = TargetModel::get(name);
     if (!target)
       return target.takeError();
+    if (llvm::Error error = checkStage(line.emit, *target))
+      return std::move(error);
     targets.push_back(std::move(*target));
   }
   return targets;
@@ -93,10 +217,14 @@ int main(int argc, char **argv) {
   llvm::Expected<SmallVector<TargetModel>> targets = findTargets(*line);
   if (!targets)
     return fail(targets.takeError());
+  llvm::Expected<std::optional<Ptxas>> ptxas = findPtxas(*line, *targets);
+  if (!ptxas)
+    return fail(ptxas.takeError());
 
   DialectRegistry registry;
   registry.insert<GDNDialect, arith::ArithDialect, func::FuncDialect,
                   tensor::TensorDialect>();
+  registerKernelDialects(registry);
   MLIRContext context(registry);
   context.printOpOnDiagnostic(false);
   auto sources = std::make_shared<llvm::SourceMgr>();
@@ -119,7 +247,8 @@ int main(int argc, char **argv) {
     passes.enableTiming(scope);
     return applyPassManagerCLOptions(passes);
   };
-  FailureOr<std::string> output = compile(**module, *line, *targets, configure);
+  FailureOr<std::string> output =
+      compile(**module, *line, *targets, *ptxas, configure);
   if (failed(output))
     return 1;
   if (llvm::Error error = write(line->output, *output))

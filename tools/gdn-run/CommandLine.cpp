@@ -71,8 +71,9 @@ struct Options {
                                      "(default 0; -1 for no such slot)")};
   cl::opt<std::string> variant{
       "variant", cl::value_desc("name"), cl::cat(category),
-      cl::desc("The variant of the entry's code to run, whatever its conditions "
-               "say (default: the device chooses)")};
+      cl::desc(
+          "The variant of the entry's code to run, whatever its conditions "
+          "say (default: the device chooses)")};
 };
 } // namespace
 

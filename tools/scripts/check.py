@@ -75,6 +75,11 @@ def docs() -> suites.Result:
     return suites.run("docs", [sys.executable, SCRIPTS / "docs.py", "--check"])
 
 
+def kernels_lock() -> suites.Result:
+    """The generated GPU kernels are those that kernels.lock lists."""
+    return suites.run("kernels.lock", [sys.executable, SCRIPTS / "kernels_lock.py"])
+
+
 def lit(preset: str = "release") -> suites.Result:
     directory = ROOT / "build" / preset
     xml = directory / "results/lit.xml"
@@ -198,6 +203,7 @@ def main() -> int:
         return summary(results)
     quick: list[Callable[[], suites.Result]] = [
         lambda: clang_tidy(full),
+        kernels_lock,
         lit,
         lambda: ctest("unit"),
         lambda: ctest("conformance"),

@@ -57,10 +57,12 @@ fi
 
 # Debian's own Python: the version the pinned packages were chosen for.
 requirements=tools/scripts/requirements.txt
+cuda=tools/scripts/requirements-cuda.txt
 stamp=.venv/requirements.txt
-if ! cmp -s "$requirements" "$stamp"; then
+if ! cmp -s <(cat "$requirements" "$cuda") "$stamp"; then
   echo "setup: installing Python packages into .venv"
   [[ -x .venv/bin/python ]] || /usr/bin/python3 -m venv .venv
   .venv/bin/python -m pip install --quiet --disable-pip-version-check -r "$requirements"
-  cp "$requirements" "$stamp"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r "$cuda"
+  cat "$requirements" "$cuda" >"$stamp"
 fi

@@ -29,12 +29,6 @@ mlir::FailureOr<TargetCode> compileForCpu(mlir::ModuleOp source,
                                           const CpuPipelineOptions &options,
                                           ConfigurePasses configure);
 
-/// An image with the entries of `source` and code for each of `targets`, the
-/// most demanding first.
-mlir::FailureOr<std::vector<uint8_t>>
-compileImage(mlir::ModuleOp source, llvm::ArrayRef<TargetModel> targets,
-             const CpuPipelineOptions &options, ConfigurePasses configure);
-
 } // namespace gdn
 
 #endif // GDN_PIPELINES_COMPILECPU_H

@@ -7,6 +7,7 @@
 #define GDN_TARGET_IMAGEWRITER_H
 
 #include "gdn/Target/CpuCodegen.h"
+#include "gdn/Target/KernelInfo.h"
 
 #include <cstdint>
 #include <vector>
@@ -21,6 +22,12 @@ struct StageCode {
   std::string symbol; // exported by the blob
   FormProduct grid;   // the product is units
   uint64_t scratchBytes = 0;
+
+  // A kernel of a GPU has these, code for a CPU does not.
+  std::optional<KernelLaunch> launch = std::nullopt;
+  uint64_t words = 0;                                      // of its parameter
+  std::optional<KernelResources> resources = std::nullopt; // if ptxas was there
+  std::string digest = {};                                 // of its PTX
 };
 
 /// One way to do the work of an entry; see runtime/schema/image.fbs.
@@ -34,7 +41,7 @@ struct VariantCode {
 
 /// How to call the code of one entry.
 struct EntryCode {
-  std::string entry;                    // name of the gdn function
+  std::string entry;                       // name of the gdn function
   llvm::SmallVector<std::string, 0> sizes; // symbols, as the code takes them
   /// Linear forms in pairs: the first is a multiple of the second.
   llvm::SmallVector<std::string, 0> multiples;
@@ -42,20 +49,32 @@ struct EntryCode {
   llvm::SmallVector<VariantCode, 0> variants;
   /// What the lowering decided: facts for people and tools, by name.
   llvm::SmallVector<std::pair<std::string, std::string>, 0> facts = {};
+  /// What kernels demand: bytes, one per parameter of the entry, or none.
+  llvm::SmallVector<uint32_t, 0> alignments = {};
+
+  /// Identifies the kernels: the digest of the only one, or of all digests.
+  /// Empty for a CPU.
+  std::string getDigest() const;
 };
+
+/// What a blob holds.
+enum class CodeFormat { sharedObject, cubin, ptx };
 
 /// The code of all entries for one target.
 struct TargetCode {
+  std::string target = "x86-64";           // or a GPU
   llvm::SmallVector<std::string> features; // all of which a device must have
+  CodeFormat format = CodeFormat::sharedObject;
   llvm::SmallVector<EntryCode, 0> entries;
-  Bytes blob; // a shared object
+  Bytes blob;
 };
 
 /// What a lowered module says about its entries: each `llvm.func` with
 /// `gdn_tile.grid`, `gdn_tile.symbols`, `gdn_tile.scratch_bytes` if it needs
-/// scratch, and `gdn_tile.facts`. With `gdn_tile.stage_of` it is a stage of the variant
-/// `gdn_tile.variant` of that entry, else the entry's variant "rows".
-mlir::FailureOr<llvm::SmallVector<EntryCode>>
+/// scratch, `gdn_tile.facts`, `gdn_gpu.launch` if it is a kernel. With
+/// `gdn_tile.stage_of` it is a stage of the variant `gdn_tile.variant` of that
+/// entry, else the entry's variant "rows".
+mlir::FailureOr<llvm::SmallVector<EntryCode, 0>>
 collectEntryCodes(mlir::ModuleOp lowered);
 
 /// The bytes of an image with the entries of `source` and their codes, of

@@ -16,17 +16,29 @@ namespace gdn {
 enum class TargetKind { cpu, nvptx };
 
 /// One chip, or a level of chips, that code is made for. A value type.
+///
+/// Questions about vector registers are for CPUs, those about blocks and
+/// instruction families for GPUs; a GPU has no vectors, a CPU has nothing that
+/// a GPU is asked for.
 class TargetModel {
 public:
   /// The target of that name: a level (`x86-64-v3`), a CPU (`sapphirerapids`),
-  /// or `native` for the machine this runs on.
+  /// `native` for the CPU this runs on, or a GPU (`sm_90a`).
   static llvm::Expected<TargetModel> get(llvm::StringRef name);
 
   /// Every name that `get` takes.
   static llvm::SmallVector<llvm::StringRef> knownNames();
+  /// The names of GPUs alone.
+  static llvm::SmallVector<llvm::StringRef> knownGpuNames();
 
   llvm::StringRef getName() const { return name; }
-  TargetKind getKind() const { return TargetKind::cpu; }
+  TargetKind getKind() const {
+    return gpu ? TargetKind::nvptx : TargetKind::cpu;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // CPUs
+  //===--------------------------------------------------------------------===//
 
   /// Bits of a vector register.
   unsigned getVectorBits() const { return level == 4 ? 512 : 256; }
@@ -41,26 +53,118 @@ public:
   /// True if f16 and f32 convert to each other in instructions; as above.
   bool hasF16Conversion() const { return true; }
 
-  /// What LLVM calls the set of instructions, and the chip to schedule for.
-  std::string getLlvmCpu() const;
-  llvm::StringRef getLlvmTuneCpu() const { return tuneCpu; }
-  llvm::StringRef getLlvmTriple() const { return "x86_64-unknown-linux-gnu"; }
-
   /// Names, as `__builtin_cpu_supports` knows them, of all that a machine must
-  /// have to run the code.
+  /// have to run the code. Empty for a GPU.
   llvm::SmallVector<std::string> getRequiredFeatures() const;
 
+  //===--------------------------------------------------------------------===//
+  // GPUs: instructions
+  //===--------------------------------------------------------------------===//
+
+  /// mma.sync on bf16 and f16 fragments, with ldmatrix.
+  bool hasMmaSync() const { return gpu; }
+  /// cp.async: 16 bytes from global to shared memory without registers.
+  bool hasCpAsync() const { return gpu; }
+  /// stmatrix: fragments to shared memory.
+  bool hasStmatrix() const { return gpu && gpu->isHopperOrLater; }
+  /// Bulk and tensor copies between global and shared memory, which count bytes
+  /// on an mbarrier.
+  bool hasTma() const { return gpu && gpu->isHopperOrLater; }
+  /// Blocks that start together and see each other's shared memory.
+  bool hasClusters() const { return gpu && gpu->isHopperOrLater; }
+  /// One copy that several blocks of a cluster receive, at full speed.
+  bool hasMulticast() const { return gpu && gpu->hasMulticast; }
+  /// setmaxnreg: warps hand registers to others.
+  bool hasSetMaxRegister() const { return gpu && gpu->isHopperOrLater; }
+  /// griddepcontrol: a kernel begins before the one ahead of it has ended.
+  bool hasDependentLaunch() const { return gpu && gpu->isHopperOrLater; }
+  /// wgmma: products of four warps, operands from shared memory.
+  bool hasWgmma() const { return gpu && gpu->hasWgmma; }
+  /// tcgen05: products with accumulators in tensor memory.
+  bool hasTcgen05() const { return gpu && gpu->hasTcgen05; }
+  /// Two f32 operations in one instruction (fma.rn.f32x2).
+  bool hasPackedF32() const { return gpu && gpu->isBlackwell; }
+  /// Bytes of the widest load or store of one thread.
+  unsigned getMaxAccessBytes() const {
+    return gpu && gpu->isBlackwell ? 32 : 16;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // GPUs: sizes
+  //===--------------------------------------------------------------------===//
+
+  unsigned getWarpThreads() const { return 32; }
+  /// Most bytes of shared memory of one block, static and dynamic together.
+  unsigned getSharedBytesPerBlock() const {
+    return gpu ? gpu->sharedBytesPerBlock : 0;
+  }
+  /// Bytes of shared memory that the blocks on an SM share; each block takes
+  /// `getSharedBytesReserved` more than it asks for.
+  unsigned getSharedBytesPerSm() const {
+    return gpu ? gpu->sharedBytesPerBlock + 1024 : 0;
+  }
+  unsigned getSharedBytesReserved() const { return gpu ? 1024 : 0; }
+  /// 32-bit registers of an SM, of which one block may have all.
+  unsigned getRegistersPerSm() const { return gpu ? 65536 : 0; }
+  unsigned getMaxRegistersPerThread() const { return gpu ? 255 : 0; }
+  unsigned getMaxThreadsPerBlock() const { return gpu ? 1024 : 0; }
+  unsigned getMaxThreadsPerSm() const { return gpu ? gpu->threadsPerSm : 0; }
+  unsigned getMaxBlocksPerSm() const { return gpu ? gpu->blocksPerSm : 0; }
+  /// Blocks of a cluster that every chip of the target takes; 1 without
+  /// clusters. How many SMs a chip has is not known ahead of time: launch rules
+  /// ask the device.
+  unsigned getMaxClusterBlocks() const { return hasClusters() ? 8 : 1; }
+
+  //===--------------------------------------------------------------------===//
+  // Code
+  //===--------------------------------------------------------------------===//
+
+  /// What LLVM calls the set of instructions, its options, the chip to schedule
+  /// for, and the kind of machine.
+  std::string getLlvmCpu() const;
+  llvm::StringRef getLlvmFeatures() const { return gpu ? "+ptx90" : ""; }
+  /// The version of PTX, times 10, that the code is written in: the newest that
+  /// LLVM 22 knows, the same for every GPU. It needs ptxas 13.0, and a driver
+  /// of CUDA 13 where the driver assembles it.
+  unsigned getPtxVersion() const { return gpu ? 90 : 0; }
+  llvm::StringRef getLlvmTuneCpu() const { return tuneCpu; }
+  llvm::StringRef getLlvmTriple() const {
+    return gpu ? "nvptx64-nvidia-cuda" : "x86_64-unknown-linux-gnu";
+  }
+  /// True if PTX for this GPU also runs on later ones: the names with an `a`
+  /// hold for one chip alone.
+  bool runsOnLaterChips() const { return gpu && !gpu->isExact; }
+
   /// Sorts before targets that demand less, so that a device which takes the
-  /// first code it can run takes the best.
-  unsigned getRank() const { return level; }
+  /// first code it can run takes the best. CPUs and GPUs are not compared.
+  unsigned getRank() const { return gpu ? gpu->capability : level; }
 
 private:
+  /// What sets the GPUs of the table apart.
+  struct Gpu {
+    llvm::StringLiteral name;
+    unsigned capability;  // compute capability, times 10
+    bool isExact = false; // code for this chip alone
+    bool isHopperOrLater = false;
+    bool isBlackwell = false;
+    bool hasWgmma = false;
+    bool hasTcgen05 = false;
+    bool hasMulticast = false;
+    unsigned sharedBytesPerBlock;
+    unsigned threadsPerSm;
+    unsigned blocksPerSm;
+  };
+  static const Gpu gpus[];
+
   TargetModel(std::string name, unsigned level, std::string tuneCpu)
       : name(std::move(name)), level(level), tuneCpu(std::move(tuneCpu)) {}
+  explicit TargetModel(const Gpu &gpu)
+      : name(gpu.name), tuneCpu(gpu.name), gpu(&gpu) {}
 
   std::string name;
-  unsigned level; // of the x86-64 psABI, 3 or 4; nothing beyond it is used
+  unsigned level = 0; // of the x86-64 psABI, 3 or 4; nothing beyond it is used
   std::string tuneCpu;
+  const Gpu *gpu = nullptr; // null for a CPU
 };
 
 } // namespace gdn

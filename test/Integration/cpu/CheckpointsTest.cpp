@@ -206,6 +206,41 @@ TEST_P(Checkpoints, CanBeContinued) {
   }
 }
 
+// Rows, counts and slots at random, most counts good and most slots live.
+TEST_P(Checkpoints, AtRandom) {
+  constexpr int64_t kinds[] = {64, 64, 64, 1, 32};
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    SCOPED_TRACE(seed);
+    const data::RandomStream stream(seed, "checkpoints");
+    uint64_t draws = 0;
+    auto below = [&](int64_t bound) { return stream.below(draws++, bound); };
+    Batch batch;
+    batch.inputs.seed = seed;
+    batch.nullSlot = 0;
+    batch.slots = 64;
+    batch.padding = below(3);
+    const int64_t rows = 1 + below(5);
+    const std::vector<int64_t> ids = data::distinctSlots(63, 64, 0, seed);
+    size_t used = 0;
+    for (int64_t n = 0; n < rows; ++n) {
+      batch.lengths.push_back(below(3) ? below(300) : 64 * below(4));
+      batch.ids.push_back(below(6) ? ids[used++] : -below(2));
+      batch.checkpoints.emplace_back();
+      for (int64_t c = below(6); c > 0 && used < ids.size(); --c) {
+        const int64_t unit = kinds[below(5)];
+        batch.checkpoints[n].push_back(
+            {unit * below(400 / unit), below(6) ? ids[used++] : 64});
+      }
+      if (below(2))
+        llvm::sort(batch.checkpoints[n],
+                   [](const Checkpoint &a, const Checkpoint &b) {
+                     return a.tokens < b.tokens;
+                   });
+    }
+    Call(config(), "prefill", batch).runAndCheck();
+  }
+}
+
 TEST_P(Checkpoints, WorkersDoNotMatter) {
   Call one(config(), "prefill", ragged());
   one.run();

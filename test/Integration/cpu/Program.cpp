@@ -3,7 +3,7 @@
 // Compiles, loads and caches programs; see Program.h.
 #include "Program.h"
 
-#include "gdn/Pipelines/CompileCpu.h"
+#include "gdn/Pipelines/CompileImage.h"
 #include "gdn/Pipelines/Registration.h"
 
 #include "llvm/Support/ErrorHandling.h"
@@ -80,7 +80,7 @@ Program::Program(const Config &config) : config(config) {
   if (!target)
     fail(config, llvm::toString(target.takeError()));
   FailureOr<std::vector<uint8_t>> result =
-      compileImage(*module, *target, config.pipeline,
+      compileImage(*module, *target, CompileOptions{config.pipeline, {}},
                    [](PassManager &) { return success(); });
   if (failed(result))
     fail(config, "does not compile");

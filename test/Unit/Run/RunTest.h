@@ -6,7 +6,7 @@
 #define GDN_TEST_UNIT_RUN_RUNTEST_H
 
 #include "gdn/Model/EntryBuilder.h"
-#include "gdn/Pipelines/CompileCpu.h"
+#include "gdn/Pipelines/CompileImage.h"
 #include "gdn/Run/Session.h"
 
 #include "mlir/IR/MLIRContext.h"

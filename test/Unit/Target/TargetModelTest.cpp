@@ -39,19 +39,22 @@ TEST(TargetModel, EveryKnownNameIsATarget) {
     }
     ASSERT_TRUE(bool(target)) << name.str();
     EXPECT_EQ(target->getName(), name);
+    if (target->getKind() == TargetKind::nvptx)
+      continue;
     EXPECT_TRUE(target->hasFma());
     EXPECT_TRUE(target->hasF16Conversion());
   }
 }
 
 TEST(TargetModel, UnknownNameListsTheKnown) {
-  llvm::Expected<TargetModel> target = TargetModel::get("sm_90a");
+  llvm::Expected<TargetModel> target = TargetModel::get("sm_90");
   ASSERT_FALSE(bool(target));
   EXPECT_EQ(llvm::toString(target.takeError()),
-            "unknown target 'sm_90a'; known targets: native, x86-64-v3, "
+            "unknown target 'sm_90'; known targets: native, x86-64-v3, "
             "x86-64-v4, haswell, skylake, alderlake, znver2, znver3, "
             "skylake-avx512, cascadelake, icelake-server, sapphirerapids, "
-            "graniterapids, znver4, znver5");
+            "graniterapids, znver4, znver5, sm_80, sm_86, sm_89, sm_90a, "
+            "sm_100a, sm_103a, sm_120a");
 }
 
 } // namespace

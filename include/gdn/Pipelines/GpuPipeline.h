@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The passes from gdn to kernels for a GPU, level by level.
+#ifndef GDN_PIPELINES_GPUPIPELINE_H
+#define GDN_PIPELINES_GPUPIPELINE_H
+
+#include "gdn/Target/TargetModel.h"
+
+#include "mlir/Pass/PassManager.h"
+
+namespace gdn {
+
+/// Choices of the pipeline that a caller may change.
+struct GpuPipelineOptions {};
+
+/// From gdn to gdn_gpu: the work of one block, for `target`.
+void buildGdnToGpuPipeline(mlir::OpPassManager &passes,
+                           const TargetModel &target,
+                           const GpuPipelineOptions &options);
+
+/// All of it: from gdn to the llvm and nvvm dialects. Afterwards each entry is
+/// an `llvm.func @<entry>` with `nvvm.kernel` and the attributes
+/// `gdn_tile.grid`, `gdn_tile.symbols` and `gdn_gpu.launch`.
+void buildGpuPipeline(mlir::OpPassManager &passes, const TargetModel &target,
+                      const GpuPipelineOptions &options);
+
+} // namespace gdn
+
+#endif // GDN_PIPELINES_GPUPIPELINE_H

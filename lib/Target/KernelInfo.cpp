@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Attributes of kernels; see KernelInfo.h.
+#include "gdn/Target/KernelInfo.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace gdn;
+
+bool gdn::isKernel(LLVM::LLVMFuncOp func) {
+  return func->hasAttr("nvvm.kernel");
+}
+
+/// The attribute as the IR has it.
+static std::string textOf(Attribute attribute) {
+  if (!attribute)
+    return "none";
+  std::string text;
+  llvm::raw_string_ostream(text) << attribute;
+  return text;
+}
+
+/// Reads a field that is an integer of at least `least`; absent leaves it.
+template <typename Integer>
+static LogicalResult readField(LLVM::LLVMFuncOp kernel, DictionaryAttr launch,
+                               StringRef name, int64_t least, Integer &field) {
+  Attribute attribute = launch.get(name);
+  if (!attribute)
+    return success();
+  auto integer = dyn_cast<IntegerAttr>(attribute);
+  if (!integer || integer.getInt() < least ||
+      uint64_t(integer.getInt()) > std::numeric_limits<Integer>::max())
+    return kernel.emitOpError("expects '")
+           << name << "' of 'gdn_gpu.launch' to be an integer of at least "
+           << least << ", but got " << attribute;
+  field = static_cast<Integer>(integer.getInt());
+  return success();
+}
+
+static LogicalResult readCounters(LLVM::LLVMFuncOp kernel, Attribute attribute,
+                                  SmallVectorImpl<std::string> &counters) {
+  if (auto array = dyn_cast<ArrayAttr>(attribute)) {
+    if (llvm::all_of(array, llvm::IsaPred<StringAttr>)) {
+      for (auto form : array.getAsRange<StringAttr>())
+        counters.push_back(form.str());
+      return success();
+    }
+  } else if (auto product = dyn_cast<StringAttr>(attribute)) {
+    SmallVector<StringRef> factors;
+    product.getValue().split(factors, '*');
+    for (StringRef factor : factors)
+      counters.push_back(factor.trim().str());
+    return success();
+  }
+  return kernel.emitOpError("expects 'counters' of 'gdn_gpu.launch' to be "
+                            "linear forms or a product, but got ")
+         << attribute;
+}
+
+FailureOr<KernelLaunch> gdn::readLaunch(LLVM::LLVMFuncOp kernel) {
+  Attribute attribute = kernel->getAttr("gdn_gpu.launch");
+  auto launch = dyn_cast_or_null<DictionaryAttr>(attribute);
+  if (!launch)
+    return kernel.emitOpError(
+               "expects 'gdn_gpu.launch' to be a dictionary, but got ")
+           << textOf(attribute);
+  static constexpr StringRef known[] = {"threads",   "shared_bytes",
+                                        "cluster",   "blocks_per_sm",
+                                        "dependent", "counters"};
+  for (NamedAttribute field : launch)
+    if (!llvm::is_contained(known, field.getName().getValue()))
+      return kernel.emitOpError("expects the fields ")
+             << llvm::join(ArrayRef<StringRef>(known), ", ")
+             << " in 'gdn_gpu.launch', but got '" << field.getName().getValue()
+             << "'";
+  if (!launch.get("threads"))
+    return kernel.emitOpError(
+        "expects 'threads' in 'gdn_gpu.launch', but got none");
+  KernelLaunch read;
+  if (failed(readField(kernel, launch, "threads", 1, read.threads)) ||
+      failed(readField(kernel, launch, "shared_bytes", 0, read.sharedBytes)) ||
+      failed(readField(kernel, launch, "cluster", 1, read.cluster)) ||
+      failed(readField(kernel, launch, "blocks_per_sm", 0, read.blocksPerSm)))
+    return failure();
+  if (Attribute dependent = launch.get("dependent")) {
+    auto value = dyn_cast<BoolAttr>(dependent);
+    if (!value)
+      return kernel.emitOpError("expects 'dependent' of 'gdn_gpu.launch' to be "
+                                "true or false, but got ")
+             << dependent;
+    read.dependent = value.getValue();
+  }
+  if (Attribute counters = launch.get("counters"))
+    if (failed(readCounters(kernel, counters, read.counters)))
+      return failure();
+  return read;
+}
+
+FailureOr<uint64_t> gdn::readParameterWords(LLVM::LLVMFuncOp kernel) {
+  auto fail = [&] {
+    return kernel.emitOpError(
+        "expects a kernel to take one pointer with 'llvm.byval' to an array of "
+        "i64, 'llvm.align' = 8 and 'nvvm.grid_constant'");
+  };
+  if (kernel.getNumArguments() != 1)
+    return fail() << ", but got " << kernel.getNumArguments() << " parameters";
+  auto byval = kernel.getArgAttrOfType<TypeAttr>(0, "llvm.byval");
+  auto align = kernel.getArgAttrOfType<IntegerAttr>(0, "llvm.align");
+  auto array =
+      byval ? dyn_cast<LLVM::LLVMArrayType>(byval.getValue()) : nullptr;
+  if (!array || !array.getElementType().isInteger(64) || !align ||
+      align.getInt() != 8 || !kernel.getArgAttr(0, "nvvm.grid_constant"))
+    return fail() << ", but got " << textOf(kernel.getArgAttrDict(0));
+  return array.getNumElements();
+}
+
+FailureOr<SmallVector<uint32_t>> gdn::readAlignments(LLVM::LLVMFuncOp kernel) {
+  SmallVector<uint32_t> alignments;
+  Attribute attribute = kernel->getAttr("gdn_gpu.alignments");
+  if (!attribute)
+    return alignments;
+  auto array = dyn_cast<DenseI32ArrayAttr>(attribute);
+  auto isAlignment = [](int32_t bytes) {
+    return bytes == 0 ||
+           (bytes > 0 && bytes <= 4096 && llvm::isPowerOf2_32(bytes));
+  };
+  if (!array || !llvm::all_of(array.asArrayRef(), isAlignment))
+    return kernel.emitOpError("expects 'gdn_gpu.alignments' to be an "
+                              "array<i32> of powers of two up to 4096, or 0, "
+                              "but got ")
+           << attribute;
+  llvm::append_range(alignments, array.asArrayRef());
+  return alignments;
+}
+
+std::optional<std::string> gdn::readAllowance(LLVM::LLVMFuncOp kernel,
+                                              StringRef what) {
+  SmallVector<StringRef> lines;
+  Attribute attribute = kernel->getAttr("gdn_gpu.allow");
+  if (auto line = dyn_cast_or_null<StringAttr>(attribute))
+    lines.push_back(line.getValue());
+  else if (auto array = dyn_cast_or_null<ArrayAttr>(attribute))
+    for (Attribute line : array)
+      if (auto text = dyn_cast<StringAttr>(line))
+        lines.push_back(text.getValue());
+  for (StringRef line : lines) {
+    auto [name, reason] = line.split(':');
+    // A line without a reason allows nothing.
+    if (name.trim() == what && !reason.trim().empty())
+      return reason.trim().str();
+  }
+  return std::nullopt;
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// LLVM IR and PTX of kernels. Products and sums stay separate unless the IR
+// says fma, and loops stay as they are unless the IR says to unroll them, so
+// that neither results nor registers depend on an optimiser's mood.
+#include "gdn/Target/NvptxCodegen.h"
+
+#include "CheckKernels.h"
+
+#include "gdn/Target/KernelInfo.h"
+
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstrTypes.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CrashRecoveryContext.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Target/TargetOptions.h"
+#include "llvm/TargetParser/Triple.h"
+
+using namespace mlir;
+using namespace gdn;
+
+void gdn::registerKernelDialects(DialectRegistry &registry) {
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  registerNVVMDialectTranslation(registry);
+}
+
+namespace {
+/// One module on its way to PTX.
+class Generator {
+public:
+  Generator(ModuleOp module, const TargetModel &target)
+      : module(module), target(target) {}
+  LogicalResult translate();
+  LogicalResult createMachine();
+  /// Runs the optimiser and, on request, the code generator.
+  FailureOr<KernelText> generate(bool wantsPtx);
+
+private:
+  void prepareFunctions();
+  void optimise();
+  LogicalResult checkDefined();
+  std::string emitPtx();
+
+  ModuleOp module;
+  const TargetModel &target;
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> ir;
+  std::unique_ptr<llvm::TargetMachine> machine;
+  std::string complaint; // the first error that LLVM reported
+};
+} // namespace
+
+LogicalResult Generator::translate() {
+  DialectRegistry registry;
+  registerKernelDialects(registry);
+  module.getContext()->appendDialectRegistry(registry);
+  ir = translateModuleToLLVMIR(module, context, "gdn");
+  return success(ir != nullptr);
+}
+
+LogicalResult Generator::createMachine() {
+  LLVMInitializeNVPTXTargetInfo();
+  LLVMInitializeNVPTXTarget();
+  LLVMInitializeNVPTXTargetMC();
+  LLVMInitializeNVPTXAsmPrinter();
+
+  llvm::Triple triple(target.getLlvmTriple());
+  std::string error;
+  const llvm::Target *llvmTarget =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!llvmTarget)
+    return module.emitError("no code generator for ")
+           << triple.str() << ": " << error;
+  llvm::TargetOptions options;
+  // Standard: fuse where the IR says fmuladd, nowhere else. Every product and
+  // sum carries .rn then, which keeps ptxas from fusing them.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  machine.reset(llvmTarget->createTargetMachine(
+      triple, target.getLlvmCpu(), target.getLlvmFeatures(), options,
+      std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  ir->setTargetTriple(triple);
+  ir->setDataLayout(machine->createDataLayout());
+  return success();
+}
+
+void Generator::prepareFunctions() {
+  llvm::StringMap<bool> kernels;
+  for (auto func : module.getOps<LLVM::LLVMFuncOp>())
+    kernels[func.getName()] = isKernel(func);
+  for (llvm::Function &function : *ir) {
+    if (function.isDeclaration())
+      continue;
+    if (!kernels.lookup(function.getName()))
+      function.setLinkage(llvm::GlobalValue::InternalLinkage);
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+    function.addFnAttr("no-builtins");
+    for (llvm::BasicBlock &block : function)
+      for (llvm::Instruction &instruction : block)
+        if (auto *call = llvm::dyn_cast<llvm::CallBase>(&instruction))
+          // Assembly may synchronise threads; it must not move into or out of
+          // a branch. The translation of nvvm does not say so.
+          if (call->isInlineAsm())
+            call->addFnAttr(llvm::Attribute::Convergent);
+  }
+}
+
+void Generator::optimise() {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  tuning.LoopUnrolling = false;
+  tuning.LoopInterleaving = false;
+  llvm::PassBuilder passes(machine.get(), tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager calls;
+  llvm::ModuleAnalysisManager modules;
+  passes.registerModuleAnalyses(modules);
+  passes.registerCGSCCAnalyses(calls);
+  passes.registerFunctionAnalyses(functions);
+  passes.registerLoopAnalyses(loops);
+  passes.crossRegisterProxies(loops, functions, calls, modules);
+  passes.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3)
+      .run(*ir, modules);
+}
+
+/// Fails if a kernel refers to what it does not define.
+LogicalResult Generator::checkDefined() {
+  SmallVector<std::string> undefined;
+  auto note = [&](const llvm::GlobalValue &value) {
+    undefined.push_back(("'" + value.getName() + "'").str());
+  };
+  for (const llvm::Function &function : *ir)
+    if (function.isDeclaration() && !function.isIntrinsic() &&
+        !function.use_empty())
+      note(function);
+  // Dynamic shared memory is external by nature.
+  constexpr unsigned sharedSpace = 3;
+  for (const llvm::GlobalVariable &global : ir->globals())
+    if (global.isDeclaration() && global.getAddressSpace() != sharedSpace &&
+        !global.use_empty())
+      note(global);
+  if (undefined.empty())
+    return success();
+  llvm::sort(undefined);
+  return module.emitError("the kernels refer to ")
+         << llvm::join(undefined, ", ")
+         << ", but an image has no library to take it from";
+}
+
+std::string Generator::emitPtx() {
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream stream(text);
+  llvm::legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, stream, nullptr,
+                                   llvm::CodeGenFileType::AssemblyFile))
+    llvm::reportFatalUsageError("the code generator cannot write PTX");
+  passes.run(*ir);
+  return text.str().str();
+}
+
+FailureOr<KernelText> Generator::generate(bool wantsPtx) {
+  KernelText result;
+  context.setDiagnosticHandlerCallBack(
+      [](const llvm::DiagnosticInfo *info, void *self) {
+        if (info->getSeverity() != llvm::DS_Error)
+          return;
+        std::string &complaint = static_cast<Generator *>(self)->complaint;
+        llvm::raw_string_ostream stream(complaint);
+        llvm::DiagnosticPrinterRawOStream printer(stream);
+        if (complaint.empty())
+          info->print(printer);
+      },
+      this);
+  prepareFunctions();
+  optimise();
+  if (failed(checkDefined()))
+    return failure();
+  llvm::raw_string_ostream(result.llvmIr) << *ir;
+  if (wantsPtx)
+    result.ptx = emitPtx();
+  if (!complaint.empty())
+    return module.emitError("the code generator for ")
+           << target.getName() << " refuses the kernels: " << complaint;
+  return result;
+}
+
+namespace {
+/// While it lives, a fatal error of LLVM ends `RunSafely` instead of the
+/// process, and leaves its message.
+class FatalErrors {
+public:
+  FatalErrors() {
+    llvm::CrashRecoveryContext::Enable();
+    llvm::install_fatal_error_handler(
+        [](void *self, const char *reason, bool) {
+          static_cast<FatalErrors *>(self)->message = reason;
+          if (auto *recovery = llvm::CrashRecoveryContext::GetCurrent())
+            recovery->HandleExit(1);
+        },
+        this);
+  }
+  ~FatalErrors() {
+    llvm::remove_fatal_error_handler();
+    llvm::CrashRecoveryContext::Disable();
+  }
+  StringRef getMessage() const { return message; }
+
+private:
+  std::string message;
+};
+} // namespace
+
+FailureOr<KernelText> gdn::generateKernels(ModuleOp module,
+                                           const TargetModel &target,
+                                           bool wantsPtx) {
+  if (failed(checkKernels(module, target)))
+    return failure();
+  // On a fatal error the generator's memory is in an unknown state: it is
+  // given up, not freed.
+  auto *generator = new Generator(module, target);
+  if (failed(generator->translate()) || failed(generator->createMachine())) {
+    delete generator;
+    return failure();
+  }
+  FailureOr<KernelText> result = failure();
+  bool survived;
+  {
+    FatalErrors fatal;
+    llvm::CrashRecoveryContext recovery;
+    survived =
+        recovery.RunSafely([&] { result = generator->generate(wantsPtx); });
+    if (!survived)
+      return module.emitError("the code generator for ")
+             << target.getName()
+             << (fatal.getMessage().empty() ? " crashed" : " failed: ")
+             << fatal.getMessage().split('\n').first;
+  }
+  delete generator;
+  return result;
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Cuts PTX as LLVM prints it, one directive or instruction a line, into
+// kernels; see PtxDigest.h.
+#include "gdn/Target/PtxDigest.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/SHA256.h"
+
+using namespace gdn;
+
+static bool isNameCharacter(char c) {
+  return llvm::isAlnum(c) || c == '_' || c == '$';
+}
+
+namespace {
+/// Renames as it copies.
+class Normalizer {
+public:
+  explicit Normalizer(llvm::StringRef kernel) : kernel(kernel) {}
+  void add(llvm::StringRef line);
+  std::string take() { return std::move(text); }
+
+private:
+  void addName(llvm::StringRef name);
+
+  llvm::StringRef kernel;
+  llvm::StringMap<unsigned> labels;
+  std::string text;
+};
+} // namespace
+
+void Normalizer::addName(llvm::StringRef name) {
+  if (name.starts_with("$L_")) {
+    // $L__BB3_7 has the number of the function among those of the module.
+    unsigned number = labels.try_emplace(name, labels.size()).first->second;
+    text += "$L" + std::to_string(number);
+  } else if (name == kernel) {
+    text += "kernel";
+  } else if (name.starts_with(kernel) &&
+             name.drop_front(kernel.size()).starts_with("_param_")) {
+    text += "kernel";
+    text += name.drop_front(kernel.size());
+  } else {
+    text += name;
+  }
+}
+
+void Normalizer::add(llvm::StringRef line) {
+  line = line.split("//").first.trim();
+  if (line.empty() || line.starts_with(".version") ||
+      line.starts_with(".file") || line.starts_with(".loc"))
+    return;
+  bool wasSpace = false;
+  for (size_t at = 0; at < line.size();) {
+    if (llvm::isSpace(line[at])) {
+      if (!wasSpace)
+        text += ' ';
+      wasSpace = true;
+      ++at;
+      continue;
+    }
+    wasSpace = false;
+    size_t end = at;
+    while (end < line.size() && isNameCharacter(line[end]))
+      ++end;
+    if (end == at) {
+      text += line[at++];
+      continue;
+    }
+    addName(line.slice(at, end));
+    at = end;
+  }
+  text += '\n';
+}
+
+/// The name of the kernel whose definition begins in this line; empty if none
+/// does.
+static llvm::StringRef entryName(llvm::StringRef line) {
+  size_t at = line.find(".entry ");
+  if (at == llvm::StringRef::npos || line.trim().starts_with("//"))
+    return {};
+  return line.drop_front(at + 7).ltrim().take_while(isNameCharacter);
+}
+
+llvm::Expected<std::string> gdn::normalizePtx(llvm::StringRef ptx,
+                                              llvm::StringRef kernel) {
+  Normalizer normalizer(kernel);
+  bool found = false, inOther = false, opened = false;
+  int depth = 0;
+  for (llvm::StringRef line : llvm::split(ptx, '\n')) {
+    if (depth == 0)
+      if (llvm::StringRef name = entryName(line); !name.empty()) {
+        found |= name == kernel;
+        inOther = name != kernel;
+        opened = false;
+      }
+    llvm::StringRef code = line.split("//").first;
+    depth += int(code.count('{')) - int(code.count('}'));
+    opened |= code.contains('{');
+    if (!inOther)
+      normalizer.add(line);
+    if (inOther && opened && depth == 0)
+      inOther = false;
+  }
+  if (!found)
+    return llvm::createStringError("expects a kernel '" + kernel +
+                                   "' in the PTX, but got none");
+  return normalizer.take();
+}
+
+llvm::Expected<std::string> gdn::digestPtx(llvm::StringRef ptx,
+                                           llvm::StringRef kernel) {
+  llvm::Expected<std::string> text = normalizePtx(ptx, kernel);
+  if (!text)
+    return text.takeError();
+  llvm::SHA256 hash;
+  hash.update(*text);
+  return llvm::toHex(hash.final(), /*LowerCase=*/true);
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Runs ptxas; see Ptxas.h.
+#include "gdn/Target/Ptxas.h"
+
+#include "gdn/Target/CudaProgram.h"
+
+#include "llvm/Object/ELFObjectFile.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Regex.h"
+
+using namespace gdn;
+
+/// The oldest ptxas that reads PTX 9.0.
+static constexpr unsigned oldestMajor = 13;
+
+llvm::Expected<Ptxas> Ptxas::open(llvm::StringRef path) {
+  llvm::Expected<ProgramOutput> said =
+      runProgram(path, {"--version"}, /*seconds=*/30);
+  if (!said)
+    return said.takeError();
+  llvm::SmallVector<llvm::StringRef> match;
+  unsigned major;
+  if (said->exitCode != 0 ||
+      !llvm::Regex("V(([0-9]+)\\.[0-9]+\\.[0-9]+)").match(said->text, &match) ||
+      match[2].getAsInteger(10, major))
+    return llvm::createStringError(
+        path + ": expects 'ptxas --version' to print a version, but got \"" +
+        llvm::StringRef(said->text).trim() + "\"");
+  if (major < oldestMajor)
+    return llvm::createStringError(llvm::formatv(
+        "{0}: expects ptxas {1}.0 or newer, which reads PTX 9.0, but got {2}",
+        path, oldestMajor, match[1]));
+  return Ptxas(path.str(), match[1].str());
+}
+
+/// The lines that say what is wrong, without the path of the temporary file.
+static std::string errorsOf(llvm::StringRef output, llvm::StringRef file) {
+  std::string errors;
+  for (llvm::StringRef line : llvm::split(output, '\n')) {
+    if (!line.contains("error") && !line.contains("fatal"))
+      continue;
+    if (!errors.empty())
+      errors += "\n";
+    auto [before, after] = line.split(file);
+    errors += after.empty() ? before.str() : (before + "ptx" + after).str();
+  }
+  return errors.empty() ? output.trim().str() : errors;
+}
+
+/// Puts the size of each kernel's code into the report.
+static llvm::Error readCodeSizes(llvm::StringRef bytes, PtxasReport &report) {
+  auto object = llvm::object::ObjectFile::createELFObjectFile(
+      llvm::MemoryBufferRef(bytes, "cubin"));
+  if (!object)
+    return object.takeError();
+  for (const llvm::object::SectionRef &section : (*object)->sections()) {
+    llvm::Expected<llvm::StringRef> name = section.getName();
+    if (!name)
+      return name.takeError();
+    llvm::StringRef kernel = *name;
+    if (!kernel.consume_front(".text."))
+      continue;
+    auto found = report.kernels.find(kernel);
+    if (found != report.kernels.end())
+      found->second.code = section.getSize();
+  }
+  for (const auto &[name, resources] : report.kernels)
+    if (resources.code == 0 || resources.registers == 0)
+      return llvm::createStringError(
+          "expects ptxas to report code and registers of the kernel '" + name +
+          "', but got none");
+  return llvm::Error::success();
+}
+
+llvm::Expected<Cubin> Ptxas::assemble(llvm::StringRef ptx,
+                                      const TargetModel &target,
+                                      unsigned seconds) const {
+  TemporaryFile input, output;
+  if (llvm::Error error = input.create("ptx", ptx))
+    return std::move(error);
+  if (llvm::Error error = output.create("cubin", ""))
+    return std::move(error);
+  std::string arch = ("-arch=" + target.getName()).str();
+  llvm::Expected<ProgramOutput> said = runProgram(
+      path, {"-v", "-O3", arch, input.getPath(), "-o", output.getPath()},
+      seconds);
+  if (!said)
+    return said.takeError();
+  if (said->exitCode != 0)
+    return llvm::createStringError(
+        "ptxas " + version + " refuses the code for " + target.getName() +
+        ":\n" + errorsOf(said->text, input.getPath()));
+  llvm::Expected<PtxasReport> report = parsePtxasOutput(said->text);
+  if (!report)
+    return report.takeError();
+  llvm::Expected<std::string> bytes = output.read();
+  if (!bytes)
+    return bytes.takeError();
+  if (llvm::Error error = readCodeSizes(*bytes, *report))
+    return std::move(error);
+  return Cubin{std::move(*bytes), std::move(*report)};
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What ptxas -v prints, line by line, for instance
+//
+//   ptxas info    : Compiling entry function 'decode' for 'sm_90a'
+//   ptxas info    : Function properties for decode
+//       0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+//   ptxas info    : Used 40 registers, used 1 barriers, 512 bytes smem
+//   ptxas info    : (C7510) Potential Performance Loss: ... in the function
+//                   'decode'
+//
+// Properties of device functions stand between those of kernels; only kernels
+// are kept.
+#include "gdn/Target/Ptxas.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Regex.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// The number in front of `what` ("40" in "Used 40 registers").
+static std::optional<uint32_t> numberBefore(llvm::StringRef line,
+                                            llvm::StringRef what) {
+  size_t at = line.find(what);
+  if (at == llvm::StringRef::npos)
+    return std::nullopt;
+  llvm::StringRef before = line.take_front(at).rtrim();
+  llvm::StringRef digits = before.take_back(
+      before.size() - (before.find_last_not_of("0123456789") + 1));
+  uint32_t number;
+  if (digits.empty() || digits.getAsInteger(10, number))
+    return std::nullopt;
+  return number;
+}
+
+/// The name between the first two quotes behind `what`.
+static llvm::StringRef quotedAfter(llvm::StringRef line, llvm::StringRef what) {
+  size_t at = line.find(what);
+  if (at == llvm::StringRef::npos)
+    return {};
+  return line.drop_front(at + what.size()).split('\'').second.split('\'').first;
+}
+
+namespace {
+class Reader {
+public:
+  llvm::Error readLine(llvm::StringRef line);
+  PtxasReport report;
+
+private:
+  llvm::Error malformed(llvm::StringRef line) const {
+    return llvm::createStringError("cannot read what ptxas says: " + line);
+  }
+  llvm::Error readFrame(llvm::StringRef line);
+  llvm::Error readUse(llvm::StringRef line);
+  bool readWarning(llvm::StringRef line);
+
+  std::string kernel;    // the last that was announced
+  bool ofKernel = false; // the properties that come are its own
+};
+} // namespace
+
+llvm::Error Reader::readFrame(llvm::StringRef line) {
+  auto stack = numberBefore(line, " bytes stack frame");
+  auto stores = numberBefore(line, " bytes spill stores");
+  auto loads = numberBefore(line, " bytes spill loads");
+  if (!stack || !stores || !loads)
+    return malformed(line);
+  if (ofKernel) {
+    KernelResources &resources = report.kernels[kernel];
+    resources.stack = *stack;
+    resources.spillStores = *stores;
+    resources.spillLoads = *loads;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Reader::readUse(llvm::StringRef line) {
+  auto registers = numberBefore(line, " registers");
+  if (!registers || kernel.empty())
+    return malformed(line);
+  KernelResources &resources = report.kernels[kernel];
+  resources.registers = *registers;
+  resources.staticShared = numberBefore(line, " bytes smem").value_or(0);
+  return llvm::Error::success();
+}
+
+/// Takes the line if it is a warning, or a remark that has a number.
+bool Reader::readWarning(llvm::StringRef line) {
+  static const llvm::Regex number("\\((C[0-9]+)\\)");
+  llvm::SmallVector<llvm::StringRef> match;
+  bool hasNumber = number.match(line, &match);
+  if (!hasNumber && !line.starts_with("ptxas warning") &&
+      !line.contains("; warning"))
+    return false;
+  PtxasWarning warning;
+  if (hasNumber)
+    warning.code = match[1].str();
+  warning.kernel = quotedAfter(line, "in the function").str();
+  if (warning.kernel.empty())
+    warning.kernel = quotedAfter(line, "in function").str();
+  warning.text = line.split(':').second.trim().str();
+  report.warnings.push_back(std::move(warning));
+  return true;
+}
+
+llvm::Error Reader::readLine(llvm::StringRef line) {
+  if (readWarning(line))
+    return llvm::Error::success();
+  if (line.contains("Compiling entry function")) {
+    llvm::StringRef name = quotedAfter(line, "Compiling entry function");
+    if (name.empty())
+      return malformed(line);
+    kernel = name.str();
+    report.kernels[kernel];
+    ofKernel = false;
+  } else if (line.contains("Function properties for ")) {
+    llvm::StringRef name = line.split("Function properties for ").second;
+    ofKernel = name.trim(" '\r") == kernel;
+  } else if (line.contains(" bytes stack frame")) {
+    return readFrame(line);
+  } else if (line.contains(": Used ")) {
+    return readUse(line);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<PtxasReport> gdn::parsePtxasOutput(llvm::StringRef output) {
+  Reader reader;
+  for (llvm::StringRef line : llvm::split(output, '\n'))
+    if (llvm::Error error = reader.readLine(line))
+      return std::move(error);
+  return std::move(reader.report);
+}
+
+LogicalResult gdn::checkReport(ModuleOp module, const PtxasReport &report,
+                               const TargetModel &target) {
+  bool isSound = true;
+  llvm::StringMap<LLVM::LLVMFuncOp> kernels;
+  for (auto func : module.getOps<LLVM::LLVMFuncOp>()) {
+    if (!isKernel(func))
+      continue;
+    kernels[func.getName()] = func;
+    auto found = report.kernels.find(func.getName());
+    if (found == report.kernels.end())
+      continue;
+    const KernelResources &got = found->second;
+    if (got.spillStores + got.spillLoads == 0 || readAllowance(func, "spills"))
+      continue;
+    isSound = false;
+    func.emitOpError("expects no spilled registers on ")
+        << target.getName() << ", but got " << got.spillStores
+        << " bytes of stores and " << got.spillLoads << " bytes of loads with "
+        << got.registers << " registers; 'gdn_gpu.allow' = \"spills: <measured "
+        << "reason>\" lets it pass";
+  }
+  for (const PtxasWarning &warning : report.warnings) {
+    if (!llvm::StringRef(warning.code).starts_with("C75"))
+      continue;
+    auto isAllowed = [&](LLVM::LLVMFuncOp func) {
+      return readAllowance(func, warning.code).has_value();
+    };
+    LLVM::LLVMFuncOp func = kernels.lookup(warning.kernel);
+    // A warning that names no kernel is about any of them.
+    if (func ? isAllowed(func) : llvm::any_of(kernels, [&](auto &entry) {
+          return isAllowed(entry.second);
+        }))
+      continue;
+    isSound = false;
+    InFlightDiagnostic error =
+        func
+            ? func.emitOpError("expects no warning of ptxas about performance")
+            : module.emitError("expects no warning of ptxas about performance");
+    error << " on " << target.getName() << ", but got: " << warning.text;
+  }
+  return success(isSound);
+}

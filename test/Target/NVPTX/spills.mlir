@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Spilled registers and ptxas' warnings about performance (C75xx) fail the
+// build, unless the kernel has a measured reason; a name without a reason is
+// none. PTX alone is not judged.
+//
+// RUN: split-file %s %t
+// RUN: not gdn-compile %t/spills.mlir --target=sm_80 --emit=report 2>&1 | FileCheck %t/spills.mlir
+// RUN: gdn-compile %t/spills.mlir --target=sm_80 --emit=ptx | FileCheck %t/spills.mlir --check-prefix=PTX
+// RUN: sed 's/REASON/spills:/' %t/spills.mlir > %t/empty.mlir
+// RUN: not gdn-compile %t/empty.mlir --target=sm_80 --emit=report 2>&1 | FileCheck %t/spills.mlir
+// RUN: sed 's/REASON/spills: 3 %% faster than without, see the results/' %t/spills.mlir > %t/allowed.mlir
+// RUN: gdn-compile %t/allowed.mlir --target=sm_80 --emit=report | FileCheck %t/spills.mlir --check-prefix=REPORT
+// RUN: not gdn-compile %t/warning.mlir --target=sm_90a --emit=report 2>&1 | FileCheck %t/warning.mlir
+// RUN: sed 's/REASON/C7508: the count is set by the launch/' %t/warning.mlir > %t/excused.mlir
+// RUN: gdn-compile %t/excused.mlir --target=sm_90a --emit=report | FileCheck %t/warning.mlir --check-prefix=REPORT
+
+//--- spills.mlir
+// CHECK: error: 'llvm.func' op expects no spilled registers on sm_80, but got {{[1-9][0-9]*}} bytes of stores and {{[1-9][0-9]*}} bytes of loads with 24 registers; 'gdn_gpu.allow' = "spills: <measured reason>" lets it pass
+// PTX: .maxnreg 24
+// REPORT: {{^}}k {{ *}}sm_80 {{ *}}24 {{ *}}0 {{ *}}0 {{ *}}{{[1-9][0-9]*}} {{ *}}{{[1-9][0-9]*}} {{ *}}{{[1-9][0-9]*}}
+llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
+                                llvm.align = 8 : i64, nvvm.grid_constant})
+    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
+                nvvm.maxnreg = 24 : i32, gdn_gpu.allow = "REASON",
+                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
+                gdn_gpu.launch = {threads = 32 : i32}} {
+  %at = llvm.load %words : !llvm.ptr -> !llvm.ptr<1>
+  %x = llvm.load volatile %at : !llvm.ptr<1> -> vector<64xf32>
+  %y = llvm.fadd %x, %x : vector<64xf32>
+  llvm.store volatile %y, %at : vector<64xf32>, !llvm.ptr<1>
+  llvm.return
+}
+
+//--- warning.mlir
+// CHECK: error: expects no warning of ptxas about performance on sm_90a, but got: (C7508) Potential Performance Loss: 'setmaxnreg' ignored
+// REPORT: {{^}}k {{ *}}sm_90a
+llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
+                                llvm.align = 8 : i64, nvvm.grid_constant})
+    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128>,
+                gdn_gpu.allow = ["REASON"],
+                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
+                gdn_gpu.launch = {threads = 128 : i32}} {
+  nvvm.setmaxregister increase 128
+  llvm.return
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Kernels in images: which codes a target gives and in which order, what they
+// say about a launch, and what does not fit the entry.
+#include "gdn/Pipelines/CompileImage.h"
+#include "gdn/Target/CudaProgram.h"
+#include "gdn/Target/NvptxCodegen.h"
+
+#include "gdn/Dialect/GDN/IR/GDN.h"
+#include "gdnrt/image_generated.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+
+#include <gmock/gmock.h>
+
+using namespace gdn;
+using namespace mlir;
+namespace fb = gdnrt::fb;
+
+namespace {
+
+/// A kernel as it comes out of the pipeline. Its words: x has 5, then N, the
+/// workspace and the units.
+constexpr llvm::StringLiteral kernel = R"(
+  llvm.func @fill(%words: !llvm.ptr {llvm.byval = !llvm.array<8 x i64>,
+                                     llvm.align = 8 : i64,
+                                     nvvm.grid_constant})
+      attributes {nvvm.kernel, nvvm.reqntid = array<i32: 64>,
+                  gdn_tile.grid = ["N", "2"], gdn_tile.symbols = ["N"],
+                  gdn_gpu.alignments = array<i32: 16>,
+                  gdn_gpu.launch = {threads = 64 : i32,
+                                    shared_bytes = 4096 : i64,
+                                    blocks_per_sm = 4 : i32,
+                                    counters = "2*N"}} {
+    %at = llvm.load %words : !llvm.ptr -> !llvm.ptr<1>
+    %seven = llvm.mlir.constant(7.0 : f32) : f32
+    llvm.store %seven, %at : f32, !llvm.ptr<1>
+    llvm.return
+  })";
+
+/// Its gdn side. The body is of no account to the writer.
+constexpr llvm::StringLiteral source = R"(
+  func.func @fill(%n: index {gdn.name = "N"})
+      -> (tensor<?x4xf32> {gdn.name = "x", gdn.dims = ["N", "4"]})
+      attributes {gdn.entry} {
+    %x = arith.constant dense<7.0> : tensor<2x4xf32>
+    %cast = builtin.unrealized_conversion_cast %x
+        : tensor<2x4xf32> to tensor<?x4xf32>
+    return %cast : tensor<?x4xf32>
+  })";
+
+class KernelImageTest : public testing::Test {
+protected:
+  KernelImageTest()
+      : handler(&context, [this](Diagnostic &diagnostic) {
+          said += diagnostic.str() + "\n";
+          return success();
+        }) {
+    DialectRegistry registry;
+    registerKernelDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadDialect<GDNDialect, LLVM::LLVMDialect, arith::ArithDialect,
+                        func::FuncDialect>();
+    context.loadAllAvailableDialects();
+    if (std::optional<std::string> path = findCudaProgram("ptxas"))
+      options.ptxas = llvm::cantFail(Ptxas::open(*path));
+  }
+
+  OwningOpRef<ModuleOp> parse(llvm::StringRef text) {
+    auto module = parseSourceString<ModuleOp>(text, &context);
+    EXPECT_TRUE(module) << said;
+    return module;
+  }
+  SmallVector<TargetCode, 0> compile(llvm::StringRef text,
+                                     llvm::StringRef target) {
+    auto codes = makeGpuTargetCodes(
+        *parse(text), llvm::cantFail(TargetModel::get(target)), options,
+        [](PassManager &) { return success(); });
+    EXPECT_TRUE(succeeded(codes)) << said;
+    return std::move(*codes);
+  }
+  /// The entry of an image with those codes.
+  std::unique_ptr<fb::EntryT> entry(ArrayRef<TargetCode> codes) {
+    auto module = parse(source);
+    auto bytes = buildImage(*module, codes);
+    if (failed(bytes))
+      return nullptr;
+    std::unique_ptr<fb::ImageT> image(fb::GetImage(bytes->data())->UnPack());
+    return std::move(image->entries.front());
+  }
+
+  MLIRContext context;
+  std::string said;
+  ScopedDiagnosticHandler handler;
+  GpuCompileOptions options;
+};
+
+std::string attribute(const fb::EntryT &entry, llvm::StringRef key) {
+  for (const auto &pair : entry.attributes)
+    if (pair->key == key)
+      return pair->value;
+  return "";
+}
+
+TEST_F(KernelImageTest, ACubinAndWhereItCanRunLaterPtx) {
+  if (!options.ptxas)
+    GTEST_SKIP() << "no ptxas; tools/scripts/setup.sh installs it";
+  SmallVector<TargetCode, 0> exact = compile(kernel, "sm_90a");
+  ASSERT_EQ(exact.size(), 1u);
+  EXPECT_EQ(exact[0].format, CodeFormat::cubin);
+  SmallVector<TargetCode, 0> general = compile(kernel, "sm_80");
+  ASSERT_EQ(general.size(), 2u);
+  EXPECT_EQ(general[0].format, CodeFormat::cubin);
+  EXPECT_EQ(general[1].format, CodeFormat::ptx);
+  EXPECT_THAT(std::string(general[1].blob.begin(), general[1].blob.end()),
+              testing::HasSubstr(".visible .entry fill("));
+  EXPECT_EQ(said, "");
+
+  std::unique_ptr<fb::EntryT> described = entry(general);
+  ASSERT_TRUE(described) << said;
+  ASSERT_EQ(described->codes.size(), 2u);
+  const fb::CodeT &code = *described->codes[0];
+  EXPECT_EQ(code.target, "sm_80");
+  EXPECT_EQ(code.format, fb::CodeFormat::cubin);
+  ASSERT_EQ(code.variants.size(), 1u);
+  const fb::StageT &stage = *code.variants[0]->stages[0];
+  EXPECT_EQ(stage.symbol, "fill");
+  EXPECT_EQ(stage.grid.size(), 2u);
+  EXPECT_EQ(code.alignments, std::vector<uint32_t>{16});
+  EXPECT_EQ(stage.launch->threads, 64u);
+  EXPECT_EQ(stage.launch->shared_bytes, 4096u);
+  EXPECT_EQ(stage.launch->blocks_per_sm, 4u);
+  EXPECT_EQ(stage.launch->cluster, 1u);
+  EXPECT_FALSE(stage.launch->dependent);
+  EXPECT_EQ(stage.launch->counters.size(), 2u); // 2, N
+  EXPECT_GT(stage.resources->registers, 0u);
+  EXPECT_GT(stage.resources->code_bytes, 0u);
+  EXPECT_EQ(attribute(*described, "gdn.digest.sm_80").size(), 64u);
+}
+
+TEST_F(KernelImageTest, WithoutAnAssemblerPtxAndARemark) {
+  options.ptxas.reset();
+  SmallVector<TargetCode, 0> codes = compile(kernel, "sm_90a");
+  ASSERT_EQ(codes.size(), 1u);
+  EXPECT_EQ(codes[0].format, CodeFormat::ptx);
+  EXPECT_EQ(said, "no ptxas was found: the image has PTX for sm_90a, which a "
+                  "driver of CUDA 13 assembles when it loads it\n");
+  std::unique_ptr<fb::EntryT> described = entry(codes);
+  ASSERT_TRUE(described) << said;
+  EXPECT_EQ(described->codes[0]->format, fb::CodeFormat::ptx);
+  EXPECT_FALSE(described->codes[0]->variants[0]->stages[0]->resources);
+  EXPECT_EQ(attribute(*described, "gdn.digest.sm_90a").size(), 64u);
+}
+
+TEST_F(KernelImageTest, TheKernelTakesTheEntrysWords) {
+  options.ptxas.reset();
+  SmallVector<TargetCode, 0> codes = compile(kernel, "sm_80");
+  said.clear();
+  codes[0].entries[0].variants[0].stages[0].words = 9;
+  EXPECT_FALSE(entry(codes));
+  EXPECT_EQ(said, "'func.func' op expects the kernel fill to take 8 "
+                  "words, those of the entry and two more, but got 9\n");
+  said.clear();
+  codes[0].entries[0].variants[0].stages[0].words = 8;
+  codes[0].entries[0].alignments = {16, 16};
+  EXPECT_FALSE(entry(codes));
+  EXPECT_EQ(said, "'func.func' op expects an alignment for each of the entry's "
+                  "1 parameters, but got 2\n");
+  said.clear();
+  codes[0].entries[0].alignments.clear();
+  codes[0].entries[0].variants[0].stages[0].launch->counters = {"M"};
+  EXPECT_FALSE(entry(codes));
+  EXPECT_EQ(said, "'func.func' op expects counters of linear forms over the "
+                  "entry's symbols, but got \"M\"\n");
+}
+
+TEST_F(KernelImageTest, EveryTargetNeedsCodeForEveryEntry) {
+  TargetCode none;
+  none.target = "sm_90a";
+  none.format = CodeFormat::cubin;
+  EXPECT_FALSE(entry(none));
+  EXPECT_EQ(said, "'func.func' op has no code for the target sm_90a\n");
+}
+
+TEST_F(KernelImageTest, AnEntryWithoutALoweringIsAnError) {
+  auto module = parse(source);
+  TargetModel target = llvm::cantFail(TargetModel::get("sm_90a"));
+  EXPECT_TRUE(failed(compileImage(*module, target, CompileOptions(),
+                                  [](PassManager &) { return success(); })));
+  EXPECT_EQ(said, "'func.func' op has no lowering to kernels for the target "
+                  "sm_90a\n");
+}
+
+TEST_F(KernelImageTest, DigestsDoNotDependOnTheName) {
+  options.ptxas.reset();
+  std::string renamed = kernel.str();
+  renamed.replace(renamed.find("@fill"), 5, "@seven");
+  EXPECT_EQ(compile(kernel, "sm_80")[0].entries[0].getDigest(),
+            compile(renamed, "sm_80")[0].entries[0].getDigest());
+  EXPECT_NE(compile(kernel, "sm_80")[0].entries[0].getDigest(),
+            compile(kernel, "sm_86")[0].entries[0].getDigest());
+}
+
+} // namespace

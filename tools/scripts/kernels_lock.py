@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compares the generated GPU kernels with kernels.lock, or renews it.
+
+Without options: generates the PTX of every kernel of the default sets and
+fails if a digest is not the one in kernels.lock. Each kernel is in one of three
+states:
+
+  verified    it ran on a device; device, driver, errors and time stand beside it
+  assembled   ptxas accepts it; it has not run
+  unverified  it has changed since it last ran
+
+--update writes the digests of today; a kernel that has changed loses its
+measurements. --record FILE takes over what tools/scripts/device-check measured,
+for kernels whose digest is the one that was measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCK = ROOT / "kernels.lock"
+TARGETS = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a"]
+# The default kernels: the name of a set, and what gdn-compile makes it of. A
+# kernel is called <set>/<entry>.
+KERNEL_SETS: dict[str, list[str]] = {}
+MEASURED = ["device", "driver", "date", "error_o", "error_state", "us"]
+
+# Runs gdn-compile with arguments and gives its standard output.
+Compile = Callable[[list[str]], str]
+Kernel = dict[str, object]
+
+
+class LockError(Exception):
+    """Something that the user has to know; its text is the whole message."""
+
+
+def compiler(build_dir: Path) -> Compile:
+    def run(arguments: list[str]) -> str:
+        done = subprocess.run(
+            [build_dir / "bin/gdn-compile", *arguments], text=True, capture_output=True
+        )
+        if done.returncode:
+            raise LockError(f"gdn-compile {' '.join(arguments)} failed:\n{done.stderr.rstrip()}")
+        return done.stdout
+
+    return run
+
+
+def generate(compile_: Compile, assemble: bool) -> dict[tuple[str, str], str]:
+    """Digests by name and target. With `assemble`, ptxas has accepted each kernel."""
+    digests = {}
+    for name, arguments in KERNEL_SETS.items():
+        targets = f"--target={','.join(TARGETS)}"
+        if assemble:
+            compile_([*arguments, targets, "--emit=report"])
+        for line in compile_([*arguments, targets, "--emit=digest"]).splitlines():
+            entry, target, digest = line.split()
+            digests[f"{name}/{entry}", target] = digest
+    return digests
+
+
+def read(path: Path) -> dict[tuple[str, str], Kernel]:
+    try:
+        kernels = json.loads(path.read_text())
+        return {(kernel["name"], kernel["target"]): kernel for kernel in kernels}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LockError(f"{path.name}: expects a list of kernels, but got: {error}") from error
+
+
+def write(path: Path, kernels: dict[tuple[str, str], Kernel]) -> None:
+    """One kernel a line, in the order of names and of targets."""
+    order = sorted(kernels, key=lambda key: (key[0], TARGETS.index(key[1])))
+    lines = ",\n".join("  " + json.dumps(kernels[key]) for key in order)
+    path.write_text(f"[\n{lines}\n]\n" if lines else "[]\n")
+
+
+def differences(locked: dict[tuple[str, str], Kernel], digests: dict) -> list[str]:
+    """One line for each kernel in which the lock is not what is generated."""
+    lines = []
+    for key in sorted(locked.keys() | digests.keys()):
+        name = " ".join(key)
+        if key not in digests:
+            lines.append(f"{name}: is not generated any more")
+        elif key not in locked:
+            lines.append(f"{name}: is not in the lock")
+        elif locked[key]["digest"] != digests[key]:
+            before = str(locked[key]["digest"])
+            lines.append(f"{name}: expected {before[:12]}.., got {digests[key][:12]}..")
+    return lines
+
+
+def updated(locked: dict[tuple[str, str], Kernel], digests: dict) -> dict:
+    """The kernels of today: those that are as they were keep their state."""
+    kernels = {}
+    for key, digest in digests.items():
+        known = locked.get(key)
+        if known and known["digest"] == digest:
+            kernels[key] = known
+            continue
+        has_run = known is not None and known["state"] != "assembled"
+        state = "unverified" if has_run else "assembled"
+        kernels[key] = {"name": key[0], "target": key[1], "digest": digest, "state": state}
+    return kernels
+
+
+def record(locked: dict[tuple[str, str], Kernel], measured: dict) -> list[str]:
+    """Enters the measurements of one device; returns what was left out and why.
+
+    A kernel may have run in several configurations: its worst errors count, and
+    the time of the first.
+    """
+    rows: dict[tuple[str, str], list[dict]] = {}
+    for row in measured["kernels"]:
+        rows.setdefault((row["name"], row["target"]), []).append(row)
+    left = []
+    for key, runs in rows.items():
+        name = " ".join(key)
+        kernel = locked.get(key)
+        errors = {
+            field: max(float(run[field]) for run in runs) for field in ("error_o", "error_state")
+        }
+        if kernel is None:
+            left.append(f"{name}: is not in the lock")
+        elif any(run["digest"] != kernel["digest"] for run in runs):
+            left.append(f"{name}: another kernel of that name was measured")
+        elif not all(math.isfinite(float(run[f])) for run in runs for f in errors):
+            left.append(f"{name}: its errors are not finite")
+        else:
+            for field in MEASURED:
+                kernel.pop(field, None)
+            kernel["state"] = "verified"
+            for field in ("device", "driver", "date"):
+                if field in measured:
+                    kernel[field] = measured[field]
+            kernel |= errors | {"us": runs[0]["us"]}
+    return left
+
+
+def run(arguments: argparse.Namespace, compile_: Compile) -> int:
+    locked = read(arguments.lock)
+    if arguments.record:
+        for path in arguments.record:
+            for line in record(locked, json.loads(path.read_text())):
+                print(f"kernels.lock: {path.name}: {line}", file=sys.stderr)
+        write(arguments.lock, locked)
+        return 0
+    digests = generate(compile_, assemble=arguments.update)
+    if arguments.update:
+        write(arguments.lock, updated(locked, digests))
+        return 0
+    stale = differences(locked, digests)
+    for line in stale:
+        print(f"kernels.lock: {line}", file=sys.stderr)
+    if stale:
+        print("kernels.lock: tools/scripts/kernels_lock.py --update renews it", file=sys.stderr)
+        return 1
+    states = [kernel["state"] for kernel in locked.values()]
+    counts = (f"{states.count(s)} {s}" for s in ("verified", "assembled", "unverified"))
+    print(f"kernels.lock: {len(states)} kernels: {', '.join(counts)}")
+    return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="kernels_lock.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--update", action="store_true", help="write the digests of today")
+    parser.add_argument(
+        "--record", type=Path, nargs="+", metavar="FILE", help="results of device-check"
+    )
+    parser.add_argument("--build-dir", type=Path, default=ROOT / "build/release")
+    parser.add_argument("--lock", type=Path, default=LOCK, help="the file (default: kernels.lock)")
+    arguments = parser.parse_args()
+    try:
+        return run(arguments, compiler(arguments.build_dir))
+    except LockError as error:
+        print(f"kernels_lock.py: error: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
