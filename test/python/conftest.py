@@ -17,6 +17,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=ROOT / "build/release",
         help="build tree whose tools are tested (default: build/release)",
     )
+    group = parser.getgroup("chunk form", "random calls in test_chunk_property.py")
+    group.addoption("--examples", type=int, default=1000, help="how many (default: 1000)")
+    group.addoption("--case", default="", help="a call that it printed, to run it again")
 
 
 @pytest.fixture(scope="session")

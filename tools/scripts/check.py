@@ -113,7 +113,16 @@ def pytest(preset: str = "release") -> suites.Result:
         # Python cannot load a library that wants the sanitizer's runtime first.
         command.append("--deselect=test/python/test_readme.py::test_python_example_runs")
         command.append("--ignore=test/python/test_runtime.py")
+        command.append("--ignore=test/python/test_chunk_property.py")
     return suites.run(f"pytest{suffix(preset)}", command, xml, cwd=ROOT)
+
+
+def more_random_calls() -> suites.Result:
+    """Chunks against the recurrence on other calls than those of every run."""
+    seed = int(datetime.datetime.now(datetime.UTC).timestamp())
+    command = [sys.executable, "-m", "pytest", "-q", "test/python/test_chunk_property.py"]
+    command += ["-k", "chunks_equal", "--examples=5000", f"--hypothesis-seed={seed}"]
+    return suites.run(f"random calls, seed {seed}", command, cwd=ROOT)
 
 
 def demo() -> suites.Result:
@@ -212,7 +221,7 @@ def main() -> int:
     ]
     results += [suite() for suite in quick]
     if full:
-        results += [ctest("full"), *benchmarks()]
+        results += [ctest("full"), more_random_calls(), *benchmarks()]
         results.append(build("asan"))
         if not results[-1].failed:
             results += [lit("asan"), ctest("unit", "asan"), ctest("conformance", "asan")]

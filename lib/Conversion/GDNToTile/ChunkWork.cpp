@@ -5,7 +5,7 @@
 // everything below per value head:
 //
 //   A = (1 + tril(beta K K^T, -1))^-1          gate-free inverse
-//   E[i,j] = exp(G_i - G_j) for j <= i, else 0 decay from token j to token i
+//   E[i,j] = exp(g_(j+1) + .. + g_i), j <= i   decay from token j to token i
 //   T = (E . A) diag(beta)
 //   W = V - e^G K S                            what the state does not know yet
 //   X = T W                                    what each token really writes
@@ -13,8 +13,9 @@
 //   S <- e^(G_last) S + K^T (e^(G_last - G) X)
 //
 // The inverse without gates is exact: decay is a diagonal similarity of the
-// triangle, so it is applied to the inverse afterwards. No factor exceeds 1:
-// differences of G are masked before exp, and there is no division by a decay.
+// triangle, so it is applied to the inverse afterwards. No factor exceeds 1,
+// there is no division by a decay, and no decay comes from a difference of
+// running sums, which is inexact once one token has forgotten nearly all.
 // Rows past the valid ones have k = 0, beta = 0 and g = 0: they write nothing
 // and G_last is the G of the last valid token.
 //
@@ -48,9 +49,6 @@ private:
   static VectorType typeOf(Value tile) {
     return cast<VectorType>(tile.getType());
   }
-  Value zero(OpBuilder &b, Type type) {
-    return arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-  }
   Value matmul(Value lhs, Value rhs, Value acc = {},
                bool transposeLhs = false) {
     int64_t rows = typeOf(lhs).getDimSize(transposeLhs ? 1 : 0);
@@ -60,8 +58,6 @@ private:
   }
   /// Row i times exp(x_i), x a tile of one value per row, and `factor`.
   Value scaleByExp(Value tile, Value exponents, double factor = 1);
-  /// exp(G_i - G_j) for j <= i, else 0.
-  Value decayTile(Value sums);
   /// A row times a number.
   Value times(OpBuilder &b, Value row, double factor);
 
@@ -119,31 +115,6 @@ Value ChunkEmitter::scaleByExp(Value tile, Value exponents, double factor) {
       })[0];
 }
 
-Value ChunkEmitter::decayTile(Value sums) {
-  int64_t size = typeOf(sums).getDimSize(0);
-  auto type = VectorType::get({size, size}, b.getF32Type());
-  auto row = VectorType::get({size}, b.getF32Type());
-  auto map = tile::MapRowsOp::create(b, loc, type, sums);
-  OpBuilder::InsertionGuard guard(b);
-  Block *body = b.createBlock(&map.getBody(), {},
-                              {b.getIndexType(), b.getF32Type()}, {loc, loc});
-  auto indices = VectorType::get({size}, b.getIndexType());
-  Value column = vector::StepOp::create(b, loc, indices);
-  Value i = vector::BroadcastOp::create(b, loc, indices, body->getArgument(0));
-  Value kept =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column, i);
-  Value own = vector::BroadcastOp::create(b, loc, row, body->getArgument(1));
-  Value difference = arith::SubFOp::create(b, loc, own, sums);
-  // Masked before exp: above the diagonal the difference is positive.
-  Value bounded =
-      arith::SelectOp::create(b, loc, kept, difference, zero(b, row));
-  Value decay = math::ExpOp::create(b, loc, bounded);
-  tile::YieldOp::create(
-      b, loc,
-      ValueRange{arith::SelectOp::create(b, loc, kept, decay, zero(b, row))});
-  return map.getResult(0);
-}
-
 ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
   auto [rawQuery, rawKey, value, logDecay, beta, valid, scale] =
       maskChunk(b, loc, chunk);
@@ -154,7 +125,8 @@ ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
 
   // Scores among the tokens of the chunk.
   Value keyT = transposeTile(b, loc, key);
-  Value decay = decayTile(sums);
+  auto square = VectorType::get({last + 1, last + 1}, b.getF32Type());
+  Value decay = tile::DecayMatrixOp::create(b, loc, square, logDecay);
   Value keyScores = matmul(key, keyT);
   Value triangle = inner(mapRows(
       b, loc, {keyScores, beta}, {keyScores.getType()},
@@ -197,11 +169,7 @@ ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
   Value output = matmul(scores, inner(written), fromState);
 
   // The state after the chunk.
-  Value toEnd = mapRows(
-      b, loc, sums, {sums.getType()}, [&](OpBuilder &b, ValueRange in) -> Rows {
-        Value end = vector::ExtractOp::create(b, loc, sums, last);
-        return {arith::SubFOp::create(b, loc, end, in[0])};
-      })[0];
+  Value toEnd = tile::SuffixSumOp::create(b, loc, logDecay);
   Value decayedState =
       mapRows(b, loc, state, {state.getType()},
               [&](OpBuilder &b, ValueRange in) -> Rows {

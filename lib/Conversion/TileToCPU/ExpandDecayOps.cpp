@@ -137,6 +137,46 @@ void gdn::expandExtractRow(OpBuilder &b, Location loc, Value from, int64_t row,
   vector::StoreOp::create(b, loc, value, to, column);
 }
 
+void gdn::expandDecayMatrix(OpBuilder &b, Location loc, Value logDecay,
+                            Value decay, Value to, int64_t lanes) {
+  OpBuilder::InsertionGuard guard(b);
+  RowLoops l(b, loc, to, lanes);
+  auto numbers = VectorType::get({l.lanes}, b.getI32Type());
+  {
+    OpBuilder::InsertionGuard inner(b);
+    Value i = l.enter(l.index(0), l.index(l.rows), l.lanes).getInductionVar();
+    Value x = vector::LoadOp::create(b, loc, l.vector, logDecay, i);
+    vector::StoreOp::create(b, loc, math::ExpOp::create(b, loc, x), decay, i);
+  }
+  // Row i is row i - 1 times the decay of token i, and 1 in column i. What has
+  // not begun is 0 and stays so.
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(l.vector));
+  Value one = arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(l.vector, b.getF32FloatAttr(1.0f)));
+  scf::ForOp loop = l.enter(l.index(0), l.index(l.rows), 1,
+                            SmallVector<Value>(l.columns / l.lanes, zero));
+  Value i = loop.getInductionVar();
+  Value factor = vector::BroadcastOp::create(
+      b, loc, l.vector, memref::LoadOp::create(b, loc, decay, i).getResult());
+  Value own = vector::BroadcastOp::create(
+      b, loc, numbers,
+      arith::IndexCastOp::create(b, loc, b.getI32Type(), i).getResult());
+  SmallVector<Value> next;
+  for (auto [c, before] : llvm::enumerate(loop.getRegionIterArgs())) {
+    SmallVector<int32_t> columns;
+    for (int64_t lane = 0; lane < l.lanes; ++lane)
+      columns.push_back(c * l.lanes + lane);
+    Value column = arith::ConstantOp::create(
+        b, loc, DenseElementsAttr::get(numbers, ArrayRef<int32_t>(columns)));
+    Value isOwn =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, column, own);
+    Value faded = arith::MulFOp::create(b, loc, before, factor);
+    next.push_back(arith::SelectOp::create(b, loc, isOwn, one, faded));
+    l.write(next.back(), to, i, l.index(c * l.lanes));
+  }
+  scf::YieldOp::create(b, loc, next);
+}
+
 void ScoreLoops::emitDecay() {
   OpBuilder::InsertionGuard guard(b);
   Value i = enter(index(0), index(rows), 1).getInductionVar();

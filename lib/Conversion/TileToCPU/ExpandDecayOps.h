@@ -21,6 +21,11 @@ void expandExtractRow(mlir::OpBuilder &builder, mlir::Location loc,
                       mlir::Value from, int64_t row, mlir::Value to,
                       int64_t lanes);
 
+/// A gdn_tile.decay_matrix in `to`; `decay` is scratch for exp(logDecay).
+void expandDecayMatrix(mlir::OpBuilder &builder, mlir::Location loc,
+                       mlir::Value logDecay, mlir::Value decay, mlir::Value to,
+                       int64_t lanes);
+
 /// Places of a gdn_tile.decay_scores; `decay` is scratch of the shape of
 /// `logDecay` for exp(logDecay).
 struct DecayScoresPlaces {

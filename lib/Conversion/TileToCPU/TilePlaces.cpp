@@ -222,8 +222,8 @@ TilePlaces TilePlaces::assign(func::FuncOp function) {
         places.of[matmul.getResult()] =
             places.addScratch(matmul.getResult().getType());
     } else if (isa<tile::TransposeOp, tile::TriInverseOp, tile::PrefixSumOp,
-                   tile::SuffixSumOp, tile::ExtractRowOp, tile::DecayScoresOp>(
-                   op)) {
+                   tile::SuffixSumOp, tile::ExtractRowOp, tile::DecayMatrixOp,
+                   tile::DecayScoresOp>(op)) {
       for (Value result : op->getResults())
         places.of[result] =
             places.addScratch(cast<VectorType>(result.getType()));

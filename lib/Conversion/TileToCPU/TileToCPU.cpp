@@ -284,6 +284,12 @@ void FunctionLowering::lower(Operation *op) {
                          extract.getRow(), memory(b, loc, extract.getResult()),
                          lanes);
       })
+      .Case([&](tile::DecayMatrixOp decay) {
+        VectorType type = decay.getLogDecay().getType();
+        expandDecayMatrix(b, loc, memory(b, loc, decay.getLogDecay()),
+                          memory(b, loc, places.addScratch(type)),
+                          memory(b, loc, decay.getResult()), lanes);
+      })
       .Case([&](tile::DecayScoresOp scores) {
         VectorType type = scores.getLogDecay().getType();
         DecayScoresPlaces at = {memory(b, loc, scores.getQuery()),

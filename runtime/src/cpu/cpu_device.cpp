@@ -10,6 +10,8 @@
 #include "gdnrt/shared_object.h"
 #include "gdnrt/worker_pool.h"
 
+#include "subnormals.h"
+
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -123,6 +125,7 @@ void CpuCode::runRange(void *context, int64_t begin, int64_t end, int worker) {
   uint8_t *scratch = nullptr;
   if (code.scratch_)
     scratch = code.scratch_.get() + code.scratchStride_ * worker;
+  const NoSubnormals mode;
   launch.function(launch.words, begin, end, scratch);
 }
 

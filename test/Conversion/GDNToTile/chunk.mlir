@@ -15,8 +15,9 @@
 //       CHECK:     %[[STATE:.+]] = gdn_tile.load {{.*}}vector<64x16xf32>
 //       CHECK:     %[[S0:.+]] = gdn_tile.transpose %[[STATE]] : vector<64x16xf32> -> vector<16x64xf32>
 //       CHECK:     scf.for {{.*}} iter_args(%[[S:.+]] = %[[S0]])
-//       CHECK:       %[[G:.+]] = gdn_tile.prefix_sum
+//       CHECK:       gdn_tile.prefix_sum %[[STEP:.+]] : vector<32xf32>
 //       CHECK:       %[[KT:.+]] = gdn_tile.transpose %[[K:.+]] : vector<32x16xf32> -> vector<16x32xf32>
+//       CHECK:       gdn_tile.decay_matrix %[[STEP]]
 //       CHECK:       %[[KK:.+]] = gdn_tile.matmul %[[K]], %[[KT]]
 //       CHECK:       gdn_tile.tri_inverse
 //       CHECK:       gdn_tile.matmul %[[Q:.+]], %[[KT]]
@@ -24,6 +25,7 @@
 //       CHECK:       %[[X:.+]] = gdn_tile.matmul {{.*}} : vector<32x32xf32>, vector<32x64xf32>
 //       CHECK:       gdn_tile.matmul %[[Q]], %[[S]]
 //       CHECK:       gdn_tile.matmul {{.*}}, %[[X]] acc(
+//       CHECK:       gdn_tile.suffix_sum %[[STEP]]
 //       CHECK:       %[[NEXT:.+]] = gdn_tile.matmul transpose %[[K]], {{.*}} acc(
 //       CHECK:       scf.yield %[[NEXT]]
 //   CHECK-NOT:     gdn_tile.delta_scan

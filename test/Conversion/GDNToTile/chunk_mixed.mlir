@@ -43,7 +43,7 @@
 //       CHECK:     %[[XN:.+]] = gdn_tile.map_rows %[[X]] : vector<32x64xf32> -> vector<32x64xf16>
 //       CHECK:     gdn_tile.matmul %[[P]], %[[XN]] acc(%{{.+}} : vector<32x64xf32>)
 // The next state, in f32.
-//       CHECK:     %[[XD:.+]] = gdn_tile.map_rows {{.*}}%[[X]] : {{.*}} -> vector<32x64xf16>
+//       CHECK:     %[[XD:.+]] = gdn_tile.map_rows %[[X]], {{.*}} -> vector<32x64xf16>
 //       CHECK:     %[[NEXT:.+]] = gdn_tile.matmul transpose %[[K]], %[[XD]] acc(%{{.+}} : vector<16x64xf32>) : vector<32x16xf16>, vector<32x64xf16> -> vector<16x64xf32>
 //       CHECK:     scf.yield %[[NEXT]] : vector<16x64xf32>
 

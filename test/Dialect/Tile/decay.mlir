@@ -31,3 +31,10 @@ func.func @scores(%q: vector<16x8xf32>, %k: vector<16x8xf32>, %g: vector<16x8xf3
   %p, %l = gdn_tile.decay_scores %q, %k decay(%g) : vector<16x8xf32> -> vector<16x16xf32>
   return %p, %l : vector<16x16xf32>, vector<16x16xf32>
 }
+
+// CHECK-LABEL: func.func @matrix
+//       CHECK:   gdn_tile.decay_matrix %{{.+}} : vector<16xf32> -> vector<16x16xf32>
+func.func @matrix(%g: vector<16xf32>) -> vector<16x16xf32> {
+  %e = gdn_tile.decay_matrix %g : vector<16xf32> -> vector<16x16xf32>
+  return %e : vector<16x16xf32>
+}

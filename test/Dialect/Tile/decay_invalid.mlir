@@ -25,3 +25,11 @@ func.func @decay_scores_c2(%q: vector<16x8xf32>) {
   %p, %l = gdn_tile.decay_scores %q, %q decay(%q) : vector<16x8xf32> -> vector<8x8xf32>
   return
 }
+
+// -----
+
+func.func @decay_matrix_c1(%g: vector<16xf32>) {
+  // expected-error@+1 {{'gdn_tile.decay_matrix' op expects the result to be 'vector<16x16xf32>', set by 'log_decay', but got 'vector<8x16xf32>'}}
+  %e = gdn_tile.decay_matrix %g : vector<16xf32> -> vector<8x16xf32>
+  return
+}

@@ -89,14 +89,59 @@ struct Decays {
   float (*of)(float uniform, int64_t token);
 };
 
-class ScoresTest : public testing::TestWithParam<std::tuple<Decays, int64_t>> {
+const Decays kinds[] = {
+    {"NearOne", [](float u, int64_t) { return -2e-4f * u; }},
+    {"Realistic", [](float u, int64_t) { return -0.4f * u; }},
+    {"Strong", [](float u, int64_t) { return -5 * u; }},
+    {"VeryStrong", [](float u, int64_t) { return -50 * u; }},
+    // Running sums are large where decays are small: what is taken from their
+    // differences would be off by 1e-4.
+    {"ForgetsThenKeeps",
+     [](float u, int64_t t) { return t % 8 < 6 ? -100 * u : -1e-3f * u; }},
+    {"Underflows", [](float, int64_t) { return -1e4f; }},
+    {"None", [](float, int64_t) { return 0.0f; }}};
+
+/// `count` log decays for each of `tokens`.
+std::vector<float> logDecays(const Decays &kind, int64_t tokens,
+                             int64_t count) {
+  std::vector<float> g = randomValues(tokens * count, 1, 3);
+  for (int64_t i = 0; i < tokens * count; ++i)
+    g[i] = kind.of(0.5f * std::erfc(g[i] * float(M_SQRT1_2)), i / count);
+  return g;
+}
+
+class DecaysTest : public testing::TestWithParam<std::tuple<Decays, int64_t>> {
 };
+
+TEST_P(DecaysTest, MatrixAgreesWithDoubles) {
+  auto [kind, lanes] = GetParam();
+  for (int64_t c : {8, 40, 64}) {
+    std::string row = "memref<" + std::to_string(c) + "xf32, strided<[?]>>";
+    std::string values = "vector<" + std::to_string(c) + "xf32>";
+    Program program("%g: " + row + ", %y: " + view(c, c),
+                    "%t = gdn_tile.load %g[%c0] dims [0] : " + row + ", " +
+                        values + "\n%e = gdn_tile.decay_matrix %t : " + values +
+                        " -> " + tile(c, c) + "\n" + store("e", "y", c, c),
+                    lanes);
+    ASSERT_TRUE(program.compiled());
+    std::vector<float> g = logDecays(kind, c, 1), y(c * c, NAN);
+    program.run(1, {{g.data(), {c}, {1}}, of(y, c, c)});
+    for (int64_t i = 0; i < c; ++i)
+      for (int64_t j = 0; j < c; ++j) {
+        double sum = 0;
+        for (int64_t m = j + 1; m <= i; ++m)
+          sum += g[m];
+        double want = j <= i ? std::exp(sum) : 0;
+        ASSERT_NEAR(y[i * c + j], want, 1e-5 * want + 1e-37) << i << " " << j;
+      }
+  }
+}
 
 // Each score is a sum of dk products, so its error is compared with the sum of
 // their magnitudes: a sum may cancel.
-TEST_P(ScoresTest, AgreeWithDoubles) {
-  auto [decays, lanes] = GetParam();
-  for (auto [c, dk] : {std::pair{16, 8}, {64, 128}, {32, 40}, {128, 96}}) {
+TEST_P(DecaysTest, ScoresAgreeWithDoubles) {
+  auto [kind, lanes] = GetParam();
+  for (auto [c, dk] : {std::pair{16, 8}, {64, 128}, {32, 40}}) {
     Program program(
         "%q: " + view(c, dk) + ", %k: " + view(c, dk) + ", %g: " + view(c, dk) +
             ", %y: " + view(c, c) + ", %z: " + view(c, c),
@@ -108,9 +153,7 @@ TEST_P(ScoresTest, AgreeWithDoubles) {
     ASSERT_TRUE(program.compiled());
     std::vector<float> q = randomValues(c * dk, 1, 1);
     std::vector<float> k = randomValues(c * dk, 1, 2);
-    std::vector<float> g = randomValues(c * dk, 1, 3);
-    for (int64_t i = 0; i < c * dk; ++i)
-      g[i] = decays.of(0.5f * std::erfc(g[i] * float(M_SQRT1_2)), i / dk);
+    std::vector<float> g = logDecays(kind, c, dk);
     std::vector<float> y(c * c, NAN), z(c * c, NAN);
     program.run(1, {of(q, c, dk), of(k, c, dk), of(g, c, dk), of(y, c, c),
                     of(z, c, c)});
@@ -141,26 +184,13 @@ TEST_P(ScoresTest, AgreeWithDoubles) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Decays, ScoresTest,
-    testing::Combine(
-        testing::Values(
-            Decays{"NearOne", [](float u, int64_t) { return -2e-4f * u; }},
-            Decays{"Realistic", [](float u, int64_t) { return -0.4f * u; }},
-            Decays{"Strong", [](float u, int64_t) { return -5 * u; }},
-            Decays{"VeryStrong", [](float u, int64_t) { return -50 * u; }},
-            // Running sums are large where decays are small: what is taken
-            // from their differences would be off by 1e-4.
-            Decays{"ForgetsThenKeeps",
-                   [](float u, int64_t t) {
-                     return t % 8 < 6 ? -100 * u : -1e-3f * u;
-                   }},
-            Decays{"Underflows", [](float, int64_t) { return -1e4f; }},
-            Decays{"None", [](float, int64_t) { return 0.0f; }}),
-        testing::Values(8, 16)),
-    [](const auto &info) {
-      return std::string(std::get<0>(info.param).name) +
-             std::to_string(std::get<1>(info.param));
-    });
+std::string
+nameOf(const testing::TestParamInfo<std::tuple<Decays, int64_t>> &info) {
+  return std::string(std::get<0>(info.param).name) +
+         std::to_string(std::get<1>(info.param));
+}
+const auto all =
+    testing::Combine(testing::ValuesIn(kinds), testing::Values(8, 16));
+INSTANTIATE_TEST_SUITE_P(Kinds, DecaysTest, all, nameOf);
 
 } // namespace

@@ -86,6 +86,25 @@ TEST_P(LaunchTest, AccumulateStridedAndSkipped) {
                                       1, 3, 5, 1, 1, 1,  1,  1,  1, 1}));
 }
 
+// Kernels run without subnormal numbers; the caller's arithmetic keeps them.
+TEST_P(LaunchTest, SubnormalsAreZeroInKernelsOnly) {
+  auto code = load("accumulate");
+  std::vector<float> x = {1e-40f, 1e-30f}, pool = {9, 9, 0, 0}, out(2, -1);
+  std::vector<float> scale = {1, 1e-10f};
+  int32_t slot = 1;
+  auto binding =
+      bind("accumulate", *code,
+           {Array(x.data(), DType::f32, {1, 2}),
+            Array(scale.data(), DType::f32, {2}), Array(&slot, DType::i32, {1}),
+            Array(pool.data(), DType::f32, {2, 2}, {2, 1}, 0),
+            Array(out.data(), DType::f32, {1, 2})});
+  ASSERT_TRUE(code->launch(*binding, nullptr).isOk());
+  EXPECT_EQ(pool, (std::vector<float>{9, 9, 0, 1e-30f}));
+  EXPECT_EQ(out, (std::vector<float>{0, 0}));
+  volatile float small = 1e-30f, factor = 1e-10f;
+  EXPECT_GT(small * factor, 0);
+}
+
 TEST_P(LaunchTest, ScratchIsPrivateAndAligned) {
   auto code = load("scratch_owner");
   std::vector<int64_t> out(2000);

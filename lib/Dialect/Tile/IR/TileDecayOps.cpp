@@ -21,10 +21,24 @@ LogicalResult ExtractRowOp::verify() {
   return success();
 }
 
+/// One row and one column per row of `tile`.
+static VectorType squareOf(VectorType tile) {
+  int64_t tokens = tile.getDimSize(0);
+  return VectorType::get({tokens, tokens}, tile.getElementType());
+}
+
+LogicalResult DecayMatrixOp::verify() {
+  // decay_matrix_c1
+  VectorType want = squareOf(getLogDecay().getType());
+  if (getResult().getType() != want)
+    return emitOpError("expects the result to be ")
+           << want << ", set by 'log_decay', but got " << getResult().getType();
+  return success();
+}
+
 LogicalResult DecayScoresOp::verify() {
   // decay_scores_c2
-  int64_t tokens = getKey().getType().getDimSize(0);
-  auto want = VectorType::get({tokens, tokens}, getElementTypeOrSelf(getKey()));
+  VectorType want = squareOf(getKey().getType());
   if (getKeyScores().getType() != want)
     return emitOpError("expects the results to be ")
            << want << ", set by the rows of 'key', but got "

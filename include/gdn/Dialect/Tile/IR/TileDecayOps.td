@@ -90,6 +90,38 @@ def Tile_ExtractRowOp : Tile_Op<"extract_row", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_DecayMatrixOp : Tile_Op<"decay_matrix", [Pure]> {
+  let summary = "Decay from each token of a tile to each later one";
+  let description = [{
+    With `g` the `log_decay` of `C` tokens, for `j <= i`
+
+        result[i, j] = exp(g[j+1] + ... + g[i])
+
+    and 0 for `j > i`, in f32. As in `gdn_tile.suffix_sum`, differences of
+    running sums are no way to compute this: after a token that forgets nearly
+    everything they have lost their last digits. Sums from `j` on, or products
+    of the decays of single tokens, have not.
+
+    **Preconditions**
+
+    - (C1) the result is `C x C`.
+    - (C2) no element of `log_decay` is positive. Not checked.
+
+    **Example**
+
+    ```mlir
+    func.func @decay(%g: vector<64xf32>) -> vector<64x64xf32> {
+      %e = gdn_tile.decay_matrix %g : vector<64xf32> -> vector<64x64xf32>
+      return %e : vector<64x64xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Tile_F32Row:$log_decay);
+  let results = (outs Tile_F32Matrix:$result);
+  let assemblyFormat = "$log_decay attr-dict `:` type($log_decay) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def Tile_DecayScoresOp : Tile_Op<"decay_scores", [
     Pure, AllTypesMatch<["query", "key", "log_decay"]>,
     AllTypesMatch<["query_scores", "key_scores"]>]> {

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The chunk form equals the recurrence, on random calls (docs/spec/numerics.md).
+
+Both are compiled from the same entries. A failing call is made smaller and
+printed; --case='<what was printed>' runs it again.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from delta_rule_cases import Call, Case, Row, cases, in_float64, relative_error
+from delta_rule_images import Variant, compile_image
+from hypothesis import HealthCheck, Phase, find, given, settings
+
+from gdn import Pool, Runtime
+
+VARIANTS = (
+    Variant(64, 64),
+    Variant(16, 24, has_initial=True, write_slots=True),
+    Variant(128, 128),
+    Variant(64, 128, "bfloat16", has_initial=True),
+    Variant(40, 24, "float16", write_slots=True),
+    Variant(32, 64, "bfloat16", "bfloat16"),
+    Variant(64, 64, per_channel=True),
+    Variant(24, 40, per_channel=True, has_initial=True, write_slots=True),
+    Variant(32, 64, "bfloat16", per_channel=True),
+    Variant(16, 16, "float16", "float16", per_channel=True, write_slots=True),
+)
+CHUNKS = (16, 32, 64, 128)
+
+# Relative, of a head of a row. 16-bit results may differ where two nearly equal
+# sums are rounded apart.
+BOUNDS = {"float32": 1e-5, "bfloat16": 3e-3, "float16": 3e-3}
+
+
+@pytest.fixture(scope="module")
+def run(build_dir, tmp_path_factory) -> Callable[[Call, int | None], dict[str, np.ndarray]]:
+    """Runs a call in chunks of a size, or as the recurrence; its outputs."""
+    runtime = Runtime(build_dir / "lib/libgdnrt.so")
+    device = runtime.device()
+    kernels = {}
+    for chunk in (None, *CHUNKS):
+        form = ["--chunk-from=-1"] if chunk is None else [f"--chunk={chunk}", "--chunk-from=1"]
+        folder = tmp_path_factory.mktemp("chunk")
+        image = runtime.image(compile_image(build_dir / "bin/gdn-compile", folder, VARIANTS, form))
+        for variant in VARIANTS:
+            kernels[chunk, variant] = device.kernel(image, variant.name)
+
+    def run_call(call: Call, chunk: int | None) -> dict[str, np.ndarray]:
+        outputs = call.outputs()
+        pool = Pool(outputs["pool"], null_slot=call.case.null_slot)
+        kernel = kernels[chunk, call.case.variant]
+        kernel(**call.arguments, core=outputs["core"], state_pool=pool)
+        return outputs
+
+    return run_call
+
+
+def differences(call: Call, got: dict, want: dict) -> list[str]:
+    """What is wrong with `got`, if anything, one line for each finding."""
+    found = []
+    if got["core"][~call.live_tokens()].astype(np.float32).any():
+        found.append("tokens of no live row are not zero")
+    written = [call.written_slot(n) for n in range(len(call.case.rows))]
+    kept = [slot for slot in range(len(call.pool)) if slot not in written]
+    if got["pool"][kept].tobytes() != call.pool[kept].tobytes():
+        found.append("a slot changed that no row writes")
+    for n, slot in enumerate(written):
+        if not call.case.is_live(n):
+            continue
+        tokens = slice(call.bounds[n], call.bounds[n + 1])
+        for head in range(call.pool.shape[1]):
+            pairs = {"core": (got["core"][tokens, head], want["core"][tokens, head])}
+            if slot is not None:
+                pairs["state"] = (got["pool"][slot, head], want["pool"][slot, head])
+            for name, (x, y) in pairs.items():
+                error = relative_error(x, y)
+                if not error <= BOUNDS[x.dtype.name]:
+                    found.append(f"row {n}, head {head}: {name} differs by {error:.2e}")
+    return found
+
+
+def check(call: Call, run: Callable) -> None:
+    chunked, recurrent = run(call, call.case.chunk), run(call, None)
+    found = differences(call, chunked, recurrent)
+    if not found:
+        return
+    text = [*found, "against float64, in chunks and token by token:"]
+    for n in filter(call.case.is_live, range(len(call.case.rows))):
+        tokens = slice(call.bounds[n], call.bounds[n + 1])
+        for head in range(call.pool.shape[1]):
+            want, _ = in_float64(call, n, head)
+            errors = [relative_error(x["core"][tokens, head], want) for x in (chunked, recurrent)]
+            text.append(f"row {n}, head {head}: core {errors[0]:.2e} and {errors[1]:.2e}")
+    command = ".venv/bin/python -m pytest test/python/test_chunk_property.py"
+    pytest.fail("\n".join([*text, f"again: {command} --case='{call.case.to_json()}'"]))
+
+
+def test_chunks_equal_the_recurrence(run, pytestconfig):
+    """Examples are the same in every run, unless --hypothesis-seed asks for others."""
+    fixed = pytestconfig.getoption("--hypothesis-seed") is None
+
+    @settings(
+        max_examples=pytestconfig.getoption("--examples"),
+        derandomize=fixed,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(cases(VARIANTS, CHUNKS))
+    def holds(case: Case) -> None:
+        check(Call(case), run)
+
+    holds()
+
+
+def test_case_of_the_command_line(run, pytestconfig):
+    if not (text := pytestconfig.getoption("--case")):
+        pytest.skip("runs with --case")
+    check(Call(Case.from_json(text)), run)
+
+
+# The test of the test: what it would not see, and what it makes of a failure.
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)
+def test_the_recurrence_is_within_bounds_of_float64(run, variant):
+    call = Call(Case(variant, 64, (Row(70), Row(9)), ratio=2, gates="realistic", seed=3))
+    got = run(call, None)
+    for n in range(2):
+        tokens = slice(call.bounds[n], call.bounds[n + 1])
+        for head in range(2):
+            core, state = in_float64(call, n, head)
+            slot = call.written_slot(n)
+            assert relative_error(got["core"][tokens, head], core) <= BOUNDS[variant.io]
+            assert relative_error(got["pool"][slot, head], state) <= BOUNDS[variant.state]
+
+
+def test_differences_are_found(run):
+    call = Call(Case(VARIANTS[0], 64, (Row(70), Row(3, slot="null")), padding=2))
+    want = run(call, None)
+    assert differences(call, want, want) == []
+    slot = call.written_slot(0)
+    for name, at, what in [
+        ("core", (69, 0), "row 0, head 0: core differs"),
+        ("core", (71, 0), "tokens of no live row are not zero"),
+        ("pool", (slot, 0), "row 0, head 0: state differs"),
+        ("pool", ((slot + 1) % len(call.pool), 0), "a slot changed"),
+    ]:
+        got = {key: array.copy() for key, array in want.items()}
+        got[name][at] = np.nan_to_num(got[name][at]) * 1.001 + 1e-3
+        assert any(line.startswith(what) for line in differences(call, got, want)), what
+
+
+def test_a_failure_shrinks():
+    """A fault behind the first chunk is shown with one row that just reaches there."""
+
+    def reaches(case: Case) -> bool:
+        rows = range(len(case.rows))
+        return any(case.is_live(n) and case.rows[n].tokens > case.chunk for n in rows)
+
+    small = settings(database=None, derandomize=True)
+    fails = find(cases(VARIANTS, CHUNKS), reaches, settings=small)
+    assert fails == Case(VARIANTS[0], CHUNKS[0], (Row(CHUNKS[0] + 1),), seed=0)
+    assert Case.from_json(fails.to_json()) == fails
