@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace gdn;
 
-void gdn::buildTilePipeline(OpPassManager &passes,
+void gdn::buildTilePipeline(OpPassManager &passes, const TargetModel &target,
                             const CpuPipelineOptions &options) {
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createGDNFuse());
@@ -22,6 +22,7 @@ void gdn::buildTilePipeline(OpPassManager &passes,
   algorithm.chunk = options.chunk;
   algorithm.chunkFrom = options.chunkFrom;
   algorithm.precision = options.precision;
+  algorithm.lanes = target.getF32Lanes();
   passes.addPass(createConvertGDNToTile(algorithm));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
@@ -56,6 +57,6 @@ void gdn::buildTileToLlvmPipeline(OpPassManager &passes,
 
 void gdn::buildCpuPipeline(OpPassManager &passes, const TargetModel &target,
                            const CpuPipelineOptions &options) {
-  buildTilePipeline(passes, options);
+  buildTilePipeline(passes, target, options);
   buildTileToLlvmPipeline(passes, target);
 }

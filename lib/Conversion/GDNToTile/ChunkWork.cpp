@@ -56,10 +56,23 @@ private:
         VectorType::get({rows, typeOf(rhs).getDimSize(1)}, b.getF32Type());
     return tile::MatmulOp::create(b, loc, type, lhs, rhs, acc, transposeLhs);
   }
+  /// A product of which only the lower triangle counts, of `lhs` or of the
+  /// result.
+  Value lowerLhs(Value product) {
+    product.getDefiningOp<tile::MatmulOp>().setLowerLhs(true);
+    return product;
+  }
+  Value lowerResult(Value product) {
+    product.getDefiningOp<tile::MatmulOp>().setLowerResult(true);
+    return product;
+  }
   /// Row i times exp(x_i), x a tile of one value per row, and `factor`.
   Value scaleByExp(Value tile, Value exponents, double factor = 1);
   /// A row times a number.
   Value times(OpBuilder &b, Value row, double factor);
+
+  /// Zeros above the diagonal, whatever stands there.
+  Value keepBelow(OpBuilder &b, Value row, Value values);
 
   // The roundings of operands; nothing where a type is f32.
   Value keySide(Value tile) { return castTile(b, loc, tile, types.key); }
@@ -115,6 +128,17 @@ Value ChunkEmitter::scaleByExp(Value tile, Value exponents, double factor) {
       })[0];
 }
 
+Value ChunkEmitter::keepBelow(OpBuilder &b, Value row, Value values) {
+  auto type = cast<VectorType>(values.getType());
+  auto indices = VectorType::get(type.getShape(), b.getIndexType());
+  Value column = vector::StepOp::create(b, loc, indices);
+  Value own = vector::BroadcastOp::create(b, loc, indices, row);
+  Value kept =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column, own);
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  return arith::SelectOp::create(b, loc, kept, values, zero);
+}
+
 ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
   auto [rawQuery, rawKey, value, logDecay, beta, valid, scale] =
       maskChunk(b, loc, chunk);
@@ -127,7 +151,7 @@ ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
   Value keyT = transposeTile(b, loc, key);
   auto square = VectorType::get({last + 1, last + 1}, b.getF32Type());
   Value decay = tile::DecayMatrixOp::create(b, loc, square, logDecay);
-  Value keyScores = matmul(key, keyT);
+  Value keyScores = lowerResult(matmul(key, keyT));
   Value triangle = inner(mapRows(
       b, loc, {keyScores, beta}, {keyScores.getType()},
       [&](OpBuilder &b, ValueRange in) -> Rows {
@@ -143,11 +167,15 @@ ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
                           arith::MulFOp::create(b, loc, in[0], in[1]);
                       return {arith::MulFOp::create(b, loc, decayed, beta)};
                     })[0]);
+  Value queryScores = lowerResult(matmul(query, keyT));
   Value scores =
-      inner(mapRows(b, loc, {matmul(query, keyT), decay}, {decay.getType()},
+      inner(mapRows(b, loc, {queryScores, decay}, {decay.getType()},
                     [&](OpBuilder &b, ValueRange in) -> Rows {
+                      Value row = b.getInsertionBlock()->getArgument(0);
                       Value scaled = times(b, in[0], outputScale);
-                      return {arith::MulFOp::create(b, loc, scaled, in[1])};
+                      Value decayed =
+                          arith::MulFOp::create(b, loc, scaled, in[1]);
+                      return {keepBelow(b, row, decayed)};
                     })[0]);
 
   // What the tokens write, given what the state already holds.
@@ -163,10 +191,10 @@ ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
                       Value own = times(b, in[0], types.valueScale);
                       return {arith::SubFOp::create(b, loc, own, decayed)};
                     })[0]);
-  Value written = matmul(solve, error);
+  Value written = lowerLhs(matmul(solve, error));
 
   Value fromState = scaleByExp(matmul(query, held), sums, outputScale);
-  Value output = matmul(scores, inner(written), fromState);
+  Value output = lowerLhs(matmul(scores, inner(written), fromState));
 
   // The state after the chunk.
   Value toEnd = tile::SuffixSumOp::create(b, loc, logDecay);

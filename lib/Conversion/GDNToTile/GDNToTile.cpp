@@ -70,7 +70,7 @@ struct ConvertGDNToTile final
     EntryViews views = createEntryViews(entry);
     if (failed(emitRecurrentKernel(
             views, kernel,
-            {tokens, chunk, chunkFrom, precision, valueHeads}))) {
+            {tokens, chunk, chunkFrom, precision, valueHeads, lanes}))) {
       views.function.erase();
       return failure();
     }

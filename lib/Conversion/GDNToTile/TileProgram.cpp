@@ -76,12 +76,20 @@ Value TileProgram::loadCarry(const Carry &carry, Value r) {
     tile = tile::LoadOp::create(b, loc, carry.stored, pool.memory, at,
                                 ArrayRef<int64_t>{2, 3}, rows);
   }
-  tile = castTile(b, loc, tile, b.getF32Type());
-  if (!isChunkState(carry))
-    return tile;
+  return castTile(b, loc, tile, b.getF32Type());
+}
+
+Value TileProgram::toChunkState(Value state) {
   if (!chunkTypes.isExact())
-    tile = scaleTile(b, loc, tile, chunkTypes.valueScale);
-  return transposeTile(b, loc, tile);
+    state = scaleTile(b, loc, state, chunkTypes.valueScale);
+  return transposeTile(b, loc, state);
+}
+
+Value TileProgram::fromChunkState(Value state) {
+  state = transposeTile(b, loc, state);
+  if (!chunkTypes.isExact())
+    state = scaleTile(b, loc, state, 1 / chunkTypes.valueScale);
+  return state;
 }
 
 void TileProgram::storeCarry(const Carry &carry, Value tile, Value r) {
@@ -98,11 +106,6 @@ void TileProgram::storeCarry(const Carry &carry, Value tile, Value r) {
 void TileProgram::storeCarryAt(const Carry &carry, Value tile, Value r,
                                Value to) {
   const PoolView &pool = views.pools.find(carry.pool)->second;
-  if (isChunkState(carry)) {
-    tile = transposeTile(b, loc, tile);
-    if (!chunkTypes.isExact())
-      tile = scaleTile(b, loc, tile, 1 / chunkTypes.valueScale);
-  }
   tile = castTile(b, loc, tile, carry.stored.getElementType());
   if (auto conv = dyn_cast<Conv1dOp>(carry.op)) {
     SmallVector<Value> at = {to, channel(conv, carry.section, r), index(0)};

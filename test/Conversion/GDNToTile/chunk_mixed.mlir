@@ -23,21 +23,21 @@
 // Queries and keys.
 //       CHECK:     arith.truncf %{{.+}} : vector<16xf32> to vector<16xf16>
 //       CHECK:     arith.truncf %{{.+}} : vector<16xf32> to vector<16xf16>
-//       CHECK:     gdn_tile.matmul {{.*}} : vector<32x16xf16>, vector<16x32xf16> -> vector<32x32xf32>
+//       CHECK:     gdn_tile.matmul {{.*}} {lower_result} : vector<32x16xf16>, vector<16x32xf16> -> vector<32x32xf32>
 // The triangle, its inverse, and the inverse with decays and strengths.
 //       CHECK:     arith.truncf %{{.+}} : vector<32xf32> to vector<32xf16>
 //       CHECK:     %[[A:.+]] = gdn_tile.tri_inverse %{{.+}} : vector<32x32xf16>
 //       CHECK:     %[[T:.+]] = gdn_tile.map_rows %[[A]], {{.*}} -> vector<32x32xf16>
 //       CHECK:       arith.truncf %{{.+}} : vector<32xf32> to vector<32xf16>
 // The decayed scores.
-//       CHECK:     gdn_tile.matmul {{.*}} : vector<32x16xf16>, vector<16x32xf16> -> vector<32x32xf32>
+//       CHECK:     gdn_tile.matmul {{.*}} {lower_result} : vector<32x16xf16>, vector<16x32xf16> -> vector<32x32xf32>
 //       CHECK:     %[[P:.+]] = gdn_tile.map_rows {{.*}} -> vector<32x32xf16>
 // The state as an operand; what it does not know of the values.
 //       CHECK:     %[[SN:.+]] = gdn_tile.map_rows %[[S]] : vector<16x64xf32> -> vector<16x64xf16>
 //       CHECK:     gdn_tile.matmul %[[K:.+]], %[[SN]] : vector<32x16xf16>, vector<16x64xf16> -> vector<32x64xf32>
 //       CHECK:     %[[W:.+]] = gdn_tile.map_rows {{.*}} -> vector<32x64xf16>
 //       CHECK:       arith.truncf %{{.+}} : vector<64xf32> to vector<64xf16>
-//       CHECK:     %[[X:.+]] = gdn_tile.matmul %[[T]], %[[W]] : vector<32x32xf16>, vector<32x64xf16> -> vector<32x64xf32>
+//       CHECK:     %[[X:.+]] = gdn_tile.matmul %[[T]], %[[W]] {lower_lhs} : vector<32x32xf16>, vector<32x64xf16> -> vector<32x64xf32>
 // The output.
 //       CHECK:     gdn_tile.matmul %{{.+}}, %[[SN]] : vector<32x16xf16>, vector<16x64xf16> -> vector<32x64xf32>
 //       CHECK:     %[[XN:.+]] = gdn_tile.map_rows %[[X]] : vector<32x64xf32> -> vector<32x64xf16>

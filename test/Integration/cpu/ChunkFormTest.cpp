@@ -49,7 +49,7 @@ protected:
     config.layout = InputLayout::flat;
     config.options.io = kind().io;
     config.options.outputs = EntryOutputs::core;
-    config.pipeline.chunkFrom = 0;
+    config.pipeline.chunkFrom = 1;
     config.pipeline.precision = kind().precision;
     return config;
   }
@@ -143,7 +143,8 @@ TEST_P(ChunkForm, HeadSizesAndRatios) {
       check(config(dk, dv), 129, {GateKind::nearOne}, ratio);
 }
 
-// Rows of all lengths at once, two without tokens, one skipped, and padding.
+// Rows of all lengths at once, two without tokens, one skipped, and padding;
+// in chunks to the end, and with the last tokens one by one.
 TEST_P(ChunkForm, RaggedRows) {
   Batch batch;
   batch.lengths = {0, 64, 1, 129, 17, 0, 63, 273};
@@ -152,8 +153,12 @@ TEST_P(ChunkForm, RaggedRows) {
   batch.nullSlot = 0;
   batch.ids = {9, 2, 7, 5, 0, 1, 6, 3};
   batch.slots = 10;
-  for (GateKind gates : {GateKind::nearOne, GateKind::strong})
-    check(config(64, 64), batch, {gates});
+  for (int64_t chunkFrom : {1, 40})
+    for (GateKind gates : {GateKind::nearOne, GateKind::strong}) {
+      Config mixed = config(64, 64);
+      mixed.pipeline.chunkFrom = chunkFrom;
+      check(mixed, batch, {gates});
+    }
 }
 
 TEST_P(ChunkForm, ChunkSizes) {
