@@ -23,6 +23,11 @@ void gdn::buildTilePipeline(OpPassManager &passes, const TargetModel &target,
   algorithm.chunkFrom = options.chunkFrom;
   algorithm.precision = options.precision;
   algorithm.lanes = target.getF32Lanes();
+  algorithm.segments =
+      options.segments < 0 ? target.getRowSegments() : options.segments;
+  algorithm.segmentsFrom = options.segmentsFrom < 0
+                               ? target.getSegmentedRowTokens()
+                               : options.segmentsFrom;
   passes.addPass(createConvertGDNToTile(algorithm));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());

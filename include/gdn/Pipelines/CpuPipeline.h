@@ -22,6 +22,12 @@ struct CpuPipelineOptions {
   int64_t chunkFrom = 0;
   /// Of the operands of the chunk form's products.
   Precision precision = Precision::f32;
+  /// Segments of a row in the variant that works on them at the same time; 0:
+  /// no such variant; negative: the rule of the target.
+  int64_t segments = -1;
+  /// Mean tokens of a row from which that variant is taken; negative: the rule
+  /// of the target.
+  int64_t segmentsFrom = -1;
 };
 
 /// From gdn to gdn_tile: fusion, then the algorithm of each kernel, which

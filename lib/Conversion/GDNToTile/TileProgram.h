@@ -22,7 +22,7 @@ struct TileProgram {
   const KernelParts &parts;
   int64_t blockTokens;   // tokens per block
   bool chunked = false;  // the chunk form, with its kind of state
-  ChunkTypes chunkTypes; // of the chunk form; set if it is used
+  ChunkTypes chunkTypes; // of the chunk form
   mlir::Location loc;
   mlir::OpBuilder b;
 
