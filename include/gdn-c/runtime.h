@@ -63,7 +63,10 @@ typedef enum gdnrt_status {
   /** The operating system refused; the message says what. */
   GDNRT_IO_ERROR = 6,
   /** A defect of the runtime. */
-  GDNRT_INTERNAL = 7
+  GDNRT_INTERNAL = 7,
+  /** The device's driver refused; the message has its call, the name of its
+   *  error and the kernel. */
+  GDNRT_DEVICE_ERROR = 8
 } gdnrt_status;
 
 #define GDNRT_MESSAGE_SIZE 1024
@@ -164,8 +167,10 @@ typedef struct gdnrt_param_info {
 
 /** Code of an entry for one target. Strings are borrowed from the entry. */
 typedef struct gdnrt_code_info {
-  /** "x86-64" for a CPU. */
+  /** "x86-64" for a CPU, "sm_90a" and so on for a GPU. */
   const char *target;
+  /** "shared object" for a CPU, "cubin" or "PTX" for a GPU. */
+  const char *format;
   /** Names of CPU features joined by ", ", all of which the code needs. */
   const char *features;
   /** Bytes of scratch memory per worker. */
@@ -261,12 +266,13 @@ typedef struct gdnrt_cpu_options {
 
 /** What a device is. Strings are borrowed from the device. */
 typedef struct gdnrt_device_info {
-  /** "cpu". */
+  /** "cpu" or "cuda". */
   const char *kind;
   /** For people: "x86-64 CPU, 2 workers". */
   const char *name;
   /** Features that code may need, joined by ", ". */
   const char *features;
+  /** Threads of a CPU, multiprocessors of a GPU. */
   int32_t num_workers;
 } gdnrt_device_info;
 
@@ -274,6 +280,38 @@ typedef struct gdnrt_device_info {
 GDNRT_API gdnrt_status gdnrt_device_create_cpu(const gdnrt_cpu_options *options,
                                                gdnrt_device **device,
                                                gdnrt_error *error);
+
+/** Zero options mean GPU 0 with its primary context. */
+typedef struct gdnrt_cuda_options {
+  /** sizeof(gdnrt_cuda_options), so that later versions can add members. */
+  size_t struct_size;
+  /** The number of the GPU, as the driver counts. */
+  int32_t ordinal;
+  /** As for a CPU. Each launch then waits for its stream and copies the slots
+   *  to the host, so that it cannot be captured into a graph. */
+  int32_t debug_checks;
+  /** The driver's library, or null for "libcuda.so.1". For tests. */
+  const char *driver;
+} gdnrt_cuda_options;
+
+/** Creates a device that runs on an NVIDIA GPU. `options` null means all zero.
+ *  The driver's library is looked for here and not before: without one, or
+ *  without a GPU, this is UNSUPPORTED.
+ *
+ *  Contexts. If a context of this GPU is current on the calling thread, the
+ *  device uses it, and it must live as long as what is made of the device;
+ *  otherwise the device retains the primary context, which is that of the CUDA
+ *  runtime and of PyTorch. Every function may be called with any context or
+ *  none current, and leaves it current.
+ *
+ *  Streams are CUstream (or cudaStream_t) of that context; null is the legacy
+ *  default stream. Launches neither wait nor allocate, and may be captured into
+ *  a graph; the arguments and the workspace of a captured launch are those that
+ *  the binding had. Code is loaded, and PTX assembled, when kernels are
+ *  created, also while another thread captures. */
+GDNRT_API gdnrt_status
+gdnrt_device_create_cuda(const gdnrt_cuda_options *options,
+                         gdnrt_device **device, gdnrt_error *error);
 
 /** Destroys the device. Its kernels go on working. */
 GDNRT_API void gdnrt_device_destroy(gdnrt_device *device);
@@ -289,6 +327,30 @@ GDNRT_API gdnrt_status gdnrt_device_synchronize(gdnrt_device *device,
                                                 void *stream,
                                                 gdnrt_error *error);
 
+/*===-- Memory of a device, for tools -------------------------------------===*/
+
+/* Engines bring their own memory. These serve programs that run on any device
+ * and care neither for streams nor for speed. */
+
+/** Takes `bytes` bytes of the device's memory, aligned to at least 64. */
+GDNRT_API gdnrt_status gdnrt_device_allocate(gdnrt_device *device, size_t bytes,
+                                             void **data, gdnrt_error *error);
+
+/** Gives back what gdnrt_device_allocate gave; null is nothing. */
+GDNRT_API gdnrt_status gdnrt_device_free(gdnrt_device *device, void *data,
+                                         gdnrt_error *error);
+
+/** Copies `bytes` bytes of the host to the device, after what was launched on
+ *  the null stream, and waits until that is done. */
+GDNRT_API gdnrt_status gdnrt_device_write(gdnrt_device *device, void *to,
+                                          const void *from, size_t bytes,
+                                          gdnrt_error *error);
+
+/** The same from the device to the host. */
+GDNRT_API gdnrt_status gdnrt_device_read(gdnrt_device *device, void *to,
+                                         const void *from, size_t bytes,
+                                         gdnrt_error *error);
+
 /*===-- Kernels -----------------------------------------------------------===*/
 
 typedef struct gdnrt_kernel gdnrt_kernel;
@@ -301,6 +363,12 @@ GDNRT_API gdnrt_status gdnrt_kernel_create(gdnrt_device *device,
                                            const char *entry_name,
                                            gdnrt_kernel **kernel,
                                            gdnrt_error *error);
+
+/** The same with code `code` of the entry, which the device must be able to
+ *  run: for tests and measurements of code that would not be chosen. */
+GDNRT_API gdnrt_status gdnrt_kernel_create_from_code(
+    gdnrt_device *device, const gdnrt_image *image, const char *entry_name,
+    size_t code, gdnrt_kernel **kernel, gdnrt_error *error);
 
 /** Destroys the kernel. Its bindings go on working. */
 GDNRT_API void gdnrt_kernel_destroy(gdnrt_kernel *kernel);
@@ -376,13 +444,19 @@ GDNRT_API gdnrt_status gdnrt_binding_symbol(const gdnrt_binding *binding,
 GDNRT_API gdnrt_status gdnrt_binding_workspace_bytes(
     const gdnrt_binding *binding, uint64_t *bytes, gdnrt_error *error);
 
-/** Gives launches `bytes` bytes at `data`, 64-byte aligned and apart from all
- *  arguments, to work in; null and 0 take them away. The memory stays the
- *  caller's, who gives it to one running launch at a time; what it holds before
- *  does not matter. If a rebind makes the sizes outgrow it, launches take a
- *  later variant. */
+/** Gives launches `bytes` bytes of the device at `data`, 64-byte aligned and
+ *  apart from all arguments, to work in; null and 0 take them away. The memory
+ *  stays the caller's, who gives it to one running launch at a time; what it
+ *  holds before does not matter. If a rebind makes the sizes outgrow it,
+ *  launches take a later variant, or fail where none is left.
+ *
+ *  Some kernels of GPUs keep counters in it, which are zeroed here, in the
+ *  order of `stream` (null on a CPU), and which each launch leaves zero. So it
+ *  is given once and not per launch; the launches follow on `stream` or behind
+ *  it, and nobody writes to it in between. */
 GDNRT_API gdnrt_status gdnrt_binding_set_workspace(gdnrt_binding *binding,
                                                    void *data, uint64_t bytes,
+                                                   void *stream,
                                                    gdnrt_error *error);
 
 /** Makes launches take variant `index` of the kernel's code whatever its
@@ -398,6 +472,16 @@ GDNRT_API size_t gdnrt_binding_variant(const gdnrt_binding *binding);
 /** The units of work of one launch, all stages of its variant, which workers
  *  share; 0 for null. */
 GDNRT_API int64_t gdnrt_binding_units(const gdnrt_binding *binding);
+
+/** Whether launches may begin before the kernel ahead of them on the stream
+ *  has ended (programmatic dependent launch); off at first. Code that waits for
+ *  that kernel by itself then does what needs no result of it, such as reading
+ *  weights, in the meantime; other code is launched as ever. Legal only if the
+ *  kernel ahead writes nothing that this one reads before it waits: never the
+ *  slots, nor the weights. What else is read early, the image's documentation
+ *  says. */
+GDNRT_API gdnrt_status gdnrt_binding_allow_dependent_launch(
+    gdnrt_binding *binding, int32_t allowed, gdnrt_error *error);
 
 /** Launches the kernel on `stream` of its device (null on a CPU). A launch of
  *  no units does nothing. With debug checks, rows that race on a slot are an
@@ -415,9 +499,9 @@ typedef struct gdnrt_slot_report {
   int64_t skipped_past_end;
 } gdnrt_slot_report;
 
-/** Reads the slot tensors now, on the host, with or without debug checks. An
- *  entry without slots reports zeros. Rows that race on one slot are an
- *  INVALID_ARGUMENT. */
+/** Reads the slot tensors now, on the host, with or without debug checks; on a
+ *  GPU after what was launched on the null stream. An entry without slots
+ * reports zeros. Rows that race on one slot are an INVALID_ARGUMENT. */
 GDNRT_API gdnrt_status gdnrt_binding_check_slots(const gdnrt_binding *binding,
                                                  gdnrt_slot_report *report,
                                                  gdnrt_error *error);

@@ -180,6 +180,8 @@ llvm::Error Replayer::runStep(const RecordedStep &step,
   llvm::Expected<double> time = timedLaunch(*binding);
   if (!time)
     return time.takeError();
+  if (llvm::Error error = binding->readResults(arguments))
+    return error;
 
   for (const Parameter &parameter : side.kernel.getParameters()) {
     if (!parameter.isWritten)

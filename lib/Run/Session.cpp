@@ -38,8 +38,16 @@ std::string Parameter::typeString() const {
 
 llvm::Error Binding::launch() {
   gdnrt_error error;
-  if (gdnrt_launch(handle.get(), nullptr, &error) != GDNRT_OK)
+  if (gdnrt_launch(handle.get(), nullptr, &error) != GDNRT_OK ||
+      gdnrt_device_synchronize(device.get(), nullptr, &error) != GDNRT_OK)
     return toError(error);
+  return llvm::Error::success();
+}
+
+llvm::Error Binding::readResults(Arrays &arrays) const {
+  for (const auto &[name, memory] : written)
+    if (llvm::Error error = memory.readTo(arrays.at(name).bytes))
+      return error;
   return llvm::Error::success();
 }
 
@@ -52,14 +60,12 @@ llvm::Error Binding::makeWorkspace() {
     return toError(error);
   if (bytes == 0)
     return llvm::Error::success();
-  workspaceSize = llvm::alignTo(bytes, 64);
-  workspace.reset(
-      static_cast<uint8_t *>(std::aligned_alloc(64, workspaceSize)));
-  if (!workspace)
-    return llvm::createStringError(
-        llvm::formatv("no memory for a workspace of {0} bytes", bytes));
-  std::memset(workspace.get(), 0xff, workspaceSize);
-  if (gdnrt_binding_set_workspace(handle.get(), workspace.get(), bytes,
+  llvm::Expected<DeviceMemory> memory =
+      DeviceMemory::copyOf(device, std::vector<char>(bytes, char(0xff)));
+  if (!memory)
+    return memory.takeError();
+  workspace = std::move(*memory);
+  if (gdnrt_binding_set_workspace(handle.get(), workspace.get(), bytes, nullptr,
                                   &error) != GDNRT_OK)
     return toError(error);
   return llvm::Error::success();
@@ -84,6 +90,8 @@ std::string Kernel::getFeatures() const {
                        gdnrt_kernel_code(handle.get()), &info,
                        nullptr) != GDNRT_OK)
     return "";
+  if (info.features[0] == 0)
+    return std::string(info.target) + ", " + info.format;
   return info.features;
 }
 
@@ -97,29 +105,38 @@ std::vector<gdnrt_variant_info> Kernel::getVariants() const {
   return variants;
 }
 
-llvm::Expected<Binding> Kernel::bind(Arrays &arrays, int64_t nullSlot,
+llvm::Expected<Binding> Kernel::bind(const Arrays &arrays, int64_t nullSlot,
                                      llvm::StringRef variant) const {
+  Binding binding;
+  binding.device = device;
   std::vector<gdnrt_arg> args;
   for (const Parameter &parameter : parameters) {
     auto found = arrays.find(parameter.name);
     if (found == arrays.end())
       return llvm::createStringError(name + ": expects an argument for '" +
                                      parameter.name + "'");
-    data::Array &array = found->second;
+    const data::Array &array = found->second;
+    llvm::Expected<DeviceMemory> copy =
+        DeviceMemory::copyOf(device, array.bytes);
+    if (!copy)
+      return copy.takeError();
     gdnrt_arg arg = {};
-    arg.data = array.bytes.data();
+    arg.data = copy->get();
     arg.dtype = int32_t(array.dtype);
     arg.rank = array.shape.size();
     arg.sizes = array.shape.data();
     arg.null_slot = parameter.isPool ? nullSlot : 0;
     args.push_back(arg);
+    if (parameter.isWritten)
+      binding.written[parameter.name] = std::move(*copy);
+    else
+      binding.others.push_back(std::move(*copy));
   }
   gdnrt_error error;
   gdnrt_binding *handle = nullptr;
   if (gdnrt_kernel_bind(this->handle.get(), args.data(), args.size(), &handle,
                         &error) != GDNRT_OK)
     return toError(error);
-  Binding binding;
   binding.handle.reset(handle);
   if (!variant.empty()) {
     std::vector<gdnrt_variant_info> known = getVariants();
@@ -142,20 +159,18 @@ llvm::Expected<Binding> Kernel::bind(Arrays &arrays, int64_t nullSlot,
   return binding;
 }
 
-llvm::Expected<Program> Program::load(llvm::StringRef path, int workers) {
+llvm::Expected<Program> Program::load(llvm::StringRef path, int workers,
+                                      llvm::StringRef deviceName) {
   Program program;
   gdnrt_error error;
   gdnrt_image *image = nullptr;
   if (gdnrt_image_load_file(path.str().c_str(), &image, &error) != GDNRT_OK)
     return toError(error);
   program.image.reset(image);
-  gdnrt_cpu_options options = {};
-  options.struct_size = sizeof(options);
-  options.num_workers = workers;
-  gdnrt_device *device = nullptr;
-  if (gdnrt_device_create_cpu(&options, &device, &error) != GDNRT_OK)
-    return toError(error);
-  program.device.reset(device);
+  llvm::Expected<DeviceHandle> device = createDevice(deviceName, workers);
+  if (!device)
+    return device.takeError();
+  program.device = std::move(*device);
   return program;
 }
 
@@ -202,6 +217,7 @@ llvm::Expected<Kernel> Program::kernel(llvm::StringRef entryName) const {
                           &handle, &error) != GDNRT_OK)
     return toError(error);
   Kernel kernel;
+  kernel.device = device;
   kernel.handle.reset(handle);
   const gdnrt_entry *entry = gdnrt_kernel_entry(handle);
   kernel.name = gdnrt_entry_name(entry);

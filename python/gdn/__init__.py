@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """gdn: kernels of gated delta networks, made ahead of time, run from Python."""
 
-from .runtime import Binding, Device, GdnError, Image, Kernel, Param, Pool, Runtime, Variant
+from .arrays import DeviceArray
+from .runtime import Binding, Code, Device, GdnError, Image, Kernel, Param, Pool, Runtime, Variant
 
 __all__ = [
     "Binding",
+    "Code",
     "Device",
+    "DeviceArray",
     "GdnError",
     "Image",
     "Kernel",

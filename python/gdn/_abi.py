@@ -43,6 +43,33 @@ class CpuOptions(c.Structure):
     ]
 
 
+class CudaOptions(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("ordinal", c.c_int32),
+        ("debug_checks", c.c_int32),
+        ("driver", c.c_char_p),
+    ]
+
+
+class DeviceInfo(c.Structure):
+    _fields_ = [
+        ("kind", c.c_char_p),
+        ("name", c.c_char_p),
+        ("features", c.c_char_p),
+        ("num_workers", c.c_int32),
+    ]
+
+
+class CodeInfo(c.Structure):
+    _fields_ = [
+        ("target", c.c_char_p),
+        ("format", c.c_char_p),
+        ("features", c.c_char_p),
+        ("scratch_bytes", c.c_uint64),
+    ]
+
+
 class Arg(c.Structure):
     _fields_ = [
         ("data", c.c_void_p),
@@ -85,6 +112,11 @@ _FUNCTIONS = {
     "gdnrt_entry_name": (c.c_char_p, [_P]),
     "gdnrt_entry_param_count": (c.c_size_t, [_P]),
     "gdnrt_entry_param": (c.c_int, [_P, c.c_size_t, c.POINTER(ParamInfo), _ERR]),
+    "gdnrt_entry_code_count": (c.c_size_t, [_P]),
+    "gdnrt_entry_code": (c.c_int, [_P, c.c_size_t, c.POINTER(CodeInfo), _ERR]),
+    "gdnrt_entry_attribute_count": (c.c_size_t, [_P]),
+    "gdnrt_entry_attribute_key": (c.c_char_p, [_P, c.c_size_t]),
+    "gdnrt_entry_attribute_value": (c.c_char_p, [_P, c.c_size_t]),
     "gdnrt_entry_attribute": (c.c_char_p, [_P, c.c_char_p]),
     "gdnrt_entry_variant_count": (c.c_size_t, [_P, c.c_size_t]),
     "gdnrt_entry_variant": (
@@ -92,9 +124,19 @@ _FUNCTIONS = {
         [_P, c.c_size_t, c.c_size_t, c.POINTER(VariantInfo), _ERR],
     ),
     "gdnrt_device_create_cpu": (c.c_int, [c.POINTER(CpuOptions), _OUT, _ERR]),
+    "gdnrt_device_create_cuda": (c.c_int, [c.POINTER(CudaOptions), _OUT, _ERR]),
     "gdnrt_device_destroy": (None, [_P]),
+    "gdnrt_device_describe": (c.c_int, [_P, c.POINTER(DeviceInfo), _ERR]),
+    "gdnrt_device_allocate": (c.c_int, [_P, c.c_size_t, _OUT, _ERR]),
+    "gdnrt_device_free": (c.c_int, [_P, _P, _ERR]),
+    "gdnrt_device_write": (c.c_int, [_P, _P, _P, c.c_size_t, _ERR]),
+    "gdnrt_device_read": (c.c_int, [_P, _P, _P, c.c_size_t, _ERR]),
     "gdnrt_device_synchronize": (c.c_int, [_P, _P, _ERR]),
     "gdnrt_kernel_create": (c.c_int, [_P, _P, c.c_char_p, _OUT, _ERR]),
+    "gdnrt_kernel_create_from_code": (
+        c.c_int,
+        [_P, _P, c.c_char_p, c.c_size_t, _OUT, _ERR],
+    ),
     "gdnrt_kernel_destroy": (None, [_P]),
     "gdnrt_kernel_entry": (_P, [_P]),
     "gdnrt_kernel_code": (c.c_size_t, [_P]),
@@ -102,11 +144,12 @@ _FUNCTIONS = {
     "gdnrt_binding_destroy": (None, [_P]),
     "gdnrt_binding_symbol": (c.c_int, [_P, c.c_char_p, c.POINTER(c.c_int64), _ERR]),
     "gdnrt_binding_workspace_bytes": (c.c_int, [_P, c.POINTER(c.c_uint64), _ERR]),
-    "gdnrt_binding_set_workspace": (c.c_int, [_P, _P, c.c_uint64, _ERR]),
+    "gdnrt_binding_set_workspace": (c.c_int, [_P, _P, c.c_uint64, _P, _ERR]),
     "gdnrt_binding_force_variant": (c.c_int, [_P, c.c_int64, _ERR]),
     "gdnrt_binding_variant": (c.c_size_t, [_P]),
     "gdnrt_binding_units": (c.c_int64, [_P]),
     "gdnrt_binding_check_slots": (c.c_int, [_P, c.POINTER(SlotReport), _ERR]),
+    "gdnrt_binding_allow_dependent_launch": (c.c_int, [_P, c.c_int32, _ERR]),
     "gdnrt_launch": (c.c_int, [_P, _P, _ERR]),
 }
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Images, devices and kernels for NumPy arrays.
+"""Images, devices and kernels for NumPy arrays and whatever speaks DLPack.
 
     runtime = Runtime("libgdnrt.so")
     kernel = runtime.device().kernel(runtime.image("layer.gdnk"), "decode")
     kernel.bind(qkvz=..., state_pool=Pool(states, null_slot=0), ...).launch()
 
 Arrays are used in place, with their strides; outputs are arrays of the caller.
-bfloat16 arrays are those of ml_dtypes.
+bfloat16 arrays of NumPy are those of ml_dtypes. A GPU (`runtime.cuda()`) takes
+CUDA tensors of PyTorch and others, and launches on the stream that it is given.
 """
 
 import ctypes as c
@@ -16,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from . import _abi
+from .arrays import DTYPES, DeviceArray, view
 
-_DTYPES = ("float32", "bfloat16", "float16", "int32", "int64", "bool", "float64")
 _KINDS = ("tensor", "pool")
 _ACCESS = ("read", "write", "read_write")
 
@@ -38,7 +39,7 @@ class Pool:
     means that no slot is null.
     """
 
-    array: np.ndarray
+    array: object
     null_slot: int = 0
 
 
@@ -63,6 +64,15 @@ class Variant:
     needs_workspace: bool
 
 
+@dataclass(frozen=True)
+class Code:
+    """Code of an entry for one target."""
+
+    target: str
+    format: str
+    features: str
+
+
 class Runtime:
     """The runtime library, loaded from `path`."""
 
@@ -79,7 +89,22 @@ class Runtime:
 
     def device(self, num_workers: int = 1, debug_checks: bool = False) -> "Device":
         """This CPU; `num_workers` 0 means one for each hardware thread."""
-        return Device(self, num_workers, debug_checks)
+        options = _abi.CpuOptions(c.sizeof(_abi.CpuOptions), num_workers, int(debug_checks))
+        return Device(self, self.create("gdnrt_device_create_cpu", c.byref(options)))
+
+    def cuda(
+        self, ordinal: int = 0, debug_checks: bool = False, driver: str | Path | None = None
+    ) -> "Device":
+        """GPU `ordinal`, in the context that is current, or its primary one, which is
+        PyTorch's. UNSUPPORTED where there is none. `driver` is a library other than the
+        system's, for tests."""
+        options = _abi.CudaOptions(
+            c.sizeof(_abi.CudaOptions),
+            ordinal,
+            int(debug_checks),
+            str(driver).encode() if driver else None,
+        )
+        return Device(self, self.create("gdnrt_device_create_cuda", c.byref(options)))
 
     def call(self, name: str, *arguments):
         """Calls a function that can fail, with an error record behind."""
@@ -132,30 +157,67 @@ class Image(_Handle):
             for i in range(count)
         ]
 
+    def codes(self, entry: str) -> list[Code]:
+        """The codes of an entry, in the order in which devices look at them."""
+        lib = self._runtime._lib
+        found = self._runtime.create("gdnrt_image_find_entry", self._handle, entry.encode())
+        count = lib.gdnrt_entry_code_count(found)
+        return [_code(self._runtime, found, i) for i in range(count)]
+
+    def attributes(self, entry: str) -> dict[str, str]:
+        """Facts that the image states about an entry."""
+        lib = self._runtime._lib
+        found = self._runtime.create("gdnrt_image_find_entry", self._handle, entry.encode())
+        return {
+            lib.gdnrt_entry_attribute_key(found, i).decode(): lib.gdnrt_entry_attribute_value(
+                found, i
+            ).decode()
+            for i in range(lib.gdnrt_entry_attribute_count(found))
+        }
+
 
 class Device(_Handle):
     """A device that runs kernels."""
 
-    def __init__(self, runtime: Runtime, num_workers: int, debug_checks: bool):
-        options = _abi.CpuOptions(c.sizeof(_abi.CpuOptions), num_workers, int(debug_checks))
-        handle = runtime.create("gdnrt_device_create_cpu", c.byref(options))
+    def __init__(self, runtime: Runtime, handle: c.c_void_p):
         super().__init__(runtime, handle, "gdnrt_device_destroy")
+        info = _abi.DeviceInfo()
+        runtime.call("gdnrt_device_describe", handle, c.byref(info))
+        self.kind = info.kind.decode()
+        """"cpu" or "cuda"."""
+        self.name = info.name.decode()
+        self.num_workers = info.num_workers
 
-    def kernel(self, image: Image, entry: str) -> "Kernel":
-        """The kernel of an entry, ready to be bound."""
-        return Kernel(self, image, entry)
+    def kernel(self, image: Image, entry: str, code: int | None = None) -> "Kernel":
+        """The kernel of an entry, ready to be bound; `code` forces one of its codes."""
+        return Kernel(self, image, entry, code)
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype = np.float32) -> DeviceArray:
+        """Memory of the device that holds anything."""
+        return DeviceArray(self, shape, dtype)
+
+    def array(self, array: np.ndarray) -> DeviceArray:
+        """A copy of an array on the device."""
+        copy = DeviceArray(self, array.shape, array.dtype)
+        copy.write(array)
+        return copy
+
+    def synchronize(self, stream: object = None) -> None:
+        """Waits for what was launched on `stream`."""
+        self._runtime.call("gdnrt_device_synchronize", self._handle, _stream(stream))
 
 
 class Kernel(_Handle):
     """An entry on a device."""
 
-    def __init__(self, device: Device, image: Image, entry: str):
+    def __init__(self, device: Device, image: Image, entry: str, code: int | None = None):
         runtime = device._runtime
-        handle = runtime.create(
-            "gdnrt_kernel_create", device._handle, image._handle, entry.encode()
-        )
+        call = "gdnrt_kernel_create" if code is None else "gdnrt_kernel_create_from_code"
+        which = [] if code is None else [code]
+        handle = runtime.create(call, device._handle, image._handle, entry.encode(), *which)
         super().__init__(runtime, handle, "gdnrt_kernel_destroy")
         self._image = image
+        self._device = device
 
     @property
     def name(self) -> str:
@@ -175,11 +237,18 @@ class Kernel(_Handle):
                     info.name.decode(),
                     _KINDS[info.kind],
                     _ACCESS[info.access],
-                    _DTYPES[info.dtype],
+                    DTYPES[info.dtype],
                     tuple(info.dims[d].decode() for d in range(info.rank)),
                 )
             )
         return params
+
+    @property
+    def code(self) -> Code:
+        """The code that the device chose."""
+        lib = self._runtime._lib
+        entry = lib.gdnrt_kernel_entry(self._handle)
+        return _code(self._runtime, entry, lib.gdnrt_kernel_code(self._handle))
 
     @property
     def variants(self) -> list[Variant]:
@@ -200,11 +269,12 @@ class Kernel(_Handle):
             )
         return variants
 
-    def bind(self, **arguments: "np.ndarray | Pool") -> "Binding":
-        """Checks the arguments against the entry; see gdnrt_kernel_bind."""
+    def bind(self, **arguments: object) -> "Binding":
+        """Checks the arguments, arrays and Pools, against the entry; see
+        gdnrt_kernel_bind."""
         return Binding(self, arguments)
 
-    def __call__(self, **arguments: "np.ndarray | Pool") -> None:
+    def __call__(self, **arguments: object) -> None:
         """Binds and launches."""
         self.bind(**arguments).launch()
 
@@ -212,23 +282,30 @@ class Kernel(_Handle):
 class Binding(_Handle):
     """Arguments of a kernel; keeps them alive."""
 
-    def __init__(self, kernel: Kernel, arguments: "dict[str, np.ndarray | Pool]"):
+    def __init__(self, kernel: Kernel, arguments: dict[str, object]):
         self._kernel = kernel
         self._arguments = arguments
         named = (_abi.NamedArg * len(arguments))()
         keep = []
         for slot, (name, value) in zip(named, arguments.items(), strict=True):
             slot.name = name.encode()
-            slot.arg, alive = _argument(name, value)
+            slot.arg, alive = _argument(name, value, kernel._device.kind)
             keep.append(alive)
         handle = kernel._runtime.create(
             "gdnrt_kernel_bind_named", kernel._handle, named, len(arguments)
         )
         super().__init__(kernel._runtime, handle, "gdnrt_binding_destroy")
+        self._views = keep
 
-    def launch(self) -> None:
-        """Runs the kernel; returns when it has run."""
-        self._runtime.call("gdnrt_launch", self._handle, None)
+    def launch(self, stream: object = None) -> None:
+        """Runs the kernel: a CPU returns when it has run, a GPU earlier. `stream` is an
+        address, or what has one as `cuda_stream` (PyTorch) or `ptr` (CuPy); None is the
+        legacy default stream."""
+        self._runtime.call("gdnrt_launch", self._handle, _stream(stream))
+
+    def allow_dependent_launch(self, allowed: bool = True) -> None:
+        """See gdnrt_binding_allow_dependent_launch, which says when this is legal."""
+        self._runtime.call("gdnrt_binding_allow_dependent_launch", self._handle, int(allowed))
 
     @property
     def workspace_bytes(self) -> int:
@@ -237,18 +314,22 @@ class Binding(_Handle):
         self._runtime.call("gdnrt_binding_workspace_bytes", self._handle, c.byref(count))
         return count.value
 
-    def set_workspace(self, memory: np.ndarray | None = None) -> None:
-        """Gives launches memory to work in, 64-byte aligned; by default new memory of the
-        size they want. One launch at a time may use it."""
+    def set_workspace(self, memory: object = None, stream: object = None) -> None:
+        """Gives launches memory to work in, bytes that are 64-byte aligned; by default new
+        memory of the size they want. One launch at a time may use it. Launches follow on
+        `stream`."""
         if memory is None:
-            count = self.workspace_bytes
-            raw = np.empty(count + 64, np.uint8)
-            start = -raw.ctypes.data % 64
-            memory = raw[start : start + count]
-        if not memory.flags.c_contiguous:
+            memory = self._kernel._device.empty((self.workspace_bytes,), np.uint8)
+        space = view("workspace", memory, ("uint8",))
+        _check_device("workspace", space, self._kernel._device.kind)
+        if not space.is_contiguous:
             raise ValueError("workspace: expected contiguous memory")
         self._runtime.call(
-            "gdnrt_binding_set_workspace", self._handle, memory.ctypes.data, memory.nbytes
+            "gdnrt_binding_set_workspace",
+            self._handle,
+            space.data,
+            space.nbytes,
+            _stream(stream),
         )
         self._workspace = memory
 
@@ -273,26 +354,41 @@ class Binding(_Handle):
         return value.value
 
 
-def _argument(name: str, value: "np.ndarray | Pool"):
-    """The C form of an argument, and what must live as long as the call."""
+def _code(runtime: Runtime, entry: int, index: int) -> Code:
+    info = _abi.CodeInfo()
+    runtime.call("gdnrt_entry_code", entry, index, c.byref(info))
+    return Code(info.target.decode(), info.format.decode(), info.features.decode())
+
+
+def _stream(stream: object) -> int | None:
+    """The address of a stream; None is the null stream."""
+    for attribute in ("cuda_stream", "ptr"):
+        stream = getattr(stream, attribute, stream)
+    return stream or None
+
+
+def _check_device(name: str, array, kind: str) -> None:
+    # An array without elements has no memory.
+    if array.device != kind and array.nbytes != 0:
+        raise ValueError(f"{name}: expected memory of the device {kind}, got {array.device}")
+
+
+def _argument(name: str, value: object, kind: str):
+    """The C form of an argument, and what must live as long as the binding."""
     null_slot = 0
-    array = value
     if isinstance(value, Pool):
-        array, null_slot = value.array, value.null_slot
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"{name}: expected a NumPy array, got {type(array).__name__}")
-    if array.dtype.name not in _DTYPES:
-        raise TypeError(f"{name}: expected one of {', '.join(_DTYPES)}, got {array.dtype.name}")
-    if any(stride % array.itemsize for stride in array.strides):
-        raise ValueError(f"{name}: expected strides in whole elements, got {array.strides} bytes")
-    sizes = (c.c_int64 * array.ndim)(*array.shape)
-    strides = (c.c_int64 * array.ndim)(*(s // array.itemsize for s in array.strides))
+        value, null_slot = value.array, value.null_slot
+    array = view(name, value)
+    _check_device(name, array, kind)
+    rank = len(array.shape)
+    sizes = (c.c_int64 * rank)(*array.shape)
+    strides = (c.c_int64 * rank)(*array.strides)
     arg = _abi.Arg(
-        array.ctypes.data,
-        _DTYPES.index(array.dtype.name),
-        array.ndim,
+        array.data,
+        DTYPES.index(array.dtype),
+        rank,
         c.cast(sizes, c.POINTER(c.c_int64)),
         c.cast(strides, c.POINTER(c.c_int64)),
         null_slot,
     )
-    return arg, (sizes, strides)
+    return arg, (array.owner, sizes, strides)

@@ -3,17 +3,19 @@
 // The conformance suite: what every device must do with the entries of an
 // image that the compiler made, beyond being accurate.
 //
-//   gdnrt_cts --image=FILE [--device=cpu] [--decode=NAME] [--prefill=NAME]
-//             [--variant=NAME]
+//   gdnrt_cts --image=FILE [--device=cpu|cuda[:N]] [--decode=NAME]
+//             [--prefill=NAME] [--variant=NAME]
 //
-// Without --variant, launches have no workspace and take what needs none.
-// Options of googletest follow.
+// Without --variant, launches on a CPU have no workspace and take what needs
+// none; on a GPU they have what they ask for. Options of googletest follow.
+// Where there is no such device it prints why and exits with 77.
 
 #include "suite.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 using namespace gdnrt::cts;
 
@@ -26,15 +28,28 @@ static void check(gdnrt_status status, const gdnrt_error &error) {
   std::exit(2);
 }
 
+static gdnrt_status createDevice(int workers, gdnrt_device **device,
+                                 gdnrt_error *error) {
+  const std::string &name = suiteOptions.device;
+  if (name == "cpu") {
+    gdnrt_cpu_options options = {};
+    options.struct_size = sizeof(options);
+    options.num_workers = workers;
+    options.debug_checks = 1;
+    return gdnrt_device_create_cpu(&options, device, error);
+  }
+  gdnrt_cuda_options options = {};
+  options.struct_size = sizeof(options);
+  options.ordinal = name == "cuda" ? 0 : std::atoi(name.c_str() + 5);
+  options.debug_checks = 1;
+  return gdnrt_device_create_cuda(&options, device, error);
+}
+
 Kernel::Kernel(EntryKind kind, int workers) {
   gdnrt_error error;
   check(gdnrt_image_load_file(suiteOptions.image.c_str(), &image_, &error),
         error);
-  gdnrt_cpu_options options = {};
-  options.struct_size = sizeof(options);
-  options.num_workers = workers;
-  options.debug_checks = 1;
-  check(gdnrt_device_create_cpu(&options, &device_, &error), error);
+  check(createDevice(workers, &device_, &error), error);
   const std::string &name =
       kind == EntryKind::decode ? suiteOptions.decode : suiteOptions.prefill;
   gdnrt_status status =
@@ -49,42 +64,73 @@ Kernel::~Kernel() {
   gdnrt_image_destroy(image_);
 }
 
-std::unique_ptr<uint8_t[], void (*)(void *)>
-Kernel::giveWorkspace(gdnrt_binding *binding) const {
-  std::unique_ptr<uint8_t[], void (*)(void *)> memory(nullptr, std::free);
+void *Kernel::giveWorkspace(gdnrt_binding *binding) const {
   gdnrt_error error;
   size_t code = gdnrt_kernel_code(kernel_);
   for (size_t i = 0; i < gdnrt_entry_variant_count(entry(), code); ++i) {
     gdnrt_variant_info info;
     check(gdnrt_entry_variant(entry(), code, i, &info, &error), error);
-    if (suiteOptions.variant != info.name)
-      continue;
-    check(gdnrt_binding_force_variant(binding, static_cast<int64_t>(i), &error),
+    if (suiteOptions.variant == info.name)
+      check(
+          gdnrt_binding_force_variant(binding, static_cast<int64_t>(i), &error),
           error);
-    uint64_t bytes = 0;
-    check(gdnrt_binding_workspace_bytes(binding, &bytes, &error), error);
-    memory.reset(
-        static_cast<uint8_t *>(std::aligned_alloc(64, (bytes + 64) / 64 * 64)));
-    std::memset(memory.get(), 0xff, bytes);
-    check(gdnrt_binding_set_workspace(binding, memory.get(), bytes, &error),
-          error);
-    EXPECT_EQ(gdnrt_binding_variant(binding), i);
   }
+  if (suiteOptions.variant.empty() && suiteOptions.device == "cpu")
+    return nullptr;
+  uint64_t bytes = 0;
+  check(gdnrt_binding_workspace_bytes(binding, &bytes, &error), error);
+  if (bytes == 0)
+    return nullptr;
+  void *memory = nullptr;
+  check(gdnrt_device_allocate(device_, bytes, &memory, &error), error);
+  std::vector<uint8_t> nan(bytes, 0xff);
+  check(gdnrt_device_write(device_, memory, nan.data(), bytes, &error), error);
+  check(gdnrt_binding_set_workspace(binding, memory, bytes, nullptr, &error),
+        error);
   return memory;
 }
 
-void Kernel::run(const Problem &problem) const {
+void Kernel::launch(const std::vector<gdnrt_named_arg> &args) const {
   gdnrt_error error;
   gdnrt_binding *binding = nullptr;
-  std::vector<gdnrt_named_arg> args = problem.args();
   ASSERT_EQ(gdnrt_kernel_bind_named(kernel_, args.data(), args.size(), &binding,
                                     &error),
             GDNRT_OK)
       << error.message;
-  auto workspace = giveWorkspace(binding);
+  void *workspace = giveWorkspace(binding);
   EXPECT_EQ(gdnrt_launch(binding, nullptr, &error), GDNRT_OK) << error.message;
-  EXPECT_EQ(gdnrt_device_synchronize(device_, nullptr, &error), GDNRT_OK);
+  EXPECT_EQ(gdnrt_device_synchronize(device_, nullptr, &error), GDNRT_OK)
+      << error.message;
   gdnrt_binding_destroy(binding);
+  EXPECT_EQ(gdnrt_device_free(device_, workspace, &error), GDNRT_OK);
+}
+
+void Kernel::run(const Problem &problem) const {
+  std::vector<gdnrt_named_arg> args = problem.args();
+  if (suiteOptions.device == "cpu")
+    return launch(args);
+  gdnrt_error error;
+  std::vector<gdnrt_named_arg> onDevice = args;
+  for (gdnrt_named_arg &named : onDevice) {
+    size_t bytes = problem[named.name].bytes().size();
+    void *data = nullptr;
+    ASSERT_EQ(gdnrt_device_allocate(device_, bytes, &data, &error), GDNRT_OK)
+        << error.message;
+    EXPECT_EQ(gdnrt_device_write(device_, data, named.arg.data, bytes, &error),
+              GDNRT_OK)
+        << error.message;
+    named.arg.data = data;
+  }
+  launch(onDevice);
+  for (size_t i = 0; i < args.size(); ++i) {
+    size_t bytes = problem[args[i].name].bytes().size();
+    EXPECT_EQ(gdnrt_device_read(device_, args[i].arg.data, onDevice[i].arg.data,
+                                bytes, &error),
+              GDNRT_OK)
+        << error.message;
+    EXPECT_EQ(gdnrt_device_free(device_, onDevice[i].arg.data, &error),
+              GDNRT_OK);
+  }
 }
 
 std::string gdnrt::cts::nameOf(
@@ -128,7 +174,8 @@ int main(int argc, char **argv) {
         equals == std::string::npos ? "" : arg.substr(equals + 1);
     if (key == "--image")
       suiteOptions.image = value;
-    else if (key == "--device" && value == "cpu")
+    else if (key == "--device" &&
+             (value == "cpu" || value.rfind("cuda", 0) == 0))
       suiteOptions.device = value;
     else if (key == "--decode")
       suiteOptions.decode = value;
@@ -143,10 +190,18 @@ int main(int argc, char **argv) {
   }
   if (suiteOptions.image.empty()) {
     std::fprintf(stderr,
-                 "usage: %s --image=FILE [--device=cpu] "
+                 "usage: %s --image=FILE [--device=cpu|cuda[:N]] "
                  "[--decode=NAME] [--prefill=NAME] [--variant=NAME]\n",
                  argv[0]);
     return 2;
   }
+  gdnrt_device *device = nullptr;
+  gdnrt_error error;
+  constexpr int kSkipped = 77; // as automake and CTest know it
+  if (createDevice(1, &device, &error) == GDNRT_UNSUPPORTED) {
+    std::printf("skipped: %s\n", error.message);
+    return kSkipped;
+  }
+  gdnrt_device_destroy(device);
   return RUN_ALL_TESTS();
 }

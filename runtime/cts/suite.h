@@ -21,6 +21,7 @@ namespace gdnrt::cts {
 /// From the command line.
 struct SuiteOptions {
   std::string image;
+  /// "cpu", "cuda" or "cuda:1".
   std::string device = "cpu";
   std::string decode = "decode";
   std::string prefill = "prefill";
@@ -43,14 +44,16 @@ public:
   bool exists() const { return kernel_ != nullptr; }
   const gdnrt_entry *entry() const { return gdnrt_kernel_entry(kernel_); }
 
-  /// Binds and launches; a refusal is a test failure. The workspace holds NaN
-  /// before the launch.
+  /// Binds and launches; a refusal is a test failure. Arguments of a GPU are
+  /// copies in its memory, with every byte of the padding. The workspace holds
+  /// NaN before the launch.
   void run(const Problem &problem) const;
 
 private:
-  /// Memory of the size that the binding asks for.
-  std::unique_ptr<uint8_t[], void (*)(void *)>
-  giveWorkspace(gdnrt_binding *binding) const;
+  void launch(const std::vector<gdnrt_named_arg> &args) const;
+  /// Gives the binding memory of the device, as much as it asks for. Freed by
+  /// the caller; null if none is needed.
+  void *giveWorkspace(gdnrt_binding *binding) const;
 
   gdnrt_image *image_ = nullptr;
   gdnrt_device *device_ = nullptr;
@@ -63,6 +66,8 @@ protected:
   void SetUp() override {
     if (!kernel.exists())
       GTEST_SKIP() << "the image has no such entry";
+    if (suiteOptions.device != "cpu" && std::get<1>(GetParam()) != 1)
+      GTEST_SKIP() << "the number of workers is that of a CPU";
   }
   Kernel kernel;
 };

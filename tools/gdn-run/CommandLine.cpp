@@ -63,6 +63,9 @@ struct Options {
                      cl::desc("Print JSON instead of a table")};
   cl::opt<int64_t> repeat{"repeat", cl::value_desc("n"), cl::cat(category),
                           cl::desc("Launch n more times and show the time")};
+  cl::opt<std::string> device{"device", cl::init("cpu"),
+                              cl::value_desc("cpu|cuda[:n]"), cl::cat(category),
+                              cl::desc("Where to run (default: cpu)")};
   cl::opt<int> workers{"workers", cl::value_desc("n"), cl::cat(category),
                        cl::desc("Threads of a launch (default: all)")};
   cl::opt<int64_t> nullSlot{"null-slot", cl::init(0), cl::value_desc("id"),
@@ -71,8 +74,9 @@ struct Options {
                                      "(default 0; -1 for no such slot)")};
   cl::opt<std::string> variant{
       "variant", cl::value_desc("name"), cl::cat(category),
-      cl::desc("The variant of the entry's code to run, whatever its conditions "
-               "say (default: the device chooses)")};
+      cl::desc(
+          "The variant of the entry's code to run, whatever its conditions "
+          "say (default: the device chooses)")};
 };
 } // namespace
 
@@ -92,6 +96,7 @@ llvm::Expected<CommandLine> gdn::parseCommandLine(int argc, char **argv) {
   line.convert = options.convert;
   line.json = options.json;
   line.repeat = options.repeat;
+  line.device = options.device;
   line.workers = options.workers;
   line.nullSlot = options.nullSlot;
   line.variant = options.variant;

@@ -22,6 +22,7 @@ struct CommandLine {
   bool convert = false;
   bool json = false;
   int64_t repeat = 0;
+  std::string device = "cpu";
   int workers = 0;
   int64_t nullSlot = 0;
   std::string variant; // "": the device chooses

@@ -161,7 +161,8 @@ static llvm::Expected<int> runOne(const Program &program,
 }
 
 static llvm::Expected<int> execute(const CommandLine &line) {
-  llvm::Expected<Program> program = Program::load(line.imagePath, line.workers);
+  llvm::Expected<Program> program =
+      Program::load(line.imagePath, line.workers, line.device);
   if (!program)
     return program.takeError();
   if (!line.replayPath.empty())

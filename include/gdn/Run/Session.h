@@ -8,6 +8,7 @@
 
 #include "gdn-c/runtime.h"
 #include "gdn/Data/Array.h"
+#include "gdn/Run/DeviceMemory.h"
 #include "gdn/Support/LinearForm.h"
 
 #include <map>
@@ -41,27 +42,29 @@ template <auto destroy> struct Destroyer {
   }
 };
 
-/// Arguments that fit a kernel, ready to be launched, with the workspace that
-/// the kernel wants for them. The arrays that were bound have to outlive it.
+/// Copies of arguments in the memory of a kernel's device, ready to be
+/// launched, with the workspace that the kernel wants for them.
 class Binding {
 public:
-  /// Runs the entry once, to its end.
+  /// Runs the entry once, to its end. Further launches go on from the pools
+  /// that the last one left.
   llvm::Error launch();
+  /// Copies what the entry writes to the arrays of that name.
+  llvm::Error readResults(Arrays &arrays) const;
 
   int64_t units() const { return gdnrt_binding_units(handle.get()); }
   /// The index of the variant that launches take.
   size_t variant() const { return gdnrt_binding_variant(handle.get()); }
-  size_t workspaceBytes() const { return workspaceSize; }
+  size_t workspaceBytes() const { return workspace.size(); }
 
 private:
   friend class Kernel;
   llvm::Error makeWorkspace();
 
-  struct Free {
-    void operator()(uint8_t *bytes) const { std::free(bytes); }
-  };
-  std::unique_ptr<uint8_t[], Free> workspace;
-  size_t workspaceSize = 0;
+  DeviceHandle device;
+  std::map<std::string, DeviceMemory> written;
+  std::vector<DeviceMemory> others;
+  DeviceMemory workspace;
   std::unique_ptr<gdnrt_binding, Destroyer<gdnrt_binding_destroy>> handle;
 };
 
@@ -76,7 +79,8 @@ public:
   const Parameter *find(llvm::StringRef parameter) const;
   /// A fact that the image states about the entry, or "".
   std::string getAttribute(llvm::StringRef key) const;
-  /// The features of the code that the device chose.
+  /// The features of the code that the device chose; the target where it has
+  /// none.
   std::string getFeatures() const;
 
   /// The variants of that code, in order of preference.
@@ -85,22 +89,25 @@ public:
   /// Binds `arrays`, of which there has to be one for every parameter; pools
   /// get `nullSlot`. Launches take the variant of that name; "": the device
   /// chooses.
-  llvm::Expected<Binding> bind(Arrays &arrays, int64_t nullSlot,
+  llvm::Expected<Binding> bind(const Arrays &arrays, int64_t nullSlot,
                                llvm::StringRef variant = "") const;
 
 private:
   friend class Program;
+  DeviceHandle device;
   std::string name;
   std::vector<Parameter> parameters;
   std::vector<std::string> symbols;
   std::unique_ptr<gdnrt_kernel, Destroyer<gdnrt_kernel_destroy>> handle;
 };
 
-/// An image and the CPU that runs it.
+/// An image and the device that runs it.
 class Program {
 public:
-  /// Loads an image file. `workers` threads run a launch; 0 means all.
-  static llvm::Expected<Program> load(llvm::StringRef path, int workers);
+  /// Loads an image file. `workers` threads run a launch of a CPU; 0 means all.
+  /// `device` is "cpu", "cuda" or "cuda:1".
+  static llvm::Expected<Program> load(llvm::StringRef path, int workers,
+                                      llvm::StringRef device = "cpu");
 
   std::vector<std::string> entryNames() const;
   /// Loads the entry of that name; `decode` also finds `decode_bf16_f32`.
@@ -110,7 +117,7 @@ public:
 
 private:
   std::unique_ptr<gdnrt_image, Destroyer<gdnrt_image_destroy>> image;
-  std::unique_ptr<gdnrt_device, Destroyer<gdnrt_device_destroy>> device;
+  DeviceHandle device;
 };
 
 } // namespace gdn::run

@@ -56,9 +56,18 @@ public:
   /// and 0 take them away. They must overlap no argument. On failure the
   /// binding is what it was.
   Status setWorkspace(void *data, uint64_t bytes);
+  /// Bytes at the start of a workspace of `bytes` bytes that whoever gives it
+  /// zeroes, in the order of the launches.
+  uint64_t bytesToZero(uint64_t bytes) const {
+    return plan_.bytesToZero(bytes);
+  }
+  void *workspace() const { return workspace_; }
   /// Makes launches take variant `index` whatever its conditions say; nothing:
   /// they choose again.
   Status forceVariant(std::optional<size_t> index);
+  /// Whether launches may begin before the kernel ahead of them has ended.
+  void allowDependentLaunch(bool allowed) { dependentLaunch_ = allowed; }
+  bool allowsDependentLaunch() const { return dependentLaunch_; }
 
   const EntrySchema &entry() const { return *entry_; }
   /// All parameters, all symbols, then the address of each region of the
@@ -71,7 +80,8 @@ public:
 
   /// The variant that a launch takes.
   size_t variant() const { return variant_; }
-  /// Fails if the variant was forced and its workspace does not fit.
+  /// Fails if there is no variant whose workspace fits, or the forced one's
+  /// does not.
   Status checkVariant() const;
   /// Units of stage `index` of the chosen variant.
   int64_t stageUnits(size_t index) const {
@@ -101,8 +111,11 @@ private:
   std::vector<int64_t> words_;
   void *workspace_ = nullptr;
   uint64_t workspaceBytes_ = 0;
+  /// The start of the workspace that was zeroed and that no region used since.
+  uint64_t zeroBytes_ = 0;
   std::optional<size_t> forced_;
   size_t variant_ = 0;
+  bool dependentLaunch_ = false;
 };
 
 } // namespace gdnrt

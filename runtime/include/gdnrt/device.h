@@ -12,6 +12,7 @@
 #include "gdnrt/status.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,12 +50,25 @@ class Device {
 public:
   virtual ~Device();
   virtual const DeviceProperties &properties() const = 0;
-  /// Loads the first code of the entry that the device can run. Needs the
-  /// image during the call only.
-  virtual Result<std::unique_ptr<LoadedCode>> load(const Image &image,
-                                                   size_t entry) = 0;
+  /// Loads the first code of the entry that the device can run, or code
+  /// `forcedCode` if it can run that. Needs the image during the call only.
+  virtual Result<std::unique_ptr<LoadedCode>>
+  load(const Image &image, size_t entry, std::optional<size_t> forcedCode) = 0;
+  Result<std::unique_ptr<LoadedCode>> load(const Image &image, size_t entry) {
+    return load(image, entry, std::nullopt);
+  }
   /// Waits for all that was launched on `stream`.
   virtual Status synchronize(void *stream) = 0;
+
+  /// Zeroes memory of the device, in the order of `stream`.
+  virtual Status zero(void *data, uint64_t bytes, void *stream) = 0;
+
+  /// Memory of the device for tools. Copies follow what runs on the null
+  /// stream and have ended when they return.
+  virtual Result<void *> allocate(size_t bytes) = 0;
+  virtual Status free(void *data) = 0;
+  virtual Status write(void *to, const void *from, size_t bytes) = 0;
+  virtual Status read(void *to, const void *from, size_t bytes) = 0;
 };
 
 } // namespace gdnrt

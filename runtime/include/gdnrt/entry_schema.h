@@ -56,6 +56,9 @@ struct ParamSchema {
 
 enum class CodeFormat : uint8_t { sharedObject, cubin, ptx };
 
+/// "shared object", "cubin" or "PTX".
+const char *toString(CodeFormat format);
+
 /// How a GPU launches a kernel; table Launch of the schema says what is meant.
 struct LaunchSchema {
   uint32_t threads = 0;
@@ -105,6 +108,8 @@ struct VariantSchema {
   /// `conditions` as text: "2*N * Hk <= workers", joined by ", ".
   std::string conditionText;
 
+  /// Whether it has regions or counters.
+  bool needsWorkspace() const;
   /// The largest scratch of its stages.
   uint64_t scratchBytes() const;
 };
@@ -123,6 +128,8 @@ struct CodeSchema {
 
   /// The largest scratch of its variants.
   uint64_t scratchBytes() const;
+  /// The most workspace regions of its variants.
+  size_t mostRegions() const;
 };
 
 /// A rule of an entry: `value` is a multiple of `of`.

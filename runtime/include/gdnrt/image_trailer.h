@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The last 16 bytes of an image: the bytes GDNKEND1 and the little-endian
-// XXH3-64 of all before, and the format version. Shared by the reader and by whoever writes images.
-// Header only, so that a writer links nothing of the runtime.
+// XXH3-64 of all before, and the format version. Shared by the reader and by
+// whoever writes images. Header only, so that a writer links nothing of the
+// runtime.
 
 #ifndef GDNRT_IMAGE_TRAILER_H
 #define GDNRT_IMAGE_TRAILER_H

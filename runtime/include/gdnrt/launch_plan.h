@@ -25,6 +25,9 @@ public:
   struct Variant {
     /// Whether all conditions hold.
     bool applies = false;
+    /// Bytes of counters at the start of the workspace, which are zero before
+    /// a launch and after it. The same for all variants that have any.
+    uint64_t counterBytes = 0;
     /// Bytes of the whole workspace; nothing if a size is negative or does not
     /// fit in 63 bits: then the variant is never taken.
     std::optional<uint64_t> workspaceBytes;
@@ -44,11 +47,20 @@ public:
 
   const std::vector<Variant> &variants() const { return variants_; }
 
-  /// The first variant that applies and whose workspace fits in `bytes`.
-  size_t choose(uint64_t bytes) const;
+  /// The first variant that applies and whose workspace fits in `bytes`, of
+  /// which the first `zeroBytes` are known to be zero; otherwise the last.
+  size_t choose(uint64_t bytes, uint64_t zeroBytes) const;
+
+  /// Bytes at the start of a workspace of `bytes` bytes that must be zeroed
+  /// when it is given: all of it, unless variants put regions there.
+  uint64_t bytesToZero(uint64_t bytes) const;
 
 private:
   std::vector<Variant> variants_;
+  /// The most counters of any stage, in bytes; nothing if that is negative or
+  /// too large.
+  std::optional<uint64_t> counterBytes_ = 0;
+  bool hasRegions_ = false, hasCounters_ = false;
   /// The symbols and, behind them, the workers.
   std::vector<int64_t> conditionSymbols_;
 };

@@ -21,9 +21,12 @@ struct SlotReport {
   int64_t skippedPastEnd = 0;
 };
 
+class Device;
+
 /// Checks the slot ids of `binding`. An entry without `slots` or without a
-/// pool has none. The ids must be readable by the host.
-Result<SlotReport> checkSlots(const Binding &binding);
+/// pool has none. The ids are in memory of `device`, or of the host if that is
+/// null.
+Result<SlotReport> checkSlots(const Binding &binding, Device *device = nullptr);
 
 } // namespace gdnrt
 

@@ -25,6 +25,7 @@ enum class StatusCode {
   outOfMemory = 5,
   ioError = 6,
   internal = 7,
+  deviceError = 8,
 };
 
 /// The code in capitals, for example "INVALID_ARGUMENT".

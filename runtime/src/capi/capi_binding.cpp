@@ -20,9 +20,9 @@ static Argument toArgument(const gdnrt_arg &arg) {
 static Status bind(const gdnrt_kernel &kernel,
                    const std::vector<Argument> &args, gdnrt_binding **binding) {
   const std::shared_ptr<LoadedKernel> &loaded = kernel.loaded;
-  auto bound = Binding::make(loaded->entry, loaded->code->schema(), args.data(),
-                             args.size(),
-                             loaded->device->properties().numWorkers);
+  auto bound =
+      Binding::make(loaded->entry, loaded->code->schema(), args.data(),
+                    args.size(), loaded->device->properties().numWorkers);
   if (bound.isOk())
     *binding = new gdnrt_binding{loaded, std::move(*bound), SlotReport()};
   return bound.status();
@@ -143,11 +143,21 @@ gdnrt_status gdnrt_binding_workspace_bytes(const gdnrt_binding *binding,
 }
 
 gdnrt_status gdnrt_binding_set_workspace(gdnrt_binding *binding, void *data,
-                                         uint64_t bytes, gdnrt_error *error) {
+                                         uint64_t bytes, void *stream,
+                                         gdnrt_error *error) {
   return guarded(error, [&]() -> Status {
     if (!binding)
       return nullPointer("binding");
-    return binding->binding->setWorkspace(data, bytes);
+    if (Status status = binding->binding->setWorkspace(data, bytes);
+        !status.isOk())
+      return status;
+    uint64_t zeros = binding->binding->bytesToZero(bytes);
+    if (zeros == 0)
+      return {};
+    Status zeroed = binding->kernel->device->zero(data, zeros, stream);
+    if (!zeroed.isOk() && !binding->binding->setWorkspace(nullptr, 0).isOk())
+      return failure(StatusCode::internal, "workspace: cannot be taken away");
+    return zeroed;
   });
 }
 
@@ -173,11 +183,26 @@ int64_t gdnrt_binding_units(const gdnrt_binding *binding) {
   return binding ? binding->binding->units() : 0;
 }
 
-static Result<SlotReport> readSlots(const gdnrt_binding &binding) {
-  if (!binding.kernel->device->properties().hostReadable)
-    return failure(StatusCode::unsupported, binding.kernel->entry->name,
-                   ": the host cannot read slots on this device");
-  return checkSlots(*binding.binding);
+gdnrt_status gdnrt_binding_allow_dependent_launch(gdnrt_binding *binding,
+                                                  int32_t allowed,
+                                                  gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!binding)
+      return nullPointer("binding");
+    binding->binding->allowDependentLaunch(allowed != 0);
+    return {};
+  });
+}
+
+/// The ids as they are when all that `stream` was given has run.
+static Result<SlotReport> readSlots(const gdnrt_binding &binding,
+                                    void *stream) {
+  Device &device = *binding.kernel->device;
+  if (device.properties().hostReadable)
+    return checkSlots(*binding.binding, nullptr);
+  if (Status status = device.synchronize(stream); !status.isOk())
+    return status;
+  return checkSlots(*binding.binding, &device);
 }
 
 gdnrt_status gdnrt_launch(gdnrt_binding *binding, void *stream,
@@ -187,7 +212,7 @@ gdnrt_status gdnrt_launch(gdnrt_binding *binding, void *stream,
       return nullPointer("binding");
     if (binding->kernel->debugChecks) {
       binding->lastReport = SlotReport();
-      auto counted = readSlots(*binding);
+      auto counted = readSlots(*binding, stream);
       if (!counted.isOk())
         return counted.status();
       binding->lastReport = *counted;
@@ -213,7 +238,7 @@ gdnrt_status gdnrt_binding_check_slots(const gdnrt_binding *binding,
       return nullPointer("binding");
     if (!report)
       return nullPointer("report");
-    auto counted = readSlots(*binding);
+    auto counted = readSlots(*binding, nullptr);
     if (counted.isOk())
       *report = toC(*counted);
     return counted.status();

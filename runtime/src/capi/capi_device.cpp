@@ -3,9 +3,19 @@
 // The C ABI of devices and kernels.
 
 #include "gdnrt/cpu_device.h"
+#include "gdnrt/cuda_device.h"
 #include "handles.h"
 
 using namespace gdnrt;
+
+static gdnrt_device *wrapDevice(std::shared_ptr<Device> device,
+                                int32_t debugChecks) {
+  auto handle = std::make_unique<gdnrt_device>();
+  handle->device = std::move(device);
+  handle->features = joinNames(handle->device->properties().features);
+  handle->debugChecks = debugChecks != 0;
+  return handle.release();
+}
 
 gdnrt_status gdnrt_device_create_cpu(const gdnrt_cpu_options *options,
                                      gdnrt_device **device,
@@ -25,11 +35,32 @@ gdnrt_status gdnrt_device_create_cpu(const gdnrt_cpu_options *options,
     auto created = createCpuDevice(chosen.num_workers);
     if (!created.isOk())
       return created.status();
-    auto handle = std::make_unique<gdnrt_device>();
-    handle->device = std::move(*created);
-    handle->features = joinNames(handle->device->properties().features);
-    handle->debugChecks = chosen.debug_checks != 0;
-    *device = handle.release();
+    *device = wrapDevice(std::move(*created), chosen.debug_checks);
+    return {};
+  });
+}
+
+gdnrt_status gdnrt_device_create_cuda(const gdnrt_cuda_options *options,
+                                      gdnrt_device **device,
+                                      gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!device)
+      return nullPointer("device");
+    gdnrt_cuda_options chosen = {};
+    if (options) {
+      if (options->struct_size < sizeof(gdnrt_cuda_options))
+        return invalid("options: expected struct_size to be at least ",
+                       sizeof(gdnrt_cuda_options), ", got ",
+                       options->struct_size);
+      chosen = *options;
+    }
+    CudaOptions cuda;
+    cuda.ordinal = chosen.ordinal;
+    cuda.driver = chosen.driver;
+    auto created = createCudaDevice(cuda);
+    if (!created.isOk())
+      return created.status();
+    *device = wrapDevice(std::move(*created), chosen.debug_checks);
     return {};
   });
 }
@@ -62,31 +93,97 @@ gdnrt_status gdnrt_device_synchronize(gdnrt_device *device, void *stream,
   });
 }
 
-gdnrt_status gdnrt_kernel_create(gdnrt_device *device, const gdnrt_image *image,
-                                 const char *entry_name, gdnrt_kernel **kernel,
-                                 gdnrt_error *error) {
+gdnrt_status gdnrt_device_allocate(gdnrt_device *device, size_t bytes,
+                                   void **data, gdnrt_error *error) {
   return guarded(error, [&]() -> Status {
     if (!device)
       return nullPointer("device");
-    if (!image)
-      return nullPointer("image");
-    if (!entry_name)
-      return nullPointer("entry_name");
-    if (!kernel)
-      return nullPointer("kernel");
-    auto index = image->image->findEntry(entry_name);
-    if (!index.isOk())
-      return index.status();
-    auto code = device->device->load(*image->image, *index);
-    if (!code.isOk())
-      return code.status();
-    auto loaded = std::make_shared<LoadedKernel>();
-    loaded->device = device->device;
-    loaded->entry = image->image->entries()[*index];
-    loaded->code = std::move(*code);
-    loaded->debugChecks = device->debugChecks;
-    *kernel = new gdnrt_kernel{std::move(loaded)};
-    return {};
+    if (!data)
+      return nullPointer("data");
+    auto allocated = device->device->allocate(bytes);
+    if (allocated.isOk())
+      *data = *allocated;
+    return allocated.status();
+  });
+}
+
+gdnrt_status gdnrt_device_free(gdnrt_device *device, void *data,
+                               gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!device)
+      return nullPointer("device");
+    return data ? device->device->free(data) : Status();
+  });
+}
+
+gdnrt_status gdnrt_device_write(gdnrt_device *device, void *to,
+                                const void *from, size_t bytes,
+                                gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!device)
+      return nullPointer("device");
+    if (!to && bytes != 0)
+      return nullPointer("to");
+    if (!from && bytes != 0)
+      return nullPointer("from");
+    return device->device->write(to, from, bytes);
+  });
+}
+
+gdnrt_status gdnrt_device_read(gdnrt_device *device, void *to, const void *from,
+                               size_t bytes, gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!device)
+      return nullPointer("device");
+    if (!to && bytes != 0)
+      return nullPointer("to");
+    if (!from && bytes != 0)
+      return nullPointer("from");
+    return device->device->read(to, from, bytes);
+  });
+}
+
+static Status createKernel(gdnrt_device *device, const gdnrt_image *image,
+                           const char *entryName, std::optional<size_t> code,
+                           gdnrt_kernel **kernel) {
+  if (!device)
+    return nullPointer("device");
+  if (!image)
+    return nullPointer("image");
+  if (!entryName)
+    return nullPointer("entry_name");
+  if (!kernel)
+    return nullPointer("kernel");
+  auto index = image->image->findEntry(entryName);
+  if (!index.isOk())
+    return index.status();
+  auto loadedCode = device->device->load(*image->image, *index, code);
+  if (!loadedCode.isOk())
+    return loadedCode.status();
+  auto loaded = std::make_shared<LoadedKernel>();
+  loaded->device = device->device;
+  loaded->entry = image->image->entries()[*index];
+  loaded->code = std::move(*loadedCode);
+  loaded->debugChecks = device->debugChecks;
+  *kernel = new gdnrt_kernel{std::move(loaded)};
+  return {};
+}
+
+gdnrt_status gdnrt_kernel_create(gdnrt_device *device, const gdnrt_image *image,
+                                 const char *entry_name, gdnrt_kernel **kernel,
+                                 gdnrt_error *error) {
+  return guarded(error, [&] {
+    return createKernel(device, image, entry_name, std::nullopt, kernel);
+  });
+}
+
+gdnrt_status gdnrt_kernel_create_from_code(gdnrt_device *device,
+                                           const gdnrt_image *image,
+                                           const char *entry_name, size_t code,
+                                           gdnrt_kernel **kernel,
+                                           gdnrt_error *error) {
+  return guarded(error, [&] {
+    return createKernel(device, image, entry_name, code, kernel);
   });
 }
 

@@ -172,6 +172,7 @@ gdnrt_status gdnrt_entry_code(const gdnrt_entry *entry, size_t index,
                      schema.codes.size(), " codes");
     const CodeSchema &code = schema.codes[index];
     info->target = code.target.c_str();
+    info->format = toString(code.format);
     info->features = code.featureText.c_str();
     info->scratch_bytes = code.scratchBytes();
     return {};
@@ -204,7 +205,7 @@ gdnrt_status gdnrt_entry_variant(const gdnrt_entry *entry, size_t code,
     info->name = variant.name.c_str();
     info->conditions = variant.conditionText.c_str();
     info->stage_count = variant.stages.size();
-    info->needs_workspace = !variant.workspace.empty();
+    info->needs_workspace = variant.needsWorkspace();
     info->scratch_bytes = variant.scratchBytes();
     return {};
   });

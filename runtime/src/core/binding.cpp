@@ -102,6 +102,33 @@ Status checkArgument(const ParamSchema &param, const Argument &arg,
   return checkMemory(param, bound, empty);
 }
 
+/// What code asks beyond the alignment of elements, so that it can move
+/// several of them at once.
+Status checkAlignments(const EntrySchema &entry,
+                       const std::vector<uint32_t> &alignments,
+                       const std::vector<BoundParam> &bound) {
+  for (size_t p = 0; p < alignments.size(); ++p) {
+    const ParamSchema &param = entry.params[p];
+    const BoundParam &arg = bound[p];
+    int64_t bytes = alignments[p];
+    int rank = param.rank();
+    if (bytes == 0 || !arg.present ||
+        std::count(arg.sizes, arg.sizes + rank, 0) != 0)
+      continue;
+    if (uint64_t past = reinterpret_cast<uintptr_t>(arg.data) %
+                        static_cast<uint64_t>(bytes))
+      return invalid(param.name, ": expected data aligned to ", bytes,
+                     " bytes, got an address ", past, " past a multiple");
+    for (int d = 0; d + 1 < rank; ++d) {
+      int64_t stride = arg.strides[d] * sizeInBytes(param.dtype);
+      if (arg.sizes[d] > 1 && stride % bytes != 0)
+        return invalid(param.name, ": expected the stride of dim ", d,
+                       " to be a multiple of ", bytes, " bytes, got ", stride);
+    }
+  }
+  return {};
+}
+
 /// Memory that an entry writes belongs to one parameter alone.
 Status checkAliasing(const EntrySchema &entry,
                      const std::vector<BoundParam> &bound) {
@@ -156,21 +183,13 @@ Status checkMultiples(const EntrySchema &entry,
 
 } // namespace
 
-/// The most regions that a variant has.
-static size_t mostRegions(const CodeSchema &code) {
-  size_t most = 0;
-  for (const VariantSchema &variant : code.variants)
-    most = std::max(most, variant.workspace.size());
-  return most;
-}
-
 Binding::Binding(std::shared_ptr<const EntrySchema> entry,
                  const CodeSchema &code, int workers)
     : entry_(std::move(entry)), code_(code), workers_(workers),
       solver_(*entry_), params_(entry_->params.size()),
       nextParams_(entry_->params.size()), nextSizes_(entry_->params.size()),
       plan_(*entry_, code_), nextPlan_(*entry_, code_),
-      words_(entry_->numWords() + mostRegions(code_)) {}
+      words_(entry_->numWords() + code_.mostRegions()) {}
 
 Result<std::unique_ptr<Binding>>
 Binding::make(std::shared_ptr<const EntrySchema> entry, const CodeSchema &code,
@@ -178,7 +197,8 @@ Binding::make(std::shared_ptr<const EntrySchema> entry, const CodeSchema &code,
   if (count != entry->params.size())
     return invalid(entry->name, ": expected ", entry->params.size(),
                    " arguments, got ", count);
-  std::unique_ptr<Binding> binding(new Binding(std::move(entry), code, workers));
+  std::unique_ptr<Binding> binding(
+      new Binding(std::move(entry), code, workers));
   for (size_t i = 0; i < count; ++i)
     if (Status status = checkArgument(binding->entry_->params[i], args[i],
                                       binding->nextParams_[i]);
@@ -215,6 +235,9 @@ Status Binding::checkAll() {
     return status;
   if (Status status = checkMultiples(*entry_, solver_.values()); !status.isOk())
     return status;
+  if (Status status = checkAlignments(*entry_, code_.alignments, nextParams_);
+      !status.isOk())
+    return status;
   if (Status status = checkAliasing(*entry_, nextParams_); !status.isOk())
     return status;
   if (Status status =
@@ -243,14 +266,14 @@ void Binding::commit() {
 
 /// Looks up what the next launch takes, and says where its regions are.
 void Binding::chooseVariant() {
-  variant_ = forced_ ? *forced_ : plan_.choose(workspaceBytes_);
+  variant_ = forced_ ? *forced_ : plan_.choose(workspaceBytes_, zeroBytes_);
   int64_t *word = words_.data() + entry_->numWords();
   std::fill(word, words_.data() + words_.size(), 0);
   if (plan_.variants().empty() || !checkVariant().isOk())
     return;
   for (uint64_t offset : plan_.variants()[variant_].regionOffsets)
-    *word++ = static_cast<int64_t>(reinterpret_cast<uintptr_t>(workspace_) +
-                                   offset);
+    *word++ =
+        static_cast<int64_t>(reinterpret_cast<uintptr_t>(workspace_) + offset);
 }
 
 Status Binding::setWorkspace(void *data, uint64_t bytes) {
@@ -264,6 +287,7 @@ Status Binding::setWorkspace(void *data, uint64_t bytes) {
     return status;
   workspace_ = data;
   workspaceBytes_ = bytes;
+  zeroBytes_ = plan_.bytesToZero(bytes);
   chooseVariant();
   return {};
 }
@@ -279,8 +303,14 @@ Status Binding::forceVariant(std::optional<size_t> index) {
 
 Status Binding::checkVariant() const {
   const LaunchPlan::Variant &variant = plan_.variants()[variant_];
-  if (variant.workspaceBytes && *variant.workspaceBytes <= workspaceBytes_)
+  bool fits =
+      variant.workspaceBytes && *variant.workspaceBytes <= workspaceBytes_;
+  if (fits && variant.counterBytes <= zeroBytes_)
     return {};
+  if (fits)
+    return invalid(entry_->name, ": expected a workspace with ",
+                   variant.counterBytes, " bytes of counters, got ", zeroBytes_,
+                   "; give it again after its sizes have grown");
   Result<uint64_t> needed = workspaceBytes();
   if (!needed.isOk())
     return needed.status();
@@ -298,7 +328,7 @@ int64_t Binding::units() const {
 }
 
 Result<uint64_t> Binding::workspaceBytes() const {
-  size_t wanted = forced_ ? *forced_ : plan_.choose(UINT64_MAX);
+  size_t wanted = forced_ ? *forced_ : plan_.choose(UINT64_MAX, UINT64_MAX);
   std::optional<uint64_t> bytes = plan_.variants()[wanted].workspaceBytes;
   if (!bytes)
     return invalid(entry_->name, ": the workspace of the variant ",

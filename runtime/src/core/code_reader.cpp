@@ -49,10 +49,9 @@ Status EntryReader::readCode(const fb::Code &source) {
   std::unordered_set<std::string> names;
   for (size_t i = 0; i < numVariants; ++i) {
     VariantSchema variant;
-    if (Status status =
-            readVariant(*source.variants()->Get(i),
-                        where + " variant " + std::to_string(i), isKernel,
-                        variant);
+    if (Status status = readVariant(*source.variants()->Get(i),
+                                    where + " variant " + std::to_string(i),
+                                    isKernel, variant);
         !status.isOk())
       return status;
     if (!names.insert(variant.name).second)
@@ -104,9 +103,9 @@ Status EntryReader::readVariant(const fb::Variant &source,
     return s;
   for (size_t i = 0; i < numStages; ++i) {
     StageSchema stage;
-    if (Status s = readStage(*source.stages()->Get(i),
-                             where + " stage " + std::to_string(i), isKernel,
-                             stage);
+    if (Status s =
+            readStage(*source.stages()->Get(i),
+                      where + " stage " + std::to_string(i), isKernel, stage);
         !s.isOk())
       return s;
     variant.stages.push_back(std::move(stage));

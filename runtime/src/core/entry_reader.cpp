@@ -108,15 +108,13 @@ Status EntryReader::readForms(
     const flatbuffers::Vector<flatbuffers::Offset<fb::LinearForm>> *source,
     const std::string &where, const std::vector<std::string> &symbols,
     std::vector<LinearForm> &forms) {
-  if (Status status = atMost(kMaxForms, "forms in " + where,
-                             countOf(source));
+  if (Status status = atMost(kMaxForms, "forms in " + where, countOf(source));
       !status.isOk())
     return status;
   for (size_t i = 0; i < countOf(source); ++i) {
     LinearForm form;
-    if (Status status = readForm(*source->Get(i),
-                                 where + " " + std::to_string(i), symbols,
-                                 form);
+    if (Status status = readForm(
+            *source->Get(i), where + " " + std::to_string(i), symbols, form);
         !status.isOk())
       return status;
     forms.push_back(std::move(form));
@@ -159,10 +157,9 @@ Status EntryReader::readParam(const fb::Param &source) {
     return defect(param.name, ": expected a pool to have a slot dimension");
   for (size_t i = 0; i < rank; ++i) {
     LinearForm form;
-    if (Status status =
-            readForm(*source.dims()->Get(i),
-                     param.name + " dim " + std::to_string(i), entry_->symbols,
-                     form);
+    if (Status status = readForm(*source.dims()->Get(i),
+                                 param.name + " dim " + std::to_string(i),
+                                 entry_->symbols, form);
         !status.isOk())
       return status;
     param.dimTexts.push_back(form.toString(entry_->symbols));

@@ -46,18 +46,17 @@ private:
                         std::vector<uint32_t> &alignments);
   Status readCondition(const fb::Condition &source, const std::string &where,
                        ConditionSchema &condition);
-  Status readForms(const flatbuffers::Vector<
-                       flatbuffers::Offset<fb::LinearForm>> *source,
-                   const std::string &where,
-                   const std::vector<std::string> &symbols,
-                   std::vector<LinearForm> &forms);
+  Status readForms(
+      const flatbuffers::Vector<flatbuffers::Offset<fb::LinearForm>> *source,
+      const std::string &where, const std::vector<std::string> &symbols,
+      std::vector<LinearForm> &forms);
   Status readForm(const fb::LinearForm &source, const std::string &where,
                   const std::vector<std::string> &symbols, LinearForm &form);
   /// At most `most` of `what`, which there are `count` of.
   Status atMost(size_t most, const std::string &what, size_t count) {
-    return count <= most ? Status()
-                         : defect("expected at most ", most, " ", what,
-                                  ", got ", count);
+    return count <= most
+               ? Status()
+               : defect("expected at most ", most, " ", what, ", got ", count);
   }
   template <typename... Pieces> Status defect(const Pieces &...pieces) {
     return corrupt("entry ", entry_->name, ": ", pieces...);

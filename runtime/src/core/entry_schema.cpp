@@ -44,6 +44,18 @@ const char *gdnrt::toString(Access access) {
   return "?";
 }
 
+const char *gdnrt::toString(CodeFormat format) {
+  switch (format) {
+  case CodeFormat::sharedObject:
+    return "shared object";
+  case CodeFormat::cubin:
+    return "cubin";
+  case CodeFormat::ptx:
+    return "PTX";
+  }
+  return "unknown";
+}
+
 int64_t gdnrt::sizeInBytes(DType dtype) {
   switch (dtype) {
   case DType::i1:
@@ -61,6 +73,13 @@ int64_t gdnrt::sizeInBytes(DType dtype) {
   return 1;
 }
 
+bool VariantSchema::needsWorkspace() const {
+  for (const StageSchema &stage : stages)
+    if (stage.launch && !stage.launch->counters.empty())
+      return true;
+  return !workspace.empty();
+}
+
 uint64_t VariantSchema::scratchBytes() const {
   uint64_t most = 0;
   for (const StageSchema &stage : stages)
@@ -72,6 +91,13 @@ uint64_t CodeSchema::scratchBytes() const {
   uint64_t most = 0;
   for (const VariantSchema &variant : variants)
     most = std::max(most, variant.scratchBytes());
+  return most;
+}
+
+size_t CodeSchema::mostRegions() const {
+  size_t most = 0;
+  for (const VariantSchema &variant : variants)
+    most = std::max(most, variant.workspace.size());
   return most;
 }
 

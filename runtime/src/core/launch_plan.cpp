@@ -45,12 +45,43 @@ static Result<int64_t> countUnits(const EntrySchema &entry,
   return units;
 }
 
-/// Puts the regions one after another.
+static bool hasCounters(const VariantSchema &variant) {
+  return std::any_of(variant.stages.begin(), variant.stages.end(),
+                     [](const StageSchema &stage) {
+                       return stage.launch && !stage.launch->counters.empty();
+                     });
+}
+
+/// The most counters of any stage of any variant, in bytes. They share one
+/// place, so that every variant finds what every other one left: zeros.
+static std::optional<uint64_t>
+countCounters(const CodeSchema &code, const std::vector<int64_t> &symbols) {
+  int64_t most = 0;
+  for (const VariantSchema &variant : code.variants)
+    for (const StageSchema &stage : variant.stages) {
+      if (!stage.launch || stage.launch->counters.empty())
+        continue;
+      std::optional<int64_t> count = evaluate(stage.launch->counters, symbols);
+      if (!count || *count < 0 || *count > INT64_MAX / 8)
+        return std::nullopt;
+      most = std::max(most, *count);
+    }
+  return static_cast<uint64_t>(most) * sizeof(uint32_t);
+}
+
+/// Puts the counters and the regions one after another.
 static void placeRegions(const VariantSchema &schema,
+                         std::optional<uint64_t> counterBytes,
                          const std::vector<int64_t> &symbols,
                          LaunchPlan::Variant &variant) {
   variant.workspaceBytes = std::nullopt;
+  if (!counterBytes)
+    return;
+  variant.counterBytes = hasCounters(schema) ? *counterBytes : 0;
   int64_t end = 0;
+  if (variant.counterBytes != 0 || !schema.workspace.empty())
+    end = static_cast<int64_t>((*counterBytes + kWorkspaceAlignment - 1) /
+                               kWorkspaceAlignment * kWorkspaceAlignment);
   for (size_t i = 0; i < schema.workspace.size(); ++i) {
     std::optional<int64_t> bytes = evaluate(schema.workspace[i], symbols);
     constexpr int64_t kAlign = kWorkspaceAlignment;
@@ -68,6 +99,8 @@ LaunchPlan::LaunchPlan(const EntrySchema &entry, const CodeSchema &code)
     : variants_(code.variants.size()),
       conditionSymbols_(entry.symbols.size() + 1) {
   for (size_t i = 0; i < variants_.size(); ++i) {
+    hasRegions_ |= !code.variants[i].workspace.empty();
+    hasCounters_ |= hasCounters(code.variants[i]);
     variants_[i].regionOffsets.resize(code.variants[i].workspace.size());
     variants_[i].stageUnits.resize(code.variants[i].stages.size());
   }
@@ -77,33 +110,41 @@ Status LaunchPlan::update(const EntrySchema &entry, const CodeSchema &code,
                           const std::vector<int64_t> &symbols, int workers) {
   *std::copy(symbols.begin(), symbols.end(), conditionSymbols_.begin()) =
       workers;
+  counterBytes_ = countCounters(code, symbols);
   for (size_t i = 0; i < variants_.size(); ++i) {
     const VariantSchema &schema = code.variants[i];
     Variant &variant = variants_[i];
     for (size_t s = 0; s < schema.stages.size(); ++s) {
-      Result<int64_t> units =
-          countUnits(entry, schema.stages[s].grid, symbols);
+      Result<int64_t> units = countUnits(entry, schema.stages[s].grid, symbols);
       if (!units.isOk())
         return units.status();
       variant.stageUnits[s] = *units;
     }
-    variant.applies = std::all_of(
-        schema.conditions.begin(), schema.conditions.end(),
-        [&](const ConditionSchema &condition) {
-          auto left = evaluate(condition.left, conditionSymbols_);
-          auto right = evaluate(condition.right, conditionSymbols_);
-          return left && right && *left <= *right;
-        });
-    placeRegions(schema, symbols, variant);
+    variant.applies =
+        std::all_of(schema.conditions.begin(), schema.conditions.end(),
+                    [&](const ConditionSchema &condition) {
+                      auto left = evaluate(condition.left, conditionSymbols_);
+                      auto right = evaluate(condition.right, conditionSymbols_);
+                      return left && right && *left <= *right;
+                    });
+    placeRegions(schema, counterBytes_, symbols, variant);
   }
   return {};
 }
 
-size_t LaunchPlan::choose(uint64_t bytes) const {
+size_t LaunchPlan::choose(uint64_t bytes, uint64_t zeroBytes) const {
   for (size_t i = 0; i < variants_.size(); ++i)
     if (variants_[i].applies && variants_[i].workspaceBytes &&
-        *variants_[i].workspaceBytes <= bytes)
+        *variants_[i].workspaceBytes <= bytes &&
+        variants_[i].counterBytes <= zeroBytes)
       return i;
-  // Not reached in an image that was read: the last variant needs nothing.
+  // The last variant needs nothing, unless it has counters: then the launch
+  // says what is missing.
   return variants_.empty() ? 0 : variants_.size() - 1;
+}
+
+uint64_t LaunchPlan::bytesToZero(uint64_t bytes) const {
+  if (!hasCounters_)
+    return 0;
+  return hasRegions_ ? std::min(bytes, counterBytes_.value_or(0)) : bytes;
 }

@@ -8,6 +8,8 @@
 
 #include "gdnrt/slot_check.h"
 
+#include "gdnrt/device.h"
+
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
@@ -27,9 +29,32 @@ struct Pool {
   }
 };
 
-/// The ids in row-major order, whatever the strides and the width.
-std::vector<int64_t> readIds(const ParamSchema &schema,
-                             const BoundParam &bound) {
+/// Bytes from the lowest address of an array to its end, as one block of the
+/// host, and where the element of indices 0 is in it.
+struct HostCopy {
+  std::vector<uint8_t> bytes;
+  int64_t offset = 0;
+};
+
+Status copyToHost(const ParamSchema &schema, const BoundParam &bound,
+                  Device &device, HostCopy &copy) {
+  int64_t lowest = 0, highest = 0;
+  for (int d = 0; d < schema.rank(); ++d) {
+    int64_t reach = (bound.sizes[d] - 1) * bound.strides[d];
+    (reach < 0 ? lowest : highest) += reach;
+  }
+  int64_t width = sizeInBytes(schema.dtype);
+  copy.offset = -lowest * width;
+  copy.bytes.resize(static_cast<size_t>((highest - lowest + 1) * width));
+  return device.read(copy.bytes.data(),
+                     static_cast<const uint8_t *>(bound.data) - copy.offset,
+                     copy.bytes.size());
+}
+
+/// The ids in row-major order, whatever the strides and the width. `data` is
+/// where the host can read them.
+std::vector<int64_t> readIds(const ParamSchema &schema, const BoundParam &bound,
+                             const void *data) {
   std::vector<int64_t> ids;
   int64_t index[kMaxRank] = {};
   for (int d = 0; d < schema.rank(); ++d)
@@ -40,9 +65,9 @@ std::vector<int64_t> readIds(const ParamSchema &schema,
     for (int d = 0; d < schema.rank(); ++d)
       offset += index[d] * bound.strides[d];
     if (schema.dtype == DType::i32)
-      ids.push_back(static_cast<const int32_t *>(bound.data)[offset]);
+      ids.push_back(static_cast<const int32_t *>(data)[offset]);
     else
-      ids.push_back(static_cast<const int64_t *>(bound.data)[offset]);
+      ids.push_back(static_cast<const int64_t *>(data)[offset]);
     int d = schema.rank() - 1;
     while (d >= 0 && ++index[d] == bound.sizes[d])
       index[d--] = 0;
@@ -137,7 +162,7 @@ Status checkCheckpoints(const Checkpoints &checkpoints,
 
 } // namespace
 
-Result<SlotReport> gdnrt::checkSlots(const Binding &binding) {
+Result<SlotReport> gdnrt::checkSlots(const Binding &binding, Device *device) {
   const EntrySchema &entry = binding.entry();
   SlotReport report;
   std::vector<Pool> pools;
@@ -145,15 +170,28 @@ Result<SlotReport> gdnrt::checkSlots(const Binding &binding) {
     if (entry.params[p].kind == ParamKind::pool && binding.params()[p].present)
       pools.push_back({entry.params[p].name, binding.params()[p].sizes[0],
                        binding.params()[p].nullSlot});
+  Status failed;
   auto idsOf = [&](const char *name) -> std::optional<std::vector<int64_t>> {
     std::optional<size_t> param = entry.findParam(name);
     if (!param || !isIntegerTensor(entry.params[*param]) ||
         !binding.params()[*param].present)
       return std::nullopt;
-    return readIds(entry.params[*param], binding.params()[*param]);
+    const ParamSchema &schema = entry.params[*param];
+    const BoundParam &bound = binding.params()[*param];
+    if (!device || std::count(bound.sizes, bound.sizes + schema.rank(), 0) != 0)
+      return readIds(schema, bound, bound.data);
+    HostCopy copy;
+    if (Status status = copyToHost(schema, bound, *device, copy);
+        !status.isOk()) {
+      failed = status;
+      return std::nullopt;
+    }
+    return readIds(schema, bound, copy.bytes.data() + copy.offset);
   };
   auto slots = idsOf("slots");
   auto writeSlots = idsOf("write_slots");
+  if (!failed.isOk())
+    return failed;
   if (pools.empty() || !slots)
     return report;
   auto orNone = [&](const char *name) {

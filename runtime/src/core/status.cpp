@@ -24,6 +24,8 @@ const char *gdnrt::toString(StatusCode code) {
     return "IO_ERROR";
   case StatusCode::internal:
     return "INTERNAL";
+  case StatusCode::deviceError:
+    return "DEVICE_ERROR";
   }
   return "UNKNOWN";
 }

@@ -13,6 +13,7 @@
 #include "subnormals.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -64,12 +65,19 @@ class CpuDevice final : public Device {
 public:
   explicit CpuDevice(int numWorkers);
   const DeviceProperties &properties() const override { return properties_; }
-  Result<std::unique_ptr<LoadedCode>> load(const Image &image,
-                                           size_t entry) override;
+  Result<std::unique_ptr<LoadedCode>>
+  load(const Image &image, size_t entry,
+       std::optional<size_t> forcedCode) override;
   Status synchronize(void *stream) override;
+  Status zero(void *data, uint64_t bytes, void *stream) override;
+  Result<void *> allocate(size_t bytes) override;
+  Status free(void *data) override;
+  Status write(void *to, const void *from, size_t bytes) override;
+  Status read(void *to, const void *from, size_t bytes) override;
 
 private:
-  Result<const CodeSchema *> choose(const EntrySchema &entry) const;
+  Result<const CodeSchema *> choose(const EntrySchema &entry,
+                                    std::optional<size_t> forcedCode) const;
   Result<std::shared_ptr<SharedObject>>
   loadBlob(const Image &image, uint32_t blob, const std::string &entry);
 
@@ -157,11 +165,19 @@ CpuDevice::CpuDevice(int numWorkers)
                      (workers_->numWorkers() == 1 ? " worker" : " workers");
 }
 
-Result<const CodeSchema *> CpuDevice::choose(const EntrySchema &entry) const {
+Result<const CodeSchema *>
+CpuDevice::choose(const EntrySchema &entry,
+                  std::optional<size_t> forcedCode) const {
+  if (forcedCode && *forcedCode >= entry.codes.size())
+    return invalid(entry.name, ": code index ", *forcedCode, " is past the ",
+                   entry.codes.size(), " codes");
   std::string needs;
   for (const CodeSchema &code : entry.codes) {
+    if (forcedCode && &code != &entry.codes[*forcedCode])
+      continue;
     if (std::count(properties_.targets.begin(), properties_.targets.end(),
-                   code.target) == 0)
+                   code.target) == 0 ||
+        code.format != CodeFormat::sharedObject)
       continue;
     std::vector<std::string> missing;
     for (const std::string &feature : code.features)
@@ -202,10 +218,11 @@ CpuDevice::loadBlob(const Image &image, uint32_t blob,
   return object;
 }
 
-Result<std::unique_ptr<LoadedCode>> CpuDevice::load(const Image &image,
-                                                    size_t index) {
+Result<std::unique_ptr<LoadedCode>>
+CpuDevice::load(const Image &image, size_t index,
+                std::optional<size_t> forcedCode) {
   const EntrySchema &entry = *image.entries()[index];
-  Result<const CodeSchema *> chosen = choose(entry);
+  Result<const CodeSchema *> chosen = choose(entry, forcedCode);
   if (!chosen.isOk())
     return chosen.status();
   const CodeSchema &schema = **chosen;
@@ -223,6 +240,38 @@ Result<std::unique_ptr<LoadedCode>> CpuDevice::load(const Image &image,
 }
 
 Status CpuDevice::synchronize(void *stream) { return checkStream(stream); }
+
+Status CpuDevice::zero(void *data, uint64_t bytes, void *stream) {
+  if (Status status = checkStream(stream); !status.isOk())
+    return status;
+  if (bytes != 0)
+    std::memset(data, 0, bytes);
+  return {};
+}
+
+Result<void *> CpuDevice::allocate(size_t bytes) {
+  // Nothing gets an address too, which can be freed.
+  void *data = allocateAligned(std::max<size_t>(bytes, 1)).release();
+  if (!data)
+    return failure(StatusCode::outOfMemory, "no memory for ", bytes, " bytes");
+  return data;
+}
+
+Status CpuDevice::free(void *data) {
+  // The owner frees it.
+  AlignedBytes owner(static_cast<uint8_t *>(data));
+  return {};
+}
+
+Status CpuDevice::write(void *to, const void *from, size_t bytes) {
+  if (bytes != 0)
+    std::memcpy(to, from, bytes);
+  return {};
+}
+
+Status CpuDevice::read(void *to, const void *from, size_t bytes) {
+  return write(to, from, bytes);
+}
 
 Result<std::shared_ptr<Device>> gdnrt::createCpuDevice(int numWorkers) {
   if (numWorkers < 0 || numWorkers > kMaxWorkers)

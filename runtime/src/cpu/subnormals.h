@@ -3,7 +3,7 @@
 // Arithmetic without subnormal numbers. Decays make them in masses: a product
 // of many is first tiny, then subnormal, then 0. Processors do not lose a cycle
 // over the first and the last, but 100 to 200 over an instruction that meets
-// the second: strong gates made a prefill four to nine times slower.
+// the second: strong gates made a prefill four to eight times slower.
 #ifndef GDNRT_SRC_CPU_SUBNORMALS_H
 #define GDNRT_SRC_CPU_SUBNORMALS_H
 

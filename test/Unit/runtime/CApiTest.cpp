@@ -281,7 +281,7 @@ TEST_F(CApiTest, WorkspaceOfABinding) {
   EXPECT_EQ(bytes, 64u + 832u);
   alignas(64) uint8_t memory[1024];
   std::memset(memory, 0xff, sizeof(memory));
-  ASSERT_EQ(gdnrt_binding_set_workspace(bound, memory, bytes, &error),
+  ASSERT_EQ(gdnrt_binding_set_workspace(bound, memory, bytes, nullptr, &error),
             GDNRT_OK);
   EXPECT_EQ(gdnrt_binding_variant(bound), 0u);
   EXPECT_EQ(gdnrt_binding_units(bound), 200);
@@ -370,7 +370,7 @@ TEST_F(CApiTest, NullNeverCrashes) {
   EXPECT_EQ(gdnrt_entry_variant(entry, 0, 0, nullptr, e), bad);
   uint64_t bytesNeeded;
   EXPECT_EQ(gdnrt_binding_workspace_bytes(nullptr, &bytesNeeded, e), bad);
-  EXPECT_EQ(gdnrt_binding_set_workspace(nullptr, nullptr, 0, e), bad);
+  EXPECT_EQ(gdnrt_binding_set_workspace(nullptr, nullptr, 0, nullptr, e), bad);
   EXPECT_EQ(gdnrt_binding_force_variant(nullptr, 0, e), bad);
   EXPECT_EQ(gdnrt_binding_variant(nullptr), 0u);
   int64_t value;

@@ -91,19 +91,26 @@ TEST(KernelImage, FormatAndLaunchBelongTogether) {
 }
 
 TEST(KernelImage, Launches) {
-  EXPECT_EQ(loadChanged([](fb::CodeT &code) { stageOf(code).launch->threads = 0; }),
-            inStage + "expected 1 to 1024 threads, got 0");
-  EXPECT_EQ(loadChanged([](fb::CodeT &code) { stageOf(code).launch->threads = 1025; }),
-            inStage + "expected 1 to 1024 threads, got 1025");
-  EXPECT_EQ(loadChanged([](fb::CodeT &code) { stageOf(code).launch->cluster = 0; }),
-            inStage + "expected clusters of 1 to 16 blocks, got 0");
   EXPECT_EQ(
-      loadChanged([](fb::CodeT &code) { stageOf(code).launch->shared_bytes = 1 << 25; }),
-      inStage + "expected at most 16777216 bytes of shared memory, got 33554432");
+      loadChanged([](fb::CodeT &code) { stageOf(code).launch->threads = 0; }),
+      inStage + "expected 1 to 1024 threads, got 0");
+  EXPECT_EQ(loadChanged(
+                [](fb::CodeT &code) { stageOf(code).launch->threads = 1025; }),
+            inStage + "expected 1 to 1024 threads, got 1025");
+  EXPECT_EQ(
+      loadChanged([](fb::CodeT &code) { stageOf(code).launch->cluster = 0; }),
+      inStage + "expected clusters of 1 to 16 blocks, got 0");
+  EXPECT_EQ(
+      loadChanged([](fb::CodeT &code) {
+        stageOf(code).launch->shared_bytes = 1 << 25;
+      }),
+      inStage +
+          "expected at most 16777216 bytes of shared memory, got 33554432");
   EXPECT_EQ(loadChanged([](fb::CodeT &code) {
               stageOf(code).launch->counters[0]->symbols = {7};
             }),
-            "CORRUPT: image: entry zero: code 0 variant 0 stage 0 counters 0: symbol index 7 is "
+            "CORRUPT: image: entry zero: code 0 variant 0 stage 0 counters 0: "
+            "symbol index 7 is "
             "past the 1 symbols");
   EXPECT_EQ(loadChanged([](fb::CodeT &code) {
               for (int i = 0; i < 8; ++i)

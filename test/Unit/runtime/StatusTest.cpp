@@ -17,7 +17,8 @@ TEST(Status, TextHasCodeAndMessage) {
 TEST(Status, EveryCodeHasAName) {
   const char *names[] = {"OK",       "INVALID_ARGUMENT", "NOT_FOUND",
                          "CORRUPT",  "UNSUPPORTED",      "OUT_OF_MEMORY",
-                         "IO_ERROR", "INTERNAL",         "UNKNOWN"};
-  for (int code = 0; code < 9; ++code)
+                         "IO_ERROR", "INTERNAL",         "DEVICE_ERROR",
+                         "UNKNOWN"};
+  for (int code = 0; code < 10; ++code)
     EXPECT_STREQ(toString(static_cast<StatusCode>(code)), names[code]);
 }

@@ -35,8 +35,7 @@ std::vector<Argument> neighbours(int64_t rows) {
 std::unique_ptr<Binding> bindNeighbours(int64_t rows, int workers) {
   auto entry = makeEntry(addNeighbours);
   std::vector<Argument> args = neighbours(rows);
-  auto bound =
-      Binding::make(entry, entry->codes[0], args.data(), 2, workers);
+  auto bound = Binding::make(entry, entry->codes[0], args.data(), 2, workers);
   EXPECT_TRUE(bound.isOk()) << bound.status().toString();
   return std::move(*bound);
 }
@@ -66,10 +65,9 @@ bool holds(const std::vector<std::string> &left,
 
 /// Bytes of a workspace of one region; -1: none can be had.
 int64_t bytesOf(const std::vector<std::string> &region, int64_t n, int64_t m) {
-  LaunchPlan made =
-      plan([&](EntryBuilder &b) { b.workspace(region); }, n, m);
+  LaunchPlan made = plan([&](EntryBuilder &b) { b.workspace(region); }, n, m);
   auto bytes = made.variants()[0].workspaceBytes;
-  EXPECT_EQ(made.choose(UINT64_MAX), bytes ? 0u : 1u);
+  EXPECT_EQ(made.choose(UINT64_MAX, 0), bytes ? 0u : 1u);
   return bytes ? static_cast<int64_t>(*bytes) : -1;
 }
 
@@ -97,15 +95,17 @@ TEST(Variants, WhatDoesNotFitDoesNotHold) {
 TEST(Variants, RegionsLieOneAfterAnother) {
   LaunchPlan made = plan(
       [](EntryBuilder &b) {
-        b.workspace({"N", "4*M"}).workspace({"0"}).workspace({}).workspace(
-            {"64"});
+        b.workspace({"N", "4*M"})
+            .workspace({"0"})
+            .workspace({})
+            .workspace({"64"});
       },
       5, 4);
   const LaunchPlan::Variant &variant = made.variants()[0];
   EXPECT_EQ(variant.regionOffsets, (std::vector<uint64_t>{0, 128, 128, 192}));
   EXPECT_EQ(variant.workspaceBytes, 256u);
-  EXPECT_EQ(made.choose(255), 1u);
-  EXPECT_EQ(made.choose(256), 0u);
+  EXPECT_EQ(made.choose(255, 0), 1u);
+  EXPECT_EQ(made.choose(256, 0), 0u);
 }
 
 TEST(Variants, SizesOfAWorkspace) {

@@ -55,7 +55,8 @@ private:
                       const std::vector<std::string> &dims);
   uint16_t symbol(const std::string &name);
   fb::VariantT &lastVariant();
-  std::unique_ptr<fb::ProductT> product(const std::vector<std::string> &factors);
+  std::unique_ptr<fb::ProductT>
+  product(const std::vector<std::string> &factors);
   fb::EntryT &entry_;
 };
 

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What counts as an array: NumPy's, anything that speaks DLPack (tensors of
+PyTorch, arrays of JAX and CuPy), and memory of a device that no library holds.
+
+Nothing is copied, and no library is imported. Views are taken when a kernel is
+bound: `__dlpack__` is asked not to synchronise, so the caller orders streams.
+"""
+
+import ctypes as c
+from dataclasses import dataclass
+
+import numpy as np
+
+DTYPES = ("float32", "bfloat16", "float16", "int32", "int64", "bool", "float64")
+
+_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
+_DEVICES = {_CPU: "cpu", _CUDA: "cuda", _CUDA_HOST: "cpu", _CUDA_MANAGED: "cuda"}
+# DLPack's type codes with bits.
+_DLPACK_DTYPES = {
+    (2, 32): "float32",
+    (4, 16): "bfloat16",
+    (2, 16): "float16",
+    (0, 32): "int32",
+    (0, 64): "int64",
+    (6, 8): "bool",
+    (2, 64): "float64",
+    (1, 8): "uint8",  # of workspaces alone
+}
+
+
+class _DLTensor(c.Structure):
+    _fields_ = [
+        ("data", c.c_void_p),
+        ("device_type", c.c_int32),
+        ("device_id", c.c_int32),
+        ("ndim", c.c_int32),
+        ("code", c.c_uint8),
+        ("bits", c.c_uint8),
+        ("lanes", c.c_uint16),
+        ("shape", c.POINTER(c.c_int64)),
+        ("strides", c.POINTER(c.c_int64)),
+        ("byte_offset", c.c_uint64),
+    ]
+
+
+_capsule_pointer = c.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype = c.c_void_p
+_capsule_pointer.argtypes = [c.py_object, c.c_char_p]
+
+
+@dataclass(frozen=True)
+class View:
+    """An array as the runtime sees it. Strides count elements."""
+
+    data: int
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    device: str
+    owner: object  # keeps the memory alive
+
+    @property
+    def is_contiguous(self) -> bool:
+        expected = 1
+        for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if size != 1 and stride != expected:
+                return False
+            expected *= size
+        return True
+
+    @property
+    def nbytes(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64)) * itemsize(self.dtype)
+
+
+def itemsize(dtype: str) -> int:
+    """Bytes of an element."""
+    return {"bfloat16": 2, "bool": 1}.get(dtype) or np.dtype(dtype).itemsize
+
+
+class DeviceArray:
+    """Memory of a device with a shape, row-major. Made by Device.array and
+    Device.empty; freed with the object."""
+
+    def __init__(self, device, shape: tuple[int, ...], dtype: np.dtype):
+        self.shape = tuple(shape)
+        self.dtype = np.dtype(dtype)
+        self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        self._device = device
+        self.data = device._runtime.create(
+            "gdnrt_device_allocate", device._handle, self.nbytes
+        ).value
+
+    def __del__(self):
+        if getattr(self, "data", None):
+            self._device._runtime._lib.gdnrt_device_free(self._device._handle, self.data, None)
+            self.data = None
+
+    def write(self, array: np.ndarray) -> None:
+        """Copies an array of the same shape and dtype to the device."""
+        if array.shape != self.shape or array.dtype != self.dtype:
+            raise ValueError(
+                f"expected {self.dtype}{list(self.shape)}, got {array.dtype}{list(array.shape)}"
+            )
+        source = np.ascontiguousarray(array)
+        self._device._runtime.call(
+            "gdnrt_device_write", self._device._handle, self.data, source.ctypes.data, self.nbytes
+        )
+
+    def numpy(self) -> np.ndarray:
+        """A copy on the host, after what was launched on the null stream."""
+        array = np.empty(self.shape, self.dtype)
+        self._device._runtime.call(
+            "gdnrt_device_read", self._device._handle, array.ctypes.data, self.data, self.nbytes
+        )
+        return array
+
+
+def view(name: str, value: object, dtypes: tuple[str, ...] = DTYPES) -> View:
+    """`value` as a View; errors begin with `name`."""
+    found = _view(name, value)
+    if found.dtype not in dtypes:
+        raise TypeError(f"{name}: expected one of {', '.join(dtypes)}, got {found.dtype}")
+    return found
+
+
+def _view(name: str, value: object) -> View:
+    if isinstance(value, np.ndarray):
+        return _numpy_view(name, value)
+    if isinstance(value, DeviceArray):
+        strides = [1]
+        for size in reversed(value.shape[1:]):
+            strides.append(strides[-1] * size)
+        kind = value._device.kind
+        strides = tuple(reversed(strides)) if value.shape else ()
+        return View(value.data, value.dtype.name, value.shape, strides, kind, value)
+    if hasattr(value, "__dlpack__"):
+        return _dlpack_view(name, value)
+    raise TypeError(
+        f"{name}: expected a NumPy array or one with __dlpack__, got {type(value).__name__}"
+    )
+
+
+def _numpy_view(name: str, array: np.ndarray) -> View:
+    if any(stride % array.itemsize for stride in array.strides):
+        raise ValueError(f"{name}: expected strides in whole elements, got {array.strides} bytes")
+    strides = tuple(stride // array.itemsize for stride in array.strides)
+    return View(array.ctypes.data, array.dtype.name, array.shape, strides, "cpu", array)
+
+
+def _dlpack_view(name: str, value) -> View:
+    device_type = int(value.__dlpack_device__()[0])
+    if device_type not in _DEVICES:
+        raise TypeError(f"{name}: expected memory of a CPU or of CUDA, got device {device_type}")
+    # -1 asks for no synchronisation, which a CPU has none of.
+    capsule = value.__dlpack__(stream=-1) if device_type == _CUDA else value.__dlpack__()
+    # The tensor is the first member of the managed one. It is not consumed:
+    # the capsule frees it when it goes.
+    tensor = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
+    dtype = _DLPACK_DTYPES.get((tensor.code, tensor.bits))
+    if dtype is None or tensor.lanes != 1:
+        raise TypeError(
+            f"{name}: expected one of {', '.join(DTYPES)}, got DLPack's type code {tensor.code}"
+            f" of {tensor.bits} bits"
+        )
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    if tensor.strides:
+        strides = tuple(tensor.strides[i] for i in range(tensor.ndim))
+    else:
+        strides = tuple(int(np.prod(shape[i + 1 :], dtype=np.int64)) for i in range(len(shape)))
+    data = (tensor.data or 0) + tensor.byte_offset
+    return View(data, dtype, shape, strides, _DEVICES[device_type], (value, capsule))

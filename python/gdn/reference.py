@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The meaning of a layer's entries in float64 NumPy, for machines without the
+compiler. Written from the formulas of docs/spec, token by token; the tests hold
+it against the compiler's own evaluator. Nothing is rounded on the way.
+
+Covers what gdn-compile makes from a model's configuration: `decode` and
+`prefill` in every layout of the projections, with write slots, has_initial and
+a decay per head or per channel. Checkpoints are left out.
+"""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What the arguments of an entry do not say."""
+
+    layout: str  # interleaved, flat, split or separate
+    key_dim: int
+    value_dim: int
+    gate: str = "silu"  # of the gated norm: silu or sigmoid
+    double_beta: bool = False
+    norm_eps: float = 1e-6
+
+    @classmethod
+    def of(cls, attributes: dict[str, str]) -> "Layer":
+        """From the attributes of an image's entry, which hold its source."""
+        source = attributes["gdn.source"]
+        pool = re.search(r"!gdn\.pool<\?x\?x(\d+)x(\d+)x", source)
+        if pool is None:
+            raise ValueError("the entry's source has no state pool of rank 4")
+        norm = re.search(
+            r"gdn\.gated_rms_norm .* (silu|sigmoid)(?: \{eps = (\S+) : f32\})?", source
+        )
+        # As the compiler holds it: the nearest f32.
+        eps = np.float64(np.float32(norm.group(2) if norm and norm.group(2) else 1e-6))
+        return cls(
+            layout=attributes["layout"],
+            key_dim=int(pool.group(2)),
+            value_dim=int(pool.group(1)),
+            gate=norm.group(1) if norm else "silu",
+            double_beta="double_beta" in source,
+            norm_eps=float(eps),
+        )
+
+
+def is_live(slot: int, slots: int, null_slot: int) -> bool:
+    """Whether a row with this slot runs; the others are skipped."""
+    return 0 <= slot < slots and slot != null_slot
+
+
+def evaluate(
+    layer: Layer, arguments: dict[str, np.ndarray], null_slot: int = 0
+) -> dict[str, np.ndarray]:
+    """What a launch leaves: `core`, `out`, `conv_pool` and `state_pool` in float64.
+
+    `arguments` are those of the entry by name, in any type that converts; outputs among
+    them are ignored, pools are not changed.
+    """
+    floats = {
+        name: np.asarray(value).astype(np.float64)
+        for name, value in arguments.items()
+        if name not in ("core", "out") and np.asarray(value).dtype.kind not in "iub"
+    }
+    conv_pool, state_pool = floats["conv_pool"].copy(), floats["state_pool"].copy()
+    q, k, v, z, b, a = _unpack(layer, floats)
+    tokens, heads = b.shape
+    slots = np.asarray(arguments["slots"])
+    bounds = arguments.get("cu_seqlens", np.arange(tokens + 1))
+    write_slots = np.asarray(arguments.get("write_slots", slots))
+    has_initial = np.asarray(arguments.get("has_initial", np.ones(len(slots), bool)))
+    core = np.zeros((tokens, heads, layer.value_dim))
+    ran = np.zeros(tokens, bool)
+    for row, slot in enumerate(slots):
+        first, last = int(bounds[row]), int(bounds[row + 1])
+        if first == last or not is_live(slot, len(state_pool), null_slot):
+            continue
+        part = slice(first, last)
+        ran[part] = True
+        # A state that is not read may be NaN.
+        window, state = np.zeros_like(conv_pool[0]), np.zeros_like(state_pool[0])
+        if has_initial[row]:
+            window, state = floats["conv_pool"][slot], floats["state_pool"][slot].copy()
+        inputs = np.concatenate([x[part].reshape(last - first, -1) for x in (q, k, v)], axis=1)
+        mixed, window = _convolve(inputs, window, floats["conv_weight"])
+        core[part], state = _delta_rule(layer, floats, mixed, state, a[part], b[part])
+        target = write_slots[row]
+        if is_live(target, len(state_pool), null_slot):
+            conv_pool[target], state_pool[target] = window, state
+    result = {"core": core, "conv_pool": conv_pool, "state_pool": state_pool}
+    if z is not None:
+        result["out"] = np.zeros_like(core)
+        result["out"][ran] = _gated_norm(layer, core[ran], z[ran], floats["norm_weight"])
+    return result
+
+
+def _unpack(layer: Layer, floats: dict[str, np.ndarray]):
+    """q, k [T, Hk, dk], v, z [T, Hv, dv] (z may be None), b, a."""
+    dk, dv = layer.key_dim, layer.value_dim
+    heads = len(floats["A_log"])
+    if layer.layout == "separate":
+        return (*(floats[n] for n in "qkv"), floats.get("z"), floats["b"], floats["a"])
+    if layer.layout == "interleaved":
+        return _unpack_interleaved(layer, floats, heads)
+    packed = floats["qkvz"] if layer.layout == "flat" else floats["qkv"]
+    tokens = len(packed)
+    after = heads * dv * (2 if layer.layout == "flat" else 1)
+    keys = (packed.shape[1] - after) // 2
+    ends = np.cumsum([keys, keys, heads * dv])
+    q, k, v, rest = np.split(packed, ends, axis=1)
+    if layer.layout == "flat":
+        z = rest
+        b, a = np.split(floats["ba"], 2, axis=1)
+    else:
+        z, b, a = floats.get("z"), floats["b"], floats["a"]
+    return (
+        q.reshape(tokens, -1, dk),
+        k.reshape(tokens, -1, dk),
+        v.reshape(tokens, heads, dv),
+        None if z is None else z.reshape(tokens, heads, dv),
+        b,
+        a,
+    )
+
+
+def _unpack_interleaved(layer: Layer, floats: dict[str, np.ndarray], heads: int):
+    """One group per key head: q, k, its value heads, their z; b's, then a's."""
+    dk, dv = layer.key_dim, layer.value_dim
+    packed = floats["qkvz"]
+    tokens = len(packed)
+    key_heads = (packed.shape[1] - 2 * heads * dv) // (2 * dk)
+    group = packed.reshape(tokens, key_heads, -1)
+    share = heads // key_heads * dv
+    q, k, v, z = np.split(group, np.cumsum([dk, dk, share]), axis=2)
+    gates = floats["ba"].reshape(tokens, key_heads, 2, -1)
+    return (
+        q,
+        k,
+        v.reshape(tokens, heads, dv),
+        z.reshape(tokens, heads, dv),
+        gates[:, :, 0].reshape(tokens, heads),
+        gates[:, :, 1].reshape(tokens, heads),
+    )
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    return np.exp(-np.logaddexp(0, -x))
+
+
+def _convolve(inputs: np.ndarray, window: np.ndarray, weight: np.ndarray):
+    """Causal, with SiLU; the window holds raw inputs, the oldest first."""
+    width = weight.shape[1]
+    history = np.concatenate([window.T, inputs])
+    mixed = sum(history[j : j + len(inputs)] * weight[:, j] for j in range(width))
+    return mixed * _sigmoid(mixed), history[len(inputs) :].T
+
+
+def _unit(x: np.ndarray) -> np.ndarray:
+    eps = float(np.float32(1e-6))
+    return x / np.sqrt((x * x).sum(-1, keepdims=True) + eps)
+
+
+def _delta_rule(layer: Layer, floats, mixed, state, a, b):
+    """The recurrence of one row: what it gives and the state it leaves."""
+    dk, dv = layer.key_dim, layer.value_dim
+    tokens, heads = b.shape
+    keys = (mixed.shape[1] - heads * dv) // 2
+    q, k, v = np.split(mixed, [keys, 2 * keys], axis=1)
+    each = heads // (keys // dk)  # value heads of a key head
+    q, k = (np.repeat(_unit(x.reshape(tokens, -1, dk)), each, axis=1) for x in (q, k))
+    v = v.reshape(tokens, heads, dv)
+    beta = _sigmoid(b) * (2 if layer.double_beta else 1)
+    log_decay = -np.exp(floats["A_log"]).reshape((heads,) + (1,) * (a.ndim - 2)) * np.logaddexp(
+        0, a + floats["dt_bias"]
+    )
+    # One decay per head acts on all channels of the key.
+    decay = np.exp(log_decay if a.ndim == 3 else log_decay[:, :, None])
+    core = np.empty((tokens, heads, dv))
+    for t in range(tokens):
+        state = state * decay[t][:, None, :]
+        delta = beta[t][:, None] * (v[t] - np.einsum("hvk,hk->hv", state, k[t]))
+        state = state + delta[:, :, None] * k[t][:, None, :]
+        core[t] = np.einsum("hvk,hk->hv", state, q[t]) / np.sqrt(dk)
+    return core, state
+
+
+def _gated_norm(layer: Layer, core, z, weight):
+    scale = 1 / np.sqrt((core * core).mean(-1, keepdims=True) + layer.norm_eps)
+    gate = _sigmoid(z) * (z if layer.gate == "silu" else 1)
+    return core * scale * weight * gate

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The part of the CUDA driver's C ABI that the runtime uses, declared here so
+// that building needs no CUDA toolkit. Names are our own; the numbers and the
+// layouts are those that the driver documents and keeps.
+
+#ifndef GDNRT_CUDA_ABI_H
+#define GDNRT_CUDA_ABI_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gdnrt::cuda {
+
+/// CUresult: 0 is success.
+using Result = int;
+/// CUdevice: a number.
+using Device = int;
+/// CUdeviceptr: an address of the device.
+using Address = uint64_t;
+/// Opaque handles; a null stream is the legacy default stream.
+using Context = struct OpaqueContext *;
+using Module = struct OpaqueModule *;
+using Function = struct OpaqueFunction *;
+using Stream = struct OpaqueStream *;
+using Event = struct OpaqueEvent *;
+
+// Values of CUresult that the runtime tells apart.
+constexpr Result kSuccess = 0;
+constexpr Result kOutOfMemory = 2;
+constexpr Result kDeinitialized = 4;
+constexpr Result kNoDevice = 100;
+constexpr Result kInvalidImage = 200;
+constexpr Result kNoBinaryForGpu = 209;
+constexpr Result kInvalidPtx = 218;
+constexpr Result kNoJitCompiler = 221;
+constexpr Result kUnsupportedPtxVersion = 222;
+constexpr Result kNotFound = 500;
+
+// CUdevice_attribute.
+constexpr int kMultiprocessorCount = 16;
+constexpr int kMajor = 75;
+constexpr int kMinor = 76;
+constexpr int kMaxSharedBytesOptIn = 97;
+
+// CUfunction_attribute.
+constexpr int kFunctionMaxThreads = 0;
+constexpr int kFunctionDynamicSharedBytes = 8;
+constexpr int kFunctionNonPortableCluster = 14;
+
+// CUjit_option.
+constexpr int kJitInfoLog = 3;
+constexpr int kJitInfoLogBytes = 4;
+constexpr int kJitErrorLog = 5;
+constexpr int kJitErrorLogBytes = 6;
+
+// CUstreamCaptureMode.
+constexpr int kCaptureRelaxed = 2;
+
+// CUlaunchAttributeID.
+constexpr int kClusterDimension = 4;
+constexpr int kProgrammaticStreamSerialization = 6;
+
+/// CUlaunchAttribute: an id, padding to 8 bytes, a union of 64 bytes.
+struct LaunchAttribute {
+  int id;
+  char padding[4];
+  union {
+    char bytes[64];
+    struct {
+      uint32_t x, y, z;
+    } cluster;
+    int allowed;
+  } value;
+};
+static_assert(sizeof(LaunchAttribute) == 72 &&
+                  offsetof(LaunchAttribute, value) == 8,
+              "the layout of CUlaunchAttribute");
+
+/// CUlaunchConfig.
+struct LaunchConfig {
+  uint32_t gridX, gridY, gridZ;
+  uint32_t blockX, blockY, blockZ;
+  uint32_t sharedBytes;
+  Stream stream;
+  LaunchAttribute *attributes;
+  uint32_t numAttributes;
+};
+static_assert(sizeof(LaunchConfig) == 56 &&
+                  offsetof(LaunchConfig, stream) == 32 &&
+                  offsetof(LaunchConfig, numAttributes) == 48,
+              "the layout of CUlaunchConfig");
+
+} // namespace gdnrt::cuda
+
+/// Entry points of the driver: X(member, exported symbol, parameters). All
+/// return a CUresult.
+#define GDNRT_CUDA_REQUIRED(X)                                                 \
+  X(init, cuInit, (unsigned flags))                                            \
+  X(driverVersion, cuDriverGetVersion, (int *version))                         \
+  X(errorName, cuGetErrorName, (Result result, const char **text))             \
+  X(errorString, cuGetErrorString, (Result result, const char **text))         \
+  X(deviceCount, cuDeviceGetCount, (int *count))                               \
+  X(deviceGet, cuDeviceGet, (Device * device, int ordinal))                    \
+  X(deviceName, cuDeviceGetName, (char *name, int size, Device device))        \
+  X(deviceAttribute, cuDeviceGetAttribute,                                     \
+    (int *value, int attribute, Device device))                                \
+  X(primaryRetain, cuDevicePrimaryCtxRetain,                                   \
+    (Context * context, Device device))                                        \
+  X(primaryRelease, cuDevicePrimaryCtxRelease_v2, (Device device))             \
+  X(contextCurrent, cuCtxGetCurrent, (Context * context))                      \
+  X(contextDevice, cuCtxGetDevice, (Device * device))                          \
+  X(contextPush, cuCtxPushCurrent_v2, (Context context))                       \
+  X(contextPop, cuCtxPopCurrent_v2, (Context * context))                       \
+  X(moduleLoad, cuModuleLoadDataEx,                                            \
+    (Module * module, const void *data, unsigned numOptions, int *options,     \
+     void **values))                                                           \
+  X(moduleUnload, cuModuleUnload, (Module module))                             \
+  X(moduleFunction, cuModuleGetFunction,                                       \
+    (Function * function, Module module, const char *name))                    \
+  X(functionGet, cuFuncGetAttribute,                                           \
+    (int *value, int attribute, Function function))                            \
+  X(functionSet, cuFuncSetAttribute,                                           \
+    (Function function, int attribute, int value))                             \
+  X(launch, cuLaunchKernelEx,                                                  \
+    (const LaunchConfig *config, Function function, void **parameters,         \
+     void **extra))                                                            \
+  X(exchangeCaptureMode, cuThreadExchangeStreamCaptureMode, (int *mode))       \
+  X(streamSynchronize, cuStreamSynchronize, (Stream stream))                   \
+  X(memoryAllocate, cuMemAlloc_v2, (Address * address, size_t bytes))          \
+  X(memoryFree, cuMemFree_v2, (Address address))                               \
+  X(copyToDevice, cuMemcpyHtoDAsync_v2,                                        \
+    (Address to, const void *from, size_t bytes, Stream stream))               \
+  X(copyToHost, cuMemcpyDtoHAsync_v2,                                          \
+    (void *to, Address from, size_t bytes, Stream stream))                     \
+  X(memorySet, cuMemsetD8Async,                                                \
+    (Address address, unsigned char value, size_t bytes, Stream stream))
+
+/// Entry points that older drivers lack; null there.
+#define GDNRT_CUDA_OPTIONAL(X)                                                 \
+  X(functionLoad, cuFuncLoad, (Function function))                             \
+  X(functionParameter, cuFuncGetParamInfo,                                     \
+    (Function function, size_t index, size_t *offset, size_t *bytes))
+
+#endif // GDNRT_CUDA_ABI_H

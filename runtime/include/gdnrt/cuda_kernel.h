@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Loaded modules of a CUDA context and the kernels in them.
+
+#ifndef GDNRT_CUDA_KERNEL_H
+#define GDNRT_CUDA_KERNEL_H
+
+#include "gdnrt/cuda_driver.h"
+#include "gdnrt/entry_schema.h"
+#include "gdnrt/image.h"
+
+#include <memory>
+#include <string>
+
+namespace gdnrt::cuda {
+
+/// One blob, loaded into a context until nobody uses it.
+class LoadedModule {
+public:
+  /// Loads a cubin, or lets the driver assemble PTX. Messages begin with
+  /// `what` and end with the assembler's log.
+  static ::gdnrt::Result<std::shared_ptr<LoadedModule>>
+  load(std::shared_ptr<const DeviceContext> context,
+       const ImageContents::Blob &blob, CodeFormat format,
+       const std::string &what);
+  LoadedModule(std::shared_ptr<const DeviceContext> context, Module module)
+      : context_(std::move(context)), module_(module) {}
+  ~LoadedModule();
+  LoadedModule(const LoadedModule &) = delete;
+  LoadedModule &operator=(const LoadedModule &) = delete;
+
+  const DeviceContext &context() const { return *context_; }
+  Module handle() const { return module_; }
+
+private:
+  std::shared_ptr<const DeviceContext> context_;
+  Module module_;
+};
+
+/// The words of a launch are passed by value. 4 KiB is what every GPU takes.
+constexpr size_t kMostWords = 4096 / sizeof(int64_t);
+
+/// Words that follow those of a binding: the workspace and the units.
+constexpr size_t kExtraWords = 2;
+
+/// A kernel that can be launched without further preparation.
+class Kernel {
+public:
+  /// Finds `symbol` and prepares it for launches as `schema` says, which pass
+  /// `numWords` words. `what` names the entry in messages. The context is
+  /// current.
+  static ::gdnrt::Result<Kernel> make(std::shared_ptr<LoadedModule> module,
+                                      const std::string &symbol,
+                                      const LaunchSchema &schema,
+                                      size_t numWords, int multiprocessors,
+                                      const std::string &what);
+
+  /// Launches `units` units (at least 1). With `dependent` the kernel may
+  /// begin before the one ahead of it has ended, if its schema allows that.
+  Status launch(const int64_t *words, int64_t units, Stream stream,
+                bool dependent) const;
+
+  /// Blocks of a launch of `units` units.
+  int64_t numBlocks(int64_t units) const;
+
+private:
+  Kernel() = default;
+
+  std::shared_ptr<LoadedModule> module_;
+  Function function_ = nullptr;
+  uint32_t threads_ = 0, sharedBytes_ = 0, cluster_ = 1;
+  /// 0 for one block per unit.
+  int64_t mostBlocks_ = 0;
+  bool dependent_ = false;
+  /// The entry and the symbol, for messages.
+  std::string what_;
+};
+
+} // namespace gdnrt::cuda
+
+#endif // GDNRT_CUDA_KERNEL_H

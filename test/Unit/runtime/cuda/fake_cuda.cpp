@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The entry points of the stand-in. Signatures come from the table of
+// gdnrt/cuda_abi.h, so that a difference between the two does not compile.
+
+#include "fake_cuda.h"
+
+#include <cstdlib>
+#include <cstring>
+
+using namespace gdnrt::cuda;
+using gdnrt::test::FakeCuda;
+using gdnrt::test::FakeLaunch;
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace gdnrt::cuda {
+struct OpaqueContext {
+  int device;
+};
+struct OpaqueModule {
+  std::string text;
+};
+struct OpaqueFunction {
+  std::string name;
+};
+} // namespace gdnrt::cuda
+
+// Contexts of up to four devices: the primary ones and foreign ones.
+static OpaqueContext primaries[4] = {{0}, {1}, {2}, {3}};
+static OpaqueContext foreigners[4] = {{0}, {1}, {2}, {3}};
+static thread_local std::vector<Context> contextStack;
+
+#if defined(__clang__)
+#pragma clang diagnostic ignored "-Wexit-time-destructors"
+#endif
+
+FakeCuda &gdnrt::test::fakeCuda() {
+  static FakeCuda *fake = new FakeCuda;
+  return *fake;
+}
+
+int FakeCuda::count(const std::string &name) const {
+  int found = 0;
+  for (const std::string &call : calls)
+    found += call == name;
+  return found;
+}
+
+void gdnrt::test::resetFakeCuda() {
+  FakeCuda &fake = fakeCuda();
+  FakeCuda fresh;
+  std::lock_guard<std::mutex> guard(fake.lock);
+  fake.version = fresh.version;
+  fake.deviceCount = fresh.deviceCount;
+  fake.major = fresh.major;
+  fake.minor = fresh.minor;
+  fake.multiprocessors = fresh.multiprocessors;
+  fake.maxThreads = fresh.maxThreads;
+  fake.parameterBytes = 0;
+  fake.assemblerLog.clear();
+  fake.run = nullptr;
+  fake.failures.clear();
+  fake.calls.clear();
+  fake.launches.clear();
+  fake.modules.clear();
+  fake.functionAttributes.clear();
+}
+
+Context gdnrt::test::fakeCurrentContext() {
+  return contextStack.empty() ? nullptr : contextStack.back();
+}
+
+void gdnrt::test::setFakeCurrentContext(Context context) {
+  contextStack.clear();
+  if (context)
+    contextStack.push_back(context);
+}
+
+Context gdnrt::test::fakeForeignContext(int device) {
+  return &foreigners[device];
+}
+
+/// Notes a call and says whether it is to fail.
+static gdnrt::cuda::Result note(const char *name) {
+  FakeCuda &fake = gdnrt::test::fakeCuda();
+  std::lock_guard<std::mutex> guard(fake.lock);
+  fake.calls.emplace_back(name);
+  auto found = fake.failures.find(name);
+  return found == fake.failures.end() ? kSuccess : found->second;
+}
+
+#define NOTE(NAME)                                                             \
+  if (gdnrt::cuda::Result failed = note(NAME); failed != kSuccess)             \
+  return failed
+
+static FakeCuda &fake() { return gdnrt::test::fakeCuda(); }
+
+EXPORT gdnrt::cuda::Result cuInit(unsigned) {
+  NOTE("cuInit");
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuDriverGetVersion(int *version) {
+  NOTE("cuDriverGetVersion");
+  *version = fake().version;
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuGetErrorName(gdnrt::cuda::Result result,
+                                          const char **text) {
+  *text = result == kOutOfMemory  ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : result == 1           ? "CUDA_ERROR_INVALID_VALUE"
+          : result == kInvalidPtx ? "CUDA_ERROR_INVALID_PTX"
+                                  : nullptr;
+  return *text ? kSuccess : 1;
+}
+EXPORT gdnrt::cuda::Result cuGetErrorString(gdnrt::cuda::Result result,
+                                            const char **text) {
+  *text = result == kOutOfMemory  ? "out of memory"
+          : result == 1           ? "invalid argument"
+          : result == kInvalidPtx ? "a PTX JIT compilation failed"
+                                  : nullptr;
+  return *text ? kSuccess : 1;
+}
+EXPORT gdnrt::cuda::Result cuDeviceGetCount(int *count) {
+  NOTE("cuDeviceGetCount");
+  *count = fake().deviceCount;
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuDeviceGet(Device *device, int ordinal) {
+  NOTE("cuDeviceGet");
+  *device = ordinal;
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuDeviceGetName(char *name, int size, Device) {
+  NOTE("cuDeviceGetName");
+  std::strncpy(name, "Fake GPU", static_cast<size_t>(size));
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuDeviceGetAttribute(int *value, int attribute,
+                                                Device) {
+  NOTE("cuDeviceGetAttribute");
+  *value = attribute == kMajor                 ? fake().major
+           : attribute == kMinor               ? fake().minor
+           : attribute == kMultiprocessorCount ? fake().multiprocessors
+                                               : 0;
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuDevicePrimaryCtxRetain(Context *context,
+                                                    Device device) {
+  NOTE("cuDevicePrimaryCtxRetain");
+  *context = &primaries[device];
+  ++fake().retained;
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuDevicePrimaryCtxRelease_v2(Device) {
+  NOTE("cuDevicePrimaryCtxRelease");
+  --fake().retained;
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuCtxGetCurrent(Context *context) {
+  NOTE("cuCtxGetCurrent");
+  *context = gdnrt::test::fakeCurrentContext();
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuCtxGetDevice(Device *device) {
+  NOTE("cuCtxGetDevice");
+  *device = contextStack.back()->device;
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuCtxPushCurrent_v2(Context context) {
+  NOTE("cuCtxPushCurrent");
+  contextStack.push_back(context);
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuCtxPopCurrent_v2(Context *context) {
+  NOTE("cuCtxPopCurrent");
+  *context = contextStack.back();
+  contextStack.pop_back();
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuModuleLoadDataEx(Module *module, const void *data,
+                                              unsigned numOptions, int *options,
+                                              void **values) {
+  for (unsigned i = 0; i < numOptions; ++i)
+    if (options[i] == kJitErrorLog && !fake().assemblerLog.empty())
+      std::strcpy(static_cast<char *>(values[i]), fake().assemblerLog.c_str());
+  NOTE("cuModuleLoadDataEx");
+  // Options come with PTX, which is text.
+  *module = new OpaqueModule{
+      numOptions ? std::string(static_cast<const char *>(data)) : "cubin"};
+  std::lock_guard<std::mutex> guard(fake().lock);
+  fake().modules.push_back((*module)->text);
+  ++fake().loadedModules;
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuModuleUnload(Module module) {
+  NOTE("cuModuleUnload");
+  delete module;
+  std::lock_guard<std::mutex> guard(fake().lock);
+  --fake().loadedModules;
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuModuleGetFunction(Function *function, Module,
+                                               const char *name) {
+  NOTE("cuModuleGetFunction");
+  // Functions live as long as the process, as few as there are.
+  static std::map<std::string, OpaqueFunction *> functions;
+  std::lock_guard<std::mutex> guard(fake().lock);
+  OpaqueFunction *&known = functions[name];
+  if (!known)
+    known = new OpaqueFunction{name};
+  *function = known;
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuFuncGetAttribute(int *value, int attribute,
+                                              Function) {
+  NOTE("cuFuncGetAttribute");
+  *value = attribute == kFunctionMaxThreads ? fake().maxThreads : 0;
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuFuncSetAttribute(Function function, int attribute,
+                                              int value) {
+  NOTE("cuFuncSetAttribute");
+  std::lock_guard<std::mutex> guard(fake().lock);
+  fake().functionAttributes[function->name][attribute] = value;
+  return kSuccess;
+}
+#ifndef FAKE_CUDA_IS_OLD
+EXPORT gdnrt::cuda::Result cuLaunchKernelEx(const LaunchConfig *config,
+                                            Function function,
+                                            void **parameters, void **extra) {
+  NOTE("cuLaunchKernelEx");
+  if (extra)
+    return 1;
+  FakeLaunch launch;
+  launch.kernel = function->name;
+  launch.config = *config;
+  launch.attributes.assign(config->attributes,
+                           config->attributes + config->numAttributes);
+  const int64_t *words = static_cast<const int64_t *>(parameters[0]);
+  launch.words.assign(words, words + fake().parameterBytes / sizeof(int64_t));
+  launch.context = gdnrt::test::fakeCurrentContext();
+  if (fake().run)
+    fake().run(launch);
+  std::lock_guard<std::mutex> guard(fake().lock);
+  fake().launches.push_back(std::move(launch));
+  return kSuccess;
+}
+#endif
+EXPORT gdnrt::cuda::Result cuThreadExchangeStreamCaptureMode(int *mode) {
+  NOTE("cuThreadExchangeStreamCaptureMode");
+  static thread_local int current = 0;
+  std::swap(current, *mode);
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuStreamSynchronize(Stream) {
+  NOTE("cuStreamSynchronize");
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuMemAlloc_v2(Address *address, size_t bytes) {
+  NOTE("cuMemAlloc");
+  *address = reinterpret_cast<Address>(std::malloc(bytes));
+  std::lock_guard<std::mutex> guard(fake().lock);
+  ++fake().allocations;
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuMemFree_v2(Address address) {
+  NOTE("cuMemFree");
+  std::free(reinterpret_cast<void *>(address));
+  std::lock_guard<std::mutex> guard(fake().lock);
+  --fake().allocations;
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuMemcpyHtoDAsync_v2(Address to, const void *from,
+                                                size_t bytes, Stream) {
+  NOTE("cuMemcpyHtoDAsync");
+  std::memcpy(reinterpret_cast<void *>(to), from, bytes);
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuMemcpyDtoHAsync_v2(void *to, Address from,
+                                                size_t bytes, Stream) {
+  NOTE("cuMemcpyDtoHAsync");
+  std::memcpy(to, reinterpret_cast<void *>(from), bytes);
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuMemsetD8Async(Address address, unsigned char value,
+                                           size_t bytes, Stream) {
+  NOTE("cuMemsetD8Async");
+  std::memset(reinterpret_cast<void *>(address), value, bytes);
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuFuncLoad(Function) {
+  NOTE("cuFuncLoad");
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuFuncGetParamInfo(Function, size_t, size_t *offset,
+                                              size_t *bytes) {
+  NOTE("cuFuncGetParamInfo");
+  *offset = 0;
+  *bytes = fake().parameterBytes;
+  return kSuccess;
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A stand-in for the CUDA driver: a library with its entry points whose device
+// is host memory. It notes what it is asked, fails where a test wants it to,
+// and hands launches to a function of the test.
+
+#ifndef GDN_TEST_UNIT_RUNTIME_CUDA_FAKE_CUDA_H
+#define GDN_TEST_UNIT_RUNTIME_CUDA_FAKE_CUDA_H
+
+#include "gdnrt/cuda_abi.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace gdnrt::test {
+
+/// One launch as the driver saw it.
+struct FakeLaunch {
+  std::string kernel;
+  cuda::LaunchConfig config = {};
+  std::vector<cuda::LaunchAttribute> attributes;
+  std::vector<int64_t> words;
+  cuda::Context context = nullptr;
+};
+
+struct FakeCuda {
+  // What the driver and its devices are.
+  int version = 13000;
+  int deviceCount = 2;
+  int major = 9, minor = 0, multiprocessors = 132;
+  int maxThreads = 1024;
+  /// What the driver says about the size of a kernel's parameters.
+  size_t parameterBytes = 0;
+  /// What the assembler writes into its error log.
+  std::string assemblerLog;
+  /// Runs instead of a kernel.
+  std::function<void(const FakeLaunch &)> run;
+
+  /// Results of calls by name, for as long as they stand here.
+  std::map<std::string, cuda::Result> failures;
+
+  // What happened.
+  std::vector<std::string> calls;
+  std::vector<FakeLaunch> launches;
+  std::vector<std::string> modules;
+  std::map<std::string, std::map<int, int>> functionAttributes;
+  int retained = 0, loadedModules = 0;
+  int64_t allocations = 0;
+  std::mutex lock;
+
+  /// Calls of that name so far.
+  int count(const std::string &name) const;
+};
+
+/// The state of the stand-in that this program has loaded.
+FakeCuda &fakeCuda();
+
+/// Forgets everything but what is loaded and retained.
+void resetFakeCuda();
+
+/// The context that is current on this thread, and a way to set one.
+cuda::Context fakeCurrentContext();
+void setFakeCurrentContext(cuda::Context context);
+
+/// A context of device `device` that nobody retained.
+cuda::Context fakeForeignContext(int device);
+
+} // namespace gdnrt::test
+
+#endif // GDN_TEST_UNIT_RUNTIME_CUDA_FAKE_CUDA_H
