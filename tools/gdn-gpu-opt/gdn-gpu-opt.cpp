@@ -5,8 +5,8 @@
 // attributes of gdn_tile on functions stay as they are.
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/GPU/IR/GPU.h"
+#include "gdn/Pipelines/GpuToLlvm.h"
 
-#include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -19,6 +19,9 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   gdn::registerCheckGPUPass();
+  gdn::registerConvertGPUToNVVMPass();
+  gdn::registerExpandGPUMathPass();
+  gdn::registerGPUToLlvmPipeline();
   mlir::registerTransformsPasses();
   registry.insert<gdn::gpu::GPUDialect, mlir::LLVM::LLVMDialect,
                   mlir::NVVM::NVVMDialect, mlir::arith::ArithDialect,

@@ -189,4 +189,85 @@ def CheckGPU : Pass<"gdn-gpu-check", "::mlir::ModuleOp"> {
   }];
 }
 
+def ConvertGPUToNVVM : Pass<"convert-gdn-gpu-to-nvvm", "::mlir::ModuleOp"> {
+  let summary = "GPU programs to kernels of one thread";
+  let description = [{
+    Every function with `gdn_gpu.threads` becomes an `llvm.func` with
+    `nvvm.kernel`, the code of one thread. Its parameter is an array of words:
+    those of a bound call, then the workspace and the number of units. The block's
+    number is its unit, or the first of its units where `gdn_gpu.blocks_per_sm`
+    asks for blocks that stay. `gdn_gpu.launch` says what a launch has to know,
+    `gdn_gpu.alignments` what each parameter promises.
+
+    A fragment becomes the vector of the thread's elements. Memory is read and
+    written in pieces of up to 16 bytes where strides and addresses allow it,
+    which the block asks at run time as far as types and `aligned` do not say it;
+    what neither `rows` nor the layout gives a thread is not touched. Loads from
+    arguments that the program never writes are invariant, unless they stand
+    behind `gdn_gpu.await_launch`. Shared tiles share one block of memory, which
+    is dynamic beyond 48 KiB.
+
+    **Runs after** `gdn-gpu-check`; **before** `gdn-expand-gpu-math` and the
+    conversions of arith, math, memref, scf and vector to LLVM.
+
+    **Needs**: programs with `gdn_tile.grid` and `gdn_tile.symbols`, no results,
+    and arguments that are strided memrefs or indices, symbols first.
+
+    **Leaves**: no gdn_gpu op; arith, math, memref views, scf, rank-1 vector, llvm
+    and nvvm ops.
+
+    **Numerics**: inside `gdn_gpu.map_rows`, a product that is only added or
+    subtracted is not rounded, and the sum over a row goes over even and odd
+    places of a thread, then over the lanes in a butterfly: an order that depends
+    on layout and size alone. `gdn_gpu.conv1d` adds its products with one
+    rounding.
+
+    **Fails** with an error on the function or op, before anything is changed:
+    what `gdn-gpu-check` refuses, other signatures than the above, ops of other
+    dialects.
+
+    Before and after: `test/Conversion/GPUToNVVM/kernel.mlir`.
+  }];
+  let options = [
+    Option<"dependentLaunch", "dependent-launch", "bool", /*default=*/"true",
+           "The target can begin a launch before the one ahead of it has ended">
+  ];
+  let statistics = [Statistic<"numKernels", "num-kernels", "Kernels made">];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect",
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
+def ExpandGPUMath : Pass<"gdn-expand-gpu-math", "::mlir::ModuleOp"> {
+  let summary = "Functions of math and conversions of bf16 as instructions";
+  let description = [{
+    Replaces `math.exp` by two of the chip's powers of two behind an exact
+    reduction, `math.rsqrt` and division by the chip's approximations, other
+    functions of `math` by polynomials, and conversions from and to bf16 by shifts
+    and packed conversions, so that the code calls no library.
+
+    **Runs after** `convert-gdn-gpu-to-nvvm`; **before** the conversion to LLVM.
+
+    **Needs**: f32 functions.
+
+    **Leaves**: `math.sqrt`, `math.fma` and `math.absf`, which are instructions.
+
+    **Numerics**: not bit-preserving. `exp` is good to 2 units in the last place
+    from -87 to 88, 0 below where the result would be subnormal, infinity above;
+    `rsqrt`, division and reciprocals to 2; other functions to a few.
+
+    **Fails** where a pattern does not converge.
+
+    Before and after: `test/Conversion/GPUToNVVM/expand-math.mlir`.
+  }];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect",
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
 #endif // GDN_CONVERSION_PASSES_TD

@@ -24,7 +24,7 @@ func.func private @blocks_per_sm() attributes {gdn_gpu.blocks_per_sm = -1 : i64}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.counters' to be a string, a linear form, but got 4 : i64}}
+// expected-error@+1 {{'func.func' op expects 'gdn_gpu.counters' to be an array of strings, but got 4 : i64}}
 func.func private @counters() attributes {gdn_gpu.counters = 4 : i64}
 
 // -----

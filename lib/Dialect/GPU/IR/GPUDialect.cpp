@@ -64,10 +64,13 @@ LogicalResult GPUDialect::verifyOperationAttribute(Operation *op,
     return verifyNumber(op, attribute, 1, 32);
   if (name == "gdn_gpu.blocks_per_sm")
     return verifyNumber(op, attribute, 0, 32);
-  if (name == "gdn_gpu.counters" && !isa<StringAttr>(attribute.getValue()))
-    return op->emitOpError("expects '")
-           << name << "' to be a string, a linear form, but got "
-           << attribute.getValue();
+  if (name == "gdn_gpu.counters") {
+    auto forms = dyn_cast<ArrayAttr>(attribute.getValue());
+    if (!forms || !llvm::all_of(forms, llvm::IsaPred<StringAttr>))
+      return op->emitOpError("expects '")
+             << name << "' to be an array of strings, but got "
+             << attribute.getValue();
+  }
   if (name == "gdn_gpu.launch" && !isa<DictionaryAttr>(attribute.getValue()))
     return op->emitOpError("expects '")
            << name << "' to be a dictionary, but got " << attribute.getValue();

@@ -36,8 +36,8 @@ def GPU_Dialect : Dialect {
     **Attributes of a function.** Beside `gdn_gpu.threads`: `gdn_gpu.min_blocks`,
     blocks that an SM must have registers for; `gdn_gpu.blocks_per_sm`, for a
     launch of that many blocks per SM that share the units among them (0: a block
-    per unit); `gdn_gpu.counters`, a linear form: how many u32 counters the launch
-    needs in its workspace. The grid and the symbols are those of `gdn_tile`.
+    per unit); `gdn_gpu.counters`, linear forms whose product says how many u32 counters
+    the launch needs in its workspace. The grid and the symbols are those of `gdn_tile`.
 
     **Rounding is explicit**, as in `gdn_tile`.
   }];

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The passes from GPU programs (gdn_gpu) to kernels in the LLVM dialect.
+#ifndef GDN_PIPELINES_GPUTOLLVM_H
+#define GDN_PIPELINES_GPUTOLLVM_H
+
+#include "mlir/Pass/PassManager.h"
+
+namespace gdn {
+
+/// Adds the passes that turn a module of gdn_gpu programs into one of kernels,
+/// `llvm.func`s of llvm and nvvm ops alone. `hasDependentLaunch`: the target
+/// has programmatic dependent launch.
+void buildGPUToLlvmPipeline(mlir::OpPassManager &passes,
+                            bool hasDependentLaunch);
+
+/// Makes the passes known to the opt tools as `gdn-gpu-to-llvm`.
+void registerGPUToLlvmPipeline();
+
+} // namespace gdn
+
+#endif // GDN_PIPELINES_GPUTOLLVM_H

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Everything that convert-gdn-gpu-to-nvvm takes for granted.
+#include "CheckGPUProgram.h"
+
+#include "gdn/Dialect/GPU/IR/GPU.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+static LogicalResult checkSignature(func::FuncOp function) {
+  auto symbols = function->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
+  auto grid = function->getAttrOfType<ArrayAttr>("gdn_tile.grid");
+  if (!symbols || !grid)
+    return function.emitOpError("expects 'gdn_tile.grid' and "
+                                "'gdn_tile.symbols' on a function with "
+                                "'gdn_gpu.threads'");
+  // Units become coordinates by division: sizes have to be at hand.
+  for (auto [axis, form] : llvm::enumerate(grid.getAsRange<StringAttr>())) {
+    int64_t constant;
+    if (axis != 0 && form.getValue().getAsInteger(10, constant) &&
+        !llvm::is_contained(symbols, form))
+      return function.emitOpError("expects axis ")
+             << axis << " of 'gdn_tile.grid' to be a symbol or a number, but "
+             << "got '" << form.getValue() << "'";
+  }
+  if (function.getNumResults() != 0)
+    return function.emitOpError("expects a kernel to have no results, but got ")
+           << function.getNumResults();
+  if (!function.getBody().hasOneBlock())
+    return function.emitOpError("expects a kernel to have one block, but got ")
+           << function.getBody().getBlocks().size();
+  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
+    auto view = dyn_cast<MemRefType>(type);
+    if (!type.isIndex() && !(view && view.isStrided()))
+      return function.emitOpError("expects argument ")
+             << i << " to be a strided memref or an index, but got " << type;
+  }
+  return success();
+}
+
+/// True for ops that the lowering rewrites or copies.
+static bool isKnown(Operation *op) {
+  return isa<gpu::GPUDialect, arith::ArithDialect, math::MathDialect>(
+             op->getDialect()) ||
+         isa<scf::ForOp, scf::IfOp, scf::YieldOp, func::ReturnOp,
+             memref::LoadOp, memref::DimOp, memref::CastOp,
+             memref::ReinterpretCastOp, memref::SubViewOp,
+             memref::ExtractStridedMetadataOp>(op);
+}
+
+static LogicalResult checkOp(Operation *op) {
+  if (!isKnown(op))
+    return op->emitOpError("has no code on a GPU");
+  for (Value value : llvm::concat<Value>(op->getOperands(), op->getResults())) {
+    Type type = value.getType();
+    bool mayPass = isa<gpu::GPUDialect, scf::SCFDialect>(op->getDialect());
+    if (isa<gpu::FragmentType, gpu::SharedType>(type) && !mayPass)
+      return op->emitOpError("expects to be a gdn_gpu op or of scf to use ")
+             << type;
+    if (isa<gpu::SharedType>(type) && isa<scf::SCFDialect>(op->getDialect()))
+      return op->emitOpError("expects shared tiles to be used directly, not "
+                             "carried");
+    if (isa<VectorType>(type) && !op->hasTrait<OpTrait::ConstantLike>())
+      return op->emitOpError("expects vectors inside gdn_gpu.map_rows only");
+  }
+  return success();
+}
+
+LogicalResult gdn::checkKernel(func::FuncOp function) {
+  if (failed(checkSignature(function)))
+    return failure();
+  WalkResult walk =
+      function.getBody().walk<WalkOrder::PreOrder>([](Operation *op) {
+        if (failed(checkOp(op)))
+          return WalkResult::interrupt();
+        // Its verifier knows what is in it.
+        return isa<gpu::MapRowsOp>(op) ? WalkResult::skip()
+                                       : WalkResult::advance();
+      });
+  return failure(walk.wasInterrupted());
+}

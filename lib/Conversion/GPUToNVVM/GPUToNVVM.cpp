@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// convert-gdn-gpu-to-nvvm: one walk over a program that writes its kernel. A
+// fragment becomes the vector of the elements that a thread holds, a shared
+// tile a pointer, gdn_gpu.warps a branch. See Passes.td.
+#include "CheckGPUProgram.h"
+#include "KernelEntry.h"
+#include "LaunchOrder.h"
+#include "RowWork.h"
+#include "TileAccess.h"
+#include "ViewMemory.h"
+
+#include "gdn/Conversion/Passes.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace gdn {
+#define GEN_PASS_DEF_CONVERTGPUTONVVM
+#include "gdn/Conversion/Passes.h.inc"
+} // namespace gdn
+
+using namespace mlir;
+using namespace gdn;
+
+/// Shared memory that a kernel may declare without asking for it at launch.
+static constexpr int64_t maxStaticShared = 48 * 1024;
+
+namespace {
+
+class KernelLowering {
+public:
+  KernelLowering(func::FuncOp source, bool hasDependentLaunch)
+      : source(source), b(source), hasDependentLaunch(hasDependentLaunch),
+        memory(source) {}
+
+  void run();
+
+private:
+  void placeSharedTiles();
+  void lower(Operation &op);
+  void lowerBlock(Block &block);
+  void lowerWarps(gdn::gpu::WarpsOp warps);
+  void lowerLoop(scf::ForOp loop);
+  void lowerIf(scf::IfOp branch);
+  void lowerAwait(Location loc);
+  TileMemory sharedMemory(Location loc, Value place,
+                          gdn::gpu::FragmentType type, Value row);
+
+  Value get(Value value) { return values.lookupOrDefault(value); }
+  SmallVector<Value> get(ValueRange range) {
+    return llvm::map_to_vector(range, [&](Value value) { return get(value); });
+  }
+  Type convert(Type type) {
+    auto fragment = dyn_cast<gdn::gpu::FragmentType>(type);
+    return fragment ? Type(getLocalType(fragment)) : type;
+  }
+  /// Values and types on their way across the border of a block.
+  SmallVector<Type> convert(TypeRange types) {
+    return llvm::map_to_vector(
+        types, [&](Type type) { return getCarriedType(convert(type)); });
+  }
+  SmallVector<Value> carry(Location loc, ValueRange range) {
+    return llvm::map_to_vector(
+        range, [&](Value value) { return toCarried(b, loc, get(value)); });
+  }
+  void take(Location loc, ValueRange outer, ValueRange carried) {
+    for (auto [value, got] : llvm::zip_equal(outer, carried))
+      values.map(value, fromCarried(b, loc, got, convert(value.getType())));
+  }
+
+  func::FuncOp source;
+  OpBuilder b;
+  bool hasDependentLaunch;
+  ViewMemory memory;
+  KernelEntry entry;
+  BlockThreads threads; // that run the op at hand
+  IRMapping values;
+  int64_t sharedBytes = 0;
+  bool isDependent = false;
+};
+
+struct ConvertGPUToNVVM final
+    : gdn::impl::ConvertGPUToNVVMBase<ConvertGPUToNVVM> {
+  using ConvertGPUToNVVMBase::ConvertGPUToNVVMBase;
+
+  void runOnOperation() override {
+    SmallVector<func::FuncOp> programs;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttr("gdn_gpu.threads") && !function.isExternal())
+        programs.push_back(function);
+    for (func::FuncOp program : programs)
+      if (failed(checkGPUProgram(program)) || failed(checkKernel(program)))
+        return signalPassFailure();
+    for (func::FuncOp program : programs) {
+      KernelLowering(program, dependentLaunch).run();
+      ++numKernels;
+    }
+  }
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+static int64_t getBytes(gdn::gpu::SharedType type) {
+  int64_t elements = 1;
+  for (int64_t size : type.getShape())
+    elements *= size;
+  return elements * type.getElementType().getIntOrFloatBitWidth() / 8;
+}
+
+/// One block of shared memory for the kernel, and a pointer for each tile. What
+/// a kernel may not declare is asked for at launch.
+void KernelLowering::placeSharedTiles() {
+  SmallVector<std::pair<gdn::gpu::AllocOp, int64_t>> tiles;
+  source.walk([&](gdn::gpu::AllocOp alloc) {
+    tiles.push_back({alloc, sharedBytes});
+    sharedBytes = llvm::alignTo(sharedBytes + getBytes(alloc.getType()), 16);
+  });
+  if (tiles.empty())
+    return;
+  Location loc = source.getLoc();
+  bool isStatic = sharedBytes <= maxStaticShared;
+  LLVM::GlobalOp global;
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(source);
+    auto type =
+        LLVM::LLVMArrayType::get(b.getI8Type(), isStatic ? sharedBytes : 0);
+    global = LLVM::GlobalOp::create(
+        b, loc, type, /*isConstant=*/false,
+        isStatic ? LLVM::Linkage::Internal : LLVM::Linkage::External,
+        (source.getName() + "_shared").str(), Attribute(), /*alignment=*/16,
+        /*addrSpace=*/unsigned(NVVM::NVVMMemorySpace::Shared));
+  }
+  Value base = LLVM::AddressOfOp::create(b, loc, global);
+  for (auto [alloc, offset] : tiles)
+    values.map(alloc.getTile(),
+               LLVM::GEPOp::create(b, loc, base.getType(), b.getI8Type(), base,
+                                   ArrayRef<LLVM::GEPArg>{int32_t(offset)})
+                   .getResult());
+  if (isStatic)
+    sharedBytes = 0;
+}
+
+TileMemory KernelLowering::sharedMemory(Location loc, Value place,
+                                        gdn::gpu::FragmentType type,
+                                        Value row) {
+  auto shared = cast<gdn::gpu::SharedType>(place.getType());
+  int64_t bytes = type.getElementType().getIntOrFloatBitWidth() / 8;
+  int64_t columns = shared.getShape().back();
+  TileMemory tile;
+  tile.pointer = values.lookup(place);
+  tile.row = {type.isPerRow() ? bytes : columns * bytes, Value()};
+  tile.column = {bytes, Value()};
+  // Rows begin at multiples of their size.
+  int64_t rowBytes = columns * bytes;
+  tile.aligned = shared.getShape().size() == 1
+                     ? 16
+                     : std::min<int64_t>(16, rowBytes & -rowBytes);
+  if (row) {
+    Arithmetic a{b, loc};
+    Value offset = a.mul(a.toI64(get(row)), a.i64(rowBytes));
+    tile.pointer =
+        LLVM::GEPOp::create(b, loc, tile.pointer.getType(), b.getI8Type(),
+                            tile.pointer, ArrayRef<LLVM::GEPArg>{offset});
+  }
+  return tile;
+}
+
+//===----------------------------------------------------------------------===//
+// Regions
+//===----------------------------------------------------------------------===//
+
+void KernelLowering::lowerBlock(Block &block) {
+  for (Operation &op : block.without_terminator())
+    lower(op);
+}
+
+/// The warps take one way, the others hold nothing.
+void KernelLowering::lowerWarps(gdn::gpu::WarpsOp warps) {
+  Location loc = warps.getLoc();
+  Arithmetic a{b, loc};
+  BlockThreads around = threads;
+  threads.warp = around.warp;
+  if (warps.getFirst() != 0)
+    threads.warp =
+        arith::SubIOp::create(b, loc, around.warp, a.i32(warps.getFirst()));
+  Value isHere = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                       threads.warp, a.i32(warps.getCount()));
+  SmallVector<Type> types = convert(warps.getResultTypes());
+  auto branch = scf::IfOp::create(b, loc, types, isHere,
+                                  /*withElseRegion=*/!types.empty());
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    lowerBlock(warps.getBody().front());
+    if (!types.empty()) {
+      auto yield =
+          cast<gdn::gpu::YieldOp>(warps.getBody().front().getTerminator());
+      scf::YieldOp::create(b, loc, carry(loc, yield.getResults()));
+      b.setInsertionPointToStart(branch.elseBlock());
+      SmallVector<Value> nothing;
+      for (Type type : types)
+        nothing.push_back(LLVM::PoisonOp::create(b, loc, type));
+      scf::YieldOp::create(b, loc, nothing);
+    }
+  }
+  take(loc, warps.getResults(), branch.getResults());
+  threads = around;
+}
+
+void KernelLowering::lowerLoop(scf::ForOp loop) {
+  Location loc = loop.getLoc();
+  auto copy = scf::ForOp::create(b, loc, get(loop.getLowerBound()),
+                                 get(loop.getUpperBound()), get(loop.getStep()),
+                                 carry(loc, loop.getInitArgs()));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(copy.getBody());
+    values.map(loop.getInductionVar(), copy.getInductionVar());
+    take(loc, loop.getRegionIterArgs(), copy.getRegionIterArgs());
+    lowerBlock(*loop.getBody());
+    if (loop.getNumResults() > 0)
+      scf::YieldOp::create(
+          b, loc, carry(loc, loop.getBody()->getTerminator()->getOperands()));
+  }
+  take(loc, loop.getResults(), copy.getResults());
+}
+
+void KernelLowering::lowerIf(scf::IfOp branch) {
+  Location loc = branch.getLoc();
+  bool hasElse = !branch.getElseRegion().empty();
+  auto copy = scf::IfOp::create(b, loc, convert(branch.getResultTypes()),
+                                get(branch.getCondition()), hasElse);
+  for (unsigned side = 0; side < (hasElse ? 2 : 1); ++side) {
+    OpBuilder::InsertionGuard guard(b);
+    Block &block = branch->getRegion(side).front();
+    b.setInsertionPointToStart(&copy->getRegion(side).front());
+    lowerBlock(block);
+    if (branch.getNumResults() > 0)
+      scf::YieldOp::create(b, loc,
+                           carry(loc, block.getTerminator()->getOperands()));
+  }
+  take(loc, branch.getResults(), copy.getResults());
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+void KernelLowering::lowerAwait(Location loc) {
+  memory.enterAwaited();
+  if (!hasDependentLaunch)
+    return;
+  isDependent = true;
+  emitAwaitLaunch(b, loc);
+}
+
+void KernelLowering::lower(Operation &op) {
+  Location loc = op.getLoc();
+  Arithmetic a{b, loc};
+  llvm::TypeSwitch<Operation *>(&op)
+      .Case([&](gdn::gpu::BlockIdOp id) {
+        values.map(id.getResult(), entry.blockIds[id.getAxis()]);
+      })
+      .Case([&](gdn::gpu::WarpsOp warps) { lowerWarps(warps); })
+      .Case([&](scf::ForOp loop) { lowerLoop(loop); })
+      .Case([&](scf::IfOp branch) { lowerIf(branch); })
+      .Case([&](gdn::gpu::LoadOp load) {
+        TileMemory tile = memory.getTile(
+            b, loc, load.getView(), values, get(load.getIndices()),
+            load.getDims(), load.getTile().getType(), load.getAligned());
+        Value rows = load.getRows() ? get(load.getRows()) : Value();
+        values.map(load.getTile(),
+                   loadFragment(b, loc, threads, load.getTile().getType(), tile,
+                                rows));
+      })
+      .Case([&](gdn::gpu::StoreOp store) {
+        TileMemory tile = memory.getTile(
+            b, loc, store.getView(), values, get(store.getIndices()),
+            store.getDims(), store.getTile().getType(), store.getAligned());
+        Value rows = store.getRows() ? get(store.getRows()) : Value();
+        storeFragment(b, loc, threads, store.getTile().getType(),
+                      get(store.getTile()), tile, rows);
+      })
+      .Case([&](memref::LoadOp load) {
+        values.map(load.getResult(),
+                   memory.loadElement(b, loc, load.getMemRef(), values,
+                                      get(load.getIndices())));
+      })
+      .Case([](gdn::gpu::AllocOp) {})
+      .Case([&](gdn::gpu::ShareOp share) {
+        gdn::gpu::FragmentType type = share.getTile().getType();
+        storeFragment(b, loc, threads, type, get(share.getTile()),
+                      sharedMemory(loc, share.getPlace(), type, share.getRow()),
+                      Value());
+      })
+      .Case([&](gdn::gpu::FetchOp fetch) {
+        gdn::gpu::FragmentType type = fetch.getTile().getType();
+        values.map(fetch.getTile(),
+                   loadFragment(b, loc, threads, type,
+                                sharedMemory(loc, fetch.getPlace(), type,
+                                             fetch.getRow()),
+                                Value()));
+      })
+      .Case([&](gdn::gpu::FetchElementOp fetch) {
+        Type type = fetch.getValue().getType();
+        Value pointer = values.lookup(fetch.getPlace());
+        pointer = LLVM::GEPOp::create(
+            b, loc, pointer.getType(), type, pointer,
+            ArrayRef<LLVM::GEPArg>{a.toI64(get(fetch.getIndex()))});
+        values.map(fetch.getValue(),
+                   LLVM::LoadOp::create(b, loc, type, pointer).getResult());
+      })
+      .Case([&](gdn::gpu::FillOp fill) {
+        values.map(fill.getTile(),
+                   vector::BroadcastOp::create(
+                       b, loc, getLocalType(fill.getTile().getType()),
+                       get(fill.getValue()))
+                       .getResult());
+      })
+      .Case([&](gdn::gpu::MapRowsOp map) {
+        values.map(map.getResults(), emitMapRows(b, threads, map, values));
+      })
+      .Case([&](gdn::gpu::Conv1dOp conv) {
+        values.map(conv.getResults(), emitConv1d(b, conv, values));
+      })
+      .Case([&](gdn::gpu::ExtractOp extract) {
+        values.map(extract.getValue(),
+                   emitExtract(b, extract, get(extract.getTile())));
+      })
+      .Case([&](gdn::gpu::BarrierOp) { NVVM::Barrier0Op::create(b, loc); })
+      .Case([&](gdn::gpu::LastReaderOp last) {
+        values.map(last.getLast(),
+                   emitLastReader(b, loc, threads, entry.workspace,
+                                  get(last.getCounter()), get(last.getCount()),
+                                  get(last.getAfter())));
+      })
+      .Case([&](gdn::gpu::AwaitLaunchOp) { lowerAwait(loc); })
+      .Case([&](gdn::gpu::ReleaseLaunchOp) {
+        if (hasDependentLaunch)
+          emitReleaseLaunch(b, loc);
+      })
+      .Default([&](Operation *other) { b.clone(*other, values); });
+}
+
+void KernelLowering::run() {
+  entry = beginKernel(b, source);
+  threads = entry.threads;
+  values = entry.arguments;
+  placeSharedTiles();
+  lowerBlock(source.getBody().front());
+  finishKernel(b, entry, source, sharedBytes, isDependent);
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Words to views, blocks to units. The words of a bound call are, for each
+// argument of the program in order, the pointer, sizes and strides of a memref
+// or the value of a null slot, then the symbols, the workspace and the number
+// of units (page on entries and images). They lie in the parameter space: each
+// is read where it is used.
+#include "KernelEntry.h"
+
+#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+/// Reads words one after another.
+class WordReader {
+public:
+  WordReader(OpBuilder &b, Location loc, Value words)
+      : b(b), loc(loc), words(words), types(b.getContext()) {}
+
+  Value word() {
+    Value at = LLVM::GEPOp::create(
+        b, loc, LLVM::LLVMPointerType::get(b.getContext()), b.getI64Type(),
+        words, ArrayRef<LLVM::GEPArg>{int32_t(next++)});
+    return LLVM::LoadOp::create(b, loc, b.getI64Type(), at);
+  }
+  Value index() {
+    return arith::IndexCastOp::create(b, loc, b.getIndexType(), word());
+  }
+  Value view(MemRefType type) {
+    Value pointer = LLVM::IntToPtrOp::create(
+        b, loc, LLVM::LLVMPointerType::get(b.getContext()), word());
+    auto view = MemRefDescriptor::poison(b, loc, types.convertType(type));
+    view.setAllocatedPtr(b, loc, pointer);
+    view.setAlignedPtr(b, loc, pointer);
+    view.setConstantOffset(b, loc, 0);
+    for (unsigned i = 0; i < type.getRank(); ++i)
+      view.setSize(b, loc, i, word());
+    for (unsigned i = 0; i < type.getRank(); ++i)
+      view.setStride(b, loc, i, word());
+    return UnrealizedConversionCastOp::create(b, loc, type, Value(view))
+        .getResult(0);
+  }
+  static int64_t count(Type type) {
+    auto view = dyn_cast<MemRefType>(type);
+    return view ? 1 + 2 * view.getRank() : 1;
+  }
+
+private:
+  OpBuilder &b;
+  Location loc;
+  Value words;
+  LLVMTypeConverter types;
+  unsigned next = 0;
+};
+} // namespace
+
+/// The size of an axis of the grid, an i32.
+static Value getAxisSize(OpBuilder &b, func::FuncOp source,
+                         const IRMapping &arguments, StringRef form) {
+  Arithmetic a{b, source.getLoc()};
+  int64_t constant;
+  if (!form.getAsInteger(10, constant))
+    return a.i32(constant);
+  auto symbols = source->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
+  for (auto [i, symbol] : llvm::enumerate(symbols.getAsRange<StringAttr>()))
+    if (symbol.getValue() == form)
+      return arith::IndexCastOp::create(
+          b, a.loc, b.getI32Type(), arguments.lookup(source.getArgument(i)));
+  llvm_unreachable("axes are checked before");
+}
+
+/// Coordinates of `unit`, an i32: the last axis runs fastest. There are fewer
+/// than 2^31 units, so that 32 bits are enough, and far faster to divide.
+static SmallVector<Value> splitUnit(OpBuilder &b, func::FuncOp source,
+                                    const IRMapping &arguments, Value unit) {
+  Arithmetic a{b, source.getLoc()};
+  auto grid = source->getAttrOfType<ArrayAttr>("gdn_tile.grid");
+  SmallVector<Value> ids(grid.size());
+  for (int64_t axis = int64_t(grid.size()) - 1; axis >= 0; --axis) {
+    if (axis == 0) {
+      ids[0] = a.toIndex(unit);
+      break;
+    }
+    Value size = getAxisSize(b, source, arguments,
+                             cast<StringAttr>(grid[axis]).getValue());
+    ids[axis] = a.toIndex(arith::RemUIOp::create(b, a.loc, unit, size));
+    unit = arith::DivUIOp::create(b, a.loc, unit, size);
+  }
+  return ids;
+}
+
+static bool isPersistent(func::FuncOp source) {
+  auto perSm = source->getAttrOfType<IntegerAttr>("gdn_gpu.blocks_per_sm");
+  return perSm && perSm.getInt() > 0;
+}
+
+KernelEntry gdn::beginKernel(OpBuilder &b, func::FuncOp source) {
+  Location loc = source.getLoc();
+  MLIRContext *context = source.getContext();
+  unsigned numSymbols =
+      source->getAttrOfType<ArrayAttr>("gdn_tile.symbols").size();
+  int64_t numWords = 2;
+  for (Type type : source.getArgumentTypes())
+    numWords += WordReader::count(type);
+
+  b.setInsertionPoint(source);
+  auto pointer = LLVM::LLVMPointerType::get(context);
+  auto type =
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), {pointer});
+  KernelEntry entry;
+  entry.kernel = LLVM::LLVMFuncOp::create(b, loc, source.getName(), type);
+  auto words = LLVM::LLVMArrayType::get(b.getI64Type(), numWords);
+  entry.kernel.setArgAttr(0, LLVM::LLVMDialect::getByValAttrName(),
+                          TypeAttr::get(words));
+  entry.kernel.setArgAttr(0, LLVM::LLVMDialect::getAlignAttrName(),
+                          b.getI64IntegerAttr(8));
+  entry.kernel.setArgAttr(0, NVVM::NVVMDialect::getGridConstantAttrName(),
+                          b.getUnitAttr());
+  Block *block = entry.kernel.addEntryBlock(b);
+  b.setInsertionPointToStart(block);
+
+  WordReader reader(b, loc, block->getArgument(0));
+  auto arguments = source.getArguments();
+  for (BlockArgument arg : arguments.drop_front(numSymbols)) {
+    if (auto view = dyn_cast<MemRefType>(arg.getType()))
+      entry.arguments.map(arg, reader.view(view));
+    else
+      entry.arguments.map(arg, reader.index());
+  }
+  for (BlockArgument arg : arguments.take_front(numSymbols))
+    entry.arguments.map(arg, reader.index());
+  entry.workspace = reader.word();
+  Value units = reader.word();
+
+  Arithmetic a{b, loc};
+  Type i32 = b.getI32Type();
+  Value thread = NVVM::ThreadIdXOp::create(b, loc, i32);
+  entry.threads.lane =
+      arith::AndIOp::create(b, loc, thread, a.i32(gdn::gpu::warpThreads - 1));
+  entry.threads.warp = arith::ShRUIOp::create(b, loc, thread, a.i32(5));
+  Value unit = NVVM::BlockIdXOp::create(b, loc, i32);
+  if (isPersistent(source)) {
+    Value end = arith::TruncIOp::create(b, loc, i32, units);
+    Value step = NVVM::GridDimXOp::create(b, loc, i32);
+    auto loop = scf::ForOp::create(b, loc, unit, end, step);
+    LLVM::ReturnOp::create(b, loc, ValueRange());
+    b.setInsertionPointToStart(loop.getBody());
+    unit = loop.getInductionVar();
+  }
+  entry.blockIds = splitUnit(b, source, entry.arguments, unit);
+  return entry;
+}
+
+void gdn::finishKernel(OpBuilder &b, KernelEntry &entry, func::FuncOp source,
+                       int64_t sharedBytes, bool isDependent) {
+  Location loc = source.getLoc();
+  LLVM::LLVMFuncOp kernel = entry.kernel;
+  if (isPersistent(source)) {
+    // The next unit shares into the tiles that this one fetches from.
+    NVVM::Barrier0Op::create(b, loc);
+  } else {
+    LLVM::ReturnOp::create(b, loc, ValueRange());
+  }
+  auto number = [&](StringRef name, int64_t otherwise) {
+    auto attr = source->getAttrOfType<IntegerAttr>(name);
+    return int32_t(attr ? attr.getInt() : otherwise);
+  };
+  int32_t threads = number("gdn_gpu.threads", 0);
+  SmallVector<NamedAttribute> launch = {
+      b.getNamedAttr("threads", b.getI32IntegerAttr(threads)),
+      b.getNamedAttr("shared_bytes", b.getI64IntegerAttr(sharedBytes)),
+      b.getNamedAttr("cluster", b.getI32IntegerAttr(1)),
+      b.getNamedAttr("blocks_per_sm",
+                     b.getI32IntegerAttr(number("gdn_gpu.blocks_per_sm", 0))),
+      b.getNamedAttr("dependent", b.getBoolAttr(isDependent))};
+  Attribute counters = source->getAttr("gdn_gpu.counters");
+  if (!counters) // groups of units that look for their last member
+    counters = source->getAttr("gdn_tile.groups");
+  if (counters)
+    launch.push_back(b.getNamedAttr("counters", counters));
+  // What parameters promise, in bytes; 0: their elements' size.
+  SmallVector<int64_t> alignments;
+  for (BlockArgument arg : source.getArguments()) {
+    if (!isa<MemRefType>(arg.getType()))
+      continue;
+    auto bytes = source.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(),
+                                                      "gdn_gpu.alignment");
+    alignments.push_back(bytes ? bytes.getInt() : 0);
+  }
+  kernel->setAttr("gdn_gpu.alignments", b.getDenseI64ArrayAttr(alignments));
+  kernel->setAttr("gdn_gpu.launch", b.getDictionaryAttr(launch));
+  for (NamedAttribute attr : source->getDiscardableAttrs())
+    if (attr.getName().getValue().starts_with("gdn_tile.") ||
+        attr.getName() == "gdn_gpu.allow")
+      kernel->setAttr(attr.getName(), attr.getValue());
+  kernel->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
+  kernel->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
+                  b.getDenseI32ArrayAttr({threads}));
+  if (int32_t blocks = number("gdn_gpu.min_blocks", 0))
+    kernel->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                    b.getI32IntegerAttr(blocks));
+  source.erase();
+}

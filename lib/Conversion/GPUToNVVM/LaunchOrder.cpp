@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Counters and launch dependences. The order that a last reader needs is: all
+// readers have their values before the last one overwrites them. A load is over
+// when an instruction that uses its register runs. So the counter's limit is
+// made to depend on the registers, by arithmetic that always gives zero but
+// that no compiler knows to: x * 0 is a zero or a NaN, and both are 0 as an
+// integer. Then a relaxed atomic is enough. A fence would wait for every load
+// that the thread has under way, the state's among them.
+#include "LaunchOrder.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// Assembly that stays where it is.
+static Value emitAsm(OpBuilder &b, Location loc, Type result,
+                     ValueRange operands, StringRef text, StringRef constraints,
+                     bool hasSideEffects) {
+  auto code = LLVM::InlineAsmOp::create(
+      b, loc, result ? TypeRange(result) : TypeRange(), operands, text,
+      constraints, hasSideEffects, /*is_align_stack=*/false,
+      LLVM::tailcallkind::TailCallKind::None,
+      LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
+      /*operand_attrs=*/ArrayAttr());
+  return result ? code.getResult(0) : Value();
+}
+
+/// All bits of the thread's elements, folded into an i32.
+static Value foldBits(OpBuilder &b, Location loc, Value local, Value bits) {
+  auto type = cast<VectorType>(local.getType());
+  auto integers = VectorType::get(
+      type.getShape(), b.getIntegerType(type.getElementTypeBitWidth()));
+  Value all = arith::BitcastOp::create(b, loc, integers, local);
+  for (int64_t i = 0; i < type.getNumElements(); ++i) {
+    Value element = vector::ExtractOp::create(b, loc, all, i);
+    if (!element.getType().isInteger(32))
+      element = arith::ExtUIOp::create(b, loc, b.getI32Type(), element);
+    bits = bits ? arith::XOrIOp::create(b, loc, bits, element).getResult()
+                : element;
+  }
+  return bits;
+}
+
+Value gdn::emitLastReader(OpBuilder &b, Location loc,
+                          const BlockThreads &threads, Value workspace,
+                          Value counter, Value count, ArrayRef<Value> after) {
+  Arithmetic a{b, loc};
+  Type i32 = b.getI32Type();
+  Value limit = arith::IndexCastOp::create(b, loc, i32, count);
+  limit = arith::SubIOp::create(b, loc, limit, a.i32(1));
+  Value bound = limit, bits;
+  for (Value local : after)
+    bits = foldBits(b, loc, local, bits);
+  if (bits) {
+    Value zero = emitAsm(b, loc, i32, bits,
+                         "{ .reg .f32 x; mov.b32 x, $1; mul.rn.f32 x, x, "
+                         "0f00000000; cvt.rzi.u32.f32 $0, x; }",
+                         "=r,r", /*hasSideEffects=*/false);
+    // Of all lanes: the one that counts stands for them.
+    Value isZero =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, zero, a.i32(0));
+    Value any = NVVM::VoteSyncOp::create(b, loc, b.getI1Type(), a.i32(-1),
+                                         isZero, NVVM::VoteSyncKind::any);
+    bound = arith::OrIOp::create(b, loc, limit,
+                                 arith::ExtUIOp::create(b, loc, i32, any));
+  }
+  Value address = a.add(workspace, a.mul(a.toI64(counter), a.i64(4)));
+  auto first = scf::IfOp::create(b, loc, i32, a.isEqual(threads.lane, a.i32(0)),
+                                 /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(first.thenBlock());
+    Value ticket = emitAsm(b, loc, i32, {address, bound},
+                           "atom.relaxed.gpu.global.inc.u32 $0, [$1], $2;",
+                           "=r,l,r,~{memory}",
+                           /*hasSideEffects=*/true);
+    scf::YieldOp::create(b, loc, ticket);
+    b.setInsertionPointToStart(first.elseBlock());
+    scf::YieldOp::create(b, loc, a.i32(0));
+  }
+  Value ticket =
+      NVVM::ShflOp::create(b, loc, i32, a.i32(-1), first.getResult(0), a.i32(0),
+                           a.i32(31), NVVM::ShflKind::idx, UnitAttr());
+  return a.isEqual(ticket, limit);
+}
+
+void gdn::emitAwaitLaunch(OpBuilder &b, Location loc) {
+  emitAsm(b, loc, Type(), {}, "griddepcontrol.wait;", "~{memory}",
+          /*hasSideEffects=*/true);
+}
+
+void gdn::emitReleaseLaunch(OpBuilder &b, Location loc) {
+  emitAsm(b, loc, Type(), {}, "griddepcontrol.launch_dependents;", "~{memory}",
+          /*hasSideEffects=*/true);
+}

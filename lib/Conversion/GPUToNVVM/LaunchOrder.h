@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Order among the blocks of a launch and among launches.
+#ifndef GDN_LIB_CONVERSION_GPUTONVVM_LAUNCHORDER_H
+#define GDN_LIB_CONVERSION_GPUTONVVM_LAUNCHORDER_H
+
+#include "BlockThreads.h"
+
+namespace gdn {
+
+/// True, an i1, in all lanes of the warp that is the last of `count` (an index)
+/// to come by `counter`. `after` are the thread's elements of fragments whose
+/// loads must have returned.
+mlir::Value emitLastReader(mlir::OpBuilder &b, mlir::Location loc,
+                           const BlockThreads &threads, mlir::Value workspace,
+                           mlir::Value counter, mlir::Value count,
+                           mlir::ArrayRef<mlir::Value> after);
+
+/// Waits for the launches before this one.
+void emitAwaitLaunch(mlir::OpBuilder &b, mlir::Location loc);
+
+/// Lets the next launch begin.
+void emitReleaseLaunch(mlir::OpBuilder &b, mlir::Location loc);
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GPUTONVVM_LAUNCHORDER_H

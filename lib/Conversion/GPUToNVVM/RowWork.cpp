@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn_gpu.map_rows op by op: each op of the body once for every row that the
+// thread holds, so that the rows' chains of dependent instructions lie side by
+// side. What no row's values go into is computed once for all rows.
+//
+// Two things happen to the arithmetic on the way, the same for every row:
+// a product whose only use is a sum or difference is added with one rounding,
+// and a sum over a row goes
+//
+//   1. over the thread's places, even and odd ones in a chain each,
+//   2. over the two chains,
+//   3. over the lanes of the row, in a butterfly.
+#include "RowWork.h"
+
+#include "TileAccess.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+
+class RowEmitter {
+public:
+  RowEmitter(OpBuilder &b, const BlockThreads &threads, gdn::gpu::MapRowsOp map,
+             const IRMapping &values)
+      : b(b), loc(map.getLoc()), a{b, loc}, threads(threads), map(map),
+        body(map.getBody().front()), values(values) {}
+
+  SmallVector<Value> emit();
+
+private:
+  void mapArguments();
+  void findFusedProducts();
+  arith::MulFOp getFusedProduct(Value operand);
+  void emitOp(Operation &op);
+  Value emitInRow(Operation &op, IRMapping &row);
+  Value emitFused(Operation &op, IRMapping &row);
+  Value emitSum(vector::ReductionOp sum, IRMapping &row);
+  Value collect(unsigned result);
+
+  Type localType(Type type) {
+    if (auto vector = dyn_cast<VectorType>(type))
+      return VectorType::get({localColumns}, vector.getElementType());
+    return type;
+  }
+  /// `value` in `row`; constants from outside come along.
+  Value lookup(Value value, IRMapping &row);
+  bool isRowInvariant(Value value) {
+    return !map.getBody().isAncestor(value.getParentRegion()) ||
+           invariant.contains(value);
+  }
+
+  OpBuilder &b;
+  Location loc;
+  Arithmetic a;
+  const BlockThreads &threads;
+  gdn::gpu::MapRowsOp map;
+  Block &body;
+  const IRMapping &values;
+
+  gdn::gpu::RowsAttr layout;
+  int64_t numRows = 1, numColumns = 1, localRows = 1, localColumns = 1;
+  SmallVector<IRMapping> rows; // of each local row
+  DenseSet<Value> invariant;   // values of the body that all rows share
+  DenseSet<Operation *> fused; // products that become part of their use
+};
+
+} // namespace
+
+void RowEmitter::mapArguments() {
+  auto first = cast<gdn::gpu::FragmentType>(map.getResult(0).getType());
+  layout = first.getRows();
+  numRows = first.getDimSize(0);
+  localRows = layout.getLocalRows(numRows);
+  for (Value tile : llvm::concat<Value>(map.getInputs(), map.getResults()))
+    if (auto type = cast<gdn::gpu::FragmentType>(tile.getType());
+        !type.isPerRow())
+      numColumns = type.getShape().back();
+  localColumns = layout.getLocalColumns(numColumns);
+
+  rows.resize(localRows);
+  for (int64_t i = 0; i < localRows; ++i) {
+    if (!body.getArgument(0).use_empty())
+      rows[i].map(body.getArgument(0),
+                  a.toIndex(threads.row(a, layout, numRows, i)));
+    for (auto [arg, input] :
+         llvm::zip(body.getArguments().drop_front(), map.getInputs())) {
+      auto type = cast<gdn::gpu::FragmentType>(input.getType());
+      Value local = values.lookup(input);
+      if (type.isPerColumn()) {
+        rows[i].map(arg, local);
+        invariant.insert(arg);
+      } else if (type.isPerRow()) {
+        rows[i].map(arg,
+                    vector::ExtractOp::create(b, loc, local, i).getResult());
+      } else {
+        Value row = vector::ExtractStridedSliceOp::create(
+            b, loc, local, ArrayRef<int64_t>{i * localColumns},
+            ArrayRef<int64_t>{localColumns}, ArrayRef<int64_t>{1});
+        rows[i].map(arg, row);
+      }
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Products that are added
+//===----------------------------------------------------------------------===//
+
+/// The product that `operand` is, if nothing else uses it.
+arith::MulFOp RowEmitter::getFusedProduct(Value operand) {
+  auto product = operand.getDefiningOp<arith::MulFOp>();
+  if (product && product->getBlock() == &body && product->hasOneUse() &&
+      getElementTypeOrSelf(product.getType()).isF32())
+    return product;
+  return nullptr;
+}
+
+void RowEmitter::findFusedProducts() {
+  for (Operation &op : body) {
+    if (auto sum = dyn_cast<vector::ReductionOp>(op)) {
+      if (arith::MulFOp product = getFusedProduct(sum.getVector()))
+        fused.insert(product);
+    } else if (isa<arith::AddFOp, arith::SubFOp>(op)) {
+      for (Value operand : op.getOperands())
+        if (arith::MulFOp product = getFusedProduct(operand)) {
+          fused.insert(product);
+          break; // one product at most is exact in the sum
+        }
+    }
+  }
+}
+
+Value RowEmitter::emitFused(Operation &op, IRMapping &row) {
+  bool isDifference = isa<arith::SubFOp>(op);
+  for (unsigned side : {0, 1}) {
+    auto product = op.getOperand(side).getDefiningOp<arith::MulFOp>();
+    if (!product || !fused.contains(product))
+      continue;
+    Value lhs = lookup(product.getLhs(), row);
+    Value rhs = lookup(product.getRhs(), row);
+    Value addend = lookup(op.getOperand(1 - side), row);
+    if (isDifference && side == 0)
+      addend = arith::NegFOp::create(b, loc, addend);
+    if (isDifference && side == 1)
+      lhs = arith::NegFOp::create(b, loc, lhs);
+    return math::FmaOp::create(b, loc, lhs, rhs, addend);
+  }
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Sums along a row
+//===----------------------------------------------------------------------===//
+
+Value RowEmitter::emitSum(vector::ReductionOp sum, IRMapping &row) {
+  auto product = sum.getVector().getDefiningOp<arith::MulFOp>();
+  bool isFused = product && fused.contains(product);
+  SmallVector<Value> factors;
+  if (isFused)
+    factors = {lookup(product.getLhs(), row), lookup(product.getRhs(), row)};
+  else
+    factors = {lookup(sum.getVector(), row)};
+  int64_t lanes = layout.getLanes(), vector = layout.getVector();
+
+  Value chains[2];
+  for (int64_t place = 0; place < localColumns; ++place) {
+    SmallVector<Value, 2> elements;
+    for (Value factor : factors)
+      elements.push_back(vector::ExtractOp::create(b, loc, factor, place));
+    Value &chain = chains[place % 2];
+    // A place past the tile does not count, whatever the body made of it.
+    int64_t first = place / vector * lanes * vector + place % vector;
+    bool mayBePast = first + (lanes - 1) * vector >= numColumns;
+    if (isFused && (!chain || mayBePast))
+      elements = {arith::MulFOp::create(b, loc, elements[0], elements[1])};
+    if (mayBePast) {
+      Value isInside =
+          a.isLess(threads.column(a, layout), a.i32(numColumns - first));
+      Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0));
+      elements = {arith::SelectOp::create(b, loc, isInside, elements[0], zero)};
+    }
+    if (!chain)
+      chain = elements[0];
+    else if (elements.size() == 2)
+      chain = math::FmaOp::create(b, loc, elements[0], elements[1], chain);
+    else
+      chain = arith::AddFOp::create(b, loc, chain, elements[0]);
+  }
+  Value total = chains[0];
+  if (chains[1])
+    total = arith::AddFOp::create(b, loc, total, chains[1]);
+  for (int64_t distance = 1; distance < lanes; distance *= 2) {
+    Value other = NVVM::ShflOp::create(b, loc, b.getF32Type(), a.i32(-1), total,
+                                       a.i32(distance), a.i32(31),
+                                       NVVM::ShflKind::bfly, UnitAttr());
+    total = arith::AddFOp::create(b, loc, total, other);
+  }
+  return total;
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+Value RowEmitter::lookup(Value value, IRMapping &row) {
+  if (Value found = row.lookupOrNull(value))
+    return found;
+  DenseElementsAttr constant;
+  if (auto type = dyn_cast<VectorType>(value.getType());
+      type && matchPattern(value, m_Constant(&constant))) {
+    auto local = cast<VectorType>(localType(type));
+    Value copy = arith::ConstantOp::create(
+        b, loc,
+        DenseElementsAttr::get(local, constant.getSplatValue<Attribute>()));
+    row.map(value, copy);
+    return copy;
+  }
+  return values.lookupOrDefault(value);
+}
+
+Value RowEmitter::emitInRow(Operation &op, IRMapping &row) {
+  if (auto sum = dyn_cast<vector::ReductionOp>(op))
+    return emitSum(sum, row);
+  if (isa<arith::AddFOp, arith::SubFOp>(op))
+    if (Value value = emitFused(op, row))
+      return value;
+  if (op.hasTrait<OpTrait::ConstantLike>())
+    return lookup(op.getResult(0), row) != op.getResult(0)
+               ? row.lookup(op.getResult(0))
+               : b.clone(op)->getResult(0);
+  IRMapping operands;
+  for (Value operand : op.getOperands())
+    operands.map(operand, lookup(operand, row));
+  Operation *copy = b.clone(op, operands);
+  for (OpResult result : copy->getResults())
+    result.setType(localType(result.getType()));
+  return copy->getResult(0);
+}
+
+void RowEmitter::emitOp(Operation &op) {
+  if (fused.contains(&op))
+    return;
+  bool isShared = llvm::all_of(op.getOperands(), [&](Value operand) {
+    auto product = operand.getDefiningOp<arith::MulFOp>();
+    if (product && fused.contains(product))
+      return isRowInvariant(product.getLhs()) &&
+             isRowInvariant(product.getRhs());
+    return isRowInvariant(operand);
+  });
+  if (isShared)
+    invariant.insert(op.getResult(0));
+  for (int64_t i = 0; i < localRows; ++i) {
+    Value value = isShared && i > 0 ? rows[0].lookup(op.getResult(0))
+                                    : emitInRow(op, rows[i]);
+    rows[i].map(op.getResult(0), value);
+  }
+}
+
+/// The thread's elements of result `index`.
+Value RowEmitter::collect(unsigned index) {
+  auto type = cast<gdn::gpu::FragmentType>(map.getResult(index).getType());
+  Value yielded = body.getTerminator()->getOperand(index);
+  SmallVector<Value> parts;
+  for (IRMapping &row : rows)
+    parts.push_back(lookup(yielded, row));
+  VectorType local = getLocalType(type);
+  if (type.isPerRow())
+    return vector::FromElementsOp::create(b, loc, local, parts);
+  if (parts.size() == 1)
+    return parts[0];
+  Value all = arith::ConstantOp::create(b, loc, local, b.getZeroAttr(local));
+  for (auto [i, part] : llvm::enumerate(parts))
+    all = vector::InsertStridedSliceOp::create(
+        b, loc, part, all, ArrayRef<int64_t>{int64_t(i) * localColumns},
+        ArrayRef<int64_t>{1});
+  return all;
+}
+
+SmallVector<Value> RowEmitter::emit() {
+  mapArguments();
+  findFusedProducts();
+  for (Operation &op : body.without_terminator())
+    emitOp(op);
+  SmallVector<Value> results;
+  for (unsigned i = 0; i < map.getNumResults(); ++i)
+    results.push_back(collect(i));
+  return results;
+}
+
+SmallVector<Value> gdn::emitMapRows(OpBuilder &b, const BlockThreads &threads,
+                                    gdn::gpu::MapRowsOp map,
+                                    const IRMapping &values) {
+  return RowEmitter(b, threads, map, values).emit();
+}
+
+SmallVector<Value> gdn::emitConv1d(OpBuilder &b, gdn::gpu::Conv1dOp conv,
+                                   const IRMapping &values) {
+  Location loc = conv.getLoc();
+  Arithmetic a{b, loc};
+  gdn::gpu::FragmentType input = conv.getInput().getType();
+  int64_t tokens = input.getDimSize(0);
+  int64_t width = conv.getWeight().getType().getDimSize(0);
+  int64_t columns = input.getRows().getLocalColumns(input.getDimSize(1));
+  auto slice = [&](Value tile, int64_t row) -> Value {
+    return vector::ExtractStridedSliceOp::create(
+        b, loc, values.lookup(tile), ArrayRef<int64_t>{row * columns},
+        ArrayRef<int64_t>{columns}, ArrayRef<int64_t>{1});
+  };
+  auto stack = [&](ArrayRef<Value> rows) -> Value {
+    auto type =
+        VectorType::get({int64_t(rows.size()) * columns}, b.getF32Type());
+    Value all = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
+    for (auto [i, row] : llvm::enumerate(rows))
+      all = vector::InsertStridedSliceOp::create(
+          b, loc, row, all, ArrayRef<int64_t>{int64_t(i) * columns},
+          ArrayRef<int64_t>{1});
+    return all;
+  };
+
+  SmallVector<Value> history, weights, results, window;
+  for (int64_t row = 0; row + 1 < width; ++row)
+    history.push_back(slice(conv.getWindow(), row));
+  for (int64_t row = 0; row < tokens; ++row)
+    history.push_back(slice(conv.getInput(), row));
+  for (int64_t row = 0; row < width; ++row)
+    weights.push_back(slice(conv.getWeight(), row));
+
+  for (int64_t t = 0; t < tokens; ++t) {
+    Value sum;
+    if (conv.getBias())
+      sum = values.lookup(conv.getBias());
+    for (int64_t j = 0; j < width; ++j)
+      sum = sum ? math::FmaOp::create(b, loc, weights[j], history[t + j], sum)
+                      .getResult()
+                : arith::MulFOp::create(b, loc, weights[j], history[t + j])
+                      .getResult();
+    results.push_back(sum);
+  }
+  Value valid = values.lookupOrDefault(conv.getValid());
+  APInt known;
+  bool isKnown = matchPattern(valid, m_ConstantInt(&known));
+  for (int64_t p = 0; p + 1 < width; ++p) {
+    if (isKnown) {
+      window.push_back(history[known.getSExtValue() + p]);
+      continue;
+    }
+    Value row = history[p];
+    for (int64_t v = 1; v <= tokens; ++v) {
+      Value isHere = a.isEqual(a.toI64(valid), a.i64(v));
+      row = arith::SelectOp::create(b, loc, isHere, history[v + p], row);
+    }
+    window.push_back(row);
+  }
+  return {stack(results), stack(window)};
+}
+
+Value gdn::emitExtract(OpBuilder &b, gdn::gpu::ExtractOp extract, Value local) {
+  Location loc = extract.getLoc();
+  Arithmetic a{b, loc};
+  gdn::gpu::FragmentType type = extract.getTile().getType();
+  gdn::gpu::RowsAttr layout = type.getRows();
+  int64_t index = extract.getIndex(), place, lane;
+  bool isEverywhere;
+  if (type.isPerRow()) {
+    place = index / layout.getGroups();
+    lane = index % layout.getGroups() * layout.getLanes();
+    isEverywhere = layout.getGroups() == 1;
+  } else {
+    int64_t vector = layout.getVector(), piece = index / vector;
+    place = piece / layout.getLanes() * vector + index % vector;
+    lane = piece % layout.getLanes();
+    isEverywhere = layout.getLanes() == 1;
+  }
+  Value element = vector::ExtractOp::create(b, loc, local, place);
+  if (isEverywhere)
+    return element;
+  // A shuffle moves 32 bits.
+  Type elementType = type.getElementType();
+  bool isHalf = elementType.getIntOrFloatBitWidth() == 16;
+  if (isHalf)
+    element = arith::ExtUIOp::create(
+        b, loc, b.getI32Type(),
+        arith::BitcastOp::create(b, loc, b.getI16Type(), element));
+  element = NVVM::ShflOp::create(b, loc, element.getType(), a.i32(-1), element,
+                                 a.i32(lane), a.i32(31), NVVM::ShflKind::idx,
+                                 UnitAttr());
+  if (isHalf)
+    element = arith::BitcastOp::create(
+        b, loc, elementType,
+        arith::TruncIOp::create(b, loc, b.getI16Type(), element));
+  return element;
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Arithmetic on fragments: map_rows, conv1d, extract.
+#ifndef GDN_LIB_CONVERSION_GPUTONVVM_ROWWORK_H
+#define GDN_LIB_CONVERSION_GPUTONVVM_ROWWORK_H
+
+#include "BlockThreads.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace gdn {
+
+/// The body of `map` once for each row that a thread holds; returns the
+/// thread's elements of the results. `values` maps what the body uses from
+/// outside.
+llvm::SmallVector<mlir::Value> emitMapRows(mlir::OpBuilder &b,
+                                           const BlockThreads &threads,
+                                           gpu::MapRowsOp map,
+                                           const mlir::IRMapping &values);
+
+/// The thread's channels of `conv`; returns `result` and `new_window`.
+llvm::SmallVector<mlir::Value> emitConv1d(mlir::OpBuilder &b,
+                                          gpu::Conv1dOp conv,
+                                          const mlir::IRMapping &values);
+
+/// The element, from the lane that holds it.
+mlir::Value emitExtract(mlir::OpBuilder &b, gpu::ExtractOp extract,
+                        mlir::Value local);
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GPUTONVVM_ROWWORK_H

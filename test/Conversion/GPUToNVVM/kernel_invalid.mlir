@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What convert-gdn-gpu-to-nvvm refuses.
+//
+// RUN: gdn-gpu-opt %s -split-input-file -o /dev/null
+// RUN: gdn-gpu-opt %s -split-input-file -verify-diagnostics -convert-gdn-gpu-to-nvvm
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.grid' and 'gdn_tile.symbols' on a function with 'gdn_gpu.threads'}}
+func.func @no_symbols(%n: index) attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"]} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects axis 1 of 'gdn_tile.grid' to be a symbol or a number, but got '2*N'}}
+func.func @form(%n: index) attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N", "2*N"], gdn_tile.symbols = ["N"]} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects a kernel to have no results, but got 1}}
+func.func @result(%n: index) -> index attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  return %n : index
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects a kernel to have one block, but got 2}}
+func.func @blocks(%n: index) attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  cf.br ^bb1
+^bb1:
+  return
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects argument 1 to be a strided memref or an index, but got 'f32'}}
+func.func @argument(%n: index, %x: f32) attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  return
+}
+
+// -----
+
+func.func @op(%n: index, %x: memref<4xf32>) attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  // expected-error@+1 {{'memref.alloca' op has no code on a GPU}}
+  %a = memref.alloca() : memref<4xf32>
+  return
+}
+
+// -----
+
+func.func @vectors(%n: index, %x: memref<4xf32>) attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c = arith.constant dense<1.0> : vector<4xf32>
+  // expected-error@+1 {{'arith.addf' op expects vectors inside gdn_gpu.map_rows only}}
+  %a = arith.addf %c, %c : vector<4xf32>
+  return
+}
+
+// -----
+
+// What gdn-gpu-check refuses is refused here as well.
+func.func @race(%n: index) attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %p = gdn_gpu.alloc : !gdn_gpu.shared<4xf32>
+  %i = arith.constant 0 : index
+  // expected-error@+1 {{'gdn_gpu.fetch_element' op expects a tile that has been shared on every way to it}}
+  %x = gdn_gpu.fetch_element %p[%i] : !gdn_gpu.shared<4xf32> -> f32
+  return
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Work on rows: each row of a thread, products that are added with one rounding,
+// sums over places and lanes, and what all rows share.
+//
+// RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
+
+#two = #gdn_gpu.rows<warps = 1, lanes = 16, vector = 2>
+#cut = #gdn_gpu.rows<warps = 1, lanes = 2, vector = 4>
+
+// Two lanes' rows of four columns each: two rows per thread. A row's product goes
+// even places first, in two chains; then four exchanges.
+// CHECK-LABEL: llvm.func @sums(
+//   CHECK-DAG:   %[[C1:.+]] = arith.constant 1 : i32
+//   CHECK-DAG:   %[[C8:.+]] = arith.constant 8 : i32
+//   CHECK-NOT:   arith.mulf {{.+}} : vector
+// CHECK-COUNT-2:   arith.mulf %{{.+}} : f32
+//       CHECK:   math.fma %{{.+}} : f32
+//       CHECK:   %[[ODD:.+]] = math.fma %{{.+}} : f32
+//       CHECK:   %[[SUM:.+]] = arith.addf %{{.+}}, %[[ODD]] : f32
+//       CHECK:   %[[NEXT:.+]] = nvvm.shfl.sync bfly %{{.+}}, %[[SUM]], %[[C1]], %{{.+}} : f32 -> f32
+//       CHECK:   arith.addf %[[SUM]], %[[NEXT]] : f32
+//       CHECK:   nvvm.shfl.sync bfly %{{.+}}, %{{.+}}, %[[C8]], %{{.+}} : f32 -> f32
+// CHECK-COUNT-4:   nvvm.shfl.sync bfly
+//   CHECK-NOT:   nvvm.shfl.sync
+// What comes of columns alone is there once: four exchanges, not eight.
+//       CHECK:   arith.mulf %{{.+}}, %{{.+}} : f32
+// CHECK-COUNT-4:   nvvm.shfl.sync bfly
+//   CHECK-NOT:   nvvm.shfl.sync
+//       CHECK:   %[[MINUS:.+]] = arith.negf %{{.+}} : vector<4xf32>
+//       CHECK:   math.fma %[[MINUS]], %{{.+}} : vector<4xf32>
+func.func @sums(%n: index, %x: memref<4x64xf32>, %k: memref<64xf32>)
+    attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %m = gdn_gpu.load %x[%c0, %c0] dims [0, 1] aligned 16 : memref<4x64xf32>, !gdn_gpu.fragment<4x64xf32, #two>
+  %c = gdn_gpu.load %k[%c0] dims [0] aligned 16 : memref<64xf32>, !gdn_gpu.fragment<64xf32, #gdn_gpu.per_column<#two>>
+  %y = gdn_gpu.map_rows %m, %c : !gdn_gpu.fragment<4x64xf32, #two>, !gdn_gpu.fragment<64xf32, #gdn_gpu.per_column<#two>>
+      -> !gdn_gpu.fragment<4x64xf32, #two> {
+  ^bb0(%i: index, %row: vector<64xf32>, %key: vector<64xf32>):
+    %p = arith.mulf %row, %key : vector<64xf32>
+    %s = vector.reduction <add>, %p : vector<64xf32> into f32
+    %q = arith.mulf %key, %key : vector<64xf32>
+    %t = vector.reduction <add>, %q : vector<64xf32> into f32
+    %u = arith.addf %s, %t : f32
+    %all = vector.broadcast %u : f32 to vector<64xf32>
+    %d = arith.mulf %all, %key : vector<64xf32>
+    %new = arith.subf %row, %d : vector<64xf32>
+    gdn_gpu.yield %new : vector<64xf32>
+  }
+  gdn_gpu.store %y, %x[%c0, %c0] dims [0, 1] aligned 16 : !gdn_gpu.fragment<4x64xf32, #two>, memref<4x64xf32>
+  return
+}
+
+// 6 columns over lanes of 4: places 2 and 3 of the second lane hold nothing and do
+// not count. A product with two uses is rounded.
+// CHECK-LABEL: llvm.func @cut(
+//       CHECK:   %[[PRODUCT:.+]] = arith.mulf %{{.+}} : vector<4xf32>
+//       CHECK:   %[[INSIDE:.+]] = arith.cmpi slt, %{{.+}}, %{{.+}} : i32
+//       CHECK:   arith.select %[[INSIDE]], %{{.+}}, %{{.+}} : f32
+//   CHECK-NOT:   math.fma
+//       CHECK:   llvm.return
+func.func @cut(%n: index, %x: memref<16x6xf32>)
+    attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %m = gdn_gpu.load %x[%c0, %c0] dims [0, 1] : memref<16x6xf32>, !gdn_gpu.fragment<16x6xf32, #cut>
+  %y = gdn_gpu.map_rows %m : !gdn_gpu.fragment<16x6xf32, #cut> -> !gdn_gpu.fragment<16x6xf32, #cut> {
+  ^bb0(%i: index, %row: vector<6xf32>):
+    %p = arith.mulf %row, %row : vector<6xf32>
+    %s = vector.reduction <add>, %p : vector<6xf32> into f32
+    %all = vector.broadcast %s : f32 to vector<6xf32>
+    %new = arith.addf %p, %all : vector<6xf32>
+    gdn_gpu.yield %new : vector<6xf32>
+  }
+  gdn_gpu.store %y, %x[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<16x6xf32, #cut>, memref<16x6xf32>
+  return
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Roles, shared tiles and order: branches on the warp, pieces of 16 bytes in
+// shared memory, counters and launch dependences.
+//
+// RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
+// RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm=dependent-launch=false | FileCheck %s --check-prefix=OLD
+
+#state = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+#warp = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#warp>>
+
+// CHECK-LABEL: llvm.func @roles(
+//  CHECK-SAME:   dependent = true
+//       CHECK:   %[[LANE:.+]] = arith.andi %{{.+}}, %c31
+//       CHECK:   %[[WARP:.+]] = arith.shrui %{{.+}}, %c5
+//       CHECK:   llvm.inline_asm has_side_effects asm_dialect = att "griddepcontrol.wait;", "~{memory}"
+//       CHECK:   llvm.inline_asm has_side_effects asm_dialect = att "griddepcontrol.launch_dependents;"
+//       CHECK:   %[[HERE:.+]] = arith.cmpi ult, %{{.+}}, %c1
+//       CHECK:   scf.if %[[HERE]]
+//       CHECK:     llvm.load {{.+}} : !llvm.ptr<1> -> vector<4xf32>
+//       CHECK:     llvm.store %{{.+}}, %{{.+}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<3>
+// The limit of the counter depends on all lanes' registers.
+//       CHECK:     %[[BITS:.+]] = arith.xori
+//       CHECK:     %[[ZERO:.+]] = llvm.inline_asm asm_dialect = att "{ .reg .f32 x; mov.b32 x, $1; mul.rn.f32 x, x, 0f00000000; cvt.rzi.u32.f32 $0, x; }", "=r,r" %{{.+}} : (i32) -> i32
+//       CHECK:     nvvm.vote.sync any
+//       CHECK:     %[[FIRST:.+]] = arith.cmpi eq, %[[LANE]], %c0
+//       CHECK:     scf.if %[[FIRST]] -> (i32) {
+//       CHECK:       llvm.inline_asm has_side_effects asm_dialect = att "atom.relaxed.gpu.global.inc.u32 $0, [$1], $2;", "=r,l,r,~{memory}"
+//       CHECK:     %[[TICKET:.+]] = nvvm.shfl.sync idx
+//       CHECK:     %[[LAST:.+]] = arith.cmpi eq, %[[TICKET]]
+//       CHECK:     scf.if %[[LAST]]
+//       CHECK:   nvvm.barrier0
+// CHECK-COUNT-4: llvm.load %{{.+}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xf32>
+// CHECK-COUNT-4: llvm.load %{{.+}} {alignment = 4 : i64} : !llvm.ptr<3> -> f32
+//       CHECK: llvm.mlir.global internal @roles_shared() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<544 x i8>
+
+//       OLD: llvm.func @roles(
+//  OLD-SAME:   dependent = false
+//   OLD-NOT:   griddepcontrol
+func.func @roles(%n: index, %x: memref<?x128xf32>, %y: memref<128x128xf32>)
+    attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %i = gdn_gpu.block_id 0
+  %place = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
+  %gate = gdn_gpu.alloc : !gdn_gpu.shared<5xf32>
+  gdn_gpu.await_launch
+  gdn_gpu.release_launch
+  gdn_gpu.warps 2 for 1 {
+    %t = gdn_gpu.load %x[%i, %c0] dims [1] aligned 16 : memref<?x128xf32>, !one
+    gdn_gpu.share %t, %place : !one, !gdn_gpu.shared<128xf32>
+    %last = gdn_gpu.last_reader %i of %n after %t : !one
+    scf.if %last {
+      gdn_gpu.store %t, %x[%i, %c0] dims [1] aligned 16 : !one, memref<?x128xf32>
+    }
+  }
+  gdn_gpu.barrier
+  %k = gdn_gpu.fetch %place : !gdn_gpu.shared<128xf32> -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#state>>
+  %v = gdn_gpu.fetch %place : !gdn_gpu.shared<128xf32> -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#state>>
+  %m = gdn_gpu.map_rows %k, %v : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#state>>, !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#state>>
+      -> !gdn_gpu.fragment<128x128xf32, #state> {
+  ^bb0(%r: index, %key: vector<128xf32>, %value: f32):
+    %all = vector.broadcast %value : f32 to vector<128xf32>
+    %p = arith.mulf %all, %key : vector<128xf32>
+    gdn_gpu.yield %p : vector<128xf32>
+  }
+  gdn_gpu.store %m, %y[%c0, %c0] dims [0, 1] aligned 16 : !gdn_gpu.fragment<128x128xf32, #state>, memref<128x128xf32>
+  return
+}
+
+// More than 48 KiB are asked for at launch.
+// CHECK-LABEL: llvm.func @large(
+//  CHECK-SAME:   shared_bytes = 65536 : i64
+//       CHECK: llvm.mlir.global external @large_shared() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
+func.func @large(%n: index, %x: memref<?xf32>)
+    attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %place = gdn_gpu.alloc : !gdn_gpu.shared<128x128xf32>
+  return
+}
+
+// An element goes to all lanes from the one that has it: row 13 is the second of
+// lanes 20 to 23.
+// CHECK-LABEL: llvm.func @extract(
+//   CHECK-DAG:   %[[FROM:.+]] = arith.constant 20 : i32
+//       CHECK:   llvm.load %{{.+}} : !llvm.ptr<1> -> f32
+//       CHECK:   %[[OWN:.+]] = llvm.load %{{.+}} : !llvm.ptr<1> -> f32
+//       CHECK:   nvvm.shfl.sync idx %{{.+}}, %[[OWN]], %[[FROM]], %{{.+}} : f32 -> f32
+func.func @extract(%n: index, %x: memref<16xf32>, %y: memref<1xf32>)
+    attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %t = gdn_gpu.load %x[%c0] dims [0] : memref<16xf32>,
+      !gdn_gpu.fragment<16xf32, #gdn_gpu.per_row<#gdn_gpu.rows<warps = 1, lanes = 4, vector = 1>>>
+  %e = gdn_gpu.extract %t[13] : !gdn_gpu.fragment<16xf32, #gdn_gpu.per_row<#gdn_gpu.rows<warps = 1, lanes = 4, vector = 1>>> -> f32
+  %f = gdn_gpu.fill %e : f32 -> !gdn_gpu.fragment<1xf32, #gdn_gpu.per_row<#gdn_gpu.rows<warps = 1, lanes = 4, vector = 1>>>
+  gdn_gpu.store %f, %y[%c0] dims [0] : !gdn_gpu.fragment<1xf32, #gdn_gpu.per_row<#gdn_gpu.rows<warps = 1, lanes = 4, vector = 1>>>, memref<1xf32>
+  return
+}
