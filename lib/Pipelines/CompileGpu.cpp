@@ -6,6 +6,7 @@
 #include "gdn/Target/CudaProgram.h"
 #include "gdn/Target/NvptxCodegen.h"
 #include "gdn/Target/PtxDigest.h"
+#include "gdn/Target/TemporaryFile.h"
 
 using namespace mlir;
 using namespace gdn;

@@ -120,14 +120,14 @@ FailureOr<SmallVector<uint32_t>> gdn::readAlignments(LLVM::LLVMFuncOp kernel) {
   Attribute attribute = kernel->getAttr("gdn_gpu.alignments");
   if (!attribute)
     return alignments;
-  auto array = dyn_cast<DenseI32ArrayAttr>(attribute);
-  auto isAlignment = [](int32_t bytes) {
+  auto array = dyn_cast<DenseI64ArrayAttr>(attribute);
+  auto isAlignment = [](int64_t bytes) {
     return bytes == 0 ||
-           (bytes > 0 && bytes <= 4096 && llvm::isPowerOf2_32(bytes));
+           (bytes > 0 && bytes <= 4096 && llvm::isPowerOf2_64(bytes));
   };
   if (!array || !llvm::all_of(array.asArrayRef(), isAlignment))
     return kernel.emitOpError("expects 'gdn_gpu.alignments' to be an "
-                              "array<i32> of powers of two up to 4096, or 0, "
+                              "array<i64> of powers of two up to 4096, or 0, "
                               "but got ")
            << attribute;
   llvm::append_range(alignments, array.asArrayRef());

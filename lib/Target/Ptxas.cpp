@@ -4,6 +4,7 @@
 #include "gdn/Target/Ptxas.h"
 
 #include "gdn/Target/CudaProgram.h"
+#include "gdn/Target/TemporaryFile.h"
 
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/FormatVariadic.h"

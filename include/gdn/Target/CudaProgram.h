@@ -31,23 +31,6 @@ llvm::Expected<ProgramOutput>
 runProgram(llvm::StringRef path, llvm::ArrayRef<llvm::StringRef> arguments,
            unsigned seconds);
 
-/// A temporary file that is removed with the object.
-class TemporaryFile {
-public:
-  TemporaryFile() = default;
-  TemporaryFile(const TemporaryFile &) = delete;
-  TemporaryFile &operator=(const TemporaryFile &) = delete;
-  ~TemporaryFile();
-
-  /// Creates it, with `content`.
-  llvm::Error create(llvm::StringRef suffix, llvm::StringRef content);
-  const std::string &getPath() const { return path; }
-  llvm::Expected<std::string> read() const;
-
-private:
-  std::string path;
-};
-
 } // namespace gdn
 
 #endif // GDN_TARGET_CUDAPROGRAM_H

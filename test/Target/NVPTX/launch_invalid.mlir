@@ -79,11 +79,11 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
 }
 
 //--- alignments.mlir
-// CHECK: error: 'llvm.func' op expects 'gdn_gpu.alignments' to be an array<i32> of powers of two up to 4096, or 0, but got array<i32: 16, 24>
+// CHECK: error: 'llvm.func' op expects 'gdn_gpu.alignments' to be an array<i64> of powers of two up to 4096, or 0, but got array<i64: 16, 24>
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
-                gdn_gpu.alignments = array<i32: 16, 24>,
+                gdn_gpu.alignments = array<i64: 16, 24>,
                 gdn_gpu.launch = {threads = 32 : i32}} {
   llvm.return
 }

@@ -30,7 +30,7 @@ constexpr llvm::StringLiteral kernel = R"(
                                      nvvm.grid_constant})
       attributes {nvvm.kernel, nvvm.reqntid = array<i32: 64>,
                   gdn_tile.grid = ["N", "2"], gdn_tile.symbols = ["N"],
-                  gdn_gpu.alignments = array<i32: 16>,
+                  gdn_gpu.alignments = array<i64: 16>,
                   gdn_gpu.launch = {threads = 64 : i32,
                                     shared_bytes = 4096 : i64,
                                     blocks_per_sm = 4 : i32,

@@ -4,6 +4,7 @@
 // that stand in for it: old, silent, slow, broken.
 #include "gdn/Target/Ptxas.h"
 #include "gdn/Target/CudaProgram.h"
+#include "gdn/Target/TemporaryFile.h"
 
 #include "llvm/Support/FileSystem.h"
 
