@@ -35,14 +35,14 @@ static uint64_t countWords(const fb::EntryT &entry) {
 }
 
 LogicalResult gdn::encodeKernel(func::FuncOp func, const StageCode &stage,
-                                const fb::EntryT &entry, fb::StageT &encoded) {
-  // Behind the words of the entry: the workspace and the number of units.
-  uint64_t words = countWords(entry) + 2;
+                                size_t regions, const fb::EntryT &entry,
+                                fb::StageT &encoded) {
+  // Behind the words of a call: the workspace and the number of units.
+  uint64_t words = countWords(entry) + regions + 2;
   if (stage.words != words)
     return func.emitOpError("expects the kernel ")
            << stage.symbol << " to take " << words
-           << " words, those of the entry and two more, but got "
-           << stage.words;
+           << " words, those of a call and two more, but got " << stage.words;
   auto launch = std::make_unique<fb::LaunchT>();
   launch->threads = stage.launch->threads;
   launch->shared_bytes = stage.launch->sharedBytes;

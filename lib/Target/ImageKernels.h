@@ -18,9 +18,10 @@ mlir::LogicalResult readKernel(mlir::LLVM::LLVMFuncOp kernel, StageCode &stage,
                                llvm::SmallVector<uint32_t, 0> &alignments);
 
 /// Puts launch and resources of a stage of `entry` into the manifest. Fails
-/// with an error on the function if the kernel's words are not the entry's.
+/// with an error on the function if the kernel's words are not those of the
+/// entry, of `regions` of a workspace, and two more.
 mlir::LogicalResult encodeKernel(mlir::func::FuncOp func,
-                                 const StageCode &stage,
+                                 const StageCode &stage, size_t regions,
                                  const gdnrt::fb::EntryT &entry,
                                  gdnrt::fb::StageT &encoded);
 

@@ -146,6 +146,7 @@ gdn::encodeForms(func::FuncOp func, StringRef what, ArrayRef<std::string> forms,
 
 static FailureOr<fb::VariantT> encodeVariant(func::FuncOp func,
                                              const VariantCode &variant,
+                                             size_t regions,
                                              const fb::EntryT &entry) {
   ArrayRef<std::string> symbols(entry.symbols);
   fb::VariantT encoded;
@@ -156,7 +157,8 @@ static FailureOr<fb::VariantT> encodeVariant(func::FuncOp func,
     made->scratch_bytes = stage.scratchBytes;
     if (failed(encodeForms(func, "a grid", stage.grid, symbols, made->grid)))
       return failure();
-    if (stage.launch && failed(encodeKernel(func, stage, entry, *made)))
+    if (stage.launch &&
+        failed(encodeKernel(func, stage, regions, entry, *made)))
       return failure();
     encoded.stages.push_back(std::move(made));
   }
@@ -202,8 +204,12 @@ static LogicalResult addCode(func::FuncOp func, const TargetCode &target,
   encoded.format = static_cast<fb::CodeFormat>(target.format);
   encoded.features.assign(target.features.begin(), target.features.end());
   encoded.blob = blob;
+  // Every call has words for the regions of whichever variant needs most.
+  size_t regions = 0;
+  for (const VariantCode &variant : code->variants)
+    regions = std::max(regions, variant.workspace.size());
   for (const VariantCode &variant : code->variants) {
-    FailureOr<fb::VariantT> made = encodeVariant(func, variant, entry);
+    FailureOr<fb::VariantT> made = encodeVariant(func, variant, regions, entry);
     if (failed(made))
       return failure();
     encoded.variants.push_back(

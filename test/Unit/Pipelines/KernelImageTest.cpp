@@ -6,6 +6,7 @@
 #include "gdn/Target/CudaProgram.h"
 #include "gdn/Target/NvptxCodegen.h"
 
+#include "gdn-c/runtime.h"
 #include "gdn/Dialect/GDN/IR/GDN.h"
 #include "gdnrt/image_generated.h"
 
@@ -82,12 +83,19 @@ protected:
     EXPECT_TRUE(succeeded(codes)) << said;
     return std::move(*codes);
   }
-  /// The entry of an image with those codes.
+  /// The entry of an image with those codes, which the runtime can read.
   std::unique_ptr<fb::EntryT> entry(ArrayRef<TargetCode> codes) {
     auto module = parse(source);
     auto bytes = buildImage(*module, codes);
     if (failed(bytes))
       return nullptr;
+    gdnrt_error error;
+    gdnrt_image *loaded = nullptr;
+    EXPECT_EQ(
+        gdnrt_image_load_memory(bytes->data(), bytes->size(), &loaded, &error),
+        GDNRT_OK)
+        << error.message;
+    gdnrt_image_destroy(loaded);
     std::unique_ptr<fb::ImageT> image(fb::GetImage(bytes->data())->UnPack());
     return std::move(image->entries.front());
   }
@@ -162,8 +170,17 @@ TEST_F(KernelImageTest, TheKernelTakesTheEntrysWords) {
   codes[0].entries[0].variants[0].stages[0].words = 9;
   EXPECT_FALSE(entry(codes));
   EXPECT_EQ(said, "'func.func' op expects the kernel fill to take 8 "
-                  "words, those of the entry and two more, but got 9\n");
+                  "words, those of a call and two more, but got 9\n");
   said.clear();
+  // A region of a workspace has its address among the words,
+  // in every kernel.
+  VariantCode split = codes[0].entries[0].variants[0];
+  split.name = "split";
+  split.workspace.push_back({"64"});
+  codes[0].entries[0].variants.insert(codes[0].entries[0].variants.begin(),
+                                      split);
+  EXPECT_TRUE(entry(codes)) << said;
+  codes[0].entries[0].variants.erase(codes[0].entries[0].variants.begin());
   codes[0].entries[0].variants[0].stages[0].words = 8;
   codes[0].entries[0].alignments = {16, 16};
   EXPECT_FALSE(entry(codes));
