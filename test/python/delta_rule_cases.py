@@ -206,9 +206,13 @@ def in_float64(call: Call, n: int, head: int) -> tuple[np.ndarray, np.ndarray]:
     return output, state
 
 
-def relative_error(got: np.ndarray, want: np.ndarray) -> float:
-    """Norm of the difference by the norm; below the type's small numbers it is 0 by 0."""
-    smallest = 1e-4 if got.dtype == np.float16 else 1e-30
+def relative_error(got: np.ndarray, want: np.ndarray, scale: float = 1) -> float:
+    """Norm of the difference by the norm, or by that of values of 1e-6 of `scale`.
+
+    Smaller ones are what a state has left after decays of e^-14 and more, whose
+    relative error is that of the sum in the exponent, times the exponent.
+    """
+    smallest = max(1e-6 * scale, 1e-4 if got.dtype == np.float16 else 1e-30)
     got, want = got.astype(np.float64), want.astype(np.float64)
     difference = np.where(got == want, 0, got - want)
     size = max(float(np.linalg.norm(want)), smallest * np.sqrt(want.size))

@@ -85,7 +85,7 @@ def differences(call: Call, got: dict, want: dict) -> list[str]:
             if slot is not None:
                 pairs["state"] = (got["pool"][slot, head], want["pool"][slot, head])
             for name, (x, y) in pairs.items():
-                error = relative_error(x, y)
+                error = relative_error(x, y, call.case.scale)
                 if not error <= BOUNDS[x.dtype.name]:
                     found.append(f"row {n}, head {head}: {name} differs by {error:.2e}")
     return found

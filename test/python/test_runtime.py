@@ -234,9 +234,7 @@ def test_value_heads_come_in_whole_groups(kernels):
 
 
 def test_not_an_array_is_a_type_error(kernels):
-    with pytest.raises(
-        TypeError, match=r"slots: expected a NumPy array .* got list"
-    ):
+    with pytest.raises(TypeError, match=r"slots: expected a NumPy array .* got list"):
         kernels["decode"].bind(slots=[1, 2])
 
 

@@ -6,6 +6,7 @@
 #include "CheckGPUProgram.h"
 #include "KernelEntry.h"
 #include "LaunchOrder.h"
+#include "RoleRegisters.h"
 #include "RowWork.h"
 #include "TileAccess.h"
 #include "ViewMemory.h"
@@ -50,7 +51,19 @@ private:
   TileMemory sharedMemory(Location loc, Value place,
                           gdn::gpu::FragmentType type, Value row);
 
-  Value get(Value value) { return values.lookupOrDefault(value); }
+  Value get(Value value) {
+    if (Value held = roles.get(b, value.getLoc(), value))
+      return held;
+    return values.lookupOrDefault(value);
+  }
+  /// Maps what `op` uses, at any depth, of the results of roles.
+  void bring(Operation *op) {
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        if (Value held = roles.get(b, op->getLoc(), operand))
+          values.map(operand, held);
+    });
+  }
   SmallVector<Value> get(ValueRange range) {
     return llvm::map_to_vector(range, [&](Value value) { return get(value); });
   }
@@ -79,6 +92,7 @@ private:
   KernelEntry entry;
   BlockThreads threads; // that run the op at hand
   IRMapping values;
+  RoleRegisters roles;
   int64_t sharedBytes = 0;
   bool isDependent = false;
 };
@@ -194,25 +208,50 @@ void KernelLowering::lowerWarps(gdn::gpu::WarpsOp warps) {
         arith::SubIOp::create(b, loc, around.warp, a.i32(warps.getFirst()));
   Value isHere = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
                                        threads.warp, a.i32(warps.getCount()));
-  SmallVector<Type> types = convert(warps.getResultTypes());
+  SmallVector<std::pair<Value, Type>> held; // results that go by words
+  SmallVector<Type> heldTypes;
+  SmallVector<Value> others;
+  for (Value result : warps.getResults()) {
+    Type local = convert(result.getType());
+    if (RoleRegisters::canHold(local)) {
+      held.push_back({result, local});
+      heldTypes.push_back(local);
+    } else {
+      others.push_back(result);
+    }
+  }
+  SmallVector<Value> words = roles.reserve(b, loc, warps, heldTypes);
+  SmallVector<Type> types = llvm::to_vector(ValueRange(words).getTypes());
+  llvm::append_range(types, convert(ValueRange(others).getTypes()));
   auto branch = scf::IfOp::create(b, loc, types, isHere,
                                   /*withElseRegion=*/!types.empty());
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
-    lowerBlock(warps.getBody().front());
+    Block &body = warps.getBody().front();
+    lowerBlock(body);
     if (!types.empty()) {
-      auto yield =
-          cast<gdn::gpu::YieldOp>(warps.getBody().front().getTerminator());
-      scf::YieldOp::create(b, loc, carry(loc, yield.getResults()));
+      SmallVector<Value> wordsHere, othersHere;
+      for (auto [result, yielded] : llvm::zip_equal(
+               warps.getResults(), body.getTerminator()->getOperands())) {
+        if (RoleRegisters::canHold(convert(result.getType())))
+          llvm::append_range(wordsHere,
+                             RoleRegisters::toWords(b, loc, get(yielded)));
+        else
+          othersHere.push_back(toCarried(b, loc, get(yielded)));
+      }
+      llvm::append_range(wordsHere, othersHere);
+      scf::YieldOp::create(b, loc, wordsHere);
       b.setInsertionPointToStart(branch.elseBlock());
-      SmallVector<Value> nothing;
-      for (Type type : types)
-        nothing.push_back(LLVM::PoisonOp::create(b, loc, type));
-      scf::YieldOp::create(b, loc, nothing);
+      SmallVector<Value> elsewhere = words;
+      for (Value other : others)
+        elsewhere.push_back(LLVM::PoisonOp::create(
+            b, loc, getCarriedType(convert(other.getType()))));
+      scf::YieldOp::create(b, loc, elsewhere);
     }
   }
-  take(loc, warps.getResults(), branch.getResults());
+  roles.fill(warps, branch.getResults().take_front(words.size()), held);
+  take(loc, others, branch.getResults().drop_front(words.size()));
   threads = around;
 }
 
@@ -327,9 +366,11 @@ void KernelLowering::lower(Operation &op) {
                        .getResult());
       })
       .Case([&](gdn::gpu::MapRowsOp map) {
+        bring(map);
         values.map(map.getResults(), emitMapRows(b, threads, map, values));
       })
       .Case([&](gdn::gpu::Conv1dOp conv) {
+        bring(conv);
         values.map(conv.getResults(), emitConv1d(b, conv, values));
       })
       .Case([&](gdn::gpu::ExtractOp extract) {
@@ -348,7 +389,10 @@ void KernelLowering::lower(Operation &op) {
         if (hasDependentLaunch)
           emitReleaseLaunch(b, loc);
       })
-      .Default([&](Operation *other) { b.clone(*other, values); });
+      .Default([&](Operation *other) {
+        bring(other);
+        b.clone(*other, values);
+      });
 }
 
 void KernelLowering::run() {

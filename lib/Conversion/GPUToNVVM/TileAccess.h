@@ -38,7 +38,8 @@ mlir::VectorType getLocalType(gpu::FragmentType fragment);
 /// block: pairs of 16 bits in one register, which LLVM would else keep in one
 /// each.
 mlir::Type getCarriedType(mlir::Type local);
-mlir::Value toCarried(mlir::OpBuilder &b, mlir::Location loc, mlir::Value local);
+mlir::Value toCarried(mlir::OpBuilder &b, mlir::Location loc,
+                      mlir::Value local);
 mlir::Value fromCarried(mlir::OpBuilder &b, mlir::Location loc,
                         mlir::Value carried, mlir::Type local);
 
