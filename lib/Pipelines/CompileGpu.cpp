@@ -24,10 +24,6 @@ gdn::lowerForGpu(ModuleOp source, const TargetModel &target, GpuLevel level,
     buildGpuPipeline(passes, target, options);
   if (failed(passes.run(*module)))
     return failure();
-  for (auto func : module->getOps<func::FuncOp>())
-    if (func->hasAttr("gdn.entry"))
-      return func.emitOpError("has no lowering to kernels for the target ")
-             << target.getName();
   return module;
 }
 
@@ -51,8 +47,8 @@ FailureOr<GpuCode> gdn::compileForGpu(ModuleOp source,
     return failure();
   code.entries = std::move(*entries);
   if (code.entries.empty())
-    return module.emitError("expects at least one entry or kernel, but got "
-                            "none");
+    return module.emitError("expects at least one entry with a schedule, or a "
+                            "kernel, but got none");
   SmallVector<StageCode *> stages;
   for (EntryCode &entry : code.entries)
     for (VariantCode &variant : entry.variants)

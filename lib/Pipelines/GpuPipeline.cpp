@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The passes from gdn to kernels for a GPU; see GpuPipeline.h. Programs that no
-// schedule takes stay tile programs, which `lowerForGpu` reports.
+// The passes from gdn to kernels for a GPU; see GpuPipeline.h.
 #include "gdn/Pipelines/GpuPipeline.h"
 
 #include "gdn/Conversion/Passes.h"
@@ -28,6 +27,7 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   passes.addPass(createFuseTileRows());
   passes.addPass(createCSEPass());
   passes.addPass(createScheduleResidentRecurrence());
+  passes.addPass(createDropUnscheduled());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addPass(createCheckGPU());
