@@ -17,7 +17,7 @@ gdn::lowerForCpu(ModuleOp source, const TargetModel &target, Level level,
   case Level::gdn:
     break;
   case Level::tile:
-    buildTilePipeline(passes, options);
+    buildTilePipeline(passes, target, options);
     break;
   case Level::llvm:
     buildCpuPipeline(passes, target, options);

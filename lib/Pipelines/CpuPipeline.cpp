@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace gdn;
 
-void gdn::buildTilePipeline(OpPassManager &passes,
+void gdn::buildTilePipeline(OpPassManager &passes, const TargetModel &target,
                             const CpuPipelineOptions &options) {
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createGDNFuse());
@@ -21,6 +21,7 @@ void gdn::buildTilePipeline(OpPassManager &passes,
   algorithm.tokens = options.tokens;
   algorithm.chunk = options.chunk;
   algorithm.chunkFrom = options.chunkFrom;
+  algorithm.lanes = target.getF32Lanes();
   passes.addPass(createConvertGDNToTile(algorithm));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
@@ -52,6 +53,6 @@ void gdn::buildTileToLlvmPipeline(OpPassManager &passes,
 
 void gdn::buildCpuPipeline(OpPassManager &passes, const TargetModel &target,
                            const CpuPipelineOptions &options) {
-  buildTilePipeline(passes, options);
+  buildTilePipeline(passes, target, options);
   buildTileToLlvmPipeline(passes, target);
 }

@@ -35,19 +35,24 @@ void gdnbench::updateInPlace(void *pool, size_t slotBytes,
   });
 }
 
-MatrixProducts::MatrixProducts(int size, int count, int threads)
-    : size(size), count(count), threads(threads) {
+MatrixProducts::MatrixProducts(Shape shape, int count, int threads)
+    : shape(shape), count(count), threads(threads) {
   openblas_set_num_threads(1);
-  for (auto *matrices : {&a, &b, &c})
-    matrices->assign(threads, std::vector<float>(size * size, 0.5f));
+  auto fill = [&](auto &matrices, int size) {
+    matrices.assign(threads, std::vector<float>(size, 0.5f));
+  };
+  fill(a, shape.rows * shape.inner);
+  fill(b, shape.inner * shape.columns);
+  fill(c, shape.rows * shape.columns);
 }
 
 void MatrixProducts::run() {
   onThreads(threads, [&](int thread) {
     for (int i = 0; i < count; ++i)
-      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, size, size, size,
-                  1.0f, a[thread].data(), size, b[thread].data(), size, 0.0f,
-                  c[thread].data(), size);
+      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, shape.rows,
+                  shape.columns, shape.inner, 1.0f, a[thread].data(),
+                  shape.inner, b[thread].data(), shape.columns, 0.0f,
+                  c[thread].data(), shape.columns);
   });
 }
 

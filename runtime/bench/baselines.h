@@ -20,16 +20,24 @@ void onThreads(int threads, const std::function<void(int)> &work);
 void updateInPlace(void *pool, size_t slotBytes,
                    const std::vector<int32_t> &slots, int threads);
 
-/// Products of square f32 matrices by OpenBLAS, each on one thread.
+/// Products of f32 matrices by OpenBLAS, each on one thread.
 class MatrixProducts {
 public:
-  /// `threads` independent streams of `count` products of size `size`.
-  MatrixProducts(int size, int count, int threads);
+  /// `rows x inner` times `inner x columns`.
+  struct Shape {
+    int rows, inner, columns;
+  };
+
+  /// `threads` independent streams of `count` products of one shape.
+  MatrixProducts(Shape shape, int count, int threads);
   void run();
-  double flops() const { return 2.0 * size * size * size * count * threads; }
+  double flops() const {
+    return 2.0 * shape.rows * shape.inner * shape.columns * count * threads;
+  }
 
 private:
-  int size, count, threads;
+  Shape shape;
+  int count, threads;
   std::vector<std::vector<float>> a, b, c;
 };
 

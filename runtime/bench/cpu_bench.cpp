@@ -12,11 +12,10 @@
 
 #include "baselines.h"
 #include "entry_call.h"
+#include "measure.h"
 
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 
 using namespace gdnbench;
@@ -53,26 +52,6 @@ std::unique_ptr<EntryCall> decodeCall(const std::string &state, int workers,
                                              {"Hk", kKeyHeads},
                                              {"Hv", kValueHeads}},
                                      memory(), "decode_" + state);
-}
-
-/// Runs `work` for the iterations of `state` and reports, in microseconds, the
-/// fastest, the median and the slowest. On a busy machine the fastest of many
-/// short iterations is what the work takes when nothing else runs.
-template <typename Work> void measure(benchmark::State &state, Work work) {
-  using Clock = std::chrono::steady_clock;
-  std::vector<double> times;
-  work(); // warm
-  for (auto _ : state) {
-    Clock::time_point start = Clock::now();
-    work();
-    times.push_back(
-        std::chrono::duration<double, std::micro>(Clock::now() - start)
-            .count());
-  }
-  std::sort(times.begin(), times.end());
-  state.counters["us"] = times[times.size() / 2];
-  state.counters["us_min"] = times.front();
-  state.counters["us_max"] = times.back();
 }
 
 /// Bytes read and written per iteration.
@@ -116,7 +95,7 @@ void prefill(benchmark::State &state, const std::string &path, int workers) {
 
 void sgemm(benchmark::State &state, int threads) {
   constexpr int kProducts = 96;
-  MatrixProducts products(kHead, kProducts, threads);
+  MatrixProducts products({kHead, kHead, kHead}, kProducts, threads);
   measure(state, [&] { products.run(); });
   state.counters["flops"] = products.flops();
 }

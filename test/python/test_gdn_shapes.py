@@ -139,9 +139,18 @@ def test_chunk_form(check, chunk, dk, dv):
     check(config(dk, dv), ["--io=f32", f"--chunk={chunk}", "--chunk-from=1"], *texts)
 
 
-def test_chunk_form_for_long_rows_only(check):
-    options = ["--io=bf16", "--state=bf16", "--chunk-from=64"]
-    check(config(64, 64), options, "lens=63:64:65:200:1,Hk=2,Hv=6")
+@pytest.mark.parametrize("dk, dv", [(8, 256), (72, 136), (248, 16), (200, 104)])
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
+def test_chunk_form_where_vectors_do_not_fit(check, target, dk, dv):
+    options = ["--io=f32", f"--target={target},x86-64-v3", "--chunk-from=1"]
+    check(config(dk, dv), options, "lens=65:127:3,Hk=1,Hv=2")
+
+
+@pytest.mark.parametrize("least", [2, 20, 64, 100])
+def test_chunks_while_enough_tokens_are_left(check, least):
+    """Both forms in one row, whatever is left for the second one."""
+    options = ["--io=bf16", "--state=bf16", f"--chunk-from={least}"]
+    check(config(64, 64), options, "lens=1:19:20:63:64:65:84:99:100:101:163:164:200:0,Hk=2,Hv=6")
 
 
 def test_chunk_size_is_checked(tool):

@@ -109,9 +109,9 @@ struct Options {
                          cl::desc("Tokens per chunk of the chunk form: 16, 32, "
                                   "64 (default) or 128")};
   cl::opt<int64_t> chunkFrom{
-      "chunk-from", cl::init(-1), cl::cat(outputs), cl::value_desc("tokens"),
-      cl::desc("Shortest row of prefill that takes the chunk form; negative: "
-               "none (default)")};
+      "chunk-from", cl::init(0), cl::cat(outputs), cl::value_desc("tokens"),
+      cl::desc("Prefill goes in chunks while so many tokens are left of a row; "
+               "negative: never; 0: by the target's rule (default)")};
 
   cl::ValuesClass floats{clEnumValN(FloatKind::f32, "f32", ""),
                          clEnumValN(FloatKind::bf16, "bf16", ""),

@@ -42,7 +42,7 @@ struct CommandLine {
   std::string ptxas; // path; empty: find it; "none": do without
   int64_t tokens = 16;
   int64_t chunk = 64;
-  int64_t chunkFrom = -1;
+  int64_t chunkFrom = 0;
 
   // The entries to generate: one variant for each io type and state type.
   // Empty lists mean what the model says.

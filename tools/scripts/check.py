@@ -154,9 +154,12 @@ def benchmarks() -> list[suites.Result]:
     build_dir = ROOT / "build/release"
     overhead = [build_dir / "bin/gdnrt_host_overhead", build_dir / "test/Unit/runtime/test.gdnk"]
     cpu = [sys.executable, SCRIPTS / "bench_cpu.py", "--smoke", "--repetitions=1"]
+    forms = [sys.executable, SCRIPTS / "bench_forms.py", "--smoke", "--repetitions=1"]
+    forms += ["--shapes", "64x64", "--filter=sgemm|/(1|64)/"]
     return [
         suites.run("bench host", [*overhead, "--benchmark_min_time=0.001"], limit_s=300),
         suites.run("bench cpu", cpu, limit_s=900),
+        suites.run("bench forms", forms, limit_s=300),
     ]
 
 

@@ -51,8 +51,12 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
            "Tokens per block of the recurrent form">,
     Option<"chunk", "chunk", "int64_t", /*default=*/"64",
            "Tokens per chunk of the chunk form">,
-    Option<"chunkFrom", "chunk-from", "int64_t", /*default=*/"-1",
-           "Shortest row, in tokens, that takes the chunk form; negative: none">,
+    Option<"chunkFrom", "chunk-from", "int64_t", /*default=*/"0",
+           "Chunks go on while so many tokens are left of a row, the rest goes "
+           "token by token; negative: no chunks; 0: by the rule for 'lanes'">,
+    Option<"lanes", "lanes", "int64_t", /*default=*/"0",
+           "f32 elements per vector of the CPU that is to run the program, for "
+           "the rule of 'chunk-from'; 0: not known, no chunks">,
     Option<"valueHeads", "value-heads", "bool", /*default=*/"false",
            "A block serves one value head instead of one key head">
   ];

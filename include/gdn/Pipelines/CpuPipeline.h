@@ -16,12 +16,14 @@ struct CpuPipelineOptions {
   int64_t tokens = 16;
   /// Tokens per chunk of the chunk form.
   int64_t chunk = 64;
-  /// Shortest row, in tokens, that takes the chunk form; negative: none.
-  int64_t chunkFrom = -1;
+  /// Chunks go on while so many tokens are left of a row; negative: no chunks;
+  /// 0: the rule of the target decides, by the dimensions of the heads.
+  int64_t chunkFrom = 0;
 };
 
-/// From gdn to gdn_tile: fusion, then the algorithm of each kernel.
-void buildTilePipeline(mlir::OpPassManager &passes,
+/// From gdn to gdn_tile: fusion, then the algorithm of each kernel, which
+/// `target` has a say in.
+void buildTilePipeline(mlir::OpPassManager &passes, const TargetModel &target,
                        const CpuPipelineOptions &options);
 
 /// From gdn_tile to the llvm dialect for `target`. Afterwards each entry is an

@@ -46,6 +46,12 @@ private:
         b.getF32Type());
     return tile::MatmulOp::create(b, loc, type, lhs, rhs, acc, transposeLhs);
   }
+  /// The same with zeros in `lhs` above its diagonal.
+  Value triangularMatmul(Value lhs, Value rhs, Value acc = {}) {
+    Value product = matmul(lhs, rhs, acc);
+    product.getDefiningOp<tile::MatmulOp>().setLowerLhs(true);
+    return product;
+  }
   /// Each tile times exp(exponents), element by element; with exponents of
   /// rank 1, row by row.
   Rows fade(ValueRange tiles, Value exponents);
@@ -111,9 +117,9 @@ ChunkResult ChannelChunkEmitter::emit(Value state, const Chunk &chunk) {
                 Value strength = splat(b, loc, in[2], in[0].getType());
                 return {arith::MulFOp::create(b, loc, rest, strength)};
               })[0];
-  Value written = matmul(inverse, error);
-  Value output =
-      matmul(scores.getQueryScores(), written, matmul(faded[0], state));
+  Value written = triangularMatmul(inverse, error);
+  Value output = triangularMatmul(scores.getQueryScores(), written,
+                                  matmul(faded[0], state));
 
   // The state after the chunk.
   Value total = tile::ExtractRowOp::create(

@@ -52,9 +52,22 @@ private:
         VectorType::get({rows, typeOf(rhs).getDimSize(1)}, b.getF32Type());
     return tile::MatmulOp::create(b, loc, type, lhs, rhs, acc, transposeLhs);
   }
+  /// A product of which only the lower triangle counts, of `lhs` or of the
+  /// result.
+  Value lowerLhs(Value product) {
+    product.getDefiningOp<tile::MatmulOp>().setLowerLhs(true);
+    return product;
+  }
+  Value lowerResult(Value product) {
+    product.getDefiningOp<tile::MatmulOp>().setLowerResult(true);
+    return product;
+  }
   /// Row i times exp(x_i), x a tile of one value per row.
   Value scaleByExp(Value tile, Value exponents);
   Value multiply(Value x, Value y);
+  /// The same on and below the diagonal, zeros above it, whatever stands there.
+  Value multiplyBelow(Value x, Value y);
+  Value isBelow(OpBuilder &b, Value row, int64_t size);
 
   OpBuilder &b;
   Location loc;
@@ -94,6 +107,29 @@ Value ChunkEmitter::scaleByExp(Value tile, Value exponents) {
                  })[0];
 }
 
+/// For each element of a row, whether its column is at most `row`.
+Value ChunkEmitter::isBelow(OpBuilder &b, Value row, int64_t size) {
+  auto indices = VectorType::get({size}, b.getIndexType());
+  Value column = vector::StepOp::create(b, loc, indices);
+  Value own = vector::BroadcastOp::create(b, loc, indices, row);
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column, own);
+}
+
+Value ChunkEmitter::multiplyBelow(Value x, Value y) {
+  auto map = tile::MapRowsOp::create(b, loc, x.getType(), ValueRange{x, y});
+  Type row = tile::getRowType(typeOf(x));
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = b.createBlock(&map.getBody(), {}, {b.getIndexType(), row, row},
+                              {loc, loc, loc});
+  Value kept = isBelow(b, body->getArgument(0), typeOf(x).getDimSize(1));
+  Value product =
+      arith::MulFOp::create(b, loc, body->getArgument(1), body->getArgument(2));
+  tile::YieldOp::create(
+      b, loc,
+      ValueRange{arith::SelectOp::create(b, loc, kept, product, zero(b, row))});
+  return map.getResult(0);
+}
+
 Value ChunkEmitter::multiply(Value x, Value y) {
   return mapRows(b, loc, {x, y}, {x.getType()},
                  [&](OpBuilder &b, ValueRange in) -> Rows {
@@ -110,7 +146,7 @@ ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
   Value keyT = transposeTile(b, loc, key);
   auto square = VectorType::get({last + 1, last + 1}, b.getF32Type());
   Value decay = tile::DecayMatrixOp::create(b, loc, square, logDecay);
-  Value keyScores = matmul(key, keyT);
+  Value keyScores = lowerResult(matmul(key, keyT));
   Value triangle = mapRows(b, loc, {keyScores, beta}, {keyScores.getType()},
                            [&](OpBuilder &b, ValueRange in) -> Rows {
                              Value row = vector::BroadcastOp::create(
@@ -118,7 +154,7 @@ ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
                              return {arith::MulFOp::create(b, loc, in[0], row)};
                            })[0];
   Value inverse = multiply(tile::TriInverseOp::create(b, loc, triangle), decay);
-  Value scores = multiply(matmul(query, keyT), decay);
+  Value scores = multiplyBelow(lowerResult(matmul(query, keyT)), decay);
 
   // What the tokens write, given what the state already holds.
   Value known = matmul(key, state);
@@ -133,10 +169,10 @@ ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
         Value strength = vector::BroadcastOp::create(b, loc, row, in[3]);
         return {arith::MulFOp::create(b, loc, rest, strength)};
       })[0];
-  Value written = matmul(inverse, error);
+  Value written = lowerLhs(matmul(inverse, error));
 
   Value output =
-      matmul(scores, written, scaleByExp(matmul(query, state), sums));
+      lowerLhs(matmul(scores, written, scaleByExp(matmul(query, state), sums)));
 
   // The state after the chunk.
   Value toEnd = tile::SuffixSumOp::create(b, loc, logDecay);

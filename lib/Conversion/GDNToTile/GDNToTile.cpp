@@ -68,8 +68,8 @@ struct ConvertGDNToTile final
       return entry.emitOpError("expects a gdn.kernel in the entry");
 
     EntryViews views = createEntryViews(entry);
-    if (failed(emitRecurrentKernel(views, kernel,
-                                   {tokens, chunk, chunkFrom, valueHeads}))) {
+    if (failed(emitRecurrentKernel(
+            views, kernel, {tokens, chunk, chunkFrom, valueHeads, lanes}))) {
       views.function.erase();
       return failure();
     }

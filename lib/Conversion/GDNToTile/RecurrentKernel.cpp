@@ -7,8 +7,11 @@
 //   live:  windows of q and k
 //          for each value head of the key head:
 //            window of v, state
-//            for each block of tokens:   conv, norms, gates, scan, output norm
-//              (up to each checkpoint of the row in turn, if it may have some)
+//            for each chunk of tokens:   conv, norms, gates, products of the
+//                                        chunk form, output norm
+//            for each block of the rest: conv, norms, gates, scan, output norm
+//              (both up to each checkpoint of the row in turn, if it may have
+//              some)
 //            write window of v and state
 //          write windows of q and k
 //   else:  zeros to the row's output; in the block behind the last row, to the
@@ -22,6 +25,7 @@
 #include "RecurrentKernel.h"
 #include "CheckOperands.h"
 #include "Checkpoints.h"
+#include "ChunkRule.h"
 #include "TokenBlock.h"
 #include "TokenWork.h"
 
@@ -47,7 +51,10 @@ private:
   LogicalResult emitViews();
   Value emitBounds();
   void emitRow();
-  void emitRowForm(bool inChunks);
+  SmallVector<Value> emitBlocks(TokenBlock &block, Value from, Value to,
+                                ArrayRef<Value> start);
+  SmallVector<Value> emitChunks(TokenBlock &block, Value from, Value to,
+                                ArrayRef<Value> start);
   void emitOneValueHead(MutableArrayRef<Value> keyCarries);
   SmallVector<Value> emitTokens(TokenBlock &block, Value from, Value to,
                                 ArrayRef<Value> start);
@@ -64,7 +71,7 @@ private:
 
 /// Block after block of the tokens `from` to `to`. `start` holds the carried
 /// tiles before them; returns those after them.
-SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
+SmallVector<Value> RecurrentKernel::emitBlocks(TokenBlock &block, Value from,
                                                Value to,
                                                ArrayRef<Value> start) {
   auto loop = scf::ForOp::create(b, loc, from, to, index(blockTokens), start);
@@ -78,6 +85,58 @@ SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
   if (!next.empty())
     scf::YieldOp::create(b, loc, next);
   return SmallVector<Value>(loop.getResults());
+}
+
+/// Chunk after chunk of the tokens `from` to `to`.
+SmallVector<Value> RecurrentKernel::emitChunks(TokenBlock &block, Value from,
+                                               Value to,
+                                               ArrayRef<Value> start) {
+  SmallVector<Value> tiles(start);
+  auto isState = [](const Carry &carry) { return isa<DeltaRuleOp>(carry.op); };
+  for (auto [carry, tile] : llvm::zip(parts.carries, tiles))
+    if (isState(carry))
+      tile = toChunkState(tile);
+  chunked = true;
+  blockTokens = algorithm.chunk;
+  tiles = emitBlocks(block, from, to, tiles);
+  chunked = false;
+  blockTokens = algorithm.tokens;
+  for (auto [carry, tile] : llvm::zip(parts.carries, tiles))
+    if (isState(carry))
+      tile = fromChunkState(tile);
+  return tiles;
+}
+
+/// The tokens `from` to `to`: in chunks while at least `chunkFrom` of them are
+/// left, the rest token by token.
+SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
+                                               Value to,
+                                               ArrayRef<Value> start) {
+  if (!parts.rule || algorithm.chunkFrom < 0)
+    return emitBlocks(block, from, to, start);
+  if (algorithm.chunkFrom <= 1)
+    return emitChunks(block, from, to, start);
+  int64_t least = algorithm.chunkFrom;
+  Value length = arith::SubIOp::create(b, loc, to, from);
+  // floor((length - least + chunk) / chunk), or 0 where that is negative.
+  Value more = add(length, index(algorithm.chunk));
+  Value enough = arith::MaxUIOp::create(b, loc, more, index(least));
+  Value chunks = arith::DivUIOp::create(
+      b, loc, arith::SubIOp::create(b, loc, enough, index(least)),
+      index(algorithm.chunk));
+  Value tokens = arith::MinUIOp::create(
+      b, loc, mul(chunks, index(algorithm.chunk)), length);
+  Value rest = add(from, tokens);
+  // Once, or never: a row without chunks need not turn its state around.
+  Value runs = arith::MinUIOp::create(b, loc, chunks, index(1));
+  auto once = scf::ForOp::create(b, loc, index(0), runs, index(1), start);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(once.getBody());
+    SmallVector<Value> carried(once.getRegionIterArgs());
+    scf::YieldOp::create(b, loc, emitChunks(block, from, rest, carried));
+  }
+  return emitBlocks(block, rest, to, SmallVector<Value>(once.getResults()));
 }
 
 /// One value head: its state and window, token block after token block.
@@ -107,26 +166,6 @@ void RecurrentKernel::emitValueHead(Value r,
   }
 }
 
-/// The live row, in the form that suits its length.
-void RecurrentKernel::emitRow() {
-  if (parts.checkpoints)
-    emitCheckpointBounds(*this);
-  DeltaRuleOp rule = parts.rule;
-  if (!parts.cuSeqlens || !rule || algorithm.chunkFrom < 0)
-    return emitRowForm(false);
-  if (algorithm.chunkFrom <= 1)
-    return emitRowForm(true);
-  Value length = arith::SubIOp::create(b, loc, end, begin);
-  Value isLong = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge,
-                                       length, index(algorithm.chunkFrom));
-  auto form = scf::IfOp::create(b, loc, isLong, /*withElse=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(form.thenBlock());
-  emitRowForm(true);
-  b.setInsertionPointToStart(form.elseBlock());
-  emitRowForm(false);
-}
-
 /// The block's value head. The windows of its key head are read by the blocks
 /// of all its value heads, so the last of them writes them.
 void RecurrentKernel::emitOneValueHead(MutableArrayRef<Value> keyCarries) {
@@ -150,12 +189,10 @@ void RecurrentKernel::emitOneValueHead(MutableArrayRef<Value> keyCarries) {
   }
 }
 
-/// All value heads of key head `h`, or the block's one.
-void RecurrentKernel::emitRowForm(bool inChunks) {
-  chunked = inChunks;
-  blockTokens = !parts.cuSeqlens ? 1
-                : inChunks       ? algorithm.chunk
-                                 : algorithm.tokens;
+/// The live row: all value heads of key head `h`, or the block's one.
+void RecurrentKernel::emitRow() {
+  if (parts.checkpoints)
+    emitCheckpointBounds(*this);
   SmallVector<Value> first(parts.carries.size());
   SmallVector<Value> init;
   Value zero = index(0);
@@ -362,5 +399,14 @@ LogicalResult gdn::emitRecurrentKernel(EntryViews &views, KernelOp kernel,
   FailureOr<KernelParts> parts = KernelParts::analyse(views.source, kernel);
   if (failed(parts))
     return failure();
-  return RecurrentKernel(views, *parts, algorithm).emit();
+  Algorithm chosen = algorithm;
+  if (DeltaRuleOp rule = parts->rule; rule && chosen.chunkFrom == 0) {
+    auto last = [](Value value) {
+      return cast<RankedTensorType>(value.getType()).getShape().back();
+    };
+    chosen.chunkFrom = chooseChunkFrom(
+        {last(rule.getKey()), last(rule.getValue()), rule.isPerChannel()},
+        algorithm.chunk, algorithm.lanes);
+  }
+  return RecurrentKernel(views, *parts, chosen).emit();
 }

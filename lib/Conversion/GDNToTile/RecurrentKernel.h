@@ -8,12 +8,14 @@
 
 namespace gdn {
 
-/// Which form of the recurrence a program takes, by the length of the row.
+/// Which form of the recurrence the tokens of a row take: chunk after chunk
+/// while at least `chunkFrom` tokens are left, the rest token by token.
 struct Algorithm {
   int64_t tokens;    ///< per block of the recurrent form
   int64_t chunk;     ///< per chunk of the chunk form
-  int64_t chunkFrom; ///< shortest row in the chunk form; negative: none
+  int64_t chunkFrom; ///< 1: all in chunks; negative: none; 0: by the rule
   bool valueHeads;   ///< a block serves one value head, not one key head
+  int64_t lanes;     ///< of the CPU's vectors, for the rule; 0: not known
 };
 
 /// Fills `views.function` with the program of `kernel`, whose results the

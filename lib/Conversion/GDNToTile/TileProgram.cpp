@@ -76,8 +76,15 @@ Value TileProgram::loadCarry(const Carry &carry, Value r) {
     tile = tile::LoadOp::create(b, loc, carry.stored, pool.memory, at,
                                 ArrayRef<int64_t>{2, 3}, rows);
   }
-  tile = castTile(b, loc, tile, b.getF32Type());
-  return isTransposed(carry) ? transposeTile(b, loc, tile) : tile;
+  return castTile(b, loc, tile, b.getF32Type());
+}
+
+Value TileProgram::toChunkState(Value state) {
+  return transposeTile(b, loc, state);
+}
+
+Value TileProgram::fromChunkState(Value state) {
+  return transposeTile(b, loc, state);
 }
 
 void TileProgram::storeCarry(const Carry &carry, Value tile, Value r) {
@@ -94,8 +101,6 @@ void TileProgram::storeCarry(const Carry &carry, Value tile, Value r) {
 void TileProgram::storeCarryAt(const Carry &carry, Value tile, Value r,
                                Value to) {
   const PoolView &pool = views.pools.find(carry.pool)->second;
-  if (isTransposed(carry))
-    tile = transposeTile(b, loc, tile);
   tile = castTile(b, loc, tile, carry.stored.getElementType());
   if (auto conv = dyn_cast<Conv1dOp>(carry.op)) {
     SmallVector<Value> at = {to, channel(conv, carry.section, r), index(0)};

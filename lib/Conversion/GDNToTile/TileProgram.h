@@ -20,7 +20,7 @@ struct TileProgram {
   EntryViews &views;
   const KernelParts &parts;
   int64_t blockTokens;  // tokens per block
-  bool chunked = false; // the chunk form, with the state kept transposed
+  bool chunked = false; // the chunk form, with its kind of state
   mlir::Location loc;
   mlir::OpBuilder b;
 
@@ -50,10 +50,9 @@ struct TileProgram {
   mlir::Value isLive(mlir::Value id, mlir::Value pool);
   /// First channel of a section's head among the convolution's channels.
   mlir::Value channel(Conv1dOp op, unsigned section, mlir::Value r);
-  /// The chunk form keeps the state as dk x dv.
-  bool isTransposed(const Carry &carry) const {
-    return chunked && mlir::isa<DeltaRuleOp>(carry.op);
-  }
+  /// The chunk form keeps the state as dk x dv; what a carry holds is dv x dk.
+  mlir::Value toChunkState(mlir::Value state);
+  mlir::Value fromChunkState(mlir::Value state);
   /// The carried tile before the row's first token, f32.
   mlir::Value loadCarry(const Carry &carry, mlir::Value r);
   /// Writes the carried tile after the row's last token to its pool.

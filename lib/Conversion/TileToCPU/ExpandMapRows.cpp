@@ -117,6 +117,7 @@ bool RowWalk::canSplit() {
                (llvm::any_of(op.getResults(), isVector) ||
                 llvm::any_of(op.getOperands(), isVector)) &&
                !(isa<vector::BroadcastOp>(op) && !isVector(op.getOperand(0))) &&
+               !isa<vector::StepOp>(op) &&
                !(isa<arith::ConstantOp>(op) && splatOf(op.getResult(0)))) {
       return false;
     }
@@ -238,6 +239,11 @@ Value RowWalk::part(Value value, Value row, Value column, IRMapping &known) {
         arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, splat));
   } else if (!isVector(value)) {
     return value; // a scalar from outside the body
+  } else if (isa<vector::StepOp>(op)) {
+    VectorType type = vectorOf(value.getType());
+    Value first = vector::BroadcastOp::create(b, loc, type, column);
+    result = arith::AddIOp::create(
+        b, loc, first, vector::StepOp::create(b, loc, type).getResult());
   } else {
     for (Value operand : op->getOperands())
       part(operand, row, column, known);

@@ -1,124 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Products on the CPU. A block of the result lives in registers while one loop
-// runs over the inner dimension: a few vectors of a row of `rhs`, times single
-// elements of `lhs` that the multiplication broadcasts from memory. Tiles fit
-// the second-level cache, so nothing is packed.
+// What the chunk form needs beside products: transposes, running sums, and
+// inverses of triangles.
 #include "ExpandMatrixOps.h"
-
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "MatrixLoops.h"
 
 using namespace mlir;
 using namespace gdn;
 
-namespace {
-/// Loops and accesses at one location.
-struct Loops {
-  OpBuilder &b;
-  Location loc;
-
-  Value index(int64_t value) {
-    return arith::ConstantIndexOp::create(b, loc, value);
-  }
-  Value add(Value x, int64_t y) {
-    return y ? arith::AddIOp::create(b, loc, x, index(y)).getResult() : x;
-  }
-  /// Enters a loop: the builder then stands in its body.
-  scf::ForOp enter(Value from, Value to, int64_t step, ValueRange inits = {}) {
-    auto loop = scf::ForOp::create(b, loc, from, to, index(step), inits);
-    b.setInsertionPointToStart(loop.getBody());
-    return loop;
-  }
-  Value read(VectorType type, Value place, Value row, Value column) {
-    return vector::LoadOp::create(b, loc, type, place, ValueRange{row, column});
-  }
-  void write(Value value, Value place, Value row, Value column) {
-    vector::StoreOp::create(b, loc, value, place, ValueRange{row, column});
-  }
-  Value element(Value place, Value row, Value column) {
-    return memref::LoadOp::create(b, loc, place, ValueRange{row, column});
-  }
-};
-} // namespace
-
-/// The largest of `sizes` that divides `count`.
-static int64_t divisor(int64_t count, ArrayRef<int64_t> sizes) {
-  for (int64_t size : sizes)
-    if (count % size == 0)
-      return size;
-  return 1;
-}
-
-void gdn::expandMatmul(OpBuilder &b, tile::MatmulOp matmul,
-                       const MatmulPlaces &places, int64_t lanes) {
+void gdn::expandTranspose(OpBuilder &b, Location loc, Value from, Value to,
+                          int64_t lanes) {
   OpBuilder::InsertionGuard guard(b);
-  Loops l{b, matmul.getLoc()};
-  VectorType type = matmul.getResult().getType();
-  int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
-  int64_t inner = matmul.getRhs().getType().getDimSize(0);
-  bool transposed = matmul.getTransposeLhs();
-  while (columns % lanes != 0)
-    lanes /= 2;
-  // 16 registers (lanes of 8) hold 4 x 2 sums, 32 registers 8 x 3 at most.
-  bool many = lanes == 16;
-  int64_t blockRows = divisor(rows, many ? ArrayRef<int64_t>{8, 4, 2}
-                                         : ArrayRef<int64_t>{4, 2});
-  int64_t blockVectors =
-      divisor(columns / lanes,
-              many ? ArrayRef<int64_t>{3, 2} : ArrayRef<int64_t>{3, 2});
-  auto vector = VectorType::get({lanes}, b.getF32Type());
-
-  Value j = l.enter(l.index(0), l.index(columns), blockVectors * lanes)
-                .getInductionVar();
-  Value i = l.enter(l.index(0), l.index(rows), blockRows).getInductionVar();
-  SmallVector<Value> sums;
-  Value zero = arith::ConstantOp::create(b, l.loc, b.getZeroAttr(vector));
-  for (int64_t r = 0; r < blockRows; ++r)
-    for (int64_t v = 0; v < blockVectors; ++v)
-      sums.push_back(places.acc ? l.read(vector, places.acc, l.add(i, r),
-                                         l.add(j, v * lanes))
-                                : zero);
-  scf::ForOp loop = l.enter(l.index(0), l.index(inner), 1, sums);
-  Value k = loop.getInductionVar();
-  SmallVector<Value> right, next(loop.getRegionIterArgs());
-  for (int64_t v = 0; v < blockVectors; ++v)
-    right.push_back(l.read(vector, places.rhs, k, l.add(j, v * lanes)));
-  for (int64_t r = 0; r < blockRows; ++r) {
-    Value row = l.add(i, r);
-    Value x = transposed ? l.element(places.lhs, k, row)
-                         : l.element(places.lhs, row, k);
-    Value left = vector::BroadcastOp::create(b, l.loc, vector, x);
-    for (int64_t v = 0; v < blockVectors; ++v) {
-      Value &sum = next[r * blockVectors + v];
-      sum = vector::FMAOp::create(b, l.loc, left, right[v], sum);
-    }
-  }
-  scf::YieldOp::create(b, l.loc, next);
-  b.setInsertionPointAfter(loop);
-  for (int64_t r = 0; r < blockRows; ++r)
-    for (int64_t v = 0; v < blockVectors; ++v)
-      l.write(loop.getResult(r * blockVectors + v), places.result, l.add(i, r),
-              l.add(j, v * lanes));
-}
-
-void gdn::expandTranspose(OpBuilder &b, Location loc, Value from, Value to) {
-  OpBuilder::InsertionGuard guard(b);
-  Loops l{b, loc};
+  MatrixLoops l{b, loc};
   auto type = cast<MemRefType>(from.getType());
   int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
-  // Blocks of 8 x 8 stay in registers.
-  int64_t side = rows % 8 == 0 && columns % 8 == 0 ? 8 : 1;
-  Value i = l.enter(l.index(0), l.index(rows), side).getInductionVar();
+  // Blocks of 8 x 8 or 16 x 16 stay in registers.
+  int64_t side = lanes == 16 ? 16 : 8;
+  if (rows % side != 0 || columns % side != 0)
+    side = rows % 8 == 0 && columns % 8 == 0 ? 8 : 1;
+  // Rows of `to` are written from end to end: a cache line that is written in
+  // two halves at different times costs more than one that is read so.
   Value j = l.enter(l.index(0), l.index(columns), side).getInductionVar();
+  Value i = l.enter(l.index(0), l.index(rows), side).getInductionVar();
   if (side == 1) {
     Value x = l.element(from, i, j);
     memref::StoreOp::create(b, loc, x, to, ValueRange{j, i});
     return;
   }
-  // log2(8) rounds of exchanging halves of row pairs: after round `step`,
+  // log2(side) rounds of exchanging halves of row pairs: after round `step`,
   // rows r and r + step have exchanged their off-diagonal blocks.
   auto vector = VectorType::get({side}, type.getElementType());
   SmallVector<Value> block;
@@ -147,7 +56,7 @@ void gdn::expandTriInverse(OpBuilder &b, Location loc, Value matrix,
                            Value result, int64_t lanes) {
   // Row i of the inverse is e_i - sum_{j < i} matrix[i, j] * row j.
   OpBuilder::InsertionGuard guard(b);
-  Loops l{b, loc};
+  MatrixLoops l{b, loc};
   int64_t size = cast<MemRefType>(matrix.getType()).getDimSize(0);
   while (size % lanes != 0)
     lanes /= 2;

@@ -18,7 +18,7 @@ void expandMatmul(mlir::OpBuilder &builder, tile::MatmulOp matmul,
 
 /// Columns of `from` become rows of `to`.
 void expandTranspose(mlir::OpBuilder &builder, mlir::Location loc,
-                     mlir::Value from, mlir::Value to);
+                     mlir::Value from, mlir::Value to, int64_t lanes);
 
 /// Forward substitution, row by row; `matrix` and `result` are different
 /// places.

@@ -172,14 +172,53 @@ void TilePlaces::assignMap(tile::MapRowsOp map) {
   }
 }
 
-bool TilePlaces::takeOver(Value result, Value operand) {
-  if (!operand.hasOneUse() || operand.getType() != result.getType() ||
-      places[of[operand]].kind != Place::Scratch)
+/// True if `op` is the last to use `value` and uses it once, as an operand: not
+/// from its body. A value from outside a loop is read again by the next
+/// iteration, so it has to be of the same block.
+static bool isLastUse(Value value, Operation *op) {
+  Block *block = value.getParentBlock();
+  if (op->getBlock() != block || llvm::count(op->getOperands(), value) != 1)
     return false;
-  // A value from outside a loop is read again by the next iteration.
-  if (operand.getParentBlock() != result.getParentBlock())
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    if (user == op)
+      return true;
+    Operation *other = block->findAncestorOpInBlock(*user);
+    return other && other != op && other->isBeforeInBlock(op);
+  });
+}
+
+bool TilePlaces::takeOver(Value result, Value operand) {
+  if (operand.getType() != result.getType() ||
+      places[of[operand]].kind != Place::Scratch ||
+      !isLastUse(operand, result.getDefiningOp()))
     return false;
   of[result] = of[operand];
+  ++numInPlace;
+  return true;
+}
+
+/// Gives a tile that only the end of its loop's body uses the place that the
+/// loop carries it in, where the body has done with the tile it got there.
+bool TilePlaces::moveToCarried(Value result) {
+  auto loop = dyn_cast<scf::ForOp>(result.getDefiningOp()->getParentOp());
+  if (!loop || !result.hasOneUse())
+    return false;
+  OpOperand &use = *result.use_begin();
+  if (use.getOwner() != loop.getBody()->getTerminator())
+    return false;
+  Value arg = loop.getRegionIterArg(use.getOperandNumber());
+  unsigned place = of[arg];
+  auto isDone = [&](Operation *user) {
+    Operation *other = loop.getBody()->findAncestorOpInBlock(*user);
+    return other && other->isBeforeInBlock(result.getDefiningOp());
+  };
+  if (!llvm::all_of(arg.getUsers(), isDone) ||
+      llvm::any_of(of, [&](auto &known) {
+        return known.second == place && known.first != arg &&
+               loop->isAncestor(known.first.getParentBlock()->getParentOp());
+      }))
+    return false;
+  of[result] = place;
   ++numInPlace;
   return true;
 }
@@ -225,8 +264,9 @@ TilePlaces TilePlaces::assign(func::FuncOp function) {
                    tile::SuffixSumOp, tile::ExtractRowOp, tile::DecayMatrixOp,
                    tile::DecayScoresOp>(op)) {
       for (Value result : op->getResults())
-        places.of[result] =
-            places.addScratch(cast<VectorType>(result.getType()));
+        if (!places.moveToCarried(result))
+          places.of[result] =
+              places.addScratch(cast<VectorType>(result.getType()));
     } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
       places.assignLoop(loop);
     }

@@ -27,8 +27,8 @@ struct Place {
 
 /// Assigns a place to every tile of `function`.
 ///
-/// A result takes over the place of an operand that has no other use and is
-/// updated row by row: the state of a scan, the window of a convolution, the
+/// A result takes over the place of an operand that nothing uses later and that
+/// is updated row by row: the state of a scan, the window of a convolution, the
 /// rows of a map. A loop-carried tile keeps one place across iterations.
 class TilePlaces {
 public:
@@ -52,6 +52,7 @@ private:
   bool assignInPlace(tile::DeltaScanOp scan);
   void assignMap(tile::MapRowsOp map);
   void assignLoop(mlir::scf::ForOp loop);
+  bool moveToCarried(mlir::Value result);
   bool takeOver(mlir::Value result, mlir::Value operand);
 
   llvm::DenseMap<mlir::Value, unsigned> of;

@@ -269,7 +269,7 @@ void FunctionLowering::lower(Operation *op) {
       })
       .Case([&](tile::TransposeOp transpose) {
         expandTranspose(b, loc, memory(b, loc, transpose.getTile()),
-                        memory(b, loc, transpose.getResult()));
+                        memory(b, loc, transpose.getResult()), lanes);
       })
       .Case([&](tile::PrefixSumOp sum) {
         expandPrefixSum(b, loc, memory(b, loc, sum.getValues()),

@@ -62,7 +62,7 @@
 //       CHUNK:   %[[T:.+]]:{{[0-9]}} = scf.for %{{.+}} to %[[STOP]]#0 step %c128
 //       CHUNK:     gdn_tile.tri_inverse
 //       CHUNK:   %[[M:.+]] = gdn_tile.transpose %[[T]]#{{[0-9]}} : vector<16x64xf32> -> vector<64x16xf32>
-//  CHUNK-NEXT:   gdn_tile.map_rows %[[M]]
+//       CHUNK:   gdn_tile.map_rows %[[M]]
 //       CHUNK:   gdn_tile.store %{{.+}}[%[[STOP]]#1,
 
 // Without checkpoints a row's tokens are one loop.

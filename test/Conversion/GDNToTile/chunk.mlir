@@ -1,35 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The chunk form: which rows take it, and its products in order.
+// The chunk form: which tokens take it, and its products in order.
 //
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="chunk-from=100 chunk=32" -canonicalize -cse | FileCheck %s
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="chunk-from=20 chunk=32" -canonicalize -cse | FileCheck %s
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="chunk-from=1 chunk=32" | FileCheck %s --check-prefix=ALWAYS
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile | FileCheck %s --check-prefix=NEVER
 
-// Long rows go in chunks, others token by token.
+// Chunks go on while at least 20 tokens are left.
 // CHECK-LABEL: func.func @prefill
-//       CHECK:   %[[LENGTH:.+]] = arith.subi
-//       CHECK:   %[[LONG:.+]] = arith.cmpi uge, %[[LENGTH]], %c100
-//       CHECK:   scf.if %[[LONG]]
-// The state is kept transposed while the chunks pass.
-//       CHECK:     %[[STATE:.+]] = gdn_tile.load {{.*}}vector<64x16xf32>
+//       CHECK:   %[[LENGTH:.+]] = arith.subi %[[END:.+]], %[[BEGIN:.+]] : index
+//       CHECK:   %[[MORE:.+]] = arith.addi %[[LENGTH]], %c32
+//       CHECK:   %[[ENOUGH:.+]] = arith.maxui %[[MORE]], %c20
+//       CHECK:   %[[REST:.+]] = arith.subi %[[ENOUGH]], %c20
+//       CHECK:   %[[CHUNKS:.+]] = arith.divui %[[REST]], %c32
+//       CHECK:   %[[WHOLE:.+]] = arith.muli %[[CHUNKS]], %c32
+//       CHECK:   %[[TOKENS:.+]] = arith.minui %[[WHOLE]], %[[LENGTH]]
+//       CHECK:   %[[CHUNK_END:.+]] = arith.addi %[[BEGIN]], %[[TOKENS]]
+//       CHECK:   %[[RUNS:.+]] = arith.minui %[[CHUNKS]], %c1
+// The state is kept transposed while the chunks pass, if there are any.
+//       CHECK:   %[[AFTER:.+]] = scf.for {{.*}} to %[[RUNS]] {{.*}} iter_args(%[[STATE:.+]] = %{{.+}}) -> (vector<64x16xf32>)
 //       CHECK:     %[[S0:.+]] = gdn_tile.transpose %[[STATE]] : vector<64x16xf32> -> vector<16x64xf32>
-//       CHECK:     scf.for {{.*}} iter_args(%[[S:.+]] = %[[S0]])
+//       CHECK:     %[[S1:.+]] = scf.for {{.*}} = %[[BEGIN]] to %[[CHUNK_END]] step %c32 iter_args(%[[S:.+]] = %[[S0]])
 //       CHECK:       gdn_tile.prefix_sum %[[STEP:.+]] : vector<32xf32>
 //       CHECK:       %[[KT:.+]] = gdn_tile.transpose %[[K:.+]] : vector<32x16xf32> -> vector<16x32xf32>
 //       CHECK:       gdn_tile.decay_matrix %[[STEP]]
-//       CHECK:       %[[KK:.+]] = gdn_tile.matmul %[[K]], %[[KT]]
+//       CHECK:       %[[KK:.+]] = gdn_tile.matmul %[[K]], %[[KT]] {lower_result}
 //       CHECK:       gdn_tile.tri_inverse
-//       CHECK:       gdn_tile.matmul %[[Q:.+]], %[[KT]]
+//       CHECK:       %[[QK:.+]] = gdn_tile.matmul %[[Q:.+]], %[[KT]] {lower_result}
+// What stands above the diagonal there is not even multiplied by 0.
+//       CHECK:       gdn_tile.map_rows %[[QK]]
+//       CHECK:         arith.mulf
+//       CHECK:         arith.select
 //       CHECK:       gdn_tile.matmul %[[K]], %[[S]]
-//       CHECK:       %[[X:.+]] = gdn_tile.matmul {{.*}} : vector<32x32xf32>, vector<32x64xf32>
+//       CHECK:       %[[X:.+]] = gdn_tile.matmul {{.*}} {lower_lhs} : vector<32x32xf32>, vector<32x64xf32>
 //       CHECK:       gdn_tile.matmul %[[Q]], %[[S]]
-//       CHECK:       gdn_tile.matmul {{.*}}, %[[X]] acc(
+//       CHECK:       gdn_tile.matmul {{.*}}, %[[X]] acc({{.*}} {lower_lhs}
 //       CHECK:       gdn_tile.suffix_sum %[[STEP]]
 //       CHECK:       %[[NEXT:.+]] = gdn_tile.matmul transpose %[[K]], {{.*}} acc(
 //       CHECK:       scf.yield %[[NEXT]]
 //   CHECK-NOT:     gdn_tile.delta_scan
-//       CHECK:   } else {
+//       CHECK:     gdn_tile.transpose %[[S1]] : vector<16x64xf32> -> vector<64x16xf32>
+//       CHECK:   scf.for {{.*}} = %[[CHUNK_END]] to %[[END]] step %c16 iter_args(%{{.+}} = %[[AFTER]])
 //       CHECK:     gdn_tile.delta_scan
 
 //   ALWAYS-LABEL: func.func @prefill

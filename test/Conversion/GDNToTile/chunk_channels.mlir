@@ -20,9 +20,9 @@
 //       CHECK:       math.exp %{{.+}} : vector<16xf32>
 //       CHECK:     %[[KNOWN:.+]] = gdn_tile.matmul %[[FADED]]#1, %[[S]]
 //       CHECK:     %[[ERROR:.+]] = gdn_tile.map_rows %{{.+}}, %[[KNOWN]], %[[BETA]]
-//       CHECK:     %[[X:.+]] = gdn_tile.matmul %[[A]], %[[ERROR]]
+//       CHECK:     %[[X:.+]] = gdn_tile.matmul %[[A]], %[[ERROR]] {lower_lhs}
 //       CHECK:     %[[OLD:.+]] = gdn_tile.matmul %[[FADED]]#0, %[[S]]
-//       CHECK:     gdn_tile.matmul %[[P]], %[[X]] acc(%[[OLD]] : vector<32x64xf32>)
+//       CHECK:     gdn_tile.matmul %[[P]], %[[X]] acc(%[[OLD]] : vector<32x64xf32>) {lower_lhs}
 // Decay to the end of the chunk: row d of the state fades with channel d.
 //       CHECK:     %[[LAST:.+]] = gdn_tile.extract_row %[[G]][31]
 //       CHECK:     %[[TO_END:.+]] = gdn_tile.map_rows %[[K]], %[[REST]]

@@ -162,3 +162,77 @@ func.func @carried(%n: index, %x: memref<16x8xf32>)
   gdn_tile.store %last, %x[%c0, %c0] dims [0, 1] : vector<16x8xf32>, memref<16x8xf32>
   return
 }
+
+// Reads before the last use do not matter: the map takes over the place of the
+// tile that the loop carries, and nothing is copied at the end of the body.
+// CHECK-LABEL: func.func @last_use
+//  CHECK-SAME:   gdn_tile.scratch_bytes = 512
+//       CHECK:   %[[T:.+]] = memref.view %{{.+}}[%c0]{{.*}} to memref<8x8xf32>
+//       CHECK:   arith.addf
+//  CHECK-NEXT:   vector.store %{{.+}}, %[[T]]
+//  CHECK-NEXT:   }
+//  CHECK-NEXT:   }
+func.func @last_use(%n: index, %x: memref<8x8xf32>, %y: memref<8x8xf32>)
+    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<8x8xf32>, vector<8x8xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %t) -> vector<8x8xf32> {
+    %turned = gdn_tile.transpose %a : vector<8x8xf32> -> vector<8x8xf32>
+    gdn_tile.store %turned, %y[%c0, %c0] dims [0, 1] : vector<8x8xf32>, memref<8x8xf32>
+    %next = gdn_tile.map_rows %a : vector<8x8xf32> -> vector<8x8xf32> {
+    ^bb0(%j: index, %row: vector<8xf32>):
+      %twice = arith.addf %row, %row : vector<8xf32>
+      gdn_tile.yield %twice : vector<8xf32>
+    }
+    scf.yield %next : vector<8x8xf32>
+  }
+  gdn_tile.store %r, %x[%c0, %c0] dims [0, 1] : vector<8x8xf32>, memref<8x8xf32>
+  return
+}
+
+// What is read later keeps its place.
+// CHECK-LABEL: func.func @read_later
+//       CHECK:   %[[T:.+]] = memref.view %{{.+}}[%c0]{{.*}} to memref<8x8xf32>
+//       CHECK:   arith.addf
+//   CHECK-NOT:   vector.store %{{.+}}, %[[T]]
+//       CHECK:   return
+func.func @read_later(%n: index, %x: memref<8x8xf32>, %y: memref<8x8xf32>)
+    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<8x8xf32>, vector<8x8xf32>
+  %next = gdn_tile.map_rows %t : vector<8x8xf32> -> vector<8x8xf32> {
+  ^bb0(%j: index, %row: vector<8xf32>):
+    %twice = arith.addf %row, %row : vector<8xf32>
+    gdn_tile.yield %twice : vector<8xf32>
+  }
+  %turned = gdn_tile.transpose %t : vector<8x8xf32> -> vector<8x8xf32>
+  gdn_tile.store %turned, %y[%c0, %c0] dims [0, 1] : vector<8x8xf32>, memref<8x8xf32>
+  gdn_tile.store %next, %x[%c0, %c0] dims [0, 1] : vector<8x8xf32>, memref<8x8xf32>
+  return
+}
+
+// A transpose cannot work in place, but its result goes to the place that the
+// loop carries, because the body has done with what was there.
+// CHECK-LABEL: func.func @carried_place
+//  CHECK-SAME:   gdn_tile.scratch_bytes = 512
+//       CHECK:   scf.for
+//       CHECK:     vector.load %[[A:[a-z_0-9]+]][%c7, %c0]
+//       CHECK:     vector.store %{{.+}}, %[[B:[a-z_0-9]+]][%c7, %c0]
+//       CHECK:     vector.load %[[B]][%c7, %c0]
+//       CHECK:     vector.store %{{.+}}, %[[A]][%c7, %c0]
+//  CHECK-NEXT:   }
+func.func @carried_place(%n: index, %x: memref<8x8xf32>)
+    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<8x8xf32>, vector<8x8xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %t) -> vector<8x8xf32> {
+    %turned = gdn_tile.transpose %a : vector<8x8xf32> -> vector<8x8xf32>
+    %back = gdn_tile.transpose %turned : vector<8x8xf32> -> vector<8x8xf32>
+    scf.yield %back : vector<8x8xf32>
+  }
+  gdn_tile.store %r, %x[%c0, %c0] dims [0, 1] : vector<8x8xf32>, memref<8x8xf32>
+  return
+}

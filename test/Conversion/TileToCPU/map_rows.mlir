@@ -87,3 +87,28 @@ func.func @sum(%n: index, %x: memref<4x32xf32>) attributes {gdn_tile.grid = ["N"
   gdn_tile.store %y, %x[%c0, %c0] dims [0, 1] : vector<4x32xf32>, memref<4x32xf32>
   return
 }
+
+// Column numbers: a step is the vector's first column and the lanes after it.
+// CHECK-LABEL: func.func @columns
+//       CHECK:     vector.store
+//       CHECK:   scf.for %[[I:.+]] = {{.+}} step %{{.+}} {
+//  CHECK-NEXT:     scf.for %[[J:.+]] =
+//       CHECK:       %[[FIRST:.+]] = vector.broadcast %[[J]] : index to vector<8xindex>
+//       CHECK:       %[[LANES:.+]] = vector.step : vector<8xindex>
+//       CHECK:       %[[COLUMN:.+]] = arith.addi %[[FIRST]], %[[LANES]] : vector<8xindex>
+//       CHECK:       arith.cmpi ule, %[[COLUMN]], %{{.+}} : vector<8xindex>
+func.func @columns(%n: index, %x: memref<32x32xf32>) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : vector<32xf32>
+  %t = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<32x32xf32>, vector<32x32xf32>
+  %y = gdn_tile.map_rows %t : vector<32x32xf32> -> vector<32x32xf32> {
+  ^bb0(%i: index, %row: vector<32xf32>):
+    %column = vector.step : vector<32xindex>
+    %own = vector.broadcast %i : index to vector<32xindex>
+    %below = arith.cmpi ule, %column, %own : vector<32xindex>
+    %kept = arith.select %below, %row, %zero : vector<32xi1>, vector<32xf32>
+    gdn_tile.yield %kept : vector<32xf32>
+  }
+  gdn_tile.store %y, %x[%c0, %c0] dims [0, 1] : vector<32x32xf32>, memref<32x32xf32>
+  return
+}

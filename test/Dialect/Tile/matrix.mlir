@@ -28,6 +28,19 @@ func.func @narrow(%a: vector<16x8xbf16>, %b: vector<8x16xbf16>) -> vector<16x16x
   return %c : vector<16x16xf32>
 }
 
+// Where a triangle makes half of the work needless.
+// CHECK-LABEL: func.func @triangles
+//       CHECK:   %[[P:.+]] = gdn_tile.matmul %{{.+}}, %{{.+}} {lower_result}
+//       CHECK:   gdn_tile.matmul %[[P]], %{{.+}} {lower_lhs}
+func.func @triangles(%a: vector<16x8xf32>, %b: vector<8x16xf32>, %x: vector<16x8xf32>)
+    -> vector<16x8xf32> {
+  %p = gdn_tile.matmul %a, %b {lower_result}
+      : vector<16x8xf32>, vector<8x16xf32> -> vector<16x16xf32>
+  %y = gdn_tile.matmul %p, %x {lower_lhs}
+      : vector<16x16xf32>, vector<16x8xf32> -> vector<16x8xf32>
+  return %y : vector<16x8xf32>
+}
+
 // CHECK-LABEL: func.func @others
 //       CHECK:   gdn_tile.transpose %{{.+}} : vector<16x8xf16> -> vector<8x16xf16>
 //       CHECK:   gdn_tile.tri_inverse %{{.+}} : vector<64x64xf32>

@@ -2,8 +2,8 @@
 //
 // What a token gets does not depend on how tokens are cut into calls, on the
 // rows beside its own or on the number of workers. With f32 states and raw
-// inputs kept in their own type the arithmetic per token is the same, so that
-// outputs and states are the same bits.
+// inputs kept in their own type the arithmetic per token is the same, token by
+// token, so that outputs and states are the same bits.
 #include "Call.h"
 
 #include "gdn/Data/Compare.h"
@@ -27,6 +27,7 @@ protected:
     Config config(c.dk, c.dv);
     config.options.io = c.io;
     config.options.state = c.state;
+    config.pipeline.chunkFrom = -1; // chunks begin where a call begins
     return config;
   }
   /// True if splitting must not change a bit.

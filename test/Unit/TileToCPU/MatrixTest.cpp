@@ -15,11 +15,8 @@ struct Product {
   bool transposed, accumulates;
 };
 
-class MatmulTest : public testing::TestWithParam<std::tuple<Product, int64_t>> {
-};
-
-TEST_P(MatmulTest, AgreesWithDoubles) {
-  auto [p, lanes] = GetParam();
+/// Compares the code of one product with plain loops.
+void expectProduct(Product p, int64_t lanes) {
   int64_t rows = p.transposed ? p.k : p.m, columns = p.transposed ? p.m : p.k;
   std::string body =
       load("a", rows, columns) + load("b", p.k, p.n) + load("c", p.m, p.n) +
@@ -45,7 +42,16 @@ TEST_P(MatmulTest, AgreesWithDoubles) {
                b[k * p.n + j];
       want[i * p.n + j] = sum;
     }
-  EXPECT_LT(relativeError(y, want), 1e-6);
+  EXPECT_LT(relativeError(y, want), 1e-6)
+      << p.m << " " << p.k << " " << p.n << ", lanes " << lanes;
+}
+
+class MatmulTest : public testing::TestWithParam<std::tuple<Product, int64_t>> {
+};
+
+TEST_P(MatmulTest, AgreesWithDoubles) {
+  auto [product, lanes] = GetParam();
+  expectProduct(product, lanes);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -56,6 +62,71 @@ INSTANTIATE_TEST_SUITE_P(
                                      Product{24, 32, 8, true, false},
                                      Product{7, 3, 12, false, true}),
                      testing::Values(4, 8, 16)));
+
+/// Every head size: whole vectors in panels of 3, 2 and 1, and a tail of 8.
+TEST(MatrixTest, ProductsOfEveryWidth) {
+  for (int64_t lanes : {8, 16})
+    for (int64_t n = 8; n <= 256; n += 8)
+      expectProduct({8, 8, n, /*transposed=*/true, /*accumulates=*/true},
+                    lanes);
+}
+
+/// Zeros above the diagonal of `lhs` may be skipped.
+TEST(MatrixTest, LowerLhs) {
+  for (int64_t lanes : {8, 16})
+    for (auto [m, n] : {std::pair{64, 128}, {16, 40}, {24, 8}}) {
+      std::string body =
+          load("a", m, m) + load("b", m, n) +
+          "%r = gdn_tile.matmul %at, %bt {lower_lhs} : " + tile(m, m) + ", " +
+          tile(m, n) + " -> " + tile(m, n) + "\n" + store("r", "y", m, n);
+      Program program("%a: " + view(m, m) + ", %b: " + view(m, n) +
+                          ", %y: " + view(m, n),
+                      body, lanes);
+      ASSERT_TRUE(program.compiled());
+      std::vector<float> a = randomValues(m * m, 1, 1);
+      std::vector<float> b = randomValues(m * n, 1, 2), y(m * n, NAN);
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t k = i + 1; k < m; ++k)
+          a[i * m + k] = 0;
+      program.run(1, {of(a, m, m), of(b, m, n), of(y, m, n)});
+      std::vector<double> want(m * n);
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j)
+          for (int64_t k = 0; k <= i; ++k)
+            want[i * n + j] += double(a[i * m + k]) * b[k * n + j];
+      EXPECT_LT(relativeError(y, want), 1e-6) << m << "x" << n;
+    }
+}
+
+/// On and below the diagonal; the rest is not looked at.
+TEST(MatrixTest, LowerResult) {
+  for (int64_t lanes : {8, 16})
+    for (auto [m, inner] : {std::pair{64, 128}, {16, 40}, {128, 8}}) {
+      std::string body =
+          load("a", m, inner) + load("b", inner, m) +
+          "%r = gdn_tile.matmul %at, %bt {lower_result} : " + tile(m, inner) +
+          ", " + tile(inner, m) + " -> " + tile(m, m) + "\n" +
+          store("r", "y", m, m);
+      Program program("%a: " + view(m, inner) + ", %b: " + view(inner, m) +
+                          ", %y: " + view(m, m),
+                      body, lanes);
+      ASSERT_TRUE(program.compiled());
+      std::vector<float> a = randomValues(m * inner, 1, 1);
+      std::vector<float> b = randomValues(inner * m, 1, 2), y(m * m, NAN);
+      program.run(1, {of(a, m, inner), of(b, inner, m), of(y, m, m)});
+      std::vector<float> got;
+      std::vector<double> want;
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j <= i; ++j) {
+          double sum = 0;
+          for (int64_t k = 0; k < inner; ++k)
+            sum += double(a[i * inner + k]) * b[k * m + j];
+          got.push_back(y[i * m + j]);
+          want.push_back(sum);
+        }
+      EXPECT_LT(relativeError(got, want), 1e-6) << m << "x" << inner;
+    }
+}
 
 TEST(MatrixTest, Transpose) {
   for (auto [rows, columns] :

@@ -16,10 +16,17 @@ def Tile_MatmulOp : Tile_Op<"matmul", [Pure]> {
     summed in f32 whatever the operands' type; in which order is the target's
     choice and depends on the types alone.
 
+    Two attributes say where a triangle makes half of the work needless. With
+    `lower_lhs` all elements of `op(lhs)` above its diagonal are zero, and the
+    target need not read them. With `lower_result` nobody looks at the elements
+    of the result above its diagonal: they are unspecified and may be anything,
+    NaN too.
+
     **Preconditions**
 
     - (C1) `op(lhs)` is `M x K`, `rhs` `K x N`, `acc` and `result` `M x N`.
     - (C2) `lhs` and `rhs` have the same element type.
+    - with `lower_lhs`, the zeros are there. Not checked.
 
     **Example**
 
@@ -36,7 +43,9 @@ def Tile_MatmulOp : Tile_Op<"matmul", [Pure]> {
     VectorOfRankAndType<[2], Tile_FloatTypes>:$lhs,
     VectorOfRankAndType<[2], Tile_FloatTypes>:$rhs,
     Optional<Tile_F32Matrix>:$acc,
-    UnitAttr:$transpose_lhs);
+    UnitAttr:$transpose_lhs,
+    UnitAttr:$lower_lhs,
+    UnitAttr:$lower_result);
   let results = (outs Tile_F32Matrix:$result);
   let assemblyFormat = [{
     (`transpose` $transpose_lhs^)? $lhs `,` $rhs (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict
