@@ -22,6 +22,11 @@ void gdn::buildTilePipeline(OpPassManager &passes, const TargetModel &target,
   algorithm.chunk = options.chunk;
   algorithm.chunkFrom = options.chunkFrom;
   algorithm.lanes = target.getF32Lanes();
+  algorithm.segments =
+      options.segments < 0 ? target.getRowSegments() : options.segments;
+  algorithm.segmentsFrom = options.segmentsFrom < 0
+                               ? target.getSegmentedRowTokens()
+                               : options.segmentsFrom;
   passes.addPass(createConvertGDNToTile(algorithm));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());

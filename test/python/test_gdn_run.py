@@ -57,7 +57,8 @@ def test_check_prints_a_table(tool, image, entry):
     done = tool("gdn-run", image, "--entry", entry, "--generate", "lens=5:0:17,skip=1", "--check")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert lines[0] == f"{entry}  (x86-64-v3)"
+    variant = "  variant rows, workspace 0 bytes" if entry == "prefill" else ""
+    assert lines[0] == f"{entry}  (x86-64-v3){variant}"
     assert lines[1].split("  ")[0] == "tensor"
     assert [line.split("  ")[0] for line in lines[2:]] == [
         "conv_pool",
@@ -100,6 +101,22 @@ def test_json_has_errors_and_times(tool, image):
     assert core["ok"] and 0 < core["relative_rmse"] <= core["limit"] == 1e-5
     time = report["time"]
     assert time["launches"] == 3 and 0 < time["min_us"] <= time["median_us"] <= time["max_us"]
+
+
+def test_variant_is_shown_and_forced(tool, image):
+    listed = tool("gdn-run", image).stdout
+    assert "  variant segments where 2 * N * Hk <= workers, " in listed
+    for variant, needs in (("segments", 196608), ("rows", 0)):
+        done = tool(
+            "gdn-run", image, "--entry=prefill", "--generate=lens=200,Hk=1,Hv=1", "--check",
+            "--json", f"--variant={variant}",
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        report = json.loads(done.stdout)
+        assert report["ok"] and report["variant"] == variant
+        assert report["workspace_bytes"] == needs
+    done = tool("gdn-run", image, "--entry=decode", "--generate=rows=1", "--variant=segments")
+    failed(done, "decode: has no variant 'segments'; it has: rows")
 
 
 def test_runs_a_file_and_writes_one(tool, image, tmp_path):

@@ -111,6 +111,31 @@ def test_prefill_agrees_with_numpy(kernels):
     assert relative_error(arguments["state_pool"].array[1], state) < 1e-5
 
 
+def test_rows_in_segments(kernels):
+    arguments = make_layer(seed=5, tokens=300, rows=1, slots=3)
+    arguments["cu_seqlens"] = np.array([0, 300], np.int32)
+    core, _, state = layer_in_float64(arguments)
+    kernel = kernels["prefill"]
+    assert [(v.name, v.stages, v.needs_workspace) for v in kernel.variants] == [
+        ("segments", 3, True),
+        ("rows", 1, False),
+    ]
+    binding = kernel.bind(**arguments)
+    binding.force_variant("segments")
+    with pytest.raises(GdnError, match="expected a workspace of at least"):
+        binding.launch()
+    # Two states and one map for each value head, in f32.
+    assert binding.workspace_bytes == HV * 3 * D * D * 4
+    binding.set_workspace()
+    binding.launch()
+    assert relative_error(arguments["core"], core) < 1e-5
+    assert relative_error(arguments["state_pool"].array[1], state) < 1e-5
+    binding.force_variant(None)
+    assert binding.variant == "rows"  # too short, or too few workers
+    with pytest.raises(ValueError, match="expected one of segments, rows, got columns"):
+        binding.force_variant("columns")
+
+
 def test_decode_continues_prefill(kernels):
     whole = make_layer(seed=2, tokens=6, rows=1, slots=2)
     whole["cu_seqlens"] = np.array([0, 6], np.int32)

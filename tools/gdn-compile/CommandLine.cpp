@@ -112,6 +112,15 @@ struct Options {
       "chunk-from", cl::init(0), cl::cat(outputs), cl::value_desc("tokens"),
       cl::desc("Prefill goes in chunks while so many tokens are left of a row; "
                "negative: never; 0: by the target's rule (default)")};
+  cl::opt<int64_t> segments{
+      "segments", cl::init(-1), cl::cat(outputs), cl::value_desc("n"),
+      cl::desc("Segments of a row of prefill in the variant for idle workers; "
+               "0: none; negative: by the target's rule (default)")};
+  cl::opt<int64_t> segmentsFrom{
+      "segments-from", cl::init(-1), cl::cat(outputs),
+      cl::value_desc("tokens"),
+      cl::desc("Mean tokens of a row from which that variant is taken; "
+               "negative: by the target's rule (default)")};
 
   cl::ValuesClass floats{clEnumValN(FloatKind::f32, "f32", ""),
                          clEnumValN(FloatKind::bf16, "bf16", ""),
@@ -190,6 +199,8 @@ CommandLine Options::collect() {
   line.tokens = tokens;
   line.chunk = chunk;
   line.chunkFrom = chunkFrom;
+  line.segments = segments;
+  line.segmentsFrom = segmentsFrom;
   line.io = io;
   line.state = state;
   auto given = [](const auto &option, auto &place) {
@@ -231,6 +242,10 @@ static llvm::Error check(const CommandLine &line) {
       line.chunk != 128)
     return llvm::createStringError(llvm::formatv(
         "--chunk: expects 16, 32, 64 or 128, but got {0}", line.chunk));
+  if (line.segments == 1)
+    return llvm::createStringError(
+        "--segments: expects 0, a number of at least 2 or a negative one, but "
+        "got 1");
   if (line.output.empty())
     return llvm::createStringError("expects -o <file> for the image");
   bool anyTargets = line.emit == Emit::image || line.emit == Emit::gdn ||

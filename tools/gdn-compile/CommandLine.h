@@ -43,6 +43,8 @@ struct CommandLine {
   int64_t tokens = 16;
   int64_t chunk = 64;
   int64_t chunkFrom = 0;
+  int64_t segments = -1;
+  int64_t segmentsFrom = -1;
 
   // The entries to generate: one variant for each io type and state type.
   // Empty lists mean what the model says.

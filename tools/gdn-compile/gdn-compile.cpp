@@ -109,6 +109,8 @@ static FailureOr<std::string> compile(ModuleOp source, const CommandLine &line,
   options.cpu.tokens = line.tokens;
   options.cpu.chunk = line.chunk;
   options.cpu.chunkFrom = line.chunkFrom;
+  options.cpu.segments = line.segments;
+  options.cpu.segmentsFrom = line.segmentsFrom;
   options.gpu.ptxas = ptxas;
   if (line.emit == Emit::gdn)
     return print(source);

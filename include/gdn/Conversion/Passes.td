@@ -28,6 +28,15 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     last. Where ops have checkpoints, the walk stops at each in turn and writes
     the carried tiles to its slot.
 
+    With `segments` an entry with row bounds also gets the functions of its
+    variant `segments`, for devices with more workers than a batch has rows:
+    `@<entry>__maps`, `__scan` and `__segments`, which run one after another and
+    share a workspace (`gdn_tile.workspace`). A row is cut into segments; what
+    each does to the state is an affine map; the states between them follow by
+    products; then each segment is walked from its own state. Kernels with
+    checkpoints, with `value-heads`, and with windows of the convolution longer
+    than a chunk have no such variant.
+
     **Runs after** `gdn-fuse`; **before** `convert-tile-to-cpu`.
 
     **Needs**: one `gdn.kernel` per entry; static head dimensions; all ops of a
@@ -58,10 +67,16 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
            "f32 elements per vector of the CPU that is to run the program, for "
            "the rule of 'chunk-from'; 0: not known, no chunks">,
     Option<"valueHeads", "value-heads", "bool", /*default=*/"false",
-           "A block serves one value head instead of one key head">
+           "A block serves one value head instead of one key head">,
+    Option<"segments", "segments", "int64_t", /*default=*/"0",
+           "Segments of a row in the variant that works on them at the same "
+           "time; 0: no such variant">,
+    Option<"segmentsFrom", "segments-from", "int64_t", /*default=*/"512",
+           "Mean tokens of a row from which a device takes that variant">
   ];
   let statistics = [
-    Statistic<"numKernels", "num-kernels", "Kernels converted">
+    Statistic<"numKernels", "num-kernels", "Kernels converted">,
+    Statistic<"numStages", "num-stages", "Stage functions of the variants">
   ];
   let dependentDialects = [
     "::gdn::tile::TileDialect", "::mlir::arith::ArithDialect",

@@ -19,6 +19,12 @@ struct CpuPipelineOptions {
   /// Chunks go on while so many tokens are left of a row; negative: no chunks;
   /// 0: the rule of the target decides, by the dimensions of the heads.
   int64_t chunkFrom = 0;
+  /// Segments of a row in the variant that works on them at the same time; 0:
+  /// no such variant; negative: the rule of the target.
+  int64_t segments = -1;
+  /// Mean tokens of a row from which that variant is taken; negative: the rule
+  /// of the target.
+  int64_t segmentsFrom = -1;
 };
 
 /// From gdn to gdn_tile: fusion, then the algorithm of each kernel, which

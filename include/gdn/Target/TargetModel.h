@@ -46,6 +46,10 @@ public:
   unsigned getF32Lanes() const { return getVectorBits() / 32; }
   /// Number of vector registers.
   unsigned getVectorRegisters() const { return level == 4 ? 32 : 16; }
+  /// Segments that a long row is cut into when workers would idle, and the mean
+  /// tokens of a row from which that pays: docs/design/20261121-segments.md.
+  int64_t getRowSegments() const { return 3; }
+  int64_t getSegmentedRowTokens() const { return 512; }
   /// True if a multiplication and an addition take one instruction and one
   /// rounding. Without it every llvm.fma is a call of a library, so that the
   /// table has no such CPU.

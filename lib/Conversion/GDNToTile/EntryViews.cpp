@@ -83,7 +83,7 @@ std::string gdn::getDimForm(Value value, unsigned dim) {
   return "";
 }
 
-EntryViews gdn::createEntryViews(func::FuncOp source) {
+EntryViews gdn::createEntryViews(func::FuncOp source, StringRef name) {
   OpBuilder builder(source);
   EntryViews views;
   views.source = source;
@@ -125,7 +125,7 @@ EntryViews gdn::createEntryViews(func::FuncOp source) {
   }
 
   auto function =
-      func::FuncOp::create(builder, source.getLoc(), source.getName(),
+      func::FuncOp::create(builder, source.getLoc(), name,
                            builder.getFunctionType(types, {}));
   function.setAllArgAttrs(ArrayRef<DictionaryAttr>(attrs));
   function->setAttr("gdn_tile.symbols",

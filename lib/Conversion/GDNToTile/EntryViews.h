@@ -48,9 +48,9 @@ struct EntryViews {
                           mlir::Value ratio) const;
 };
 
-/// Creates the tile function of `source`, a verified entry, beside it, with an
+/// Creates a tile function of `source`, a verified entry, before it, with an
 /// empty body.
-EntryViews createEntryViews(mlir::func::FuncOp source);
+EntryViews createEntryViews(mlir::func::FuncOp source, llvm::StringRef name);
 
 /// Symbols of an entry in the order in which code receives them: by first
 /// appearance in the dimensions of arguments, then results.

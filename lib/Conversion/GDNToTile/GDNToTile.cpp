@@ -3,7 +3,7 @@
 // convert-gdn-to-tile: every entry function becomes the tile program of its
 // kernel. See Passes.td.
 #include "EntryViews.h"
-#include "RecurrentKernel.h"
+#include "SegmentedKernel.h"
 
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/GDN/IR/GDN.h"
@@ -31,6 +31,12 @@ struct ConvertGDNToTile final
       getOperation().emitError("expects the option 'tokens' to be at least 1, "
                                "but got ")
           << tokens.getValue();
+      return signalPassFailure();
+    }
+    if (segments != 0 && segments < 2) {
+      getOperation().emitError("expects the option 'segments' to be 0 or at "
+                               "least 2, but got ")
+          << segments.getValue();
       return signalPassFailure();
     }
     SmallVector<func::FuncOp> entries;
@@ -67,12 +73,18 @@ struct ConvertGDNToTile final
     if (!kernel)
       return entry.emitOpError("expects a gdn.kernel in the entry");
 
-    EntryViews views = createEntryViews(entry);
-    if (failed(emitRecurrentKernel(
-            views, kernel, {tokens, chunk, chunkFrom, valueHeads, lanes}))) {
+    Algorithm algorithm = {tokens, chunk,    chunkFrom,   valueHeads,
+                           lanes,  segments, segmentsFrom};
+    EntryViews views = createEntryViews(entry, entry.getName());
+    if (failed(emitRecurrentKernel(views, kernel, algorithm))) {
       views.function.erase();
       return failure();
     }
+    int64_t stages = 0;
+    if (segments != 0 &&
+        failed(emitSegmentedKernel(entry, kernel, algorithm, stages)))
+      return failure();
+    numStages += stages;
     entry.erase();
     return success();
   }

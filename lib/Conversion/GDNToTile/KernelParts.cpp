@@ -160,6 +160,27 @@ LogicalResult KernelParts::collectResults(func::FuncOp entry) {
   return success();
 }
 
+llvm::DenseSet<Value> KernelParts::stateInputs() const {
+  DeltaRuleOp delta = rule;
+  llvm::DenseSet<Value> found;
+  SmallVector<Value> todo = {delta.getKey(), delta.getValue(),
+                             delta.getLogDecay(), delta.getBeta()};
+  while (!todo.empty()) {
+    Value value = todo.pop_back_val();
+    if (!found.insert(value).second)
+      continue;
+    auto result = dyn_cast<OpResult>(value);
+    if (!result || result.getOwner()->getParentOp() != kernel)
+      continue;
+    // A section of a convolution depends on its own input alone.
+    if (auto conv = dyn_cast<Conv1dOp>(result.getOwner()))
+      todo.push_back(conv.getInputs()[result.getResultNumber()]);
+    else
+      llvm::append_range(todo, result.getOwner()->getOperands());
+  }
+  return found;
+}
+
 FailureOr<KernelParts> KernelParts::analyse(func::FuncOp entry,
                                             KernelOp kernel) {
   KernelParts parts;

@@ -41,6 +41,10 @@ struct KernelParts {
   static mlir::FailureOr<KernelParts> analyse(mlir::func::FuncOp entry,
                                               KernelOp kernel);
 
+  /// What the state's change depends on: the rule's keys, values, decays and
+  /// strengths, and all that they are computed from in the kernel.
+  llvm::DenseSet<mlir::Value> stateInputs() const;
+
   /// True if `value` has one head per key head, and not per value head.
   bool isKey(mlir::Value value) const { return keyHeaded.contains(value); }
 

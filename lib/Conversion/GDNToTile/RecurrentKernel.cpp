@@ -37,38 +37,6 @@
 using namespace mlir;
 using namespace gdn;
 
-namespace {
-
-class RecurrentKernel : public TileProgram {
-public:
-  RecurrentKernel(EntryViews &views, const KernelParts &parts,
-                  const Algorithm &algorithm)
-      : TileProgram(views, parts, algorithm.tokens), algorithm(algorithm) {}
-  LogicalResult emit();
-
-private:
-  LogicalResult emitGrid();
-  LogicalResult emitViews();
-  Value emitBounds();
-  void emitRow();
-  SmallVector<Value> emitBlocks(TokenBlock &block, Value from, Value to,
-                                ArrayRef<Value> start);
-  SmallVector<Value> emitChunks(TokenBlock &block, Value from, Value to,
-                                ArrayRef<Value> start);
-  void emitOneValueHead(MutableArrayRef<Value> keyCarries);
-  SmallVector<Value> emitTokens(TokenBlock &block, Value from, Value to,
-                                ArrayRef<Value> start);
-  void emitValueHead(Value r, MutableArrayRef<Value> keyCarries);
-  void emitZeros(Value from, Value to);
-
-  std::string headForm, valueForm; // key heads and value heads
-  Value lead; // tokens before the first row; 0 but in the block of the padding
-  Value head; // value head of the key head; null in a block of all of them
-  const Algorithm &algorithm;
-};
-
-} // namespace
-
 /// Block after block of the tokens `from` to `to`. `start` holds the carried
 /// tiles before them; returns those after them.
 SmallVector<Value> RecurrentKernel::emitBlocks(TokenBlock &block, Value from,
@@ -146,7 +114,7 @@ void RecurrentKernel::emitValueHead(Value r,
                                     MutableArrayRef<Value> keyCarries) {
   SmallVector<Value> start;
   for (auto [carry, held] : llvm::zip(parts.carries, keyCarries))
-    start.push_back(carry.perKeyHead ? held : loadCarry(carry, r));
+    start.push_back(carry.perKeyHead ? held : loadStart(carry, r));
   TokenBlock block(*this, r);
   SmallVector<Value> last;
   if (!parts.cuSeqlens)
@@ -162,7 +130,7 @@ void RecurrentKernel::emitValueHead(Value r,
     if (carry.perKeyHead)
       held = value;
     else
-      storeCarry(carry, value, r);
+      storeEnd(carry, value, r);
   }
 }
 
@@ -189,7 +157,6 @@ void RecurrentKernel::emitOneValueHead(MutableArrayRef<Value> keyCarries) {
   }
 }
 
-/// The live row: all value heads of key head `h`, or the block's one.
 void RecurrentKernel::emitRow() {
   if (parts.checkpoints)
     emitCheckpointBounds(*this);
@@ -198,7 +165,7 @@ void RecurrentKernel::emitRow() {
   Value zero = index(0);
   for (auto [carry, value] : llvm::zip(parts.carries, first))
     if (carry.perKeyHead)
-      init.push_back(value = loadCarry(carry, zero));
+      init.push_back(value = loadStart(carry, zero));
   if (head)
     return emitOneValueHead(first);
   auto loop = scf::ForOp::create(b, loc, zero, ratio, index(1), init);
@@ -217,10 +184,9 @@ void RecurrentKernel::emitRow() {
   unsigned next = 0;
   for (const Carry &carry : parts.carries)
     if (carry.perKeyHead)
-      storeCarry(carry, loop.getResult(next++), zero);
+      storeEnd(carry, loop.getResult(next++), zero);
 }
 
-/// Zeros for the tokens `from` to `to`, which belong to no live row.
 void RecurrentKernel::emitZeros(Value from, Value to) {
   OpBuilder::InsertionGuard guard(b);
   Value r = head;
@@ -261,20 +227,20 @@ LogicalResult RecurrentKernel::emitGrid() {
                : index(1);
   headForm = getDimForm(lead, 1);
   valueForm = rule ? getDimForm(rule.getValue(), 1) : headForm;
-  std::string rowForm = getDimForm(parts.slots ? parts.slots : lead, 0);
+  rowForm = getDimForm(parts.slots ? parts.slots : lead, 0);
   KernelOp kernel = parts.kernel;
-  if (parts.cuSeqlens)
-    rowForm += " + 1"; // the block of the padding
+  // A ragged batch has one block more than rows: that of the padding.
+  std::string blockForm = parts.cuSeqlens ? rowForm + " + 1" : rowForm;
   views.function->setAttr(
       "gdn_tile.grid",
       b.getStrArrayAttr(
-          {rowForm, algorithm.valueHeads ? valueForm : headForm}));
+          {blockForm, algorithm.valueHeads ? valueForm : headForm}));
   int64_t numShared = llvm::count_if(
       parts.carries, [](const Carry &carry) { return carry.perKeyHead; });
   if (algorithm.valueHeads && numShared != 0)
     views.function->setAttr(
         "gdn_tile.groups",
-        b.getStrArrayAttr({std::to_string(numShared), rowForm, headForm}));
+        b.getStrArrayAttr({std::to_string(numShared), blockForm, headForm}));
   if (valueForm != headForm) // value heads come in whole groups
     views.function->setAttr("gdn_tile.multiples",
                             b.getStrArrayAttr({valueForm, headForm}));
@@ -287,7 +253,6 @@ LogicalResult RecurrentKernel::emitGrid() {
   return success();
 }
 
-/// Views of all operands and results, before any control flow.
 LogicalResult RecurrentKernel::emitViews() {
   KernelOp kernel = parts.kernel;
   for (Operation &op : kernel.getBody().front().without_terminator())
@@ -315,8 +280,6 @@ LogicalResult RecurrentKernel::emitViews() {
   return success();
 }
 
-/// Tokens and slot of the block's row; returns whether it is live, or null in
-/// a kernel without slots.
 Value RecurrentKernel::emitBounds() {
   begin = n;
   end = add(n, index(1));
@@ -392,15 +355,10 @@ LogicalResult RecurrentKernel::emit() {
   return success();
 }
 
-LogicalResult gdn::emitRecurrentKernel(EntryViews &views, KernelOp kernel,
-                                       const Algorithm &algorithm) {
-  if (failed(checkKernelOperands(kernel)))
-    return failure();
-  FailureOr<KernelParts> parts = KernelParts::analyse(views.source, kernel);
-  if (failed(parts))
-    return failure();
+Algorithm gdn::chooseForm(const KernelParts &parts,
+                          const Algorithm &algorithm) {
   Algorithm chosen = algorithm;
-  if (DeltaRuleOp rule = parts->rule; rule && chosen.chunkFrom == 0) {
+  if (DeltaRuleOp rule = parts.rule; rule && chosen.chunkFrom == 0) {
     auto last = [](Value value) {
       return cast<RankedTensorType>(value.getType()).getShape().back();
     };
@@ -408,5 +366,16 @@ LogicalResult gdn::emitRecurrentKernel(EntryViews &views, KernelOp kernel,
         {last(rule.getKey()), last(rule.getValue()), rule.isPerChannel()},
         algorithm.chunk, algorithm.lanes);
   }
+  return chosen;
+}
+
+LogicalResult gdn::emitRecurrentKernel(EntryViews &views, KernelOp kernel,
+                                       const Algorithm &algorithm) {
+  if (failed(checkKernelOperands(kernel)))
+    return failure();
+  FailureOr<KernelParts> parts = KernelParts::analyse(views.source, kernel);
+  if (failed(parts))
+    return failure();
+  Algorithm chosen = chooseForm(*parts, algorithm);
   return RecurrentKernel(views, *parts, chosen).emit();
 }

@@ -4,7 +4,7 @@
 #ifndef GDN_LIB_CONVERSION_GDNTOTILE_RECURRENTKERNEL_H
 #define GDN_LIB_CONVERSION_GDNTOTILE_RECURRENTKERNEL_H
 
-#include "EntryViews.h"
+#include "TokenBlock.h"
 
 namespace gdn {
 
@@ -16,7 +16,66 @@ struct Algorithm {
   int64_t chunkFrom; ///< 1: all in chunks; negative: none; 0: by the rule
   bool valueHeads;   ///< a block serves one value head, not one key head
   int64_t lanes;     ///< of the CPU's vectors, for the rule; 0: not known
+  int64_t segments;  ///< of a row in the variant "segments"; 0: no such variant
+  int64_t segmentsFrom; ///< mean tokens of a row from which it is taken
 };
+
+/// The program of a block while it is written; see RecurrentKernel.cpp.
+class RecurrentKernel : public TileProgram {
+public:
+  RecurrentKernel(EntryViews &views, const KernelParts &parts,
+                  const Algorithm &algorithm)
+      : TileProgram(views, parts, algorithm.tokens), algorithm(algorithm) {}
+  virtual ~RecurrentKernel() = default;
+
+  mlir::LogicalResult emit();
+
+protected:
+  /// The carried tile before the tokens of the block, f32.
+  virtual mlir::Value loadStart(const Carry &carry, mlir::Value r) {
+    return loadCarry(carry, r);
+  }
+  /// Keeps the carried tile after the tokens of the block.
+  virtual void storeEnd(const Carry &carry, mlir::Value tile, mlir::Value r) {
+    storeCarry(carry, tile, r);
+  }
+
+  /// The function's grid, and the sizes that all blocks share.
+  mlir::LogicalResult emitGrid();
+  /// Views of all operands and results, before any control flow.
+  mlir::LogicalResult emitViews();
+  /// Tokens and slot of the block's row; returns whether it is live, or null
+  /// in a kernel without slots.
+  mlir::Value emitBounds();
+  /// The live tokens `begin` to `end`: all value heads of key head `h`, or the
+  /// block's one.
+  void emitRow();
+  /// Zeros for the tokens `from` to `to`, which belong to no live row.
+  void emitZeros(mlir::Value from, mlir::Value to);
+
+  std::string rowForm, headForm, valueForm; // rows, key heads, value heads
+  mlir::Value lead; // tokens before the first row; 0 but in the padding's block
+  const Algorithm &algorithm;
+
+private:
+  llvm::SmallVector<mlir::Value> emitBlocks(TokenBlock &block, mlir::Value from,
+                                            mlir::Value to,
+                                            llvm::ArrayRef<mlir::Value> start);
+  llvm::SmallVector<mlir::Value> emitChunks(TokenBlock &block, mlir::Value from,
+                                            mlir::Value to,
+                                            llvm::ArrayRef<mlir::Value> start);
+  llvm::SmallVector<mlir::Value> emitTokens(TokenBlock &block, mlir::Value from,
+                                            mlir::Value to,
+                                            llvm::ArrayRef<mlir::Value> start);
+  void emitValueHead(mlir::Value r,
+                     llvm::MutableArrayRef<mlir::Value> keyCarries);
+  void emitOneValueHead(llvm::MutableArrayRef<mlir::Value> keyCarries);
+
+  mlir::Value head; // value head of the key head; null in a block of all
+};
+
+/// `algorithm` with the choices that are left to a rule made.
+Algorithm chooseForm(const KernelParts &parts, const Algorithm &algorithm);
 
 /// Fills `views.function` with the program of `kernel`, whose results the
 /// entry returns. An entry without

@@ -114,20 +114,78 @@ void TokenBlock::storeResults() {
   }
 }
 
+/// The state after the tokens, and the tile of the rule's output. With `map`
+/// there is no output, but the map's next tile.
+Value TokenBlock::emitRule(DeltaRuleOp rule, Value state, Value *map) {
+  // A map has no use for queries: what would come of them is dropped.
+  Value query = map ? tileOf(rule.getKey())
+                    : scaleTile(b, loc, tileOf(rule.getQuery()),
+                                rule.getScaleOrDefault());
+  Value value = tileOf(rule.getValue()), key = tileOf(rule.getKey());
+  Value logDecay = tileOf(rule.getLogDecay()), beta = tileOf(rule.getBeta());
+  if (!p.chunked) {
+    auto scan = tile::DeltaScanOp::create(b, loc, state.getType(),
+                                          value.getType(), state, query, key,
+                                          value, logDecay, beta, valid);
+    tiles[rule.getOutput()] = scan.getOutput();
+    return scan.getNewState();
+  }
+  auto emitForm = rule.isPerChannel() ? emitChannelChunk : emitChunk;
+  Chunk chunk = {query, key, value, logDecay, beta, valid};
+  ChunkResult result = emitForm(b, loc, state, chunk);
+  if (!map) {
+    tiles[rule.getOutput()] = result.output;
+    return result.state;
+  }
+  // The same without values, which leaves what is linear in the state. Scores
+  // and their inverse are the same ops on the same tiles, emitted once more.
+  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
+  chunk.value = tile::FillOp::create(b, loc, key.getType(), zero);
+  *map = emitForm(b, loc, *map, chunk).state;
+  return result.state;
+}
+
 SmallVector<Value> TokenBlock::emit(Value firstToken, Value numValid,
                                     ArrayRef<Value> carried) {
   t = firstToken;
   valid = numValid;
   tiles.clear();
   SmallVector<Value> next(carried.begin(), carried.end());
+  emitOps(next, nullptr);
+  storeResults();
+  return next;
+}
+
+SmallVector<Value> TokenBlock::emitMap(Value firstToken, Value numValid,
+                                       ArrayRef<Value> carried, Value &map) {
+  t = firstToken;
+  valid = numValid;
+  tiles.clear();
+  SmallVector<Value> next(carried.begin(), carried.end());
+  emitOps(next, &map);
+  return next;
+}
+
+/// The kernel's ops in order; with `map` those that the state depends on.
+/// `carried` holds the tiles before the tokens and receives those after them.
+void TokenBlock::emitOps(SmallVectorImpl<Value> &carried, Value *map) {
+  SmallVector<Value> next(carried.begin(), carried.end());
+  llvm::DenseSet<Value> needed;
+  if (map)
+    needed = p.parts.stateInputs();
+  auto isNeeded = [&](Value value) { return !map || needed.contains(value); };
   for (Operation &op :
        KernelOp(p.parts.kernel).getBody().front().without_terminator()) {
+    if (!isa<DeltaRuleOp>(op) && llvm::none_of(op.getResults(), isNeeded))
+      continue;
     llvm::TypeSwitch<Operation *>(&op)
         .Case([&](Conv1dOp conv) {
           for (auto [i, carry] : llvm::enumerate(p.parts.carries)) {
             if (carry.op != conv)
               continue;
             unsigned s = carry.section;
+            if (!isNeeded(conv.getResult(s)))
+              continue;
             Value input = tileOf(conv.getInputs()[s]);
             auto out = tile::Conv1dOp::create(
                 b, loc, input.getType(), carried[i].getType(), input,
@@ -147,28 +205,7 @@ SmallVector<Value> TokenBlock::emit(Value firstToken, Value numValid,
           auto carry = llvm::find_if(
               p.parts.carries, [&](const Carry &c) { return c.op == rule; });
           unsigned i = carry - p.parts.carries.begin();
-          Value query = scaleTile(b, loc, tileOf(rule.getQuery()),
-                                  rule.getScaleOrDefault());
-          Value value = tileOf(rule.getValue());
-          if (p.chunked) {
-            Chunk chunk = {query,
-                           tileOf(rule.getKey()),
-                           value,
-                           tileOf(rule.getLogDecay()),
-                           tileOf(rule.getBeta()),
-                           valid};
-            auto emit = rule.isPerChannel() ? emitChannelChunk : emitChunk;
-            ChunkResult result = emit(b, loc, carried[i], chunk);
-            next[i] = result.state;
-            tiles[rule.getOutput()] = result.output;
-            return;
-          }
-          auto scan = tile::DeltaScanOp::create(
-              b, loc, carried[i].getType(), value.getType(), carried[i], query,
-              tileOf(rule.getKey()), value, tileOf(rule.getLogDecay()),
-              tileOf(rule.getBeta()), valid);
-          next[i] = scan.getNewState();
-          tiles[rule.getOutput()] = scan.getOutput();
+          next[i] = emitRule(rule, carried[i], map);
         })
         .Case([&](GatedRMSNormOp norm) {
           tiles[norm.getResult()] = gatedNormTile(
@@ -194,6 +231,5 @@ SmallVector<Value> TokenBlock::emit(Value firstToken, Value numValid,
       tiles[result] = castTile(b, loc, rounded, b.getF32Type());
     }
   }
-  storeResults();
-  return next;
+  carried.assign(next.begin(), next.end());
 }

@@ -19,7 +19,17 @@ public:
   llvm::SmallVector<mlir::Value> emit(mlir::Value t, mlir::Value valid,
                                       llvm::ArrayRef<mlir::Value> carried);
 
+  /// Emits what `valid` tokens from `t` on do to the state, in the chunk form:
+  /// the state `P^T S + H` after them, S before them. `carried` holds the tiles
+  /// of carries that the state depends on (others are null); the state's is `H`
+  /// so far, and `map` is `P^T` so far. Returns the next tiles; stores nothing.
+  llvm::SmallVector<mlir::Value> emitMap(mlir::Value t, mlir::Value valid,
+                                         llvm::ArrayRef<mlir::Value> carried,
+                                         mlir::Value &map);
+
 private:
+  void emitOps(llvm::SmallVectorImpl<mlir::Value> &carried, mlir::Value *map);
+  mlir::Value emitRule(DeltaRuleOp rule, mlir::Value state, mlir::Value *map);
   mlir::Value tileOf(mlir::Value value);
   mlir::Value rowTile(mlir::Value tensor, llvm::ArrayRef<mlir::Value> at);
   mlir::Value scalar(mlir::Value tensor, mlir::Value at);

@@ -6,6 +6,7 @@
 #include "CheckGPUProgram.h"
 #include "KernelEntry.h"
 #include "LaunchOrder.h"
+#include "NarrowDivision.h"
 #include "RoleRegisters.h"
 #include "RowWork.h"
 #include "TileAccess.h"
@@ -36,7 +37,7 @@ class KernelLowering {
 public:
   KernelLowering(func::FuncOp source, bool hasDependentLaunch)
       : source(source), b(source), hasDependentLaunch(hasDependentLaunch),
-        memory(source) {}
+        memory(source), divisions(source) {}
 
   void run();
 
@@ -89,6 +90,7 @@ private:
   OpBuilder b;
   bool hasDependentLaunch;
   ViewMemory memory;
+  NarrowDivision divisions;
   KernelEntry entry;
   BlockThreads threads; // that run the op at hand
   IRMapping values;
@@ -390,6 +392,8 @@ void KernelLowering::lower(Operation &op) {
           emitReleaseLaunch(b, loc);
       })
       .Default([&](Operation *other) {
+        if (divisions.emit(b, *other, values))
+          return;
         bring(other);
         b.clone(*other, values);
       });

@@ -5,6 +5,7 @@
 #include "CheckTileProgram.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
+#include "gdn/Support/LinearForm.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -25,21 +26,45 @@ static bool hasPlace(Value value) {
          isa<scf::ForOp>(value.getDefiningOp());
 }
 
+/// Fails unless `form` is a linear form over the function's symbols.
+static LogicalResult checkForm(func::FuncOp function, const Twine &what,
+                               StringAttr form) {
+  auto symbols = function->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
+  llvm::Expected<LinearForm> parsed = LinearForm::parse(form.getValue());
+  bool ok = bool(parsed);
+  if (ok) {
+    ok = llvm::all_of(parsed->getTerms(), [&](const LinearForm::Term &term) {
+      return llvm::any_of(symbols.getAsRange<StringAttr>(), [&](StringAttr s) {
+        return s.getValue() == term.symbol;
+      });
+    });
+  } else {
+    llvm::consumeError(parsed.takeError());
+  }
+  if (ok)
+    return success();
+  return function.emitOpError("expects ")
+         << what << " to be a linear form over 'gdn_tile.symbols', but got '"
+         << form.getValue() << "'";
+}
+
 static LogicalResult checkSignature(func::FuncOp function) {
   auto symbols = function->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
   if (!symbols)
     return function.emitOpError(
         "expects 'gdn_tile.symbols' on a function with 'gdn_tile.grid'");
-  // Units become coordinates by division: sizes have to be at hand.
+  // Units become coordinates by division, in the code.
   auto grid = function->getAttrOfType<ArrayAttr>("gdn_tile.grid");
-  for (auto [axis, form] : llvm::enumerate(grid.getAsRange<StringAttr>())) {
-    int64_t constant;
-    if (axis != 0 && form.getValue().getAsInteger(10, constant) &&
-        !llvm::is_contained(symbols, form))
-      return function.emitOpError("expects axis ")
-             << axis << " of 'gdn_tile.grid' to be a symbol or a number, but "
-             << "got '" << form.getValue() << "'";
-  }
+  for (auto [axis, form] : llvm::enumerate(grid.getAsRange<StringAttr>()))
+    if (failed(checkForm(function,
+                         "axis " + Twine(axis) + " of 'gdn_tile.grid'", form)))
+      return failure();
+  auto workspace = function->getAttrOfType<ArrayAttr>("gdn_tile.workspace");
+  for (Attribute region :
+       workspace ? workspace.getValue() : ArrayRef<Attribute>())
+    for (auto form : cast<ArrayAttr>(region).getAsRange<StringAttr>())
+      if (failed(checkForm(function, "sizes in 'gdn_tile.workspace'", form)))
+        return failure();
   if (function.getNumResults() != 0)
     return function.emitOpError("expects a tile function to have no results, "
                                 "but got ")

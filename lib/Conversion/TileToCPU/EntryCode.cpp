@@ -2,10 +2,12 @@
 //
 // Words to views. The words of a bound call are, for each argument of the
 // tile function in order, the pointer, sizes and strides of a memref or the
-// value of a null slot; the symbols stand last (page on entries and images).
+// value of a null slot; then the symbols, and last the addresses of the regions
+// of the workspace (page on entries and images).
 #include "EntryCode.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
+#include "gdn/Support/LinearForm.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
@@ -48,6 +50,25 @@ public:
       view.setStride(b, loc, i, word());
     return toMemRef(view, type);
   }
+  /// A region of the workspace, row-major, from its address and its sizes.
+  Value region(MemRefType type, ArrayRef<Value> sizes) {
+    Value pointer = LLVM::IntToPtrOp::create(
+        b, loc, LLVM::LLVMPointerType::get(b.getContext()), word());
+    auto view = MemRefDescriptor::poison(b, loc, types.convertType(type));
+    view.setAllocatedPtr(b, loc, pointer);
+    view.setAlignedPtr(b, loc, pointer);
+    view.setConstantOffset(b, loc, 0);
+    Value stride = arith::ConstantIndexOp::create(b, loc, 1);
+    for (int64_t i = type.getRank() - 1; i >= 0; --i) {
+      auto asWord = [&](Value value) -> Value {
+        return arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
+      };
+      view.setSize(b, loc, i, asWord(sizes[i]));
+      view.setStride(b, loc, i, asWord(stride));
+      stride = b.createOrFold<arith::MulIOp>(loc, stride, sizes[i]);
+    }
+    return toMemRef(view, type);
+  }
   Value scratch(Value pointer, MemRefType type) {
     auto view = MemRefDescriptor::poison(b, loc, types.convertType(type));
     view.setAllocatedPtr(b, loc, pointer);
@@ -71,6 +92,27 @@ private:
 };
 } // namespace
 
+/// The value of a checked form over the symbols, whose values are `values`.
+static Value emitForm(OpBuilder &b, Location loc, StringRef text,
+                      ArrayAttr symbols, ArrayRef<Value> values) {
+  LinearForm form = llvm::cantFail(LinearForm::parse(text));
+  Value sum;
+  auto addTerm = [&](Value term) {
+    sum = sum ? b.createOrFold<arith::AddIOp>(loc, sum, term) : term;
+  };
+  for (const LinearForm::Term &term : form.getTerms()) {
+    auto symbol = llvm::find_if(symbols, [&](Attribute name) {
+      return cast<StringAttr>(name).getValue() == term.symbol;
+    });
+    Value factor = arith::ConstantIndexOp::create(b, loc, term.coefficient);
+    addTerm(b.createOrFold<arith::MulIOp>(loc, values[symbol - symbols.begin()],
+                                          factor));
+  }
+  if (form.getConstant() != 0 || !sum)
+    addTerm(arith::ConstantIndexOp::create(b, loc, form.getConstant()));
+  return sum;
+}
+
 void gdn::emitEntryCode(func::FuncOp source) {
   Location loc = source.getLoc();
   OpBuilder b(source);
@@ -85,8 +127,13 @@ void gdn::emitEntryCode(func::FuncOp source) {
   for (StringRef name :
        {"gdn_tile.grid", "gdn_tile.symbols", "gdn_tile.scratch_bytes"})
     code->setAttr(name, source->getAttr(name));
-  if (Attribute multiples = source->getAttr("gdn_tile.multiples"))
-    code->setAttr("gdn_tile.multiples", multiples);
+  for (StringRef name :
+       {"gdn_tile.multiples", "gdn_tile.stage_of", "gdn_tile.variant",
+        "gdn_tile.workspace", "gdn_tile.conditions"})
+    if (Attribute attribute = source->getAttr(name))
+      code->setAttr(name, attribute);
+  auto workspace = source->getAttrOfType<ArrayAttr>("gdn_tile.workspace");
+  unsigned numRegions = workspace ? workspace.size() : 0;
   // Nothing else sees the scratch, and the words stay as they are.
   code.setArgAttr(3, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
   code.setArgAttr(3, LLVM::LLVMDialect::getAlignAttrName(),
@@ -99,14 +146,25 @@ void gdn::emitEntryCode(func::FuncOp source) {
   WordReader reader(b, loc, entry->getArgument(0), types);
   IRMapping mapping;
   auto arguments = body.getArguments();
-  for (BlockArgument arg : arguments.drop_front(numSymbols).drop_back()) {
+  for (BlockArgument arg :
+       arguments.drop_front(numSymbols).drop_back(numRegions + 1)) {
     if (auto type = dyn_cast<MemRefType>(arg.getType()))
       mapping.map(arg, reader.view(type));
     else
       mapping.map(arg, reader.index());
   }
-  for (BlockArgument arg : arguments.take_front(numSymbols))
-    mapping.map(arg, reader.index());
+  SmallVector<Value> values;
+  for (BlockArgument arg : arguments.take_front(numSymbols)) {
+    values.push_back(reader.index());
+    mapping.map(arg, values.back());
+  }
+  for (unsigned i = 0; i < numRegions; ++i) {
+    BlockArgument arg = arguments[arguments.size() - 1 - numRegions + i];
+    SmallVector<Value> sizes;
+    for (auto form : cast<ArrayAttr>(workspace[i]).getAsRange<StringAttr>())
+      sizes.push_back(emitForm(b, loc, form.getValue(), symbols, values));
+    mapping.map(arg, reader.region(cast<MemRefType>(arg.getType()), sizes));
+  }
   mapping.map(arguments.back(),
               reader.scratch(entry->getArgument(3),
                              cast<MemRefType>(arguments.back().getType())));
@@ -128,16 +186,8 @@ void gdn::emitEntryCode(func::FuncOp source) {
       ids[0] = rest;
       break;
     }
-    StringRef form = cast<StringAttr>(grid[axis]).getValue();
-    Value size;
-    int64_t constant;
-    if (!form.getAsInteger(10, constant)) {
-      size = arith::ConstantIndexOp::create(b, loc, constant);
-    } else {
-      for (auto [i, symbol] : llvm::enumerate(symbols))
-        if (cast<StringAttr>(symbol).getValue() == form)
-          size = mapping.lookup(arguments[i]);
-    }
+    Value size = emitForm(b, loc, cast<StringAttr>(grid[axis]).getValue(),
+                          symbols, values);
     ids[axis] = arith::RemUIOp::create(b, loc, rest, size);
     rest = arith::DivUIOp::create(b, loc, rest, size);
   }

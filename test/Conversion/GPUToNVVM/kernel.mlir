@@ -55,3 +55,22 @@ func.func @stays(%n: index, %x: memref<?xf32, strided<[?]>>)
   gdn_gpu.store %t, %x[%row] dims [0] : !gdn_gpu.fragment<1xf32, #gdn_gpu.per_row<#rows>>, memref<?xf32, strided<[?]>>
   return
 }
+
+// Axes of the grid and what divides them are below 2^31: their divisions take 32
+// bits. P may be anything.
+// CHECK-LABEL: llvm.func @divisions(
+//       CHECK:   arith.divui %{{.+}}, %{{.+}} : i32
+//       CHECK:   arith.remui %{{.+}}, %{{.+}} : i32
+//       CHECK:   arith.divui %{{.+}}, %{{.+}} : index
+func.func @divisions(%h: index, %k: index, %p: index, %x: memref<?x?xf32>)
+    attributes {gdn_gpu.threads = 64 : i64, gdn_tile.grid = ["H"], gdn_tile.symbols = ["H", "K", "P"],
+                gdn_tile.multiples = ["H", "K"]} {
+  %i = gdn_gpu.block_id 0
+  %ratio = arith.divui %h, %k : index
+  %r = arith.remui %i, %ratio : index
+  %q = arith.divui %p, %ratio : index
+  %c = arith.constant 1.0 : f32
+  %t = gdn_gpu.fill %c : f32 -> !gdn_gpu.fragment<1xf32, #gdn_gpu.per_row<#rows>>
+  gdn_gpu.store %t, %x[%q, %r] dims [0] : !gdn_gpu.fragment<1xf32, #gdn_gpu.per_row<#rows>>, memref<?x?xf32>
+  return
+}

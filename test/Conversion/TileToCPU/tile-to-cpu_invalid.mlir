@@ -13,9 +13,18 @@ func.func @no_symbols(%n: index)
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects axis 1 of 'gdn_tile.grid' to be a symbol or a number, but got '2*N'}}
-func.func @grid_is_a_form(%n: index)
-    attributes {gdn_tile.grid = ["N", "2*N"], gdn_tile.symbols = ["N"]} {
+// expected-error@+1 {{'func.func' op expects axis 1 of 'gdn_tile.grid' to be a linear form over 'gdn_tile.symbols', but got '2*M'}}
+func.func @grid_has_another_symbol(%n: index)
+    attributes {gdn_tile.grid = ["N", "2*M"], gdn_tile.symbols = ["N"]} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects sizes in 'gdn_tile.workspace' to be a linear form over 'gdn_tile.symbols', but got 'N*N'}}
+func.func @size_is_no_form(%n: index, %w: memref<?xf32>)
+    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
+                gdn_tile.workspace = [["N*N", "4"]]} {
   return
 }
 

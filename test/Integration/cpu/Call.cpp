@@ -230,7 +230,31 @@ std::vector<int64_t> Call::tokenRows() const {
   return rows;
 }
 
-void Call::run() {
+void Call::takeVariant(gdnrt_binding *binding, const std::string &variant) {
+  const gdnrt_entry *entry = gdnrt_kernel_entry(program->kernel);
+  const size_t code = gdnrt_kernel_code(program->kernel);
+  gdnrt_error error;
+  for (size_t i = 0; i < gdnrt_entry_variant_count(entry, code); ++i) {
+    gdnrt_variant_info info;
+    ASSERT_EQ(gdnrt_entry_variant(entry, code, i, &info, &error), GDNRT_OK);
+    if (variant != info.name)
+      continue;
+    uint64_t bytes;
+    ASSERT_EQ(gdnrt_binding_force_variant(binding, i, &error), GDNRT_OK);
+    ASSERT_EQ(gdnrt_binding_workspace_bytes(binding, &bytes, &error), GDNRT_OK);
+    workspace.assign(bytes + 64, 0xff);
+    const size_t past = reinterpret_cast<uintptr_t>(workspace.data()) % 64;
+    ASSERT_EQ(gdnrt_binding_set_workspace(binding,
+                                          workspace.data() + (64 - past) % 64,
+                                          bytes, nullptr, &error),
+              GDNRT_OK)
+        << error.message;
+    return;
+  }
+  FAIL() << "no variant " << variant;
+}
+
+void Call::run(const std::string &variant) {
   std::vector<gdnrt_arg> args;
   before.clear();
   for (const Parameter &parameter : program->parameters) {
@@ -245,6 +269,8 @@ void Call::run() {
                               &binding, &error),
             GDNRT_OK)
       << error.message;
+  if (!variant.empty())
+    takeVariant(binding, variant);
   EXPECT_EQ(gdnrt_launch(binding, nullptr, &error), GDNRT_OK) << error.message;
   gdnrt_binding_destroy(binding);
 }

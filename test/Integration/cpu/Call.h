@@ -73,8 +73,9 @@ public:
     buffers[name.str()] = std::move(buffer);
   }
 
-  /// Binds and launches; a refusal fails the test.
-  void run();
+  /// Binds and launches; a refusal fails the test. Where given, `variant` is
+  /// what runs, with a workspace of NaN; else what needs no workspace.
+  void run(const std::string &variant = "");
 
   /// After `run`: compares with the reference, started from the states as they
   /// were before the call or, where given, from `state`, which then holds the
@@ -104,6 +105,7 @@ public:
   const Batch batch;
 
 private:
+  void takeVariant(gdnrt_binding *binding, const std::string &variant);
   void fillInputs();
   void fillTokens(const Parameter &parameter);
   void fillSlots(const Parameter &parameter);
@@ -121,6 +123,7 @@ private:
   Entry *program;
   std::map<std::string, int64_t> symbols;
   std::map<std::string, Buffer> buffers, before;
+  std::vector<uint8_t> workspace;
   Errors measured = {0, 0, 0};
 };
 

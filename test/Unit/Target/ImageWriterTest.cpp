@@ -175,6 +175,48 @@ TEST_F(ImageWriterTest, TheCodesSymbolsAreTheEntrys) {
                   "entry's symbols, but got \"M\"\n");
 }
 
+// Stages of a variant come before the one-pass program, whatever their order.
+TEST_F(ImageWriterTest, VariantsComeFromStages) {
+  auto module = parse(R"(
+    llvm.func @fill() attributes {gdn_tile.grid = ["N"],
+        gdn_tile.symbols = ["N", "P"]} { llvm.return }
+    llvm.func @fill__a() attributes {gdn_tile.grid = ["N", "2"],
+        gdn_tile.symbols = ["N", "P"], gdn_tile.stage_of = "fill",
+        gdn_tile.variant = "halves", gdn_tile.workspace = [["N", "8"]],
+        gdn_tile.conditions = [[["2", "N"], ["workers", "P"]]],
+        gdn_tile.scratch_bytes = 64 : i64} { llvm.return }
+    llvm.func @fill__b() attributes {gdn_tile.grid = ["P"],
+        gdn_tile.symbols = ["N", "P"], gdn_tile.stage_of = "fill",
+        gdn_tile.variant = "halves"} { llvm.return })");
+  auto codes = collectEntryCodes(*module);
+  ASSERT_TRUE(succeeded(codes)) << said;
+  ASSERT_EQ(codes->size(), 1u);
+  const auto &variants = codes->front().variants;
+  ASSERT_EQ(variants.size(), 2u);
+  EXPECT_EQ(variants[0].name, "halves");
+  ASSERT_EQ(variants[0].stages.size(), 2u);
+  EXPECT_EQ(variants[0].stages[0].symbol, "fill__a");
+  EXPECT_EQ(variants[0].stages[0].scratchBytes, 64u);
+  EXPECT_EQ(variants[0].stages[1].symbol, "fill__b");
+  ASSERT_EQ(variants[0].workspace.size(), 1u);
+  EXPECT_EQ(variants[0].workspace[0], (FormProduct{"N", "8"}));
+  ASSERT_EQ(variants[0].conditions.size(), 1u);
+  EXPECT_EQ(variants[0].conditions[0].second, (FormProduct{"workers", "P"}));
+  EXPECT_EQ(variants[1].name, "rows");
+}
+
+TEST_F(ImageWriterTest, StagesShareTheirSymbols) {
+  auto module = parse(R"(
+    llvm.func @f() attributes {gdn_tile.grid = ["N"],
+        gdn_tile.symbols = ["N"]} { llvm.return }
+    llvm.func @g() attributes {gdn_tile.grid = ["N"],
+        gdn_tile.symbols = ["N", "P"], gdn_tile.stage_of = "f",
+        gdn_tile.variant = "v"} { llvm.return })");
+  EXPECT_TRUE(failed(collectEntryCodes(*module)));
+  EXPECT_EQ(said, "'llvm.func' op expects the symbols of the other stages, N, "
+                  "but got N, P\n");
+}
+
 TEST_F(ImageWriterTest, LoweredEntriesDescribeThemselves) {
   auto module = parse(R"(
     llvm.func @f() attributes {gdn_tile.grid = ["N"]} { llvm.return })");

@@ -23,17 +23,71 @@ static bool isStringArray(Attribute attr) {
   return array && llvm::all_of(array, llvm::IsaPred<StringAttr>);
 }
 
+/// Each region is an argument, the last ones of the function: a row-major
+/// memref whose sizes are the forms, but for the last form, which is the bytes
+/// of an element.
+static LogicalResult verifyWorkspace(FunctionOpInterface function,
+                                     Attribute attribute) {
+  auto regions = dyn_cast<ArrayAttr>(attribute);
+  if (!regions || !llvm::all_of(regions, isStringArray))
+    return function->emitOpError("expects 'gdn_tile.workspace' to be an array "
+                                 "of arrays of strings, but got ")
+           << attribute;
+  if (function->hasAttr("gdn_tile.scratch_bytes"))
+    return success();
+  ArrayRef<Type> inputs = function.getArgumentTypes();
+  if (inputs.size() < regions.size())
+    return function->emitOpError("expects an argument for each of the ")
+           << regions.size() << " regions of 'gdn_tile.workspace'";
+  unsigned first = inputs.size() - regions.size();
+  for (auto [i, region] : llvm::enumerate(regions)) {
+    auto type = dyn_cast<MemRefType>(inputs[first + i]);
+    unsigned numForms = cast<ArrayAttr>(region).size();
+    if (!type || !type.getLayout().isIdentity() ||
+        type.getRank() + 1 != int64_t(numForms))
+      return function->emitOpError("expects argument ")
+             << first + i << " to be a row-major memref of rank "
+             << int64_t(numForms) - 1 << ", region " << i
+             << " of 'gdn_tile.workspace', but got " << inputs[first + i];
+  }
+  return success();
+}
+
+static LogicalResult verifyConditions(Operation *op, Attribute attribute) {
+  auto isPair = [](Attribute pair) {
+    auto sides = dyn_cast<ArrayAttr>(pair);
+    return sides && sides.size() == 2 && llvm::all_of(sides, isStringArray);
+  };
+  auto pairs = dyn_cast<ArrayAttr>(attribute);
+  if (pairs && llvm::all_of(pairs, isPair))
+    return success();
+  return op->emitOpError("expects 'gdn_tile.conditions' to be an array of "
+                         "pairs of arrays of strings, but got ")
+         << attribute;
+}
+
 LogicalResult
 tile::TileDialect::verifyOperationAttribute(Operation *op,
                                             NamedAttribute attribute) {
   StringRef name = attribute.getName().getValue();
   bool isGrid = name == "gdn_tile.grid" || name == "gdn_tile.groups";
   bool isSymbols = name == "gdn_tile.symbols";
-  if (!isGrid && !isSymbols)
+  bool isName = name == "gdn_tile.stage_of" || name == "gdn_tile.variant";
+  bool isWorkspace = name == "gdn_tile.workspace";
+  if (name == "gdn_tile.conditions")
+    return verifyConditions(op, attribute.getValue());
+  if (!isGrid && !isSymbols && !isName && !isWorkspace)
     return success();
   auto function = dyn_cast<FunctionOpInterface>(op);
   if (!function)
     return op->emitOpError("expects '") << name << "' on a function only";
+  if (isWorkspace)
+    return verifyWorkspace(function, attribute.getValue());
+  if (isName && !isa<StringAttr>(attribute.getValue()))
+    return op->emitOpError("expects '")
+           << name << "' to be a string, but got " << attribute.getValue();
+  if (isName)
+    return success();
   if (!isStringArray(attribute.getValue()))
     return op->emitOpError("expects '")
            << name << "' to be an array of strings, but got "
