@@ -6,7 +6,9 @@
 #include "gdn/Target/CudaProgram.h"
 #include "gdn/Target/NvptxCodegen.h"
 #include "gdn/Target/PtxDigest.h"
+
 #include "gdn/Target/TemporaryFile.h"
+#include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -18,7 +20,13 @@ gdn::lowerForGpu(ModuleOp source, const TargetModel &target, GpuLevel level,
   PassManager passes(source.getContext());
   if (failed(configure(passes)))
     return failure();
-  if (level == GpuLevel::gpu)
+  bool hasEntries =
+      llvm::any_of(module->getOps<func::FuncOp>(), [](func::FuncOp func) {
+        return func->hasAttr("gdn.entry");
+      });
+  if (!hasEntries) // kernels already, but for what nvvm has no intrinsic for
+    passes.addPass(createConvertNVVMToLLVMPass());
+  else if (level == GpuLevel::gpu)
     buildGdnToGpuPipeline(passes, target, options);
   else
     buildGpuPipeline(passes, target, options);

@@ -5,10 +5,9 @@
 
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/GDN/Transforms/Passes.h"
+#include "gdn/Pipelines/GpuToLlvm.h"
 #include "gdn/Schedule/Passes.h"
 
-#include "mlir/Conversion/Passes.h"
-#include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -36,21 +35,5 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
 void gdn::buildGpuPipeline(OpPassManager &passes, const TargetModel &target,
                            const GpuPipelineOptions &options) {
   buildGdnToGpuPipeline(passes, target, options);
-  ConvertGPUToNVVMOptions kernels;
-  kernels.dependentLaunch = target.hasDependentLaunch();
-  passes.addPass(createConvertGPUToNVVM(kernels));
-  passes.addPass(createCanonicalizerPass());
-  passes.addPass(createCSEPass());
-  passes.addPass(createExpandGPUMath());
-  passes.addPass(memref::createExpandStridedMetadataPass());
-  passes.addPass(createLowerAffinePass());
-  passes.addPass(createSCFToControlFlowPass());
-  passes.addPass(createConvertVectorToLLVMPass());
-  passes.addPass(createFinalizeMemRefToLLVMConversionPass());
-  passes.addPass(createArithToLLVMConversionPass());
-  passes.addPass(createConvertMathToLLVMPass());
-  passes.addPass(createConvertControlFlowToLLVMPass());
-  passes.addPass(createReconcileUnrealizedCastsPass());
-  passes.addPass(createCanonicalizerPass());
-  passes.addPass(createCSEPass());
+  buildGPUToLlvmPipeline(passes, target.hasDependentLaunch());
 }
