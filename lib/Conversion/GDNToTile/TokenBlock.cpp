@@ -120,12 +120,14 @@ Value TokenBlock::emitRule(DeltaRuleOp rule, Value state, Value *map) {
   // A map has no use for queries: what would come of them is dropped.
   Value query = tileOf(map ? rule.getKey() : rule.getQuery());
   double scale = rule.getScaleOrDefault();
+  if (!p.chunked)
+    query = scaleTile(b, loc, query, scale);
   Value value = tileOf(rule.getValue()), key = tileOf(rule.getKey());
   Value logDecay = tileOf(rule.getLogDecay()), beta = tileOf(rule.getBeta());
   if (!p.chunked) {
-    auto scan = tile::DeltaScanOp::create(
-        b, loc, state.getType(), value.getType(), state,
-        scaleTile(b, loc, query, scale), key, value, logDecay, beta, valid);
+    auto scan = tile::DeltaScanOp::create(b, loc, state.getType(),
+                                          value.getType(), state, query, key,
+                                          value, logDecay, beta, valid);
     tiles[rule.getOutput()] = scan.getOutput();
     return scan.getNewState();
   }
