@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Measurements on a GPU: ours and others in one process, on the same buffers.
+
+    python -m gdn.bench run IMAGE --output FILE     measure
+    python -m gdn.bench table FILE                  what was measured, as a table
+    python -m gdn.bench plot FILE --output FILE.svg
+
+Measuring needs PyTorch and Triton; tables and plots need nothing. How times are
+taken is in docs/design/20261121-gpu-measurements.md.
+"""

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The command line of the benchmarks; see the package."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from . import tables
+
+_LIBRARY = Path(__file__).resolve().parents[3] / "build/release/lib/libgdnrt.so"
+
+
+def heads(text: str) -> tuple[int, int]:
+    """ "16,32": key heads and value heads."""
+    keys, values = text.split(",")
+    return int(keys), int(values)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser("gdn.bench")
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="measure the decode entries of images")
+    run.add_argument("images", nargs="+", type=Path)
+    run.add_argument("--output", type=Path, help="write the report as JSON")
+    run.add_argument("--library", type=Path, default=_LIBRARY)
+    run.add_argument("--heads", type=heads, nargs="+", default=[(16, 32)])
+    run.add_argument("--rows", type=int, nargs="+", default=[1, 8, 64, 256, 512])
+    run.add_argument("--repeats", type=int, default=15)
+    table = commands.add_parser("table", help="print a report as tables")
+    table.add_argument("report", type=Path)
+    plot = commands.add_parser("plot", help="draw a report")
+    plot.add_argument("report", type=Path)
+    plot.add_argument("--output", type=Path, required=True, help="FILE.svg, one per heads and type")
+    options = parser.parse_args(arguments)
+    if options.command == "run":
+        from .measure import measure
+
+        print(tables.markdown(measure(options)))
+        return 0
+    report = json.loads(options.report.read_text())
+    if options.command == "table":
+        print(tables.markdown(report))
+        return 0
+    for key in tables.groups(report, "decode"):
+        name = f"{options.output.stem}_{'_'.join(map(str, key))}.svg"
+        options.output.with_name(name).write_text(tables.svg(report, key))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

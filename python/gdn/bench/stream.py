@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The yardstick: the same bytes of states read and written in place, and nothing
+else, by the fastest of several ways to load and to store."""
+
+import torch
+import triton
+import triton.language as tl
+
+from .timing import time_calls
+
+# name: block, warps, load (cache, eviction), store (cache, eviction), persistent
+POLICIES = {
+    "plain 1024": (1024, 4, ("", ""), ("", ""), False),
+    "plain 2048": (2048, 4, ("", ""), ("", ""), False),
+    "plain 4096": (4096, 8, ("", ""), ("", ""), False),
+    "plain 8192": (8192, 8, ("", ""), ("", ""), False),
+    "cg 4096": (4096, 8, (".cg", ""), ("", ""), False),
+    "cg/cg 4096": (4096, 8, (".cg", ""), (".cg", ""), False),
+    "cg/cs 4096": (4096, 8, (".cg", ""), (".cs", ""), False),
+    "plain/cs 4096": (4096, 8, ("", ""), (".cs", ""), False),
+    "evict first 4096": (4096, 8, ("", "evict_first"), ("", "evict_first"), False),
+    "persistent 4096": (4096, 8, ("", ""), ("", ""), True),
+    "persistent 8192": (8192, 8, ("", ""), ("", ""), True),
+}
+
+
+@triton.jit
+def _negate(
+    data,
+    count,
+    block: tl.constexpr,
+    load_cache: tl.constexpr,
+    load_eviction: tl.constexpr,
+    store_cache: tl.constexpr,
+    store_eviction: tl.constexpr,
+):
+    # Flipping signs keeps random states random, however often it is done.
+    tiles = tl.cdiv(count, block)
+    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0)):
+        place = tile.to(tl.int64) * block + tl.arange(0, block)
+        mask = place < count
+        value = tl.load(
+            data + place, mask, cache_modifier=load_cache, eviction_policy=load_eviction
+        )
+        tl.store(
+            data + place, -value, mask, cache_modifier=store_cache, eviction_policy=store_eviction
+        )
+
+
+def _call(policy: tuple, data: torch.Tensor):
+    block, warps, load, store, persistent = policy
+    tiles = triton.cdiv(data.numel(), block)
+    processors = torch.cuda.get_device_properties(data.device).multi_processor_count
+    grid = (min(tiles, 8 * processors) if persistent else tiles,)
+    return lambda: _negate[grid](
+        data, data.numel(), block, load[0], load[1], store[0], store[1], num_warps=warps
+    )
+
+
+def fastest(buffers: list[torch.Tensor], repeats: int = 15) -> tuple[str, dict[str, float]]:
+    """The fastest policy over the same bytes as the states, and its times."""
+    results = {
+        name: time_calls([_call(policy, data) for data in buffers], repeats)
+        for name, policy in POLICIES.items()
+    }
+    results["torch neg_"] = time_calls([data.neg_ for data in buffers], repeats)
+    best = min(results, key=lambda name: results[name]["us"])
+    return best, results[best]
+
+
+def copy_tbps(gib: int = 4) -> float:
+    """Bytes read and written by a large copy, in TB/s."""
+    source = torch.randn(gib << 28, device="cuda")
+    target = torch.empty_like(source)
+    spent = time_calls([lambda: target.copy_(source)])["us"]
+    return 2 * source.nbytes / spent * 1e-6
+
+
+def matmul_tflops(size: int = 8192) -> float:
+    """A bf16 product of square matrices of random numbers, in TFLOP/s."""
+    a, b = (torch.randn(size, size, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    out = torch.empty_like(a)
+    spent = time_calls([lambda: torch.mm(a, b, out=out)])["us"]
+    return 2 * size**3 / spent * 1e-6

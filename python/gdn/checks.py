@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a kernel on a device must do, beside a float64 reference: errors within
+bounds, slots and rows left alone, the same bits for a row whatever the batch."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from . import problems, reference
+from .problems import Sizes
+from .runtime import Device, Kernel, Pool
+
+OUTPUTS = ("core", "out")
+POOLS = ("conv_pool", "state_pool")
+
+# Relative RMSE by type: what one rounding to it costs, or f32 arithmetic.
+_OUTPUT_LIMITS = {"float32": 1e-5, "float16": 5e-4, "bfloat16": 2e-3}
+_STATE_LIMITS = {"float32": 1e-6, "float16": 5e-4, "bfloat16": 4e-3}
+# The same where chunks go through matrix units.
+_CHUNK_OUTPUT, _CHUNK_STATE = 5e-3, 2e-3
+
+
+@dataclass
+class Findings:
+    """Errors of one kernel and what was wrong with it."""
+
+    error_o: float = 0.0
+    error_state: float = 0.0
+    failures: list[str] = field(default_factory=list)
+
+    def expect(self, holds: bool, what: str) -> None:
+        if not holds:
+            self.failures.append(what)
+
+
+def relative_error(got: np.ndarray, want: np.ndarray) -> float:
+    """Relative RMSE; infinite where one is not finite and the other is."""
+    if not np.isfinite(got).all():
+        return float("inf")
+    norm = np.sqrt((want * want).sum())
+    difference = np.sqrt(((got - want) ** 2).sum())
+    return float(difference / norm) if norm > 0 else float(difference != 0)
+
+
+def run(
+    device: Device, kernel: Kernel, arguments: dict[str, np.ndarray], null_slot: int = 0
+) -> dict[str, np.ndarray]:
+    """Launches on copies of `arguments`, and gives what the kernel wrote."""
+    copies = {name: device.array(values) for name, values in arguments.items()}
+    pools = {p.name for p in kernel.params if p.kind == "pool"}
+    binding = kernel.bind(**{n: Pool(a, null_slot) if n in pools else a for n, a in copies.items()})
+    if binding.workspace_bytes:
+        binding.set_workspace()
+    binding.launch()
+    device.synchronize()
+    return {p.name: copies[p.name].numpy() for p in kernel.params if p.access != "read"}
+
+
+def limits(kernel: Kernel, steps: int = 1) -> tuple[float, float]:
+    """The largest errors of outputs and of the state allowed."""
+    dtypes = {param.name: param.dtype for param in kernel.params}
+    output = max(_OUTPUT_LIMITS[dtypes[name]] for name in OUTPUTS if name in dtypes)
+    state = _STATE_LIMITS[dtypes["state_pool"]]
+    if "cu_seqlens" in dtypes and device_code(kernel):
+        output, state = max(output, _CHUNK_OUTPUT), max(state, _CHUNK_STATE)
+    elif "cu_seqlens" in dtypes:
+        state = max(state, 1e-5)
+    return output, state * steps
+
+
+def device_code(kernel: Kernel) -> bool:
+    """Whether the kernel's code is that of a GPU."""
+    return kernel.code.format != "shared object"
+
+
+def check_case(
+    device: Device, kernel: Kernel, layer: reference.Layer, sizes: Sizes, findings: Findings
+) -> None:
+    """One launch beside float64, with all that the contract of slots says."""
+    before = problems.make(kernel.params, sizes)
+    after = run(device, kernel, before)
+    want = reference.evaluate(layer, before)
+    largest_output, largest_state = limits(kernel)
+    what = f"Hk={sizes.key_heads} Hv={sizes.value_heads} lens={list(sizes.lengths)[:8]}"
+
+    for name in OUTPUTS:
+        if name not in after:
+            continue
+        got = after[name].astype(np.float64)
+        error = relative_error(got, want[name])
+        findings.error_o = max(findings.error_o, error)
+        findings.expect(error <= largest_output, f"{what}: {name}: error {error:.2e}")
+        idle = ~want[name].any(axis=(1, 2))
+        findings.expect(
+            not after[name][idle].view(np.uint8).any(), f"{what}: {name}: a skipped row is not zero"
+        )
+    used = [s for r, s in enumerate(before["slots"]) if r not in sizes.skipped and s >= 0]
+    for name in POOLS:
+        got, start = after[name], before[name]
+        kept = np.setdiff1d(np.arange(len(start)), used)
+        findings.expect(
+            np.array_equal(_bits(got[kept]), _bits(start[kept])),
+            f"{what}: {name}: a slot that no row uses has changed",
+        )
+    if used:
+        got = after["state_pool"][used].astype(np.float64)
+        error = relative_error(got, want["state_pool"][used])
+        findings.error_state = max(findings.error_state, error)
+        findings.expect(error <= largest_state, f"{what}: state_pool: error {error:.2e}")
+        windows = want["conv_pool"][used].astype(after["conv_pool"].dtype)
+        findings.expect(
+            np.array_equal(_bits(after["conv_pool"][used]), _bits(windows)),
+            f"{what}: conv_pool: a window differs",
+        )
+    again = run(device, kernel, before)
+    for name, values in after.items():
+        findings.expect(
+            np.array_equal(_bits(values), _bits(again[name])), f"{what}: {name}: runs differ"
+        )
+
+
+def check_rows_alone(device: Device, kernel: Kernel, sizes: Sizes, findings: Findings) -> None:
+    """A row of decode gives the same bits alone and at any place of any batch."""
+    whole = problems.make(kernel.params, sizes)
+    batch = run(device, kernel, whole)
+    per_row = {p.name for p in kernel.params if p.dims and p.dims[0] == "N"}
+    for row in (0, sizes.rows // 2, sizes.rows - 1):
+        alone = {n: v[row : row + 1] if n in per_row else v for n, v in whole.items()}
+        single = run(device, kernel, alone)
+        for name in OUTPUTS:
+            if name in batch:
+                findings.expect(
+                    np.array_equal(_bits(single[name][0]), _bits(batch[name][row])),
+                    f"N={sizes.rows}: {name}: row {row} differs alone",
+                )
+        slot = whole["slots"][row]
+        for name in POOLS:
+            findings.expect(
+                np.array_equal(_bits(single[name][slot]), _bits(batch[name][slot])),
+                f"N={sizes.rows}: {name}: row {row} differs alone",
+            )
+
+
+def check_many_steps(
+    device: Device,
+    kernel: Kernel,
+    layer: reference.Layer,
+    sizes: Sizes,
+    findings: Findings,
+    steps=64,
+) -> float:
+    """The error of the state after many steps of decode, float64 keeping its own."""
+    arguments = problems.make(kernel.params, sizes)
+    exact = dict(arguments)
+    for step in range(steps):
+        other = problems.make(
+            kernel.params, Sizes(sizes.key_heads, sizes.value_heads, sizes.lengths, seed=step + 99)
+        )
+        inputs = [p.name for p in kernel.params if p.dims[0] == "N" and p.name != "slots"]
+        for name in inputs:
+            arguments[name] = exact[name] = other[name]
+        arguments.update(run(device, kernel, arguments))
+        exact.update(reference.evaluate(layer, exact))
+    used = arguments["slots"]
+    error = relative_error(
+        arguments["state_pool"][used].astype(np.float64), exact["state_pool"][used]
+    )
+    largest = limits(kernel, steps)[1]
+    findings.expect(error <= largest, f"state after {steps} steps: error {error:.2e}")
+    return error
+
+
+def _bits(values: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(values).view(np.uint8)

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checks and times every kernel of images on this machine's device, without a
+compiler: `tools/scripts/device-check IMAGE.. --output FILE`.
+
+Each entry runs with every code that the device takes (PTX for older chips too),
+on made-up inputs beside a float64 reference in NumPy. Times are of graphs of
+launches back to back over at least 384 MB of states. The JSON that it writes is
+what tools/scripts/kernels_lock.py records. Exits with 1 if anything was wrong, with 77
+if there is no such device.
+"""
+
+import argparse
+import datetime
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from . import checks, problems, reference
+from .problems import Sizes
+from .runtime import Device, GdnError, Image, Kernel, Pool, Runtime
+
+ROOT = Path(__file__).resolve().parents[2]
+SANITIZERS = ("memcheck", "racecheck", "synccheck", "initcheck")
+_BYTES_BEYOND_CACHE = 384 << 20
+_MOST_SETS = 200
+_SANITIZER_FAILED = 99
+_SKIPPED = 77  # the exit code where there is no such device
+
+
+def cases(entry: str, quick: bool) -> list[Sizes]:
+    """Sizes to check an entry with: skipped rows, empty rows, strong decay, the shapes
+    of models."""
+    skipped = {1: 0, 3: -1, 4: 9999}
+    if entry.startswith("decode"):
+        small = [
+            Sizes(2, 4, (1,) * 6, skipped=skipped, seed=1),
+            Sizes(2, 8, (1,), seed=2, decay="strong"),
+        ]
+        return (
+            small
+            if quick
+            else small
+            + [
+                Sizes(16, 32, (1,) * 8, seed=3),
+                Sizes(16, 64, (1,) * 3, seed=4),
+                Sizes(8, 24, (1,) * 5, seed=5),
+                Sizes(2, 8, (1,) * 67, skipped=skipped, seed=6, decay="strong"),
+            ]
+        )
+    small = [Sizes(2, 4, (5, 3, 0, 2, 1, 70), skipped={1: 0, 3: -1}, seed=7)]
+    return (
+        small
+        if quick
+        else small
+        + [
+            Sizes(2, 4, (64, 63, 65, 1, 130), seed=8, decay="strong"),
+            Sizes(4, 8, (200, 0, 33), seed=9),
+        ]
+    )
+
+
+def check_kernel(
+    device: Device, kernel: Kernel, layer: reference.Layer, quick: bool
+) -> tuple[checks.Findings, float | None]:
+    """All checks of one kernel, and the error of its state after many steps."""
+    findings, many = checks.Findings(), None
+    for sizes in cases(kernel.name, quick):
+        checks.check_case(device, kernel, layer, sizes, findings)
+    if kernel.name.startswith("decode"):
+        checks.check_rows_alone(device, kernel, Sizes(2, 4, (1,) * 9, seed=20), findings)
+        steps = 4 if quick else 64
+        many = checks.check_many_steps(
+            device, kernel, layer, Sizes(2, 4, (1,) * 3, seed=21), findings, steps
+        )
+    return findings, many
+
+
+def bind_sets(device: Device, kernel: Kernel, sizes: Sizes) -> list:
+    """Bindings over enough copies of the pools that no state is in a cache."""
+    arguments = problems.make(kernel.params, sizes)
+    pools = [p.name for p in kernel.params if p.kind == "pool"]
+    shared = {n: device.array(v) for n, v in arguments.items() if n not in pools}
+    state_bytes = sum(arguments[name].nbytes for name in pools)
+    count = min(_MOST_SETS, -(-_BYTES_BEYOND_CACHE // state_bytes))
+    bindings = []
+    for _ in range(count):
+        own = {name: Pool(device.array(arguments[name])) for name in pools}
+        binding = kernel.bind(**shared, **own)
+        if binding.workspace_bytes:
+            binding.set_workspace()
+        bindings.append(binding)
+    return bindings
+
+
+def time_kernel(device: Device, kernel: Kernel, driver) -> tuple[dict, dict[str, float]]:
+    """The configuration that was timed, and its microseconds."""
+    if kernel.name.startswith("decode"):
+        config = {"Hk": 16, "Hv": 32, "N": 64}
+        sizes = Sizes(16, 32, (1,) * 64)
+    else:
+        config = {"Hk": 16, "Hv": 32, "lens": [1024, 1024]}
+        sizes = Sizes(16, 32, (1024, 1024))
+    bindings = bind_sets(device, kernel, sizes)
+    if driver is not None:
+        from .cuda_driver import time_launches
+
+        device.synchronize()
+        return config, time_launches(driver, [binding.launch for binding in bindings])
+    bindings[0].launch()
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        bindings[0].launch()
+        times.append((time.perf_counter() - start) * 1e6)
+    return config, {"us": float(np.median(times)), "us_min": min(times), "us_max": max(times)}
+
+
+def driver_version(driver) -> str:
+    """The release of the kernel module, or that of CUDA."""
+    try:
+        text = Path("/proc/driver/nvidia/version").read_text()
+        if found := re.search(r"Kernel Module.*?(\d+\.\d+(\.\d+)?)", text):
+            return found.group(1)
+    except OSError:
+        pass
+    return f"CUDA {driver.version}" if driver else "none"
+
+
+def kernels_of(device: Device, image: Image, entry: str, targets: list[str]):
+    """The kernels of an entry that the device runs, one for each of its codes."""
+    for index, code in enumerate(image.codes(entry)):
+        if targets and code.target not in targets:
+            continue
+        try:
+            yield device.kernel(image, entry, code=index)
+        except GdnError as error:
+            if error.status != "UNSUPPORTED":
+                raise
+
+
+def check_images(options, device: Device, driver) -> dict:
+    """The report on all images."""
+    runtime, rows = device._runtime, []
+    for path in options.images:
+        image = runtime.image(path)
+        for entry in image.entries:
+            if options.entry and not entry.startswith(options.entry):
+                continue
+            attributes = image.attributes(entry)
+            for kernel in kernels_of(device, image, entry, options.target):
+                code = kernel.code
+                findings, many = check_kernel(
+                    device, kernel, reference.Layer.of(attributes), options.quick
+                )
+                row = {
+                    "name": f"{path.stem}/{entry}",
+                    "target": code.target,
+                    "format": code.format,
+                    "digest": attributes.get(f"gdn.digest.{code.target}", ""),
+                    "config": {},
+                    "error_o": findings.error_o,
+                    "error_state": findings.error_state,
+                    "error_state_many": many,
+                    "us": None,
+                    "failures": findings.failures,
+                }
+                if not options.no_times:
+                    row["config"], times = time_kernel(device, kernel, driver)
+                    row |= times
+                rows.append(row)
+                print_row(row)
+    return {
+        "device": driver.device_name if driver else device.name,
+        "driver": driver_version(driver),
+        "date": datetime.date.today().isoformat(),
+        "kernels": rows,
+    }
+
+
+def print_row(row: dict) -> None:
+    spent = f"{row['us']:9.2f} us" if row["us"] else ""
+    many = f"{row['error_state_many']:.1e}" if row["error_state_many"] is not None else ""
+    print(
+        f"{row['name']:32} {row['target']:8} {row['format']:6} out {row['error_o']:.1e}"
+        f" state {row['error_state']:.1e} {many:8} {spent}"
+        f" {'FAILED' if row['failures'] else 'ok'}",
+        flush=True,
+    )
+    for failure in row["failures"][:10]:
+        print(f"    {failure}")
+
+
+def run_sanitizer(tool: str, options) -> bool:
+    """This check again, quick and without times, under a tool of compute-sanitizer."""
+    command = ["compute-sanitizer", f"--tool={tool}", f"--error-exitcode={_SANITIZER_FAILED}"]
+    command += [sys.executable, "-m", "gdn.device_check", *map(str, options.images)]
+    command += ["--quick", "--no-times", "--device", options.device]
+    command += ["--library", str(options.library), "--entry", options.entry]
+    for target in options.target:
+        command += ["--target", target]
+    print(f"{tool}:", flush=True)
+    return subprocess.run(command).returncode == 0
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("device-check", description=__doc__.split("\n\n")[0])
+    parser.add_argument("images", nargs="+", type=Path)
+    parser.add_argument("--output", type=Path, help="write the report as JSON")
+    parser.add_argument("--device", default="cuda", help="cuda, cuda:1 or cpu")
+    parser.add_argument("--library", type=Path, default=ROOT / "build/release/lib/libgdnrt.so")
+    parser.add_argument("--entry", default="", help="entries whose name begins so")
+    parser.add_argument("--target", action="append", default=[], help="codes of this target")
+    parser.add_argument("--quick", action="store_true", help="small cases alone")
+    parser.add_argument("--no-times", action="store_true")
+    parser.add_argument("--sanitizer", action="append", default=[], choices=SANITIZERS)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse(arguments)
+    if options.sanitizer:
+        results = [run_sanitizer(tool, options) for tool in options.sanitizer]
+        return 0 if all(results) else 1
+    runtime, driver = Runtime(options.library), None
+    ordinal = int(options.device.partition(":")[2] or 0)
+    try:
+        is_cpu = options.device == "cpu"
+        device = runtime.device(num_workers=0) if is_cpu else runtime.cuda(ordinal)
+    except GdnError as error:
+        print(f"skipped: {error}")
+        return _SKIPPED
+    if device.kind == "cuda" and not options.no_times:
+        from .cuda_driver import Driver
+
+        driver = Driver(ordinal)
+    print(device.name)
+    report = check_images(options, device, driver)
+    if options.output:
+        options.output.write_text(json.dumps(report, indent=1) + "\n")
+    if not report["kernels"]:
+        print("no kernel for this device")
+        return 1
+    return 1 if any(row["failures"] for row in report["kernels"]) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The device check, on the CPU: it passes sound kernels, and finds what is wrong."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gdn import Runtime, checks, device_check, reference
+from gdn.problems import Sizes
+
+
+@pytest.fixture(scope="module")
+def image(tool, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("check")
+    config, path = folder / "config.json", folder / "layer.gdnk"
+    config.write_text(
+        '{"model_type": "qwen3_5_text", "hidden_size": 128, "hidden_act": "silu",'
+        ' "num_hidden_layers": 4, "linear_num_key_heads": 2, "linear_num_value_heads": 4,'
+        ' "linear_key_head_dim": 32, "linear_value_head_dim": 32,'
+        ' "linear_conv_kernel_dim": 4, "rms_norm_eps": 1e-6}'
+    )
+    options = ["--io=bf16", "--outputs=both", "--target=native", "-o", path]
+    done = tool("gdn-compile", "--config", config, *options)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+@pytest.fixture(scope="module")
+def library(build_dir):
+    return build_dir / "lib/libgdnrt.so"
+
+
+def test_sound_kernels_pass(image, library, tmp_path, capsys):
+    output = tmp_path / "report.json"
+    options = ["--device=cpu", "--quick", "--no-times", f"--library={library}"]
+    assert device_check.main([str(image), *options, f"--output={output}"]) == 0
+    report = json.loads(output.read_text())
+    assert {"device", "driver", "date", "kernels"} <= report.keys()
+    assert {row["name"] for row in report["kernels"]} == {"layer/prefill", "layer/decode"}
+    for row in report["kernels"]:
+        assert 0 < row["error_o"] < 2e-3
+        assert 0 < row["error_state"] < 1e-5
+        assert row["failures"] == []
+    assert "layer/decode" in capsys.readouterr().out
+
+
+def test_a_target_that_is_not_there(image, library, capsys):
+    options = ["--device=cpu", "--quick", "--no-times", f"--library={library}"]
+    assert device_check.main([str(image), *options, "--target=sm_90a"]) == 1
+    assert "no kernel for this device" in capsys.readouterr().out
+
+
+def test_no_device_is_skipped_with_the_reason(image, library, capsys):
+    if device_check.main([str(image), "--quick", "--no-times", f"--library={library}"]) == 77:
+        assert "skipped: UNSUPPORTED: cuda: no" in capsys.readouterr().out
+    # Otherwise there is a GPU, whose code the image lacks.
+
+
+@pytest.fixture
+def decode(image, library):
+    runtime = Runtime(library)
+    loaded = runtime.image(image)
+    device = runtime.device()
+    layer = reference.Layer.of(loaded.attributes("decode"))
+    return device, device.kernel(loaded, "decode"), layer
+
+
+def check(decode, layer=None) -> list[str]:
+    device, kernel, own = decode
+    findings = checks.Findings()
+    sizes = Sizes(2, 4, (1,) * 4, skipped={1: 0})
+    checks.check_case(device, kernel, layer or own, sizes, findings)
+    return findings.failures
+
+
+def test_wrong_numbers_are_found(decode):
+    assert check(decode) == []
+    failures = " ".join(check(decode, replace(decode[2], double_beta=True)))
+    assert "core: error" in failures
+    assert "state_pool: error" in failures
+    failures = " ".join(check(decode, replace(decode[2], gate="sigmoid")))
+    assert "out: error" in failures
+    assert "state_pool" not in failures
+
+
+def corrupt(monkeypatch, change):
+    """Runs give what `change` makes of the results."""
+    honest = checks.run
+
+    def run(device, kernel, arguments, null_slot=0):
+        results = honest(device, kernel, arguments, null_slot)
+        change(results, arguments)
+        return results
+
+    monkeypatch.setattr(checks, "run", run)
+
+
+def test_a_touched_slot_is_found(decode, monkeypatch):
+    def change(results, arguments):
+        results["state_pool"][5] = 1
+
+    corrupt(monkeypatch, change)
+    assert any("state_pool: a slot that no row uses" in f for f in check(decode))
+
+
+def test_a_row_that_is_not_zero_is_found(decode, monkeypatch):
+    def change(results, arguments):
+        results["out"][1, 0, 0] = -0.0
+
+    corrupt(monkeypatch, change)
+    assert any("out: a skipped row is not zero" in f for f in check(decode))
+
+
+def test_a_nan_and_a_wrong_window_are_found(decode, monkeypatch):
+    def change(results, arguments):
+        results["core"][0, 0, 0] = np.nan
+        results["conv_pool"][1, 0, 0] += 1
+
+    corrupt(monkeypatch, change)
+    failures = " ".join(check(decode))
+    assert "core: error inf" in failures
+    assert "conv_pool: a window differs" in failures
+
+
+def test_a_row_that_depends_on_the_batch_is_found(decode, monkeypatch):
+    def change(results, arguments):
+        results["out"] += len(arguments["slots"])
+
+    corrupt(monkeypatch, change)
+    findings = checks.Findings()
+    checks.check_rows_alone(*decode[:2], Sizes(2, 4, (1,) * 5), findings)
+    assert any("out: row 2 differs alone" in f for f in findings.failures)
