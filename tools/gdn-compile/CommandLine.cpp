@@ -117,8 +117,7 @@ struct Options {
       cl::desc("Segments of a row of prefill in the variant for idle workers; "
                "0: none; negative: by the target's rule (default)")};
   cl::opt<int64_t> segmentsFrom{
-      "segments-from", cl::init(-1), cl::cat(outputs),
-      cl::value_desc("tokens"),
+      "segments-from", cl::init(-1), cl::cat(outputs), cl::value_desc("tokens"),
       cl::desc("Mean tokens of a row from which that variant is taken; "
                "negative: by the target's rule (default)")};
 

@@ -76,9 +76,9 @@ mlir::FailureOr<llvm::SmallVector<EntryCode, 0>>
 collectEntryCodes(mlir::ModuleOp lowered);
 
 /// The bytes of an image with the entries of `source` and their codes, of
-/// which a device takes the first that it can run; at least one. Fails with an
-/// error on the entry that cannot be described or that some target has no code
-/// for.
+/// which a device takes the first that it can run; at least one. An entry may
+/// lack code for some targets; one without any is left out, with a remark.
+/// Fails with an error on the entry that cannot be described.
 mlir::FailureOr<std::vector<uint8_t>>
 buildImage(mlir::ModuleOp source, llvm::ArrayRef<TargetCode> targets);
 

@@ -124,9 +124,8 @@ EntryViews gdn::createEntryViews(func::FuncOp source, StringRef name) {
     attrs.push_back(named(name));
   }
 
-  auto function =
-      func::FuncOp::create(builder, source.getLoc(), name,
-                           builder.getFunctionType(types, {}));
+  auto function = func::FuncOp::create(builder, source.getLoc(), name,
+                                       builder.getFunctionType(types, {}));
   function.setAllArgAttrs(ArrayRef<DictionaryAttr>(attrs));
   function->setAttr("gdn_tile.symbols",
                     builder.getStrArrayAttr(SmallVector<StringRef>(

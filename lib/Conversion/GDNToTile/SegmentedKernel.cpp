@@ -97,13 +97,11 @@ void SegmentedKernel::describe() {
   auto text = [](int64_t number) { return std::to_string(number); };
   constexpr int64_t any = ShapedType::kDynamic;
   SmallVector<Attribute> regions;
-  states = addRegion(
-      {rowForm, valueForm, text(S - 1), text(dv), text(dk), "4"},
-      {any, any, S - 1, dv, dk}, regions);
+  states = addRegion({rowForm, valueForm, text(S - 1), text(dv), text(dk), "4"},
+                     {any, any, S - 1, dv, dk}, regions);
   if (S > 2)
-    maps = addRegion(
-        {rowForm, valueForm, text(S - 2), text(dk), text(dk), "4"},
-        {any, any, S - 2, dk, dk}, regions);
+    maps = addRegion({rowForm, valueForm, text(S - 2), text(dk), text(dk), "4"},
+                     {any, any, S - 2, dk, dk}, regions);
   func::FuncOp function = views.function;
   function->setAttr("gdn_tile.workspace", b.getArrayAttr(regions));
 
@@ -152,8 +150,8 @@ Value SegmentedKernel::loadMatrix(Value region, Value head, Value at) {
 void SegmentedKernel::storeMatrix(Value tile, Value region, Value head,
                                   Value at) {
   SmallVector<Value> indices = {n, head, at, index(0), index(0)};
-  tile::StoreOp::create(b, loc, tile, region, indices,
-                        ArrayRef<int64_t>{3, 4}, Value());
+  tile::StoreOp::create(b, loc, tile, region, indices, ArrayRef<int64_t>{3, 4},
+                        Value());
 }
 
 /// The inputs of the convolution before token `begin`, which is past the row's
@@ -162,10 +160,8 @@ Value SegmentedKernel::loadWindow(const Carry &carry, Value r) {
   auto conv = cast<Conv1dOp>(carry.op);
   Value input = conv.getInputs()[carry.section];
   auto tensor = cast<RankedTensorType>(input.getType());
-  auto type =
-      VectorType::get(carry.type.getShape(), tensor.getElementType());
-  Value first =
-      arith::SubIOp::create(b, loc, begin, index(type.getDimSize(0)));
+  auto type = VectorType::get(carry.type.getShape(), tensor.getElementType());
+  Value first = arith::SubIOp::create(b, loc, begin, index(type.getDimSize(0)));
   SmallVector<Value> at = {first, h};
   if (!parts.isKey(input))
     at.push_back(r);
@@ -184,7 +180,8 @@ Value SegmentedKernel::identity(int64_t size) {
   OpBuilder::InsertionGuard guard(b);
   Block *body = b.createBlock(&map.getBody(), {}, {b.getIndexType()}, {loc});
   Value column = vector::StepOp::create(b, loc, indices);
-  Value own = vector::BroadcastOp::create(b, loc, indices, body->getArgument(0));
+  Value own =
+      vector::BroadcastOp::create(b, loc, indices, body->getArgument(0));
   auto splat = [&](float value) -> Value {
     return arith::ConstantOp::create(b, loc,
                                      DenseElementsAttr::get(row, value));
@@ -261,8 +258,7 @@ void SegmentedKernel::emitMap(Value r) {
   storeMatrix(fromChunkState(loop.getResult(state)), states, headIndex(r),
               segment);
   storeMatrix(transposeTile(b, loc, loop.getResults().back()), maps,
-              headIndex(r),
-              arith::SubIOp::create(b, loc, segment, index(1)));
+              headIndex(r), arith::SubIOp::create(b, loc, segment, index(1)));
   chunked = false;
   blockTokens = algorithm.tokens;
 }
@@ -392,8 +388,7 @@ LogicalResult gdn::emitSegmentedKernel(func::FuncOp entry, KernelOp kernel,
         std::pair(Stage::segments, "__segments")}) {
     if (stage == Stage::scan && algorithm.segments == 2)
       continue; // segment 0 leaves what precedes segment 1
-    EntryViews views =
-        createEntryViews(entry, (entry.getName() + name).str());
+    EntryViews views = createEntryViews(entry, (entry.getName() + name).str());
     if (failed(SegmentedKernel(views, *parts, chosen, stage).emit())) {
       views.function.erase();
       return failure();

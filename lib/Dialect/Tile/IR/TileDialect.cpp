@@ -93,7 +93,8 @@ tile::TileDialect::verifyOperationAttribute(Operation *op,
            << name << "' to be an array of strings, but got "
            << attribute.getValue();
   // The code of an entry no longer has the symbols as arguments.
-  if (isGrid || op->hasAttr("gdn_tile.scratch_bytes"))
+  if (isGrid || op->hasAttr("gdn_tile.scratch_bytes") ||
+      op->hasAttr("nvvm.kernel"))
     return success();
   ArrayRef<Type> inputs = function.getArgumentTypes();
   for (auto [i, symbol] :
