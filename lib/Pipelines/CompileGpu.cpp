@@ -6,7 +6,9 @@
 #include "gdn/Target/CudaProgram.h"
 #include "gdn/Target/NvptxCodegen.h"
 #include "gdn/Target/PtxDigest.h"
+
 #include "gdn/Target/TemporaryFile.h"
+#include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -18,16 +20,18 @@ gdn::lowerForGpu(ModuleOp source, const TargetModel &target, GpuLevel level,
   PassManager passes(source.getContext());
   if (failed(configure(passes)))
     return failure();
-  if (level == GpuLevel::gpu)
+  bool hasEntries =
+      llvm::any_of(module->getOps<func::FuncOp>(), [](func::FuncOp func) {
+        return func->hasAttr("gdn.entry");
+      });
+  if (!hasEntries) // kernels already, but for what nvvm has no intrinsic for
+    passes.addPass(createConvertNVVMToLLVMPass());
+  else if (level == GpuLevel::gpu)
     buildGdnToGpuPipeline(passes, target, options);
   else
     buildGpuPipeline(passes, target, options);
   if (failed(passes.run(*module)))
     return failure();
-  for (auto func : module->getOps<func::FuncOp>())
-    if (func->hasAttr("gdn.entry"))
-      return func.emitOpError("has no lowering to kernels for the target ")
-             << target.getName();
   return module;
 }
 
@@ -51,8 +55,8 @@ FailureOr<GpuCode> gdn::compileForGpu(ModuleOp source,
     return failure();
   code.entries = std::move(*entries);
   if (code.entries.empty())
-    return module.emitError("expects at least one entry or kernel, but got "
-                            "none");
+    return module.emitError("expects at least one entry with a schedule, or a "
+                            "kernel, but got none");
   SmallVector<StageCode *> stages;
   for (EntryCode &entry : code.entries)
     for (VariantCode &variant : entry.variants)

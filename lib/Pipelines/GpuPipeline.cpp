@@ -1,22 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The passes from gdn to kernels for a GPU; see GpuPipeline.h. None of
-// them lowers gdn yet: `lowerForGpu` refuses an entry for which no kernel came
-// out, and modules of kernels pass through.
+// The passes from gdn to kernels for a GPU; see GpuPipeline.h.
 #include "gdn/Pipelines/GpuPipeline.h"
 
-#include "mlir/Conversion/Passes.h"
+#include "gdn/Conversion/Passes.h"
+#include "gdn/Dialect/GDN/Transforms/Passes.h"
+#include "gdn/Pipelines/GpuToLlvm.h"
+#include "gdn/Schedule/Passes.h"
+
+#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace gdn;
 
 void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
                                 const TargetModel &target,
-                                const GpuPipelineOptions &options) {}
+                                const GpuPipelineOptions &options) {
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createGDNFuse());
+  ConvertGDNToTileOptions algorithm;
+  algorithm.valueHeads = true;
+  passes.addPass(createConvertGDNToTile(algorithm));
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+  passes.addPass(createFuseTileRows());
+  passes.addPass(createCSEPass());
+  passes.addPass(createScheduleResidentRecurrence());
+  passes.addPass(createDropUnscheduled());
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+  passes.addPass(createCheckGPU());
+}
 
 void gdn::buildGpuPipeline(OpPassManager &passes, const TargetModel &target,
                            const GpuPipelineOptions &options) {
   buildGdnToGpuPipeline(passes, target, options);
-  // Operations of nvvm that stand for a line of PTX become inline assembly.
-  passes.addPass(createConvertNVVMToLLVMPass());
+  buildGPUToLlvmPipeline(passes, target.hasDependentLaunch());
 }

@@ -92,6 +92,11 @@ FailureOr<SmallVector<EntryCode, 0>> gdn::collectEntryCodes(ModuleOp lowered) {
         failed(
             readStrings(func, "gdn_tile.multiples", multiples, code.multiples)))
       return failure();
+    auto facts = func->getAttrOfType<DictionaryAttr>("gdn_tile.facts");
+    if (facts && !owner)
+      for (NamedAttribute fact : facts)
+        code.facts.push_back(
+            {fact.getName().str(), cast<StringAttr>(fact.getValue()).str()});
     auto name = func->getAttrOfType<StringAttr>("gdn_tile.variant");
     StringRef variantName = name ? name.getValue() : "rows";
     auto variant = llvm::find_if(code.variants, [&](const VariantCode &known) {
@@ -118,14 +123,11 @@ static std::string nameOf(const TargetCode &target) {
                                  : llvm::join(target.features, ", ");
 }
 
-/// The code that `target` has for the entry; null after an error on `func`.
+/// The code that `target` has for the entry, or null.
 static const EntryCode *findCode(func::FuncOp func, const TargetCode &target) {
   for (const EntryCode &code : target.entries)
     if (code.entry == func.getName())
       return &code;
-  func.emitOpError("has no code for the target ")
-      << (target.features.empty() ? "" : "with the features ")
-      << nameOf(target);
   return nullptr;
 }
 
@@ -186,12 +188,13 @@ static FailureOr<fb::VariantT> encodeVariant(func::FuncOp func,
   return encoded;
 }
 
-/// Adds the code that `target` has for the entry; the blob is number `blob`.
+/// Adds the code that `target` has for the entry, if any; the blob is number
+/// `blob`.
 static LogicalResult addCode(func::FuncOp func, const TargetCode &target,
                              unsigned blob, fb::EntryT &entry) {
   const EntryCode *code = findCode(func, target);
   if (!code)
-    return failure();
+    return success();
   SmallVector<std::string, 0> symbols(entry.symbols.begin(),
                                       entry.symbols.end());
   if (code->sizes != symbols)
@@ -254,19 +257,31 @@ FailureOr<std::vector<uint8_t>> gdn::buildImage(ModuleOp source,
   for (auto func : source.getOps<func::FuncOp>()) {
     if (!func->hasAttr("gdn.entry"))
       continue;
-    const EntryCode *first = findCode(func, targets.front());
-    if (!first)
-      return failure();
+    const EntryCode *first = nullptr;
+    for (const TargetCode &target : targets)
+      if (!first)
+        first = findCode(func, target);
+    if (!first) {
+      func.emitRemark() << "has no code for any target and is left out";
+      continue;
+    }
     FailureOr<fb::EntryT> entry = describeEntry(func, first->sizes);
     if (failed(entry) || failed(addMultiples(func, *first, *entry)))
       return failure();
+    for (const auto &[name, value] : first->facts) {
+      auto fact = std::make_unique<fb::KeyValueT>();
+      fact->key = name;
+      fact->value = value;
+      entry->attributes.push_back(std::move(fact));
+    }
     for (auto [blob, target] : llvm::enumerate(targets))
       if (failed(addCode(func, target, blob, *entry)))
         return failure();
     image.entries.push_back(std::make_unique<fb::EntryT>(std::move(*entry)));
   }
   if (image.entries.empty())
-    return source.emitError("expects at least one function with 'gdn.entry'");
+    return source.emitError("expects at least one function with 'gdn.entry' "
+                            "that has code");
   for (const TargetCode &target : targets) {
     auto blob = std::make_unique<fb::BlobT>();
     blob->data.assign(target.blob.begin(), target.blob.end());

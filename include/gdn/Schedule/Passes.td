@@ -58,4 +58,28 @@ def ScheduleResidentRecurrence
   ];
 }
 
+def DropUnscheduled : Pass<"gdn-drop-unscheduled", "::mlir::ModuleOp"> {
+  let summary = "Leave out tile programs that no schedule has taken";
+  let description = [{
+    Removes functions with `gdn_tile.grid` that are no program of `gdn_gpu`, with
+    a remark on each. Their entries have no code for this target; other targets
+    of an image may have some.
+
+    **Runs after** the schedules; **before** `gdn-gpu-check`.
+
+    **Needs**: nothing.
+
+    **Leaves**: programs of `gdn_gpu`, and functions of other kinds.
+
+    **Numerics**: bit-preserving.
+
+    **Fails**: never.
+
+    Before and after: `test/Schedule/drop-unscheduled.mlir`.
+  }];
+  let statistics = [
+    Statistic<"numDropped", "num-dropped", "Programs left out">
+  ];
+}
+
 #endif // GDN_SCHEDULE_PASSES_TD

@@ -360,7 +360,17 @@ Value RecurrentKernel::emitBounds() {
   return live;
 }
 
+void RecurrentKernel::recordPrecision() {
+  if (!parts.cuSeqlens || !parts.rule || parts.tokenSlots ||
+      (algorithm.chunkFrom < 0 && algorithm.segments < 2))
+    return;
+  auto fact =
+      b.getNamedAttr("precision", b.getStringAttr(chunkTypes.precision()));
+  views.function->setAttr("gdn_tile.facts", b.getDictionaryAttr(fact));
+}
+
 LogicalResult RecurrentKernel::emit() {
+  recordPrecision();
   if (!parts.cuSeqlens || parts.tokenSlots)
     blockTokens = 1;
   b.setInsertionPointToStart(&views.function.getBody().front());

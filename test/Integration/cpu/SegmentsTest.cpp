@@ -50,8 +50,8 @@ protected:
     batch.slots = 24;
     batch.ids = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0};
     batch.writeIds = {1, 12, 3, 14, 15, 6, 7, 8, 0, 10, 21};
-    batch.initial = {true, true, false, true, true, true,
-                     false, true, true, true, true};
+    batch.initial = {true,  true, false, true, true, true,
+                     false, true, true,  true, true};
     return batch;
   }
 };
@@ -68,10 +68,10 @@ static void expectClose(Call &a, Call &b, bool exactWindows) {
     const int64_t slot = a.writtenSlot(n);
     if (slot < 0)
       continue;
-    EXPECT_LE(data::compare(a["state_pool"].row(slot),
-                            b["state_pool"].row(slot))
-                  .relativeRMSE,
-              1e-5 + 2 * roundingOf(a.config.options.state))
+    EXPECT_LE(
+        data::compare(a["state_pool"].row(slot), b["state_pool"].row(slot))
+            .relativeRMSE,
+        1e-5 + 2 * roundingOf(a.config.options.state))
         << "row " << n;
   }
   if (exactWindows && a.has("conv_pool"))

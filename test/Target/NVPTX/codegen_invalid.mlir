@@ -86,7 +86,7 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
 }
 
 //--- none.mlir
-// CHECK: error: expects at least one entry or kernel, but got none
+// CHECK: error: expects at least one entry with a schedule, or a kernel, but got none
 llvm.func @f() {
   llvm.return
 }

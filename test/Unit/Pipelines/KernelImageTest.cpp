@@ -194,21 +194,22 @@ TEST_F(KernelImageTest, TheKernelTakesTheEntrysWords) {
                   "entry's symbols, but got \"M\"\n");
 }
 
-TEST_F(KernelImageTest, EveryTargetNeedsCodeForEveryEntry) {
+TEST_F(KernelImageTest, AnImageWithoutCodeIsAnError) {
   TargetCode none;
   none.target = "sm_90a";
   none.format = CodeFormat::cubin;
   EXPECT_FALSE(entry(none));
-  EXPECT_EQ(said, "'func.func' op has no code for the target sm_90a\n");
+  EXPECT_EQ(said, "has no code for any target and is left out\n"
+                  "expects at least one function with 'gdn.entry' that has "
+                  "code\n");
 }
 
-TEST_F(KernelImageTest, AnEntryWithoutALoweringIsAnError) {
+TEST_F(KernelImageTest, AnEntryOutsideAKernelIsAnError) {
   auto module = parse(source);
   TargetModel target = llvm::cantFail(TargetModel::get("sm_90a"));
   EXPECT_TRUE(failed(compileImage(*module, target, CompileOptions(),
                                   [](PassManager &) { return success(); })));
-  EXPECT_EQ(said, "'func.func' op has no lowering to kernels for the target "
-                  "sm_90a\n");
+  EXPECT_THAT(said, testing::HasSubstr("expects to be inside a gdn.kernel"));
 }
 
 TEST_F(KernelImageTest, DigestsDoNotDependOnTheName) {

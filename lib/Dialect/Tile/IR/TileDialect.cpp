@@ -70,6 +70,16 @@ LogicalResult
 tile::TileDialect::verifyOperationAttribute(Operation *op,
                                             NamedAttribute attribute) {
   StringRef name = attribute.getName().getValue();
+  if (name == "gdn_tile.facts") {
+    auto facts = dyn_cast<DictionaryAttr>(attribute.getValue());
+    if (facts && llvm::all_of(facts, [](NamedAttribute fact) {
+          return isa<StringAttr>(fact.getValue());
+        }))
+      return success();
+    return op->emitOpError("expects '")
+           << name << "' to be a dictionary of strings, but got "
+           << attribute.getValue();
+  }
   bool isGrid = name == "gdn_tile.grid" || name == "gdn_tile.groups";
   bool isSymbols = name == "gdn_tile.symbols";
   bool isName = name == "gdn_tile.stage_of" || name == "gdn_tile.variant";
@@ -93,7 +103,8 @@ tile::TileDialect::verifyOperationAttribute(Operation *op,
            << name << "' to be an array of strings, but got "
            << attribute.getValue();
   // The code of an entry no longer has the symbols as arguments.
-  if (isGrid || op->hasAttr("gdn_tile.scratch_bytes"))
+  if (isGrid || op->hasAttr("gdn_tile.scratch_bytes") ||
+      op->hasAttr("nvvm.kernel"))
     return success();
   ArrayRef<Type> inputs = function.getArgumentTypes();
   for (auto [i, symbol] :
