@@ -188,6 +188,24 @@ static FailureOr<fb::VariantT> encodeVariant(func::FuncOp func,
   return encoded;
 }
 
+/// States what the lowering chose: under the fact's name, and where an earlier
+/// target chose otherwise, under the name, a dot and the target.
+static void addFacts(const TargetCode &target, const EntryCode &code,
+                     fb::EntryT &entry) {
+  for (const auto &[name, value] : code.facts) {
+    auto known = llvm::find_if(entry.attributes, [&](const auto &attribute) {
+      return attribute->key == name;
+    });
+    const bool isFirst = known == entry.attributes.end();
+    if (!isFirst && (*known)->value == value)
+      continue;
+    auto fact = std::make_unique<fb::KeyValueT>();
+    fact->key = isFirst ? name : name + "." + nameOf(target);
+    fact->value = value;
+    entry.attributes.push_back(std::move(fact));
+  }
+}
+
 /// Adds the code that `target` has for the entry, if any; the blob is number
 /// `blob`.
 static LogicalResult addCode(func::FuncOp func, const TargetCode &target,
@@ -220,6 +238,7 @@ static LogicalResult addCode(func::FuncOp func, const TargetCode &target,
   }
   if (failed(encodeAlignments(func, *code, entry, encoded)))
     return failure();
+  addFacts(target, *code, entry);
   addDigest(target, *code, entry);
   entry.codes.push_back(std::make_unique<fb::CodeT>(std::move(encoded)));
   return success();
@@ -268,12 +287,6 @@ FailureOr<std::vector<uint8_t>> gdn::buildImage(ModuleOp source,
     FailureOr<fb::EntryT> entry = describeEntry(func, first->sizes);
     if (failed(entry) || failed(addMultiples(func, *first, *entry)))
       return failure();
-    for (const auto &[name, value] : first->facts) {
-      auto fact = std::make_unique<fb::KeyValueT>();
-      fact->key = name;
-      fact->value = value;
-      entry->attributes.push_back(std::move(fact));
-    }
     for (auto [blob, target] : llvm::enumerate(targets))
       if (failed(addCode(func, target, blob, *entry)))
         return failure();

@@ -2,10 +2,12 @@
 """gdn-compile from its command line: inputs, outputs, and whole messages."""
 
 import json
+from pathlib import Path
 
 import pytest
 import tensorfile
 
+ROOT = Path(__file__).resolve().parents[2]
 CONFIG = {
     "model_type": "qwen3_next",
     "hidden_size": 256,
@@ -230,3 +232,26 @@ def test_output_that_cannot_be_written(tool, config, tmp_path):
     done = tool("gdn-compile", "--config", config, "-o", tmp_path / "no" / "x.gdnk")
     assert done.returncode == 1
     assert "No such file or directory" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "facts"),
+    [
+        # The rule's numbers for heads of 128 with either vectors.
+        ((), {"chunk_from": "49", "chunk_from.x86-64-v3": "62", "chunk": "64", "precision": "f32"}),
+        (
+            ("--chunk=32", "--chunk-from=20", "--precision=mixed"),
+            {"chunk_from": "20", "chunk": "32", "precision": "mixed"},
+        ),
+        (("--chunk-from=-1", "--segments=0"), {"chunk_from": "never"}),
+    ],
+)
+def test_image_and_listing_say_which_tokens_take_chunks(tool, tmp_path, flags, facts):
+    image = tmp_path / "a.gdnk"
+    source = ROOT / "runtime/bench/delta_rule.mlir"
+    done = tool("gdn-compile", source, "--target=x86-64-v3,x86-64-v4", *flags, "-o", image)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = tool("gdn-run", image)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split(": ") for line in done.stdout.splitlines() if line.startswith("  fact ")]
+    assert {name.removeprefix("  fact "): value for name, value in lines} == facts

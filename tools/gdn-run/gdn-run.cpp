@@ -20,13 +20,16 @@ static void printJson(llvm::json::Value value) {
   llvm::outs() << llvm::formatv("{0:2}", value) << '\n';
 }
 
-/// Lists the entries of an image and their parameters.
+/// Lists the entries of an image, the facts it states about them, and their
+/// parameters.
 static llvm::Error listEntries(const Program &program) {
   for (const std::string &name : program.entryNames()) {
     llvm::Expected<Kernel> kernel = program.kernel(name);
     if (!kernel)
       return kernel.takeError();
     llvm::outs() << name << "  (" << kernel->getFeatures() << ")\n";
+    for (const auto &[key, value] : kernel->getFacts())
+      llvm::outs() << "  fact " << key << ": " << value << '\n';
     for (const Parameter &parameter : kernel->getParameters())
       llvm::outs() << (parameter.isPool      ? "  pool "
                        : parameter.isWritten ? "  out  "

@@ -50,8 +50,9 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     recurrent form; the chunk form sums in the order of its products. With
     `precision=mixed` (or `mixed-io`) the operands of these products are rounded
     to 16 bits by casts that the program shows; kernels whose keys are made of
-    f32 inputs, or whose decay is per channel, keep f32 operands. `gdn_tile.facts` of a function with a chunk form says
-    which it became.
+    f32 inputs, or whose decay is per channel, keep f32 operands. `gdn_tile.facts`
+    of a function says which it became, from how many tokens on there are chunks,
+    and of how many tokens.
 
     **Fails** with an error on the op that has no tile program: a kernel whose
     results are not zero in skipped rows, `gdn.unpack` of a value that is not an

@@ -360,17 +360,25 @@ Value RecurrentKernel::emitBounds() {
   return live;
 }
 
-void RecurrentKernel::recordPrecision() {
-  if (!parts.cuSeqlens || !parts.rule || parts.tokenSlots ||
-      (algorithm.chunkFrom < 0 && algorithm.segments < 2))
+void RecurrentKernel::recordForm() {
+  if (!parts.cuSeqlens || !parts.rule || parts.tokenSlots)
     return;
-  auto fact =
-      b.getNamedAttr("precision", b.getStringAttr(chunkTypes.precision()));
-  views.function->setAttr("gdn_tile.facts", b.getDictionaryAttr(fact));
+  SmallVector<NamedAttribute> facts;
+  auto record = [&](StringRef name, const Twine &value) {
+    facts.push_back(b.getNamedAttr(name, b.getStringAttr(value)));
+  };
+  const bool chunks = algorithm.chunkFrom > 0;
+  record("chunk_from", chunks ? Twine(algorithm.chunkFrom) : Twine("never"));
+  // Maps of segments take chunks even if the tokens of a row never do.
+  if (chunks || algorithm.segments >= 2) {
+    record("chunk", Twine(algorithm.chunk));
+    record("precision", chunkTypes.precision());
+  }
+  views.function->setAttr("gdn_tile.facts", b.getDictionaryAttr(facts));
 }
 
 LogicalResult RecurrentKernel::emit() {
-  recordPrecision();
+  recordForm();
   if (!parts.cuSeqlens || parts.tokenSlots)
     blockTokens = 1;
   b.setInsertionPointToStart(&views.function.getBody().front());

@@ -64,8 +64,9 @@ protected:
   const Algorithm &algorithm;
 
 private:
-  /// Notes on the function what the operands of the chunk form became.
-  void recordPrecision();
+  /// Notes on the function which tokens take chunks, of how many tokens, and
+  /// what the operands of their products became.
+  void recordForm();
   llvm::SmallVector<mlir::Value> emitBlocks(TokenBlock &block, mlir::Value from,
                                             mlir::Value to,
                                             llvm::ArrayRef<mlir::Value> start);

@@ -17,7 +17,7 @@ constexpr llvm::StringLiteral sevens = R"(
   llvm.func @fill(%words: !llvm.ptr, %begin: i64, %end: i64, %s: !llvm.ptr)
       attributes {gdn_tile.grid = ["N", "2"], gdn_tile.symbols = ["N", "P"],
                   gdn_tile.scratch_bytes = 128 : i64,
-                  gdn_tile.facts = {precision = "mixed"}} {
+                  gdn_tile.facts = {chunk_from = "62", precision = "mixed"}} {
     %one = llvm.mlir.constant(1 : i64) : i64
     %seven = llvm.mlir.constant(7 : i32) : i32
     %at = llvm.getelementptr %words[8] : (!llvm.ptr) -> !llvm.ptr, i64
@@ -85,6 +85,7 @@ TEST_F(ImageWriterTest, TheRuntimeReadsWhatWasWritten) {
   EXPECT_STREQ(gdnrt_entry_name(entry), "fill");
   EXPECT_STREQ(gdnrt_entry_attribute(entry, "model_type"), "toy");
   EXPECT_STREQ(gdnrt_entry_attribute(entry, "precision"), "mixed");
+  EXPECT_STREQ(gdnrt_entry_attribute(entry, "chunk_from"), "62");
   EXPECT_THAT(gdnrt_entry_attribute(entry, "gdn.source"),
               testing::HasSubstr("func.func @fill(%arg0: index"));
   EXPECT_EQ(gdnrt_entry_symbol_count(entry), 2u);
@@ -108,6 +109,33 @@ TEST_F(ImageWriterTest, TheRuntimeReadsWhatWasWritten) {
   EXPECT_STREQ(info.target, "x86-64");
   EXPECT_STREQ(info.features, "x86-64-v3");
   EXPECT_EQ(info.scratch_bytes, 128u);
+  gdnrt_image_destroy(image);
+}
+
+// A rule may choose otherwise for another target, and a fact that the first
+// target lacks is another's.
+TEST_F(ImageWriterTest, FactsThatDifferNameTheirTarget) {
+  auto module = parse(source);
+  FailureOr<TargetCode> code = compile(sevens);
+  ASSERT_TRUE(succeeded(code)) << said;
+  TargetCode other = *code;
+  other.features = {"x86-64-v4"};
+  other.entries.front().facts = {
+      {"chunk_from", "49"}, {"precision", "mixed"}, {"chunk", "64"}};
+  auto bytes = buildImage(*module, {*code, other});
+  ASSERT_TRUE(succeeded(bytes)) << said;
+  gdnrt_error error;
+  gdnrt_image *image = nullptr;
+  ASSERT_EQ(
+      gdnrt_image_load_memory(bytes->data(), bytes->size(), &image, &error),
+      GDNRT_OK)
+      << error.message;
+  const gdnrt_entry *entry = gdnrt_image_entry(image, 0);
+  EXPECT_STREQ(gdnrt_entry_attribute(entry, "chunk_from"), "62");
+  EXPECT_STREQ(gdnrt_entry_attribute(entry, "chunk_from.x86-64-v4"), "49");
+  EXPECT_STREQ(gdnrt_entry_attribute(entry, "precision"), "mixed");
+  EXPECT_EQ(gdnrt_entry_attribute(entry, "precision.x86-64-v4"), nullptr);
+  EXPECT_STREQ(gdnrt_entry_attribute(entry, "chunk"), "64");
   gdnrt_image_destroy(image);
 }
 
