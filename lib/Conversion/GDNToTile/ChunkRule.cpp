@@ -21,6 +21,9 @@ struct FormCosts {
   /// each vector for whose key and query there is no register.
   double row, rowVector, spilledVector;
   double registerVectors;
+  /// How much longer a token takes right behind a chunk: products of the widest
+  /// vectors lower the processor's frequency, and it takes a while to rise.
+  double behindChunk;
   /// A chunk: its products, where blocks of 2 vectors of columns come out even;
   /// how much of that it takes with blocks of 3, and with columns left over;
   /// and each element of a C x C tile.
@@ -33,14 +36,14 @@ struct FormCosts {
 /// By the length of vectors, with which the number of registers goes.
 static FormCosts costsOf(int64_t lanes) {
   if (lanes >= 16)
-    return {3.9, 0.77, 0.45, 12, 0.00648, 0.92, 1.16, 1.1, 0.34};
-  return {2.9, 0.51, 0.34, 10, 0.01083, 1, 1, 1.93, 0.25};
+    return {3.9, 0.77, 0.45, 12, 1.18, 0.00648, 0.92, 1.16, 1.1, 0.34};
+  return {2.9, 0.51, 0.34, 10, 1.01, 0.01083, 1, 1, 1.93, 0.25};
 }
 
-int64_t gdn::chooseChunkFrom(RuleShape shape, int64_t chunk, int64_t lanes) {
+ChunkRule gdn::chooseChunkRule(RuleShape shape, int64_t chunk, int64_t lanes) {
   // With a decay per channel, scores are no products.
   if (lanes <= 0 || shape.perChannel)
-    return -1;
+    return {-1, -1};
   FormCosts cost = costsOf(lanes);
   double dk = shape.dk, dv = shape.dv, size = chunk;
   double vectors = dk / lanes;
@@ -58,9 +61,15 @@ int64_t gdn::chooseChunkFrom(RuleShape shape, int64_t chunk, int64_t lanes) {
   if (shape.dv % lanes != 0)
     flops *= cost.leftOver;
   double later = cost.flop * flops + cost.scoreElement * size * size;
-  // The first chunk of a row also turns the state around. Between the two
-  // break-even points neither choice is far off; the rule takes the middle.
+  // The first chunk of a row also turns the state around. Where that alone
+  // makes it the slower form, long rows take chunks still if they are not far
+  // off in the mean.
   double first = later + cost.stateElement * dk * dv;
-  auto least = static_cast<int64_t>(std::ceil((first + later) / (2 * token)));
-  return least <= chunk ? least : -1;
+  if ((first + later) / 2 > token * size)
+    return {-1, -1};
+  auto least = [](double tokens) {
+    return static_cast<int64_t>(std::ceil(tokens));
+  };
+  int64_t from = std::min(least(first / token), chunk);
+  return {from, std::min(least(later / (cost.behindChunk * token)), from)};
 }

@@ -14,10 +14,15 @@ struct RuleShape {
   bool perChannel; ///< one decay per element of the key
 };
 
-/// Tokens that must be left of a row for a chunk of `chunk` tokens to take no
-/// longer than walking through them, on a CPU with vectors of `lanes` f32
-/// elements; -1 where no chunk does, or `lanes` is 0.
-int64_t chooseChunkFrom(RuleShape shape, int64_t chunk, int64_t lanes);
+/// From how many tokens on a chunk takes no longer than walking through them.
+struct ChunkRule {
+  int64_t first; ///< tokens of a row that takes chunks; -1: no row does
+  int64_t next;  ///< tokens that are left behind a chunk; at most `first`
+};
+
+/// The rule for chunks of `chunk` tokens on a CPU with vectors of `lanes` f32
+/// elements; no chunks if `lanes` is 0.
+ChunkRule chooseChunkRule(RuleShape shape, int64_t chunk, int64_t lanes);
 
 } // namespace gdn
 

@@ -76,8 +76,9 @@ SmallVector<Value> RecurrentKernel::emitChunks(TokenBlock &block, Value from,
   return tiles;
 }
 
-/// The tokens `from` to `to`: in chunks while at least `chunkFrom` of them are
-/// left, the rest token by token.
+/// The tokens `from` to `to`: in chunks while enough of them are left, the rest
+/// token by token. Whether there are chunks at all is asked of the row, so that
+/// pieces of it take the form that it takes.
 SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
                                                Value to,
                                                ArrayRef<Value> start) {
@@ -85,7 +86,8 @@ SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
     return emitBlocks(block, from, to, start);
   if (algorithm.chunkFrom <= 1)
     return emitChunks(block, from, to, start);
-  int64_t least = algorithm.chunkFrom;
+  int64_t least = algorithm.chunkNext ? algorithm.chunkNext
+                                      : algorithm.chunkFrom;
   Value length = arith::SubIOp::create(b, loc, to, from);
   // floor((length - least + chunk) / chunk), or 0 where that is negative.
   Value more = add(length, index(algorithm.chunk));
@@ -93,6 +95,12 @@ SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
   Value chunks = arith::DivUIOp::create(
       b, loc, arith::SubIOp::create(b, loc, enough, index(least)),
       index(algorithm.chunk));
+  if (least < algorithm.chunkFrom) {
+    Value row = arith::SubIOp::create(b, loc, end, begin);
+    Value isLong = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, row,
+                                         index(algorithm.chunkFrom));
+    chunks = arith::SelectOp::create(b, loc, isLong, chunks, index(0));
+  }
   Value tokens = arith::MinUIOp::create(
       b, loc, mul(chunks, index(algorithm.chunk)), length);
   Value rest = add(from, tokens);
@@ -369,6 +377,8 @@ void RecurrentKernel::recordForm() {
   };
   const bool chunks = algorithm.chunkFrom > 0;
   record("chunk_from", chunks ? Twine(algorithm.chunkFrom) : Twine("never"));
+  if (chunks && algorithm.chunkNext)
+    record("chunk_next", Twine(algorithm.chunkNext));
   // Maps of segments take chunks even if the tokens of a row never do.
   if (chunks || algorithm.segments >= 2) {
     record("chunk", Twine(algorithm.chunk));
@@ -413,9 +423,11 @@ Algorithm gdn::chooseForm(const KernelParts &parts,
     auto last = [](Value value) {
       return cast<RankedTensorType>(value.getType()).getShape().back();
     };
-    chosen.chunkFrom = chooseChunkFrom(
+    ChunkRule picked = chooseChunkRule(
         {last(rule.getKey()), last(rule.getValue()), rule.isPerChannel()},
         algorithm.chunk, algorithm.lanes);
+    chosen.chunkFrom = picked.first;
+    chosen.chunkNext = picked.next;
   }
   return chosen;
 }

@@ -10,8 +10,9 @@
 
 namespace gdn {
 
-/// Which form of the recurrence the tokens of a row take: chunk after chunk
-/// while at least `chunkFrom` tokens are left, the rest token by token.
+/// Which form of the recurrence the tokens of a row take: in rows of at least
+/// `chunkFrom` tokens chunk after chunk, while at least `chunkNext` are left;
+/// the rest token by token.
 struct Algorithm {
   int64_t tokens;      ///< per block of the recurrent form
   int64_t chunk;       ///< per chunk of the chunk form
@@ -21,6 +22,7 @@ struct Algorithm {
   int64_t lanes;       ///< of the CPU's vectors, for the rule; 0: not known
   int64_t segments; ///< of a row in the variant "segments"; 0: no such variant
   int64_t segmentsFrom; ///< mean tokens of a row from which it is taken
+  int64_t chunkNext = 0; ///< at most `chunkFrom`; 0: the same
 };
 
 /// The program of a block while it is written; see RecurrentKernel.cpp.
