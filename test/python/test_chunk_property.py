@@ -30,10 +30,13 @@ VARIANTS = (
     Variant(16, 16, "float16", "float16", per_channel=True, write_slots=True),
 )
 CHUNKS = (16, 32, 64, 128)
+PRECISIONS = ("f32", "mixed")
 
 # Relative, of a head of a row. 16-bit results may differ where two nearly equal
 # sums are rounded apart.
 BOUNDS = {"float32": 1e-5, "bfloat16": 3e-3, "float16": 3e-3}
+# Where operands of products are rounded too; both forms round their results.
+MIXED_BOUNDS = {"core": 5e-3, "state": 5e-3}
 
 
 @pytest.fixture(scope="module")

@@ -214,5 +214,7 @@ ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
 
 ChunkResult gdn::emitChunk(OpBuilder &builder, Location loc, Value state,
                            const Chunk &chunk, const ChunkTypes &types) {
+  if (!types.isExact())
+    return emitRoundedChunk(builder, loc, state, chunk, types);
   return ChunkEmitter(builder, loc, types).emit(state, chunk);
 }

@@ -40,6 +40,12 @@ ChunkResult emitChunk(mlir::OpBuilder &builder, mlir::Location loc,
                       mlir::Value state, const Chunk &chunk,
                       const ChunkTypes &types);
 
+/// The same for types that round, in the order of products that rounding asks
+/// for.
+ChunkResult emitRoundedChunk(mlir::OpBuilder &builder, mlir::Location loc,
+                             mlir::Value state, const Chunk &chunk,
+                             const ChunkTypes &types);
+
 /// The same with a decay per channel.
 ChunkResult emitChannelChunk(mlir::OpBuilder &builder, mlir::Location loc,
                              mlir::Value state, const Chunk &chunk);

@@ -86,8 +86,8 @@ SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
     return emitBlocks(block, from, to, start);
   if (algorithm.chunkFrom <= 1)
     return emitChunks(block, from, to, start);
-  int64_t least = algorithm.chunkNext ? algorithm.chunkNext
-                                      : algorithm.chunkFrom;
+  int64_t least =
+      algorithm.chunkNext ? algorithm.chunkNext : algorithm.chunkFrom;
   Value length = arith::SubIOp::create(b, loc, to, from);
   // floor((length - least + chunk) / chunk), or 0 where that is negative.
   Value more = add(length, index(algorithm.chunk));
