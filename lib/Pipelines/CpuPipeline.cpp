@@ -21,6 +21,7 @@ void gdn::buildTilePipeline(OpPassManager &passes, const TargetModel &target,
   algorithm.tokens = options.tokens;
   algorithm.chunk = options.chunk;
   algorithm.chunkFrom = options.chunkFrom;
+  algorithm.precision = options.precision;
   algorithm.lanes = target.getF32Lanes();
   algorithm.segments =
       options.segments < 0 ? target.getRowSegments() : options.segments;
@@ -36,6 +37,9 @@ void gdn::buildTilePipeline(OpPassManager &passes, const TargetModel &target,
 
 void gdn::buildTileToLlvmPipeline(OpPassManager &passes,
                                   const TargetModel &target) {
+  passes.addPass(createWidenTileOperands());
+  passes.addPass(createFuseTileRows());
+  passes.addPass(createCSEPass());
   ConvertTileToCPUOptions loops;
   loops.lanes = target.getF32Lanes();
   passes.addPass(createConvertTileToCPU(loops));

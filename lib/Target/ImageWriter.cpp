@@ -92,6 +92,11 @@ FailureOr<SmallVector<EntryCode, 0>> gdn::collectEntryCodes(ModuleOp lowered) {
         failed(
             readStrings(func, "gdn_tile.multiples", multiples, code.multiples)))
       return failure();
+    auto facts = func->getAttrOfType<DictionaryAttr>("gdn_tile.facts");
+    if (facts && !owner)
+      for (NamedAttribute fact : facts)
+        code.facts.push_back(
+            {fact.getName().str(), cast<StringAttr>(fact.getValue()).str()});
     auto name = func->getAttrOfType<StringAttr>("gdn_tile.variant");
     StringRef variantName = name ? name.getValue() : "rows";
     auto variant = llvm::find_if(code.variants, [&](const VariantCode &known) {
@@ -263,6 +268,12 @@ FailureOr<std::vector<uint8_t>> gdn::buildImage(ModuleOp source,
     FailureOr<fb::EntryT> entry = describeEntry(func, first->sizes);
     if (failed(entry) || failed(addMultiples(func, *first, *entry)))
       return failure();
+    for (const auto &[name, value] : first->facts) {
+      auto fact = std::make_unique<fb::KeyValueT>();
+      fact->key = name;
+      fact->value = value;
+      entry->attributes.push_back(std::move(fact));
+    }
     for (auto [blob, target] : llvm::enumerate(targets))
       if (failed(addCode(func, target, blob, *entry)))
         return failure();

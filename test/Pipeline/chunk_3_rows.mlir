@@ -7,15 +7,15 @@
 
 // CHECK-LABEL: func.func @prefill
 //       CHECK:   scf.for {{.*}} iter_args(%[[S:.+]] = %{{.+}}) -> (vector<16x16xf32>)
-// A query is scaled where it is cut off at the end of the row.
-//       CHECK:     %[[Q:.+]] = gdn_tile.map_rows %{{.+}} : vector<16x16xf32> -> vector<16x16xf32> {
-//  CHECK-NEXT:     ^bb0(%[[I:.+]]: index, %[[ROW:.+]]: vector<16xf32>):
-//  CHECK-NEXT:       %[[SCALED:.+]] = arith.mulf %[[ROW]]
-//  CHECK-NEXT:       %[[INSIDE:.+]] = arith.cmpi ult, %[[I]]
-//  CHECK-NEXT:       %[[CUT:.+]] = arith.select %[[INSIDE]], %[[SCALED]]
-//  CHECK-NEXT:       gdn_tile.yield %[[CUT]]
-// W: the values are cut off, their prediction decayed and taken away, and the
-// rest is weighted, all in one.
+// T: the inverse times decays and strengths.
+//       CHECK:     %[[A:.+]] = gdn_tile.tri_inverse
+//  CHECK-NEXT:     gdn_tile.map_rows %[[A]], %[[E:[^ ]+]] : vector<16x16xf32>, vector<16x16xf32> -> vector<16x16xf32> {
+//  CHECK-NEXT:     ^bb0(%{{.+}}: index, %[[ROW:.+]]: vector<16xf32>, %[[DECAY:.+]]: vector<16xf32>):
+//  CHECK-NEXT:       %[[FADED:.+]] = arith.mulf %[[ROW]], %[[DECAY]]
+//  CHECK-NEXT:       %[[SOLVE:.+]] = arith.mulf %[[FADED]], %{{.+}}
+//  CHECK-NEXT:       gdn_tile.yield %[[SOLVE]]
+// W: the values are cut off, their prediction decayed and taken away, all in
+// one.
 //       CHECK:     %[[KS:.+]] = gdn_tile.matmul %[[K:.+]], %[[S]]
 //  CHECK-NEXT:     %[[W:.+]] = gdn_tile.map_rows %{{.+}}, %[[KS]], %{{.+}}
 //       CHECK:       arith.cmpi ult

@@ -112,6 +112,16 @@ struct Options {
       "chunk-from", cl::init(0), cl::cat(outputs), cl::value_desc("tokens"),
       cl::desc("Prefill goes in chunks while so many tokens are left of a row; "
                "negative: never; 0: by the target's rule (default)")};
+  cl::opt<Precision> precision{
+      "precision", cl::init(Precision::f32), cl::cat(outputs),
+      cl::desc("Operands of the chunk form's products:"),
+      cl::values(
+          clEnumValN(Precision::f32, "f32", "f32, as loaded (default)"),
+          clEnumValN(Precision::mixed, "mixed",
+                     "Rounded to f16, as tensor cores take them"),
+          clEnumValN(Precision::mixedIo, "mixed-io",
+                     "The same, with keys, queries and the state in the type "
+                     "of --io"))};
   cl::opt<int64_t> segments{
       "segments", cl::init(-1), cl::cat(outputs), cl::value_desc("n"),
       cl::desc("Segments of a row of prefill in the variant for idle workers; "
@@ -198,6 +208,7 @@ CommandLine Options::collect() {
   line.tokens = tokens;
   line.chunk = chunk;
   line.chunkFrom = chunkFrom;
+  line.precision = precision;
   line.segments = segments;
   line.segmentsFrom = segmentsFrom;
   line.io = io;

@@ -4,6 +4,7 @@
 #ifndef GDN_TOOLS_GDNCOMPILE_COMMANDLINE_H
 #define GDN_TOOLS_GDNCOMPILE_COMMANDLINE_H
 
+#include "gdn/Conversion/Precision.h"
 #include "gdn/Model/ModelConfig.h"
 
 #include <string>
@@ -43,6 +44,7 @@ struct CommandLine {
   int64_t tokens = 16;
   int64_t chunk = 64;
   int64_t chunkFrom = 0;
+  Precision precision = Precision::f32;
   int64_t segments = -1;
   int64_t segmentsFrom = -1;
 

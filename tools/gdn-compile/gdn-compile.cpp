@@ -109,6 +109,7 @@ static FailureOr<std::string> compile(ModuleOp source, const CommandLine &line,
   options.cpu.tokens = line.tokens;
   options.cpu.chunk = line.chunk;
   options.cpu.chunkFrom = line.chunkFrom;
+  options.cpu.precision = line.precision;
   options.cpu.segments = line.segments;
   options.cpu.segmentsFrom = line.segmentsFrom;
   options.gpu.ptxas = ptxas;

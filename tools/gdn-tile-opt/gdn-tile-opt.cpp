@@ -16,6 +16,7 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   gdn::registerFuseTileRowsPass();
+  gdn::registerWidenTileOperandsPass();
   gdn::registerConvertTileToCPUPass();
   gdn::registerExpandCPUMathPass();
   mlir::registerTransformsPasses();

@@ -4,6 +4,8 @@
 #ifndef GDN_CONVERSION_PASSES_H
 #define GDN_CONVERSION_PASSES_H
 
+#include "gdn/Conversion/Precision.h"
+
 #include "mlir/Pass/Pass.h"
 
 namespace gdn {

@@ -45,7 +45,12 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     **Leaves**: no gdn op. Functions without `gdn.entry` are left alone.
 
     **Numerics**: f32 accumulation whatever the element types; results are
-    rounded once, where they are stored. No reordering of the recurrence.
+    rounded once, where they are stored. No reordering of the recurrence in the
+    recurrent form; the chunk form sums in the order of its products. With
+    `precision=mixed` (or `mixed-io`) the operands of these products are rounded
+    to 16 bits by casts that the program shows; kernels whose keys are made of
+    f32 inputs, or whose decay is per channel, keep f32 operands. `gdn_tile.facts` of a function with a chunk form says
+    which it became.
 
     **Fails** with an error on the op that has no tile program: a kernel whose
     results are not zero in skipped rows, `gdn.unpack` of a value that is not an
@@ -66,6 +71,16 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     Option<"lanes", "lanes", "int64_t", /*default=*/"0",
            "f32 elements per vector of the CPU that is to run the program, for "
            "the rule of 'chunk-from'; 0: not known, no chunks">,
+    Option<"precision", "precision", "::gdn::Precision",
+           /*default=*/"::gdn::Precision::f32",
+           "Operands of the chunk form's products",
+           [{::llvm::cl::values(
+               clEnumValN(::gdn::Precision::f32, "f32", "f32, as loaded"),
+               clEnumValN(::gdn::Precision::mixed, "mixed",
+                          "rounded to f16, as tensor cores take them"),
+               clEnumValN(::gdn::Precision::mixedIo, "mixed-io",
+                          "the same, with keys, queries and the state in the "
+                          "type of the keys in memory"))}]>,
     Option<"valueHeads", "value-heads", "bool", /*default=*/"false",
            "A block serves one value head instead of one key head">,
     Option<"segments", "segments", "int64_t", /*default=*/"0",
@@ -84,6 +99,34 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect"
   ];
+}
+
+def WidenTileOperands : Pass<"gdn-tile-widen-operands", "::mlir::ModuleOp"> {
+  let summary = "Products of 16-bit operands as products of f32";
+  let description = [{
+    Operands of `gdn_tile.matmul` in bf16 or f16 are widened to f32, which is
+    exact, for targets whose products take f32. A tile is widened once for all
+    products that use it, and a transposed tile is the transpose of the widened
+    one.
+
+    **Runs after** `convert-gdn-to-tile`; **before** `gdn-tile-fuse-rows`, which
+    merges the widening with the rounding before it, and `convert-tile-to-cpu`.
+
+    **Needs**: tile programs.
+
+    **Leaves**: no `gdn_tile.matmul` with operands of fewer than 32 bits.
+
+    **Numerics**: bit-preserving.
+
+    **Fails**: never.
+
+    Before and after: `test/Conversion/TileToCPU/widen-operands.mlir`.
+  }];
+  let statistics = [
+    Statistic<"numWidened", "num-widened", "Tiles widened to f32">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::gdn::tile::TileDialect"];
 }
 
 def FuseTileRows : Pass<"gdn-tile-fuse-rows", "::mlir::ModuleOp"> {
@@ -139,7 +182,9 @@ def ConvertTileToCPU : Pass<"convert-tile-to-cpu", "::mlir::ModuleOp"> {
     **Fails** with an error on the function or op, before anything is changed:
     a tile program with results, several blocks, or arguments that are neither
     strided memrefs nor indices; a tile that another op than those of gdn_tile
-    and `scf.for` makes or uses; gdn_tile ops inside `gdn_tile.map_rows`.
+    and `scf.for` makes or uses; gdn_tile ops inside `gdn_tile.map_rows`; a
+    product of operands that are not f32 (`gdn-tile-widen-operands` removes
+    them).
 
     Before and after: `test/Conversion/TileToCPU/delta_scan.mlir`.
   }];

@@ -4,6 +4,7 @@
 #ifndef GDN_PIPELINES_CPUPIPELINE_H
 #define GDN_PIPELINES_CPUPIPELINE_H
 
+#include "gdn/Conversion/Precision.h"
 #include "gdn/Target/TargetModel.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -19,6 +20,8 @@ struct CpuPipelineOptions {
   /// Chunks go on while so many tokens are left of a row; negative: no chunks;
   /// 0: the rule of the target decides, by the dimensions of the heads.
   int64_t chunkFrom = 0;
+  /// Of the operands of the chunk form's products.
+  Precision precision = Precision::f32;
   /// Segments of a row in the variant that works on them at the same time; 0:
   /// no such variant; negative: the rule of the target.
   int64_t segments = -1;

@@ -47,6 +47,8 @@ struct EntryCode {
   llvm::SmallVector<std::string, 0> multiples;
   /// In order of preference; the last needs nothing.
   llvm::SmallVector<VariantCode, 0> variants;
+  /// What the lowering decided: facts for people and tools, by name.
+  llvm::SmallVector<std::pair<std::string, std::string>, 0> facts = {};
   /// What kernels demand: bytes, one per parameter of the entry, or none.
   llvm::SmallVector<uint32_t, 0> alignments = {};
 
@@ -68,10 +70,10 @@ struct TargetCode {
 };
 
 /// What a lowered module says about its entries: each `llvm.func` with
-/// `gdn_tile.grid`, `gdn_tile.symbols`, and `gdn_tile.scratch_bytes` if it
-/// needs scratch, `gdn_gpu.launch` if it is a kernel. With `gdn_tile.stage_of`
-/// it is a stage of the variant `gdn_tile.variant` of that entry, else the
-/// entry's variant "rows".
+/// `gdn_tile.grid`, `gdn_tile.symbols`, `gdn_tile.scratch_bytes` if it needs
+/// scratch, `gdn_tile.facts`, `gdn_gpu.launch` if it is a kernel. With
+/// `gdn_tile.stage_of` it is a stage of the variant `gdn_tile.variant` of that
+/// entry, else the entry's variant "rows".
 mlir::FailureOr<llvm::SmallVector<EntryCode, 0>>
 collectEntryCodes(mlir::ModuleOp lowered);
 

@@ -94,7 +94,9 @@ Value ChannelChunkEmitter::scaleRows(Value tile, Value factors) {
 }
 
 ChunkResult ChannelChunkEmitter::emit(Value state, const Chunk &chunk) {
-  auto [query, key, value, logDecay, beta, valid] = maskChunk(b, loc, chunk);
+  auto [rawQuery, key, value, logDecay, beta, valid, scale] =
+      maskChunk(b, loc, chunk);
+  Value query = scaleTile(b, loc, rawQuery, scale);
   Value sums = tile::PrefixSumOp::create(b, loc, logDecay);
   Value rest = tile::SuffixSumOp::create(b, loc, logDecay);
   auto sumsType = cast<VectorType>(sums.getType());

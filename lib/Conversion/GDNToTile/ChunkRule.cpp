@@ -33,7 +33,7 @@ struct FormCosts {
 /// By the length of vectors, with which the number of registers goes.
 static FormCosts costsOf(int64_t lanes) {
   if (lanes >= 16)
-    return {3.9, 0.77, 0.45, 12, 0.00648, 0.92, 1.16, 1.43, 0.34};
+    return {3.9, 0.77, 0.45, 12, 0.00648, 0.92, 1.16, 1.1, 0.34};
   return {2.9, 0.51, 0.34, 10, 0.01083, 1, 1, 1.93, 0.25};
 }
 

@@ -6,8 +6,10 @@
 //
 //   A = (1 + tril(beta K K^T, -1))^-1          gate-free inverse
 //   E[i,j] = exp(g_(j+1) + .. + g_i), j <= i   decay from token j to token i
-//   X = (E . A) (beta (V - e^G K S))           what each token really writes
-//   O = e^G (Q S) + (E . Q K^T) X
+//   T = (E . A) diag(beta)
+//   W = V - e^G K S                            what the state does not know yet
+//   X = T W                                    what each token really writes
+//   O = scale e^G (Q S) + P X,   P = scale (E . Q K^T)
 //   S <- e^(G_last) S + K^T (e^(G_last - G) X)
 //
 // The inverse without gates is exact: decay is a diagonal similarity of the
@@ -16,6 +18,10 @@
 // running sums, which is inexact once one token has forgotten nearly all.
 // Rows past the valid ones have k = 0, beta = 0 and g = 0: they write nothing
 // and G_last is the G of the last valid token.
+//
+// Operands of products are rounded where `ChunkTypes` says so, and nothing
+// else is. V, S, W and X are then kept times a power of two, which the scores
+// give back.
 #include "ChunkWork.h"
 #include "TokenWork.h"
 
@@ -32,7 +38,8 @@ namespace {
 
 class ChunkEmitter {
 public:
-  ChunkEmitter(OpBuilder &b, Location loc) : b(b), loc(loc) {}
+  ChunkEmitter(OpBuilder &b, Location loc, const ChunkTypes &types)
+      : b(b), loc(loc), types(types) {}
 
   ChunkResult emit(Value state, const Chunk &chunk);
 
@@ -41,9 +48,6 @@ private:
 
   static VectorType typeOf(Value tile) {
     return cast<VectorType>(tile.getType());
-  }
-  Value zero(OpBuilder &b, Type type) {
-    return arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
   }
   Value matmul(Value lhs, Value rhs, Value acc = {},
                bool transposeLhs = false) {
@@ -62,15 +66,22 @@ private:
     product.getDefiningOp<tile::MatmulOp>().setLowerResult(true);
     return product;
   }
-  /// Row i times exp(x_i), x a tile of one value per row.
-  Value scaleByExp(Value tile, Value exponents);
-  Value multiply(Value x, Value y);
-  /// The same on and below the diagonal, zeros above it, whatever stands there.
-  Value multiplyBelow(Value x, Value y);
-  Value isBelow(OpBuilder &b, Value row, int64_t size);
+  /// Row i times exp(x_i), x a tile of one value per row, and `factor`.
+  Value scaleByExp(Value tile, Value exponents, double factor = 1);
+  /// A row times a number.
+  Value times(OpBuilder &b, Value row, double factor);
+
+  /// Zeros above the diagonal, whatever stands there.
+  Value keepBelow(OpBuilder &b, Value row, Value values);
+
+  // The roundings of operands; nothing where a type is f32.
+  Value keySide(Value tile) { return castTile(b, loc, tile, types.key); }
+  Value inner(Value tile) { return castTile(b, loc, tile, types.inner); }
+  Value wide(Value tile) { return castTile(b, loc, tile, b.getF32Type()); }
 
   OpBuilder &b;
   Location loc;
+  const ChunkTypes &types;
 };
 
 } // namespace
@@ -94,85 +105,96 @@ static Value maskRows(OpBuilder &b, Location loc, Value tile, Value valid) {
 Chunk gdn::maskChunk(OpBuilder &b, Location loc, const Chunk &chunk) {
   auto mask = [&](Value tile) { return maskRows(b, loc, tile, chunk.valid); };
   return {mask(chunk.query),    mask(chunk.key),  mask(chunk.value),
-          mask(chunk.logDecay), mask(chunk.beta), chunk.valid};
+          mask(chunk.logDecay), mask(chunk.beta), chunk.valid,
+          chunk.scale};
 }
 
-Value ChunkEmitter::scaleByExp(Value tile, Value exponents) {
-  return mapRows(b, loc, {tile, exponents}, {tile.getType()},
-                 [&](OpBuilder &b, ValueRange in) -> Rows {
-                   Value factor = math::ExpOp::create(b, loc, in[1]);
-                   Value row = vector::BroadcastOp::create(
-                       b, loc, in[0].getType(), factor);
-                   return {arith::MulFOp::create(b, loc, in[0], row)};
-                 })[0];
+Value ChunkEmitter::times(OpBuilder &b, Value row, double factor) {
+  if (factor == 1)
+    return row;
+  auto type = cast<VectorType>(row.getType());
+  auto splat = DenseElementsAttr::get(type, b.getF32FloatAttr(factor));
+  return arith::MulFOp::create(b, loc, row,
+                               arith::ConstantOp::create(b, loc, splat));
 }
 
-/// For each element of a row, whether its column is at most `row`.
-Value ChunkEmitter::isBelow(OpBuilder &b, Value row, int64_t size) {
-  auto indices = VectorType::get({size}, b.getIndexType());
+Value ChunkEmitter::scaleByExp(Value tile, Value exponents, double factor) {
+  return mapRows(
+      b, loc, {tile, exponents}, {tile.getType()},
+      [&](OpBuilder &b, ValueRange in) -> Rows {
+        Value decay = math::ExpOp::create(b, loc, in[1]);
+        Value row = vector::BroadcastOp::create(b, loc, in[0].getType(), decay);
+        return {arith::MulFOp::create(b, loc, in[0], times(b, row, factor))};
+      })[0];
+}
+
+Value ChunkEmitter::keepBelow(OpBuilder &b, Value row, Value values) {
+  auto type = cast<VectorType>(values.getType());
+  auto indices = VectorType::get(type.getShape(), b.getIndexType());
   Value column = vector::StepOp::create(b, loc, indices);
   Value own = vector::BroadcastOp::create(b, loc, indices, row);
-  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column, own);
-}
-
-Value ChunkEmitter::multiplyBelow(Value x, Value y) {
-  auto map = tile::MapRowsOp::create(b, loc, x.getType(), ValueRange{x, y});
-  Type row = tile::getRowType(typeOf(x));
-  OpBuilder::InsertionGuard guard(b);
-  Block *body = b.createBlock(&map.getBody(), {}, {b.getIndexType(), row, row},
-                              {loc, loc, loc});
-  Value kept = isBelow(b, body->getArgument(0), typeOf(x).getDimSize(1));
-  Value product =
-      arith::MulFOp::create(b, loc, body->getArgument(1), body->getArgument(2));
-  tile::YieldOp::create(
-      b, loc,
-      ValueRange{arith::SelectOp::create(b, loc, kept, product, zero(b, row))});
-  return map.getResult(0);
-}
-
-Value ChunkEmitter::multiply(Value x, Value y) {
-  return mapRows(b, loc, {x, y}, {x.getType()},
-                 [&](OpBuilder &b, ValueRange in) -> Rows {
-                   return {arith::MulFOp::create(b, loc, in[0], in[1])};
-                 })[0];
+  Value kept =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column, own);
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  return arith::SelectOp::create(b, loc, kept, values, zero);
 }
 
 ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
-  auto [query, key, value, logDecay, beta, valid] = maskChunk(b, loc, chunk);
+  auto [rawQuery, rawKey, value, logDecay, beta, valid, scale] =
+      maskChunk(b, loc, chunk);
+  Value query = keySide(rawQuery), key = keySide(rawKey);
   Value sums = tile::PrefixSumOp::create(b, loc, logDecay);
   int64_t last = typeOf(sums).getDimSize(0) - 1;
+  double outputScale = scale / types.valueScale;
 
   // Scores among the tokens of the chunk.
   Value keyT = transposeTile(b, loc, key);
   auto square = VectorType::get({last + 1, last + 1}, b.getF32Type());
   Value decay = tile::DecayMatrixOp::create(b, loc, square, logDecay);
   Value keyScores = lowerResult(matmul(key, keyT));
-  Value triangle = mapRows(b, loc, {keyScores, beta}, {keyScores.getType()},
-                           [&](OpBuilder &b, ValueRange in) -> Rows {
-                             Value row = vector::BroadcastOp::create(
-                                 b, loc, in[0].getType(), in[1]);
-                             return {arith::MulFOp::create(b, loc, in[0], row)};
-                           })[0];
-  Value inverse = multiply(tile::TriInverseOp::create(b, loc, triangle), decay);
-  Value scores = multiplyBelow(lowerResult(matmul(query, keyT)), decay);
+  Value triangle = inner(mapRows(
+      b, loc, {keyScores, beta}, {keyScores.getType()},
+      [&](OpBuilder &b, ValueRange in) -> Rows {
+        Value row = vector::BroadcastOp::create(b, loc, in[0].getType(), in[1]);
+        return {arith::MulFOp::create(b, loc, in[0], row)};
+      })[0]);
+  Value inverse = wide(tile::TriInverseOp::create(b, loc, triangle));
+  // Column j carries the strength of token j.
+  Value solve =
+      inner(mapRows(b, loc, {inverse, decay}, {decay.getType()},
+                    [&](OpBuilder &b, ValueRange in) -> Rows {
+                      Value decayed =
+                          arith::MulFOp::create(b, loc, in[0], in[1]);
+                      return {arith::MulFOp::create(b, loc, decayed, beta)};
+                    })[0]);
+  Value queryScores = lowerResult(matmul(query, keyT));
+  Value scores =
+      inner(mapRows(b, loc, {queryScores, decay}, {decay.getType()},
+                    [&](OpBuilder &b, ValueRange in) -> Rows {
+                      Value row = b.getInsertionBlock()->getArgument(0);
+                      Value scaled = times(b, in[0], outputScale);
+                      Value decayed =
+                          arith::MulFOp::create(b, loc, scaled, in[1]);
+                      return {keepBelow(b, row, decayed)};
+                    })[0]);
 
   // What the tokens write, given what the state already holds.
-  Value known = matmul(key, state);
-  Value error = mapRows(
-      b, loc, {value, known, sums, beta}, {value.getType()},
-      [&](OpBuilder &b, ValueRange in) -> Rows {
-        Type row = in[0].getType();
-        Value factor = vector::BroadcastOp::create(
-            b, loc, row, math::ExpOp::create(b, loc, in[2]).getResult());
-        Value decayed = arith::MulFOp::create(b, loc, in[1], factor);
-        Value rest = arith::SubFOp::create(b, loc, in[0], decayed);
-        Value strength = vector::BroadcastOp::create(b, loc, row, in[3]);
-        return {arith::MulFOp::create(b, loc, rest, strength)};
-      })[0];
-  Value written = lowerLhs(matmul(inverse, error));
+  Value held = keySide(state);
+  Value error =
+      inner(mapRows(b, loc, {value, matmul(key, held), sums}, {value.getType()},
+                    [&](OpBuilder &b, ValueRange in) -> Rows {
+                      Value factor = vector::BroadcastOp::create(
+                          b, loc, in[0].getType(),
+                          math::ExpOp::create(b, loc, in[2]).getResult());
+                      Value decayed =
+                          arith::MulFOp::create(b, loc, in[1], factor);
+                      Value own = times(b, in[0], types.valueScale);
+                      return {arith::SubFOp::create(b, loc, own, decayed)};
+                    })[0]);
+  Value written = lowerLhs(matmul(solve, error));
 
-  Value output =
-      lowerLhs(matmul(scores, written, scaleByExp(matmul(query, state), sums)));
+  Value fromState = scaleByExp(matmul(query, held), sums, outputScale);
+  Value output = lowerLhs(matmul(scores, inner(written), fromState));
 
   // The state after the chunk.
   Value toEnd = tile::SuffixSumOp::create(b, loc, logDecay);
@@ -185,12 +207,12 @@ ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
                     math::ExpOp::create(b, loc, end).getResult());
                 return {arith::MulFOp::create(b, loc, in[0], factor)};
               })[0];
-  Value next = matmul(key, scaleByExp(written, toEnd), decayedState,
+  Value next = matmul(key, keySide(scaleByExp(written, toEnd)), decayedState,
                       /*transposeLhs=*/true);
   return {next, output};
 }
 
 ChunkResult gdn::emitChunk(OpBuilder &builder, Location loc, Value state,
-                           const Chunk &chunk) {
-  return ChunkEmitter(builder, loc).emit(state, chunk);
+                           const Chunk &chunk, const ChunkTypes &types) {
+  return ChunkEmitter(builder, loc, types).emit(state, chunk);
 }

@@ -73,8 +73,8 @@ struct ConvertGDNToTile final
     if (!kernel)
       return entry.emitOpError("expects a gdn.kernel in the entry");
 
-    Algorithm algorithm = {tokens, chunk,    chunkFrom,   valueHeads,
-                           lanes,  segments, segmentsFrom};
+    Algorithm algorithm = {tokens,     chunk, chunkFrom, precision,
+                           valueHeads, lanes, segments,  segmentsFrom};
     EntryViews views = createEntryViews(entry, entry.getName());
     if (failed(emitRecurrentKernel(views, kernel, algorithm))) {
       views.function.erase();

@@ -327,7 +327,17 @@ Value RecurrentKernel::emitBounds() {
   return live;
 }
 
+void RecurrentKernel::recordPrecision() {
+  if (!parts.cuSeqlens || !parts.rule ||
+      (algorithm.chunkFrom < 0 && algorithm.segments < 2))
+    return;
+  auto fact =
+      b.getNamedAttr("precision", b.getStringAttr(chunkTypes.precision()));
+  views.function->setAttr("gdn_tile.facts", b.getDictionaryAttr(fact));
+}
+
 LogicalResult RecurrentKernel::emit() {
+  recordPrecision();
   if (!parts.cuSeqlens)
     blockTokens = 1;
   b.setInsertionPointToStart(&views.function.getBody().front());

@@ -6,17 +6,20 @@
 
 #include "TokenBlock.h"
 
+#include "gdn/Conversion/Precision.h"
+
 namespace gdn {
 
 /// Which form of the recurrence the tokens of a row take: chunk after chunk
 /// while at least `chunkFrom` tokens are left, the rest token by token.
 struct Algorithm {
-  int64_t tokens;    ///< per block of the recurrent form
-  int64_t chunk;     ///< per chunk of the chunk form
-  int64_t chunkFrom; ///< 1: all in chunks; negative: none; 0: by the rule
-  bool valueHeads;   ///< a block serves one value head, not one key head
-  int64_t lanes;     ///< of the CPU's vectors, for the rule; 0: not known
-  int64_t segments;  ///< of a row in the variant "segments"; 0: no such variant
+  int64_t tokens;      ///< per block of the recurrent form
+  int64_t chunk;       ///< per chunk of the chunk form
+  int64_t chunkFrom;   ///< 1: all in chunks; negative: none; 0: by the rule
+  Precision precision; ///< of the chunk form
+  bool valueHeads;     ///< a block serves one value head, not one key head
+  int64_t lanes;       ///< of the CPU's vectors, for the rule; 0: not known
+  int64_t segments; ///< of a row in the variant "segments"; 0: no such variant
   int64_t segmentsFrom; ///< mean tokens of a row from which it is taken
 };
 
@@ -25,7 +28,10 @@ class RecurrentKernel : public TileProgram {
 public:
   RecurrentKernel(EntryViews &views, const KernelParts &parts,
                   const Algorithm &algorithm)
-      : TileProgram(views, parts, algorithm.tokens), algorithm(algorithm) {}
+      : TileProgram(views, parts, algorithm.tokens), algorithm(algorithm) {
+    if (parts.rule)
+      chunkTypes = ChunkTypes::choose(parts, algorithm.precision);
+  }
   virtual ~RecurrentKernel() = default;
 
   mlir::LogicalResult emit();
@@ -58,6 +64,8 @@ protected:
   const Algorithm &algorithm;
 
 private:
+  /// Notes on the function what the operands of the chunk form became.
+  void recordPrecision();
   llvm::SmallVector<mlir::Value> emitBlocks(TokenBlock &block, mlir::Value from,
                                             mlir::Value to,
                                             llvm::ArrayRef<mlir::Value> start);

@@ -80,11 +80,16 @@ Value TileProgram::loadCarry(const Carry &carry, Value r) {
 }
 
 Value TileProgram::toChunkState(Value state) {
+  if (!chunkTypes.isExact())
+    state = scaleTile(b, loc, state, chunkTypes.valueScale);
   return transposeTile(b, loc, state);
 }
 
 Value TileProgram::fromChunkState(Value state) {
-  return transposeTile(b, loc, state);
+  state = transposeTile(b, loc, state);
+  if (!chunkTypes.isExact())
+    state = scaleTile(b, loc, state, 1 / chunkTypes.valueScale);
+  return state;
 }
 
 void TileProgram::storeCarry(const Carry &carry, Value tile, Value r) {

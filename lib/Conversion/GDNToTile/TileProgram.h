@@ -5,6 +5,7 @@
 #ifndef GDN_LIB_CONVERSION_GDNTOTILE_TILEPROGRAM_H
 #define GDN_LIB_CONVERSION_GDNTOTILE_TILEPROGRAM_H
 
+#include "ChunkTypes.h"
 #include "EntryViews.h"
 #include "KernelParts.h"
 
@@ -19,8 +20,9 @@ struct TileProgram {
 
   EntryViews &views;
   const KernelParts &parts;
-  int64_t blockTokens;  // tokens per block
-  bool chunked = false; // the chunk form, with its kind of state
+  int64_t blockTokens;   // tokens per block
+  bool chunked = false;  // the chunk form, with its kind of state
+  ChunkTypes chunkTypes; // of the chunk form
   mlir::Location loc;
   mlir::OpBuilder b;
 
@@ -50,7 +52,8 @@ struct TileProgram {
   mlir::Value isLive(mlir::Value id, mlir::Value pool);
   /// First channel of a section's head among the convolution's channels.
   mlir::Value channel(Conv1dOp op, unsigned section, mlir::Value r);
-  /// The chunk form keeps the state as dk x dv; what a carry holds is dv x dk.
+  /// The chunk form keeps the state as dk x dv, times its value scale; what a
+  /// carry holds is dv x dk.
   mlir::Value toChunkState(mlir::Value state);
   mlir::Value fromChunkState(mlir::Value state);
   /// The carried tile before the row's first token, f32.

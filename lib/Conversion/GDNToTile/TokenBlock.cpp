@@ -118,9 +118,10 @@ void TokenBlock::storeResults() {
 /// there is no output, but the map's next tile.
 Value TokenBlock::emitRule(DeltaRuleOp rule, Value state, Value *map) {
   // A map has no use for queries: what would come of them is dropped.
-  Value query = map ? tileOf(rule.getKey())
-                    : scaleTile(b, loc, tileOf(rule.getQuery()),
-                                rule.getScaleOrDefault());
+  Value query = tileOf(map ? rule.getKey() : rule.getQuery());
+  double scale = rule.getScaleOrDefault();
+  if (!p.chunked)
+    query = scaleTile(b, loc, query, scale);
   Value value = tileOf(rule.getValue()), key = tileOf(rule.getKey());
   Value logDecay = tileOf(rule.getLogDecay()), beta = tileOf(rule.getBeta());
   if (!p.chunked) {
@@ -130,9 +131,12 @@ Value TokenBlock::emitRule(DeltaRuleOp rule, Value state, Value *map) {
     tiles[rule.getOutput()] = scan.getOutput();
     return scan.getNewState();
   }
-  auto emitForm = rule.isPerChannel() ? emitChannelChunk : emitChunk;
-  Chunk chunk = {query, key, value, logDecay, beta, valid};
-  ChunkResult result = emitForm(b, loc, state, chunk);
+  auto emitForm = [&](Value before, const Chunk &chunk) {
+    return rule.isPerChannel() ? emitChannelChunk(b, loc, before, chunk)
+                               : emitChunk(b, loc, before, chunk, p.chunkTypes);
+  };
+  Chunk chunk = {query, key, value, logDecay, beta, valid, scale};
+  ChunkResult result = emitForm(state, chunk);
   if (!map) {
     tiles[rule.getOutput()] = result.output;
     return result.state;
@@ -141,7 +145,7 @@ Value TokenBlock::emitRule(DeltaRuleOp rule, Value state, Value *map) {
   // and their inverse are the same ops on the same tiles, emitted once more.
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
   chunk.value = tile::FillOp::create(b, loc, key.getType(), zero);
-  *map = emitForm(b, loc, *map, chunk).state;
+  *map = emitForm(*map, chunk).state;
   return result.state;
 }
 

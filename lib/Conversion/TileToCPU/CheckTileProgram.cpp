@@ -131,6 +131,14 @@ LogicalResult gdn::checkTileProgram(func::FuncOp function) {
         op->emitOpError("expects to be a gdn_tile op or scf.for to use a tile");
       return WalkResult::interrupt();
     }
+    if (auto matmul = dyn_cast<tile::MatmulOp>(op))
+      if (Type type = matmul.getLhs().getType().getElementType();
+          !type.isF32()) {
+        op->emitOpError("expects operands in f32, to which "
+                        "gdn-tile-widen-operands brings them, but got ")
+            << type;
+        return WalkResult::interrupt();
+      }
     auto map = dyn_cast<tile::MapRowsOp>(op);
     if (!map)
       return WalkResult::advance();

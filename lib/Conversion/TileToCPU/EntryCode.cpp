@@ -128,8 +128,8 @@ void gdn::emitEntryCode(func::FuncOp source) {
        {"gdn_tile.grid", "gdn_tile.symbols", "gdn_tile.scratch_bytes"})
     code->setAttr(name, source->getAttr(name));
   for (StringRef name :
-       {"gdn_tile.multiples", "gdn_tile.stage_of", "gdn_tile.variant",
-        "gdn_tile.workspace", "gdn_tile.conditions"})
+       {"gdn_tile.multiples", "gdn_tile.facts", "gdn_tile.stage_of",
+        "gdn_tile.variant", "gdn_tile.workspace", "gdn_tile.conditions"})
     if (Attribute attribute = source->getAttr(name))
       code->setAttr(name, attribute);
   auto workspace = source->getAttrOfType<ArrayAttr>("gdn_tile.workspace");

@@ -25,6 +25,14 @@ void expandTranspose(mlir::OpBuilder &builder, mlir::Location loc,
 void expandTriInverse(mlir::OpBuilder &builder, mlir::Location loc,
                       mlir::Value matrix, mlir::Value result, int64_t lanes);
 
+/// Places of a gdn_tile.tri_inverse in f16: `from` and `result` in f16, and
+/// f32 scratch of their size.
+struct NarrowInversePlaces {
+  mlir::Value from, matrix, inverse, result;
+};
+void expandNarrowInverse(mlir::OpBuilder &builder, mlir::Location loc,
+                         const NarrowInversePlaces &places);
+
 } // namespace gdn
 
 #endif // GDN_LIB_CONVERSION_TILETOCPU_EXPANDMATRIXOPS_H

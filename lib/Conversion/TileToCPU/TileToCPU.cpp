@@ -301,6 +301,16 @@ void FunctionLowering::lower(Operation *op) {
         expandDecayScores(b, loc, at, lanes);
       })
       .Case([&](tile::TriInverseOp inverse) {
+        VectorType type = inverse.getMatrix().getType();
+        if (!type.getElementType().isF32()) {
+          auto wide = cast<VectorType>(type.clone(b.getF32Type()));
+          expandNarrowInverse(b, loc,
+                              {memory(b, loc, inverse.getMatrix()),
+                               memory(b, loc, places.addScratch(wide)),
+                               memory(b, loc, places.addScratch(wide)),
+                               memory(b, loc, inverse.getResult())});
+          return;
+        }
         expandTriInverse(b, loc, memory(b, loc, inverse.getMatrix()),
                          memory(b, loc, inverse.getResult()), lanes);
       });

@@ -8,7 +8,7 @@
 // RUN: gdn-opt %S/chunk.mlir -gdn-fuse -convert-gdn-to-tile="lanes=16 chunk-from=-1" | FileCheck %s --check-prefix=NARROW
 // RUN: gdn-opt %S/chunk.mlir -gdn-fuse -convert-gdn-to-tile="lanes=8 chunk-from=7" -canonicalize -cse | FileCheck %s --check-prefix=GIVEN
 
-// WIDE: arith.maxui %{{.+}}, %c45 :
+// WIDE: arith.maxui %{{.+}}, %c40 :
 // WIDE: gdn_tile.tri_inverse
 
 // NARROW-NOT: gdn_tile.tri_inverse

@@ -158,3 +158,14 @@ func.func @whole_matrix_in_a_body(%n: index, %x: memref<4x8xf32>)
   }
   return
 }
+
+// -----
+
+func.func @narrow_operands(%n: index, %x: memref<8x8xbf16>)
+    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %a = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<8x8xbf16>, vector<8x8xbf16>
+  // expected-error@+1 {{'gdn_tile.matmul' op expects operands in f32, to which gdn-tile-widen-operands brings them, but got 'bf16'}}
+  %c = gdn_tile.matmul %a, %a : vector<8x8xbf16>, vector<8x8xbf16> -> vector<8x8xf32>
+  return
+}

@@ -32,6 +32,13 @@ module attributes {gdn_tile.grid = ["N"]} {
 
 // -----
 
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.facts' to be a dictionary of strings, but got {chunk = 64 : i64}}}
+func.func @fact_is_a_number() attributes {gdn_tile.facts = {chunk = 64}} {
+  return
+}
+
+// -----
+
 // expected-error@+1 {{'func.func' op expects 'gdn_tile.variant' to be a string, but got 3 : i64}}
 func.func @variant_is_a_number() attributes {gdn_tile.variant = 3} {
   return

@@ -50,3 +50,10 @@ func.func @others(%a: vector<16x8xf16>, %l: vector<64x64xf32>)
   %i = gdn_tile.tri_inverse %l : vector<64x64xf32>
   return %t, %i : vector<8x16xf16>, vector<64x64xf32>
 }
+
+// CHECK-LABEL: func.func @narrow_inverse
+//       CHECK:   gdn_tile.tri_inverse %{{.+}} : vector<32x32xf16>
+func.func @narrow_inverse(%l: vector<32x32xf16>) -> vector<32x32xf16> {
+  %i = gdn_tile.tri_inverse %l : vector<32x32xf16>
+  return %i : vector<32x32xf16>
+}

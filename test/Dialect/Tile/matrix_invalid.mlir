@@ -50,3 +50,11 @@ func.func @tri_inverse_c1(%a: vector<16x8xf32>) {
   %t = gdn_tile.tri_inverse %a : vector<16x8xf32>
   return
 }
+
+// -----
+
+func.func @tri_inverse_c2(%a: vector<24x24xf16>) {
+  // expected-error@+1 {{'gdn_tile.tri_inverse' op expects 'matrix' in f16 to have a multiple of 16 rows, but got 24}}
+  %t = gdn_tile.tri_inverse %a : vector<24x24xf16>
+  return
+}

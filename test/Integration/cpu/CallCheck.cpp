@@ -139,9 +139,9 @@ double Call::compare(const std::string &name, llvm::ArrayRef<double> got,
   const data::Difference difference = data::compare(got, want);
   EXPECT_EQ(difference.firstNonFinite, -1) << name << " is not finite";
   EXPECT_LE(difference.relativeRMSE, bound + rounding) << name;
-  // Runs of many calls have bounds of their own.
+  // Runs of many calls and operands in 16 bits have bounds of their own.
   noteError(name + " in " + data::name(dtype).str() +
-                (bound > oneCall.core ? ", rounded states of many calls" : ""),
+                (bound > oneCall.core ? ", wider bound" : ""),
             difference.relativeRMSE);
   return difference.relativeRMSE;
 }

@@ -49,7 +49,7 @@ struct Config {
   bool perChannelDecay = false;
   bool convBias = false;
   std::string target = "native";
-  CpuPipelineOptions pipeline; ///< block size, the chunk form
+  CpuPipelineOptions pipeline; ///< block size, the chunk form, its precision
 
   /// The choices as text; equal for equal configurations.
   std::string key() const;

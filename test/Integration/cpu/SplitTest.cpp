@@ -20,6 +20,12 @@ struct Case {
   int64_t dk, dv;
 };
 
+/// How far two ways to the same result may be apart; 0: not at all.
+struct Apart {
+  double output, state;
+};
+constexpr Apart sameBits = {0, 0};
+
 class Split : public ::testing::TestWithParam<Case> {
 protected:
   static Config config() {
@@ -30,8 +36,12 @@ protected:
     config.pipeline.chunkFrom = -1; // chunks begin where a call begins
     return config;
   }
-  /// True if splitting must not change a bit.
-  static bool isExact() { return GetParam().state == FloatKind::f32; }
+  /// Splitting must not change a bit of states in f32.
+  static Apart apart() {
+    if (GetParam().state == FloatKind::f32)
+      return {0, 0};
+    return {2e-2, 2e-2};
+  }
 };
 } // namespace
 
@@ -58,35 +68,36 @@ static Call piece(Call &whole, const char *entry, int64_t begin, int64_t end,
 }
 
 /// Expects the outputs of `call` in rows `begin` and on of `whole`.
-static void expectOutputs(Call &call, Call &whole, int64_t begin, bool exact) {
+static void expectOutputs(Call &call, Call &whole, int64_t begin,
+                          const Apart &apart) {
   for (const char *name : {"core", "out"}) {
     if (!call.has(name))
       continue;
     const int64_t count = call[name].dim(0);
     const std::vector<double> got = call[name].values();
     const std::vector<double> want = whole[name].rows(begin, count);
-    if (exact)
+    if (apart.output == 0)
       EXPECT_TRUE(data::bitEqual(got, want)) << name;
     else
-      EXPECT_LE(data::compare(got, want).relativeRMSE, 2e-2) << name;
+      EXPECT_LE(data::compare(got, want).relativeRMSE, apart.output) << name;
   }
 }
 
-static void expectPools(Call &a, Call &b, bool exact) {
+static void expectPools(Call &a, Call &b, const Apart &apart) {
   EXPECT_TRUE(a["conv_pool"].sameMemory(b["conv_pool"]));
-  if (exact) {
+  if (apart.state == 0) {
     EXPECT_TRUE(a["state_pool"].sameMemory(b["state_pool"]));
     return;
   }
   const int64_t slot = a.writtenSlot(0);
   EXPECT_LE(data::compare(a["state_pool"].row(slot), b["state_pool"].row(slot))
                 .relativeRMSE,
-            2e-2);
+            apart.state);
 }
 
 /// Runs one row whole and cut at `cuts`.
 static void runCut(const Config &config, int64_t tokens,
-                   std::vector<int64_t> cuts, bool exact) {
+                   std::vector<int64_t> cuts, const Apart &apart) {
   Batch batch;
   batch.lengths = {tokens};
   Call whole(config, "prefill", batch), pools(config, "prefill", batch);
@@ -96,16 +107,16 @@ static void runCut(const Config &config, int64_t tokens,
   for (int64_t end : cuts) {
     Call part = piece(whole, "prefill", begin, end, 0, &pools);
     part.run();
-    expectOutputs(part, whole, begin, exact);
+    expectOutputs(part, whole, begin, apart);
     begin = end;
   }
-  expectPools(pools, whole, exact);
+  expectPools(pools, whole, apart);
 }
 
 TEST_P(Split, AtOnePlace) {
   for (int64_t cut : {1, 15, 16, 17, 63, 64, 65, 129}) {
     SCOPED_TRACE(cut);
-    runCut(config(), 130, {cut}, isExact());
+    runCut(config(), 130, {cut}, apart());
   }
 }
 
@@ -113,10 +124,10 @@ TEST_P(Split, Everywhere) {
   std::vector<int64_t> all;
   for (int64_t cut = 1; cut < 21; ++cut) {
     SCOPED_TRACE(cut);
-    runCut(config(), 21, {cut}, isExact());
+    runCut(config(), 21, {cut}, apart());
     all.push_back(cut);
   }
-  runCut(config(), 21, all, isExact());
+  runCut(config(), 21, all, apart());
 }
 
 TEST_P(Split, OneTokenEqualsDecode) {
@@ -145,10 +156,10 @@ TEST_P(Split, NeighboursDoNotMatter) {
     const int64_t end = begin + batch.lengths[n];
     Call alone = piece(whole, "prefill", begin, end, n, &pools);
     alone.run();
-    expectOutputs(alone, whole, begin, true);
+    expectOutputs(alone, whole, begin, sameBits);
     begin = end;
   }
-  expectPools(pools, whole, true);
+  expectPools(pools, whole, sameBits);
 }
 
 TEST_P(Split, WorkersDoNotMatter) {
@@ -181,3 +192,46 @@ static std::string nameOf(const ::testing::TestParamInfo<Case> &info) {
 }
 INSTANTIATE_TEST_SUITE_P(Cpu, Split, ::testing::ValuesIn(cases), nameOf);
 INSTANTIATE_TEST_SUITE_P(Full, Split, ::testing::ValuesIn(longCases), nameOf);
+
+namespace {
+struct ChunkCase {
+  const char *name;
+  FloatKind io;
+  Precision precision;
+  Apart offBoundary;
+};
+class SplitInChunks : public ::testing::TestWithParam<ChunkCase> {
+protected:
+  static Config config() {
+    Config config(64, 96);
+    config.options.io = GetParam().io;
+    config.pipeline.chunkFrom = 1;
+    config.pipeline.precision = GetParam().precision;
+    return config;
+  }
+};
+} // namespace
+
+// Where a chunk ends anyway, the state between calls is the state between
+// chunks.
+TEST_P(SplitInChunks, AtBoundaries) {
+  runCut(config(), 273, {64}, {1e-5, 1e-5});
+  runCut(config(), 273, {128}, {1e-5, 1e-5});
+  runCut(config(), 273, {64, 128, 192, 256}, {1e-5, 1e-5});
+}
+
+// Elsewhere the chunks are other ones: two results within the bounds.
+TEST_P(SplitInChunks, OffBoundaries) {
+  for (int64_t cut : {1, 16, 63, 65, 100, 272})
+    runCut(config(), 273, {cut}, GetParam().offBoundary);
+  runCut(config(), 273, {17, 18, 120, 200}, GetParam().offBoundary);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cpu, SplitInChunks,
+    ::testing::Values(
+        ChunkCase{"F32", FloatKind::f32, Precision::f32, {1e-5, 1e-5}},
+        ChunkCase{"BF16", FloatKind::bf16, Precision::f32, {1e-3, 1e-5}},
+        ChunkCase{"BF16Mixed", FloatKind::bf16, Precision::mixed, {3e-3, 2e-3}},
+        ChunkCase{"F16Mixed", FloatKind::f16, Precision::mixed, {3e-3, 2e-3}}),
+    [](const auto &info) { return info.param.name; });

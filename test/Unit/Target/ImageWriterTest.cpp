@@ -16,7 +16,8 @@ namespace {
 constexpr llvm::StringLiteral sevens = R"(
   llvm.func @fill(%words: !llvm.ptr, %begin: i64, %end: i64, %s: !llvm.ptr)
       attributes {gdn_tile.grid = ["N", "2"], gdn_tile.symbols = ["N", "P"],
-                  gdn_tile.scratch_bytes = 128 : i64} {
+                  gdn_tile.scratch_bytes = 128 : i64,
+                  gdn_tile.facts = {precision = "mixed"}} {
     %one = llvm.mlir.constant(1 : i64) : i64
     %seven = llvm.mlir.constant(7 : i32) : i32
     %at = llvm.getelementptr %words[8] : (!llvm.ptr) -> !llvm.ptr, i64
@@ -83,6 +84,7 @@ TEST_F(ImageWriterTest, TheRuntimeReadsWhatWasWritten) {
   const gdnrt_entry *entry = gdnrt_image_entry(image, 0);
   EXPECT_STREQ(gdnrt_entry_name(entry), "fill");
   EXPECT_STREQ(gdnrt_entry_attribute(entry, "model_type"), "toy");
+  EXPECT_STREQ(gdnrt_entry_attribute(entry, "precision"), "mixed");
   EXPECT_THAT(gdnrt_entry_attribute(entry, "gdn.source"),
               testing::HasSubstr("func.func @fill(%arg0: index"));
   EXPECT_EQ(gdnrt_entry_symbol_count(entry), 2u);

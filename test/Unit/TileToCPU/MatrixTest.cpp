@@ -4,6 +4,8 @@
 // loops.
 #include "TileProgram.h"
 
+#include "gdn/Data/DType.h"
+
 #include "gtest/gtest.h"
 
 using namespace gdn::test;
@@ -176,6 +178,111 @@ TEST(MatrixTest, TriangularInverse) {
         }
       EXPECT_LT(relativeError(y, want), 2e-5) << size << " " << scale;
     }
+}
+
+std::string tileOf(const std::string &type, int64_t rows, int64_t columns) {
+  std::string f32 = tile(rows, columns);
+  return f32.substr(0, f32.size() - 4) + type + ">";
+}
+/// A map that rounds `from` to `type`, or widens it from there.
+std::string cast(const std::string &result, const std::string &from,
+                 const std::string &type, int64_t rows, int64_t columns,
+                 bool widens) {
+  std::string wide = tile(rows, columns), narrow = tileOf(type, rows, columns);
+  std::string row = "vector<" + std::to_string(columns) + "x";
+  std::string in = row + (widens ? type : "f32") + ">";
+  std::string out = row + (widens ? "f32" : type) + ">";
+  return "%" + result + " = gdn_tile.map_rows %" + from + " : " +
+         (widens ? narrow + " -> " + wide : wide + " -> " + narrow) +
+         " {\n^bb0(%i: index, %r: " + in + "):\n%c = arith." +
+         (widens ? "extf" : "truncf") + " %r : " + in + " to " + out +
+         "\ngdn_tile.yield %c : " + out + "\n}\n";
+}
+double toF16(double x) { return gdn::data::fromF16(gdn::data::toF16(x)); }
+double toBF16(double x) { return gdn::data::fromBF16(gdn::data::toBF16(x)); }
+
+/// Operands of 16 bits, one of them transposed: products are of the rounded
+/// values, summed in f32.
+TEST(MatrixTest, NarrowOperands) {
+  for (const std::string type : {"bf16", "f16"}) {
+    const int64_t m = 32, k = 64, n = 24;
+    Program program(
+        "%a: " + view(m, k) + ", %b: " + view(n, k) + ", %y: " + view(m, n),
+        load("a", m, k) + load("b", n, k) +
+            cast("an", "at", type, m, k, false) +
+            cast("bn", "bt", type, n, k, false) +
+            "%bnt = gdn_tile.transpose %bn : " + tileOf(type, n, k) + " -> " +
+            tileOf(type, k, n) + "\n%r = gdn_tile.matmul %an, %bnt : " +
+            tileOf(type, m, k) + ", " + tileOf(type, k, n) + " -> " +
+            tile(m, n) + "\n" + store("r", "y", m, n),
+        16);
+    ASSERT_TRUE(program.compiled());
+    std::vector<float> a = randomValues(m * k, 1, 7),
+                       b = randomValues(n * k, 1, 8), y(m * n, NAN);
+    program.run(1, {of(a, m, k), of(b, n, k), of(y, m, n)});
+    auto round = type == "f16" ? toF16 : toBF16;
+    std::vector<double> want(m * n);
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j)
+        for (int64_t l = 0; l < k; ++l)
+          want[i * n + j] += round(a[i * k + l]) * round(b[j * k + l]);
+    EXPECT_LT(relativeError(y, want), 1e-6) << type;
+  }
+}
+
+/// The inverse of an f16 matrix, by its definition: blocks of 16 with f16
+/// operands. A rounding left out or added shows as an error of 1e-4.
+TEST(MatrixTest, NarrowTriangularInverse) {
+  for (int64_t size : {16, 32, 64, 128}) {
+    Program program(
+        "%x: " + view(size, size) + ", %y: " + view(size, size),
+        load("x", size, size) + cast("h", "xt", "f16", size, size, false) +
+            "%t = gdn_tile.tri_inverse %h : " + tileOf("f16", size, size) +
+            "\n" + cast("w", "t", "f16", size, size, true) +
+            store("w", "y", size, size),
+        16);
+    ASSERT_TRUE(program.compiled());
+    std::vector<float> x = randomValues(size * size, 0.1f, 9),
+                       y(size * size, NAN);
+    for (int64_t i = 0; i < size; ++i)
+      for (int64_t j = i; j < size; ++j)
+        x[i * size + j] = NAN;
+    program.run(1, {of(x, size, size), of(y, size, size)});
+
+    auto l = [&](int64_t i, int64_t j) { return toF16(x[i * size + j]); };
+    std::vector<double> want(size * size), b(size * size);
+    for (int64_t first = 0; first < size; first += 16) {
+      const int64_t end = first + 16;
+      for (int64_t c = first; c < end; ++c)
+        for (int64_t i = c; i < end; ++i) {
+          double sum = i == c;
+          for (int64_t j = c; j < i; ++j)
+            sum -= l(i, j) * want[j * size + c];
+          want[i * size + c] = sum;
+        }
+      for (int64_t i = first; i < end; ++i)
+        for (int64_t c = first; c <= i; ++c)
+          want[i * size + c] = toF16(want[i * size + c]);
+      for (int64_t i = first; i < end; ++i)
+        for (int64_t c = 0; c < first; ++c) {
+          double sum = 0;
+          for (int64_t j = first; j <= i; ++j)
+            sum += want[i * size + j] * l(j, c);
+          b[i * size + c] = toF16(sum);
+        }
+      for (int64_t i = first; i < end; ++i)
+        for (int64_t c = 0; c < first; ++c) {
+          double sum = 0;
+          for (int64_t j = 0; j < first; ++j)
+            sum -= b[i * size + j] * want[j * size + c];
+          want[i * size + c] = toF16(sum);
+        }
+    }
+    EXPECT_LT(relativeError(y, want), 5e-5) << size;
+    for (int64_t i = 0; i < size; ++i)
+      for (int64_t j = i + 1; j < size; ++j)
+        ASSERT_EQ(y[i * size + j], 0) << i << ", " << j;
+  }
 }
 
 } // namespace

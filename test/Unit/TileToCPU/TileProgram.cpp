@@ -71,6 +71,7 @@ void Program::compile(const std::string &views, const std::string &body,
   PassManager passes(&context);
   gdn::ConvertTileToCPUOptions options;
   options.lanes = lanes;
+  passes.addPass(gdn::createWidenTileOperands());
   passes.addPass(gdn::createConvertTileToCPU(options));
   auto target = gdn::TargetModel::get("x86-64-v3");
   ASSERT_TRUE(bool(target));

@@ -70,6 +70,16 @@ LogicalResult
 tile::TileDialect::verifyOperationAttribute(Operation *op,
                                             NamedAttribute attribute) {
   StringRef name = attribute.getName().getValue();
+  if (name == "gdn_tile.facts") {
+    auto facts = dyn_cast<DictionaryAttr>(attribute.getValue());
+    if (facts && llvm::all_of(facts, [](NamedAttribute fact) {
+          return isa<StringAttr>(fact.getValue());
+        }))
+      return success();
+    return op->emitOpError("expects '")
+           << name << "' to be a dictionary of strings, but got "
+           << attribute.getValue();
+  }
   bool isGrid = name == "gdn_tile.grid" || name == "gdn_tile.groups";
   bool isSymbols = name == "gdn_tile.symbols";
   bool isName = name == "gdn_tile.stage_of" || name == "gdn_tile.variant";

@@ -47,5 +47,9 @@ LogicalResult TriInverseOp::verify() {
   VectorType type = getMatrix().getType();
   if (type.getDimSize(0) != type.getDimSize(1))
     return emitOpError("expects 'matrix' to be square, but got ") << type;
+  // tri_inverse_c2
+  if (type.getElementType().isF16() && type.getDimSize(0) % inverseBlock != 0)
+    return emitOpError("expects 'matrix' in f16 to have a multiple of ")
+           << inverseBlock << " rows, but got " << type.getDimSize(0);
   return success();
 }

@@ -24,6 +24,8 @@
 namespace gdn::tile {
 /// The row of a tile: a rank-1 vector for rank 2, the element type for rank 1.
 mlir::Type getRowType(mlir::VectorType tile);
+/// Rows and columns of the blocks of a gdn_tile.tri_inverse in f16.
+constexpr int64_t inverseBlock = 16;
 } // namespace gdn::tile
 
 #endif // GDN_DIALECT_TILE_IR_TILE_H

@@ -83,12 +83,23 @@ def Tile_TriInverseOp : Tile_Op<"tri_inverse", [Pure, SameOperandsAndResultType]
     diagonal; what stands on and above the diagonal is not read. The result is
     lower triangular with ones on its diagonal and zeros above.
 
-    How it is computed is the target's choice: row by row, or in blocks that
-    are merged.
+    In f32, how it is computed is the target's choice: row by row, or in blocks
+    that are merged.
+
+    In f16 the roundings are fixed, because they decide the error. With blocks
+    of 16 rows and columns and `L_ij` the blocks of `L`:
+
+        D_i  = (1 + L_ii)^(-1)                  substitution in f32, then f16
+        B_ij = D_i L_ij               j < i     f16
+        R_ij = -sum_(j<=m<i) B_im R_mj, R_ii = D_i   f16
+
+    Products take the f16 operands as they stand and sum in f32; the order of
+    the sums is the target's choice.
 
     **Preconditions**
 
     - (C1) `matrix` is square.
+    - (C2) in f16, `matrix` has a multiple of 16 rows.
 
     **Example**
 
@@ -99,8 +110,8 @@ def Tile_TriInverseOp : Tile_Op<"tri_inverse", [Pure, SameOperandsAndResultType]
     }
     ```
   }];
-  let arguments = (ins Tile_F32Matrix:$matrix);
-  let results = (outs Tile_F32Matrix:$result);
+  let arguments = (ins VectorOfRankAndType<[2], [F32, F16]>:$matrix);
+  let results = (outs VectorOfRankAndType<[2], [F32, F16]>:$result);
   let assemblyFormat = "$matrix attr-dict `:` type($matrix)";
   let hasVerifier = 1;
 }

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// In what precision the products of the chunk form take their operands.
+#ifndef GDN_CONVERSION_PRECISION_H
+#define GDN_CONVERSION_PRECISION_H
+
+namespace gdn {
+
+enum class Precision {
+  /// Nothing is rounded between load and store.
+  f32,
+  /// Operands in 16 bits, as tensor cores take them, sums in f32: f16, which
+  /// keeps the bounds of docs/spec/numerics.md.
+  mixed,
+  /// The same with keys, queries, the state and its increments in the type that
+  /// the caller's keys have: what a kernel computes that feeds tiles of bf16
+  /// from memory to tensor cores as they are.
+  mixedIo
+};
+
+} // namespace gdn
+
+#endif // GDN_CONVERSION_PRECISION_H

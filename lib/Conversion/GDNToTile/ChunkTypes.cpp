@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Chooses the types of operands; see ChunkTypes.h.
+#include "ChunkTypes.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// The type of what the caller hands over as, or for, the keys.
+static Type inputTypeOf(Value key) {
+  while (Operation *op = key.getDefiningOp()) {
+    if (auto conv = dyn_cast<Conv1dOp>(op))
+      key = conv.getInputs()[cast<OpResult>(key).getResultNumber()];
+    else if (isa<L2NormOp, CastOp>(op))
+      key = op->getOperand(0);
+    else
+      break;
+  }
+  return getElementTypeOrSelf(key.getType());
+}
+
+ChunkTypes ChunkTypes::choose(const KernelParts &parts, Precision precision) {
+  DeltaRuleOp rule = parts.rule;
+  Builder b(rule.getContext());
+  Type input = inputTypeOf(rule.getKey());
+  if (precision == Precision::f32 || input.isF32() || rule.isPerChannel())
+    return {b.getF32Type(), b.getF32Type()};
+  FloatType key = precision == Precision::mixedIo ? cast<FloatType>(input)
+                                                  : FloatType(b.getF16Type());
+  // Values of 1e4 write at most 1e4 (1 + sqrt(dk)), below 2e5; an f16 ends at
+  // 65504. Values of 1e-3 still keep ten bits.
+  return {key, b.getF16Type(), 1.0 / 16};
+}
