@@ -135,6 +135,19 @@ Value ResidentKernel::allocate(Value tile) {
       b, scan.getLoc(), gpu::SharedType::get(cast<VectorType>(tile.getType())));
 }
 
+/// What a role reads, in the order to ask for it. Tiles that lie across memory
+/// come last: turning their elements around waits for them.
+static SmallVector<tile::LoadOp> getLoads(const RoleWork &work) {
+  SmallVector<tile::LoadOp> loads;
+  for (Operation *op : work.tiles)
+    if (auto load = dyn_cast<tile::LoadOp>(op))
+      loads.push_back(load);
+  llvm::stable_sort(loads, [](tile::LoadOp x, tile::LoadOp y) {
+    return llvm::is_sorted(x.getDims()) && !llvm::is_sorted(y.getDims());
+  });
+  return loads;
+}
+
 /// Operands of the scan, made by the warp of their role, in shared memory.
 /// What only this block stores is stored at once; what the last reader stores
 /// waits until the scan is done, since that takes a turn around the memory.
@@ -152,8 +165,11 @@ void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
     types.push_back(FragmentEmitter(b, scalars).typeOf(tile));
   gpu::WarpsOp warps = enterWarps(role, types);
   FragmentEmitter warp(b, scalars);
+  for (tile::LoadOp load : getLoads(work))
+    warp.emit(load);
   for (Operation *op : work.tiles)
-    warp.emit(op);
+    if (!isa<tile::LoadOp>(op))
+      warp.emit(op);
   for (Value operand : operands)
     gpu::ShareOp::create(b, loc, warp[operand], shared[operand], Value());
   for (Operation *op : work.stores)
@@ -183,29 +199,26 @@ void ResidentKernel::emitLateStores(ScanRole role) {
   b.setInsertionPointAfter(warps);
 }
 
-/// The rows of the last warp's tiles that do not depend on the scan, asked for
-/// while the state is on its way.
+/// What the last warp reads besides the scan's output, asked for while the state
+/// is on its way.
 void ResidentKernel::emitOutputLoads() {
-  SmallVector<Operation *> loads;
-  SmallVector<Type> types;
-  for (Operation *op : (*roles)[ScanRole::output].tiles)
-    if (auto load = dyn_cast<tile::LoadOp>(op)) {
-      loads.push_back(op);
-      types.push_back(FragmentEmitter(b, scalars).typeOf(load.getTile()));
-    }
+  SmallVector<tile::LoadOp> loads = getLoads((*roles)[ScanRole::output]);
   if (loads.empty())
     return;
+  SmallVector<Type> types;
+  for (tile::LoadOp load : loads)
+    types.push_back(FragmentEmitter(b, scalars).typeOf(load.getTile()));
   gpu::WarpsOp warps = enterWarps(ScanRole::output, types);
   FragmentEmitter warp(b, scalars);
   SmallVector<Value> yielded;
-  for (Operation *op : loads) {
-    warp.emit(op);
-    yielded.push_back(warp[op->getResult(0)]);
+  for (tile::LoadOp load : loads) {
+    warp.emit(load);
+    yielded.push_back(warp[load.getTile()]);
   }
   gpu::YieldOp::create(b, scan.getLoc(), yielded);
   b.setInsertionPointAfter(warps);
-  for (auto [op, fragment] : llvm::zip(loads, warps.getResults()))
-    held[op->getResult(0)] = fragment;
+  for (auto [load, fragment] : llvm::zip(loads, warps.getResults()))
+    held[load.getTile()] = fragment;
 }
 
 /// A 1 x d operand of the scan, from shared memory.
@@ -318,7 +331,8 @@ void ResidentKernel::emitOutput() {
 void ResidentKernel::emitScanBlock(Block &block) {
   for (Operation &op : block.without_terminator())
     if (!isa<tile::TileDialect>(op.getDialect()) && op.getNumRegions() == 0 &&
-        llvm::none_of(op.getResultTypes(), llvm::IsaPred<FloatType>))
+        (isa<memref::LoadOp>(op) ||
+         llvm::none_of(op.getResultTypes(), llvm::IsaPred<FloatType>)))
       b.clone(op, scalars);
   zero = arith::ConstantIndexOp::create(b, scan.getLoc(), 0);
 
