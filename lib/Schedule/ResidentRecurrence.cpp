@@ -51,6 +51,7 @@ private:
   void emitPlainStore(tile::StoreOp store);
 
   gpu::WarpsOp enterWarps(ScanRole role, TypeRange results = {});
+  void emitAwait();
   Value allocate(Value tile);
   Value fetch(Value operand, Attribute layout);
 
@@ -127,6 +128,13 @@ gpu::WarpsOp ResidentKernel::enterWarps(ScanRole role, TypeRange results) {
   return warps;
 }
 
+/// From here on what the launch ahead wrote may be read, and memory that it
+/// reads be written. Only slots and states are read before.
+void ResidentKernel::emitAwait() {
+  gpu::AwaitLaunchOp::create(b, scan.getLoc());
+  gpu::ReleaseLaunchOp::create(b, scan.getLoc());
+}
+
 /// Shared memory for a tile of the program.
 Value ResidentKernel::allocate(Value tile) {
   OpBuilder::InsertionGuard guard(b);
@@ -150,7 +158,8 @@ static SmallVector<tile::LoadOp> getLoads(const RoleWork &work) {
 
 /// Operands of the scan, made by the warp of their role, in shared memory.
 /// What only this block stores is stored at once; what the last reader stores
-/// waits until the scan is done, since that takes a turn around the memory.
+/// waits in shared memory until the scan is done, since to find the last one
+/// takes a turn around the memory.
 void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
   Location loc = scan.getLoc();
   for (Value operand : operands)
@@ -160,10 +169,9 @@ void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
   for (Operation *op : work.stores)
     if (isa<scf::IfOp>(op))
       kept.insert_range(getUsedTiles(op));
-  SmallVector<Type> types;
   for (Value tile : kept)
-    types.push_back(FragmentEmitter(b, scalars).typeOf(tile));
-  gpu::WarpsOp warps = enterWarps(role, types);
+    shared[tile] = allocate(tile);
+  gpu::WarpsOp warps = enterWarps(role);
   FragmentEmitter warp(b, scalars);
   for (tile::LoadOp load : getLoads(work))
     warp.emit(load);
@@ -172,16 +180,13 @@ void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
       warp.emit(op);
   for (Value operand : operands)
     gpu::ShareOp::create(b, loc, warp[operand], shared[operand], Value());
+  for (Value tile : kept)
+    gpu::ShareOp::create(b, loc, warp[tile], shared[tile], Value());
   for (Operation *op : work.stores)
     if (!isa<scf::IfOp>(op))
       warp.emitStores(op, {});
-  SmallVector<Value> yielded;
-  for (Value tile : kept)
-    yielded.push_back(warp[tile]);
-  gpu::YieldOp::create(b, loc, yielded);
+  gpu::YieldOp::create(b, loc);
   b.setInsertionPointAfter(warps);
-  for (auto [tile, fragment] : llvm::zip(kept, warps.getResults()))
-    held[tile] = fragment;
 }
 
 /// The stores of a role that wait for other blocks or for a condition.
@@ -190,17 +195,20 @@ void ResidentKernel::emitLateStores(ScanRole role) {
     return;
   gpu::WarpsOp warps = enterWarps(role);
   FragmentEmitter warp(b, scalars);
-  for (auto [tile, fragment] : held)
-    warp.set(tile, fragment);
-  for (Operation *op : (*roles)[role].stores)
-    if (isa<scf::IfOp>(op))
-      warp.emitStores(op, {});
+  for (Operation *op : (*roles)[role].stores) {
+    if (!isa<scf::IfOp>(op))
+      continue;
+    for (Value tile : getUsedTiles(op))
+      warp.set(tile, gpu::FetchOp::create(b, scan.getLoc(), warp.typeOf(tile),
+                                          shared[tile], Value()));
+    warp.emitStores(op, {});
+  }
   gpu::YieldOp::create(b, scan.getLoc());
   b.setInsertionPointAfter(warps);
 }
 
-/// What the last warp reads besides the scan's output, asked for while the state
-/// is on its way.
+/// What the last warp reads besides the scan's output, asked for while the
+/// state is on its way.
 void ResidentKernel::emitOutputLoads() {
   SmallVector<tile::LoadOp> loads = getLoads((*roles)[ScanRole::output]);
   if (loads.empty())
@@ -331,8 +339,7 @@ void ResidentKernel::emitOutput() {
 void ResidentKernel::emitScanBlock(Block &block) {
   for (Operation &op : block.without_terminator())
     if (!isa<tile::TileDialect>(op.getDialect()) && op.getNumRegions() == 0 &&
-        (isa<memref::LoadOp>(op) ||
-         llvm::none_of(op.getResultTypes(), llvm::IsaPred<FloatType>)))
+        llvm::none_of(op.getResultTypes(), llvm::IsaPred<FloatType>))
       b.clone(op, scalars);
   zero = arith::ConstantIndexOp::create(b, scan.getLoc(), 0);
 
@@ -340,6 +347,7 @@ void ResidentKernel::emitScanBlock(Block &block) {
   const RoleWork &state = (*roles)[ScanRole::state];
   for (Operation *op : state.tiles)
     all.emit(op);
+  emitAwait();
   emitOutputLoads();
   emitOperands(ScanRole::query, scan.getQuery());
   emitOperands(ScanRole::key, scan.getKey());
@@ -394,6 +402,8 @@ void ResidentKernel::emitBlock(Block &block) {
             &to, {}, body.getArgumentTypes(),
             SmallVector<Location>(body.getNumArguments(), op.getLoc()));
         scalars.map(body.getArguments(), copy->getArguments());
+        if (op.isAncestor(scan) && !from.isAncestor(scan->getParentRegion()))
+          emitAwait();
         emitBlock(body);
         b.clone(*body.getTerminator(), scalars);
       }
@@ -425,8 +435,6 @@ LogicalResult ResidentKernel::emit(int64_t minBlocks) {
   b.setInsertionPointToStart(entry);
   Block &body = source.getBody().front();
   scalars.map(body.getArguments(), entry->getArguments());
-  gpu::AwaitLaunchOp::create(b, source.getLoc());
-  gpu::ReleaseLaunchOp::create(b, source.getLoc());
   emitBlock(body);
   func::ReturnOp::create(b, source.getLoc());
   source.erase();
