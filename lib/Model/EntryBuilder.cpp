@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Builds `prefill` and `decode`: the six inputs as head-major views, then
-// convolution, unit length of q and k, gates, delta rule, gated norm.
+// Builds `prefill`, `decode` and `verify`: the six inputs as head-major views,
+// then convolution, unit length of q and k, gates, delta rule, gated norm.
 #include "gdn/Model/EntryBuilder.h"
 
 #include "Signature.h"
@@ -14,7 +14,7 @@ using namespace gdn;
 
 namespace {
 
-enum class Phase { prefill, decode };
+enum class Phase { prefill, decode, verify };
 
 /// Builds one entry function.
 class EntryBuilder {
@@ -38,6 +38,10 @@ private:
   Inputs unpackInputs();
   ValueRange unpack(StringRef parts, PackLayout packing, StringRef parameter);
   void buildBody();
+
+  void addRows();
+  bool isRagged() const { return phase != Phase::decode; }
+  std::string tokens() const { return isRagged() ? "T" : "N"; }
 
   Type floatType(FloatKind kind) const;
   RankedTensorType likeOf(Value value, Type element) const;
@@ -75,7 +79,7 @@ RankedTensorType EntryBuilder::likeOf(Value value, Type element) const {
 
 void EntryBuilder::addProjections() {
   Type io = floatType(options.io);
-  std::string tokens = phase == Phase::prefill ? "T" : "N";
+  std::string tokens = this->tokens();
   std::string dk = std::to_string(config.keyDim);
   std::string dv = std::to_string(config.valueDim);
   std::string keys = scaled(2 * config.keyDim, "Hk");
@@ -107,12 +111,33 @@ void EntryBuilder::addProjections() {
     signature.addTensor("a", io, {tokens, "Hv"});
 }
 
+/// The parameters that say what rows there are, and where their states are.
+void EntryBuilder::addRows() {
+  Type i32 = builder.getI32Type();
+  Type slots = options.slots64 ? Type(builder.getI64Type()) : i32;
+  if (isRagged())
+    signature.addTensor("cu_seqlens", i32, {"N + 1"});
+  if (phase == Phase::verify) {
+    signature.addTensor("token_slots", slots, {"N", "S"});
+    signature.addTensor("num_accepted", i32, {"N"});
+    return;
+  }
+  signature.addTensor("slots", slots, {"N"});
+  if (options.writeSlots)
+    signature.addTensor("write_slots", slots, {"N"});
+  if (phase == Phase::prefill && options.hasInitial)
+    signature.addTensor("has_initial", builder.getI1Type(), {"N"});
+  if (phase == Phase::prefill && options.checkpoints) {
+    signature.addTensor("cu_checkpoints", i32, {"N + 1"});
+    signature.addTensor("checkpoint_tokens", i32, {"C"});
+    signature.addTensor("checkpoint_slots", slots, {"C"});
+  }
+}
+
 void EntryBuilder::addParameters() {
   Type io = floatType(options.io);
   Type f32 = builder.getF32Type();
-  Type i32 = builder.getI32Type();
-  Type slots = options.slots64 ? Type(builder.getI64Type()) : i32;
-  std::string tokens = phase == Phase::prefill ? "T" : "N";
+  std::string tokens = this->tokens();
   std::string dk = std::to_string(config.keyDim);
   std::string dv = std::to_string(config.valueDim);
   std::string channels =
@@ -133,18 +158,7 @@ void EntryBuilder::addParameters() {
     signature.addTensor("norm_weight",
                         floatType(options.normWeight.value_or(options.io)),
                         {dv});
-  if (phase == Phase::prefill)
-    signature.addTensor("cu_seqlens", i32, {"N + 1"});
-  signature.addTensor("slots", slots, {"N"});
-  if (options.writeSlots)
-    signature.addTensor("write_slots", slots, {"N"});
-  if (phase == Phase::prefill && options.hasInitial)
-    signature.addTensor("has_initial", builder.getI1Type(), {"N"});
-  if (phase == Phase::prefill && options.checkpoints) {
-    signature.addTensor("cu_checkpoints", i32, {"N + 1"});
-    signature.addTensor("checkpoint_tokens", i32, {"C"});
-    signature.addTensor("checkpoint_slots", slots, {"C"});
-  }
+  addRows();
   signature.addPool("conv_pool",
                     floatType(options.convState.value_or(options.io)),
                     {"P", channels, std::to_string(config.convWidth - 1)});
@@ -215,6 +229,13 @@ void EntryBuilder::buildBody() {
   Type io = floatType(options.io);
   Type f32 = builder.getF32Type();
   Value slots = signature["slots"];
+  Value tokenSlots = signature["token_slots"];
+  if (Value accepted = signature["num_accepted"])
+    slots = AcceptedSlotsOp::create(
+        builder, loc("slots"),
+        RankedTensorType::get({ShapedType::kDynamic},
+                              getElementTypeOrSelf(tokenSlots)),
+        tokenSlots, accepted);
   Value writeSlots = signature["write_slots"];
   Value rows = signature["cu_seqlens"];
   Value hasInitial = signature["has_initial"];
@@ -229,7 +250,8 @@ void EntryBuilder::buildBody() {
       TypeRange{likeOf(in.q, f32), likeOf(in.k, f32), likeOf(in.v, f32)},
       ValueRange{in.q, in.k, in.v}, signature["conv_weight"], /*bias=*/Value(),
       Activation::silu, signature["conv_pool"], slots, writeSlots, rows,
-      hasInitial, checkpointBounds, checkpointTokens, checkpointSlots);
+      hasInitial, checkpointBounds, checkpointTokens, checkpointSlots,
+      tokenSlots);
   ValueRange qkv = conv.getResults();
   auto unit = [&](Value heads, StringRef name) -> Value {
     return L2NormOp::create(builder, loc(name), heads.getType(), heads,
@@ -248,7 +270,7 @@ void EntryBuilder::buildBody() {
       builder, loc("core"), likeOf(qkv[2], coreElement), q, k, qkv[2],
       gates.getLogDecay(), gates.getBeta(), statePool, slots, writeSlots, rows,
       hasInitial, checkpointBounds, checkpointTokens, checkpointSlots,
-      /*scale=*/FloatAttr());
+      tokenSlots, /*scale=*/FloatAttr());
   SmallVector<Value> outputs;
   if (givesCore()) {
     Value given = core;
@@ -314,6 +336,9 @@ gdn::buildEntryModule(MLIRContext &context, const ModelConfig &config,
         .build("prefill" + suffix);
     EntryBuilder(builder, config, options, Phase::decode)
         .build("decode" + suffix);
+    if (options.verify != VerifyStates::none)
+      EntryBuilder(builder, config, options, Phase::verify)
+          .build("verify" + suffix);
   }
   return module;
 }

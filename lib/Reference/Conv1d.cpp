@@ -55,8 +55,10 @@ LogicalResult gdn::reference::evaluateOp(gdn::Conv1dOp op, Environment &env) {
       const Tensor *input = inputs[section];
       Tensor &result = results[section];
       for (int64_t c = 0; c < input->rowSize(); ++c, ++channel) {
-        ArrayRef<double> state = ArrayRef<double>(pool.data.row(row.slot))
-                                     .slice(channel * (width - 1), width - 1);
+        // A copy: a slot that is written may be the one that is read.
+        const SmallVector<double> state(
+            ArrayRef<double>(pool.data.row(row.slot))
+                .slice(channel * (width - 1), width - 1));
         // x_t of the row; t < 0 is before its first token.
         auto x = [&](int64_t t) {
           if (t >= 0)
@@ -71,16 +73,16 @@ LogicalResult gdn::reference::evaluateOp(gdn::Conv1dOp op, Environment &env) {
         }
         // The state after `tokens` tokens, to `slot`.
         auto write = [&](int64_t tokens, int64_t slot) {
-          // All before any: the new state may overwrite the one it comes from.
-          SmallVector<double> next;
-          for (int64_t t = tokens - (width - 1); t < tokens; ++t)
-            next.push_back(x(t));
-          llvm::copy(next, pool.data.row(slot)
-                               .slice(channel * (width - 1), width - 1)
-                               .begin());
+          MutableArrayRef<double> next =
+              pool.data.row(slot).slice(channel * (width - 1), width - 1);
+          for (int64_t j = 0; j < width - 1; ++j)
+            next[j] = x(tokens - (width - 1) + j);
         };
         for (const Checkpoint &checkpoint : row.checkpoints)
           write(checkpoint.tokens, checkpoint.slot);
+        for (auto [t, slot] : llvm::enumerate(row.tokenSlots))
+          if (slot >= 0)
+            write(t + 1, slot);
         if (row.writeSlot >= 0)
           write(row.length(), row.writeSlot);
       }

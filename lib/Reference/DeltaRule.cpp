@@ -65,6 +65,8 @@ void DeltaRule::run(const Row &row, int64_t head, Pool &pool,
     if (checkpoint != row.checkpoints.end() &&
         checkpoint->tokens == t + 1 - row.begin)
       write(checkpoint++->slot);
+    if (!row.tokenSlots.empty() && row.tokenSlots[t - row.begin] >= 0)
+      write(row.tokenSlots[t - row.begin]);
   }
   if (row.writeSlot >= 0)
     write(row.writeSlot);

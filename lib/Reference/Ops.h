@@ -23,6 +23,7 @@ mlir::LogicalResult evaluateOp(Conv1dOp op, Environment &env);
 // DeltaRule.cpp
 mlir::LogicalResult evaluateOp(DeltaRuleOp op, Environment &env);
 // PoolOps.cpp
+mlir::LogicalResult evaluateOp(AcceptedSlotsOp op, Environment &env);
 mlir::LogicalResult evaluateOp(MaskRowsOp op, Environment &env);
 mlir::LogicalResult evaluateOp(PoolReadOp op, Environment &env);
 mlir::LogicalResult evaluateOp(PoolWriteOp op, Environment &env);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ops that move states in and out of pools, and the mask that follows slots.
+// Ops that move states in and out of pools, or choose slots, and the mask that
+// follows slots.
 #include "Ops.h"
 #include "Rows.h"
 
@@ -10,6 +11,21 @@
 
 using namespace mlir;
 using namespace gdn::reference;
+
+LogicalResult gdn::reference::evaluateOp(gdn::AcceptedSlotsOp op,
+                                         Environment &env) {
+  const Tensor &slots = env.tensor(op.getTokenSlots());
+  const Tensor &accepted = env.tensor(op.getNumAccepted());
+  if (failed(expectShape(op, "num_accepted", accepted.shape, {slots.dim(0)})))
+    return failure();
+  Tensor result = Tensor::zeros({slots.dim(0)});
+  for (int64_t n = 0; n < slots.dim(0); ++n) {
+    const double count = accepted.data[n];
+    const bool isStep = count >= 1 && count <= double(slots.dim(1));
+    result.data[n] = isStep ? slots.row(n)[int64_t(count) - 1] : -1;
+  }
+  return env.defineResult(op->getResult(0), std::move(result));
+}
 
 LogicalResult gdn::reference::evaluateOp(gdn::MaskRowsOp op, Environment &env) {
   const Tensor &input = env.tensor(op.getInput());

@@ -84,6 +84,31 @@ static LogicalResult setCheckpoints(Operation *op, MutableArrayRef<Row> rows,
   return success();
 }
 
+/// Sets the slots of the states after the tokens of live rows, which then write
+/// no last state.
+static LogicalResult setTokenSlots(Operation *op, MutableArrayRef<Row> rows,
+                                   const Pool &pool, const Tensor &slots) {
+  if (failed(expectShape(op, "token_slots", slots.shape,
+                         {int64_t(rows.size()), -1})))
+    return failure();
+  for (auto [n, row] : llvm::enumerate(rows)) {
+    row.writeSlot = -1;
+    row.tokenSlots.assign(row.length(), -1);
+    const int64_t steps = std::min(row.length(), slots.dim(1));
+    for (int64_t t = 0; row.live() && t < steps; ++t)
+      if (const double slot = slots.row(n)[t]; !pool.skips(slot))
+        row.tokenSlots[t] = int64_t(slot);
+  }
+  return success();
+}
+
+SmallVector<int64_t> Row::written() const {
+  SmallVector<int64_t> slots(tokenSlots);
+  slots.push_back(length() > 0 ? writeSlot : -1);
+  llvm::erase_if(slots, [](int64_t slot) { return slot < 0; });
+  return slots;
+}
+
 FailureOr<SmallVector<Row>>
 gdn::reference::makeRows(Operation *op, int64_t tokens, const Pool &pool,
                          const RowOperands &operands) {
@@ -123,6 +148,9 @@ gdn::reference::makeRows(Operation *op, int64_t tokens, const Pool &pool,
   if (operands.checkpointBounds &&
       failed(setCheckpoints(op, rows, pool, operands)))
     return failure();
+  if (operands.tokenSlots &&
+      failed(setTokenSlots(op, rows, pool, *operands.tokenSlots)))
+    return failure();
   return rows;
 }
 
@@ -149,15 +177,19 @@ static LogicalResult expectOwnSlots(Operation *op, ArrayRef<Row> rows,
 LogicalResult gdn::reference::expectIndependent(Operation *op,
                                                 ArrayRef<Row> rows) {
   llvm::DenseMap<int64_t, int64_t> writers;
-  for (auto [n, row] : llvm::enumerate(rows)) {
-    if (row.length() == 0 || row.writeSlot < 0)
-      continue;
-    auto [it, fresh] = writers.try_emplace(row.writeSlot, n);
-    if (!fresh)
+  for (auto [n, row] : llvm::enumerate(rows))
+    for (int64_t slot : row.written()) {
+      auto [it, fresh] = writers.try_emplace(slot, n);
+      if (fresh)
+        continue;
+      if (it->second == int64_t(n))
+        return op->emitOpError() << "expects every slot to be written once, "
+                                    "but got slot "
+                                 << slot << " for two tokens of row " << n;
       return op->emitOpError()
              << "expects every slot to be written by one row, but got slot "
-             << row.writeSlot << " for rows " << it->second << " and " << n;
-  }
+             << slot << " for rows " << it->second << " and " << n;
+    }
   for (auto [n, row] : llvm::enumerate(rows)) {
     if (row.length() == 0 || !row.live() || row.fromZeros)
       continue;

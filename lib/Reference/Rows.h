@@ -21,9 +21,13 @@ struct Row {
   bool fromZeros = false;     ///< the state starts as zeros, not from `slot`
   /// Those that write something, by rising tokens.
   llvm::SmallVector<Checkpoint> checkpoints;
+  /// Where the state after each token goes; -1 for nowhere. Empty without.
+  llvm::SmallVector<int64_t> tokenSlots;
 
   int64_t length() const { return end - begin; }
   bool live() const { return slot >= 0; }
+  /// The slots of its states, after the last or after every token.
+  llvm::SmallVector<int64_t> written() const;
 };
 
 /// The operands that say what the rows are. Only `slots` is always there.
@@ -36,6 +40,7 @@ struct RowOperands {
   const Tensor *checkpointBounds = nullptr;
   const Tensor *checkpointTokens = nullptr;
   const Tensor *checkpointSlots = nullptr;
+  const Tensor *tokenSlots = nullptr; ///< token_slots
 
   /// Those of a gdn.conv1d or gdn.delta_rule.
   template <typename OpTy>
@@ -46,7 +51,8 @@ struct RowOperands {
             env.optional(op.getHasInitial()),
             env.optional(op.getCuCheckpoints()),
             env.optional(op.getCheckpointTokens()),
-            env.optional(op.getCheckpointSlots())};
+            env.optional(op.getCheckpointSlots()),
+            env.optional(op.getTokenSlots())};
   }
 };
 
@@ -58,9 +64,9 @@ mlir::FailureOr<llvm::SmallVector<Row>> makeRows(mlir::Operation *op,
                                                  const RowOperands &operands);
 
 /// Fails at `op` if rows depend on the order in which they run: two write one
-/// slot, or one writes a slot that another reads. Rows without tokens do
-/// neither. The slot of a checkpoint is read and written by nothing else, its
-/// own row included.
+/// slot, or one writes a slot that another reads. A row writes no slot twice.
+/// Rows without tokens do neither. The slot of a checkpoint is read and written
+/// by nothing else, its own row included.
 mlir::LogicalResult expectIndependent(mlir::Operation *op,
                                       llvm::ArrayRef<Row> rows);
 

@@ -66,6 +66,37 @@ static Checkpoints makeCheckpoints(llvm::ArrayRef<int64_t> lengths,
   return checkpoints;
 }
 
+namespace {
+/// The slots of the states after each token, and which of them rows start from.
+struct TokenSlots {
+  std::vector<double> table, accepted, read;
+};
+} // namespace
+
+/// Tables of `steps` slots for each of `rows` rows, the last `skipped` of which
+/// read an id that kernels skip, or have no count of accepted tokens.
+static TokenSlots makeTokenSlots(llvm::ArrayRef<int64_t> ids, int64_t rows,
+                                 int64_t steps, int64_t slots, int64_t skipped,
+                                 int64_t nullSlot) {
+  TokenSlots result;
+  result.table.assign(ids.begin(), ids.begin() + rows * steps);
+  for (int64_t n = 0; n < rows; ++n)
+    result.accepted.push_back(double(1 + n % steps));
+  const int64_t kinds[] = {-1, nullSlot, slots};
+  for (int64_t i = 0; i < std::min(skipped, rows); ++i) {
+    const int64_t n = rows - 1 - i;
+    if (i % 4 == 3)
+      result.accepted[n] = i % 8 == 3 ? 0 : double(steps + 1);
+    else
+      std::fill_n(result.table.begin() + n * steps, steps,
+                  double(kinds[i % 4]));
+  }
+  for (int64_t n = 0; n < rows; ++n)
+    if (auto at = int64_t(result.accepted[n]); at >= 1 && at <= steps)
+      result.read.push_back(result.table[n * steps + at - 1]);
+  return result;
+}
+
 /// Fills the slots of a pool that `used` does not name with NaN.
 static void poisonUnused(data::Array &pool, const std::vector<double> &used) {
   int64_t slots = pool.shape[0];
@@ -91,13 +122,19 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
   Checkpoints checkpoints = makeCheckpoints(
       lengths, kernel.find("cu_checkpoints") ? options.checkpoints : 0);
   int64_t numCheckpoints = checkpoints.tokens.size();
-  int64_t numUsed = rows + numCheckpoints;
+  // Slots of a row: one, or as many as it may have tokens.
+  int64_t steps = 1;
+  if (kernel.find("token_slots"))
+    for (int64_t length : lengths)
+      steps = std::max(steps, length);
+  int64_t rowSlots = rows * steps;
+  int64_t numUsed = rowSlots + numCheckpoints;
   int64_t slots = options.slots ? options.slots : numUsed + 3;
   if (slots < numUsed + (nullSlot >= 0 && nullSlot < slots))
     return llvm::createStringError(llvm::formatv(
-        "--generate: slots: expects a slot for each of {0} rows{1} beside the "
-        "null slot, but got {2}",
-        rows,
+        "--generate: slots: expects {0} for each of {1} rows{2} beside the "
+        "null slot, but got {3}",
+        steps == 1 ? "a slot" : llvm::formatv("{0} slots", steps).str(), rows,
         numCheckpoints
             ? llvm::formatv(" and {0} checkpoints", numCheckpoints).str()
             : std::string(),
@@ -113,13 +150,18 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
                      {"N", rows},
                      {"P", slots},
                      {"C", numCheckpoints},
+                     {"S", steps},
                      {"Hk", options.keyHeads},
                      {"Hv", options.valueHeads}};
 
   const std::vector<int64_t> ids =
       data::distinctSlots(numUsed, slots, nullSlot, options.inputs.seed);
+  const TokenSlots tokenSlots =
+      makeTokenSlots(ids, rows, steps, slots, options.skipped, nullSlot);
   const std::vector<double> used =
-      makeSlots(ids, rows, slots, options.skipped, nullSlot);
+      kernel.find("token_slots")
+          ? tokenSlots.read
+          : makeSlots(ids, rows, slots, options.skipped, nullSlot);
   Arrays arrays;
   for (const Parameter &parameter : kernel.getParameters()) {
     if (!parameter.isRead)
@@ -135,6 +177,12 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
           std::vector<double>(bounds.begin(), bounds.end()));
     } else if (parameter.name == "slots" || parameter.name == "write_slots") {
       array = data::Array::fromDoubles(parameter.dtype, *shape, used);
+    } else if (parameter.name == "token_slots") {
+      array =
+          data::Array::fromDoubles(parameter.dtype, *shape, tokenSlots.table);
+    } else if (parameter.name == "num_accepted") {
+      array = data::Array::fromDoubles(parameter.dtype, *shape,
+                                       tokenSlots.accepted);
     } else if (parameter.name == "cu_checkpoints") {
       array =
           data::Array::fromDoubles(parameter.dtype, *shape, checkpoints.bounds);
@@ -144,7 +192,7 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
     } else if (parameter.name == "checkpoint_slots") {
       array = data::Array::fromDoubles(
           parameter.dtype, *shape,
-          std::vector<double>(ids.begin() + rows, ids.end()));
+          std::vector<double>(ids.begin() + rowSlots, ids.end()));
     } else if (parameter.name == "has_initial") {
       std::vector<double> flags(rows);
       for (int64_t i = 0; i < rows; ++i)

@@ -89,6 +89,23 @@ def test_checkpoints_are_written_and_checked(tool, tmp_path, form):
     )
 
 
+def test_verify_keeps_a_state_per_token(tool, tmp_path):
+    """Rows of several lengths, some of which read skipped slots or have no valid count."""
+    path = tmp_path / "x.gdnk"
+    done = tool("gdn-compile", "--preset=qwen3.5-4b", "--verify=slots", "-o", path)
+    assert done.returncode == 0, done.stderr
+    assert "  in   token_slots: i32[N, S]" in tool("gdn-run", path).stdout.splitlines()
+    generate = "lens=4:0:3:8:1:2:5:6:7:1,skip=8,Hk=1,Hv=2"
+    done = tool("gdn-run", path, "--entry=verify", "--generate", generate, "--check")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(line.endswith("  ok") for line in done.stdout.splitlines()[2:])
+    done = tool("gdn-run", path, "--entry=verify", "--generate", generate + ",slots=80")
+    failed(
+        done,
+        "--generate: slots: expects 8 slots for each of 10 rows beside the null slot, but got 80",
+    )
+
+
 def test_json_has_errors_and_times(tool, image):
     done = tool(
         "gdn-run", image, "--entry=decode", "--generate=rows=4", "--check", "--json", "--repeat=3",

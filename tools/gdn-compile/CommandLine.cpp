@@ -183,6 +183,12 @@ struct Options {
       "checkpoints", cl::cat(entries),
       cl::desc("Give prefill parameters that ask for states after multiples "
                "of 64 tokens of a row")};
+  cl::opt<VerifyStates> verify{
+      "verify", cl::cat(entries),
+      cl::desc("Make an entry verify, whose tokens may be taken back:"),
+      cl::values(clEnumValN(VerifyStates::none, "none", "No (default)"),
+                 clEnumValN(VerifyStates::slots, "slots",
+                            "The state after each token goes to a slot"))};
 
   CommandLine collect();
 
@@ -227,6 +233,7 @@ CommandLine Options::collect() {
   line.entries.hasInitial = hasInitial;
   line.entries.writeSlots = writeSlots;
   line.entries.checkpoints = checkpoints;
+  line.entries.verify = verify;
   for (auto &[name, option] : cl::getRegisteredOptions())
     if (llvm::is_contained(option->Categories, &entries))
       line.changesEntries |= option->getNumOccurrences() > 0;

@@ -26,7 +26,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     block to block as f32 tiles. The program has one block more than there are
     rows: it writes zeros to the padding, before the first row and behind the
     last. Where ops have checkpoints, the walk stops at each in turn and writes
-    the carried tiles to its slot.
+    the carried tiles to its slot. Where they have `token_slots`, the walk goes
+    token by token and writes them after each.
 
     With `segments` an entry with row bounds also gets the functions of its
     variant `segments`, for devices with more workers than a batch has rows:
@@ -34,7 +35,7 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     share a workspace (`gdn_tile.workspace`). A row is cut into segments; what
     each does to the state is an affine map; the states between them follow by
     products; then each segment is walked from its own state. Kernels with
-    checkpoints, with `value-heads`, and with windows of the convolution longer
+    checkpoints or `token_slots`, with `value-heads`, and with windows of the convolution longer
     than a chunk have no such variant.
 
     **Runs after** `gdn-fuse`; **before** `convert-tile-to-cpu`.
@@ -55,10 +56,11 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     **Fails** with an error on the op that has no tile program: a kernel whose
     results are not zero in skipped rows, `gdn.unpack` of a value that is not an
     argument, two kernels in one entry, ops over different rows or with different
-    checkpoints.
+    checkpoints or `token_slots`.
 
     Before and after: `test/Conversion/GDNToTile/decode.mlir`, and with
-    checkpoints `test/Conversion/GDNToTile/checkpoints.mlir`.
+    checkpoints `test/Conversion/GDNToTile/checkpoints.mlir`, with `token_slots`
+    `test/Conversion/GDNToTile/token-slots.mlir`.
   }];
   let options = [
     Option<"tokens", "tokens", "int64_t", /*default=*/"16",

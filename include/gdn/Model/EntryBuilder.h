@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From a model's configuration to a gdn module with the entries `prefill` and
-// `decode`; see the page on entries and images.
+// From a model's configuration to a gdn module with the entries `prefill`,
+// `decode` and, by choice, `verify`; see the page on entries and images.
 #ifndef GDN_MODEL_ENTRYBUILDER_H
 #define GDN_MODEL_ENTRYBUILDER_H
 
@@ -13,9 +13,11 @@
 namespace gdn {
 
 /// Builds a module with two entries for each of `variants`: `prefill`, over
-/// ragged rows, and `decode`, one token per row. With several variants the
-/// names get a suffix `_<io>_<state>`. Fails when an option does not fit the
-/// model, and when two variants would have the same names.
+/// ragged rows, and `decode`, one token per row; and a third where it says so:
+/// `verify`, over rows of up to 8 tokens of which some may be refused. With
+/// several variants the names get a suffix `_<io>_<state>`. Fails when an
+/// option does not fit the model, and when two variants would have the same
+/// names.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 buildEntryModule(mlir::MLIRContext &context, const ModelConfig &config,
                  llvm::ArrayRef<EntryOptions> variants);

@@ -29,6 +29,13 @@ enum class EntryOutputs {
   both
 };
 
+/// Whether there is an entry `verify`, for tokens that may be taken back, and
+/// where it keeps the states to go back to.
+enum class VerifyStates {
+  none, // no such entry
+  slots // after every token, in slots of the pool
+};
+
 /// Choices for the entries of one pair of element types.
 struct EntryOptions {
   FloatKind io = FloatKind::bf16;      // projections and outputs
@@ -44,6 +51,7 @@ struct EntryOptions {
   bool writeSlots = false;  // entries take `write_slots`
   bool checkpoints = false; // prefill takes `cu_checkpoints`,
                             // `checkpoint_tokens`, `checkpoint_slots`
+  VerifyStates verify = VerifyStates::none;
 };
 
 llvm::StringRef stringify(FloatKind kind);

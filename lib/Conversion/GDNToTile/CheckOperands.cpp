@@ -46,6 +46,9 @@ LogicalResult gdn::checkKernelOperands(KernelOp kernel) {
           kernel.getBody().isAncestor(operand.getParentRegion()) ||
           isEntryArgument(operand))
         continue;
+      if (auto accepted = operand.getDefiningOp<AcceptedSlotsOp>())
+        if (llvm::all_of(accepted->getOperands(), isEntryArgument))
+          continue;
       auto unpack = operand.getDefiningOp<UnpackOp>();
       if (!unpack || !isPerToken(&op, operand))
         return op.emitOpError("expects operand ")

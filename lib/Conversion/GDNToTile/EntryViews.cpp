@@ -80,6 +80,8 @@ std::string gdn::getDimForm(Value value, unsigned dim) {
     return getDimForm(op->getOperand(0), dim);
   if (auto rule = dyn_cast<DeltaRuleOp>(op))
     return getDimForm(rule.getValue(), dim);
+  if (auto accepted = dyn_cast<AcceptedSlotsOp>(op))
+    return getDimForm(accepted.getTokenSlots(), 0);
   return "";
 }
 

@@ -65,7 +65,7 @@ struct ConvertGDNToTile final
         kernel = found;
         continue;
       }
-      if (!isa<UnpackOp, func::ReturnOp>(op) &&
+      if (!isa<UnpackOp, AcceptedSlotsOp, func::ReturnOp>(op) &&
           !op.hasTrait<OpTrait::ConstantLike>())
         return op.emitOpError("expects to be inside a gdn.kernel; run gdn-fuse "
                               "before convert-gdn-to-tile");

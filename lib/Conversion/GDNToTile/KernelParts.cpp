@@ -51,14 +51,42 @@ LogicalResult KernelParts::takeCheckpoints(Operation *op) {
   CheckpointOperands own = CheckpointOperands::of(op);
   if (!own || own == checkpoints)
     return success();
-  if (!checkpoints) {
+  if (!checkpoints && !tokenSlots) {
     checkpoints = own;
     checkpointsOp = op;
     return success();
   }
-  InFlightDiagnostic diag =
-      op->emitOpError("expects the checkpoints of the other ops in its kernel");
-  diag.attachNote(checkpointsOp->getLoc()) << "other op";
+  InFlightDiagnostic diag = op->emitOpError(
+      tokenSlots ? "expects no checkpoints beside 'token_slots' in its kernel"
+                 : "expects the checkpoints of the other ops in its kernel");
+  diag.attachNote((tokenSlots ? tokenSlotsOp : checkpointsOp)->getLoc())
+      << "other op";
+  return diag;
+}
+
+Value gdn::tokenSlotsOf(Operation *op) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case<Conv1dOp, DeltaRuleOp>(
+          [](auto rowWise) { return rowWise.getTokenSlots(); })
+      .Default(Value());
+}
+
+/// Takes the token slots of the first op that has some; others have the same or
+/// none.
+LogicalResult KernelParts::takeTokenSlots(Operation *op) {
+  Value own = tokenSlotsOf(op);
+  if (!own || own == tokenSlots)
+    return success();
+  if (!tokenSlots && !checkpoints) {
+    tokenSlots = own;
+    tokenSlotsOp = op;
+    return success();
+  }
+  InFlightDiagnostic diag = op->emitOpError(
+      checkpoints ? "expects no checkpoints beside 'token_slots' in its kernel"
+                  : "expects the token slots of the other ops in its kernel");
+  diag.attachNote((checkpoints ? checkpointsOp : tokenSlotsOp)->getLoc())
+      << "other op";
   return diag;
 }
 
@@ -98,7 +126,8 @@ LogicalResult KernelParts::collectOps() {
               return LogicalResult(other->emitOpError(
                   "has no tile program inside a fused kernel"));
             });
-    if (failed(ok) || failed(takeCheckpoints(&op)))
+    if (failed(ok) || failed(takeCheckpoints(&op)) ||
+        failed(takeTokenSlots(&op)))
       return failure();
   }
   return success();

@@ -35,6 +35,9 @@ struct CheckpointOperands {
   }
 };
 
+/// The operand that asks for the state after every token, or null.
+mlir::Value tokenSlotsOf(mlir::Operation *op);
+
 /// The ops of one kernel, checked to work on the same rows and slots.
 struct KernelParts {
   /// Fails with an error on the op that has no tile program.
@@ -53,6 +56,7 @@ struct KernelParts {
   mlir::Value slots;              // null in a kernel of token-wise ops
   mlir::Value cuSeqlens;          // null where every token is a row
   CheckpointOperands checkpoints; // of every op that has some
+  mlir::Value tokenSlots;         // of every op that has some
   llvm::SmallVector<mlir::Value> pools;
   llvm::SmallVector<Carry> carries;
   /// Number of the entry's result, and the value of the body that it is.
@@ -64,11 +68,13 @@ private:
   mlir::LogicalResult takeRows(mlir::Operation *op, mlir::Value opSlots,
                                mlir::Value opRows);
   mlir::LogicalResult takeCheckpoints(mlir::Operation *op);
+  mlir::LogicalResult takeTokenSlots(mlir::Operation *op);
   void collectCarries();
   void markKeyHeads(mlir::Value value);
 
   mlir::Operation *rowsOp = nullptr;
   mlir::Operation *checkpointsOp = nullptr;
+  mlir::Operation *tokenSlotsOp = nullptr;
   llvm::DenseSet<mlir::Value> keyHeaded;
 };
 

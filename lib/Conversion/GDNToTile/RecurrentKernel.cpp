@@ -11,7 +11,7 @@
 //                                        chunk form, output norm
 //            for each block of the rest: conv, norms, gates, scan, output norm
 //              (both up to each checkpoint of the row in turn, if it may have
-//              some)
+//              some; token by token if the state after each is kept)
 //            write window of v and state
 //          write windows of q and k
 //   else:  zeros to the row's output; in the block behind the last row, to the
@@ -27,6 +27,7 @@
 #include "Checkpoints.h"
 #include "ChunkRule.h"
 #include "TokenBlock.h"
+#include "TokenStates.h"
 #include "TokenWork.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
@@ -107,6 +108,28 @@ SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
   return emitBlocks(block, rest, to, SmallVector<Value>(once.getResults()));
 }
 
+/// The tokens of the row, in the pieces that its states ask for.
+SmallVector<Value> RecurrentKernel::emitRowTokens(TokenBlock &block, Value r,
+                                                  ArrayRef<Value> start) {
+  if (!parts.cuSeqlens)
+    return block.emit(begin, index(1), start);
+  if (parts.tokenSlots) {
+    // Windows of the key head are the same for each of its value heads.
+    SmallVector<Value> writers = tokenWriters;
+    for (auto [carry, writer] : llvm::zip(parts.carries, writers))
+      if (carry.perKeyHead && !head)
+        writer = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, r,
+                                       index(0));
+    return emitTokenByToken(*this, block, r, start, writers);
+  }
+  if (!parts.checkpoints)
+    return emitTokens(block, begin, end, start);
+  return emitUpToCheckpoints(
+      *this, r, start, [&](Value from, Value to, ArrayRef<Value> carried) {
+        return emitTokens(block, from, to, carried);
+      });
+}
+
 /// One value head: its state and window, token block after token block.
 /// `keyCarries` holds the carried tiles of the key head before the row, and
 /// receives them as they are after it.
@@ -116,40 +139,46 @@ void RecurrentKernel::emitValueHead(Value r,
   for (auto [carry, held] : llvm::zip(parts.carries, keyCarries))
     start.push_back(carry.perKeyHead ? held : loadStart(carry, r));
   TokenBlock block(*this, r);
-  SmallVector<Value> last;
-  if (!parts.cuSeqlens)
-    last = block.emit(begin, index(1), start);
-  else if (!parts.checkpoints)
-    last = emitTokens(block, begin, end, start);
-  else
-    last = emitUpToCheckpoints(
-        *this, r, start, [&](Value from, Value to, ArrayRef<Value> carried) {
-          return emitTokens(block, from, to, carried);
-        });
+  SmallVector<Value> last = emitRowTokens(block, r, start);
   for (auto [carry, value, held] : llvm::zip(parts.carries, last, keyCarries)) {
     if (carry.perKeyHead)
       held = value;
-    else
+    else if (!isWrittenPerToken(carry))
       storeEnd(carry, value, r);
   }
+}
+
+/// Whether the block is the last of its key head's to come here, for window
+/// number `window` of the key head.
+Value RecurrentKernel::emitIsLastOfGroup(int64_t window) {
+  int64_t numShared = llvm::count_if(
+      parts.carries, [](const Carry &carry) { return carry.perKeyHead; });
+  Value keyHead = add(mul(n, heads), h);
+  Value group = add(mul(keyHead, index(numShared)), index(window));
+  return tile::LastInGroupOp::create(b, loc, b.getI1Type(), group, ratio);
 }
 
 /// The block's value head. The windows of its key head are read by the blocks
 /// of all its value heads, so the last of them writes them.
 void RecurrentKernel::emitOneValueHead(MutableArrayRef<Value> keyCarries) {
   SmallVector<Value> last(keyCarries.begin(), keyCarries.end());
-  emitValueHead(head, last);
-  int64_t numShared = llvm::count_if(
-      parts.carries, [](const Carry &carry) { return carry.perKeyHead; });
-  Value keyHead = add(mul(n, heads), h);
+  // What is written on the way: once all blocks have read what was there.
   int64_t next = 0;
+  for (auto [carry, writer] : llvm::zip(parts.carries, tokenWriters))
+    if (carry.perKeyHead && isWrittenPerToken(carry))
+      writer = emitIsLastOfGroup(next++);
+    else if (carry.perKeyHead)
+      ++next;
+  emitValueHead(head, last);
+  next = 0;
   for (auto [carry, value] : llvm::zip(parts.carries, last)) {
     if (!carry.perKeyHead)
       continue;
-    Value group = add(mul(keyHead, index(numShared)), index(next++));
+    int64_t window = next++;
+    if (isWrittenPerToken(carry))
+      continue;
     Value stored = castTile(b, loc, value, carry.stored.getElementType());
-    Value isLast =
-        tile::LastInGroupOp::create(b, loc, b.getI1Type(), group, ratio);
+    Value isLast = emitIsLastOfGroup(window);
     auto write = scf::IfOp::create(b, loc, isLast, /*withElse=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(write.thenBlock());
@@ -160,6 +189,7 @@ void RecurrentKernel::emitOneValueHead(MutableArrayRef<Value> keyCarries) {
 void RecurrentKernel::emitRow() {
   if (parts.checkpoints)
     emitCheckpointBounds(*this);
+  tokenWriters.assign(parts.carries.size(), Value());
   SmallVector<Value> first(parts.carries.size());
   SmallVector<Value> init;
   Value zero = index(0);
@@ -182,9 +212,13 @@ void RecurrentKernel::emitRow() {
       scf::YieldOp::create(b, loc, yielded);
   }
   unsigned next = 0;
-  for (const Carry &carry : parts.carries)
-    if (carry.perKeyHead)
-      storeEnd(carry, loop.getResult(next++), zero);
+  for (const Carry &carry : parts.carries) {
+    if (!carry.perKeyHead)
+      continue;
+    Value tile = loop.getResult(next++);
+    if (!isWrittenPerToken(carry))
+      storeEnd(carry, tile, zero);
+  }
 }
 
 void RecurrentKernel::emitZeros(Value from, Value to) {
@@ -287,10 +321,9 @@ Value RecurrentKernel::emitBounds() {
     return Value();
   Value live;
   if (!parts.cuSeqlens) {
-    slot = elementAt(parts.slots, n);
+    slot = slotOf(n);
   } else {
-    Value rows =
-        memref::DimOp::create(b, loc, views.tensors.lookup(parts.slots), 0);
+    Value rows = rowCount();
     Value tokens = memref::DimOp::create(
         b, loc, operandViews.lookup(views.results.front()), 0);
     Value isRow =
@@ -307,8 +340,8 @@ Value RecurrentKernel::emitBounds() {
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(row.thenBlock());
-      SmallVector<Value> values = {bound(add(n, index(1)), begin),
-                                   elementAt(parts.slots, n), index(0)};
+      SmallVector<Value> values = {bound(add(n, index(1)), begin), slotOf(n),
+                                   index(0)};
       scf::YieldOp::create(b, loc, values);
       b.setInsertionPointToStart(row.elseBlock());
       SmallVector<Value> padding = {tokens, index(-1),
@@ -328,7 +361,7 @@ Value RecurrentKernel::emitBounds() {
 }
 
 void RecurrentKernel::recordPrecision() {
-  if (!parts.cuSeqlens || !parts.rule ||
+  if (!parts.cuSeqlens || !parts.rule || parts.tokenSlots ||
       (algorithm.chunkFrom < 0 && algorithm.segments < 2))
     return;
   auto fact =
@@ -338,7 +371,7 @@ void RecurrentKernel::recordPrecision() {
 
 LogicalResult RecurrentKernel::emit() {
   recordPrecision();
-  if (!parts.cuSeqlens)
+  if (!parts.cuSeqlens || parts.tokenSlots)
     blockTokens = 1;
   b.setInsertionPointToStart(&views.function.getBody().front());
   if (failed(emitGrid()) || failed(emitViews()))

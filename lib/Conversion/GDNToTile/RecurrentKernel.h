@@ -79,7 +79,15 @@ private:
                      llvm::MutableArrayRef<mlir::Value> keyCarries);
   void emitOneValueHead(llvm::MutableArrayRef<mlir::Value> keyCarries);
 
+  llvm::SmallVector<mlir::Value>
+  emitRowTokens(TokenBlock &block, mlir::Value r,
+                llvm::ArrayRef<mlir::Value> start);
+  mlir::Value emitIsLastOfGroup(int64_t window);
+
   mlir::Value head; // value head of the key head; null in a block of all
+  /// Per carry, whether the block writes it after every token; null: it does,
+  /// or nobody does.
+  llvm::SmallVector<mlir::Value> tokenWriters;
 };
 
 /// `algorithm` with the choices that are left to a rule made.

@@ -26,9 +26,36 @@ Value TileProgram::headCount(Value value) {
   return headCount(op->getOperand(0));
 }
 
-Value TileProgram::elementAt(Value tensor, Value at) {
+Value TileProgram::elementAt(Value tensor, ValueRange at) {
   Value id = memref::LoadOp::create(b, loc, views.tensors.lookup(tensor), at);
   return arith::IndexCastOp::create(b, loc, b.getIndexType(), id);
+}
+
+Value TileProgram::rowCount() {
+  auto accepted = parts.slots.getDefiningOp<AcceptedSlotsOp>();
+  Value tensor = accepted ? Value(accepted.getTokenSlots()) : parts.slots;
+  return memref::DimOp::create(b, loc, views.tensors.lookup(tensor), 0);
+}
+
+Value TileProgram::slotOf(Value row) {
+  auto accepted = parts.slots.getDefiningOp<AcceptedSlotsOp>();
+  if (!accepted)
+    return elementAt(parts.slots, row);
+  Value count = elementAt(accepted.getNumAccepted(), row);
+  Value last = arith::SubIOp::create(b, loc, count, index(1));
+  Value table = views.tensors.lookup(accepted.getTokenSlots());
+  Value steps = memref::DimOp::create(b, loc, table, 1);
+  // Unsigned: a count below 1 is past every end.
+  Value ok =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, last, steps);
+  auto id = scf::IfOp::create(b, loc, {b.getIndexType()}, ok, true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(id.thenBlock());
+  scf::YieldOp::create(b, loc,
+                       elementAt(accepted.getTokenSlots(), {row, last}));
+  b.setInsertionPointToStart(id.elseBlock());
+  scf::YieldOp::create(b, loc, index(-1));
+  return id.getResult(0);
 }
 
 /// The slot contract: not negative, not the null slot, below P.

@@ -47,7 +47,11 @@ struct TileProgram {
   /// The number of heads of a tensor.
   mlir::Value headCount(mlir::Value value);
   /// Element `at` of an integer tensor, as an index.
-  mlir::Value elementAt(mlir::Value tensor, mlir::Value at);
+  mlir::Value elementAt(mlir::Value tensor, mlir::ValueRange at);
+  /// The slot that row `row` reads.
+  mlir::Value slotOf(mlir::Value row);
+  /// The number of slots in the kernel's `slots`.
+  mlir::Value rowCount();
   /// The slot contract: `id` is not negative, not null and below P.
   mlir::Value isLive(mlir::Value id, mlir::Value pool);
   /// First channel of a section's head among the convolution's channels.

@@ -4,7 +4,8 @@
 // not past its end. A row that writes a slot must be the only one to touch it:
 // without write_slots every live id is written, with them the read of one row
 // must not be the write of another. A checkpoint that writes has a slot that
-// nothing else reads or writes.
+// nothing else reads or writes. With token_slots a row writes one slot after
+// each of its tokens, and reads the one after its last accepted token.
 
 #include "gdnrt/slot_check.h"
 
@@ -108,6 +109,44 @@ Status checkReads(const std::vector<int64_t> &ids, const Pool &pool,
   return {};
 }
 
+/// The slots of states after every token, `steps` for each row.
+struct TokenSlots {
+  std::vector<int64_t> table;
+  size_t steps = 0;
+  std::vector<int64_t> lengths; ///< tokens of each row
+
+  /// What row `row` reads: its slot after `accepted` tokens, or -1.
+  int64_t after(size_t row, int64_t accepted) const {
+    if (accepted < 1 || accepted > static_cast<int64_t>(steps))
+      return -1;
+    const size_t at = row * steps + static_cast<size_t>(accepted - 1);
+    return at < table.size() ? table[at] : -1;
+  }
+};
+
+/// Fills `writerOf` with the rows that write each slot.
+Status checkTokenWrites(const TokenSlots &tokens,
+                        const std::vector<int64_t> &slots, const Pool &pool,
+                        std::unordered_map<int64_t, size_t> &writerOf) {
+  for (size_t row = 0; row < slots.size() && row < tokens.lengths.size();
+       ++row) {
+    if (!pool.isLive(slots[row]))
+      continue;
+    const int64_t length = std::clamp<int64_t>(
+        tokens.lengths[row], 0, static_cast<int64_t>(tokens.steps));
+    for (int64_t t = 1; t <= length; ++t) {
+      const int64_t id = tokens.after(row, t);
+      if (!pool.isLive(id))
+        continue;
+      auto [first, isNew] = writerOf.emplace(id, row);
+      if (!isNew)
+        return invalid("token_slots: rows ", first->second, " and ", row,
+                       " both write slot ", id, " of ", pool.name);
+    }
+  }
+  return {};
+}
+
 /// The integers that say where states inside rows go; see the page on slots.
 struct Checkpoints {
   std::vector<int64_t> rowBounds; ///< cu_seqlens
@@ -190,13 +229,29 @@ Result<SlotReport> gdnrt::checkSlots(const Binding &binding, Device *device) {
   };
   auto slots = idsOf("slots");
   auto writeSlots = idsOf("write_slots");
+  auto orNone = [&](const char *name) {
+    return idsOf(name).value_or(std::vector<int64_t>());
+  };
+  TokenSlots tokenSlots;
+  auto table = idsOf("token_slots");
+  if (table) {
+    const size_t param = *entry.findParam("token_slots");
+    if (entry.params[param].rank() == 2)
+      tokenSlots.steps = static_cast<size_t>(binding.params()[param].sizes[1]);
+    tokenSlots.table = std::move(*table);
+    const std::vector<int64_t> bounds = orNone("cu_seqlens");
+    for (size_t row = 0; row + 1 < bounds.size(); ++row)
+      tokenSlots.lengths.push_back(bounds[row + 1] - bounds[row]);
+    if (auto accepted = idsOf("num_accepted"); accepted && !slots) {
+      slots.emplace();
+      for (size_t row = 0; row < accepted->size(); ++row)
+        slots->push_back(tokenSlots.after(row, (*accepted)[row]));
+    }
+  }
   if (!failed.isOk())
     return failed;
   if (pools.empty() || !slots)
     return report;
-  auto orNone = [&](const char *name) {
-    return idsOf(name).value_or(std::vector<int64_t>());
-  };
   const Checkpoints checkpoints = {
       orNone("cu_seqlens"), orNone("cu_checkpoints"),
       orNone("checkpoint_tokens"), orNone("checkpoint_slots")};
@@ -207,9 +262,10 @@ Result<SlotReport> gdnrt::checkSlots(const Binding &binding, Device *device) {
       smallest = &pool;
     std::unordered_map<int64_t, size_t> writerOf;
     Status status =
-        writeSlots ? checkWrites("write_slots", *writeSlots, pool, writerOf)
-                   : checkWrites("slots", *slots, pool, writerOf);
-    if (status.isOk() && writeSlots)
+        table        ? checkTokenWrites(tokenSlots, *slots, pool, writerOf)
+        : writeSlots ? checkWrites("write_slots", *writeSlots, pool, writerOf)
+                     : checkWrites("slots", *slots, pool, writerOf);
+    if (status.isOk() && (writeSlots || table))
       status = checkReads(*slots, pool, writerOf);
     if (status.isOk())
       status = checkCheckpoints(checkpoints, *slots, pool, writerOf);

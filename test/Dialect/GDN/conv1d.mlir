@@ -41,3 +41,13 @@ func.func @checkpoints(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.p
         initial tensor<2xi1> checkpoints tensor<3xi32>, tensor<?xi64>, tensor<?xi32> -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }
+
+// CHECK-LABEL: func.func @token_slots(
+//       CHECK:   gdn.conv1d %{{.+}} slots(%{{.+}}) rows(%{{.+}}) token_slots(%{{.+}}) : {{.*}} token_slots tensor<?x8xi32> -> tensor<?x64xf32>
+func.func @token_slots(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.pool<?x64x3xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
+    %table: tensor<?x8xi32>) -> tensor<?x64xf32> {
+  %y = gdn.conv1d %x weight(%w) silu pool(%pool) slots(%slots) rows(%cu) token_slots(%table)
+      : (tensor<?x64xf32>), tensor<64x4xf32>, !gdn.pool<?x64x3xf32>, tensor<?xi32>, tensor<?xi32>
+        token_slots tensor<?x8xi32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}

@@ -41,3 +41,18 @@ func.func @checkpoints(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tenso
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> checkpoints tensor<?xi32>, tensor<7xi32>, tensor<7xi64> -> tensor<?x?x64xf32>
   return %o : tensor<?x?x64xf32>
 }
+
+// A slot for the state after each token, and the slots to read from the same table.
+// CHECK-LABEL: func.func @token_slots(
+//       CHECK:   %[[SLOTS:.+]] = gdn.accepted_slots %[[TABLE:.+]][%{{.+}}] : tensor<?x5xi64>, tensor<?xi32> -> tensor<?xi64>
+//       CHECK:   gdn.delta_rule %{{.+}} slots(%[[SLOTS]]) rows(%{{.+}}) token_slots(%[[TABLE]]) :
+//  CHECK-SAME:   tensor<?xi64>, tensor<?xi32> token_slots tensor<?x5xi64> -> tensor<?x?x64xf32>
+func.func @token_slots(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>,
+    %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %cu: tensor<?xi32>,
+    %table: tensor<?x5xi64>, %accepted: tensor<?xi32>) -> tensor<?x?x64xf32> {
+  %slots = gdn.accepted_slots %table[%accepted] : tensor<?x5xi64>, tensor<?xi32> -> tensor<?xi64>
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu) token_slots(%table)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi64>, tensor<?xi32> token_slots tensor<?x5xi64> -> tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
+}

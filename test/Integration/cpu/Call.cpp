@@ -47,6 +47,7 @@ Call::Call(const Config &config, llvm::StringRef entry, const Batch &batch,
              {"N", rows},
              {"P", batch.slots ? batch.slots : rows + 3},
              {"C", 0},
+             {"S", batch.tokenSlots.empty() ? 0 : batch.tokenSlots[0].size()},
              {"Hk", batch.keyHeads},
              {"Hv", batch.keyHeads * batch.ratio}};
   for (const std::vector<Checkpoint> &row : batch.checkpoints)
@@ -95,7 +96,16 @@ void Call::fillInputs() {
   std::vector<int64_t> ids = batch.ids;
   if (ids.empty())
     ids = data::distinctSlots(rows, slots, batch.nullSlot, seed);
-  buffers["slots"].assign(asDoubles(ids));
+  if (has("slots"))
+    buffers["slots"].assign(asDoubles(ids));
+  if (has("token_slots")) {
+    std::vector<double> table;
+    for (const std::vector<int64_t> &row : batch.tokenSlots)
+      table.insert(table.end(), row.begin(), row.end());
+    buffers["token_slots"].assign(table);
+  }
+  if (has("num_accepted"))
+    buffers["num_accepted"].assign(asDoubles(batch.accepted));
   if (has("write_slots"))
     buffers["write_slots"].assign(
         asDoubles(batch.writeIds.empty() ? ids : batch.writeIds));
@@ -176,15 +186,14 @@ void Call::fillSlots(const Parameter &parameter) {
                                         ? buffers["has_initial"].values()
                                         : std::vector<double>(symbols["N"], 1);
   const data::RandomStream stream(batch.inputs.seed, parameter.name);
-  const std::vector<double> ids = buffers["slots"].values();
   for (int64_t n = 0; n < symbols["N"]; ++n) {
     if (!isLive(n) || flags[n] == 0)
       continue;
-    std::vector<double> values(buffer.row(int64_t(ids[n])).size());
+    std::vector<double> values(buffer.row(readSlot(n)).size());
     const double scale = parameter.name == "state_pool" ? 0.1 : 1;
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = scale * stream.normal(n * values.size() + i);
-    buffer.assignRows(int64_t(ids[n]), values);
+    buffer.assignRows(readSlot(n), values);
   }
 }
 
@@ -192,12 +201,34 @@ static bool isSkipped(double id, int64_t slots, int64_t nullSlot) {
   return id < 0 || id >= double(slots) || id == double(nullSlot);
 }
 
+int64_t Call::readSlot(int64_t n) const {
+  if (has("slots"))
+    return int64_t(buffers.at("slots").rows(n, 1)[0]);
+  const int64_t accepted = batch.accepted[n];
+  return accepted < 1 || accepted > symbols.at("S")
+             ? -1
+             : batch.tokenSlots[n][accepted - 1];
+}
+
 bool Call::isLive(int64_t n) const {
-  return !isSkipped(buffers.at("slots").rows(n, 1)[0], symbols.at("P"),
-                    batch.nullSlot);
+  return !isSkipped(double(readSlot(n)), symbols.at("P"), batch.nullSlot);
+}
+
+std::vector<int64_t> Call::writtenTokenSlots(int64_t n) const {
+  std::vector<int64_t> slots;
+  if (!has("token_slots") || !isLive(n))
+    return slots;
+  for (int64_t t = 0; t < std::min(batch.lengths[n], symbols.at("S")); ++t) {
+    const int64_t id = batch.tokenSlots[n][t];
+    const bool skips = isSkipped(double(id), symbols.at("P"), batch.nullSlot);
+    slots.push_back(skips ? -1 : id);
+  }
+  return slots;
 }
 
 int64_t Call::writtenSlot(int64_t n) const {
+  if (has("token_slots"))
+    return -1;
   const char *name = has("write_slots") ? "write_slots" : "slots";
   const double id = buffers.at(name).rows(n, 1)[0];
   const bool writes = isLive(n) && batch.lengths[n] > 0 &&

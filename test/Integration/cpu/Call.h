@@ -33,6 +33,11 @@ struct Batch {
   std::vector<bool> initial;     ///< likewise; empty: all true
   /// Per row, likewise; rows behind the last have none.
   std::vector<std::vector<Checkpoint>> checkpoints;
+  /// Per row the slots of the states after its tokens, all of one length, and
+  /// how many tokens of the step before were accepted; where the entry has
+  /// them.
+  std::vector<std::vector<int64_t>> tokenSlots;
+  std::vector<int64_t> accepted;
   data::InputOptions inputs = {};
 };
 
@@ -93,11 +98,15 @@ public:
   /// What `check` measured.
   const Errors &errors() const { return measured; }
 
+  /// The slot that row `n` is to read, live or not.
+  int64_t readSlot(int64_t n) const;
   /// True if row `n` has a slot to read; the slot that it writes, or -1.
   bool isLive(int64_t n) const;
   int64_t writtenSlot(int64_t n) const;
   /// The slots of the checkpoints that row `n` writes.
   std::vector<int64_t> checkpointSlots(int64_t n) const;
+  /// The slots that row `n` writes after its tokens, -1 where it does not.
+  std::vector<int64_t> writtenTokenSlots(int64_t n) const;
   /// For each token the row it belongs to, or -1.
   std::vector<int64_t> tokenRows() const;
 

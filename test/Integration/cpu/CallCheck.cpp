@@ -113,6 +113,9 @@ void Call::checkPool(const std::string &name, const Tensor &want,
       slots.push_back(writtenSlot(n));
     for (int64_t slot : checkpointSlots(n))
       slots.push_back(slot);
+    for (int64_t slot : writtenTokenSlots(n))
+      if (slot >= 0)
+        slots.push_back(slot);
   }
   for (int64_t slot : slots) {
     if (bound == 0)

@@ -22,14 +22,15 @@ std::string Config::key() const {
       "{0}x{1} K{2} form{3} {4} io {5} state {6} conv {7} weight {8} norm {9} "
       "dt {10} {11} slots64={12} initial={13} write={14} gate{15} eps={16} "
       "beta2={17} after={18} channels={19} bias={20} {21} tokens={22} "
-      "chunk={23} from={24} checkpoints={25} segments={26} precision{27}",
+      "chunk={23} from={24} checkpoints={25} segments={26} precision{27} "
+      "verify={28}",
       dk, dv, convWidth, int(form), stringify(layout), stringify(o.io),
       stringify(o.state), kind(o.convState), kind(o.convWeight),
       kind(o.normWeight), stringify(o.dtBias), stringify(o.outputs), o.slots64,
       o.hasInitial, o.writeSlots, int(gate), eps, doubleBeta, normAfterGate,
       perChannelDecay, convBias, target, pipeline.tokens, pipeline.chunk,
       pipeline.chunkFrom, o.checkpoints, pipeline.segments,
-      int(pipeline.precision));
+      int(pipeline.precision), int(o.verify));
 }
 
 bool Parameter::isPerToken() const {

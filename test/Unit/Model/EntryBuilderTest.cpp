@@ -91,6 +91,21 @@ TEST_F(EntryBuilderTest, EveryOptionalParameter) {
                                  testing::HasSubstr("checkpoint")))));
 }
 
+TEST_F(EntryBuilderTest, VerifyHasSlotsForEveryToken) {
+  EntryOptions options;
+  options.writeSlots = options.hasInitial = options.checkpoints = true;
+  build(preset("qwen3.5-4b"), options);
+  EXPECT_TRUE(names("verify").empty());
+  options.verify = VerifyStates::slots;
+  build(preset("qwen3.5-4b"), options);
+  EXPECT_THAT(names("verify"),
+              testing::ElementsAre("Hk", "Hv", "qkvz", "ba", "conv_weight",
+                                   "A_log", "dt_bias", "norm_weight",
+                                   "cu_seqlens", "token_slots", "num_accepted",
+                                   "conv_pool", "state_pool", "out"));
+  EXPECT_FALSE(names("decode").empty());
+}
+
 TEST_F(EntryBuilderTest, CoreAloneNeedsNoGate) {
   EntryOptions options;
   options.outputs = EntryOutputs::core;

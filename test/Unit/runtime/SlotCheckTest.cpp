@@ -152,6 +152,61 @@ TEST(SlotCheck, CheckpointsThatWriteNothing) {
   EXPECT_EQ(call.check(), "OK");
 }
 
+namespace {
+/// Two rows with tables of three slots; the first row reads slot 2.
+struct TokenSlotsCall {
+  Ids cu = {0, 3, 5}, table = {1, 2, 3, 4, 5, 6}, accepted = {2, 1};
+
+  std::string check(SlotReport *report = nullptr) {
+    auto entry = makeEntry([&](EntryBuilder builder) {
+      builder.tensor("cu_seqlens", fb::Access::read, fb::DType::i32, {"N + 1"});
+      builder.tensor("token_slots", fb::Access::read, fb::DType::i32,
+                     {"N", "S"});
+      builder.tensor("num_accepted", fb::Access::read, fb::DType::i32, {"N"});
+      builder.pool("state_pool", fb::DType::f32, {"P", "2"}).code("code", {});
+    });
+    std::vector<Array> arrays = {Array(cu.data(), DType::i32, {3}),
+                                 Array(table.data(), DType::i32, {2, 3}),
+                                 Array(accepted.data(), DType::i32, {2}),
+                                 Array(address(0x1000), DType::f32, {9, 2})};
+    std::vector<Argument> args = toArguments(arrays);
+    auto binding = Binding::make(entry, {}, args.data(), args.size());
+    EXPECT_TRUE(binding.isOk()) << binding.status().toString();
+    auto result = checkSlots(**binding);
+    if (result.isOk() && report)
+      *report = *result;
+    return result.status().toString();
+  }
+};
+} // namespace
+
+TEST(SlotCheck, TokenSlots) {
+  const std::string error = "INVALID_ARGUMENT: ";
+  SlotReport report;
+  TokenSlotsCall call;
+  EXPECT_EQ(call.check(&report), "OK");
+  EXPECT_EQ(report.live, 2);
+  call.table = {1, 2, 3, 3, 5, 6};
+  EXPECT_EQ(call.check(),
+            error +
+                "token_slots: rows 0 and 1 both write slot 3 of state_pool");
+  call.table = {1, 2, 3, 4, 5, 3}; // row 1 has two tokens
+  EXPECT_EQ(call.check(), "OK");
+  call.accepted = {2, 3};
+  EXPECT_EQ(call.check(),
+            error +
+                "slots: row 1 reads slot 3 of state_pool, which row 0 writes");
+  call.accepted = {4, 3}; // the first row is skipped and writes nothing
+  EXPECT_EQ(call.check(&report), "OK");
+  EXPECT_EQ(report.live, 1);
+  EXPECT_EQ(report.skippedNegative, 1);
+  call.table = {1, 1, 3, 4, 5, 6};
+  call.accepted = {3, 1};
+  EXPECT_EQ(call.check(),
+            error +
+                "token_slots: rows 0 and 0 both write slot 1 of state_pool");
+}
+
 TEST(SlotCheck, NoSlotsOrNoPool) {
   auto entry = makeEntry([](EntryBuilder builder) {
     builder.tensor("x", fb::Access::read, fb::DType::f32, {"N"}).code("c", {});

@@ -62,6 +62,30 @@ static LogicalResult verifyCheckpoints(OpTy op, NamedSizes &sizes) {
       failed(sizes.agree("checkpoint_slots", slots.getType(), {"C"})));
 }
 
+/// Checks the operand that asks for states after every token.
+template <typename OpTy>
+static LogicalResult verifyTokenSlots(OpTy op, NamedSizes &sizes) {
+  Value slots = op.getTokenSlots();
+  if (!slots)
+    return success();
+  if (!op.getCuSeqlens())
+    return op.emitOpError(
+        "expects 'cu_seqlens' to be given with 'token_slots', but got none");
+  for (auto [name, operand] :
+       {std::pair<StringRef, Value>{"write_slots", op.getWriteSlots()},
+        {"checkpoints", op.getCuCheckpoints()}})
+    if (operand)
+      return op.emitOpError("expects no '")
+             << name << "' beside 'token_slots', but got some";
+  if (failed(sizes.agree("token_slots", slots.getType(), {"N", "S"})))
+    return failure();
+  int64_t steps = sizes.get("S");
+  if (ShapedType::isDynamic(steps) || (steps >= 1 && steps <= 8))
+    return success();
+  return op.emitOpError("expects S, set by ")
+         << sizes.setBy("S") << ", to be from 1 to 8, but got " << steps;
+}
+
 /// Checks that the channels of the inputs add up to D, where all are known.
 static LogicalResult verifyChannels(Conv1dOp op, const NamedSizes &sizes) {
   int64_t channels = sizes.get("D");
@@ -130,7 +154,9 @@ LogicalResult Conv1dOp::verify() {
     return failure();
   if (failed(verifyChannels(*this, sizes))) // conv1d_c6
     return failure();
-  return verifyCheckpoints(*this, sizes); // conv1d_c7
+  if (failed(verifyCheckpoints(*this, sizes))) // conv1d_c7
+    return failure();
+  return verifyTokenSlots(*this, sizes); // conv1d_c8
 }
 
 LogicalResult DeltaRuleOp::verify() {
@@ -164,7 +190,27 @@ LogicalResult DeltaRuleOp::verify() {
     scale->toString(text);
     return emitOpError("expects 'scale' to be finite, but got ") << text;
   }
-  return verifyCheckpoints(*this, sizes); // delta_rule_c7
+  if (failed(verifyCheckpoints(*this, sizes))) // delta_rule_c7
+    return failure();
+  return verifyTokenSlots(*this, sizes); // delta_rule_c8
+}
+
+LogicalResult AcceptedSlotsOp::verify() {
+  // accepted_slots_c1
+  NamedSizes sizes(*this);
+  if (failed(
+          sizes.agree("token_slots", getTokenSlots().getType(), {"N", "S"})) ||
+      failed(sizes.agree("num_accepted", getNumAccepted().getType(), {"N"})) ||
+      failed(sizes.agree("result", getResult().getType(), {"N"})))
+    return failure();
+  // accepted_slots_c2
+  Type want = getElementTypeOrSelf(getTokenSlots()),
+       got = getElementTypeOrSelf(getResult());
+  if (got != want)
+    return emitOpError(
+               "expects 'result' to have the element type of 'token_slots', ")
+           << want << ", but got " << got;
+  return success();
 }
 
 LogicalResult MaskRowsOp::verify() {

@@ -50,19 +50,22 @@ static Rows getRows(Operation *op) {
 static bool writesElsewhere(Operation *op) {
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case<Conv1dOp, DeltaRuleOp>([](auto rowWise) {
-        return rowWise.getWriteSlots() || rowWise.getCheckpointSlots();
+        return rowWise.getWriteSlots() || rowWise.getCheckpointSlots() ||
+               rowWise.getTokenSlots();
       })
       .Default(false);
 }
 
 /// The operands of `op` that ask for states inside rows; empty without.
-static SmallVector<Value> getCheckpoints(Operation *op) {
+static SmallVector<Value> getInnerStates(Operation *op) {
   return llvm::TypeSwitch<Operation *, SmallVector<Value>>(op)
       .Case<Conv1dOp, DeltaRuleOp>([](auto rowWise) {
         SmallVector<Value> operands;
         if (rowWise.getCuCheckpoints())
           operands = {rowWise.getCuCheckpoints(), rowWise.getCheckpointTokens(),
                       rowWise.getCheckpointSlots()};
+        if (rowWise.getTokenSlots())
+          operands = {rowWise.getTokenSlots()};
         return operands;
       })
       .Default(SmallVector<Value>());
@@ -116,7 +119,7 @@ static bool areConnected(Operation *a, Operation *b) {
 /// True if these ops can be one kernel.
 static bool mayShareKernel(ArrayRef<Operation *> ops) {
   std::optional<Rows> rows;
-  SmallVector<Value> checkpoints; // of those that have some: the same
+  SmallVector<Value> inner; // of those that have some: the same
   for (Operation *op : ops) {
     if (!isRowWise(op) && !isTokenWise(op))
       return false;
@@ -124,11 +127,11 @@ static bool mayShareKernel(ArrayRef<Operation *> ops) {
       return false;
     if (isRowWise(op))
       rows = getRows(op);
-    SmallVector<Value> own = getCheckpoints(op);
-    if (!own.empty() && !checkpoints.empty() && own != checkpoints)
+    SmallVector<Value> own = getInnerStates(op);
+    if (!own.empty() && !inner.empty() && own != inner)
       return false;
     if (!own.empty())
-      checkpoints = own;
+      inner = own;
   }
   // Rows run in any order: none may read a slot that another one writes.
   for (auto [index, a] : llvm::enumerate(ops))

@@ -238,3 +238,44 @@ func.func @checkpoints(
         checkpoints tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
   return %o, %p : tensor<?x?x64xf32>, tensor<?x?x64xf32>
 }
+
+// The slots to read are chosen outside of the kernel. Other token slots part two
+// ops, ops with none go with any.
+// CHECK-LABEL: func.func @token_slots(
+//       CHECK:   %[[S:.+]] = gdn.accepted_slots
+//       CHECK:   gdn.kernel "token_slots_0" {
+//       CHECK:     gdn.conv1d {{.*}} slots(%[[S]]) {{.*}} token_slots(%[[A:[a-z0-9]+]])
+//       CHECK:     gdn.delta_rule {{.*}} slots(%[[S]]) {{.*}} token_slots(%[[A]])
+//       CHECK:     gdn.mask_rows
+//       CHECK:   gdn.kernel "token_slots_1" {
+//       CHECK:     gdn.delta_rule {{.*}} token_slots(%[[B:[a-z0-9]+]])
+//   CHECK-NOT:   gdn.kernel
+func.func @token_slots(
+    %x: tensor<?x?x64xf32> {gdn.name = "x", gdn.dims = ["T", "H", "64"]},
+    %w: tensor<?x4xf32> {gdn.name = "w", gdn.dims = ["64*H", "4"]},
+    %g: tensor<?x?xf32> {gdn.name = "g", gdn.dims = ["T", "H"]},
+    %cu: tensor<?xi32> {gdn.name = "cu_seqlens", gdn.dims = ["N + 1"]},
+    %a: tensor<?x?xi32> {gdn.name = "token_slots", gdn.dims = ["N", "S"]},
+    %b: tensor<?x?xi32> {gdn.name = "other_slots", gdn.dims = ["N", "S"]},
+    %n: tensor<?xi32> {gdn.name = "num_accepted", gdn.dims = ["N"]},
+    %conv_pool: !gdn.pool<?x?x3xf32> {gdn.name = "conv_pool", gdn.dims = ["P", "64*H", "3"]},
+    %first: !gdn.pool<?x?x64x64xf32> {gdn.name = "first", gdn.dims = ["P", "H", "64", "64"]},
+    %second: !gdn.pool<?x?x64x64xf32> {gdn.name = "second", gdn.dims = ["P", "H", "64", "64"]})
+    -> (tensor<?x?x64xf32> {gdn.name = "y", gdn.dims = ["T", "H", "64"]},
+        tensor<?x?x64xf32> {gdn.name = "z", gdn.dims = ["T", "H", "64"]}) attributes {gdn.entry} {
+  %slots = gdn.accepted_slots %a[%n] : tensor<?x?xi32>, tensor<?xi32> -> tensor<?xi32>
+  %c = gdn.conv1d %x weight(%w) silu pool(%conv_pool) slots(%slots) rows(%cu) token_slots(%a)
+      : (tensor<?x?x64xf32>), tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>, tensor<?xi32>
+        token_slots tensor<?x?xi32> -> tensor<?x?x64xf32>
+  %o = gdn.delta_rule %c, %c, %c gates(%g, %g) pool(%first) slots(%slots) rows(%cu) token_slots(%a)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>
+        token_slots tensor<?x?xi32> -> tensor<?x?x64xf32>
+  %m = gdn.mask_rows %x of(%first) slots(%slots) rows(%cu)
+      : tensor<?x?x64xf32>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  %p = gdn.delta_rule %m, %m, %o gates(%g, %g) pool(%second) slots(%slots) rows(%cu) token_slots(%b)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>
+        token_slots tensor<?x?xi32> -> tensor<?x?x64xf32>
+  return %o, %p : tensor<?x?x64xf32>, tensor<?x?x64xf32>
+}

@@ -19,6 +19,9 @@ defvar GDN_CheckpointTokens = Arg<Optional<GDN_RowsTensor>,
     "tokens of the row before each checkpoint, C">;
 defvar GDN_CheckpointSlots = Arg<Optional<GDN_SlotsTensor>,
     "slot of each checkpoint, C">;
+// States after every token of a row, of which one will turn out to be right.
+defvar GDN_TokenSlots = Arg<Optional<GDN_SlotsTable>,
+    "slot of the state after each token of a row, N x S">;
 
 def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
   let summary = "Causal depthwise convolution of ragged rows, with state";
@@ -40,6 +43,10 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
     same pool, for `cu_checkpoints[n] <= c < cu_checkpoints[n+1]`. See
     docs/spec/slots.md for counts and slots that write nothing.
 
+    With `token_slots(%table)` live row `n` writes what `state'` is after its
+    token `t` to `table[n, t]` of the same pool, for every `t < S`, and its last
+    state nowhere else.
+
     **Preconditions**
 
     - (C1) inputs are `T x H x d` or `T x C`, with the same `T` and element
@@ -54,6 +61,8 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
     - (C7) the three operands of `checkpoints` come together, and with
       `cu_seqlens`; `cu_checkpoints` has as many elements as `cu_seqlens`, the
       others have one per checkpoint.
+    - (C8) `token_slots` is `N x S`, where static with `S` from 1 to 8; it comes
+      with `cu_seqlens`, and without `write_slots` and `checkpoints`.
 
     **Example**
 
@@ -82,18 +91,19 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
     Arg<Optional<GDN_RowsTensor>, "row bounds, N+1">:$cu_seqlens,
     Arg<Optional<GDN_FlagsTensor>, "false: the row starts from zeros">:$has_initial,
     GDN_CheckpointBounds:$cu_checkpoints, GDN_CheckpointTokens:$checkpoint_tokens,
-    GDN_CheckpointSlots:$checkpoint_slots);
+    GDN_CheckpointSlots:$checkpoint_slots, GDN_TokenSlots:$token_slots);
   let results = (outs Variadic<GDN_FloatTensorOf<[2, 3]>>:$results);
   let assemblyFormat = [{
     $inputs `weight` `(` $weight `)` (`bias` `(` $bias^ `)`)? $activation
     `pool` `(` $pool `)` `slots` `(` $slots (`->` $write_slots^)? `)`
     (`rows` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)?
     (`checkpoints` `(` $cu_checkpoints^ `,` $checkpoint_tokens `,` $checkpoint_slots `)`)?
-    attr-dict
+    (`token_slots` `(` $token_slots^ `)`)? attr-dict
     `:` `(` type($inputs) `)` `,` type($weight) (`bias` type($bias)^)? `,` qualified(type($pool))
     `,` type($slots) (`into` type($write_slots)^)? (`,` type($cu_seqlens)^)?
     (`initial` type($has_initial)^)?
     (`checkpoints` type($cu_checkpoints)^ `,` type($checkpoint_tokens) `,` type($checkpoint_slots))?
+    (`token_slots` type($token_slots)^)?
     `->` type($results)
   }];
   let hasVerifier = 1;
@@ -123,6 +133,10 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     same pool, for `cu_checkpoints[n] <= c < cu_checkpoints[n+1]`. See
     docs/spec/slots.md for counts and slots that write nothing.
 
+    With `token_slots(%table)` live row `n` writes `M` as it is after its token
+    `t` to `table[n, t]` of the same pool, for every `t < S`, and its last state
+    nowhere else.
+
     **Preconditions**
 
     - (C1) `query`, `key` are `T x Hk x dk`, `value` and the result
@@ -138,6 +152,8 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     - (C7) the three operands of `checkpoints` come together, and with
       `cu_seqlens`; `cu_checkpoints` has as many elements as `cu_seqlens`, the
       others have one per checkpoint.
+    - (C8) `token_slots` is `N x S`, where static with `S` from 1 to 8; it comes
+      with `cu_seqlens`, and without `write_slots` and `checkpoints`.
 
     **Example**
 
@@ -166,7 +182,7 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     Arg<Optional<GDN_RowsTensor>, "row bounds, N+1">:$cu_seqlens,
     Arg<Optional<GDN_FlagsTensor>, "false: the row starts from zeros">:$has_initial,
     GDN_CheckpointBounds:$cu_checkpoints, GDN_CheckpointTokens:$checkpoint_tokens,
-    GDN_CheckpointSlots:$checkpoint_slots,
+    GDN_CheckpointSlots:$checkpoint_slots, GDN_TokenSlots:$token_slots,
     OptionalAttr<F32Attr>:$scale);
   let results = (outs Res<GDN_FloatTensor<3>, "T x Hv x dv">:$output);
   let assemblyFormat = [{
@@ -174,11 +190,12 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     `pool` `(` $pool `)` `slots` `(` $slots (`->` $write_slots^)? `)`
     (`rows` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)?
     (`checkpoints` `(` $cu_checkpoints^ `,` $checkpoint_tokens `,` $checkpoint_slots `)`)?
-    attr-dict
+    (`token_slots` `(` $token_slots^ `)`)? attr-dict
     `:` type($query) `,` type($key) `,` type($value) `,` type($log_decay) `,`
     type($beta) `,` qualified(type($pool)) `,` type($slots) (`into` type($write_slots)^)?
     (`,` type($cu_seqlens)^)? (`initial` type($has_initial)^)?
     (`checkpoints` type($cu_checkpoints)^ `,` type($checkpoint_tokens) `,` type($checkpoint_slots))?
+    (`token_slots` type($token_slots)^)?
     `->` type($output)
   }];
   let extraClassDeclaration = [{
@@ -186,6 +203,40 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     double getScaleOrDefault();
     /// True if `log_decay` has a value per channel of the key (KDA).
     bool isPerChannel() { return getLogDecay().getType().getRank() == 3; }
+  }];
+  let hasVerifier = 1;
+}
+
+def GDN_AcceptedSlotsOp : GDN_Op<"accepted_slots", [Pure]> {
+  let summary = "Slots of the states after the last accepted tokens";
+  let description = [{
+    Element `n` of the result is `token_slots[n, num_accepted[n] - 1]`: where the
+    state after the last accepted token of a row's previous step is. It is -1,
+    which is skipped, where `num_accepted[n]` is not from 1 to `S`.
+
+    **Preconditions**
+
+    - (C1) `token_slots` is `N x S`, `num_accepted` and the result are `N`.
+    - (C2) the result has the element type of `token_slots`.
+
+    **Example**
+
+    ```mlir
+    func.func @last(%table: tensor<?x5xi64>, %accepted: tensor<?xi32>)
+        -> tensor<?xi64> {
+      %slots = gdn.accepted_slots %table[%accepted]
+          : tensor<?x5xi64>, tensor<?xi32> -> tensor<?xi64>
+      return %slots : tensor<?xi64>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<GDN_SlotsTable, "slots of the states after each token, N x S">:$token_slots,
+    Arg<GDN_RowsTensor, "accepted tokens of the previous step, N">:$num_accepted);
+  let results = (outs GDN_SlotsTensor:$result);
+  let assemblyFormat = [{
+    $token_slots `[` $num_accepted `]` attr-dict
+    `:` type($token_slots) `,` type($num_accepted) `->` type($result)
   }];
   let hasVerifier = 1;
 }

@@ -55,6 +55,7 @@ class GDN_FloatTensorOf<list<int> ranks> : TensorRankOf<GDN_FloatTypes, ranks>;
 class GDN_F32Tensor<list<int> ranks> : TensorRankOf<[F32], ranks>;
 def GDN_RowsTensor : TensorRankOf<[I32, I64], [1]>;
 def GDN_SlotsTensor : TensorRankOf<[I32, I64], [1]>;
+def GDN_SlotsTable : TensorRankOf<[I32, I64], [2]>;
 def GDN_FlagsTensor : TensorRankOf<[I1], [1]>;
 
 #endif // GDN_DIALECT_GDN_IR_GDNTYPES_TD

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// States after every token of a row: the walk over its tokens, one by one, that
+// writes each to a slot of its own.
+#ifndef GDN_LIB_CONVERSION_GDNTOTILE_TOKENSTATES_H
+#define GDN_LIB_CONVERSION_GDNTOTILE_TOKENSTATES_H
+
+#include "TokenBlock.h"
+
+namespace gdn {
+
+/// True if the carried tile is written after every token, not after the last.
+bool isWrittenPerToken(const Carry &carry);
+
+/// Emits the tokens `begin` to `end` of the row of value head `r`. `start`
+/// holds the carried tiles before them; returns those after. `writers` has for
+/// each carry an i1, whether this value head writes it; null where it does.
+llvm::SmallVector<mlir::Value>
+emitTokenByToken(TileProgram &program, TokenBlock &block, mlir::Value r,
+                 llvm::ArrayRef<mlir::Value> start,
+                 llvm::ArrayRef<mlir::Value> writers);
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GDNTOTILE_TOKENSTATES_H
