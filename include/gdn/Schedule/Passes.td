@@ -18,12 +18,17 @@ def ScheduleResidentRecurrence
     shared memory:
 
         all warps         load the state
+                          wait for the launch ahead
         warps 0 .. 3      query, key, value, gates -> shared
         barrier
         all warps         scan; output -> shared; store the state
         warps 0 .. 2      store the windows of the convolution
         barrier
         last warp         gated norm, store the output
+
+    Slots and states are read before the wait for the launch ahead, so a launch
+    may depend on it (programmatic dependent launch) only if that one writes
+    neither.
 
     **Runs after** `convert-gdn-to-tile` with `value-heads` and
     `gdn-tile-fuse-rows`; **before** `convert-gdn-gpu-to-nvvm`.
