@@ -171,10 +171,13 @@ struct TokenSlotsCall {
       }
       builder.pool("state_pool", fb::DType::f32, {"P", "2"}).code("code", {});
     });
+    Ids &rows = slots.empty() ? accepted : slots;
     std::vector<Array> arrays = {Array(cu.data(), DType::i32, {3}),
                                  Array(table.data(), DType::i32, {2, 3}),
-                                 Array(accepted.data(), DType::i32, {2}),
-                                 Array(address(0x1000), DType::f32, {9, 2})};
+                                 Array(rows.data(), DType::i32, {2})};
+    if (!slots.empty())
+      arrays.push_back(Array(table.data(), DType::i32, {2, 3}));
+    arrays.push_back(Array(address(0x1000), DType::f32, {9, 2}));
     std::vector<Argument> args = toArguments(arrays);
     auto binding = Binding::make(entry, {}, args.data(), args.size());
     EXPECT_TRUE(binding.isOk()) << binding.status().toString();
