@@ -26,6 +26,12 @@ namespace {
 /// multiprocessor.
 constexpr int64_t maxStateRegisters = 64;
 
+/// Units of a launch that is too short to hide what a block waits for. Measured
+/// with heads of 128 on an H200, states of f32 / bf16, dependent launches, us:
+/// 32 units 3.67 to 3.48 / 3.05 to 2.96, 256 units 10.8 either way / 6.31 to
+/// 6.25, 2,048 units 71.4 to 71.5 / 40.9 to 41.8.
+constexpr int64_t maxPrefetchUnits = 256;
+
 /// The warp of each role but the state, which all warps hold.
 int64_t getWarp(ScanRole role, int64_t numWarps) {
   return role == ScanRole::output ? numWarps - 1 : int64_t(role);
@@ -43,6 +49,8 @@ private:
   LogicalResult chooseLayout();
   void emitBlock(Block &block);
   void emitScanBlock(Block &block);
+  Value countUnits();
+  void emitPrefetches();
   void emitOutputLoads();
   void emitOperands(ScanRole role, ArrayRef<Value> operands);
   void emitScan(FragmentEmitter &all);
@@ -207,6 +215,49 @@ void ResidentKernel::emitLateStores(ScanRole role) {
   b.setInsertionPointAfter(warps);
 }
 
+/// The number of units of a launch; null unless each axis of the grid is a symbol.
+Value ResidentKernel::countUnits() {
+  auto symbols = source->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
+  Value units;
+  for (Attribute form : source->getAttrOfType<ArrayAttr>("gdn_tile.grid")) {
+    auto symbol = llvm::find(symbols, form);
+    if (symbol == symbols.end())
+      return nullptr;
+    Value size =
+        scalars.lookup(source.getArgument(symbol - symbols.begin()));
+    units = units ? arith::MulIOp::create(b, scan.getLoc(), units, size)
+                  : size;
+  }
+  return units;
+}
+
+/// Asks for what the roles read behind the wait for the launch ahead. It pays
+/// where the launch is short: all its blocks run at once.
+void ResidentKernel::emitPrefetches() {
+  Location loc = scan.getLoc();
+  Value units = countUnits();
+  if (!units)
+    return;
+  Value isShort = arith::CmpIOp::create(
+      b, loc, arith::CmpIPredicate::ule, units,
+      arith::ConstantIndexOp::create(b, loc, maxPrefetchUnits));
+  auto branch = scf::IfOp::create(b, loc, isShort, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value,
+                        ScanRole::output}) {
+    SmallVector<tile::LoadOp> loads = getLoads((*roles)[role]);
+    if (loads.empty())
+      continue;
+    gpu::WarpsOp warps = enterWarps(role);
+    FragmentEmitter warp(b, scalars);
+    for (tile::LoadOp load : loads)
+      warp.emitPrefetch(load);
+    gpu::YieldOp::create(b, loc);
+    b.setInsertionPointAfter(warps);
+  }
+}
+
 /// What the last warp reads besides the scan's output, asked for while the
 /// state is on its way.
 void ResidentKernel::emitOutputLoads() {
@@ -347,6 +398,7 @@ void ResidentKernel::emitScanBlock(Block &block) {
   const RoleWork &state = (*roles)[ScanRole::state];
   for (Operation *op : state.tiles)
     all.emit(op);
+  emitPrefetches();
   emitAwait();
   emitOutputLoads();
   emitOperands(ScanRole::query, scan.getQuery());

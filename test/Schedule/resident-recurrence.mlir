@@ -21,7 +21,12 @@
 // The state is asked for before anything else of the row, and before the launch
 // ahead has ended.
 //       CHECK:     %[[M:.+]] = gdn_gpu.load %{{.+}} aligned 16 : {{.+}}, <64x32xf32, #[[$STATE]]>
-//  CHECK-NEXT:     gdn_gpu.await_launch
+// A short launch asks for the rest as well.
+//       CHECK:     %[[UNITS:.+]] = arith.muli
+//       CHECK:     %[[SHORT:.+]] = arith.cmpi ule, %[[UNITS]]
+//       CHECK:     scf.if %[[SHORT]] {
+// CHECK-COUNT-11:       gdn_gpu.prefetch
+//       CHECK:     gdn_gpu.await_launch
 //  CHECK-NEXT:     gdn_gpu.release_launch
 // A role asks for all it reads before it computes; query and key keep their new
 // windows for the last reader of the old ones.

@@ -292,6 +292,13 @@ void KernelLowering::lower(Operation &op) {
         storeFragment(b, loc, threads, store.getTile().getType(),
                       get(store.getTile()), tile, rows);
       })
+      .Case([&](gdn::gpu::PrefetchOp prefetch) {
+        auto type = cast<gdn::gpu::FragmentType>(prefetch.getTile());
+        TileMemory tile = memory.getTile(
+            b, loc, prefetch.getView(), values, get(prefetch.getIndices()),
+            prefetch.getDims(), type, /*aligned=*/0);
+        prefetchFragment(b, loc, threads, type, tile);
+      })
       .Case([&](memref::LoadOp load) {
         values.map(load.getResult(),
                    memory.loadElement(b, loc, load.getMemRef(), values,
