@@ -215,7 +215,8 @@ void ResidentKernel::emitLateStores(ScanRole role) {
   b.setInsertionPointAfter(warps);
 }
 
-/// The number of units of a launch; null unless each axis of the grid is a symbol.
+/// The number of units of a launch; null unless each axis of the grid is a
+/// symbol.
 Value ResidentKernel::countUnits() {
   auto symbols = source->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
   Value units;
@@ -223,10 +224,8 @@ Value ResidentKernel::countUnits() {
     auto symbol = llvm::find(symbols, form);
     if (symbol == symbols.end())
       return nullptr;
-    Value size =
-        scalars.lookup(source.getArgument(symbol - symbols.begin()));
-    units = units ? arith::MulIOp::create(b, scan.getLoc(), units, size)
-                  : size;
+    Value size = scalars.lookup(source.getArgument(symbol - symbols.begin()));
+    units = units ? arith::MulIOp::create(b, scan.getLoc(), units, size) : size;
   }
   return units;
 }
@@ -244,8 +243,8 @@ void ResidentKernel::emitPrefetches() {
   auto branch = scf::IfOp::create(b, loc, isShort, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
-  for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value,
-                        ScanRole::output}) {
+  for (ScanRole role :
+       {ScanRole::query, ScanRole::key, ScanRole::value, ScanRole::output}) {
     SmallVector<tile::LoadOp> loads = getLoads((*roles)[role]);
     if (loads.empty())
       continue;

@@ -10,8 +10,8 @@
 
 // The state: 64 rows dealt to 8 warps, 8 lanes to a row.
 //       CHECK: #[[$STATE:.+]] = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
-//       CHECK: #[[$WIDE:.+]] = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 2>
 //       CHECK: #[[$WARP:.+]] = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 1>
+//       CHECK: #[[$WIDE:.+]] = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 2>
 
 // CHECK-LABEL: func.func @decode(
 //  CHECK-SAME:   {gdn.name = "state_pool", gdn_gpu.alignment = 16 : i64}

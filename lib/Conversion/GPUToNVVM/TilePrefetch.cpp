@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Asking for tiles ahead of their loads, as far as the second-level cache, which
-// all multiprocessors share. A prefetch has no result that could grow stale.
+// Asking for tiles ahead of their loads, as far as the second-level cache,
+// which all multiprocessors share. A prefetch has no result that could grow
+// stale.
 #include "TileAccess.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -52,8 +53,7 @@ void gdn::prefetchFragment(OpBuilder &b, Location loc,
         Value column = arith::AddIOp::create(
             b, loc, threads.column(a, layout),
             a.i32(piece * layout.getLanes() * layout.getVector()));
-        condition =
-            a.both(condition, a.isLess(column, a.i32(numColumns)));
+        condition = a.both(condition, a.isLess(column, a.i32(numColumns)));
         at = advance(b, loc, at, memory.column, column);
       }
       auto branch =
