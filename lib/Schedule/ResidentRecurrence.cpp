@@ -93,7 +93,8 @@ struct ScheduleResidentRecurrence final
         continue;
       SmallVector<tile::DeltaScanOp> found;
       func.walk([&](tile::DeltaScanOp scan) { found.push_back(scan); });
-      if (found.size() == 1 &&
+      // One token and no more: a walk over tokens has another schedule.
+      if (found.size() == 1 && !found[0]->getParentOfType<scf::ForOp>() &&
           cast<VectorType>(found[0].getKey().getType()).getDimSize(0) == 1)
         scans.push_back(found[0]);
     }

@@ -10,8 +10,8 @@ def ScheduleResidentRecurrence
     : Pass<"gdn-schedule-resident-recurrence", "::mlir::ModuleOp"> {
   let summary = "Hold the state in registers: one-token programs to GPU blocks";
   let description = [{
-    Turns tile programs with one `gdn_tile.delta_scan` of a single token into
-    programs of a block of GPU threads. The whole state of a value head is in
+    Turns tile programs with one `gdn_tile.delta_scan` of a single token, outside
+    of any loop, into programs of a block of GPU threads. The whole state of a value head is in
     the registers of the block, rows dealt to warps. What the scan needs is made
     by a warp each while the state is on its way: query, key, value and gates;
     what follows the scan is the work of the last warp. They pass tiles through
