@@ -477,9 +477,8 @@ GDNRT_API int64_t gdnrt_binding_units(const gdnrt_binding *binding);
  *  has ended (programmatic dependent launch); off at first. Code that waits for
  *  that kernel by itself then does what needs no result of it, such as reading
  *  weights, in the meantime; other code is launched as ever. Legal only if the
- *  kernel ahead writes nothing that this one reads before it waits: never the
- *  slots, nor the weights. What else is read early, the image's documentation
- *  says. */
+ *  kernel ahead writes nothing that this one reads before it waits: neither the
+ *  slot ids, nor the pools' slots that they name, nor the weights. */
 GDNRT_API gdnrt_status gdnrt_binding_allow_dependent_launch(
     gdnrt_binding *binding, int32_t allowed, gdnrt_error *error);
 

@@ -118,8 +118,14 @@ void EntryBuilder::addRows() {
   if (isRagged())
     signature.addTensor("cu_seqlens", i32, {"N + 1"});
   if (phase == Phase::verify) {
+    bool isTree = options.verify == VerifyStates::tree;
+    if (isTree)
+      signature.addTensor("slots", slots, {"N"});
     signature.addTensor("token_slots", slots, {"N", "S"});
-    signature.addTensor("num_accepted", i32, {"N"});
+    if (isTree)
+      signature.addTensor("parents", i32, {"N", "S"});
+    else
+      signature.addTensor("num_accepted", i32, {"N"});
     return;
   }
   signature.addTensor("slots", slots, {"N"});
@@ -230,6 +236,7 @@ void EntryBuilder::buildBody() {
   Type f32 = builder.getF32Type();
   Value slots = signature["slots"];
   Value tokenSlots = signature["token_slots"];
+  Value parents = signature["parents"];
   if (Value accepted = signature["num_accepted"])
     slots = AcceptedSlotsOp::create(
         builder, loc("slots"),
@@ -251,7 +258,7 @@ void EntryBuilder::buildBody() {
       ValueRange{in.q, in.k, in.v}, signature["conv_weight"], /*bias=*/Value(),
       Activation::silu, signature["conv_pool"], slots, writeSlots, rows,
       hasInitial, checkpointBounds, checkpointTokens, checkpointSlots,
-      tokenSlots);
+      tokenSlots, parents);
   ValueRange qkv = conv.getResults();
   auto unit = [&](Value heads, StringRef name) -> Value {
     return L2NormOp::create(builder, loc(name), heads.getType(), heads,
@@ -270,7 +277,7 @@ void EntryBuilder::buildBody() {
       builder, loc("core"), likeOf(qkv[2], coreElement), q, k, qkv[2],
       gates.getLogDecay(), gates.getBeta(), statePool, slots, writeSlots, rows,
       hasInitial, checkpointBounds, checkpointTokens, checkpointSlots,
-      tokenSlots, /*scale=*/FloatAttr());
+      tokenSlots, parents, /*scale=*/FloatAttr());
   SmallVector<Value> outputs;
   if (givesCore()) {
     Value given = core;

@@ -65,18 +65,22 @@ LogicalResult gdn::reference::evaluateOp(gdn::Conv1dOp op, Environment &env) {
             return input->row(row.begin + t)[c];
           return row.fromZeros ? 0 : state[width - 1 + t];
         };
+        std::vector<int64_t> window(width); // K tokens up to t
         for (int64_t t = 0; t < row.length(); ++t) {
           double sum = bias ? bias->data[channel] : 0;
+          for (int64_t j = width, token = t; j-- > 0; token = row.before(token))
+            window[j] = token;
           for (int64_t j = 0; j < width; ++j)
-            sum += weight.row(channel)[j] * x(t - width + 1 + j);
+            sum += weight.row(channel)[j] * x(window[j]);
           result.row(row.begin + t)[c] = activate(op.getActivation(), sum);
         }
         // The state after `tokens` tokens, to `slot`.
         auto write = [&](int64_t tokens, int64_t slot) {
           MutableArrayRef<double> next =
               pool.data.row(slot).slice(channel * (width - 1), width - 1);
-          for (int64_t j = 0; j < width - 1; ++j)
-            next[j] = x(tokens - (width - 1) + j);
+          for (int64_t j = width - 1, token = tokens - 1; j-- > 0;
+               token = row.before(token))
+            next[j] = x(token);
         };
         for (const Checkpoint &checkpoint : row.checkpoints)
           write(checkpoint.tokens, checkpoint.slot);

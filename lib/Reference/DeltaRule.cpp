@@ -39,7 +39,13 @@ void DeltaRule::run(const Row &row, int64_t head, Pool &pool,
     llvm::copy(m, pool.data.row(slot).slice(head * dv * dk, dv * dk).begin());
   };
   const Checkpoint *checkpoint = row.checkpoints.begin();
+  // The state after each token, and before them all the row's; of trees only.
+  std::vector<std::vector<double>> after;
+  if (!row.parents.empty())
+    after.push_back(m);
   for (int64_t t = row.begin; t < row.end; ++t) {
+    if (!row.parents.empty())
+      m = after[1 + row.parents[t - row.begin]];
     for (int64_t j = 0; j < dk; ++j) {
       k[j] = key.row(t)[keyHead * dk + j];
       q[j] = scale * query.row(t)[keyHead * dk + j];
@@ -67,6 +73,8 @@ void DeltaRule::run(const Row &row, int64_t head, Pool &pool,
       write(checkpoint++->slot);
     if (!row.tokenSlots.empty() && row.tokenSlots[t - row.begin] >= 0)
       write(row.tokenSlots[t - row.begin]);
+    if (!row.parents.empty())
+      after.push_back(m);
   }
   if (row.writeSlot >= 0)
     write(row.writeSlot);

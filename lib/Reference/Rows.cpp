@@ -102,6 +102,24 @@ static LogicalResult setTokenSlots(Operation *op, MutableArrayRef<Row> rows,
   return success();
 }
 
+/// Sets from which token's state each token of a row starts. A parent that does
+/// not come before its token, or whose state is not kept, is none.
+static LogicalResult setParents(Operation *op, MutableArrayRef<Row> rows,
+                                const Tensor &slots, const Tensor &parents) {
+  if (failed(expectShape(op, "parents", parents.shape, slots.shape)))
+    return failure();
+  for (auto [n, row] : llvm::enumerate(rows)) {
+    row.parents.assign(row.length(), -1);
+    const int64_t steps = std::min(row.length(), slots.dim(1));
+    for (int64_t t = 0; t < steps; ++t)
+      if (const double parent = parents.row(n)[t];
+          parent >= 0 && parent < double(t) &&
+          row.tokenSlots[int64_t(parent)] >= 0)
+        row.parents[t] = int64_t(parent);
+  }
+  return success();
+}
+
 SmallVector<int64_t> Row::written() const {
   SmallVector<int64_t> slots(tokenSlots);
   slots.push_back(length() > 0 ? writeSlot : -1);
@@ -151,6 +169,9 @@ gdn::reference::makeRows(Operation *op, int64_t tokens, const Pool &pool,
   if (operands.tokenSlots &&
       failed(setTokenSlots(op, rows, pool, *operands.tokenSlots)))
     return failure();
+  if (operands.parents &&
+      failed(setParents(op, rows, *operands.tokenSlots, *operands.parents)))
+    return failure();
   return rows;
 }
 
@@ -194,6 +215,10 @@ LogicalResult gdn::reference::expectIndependent(Operation *op,
     if (row.length() == 0 || !row.live() || row.fromZeros)
       continue;
     auto it = writers.find(row.slot);
+    if (it != writers.end() && it->second == int64_t(n) && !row.parents.empty())
+      return op->emitOpError() << "expects a row with parents to write another "
+                                  "slot than it reads, but got slot "
+                               << row.slot << " for row " << n;
     if (it != writers.end() && it->second != int64_t(n))
       return op->emitOpError()
              << "expects no row to read a slot that another writes, but got "

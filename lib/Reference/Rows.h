@@ -23,11 +23,19 @@ struct Row {
   llvm::SmallVector<Checkpoint> checkpoints;
   /// Where the state after each token goes; -1 for nowhere. Empty without.
   llvm::SmallVector<int64_t> tokenSlots;
+  /// The token from whose state each token starts, -1 for the row's state.
+  /// Empty where each starts from the one before.
+  llvm::SmallVector<int64_t> parents;
 
   int64_t length() const { return end - begin; }
   bool live() const { return slot >= 0; }
   /// The slots of its states, after the last or after every token.
   llvm::SmallVector<int64_t> written() const;
+  /// The token before `t` on its way from the row's state; -1, -2, .. before
+  /// the first.
+  int64_t before(int64_t t) const {
+    return t < 0 || parents.empty() ? t - 1 : parents[t];
+  }
 };
 
 /// The operands that say what the rows are. Only `slots` is always there.
@@ -41,6 +49,7 @@ struct RowOperands {
   const Tensor *checkpointTokens = nullptr;
   const Tensor *checkpointSlots = nullptr;
   const Tensor *tokenSlots = nullptr; ///< token_slots
+  const Tensor *parents = nullptr;    ///< parents
 
   /// Those of a gdn.conv1d or gdn.delta_rule.
   template <typename OpTy>
@@ -52,7 +61,8 @@ struct RowOperands {
             env.optional(op.getCuCheckpoints()),
             env.optional(op.getCheckpointTokens()),
             env.optional(op.getCheckpointSlots()),
-            env.optional(op.getTokenSlots())};
+            env.optional(op.getTokenSlots()),
+            env.optional(op.getParents())};
   }
 };
 
@@ -64,9 +74,10 @@ mlir::FailureOr<llvm::SmallVector<Row>> makeRows(mlir::Operation *op,
                                                  const RowOperands &operands);
 
 /// Fails at `op` if rows depend on the order in which they run: two write one
-/// slot, or one writes a slot that another reads. A row writes no slot twice.
-/// Rows without tokens do neither. The slot of a checkpoint is read and written
-/// by nothing else, its own row included.
+/// slot, or one writes a slot that another reads. A row writes no slot twice,
+/// and with parents not the one it reads. Rows without tokens do neither. The
+/// slot of a checkpoint is read and written by nothing else, its own row
+/// included.
 mlir::LogicalResult expectIndependent(mlir::Operation *op,
                                       llvm::ArrayRef<Row> rows);
 

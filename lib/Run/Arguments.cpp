@@ -127,14 +127,18 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
   if (kernel.find("token_slots"))
     for (int64_t length : lengths)
       steps = std::max(steps, length);
-  int64_t rowSlots = rows * steps;
+  // A tree starts from a slot that is none of them.
+  const bool isTree = kernel.find("parents") != nullptr;
+  int64_t rowSlots = rows * (steps + isTree);
   int64_t numUsed = rowSlots + numCheckpoints;
   int64_t slots = options.slots ? options.slots : numUsed + 3;
   if (slots < numUsed + (nullSlot >= 0 && nullSlot < slots))
     return llvm::createStringError(llvm::formatv(
         "--generate: slots: expects {0} for each of {1} rows{2} beside the "
         "null slot, but got {3}",
-        steps == 1 ? "a slot" : llvm::formatv("{0} slots", steps).str(), rows,
+        rowSlots == rows ? "a slot"
+                         : llvm::formatv("{0} slots", steps + isTree).str(),
+        rows,
         numCheckpoints
             ? llvm::formatv(" and {0} checkpoints", numCheckpoints).str()
             : std::string(),
@@ -157,9 +161,10 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
   const std::vector<int64_t> ids =
       data::distinctSlots(numUsed, slots, nullSlot, options.inputs.seed);
   const TokenSlots tokenSlots =
-      makeTokenSlots(ids, rows, steps, slots, options.skipped, nullSlot);
+      makeTokenSlots(llvm::ArrayRef(ids).drop_front(isTree ? rows : 0), rows,
+                     steps, slots, isTree ? 0 : options.skipped, nullSlot);
   const std::vector<double> used =
-      kernel.find("token_slots")
+      kernel.find("num_accepted")
           ? tokenSlots.read
           : makeSlots(ids, rows, slots, options.skipped, nullSlot);
   Arrays arrays;
@@ -180,6 +185,15 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
     } else if (parameter.name == "token_slots") {
       array =
           data::Array::fromDoubles(parameter.dtype, *shape, tokenSlots.table);
+    } else if (parameter.name == "parents") {
+      // Each token the start of two others, or in every third row a chain.
+      std::vector<double> parents;
+      for (int64_t i = 0; i < rows * steps; ++i) {
+        const int64_t t = i % steps;
+        parents.push_back(
+            double(i / steps % 3 == 2 || t == 0 ? t - 1 : (t - 1) / 2));
+      }
+      array = data::Array::fromDoubles(parameter.dtype, *shape, parents);
     } else if (parameter.name == "num_accepted") {
       array = data::Array::fromDoubles(parameter.dtype, *shape,
                                        tokenSlots.accepted);

@@ -222,6 +222,12 @@ void FragmentEmitter::emit(Operation *op) {
       });
 }
 
+void FragmentEmitter::emitPrefetch(tile::LoadOp load) {
+  gpu::PrefetchOp::create(b, load.getLoc(), scalar(load.getView()),
+                          mapped(load.getIndices()), load.getDims(),
+                          typeOf(load.getTile()));
+}
+
 void FragmentEmitter::emitStores(Operation *op, ArrayRef<Operation *> loads) {
   if (auto store = dyn_cast<tile::StoreOp>(op)) {
     Value view = scalar(store.getView());

@@ -32,6 +32,8 @@ public:
 
   /// Emits an op whose result is a tile; see makesTile.
   void emit(mlir::Operation *op);
+  /// Asks for what `load` will read.
+  void emitPrefetch(tile::LoadOp load);
   /// Emits a `gdn_tile.store`, or an `scf.if` around some. Before the last
   /// block of a group stores, all of the group hold what they loaded of the
   /// same view: `loads` names these loads.

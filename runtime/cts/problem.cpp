@@ -79,8 +79,10 @@ Problem::Problem(const gdnrt_entry *entry, const Rows &rows)
     std::iota(rows_.slots.begin(), rows_.slots.end(), 1);
   }
   std::map<std::string, int64_t> symbols = {
-      {"N", numRows()}, {"T", numTokens()}, {"P", kNumSlots},
-      {"C", 0},         {"Hk", 1},          {"Hv", 2}};
+      {"N", numRows()}, {"T", numTokens()}, {"P", kNumSlots}, {"C", 0},
+      {"S", 0},         {"Hk", 1},          {"Hv", 2}};
+  if (!rows_.tokenSlots.empty())
+    symbols["S"] = static_cast<int64_t>(rows_.tokenSlots[0].size());
   for (const auto &row : rows_.checkpoints)
     symbols["C"] += static_cast<int64_t>(row.size());
   for (size_t p = 0; p < gdnrt_entry_param_count(entry); ++p) {
@@ -125,12 +127,24 @@ std::vector<int64_t> Problem::checkpointValues(const std::string &name) const {
                                        : std::vector<int64_t>();
 }
 
+std::vector<int64_t> Problem::tokenSlotValues(const std::string &name) const {
+  if (name == "num_accepted")
+    return rows_.accepted;
+  std::vector<int64_t> table;
+  if (name == "token_slots")
+    for (const std::vector<int64_t> &row : rows_.tokenSlots)
+      table.insert(table.end(), row.begin(), row.end());
+  return table;
+}
+
 void Problem::fill(const gdnrt_param_info &info, HostArray &array) {
   std::string name = info.name;
   if (info.access == GDNRT_WRITE)
     return; // stays NaN, so that what is not written is seen
   uint64_t seed = hashOf(name);
-  const std::vector<int64_t> integers = checkpointValues(name);
+  std::vector<int64_t> integers = checkpointValues(name);
+  if (integers.empty())
+    integers = tokenSlotValues(name);
   for (size_t i = 0; i < integers.size(); ++i)
     array.setInteger(static_cast<int64_t>(i), integers[i]);
   if (!integers.empty())

@@ -31,6 +31,10 @@ struct Rows {
   /// Per row, states inside it, if the entry takes some; missing rows have
   /// none.
   std::vector<std::vector<Checkpoint>> checkpoints = {};
+  /// Per row the slots of the states after its tokens, all of one length, and
+  /// how many tokens of the step before were accepted; of verify.
+  std::vector<std::vector<int64_t>> tokenSlots = {};
+  std::vector<int64_t> accepted = {};
 };
 
 class Problem {
@@ -71,6 +75,8 @@ private:
   void fill(const gdnrt_param_info &info, HostArray &array);
   /// Values of a parameter that says what the checkpoints are; else none.
   std::vector<int64_t> checkpointValues(const std::string &name) const;
+  /// Values of a parameter that says where the states after tokens go.
+  std::vector<int64_t> tokenSlotValues(const std::string &name) const;
 
   const gdnrt_entry *entry_;
   Rows rows_;

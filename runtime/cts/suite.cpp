@@ -4,7 +4,7 @@
 // image that the compiler made, beyond being accurate.
 //
 //   gdnrt_cts --image=FILE [--device=cpu|cuda[:N]] [--decode=NAME]
-//             [--prefill=NAME] [--variant=NAME]
+//             [--prefill=NAME] [--verify=NAME] [--variant=NAME]
 //
 // Without --variant, launches on a CPU have no workspace and take what needs
 // none; on a GPU they have what they ask for. Options of googletest follow.
@@ -50,8 +50,9 @@ Kernel::Kernel(EntryKind kind, int workers) {
   check(gdnrt_image_load_file(suiteOptions.image.c_str(), &image_, &error),
         error);
   check(createDevice(workers, &device_, &error), error);
-  const std::string &name =
-      kind == EntryKind::decode ? suiteOptions.decode : suiteOptions.prefill;
+  const std::string &name = kind == EntryKind::decode    ? suiteOptions.decode
+                            : kind == EntryKind::prefill ? suiteOptions.prefill
+                                                         : suiteOptions.verify;
   gdnrt_status status =
       gdnrt_kernel_create(device_, image_, name.c_str(), &kernel_, &error);
   if (status != GDNRT_NOT_FOUND)
@@ -135,9 +136,11 @@ void Kernel::run(const Problem &problem) const {
 
 std::string gdnrt::cts::nameOf(
     const ::testing::TestParamInfo<std::tuple<EntryKind, int>> &info) {
-  std::string kind =
-      std::get<0>(info.param) == EntryKind::decode ? "decode" : "prefill";
-  return kind + std::to_string(std::get<1>(info.param));
+  const EntryKind kind = std::get<0>(info.param);
+  std::string name = kind == EntryKind::decode    ? "decode"
+                     : kind == EntryKind::prefill ? "prefill"
+                                                  : "verify";
+  return name + std::to_string(std::get<1>(info.param));
 }
 
 void gdnrt::cts::expectZeroRow(const Problem &problem, int64_t row) {
@@ -181,6 +184,8 @@ int main(int argc, char **argv) {
       suiteOptions.decode = value;
     else if (key == "--prefill")
       suiteOptions.prefill = value;
+    else if (key == "--verify")
+      suiteOptions.verify = value;
     else if (key == "--variant")
       suiteOptions.variant = value;
     else {
@@ -189,10 +194,11 @@ int main(int argc, char **argv) {
     }
   }
   if (suiteOptions.image.empty()) {
-    std::fprintf(stderr,
-                 "usage: %s --image=FILE [--device=cpu|cuda[:N]] "
-                 "[--decode=NAME] [--prefill=NAME] [--variant=NAME]\n",
-                 argv[0]);
+    std::fprintf(
+        stderr,
+        "usage: %s --image=FILE [--device=cpu|cuda[:N]] "
+        "[--decode=NAME] [--prefill=NAME] [--verify=NAME] [--variant=NAME]\n",
+        argv[0]);
     return 2;
   }
   gdnrt_device *device = nullptr;

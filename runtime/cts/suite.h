@@ -2,8 +2,8 @@
 //
 // What all cases share: the image under test, devices, and the run of a
 // problem through the C ABI. A case is a gtest that runs once per entry
-// (decode, prefill) and number of workers; an entry that the image lacks is
-// skipped.
+// (decode, prefill, verify) and number of workers; an entry that the image
+// lacks is skipped.
 
 #ifndef GDNRT_CTS_SUITE_H
 #define GDNRT_CTS_SUITE_H
@@ -25,12 +25,13 @@ struct SuiteOptions {
   std::string device = "cpu";
   std::string decode = "decode";
   std::string prefill = "prefill";
+  std::string verify = "verify";
   /// The variant to force in entries that have it; "": the device chooses.
   std::string variant;
 };
 extern SuiteOptions suiteOptions;
 
-enum class EntryKind { decode, prefill };
+enum class EntryKind { decode, prefill, verify };
 
 /// An entry of the image on a device of its own.
 class Kernel {
@@ -100,6 +101,14 @@ void expectPaddingIntact(const Problem &problem);
   INSTANTIATE_TEST_SUITE_P(                                                    \
       Cts, SUITE,                                                              \
       ::testing::Combine(::testing::Values(EntryKind::prefill),                \
+                         ::testing::Values(1, 2)),                             \
+      nameOf)
+
+/// The same for verify alone.
+#define GDNRT_CTS_VERIFY(SUITE)                                                \
+  INSTANTIATE_TEST_SUITE_P(                                                    \
+      Cts, SUITE,                                                              \
+      ::testing::Combine(::testing::Values(EntryKind::verify),                 \
                          ::testing::Values(1, 2)),                             \
       nameOf)
 

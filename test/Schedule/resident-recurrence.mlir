@@ -10,24 +10,35 @@
 
 // The state: 64 rows dealt to 8 warps, 8 lanes to a row.
 //       CHECK: #[[$STATE:.+]] = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
-//       CHECK: #[[$WIDE:.+]] = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 2>
 //       CHECK: #[[$WARP:.+]] = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 1>
+//       CHECK: #[[$WIDE:.+]] = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 2>
 
 // CHECK-LABEL: func.func @decode(
 //  CHECK-SAME:   {gdn.name = "state_pool", gdn_gpu.alignment = 16 : i64}
 //  CHECK-SAME:   gdn_gpu.min_blocks = 2 : i64, gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N", "Hv"]
-//       CHECK:   gdn_gpu.await_launch
-//  CHECK-NEXT:   gdn_gpu.release_launch
 //       CHECK:   gdn_gpu.block_id 0
 //       CHECK:   scf.if
-// The state is asked for before anything else of the row.
+// The state is asked for before anything else of the row, and before the launch
+// ahead has ended.
 //       CHECK:     %[[M:.+]] = gdn_gpu.load %{{.+}} aligned 16 : {{.+}}, <64x32xf32, #[[$STATE]]>
-// Query and key keep their new windows for the last reader of the old ones.
-//       CHECK:     %[[Q_WINDOW:.+]] = gdn_gpu.warps 0 for 1 -> !gdn_gpu.fragment<3x32xbf16, #[[$WARP]]> {
+// A short launch asks for the rest as well.
+//       CHECK:     %[[UNITS:.+]] = arith.muli
+//       CHECK:     %[[SHORT:.+]] = arith.cmpi ule, %[[UNITS]]
+//       CHECK:     scf.if %[[SHORT]] {
+// CHECK-COUNT-11:       gdn_gpu.prefetch
+//       CHECK:     gdn_gpu.await_launch
+//  CHECK-NEXT:     gdn_gpu.release_launch
+// A role asks for all it reads before it computes; query and key keep their new
+// windows for the last reader of the old ones.
+//       CHECK:     gdn_gpu.warps 0 for 1 {
+// CHECK-COUNT-3:       gdn_gpu.load
+//   CHECK-NOT:       gdn_gpu.load
 //       CHECK:       gdn_gpu.conv1d
 //       CHECK:       gdn_gpu.share %{{.+}}, %[[Q_PLACE:.+]] :
-//       CHECK:     %[[K_WINDOW:.+]] = gdn_gpu.warps 1 for 1
+//       CHECK:       gdn_gpu.share %{{.+}}, %[[Q_WINDOW:.+]] : <3x32xbf16, #[[$WARP]]>
+//       CHECK:     gdn_gpu.warps 1 for 1 {
 //       CHECK:       gdn_gpu.share %{{.+}}, %[[K_PLACE:.+]] :
+//       CHECK:       gdn_gpu.share %{{.+}}, %[[K_WINDOW:.+]] : <3x32xbf16, #[[$WARP]]>
 // The windows of value channels have one reader.
 //       CHECK:     gdn_gpu.warps 2 for 1 {
 //       CHECK:       gdn_gpu.share %{{.+}}, %[[V_PLACE:.+]] :
@@ -46,17 +57,19 @@
 //       CHECK:     gdn_gpu.share %[[SCAN]]#1, %[[O_PLACE:.+]] row
 //       CHECK:     gdn_gpu.store %[[SCAN]]#0
 //       CHECK:     gdn_gpu.warps 0 for 1 {
+//  CHECK-NEXT:       %[[WINDOW:.+]] = gdn_gpu.fetch %[[Q_WINDOW]]
 //  CHECK-NEXT:       %[[LAST:.+]] = gdn_gpu.last_reader
 //  CHECK-NEXT:       scf.if %[[LAST]] {
-//  CHECK-NEXT:         gdn_gpu.store %[[Q_WINDOW]]
+//  CHECK-NEXT:         gdn_gpu.store %[[WINDOW]]
 //       CHECK:     gdn_gpu.warps 1 for 1 {
-//       CHECK:         gdn_gpu.store %[[K_WINDOW]]
+//  CHECK-NEXT:       gdn_gpu.fetch %[[K_WINDOW]]
 //       CHECK:     gdn_gpu.barrier
 //       CHECK:     gdn_gpu.warps 7 for 1 {
 //  CHECK-NEXT:       gdn_gpu.fetch %[[O_PLACE]]
 //       CHECK:       gdn_gpu.store
 // A row that is not live: zeros, and nothing of the pools.
 //       CHECK:   } else {
+//  CHECK-NEXT:     gdn_gpu.await_launch
 //       CHECK:     gdn_gpu.fill
 //   CHECK-NOT:     gdn_gpu.load
 //   CHECK-NOT: gdn_tile.store

@@ -106,6 +106,16 @@ def test_verify_keeps_a_state_per_token(tool, tmp_path):
     )
 
 
+def test_verify_follows_parents(tool, tmp_path):
+    path = tmp_path / "x.gdnk"
+    done = tool("gdn-compile", "--preset=qwen3.5-4b", "--verify=tree", "-o", path)
+    assert done.returncode == 0, done.stderr
+    generate = "lens=4:0:3:8:7,skip=1,Hk=1,Hv=2"
+    done = tool("gdn-run", path, "--entry=verify", "--generate", generate, "--check")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(line.endswith("  ok") for line in done.stdout.splitlines()[2:])
+
+
 def test_json_has_errors_and_times(tool, image):
     done = tool(
         "gdn-run", image, "--entry=decode", "--generate=rows=4", "--check", "--json", "--repeat=3",

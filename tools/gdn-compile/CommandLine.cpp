@@ -188,7 +188,9 @@ struct Options {
       cl::desc("Make an entry verify, whose tokens may be taken back:"),
       cl::values(clEnumValN(VerifyStates::none, "none", "No (default)"),
                  clEnumValN(VerifyStates::slots, "slots",
-                            "The state after each token goes to a slot"))};
+                            "The state after each token goes to a slot"),
+                 clEnumValN(VerifyStates::tree, "tree",
+                            "The same, and tokens have parents"))};
 
   CommandLine collect();
 

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Makes docs/generated/*.md from the .td files; --check fails if one is stale.
+"""Makes docs/generated from the .td files and the files of recorded measurements;
+--check fails if something is stale.
 
 What CMake turns into C++ gets a page: each dialect that a CMakeLists.txt below
-include/gdn generates, and each Passes.td.
+include/gdn generates, and each Passes.td. So does each report of gdn.bench in
+runtime/bench/results that has decode rows, with a plot for each of its heads and
+types.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import subprocess
 import sys
@@ -51,6 +55,26 @@ def pass_files() -> dict[str, Path]:
     }
 
 
+def measurements() -> dict[Path, tuple[str, dict[str, str]]]:
+    """Reports of decode to the text of their page and to their plots by file name."""
+    sys.path.insert(0, str(ROOT / "python"))
+    from gdn.bench import tables
+
+    found = {}
+    for path in sorted((ROOT / "runtime/bench/results").glob("*.json")):
+        report = json.loads(path.read_text())
+        if not any(row["suite"] == "decode" for row in report["rows"]):
+            continue
+        text = [f"# Decode: {report['device']}", "", tables.markdown(report).rstrip(), ""]
+        plots = {}
+        for key in tables.groups(report, "decode"):
+            name = f"{path.stem}_{'_'.join(map(str, key))}.svg"
+            plots[name] = tables.svg(report, key)
+            text.append(f"![heads {key[0]}, {key[1]}; state {key[3]}]({name})")
+        found[path] = ("\n".join(text) + "\n", plots)
+    return found
+
+
 def pages() -> dict[Path, str]:
     made = {}
     index = ["# Generated reference", "", "Made by `tools/scripts/docs.py`; do not edit.", ""]
@@ -60,6 +84,10 @@ def pages() -> dict[Path, str]:
     for name, td in pass_files().items():
         made[OUT / f"{name}.md"] = tblgen(td, "-gen-pass-doc")
         index.append(f"- [{name}]({name}.md), from `{td.relative_to(ROOT)}`")
+    for path, (text, plots) in measurements().items():
+        made[OUT / f"{path.stem}.md"] = text
+        made |= {OUT / name: plot for name, plot in plots.items()}
+        index.append(f"- [{path.stem}]({path.stem}.md), from `{path.relative_to(ROOT)}`")
     made[OUT / "README.md"] = "\n".join(index) + "\n"
     return made
 
@@ -70,7 +98,7 @@ def main() -> int:
     check = parser.parse_args().check
 
     made = pages()
-    old = set(OUT.glob("*.md"))
+    old = {*OUT.glob("*.md"), *OUT.glob("*.svg")}
     stale = sorted(p for p in made if not p.exists() or p.read_text() != made[p])
     gone = sorted(old - set(made))
     if check:

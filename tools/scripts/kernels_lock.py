@@ -29,7 +29,10 @@ LOCK = ROOT / "kernels.lock"
 TARGETS = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a"]
 # The default kernels: the name of a set, and what gdn-compile makes it of. A
 # kernel is called <set>/<entry>.
-KERNEL_SETS: dict[str, list[str]] = {}
+KERNEL_SETS: dict[str, list[str]] = {
+    "d128-bf16": ["--preset=qwen3-next-80b-a3b", "--io=bf16", "--state=f32,bf16"],
+    "d128-f16": ["--preset=qwen3-next-80b-a3b", "--io=f16", "--state=f32"],
+}
 MEASURED = ["device", "driver", "date", "error_o", "error_state", "us"]
 
 # Runs gdn-compile with arguments and gives its standard output.

@@ -27,7 +27,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     rows: it writes zeros to the padding, before the first row and behind the
     last. Where ops have checkpoints, the walk stops at each in turn and writes
     the carried tiles to its slot. Where they have `token_slots`, the walk goes
-    token by token and writes them after each.
+    token by token and writes them after each; with `parents` a token starts
+    from what its parent has written.
 
     With `segments` an entry with row bounds also gets the functions of its
     variant `segments`, for devices with more workers than a batch has rows:
@@ -57,11 +58,12 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     **Fails** with an error on the op that has no tile program: a kernel whose
     results are not zero in skipped rows, `gdn.unpack` of a value that is not an
     argument, two kernels in one entry, ops over different rows or with different
-    checkpoints or `token_slots`.
+    checkpoints, `token_slots` or `parents`.
 
     Before and after: `test/Conversion/GDNToTile/decode.mlir`, and with
     checkpoints `test/Conversion/GDNToTile/checkpoints.mlir`, with `token_slots`
-    `test/Conversion/GDNToTile/token-slots.mlir`.
+    `test/Conversion/GDNToTile/token-slots.mlir`, with `parents`
+    `test/Conversion/GDNToTile/parents.mlir`.
   }];
   let options = [
     Option<"tokens", "tokens", "int64_t", /*default=*/"16",

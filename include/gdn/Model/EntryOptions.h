@@ -32,8 +32,9 @@ enum class EntryOutputs {
 /// Whether there is an entry `verify`, for tokens that may be taken back, and
 /// where it keeps the states to go back to.
 enum class VerifyStates {
-  none, // no such entry
-  slots // after every token, in slots of the pool
+  none,  // no such entry
+  slots, // after every token, in slots of the pool
+  tree   // the same, and the tokens of a row are a tree
 };
 
 /// Choices for the entries of one pair of element types.

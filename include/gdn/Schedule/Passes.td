@@ -10,20 +10,25 @@ def ScheduleResidentRecurrence
     : Pass<"gdn-schedule-resident-recurrence", "::mlir::ModuleOp"> {
   let summary = "Hold the state in registers: one-token programs to GPU blocks";
   let description = [{
-    Turns tile programs with one `gdn_tile.delta_scan` of a single token into
-    programs of a block of GPU threads. The whole state of a value head is in
+    Turns tile programs with one `gdn_tile.delta_scan` of a single token, outside
+    of any loop, into programs of a block of GPU threads. The whole state of a value head is in
     the registers of the block, rows dealt to warps. What the scan needs is made
     by a warp each while the state is on its way: query, key, value and gates;
     what follows the scan is the work of the last warp. They pass tiles through
     shared memory:
 
         all warps         load the state
+                          wait for the launch ahead
         warps 0 .. 3      query, key, value, gates -> shared
         barrier
         all warps         scan; output -> shared; store the state
         warps 0 .. 2      store the windows of the convolution
         barrier
         last warp         gated norm, store the output
+
+    Slots and states are read before the wait for the launch ahead, so a launch
+    may depend on it (programmatic dependent launch) only if that one writes
+    neither.
 
     **Runs after** `convert-gdn-to-tile` with `value-heads` and
     `gdn-tile-fuse-rows`; **before** `convert-gdn-gpu-to-nvvm`.

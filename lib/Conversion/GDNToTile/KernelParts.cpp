@@ -71,14 +71,22 @@ Value gdn::tokenSlotsOf(Operation *op) {
       .Default(Value());
 }
 
+Value gdn::parentsOf(Operation *op) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case<Conv1dOp, DeltaRuleOp>(
+          [](auto rowWise) { return rowWise.getParents(); })
+      .Default(Value());
+}
+
 /// Takes the token slots of the first op that has some; others have the same or
-/// none.
+/// none. A tree of tokens is that of all ops with states.
 LogicalResult KernelParts::takeTokenSlots(Operation *op) {
   Value own = tokenSlotsOf(op);
-  if (!own || own == tokenSlots)
+  if (!own || (own == tokenSlots && parentsOf(op) == parents))
     return success();
   if (!tokenSlots && !checkpoints) {
     tokenSlots = own;
+    parents = parentsOf(op);
     tokenSlotsOp = op;
     return success();
   }
@@ -166,6 +174,18 @@ static bool isZeroInDeadRows(Value value) {
   return isa_and_nonnull<DeltaRuleOp, Conv1dOp, MaskRowsOp>(op);
 }
 
+LogicalResult KernelParts::checkParents() {
+  for (const Carry &carry : carries) {
+    if (parentsOf(carry.op) == parents)
+      continue;
+    InFlightDiagnostic diag = carry.op->emitOpError(
+        "expects the parents of the other ops in its kernel");
+    diag.attachNote(tokenSlotsOp->getLoc()) << "other op";
+    return diag;
+  }
+  return success();
+}
+
 LogicalResult KernelParts::collectResults(func::FuncOp entry) {
   auto ret = cast<func::ReturnOp>(entry.getBody().front().getTerminator());
   auto yield = cast<YieldOp>(kernel.getBody().front().getTerminator());
@@ -222,6 +242,8 @@ FailureOr<KernelParts> KernelParts::analyse(func::FuncOp entry,
     parts.markKeyHeads(rule.getKey());
   }
   parts.collectCarries();
+  if (failed(parts.checkParents()))
+    return failure();
   if (failed(parts.collectResults(entry)))
     return failure();
   if (parts.results.empty())

@@ -37,6 +37,8 @@ struct CheckpointOperands {
 
 /// The operand that asks for the state after every token, or null.
 mlir::Value tokenSlotsOf(mlir::Operation *op);
+/// The operand that says from whose state each token starts, or null.
+mlir::Value parentsOf(mlir::Operation *op);
 
 /// The ops of one kernel, checked to work on the same rows and slots.
 struct KernelParts {
@@ -57,6 +59,7 @@ struct KernelParts {
   mlir::Value cuSeqlens;          // null where every token is a row
   CheckpointOperands checkpoints; // of every op that has some
   mlir::Value tokenSlots;         // of every op that has some
+  mlir::Value parents;            // of all ops with states, or null
   llvm::SmallVector<mlir::Value> pools;
   llvm::SmallVector<Carry> carries;
   /// Number of the entry's result, and the value of the body that it is.
@@ -69,6 +72,7 @@ private:
                                mlir::Value opRows);
   mlir::LogicalResult takeCheckpoints(mlir::Operation *op);
   mlir::LogicalResult takeTokenSlots(mlir::Operation *op);
+  mlir::LogicalResult checkParents();
   void collectCarries();
   void markKeyHeads(mlir::Value value);
 

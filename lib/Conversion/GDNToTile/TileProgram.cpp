@@ -83,23 +83,29 @@ Value TileProgram::channel(Conv1dOp op, unsigned section, Value r) {
   return first;
 }
 
+Value TileProgram::startRows(const Carry &carry) {
+  if (!carry.hasInitial)
+    return Value();
+  Value flag =
+      memref::LoadOp::create(b, loc, views.tensors.lookup(carry.hasInitial), n);
+  return arith::SelectOp::create(b, loc, flag, index(carry.type.getDimSize(0)),
+                                 index(0));
+}
+
 Value TileProgram::loadCarry(const Carry &carry, Value r) {
+  return loadCarryAt(carry, r, slot, startRows(carry));
+}
+
+Value TileProgram::loadCarryAt(const Carry &carry, Value r, Value from,
+                               Value rows) {
   const PoolView &pool = views.pools.find(carry.pool)->second;
-  // A row that starts from nothing reads no row of the tile.
-  Value rows;
-  if (carry.hasInitial) {
-    Value flag = memref::LoadOp::create(
-        b, loc, views.tensors.lookup(carry.hasInitial), n);
-    rows = arith::SelectOp::create(b, loc, flag,
-                                   index(carry.type.getDimSize(0)), index(0));
-  }
   Value tile;
   if (auto conv = dyn_cast<Conv1dOp>(carry.op)) {
-    SmallVector<Value> at = {slot, channel(conv, carry.section, r), index(0)};
+    SmallVector<Value> at = {from, channel(conv, carry.section, r), index(0)};
     tile = tile::LoadOp::create(b, loc, carry.stored, pool.memory, at,
                                 ArrayRef<int64_t>{2, 1}, rows);
   } else {
-    SmallVector<Value> at = {slot, headIndex(r), index(0), index(0)};
+    SmallVector<Value> at = {from, headIndex(r), index(0), index(0)};
     tile = tile::LoadOp::create(b, loc, carry.stored, pool.memory, at,
                                 ArrayRef<int64_t>{2, 3}, rows);
   }

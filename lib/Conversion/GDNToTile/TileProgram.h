@@ -62,6 +62,13 @@ struct TileProgram {
   mlir::Value fromChunkState(mlir::Value state);
   /// The carried tile before the row's first token, f32.
   mlir::Value loadCarry(const Carry &carry, mlir::Value r);
+  /// The carried tile in the slot `from`, f32; `rows` of it are read, all of
+  /// them where that is null, and others are zero.
+  mlir::Value loadCarryAt(const Carry &carry, mlir::Value r, mlir::Value from,
+                          mlir::Value rows);
+  /// The rows of the carried tile that the row starts from: none where it
+  /// starts from nothing, null where it never does.
+  mlir::Value startRows(const Carry &carry);
   /// Writes the carried tile after the row's last token to its pool.
   void storeCarry(const Carry &carry, mlir::Value tile, mlir::Value r);
   /// Writes a carried tile to the slot `to`, which is live.

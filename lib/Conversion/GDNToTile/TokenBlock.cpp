@@ -149,6 +149,20 @@ Value TokenBlock::emitRule(DeltaRuleOp rule, Value state, Value *map) {
   return result.state;
 }
 
+Value TokenBlock::emitWindow(const Carry &carry, Value window, Value token,
+                             Value count) {
+  t = token;
+  valid = count;
+  tiles.clear();
+  auto conv = cast<Conv1dOp>(carry.op);
+  Value input = tileOf(conv.getInputs()[carry.section]);
+  auto next =
+      tile::Conv1dOp::create(b, loc, input.getType(), window.getType(), input,
+                             window, weights.lookup({conv, carry.section}),
+                             biases.lookup({conv, carry.section}), valid);
+  return next.getNewWindow();
+}
+
 SmallVector<Value> TokenBlock::emit(Value firstToken, Value numValid,
                                     ArrayRef<Value> carried) {
   t = firstToken;

@@ -27,6 +27,11 @@ public:
                                          llvm::ArrayRef<mlir::Value> carried,
                                          mlir::Value &map);
 
+  /// The window of `carry`, a section of a convolution, after `count` tokens,
+  /// 0 or 1, from `token` on.
+  mlir::Value emitWindow(const Carry &carry, mlir::Value window,
+                         mlir::Value token, mlir::Value count);
+
 private:
   void emitOps(llvm::SmallVectorImpl<mlir::Value> &carried, mlir::Value *map);
   mlir::Value emitRule(DeltaRuleOp rule, mlir::Value state, mlir::Value *map);

@@ -13,7 +13,8 @@ namespace gdn {
 bool isWrittenPerToken(const Carry &carry);
 
 /// Emits the tokens `begin` to `end` of the row of value head `r`. `start`
-/// holds the carried tiles before them; returns those after. `writers` has for
+/// holds the carried tiles before them; returns those after, which mean nothing
+/// for a tree of tokens. `writers` has for
 /// each carry an i1, whether this value head writes it; null where it does.
 llvm::SmallVector<mlir::Value>
 emitTokenByToken(TileProgram &program, TokenBlock &block, mlir::Value r,

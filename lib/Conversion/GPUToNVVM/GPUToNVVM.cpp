@@ -7,7 +7,6 @@
 #include "KernelEntry.h"
 #include "LaunchOrder.h"
 #include "NarrowDivision.h"
-#include "RoleRegisters.h"
 #include "RowWork.h"
 #include "TileAccess.h"
 #include "ViewMemory.h"
@@ -52,19 +51,7 @@ private:
   TileMemory sharedMemory(Location loc, Value place,
                           gdn::gpu::FragmentType type, Value row);
 
-  Value get(Value value) {
-    if (Value held = roles.get(b, value.getLoc(), value))
-      return held;
-    return values.lookupOrDefault(value);
-  }
-  /// Maps what `op` uses, at any depth, of the results of roles.
-  void bring(Operation *op) {
-    op->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        if (Value held = roles.get(b, op->getLoc(), operand))
-          values.map(operand, held);
-    });
-  }
+  Value get(Value value) { return values.lookupOrDefault(value); }
   SmallVector<Value> get(ValueRange range) {
     return llvm::map_to_vector(range, [&](Value value) { return get(value); });
   }
@@ -94,7 +81,6 @@ private:
   KernelEntry entry;
   BlockThreads threads; // that run the op at hand
   IRMapping values;
-  RoleRegisters roles;
   int64_t sharedBytes = 0;
   bool isDependent = false;
 };
@@ -210,21 +196,7 @@ void KernelLowering::lowerWarps(gdn::gpu::WarpsOp warps) {
         arith::SubIOp::create(b, loc, around.warp, a.i32(warps.getFirst()));
   Value isHere = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
                                        threads.warp, a.i32(warps.getCount()));
-  SmallVector<std::pair<Value, Type>> held; // results that go by words
-  SmallVector<Type> heldTypes;
-  SmallVector<Value> others;
-  for (Value result : warps.getResults()) {
-    Type local = convert(result.getType());
-    if (RoleRegisters::canHold(local)) {
-      held.push_back({result, local});
-      heldTypes.push_back(local);
-    } else {
-      others.push_back(result);
-    }
-  }
-  SmallVector<Value> words = roles.reserve(b, loc, warps, heldTypes);
-  SmallVector<Type> types = llvm::to_vector(ValueRange(words).getTypes());
-  llvm::append_range(types, convert(ValueRange(others).getTypes()));
+  SmallVector<Type> types = convert(warps.getResultTypes());
   auto branch = scf::IfOp::create(b, loc, types, isHere,
                                   /*withElseRegion=*/!types.empty());
   {
@@ -233,27 +205,16 @@ void KernelLowering::lowerWarps(gdn::gpu::WarpsOp warps) {
     Block &body = warps.getBody().front();
     lowerBlock(body);
     if (!types.empty()) {
-      SmallVector<Value> wordsHere, othersHere;
-      for (auto [result, yielded] : llvm::zip_equal(
-               warps.getResults(), body.getTerminator()->getOperands())) {
-        if (RoleRegisters::canHold(convert(result.getType())))
-          llvm::append_range(wordsHere,
-                             RoleRegisters::toWords(b, loc, get(yielded)));
-        else
-          othersHere.push_back(toCarried(b, loc, get(yielded)));
-      }
-      llvm::append_range(wordsHere, othersHere);
-      scf::YieldOp::create(b, loc, wordsHere);
+      scf::YieldOp::create(b, loc,
+                           carry(loc, body.getTerminator()->getOperands()));
       b.setInsertionPointToStart(branch.elseBlock());
-      SmallVector<Value> elsewhere = words;
-      for (Value other : others)
-        elsewhere.push_back(LLVM::PoisonOp::create(
-            b, loc, getCarriedType(convert(other.getType()))));
-      scf::YieldOp::create(b, loc, elsewhere);
+      SmallVector<Value> nothing;
+      for (Type type : types)
+        nothing.push_back(LLVM::PoisonOp::create(b, loc, type));
+      scf::YieldOp::create(b, loc, nothing);
     }
   }
-  roles.fill(warps, branch.getResults().take_front(words.size()), held);
-  take(loc, others, branch.getResults().drop_front(words.size()));
+  take(loc, warps.getResults(), branch.getResults());
   threads = around;
 }
 
@@ -331,6 +292,13 @@ void KernelLowering::lower(Operation &op) {
         storeFragment(b, loc, threads, store.getTile().getType(),
                       get(store.getTile()), tile, rows);
       })
+      .Case([&](gdn::gpu::PrefetchOp prefetch) {
+        auto type = cast<gdn::gpu::FragmentType>(prefetch.getTile());
+        TileMemory tile = memory.getTile(
+            b, loc, prefetch.getView(), values, get(prefetch.getIndices()),
+            prefetch.getDims(), type, /*aligned=*/0);
+        prefetchFragment(b, loc, threads, type, tile);
+      })
       .Case([&](memref::LoadOp load) {
         values.map(load.getResult(),
                    memory.loadElement(b, loc, load.getMemRef(), values,
@@ -368,11 +336,9 @@ void KernelLowering::lower(Operation &op) {
                        .getResult());
       })
       .Case([&](gdn::gpu::MapRowsOp map) {
-        bring(map);
         values.map(map.getResults(), emitMapRows(b, threads, map, values));
       })
       .Case([&](gdn::gpu::Conv1dOp conv) {
-        bring(conv);
         values.map(conv.getResults(), emitConv1d(b, conv, values));
       })
       .Case([&](gdn::gpu::ExtractOp extract) {
@@ -394,7 +360,6 @@ void KernelLowering::lower(Operation &op) {
       .Default([&](Operation *other) {
         if (divisions.emit(b, *other, values))
           return;
-        bring(other);
         b.clone(*other, values);
       });
 }

@@ -50,6 +50,12 @@ mlir::Value loadFragment(mlir::OpBuilder &b, mlir::Location loc,
                          const BlockThreads &threads, gpu::FragmentType type,
                          const TileMemory &memory, mlir::Value rows);
 
+/// Asks for the first element of each of the thread's pieces, as far as the
+/// second-level cache.
+void prefetchFragment(mlir::OpBuilder &b, mlir::Location loc,
+                      const BlockThreads &threads, gpu::FragmentType type,
+                      const TileMemory &memory);
+
 /// Stores the thread's elements of the first `rows` rows.
 void storeFragment(mlir::OpBuilder &b, mlir::Location loc,
                    const BlockThreads &threads, gpu::FragmentType type,

@@ -27,6 +27,8 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("--heads", type=heads, nargs="+", default=[(16, 32)])
     run.add_argument("--rows", type=int, nargs="+", default=[1, 8, 64, 256, 512])
     run.add_argument("--repeats", type=int, default=15)
+    run.add_argument("--prototype", type=Path, help="times of the hand-written schedules, as CSV")
+    run.add_argument("--conv-layout", choices=["SD", "DS"], default="SD")
     table = commands.add_parser("table", help="print a report as tables")
     table.add_argument("report", type=Path)
     plot = commands.add_parser("plot", help="draw a report")

@@ -9,7 +9,7 @@ import torch
 from .. import problems, reference
 from ..checks import relative_error
 from ..problems import Sizes
-from ..runtime import Kernel, Pool
+from ..runtime import Kernel, Param, Pool
 from .timing import number_of_sets
 
 _TORCH = {
@@ -56,8 +56,11 @@ class Step:
         return [pools["state_pool"][1 : self.sizes.rows + 1].view(-1) for pools in self.sets]
 
 
-def make_step(kernel: Kernel, heads: tuple[int, int], rows: int, seed: int = 1) -> Step:
-    """Random arguments on the GPU. Row i has slot i + 1; slot 0 is null."""
+def make_step(
+    kernel: Kernel, heads: tuple[int, int], rows: int, conv_layout: str = "SD", seed: int = 1
+) -> Step:
+    """Random arguments on the GPU. Row i has slot i + 1; slot 0 is null. The convolution
+    state has its channels side by side (SD) or its steps (DS)."""
     sizes = Sizes(*heads, (1,) * rows, seed=seed)
     pools = [param for param in kernel.params if param.kind == "pool"]
     others = [param for param in kernel.params if param.kind != "pool"]
@@ -67,15 +70,17 @@ def make_step(kernel: Kernel, heads: tuple[int, int], rows: int, seed: int = 1) 
     state = next(p for p in pools if p.name == "state_pool")
     size = int(np.prod(shapes["state_pool"])) * torch.empty(0, dtype=_TORCH[state.dtype]).itemsize
     generator = torch.Generator("cuda").manual_seed(seed)
-    sets = [
-        {
-            p.name: torch.randn(shapes[p.name], generator=generator, device="cuda")
-            .mul_(0.1 if p.name == "state_pool" else 1)
-            .to(_TORCH[p.dtype])
-            for p in pools
-        }
-        for _ in range(number_of_sets(size))
-    ]
+
+    def make_pool(p: Param) -> torch.Tensor:
+        pool = torch.randn(shapes[p.name], generator=generator, device="cuda")
+        if p.name == "state_pool":
+            return pool.mul_(0.1).to(_TORCH[p.dtype])
+        pool = pool.to(_TORCH[p.dtype])
+        if conv_layout == "SD":
+            pool = pool.transpose(1, 2).contiguous().transpose(1, 2)
+        return pool
+
+    sets = [{p.name: make_pool(p) for p in pools} for _ in range(number_of_sets(size))]
     return Step(sizes, {name: to_gpu(array) for name, array in arrays.items()}, sets)
 
 

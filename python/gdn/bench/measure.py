@@ -12,7 +12,7 @@ import torch
 from .. import reference
 from ..device_check import driver_version
 from ..runtime import Runtime
-from . import decode, peers, stream
+from . import decode, peers, prototype, stream
 from .timing import time_calls
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -37,14 +37,16 @@ def commit() -> str:
     return done.stdout.strip() or "unknown"
 
 
-def measure_decode(kernel, layer: reference.Layer, heads, rows: int, repeats: int) -> list[dict]:
+def measure_decode(
+    kernel, layer: reference.Layer, heads, rows: int, repeats: int, conv_layout: str
+) -> list[dict]:
     """Rows of the report for one configuration."""
     params = {param.name: param for param in kernel.params}
     state = params["state_pool"].dtype
     io = next(p.dtype for p in kernel.params if p.name in ("qkvz", "qkv", "q"))
     config = {"Hk": heads[0], "Hv": heads[1], "dk": layer.key_dim, "dv": layer.value_dim}
-    config |= {"N": rows, "T": 1, "io": io, "state": state}
-    step = decode.make_step(kernel, heads, rows)
+    config |= {"N": rows, "T": 1, "io": io, "state": state, "conv": conv_layout}
+    step = decode.make_step(kernel, heads, rows, conv_layout)
     bytes_moved = 2 * step.state_bytes
     report = []
 
@@ -93,8 +95,12 @@ def measure(options) -> dict:
             layer = reference.Layer.of(image.attributes(entry))
             for heads in options.heads:
                 for count in options.rows:
-                    rows += measure_decode(kernel, layer, heads, count, options.repeats)
+                    rows += measure_decode(
+                        kernel, layer, heads, count, options.repeats, options.conv_layout
+                    )
     in_place = [row["state_TBps"] for row in rows if row["impl"] == "stream"]
+    if options.prototype:
+        rows += prototype.rows(options.prototype, rows)
     report = {
         "device": torch.cuda.get_device_name(),
         "driver": driver_version(None),

@@ -5,7 +5,8 @@
 // without write_slots every live id is written, with them the read of one row
 // must not be the write of another. A checkpoint that writes has a slot that
 // nothing else reads or writes. With token_slots a row writes one slot after
-// each of its tokens, and reads the one after its last accepted token.
+// each of its tokens, and reads the one after its last accepted token; with
+// parents it may not write the slot that it reads.
 
 #include "gdnrt/slot_check.h"
 
@@ -97,7 +98,8 @@ Status checkWrites(const char *name, const std::vector<int64_t> &ids,
 }
 
 Status checkReads(const std::vector<int64_t> &ids, const Pool &pool,
-                  const std::unordered_map<int64_t, size_t> &writerOf) {
+                  const std::unordered_map<int64_t, size_t> &writerOf,
+                  bool hasParents) {
   for (size_t row = 0; row < ids.size(); ++row) {
     if (!pool.isLive(ids[row]))
       continue;
@@ -105,6 +107,9 @@ Status checkReads(const std::vector<int64_t> &ids, const Pool &pool,
     if (writer != writerOf.end() && writer->second != row)
       return invalid("slots: row ", row, " reads slot ", ids[row], " of ",
                      pool.name, ", which row ", writer->second, " writes");
+    if (writer != writerOf.end() && hasParents)
+      return invalid("slots: row ", row, " reads slot ", ids[row], " of ",
+                     pool.name, ", which it also writes, and has parents");
   }
   return {};
 }
@@ -256,6 +261,7 @@ Result<SlotReport> gdnrt::checkSlots(const Binding &binding, Device *device) {
       orNone("cu_seqlens"), orNone("cu_checkpoints"),
       orNone("checkpoint_tokens"), orNone("checkpoint_slots")};
 
+  const bool hasParents = entry.findParam("parents").has_value();
   const Pool *smallest = &pools[0];
   for (const Pool &pool : pools) {
     if (pool.numSlots < smallest->numSlots)
@@ -266,7 +272,7 @@ Result<SlotReport> gdnrt::checkSlots(const Binding &binding, Device *device) {
         : writeSlots ? checkWrites("write_slots", *writeSlots, pool, writerOf)
                      : checkWrites("slots", *slots, pool, writerOf);
     if (status.isOk() && (writeSlots || table))
-      status = checkReads(*slots, pool, writerOf);
+      status = checkReads(*slots, pool, writerOf, hasParents);
     if (status.isOk())
       status = checkCheckpoints(checkpoints, *slots, pool, writerOf);
     if (!status.isOk())

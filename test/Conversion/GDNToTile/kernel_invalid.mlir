@@ -352,3 +352,33 @@ func.func @checkpoints_beside_token_slots(
   } : tensor<?x?x32xf32>
   return %o : tensor<?x?x32xf32>
 }
+
+// -----
+
+func.func @parents_of_one(
+    %w: tensor<?x4xf32> {gdn.name = "w", gdn.dims = ["32*Hv", "4"]},
+    %cp: !gdn.pool<?x?x3xf32> {gdn.name = "conv_pool", gdn.dims = ["P", "32*Hv", "3"]},
+    %q: tensor<?x?x32xf32> {gdn.name = "q", gdn.dims = ["T", "Hk", "32"]},
+    %v: tensor<?x?x32xf32> {gdn.name = "v", gdn.dims = ["T", "Hv", "32"]},
+    %g: tensor<?x?xf32> {gdn.name = "g", gdn.dims = ["T", "Hv"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
+    %cu: tensor<?xi32> {gdn.name = "cu_seqlens", gdn.dims = ["N + 1"]},
+    %a: tensor<?x4xi32> {gdn.name = "a", gdn.dims = ["N", "4"]},
+    %b: tensor<?x4xi32> {gdn.name = "b", gdn.dims = ["N", "4"]},
+    %pool: !gdn.pool<?x?x32x32xf32> {gdn.name = "pool", gdn.dims = ["P", "Hv", "32", "32"]})
+    -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "Hv", "32"]})
+    attributes {gdn.entry} {
+  %o = gdn.kernel "k" {
+    // expected-note@+1 {{other op}}
+    %vc = gdn.conv1d %v weight(%w) silu pool(%cp) slots(%slots) rows(%cu) token_slots(%a)
+        : (tensor<?x?x32xf32>), tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>, tensor<?xi32>
+          token_slots tensor<?x4xi32> -> tensor<?x?x32xf32>
+    // expected-error@+1 {{'gdn.delta_rule' op expects the token slots of the other ops in its kernel}}
+    %y = gdn.delta_rule %q, %q, %vc gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) token_slots(%a) parents(%b)
+        : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
+          tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
+          tensor<?xi32>, tensor<?xi32> token_slots tensor<?x4xi32> parents tensor<?x4xi32> -> tensor<?x?x32xf32>
+    gdn.yield %y : tensor<?x?x32xf32>
+  } : tensor<?x?x32xf32>
+  return %o : tensor<?x?x32xf32>
+}

@@ -6,7 +6,7 @@
 
 func.func @c1_no_input(%w: tensor<?x4xf32>, %pool: !gdn.pool<?x?x3xf32>, %slots: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.conv1d' op expects at least one input, but got 0}}
-  "gdn.conv1d"(%w, %pool, %slots) <{activation = 1 : i32, operandSegmentSizes = array<i32: 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0>}>
+  "gdn.conv1d"(%w, %pool, %slots) <{activation = 1 : i32, operandSegmentSizes = array<i32: 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0>}>
       : (tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>) -> ()
   return
 }
@@ -258,7 +258,7 @@ func.func @c7_slots(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.pool
 // Only the generic form can leave one operand out.
 func.func @c7_without_bounds(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.pool<?x64x3xf32>, %slots: tensor<?xi32>, %i: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.conv1d' op expects 'cu_checkpoints' to be given with checkpoints, but got none}}
-  %o = "gdn.conv1d"(%x, %w, %pool, %slots, %i, %i, %i) <{activation = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 0, 1, 0, 0, 1, 1, 0>}>
+  %o = "gdn.conv1d"(%x, %w, %pool, %slots, %i, %i, %i) <{activation = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0>}>
       : (tensor<?x64xf32>, tensor<64x4xf32>, !gdn.pool<?x64x3xf32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
   return
 }
@@ -268,7 +268,7 @@ func.func @c7_without_bounds(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: 
 // Only the generic form can leave one operand out.
 func.func @c7_without_tokens(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.pool<?x64x3xf32>, %slots: tensor<?xi32>, %i: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.conv1d' op expects 'checkpoint_tokens' to be given with checkpoints, but got none}}
-  %o = "gdn.conv1d"(%x, %w, %pool, %slots, %i, %i, %i) <{activation = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 0, 1, 0, 1, 0, 1, 0>}>
+  %o = "gdn.conv1d"(%x, %w, %pool, %slots, %i, %i, %i) <{activation = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 0, 1, 0, 1, 0, 1, 0, 0>}>
       : (tensor<?x64xf32>, tensor<64x4xf32>, !gdn.pool<?x64x3xf32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
   return
 }
@@ -320,5 +320,25 @@ func.func @c8_checkpoints(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gd
   // expected-error @+1 {{'gdn.conv1d' op expects no 'checkpoints' beside 'token_slots', but got some}}
   %y = gdn.conv1d %x weight(%w) silu pool(%pool) slots(%slots) rows(%cu) checkpoints(%cu, %cu, %cu) token_slots(%table)
       : (tensor<?x64xf32>), tensor<64x4xf32>, !gdn.pool<?x64x3xf32>, tensor<?xi32>, tensor<?xi32> checkpoints tensor<?xi32>, tensor<?xi32>, tensor<?xi32> token_slots tensor<?x4xi32> -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c9_steps(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.pool<?x64x3xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
+    %table: tensor<?x4xi32>, %parents: tensor<?x5xi32>) {
+  // expected-error @+1 {{'gdn.conv1d' op expects dim 1 of 'parents' to be S = 4, set by dim 1 of 'token_slots', but got 5}}
+  %y = gdn.conv1d %x weight(%w) silu pool(%pool) slots(%slots) rows(%cu) token_slots(%table) parents(%parents)
+      : (tensor<?x64xf32>), tensor<64x4xf32>, !gdn.pool<?x64x3xf32>, tensor<?xi32>, tensor<?xi32> token_slots tensor<?x4xi32> parents tensor<?x5xi32> -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c9_without_slots(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.pool<?x64x3xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
+    %table: tensor<?x4xi32>, %parents: tensor<?x4xi32>) {
+  // expected-error @+1 {{'gdn.conv1d' op expects 'token_slots' to be given with 'parents', but got none}}
+  %y = gdn.conv1d %x weight(%w) silu pool(%pool) slots(%slots) rows(%cu) parents(%parents)
+      : (tensor<?x64xf32>), tensor<64x4xf32>, !gdn.pool<?x64x3xf32>, tensor<?xi32>, tensor<?xi32> parents tensor<?x4xi32> -> tensor<?x64xf32>
   return
 }

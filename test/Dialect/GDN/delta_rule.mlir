@@ -56,3 +56,15 @@ func.func @token_slots(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tenso
         !gdn.pool<?x?x64x64xf32>, tensor<?xi64>, tensor<?xi32> token_slots tensor<?x5xi64> -> tensor<?x?x64xf32>
   return %o : tensor<?x?x64xf32>
 }
+
+// A tree of tokens.
+// CHECK-LABEL: func.func @parents(
+//       CHECK:   gdn.delta_rule %{{.+}} slots(%{{.+}}) rows(%{{.+}}) token_slots(%{{.+}}) parents(%{{.+}}) :
+//  CHECK-SAME:   tensor<?xi64>, tensor<?xi32> token_slots tensor<?x5xi64> parents tensor<?x5xi32> -> tensor<?x?x64xf32>
+func.func @parents(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %cu: tensor<?xi32>,
+    %slots: tensor<?xi64>, %table: tensor<?x5xi64>, %parents: tensor<?x5xi32>) -> tensor<?x?x64xf32> {
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) token_slots(%table) parents(%parents)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi64>, tensor<?xi32> token_slots tensor<?x5xi64> parents tensor<?x5xi32> -> tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
+}

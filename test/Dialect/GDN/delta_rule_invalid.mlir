@@ -271,7 +271,7 @@ func.func @c7_slots(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?
 // Only the generic form can leave one operand out.
 func.func @c7_without_rows(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %i: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects 'cu_seqlens' to be given with checkpoints, but got none}}
-  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0>}>
+  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0>}>
       : (tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?x64xf32>
   return
 }
@@ -281,7 +281,7 @@ func.func @c7_without_rows(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !
 // Only the generic form can leave one operand out.
 func.func @c7_without_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %i: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects 'checkpoint_slots' to be given with checkpoints, but got none}}
-  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 1, 0, 0>}>
+  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 1, 0, 0, 0>}>
       : (tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?x64xf32>
   return
 }
@@ -333,5 +333,27 @@ func.func @c8_checkpoints(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !g
   %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) checkpoints(%cu, %cu, %cu) token_slots(%table)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> checkpoints tensor<?xi32>, tensor<?xi32>, tensor<?xi32> token_slots tensor<?x4xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c9_steps(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
+    %table: tensor<?x4xi32>, %parents: tensor<?x5xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 1 of 'parents' to be S = 4, set by dim 1 of 'token_slots', but got 5}}
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) token_slots(%table) parents(%parents)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> token_slots tensor<?x4xi32> parents tensor<?x5xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c9_without_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
+    %table: tensor<?x4xi32>, %parents: tensor<?x4xi32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects 'token_slots' to be given with 'parents', but got none}}
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) parents(%parents)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> parents tensor<?x4xi32> -> tensor<?x?x64xf32>
   return
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn_gpu.block_id, load and store: every message of their verifiers.
+// gdn_gpu.block_id, load, store and prefetch: every message of their verifiers.
 //
 // RUN: gdn-gpu-opt %s -split-input-file -verify-diagnostics
 
@@ -152,5 +152,21 @@ func.func @store_c1_indices(%x: memref<?x?xf32>, %i: index, %t: !state) attribut
 func.func @store_c2(%x: memref<?x?xf16>, %i: index, %t: !state) attributes {gdn_gpu.threads = 256 : i64} {
   // expected-error@+1 {{'gdn_gpu.store' op expects the tile to have the view's element type 'f16', but got 'f32'}}
   gdn_gpu.store %t, %x[%i, %i] dims [0, 1] : !state, memref<?x?xf16>
+  return
+}
+
+// -----
+
+func.func @prefetch_c1_indices(%weights: memref<?x4xbf16>, %c: index) attributes {gdn_gpu.threads = 32 : i64} {
+  // expected-error@+1 {{'gdn_gpu.prefetch' op expects one index per dimension of 'view', which is 2, but got 1}}
+  gdn_gpu.prefetch %weights[%c] dims [1, 0] : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>
+  return
+}
+
+// -----
+
+func.func @prefetch_c2_type(%weights: memref<?x4xbf16>, %c: index) attributes {gdn_gpu.threads = 32 : i64} {
+  // expected-error@+1 {{'gdn_gpu.prefetch' op expects the tile to have the view's element type 'bf16', but got 'f32'}}
+  gdn_gpu.prefetch %weights[%c, %c] dims [1, 0] : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xf32, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>
   return
 }

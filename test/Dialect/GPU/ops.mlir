@@ -108,3 +108,10 @@ func.func @conv(%x: !gdn_gpu.fragment<2x128xf32, #one>, %win: !gdn_gpu.fragment<
       -> !gdn_gpu.fragment<2x128xf32, #one>, !gdn_gpu.fragment<3x128xf32, #one>
   return
 }
+
+// CHECK-LABEL: func.func @prefetch
+//       CHECK:   gdn_gpu.prefetch %{{.+}}[%{{.+}}, %{{.+}}] dims [1, 0] : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #{{.+}}>
+func.func @prefetch(%weights: memref<?x4xbf16>, %c: index) attributes {gdn_gpu.threads = 32 : i64} {
+  gdn_gpu.prefetch %weights[%c, %c] dims [1, 0] : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>
+  return
+}

@@ -104,6 +104,12 @@ void Call::fillInputs() {
       table.insert(table.end(), row.begin(), row.end());
     buffers["token_slots"].assign(table);
   }
+  if (has("parents")) {
+    std::vector<double> parents;
+    for (const std::vector<int64_t> &row : batch.parents)
+      parents.insert(parents.end(), row.begin(), row.end());
+    buffers["parents"].assign(parents);
+  }
   if (has("num_accepted"))
     buffers["num_accepted"].assign(asDoubles(batch.accepted));
   if (has("write_slots"))

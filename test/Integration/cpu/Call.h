@@ -38,6 +38,7 @@ struct Batch {
   /// them.
   std::vector<std::vector<int64_t>> tokenSlots;
   std::vector<int64_t> accepted;
+  std::vector<std::vector<int64_t>> parents; ///< likewise, per token
   data::InputOptions inputs = {};
 };
 

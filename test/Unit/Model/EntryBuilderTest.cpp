@@ -104,6 +104,13 @@ TEST_F(EntryBuilderTest, VerifyHasSlotsForEveryToken) {
                                    "cu_seqlens", "token_slots", "num_accepted",
                                    "conv_pool", "state_pool", "out"));
   EXPECT_FALSE(names("decode").empty());
+  options.verify = VerifyStates::tree;
+  build(preset("qwen3.5-4b"), options);
+  EXPECT_THAT(names("verify"),
+              testing::ElementsAre(
+                  "Hk", "Hv", "qkvz", "ba", "conv_weight", "A_log", "dt_bias",
+                  "norm_weight", "cu_seqlens", "slots", "token_slots",
+                  "parents", "conv_pool", "state_pool", "out"));
 }
 
 TEST_F(EntryBuilderTest, CoreAloneNeedsNoGate) {

@@ -156,3 +156,66 @@ TEST_F(TokenSlots, ThatRowsCannotShare) {
   Pools pools({2, 9});
   evaluate(batch, pools);
 }
+
+/// The rule and the convolution on trees, from the slots %s.
+static std::string treeSource() {
+  std::string result = source(true);
+  auto replace = [&](llvm::StringRef from, llvm::StringRef to) {
+    for (size_t at = 0; (at = result.find(from, at)) != std::string::npos;
+         at += to.size())
+      result.replace(at, from.size(), to.str());
+  };
+  replace("%a: tensor<?xi32>)", "%s: tensor<?xi32>, %p: tensor<?x?xi32>)");
+  replace("%s = gdn.accepted_slots %table[%a]\n        "
+          ": tensor<?x?xi32>, tensor<?xi32> -> tensor<?xi32>",
+          "");
+  replace("token_slots(%table)", "token_slots(%table) parents(%p)");
+  replace("token_slots tensor<?x?xi32>",
+          "token_slots tensor<?x?xi32> parents tensor<?x?xi32>");
+  return result;
+}
+
+// Every way from the row's state to a token is a row of its own.
+TEST_F(TokenSlots, OfTreesAreThoseOfTheirWays) {
+  const Batch batch = {{0, 5}, 5, {2, 3, 4, 5, 6}, {1}};
+  const std::vector<double> parents = {-1, 0, 0, 2, 9}; // 9 is no parent
+  const std::vector<std::vector<int64_t>> ways = {
+      {0}, {0, 1}, {0, 2}, {0, 2, 3}, {4}};
+  Pools pools({1});
+  llvm::SmallVector<Argument> args = arguments(batch, pools);
+  args.back() = vector({1});
+  args.push_back(tensor({1, 5}, parents));
+  Tensor output = run(treeSource(), args)[0];
+  for (auto [t, way] : llvm::enumerate(ways)) {
+    SCOPED_TRACE(t);
+    const auto length = int64_t(way.size());
+    Pools plain({1});
+    Batch row = {{0, double(length)}, 1, {1}, {1}};
+    llvm::SmallVector<Argument> alone = arguments(row, plain);
+    for (Argument &argument : llvm::MutableArrayRef(alone).take_front(6)) {
+      auto &whole = std::get<Tensor>(argument);
+      if (whole.dim(0) != tokens)
+        continue; // the weights
+      const Tensor all = whole;
+      for (auto [i, token] : llvm::enumerate(way))
+        llvm::copy(all.row(token), whole.row(i).begin());
+    }
+    Tensor part = run(source(false), alone)[0];
+    expectSame(output.row(t), part.row(length - 1));
+    const auto slot = int64_t(batch.table[t]);
+    expectSame(pools.conv.data.row(slot), plain.conv.data.row(1));
+    expectSame(pools.state.data.row(slot), plain.state.data.row(1));
+  }
+}
+
+TEST_F(TokenSlots, OfTreesAreNotWhatTheRowReads) {
+  const Batch batch = {{0, 2}, 2, {2, 1}, {1}};
+  Pools pools({1});
+  llvm::SmallVector<Argument> args = arguments(batch, pools);
+  args.back() = vector({1});
+  args.push_back(tensor({1, 2}, {-1, 0}));
+  EXPECT_NE(errorOf(treeSource(), args)
+                .find("expects a row with parents to write another slot than "
+                      "it reads, but got slot 1 for row 0"),
+            std::string::npos);
+}

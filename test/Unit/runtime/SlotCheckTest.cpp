@@ -156,19 +156,28 @@ namespace {
 /// Two rows with tables of three slots; the first row reads slot 2.
 struct TokenSlotsCall {
   Ids cu = {0, 3, 5}, table = {1, 2, 3, 4, 5, 6}, accepted = {2, 1};
+  Ids slots = {}; ///< with parents, in place of counts
 
   std::string check(SlotReport *report = nullptr) {
     auto entry = makeEntry([&](EntryBuilder builder) {
       builder.tensor("cu_seqlens", fb::Access::read, fb::DType::i32, {"N + 1"});
       builder.tensor("token_slots", fb::Access::read, fb::DType::i32,
                      {"N", "S"});
-      builder.tensor("num_accepted", fb::Access::read, fb::DType::i32, {"N"});
+      if (slots.empty()) {
+        builder.tensor("num_accepted", fb::Access::read, fb::DType::i32, {"N"});
+      } else {
+        builder.tensor("slots", fb::Access::read, fb::DType::i32, {"N"});
+        builder.tensor("parents", fb::Access::read, fb::DType::i32, {"N", "S"});
+      }
       builder.pool("state_pool", fb::DType::f32, {"P", "2"}).code("code", {});
     });
+    Ids &rows = slots.empty() ? accepted : slots;
     std::vector<Array> arrays = {Array(cu.data(), DType::i32, {3}),
                                  Array(table.data(), DType::i32, {2, 3}),
-                                 Array(accepted.data(), DType::i32, {2}),
-                                 Array(address(0x1000), DType::f32, {9, 2})};
+                                 Array(rows.data(), DType::i32, {2})};
+    if (!slots.empty())
+      arrays.push_back(Array(table.data(), DType::i32, {2, 3}));
+    arrays.push_back(Array(address(0x1000), DType::f32, {9, 2}));
     std::vector<Argument> args = toArguments(arrays);
     auto binding = Binding::make(entry, {}, args.data(), args.size());
     EXPECT_TRUE(binding.isOk()) << binding.status().toString();
@@ -205,6 +214,16 @@ TEST(SlotCheck, TokenSlots) {
   EXPECT_EQ(call.check(),
             error +
                 "token_slots: rows 0 and 0 both write slot 1 of state_pool");
+}
+
+TEST(SlotCheck, SlotsOfTrees) {
+  TokenSlotsCall call;
+  call.slots = {7, 8};
+  EXPECT_EQ(call.check(), "OK");
+  call.slots = {7, 5};
+  EXPECT_EQ(call.check(),
+            "INVALID_ARGUMENT: slots: row 1 reads slot 5 of state_pool, which "
+            "it also writes, and has parents");
 }
 
 TEST(SlotCheck, NoSlotsOrNoPool) {

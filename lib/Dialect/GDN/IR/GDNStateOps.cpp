@@ -65,7 +65,10 @@ static LogicalResult verifyCheckpoints(OpTy op, NamedSizes &sizes) {
 /// Checks the operand that asks for states after every token.
 template <typename OpTy>
 static LogicalResult verifyTokenSlots(OpTy op, NamedSizes &sizes) {
-  Value slots = op.getTokenSlots();
+  Value slots = op.getTokenSlots(), parents = op.getParents();
+  if (!slots && parents)
+    return op.emitOpError(
+        "expects 'token_slots' to be given with 'parents', but got none");
   if (!slots)
     return success();
   if (!op.getCuSeqlens())
@@ -77,7 +80,9 @@ static LogicalResult verifyTokenSlots(OpTy op, NamedSizes &sizes) {
     if (operand)
       return op.emitOpError("expects no '")
              << name << "' beside 'token_slots', but got some";
-  if (failed(sizes.agree("token_slots", slots.getType(), {"N", "S"})))
+  if (failed(sizes.agree("token_slots", slots.getType(), {"N", "S"})) ||
+      (parents &&
+       failed(sizes.agree("parents", parents.getType(), {"N", "S"}))))
     return failure();
   int64_t steps = sizes.get("S");
   if (ShapedType::isDynamic(steps) || (steps >= 1 && steps <= 8))
@@ -156,7 +161,7 @@ LogicalResult Conv1dOp::verify() {
     return failure();
   if (failed(verifyCheckpoints(*this, sizes))) // conv1d_c7
     return failure();
-  return verifyTokenSlots(*this, sizes); // conv1d_c8
+  return verifyTokenSlots(*this, sizes); // conv1d_c8, conv1d_c9
 }
 
 LogicalResult DeltaRuleOp::verify() {
@@ -192,7 +197,7 @@ LogicalResult DeltaRuleOp::verify() {
   }
   if (failed(verifyCheckpoints(*this, sizes))) // delta_rule_c7
     return failure();
-  return verifyTokenSlots(*this, sizes); // delta_rule_c8
+  return verifyTokenSlots(*this, sizes); // delta_rule_c8, delta_rule_c9
 }
 
 LogicalResult AcceptedSlotsOp::verify() {

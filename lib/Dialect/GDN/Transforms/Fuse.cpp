@@ -66,6 +66,8 @@ static SmallVector<Value> getInnerStates(Operation *op) {
                       rowWise.getCheckpointSlots()};
         if (rowWise.getTokenSlots())
           operands = {rowWise.getTokenSlots()};
+        if (rowWise.getParents())
+          operands.push_back(rowWise.getParents());
         return operands;
       })
       .Default(SmallVector<Value>());
@@ -120,6 +122,7 @@ static bool areConnected(Operation *a, Operation *b) {
 static bool mayShareKernel(ArrayRef<Operation *> ops) {
   std::optional<Rows> rows;
   SmallVector<Value> inner; // of those that have some: the same
+  bool anyInOrder = false, anyTree = false;
   for (Operation *op : ops) {
     if (!isRowWise(op) && !isTokenWise(op))
       return false;
@@ -132,7 +135,15 @@ static bool mayShareKernel(ArrayRef<Operation *> ops) {
       return false;
     if (!own.empty())
       inner = own;
+    if (isa<Conv1dOp, DeltaRuleOp>(op)) {
+      bool isTree = own.size() == 2;
+      anyTree |= isTree;
+      anyInOrder |= !isTree;
+    }
   }
+  // One walk over a row's tokens cannot follow a tree and their order.
+  if (anyTree && anyInOrder)
+    return false;
   // Rows run in any order: none may read a slot that another one writes.
   for (auto [index, a] : llvm::enumerate(ops))
     for (Operation *b : ops.drop_front(index + 1))

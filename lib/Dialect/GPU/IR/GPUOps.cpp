@@ -28,10 +28,10 @@ LogicalResult BlockIdOp::verify() {
   return success();
 }
 
-/// The constraints that load and store share: (C1) and (C2) of both.
-template <typename OpTy> static LogicalResult verifyAccess(OpTy op) {
+/// The constraints that load, store and prefetch share: (C1) and (C2) of each.
+template <typename OpTy>
+static LogicalResult verifyAccess(OpTy op, FragmentType tile) {
   auto view = cast<MemRefType>(op.getView().getType());
-  FragmentType tile = op.getTile().getType();
   if (int64_t(op.getIndices().size()) != view.getRank())
     return op.emitOpError(
                "expects one index per dimension of 'view', which is ")
@@ -52,8 +52,15 @@ template <typename OpTy> static LogicalResult verifyAccess(OpTy op) {
   return success();
 }
 
-LogicalResult LoadOp::verify() { return verifyAccess(*this); }
-LogicalResult StoreOp::verify() { return verifyAccess(*this); }
+LogicalResult LoadOp::verify() {
+  return verifyAccess(*this, getTile().getType());
+}
+LogicalResult StoreOp::verify() {
+  return verifyAccess(*this, getTile().getType());
+}
+LogicalResult PrefetchOp::verify() {
+  return verifyAccess(*this, cast<FragmentType>(getTile()));
+}
 
 LogicalResult AllocOp::verify() {
   // alloc_c1

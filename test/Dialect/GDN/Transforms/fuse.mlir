@@ -279,3 +279,32 @@ func.func @token_slots(
         token_slots tensor<?x?xi32> -> tensor<?x?x64xf32>
   return %o, %p : tensor<?x?x64xf32>, tensor<?x?x64xf32>
 }
+
+// A convolution in the order of the tokens cannot share a kernel with a rule on
+// a tree of them.
+// CHECK-LABEL: func.func @parents(
+//       CHECK:   gdn.kernel "parents_0" {
+//       CHECK:     gdn.conv1d
+//   CHECK-NOT:     gdn.delta_rule
+//       CHECK:   gdn.kernel "parents_1" {
+//       CHECK:     gdn.delta_rule
+func.func @parents(
+    %x: tensor<?x?x64xf32> {gdn.name = "x", gdn.dims = ["T", "H", "64"]},
+    %w: tensor<?x4xf32> {gdn.name = "w", gdn.dims = ["64*H", "4"]},
+    %g: tensor<?x?xf32> {gdn.name = "g", gdn.dims = ["T", "H"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
+    %cu: tensor<?xi32> {gdn.name = "cu_seqlens", gdn.dims = ["N + 1"]},
+    %table: tensor<?x?xi32> {gdn.name = "token_slots", gdn.dims = ["N", "S"]},
+    %parents: tensor<?x?xi32> {gdn.name = "parents", gdn.dims = ["N", "S"]},
+    %conv_pool: !gdn.pool<?x?x3xf32> {gdn.name = "conv_pool", gdn.dims = ["P", "64*H", "3"]},
+    %pool: !gdn.pool<?x?x64x64xf32> {gdn.name = "pool", gdn.dims = ["P", "H", "64", "64"]})
+    -> (tensor<?x?x64xf32> {gdn.name = "y", gdn.dims = ["T", "H", "64"]}) attributes {gdn.entry} {
+  %c = gdn.conv1d %x weight(%w) silu pool(%conv_pool) slots(%slots) rows(%cu) token_slots(%table)
+      : (tensor<?x?x64xf32>), tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>, tensor<?xi32>
+        token_slots tensor<?x?xi32> -> tensor<?x?x64xf32>
+  %o = gdn.delta_rule %c, %c, %c gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) token_slots(%table) parents(%parents)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>
+        token_slots tensor<?x?xi32> parents tensor<?x?xi32> -> tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
+}

@@ -22,6 +22,8 @@ defvar GDN_CheckpointSlots = Arg<Optional<GDN_SlotsTensor>,
 // States after every token of a row, of which one will turn out to be right.
 defvar GDN_TokenSlots = Arg<Optional<GDN_SlotsTable>,
     "slot of the state after each token of a row, N x S">;
+defvar GDN_Parents = Arg<Optional<GDN_SlotsTable>,
+    "token whose state each token starts from, N x S">;
 
 def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
   let summary = "Causal depthwise convolution of ragged rows, with state";
@@ -47,6 +49,10 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
     token `t` to `table[n, t]` of the same pool, for every `t < S`, and its last
     state nowhere else.
 
+    With `parents(%parents)` too, token `t` of the row starts from the state
+    after its token `parents[n, t]`, which lies before it and whose slot is not
+    skipped, and else from the row's state: the tokens are a tree.
+
     **Preconditions**
 
     - (C1) inputs are `T x H x d` or `T x C`, with the same `T` and element
@@ -63,6 +69,7 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
       others have one per checkpoint.
     - (C8) `token_slots` is `N x S`, where static with `S` from 1 to 8; it comes
       with `cu_seqlens`, and without `write_slots` and `checkpoints`.
+    - (C9) `parents` is `N x S`, and comes with `token_slots`.
 
     **Example**
 
@@ -91,19 +98,20 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
     Arg<Optional<GDN_RowsTensor>, "row bounds, N+1">:$cu_seqlens,
     Arg<Optional<GDN_FlagsTensor>, "false: the row starts from zeros">:$has_initial,
     GDN_CheckpointBounds:$cu_checkpoints, GDN_CheckpointTokens:$checkpoint_tokens,
-    GDN_CheckpointSlots:$checkpoint_slots, GDN_TokenSlots:$token_slots);
+    GDN_CheckpointSlots:$checkpoint_slots, GDN_TokenSlots:$token_slots,
+    GDN_Parents:$parents);
   let results = (outs Variadic<GDN_FloatTensorOf<[2, 3]>>:$results);
   let assemblyFormat = [{
     $inputs `weight` `(` $weight `)` (`bias` `(` $bias^ `)`)? $activation
     `pool` `(` $pool `)` `slots` `(` $slots (`->` $write_slots^)? `)`
     (`rows` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)?
     (`checkpoints` `(` $cu_checkpoints^ `,` $checkpoint_tokens `,` $checkpoint_slots `)`)?
-    (`token_slots` `(` $token_slots^ `)`)? attr-dict
+    (`token_slots` `(` $token_slots^ `)`)? (`parents` `(` $parents^ `)`)? attr-dict
     `:` `(` type($inputs) `)` `,` type($weight) (`bias` type($bias)^)? `,` qualified(type($pool))
     `,` type($slots) (`into` type($write_slots)^)? (`,` type($cu_seqlens)^)?
     (`initial` type($has_initial)^)?
     (`checkpoints` type($cu_checkpoints)^ `,` type($checkpoint_tokens) `,` type($checkpoint_slots))?
-    (`token_slots` type($token_slots)^)?
+    (`token_slots` type($token_slots)^)? (`parents` type($parents)^)?
     `->` type($results)
   }];
   let hasVerifier = 1;
@@ -137,6 +145,10 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     `t` to `table[n, t]` of the same pool, for every `t < S`, and its last state
     nowhere else.
 
+    With `parents(%parents)` too, token `t` of the row starts from the state
+    after its token `parents[n, t]`, which lies before it and whose slot is not
+    skipped, and else from the row's state: the tokens are a tree.
+
     **Preconditions**
 
     - (C1) `query`, `key` are `T x Hk x dk`, `value` and the result
@@ -154,6 +166,7 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
       others have one per checkpoint.
     - (C8) `token_slots` is `N x S`, where static with `S` from 1 to 8; it comes
       with `cu_seqlens`, and without `write_slots` and `checkpoints`.
+    - (C9) `parents` is `N x S`, and comes with `token_slots`.
 
     **Example**
 
@@ -183,6 +196,7 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     Arg<Optional<GDN_FlagsTensor>, "false: the row starts from zeros">:$has_initial,
     GDN_CheckpointBounds:$cu_checkpoints, GDN_CheckpointTokens:$checkpoint_tokens,
     GDN_CheckpointSlots:$checkpoint_slots, GDN_TokenSlots:$token_slots,
+    GDN_Parents:$parents,
     OptionalAttr<F32Attr>:$scale);
   let results = (outs Res<GDN_FloatTensor<3>, "T x Hv x dv">:$output);
   let assemblyFormat = [{
@@ -190,12 +204,12 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     `pool` `(` $pool `)` `slots` `(` $slots (`->` $write_slots^)? `)`
     (`rows` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)?
     (`checkpoints` `(` $cu_checkpoints^ `,` $checkpoint_tokens `,` $checkpoint_slots `)`)?
-    (`token_slots` `(` $token_slots^ `)`)? attr-dict
+    (`token_slots` `(` $token_slots^ `)`)? (`parents` `(` $parents^ `)`)? attr-dict
     `:` type($query) `,` type($key) `,` type($value) `,` type($log_decay) `,`
     type($beta) `,` qualified(type($pool)) `,` type($slots) (`into` type($write_slots)^)?
     (`,` type($cu_seqlens)^)? (`initial` type($has_initial)^)?
     (`checkpoints` type($cu_checkpoints)^ `,` type($checkpoint_tokens) `,` type($checkpoint_slots))?
-    (`token_slots` type($token_slots)^)?
+    (`token_slots` type($token_slots)^)? (`parents` type($parents)^)?
     `->` type($output)
   }];
   let extraClassDeclaration = [{

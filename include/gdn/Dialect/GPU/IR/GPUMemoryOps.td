@@ -54,6 +54,42 @@ def GPU_LoadOp : GPU_Op<"load", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
+def GPU_PrefetchOp : GPU_Op<"prefetch", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Asks for a tile that will be loaded";
+  let description = [{
+    Brings what a `gdn_gpu.load` of the tile would read nearer to the
+    multiprocessors, as far as all of them, and all launches, see the same of it.
+    It changes no value, so it may stand ahead of `gdn_gpu.await_launch`, whatever
+    is written in between.
+
+    **Preconditions**
+
+    - (C1) one index per dimension of the view; `dims` names as many distinct
+      dimensions of the view as the tile has.
+    - (C2) tile and view have the same element type.
+    - (C3) the elements lie inside the view. Not checked.
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+    func.func @soon(%weights: memref<?x4xbf16>, %channel: index)
+        attributes {gdn_gpu.threads = 32 : i64} {
+      %c0 = arith.constant 0 : index
+      gdn_gpu.prefetch %weights[%channel, %c0] dims [1, 0]
+          : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #rows>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$view, Variadic<Index>:$indices,
+                       DenseI64ArrayAttr:$dims, TypeAttrOf<GPU_FragmentType>:$tile);
+  let assemblyFormat = [{
+    $view `[` $indices `]` `dims` $dims attr-dict `:` type($view) `,` $tile
+  }];
+  let hasVerifier = 1;
+}
+
 def GPU_StoreOp : GPU_Op<"store", [AttrSizedOperandSegments]> {
   let summary = "A fragment to global memory";
   let description = [{
