@@ -38,6 +38,7 @@ class Case:
     variant: Variant
     chunk: int
     rows: tuple[Row, ...]
+    precision: str = "f32"
     key_heads: int = 1
     ratio: int = 1
     leading: int = 0
@@ -64,7 +65,9 @@ class Case:
 
 
 @st.composite
-def cases(draw, variants: Sequence[Variant], chunks: Sequence[int]) -> Case:
+def cases(
+    draw, variants: Sequence[Variant], chunks: Sequence[int], precisions: Sequence[str]
+) -> Case:
     """Calls over the given code; at most 600 tokens and 8 value heads."""
     variant = draw(st.sampled_from(variants))
     lengths = st.one_of(st.integers(0, 300), st.sampled_from(LENGTHS))
@@ -77,12 +80,14 @@ def cases(draw, variants: Sequence[Variant], chunks: Sequence[int]) -> Case:
         rows.append(Row(tokens, draw(mostly_own), into, initial))
     betas = draw(st.sampled_from(BETAS))
     # f16 ends at 65504: states and outputs may be a few times larger than values.
-    half = "float16" in (variant.io, variant.state)
+    precision = draw(st.sampled_from(precisions))
+    half = "float16" in (variant.io, variant.state) or precision != "f32"
     large = 100.0 if half and (betas == "doubled" or variant.state == "float16") else 1e4
     return Case(
         variant=variant,
         chunk=draw(st.sampled_from(chunks)),
         rows=tuple(rows),
+        precision=precision,
         key_heads=draw(st.integers(1, 2)),
         ratio=draw(st.integers(1, 4)),
         leading=draw(st.sampled_from((0, 0, 5))),
@@ -206,13 +211,16 @@ def in_float64(call: Call, n: int, head: int) -> tuple[np.ndarray, np.ndarray]:
     return output, state
 
 
-def relative_error(got: np.ndarray, want: np.ndarray, scale: float = 1) -> float:
-    """Norm of the difference by the norm, or by that of values of 1e-6 of `scale`.
+def relative_error(
+    got: np.ndarray, want: np.ndarray, scale: float = 1, smallest: float = 0
+) -> float:
+    """Norm of the difference by the norm, or by that of values of 1e-6 of `scale`,
+    or of values of `smallest`.
 
     Smaller ones are what a state has left after decays of e^-14 and more, whose
     relative error is that of the sum in the exponent, times the exponent.
     """
-    smallest = max(1e-6 * scale, 1e-4 if got.dtype == np.float16 else 1e-30)
+    smallest = max(smallest, 1e-6 * scale, 1e-4 if got.dtype == np.float16 else 1e-30)
     got, want = got.astype(np.float64), want.astype(np.float64)
     difference = np.where(got == want, 0, got - want)
     size = max(float(np.linalg.norm(want)), smallest * np.sqrt(want.size))

@@ -19,9 +19,8 @@
 // Rows past the valid ones have k = 0, beta = 0 and g = 0: they write nothing
 // and G_last is the G of the last valid token.
 //
-// Operands of products are rounded where `ChunkTypes` says so, and nothing
-// else is. V, S, W and X are then kept times a power of two, which the scores
-// give back.
+// Where `ChunkTypes` rounds operands, RoundedChunkWork.cpp has the products in
+// another order.
 #include "ChunkWork.h"
 #include "TokenWork.h"
 
@@ -38,8 +37,7 @@ namespace {
 
 class ChunkEmitter {
 public:
-  ChunkEmitter(OpBuilder &b, Location loc, const ChunkTypes &types)
-      : b(b), loc(loc), types(types) {}
+  ChunkEmitter(OpBuilder &b, Location loc) : b(b), loc(loc) {}
 
   ChunkResult emit(Value state, const Chunk &chunk);
 
@@ -74,14 +72,8 @@ private:
   /// Zeros above the diagonal, whatever stands there.
   Value keepBelow(OpBuilder &b, Value row, Value values);
 
-  // The roundings of operands; nothing where a type is f32.
-  Value keySide(Value tile) { return castTile(b, loc, tile, types.key); }
-  Value inner(Value tile) { return castTile(b, loc, tile, types.inner); }
-  Value wide(Value tile) { return castTile(b, loc, tile, b.getF32Type()); }
-
   OpBuilder &b;
   Location loc;
-  const ChunkTypes &types;
 };
 
 } // namespace
@@ -140,61 +132,54 @@ Value ChunkEmitter::keepBelow(OpBuilder &b, Value row, Value values) {
 }
 
 ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
-  auto [rawQuery, rawKey, value, logDecay, beta, valid, scale] =
+  auto [query, key, value, logDecay, beta, valid, scale] =
       maskChunk(b, loc, chunk);
-  Value query = keySide(rawQuery), key = keySide(rawKey);
   Value sums = tile::PrefixSumOp::create(b, loc, logDecay);
   int64_t last = typeOf(sums).getDimSize(0) - 1;
-  double outputScale = scale / types.valueScale;
 
   // Scores among the tokens of the chunk.
   Value keyT = transposeTile(b, loc, key);
   auto square = VectorType::get({last + 1, last + 1}, b.getF32Type());
   Value decay = tile::DecayMatrixOp::create(b, loc, square, logDecay);
   Value keyScores = lowerResult(matmul(key, keyT));
-  Value triangle = inner(mapRows(
-      b, loc, {keyScores, beta}, {keyScores.getType()},
-      [&](OpBuilder &b, ValueRange in) -> Rows {
-        Value row = vector::BroadcastOp::create(b, loc, in[0].getType(), in[1]);
-        return {arith::MulFOp::create(b, loc, in[0], row)};
-      })[0]);
-  Value inverse = wide(tile::TriInverseOp::create(b, loc, triangle));
+  Value triangle = mapRows(b, loc, {keyScores, beta}, {keyScores.getType()},
+                           [&](OpBuilder &b, ValueRange in) -> Rows {
+                             Value row = vector::BroadcastOp::create(
+                                 b, loc, in[0].getType(), in[1]);
+                             return {arith::MulFOp::create(b, loc, in[0], row)};
+                           })[0];
+  Value inverse = tile::TriInverseOp::create(b, loc, triangle);
   // Column j carries the strength of token j.
-  Value solve =
-      inner(mapRows(b, loc, {inverse, decay}, {decay.getType()},
-                    [&](OpBuilder &b, ValueRange in) -> Rows {
-                      Value decayed =
-                          arith::MulFOp::create(b, loc, in[0], in[1]);
-                      return {arith::MulFOp::create(b, loc, decayed, beta)};
-                    })[0]);
+  Value solve = mapRows(b, loc, {inverse, decay}, {decay.getType()},
+                        [&](OpBuilder &b, ValueRange in) -> Rows {
+                          Value decayed =
+                              arith::MulFOp::create(b, loc, in[0], in[1]);
+                          return {arith::MulFOp::create(b, loc, decayed, beta)};
+                        })[0];
   Value queryScores = lowerResult(matmul(query, keyT));
-  Value scores =
-      inner(mapRows(b, loc, {queryScores, decay}, {decay.getType()},
-                    [&](OpBuilder &b, ValueRange in) -> Rows {
-                      Value row = b.getInsertionBlock()->getArgument(0);
-                      Value scaled = times(b, in[0], outputScale);
-                      Value decayed =
-                          arith::MulFOp::create(b, loc, scaled, in[1]);
-                      return {keepBelow(b, row, decayed)};
-                    })[0]);
+  Value scores = mapRows(b, loc, {queryScores, decay}, {decay.getType()},
+                         [&](OpBuilder &b, ValueRange in) -> Rows {
+                           Value row = b.getInsertionBlock()->getArgument(0);
+                           Value scaled = times(b, in[0], scale);
+                           Value decayed =
+                               arith::MulFOp::create(b, loc, scaled, in[1]);
+                           return {keepBelow(b, row, decayed)};
+                         })[0];
 
   // What the tokens write, given what the state already holds.
-  Value held = keySide(state);
   Value error =
-      inner(mapRows(b, loc, {value, matmul(key, held), sums}, {value.getType()},
-                    [&](OpBuilder &b, ValueRange in) -> Rows {
-                      Value factor = vector::BroadcastOp::create(
-                          b, loc, in[0].getType(),
-                          math::ExpOp::create(b, loc, in[2]).getResult());
-                      Value decayed =
-                          arith::MulFOp::create(b, loc, in[1], factor);
-                      Value own = times(b, in[0], types.valueScale);
-                      return {arith::SubFOp::create(b, loc, own, decayed)};
-                    })[0]);
+      mapRows(b, loc, {value, matmul(key, state), sums}, {value.getType()},
+              [&](OpBuilder &b, ValueRange in) -> Rows {
+                Value factor = vector::BroadcastOp::create(
+                    b, loc, in[0].getType(),
+                    math::ExpOp::create(b, loc, in[2]).getResult());
+                Value decayed = arith::MulFOp::create(b, loc, in[1], factor);
+                return {arith::SubFOp::create(b, loc, in[0], decayed)};
+              })[0];
   Value written = lowerLhs(matmul(solve, error));
 
-  Value fromState = scaleByExp(matmul(query, held), sums, outputScale);
-  Value output = lowerLhs(matmul(scores, inner(written), fromState));
+  Value fromState = scaleByExp(matmul(query, state), sums, scale);
+  Value output = lowerLhs(matmul(scores, written, fromState));
 
   // The state after the chunk.
   Value toEnd = tile::SuffixSumOp::create(b, loc, logDecay);
@@ -207,7 +192,7 @@ ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
                     math::ExpOp::create(b, loc, end).getResult());
                 return {arith::MulFOp::create(b, loc, in[0], factor)};
               })[0];
-  Value next = matmul(key, keySide(scaleByExp(written, toEnd)), decayedState,
+  Value next = matmul(key, scaleByExp(written, toEnd), decayedState,
                       /*transposeLhs=*/true);
   return {next, output};
 }
@@ -216,5 +201,5 @@ ChunkResult gdn::emitChunk(OpBuilder &builder, Location loc, Value state,
                            const Chunk &chunk, const ChunkTypes &types) {
   if (!types.isExact())
     return emitRoundedChunk(builder, loc, state, chunk, types);
-  return ChunkEmitter(builder, loc, types).emit(state, chunk);
+  return ChunkEmitter(builder, loc).emit(state, chunk);
 }

@@ -23,8 +23,15 @@
 // Queries and keys.
 //       CHECK:     arith.truncf %{{.+}} : vector<16xf32> to vector<16xf16>
 //       CHECK:     arith.truncf %{{.+}} : vector<16xf32> to vector<16xf16>
+// Decay down to e^-1 stays outside of products.
+//       CHECK:     %[[G:.+]] = gdn_tile.prefix_sum
+//       CHECK:     %[[H:.+]]:2 = gdn_tile.map_rows %{{.+}}, %[[G]]
+//       CHECK:       arith.maximumf
+//       CHECK:       arith.minimumf
+//       CHECK:       arith.maximumf
+//       CHECK:     gdn_tile.decay_matrix %[[H]]#1
 //       CHECK:     gdn_tile.matmul {{.*}} {lower_result} : vector<32x16xf16>, vector<16x32xf16> -> vector<32x32xf32>
-// The triangle, its inverse, and the inverse with decays and strengths.
+// The triangle, its inverse, and the inverse with decays.
 //       CHECK:     arith.truncf %{{.+}} : vector<32xf32> to vector<32xf16>
 //       CHECK:     %[[A:.+]] = gdn_tile.tri_inverse %{{.+}} : vector<32x32xf16>
 //       CHECK:     %[[T:.+]] = gdn_tile.map_rows %[[A]], {{.*}} -> vector<32x32xf16>
@@ -32,32 +39,36 @@
 // The decayed scores.
 //       CHECK:     gdn_tile.matmul {{.*}} {lower_result} : vector<32x16xf16>, vector<16x32xf16> -> vector<32x32xf32>
 //       CHECK:     %[[P:.+]] = gdn_tile.map_rows {{.*}} -> vector<32x32xf16>
+// What an error becomes in the state and in the outputs, rounded after the sum.
+//       CHECK:     gdn_tile.suffix_sum %[[H]]#1
+//       CHECK:     %[[TK:.+]] = gdn_tile.matmul transpose %[[T]], %{{.+}} : vector<32x32xf16>, vector<32x16xf16> -> vector<32x16xf32>
+//       CHECK:     %[[Y:.+]] = gdn_tile.map_rows %[[TK]] : vector<32x16xf32> -> vector<32x16xf16>
+//       CHECK:     %[[PT:.+]] = gdn_tile.matmul %[[P]], %[[T]] {lower_lhs}
+//       CHECK:     %[[Z:.+]] = gdn_tile.map_rows %[[PT]], %[[H]]#0 {{.*}} -> vector<32x32xf16>
 // The state as an operand; what it does not know of the values.
 //       CHECK:     %[[SN:.+]] = gdn_tile.map_rows %[[S]] : vector<16x64xf32> -> vector<16x64xf16>
 //       CHECK:     gdn_tile.matmul %[[K:.+]], %[[SN]] : vector<32x16xf16>, vector<16x64xf16> -> vector<32x64xf32>
 //       CHECK:     %[[W:.+]] = gdn_tile.map_rows {{.*}} -> vector<32x64xf16>
 //       CHECK:       arith.truncf %{{.+}} : vector<64xf32> to vector<64xf16>
-//       CHECK:     %[[X:.+]] = gdn_tile.matmul %[[T]], %[[W]] {lower_lhs} : vector<32x32xf16>, vector<32x64xf16> -> vector<32x64xf32>
 // The output.
 //       CHECK:     gdn_tile.matmul %{{.+}}, %[[SN]] : vector<32x16xf16>, vector<16x64xf16> -> vector<32x64xf32>
-//       CHECK:     %[[XN:.+]] = gdn_tile.map_rows %[[X]] : vector<32x64xf32> -> vector<32x64xf16>
-//       CHECK:     gdn_tile.matmul %[[P]], %[[XN]] acc(%{{.+}} : vector<32x64xf32>)
+//       CHECK:     gdn_tile.matmul %[[Z]], %[[W]] acc(%{{.+}} : vector<32x64xf32>) {lower_lhs}
 // The next state, in f32.
-//       CHECK:     %[[XD:.+]] = gdn_tile.map_rows %[[X]], {{.*}} -> vector<32x64xf16>
-//       CHECK:     %[[NEXT:.+]] = gdn_tile.matmul transpose %[[K]], %[[XD]] acc(%{{.+}} : vector<16x64xf32>) : vector<32x16xf16>, vector<32x64xf16> -> vector<16x64xf32>
+//       CHECK:     %[[NEXT:.+]] = gdn_tile.matmul transpose %[[Y]], %[[W]] acc(%{{.+}} : vector<16x64xf32>) : vector<32x16xf16>, vector<32x64xf16> -> vector<16x64xf32>
 //       CHECK:     scf.yield %[[NEXT]] : vector<16x64xf32>
 
-// Keys, queries, the state and its increments as they are in memory.
+// Keys, queries and the state in the type of the keys in memory.
 //    IO-LABEL: func.func @prefill
 //     IO-SAME:   gdn_tile.facts = {chunk = "32", chunk_from = "1", precision = "mixed-io"}
 //          IO:   gdn_tile.matmul {{.*}} : vector<32x16xbf16>, vector<16x32xbf16> -> vector<32x32xf32>
 //          IO:   gdn_tile.tri_inverse %{{.+}} : vector<32x32xf16>
 //          IO:   gdn_tile.matmul {{.*}} : vector<32x16xbf16>, vector<16x32xbf16> -> vector<32x32xf32>
+//          IO:   gdn_tile.matmul transpose {{.*}} : vector<32x32xf16>, vector<32x16xf16> -> vector<32x16xf32>
+//          IO:   gdn_tile.matmul {{.*}} : vector<32x32xf16>, vector<32x32xf16> -> vector<32x32xf32>
+//          IO:   gdn_tile.matmul {{.*}} : vector<32x16xbf16>, vector<16x64xbf16> -> vector<32x64xf32>
 //          IO:   gdn_tile.matmul {{.*}} : vector<32x16xbf16>, vector<16x64xbf16> -> vector<32x64xf32>
 //          IO:   gdn_tile.matmul {{.*}} : vector<32x32xf16>, vector<32x64xf16> -> vector<32x64xf32>
-//          IO:   gdn_tile.matmul {{.*}} : vector<32x16xbf16>, vector<16x64xbf16> -> vector<32x64xf32>
-//          IO:   gdn_tile.matmul {{.*}} : vector<32x32xf16>, vector<32x64xf16> -> vector<32x64xf32>
-//          IO:   gdn_tile.matmul transpose {{.*}} : vector<32x16xbf16>, vector<32x64xbf16> -> vector<16x64xf32>
+//          IO:   gdn_tile.matmul transpose {{.*}} : vector<32x16xf16>, vector<32x64xf16> -> vector<16x64xf32>
 
 //   F32-LABEL: func.func @prefill
 //    F32-SAME:   gdn_tile.facts = {chunk = "32", chunk_from = "1", precision = "f32"}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The chunk form of the gated delta rule for products with rounded operands.
+// ChunkWork.cpp has the form itself; here the products are bracketed so that
+// sums which nearly cancel do so before they are rounded. Per value head:
+//
+//   H = max(G, -1),  g' = g less its part of H: 0 until G falls below -1
+//   E'[i,j] = exp(g'_(j+1) + .. + g'_i), j <= i
+//   T = E' . A                                 A: the inverse without decay
+//   P = scale (E' . Q K^T)
+//   Y = e^(H_last) T^T (e^(G'_last - G') K)    what a token's error becomes in
+//   Z = e^(H_i) P T                            the state, and in the outputs
+//   W = beta e^-H (V - e^G K S)
+//   O = scale e^G (Q S) + Z W
+//   S <- e^(G_last) S + Y^T W
+//
+// A token that overwrites what the one before it wrote has 1 and nearly -1 in
+// T. With decays near 1 and strengths outside of T, both are exact, and Y and Z
+// are rounded behind the difference; T W would be rounded token by token, and
+// the state would add up those errors. It takes a product of C x C x C in place
+// of none, and one with dk in place of one with dv; all but W is known before
+// the state is. No factor exceeds e.
+#include "ChunkWork.h"
+#include "TokenWork.h"
+
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+
+/// Decay down to e^-1 is taken out of products, by factors of at most e on the
+/// other side.
+constexpr double kOutside = 1;
+
+class RoundedChunkEmitter {
+public:
+  RoundedChunkEmitter(OpBuilder &b, Location loc, const ChunkTypes &types)
+      : b(b), loc(loc), types(types) {}
+
+  ChunkResult emit(Value state, const Chunk &chunk);
+
+private:
+  using Rows = SmallVector<Value>;
+
+  enum Triangle { none, lowerLhs, lowerResult };
+  /// A product in f32, of which `triangle` may be all that counts.
+  Value matmul(Value lhs, Value rhs, Triangle triangle = none, Value acc = {});
+  Value matmulTransposed(Value lhs, Value rhs, Value acc = {});
+  Value product(Value lhs, Value rhs, Value acc, bool transposeLhs);
+
+  /// `tile` with each row times `factor(row's other inputs)`, a scalar.
+  Value scaleRows(Value tile, ValueRange others,
+                  llvm::function_ref<Value(ValueRange)> factor);
+  Value exp(Value x) { return math::ExpOp::create(b, loc, x); }
+  Value number(double value) {
+    return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
+  }
+  Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
+  Value splat(Value scalar, Value like) {
+    return vector::BroadcastOp::create(b, loc, like.getType(), scalar);
+  }
+  /// Element `at` of a tile of one value per token, for use in a row.
+  Value elementOf(Value tile, int64_t at) {
+    return vector::ExtractOp::create(b, loc, tile, at);
+  }
+  /// Zeros above the diagonal of row `i`, whatever stands there.
+  Value keepBelow(Value i, Value row);
+  /// H and g' of the log decays and their running sums.
+  std::pair<Value, Value> splitDecay(Value logDecay, Value sums);
+
+  // The roundings of operands.
+  Value keySide(Value tile) { return castTile(b, loc, tile, types.key); }
+  Value inner(Value tile) { return castTile(b, loc, tile, types.inner); }
+  Value wide(Value tile) { return castTile(b, loc, tile, b.getF32Type()); }
+
+  OpBuilder &b;
+  Location loc;
+  const ChunkTypes &types;
+};
+
+} // namespace
+
+Value RoundedChunkEmitter::product(Value lhs, Value rhs, Value acc,
+                                   bool transposeLhs) {
+  auto left = cast<VectorType>(lhs.getType());
+  auto right = cast<VectorType>(rhs.getType());
+  auto type = VectorType::get(
+      {left.getDimSize(transposeLhs ? 1 : 0), right.getDimSize(1)},
+      b.getF32Type());
+  return tile::MatmulOp::create(b, loc, type, lhs, rhs, acc, transposeLhs);
+}
+
+Value RoundedChunkEmitter::matmul(Value lhs, Value rhs, Triangle triangle,
+                                  Value acc) {
+  Value result = product(lhs, rhs, acc, /*transposeLhs=*/false);
+  auto op = result.getDefiningOp<tile::MatmulOp>();
+  if (triangle == lowerLhs)
+    op.setLowerLhs(true);
+  if (triangle == lowerResult)
+    op.setLowerResult(true);
+  return result;
+}
+
+Value RoundedChunkEmitter::matmulTransposed(Value lhs, Value rhs, Value acc) {
+  return product(lhs, rhs, acc, /*transposeLhs=*/true);
+}
+
+Value RoundedChunkEmitter::scaleRows(
+    Value tile, ValueRange others,
+    llvm::function_ref<Value(ValueRange)> factor) {
+  SmallVector<Value> inputs = {tile};
+  llvm::append_range(inputs, others);
+  return mapRows(b, loc, inputs, {tile.getType()},
+                 [&](OpBuilder &, ValueRange in) -> Rows {
+                   Value scalar = factor(in.drop_front());
+                   return {mul(in[0], splat(scalar, in[0]))};
+                 })[0];
+}
+
+Value RoundedChunkEmitter::keepBelow(Value i, Value row) {
+  auto type = cast<VectorType>(row.getType());
+  auto indices = VectorType::get(type.getShape(), b.getIndexType());
+  Value column = vector::StepOp::create(b, loc, indices);
+  Value own = vector::BroadcastOp::create(b, loc, indices, i);
+  Value kept =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column, own);
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  return arith::SelectOp::create(b, loc, kept, row, zero);
+}
+
+std::pair<Value, Value> RoundedChunkEmitter::splitDecay(Value logDecay,
+                                                        Value sums) {
+  Rows parts = mapRows(
+      b, loc, {logDecay, sums}, {sums.getType(), sums.getType()},
+      [&](OpBuilder &, ValueRange in) -> Rows {
+        Value outside =
+            arith::MaximumFOp::create(b, loc, in[1], number(-kOutside));
+        // Above the bound 0; the step across it what is below; then all of g.
+        Value below = arith::MinimumFOp::create(
+            b, loc, arith::AddFOp::create(b, loc, in[1], number(kOutside)),
+            number(0));
+        return {outside, arith::MaximumFOp::create(b, loc, in[0], below)};
+      });
+  return {parts[0], parts[1]};
+}
+
+ChunkResult RoundedChunkEmitter::emit(Value state, const Chunk &chunk) {
+  auto [rawQuery, rawKey, value, logDecay, beta, valid, scale] =
+      maskChunk(b, loc, chunk);
+  Value query = keySide(rawQuery), key = keySide(rawKey);
+  Value sums = tile::PrefixSumOp::create(b, loc, logDecay);
+  int64_t size = cast<VectorType>(sums.getType()).getDimSize(0);
+  int64_t last = size - 1;
+  double outputScale = scale / types.valueScale;
+  Value outside, inside;
+  std::tie(outside, inside) = splitDecay(logDecay, sums);
+
+  // Scores among the tokens of the chunk.
+  Value keyT = transposeTile(b, loc, key);
+  auto square = VectorType::get({size, size}, b.getF32Type());
+  Value decay = tile::DecayMatrixOp::create(b, loc, square, inside);
+  Value triangle =
+      inner(scaleRows(matmul(key, keyT, lowerResult), beta,
+                      [&](ValueRange strength) { return strength[0]; }));
+  Value inverse = wide(tile::TriInverseOp::create(b, loc, triangle));
+  Value solve = inner(mapRows(b, loc, {inverse, decay}, {square},
+                              [&](OpBuilder &, ValueRange in) -> Rows {
+                                return {mul(in[0], in[1])};
+                              })[0]);
+  Value scores =
+      inner(mapRows(b, loc, {matmul(query, keyT, lowerResult), decay}, {square},
+                    [&](OpBuilder &, ValueRange in) -> Rows {
+                      Value i = b.getInsertionBlock()->getArgument(0);
+                      Value scaled =
+                          mul(in[0], splat(number(outputScale), in[0]));
+                      return {keepBelow(i, mul(scaled, in[1]))};
+                    })[0]);
+
+  // What an error of the state becomes: in the state after the chunk, and in
+  // the outputs.
+  Value toEnd = tile::SuffixSumOp::create(b, loc, inside);
+  Value fadedKey = inner(
+      scaleRows(rawKey, toEnd, [&](ValueRange sum) { return exp(sum[0]); }));
+  Value toState =
+      inner(scaleRows(matmulTransposed(solve, fadedKey), {}, [&](ValueRange) {
+        return exp(elementOf(outside, last));
+      }));
+  Value toOutput =
+      inner(scaleRows(matmul(scores, solve, lowerLhs), outside,
+                      [&](ValueRange sum) { return exp(sum[0]); }));
+
+  // What the state does not know of the values.
+  Value held = keySide(state);
+  Value error = inner(mapRows(
+      b, loc, {value, matmul(key, held), sums, outside, beta},
+      {value.getType()}, [&](OpBuilder &, ValueRange in) -> Rows {
+        Value own = mul(in[0], splat(number(types.valueScale), in[0]));
+        Value known = mul(in[1], splat(exp(in[2]), in[1]));
+        Value strength = mul(in[4], exp(arith::NegFOp::create(b, loc, in[3])));
+        return {mul(arith::SubFOp::create(b, loc, own, known),
+                    splat(strength, own))};
+      })[0]);
+
+  Value fromState = scaleRows(matmul(query, held), sums, [&](ValueRange sum) {
+    return mul(exp(sum[0]), number(outputScale));
+  });
+  Value output = matmul(toOutput, error, lowerLhs, fromState);
+  Value decayedState = scaleRows(
+      state, {}, [&](ValueRange) { return exp(elementOf(sums, last)); });
+  return {matmulTransposed(toState, error, decayedState), output};
+}
+
+ChunkResult gdn::emitRoundedChunk(OpBuilder &builder, Location loc, Value state,
+                                  const Chunk &chunk, const ChunkTypes &types) {
+  return RoundedChunkEmitter(builder, loc, types).emit(state, chunk);
+}
