@@ -84,7 +84,8 @@ int main(int argc, char **argv) {
           ->UseRealTime()
           ->Unit(benchmark::kMicrosecond);
   }
-  int dk = std::atoi(argv[4]), dv = std::atoi(argv[5]);
+  int dk = int(std::strtol(argv[4], nullptr, 10));
+  int dv = int(std::strtol(argv[5], nullptr, 10));
   benchmark::RegisterBenchmark("sgemm",
                                [=](benchmark::State &s) { sgemm(s, dk, dv); })
       ->UseRealTime()

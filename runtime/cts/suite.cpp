@@ -40,7 +40,8 @@ static gdnrt_status createDevice(int workers, gdnrt_device **device,
   }
   gdnrt_cuda_options options = {};
   options.struct_size = sizeof(options);
-  options.ordinal = name == "cuda" ? 0 : std::atoi(name.c_str() + 5);
+  options.ordinal =
+      name == "cuda" ? 0 : int(std::strtol(name.c_str() + 5, nullptr, 10));
   options.debug_checks = 1;
   return gdnrt_device_create_cuda(&options, device, error);
 }
