@@ -27,6 +27,7 @@ namespace {
 struct TileState {
   Operation *shared = nullptr;
   Operation *fetched = nullptr;
+  Operation *copied = nullptr; // not awaited yet
   bool hasValue = false;
 };
 
@@ -38,6 +39,8 @@ private:
   using States = llvm::MapVector<Value, TileState>;
 
   LogicalResult visit(Operation &op);
+  LogicalResult visitWrite(Operation *op, Value place);
+  LogicalResult visitRead(Operation *op, Value place);
   LogicalResult visitLoop(Operation &op);
   LogicalResult visitBranches(Operation &op);
   LogicalResult needsBarrier(Operation *op, Operation *earlier);
@@ -71,6 +74,8 @@ void SharedTileWalk::join(States &into, const States &other) {
       mine.shared = state.shared;
     if (!mine.fetched)
       mine.fetched = state.fetched;
+    if (!mine.copied)
+      mine.copied = state.copied;
   }
   for (auto &[place, state] : into) {
     auto found = other.find(place);
@@ -106,37 +111,76 @@ LogicalResult SharedTileWalk::visitLoop(Operation &op) {
   return success();
 }
 
+LogicalResult SharedTileWalk::visitWrite(Operation *op, Value place) {
+  TileState &state = states[place];
+  // Two rows of a tile are apart.
+  auto rowOf = [](Operation *op) {
+    auto share = dyn_cast_or_null<gpu::ShareOp>(op);
+    return share ? share.getRow() : Value();
+  };
+  bool isApart = rowOf(state.shared) && rowOf(op);
+  if (state.fetched)
+    return needsBarrier(op, state.fetched);
+  if (state.shared && !isApart)
+    return needsBarrier(op, state.shared);
+  if (state.copied)
+    return op->emitOpError("expects a gdn_gpu.await_copies behind the copy to "
+                           "its tile before it");
+  state.shared = op;
+  state.hasValue = true;
+  return success();
+}
+
+LogicalResult SharedTileWalk::visitRead(Operation *op, Value place) {
+  TileState &state = states[place];
+  if (!state.hasValue)
+    return op->emitOpError("expects a tile that has been shared on every way "
+                           "to it");
+  if (state.copied) {
+    InFlightDiagnostic diag = op->emitOpError(
+        "expects a gdn_gpu.await_copies between it and the copy before it");
+    diag.attachNote(state.copied->getLoc()) << "copy";
+    return diag;
+  }
+  if (state.shared)
+    return needsBarrier(op, state.shared);
+  state.fetched = op;
+  return success();
+}
+
 LogicalResult SharedTileWalk::visit(Operation &op) {
   if (isa<gpu::BarrierOp>(op)) {
+    for (auto &[place, state] : states) {
+      state.fetched = nullptr;
+      if (!state.copied) // what is still on its way is there for no thread
+        state.shared = nullptr;
+    }
+    return success();
+  }
+  if (isa<gpu::AwaitCopiesOp>(op)) {
     for (auto &[place, state] : states)
-      state.shared = state.fetched = nullptr;
+      state.copied = nullptr;
     return success();
   }
-  if (auto share = dyn_cast<gpu::ShareOp>(op)) {
-    // share_c2
-    TileState &state = states[share.getPlace()];
-    // Two rows of a tile are apart.
-    auto other = dyn_cast_or_null<gpu::ShareOp>(state.shared);
-    bool isApart = other && other.getRow() && share.getRow();
-    if (state.fetched)
-      return needsBarrier(share, state.fetched);
-    if (other && !isApart)
-      return needsBarrier(share, other);
-    state.shared = share;
-    state.hasValue = true;
+  if (auto share = dyn_cast<gpu::ShareOp>(op)) // share_c2
+    return visitWrite(share, share.getPlace());
+  if (auto copy = dyn_cast<gpu::CopyOp>(op)) { // copy_c5
+    if (failed(visitWrite(copy, copy.getPlace())))
+      return failure();
+    states[copy.getPlace()].copied = copy;
     return success();
   }
-  if (isa<gpu::FetchOp, gpu::FetchElementOp>(op)) {
-    // fetch_c2, fetch_element_c2
-    TileState &state = states[op.getOperand(0)];
-    if (!state.hasValue)
-      return op.emitOpError("expects a tile that has been shared on every way "
-                            "to it");
-    if (state.shared)
-      return needsBarrier(&op, state.shared);
-    state.fetched = &op;
+  if (auto inverse = dyn_cast<gpu::TriInverseOp>(op)) { // tri_inverse_c4
+    if (failed(visitWrite(inverse, inverse.getScratch())))
+      return failure();
+    states[inverse.getScratch()].fetched = inverse;
     return success();
   }
+  // fetch_c2, fetch_element_c2, matmul_c5
+  if (isa<gpu::FetchOp, gpu::FetchElementOp>(op))
+    return visitRead(&op, op.getOperand(0));
+  if (auto matmul = dyn_cast<gpu::MatmulOp>(op))
+    return visitRead(matmul, matmul.getRhs());
   // The warps that go past a role meet the others at the next barrier.
   if (isa<gpu::WarpsOp>(op))
     return walk(op.getRegion(0));

@@ -8,7 +8,8 @@
 #include "LaunchOrder.h"
 #include "NarrowDivision.h"
 #include "RowWork.h"
-#include "TileAccess.h"
+#include "SharedMatrix.h"
+#include "TileCopy.h"
 #include "ViewMemory.h"
 
 #include "gdn/Conversion/Passes.h"
@@ -36,7 +37,9 @@ class KernelLowering {
 public:
   KernelLowering(func::FuncOp source, bool hasDependentLaunch)
       : source(source), b(source), hasDependentLaunch(hasDependentLaunch),
-        memory(source), divisions(source) {}
+        memory(source), divisions(source),
+        numThreads(
+            source->getAttrOfType<IntegerAttr>("gdn_gpu.threads").getInt()) {}
 
   void run();
 
@@ -78,6 +81,7 @@ private:
   bool hasDependentLaunch;
   ViewMemory memory;
   NarrowDivision divisions;
+  int64_t numThreads;
   KernelEntry entry;
   BlockThreads threads; // that run the op at hand
   IRMapping values;
@@ -110,20 +114,13 @@ struct ConvertGPUToNVVM final
 // Shared memory
 //===----------------------------------------------------------------------===//
 
-static int64_t getBytes(gdn::gpu::SharedType type) {
-  int64_t elements = 1;
-  for (int64_t size : type.getShape())
-    elements *= size;
-  return elements * type.getElementType().getIntOrFloatBitWidth() / 8;
-}
-
 /// One block of shared memory for the kernel, and a pointer for each tile. What
 /// a kernel may not declare is asked for at launch.
 void KernelLowering::placeSharedTiles() {
   SmallVector<std::pair<gdn::gpu::AllocOp, int64_t>> tiles;
   source.walk([&](gdn::gpu::AllocOp alloc) {
     tiles.push_back({alloc, sharedBytes});
-    sharedBytes = llvm::alignTo(sharedBytes + getBytes(alloc.getType()), 16);
+    sharedBytes = llvm::alignTo(sharedBytes + alloc.getTile().getType().getBytes(), 16);
   });
   if (tiles.empty())
     return;
@@ -307,12 +304,23 @@ void KernelLowering::lower(Operation &op) {
       .Case([](gdn::gpu::AllocOp) {})
       .Case([&](gdn::gpu::ShareOp share) {
         gdn::gpu::FragmentType type = share.getTile().getType();
+        gdn::gpu::SharedType place = share.getPlace().getType();
+        if (place.getSwizzled() || share.getTranspose())
+          return shareMatrix(b, loc, threads, type, get(share.getTile()), place,
+                             values.lookup(share.getPlace()),
+                             share.getTranspose());
         storeFragment(b, loc, threads, type, get(share.getTile()),
                       sharedMemory(loc, share.getPlace(), type, share.getRow()),
                       Value());
       })
       .Case([&](gdn::gpu::FetchOp fetch) {
         gdn::gpu::FragmentType type = fetch.getTile().getType();
+        gdn::gpu::SharedType place = fetch.getPlace().getType();
+        if (place.getSwizzled() || fetch.getTranspose())
+          return values.map(fetch.getTile(),
+                            fetchMatrix(b, loc, threads, type, place,
+                                        values.lookup(fetch.getPlace()),
+                                        fetch.getTranspose()));
         values.map(fetch.getTile(),
                    loadFragment(b, loc, threads, type,
                                 sharedMemory(loc, fetch.getPlace(), type,
@@ -340,6 +348,31 @@ void KernelLowering::lower(Operation &op) {
       })
       .Case([&](gdn::gpu::Conv1dOp conv) {
         values.map(conv.getResults(), emitConv1d(b, conv, values));
+      })
+      .Case([&](gdn::gpu::CopyOp copy) {
+        gdn::gpu::SharedType place = copy.getPlace().getType();
+        TileMemory tile =
+            memory.getTile(b, loc, copy.getView(), values,
+                           get(copy.getIndices()), copy.getDims(), place);
+        emitCopy(b, copy, threads, numThreads, tile,
+                 copy.getRows() ? get(copy.getRows()) : Value(),
+                 values.lookup(copy.getPlace()));
+      })
+      .Case([&](gdn::gpu::AwaitCopiesOp) { emitAwaitCopies(b, loc); })
+      .Case([&](gdn::gpu::MatmulOp matmul) {
+        values.map(matmul.getResult(),
+                   emitMatmul(b, threads, matmul, get(matmul.getLhs()),
+                              values.lookup(matmul.getRhs()),
+                              matmul.getAcc() ? get(matmul.getAcc()) : Value()));
+      })
+      .Case([&](gdn::gpu::TriInverseOp inverse) {
+        values.map(inverse.getResult(),
+                   emitTriInverse(b, threads, inverse, get(inverse.getMatrix()),
+                                  values.lookup(inverse.getScratch())));
+      })
+      .Case([&](gdn::gpu::RunningSumOp sum) {
+        values.map(sum.getResult(),
+                   emitRunningSum(b, threads, sum, get(sum.getValues())));
       })
       .Case([&](gdn::gpu::ExtractOp extract) {
         values.map(extract.getValue(),

@@ -41,6 +41,7 @@ private:
   Value emitInRow(Operation &op, IRMapping &row);
   Value emitFused(Operation &op, IRMapping &row);
   Value emitSum(vector::ReductionOp sum, IRMapping &row);
+  Value emitColumnNumbers(vector::StepOp step);
   Value collect(unsigned result);
 
   Type localType(Type type) {
@@ -224,12 +225,26 @@ Value RowEmitter::lookup(Value value, IRMapping &row) {
   return values.lookupOrDefault(value);
 }
 
+/// The columns of the thread's places.
+Value RowEmitter::emitColumnNumbers(vector::StepOp step) {
+  int64_t lanes = layout.getLanes(), vector = layout.getVector();
+  Value first = threads.column(a, layout);
+  SmallVector<Value> columns;
+  for (int64_t place = 0; place < localColumns; ++place)
+    columns.push_back(a.toIndex(a.add(
+        first, a.i32(place / vector * lanes * vector + place % vector))));
+  return vector::FromElementsOp::create(
+      b, loc, cast<VectorType>(localType(step.getType())), columns);
+}
+
 Value RowEmitter::emitInRow(Operation &op, IRMapping &row) {
   if (auto sum = dyn_cast<vector::ReductionOp>(op))
     return emitSum(sum, row);
   if (isa<arith::AddFOp, arith::SubFOp>(op))
     if (Value value = emitFused(op, row))
       return value;
+  if (auto step = dyn_cast<vector::StepOp>(op))
+    return emitColumnNumbers(step);
   if (op.hasTrait<OpTrait::ConstantLike>())
     return lookup(op.getResult(0), row) != op.getResult(0)
                ? row.lookup(op.getResult(0))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Arithmetic on fragments: map_rows, conv1d, extract.
+// Arithmetic on fragments: map_rows, conv1d, running sums, extract.
 #ifndef GDN_LIB_CONVERSION_GPUTONVVM_ROWWORK_H
 #define GDN_LIB_CONVERSION_GPUTONVVM_ROWWORK_H
 
@@ -22,6 +22,10 @@ llvm::SmallVector<mlir::Value> emitMapRows(mlir::OpBuilder &b,
 llvm::SmallVector<mlir::Value> emitConv1d(mlir::OpBuilder &b,
                                           gpu::Conv1dOp conv,
                                           const mlir::IRMapping &values);
+
+/// Sums up to each of the thread's elements.
+mlir::Value emitRunningSum(mlir::OpBuilder &b, const BlockThreads &threads,
+                           gpu::RunningSumOp sum, mlir::Value local);
 
 /// The element, from the lane that holds it.
 mlir::Value emitExtract(mlir::OpBuilder &b, gpu::ExtractOp extract,

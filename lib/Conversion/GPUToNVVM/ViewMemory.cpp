@@ -91,6 +91,20 @@ TileMemory ViewMemory::getTile(OpBuilder &b, Location loc, Value view,
   return tile;
 }
 
+TileMemory ViewMemory::getTile(OpBuilder &b, Location loc, Value view,
+                               const IRMapping &values, ValueRange indices,
+                               ArrayRef<int64_t> dims,
+                               gdn::gpu::SharedType type) {
+  TileMemory tile;
+  SmallVector<Stride> strides;
+  tile.pointer =
+      getAddress(b, loc, values.lookupOrDefault(view), indices, strides);
+  tile.row = strides[dims.front()];
+  tile.column = strides[dims.back()];
+  tile.isGlobal = true;
+  return tile;
+}
+
 Value ViewMemory::loadElement(OpBuilder &b, Location loc, Value view,
                               const IRMapping &values, ValueRange indices) {
   SmallVector<Stride> strides;

@@ -28,6 +28,11 @@ public:
                      llvm::ArrayRef<int64_t> dims, gpu::FragmentType type,
                      int64_t aligned);
 
+  /// The tile at `indices` that goes to a shared tile of `type`.
+  TileMemory getTile(mlir::OpBuilder &b, mlir::Location loc, mlir::Value view,
+                     const mlir::IRMapping &values, mlir::ValueRange indices,
+                     llvm::ArrayRef<int64_t> dims, gpu::SharedType type);
+
   /// The element at `indices`.
   mlir::Value loadElement(mlir::OpBuilder &b, mlir::Location loc,
                           mlir::Value view, const mlir::IRMapping &values,

@@ -29,8 +29,8 @@ LogicalResult BlockIdOp::verify() {
 }
 
 /// The constraints that load, store and prefetch share: (C1) and (C2) of each.
-template <typename OpTy>
-static LogicalResult verifyAccess(OpTy op, FragmentType tile) {
+template <typename OpTy, typename TileTy>
+static LogicalResult verifyAccess(OpTy op, TileTy tile) {
   auto view = cast<MemRefType>(op.getView().getType());
   if (int64_t(op.getIndices().size()) != view.getRank())
     return op.emitOpError(
@@ -70,33 +70,51 @@ LogicalResult AllocOp::verify() {
   return success();
 }
 
-/// (C1) of share and fetch.
-static LogicalResult verifySameTile(Operation *op, FragmentType fragment,
-                                    SharedType place, bool isRow) {
-  ArrayRef<int64_t> shape = place.getShape();
-  if (isRow && shape.size() != 2)
-    return op->emitOpError("expects 'place' to have rank 2, of which 'row' is "
-                           "a row, but got ")
-           << place;
+/// (C1) and (C4) of share and fetch.
+template <typename OpTy>
+static LogicalResult verifySameTile(OpTy op, FragmentType fragment,
+                                    SharedType place) {
+  bool isRow = bool(op.getRow()), transpose = op.getTranspose();
+  SmallVector<int64_t> shape(place.getShape());
+  if ((isRow || transpose) && shape.size() != 2)
+    return op.emitOpError("expects 'place' to have rank 2, of which ")
+           << (isRow ? "'row' is a row" : "it takes the transpose")
+           << ", but got " << place;
   if (isRow)
-    shape = shape.drop_front();
-  auto want = SharedType::get(op->getContext(), shape, place.getElementType());
-  if (fragment.getShape() == want.getShape() &&
-      fragment.getElementType() == want.getElementType())
+    shape.erase(shape.begin());
+  if (transpose)
+    std::swap(shape[0], shape[1]);
+  if (fragment.getShape() != ArrayRef<int64_t>(shape) ||
+      fragment.getElementType() != place.getElementType())
+    return op.emitOpError("expects a fragment of the shape and element type of ")
+           << VectorType::get(shape, place.getElementType())
+           << (isRow       ? ", a row of 'place'"
+               : transpose ? ", the transpose of 'place'"
+                           : ", the tile of 'place'")
+           << ", but got " << fragment;
+  if (!transpose && !place.getSwizzled())
     return success();
-  return op->emitOpError("expects a fragment of the shape and element type of ")
-         << want << (isRow ? ", a row of 'place'" : ", the type of 'place'")
-         << ", but got " << fragment;
+  RowsAttr rows = fragment.getRows();
+  int64_t bytes = place.getElementType().getIntOrFloatBitWidth() / 8;
+  bool isMatrix = bytes == 2 && rows.isMatrix() && shape.size() == 2 &&
+                  shape[0] % 8 == 0 && shape[1] % 8 == 0;
+  bool isPieces = !transpose && shape.size() == 2 &&
+                  rows.getVector() * bytes <= 16;
+  if (isRow || !(isMatrix || isPieces))
+    return op.emitOpError("expects all of a tile of 16-bit elements in a layout "
+                          "of matrix instructions, or pieces of up to 16 bytes, "
+                          "since 'place' is ")
+           << (transpose ? "transposed" : "swizzled") << ", but got "
+           << fragment;
+  return success();
 }
 
 LogicalResult ShareOp::verify() {
-  return verifySameTile(*this, getTile().getType(), getPlace().getType(),
-                        bool(getRow()));
+  return verifySameTile(*this, getTile().getType(), getPlace().getType());
 }
 
 LogicalResult FetchOp::verify() {
-  return verifySameTile(*this, getTile().getType(), getPlace().getType(),
-                        bool(getRow()));
+  return verifySameTile(*this, getTile().getType(), getPlace().getType());
 }
 
 LogicalResult FetchElementOp::verify() {

@@ -141,9 +141,9 @@ static LogicalResult verifyRowOp(Operation &op, MapRowsOp map) {
         !sum.getType().isF32())
       return op.emitOpError("expects a sum of f32 without 'acc' in a "
                             "gdn_gpu.map_rows");
-  } else if (!isArithmetic && !isa<YieldOp>(op)) {
+  } else if (!isArithmetic && !isa<YieldOp, vector::StepOp>(op)) {
     return op.emitOpError("expects to be outside gdn_gpu.map_rows, whose body "
-                          "has arith, math, vector.broadcast and "
+                          "has arith, math, vector.broadcast, vector.step and "
                           "vector.reduction only");
   }
   for (Value operand : op.getOperands()) {

@@ -91,8 +91,25 @@ LogicalResult FragmentType::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
-                                 ArrayRef<int64_t> shape, Type elementType) {
-  return verifyTile(emitError, shape, elementType);
+                                 ArrayRef<int64_t> shape, Type elementType,
+                                 bool swizzled) {
+  if (failed(verifyTile(emitError, shape, elementType)))
+    return failure();
+  int64_t rowBytes =
+      shape.back() * elementType.getIntOrFloatBitWidth() / 8;
+  if (swizzled && (shape.size() != 2 || rowBytes % 16 != 0))
+    return emitError() << "expects a swizzled tile to have rank 2 and rows of a "
+                          "multiple of 16 bytes, but got rank "
+                       << shape.size() << " and " << rowBytes << " bytes";
+  return success();
+}
+
+int64_t SharedType::getRowBytes() const {
+  return getShape().back() * getElementType().getIntOrFloatBitWidth() / 8;
+}
+
+int64_t SharedType::getBytes() const {
+  return getRank() == 2 ? getShape()[0] * getRowBytes() : getRowBytes();
 }
 
 Type FragmentType::parse(AsmParser &parser) {
@@ -121,16 +138,19 @@ Type SharedType::parse(AsmParser &parser) {
   Type elementType;
   if (parser.parseLess() ||
       parser.parseDimensionList(shape, /*allowDynamic=*/true) ||
-      parser.parseType(elementType) || parser.parseGreater())
+      parser.parseType(elementType))
+    return {};
+  bool swizzled = succeeded(parser.parseOptionalComma());
+  if ((swizzled && parser.parseKeyword("swizzled")) || parser.parseGreater())
     return {};
   return parser.getChecked<SharedType>(loc, parser.getContext(), shape,
-                                       elementType);
+                                       elementType, swizzled);
 }
 
 void SharedType::print(AsmPrinter &printer) const {
   printer << "<";
   printer.printDimensionList(getShape());
-  printer << "x" << getElementType() << ">";
+  printer << "x" << getElementType() << (getSwizzled() ? ", swizzled>" : ">");
 }
 
 VectorType FragmentType::getTile() const {

@@ -86,6 +86,9 @@ def GPU_RowsAttr : GPU_Attr<"Rows", "rows"> {
     int64_t getLocalRows(int64_t rows) const;
     /// Pieces of a row of `columns` columns that a thread holds (m above).
     int64_t getPieces(int64_t columns) const;
+    /// True if the tiles of matrix instructions lie like this: four lanes to a
+    /// row, two columns each, eight rows at once.
+    bool isMatrix() const { return getLanes() == 4 && getVector() == 2; }
     /// Columns of a row that a thread holds: pieces * vector.
     int64_t getLocalColumns(int64_t columns) const {
       return getPieces(columns) * getVector();
@@ -155,15 +158,30 @@ def GPU_SharedType : GPU_Type<"Shared", "shared"> {
   let summary = "A tile in shared memory";
   let description = [{
     `!gdn_gpu.shared<128xf32>`: row-major, of its own memory.
+
+    `!gdn_gpu.shared<64x128xbf16, swizzled>`: what matrix instructions read. A row
+    is `n` pieces of 16 bytes; with `g` the largest power of two up to 8 that
+    divides `n`, piece `p` of row `r` lies at place `p xor (r / (8 / g) mod g)` of
+    the row. So 8 rows of a column of pieces, or of a row of them, lie in
+    different banks.
   }];
   let parameters = (ins
-    ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType);
+    ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
+    DefaultValuedParameter<"bool", "false">:$swizzled);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let builders = [
-    TypeBuilderWithInferredContext<(ins "::mlir::VectorType":$tile), [{
-      return $_get(tile.getContext(), tile.getShape(), tile.getElementType());
+    TypeBuilderWithInferredContext<(ins "::mlir::VectorType":$tile,
+                                        CArg<"bool", "false">:$swizzled), [{
+      return $_get(tile.getContext(), tile.getShape(), tile.getElementType(), swizzled);
     }]>];
+  let extraClassDeclaration = [{
+    int64_t getRank() const { return getShape().size(); }
+    /// Bytes of a row; of all of it, for rank 1.
+    int64_t getRowBytes() const;
+    /// Bytes of the tile.
+    int64_t getBytes() const;
+  }];
 }
 
 class GPU_Op<string mnemonic, list<Trait> traits = []>

@@ -156,18 +156,20 @@ def GPU_AllocOp : GPU_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
 def GPU_ShareOp : GPU_Op<"share"> {
   let summary = "A fragment to shared memory";
   let description = [{
-    Writes the tile, or with `row` a rank-1 tile to that row of a rank-2 one.
-    Where several lanes hold the same element, one writes it.
+    Writes the tile, with `row` a rank-1 tile to that row of a rank-2 one, or with
+    `transpose` its transpose. Where several lanes hold the same element, one
+    writes it.
 
     **Preconditions**
 
     - (C1) fragment and shared tile have the same element type, and the same
       shape; with `row`, the shared tile has rank 2 and the fragment the shape
-      of its row.
+      of its row; with `transpose`, the fragment has the shape of its transpose.
     - (C2) a `gdn_gpu.barrier` stands between this op and the last
       `gdn_gpu.fetch` or `gdn_gpu.share` of the tile before it, other than a
       `gdn_gpu.share` of another row; checked on the function.
     - (C3) `row` lies inside the tile. Not checked.
+    - (C4) as `gdn_gpu.fetch` (C4).
 
     **Example**
 
@@ -184,27 +186,36 @@ def GPU_ShareOp : GPU_Op<"share"> {
   }];
   let arguments = (ins GPU_FragmentType:$tile,
                        Arg<GPU_SharedType, "place", [MemWrite]>:$place,
-                       Optional<Index>:$row);
+                       Optional<Index>:$row, UnitAttr:$transpose);
   let assemblyFormat = [{
-    $tile `,` $place (`row` `(` $row^ `)`)? attr-dict `:` type($tile) `,` type($place)
+    (`transpose` $transpose^)? $tile `,` $place (`row` `(` $row^ `)`)? attr-dict
+    `:` type($tile) `,` type($place)
   }];
+  let builders = [OpBuilder<(ins "::mlir::Value":$tile, "::mlir::Value":$place,
+                                 "::mlir::Value":$row), [{
+    build($_builder, $_state, tile, place, row, /*transpose=*/false);
+  }]>];
   let hasVerifier = 1;
 }
 
 def GPU_FetchOp : GPU_Op<"fetch"> {
   let summary = "A fragment from shared memory";
   let description = [{
-    Reads the tile, or with `row` that row of it, in the layout of the result.
-    Places that hold nothing are zero.
+    Reads the tile, with `row` that row of it, or with `transpose` its transpose,
+    in the layout of the result. Places that hold nothing are zero.
 
     **Preconditions**
 
     - (C1) fragment and shared tile have the same element type, and the same
       shape; with `row`, the shared tile has rank 2 and the fragment the shape
-      of its row.
-    - (C2) the tile has been shared, with a `gdn_gpu.barrier` between that
-      `gdn_gpu.share` and this op; checked on the function.
+      of its row; with `transpose`, the fragment has the shape of its transpose.
+    - (C2) the tile has been shared or copied, with a `gdn_gpu.barrier` between
+      that and this op; checked on the function.
     - (C3) `row` lies inside the tile. Not checked.
+    - (C4) with `transpose`, or of a swizzled tile: elements of 16 bits in a
+      layout of matrix instructions (`lanes = 4, vector = 2`), sizes that are
+      multiples of 8; a swizzled tile may also be read in pieces of `vector`
+      elements that divide 16 bytes; no `row`.
 
     **Example**
 
@@ -229,11 +240,16 @@ def GPU_FetchOp : GPU_Op<"fetch"> {
     ```
   }];
   let arguments = (ins Arg<GPU_SharedType, "place", [MemRead]>:$place,
-                       Optional<Index>:$row);
+                       Optional<Index>:$row, UnitAttr:$transpose);
   let results = (outs GPU_FragmentType:$tile);
   let assemblyFormat = [{
-    $place (`row` `(` $row^ `)`)? attr-dict `:` type($place) `->` type($tile)
+    (`transpose` $transpose^)? $place (`row` `(` $row^ `)`)? attr-dict
+    `:` type($place) `->` type($tile)
   }];
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$place,
+                                 "::mlir::Value":$row), [{
+    build($_builder, $_state, type, place, row, /*transpose=*/false);
+  }]>];
   let hasVerifier = 1;
 }
 

@@ -5,6 +5,7 @@
 #ifndef GDN_DIALECT_GPU_IR_GPUOPS_TD
 #define GDN_DIALECT_GPU_IR_GPUOPS_TD
 
+include "gdn/Dialect/GPU/IR/GPUMatrixOps.td"
 include "gdn/Dialect/GPU/IR/GPUMemoryOps.td"
 include "mlir/IR/CommonAttrConstraints.td"
 include "mlir/IR/CommonTypeConstraints.td"
@@ -135,8 +136,9 @@ def GPU_MapRowsOp : GPU_Op<"map_rows", [
       no result is `per_column`; inputs and results agree in rows and columns.
     - (C2) the body's arguments are an index and what a row has of the inputs.
     - (C3) `gdn_gpu.yield` gives what a row has of the results.
-    - (C4) the body has no ops but those named above; vectors in it come from
-      the body or are constants of one value; reductions add.
+    - (C4) the body has no ops but those named above and `vector.step`, the numbers
+      of the columns; vectors in it come from the body or are constants of one
+      value; reductions add.
 
     **Example**
 

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Products on tensor cores, and what feeds them.
+#ifndef GDN_DIALECT_GPU_IR_GPUMATRIXOPS_TD
+#define GDN_DIALECT_GPU_IR_GPUMATRIXOPS_TD
+
+include "gdn/Dialect/GPU/IR/GPUDialect.td"
+include "mlir/IR/CommonAttrConstraints.td"
+include "mlir/IR/CommonTypeConstraints.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def GPU_CopyOp : GPU_Op<"copy", [AttrSizedOperandSegments]> {
+  let summary = "Begins to copy a tile to shared memory";
+  let description = [{
+    All threads of the block begin to copy the tile at `indices` of `view`, in
+    pieces of 16 bytes, and go on. Rows from `rows` on become zero; nothing is read
+    for them. The tile is there behind a `gdn_gpu.barrier` behind a
+    `gdn_gpu.await_copies`.
+
+    **Preconditions**
+
+    - (C1) one index per dimension of the view; `dims` names as many distinct
+      dimensions of the view as the tile has.
+    - (C2) view and place have the same element type; a row of the place, or all
+      of it for rank 1, is a multiple of 16 bytes.
+    - (C3) the columns of the tile lie side by side in the view; 16 bytes divide
+      the address and the stride of rows. Not checked.
+    - (C4) it is not inside a `gdn_gpu.warps`.
+    - (C5) a `gdn_gpu.barrier` stands between this op and the last access to the
+      tile before it; checked on the function.
+
+    **Example**
+
+    ```mlir
+    func.func @keys(%k: memref<?x?x128xbf16, strided<[?, ?, 1]>>, %t: index,
+                    %h: index, %valid: index)
+        attributes {gdn_gpu.threads = 128 : i64} {
+      %c0 = arith.constant 0 : index
+      %place = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
+      gdn_gpu.copy %k[%t, %h, %c0] dims [0, 2] rows(%valid), %place
+          : memref<?x?x128xbf16, strided<[?, ?, 1]>>,
+            !gdn_gpu.shared<64x128xbf16, swizzled>
+      gdn_gpu.await_copies
+      gdn_gpu.barrier
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyMemRef, "view", [MemRead]>:$view, Variadic<Index>:$indices,
+    DenseI64ArrayAttr:$dims, Optional<Index>:$rows,
+    Arg<GPU_SharedType, "place", [MemWrite]>:$place);
+  let assemblyFormat = [{
+    $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)? `,` $place
+    attr-dict `:` type($view) `,` type($place)
+  }];
+  let hasVerifier = 1;
+}
+
+def GPU_AwaitCopiesOp : GPU_Op<"await_copies", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "The copies that this thread began are done";
+  let description = [{
+    Waits for all `gdn_gpu.copy` before it. What other threads copied is there
+    behind the next `gdn_gpu.barrier`.
+
+    **Preconditions**
+
+    - (C1) it is not inside a `gdn_gpu.warps`.
+
+    **Example**
+
+    ```mlir
+    func.func @wait() attributes {gdn_gpu.threads = 128 : i64} {
+      gdn_gpu.await_copies
+      gdn_gpu.barrier
+      return
+    }
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
+}
+
+def GPU_MatmulOp : GPU_Op<"matmul"> {
+  let summary = "Product of a fragment and a shared tile";
+  let description = [{
+    `result = acc + lhs * rhs` on tensor cores, summed in f32, with `rhs` the
+    shared tile, or with `transpose_rhs` its transpose. Each warp multiplies its
+    own rows; `rhs` is the same for all. A result in 16 bits is the `lhs` of
+    another product as it is.
+
+    **Preconditions**
+
+    - (C1) `lhs` is `M x K`, `rhs` `K x N` (`N x K` with `transpose_rhs`), `acc` and the
+      result `M x N`, in f32; `M` is a multiple of 16 times the warps, `K` and `N`
+      of 16.
+    - (C2) `lhs` and `rhs` are both bf16 or both f16.
+    - (C3) all fragments have one layout, of matrix instructions (`lanes = 4, vector
+      = 2`).
+    - (C4) `rhs` is swizzled.
+    - (C5) ordered by barriers as `gdn_gpu.fetch` (C2).
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+    func.func @scores(%k: !gdn_gpu.fragment<64x128xbf16, #rows>)
+        -> !gdn_gpu.fragment<64x64xf32, #rows>
+        attributes {gdn_gpu.threads = 128 : i64} {
+      %place = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
+      gdn_gpu.share %k, %place : !gdn_gpu.fragment<64x128xbf16, #rows>,
+                                 !gdn_gpu.shared<64x128xbf16, swizzled>
+      gdn_gpu.barrier
+      %s = gdn_gpu.matmul %k, transpose %place
+          : !gdn_gpu.fragment<64x128xbf16, #rows>,
+            !gdn_gpu.shared<64x128xbf16, swizzled>
+          -> !gdn_gpu.fragment<64x64xf32, #rows>
+      return %s : !gdn_gpu.fragment<64x64xf32, #rows>
+    }
+    ```
+  }];
+  let arguments = (ins GPU_FragmentType:$lhs,
+                       Arg<GPU_SharedType, "rhs", [MemRead]>:$rhs,
+                       Optional<GPU_FragmentType>:$acc, UnitAttr:$transpose_rhs);
+  let results = (outs GPU_FragmentType:$result);
+  let assemblyFormat = [{
+    $lhs `,` (`transpose` $transpose_rhs^)? $rhs
+    (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict
+    `:` type($lhs) `,` type($rhs) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def GPU_TriInverseOp : GPU_Op<"tri_inverse"> {
+  let summary = "Inverse of one plus a strictly lower triangle";
+  let description = [{
+    As `gdn_tile.tri_inverse` of f16, with the roundings that it fixes. A warp
+    inverts its own block of 16 rows; then each warp works down one column of
+    blocks. `scratch` holds what they pass to each other; what it held is lost.
+
+    **Preconditions**
+
+    - (C1) `matrix` is square, of f16, with 16 rows per warp, in a layout of matrix
+      instructions; the result has its type.
+    - (C2) `scratch` has the shape and element type of `matrix` and is swizzled.
+    - (C3) it is not inside a `gdn_gpu.warps`.
+    - (C4) a `gdn_gpu.barrier` stands between this op and the last access to `scratch`
+      before it, and behind this op before the next; checked on the function.
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+    func.func @solve(%a: !gdn_gpu.fragment<64x64xf16, #rows>)
+        -> !gdn_gpu.fragment<64x64xf16, #rows>
+        attributes {gdn_gpu.threads = 128 : i64} {
+      %scratch = gdn_gpu.alloc : !gdn_gpu.shared<64x64xf16, swizzled>
+      %t = gdn_gpu.tri_inverse %a, %scratch
+          : !gdn_gpu.fragment<64x64xf16, #rows>,
+            !gdn_gpu.shared<64x64xf16, swizzled>
+      return %t : !gdn_gpu.fragment<64x64xf16, #rows>
+    }
+    ```
+  }];
+  let arguments = (ins GPU_FragmentType:$matrix,
+                       Arg<GPU_SharedType, "scratch", [MemRead, MemWrite]>:$scratch);
+  let results = (outs GPU_FragmentType:$result);
+  let assemblyFormat = [{
+    $matrix `,` $scratch attr-dict `:` type($matrix) `,` type($scratch)
+  }];
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$matrix, "::mlir::Value":$scratch), [{
+    build($_builder, $_state, matrix.getType(), matrix, scratch);
+  }]>];
+  let extraClassDeclaration = [{
+    static constexpr int64_t block = 16;
+  }];
+}
+
+def GPU_RunningSumOp : GPU_Op<"running_sum", [Pure]> {
+  let summary = "Sums of a tile of rank 1 up to each element";
+  let description = [{
+    `result[i] = values[0] + ... + values[i]`, or with `suffix`
+    `result[i] = values[i + 1] + ... + values[n - 1]`, in f32, in an order that
+    depends on the size alone: first within groups of 32 elements, over the lanes,
+    in a tree.
+
+    **Preconditions**
+
+    - (C1) the layout is `per_row` with one warp and one lane to a row; elements
+      are f32.
+
+    **Example**
+
+    ```mlir
+    #one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+    func.func @sums(%g: !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#one>>)
+        attributes {gdn_gpu.threads = 32 : i64} {
+      %s = gdn_gpu.running_sum %g : !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#one>>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins GPU_FragmentType:$values, UnitAttr:$suffix);
+  let results = (outs GPU_FragmentType:$result);
+  let assemblyFormat = "(`suffix` $suffix^)? $values attr-dict `:` type($values)";
+  let builders = [OpBuilder<(ins "::mlir::Value":$values, "bool":$suffix), [{
+    build($_builder, $_state, values.getType(), values, suffix);
+  }]>];
+  let hasVerifier = 1;
+}
+
+#endif // GDN_DIALECT_GPU_IR_GPUMATRIXOPS_TD

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A swizzled tile of 16-bit elements in shared memory, as matrix instructions
+// see it: blocks of 8 x 8 elements, of which a lane holds two neighbours of a row
+// in one 32-bit register.
+#ifndef GDN_LIB_CONVERSION_GPUTONVVM_SHAREDMATRIX_H
+#define GDN_LIB_CONVERSION_GPUTONVVM_SHAREDMATRIX_H
+
+#include "BlockThreads.h"
+
+namespace gdn {
+
+/// The place of a swizzled shared tile, at which a warp stands.
+class SharedMatrix {
+public:
+  SharedMatrix(mlir::OpBuilder &b, mlir::Location loc, mlir::Value lane,
+               gpu::SharedType type, mlir::Value pointer);
+
+  /// The corner of a block: row and column over 8, each a constant and a value
+  /// (an i32, or null for 0). A value's bits are apart from the constant's.
+  struct Corner {
+    int64_t row = 0, column = 0;
+    mlir::Value rowValue, columnValue;
+  };
+
+  /// Loads four blocks, i32 each: the one at `corner`, at a step from it, at
+  /// another step, at both. Steps are in blocks, (rows, columns); the corner's
+  /// column is a multiple of what they reach. With `transpose` each block is
+  /// transposed.
+  llvm::SmallVector<mlir::Value, 4> load4(const Corner &corner,
+                                          std::pair<int64_t, int64_t> step,
+                                          std::pair<int64_t, int64_t> other,
+                                          bool transpose) const;
+  /// Stores a block, an i32 per lane, with `transpose` its transpose.
+  void store(const Corner &corner, mlir::Value block, bool transpose) const;
+
+  /// Address of the piece of 16 bytes that `column` bytes into `row` begin in,
+  /// plus what is left of them; i32 values.
+  mlir::Value getAddress(mlir::Value row, mlir::Value column) const;
+
+private:
+  mlir::Value swizzleOf(mlir::Value row) const;
+  mlir::Value addressOf(mlir::Value rowInBlock, const Corner &corner,
+                        mlir::Value laneColumn) const;
+
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+  Arithmetic a;
+  mlir::Value lane, pointer;
+  int64_t rowBytes;
+  int64_t group; // pieces that are swizzled among each other
+};
+
+/// The lhs and rhs operands of a product of 16 rows, 16 inner and 8 columns, in
+/// registers of `type` (bf16 or f16): 4 and 2 i32, and 4 sums, f32. Returns the
+/// sums with the product.
+llvm::SmallVector<mlir::Value, 4>
+emitMma(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type,
+        mlir::ValueRange lhs, mlir::ValueRange rhs, mlir::ValueRange acc);
+
+/// `gdn_gpu.fetch` and `gdn_gpu.share` of a swizzled tile, `gdn_gpu.matmul` and
+/// `gdn_gpu.tri_inverse`, on the thread's elements.
+mlir::Value fetchMatrix(mlir::OpBuilder &b, mlir::Location loc,
+                        const BlockThreads &threads, gpu::FragmentType type,
+                        gpu::SharedType place, mlir::Value pointer,
+                        bool transpose);
+void shareMatrix(mlir::OpBuilder &b, mlir::Location loc,
+                 const BlockThreads &threads, gpu::FragmentType type,
+                 mlir::Value local, gpu::SharedType place, mlir::Value pointer,
+                 bool transpose);
+mlir::Value emitMatmul(mlir::OpBuilder &b, const BlockThreads &threads,
+                       gpu::MatmulOp matmul, mlir::Value lhs,
+                       mlir::Value pointer, mlir::Value acc);
+mlir::Value emitTriInverse(mlir::OpBuilder &b, const BlockThreads &threads,
+                           gpu::TriInverseOp inverse, mlir::Value matrix,
+                           mlir::Value pointer);
+
+/// The thread's 16-bit elements, two in an i32, and back.
+llvm::SmallVector<mlir::Value> getWords(mlir::OpBuilder &b, mlir::Location loc,
+                                        mlir::Value local);
+mlir::Value fromWords(mlir::OpBuilder &b, mlir::Location loc,
+                      mlir::ValueRange words, mlir::Type element);
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GPUTONVVM_SHAREDMATRIX_H

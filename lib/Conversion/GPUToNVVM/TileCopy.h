@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Copies from global to shared memory that go on while threads work.
+#ifndef GDN_LIB_CONVERSION_GPUTONVVM_TILECOPY_H
+#define GDN_LIB_CONVERSION_GPUTONVVM_TILECOPY_H
+
+#include "TileAccess.h"
+
+namespace gdn {
+
+/// Begins `copy` from the tile at `memory` to the pointer `place`, on all
+/// `numThreads` threads of the block. `rows` is an index, or null for all.
+void emitCopy(mlir::OpBuilder &b, gpu::CopyOp copy, const BlockThreads &threads,
+              int64_t numThreads, const TileMemory &memory, mlir::Value rows,
+              mlir::Value place);
+
+/// Waits for what the thread began.
+void emitAwaitCopies(mlir::OpBuilder &b, mlir::Location loc);
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GPUTONVVM_TILECOPY_H

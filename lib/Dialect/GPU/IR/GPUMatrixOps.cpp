@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Verifiers of the ops of GPUMatrixOps.td; (Cn) are the constraints listed there.
+#include "gdn/Dialect/GPU/IR/GPU.h"
+
+#include "llvm/ADT/SmallSet.h"
+
+using namespace mlir;
+using namespace gdn::gpu;
+
+/// Every thread of the block has to come past.
+static LogicalResult verifyOutsideWarps(Operation *op) {
+  if (op->getParentOfType<WarpsOp>())
+    return op->emitOpError("expects to be outside gdn_gpu.warps, which only "
+                           "some warps enter");
+  return success();
+}
+
+LogicalResult CopyOp::verify() {
+  // copy_c1
+  auto view = cast<MemRefType>(getView().getType());
+  SharedType place = getPlace().getType();
+  if (int64_t(getIndices().size()) != view.getRank())
+    return emitOpError("expects one index per dimension of 'view', which is ")
+           << view.getRank() << ", but got " << getIndices().size();
+  if (int64_t(getDims().size()) != place.getRank())
+    return emitOpError("expects one entry of 'dims' per dimension of 'place', "
+                       "which is ")
+           << place.getRank() << ", but got " << getDims().size();
+  llvm::SmallSet<int64_t, 2> seen;
+  for (int64_t dim : getDims())
+    if (dim < 0 || dim >= view.getRank() || !seen.insert(dim).second)
+      return emitOpError("expects 'dims' to name distinct dimensions of 'view' "
+                         "below ")
+             << view.getRank() << ", but got " << dim;
+  // copy_c2
+  if (view.getElementType() != place.getElementType())
+    return emitOpError("expects 'place' to have the view's element type ")
+           << view.getElementType() << ", but got " << place.getElementType();
+  if (place.getRowBytes() % 16 != 0)
+    return emitOpError("expects rows of a multiple of 16 bytes, but got ")
+           << place;
+  // copy_c4
+  return verifyOutsideWarps(*this);
+}
+
+LogicalResult AwaitCopiesOp::verify() { return verifyOutsideWarps(*this); }
+
+LogicalResult MatmulOp::verify() {
+  FragmentType lhs = getLhs().getType(), result = getResult().getType();
+  SharedType rhs = getRhs().getType();
+  // matmul_c3
+  RowsAttr rows = lhs.getRows();
+  if (lhs.getRank() != 2 || !rows.isMatrix())
+    return emitOpError("expects 'lhs' in a layout of matrix instructions, with "
+                       "lanes = 4 and vector = 2, but got ")
+           << lhs;
+  // matmul_c1
+  if (rhs.getRank() != 2)
+    return emitOpError("expects 'rhs' to have rank 2, but got ") << rhs;
+  int64_t inner = rhs.getShape()[getTransposeRhs() ? 1 : 0];
+  int64_t columns = rhs.getShape()[getTransposeRhs() ? 0 : 1];
+  if (inner != lhs.getDimSize(1))
+    return emitOpError("expects 'rhs' to have an inner size of ")
+           << lhs.getDimSize(1) << ", set by 'lhs', but got " << inner;
+  auto want = FragmentType::get(getContext(), {lhs.getDimSize(0), columns},
+                                Float32Type::get(getContext()), rows);
+  if (result != want || (getAcc() && getAcc().getType() != want))
+    return emitOpError("expects 'acc' and the result to be ")
+           << want << ", but got " << (result != want ? result : FragmentType(cast<FragmentType>(getAcc().getType())));
+  if (lhs.getDimSize(0) % (16 * rows.getWarps()) != 0 || inner % 16 != 0 ||
+      columns % 16 != 0)
+    return emitOpError("expects sizes in multiples of ")
+           << 16 * rows.getWarps() << " rows, 16 inner and 16 columns, but got "
+           << lhs.getDimSize(0) << " x " << inner << " x " << columns;
+  // matmul_c2
+  Type element = lhs.getElementType();
+  if (element != rhs.getElementType() || element.isF32())
+    return emitOpError("expects 'lhs' and 'rhs' to be both bf16 or both f16, but "
+                       "got ")
+           << element << " and " << rhs.getElementType();
+  // matmul_c4
+  if (!rhs.getSwizzled())
+    return emitOpError("expects 'rhs' to be swizzled, but got ") << rhs;
+  return success();
+}
+
+LogicalResult TriInverseOp::verify() {
+  // tri_inverse_c1
+  FragmentType matrix = getMatrix().getType();
+  RowsAttr rows = matrix.getRows();
+  if (matrix.getRank() != 2 || matrix.getDimSize(0) != matrix.getDimSize(1) ||
+      !matrix.getElementType().isF16() || !rows.isMatrix() ||
+      matrix.getDimSize(0) != block * rows.getWarps())
+    return emitOpError("expects a square 'matrix' of f16 with 16 rows per warp "
+                       "in a layout of matrix instructions, but got ")
+           << matrix;
+  if (getResult().getType() != matrix)
+    return emitOpError("expects the result to be ")
+           << matrix << ", but got " << getResult().getType();
+  // tri_inverse_c2
+  auto want = SharedType::get(matrix.getTile(), /*swizzled=*/true);
+  if (getScratch().getType() != want)
+    return emitOpError("expects 'scratch' to be ")
+           << want << ", but got " << getScratch().getType();
+  // tri_inverse_c3
+  return verifyOutsideWarps(*this);
+}
+
+LogicalResult RunningSumOp::verify() {
+  // running_sum_c1
+  FragmentType values = getValues().getType();
+  RowsAttr rows = values.getRows();
+  if (!values.isPerRow() || rows.getWarps() != 1 || rows.getLanes() != 1 ||
+      !values.getElementType().isF32())
+    return emitOpError("expects f32 'per_row' with one warp and one lane to a "
+                       "row, but got ")
+           << values;
+  if (getResult().getType() != values)
+    return emitOpError("expects the result to be ")
+           << values << ", but got " << getResult().getType();
+  return success();
+}
