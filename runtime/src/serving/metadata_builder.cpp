@@ -30,11 +30,10 @@ bool MetadataBuilder::usesSpec(const CommonMetadata &common) const {
 /// The columns of the block table that hold the row's states.
 const int32_t *MetadataBuilder::stateColumns(const CommonMetadata &common,
                                              int64_t row) const {
-  const int32_t *columns =
-      common.block_table + row * common.block_table_stride;
+  const int32_t *columns = common.block_table + row * common.block_table_stride;
   if (options_.mamba_cache_mode == GDNRT_CACHE_ALIGN)
-    columns += std::max<int64_t>(common.seq_lens[row] - 1, 0) /
-               options_.block_size;
+    columns +=
+        std::max<int64_t>(common.seq_lens[row] - 1, 0) / options_.block_size;
   return columns;
 }
 
@@ -92,9 +91,9 @@ void MetadataBuilder::addRun(GDNMetadata &m, int32_t kind, int64_t firstToken,
     }
   }
   if (kind == GDNRT_RUN_PREFILL)
-    run.reads_state = std::any_of(hasInitial_ + firstRow,
-                                  hasInitial_ + firstRow + numRows,
-                                  [](uint8_t has) { return has != 0; });
+    run.reads_state =
+        std::any_of(hasInitial_ + firstRow, hasInitial_ + firstRow + numRows,
+                    [](uint8_t has) { return has != 0; });
   runs_.push_back(run);
   m.runs = runs_.data();
   m.num_runs = static_cast<int64_t>(runs_.size());
@@ -116,8 +115,8 @@ Status MetadataBuilder::buildPlain(const CommonMetadata &common,
   bool onlyDecodes = decodes == rows;
   m.num_decodes = decodes;
   m.num_prefills = rows - decodes;
-  m.num_decode_tokens = onlyDecodes ? common.num_actual_tokens
-                                    : common.query_start_loc[decodes];
+  m.num_decode_tokens =
+      onlyDecodes ? common.num_actual_tokens : common.query_start_loc[decodes];
   m.num_prefill_tokens = common.num_actual_tokens - m.num_decode_tokens;
   m.non_spec_state_indices = {writeSlots_, rows};
   m.non_spec_query_start_loc = {nonSpecStarts_, rows + 1};

@@ -49,8 +49,7 @@ MetadataBuilder::make(const MetadataOptions &options) {
                      "all, got ",
                      options.num_speculative_tokens);
   }
-  auto builder =
-      std::unique_ptr<MetadataBuilder>(new MetadataBuilder(options));
+  auto builder = std::unique_ptr<MetadataBuilder>(new MetadataBuilder(options));
   builder->allocate();
   return builder;
 }
@@ -59,8 +58,7 @@ MetadataBuilder::MetadataBuilder(const MetadataOptions &options)
     : options_(options), numColumns_(options.num_speculative_tokens + 1) {
   maxGraphRows_ = options.max_num_seqs * numColumns_;
   if (options.max_cudagraph_capture_size > 0)
-    maxGraphRows_ =
-        std::min(maxGraphRows_, options.max_cudagraph_capture_size);
+    maxGraphRows_ = std::min(maxGraphRows_, options.max_cudagraph_capture_size);
   maxRows_ = std::max(options.max_num_seqs, maxGraphRows_);
 }
 
@@ -168,8 +166,8 @@ Status MetadataBuilder::checkTable(const CommonMetadata &common) const {
                    common.block_table_columns, " apart, got ",
                    common.block_table_stride);
   for (int64_t row = 0; row < common.num_reqs; ++row) {
-    int64_t tokens = common.query_start_loc[row + 1] -
-                     common.query_start_loc[row];
+    int64_t tokens =
+        common.query_start_loc[row + 1] - common.query_start_loc[row];
     if (tokens == 0)
       continue;
     int64_t block = 0, last = common.seq_lens[row];

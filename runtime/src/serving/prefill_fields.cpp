@@ -77,8 +77,8 @@ void MetadataBuilder::addCheckpoints(const CommonMetadata &common,
   for (int64_t i = 0; i < rows; ++i) {
     checkpointStarts_[i] = count;
     int64_t row = rowOfNonSpec_[i];
-    int64_t length = common.query_start_loc[row + 1] -
-                     common.query_start_loc[row];
+    int64_t length =
+        common.query_start_loc[row + 1] - common.query_start_loc[row];
     if (length == 0)
       continue;
     int64_t last = common.seq_lens[row], done = last - length;

@@ -175,8 +175,7 @@ TEST(MetadataBuilder, PlainStep) {
 
 TEST(MetadataBuilder, DecodesAreAheadOfPrefills) {
   auto builder = makeBuilder(options(0));
-  GDNMetadata m =
-      build(*builder, {{9, 8, 130, 66}, {1, 1, 130, 1}, {}, {}});
+  GDNMetadata m = build(*builder, {{9, 8, 130, 66}, {1, 1, 130, 1}, {}, {}});
   EXPECT_EQ(kinds(m), (Ints{GDNRT_RUN_DECODE, GDNRT_RUN_PREFILL}));
   EXPECT_EQ(bools(m.has_initial_state), (std::vector<int>{1, 1, 0, 1}));
   EXPECT_EQ(ints(m.prefill_query_start_loc), (Ints{0, 130, 131}));
@@ -187,18 +186,15 @@ TEST(MetadataBuilder, DecodesAreAheadOfPrefills) {
   EXPECT_EQ(Ints(m.runs[1].query_start_loc, m.runs[1].query_start_loc + 3),
             (Ints{0, 130, 131}));
   // Chunks and blocks are those of all rows.
-  EXPECT_EQ(ints(m.chunk_indices),
-            (Ints{0, 0, 1, 0, 2, 0, 2, 1, 2, 2, 3, 0}));
+  EXPECT_EQ(ints(m.chunk_indices), (Ints{0, 0, 1, 0, 2, 0, 2, 1, 2, 2, 3, 0}));
   EXPECT_EQ(ints(m.chunk_offsets), (Ints{0, 1, 2, 5, 6}));
 }
 
 TEST(MetadataBuilder, ChunksOfRowsWithoutTokens) {
   // D6: counting chunks that are the first shifts what stands behind.
   auto builder = makeBuilder(options(2));
-  GDNMetadata m = build(*builder, {{16, 65, 20, 70},
-                                   {0, 1, 3, 65},
-                                   {-1, -1, 2, -1},
-                                   {}});
+  GDNMetadata m =
+      build(*builder, {{16, 65, 20, 70}, {0, 1, 3, 65}, {-1, -1, 2, -1}, {}});
   EXPECT_EQ(ints(m.non_spec_query_start_loc), (Ints{0, 0, 1, 66}));
   EXPECT_EQ(ints(m.chunk_indices), (Ints{1, 0, 2, 0, 2, 1}));
   EXPECT_EQ(ints(m.chunk_offsets), (Ints{0, 0, 1, 3}));
@@ -239,10 +235,8 @@ TEST(MetadataBuilder, PureSpec) {
 
 TEST(MetadataBuilder, MixedSpec) {
   auto builder = makeBuilder(options(2));
-  GDNMetadata m = build(*builder, {{5, 65, 20, 9},
-                                   {2, 1, 3, 3},
-                                   {1, -1, 2, -1},
-                                   {2, 3, 1, 1}});
+  GDNMetadata m = build(
+      *builder, {{5, 65, 20, 9}, {2, 1, 3, 3}, {1, -1, 2, -1}, {2, 3, 1, 1}});
   EXPECT_EQ(ints(m.spec_token_indx), (Ints{0, 1, 3, 4, 5}));
   EXPECT_EQ(ints(m.non_spec_token_indx), (Ints{2, 6, 7, 8}));
   EXPECT_EQ(ints(m.spec_query_start_loc), (Ints{0, 2, 5}));
@@ -252,9 +246,8 @@ TEST(MetadataBuilder, MixedSpec) {
   EXPECT_EQ(ints(m.num_accepted_tokens), (Ints{2, 1}));
   EXPECT_EQ(bools(m.spec_sequence_masks), (std::vector<int>{1, 0, 1, 0}));
   EXPECT_EQ(bools(m.has_initial_state), (std::vector<int>{1, 1}));
-  EXPECT_EQ(kinds(m),
-            (Ints{GDNRT_RUN_VERIFY, GDNRT_RUN_PREFILL, GDNRT_RUN_VERIFY,
-                  GDNRT_RUN_PREFILL}));
+  EXPECT_EQ(kinds(m), (Ints{GDNRT_RUN_VERIFY, GDNRT_RUN_PREFILL,
+                            GDNRT_RUN_VERIFY, GDNRT_RUN_PREFILL}));
   // The second run of a kind has rows and tokens of its own.
   EXPECT_EQ(m.runs[2].first_row, 1);
   EXPECT_EQ(m.runs[2].query_start_loc[1], 3);
@@ -442,10 +435,8 @@ TEST(MetadataBuilder, ModeAll) {
   o.block_size = 64;
   auto builder = makeBuilder(o);
   // A decode that stays, one that enters a block, a prompt, a continuation.
-  GDNMetadata m = build(*builder, {{70, 65, 200, 256},
-                                   {1, 1, 200, 128},
-                                   {},
-                                   {}});
+  GDNMetadata m =
+      build(*builder, {{70, 65, 200, 256}, {1, 1, 200, 128}, {}, {}});
   EXPECT_EQ(ints(m.non_spec_read_indices), (Ints{11, 20, 33, 41}));
   EXPECT_EQ(ints(m.non_spec_state_indices), (Ints{11, 21, 33, 43}));
   EXPECT_EQ(bools(m.has_initial_state), (std::vector<int>{1, 1, 0, 1}));
