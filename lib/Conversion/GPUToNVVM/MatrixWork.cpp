@@ -16,7 +16,7 @@ using namespace gdn;
 namespace {
 /// The blocks of a fragment that a warp has.
 struct Blocks {
-  explicit Blocks(gpu::FragmentType type)
+  explicit Blocks(gdn::gpu::FragmentType type)
       : rows(type.getRows().getLocalRows(type.getDimSize(0))),
         columns(type.getRows().getPieces(type.getDimSize(1))) {}
   int64_t word(int64_t i, int64_t p) const { return i * columns + p; }
@@ -26,7 +26,7 @@ struct Blocks {
 
 /// The first block row of the warp, an i32; null if there is one warp.
 static Value getFirstRow(const Arithmetic &a, const BlockThreads &threads,
-                         gpu::FragmentType type, const Blocks &blocks) {
+                         gdn::gpu::FragmentType type, const Blocks &blocks) {
   if (type.getRows().getWarps() == 1)
     return nullptr;
   return a.mul(threads.warp, a.i32(blocks.rows));
@@ -51,10 +51,10 @@ static SharedMatrix::Corner getCorner(const Arithmetic &a, Value firstRow,
 
 /// In a layout of pieces of up to 16 bytes.
 static Value fetchPieces(const Arithmetic &a, const BlockThreads &threads,
-                         gpu::FragmentType type, const SharedMatrix &place,
+                         gdn::gpu::FragmentType type, const SharedMatrix &place,
                          Value stored) {
   OpBuilder &b = a.b;
-  gpu::RowsAttr rows = type.getRows();
+  gdn::gpu::RowsAttr rows = type.getRows();
   int64_t bytes = type.getElementType().getIntOrFloatBitWidth() / 8;
   int64_t localRows = rows.getLocalRows(type.getDimSize(0));
   int64_t pieces = rows.getPieces(type.getDimSize(1)),
@@ -86,7 +86,7 @@ static Value fetchPieces(const Arithmetic &a, const BlockThreads &threads,
 }
 
 Value gdn::fetchMatrix(OpBuilder &b, Location loc, const BlockThreads &threads,
-                       gpu::FragmentType type, gpu::SharedType place,
+                       gdn::gpu::FragmentType type, gdn::gpu::SharedType place,
                        Value pointer, bool transpose) {
   Arithmetic a{b, loc};
   SharedMatrix matrix(b, loc, threads.lane, place, pointer);
@@ -132,8 +132,8 @@ Value gdn::fetchMatrix(OpBuilder &b, Location loc, const BlockThreads &threads,
 }
 
 void gdn::shareMatrix(OpBuilder &b, Location loc, const BlockThreads &threads,
-                      gpu::FragmentType type, Value local,
-                      gpu::SharedType place, Value pointer, bool transpose) {
+                      gdn::gpu::FragmentType type, Value local,
+                      gdn::gpu::SharedType place, Value pointer, bool transpose) {
   Arithmetic a{b, loc};
   SharedMatrix matrix(b, loc, threads.lane, place, pointer);
   if (!type.getRows().isMatrix() || type.getElementType().isF32()) {
@@ -150,7 +150,7 @@ void gdn::shareMatrix(OpBuilder &b, Location loc, const BlockThreads &threads,
 }
 
 Value gdn::emitMatmul(OpBuilder &b, const BlockThreads &threads,
-                      gpu::MatmulOp matmul, Value lhs, Value pointer,
+                      gdn::gpu::MatmulOp matmul, Value lhs, Value pointer,
                       Value acc) {
   Location loc = matmul.getLoc();
   SharedMatrix rhs(b, loc, threads.lane, matmul.getRhs().getType(), pointer);

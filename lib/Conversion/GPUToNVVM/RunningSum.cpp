@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace gdn;
 
 Value gdn::emitRunningSum(OpBuilder &b, const BlockThreads &threads,
-                          gpu::RunningSumOp sum, Value local) {
+                          gdn::gpu::RunningSumOp sum, Value local) {
   Location loc = sum.getLoc();
   Arithmetic a{b, loc};
   auto type = cast<VectorType>(local.getType());

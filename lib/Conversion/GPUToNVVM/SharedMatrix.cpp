@@ -15,7 +15,7 @@ static constexpr int64_t pieceBytes = 16;
 static constexpr int64_t blockRows = 8;
 
 SharedMatrix::SharedMatrix(OpBuilder &b, Location loc, Value lane,
-                           gpu::SharedType type, Value pointer)
+                           gdn::gpu::SharedType type, Value pointer)
     : b(b), loc(loc), a{b, loc}, lane(lane), pointer(pointer),
       rowBytes(type.getRowBytes()) {
   int64_t pieces = rowBytes / pieceBytes;

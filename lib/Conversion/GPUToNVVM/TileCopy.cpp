@@ -14,17 +14,17 @@ using namespace gdn;
 
 static constexpr int64_t pieceBytes = 16;
 
-void gdn::emitCopy(OpBuilder &b, gpu::CopyOp copy, const BlockThreads &threads,
+void gdn::emitCopy(OpBuilder &b, gdn::gpu::CopyOp copy, const BlockThreads &threads,
                    int64_t numThreads, const TileMemory &memory, Value rows,
                    Value place) {
   Location loc = copy.getLoc();
   Arithmetic a{b, loc};
-  gpu::SharedType type = copy.getPlace().getType();
+  gdn::gpu::SharedType type = copy.getPlace().getType();
   int64_t numRows = type.getRank() == 2 ? type.getShape()[0] : 1;
   int64_t rowPieces = type.getRowBytes() / pieceBytes;
   int64_t pieces = numRows * rowPieces;
   SharedMatrix matrix(b, loc, threads.lane, type, place);
-  Value thread = a.add(a.mul(threads.warp, a.i32(gpu::warpThreads)),
+  Value thread = a.add(a.mul(threads.warp, a.i32(gdn::gpu::warpThreads)),
                        threads.lane);
   auto advance = [&](Value pointer, Value bytes) -> Value {
     return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),

@@ -20,12 +20,12 @@ using namespace gdn;
 
 namespace {
 
-constexpr int64_t side = gpu::TriInverseOp::block;
+constexpr int64_t side = gdn::gpu::TriInverseOp::block;
 
 class BlockInverse {
 public:
   BlockInverse(OpBuilder &b, const BlockThreads &threads,
-               gpu::TriInverseOp inverse, Value pointer)
+               gdn::gpu::TriInverseOp inverse, Value pointer)
       : b(b), loc(inverse.getLoc()), a{b, loc}, threads(threads),
         type(inverse.getMatrix().getType()),
         scratch(inverse.getScratch().getType()), pointer(pointer),
@@ -79,8 +79,8 @@ private:
   Location loc;
   Arithmetic a;
   const BlockThreads &threads;
-  gpu::FragmentType type;
-  gpu::SharedType scratch;
+  gdn::gpu::FragmentType type;
+  gdn::gpu::SharedType scratch;
   Value pointer;
   SharedMatrix matrix;
   int64_t count; // of warps, and of blocks in a row
@@ -208,7 +208,7 @@ Value BlockInverse::emit(Value local) {
 }
 
 Value gdn::emitTriInverse(OpBuilder &b, const BlockThreads &threads,
-                          gpu::TriInverseOp inverse, Value matrix,
+                          gdn::gpu::TriInverseOp inverse, Value matrix,
                           Value pointer) {
   return BlockInverse(b, threads, inverse, pointer).emit(matrix);
 }

@@ -95,9 +95,6 @@ LogicalResult TriInverseOp::verify() {
     return emitOpError("expects a square 'matrix' of f16 with 16 rows per warp "
                        "in a layout of matrix instructions, but got ")
            << matrix;
-  if (getResult().getType() != matrix)
-    return emitOpError("expects the result to be ")
-           << matrix << ", but got " << getResult().getType();
   // tri_inverse_c2
   auto want = SharedType::get(matrix.getTile(), /*swizzled=*/true);
   if (getScratch().getType() != want)
@@ -116,8 +113,5 @@ LogicalResult RunningSumOp::verify() {
     return emitOpError("expects f32 'per_row' with one warp and one lane to a "
                        "row, but got ")
            << values;
-  if (getResult().getType() != values)
-    return emitOpError("expects the result to be ")
-           << values << ", but got " << getResult().getType();
   return success();
 }

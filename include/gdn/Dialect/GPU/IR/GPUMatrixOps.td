@@ -131,7 +131,7 @@ def GPU_MatmulOp : GPU_Op<"matmul"> {
   let hasVerifier = 1;
 }
 
-def GPU_TriInverseOp : GPU_Op<"tri_inverse"> {
+def GPU_TriInverseOp : GPU_Op<"tri_inverse", [AllTypesMatch<["matrix", "result"]>]> {
   let summary = "Inverse of one plus a strictly lower triangle";
   let description = [{
     As `gdn_tile.tri_inverse` of f16, with the roundings that it fixes. A warp
@@ -169,15 +169,12 @@ def GPU_TriInverseOp : GPU_Op<"tri_inverse"> {
     $matrix `,` $scratch attr-dict `:` type($matrix) `,` type($scratch)
   }];
   let hasVerifier = 1;
-  let builders = [OpBuilder<(ins "::mlir::Value":$matrix, "::mlir::Value":$scratch), [{
-    build($_builder, $_state, matrix.getType(), matrix, scratch);
-  }]>];
   let extraClassDeclaration = [{
     static constexpr int64_t block = 16;
   }];
 }
 
-def GPU_RunningSumOp : GPU_Op<"running_sum", [Pure]> {
+def GPU_RunningSumOp : GPU_Op<"running_sum", [Pure, AllTypesMatch<["values", "result"]>]> {
   let summary = "Sums of a tile of rank 1 up to each element";
   let description = [{
     `result[i] = values[0] + ... + values[i]`, or with `suffix`
@@ -204,9 +201,6 @@ def GPU_RunningSumOp : GPU_Op<"running_sum", [Pure]> {
   let arguments = (ins GPU_FragmentType:$values, UnitAttr:$suffix);
   let results = (outs GPU_FragmentType:$result);
   let assemblyFormat = "(`suffix` $suffix^)? $values attr-dict `:` type($values)";
-  let builders = [OpBuilder<(ins "::mlir::Value":$values, "bool":$suffix), [{
-    build($_builder, $_state, values.getType(), values, suffix);
-  }]>];
   let hasVerifier = 1;
 }
 
