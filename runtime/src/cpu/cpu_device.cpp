@@ -70,6 +70,8 @@ public:
        std::optional<size_t> forcedCode) override;
   Status synchronize(void *stream) override;
   Status zero(void *data, uint64_t bytes, void *stream) override;
+  Status upload(void *to, const void *from, uint64_t bytes,
+                void *stream) override;
   Result<void *> allocate(size_t bytes) override;
   Status free(void *data) override;
   Status write(void *to, const void *from, size_t bytes) override;
@@ -246,6 +248,15 @@ Status CpuDevice::zero(void *data, uint64_t bytes, void *stream) {
     return status;
   if (bytes != 0)
     std::memset(data, 0, bytes);
+  return {};
+}
+
+Status CpuDevice::upload(void *to, const void *from, uint64_t bytes,
+                         void *stream) {
+  if (Status s = checkStream(stream); !s.isOk())
+    return s;
+  if (bytes > 0)
+    std::memcpy(to, from, bytes);
   return {};
 }
 

@@ -53,6 +53,8 @@ public:
        std::optional<size_t> forcedCode) override;
   Status synchronize(void *stream) override;
   Status zero(void *data, uint64_t bytes, void *stream) override;
+  Status upload(void *to, const void *from, uint64_t bytes,
+                void *stream) override;
   Result<void *> allocate(size_t bytes) override;
   Status free(void *data) override;
   Status write(void *to, const void *from, size_t bytes) override;
@@ -188,6 +190,18 @@ Status CudaDevice::zero(void *data, uint64_t bytes, void *stream) {
   return driver.check(
       driver.memorySet(toAddress(data), 0, bytes, toStream(stream)),
       "cuMemsetD8Async", "workspace");
+}
+
+Status CudaDevice::upload(void *to, const void *from, uint64_t bytes,
+                          void *stream) {
+  cuda::CurrentContext current(*context_);
+  if (!current.status().isOk() || bytes == 0)
+    return current.status();
+  // The driver stages memory that is not pinned before it returns.
+  const cuda::Driver &driver = context_->driver();
+  return driver.check(
+      driver.copyToDevice(toAddress(to), from, bytes, toStream(stream)),
+      "cuMemcpyHtoDAsync", "upload");
 }
 
 Result<void *> CudaDevice::allocate(size_t bytes) {
