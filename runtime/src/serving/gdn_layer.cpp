@@ -108,10 +108,10 @@ Status GDNLayer::zeroRows(const gdnrt_named_arg &out, int64_t first,
   int64_t stride = arg.strides ? arg.strides[0] : dense;
   char *data = static_cast<char *>(arg.data) + first * stride * bytes;
   if (stride == dense)
-    return device_->zero(data, static_cast<uint64_t>(rows * dense * bytes),
-                         stream);
+    return device_->fill(data, 0,
+                         static_cast<uint64_t>(rows * dense * bytes), stream);
   for (int64_t row = 0; row < rows; ++row)
-    if (Status s = device_->zero(data + row * stride * bytes,
+    if (Status s = device_->fill(data + row * stride * bytes, 0,
                                  static_cast<uint64_t>(dense * bytes), stream);
         !s.isOk())
       return s;
