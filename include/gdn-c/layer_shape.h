@@ -24,10 +24,12 @@ typedef struct gdnrt_layer_heads {
 /** The shapes of a slot's states on one of `tp` ranks. With `dim_first` the
  *  convolution's is [D / tp, width - 1 + num_spec], else [width - 1 + num_spec,
  *  D / tp]; D counts q, k and v. The recurrent state is [Hv / tp, dv, dk]. */
-GDNRT_API gdnrt_status gdnrt_layer_state_shape(
-    const gdnrt_layer_heads *heads, int64_t tp, int64_t conv_width,
-    int64_t num_spec, int32_t dim_first, int64_t conv[2], int64_t ssm[3],
-    gdnrt_error *error);
+GDNRT_API gdnrt_status gdnrt_layer_state_shape(const gdnrt_layer_heads *heads,
+                                               int64_t tp, int64_t conv_width,
+                                               int64_t num_spec,
+                                               int32_t dim_first,
+                                               int64_t conv[2], int64_t ssm[3],
+                                               gdnrt_error *error);
 
 /** The dtypes of the states, from those of the configuration: -1 is "auto",
  *  which is the model's for the convolution and then that for the rule. */

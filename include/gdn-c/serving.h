@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Serving: from a scheduler's step to launches. Metadata of a step, made on the
- * host, and the core of a layer. Conventions of calls, errors and handles are those of runtime.h.
+ * host, and the core of a layer. Conventions of calls, errors and handles are
+ * those of runtime.h.
  *
  * Arrays are row-major. A "row" is a request of the step; its tokens are
  * query_start_loc[i] <= t < query_start_loc[i + 1].
@@ -233,9 +234,10 @@ GDNRT_API gdnrt_status gdnrt_metadata_builder_build_for_cudagraph_capture(
  *  device for arena_bytes bytes, in the order of `stream`. Not within the
  *  capture of a graph: a replay copies first. The addresses in a graph stay
  *  good for all steps of the builder. */
-GDNRT_API gdnrt_status gdnrt_metadata_upload(
-    gdnrt_device *device, const gdnrt_gdn_metadata *metadata,
-    void *device_arena, void *stream, gdnrt_error *error);
+GDNRT_API gdnrt_status gdnrt_metadata_upload(gdnrt_device *device,
+                                             const gdnrt_gdn_metadata *metadata,
+                                             void *device_arena, void *stream,
+                                             gdnrt_error *error);
 
 /*===-- Layers ------------------------------------------------------------===*/
 
@@ -275,8 +277,8 @@ GDNRT_API void gdnrt_gdn_layer_destroy(gdnrt_gdn_layer *layer);
  *
  *  Rows of prefills start from their slot where has_initial_state says so,
  *  which needs kernels with has_initial. The first token of a request is a
- *  prefill as well, except in a graph: there its slot has to be zero. Rows that read and write different slots
- *  need kernels with write_slots. */
+ *  prefill as well, except in a graph: there its slot has to be zero. Rows that
+ * read and write different slots need kernels with write_slots. */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_forward(
     gdnrt_gdn_layer *layer, const gdnrt_gdn_metadata *metadata,
     const void *device_arena, const gdnrt_named_arg *tokens, size_t count,

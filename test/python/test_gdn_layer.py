@@ -221,9 +221,7 @@ def test_padding_of_graphs(runtime, kernels):
     assert (core[3:] == 0).all()
     assert np.array_equal(layer.state[others], before, equal_nan=True)
 
-    core, expected, m = layer.step(
-        [0, 1], [3, 2], np.array([2, 1]), padding=7, num_padded_reqs=4
-    )
+    core, expected, m = layer.step([0, 1], [3, 2], np.array([2, 1]), padding=7, num_padded_reqs=4)
     assert m.spec_state_indices_tensor.shape == (4, S + 1)
     assert relative_error(core[:5], expected[:5]) < 1e-5
     assert (core[5:] == 0).all()

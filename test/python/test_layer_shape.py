@@ -143,9 +143,7 @@ def run_core(runtime, kernels, layout, weights, hidden) -> np.ndarray:
 
 @pytest.mark.parametrize("layout", ["interleaved", "flat", "split"])
 def test_ranks_together_are_the_layer(runtime, tool, tmp_path, layout):
-    path = compile_image(
-        tool, tmp_path, f"--layout={layout}", "--outputs=core", "--has-initial"
-    )
+    path = compile_image(tool, tmp_path, f"--layout={layout}", "--outputs=core", "--has-initial")
     kernels = layer_kernels(runtime.device(num_workers=2), runtime.image(path))
     rng = np.random.default_rng(9)
 

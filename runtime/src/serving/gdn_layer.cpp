@@ -16,9 +16,9 @@ GDNLayer::make(std::shared_ptr<LoadedKernel> decode,
                std::shared_ptr<LoadedKernel> verify,
                const gdnrt_named_arg *fixed, size_t count) {
   auto layer = std::unique_ptr<GDNLayer>(new GDNLayer());
-  for (auto [kernel, target] :
-       {std::pair(&decode, &layer->decode_), {&prefill, &layer->prefill_},
-        {&verify, &layer->verify_}}) {
+  for (auto [kernel, target] : {std::pair(&decode, &layer->decode_),
+                                {&prefill, &layer->prefill_},
+                                {&verify, &layer->verify_}}) {
     if (!*kernel)
       continue;
     if (layer->device_ && layer->device_ != (*kernel)->device)
@@ -96,9 +96,8 @@ Status GDNLayer::zeroRows(const gdnrt_named_arg &out, int64_t first,
   int64_t bytes = sizeInBytes(static_cast<DType>(arg.dtype)), dense = 1;
   int64_t rows = arg.sizes[0] - first;
   // Arrays without elements have any strides.
-  if (rows <= 0 ||
-      std::any_of(arg.sizes, arg.sizes + arg.rank,
-                  [](int64_t size) { return size <= 0; }))
+  if (rows <= 0 || std::any_of(arg.sizes, arg.sizes + arg.rank,
+                               [](int64_t size) { return size <= 0; }))
     return {};
   for (int d = arg.rank; d-- > 1;) {
     if (arg.strides && arg.sizes[d] != 1 && arg.strides[d] != dense)
@@ -108,8 +107,8 @@ Status GDNLayer::zeroRows(const gdnrt_named_arg &out, int64_t first,
   int64_t stride = arg.strides ? arg.strides[0] : dense;
   char *data = static_cast<char *>(arg.data) + first * stride * bytes;
   if (stride == dense)
-    return device_->fill(data, 0,
-                         static_cast<uint64_t>(rows * dense * bytes), stream);
+    return device_->fill(data, 0, static_cast<uint64_t>(rows * dense * bytes),
+                         stream);
   for (int64_t row = 0; row < rows; ++row)
     if (Status s = device_->fill(data + row * stride * bytes, 0,
                                  static_cast<uint64_t>(dense * bytes), stream);
@@ -119,9 +118,8 @@ Status GDNLayer::zeroRows(const gdnrt_named_arg &out, int64_t first,
 }
 
 Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
-                         const void *deviceArena,
-                         const gdnrt_named_arg *tokens, size_t count,
-                         void *stream) {
+                         const void *deviceArena, const gdnrt_named_arg *tokens,
+                         size_t count, void *stream) {
   int64_t needed = metadata ? metadata->num_run_tokens : 0;
   if (Status s = checkTokens(tokens, count, needed); !s.isOk())
     return s;
@@ -154,10 +152,9 @@ Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
       slices_[i].arg.sizes = sizes_[i].data();
       slices_[i].arg.strides = strides_[i].data();
       if (arg.data)
-        slices_[i].arg.data =
-            static_cast<char *>(arg.data) +
-            run.first_token * strides_[i][0] *
-                sizeInBytes(static_cast<DType>(arg.dtype));
+        slices_[i].arg.data = static_cast<char *>(arg.data) +
+                              run.first_token * strides_[i][0] *
+                                  sizeInBytes(static_cast<DType>(arg.dtype));
     }
     if (Status s = kernelFor(run.kind)->launch({*metadata, deviceArena}, run,
                                                slices_.data(), count, stream);

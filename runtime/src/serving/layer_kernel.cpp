@@ -88,8 +88,7 @@ LayerKernel::LayerKernel(std::shared_ptr<LoadedKernel> kernel)
 Result<std::unique_ptr<LayerKernel>>
 LayerKernel::make(std::shared_ptr<LoadedKernel> kernel,
                   const gdnrt_named_arg *fixed, size_t count) {
-  auto made =
-      std::unique_ptr<LayerKernel>(new LayerKernel(std::move(kernel)));
+  auto made = std::unique_ptr<LayerKernel>(new LayerKernel(std::move(kernel)));
   const EntrySchema &entry = made->entry();
   std::vector<bool> given(entry.params.size());
   for (size_t i = 0; i < count; ++i) {
@@ -208,11 +207,10 @@ Status LayerKernel::fill(const GDNMetadataView &step, const gdnrt_run &run,
       break;
     case ParamRole::cuCheckpoints:
       readsAll = false;
-      (void)setVector(
-          p,
-          step.onDevice(checkpoints ? m.cu_checkpoints.data + first
-                                    : m.zeros.data),
-          rows + 1, DType::i32);
+      (void)setVector(p,
+                      step.onDevice(checkpoints ? m.cu_checkpoints.data + first
+                                                : m.zeros.data),
+                      rows + 1, DType::i32);
       break;
     case ParamRole::checkpointTokens:
       (void)setVector(p, step.onDevice(m.checkpoint_tokens.data),
@@ -255,9 +253,9 @@ Status LayerKernel::launch(const GDNMetadataView &step, const gdnrt_run &run,
     std::vector<Argument> all(held_.size());
     for (size_t p = 0; p < held_.size(); ++p)
       all[p] = held_[p].view();
-    auto bound = Binding::make(kernel_->entry, kernel_->code->schema(),
-                               all.data(), all.size(),
-                               device().properties().numWorkers);
+    auto bound =
+        Binding::make(kernel_->entry, kernel_->code->schema(), all.data(),
+                      all.size(), device().properties().numWorkers);
     if (!bound.isOk())
       return bound.status();
     binding_ = std::move(*bound);

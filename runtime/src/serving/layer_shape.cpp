@@ -10,12 +10,11 @@ using namespace gdnrt;
 Status gdnrt::checkLayerHeads(const LayerHeads &heads, int64_t tp,
                               int64_t rank) {
   constexpr int64_t kMost = 1 << 20;
-  for (auto [name, value] :
-       {std::pair("num_key_heads", heads.num_key_heads),
-        {"num_value_heads", heads.num_value_heads},
-        {"key_dim", heads.key_dim},
-        {"value_dim", heads.value_dim},
-        {"tp", tp}})
+  for (auto [name, value] : {std::pair("num_key_heads", heads.num_key_heads),
+                             {"num_value_heads", heads.num_value_heads},
+                             {"key_dim", heads.key_dim},
+                             {"value_dim", heads.value_dim},
+                             {"tp", tp}})
     if (value < 1 || value > kMost)
       return invalid(name, ": expected 1 to ", kMost, ", got ", value);
   if (heads.num_value_heads % heads.num_key_heads != 0)

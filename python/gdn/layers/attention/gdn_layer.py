@@ -17,9 +17,7 @@ def layer_kernels(device, image: Image, suffix: str = "") -> dict[str, Kernel]:
     of types: "_bf16_f32". A kernel without code for the device is left out, and why is in
     the error of the step that needs it."""
     entries = set(image.entries)
-    return {
-        kind: device.kernel(image, kind + suffix) for kind in KINDS if kind + suffix in entries
-    }
+    return {kind: device.kernel(image, kind + suffix) for kind in KINDS if kind + suffix in entries}
 
 
 def _named(arguments: Mapping[str, object], kind: str):
