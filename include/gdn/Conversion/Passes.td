@@ -258,6 +258,30 @@ def CheckGPU : Pass<"gdn-gpu-check", "::mlir::ModuleOp"> {
   }];
 }
 
+def PlaceBarriers : Pass<"gdn-gpu-place-barriers", "::mlir::ModuleOp"> {
+  let summary = "Barriers where an access has to wait for another";
+  let description = [{
+    Follows every shared tile as `gdn-gpu-check` does, and puts a
+    `gdn_gpu.barrier` where that would miss one: as late as possible, before the
+    access that needs it, or before the `gdn_gpu.warps` around it. Where a copy is
+    under way, `gdn_gpu.await_copies` goes before the barrier.
+
+    **Runs after** schedules that leave barriers out; **before** `gdn-gpu-check`.
+
+    **Needs**: shared tiles that are shared or copied on every way to their use.
+
+    **Leaves**: programs that `gdn-gpu-check` accepts.
+
+    **Numerics**: bit-preserving.
+
+    **Fails** with an error on an access inside `gdn_gpu.warps` that would need a
+    barrier there, or to a tile without a value.
+
+    Before and after: `test/Conversion/GPUToNVVM/place-barriers.mlir`.
+  }];
+  let dependentDialects = ["::gdn::gpu::GPUDialect"];
+}
+
 def ConvertGPUToNVVM : Pass<"convert-gdn-gpu-to-nvvm", "::mlir::ModuleOp"> {
   let summary = "GPU programs to kernels of one thread";
   let description = [{

@@ -63,6 +63,52 @@ def ScheduleResidentRecurrence
   ];
 }
 
+def ScheduleTileProducts
+    : Pass<"gdn-schedule-tile-products", "::mlir::ModuleOp"> {
+  let summary = "Products on tensor cores: programs of chunks to GPU blocks";
+  let description = [{
+    Turns tile programs whose products all have 16-bit operands into programs of a
+    block of GPU threads. All warps work on each op: a warp has 16 rows of every
+    product (or 32, 48, ..), and left operands never leave its registers. Right
+    operands, and tiles that are read the other way round, are in shared memory,
+    most of them copied there as they lie in memory. Tiles of rank 1 are the work
+    of the first warp. A loop over chunks copies what a turn needs first while the
+    turn before it is at work, and the rest while the first products run.
+
+    Tiles that are not needed any more give their shared memory to later ones.
+
+    **Runs after** `convert-gdn-to-tile` with `chunk-stages=split` and
+    `gdn-tile-fuse-rows`; **before** `gdn-gpu-place-barriers`.
+
+    **Needs**: tile programs, a value head per block.
+
+    **Leaves**: programs of `gdn_gpu` for those with such products. Other tile
+    programs are left alone. Barriers are missing.
+
+    **Numerics**: sums of products in the order of the target's instructions, from
+    the first inner element to the last. `gdn_tile.prefix_sum` and
+    `gdn_tile.suffix_sum` in a tree. `gdn_tile.decay_matrix` as the exponential of a
+    difference of running sums, of decays of at least -18: below, the factor is
+    zero in 16 bits.
+
+    **Fails** with an error on an op that the schedule has no place for.
+
+    Before and after: `test/Schedule/tile-products.mlir`.
+  }];
+  let options = [
+    Option<"minBlocks", "min-blocks", "int64_t", /*default=*/"1",
+           "Blocks per multiprocessor that registers must allow">
+  ];
+  let statistics = [
+    Statistic<"numKernels", "num-kernels", "Kernels scheduled">
+  ];
+  let dependentDialects = [
+    "::gdn::gpu::GPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
 def DropUnscheduled : Pass<"gdn-drop-unscheduled", "::mlir::ModuleOp"> {
   let summary = "Leave out tile programs that no schedule has taken";
   let description = [{

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn-gpu-check: one walk over a function, in the order in which a thread runs
-// it, that follows what happened to each shared tile since the last barrier.
-// Where two ways meet, whatever happened on either has happened; the body of a
-// loop is walked twice, so that its end meets its beginning.
+// gdn-gpu-check and gdn-gpu-place-barriers: one walk over a function, in the
+// order in which a thread runs it, that follows what happened to each shared
+// tile since the last barrier. Where two ways meet, whatever happened on either
+// has happened; the body of a loop is walked twice, so that its end meets its
+// beginning. Where a barrier is missing, one pass says so and the other puts it
+// there.
 #include "CheckGPUProgram.h"
 
 #include "gdn/Conversion/Passes.h"
@@ -14,6 +16,7 @@
 
 namespace gdn {
 #define GEN_PASS_DEF_CHECKGPU
+#define GEN_PASS_DEF_PLACEBARRIERS
 #include "gdn/Conversion/Passes.h.inc"
 } // namespace gdn
 
@@ -33,20 +36,30 @@ struct TileState {
 
 class SharedTileWalk {
 public:
+  /// With `places`, missing barriers are inserted.
+  explicit SharedTileWalk(bool places) : places(places) {}
   LogicalResult walk(Region &region);
 
 private:
   using States = llvm::MapVector<Value, TileState>;
 
   LogicalResult visit(Operation &op);
-  LogicalResult visitWrite(Operation *op, Value place);
-  LogicalResult visitRead(Operation *op, Value place);
+  LogicalResult visitAccess(Operation *op, Value place, bool writes,
+                            bool reads);
   LogicalResult visitLoop(Operation &op);
   LogicalResult visitBranches(Operation &op);
   LogicalResult needsBarrier(Operation *op, Operation *earlier);
+  bool hasConflict(Operation *op) const;
+  void meet(bool awaits);
+  void meetBefore(Operation *op);
   static void join(States &into, const States &other);
 
+  bool places;
   States states;
+};
+
+struct PlaceBarriers final : gdn::impl::PlaceBarriersBase<PlaceBarriers> {
+  void runOnOperation() override;
 };
 
 struct CheckGPU final : gdn::impl::CheckGPUBase<CheckGPU> {
@@ -59,6 +72,71 @@ struct CheckGPU final : gdn::impl::CheckGPUBase<CheckGPU> {
 };
 
 } // namespace
+
+/// What an op does to a shared tile.
+struct Access {
+  Value place;
+  bool writes = false, reads = false;
+};
+
+static std::optional<Access> getAccess(Operation *op) {
+  if (auto share = dyn_cast<gpu::ShareOp>(op)) // share_c2
+    return Access{share.getPlace(), true, false};
+  if (auto copy = dyn_cast<gpu::CopyOp>(op)) // copy_c5
+    return Access{copy.getPlace(), true, false};
+  if (auto inverse = dyn_cast<gpu::TriInverseOp>(op)) // tri_inverse_c4
+    return Access{inverse.getScratch(), true, true};
+  if (isa<gpu::FetchOp, gpu::FetchElementOp>(op)) // fetch_c2, fetch_element_c2
+    return Access{op->getOperand(0), false, true};
+  if (auto matmul = dyn_cast<gpu::MatmulOp>(op)) // matmul_c5
+    return Access{matmul.getRhs(), false, true};
+  return std::nullopt;
+}
+
+/// Two rows of a tile are apart.
+static bool areApart(Operation *op, Operation *other) {
+  auto hasRow = [](Operation *op) {
+    auto share = dyn_cast<gpu::ShareOp>(op);
+    return share && share.getRow();
+  };
+  return hasRow(op) && hasRow(other);
+}
+
+/// True if a barrier, or the end of a copy, has to come before `op`.
+bool SharedTileWalk::hasConflict(Operation *op) const {
+  std::optional<Access> access = getAccess(op);
+  auto found = access ? states.find(access->place) : states.end();
+  if (found == states.end())
+    return false;
+  const TileState &state = found->second;
+  if (state.copied)
+    return true;
+  if (access->writes)
+    return state.fetched || (state.shared && !areApart(op, state.shared));
+  return state.shared;
+}
+
+void SharedTileWalk::meet(bool awaits) {
+  for (auto &[place, state] : states) {
+    if (awaits)
+      state.copied = nullptr;
+    state.fetched = nullptr;
+    if (!state.copied) // what is still on its way is there for no thread
+      state.shared = nullptr;
+  }
+}
+
+/// A barrier before `op`, behind the end of the copies if one is under way.
+void SharedTileWalk::meetBefore(Operation *op) {
+  OpBuilder b(op);
+  bool awaits = llvm::any_of(states, [](auto &entry) {
+    return entry.second.copied;
+  });
+  if (awaits)
+    gpu::AwaitCopiesOp::create(b, op->getLoc());
+  gpu::BarrierOp::create(b, op->getLoc());
+  meet(awaits);
+}
 
 LogicalResult SharedTileWalk::needsBarrier(Operation *op, Operation *earlier) {
   InFlightDiagnostic diag = op->emitOpError(
@@ -111,50 +189,37 @@ LogicalResult SharedTileWalk::visitLoop(Operation &op) {
   return success();
 }
 
-LogicalResult SharedTileWalk::visitWrite(Operation *op, Value place) {
+LogicalResult SharedTileWalk::visitAccess(Operation *op, Value place,
+                                          bool writes, bool reads) {
   TileState &state = states[place];
-  // Two rows of a tile are apart.
-  auto rowOf = [](Operation *op) {
-    auto share = dyn_cast_or_null<gpu::ShareOp>(op);
-    return share ? share.getRow() : Value();
-  };
-  bool isApart = rowOf(state.shared) && rowOf(op);
-  if (state.fetched)
-    return needsBarrier(op, state.fetched);
-  if (state.shared && !isApart)
-    return needsBarrier(op, state.shared);
-  if (state.copied)
-    return op->emitOpError("expects a gdn_gpu.await_copies behind the copy to "
-                           "its tile before it");
-  state.shared = op;
-  state.hasValue = true;
-  return success();
-}
-
-LogicalResult SharedTileWalk::visitRead(Operation *op, Value place) {
-  TileState &state = states[place];
-  if (!state.hasValue)
-    return op->emitOpError("expects a tile that has been shared on every way "
-                           "to it");
   if (state.copied) {
     InFlightDiagnostic diag = op->emitOpError(
         "expects a gdn_gpu.await_copies between it and the copy before it");
     diag.attachNote(state.copied->getLoc()) << "copy";
     return diag;
   }
-  if (state.shared)
-    return needsBarrier(op, state.shared);
-  state.fetched = op;
+  if (writes && state.fetched)
+    return needsBarrier(op, state.fetched);
+  if (state.shared && !(writes && areApart(op, state.shared)))
+    if (writes || state.hasValue)
+      return needsBarrier(op, state.shared);
+  if (!writes && !state.hasValue)
+    return op->emitOpError("expects a tile that has been shared on every way "
+                           "to it");
+  if (writes) {
+    state.shared = op;
+    state.hasValue = true;
+  }
+  if (reads)
+    state.fetched = op;
+  if (isa<gpu::CopyOp>(op))
+    state.copied = op;
   return success();
 }
 
 LogicalResult SharedTileWalk::visit(Operation &op) {
   if (isa<gpu::BarrierOp>(op)) {
-    for (auto &[place, state] : states) {
-      state.fetched = nullptr;
-      if (!state.copied) // what is still on its way is there for no thread
-        state.shared = nullptr;
-    }
+    meet(/*awaits=*/false);
     return success();
   }
   if (isa<gpu::AwaitCopiesOp>(op)) {
@@ -162,25 +227,18 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
       state.copied = nullptr;
     return success();
   }
-  if (auto share = dyn_cast<gpu::ShareOp>(op)) // share_c2
-    return visitWrite(share, share.getPlace());
-  if (auto copy = dyn_cast<gpu::CopyOp>(op)) { // copy_c5
-    if (failed(visitWrite(copy, copy.getPlace())))
-      return failure();
-    states[copy.getPlace()].copied = copy;
-    return success();
+  if (std::optional<Access> access = getAccess(&op)) {
+    if (places && !op.getParentOfType<gpu::WarpsOp>() && hasConflict(&op))
+      meetBefore(&op);
+    return visitAccess(&op, access->place, access->writes, access->reads);
   }
-  if (auto inverse = dyn_cast<gpu::TriInverseOp>(op)) { // tri_inverse_c4
-    if (failed(visitWrite(inverse, inverse.getScratch())))
-      return failure();
-    states[inverse.getScratch()].fetched = inverse;
-    return success();
+  // A barrier is outside of a role, so one for any of its ops comes before it.
+  if (places && isa<gpu::WarpsOp>(op)) {
+    bool conflicts = false;
+    op.walk([&](Operation *inner) { conflicts |= hasConflict(inner); });
+    if (conflicts)
+      meetBefore(&op);
   }
-  // fetch_c2, fetch_element_c2, matmul_c5
-  if (isa<gpu::FetchOp, gpu::FetchElementOp>(op))
-    return visitRead(&op, op.getOperand(0));
-  if (auto matmul = dyn_cast<gpu::MatmulOp>(op))
-    return visitRead(matmul, matmul.getRhs());
   // The warps that go past a role meet the others at the next barrier.
   if (isa<gpu::WarpsOp>(op))
     return walk(op.getRegion(0));
@@ -225,5 +283,13 @@ static LogicalResult checkLayouts(FunctionOpInterface function) {
 LogicalResult gdn::checkGPUProgram(FunctionOpInterface function) {
   if (failed(checkLayouts(function)))
     return failure();
-  return SharedTileWalk().walk(function.getFunctionBody());
+  return SharedTileWalk(/*places=*/false).walk(function.getFunctionBody());
+}
+
+void PlaceBarriers::runOnOperation() {
+  for (auto function : getOperation().getOps<FunctionOpInterface>())
+    if (function->hasAttr("gdn_gpu.threads") &&
+        failed(SharedTileWalk(/*places=*/true)
+                   .walk(function.getFunctionBody())))
+      return signalPassFailure();
 }

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -43,7 +44,7 @@ static Value getAddress(OpBuilder &b, Location loc, Value view,
                         ValueRange indices, SmallVectorImpl<Stride> &strides) {
   Arithmetic a{b, loc};
   auto type = cast<MemRefType>(view.getType());
-  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
   auto meta = memref::ExtractStridedMetadataOp::create(b, loc, view);
   auto [known, offset] = type.getStridesAndOffset();
   Value elements;
@@ -110,9 +111,17 @@ Value ViewMemory::loadElement(OpBuilder &b, Location loc, Value view,
   SmallVector<Stride> strides;
   Value pointer =
       getAddress(b, loc, values.lookupOrDefault(view), indices, strides);
-  auto type = cast<MemRefType>(view.getType());
-  return LLVM::LoadOp::create(b, loc, type.getElementType(), pointer,
-                              /*alignment=*/type.getElementTypeBitWidth() / 8,
-                              /*isVolatile=*/false, /*isNonTemporal=*/false,
-                              isInvariant(view));
+  Type type = cast<MemRefType>(view.getType()).getElementType();
+  int64_t bytes = llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
+  // A truth value is a byte in memory.
+  Type stored = type.isInteger(1) ? b.getI8Type() : type;
+  Value value = LLVM::LoadOp::create(b, loc, stored, pointer, bytes,
+                                     /*isVolatile=*/false,
+                                     /*isNonTemporal=*/false,
+                                     isInvariant(view));
+  if (stored != type)
+    value = arith::CmpIOp::create(
+        b, loc, arith::CmpIPredicate::ne, value,
+        arith::ConstantOp::create(b, loc, b.getI8IntegerAttr(0)));
+  return value;
 }

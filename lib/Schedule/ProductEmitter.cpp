@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Where tiles are, and how they get there. Barriers are not placed here:
+// gdn-gpu-place-barriers puts them where an access has to wait for another.
+#include "ProductEmitter.h"
+
+#include "ScanRoles.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// Below this, a decay is zero in the 16 bits that it is rounded to. A bound
+/// keeps running sums exact enough for their differences.
+static constexpr double leastLogDecay = -18;
+
+static VectorType vectorType(Value tile) {
+  return cast<VectorType>(tile.getType());
+}
+static bool isVector(Value tile) {
+  auto type = dyn_cast<VectorType>(tile.getType());
+  return type && type.getRank() == 1;
+}
+static bool isNarrow(VectorType type) {
+  return type.getElementTypeBitWidth() == 16;
+}
+
+ProductEmitter::ProductEmitter(OpBuilder &b, IRMapping &scalars, Block *entry,
+                               int64_t numWarps)
+    : b(b), scalars(scalars), entry(entry), numWarps(numWarps),
+      matrixRows(gpu::RowsAttr::get(b.getContext(), numWarps, 4, 2)),
+      vectorRows(gpu::RowsAttr::get(b.getContext(), 1, 1, 1)) {}
+
+//===----------------------------------------------------------------------===//
+// Layouts and places
+//===----------------------------------------------------------------------===//
+
+/// Rows dealt so that a row lies side by side in few lanes, 16 bytes each if
+/// elements have 16 bits: for memory, and for tiles with too few rows for
+/// matrix instructions.
+gpu::RowsAttr ProductEmitter::wideRowsOf(VectorType tile) const {
+  int64_t pieces = tile.getDimSize(1) / 8;
+  int64_t lanes = std::min<int64_t>(32, pieces & -pieces);
+  return gpu::RowsAttr::get(b.getContext(), numWarps, std::max<int64_t>(lanes, 1),
+                            8);
+}
+
+gpu::RowsAttr ProductEmitter::rowsOf(VectorType tile) const {
+  return tile.getDimSize(0) % (8 * numWarps) == 0 ? matrixRows
+                                                  : wideRowsOf(tile);
+}
+
+gpu::FragmentType ProductEmitter::typeOf(VectorType tile) const {
+  return gpu::FragmentType::get(tile, rowsOf(tile));
+}
+
+/// True if no op that is still to come uses `tile`.
+bool ProductEmitter::isDead(Value tile) const {
+  return llvm::all_of(tile.getUsers(), [&](Operation *user) {
+    while (user && !emitted.contains(user) &&
+           !isa<tile::TileDialect>(user->getDialect()))
+      user = user->getParentOp();
+    if (!user)
+      return false;
+    if (auto transpose = dyn_cast<tile::TransposeOp>(user))
+      return emitted.contains(user) && isDead(transpose.getResult());
+    return emitted.contains(user);
+  });
+}
+
+/// Memory for a tile of `block`: that of one that nobody needs any more, if
+/// there is one. What another block made may be needed when that comes round
+/// again.
+Value ProductEmitter::allocate(VectorType tile, bool swizzled, Block *block) {
+  auto type = gpu::SharedType::get(tile, swizzled);
+  Value free;
+  for (auto &[owner, place] : places)
+    if (place.getType() == type && owner.getParentBlock() == block &&
+        !pinned.contains(place) && isDead(owner))
+      free = owner;
+  if (free) {
+    Value place = places.lookup(free);
+    places.erase(free);
+    return place;
+  }
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(entry);
+  return gpu::AllocOp::create(b, b.getUnknownLoc(), type);
+}
+
+Value ProductEmitter::placeOf(Value tile) {
+  if (Value place = places.lookup(tile))
+    return place;
+  Location loc = tile.getLoc();
+  auto transpose = tile.getDefiningOp<tile::TransposeOp>();
+  Value source = transpose ? transpose.getTile() : tile;
+  Value fragment = fragmentOf(source);
+  Value place = allocate(vectorType(tile), isNarrow(vectorType(tile)),
+                         tile.getParentBlock());
+  gpu::ShareOp::create(b, loc, fragment, place, Value(), bool(transpose));
+  return places[tile] = place;
+}
+
+Value ProductEmitter::fragmentOf(Value tile) {
+  return fragmentOf(tile, rowsOf(vectorType(tile)));
+}
+
+Value ProductEmitter::fragmentOf(Value tile, gpu::RowsAttr rows) {
+  Value known = fragments.lookup(tile);
+  if (known && cast<gpu::FragmentType>(known.getType()).getLayout() == rows)
+    return known;
+  auto type = gpu::FragmentType::get(vectorType(tile), rows);
+  auto transpose = tile.getDefiningOp<tile::TransposeOp>();
+  if (transpose && !places.contains(tile) && rows.isMatrix())
+    return gpu::FetchOp::create(b, tile.getLoc(), type,
+                                placeOf(transpose.getTile()), Value(),
+                                /*transpose=*/true);
+  return gpu::FetchOp::create(b, tile.getLoc(), type, placeOf(tile), Value(),
+                              /*transpose=*/false);
+}
+
+Value ProductEmitter::fetchVector(Value tile, Attribute layout) {
+  if (Value known = fragments.lookup(tile)) // of this layout: sums of rows
+    return known;
+  return gpu::FetchOp::create(b, tile.getLoc(),
+                              gpu::FragmentType::get(vectorType(tile), layout),
+                              places.lookup(tile), Value());
+}
+
+SmallVector<Value> ProductEmitter::mapped(ValueRange values,
+                                          const IRMapping &at) {
+  return llvm::map_to_vector(
+      values, [&](Value value) { return at.lookupOrDefault(value); });
+}
+
+//===----------------------------------------------------------------------===//
+// Loads and stores
+//===----------------------------------------------------------------------===//
+
+bool ProductEmitter::isCopied(tile::LoadOp load) {
+  VectorType type = vectorType(load.getTile());
+  auto view = cast<MemRefType>(load.getView().getType());
+  auto [strides, offset] = view.getStridesAndOffset();
+  if (strides[load.getDims().back()] != 1)
+    return false;
+  int64_t bytes = type.getShape().back() * type.getElementTypeBitWidth() / 8;
+  if (bytes % 16 != 0)
+    return false;
+  if (type.getRank() == 2)
+    return isNarrow(type);
+  return llvm::none_of(load->getUsers(), [](Operation *user) {
+    return llvm::any_of(user->getResults(), isVector) &&
+           isa<tile::TileDialect>(user->getDialect());
+  });
+}
+
+/// What the caller promises about an argument: 16 bytes divide its address and
+/// strides.
+static void promiseAlignment(Value view) {
+  while (Operation *op = view.getDefiningOp()) {
+    if (!isa<ViewLikeOpInterface, memref::ReinterpretCastOp, memref::CastOp>(op))
+      return;
+    view = op->getOperand(0);
+  }
+  auto arg = cast<BlockArgument>(view);
+  if (auto func = dyn_cast<func::FuncOp>(arg.getOwner()->getParentOp()))
+    func.setArgAttr(arg.getArgNumber(), "gdn_gpu.alignment",
+                    IntegerAttr::get(IntegerType::get(func.getContext(), 64),
+                                     16));
+}
+
+void ProductEmitter::emitCopy(tile::LoadOp load, const IRMapping &at,
+                              bool isPinned) {
+  VectorType type = vectorType(load.getTile());
+  if (!places.contains(load.getTile())) {
+    Value place = allocate(type, type.getRank() == 2,
+                           load.getTile().getParentBlock());
+    places[load.getTile()] = place;
+    if (isPinned)
+      pinned.insert(place);
+  }
+  Value view = at.lookupOrDefault(load.getView());
+  promiseAlignment(view);
+  Value rows = load.getRows() ? at.lookupOrDefault(load.getRows()) : Value();
+  gpu::CopyOp::create(b, load.getLoc(), view, mapped(load.getIndices(), at),
+                      load.getDims(), rows, places.lookup(load.getTile()));
+  emitted.insert(load);
+}
+
+/// 16 bits go to memory in whole pieces of rows.
+void ProductEmitter::emitStore(tile::StoreOp store) {
+  VectorType type = vectorType(store.getTile());
+  bool inPieces = isNarrow(type) && type.getDimSize(1) % 8 == 0;
+  Value fragment = inPieces ? fragmentOf(store.getTile(), wideRowsOf(type))
+                            : fragmentOf(store.getTile());
+  Value view = scalars.lookupOrDefault(store.getView());
+  Value rows =
+      store.getRows() ? scalars.lookupOrDefault(store.getRows()) : Value();
+  if (inPieces)
+    promiseAlignment(view);
+  gpu::StoreOp::create(b, store.getLoc(), fragment, view,
+                       mapped(store.getIndices()), store.getDims(), rows,
+                       /*aligned=*/inPieces ? 16 : 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Work on matrices
+//===----------------------------------------------------------------------===//
+
+void ProductEmitter::cloneBody(Block &from, Block *to, IRMapping &mapping) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(to);
+  for (Operation &op : from.without_terminator()) {
+    if (mapping.contains(op.getResult(0)))
+      continue; // taken out of the body
+    for (Value operand : op.getOperands())
+      if (Operation *constant = operand.getDefiningOp();
+          constant && constant->hasTrait<OpTrait::ConstantLike>() &&
+          !mapping.contains(operand))
+        b.clone(*constant, mapping);
+    b.clone(op, mapping);
+  }
+  SmallVector<Value> yielded;
+  for (Value value : from.getTerminator()->getOperands()) {
+    if (Operation *constant = value.getDefiningOp();
+        constant && constant->hasTrait<OpTrait::ConstantLike>() &&
+        !mapping.contains(value))
+      b.clone(*constant, mapping);
+    yielded.push_back(mapping.lookupOrDefault(value));
+  }
+  gpu::YieldOp::create(b, from.getTerminator()->getLoc(), yielded);
+}
+
+void ProductEmitter::emitMap(tile::MapRowsOp map) {
+  Location loc = map.getLoc();
+  gpu::RowsAttr rows;
+  for (Value tile : llvm::concat<Value>(map.getInputs(), map.getResults()))
+    if (!isVector(tile))
+      rows = rowsOf(vectorType(tile));
+  auto perRow = gpu::PerRowAttr::get(b.getContext(), rows);
+  auto perColumn = gpu::PerColumnAttr::get(b.getContext(), rows);
+  Block &from = map.getBody().front();
+  IRMapping mapping = scalars;
+  SmallVector<Value> inputs;
+  for (Value input : map.getInputs())
+    inputs.push_back(isVector(input) ? fetchVector(input, perRow)
+                                     : fragmentOf(input, rows));
+  // Tiles of rank 1 from outside: single elements, and rows as they are.
+  SetVector<Value> captured;
+  map.getBody().walk([&](Operation *op) {
+    if (auto extract = dyn_cast<vector::ExtractOp>(op))
+      if (places.contains(extract.getSource()) &&
+          extract.getStaticPosition().size() == 1) {
+        Value at = arith::ConstantIndexOp::create(
+            b, loc, extract.getStaticPosition().front());
+        mapping.map(extract.getResult(),
+                    gpu::FetchElementOp::create(
+                        b, loc, extract.getType(),
+                        places.lookup(extract.getSource()), at)
+                        .getResult());
+        return;
+      }
+    for (Value operand : op->getOperands())
+      if (isVector(operand) && places.contains(operand) &&
+          !map.getBody().isAncestor(operand.getParentRegion()))
+        captured.insert(operand);
+  });
+  for (Value tile : captured)
+    inputs.push_back(fetchVector(tile, perColumn));
+
+  SmallVector<Type> types;
+  for (Value result : map.getResults())
+    types.push_back(gpu::FragmentType::get(
+        vectorType(result), isVector(result) ? Attribute(perRow) : rows));
+  auto result = gpu::MapRowsOp::create(b, loc, types, inputs);
+  OpBuilder::InsertionGuard guard(b);
+  SmallVector<Type> argTypes = {b.getIndexType()};
+  for (Value input : inputs)
+    argTypes.push_back(gpu::getRowType(cast<gpu::FragmentType>(input.getType())));
+  Block *body = b.createBlock(&result.getBody(), {}, argTypes,
+                              SmallVector<Location>(argTypes.size(), loc));
+  for (auto [i, arg] : llvm::enumerate(from.getArguments()))
+    mapping.map(arg, body->getArgument(i));
+  for (auto [tile, arg] :
+       llvm::zip(captured,
+                 body->getArguments().drop_front(from.getNumArguments())))
+    mapping.map(tile, arg);
+  cloneBody(from, body, mapping);
+  for (auto [tile, fragment] : llvm::zip(map.getResults(), result.getResults()))
+    fragments[tile] = fragment;
+}
+
+void ProductEmitter::emitMatmul(tile::MatmulOp matmul) {
+  Location loc = matmul.getLoc();
+  Value lhs;
+  if (matmul.getTransposeLhs()) {
+    VectorType type = vectorType(matmul.getLhs());
+    auto turned = VectorType::get({type.getDimSize(1), type.getDimSize(0)},
+                                  type.getElementType());
+    lhs = gpu::FetchOp::create(b, loc, typeOf(turned), placeOf(matmul.getLhs()),
+                               Value(), /*transpose=*/true);
+  } else {
+    lhs = fragmentOf(matmul.getLhs());
+  }
+  Value acc = matmul.getAcc() ? fragmentOf(matmul.getAcc()) : Value();
+  Value rhs = matmul.getRhs();
+  bool transposed = false;
+  if (auto transpose = rhs.getDefiningOp<tile::TransposeOp>();
+      transpose && !places.contains(rhs)) {
+    rhs = transpose.getTile();
+    transposed = true;
+  }
+  fragments[matmul.getResult()] = gpu::MatmulOp::create(
+      b, loc, typeOf(vectorType(matmul.getResult())), lhs, placeOf(rhs), acc,
+      transposed);
+}
+
+/// exp(G_i - G_j) on and below the diagonal, of sums over bounded decays.
+void ProductEmitter::emitDecayMatrix(tile::DecayMatrixOp decay) {
+  Location loc = decay.getLoc();
+  VectorType type = vectorType(decay.getResult());
+  gpu::RowsAttr rows = rowsOf(type);
+  Value sums = decay.getLogDecay(); // in their place, by emitVectors
+  Value perRow = gpu::FetchOp::create(
+      b, loc,
+      gpu::FragmentType::get(vectorType(sums),
+                             gpu::PerRowAttr::get(b.getContext(), rows)),
+      places.lookup(decay.getResult()), Value());
+  Value perColumn = gpu::FetchOp::create(
+      b, loc,
+      gpu::FragmentType::get(vectorType(sums),
+                             gpu::PerColumnAttr::get(b.getContext(), rows)),
+      places.lookup(decay.getResult()), Value());
+  auto row = VectorType::get({type.getDimSize(1)}, b.getF32Type());
+  auto map = gpu::MapRowsOp::create(b, loc, TypeRange{typeOf(type)},
+                                    ValueRange{perRow, perColumn});
+  OpBuilder::InsertionGuard guard(b);
+  Block *body =
+      b.createBlock(&map.getBody(), {}, {b.getIndexType(), b.getF32Type(), row},
+                    {loc, loc, loc});
+  auto indices = VectorType::get(row.getShape(), b.getIndexType());
+  Value column = vector::StepOp::create(b, loc, indices);
+  Value own =
+      vector::BroadcastOp::create(b, loc, indices, body->getArgument(0));
+  Value isKept =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column, own);
+  Value until = vector::BroadcastOp::create(b, loc, row, body->getArgument(1));
+  Value difference =
+      arith::SubFOp::create(b, loc, until, body->getArgument(2));
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(row));
+  // Above the diagonal the exponential might overflow.
+  difference = arith::SelectOp::create(b, loc, isKept, difference, zero);
+  Value factor = math::ExpOp::create(b, loc, difference);
+  Value kept = arith::SelectOp::create(b, loc, isKept, factor, zero);
+  gpu::YieldOp::create(b, loc, kept);
+  places.erase(decay.getResult());
+  fragments[decay.getResult()] = map.getResult(0);
+}
+
+LogicalResult ProductEmitter::emit(Operation *op) {
+  Location loc = op->getLoc();
+  LogicalResult result = success();
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](tile::LoadOp load) {
+        if (isCopied(load))
+          return emitCopy(load, scalars, /*isPinned=*/false);
+        Value rows =
+            load.getRows() ? scalars.lookupOrDefault(load.getRows()) : Value();
+        fragments[load.getTile()] = gpu::LoadOp::create(
+            b, loc, typeOf(vectorType(load.getTile())),
+            scalars.lookupOrDefault(load.getView()), mapped(load.getIndices()),
+            load.getDims(), rows, /*aligned=*/int64_t(0));
+      })
+      .Case([&](tile::FillOp fill) {
+        fragments[fill.getTile()] = gpu::FillOp::create(
+            b, loc, typeOf(vectorType(fill.getTile())),
+            scalars.lookupOrDefault(fill.getValue()));
+      })
+      .Case([&](tile::StoreOp store) { emitStore(store); })
+      .Case([&](tile::MapRowsOp map) { emitMap(map); })
+      .Case([&](tile::MatmulOp matmul) { emitMatmul(matmul); })
+      .Case([](tile::TransposeOp) {}) // read that way where it is used
+      .Case([&](tile::DecayMatrixOp decay) { emitDecayMatrix(decay); })
+      .Case([&](tile::TriInverseOp inverse) {
+        Value matrix = fragmentOf(inverse.getMatrix());
+        Value scratch = allocate(vectorType(inverse.getMatrix()), true,
+                                 inverse->getBlock());
+        fragments[inverse.getResult()] =
+            gpu::TriInverseOp::create(b, loc, matrix, scratch);
+        // Free again: nobody uses the matrix from there.
+        places[inverse.getMatrix()] = scratch;
+      })
+      .Default([&](Operation *) {
+        result = op->emitOpError("has no place in a schedule of products");
+      });
+  emitted.insert(op);
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Work on tiles of rank 1
+//===----------------------------------------------------------------------===//
+
+void ProductEmitter::emitVector(Operation *op) {
+  Location loc = op->getLoc();
+  auto layout = gpu::PerRowAttr::get(b.getContext(), vectorRows);
+  auto fragmentType = [&](Value tile) {
+    return gpu::FragmentType::get(vectorType(tile), layout);
+  };
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](tile::LoadOp load) {
+        Value rows =
+            load.getRows() ? scalars.lookupOrDefault(load.getRows()) : Value();
+        vectors[load.getTile()] = gpu::LoadOp::create(
+            b, loc, fragmentType(load.getTile()),
+            scalars.lookupOrDefault(load.getView()), mapped(load.getIndices()),
+            load.getDims(), rows, /*aligned=*/int64_t(0));
+      })
+      .Case([&](tile::StoreOp store) {
+        Value rows = store.getRows() ? scalars.lookupOrDefault(store.getRows())
+                                     : Value();
+        gpu::StoreOp::create(b, loc, vectors.lookup(store.getTile()),
+                             scalars.lookupOrDefault(store.getView()),
+                             mapped(store.getIndices()), store.getDims(), rows,
+                             /*aligned=*/int64_t(0));
+      })
+      .Case([&](tile::FillOp fill) {
+        vectors[fill.getTile()] =
+            gpu::FillOp::create(b, loc, fragmentType(fill.getTile()),
+                                scalars.lookupOrDefault(fill.getValue()));
+      })
+      .Case([&](tile::PrefixSumOp sum) {
+        vectors[sum.getResult()] = gpu::RunningSumOp::create(
+            b, loc, vectors.lookup(sum.getValues()), /*suffix=*/false);
+      })
+      .Case([&](tile::SuffixSumOp sum) {
+        vectors[sum.getResult()] = gpu::RunningSumOp::create(
+            b, loc, vectors.lookup(sum.getValues()), /*suffix=*/true);
+      })
+      .Case([&](tile::DecayMatrixOp decay) {
+        // The running sums of bounded decays stand for the matrix.
+        Value decays = vectors.lookup(decay.getLogDecay());
+        auto map = gpu::MapRowsOp::create(
+            b, loc, TypeRange{decays.getType()}, ValueRange{decays});
+        {
+          OpBuilder::InsertionGuard guard(b);
+          Block *body = b.createBlock(&map.getBody(), {},
+                                      {b.getIndexType(), b.getF32Type()},
+                                      {loc, loc});
+          Value least = arith::ConstantOp::create(
+              b, loc, b.getF32FloatAttr(leastLogDecay));
+          Value bounded =
+              arith::MaximumFOp::create(b, loc, body->getArgument(1), least);
+          gpu::YieldOp::create(b, loc, bounded);
+        }
+        vectors[decay.getResult()] = gpu::RunningSumOp::create(
+            b, loc, map.getResult(0), /*suffix=*/false);
+      })
+      .Case([&](tile::MapRowsOp map) {
+        SmallVector<Value> inputs;
+        SmallVector<Type> types, argTypes = {b.getIndexType()};
+        for (Value input : map.getInputs()) {
+          inputs.push_back(vectors.lookup(input));
+          argTypes.push_back(vectorType(input).getElementType());
+        }
+        for (Value result : map.getResults())
+          types.push_back(fragmentType(result));
+        IRMapping mapping = scalars;
+        // Elements of other tiles, from the lane that has them.
+        map.getBody().walk([&](vector::ExtractOp extract) {
+          if (Value source = vectors.lookup(extract.getSource()))
+            mapping.map(extract.getResult(),
+                        gpu::ExtractOp::create(
+                            b, loc, extract.getType(), source,
+                            extract.getStaticPosition().front())
+                            .getResult());
+        });
+        auto result = gpu::MapRowsOp::create(b, loc, types, inputs);
+        OpBuilder::InsertionGuard guard(b);
+        Block *body = b.createBlock(&result.getBody(), {}, argTypes,
+                                    SmallVector<Location>(argTypes.size(), loc));
+        mapping.map(map.getBody().front().getArguments(), body->getArguments());
+        cloneBody(map.getBody().front(), body, mapping);
+        for (auto [tile, fragment] :
+             llvm::zip(map.getResults(), result.getResults()))
+          vectors[tile] = fragment;
+      });
+}
+
+LogicalResult ProductEmitter::emitVectors(ArrayRef<Operation *> ops) {
+  if (ops.empty())
+    return success();
+  Location loc = ops.front()->getLoc();
+  // Results that others use need a place.
+  SetVector<Value> shared;
+  for (Operation *op : ops)
+    for (Value result : op->getResults())
+      if (llvm::any_of(result.getUsers(), [&](Operation *user) {
+            while (user && user->getBlock() != op->getBlock())
+              user = user->getParentOp();
+            return !llvm::is_contained(ops, user);
+          }) || isa<tile::DecayMatrixOp>(op))
+        shared.insert(result);
+  for (Value tile : shared) {
+    auto type = VectorType::get({vectorType(tile).getDimSize(0)},
+                                vectorType(tile).getElementType());
+    places[tile] = allocate(type, /*swizzled=*/false,
+                            ops.front()->getBlock());
+  }
+  auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), 0, 1);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.createBlock(&warps.getBody());
+    for (Operation *op : ops)
+      emitVector(op);
+    for (Value tile : shared)
+      gpu::ShareOp::create(b, loc, vectors.lookup(tile), places.lookup(tile),
+                           Value());
+    gpu::YieldOp::create(b, loc);
+  }
+  for (Operation *op : ops)
+    if (!isa<tile::DecayMatrixOp>(op))
+      emitted.insert(op);
+  return success();
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The ops of a tile program of products on all warps of a block. A tile is in
+// registers, rows dealt to warps as matrix instructions want them, or in shared
+// memory, or in both; it goes from one to the other when an op asks for it.
+#ifndef GDN_LIB_SCHEDULE_PRODUCTEMITTER_H
+#define GDN_LIB_SCHEDULE_PRODUCTEMITTER_H
+
+#include "gdn/Dialect/GPU/IR/GPU.h"
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace gdn {
+
+class ProductEmitter {
+public:
+  /// Shared tiles are allocated at the beginning of `entry`.
+  ProductEmitter(mlir::OpBuilder &b, mlir::IRMapping &scalars,
+                 mlir::Block *entry, int64_t numWarps);
+
+  /// Emits an op whose operands and results are tiles of rank 2, or a store.
+  mlir::LogicalResult emit(mlir::Operation *op);
+  /// Emits ops on tiles of rank 1, loads and stores among them, on one warp;
+  /// their results are shared.
+  mlir::LogicalResult emitVectors(mlir::ArrayRef<mlir::Operation *> ops);
+  /// Begins to copy what `load` reads, at the values that `at` gives it. With
+  /// `pinned`, its place serves nothing else: another copy to it comes before
+  /// the program asks for the tile again.
+  void emitCopy(tile::LoadOp load, const mlir::IRMapping &at, bool pinned);
+  /// True for loads that go to shared memory as they are: of 16-bit matrices,
+  /// and of rows that no other op on tiles of rank 1 uses.
+  static bool isCopied(tile::LoadOp load);
+
+  /// The tile in registers, in the layout of all matrices.
+  mlir::Value fragmentOf(mlir::Value tile);
+  void setFragment(mlir::Value tile, mlir::Value fragment) {
+    fragments[tile] = fragment;
+  }
+  gpu::FragmentType typeOf(mlir::VectorType tile) const;
+
+private:
+  mlir::Value fragmentOf(mlir::Value tile, gpu::RowsAttr rows);
+  gpu::RowsAttr rowsOf(mlir::VectorType tile) const;
+  gpu::RowsAttr wideRowsOf(mlir::VectorType tile) const;
+  mlir::Value placeOf(mlir::Value tile);
+  mlir::Value allocate(mlir::VectorType tile, bool swizzled,
+                       mlir::Block *block);
+  mlir::Value fetchVector(mlir::Value tile, mlir::Attribute layout);
+  void emitMap(tile::MapRowsOp map);
+  void emitMatmul(tile::MatmulOp matmul);
+  void emitDecayMatrix(tile::DecayMatrixOp decay);
+  void emitStore(tile::StoreOp store);
+  void emitVector(mlir::Operation *op);
+  bool isDead(mlir::Value tile) const;
+  void cloneBody(mlir::Block &from, mlir::Block *to, mlir::IRMapping &mapping);
+  llvm::SmallVector<mlir::Value> mapped(mlir::ValueRange values) {
+    return mapped(values, scalars);
+  }
+  static llvm::SmallVector<mlir::Value> mapped(mlir::ValueRange values,
+                                               const mlir::IRMapping &at);
+
+  mlir::OpBuilder &b;
+  mlir::IRMapping &scalars;
+  mlir::Block *entry;
+  int64_t numWarps;
+  gpu::RowsAttr matrixRows, vectorRows;
+  llvm::DenseMap<mlir::Value, mlir::Value> fragments;
+  llvm::DenseMap<mlir::Value, mlir::Value> vectors; // on one warp
+  llvm::DenseMap<mlir::Value, mlir::Value> places;
+  llvm::DenseSet<mlir::Operation *> emitted;
+  llvm::DenseSet<mlir::Value> pinned; // places
+};
+
+} // namespace gdn
+
+#endif // GDN_LIB_SCHEDULE_PRODUCTEMITTER_H

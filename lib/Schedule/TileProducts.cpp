@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn-schedule-tile-products: products of tiles on the tensor cores of a block.
+// See Passes.td. The control flow of a program stays as it is; a loop over
+// chunks reads ahead:
+//
+//     copy what the first turn needs first                       K, Q
+//     loop:
+//       await; barrier
+//       copy what this turn needs late                           V, Y, Z
+//       work that does not need it                               K S, Q S
+//       await; barrier
+//       copy what the next turn needs first
+//       the rest of the work
+#include "ProductEmitter.h"
+#include "ScanRoles.h"
+
+#include "gdn/Schedule/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+
+#include <numeric>
+
+namespace gdn {
+#define GEN_PASS_DEF_SCHEDULETILEPRODUCTS
+#include "gdn/Schedule/Passes.h.inc"
+} // namespace gdn
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+
+using Ops = SmallVector<Operation *>;
+
+class ProductKernel {
+public:
+  ProductKernel(func::FuncOp source, int64_t numWarps)
+      : source(source), numWarps(numWarps), b(source.getContext()) {}
+  LogicalResult emit(int64_t minBlocks);
+
+private:
+  LogicalResult emitBlock(Block &block);
+  LogicalResult emitSegment(ArrayRef<Operation *> ops);
+  LogicalResult emitRegions(Operation *op);
+  LogicalResult emitLoop(scf::ForOp loop);
+  LogicalResult emitReadingAhead(scf::ForOp loop, scf::ForOp copy);
+  void emitScalars(ArrayRef<Operation *> ops, IRMapping &mapping);
+  void emitAhead(scf::ForOp loop, ArrayRef<tile::LoadOp> loads, Value at,
+                 Value end);
+  void yield(scf::ForOp loop);
+  void meet(Location loc) {
+    gpu::AwaitCopiesOp::create(b, loc);
+    gpu::BarrierOp::create(b, loc);
+  }
+
+  func::FuncOp source;
+  int64_t numWarps;
+  OpBuilder b;
+  IRMapping scalars;
+  std::optional<ProductEmitter> tiles;
+};
+
+struct ScheduleTileProducts final
+    : gdn::impl::ScheduleTileProductsBase<ScheduleTileProducts> {
+  using ScheduleTileProductsBase::ScheduleTileProductsBase;
+
+  void runOnOperation() override;
+};
+
+} // namespace
+
+static bool isTile(Value value) { return isa<VectorType>(value.getType()); }
+
+/// An op on tiles of rank 1 alone.
+static bool isVectorWork(Operation *op) {
+  if (auto load = dyn_cast<tile::LoadOp>(op))
+    return cast<VectorType>(load.getTile().getType()).getRank() == 1 &&
+           !ProductEmitter::isCopied(load);
+  auto isVector = [](Value value) {
+    auto type = dyn_cast<VectorType>(value.getType());
+    return !type || type.getRank() == 1;
+  };
+  return isa<tile::TileDialect>(op->getDialect()) &&
+         llvm::all_of(op->getOperands(), isVector) &&
+         llvm::all_of(op->getResults(), isVector) &&
+         !isa<tile::BlockIdOp>(op);
+}
+
+/// Copies ops that are no tiles and have no regions.
+void ProductKernel::emitScalars(ArrayRef<Operation *> ops, IRMapping &mapping) {
+  for (Operation *op : ops) {
+    if (auto id = dyn_cast<tile::BlockIdOp>(op))
+      mapping.map(id.getResult(),
+                  gpu::BlockIdOp::create(b, op->getLoc(), b.getIndexType(),
+                                         id.getAxis()));
+    else if (!isa<tile::TileDialect>(op->getDialect()))
+      b.clone(*op, mapping);
+  }
+}
+
+/// Ops without regions, in program order: first what others wait for.
+LogicalResult ProductKernel::emitSegment(ArrayRef<Operation *> ops) {
+  emitScalars(ops, scalars);
+  Ops vectors, matrices;
+  for (Operation *op : ops) {
+    if (!isa<tile::TileDialect>(op->getDialect()) || isa<tile::BlockIdOp>(op))
+      continue;
+    auto load = dyn_cast<tile::LoadOp>(op);
+    if (load && ProductEmitter::isCopied(load))
+      tiles->emitCopy(load, scalars, /*isPinned=*/false);
+    else
+      (isVectorWork(op) ? vectors : matrices).push_back(op);
+  }
+  // The running sums of a decay matrix are work on rank 1 as well.
+  for (Operation *op : matrices)
+    if (isa<tile::DecayMatrixOp>(op))
+      vectors.push_back(op);
+  llvm::sort(vectors, [](Operation *x, Operation *y) {
+    return x->isBeforeInBlock(y);
+  });
+  if (failed(tiles->emitVectors(vectors)))
+    return failure();
+  for (Operation *op : matrices)
+    if (failed(tiles->emit(op)))
+      return failure();
+  return success();
+}
+
+LogicalResult ProductKernel::emitBlock(Block &block) {
+  Ops segment;
+  auto flush = [&]() -> LogicalResult {
+    LogicalResult result = emitSegment(segment);
+    segment.clear();
+    return result;
+  };
+  for (Operation &op : block.without_terminator()) {
+    if (op.getNumRegions() == 0 || isa<tile::MapRowsOp>(op)) {
+      segment.push_back(&op);
+      continue;
+    }
+    if (failed(flush()) || failed(emitRegions(&op)))
+      return failure();
+  }
+  return flush();
+}
+
+/// The same op with regions of its own.
+LogicalResult ProductKernel::emitRegions(Operation *op) {
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return emitLoop(loop);
+  if (llvm::any_of(op->getResults(), isTile))
+    return op->emitOpError("has no place in a schedule of products: it gives "
+                           "tiles");
+  Operation *clone = op->cloneWithoutRegions(scalars);
+  b.insert(clone);
+  OpBuilder::InsertionGuard guard(b);
+  for (auto [from, to] : llvm::zip(op->getRegions(), clone->getRegions())) {
+    if (from.empty())
+      continue;
+    Block &body = from.front();
+    Block *copy = b.createBlock(
+        &to, {}, body.getArgumentTypes(),
+        SmallVector<Location>(body.getNumArguments(), op->getLoc()));
+    scalars.map(body.getArguments(), copy->getArguments());
+    if (failed(emitBlock(body)))
+      return failure();
+    b.clone(*body.getTerminator(), scalars);
+  }
+  for (auto [from, to] : llvm::zip(op->getResults(), clone->getResults()))
+    scalars.map(from, to);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+/// Ops of `block` that use a result of one of `from`, directly or not.
+static DenseSet<Operation *> getFollowers(Block &block,
+                                          const DenseSet<Operation *> &from) {
+  DenseSet<Operation *> followers;
+  for (Operation &op : block)
+    op.walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        if (Operation *source = operand.getDefiningOp();
+            source && (from.contains(source) || followers.contains(source)))
+          followers.insert(&op);
+    });
+  return followers;
+}
+
+/// True if all that uses `tile` also uses what follows from a product.
+static bool isLate(Value tile, const DenseSet<Operation *> &behindProducts) {
+  return llvm::all_of(tile.getUsers(), [&](Operation *user) {
+    Operation *op = user;
+    while (op->getBlock() != tile.getParentBlock())
+      op = op->getParentOp();
+    if (auto transpose = dyn_cast<tile::TransposeOp>(op))
+      return isLate(transpose.getResult(), behindProducts);
+    return behindProducts.contains(op);
+  });
+}
+
+/// Copies of `loads` in the turn `at`, if there is one.
+void ProductKernel::emitAhead(scf::ForOp loop, ArrayRef<tile::LoadOp> loads,
+                              Value at, Value end) {
+  Location loc = loop.getLoc();
+  Value isThere =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, at, end);
+  auto branch = scf::IfOp::create(b, loc, isThere, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  IRMapping there = scalars;
+  there.map(loop.getInductionVar(), at);
+  Ops ops;
+  for (Operation &op : loop.getBody()->without_terminator())
+    ops.push_back(&op);
+  emitScalars(ops, there);
+  for (tile::LoadOp load : loads)
+    tiles->emitCopy(load, there, /*isPinned=*/true);
+}
+
+LogicalResult ProductKernel::emitReadingAhead(scf::ForOp loop,
+                                              scf::ForOp copy) {
+  Block &body = *loop.getBody();
+  Location loc = loop.getLoc();
+  DenseSet<Operation *> products, lateLoads;
+  SmallVector<tile::LoadOp> early, late;
+  for (Operation &op : body)
+    if (isa<tile::MatmulOp>(op))
+      products.insert(&op);
+  DenseSet<Operation *> behindProducts = getFollowers(body, products);
+  for (auto load : body.getOps<tile::LoadOp>()) {
+    if (!ProductEmitter::isCopied(load))
+      continue;
+    bool isLateLoad = isLate(load.getTile(), behindProducts);
+    (isLateLoad ? late : early).push_back(load);
+    if (isLateLoad)
+      lateLoads.insert(load);
+  }
+  emitAhead(loop, early, copy.getLowerBound(), copy.getUpperBound());
+  copy->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
+
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.getBody());
+  DenseSet<Operation *> behindLate = getFollowers(body, lateLoads);
+  Ops first, rest, all;
+  for (Operation &op : body.without_terminator()) {
+    all.push_back(&op);
+    auto load = dyn_cast<tile::LoadOp>(op);
+    if (!isa<tile::TileDialect>(op.getDialect()) ||
+        (load && ProductEmitter::isCopied(load)))
+      continue;
+    (behindLate.contains(&op) ? rest : first).push_back(&op);
+  }
+  emitScalars(all, scalars);
+  meet(loc);
+  for (tile::LoadOp load : late)
+    tiles->emitCopy(load, scalars, /*isPinned=*/true);
+  if (failed(emitSegment(first)))
+    return failure();
+  meet(loc);
+  Value next = arith::AddIOp::create(b, loc, copy.getInductionVar(),
+                                     copy.getStep());
+  emitAhead(loop, early, next, copy.getUpperBound());
+  if (failed(emitSegment(rest)))
+    return failure();
+  yield(loop);
+  return success();
+}
+
+void ProductKernel::yield(scf::ForOp loop) {
+  SmallVector<Value> yielded;
+  for (Value value : loop.getBody()->getTerminator()->getOperands())
+    yielded.push_back(isTile(value) ? tiles->fragmentOf(value)
+                                    : scalars.lookupOrDefault(value));
+  if (!yielded.empty())
+    scf::YieldOp::create(b, loop.getLoc(), yielded);
+}
+
+LogicalResult ProductKernel::emitLoop(scf::ForOp loop) {
+  SmallVector<Value> inits;
+  for (Value value : loop.getInitArgs())
+    inits.push_back(isTile(value) ? tiles->fragmentOf(value)
+                                  : scalars.lookupOrDefault(value));
+  auto copy = scf::ForOp::create(
+      b, loop.getLoc(), scalars.lookupOrDefault(loop.getLowerBound()),
+      scalars.lookupOrDefault(loop.getUpperBound()),
+      scalars.lookupOrDefault(loop.getStep()), inits);
+  scalars.map(loop.getInductionVar(), copy.getInductionVar());
+  auto take = [&](ValueRange from, ValueRange to) {
+    for (auto [value, other] : llvm::zip(from, to)) {
+      if (isTile(value))
+        tiles->setFragment(value, other);
+      else
+        scalars.map(value, other);
+    }
+  };
+  take(loop.getRegionIterArgs(), copy.getRegionIterArgs());
+  bool readsAhead = llvm::all_of(*loop.getBody(), [](Operation &op) {
+    return op.getNumRegions() == 0 || isa<tile::MapRowsOp>(op);
+  }) && llvm::any_of(*loop.getBody(), llvm::IsaPred<tile::MatmulOp>);
+  if (readsAhead) {
+    if (failed(emitReadingAhead(loop, copy)))
+      return failure();
+    b.setInsertionPointAfter(copy);
+  } else {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(copy.getBody());
+    if (failed(emitBlock(*loop.getBody())))
+      return failure();
+    yield(loop);
+  }
+  take(loop.getResults(), copy.getResults());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The kernel
+//===----------------------------------------------------------------------===//
+
+LogicalResult ProductKernel::emit(int64_t minBlocks) {
+  b.setInsertionPoint(source);
+  auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
+  b.insert(kernel);
+  kernel->setAttr("gdn_gpu.threads",
+                  b.getI64IntegerAttr(numWarps * gpu::warpThreads));
+  kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(minBlocks));
+  Block *entry = kernel.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  Block &body = source.getBody().front();
+  scalars.map(body.getArguments(), entry->getArguments());
+  tiles.emplace(b, scalars, entry, numWarps);
+  if (failed(emitBlock(body)))
+    return failure();
+  func::ReturnOp::create(b, source.getLoc());
+  source.erase();
+  return success();
+}
+
+/// Warps for the products of `func`: 16 rows of each for a warp. None if there
+/// is a product that tensor cores do not take.
+static std::optional<int64_t> countWarps(func::FuncOp func) {
+  int64_t rows = 0;
+  bool isPossible = func->hasAttr("gdn_tile.grid");
+  func.walk([&](tile::MatmulOp matmul) {
+    auto lhs = cast<VectorType>(matmul.getLhs().getType());
+    auto result = cast<VectorType>(matmul.getResult().getType());
+    int64_t inner = lhs.getDimSize(matmul.getTransposeLhs() ? 0 : 1);
+    isPossible &= lhs.getElementTypeBitWidth() == 16 && inner % 16 == 0 &&
+                  result.getDimSize(1) % 16 == 0;
+    rows = std::gcd(rows, result.getDimSize(0));
+  });
+  if (!isPossible || rows == 0 || rows % 16 != 0)
+    return std::nullopt;
+  return std::min<int64_t>(rows / 16, 32);
+}
+
+void ScheduleTileProducts::runOnOperation() {
+  SmallVector<std::pair<func::FuncOp, int64_t>> programs;
+  for (auto func : getOperation().getOps<func::FuncOp>())
+    if (std::optional<int64_t> warps = countWarps(func))
+      programs.push_back({func, *warps});
+  for (auto [func, warps] : programs) {
+    if (failed(ProductKernel(func, warps).emit(minBlocks)))
+      return signalPassFailure();
+    ++numKernels;
+  }
+}
