@@ -72,7 +72,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     Before and after: `test/Conversion/GDNToTile/decode.mlir`, and with
     checkpoints `test/Conversion/GDNToTile/checkpoints.mlir`, with `token_slots`
     `test/Conversion/GDNToTile/token-slots.mlir`, with `parents`
-    `test/Conversion/GDNToTile/parents.mlir`.
+    `test/Conversion/GDNToTile/parents.mlir`, with `chunk-stages=split`
+    `test/Conversion/GDNToTile/split.mlir`.
   }];
   let options = [
     Option<"tokens", "tokens", "int64_t", /*default=*/"16",

@@ -32,8 +32,8 @@ struct ChunkResult {
   mlir::Value state, output;
 };
 
-/// What is known of a chunk before the state is, with operands rounded: tiles of
-/// RoundedChunkWork.cpp.
+/// What is known of a chunk before the state is, with operands rounded: tiles
+/// of RoundedChunkWork.cpp.
 struct PreparedChunk {
   mlir::Value query, key; // Q and K, C x dk, in the type of keys
   mlir::Value toState;    // Y, C x dk
@@ -42,8 +42,9 @@ struct PreparedChunk {
   mlir::Value outside;    // H
 };
 
-/// Emits all of the chunk form that does not depend on the state, for types that
-/// round. Rows of `chunk` past the valid ones are zero; `value` is not used.
+/// Emits all of the chunk form that does not depend on the state, for types
+/// that round. Rows of `chunk` past the valid ones are zero; `value` is not
+/// used.
 PreparedChunk prepareRoundedChunk(mlir::OpBuilder &builder, mlir::Location loc,
                                   const Chunk &chunk, const ChunkTypes &types);
 
@@ -61,8 +62,8 @@ ChunkResult emitRoundedChunk(mlir::OpBuilder &builder, mlir::Location loc,
                              mlir::Value state, const Chunk &chunk,
                              const ChunkTypes &types);
 
-/// A chunk as a stage before left it, and as it lies in memory: tiles with zeros
-/// in the rows of tokens past the valid ones.
+/// A chunk as a stage before left it, and as it lies in memory: tiles with
+/// zeros in the rows of tokens past the valid ones.
 struct StoredChunk {
   mlir::Value query, key; // Q and K, C x dk, in the type of keys
   mlir::Value value;      // V, C x dv, in any type

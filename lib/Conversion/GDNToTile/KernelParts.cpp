@@ -230,8 +230,8 @@ llvm::DenseSet<Value> KernelParts::inputsOf(SmallVector<Value> todo) const {
 
 llvm::DenseSet<Value> KernelParts::stateInputs() const {
   DeltaRuleOp delta = rule;
-  return inputsOf({delta.getKey(), delta.getValue(), delta.getLogDecay(),
-                   delta.getBeta()});
+  return inputsOf(
+      {delta.getKey(), delta.getValue(), delta.getLogDecay(), delta.getBeta()});
 }
 
 llvm::DenseSet<Value> KernelParts::ruleInputs() const {

@@ -75,8 +75,8 @@ private:
   Stage stage;
   // The workspace, by chunk slot and head: C x dk, C x C, 4 x C.
   Value toState, toOutput, gates;
-  // By chunk slot and key head, C x dk, and value head, C x dv; null for what is
-  // in memory already.
+  // By chunk slot and key head, C x dk, and value head, C x dv; null for what
+  // is in memory already.
   Value queries, keys, values;
 };
 
@@ -206,8 +206,7 @@ Value SplitKernel::findRow(Value slot) {
   Value owns = arith::AndIOp::create(b, loc, compare(P::ult, row, rows),
                                      compare(P::ule, first, slot));
   scf::YieldOp::create(
-      b, loc,
-      ValueRange{arith::SelectOp::create(b, loc, owns, row, found)});
+      b, loc, ValueRange{arith::SelectOp::create(b, loc, owns, row, found)});
   return loop.getResult(0);
 }
 
@@ -224,20 +223,19 @@ void SplitKernel::emitChunkSlot(Value chunkSlot, Value valid) {
   auto exp = [&](Value x) -> Value { return math::ExpOp::create(b, loc, x); };
   using Rows = SmallVector<Value>;
   Type type = made.sums.getType();
-  Value decay = mapRows(b, loc, made.sums, {type},
-                        [&](OpBuilder &, ValueRange in) -> Rows {
-                          return {exp(in[0])};
-                        })[0];
+  Value decay = mapRows(
+      b, loc, made.sums, {type},
+      [&](OpBuilder &, ValueRange in) -> Rows { return {exp(in[0])}; })[0];
   Value strength =
       mapRows(b, loc, {chunk.beta, made.outside}, {type},
               [&](OpBuilder &, ValueRange in) -> Rows {
                 Value less = exp(arith::NegFOp::create(b, loc, in[1]));
                 return {arith::MulFOp::create(b, loc, in[0], less)};
               })[0];
-  Value end = mapRows(
-      b, loc, made.sums, {type}, [&](OpBuilder &, ValueRange) -> Rows {
-        return {exp(vector::ExtractOp::create(b, loc, made.sums,
-                                              algorithm.chunk - 1))};
+  Value end =
+      mapRows(b, loc, made.sums, {type}, [&](OpBuilder &, ValueRange) -> Rows {
+        return {exp(
+            vector::ExtractOp::create(b, loc, made.sums, algorithm.chunk - 1))};
       })[0];
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
   storeGate(decay, decayRow, chunkSlot);
@@ -267,8 +265,7 @@ void SplitKernel::emitPrepare(Value chunkSlot) {
   Value length = arith::SubIOp::create(b, loc, end, begin);
   Value chunks =
       arith::CeilDivUIOp::create(b, loc, length, index(algorithm.chunk));
-  Value number =
-      arith::SubIOp::create(b, loc, chunkSlot, firstSlot(begin, n));
+  Value number = arith::SubIOp::create(b, loc, chunkSlot, firstSlot(begin, n));
   // Unsigned: a slot before the first row's is past every end.
   live = arith::AndIOp::create(b, loc, live, compare(P::ult, number, chunks));
   auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/false);
@@ -276,8 +273,8 @@ void SplitKernel::emitPrepare(Value chunkSlot) {
   b.setInsertionPointToStart(branch.thenBlock());
   begin = add(begin, mul(number, index(algorithm.chunk)));
   Value left = arith::SubIOp::create(b, loc, end, begin);
-  emitChunkSlot(chunkSlot, arith::MinUIOp::create(b, loc, left,
-                                                  index(algorithm.chunk)));
+  emitChunkSlot(chunkSlot,
+                arith::MinUIOp::create(b, loc, left, index(algorithm.chunk)));
 }
 
 /// What is known of the chunk of `valid` tokens from `t` on.
@@ -303,12 +300,11 @@ StoredChunk SplitKernel::loadChunk(Value chunkSlot, Value t, Value valid) {
 
 /// The live row, chunk after chunk.
 void SplitKernel::emitWalk() {
-  const Carry &carry = *llvm::find_if(parts.carries, [](const Carry &c) {
-    return isa<DeltaRuleOp>(c.op);
-  });
+  const Carry &carry = *llvm::find_if(
+      parts.carries, [](const Carry &c) { return isa<DeltaRuleOp>(c.op); });
   TokenBlock block(*this, head);
-  Value start = scaleTile(b, loc, loadCarry(carry, head),
-                          chunkTypes.valueScale);
+  Value start =
+      scaleTile(b, loc, loadCarry(carry, head), chunkTypes.valueScale);
   Value first = firstSlot(begin, n);
   auto loop = scf::ForOp::create(b, loc, begin, end, index(algorithm.chunk),
                                  ValueRange{start});
@@ -316,19 +312,17 @@ void SplitKernel::emitWalk() {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value t = loop.getInductionVar();
-    Value valid =
-        arith::MinUIOp::create(b, loc, arith::SubIOp::create(b, loc, end, t),
-                               index(algorithm.chunk));
+    Value valid = arith::MinUIOp::create(
+        b, loc, arith::SubIOp::create(b, loc, end, t), index(algorithm.chunk));
     Value number =
         divide(arith::SubIOp::create(b, loc, t, begin), algorithm.chunk);
     StoredChunk chunk = loadChunk(add(first, number), t, valid);
-    ChunkResult result = emitStateRowsChunk(
-        b, loc, loop.getRegionIterArg(0), chunk, chunkTypes);
+    ChunkResult result =
+        emitStateRowsChunk(b, loc, loop.getRegionIterArg(0), chunk, chunkTypes);
     block.emitRuleResults(t, valid, result.output);
     scf::YieldOp::create(b, loc, result.state);
   }
-  Value last =
-      scaleTile(b, loc, loop.getResult(0), 1 / chunkTypes.valueScale);
+  Value last = scaleTile(b, loc, loop.getResult(0), 1 / chunkTypes.valueScale);
   storeCarry(carry, last, head);
 }
 

@@ -48,18 +48,17 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
   };
   Value held = castTile(b, loc, state, types.key);
   Value known = multiply(b, loc, held, transposeTile(b, loc, chunk.key));
-  Value value = castTile(b, loc, transposeTile(b, loc, chunk.value),
-                         b.getF32Type());
-  Value error = castTile(
-      b, loc,
-      mapRows(b, loc, {value, known}, {known.getType()},
-              [&](OpBuilder &, ValueRange in) -> Rows {
-                Value own = times(in[0], types.valueScale);
-                Value left = arith::SubFOp::create(b, loc, own,
-                                                   mul(in[1], chunk.decay));
-                return {mul(left, chunk.strength)};
-              })[0],
-      types.inner);
+  Value value =
+      castTile(b, loc, transposeTile(b, loc, chunk.value), b.getF32Type());
+  Value error = castTile(b, loc,
+                         mapRows(b, loc, {value, known}, {known.getType()},
+                                 [&](OpBuilder &, ValueRange in) -> Rows {
+                                   Value own = times(in[0], types.valueScale);
+                                   Value left = arith::SubFOp::create(
+                                       b, loc, own, mul(in[1], chunk.decay));
+                                   return {mul(left, chunk.strength)};
+                                 })[0],
+                         types.inner);
 
   Value answers = multiply(b, loc, held, transposeTile(b, loc, chunk.query));
   Value fromState = mapRows(
@@ -67,16 +66,15 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
       [&](OpBuilder &, ValueRange in) -> Rows {
         return {mul(in[0], times(chunk.decay, chunk.scale / types.valueScale))};
       })[0];
-  Value output = multiply(b, loc, error, transposeTile(b, loc, chunk.toOutput),
-                          fromState);
-  Value decayed = mapRows(b, loc, state, {state.getType()},
-                          [&](OpBuilder &, ValueRange in) -> Rows {
-                            Value end =
-                                vector::ExtractOp::create(b, loc, chunk.end, 0);
-                            return {mul(in[0], vector::BroadcastOp::create(
-                                                   b, loc, in[0].getType(),
-                                                   end))};
-                          })[0];
+  Value output =
+      multiply(b, loc, error, transposeTile(b, loc, chunk.toOutput), fromState);
+  Value decayed = mapRows(
+      b, loc, state, {state.getType()},
+      [&](OpBuilder &, ValueRange in) -> Rows {
+        Value end = vector::ExtractOp::create(b, loc, chunk.end, 0);
+        return {mul(in[0],
+                    vector::BroadcastOp::create(b, loc, in[0].getType(), end))};
+      })[0];
   return {multiply(b, loc, error, chunk.toState, decayed),
           transposeTile(b, loc, output)};
 }

@@ -72,8 +72,8 @@ struct TileProgram {
   /// them where that is null, and others are zero.
   mlir::Value loadCarryAt(const Carry &carry, mlir::Value r, mlir::Value from,
                           mlir::Value rows);
-  /// The window of `carry` before token `begin`, from the row's own inputs; only
-  /// its first `rows` rows, unless that is null.
+  /// The window of `carry` before token `begin`, from the row's own inputs;
+  /// only its first `rows` rows, unless that is null.
   mlir::Value loadOwnWindow(const Carry &carry, mlir::Value r,
                             mlir::Value rows = {});
   /// The rows of the carried tile that the row starts from: none where it

@@ -194,12 +194,9 @@ Chunk TokenBlock::emitRuleInputs(Value firstToken, Value numValid,
   llvm::DenseSet<Value> needed = p.parts.ruleInputs();
   emitOps(carried, [&](Value value) { return needed.contains(value); });
   DeltaRuleOp rule = p.parts.rule;
-  return {tileOf(rule.getQuery()),
-          tileOf(rule.getKey()),
-          tileOf(rule.getValue()),
-          tileOf(rule.getLogDecay()),
-          tileOf(rule.getBeta()),
-          valid,
+  return {tileOf(rule.getQuery()), tileOf(rule.getKey()),
+          tileOf(rule.getValue()), tileOf(rule.getLogDecay()),
+          tileOf(rule.getBeta()),  valid,
           rule.getScaleOrDefault()};
 }
 

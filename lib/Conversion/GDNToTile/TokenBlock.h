@@ -28,10 +28,10 @@ public:
                                          llvm::ArrayRef<mlir::Value> carried,
                                          mlir::Value &map);
 
-  /// Emits what the rule's inputs are computed from, for tokens as in `emit`, and
-  /// returns their tiles. `carried` receives the next windows; its state is not
-  /// looked at. Rows past the valid ones hold anything where the kernel computes
-  /// the input, and zeros where it is loaded.
+  /// Emits what the rule's inputs are computed from, for tokens as in `emit`,
+  /// and returns their tiles. `carried` receives the next windows; its state is
+  /// not looked at. Rows past the valid ones hold anything where the kernel
+  /// computes the input, and zeros where it is loaded.
   Chunk emitRuleInputs(mlir::Value t, mlir::Value valid,
                        llvm::SmallVectorImpl<mlir::Value> &carried);
 
