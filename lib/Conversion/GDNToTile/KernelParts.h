@@ -50,6 +50,9 @@ struct KernelParts {
   /// strengths, and all that they are computed from in the kernel.
   llvm::DenseSet<mlir::Value> stateInputs() const;
 
+  /// The same for all that the rule computes: with its queries.
+  llvm::DenseSet<mlir::Value> ruleInputs() const;
+
   /// True if `value` has one head per key head, and not per value head.
   bool isKey(mlir::Value value) const { return keyHeaded.contains(value); }
 
@@ -75,6 +78,8 @@ private:
   mlir::LogicalResult checkParents();
   void collectCarries();
   void markKeyHeads(mlir::Value value);
+  llvm::DenseSet<mlir::Value>
+  inputsOf(llvm::SmallVector<mlir::Value> values) const;
 
   mlir::Operation *rowsOp = nullptr;
   mlir::Operation *checkpointsOp = nullptr;
