@@ -174,7 +174,7 @@ static void promiseAlignment(Value view) {
 }
 
 void ProductEmitter::emitCopy(tile::LoadOp load, const IRMapping &at,
-                              bool isPinned) {
+                              Value rows, bool isPinned) {
   VectorType type = vectorType(load.getTile());
   if (!places.contains(load.getTile())) {
     Value place = allocate(type, type.getRank() == 2,
@@ -185,7 +185,8 @@ void ProductEmitter::emitCopy(tile::LoadOp load, const IRMapping &at,
   }
   Value view = at.lookupOrDefault(load.getView());
   promiseAlignment(view);
-  Value rows = load.getRows() ? at.lookupOrDefault(load.getRows()) : Value();
+  if (!rows && load.getRows())
+    rows = at.lookupOrDefault(load.getRows());
   gpu::CopyOp::create(b, load.getLoc(), view, mapped(load.getIndices(), at),
                       load.getDims(), rows, places.lookup(load.getTile()));
   emitted.insert(load);
@@ -367,7 +368,7 @@ LogicalResult ProductEmitter::emit(Operation *op) {
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](tile::LoadOp load) {
         if (isCopied(load))
-          return emitCopy(load, scalars, /*isPinned=*/false);
+          return emitCopy(load, scalars, Value(), /*isPinned=*/false);
         Value rows =
             load.getRows() ? scalars.lookupOrDefault(load.getRows()) : Value();
         fragments[load.getTile()] = gpu::LoadOp::create(
@@ -390,7 +391,8 @@ LogicalResult ProductEmitter::emit(Operation *op) {
         Value scratch = allocate(vectorType(inverse.getMatrix()), true,
                                  inverse->getBlock());
         fragments[inverse.getResult()] =
-            gpu::TriInverseOp::create(b, loc, matrix, scratch);
+            gpu::TriInverseOp::create(b, loc, matrix.getType(), matrix,
+                                      scratch);
         // Free again: nobody uses the matrix from there.
         places[inverse.getMatrix()] = scratch;
       })
@@ -435,11 +437,13 @@ void ProductEmitter::emitVector(Operation *op) {
       })
       .Case([&](tile::PrefixSumOp sum) {
         vectors[sum.getResult()] = gpu::RunningSumOp::create(
-            b, loc, vectors.lookup(sum.getValues()), /*suffix=*/false);
+            b, loc, fragmentType(sum.getResult()),
+            vectors.lookup(sum.getValues()), /*suffix=*/false);
       })
       .Case([&](tile::SuffixSumOp sum) {
         vectors[sum.getResult()] = gpu::RunningSumOp::create(
-            b, loc, vectors.lookup(sum.getValues()), /*suffix=*/true);
+            b, loc, fragmentType(sum.getResult()),
+            vectors.lookup(sum.getValues()), /*suffix=*/true);
       })
       .Case([&](tile::DecayMatrixOp decay) {
         // The running sums of bounded decays stand for the matrix.
@@ -457,8 +461,9 @@ void ProductEmitter::emitVector(Operation *op) {
               arith::MaximumFOp::create(b, loc, body->getArgument(1), least);
           gpu::YieldOp::create(b, loc, bounded);
         }
-        vectors[decay.getResult()] = gpu::RunningSumOp::create(
-            b, loc, map.getResult(0), /*suffix=*/false);
+        vectors[decay.getResult()] =
+            gpu::RunningSumOp::create(b, loc, decays.getType(),
+                                      map.getResult(0), /*suffix=*/false);
       })
       .Case([&](tile::MapRowsOp map) {
         SmallVector<Value> inputs;

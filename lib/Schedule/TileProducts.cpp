@@ -74,6 +74,9 @@ struct ScheduleTileProducts final
 } // namespace
 
 static bool isTile(Value value) { return isa<VectorType>(value.getType()); }
+static bool isNarrow(Value tile) {
+  return cast<VectorType>(tile.getType()).getElementTypeBitWidth() == 16;
+}
 
 /// An op on tiles of rank 1 alone.
 static bool isVectorWork(Operation *op) {
@@ -111,7 +114,7 @@ LogicalResult ProductKernel::emitSegment(ArrayRef<Operation *> ops) {
       continue;
     auto load = dyn_cast<tile::LoadOp>(op);
     if (load && ProductEmitter::isCopied(load))
-      tiles->emitCopy(load, scalars, /*isPinned=*/false);
+      tiles->emitCopy(load, scalars, Value(), /*isPinned=*/false);
     else
       (isVectorWork(op) ? vectors : matrices).push_back(op);
   }
@@ -205,23 +208,28 @@ static bool isLate(Value tile, const DenseSet<Operation *> &behindProducts) {
   });
 }
 
-/// Copies of `loads` in the turn `at`, if there is one.
+/// Copies of `loads` in the turn `at`; if there is none, zeros, and nothing is
+/// read.
 void ProductKernel::emitAhead(scf::ForOp loop, ArrayRef<tile::LoadOp> loads,
                               Value at, Value end) {
   Location loc = loop.getLoc();
   Value isThere =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, at, end);
-  auto branch = scf::IfOp::create(b, loc, isThere, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
   IRMapping there = scalars;
   there.map(loop.getInductionVar(), at);
   Ops ops;
   for (Operation &op : loop.getBody()->without_terminator())
     ops.push_back(&op);
   emitScalars(ops, there);
-  for (tile::LoadOp load : loads)
-    tiles->emitCopy(load, there, /*isPinned=*/true);
+  Value none = arith::ConstantIndexOp::create(b, loc, 0);
+  for (tile::LoadOp load : loads) {
+    int64_t size = cast<VectorType>(load.getTile().getType()).getDimSize(0);
+    Value rows = load.getRows()
+                     ? there.lookupOrDefault(load.getRows())
+                     : arith::ConstantIndexOp::create(b, loc, size);
+    rows = arith::SelectOp::create(b, loc, isThere, rows, none);
+    tiles->emitCopy(load, there, rows, /*isPinned=*/true);
+  }
 }
 
 LogicalResult ProductKernel::emitReadingAhead(scf::ForOp loop,
@@ -260,7 +268,7 @@ LogicalResult ProductKernel::emitReadingAhead(scf::ForOp loop,
   emitScalars(all, scalars);
   meet(loc);
   for (tile::LoadOp load : late)
-    tiles->emitCopy(load, scalars, /*isPinned=*/true);
+    tiles->emitCopy(load, scalars, Value(), /*isPinned=*/true);
   if (failed(emitSegment(first)))
     return failure();
   meet(loc);
@@ -323,6 +331,62 @@ LogicalResult ProductKernel::emitLoop(scf::ForOp loop) {
 // The kernel
 //===----------------------------------------------------------------------===//
 
+/// True if `map` does the same with every element of its only input.
+static bool isElementwise(tile::MapRowsOp map) {
+  if (map.getInputs().size() != 1 || map.getNumResults() != 1)
+    return false;
+  Block &body = map.getBody().front();
+  return body.getArgument(0).use_empty() && llvm::all_of(body, [&](Operation &op) {
+    return (isa<arith::ArithDialect>(op.getDialect()) ||
+            isa<tile::YieldOp>(op)) &&
+           llvm::all_of(op.getOperands(), [&](Value operand) {
+             return map.getBody().isAncestor(operand.getParentRegion());
+           });
+  });
+}
+
+/// What is rounded to 16 bits is turned round behind that: half as much to
+/// move, by instructions that f32 does not have.
+static void narrowBeforeTurning(func::FuncOp func) {
+  SmallVector<tile::MapRowsOp> maps;
+  func.walk([&](tile::MapRowsOp map) {
+    if (isElementwise(map) && isNarrow(map.getResult(0)) &&
+        !isNarrow(map.getInputs()[0]) &&
+        map.getInputs()[0].getDefiningOp<tile::TransposeOp>())
+      maps.push_back(map);
+  });
+  for (tile::MapRowsOp map : maps) {
+    auto transpose = map.getInputs()[0].getDefiningOp<tile::TransposeOp>();
+    Value source = transpose.getTile();
+    auto shape = cast<VectorType>(source.getType()).getShape();
+    OpBuilder b(map);
+    Type element = cast<VectorType>(map.getResult(0).getType()).getElementType();
+    auto narrow = tile::MapRowsOp::create(
+        b, map.getLoc(), TypeRange{VectorType::get(shape, element)}, source);
+    Block &from = map.getBody().front();
+    auto row = [&](Type type) {
+      return VectorType::get({shape[1]}, cast<VectorType>(type).getElementType());
+    };
+    Block *body = b.createBlock(&narrow.getBody(), {},
+                                {b.getIndexType(), row(source.getType())},
+                                {map.getLoc(), map.getLoc()});
+    IRMapping mapping;
+    mapping.map(from.getArguments(), body->getArguments());
+    for (Operation &op : from) {
+      Operation *clone = b.clone(op, mapping);
+      for (OpResult result : clone->getResults())
+        result.setType(row(result.getType()));
+    }
+    b.setInsertionPoint(map);
+    Value turned = tile::TransposeOp::create(
+        b, map.getLoc(), map.getResult(0).getType(), narrow.getResult(0));
+    map.getResult(0).replaceAllUsesWith(turned);
+    map.erase();
+    if (transpose->use_empty())
+      transpose.erase();
+  }
+}
+
 LogicalResult ProductKernel::emit(int64_t minBlocks) {
   b.setInsertionPoint(source);
   auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
@@ -366,6 +430,7 @@ void ScheduleTileProducts::runOnOperation() {
     if (std::optional<int64_t> warps = countWarps(func))
       programs.push_back({func, *warps});
   for (auto [func, warps] : programs) {
+    narrowBeforeTurning(func);
     if (failed(ProductKernel(func, warps).emit(minBlocks)))
       return signalPassFailure();
     ++numKernels;

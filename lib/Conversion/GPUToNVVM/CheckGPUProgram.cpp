@@ -49,9 +49,10 @@ private:
   LogicalResult visitLoop(Operation &op);
   LogicalResult visitBranches(Operation &op);
   LogicalResult needsBarrier(Operation *op, Operation *earlier);
-  bool hasConflict(Operation *op) const;
+  enum class Conflict { none, access, copy };
+  Conflict getConflict(Operation *op) const;
   void meet(bool awaits);
-  void meetBefore(Operation *op);
+  void meetBefore(Operation *op, bool awaits);
   static void join(States &into, const States &other);
 
   bool places;
@@ -102,18 +103,19 @@ static bool areApart(Operation *op, Operation *other) {
   return hasRow(op) && hasRow(other);
 }
 
-/// True if a barrier, or the end of a copy, has to come before `op`.
-bool SharedTileWalk::hasConflict(Operation *op) const {
+/// What has to be over before `op`.
+SharedTileWalk::Conflict SharedTileWalk::getConflict(Operation *op) const {
   std::optional<Access> access = getAccess(op);
   auto found = access ? states.find(access->place) : states.end();
   if (found == states.end())
-    return false;
+    return Conflict::none;
   const TileState &state = found->second;
   if (state.copied)
-    return true;
+    return Conflict::copy;
+  bool conflicts = state.shared && !areApart(op, state.shared);
   if (access->writes)
-    return state.fetched || (state.shared && !areApart(op, state.shared));
-  return state.shared;
+    conflicts |= state.fetched != nullptr;
+  return conflicts ? Conflict::access : Conflict::none;
 }
 
 void SharedTileWalk::meet(bool awaits) {
@@ -126,12 +128,9 @@ void SharedTileWalk::meet(bool awaits) {
   }
 }
 
-/// A barrier before `op`, behind the end of the copies if one is under way.
-void SharedTileWalk::meetBefore(Operation *op) {
+/// A barrier before `op`, with `awaits` behind the end of all copies.
+void SharedTileWalk::meetBefore(Operation *op, bool awaits) {
   OpBuilder b(op);
-  bool awaits = llvm::any_of(states, [](auto &entry) {
-    return entry.second.copied;
-  });
   if (awaits)
     gpu::AwaitCopiesOp::create(b, op->getLoc());
   gpu::BarrierOp::create(b, op->getLoc());
@@ -228,16 +227,20 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
     return success();
   }
   if (std::optional<Access> access = getAccess(&op)) {
-    if (places && !op.getParentOfType<gpu::WarpsOp>() && hasConflict(&op))
-      meetBefore(&op);
+    Conflict conflict = getConflict(&op);
+    if (places && conflict != Conflict::none &&
+        !op.getParentOfType<gpu::WarpsOp>())
+      meetBefore(&op, conflict == Conflict::copy);
     return visitAccess(&op, access->place, access->writes, access->reads);
   }
   // A barrier is outside of a role, so one for any of its ops comes before it.
   if (places && isa<gpu::WarpsOp>(op)) {
-    bool conflicts = false;
-    op.walk([&](Operation *inner) { conflicts |= hasConflict(inner); });
-    if (conflicts)
-      meetBefore(&op);
+    Conflict conflict = Conflict::none;
+    op.walk([&](Operation *inner) {
+      conflict = std::max(conflict, getConflict(inner));
+    });
+    if (conflict != Conflict::none)
+      meetBefore(&op, conflict == Conflict::copy);
   }
   // The warps that go past a role meet the others at the next barrier.
   if (isa<gpu::WarpsOp>(op))

@@ -7,6 +7,8 @@
 // is read where it is used.
 #include "KernelEntry.h"
 
+#include "gdn/Conversion/FormCode.h"
+
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -42,6 +44,26 @@ public:
       view.setSize(b, loc, i, word());
     for (unsigned i = 0; i < type.getRank(); ++i)
       view.setStride(b, loc, i, word());
+    return UnrealizedConversionCastOp::create(b, loc, type, Value(view))
+        .getResult(0);
+  }
+  /// A region of the workspace, row-major, from its address and its sizes.
+  Value region(MemRefType type, ArrayRef<Value> sizes) {
+    Value pointer = LLVM::IntToPtrOp::create(
+        b, loc, LLVM::LLVMPointerType::get(b.getContext()), word());
+    auto view = MemRefDescriptor::poison(b, loc, types.convertType(type));
+    view.setAllocatedPtr(b, loc, pointer);
+    view.setAlignedPtr(b, loc, pointer);
+    view.setConstantOffset(b, loc, 0);
+    Value stride = arith::ConstantIndexOp::create(b, loc, 1);
+    for (int64_t i = type.getRank() - 1; i >= 0; --i) {
+      auto asWord = [&](Value value) -> Value {
+        return arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
+      };
+      view.setSize(b, loc, i, asWord(sizes[i]));
+      view.setStride(b, loc, i, asWord(stride));
+      stride = b.createOrFold<arith::MulIOp>(loc, stride, sizes[i]);
+    }
     return UnrealizedConversionCastOp::create(b, loc, type, Value(view))
         .getResult(0);
   }
@@ -104,8 +126,10 @@ KernelEntry gdn::beginKernel(OpBuilder &b, func::FuncOp source) {
   MLIRContext *context = source.getContext();
   unsigned numSymbols =
       source->getAttrOfType<ArrayAttr>("gdn_tile.symbols").size();
-  int64_t numWords = 2;
-  for (Type type : source.getArgumentTypes())
+  auto workspace = source->getAttrOfType<ArrayAttr>("gdn_tile.workspace");
+  unsigned numRegions = workspace ? workspace.size() : 0;
+  int64_t numWords = 2 + numRegions;
+  for (Type type : source.getArgumentTypes().drop_back(numRegions))
     numWords += WordReader::count(type);
 
   b.setInsertionPoint(source);
@@ -126,14 +150,30 @@ KernelEntry gdn::beginKernel(OpBuilder &b, func::FuncOp source) {
 
   WordReader reader(b, loc, block->getArgument(0));
   auto arguments = source.getArguments();
-  for (BlockArgument arg : arguments.drop_front(numSymbols)) {
+  for (BlockArgument arg :
+       arguments.drop_front(numSymbols).drop_back(numRegions)) {
     if (auto view = dyn_cast<MemRefType>(arg.getType()))
       entry.arguments.map(arg, reader.view(view));
     else
       entry.arguments.map(arg, reader.index());
   }
-  for (BlockArgument arg : arguments.take_front(numSymbols))
-    entry.arguments.map(arg, reader.index());
+  SmallVector<Value> symbols;
+  for (BlockArgument arg : arguments.take_front(numSymbols)) {
+    symbols.push_back(reader.index());
+    entry.arguments.map(arg, symbols.back());
+  }
+  for (auto [i, arg] : llvm::enumerate(arguments.take_back(numRegions))) {
+    SmallVector<Value> sizes;
+    for (auto form : cast<ArrayAttr>(workspace[i]).getAsRange<StringAttr>())
+      sizes.push_back(
+          emitForm(b, loc, form.getValue(),
+                   source->getAttrOfType<ArrayAttr>("gdn_tile.symbols"),
+                   symbols));
+    // The last size is that of an element, in bytes.
+    auto type = cast<MemRefType>(arg.getType());
+    sizes.resize(type.getRank());
+    entry.arguments.map(arg, reader.region(type, sizes));
+  }
   entry.workspace = reader.word();
   Value units = reader.word();
 
@@ -185,7 +225,9 @@ void gdn::finishKernel(OpBuilder &b, KernelEntry &entry, func::FuncOp source,
     launch.push_back(b.getNamedAttr("counters", counters));
   // What parameters promise, in bytes; 0: their elements' size.
   SmallVector<int64_t> alignments;
-  for (BlockArgument arg : source.getArguments()) {
+  auto workspace = source->getAttrOfType<ArrayAttr>("gdn_tile.workspace");
+  for (BlockArgument arg : source.getArguments().drop_back(
+           workspace ? workspace.size() : 0)) {
     if (!isa<MemRefType>(arg.getType()))
       continue;
     auto bytes = source.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(),

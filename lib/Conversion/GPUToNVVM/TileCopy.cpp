@@ -46,7 +46,16 @@ void gdn::emitCopy(OpBuilder &b, gdn::gpu::CopyOp copy, const BlockThreads &thre
                    ? matrix.getAddress(row, column)
                    : advance(place, a.mul(number, a.i32(pieceBytes)));
     Value bytes;
-    if (rows) {
+    if (rows && type.getRank() == 1) {
+      // Elements count, of which a piece has some.
+      int64_t element = type.getElementType().getIntOrFloatBitWidth() / 8;
+      Value end = arith::MulIOp::create(
+          b, loc, arith::TruncIOp::create(b, loc, b.getI32Type(), a.toI64(rows)),
+          a.i32(element));
+      bytes = arith::SubIOp::create(b, loc, end, column);
+      bytes = arith::MaxSIOp::create(b, loc, bytes, a.i32(0));
+      bytes = arith::MinSIOp::create(b, loc, bytes, a.i32(pieceBytes));
+    } else if (rows) {
       Value isThere = a.isLess(a.toI64(row), a.toI64(rows));
       bytes = arith::SelectOp::create(b, loc, isThere, a.i32(pieceBytes),
                                       a.i32(0));

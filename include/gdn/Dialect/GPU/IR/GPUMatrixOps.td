@@ -13,8 +13,8 @@ def GPU_CopyOp : GPU_Op<"copy", [AttrSizedOperandSegments]> {
   let summary = "Begins to copy a tile to shared memory";
   let description = [{
     All threads of the block begin to copy the tile at `indices` of `view`, in
-    pieces of 16 bytes, and go on. Rows from `rows` on become zero; nothing is read
-    for them. The tile is there behind a `gdn_gpu.barrier` behind a
+    pieces of 16 bytes, and go on. Rows from `rows` on (elements, of a tile of rank
+    1) become zero; nothing is read for them. The tile is there behind a `gdn_gpu.barrier` behind a
     `gdn_gpu.await_copies`.
 
     **Preconditions**
