@@ -5,8 +5,19 @@ from collections import defaultdict
 from html import escape
 
 _COLOURS = (
-    "#1b6ca8 #c0392b #27826b #8e44ad #b7791f #555555 #e67e22 #16a2b8 #7f8c1d #d6336c #3d3d8f #8b5a2b"
-).split()
+    "#1b6ca8",
+    "#c0392b",
+    "#27826b",
+    "#8e44ad",
+    "#b7791f",
+    "#555555",
+    "#e67e22",
+    "#16a2b8",
+    "#7f8c1d",
+    "#d6336c",
+    "#3d3d8f",
+    "#8b5a2b",
+)
 _WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _BOTTOM = 640, 400, 60, 40, 170, 50
 # What one table or plot has in common; its lines are the numbers of rows, N.
 _KEYS = {

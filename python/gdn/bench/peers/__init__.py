@@ -6,7 +6,7 @@ states and windows of the same sets as ours and on the same numbers: the whole s
 from collections.abc import Callable
 
 from ..inputs import Inputs, Step
-from . import flashinfer, fla, vllm
+from . import fla, flashinfer, vllm
 from .peer import Peer
 
 # Implementation, part (step or rule), variant; and what prepares its calls.

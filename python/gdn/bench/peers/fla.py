@@ -18,9 +18,9 @@ def rule(step: Step, x: Inputs) -> Peer:
     beta = torch.sigmoid(x.b.float())
     left: dict = {}
 
-    def call(state: torch.Tensor):
+    def call(index: int, state: torch.Tensor):
         def run():
-            left["o"], left["state"] = fused_recurrent_gated_delta_rule(
+            left[index] = fused_recurrent_gated_delta_rule(
                 q,
                 k,
                 v,
@@ -34,8 +34,8 @@ def rule(step: Step, x: Inputs) -> Peer:
 
         return run
 
-    calls = [call(state) for state in step.states]
-    return Peer(calls, lambda: left["o"][:, 0], lambda: left["state"])
+    calls = [call(index, state) for index, state in enumerate(step.states)]
+    return Peer(calls, lambda: left[0][0][:, 0], lambda: left[0][1])
 
 
 def decode_step(step: Step, x: Inputs) -> Peer:
@@ -54,7 +54,7 @@ def decode_step(step: Step, x: Inputs) -> Peer:
     gate = "swish" if layer.gate == "silu" else layer.gate
     left: dict = {}
 
-    def call(state: torch.Tensor, window: torch.Tensor):
+    def call(index: int, state: torch.Tensor, window: torch.Tensor):
         # The oldest of the K inputs is dropped by the step.
         full = torch.nn.functional.pad(window, (1, 0))
         caches = [part.contiguous() for part in full.split(widths, dim=1)]
@@ -64,7 +64,7 @@ def decode_step(step: Step, x: Inputs) -> Peer:
                 causal_conv1d_update(part[:, None], cache, weight=weight, activation="silu")[0]
                 for part, cache, weight in zip(inputs, caches, weights, strict=True)
             )
-            o, left["state"] = fused_recurrent_gated_delta_rule(
+            o, new = fused_recurrent_gated_delta_rule(
                 q.view(sizes.rows, 1, sizes.key_heads, -1),
                 k.view(sizes.rows, 1, sizes.key_heads, -1),
                 v.view(sizes.rows, 1, sizes.value_heads, -1),
@@ -79,11 +79,11 @@ def decode_step(step: Step, x: Inputs) -> Peer:
                 use_beta_sigmoid_in_kernel=True,
                 state_v_first=True,
             )
-            left["o"] = rms_norm_gated(
-                o, z, shared["norm_weight"], None, gate, eps=layer.norm_eps
-            )
+            normed = rms_norm_gated(o, z, shared["norm_weight"], None, gate, eps=layer.norm_eps)
+            left[index] = normed, new
 
         return run
 
-    calls = [call(*pair) for pair in zip(step.states, step.windows, strict=True)]
-    return Peer(calls, lambda: left["o"][:, 0], lambda: left["state"])
+    pairs = zip(step.states, step.windows, strict=True)
+    calls = [call(index, *pair) for index, pair in enumerate(pairs)]
+    return Peer(calls, lambda: left[0][0][:, 0], lambda: left[0][1])
