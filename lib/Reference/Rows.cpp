@@ -138,8 +138,8 @@ static LogicalResult setAccepted(Operation *op, MutableArrayRef<Row> rows,
         acceptedOf(operands.accepted->data[n], operands.steps);
     row.accepted = count.value_or(0);
     const auto slot = double(row.slot);
-    if (!count || llvm::any_of(operands.pendingPools, [&](const Pool *pool) {
-          return pool->skips(row.slot);
+    if (!count || llvm::any_of(operands.pendingPools, [slot](const Pool *pool) {
+          return pool->skips(slot);
         }))
       row.slot = row.writeSlot = -1;
   }

@@ -206,8 +206,9 @@ void CommitKernel::emit() {
 }
 
 bool gdn::isCommitKernel(KernelOp kernel) {
-  return llvm::all_of(kernel.getBody().front().without_terminator(),
-                      llvm::IsaPred<CommitConv1dOp, CommitDeltaRuleOp>);
+  auto ops = kernel.getBody().front().without_terminator();
+  return !ops.empty() &&
+         llvm::all_of(ops, llvm::IsaPred<CommitConv1dOp, CommitDeltaRuleOp>);
 }
 
 LogicalResult gdn::emitCommitKernel(EntryViews &views, KernelOp kernel) {

@@ -187,8 +187,7 @@ LogicalResult Conv1dOp::verify() {
     if (failed(sizes.agree("bias", bias.getType(), {"D"})))
       return failure();
   if (getNumAccepted()) { // conv1d_c10
-    if (failed(verifyNumAccepted(*this, sizes)) ||
-        failed(verifyHistory(*this, sizes, getPool().getType(),
+    if (failed(verifyHistory(*this, sizes, getPool().getType(),
                              sizes.get("K") - 1)))
       return failure();
   } else if (failed(sizes.agree("pool", getPool().getType(),
@@ -206,7 +205,10 @@ LogicalResult Conv1dOp::verify() {
     return failure();
   if (failed(verifyCheckpoints(*this, sizes))) // conv1d_c7
     return failure();
-  return verifyTokenSlots(*this, sizes); // conv1d_c8, conv1d_c9
+  if (failed(verifyTokenSlots(*this, sizes))) // conv1d_c8, conv1d_c9
+    return failure();
+  return getNumAccepted() ? verifyNumAccepted(*this, sizes) // conv1d_c10
+                          : success();
 }
 
 LogicalResult DeltaRuleOp::verify() {
