@@ -354,7 +354,8 @@ LogicalResult SplitKernel::emit() {
 
 /// Whether the kernel can be split; see emitSplitKernel.
 static bool canSplit(const KernelParts &parts, const Algorithm &algorithm) {
-  if (!parts.cuSeqlens || !parts.rule || parts.checkpoints || parts.tokenSlots)
+  if (!parts.cuSeqlens || !parts.rule || parts.checkpoints ||
+      parts.tokenSlots || parts.numAccepted)
     return false;
   DeltaRuleOp rule = parts.rule;
   if (ChunkTypes::choose(parts, algorithm.precision).isExact() ||

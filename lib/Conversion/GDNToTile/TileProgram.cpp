@@ -32,12 +32,33 @@ Value TileProgram::elementAt(Value tensor, ValueRange at) {
 }
 
 Value TileProgram::rowCount() {
-  auto accepted = parts.slots.getDefiningOp<AcceptedSlotsOp>();
-  Value tensor = accepted ? Value(accepted.getTokenSlots()) : parts.slots;
+  Value tensor = parts.slots;
+  if (auto accepted = tensor.getDefiningOp<AcceptedSlotsOp>())
+    tensor = accepted.getTokenSlots();
+  else if (auto counted = tensor.getDefiningOp<CountedSlotsOp>())
+    tensor = counted.getSlots();
   return memref::DimOp::create(b, loc, views.tensors.lookup(tensor), 0);
 }
 
+/// The row's slot, or -1 where its count is none.
+static Value emitCountedSlot(TileProgram &p, CountedSlotsOp counted,
+                             Value row) {
+  OpBuilder &b = p.b;
+  Value count = p.elementAt(counted.getNumAccepted(), row);
+  // A tile of pending tokens has no more rows, whatever the caller's S.
+  Value steps =
+      arith::MinUIOp::create(b, p.loc, p.views.index(b, counted.getSteps()),
+                             p.index(mostPendingTokens));
+  // Unsigned: a negative count is above all.
+  Value ok =
+      arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::ule, count, steps);
+  return arith::SelectOp::create(
+      b, p.loc, ok, p.elementAt(counted.getSlots(), row), p.index(-1));
+}
+
 Value TileProgram::slotOf(Value row) {
+  if (auto counted = parts.slots.getDefiningOp<CountedSlotsOp>())
+    return emitCountedSlot(*this, counted, row);
   auto accepted = parts.slots.getDefiningOp<AcceptedSlotsOp>();
   if (!accepted)
     return elementAt(parts.slots, row);
@@ -114,7 +135,8 @@ Value TileProgram::loadCarryAt(const Carry &carry, Value r, Value from,
   const PoolView &pool = views.pools.find(carry.pool)->second;
   Value tile;
   if (auto conv = dyn_cast<Conv1dOp>(carry.op)) {
-    SmallVector<Value> at = {from, channel(conv, carry.section, r), index(0)};
+    SmallVector<Value> at = {from, channel(conv, carry.section, r),
+                             windowStart()};
     tile = tile::LoadOp::create(b, loc, carry.stored, pool.memory, at,
                                 ArrayRef<int64_t>{2, 1}, rows);
   } else {
