@@ -20,15 +20,21 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   passes.addPass(createGDNFuse());
   ConvertGDNToTileOptions algorithm;
   algorithm.valueHeads = true;
+  // What tensor cores take: prefill in chunks, keys and states as they lie in
+  // memory.
+  algorithm.precision = Precision::mixedIo;
+  algorithm.chunkStages = ChunkStages::split;
   passes.addPass(createConvertGDNToTile(algorithm));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addPass(createFuseTileRows());
   passes.addPass(createCSEPass());
   passes.addPass(createScheduleResidentRecurrence());
+  passes.addPass(createScheduleTileProducts());
   passes.addPass(createDropUnscheduled());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
+  passes.addPass(createPlaceBarriers());
   passes.addPass(createCheckGPU());
 }
 

@@ -45,8 +45,8 @@ ProductEmitter::ProductEmitter(OpBuilder &b, IRMapping &scalars, Block *entry,
 gpu::RowsAttr ProductEmitter::wideRowsOf(VectorType tile) const {
   int64_t pieces = tile.getDimSize(1) / 8;
   int64_t lanes = std::min<int64_t>(32, pieces & -pieces);
-  return gpu::RowsAttr::get(b.getContext(), numWarps, std::max<int64_t>(lanes, 1),
-                            8);
+  return gpu::RowsAttr::get(b.getContext(), numWarps,
+                            std::max<int64_t>(lanes, 1), 8);
 }
 
 gpu::RowsAttr ProductEmitter::rowsOf(VectorType tile) const {
@@ -114,6 +114,9 @@ Value ProductEmitter::fragmentOf(Value tile, gpu::RowsAttr rows) {
   if (known && cast<gpu::FragmentType>(known.getType()).getLayout() == rows)
     return known;
   auto type = gpu::FragmentType::get(vectorType(tile), rows);
+  if (auto fill = tile.getDefiningOp<tile::FillOp>())
+    return gpu::FillOp::create(b, tile.getLoc(), type,
+                               scalars.lookupOrDefault(fill.getValue()));
   auto transpose = tile.getDefiningOp<tile::TransposeOp>();
   if (transpose && !places.contains(tile) && rows.isMatrix())
     return gpu::FetchOp::create(b, tile.getLoc(), type,
@@ -162,23 +165,24 @@ bool ProductEmitter::isCopied(tile::LoadOp load) {
 /// strides.
 static void promiseAlignment(Value view) {
   while (Operation *op = view.getDefiningOp()) {
-    if (!isa<ViewLikeOpInterface, memref::ReinterpretCastOp, memref::CastOp>(op))
+    if (!isa<ViewLikeOpInterface, memref::ReinterpretCastOp, memref::CastOp>(
+            op))
       return;
     view = op->getOperand(0);
   }
   auto arg = cast<BlockArgument>(view);
   if (auto func = dyn_cast<func::FuncOp>(arg.getOwner()->getParentOp()))
-    func.setArgAttr(arg.getArgNumber(), "gdn_gpu.alignment",
-                    IntegerAttr::get(IntegerType::get(func.getContext(), 64),
-                                     16));
+    func.setArgAttr(
+        arg.getArgNumber(), "gdn_gpu.alignment",
+        IntegerAttr::get(IntegerType::get(func.getContext(), 64), 16));
 }
 
 void ProductEmitter::emitCopy(tile::LoadOp load, const IRMapping &at,
                               Value rows, bool isPinned) {
   VectorType type = vectorType(load.getTile());
   if (!places.contains(load.getTile())) {
-    Value place = allocate(type, type.getRank() == 2,
-                           load.getTile().getParentBlock());
+    Value place =
+        allocate(type, type.getRank() == 2, load.getTile().getParentBlock());
     places[load.getTile()] = place;
     if (isPinned)
       pinned.insert(place);
@@ -258,11 +262,11 @@ void ProductEmitter::emitMap(tile::MapRowsOp map) {
           extract.getStaticPosition().size() == 1) {
         Value at = arith::ConstantIndexOp::create(
             b, loc, extract.getStaticPosition().front());
-        mapping.map(extract.getResult(),
-                    gpu::FetchElementOp::create(
-                        b, loc, extract.getType(),
-                        places.lookup(extract.getSource()), at)
-                        .getResult());
+        mapping.map(
+            extract.getResult(),
+            gpu::FetchElementOp::create(b, loc, extract.getType(),
+                                        places.lookup(extract.getSource()), at)
+                .getResult());
         return;
       }
     for (Value operand : op->getOperands())
@@ -281,14 +285,14 @@ void ProductEmitter::emitMap(tile::MapRowsOp map) {
   OpBuilder::InsertionGuard guard(b);
   SmallVector<Type> argTypes = {b.getIndexType()};
   for (Value input : inputs)
-    argTypes.push_back(gpu::getRowType(cast<gpu::FragmentType>(input.getType())));
+    argTypes.push_back(
+        gpu::getRowType(cast<gpu::FragmentType>(input.getType())));
   Block *body = b.createBlock(&result.getBody(), {}, argTypes,
                               SmallVector<Location>(argTypes.size(), loc));
   for (auto [i, arg] : llvm::enumerate(from.getArguments()))
     mapping.map(arg, body->getArgument(i));
-  for (auto [tile, arg] :
-       llvm::zip(captured,
-                 body->getArguments().drop_front(from.getNumArguments())))
+  for (auto [tile, arg] : llvm::zip(
+           captured, body->getArguments().drop_front(from.getNumArguments())))
     mapping.map(tile, arg);
   cloneBody(from, body, mapping);
   for (auto [tile, fragment] : llvm::zip(map.getResults(), result.getResults()))
@@ -315,9 +319,9 @@ void ProductEmitter::emitMatmul(tile::MatmulOp matmul) {
     rhs = transpose.getTile();
     transposed = true;
   }
-  fragments[matmul.getResult()] = gpu::MatmulOp::create(
-      b, loc, typeOf(vectorType(matmul.getResult())), lhs, placeOf(rhs), acc,
-      transposed);
+  fragments[matmul.getResult()] =
+      gpu::MatmulOp::create(b, loc, typeOf(vectorType(matmul.getResult())), lhs,
+                            placeOf(rhs), acc, transposed);
 }
 
 /// exp(G_i - G_j) on and below the diagonal, of sums over bounded decays.
@@ -350,8 +354,7 @@ void ProductEmitter::emitDecayMatrix(tile::DecayMatrixOp decay) {
   Value isKept =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column, own);
   Value until = vector::BroadcastOp::create(b, loc, row, body->getArgument(1));
-  Value difference =
-      arith::SubFOp::create(b, loc, until, body->getArgument(2));
+  Value difference = arith::SubFOp::create(b, loc, until, body->getArgument(2));
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(row));
   // Above the diagonal the exponential might overflow.
   difference = arith::SelectOp::create(b, loc, isKept, difference, zero);
@@ -376,11 +379,7 @@ LogicalResult ProductEmitter::emit(Operation *op) {
             scalars.lookupOrDefault(load.getView()), mapped(load.getIndices()),
             load.getDims(), rows, /*aligned=*/int64_t(0));
       })
-      .Case([&](tile::FillOp fill) {
-        fragments[fill.getTile()] = gpu::FillOp::create(
-            b, loc, typeOf(vectorType(fill.getTile())),
-            scalars.lookupOrDefault(fill.getValue()));
-      })
+      .Case([](tile::FillOp) {}) // made where it is used
       .Case([&](tile::StoreOp store) { emitStore(store); })
       .Case([&](tile::MapRowsOp map) { emitMap(map); })
       .Case([&](tile::MatmulOp matmul) { emitMatmul(matmul); })
@@ -390,9 +389,8 @@ LogicalResult ProductEmitter::emit(Operation *op) {
         Value matrix = fragmentOf(inverse.getMatrix());
         Value scratch = allocate(vectorType(inverse.getMatrix()), true,
                                  inverse->getBlock());
-        fragments[inverse.getResult()] =
-            gpu::TriInverseOp::create(b, loc, matrix.getType(), matrix,
-                                      scratch);
+        fragments[inverse.getResult()] = gpu::TriInverseOp::create(
+            b, loc, matrix.getType(), matrix, scratch);
         // Free again: nobody uses the matrix from there.
         places[inverse.getMatrix()] = scratch;
       })
@@ -448,22 +446,21 @@ void ProductEmitter::emitVector(Operation *op) {
       .Case([&](tile::DecayMatrixOp decay) {
         // The running sums of bounded decays stand for the matrix.
         Value decays = vectors.lookup(decay.getLogDecay());
-        auto map = gpu::MapRowsOp::create(
-            b, loc, TypeRange{decays.getType()}, ValueRange{decays});
+        auto map = gpu::MapRowsOp::create(b, loc, TypeRange{decays.getType()},
+                                          ValueRange{decays});
         {
           OpBuilder::InsertionGuard guard(b);
-          Block *body = b.createBlock(&map.getBody(), {},
-                                      {b.getIndexType(), b.getF32Type()},
-                                      {loc, loc});
+          Block *body =
+              b.createBlock(&map.getBody(), {},
+                            {b.getIndexType(), b.getF32Type()}, {loc, loc});
           Value least = arith::ConstantOp::create(
               b, loc, b.getF32FloatAttr(leastLogDecay));
           Value bounded =
               arith::MaximumFOp::create(b, loc, body->getArgument(1), least);
           gpu::YieldOp::create(b, loc, bounded);
         }
-        vectors[decay.getResult()] =
-            gpu::RunningSumOp::create(b, loc, decays.getType(),
-                                      map.getResult(0), /*suffix=*/false);
+        vectors[decay.getResult()] = gpu::RunningSumOp::create(
+            b, loc, decays.getType(), map.getResult(0), /*suffix=*/false);
       })
       .Case([&](tile::MapRowsOp map) {
         SmallVector<Value> inputs;
@@ -478,16 +475,17 @@ void ProductEmitter::emitVector(Operation *op) {
         // Elements of other tiles, from the lane that has them.
         map.getBody().walk([&](vector::ExtractOp extract) {
           if (Value source = vectors.lookup(extract.getSource()))
-            mapping.map(extract.getResult(),
-                        gpu::ExtractOp::create(
-                            b, loc, extract.getType(), source,
-                            extract.getStaticPosition().front())
-                            .getResult());
+            mapping.map(
+                extract.getResult(),
+                gpu::ExtractOp::create(b, loc, extract.getType(), source,
+                                       extract.getStaticPosition().front())
+                    .getResult());
         });
         auto result = gpu::MapRowsOp::create(b, loc, types, inputs);
         OpBuilder::InsertionGuard guard(b);
-        Block *body = b.createBlock(&result.getBody(), {}, argTypes,
-                                    SmallVector<Location>(argTypes.size(), loc));
+        Block *body =
+            b.createBlock(&result.getBody(), {}, argTypes,
+                          SmallVector<Location>(argTypes.size(), loc));
         mapping.map(map.getBody().front().getArguments(), body->getArguments());
         cloneBody(map.getBody().front(), body, mapping);
         for (auto [tile, fragment] :
@@ -504,17 +502,18 @@ LogicalResult ProductEmitter::emitVectors(ArrayRef<Operation *> ops) {
   SetVector<Value> shared;
   for (Operation *op : ops)
     for (Value result : op->getResults())
-      if (llvm::any_of(result.getUsers(), [&](Operation *user) {
-            while (user && user->getBlock() != op->getBlock())
-              user = user->getParentOp();
-            return !llvm::is_contained(ops, user);
-          }) || isa<tile::DecayMatrixOp>(op))
+      if (llvm::any_of(result.getUsers(),
+                       [&](Operation *user) {
+                         while (user && user->getBlock() != op->getBlock())
+                           user = user->getParentOp();
+                         return !llvm::is_contained(ops, user);
+                       }) ||
+          isa<tile::DecayMatrixOp>(op))
         shared.insert(result);
   for (Value tile : shared) {
     auto type = VectorType::get({vectorType(tile).getDimSize(0)},
                                 vectorType(tile).getElementType());
-    places[tile] = allocate(type, /*swizzled=*/false,
-                            ops.front()->getBlock());
+    places[tile] = allocate(type, /*swizzled=*/false, ops.front()->getBlock());
   }
   auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), 0, 1);
   {

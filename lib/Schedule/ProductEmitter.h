@@ -24,9 +24,9 @@ public:
   /// Emits ops on tiles of rank 1, loads and stores among them, on one warp;
   /// their results are shared.
   mlir::LogicalResult emitVectors(mlir::ArrayRef<mlir::Operation *> ops);
-  /// Begins to copy what `load` reads, at the values that `at` gives it, `rows` of
-  /// it if given. With `pinned`, its place serves nothing else: another copy to
-  /// it comes before the program asks for the tile again.
+  /// Begins to copy what `load` reads, at the values that `at` gives it, `rows`
+  /// of it if given. With `pinned`, its place serves nothing else: another copy
+  /// to it comes before the program asks for the tile again.
   void emitCopy(tile::LoadOp load, const mlir::IRMapping &at, mlir::Value rows,
                 bool pinned);
   /// True for loads that go to shared memory as they are: of 16-bit matrices,

@@ -89,8 +89,7 @@ static bool isVectorWork(Operation *op) {
   };
   return isa<tile::TileDialect>(op->getDialect()) &&
          llvm::all_of(op->getOperands(), isVector) &&
-         llvm::all_of(op->getResults(), isVector) &&
-         !isa<tile::BlockIdOp>(op);
+         llvm::all_of(op->getResults(), isVector) && !isa<tile::BlockIdOp>(op);
 }
 
 /// Copies ops that are no tiles and have no regions.
@@ -122,9 +121,8 @@ LogicalResult ProductKernel::emitSegment(ArrayRef<Operation *> ops) {
   for (Operation *op : matrices)
     if (isa<tile::DecayMatrixOp>(op))
       vectors.push_back(op);
-  llvm::sort(vectors, [](Operation *x, Operation *y) {
-    return x->isBeforeInBlock(y);
-  });
+  llvm::sort(vectors,
+             [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
   if (failed(tiles->emitVectors(vectors)))
     return failure();
   for (Operation *op : matrices)
@@ -224,9 +222,8 @@ void ProductKernel::emitAhead(scf::ForOp loop, ArrayRef<tile::LoadOp> loads,
   Value none = arith::ConstantIndexOp::create(b, loc, 0);
   for (tile::LoadOp load : loads) {
     int64_t size = cast<VectorType>(load.getTile().getType()).getDimSize(0);
-    Value rows = load.getRows()
-                     ? there.lookupOrDefault(load.getRows())
-                     : arith::ConstantIndexOp::create(b, loc, size);
+    Value rows = load.getRows() ? there.lookupOrDefault(load.getRows())
+                                : arith::ConstantIndexOp::create(b, loc, size);
     rows = arith::SelectOp::create(b, loc, isThere, rows, none);
     tiles->emitCopy(load, there, rows, /*isPinned=*/true);
   }
@@ -272,8 +269,8 @@ LogicalResult ProductKernel::emitReadingAhead(scf::ForOp loop,
   if (failed(emitSegment(first)))
     return failure();
   meet(loc);
-  Value next = arith::AddIOp::create(b, loc, copy.getInductionVar(),
-                                     copy.getStep());
+  Value next =
+      arith::AddIOp::create(b, loc, copy.getInductionVar(), copy.getStep());
   emitAhead(loop, early, next, copy.getUpperBound());
   if (failed(emitSegment(rest)))
     return failure();
@@ -309,9 +306,12 @@ LogicalResult ProductKernel::emitLoop(scf::ForOp loop) {
     }
   };
   take(loop.getRegionIterArgs(), copy.getRegionIterArgs());
-  bool readsAhead = llvm::all_of(*loop.getBody(), [](Operation &op) {
-    return op.getNumRegions() == 0 || isa<tile::MapRowsOp>(op);
-  }) && llvm::any_of(*loop.getBody(), llvm::IsaPred<tile::MatmulOp>);
+  bool readsAhead =
+      llvm::all_of(*loop.getBody(),
+                   [](Operation &op) {
+                     return op.getNumRegions() == 0 || isa<tile::MapRowsOp>(op);
+                   }) &&
+      llvm::any_of(*loop.getBody(), llvm::IsaPred<tile::MatmulOp>);
   if (readsAhead) {
     if (failed(emitReadingAhead(loop, copy)))
       return failure();
@@ -336,13 +336,14 @@ static bool isElementwise(tile::MapRowsOp map) {
   if (map.getInputs().size() != 1 || map.getNumResults() != 1)
     return false;
   Block &body = map.getBody().front();
-  return body.getArgument(0).use_empty() && llvm::all_of(body, [&](Operation &op) {
-    return (isa<arith::ArithDialect>(op.getDialect()) ||
-            isa<tile::YieldOp>(op)) &&
-           llvm::all_of(op.getOperands(), [&](Value operand) {
-             return map.getBody().isAncestor(operand.getParentRegion());
-           });
-  });
+  return body.getArgument(0).use_empty() &&
+         llvm::all_of(body, [&](Operation &op) {
+           return (isa<arith::ArithDialect>(op.getDialect()) ||
+                   isa<tile::YieldOp>(op)) &&
+                  llvm::all_of(op.getOperands(), [&](Value operand) {
+                    return map.getBody().isAncestor(operand.getParentRegion());
+                  });
+         });
 }
 
 /// What is rounded to 16 bits is turned round behind that: half as much to
@@ -360,12 +361,14 @@ static void narrowBeforeTurning(func::FuncOp func) {
     Value source = transpose.getTile();
     auto shape = cast<VectorType>(source.getType()).getShape();
     OpBuilder b(map);
-    Type element = cast<VectorType>(map.getResult(0).getType()).getElementType();
+    Type element =
+        cast<VectorType>(map.getResult(0).getType()).getElementType();
     auto narrow = tile::MapRowsOp::create(
         b, map.getLoc(), TypeRange{VectorType::get(shape, element)}, source);
     Block &from = map.getBody().front();
     auto row = [&](Type type) {
-      return VectorType::get({shape[1]}, cast<VectorType>(type).getElementType());
+      return VectorType::get({shape[1]},
+                             cast<VectorType>(type).getElementType());
     };
     Block *body = b.createBlock(&narrow.getBody(), {},
                                 {b.getIndexType(), row(source.getType())},
@@ -393,7 +396,9 @@ LogicalResult ProductKernel::emit(int64_t minBlocks) {
   b.insert(kernel);
   kernel->setAttr("gdn_gpu.threads",
                   b.getI64IntegerAttr(numWarps * gpu::warpThreads));
-  kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(minBlocks));
+  kernel->setAttr("gdn_gpu.min_blocks",
+                  b.getI64IntegerAttr(minBlocks * std::max<int64_t>(
+                                                      1, 12 / numWarps)));
   Block *entry = kernel.addEntryBlock();
   b.setInsertionPointToStart(entry);
   Block &body = source.getBody().front();

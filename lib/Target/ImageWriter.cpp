@@ -88,7 +88,7 @@ FailureOr<SmallVector<EntryCode, 0>> gdn::collectEntryCodes(ModuleOp lowered) {
     if (isKernel(func) && failed(readKernel(func, stage, code.alignments)))
       return failure();
     if (Attribute multiples = func->getAttr("gdn_tile.multiples");
-        multiples && !owner &&
+        multiples && code.multiples.empty() &&
         failed(
             readStrings(func, "gdn_tile.multiples", multiples, code.multiples)))
       return failure();

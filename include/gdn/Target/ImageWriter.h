@@ -45,7 +45,8 @@ struct EntryCode {
   llvm::SmallVector<std::string, 0> sizes; // symbols, as the code takes them
   /// Linear forms in pairs: the first is a multiple of the second.
   llvm::SmallVector<std::string, 0> multiples;
-  /// In order of preference; the last needs nothing.
+  /// In order of preference; the last has no conditions, and for a CPU no
+  /// workspace.
   llvm::SmallVector<VariantCode, 0> variants;
   /// What the lowering decided: facts for people and tools, by name.
   llvm::SmallVector<std::pair<std::string, std::string>, 0> facts = {};

@@ -292,7 +292,7 @@ LogicalResult gdn::checkGPUProgram(FunctionOpInterface function) {
 void PlaceBarriers::runOnOperation() {
   for (auto function : getOperation().getOps<FunctionOpInterface>())
     if (function->hasAttr("gdn_gpu.threads") &&
-        failed(SharedTileWalk(/*places=*/true)
-                   .walk(function.getFunctionBody())))
+        failed(
+            SharedTileWalk(/*places=*/true).walk(function.getFunctionBody())))
       return signalPassFailure();
 }

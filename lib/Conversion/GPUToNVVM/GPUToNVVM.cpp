@@ -120,7 +120,8 @@ void KernelLowering::placeSharedTiles() {
   SmallVector<std::pair<gdn::gpu::AllocOp, int64_t>> tiles;
   source.walk([&](gdn::gpu::AllocOp alloc) {
     tiles.push_back({alloc, sharedBytes});
-    sharedBytes = llvm::alignTo(sharedBytes + alloc.getTile().getType().getBytes(), 16);
+    sharedBytes =
+        llvm::alignTo(sharedBytes + alloc.getTile().getType().getBytes(), 16);
   });
   if (tiles.empty())
     return;
@@ -360,10 +361,11 @@ void KernelLowering::lower(Operation &op) {
       })
       .Case([&](gdn::gpu::AwaitCopiesOp) { emitAwaitCopies(b, loc); })
       .Case([&](gdn::gpu::MatmulOp matmul) {
-        values.map(matmul.getResult(),
-                   emitMatmul(b, threads, matmul, get(matmul.getLhs()),
-                              values.lookup(matmul.getRhs()),
-                              matmul.getAcc() ? get(matmul.getAcc()) : Value()));
+        values.map(
+            matmul.getResult(),
+            emitMatmul(b, threads, matmul, get(matmul.getLhs()),
+                       values.lookup(matmul.getRhs()),
+                       matmul.getAcc() ? get(matmul.getAcc()) : Value()));
       })
       .Case([&](gdn::gpu::TriInverseOp inverse) {
         values.map(inverse.getResult(),

@@ -165,10 +165,9 @@ KernelEntry gdn::beginKernel(OpBuilder &b, func::FuncOp source) {
   for (auto [i, arg] : llvm::enumerate(arguments.take_back(numRegions))) {
     SmallVector<Value> sizes;
     for (auto form : cast<ArrayAttr>(workspace[i]).getAsRange<StringAttr>())
-      sizes.push_back(
-          emitForm(b, loc, form.getValue(),
-                   source->getAttrOfType<ArrayAttr>("gdn_tile.symbols"),
-                   symbols));
+      sizes.push_back(emitForm(
+          b, loc, form.getValue(),
+          source->getAttrOfType<ArrayAttr>("gdn_tile.symbols"), symbols));
     // The last size is that of an element, in bytes.
     auto type = cast<MemRefType>(arg.getType());
     sizes.resize(type.getRank());
@@ -226,8 +225,8 @@ void gdn::finishKernel(OpBuilder &b, KernelEntry &entry, func::FuncOp source,
   // What parameters promise, in bytes; 0: their elements' size.
   SmallVector<int64_t> alignments;
   auto workspace = source->getAttrOfType<ArrayAttr>("gdn_tile.workspace");
-  for (BlockArgument arg : source.getArguments().drop_back(
-           workspace ? workspace.size() : 0)) {
+  for (BlockArgument arg :
+       source.getArguments().drop_back(workspace ? workspace.size() : 0)) {
     if (!isa<MemRefType>(arg.getType()))
       continue;
     auto bytes = source.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(),

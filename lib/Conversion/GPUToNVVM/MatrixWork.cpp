@@ -61,14 +61,14 @@ static Value fetchPieces(const Arithmetic &a, const BlockThreads &threads,
           vector = rows.getVector();
   auto part = VectorType::get({vector}, type.getElementType());
   VectorType whole = getLocalType(type);
-  Value local = arith::ConstantOp::create(b, a.loc, whole, b.getZeroAttr(whole));
+  Value local =
+      arith::ConstantOp::create(b, a.loc, whole, b.getZeroAttr(whole));
   for (int64_t i = 0; i < localRows; ++i)
     for (int64_t p = 0; p < pieces; ++p) {
       Value row = threads.row(a, rows, type.getDimSize(0), i);
       int64_t first = p * rows.getLanes() * vector;
       Value column = a.add(threads.column(a, rows), a.i32(first));
-      Value address =
-          place.getAddress(row, a.mul(column, a.i32(bytes)));
+      Value address = place.getAddress(row, a.mul(column, a.i32(bytes)));
       int64_t at = (i * pieces + p) * vector;
       if (stored) {
         Value value = vector::ExtractStridedSliceOp::create(
@@ -119,8 +119,8 @@ Value gdn::fetchMatrix(OpBuilder &b, Location loc, const BlockThreads &threads,
       auto inPlace = [&](std::pair<int64_t, int64_t> step) {
         return transpose ? std::pair(step.second, step.first) : step;
       };
-      SmallVector<Value, 4> loaded = matrix.load4(corner, inPlace(steps[0]),
-                                                  inPlace(steps[1]), transpose);
+      SmallVector<Value, 4> loaded =
+          matrix.load4(corner, inPlace(steps[0]), inPlace(steps[1]), transpose);
       for (int64_t q = 0; q < 4; ++q) {
         int64_t row = i + (q & 1) * steps[0].first + (q >> 1) * steps[1].first;
         int64_t column =
@@ -133,7 +133,8 @@ Value gdn::fetchMatrix(OpBuilder &b, Location loc, const BlockThreads &threads,
 
 void gdn::shareMatrix(OpBuilder &b, Location loc, const BlockThreads &threads,
                       gdn::gpu::FragmentType type, Value local,
-                      gdn::gpu::SharedType place, Value pointer, bool transpose) {
+                      gdn::gpu::SharedType place, Value pointer,
+                      bool transpose) {
   Arithmetic a{b, loc};
   SharedMatrix matrix(b, loc, threads.lane, place, pointer);
   if (!type.getRows().isMatrix() || type.getElementType().isF32()) {

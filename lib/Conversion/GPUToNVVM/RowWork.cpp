@@ -231,8 +231,8 @@ Value RowEmitter::emitColumnNumbers(vector::StepOp step) {
   Value first = threads.column(a, layout);
   SmallVector<Value> columns;
   for (int64_t place = 0; place < localColumns; ++place)
-    columns.push_back(a.toIndex(a.add(
-        first, a.i32(place / vector * lanes * vector + place % vector))));
+    columns.push_back(a.toIndex(
+        a.add(first, a.i32(place / vector * lanes * vector + place % vector))));
   return vector::FromElementsOp::create(
       b, loc, cast<VectorType>(localType(step.getType())), columns);
 }

@@ -40,13 +40,13 @@ Value gdn::emitRunningSum(OpBuilder &b, const BlockThreads &threads,
                                             shift(value, distance), zero);
       value = arith::AddFOp::create(b, loc, value, other);
     }
-    Value total = NVVM::ShflOp::create(
-        b, loc, b.getF32Type(), a.i32(-1), value, a.i32(suffix ? 0 : 31),
-        a.i32(31), NVVM::ShflKind::idx, UnitAttr());
+    Value total = NVVM::ShflOp::create(b, loc, b.getF32Type(), a.i32(-1), value,
+                                       a.i32(suffix ? 0 : 31), a.i32(31),
+                                       NVVM::ShflKind::idx, UnitAttr());
     // A suffix leaves out the element itself: it is the next one's sum.
     if (suffix)
-      value = arith::SelectOp::create(b, loc, hasOther(1), shift(value, 1),
-                                      zero);
+      value =
+          arith::SelectOp::create(b, loc, hasOther(1), shift(value, 1), zero);
     results[group] = arith::AddFOp::create(b, loc, value, before);
     before = arith::AddFOp::create(b, loc, before, total);
   }

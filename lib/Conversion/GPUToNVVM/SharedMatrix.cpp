@@ -29,8 +29,7 @@ static Value bitAnd(const Arithmetic &a, Value x, int64_t mask) {
   return arith::AndIOp::create(a.b, a.loc, x, a.i32(mask));
 }
 static Value shiftRight(const Arithmetic &a, Value x, int64_t bits) {
-  return bits == 0 ? x
-                   : arith::ShRUIOp::create(a.b, a.loc, x, a.i32(bits));
+  return bits == 0 ? x : arith::ShRUIOp::create(a.b, a.loc, x, a.i32(bits));
 }
 static Value shiftLeft(const Arithmetic &a, Value x, int64_t bits) {
   return arith::ShLIOp::create(a.b, a.loc, x, a.i32(bits));
@@ -65,8 +64,8 @@ Value SharedMatrix::addressOf(Value rowInBlock, const Corner &corner,
   if (corner.rowValue)
     row = a.add(row, shiftLeft(a, corner.rowValue, 3));
   Value offset = a.add(a.mul(row, a.i32(rowBytes)), shiftLeft(a, piece, 4));
-  int64_t constant = corner.row * blockRows * rowBytes +
-                     (corner.column - low) * pieceBytes;
+  int64_t constant =
+      corner.row * blockRows * rowBytes + (corner.column - low) * pieceBytes;
   Value address = advance(b, loc, pointer, {offset});
   return constant == 0 ? address
                        : advance(b, loc, address, {int32_t(constant)});
@@ -102,8 +101,8 @@ SmallVector<Value, 4> SharedMatrix::load4(const Corner &corner,
   if (Value below = combine(step.first, other.first))
     at.rowValue = at.rowValue ? a.add(at.rowValue, below) : below;
   Type i32 = b.getI32Type();
-  auto type = LLVM::LLVMStructType::getLiteral(b.getContext(),
-                                               {i32, i32, i32, i32});
+  auto type =
+      LLVM::LLVMStructType::getLiteral(b.getContext(), {i32, i32, i32, i32});
   Value all = NVVM::LdMatrixOp::create(
       b, loc, type, addressOf(row, at, column), /*num=*/4,
       transpose ? NVVM::MMALayout::col : NVVM::MMALayout::row,
@@ -118,15 +117,15 @@ SmallVector<Value, 4> SharedMatrix::load4(const Corner &corner,
 void SharedMatrix::store(const Corner &corner, Value block,
                          bool transpose) const {
   if (transpose)
-    block = LLVM::InlineAsmOp::create(
-                b, loc, block.getType(), block,
-                "movmatrix.sync.aligned.m8n8.trans.b16 $0, $1;", "=r,r",
-                /*has_side_effects=*/true, /*is_align_stack=*/false,
-                LLVM::tailcallkind::TailCallKind::None,
-                LLVM::AsmDialectAttr::get(b.getContext(),
-                                          LLVM::AsmDialect::AD_ATT),
-                /*operand_attrs=*/ArrayAttr())
-                .getResult(0);
+    block =
+        LLVM::InlineAsmOp::create(
+            b, loc, block.getType(), block,
+            "movmatrix.sync.aligned.m8n8.trans.b16 $0, $1;", "=r,r",
+            /*has_side_effects=*/true, /*is_align_stack=*/false,
+            LLVM::tailcallkind::TailCallKind::None,
+            LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
+            /*operand_attrs=*/ArrayAttr())
+            .getResult(0);
   Value address = addressOf(shiftRight(a, lane, 2), corner, nullptr);
   address = advance(b, loc, address, {shiftLeft(a, bitAnd(a, lane, 3), 2)});
   LLVM::StoreOp::create(b, loc, block, address, /*alignment=*/4);
@@ -158,8 +157,8 @@ SmallVector<Value, 4> gdn::emitMma(OpBuilder &b, Location loc, Type type,
   auto operand = [&](Value word) -> Value {
     if (!isF16)
       return word;
-    return LLVM::BitcastOp::create(
-        b, loc, VectorType::get({2}, b.getF16Type()), word);
+    return LLVM::BitcastOp::create(b, loc, VectorType::get({2}, b.getF16Type()),
+                                   word);
   };
   auto operands = [&](ValueRange words) {
     return llvm::map_to_vector<4>(words, operand);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A swizzled tile of 16-bit elements in shared memory, as matrix instructions
-// see it: blocks of 8 x 8 elements, of which a lane holds two neighbours of a row
-// in one 32-bit register.
+// see it: blocks of 8 x 8 elements, of which a lane holds two neighbours of a
+// row in one 32-bit register.
 #ifndef GDN_LIB_CONVERSION_GPUTONVVM_SHAREDMATRIX_H
 #define GDN_LIB_CONVERSION_GPUTONVVM_SHAREDMATRIX_H
 

@@ -14,9 +14,9 @@ using namespace gdn;
 
 static constexpr int64_t pieceBytes = 16;
 
-void gdn::emitCopy(OpBuilder &b, gdn::gpu::CopyOp copy, const BlockThreads &threads,
-                   int64_t numThreads, const TileMemory &memory, Value rows,
-                   Value place) {
+void gdn::emitCopy(OpBuilder &b, gdn::gpu::CopyOp copy,
+                   const BlockThreads &threads, int64_t numThreads,
+                   const TileMemory &memory, Value rows, Value place) {
   Location loc = copy.getLoc();
   Arithmetic a{b, loc};
   gdn::gpu::SharedType type = copy.getPlace().getType();
@@ -24,8 +24,8 @@ void gdn::emitCopy(OpBuilder &b, gdn::gpu::CopyOp copy, const BlockThreads &thre
   int64_t rowPieces = type.getRowBytes() / pieceBytes;
   int64_t pieces = numRows * rowPieces;
   SharedMatrix matrix(b, loc, threads.lane, type, place);
-  Value thread = a.add(a.mul(threads.warp, a.i32(gdn::gpu::warpThreads)),
-                       threads.lane);
+  Value thread =
+      a.add(a.mul(threads.warp, a.i32(gdn::gpu::warpThreads)), threads.lane);
   auto advance = [&](Value pointer, Value bytes) -> Value {
     return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
                                pointer, ArrayRef<LLVM::GEPArg>{bytes});
@@ -39,9 +39,9 @@ void gdn::emitCopy(OpBuilder &b, gdn::gpu::CopyOp copy, const BlockThreads &thre
       b.setInsertionPointToStart(branch.thenBlock());
     }
     Value row = arith::DivUIOp::create(b, loc, number, a.i32(rowPieces));
-    Value column = a.mul(
-        arith::RemUIOp::create(b, loc, number, a.i32(rowPieces)),
-        a.i32(pieceBytes));
+    Value column =
+        a.mul(arith::RemUIOp::create(b, loc, number, a.i32(rowPieces)),
+              a.i32(pieceBytes));
     Value to = type.getSwizzled()
                    ? matrix.getAddress(row, column)
                    : advance(place, a.mul(number, a.i32(pieceBytes)));
@@ -50,15 +50,16 @@ void gdn::emitCopy(OpBuilder &b, gdn::gpu::CopyOp copy, const BlockThreads &thre
       // Elements count, of which a piece has some.
       int64_t element = type.getElementType().getIntOrFloatBitWidth() / 8;
       Value end = arith::MulIOp::create(
-          b, loc, arith::TruncIOp::create(b, loc, b.getI32Type(), a.toI64(rows)),
+          b, loc,
+          arith::TruncIOp::create(b, loc, b.getI32Type(), a.toI64(rows)),
           a.i32(element));
       bytes = arith::SubIOp::create(b, loc, end, column);
       bytes = arith::MaxSIOp::create(b, loc, bytes, a.i32(0));
       bytes = arith::MinSIOp::create(b, loc, bytes, a.i32(pieceBytes));
     } else if (rows) {
       Value isThere = a.isLess(a.toI64(row), a.toI64(rows));
-      bytes = arith::SelectOp::create(b, loc, isThere, a.i32(pieceBytes),
-                                      a.i32(0));
+      bytes =
+          arith::SelectOp::create(b, loc, isThere, a.i32(pieceBytes), a.i32(0));
       row = arith::SelectOp::create(b, loc, isThere, row, a.i32(0));
     }
     Value from = memory.pointer;

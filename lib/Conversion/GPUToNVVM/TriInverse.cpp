@@ -90,8 +90,7 @@ private:
 
 } // namespace
 
-SmallVector<Value> BlockInverse::multiply(const Words &left,
-                                          const Words &right,
+SmallVector<Value> BlockInverse::multiply(const Words &left, const Words &right,
                                           SmallVector<Value> sums) {
   for (int64_t half = 0; half < 2; ++half) {
     auto part = emitMma(b, loc, f16, left, ValueRange(right).slice(2 * half, 2),
@@ -171,10 +170,9 @@ Value BlockInverse::emit(Value local) {
   Words diagonalT = loadLeft(corner({}, {}), /*transpose=*/true);
   SmallVector<Words> products;
   for (int64_t m = 0; m + 1 < count; ++m)
-    products.push_back(round(multiply(diagonal,
-                                      loadRight(corner({}, m), false),
-                                      zeroSums()),
-                             /*negate=*/false));
+    products.push_back(
+        round(multiply(diagonal, loadRight(corner({}, m), false), zeroSums()),
+              /*negate=*/false));
   syncWarp();
   for (int64_t m = 0; m + 1 < count; ++m)
     store(corner({}, m), products[m], /*transpose=*/false);

@@ -115,10 +115,10 @@ Value ViewMemory::loadElement(OpBuilder &b, Location loc, Value view,
   int64_t bytes = llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
   // A truth value is a byte in memory.
   Type stored = type.isInteger(1) ? b.getI8Type() : type;
-  Value value = LLVM::LoadOp::create(b, loc, stored, pointer, bytes,
-                                     /*isVolatile=*/false,
-                                     /*isNonTemporal=*/false,
-                                     isInvariant(view));
+  Value value =
+      LLVM::LoadOp::create(b, loc, stored, pointer, bytes,
+                           /*isVolatile=*/false,
+                           /*isNonTemporal=*/false, isInvariant(view));
   if (stored != type)
     value = arith::CmpIOp::create(
         b, loc, arith::CmpIPredicate::ne, value,

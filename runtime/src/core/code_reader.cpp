@@ -59,9 +59,10 @@ Status EntryReader::readCode(const fb::Code &source) {
     code.variants.push_back(std::move(variant));
   }
   const VariantSchema &last = code.variants.back();
-  if (!last.conditions.empty() || !last.workspace.empty())
+  // A kernel may ask for a workspace, as it may for counters.
+  if (!last.conditions.empty() || (!isKernel && !last.workspace.empty()))
     return defect(where, ": expected its last variant, ", last.name,
-                  ", to have no conditions and no workspace");
+                  ", to have no conditions", isKernel ? "" : " and no workspace");
   entry_->codes.push_back(std::move(code));
   return {};
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Verifiers of the ops of GPUMatrixOps.td; (Cn) are the constraints listed there.
+// Verifiers of the ops of GPUMatrixOps.td; (Cn) are the constraints listed
+// there.
 #include "gdn/Dialect/GPU/IR/GPU.h"
 
 #include "llvm/ADT/SmallSet.h"
@@ -67,7 +68,10 @@ LogicalResult MatmulOp::verify() {
                                 Float32Type::get(getContext()), rows);
   if (result != want || (getAcc() && getAcc().getType() != want))
     return emitOpError("expects 'acc' and the result to be ")
-           << want << ", but got " << (result != want ? result : FragmentType(cast<FragmentType>(getAcc().getType())));
+           << want << ", but got "
+           << (result != want
+                   ? result
+                   : FragmentType(cast<FragmentType>(getAcc().getType())));
   if (lhs.getDimSize(0) % (16 * rows.getWarps()) != 0 || inner % 16 != 0 ||
       columns % 16 != 0)
     return emitOpError("expects sizes in multiples of ")
@@ -76,8 +80,9 @@ LogicalResult MatmulOp::verify() {
   // matmul_c2
   Type element = lhs.getElementType();
   if (element != rhs.getElementType() || element.isF32())
-    return emitOpError("expects 'lhs' and 'rhs' to be both bf16 or both f16, but "
-                       "got ")
+    return emitOpError(
+               "expects 'lhs' and 'rhs' to be both bf16 or both f16, but "
+               "got ")
            << element << " and " << rhs.getElementType();
   // matmul_c4
   if (!rhs.getSwizzled())

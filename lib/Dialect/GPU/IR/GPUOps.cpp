@@ -86,7 +86,8 @@ static LogicalResult verifySameTile(OpTy op, FragmentType fragment,
     std::swap(shape[0], shape[1]);
   if (fragment.getShape() != ArrayRef<int64_t>(shape) ||
       fragment.getElementType() != place.getElementType())
-    return op.emitOpError("expects a fragment of the shape and element type of ")
+    return op.emitOpError(
+               "expects a fragment of the shape and element type of ")
            << VectorType::get(shape, place.getElementType())
            << (isRow       ? ", a row of 'place'"
                : transpose ? ", the transpose of 'place'"
@@ -98,12 +99,13 @@ static LogicalResult verifySameTile(OpTy op, FragmentType fragment,
   int64_t bytes = place.getElementType().getIntOrFloatBitWidth() / 8;
   bool isMatrix = bytes == 2 && rows.isMatrix() && shape.size() == 2 &&
                   shape[0] % 8 == 0 && shape[1] % 8 == 0;
-  bool isPieces = !transpose && shape.size() == 2 &&
-                  rows.getVector() * bytes <= 16;
+  bool isPieces =
+      !transpose && shape.size() == 2 && rows.getVector() * bytes <= 16;
   if (isRow || !(isMatrix || isPieces))
-    return op.emitOpError("expects all of a tile of 16-bit elements in a layout "
-                          "of matrix instructions, or pieces of up to 16 bytes, "
-                          "since 'place' is ")
+    return op.emitOpError(
+               "expects all of a tile of 16-bit elements in a layout "
+               "of matrix instructions, or pieces of up to 16 bytes, "
+               "since 'place' is ")
            << (transpose ? "transposed" : "swizzled") << ", but got "
            << fragment;
   return success();

@@ -95,12 +95,12 @@ LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
                                  bool swizzled) {
   if (failed(verifyTile(emitError, shape, elementType)))
     return failure();
-  int64_t rowBytes =
-      shape.back() * elementType.getIntOrFloatBitWidth() / 8;
+  int64_t rowBytes = shape.back() * elementType.getIntOrFloatBitWidth() / 8;
   if (swizzled && (shape.size() != 2 || rowBytes % 16 != 0))
-    return emitError() << "expects a swizzled tile to have rank 2 and rows of a "
-                          "multiple of 16 bytes, but got rank "
-                       << shape.size() << " and " << rowBytes << " bytes";
+    return emitError()
+           << "expects a swizzled tile to have rank 2 and rows of a "
+              "multiple of 16 bytes, but got rank "
+           << shape.size() << " and " << rowBytes << " bytes";
   return success();
 }
 

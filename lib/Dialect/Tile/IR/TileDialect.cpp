@@ -33,7 +33,9 @@ static LogicalResult verifyWorkspace(FunctionOpInterface function,
     return function->emitOpError("expects 'gdn_tile.workspace' to be an array "
                                  "of arrays of strings, but got ")
            << attribute;
-  if (function->hasAttr("gdn_tile.scratch_bytes"))
+  // Lowered code takes words.
+  if (function->hasAttr("gdn_tile.scratch_bytes") ||
+      function->hasAttr("gdn_gpu.launch"))
     return success();
   ArrayRef<Type> inputs = function.getArgumentTypes();
   if (inputs.size() < regions.size())
