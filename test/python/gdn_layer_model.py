@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gdn.reference import Layer, _convolve, _delta_rule
+from gdn.reference import Layer, convolve, delta_rule
 
 KEY_DIM = VALUE_DIM = 64
 WIDTH = 4
@@ -76,8 +76,9 @@ class CoreModel:
         for t in range(tokens.start, tokens.stop):
             one = slice(t, t + 1)
             qkv, b, a = (inputs[n][one].astype(np.float64) for n in ("qkv", "b", "a"))
-            mixed, conv = _convolve(qkv, conv, self.weights["conv_weight"])
-            core, state = _delta_rule(self.layer, self.weights, mixed, state, a, b)
+            mixed, conv = convolve(qkv, conv, self.weights["conv_weight"])
+            gates = (self.weights["A_log"], self.weights["dt_bias"], a, b)
+            core, state = delta_rule(self.layer, mixed, state, *gates)
             outputs.append(core[0])
             if len(slots) > 1:
                 self.conv[slots[t - tokens.start]] = conv
