@@ -5,6 +5,7 @@
 #include "CommitKernel.h"
 #include "EntryViews.h"
 #include "SegmentedKernel.h"
+#include "SplitKernel.h"
 
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/GDN/IR/GDN.h"
@@ -38,6 +39,12 @@ struct ConvertGDNToTile final
       getOperation().emitError("expects the option 'segments' to be 0 or at "
                                "least 2, but got ")
           << segments.getValue();
+      return signalPassFailure();
+    }
+    if (chunkStages == ChunkStages::split && precision == Precision::f32) {
+      getOperation().emitError(
+          "expects the option 'precision' to be mixed or mixed-io with "
+          "'chunk-stages=split', but got f32");
       return signalPassFailure();
     }
     SmallVector<func::FuncOp> entries;
@@ -89,6 +96,9 @@ struct ConvertGDNToTile final
     int64_t stages = 0;
     if (segments != 0 &&
         failed(emitSegmentedKernel(entry, kernel, algorithm, stages)))
+      return failure();
+    if (chunkStages == ChunkStages::split &&
+        failed(emitSplitKernel(entry, kernel, algorithm, stages)))
       return failure();
     numStages += stages;
     entry.erase();
