@@ -76,7 +76,8 @@ static LogicalResult evaluateBlock(Block &block, Environment &env) {
             .Case<gdn::UnpackOp, gdn::GatesOp, gdn::L2NormOp,
                   gdn::GatedRMSNormOp, gdn::Conv1dOp, gdn::DeltaRuleOp,
                   gdn::AcceptedSlotsOp, gdn::MaskRowsOp, gdn::PoolReadOp,
-                  gdn::PoolWriteOp, gdn::CastOp>([&](auto known) {
+                  gdn::PoolWriteOp, gdn::PoolCopyOp, gdn::PoolZeroOp,
+                  gdn::CastOp>([&](auto known) {
               return gdn::reference::evaluateOp(known, env);
             })
             .Case<gdn::KernelOp, arith::ConstantOp, tensor::DimOp,

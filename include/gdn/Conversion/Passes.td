@@ -30,6 +30,9 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     token by token and writes them after each; with `parents` a token starts
     from what its parent has written.
 
+    A kernel of `gdn.pool_copy` and `gdn.pool_zero` moves slots in pieces of up to
+    16 KiB, a block for each piece of the first pool of states and each row.
+
     With `segments` an entry with row bounds also gets the functions of its
     variant `segments`, for devices with more workers than a batch has rows:
     `@<entry>__maps`, `__scan` and `__segments`, which run one after another and
@@ -58,12 +61,13 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     **Fails** with an error on the op that has no tile program: a kernel whose
     results are not zero in skipped rows, `gdn.unpack` of a value that is not an
     argument, two kernels in one entry, ops over different rows or with different
-    checkpoints, `token_slots` or `parents`.
+    checkpoints, `token_slots` or `parents`, ops that move slots beside others.
 
     Before and after: `test/Conversion/GDNToTile/decode.mlir`, and with
     checkpoints `test/Conversion/GDNToTile/checkpoints.mlir`, with `token_slots`
     `test/Conversion/GDNToTile/token-slots.mlir`, with `parents`
-    `test/Conversion/GDNToTile/parents.mlir`.
+    `test/Conversion/GDNToTile/parents.mlir`; slots that are moved:
+    `test/Conversion/GDNToTile/slot-moves.mlir`.
   }];
   let options = [
     Option<"tokens", "tokens", "int64_t", /*default=*/"16",

@@ -4,6 +4,7 @@
 // kernel. See Passes.td.
 #include "EntryViews.h"
 #include "SegmentedKernel.h"
+#include "SlotMoves.h"
 
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/GDN/IR/GDN.h"
@@ -76,12 +77,14 @@ struct ConvertGDNToTile final
     Algorithm algorithm = {tokens,     chunk, chunkFrom, precision,
                            valueHeads, lanes, segments,  segmentsFrom};
     EntryViews views = createEntryViews(entry, entry.getName());
-    if (failed(emitRecurrentKernel(views, kernel, algorithm))) {
+    const bool moves = hasSlotMoves(kernel);
+    if (failed(moves ? emitSlotMoves(views, kernel)
+                     : emitRecurrentKernel(views, kernel, algorithm))) {
       views.function.erase();
       return failure();
     }
     int64_t stages = 0;
-    if (segments != 0 &&
+    if (segments != 0 && !moves &&
         failed(emitSegmentedKernel(entry, kernel, algorithm, stages)))
       return failure();
     numStages += stages;

@@ -28,6 +28,10 @@ static bool isRowWise(Operation *op) {
 }
 /// Ops whose kernel is theirs alone.
 static bool isAlone(Operation *op) { return isa<PoolReadOp, PoolWriteOp>(op); }
+/// Ops that move whole slots and compute nothing.
+static bool isSlotMove(Operation *op) {
+  return isa<PoolCopyOp, PoolZeroOp>(op);
+}
 
 namespace {
 /// What two row-wise ops must have in common to share a kernel.
@@ -118,8 +122,30 @@ static bool areConnected(Operation *a, Operation *b) {
   });
 }
 
+/// The operands of a move that say which slots it touches.
+static SmallVector<Value> getMovedSlots(Operation *op) {
+  if (auto copy = dyn_cast<PoolCopyOp>(op))
+    return {copy.getSlots(), copy.getWriteSlots()};
+  return {cast<PoolZeroOp>(op).getSlots()};
+}
+
+/// True if these moves can be one kernel: the same rows, and none touches what
+/// another one writes.
+static bool mayMoveTogether(ArrayRef<Operation *> ops) {
+  for (auto [index, a] : llvm::enumerate(ops)) {
+    if (!isSlotMove(a) || getMovedSlots(a) != getMovedSlots(ops.front()))
+      return false;
+    for (Operation *b : ops.drop_front(index + 1))
+      if (haveMemoryConflict(a, b))
+        return false;
+  }
+  return true;
+}
+
 /// True if these ops can be one kernel.
 static bool mayShareKernel(ArrayRef<Operation *> ops) {
+  if (isSlotMove(ops.front()))
+    return mayMoveTogether(ops);
   std::optional<Rows> rows;
   SmallVector<Value> inner; // of those that have some: the same
   bool anyInOrder = false, anyTree = false;
@@ -155,8 +181,10 @@ static bool mayShareKernel(ArrayRef<Operation *> ops) {
 
 /// Puts together what shares a kernel.
 static void mergeGroups(Block &block, OpGroups &groups) {
-  SmallVector<Operation *> rowWise, fusible;
+  SmallVector<Operation *> rowWise, fusible, moves;
   for (Operation &op : block) {
+    if (isSlotMove(&op))
+      moves.push_back(&op);
     if (isRowWise(&op))
       rowWise.push_back(&op);
     if (isRowWise(&op) || isTokenWise(&op))
@@ -164,6 +192,9 @@ static void mergeGroups(Block &block, OpGroups &groups) {
   }
   for (auto [index, op] : llvm::enumerate(rowWise))
     for (Operation *earlier : ArrayRef(rowWise).take_front(index))
+      groups.merge(earlier, op, mayShareKernel);
+  for (auto [index, op] : llvm::enumerate(moves))
+    for (Operation *earlier : ArrayRef(moves).take_front(index))
       groups.merge(earlier, op, mayShareKernel);
   for (bool changed = true; std::exchange(changed, false);)
     for (auto [index, op] : llvm::enumerate(fusible))
@@ -237,7 +268,7 @@ struct GDNFuse final : gdn::impl::GDNFuseBase<GDNFuse> {
     SmallVector<SmallVector<Operation *>> ordered = groups.getOrdered();
     auto isKernel = [](ArrayRef<Operation *> ops) {
       return isRowWise(ops.front()) || isTokenWise(ops.front()) ||
-             isAlone(ops.front());
+             isAlone(ops.front()) || isSlotMove(ops.front());
     };
     bool onlyOne = llvm::count_if(ordered, isKernel) == 1 &&
                    block.getOps<KernelOp>().empty();

@@ -17,6 +17,7 @@ def GDNFuse : Pass<"gdn-fuse", "::mlir::ModuleOp"> {
       some, share one, and so do the token-wise ops (`gates`, `l2norm`, `gated_rms_norm`, `cast`)
       connected to them;
     - token-wise ops that are connected to each other only share one;
+    - `pool_copy` and `pool_zero` with the same slots share one;
     - `pool_read` and `pool_write` have a kernel each;
     - `unpack` and `accepted_slots` stay outside: they only say where things are.
 
