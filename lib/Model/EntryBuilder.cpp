@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Builds `prefill`, `decode` and `verify`: the six inputs as head-major views,
-// then convolution, unit length of q and k, gates, delta rule, gated norm.
+// Builds `prefill`, `decode` and `verify` (PoolEntries.cpp: the others): the
+// six inputs as head-major views, then convolution, unit length of q and k,
+// gates, delta rule, gated norm.
 #include "gdn/Model/EntryBuilder.h"
 
+#include "PoolEntries.h"
 #include "Signature.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -62,15 +64,7 @@ private:
 } // namespace
 
 Type EntryBuilder::floatType(FloatKind kind) const {
-  switch (kind) {
-  case FloatKind::f32:
-    return builder.getF32Type();
-  case FloatKind::bf16:
-    return builder.getBF16Type();
-  case FloatKind::f16:
-    return builder.getF16Type();
-  }
-  llvm_unreachable("a FloatKind outside its enumeration");
+  return gdn::floatType(builder, kind);
 }
 
 RankedTensorType EntryBuilder::likeOf(Value value, Type element) const {
@@ -165,11 +159,7 @@ void EntryBuilder::addParameters() {
                         floatType(options.normWeight.value_or(options.io)),
                         {dv});
   addRows();
-  signature.addPool("conv_pool",
-                    floatType(options.convState.value_or(options.io)),
-                    {"P", channels, std::to_string(config.convWidth - 1)});
-  signature.addPool("state_pool", floatType(options.state),
-                    {"P", "Hv", dv, dk});
+  addPools(signature, builder, config, options);
   if (givesCore())
     signature.addResult("core", io, {tokens, "Hv", dv});
   if (givesNorm())
@@ -346,6 +336,7 @@ gdn::buildEntryModule(MLIRContext &context, const ModelConfig &config,
     if (options.verify != VerifyStates::none)
       EntryBuilder(builder, config, options, Phase::verify)
           .build("verify" + suffix);
+    buildPoolEntries(builder, config, options, suffix);
   }
   return module;
 }

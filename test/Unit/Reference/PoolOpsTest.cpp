@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn.mask_rows, gdn.pool_read, gdn.pool_write, gdn.pool_copy and gdn.pool_zero.
+// gdn.mask_rows, gdn.pool_read, gdn.pool_write, gdn.pool_copy and
+// gdn.pool_zero.
 #include "EvaluatorTest.h"
 
 using namespace gdn::reference;
@@ -118,6 +119,6 @@ TEST_F(PoolOps, Zero) {
       gdn.pool_zero %pool[%slots] : !gdn.pool<?x?x2xf32>, tensor<?xi32>
       return
     })",
-      {&pool, vector({1, 0, -1, 3, 1})});
+      {&pool, vector({1, 0, -1, 3, 0})});
   expectSame(pool.data.data, {8, 9, 0, 0, 3, 4});
 }

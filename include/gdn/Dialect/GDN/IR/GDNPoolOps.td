@@ -51,7 +51,7 @@ def GDN_PoolZeroOp : GDN_Op<"pool_zero", []> {
   let summary = "Zero slots";
   let description = [{
     Every element of slot `slots[n]` becomes +0, for every row `n`; a skipped
-    slot is left alone. A slot may occur several times.
+    slot is left alone. No live slot may occur twice.
 
     **Preconditions**
 
