@@ -5,8 +5,8 @@
 //
 // RUN: gdn-opt %s -gdn-schedule-slot-moves | FileCheck %s
 
-// CHECK-DAG: #[[ROWS:.+]] = #gdn_gpu.rows<warps = 8, lanes = 16, vector = 8>
-// CHECK-DAG: #[[WARP:.+]] = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+// CHECK-DAG: #[[$ROWS:.+]] = #gdn_gpu.rows<warps = 8, lanes = 16, vector = 8>
+// CHECK-DAG: #[[$WARP:.+]] = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
 
 // CHECK-LABEL: func.func @copy(
 //  CHECK-SAME:     %[[STATE:[a-z0-9]+]]: memref<?x?x128x128xbf16, {{.+}}> {gdn_gpu.alignment = 16 : i64}
@@ -15,11 +15,11 @@
 //       CHECK:   %[[H:.+]] = gdn_gpu.block_id 1
 //       CHECK:   scf.if
 //       CHECK:     %[[T:.+]] = gdn_gpu.load %[[STATE]][%{{.+}}, %[[H]], %c0, %c0] dims [2, 3] aligned 16
-//  CHECK-SAME:         <64x128xbf16, #[[ROWS]]>
+//  CHECK-SAME:         <64x128xbf16, #[[$ROWS]]>
 //  CHECK-NEXT:     gdn_gpu.store %[[T]], %[[STATE]]{{.*}} aligned 16
 //       CHECK:   scf.for
 //       CHECK:     gdn_gpu.warps 7 for 1
-//       CHECK:       gdn_gpu.load %[[CONV]]{{.*}} dims [2, 1] : {{.*}}<3x128xbf16, #[[WARP]]>
+//       CHECK:       gdn_gpu.load %[[CONV]]{{.*}} dims [2, 1] : {{.*}}<3x128xbf16, #[[$WARP]]>
 //       CHECK:       gdn_gpu.store
 func.func @copy(%count: index, %heads: index,
     %state: memref<?x?x128x128xbf16, strided<[?, ?, ?, 1]>>,
