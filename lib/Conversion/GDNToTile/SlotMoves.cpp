@@ -135,7 +135,8 @@ FailureOr<Pieces> SlotMoves::choosePieces(Operation *op, PoolType pool,
     return cut;
   }
   int64_t rows = pool.getDimSize(2), columns = pool.getDimSize(3);
-  int64_t rowBytes = columns * pool.getElementType().getIntOrFloatBitWidth() / 8;
+  int64_t rowBytes =
+      columns * pool.getElementType().getIntOrFloatBitWidth() / 8;
   cut.step = largestDivisor(rows, maxPieceBytes / rowBytes);
   cut.perHead = rows / cut.step;
   cut.dims = {2, 3};
@@ -183,8 +184,8 @@ void SlotMoves::emitGrid() {
     part = blockId(2);
     Value count = index(perHead);
     unit = b.createOrFold<arith::AddIOp>(loc, mul(head, count), part);
-    units = mul(
-        b.createOrFold<memref::DimOp>(loc, memory(targetOf(lead)), 1), count);
+    units = mul(b.createOrFold<memref::DimOp>(loc, memory(targetOf(lead)), 1),
+                count);
   } else {
     grid.push_back(std::to_string(blocksPerRow));
     unit = blockId(1);
@@ -226,9 +227,8 @@ void SlotMoves::emitPieces(Operation *op, Value from, Value to) {
     return emitPiece(op, from, to, head, part);
   Value size = b.createOrFold<memref::DimOp>(loc, memory(targetOf(op)), 1);
   Value count =
-      hasHeads
-          ? mul(size, index(cut.perHead))
-          : b.createOrFold<arith::DivUIOp>(loc, size, index(cut.step));
+      hasHeads ? mul(size, index(cut.perHead))
+               : b.createOrFold<arith::DivUIOp>(loc, size, index(cut.step));
   auto loop = scf::ForOp::create(b, loc, unit, count, units);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());

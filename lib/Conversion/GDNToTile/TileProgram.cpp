@@ -31,7 +31,9 @@ Value TileProgram::elementAt(Value tensor, ValueRange at) {
   return emitElement(b, loc, views, tensor, at);
 }
 
-Value TileProgram::rowCount() { return emitRowCount(b, loc, views, parts.slots); }
+Value TileProgram::rowCount() {
+  return emitRowCount(b, loc, views, parts.slots);
+}
 
 Value TileProgram::slotOf(Value row) {
   return emitSlot(b, loc, views, parts.slots, row);
