@@ -190,7 +190,10 @@ struct Options {
                  clEnumValN(VerifyStates::slots, "slots",
                             "The state after each token goes to a slot"),
                  clEnumValN(VerifyStates::tree, "tree",
-                            "The same, and tokens have parents"))};
+                            "The same, and tokens have parents"),
+                 clEnumValN(VerifyStates::lazy, "lazy",
+                            "Tokens stay pending until the next step, or until "
+                            "an entry commit"))};
 
   CommandLine collect();
 

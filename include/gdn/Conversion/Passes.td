@@ -28,7 +28,11 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     last. Where ops have checkpoints, the walk stops at each in turn and writes
     the carried tiles to its slot. Where they have `token_slots`, the walk goes
     token by token and writes them after each; with `parents` a token starts
-    from what its parent has written.
+    from what its parent has written. Where their tokens are pending, those that
+    the row accepts are folded into the state, which is written before the walk,
+    and what the walk's own tokens would do to it takes their place
+    (`gdn_tile.delta_fold`, and the deltas of `gdn_tile.delta_scan`). A kernel of
+    commits has a block per row and value head.
 
     A kernel of `gdn.pool_copy` and `gdn.pool_zero` moves slots in pieces of up to
     16 KiB, a block for each piece of the first pool of states and each row.
@@ -39,7 +43,7 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     share a workspace (`gdn_tile.workspace`). A row is cut into segments; what
     each does to the state is an affine map; the states between them follow by
     products; then each segment is walked from its own state. Kernels with
-    checkpoints or `token_slots`, with `value-heads`, and with windows of the convolution longer
+    checkpoints, `token_slots` or pending tokens, with `value-heads`, and with windows of the convolution longer
     than a chunk have no such variant.
 
     **Runs after** `gdn-fuse`; **before** `convert-tile-to-cpu`.
@@ -61,12 +65,16 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     **Fails** with an error on the op that has no tile program: a kernel whose
     results are not zero in skipped rows, `gdn.unpack` of a value that is not an
     argument, two kernels in one entry, ops over different rows or with different
-    checkpoints, `token_slots` or `parents`, ops that move slots beside others.
+    checkpoints, `token_slots` or `parents`; pending tokens of some of its ops, or
+    in slots that `gdn.counted_slots` did not give for the same counts; ops that
+    move slots beside others.
 
     Before and after: `test/Conversion/GDNToTile/decode.mlir`, and with
     checkpoints `test/Conversion/GDNToTile/checkpoints.mlir`, with `token_slots`
     `test/Conversion/GDNToTile/token-slots.mlir`, with `parents`
-    `test/Conversion/GDNToTile/parents.mlir`; slots that are moved:
+    `test/Conversion/GDNToTile/parents.mlir`, with pending tokens
+    `test/Conversion/GDNToTile/pending.mlir`, a commit
+    `test/Conversion/GDNToTile/commit.mlir`, slots that are moved
     `test/Conversion/GDNToTile/slot-moves.mlir`.
   }];
   let options = [

@@ -2,6 +2,7 @@
 //
 // convert-gdn-to-tile: every entry function becomes the tile program of its
 // kernel. See Passes.td.
+#include "CommitKernel.h"
 #include "EntryViews.h"
 #include "SegmentedKernel.h"
 #include "SlotMoves.h"
@@ -66,7 +67,7 @@ struct ConvertGDNToTile final
         kernel = found;
         continue;
       }
-      if (!isa<UnpackOp, AcceptedSlotsOp, func::ReturnOp>(op) &&
+      if (!isa<UnpackOp, AcceptedSlotsOp, CountedSlotsOp, func::ReturnOp>(op) &&
           !op.hasTrait<OpTrait::ConstantLike>())
         return op.emitOpError("expects to be inside a gdn.kernel; run gdn-fuse "
                               "before convert-gdn-to-tile");
@@ -77,6 +78,11 @@ struct ConvertGDNToTile final
     Algorithm algorithm = {tokens,     chunk, chunkFrom, precision,
                            valueHeads, lanes, segments,  segmentsFrom};
     EntryViews views = createEntryViews(entry, entry.getName());
+    if (isCommitKernel(kernel)) {
+      LogicalResult emitted = emitCommitKernel(views, kernel);
+      (succeeded(emitted) ? entry : views.function).erase();
+      return emitted;
+    }
     const bool moves = hasSlotMoves(kernel);
     if (failed(moves ? emitSlotMoves(views, kernel)
                      : emitRecurrentKernel(views, kernel, algorithm))) {

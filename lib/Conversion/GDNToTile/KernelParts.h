@@ -40,6 +40,10 @@ mlir::Value tokenSlotsOf(mlir::Operation *op);
 /// The operand that says from whose state each token starts, or null.
 mlir::Value parentsOf(mlir::Operation *op);
 
+/// The operand that counts the pending tokens which become part of the states,
+/// or null.
+mlir::Value numAcceptedOf(mlir::Operation *op);
+
 /// The ops of one kernel, checked to work on the same rows and slots.
 struct KernelParts {
   /// Fails with an error on the op that has no tile program.
@@ -60,6 +64,7 @@ struct KernelParts {
   CheckpointOperands checkpoints; // of every op that has some
   mlir::Value tokenSlots;         // of every op that has some
   mlir::Value parents;            // of all ops with states, or null
+  mlir::Value numAccepted;        // of all ops with states, or null
   llvm::SmallVector<mlir::Value> pools;
   llvm::SmallVector<Carry> carries;
   /// Number of the entry's result, and the value of the body that it is.
@@ -73,6 +78,7 @@ private:
   mlir::LogicalResult takeCheckpoints(mlir::Operation *op);
   mlir::LogicalResult takeTokenSlots(mlir::Operation *op);
   mlir::LogicalResult checkParents();
+  mlir::LogicalResult takePending();
   void collectCarries();
   void markKeyHeads(mlir::Value value);
 

@@ -85,6 +85,9 @@ private:
   llvm::SmallVector<mlir::Value>
   emitRowTokens(TokenBlock &block, mlir::Value r,
                 llvm::ArrayRef<mlir::Value> start);
+  llvm::SmallVector<mlir::Value>
+  emitPendingTokens(TokenBlock &block, mlir::Value r,
+                    llvm::ArrayRef<mlir::Value> start);
   mlir::Value emitIsLastOfGroup(int64_t window);
 
   mlir::Value head; // value head of the key head; null in a block of all

@@ -365,7 +365,7 @@ LogicalResult SegmentedKernel::emit() {
 /// Whether rows of the kernel can be cut; see emitSegmentedKernel.
 static bool hasSegments(const KernelParts &parts, const Algorithm &algorithm) {
   if (!parts.cuSeqlens || !parts.rule || parts.checkpoints ||
-      parts.tokenSlots || algorithm.valueHeads)
+      parts.tokenSlots || parts.numAccepted || algorithm.valueHeads)
     return false;
   return llvm::all_of(parts.carries, [&](const Carry &carry) {
     return isa<DeltaRuleOp>(carry.op) ||

@@ -2,6 +2,7 @@
 //
 // Slot ids are read where they are used, and compared as they are.
 #include "Slots.h"
+#include "PendingTokens.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -16,8 +17,28 @@ Value gdn::emitElement(OpBuilder &b, Location loc, const EntryViews &views,
   return arith::IndexCastOp::create(b, loc, b.getIndexType(), id);
 }
 
+/// The row's slot, or -1 where its count is none.
+static Value emitCountedSlot(OpBuilder &b, Location loc,
+                             const EntryViews &views, CountedSlotsOp counted,
+                             Value row) {
+  auto index = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  Value count = emitElement(b, loc, views, counted.getNumAccepted(), row);
+  // A tile of pending tokens has no more rows, whatever the caller's S.
+  Value steps = arith::MinUIOp::create(
+      b, loc, views.index(b, counted.getSteps()), index(mostPendingTokens));
+  // Unsigned: a negative count is above all.
+  Value ok =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, count, steps);
+  Value slot = emitElement(b, loc, views, counted.getSlots(), row);
+  return arith::SelectOp::create(b, loc, ok, slot, index(-1));
+}
+
 Value gdn::emitSlot(OpBuilder &b, Location loc, const EntryViews &views,
                     Value slots, Value row) {
+  if (auto counted = slots.getDefiningOp<CountedSlotsOp>())
+    return emitCountedSlot(b, loc, views, counted, row);
   auto accepted = slots.getDefiningOp<AcceptedSlotsOp>();
   if (!accepted)
     return emitElement(b, loc, views, slots, row);
@@ -44,8 +65,11 @@ Value gdn::emitSlot(OpBuilder &b, Location loc, const EntryViews &views,
 
 Value gdn::emitRowCount(OpBuilder &b, Location loc, const EntryViews &views,
                         Value slots) {
-  auto accepted = slots.getDefiningOp<AcceptedSlotsOp>();
-  Value tensor = accepted ? Value(accepted.getTokenSlots()) : slots;
+  Value tensor = slots;
+  if (auto accepted = slots.getDefiningOp<AcceptedSlotsOp>())
+    tensor = accepted.getTokenSlots();
+  else if (auto counted = slots.getDefiningOp<CountedSlotsOp>())
+    tensor = counted.getSlots();
   return memref::DimOp::create(b, loc, views.tensors.lookup(tensor), 0);
 }
 

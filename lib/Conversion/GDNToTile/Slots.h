@@ -14,7 +14,7 @@ mlir::Value emitElement(mlir::OpBuilder &b, mlir::Location loc,
                         mlir::ValueRange at);
 
 /// Element `row` of `slots`, an argument of the entry or the result of
-/// gdn.accepted_slots of some, as an index.
+/// gdn.accepted_slots or gdn.counted_slots of some, as an index.
 mlir::Value emitSlot(mlir::OpBuilder &b, mlir::Location loc,
                      const EntryViews &views, mlir::Value slots,
                      mlir::Value row);

@@ -75,7 +75,8 @@ Value TileProgram::loadCarryAt(const Carry &carry, Value r, Value from,
   const PoolView &pool = views.pools.find(carry.pool)->second;
   Value tile;
   if (auto conv = dyn_cast<Conv1dOp>(carry.op)) {
-    SmallVector<Value> at = {from, channel(conv, carry.section, r), index(0)};
+    SmallVector<Value> at = {from, channel(conv, carry.section, r),
+                             windowStart()};
     tile = tile::LoadOp::create(b, loc, carry.stored, pool.memory, at,
                                 ArrayRef<int64_t>{2, 1}, rows);
   } else {

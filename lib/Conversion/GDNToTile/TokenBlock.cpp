@@ -5,9 +5,11 @@
 // to it.
 #include "TokenBlock.h"
 #include "ChunkWork.h"
+#include "PendingTokens.h"
 #include "TokenWork.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -114,6 +116,50 @@ void TokenBlock::storeResults() {
   }
 }
 
+/// Keeps the inputs of a section behind the window.
+void TokenBlock::storePendingInput(const Carry &carry, Value input) {
+  auto conv = cast<Conv1dOp>(carry.op);
+  Value memory = p.views.pools.find(carry.pool)->second.memory;
+  Value window = p.index(carry.type.getDimSize(0));
+  Value columns = memref::DimOp::create(b, loc, memory, 2);
+  Value at = arith::SubIOp::create(b, loc, t, p.begin);
+  Value rows = emitPendingRows(b, loc, at, valid,
+                               arith::SubIOp::create(b, loc, columns, window));
+  OpBuilder::InsertionGuard guard(b);
+  if (carry.perKeyHead)
+    b.setInsertionPointToStart(
+        scf::IfOp::create(b, loc, p.keyWriter, false).thenBlock());
+  tile::StoreOp::create(
+      b, loc, castTile(b, loc, input, carry.stored.getElementType()), memory,
+      ValueRange{p.slot, p.channel(conv, carry.section, r), p.add(window, at)},
+      ArrayRef<int64_t>{2, 1}, rows);
+}
+
+/// Keeps what the next step needs to put these tokens into the state.
+void TokenBlock::storePending(DeltaRuleOp rule, Value key, Value deltas,
+                              Value logDecay) {
+  PendingPlace place = pendingPlaceOf(p, r);
+  Value at = arith::SubIOp::create(b, loc, t, p.begin);
+  Value rows = emitPendingRows(
+      b, loc, at, valid, memref::DimOp::create(b, loc, place.keys.memory, 2));
+  auto store = [&](Value tile, const PoolView &pool, Value head) {
+    SmallVector<Value> indices = {place.slot, head, at};
+    SmallVector<int64_t> dims = {2};
+    if (cast<VectorType>(tile.getType()).getRank() == 2) {
+      indices.push_back(p.index(0));
+      dims.push_back(3);
+    }
+    tile::StoreOp::create(b, loc, tile, pool.memory, indices, dims, rows);
+  };
+  store(deltas, place.deltas, place.valueHead);
+  store(logDecay, place.decays, place.valueHead);
+  OpBuilder::InsertionGuard guard(b);
+  if (p.keyWriter)
+    b.setInsertionPointToStart(
+        scf::IfOp::create(b, loc, p.keyWriter, false).thenBlock());
+  store(key, place.keys, place.keyHead);
+}
+
 /// The state after the tokens, and the tile of the rule's output. With `map`
 /// there is no output, but the map's next tile.
 Value TokenBlock::emitRule(DeltaRuleOp rule, Value state, Value *map) {
@@ -125,10 +171,13 @@ Value TokenBlock::emitRule(DeltaRuleOp rule, Value state, Value *map) {
   Value value = tileOf(rule.getValue()), key = tileOf(rule.getKey());
   Value logDecay = tileOf(rule.getLogDecay()), beta = tileOf(rule.getBeta());
   if (!p.chunked) {
+    Type deltas = rule.getNumAccepted() ? value.getType() : Type();
     auto scan = tile::DeltaScanOp::create(b, loc, state.getType(),
-                                          value.getType(), state, query, key,
-                                          value, logDecay, beta, valid);
+                                          value.getType(), deltas, state, query,
+                                          key, value, logDecay, beta, valid);
     tiles[rule.getOutput()] = scan.getOutput();
+    if (deltas)
+      storePending(rule, key, scan.getDeltas(), logDecay);
     return scan.getNewState();
   }
   auto emitForm = [&](Value before, const Chunk &chunk) {
@@ -205,6 +254,8 @@ void TokenBlock::emitOps(SmallVectorImpl<Value> &carried, Value *map) {
             if (!isNeeded(conv.getResult(s)))
               continue;
             Value input = tileOf(conv.getInputs()[s]);
+            if (conv.getNumAccepted())
+              storePendingInput(carry, input);
             auto out = tile::Conv1dOp::create(
                 b, loc, input.getType(), carried[i].getType(), input,
                 carried[i], weights.lookup({conv, s}), biases.lookup({conv, s}),

@@ -41,6 +41,9 @@ private:
   mlir::Value weightTile(Conv1dOp op, unsigned section);
   void emitGates(GatesOp gates);
   void storeResults();
+  void storePendingInput(const Carry &carry, mlir::Value input);
+  void storePending(DeltaRuleOp rule, mlir::Value key, mlir::Value deltas,
+                    mlir::Value logDecay);
 
   TileProgram &p;
   mlir::OpBuilder &b;

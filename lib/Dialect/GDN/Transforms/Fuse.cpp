@@ -26,6 +26,9 @@ static bool isTokenWise(Operation *op) {
 static bool isRowWise(Operation *op) {
   return isa<Conv1dOp, DeltaRuleOp, MaskRowsOp>(op);
 }
+static bool isCommit(Operation *op) {
+  return isa<CommitConv1dOp, CommitDeltaRuleOp>(op);
+}
 /// Ops whose kernel is theirs alone.
 static bool isAlone(Operation *op) { return isa<PoolReadOp, PoolWriteOp>(op); }
 /// Ops that move whole slots and compute nothing.
@@ -72,6 +75,8 @@ static SmallVector<Value> getInnerStates(Operation *op) {
           operands = {rowWise.getTokenSlots()};
         if (rowWise.getParents())
           operands.push_back(rowWise.getParents());
+        if (rowWise.getNumAccepted())
+          operands = {rowWise.getNumAccepted()};
         return operands;
       })
       .Default(SmallVector<Value>());
@@ -144,8 +149,6 @@ static bool mayMoveTogether(ArrayRef<Operation *> ops) {
 
 /// True if these ops can be one kernel.
 static bool mayShareKernel(ArrayRef<Operation *> ops) {
-  if (isSlotMove(ops.front()))
-    return mayMoveTogether(ops);
   std::optional<Rows> rows;
   SmallVector<Value> inner; // of those that have some: the same
   bool anyInOrder = false, anyTree = false;
@@ -179,10 +182,26 @@ static bool mayShareKernel(ArrayRef<Operation *> ops) {
   return true;
 }
 
+/// True if these ops put the same tokens of the same rows into their states.
+static bool mayCommitTogether(ArrayRef<Operation *> ops) {
+  auto operandsOf = [](Operation *op) {
+    return std::pair(op->getOperand(1), op->getOperand(2)); // slots, counts
+  };
+  bool ok = llvm::all_of(ops, [&](Operation *op) {
+    return isCommit(op) && operandsOf(op) == operandsOf(ops.front());
+  });
+  for (auto [index, a] : llvm::enumerate(ops))
+    for (Operation *b : ops.drop_front(index + 1))
+      ok &= a->getName() != b->getName() && !haveMemoryConflict(a, b);
+  return ok;
+}
+
 /// Puts together what shares a kernel.
 static void mergeGroups(Block &block, OpGroups &groups) {
-  SmallVector<Operation *> rowWise, fusible, moves;
+  SmallVector<Operation *> rowWise, fusible, commits, moves;
   for (Operation &op : block) {
+    if (isCommit(&op))
+      commits.push_back(&op);
     if (isSlotMove(&op))
       moves.push_back(&op);
     if (isRowWise(&op))
@@ -193,9 +212,12 @@ static void mergeGroups(Block &block, OpGroups &groups) {
   for (auto [index, op] : llvm::enumerate(rowWise))
     for (Operation *earlier : ArrayRef(rowWise).take_front(index))
       groups.merge(earlier, op, mayShareKernel);
+  for (auto [index, op] : llvm::enumerate(commits))
+    for (Operation *earlier : ArrayRef(commits).take_front(index))
+      groups.merge(earlier, op, mayCommitTogether);
   for (auto [index, op] : llvm::enumerate(moves))
     for (Operation *earlier : ArrayRef(moves).take_front(index))
-      groups.merge(earlier, op, mayShareKernel);
+      groups.merge(earlier, op, mayMoveTogether);
   for (bool changed = true; std::exchange(changed, false);)
     for (auto [index, op] : llvm::enumerate(fusible))
       for (Operation *earlier : ArrayRef(fusible).take_front(index))
@@ -268,7 +290,8 @@ struct GDNFuse final : gdn::impl::GDNFuseBase<GDNFuse> {
     SmallVector<SmallVector<Operation *>> ordered = groups.getOrdered();
     auto isKernel = [](ArrayRef<Operation *> ops) {
       return isRowWise(ops.front()) || isTokenWise(ops.front()) ||
-             isAlone(ops.front()) || isSlotMove(ops.front());
+             isCommit(ops.front()) || isSlotMove(ops.front()) ||
+             isAlone(ops.front());
     };
     bool onlyOne = llvm::count_if(ordered, isKernel) == 1 &&
                    block.getOps<KernelOp>().empty();
