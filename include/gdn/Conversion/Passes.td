@@ -46,6 +46,14 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     checkpoints, `token_slots` or pending tokens, with `value-heads`, and with windows of the convolution longer
     than a chunk have no such variant.
 
+    With `chunk-stages=split` it gets those of its variant `split`: `@<entry>__prepare`, a
+    block per chunk and value head, does all that does not depend on the state; `__walk`,
+    a block per row and value head, goes from state to state, with states in rows. All
+    tokens go in chunks. Chunks have slots in the workspace that need no plan: their
+    number is at most `T floordiv C + N`. Kernels that keep f32 operands, kernels with
+    checkpoints, `token_slots` or pending tokens, and kernels that use inputs of the rule
+    behind it have no such variant.
+
     **Runs after** `gdn-fuse`; **before** `convert-tile-to-cpu`.
 
     **Needs**: one `gdn.kernel` per entry; static head dimensions; all ops of a
@@ -67,7 +75,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     argument, two kernels in one entry, ops over different rows or with different
     checkpoints, `token_slots` or `parents`; pending tokens of some of its ops, or
     in slots that `gdn.counted_slots` did not give for the same counts; ops that
-    move slots beside others.
+    move slots beside others; on the module where `chunk-stages=split` comes with
+    `precision=f32`.
 
     Before and after: `test/Conversion/GDNToTile/decode.mlir`, and with
     checkpoints `test/Conversion/GDNToTile/checkpoints.mlir`, with `token_slots`
@@ -75,7 +84,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     `test/Conversion/GDNToTile/parents.mlir`, with pending tokens
     `test/Conversion/GDNToTile/pending.mlir`, a commit
     `test/Conversion/GDNToTile/commit.mlir`, slots that are moved
-    `test/Conversion/GDNToTile/slot-moves.mlir`.
+    `test/Conversion/GDNToTile/slot-moves.mlir`, with `chunk-stages=split`
+    `test/Conversion/GDNToTile/split.mlir`.
   }];
   let options = [
     Option<"tokens", "tokens", "int64_t", /*default=*/"16",
@@ -98,6 +108,16 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
                clEnumValN(::gdn::Precision::mixedIo, "mixed-io",
                           "the same, with keys, queries and the state in the "
                           "type of the keys in memory"))}]>,
+    Option<"chunkStages", "chunk-stages", "::gdn::ChunkStages",
+           /*default=*/"::gdn::ChunkStages::onePass",
+           "Stages of the chunk form",
+           [{::llvm::cl::values(
+               clEnumValN(::gdn::ChunkStages::onePass, "one-pass",
+                          "one program"),
+               clEnumValN(::gdn::ChunkStages::split, "split",
+                          "also the variant 'split': what does not depend on "
+                          "the state, then the walk; in chunks to the end of "
+                          "each row"))}]>,
     Option<"valueHeads", "value-heads", "bool", /*default=*/"false",
            "A block serves one value head instead of one key head">,
     Option<"segments", "segments", "int64_t", /*default=*/"0",

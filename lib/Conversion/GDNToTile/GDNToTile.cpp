@@ -6,6 +6,7 @@
 #include "EntryViews.h"
 #include "SegmentedKernel.h"
 #include "SlotMoves.h"
+#include "SplitKernel.h"
 
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/GDN/IR/GDN.h"
@@ -39,6 +40,12 @@ struct ConvertGDNToTile final
       getOperation().emitError("expects the option 'segments' to be 0 or at "
                                "least 2, but got ")
           << segments.getValue();
+      return signalPassFailure();
+    }
+    if (chunkStages == ChunkStages::split && precision == Precision::f32) {
+      getOperation().emitError(
+          "expects the option 'precision' to be mixed or mixed-io with "
+          "'chunk-stages=split', but got f32");
       return signalPassFailure();
     }
     SmallVector<func::FuncOp> entries;
@@ -78,20 +85,23 @@ struct ConvertGDNToTile final
     Algorithm algorithm = {tokens,     chunk, chunkFrom, precision,
                            valueHeads, lanes, segments,  segmentsFrom};
     EntryViews views = createEntryViews(entry, entry.getName());
-    if (isCommitKernel(kernel)) {
-      LogicalResult emitted = emitCommitKernel(views, kernel);
+    if (isCommitKernel(kernel) || hasSlotMoves(kernel)) {
+      LogicalResult emitted = isCommitKernel(kernel)
+                                  ? emitCommitKernel(views, kernel)
+                                  : emitSlotMoves(views, kernel);
       (succeeded(emitted) ? entry : views.function).erase();
       return emitted;
     }
-    const bool moves = hasSlotMoves(kernel);
-    if (failed(moves ? emitSlotMoves(views, kernel)
-                     : emitRecurrentKernel(views, kernel, algorithm))) {
+    if (failed(emitRecurrentKernel(views, kernel, algorithm))) {
       views.function.erase();
       return failure();
     }
     int64_t stages = 0;
-    if (segments != 0 && !moves &&
+    if (segments != 0 &&
         failed(emitSegmentedKernel(entry, kernel, algorithm, stages)))
+      return failure();
+    if (chunkStages == ChunkStages::split &&
+        failed(emitSplitKernel(entry, kernel, algorithm, stages)))
       return failure();
     numStages += stages;
     entry.erase();

@@ -39,6 +39,20 @@ Value TileProgram::slotOf(Value row) {
   return emitSlot(b, loc, views, parts.slots, row);
 }
 
+Value TileProgram::addRegion(ArrayRef<std::string> sizes,
+                             ArrayRef<int64_t> shape, Type element,
+                             SmallVectorImpl<Attribute> &regions) {
+  SmallVector<StringRef> forms(sizes.begin(), sizes.end());
+  std::string bytes = std::to_string(element.getIntOrFloatBitWidth() / 8);
+  forms.push_back(bytes);
+  regions.push_back(b.getStrArrayAttr(forms));
+  func::FuncOp function = views.function;
+  unsigned at = function.getNumArguments();
+  (void)function.insertArgument(at, MemRefType::get(shape, element), {}, loc);
+  return function.getArgument(at);
+}
+
+/// The slot contract: not negative, not the null slot, below P.
 Value TileProgram::isLive(Value id, Value pool) {
   return emitIsLive(b, loc, views, id, pool);
 }
@@ -84,6 +98,22 @@ Value TileProgram::loadCarryAt(const Carry &carry, Value r, Value from,
     tile = tile::LoadOp::create(b, loc, carry.stored, pool.memory, at,
                                 ArrayRef<int64_t>{2, 3}, rows);
   }
+  return castTile(b, loc, tile, b.getF32Type());
+}
+
+Value TileProgram::loadOwnWindow(const Carry &carry, Value r, Value rows) {
+  auto conv = cast<Conv1dOp>(carry.op);
+  Value input = conv.getInputs()[carry.section];
+  auto tensor = cast<RankedTensorType>(input.getType());
+  auto type = VectorType::get(carry.type.getShape(), tensor.getElementType());
+  Value first = arith::SubIOp::create(b, loc, begin, index(type.getDimSize(0)));
+  SmallVector<Value> at = {first, h};
+  if (!parts.isKey(input))
+    at.push_back(r);
+  SmallVector<int64_t> dims = {0, int64_t(at.size())};
+  at.push_back(index(0));
+  Value tile = tile::LoadOp::create(b, loc, type, operandViews.lookup(input),
+                                    at, dims, rows);
   return castTile(b, loc, tile, b.getF32Type());
 }
 
