@@ -41,6 +41,12 @@ def numpy_dtype(name: str) -> np.dtype:
     return np.dtype(name)
 
 
+def moves_slots(params: list[Param]) -> bool:
+    """Whether an entry with these parameters only copies or zeroes slots."""
+    counts = any(param.name == "num_accepted" for param in params)  # a commit
+    return not counts and all(param.access != "write" for param in params)
+
+
 def shape_of(dims: tuple[str, ...], symbols: dict[str, int]) -> tuple[int, ...]:
     """The value of forms such as "256*Hk + 256*Hv"."""
     shape = []
@@ -63,6 +69,8 @@ def make(params: list[Param], sizes: Sizes) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(sizes.seed)
     names = {param.name for param in params}
     rows = Rows.make(names, sizes.lengths, sizes.skipped, sizes.accepted, sizes.steps)
+    if moves_slots(params):
+        rows = rows.to_others()
     symbols = {"Hk": sizes.key_heads, "Hv": sizes.value_heads, **rows.symbols(sizes.slots)}
     integers = rows.integers()
     arguments = {}

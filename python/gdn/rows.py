@@ -2,7 +2,7 @@
 """The rows of a made-up call: slots, tables of slots, counts of accepted tokens, and
 which elements of pools a launch may look at."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ class Rows:
     slots: np.ndarray  # [N]
     table: np.ndarray  # [N, S]
     accepted: np.ndarray  # [N]
+    write_slots: np.ndarray  # [N]
 
     @classmethod
     def make(cls, names, lengths, skipped, accepted, steps) -> "Rows":
@@ -40,7 +41,12 @@ class Rows:
         least = 0 if "slots" in names else 1  # that can be accepted
         if not accepted:
             accepted = [least + row % (steps + 1 - least) for row in range(count)]
-        return cls(names, tuple(lengths), steps, slots, table, np.asarray(accepted))
+        return cls(names, tuple(lengths), steps, slots, table, np.asarray(accepted), slots)
+
+    def to_others(self) -> "Rows":
+        """The same, written to slots behind the rows' own."""
+        count = len(self.lengths)
+        return replace(self, write_slots=1 + count + np.arange(count))
 
     def integers(self) -> dict[str, np.ndarray]:
         """Values of parameters that say what the rows are, by name."""
@@ -48,7 +54,7 @@ class Rows:
         tree = np.where(index > 0, (index - 1) // 2, -1)  # each the start of two others
         return {
             "slots": self.slots,
-            "write_slots": self.slots,
+            "write_slots": self.write_slots,
             "token_slots": self.table,
             "num_accepted": self.accepted,
             "parents": np.array(
@@ -62,6 +68,8 @@ class Rows:
     def symbols(self, slots: int = 0) -> dict[str, int]:
         """Sizes of parameters; `slots` of the pools, 0 for three more than are used."""
         own = [self.slots] if "slots" in self.names else []
+        if "write_slots" in self.names:
+            own.append(self.write_slots)
         if "token_slots" in self.names and "token_state_pool" not in self.names:
             own.append(self.table.ravel())
         # Ids of rows that are skipped may lie past the end.

@@ -2,10 +2,12 @@
 """Entries for tokens that may be refused: compiled f32 code against the float64
 reference in NumPy, on made-up calls of every kind."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from gdn import Pool, Runtime, problems, reference
+from gdn import Pool, Runtime, checks, problems, reference, verify_checks
 
 CONFIG = (
     '{"model_type": "qwen3_5_text", "hidden_size": 128, "hidden_act": "silu",'
@@ -22,13 +24,14 @@ SIZES = {
     "no counts": problems.Sizes(2, 4, (2, 3, 4), seed=5, accepted=(-1, 5, 2**31 - 1)),
 }
 KINDS = {"slots": ["verify"], "tree": ["verify"], "lazy": ["verify", "commit"]}
+ENTRIES = [(kind, entry) for kind, entries in KINDS.items() for entry in entries]
 
 
 @pytest.fixture(scope="module")
 def kernels(build_dir, tool, tmp_path_factory):
-    """Kernel and layer of each entry, by kind."""
+    """Kernel and layer of each entry, by kind, and their device."""
     runtime, found = Runtime(build_dir / "lib/libgdnrt.so"), {}
-    device = runtime.device()
+    device = found["device"] = runtime.device()
     for kind, entries in KINDS.items():
         folder = tmp_path_factory.mktemp(kind)
         (folder / "config.json").write_text(CONFIG)
@@ -43,9 +46,7 @@ def kernels(build_dir, tool, tmp_path_factory):
 
 
 @pytest.mark.parametrize("sizes", SIZES)
-@pytest.mark.parametrize(
-    "kind, entry", [(kind, entry) for kind, entries in KINDS.items() for entry in entries]
-)
+@pytest.mark.parametrize("kind, entry", ENTRIES)
 def test_agrees_with_the_reference(kernels, kind, entry, sizes):
     kernel, layer = kernels[kind, entry]
     arguments = problems.make(kernel.params, SIZES[sizes])
@@ -64,6 +65,21 @@ def test_agrees_with_the_reference(kernels, kind, entry, sizes):
         if name in pools:
             kept = np.array(want[name] == before[name])
             assert np.array_equal(arguments[name][kept], before[name][kept]), name
+
+
+@pytest.mark.parametrize("kind, entry", ENTRIES)
+def test_device_check(kernels, kind, entry):
+    """The checks of a device find nothing, and find what is wrong."""
+    (kernel, layer), device = kernels[kind, entry], kernels["device"]
+    findings = checks.Findings()
+    for sizes in verify_checks.cases(quick=True):
+        verify_checks.check_case(device, kernel, layer, sizes, findings)
+    assert not findings.failures
+    assert 0 < findings.error_state < 1e-6
+    other = dataclasses.replace(layer, double_beta=True)
+    if entry == "verify":
+        verify_checks.check_case(device, kernel, other, SIZES["ragged"], findings)
+        assert findings.failures
 
 
 @pytest.mark.parametrize("kind", ["slots", "lazy"])
