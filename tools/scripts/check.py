@@ -132,6 +132,16 @@ def more_random_calls() -> suites.Result:
     return suites.run(f"random calls, seed {seed}", command, cwd=ROOT)
 
 
+def thread_sanitizer() -> list[suites.Result]:
+    """Many threads on one pool, without the compiler."""
+    built = build("tsan", "gdnrt_pool_tests")
+    if built.failed:
+        return [built]
+    xml = ROOT / "build/tsan/results/pool.xml"
+    command = [ROOT / "build/tsan/bin/gdnrt_pool_tests", f"--gtest_output=xml:{xml}"]
+    return [built, suites.run("pool (tsan)", command, xml, drop=r"^\[ +(RUN|OK)")]
+
+
 def demo() -> suites.Result:
     return suites.run("demo", [sys.executable, SCRIPTS / "demo.py"])
 
@@ -236,6 +246,7 @@ def main() -> int:
         if not results[-1].failed:
             results += [lit("asan"), ctest("unit", "asan"), ctest("conformance", "asan")]
             results += [pytest("asan"), *fuzz("asan")]
+        results += thread_sanitizer()
         record(results)
     return summary(results)
 
