@@ -67,6 +67,11 @@ public:
   virtual Status copy(void *to, const void *from, uint64_t bytes,
                       void *stream) = 0;
 
+  /// Copies from the host in the order of `stream`. `from` has been read when
+  /// this returns.
+  virtual Status upload(void *to, const void *from, uint64_t bytes,
+                        void *stream) = 0;
+
   /// Memory of the device for tools. Copies follow what runs on the null
   /// stream and have ended when they return.
   virtual Result<void *> allocate(size_t bytes) = 0;

@@ -72,6 +72,8 @@ public:
   Status fill(void *data, uint8_t value, uint64_t bytes, void *stream) override;
   Status copy(void *to, const void *from, uint64_t bytes,
               void *stream) override;
+  Status upload(void *to, const void *from, uint64_t bytes,
+                void *stream) override;
   Result<void *> allocate(size_t bytes) override;
   Status free(void *data) override;
   Status write(void *to, const void *from, size_t bytes) override;
@@ -257,6 +259,15 @@ Status CpuDevice::copy(void *to, const void *from, uint64_t bytes,
   if (Status status = checkStream(stream); !status.isOk())
     return status;
   if (bytes != 0)
+    std::memcpy(to, from, bytes);
+  return {};
+}
+
+Status CpuDevice::upload(void *to, const void *from, uint64_t bytes,
+                         void *stream) {
+  if (Status s = checkStream(stream); !s.isOk())
+    return s;
+  if (bytes > 0)
     std::memcpy(to, from, bytes);
   return {};
 }

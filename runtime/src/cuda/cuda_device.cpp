@@ -55,6 +55,8 @@ public:
   Status fill(void *data, uint8_t value, uint64_t bytes, void *stream) override;
   Status copy(void *to, const void *from, uint64_t bytes,
               void *stream) override;
+  Status upload(void *to, const void *from, uint64_t bytes,
+                void *stream) override;
   Result<void *> allocate(size_t bytes) override;
   Status free(void *data) override;
   Status write(void *to, const void *from, size_t bytes) override;
@@ -202,6 +204,18 @@ Status CudaDevice::copy(void *to, const void *from, uint64_t bytes,
   return driver.check(driver.copyOnDevice(toAddress(to), toAddress(from), bytes,
                                           toStream(stream)),
                       "cuMemcpyDtoDAsync", "copy");
+}
+
+Status CudaDevice::upload(void *to, const void *from, uint64_t bytes,
+                          void *stream) {
+  cuda::CurrentContext current(*context_);
+  if (!current.status().isOk() || bytes == 0)
+    return current.status();
+  // The driver stages memory that is not pinned before it returns.
+  const cuda::Driver &driver = context_->driver();
+  return driver.check(
+      driver.copyToDevice(toAddress(to), from, bytes, toStream(stream)),
+      "cuMemcpyHtoDAsync", "upload");
 }
 
 Result<void *> CudaDevice::allocate(size_t bytes) {
