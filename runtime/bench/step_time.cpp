@@ -91,7 +91,7 @@ int main(int argc, char **argv) {
     if (isJson) {
       std::printf(
           "%s{\"suite\": \"host\", \"impl\": \"gdn\", \"config\": "
-          "{\"what\": \"%s\", \"N\": %lld, \"layers\": %lld}, "
+          "{\"variant\": \"%s\", \"N\": %lld, \"layers\": %lld}, "
           "\"us\": %.3f, \"us_min\": %.3f, \"us_max\": %.3f, "
           "\"mallocs\": %lld, \"limit_us\": %s}",
           separator, each.what, static_cast<long long>(each.batch),
