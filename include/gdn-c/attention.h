@@ -6,7 +6,8 @@
  *
  * Handles. A hybrid backend keeps alive what it is made of; layers are the
  * caller's. A backend is used by one thread at a time. It takes memory when it
- * is made, when graph state is made, and when a batch is larger than all before.
+ * is made, when graph state is made, and when a batch is larger than all
+ * before.
  */
 
 #ifndef GDN_C_ATTENTION_H
@@ -173,9 +174,10 @@ GDNRT_API gdnrt_status gdnrt_attention_init_forward_metadata(
 
 /** Full attention by the mode of the batch. IDLE: `out` becomes zero, and the
  *  backend is not asked. */
-GDNRT_API gdnrt_status gdnrt_attention_forward(
-    gdnrt_attention_backend *backend, const gdnrt_attention_call *call,
-    const gdnrt_forward_batch *batch, gdnrt_error *error);
+GDNRT_API gdnrt_status gdnrt_attention_forward(gdnrt_attention_backend *backend,
+                                               const gdnrt_attention_call *call,
+                                               const gdnrt_forward_batch *batch,
+                                               gdnrt_error *error);
 
 GDNRT_API gdnrt_status gdnrt_attention_forward_decode(
     gdnrt_attention_backend *backend, const gdnrt_attention_call *call,
@@ -203,9 +205,9 @@ typedef struct gdnrt_gdn_forward_metadata {
 } gdnrt_gdn_forward_metadata;
 
 /** False (0) as long as there is none, or if `backend` has no linear side. */
-GDNRT_API int32_t gdnrt_attention_forward_metadata(
-    const gdnrt_attention_backend *backend,
-    gdnrt_gdn_forward_metadata *metadata);
+GDNRT_API int32_t
+gdnrt_attention_forward_metadata(const gdnrt_attention_backend *backend,
+                                 gdnrt_gdn_forward_metadata *metadata);
 
 /** What pads seq_lens in graphs; 1 for backends here. */
 GDNRT_API gdnrt_status gdnrt_attention_get_cuda_graph_seq_len_fill_value(

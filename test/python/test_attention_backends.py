@@ -60,9 +60,7 @@ class Engine:
         self.layers, self.models = [], []
         for index in range(LAYERS):
             weights = make_weights(self.rng, HK, HV)
-            self.layers.append(
-                RadixLinearAttention(4 * index, index, HK, HV, D, D, **weights)
-            )
+            self.layers.append(RadixLinearAttention(4 * index, index, HK, HV, D, D, **weights))
             self.models.append(CoreModel(weights, requests + 1))
 
     def batch(self, mode, slots, lengths=None, **fields) -> ForwardBatch:
@@ -300,15 +298,19 @@ def test_hybrid_delegates_as_the_original():
         ("full", "forward_decode", ids, {"save_kv_cache": True, "sinks": 1}),
         ("full", "forward_extend", ids, {"save_kv_cache": False}),
     ]
-    assert calls[2][3] == dict(
-        layer="layer", forward_batch=batch, mixed_qkv="x", a="a", b="b"
-    )
+    assert calls[2][3] == {
+        "layer": "layer",
+        "forward_batch": batch,
+        "mixed_qkv": "x",
+        "a": "a",
+        "b": "b",
+    }
     calls.clear()
-    graph = dict(bs=4, req_pool_indices="ids", seq_lens="lens")
+    graph = {"bs": 4, "req_pool_indices": "ids", "seq_lens": "lens"}
     hybrid.init_forward_metadata_capture_cuda_graph(
         num_tokens=4, forward_mode=ForwardMode.DECODE, **graph
     )
-    rest = dict(seq_lens_sum=9, forward_mode=ForwardMode.DECODE, seq_lens_cpu=None)
+    rest = {"seq_lens_sum": 9, "forward_mode": ForwardMode.DECODE, "seq_lens_cpu": None}
     hybrid.init_forward_metadata_replay_cuda_graph(**graph, **rest)
     assert [(name, kwargs) for name, _, _, kwargs in calls] == [
         ("full", graph | {"num_tokens": 4, "forward_mode": ForwardMode.DECODE}),
@@ -384,9 +386,7 @@ def test_paged_attention(device, dtype, limit):
         (ForwardMode.DECODE, [1, 2], [1, 1]),
     ):
         tokens = sum(lengths)
-        q, k, v = (
-            rng.standard_normal((tokens, n)).astype(dtype) for n in (4 * 8, 2 * 8, 2 * 6)
-        )
+        q, k, v = (rng.standard_normal((tokens, n)).astype(dtype) for n in (4 * 8, 2 * 8, 2 * 6))
         locations, expected, first = [], [], 0
         for request, length in zip(requests, lengths, strict=True):
             part = slice(first, first + length)
@@ -450,9 +450,7 @@ def test_hybrid_model_on_the_cpu(device, engine):
         batch.attn_backend = hybrid
         hybrid.init_forward_metadata(batch)
         assert engine.run(batch, [length]) < 1e-5
-        q, k, v = (
-            rng.standard_normal((length, n)).astype(np.float32) for n in (16, 8, 8)
-        )
+        q, k, v = (rng.standard_normal((length, n)).astype(np.float32) for n in (16, 8, 8))
         out = hybrid.forward(q, k, v, full, batch)
         assert out.shape == (length, 16) and np.isfinite(out).all()
         done += length

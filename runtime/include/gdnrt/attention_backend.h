@@ -68,7 +68,8 @@ Result<std::shared_ptr<AttentionBackend>>
 makePagedBackend(std::shared_ptr<Device> device);
 
 /// Linear attention on pooled states.
-std::shared_ptr<AttentionBackend> makeGDNBackend(std::shared_ptr<Device> device);
+std::shared_ptr<AttentionBackend>
+makeGDNBackend(std::shared_ptr<Device> device);
 
 /// Full attention by one, linear attention by the other.
 class HybridAttnBackend final : public AttentionBackend {

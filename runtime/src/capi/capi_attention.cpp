@@ -100,11 +100,11 @@ gdnrt_attention_init_forward_metadata(gdnrt_attention_backend *backend,
   });
 }
 
-static gdnrt_status attend(gdnrt_attention_backend *backend,
-                           const gdnrt_attention_call *call,
-                           const gdnrt_forward_batch *batch, gdnrt_error *error,
-                           Status (AttentionBackend::*how)(
-                               const AttentionCall &, const ForwardBatch &)) {
+static gdnrt_status
+attend(gdnrt_attention_backend *backend, const gdnrt_attention_call *call,
+       const gdnrt_forward_batch *batch, gdnrt_error *error,
+       Status (AttentionBackend::*how)(const AttentionCall &,
+                                       const ForwardBatch &)) {
   return guarded(error, [&]() -> Status {
     if (!backend || !batch)
       return nullPointer(backend ? "batch" : "backend");
@@ -157,9 +157,8 @@ gdnrt_status gdnrt_attention_forward_gdn(gdnrt_attention_backend *backend,
   });
 }
 
-int32_t
-gdnrt_attention_forward_metadata(const gdnrt_attention_backend *backend,
-                                 gdnrt_gdn_forward_metadata *metadata) {
+int32_t gdnrt_attention_forward_metadata(const gdnrt_attention_backend *backend,
+                                         gdnrt_gdn_forward_metadata *metadata) {
   const GDNForwardMetadata *found =
       backend ? backend->backend->forwardMetadata() : nullptr;
   if (!found || !metadata)
@@ -180,9 +179,10 @@ gdnrt_status gdnrt_attention_get_cuda_graph_seq_len_fill_value(
   });
 }
 
-gdnrt_status gdnrt_attention_init_cuda_graph_state(
-    gdnrt_attention_backend *backend, int64_t max_bs, int64_t max_num_tokens,
-    gdnrt_error *error) {
+gdnrt_status
+gdnrt_attention_init_cuda_graph_state(gdnrt_attention_backend *backend,
+                                      int64_t max_bs, int64_t max_num_tokens,
+                                      gdnrt_error *error) {
   return guarded(error, [&]() -> Status {
     if (!backend)
       return nullPointer("backend");

@@ -44,7 +44,8 @@ Status
 AttentionBackend::initForwardMetadataCaptureCudaGraph(const GraphBatch &) {
   return refused("init_forward_metadata_capture_cuda_graph");
 }
-Status AttentionBackend::initForwardMetadataReplayCudaGraph(const GraphBatch &) {
+Status
+AttentionBackend::initForwardMetadataReplayCudaGraph(const GraphBatch &) {
   return refused("init_forward_metadata_replay_cuda_graph");
 }
 
@@ -105,8 +106,8 @@ Status HybridAttnBackend::initForwardMetadataCaptureCudaGraph(
   return gdn_->initForwardMetadataCaptureCudaGraph(linearPart(batch));
 }
 
-Status HybridAttnBackend::initForwardMetadataReplayCudaGraph(
-    const GraphBatch &batch) {
+Status
+HybridAttnBackend::initForwardMetadataReplayCudaGraph(const GraphBatch &batch) {
   if (Status s = full_->initForwardMetadataReplayCudaGraph(batch); !s.isOk())
     return s;
   return gdn_->initForwardMetadataReplayCudaGraph(linearPart(batch));

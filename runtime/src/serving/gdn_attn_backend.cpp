@@ -68,8 +68,7 @@ public:
                     const gdnrt_named_arg *tokens, size_t count) override;
   Result<int64_t> getCudaGraphSeqLenFillValue() override { return 1; }
   Status initCudaGraphState(int64_t maxBs, int64_t maxNumTokens) override;
-  Status
-  initForwardMetadataCaptureCudaGraph(const GraphBatch &batch) override {
+  Status initForwardMetadataCaptureCudaGraph(const GraphBatch &batch) override {
     return setGraph(batch);
   }
   Status initForwardMetadataReplayCudaGraph(const GraphBatch &batch) override {

@@ -141,8 +141,9 @@ Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
         if (const ParamSchema *param = (*kernel)->tokenParam(tokens[i].name))
           written |= param->isWritten();
     if (written)
-      if (Status s = zeroRows(*device_, tokens[i].name, tokens[i].arg, needed,
-                              stream); !s.isOk())
+      if (Status s =
+              zeroRows(*device_, tokens[i].name, tokens[i].arg, needed, stream);
+          !s.isOk())
         return s;
   }
   return {};

@@ -26,8 +26,8 @@ struct Heads {
   static Result<Heads> of(const char *name, const gdnrt_arg &arg, int64_t heads,
                           int64_t dim);
   char *at(int64_t row, int64_t head, int64_t element) const {
-    return data + (row * rowStride + head * headStride + element) *
-                      sizeInBytes(dtype);
+    return data +
+           (row * rowStride + head * headStride + element) * sizeInBytes(dtype);
   }
 };
 
@@ -96,8 +96,7 @@ Result<PagedBackend::Arrays> PagedBackend::open(const AttentionCall &call,
     return invalid("layer: expected a pointer, got null");
   if (layer->tp_q_head_num < 1 || layer->tp_k_head_num < 1 ||
       layer->tp_k_head_num != layer->tp_v_head_num || layer->head_dim < 1 ||
-      layer->v_head_dim < 1 ||
-      layer->tp_q_head_num % layer->tp_k_head_num != 0)
+      layer->v_head_dim < 1 || layer->tp_q_head_num % layer->tp_k_head_num != 0)
     return invalid("layer: expected heads of keys and values alike, and a "
                    "multiple of them for queries, got ",
                    layer->tp_q_head_num, ", ", layer->tp_k_head_num, " and ",
@@ -131,8 +130,7 @@ Result<PagedBackend::Arrays> PagedBackend::open(const AttentionCall &call,
     if (!view.isOk())
       return view.status();
     *field.view = *view;
-    bool isCache =
-        field.view == &arrays.keys || field.view == &arrays.values;
+    bool isCache = field.view == &arrays.keys || field.view == &arrays.values;
     if (!isCache && view->rows < tokens)
       return invalid(field.name, ": expected ", tokens, " rows, got ",
                      view->rows);
@@ -157,12 +155,12 @@ Status PagedBackend::save(const AttentionCall &call, const ForwardBatch &batch,
     for (int64_t h = 0; h < layer.tp_k_head_num; ++h) {
       for (int64_t d = 0; d < layer.head_dim; ++d)
         writeFloat(arrays.keys.at(to, h, d),
-                  readFloat(arrays.k.at(t, h, d), arrays.k.dtype),
-                  arrays.keys.dtype);
+                   readFloat(arrays.k.at(t, h, d), arrays.k.dtype),
+                   arrays.keys.dtype);
       for (int64_t d = 0; d < layer.v_head_dim; ++d)
         writeFloat(arrays.values.at(to, h, d),
-                  readFloat(arrays.v.at(t, h, d), arrays.v.dtype),
-                  arrays.values.dtype);
+                   readFloat(arrays.v.at(t, h, d), arrays.v.dtype),
+                   arrays.values.dtype);
     }
   }
   return {};
@@ -172,9 +170,8 @@ Status PagedBackend::save(const AttentionCall &call, const ForwardBatch &batch,
 Status PagedBackend::attend(const gdnrt_radix_attention &layer,
                             const ForwardBatch &batch, const Arrays &arrays,
                             int64_t request, int64_t token, int64_t length) {
-  const int32_t *table =
-      batch.req_to_token +
-      batch.req_pool_indices[request] * batch.req_to_token_stride;
+  const int32_t *table = batch.req_to_token + batch.req_pool_indices[request] *
+                                                  batch.req_to_token_stride;
   int64_t locations = std::min(arrays.keys.rows, arrays.values.rows);
   if (length > batch.req_to_token_stride)
     return invalid("seq_lens: expected at most ", batch.req_to_token_stride,
@@ -186,9 +183,8 @@ Status PagedBackend::attend(const gdnrt_radix_attention &layer,
   scores_.resize(static_cast<size_t>(length));
   sum_.resize(static_cast<size_t>(layer.v_head_dim));
   float scale = static_cast<float>(
-      layer.scaling != 0
-          ? layer.scaling
-          : 1 / std::sqrt(static_cast<double>(layer.head_dim)));
+      layer.scaling != 0 ? layer.scaling
+                         : 1 / std::sqrt(static_cast<double>(layer.head_dim)));
   int64_t share = layer.tp_q_head_num / layer.tp_k_head_num;
   for (int64_t h = 0; h < layer.tp_q_head_num; ++h) {
     float most = -std::numeric_limits<float>::infinity();
@@ -197,7 +193,7 @@ Status PagedBackend::attend(const gdnrt_radix_attention &layer,
       for (int64_t d = 0; d < layer.head_dim; ++d)
         dot += readFloat(arrays.q.at(token, h, d), arrays.q.dtype) *
                readFloat(arrays.keys.at(table[i], h / share, d),
-                       arrays.keys.dtype);
+                         arrays.keys.dtype);
       scores_[i] = dot * scale;
       most = std::max(most, scores_[i]);
     }
@@ -208,11 +204,11 @@ Status PagedBackend::attend(const gdnrt_radix_attention &layer,
       total += weight;
       for (int64_t d = 0; d < layer.v_head_dim; ++d)
         sum_[d] += weight * readFloat(arrays.values.at(table[i], h / share, d),
-                                    arrays.values.dtype);
+                                      arrays.values.dtype);
     }
     for (int64_t d = 0; d < layer.v_head_dim; ++d)
       writeFloat(arrays.out.at(token, h, d), length ? sum_[d] / total : 0,
-                arrays.out.dtype);
+                 arrays.out.dtype);
   }
   return {};
 }
@@ -225,8 +221,8 @@ Status PagedBackend::forwardDecode(const AttentionCall &call,
   if (Status s = save(call, batch, *arrays, batch.batch_size); !s.isOk())
     return s;
   for (int64_t row = 0; row < batch.batch_size; ++row)
-    if (Status s = attend(*call.layer, batch, *arrays, row, row,
-                          batch.seq_lens[row]);
+    if (Status s =
+            attend(*call.layer, batch, *arrays, row, row, batch.seq_lens[row]);
         !s.isOk())
       return s;
   return {};
@@ -257,8 +253,9 @@ Status PagedBackend::forwardExtend(const AttentionCall &call,
 Result<std::shared_ptr<AttentionBackend>>
 gdnrt::makePagedBackend(std::shared_ptr<Device> device) {
   if (!device->properties().hostReadable)
-    return failure(StatusCode::unsupported, "paged attention: expected a CPU, "
-                                            "got ",
+    return failure(StatusCode::unsupported,
+                   "paged attention: expected a CPU, "
+                   "got ",
                    device->properties().name);
   return std::shared_ptr<AttentionBackend>(
       std::make_shared<PagedBackend>(std::move(device)));

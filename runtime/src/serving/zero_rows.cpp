@@ -25,10 +25,10 @@ Status gdnrt::zeroRows(Device &device, const char *name, const gdnrt_arg &arg,
   char *data = static_cast<char *>(arg.data) + first * stride * bytes;
   if (stride == dense)
     return device.fill(data, 0, static_cast<uint64_t>(rows * dense * bytes),
-                         stream);
+                       stream);
   for (int64_t row = 0; row < rows; ++row)
     if (Status s = device.fill(data + row * stride * bytes, 0,
-                                 static_cast<uint64_t>(dense * bytes), stream);
+                               static_cast<uint64_t>(dense * bytes), stream);
         !s.isOk())
       return s;
   return {};

@@ -55,8 +55,8 @@ struct Recorder {
     };
     c.forward_extend = [](void *context, const gdnrt_attention_call *call,
                           const gdnrt_forward_batch *, gdnrt_error *error) {
-      return note(context,
-                  "extend " + std::to_string(call->layer->layer_id), error);
+      return note(context, "extend " + std::to_string(call->layer->layer_id),
+                  error);
     };
     c.destroy = [](void *context) { of(context).destroyed = true; };
     if (!graphs)
@@ -89,9 +89,9 @@ protected:
   void SetUp() override {
     ASSERT_EQ(gdnrt_device_create_cpu(nullptr, &device, &error), GDNRT_OK);
     gdnrt_attention_callbacks calls = recorder.callbacks(true);
-    ASSERT_EQ(gdnrt_attention_backend_create_custom(device, &calls, &full,
-                                                    &error),
-              GDNRT_OK);
+    ASSERT_EQ(
+        gdnrt_attention_backend_create_custom(device, &calls, &full, &error),
+        GDNRT_OK);
     ASSERT_EQ(gdnrt_attention_backend_create_gdn(device, &gdn, &error),
               GDNRT_OK);
     const int64_t layers[] = {3, 7};
@@ -150,7 +150,8 @@ TEST_F(AttentionBackend, Modes) {
 
 TEST_F(AttentionBackend, DispatchesByMode) {
   call.save_kv_cache = 1;
-  for (int32_t mode : {GDNRT_MODE_DECODE, GDNRT_MODE_EXTEND, GDNRT_MODE_MIXED}) {
+  for (int32_t mode :
+       {GDNRT_MODE_DECODE, GDNRT_MODE_EXTEND, GDNRT_MODE_MIXED}) {
     batch.forward_mode = mode;
     EXPECT_EQ(gdnrt_attention_forward(hybrid, &call, &batch, &error), GDNRT_OK);
   }
@@ -202,13 +203,13 @@ TEST_F(AttentionBackend, HybridAsksBothTheFullOneFirst) {
   EXPECT_EQ(metadata().cu_seqlens, nullptr);
 
   int64_t value = 0;
-  EXPECT_EQ(gdnrt_attention_get_cuda_graph_seq_len_fill_value(hybrid, &value,
-                                                              &error),
-            GDNRT_OK);
+  EXPECT_EQ(
+      gdnrt_attention_get_cuda_graph_seq_len_fill_value(hybrid, &value, &error),
+      GDNRT_OK);
   EXPECT_EQ(value, 7);
-  EXPECT_EQ(gdnrt_attention_get_cuda_graph_seq_len_fill_value(gdn, &value,
-                                                              &error),
-            GDNRT_OK);
+  EXPECT_EQ(
+      gdnrt_attention_get_cuda_graph_seq_len_fill_value(gdn, &value, &error),
+      GDNRT_OK);
   EXPECT_EQ(value, 1);
 }
 
@@ -252,8 +253,8 @@ TEST_F(AttentionBackend, GraphsKeepAddresses) {
             (std::vector<std::string>{"state 4 4", "capture 3 3 0 mode 1",
                                       "metadata 3", "replay 3 3 19 mode 1"}));
   graph.bs = 5;
-  EXPECT_EQ(gdnrt_attention_init_forward_metadata_replay_cuda_graph(
-                gdn, &graph, &error),
+  EXPECT_EQ(gdnrt_attention_init_forward_metadata_replay_cuda_graph(gdn, &graph,
+                                                                    &error),
             GDNRT_INVALID_ARGUMENT);
   EXPECT_STREQ(error.message, "INVALID_ARGUMENT: bs: expected 0 to 4, got 5");
   EXPECT_EQ(gdnrt_attention_init_cuda_graph_state(gdn, 5, 5, &error),
@@ -269,9 +270,9 @@ TEST_F(AttentionBackend, WhatABackendLacksIsRefused) {
       GDNRT_OK);
   int64_t value = 0;
   gdnrt_graph_batch graph = {};
-  EXPECT_EQ(gdnrt_attention_get_cuda_graph_seq_len_fill_value(small, &value,
-                                                              &error),
-            GDNRT_UNSUPPORTED);
+  EXPECT_EQ(
+      gdnrt_attention_get_cuda_graph_seq_len_fill_value(small, &value, &error),
+      GDNRT_UNSUPPORTED);
   EXPECT_EQ(gdnrt_attention_init_cuda_graph_state(small, 1, 1, &error),
             GDNRT_UNSUPPORTED);
   EXPECT_EQ(gdnrt_attention_init_forward_metadata_capture_cuda_graph(
@@ -314,9 +315,9 @@ TEST_F(AttentionBackend, NullIsRefused) {
             GDNRT_INVALID_ARGUMENT);
   EXPECT_EQ(gdnrt_attention_forward(hybrid, nullptr, &batch, &error),
             GDNRT_INVALID_ARGUMENT);
-  EXPECT_EQ(gdnrt_attention_forward_gdn(gdn, nullptr, &batch, nullptr, 0,
-                                        &error),
-            GDNRT_INVALID_ARGUMENT);
+  EXPECT_EQ(
+      gdnrt_attention_forward_gdn(gdn, nullptr, &batch, nullptr, 0, &error),
+      GDNRT_INVALID_ARGUMENT);
   EXPECT_EQ(gdnrt_attention_init_forward_metadata(gdn, nullptr, &error),
             GDNRT_INVALID_ARGUMENT);
   batch.forward_mode = GDNRT_MODE_DECODE;
@@ -336,11 +337,11 @@ TEST(FloatBits, EveryHalf) {
       EXPECT_TRUE(std::isnan(value));
       continue;
     }
-    double expected = exponent == 31 ? std::numeric_limits<double>::infinity()
-                      : exponent == 0
-                          ? std::ldexp(mantissa, -24)
-                          : std::ldexp(1024 + mantissa,
-                                       static_cast<int>(exponent) - 25);
+    double expected =
+        exponent == 31 ? std::numeric_limits<double>::infinity()
+        : exponent == 0
+            ? std::ldexp(mantissa, -24)
+            : std::ldexp(1024 + mantissa, static_cast<int>(exponent) - 25);
     EXPECT_EQ(value, half & 0x8000 ? -expected : expected) << half;
     EXPECT_EQ(gdnrt::halfOfFloat(value), half);
   }

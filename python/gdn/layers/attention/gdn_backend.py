@@ -143,9 +143,7 @@ class GDNAttnBackend(_Handle):
         self._logged.add(path)
         wanted = getattr(self, f"gdn_{path}_backend")
         if wanted not in ("auto", "gdn"):
-            logger.warning(
-                "gdn_%s_backend: expected auto or gdn, got %s; using gdn", path, wanted
-            )
+            logger.warning("gdn_%s_backend: expected auto or gdn, got %s; using gdn", path, wanted)
         kernel = self.kernels.get("prefill" if path == "extend" else "decode")
         logger.info("%s of linear attention: %s", path, kernel.code if kernel else "no kernel")
 

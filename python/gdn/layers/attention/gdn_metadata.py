@@ -214,8 +214,7 @@ _ARRAYS = {
         "non_spec_state_indices": "non_spec_state_indices_tensor",
     }.get(name, name)
     for name, kind in abi.Metadata._fields_
-    if kind in (abi.I32Array, abi.BoolArray)
-    and name not in _INTERNAL
+    if kind in (abi.I32Array, abi.BoolArray) and name not in _INTERNAL
 }
 
 
