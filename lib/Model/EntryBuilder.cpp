@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Builds `prefill`, `decode` and `verify`, and `commit` where verify leaves
-// tokens pending: the six inputs as head-major views,
-// then convolution, unit length of q and k, gates, delta rule, gated norm.
+// tokens pending (PoolEntries.cpp: the others): the six inputs as head-major
+// views, then convolution, unit length of q and k, gates, delta rule, gated
+// norm.
 #include "gdn/Model/EntryBuilder.h"
 
+#include "PoolEntries.h"
 #include "Signature.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -35,6 +37,7 @@ private:
 
   void addParameters();
   void addProjections();
+  void addWeights();
   void addAttributes(func::FuncOp func);
   Inputs unpackInputs();
   ValueRange unpack(StringRef parts, PackLayout packing, StringRef parameter);
@@ -55,6 +58,7 @@ private:
   Location loc(StringRef name) const {
     return NameLoc::get(builder.getStringAttr(name));
   }
+  bool isReady() const { return layout == InputLayout::ready; }
   bool givesNorm() const { return options.outputs != EntryOutputs::core; }
   bool givesCore() const { return options.outputs != EntryOutputs::norm; }
 
@@ -69,15 +73,7 @@ private:
 } // namespace
 
 Type EntryBuilder::floatType(FloatKind kind) const {
-  switch (kind) {
-  case FloatKind::f32:
-    return builder.getF32Type();
-  case FloatKind::bf16:
-    return builder.getBF16Type();
-  case FloatKind::f16:
-    return builder.getF16Type();
-  }
-  llvm_unreachable("a FloatKind outside its enumeration");
+  return gdn::floatType(builder, kind);
 }
 
 RankedTensorType EntryBuilder::likeOf(Value value, Type element) const {
@@ -110,6 +106,18 @@ void EntryBuilder::addProjections() {
     if (givesNorm())
       signature.addTensor("z", io, {tokens, "Hv", dv});
     break;
+  case InputLayout::ready: {
+    Type f32 = builder.getF32Type();
+    signature.addTensor("q", io, {tokens, "Hk", dk});
+    signature.addTensor("k", io, {tokens, "Hk", dk});
+    signature.addTensor("v", io, {tokens, "Hv", dv});
+    SmallVector<std::string> decays = {tokens, "Hv"};
+    if (config.perChannelDecay)
+      decays.push_back(dk);
+    signature.addTensor("log_decay", f32, decays);
+    signature.addTensor("beta", f32, {tokens, "Hv"});
+    return;
+  }
   }
   signature.addTensor("b", io, {tokens, "Hv"});
   if (config.perChannelDecay)
@@ -160,17 +168,17 @@ static std::string channelsOf(const ModelConfig &config) {
 
 /// What sequences keep from call to call.
 void EntryBuilder::addPools() {
+  if (!isLazy())
+    return gdn::addPools(signature, builder, config, options);
   Type f32 = builder.getF32Type();
   std::string dk = std::to_string(config.keyDim);
   std::string dv = std::to_string(config.valueDim);
   std::string window = std::to_string(config.convWidth - 1);
-  signature.addPool(
-      "conv_pool", floatType(options.convState.value_or(options.io)),
-      {"P", channelsOf(config), isLazy() ? "S + " + window : window});
+  signature.addPool("conv_pool",
+                    floatType(options.convState.value_or(options.io)),
+                    {"P", channelsOf(config), "S + " + window});
   signature.addPool("state_pool", floatType(options.state),
                     {"P", "Hv", dv, dk});
-  if (!isLazy())
-    return;
   signature.addPool("pending_keys", f32, {"P", "Hk", "S", dk});
   signature.addPool("pending_deltas", f32, {"P", "Hv", "S", dv});
   if (config.perChannelDecay)
@@ -179,13 +187,23 @@ void EntryBuilder::addPools() {
     signature.addPool("pending_decays", f32, {"P", "Hv", "S"});
 }
 
+/// Of the convolution and the gates.
+void EntryBuilder::addWeights() {
+  std::string dk = std::to_string(config.keyDim);
+  signature.addTensor("conv_weight",
+                      floatType(options.convWeight.value_or(options.io)),
+                      {channelsOf(config), std::to_string(config.convWidth)});
+  signature.addTensor("A_log", builder.getF32Type(), {"Hv"});
+  if (config.perChannelDecay)
+    signature.addTensor("dt_bias", floatType(options.dtBias), {"Hv", dk});
+  else
+    signature.addTensor("dt_bias", floatType(options.dtBias), {"Hv"});
+}
+
 void EntryBuilder::addParameters() {
   Type io = floatType(options.io);
-  Type f32 = builder.getF32Type();
   std::string tokens = this->tokens();
-  std::string dk = std::to_string(config.keyDim);
   std::string dv = std::to_string(config.valueDim);
-  std::string channels = channelsOf(config);
 
   if (phase == Phase::commit) {
     addRows();
@@ -197,14 +215,8 @@ void EntryBuilder::addParameters() {
   if (isLazy())
     signature.addSymbol("S");
   addProjections();
-  signature.addTensor("conv_weight",
-                      floatType(options.convWeight.value_or(options.io)),
-                      {channels, std::to_string(config.convWidth)});
-  signature.addTensor("A_log", f32, {"Hv"});
-  if (config.perChannelDecay)
-    signature.addTensor("dt_bias", floatType(options.dtBias), {"Hv", dk});
-  else
-    signature.addTensor("dt_bias", floatType(options.dtBias), {"Hv"});
+  if (!isReady())
+    addWeights();
   if (givesNorm())
     signature.addTensor("norm_weight",
                         floatType(options.normWeight.value_or(options.io)),
@@ -268,6 +280,8 @@ EntryBuilder::Inputs EntryBuilder::unpackInputs() {
   case InputLayout::separate:
     return {signature["q"], signature["k"], signature["v"],
             signature["z"], signature["b"], signature["a"]};
+  case InputLayout::ready:
+    break;
   }
   llvm_unreachable("an InputLayout outside its enumeration");
 }
@@ -296,6 +310,26 @@ void EntryBuilder::buildBody() {
   Value checkpointTokens = signature["checkpoint_tokens"];
   Value checkpointSlots = signature["checkpoint_slots"];
   Value statePool = signature["state_pool"];
+  auto unit = [&](Value heads, StringRef name) -> Value {
+    return L2NormOp::create(builder, loc(name), likeOf(heads, f32), heads,
+                            builder.getF32FloatAttr(1e-6f));
+  };
+  if (isReady()) {
+    Value q = signature["q"], k = signature["k"], v = signature["v"];
+    if (options.l2norm) {
+      q = unit(q, "q_unit");
+      k = unit(k, "k_unit");
+    }
+    auto rule = DeltaRuleOp::create(
+        builder, loc("core"), v.getType(), q, k, v, signature["log_decay"],
+        signature["beta"], statePool, slots, writeSlots, rows, hasInitial,
+        checkpointBounds, checkpointTokens, checkpointSlots, tokenSlots,
+        parents, pending, signature["pending_keys"],
+        signature["pending_deltas"], signature["pending_decays"],
+        /*scale=*/FloatAttr());
+    func::ReturnOp::create(builder, builder.getUnknownLoc(), rule.getOutput());
+    return;
+  }
   Inputs in = unpackInputs();
 
   auto conv = Conv1dOp::create(
@@ -306,10 +340,6 @@ void EntryBuilder::buildBody() {
       hasInitial, checkpointBounds, checkpointTokens, checkpointSlots,
       tokenSlots, parents, pending);
   ValueRange qkv = conv.getResults();
-  auto unit = [&](Value heads, StringRef name) -> Value {
-    return L2NormOp::create(builder, loc(name), heads.getType(), heads,
-                            builder.getF32FloatAttr(1e-6f));
-  };
   Value q = unit(qkv[0], "q");
   Value k = unit(qkv[1], "k");
   auto gates = GatesOp::create(
@@ -370,11 +400,26 @@ void EntryBuilder::build(StringRef name) {
 static llvm::Error checkVariant(const ModelConfig &config,
                                 const EntryOptions &options) {
   InputLayout layout = options.layout.value_or(config.layout);
-  if (config.perChannelDecay && layout != InputLayout::separate)
+  const bool isReady = layout == InputLayout::ready;
+  if (config.perChannelDecay && layout != InputLayout::separate && !isReady)
     return llvm::createStringError(
-        llvm::formatv("{0}: a decay per channel expects the layout separate, "
-                      "but got {1}",
+        llvm::formatv("{0}: a decay per channel expects the layout separate or "
+                      "ready, but got {1}",
                       config.name, stringify(layout)));
+  if (isReady && options.outputs != EntryOutputs::core)
+    return llvm::createStringError(llvm::formatv(
+        "{0}: the layout ready expects the outputs core, but got {1}",
+        config.name, stringify(options.outputs)));
+  if (isReady && options.verify == VerifyStates::lazy)
+    return llvm::createStringError(llvm::formatv(
+        "{0}: the layout ready expects verify none, slots or tree, but got "
+        "lazy: inputs of a convolution are what is kept of pending tokens",
+        config.name));
+  if (options.l2norm && !isReady)
+    return llvm::createStringError(llvm::formatv(
+        "{0}: l2norm expects the layout ready, but got {1}, whose "
+        "keys and queries are normalised always",
+        config.name, stringify(layout)));
   return llvm::Error::success();
 }
 
@@ -411,6 +456,7 @@ gdn::buildEntryModule(MLIRContext &context, const ModelConfig &config,
     if (options.verify == VerifyStates::lazy)
       EntryBuilder(builder, config, options, Phase::commit)
           .build("commit" + suffix);
+    buildPoolEntries(builder, config, options, suffix);
   }
   return module;
 }

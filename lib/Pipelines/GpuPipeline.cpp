@@ -31,6 +31,7 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   passes.addPass(createCSEPass());
   passes.addPass(createScheduleResidentRecurrence());
   passes.addPass(createScheduleTileProducts());
+  passes.addPass(createScheduleSlotMoves());
   passes.addPass(createDropUnscheduled());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());

@@ -91,6 +91,24 @@ TEST_F(EntryBuilderTest, EveryOptionalParameter) {
                                  testing::HasSubstr("checkpoint")))));
 }
 
+TEST_F(EntryBuilderTest, PoolEntries) {
+  EntryOptions options;
+  options.slots64 = true;
+  options.convState = FloatKind::f32;
+  build(preset("qwen3.5-4b"), options);
+  EXPECT_THAT(
+      names("copy_slots"),
+      testing::ElementsAre("slots", "write_slots", "conv_pool", "state_pool"));
+  EXPECT_THAT(names("zero_slots"),
+              testing::ElementsAre("slots", "conv_pool", "state_pool"));
+  auto typesOf = [&](StringRef entry) {
+    return module->lookupSymbol<func::FuncOp>(entry).getArgumentTypes();
+  };
+  // Ids and pools have the types that decode's have.
+  EXPECT_TRUE(
+      llvm::equal(typesOf("zero_slots"), typesOf("decode").take_back(3)));
+}
+
 TEST_F(EntryBuilderTest, VerifyHasSlotsForEveryToken) {
   EntryOptions options;
   options.writeSlots = options.hasInitial = options.checkpoints = true;
@@ -121,6 +139,46 @@ TEST_F(EntryBuilderTest, CoreAloneNeedsNoGate) {
               testing::ElementsAre("Hk", "Hv", "q", "k", "v", "b", "a",
                                    "conv_weight", "A_log", "dt_bias", "slots",
                                    "conv_pool", "state_pool", "core"));
+}
+
+TEST_F(EntryBuilderTest, ReadyInputs) {
+  EntryOptions options;
+  options.layout = InputLayout::ready;
+  options.outputs = EntryOutputs::core;
+  options.hasInitial = true;
+  build(preset("qwen3-next-80b-a3b"), options);
+  EXPECT_THAT(names("prefill"),
+              testing::ElementsAre("Hk", "Hv", "q", "k", "v", "log_decay",
+                                   "beta", "cu_seqlens", "slots", "has_initial",
+                                   "state_pool", "core"));
+  EXPECT_THAT(names("decode"),
+              testing::ElementsAre("Hk", "Hv", "q", "k", "v", "log_decay",
+                                   "beta", "slots", "state_pool", "core"));
+  auto countNorms = [&] {
+    int count = 0;
+    module->walk([&](L2NormOp) { ++count; });
+    return count;
+  };
+  EXPECT_EQ(countNorms(), 0);
+  options.l2norm = true;
+  build(preset("kimi-linear-48b-a3b"), options);
+  EXPECT_EQ(countNorms(), 4);
+
+  options.outputs = EntryOutputs::norm;
+  EXPECT_EQ(errorOf(preset("qwen3.5-4b"), options),
+            "qwen3.5-4b: the layout ready expects the outputs core, but got "
+            "norm");
+  options.outputs = EntryOutputs::core;
+  options.verify = VerifyStates::lazy;
+  EXPECT_EQ(errorOf(preset("qwen3.5-4b"), options),
+            "qwen3.5-4b: the layout ready expects verify none, slots or tree, "
+            "but got lazy: inputs of a convolution are what is kept of pending "
+            "tokens");
+  options.verify = VerifyStates::none;
+  options.layout = InputLayout::flat;
+  EXPECT_EQ(errorOf(preset("qwen3.5-4b"), options),
+            "qwen3.5-4b: l2norm expects the layout ready, but got flat, whose "
+            "keys and queries are normalised always");
 }
 
 TEST_F(EntryBuilderTest, EveryLayoutTypeAndOutput) {
@@ -166,7 +224,7 @@ TEST_F(EntryBuilderTest, ContradictionsAreErrors) {
   options.layout = InputLayout::flat;
   EXPECT_EQ(errorOf(preset("kimi-linear-48b-a3b"), options),
             "kimi-linear-48b-a3b: a decay per channel expects the layout "
-            "separate, but got flat");
+            "separate or ready, but got flat");
 }
 
 } // namespace
