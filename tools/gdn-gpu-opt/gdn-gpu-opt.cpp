@@ -19,6 +19,7 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   gdn::registerCheckGPUPass();
+  gdn::registerPlaceBarriersPass();
   gdn::registerConvertGPUToNVVMPass();
   gdn::registerExpandGPUMathPass();
   gdn::registerGPUToLlvmPipeline();

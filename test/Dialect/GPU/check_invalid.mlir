@@ -214,3 +214,95 @@ func.func @layout_outside_warps(%x: f32) attributes {gdn_gpu.threads = 256 : i64
   %t = gdn_gpu.fill %x : f32 -> !one
   return
 }
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!tile = !gdn_gpu.fragment<64x64xf16, #rows>
+!place = !gdn_gpu.shared<64x64xf16, swizzled>
+!view = memref<?x64x64xf16, strided<[4096, 64, 1]>>
+
+func.func @copy_not_awaited(%v: !view, %t: !tile) attributes {gdn_gpu.threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %p = gdn_gpu.alloc : !place
+  // expected-note@+1 {{copy}}
+  gdn_gpu.copy %v[%c0, %c0, %c0] dims [1, 2], %p : !view, !place
+  gdn_gpu.barrier
+  // expected-error@+1 {{'gdn_gpu.fetch' op expects a gdn_gpu.await_copies between it and the copy before it}}
+  %a = gdn_gpu.fetch %p : !place -> !tile
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!tile = !gdn_gpu.fragment<64x64xf16, #rows>
+!place = !gdn_gpu.shared<64x64xf16, swizzled>
+!view = memref<?x64x64xf16, strided<[4096, 64, 1]>>
+
+func.func @awaited_behind_the_barrier(%v: !view, %t: !tile) attributes {gdn_gpu.threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %p = gdn_gpu.alloc : !place
+  // expected-note@+1 {{access before it}}
+  gdn_gpu.copy %v[%c0, %c0, %c0] dims [1, 2], %p : !view, !place
+  gdn_gpu.barrier
+  gdn_gpu.await_copies
+  // expected-error@+1 {{'gdn_gpu.fetch' op expects a gdn_gpu.barrier between it and the access before it}}
+  %a = gdn_gpu.fetch %p : !place -> !tile
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!tile = !gdn_gpu.fragment<64x64xf16, #rows>
+!place = !gdn_gpu.shared<64x64xf16, swizzled>
+!view = memref<?x64x64xf16, strided<[4096, 64, 1]>>
+
+func.func @copied_over(%v: !view, %t: !tile) attributes {gdn_gpu.threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %p = gdn_gpu.alloc : !place
+  gdn_gpu.share %t, %p : !tile, !place
+  gdn_gpu.barrier
+  // expected-note@+1 {{access before it}}
+  %a = gdn_gpu.fetch %p : !place -> !tile
+  // expected-error@+1 {{'gdn_gpu.copy' op expects a gdn_gpu.barrier between it and the access before it}}
+  gdn_gpu.copy %v[%c0, %c0, %c0] dims [1, 2], %p : !view, !place
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!tile = !gdn_gpu.fragment<64x64xf16, #rows>
+!place = !gdn_gpu.shared<64x64xf16, swizzled>
+!view = memref<?x64x64xf16, strided<[4096, 64, 1]>>
+
+func.func @product_without_barrier(%v: !view, %t: !tile) attributes {gdn_gpu.threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %p = gdn_gpu.alloc : !place
+  // expected-note@+1 {{access before it}}
+  gdn_gpu.share %t, %p : !tile, !place
+  // expected-error@+1 {{'gdn_gpu.matmul' op expects a gdn_gpu.barrier between it and the access before it}}
+  %a = gdn_gpu.matmul %t, %p : !tile, !place -> !gdn_gpu.fragment<64x64xf32, #rows>
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!tile = !gdn_gpu.fragment<64x64xf16, #rows>
+!place = !gdn_gpu.shared<64x64xf16, swizzled>
+!view = memref<?x64x64xf16, strided<[4096, 64, 1]>>
+
+func.func @scratch_is_taken(%v: !view, %t: !tile) attributes {gdn_gpu.threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %p = gdn_gpu.alloc : !place
+  gdn_gpu.share %t, %p : !tile, !place
+  gdn_gpu.barrier
+  // expected-note@+1 {{access before it}}
+  %a = gdn_gpu.fetch %p : !place -> !tile
+  // expected-error@+1 {{'gdn_gpu.tri_inverse' op expects a gdn_gpu.barrier between it and the access before it}}
+  %i = gdn_gpu.tri_inverse %t, %p : !tile, !place
+  return
+}

@@ -216,7 +216,7 @@ func.func @c3_type(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: !
 func.func @c4_memory(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: !one) attributes {gdn_gpu.threads = 256 : i64} {
   %y = gdn_gpu.map_rows %m : !state -> !state {
   ^bb0(%i: index, %r: vector<128xf32>):
-    // expected-error@+1 {{'memref.alloca' op expects to be outside gdn_gpu.map_rows, whose body has arith, math, vector.broadcast and vector.reduction only}}
+    // expected-error@+1 {{'memref.alloca' op expects to be outside gdn_gpu.map_rows, whose body has arith, math, vector.broadcast, vector.step and vector.reduction only}}
     %a = memref.alloca() : memref<1xf32>
     gdn_gpu.yield %r : vector<128xf32>
   }

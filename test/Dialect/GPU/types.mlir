@@ -14,8 +14,10 @@
 //  CHECK-SAME:   !gdn_gpu.fragment<128x96xf32, #[[$ROWS]]>,
 //  CHECK-SAME:   !gdn_gpu.fragment<128xbf16, #gdn_gpu.per_row<#[[$ROWS]]>>,
 //  CHECK-SAME:   !gdn_gpu.fragment<96xf16, #gdn_gpu.per_column<#[[$ONE]]>>,
-//  CHECK-SAME:   !gdn_gpu.shared<4x128xf32>, !gdn_gpu.shared<1xbf16>)
+//  CHECK-SAME:   !gdn_gpu.shared<4x128xf32>, !gdn_gpu.shared<1xbf16>,
+//  CHECK-SAME:   !gdn_gpu.shared<64x96xf16, swizzled>)
 func.func private @types(!gdn_gpu.fragment<128x96xf32, #rows>,
                          !gdn_gpu.fragment<128xbf16, #gdn_gpu.per_row<#rows>>,
                          !gdn_gpu.fragment<96xf16, #gdn_gpu.per_column<#one>>,
-                         !gdn_gpu.shared<4x128xf32>, !gdn_gpu.shared<1xbf16>)
+                         !gdn_gpu.shared<4x128xf32>, !gdn_gpu.shared<1xbf16>,
+                         !gdn_gpu.shared<64x96xf16, swizzled>)

@@ -46,3 +46,8 @@ func.func private @matrix_per_row(!gdn_gpu.fragment<8x8xf32, #gdn_gpu.per_row<#g
 
 // expected-error@+1 {{expects a tile of rank 1 to have the layout 'per_row' or 'per_column', but got #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>}}
 func.func private @vector_in_rows(!gdn_gpu.fragment<8xf32, #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>>)
+
+// -----
+
+// expected-error@+1 {{expects a swizzled tile to have rank 2 and rows of a multiple of 16 bytes, but got rank 2 and 24 bytes}}
+func.func private @swizzled_rows(!gdn_gpu.shared<64x12xf16, swizzled>)

@@ -88,10 +88,11 @@ static LogicalResult verifySameTile(OpTy op, FragmentType fragment,
       fragment.getElementType() != place.getElementType())
     return op.emitOpError(
                "expects a fragment of the shape and element type of ")
-           << VectorType::get(shape, place.getElementType())
+           << SharedType::get(op.getContext(), shape, place.getElementType(),
+                              /*swizzled=*/false)
            << (isRow       ? ", a row of 'place'"
                : transpose ? ", the transpose of 'place'"
-                           : ", the tile of 'place'")
+                           : ", the type of 'place'")
            << ", but got " << fragment;
   if (!transpose && !place.getSwizzled())
     return success();

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Tensor cores: four blocks per ldmatrix, transposed or not, two products of 16 x
+// 8 x 16 for each; turned blocks by movmatrix; copies of 16 bytes, of which
+// absent rows read none.
+//
+// RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1], offset: ?>>
+
+// A copy: 64 x 16 pieces over 128 threads.
+// CHECK-LABEL: llvm.func @product(
+// CHECK-COUNT-8: nvvm.cp.async.shared.global %{{.+}}, %{{.+}}, 16, cache = cg, %{{.+}} :
+//   CHECK-NOT: nvvm.cp.async.shared
+//       CHECK: nvvm.cp.async.commit.group
+//       CHECK: nvvm.cp.async.wait.group 0
+//       CHECK: nvvm.barrier
+// The left operand: 2 x 16 blocks.
+// CHECK-COUNT-8: nvvm.ldmatrix %{{.+}} layout = #nvvm.mma_layout<row>, num = 4
+// The product: 8 steps of 16 inner, 4 pairs of 16 columns.
+// CHECK-COUNT-32: nvvm.ldmatrix %{{.+}} layout = #nvvm.mma_layout<row>, num = 4
+//   CHECK-NOT: nvvm.ldmatrix
+//       CHECK: llvm.return
+func.func @product(%T: index, %k: !view, %out: memref<64x64xf32, strided<[64, 1]>>)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+  %c0 = arith.constant 0 : index
+  %t = gdn_gpu.block_id 0
+  %p = gdn_gpu.alloc : !keys
+  gdn_gpu.copy %k[%t, %c0, %c0] dims [0, 2] rows(%T), %p : !view, !keys
+  gdn_gpu.await_copies
+  gdn_gpu.barrier
+  %a = gdn_gpu.fetch %p : !keys -> !gdn_gpu.fragment<64x128xbf16, #rows>
+  %s = gdn_gpu.matmul %a, transpose %p : !gdn_gpu.fragment<64x128xbf16, #rows>, !keys -> !gdn_gpu.fragment<64x64xf32, #rows>
+  gdn_gpu.store %s, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x64xf32, #rows>, memref<64x64xf32, strided<[64, 1]>>
+  return
+}
+
+// The same right operand as it lies, 128 columns: transposed by the loads.
+// CHECK-LABEL: llvm.func @rows_of_keys(
+// CHECK-COUNT-32: nvvm.ldmatrix %{{.+}} layout = #nvvm.mma_layout<col>, num = 4
+//   CHECK-NOT: nvvm.ldmatrix
+//       CHECK: llvm.return
+func.func @rows_of_keys(%T: index, %k: !view, %out: memref<64x128xf32, strided<[128, 1]>>)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : bf16
+  %t = gdn_gpu.block_id 0
+  %p = gdn_gpu.alloc : !keys
+  gdn_gpu.copy %k[%t, %c0, %c0] dims [0, 2], %p : !view, !keys
+  gdn_gpu.await_copies
+  gdn_gpu.barrier
+  %a = gdn_gpu.fill %one : bf16 -> !gdn_gpu.fragment<64x64xbf16, #rows>
+  %s = gdn_gpu.matmul %a, %p : !gdn_gpu.fragment<64x64xbf16, #rows>, !keys -> !gdn_gpu.fragment<64x128xf32, #rows>
+  gdn_gpu.store %s, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x128xf32, #rows>, memref<64x128xf32, strided<[128, 1]>>
+  return
+}
+
+// CHECK-LABEL: llvm.func @turned(
+// CHECK-COUNT-16: llvm.inline_asm has_side_effects {{.*}}"movmatrix.sync.aligned.m8n8.trans.b16
+//   CHECK-NOT: movmatrix
+//       CHECK: nvvm.barrier
+//       CHECK: nvvm.ldmatrix %{{.+}} layout = #nvvm.mma_layout<col>, num = 4
+//       CHECK: llvm.return
+func.func @turned(%T: index, %out: memref<64x64xf16, strided<[64, 1]>>)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f16
+  %p = gdn_gpu.alloc : !gdn_gpu.shared<64x64xf16, swizzled>
+  %a = gdn_gpu.fill %one : f16 -> !gdn_gpu.fragment<64x64xf16, #rows>
+  gdn_gpu.share transpose %a, %p : !gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<64x64xf16, swizzled>
+  gdn_gpu.barrier
+  %b = gdn_gpu.fetch transpose %p : !gdn_gpu.shared<64x64xf16, swizzled> -> !gdn_gpu.fragment<64x64xf16, #rows>
+  gdn_gpu.store %b, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x64xf16, #rows>, memref<64x64xf16, strided<[64, 1]>>
+  return
+}
+
+// Four warps: a block of 16 each by substitution, 3 products of blocks, and 6
+// down a column; a product of blocks is two of 16 x 8 x 16.
+// CHECK-LABEL: llvm.func @inverse(
+// CHECK-COUNT-18: nvvm.mma.sync
+//   CHECK-NOT: nvvm.mma.sync
+//       CHECK: llvm.return
+func.func @inverse(%T: index, %out: memref<64x64xf16, strided<[64, 1]>>)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f16
+  %p = gdn_gpu.alloc : !gdn_gpu.shared<64x64xf16, swizzled>
+  %a = gdn_gpu.fill %one : f16 -> !gdn_gpu.fragment<64x64xf16, #rows>
+  %b = gdn_gpu.tri_inverse %a, %p : !gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<64x64xf16, swizzled>
+  gdn_gpu.store %b, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x64xf16, #rows>, memref<64x64xf16, strided<[64, 1]>>
+  return
+}
+
+// Sums over lanes in five steps, up for prefixes and down for suffixes.
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+// CHECK-LABEL: llvm.func @sums(
+// CHECK-COUNT-5: nvvm.shfl.sync up
+//       CHECK: nvvm.shfl.sync idx
+// CHECK-COUNT-6: nvvm.shfl.sync down
+//       CHECK: llvm.return
+func.func @sums(%T: index, %g: memref<?xf32, strided<[1]>>)
+    attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %a = gdn_gpu.load %g[%c0] dims [0] : memref<?xf32, strided<[1]>>, !gdn_gpu.fragment<32xf32, #gdn_gpu.per_row<#one>>
+  %p = gdn_gpu.running_sum %a : !gdn_gpu.fragment<32xf32, #gdn_gpu.per_row<#one>>
+  %q = gdn_gpu.running_sum suffix %p : !gdn_gpu.fragment<32xf32, #gdn_gpu.per_row<#one>>
+  gdn_gpu.store %q, %g[%c32] dims [0] : !gdn_gpu.fragment<32xf32, #gdn_gpu.per_row<#one>>, memref<?xf32, strided<[1]>>
+  return
+}

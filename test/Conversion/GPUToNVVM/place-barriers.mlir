@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Where gdn-gpu-place-barriers puts barriers: before an access, before the role
+// that an access is in, once for a loop, and behind a copy that is awaited. What
+// is in order gets none. What comes out passes gdn-gpu-check.
+//
+// RUN: gdn-gpu-opt %s -gdn-gpu-place-barriers -gdn-gpu-check | FileCheck %s
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!tile = !gdn_gpu.fragment<64x64xf16, #rows>
+!place = !gdn_gpu.shared<64x64xf16, swizzled>
+!view = memref<?x64x64xf16, strided<[4096, 64, 1]>>
+
+// CHECK-LABEL: func.func @share_and_fetch(
+//       CHECK: gdn_gpu.share
+//  CHECK-NEXT: gdn_gpu.barrier
+//  CHECK-NEXT: gdn_gpu.fetch
+//  CHECK-NEXT: gdn_gpu.fetch transpose
+//  CHECK-NEXT: gdn_gpu.barrier
+//  CHECK-NEXT: gdn_gpu.share
+//  CHECK-NEXT: return
+func.func @share_and_fetch(%t: !tile) attributes {gdn_gpu.threads = 128 : i64} {
+  %p = gdn_gpu.alloc : !place
+  gdn_gpu.share %t, %p : !tile, !place
+  %a = gdn_gpu.fetch %p : !place -> !tile
+  %b = gdn_gpu.fetch transpose %p : !place -> !tile
+  gdn_gpu.share %t, %p : !tile, !place
+  return
+}
+
+// CHECK-LABEL: func.func @role(
+//       CHECK: gdn_gpu.warps 0 for 1
+//       CHECK:   gdn_gpu.share
+//       CHECK: gdn_gpu.barrier
+//  CHECK-NEXT: gdn_gpu.warps 1 for 1
+//  CHECK-NEXT:   gdn_gpu.fetch
+//       CHECK: return
+func.func @role(%g: !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#one>>)
+    attributes {gdn_gpu.threads = 128 : i64} {
+  %p = gdn_gpu.alloc : !gdn_gpu.shared<64xf32>
+  %x = arith.constant 1.0 : f32
+  gdn_gpu.warps 0 for 1 {
+    %f = gdn_gpu.fill %x : f32 -> !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#one>>
+    gdn_gpu.share %f, %p : !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#one>>, !gdn_gpu.shared<64xf32>
+  }
+  gdn_gpu.warps 1 for 1 {
+    %f = gdn_gpu.fetch %p : !gdn_gpu.shared<64xf32> -> !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#one>>
+  }
+  return
+}
+
+// From the end of a turn to the beginning of the next.
+// CHECK-LABEL: func.func @loop(
+//       CHECK: scf.for
+//  CHECK-NEXT:   gdn_gpu.barrier
+//  CHECK-NEXT:   gdn_gpu.share
+//  CHECK-NEXT:   gdn_gpu.barrier
+//  CHECK-NEXT:   gdn_gpu.fetch
+//  CHECK-NEXT: }
+func.func @loop(%t: !tile, %n: index) attributes {gdn_gpu.threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %p = gdn_gpu.alloc : !place
+  scf.for %i = %c0 to %n step %c1 {
+    gdn_gpu.share %t, %p : !tile, !place
+    %a = gdn_gpu.fetch %p : !place -> !tile
+  }
+  return
+}
+
+// The other copy goes on.
+// CHECK-LABEL: func.func @copies(
+//       CHECK: gdn_gpu.copy
+//  CHECK-NEXT: gdn_gpu.share
+//  CHECK-NEXT: gdn_gpu.barrier
+//  CHECK-NEXT: gdn_gpu.fetch
+//  CHECK-NEXT: gdn_gpu.await_copies
+//  CHECK-NEXT: gdn_gpu.barrier
+//  CHECK-NEXT: gdn_gpu.fetch
+func.func @copies(%v: !view, %t: !tile) attributes {gdn_gpu.threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %p = gdn_gpu.alloc : !place
+  %q = gdn_gpu.alloc : !place
+  gdn_gpu.copy %v[%c0, %c0, %c0] dims [1, 2], %p : !view, !place
+  gdn_gpu.share %t, %q : !tile, !place
+  %a = gdn_gpu.fetch %q : !place -> !tile
+  %b = gdn_gpu.fetch %p : !place -> !tile
+  return
+}

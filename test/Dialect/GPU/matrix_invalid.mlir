@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The ops for tensor cores: every message of their verifiers.
+//
+// RUN: gdn-gpu-opt %s -split-input-file -verify-diagnostics
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @copy_c1_indices(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.copy' op expects one index per dimension of 'view', which is 3, but got 2}}
+  gdn_gpu.copy %v[%i, %i] dims [0, 2], %p : !view, !keys
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @copy_c1_count(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.copy' op expects one entry of 'dims' per dimension of 'place', which is 2, but got 1}}
+  gdn_gpu.copy %v[%i, %i, %i] dims [2], %p : !view, !keys
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @copy_c1_dims(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.copy' op expects 'dims' to name distinct dimensions of 'view' below 3, but got 2}}
+  gdn_gpu.copy %v[%i, %i, %i] dims [2, 2], %p : !view, !keys
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @copy_c2_type(%v: !view, %p: !gdn_gpu.shared<64x128xf16, swizzled>, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.copy' op expects 'place' to have the view's element type 'bf16', but got 'f16'}}
+  gdn_gpu.copy %v[%i, %i, %i] dims [0, 2], %p : !view, !gdn_gpu.shared<64x128xf16, swizzled>
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @copy_c2_bytes(%v: !view, %p: !gdn_gpu.shared<64x12xbf16>, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.copy' op expects rows of a multiple of 16 bytes, but got '!gdn_gpu.shared<64x12xbf16>'}}
+  gdn_gpu.copy %v[%i, %i, %i] dims [0, 2], %p : !view, !gdn_gpu.shared<64x12xbf16>
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @copy_c4(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  gdn_gpu.warps 0 for 1 {
+    // expected-error@+1 {{'gdn_gpu.copy' op expects to be outside gdn_gpu.warps, which only some warps enter}}
+    gdn_gpu.copy %v[%i, %i, %i] dims [0, 2], %p : !view, !keys
+  }
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @await_copies_c1() attributes {gdn_gpu.threads = 128 : i64} {
+  gdn_gpu.warps 0 for 1 {
+    // expected-error@+1 {{'gdn_gpu.await_copies' op expects to be outside gdn_gpu.warps, which only some warps enter}}
+    gdn_gpu.await_copies
+  }
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @matmul_c3(%a: !gdn_gpu.fragment<64x128xbf16, #wide>, %p: !keys) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.matmul' op expects 'lhs' in a layout of matrix instructions, with lanes = 4 and vector = 2, but got '!gdn_gpu.fragment<64x128xbf16, #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>>'}}
+  %r = gdn_gpu.matmul %a, transpose %p : !gdn_gpu.fragment<64x128xbf16, #wide>, !keys -> !gdn_gpu.fragment<64x64xf32, #wide>
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @matmul_c1_rank(%a: !left, %p: !gdn_gpu.shared<128xbf16>) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.matmul' op expects 'rhs' to have rank 2, but got '!gdn_gpu.shared<128xbf16>'}}
+  %r = gdn_gpu.matmul %a, %p : !left, !gdn_gpu.shared<128xbf16> -> !sums
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @matmul_c1_inner(%a: !left, %p: !keys) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.matmul' op expects 'rhs' to have an inner size of 128, set by 'lhs', but got 64}}
+  %r = gdn_gpu.matmul %a, %p : !left, !keys -> !sums
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @matmul_c1_result(%a: !left, %p: !keys) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.matmul' op expects 'acc' and the result to be '!gdn_gpu.fragment<64x64xf32, #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>>', but got '!gdn_gpu.fragment<64x64xf16, #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>>'}}
+  %r = gdn_gpu.matmul %a, transpose %p : !left, !keys -> !matrix
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @matmul_c1_sizes(%a: !left, %p: !gdn_gpu.shared<24x128xbf16, swizzled>) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.matmul' op expects sizes in multiples of 64 rows, 16 inner and 16 columns, but got 64 x 128 x 24}}
+  %r = gdn_gpu.matmul %a, transpose %p : !left, !gdn_gpu.shared<24x128xbf16, swizzled> -> !gdn_gpu.fragment<64x24xf32, #rows>
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @matmul_c2(%a: !left, %p: !gdn_gpu.shared<64x128xf16, swizzled>) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.matmul' op expects 'lhs' and 'rhs' to be both bf16 or both f16, but got 'bf16' and 'f16'}}
+  %r = gdn_gpu.matmul %a, transpose %p : !left, !gdn_gpu.shared<64x128xf16, swizzled> -> !sums
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @matmul_c4(%a: !left, %p: !gdn_gpu.shared<64x128xbf16>) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.matmul' op expects 'rhs' to be swizzled, but got '!gdn_gpu.shared<64x128xbf16>'}}
+  %r = gdn_gpu.matmul %a, transpose %p : !left, !gdn_gpu.shared<64x128xbf16> -> !sums
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @tri_inverse_c1(%a: !gdn_gpu.fragment<64x64xbf16, #rows>, %p: !square) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.tri_inverse' op expects a square 'matrix' of f16 with 16 rows per warp in a layout of matrix instructions, but got '!gdn_gpu.fragment<64x64xbf16, #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>>'}}
+  %r = gdn_gpu.tri_inverse %a, %p : !gdn_gpu.fragment<64x64xbf16, #rows>, !square
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @tri_inverse_c2(%a: !matrix, %p: !gdn_gpu.shared<64x64xf16>) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.tri_inverse' op expects 'scratch' to be '!gdn_gpu.shared<64x64xf16, swizzled>', but got '!gdn_gpu.shared<64x64xf16>'}}
+  %r = gdn_gpu.tri_inverse %a, %p : !matrix, !gdn_gpu.shared<64x64xf16>
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @tri_inverse_c3(%a: !matrix, %p: !square) attributes {gdn_gpu.threads = 128 : i64} {
+  gdn_gpu.warps 0 for 4 {
+    // expected-error@+1 {{'gdn_gpu.tri_inverse' op expects to be outside gdn_gpu.warps, which only some warps enter}}
+    %r = gdn_gpu.tri_inverse %a, %p : !matrix, !square
+  }
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @running_sum_c1(%a: !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#rows>>) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.running_sum' op expects f32 'per_row' with one warp and one lane to a row, but got '!gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<<warps = 4, lanes = 4, vector = 2>>>'}}
+  %r = gdn_gpu.running_sum %a : !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#rows>>
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @fetch_c1_transpose(%p: !keys) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.fetch' op expects a fragment of the shape and element type of '!gdn_gpu.shared<128x64xbf16>', the transpose of 'place', but got '!gdn_gpu.fragment<64x128xbf16, #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>>'}}
+  %r = gdn_gpu.fetch transpose %p : !keys -> !left
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @fetch_c1_rank(%p: !gdn_gpu.shared<64xbf16>) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.fetch' op expects 'place' to have rank 2, of which it takes the transpose, but got '!gdn_gpu.shared<64xbf16>'}}
+  %r = gdn_gpu.fetch transpose %p : !gdn_gpu.shared<64xbf16> -> !left
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @fetch_c4(%p: !keys) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.fetch' op expects all of a tile of 16-bit elements in a layout of matrix instructions, or pieces of up to 16 bytes, since 'place' is transposed, but got '!gdn_gpu.fragment<128x64xbf16, #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>>'}}
+  %r = gdn_gpu.fetch transpose %p : !keys -> !gdn_gpu.fragment<128x64xbf16, #wide>
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#wide = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!square = !gdn_gpu.shared<64x64xf16, swizzled>
+!left = !gdn_gpu.fragment<64x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!matrix = !gdn_gpu.fragment<64x64xf16, #rows>
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+
+func.func @share_c4(%t: !gdn_gpu.fragment<128xbf16, #gdn_gpu.per_row<#rows>>, %p: !keys, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.share' op expects all of a tile of 16-bit elements in a layout of matrix instructions, or pieces of up to 16 bytes, since 'place' is swizzled, but got '!gdn_gpu.fragment<128xbf16, #gdn_gpu.per_row<<warps = 4, lanes = 4, vector = 2>>>'}}
+  gdn_gpu.share %t, %p row(%i) : !gdn_gpu.fragment<128xbf16, #gdn_gpu.per_row<#rows>>, !keys
+  return
+}
