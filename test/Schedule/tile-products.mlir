@@ -38,30 +38,6 @@
 //       CHECK:     %[[NEXT:.+]] = gdn_gpu.matmul %[[W]], %[[MAPS]] acc(%[[S]] :
 //       CHECK:     scf.yield %[[NEXT]]
 //       CHECK:   gdn_gpu.store %[[LAST]],
-func.func @walk(
-//  CHECK-SAME:     %[[K:[a-z0-9]+]]: memref<?x?x128xbf16, strided<{{[^>]+}}>> {gdn_gpu.alignment = 16 : i64}
-//  CHECK-SAME:     %[[OUT:[a-z0-9]+]]: memref<?x?x128xbf16, strided<{{[^>]+}}>> {gdn_gpu.alignment = 16 : i64}
-//  CHECK-SAME:     gdn_gpu.threads = 256 : i64
-//   CHECK-DAG:   %[[STATE:.+]] = gdn_gpu.load %{{.+}} : {{.+}} !gdn_gpu.fragment<128x128xf32, #[[$ROWS]]>
-//   CHECK-DAG:   gdn_gpu.copy %[[K]]{{.+}}, %[[KEYS:.+]] : {{.+}} !gdn_gpu.shared<64x128xbf16, swizzled>
-//       CHECK:   %[[LAST:.+]] = scf.for {{.+}} iter_args(%[[S:.+]] = %[[STATE]]) -> (!gdn_gpu.fragment<128x128xf32, #[[$ROWS]]>)
-//       CHECK:     gdn_gpu.await_copies
-//  CHECK-NEXT:     gdn_gpu.barrier
-//  CHECK-NEXT:     gdn_gpu.copy %{{.+}}, %[[MAPS:.+]] : {{.+}} !gdn_gpu.shared<64x128xf16, swizzled>
-//       CHECK:     %[[HELD:.+]] = gdn_gpu.map_rows %[[S]]
-//       CHECK:     %[[U:.+]] = gdn_gpu.matmul %[[HELD]], transpose %[[KEYS]] :
-//       CHECK:     gdn_gpu.await_copies
-//  CHECK-NEXT:     gdn_gpu.barrier
-//       CHECK:     gdn_gpu.copy %[[K]]{{.+}}, %[[KEYS]] :
-//       CHECK:     %[[W:.+]] = gdn_gpu.map_rows %[[U]]
-//       CHECK:     %[[NEXT:.+]] = gdn_gpu.matmul %[[W]], %[[MAPS]] acc(%[[S]] :
-//       CHECK:     %[[O:.+]] = gdn_gpu.map_rows %[[U]] : {{.+}} -> !gdn_gpu.fragment<128x64xbf16, #[[$ROWS]]>
-//       CHECK:     gdn_gpu.share transpose %[[O]], %[[PLACE:.+]] :
-//  CHECK-NEXT:     gdn_gpu.barrier
-//       CHECK:     %[[PIECES:.+]] = gdn_gpu.fetch %[[PLACE]] : {{.+}} -> !gdn_gpu.fragment<64x128xbf16, #[[$WIDE]]>
-//       CHECK:     gdn_gpu.store %[[PIECES]], %[[OUT]]{{.+}} aligned 16
-//       CHECK:     scf.yield %[[NEXT]]
-//       CHECK:   gdn_gpu.store %[[LAST]],
 func.func @walk(%T: index, %k: !keys, %y: !maps, %pool: !pool, %out: !keys)
     attributes {gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
   %c0 = arith.constant 0 : index
