@@ -34,6 +34,9 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     (`gdn_tile.delta_fold`, and the deltas of `gdn_tile.delta_scan`). A kernel of
     commits has a block per row and value head.
 
+    A kernel of `gdn.pool_copy` and `gdn.pool_zero` moves slots in pieces of up to
+    16 KiB, a block for each piece of the first pool of states and each row.
+
     With `segments` an entry with row bounds also gets the functions of its
     variant `segments`, for devices with more workers than a batch has rows:
     `@<entry>__maps`, `__scan` and `__segments`, which run one after another and
@@ -42,6 +45,14 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     products; then each segment is walked from its own state. Kernels with
     checkpoints, `token_slots` or pending tokens, with `value-heads`, and with windows of the convolution longer
     than a chunk have no such variant.
+
+    With `chunk-stages=split` it gets those of its variant `split`: `@<entry>__prepare`, a
+    block per chunk and value head, does all that does not depend on the state; `__walk`,
+    a block per row and value head, goes from state to state, with states in rows. All
+    tokens go in chunks. Chunks have slots in the workspace that need no plan: their
+    number is at most `T floordiv C + N`. Kernels that keep f32 operands, kernels with
+    checkpoints, `token_slots` or pending tokens, and kernels that use inputs of the rule
+    behind it have no such variant.
 
     **Runs after** `gdn-fuse`; **before** `convert-tile-to-cpu`.
 
@@ -63,14 +74,18 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     results are not zero in skipped rows, `gdn.unpack` of a value that is not an
     argument, two kernels in one entry, ops over different rows or with different
     checkpoints, `token_slots` or `parents`; pending tokens of some of its ops, or
-    in slots that `gdn.counted_slots` did not give for the same counts.
+    in slots that `gdn.counted_slots` did not give for the same counts; ops that
+    move slots beside others; on the module where `chunk-stages=split` comes with
+    `precision=f32`.
 
     Before and after: `test/Conversion/GDNToTile/decode.mlir`, and with
     checkpoints `test/Conversion/GDNToTile/checkpoints.mlir`, with `token_slots`
     `test/Conversion/GDNToTile/token-slots.mlir`, with `parents`
     `test/Conversion/GDNToTile/parents.mlir`, with pending tokens
     `test/Conversion/GDNToTile/pending.mlir`, a commit
-    `test/Conversion/GDNToTile/commit.mlir`.
+    `test/Conversion/GDNToTile/commit.mlir`, slots that are moved
+    `test/Conversion/GDNToTile/slot-moves.mlir`, with `chunk-stages=split`
+    `test/Conversion/GDNToTile/split.mlir`.
   }];
   let options = [
     Option<"tokens", "tokens", "int64_t", /*default=*/"16",
@@ -93,6 +108,16 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
                clEnumValN(::gdn::Precision::mixedIo, "mixed-io",
                           "the same, with keys, queries and the state in the "
                           "type of the keys in memory"))}]>,
+    Option<"chunkStages", "chunk-stages", "::gdn::ChunkStages",
+           /*default=*/"::gdn::ChunkStages::onePass",
+           "Stages of the chunk form",
+           [{::llvm::cl::values(
+               clEnumValN(::gdn::ChunkStages::onePass, "one-pass",
+                          "one program"),
+               clEnumValN(::gdn::ChunkStages::split, "split",
+                          "also the variant 'split': what does not depend on "
+                          "the state, then the walk; in chunks to the end of "
+                          "each row"))}]>,
     Option<"valueHeads", "value-heads", "bool", /*default=*/"false",
            "A block serves one value head instead of one key head">,
     Option<"segments", "segments", "int64_t", /*default=*/"0",

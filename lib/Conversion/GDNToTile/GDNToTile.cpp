@@ -5,6 +5,8 @@
 #include "CommitKernel.h"
 #include "EntryViews.h"
 #include "SegmentedKernel.h"
+#include "SlotMoves.h"
+#include "SplitKernel.h"
 
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/GDN/IR/GDN.h"
@@ -38,6 +40,12 @@ struct ConvertGDNToTile final
       getOperation().emitError("expects the option 'segments' to be 0 or at "
                                "least 2, but got ")
           << segments.getValue();
+      return signalPassFailure();
+    }
+    if (chunkStages == ChunkStages::split && precision == Precision::f32) {
+      getOperation().emitError(
+          "expects the option 'precision' to be mixed or mixed-io with "
+          "'chunk-stages=split', but got f32");
       return signalPassFailure();
     }
     SmallVector<func::FuncOp> entries;
@@ -77,8 +85,10 @@ struct ConvertGDNToTile final
     Algorithm algorithm = {tokens,     chunk, chunkFrom, precision,
                            valueHeads, lanes, segments,  segmentsFrom};
     EntryViews views = createEntryViews(entry, entry.getName());
-    if (isCommitKernel(kernel)) {
-      LogicalResult emitted = emitCommitKernel(views, kernel);
+    if (isCommitKernel(kernel) || hasSlotMoves(kernel)) {
+      LogicalResult emitted = isCommitKernel(kernel)
+                                  ? emitCommitKernel(views, kernel)
+                                  : emitSlotMoves(views, kernel);
       (succeeded(emitted) ? entry : views.function).erase();
       return emitted;
     }
@@ -89,6 +99,9 @@ struct ConvertGDNToTile final
     int64_t stages = 0;
     if (segments != 0 &&
         failed(emitSegmentedKernel(entry, kernel, algorithm, stages)))
+      return failure();
+    if (chunkStages == ChunkStages::split &&
+        failed(emitSplitKernel(entry, kernel, algorithm, stages)))
       return failure();
     numStages += stages;
     entry.erase();

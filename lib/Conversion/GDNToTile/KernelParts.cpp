@@ -240,11 +240,9 @@ LogicalResult KernelParts::collectResults(func::FuncOp entry) {
   return success();
 }
 
-llvm::DenseSet<Value> KernelParts::stateInputs() const {
-  DeltaRuleOp delta = rule;
+/// `todo`, and all that they are computed from in the kernel.
+llvm::DenseSet<Value> KernelParts::inputsOf(SmallVector<Value> todo) const {
   llvm::DenseSet<Value> found;
-  SmallVector<Value> todo = {delta.getKey(), delta.getValue(),
-                             delta.getLogDecay(), delta.getBeta()};
   while (!todo.empty()) {
     Value value = todo.pop_back_val();
     if (!found.insert(value).second)
@@ -259,6 +257,18 @@ llvm::DenseSet<Value> KernelParts::stateInputs() const {
       llvm::append_range(todo, result.getOwner()->getOperands());
   }
   return found;
+}
+
+llvm::DenseSet<Value> KernelParts::stateInputs() const {
+  DeltaRuleOp delta = rule;
+  return inputsOf(
+      {delta.getKey(), delta.getValue(), delta.getLogDecay(), delta.getBeta()});
+}
+
+llvm::DenseSet<Value> KernelParts::ruleInputs() const {
+  DeltaRuleOp delta = rule;
+  return inputsOf({delta.getQuery(), delta.getKey(), delta.getValue(),
+                   delta.getLogDecay(), delta.getBeta()});
 }
 
 FailureOr<KernelParts> KernelParts::analyse(func::FuncOp entry,

@@ -54,6 +54,9 @@ struct KernelParts {
   /// strengths, and all that they are computed from in the kernel.
   llvm::DenseSet<mlir::Value> stateInputs() const;
 
+  /// The same for all that the rule computes: with its queries.
+  llvm::DenseSet<mlir::Value> ruleInputs() const;
+
   /// True if `value` has one head per key head, and not per value head.
   bool isKey(mlir::Value value) const { return keyHeaded.contains(value); }
 
@@ -81,6 +84,8 @@ private:
   mlir::LogicalResult takePending();
   void collectCarries();
   void markKeyHeads(mlir::Value value);
+  llvm::DenseSet<mlir::Value>
+  inputsOf(llvm::SmallVector<mlir::Value> values) const;
 
   mlir::Operation *rowsOp = nullptr;
   mlir::Operation *checkpointsOp = nullptr;

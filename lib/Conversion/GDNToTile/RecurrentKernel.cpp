@@ -363,6 +363,14 @@ LogicalResult RecurrentKernel::emitViews() {
   return success();
 }
 
+Value RecurrentKernel::rowBound(Value at, Value low) {
+  Value tokens = memref::DimOp::create(
+      b, loc, operandViews.lookup(views.results.front()), 0);
+  Value raw = elementAt(parts.cuSeqlens, at);
+  Value high = arith::MinSIOp::create(b, loc, raw, tokens);
+  return arith::MaxSIOp::create(b, loc, high, low);
+}
+
 Value RecurrentKernel::emitBounds() {
   begin = n;
   end = add(n, index(1));
@@ -377,24 +385,18 @@ Value RecurrentKernel::emitBounds() {
         b, loc, operandViews.lookup(views.results.front()), 0);
     Value isRow =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, n, rows);
-    // Bounds outside 0 .. T would reach past the buffers: clamp them.
-    auto bound = [&](Value at, Value low) {
-      Value raw = elementAt(parts.cuSeqlens, at);
-      Value high = arith::MinSIOp::create(b, loc, raw, tokens);
-      return arith::MaxSIOp::create(b, loc, high, low);
-    };
-    begin = bound(n, index(0));
+    begin = rowBound(n, index(0));
     Type type = b.getIndexType();
     auto row = scf::IfOp::create(b, loc, {type, type, type}, isRow, true);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(row.thenBlock());
-      SmallVector<Value> values = {bound(add(n, index(1)), begin), slotOf(n),
+      SmallVector<Value> values = {rowBound(add(n, index(1)), begin), slotOf(n),
                                    index(0)};
       scf::YieldOp::create(b, loc, values);
       b.setInsertionPointToStart(row.elseBlock());
       SmallVector<Value> padding = {tokens, index(-1),
-                                    bound(index(0), index(0))};
+                                    rowBound(index(0), index(0))};
       scf::YieldOp::create(b, loc, padding);
     }
     end = row.getResult(0);

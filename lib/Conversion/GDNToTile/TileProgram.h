@@ -59,6 +59,12 @@ struct TileProgram {
   mlir::Value slotOf(mlir::Value row);
   /// The number of slots in the kernel's `slots`.
   mlir::Value rowCount();
+  /// Gives the function a region of the workspace of its variant: a row-major
+  /// memref of `shape` with the given sizes, linear forms as text. `regions`
+  /// receives what `gdn_tile.workspace` says of it.
+  mlir::Value addRegion(llvm::ArrayRef<std::string> sizes,
+                        llvm::ArrayRef<int64_t> shape, mlir::Type element,
+                        llvm::SmallVectorImpl<mlir::Attribute> &regions);
   /// The first column of the row's window among those of its slot.
   mlir::Value windowStart() { return accepted ? accepted : index(0); }
   /// The slot contract: `id` is not negative, not null and below P.
@@ -75,6 +81,10 @@ struct TileProgram {
   /// them where that is null, and others are zero.
   mlir::Value loadCarryAt(const Carry &carry, mlir::Value r, mlir::Value from,
                           mlir::Value rows);
+  /// The window of `carry` before token `begin`, from the row's own inputs;
+  /// only its first `rows` rows, unless that is null.
+  mlir::Value loadOwnWindow(const Carry &carry, mlir::Value r,
+                            mlir::Value rows = {});
   /// The rows of the carried tile that the row starts from: none where it
   /// starts from nothing, null where it never does.
   mlir::Value startRows(const Carry &carry);

@@ -4,7 +4,6 @@
 // load and store; a value that the program shows in a narrower type is rounded
 // to it.
 #include "TokenBlock.h"
-#include "ChunkWork.h"
 #include "PendingTokens.h"
 #include "TokenWork.h"
 
@@ -218,7 +217,7 @@ SmallVector<Value> TokenBlock::emit(Value firstToken, Value numValid,
   valid = numValid;
   tiles.clear();
   SmallVector<Value> next(carried.begin(), carried.end());
-  emitOps(next, nullptr);
+  emitOps(next, [](Value) { return true; });
   storeResults();
   return next;
 }
@@ -229,21 +228,62 @@ SmallVector<Value> TokenBlock::emitMap(Value firstToken, Value numValid,
   valid = numValid;
   tiles.clear();
   SmallVector<Value> next(carried.begin(), carried.end());
-  emitOps(next, &map);
+  llvm::DenseSet<Value> needed = p.parts.stateInputs();
+  DeltaRuleOp rule = p.parts.rule;
+  needed.insert(rule.getOutput());
+  emitOps(next, [&](Value value) { return needed.contains(value); }, &map);
   return next;
 }
 
-/// The kernel's ops in order; with `map` those that the state depends on.
-/// `carried` holds the tiles before the tokens and receives those after them.
-void TokenBlock::emitOps(SmallVectorImpl<Value> &carried, Value *map) {
+Chunk TokenBlock::emitRuleInputs(Value firstToken, Value numValid,
+                                 SmallVectorImpl<Value> &carried) {
+  t = firstToken;
+  valid = numValid;
+  tiles.clear();
+  llvm::DenseSet<Value> needed = p.parts.ruleInputs();
+  emitOps(carried, [&](Value value) { return needed.contains(value); });
+  DeltaRuleOp rule = p.parts.rule;
+  return {tileOf(rule.getQuery()), tileOf(rule.getKey()),
+          tileOf(rule.getValue()), tileOf(rule.getLogDecay()),
+          tileOf(rule.getBeta()),  valid,
+          rule.getScaleOrDefault()};
+}
+
+void TokenBlock::emitRuleResults(Value firstToken, Value numValid,
+                                 Value output) {
+  t = firstToken;
+  valid = numValid;
+  tiles.clear();
+  llvm::DenseSet<Value> before = p.parts.ruleInputs();
+  DeltaRuleOp rule = p.parts.rule;
+  tiles[rule.getOutput()] = output;
+  roundToShown(rule.getOutput());
+  before.insert(rule.getOutput());
+  SmallVector<Value> carried;
+  emitOps(carried, [&](Value value) { return !before.contains(value); });
+  storeResults();
+}
+
+/// What the program shows in a narrower type is rounded to it, unless it is
+/// stored at once, which rounds.
+void TokenBlock::roundToShown(Value result) {
+  Type element = getElementTypeOrSelf(result.getType());
+  Value wide = tiles.lookup(result);
+  if (!wide || element.isF32() ||
+      llvm::all_of(result.getUsers(), llvm::IsaPred<YieldOp>))
+    return;
+  Value rounded = castTile(b, loc, wide, element);
+  tiles[result] = castTile(b, loc, rounded, b.getF32Type());
+}
+
+/// The kernel's ops in order, those with results that are needed. `carried`
+/// holds the tiles before the tokens and receives those after them.
+void TokenBlock::emitOps(SmallVectorImpl<Value> &carried,
+                         function_ref<bool(Value)> isNeeded, Value *map) {
   SmallVector<Value> next(carried.begin(), carried.end());
-  llvm::DenseSet<Value> needed;
-  if (map)
-    needed = p.parts.stateInputs();
-  auto isNeeded = [&](Value value) { return !map || needed.contains(value); };
   for (Operation &op :
        KernelOp(p.parts.kernel).getBody().front().without_terminator()) {
-    if (!isa<DeltaRuleOp>(op) && llvm::none_of(op.getResults(), isNeeded))
+    if (llvm::none_of(op.getResults(), isNeeded))
       continue;
     llvm::TypeSwitch<Operation *>(&op)
         .Case([&](Conv1dOp conv) {
@@ -288,17 +328,8 @@ void TokenBlock::emitOps(SmallVectorImpl<Value> &carried, Value *map) {
         .Case([&](CastOp cast) {
           tiles[cast.getResult()] = tileOf(cast.getInput());
         });
-    // What the program shows in a narrower type is rounded to it, unless it is
-    // stored at once, which rounds.
-    for (Value result : op.getResults()) {
-      Type element = getElementTypeOrSelf(result.getType());
-      Value wide = tiles.lookup(result);
-      if (!wide || element.isF32() ||
-          llvm::all_of(result.getUsers(), llvm::IsaPred<YieldOp>))
-        continue;
-      Value rounded = castTile(b, loc, wide, element);
-      tiles[result] = castTile(b, loc, rounded, b.getF32Type());
-    }
+    for (Value result : op.getResults())
+      roundToShown(result);
   }
   carried.assign(next.begin(), next.end());
 }
