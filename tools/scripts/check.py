@@ -140,6 +140,8 @@ def wheel() -> suites.Result:
     folder = ROOT / "build/wheel"
     command = [sys.executable, "-m", "pip", "wheel", ROOT, "--no-deps", "--no-build-isolation"]
     return suites.run("wheel", [*command, "--quiet", "--wheel-dir", folder])
+
+
 def thread_sanitizer() -> list[suites.Result]:
     """Many threads on one pool, without the compiler."""
     built = build("tsan", "gdnrt_pool_tests")
