@@ -31,7 +31,7 @@ using namespace gdn;
 namespace {
 
 /// Tokens that a warp prepares at once where they share a window.
-constexpr int64_t maxGroupTokens = 2;
+constexpr int64_t maxGroupTokens = 4;
 
 /// A range of warps.
 struct Warps {
