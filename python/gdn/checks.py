@@ -119,6 +119,26 @@ def check_case(
         )
 
 
+def check_moves(device: Device, kernel: Kernel, sizes: Sizes, findings: Findings) -> None:
+    """Slots that are copied or zeroed, bit for bit, and all others left alone."""
+    before = problems.make(kernel.params, sizes)
+    copies = "write_slots" in before
+    targets = before["write_slots" if copies else "slots"]
+    if copies and sizes.rows > 6:
+        before["write_slots"][5:7] = -1, 0
+        before["slots"][-1] = before["slots"][0]  # one slot to two
+    after = run(device, kernel, before)
+    for name in POOLS:
+        want = before[name].copy()
+        for source, target in zip(before["slots"], targets, strict=True):
+            if all(reference.is_live(slot, len(want), 0) for slot in (source, target)):
+                want[target] = before[name][source] if copies else 0
+        findings.expect(
+            np.array_equal(_bits(after[name]), _bits(want)),
+            f"Hk={sizes.key_heads} Hv={sizes.value_heads} N={sizes.rows}: {name} differs",
+        )
+
+
 def check_rows_alone(device: Device, kernel: Kernel, sizes: Sizes, findings: Findings) -> None:
     """A row of decode gives the same bits alone and at any place of any batch."""
     whole = problems.make(kernel.params, sizes)

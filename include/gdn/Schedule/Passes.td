@@ -63,6 +63,7 @@ def ScheduleResidentRecurrence
   ];
 }
 
+<<<<<<< HEAD
 def ScheduleResidentTokens
     : Pass<"gdn-schedule-resident-tokens", "::mlir::ModuleOp"> {
   let summary = "Hold the state in registers while tokens pass: walks to GPU blocks";
@@ -110,15 +111,45 @@ def ScheduleResidentTokens
            "Threads per block; a multiple of 32, at least 256">,
     Option<"minBlocks", "min-blocks", "int64_t", /*default=*/"2",
            "Blocks per multiprocessor that registers must allow">
+=======
+def ScheduleSlotMoves : Pass<"gdn-schedule-slot-moves", "::mlir::ModuleOp"> {
+  let summary = "Store tiles as they are loaded: slot moves to GPU blocks";
+  let description = [{
+    Turns tile programs whose tiles are loaded or filled and then stored, and
+    nothing else, into programs of a block of GPU threads: 16 bytes per lane
+    and access, rows dealt to all warps. A tile that lies across memory, such as
+    a convolution's inputs by channel, is the last warp's.
+
+    **Runs after** `convert-gdn-to-tile`; **before** `convert-gdn-gpu-to-nvvm`.
+
+    **Needs**: tile programs.
+
+    **Leaves**: programs of `gdn_gpu` for those that move tiles only, with
+    `gdn_gpu.threads`. Other tile programs are left alone.
+
+    **Numerics**: bit-preserving.
+
+    **Fails** with an error on options that make no block.
+
+    Before and after: `test/Schedule/slot-moves.mlir`.
+  }];
+  let options = [
+    Option<"threads", "threads", "int64_t", /*default=*/"256",
+           "Threads per block; a multiple of 32">
+>>>>>>> main
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">
   ];
+<<<<<<< HEAD
   let dependentDialects = [
     "::gdn::gpu::GPUDialect", "::mlir::arith::ArithDialect",
     "::mlir::math::MathDialect", "::mlir::vector::VectorDialect",
     "::mlir::scf::SCFDialect"
   ];
+=======
+  let dependentDialects = ["::gdn::gpu::GPUDialect"];
+>>>>>>> main
 }
 
 def DropUnscheduled : Pass<"gdn-drop-unscheduled", "::mlir::ModuleOp"> {
