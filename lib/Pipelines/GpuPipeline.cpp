@@ -26,11 +26,8 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   passes.addPass(createFuseTileRows());
   passes.addPass(createCSEPass());
   passes.addPass(createScheduleResidentRecurrence());
-<<<<<<< HEAD
   passes.addPass(createScheduleResidentTokens());
-=======
   passes.addPass(createScheduleSlotMoves());
->>>>>>> main
   passes.addPass(createDropUnscheduled());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());

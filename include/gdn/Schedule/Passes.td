@@ -63,7 +63,6 @@ def ScheduleResidentRecurrence
   ];
 }
 
-<<<<<<< HEAD
 def ScheduleResidentTokens
     : Pass<"gdn-schedule-resident-tokens", "::mlir::ModuleOp"> {
   let summary = "Hold the state in registers while tokens pass: walks to GPU blocks";
@@ -111,7 +110,17 @@ def ScheduleResidentTokens
            "Threads per block; a multiple of 32, at least 256">,
     Option<"minBlocks", "min-blocks", "int64_t", /*default=*/"2",
            "Blocks per multiprocessor that registers must allow">
-=======
+  ];
+  let statistics = [
+    Statistic<"numKernels", "num-kernels", "Kernels scheduled">
+  ];
+  let dependentDialects = [
+    "::gdn::gpu::GPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::math::MathDialect", "::mlir::vector::VectorDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
 def ScheduleSlotMoves : Pass<"gdn-schedule-slot-moves", "::mlir::ModuleOp"> {
   let summary = "Store tiles as they are loaded: slot moves to GPU blocks";
   let description = [{
@@ -136,20 +145,11 @@ def ScheduleSlotMoves : Pass<"gdn-schedule-slot-moves", "::mlir::ModuleOp"> {
   let options = [
     Option<"threads", "threads", "int64_t", /*default=*/"256",
            "Threads per block; a multiple of 32">
->>>>>>> main
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">
   ];
-<<<<<<< HEAD
-  let dependentDialects = [
-    "::gdn::gpu::GPUDialect", "::mlir::arith::ArithDialect",
-    "::mlir::math::MathDialect", "::mlir::vector::VectorDialect",
-    "::mlir::scf::SCFDialect"
-  ];
-=======
   let dependentDialects = ["::gdn::gpu::GPUDialect"];
->>>>>>> main
 }
 
 def DropUnscheduled : Pass<"gdn-drop-unscheduled", "::mlir::ModuleOp"> {
