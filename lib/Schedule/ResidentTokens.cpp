@@ -505,8 +505,9 @@ void TokensKernel::emitWindowStores(ScanRole role, Value first, Value count) {
 }
 
 void TokensKernel::emitRootBlock(Block &block) {
-  cast<func::FuncOp>(entry->getParentOp())
-      ->setAttr("gdn_gpu.allow", b.getStringAttr(allowedSpills));
+  Operation *kernel = entry->getParentOp();
+  kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedSpills));
+  kernel->setAttr("gdn_gpu.keep_loops", b.getUnitAttr());
   Location loc = scan.getLoc();
   emitTokenScalars(b, block, scalars);
   begin = scalars.lookupOrDefault(loop.getLowerBound());

@@ -239,7 +239,8 @@ void KernelLowering::lowerLoop(scf::ForOp loop) {
   auto copy = scf::ForOp::create(b, loc, get(loop.getLowerBound()),
                                  get(loop.getUpperBound()), get(loop.getStep()),
                                  carry(loc, loop.getInitArgs()));
-  keepInside(copy);
+  if (source->hasAttr("gdn_gpu.keep_loops"))
+    keepInside(copy);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(copy.getBody());

@@ -105,7 +105,7 @@ func.func @extract(%n: index, %x: memref<16xf32>, %y: memref<1xf32>)
 //       CHECK:   scf.for %{{.+}} = %[[W]] to
 //       CHECK:   } {llvm.loop_annotation = #{{.+}}}
 func.func @each(%n: index, %y: memref<?x128xf32>)
-    attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.threads = 256 : i64, gdn_gpu.keep_loops, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
   %zero = arith.constant 0.0 : f32
