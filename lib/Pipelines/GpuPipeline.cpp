@@ -26,6 +26,7 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   passes.addPass(createFuseTileRows());
   passes.addPass(createCSEPass());
   passes.addPass(createScheduleResidentRecurrence());
+  passes.addPass(createScheduleResidentTokens());
   passes.addPass(createScheduleSlotMoves());
   passes.addPass(createDropUnscheduled());
   passes.addPass(createCanonicalizerPass());

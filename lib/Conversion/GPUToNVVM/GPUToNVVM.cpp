@@ -44,7 +44,7 @@ private:
   void placeSharedTiles();
   void lower(Operation &op);
   void lowerBlock(Block &block);
-  void lowerWarps(gdn::gpu::WarpsOp warps);
+  template <typename OpTy> void lowerWarps(OpTy warps);
   void lowerLoop(scf::ForOp loop);
   void lowerIf(scf::IfOp branch);
   void lowerAwait(Location loc);
@@ -186,7 +186,7 @@ void KernelLowering::lowerBlock(Block &block) {
 }
 
 /// The warps take one way, the others hold nothing.
-void KernelLowering::lowerWarps(gdn::gpu::WarpsOp warps) {
+template <typename OpTy> void KernelLowering::lowerWarps(OpTy warps) {
   Location loc = warps.getLoc();
   Arithmetic a{b, loc};
   BlockThreads around = threads;
@@ -203,6 +203,10 @@ void KernelLowering::lowerWarps(gdn::gpu::WarpsOp warps) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
     Block &body = warps.getBody().front();
+    if (body.getNumArguments() == 1) { // each by itself
+      values.map(body.getArgument(0), a.toIndex(threads.warp));
+      threads.warp = a.i32(0);
+    }
     lowerBlock(body);
     if (!types.empty()) {
       scf::YieldOp::create(b, loc,
@@ -218,11 +222,25 @@ void KernelLowering::lowerWarps(gdn::gpu::WarpsOp warps) {
   threads = around;
 }
 
+/// Keeps LLVM from computing ahead of a loop what can be computed inside: it
+/// counts no registers. ptxas does, and moves what there is room for.
+static void keepInside(scf::ForOp loop) {
+  MLIRContext *context = loop.getContext();
+  auto licm =
+      LLVM::LoopLICMAttr::get(context, /*disable=*/BoolAttr::get(context, true),
+                              /*versioningDisable=*/BoolAttr());
+  LLVM::LoopAnnotationAttr annotation = LLVM::LoopAnnotationAttr::get(
+      context, {}, {}, {}, {}, {}, licm, {}, {}, {}, {}, {}, {}, {}, {}, {});
+  loop->setAttr("llvm.loop_annotation", annotation);
+}
+
 void KernelLowering::lowerLoop(scf::ForOp loop) {
   Location loc = loop.getLoc();
   auto copy = scf::ForOp::create(b, loc, get(loop.getLowerBound()),
                                  get(loop.getUpperBound()), get(loop.getStep()),
                                  carry(loc, loop.getInitArgs()));
+  if (source->hasAttr("gdn_gpu.keep_loops"))
+    keepInside(copy);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(copy.getBody());
@@ -273,6 +291,7 @@ void KernelLowering::lower(Operation &op) {
         values.map(id.getResult(), entry.blockIds[id.getAxis()]);
       })
       .Case([&](gdn::gpu::WarpsOp warps) { lowerWarps(warps); })
+      .Case([&](gdn::gpu::EachWarpOp warps) { lowerWarps(warps); })
       .Case([&](scf::ForOp loop) { lowerLoop(loop); })
       .Case([&](scf::IfOp branch) { lowerIf(branch); })
       .Case([&](gdn::gpu::LoadOp load) {
