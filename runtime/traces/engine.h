@@ -43,6 +43,10 @@ public:
 
   gdnrt_device *device() const { return device_; }
   bool isHost() const { return isHost_; }
+  /// How far numbers may be from float64, in parts of the largest: by default
+  /// far above what f32 rounds off in a few hundred tokens, far below what a
+  /// wrong state does.
+  double tolerance = 1e-4;
   VerifyKind verifyKind() const { return verifyKind_; }
   /// Sizes of a head and of the convolution; one key head, one value head.
   const LayerSizes &sizes() const { return sizes_; }
