@@ -156,9 +156,12 @@ _FUNCTIONS = {
 
 def load(path: str | Path) -> c.CDLL:
     """The library at `path`, with the types of its functions set."""
+    from . import _serving_abi  # which needs Error from here
+
     library = c.CDLL(str(path))
     for name, (result, arguments) in _FUNCTIONS.items():
         function = getattr(library, name)
         function.restype = result
         function.argtypes = arguments
+    _serving_abi.declare(library)
     return library

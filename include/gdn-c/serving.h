@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Serving: from a scheduler's step to launches. Metadata of a step, made on the
+ * host. Conventions of calls, errors and handles are those of runtime.h.
+ *
+ * Arrays are row-major. A "row" is a request of the step; its tokens are
+ * query_start_loc[i] <= t < query_start_loc[i + 1].
+ *
+ * Threads. A builder is used by one thread at a time. It takes no memory after
+ * it was made, and its arrays keep their addresses.
+ */
+
+#ifndef GDN_C_SERVING_H
+#define GDN_C_SERVING_H
+
+#include "gdn-c/runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*===-- Constants of the originals ----------------------------------------===*/
+
+/** A slot id that was never any slot; kernels skip it. */
+#define GDNRT_PAD_SLOT_ID (-1)
+/** The null slot: padding rows are there. */
+#define GDNRT_NULL_BLOCK_ID 0
+/** Tokens of a chunk in chunk_indices and chunk_offsets. */
+#define GDNRT_CHUNK_SIZE 64
+/** Tokens of a block in the convolution's metadata. */
+#define GDNRT_CONV_BLOCK 8
+
+/** Where in its row of the block table a request has its state. */
+typedef enum gdnrt_mamba_cache_mode {
+  /** Columns 0 .. S: one slot, or one per speculated token. */
+  GDNRT_CACHE_NONE = 0,
+  /** Columns from the block of the last token on. */
+  GDNRT_CACHE_ALIGN = 1,
+  /** One column per block: read that of the last computed token, write that of
+   *  the last scheduled one, keep those between. */
+  GDNRT_CACHE_ALL = 2
+} gdnrt_mamba_cache_mode;
+
+/*===-- Metadata of a step ------------------------------------------------===*/
+
+typedef struct gdnrt_metadata_options {
+  /** sizeof(gdnrt_metadata_options), so that later versions can add members. */
+  size_t struct_size;
+  /** The most rows of a step. */
+  int64_t max_num_seqs;
+  /** The most tokens of a step. */
+  int64_t max_num_tokens;
+  /** S; 0 means no speculation. 1 + S is at most 64. */
+  int64_t num_speculative_tokens;
+  /** 1: steps of decode or of verify alone are padded for graphs. */
+  int32_t use_full_cuda_graph;
+  /** A gdnrt_mamba_cache_mode. */
+  int32_t mamba_cache_mode;
+  /** The most rows that a graph has; 0 means no bound but max_num_seqs * (1 +
+   *  S). */
+  int64_t max_cudagraph_capture_size;
+  /** Tokens of a block; of modes align and all. */
+  int64_t block_size;
+  /** The slot of padding rows: GDNRT_NULL_BLOCK_ID or GDNRT_PAD_SLOT_ID. */
+  int32_t pad_slot;
+} gdnrt_metadata_options;
+
+/** What the scheduler knows of a step. Memory of the host, read during the
+ *  call only. */
+typedef struct gdnrt_common_metadata {
+  int64_t num_reqs;
+  /** The tokens of the step, those of a graph's padding included. */
+  int64_t num_actual_tokens;
+  /** [num_reqs + 1], from 0, never falling, to num_actual_tokens at most. */
+  const int32_t *query_start_loc;
+  /** [num_reqs]: tokens of the request with those of this step. */
+  const int32_t *seq_lens;
+  /** [num_reqs, block_table_columns] with rows block_table_stride apart. */
+  const int32_t *block_table;
+  int64_t block_table_columns;
+  int64_t block_table_stride;
+  /** [num_reqs]: tokens of the step before that were right, 1 .. 1 + S; or
+   *  null. */
+  const int32_t *num_accepted_tokens;
+  /** [num_reqs]: drafts of this step, or -1 for rows that are not verified; or
+   *  null. */
+  const int32_t *num_decode_draft_tokens;
+  /** Rows that a graph's arrays are padded to; 0 means num_reqs. */
+  int64_t num_padded_reqs;
+} gdnrt_common_metadata;
+
+/** `data` null: there is no such array in this step (Python's None). An empty
+ *  array has data. */
+typedef struct gdnrt_i32_array {
+  const int32_t *data;
+  int64_t size;
+} gdnrt_i32_array;
+
+typedef struct gdnrt_bool_array {
+  const uint8_t *data;
+  int64_t size;
+} gdnrt_bool_array;
+
+typedef enum gdnrt_run_kind {
+  /** One token per row; tokens and rows are the same. */
+  GDNRT_RUN_DECODE = 0,
+  GDNRT_RUN_PREFILL = 1,
+  GDNRT_RUN_VERIFY = 2
+} gdnrt_run_kind;
+
+/** Rows of one kind that follow each other in the step: one launch. */
+typedef struct gdnrt_run {
+  /** A gdnrt_run_kind. */
+  int32_t kind;
+  /** 1 if a row has a state to start from; of prefill. */
+  int32_t reads_state;
+  int64_t first_token;
+  int64_t num_tokens;
+  /** Of the arrays of its kind: spec_* for verify, non_spec_* for others. */
+  int64_t first_row;
+  int64_t num_rows;
+  /** [num_rows + 1] from 0; of prefill and verify. */
+  const int32_t *query_start_loc;
+} gdnrt_run;
+
+/** What a layer does in a step. Arrays belong to the builder and hold until its
+ *  next build; after that their addresses hold something else. */
+typedef struct gdnrt_gdn_metadata {
+  int64_t num_prefills;
+  int64_t num_prefill_tokens;
+  int64_t num_decodes;
+  int64_t num_decode_tokens;
+  int64_t num_spec_decodes;
+  int64_t num_spec_decode_tokens;
+  int64_t num_actual_tokens;
+
+  /** [rows that are not verified]; where there are prefills. */
+  gdnrt_bool_array has_initial_state;
+  /** [chunks, 2]: the row and its chunk; where there are prefills. */
+  gdnrt_i32_array chunk_indices;
+  /** [rows that are not verified + 1]. */
+  gdnrt_i32_array chunk_offsets;
+
+  gdnrt_i32_array spec_query_start_loc;
+  gdnrt_i32_array non_spec_query_start_loc;
+  /** [verified rows, 1 + S]. */
+  gdnrt_i32_array spec_state_indices;
+  /** [rows that are not verified]: the slots that rows write. */
+  gdnrt_i32_array non_spec_state_indices;
+  gdnrt_bool_array spec_sequence_masks;
+  gdnrt_i32_array spec_token_indx;
+  gdnrt_i32_array non_spec_token_indx;
+  /** Of the verified rows; without any, of all rows if they were given. */
+  gdnrt_i32_array num_accepted_tokens;
+
+  /** The rows that are not verified, where accepted counts were given: the
+   *  slots that they read, and the counts. */
+  gdnrt_i32_array spec_decode_src_indices;
+  gdnrt_i32_array non_spec_num_accepted;
+
+  /** The prefills behind the decodes of a batch without verified rows. */
+  gdnrt_i32_array prefill_query_start_loc;
+  gdnrt_i32_array prefill_state_indices;
+  gdnrt_bool_array prefill_has_initial_state;
+
+  /** Of blocks of GDNRT_CONV_BLOCK tokens: blocks of each row; the row and the
+   *  number within the row of each block, followed by -1 up to size. */
+  gdnrt_i32_array conv_nums;
+  int64_t conv_total;
+  gdnrt_i32_array batch_ptr;
+  gdnrt_i32_array token_chunk_offset_ptr;
+
+  /** Mode all: states at the ends of blocks that a prefill passes, in rows of
+   *  non_spec_state_indices. The shape is that of a kernel's checkpoints. */
+  gdnrt_i32_array cu_checkpoints;
+  gdnrt_i32_array checkpoint_tokens;
+  gdnrt_i32_array checkpoint_slots;
+
+  /** Always there unless empty: the slots that rows which are not verified read
+   *  their state from; a row without one has its slot to write here. */
+  gdnrt_i32_array non_spec_read_indices;
+  const gdnrt_run *runs;
+  int64_t num_runs;
+  /** The tokens of all runs: what lies behind is padding. */
+  int64_t num_run_tokens;
+
+  /** All arrays lie in `arena_bytes` bytes from `arena` on; what a device
+   *  needs (slots, counts, query_start_loc, has_initial, checkpoints) in the
+   *  first `device_bytes` of them. */
+  const void *arena;
+  size_t arena_bytes;
+  size_t device_bytes;
+} gdnrt_gdn_metadata;
+
+typedef struct gdnrt_metadata_builder gdnrt_metadata_builder;
+
+/** Makes a builder; takes all of its memory. */
+GDNRT_API gdnrt_status gdnrt_metadata_builder_create(
+    const gdnrt_metadata_options *options, gdnrt_metadata_builder **builder,
+    gdnrt_error *error);
+
+GDNRT_API void gdnrt_metadata_builder_destroy(gdnrt_metadata_builder *builder);
+
+/** Up to how many tokens a row is decode-like: 1 + S. Schedulers put such rows
+ *  first. 0 for null. */
+GDNRT_API int64_t gdnrt_metadata_builder_reorder_batch_threshold(
+    const gdnrt_metadata_builder *builder);
+
+/** The most rows that a graph's arrays have: M. 0 for null. */
+GDNRT_API int64_t gdnrt_metadata_builder_decode_cudagraph_max_bs(
+    const gdnrt_metadata_builder *builder);
+
+/** The metadata of a step. What makes no sense is an INVALID_ARGUMENT; then
+ *  `metadata` is unchanged, but the arrays of the step before hold anything. */
+GDNRT_API gdnrt_status gdnrt_metadata_builder_build(
+    gdnrt_metadata_builder *builder, const gdnrt_common_metadata *common,
+    gdnrt_gdn_metadata *metadata, gdnrt_error *error);
+
+/** The metadata to capture a graph with: rows of one token make the graph of
+ *  decode, rows of 1 + S that of verify. Accepted counts and drafts of `common`
+ *  are not looked at. */
+GDNRT_API gdnrt_status gdnrt_metadata_builder_build_for_cudagraph_capture(
+    gdnrt_metadata_builder *builder, const gdnrt_common_metadata *common,
+    gdnrt_gdn_metadata *metadata, gdnrt_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GDN_C_SERVING_H */

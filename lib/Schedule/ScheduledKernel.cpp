@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The control flow of a tile program around what a schedule lays out: the same
+// ops, with stores by the last warp.
+#include "ScheduledKernel.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// Registers that a thread can give to the state, of 128 at two blocks per
+/// multiprocessor.
+static constexpr int64_t maxStateRegisters = 64;
+
+/// The warp of each role but the state, which all warps hold.
+static int64_t getWarp(ScanRole role, int64_t numWarps) {
+  return role == ScanRole::output ? numWarps - 1 : int64_t(role);
+}
+
+/// Rows of the state to warps, eight lanes to a row: 128 bytes of it at once.
+LogicalResult ScheduledKernel::chooseLayout(Type stored) {
+  auto state = cast<VectorType>(scan.getState().getType());
+  int64_t columns = state.getDimSize(1);
+  int64_t vector = 16 / (stored.getIntOrFloatBitWidth() / 8);
+  while (columns % vector != 0)
+    vector /= 2;
+  int64_t lanes = 8;
+  while (lanes > 1 && columns % (lanes * vector) != 0)
+    lanes /= 2;
+  stateRows = gpu::RowsAttr::get(b.getContext(), numWarps, lanes, vector);
+  auto fragment = gpu::FragmentType::get(state, stateRows);
+  int64_t bytes = state.getElementTypeBitWidth() / 8;
+  int64_t registers = fragment.getLocalSize() * bytes / 4;
+  if (registers > maxStateRegisters)
+    return scan.emitOpError("expects a state of at most ")
+           << maxStateRegisters * 4 * numWarps * gpu::warpThreads
+           << " bytes, which the registers of " << numWarps
+           << " warps can hold, but got " << state.getNumElements() * bytes;
+  return success();
+}
+
+gpu::WarpsOp ScheduledKernel::enterWarps(ScanRole role, TypeRange results) {
+  auto warps = gpu::WarpsOp::create(b, scan.getLoc(), results,
+                                    getWarp(role, numWarps), 1);
+  b.createBlock(&warps.getBody());
+  return warps;
+}
+
+void ScheduledKernel::emitAwait() {
+  gpu::AwaitLaunchOp::create(b, scan.getLoc());
+  gpu::ReleaseLaunchOp::create(b, scan.getLoc());
+}
+
+Value ScheduledKernel::allocate(VectorType tile) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(entry);
+  return gpu::AllocOp::create(b, scan.getLoc(), gpu::SharedType::get(tile));
+}
+
+SmallVector<tile::LoadOp> gdn::getLoads(ArrayRef<Operation *> ops) {
+  SmallVector<tile::LoadOp> loads;
+  for (Operation *op : ops)
+    if (auto load = dyn_cast<tile::LoadOp>(op))
+      loads.push_back(load);
+  llvm::stable_sort(loads, [](tile::LoadOp x, tile::LoadOp y) {
+    return llvm::is_sorted(x.getDims()) && !llvm::is_sorted(y.getDims());
+  });
+  return loads;
+}
+
+Value ScheduledKernel::countUnits() {
+  auto symbols = source->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
+  Value units;
+  for (Attribute form : source->getAttrOfType<ArrayAttr>("gdn_tile.grid")) {
+    auto symbol = llvm::find(symbols, form);
+    if (symbol == symbols.end())
+      return nullptr;
+    Value size = scalars.lookup(source.getArgument(symbol - symbols.begin()));
+    units = units ? arith::MulIOp::create(b, scan.getLoc(), units, size) : size;
+  }
+  return units;
+}
+
+Value ScheduledKernel::fetch(Value operand, Attribute layout, Value row) {
+  auto type = cast<VectorType>(operand.getType());
+  auto rowType = VectorType::get({type.getDimSize(1)}, type.getElementType());
+  return gpu::FetchOp::create(b, scan.getLoc(),
+                              gpu::FragmentType::get(rowType, layout),
+                              shared[operand], row);
+}
+
+void ScheduledKernel::emitScalars(Block &block) {
+  for (Operation &op : block.without_terminator())
+    if (!isa<tile::TileDialect>(op.getDialect()) && op.getNumRegions() == 0 &&
+        llvm::none_of(op.getResultTypes(), llvm::IsaPred<FloatType>))
+      b.clone(op, scalars);
+}
+
+/// Stores beside the scan's branch: zeros of a row that is not live.
+void ScheduledKernel::emitPlainStore(tile::StoreOp store) {
+  gpu::WarpsOp warps = enterWarps(ScanRole::output);
+  FragmentEmitter warp(b, scalars);
+  for (Value tile : getUsedTiles(store))
+    warp.emit(tile.getDefiningOp());
+  warp.emitStores(store, {});
+  gpu::YieldOp::create(b, scan.getLoc());
+  b.setInsertionPointAfter(warps);
+}
+
+/// A block of the program: the root's own by role, others op by op.
+void ScheduledKernel::emitBlock(Block &block) {
+  if (root->getBlock() == &block)
+    return emitRootBlock(block);
+  for (Operation &op : block.without_terminator()) {
+    if (auto id = dyn_cast<tile::BlockIdOp>(op)) {
+      scalars.map(id.getResult(),
+                  gpu::BlockIdOp::create(b, op.getLoc(), b.getIndexType(),
+                                         id.getAxis()));
+    } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
+      emitPlainStore(store);
+    } else if (makesTile(&op)) {
+      continue; // made where it is stored
+    } else if (op.getNumRegions() == 0) {
+      b.clone(op, scalars);
+    } else {
+      // The same op with regions of its own.
+      Operation *clone = op.cloneWithoutRegions(scalars);
+      b.insert(clone);
+      OpBuilder::InsertionGuard guard(b);
+      for (auto [from, to] : llvm::zip(op.getRegions(), clone->getRegions())) {
+        if (from.empty())
+          continue;
+        Block &body = from.front();
+        Block *copy = b.createBlock(
+            &to, {}, body.getArgumentTypes(),
+            SmallVector<Location>(body.getNumArguments(), op.getLoc()));
+        scalars.map(body.getArguments(), copy->getArguments());
+        if (op.isAncestor(root) && !from.isAncestor(root->getParentRegion()))
+          emitAwait();
+        emitBlock(body);
+        b.clone(*body.getTerminator(), scalars);
+      }
+    }
+  }
+}
+
+LogicalResult ScheduledKernel::emit(int64_t minBlocks) {
+  FailureOr<ScanRoles> found = ScanRoles::analyse(scan);
+  if (failed(found))
+    return failure();
+  roles = std::move(*found);
+  // In memory the state may be narrower than the scan has it.
+  SmallVector<tile::LoadOp> stateLoads =
+      getLoads((*roles)[ScanRole::state].tiles);
+  Type stored = cast<VectorType>(scan.getState().getType()).getElementType();
+  if (!stateLoads.empty())
+    stored = stateLoads.front().getTile().getType().getElementType();
+  if (failed(chooseLayout(stored)))
+    return failure();
+
+  b.setInsertionPoint(source);
+  auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
+  b.insert(kernel);
+  kernel->setAttr("gdn_gpu.threads",
+                  b.getI64IntegerAttr(numWarps * gpu::warpThreads));
+  kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(minBlocks));
+  // Rows of the state are read and written 16 bytes at a time.
+  for (tile::LoadOp load : stateLoads)
+    if (auto pool = dyn_cast<BlockArgument>(load.getView()))
+      kernel.setArgAttr(pool.getArgNumber(), "gdn_gpu.alignment",
+                        b.getI64IntegerAttr(16));
+  entry = kernel.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  Block &body = source.getBody().front();
+  scalars.map(body.getArguments(), entry->getArguments());
+  emitBlock(body);
+  func::ReturnOp::create(b, source.getLoc());
+  source.erase();
+  return success();
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A gdn_gpu program while a schedule writes it from a tile program with one
+// scan: what all schedules of a state in registers do alike.
+#ifndef GDN_LIB_SCHEDULE_SCHEDULEDKERNEL_H
+#define GDN_LIB_SCHEDULE_SCHEDULEDKERNEL_H
+
+#include "FragmentEmitter.h"
+#include "ScanRoles.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace gdn {
+
+class ScheduledKernel {
+public:
+  /// `root` is the op of `source` that the schedule lays out together with its
+  /// block: the scan, or a loop around it.
+  ScheduledKernel(mlir::func::FuncOp source, tile::DeltaScanOp scan,
+                  mlir::Operation *root, int64_t threads)
+      : source(source), scan(scan), root(root),
+        numWarps(threads / gpu::warpThreads), b(source.getContext()) {}
+  virtual ~ScheduledKernel() = default;
+
+  /// Replaces the tile program. Fails with an error on what has no place.
+  mlir::LogicalResult emit(int64_t minBlocks);
+
+protected:
+  /// The block that `root` is in, by role.
+  virtual void emitRootBlock(mlir::Block &block) = 0;
+
+  /// Lays the state out; `stored` is the type of its elements in memory.
+  mlir::LogicalResult chooseLayout(mlir::Type stored);
+  void emitBlock(mlir::Block &block);
+  void emitPlainStore(tile::StoreOp store);
+  /// Copies ops of `block` that are no tiles and have no regions, but not those
+  /// of floating point, which are computed where they are used.
+  void emitScalars(mlir::Block &block);
+  /// From here on what the launch ahead wrote may be read, and memory that it
+  /// reads be written. Only slots and states are read before.
+  void emitAwait();
+  /// The number of units of a launch; null unless each axis of the grid is a
+  /// symbol.
+  mlir::Value countUnits();
+
+  /// The body of the warp of a role; the state's are all.
+  gpu::WarpsOp enterWarps(ScanRole role, mlir::TypeRange results = {});
+  mlir::Value allocate(mlir::VectorType tile);
+  mlir::Value allocate(mlir::Value tile) {
+    return allocate(mlir::cast<mlir::VectorType>(tile.getType()));
+  }
+  /// A row of an operand of the scan, from shared memory.
+  mlir::Value fetch(mlir::Value operand, mlir::Attribute layout,
+                    mlir::Value row);
+
+  mlir::func::FuncOp source;
+  tile::DeltaScanOp scan;
+  mlir::Operation *root;
+  int64_t numWarps;
+  mlir::OpBuilder b;
+  mlir::IRMapping scalars;
+  gpu::RowsAttr stateRows;
+  std::optional<ScanRoles> roles;
+  mlir::Block *entry = nullptr;
+  /// Places of operands and results of the scan.
+  llvm::DenseMap<mlir::Value, mlir::Value> shared;
+};
+
+/// What a role reads, in the order to ask for it: tiles that lie across memory
+/// come last, since turning their elements around waits for them.
+llvm::SmallVector<tile::LoadOp> getLoads(mlir::ArrayRef<mlir::Operation *> ops);
+
+} // namespace gdn
+
+#endif // GDN_LIB_SCHEDULE_SCHEDULEDKERNEL_H

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The C ABI of include/gdn-c/serving.h for ctypes."""
+
+import ctypes as c
+
+import numpy as np
+
+from ._abi import Error
+
+
+class MetadataOptions(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("max_num_seqs", c.c_int64),
+        ("max_num_tokens", c.c_int64),
+        ("num_speculative_tokens", c.c_int64),
+        ("use_full_cuda_graph", c.c_int32),
+        ("mamba_cache_mode", c.c_int32),
+        ("max_cudagraph_capture_size", c.c_int64),
+        ("block_size", c.c_int64),
+        ("pad_slot", c.c_int32),
+    ]
+
+
+class CommonMetadata(c.Structure):
+    _fields_ = [
+        ("num_reqs", c.c_int64),
+        ("num_actual_tokens", c.c_int64),
+        ("query_start_loc", c.c_void_p),
+        ("seq_lens", c.c_void_p),
+        ("block_table", c.c_void_p),
+        ("block_table_columns", c.c_int64),
+        ("block_table_stride", c.c_int64),
+        ("num_accepted_tokens", c.c_void_p),
+        ("num_decode_draft_tokens", c.c_void_p),
+        ("num_padded_reqs", c.c_int64),
+    ]
+
+
+class I32Array(c.Structure):
+    _fields_ = [("data", c.c_void_p), ("size", c.c_int64)]
+
+    def numpy(self) -> np.ndarray | None:
+        """The array in place; None if there is none."""
+        return _in_place(self, c.c_int32)
+
+
+class BoolArray(c.Structure):
+    _fields_ = [("data", c.c_void_p), ("size", c.c_int64)]
+
+    def numpy(self) -> np.ndarray | None:
+        """The array in place; None if there is none."""
+        return _in_place(self, c.c_bool)
+
+
+def _in_place(array, element) -> np.ndarray | None:
+    if not array.data:
+        return None
+    return np.ctypeslib.as_array((element * array.size).from_address(array.data))
+
+
+class Run(c.Structure):
+    _fields_ = [
+        ("kind", c.c_int32),
+        ("reads_state", c.c_int32),
+        ("first_token", c.c_int64),
+        ("num_tokens", c.c_int64),
+        ("first_row", c.c_int64),
+        ("num_rows", c.c_int64),
+        ("query_start_loc", c.c_void_p),
+    ]
+
+
+class Metadata(c.Structure):
+    _fields_ = [
+        ("num_prefills", c.c_int64),
+        ("num_prefill_tokens", c.c_int64),
+        ("num_decodes", c.c_int64),
+        ("num_decode_tokens", c.c_int64),
+        ("num_spec_decodes", c.c_int64),
+        ("num_spec_decode_tokens", c.c_int64),
+        ("num_actual_tokens", c.c_int64),
+        ("has_initial_state", BoolArray),
+        ("chunk_indices", I32Array),
+        ("chunk_offsets", I32Array),
+        ("spec_query_start_loc", I32Array),
+        ("non_spec_query_start_loc", I32Array),
+        ("spec_state_indices", I32Array),
+        ("non_spec_state_indices", I32Array),
+        ("spec_sequence_masks", BoolArray),
+        ("spec_token_indx", I32Array),
+        ("non_spec_token_indx", I32Array),
+        ("num_accepted_tokens", I32Array),
+        ("spec_decode_src_indices", I32Array),
+        ("non_spec_num_accepted", I32Array),
+        ("prefill_query_start_loc", I32Array),
+        ("prefill_state_indices", I32Array),
+        ("prefill_has_initial_state", BoolArray),
+        ("conv_nums", I32Array),
+        ("conv_total", c.c_int64),
+        ("batch_ptr", I32Array),
+        ("token_chunk_offset_ptr", I32Array),
+        ("cu_checkpoints", I32Array),
+        ("checkpoint_tokens", I32Array),
+        ("checkpoint_slots", I32Array),
+        ("non_spec_read_indices", I32Array),
+        ("runs", c.POINTER(Run)),
+        ("num_runs", c.c_int64),
+        ("num_run_tokens", c.c_int64),
+        ("arena", c.c_void_p),
+        ("arena_bytes", c.c_size_t),
+        ("device_bytes", c.c_size_t),
+    ]
+
+
+_P = c.c_void_p
+_OUT = c.POINTER(c.c_void_p)
+_ERR = c.POINTER(Error)
+
+# name: (result, arguments); every name is one of the header.
+FUNCTIONS = {
+    "gdnrt_metadata_builder_create": (c.c_int, [c.POINTER(MetadataOptions), _OUT, _ERR]),
+    "gdnrt_metadata_builder_destroy": (None, [_P]),
+    "gdnrt_metadata_builder_reorder_batch_threshold": (c.c_int64, [_P]),
+    "gdnrt_metadata_builder_decode_cudagraph_max_bs": (c.c_int64, [_P]),
+    "gdnrt_metadata_builder_build": (
+        c.c_int,
+        [_P, c.POINTER(CommonMetadata), c.POINTER(Metadata), _ERR],
+    ),
+    "gdnrt_metadata_builder_build_for_cudagraph_capture": (
+        c.c_int,
+        [_P, c.POINTER(CommonMetadata), c.POINTER(Metadata), _ERR],
+    ),
+}
+
+
+def declare(library: c.CDLL) -> None:
+    """Sets the types of the functions."""
+    for name, (result, arguments) in FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments

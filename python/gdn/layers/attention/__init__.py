@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Serving with the names that pymllm and vLLM have for it. The work is done by
+the runtime library; see docs/design/20261121-serving.md."""
+
+from .gdn_metadata import (
+    FLA_CHUNK_SIZE,
+    NULL_BLOCK_ID,
+    PAD_SLOT_ID,
+    CommonAttentionMetadata,
+    GDNAttentionMetadata,
+    GDNAttentionMetadataBuilder,
+)
+
+__all__ = [
+    "FLA_CHUNK_SIZE",
+    "NULL_BLOCK_ID",
+    "PAD_SLOT_ID",
+    "CommonAttentionMetadata",
+    "GDNAttentionMetadata",
+    "GDNAttentionMetadataBuilder",
+]

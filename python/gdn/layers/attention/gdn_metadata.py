@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The metadata of a step, with vLLM's names. The builder's arrays are made once;
+those of a GDNAttentionMetadata are views of them, which the next build overwrites."""
+
+import ctypes as c
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ... import _serving_abi as abi
+from ...runtime import Runtime, _Handle
+from .host_arrays import host_attribute, on_host
+
+PAD_SLOT_ID = -1
+NULL_BLOCK_ID = 0
+FLA_CHUNK_SIZE = 64
+CONV_BLOCK = 8
+_CACHE_MODES = ("none", "align", "all")
+
+
+@dataclass
+class CommonAttentionMetadata:
+    """What the scheduler knows of a step. Any object with these attributes will do."""
+
+    query_start_loc: np.ndarray
+    """[num_reqs + 1]"""
+    seq_lens: np.ndarray
+    """[num_reqs]: tokens of the requests with those of the step"""
+    num_reqs: int
+    num_actual_tokens: int
+    block_table_tensor: np.ndarray
+    """[num_reqs, columns]"""
+
+
+@dataclass
+class GDNAttentionMetadata:
+    """What a layer does in a step; see gdnrt_gdn_metadata in gdn-c/serving.h."""
+
+    num_prefills: int
+    num_prefill_tokens: int
+    num_decodes: int
+    num_decode_tokens: int
+    num_spec_decodes: int
+    num_spec_decode_tokens: int
+    num_actual_tokens: int
+
+    has_initial_state: np.ndarray | None = None
+    chunk_indices: np.ndarray | None = None
+    chunk_offsets: np.ndarray | None = None
+    spec_query_start_loc: np.ndarray | None = None
+    non_spec_query_start_loc: np.ndarray | None = None
+    spec_state_indices_tensor: np.ndarray | None = None
+    non_spec_state_indices_tensor: np.ndarray | None = None
+    spec_sequence_masks: np.ndarray | None = None
+    spec_token_indx: np.ndarray | None = None
+    non_spec_token_indx: np.ndarray | None = None
+    num_accepted_tokens: np.ndarray | None = None
+    spec_decode_src_indices: np.ndarray | None = None
+    non_spec_num_accepted: np.ndarray | None = None
+    prefill_query_start_loc: np.ndarray | None = None
+    prefill_state_indices: np.ndarray | None = None
+    prefill_has_initial_state: np.ndarray | None = None
+    nums_dict: dict | None = None
+    batch_ptr: np.ndarray | None = None
+    token_chunk_offset_ptr: np.ndarray | None = None
+    cu_checkpoints: np.ndarray | None = None
+    checkpoint_tokens: np.ndarray | None = None
+    checkpoint_slots: np.ndarray | None = None
+
+    raw: abi.Metadata | None = field(default=None, repr=False)
+    """The same for the runtime library."""
+
+
+class GDNAttentionMetadataBuilder(_Handle):
+    """Sorts the rows of a step. Arguments and attributes are vLLM's; `vllm_config` and
+    `kv_cache_spec` are any objects with the attributes that are read here."""
+
+    _cudagraph_support = "UNIFORM_BATCH"
+    reorder_batch_threshold = 1
+
+    def __init__(
+        self, kv_cache_spec, layer_names, vllm_config, device=None, *, runtime: Runtime
+    ) -> None:
+        self.kv_cache_spec = kv_cache_spec
+        self.layer_names = layer_names
+        self.vllm_config = vllm_config
+        self.compilation_config = vllm_config.compilation_config
+        self.speculative_config = vllm_config.speculative_config
+        self.device = device
+        spec = self.speculative_config
+        self._setup(
+            runtime,
+            max_num_seqs=vllm_config.scheduler_config.max_num_seqs,
+            max_num_tokens=vllm_config.scheduler_config.max_num_batched_tokens,
+            num_speculative_tokens=spec.num_speculative_tokens if spec else 0,
+            use_full_cuda_graph=self.compilation_config.cudagraph_mode.has_full_cudagraphs(),
+            max_cudagraph_capture_size=self.compilation_config.max_cudagraph_capture_size,
+            mamba_cache_mode=vllm_config.cache_config.mamba_cache_mode,
+            block_size=kv_cache_spec.block_size,
+            pad_slot=NULL_BLOCK_ID,
+        )
+
+    @classmethod
+    def from_options(
+        cls,
+        runtime: Runtime,
+        *,
+        max_num_seqs: int,
+        max_num_tokens: int,
+        num_speculative_tokens: int = 0,
+        use_full_cuda_graph: bool = False,
+        max_cudagraph_capture_size: int | None = None,
+        mamba_cache_mode: str = "none",
+        block_size: int = 64,
+        pad_slot: int = NULL_BLOCK_ID,
+    ) -> "GDNAttentionMetadataBuilder":
+        """Without a configuration; see gdnrt_metadata_options."""
+        options = dict(locals())
+        del options["cls"], options["runtime"]
+        builder = cls.__new__(cls)
+        builder._setup(runtime, **options)
+        return builder
+
+    def _setup(self, runtime: Runtime, **options) -> None:
+        mode = options["mamba_cache_mode"]
+        if mode not in _CACHE_MODES:
+            raise ValueError(
+                f"mamba_cache_mode: expected one of {', '.join(_CACHE_MODES)}, got {mode}"
+            )
+        self.num_spec = options["num_speculative_tokens"]
+        self.use_spec_decode = self.num_spec > 0
+        self.use_full_cuda_graph = bool(options["use_full_cuda_graph"])
+        raw = abi.MetadataOptions(
+            struct_size=c.sizeof(abi.MetadataOptions),
+            **options
+            | {
+                "use_full_cuda_graph": int(self.use_full_cuda_graph),
+                "mamba_cache_mode": _CACHE_MODES.index(mode),
+                "max_cudagraph_capture_size": options["max_cudagraph_capture_size"] or 0,
+            },
+        )
+        handle = runtime.create("gdnrt_metadata_builder_create", c.byref(raw))
+        super().__init__(runtime, handle, "gdnrt_metadata_builder_destroy")
+        lib = runtime._lib
+        self.reorder_batch_threshold = lib.gdnrt_metadata_builder_reorder_batch_threshold(handle)
+        self.decode_cudagraph_max_bs = lib.gdnrt_metadata_builder_decode_cudagraph_max_bs(handle)
+
+    def build(
+        self,
+        common_prefix_len: int,
+        common_attn_metadata,
+        num_accepted_tokens=None,
+        num_decode_draft_tokens_cpu=None,
+        fast_build: bool = False,
+        *,
+        num_padded_reqs: int = 0,
+    ) -> GDNAttentionMetadata:
+        """The metadata of a step. `common_prefix_len` and `fast_build` are not looked at.
+        Arrays of graphs are padded to `num_padded_reqs` rows, by default num_reqs."""
+        return self._build(
+            "gdnrt_metadata_builder_build",
+            common_attn_metadata,
+            on_host(num_accepted_tokens),
+            on_host(num_decode_draft_tokens_cpu),
+            num_padded_reqs,
+        )
+
+    def build_for_cudagraph_capture(self, common_attn_metadata) -> GDNAttentionMetadata:
+        """Rows of one token make the graph of decode, rows of 1 + num_spec that of verify."""
+        name = "gdnrt_metadata_builder_build_for_cudagraph_capture"
+        return self._build(name, common_attn_metadata, None, None, 0)
+
+    def _build(self, name, common, accepted, drafts, padded) -> GDNAttentionMetadata:
+        starts = host_attribute(common, "query_start_loc")
+        lengths = host_attribute(common, "seq_lens")
+        table = host_attribute(common, "block_table_tensor")
+        rows = common.num_reqs
+        arrays = {
+            "query_start_loc": (starts, rows + 1),
+            "seq_lens": (lengths, rows),
+            "block_table_tensor": (table, rows),
+            "num_accepted_tokens": (accepted, rows),
+            "num_decode_draft_tokens_cpu": (drafts, rows),
+        }
+        for label, (array, size) in arrays.items():
+            if array is not None and len(array) < size:
+                raise ValueError(f"{label}: expected at least {size} elements, got {len(array)}")
+        if table.ndim != 2:
+            raise ValueError(f"block_table_tensor: expected rank 2, got {table.ndim}")
+        raw = abi.Metadata()
+        given = abi.CommonMetadata(
+            num_reqs=rows,
+            num_actual_tokens=common.num_actual_tokens,
+            query_start_loc=starts.ctypes.data,
+            seq_lens=lengths.ctypes.data,
+            block_table=table.ctypes.data,
+            block_table_columns=table.shape[1],
+            block_table_stride=table.shape[1],
+            num_accepted_tokens=None if accepted is None else accepted.ctypes.data,
+            num_decode_draft_tokens=None if drafts is None else drafts.ctypes.data,
+            num_padded_reqs=padded,
+        )
+        self._runtime.call(name, self._handle, c.byref(given), c.byref(raw))
+        return _metadata(raw, self.num_spec + 1)
+
+
+_COUNTS = [name for name, kind in abi.Metadata._fields_ if kind is c.c_int64 and "num_" in name]
+_ARRAYS = {
+    name: {
+        "spec_state_indices": "spec_state_indices_tensor",
+        "non_spec_state_indices": "non_spec_state_indices_tensor",
+    }.get(name, name)
+    for name, kind in abi.Metadata._fields_
+    if kind in (abi.I32Array, abi.BoolArray) and name not in ("conv_nums", "non_spec_read_indices")
+}
+
+
+def _metadata(raw: abi.Metadata, columns: int) -> GDNAttentionMetadata:
+    fields = {ours: getattr(raw, name).numpy() for name, ours in _ARRAYS.items()}
+    for name, width in (("spec_state_indices_tensor", columns), ("chunk_indices", 2)):
+        if fields[name] is not None:
+            fields[name] = fields[name].reshape(-1, width)
+    counts = {n: getattr(raw, n) for n in _COUNTS if n not in ("num_runs", "num_run_tokens")}
+    return GDNAttentionMetadata(**counts, **fields, nums_dict=_conv_metadata(raw), raw=raw)
+
+
+def _conv_metadata(raw: abi.Metadata) -> dict | None:
+    nums = raw.conv_nums.numpy()
+    if nums is None:
+        return None
+    total = raw.conv_total
+    batch_ptr, offsets = raw.batch_ptr.numpy(), raw.token_chunk_offset_ptr.numpy()
+    return {
+        CONV_BLOCK: {
+            "nums": nums,
+            "tot": total,
+            "mlist": batch_ptr[:total],
+            "mlist_len": total,
+            "offsetlist": offsets[:total],
+            "batch_ptr": batch_ptr,
+            "token_chunk_offset_ptr": offsets,
+        }
+    }

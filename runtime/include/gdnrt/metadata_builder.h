@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The metadata of a step: which rows decode, which are prefilled, which are
+// verified, from which slots to which. The semantics are those of vLLM's
+// GDNAttentionMetadataBuilder; the design of serving says where it differs.
+
+#ifndef GDNRT_METADATA_BUILDER_H
+#define GDNRT_METADATA_BUILDER_H
+
+#include "gdn-c/serving.h"
+#include "gdnrt/status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace gdnrt {
+
+// Plain data, so the C ABI's structs are ours.
+using MetadataOptions = gdnrt_metadata_options;
+using CommonMetadata = gdnrt_common_metadata;
+using GDNMetadata = gdnrt_gdn_metadata;
+
+class MetadataBuilder {
+public:
+  static Result<std::unique_ptr<MetadataBuilder>>
+  make(const MetadataOptions &options);
+
+  /// See gdnrt_metadata_builder_build. Takes no memory on success.
+  Status build(const CommonMetadata &common, GDNMetadata &metadata);
+  Status buildForCudagraphCapture(const CommonMetadata &common,
+                                  GDNMetadata &metadata);
+
+  const MetadataOptions &options() const { return options_; }
+  int64_t reorderBatchThreshold() const { return numColumns_; }
+  int64_t decodeCudagraphMaxBs() const { return maxGraphRows_; }
+
+private:
+  explicit MetadataBuilder(const MetadataOptions &options);
+  void allocate();
+
+  Status check(const CommonMetadata &common) const;
+  Status checkTable(const CommonMetadata &common) const;
+  bool usesSpec(const CommonMetadata &common) const;
+  const int32_t *stateColumns(const CommonMetadata &common, int64_t row) const;
+  void fillSlots(const CommonMetadata &common, int64_t row, int64_t to);
+
+  Status buildPlain(const CommonMetadata &common, GDNMetadata &m);
+  Status buildSpec(const CommonMetadata &common, GDNMetadata &m);
+  void addPrefillFields(const CommonMetadata &common, GDNMetadata &m);
+  void addTail(GDNMetadata &m);
+  void addChunks(GDNMetadata &m);
+  void addConvBlocks(GDNMetadata &m);
+  void addCheckpoints(const CommonMetadata &common, GDNMetadata &m);
+  void addRun(GDNMetadata &m, int32_t kind, int64_t firstToken,
+              int64_t numTokens, int64_t firstRow, int64_t numRows);
+  Status pad(const CommonMetadata &common, GDNMetadata &m);
+  void padDecode(GDNMetadata &m, int64_t rows);
+  void padSpec(GDNMetadata &m, int64_t rows);
+
+  MetadataOptions options_;
+  int64_t numColumns_;
+  int64_t maxGraphRows_;
+  int64_t maxRows_;
+
+  std::vector<int32_t> arena_;
+  size_t arenaInts_ = 0, deviceInts_ = 0;
+  // Within the arena, in its order; the first is at its first cache line.
+  int32_t *writeSlots_, *readSlots_, *nonSpecStarts_, *nonSpecAccepted_;
+  int32_t *specSlots_, *specStarts_, *specAccepted_, *runStarts_;
+  uint8_t *hasInitial_;
+  int32_t *checkpointStarts_, *checkpointTokens_, *checkpointSlots_;
+  // What no kernel reads.
+  int32_t *specTokens_, *nonSpecTokens_, *chunkIndices_, *chunkOffsets_;
+  int32_t *convNums_, *batchPtr_, *tokenChunkOffsetPtr_, *tailStarts_;
+  uint8_t *specMasks_;
+
+  std::vector<gdnrt_run> runs_;
+  int64_t numRunStarts_ = 0;
+  /// Of the row in non_spec order, of the row in the step.
+  std::vector<int32_t> rowOfNonSpec_;
+  /// Counts of a capture.
+  std::vector<int32_t> captureAccepted_, captureDrafts_;
+};
+
+} // namespace gdnrt
+
+#endif // GDNRT_METADATA_BUILDER_H

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The C ABI of metadata builders.
+
+#include "serving_handles.h"
+
+using namespace gdnrt;
+
+gdnrt_status
+gdnrt_metadata_builder_create(const gdnrt_metadata_options *options,
+                              gdnrt_metadata_builder **builder,
+                              gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!builder)
+      return nullPointer("builder");
+    gdnrt_metadata_options given = {};
+    if (Status s = readOptions(options, given); !s.isOk())
+      return s;
+    auto made = MetadataBuilder::make(given);
+    if (made.isOk())
+      *builder = new gdnrt_metadata_builder{std::move(*made)};
+    return made.status();
+  });
+}
+
+void gdnrt_metadata_builder_destroy(gdnrt_metadata_builder *builder) {
+  delete builder;
+}
+
+int64_t gdnrt_metadata_builder_reorder_batch_threshold(
+    const gdnrt_metadata_builder *builder) {
+  return builder ? builder->builder->reorderBatchThreshold() : 0;
+}
+
+int64_t gdnrt_metadata_builder_decode_cudagraph_max_bs(
+    const gdnrt_metadata_builder *builder) {
+  return builder ? builder->builder->decodeCudagraphMaxBs() : 0;
+}
+
+static gdnrt_status
+build(gdnrt_metadata_builder *builder, const gdnrt_common_metadata *common,
+      gdnrt_gdn_metadata *metadata, gdnrt_error *error,
+      Status (MetadataBuilder::*how)(const CommonMetadata &, GDNMetadata &)) {
+  return guarded(error, [&]() -> Status {
+    if (!builder)
+      return nullPointer("builder");
+    if (!common)
+      return nullPointer("common");
+    if (!metadata)
+      return nullPointer("metadata");
+    return (builder->builder.get()->*how)(*common, *metadata);
+  });
+}
+
+gdnrt_status gdnrt_metadata_builder_build(gdnrt_metadata_builder *builder,
+                                          const gdnrt_common_metadata *common,
+                                          gdnrt_gdn_metadata *metadata,
+                                          gdnrt_error *error) {
+  return build(builder, common, metadata, error, &MetadataBuilder::build);
+}
+
+gdnrt_status gdnrt_metadata_builder_build_for_cudagraph_capture(
+    gdnrt_metadata_builder *builder, const gdnrt_common_metadata *common,
+    gdnrt_gdn_metadata *metadata, gdnrt_error *error) {
+  return build(builder, common, metadata, error,
+               &MetadataBuilder::buildForCudagraphCapture);
+}

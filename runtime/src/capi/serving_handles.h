@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What stands behind the handles of gdn-c/serving.h.
+
+#ifndef GDNRT_SRC_CAPI_SERVING_HANDLES_H
+#define GDNRT_SRC_CAPI_SERVING_HANDLES_H
+
+#include "handles.h"
+
+#include "gdn-c/serving.h"
+#include "gdnrt/metadata_builder.h"
+
+#include <algorithm>
+#include <cstring>
+
+struct gdnrt_metadata_builder {
+  std::unique_ptr<gdnrt::MetadataBuilder> builder;
+};
+
+namespace gdnrt {
+
+/// Copies options of an older or newer caller; members that it lacks stay 0.
+template <typename Options>
+Status readOptions(const Options *given, Options &options) {
+  if (!given)
+    return nullPointer("options");
+  if (given->struct_size < sizeof(given->struct_size))
+    return invalid("options: expected struct_size to be that of the struct, "
+                   "got ",
+                   given->struct_size);
+  std::memcpy(&options, given, std::min(given->struct_size, sizeof(Options)));
+  return {};
+}
+
+} // namespace gdnrt
+
+#endif // GDNRT_SRC_CAPI_SERVING_HANDLES_H

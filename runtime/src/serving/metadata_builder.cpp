@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Sorts the rows of a step into decodes, prefills and verified rows, and says
+// which slots they read and write. What prefills need besides is in
+// prefill_fields.cpp, memory and checks are in metadata_memory.cpp.
+
+#include "gdnrt/metadata_builder.h"
+
+#include <algorithm>
+
+using namespace gdnrt;
+
+static int64_t queryLength(const CommonMetadata &common, int64_t row) {
+  return common.query_start_loc[row + 1] - common.query_start_loc[row];
+}
+
+static bool isVerified(const CommonMetadata &common, int64_t row) {
+  return common.num_decode_draft_tokens[row] >= 0;
+}
+
+/// Without a single draft in the step, verified rows are plain decodes.
+bool MetadataBuilder::usesSpec(const CommonMetadata &common) const {
+  if (options_.num_speculative_tokens == 0 || !common.num_decode_draft_tokens)
+    return false;
+  return std::any_of(common.num_decode_draft_tokens,
+                     common.num_decode_draft_tokens + common.num_reqs,
+                     [](int32_t drafts) { return drafts > 0; });
+}
+
+/// The columns of the block table that hold the row's states.
+const int32_t *MetadataBuilder::stateColumns(const CommonMetadata &common,
+                                             int64_t row) const {
+  const int32_t *columns = common.block_table + row * common.block_table_stride;
+  if (options_.mamba_cache_mode == GDNRT_CACHE_ALIGN)
+    columns +=
+        std::max<int64_t>(common.seq_lens[row] - 1, 0) / options_.block_size;
+  return columns;
+}
+
+/// Sets the slots of element `to` of the non_spec arrays, and its count.
+void MetadataBuilder::fillSlots(const CommonMetadata &common, int64_t row,
+                                int64_t to) {
+  // The state after the tokens of the step before that were right.
+  int32_t accepted =
+      common.num_accepted_tokens ? common.num_accepted_tokens[row] : 1;
+  nonSpecAccepted_[to] = accepted;
+  rowOfNonSpec_[to] = static_cast<int32_t>(row);
+  int64_t tokens = queryLength(common, row);
+  if (tokens == 0) {
+    // Such rows pad graphs; what the table holds there may be alive.
+    readSlots_[to] = writeSlots_[to] = options_.pad_slot;
+    return;
+  }
+  const int32_t *columns = stateColumns(common, row);
+  int64_t context = common.seq_lens[row] - tokens;
+  if (options_.mamba_cache_mode == GDNRT_CACHE_ALL) {
+    writeSlots_[to] = columns[(common.seq_lens[row] - 1) / options_.block_size];
+    readSlots_[to] = context > 0 ? columns[(context - 1) / options_.block_size]
+                                 : writeSlots_[to];
+    return;
+  }
+  writeSlots_[to] = columns[0];
+  if (context == 0 || options_.num_speculative_tokens == 0)
+    readSlots_[to] = columns[0];
+  else if (accepted < 1 || accepted > numColumns_)
+    readSlots_[to] = GDNRT_PAD_SLOT_ID;
+  else
+    readSlots_[to] = columns[accepted - 1];
+}
+
+void MetadataBuilder::addRun(GDNMetadata &m, int32_t kind, int64_t firstToken,
+                             int64_t numTokens, int64_t firstRow,
+                             int64_t numRows) {
+  gdnrt_run run = {};
+  run.kind = kind;
+  run.first_token = firstToken;
+  run.num_tokens = numTokens;
+  run.first_row = firstRow;
+  run.num_rows = numRows;
+  if (kind != GDNRT_RUN_DECODE) {
+    const int32_t *starts =
+        kind == GDNRT_RUN_VERIFY ? specStarts_ : nonSpecStarts_;
+    run.query_start_loc = starts;
+    if (firstRow != 0) {
+      // Rows of a launch count from 0, on a slice of the tokens.
+      int32_t *own = runStarts_ + numRunStarts_;
+      for (int64_t i = 0; i <= numRows; ++i)
+        own[i] = starts[firstRow + i] - starts[firstRow];
+      numRunStarts_ += numRows + 1;
+      run.query_start_loc = own;
+    }
+  }
+  if (kind == GDNRT_RUN_PREFILL)
+    run.reads_state =
+        std::any_of(hasInitial_ + firstRow, hasInitial_ + firstRow + numRows,
+                    [](uint8_t has) { return has != 0; });
+  runs_.push_back(run);
+  m.runs = runs_.data();
+  m.num_runs = static_cast<int64_t>(runs_.size());
+}
+
+/// No row is verified: rows of one token up to the first longer one decode.
+Status MetadataBuilder::buildPlain(const CommonMetadata &common,
+                                   GDNMetadata &m) {
+  int64_t rows = common.num_reqs, decodes = 0;
+  while (decodes < rows && queryLength(common, decodes) <= 1)
+    ++decodes;
+  for (int64_t row = 0; row < rows; ++row)
+    fillSlots(common, row, row);
+  std::copy_n(common.query_start_loc, rows + 1, nonSpecStarts_);
+  for (int64_t row = 0; row < rows; ++row)
+    hasInitial_[row] = common.seq_lens[row] > queryLength(common, row);
+
+  int64_t tokens = common.query_start_loc[rows];
+  bool onlyDecodes = decodes == rows;
+  m.num_decodes = decodes;
+  m.num_prefills = rows - decodes;
+  m.num_decode_tokens =
+      onlyDecodes ? common.num_actual_tokens : common.query_start_loc[decodes];
+  m.num_prefill_tokens = common.num_actual_tokens - m.num_decode_tokens;
+  m.non_spec_state_indices = {writeSlots_, rows};
+  m.non_spec_query_start_loc = {nonSpecStarts_, rows + 1};
+  m.non_spec_read_indices = {readSlots_, rows};
+  if (common.num_accepted_tokens && options_.num_speculative_tokens > 0) {
+    m.num_accepted_tokens = {nonSpecAccepted_, rows};
+    m.non_spec_num_accepted = {nonSpecAccepted_, rows};
+    m.spec_decode_src_indices = {readSlots_, rows};
+  }
+
+  // Decode wants a token in every row; an empty row may only stand behind.
+  int64_t decodeTokens = common.query_start_loc[decodes];
+  bool dense = true;
+  for (int64_t row = 0; row < decodeTokens && dense; ++row)
+    dense = queryLength(common, row) == 1;
+  if (decodeTokens > 0)
+    addRun(m, dense ? GDNRT_RUN_DECODE : GDNRT_RUN_PREFILL, 0, decodeTokens, 0,
+           dense ? decodeTokens : decodes);
+  if (!onlyDecodes)
+    addRun(m, GDNRT_RUN_PREFILL, decodeTokens, tokens - decodeTokens, decodes,
+           rows - decodes);
+  return {};
+}
+
+/// Some rows are verified, so the others are prefills, of one token or more.
+Status MetadataBuilder::buildSpec(const CommonMetadata &common,
+                                  GDNMetadata &m) {
+  if (!common.num_accepted_tokens)
+    return invalid("num_accepted_tokens: expected counts for a step that "
+                   "verifies drafts, got null");
+  int64_t spec = 0, nonSpec = 0, specTokens = 0, nonSpecTokens = 0;
+  specStarts_[0] = nonSpecStarts_[0] = 0;
+  for (int64_t row = 0; row < common.num_reqs; ++row) {
+    bool verified = isVerified(common, row);
+    specMasks_[row] = verified;
+    int64_t first = common.query_start_loc[row];
+    int64_t length = queryLength(common, row);
+    int32_t *list = verified ? specTokens_ : nonSpecTokens_;
+    int64_t &count = verified ? specTokens : nonSpecTokens;
+    for (int64_t i = 0; i < length; ++i)
+      list[count + i] = static_cast<int32_t>(first + i);
+    count += length;
+    if (verified) {
+      if (length > numColumns_)
+        return invalid("query_start_loc: expected at most ", numColumns_,
+                       " tokens in row ", row, ", which is verified, got ",
+                       length);
+      int32_t *slots = specSlots_ + spec * numColumns_;
+      if (length == 0)
+        std::fill_n(slots, numColumns_, options_.pad_slot);
+      else
+        std::copy_n(stateColumns(common, row), numColumns_, slots);
+      specAccepted_[spec] = common.num_accepted_tokens[row];
+      specStarts_[++spec] = static_cast<int32_t>(specTokens);
+      continue;
+    }
+    fillSlots(common, row, nonSpec);
+    hasInitial_[nonSpec] = common.seq_lens[row] > length;
+    if (length > 0)
+      ++m.num_prefills;
+    nonSpecStarts_[++nonSpec] = static_cast<int32_t>(nonSpecTokens);
+  }
+  m.num_prefill_tokens = nonSpecTokens;
+  m.num_spec_decodes = spec;
+  m.num_spec_decode_tokens = specTokens;
+  m.spec_sequence_masks = {specMasks_, common.num_reqs};
+  m.spec_token_indx = {specTokens_, specTokens};
+  m.non_spec_token_indx = {nonSpecTokens_, nonSpecTokens};
+  m.spec_state_indices = {specSlots_, spec * numColumns_};
+  m.spec_query_start_loc = {specStarts_, spec + 1};
+  m.num_accepted_tokens = {specAccepted_, spec};
+  if (nonSpecTokens == 0) {
+    addRun(m, GDNRT_RUN_VERIFY, 0, specTokens, 0, spec);
+    return {};
+  }
+  m.non_spec_state_indices = {writeSlots_, nonSpec};
+  m.non_spec_query_start_loc = {nonSpecStarts_, nonSpec + 1};
+  m.non_spec_read_indices = {readSlots_, nonSpec};
+  m.non_spec_num_accepted = {nonSpecAccepted_, nonSpec};
+  m.spec_decode_src_indices = {readSlots_, nonSpec};
+
+  int64_t firstSpec = 0, firstNonSpec = 0;
+  for (int64_t row = 0; row < common.num_reqs;) {
+    int64_t end = row + 1;
+    while (end < common.num_reqs && specMasks_[end] == specMasks_[row])
+      ++end;
+    int64_t first = common.query_start_loc[row];
+    int64_t tokens = common.query_start_loc[end] - first;
+    int64_t &firstRow = specMasks_[row] ? firstSpec : firstNonSpec;
+    if (tokens > 0)
+      addRun(m, specMasks_[row] ? GDNRT_RUN_VERIFY : GDNRT_RUN_PREFILL, first,
+             tokens, firstRow, end - row);
+    firstRow += end - row;
+    row = end;
+  }
+  return {};
+}
+
+/// Grows a step of one kind to the rows of a graph, if graphs are that large.
+Status MetadataBuilder::pad(const CommonMetadata &common, GDNMetadata &m) {
+  bool spec = m.num_spec_decodes > 0;
+  int64_t live = spec ? m.num_spec_decodes : m.num_decodes;
+  if (live > maxGraphRows_ || m.num_spec_decode_tokens > maxGraphRows_)
+    return {};
+  int64_t rows =
+      common.num_padded_reqs ? common.num_padded_reqs : common.num_reqs;
+  if (rows < live || rows > maxGraphRows_)
+    return invalid("num_padded_reqs: expected ", live, " to ", maxGraphRows_,
+                   ", got ", rows);
+  if (spec) {
+    padSpec(m, rows);
+    return {};
+  }
+  if (m.num_runs > 0 && m.runs[0].kind != GDNRT_RUN_DECODE)
+    return invalid("query_start_loc: expected the rows without tokens of a "
+                   "graph behind all others");
+  padDecode(m, rows);
+  return {};
+}
+
+/// Rows behind the last one of a decode graph: the null slot, no tokens.
+void MetadataBuilder::padDecode(GDNMetadata &m, int64_t rows) {
+  int64_t live = m.non_spec_state_indices.size;
+  std::fill(writeSlots_ + live, writeSlots_ + rows, options_.pad_slot);
+  std::fill(readSlots_ + live, readSlots_ + rows, options_.pad_slot);
+  std::fill(nonSpecAccepted_ + live, nonSpecAccepted_ + rows, 1);
+  std::fill(nonSpecStarts_ + live + 1, nonSpecStarts_ + rows + 1,
+            nonSpecStarts_[live]);
+  m.non_spec_state_indices.size = rows;
+  m.non_spec_read_indices.size = rows;
+  m.non_spec_query_start_loc.size = rows + 1;
+  for (gdnrt_i32_array *counts :
+       {&m.num_accepted_tokens, &m.non_spec_num_accepted,
+        &m.spec_decode_src_indices})
+    if (counts->data)
+      counts->size = rows;
+  // A graph has a token in every row, those of the padding included.
+  runs_.clear();
+  addRun(m, GDNRT_RUN_DECODE, 0, rows, 0, rows);
+  m.num_run_tokens = rows;
+}
+
+/// Rows behind the last one of a verify graph.
+void MetadataBuilder::padSpec(GDNMetadata &m, int64_t rows) {
+  int64_t spec = m.num_spec_decodes;
+  std::fill(specSlots_ + spec * numColumns_, specSlots_ + rows * numColumns_,
+            options_.pad_slot);
+  std::fill(specStarts_ + spec + 1, specStarts_ + rows + 1, specStarts_[spec]);
+  std::fill(specAccepted_ + spec, specAccepted_ + rows, 1);
+  std::fill(specMasks_, specMasks_ + spec, uint8_t{1});
+  std::fill(specMasks_ + spec, specMasks_ + rows, uint8_t{0});
+  m.spec_state_indices.size = rows * numColumns_;
+  m.spec_query_start_loc.size = rows + 1;
+  m.num_accepted_tokens.size = rows;
+  m.spec_sequence_masks.size = rows;
+  runs_.front().num_rows = rows;
+  runs_.front().num_tokens = m.num_actual_tokens;
+  m.num_run_tokens = m.num_actual_tokens;
+}
+
+Status MetadataBuilder::build(const CommonMetadata &common,
+                              GDNMetadata &metadata) {
+  if (Status s = check(common); !s.isOk())
+    return s;
+  GDNMetadata m = {};
+  runs_.clear();
+  numRunStarts_ = 0;
+  m.num_actual_tokens = common.num_actual_tokens;
+  m.num_run_tokens = common.query_start_loc[common.num_reqs];
+  m.arena = readSlots_;
+  m.arena_bytes = arenaInts_ * sizeof(int32_t);
+  m.device_bytes = deviceInts_ * sizeof(int32_t);
+
+  bool spec = usesSpec(common);
+  if (Status s = spec ? buildSpec(common, m) : buildPlain(common, m); !s.isOk())
+    return s;
+  if (m.num_prefills > 0)
+    addPrefillFields(common, m);
+
+  if (options_.use_full_cuda_graph && m.num_prefills == 0 &&
+      common.num_reqs > 0)
+    if (Status s = pad(common, m); !s.isOk())
+      return s;
+  metadata = m;
+  return {};
+}
+
+Status MetadataBuilder::buildForCudagraphCapture(const CommonMetadata &common,
+                                                 GDNMetadata &metadata) {
+  if (common.num_reqs > maxGraphRows_ ||
+      common.num_actual_tokens > maxGraphRows_)
+    return invalid("capture: graphs are of decode and verify only; expected at "
+                   "most ",
+                   maxGraphRows_, " rows and as many tokens, got ",
+                   common.num_reqs, " rows and ", common.num_actual_tokens,
+                   " tokens");
+  if (Status s = check(common); !s.isOk())
+    return s;
+  CommonMetadata capture = common;
+  for (int64_t row = 0; row < common.num_reqs; ++row) {
+    captureAccepted_[row] = static_cast<int32_t>(queryLength(common, row));
+    captureDrafts_[row] = captureAccepted_[row] - 1;
+  }
+  capture.num_accepted_tokens = captureAccepted_.data();
+  capture.num_decode_draft_tokens = captureDrafts_.data();
+  return build(capture, metadata);
+}
