@@ -25,6 +25,12 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   passes.addPass(createCSEPass());
   passes.addPass(createFuseTileRows());
   passes.addPass(createCSEPass());
+  if (target.hasTma()) {
+    ScheduleStreamedRecurrenceOptions streamed;
+    streamed.sharedBytes =
+        target.getSharedBytesPerSm() / 2 - target.getSharedBytesReserved();
+    passes.addPass(createScheduleStreamedRecurrence(streamed));
+  }
   passes.addPass(createScheduleResidentRecurrence());
   passes.addPass(createDropUnscheduled());
   passes.addPass(createCanonicalizerPass());
@@ -35,5 +41,5 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
 void gdn::buildGpuPipeline(OpPassManager &passes, const TargetModel &target,
                            const GpuPipelineOptions &options) {
   buildGdnToGpuPipeline(passes, target, options);
-  buildGPUToLlvmPipeline(passes, target.hasDependentLaunch());
+  buildGPUToLlvmPipeline(passes, target.hasDependentLaunch(), target.hasTma());
 }

@@ -10,9 +10,9 @@ namespace gdn {
 
 /// Adds the passes that turn a module of gdn_gpu programs into one of kernels,
 /// `llvm.func`s of llvm and nvvm ops alone. `hasDependentLaunch`: the target
-/// has programmatic dependent launch.
+/// has programmatic dependent launch; `hasBulkCopies`: bulk copies.
 void buildGPUToLlvmPipeline(mlir::OpPassManager &passes,
-                            bool hasDependentLaunch);
+                            bool hasDependentLaunch, bool hasBulkCopies);
 
 /// Makes the passes known to the opt tools as `gdn-gpu-to-llvm`.
 void registerGPUToLlvmPipeline();
