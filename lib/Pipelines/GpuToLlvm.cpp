@@ -13,8 +13,8 @@
 using namespace mlir;
 using namespace gdn;
 
-void gdn::buildGPUToLlvmPipeline(OpPassManager &passes,
-                                 bool hasDependentLaunch, bool hasBulkCopies) {
+void gdn::buildGPUToLlvmPipeline(OpPassManager &passes, bool hasDependentLaunch,
+                                 bool hasBulkCopies) {
   ConvertGPUToNVVMOptions kernels;
   kernels.dependentLaunch = hasDependentLaunch;
   kernels.bulkCopies = hasBulkCopies;

@@ -65,22 +65,23 @@ def ScheduleResidentRecurrence
 
 def ScheduleStreamedRecurrence
     : Pass<"gdn-schedule-streamed-recurrence", "::mlir::ModuleOp"> {
-  let summary = "Stream states through blocks that stay: one-token programs, many units";
+  let summary = "Stream states through blocks that stay: a variant for many units";
   let description = [{
     Adds to tile programs with one `gdn_tile.delta_scan` of a single token a second
     program, the entry's variant "streamed": blocks that stay and walk over the
     units, with roles that hand tiles over through channels:
 
-        warps 0 .. 3   scan: 64 rows of a state at a time, out of a ring, through
-                       registers, to memory
-        warp 4         query and key
-        warp 5         value and gates
-        warp 6         what follows from the output
-        warp 7         bulk copies of states into the ring
+        warps 0 .. 3   scan: some rows of a state at a time, out of a ring,
+                       through registers, to memory
+        warp 4         query
+        warp 5         key
+        warp 6         value and gates
+        warp 7         what follows from the output
+        warp 8         bulk copies of states into the ring, prefetches
 
     No warp waits for more than what it needs next, and the ring asks for states
     of the units to come while this one is worked on. The variant is taken from
-    `min-units` units on. The programs themselves are left for
+    `min-units` to `max-units` units. The programs themselves are left for
     `gdn-schedule-resident-recurrence`, which lays out the other variant.
 
     **Runs after** `convert-gdn-to-tile` with `value-heads` and
@@ -106,9 +107,11 @@ def ScheduleStreamedRecurrence
   let options = [
     Option<"minUnits", "min-units", "int64_t", /*default=*/"512",
            "Units of a launch from which the variant is taken">,
+    Option<"maxUnits", "max-units", "int64_t", /*default=*/"4096",
+           "Units of a launch up to which the variant is taken">,
     Option<"sharedBytes", "shared-bytes", "int64_t", /*default=*/"115712",
            "Bytes of shared memory that a block may take">,
-    Option<"maxStateBytes", "max-element-bytes", "int64_t", /*default=*/"2",
+    Option<"maxElementBytes", "max-element-bytes", "int64_t", /*default=*/"2",
            "Bytes of an element of the state, at most">
   ];
   let statistics = [

@@ -8,9 +8,9 @@
 
 namespace gdn {
 
-/// Assembly `text` on `operands`, `constraints` as LLVM writes them. Returns its
-/// result, null if `result` is. With side effects it stays where it is; whether
-/// memory changes is for the constraints to say.
+/// Assembly `text` on `operands`, `constraints` as LLVM writes them. Returns
+/// its result, null if `result` is. With side effects it stays where it is;
+/// whether memory changes is for the constraints to say.
 mlir::Value emitAssembly(mlir::OpBuilder &b, mlir::Location loc,
                          mlir::Type result, mlir::ValueRange operands,
                          llvm::StringRef text, llvm::StringRef constraints,

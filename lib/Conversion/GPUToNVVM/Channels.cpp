@@ -3,9 +3,9 @@
 // Who arrives how often follows from the roles: a warp that has shared into a
 // tile, or fetched from it, meets and one of its threads arrives for it. A copy
 // arrives once for each part, with the number of bytes that are to come. A role
-// keeps its place in a ring and the parity of the round; the filling role starts
-// with the parity of a round that has ended, so that the first round of places is
-// free.
+// keeps its place in a ring and the parity of the round; the filling role
+// starts with the parity of a round that has ended, so that the first round of
+// places is free.
 //
 // What a warp has read from a tile that copies fill is ordered before the next
 // copy by the barrier; the copy reads nothing that threads write.
@@ -90,21 +90,20 @@ void Channels::initialise(OpBuilder &b, Location loc,
     int64_t barriers = ring.type.getDepth() * ring.type.getParts();
     Value isHere = a.isEqual(threads.warp, a.i32(warp++ % numWarps));
     for (int64_t first = 0; first < barriers; first += gpu::warpThreads) {
-      Value number =
-          arith::AddIOp::create(b, loc, threads.lane, a.i32(first));
+      Value number = arith::AddIOp::create(b, loc, threads.lane, a.i32(first));
       auto branch = scf::IfOp::create(
           b, loc, a.both(isHere, a.isLess(number, a.i32(barriers))),
           /*withElseRegion=*/false);
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(branch.thenBlock());
       Value offset = a.mul(number, a.i32(barrierBytes));
-      for (auto [start, count] : {std::pair{ring.full, ring.filling},
-                                  {ring.empty, ring.emptying}})
-        emitAssembly(b, loc, Type(),
-                     {a.add(address, a.add(offset, a.i32(start))),
-                      a.i32(count)},
-                     "mbarrier.init.shared::cta.b64 [$0], $1;",
-                     "r,r,~{memory}", /*hasSideEffects=*/true);
+      for (auto [start, count] :
+           {std::pair{ring.full, ring.filling}, {ring.empty, ring.emptying}})
+        emitAssembly(
+            b, loc, Type(),
+            {a.add(address, a.add(offset, a.i32(start))), a.i32(count)},
+            "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}",
+            /*hasSideEffects=*/true);
     }
   }
   emitAssembly(b, loc, Type(), {},
@@ -146,8 +145,8 @@ Value Channels::getPart(OpBuilder &b, Location loc, const Ring &ring,
 Value Channels::getBarrier(OpBuilder &b, Location loc, const Ring &ring,
                            int64_t first, Value part) {
   Arithmetic a{b, loc};
-  Value number = a.mul(loadNumber(b, loc, ring.place),
-                       a.i32(ring.type.getParts()));
+  Value number =
+      a.mul(loadNumber(b, loc, ring.place), a.i32(ring.type.getParts()));
   if (part)
     number = a.add(number, part);
   return a.add(a.add(address, a.i32(first)),
@@ -171,9 +170,9 @@ void Channels::advance(OpBuilder &b, Location loc, const Ring &ring) {
   next = arith::SelectOp::create(b, loc, isOver, a.i32(0), next);
   Value other = arith::XOrIOp::create(b, loc, parity, a.i32(1));
   LLVM::StoreOp::create(b, loc, next, ring.place);
-  LLVM::StoreOp::create(
-      b, loc, arith::SelectOp::create(b, loc, isOver, other, parity),
-      ring.parity);
+  LLVM::StoreOp::create(b, loc,
+                        arith::SelectOp::create(b, loc, isOver, other, parity),
+                        ring.parity);
 }
 
 //===----------------------------------------------------------------------===//
@@ -201,9 +200,8 @@ void Channels::arrive(OpBuilder &b, Location loc, const BlockThreads &threads,
   OpBuilder::InsertionGuard guard(b);
   if (!everyThreadArrives) {
     NVVM::SyncWarpOp::create(b, loc, a.i32(-1));
-    auto first =
-        scf::IfOp::create(b, loc, a.isEqual(threads.lane, a.i32(0)),
-                          /*withElseRegion=*/false);
+    auto first = scf::IfOp::create(b, loc, a.isEqual(threads.lane, a.i32(0)),
+                                   /*withElseRegion=*/false);
     b.setInsertionPointToStart(first.thenBlock());
   }
   emitAssembly(b, loc, Type(), barrier,
@@ -291,10 +289,8 @@ void Channels::copy(OpBuilder &b, const BlockThreads &threads, gpu::CopyOp op,
                "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
                "r,r,~{memory}", /*hasSideEffects=*/true);
   Value to = LLVM::PtrToIntOp::create(b, loc, b.getI32Type(), tile);
-  Value from =
-      LLVM::PtrToIntOp::create(b, loc, b.getI64Type(), source.pointer);
-  Value stride =
-      source.row.known ? a.i64(*source.row.known) : source.row.value;
+  Value from = LLVM::PtrToIntOp::create(b, loc, b.getI64Type(), source.pointer);
+  Value stride = source.row.known ? a.i64(*source.row.known) : source.row.value;
   if (part) {
     to = a.add(to, a.mul(part, a.i32(rows * rowBytes)));
     from = a.add(from, a.mul(a.mul(a.toI64(part), a.i64(rows)), stride));
@@ -302,9 +298,8 @@ void Channels::copy(OpBuilder &b, const BlockThreads &threads, gpu::CopyOp op,
   if (source.row.is(rowBytes))
     return copyBytes(b, loc, to, from, rows * rowBytes, barrier);
   // Rows that follow one another are one piece; else each is one.
-  auto branch =
-      scf::IfOp::create(b, loc, a.isEqual(stride, a.i64(rowBytes)),
-                        /*withElseRegion=*/true);
+  auto branch = scf::IfOp::create(b, loc, a.isEqual(stride, a.i64(rowBytes)),
+                                  /*withElseRegion=*/true);
   b.setInsertionPointToStart(branch.thenBlock());
   copyBytes(b, loc, to, from, rows * rowBytes, barrier);
   b.setInsertionPointToStart(branch.elseBlock());

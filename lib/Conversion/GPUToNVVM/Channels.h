@@ -46,9 +46,9 @@ private:
   /// that the emptying roles arrive at.
   struct Ring {
     gpu::ChannelType type;
-    bool isCopied = false; // bytes arrive
-    int64_t filling = 0;   // arrivals that make a tile full
-    int64_t emptying = 0;  // arrivals that make its place free
+    bool isCopied = false;                  // bytes arrive
+    int64_t filling = 0;                    // arrivals that make a tile full
+    int64_t emptying = 0;                   // arrivals that make its place free
     int64_t tiles = 0, full = 0, empty = 0; // bytes from the base
     mlir::Value place, parity;              // of this thread: memory of an i32
   };
@@ -58,8 +58,7 @@ private:
                       const BlockThreads &threads);
   mlir::Value getBarrier(mlir::OpBuilder &b, mlir::Location loc,
                          const Ring &ring, int64_t first, mlir::Value part);
-  mlir::Value getTile(mlir::OpBuilder &b, mlir::Location loc,
-                      const Ring &ring);
+  mlir::Value getTile(mlir::OpBuilder &b, mlir::Location loc, const Ring &ring);
   void arrive(mlir::OpBuilder &b, mlir::Location loc,
               const BlockThreads &threads, mlir::Value barrier);
   void advance(mlir::OpBuilder &b, mlir::Location loc, const Ring &ring);

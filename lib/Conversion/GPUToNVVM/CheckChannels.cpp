@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The order of ops on channels. Tiles are SSA values, so what is left to see is
-// that acquire and commit, receive and release come in pairs, that a tile is used
-// between the two and in the right direction, and who is on which side.
+// that acquire and commit, receive and release come in pairs, that a tile is
+// used between the two and in the right direction, and who is on which side.
 #include "CheckGPUProgram.h"
 
 #include "gdn/Dialect/GPU/IR/GPU.h"
@@ -92,8 +92,9 @@ LogicalResult ChannelCheck::checkPart(Operation *use) {
   if (type.getParts() == 1)
     return success();
   auto fetch = dyn_cast<gpu::FetchOp>(use);
-  auto rows = fetch ? dyn_cast<gpu::RowsAttr>(fetch.getTile().getType().getLayout())
-                    : gpu::RowsAttr();
+  auto rows =
+      fetch ? dyn_cast<gpu::RowsAttr>(fetch.getTile().getType().getLayout())
+            : gpu::RowsAttr();
   // channel_c3
   if (!rows || fetch.getRow() || rows.getWarps() != type.getParts() ||
       rows.getLocalRows(type.getShape()[0]) * rows.getGroups() *
@@ -116,8 +117,9 @@ LogicalResult ChannelCheck::checkUse(Operation *begin, Operation *end,
     return user->emitOpError("expects ")
            << (isFilling ? "to write a tile that was acquired"
                          : "to read a tile that was received")
-           << ", by " << (isFilling ? "gdn_gpu.share or gdn_gpu.copy"
-                                    : "gdn_gpu.fetch or gdn_gpu.fetch_element");
+           << ", by "
+           << (isFilling ? "gdn_gpu.share or gdn_gpu.copy"
+                         : "gdn_gpu.fetch or gdn_gpu.fetch_element");
   Operation *at = begin->getBlock()->findAncestorOpInBlock(*user);
   if (!at || !at->isBeforeInBlock(end)) {
     InFlightDiagnostic diag =
@@ -131,7 +133,8 @@ LogicalResult ChannelCheck::checkUse(Operation *begin, Operation *end,
     // copy_c5
     if (copy && copy->getBlock() == user->getBlock() &&
         copy->getOperands().back() == use.get())
-      return user->emitOpError("expects to be the only gdn_gpu.copy of its tile");
+      return user->emitOpError(
+          "expects to be the only gdn_gpu.copy of its tile");
     if (user->getBlock() != begin->getBlock())
       return user->emitOpError("expects to be in the block of the "
                                "gdn_gpu.acquire of its tile");
@@ -155,8 +158,9 @@ LogicalResult ChannelCheck::checkPair(Operation *begin) {
     gpu::WarpsOp role = gpu::getRole(begin);
     // channel_c3
     if (type.getParts() > 1 && int64_t(role.getCount()) != type.getParts())
-      return begin->emitOpError("expects a role of as many warps as the channel "
-                                "has parts, which are ")
+      return begin->emitOpError(
+                 "expects a role of as many warps as the channel "
+                 "has parts, which are ")
              << type.getParts() << ", but got " << role.getCount();
   }
   return success();
@@ -179,7 +183,8 @@ LogicalResult ChannelCheck::checkCopies() {
     return share->emitOpError("expects a channel that gdn_gpu.copy does not "
                               "fill");
   if (copy && filler.getCount() != 1)
-    return copy->emitOpError("expects to be inside a role of one warp, but got ")
+    return copy->emitOpError(
+               "expects to be inside a role of one warp, but got ")
            << filler.getCount();
   for (Operation *op : begins)
     if (copy && fills(op) && op->getResult(0).use_empty())

@@ -101,7 +101,8 @@ struct ConvertGPUToNVVM final
       if (function->hasAttr("gdn_gpu.threads") && !function.isExternal())
         programs.push_back(function);
     for (func::FuncOp program : programs)
-      if (failed(checkGPUProgram(program)) || failed(checkKernel(program, bulkCopies)))
+      if (failed(checkGPUProgram(program)) ||
+          failed(checkKernel(program, bulkCopies)))
         return signalPassFailure();
     for (func::FuncOp program : programs) {
       KernelLowering(program, dependentLaunch, everyThreadArrives).run();

@@ -27,8 +27,8 @@ struct KernelEntry {
 /// where the work of one unit goes. `finishKernel` completes it.
 KernelEntry beginKernel(mlir::OpBuilder &b, mlir::func::FuncOp source);
 
-/// Creates the loop of a role over the units of the block, leaves `b` in it, and
-/// returns the coordinates of the unit.
+/// Creates the loop of a role over the units of the block, leaves `b` in it,
+/// and returns the coordinates of the unit.
 llvm::SmallVector<mlir::Value> beginUnits(mlir::OpBuilder &b,
                                           const KernelEntry &entry,
                                           mlir::func::FuncOp source,

@@ -46,9 +46,9 @@ Value gdn::emitLastReader(OpBuilder &b, Location loc,
     bits = foldBits(b, loc, local, bits);
   if (bits) {
     Value zero = emitAssembly(b, loc, i32, bits,
-                         "{ .reg .f32 x; mov.b32 x, $1; mul.rn.f32 x, x, "
-                         "0f00000000; cvt.rzi.u32.f32 $0, x; }",
-                         "=r,r", /*hasSideEffects=*/false);
+                              "{ .reg .f32 x; mov.b32 x, $1; mul.rn.f32 x, x, "
+                              "0f00000000; cvt.rzi.u32.f32 $0, x; }",
+                              "=r,r", /*hasSideEffects=*/false);
     // Of all lanes: the one that counts stands for them.
     Value isZero =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, zero, a.i32(0));
@@ -64,9 +64,9 @@ Value gdn::emitLastReader(OpBuilder &b, Location loc,
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(first.thenBlock());
     Value ticket = emitAssembly(b, loc, i32, {address, bound},
-                           "atom.relaxed.gpu.global.inc.u32 $0, [$1], $2;",
-                           "=r,l,r,~{memory}",
-                           /*hasSideEffects=*/true);
+                                "atom.relaxed.gpu.global.inc.u32 $0, [$1], $2;",
+                                "=r,l,r,~{memory}",
+                                /*hasSideEffects=*/true);
     scf::YieldOp::create(b, loc, ticket);
     b.setInsertionPointToStart(first.elseBlock());
     scf::YieldOp::create(b, loc, a.i32(0));
@@ -79,10 +79,11 @@ Value gdn::emitLastReader(OpBuilder &b, Location loc,
 
 void gdn::emitAwaitLaunch(OpBuilder &b, Location loc) {
   emitAssembly(b, loc, Type(), {}, "griddepcontrol.wait;", "~{memory}",
-          /*hasSideEffects=*/true);
+               /*hasSideEffects=*/true);
 }
 
 void gdn::emitReleaseLaunch(OpBuilder &b, Location loc) {
-  emitAssembly(b, loc, Type(), {}, "griddepcontrol.launch_dependents;", "~{memory}",
-          /*hasSideEffects=*/true);
+  emitAssembly(b, loc, Type(), {}, "griddepcontrol.launch_dependents;",
+               "~{memory}",
+               /*hasSideEffects=*/true);
 }

@@ -91,8 +91,8 @@ TileMemory ViewMemory::getTile(OpBuilder &b, Location loc, Value view,
   return tile;
 }
 
-TileMemory ViewMemory::getRows(OpBuilder &b, Location loc, gdn::gpu::CopyOp copy,
-                               const IRMapping &values) {
+TileMemory ViewMemory::getRows(OpBuilder &b, Location loc,
+                               gdn::gpu::CopyOp copy, const IRMapping &values) {
   SmallVector<Stride> strides;
   SmallVector<Value> indices =
       llvm::map_to_vector(copy.getIndices(), [&](Value index) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Verifiers of roles, units and channels; (Cn) are the constraints that
-// GPUChannelOps.td lists. The order of ops on a channel is a matter of the whole
-// function: gdn-gpu-check.
+// GPUChannelOps.td lists. The order of ops on a channel is a matter of the
+// whole function: gdn-gpu-check.
 #include "gdn/Dialect/GPU/IR/GPU.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -25,7 +25,8 @@ LogicalResult RolesOp::verifyRegions() {
            << (*this)->getParentOp()->getName() << "'";
   for (auto other : function.getFunctionBody().getOps<RolesOp>())
     if (other != *this)
-      return emitOpError("expects to be the only gdn_gpu.roles of its function");
+      return emitOpError(
+          "expects to be the only gdn_gpu.roles of its function");
   // roles_c2
   DenseSet<uint64_t> taken;
   for (Operation &op : getBody().front()) {
@@ -48,8 +49,9 @@ LogicalResult RolesOp::verifyRegions() {
 LogicalResult UnitsOp::verifyRegions() {
   // units_c1
   if (!getRole(*this) || (*this)->getParentOfType<UnitsOp>())
-    return emitOpError("expects to be inside a role of gdn_gpu.roles, and in no "
-                       "other gdn_gpu.units");
+    return emitOpError(
+        "expects to be inside a role of gdn_gpu.roles, and in no "
+        "other gdn_gpu.units");
   // units_c2
   auto function = (*this)->getParentOfType<FunctionOpInterface>();
   auto blocks = function->getAttrOfType<IntegerAttr>("gdn_gpu.blocks_per_sm");

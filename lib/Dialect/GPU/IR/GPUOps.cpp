@@ -76,8 +76,8 @@ LogicalResult CopyOp::verify() {
   if (tile != whole || tile.getShape().size() != 2)
     return emitOpError("expects a tile of rank 2 in the shape of its channel, ")
            << whole << ", but got " << tile;
-  int64_t bytes = tile.getShape()[1] *
-                  tile.getElementType().getIntOrFloatBitWidth() / 8;
+  int64_t bytes =
+      tile.getShape()[1] * tile.getElementType().getIntOrFloatBitWidth() / 8;
   if (bytes % 16 != 0)
     return emitOpError("expects rows of a multiple of 16 bytes, but got ")
            << bytes;
