@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Serving: from a scheduler's step to launches. Metadata of a step, made on the
- * host. Conventions of calls, errors and handles are those of runtime.h.
+ * host, and the core of a layer. Conventions of calls, errors and handles are
+ * those of runtime.h.
  *
  * Arrays are row-major. A "row" is a request of the step; its tokens are
  * query_start_loc[i] <= t < query_start_loc[i + 1].
@@ -143,8 +144,9 @@ typedef struct gdnrt_gdn_metadata {
 
   gdnrt_i32_array spec_query_start_loc;
   gdnrt_i32_array non_spec_query_start_loc;
-  /** [verified rows, 1 + S]. */
+  /** [verified rows, num_spec_columns], which is 1 + S. */
   gdnrt_i32_array spec_state_indices;
+  int64_t num_spec_columns;
   /** [rows that are not verified]: the slots that rows write. */
   gdnrt_i32_array non_spec_state_indices;
   gdnrt_bool_array spec_sequence_masks;
@@ -179,6 +181,11 @@ typedef struct gdnrt_gdn_metadata {
   /** Always there unless empty: the slots that rows which are not verified read
    *  their state from; a row without one has its slot to write here. */
   gdnrt_i32_array non_spec_read_indices;
+  /** At least as many as rows and one more: cu_checkpoints of kernels that
+   *  could keep states where none is asked for. */
+  gdnrt_i32_array zeros;
+  /** has_initial_state, whether or not there are prefills. */
+  gdnrt_bool_array run_has_initial;
   const gdnrt_run *runs;
   int64_t num_runs;
   /** The tokens of all runs: what lies behind is padding. */
@@ -222,6 +229,60 @@ GDNRT_API gdnrt_status gdnrt_metadata_builder_build(
 GDNRT_API gdnrt_status gdnrt_metadata_builder_build_for_cudagraph_capture(
     gdnrt_metadata_builder *builder, const gdnrt_common_metadata *common,
     gdnrt_gdn_metadata *metadata, gdnrt_error *error);
+
+/** Copies what kernels read of the metadata to `device_arena`, memory of the
+ *  device for arena_bytes bytes, in the order of `stream`. Not within the
+ *  capture of a graph: a replay copies first. The addresses in a graph stay
+ *  good for all steps of the builder. */
+GDNRT_API gdnrt_status gdnrt_metadata_upload(gdnrt_device *device,
+                                             const gdnrt_gdn_metadata *metadata,
+                                             void *device_arena, void *stream,
+                                             gdnrt_error *error);
+
+/*===-- Layers ------------------------------------------------------------===*/
+
+/** The core of one GatedDeltaNetAttention layer: its kernels, weights and
+ *  pools. Used by one thread at a time. Takes memory at the first launch of
+ *  each kernel and not after. */
+typedef struct gdnrt_gdn_layer gdnrt_gdn_layer;
+
+/** Kernels for the kinds of rows; null: such rows are refused (UNSUPPORTED),
+ *  and nothing of their step is launched. */
+typedef struct gdnrt_gdn_kernels {
+  gdnrt_kernel *decode;
+  gdnrt_kernel *prefill;
+  gdnrt_kernel *verify;
+} gdnrt_gdn_kernels;
+
+/** Makes a layer of kernels of one device and the arrays that never change:
+ *  conv_weight, A_log, dt_bias, norm_weight, conv_pool, state_pool, as far as
+ *  the kernels take them. The arrays stay the caller's. */
+GDNRT_API gdnrt_status gdnrt_gdn_layer_create(const gdnrt_gdn_kernels *kernels,
+                                              const gdnrt_named_arg *fixed,
+                                              size_t count,
+                                              gdnrt_gdn_layer **layer,
+                                              gdnrt_error *error);
+
+/** Destroys the layer. Its launches must have run. */
+GDNRT_API void gdnrt_gdn_layer_destroy(gdnrt_gdn_layer *layer);
+
+/** Runs the core over a step. `tokens` are the projections and outputs, one row
+ *  per token: qkvz and ba, or what else the kernels take, and core or out. Rows
+ *  of the outputs behind the step's tokens become zero; there may be rows of
+ *  the inputs behind them as well.
+ *
+ *  `device_arena` is where gdnrt_metadata_upload put the metadata; a CPU takes
+ *  null and reads the builder's. `metadata` null is a profile run: outputs
+ *  become zero, and no pool is touched.
+ *
+ *  Rows of prefills start from their slot where has_initial_state says so,
+ *  which needs kernels with has_initial. The first token of a request is a
+ *  prefill as well, except in a graph: there its slot has to be zero. Rows that
+ * read and write different slots need kernels with write_slots. */
+GDNRT_API gdnrt_status gdnrt_gdn_layer_forward(
+    gdnrt_gdn_layer *layer, const gdnrt_gdn_metadata *metadata,
+    const void *device_arena, const gdnrt_named_arg *tokens, size_t count,
+    void *stream, gdnrt_error *error);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Builds `prefill`, `decode` and `verify`: the six inputs as head-major views,
+// Builds `prefill`, `decode` and `verify`, and `commit` where verify leaves
+// tokens pending: the six inputs as head-major views,
 // then convolution, unit length of q and k, gates, delta rule, gated norm.
 #include "gdn/Model/EntryBuilder.h"
 
@@ -14,7 +15,7 @@ using namespace gdn;
 
 namespace {
 
-enum class Phase { prefill, decode, verify };
+enum class Phase { prefill, decode, verify, commit };
 
 /// Builds one entry function.
 class EntryBuilder {
@@ -40,6 +41,12 @@ private:
   void buildBody();
 
   void addRows();
+  void addPools();
+  void buildCommit();
+  bool isLazy() const {
+    return options.verify == VerifyStates::lazy &&
+           (phase == Phase::verify || phase == Phase::commit);
+  }
   bool isRagged() const { return phase != Phase::decode; }
   std::string tokens() const { return isRagged() ? "T" : "N"; }
 
@@ -115,8 +122,13 @@ void EntryBuilder::addProjections() {
 void EntryBuilder::addRows() {
   Type i32 = builder.getI32Type();
   Type slots = options.slots64 ? Type(builder.getI64Type()) : i32;
-  if (isRagged())
+  if (isRagged() && phase != Phase::commit)
     signature.addTensor("cu_seqlens", i32, {"N + 1"});
+  if (isLazy()) {
+    signature.addTensor("slots", slots, {"N"});
+    signature.addTensor("num_accepted", i32, {"N"});
+    return;
+  }
   if (phase == Phase::verify) {
     bool isTree = options.verify == VerifyStates::tree;
     if (isTree)
@@ -140,17 +152,50 @@ void EntryBuilder::addRows() {
   }
 }
 
+/// The convolution's channels, all sections.
+static std::string channelsOf(const ModelConfig &config) {
+  return scaled(2 * config.keyDim, "Hk") + " + " +
+         scaled(config.valueDim, "Hv");
+}
+
+/// What sequences keep from call to call.
+void EntryBuilder::addPools() {
+  Type f32 = builder.getF32Type();
+  std::string dk = std::to_string(config.keyDim);
+  std::string dv = std::to_string(config.valueDim);
+  std::string window = std::to_string(config.convWidth - 1);
+  signature.addPool(
+      "conv_pool", floatType(options.convState.value_or(options.io)),
+      {"P", channelsOf(config), isLazy() ? "S + " + window : window});
+  signature.addPool("state_pool", floatType(options.state),
+                    {"P", "Hv", dv, dk});
+  if (!isLazy())
+    return;
+  signature.addPool("pending_keys", f32, {"P", "Hk", "S", dk});
+  signature.addPool("pending_deltas", f32, {"P", "Hv", "S", dv});
+  if (config.perChannelDecay)
+    signature.addPool("pending_decays", f32, {"P", "Hv", "S", dk});
+  else
+    signature.addPool("pending_decays", f32, {"P", "Hv", "S"});
+}
+
 void EntryBuilder::addParameters() {
   Type io = floatType(options.io);
   Type f32 = builder.getF32Type();
   std::string tokens = this->tokens();
   std::string dk = std::to_string(config.keyDim);
   std::string dv = std::to_string(config.valueDim);
-  std::string channels =
-      scaled(2 * config.keyDim, "Hk") + " + " + scaled(config.valueDim, "Hv");
+  std::string channels = channelsOf(config);
 
+  if (phase == Phase::commit) {
+    addRows();
+    addPools();
+    return;
+  }
   signature.addSymbol("Hk");
   signature.addSymbol("Hv");
+  if (isLazy())
+    signature.addSymbol("S");
   addProjections();
   signature.addTensor("conv_weight",
                       floatType(options.convWeight.value_or(options.io)),
@@ -165,11 +210,7 @@ void EntryBuilder::addParameters() {
                         floatType(options.normWeight.value_or(options.io)),
                         {dv});
   addRows();
-  signature.addPool("conv_pool",
-                    floatType(options.convState.value_or(options.io)),
-                    {"P", channels, std::to_string(config.convWidth - 1)});
-  signature.addPool("state_pool", floatType(options.state),
-                    {"P", "Hv", dv, dk});
+  addPools();
   if (givesCore())
     signature.addResult("core", io, {tokens, "Hv", dv});
   if (givesNorm())
@@ -237,7 +278,12 @@ void EntryBuilder::buildBody() {
   Value slots = signature["slots"];
   Value tokenSlots = signature["token_slots"];
   Value parents = signature["parents"];
-  if (Value accepted = signature["num_accepted"])
+  Value accepted = signature["num_accepted"];
+  Value pending = isLazy() ? accepted : Value();
+  if (pending)
+    slots = CountedSlotsOp::create(builder, loc("slots"), slots.getType(),
+                                   slots, accepted, signature["S"]);
+  else if (accepted)
     slots = AcceptedSlotsOp::create(
         builder, loc("slots"),
         RankedTensorType::get({ShapedType::kDynamic},
@@ -258,7 +304,7 @@ void EntryBuilder::buildBody() {
       ValueRange{in.q, in.k, in.v}, signature["conv_weight"], /*bias=*/Value(),
       Activation::silu, signature["conv_pool"], slots, writeSlots, rows,
       hasInitial, checkpointBounds, checkpointTokens, checkpointSlots,
-      tokenSlots, parents);
+      tokenSlots, parents, pending);
   ValueRange qkv = conv.getResults();
   auto unit = [&](Value heads, StringRef name) -> Value {
     return L2NormOp::create(builder, loc(name), heads.getType(), heads,
@@ -277,7 +323,9 @@ void EntryBuilder::buildBody() {
       builder, loc("core"), likeOf(qkv[2], coreElement), q, k, qkv[2],
       gates.getLogDecay(), gates.getBeta(), statePool, slots, writeSlots, rows,
       hasInitial, checkpointBounds, checkpointTokens, checkpointSlots,
-      tokenSlots, parents, /*scale=*/FloatAttr());
+      tokenSlots, parents, pending, signature["pending_keys"],
+      signature["pending_deltas"], signature["pending_decays"],
+      /*scale=*/FloatAttr());
   SmallVector<Value> outputs;
   if (givesCore()) {
     Value given = core;
@@ -297,12 +345,26 @@ void EntryBuilder::buildBody() {
   func::ReturnOp::create(builder, builder.getUnknownLoc(), outputs);
 }
 
+void EntryBuilder::buildCommit() {
+  CommitConv1dOp::create(builder, loc("conv"), signature["conv_pool"],
+                         signature["slots"], signature["num_accepted"],
+                         builder.getI64IntegerAttr(config.convWidth - 1));
+  CommitDeltaRuleOp::create(
+      builder, loc("core"), signature["state_pool"], signature["slots"],
+      signature["num_accepted"], signature["pending_keys"],
+      signature["pending_deltas"], signature["pending_decays"]);
+  func::ReturnOp::create(builder, builder.getUnknownLoc());
+}
+
 void EntryBuilder::build(StringRef name) {
   OpBuilder::InsertionGuard guard(builder);
   addParameters();
   func::FuncOp func = signature.createEntry(name);
   addAttributes(func);
-  buildBody();
+  if (phase == Phase::commit)
+    buildCommit();
+  else
+    buildBody();
 }
 
 static llvm::Error checkVariant(const ModelConfig &config,
@@ -346,6 +408,9 @@ gdn::buildEntryModule(MLIRContext &context, const ModelConfig &config,
     if (options.verify != VerifyStates::none)
       EntryBuilder(builder, config, options, Phase::verify)
           .build("verify" + suffix);
+    if (options.verify == VerifyStates::lazy)
+      EntryBuilder(builder, config, options, Phase::commit)
+          .build("commit" + suffix);
   }
   return module;
 }

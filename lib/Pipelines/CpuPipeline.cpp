@@ -22,6 +22,7 @@ void gdn::buildTilePipeline(OpPassManager &passes, const TargetModel &target,
   algorithm.chunk = options.chunk;
   algorithm.chunkFrom = options.chunkFrom;
   algorithm.precision = options.precision;
+  algorithm.chunkStages = options.chunkStages;
   algorithm.lanes = target.getF32Lanes();
   algorithm.segments =
       options.segments < 0 ? target.getRowSegments() : options.segments;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // gdn.conv1d: every output from its formula, with the state as the inputs
-// before the row's first token.
+// before the row's first token; and gdn.commit_conv1d, which moves it on.
 #include "Ops.h"
 #include "Rows.h"
 
@@ -39,11 +39,15 @@ LogicalResult gdn::reference::evaluateOp(gdn::Conv1dOp op, Environment &env) {
            << "expects 'weight' of width 2 to 8, but got " << width;
   if (failed(expectShape(op, "weight", weight.shape, {channels, width})) ||
       (bias && failed(expectShape(op, "bias", bias->shape, {channels}))) ||
-      failed(expectShape(op, "pool", pool.data.shape,
-                         {pool.slots(), channels, width - 1})))
+      failed(expectShape(
+          op, "pool", pool.data.shape,
+          {pool.slots(), channels, op.getNumAccepted() ? -1 : width - 1})))
     return failure();
-  FailureOr<SmallVector<Row>> rows =
-      makeRows(op, tokens, pool, RowOperands::of(op, env));
+  // Columns of a slot: the window, and where tokens stay pending their inputs.
+  const int64_t columns = pool.data.dim(2);
+  RowOperands operands = RowOperands::of(op, env);
+  operands.steps = columns - (width - 1);
+  FailureOr<SmallVector<Row>> rows = makeRows(op, tokens, pool, operands);
   if (failed(rows) || failed(expectIndependent(op, *rows)))
     return failure();
 
@@ -58,12 +62,12 @@ LogicalResult gdn::reference::evaluateOp(gdn::Conv1dOp op, Environment &env) {
         // A copy: a slot that is written may be the one that is read.
         const SmallVector<double> state(
             ArrayRef<double>(pool.data.row(row.slot))
-                .slice(channel * (width - 1), width - 1));
+                .slice(channel * columns, columns));
         // x_t of the row; t < 0 is before its first token.
         auto x = [&](int64_t t) {
           if (t >= 0)
             return input->row(row.begin + t)[c];
-          return row.fromZeros ? 0 : state[width - 1 + t];
+          return row.fromZeros ? 0 : state[row.accepted + width - 1 + t];
         };
         std::vector<int64_t> window(width); // K tokens up to t
         for (int64_t t = 0; t < row.length(); ++t) {
@@ -77,7 +81,7 @@ LogicalResult gdn::reference::evaluateOp(gdn::Conv1dOp op, Environment &env) {
         // The state after `tokens` tokens, to `slot`.
         auto write = [&](int64_t tokens, int64_t slot) {
           MutableArrayRef<double> next =
-              pool.data.row(slot).slice(channel * (width - 1), width - 1);
+              pool.data.row(slot).slice(channel * columns, width - 1);
           for (int64_t j = width - 1, token = tokens - 1; j-- > 0;
                token = row.before(token))
             next[j] = x(token);
@@ -87,7 +91,12 @@ LogicalResult gdn::reference::evaluateOp(gdn::Conv1dOp op, Environment &env) {
         for (auto [t, slot] : llvm::enumerate(row.tokenSlots))
           if (slot >= 0)
             write(t + 1, slot);
-        if (row.writeSlot >= 0)
+        if (op.getNumAccepted())
+          for (int64_t t = 1 - width;
+               t < std::min(row.length(), operands.steps); ++t)
+            pool.data.row(row.writeSlot)[channel * columns + width - 1 + t] =
+                x(t);
+        else if (row.writeSlot >= 0)
           write(row.length(), row.writeSlot);
       }
     }
@@ -95,5 +104,24 @@ LogicalResult gdn::reference::evaluateOp(gdn::Conv1dOp op, Environment &env) {
   for (auto [result, tensor] : llvm::zip(op->getResults(), results))
     if (failed(env.defineResult(result, std::move(tensor))))
       return failure();
+  return success();
+}
+
+LogicalResult gdn::reference::evaluateOp(gdn::CommitConv1dOp op,
+                                         Environment &env) {
+  Pool &pool = env.pool(op.getPool());
+  const int64_t window = op.getWindow(), columns = pool.data.dim(2);
+  FailureOr<SmallVector<Commit>> commits =
+      makeCommits(op, {&pool}, env.tensor(op.getSlots()),
+                  env.tensor(op.getNumAccepted()), columns - window);
+  if (failed(commits))
+    return failure();
+  for (const Commit &commit : *commits)
+    for (int64_t channel = 0; channel < pool.data.dim(1); ++channel) {
+      MutableArrayRef<double> state =
+          pool.data.row(commit.slot).slice(channel * columns, columns);
+      for (int64_t p = 0; p < window; ++p)
+        state[p] = state[p + commit.accepted];
+    }
   return success();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn.delta_rule: the recurrence, token after token. Heads of rows are
+// gdn.delta_rule: the recurrence, token after token; and gdn.commit_delta_rule,
+// which puts pending tokens into states. Heads of rows are
 // independent and run on the context's threads; sums within one keep their
 // order, so that results do not depend on the threads.
 #include "Ops.h"
@@ -15,11 +16,42 @@ using namespace mlir;
 using namespace gdn::reference;
 
 namespace {
+/// The tokens of a step that are not in the state yet, and the sizes of their
+/// pools.
+struct Pending {
+  Pool &keys, &deltas, &decays;
+
+  int64_t steps() const { return keys.data.dim(2); }
+  /// Token `t` of a head in a slot of one of the pools.
+  static MutableArrayRef<double> at(Pool &pool, int64_t slot, int64_t head,
+                                    int64_t t) {
+    const int64_t width = pool.data.rowSize() / pool.data.dim(1) /
+                          std::max<int64_t>(pool.data.dim(2), 1);
+    return pool.data.row(slot).slice((head * pool.data.dim(2) + t) * width,
+                                     width);
+  }
+  /// Puts the first `count` tokens in `slot` into `m`, the state of `head`.
+  void fold(MutableArrayRef<double> m, int64_t slot, int64_t head,
+            int64_t keyHead, int64_t count) const {
+    for (int64_t t = 0; t < count; ++t) {
+      ArrayRef<double> k = at(keys, slot, keyHead, t),
+                       d = at(deltas, slot, head, t),
+                       g = at(decays, slot, head, t);
+      for (size_t i = 0; i < d.size(); ++i)
+        for (size_t j = 0; j < k.size(); ++j) {
+          double &element = m[i * k.size() + j];
+          element = element * std::exp(g[g.size() == 1 ? 0 : j]) + d[i] * k[j];
+        }
+    }
+  }
+};
+
 /// The operands of one op and its sizes.
 struct DeltaRule {
   const Tensor &query, &key, &value, &decay, &beta;
   int64_t keyHeads, valueHeads, dk, dv;
   double scale;
+  std::optional<Pending> pending;
 
   void run(const Row &row, int64_t head, Pool &pool, Tensor &output) const;
 };
@@ -30,7 +62,7 @@ void DeltaRule::run(const Row &row, int64_t head, Pool &pool,
                     Tensor &output) const {
   const int64_t keyHead = head / (valueHeads / keyHeads);
   const bool perChannel = decay.shape.size() == 3;
-  std::vector<double> m(dv * dk), k(dk), q(dk), alpha(dk);
+  std::vector<double> m(dv * dk), k(dk), q(dk), alpha(dk), delta(dv);
   if (!row.fromZeros)
     llvm::copy(pool.data.row(row.slot).slice(head * dv * dk, dv * dk),
                m.begin());
@@ -38,6 +70,10 @@ void DeltaRule::run(const Row &row, int64_t head, Pool &pool,
   auto write = [&](int64_t slot) {
     llvm::copy(m, pool.data.row(slot).slice(head * dv * dk, dv * dk).begin());
   };
+  if (pending && row.accepted > 0) {
+    pending->fold(m, row.slot, head, keyHead, row.accepted);
+    write(row.slot);
+  }
   const Checkpoint *checkpoint = row.checkpoints.begin();
   // The state after each token, and before them all the row's; of trees only.
   std::vector<std::vector<double>> after;
@@ -61,12 +97,20 @@ void DeltaRule::run(const Row &row, int64_t head, Pool &pool,
         recalled += mi[j] * k[j];
       }
       const double d = strength * (value.row(t)[head * dv + i] - recalled);
+      delta[i] = d;
       double out = 0;
       for (int64_t j = 0; j < dk; ++j) {
         mi[j] += d * k[j];
         out += mi[j] * q[j];
       }
       output.row(t)[head * dv + i] = out;
+    }
+    if (const int64_t at = t - row.begin; pending && at < pending->steps()) {
+      llvm::copy(delta,
+                 Pending::at(pending->deltas, row.slot, head, at).begin());
+      auto decays = Pending::at(pending->decays, row.slot, head, at);
+      llvm::copy(decay.row(t).slice(head * decays.size(), decays.size()),
+                 decays.begin());
     }
     if (checkpoint != row.checkpoints.end() &&
         checkpoint->tokens == t + 1 - row.begin)
@@ -76,8 +120,37 @@ void DeltaRule::run(const Row &row, int64_t head, Pool &pool,
     if (!row.parents.empty())
       after.push_back(m);
   }
-  if (row.writeSlot >= 0)
+  if (!pending && row.writeSlot >= 0)
     write(row.writeSlot);
+}
+
+/// Keeps the keys of a row's tokens: once all value heads have put the keys of
+/// the previous step into their states.
+static void keepKeys(const Pending &pending, const Row &row,
+                     const Tensor &key) {
+  for (int64_t t = 0; t < std::min(row.length(), pending.steps()); ++t)
+    for (int64_t head = 0; head < key.dim(1); ++head)
+      llvm::copy(key.row(row.begin + t).slice(head * key.dim(2), key.dim(2)),
+                 Pending::at(pending.keys, row.slot, head, t).begin());
+}
+
+/// Checks the pools of pending tokens; decays have a value per channel where
+/// they have rank 4.
+static LogicalResult expectPools(Operation *op, StringRef prefix,
+                                 const Pending &pending, int64_t keyHeads,
+                                 int64_t valueHeads, int64_t dk, int64_t dv) {
+  const int64_t steps = pending.steps();
+  SmallVector<int64_t> decays = {-1, valueHeads, steps};
+  if (pending.decays.data.shape.size() == 4)
+    decays.push_back(dk);
+  return failure(
+      failed(expectShape(op, (prefix + "keys").str(), pending.keys.data.shape,
+                         {-1, keyHeads, steps, dk})) ||
+      failed(expectShape(op, (prefix + "deltas").str(),
+                         pending.deltas.data.shape,
+                         {-1, valueHeads, steps, dv})) ||
+      failed(expectShape(op, (prefix + "decays").str(),
+                         pending.decays.data.shape, decays)));
 }
 
 LogicalResult gdn::reference::evaluateOp(gdn::DeltaRuleOp op,
@@ -107,8 +180,20 @@ LogicalResult gdn::reference::evaluateOp(gdn::DeltaRuleOp op,
            << "expects the value heads to be a multiple of the key heads, but "
               "got "
            << valueHeads << " value heads and " << keyHeads << " key heads";
-  FailureOr<SmallVector<Row>> rows =
-      makeRows(op, tokens, pool, RowOperands::of(op, env));
+  RowOperands operands = RowOperands::of(op, env);
+  std::optional<Pending> pending;
+  if (op.getNumAccepted()) {
+    pending.emplace(Pending{env.pool(op.getPendingKeys()),
+                            env.pool(op.getPendingDeltas()),
+                            env.pool(op.getPendingDecays())});
+    if (failed(expectPools(op, "pending_", *pending, keyHeads, valueHeads, dk,
+                           dv)))
+      return failure();
+    operands.steps = pending->steps();
+    operands.pendingPools = {&pending->keys, &pending->deltas,
+                             &pending->decays};
+  }
+  FailureOr<SmallVector<Row>> rows = makeRows(op, tokens, pool, operands);
   if (failed(rows) || failed(expectIndependent(op, *rows)))
     return failure();
 
@@ -118,12 +203,45 @@ LogicalResult gdn::reference::evaluateOp(gdn::DeltaRuleOp op,
       value,      decay,
       beta,       keyHeads,
       valueHeads, dk,
-      dv,         scale ? scale->convertToDouble() : 1 / std::sqrt(double(dk))};
+      dv,         scale ? scale->convertToDouble() : 1 / std::sqrt(double(dk)),
+      pending};
   Tensor output = Tensor::zeros(value.shape);
   parallelFor(op.getContext(), 0, rows->size() * valueHeads, [&](size_t unit) {
     const Row &row = (*rows)[unit / valueHeads];
     if (row.live() && row.length() > 0)
       rule.run(row, unit % valueHeads, pool, output);
   });
+  for (const Row &row : *rows)
+    if (pending && row.live())
+      keepKeys(*pending, row, key);
   return env.defineResult(op->getResult(0), std::move(output));
+}
+
+LogicalResult gdn::reference::evaluateOp(gdn::CommitDeltaRuleOp op,
+                                         Environment &env) {
+  Pool &pool = env.pool(op.getPool());
+  const Pending pending = {env.pool(op.getKeys()), env.pool(op.getDeltas()),
+                           env.pool(op.getDecays())};
+  const int64_t keyHeads = pending.keys.data.dim(1);
+  const int64_t heads = pool.data.dim(1), dv = pool.data.dim(2),
+                dk = pool.data.dim(3);
+  if (failed(expectPools(op, "", pending, keyHeads, heads, dk, dv)))
+    return failure();
+  if (keyHeads == 0 ? heads != 0 : heads % keyHeads != 0)
+    return op.emitOpError()
+           << "expects the value heads to be a multiple of the key heads, but "
+              "got "
+           << heads << " value heads and " << keyHeads << " key heads";
+  FailureOr<SmallVector<Commit>> commits =
+      makeCommits(op, {&pool, &pending.keys, &pending.deltas, &pending.decays},
+                  env.tensor(op.getSlots()), env.tensor(op.getNumAccepted()),
+                  pending.steps());
+  if (failed(commits))
+    return failure();
+  for (const Commit &commit : *commits)
+    for (int64_t head = 0; head < heads; ++head)
+      pending.fold(pool.data.row(commit.slot).slice(head * dv * dk, dv * dk),
+                   commit.slot, head, head / (heads / keyHeads),
+                   commit.accepted);
+  return success();
 }

@@ -75,10 +75,12 @@ static LogicalResult evaluateBlock(Block &block, Environment &env) {
         llvm::TypeSwitch<Operation *, LogicalResult>(&op)
             .Case<gdn::UnpackOp, gdn::GatesOp, gdn::L2NormOp,
                   gdn::GatedRMSNormOp, gdn::Conv1dOp, gdn::DeltaRuleOp,
-                  gdn::AcceptedSlotsOp, gdn::MaskRowsOp, gdn::PoolReadOp,
-                  gdn::PoolWriteOp, gdn::CastOp>([&](auto known) {
-              return gdn::reference::evaluateOp(known, env);
-            })
+                  gdn::AcceptedSlotsOp, gdn::CountedSlotsOp,
+                  gdn::CommitConv1dOp, gdn::CommitDeltaRuleOp, gdn::MaskRowsOp,
+                  gdn::PoolReadOp, gdn::PoolWriteOp, gdn::CastOp>(
+                [&](auto known) {
+                  return gdn::reference::evaluateOp(known, env);
+                })
             .Case<gdn::KernelOp, arith::ConstantOp, tensor::DimOp,
                   tensor::CastOp>(
                 [&](auto known) { return ::evaluateOp(known, env); })

@@ -20,10 +20,13 @@ double activate(Activation activation, double x);
 
 // Conv1d.cpp
 mlir::LogicalResult evaluateOp(Conv1dOp op, Environment &env);
+mlir::LogicalResult evaluateOp(CommitConv1dOp op, Environment &env);
 // DeltaRule.cpp
 mlir::LogicalResult evaluateOp(DeltaRuleOp op, Environment &env);
+mlir::LogicalResult evaluateOp(CommitDeltaRuleOp op, Environment &env);
 // PoolOps.cpp
 mlir::LogicalResult evaluateOp(AcceptedSlotsOp op, Environment &env);
+mlir::LogicalResult evaluateOp(CountedSlotsOp op, Environment &env);
 mlir::LogicalResult evaluateOp(MaskRowsOp op, Environment &env);
 mlir::LogicalResult evaluateOp(PoolReadOp op, Environment &env);
 mlir::LogicalResult evaluateOp(PoolWriteOp op, Environment &env);

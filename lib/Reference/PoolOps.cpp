@@ -27,6 +27,18 @@ LogicalResult gdn::reference::evaluateOp(gdn::AcceptedSlotsOp op,
   return env.defineResult(op->getResult(0), std::move(result));
 }
 
+LogicalResult gdn::reference::evaluateOp(gdn::CountedSlotsOp op,
+                                         Environment &env) {
+  Tensor result = env.tensor(op.getSlots());
+  const Tensor &accepted = env.tensor(op.getNumAccepted());
+  if (failed(expectShape(op, "num_accepted", accepted.shape, result.shape)))
+    return failure();
+  for (auto [slot, count] : llvm::zip(result.data, accepted.data))
+    if (!acceptedOf(count, env.index(op.getSteps())))
+      slot = -1;
+  return env.defineResult(op->getResult(0), std::move(result));
+}
+
 LogicalResult gdn::reference::evaluateOp(gdn::MaskRowsOp op, Environment &env) {
   const Tensor &input = env.tensor(op.getInput());
   FailureOr<SmallVector<Row>> rows =

@@ -120,6 +120,32 @@ static LogicalResult setParents(Operation *op, MutableArrayRef<Row> rows,
   return success();
 }
 
+std::optional<int64_t> gdn::reference::acceptedOf(double count, int64_t steps) {
+  if (!(count >= 0 && count <= double(steps)))
+    return std::nullopt;
+  return int64_t(count);
+}
+
+/// Sets how many pending tokens rows accept, and skips rows whose count is none
+/// or whose pending tokens have no slot.
+static LogicalResult setAccepted(Operation *op, MutableArrayRef<Row> rows,
+                                 const RowOperands &operands) {
+  if (failed(expectShape(op, "num_accepted", operands.accepted->shape,
+                         {int64_t(rows.size())})))
+    return failure();
+  for (auto [n, row] : llvm::enumerate(rows)) {
+    std::optional<int64_t> count =
+        acceptedOf(operands.accepted->data[n], operands.steps);
+    row.accepted = count.value_or(0);
+    const auto slot = double(row.slot);
+    if (!count || llvm::any_of(operands.pendingPools, [slot](const Pool *pool) {
+          return pool->skips(slot);
+        }))
+      row.slot = row.writeSlot = -1;
+  }
+  return success();
+}
+
 SmallVector<int64_t> Row::written() const {
   SmallVector<int64_t> slots(tokenSlots);
   slots.push_back(length() > 0 ? writeSlot : -1);
@@ -163,6 +189,8 @@ gdn::reference::makeRows(Operation *op, int64_t tokens, const Pool &pool,
     for (auto [n, row] : llvm::enumerate(rows))
       row.fromZeros = flags->data[n] == 0;
   }
+  if (operands.accepted && failed(setAccepted(op, rows, operands)))
+    return failure();
   if (operands.checkpointBounds &&
       failed(setCheckpoints(op, rows, pool, operands)))
     return failure();
@@ -227,4 +255,28 @@ LogicalResult gdn::reference::expectIndependent(Operation *op,
              << it->second;
   }
   return expectOwnSlots(op, rows, writers);
+}
+
+FailureOr<SmallVector<Commit>>
+gdn::reference::makeCommits(Operation *op, ArrayRef<const Pool *> pools,
+                            const Tensor &slots, const Tensor &accepted,
+                            int64_t steps) {
+  if (failed(expectShape(op, "num_accepted", accepted.shape, slots.shape)))
+    return failure();
+  SmallVector<Commit> commits;
+  llvm::DenseMap<int64_t, int64_t> writers;
+  for (int64_t n = 0; n < slots.dim(0); ++n) {
+    const double id = slots.data[n];
+    const int64_t count = acceptedOf(accepted.data[n], steps).value_or(0);
+    if (count == 0 ||
+        llvm::any_of(pools, [&](const Pool *pool) { return pool->skips(id); }))
+      continue;
+    auto [it, fresh] = writers.try_emplace(int64_t(id), n);
+    if (!fresh)
+      return op->emitOpError()
+             << "expects every slot to be written by one row, but got slot "
+             << it->first << " for rows " << it->second << " and " << n;
+    commits.push_back({int64_t(id), count});
+  }
+  return commits;
 }

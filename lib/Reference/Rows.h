@@ -19,6 +19,9 @@ struct Row {
   int64_t slot = -1;          ///< its state; -1 if the row is skipped
   int64_t writeSlot = -1;     ///< where the state goes; -1 for nowhere
   bool fromZeros = false;     ///< the state starts as zeros, not from `slot`
+  /// How many tokens of its previous step the state lacks; where it lacks none
+  /// by the op's kind, 0.
+  int64_t accepted = 0;
   /// Those that write something, by rising tokens.
   llvm::SmallVector<Checkpoint> checkpoints;
   /// Where the state after each token goes; -1 for nowhere. Empty without.
@@ -50,6 +53,10 @@ struct RowOperands {
   const Tensor *checkpointSlots = nullptr;
   const Tensor *tokenSlots = nullptr; ///< token_slots
   const Tensor *parents = nullptr;    ///< parents
+  const Tensor *accepted = nullptr;   ///< num_accepted, of pending tokens
+  int64_t steps = 0;                  ///< at most so many of them
+  /// Whose slots count too.
+  llvm::SmallVector<const Pool *> pendingPools = {};
 
   /// Those of a gdn.conv1d or gdn.delta_rule.
   template <typename OpTy>
@@ -62,9 +69,25 @@ struct RowOperands {
             env.optional(op.getCheckpointTokens()),
             env.optional(op.getCheckpointSlots()),
             env.optional(op.getTokenSlots()),
-            env.optional(op.getParents())};
+            env.optional(op.getParents()),
+            env.optional(op.getNumAccepted())};
   }
 };
+
+/// The number of tokens that `count`, an element of num_accepted, accepts of at
+/// most `steps`; nothing where it is no such number.
+std::optional<int64_t> acceptedOf(double count, int64_t steps);
+
+/// A slot into which some pending tokens go.
+struct Commit {
+  int64_t slot, accepted;
+};
+
+/// The rows of which something is accepted, 1 to `steps` tokens, and whose slot
+/// no pool skips. Fails at `op` if two have one slot.
+mlir::FailureOr<llvm::SmallVector<Commit>>
+makeCommits(mlir::Operation *op, llvm::ArrayRef<const Pool *> pools,
+            const Tensor &slots, const Tensor &accepted, int64_t steps);
 
 /// The rows of a batch of `tokens` tokens. Fails at `op` if the operands do not
 /// fit each other or the tokens.

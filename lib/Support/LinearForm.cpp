@@ -8,6 +8,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/CheckedArithmetic.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <limits>
@@ -31,7 +32,9 @@ bool gdn::isIdentifier(StringRef text) {
 
 namespace gdn {
 /// form ::= `-`? term ((`+` | `-`) term)*
-/// term ::= number (`*` symbol)? | symbol (`*` number)?
+/// term ::= number (`*` factor)? | factor (`*` number)? | quotient
+/// factor ::= symbol | `(` quotient `)`
+/// quotient ::= symbol `floordiv` number
 class LinearFormParser {
 public:
   explicit LinearFormParser(StringRef text) : text(text), rest(text) {}
@@ -52,20 +55,25 @@ public:
 
 private:
   llvm::Error parseTerm(LinearForm &form, bool negative) {
-    uint64_t magnitude = 1;
+    uint64_t magnitude = 1, divisor = 1;
     StringRef symbol;
     if (isDigit()) {
       if (llvm::Error error = parseNumber(magnitude))
         return error;
       if (consume('*')) {
-        if (!isSymbol())
+        if (!isFactor())
           return expected("a symbol after '*'");
-        symbol = parseSymbol();
+        if (llvm::Error error = parseFactor(symbol, divisor))
+          return error;
       }
-    } else if (isSymbol()) {
-      symbol = parseSymbol();
-      if (consume('*')) {
-        if (isSymbol())
+    } else if (isFactor()) {
+      if (llvm::Error error = parseFactor(symbol, divisor))
+        return error;
+      if (divisor == 1 && isQuotient()) {
+        if (llvm::Error error = parseDivisor(divisor))
+          return error;
+      } else if (consume('*')) {
+        if (isFactor())
           return expected("a number after '*', as a form is linear,");
         if (!isDigit())
           return expected("a number after '*'");
@@ -81,8 +89,35 @@ private:
       return makeError("number in \"" + text + "\" does not fit 64 bits");
     int64_t coefficient =
         negative ? int64_t(~magnitude + 1) : int64_t(magnitude);
-    if (!form.add(coefficient, symbol))
+    if (!form.add(coefficient, symbol, int64_t(divisor)))
       return makeError("sum in \"" + text + "\" does not fit 64 bits");
+    return llvm::Error::success();
+  }
+
+  llvm::Error parseFactor(StringRef &symbol, uint64_t &divisor) {
+    bool isGroup = consume('(');
+    if (!isSymbol())
+      return expected("a symbol after '('");
+    symbol = parseSymbol();
+    if (!isGroup)
+      return llvm::Error::success();
+    if (!isQuotient())
+      return expected("'floordiv'");
+    if (llvm::Error error = parseDivisor(divisor))
+      return error;
+    return consume(')') ? llvm::Error::success() : expected("')'");
+  }
+
+  llvm::Error parseDivisor(uint64_t &divisor) {
+    parseSymbol();
+    if (!isDigit())
+      return expected("a number after 'floordiv'");
+    if (llvm::Error error = parseNumber(divisor))
+      return error;
+    if (divisor == 0 || divisor > std::numeric_limits<uint32_t>::max())
+      return makeError("expected a divisor of at least 1 and less than 2^32 in "
+                       "\"" +
+                       text + "\", but got " + Twine(divisor));
     return llvm::Error::success();
   }
 
@@ -106,6 +141,11 @@ private:
   bool isSymbol() {
     return !skipBlanks().empty() && startsIdentifier(rest.front());
   }
+  bool isFactor() { return isSymbol() || rest.starts_with("("); }
+  /// Whether an operator stands here, behind a symbol.
+  bool isQuotient() {
+    return skipBlanks().take_while(continuesIdentifier) == "floordiv";
+  }
   bool consume(char c) { return skipBlanks().consume_front(StringRef(&c, 1)); }
   StringRef &skipBlanks() { return rest = rest.ltrim(" \t"); }
 
@@ -125,19 +165,23 @@ private:
 };
 } // namespace gdn
 
-bool LinearForm::add(int64_t coefficient, StringRef symbol) {
+bool LinearForm::add(int64_t coefficient, StringRef symbol, int64_t divisor) {
   if (symbol.empty()) {
     std::optional<int64_t> sum = llvm::checkedAdd(constant, coefficient);
     if (sum)
       constant = *sum;
     return sum.has_value();
   }
+  std::pair<StringRef, int64_t> key(symbol, divisor);
+  auto keyOf = [](const Term &term) {
+    return std::pair<StringRef, int64_t>(term.symbol, term.divisor);
+  };
   auto *it =
-      llvm::lower_bound(terms, symbol, [](const Term &term, StringRef s) {
-        return StringRef(term.symbol) < s;
+      llvm::lower_bound(terms, key, [&](const Term &term, const auto &other) {
+        return keyOf(term) < other;
       });
-  if (it == terms.end() || it->symbol != symbol)
-    it = terms.insert(it, Term{symbol.str(), 0});
+  if (it == terms.end() || keyOf(*it) != key)
+    it = terms.insert(it, Term{symbol.str(), 0, divisor});
   std::optional<int64_t> sum = llvm::checkedAdd(it->coefficient, coefficient);
   if (!sum)
     return false;
@@ -153,7 +197,7 @@ Expected<LinearForm> LinearForm::parse(StringRef text) {
 
 void LinearForm::print(llvm::raw_ostream &os) const {
   bool first = true;
-  auto printSigned = [&](int64_t value, StringRef symbol) {
+  auto printSigned = [&](int64_t value, StringRef symbol, int64_t divisor) {
     // As unsigned, so that -2^63 has a magnitude.
     uint64_t magnitude = value < 0 ? ~uint64_t(value) + 1 : uint64_t(value);
     if (first)
@@ -163,15 +207,18 @@ void LinearForm::print(llvm::raw_ostream &os) const {
     first = false;
     if (symbol.empty())
       os << magnitude;
-    else if (magnitude == 1)
-      os << symbol;
-    else
-      os << magnitude << '*' << symbol;
+    else if (magnitude != 1)
+      os << magnitude << '*';
+    bool isGroup = divisor != 1 && magnitude != 1;
+    os << (isGroup ? "(" : "") << symbol;
+    if (divisor != 1)
+      os << " floordiv " << divisor;
+    os << (isGroup ? ")" : "");
   };
   for (const Term &term : terms)
-    printSigned(term.coefficient, term.symbol);
+    printSigned(term.coefficient, term.symbol, term.divisor);
   if (constant != 0 || terms.empty())
-    printSigned(constant, "");
+    printSigned(constant, "", 1);
 }
 
 std::string LinearForm::str() const {
@@ -181,9 +228,14 @@ std::string LinearForm::str() const {
   return text;
 }
 
+bool LinearForm::hasQuotients() const {
+  return llvm::any_of(terms,
+                      [](const Term &term) { return term.divisor != 1; });
+}
+
 int64_t LinearForm::getCoefficient(StringRef symbol) const {
   for (const Term &term : terms)
-    if (term.symbol == symbol)
+    if (term.symbol == symbol && term.divisor == 1)
       return term.coefficient;
   return 0;
 }
@@ -196,8 +248,8 @@ Expected<int64_t> LinearForm::evaluate(
     if (!value)
       return makeError("symbol '" + Twine(term.symbol) + "' of \"" + str() +
                        "\" has no value");
-    std::optional<int64_t> next =
-        llvm::checkedMulAdd(term.coefficient, *value, sum);
+    std::optional<int64_t> next = llvm::checkedMulAdd(
+        term.coefficient, llvm::divideFloorSigned(*value, term.divisor), sum);
     if (!next)
       return makeError("\"" + Twine(str()) + "\" does not fit 64 bits with " +
                        term.symbol + " = " + Twine(*value));

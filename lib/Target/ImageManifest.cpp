@@ -31,6 +31,8 @@ FailureOr<fb::LinearFormT> gdn::encodeForm(StringRef text,
       return failure();
     encoded.symbols.push_back(found - symbols.begin());
     encoded.coefficients.push_back(term.coefficient);
+    if (form->hasQuotients())
+      encoded.divisors.push_back(term.divisor);
   }
   return encoded;
 }

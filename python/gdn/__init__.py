@@ -3,6 +3,7 @@
 
 from .arrays import DeviceArray
 from .runtime import Binding, Code, Device, GdnError, Image, Kernel, Param, Pool, Runtime, Variant
+from .state_pool import StatePool, StatePoolShape
 
 __all__ = [
     "Binding",
@@ -15,5 +16,7 @@ __all__ = [
     "Param",
     "Pool",
     "Runtime",
+    "StatePool",
+    "StatePoolShape",
     "Variant",
 ]

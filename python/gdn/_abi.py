@@ -156,7 +156,7 @@ _FUNCTIONS = {
 
 def load(path: str | Path) -> c.CDLL:
     """The library at `path`, with the types of its functions set."""
-    from . import _serving_abi  # which needs Error from here
+    from . import _serving_abi, _state_pool_abi  # which need Error from here
 
     library = c.CDLL(str(path))
     for name, (result, arguments) in _FUNCTIONS.items():
@@ -164,4 +164,5 @@ def load(path: str | Path) -> c.CDLL:
         function.restype = result
         function.argtypes = arguments
     _serving_abi.declare(library)
+    _state_pool_abi.declare(library)
     return library

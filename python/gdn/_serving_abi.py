@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The C ABI of include/gdn-c/serving.h for ctypes."""
+"""The C ABI of include/gdn-c/serving.h and layer_shape.h for ctypes."""
 
 import ctypes as c
 
 import numpy as np
 
-from ._abi import Error
+from ._abi import Error, NamedArg
 
 
 class MetadataOptions(c.Structure):
@@ -86,6 +86,7 @@ class Metadata(c.Structure):
         ("spec_query_start_loc", I32Array),
         ("non_spec_query_start_loc", I32Array),
         ("spec_state_indices", I32Array),
+        ("num_spec_columns", c.c_int64),
         ("non_spec_state_indices", I32Array),
         ("spec_sequence_masks", BoolArray),
         ("spec_token_indx", I32Array),
@@ -104,6 +105,8 @@ class Metadata(c.Structure):
         ("checkpoint_tokens", I32Array),
         ("checkpoint_slots", I32Array),
         ("non_spec_read_indices", I32Array),
+        ("zeros", I32Array),
+        ("run_has_initial", BoolArray),
         ("runs", c.POINTER(Run)),
         ("num_runs", c.c_int64),
         ("num_run_tokens", c.c_int64),
@@ -113,11 +116,29 @@ class Metadata(c.Structure):
     ]
 
 
+class LayerHeads(c.Structure):
+    _fields_ = [
+        ("num_key_heads", c.c_int64),
+        ("num_value_heads", c.c_int64),
+        ("key_dim", c.c_int64),
+        ("value_dim", c.c_int64),
+    ]
+
+
+class Slice(c.Structure):
+    _fields_ = [("begin", c.c_int64), ("size", c.c_int64)]
+
+
+class Kernels(c.Structure):
+    _fields_ = [("decode", c.c_void_p), ("prefill", c.c_void_p), ("verify", c.c_void_p)]
+
+
+MAX_SLICES = 4
 _P = c.c_void_p
 _OUT = c.POINTER(c.c_void_p)
 _ERR = c.POINTER(Error)
 
-# name: (result, arguments); every name is one of the header.
+# name: (result, arguments); every name is one of the headers.
 FUNCTIONS = {
     "gdnrt_metadata_builder_create": (c.c_int, [c.POINTER(MetadataOptions), _OUT, _ERR]),
     "gdnrt_metadata_builder_destroy": (None, [_P]),
@@ -130,6 +151,47 @@ FUNCTIONS = {
     "gdnrt_metadata_builder_build_for_cudagraph_capture": (
         c.c_int,
         [_P, c.POINTER(CommonMetadata), c.POINTER(Metadata), _ERR],
+    ),
+    "gdnrt_metadata_upload": (c.c_int, [_P, c.POINTER(Metadata), _P, _P, _ERR]),
+    "gdnrt_gdn_layer_create": (
+        c.c_int,
+        [c.POINTER(Kernels), c.POINTER(NamedArg), c.c_size_t, _OUT, _ERR],
+    ),
+    "gdnrt_gdn_layer_destroy": (None, [_P]),
+    "gdnrt_gdn_layer_forward": (
+        c.c_int,
+        [_P, c.POINTER(Metadata), _P, c.POINTER(NamedArg), c.c_size_t, _P, _ERR],
+    ),
+    "gdnrt_layer_state_shape": (
+        c.c_int,
+        [
+            c.POINTER(LayerHeads),
+            c.c_int64,
+            c.c_int64,
+            c.c_int64,
+            c.c_int32,
+            c.c_int64 * 2,
+            c.c_int64 * 3,
+            _ERR,
+        ],
+    ),
+    "gdnrt_layer_state_dtype": (
+        c.c_int,
+        [c.c_int32, c.c_int32, c.c_int32, c.POINTER(c.c_int32), c.POINTER(c.c_int32), _ERR],
+    ),
+    "gdnrt_layer_weight_slices": (
+        c.c_int,
+        [
+            c.POINTER(LayerHeads),
+            c.c_char_p,
+            c.c_int32,
+            c.c_int64,
+            c.c_int64,
+            c.POINTER(c.c_int32),
+            Slice * MAX_SLICES,
+            c.POINTER(c.c_size_t),
+            _ERR,
+        ],
     ),
 }
 

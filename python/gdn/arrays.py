@@ -125,6 +125,8 @@ def view(name: str, value: object, dtypes: tuple[str, ...] = DTYPES) -> View:
 
 
 def _view(name: str, value: object) -> View:
+    if isinstance(value, View):
+        return value
     if isinstance(value, np.ndarray):
         return _numpy_view(name, value)
     if isinstance(value, DeviceArray):

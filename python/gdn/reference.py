@@ -86,7 +86,8 @@ def evaluate(
             window, state = floats["conv_pool"][slot], floats["state_pool"][slot].copy()
         inputs = np.concatenate([x[part].reshape(last - first, -1) for x in (q, k, v)], axis=1)
         mixed, window = _convolve(inputs, window, floats["conv_weight"])
-        core[part], state = _delta_rule(layer, floats, mixed, state, a[part], b[part])
+        gates = (floats["A_log"], floats["dt_bias"], a[part], b[part])
+        core[part], state = delta_rule(layer, mixed, state, *gates)
         target = write_slots[row]
         if is_live(target, len(state_pool), null_slot):
             conv_pool[target], state_pool[target] = window, state
@@ -163,8 +164,12 @@ def _unit(x: np.ndarray) -> np.ndarray:
     return x / np.sqrt((x * x).sum(-1, keepdims=True) + eps)
 
 
-def _delta_rule(layer: Layer, floats, mixed, state, a, b):
-    """The recurrence of one row: what it gives and the state it leaves."""
+def delta_rule(layer: Layer, mixed, state, a_log, dt_bias, a, b):
+    """The recurrence of one row: what it gives, [tokens, Hv, dv], and the state it leaves.
+
+    `mixed` is what the convolution gives, [tokens, 2 Hk dk + Hv dv]; `state` is
+    [Hv, dv, dk]; `a` and `b` are raw.
+    """
     dk, dv = layer.key_dim, layer.value_dim
     tokens, heads = b.shape
     keys = (mixed.shape[1] - heads * dv) // 2
@@ -173,9 +178,8 @@ def _delta_rule(layer: Layer, floats, mixed, state, a, b):
     q, k = (np.repeat(_unit(x.reshape(tokens, -1, dk)), each, axis=1) for x in (q, k))
     v = v.reshape(tokens, heads, dv)
     beta = _sigmoid(b) * (2 if layer.double_beta else 1)
-    log_decay = -np.exp(floats["A_log"]).reshape((heads,) + (1,) * (a.ndim - 2)) * np.logaddexp(
-        0, a + floats["dt_bias"]
-    )
+    rate = -np.exp(a_log).reshape((heads,) + (1,) * (a.ndim - 2))
+    log_decay = rate * np.logaddexp(0, a + dt_bias)
     # One decay per head acts on all channels of the key.
     decay = np.exp(log_decay if a.ndim == 3 else log_decay[:, :, None])
     core = np.empty((tokens, heads, dv))

@@ -5,21 +5,24 @@ import json
 import xml.etree.ElementTree as ET
 
 from gdn.bench import __main__ as bench
-from gdn.bench import tables
+from gdn.bench import limits, tables
 
 
-def row(impl: str, variant: str, count: int, us: float, heads=(16, 32)) -> dict:
+def row(impl: str, variant: str, count: int, us: float, heads=(16, 32), **config) -> dict:
     return {
-        "suite": "decode",
+        "suite": "verify" if "mode" in config else "decode",
         "impl": impl,
         "config": {
             "Hk": heads[0],
             "Hv": heads[1],
+            "dk": 128,
+            "dv": 128,
             "io": "bfloat16",
             "state": "float32",
             "N": count,
             "variant": variant,
-        },
+        }
+        | config,
         "us": us,
         "state_TBps": count * heads[1] * 131072 / us * 1e-6,
     }
@@ -46,6 +49,78 @@ def test_tables():
     assert "| N | fla | gdn | gdn pdl | stream | of the stream |" in text
     # Sorted by N; what was not measured is empty; the share is stream over ours.
     assert "| 1 |  | 5.00 |  |  |  |\n| 64 | 90.00 | 80.00 | 75.50 | 72.00 | 90.0 % |" in text
+
+
+def test_the_fastest_variant_of_a_part_has_the_column():
+    report = REPORT | {
+        "rows": [
+            row("gdn", "rows", 8, 10.0, part="step"),
+            row("flashinfer", "pool", 8, 9.0, part="rule"),
+            row("flashinfer", "state", 8, 8.0, part="rule"),
+            row("vllm", "", 8, 15.0, part="step") | {"error_o": 2e-3, "error_state": 1e-4},
+        ]
+    }
+    text = tables.markdown(report)
+    assert "| N | flashinfer rule | gdn | vllm step | of the stream |" in text
+    assert "| 8 | 8.00 | 10.00 | 15.00 |  |" in text
+    assert (
+        "| N | flashinfer rule / gdn | vllm step / gdn |\n|---:|---:|---:|\n| 8 | 0.80 | 1.50 |"
+        in text
+    )
+    assert "| vllm step | 2.0e-03 | 1.0e-04 |" in text
+
+
+def test_verify_has_a_table_for_each_number_of_tokens_and_mode(tmp_path):
+    rows = [
+        row("gdn", "lazy", 8, 10.0, T=4, mode="lazy"),
+        row("gdn", "lazy", 8, 20.0, T=8, mode="lazy"),
+        row("flashinfer", "", 8, 30.0, T=4, mode="buffer", part="rule"),
+    ]
+    text = tables.markdown(REPORT | {"rows": rows}, "verify")
+    assert text.count("state float32; 4 tokens, ") == 2
+    assert text.count("8 tokens, lazy; us") == 1
+    assert bench.suites_of(REPORT | {"rows": rows}) == ["verify"]
+
+
+def limits_of(*others: dict, ours: dict) -> tuple:
+    rows = [ours, *others]
+    limits.add_limits(rows)
+    assert not any("limit_us" in other for other in others)
+    return rows[0].get("limit_us"), rows[0].get("limit_by")
+
+
+def test_limits():
+    # 256 MiB of f32 states: nine tenths of the stream; below that, none.
+    stream = row("stream", "plain", 64, 72.0)
+    ours = row("gdn", "rows", 64, 80.0)
+    assert limits_of(stream, ours=ours) == (80.0, "90 % of the stream")
+    less = row("gdn", "rows", 63, 80.0)
+    assert limits_of(row("stream", "plain", 63, 72.0), ours=less) == (None, None)
+    more = row("gdn", "rows", 128, 80.0)
+    assert limits_of(row("stream", "plain", 128, 93.0), ours=more) == (100.0, "93 % of the stream")
+    # Of other heads: none.
+    apart = row("stream", "plain", 64, 72.0, heads=(2, 8))
+    assert limits_of(apart, ours=row("gdn", "rows", 64, 80.0)) == (None, None)
+
+
+def test_limits_are_the_smallest_of_the_peers():
+    fla = row("fla", "", 8, 9.0, part="rule")
+    rule = row("flashinfer", "pool", 8, 8.0, part="rule")
+    step = row("vllm", "", 8, 12.0, part="step")
+    alone = row("vllm", "", 8, 3.0, part="rule")  # of which nothing is asked
+    assert limits_of(step, alone, ours=row("gdn", "rows", 8, 7.0)) == (12.0, "vllm step")
+    assert limits_of(step, fla, ours=row("gdn", "rows", 8, 7.0)) == (9.0, "fla rule")
+    assert limits_of(step, fla, rule, ours=row("gdn", "rows", 8, 7.0)) == (8.0, "flashinfer rule")
+    single = row("fla", "", 4, 1.0, part="rule")  # asked from 8 rows on
+    assert limits_of(single, ours=row("gdn", "rows", 4, 7.0)) == (None, None)
+
+
+def test_limits_of_overlapping_launches_are_of_overlapping_launches():
+    plain, pdl = row("prototype", "C", 8, 10.0), row("prototype pdl", "C", 8, 8.0)
+    for ours, us in (("rows", 10.3), ("rows pdl", 8.24)):
+        found, by = limits_of(plain, pdl, ours=row("gdn", ours, 8, 7.0))
+        assert abs(found - us) < 1e-9
+        assert by == "prototype + 3 %"
 
 
 def test_plots_are_svg(tmp_path):

@@ -122,6 +122,14 @@ struct Options {
           clEnumValN(Precision::mixedIo, "mixed-io",
                      "The same, with keys, queries and the state in the type "
                      "of --io"))};
+  cl::opt<ChunkStages> chunkStages{
+      "chunk-stages", cl::init(ChunkStages::onePass), cl::cat(outputs),
+      cl::desc("Stages of the chunk form on a CPU:"),
+      cl::values(
+          clEnumValN(ChunkStages::onePass, "one-pass", "One (default)"),
+          clEnumValN(ChunkStages::split, "split",
+                     "Also a variant of two, as GPUs run it; with --precision "
+                     "mixed or mixed-io"))};
   cl::opt<int64_t> segments{
       "segments", cl::init(-1), cl::cat(outputs), cl::value_desc("n"),
       cl::desc("Segments of a row of prefill in the variant for idle workers; "
@@ -190,7 +198,10 @@ struct Options {
                  clEnumValN(VerifyStates::slots, "slots",
                             "The state after each token goes to a slot"),
                  clEnumValN(VerifyStates::tree, "tree",
-                            "The same, and tokens have parents"))};
+                            "The same, and tokens have parents"),
+                 clEnumValN(VerifyStates::lazy, "lazy",
+                            "Tokens stay pending until the next step, or until "
+                            "an entry commit"))};
 
   CommandLine collect();
 
@@ -217,6 +228,7 @@ CommandLine Options::collect() {
   line.chunk = chunk;
   line.chunkFrom = chunkFrom;
   line.precision = precision;
+  line.chunkStages = chunkStages;
   line.segments = segments;
   line.segmentsFrom = segmentsFrom;
   line.io = io;
@@ -261,6 +273,11 @@ static llvm::Error check(const CommandLine &line) {
       line.chunk != 128)
     return llvm::createStringError(llvm::formatv(
         "--chunk: expects 16, 32, 64 or 128, but got {0}", line.chunk));
+  if (line.chunkStages == ChunkStages::split &&
+      line.precision == Precision::f32)
+    return llvm::createStringError(
+        "--chunk-stages=split: expects --precision mixed or mixed-io, but got "
+        "f32");
   if (line.segments == 1)
     return llvm::createStringError(
         "--segments: expects 0, a number of at least 2 or a negative one, but "

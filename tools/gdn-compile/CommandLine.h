@@ -45,6 +45,7 @@ struct CommandLine {
   int64_t chunk = 64;
   int64_t chunkFrom = 0;
   Precision precision = Precision::f32;
+  ChunkStages chunkStages = ChunkStages::onePass;
   int64_t segments = -1;
   int64_t segmentsFrom = -1;
 

@@ -110,6 +110,7 @@ static FailureOr<std::string> compile(ModuleOp source, const CommandLine &line,
   options.cpu.chunk = line.chunk;
   options.cpu.chunkFrom = line.chunkFrom;
   options.cpu.precision = line.precision;
+  options.cpu.chunkStages = line.chunkStages;
   options.cpu.segments = line.segments;
   options.cpu.segmentsFrom = line.segmentsFrom;
   options.gpu.ptxas = ptxas;

@@ -4,7 +4,7 @@
 
 What CMake turns into C++ gets a page: each dialect that a CMakeLists.txt below
 include/gdn generates, and each Passes.td. So does each report of gdn.bench in
-runtime/bench/results that has decode rows, with a plot for each of its heads and
+runtime/bench/results that has rows of decode or verify, with a plot for each of its heads and
 types.
 """
 
@@ -63,15 +63,18 @@ def measurements() -> dict[Path, tuple[str, dict[str, str]]]:
     found = {}
     for path in sorted((ROOT / "runtime/bench/results").glob("*.json")):
         report = json.loads(path.read_text())
-        if not any(row["suite"] == "decode" for row in report["rows"]):
-            continue
-        text = [f"# Decode: {report['device']}", "", tables.markdown(report).rstrip(), ""]
-        plots = {}
-        for key in tables.groups(report, "decode"):
-            name = f"{path.stem}_{'_'.join(map(str, key))}.svg"
-            plots[name] = tables.svg(report, key)
-            text.append(f"![heads {key[0]}, {key[1]}; state {key[3]}]({name})")
-        found[path] = ("\n".join(text) + "\n", plots)
+        text, plots = [], {}
+        for suite in tables.SUITES:
+            keys = tables.groups(report, suite)
+            if keys:
+                text += [f"# {suite.capitalize()}: {report['device']}", ""]
+                text += [tables.markdown(report, suite).rstrip(), ""]
+            for key in keys:
+                name = f"{path.stem}_{'_'.join(map(str, key))}.svg"
+                plots[name] = tables.svg(report, key, suite)
+                text.append(f"![{tables.heading(key)}]({name})")
+        if text:
+            found[path] = ("\n".join(text) + "\n", plots)
     return found
 
 

@@ -28,7 +28,11 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     last. Where ops have checkpoints, the walk stops at each in turn and writes
     the carried tiles to its slot. Where they have `token_slots`, the walk goes
     token by token and writes them after each; with `parents` a token starts
-    from what its parent has written.
+    from what its parent has written. Where their tokens are pending, those that
+    the row accepts are folded into the state, which is written before the walk,
+    and what the walk's own tokens would do to it takes their place
+    (`gdn_tile.delta_fold`, and the deltas of `gdn_tile.delta_scan`). A kernel of
+    commits has a block per row and value head.
 
     With `segments` an entry with row bounds also gets the functions of its
     variant `segments`, for devices with more workers than a batch has rows:
@@ -36,8 +40,16 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     share a workspace (`gdn_tile.workspace`). A row is cut into segments; what
     each does to the state is an affine map; the states between them follow by
     products; then each segment is walked from its own state. Kernels with
-    checkpoints or `token_slots`, with `value-heads`, and with windows of the convolution longer
+    checkpoints, `token_slots` or pending tokens, with `value-heads`, and with windows of the convolution longer
     than a chunk have no such variant.
+
+    With `chunk-stages=split` it gets those of its variant `split`: `@<entry>__prepare`, a
+    block per chunk and value head, does all that does not depend on the state; `__walk`,
+    a block per row and value head, goes from state to state, with states in rows. All
+    tokens go in chunks. Chunks have slots in the workspace that need no plan: their
+    number is at most `T floordiv C + N`. Kernels that keep f32 operands, kernels with
+    checkpoints, `token_slots` or pending tokens, and kernels that use inputs of the rule
+    behind it have no such variant.
 
     **Runs after** `gdn-fuse`; **before** `convert-tile-to-cpu`.
 
@@ -58,12 +70,17 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     **Fails** with an error on the op that has no tile program: a kernel whose
     results are not zero in skipped rows, `gdn.unpack` of a value that is not an
     argument, two kernels in one entry, ops over different rows or with different
-    checkpoints, `token_slots` or `parents`.
+    checkpoints, `token_slots` or `parents`; pending tokens of some of its ops, or
+    in slots that `gdn.counted_slots` did not give for the same counts; on the
+    module where `chunk-stages=split` comes with `precision=f32`.
 
     Before and after: `test/Conversion/GDNToTile/decode.mlir`, and with
     checkpoints `test/Conversion/GDNToTile/checkpoints.mlir`, with `token_slots`
     `test/Conversion/GDNToTile/token-slots.mlir`, with `parents`
-    `test/Conversion/GDNToTile/parents.mlir`.
+    `test/Conversion/GDNToTile/parents.mlir`, with pending tokens
+    `test/Conversion/GDNToTile/pending.mlir`, a commit
+    `test/Conversion/GDNToTile/commit.mlir`, with `chunk-stages=split`
+    `test/Conversion/GDNToTile/split.mlir`.
   }];
   let options = [
     Option<"tokens", "tokens", "int64_t", /*default=*/"16",
@@ -86,6 +103,16 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
                clEnumValN(::gdn::Precision::mixedIo, "mixed-io",
                           "the same, with keys, queries and the state in the "
                           "type of the keys in memory"))}]>,
+    Option<"chunkStages", "chunk-stages", "::gdn::ChunkStages",
+           /*default=*/"::gdn::ChunkStages::onePass",
+           "Stages of the chunk form",
+           [{::llvm::cl::values(
+               clEnumValN(::gdn::ChunkStages::onePass, "one-pass",
+                          "one program"),
+               clEnumValN(::gdn::ChunkStages::split, "split",
+                          "also the variant 'split': what does not depend on "
+                          "the state, then the walk; in chunks to the end of "
+                          "each row"))}]>,
     Option<"valueHeads", "value-heads", "bool", /*default=*/"false",
            "A block serves one value head instead of one key head">,
     Option<"segments", "segments", "int64_t", /*default=*/"0",

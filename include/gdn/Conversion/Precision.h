@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// In what precision the products of the chunk form take their operands.
+// In what precision the products of the chunk form take their operands, and in
+// how many stages.
 #ifndef GDN_CONVERSION_PRECISION_H
 #define GDN_CONVERSION_PRECISION_H
 
@@ -16,6 +17,15 @@ enum class Precision {
   /// the caller's keys have: what a kernel computes that feeds tiles of bf16
   /// from memory to tensor cores as they are.
   mixedIo
+};
+
+/// How the chunk form of a row becomes launches.
+enum class ChunkStages {
+  /// One program does all.
+  onePass,
+  /// Also a variant in two stages: what does not depend on the state, for all
+  /// chunks at once, and the walk from state to state.
+  split
 };
 
 } // namespace gdn

@@ -34,7 +34,8 @@ enum class EntryOutputs {
 enum class VerifyStates {
   none,  // no such entry
   slots, // after every token, in slots of the pool
-  tree   // the same, and the tokens of a row are a tree
+  tree,  // the same, and the tokens of a row are a tree
+  lazy   // none: tokens are pending until the next step or `commit`
 };
 
 /// Choices for the entries of one pair of element types.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Linear forms over size symbols, such as `256*Hk + 2*Hv + 1`: how an entry's
-// schema writes the sizes of its parameters.
+// schema writes the sizes of its parameters. Grids and workspaces also count by
+// quotients of symbols: `T floordiv 64 + N`.
 #ifndef GDN_SUPPORT_LINEARFORM_H
 #define GDN_SUPPORT_LINEARFORM_H
 
@@ -24,16 +25,19 @@ namespace gdn {
 /// True if `text` is a name: a letter or `_`, then letters, digits and `_`.
 bool isIdentifier(llvm::StringRef text);
 
-/// A constant plus integer multiples of symbols. Kept in one shape only:
-/// symbols sorted, each at most once, no zero coefficient. So equal forms are
+/// A constant plus integer multiples of symbols and of their quotients by
+/// positive constants, rounded down. Kept in one shape only: symbols sorted,
+/// each with each divisor at most once, no zero coefficient. So equal forms are
 /// equal member by member, whatever the order they were written in.
 class LinearForm {
 public:
   struct Term {
     std::string symbol;
     int64_t coefficient;
+    int64_t divisor = 1; // 1 .. 2^32 - 1
     bool operator==(const Term &other) const {
-      return symbol == other.symbol && coefficient == other.coefficient;
+      return symbol == other.symbol && coefficient == other.coefficient &&
+             divisor == other.divisor;
     }
   };
 
@@ -41,8 +45,9 @@ public:
   explicit LinearForm(int64_t constant) : constant(constant) {}
 
   /// Reads a sum of terms `c`, `S`, `c*S` or `S*c` joined by `+` and `-`, the
-  /// first with an optional sign; blanks are free. The error says what was
-  /// expected, at which column, and what stands there.
+  /// first with an optional sign; blanks are free. In place of a symbol may
+  /// stand `(S floordiv d)`, and `S floordiv d` as a whole term. The error says
+  /// what was expected, at which column, and what stands there.
   static llvm::Expected<LinearForm> parse(llvm::StringRef text);
 
   /// Writes the form as `parse` reads it, symbols first.
@@ -56,9 +61,11 @@ public:
       const;
 
   bool isConstant() const { return terms.empty(); }
+  /// True if a term is a quotient: then sizes do not tell the symbol.
+  bool hasQuotients() const;
   int64_t getConstant() const { return constant; }
   llvm::ArrayRef<Term> getTerms() const { return terms; }
-  /// The factor of `symbol`; 0 if it does not occur.
+  /// The factor of `symbol`; 0 if it occurs in quotients only or not at all.
   int64_t getCoefficient(llvm::StringRef symbol) const;
 
   bool operator==(const LinearForm &other) const {
@@ -69,7 +76,7 @@ public:
 private:
   friend class LinearFormParser;
   /// Adds a term; false if a number leaves 64 bits.
-  bool add(int64_t coefficient, llvm::StringRef symbol);
+  bool add(int64_t coefficient, llvm::StringRef symbol, int64_t divisor);
 
   int64_t constant = 0;
   llvm::SmallVector<Term, 2> terms;

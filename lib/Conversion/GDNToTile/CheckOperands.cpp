@@ -26,13 +26,18 @@ bool gdn::isPerToken(Operation *op, Value operand) {
   return true;
 }
 
+/// True for an argument of the entry and for a constant.
+static bool isSize(Value value) {
+  return isEntryArgument(value) ||
+         value.getDefiningOp()->hasTrait<OpTrait::ConstantLike>();
+}
+
 static LogicalResult checkUnpack(UnpackOp unpack) {
   if (!isEntryArgument(unpack.getPacked()))
     return unpack.emitOpError("expects 'packed' to be an argument of the entry "
                               "on the way to tiles");
   for (Value heads : {unpack.getKeyHeads(), unpack.getValueHeads()})
-    if (!isEntryArgument(heads) &&
-        !heads.getDefiningOp()->hasTrait<OpTrait::ConstantLike>())
+    if (!isSize(heads))
       return unpack.emitOpError("expects the number of heads to be an argument "
                                 "of the entry or a constant");
   return success();
@@ -48,6 +53,11 @@ LogicalResult gdn::checkKernelOperands(KernelOp kernel) {
         continue;
       if (auto accepted = operand.getDefiningOp<AcceptedSlotsOp>())
         if (llvm::all_of(accepted->getOperands(), isEntryArgument))
+          continue;
+      if (auto counted = operand.getDefiningOp<CountedSlotsOp>())
+        if (isEntryArgument(counted.getSlots()) &&
+            isEntryArgument(counted.getNumAccepted()) &&
+            isSize(counted.getSteps()))
           continue;
       auto unpack = operand.getDefiningOp<UnpackOp>();
       if (!unpack || !isPerToken(&op, operand))

@@ -32,6 +32,22 @@ struct ChunkResult {
   mlir::Value state, output;
 };
 
+/// What is known of a chunk before the state is, with operands rounded: tiles
+/// of RoundedChunkWork.cpp.
+struct PreparedChunk {
+  mlir::Value query, key; // Q and K, C x dk, in the type of keys
+  mlir::Value toState;    // Y, C x dk
+  mlir::Value toOutput;   // Z, C x C, zero above its diagonal
+  mlir::Value sums;       // G
+  mlir::Value outside;    // H
+};
+
+/// Emits all of the chunk form that does not depend on the state, for types
+/// that round. Rows of `chunk` past the valid ones are zero; `value` is not
+/// used.
+PreparedChunk prepareRoundedChunk(mlir::OpBuilder &builder, mlir::Location loc,
+                                  const Chunk &chunk, const ChunkTypes &types);
+
 /// Emits the chunk form with operands rounded to `types`. `state` is the
 /// transpose of the state, `dk x dv`, so that no product needs a packed
 /// operand, times `types.valueScale`; so is the state of the result. The output
@@ -46,7 +62,27 @@ ChunkResult emitRoundedChunk(mlir::OpBuilder &builder, mlir::Location loc,
                              mlir::Value state, const Chunk &chunk,
                              const ChunkTypes &types);
 
-/// The same with a decay per channel.
+/// A chunk as a stage before left it, and as it lies in memory: tiles with
+/// zeros in the rows of tokens past the valid ones.
+struct StoredChunk {
+  mlir::Value query, key; // Q and K, C x dk, in the type of keys
+  mlir::Value value;      // V, C x dv, in any type
+  mlir::Value toState;    // Y, C x dk
+  mlir::Value toOutput;   // Z, C x C
+  mlir::Value decay;      // e^G, C
+  mlir::Value strength;   // beta e^-H, C
+  mlir::Value end;        // e^(G_last), C times
+  double scale;           // of the queries
+};
+
+/// Emits what is left to do for a chunk: from the state, `dv x dk` times
+/// `types.valueScale`, to the state after it, likewise, and the output.
+ChunkResult emitStateRowsChunk(mlir::OpBuilder &builder, mlir::Location loc,
+                               mlir::Value state, const StoredChunk &chunk,
+                               const ChunkTypes &types);
+
+/// The chunk form in f32 with a decay per channel; state and output as with
+/// `emitChunk`.
 ChunkResult emitChannelChunk(mlir::OpBuilder &builder, mlir::Location loc,
                              mlir::Value state, const Chunk &chunk);
 

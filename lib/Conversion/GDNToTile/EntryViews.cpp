@@ -82,6 +82,8 @@ std::string gdn::getDimForm(Value value, unsigned dim) {
     return getDimForm(rule.getValue(), dim);
   if (auto accepted = dyn_cast<AcceptedSlotsOp>(op))
     return getDimForm(accepted.getTokenSlots(), 0);
+  if (auto counted = dyn_cast<CountedSlotsOp>(op))
+    return getDimForm(counted.getSlots(), 0);
   return "";
 }
 

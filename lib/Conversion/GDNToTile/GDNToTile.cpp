@@ -2,8 +2,10 @@
 //
 // convert-gdn-to-tile: every entry function becomes the tile program of its
 // kernel. See Passes.td.
+#include "CommitKernel.h"
 #include "EntryViews.h"
 #include "SegmentedKernel.h"
+#include "SplitKernel.h"
 
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/GDN/IR/GDN.h"
@@ -39,6 +41,12 @@ struct ConvertGDNToTile final
           << segments.getValue();
       return signalPassFailure();
     }
+    if (chunkStages == ChunkStages::split && precision == Precision::f32) {
+      getOperation().emitError(
+          "expects the option 'precision' to be mixed or mixed-io with "
+          "'chunk-stages=split', but got f32");
+      return signalPassFailure();
+    }
     SmallVector<func::FuncOp> entries;
     for (auto func : getOperation().getOps<func::FuncOp>())
       if (func->hasAttr("gdn.entry"))
@@ -65,7 +73,7 @@ struct ConvertGDNToTile final
         kernel = found;
         continue;
       }
-      if (!isa<UnpackOp, AcceptedSlotsOp, func::ReturnOp>(op) &&
+      if (!isa<UnpackOp, AcceptedSlotsOp, CountedSlotsOp, func::ReturnOp>(op) &&
           !op.hasTrait<OpTrait::ConstantLike>())
         return op.emitOpError("expects to be inside a gdn.kernel; run gdn-fuse "
                               "before convert-gdn-to-tile");
@@ -76,6 +84,11 @@ struct ConvertGDNToTile final
     Algorithm algorithm = {tokens,     chunk, chunkFrom, precision,
                            valueHeads, lanes, segments,  segmentsFrom};
     EntryViews views = createEntryViews(entry, entry.getName());
+    if (isCommitKernel(kernel)) {
+      LogicalResult emitted = emitCommitKernel(views, kernel);
+      (succeeded(emitted) ? entry : views.function).erase();
+      return emitted;
+    }
     if (failed(emitRecurrentKernel(views, kernel, algorithm))) {
       views.function.erase();
       return failure();
@@ -83,6 +96,9 @@ struct ConvertGDNToTile final
     int64_t stages = 0;
     if (segments != 0 &&
         failed(emitSegmentedKernel(entry, kernel, algorithm, stages)))
+      return failure();
+    if (chunkStages == ChunkStages::split &&
+        failed(emitSplitKernel(entry, kernel, algorithm, stages)))
       return failure();
     numStages += stages;
     entry.erase();

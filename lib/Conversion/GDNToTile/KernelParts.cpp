@@ -78,6 +78,33 @@ Value gdn::parentsOf(Operation *op) {
       .Default(Value());
 }
 
+Value gdn::numAcceptedOf(Operation *op) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case<Conv1dOp, DeltaRuleOp>(
+          [](auto rowWise) { return rowWise.getNumAccepted(); })
+      .Default(Value());
+}
+
+/// Takes the count of pending tokens, which all ops with states have or none:
+/// the row is skipped in all of them where it is no count.
+LogicalResult KernelParts::takePending() {
+  for (const Carry &carry : carries)
+    if (Value own = numAcceptedOf(carry.op))
+      numAccepted = own;
+  if (!numAccepted)
+    return success();
+  for (const Carry &carry : carries)
+    if (numAcceptedOf(carry.op) != numAccepted)
+      return carry.op->emitOpError("expects the pending tokens of the other "
+                                   "ops in its kernel");
+  auto counted = slots.getDefiningOp<CountedSlotsOp>();
+  if (!counted || counted.getNumAccepted() != numAccepted)
+    return rowsOp->emitOpError("expects its slots to be those that "
+                               "gdn.counted_slots gives for the same "
+                               "'num_accepted' on the way to tiles");
+  return success();
+}
+
 /// Takes the token slots of the first op that has some; others have the same or
 /// none. A tree of tokens is that of all ops with states.
 LogicalResult KernelParts::takeTokenSlots(Operation *op) {
@@ -108,6 +135,9 @@ LogicalResult KernelParts::collectOps() {
                     "expects to be the only gdn.delta_rule of its kernel"));
               rule = delta;
               pools.push_back(delta.getPool());
+              if (delta.getNumAccepted())
+                pools.append({delta.getPendingKeys(), delta.getPendingDeltas(),
+                              delta.getPendingDecays()});
               return takeRows(delta, delta.getSlots(), delta.getCuSeqlens());
             })
             .Case([&](Conv1dOp conv) {
@@ -148,7 +178,8 @@ void KernelParts::collectCarries() {
       auto pool = cast<PoolType>(conv.getPool().getType());
       for (auto [i, input] : llvm::enumerate(conv.getInputs())) {
         SmallVector<int64_t> shape = {
-            pool.getDimSize(2),
+            cast<RankedTensorType>(conv.getWeight().getType()).getDimSize(1) -
+                1,
             cast<RankedTensorType>(input.getType()).getDimSize(2)};
         carries.push_back(
             {conv.getPool(), conv.getWriteSlots(), conv.getHasInitial(),
@@ -209,11 +240,9 @@ LogicalResult KernelParts::collectResults(func::FuncOp entry) {
   return success();
 }
 
-llvm::DenseSet<Value> KernelParts::stateInputs() const {
-  DeltaRuleOp delta = rule;
+/// `todo`, and all that they are computed from in the kernel.
+llvm::DenseSet<Value> KernelParts::inputsOf(SmallVector<Value> todo) const {
   llvm::DenseSet<Value> found;
-  SmallVector<Value> todo = {delta.getKey(), delta.getValue(),
-                             delta.getLogDecay(), delta.getBeta()};
   while (!todo.empty()) {
     Value value = todo.pop_back_val();
     if (!found.insert(value).second)
@@ -230,6 +259,18 @@ llvm::DenseSet<Value> KernelParts::stateInputs() const {
   return found;
 }
 
+llvm::DenseSet<Value> KernelParts::stateInputs() const {
+  DeltaRuleOp delta = rule;
+  return inputsOf(
+      {delta.getKey(), delta.getValue(), delta.getLogDecay(), delta.getBeta()});
+}
+
+llvm::DenseSet<Value> KernelParts::ruleInputs() const {
+  DeltaRuleOp delta = rule;
+  return inputsOf({delta.getQuery(), delta.getKey(), delta.getValue(),
+                   delta.getLogDecay(), delta.getBeta()});
+}
+
 FailureOr<KernelParts> KernelParts::analyse(func::FuncOp entry,
                                             KernelOp kernel) {
   KernelParts parts;
@@ -242,7 +283,7 @@ FailureOr<KernelParts> KernelParts::analyse(func::FuncOp entry,
     parts.markKeyHeads(rule.getKey());
   }
   parts.collectCarries();
-  if (failed(parts.checkParents()))
+  if (failed(parts.checkParents()) || failed(parts.takePending()))
     return failure();
   if (failed(parts.collectResults(entry)))
     return failure();

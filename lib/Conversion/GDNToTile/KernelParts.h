@@ -40,6 +40,10 @@ mlir::Value tokenSlotsOf(mlir::Operation *op);
 /// The operand that says from whose state each token starts, or null.
 mlir::Value parentsOf(mlir::Operation *op);
 
+/// The operand that counts the pending tokens which become part of the states,
+/// or null.
+mlir::Value numAcceptedOf(mlir::Operation *op);
+
 /// The ops of one kernel, checked to work on the same rows and slots.
 struct KernelParts {
   /// Fails with an error on the op that has no tile program.
@@ -49,6 +53,9 @@ struct KernelParts {
   /// What the state's change depends on: the rule's keys, values, decays and
   /// strengths, and all that they are computed from in the kernel.
   llvm::DenseSet<mlir::Value> stateInputs() const;
+
+  /// The same for all that the rule computes: with its queries.
+  llvm::DenseSet<mlir::Value> ruleInputs() const;
 
   /// True if `value` has one head per key head, and not per value head.
   bool isKey(mlir::Value value) const { return keyHeaded.contains(value); }
@@ -60,6 +67,7 @@ struct KernelParts {
   CheckpointOperands checkpoints; // of every op that has some
   mlir::Value tokenSlots;         // of every op that has some
   mlir::Value parents;            // of all ops with states, or null
+  mlir::Value numAccepted;        // of all ops with states, or null
   llvm::SmallVector<mlir::Value> pools;
   llvm::SmallVector<Carry> carries;
   /// Number of the entry's result, and the value of the body that it is.
@@ -73,8 +81,11 @@ private:
   mlir::LogicalResult takeCheckpoints(mlir::Operation *op);
   mlir::LogicalResult takeTokenSlots(mlir::Operation *op);
   mlir::LogicalResult checkParents();
+  mlir::LogicalResult takePending();
   void collectCarries();
   void markKeyHeads(mlir::Value value);
+  llvm::DenseSet<mlir::Value>
+  inputsOf(llvm::SmallVector<mlir::Value> values) const;
 
   mlir::Operation *rowsOp = nullptr;
   mlir::Operation *checkpointsOp = nullptr;

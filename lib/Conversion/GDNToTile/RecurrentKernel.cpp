@@ -11,7 +11,8 @@
 //                                        chunk form, output norm
 //            for each block of the rest: conv, norms, gates, scan, output norm
 //              (both up to each checkpoint of the row in turn, if it may have
-//              some; token by token if the state after each is kept)
+//              some; token by token if the state after each is kept; with
+//              pending tokens see PendingTokens.cpp)
 //            write window of v and state
 //          write windows of q and k
 //   else:  zeros to the row's output; in the block behind the last row, to the
@@ -26,6 +27,7 @@
 #include "CheckOperands.h"
 #include "Checkpoints.h"
 #include "ChunkRule.h"
+#include "PendingTokens.h"
 #include "TokenBlock.h"
 #include "TokenStates.h"
 #include "TokenWork.h"
@@ -130,12 +132,47 @@ SmallVector<Value> RecurrentKernel::emitRowTokens(TokenBlock &block, Value r,
                                        index(0));
     return emitTokenByToken(*this, block, r, start, writers);
   }
+  if (parts.numAccepted)
+    return emitPendingTokens(block, r, start);
   if (!parts.checkpoints)
     return emitTokens(block, begin, end, start);
   return emitUpToCheckpoints(
       *this, r, start, [&](Value from, Value to, ArrayRef<Value> carried) {
         return emitTokens(block, from, to, carried);
       });
+}
+
+/// What the row accepts of its last step, and then its tokens, which become
+/// pending.
+SmallVector<Value> RecurrentKernel::emitPendingTokens(TokenBlock &block,
+                                                      Value r,
+                                                      ArrayRef<Value> start) {
+  SmallVector<Value> tiles(start);
+  PendingTiles pending;
+  if (DeltaRuleOp rule = parts.rule)
+    pending = loadPending(b, loc, pendingPlaceOf(*this, r), accepted,
+                          rule.getPendingKeys().getType(),
+                          rule.getPendingDeltas().getType(),
+                          rule.getPendingDecays().getType());
+  // What the key head has is overwritten once all value heads have read it.
+  if (!head)
+    keyWriter =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, r,
+                              arith::SubIOp::create(b, loc, ratio, index(1)));
+  else if (llvm::any_of(parts.carries, [](auto &c) { return c.perKeyHead; }))
+    keyWriter = emitIsLastOfGroup(0);
+  for (auto [carry, tile] : llvm::zip(parts.carries, tiles)) {
+    if (isa<DeltaRuleOp>(carry.op)) {
+      tile = emitCommit(*this, carry, r, tile, pending);
+      continue;
+    }
+    OpBuilder::InsertionGuard guard(b);
+    if (carry.perKeyHead)
+      b.setInsertionPointToStart(
+          scf::IfOp::create(b, loc, keyWriter, false).thenBlock());
+    storeCarryAt(carry, tile, r, slot);
+  }
+  return emitBlocks(block, begin, end, tiles);
 }
 
 /// One value head: its state and window, token block after token block.
@@ -151,7 +188,7 @@ void RecurrentKernel::emitValueHead(Value r,
   for (auto [carry, value, held] : llvm::zip(parts.carries, last, keyCarries)) {
     if (carry.perKeyHead)
       held = value;
-    else if (!isWrittenPerToken(carry))
+    else if (!isWrittenOnTheWay(carry))
       storeEnd(carry, value, r);
   }
 }
@@ -170,10 +207,12 @@ Value RecurrentKernel::emitIsLastOfGroup(int64_t window) {
 /// of all its value heads, so the last of them writes them.
 void RecurrentKernel::emitOneValueHead(MutableArrayRef<Value> keyCarries) {
   SmallVector<Value> last(keyCarries.begin(), keyCarries.end());
+  if (parts.numAccepted)
+    return emitValueHead(head, last);
   // What is written on the way: once all blocks have read what was there.
   int64_t next = 0;
   for (auto [carry, writer] : llvm::zip(parts.carries, tokenWriters))
-    if (carry.perKeyHead && isWrittenPerToken(carry))
+    if (carry.perKeyHead && isWrittenOnTheWay(carry))
       writer = emitIsLastOfGroup(next++);
     else if (carry.perKeyHead)
       ++next;
@@ -183,7 +222,7 @@ void RecurrentKernel::emitOneValueHead(MutableArrayRef<Value> keyCarries) {
     if (!carry.perKeyHead)
       continue;
     int64_t window = next++;
-    if (isWrittenPerToken(carry))
+    if (isWrittenOnTheWay(carry))
       continue;
     Value stored = castTile(b, loc, value, carry.stored.getElementType());
     Value isLast = emitIsLastOfGroup(window);
@@ -197,6 +236,8 @@ void RecurrentKernel::emitOneValueHead(MutableArrayRef<Value> keyCarries) {
 void RecurrentKernel::emitRow() {
   if (parts.checkpoints)
     emitCheckpointBounds(*this);
+  if (parts.numAccepted)
+    accepted = elementAt(parts.numAccepted, n);
   tokenWriters.assign(parts.carries.size(), Value());
   SmallVector<Value> first(parts.carries.size());
   SmallVector<Value> init;
@@ -224,7 +265,7 @@ void RecurrentKernel::emitRow() {
     if (!carry.perKeyHead)
       continue;
     Value tile = loop.getResult(next++);
-    if (!isWrittenPerToken(carry))
+    if (!isWrittenOnTheWay(carry))
       storeEnd(carry, tile, zero);
   }
 }
@@ -322,6 +363,14 @@ LogicalResult RecurrentKernel::emitViews() {
   return success();
 }
 
+Value RecurrentKernel::rowBound(Value at, Value low) {
+  Value tokens = memref::DimOp::create(
+      b, loc, operandViews.lookup(views.results.front()), 0);
+  Value raw = elementAt(parts.cuSeqlens, at);
+  Value high = arith::MinSIOp::create(b, loc, raw, tokens);
+  return arith::MaxSIOp::create(b, loc, high, low);
+}
+
 Value RecurrentKernel::emitBounds() {
   begin = n;
   end = add(n, index(1));
@@ -336,24 +385,18 @@ Value RecurrentKernel::emitBounds() {
         b, loc, operandViews.lookup(views.results.front()), 0);
     Value isRow =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, n, rows);
-    // Bounds outside 0 .. T would reach past the buffers: clamp them.
-    auto bound = [&](Value at, Value low) {
-      Value raw = elementAt(parts.cuSeqlens, at);
-      Value high = arith::MinSIOp::create(b, loc, raw, tokens);
-      return arith::MaxSIOp::create(b, loc, high, low);
-    };
-    begin = bound(n, index(0));
+    begin = rowBound(n, index(0));
     Type type = b.getIndexType();
     auto row = scf::IfOp::create(b, loc, {type, type, type}, isRow, true);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(row.thenBlock());
-      SmallVector<Value> values = {bound(add(n, index(1)), begin), slotOf(n),
+      SmallVector<Value> values = {rowBound(add(n, index(1)), begin), slotOf(n),
                                    index(0)};
       scf::YieldOp::create(b, loc, values);
       b.setInsertionPointToStart(row.elseBlock());
       SmallVector<Value> padding = {tokens, index(-1),
-                                    bound(index(0), index(0))};
+                                    rowBound(index(0), index(0))};
       scf::YieldOp::create(b, loc, padding);
     }
     end = row.getResult(0);
@@ -369,7 +412,7 @@ Value RecurrentKernel::emitBounds() {
 }
 
 void RecurrentKernel::recordForm() {
-  if (!parts.cuSeqlens || !parts.rule || parts.tokenSlots)
+  if (!parts.cuSeqlens || !parts.rule || parts.tokenSlots || parts.numAccepted)
     return;
   SmallVector<NamedAttribute> facts;
   auto record = [&](StringRef name, const Twine &value) {
@@ -391,6 +434,8 @@ LogicalResult RecurrentKernel::emit() {
   recordForm();
   if (!parts.cuSeqlens || parts.tokenSlots)
     blockTokens = 1;
+  else if (parts.numAccepted) // no more are looked at again
+    blockTokens = std::min(blockTokens, mostPendingTokens);
   b.setInsertionPointToStart(&views.function.getBody().front());
   if (failed(emitGrid()) || failed(emitViews()))
     return failure();

@@ -61,6 +61,11 @@ protected:
   /// Zeros for the tokens `from` to `to`, which belong to no live row.
   void emitZeros(mlir::Value from, mlir::Value to);
 
+  /// Element `at` of the row bounds, at least `low` and at most the number of
+  /// tokens: others would reach past the buffers.
+  mlir::Value rowBound(mlir::Value at, mlir::Value low);
+
+  mlir::Value head; // value head of the key head; null in a block of all
   std::string rowForm, headForm, valueForm; // rows, key heads, value heads
   mlir::Value lead; // tokens before the first row; 0 but in the padding's block
   const Algorithm &algorithm;
@@ -85,9 +90,11 @@ private:
   llvm::SmallVector<mlir::Value>
   emitRowTokens(TokenBlock &block, mlir::Value r,
                 llvm::ArrayRef<mlir::Value> start);
+  llvm::SmallVector<mlir::Value>
+  emitPendingTokens(TokenBlock &block, mlir::Value r,
+                    llvm::ArrayRef<mlir::Value> start);
   mlir::Value emitIsLastOfGroup(int64_t window);
 
-  mlir::Value head; // value head of the key head; null in a block of all
   /// Per carry, whether the block writes it after every token; null: it does,
   /// or nobody does.
   llvm::SmallVector<mlir::Value> tokenWriters;

@@ -43,6 +43,8 @@ public:
   RoundedChunkEmitter(OpBuilder &b, Location loc, const ChunkTypes &types)
       : b(b), loc(loc), types(types) {}
 
+  PreparedChunk prepare(Value rawQuery, Value rawKey, Value logDecay,
+                        Value beta, double scale);
   ChunkResult emit(Value state, const Chunk &chunk);
 
 private:
@@ -75,7 +77,7 @@ private:
   std::pair<Value, Value> splitDecay(Value logDecay, Value sums);
 
   // The roundings of operands.
-  Value keySide(Value tile) { return castTile(b, loc, tile, types.key); }
+  Value keySide(Value tile) { return roundTile(b, loc, tile, types.key); }
   Value inner(Value tile) { return castTile(b, loc, tile, types.inner); }
   Value wide(Value tile) { return castTile(b, loc, tile, b.getF32Type()); }
 
@@ -150,9 +152,9 @@ std::pair<Value, Value> RoundedChunkEmitter::splitDecay(Value logDecay,
   return {parts[0], parts[1]};
 }
 
-ChunkResult RoundedChunkEmitter::emit(Value state, const Chunk &chunk) {
-  auto [rawQuery, rawKey, value, logDecay, beta, valid, scale] =
-      maskChunk(b, loc, chunk);
+PreparedChunk RoundedChunkEmitter::prepare(Value rawQuery, Value rawKey,
+                                           Value logDecay, Value beta,
+                                           double scale) {
   Value query = keySide(rawQuery), key = keySide(rawKey);
   Value sums = tile::PrefixSumOp::create(b, loc, logDecay);
   int64_t size = cast<VectorType>(sums.getType()).getDimSize(0);
@@ -194,11 +196,21 @@ ChunkResult RoundedChunkEmitter::emit(Value state, const Chunk &chunk) {
   Value toOutput =
       inner(scaleRows(matmul(scores, solve, lowerLhs), outside,
                       [&](ValueRange sum) { return exp(sum[0]); }));
+  return {query, key, toState, toOutput, sums, outside};
+}
+
+ChunkResult RoundedChunkEmitter::emit(Value state, const Chunk &chunk) {
+  auto [rawQuery, rawKey, value, logDecay, beta, valid, scale] =
+      maskChunk(b, loc, chunk);
+  PreparedChunk made = prepare(rawQuery, rawKey, logDecay, beta, scale);
+  Value query = made.query, key = made.key, sums = made.sums;
+  double outputScale = scale / types.valueScale;
+  int64_t last = cast<VectorType>(sums.getType()).getDimSize(0) - 1;
 
   // What the state does not know of the values.
   Value held = keySide(state);
   Value error = inner(mapRows(
-      b, loc, {value, matmul(key, held), sums, outside, beta},
+      b, loc, {value, matmul(key, held), sums, made.outside, beta},
       {value.getType()}, [&](OpBuilder &, ValueRange in) -> Rows {
         Value own = mul(in[0], splat(number(types.valueScale), in[0]));
         Value known = mul(in[1], splat(exp(in[2]), in[1]));
@@ -210,10 +222,17 @@ ChunkResult RoundedChunkEmitter::emit(Value state, const Chunk &chunk) {
   Value fromState = scaleRows(matmul(query, held), sums, [&](ValueRange sum) {
     return mul(exp(sum[0]), number(outputScale));
   });
-  Value output = matmul(toOutput, error, lowerLhs, fromState);
+  Value output = matmul(made.toOutput, error, lowerLhs, fromState);
   Value decayedState = scaleRows(
       state, {}, [&](ValueRange) { return exp(elementOf(sums, last)); });
-  return {matmulTransposed(toState, error, decayedState), output};
+  return {matmulTransposed(made.toState, error, decayedState), output};
+}
+
+PreparedChunk gdn::prepareRoundedChunk(OpBuilder &builder, Location loc,
+                                       const Chunk &chunk,
+                                       const ChunkTypes &types) {
+  return RoundedChunkEmitter(builder, loc, types)
+      .prepare(chunk.query, chunk.key, chunk.logDecay, chunk.beta, chunk.scale);
 }
 
 ChunkResult gdn::emitRoundedChunk(OpBuilder &builder, Location loc, Value state,

@@ -46,14 +46,11 @@ protected:
 
 private:
   void describe();
-  Value addRegion(ArrayRef<std::string> sizes, ArrayRef<int64_t> shape,
-                  SmallVectorImpl<Attribute> &regions);
   Value segmentTokens();
   void emitMapsStage(Value live);
   void emitScan(Value live);
   void emitSegmentsStage(Value live);
   void emitMap(Value r);
-  Value loadWindow(const Carry &carry, Value r);
   Value loadMatrix(Value region, Value head, Value at);
   void storeMatrix(Value tile, Value region, Value head, Value at);
   Value identity(int64_t size);
@@ -73,19 +70,6 @@ private:
 
 } // namespace
 
-/// The region of the workspace with the sizes `rows x value heads x ..`, f32.
-Value SegmentedKernel::addRegion(ArrayRef<std::string> sizes,
-                                 ArrayRef<int64_t> shape,
-                                 SmallVectorImpl<Attribute> &regions) {
-  SmallVector<StringRef> forms(sizes.begin(), sizes.end());
-  regions.push_back(b.getStrArrayAttr(forms));
-  func::FuncOp function = views.function;
-  unsigned at = function.getNumArguments();
-  auto type = MemRefType::get(shape, b.getF32Type());
-  (void)function.insertArgument(at, type, {}, loc);
-  return function.getArgument(at);
-}
-
 /// Grid, workspace and conditions of the stage.
 void SegmentedKernel::describe() {
   DeltaRuleOp rule = parts.rule;
@@ -97,11 +81,11 @@ void SegmentedKernel::describe() {
   auto text = [](int64_t number) { return std::to_string(number); };
   constexpr int64_t any = ShapedType::kDynamic;
   SmallVector<Attribute> regions;
-  states = addRegion({rowForm, valueForm, text(S - 1), text(dv), text(dk), "4"},
-                     {any, any, S - 1, dv, dk}, regions);
+  states = addRegion({rowForm, valueForm, text(S - 1), text(dv), text(dk)},
+                     {any, any, S - 1, dv, dk}, b.getF32Type(), regions);
   if (S > 2)
-    maps = addRegion({rowForm, valueForm, text(S - 2), text(dk), text(dk), "4"},
-                     {any, any, S - 2, dk, dk}, regions);
+    maps = addRegion({rowForm, valueForm, text(S - 2), text(dk), text(dk)},
+                     {any, any, S - 2, dk, dk}, b.getF32Type(), regions);
   func::FuncOp function = views.function;
   function->setAttr("gdn_tile.workspace", b.getArrayAttr(regions));
 
@@ -154,24 +138,6 @@ void SegmentedKernel::storeMatrix(Value tile, Value region, Value head,
                         Value());
 }
 
-/// The inputs of the convolution before token `begin`, which is past the row's
-/// first chunk.
-Value SegmentedKernel::loadWindow(const Carry &carry, Value r) {
-  auto conv = cast<Conv1dOp>(carry.op);
-  Value input = conv.getInputs()[carry.section];
-  auto tensor = cast<RankedTensorType>(input.getType());
-  auto type = VectorType::get(carry.type.getShape(), tensor.getElementType());
-  Value first = arith::SubIOp::create(b, loc, begin, index(type.getDimSize(0)));
-  SmallVector<Value> at = {first, h};
-  if (!parts.isKey(input))
-    at.push_back(r);
-  SmallVector<int64_t> dims = {0, int64_t(at.size())};
-  at.push_back(index(0));
-  Value tile = tile::LoadOp::create(b, loc, type, operandViews.lookup(input),
-                                    at, dims, Value());
-  return castTile(b, loc, tile, b.getF32Type());
-}
-
 Value SegmentedKernel::identity(int64_t size) {
   auto type = VectorType::get({size, size}, b.getF32Type());
   auto row = VectorType::get({size}, b.getF32Type());
@@ -196,7 +162,7 @@ Value SegmentedKernel::loadStart(const Carry &carry, Value r) {
   if (stage == Stage::maps)
     return loadCarry(carry, r);
   if (isa<Conv1dOp>(carry.op))
-    return loadWindow(carry, r);
+    return loadOwnWindow(carry, r);
   return loadMatrix(states, headIndex(r), segment);
 }
 
@@ -230,7 +196,7 @@ void SegmentedKernel::emitMap(Value r) {
     if (auto conv = dyn_cast<Conv1dOp>(carry.op)) {
       if (!needed.contains(conv.getResult(carry.section)))
         continue;
-      start.push_back(loadWindow(carry, r));
+      start.push_back(loadOwnWindow(carry, r));
     } else {
       state = start.size();
       start.push_back(tile::FillOp::create(
@@ -365,7 +331,7 @@ LogicalResult SegmentedKernel::emit() {
 /// Whether rows of the kernel can be cut; see emitSegmentedKernel.
 static bool hasSegments(const KernelParts &parts, const Algorithm &algorithm) {
   if (!parts.cuSeqlens || !parts.rule || parts.checkpoints ||
-      parts.tokenSlots || algorithm.valueHeads)
+      parts.tokenSlots || parts.numAccepted || algorithm.valueHeads)
     return false;
   return llvm::all_of(parts.carries, [&](const Carry &carry) {
     return isa<DeltaRuleOp>(carry.op) ||

@@ -32,12 +32,33 @@ Value TileProgram::elementAt(Value tensor, ValueRange at) {
 }
 
 Value TileProgram::rowCount() {
-  auto accepted = parts.slots.getDefiningOp<AcceptedSlotsOp>();
-  Value tensor = accepted ? Value(accepted.getTokenSlots()) : parts.slots;
+  Value tensor = parts.slots;
+  if (auto accepted = tensor.getDefiningOp<AcceptedSlotsOp>())
+    tensor = accepted.getTokenSlots();
+  else if (auto counted = tensor.getDefiningOp<CountedSlotsOp>())
+    tensor = counted.getSlots();
   return memref::DimOp::create(b, loc, views.tensors.lookup(tensor), 0);
 }
 
+/// The row's slot, or -1 where its count is none.
+static Value emitCountedSlot(TileProgram &p, CountedSlotsOp counted,
+                             Value row) {
+  OpBuilder &b = p.b;
+  Value count = p.elementAt(counted.getNumAccepted(), row);
+  // A tile of pending tokens has no more rows, whatever the caller's S.
+  Value steps =
+      arith::MinUIOp::create(b, p.loc, p.views.index(b, counted.getSteps()),
+                             p.index(mostPendingTokens));
+  // Unsigned: a negative count is above all.
+  Value ok =
+      arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::ule, count, steps);
+  return arith::SelectOp::create(
+      b, p.loc, ok, p.elementAt(counted.getSlots(), row), p.index(-1));
+}
+
 Value TileProgram::slotOf(Value row) {
+  if (auto counted = parts.slots.getDefiningOp<CountedSlotsOp>())
+    return emitCountedSlot(*this, counted, row);
   auto accepted = parts.slots.getDefiningOp<AcceptedSlotsOp>();
   if (!accepted)
     return elementAt(parts.slots, row);
@@ -56,6 +77,19 @@ Value TileProgram::slotOf(Value row) {
   b.setInsertionPointToStart(id.elseBlock());
   scf::YieldOp::create(b, loc, index(-1));
   return id.getResult(0);
+}
+
+Value TileProgram::addRegion(ArrayRef<std::string> sizes,
+                             ArrayRef<int64_t> shape, Type element,
+                             SmallVectorImpl<Attribute> &regions) {
+  SmallVector<StringRef> forms(sizes.begin(), sizes.end());
+  std::string bytes = std::to_string(element.getIntOrFloatBitWidth() / 8);
+  forms.push_back(bytes);
+  regions.push_back(b.getStrArrayAttr(forms));
+  func::FuncOp function = views.function;
+  unsigned at = function.getNumArguments();
+  (void)function.insertArgument(at, MemRefType::get(shape, element), {}, loc);
+  return function.getArgument(at);
 }
 
 /// The slot contract: not negative, not the null slot, below P.
@@ -101,7 +135,8 @@ Value TileProgram::loadCarryAt(const Carry &carry, Value r, Value from,
   const PoolView &pool = views.pools.find(carry.pool)->second;
   Value tile;
   if (auto conv = dyn_cast<Conv1dOp>(carry.op)) {
-    SmallVector<Value> at = {from, channel(conv, carry.section, r), index(0)};
+    SmallVector<Value> at = {from, channel(conv, carry.section, r),
+                             windowStart()};
     tile = tile::LoadOp::create(b, loc, carry.stored, pool.memory, at,
                                 ArrayRef<int64_t>{2, 1}, rows);
   } else {
@@ -109,6 +144,22 @@ Value TileProgram::loadCarryAt(const Carry &carry, Value r, Value from,
     tile = tile::LoadOp::create(b, loc, carry.stored, pool.memory, at,
                                 ArrayRef<int64_t>{2, 3}, rows);
   }
+  return castTile(b, loc, tile, b.getF32Type());
+}
+
+Value TileProgram::loadOwnWindow(const Carry &carry, Value r, Value rows) {
+  auto conv = cast<Conv1dOp>(carry.op);
+  Value input = conv.getInputs()[carry.section];
+  auto tensor = cast<RankedTensorType>(input.getType());
+  auto type = VectorType::get(carry.type.getShape(), tensor.getElementType());
+  Value first = arith::SubIOp::create(b, loc, begin, index(type.getDimSize(0)));
+  SmallVector<Value> at = {first, h};
+  if (!parts.isKey(input))
+    at.push_back(r);
+  SmallVector<int64_t> dims = {0, int64_t(at.size())};
+  at.push_back(index(0));
+  Value tile = tile::LoadOp::create(b, loc, type, operandViews.lookup(input),
+                                    at, dims, rows);
   return castTile(b, loc, tile, b.getF32Type());
 }
 

@@ -13,6 +13,9 @@
 
 namespace gdn {
 
+/// The most tokens of a row that can be pending.
+constexpr int64_t mostPendingTokens = 8;
+
 struct TileProgram {
   TileProgram(EntryViews &views, const KernelParts &parts, int64_t tokens)
       : views(views), parts(parts), blockTokens(tokens),
@@ -30,6 +33,10 @@ struct TileProgram {
   mlir::Value heads, ratio; // key heads, value heads per key head
   mlir::Value begin, end;   // tokens of the row
   mlir::Value slot;         // of the row
+  mlir::Value accepted;     // pending tokens that the row's state receives
+  /// Whether the block writes what its key head has of pending tokens; null:
+  /// it does.
+  mlir::Value keyWriter;
   mlir::Value firstCheckpoint, endCheckpoint; // of the row, if it may have any
   llvm::DenseMap<mlir::Value, mlir::Value> operandViews; // grouped by key head
 
@@ -52,6 +59,14 @@ struct TileProgram {
   mlir::Value slotOf(mlir::Value row);
   /// The number of slots in the kernel's `slots`.
   mlir::Value rowCount();
+  /// Gives the function a region of the workspace of its variant: a row-major
+  /// memref of `shape` with the given sizes, linear forms as text. `regions`
+  /// receives what `gdn_tile.workspace` says of it.
+  mlir::Value addRegion(llvm::ArrayRef<std::string> sizes,
+                        llvm::ArrayRef<int64_t> shape, mlir::Type element,
+                        llvm::SmallVectorImpl<mlir::Attribute> &regions);
+  /// The first column of the row's window among those of its slot.
+  mlir::Value windowStart() { return accepted ? accepted : index(0); }
   /// The slot contract: `id` is not negative, not null and below P.
   mlir::Value isLive(mlir::Value id, mlir::Value pool);
   /// First channel of a section's head among the convolution's channels.
@@ -66,6 +81,10 @@ struct TileProgram {
   /// them where that is null, and others are zero.
   mlir::Value loadCarryAt(const Carry &carry, mlir::Value r, mlir::Value from,
                           mlir::Value rows);
+  /// The window of `carry` before token `begin`, from the row's own inputs;
+  /// only its first `rows` rows, unless that is null.
+  mlir::Value loadOwnWindow(const Carry &carry, mlir::Value r,
+                            mlir::Value rows = {});
   /// The rows of the carried tile that the row starts from: none where it
   /// starts from nothing, null where it never does.
   mlir::Value startRows(const Carry &carry);

@@ -4,10 +4,11 @@
 // load and store; a value that the program shows in a narrower type is rounded
 // to it.
 #include "TokenBlock.h"
-#include "ChunkWork.h"
+#include "PendingTokens.h"
 #include "TokenWork.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -114,6 +115,50 @@ void TokenBlock::storeResults() {
   }
 }
 
+/// Keeps the inputs of a section behind the window.
+void TokenBlock::storePendingInput(const Carry &carry, Value input) {
+  auto conv = cast<Conv1dOp>(carry.op);
+  Value memory = p.views.pools.find(carry.pool)->second.memory;
+  Value window = p.index(carry.type.getDimSize(0));
+  Value columns = memref::DimOp::create(b, loc, memory, 2);
+  Value at = arith::SubIOp::create(b, loc, t, p.begin);
+  Value rows = emitPendingRows(b, loc, at, valid,
+                               arith::SubIOp::create(b, loc, columns, window));
+  OpBuilder::InsertionGuard guard(b);
+  if (carry.perKeyHead)
+    b.setInsertionPointToStart(
+        scf::IfOp::create(b, loc, p.keyWriter, false).thenBlock());
+  tile::StoreOp::create(
+      b, loc, castTile(b, loc, input, carry.stored.getElementType()), memory,
+      ValueRange{p.slot, p.channel(conv, carry.section, r), p.add(window, at)},
+      ArrayRef<int64_t>{2, 1}, rows);
+}
+
+/// Keeps what the next step needs to put these tokens into the state.
+void TokenBlock::storePending(DeltaRuleOp rule, Value key, Value deltas,
+                              Value logDecay) {
+  PendingPlace place = pendingPlaceOf(p, r);
+  Value at = arith::SubIOp::create(b, loc, t, p.begin);
+  Value rows = emitPendingRows(
+      b, loc, at, valid, memref::DimOp::create(b, loc, place.keys.memory, 2));
+  auto store = [&](Value tile, const PoolView &pool, Value head) {
+    SmallVector<Value> indices = {place.slot, head, at};
+    SmallVector<int64_t> dims = {2};
+    if (cast<VectorType>(tile.getType()).getRank() == 2) {
+      indices.push_back(p.index(0));
+      dims.push_back(3);
+    }
+    tile::StoreOp::create(b, loc, tile, pool.memory, indices, dims, rows);
+  };
+  store(deltas, place.deltas, place.valueHead);
+  store(logDecay, place.decays, place.valueHead);
+  OpBuilder::InsertionGuard guard(b);
+  if (p.keyWriter)
+    b.setInsertionPointToStart(
+        scf::IfOp::create(b, loc, p.keyWriter, false).thenBlock());
+  store(key, place.keys, place.keyHead);
+}
+
 /// The state after the tokens, and the tile of the rule's output. With `map`
 /// there is no output, but the map's next tile.
 Value TokenBlock::emitRule(DeltaRuleOp rule, Value state, Value *map) {
@@ -125,10 +170,13 @@ Value TokenBlock::emitRule(DeltaRuleOp rule, Value state, Value *map) {
   Value value = tileOf(rule.getValue()), key = tileOf(rule.getKey());
   Value logDecay = tileOf(rule.getLogDecay()), beta = tileOf(rule.getBeta());
   if (!p.chunked) {
+    Type deltas = rule.getNumAccepted() ? value.getType() : Type();
     auto scan = tile::DeltaScanOp::create(b, loc, state.getType(),
-                                          value.getType(), state, query, key,
-                                          value, logDecay, beta, valid);
+                                          value.getType(), deltas, state, query,
+                                          key, value, logDecay, beta, valid);
     tiles[rule.getOutput()] = scan.getOutput();
+    if (deltas)
+      storePending(rule, key, scan.getDeltas(), logDecay);
     return scan.getNewState();
   }
   auto emitForm = [&](Value before, const Chunk &chunk) {
@@ -169,7 +217,7 @@ SmallVector<Value> TokenBlock::emit(Value firstToken, Value numValid,
   valid = numValid;
   tiles.clear();
   SmallVector<Value> next(carried.begin(), carried.end());
-  emitOps(next, nullptr);
+  emitOps(next, [](Value) { return true; });
   storeResults();
   return next;
 }
@@ -180,21 +228,62 @@ SmallVector<Value> TokenBlock::emitMap(Value firstToken, Value numValid,
   valid = numValid;
   tiles.clear();
   SmallVector<Value> next(carried.begin(), carried.end());
-  emitOps(next, &map);
+  llvm::DenseSet<Value> needed = p.parts.stateInputs();
+  DeltaRuleOp rule = p.parts.rule;
+  needed.insert(rule.getOutput());
+  emitOps(next, [&](Value value) { return needed.contains(value); }, &map);
   return next;
 }
 
-/// The kernel's ops in order; with `map` those that the state depends on.
-/// `carried` holds the tiles before the tokens and receives those after them.
-void TokenBlock::emitOps(SmallVectorImpl<Value> &carried, Value *map) {
+Chunk TokenBlock::emitRuleInputs(Value firstToken, Value numValid,
+                                 SmallVectorImpl<Value> &carried) {
+  t = firstToken;
+  valid = numValid;
+  tiles.clear();
+  llvm::DenseSet<Value> needed = p.parts.ruleInputs();
+  emitOps(carried, [&](Value value) { return needed.contains(value); });
+  DeltaRuleOp rule = p.parts.rule;
+  return {tileOf(rule.getQuery()), tileOf(rule.getKey()),
+          tileOf(rule.getValue()), tileOf(rule.getLogDecay()),
+          tileOf(rule.getBeta()),  valid,
+          rule.getScaleOrDefault()};
+}
+
+void TokenBlock::emitRuleResults(Value firstToken, Value numValid,
+                                 Value output) {
+  t = firstToken;
+  valid = numValid;
+  tiles.clear();
+  llvm::DenseSet<Value> before = p.parts.ruleInputs();
+  DeltaRuleOp rule = p.parts.rule;
+  tiles[rule.getOutput()] = output;
+  roundToShown(rule.getOutput());
+  before.insert(rule.getOutput());
+  SmallVector<Value> carried;
+  emitOps(carried, [&](Value value) { return !before.contains(value); });
+  storeResults();
+}
+
+/// What the program shows in a narrower type is rounded to it, unless it is
+/// stored at once, which rounds.
+void TokenBlock::roundToShown(Value result) {
+  Type element = getElementTypeOrSelf(result.getType());
+  Value wide = tiles.lookup(result);
+  if (!wide || element.isF32() ||
+      llvm::all_of(result.getUsers(), llvm::IsaPred<YieldOp>))
+    return;
+  Value rounded = castTile(b, loc, wide, element);
+  tiles[result] = castTile(b, loc, rounded, b.getF32Type());
+}
+
+/// The kernel's ops in order, those with results that are needed. `carried`
+/// holds the tiles before the tokens and receives those after them.
+void TokenBlock::emitOps(SmallVectorImpl<Value> &carried,
+                         function_ref<bool(Value)> isNeeded, Value *map) {
   SmallVector<Value> next(carried.begin(), carried.end());
-  llvm::DenseSet<Value> needed;
-  if (map)
-    needed = p.parts.stateInputs();
-  auto isNeeded = [&](Value value) { return !map || needed.contains(value); };
   for (Operation &op :
        KernelOp(p.parts.kernel).getBody().front().without_terminator()) {
-    if (!isa<DeltaRuleOp>(op) && llvm::none_of(op.getResults(), isNeeded))
+    if (llvm::none_of(op.getResults(), isNeeded))
       continue;
     llvm::TypeSwitch<Operation *>(&op)
         .Case([&](Conv1dOp conv) {
@@ -205,6 +294,8 @@ void TokenBlock::emitOps(SmallVectorImpl<Value> &carried, Value *map) {
             if (!isNeeded(conv.getResult(s)))
               continue;
             Value input = tileOf(conv.getInputs()[s]);
+            if (conv.getNumAccepted())
+              storePendingInput(carry, input);
             auto out = tile::Conv1dOp::create(
                 b, loc, input.getType(), carried[i].getType(), input,
                 carried[i], weights.lookup({conv, s}), biases.lookup({conv, s}),
@@ -237,17 +328,8 @@ void TokenBlock::emitOps(SmallVectorImpl<Value> &carried, Value *map) {
         .Case([&](CastOp cast) {
           tiles[cast.getResult()] = tileOf(cast.getInput());
         });
-    // What the program shows in a narrower type is rounded to it, unless it is
-    // stored at once, which rounds.
-    for (Value result : op.getResults()) {
-      Type element = getElementTypeOrSelf(result.getType());
-      Value wide = tiles.lookup(result);
-      if (!wide || element.isF32() ||
-          llvm::all_of(result.getUsers(), llvm::IsaPred<YieldOp>))
-        continue;
-      Value rounded = castTile(b, loc, wide, element);
-      tiles[result] = castTile(b, loc, rounded, b.getF32Type());
-    }
+    for (Value result : op.getResults())
+      roundToShown(result);
   }
   carried.assign(next.begin(), next.end());
 }

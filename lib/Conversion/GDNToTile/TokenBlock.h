@@ -4,6 +4,7 @@
 #ifndef GDN_LIB_CONVERSION_GDNTOTILE_TOKENBLOCK_H
 #define GDN_LIB_CONVERSION_GDNTOTILE_TOKENBLOCK_H
 
+#include "ChunkWork.h"
 #include "TileProgram.h"
 
 namespace gdn {
@@ -27,13 +28,27 @@ public:
                                          llvm::ArrayRef<mlir::Value> carried,
                                          mlir::Value &map);
 
+  /// Emits what the rule's inputs are computed from, for tokens as in `emit`,
+  /// and returns their tiles. `carried` receives the next windows; its state is
+  /// not looked at. Rows past the valid ones hold anything where the kernel
+  /// computes the input, and zeros where it is loaded.
+  Chunk emitRuleInputs(mlir::Value t, mlir::Value valid,
+                       llvm::SmallVectorImpl<mlir::Value> &carried);
+
+  /// Emits what follows the rule, whose output is the f32 tile `output`, and
+  /// stores the results.
+  void emitRuleResults(mlir::Value t, mlir::Value valid, mlir::Value output);
+
   /// The window of `carry`, a section of a convolution, after `count` tokens,
   /// 0 or 1, from `token` on.
   mlir::Value emitWindow(const Carry &carry, mlir::Value window,
                          mlir::Value token, mlir::Value count);
 
 private:
-  void emitOps(llvm::SmallVectorImpl<mlir::Value> &carried, mlir::Value *map);
+  void emitOps(llvm::SmallVectorImpl<mlir::Value> &carried,
+               llvm::function_ref<bool(mlir::Value)> isNeeded,
+               mlir::Value *map = nullptr);
+  void roundToShown(mlir::Value result);
   mlir::Value emitRule(DeltaRuleOp rule, mlir::Value state, mlir::Value *map);
   mlir::Value tileOf(mlir::Value value);
   mlir::Value rowTile(mlir::Value tensor, llvm::ArrayRef<mlir::Value> at);
@@ -41,6 +56,9 @@ private:
   mlir::Value weightTile(Conv1dOp op, unsigned section);
   void emitGates(GatesOp gates);
   void storeResults();
+  void storePendingInput(const Carry &carry, mlir::Value input);
+  void storePending(DeltaRuleOp rule, mlir::Value key, mlir::Value deltas,
+                    mlir::Value logDecay);
 
   TileProgram &p;
   mlir::OpBuilder &b;

@@ -25,8 +25,8 @@
 using namespace mlir;
 using namespace gdn;
 
-bool gdn::isWrittenPerToken(const Carry &carry) {
-  return tokenSlotsOf(carry.op) != nullptr;
+bool gdn::isWrittenOnTheWay(const Carry &carry) {
+  return tokenSlotsOf(carry.op) || numAcceptedOf(carry.op);
 }
 
 /// The slot of the state after token `t`; one that is skipped past the table.
@@ -154,7 +154,7 @@ SmallVector<Value> gdn::emitTokenByToken(TileProgram &p, TokenBlock &block,
   SmallVector<Value> next = block.emit(t, p.index(1), carried);
   Value slot = emitTokenSlot(p, t);
   for (auto [carry, tile, writer] : llvm::zip(p.parts.carries, next, writers)) {
-    if (!isWrittenPerToken(carry))
+    if (!tokenSlotsOf(carry.op))
       continue;
     Value write = p.isLive(slot, carry.pool);
     if (writer)

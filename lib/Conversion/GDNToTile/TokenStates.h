@@ -9,8 +9,9 @@
 
 namespace gdn {
 
-/// True if the carried tile is written after every token, not after the last.
-bool isWrittenPerToken(const Carry &carry);
+/// True if the carried tile is written on the way, after every token or before
+/// the first, and not after the last.
+bool isWrittenOnTheWay(const Carry &carry);
 
 /// Emits the tokens `begin` to `end` of the row of value head `r`. `start`
 /// holds the carried tiles before them; returns those after, which mean nothing

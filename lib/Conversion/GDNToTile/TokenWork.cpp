@@ -106,6 +106,20 @@ Value gdn::castTile(OpBuilder &builder, Location loc, Value tile,
                  })[0];
 }
 
+Value gdn::roundTile(OpBuilder &builder, Location loc, Value tile,
+                     Type element) {
+  auto map = tile.getDefiningOp<tile::MapRowsOp>();
+  if (map && map.getInputs().size() == 1 && map->getNumResults() == 1 &&
+      getElementTypeOrSelf(map.getInputs().front().getType()) == element) {
+    Block &body = map.getBody().front();
+    auto extend = dyn_cast<arith::ExtFOp>(body.front());
+    if (extend && extend.getIn() == body.getArgument(1) &&
+        extend.getOut() == body.getTerminator()->getOperand(0))
+      return map.getInputs().front();
+  }
+  return castTile(builder, loc, tile, element);
+}
+
 Value gdn::transposeTile(OpBuilder &builder, Location loc, Value tile) {
   auto type = cast<VectorType>(tile.getType());
   auto result = VectorType::get({type.getDimSize(1), type.getDimSize(0)},

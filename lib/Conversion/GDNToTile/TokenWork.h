@@ -25,6 +25,11 @@ mapRows(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange inputs,
 mlir::Value castTile(mlir::OpBuilder &builder, mlir::Location loc,
                      mlir::Value tile, mlir::Type element);
 
+/// The same, but where `tile` is what a tile in that type was extended to, that
+/// tile.
+mlir::Value roundTile(mlir::OpBuilder &builder, mlir::Location loc,
+                      mlir::Value tile, mlir::Type element);
+
 /// Rows and columns exchanged.
 mlir::Value transposeTile(mlir::OpBuilder &builder, mlir::Location loc,
                           mlir::Value tile);

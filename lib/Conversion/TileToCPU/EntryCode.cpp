@@ -104,9 +104,12 @@ static Value emitForm(OpBuilder &b, Location loc, StringRef text,
     auto symbol = llvm::find_if(symbols, [&](Attribute name) {
       return cast<StringAttr>(name).getValue() == term.symbol;
     });
+    Value size = values[symbol - symbols.begin()];
+    if (term.divisor != 1) // sizes are not negative
+      size = b.createOrFold<arith::DivUIOp>(
+          loc, size, arith::ConstantIndexOp::create(b, loc, term.divisor));
     Value factor = arith::ConstantIndexOp::create(b, loc, term.coefficient);
-    addTerm(b.createOrFold<arith::MulIOp>(loc, values[symbol - symbols.begin()],
-                                          factor));
+    addTerm(b.createOrFold<arith::MulIOp>(loc, size, factor));
   }
   if (form.getConstant() != 0 || !sum)
     addTerm(arith::ConstantIndexOp::create(b, loc, form.getConstant()));

@@ -15,21 +15,15 @@
 // Rows do not depend on each other, so the processor overlaps the long chain
 // of one row (sum, d, sum) with the work of the next.
 #include "ExpandTileOps.h"
+#include "StateRows.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace gdn;
 
 namespace {
-
-/// Bytes of state that stay in the first-level cache beside keys and queries.
-constexpr int64_t kCacheBytes = 16 * 1024;
 
 /// How far ahead of its use a state that streams from its pool is asked for.
 /// That reaches into the next head's state, which lies behind this one, so
@@ -37,57 +31,17 @@ constexpr int64_t kCacheBytes = 16 * 1024;
 constexpr int64_t kPrefetchBytes = 8 * 1024;
 constexpr int64_t kCacheLine = 64;
 
-class ScanLoops {
+class ScanLoops : private StateRows {
 public:
   ScanLoops(OpBuilder &b, tile::DeltaScanOp scan, const ScanPlaces &places,
             int64_t lanes)
-      : b(b), loc(scan.getLoc()), scan(scan), places(places), lanes(lanes) {
-    VectorType state = scan.getState().getType();
-    rows = state.getDimSize(0);
-    columns = state.getDimSize(1);
-    tokens = scan.getKey().getType().getDimSize(0);
-    while (columns % this->lanes != 0)
-      this->lanes /= 2;
-    vector = VectorType::get({this->lanes}, b.getF32Type());
-    perChannel = cast<VectorType>(scan.getLogDecay().getType()).getRank() == 2;
-  }
+      : StateRows(b, scan.getLoc(), scan.getState().getType(), lanes),
+        scan(scan), places(places),
+        tokens(scan.getKey().getType().getDimSize(0)) {}
 
   void emit();
 
 private:
-  using Chunks = SmallVector<Value>;
-
-  Value index(int64_t value) {
-    return arith::ConstantIndexOp::create(b, loc, value);
-  }
-  scf::ForOp loop(Value from, Value to, int64_t step) {
-    auto op = scf::ForOp::create(b, loc, from, to, index(step));
-    b.setInsertionPointToStart(op.getBody());
-    return op;
-  }
-  Value splat(Value scalar) {
-    return vector::BroadcastOp::create(b, loc, vector, scalar);
-  }
-  /// A row in f32, whatever the place holds.
-  Chunks read(Value place, Value row) {
-    Type stored = cast<MemRefType>(place.getType()).getElementType();
-    Chunks chunks;
-    for (int64_t c = 0; c < columns; c += lanes) {
-      Value chunk = vector::LoadOp::create(b, loc, vector.clone(stored), place,
-                                           ValueRange{row, index(c)});
-      if (!stored.isF32())
-        chunk = arith::ExtFOp::create(b, loc, vector, chunk);
-      chunks.push_back(chunk);
-    }
-    return chunks;
-  }
-  void write(Value chunk, Value place, Value row, int64_t column) {
-    Type stored = cast<MemRefType>(place.getType()).getElementType();
-    if (!stored.isF32())
-      chunk = arith::TruncFOp::create(b, loc, vector.clone(stored), chunk);
-    vector::StoreOp::create(b, loc, chunk, place,
-                            ValueRange{row, index(column)});
-  }
   /// Lane by lane in two chains, then the lanes in a fixed tree.
   Value sum(ArrayRef<Value> partial) {
     Value total = partial[0];
@@ -104,36 +58,15 @@ private:
       partial[chunk % 2] =
           vector::FMAOp::create(b, loc, x, y, partial[chunk % 2]);
   }
-  void emitDecay();
   void emitPrefetch(Value memory, Value row);
   void emitToken(Value from, Value t, Value first, Value last);
 
-  OpBuilder &b;
-  Location loc;
   tile::DeltaScanOp scan;
   const ScanPlaces &places;
-  int64_t lanes, rows, columns, tokens;
-  VectorType vector;
-  bool perChannel;
+  int64_t tokens;
 };
 
 } // namespace
-
-/// exp(log_decay), in the place of the log decay.
-void ScanLoops::emitDecay() {
-  OpBuilder::InsertionGuard guard(b);
-  auto each = loop(index(0), scan.getValid(), 1);
-  Value t = each.getInductionVar();
-  if (!perChannel) {
-    Value g = memref::LoadOp::create(b, loc, places.logDecay, t);
-    memref::StoreOp::create(b, loc, math::ExpOp::create(b, loc, g),
-                            places.decay, t);
-    return;
-  }
-  for (auto [i, g] : llvm::enumerate(read(places.logDecay, t)))
-    vector::StoreOp::create(b, loc, math::ExpOp::create(b, loc, g),
-                            places.decay, ValueRange{t, index(i * lanes)});
-}
 
 /// Asks for the row that is `kPrefetchBytes` behind `row`. A prefetch of memory
 /// that is not there does nothing.
@@ -152,12 +85,7 @@ void ScanLoops::emitPrefetch(Value memory, Value row) {
 /// One token over rows `first` to `last`; the state before it is in `from`.
 void ScanLoops::emitToken(Value from, Value t, Value first, Value last) {
   Chunks key = read(places.key, t), query = read(places.query, t);
-  Chunks decay;
-  if (perChannel)
-    decay = read(places.decay, t);
-  else
-    decay.assign(key.size(),
-                 splat(memref::LoadOp::create(b, loc, places.decay, t)));
+  Chunks decay = decayOf(places.decay, t);
   Value beta = memref::LoadOp::create(b, loc, places.beta, t);
 
   OpBuilder::InsertionGuard guard(b);
@@ -172,7 +100,10 @@ void ScanLoops::emitToken(Value from, Value t, Value first, Value last) {
   }
   Value v = memref::LoadOp::create(b, loc, places.value, ValueRange{t, i});
   Value error = arith::SubFOp::create(b, loc, v, sum(predicted));
-  Value delta = splat(arith::MulFOp::create(b, loc, beta, error));
+  Value d = arith::MulFOp::create(b, loc, beta, error);
+  if (places.deltas)
+    memref::StoreOp::create(b, loc, d, places.deltas, ValueRange{t, i});
+  Value delta = splat(d);
   for (unsigned c = 0; c < state.size(); ++c) {
     state[c] = vector::FMAOp::create(b, loc, delta, key[c], state[c]);
     accumulate(output, c, state[c], query[c]);
@@ -182,7 +113,7 @@ void ScanLoops::emitToken(Value from, Value t, Value first, Value last) {
 }
 
 void ScanLoops::emit() {
-  emitDecay();
+  emitDecay(places.logDecay, places.decay, scan.getValid());
   Value from = places.state;
   // One token reads each row once, before it writes it; none leaves the rows.
   bool oneToken = tokens == 1 && getConstantIntValue(scan.getValid()) == 1;
@@ -190,17 +121,54 @@ void ScanLoops::emit() {
     expandCopy(b, loc, from, places.newState);
     from = places.newState;
   }
-  OpBuilder::InsertionGuard guard(b);
-  int64_t block =
-      std::max<int64_t>(1, std::min(rows, kCacheBytes / (4 * columns)));
-  Value first = loop(index(0), index(rows), block).getInductionVar();
-  Value last = arith::MinUIOp::create(
-      b, loc, arith::AddIOp::create(b, loc, first, index(block)), index(rows));
-  Value t = loop(index(0), scan.getValid(), 1).getInductionVar();
-  emitToken(from, t, first, last);
+  forBlocks(scan.getValid(), [&](Value t, Value first, Value last) {
+    emitToken(from, t, first, last);
+  });
 }
 
 void gdn::expandDeltaScan(OpBuilder &b, tile::DeltaScanOp scan,
                           const ScanPlaces &places, int64_t lanes) {
   ScanLoops(b, scan, places, lanes).emit();
+}
+
+namespace {
+/// The second half of a scan, with deltas that are known.
+class FoldLoops : private StateRows {
+public:
+  FoldLoops(OpBuilder &b, tile::DeltaFoldOp fold, const FoldPlaces &places,
+            int64_t lanes)
+      : StateRows(b, fold.getLoc(), fold.getState().getType(), lanes),
+        fold(fold), places(places) {}
+
+  void emit() {
+    emitDecay(places.logDecay, places.decay, fold.getValid());
+    if (places.state != places.newState)
+      expandCopy(b, loc, places.state, places.newState);
+    forBlocks(fold.getValid(), [&](Value t, Value first, Value last) {
+      emitToken(t, first, last);
+    });
+  }
+
+private:
+  void emitToken(Value t, Value first, Value last) {
+    Chunks key = read(places.key, t), decay = decayOf(places.decay, t);
+    OpBuilder::InsertionGuard guard(b);
+    Value i = loop(first, last, 1).getInductionVar();
+    Value delta =
+        splat(memref::LoadOp::create(b, loc, places.deltas, ValueRange{t, i}));
+    for (auto [c, state] : llvm::enumerate(read(places.newState, i))) {
+      Value kept = arith::MulFOp::create(b, loc, state, decay[c]);
+      write(vector::FMAOp::create(b, loc, delta, key[c], kept), places.newState,
+            i, c * lanes);
+    }
+  }
+
+  tile::DeltaFoldOp fold;
+  const FoldPlaces &places;
+};
+} // namespace
+
+void gdn::expandDeltaFold(OpBuilder &b, tile::DeltaFoldOp fold,
+                          const FoldPlaces &places, int64_t lanes) {
+  FoldLoops(b, fold, places, lanes).emit();
 }

@@ -46,14 +46,22 @@ void expandConv1d(mlir::OpBuilder &builder, tile::Conv1dOp conv,
                   const ConvPlaces &places, int64_t lanes);
 
 /// Places of the tiles of a gdn_tile.delta_scan; `decay` is scratch of the
-/// shape of `logDecay` for exp(logDecay). `stateIsInPool` says that `state` is
-/// a view of a pool, whose rows come from memory.
+/// shape of `logDecay` for exp(logDecay), `deltas` may be null. `stateIsInPool`
+/// says that `state` is a view of a pool, whose rows come from memory.
 struct ScanPlaces {
-  mlir::Value state, query, key, value, logDecay, decay, beta, newState, output;
+  mlir::Value state, query, key, value, logDecay, decay, beta, newState, output,
+      deltas;
   bool stateIsInPool = false;
 };
 void expandDeltaScan(mlir::OpBuilder &builder, tile::DeltaScanOp scan,
                      const ScanPlaces &places, int64_t lanes);
+
+/// Places of the tiles of a gdn_tile.delta_fold; `decay` as above.
+struct FoldPlaces {
+  mlir::Value state, key, deltas, logDecay, decay, newState;
+};
+void expandDeltaFold(mlir::OpBuilder &builder, tile::DeltaFoldOp fold,
+                     const FoldPlaces &places, int64_t lanes);
 
 } // namespace gdn
 

@@ -155,6 +155,8 @@ bool TilePlaces::assignInPlace(tile::DeltaScanOp scan) {
 
 void TilePlaces::assignScan(tile::DeltaScanOp scan) {
   of[scan.getOutput()] = addScratch(scan.getOutput().getType());
+  if (Value deltas = scan.getDeltas())
+    of[deltas] = addScratch(cast<VectorType>(deltas.getType()));
   if (!assignInPlace(scan) && !takeOver(scan.getNewState(), scan.getState()))
     of[scan.getNewState()] = addScratch(scan.getNewState().getType());
 }
@@ -255,6 +257,10 @@ TilePlaces TilePlaces::assign(func::FuncOp function) {
             places.addScratch(conv.getNewWindow().getType());
     } else if (auto scan = dyn_cast<tile::DeltaScanOp>(op)) {
       places.assignScan(scan);
+    } else if (auto fold = dyn_cast<tile::DeltaFoldOp>(op)) {
+      if (!places.takeOver(fold.getNewState(), fold.getState()))
+        places.of[fold.getNewState()] =
+            places.addScratch(fold.getNewState().getType());
     } else if (auto matmul = dyn_cast<tile::MatmulOp>(op)) {
       if (!matmul.getAcc() ||
           !places.takeOver(matmul.getResult(), matmul.getAcc()))

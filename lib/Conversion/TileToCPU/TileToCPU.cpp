@@ -44,6 +44,7 @@ private:
   Value view(OpBuilder &b, Operation *access);
   void lower(Operation *op);
   void lowerMap(OpBuilder &b, tile::MapRowsOp map);
+  Value decayPlace(OpBuilder &b, Value logDecay, Operation *op);
   void lowerScan(OpBuilder &b, tile::DeltaScanOp scan);
   void lowerLoop(scf::ForOp loop);
   /// A tile leaves place `from` for place `to`.
@@ -143,22 +144,26 @@ void FunctionLowering::lowerMap(OpBuilder &b, tile::MapRowsOp map) {
   expandMapRows(b, map, inputs, results, captured, lanes);
 }
 
+/// Where exp(log_decay) goes: to the place of the log decay when nothing else
+/// wants it.
+Value FunctionLowering::decayPlace(OpBuilder &b, Value logDecay,
+                                   Operation *op) {
+  if (logDecay.hasOneUse() && logDecay.getParentBlock() == op->getBlock())
+    return memory(b, op->getLoc(), logDecay);
+  auto type = cast<VectorType>(logDecay.getType());
+  return memory(b, op->getLoc(), places.addScratch(type));
+}
+
 void FunctionLowering::lowerScan(OpBuilder &b, tile::DeltaScanOp scan) {
   Location loc = scan.getLoc();
-  // exp(log_decay) takes the place of the log decay when nothing else wants it.
-  Value logDecay = memory(b, loc, scan.getLogDecay());
-  Value decay = logDecay;
-  if (!scan.getLogDecay().hasOneUse() ||
-      scan.getLogDecay().getParentBlock() != scan->getBlock()) {
-    auto type = cast<VectorType>(scan.getLogDecay().getType());
-    decay = memory(b, loc, places.addScratch(type));
-  }
   expandDeltaScan(
       b, scan,
       {memory(b, loc, scan.getState()), memory(b, loc, scan.getQuery()),
-       memory(b, loc, scan.getKey()), memory(b, loc, scan.getValue()), logDecay,
-       decay, memory(b, loc, scan.getBeta()),
+       memory(b, loc, scan.getKey()), memory(b, loc, scan.getValue()),
+       memory(b, loc, scan.getLogDecay()),
+       decayPlace(b, scan.getLogDecay(), scan), memory(b, loc, scan.getBeta()),
        memory(b, loc, scan.getNewState()), memory(b, loc, scan.getOutput()),
+       scan.getDeltas() ? memory(b, loc, scan.getDeltas()) : Value(),
        places.places[places[scan.getState()]].kind == Place::LoadedView},
       lanes);
 }
@@ -260,6 +265,16 @@ void FunctionLowering::lower(Operation *op) {
         expandConv1d(b, conv, at, lanes);
       })
       .Case([&](tile::DeltaScanOp scan) { lowerScan(b, scan); })
+      .Case([&](tile::DeltaFoldOp fold) {
+        expandDeltaFold(b, fold,
+                        {memory(b, loc, fold.getState()),
+                         memory(b, loc, fold.getKey()),
+                         memory(b, loc, fold.getDeltas()),
+                         memory(b, loc, fold.getLogDecay()),
+                         decayPlace(b, fold.getLogDecay(), fold),
+                         memory(b, loc, fold.getNewState())},
+                        lanes);
+      })
       .Case([&](tile::MatmulOp matmul) {
         MatmulPlaces at = {
             memory(b, loc, matmul.getLhs()), memory(b, loc, matmul.getRhs()),

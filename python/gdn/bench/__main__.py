@@ -17,6 +17,11 @@ def heads(text: str) -> tuple[int, int]:
     return int(keys), int(values)
 
 
+def suites_of(report: dict) -> list[str]:
+    """The suites with tables that a report has rows of."""
+    return [suite for suite in tables.SUITES if tables.groups(report, suite)]
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser("gdn.bench")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -28,6 +33,8 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("--rows", type=int, nargs="+", default=[1, 8, 64, 256, 512])
     run.add_argument("--repeats", type=int, default=15)
     run.add_argument("--prototype", type=Path, help="times of the hand-written schedules, as CSV")
+    run.add_argument("--peers", nargs="+", default=[], help="these alone; else all that are there")
+    run.add_argument("--no-peers", action="store_true")
     run.add_argument("--conv-layout", choices=["SD", "DS"], default="SD")
     table = commands.add_parser("table", help="print a report as tables")
     table.add_argument("report", type=Path)
@@ -42,11 +49,12 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     report = json.loads(options.report.read_text())
     if options.command == "table":
-        print(tables.markdown(report))
+        print("\n".join(tables.markdown(report, suite) for suite in suites_of(report)))
         return 0
-    for key in tables.groups(report, "decode"):
-        name = f"{options.output.stem}_{'_'.join(map(str, key))}.svg"
-        options.output.with_name(name).write_text(tables.svg(report, key))
+    for suite in suites_of(report):
+        for key in tables.groups(report, suite):
+            name = f"{options.output.stem}_{'_'.join(map(str, key))}.svg"
+            options.output.with_name(name).write_text(tables.svg(report, key, suite))
     return 0
 
 

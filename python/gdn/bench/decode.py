@@ -1,87 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A decode step of a layer on a GPU: its arguments, and our kernel's calls."""
+"""Our decode kernel's calls, and the errors of anybody's results against float64."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 import torch
 
-from .. import problems, reference
+from .. import reference
 from ..checks import relative_error
-from ..problems import Sizes
-from ..runtime import Kernel, Param, Pool
-from .timing import number_of_sets
+from ..runtime import Kernel, Pool
+from .inputs import Inputs, Step, to_host
 
-_TORCH = {
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-    "int32": torch.int32,
-    "int64": torch.int64,
-    "bool": torch.bool,
-}
-
-
-def to_gpu(array: np.ndarray) -> torch.Tensor:
-    """A copy; PyTorch does not know ml_dtypes' bfloat16."""
-    array = np.ascontiguousarray(array)
-    if array.dtype.name == "bfloat16":
-        return torch.from_numpy(array.view(np.int16)).cuda().view(torch.bfloat16)
-    return torch.from_numpy(array).cuda()
-
-
-def to_host(tensor: torch.Tensor) -> np.ndarray:
-    """Values in float64, or integers."""
-    if tensor.is_floating_point():
-        return tensor.double().cpu().numpy()
-    return tensor.cpu().numpy()
-
-
-@dataclass
-class Step:
-    """The arguments of one configuration: what rows share, and sets of pools."""
-
-    sizes: Sizes
-    shared: dict[str, torch.Tensor]
-    sets: list[dict[str, torch.Tensor]]
-
-    @property
-    def state_bytes(self) -> int:
-        """Bytes of the states of all rows, once."""
-        pool = self.sets[0]["state_pool"]
-        return self.sizes.rows * pool[0].numel() * pool.element_size()
-
-    def states(self) -> list[torch.Tensor]:
-        """The states of the rows of each set, flat, as one piece of memory."""
-        return [pools["state_pool"][1 : self.sizes.rows + 1].view(-1) for pools in self.sets]
-
-
-def make_step(
-    kernel: Kernel, heads: tuple[int, int], rows: int, conv_layout: str = "SD", seed: int = 1
-) -> Step:
-    """Random arguments on the GPU. Row i has slot i + 1; slot 0 is null. The convolution
-    state has its channels side by side (SD) or its steps (DS)."""
-    sizes = Sizes(*heads, (1,) * rows, seed=seed)
-    pools = [param for param in kernel.params if param.kind == "pool"]
-    others = [param for param in kernel.params if param.kind != "pool"]
-    arrays = problems.make(others, sizes)
-    symbols = {"Hk": heads[0], "Hv": heads[1], "N": rows, "P": rows + 1}
-    shapes = {p.name: problems.shape_of(p.dims, symbols) for p in pools}
-    state = next(p for p in pools if p.name == "state_pool")
-    size = int(np.prod(shapes["state_pool"])) * torch.empty(0, dtype=_TORCH[state.dtype]).itemsize
-    generator = torch.Generator("cuda").manual_seed(seed)
-
-    def make_pool(p: Param) -> torch.Tensor:
-        pool = torch.randn(shapes[p.name], generator=generator, device="cuda")
-        if p.name == "state_pool":
-            return pool.mul_(0.1).to(_TORCH[p.dtype])
-        pool = pool.to(_TORCH[p.dtype])
-        if conv_layout == "SD":
-            pool = pool.transpose(1, 2).contiguous().transpose(1, 2)
-        return pool
-
-    sets = [{p.name: make_pool(p) for p in pools} for _ in range(number_of_sets(size))]
-    return Step(sizes, {name: to_gpu(array) for name, array in arrays.items()}, sets)
+_WEIGHTS = ("A_log", "dt_bias", "conv_weight", "norm_weight")
 
 
 def bindings(kernel: Kernel, step: Step, dependent: bool) -> list:
@@ -99,30 +29,54 @@ def bindings(kernel: Kernel, step: Step, dependent: bool) -> list:
     return bound
 
 
-def calls(bound: list) -> list:
+def calls(bound: list) -> list[Callable[[], object]]:
     """Launches on the stream that is current when they are made."""
     return [lambda b=b: b.launch(torch.cuda.current_stream()) for b in bound]
 
 
-def errors(kernel: Kernel, layer: reference.Layer, step: Step, binding) -> tuple[float, float]:
-    """Errors of outputs and states of a few rows after one launch on the first set."""
-    rows = sorted({0, step.sizes.rows // 2, step.sizes.rows - 1})
-    per_row = {p.name for p in kernel.params if p.dims and p.dims[0] == "N"}
+def output_of(step: Step) -> torch.Tensor:
+    """What our entry writes, [rows, Hv, dv]."""
+    return step.shared["out" if "out" in step.shared else "core"]
+
+
+def step_errors(
+    step: Step, run: Callable[[], object], output: Callable, states: Callable
+) -> tuple[float, float]:
+    """Errors of the picked rows after `run` has made a step on the first set."""
+    rows = step.picked
     before = {
-        name: to_host(value[rows] if name in per_row else value)
+        name: to_host(value if name in _WEIGHTS else value[rows])
         for name, value in step.shared.items()
     }
     picked = [0] + [row + 1 for row in rows]
     for name, pool in step.sets[0].items():
         before[name] = to_host(pool[picked])
     before["slots"] = np.arange(1, len(rows) + 1)
-    want = reference.evaluate(layer, before)
-    binding.launch(torch.cuda.current_stream())
+    want = reference.evaluate(step.layer, before)
+    run()
     torch.cuda.synchronize()
-    outputs = [
-        relative_error(to_host(step.shared[name][rows]), want[name])
-        for name in ("core", "out")
-        if name in step.shared
+    return (
+        relative_error(to_host(output()[rows]), want["out" if "out" in step.shared else "core"]),
+        relative_error(to_host(states()[rows]), want["state_pool"][1:]),
+    )
+
+
+def rule_errors(
+    x: Inputs, run: Callable[[], object], output: Callable, states: Callable
+) -> tuple[float, float]:
+    """Errors of the picked rows after `run` has applied the rule alone to what the
+    convolution gave and the states of the first set."""
+    step, rows = x.step, x.step.picked
+    a_log, dt_bias = (to_host(step.shared[name]) for name in ("A_log", "dt_bias"))
+    mixed, a, b = (to_host(value[rows])[:, None] for value in (x.convolved, x.a, x.b))
+    before = to_host(step.states[0][rows])
+    want = [
+        reference.delta_rule(step.layer, mixed[i], before[i], a_log, dt_bias, a[i], b[i])
+        for i in range(len(rows))
     ]
-    state = to_host(step.sets[0]["state_pool"][picked[1:]])
-    return max(outputs), relative_error(state, want["state_pool"][1:])
+    run()
+    torch.cuda.synchronize()
+    return (
+        relative_error(to_host(output()[rows]), np.concatenate([core for core, _ in want])),
+        relative_error(to_host(states()[rows]), np.stack([state for _, state in want])),
+    )

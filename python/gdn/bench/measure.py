@@ -3,30 +3,44 @@
 All implementations of a configuration take turns on the same sets of states."""
 
 import datetime
+import importlib
 import json
 import subprocess
+import traceback
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import torch
 
 from .. import reference
 from ..device_check import driver_version
-from ..runtime import Runtime
-from . import decode, peers, prototype, stream
-from .timing import time_calls
+from ..runtime import Kernel, Runtime
+from . import decode, limits, prototype, stream
+from .inputs import Inputs, make_step
+from .peers import PEERS
+from .timing import first_call_ms, host_us, time_calls
 
 ROOT = Path(__file__).resolve().parents[3]
+# Package, and the module that states a version where no package is installed.
+_PACKAGES = {
+    "triton": "triton",
+    "flash-linear-attention": "fla",
+    "flashinfer-python": "flashinfer",
+    "nvidia-cutlass-dsl": "cutlass",
+    "vllm": "vllm",
+}
 
 
 def versions() -> dict[str, str]:
-    from importlib.metadata import PackageNotFoundError, version
-
     found = {"torch": torch.__version__, "cuda": torch.version.cuda or ""}
-    for package in ("triton", "flash-linear-attention", "flashinfer-python"):
+    for package, module in _PACKAGES.items():
         try:
             found[package] = version(package)
         except PackageNotFoundError:
-            continue
+            try:
+                found[package] = importlib.import_module(module).__version__
+            except (ImportError, AttributeError):
+                continue
     return found
 
 
@@ -37,46 +51,83 @@ def commit() -> str:
     return done.stdout.strip() or "unknown"
 
 
-def measure_decode(
-    kernel, layer: reference.Layer, heads, rows: int, repeats: int, conv_layout: str
-) -> list[dict]:
+class Report:
+    """Rows of one configuration, printed as they come."""
+
+    def __init__(self, config: dict, bytes_moved: int, repeats: int):
+        self.config, self.bytes_moved, self.repeats = config, bytes_moved, repeats
+        self.rows: list[dict] = []
+
+    def add(self, impl: str, part: str, variant: str, times: dict, **more) -> None:
+        config = self.config | ({"part": part} if part else {}) | {"variant": variant}
+        row = {"suite": "decode", "impl": impl, "config": config} | times | more
+        row["state_TBps"] = self.bytes_moved / times["us"] * 1e-6
+        self.rows.append(row)
+        errors = f"{more['error_o']:.1e} {more['error_state']:.1e}" if "error_o" in more else ""
+        print(
+            f"decode {config['Hk']:3},{config['Hv']:3} N={config['N']:4} {config['state']:9}"
+            f" {impl:10} {part:4} {variant:22} {times['us']:9.2f} us"
+            f" {row['state_TBps']:6.2f} TB/s {errors}",
+            flush=True,
+        )
+
+    def measure(self, impl: str, part: str, variant: str, calls: list, **more) -> None:
+        times = time_calls(calls, self.repeats)
+        self.add(impl, part, variant, times, host_us=host_us(calls), **more)
+
+
+def measure_peers(report: Report, step, wanted: set[str]) -> None:
+    """Rows of the peers that can be imported and take the configuration."""
+    x = Inputs.of(step)
+    for impl, part, variant, prepare in PEERS:
+        if wanted and impl not in wanted:
+            continue
+        try:
+            peer = prepare(step, x)
+            spent = {}
+
+            def run(peer=peer, spent=spent):
+                spent["first_call_ms"] = first_call_ms(peer.calls[0])
+
+            check = decode.rule_errors if part == "rule" else decode.step_errors
+            error_o, error_state = check(
+                x if part == "rule" else step, run, peer.output, peer.states
+            )
+            found = {"error_o": error_o, "error_state": error_state} | spent
+            report.measure(impl, part, variant, peer.calls, **found)
+        except Exception as error:
+            # A peer that is missing or refuses a type is a line, not the end.
+            print(f"skipped: {impl} {part} {variant}: {type(error).__name__}: {str(error)[:200]}")
+            if not isinstance(error, ImportError):
+                traceback.print_exc()
+            torch.cuda.synchronize()
+
+
+def measure_decode(kernel: Kernel, layer: reference.Layer, heads, rows: int, options) -> list[dict]:
     """Rows of the report for one configuration."""
     params = {param.name: param for param in kernel.params}
     state = params["state_pool"].dtype
     io = next(p.dtype for p in kernel.params if p.name in ("qkvz", "qkv", "q"))
     config = {"Hk": heads[0], "Hv": heads[1], "dk": layer.key_dim, "dv": layer.value_dim}
-    config |= {"N": rows, "T": 1, "io": io, "state": state, "conv": conv_layout}
-    step = decode.make_step(kernel, heads, rows, conv_layout)
-    bytes_moved = 2 * step.state_bytes
-    report = []
-
-    def add(impl: str, variant: str, times: dict, **more) -> None:
-        row = {"suite": "decode", "impl": impl, "config": config | {"variant": variant}}
-        row |= times | more | {"state_TBps": bytes_moved / times["us"] * 1e-6}
-        report.append(row)
-        print(
-            f"decode {heads[0]:3},{heads[1]:3} N={rows:4} {state:9} {impl:12} {variant:20}"
-            f" {times['us']:9.2f} us {row['state_TBps']:6.2f} TB/s",
-            flush=True,
-        )
+    config |= {"N": rows, "T": 1, "io": io, "state": state, "conv": options.conv_layout}
+    step = make_step(kernel, layer, heads, rows, options.conv_layout)
+    report = Report(config, 2 * step.state_bytes, options.repeats)
 
     ours = decode.bindings(kernel, step, dependent=False)
-    error_o, error_state = decode.errors(kernel, layer, step, ours[0])
+    calls = decode.calls(ours)
+    output = decode.output_of(step)
+    error_o, error_state = decode.step_errors(
+        step, calls[0], lambda: output, lambda: step.states[0]
+    )
     found = {"error_o": error_o, "error_state": error_state}
-    add("gdn", ours[0].variant, time_calls(decode.calls(ours), repeats), **found)
-    dependent = decode.calls(decode.bindings(kernel, step, dependent=True))
-    add("gdn", ours[0].variant + " pdl", time_calls(dependent, repeats), **found)
-    for name, make in peers.PEERS.items():
-        try:
-            calls = make(step, layer.key_dim, layer.value_dim, decode._TORCH[io])
-            add(name, "", time_calls(calls, repeats))
-        except Exception as error:
-            # A peer that is missing or refuses a type is a line, not the end.
-            print(f"skipped: {name}: {type(error).__name__}: {str(error)[:200]}", flush=True)
-            torch.cuda.synchronize()
-    policy, times = stream.fastest(step.states(), repeats)
-    add("stream", policy, times)
-    return report
+    report.measure("gdn", "step", ours[0].variant, calls, **found)
+    dependent = decode.bindings(kernel, step, dependent=True)
+    report.measure("gdn", "step", ours[0].variant + " pdl", decode.calls(dependent), **found)
+    if not options.no_peers:
+        measure_peers(report, step, set(options.peers))
+    policy, times = stream.fastest([states.view(-1) for states in step.states], options.repeats)
+    report.add("stream", "", policy, times)
+    return report.rows
 
 
 def measure(options) -> dict:
@@ -95,12 +146,11 @@ def measure(options) -> dict:
             layer = reference.Layer.of(image.attributes(entry))
             for heads in options.heads:
                 for count in options.rows:
-                    rows += measure_decode(
-                        kernel, layer, heads, count, options.repeats, options.conv_layout
-                    )
+                    rows += measure_decode(kernel, layer, heads, count, options)
     in_place = [row["state_TBps"] for row in rows if row["impl"] == "stream"]
     if options.prototype:
         rows += prototype.rows(options.prototype, rows)
+    limits.add_limits(rows)
     report = {
         "device": torch.cuda.get_device_name(),
         "driver": driver_version(None),

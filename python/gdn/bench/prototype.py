@@ -13,7 +13,7 @@ def rows(path: Path, measured: list[dict]) -> list[dict]:
         lines = list(csv.reader(file))
     configs = []
     for row in measured:
-        config = {k: v for k, v in row["config"].items() if k != "variant"}
+        config = {k: v for k, v in row["config"].items() if k not in ("variant", "part")}
         if config not in configs:
             configs.append(config)
     report = []

@@ -4,46 +4,129 @@
 from collections import defaultdict
 from html import escape
 
-_COLOURS = ("#1b6ca8", "#c0392b", "#27826b", "#8e44ad", "#b7791f", "#555555")
+_COLOURS = (
+    "#1b6ca8",
+    "#c0392b",
+    "#27826b",
+    "#8e44ad",
+    "#b7791f",
+    "#555555",
+    "#e67e22",
+    "#16a2b8",
+    "#7f8c1d",
+    "#d6336c",
+    "#3d3d8f",
+    "#8b5a2b",
+)
 _WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _BOTTOM = 640, 400, 60, 40, 170, 50
+# What one table or plot has in common; its lines are the numbers of rows, N.
+_KEYS = {
+    "decode": ("Hk", "Hv", "io", "state"),
+    "verify": ("Hk", "Hv", "io", "state", "T", "mode"),
+}
+SUITES = tuple(_KEYS)
 
 
 def label(row: dict) -> str:
-    """What a row is called beside others of its configuration."""
+    """What a row is called beside others of its configuration: the implementation, and
+    what of a step it does unless it is ours."""
+    config = row["config"]
     if row["impl"] == "stream":
         return "stream"
-    pdl = " pdl" if row["config"].get("variant", "").endswith(" pdl") else ""
-    return row["impl"] + pdl
+    if row["impl"] != "gdn":
+        return " ".join(filter(None, (row["impl"], config.get("part"))))
+    return "gdn pdl" if config.get("variant", "").endswith(" pdl") else "gdn"
 
 
 def groups(report: dict, suite: str) -> dict[tuple, dict[int, dict[str, dict]]]:
-    """Rows by (Hk, Hv, io, state), then N, then label."""
+    """Rows by what their table has in common, then N, then label. Of several variants of
+    one implementation, the fastest."""
     found: dict = defaultdict(lambda: defaultdict(dict))
     for row in report["rows"]:
         if row["suite"] != suite:
             continue
         config = row["config"]
-        key = (config["Hk"], config["Hv"], config["io"], config["state"])
-        found[key][config["N"]][label(row)] = row
+        rows = found[tuple(config[name] for name in _KEYS[suite])][config["N"]]
+        name = label(row)
+        if name not in rows or row["us"] < rows[name]["us"]:
+            rows[name] = row
     return found
 
 
+def heading(key: tuple) -> str:
+    """What a table is of."""
+    text = f"Heads {key[0]}, {key[1]}; io {key[2]}, state {key[3]}"
+    return text + (f"; {key[4]} tokens, {key[5]}" if len(key) > 4 else "")
+
+
 def markdown(report: dict, suite: str = "decode") -> str:
-    """One table per heads and types: microseconds, and ours against the yardstick."""
-    lines = [f"{report['device']}, driver {report['driver']}, {report['date']}", ""]
-    for (hk, hv, io, state), by_rows in sorted(groups(report, suite).items()):
+    """For each heads and types: microseconds, others over ours, ours and its limit, and the
+    largest errors."""
+    lines = [f"{report['device']}, driver {report['driver']}, {report['date']}"]
+    if versions := report.get("versions"):
+        lines += ["", ", ".join(f"{name} {value}" for name, value in versions.items())]
+    lines.append("")
+    for key, by_rows in sorted(groups(report, suite).items()):
         names = sorted({name for rows in by_rows.values() for name in rows})
-        lines += [f"Heads {hk}, {hv}; io {io}, state {state}; us", ""]
-        lines.append("| N | " + " | ".join(names) + " | of the stream |")
-        lines.append("|---:|" + "---:|" * (len(names) + 1))
-        for count, rows in sorted(by_rows.items()):
-            cells = [f"{rows[n]['us']:.2f}" if n in rows else "" for n in names]
-            share = ""
-            if "stream" in rows and "gdn" in rows:
-                share = f"{100 * rows['stream']['us'] / rows['gdn']['us']:.1f} %"
-            lines.append(f"| {count} | " + " | ".join(cells) + f" | {share} |")
-        lines.append("")
+        lines += [f"{heading(key)}; us", "", *_times(by_rows, names), ""]
+        for table in (_ratios(by_rows, names), _limits(by_rows), _errors(by_rows, names)):
+            lines += [*table, ""] if table else []
     return "\n".join(lines)
+
+
+def _table(header: list[str], rows: list[list[str]]) -> list[str]:
+    """In Markdown; nothing where there are no rows."""
+    if not rows:
+        return []
+    line = "|" + "---:|" * len(header)
+    return [f"| {' | '.join(header)} |", line, *(f"| {' | '.join(row)} |" for row in rows)]
+
+
+def _times(by_rows: dict, names: list[str]) -> list[str]:
+    table = []
+    for count, rows in sorted(by_rows.items()):
+        share = ""
+        if "stream" in rows and "gdn" in rows:
+            share = f"{100 * rows['stream']['us'] / rows['gdn']['us']:.1f} %"
+        cells = [f"{rows[n]['us']:.2f}" if n in rows else "" for n in names]
+        table.append([str(count), *cells, share])
+    return _table(["N", *names, "of the stream"], table)
+
+
+def _ratios(by_rows: dict, names: list[str]) -> list[str]:
+    """How many times as long as ours others take."""
+    others = [name for name in names if not name.startswith("gdn") and name != "stream"]
+    table = [
+        [str(count)]
+        + [f"{rows[n]['us'] / rows['gdn']['us']:.2f}" if n in rows else "" for n in others]
+        for count, rows in sorted(by_rows.items())
+        if "gdn" in rows
+    ]
+    return _table(["N", *(f"{name} / gdn" for name in others)], table) if others else []
+
+
+def _limits(by_rows: dict) -> list[str]:
+    table = []
+    for count, rows in sorted(by_rows.items()):
+        for name in ("gdn", "gdn pdl"):
+            row = rows.get(name)
+            if row and "limit_us" in row:
+                limit = row["limit_us"]
+                table.append(
+                    [str(count), name, f"{limit:.2f}", row["limit_by"], f"{row['us'] / limit:.3f}"]
+                )
+    return _table(["N", "ours", "limit, us", "set by", "of the limit"], table)
+
+
+def _errors(by_rows: dict, names: list[str]) -> list[str]:
+    """Relative RMSE against float64, the largest of all N."""
+    table = []
+    for name in names:
+        found = [rows[name] for rows in by_rows.values() if "error_o" in rows.get(name, {})]
+        if found:
+            worst = [max(row[kind] for row in found) for kind in ("error_o", "error_state")]
+            table.append([name, *(f"{value:.1e}" for value in worst)])
+    return _table(["error of", "output", "state"], table)
 
 
 def svg(report: dict, key: tuple, suite: str = "decode") -> str:
@@ -63,7 +146,7 @@ def svg(report: dict, key: tuple, suite: str = "decode") -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}"'
         ' font-family="sans-serif" font-size="12">',
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
-        _text(_LEFT, 20, f"{suite}, heads {key[0]}, {key[1]}, io {key[2]}, state {key[3]}"),
+        _text(_LEFT, 20, f"{suite}: {heading(key)}"),
         _text(_LEFT, 34, f"TB/s of state over rows; {report['device']}, {report['date']}"),
     ]
     for tick in range(5):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Times of work on a GPU, from replays of a graph of calls back to back."""
 
+import time
 from collections.abc import Callable
 
 import torch
@@ -41,3 +42,25 @@ def time_calls(calls: list[Callable[[], object]], repeats: int = 15) -> dict[str
             times.append(start.elapsed_time(end) * 1e3 / len(calls))
     times.sort()
     return {"us": times[len(times) // 2], "us_min": times[0], "us_max": times[-1]}
+
+
+def host_us(calls: list[Callable[[], object]], launches: int = 40) -> float:
+    """Microseconds of the host for one call, outside of a graph: the median of single calls,
+    which do not wait for the GPU as long as its queue has room."""
+    torch.cuda.synchronize()
+    times = []
+    for index in range(launches):
+        call = calls[index % len(calls)]
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    torch.cuda.synchronize()
+    return sorted(times)[launches // 2] * 1e6
+
+
+def first_call_ms(call: Callable[[], object]) -> float:
+    """Milliseconds until the first call of something has run: compilation with it."""
+    start = time.perf_counter()
+    call()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) * 1e3

@@ -133,6 +133,8 @@ static_assert(sizeof(LaunchConfig) == 56 &&
     (Address to, const void *from, size_t bytes, Stream stream))               \
   X(copyToHost, cuMemcpyDtoHAsync_v2,                                          \
     (void *to, Address from, size_t bytes, Stream stream))                     \
+  X(copyOnDevice, cuMemcpyDtoDAsync_v2,                                        \
+    (Address to, Address from, size_t bytes, Stream stream))                   \
   X(memorySet, cuMemsetD8Async,                                                \
     (Address address, unsigned char value, size_t bytes, Stream stream))
 

@@ -60,8 +60,17 @@ public:
   /// Waits for all that was launched on `stream`.
   virtual Status synchronize(void *stream) = 0;
 
-  /// Zeroes memory of the device, in the order of `stream`.
-  virtual Status zero(void *data, uint64_t bytes, void *stream) = 0;
+  /// Sets every byte of memory of the device, in the order of `stream`.
+  virtual Status fill(void *data, uint8_t value, uint64_t bytes,
+                      void *stream) = 0;
+  /// Copies within the device, in the order of `stream`; the two are apart.
+  virtual Status copy(void *to, const void *from, uint64_t bytes,
+                      void *stream) = 0;
+
+  /// Copies from the host in the order of `stream`. `from` has been read when
+  /// this returns.
+  virtual Status upload(void *to, const void *from, uint64_t bytes,
+                        void *stream) = 0;
 
   /// Memory of the device for tools. Copies follow what runs on the null
   /// stream and have ended when they return.

@@ -69,6 +69,7 @@ private:
   // Within the arena, in its order; the first is at its first cache line.
   int32_t *writeSlots_, *readSlots_, *nonSpecStarts_, *nonSpecAccepted_;
   int32_t *specSlots_, *specStarts_, *specAccepted_, *runStarts_;
+  int32_t *zeros_;
   uint8_t *hasInitial_;
   int32_t *checkpointStarts_, *checkpointTokens_, *checkpointSlots_;
   // What no kernel reads.

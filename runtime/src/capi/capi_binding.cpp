@@ -154,7 +154,7 @@ gdnrt_status gdnrt_binding_set_workspace(gdnrt_binding *binding, void *data,
     uint64_t zeros = binding->binding->bytesToZero(bytes);
     if (zeros == 0)
       return {};
-    Status zeroed = binding->kernel->device->zero(data, zeros, stream);
+    Status zeroed = binding->kernel->device->fill(data, 0, zeros, stream);
     if (!zeroed.isOk() && !binding->binding->setWorkspace(nullptr, 0).isOk())
       return failure(StatusCode::internal, "workspace: cannot be taken away");
     return zeroed;

@@ -10,6 +10,7 @@
 #include "gdnrt/binding.h"
 #include "gdnrt/device.h"
 #include "gdnrt/image.h"
+#include "gdnrt/loaded_kernel.h"
 #include "gdnrt/slot_check.h"
 #include "gdnrt/status.h"
 
@@ -27,13 +28,7 @@ struct gdnrt_device {
   bool debugChecks = false;
 };
 
-/// Bindings share it, so that handles die in any order.
-struct LoadedKernel {
-  std::shared_ptr<gdnrt::Device> device;
-  std::shared_ptr<const gdnrt::EntrySchema> entry;
-  std::unique_ptr<gdnrt::LoadedCode> code;
-  bool debugChecks = false;
-};
+using gdnrt::LoadedKernel;
 
 struct gdnrt_kernel {
   std::shared_ptr<LoadedKernel> loaded;

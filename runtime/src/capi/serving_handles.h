@@ -8,6 +8,7 @@
 #include "handles.h"
 
 #include "gdn-c/serving.h"
+#include "gdnrt/gdn_layer.h"
 #include "gdnrt/metadata_builder.h"
 
 #include <algorithm>
@@ -17,7 +18,15 @@ struct gdnrt_metadata_builder {
   std::unique_ptr<gdnrt::MetadataBuilder> builder;
 };
 
+struct gdnrt_gdn_layer {
+  std::unique_ptr<gdnrt::GDNLayer> layer;
+};
+
 namespace gdnrt {
+
+/// Refuses arguments that C++ would trip over.
+Status checkNamedArgs(const char *what, const gdnrt_named_arg *args,
+                      size_t count);
 
 /// Copies options of an older or newer caller; members that it lacks stay 0.
 template <typename Options>

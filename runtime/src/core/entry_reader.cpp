@@ -87,18 +87,25 @@ Status EntryReader::readForm(const fb::LinearForm &source,
               alignof(int64_t) !=
           0)
     return defect(where, ": the coefficients are not 8-byte aligned");
+  size_t numDivisors = countOf(source.divisors());
+  if (numDivisors != 0 && numDivisors != numSymbols)
+    return defect(where, ": expected a divisor for each of ", numSymbols,
+                  " symbols or none, got ", numDivisors);
   for (size_t i = 0; i < numSymbols; ++i) {
     uint16_t symbol = source.symbols()->Get(i);
     if (symbol >= symbols.size())
       return defect(where, ": symbol index ", symbol, " is past the ",
                     symbols.size(), " symbols");
+    uint32_t divisor = numDivisors != 0 ? source.divisors()->Get(i) : 1;
+    if (divisor == 0)
+      return defect(where, ": the divisor of ", symbols[symbol], " is 0");
     for (const LinearForm::Term &term : form.terms)
-      if (term.symbol == symbol)
+      if (term.symbol == symbol && term.divisor == divisor)
         return defect(where, ": symbol ", symbols[symbol], " appears twice");
     int64_t coefficient = source.coefficients()->Get(i);
     if (coefficient == 0)
       return defect(where, ": the coefficient of ", symbols[symbol], " is 0");
-    form.terms.push_back({symbol, coefficient});
+    form.terms.push_back({symbol, coefficient, divisor});
   }
   return {};
 }
@@ -162,6 +169,11 @@ Status EntryReader::readParam(const fb::Param &source) {
                                  entry_->symbols, form);
         !status.isOk())
       return status;
+    // Binding solves dimensions for symbols.
+    for (const LinearForm::Term &term : form.terms)
+      if (term.divisor != 1)
+        return defect(param.name, " dim ", i, ": expected no divisors, got ",
+                      term.divisor);
     param.dimTexts.push_back(form.toString(entry_->symbols));
     param.dims.push_back(std::move(form));
   }

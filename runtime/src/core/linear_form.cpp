@@ -10,9 +10,9 @@ std::optional<int64_t>
 LinearForm::evaluate(const std::vector<int64_t> &symbols) const {
   int64_t sum = constant;
   for (const Term &term : terms) {
-    int64_t product;
-    if (__builtin_mul_overflow(term.coefficient, symbols[term.symbol],
-                               &product) ||
+    int64_t product, value = symbols[term.symbol], divisor = term.divisor;
+    int64_t quotient = value / divisor - (value % divisor < 0 ? 1 : 0);
+    if (__builtin_mul_overflow(term.coefficient, quotient, &product) ||
         __builtin_add_overflow(sum, product, &sum))
       return std::nullopt;
   }
@@ -36,9 +36,13 @@ LinearForm::toString(const std::vector<std::string> &symbolNames) const {
   };
   for (const Term &term : terms) {
     sign(term.coefficient < 0);
-    if (magnitude(term.coefficient) != 1)
-      text += std::to_string(magnitude(term.coefficient)) + "*";
-    text += symbolNames[term.symbol];
+    std::string value = symbolNames[term.symbol];
+    if (term.divisor != 1)
+      value += " floordiv " + std::to_string(term.divisor);
+    if (uint64_t factor = magnitude(term.coefficient); factor != 1)
+      value = std::to_string(factor) + "*" +
+              (term.divisor == 1 ? value : "(" + value + ")");
+    text += value;
   }
   if (constant != 0 || terms.empty()) {
     sign(constant < 0);

@@ -69,7 +69,11 @@ public:
   load(const Image &image, size_t entry,
        std::optional<size_t> forcedCode) override;
   Status synchronize(void *stream) override;
-  Status zero(void *data, uint64_t bytes, void *stream) override;
+  Status fill(void *data, uint8_t value, uint64_t bytes, void *stream) override;
+  Status copy(void *to, const void *from, uint64_t bytes,
+              void *stream) override;
+  Status upload(void *to, const void *from, uint64_t bytes,
+                void *stream) override;
   Result<void *> allocate(size_t bytes) override;
   Status free(void *data) override;
   Status write(void *to, const void *from, size_t bytes) override;
@@ -241,11 +245,30 @@ CpuDevice::load(const Image &image, size_t index,
 
 Status CpuDevice::synchronize(void *stream) { return checkStream(stream); }
 
-Status CpuDevice::zero(void *data, uint64_t bytes, void *stream) {
+Status CpuDevice::fill(void *data, uint8_t value, uint64_t bytes,
+                       void *stream) {
   if (Status status = checkStream(stream); !status.isOk())
     return status;
   if (bytes != 0)
-    std::memset(data, 0, bytes);
+    std::memset(data, value, bytes);
+  return {};
+}
+
+Status CpuDevice::copy(void *to, const void *from, uint64_t bytes,
+                       void *stream) {
+  if (Status status = checkStream(stream); !status.isOk())
+    return status;
+  if (bytes != 0)
+    std::memcpy(to, from, bytes);
+  return {};
+}
+
+Status CpuDevice::upload(void *to, const void *from, uint64_t bytes,
+                         void *stream) {
+  if (Status s = checkStream(stream); !s.isOk())
+    return s;
+  if (bytes > 0)
+    std::memcpy(to, from, bytes);
   return {};
 }
 

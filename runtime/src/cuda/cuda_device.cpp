@@ -52,7 +52,11 @@ public:
   load(const Image &image, size_t entry,
        std::optional<size_t> forcedCode) override;
   Status synchronize(void *stream) override;
-  Status zero(void *data, uint64_t bytes, void *stream) override;
+  Status fill(void *data, uint8_t value, uint64_t bytes, void *stream) override;
+  Status copy(void *to, const void *from, uint64_t bytes,
+              void *stream) override;
+  Status upload(void *to, const void *from, uint64_t bytes,
+                void *stream) override;
   Result<void *> allocate(size_t bytes) override;
   Status free(void *data) override;
   Status write(void *to, const void *from, size_t bytes) override;
@@ -180,14 +184,38 @@ Status CudaDevice::synchronize(void *stream) {
                       "cuStreamSynchronize", "synchronize");
 }
 
-Status CudaDevice::zero(void *data, uint64_t bytes, void *stream) {
+Status CudaDevice::fill(void *data, uint8_t value, uint64_t bytes,
+                        void *stream) {
   cuda::CurrentContext current(*context_);
   if (!current.status().isOk() || bytes == 0)
     return current.status();
   const cuda::Driver &driver = context_->driver();
   return driver.check(
-      driver.memorySet(toAddress(data), 0, bytes, toStream(stream)),
-      "cuMemsetD8Async", "workspace");
+      driver.memorySet(toAddress(data), value, bytes, toStream(stream)),
+      "cuMemsetD8Async", "fill");
+}
+
+Status CudaDevice::copy(void *to, const void *from, uint64_t bytes,
+                        void *stream) {
+  cuda::CurrentContext current(*context_);
+  if (!current.status().isOk() || bytes == 0)
+    return current.status();
+  const cuda::Driver &driver = context_->driver();
+  return driver.check(driver.copyOnDevice(toAddress(to), toAddress(from), bytes,
+                                          toStream(stream)),
+                      "cuMemcpyDtoDAsync", "copy");
+}
+
+Status CudaDevice::upload(void *to, const void *from, uint64_t bytes,
+                          void *stream) {
+  cuda::CurrentContext current(*context_);
+  if (!current.status().isOk() || bytes == 0)
+    return current.status();
+  // The driver stages memory that is not pinned before it returns.
+  const cuda::Driver &driver = context_->driver();
+  return driver.check(
+      driver.copyToDevice(toAddress(to), from, bytes, toStream(stream)),
+      "cuMemcpyHtoDAsync", "upload");
 }
 
 Result<void *> CudaDevice::allocate(size_t bytes) {

@@ -127,14 +127,22 @@ Status MetadataBuilder::buildPlain(const CommonMetadata &common,
     m.spec_decode_src_indices = {readSlots_, rows};
   }
 
-  // Decode wants a token in every row; an empty row may only stand behind.
+  // Decode wants a token in every row; an empty row may only stand behind. It
+  // reads a state, which the first token of a request has none of.
   int64_t decodeTokens = common.query_start_loc[decodes];
   bool dense = true;
   for (int64_t row = 0; row < decodeTokens && dense; ++row)
     dense = queryLength(common, row) == 1;
-  if (decodeTokens > 0)
-    addRun(m, dense ? GDNRT_RUN_DECODE : GDNRT_RUN_PREFILL, 0, decodeTokens, 0,
-           dense ? decodeTokens : decodes);
+  if (decodeTokens > 0 && !dense)
+    addRun(m, GDNRT_RUN_PREFILL, 0, decodeTokens, 0, decodes);
+  for (int64_t row = 0; dense && row < decodeTokens;) {
+    int64_t end = row + 1;
+    while (end < decodeTokens && hasInitial_[end] == hasInitial_[row])
+      ++end;
+    addRun(m, hasInitial_[row] ? GDNRT_RUN_DECODE : GDNRT_RUN_PREFILL, row,
+           end - row, row, end - row);
+    row = end;
+  }
   if (!onlyDecodes)
     addRun(m, GDNRT_RUN_PREFILL, decodeTokens, tokens - decodeTokens, decodes,
            rows - decodes);
@@ -230,7 +238,8 @@ Status MetadataBuilder::pad(const CommonMetadata &common, GDNMetadata &m) {
     padSpec(m, rows);
     return {};
   }
-  if (m.num_runs > 0 && m.runs[0].kind != GDNRT_RUN_DECODE)
+  int64_t tokens = common.query_start_loc[common.num_reqs];
+  if (tokens > 0 && common.query_start_loc[tokens] != tokens)
     return invalid("query_start_loc: expected the rows without tokens of a "
                    "graph behind all others");
   padDecode(m, rows);
@@ -289,6 +298,10 @@ Status MetadataBuilder::build(const CommonMetadata &common,
   m.arena = readSlots_;
   m.arena_bytes = arenaInts_ * sizeof(int32_t);
   m.device_bytes = deviceInts_ * sizeof(int32_t);
+
+  m.num_spec_columns = numColumns_;
+  m.run_has_initial = {hasInitial_, maxRows_};
+  m.zeros = {zeros_, maxRows_ + 1};
 
   bool spec = usesSpec(common);
   if (Status s = spec ? buildSpec(common, m) : buildPlain(common, m); !s.isOk())

@@ -95,6 +95,7 @@ void MetadataBuilder::allocate() {
     nonSpecStarts_ = layout.take(rows + 1);
     hasInitial_ = layout.takeBytes(rows);
     runStarts_ = layout.take(2 * rows + 1);
+    zeros_ = layout.take(rows + 1);
     checkpointStarts_ = layout.take(rows + 1);
     checkpointTokens_ = layout.take(checkpoints);
     checkpointSlots_ = layout.take(checkpoints);

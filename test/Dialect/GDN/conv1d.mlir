@@ -51,3 +51,13 @@ func.func @token_slots(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.p
         token_slots tensor<?x8xi32> -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }
+
+// CHECK-LABEL: func.func @pending(
+//       CHECK:   gdn.conv1d %{{.+}} slots(%{{.+}}) rows(%{{.+}}) pending(%{{.+}}) : {{.*}} !gdn.pool<?x64x7xf32>, {{.*}} pending tensor<?xi32> -> tensor<?x64xf32>
+func.func @pending(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.pool<?x64x7xf32>, %slots: tensor<?xi64>, %cu: tensor<?xi32>,
+    %accepted: tensor<?xi32>) -> tensor<?x64xf32> {
+  %y = gdn.conv1d %x weight(%w) silu pool(%pool) slots(%slots) rows(%cu) pending(%accepted)
+      : (tensor<?x64xf32>), tensor<64x4xf32>, !gdn.pool<?x64x7xf32>, tensor<?xi64>, tensor<?xi32>
+        pending tensor<?xi32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}

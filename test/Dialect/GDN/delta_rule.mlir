@@ -68,3 +68,16 @@ func.func @parents(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool
         !gdn.pool<?x?x64x64xf32>, tensor<?xi64>, tensor<?xi32> token_slots tensor<?x5xi64> parents tensor<?x5xi32> -> tensor<?x?x64xf32>
   return %o : tensor<?x?x64xf32>
 }
+
+// CHECK-LABEL: func.func @pending(
+//       CHECK:   gdn.delta_rule %{{.+}} slots(%{{.+}}) rows(%{{.+}}) pending(%{{.+}}, %{{.+}}, %{{.+}}, %{{.+}}) :
+//  CHECK-SAME:   tensor<?xi64>, tensor<?xi32> pending tensor<?xi32>, !gdn.pool<?x?x5x64xf32>, !gdn.pool<?x?x5x64xf32>, !gdn.pool<?x?x5xf32> -> tensor<?x?x64xf32>
+func.func @pending(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xbf16>, %cu: tensor<?xi32>,
+    %slots: tensor<?xi64>, %accepted: tensor<?xi32>, %keys: !gdn.pool<?x?x5x64xf32>, %deltas: !gdn.pool<?x?x5x64xf32>,
+    %decays: !gdn.pool<?x?x5xf32>) -> tensor<?x?x64xf32> {
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) pending(%accepted, %keys, %deltas, %decays)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xbf16>, tensor<?xi64>, tensor<?xi32>
+        pending tensor<?xi32>, !gdn.pool<?x?x5x64xf32>, !gdn.pool<?x?x5x64xf32>, !gdn.pool<?x?x5xf32> -> tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
+}

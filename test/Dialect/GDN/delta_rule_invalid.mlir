@@ -271,7 +271,7 @@ func.func @c7_slots(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?
 // Only the generic form can leave one operand out.
 func.func @c7_without_rows(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %i: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects 'cu_seqlens' to be given with checkpoints, but got none}}
-  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0>}>
+  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0>}>
       : (tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?x64xf32>
   return
 }
@@ -281,7 +281,7 @@ func.func @c7_without_rows(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !
 // Only the generic form can leave one operand out.
 func.func @c7_without_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %i: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects 'checkpoint_slots' to be given with checkpoints, but got none}}
-  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 1, 0, 0, 0>}>
+  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0>}>
       : (tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x?x64xf32>
   return
 }
@@ -355,5 +355,82 @@ func.func @c9_without_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: 
   %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) parents(%parents)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> parents tensor<?x4xi32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c10_together(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
+    %keys: !gdn.pool<?x?x4x64xf32>, %decays: !gdn.pool<?x?x4xf32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects 'num_accepted' to be given with 'pending', but got none}}
+  %o = "gdn.delta_rule"(%q, %q, %q, %g, %g, %pool, %slots, %cu, %keys, %keys, %decays) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1>}>
+      : (tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>,
+         !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf32>) -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c10_without_rows(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
+    %keys: !gdn.pool<?x?x4x64xf32>, %decays: !gdn.pool<?x?x4xf32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects 'cu_seqlens' to be given with 'pending', but got none}}
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) pending(%slots, %keys, %keys, %decays)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32> pending tensor<?xi32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c10_write_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
+    %keys: !gdn.pool<?x?x4x64xf32>, %decays: !gdn.pool<?x?x4xf32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects no 'write_slots' beside 'pending', but got some}}
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots -> %slots) rows(%cu) pending(%slots, %keys, %keys, %decays)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32> into tensor<?xi32>, tensor<?xi32> pending tensor<?xi32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c10_count(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<3xi32>, %cu: tensor<?xi32>, %count: tensor<4xi32>,
+    %keys: !gdn.pool<?x?x4x64xf32>, %decays: !gdn.pool<?x?x4xf32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 0 of 'num_accepted' to be N = 3, set by dim 0 of 'slots', but got 4}}
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) pending(%count, %keys, %keys, %decays)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<3xi32>, tensor<?xi32> pending tensor<4xi32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c10_decays(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
+    %keys: !gdn.pool<?x?x4x64xf32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects 'pending_decays' to have rank 3, set by 'log_decay', but got rank 4}}
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) pending(%slots, %keys, %keys, %keys)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> pending tensor<?xi32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c10_steps(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
+    %keys: !gdn.pool<?x?x4x64xf32>, %deltas: !gdn.pool<?x?x5x64xf32>, %decays: !gdn.pool<?x?x4xf32>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects dim 2 of 'pending_deltas' to be S = 4, set by dim 2 of 'pending_keys', but got 5}}
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) pending(%slots, %keys, %deltas, %decays)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> pending tensor<?xi32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x5x64xf32>, !gdn.pool<?x?x4xf32> -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c10_elements(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
+    %keys: !gdn.pool<?x?x4x64xf32>, %decays: !gdn.pool<?x?x4xf16>) {
+  // expected-error @+1 {{'gdn.delta_rule' op expects the elements of 'pending_decays' to be 'f32', but got 'f16'}}
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) pending(%slots, %keys, %keys, %decays)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> pending tensor<?xi32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf16> -> tensor<?x?x64xf32>
   return
 }

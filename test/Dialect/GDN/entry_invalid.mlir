@@ -61,6 +61,12 @@ func.func @c3_not_a_form(%x: tensor<?xf32> {gdn.dims = ["T*N"]}) {
 
 // -----
 
+// Sizes are solved for symbols.
+// expected-error @+1 {{'func.func' op expects 'gdn.dims' of argument 0 to hold linear forms, but form 0 has a quotient: "T floordiv 64"}}
+func.func private @c3_quotient(tensor<?xf32> {gdn.dims = ["T floordiv 64"]})
+
+// -----
+
 // expected-error @+1 {{'func.func' op expects form 1 of 'gdn.dims' of argument 0 to be 128, set by its type, but got "64"}}
 func.func @c4_static_size(%x: !gdn.pool<?x128xf32> {gdn.dims = ["P", "64"]}) {
   return

@@ -33,3 +33,16 @@ func.func @per_channel(%m: vector<128x64xf32>, %q: vector<16x64xf32>,
         vector<16x64xf32>
   return %m1 : vector<128x64xf32>
 }
+
+// What each token adds, as a third result.
+// CHECK-LABEL: func.func @deltas
+//       CHECK:   %{{.+}}, %{{.+}}, %[[D:.+]] = gdn_tile.delta_scan
+//  CHECK-SAME:     : vector<128x64xf32>, vector<16x64xf32>, vector<16x128xf32>, vector<16xf32>, deltas
+//       CHECK:   return %[[D]] : vector<16x128xf32>
+func.func @deltas(%m: vector<128x64xf32>, %q: vector<16x64xf32>,
+    %v: vector<16x128xf32>, %g: vector<16xf32>, %n: index) -> vector<16x128xf32> {
+  %m1, %o, %d = gdn_tile.delta_scan %m, %q, %q, %v gates(%g, %g) valid(%n)
+      : vector<128x64xf32>, vector<16x64xf32>, vector<16x128xf32>,
+        vector<16xf32>, deltas
+  return %d : vector<16x128xf32>
+}

@@ -140,3 +140,26 @@ func.func @c3_element_type_of_new_state(%m: vector<32x64xbf16>,
       -> (vector<32x64xf32>, vector<1x32xf32>)
   return
 }
+
+// -----
+
+func.func @c1_deltas(%m: vector<32x64xf32>, %k: vector<16x64xf32>,
+    %v: vector<16x32xf32>, %g: vector<16xf32>, %n: index) {
+  // expected-error@+1 {{'gdn_tile.delta_scan' op expects 'deltas' to be 'vector<16x32xf32>', set by 'value', but got 'vector<8x32xf32>'}}
+  %0:3 = "gdn_tile.delta_scan"(%m, %k, %k, %v, %g, %g, %n)
+      : (vector<32x64xf32>, vector<16x64xf32>, vector<16x64xf32>, vector<16x32xf32>,
+         vector<16xf32>, vector<16xf32>, index)
+      -> (vector<32x64xf32>, vector<16x32xf32>, vector<8x32xf32>)
+  return
+}
+
+// -----
+
+func.func @deltas_by_name(%m: vector<32x64xf32>, %k: vector<16x64xf32>,
+    %v: vector<16x32xf32>, %g: vector<16xf32>, %n: index) {
+  %0:3 = gdn_tile.delta_scan %m, %k, %k, %v gates(%g, %g) valid(%n)
+      // expected-error@+2 {{expected 'deltas'}}
+      : vector<32x64xf32>, vector<16x64xf32>, vector<16x32xf32>,
+        vector<16xf32>, vector<16x32xf32>
+  return
+}

@@ -47,7 +47,9 @@ Call::Call(const Config &config, llvm::StringRef entry, const Batch &batch,
              {"N", rows},
              {"P", batch.slots ? batch.slots : rows + 3},
              {"C", 0},
-             {"S", batch.tokenSlots.empty() ? 0 : batch.tokenSlots[0].size()},
+             {"S", batch.steps                ? batch.steps
+                   : batch.tokenSlots.empty() ? 0
+                                              : batch.tokenSlots[0].size()},
              {"Hk", batch.keyHeads},
              {"Hv", batch.keyHeads * batch.ratio}};
   for (const std::vector<Checkpoint> &row : batch.checkpoints)
@@ -199,6 +201,22 @@ void Call::fillSlots(const Parameter &parameter) {
     const double scale = parameter.name == "state_pool" ? 0.1 : 1;
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = scale * stream.normal(n * values.size() + i);
+    // Of pending tokens only those that are accepted are looked at.
+    if (isPending() && parameter.name != "state_pool") {
+      const bool isConv = parameter.name == "conv_pool";
+      const int64_t steps = symbols["S"], all = buffer.dim(2);
+      const int64_t used = all - steps + batch.accepted[n];
+      const int64_t width =
+          isConv || buffer.shape().size() == 3 ? 1 : buffer.dim(3);
+      for (size_t i = 0; i < values.size(); ++i) {
+        if (parameter.name == "pending_decays")
+          values[i] = -std::abs(values[i]);
+        if (parameter.name == "pending_keys")
+          values[i] /= std::sqrt(double(width));
+        if (int64_t(i) / width % all >= used)
+          values[i] = std::nan("");
+      }
+    }
     buffer.assignRows(readSlot(n), values);
   }
 }
@@ -216,8 +234,14 @@ int64_t Call::readSlot(int64_t n) const {
              : batch.tokenSlots[n][accepted - 1];
 }
 
+bool Call::hasCount(int64_t n) const {
+  return !isPending() ||
+         (batch.accepted[n] >= 0 && batch.accepted[n] <= symbols.at("S"));
+}
+
 bool Call::isLive(int64_t n) const {
-  return !isSkipped(double(readSlot(n)), symbols.at("P"), batch.nullSlot);
+  return hasCount(n) &&
+         !isSkipped(double(readSlot(n)), symbols.at("P"), batch.nullSlot);
 }
 
 std::vector<int64_t> Call::writtenTokenSlots(int64_t n) const {

@@ -39,6 +39,7 @@ struct Batch {
   std::vector<std::vector<int64_t>> tokenSlots;
   std::vector<int64_t> accepted;
   std::vector<std::vector<int64_t>> parents; ///< likewise, per token
+  int64_t steps = 0; ///< S; 0: as long as the rows of `tokenSlots`
   data::InputOptions inputs = {};
 };
 
@@ -126,9 +127,12 @@ private:
                  double bound);
   double compare(const std::string &name, llvm::ArrayRef<double> got,
                  llvm::ArrayRef<double> want, double bound);
-  /// Runs the reference; results by name.
-  std::map<std::string, reference::Tensor> evaluate(reference::Pool &conv,
-                                                    reference::Pool &state);
+  /// Runs the reference on pools, by name; results by name.
+  std::map<std::string, reference::Tensor>
+  evaluate(const std::map<std::string, reference::Pool *> &pools);
+  /// True if the tokens of row `n` become pending, and its count is one.
+  bool isPending() const { return has("pending_keys"); }
+  bool hasCount(int64_t n) const;
 
   Entry *program;
   std::map<std::string, int64_t> symbols;

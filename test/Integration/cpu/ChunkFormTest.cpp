@@ -18,6 +18,7 @@ struct Kind {
   const char *name;
   FloatKind io;
   Precision precision;
+  ChunkStages stages = ChunkStages::onePass;
 };
 
 enum class Keys { independent, correlated, identical };
@@ -51,6 +52,7 @@ protected:
     config.options.outputs = EntryOutputs::core;
     config.pipeline.chunkFrom = 1;
     config.pipeline.precision = kind().precision;
+    config.pipeline.chunkStages = kind().stages;
     return config;
   }
   static Errors bounds();
@@ -103,7 +105,7 @@ void ChunkForm::check(const Config &config, Batch batch, const Inputs &inputs) {
       value *= inputs.valueScale;
     call["v"].assign(values);
   }
-  call.run();
+  call.run(kind().stages == ChunkStages::split ? "split" : "");
   const Errors want = bounds();
   call.check(want);
   const std::string what = std::string("chunks, ") + kind().name +
@@ -202,6 +204,12 @@ static const Kind kinds[] = {
     {"F16Mixed", FloatKind::f16, Precision::mixed},
     {"BF16MixedIo", FloatKind::bf16, Precision::mixedIo},
 };
+static const Kind splitKinds[] = {
+    {"BF16MixedSplit", FloatKind::bf16, Precision::mixed, ChunkStages::split},
+    {"F16MixedSplit", FloatKind::f16, Precision::mixed, ChunkStages::split},
+    {"BF16MixedIoSplit", FloatKind::bf16, Precision::mixedIo,
+     ChunkStages::split},
+};
 static const Kind moreKinds[] = {
     {"BF16", FloatKind::bf16, Precision::f32},
     {"F16", FloatKind::f16, Precision::f32},
@@ -215,6 +223,10 @@ nameOf(const ::testing::TestParamInfo<std::tuple<Kind, Form>> &info) {
 INSTANTIATE_TEST_SUITE_P(Cpu, ChunkForm,
                          ::testing::Combine(::testing::ValuesIn(kinds),
                                             ::testing::ValuesIn(forms)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(CpuSplit, ChunkForm,
+                         ::testing::Combine(::testing::ValuesIn(splitKinds),
+                                            ::testing::Values(Form::plain)),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Full, ChunkForm,
                          ::testing::Combine(::testing::ValuesIn(moreKinds),

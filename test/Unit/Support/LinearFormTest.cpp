@@ -62,6 +62,22 @@ TEST(LinearForm, HasOneShape) {
   EXPECT_NE(parse("a"), parse("a + 1"));
 }
 
+TEST(LinearForm, ReadsQuotients) {
+  EXPECT_EQ(roundTrip("T floordiv 64 + N"), "N + T floordiv 64");
+  EXPECT_EQ(roundTrip("2*(T floordiv 64)"), "2*(T floordiv 64)");
+  EXPECT_EQ(roundTrip("(T floordiv 64)*3 - (T floordiv 64)"),
+            "2*(T floordiv 64)");
+  EXPECT_EQ(roundTrip("-T floordiv 2 + T - T floordiv 3"),
+            "T - T floordiv 2 - T floordiv 3");
+  EXPECT_EQ(roundTrip("N floordiv 1"), "N");
+  EXPECT_EQ(roundTrip("N floordiv 4294967295"), "N floordiv 4294967295");
+  EXPECT_EQ(roundTrip("floordiv floordiv 2"), "floordiv floordiv 2");
+  EXPECT_NE(parse("N floordiv 2"), parse("N floordiv 3"));
+  EXPECT_TRUE(parse("N + N floordiv 2").hasQuotients());
+  EXPECT_FALSE(parse("N").hasQuotients());
+  EXPECT_EQ(parse("N floordiv 2").getCoefficient("N"), 0);
+}
+
 TEST(LinearForm, AnswersQuestions) {
   LinearForm form = parse("3*a - b + 7");
   EXPECT_EQ(form.getConstant(), 7);
@@ -95,8 +111,25 @@ TEST(LinearForm, SaysWhatItExpected) {
                              "1 of \"+N\", but got '+'");
   EXPECT_EQ(roundTrip("2N"), "error: expected '+' or '-' at column 2 of "
                              "\"2N\", but got 'N'");
-  EXPECT_EQ(roundTrip("(N)"), "error: expected a number or a symbol at column "
-                              "1 of \"(N)\", but got '('");
+  EXPECT_EQ(roundTrip("(N)"), "error: expected 'floordiv' at column 3 of "
+                              "\"(N)\", but got ')'");
+  EXPECT_EQ(roundTrip("(2"), "error: expected a symbol after '(' at column 2 "
+                             "of \"(2\", but got '2'");
+  EXPECT_EQ(roundTrip("(N floordiv 2"),
+            "error: expected ')' at column 14 of \"(N floordiv 2\", but the "
+            "form ends");
+  EXPECT_EQ(roundTrip("N floordiv M"),
+            "error: expected a number after 'floordiv' at column 12 of \"N "
+            "floordiv M\", but got 'M'");
+  EXPECT_EQ(roundTrip("2*N floordiv 4"),
+            "error: expected '+' or '-' at column 5 of \"2*N floordiv 4\", but "
+            "got 'f'");
+  EXPECT_EQ(roundTrip("N floordiv 0"),
+            "error: expected a divisor of at least 1 and less than 2^32 in \"N "
+            "floordiv 0\", but got 0");
+  EXPECT_EQ(roundTrip("N floordiv 4294967296"),
+            "error: expected a divisor of at least 1 and less than 2^32 in \"N "
+            "floordiv 4294967296\", but got 4294967296");
 }
 
 TEST(LinearForm, KeepsTo64Bits) {
@@ -115,6 +148,9 @@ TEST(LinearForm, KeepsTo64Bits) {
 
 TEST(LinearForm, Evaluates) {
   EXPECT_EQ(evaluate("256*Hk + 128*Hv - 1", {{"Hk", 2}, {"Hv", 4}}), "1023");
+  EXPECT_EQ(evaluate("T floordiv 64 + N", {{"T", 127}, {"N", 3}}), "4");
+  EXPECT_EQ(evaluate("3*(T floordiv 64)", {{"T", 128}}), "6");
+  EXPECT_EQ(evaluate("T floordiv 64", {{"T", -1}}), "-1");
   EXPECT_EQ(evaluate("5", {}), "5");
   EXPECT_EQ(evaluate("-N", {{"N", 3}}), "-3");
   EXPECT_EQ(evaluate("2*N", {}), "error: symbol 'N' of \"2*N\" has no value");

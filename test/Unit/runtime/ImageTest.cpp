@@ -131,7 +131,7 @@ TEST(Image, SizeTrailerHashIdentifierManifest) {
 
 TEST(Image, FormatVersion) {
   EXPECT_EQ(loadChanged([](fb::ImageT &image) { image.format_version = 1; }),
-            "UNSUPPORTED: image: expected format version 2, got 1");
+            "UNSUPPORTED: image: expected format version 3, got 1");
 }
 
 TEST(Image, Blobs) {
@@ -213,6 +213,29 @@ TEST(Image, LinearForms) {
                                       "dim 1: symbol D appears twice");
   EXPECT_EQ(withForm({1}, {0}), "CORRUPT: image: entry accumulate_f32: x dim "
                                 "1: the coefficient of D is 0");
+  auto withDivisors = [](std::vector<uint32_t> divisors) {
+    return loadChanged([&](fb::ImageT &i) {
+      auto &stage = i.entries[1]->codes[0]->variants[0]->stages[0];
+      stage->grid[0]->symbols = {0, 0};
+      stage->grid[0]->coefficients = {1, 1};
+      stage->grid[0]->divisors = divisors;
+    });
+  };
+  EXPECT_EQ(withDivisors({1, 64}), "OK");
+  EXPECT_EQ(withDivisors({64}),
+            "CORRUPT: image: entry other: code 0 variant 0 stage 0 grid 0: "
+            "expected a divisor for each of 2 symbols or none, got 1");
+  EXPECT_EQ(withDivisors({1, 0}),
+            "CORRUPT: image: entry other: code 0 variant 0 stage 0 grid 0: the "
+            "divisor of N is 0");
+  EXPECT_EQ(withDivisors({64, 64}),
+            "CORRUPT: image: entry other: code 0 variant 0 stage 0 grid 0: "
+            "symbol N appears twice");
+  EXPECT_EQ(loadChanged([](fb::ImageT &i) {
+              i.entries[0]->params[0]->dims[0]->divisors = {64};
+            }),
+            "CORRUPT: image: entry accumulate_f32: x dim 0: expected no "
+            "divisors, got 64");
   EXPECT_EQ(loadChanged([](fb::ImageT &i) {
               auto &stage = i.entries[1]->codes[0]->variants[0]->stages[0];
               stage->grid[1]->symbols = {1};

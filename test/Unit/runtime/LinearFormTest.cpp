@@ -20,10 +20,17 @@ TEST(LinearForm, Text) {
             "-Hk - 3*Hv - 2");
   EXPECT_EQ((LinearForm{INT64_MIN, {}}).toString(kNames),
             "-9223372036854775808");
+  EXPECT_EQ((LinearForm{0, {{0, 1, 64}, {1, 1}}}).toString(kNames),
+            "Hk floordiv 64 + Hv");
+  EXPECT_EQ((LinearForm{1, {{0, -2, 64}}}).toString(kNames),
+            "-2*(Hk floordiv 64) + 1");
 }
 
 TEST(LinearForm, Value) {
   EXPECT_EQ((LinearForm{5, {{0, 2}, {1, -3}}}).evaluate({10, 4}), 13);
+  EXPECT_EQ((LinearForm{0, {{0, 2, 64}, {1, 1}}}).evaluate({127, 4}), 6);
+  EXPECT_EQ((LinearForm{0, {{0, 2, 64}, {1, 1}}}).evaluate({128, 4}), 8);
+  EXPECT_EQ((LinearForm{0, {{0, 1, 64}}}).evaluate({-1, 0}), -1);
 }
 
 TEST(LinearForm, OverflowHasNoValue) {

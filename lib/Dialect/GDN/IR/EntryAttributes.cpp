@@ -84,6 +84,11 @@ static FailureOr<SmallVector<LinearForm>> verifyDims(const Port &port,
              << "expects 'gdn.dims' of " << port.str() << " to hold linear "
              << "forms, but form " << dim
              << " is not: " << llvm::toString(form.takeError());
+    if (form->hasQuotients())
+      return port.emitError()
+             << "expects 'gdn.dims' of " << port.str() << " to hold linear "
+             << "forms, but form " << dim << " has a quotient: \""
+             << form->str() << "\"";
     // entry_c4
     if (!ShapedType::isDynamic(size) && *form != LinearForm(size))
       return port.emitError()

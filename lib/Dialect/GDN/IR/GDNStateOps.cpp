@@ -4,6 +4,7 @@
 // delta_rule_c1 is constraint (C1) of that op, there and in docs/spec.
 #include "NamedSizes.h"
 #include "OpChecks.h"
+#include "PendingChecks.h"
 
 #include "gdn/Dialect/GDN/IR/GDN.h"
 
@@ -84,11 +85,49 @@ static LogicalResult verifyTokenSlots(OpTy op, NamedSizes &sizes) {
       (parents &&
        failed(sizes.agree("parents", parents.getType(), {"N", "S"}))))
     return failure();
-  int64_t steps = sizes.get("S");
-  if (ShapedType::isDynamic(steps) || (steps >= 1 && steps <= 8))
-    return success();
-  return op.emitOpError("expects S, set by ")
-         << sizes.setBy("S") << ", to be from 1 to 8, but got " << steps;
+  return verifySteps(op, sizes);
+}
+
+/// Checks the count of accepted tokens of an op whose tokens become pending,
+/// and that nothing else says where its states go.
+template <typename OpTy>
+static LogicalResult verifyNumAccepted(OpTy op, NamedSizes &sizes) {
+  if (!op.getCuSeqlens())
+    return op.emitOpError(
+        "expects 'cu_seqlens' to be given with 'pending', but got none");
+  for (auto [name, operand] :
+       {std::pair<StringRef, Value>{"write_slots", op.getWriteSlots()},
+        {"has_initial", op.getHasInitial()},
+        {"checkpoints", op.getCuCheckpoints()},
+        {"token_slots", op.getTokenSlots()}})
+    if (operand)
+      return op.emitOpError("expects no '")
+             << name << "' beside 'pending', but got some";
+  return sizes.agree("num_accepted", op.getNumAccepted().getType(), {"N"});
+}
+
+/// Checks the pools of pending tokens of the rule.
+static LogicalResult verifyPending(DeltaRuleOp op, NamedSizes &sizes) {
+  auto keys = op.getPendingKeys(), deltas = op.getPendingDeltas(),
+       decays = op.getPendingDecays();
+  for (auto [name, operand] :
+       {std::pair<StringRef, Value>{"num_accepted", op.getNumAccepted()},
+        {"pending_keys", keys},
+        {"pending_deltas", deltas},
+        {"pending_decays", decays}})
+    if (!operand)
+      return op.emitOpError("expects '")
+             << name << "' to be given with 'pending', but got none";
+  if (failed(verifyNumAccepted(op, sizes)))
+    return failure();
+  if (int64_t want = op.isPerChannel() ? 4 : 3;
+      decays.getType().getRank() != want)
+    return op.emitOpError("expects 'pending_decays' to have rank ")
+           << want << ", set by 'log_decay', but got rank "
+           << decays.getType().getRank();
+  return verifyPendingPools(
+      op, sizes, "pending_",
+      {keys.getType(), deltas.getType(), decays.getType()});
 }
 
 /// Checks that the channels of the inputs add up to D, where all are known.
@@ -147,9 +186,14 @@ LogicalResult Conv1dOp::verify() {
   if (Value bias = getBias())
     if (failed(sizes.agree("bias", bias.getType(), {"D"})))
       return failure();
-  // conv1d_c3
-  if (failed(sizes.agree("pool", getPool().getType(), {"P", "D", {"K", -1}})))
+  if (getNumAccepted()) { // conv1d_c10
+    if (failed(verifyHistory(*this, sizes, getPool().getType(),
+                             sizes.get("K") - 1)))
+      return failure();
+  } else if (failed(sizes.agree("pool", getPool().getType(),
+                                {"P", "D", {"K", -1}}))) { // conv1d_c3
     return failure();
+  }
   // conv1d_c4
   if (failed(verifyRows(*this, sizes)))
     return failure();
@@ -161,7 +205,10 @@ LogicalResult Conv1dOp::verify() {
     return failure();
   if (failed(verifyCheckpoints(*this, sizes))) // conv1d_c7
     return failure();
-  return verifyTokenSlots(*this, sizes); // conv1d_c8, conv1d_c9
+  if (failed(verifyTokenSlots(*this, sizes))) // conv1d_c8, conv1d_c9
+    return failure();
+  return getNumAccepted() ? verifyNumAccepted(*this, sizes) // conv1d_c10
+                          : success();
 }
 
 LogicalResult DeltaRuleOp::verify() {
@@ -197,7 +244,12 @@ LogicalResult DeltaRuleOp::verify() {
   }
   if (failed(verifyCheckpoints(*this, sizes))) // delta_rule_c7
     return failure();
-  return verifyTokenSlots(*this, sizes); // delta_rule_c8, delta_rule_c9
+  if (failed(verifyTokenSlots(*this, sizes))) // delta_rule_c8, delta_rule_c9
+    return failure();
+  if (!getNumAccepted() && !getPendingKeys() && !getPendingDeltas() &&
+      !getPendingDecays())
+    return success();
+  return verifyPending(*this, sizes); // delta_rule_c10
 }
 
 LogicalResult AcceptedSlotsOp::verify() {

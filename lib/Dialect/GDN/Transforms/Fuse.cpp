@@ -26,6 +26,9 @@ static bool isTokenWise(Operation *op) {
 static bool isRowWise(Operation *op) {
   return isa<Conv1dOp, DeltaRuleOp, MaskRowsOp>(op);
 }
+static bool isCommit(Operation *op) {
+  return isa<CommitConv1dOp, CommitDeltaRuleOp>(op);
+}
 /// Ops whose kernel is theirs alone.
 static bool isAlone(Operation *op) { return isa<PoolReadOp, PoolWriteOp>(op); }
 
@@ -68,6 +71,8 @@ static SmallVector<Value> getInnerStates(Operation *op) {
           operands = {rowWise.getTokenSlots()};
         if (rowWise.getParents())
           operands.push_back(rowWise.getParents());
+        if (rowWise.getNumAccepted())
+          operands = {rowWise.getNumAccepted()};
         return operands;
       })
       .Default(SmallVector<Value>());
@@ -153,10 +158,26 @@ static bool mayShareKernel(ArrayRef<Operation *> ops) {
   return true;
 }
 
+/// True if these ops put the same tokens of the same rows into their states.
+static bool mayCommitTogether(ArrayRef<Operation *> ops) {
+  auto operandsOf = [](Operation *op) {
+    return std::pair(op->getOperand(1), op->getOperand(2)); // slots, counts
+  };
+  bool ok = llvm::all_of(ops, [&](Operation *op) {
+    return isCommit(op) && operandsOf(op) == operandsOf(ops.front());
+  });
+  for (auto [index, a] : llvm::enumerate(ops))
+    for (Operation *b : ops.drop_front(index + 1))
+      ok &= a->getName() != b->getName() && !haveMemoryConflict(a, b);
+  return ok;
+}
+
 /// Puts together what shares a kernel.
 static void mergeGroups(Block &block, OpGroups &groups) {
-  SmallVector<Operation *> rowWise, fusible;
+  SmallVector<Operation *> rowWise, fusible, commits;
   for (Operation &op : block) {
+    if (isCommit(&op))
+      commits.push_back(&op);
     if (isRowWise(&op))
       rowWise.push_back(&op);
     if (isRowWise(&op) || isTokenWise(&op))
@@ -165,6 +186,9 @@ static void mergeGroups(Block &block, OpGroups &groups) {
   for (auto [index, op] : llvm::enumerate(rowWise))
     for (Operation *earlier : ArrayRef(rowWise).take_front(index))
       groups.merge(earlier, op, mayShareKernel);
+  for (auto [index, op] : llvm::enumerate(commits))
+    for (Operation *earlier : ArrayRef(commits).take_front(index))
+      groups.merge(earlier, op, mayCommitTogether);
   for (bool changed = true; std::exchange(changed, false);)
     for (auto [index, op] : llvm::enumerate(fusible))
       for (Operation *earlier : ArrayRef(fusible).take_front(index))
@@ -237,7 +261,7 @@ struct GDNFuse final : gdn::impl::GDNFuseBase<GDNFuse> {
     SmallVector<SmallVector<Operation *>> ordered = groups.getOrdered();
     auto isKernel = [](ArrayRef<Operation *> ops) {
       return isRowWise(ops.front()) || isTokenWise(ops.front()) ||
-             isAlone(ops.front());
+             isCommit(ops.front()) || isAlone(ops.front());
     };
     bool onlyOne = llvm::count_if(ordered, isKernel) == 1 &&
                    block.getOps<KernelOp>().empty();

@@ -35,10 +35,12 @@ static void printConvTypes(OpAsmPrinter &printer, Operation *, Type input,
   printer << input << ", " << window << ", " << weight;
 }
 
-/// delta_scan shows the types of state, key, value and log decay.
+/// delta_scan shows the types of state, key, value and log decay, and a word
+/// where it has deltas.
 static ParseResult parseScanTypes(OpAsmParser &parser, Type &state, Type &query,
                                   Type &key, Type &value, Type &logDecay,
-                                  Type &beta, Type &newState, Type &output) {
+                                  Type &beta, Type &newState, Type &output,
+                                  Type &deltas) {
   SMLoc loc;
   if (parser.parseType(state) || parser.parseComma() || parser.parseType(key) ||
       parser.parseComma() || parser.parseType(value) || parser.parseComma() ||
@@ -52,13 +54,18 @@ static ParseResult parseScanTypes(OpAsmParser &parser, Type &state, Type &query,
     return parser.emitError(loc, "expects the log decay to be a vector");
   beta =
       VectorType::get(gates.getShape().take_front(1), gates.getElementType());
-  return success();
+  if (failed(parser.parseOptionalComma()))
+    return success();
+  deltas = value;
+  return parser.parseKeyword("deltas");
 }
 
 static void printScanTypes(OpAsmPrinter &printer, Operation *, Type state, Type,
                            Type key, Type value, Type logDecay, Type, Type,
-                           Type) {
+                           Type, Type deltas) {
   printer << state << ", " << key << ", " << value << ", " << logDecay;
+  if (deltas)
+    printer << ", deltas";
 }
 
 #define GET_OP_CLASSES
@@ -232,6 +239,27 @@ LogicalResult DeltaScanOp::verify() {
   if (!element.isF32() && tokens != 1)
     return emitOpError("expects a state of ")
            << element << " to pass one token, but got " << tokens;
+  if (Value deltas = getDeltas())
+    if (failed(verifyShape(*this, "deltas", deltas.getType(), {tokens, dv},
+                           "set by 'value'")))
+      return failure();
   return verifyShape(*this, "output", getOutput().getType(), {tokens, dv},
                      "set by 'value'");
+}
+
+LogicalResult DeltaFoldOp::verify() {
+  // delta_fold_c1
+  int64_t dv = getState().getType().getDimSize(0);
+  int64_t dk = getState().getType().getDimSize(1);
+  int64_t tokens = getKey().getType().getDimSize(0);
+  SmallVector<int64_t> decay = {tokens};
+  if (cast<VectorType>(getLogDecay().getType()).getRank() == 2)
+    decay.push_back(dk);
+  return failure(
+      failed(verifyShape(*this, "key", getKey().getType(), {tokens, dk},
+                         "dk set by 'state'")) ||
+      failed(verifyShape(*this, "deltas", getDeltas().getType(), {tokens, dv},
+                         "tokens set by 'key' and dv by 'state'")) ||
+      failed(verifyShape(*this, "log_decay", getLogDecay().getType(), decay,
+                         "tokens set by 'key' and dk by 'state'")));
 }

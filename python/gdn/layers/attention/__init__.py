@@ -2,6 +2,7 @@
 """Serving with the names that pymllm and vLLM have for it. The work is done by
 the runtime library; see docs/design/20261121-serving.md."""
 
+from .gdn_layer import GDNLayer, layer_kernels
 from .gdn_metadata import (
     FLA_CHUNK_SIZE,
     NULL_BLOCK_ID,
@@ -9,6 +10,13 @@ from .gdn_metadata import (
     CommonAttentionMetadata,
     GDNAttentionMetadata,
     GDNAttentionMetadataBuilder,
+)
+from .layer_shape import (
+    LayerHeads,
+    gated_delta_net_state_dtype,
+    gated_delta_net_state_shape,
+    shard_weights,
+    weight_slices,
 )
 
 __all__ = [
@@ -18,4 +26,11 @@ __all__ = [
     "CommonAttentionMetadata",
     "GDNAttentionMetadata",
     "GDNAttentionMetadataBuilder",
+    "GDNLayer",
+    "LayerHeads",
+    "gated_delta_net_state_dtype",
+    "gated_delta_net_state_shape",
+    "layer_kernels",
+    "shard_weights",
+    "weight_slices",
 ]

@@ -211,7 +211,8 @@ _ARRAYS = {
         "non_spec_state_indices": "non_spec_state_indices_tensor",
     }.get(name, name)
     for name, kind in abi.Metadata._fields_
-    if kind in (abi.I32Array, abi.BoolArray) and name not in ("conv_nums", "non_spec_read_indices")
+    if kind in (abi.I32Array, abi.BoolArray)
+    and name not in ("conv_nums", "non_spec_read_indices", "zeros", "run_has_initial")
 }
 
 
@@ -220,7 +221,11 @@ def _metadata(raw: abi.Metadata, columns: int) -> GDNAttentionMetadata:
     for name, width in (("spec_state_indices_tensor", columns), ("chunk_indices", 2)):
         if fields[name] is not None:
             fields[name] = fields[name].reshape(-1, width)
-    counts = {n: getattr(raw, n) for n in _COUNTS if n not in ("num_runs", "num_run_tokens")}
+    counts = {
+        n: getattr(raw, n)
+        for n in _COUNTS
+        if n not in ("num_runs", "num_run_tokens", "num_spec_columns")
+    }
     return GDNAttentionMetadata(**counts, **fields, nums_dict=_conv_metadata(raw), raw=raw)
 
 

@@ -308,3 +308,31 @@ func.func @parents(
         token_slots tensor<?x?xi32> parents tensor<?x?xi32> -> tensor<?x?x64xf32>
   return %o : tensor<?x?x64xf32>
 }
+
+// Commits of the same tokens share a kernel, two of a kind do not.
+// CHECK-LABEL: func.func @commits(
+//       CHECK:   gdn.kernel "commits_0" {
+//       CHECK:     gdn.commit_conv1d
+//       CHECK:     gdn.commit_delta_rule
+//       CHECK:   gdn.kernel "commits_1" {
+//       CHECK:     gdn.commit_conv1d
+//   CHECK-NOT:   gdn.kernel
+func.func @commits(
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
+    %accepted: tensor<?xi32> {gdn.name = "num_accepted", gdn.dims = ["N"]},
+    %first: !gdn.pool<?x?x5xf16> {gdn.name = "first", gdn.dims = ["P", "D", "5"]},
+    %second: !gdn.pool<?x?x5xf16> {gdn.name = "second", gdn.dims = ["P", "D", "5"]},
+    %pool: !gdn.pool<?x?x64x16xf32> {gdn.name = "pool", gdn.dims = ["P", "H", "64", "16"]},
+    %keys: !gdn.pool<?x?x2x16xf32> {gdn.name = "keys", gdn.dims = ["P", "H", "2", "16"]},
+    %deltas: !gdn.pool<?x?x2x64xf32> {gdn.name = "deltas", gdn.dims = ["P", "H", "2", "64"]},
+    %decays: !gdn.pool<?x?x2xf32> {gdn.name = "decays", gdn.dims = ["P", "H", "2"]})
+    attributes {gdn.entry} {
+  gdn.commit_conv1d %first[%slots] accepted(%accepted) window 3
+      : !gdn.pool<?x?x5xf16>, tensor<?xi32>, tensor<?xi32>
+  gdn.commit_delta_rule %pool[%slots] accepted(%accepted) pending(%keys, %deltas, %decays)
+      : !gdn.pool<?x?x64x16xf32>, tensor<?xi32>, tensor<?xi32>,
+        !gdn.pool<?x?x2x16xf32>, !gdn.pool<?x?x2x64xf32>, !gdn.pool<?x?x2xf32>
+  gdn.commit_conv1d %second[%slots] accepted(%accepted) window 3
+      : !gdn.pool<?x?x5xf16>, tensor<?xi32>, tensor<?xi32>
+  return
+}

@@ -111,7 +111,7 @@ TEST_F(CudaWorkspace, RefusedMemory) {
             "got an address 8 past a multiple");
   fakeCuda().failures = {{"cuMemsetD8Async", 1}};
   EXPECT_EQ(give(memory, 256),
-            "DEVICE_ERROR: workspace: cuMemsetD8Async: "
+            "DEVICE_ERROR: fill: cuMemsetD8Async: "
             "CUDA_ERROR_INVALID_VALUE (1): invalid argument");
   // What could not be zeroed is not used.
   fakeCuda().failures.clear();

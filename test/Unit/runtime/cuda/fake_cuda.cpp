@@ -287,6 +287,13 @@ EXPORT gdnrt::cuda::Result cuMemcpyDtoHAsync_v2(void *to, Address from,
   std::memcpy(to, reinterpret_cast<void *>(from), bytes);
   return kSuccess;
 }
+EXPORT gdnrt::cuda::Result cuMemcpyDtoDAsync_v2(Address to, Address from,
+                                                size_t bytes, Stream) {
+  NOTE("cuMemcpyDtoDAsync");
+  std::memcpy(reinterpret_cast<void *>(to),
+              reinterpret_cast<const void *>(from), bytes);
+  return kSuccess;
+}
 EXPORT gdnrt::cuda::Result cuMemsetD8Async(Address address, unsigned char value,
                                            size_t bytes, Stream) {
   NOTE("cuMemsetD8Async");

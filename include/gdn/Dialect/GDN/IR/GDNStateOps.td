@@ -25,6 +25,11 @@ defvar GDN_TokenSlots = Arg<Optional<GDN_SlotsTable>,
 defvar GDN_Parents = Arg<Optional<GDN_SlotsTable>,
     "token whose state each token starts from, N x S">;
 
+// How many tokens of the step before were right, where that step's tokens are
+// pending.
+defvar GDN_NumAccepted = Arg<Optional<GDN_RowsTensor>,
+    "accepted tokens of the previous step, N">;
+
 def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
   let summary = "Causal depthwise convolution of ragged rows, with state";
   let description = [{
@@ -53,12 +58,21 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
     after its token `parents[n, t]`, which lies before it and whose slot is not
     skipped, and else from the row's state: the tokens are a tree.
 
+    With `pending(%num_accepted)` the pool keeps `S` inputs more, those of the
+    row's previous step behind the state before it, of which the first
+    `a = num_accepted[n]` are right: `x_{-j} = state[slot, c, K-1-j+a]`. The
+    inputs of this step become pending in turn:
+
+        state'[p] = x_{p-K+1}     p = 0 .. K-2 + min(L, S)
+
+    A row whose count is not from 0 to `S` is skipped.
+
     **Preconditions**
 
     - (C1) inputs are `T x H x d` or `T x C`, with the same `T` and element
       type; result `i` has the shape of input `i`.
     - (C2) `weight` is `D x K` with static `K` from 2 to 8; `bias` is `D`.
-    - (C3) `pool` is `P x D x (K-1)`.
+    - (C3) `pool` is `P x D x (K-1)`, but with `num_accepted` as in (C10).
     - (C4) `cu_seqlens` has one more element than `slots`; without it there is
       one slot per token. `write_slots` and `has_initial` have one element per
       row.
@@ -70,6 +84,9 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
     - (C8) `token_slots` is `N x S`, where static with `S` from 1 to 8; it comes
       with `cu_seqlens`, and without `write_slots` and `checkpoints`.
     - (C9) `parents` is `N x S`, and comes with `token_slots`.
+    - (C10) with `num_accepted`, which is `N`, `pool` is `P x D x (K-1+S)`, where
+      static with `S` from 1 to 8; it comes with `cu_seqlens`, and without
+      `write_slots`, `has_initial`, `checkpoints` and `token_slots`.
 
     **Example**
 
@@ -99,20 +116,21 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
     Arg<Optional<GDN_FlagsTensor>, "false: the row starts from zeros">:$has_initial,
     GDN_CheckpointBounds:$cu_checkpoints, GDN_CheckpointTokens:$checkpoint_tokens,
     GDN_CheckpointSlots:$checkpoint_slots, GDN_TokenSlots:$token_slots,
-    GDN_Parents:$parents);
+    GDN_Parents:$parents, GDN_NumAccepted:$num_accepted);
   let results = (outs Variadic<GDN_FloatTensorOf<[2, 3]>>:$results);
   let assemblyFormat = [{
     $inputs `weight` `(` $weight `)` (`bias` `(` $bias^ `)`)? $activation
     `pool` `(` $pool `)` `slots` `(` $slots (`->` $write_slots^)? `)`
     (`rows` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)?
     (`checkpoints` `(` $cu_checkpoints^ `,` $checkpoint_tokens `,` $checkpoint_slots `)`)?
-    (`token_slots` `(` $token_slots^ `)`)? (`parents` `(` $parents^ `)`)? attr-dict
+    (`token_slots` `(` $token_slots^ `)`)? (`parents` `(` $parents^ `)`)?
+    (`pending` `(` $num_accepted^ `)`)? attr-dict
     `:` `(` type($inputs) `)` `,` type($weight) (`bias` type($bias)^)? `,` qualified(type($pool))
     `,` type($slots) (`into` type($write_slots)^)? (`,` type($cu_seqlens)^)?
     (`initial` type($has_initial)^)?
     (`checkpoints` type($cu_checkpoints)^ `,` type($checkpoint_tokens) `,` type($checkpoint_slots))?
     (`token_slots` type($token_slots)^)? (`parents` type($parents)^)?
-    `->` type($results)
+    (`pending` type($num_accepted)^)? `->` type($results)
   }];
   let hasVerifier = 1;
 }
@@ -149,6 +167,19 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     after its token `parents[n, t]`, which lies before it and whose slot is not
     skipped, and else from the row's state: the tokens are a tree.
 
+    With `pending(%num_accepted, %keys, %deltas, %decays)` the state lacks the
+    tokens of the row's previous step, which are pending in three more pools.
+    The first `a = num_accepted[n]` of them are right. They are put into the
+    state first, token after token,
+
+        M <- M * exp(decays[slot,h,j])
+        M <- M + deltas[slot,h,j] keys[slot,h',j]^T      j = 0 .. a-1
+
+    and where `a > 0` the slot read receives `M`, rounded once, from which this
+    step starts. What this step's tokens add to `M` is not written; the keys,
+    `d` and log decays of its first `min(L, S)` tokens become pending in their
+    turn. A row whose count is not from 0 to `S` is skipped.
+
     **Preconditions**
 
     - (C1) `query`, `key` are `T x Hk x dk`, `value` and the result
@@ -167,6 +198,12 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     - (C8) `token_slots` is `N x S`, where static with `S` from 1 to 8; it comes
       with `cu_seqlens`, and without `write_slots` and `checkpoints`.
     - (C9) `parents` is `N x S`, and comes with `token_slots`.
+    - (C10) `num_accepted`, which is `N`, and the pools `pending_keys`,
+      `P x Hk x S x dk`, `pending_deltas`, `P x Hv x S x dv`, and
+      `pending_decays`, `P x Hv x S` or `P x Hv x S x dk` as `log_decay`, all of
+      f32 and where static with `S` from 1 to 8, come together, with
+      `cu_seqlens`, and without `write_slots`, `has_initial`, `checkpoints` and
+      `token_slots`.
 
     **Example**
 
@@ -196,7 +233,13 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     Arg<Optional<GDN_FlagsTensor>, "false: the row starts from zeros">:$has_initial,
     GDN_CheckpointBounds:$cu_checkpoints, GDN_CheckpointTokens:$checkpoint_tokens,
     GDN_CheckpointSlots:$checkpoint_slots, GDN_TokenSlots:$token_slots,
-    GDN_Parents:$parents,
+    GDN_Parents:$parents, GDN_NumAccepted:$num_accepted,
+    Arg<Optional<GDN_PoolType>, "keys of pending tokens, P x Hk x S x dk",
+        GDN_PoolReadWrite>:$pending_keys,
+    Arg<Optional<GDN_PoolType>, "what they add, P x Hv x S x dv",
+        GDN_PoolReadWrite>:$pending_deltas,
+    Arg<Optional<GDN_PoolType>, "their log decays, P x Hv x S (x dk)",
+        GDN_PoolReadWrite>:$pending_decays,
     OptionalAttr<F32Attr>:$scale);
   let results = (outs Res<GDN_FloatTensor<3>, "T x Hv x dv">:$output);
   let assemblyFormat = [{
@@ -204,12 +247,16 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     `pool` `(` $pool `)` `slots` `(` $slots (`->` $write_slots^)? `)`
     (`rows` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)?
     (`checkpoints` `(` $cu_checkpoints^ `,` $checkpoint_tokens `,` $checkpoint_slots `)`)?
-    (`token_slots` `(` $token_slots^ `)`)? (`parents` `(` $parents^ `)`)? attr-dict
+    (`token_slots` `(` $token_slots^ `)`)? (`parents` `(` $parents^ `)`)?
+    (`pending` `(` $num_accepted^ `,` $pending_keys `,` $pending_deltas `,` $pending_decays `)`)?
+    attr-dict
     `:` type($query) `,` type($key) `,` type($value) `,` type($log_decay) `,`
     type($beta) `,` qualified(type($pool)) `,` type($slots) (`into` type($write_slots)^)?
     (`,` type($cu_seqlens)^)? (`initial` type($has_initial)^)?
     (`checkpoints` type($cu_checkpoints)^ `,` type($checkpoint_tokens) `,` type($checkpoint_slots))?
     (`token_slots` type($token_slots)^)? (`parents` type($parents)^)?
+    (`pending` type($num_accepted)^ `,` qualified(type($pending_keys)) `,`
+     qualified(type($pending_deltas)) `,` qualified(type($pending_decays)))?
     `->` type($output)
   }];
   let extraClassDeclaration = [{

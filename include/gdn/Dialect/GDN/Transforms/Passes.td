@@ -13,12 +13,14 @@ def GDNFuse : Pass<"gdn-fuse", "::mlir::ModuleOp"> {
     decided here and nowhere else:
 
     - `conv1d`, `delta_rule` and `mask_rows` with the same `slots` and
-      `cu_seqlens`, and the same checkpoints or `token_slots` where they have
-      some, share one, and so do the token-wise ops (`gates`, `l2norm`, `gated_rms_norm`, `cast`)
+      `cu_seqlens`, and the same checkpoints, `token_slots` or pending tokens
+      where they have some, share one, and so do the token-wise ops (`gates`, `l2norm`, `gated_rms_norm`, `cast`)
       connected to them;
     - token-wise ops that are connected to each other only share one;
+    - `commit_conv1d` and `commit_delta_rule` of the same `slots` and
+      `num_accepted` share one;
     - `pool_read` and `pool_write` have a kernel each;
-    - `unpack` and `accepted_slots` stay outside: they only say where things are.
+    - `unpack`, `accepted_slots` and `counted_slots` stay outside: they only say where things are.
 
     *Connected* means that one op uses a result of the other, or that both read
     the same tokens: the same value, or parts of the same packed projection.

@@ -276,13 +276,16 @@ def Tile_DeltaScanOp : Tile_Op<"delta_scan", [Pure]> {
         M <- M + d key[t]^T
         output[t] = M query[t]
 
-    in f32. `query` is already scaled. Rows of `output` past `valid` are
-    unspecified.
+    in f32, `M * exp(log_decay)` rounded before `d key^T` is added with one
+    rounding. `query` is already scaled. `deltas`, if the op has that result,
+    has `d` of each token as a row. Rows of `output` and `deltas` past `valid`
+    are unspecified.
 
     **Preconditions**
 
     - (C1) `state` and `new_state` are `dv x dk`, `query` and `key` `B x dk`,
-      `value` and `output` `B x dv`, `log_decay` `B` or `B x dk`, `beta` `B`.
+      `value`, `output` and `deltas` `B x dv`, `log_decay` `B` or `B x dk`,
+      `beta` `B`.
     - (C2) `valid` is at most `B`. Not checked.
     - (C3) `new_state` has the element type of `state`: f32, or where `B` is 1
       a narrower type, which is read as f32 and rounded after the token.
@@ -298,19 +301,71 @@ def Tile_DeltaScanOp : Tile_Op<"delta_scan", [Pure]> {
             vector<16xf32>
       return %o : vector<16x128xf32>
     }
+
+    func.func @keep(%m: vector<128x128xf32>, %q: vector<16x128xf32>,
+        %k: vector<16x128xf32>, %v: vector<16x128xf32>, %g: vector<16xf32>,
+        %beta: vector<16xf32>, %n: index) -> vector<16x128xf32> {
+      %m1, %o, %d = gdn_tile.delta_scan %m, %q, %k, %v gates(%g, %beta) valid(%n)
+          : vector<128x128xf32>, vector<16x128xf32>, vector<16x128xf32>,
+            vector<16xf32>, deltas
+      return %d : vector<16x128xf32>
+    }
     ```
   }];
   let arguments = (ins
     Tile_ScanState:$state, Tile_F32Matrix:$query, Tile_F32Matrix:$key,
     Tile_F32Matrix:$value, Tile_F32Tile:$log_decay, Tile_F32Row:$beta,
     Index:$valid);
-  let results = (outs Tile_ScanState:$new_state, Tile_F32Matrix:$output);
+  let results = (outs Tile_ScanState:$new_state, Tile_F32Matrix:$output,
+                      Optional<Tile_F32Matrix>:$deltas);
   let assemblyFormat = [{
     $state `,` $query `,` $key `,` $value `gates` `(` $log_decay `,` $beta `)`
     `valid` `(` $valid `)` attr-dict
     `:` custom<ScanTypes>(type($state), type($query), type($key), type($value),
                           type($log_decay), type($beta), type($new_state),
-                          type($output))
+                          type($output), type($deltas))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_DeltaFoldOp : Tile_Op<"delta_fold", [
+    Pure, AllTypesMatch<["state", "new_state"]>]> {
+  let summary = "Put tokens whose deltas are known into a state";
+  let description = [{
+    For the first `valid` of `B` tokens, with the state `M` (`dv x dk`):
+
+        M <- M * exp(log_decay[t])              // a scalar, or one per column
+        M <- M + deltas[t] key[t]^T
+
+    in f32, with the roundings of `gdn_tile.delta_scan`: with the `deltas` that a
+    scan gave for these tokens, and its keys and log decays, `new_state` has the
+    bits of that scan's.
+
+    **Preconditions**
+
+    - (C1) `state` and `new_state` are `dv x dk`, `key` `B x dk`, `deltas`
+      `B x dv`, `log_decay` `B` or `B x dk`.
+    - (C2) `valid` is at most `B`. Not checked.
+
+    **Example**
+
+    ```mlir
+    func.func @fold(%m: vector<128x128xf32>, %k: vector<8x128xf32>,
+        %d: vector<8x128xf32>, %g: vector<8xf32>, %n: index)
+        -> vector<128x128xf32> {
+      %m1 = gdn_tile.delta_fold %m, %k, %d decay(%g) valid(%n)
+          : vector<128x128xf32>, vector<8x128xf32>, vector<8x128xf32>, vector<8xf32>
+      return %m1 : vector<128x128xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Tile_F32Matrix:$state, Tile_F32Matrix:$key, Tile_F32Matrix:$deltas,
+    Tile_F32Tile:$log_decay, Index:$valid);
+  let results = (outs Tile_F32Matrix:$new_state);
+  let assemblyFormat = [{
+    $state `,` $key `,` $deltas `decay` `(` $log_decay `)` `valid` `(` $valid `)`
+    attr-dict `:` type($state) `,` type($key) `,` type($deltas) `,` type($log_decay)
   }];
   let hasVerifier = 1;
 }

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The chunk form in two stages: the stages of an entry's variant "split".
+#ifndef GDN_LIB_CONVERSION_GDNTOTILE_SPLITKERNEL_H
+#define GDN_LIB_CONVERSION_GDNTOTILE_SPLITKERNEL_H
+
+#include "RecurrentKernel.h"
+
+namespace gdn {
+
+/// Creates the stage functions of `kernel` before `entry`, which has a program
+/// already, and adds their number to `numStages`. Creates none for a kernel
+/// that is not split: without row bounds, without the recurrence or with a
+/// decay per channel; with keys made of f32 inputs; with states after tokens;
+/// with results that are not made of the rule's output.
+mlir::LogicalResult emitSplitKernel(mlir::func::FuncOp entry, KernelOp kernel,
+                                    const Algorithm &algorithm,
+                                    int64_t &numStages);
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GDNTOTILE_SPLITKERNEL_H

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One chunk of the walk from state to state, with all that is known before the
+// state is at hand (RoundedChunkWork.cpp) and the state in rows, M = S^T,
+// dv x dk, times the scale of values. With the chunk's tokens as columns:
+//
+//   U = M K^T
+//   W = (V^T - e^G U) diag(beta e^-H)
+//   O^T = e^G scale (M Q^T) + W Z^T
+//   M <- e^(G_last) M + W Y
+//
+// So every left operand is the result of a step before it, or the state: on a
+// tensor core it stays in registers, and only what is loaded lies in shared
+// memory. Numbers and roundings are those of the other orientation.
+#include "ChunkWork.h"
+#include "TokenWork.h"
+
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace gdn;
+
+using Rows = SmallVector<Value>;
+
+static Value multiply(OpBuilder &b, Location loc, Value lhs, Value rhs,
+                      Value acc = {}) {
+  auto left = cast<VectorType>(lhs.getType());
+  auto right = cast<VectorType>(rhs.getType());
+  auto type = VectorType::get({left.getDimSize(0), right.getDimSize(1)},
+                              b.getF32Type());
+  return tile::MatmulOp::create(b, loc, type, lhs, rhs, acc,
+                                /*transposeLhs=*/false);
+}
+
+ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
+                                    const StoredChunk &chunk,
+                                    const ChunkTypes &types) {
+  auto mul = [&](Value x, Value y) -> Value {
+    return arith::MulFOp::create(b, loc, x, y);
+  };
+  auto times = [&](Value row, double factor) -> Value {
+    auto type = cast<VectorType>(row.getType());
+    auto splat = DenseElementsAttr::get(type, b.getF32FloatAttr(factor));
+    return mul(row, arith::ConstantOp::create(b, loc, splat));
+  };
+  Value held = castTile(b, loc, state, types.key);
+  Value known = multiply(b, loc, held, transposeTile(b, loc, chunk.key));
+  Value value =
+      castTile(b, loc, transposeTile(b, loc, chunk.value), b.getF32Type());
+  Value error = castTile(b, loc,
+                         mapRows(b, loc, {value, known}, {known.getType()},
+                                 [&](OpBuilder &, ValueRange in) -> Rows {
+                                   Value own = times(in[0], types.valueScale);
+                                   Value left = arith::SubFOp::create(
+                                       b, loc, own, mul(in[1], chunk.decay));
+                                   return {mul(left, chunk.strength)};
+                                 })[0],
+                         types.inner);
+
+  Value answers = multiply(b, loc, held, transposeTile(b, loc, chunk.query));
+  Value fromState = mapRows(
+      b, loc, answers, {answers.getType()},
+      [&](OpBuilder &, ValueRange in) -> Rows {
+        return {mul(in[0], times(chunk.decay, chunk.scale / types.valueScale))};
+      })[0];
+  Value output =
+      multiply(b, loc, error, transposeTile(b, loc, chunk.toOutput), fromState);
+  Value decayed = mapRows(
+      b, loc, state, {state.getType()},
+      [&](OpBuilder &, ValueRange in) -> Rows {
+        Value end = vector::ExtractOp::create(b, loc, chunk.end, 0);
+        return {mul(in[0],
+                    vector::BroadcastOp::create(b, loc, in[0].getType(), end))};
+      })[0];
+  return {multiply(b, loc, error, chunk.toState, decayed),
+          transposeTile(b, loc, output)};
+}

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The arguments of a decode step on a GPU: as our entries take them, and the same
+numbers as peers take them."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from .. import problems, reference
+from ..problems import Sizes
+from ..runtime import Kernel, Param
+from .timing import number_of_sets
+
+TORCH = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "int32": torch.int32,
+    "int64": torch.int64,
+    "bool": torch.bool,
+}
+
+
+def to_gpu(array: np.ndarray) -> torch.Tensor:
+    """A copy; PyTorch does not know ml_dtypes' bfloat16."""
+    array = np.ascontiguousarray(array)
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).cuda().view(torch.bfloat16)
+    return torch.from_numpy(array).cuda()
+
+
+def to_host(tensor: torch.Tensor) -> np.ndarray:
+    """Values in float64, or integers."""
+    if tensor.is_floating_point():
+        return tensor.double().cpu().numpy()
+    return tensor.cpu().numpy()
+
+
+@dataclass
+class Step:
+    """The arguments of one configuration: what rows share, and sets of pools. Row i has
+    slot i + 1; slot 0 is null."""
+
+    layer: reference.Layer
+    sizes: Sizes
+    shared: dict[str, torch.Tensor]
+    sets: list[dict[str, torch.Tensor]]
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of the states of all rows, once."""
+        pool = self.sets[0]["state_pool"]
+        return self.sizes.rows * pool[0].numel() * pool.element_size()
+
+    @property
+    def states(self) -> list[torch.Tensor]:
+        """The states of the rows of each set, [rows, Hv, dv, dk], one piece of memory."""
+        return [pools["state_pool"][1 : self.sizes.rows + 1] for pools in self.sets]
+
+    @property
+    def windows(self) -> list[torch.Tensor]:
+        """The windows of the convolution of the rows of each set, [rows, channels, K - 1]."""
+        return [pools["conv_pool"][1 : self.sizes.rows + 1] for pools in self.sets]
+
+    @property
+    def picked(self) -> list[int]:
+        """The rows whose results are compared with float64."""
+        return sorted({0, self.sizes.rows // 2, self.sizes.rows - 1})
+
+
+def make_step(
+    kernel: Kernel,
+    layer: reference.Layer,
+    heads: tuple[int, int],
+    rows: int,
+    conv_layout: str = "SD",
+    seed: int = 1,
+) -> Step:
+    """Random arguments on the GPU. The convolution state has its channels side by side
+    (SD) or its steps (DS)."""
+    sizes = Sizes(*heads, (1,) * rows, seed=seed)
+    pools = [param for param in kernel.params if param.kind == "pool"]
+    others = [param for param in kernel.params if param.kind != "pool"]
+    arrays = problems.make(others, sizes)
+    symbols = {"Hk": heads[0], "Hv": heads[1], "N": rows, "P": rows + 1}
+    shapes = {p.name: problems.shape_of(p.dims, symbols) for p in pools}
+    state = next(p for p in pools if p.name == "state_pool")
+    size = int(np.prod(shapes["state_pool"])) * torch.empty(0, dtype=TORCH[state.dtype]).itemsize
+    generator = torch.Generator("cuda").manual_seed(seed)
+
+    def make_pool(p: Param) -> torch.Tensor:
+        pool = torch.randn(shapes[p.name], generator=generator, device="cuda")
+        if p.name == "state_pool":
+            return pool.mul_(0.1).to(TORCH[p.dtype])
+        pool = pool.to(TORCH[p.dtype])
+        if conv_layout == "SD":
+            pool = pool.transpose(1, 2).contiguous().transpose(1, 2)
+        return pool
+
+    sets = [{p.name: make_pool(p) for p in pools} for _ in range(number_of_sets(size))]
+    return Step(layer, sizes, {name: to_gpu(array) for name, array in arrays.items()}, sets)
+
+
+@dataclass
+class Inputs:
+    """The projections of a step as peers take them, each contiguous, in the io type."""
+
+    step: Step
+    mixed: torch.Tensor  # [rows, channels]: queries, keys, values of all heads
+    z: torch.Tensor | None  # [rows, Hv, dv]
+    a: torch.Tensor  # [rows, Hv]
+    b: torch.Tensor
+
+    @classmethod
+    def of(cls, step: Step) -> "Inputs":
+        """From the packed projections of our entries, interleaved or flat."""
+        layer, sizes, shared = step.layer, step.sizes, step.shared
+        rows, keys, values = sizes.rows, sizes.key_heads, sizes.value_heads
+        widths = [keys * layer.key_dim] * 2 + [values * layer.value_dim] * 2
+        if layer.layout == "interleaved":
+            group = shared["qkvz"].view(rows, keys, -1)
+            parts = group.split([width // keys for width in widths], dim=2)
+            b, a = shared["ba"].view(rows, keys, 2, -1).unbind(2)
+        elif layer.layout == "flat":
+            parts = shared["qkvz"].split(widths, dim=1)
+            b, a = shared["ba"].chunk(2, dim=1)
+        else:
+            raise ValueError(f"layout: expected interleaved or flat, got {layer.layout}")
+        q, k, v, z = (part.reshape(rows, -1) for part in parts)
+        return cls(
+            step,
+            torch.cat([q, k, v], dim=1),
+            z.reshape(rows, values, -1).contiguous(),
+            a.reshape(rows, values).contiguous(),
+            b.reshape(rows, values).contiguous(),
+        )
+
+    @cached_property
+    def convolved(self) -> torch.Tensor:
+        """What the convolution and SiLU give, in the io type: what the rule alone starts
+        from. Of the windows that the first set holds now."""
+        history = torch.cat([self.step.windows[0], self.mixed[:, :, None]], dim=2).float()
+        mixed = (history * self.step.shared["conv_weight"].float()).sum(-1)
+        return torch.nn.functional.silu(mixed).to(self.mixed.dtype)
+
+    def heads_of(self, mixed: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Queries, keys [rows, 1, Hk, dk] and values [rows, 1, Hv, dv], contiguous."""
+        layer, sizes = self.step.layer, self.step.sizes
+        keys = sizes.key_heads * layer.key_dim
+        q, k, v = mixed.split([keys, keys, mixed.shape[1] - 2 * keys], dim=1)
+        shape = (sizes.rows, 1, sizes.key_heads, layer.key_dim)
+        return (
+            q.reshape(shape).contiguous(),
+            k.reshape(shape).contiguous(),
+            v.reshape(sizes.rows, 1, sizes.value_heads, layer.value_dim).contiguous(),
+        )
+
+    def new_output(self) -> torch.Tensor:
+        """[rows, 1, Hv, dv] of the io type, NaN."""
+        sizes = self.step.sizes
+        shape = (sizes.rows, 1, sizes.value_heads, self.step.layer.value_dim)
+        return torch.full(shape, float("nan"), device="cuda", dtype=self.mixed.dtype)

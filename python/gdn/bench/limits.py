@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The time that a decode step of ours may take at most, from the other rows of its
+configuration: a share of the stream, the hand-written schedules, and the peers."""
+
+_MIB = 1 << 20
+_COPY_TBPS = 4.25  # of a large copy on an H200, bytes read and written
+_PROTOTYPE = 1.03
+
+
+def state_traffic(config: dict) -> int:
+    """Bytes of the states of all rows, read and written once."""
+    itemsize = 4 if config["state"] == "float32" else 2
+    return 2 * config["N"] * config["Hv"] * config["dk"] * config["dv"] * itemsize
+
+
+def candidates(config: dict, dependent: bool, others: list[dict]) -> list[tuple[float, str]]:
+    """Limits in microseconds and where they come from. `others` are rows of the same
+    sizes and types; `dependent` says whether launches may overlap."""
+    traffic = state_traffic(config)
+    found = []
+    if config["state"] != "float32" and traffic >= 512 * _MIB:
+        found.append((traffic / (0.80 * _COPY_TBPS) * 1e-6, "80 % of the copy"))
+    for row in others:
+        impl, part = row["impl"], row["config"].get("part")
+        if impl == "stream" and config["state"] == "float32":
+            share = 0.93 if traffic >= 512 * _MIB else 0.90 if traffic >= 256 * _MIB else None
+            if share:
+                found.append((row["us"] / share, f"{share:.0%} of the stream".replace("%", " %")))
+        elif impl == ("prototype pdl" if dependent else "prototype"):
+            found.append((row["us"] * _PROTOTYPE, "prototype + 3 %"))
+        elif part == "step" and impl != "gdn":
+            found.append((row["us"], f"{impl} step"))
+        elif (part == "rule" and impl == "flashinfer") or (impl == "fla" and config["N"] >= 8):
+            found.append((row["us"], f"{impl} rule"))
+    return found
+
+
+def same_sizes(a: dict, b: dict) -> bool:
+    """Whether two configurations differ in the implementation alone."""
+    apart = ("variant", "part")
+    return {k: v for k, v in a.items() if k not in apart} == {
+        k: v for k, v in b.items() if k not in apart
+    }
+
+
+def add_limits(rows: list[dict]) -> None:
+    """Gives each decode row of ours `limit_us`, the smallest limit, and `limit_by`."""
+    decode = [row for row in rows if row["suite"] == "decode"]
+    for row in decode:
+        if row["impl"] != "gdn":
+            continue
+        config = row["config"]
+        others = [r for r in decode if r is not row and same_sizes(r["config"], config)]
+        found = candidates(config, config["variant"].endswith(" pdl"), others)
+        if found:
+            row["limit_us"], row["limit_by"] = min(found)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""vLLM's Triton kernels of a decode step: the update of the convolution, the packed
+decode (split, l2norm, gates, rule, in place) and the gated norm, three launches.
+
+They are called as its layer calls them, except that projections come contiguous and
+the convolution writes beside its input, so that every replay sees the same numbers.
+"""
+
+import torch
+
+from ..inputs import Inputs, Step
+from .peer import Peer
+
+
+def convolution(step: Step, x: Inputs, pool: torch.Tensor, output: torch.Tensor):
+    """The update of the convolution on slots of the pool, [slots, channels, K - 1]."""
+    from vllm.model_executor.layers.mamba.ops.causal_conv1d import causal_conv1d_update
+
+    return lambda: causal_conv1d_update(
+        x.mixed,
+        pool,
+        step.shared["conv_weight"],
+        None,
+        "silu",
+        conv_state_indices=step.shared["slots"],
+        out=output,
+    )
+
+
+def norm(step: Step, x: Inputs, core: torch.Tensor, output: torch.Tensor):
+    """The gated norm of each head."""
+    from vllm.third_party.flash_linear_attention.ops.layernorm_guard import layer_norm_fwd
+
+    size = step.layer.value_dim
+    rows, gate, normed = core.view(-1, size), x.z.view(-1, size), output.view(-1, size)
+    return lambda: layer_norm_fwd(
+        rows,
+        step.shared["norm_weight"],
+        None,
+        step.layer.norm_eps,
+        z=gate,
+        out=normed,
+        group_size=size,
+        norm_before_gate=True,
+        is_rms_norm=True,
+        activation=step.layer.gate,
+    )
+
+
+def _decode(step: Step, x: Inputs, mixed: torch.Tensor, pool: torch.Tensor, output: torch.Tensor):
+    from vllm.third_party.flash_linear_attention.ops.fused_recurrent import (
+        fused_recurrent_gated_delta_rule_packed_decode,
+    )
+
+    return lambda: fused_recurrent_gated_delta_rule_packed_decode(
+        mixed_qkv=mixed,
+        a=x.a,
+        b=x.b,
+        A_log=step.shared["A_log"],
+        dt_bias=step.shared["dt_bias"],
+        scale=step.layer.key_dim**-0.5,
+        initial_state=pool,
+        out=output,
+        ssm_state_indices=step.shared["slots"],
+        use_qk_l2norm_in_kernel=True,
+    )
+
+
+def rule(step: Step, x: Inputs) -> Peer:
+    """The packed decode from what the convolution gives."""
+    output = x.new_output()
+    calls = [_decode(step, x, x.convolved, pools["state_pool"], output) for pools in step.sets]
+    return Peer(calls, lambda: output[:, 0], lambda: step.states[0])
+
+
+def decode_step(step: Step, x: Inputs) -> Peer:
+    """Convolution, packed decode, norm."""
+    core, output, mixed = x.new_output(), x.new_output(), torch.empty_like(x.mixed)
+    normalise = norm(step, x, core, output)
+
+    def call(pools: dict[str, torch.Tensor]):
+        convolve = convolution(step, x, pools["conv_pool"], mixed)
+        decode = _decode(step, x, mixed, pools["state_pool"], core)
+
+        def run():
+            convolve()
+            decode()
+            normalise()
+
+        return run
+
+    calls = [call(pools) for pools in step.sets]
+    return Peer(calls, lambda: output[:, 0], lambda: step.states[0])

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Shapes and dtypes of a layer's states, and the shares that ranks have of its
+weights: what vLLM's MambaStateShapeCalculator, MambaStateDtypeCalculator and weight
+loaders do."""
+
+import ctypes as c
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ... import _serving_abi as abi
+from ...arrays import DTYPES
+from ...runtime import Runtime
+
+ORDERS = ("interleaved", "flat")
+
+
+@dataclass(frozen=True)
+class LayerHeads:
+    """Heads of a layer, all ranks together."""
+
+    num_key_heads: int
+    num_value_heads: int
+    key_dim: int
+    value_dim: int
+
+    def raw(self) -> abi.LayerHeads:
+        return abi.LayerHeads(
+            self.num_key_heads, self.num_value_heads, self.key_dim, self.value_dim
+        )
+
+
+def gated_delta_net_state_shape(
+    runtime: Runtime,
+    tp_world_size: int,
+    num_k_heads: int,
+    num_v_heads: int,
+    head_k_dim: int,
+    head_v_dim: int,
+    conv_kernel_size: int,
+    num_spec: int = 0,
+    conv_state_layout: str = "SD",
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shapes of a slot: (width - 1 + num_spec, D) with layout SD, turned with DS; (Hv, dv,
+    dk). Heads are global, the shapes those of one rank."""
+    if conv_state_layout not in ("SD", "DS"):
+        raise ValueError(f"conv_state_layout: expected SD or DS, got {conv_state_layout}")
+    conv, ssm = (c.c_int64 * 2)(), (c.c_int64 * 3)()
+    heads = LayerHeads(num_k_heads, num_v_heads, head_k_dim, head_v_dim).raw()
+    runtime.call(
+        "gdnrt_layer_state_shape",
+        c.byref(heads),
+        tp_world_size,
+        conv_kernel_size,
+        num_spec,
+        int(conv_state_layout == "DS"),
+        conv,
+        ssm,
+    )
+    return tuple(conv), tuple(ssm)
+
+
+def gated_delta_net_state_dtype(
+    runtime: Runtime,
+    model_dtype: str,
+    mamba_cache_dtype: str = "auto",
+    mamba_ssm_cache_dtype: str = "auto",
+) -> tuple[str, str]:
+    """Dtypes of (conv, recurrent) states, by NumPy's names."""
+    conv, ssm = c.c_int32(), c.c_int32()
+
+    def code(name: str) -> int:
+        if name == "auto":
+            return -1
+        if name not in DTYPES:
+            raise ValueError(f"dtype: expected auto or one of {', '.join(DTYPES)}, got {name}")
+        return DTYPES.index(name)
+
+    runtime.call(
+        "gdnrt_layer_state_dtype",
+        code(model_dtype),
+        code(mamba_cache_dtype),
+        code(mamba_ssm_cache_dtype),
+        c.byref(conv),
+        c.byref(ssm),
+    )
+    return DTYPES[conv.value], DTYPES[ssm.value]
+
+
+def weight_slices(
+    runtime: Runtime,
+    heads: LayerHeads,
+    weight: str,
+    tp_size: int,
+    tp_rank: int,
+    order: str = "interleaved",
+) -> tuple[int, list[slice]]:
+    """The dimension, and the slices of it that a rank has, in order. Names are those of the
+    checkpoints without prefix and ".weight"."""
+    if order not in ORDERS:
+        raise ValueError(f"order: expected one of {', '.join(ORDERS)}, got {order}")
+    axis, count = c.c_int32(), c.c_size_t()
+    slices = (abi.Slice * abi.MAX_SLICES)()
+    runtime.call(
+        "gdnrt_layer_weight_slices",
+        c.byref(heads.raw()),
+        weight.encode(),
+        ORDERS.index(order),
+        tp_size,
+        tp_rank,
+        c.byref(axis),
+        slices,
+        c.byref(count),
+    )
+    return axis.value, [slice(s.begin, s.begin + s.size) for s in slices[: count.value]]
+
+
+def shard_weights(
+    runtime: Runtime,
+    heads: LayerHeads,
+    weights: Mapping[str, object],
+    tp_size: int,
+    tp_rank: int,
+    order: str = "interleaved",
+) -> dict[str, object]:
+    """The share of one rank of weights by their names in checkpoints ("in_proj_qkvz.weight",
+    "A_log"). NumPy arrays and tensors of PyTorch; a new array where there are several
+    slices, otherwise a view."""
+    shares = {}
+    for name, array in weights.items():
+        axis, slices = weight_slices(
+            runtime, heads, name.removesuffix(".weight"), tp_size, tp_rank, order
+        )
+        parts = [array[(slice(None),) * axis + (part,)] for part in slices]
+        shares[name] = parts[0] if len(parts) == 1 else _concatenate(parts, axis)
+    return shares
+
+
+def _concatenate(parts: list, axis: int):
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts, axis)
+    import torch
+
+    return torch.cat(parts, axis)

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Pools of states: memory for many sequences in all layers, and who owns a slot.
+
+    shape = StatePoolShape(num_layers=36, num_requests=64, num_key_heads=16,
+                           num_value_heads=32, key_dim=128, value_dim=128)
+    pool = StatePool(device, shape)
+    slots = pool.allocate(2)                    # None where the pool is full
+    state, conv = pool.get_layer_state(layer)   # for Kernel.bind, as Pool(state)
+    pool.free(slots)
+
+Slot 0 is the null slot. Slots from 1 on are for requests, track slots follow. See
+include/gdn-c/state_pool.h, which also says what threads and streams may do.
+"""
+
+import ctypes as c
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import _abi
+from ._state_pool_abi import StatePoolInfo, StatePoolOptions
+from .arrays import DTYPES, View, itemsize, view
+from .runtime import Device, Runtime, _argument, _Handle, _stream
+
+_STATE, _CONV, _CONV_HISTORY = range(3)
+_LAYOUTS = ("DS", "SD")
+
+
+@dataclass(frozen=True)
+class StatePoolShape:
+    """What a pool has room for; heads are those of one rank, strides count elements and
+    are dense where they are 0."""
+
+    num_layers: int
+    num_requests: int
+    num_key_heads: int
+    num_value_heads: int
+    key_dim: int
+    value_dim: int
+    num_track: int = 0
+    conv_width: int = 4
+    conv_extra: int = 0
+    state_dtype: str = "float32"
+    conv_dtype: str = "bfloat16"
+    conv_layout: str = "DS"
+    state_slot_stride: int = 0
+    state_layer_stride: int = 0
+    conv_slot_stride: int = 0
+    conv_layer_stride: int = 0
+
+    def options(self, debug_checks: bool = False, foreign_requests: bool = False):
+        """The C form."""
+        options = StatePoolOptions(struct_size=c.sizeof(StatePoolOptions))
+        for name, value in vars(self).items():
+            if name.endswith("_dtype"):
+                value = _index(name, DTYPES, value)
+            elif name == "conv_layout":
+                value = _index(name, _LAYOUTS, value)
+            setattr(options, name, value)
+        options.debug_checks = int(debug_checks)
+        options.foreign_requests = int(foreign_requests)
+        return options
+
+    def bytes(self, runtime: Runtime) -> int:
+        """What a pool of this shape takes."""
+        count = c.c_uint64()
+        runtime.call("gdnrt_state_pool_bytes", c.byref(self.options()), c.byref(count))
+        return count.value
+
+    def requests_that_fit(self, runtime: Runtime, num_bytes: int) -> int:
+        """The largest num_requests of a pool of at most so many bytes."""
+        count = c.c_int64()
+        options = c.byref(self.options())
+        runtime.call("gdnrt_state_pool_requests_that_fit", options, num_bytes, c.byref(count))
+        return count.value
+
+
+class StatePool(_Handle):
+    """A pool in memory that it takes from the device, zero at first. Somebody else gives
+    out the slots for requests if `foreign_requests`."""
+
+    null_slot = 0
+
+    def __init__(
+        self,
+        device: Device,
+        shape: StatePoolShape,
+        debug_checks: bool = False,
+        foreign_requests: bool = False,
+    ):
+        options = shape.options(debug_checks, foreign_requests)
+        handle = device._runtime.create("gdnrt_state_pool_create", device._handle, c.byref(options))
+        self._adopt(device, shape, handle, None)
+
+    @classmethod
+    def wrap(
+        cls,
+        device: Device,
+        shape: StatePoolShape,
+        states: Sequence[object],
+        convs: Sequence[object],
+        debug_checks: bool = False,
+        foreign_requests: bool = False,
+    ) -> "StatePool":
+        """A pool in arrays of the caller, one [P, Hv, dv, dk] and one [P, D, K - 1 or more]
+        per layer: lists, or one array with the layers in front. Their dtypes and strides
+        count, those of the shape do not."""
+        for name, arrays in (("states", states), ("convs", convs)):
+            if len(arrays) != shape.num_layers:
+                raise ValueError(f"{name}: expected {shape.num_layers} layers, got {len(arrays)}")
+        layers = [(states[i], convs[i]) for i in range(shape.num_layers)]
+        args, keep = [(_abi.Arg * len(layers))(), (_abi.Arg * len(layers))()], []
+        for i, pair in enumerate(layers):
+            for kind, array in enumerate(pair):
+                args[kind][i], alive = _argument(("state", "conv")[kind], array, device.kind)
+                keep.append(alive)
+        options = shape.options(debug_checks, foreign_requests)
+        handle = device._runtime.create(
+            "gdnrt_state_pool_wrap", device._handle, c.byref(options), *args
+        )
+        pool = cls.__new__(cls)
+        pool._adopt(device, shape, handle, layers)
+        pool._keep = keep
+        return pool
+
+    def _adopt(self, device: Device, shape: StatePoolShape, handle, layers) -> None:
+        super().__init__(device._runtime, handle, "gdnrt_state_pool_destroy")
+        self._device = device
+        self._layers = layers
+        self.shape = shape
+
+    # Memory.
+
+    def state(self, layer: int) -> object:
+        """The recurrent states of a layer, [P, Hv, dv, dk]: a NumPy array in place on a CPU,
+        the caller's array where there is one."""
+        return self._layers[layer][0] if self._layers else self._view(_STATE, layer)
+
+    def conv(self, layer: int) -> object:
+        """The windows of the convolution of a layer, [P, D, K - 1]."""
+        if not self._layers:
+            return self._view(_CONV, layer)
+        window = self._layers[layer][1]
+        positions = self.shape.conv_width - 1
+        return window if window.shape[-1] == positions else window[..., :positions]
+
+    def conv_history(self, layer: int) -> object:
+        """The same with all positions that the memory has, [P, D, K - 1 + conv_extra]."""
+        return self._layers[layer][1] if self._layers else self._view(_CONV_HISTORY, layer)
+
+    def get_layer_state(self, layer: int) -> tuple[object, object]:
+        """States and windows of a layer."""
+        return self.state(layer), self.conv(layer)
+
+    def _view(self, buffer: int, layer: int) -> object:
+        arg = _abi.Arg()
+        self._runtime.call("gdnrt_state_pool_view", self._handle, buffer, layer, c.byref(arg))
+        shape, strides = (tuple(x[i] for i in range(arg.rank)) for x in (arg.sizes, arg.strides))
+        found = View(arg.data, DTYPES[arg.dtype], shape, strides, self._device.kind, self)
+        return _numpy(found) if self._device.kind == "cpu" else found
+
+    @property
+    def mem_bytes(self) -> int:
+        """Bytes of all states and windows."""
+        return self._info().bytes
+
+    # Owners.
+
+    @property
+    def num_slots(self) -> int:
+        """P, the null slot included."""
+        return self._info().num_slots
+
+    @property
+    def num_free(self) -> int:
+        """Slots for requests that nobody has."""
+        return self._info().free_requests
+
+    @property
+    def num_free_track(self) -> int:
+        """Track slots that nobody has."""
+        return self._info().free_track
+
+    def allocate(self, count: int, zero: bool = True, stream: object = None) -> list[int] | None:
+        """Takes slots for requests, zeroed unless they are not to be; None where there are
+        fewer, and then none is taken."""
+        return self._take("gdnrt_state_pool_allocate", count, zero, stream)
+
+    def allocate_track(
+        self, count: int, zero: bool = False, stream: object = None
+    ) -> list[int] | None:
+        """The same for track slots."""
+        return self._take("gdnrt_state_pool_allocate_track", count, zero, stream)
+
+    def alloc_track_slot(self) -> int | None:
+        """One track slot, which holds anything."""
+        slots = self.allocate_track(1)
+        return slots[0] if slots else None
+
+    def free_track_slot(self, slot: int) -> None:
+        """Gives one back."""
+        self.free([slot])
+
+    def free(self, slots: Sequence[int], stream: object = None) -> None:
+        """Gives slots of either kind back; all, or none if one cannot be."""
+        ids = _ids(slots)
+        self._call("gdnrt_state_pool_free", ids, len(ids), _stream(stream))
+
+    def fork(self, source: int, stream: object = None) -> int | None:
+        """Takes a slot and copies all of `source` to it; None where the pool is full."""
+        slot, taken = c.c_int32(), c.c_int32()
+        self._call("gdnrt_state_pool_fork", source, _stream(stream), c.byref(slot), c.byref(taken))
+        return slot.value if taken.value else None
+
+    def reset_states(self, slots: Sequence[int], stream: object = None) -> None:
+        """Zeroes slots, all layers. Negative ids and the null slot are passed over."""
+        ids = _ids(slots)
+        self._call("gdnrt_state_pool_reset", ids, len(ids), _stream(stream))
+
+    def copy_states(
+        self, source: Sequence[int] | int, target: Sequence[int] | int, stream: object = None
+    ) -> None:
+        """Copies slots to slots, all layers; of ids or sequences of ids."""
+        sources, targets = _ids(source), _ids(target)
+        if len(sources) != len(targets):
+            raise ValueError(f"target: expected {len(sources)} slots, got {len(targets)}")
+        self._call("gdnrt_state_pool_copy", sources, targets, len(sources), _stream(stream))
+
+    def check_batch(self, slots: Sequence[int]) -> None:
+        """For debugging: GdnError unless each id, padding aside, is in use and there once."""
+        ids = _ids(slots)
+        self._call("gdnrt_state_pool_check_batch", ids, len(ids))
+
+    def _call(self, name: str, *arguments) -> None:
+        self._runtime.call(name, self._handle, *arguments)
+
+    def _take(self, name: str, count: int, zero: bool, stream: object) -> list[int] | None:
+        slots, taken = (c.c_int32 * count)(), c.c_int32()
+        self._call(name, count, int(zero), _stream(stream), slots, c.byref(taken))
+        return list(slots) if taken.value else None
+
+    def _info(self) -> StatePoolInfo:
+        info = StatePoolInfo()
+        self._call("gdnrt_state_pool_describe", c.byref(info))
+        return info
+
+
+def _index(name: str, known: tuple[str, ...], value: str) -> int:
+    if value not in known:
+        raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value}")
+    return known.index(value)
+
+
+def _ids(slots: object) -> c.Array:
+    """Ids as the C ABI takes them: of an int, a sequence, or a host array."""
+    if not isinstance(slots, (int, np.integer, list, tuple, np.ndarray)):
+        found = view("slots", slots, ("int32", "int64"))
+        if found.device != "cpu":
+            raise ValueError("slots: expected ids on the host, got memory of a GPU")
+        slots = _numpy(found)
+    ids = np.atleast_1d(np.asarray(slots, np.int64))
+    if ids.size and (ids.max() > 2**31 - 1 or ids.min() < -(2**31)):
+        raise ValueError(f"slots: expected ids of 32 bits, got {ids.max()}")
+    return (c.c_int32 * ids.size)(*ids.ravel().tolist())
+
+
+def _numpy(array: View) -> np.ndarray:
+    """Memory of the host in place, which lives as long as the result."""
+    dtype = np.dtype(array.dtype) if array.dtype != "bfloat16" else _bfloat16()
+    extent = 1 + sum(
+        (size - 1) * stride for size, stride in zip(array.shape, array.strides, strict=True)
+    )
+    memory = (c.c_uint8 * (extent * itemsize(array.dtype))).from_address(array.data)
+    memory._owner = array.owner
+    flat = np.frombuffer(memory, dtype)
+    strides = tuple(stride * dtype.itemsize for stride in array.strides)
+    return np.lib.stride_tricks.as_strided(flat, array.shape, strides)
+
+
+def _bfloat16() -> np.dtype:
+    import ml_dtypes
+
+    return np.dtype(ml_dtypes.bfloat16)

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The core of a GatedDeltaNetAttention layer: kernels, weights and pools of one
+// layer, and the launches of a step. What comes before (projections) and behind
+// (all-reduce) is the engine's.
+
+#ifndef GDNRT_GDN_LAYER_H
+#define GDNRT_GDN_LAYER_H
+
+#include "gdn-c/serving.h"
+#include "gdnrt/binding.h"
+#include "gdnrt/loaded_kernel.h"
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gdnrt {
+
+/// Metadata of a step, and where its arena is on the device: null for the
+/// host's own.
+struct GDNMetadataView {
+  const gdnrt_gdn_metadata &metadata;
+  const void *deviceArena;
+
+  /// What a kernel reads for an array of the arena.
+  const void *onDevice(const void *host) const {
+    if (!deviceArena || !host)
+      return host;
+    return static_cast<const char *>(deviceArena) +
+           (static_cast<const char *>(host) -
+            static_cast<const char *>(metadata.arena));
+  }
+};
+
+/// What a parameter of an entry is to a layer.
+enum class ParamRole : uint8_t {
+  /// Weights and pools: given once.
+  fixed,
+  /// A row per token: given in every step.
+  token,
+  slots,
+  writeSlots,
+  cuSeqlens,
+  hasInitial,
+  tokenSlots,
+  numAccepted,
+  cuCheckpoints,
+  checkpointTokens,
+  checkpointSlots,
+};
+
+/// One kernel of a layer with its arguments, bound at its first launch and
+/// rebound where something changed.
+class LayerKernel {
+public:
+  static Result<std::unique_ptr<LayerKernel>>
+  make(std::shared_ptr<LoadedKernel> kernel, const gdnrt_named_arg *fixed,
+       size_t count);
+
+  /// Launches one run of a step. `tokens` have the rows of the run alone.
+  Status launch(const GDNMetadataView &step, const gdnrt_run &run,
+                const gdnrt_named_arg *tokens, size_t count, void *stream);
+  const EntrySchema &entry() const { return *kernel_->entry; }
+  const ParamSchema *tokenParam(const char *name) const;
+  Device &device() const { return *kernel_->device; }
+
+private:
+  /// An argument with sizes and strides of its own.
+  struct HeldArgument {
+    void *data = nullptr;
+    int32_t dtype = 0, rank = 0;
+    int64_t nullSlot = 0;
+    std::array<int64_t, kMaxRank> sizes = {}, strides = {};
+    bool operator==(const HeldArgument &other) const;
+    Argument view() const;
+  };
+  explicit LayerKernel(std::shared_ptr<LoadedKernel> kernel);
+  Status fill(const GDNMetadataView &step, const gdnrt_run &run,
+              const gdnrt_named_arg *tokens, size_t count);
+  Status setVector(size_t param, const void *data, int64_t size, DType dtype);
+  static HeldArgument hold(const gdnrt_arg &arg);
+
+  std::shared_ptr<LoadedKernel> kernel_;
+  std::unique_ptr<Binding> binding_;
+  /// By parameter.
+  std::vector<ParamRole> roles_;
+  std::vector<HeldArgument> held_;
+  /// Those that are not fixed.
+  std::vector<size_t> varying_;
+  std::vector<Argument> arguments_;
+  bool changed_ = true;
+};
+
+class GDNLayer {
+public:
+  /// Any of the kernels may be missing; rows that need it are then refused.
+  static Result<std::unique_ptr<GDNLayer>>
+  make(std::shared_ptr<LoadedKernel> decode,
+       std::shared_ptr<LoadedKernel> prefill,
+       std::shared_ptr<LoadedKernel> verify, const gdnrt_named_arg *fixed,
+       size_t count);
+
+  /// See gdnrt_gdn_layer_forward.
+  Status forward(const gdnrt_gdn_metadata *metadata, const void *deviceArena,
+                 const gdnrt_named_arg *tokens, size_t count, void *stream);
+  Device &device() const { return *device_; }
+
+private:
+  GDNLayer() = default;
+  LayerKernel *kernelFor(int32_t kind) const;
+  Status checkTokens(const gdnrt_named_arg *tokens, size_t count,
+                     int64_t needed) const;
+  Status zeroRows(const gdnrt_named_arg &out, int64_t first, void *stream);
+
+  std::shared_ptr<Device> device_;
+  std::unique_ptr<LayerKernel> decode_, prefill_, verify_;
+  /// Slices of the token arrays, with their sizes.
+  std::vector<gdnrt_named_arg> slices_;
+  std::vector<std::array<int64_t, kMaxRank>> sizes_, strides_;
+};
+
+} // namespace gdnrt
+
+#endif // GDNRT_GDN_LAYER_H

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The C ABI of state pools.
+
+#include "gdn-c/state_pool.h"
+#include "gdnrt/state_pool.h"
+#include "handles.h"
+
+using namespace gdnrt;
+
+struct gdnrt_state_pool {
+  std::unique_ptr<StatePool> pool;
+};
+
+static Status toOptions(const gdnrt_state_pool_options *given,
+                        StatePoolShape &shape, StatePoolOptions &options) {
+  if (!given)
+    return nullPointer("options");
+  if (given->struct_size < sizeof(gdnrt_state_pool_options))
+    return invalid("options: expected struct_size to be at least ",
+                   sizeof(gdnrt_state_pool_options), ", got ",
+                   given->struct_size);
+  if (given->conv_layout != GDNRT_CONV_DS &&
+      given->conv_layout != GDNRT_CONV_SD)
+    return invalid("state_pool: conv_layout: expected 0 (DS) or 1 (SD), got ",
+                   given->conv_layout);
+  for (int32_t dtype : {given->state_dtype, given->conv_dtype})
+    if (dtype < GDNRT_F32 || dtype > GDNRT_F64)
+      return invalid("state_pool: expected dtypes f32, bf16 or f16, got ",
+                     dtype);
+  shape.numLayers = given->num_layers;
+  shape.numRequests = given->num_requests;
+  shape.numTrack = given->num_track;
+  shape.keyHeads = given->num_key_heads;
+  shape.valueHeads = given->num_value_heads;
+  shape.keyDim = given->key_dim;
+  shape.valueDim = given->value_dim;
+  shape.convWidth = given->conv_width;
+  shape.convExtra = given->conv_extra;
+  shape.stateSlotStride = given->state_slot_stride;
+  shape.stateLayerStride = given->state_layer_stride;
+  shape.convSlotStride = given->conv_slot_stride;
+  shape.convLayerStride = given->conv_layer_stride;
+  shape.stateDType = static_cast<DType>(given->state_dtype);
+  shape.convDType = static_cast<DType>(given->conv_dtype);
+  shape.convLayout = static_cast<ConvLayout>(given->conv_layout);
+  options.debugChecks = given->debug_checks != 0;
+  options.foreignRequests = given->foreign_requests != 0;
+  return {};
+}
+
+static Argument toArgument(const gdnrt_arg &arg) {
+  Argument result;
+  result.data = arg.data;
+  result.dtype = arg.dtype;
+  result.rank = arg.rank;
+  result.sizes = arg.sizes;
+  result.strides = arg.strides;
+  result.nullSlot = arg.null_slot;
+  return result;
+}
+
+/// INVALID_ARGUMENT if there is no pool, or no ids although there are some.
+static Status checkSlots(const gdnrt_state_pool *pool, const int32_t *slots,
+                         size_t count) {
+  if (!pool)
+    return nullPointer("pool");
+  if (!slots && count != 0)
+    return nullPointer("slots");
+  return {};
+}
+
+gdnrt_status gdnrt_state_pool_bytes(const gdnrt_state_pool_options *options,
+                                    uint64_t *bytes, gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!bytes)
+      return nullPointer("bytes");
+    StatePoolShape shape;
+    StatePoolOptions others;
+    if (Status status = toOptions(options, shape, others); !status.isOk())
+      return status;
+    auto needed = statePoolBytes(shape);
+    if (needed.isOk())
+      *bytes = *needed;
+    return needed.status();
+  });
+}
+
+gdnrt_status
+gdnrt_state_pool_requests_that_fit(const gdnrt_state_pool_options *options,
+                                   uint64_t bytes, int64_t *requests,
+                                   gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!requests)
+      return nullPointer("requests");
+    StatePoolShape shape;
+    StatePoolOptions others;
+    if (Status status = toOptions(options, shape, others); !status.isOk())
+      return status;
+    auto fit = requestsThatFit(shape, bytes);
+    if (fit.isOk())
+      *requests = *fit;
+    return fit.status();
+  });
+}
+
+gdnrt_status gdnrt_state_pool_create(gdnrt_device *device,
+                                     const gdnrt_state_pool_options *options,
+                                     gdnrt_state_pool **pool,
+                                     gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!device)
+      return nullPointer("device");
+    if (!pool)
+      return nullPointer("pool");
+    StatePoolShape shape;
+    StatePoolOptions others;
+    if (Status status = toOptions(options, shape, others); !status.isOk())
+      return status;
+    auto made = StatePool::make(device->device, shape, others);
+    if (made.isOk())
+      *pool = new gdnrt_state_pool{std::move(*made)};
+    return made.status();
+  });
+}
+
+gdnrt_status gdnrt_state_pool_wrap(gdnrt_device *device,
+                                   const gdnrt_state_pool_options *options,
+                                   const gdnrt_arg *states,
+                                   const gdnrt_arg *convs,
+                                   gdnrt_state_pool **pool,
+                                   gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!device)
+      return nullPointer("device");
+    if (!states)
+      return nullPointer("states");
+    if (!convs)
+      return nullPointer("convs");
+    if (!pool)
+      return nullPointer("pool");
+    StatePoolShape shape;
+    StatePoolOptions others;
+    if (Status status = toOptions(options, shape, others); !status.isOk())
+      return status;
+    std::vector<Argument> arguments[2];
+    for (int64_t layer = 0; layer < shape.numLayers; ++layer) {
+      arguments[0].push_back(toArgument(states[layer]));
+      arguments[1].push_back(toArgument(convs[layer]));
+    }
+    auto made = StatePool::wrap(device->device, shape, arguments[0].data(),
+                                arguments[1].data(), others);
+    if (made.isOk())
+      *pool = new gdnrt_state_pool{std::move(*made)};
+    return made.status();
+  });
+}
+
+void gdnrt_state_pool_destroy(gdnrt_state_pool *pool) { delete pool; }
+
+gdnrt_status gdnrt_state_pool_describe(const gdnrt_state_pool *pool,
+                                       gdnrt_state_pool_info *info,
+                                       gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!pool)
+      return nullPointer("pool");
+    if (!info)
+      return nullPointer("info");
+    const StatePool &described = *pool->pool;
+    info->num_slots = described.numSlots();
+    info->free_requests = described.numFree(SlotKind::request);
+    info->used_requests = described.numInUse(SlotKind::request);
+    info->free_track = described.numFree(SlotKind::track);
+    info->used_track = described.numInUse(SlotKind::track);
+    info->bytes = described.memoryBytes();
+    return {};
+  });
+}
+
+gdnrt_status gdnrt_state_pool_view(const gdnrt_state_pool *pool, int32_t buffer,
+                                   int64_t layer, gdnrt_arg *view,
+                                   gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!pool)
+      return nullPointer("pool");
+    if (!view)
+      return nullPointer("view");
+    if (buffer < GDNRT_POOL_STATE || buffer > GDNRT_POOL_CONV_HISTORY)
+      return invalid("state_pool: buffer: expected ", int(GDNRT_POOL_STATE),
+                     " to ", int(GDNRT_POOL_CONV_HISTORY), ", got ", buffer);
+    auto seen = pool->pool->view(static_cast<PoolBuffer>(buffer), layer);
+    if (!seen.isOk())
+      return seen.status();
+    view->data = seen->data;
+    view->dtype = seen->dtype;
+    view->rank = seen->rank;
+    view->sizes = seen->sizes;
+    view->strides = seen->strides;
+    view->null_slot = seen->nullSlot;
+    return {};
+  });
+}
+
+static gdnrt_status allocate(gdnrt_state_pool *pool, SlotKind kind,
+                             size_t count, int32_t zero, void *stream,
+                             int32_t *slots, int32_t *taken,
+                             gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (Status status = checkSlots(pool, slots, count); !status.isOk())
+      return status;
+    if (!taken)
+      return nullPointer("taken");
+    auto got = pool->pool->allocate(kind, count, slots, zero != 0, stream);
+    if (got.isOk())
+      *taken = *got ? 1 : 0;
+    return got.status();
+  });
+}
+
+gdnrt_status gdnrt_state_pool_allocate(gdnrt_state_pool *pool, size_t count,
+                                       int32_t zero, void *stream,
+                                       int32_t *slots, int32_t *taken,
+                                       gdnrt_error *error) {
+  return allocate(pool, SlotKind::request, count, zero, stream, slots, taken,
+                  error);
+}
+
+gdnrt_status gdnrt_state_pool_allocate_track(gdnrt_state_pool *pool,
+                                             size_t count, int32_t zero,
+                                             void *stream, int32_t *slots,
+                                             int32_t *taken,
+                                             gdnrt_error *error) {
+  return allocate(pool, SlotKind::track, count, zero, stream, slots, taken,
+                  error);
+}
+
+gdnrt_status gdnrt_state_pool_free(gdnrt_state_pool *pool, const int32_t *slots,
+                                   size_t count, void *stream,
+                                   gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (Status status = checkSlots(pool, slots, count); !status.isOk())
+      return status;
+    return pool->pool->free(slots, count, stream);
+  });
+}
+
+gdnrt_status gdnrt_state_pool_fork(gdnrt_state_pool *pool, int32_t source,
+                                   void *stream, int32_t *slot, int32_t *taken,
+                                   gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!pool)
+      return nullPointer("pool");
+    if (!slot)
+      return nullPointer("slot");
+    if (!taken)
+      return nullPointer("taken");
+    auto got = pool->pool->fork(source, slot, stream);
+    if (got.isOk())
+      *taken = *got ? 1 : 0;
+    return got.status();
+  });
+}
+
+gdnrt_status gdnrt_state_pool_reset(gdnrt_state_pool *pool,
+                                    const int32_t *slots, size_t count,
+                                    void *stream, gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (Status status = checkSlots(pool, slots, count); !status.isOk())
+      return status;
+    return pool->pool->reset(slots, count, stream);
+  });
+}
+
+gdnrt_status gdnrt_state_pool_copy(gdnrt_state_pool *pool, const int32_t *from,
+                                   const int32_t *to, size_t count,
+                                   void *stream, gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!pool)
+      return nullPointer("pool");
+    if (!from && count != 0)
+      return nullPointer("from");
+    if (!to && count != 0)
+      return nullPointer("to");
+    return pool->pool->copy(from, to, count, stream);
+  });
+}
+
+gdnrt_status gdnrt_state_pool_check_batch(gdnrt_state_pool *pool,
+                                          const int32_t *slots, size_t count,
+                                          gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (Status status = checkSlots(pool, slots, count); !status.isOk())
+      return status;
+    return pool->pool->checkBatch(slots, count);
+  });
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Owners under a lock, memory outside of it.
+
+#include "gdnrt/state_pool.h"
+
+#include "gdnrt/footprint.h"
+#include "pool_shape.h"
+
+#include <cinttypes>
+
+using namespace gdnrt;
+
+StatePool::StatePool(std::shared_ptr<Device> device,
+                     const StatePoolShape &shape,
+                     const StatePoolOptions &options)
+    : device_(std::move(device)), shape_(shape), options_(options),
+      work_(makeDeviceSlotWork(device_)),
+      table_(shape.numRequests, shape.numTrack) {}
+
+Status StatePool::finish() {
+  conv_.name = "conv";
+  state_.name = "state";
+  for (SlotBuffer *buffer : {&state_, &conv_})
+    if (Status status = finishSlotBuffer(*buffer); !status.isOk())
+      return status;
+  convWindowSizes_ = conv_.sizes;
+  convWindowSizes_[2] = shape_.convWidth - 1;
+  if (!options_.foreignRequests)
+    return {};
+  // None of them is ever free.
+  std::vector<int32_t> ids(static_cast<size_t>(shape_.numRequests));
+  table_.allocate(SlotKind::request, ids.size(), ids.data());
+  return {};
+}
+
+Result<std::unique_ptr<StatePool>>
+StatePool::make(std::shared_ptr<Device> device, const StatePoolShape &shape,
+                const StatePoolOptions &options) {
+  auto plan = planPool(shape);
+  if (!plan.isOk())
+    return plan.status();
+  auto memory = device->allocate(plan->bytes);
+  if (!memory.isOk())
+    return memory.status();
+  // A device that is gone took the memory along.
+  std::shared_ptr<void> owner(
+      *memory, [device](void *data) { (void)device->free(data); });
+  std::unique_ptr<StatePool> pool(new StatePool(device, shape, options));
+  pool->memory_ = std::move(owner);
+  pool->bytes_ = plan->bytes;
+  if (Status status = device->fill(*memory, 0, plan->bytes, nullptr);
+      !status.isOk())
+    return status;
+  if (Status status = device->synchronize(nullptr); !status.isOk())
+    return status;
+  for (auto [planned, buffer] : {std::pair(&plan->state, &pool->state_),
+                                 std::pair(&plan->conv, &pool->conv_)}) {
+    *buffer = planned->buffer;
+    for (int64_t layer = 0; layer < shape.numLayers; ++layer)
+      buffer->layers.push_back(static_cast<uint8_t *>(*memory) +
+                               planned->offset +
+                               layer * planned->layerStrideBytes);
+  }
+  if (Status status = pool->finish(); !status.isOk())
+    return status;
+  return pool;
+}
+
+/// Checks layer `layer` of the caller's memory against the first one and
+/// `sizes`, where -1 is any size, and adds it to `buffer`.
+static Status addLayer(SlotBuffer &buffer, const Argument &arg, int64_t layer,
+                       const std::vector<int64_t> &sizes) {
+  auto complain = [&](const auto &...pieces) {
+    return invalid("state_pool: ", buffer.name, " of layer ", layer, ": ",
+                   pieces...);
+  };
+  const auto rank = static_cast<int32_t>(sizes.size());
+  if (arg.rank != rank)
+    return complain("expected rank ", rank, ", got ", arg.rank);
+  if (!arg.data || !arg.sizes)
+    return complain("expected pointers to data and sizes, got null");
+  if (arg.dtype != int32_t(DType::f32) && arg.dtype != int32_t(DType::bf16) &&
+      arg.dtype != int32_t(DType::f16))
+    return complain("expected dtype f32, bf16 or f16");
+  for (int32_t d = 0; d < rank; ++d)
+    if (arg.sizes[d] != sizes[d] && (sizes[d] != -1 || arg.sizes[d] < 1))
+      return complain("expected size ", sizes[d], " of dim ", d, ", got ",
+                      arg.sizes[d]);
+  std::vector<int64_t> strides(sizes.size(), 1);
+  for (int32_t d = rank - 2; d >= 0; --d)
+    strides[d] = strides[d + 1] * arg.sizes[d + 1];
+  if (arg.strides)
+    strides.assign(arg.strides, arg.strides + rank);
+  if (layer == 0) {
+    buffer.dtype = static_cast<DType>(arg.dtype);
+    buffer.sizes.assign(arg.sizes, arg.sizes + rank);
+    buffer.strides = strides;
+  } else if (static_cast<DType>(arg.dtype) != buffer.dtype ||
+             !std::equal(strides.begin(), strides.end(),
+                         buffer.strides.begin()) ||
+             !std::equal(arg.sizes, arg.sizes + rank, buffer.sizes.begin())) {
+    return complain("expected dtype, sizes and strides of layer 0");
+  }
+  if (reinterpret_cast<uintptr_t>(arg.data) %
+      static_cast<uint64_t>(sizeInBytes(buffer.dtype)))
+    return complain("the data is not aligned to its elements");
+  buffer.layers.push_back(static_cast<uint8_t *>(arg.data));
+  return {};
+}
+
+/// Fails where two layers, of one buffer or of both, share memory.
+static Status checkApart(const SlotBuffer &state, const SlotBuffer &conv) {
+  std::vector<std::pair<std::string, Footprint>> placed;
+  for (const SlotBuffer *buffer : {&state, &conv})
+    for (size_t layer = 0; layer < buffer->layers.size(); ++layer) {
+      std::string name = buffer->name + " of layer " + std::to_string(layer);
+      auto footprint =
+          Footprint::make(buffer->layers[layer], sizeInBytes(buffer->dtype),
+                          static_cast<int>(buffer->sizes.size()),
+                          buffer->sizes.data(), buffer->strides.data());
+      if (!footprint)
+        return invalid("state_pool: ", name,
+                       ": the array does not fit in the address space");
+      for (const auto &[other, there] : placed)
+        if (Footprint::mayOverlap(there, *footprint))
+          return invalid("state_pool: ", name, " overlaps ", other);
+      placed.emplace_back(std::move(name), *footprint);
+    }
+  return {};
+}
+
+Result<std::unique_ptr<StatePool>>
+StatePool::wrap(std::shared_ptr<Device> device, const StatePoolShape &shape,
+                const Argument *states, const Argument *convs,
+                const StatePoolOptions &options) {
+  StatePoolShape known = shape;
+  // What the arrays say themselves.
+  known.stateDType = known.convDType = DType::f32;
+  known.convExtra = 0;
+  if (Status status = checkShape(known); !status.isOk())
+    return status;
+  std::unique_ptr<StatePool> pool(new StatePool(device, known, options));
+  pool->state_.name = "state";
+  pool->conv_.name = "conv";
+  for (int64_t layer = 0; layer < shape.numLayers; ++layer) {
+    if (Status status = addLayer(
+            pool->state_, states[layer], layer,
+            {shape.numSlots(), shape.valueHeads, shape.valueDim, shape.keyDim});
+        !status.isOk())
+      return status;
+    if (Status status = addLayer(pool->conv_, convs[layer], layer,
+                                 {shape.numSlots(), shape.channels(), -1});
+        !status.isOk())
+      return status;
+  }
+  const int64_t positions = pool->conv_.sizes[2];
+  if (positions < shape.convWidth - 1)
+    return invalid("state_pool: conv: expected at least ", shape.convWidth - 1,
+                   " positions, got ", positions);
+  if (Status status = pool->finish(); !status.isOk())
+    return status;
+  if (Status status = checkApart(pool->state_, pool->conv_); !status.isOk())
+    return status;
+  StatePoolShape &found = pool->shape_;
+  found.convExtra = positions - (shape.convWidth - 1);
+  found.stateDType = pool->state_.dtype;
+  found.convDType = pool->conv_.dtype;
+  found.convLayout = pool->conv_.strides[1] == 1 && shape.channels() > 1
+                         ? ConvLayout::sd
+                         : ConvLayout::ds;
+  found.stateSlotStride = pool->state_.strides[0];
+  found.convSlotStride = pool->conv_.strides[0];
+  found.stateLayerStride = found.convLayerStride = 0;
+  pool->bytes_ =
+      static_cast<uint64_t>((pool->state_.slotBytes + pool->conv_.slotBytes) *
+                            found.numSlots() * found.numLayers);
+  return pool;
+}
+
+int64_t StatePool::numFree(SlotKind kind) const {
+  std::lock_guard<std::mutex> guard(lock_);
+  return table_.numFree(kind);
+}
+
+int64_t StatePool::numInUse(SlotKind kind) const {
+  std::lock_guard<std::mutex> guard(lock_);
+  return table_.numInUse(kind);
+}
+
+bool StatePool::isInUse(int32_t slot) const {
+  std::lock_guard<std::mutex> guard(lock_);
+  return table_.isInUse(slot);
+}
+
+Result<Argument> StatePool::view(PoolBuffer buffer, int64_t layer) const {
+  if (layer < 0 || layer >= shape_.numLayers)
+    return invalid("state_pool: layer: expected 0 to ", shape_.numLayers - 1,
+                   ", got ", layer);
+  const auto index = static_cast<size_t>(layer);
+  if (buffer == PoolBuffer::state)
+    return state_.view(index);
+  Argument conv = conv_.view(index);
+  if (buffer == PoolBuffer::conv)
+    conv.sizes = convWindowSizes_.data();
+  return conv;
+}
+
+Status StatePool::fill(const int32_t *slots, size_t count, uint8_t value,
+                       void *stream) {
+  for (const SlotBuffer *buffer : {&state_, &conv_})
+    if (Status status = work_->fill(*buffer, slots, count, value, stream);
+        !status.isOk())
+      return status;
+  return {};
+}
+
+bool StatePool::isForeign(int32_t slot) const {
+  return options_.foreignRequests && slot <= shape_.numRequests;
+}
+
+Result<bool> StatePool::allocate(SlotKind kind, size_t count, int32_t *slots,
+                                 bool zero, void *stream) {
+  if (kind == SlotKind::request && options_.foreignRequests)
+    return invalid("state_pool: the slots for requests are given out by "
+                   "somebody else");
+  {
+    std::lock_guard<std::mutex> guard(lock_);
+    if (!table_.allocate(kind, count, slots))
+      return false;
+  }
+  if (!zero)
+    return true;
+  Status status = fill(slots, count, 0, stream);
+  if (status.isOk())
+    return true;
+  std::lock_guard<std::mutex> guard(lock_);
+  (void)table_.free(slots, count);
+  return status;
+}
+
+Status StatePool::free(const int32_t *slots, size_t count, void *stream) {
+  for (size_t i = 0; i < count; ++i)
+    if (isForeign(slots[i]) && !SlotTable::isPadding(slots[i]))
+      return invalid("state_pool: slot ", slots[i],
+                     " is given out by somebody else");
+  std::unique_lock<std::mutex> guard(lock_);
+  if (options_.debugChecks) {
+    // Before somebody else can get them.
+    if (Status status = table_.check(slots, count, /*inUse=*/true,
+                                     /*distinct=*/true);
+        !status.isOk())
+      return status;
+    guard.unlock();
+    constexpr uint8_t nan = 0xff; // of f32, bf16 and f16
+    if (Status status = fill(slots, count, nan, stream); !status.isOk())
+      return status;
+    guard.lock();
+  }
+  return table_.free(slots, count);
+}
+
+Result<bool> StatePool::fork(int32_t source, int32_t *slot, void *stream) {
+  int32_t taken = kNullSlot;
+  {
+    std::lock_guard<std::mutex> guard(lock_);
+    if (SlotTable::isPadding(source))
+      return invalid("state_pool: slot ", source,
+                     " is padding and has nothing to copy");
+    if (Status status = table_.check(&source, 1, options_.debugChecks, false);
+        !status.isOk())
+      return status;
+  }
+  auto got = allocate(SlotKind::request, 1, &taken, /*zero=*/false, stream);
+  if (!got.isOk() || !*got)
+    return got;
+  if (Status status = copy(&source, &taken, 1, stream); !status.isOk()) {
+    std::lock_guard<std::mutex> guard(lock_);
+    (void)table_.free(&taken, 1);
+    return status;
+  }
+  *slot = taken;
+  return true;
+}
+
+Status StatePool::reset(const int32_t *slots, size_t count, void *stream) {
+  {
+    std::lock_guard<std::mutex> guard(lock_);
+    if (Status status = table_.check(slots, count, options_.debugChecks, false);
+        !status.isOk())
+      return status;
+  }
+  return fill(slots, count, 0, stream);
+}
+
+Status StatePool::copy(const int32_t *from, const int32_t *to, size_t count,
+                       void *stream) {
+  {
+    std::lock_guard<std::mutex> guard(lock_);
+    if (Status status = table_.checkCopy(from, to, count, options_.debugChecks);
+        !status.isOk())
+      return status;
+  }
+  for (const SlotBuffer *buffer : {&state_, &conv_})
+    if (Status status = work_->copy(*buffer, from, to, count, stream);
+        !status.isOk())
+      return status;
+  return {};
+}
+
+Status StatePool::checkBatch(const int32_t *slots, size_t count) {
+  std::lock_guard<std::mutex> guard(lock_);
+  return table_.check(slots, count, /*inUse=*/true, /*distinct=*/true);
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The variant "split" of a prefill entry: what does not depend on the state, for
+// every chunk, and the walk from state to state with states in rows.
+//
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk=32 chunk-stages=split" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed chunk=32 chunk-stages=split" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s --check-prefix=MIXED
+
+// The one-pass program stays as it is.
+// CHECK-LABEL: func.func @prefill(
+//  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hk"]
+//   CHECK-NOT:   gdn_tile.variant
+
+// A block per chunk slot and value head. Keys and queries are in memory as
+// products take them: the workspace has Y, Z and the gates.
+// CHECK-LABEL: func.func @prefill__prepare(
+//  CHECK-SAME:   %[[K:[a-z0-9]+]]: memref<?x?x16xbf16, strided<[?, ?, 1], offset: ?>> {gdn.name = "k"}
+//  CHECK-SAME:   %[[CU:[a-z0-9]+]]: memref<?xi32, strided<[1], offset: ?>> {gdn.name = "cu_seqlens"}
+//  CHECK-SAME:   %[[Y:[a-z0-9]+]]: memref<?x?x32x16xf16>, %[[Z:[a-z0-9]+]]: memref<?x?x32x32xf16>, %[[GATES:[a-z0-9]+]]: memref<?x?x4x32xf32>)
+//  CHECK-SAME:   gdn_tile.grid = ["T floordiv 32 + N", "Hv"]
+//  CHECK-SAME:   gdn_tile.stage_of = "prefill"
+//  CHECK-SAME:   gdn_tile.variant = "split"
+//  CHECK-SAME:   gdn_tile.workspace = {{\[\[}}"T floordiv 32 + N", "Hv", "32", "16", "2"], ["T floordiv 32 + N", "Hv", "32", "32", "2"], ["T floordiv 32 + N", "Hv", "4", "32", "4"]]
+//       CHECK:   %[[SLOT:.+]] = gdn_tile.block_id 0
+
+// The row, by as many steps as the number of rows has bits.
+//       CHECK:   %[[ZEROS:.+]] = math.ctlz
+//       CHECK:   scf.for {{.*}} iter_args(%[[FOUND:.+]] = %c0) -> (index)
+//       CHECK:     %[[ROW:.+]] = arith.addi %[[FOUND]], %{{.+}} : index
+//       CHECK:     %[[AT:.+]] = arith.minui %[[ROW]], %{{.+}} : index
+//       CHECK:     memref.load %[[CU]][%[[AT]]]
+//       CHECK:     arith.divui %{{.+}}, %c32
+//       CHECK:     arith.cmpi ule, %{{.+}}, %[[SLOT]] : index
+
+// Only a live row's chunk; tokens past its end are zeros.
+//       CHECK:   scf.if
+//       CHECK:     %[[KEY:.+]] = gdn_tile.load %[[K]]{{.*}} rows(%{{.+}}) {{.*}}, vector<32x16xbf16>
+//   CHECK-NOT:     scf.if
+//       CHECK:     gdn_tile.matmul %[[KEY]], %{{.+}} {lower_result}
+//       CHECK:     gdn_tile.tri_inverse
+//       CHECK:     gdn_tile.store %{{.+}}, %[[Y]][%[[SLOT]], %{{.+}}, %c0, %c0] dims [2, 3]
+//       CHECK:     gdn_tile.store %{{.+}}, %[[Z]][%[[SLOT]], %{{.+}}, %c0, %c0] dims [2, 3]
+//       CHECK:     gdn_tile.store %{{.+}}, %[[GATES]][%[[SLOT]], %{{.+}}, %c0, %c0] dims [3]
+//       CHECK:     gdn_tile.store %{{.+}}, %[[GATES]][%[[SLOT]], %{{.+}}, %c1, %c0] dims [3]
+//       CHECK:     gdn_tile.store %{{.+}}, %[[GATES]][%[[SLOT]], %{{.+}}, %c2, %c0] dims [3]
+//       CHECK:     gdn_tile.store %{{.+}}, %[[GATES]][%[[SLOT]], %{{.+}}, %c3, %c0] dims [3]
+
+// CHECK-LABEL: func.func @prefill__walk(
+//  CHECK-SAME:   %[[Y:[a-z0-9]+]]: memref<?x?x32x16xf16>, %[[Z:[a-z0-9]+]]: memref<?x?x32x32xf16>, %[[GATES:[a-z0-9]+]]: memref<?x?x4x32xf32>)
+//  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hv"]
+// The state stays in rows: it is transposed nowhere.
+//       CHECK:   gdn_tile.load {{.*}} rows(%{{.+}}) : {{.*}}, vector<64x16xf32>
+//       CHECK:   scf.for {{.*}} iter_args(%[[M:.+]] = %{{.+}}) -> (vector<64x16xf32>)
+//   CHECK-NOT:     gdn_tile.transpose {{.*}} vector<64x16x
+//       CHECK:     %[[V:.+]] = gdn_tile.load {{.*}} rows(%{{.+}}) {{.*}}, vector<32x64xbf16>
+//       CHECK:     %[[TO_STATE:.+]] = gdn_tile.load %[[Y]]
+//       CHECK:     %[[TO_OUTPUT:.+]] = gdn_tile.load %[[Z]]
+//       CHECK:     %[[DECAY:.+]] = gdn_tile.load %[[GATES]]{{.*}}vector<32xf32>
+//       CHECK:     %[[STRENGTH:.+]] = gdn_tile.load %[[GATES]]
+//       CHECK:     %[[END:.+]] = gdn_tile.load %[[GATES]]
+//       CHECK:     %[[HELD:.+]] = gdn_tile.map_rows %[[M]] : vector<64x16xf32> -> vector<64x16xbf16>
+//       CHECK:     %[[U:.+]] = gdn_tile.matmul %[[HELD]], %{{.+}} : vector<64x16xbf16>, vector<16x32xbf16> -> vector<64x32xf32>
+//       CHECK:     %[[VT:.+]] = gdn_tile.transpose %[[V]]
+//       CHECK:     %[[W:.+]] = gdn_tile.map_rows %[[VT]], %[[U]] {{.*}} -> vector<64x32xf16>
+//       CHECK:       arith.mulf %{{.+}}, %[[DECAY]]
+//       CHECK:       arith.mulf %{{.+}}, %[[STRENGTH]]
+//       CHECK:     gdn_tile.matmul %[[HELD]]
+//       CHECK:     gdn_tile.matmul %[[W]], %{{.+}} acc(
+//       CHECK:     %[[FADED:.+]] = gdn_tile.map_rows %[[M]] : vector<64x16xf32> -> vector<64x16xf32>
+//       CHECK:       vector.extract %[[END]][0]
+//       CHECK:     %[[NEXT:.+]] = gdn_tile.matmul %[[W]], %[[TO_STATE]] acc(%[[FADED]]
+//       CHECK:     scf.yield %[[NEXT]]
+//       CHECK:   gdn_tile.store
+// Rows that are skipped, and padding.
+//       CHECK:   } else {
+//       CHECK:     gdn_tile.fill
+
+// Keys and queries in f16 are written by the key head's first value head.
+// MIXED-LABEL: func.func @prefill__prepare(
+//  MIXED-SAME:   %[[Q16:[a-z0-9]+]]: memref<?x?x32x16xf16>, %[[K16:[a-z0-9]+]]: memref<?x?x32x16xf16>)
+//  MIXED-SAME:   ["T floordiv 32 + N", "Hk", "32", "16", "2"], ["T floordiv 32 + N", "Hk", "32", "16", "2"]]
+//       MIXED:   %[[KEY_HEAD:.+]] = arith.divui
+//       MIXED:   %[[IS_FIRST:.+]] = arith.cmpi eq
+//       MIXED:   scf.if %[[IS_FIRST]] {
+//       MIXED:     gdn_tile.store %{{.+}}, %[[Q16]][%{{.+}}, %{{.+}}, %c0, %c0]
+//       MIXED:     gdn_tile.store %{{.+}}, %[[K16]][%{{.+}}, %{{.+}}, %c0, %c0]
+// MIXED-LABEL: func.func @prefill__walk(
+func.func @prefill(
+    %q: tensor<?x?x16xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "16"]},
+    %k: tensor<?x?x16xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "16"]},
+    %v: tensor<?x?x64xbf16> {gdn.name = "v", gdn.dims = ["T", "Hv", "64"]},
+    %g: tensor<?x?xf32> {gdn.name = "log_decay", gdn.dims = ["T", "Hv"]},
+    %beta: tensor<?x?xf32> {gdn.name = "beta", gdn.dims = ["T", "Hv"]},
+    %cu: tensor<?xi32> {gdn.name = "cu_seqlens", gdn.dims = ["N + 1"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
+    %has: tensor<?xi1> {gdn.name = "has_initial", gdn.dims = ["N"]},
+    %pool: !gdn.pool<?x?x64x16xf32> {gdn.name = "state_pool", gdn.dims = ["P", "Hv", "64", "16"]})
+    -> (tensor<?x?x64xbf16> {gdn.name = "core", gdn.dims = ["T", "Hv", "64"]})
+    attributes {gdn.entry} {
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu) initial(%has)
+      : tensor<?x?x16xbf16>, tensor<?x?x16xbf16>, tensor<?x?x64xbf16>, tensor<?x?xf32>,
+        tensor<?x?xf32>, !gdn.pool<?x?x64x16xf32>, tensor<?xi32>, tensor<?xi32> initial tensor<?xi1>
+        -> tensor<?x?x64xbf16>
+  return %o : tensor<?x?x64xbf16>
+}

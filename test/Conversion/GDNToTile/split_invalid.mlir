@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Two stages are for products of rounded operands.
+//
+// RUN: gdn-opt %s -convert-gdn-to-tile="chunk-stages=split precision=mixed"
+// RUN: not gdn-opt %s -convert-gdn-to-tile=chunk-stages=split 2>&1 | FileCheck %s
+// RUN: not gdn-compile %s --chunk-stages=split -o %t 2>&1 | FileCheck %s --check-prefix=COMPILE
+
+//   CHECK: error: expects the option 'precision' to be mixed or mixed-io with 'chunk-stages=split', but got f32
+// COMPILE: error: --chunk-stages=split: expects --precision mixed or mixed-io, but got f32
+module {
+}

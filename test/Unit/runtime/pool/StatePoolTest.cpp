@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The life of a slot and its memory, in every layout that a pool makes.
+
+#include "pool_test.h"
+
+#include "counting_allocator.h"
+
+using namespace gdnrt;
+using namespace gdnrt::test;
+
+namespace {
+
+struct Layout {
+  const char *name;
+  void (*apply)(StatePoolShape &);
+};
+
+class StatePoolTest : public ::testing::TestWithParam<Layout> {
+protected:
+  static StatePoolShape shape() {
+    StatePoolShape shape = smallShape();
+    GetParam().apply(shape);
+    return shape;
+  }
+};
+
+const Layout kLayouts[] = {
+    {"dense", [](StatePoolShape &) {}},
+    {"sd", [](StatePoolShape &s) { s.convLayout = ConvLayout::sd; }},
+    {"history",
+     [](StatePoolShape &s) {
+       s.convExtra = 3;
+       s.convDType = DType::f32;
+     }},
+    {"paddedSlots",
+     [](StatePoolShape &s) {
+       s.stateSlotStride = 32;
+       s.convSlotStride = 49;
+       s.stateDType = DType::f16;
+     }},
+    {"slotMajor",
+     [](StatePoolShape &s) {
+       s.stateSlotStride = 90, s.stateLayerStride = 30;
+       s.convSlotStride = 150, s.convLayerStride = 50;
+     }},
+};
+
+} // namespace
+
+INSTANTIATE_TEST_SUITE_P(Layouts, StatePoolTest, ::testing::ValuesIn(kLayouts),
+                         [](const auto &info) { return info.param.name; });
+
+TEST_P(StatePoolTest, BeginsWithZeros) {
+  auto pool = makePool(shape());
+  EXPECT_EQ(colours(*pool), std::vector<int>(7, 0));
+}
+
+TEST_P(StatePoolTest, ViewsAreWhatKernelsTake) {
+  auto pool = makePool(shape());
+  Argument state = *pool->view(PoolBuffer::state, 2);
+  EXPECT_EQ(std::vector<int64_t>(state.sizes, state.sizes + state.rank),
+            (std::vector<int64_t>{7, 2, 5, 3}));
+  EXPECT_EQ(state.strides[3], 1);
+  EXPECT_EQ(state.nullSlot, 0);
+  Argument conv = *pool->view(PoolBuffer::conv, 0);
+  Argument history = *pool->view(PoolBuffer::convHistory, 0);
+  EXPECT_EQ(std::vector<int64_t>(conv.sizes, conv.sizes + conv.rank),
+            (std::vector<int64_t>{7, 16, 3}));
+  EXPECT_EQ(history.sizes[2], 3 + shape().convExtra);
+  EXPECT_EQ(conv.data, history.data);
+  EXPECT_EQ(conv.strides[1] == 1, shape().convLayout == ConvLayout::sd);
+  EXPECT_EQ(static_cast<DType>(conv.dtype), shape().convDType);
+  // At the same place whenever it is asked for.
+  EXPECT_EQ(pool->view(PoolBuffer::state, 2)->data, state.data);
+  EXPECT_EQ(pool->view(PoolBuffer::state, 3).status().toString(),
+            "INVALID_ARGUMENT: state_pool: layer: expected 0 to 2, got 3");
+}
+
+TEST_P(StatePoolTest, SlotsShareNoByte) {
+  auto pool = makePool(shape());
+  paintAll(*pool);
+  EXPECT_EQ(colours(*pool), (std::vector<int>{1, 2, 3, 4, 5, 6, 7}));
+}
+
+TEST_P(StatePoolTest, ZeroedWhenAsked) {
+  auto pool = makePool(shape());
+  paintAll(*pool);
+  EXPECT_EQ(take(*pool, 2, /*zero=*/false), (Ids{1, 2}));
+  EXPECT_EQ(take(*pool, 2, /*zero=*/true), (Ids{3, 4}));
+  EXPECT_EQ(take(*pool, 1, /*zero=*/true, SlotKind::track), (Ids{5}));
+  EXPECT_EQ(colours(*pool), (std::vector<int>{1, 2, 3, 0, 0, 0, 7}));
+}
+
+TEST_P(StatePoolTest, ResetsWhatIsNamed) {
+  auto pool = makePool(shape());
+  paintAll(*pool);
+  const Ids slots = {4, -1, 2, 0, 2, 3};
+  EXPECT_TRUE(pool->reset(slots.data(), slots.size(), nullptr).isOk());
+  EXPECT_EQ(colours(*pool), (std::vector<int>{1, 2, 0, 0, 0, 6, 7}));
+  EXPECT_TRUE(pool->reset(nullptr, 0, nullptr).isOk());
+  const Ids past = {1, 7};
+  EXPECT_EQ(pool->reset(past.data(), 2, nullptr).toString(),
+            "INVALID_ARGUMENT: state_pool: slot 7 is past the pool's 7 slots");
+  EXPECT_EQ(colours(*pool), (std::vector<int>{1, 2, 0, 0, 0, 6, 7}));
+}
+
+TEST_P(StatePoolTest, CopiesWhatIsNamed) {
+  auto pool = makePool(shape());
+  paintAll(*pool);
+  const Ids from = {1, 1, 6, 0, 4, 3}, to = {2, 5, 3, 4, -1, 3};
+  // Slot 3 twice is passed over, so that it may be a target.
+  EXPECT_TRUE(pool->copy(from.data(), to.data(), from.size(), nullptr).isOk());
+  EXPECT_EQ(colours(*pool), (std::vector<int>{1, 2, 2, 7, 5, 2, 7}));
+}
+
+TEST_P(StatePoolTest, ForksUntilFull) {
+  auto pool = makePool(shape());
+  paintAll(*pool);
+  take(*pool, 2);
+  int32_t slot = -7;
+  EXPECT_TRUE(*pool->fork(2, &slot, nullptr));
+  EXPECT_EQ(slot, 3);
+  EXPECT_TRUE(*pool->fork(5, &slot, nullptr)); // from a track slot
+  EXPECT_EQ(slot, 4);
+  EXPECT_EQ(colours(*pool), (std::vector<int>{1, 2, 3, 3, 6, 6, 7}));
+  slot = -7;
+  EXPECT_FALSE(*pool->fork(1, &slot, nullptr));
+  EXPECT_EQ(slot, -7);
+  EXPECT_EQ(pool->fork(0, &slot, nullptr).status().toString(),
+            "INVALID_ARGUMENT: state_pool: slot 0 is padding and has nothing "
+            "to copy");
+}
+
+TEST_P(StatePoolTest, DebugFillsFreedSlotsWithNan) {
+  auto pool = makePool(shape(), {/*debugChecks=*/true});
+  take(*pool, 3, /*zero=*/true);
+  EXPECT_EQ(freeAll(*pool, {3, 1}), "OK");
+  EXPECT_EQ(colours(*pool), (std::vector<int>{0, 255, 0, 255, 0, 0, 0}));
+}
+
+TEST(StatePool, DebugFindsUseAfterFree) {
+  auto pool = makePool(smallShape(), {/*debugChecks=*/true});
+  EXPECT_EQ(take(*pool, 2), (Ids{1, 2}));
+  EXPECT_EQ(freeAll(*pool, {2}), "OK");
+  const std::string isFree = "INVALID_ARGUMENT: state_pool: slot 2 is free";
+  const Ids slots = {1, 2};
+  EXPECT_EQ(pool->checkBatch(slots.data(), 2).toString(), isFree);
+  EXPECT_EQ(pool->reset(slots.data(), 2, nullptr).toString(), isFree);
+  EXPECT_EQ(pool->copy(&slots[1], &slots[0], 1, nullptr).toString(), isFree);
+  EXPECT_EQ(pool->copy(&slots[0], &slots[1], 1, nullptr).toString(), isFree);
+  int32_t slot;
+  EXPECT_EQ(pool->fork(2, &slot, nullptr).status().toString(), isFree);
+  EXPECT_EQ(freeAll(*pool, {1, 2}), isFree);
+  // What failed did nothing.
+  EXPECT_EQ(colours(*pool), (std::vector<int>{0, 0, 255, 0, 0, 0, 0}));
+  EXPECT_EQ(pool->numInUse(SlotKind::request), 1);
+}
+
+TEST(StatePool, DebugFindsDuplicates) {
+  auto pool = makePool();
+  take(*pool, 2);
+  const Ids good = {2, 0, 1, 0, -1}, bad = {2, 0, 2};
+  EXPECT_EQ(pool->checkBatch(good.data(), good.size()).toString(), "OK");
+  EXPECT_EQ(pool->checkBatch(bad.data(), bad.size()).toString(),
+            "INVALID_ARGUMENT: state_pool: slot 2 occurs twice");
+}
+
+TEST(StatePool, DoubleFreeIsAnErrorAlways) {
+  for (bool debug : {false, true}) {
+    auto pool = makePool(smallShape(), {debug});
+    take(*pool, 2);
+    EXPECT_EQ(freeAll(*pool, {1}), "OK");
+    EXPECT_EQ(freeAll(*pool, {2, 1}),
+              "INVALID_ARGUMENT: state_pool: slot 1 is free");
+    EXPECT_TRUE(pool->isInUse(2));
+    EXPECT_EQ(pool->numFree(SlotKind::request), 3);
+  }
+}
+
+TEST(StatePool, ForeignSlotsAreNotOurs) {
+  StatePoolOptions options;
+  options.debugChecks = options.foreignRequests = true;
+  auto pool = makePool(smallShape(), options);
+  int32_t slot = 0;
+  EXPECT_EQ(pool->allocate(SlotKind::request, 1, &slot, false, nullptr)
+                .status()
+                .toString(),
+            "INVALID_ARGUMENT: state_pool: the slots for requests are given "
+            "out by somebody else");
+  EXPECT_FALSE(pool->fork(1, &slot, nullptr).isOk());
+  EXPECT_EQ(freeAll(*pool, {4}),
+            "INVALID_ARGUMENT: state_pool: slot 4 is given out by somebody "
+            "else");
+  // All of them may be used, and track slots have owners as ever.
+  paintAll(*pool);
+  const Ids all = {1, 2, 3, 4};
+  EXPECT_TRUE(pool->reset(all.data(), 4, nullptr).isOk());
+  EXPECT_EQ(take(*pool, 1, false, SlotKind::track), (Ids{5}));
+  EXPECT_EQ(freeAll(*pool, {5}), "OK");
+  EXPECT_EQ(pool->numFree(SlotKind::track), 2);
+}
+
+TEST(StatePool, NothingIsAllocatedAfterwards) {
+  for (bool debug : {false, true}) {
+    auto pool = makePool(smallShape(), {debug});
+    int32_t slots[3], track = 0, fork = 0;
+    bool isOk = true;
+    const uint64_t before = numAllocations();
+    for (int i = 0; i < 100; ++i) {
+      isOk &= *pool->allocate(SlotKind::request, 3, slots, true, nullptr);
+      isOk &= *pool->allocate(SlotKind::track, 1, &track, false, nullptr);
+      isOk &= pool->checkBatch(slots, 3).isOk();
+      isOk &= pool->copy(&slots[0], &track, 1, nullptr).isOk();
+      isOk &= *pool->fork(track, &fork, nullptr);
+      isOk &= !*pool->fork(track, &fork, nullptr);
+      isOk &= pool->reset(slots, 3, nullptr).isOk();
+      isOk &= pool->free(&fork, 1, nullptr).isOk();
+      isOk &= pool->free(slots, 3, nullptr).isOk();
+      isOk &= pool->free(&track, 1, nullptr).isOk();
+      isOk &= pool->view(PoolBuffer::state, i % 3).isOk();
+    }
+    EXPECT_EQ(numAllocations(), before);
+    EXPECT_TRUE(isOk);
+    EXPECT_EQ(pool->numFree(SlotKind::request), 4);
+  }
+}

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""State pools from Python: NumPy arrays in place, owners, the caller's memory."""
+
+import gc
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from gdn import GdnError, Runtime, StatePool, StatePoolShape
+
+SHAPE = StatePoolShape(
+    num_layers=3,
+    num_requests=4,
+    num_track=2,
+    num_key_heads=1,
+    num_value_heads=2,
+    key_dim=8,
+    value_dim=4,
+)
+
+
+@pytest.fixture(scope="module")
+def runtime(build_dir):
+    return Runtime(build_dir / "lib/libgdnrt.so")
+
+
+@pytest.fixture
+def device(runtime):
+    return runtime.device()
+
+
+def test_arrays_are_in_place(device):
+    pool = StatePool(device, SHAPE)
+    state, conv = pool.get_layer_state(1)
+    assert (state.shape, state.dtype) == ((7, 2, 4, 8), np.float32)
+    assert (conv.shape, conv.dtype) == ((7, 24, 3), ml_dtypes.bfloat16)
+    assert pool.mem_bytes == SHAPE.bytes(device._runtime)
+    state[3], conv[3] = 5, 6
+    assert pool.state(1)[3].min() == 5
+    pool.copy_states(3, 4)
+    assert state[4].min() == 5
+    assert conv[4].astype(np.float32).min() == 6
+    pool.reset_states(np.array([3, 0, -1]))
+    assert not state[3].any()
+    assert state[4].all()
+    pool.reset_states([])
+
+
+def test_arrays_keep_the_pool_alive(device):
+    state = StatePool(device, SHAPE).state(2)
+    gc.collect()
+    state[:] = 1
+    assert state.sum() == state.size
+
+
+def test_owners(device):
+    pool = StatePool(device, SHAPE)
+    assert pool.allocate(5) is None
+    assert pool.allocate(3) == [1, 2, 3]
+    assert pool.fork(2) == 4
+    assert pool.fork(2) is None
+    assert (pool.num_slots, pool.num_free, pool.num_free_track) == (7, 0, 2)
+    assert [pool.alloc_track_slot() for _ in range(3)] == [5, 6, None]
+    pool.free_track_slot(6)
+    pool.free([3, 1])
+    assert pool.num_free == 2
+    with pytest.raises(GdnError, match="INVALID_ARGUMENT: state_pool: slot 3 is free"):
+        pool.free([3])
+
+
+def test_debug_checks(device):
+    pool = StatePool(device, SHAPE, debug_checks=True)
+    pool.allocate(2)
+    pool.free([2])
+    assert np.isnan(pool.state(0)[2]).all()
+    assert np.isnan(pool.conv(0)[2].astype(np.float32)).all()
+    with pytest.raises(GdnError, match="slot 2 is free"):
+        pool.check_batch([1, 2])
+    with pytest.raises(GdnError, match="slot 1 occurs twice"):
+        pool.check_batch([1, 0, -1, 1])
+
+
+@pytest.mark.parametrize("layout, strides", [("DS", (72, 3, 1)), ("SD", (72, 1, 24))])
+def test_layouts_of_the_window(device, layout, strides):
+    pool = StatePool(device, StatePoolShape(**{**vars(SHAPE), "conv_layout": layout}))
+    assert tuple(s // 2 for s in pool.conv(0).strides) == strides
+
+
+def test_history_of_the_window(device):
+    pool = StatePool(device, StatePoolShape(**{**vars(SHAPE), "conv_extra": 2}))
+    assert pool.conv(0).shape == (7, 24, 3)
+    assert pool.conv_history(0).shape == (7, 24, 5)
+    pool.conv_history(0)[2] = 1
+    pool.reset_states([2])
+    assert not pool.conv_history(0).any()
+
+
+def test_memory_of_the_caller(device):
+    states = np.ones((3, 7, 2, 4, 8), np.float32)
+    convs = [np.ones((7, 5, 24), ml_dtypes.bfloat16).transpose(0, 2, 1) for _ in range(3)]
+    pool = StatePool.wrap(device, SHAPE, states, convs)
+    assert pool.conv(0).shape == (7, 24, 3)
+    assert pool.allocate(1, zero=True) == [1]
+    assert not states[:, 1].any()
+    assert states[:, 2:].all()
+    assert not any(conv[1].any() for conv in convs)
+    assert np.shares_memory(pool.state(2), states[2])
+    with pytest.raises(ValueError, match="states: expected 3 layers, got 2"):
+        StatePool.wrap(device, SHAPE, states[:2], convs)
+    with pytest.raises(GdnError, match="expected size 2 of dim 1, got 1"):
+        StatePool.wrap(device, SHAPE, states[:, :, :1], convs)
+
+
+def test_slots_of_somebody_else(device):
+    pool = StatePool(device, SHAPE, debug_checks=True, foreign_requests=True)
+    pool.reset_states([1, 2, 3, 4])
+    with pytest.raises(GdnError, match="given out by somebody else"):
+        pool.allocate(1)
+    assert pool.alloc_track_slot() == 5
+
+
+def test_how_many_fit(runtime):
+    one = StatePoolShape(**{**vars(SHAPE), "num_requests": 0, "num_track": 0}).bytes(runtime)
+    assert SHAPE.requests_that_fit(runtime, 100 * one) in (96, 97)
+    assert SHAPE.requests_that_fit(runtime, one) == 0
+    with pytest.raises(ValueError, match="state_dtype: expected one of float32"):
+        StatePoolShape(**{**vars(SHAPE), "state_dtype": "int8"}).bytes(runtime)
+    with pytest.raises(GdnError, match="state_dtype: expected f32, bf16 or f16, got i32"):
+        StatePoolShape(**{**vars(SHAPE), "state_dtype": "int32"}).bytes(runtime)
+
+
+@pytest.mark.parametrize("slots", [[2**31], [-(2**31) - 1]])
+def test_ids_have_32_bits(device, slots):
+    with pytest.raises(ValueError, match="slots: expected ids of 32 bits"):
+        StatePool(device, SHAPE).reset_states(slots)
