@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Builds `prefill`, `decode` and `verify`, and `commit` where verify leaves
-// tokens pending: the six inputs as head-major views,
-// then convolution, unit length of q and k, gates, delta rule, gated norm.
+// tokens pending (PoolEntries.cpp: the others): the six inputs as head-major
+// views, then convolution, unit length of q and k, gates, delta rule, gated
+// norm.
 #include "gdn/Model/EntryBuilder.h"
 
+#include "PoolEntries.h"
 #include "Signature.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -69,15 +71,7 @@ private:
 } // namespace
 
 Type EntryBuilder::floatType(FloatKind kind) const {
-  switch (kind) {
-  case FloatKind::f32:
-    return builder.getF32Type();
-  case FloatKind::bf16:
-    return builder.getBF16Type();
-  case FloatKind::f16:
-    return builder.getF16Type();
-  }
-  llvm_unreachable("a FloatKind outside its enumeration");
+  return gdn::floatType(builder, kind);
 }
 
 RankedTensorType EntryBuilder::likeOf(Value value, Type element) const {
@@ -160,17 +154,17 @@ static std::string channelsOf(const ModelConfig &config) {
 
 /// What sequences keep from call to call.
 void EntryBuilder::addPools() {
+  if (!isLazy())
+    return gdn::addPools(signature, builder, config, options);
   Type f32 = builder.getF32Type();
   std::string dk = std::to_string(config.keyDim);
   std::string dv = std::to_string(config.valueDim);
   std::string window = std::to_string(config.convWidth - 1);
-  signature.addPool(
-      "conv_pool", floatType(options.convState.value_or(options.io)),
-      {"P", channelsOf(config), isLazy() ? "S + " + window : window});
+  signature.addPool("conv_pool",
+                    floatType(options.convState.value_or(options.io)),
+                    {"P", channelsOf(config), "S + " + window});
   signature.addPool("state_pool", floatType(options.state),
                     {"P", "Hv", dv, dk});
-  if (!isLazy())
-    return;
   signature.addPool("pending_keys", f32, {"P", "Hk", "S", dk});
   signature.addPool("pending_deltas", f32, {"P", "Hv", "S", dv});
   if (config.perChannelDecay)
@@ -411,6 +405,7 @@ gdn::buildEntryModule(MLIRContext &context, const ModelConfig &config,
     if (options.verify == VerifyStates::lazy)
       EntryBuilder(builder, config, options, Phase::commit)
           .build("commit" + suffix);
+    buildPoolEntries(builder, config, options, suffix);
   }
   return module;
 }

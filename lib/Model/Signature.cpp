@@ -12,6 +12,18 @@ std::string gdn::scaled(int64_t coefficient, StringRef symbol) {
   return std::to_string(coefficient) + "*" + symbol.str();
 }
 
+Type gdn::floatType(Builder &builder, FloatKind kind) {
+  switch (kind) {
+  case FloatKind::f32:
+    return builder.getF32Type();
+  case FloatKind::bf16:
+    return builder.getBF16Type();
+  case FloatKind::f16:
+    return builder.getF16Type();
+  }
+  llvm_unreachable("a FloatKind outside its enumeration");
+}
+
 SmallVector<int64_t> Signature::shapeOf(Dims dims) {
   SmallVector<int64_t> shape;
   for (StringRef dim : dims) {

@@ -6,6 +6,7 @@
 #define GDN_LIB_MODEL_SIGNATURE_H
 
 #include "gdn/Dialect/GDN/IR/GDN.h"
+#include "gdn/Model/EntryOptions.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -17,6 +18,9 @@ namespace gdn {
 
 /// The linear form `coefficient * symbol`.
 std::string scaled(int64_t coefficient, llvm::StringRef symbol);
+
+/// The builtin type.
+mlir::Type floatType(mlir::Builder &builder, FloatKind kind);
 
 /// Collects parameters, then makes the function. A dimension whose form is a
 /// number is static in the type.

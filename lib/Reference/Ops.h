@@ -30,6 +30,8 @@ mlir::LogicalResult evaluateOp(CountedSlotsOp op, Environment &env);
 mlir::LogicalResult evaluateOp(MaskRowsOp op, Environment &env);
 mlir::LogicalResult evaluateOp(PoolReadOp op, Environment &env);
 mlir::LogicalResult evaluateOp(PoolWriteOp op, Environment &env);
+mlir::LogicalResult evaluateOp(PoolCopyOp op, Environment &env);
+mlir::LogicalResult evaluateOp(PoolZeroOp op, Environment &env);
 
 } // namespace gdn::reference
 

@@ -66,6 +66,24 @@ LogicalResult gdn::reference::evaluateOp(gdn::PoolReadOp op, Environment &env) {
   return env.defineResult(op->getResult(0), std::move(result));
 }
 
+/// The row that writes each slot; fails at `op` if two write one. Row `n`
+/// writes `slots[n]` if `isLive(n)`.
+static FailureOr<llvm::DenseMap<int64_t, int64_t>>
+findWriters(Operation *op, const Tensor &slots,
+            llvm::function_ref<bool(int64_t)> isLive) {
+  llvm::DenseMap<int64_t, int64_t> writers;
+  for (int64_t n = 0; n < slots.dim(0); ++n) {
+    if (!isLive(n))
+      continue;
+    auto [it, fresh] = writers.try_emplace(int64_t(slots.data[n]), n);
+    if (!fresh)
+      return op->emitOpError()
+             << "expects every slot to be written by one row, but got slot "
+             << it->first << " for rows " << it->second << " and " << n;
+  }
+  return writers;
+}
+
 LogicalResult gdn::reference::evaluateOp(gdn::PoolWriteOp op,
                                          Environment &env) {
   Pool &pool = env.pool(op.getPool());
@@ -75,17 +93,54 @@ LogicalResult gdn::reference::evaluateOp(gdn::PoolWriteOp op,
   shape[0] = slots.dim(0);
   if (failed(expectShape(op, "value", value.shape, shape)))
     return failure();
-  llvm::DenseMap<int64_t, int64_t> writers;
-  for (int64_t n = 0; n < slots.dim(0); ++n) {
-    if (pool.skips(slots.data[n]))
-      continue;
-    auto [it, fresh] = writers.try_emplace(int64_t(slots.data[n]), n);
-    if (!fresh)
-      return op.emitOpError()
-             << "expects every slot to be written by one row, but got slot "
-             << it->first << " for rows " << it->second << " and " << n;
-  }
-  for (auto [slot, n] : writers)
+  auto writers = findWriters(
+      op, slots, [&](int64_t n) { return !pool.skips(slots.data[n]); });
+  if (failed(writers))
+    return failure();
+  for (auto [slot, n] : *writers)
     llvm::copy(value.row(n), pool.data.row(slot).begin());
+  return success();
+}
+
+LogicalResult gdn::reference::evaluateOp(gdn::PoolCopyOp op, Environment &env) {
+  const Pool &source = env.pool(op.getSource());
+  Pool &target = env.pool(op.getTarget());
+  const Tensor &slots = env.tensor(op.getSlots());
+  const Tensor &writeSlots = env.tensor(op.getWriteSlots());
+  SmallVector<int64_t> shape = source.data.shape;
+  shape[0] = target.data.shape[0];
+  if (failed(expectShape(op, "target", target.data.shape, shape)) ||
+      failed(expectShape(op, "write_slots", writeSlots.shape, {slots.dim(0)})))
+    return failure();
+  auto isLive = [&](int64_t n) {
+    return !source.skips(slots.data[n]) && !target.skips(writeSlots.data[n]);
+  };
+  auto writers = findWriters(op, writeSlots, isLive);
+  if (failed(writers))
+    return failure();
+  for (int64_t n = 0; n < slots.dim(0); ++n) {
+    if (!isLive(n))
+      continue;
+    auto writer = writers->find(int64_t(slots.data[n]));
+    if (&source == &target && writer != writers->end() && writer->second != n)
+      return op.emitOpError()
+             << "expects no row to read a slot that another one writes, but "
+                "got slot "
+             << writer->first << " for rows " << n << " and " << writer->second;
+    llvm::copy(source.data.row(int64_t(slots.data[n])),
+               target.data.row(int64_t(writeSlots.data[n])).begin());
+  }
+  return success();
+}
+
+LogicalResult gdn::reference::evaluateOp(gdn::PoolZeroOp op, Environment &env) {
+  Pool &pool = env.pool(op.getPool());
+  const Tensor &slots = env.tensor(op.getSlots());
+  auto writers = findWriters(
+      op, slots, [&](int64_t n) { return !pool.skips(slots.data[n]); });
+  if (failed(writers))
+    return failure();
+  for (auto [slot, n] : *writers)
+    llvm::fill(pool.data.row(slot), 0.0);
   return success();
 }

@@ -55,23 +55,20 @@ static std::optional<fb::DType> dtypeOf(Type type) {
   return std::nullopt;
 }
 
-/// What the entry does with the elements of a pool.
+/// What the entry does with the elements of a pool. What it writes it has read,
+/// as far as anybody can tell: slots that no row names keep what they hold.
 static fb::Access poolAccess(Value pool) {
-  bool reads = false, writes = false;
+  bool writes = false;
   for (Operation *user : pool.getUsers()) {
     auto effects = dyn_cast<MemoryEffectOpInterface>(user);
     if (!effects)
       continue;
     SmallVector<MemoryEffects::EffectInstance> instances;
     effects.getEffectsOnValue(pool, instances);
-    for (const MemoryEffects::EffectInstance &instance : instances) {
-      reads |= isa<MemoryEffects::Read>(instance.getEffect());
+    for (const MemoryEffects::EffectInstance &instance : instances)
       writes |= isa<MemoryEffects::Write>(instance.getEffect());
-    }
   }
-  return !writes ? fb::Access::read
-         : reads ? fb::Access::read_write
-                 : fb::Access::write;
+  return writes ? fb::Access::read_write : fb::Access::read;
 }
 
 /// One parameter, from its type and its attributes. `what` and `index` name it

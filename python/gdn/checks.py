@@ -119,6 +119,26 @@ def check_case(
         )
 
 
+def check_moves(device: Device, kernel: Kernel, sizes: Sizes, findings: Findings) -> None:
+    """Slots that are copied or zeroed, bit for bit, and all others left alone."""
+    before = problems.make(kernel.params, sizes)
+    copies = "write_slots" in before
+    targets = before["write_slots" if copies else "slots"]
+    if copies and sizes.rows > 6:
+        before["write_slots"][5:7] = -1, 0
+        before["slots"][-1] = before["slots"][0]  # one slot to two
+    after = run(device, kernel, before)
+    for name in POOLS:
+        want = before[name].copy()
+        for source, target in zip(before["slots"], targets, strict=True):
+            if all(reference.is_live(slot, len(want), 0) for slot in (source, target)):
+                want[target] = before[name][source] if copies else 0
+        findings.expect(
+            np.array_equal(_bits(after[name]), _bits(want)),
+            f"Hk={sizes.key_heads} Hv={sizes.value_heads} N={sizes.rows}: {name} differs",
+        )
+
+
 def check_rows_alone(device: Device, kernel: Kernel, sizes: Sizes, findings: Findings) -> None:
     """A row of decode gives the same bits alone and at any place of any batch."""
     whole = problems.make(kernel.params, sizes)
@@ -138,6 +158,22 @@ def check_rows_alone(device: Device, kernel: Kernel, sizes: Sizes, findings: Fin
             findings.expect(
                 np.array_equal(_bits(single[name][slot]), _bits(batch[name][slot])),
                 f"N={sizes.rows}: {name}: row {row} differs alone",
+            )
+
+
+def check_variants(device: Device, kernel: Kernel, sizes: Sizes, findings: Findings) -> None:
+    """All variants of a kernel give the same bits."""
+    arguments = problems.make(kernel.params, sizes)
+    names = [variant.name for variant in kernel.variants]
+    results = []
+    for kernel.variant in names:
+        results.append(run(device, kernel, arguments))
+    kernel.variant = None
+    for name, result in zip(names[1:], results[1:], strict=True):
+        for what, values in result.items():
+            findings.expect(
+                np.array_equal(_bits(values), _bits(results[0][what])),
+                f"N={sizes.rows}: {what}: variant {name} differs from {names[0]}",
             )
 
 

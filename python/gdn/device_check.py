@@ -26,6 +26,7 @@ from .runtime import Device, GdnError, Image, Kernel, Pool, Runtime
 
 ROOT = Path(__file__).resolve().parents[2]
 SANITIZERS = ("memcheck", "racecheck", "synccheck", "initcheck")
+MOVES = ("copy_slots", "zero_slots")
 _BYTES_BEYOND_CACHE = 384 << 20
 _MOST_SETS = 200
 _SANITIZER_FAILED = 99
@@ -36,6 +37,9 @@ def cases(entry: str, quick: bool) -> list[Sizes]:
     """Sizes to check an entry with: skipped rows, empty rows, strong decay, the shapes
     of models."""
     skipped = {1: 0, 3: -1, 4: 9999}
+    if entry.startswith(MOVES):
+        small = [Sizes(2, 4, (1,) * 9, skipped=skipped, seed=1)]
+        return small if quick else [*small, Sizes(8, 24, (1,) * 5, seed=2)]
     if entry.startswith("decode"):
         small = [
             Sizes(2, 4, (1,) * 6, skipped=skipped, seed=1),
@@ -65,10 +69,15 @@ def cases(entry: str, quick: bool) -> list[Sizes]:
 
 
 def check_kernel(
-    device: Device, kernel: Kernel, layer: reference.Layer, quick: bool
+    device: Device, kernel: Kernel, attributes: dict[str, str], quick: bool
 ) -> tuple[checks.Findings, float | None]:
     """All checks of one kernel, and the error of its state after many steps."""
     findings, many = checks.Findings(), None
+    if kernel.name.startswith(MOVES):
+        for sizes in cases(kernel.name, quick):
+            checks.check_moves(device, kernel, sizes, findings)
+        return findings, many
+    layer = reference.Layer.of(attributes)
     for sizes in cases(kernel.name, quick):
         checks.check_case(device, kernel, layer, sizes, findings)
     if kernel.name.startswith("decode"):
@@ -77,7 +86,7 @@ def check_kernel(
         many = checks.check_many_steps(
             device, kernel, layer, Sizes(2, 4, (1,) * 3, seed=21), findings, steps
         )
-    return findings, many
+    return many
 
 
 def bind_sets(device: Device, kernel: Kernel, sizes: Sizes) -> list:
@@ -99,7 +108,7 @@ def bind_sets(device: Device, kernel: Kernel, sizes: Sizes) -> list:
 
 def time_kernel(device: Device, kernel: Kernel, driver) -> tuple[dict, dict[str, float]]:
     """The configuration that was timed, and its microseconds."""
-    if kernel.name.startswith("decode"):
+    if kernel.name.startswith(("decode", *MOVES)):
         config = {"Hk": 16, "Hv": 32, "N": 64}
         sizes = Sizes(16, 32, (1,) * 64)
     else:
@@ -154,9 +163,7 @@ def check_images(options, device: Device, driver) -> dict:
             attributes = image.attributes(entry)
             for kernel in kernels_of(device, image, entry, options.target):
                 code = kernel.code
-                findings, many = check_kernel(
-                    device, kernel, reference.Layer.of(attributes), options.quick
-                )
+                findings, many = check_kernel(device, kernel, attributes, options.quick)
                 row = {
                     "name": f"{path.stem}/{entry}",
                     "target": code.target,

@@ -35,6 +35,11 @@ def numpy_dtype(name: str) -> np.dtype:
     return np.dtype(name)
 
 
+def moves_slots(params: list[Param]) -> bool:
+    """Whether an entry with these parameters only copies or zeroes slots."""
+    return all(param.access != "write" for param in params)
+
+
 def shape_of(dims: tuple[str, ...], symbols: dict[str, int]) -> tuple[int, ...]:
     """The value of forms such as "256*Hk + 256*Hv"."""
     shape = []
@@ -53,16 +58,18 @@ def shape_of(dims: tuple[str, ...], symbols: dict[str, int]) -> tuple[int, ...]:
 
 def make(params: list[Param], sizes: Sizes) -> dict[str, np.ndarray]:
     """Arguments for every parameter, in its type. Row i uses slot i + 1 unless it is
-    skipped; slots that no row uses hold NaN, outputs hold NaN."""
+    skipped; an entry that only moves slots writes to the slots behind those. Slots that
+    no row reads hold NaN, outputs hold NaN."""
     rng = np.random.default_rng(sizes.seed)
     ragged = any(param.name == "cu_seqlens" for param in params)
     lengths = sizes.lengths if ragged else (1,) * sizes.rows
+    moves = moves_slots(params)
     symbols = {
         "Hk": sizes.key_heads,
         "Hv": sizes.value_heads,
         "N": sizes.rows,
         "T": sum(lengths),
-        "P": sizes.slots or sizes.rows + 3,
+        "P": sizes.slots or sizes.rows * (2 if moves else 1) + 3,
         "C": 0,
     }
     slots = np.arange(1, sizes.rows + 1)
@@ -70,7 +77,7 @@ def make(params: list[Param], sizes: Sizes) -> dict[str, np.ndarray]:
         slots[row] = slot
     fixed = {
         "slots": slots,
-        "write_slots": slots,
+        "write_slots": np.arange(1, sizes.rows + 1) + sizes.rows if moves else slots,
         "cu_seqlens": np.concatenate([[0], np.cumsum(lengths)]),
         "has_initial": np.ones(sizes.rows),
         "cu_checkpoints": np.zeros(sizes.rows + 1),

@@ -153,6 +153,8 @@ void Problem::fill(const gdnrt_param_info &info, HostArray &array) {
     double uniform = random(seed, i);
     if (name == "cu_seqlens")
       array.setInteger(i, firstToken(i));
+    else if (name == "write_slots" && !rows_.writeSlots.empty())
+      array.setInteger(i, rows_.writeSlots[static_cast<size_t>(i)]);
     else if (name == "slots" || name == "write_slots")
       array.setInteger(i, rows_.slots[static_cast<size_t>(i)]);
     else if (name == "has_initial")

@@ -35,6 +35,8 @@ struct Rows {
   /// how many tokens of the step before were accepted; of verify.
   std::vector<std::vector<int64_t>> tokenSlots = {};
   std::vector<int64_t> accepted = {};
+  /// Where rows write, if the entry takes that; empty: the slots.
+  std::vector<int64_t> writeSlots = {};
 };
 
 class Problem {

@@ -4,7 +4,8 @@
 // image that the compiler made, beyond being accurate.
 //
 //   gdnrt_cts --image=FILE [--device=cpu|cuda[:N]] [--decode=NAME]
-//             [--prefill=NAME] [--verify=NAME] [--variant=NAME]
+//             [--prefill=NAME] [--verify=NAME] [--copy=NAME] [--zero=NAME]
+//             [--variant=NAME]
 //
 // Without --variant, launches on a CPU have no workspace and take what needs
 // none; on a GPU they have what they ask for. Options of googletest follow.
@@ -53,7 +54,9 @@ Kernel::Kernel(EntryKind kind, int workers) {
   check(createDevice(workers, &device_, &error), error);
   const std::string &name = kind == EntryKind::decode    ? suiteOptions.decode
                             : kind == EntryKind::prefill ? suiteOptions.prefill
-                                                         : suiteOptions.verify;
+                            : kind == EntryKind::verify  ? suiteOptions.verify
+                            : kind == EntryKind::copy    ? suiteOptions.copy
+                                                         : suiteOptions.zero;
   gdnrt_status status =
       gdnrt_kernel_create(device_, image_, name.c_str(), &kernel_, &error);
   if (status != GDNRT_NOT_FOUND)
@@ -140,7 +143,9 @@ std::string gdnrt::cts::nameOf(
   const EntryKind kind = std::get<0>(info.param);
   std::string name = kind == EntryKind::decode    ? "decode"
                      : kind == EntryKind::prefill ? "prefill"
-                                                  : "verify";
+                     : kind == EntryKind::verify  ? "verify"
+                     : kind == EntryKind::copy    ? "copy_slots"
+                                                  : "zero_slots";
   return name + std::to_string(std::get<1>(info.param));
 }
 
@@ -187,6 +192,10 @@ int main(int argc, char **argv) {
       suiteOptions.prefill = value;
     else if (key == "--verify")
       suiteOptions.verify = value;
+    else if (key == "--copy")
+      suiteOptions.copy = value;
+    else if (key == "--zero")
+      suiteOptions.zero = value;
     else if (key == "--variant")
       suiteOptions.variant = value;
     else {
@@ -198,7 +207,8 @@ int main(int argc, char **argv) {
     std::fprintf(
         stderr,
         "usage: %s --image=FILE [--device=cpu|cuda[:N]] "
-        "[--decode=NAME] [--prefill=NAME] [--verify=NAME] [--variant=NAME]\n",
+        "[--decode=NAME] [--prefill=NAME] [--verify=NAME] [--copy=NAME] "
+        "[--zero=NAME] [--variant=NAME]\n",
         argv[0]);
     return 2;
   }

@@ -2,8 +2,8 @@
 //
 // What all cases share: the image under test, devices, and the run of a
 // problem through the C ABI. A case is a gtest that runs once per entry
-// (decode, prefill, verify) and number of workers; an entry that the image
-// lacks is skipped.
+// (decode, prefill, verify, copy_slots, zero_slots) and number of workers; an
+// entry that the image lacks is skipped.
 
 #ifndef GDNRT_CTS_SUITE_H
 #define GDNRT_CTS_SUITE_H
@@ -26,12 +26,14 @@ struct SuiteOptions {
   std::string decode = "decode";
   std::string prefill = "prefill";
   std::string verify = "verify";
+  std::string copy = "copy_slots";
+  std::string zero = "zero_slots";
   /// The variant to force in entries that have it; "": the device chooses.
   std::string variant;
 };
 extern SuiteOptions suiteOptions;
 
-enum class EntryKind { decode, prefill, verify };
+enum class EntryKind { decode, prefill, verify, copy, zero };
 
 /// An entry of the image on a device of its own.
 class Kernel {
@@ -109,6 +111,14 @@ void expectPaddingIntact(const Problem &problem);
   INSTANTIATE_TEST_SUITE_P(                                                    \
       Cts, SUITE,                                                              \
       ::testing::Combine(::testing::Values(EntryKind::verify),                 \
+                         ::testing::Values(1, 2)),                             \
+      nameOf)
+
+/// The same for copy_slots or zero_slots alone.
+#define GDNRT_CTS_MOVES(SUITE, KIND)                                           \
+  INSTANTIATE_TEST_SUITE_P(                                                    \
+      Cts, SUITE,                                                              \
+      ::testing::Combine(::testing::Values(EntryKind::KIND),                   \
                          ::testing::Values(1, 2)),                             \
       nameOf)
 

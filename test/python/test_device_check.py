@@ -38,11 +38,15 @@ def test_sound_kernels_pass(image, library, tmp_path, capsys):
     assert device_check.main([str(image), *options, f"--output={output}"]) == 0
     report = json.loads(output.read_text())
     assert {"device", "driver", "date", "kernels"} <= report.keys()
-    assert {row["name"] for row in report["kernels"]} == {"layer/prefill", "layer/decode"}
+    names = ("prefill", "decode", "copy_slots", "zero_slots")
+    assert {row["name"] for row in report["kernels"]} == {f"layer/{name}" for name in names}
     for row in report["kernels"]:
+        assert row["failures"] == []
+        if "slots" in row["name"]:
+            assert row["error_o"] == row["error_state"] == 0
+            continue
         assert 0 < row["error_o"] < 2e-3
         assert 0 < row["error_state"] < 1e-5
-        assert row["failures"] == []
     assert "layer/decode" in capsys.readouterr().out
 
 
@@ -132,3 +136,23 @@ def test_a_row_that_depends_on_the_batch_is_found(decode, monkeypatch):
     findings = checks.Findings()
     checks.check_rows_alone(*decode[:2], Sizes(2, 4, (1,) * 5), findings)
     assert any("out: row 2 differs alone" in f for f in findings.failures)
+
+
+@pytest.mark.parametrize("entry", ["copy_slots", "zero_slots"])
+def test_a_wrong_move_is_found(image, library, entry, monkeypatch):
+    runtime = Runtime(library)
+    device = runtime.device()
+    kernel = device.kernel(runtime.image(image), entry)
+
+    def failures():
+        findings = checks.Findings()
+        checks.check_moves(device, kernel, Sizes(2, 4, (1,) * 9, skipped={1: 0, 3: -1}), findings)
+        return findings.failures
+
+    assert failures() == []
+
+    def change(results, arguments):
+        results["conv_pool"][arguments["slots"][0], 0, 0] += 1
+
+    corrupt(monkeypatch, change)
+    assert len(failures()) == 1 and "conv_pool differs" in failures()[0]

@@ -34,6 +34,9 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     (`gdn_tile.delta_fold`, and the deltas of `gdn_tile.delta_scan`). A kernel of
     commits has a block per row and value head.
 
+    A kernel of `gdn.pool_copy` and `gdn.pool_zero` moves slots in pieces of up to
+    16 KiB, a block for each piece of the first pool of states and each row.
+
     With `segments` an entry with row bounds also gets the functions of its
     variant `segments`, for devices with more workers than a batch has rows:
     `@<entry>__maps`, `__scan` and `__segments`, which run one after another and
@@ -71,15 +74,17 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     results are not zero in skipped rows, `gdn.unpack` of a value that is not an
     argument, two kernels in one entry, ops over different rows or with different
     checkpoints, `token_slots` or `parents`; pending tokens of some of its ops, or
-    in slots that `gdn.counted_slots` did not give for the same counts; on the
-    module where `chunk-stages=split` comes with `precision=f32`.
+    in slots that `gdn.counted_slots` did not give for the same counts; ops that
+    move slots beside others; on the module where `chunk-stages=split` comes with
+    `precision=f32`.
 
     Before and after: `test/Conversion/GDNToTile/decode.mlir`, and with
     checkpoints `test/Conversion/GDNToTile/checkpoints.mlir`, with `token_slots`
     `test/Conversion/GDNToTile/token-slots.mlir`, with `parents`
     `test/Conversion/GDNToTile/parents.mlir`, with pending tokens
     `test/Conversion/GDNToTile/pending.mlir`, a commit
-    `test/Conversion/GDNToTile/commit.mlir`, with `chunk-stages=split`
+    `test/Conversion/GDNToTile/commit.mlir`, slots that are moved
+    `test/Conversion/GDNToTile/slot-moves.mlir`, with `chunk-stages=split`
     `test/Conversion/GDNToTile/split.mlir`.
   }];
   let options = [

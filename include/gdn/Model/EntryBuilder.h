@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // From a model's configuration to a gdn module with the entries `prefill`,
-// `decode` and, by choice, `verify`; see the page on entries and images.
+// `decode`, `copy_slots`, `zero_slots` and, by choice, `verify`; see the page
+// on entries and images.
 #ifndef GDN_MODEL_ENTRYBUILDER_H
 #define GDN_MODEL_ENTRYBUILDER_H
 
@@ -12,9 +13,10 @@
 
 namespace gdn {
 
-/// Builds a module with two entries for each of `variants`: `prefill`, over
-/// ragged rows, and `decode`, one token per row; and a third where it says so:
-/// `verify`, over rows of up to 8 tokens of which some may be refused. With
+/// Builds a module with these entries for each of `variants`: `prefill`, over
+/// ragged rows; `decode`, one token per row; `copy_slots` and `zero_slots`, on
+/// the pools of both; and where it says so `verify`, over rows of up to 8
+/// tokens of which some may be refused. With
 /// several variants the names get a suffix `_<io>_<state>`. Fails when an
 /// option does not fit the model, and when two variants would have the same
 /// names.

@@ -124,6 +124,37 @@ def ScheduleStreamedRecurrence
   ];
 }
 
+def ScheduleSlotMoves : Pass<"gdn-schedule-slot-moves", "::mlir::ModuleOp"> {
+  let summary = "Store tiles as they are loaded: slot moves to GPU blocks";
+  let description = [{
+    Turns tile programs whose tiles are loaded or filled and then stored, and
+    nothing else, into programs of a block of GPU threads: 16 bytes per lane
+    and access, rows dealt to all warps. A tile that lies across memory, such as
+    a convolution's inputs by channel, is the last warp's.
+
+    **Runs after** `convert-gdn-to-tile`; **before** `convert-gdn-gpu-to-nvvm`.
+
+    **Needs**: tile programs.
+
+    **Leaves**: programs of `gdn_gpu` for those that move tiles only, with
+    `gdn_gpu.threads`. Other tile programs are left alone.
+
+    **Numerics**: bit-preserving.
+
+    **Fails** with an error on options that make no block.
+
+    Before and after: `test/Schedule/slot-moves.mlir`.
+  }];
+  let options = [
+    Option<"threads", "threads", "int64_t", /*default=*/"256",
+           "Threads per block; a multiple of 32">
+  ];
+  let statistics = [
+    Statistic<"numKernels", "num-kernels", "Kernels scheduled">
+  ];
+  let dependentDialects = ["::gdn::gpu::GPUDialect"];
+}
+
 def DropUnscheduled : Pass<"gdn-drop-unscheduled", "::mlir::ModuleOp"> {
   let summary = "Leave out tile programs that no schedule has taken";
   let description = [{

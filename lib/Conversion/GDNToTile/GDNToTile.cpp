@@ -5,6 +5,7 @@
 #include "CommitKernel.h"
 #include "EntryViews.h"
 #include "SegmentedKernel.h"
+#include "SlotMoves.h"
 #include "SplitKernel.h"
 
 #include "gdn/Conversion/Passes.h"
@@ -84,8 +85,10 @@ struct ConvertGDNToTile final
     Algorithm algorithm = {tokens,     chunk, chunkFrom, precision,
                            valueHeads, lanes, segments,  segmentsFrom};
     EntryViews views = createEntryViews(entry, entry.getName());
-    if (isCommitKernel(kernel)) {
-      LogicalResult emitted = emitCommitKernel(views, kernel);
+    if (isCommitKernel(kernel) || hasSlotMoves(kernel)) {
+      LogicalResult emitted = isCommitKernel(kernel)
+                                  ? emitCommitKernel(views, kernel)
+                                  : emitSlotMoves(views, kernel);
       (succeeded(emitted) ? entry : views.function).erase();
       return emitted;
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Slots, channels, and the tiles that come from pools and go back to them.
+// Channels, and the tiles that come from pools and go back to them.
 #include "TileProgram.h"
+#include "Slots.h"
 #include "TokenWork.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -27,56 +28,15 @@ Value TileProgram::headCount(Value value) {
 }
 
 Value TileProgram::elementAt(Value tensor, ValueRange at) {
-  Value id = memref::LoadOp::create(b, loc, views.tensors.lookup(tensor), at);
-  return arith::IndexCastOp::create(b, loc, b.getIndexType(), id);
+  return emitElement(b, loc, views, tensor, at);
 }
 
 Value TileProgram::rowCount() {
-  Value tensor = parts.slots;
-  if (auto accepted = tensor.getDefiningOp<AcceptedSlotsOp>())
-    tensor = accepted.getTokenSlots();
-  else if (auto counted = tensor.getDefiningOp<CountedSlotsOp>())
-    tensor = counted.getSlots();
-  return memref::DimOp::create(b, loc, views.tensors.lookup(tensor), 0);
-}
-
-/// The row's slot, or -1 where its count is none.
-static Value emitCountedSlot(TileProgram &p, CountedSlotsOp counted,
-                             Value row) {
-  OpBuilder &b = p.b;
-  Value count = p.elementAt(counted.getNumAccepted(), row);
-  // A tile of pending tokens has no more rows, whatever the caller's S.
-  Value steps =
-      arith::MinUIOp::create(b, p.loc, p.views.index(b, counted.getSteps()),
-                             p.index(mostPendingTokens));
-  // Unsigned: a negative count is above all.
-  Value ok =
-      arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::ule, count, steps);
-  return arith::SelectOp::create(
-      b, p.loc, ok, p.elementAt(counted.getSlots(), row), p.index(-1));
+  return emitRowCount(b, loc, views, parts.slots);
 }
 
 Value TileProgram::slotOf(Value row) {
-  if (auto counted = parts.slots.getDefiningOp<CountedSlotsOp>())
-    return emitCountedSlot(*this, counted, row);
-  auto accepted = parts.slots.getDefiningOp<AcceptedSlotsOp>();
-  if (!accepted)
-    return elementAt(parts.slots, row);
-  Value count = elementAt(accepted.getNumAccepted(), row);
-  Value last = arith::SubIOp::create(b, loc, count, index(1));
-  Value table = views.tensors.lookup(accepted.getTokenSlots());
-  Value steps = memref::DimOp::create(b, loc, table, 1);
-  // Unsigned: a count below 1 is past every end.
-  Value ok =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, last, steps);
-  auto id = scf::IfOp::create(b, loc, {b.getIndexType()}, ok, true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(id.thenBlock());
-  scf::YieldOp::create(b, loc,
-                       elementAt(accepted.getTokenSlots(), {row, last}));
-  b.setInsertionPointToStart(id.elseBlock());
-  scf::YieldOp::create(b, loc, index(-1));
-  return id.getResult(0);
+  return emitSlot(b, loc, views, parts.slots, row);
 }
 
 Value TileProgram::addRegion(ArrayRef<std::string> sizes,
@@ -94,13 +54,7 @@ Value TileProgram::addRegion(ArrayRef<std::string> sizes,
 
 /// The slot contract: not negative, not the null slot, below P.
 Value TileProgram::isLive(Value id, Value pool) {
-  const PoolView &view = views.pools.find(pool)->second;
-  using P = arith::CmpIPredicate;
-  Value size = memref::DimOp::create(b, loc, view.memory, 0);
-  // Unsigned: a negative id is past every end.
-  Value inside = arith::CmpIOp::create(b, loc, P::ult, id, size);
-  Value real = arith::CmpIOp::create(b, loc, P::ne, id, view.nullSlot);
-  return arith::AndIOp::create(b, loc, inside, real);
+  return emitIsLive(b, loc, views, id, pool);
 }
 
 /// First channel of a section's head in the convolution's channels.

@@ -3,10 +3,12 @@
 // An id is live for a pool if it is not negative, not the pool's null slot and
 // not past its end. A row that writes a slot must be the only one to touch it:
 // without write_slots every live id is written, with them the read of one row
-// must not be the write of another. A checkpoint that writes has a slot that
-// nothing else reads or writes. With token_slots a row writes one slot after
-// each of its tokens, and reads the one after its last accepted token; with
-// parents it may not write the slot that it reads.
+// must not be the write of another; a row whose slot is skipped writes none,
+// and in an entry that only moves slots one whose write slot is skipped reads
+// none. A checkpoint that writes has a slot that nothing else reads or writes.
+// With token_slots a row writes one slot after each of its tokens, and reads
+// the one after its last accepted token; with parents it may not write the slot
+// that it reads.
 
 #include "gdnrt/slot_check.h"
 
@@ -262,17 +264,28 @@ Result<SlotReport> gdnrt::checkSlots(const Binding &binding, Device *device) {
       orNone("checkpoint_tokens"), orNone("checkpoint_slots")};
 
   const bool hasParents = entry.findParam("parents").has_value();
+  const bool movesOnly = std::none_of(
+      entry.params.begin(), entry.params.end(), [](const ParamSchema &param) {
+        return param.kind == ParamKind::tensor && param.isWritten();
+      });
   const Pool *smallest = &pools[0];
   for (const Pool &pool : pools) {
     if (pool.numSlots < smallest->numSlots)
       smallest = &pool;
     std::unordered_map<int64_t, size_t> writerOf;
-    Status status =
-        table        ? checkTokenWrites(tokenSlots, *slots, pool, writerOf)
-        : writeSlots ? checkWrites("write_slots", *writeSlots, pool, writerOf)
-                     : checkWrites("slots", *slots, pool, writerOf);
+    std::vector<int64_t> reads = *slots, writes = writeSlots.value_or(reads);
+    for (size_t row = 0; row < std::min(reads.size(), writes.size()); ++row) {
+      const bool isWriter = pool.isLive(writes[row]);
+      if (!pool.isLive(reads[row]))
+        writes[row] = -1;
+      if (movesOnly && !isWriter)
+        reads[row] = -1;
+    }
+    Status status = table ? checkTokenWrites(tokenSlots, *slots, pool, writerOf)
+                          : checkWrites(writeSlots ? "write_slots" : "slots",
+                                        writes, pool, writerOf);
     if (status.isOk() && (writeSlots || table))
-      status = checkReads(*slots, pool, writerOf, hasParents);
+      status = checkReads(reads, pool, writerOf, hasParents);
     if (status.isOk())
       status = checkCheckpoints(checkpoints, *slots, pool, writerOf);
     if (!status.isOk())

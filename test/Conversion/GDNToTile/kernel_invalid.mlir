@@ -470,3 +470,85 @@ func.func @two_commits_of_a_kind(
   }
   return
 }
+
+// -----
+
+func.func @move_beside_a_rule(
+    %q: tensor<?x?x32xf32> {gdn.name = "q", gdn.dims = ["T", "Hk", "32"]},
+    %v: tensor<?x?x32xf32> {gdn.name = "v", gdn.dims = ["T", "Hv", "32"]},
+    %g: tensor<?x?xf32> {gdn.name = "g", gdn.dims = ["T", "Hv"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["T"]},
+    %pool: !gdn.pool<?x?x32x32xf32> {gdn.name = "pool", gdn.dims = ["P", "Hv", "32", "32"]})
+    -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "Hv", "32"]})
+    attributes {gdn.entry} {
+  %o = gdn.kernel "k" {
+    gdn.pool_zero %pool[%slots] : !gdn.pool<?x?x32x32xf32>, tensor<?xi32>
+    // expected-error@+1 {{'gdn.delta_rule' op has no tile program beside ops that move slots}}
+    %y = gdn.delta_rule %q, %q, %v gates(%g, %g) pool(%pool) slots(%slots)
+        : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
+          tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
+          tensor<?xi32> -> tensor<?x?x32xf32>
+    gdn.yield %y : tensor<?x?x32xf32>
+  } : tensor<?x?x32xf32>
+  return %o : tensor<?x?x32xf32>
+}
+
+// -----
+
+func.func @moves_of_other_rows(
+    %a: tensor<?xi32> {gdn.name = "a", gdn.dims = ["N"]},
+    %b: tensor<?xi32> {gdn.name = "b", gdn.dims = ["M"]},
+    %pool: !gdn.pool<?x?x3xf32> {gdn.name = "pool", gdn.dims = ["P", "D", "3"]})
+    attributes {gdn.entry} {
+  gdn.kernel "k" {
+    gdn.pool_zero %pool[%a] : !gdn.pool<?x?x3xf32>, tensor<?xi32>
+    // expected-error@+1 {{'gdn.pool_zero' op expects the N rows of its kernel, but got M}}
+    gdn.pool_zero %pool[%b] : !gdn.pool<?x?x3xf32>, tensor<?xi32>
+    gdn.yield
+  }
+  return
+}
+
+// -----
+
+func.func @copy_of_other_rows(
+    %a: tensor<?xi32> {gdn.name = "a", gdn.dims = ["N"]},
+    %b: tensor<?xi32> {gdn.name = "b", gdn.dims = ["M"]},
+    %pool: !gdn.pool<?x?x3xf32> {gdn.name = "pool", gdn.dims = ["P", "D", "3"]})
+    attributes {gdn.entry} {
+  gdn.kernel "k" {
+    // expected-error@+1 {{'gdn.pool_copy' op expects 'write_slots' to be N, as 'slots' are, but got M}}
+    gdn.pool_copy %pool[%a] to %pool[%b] : !gdn.pool<?x?x3xf32>, tensor<?xi32> to !gdn.pool<?x?x3xf32>, tensor<?xi32>
+    gdn.yield
+  }
+  return
+}
+
+// -----
+
+func.func @copy_of_other_heads(
+    %a: tensor<?xi32> {gdn.name = "a", gdn.dims = ["N"]},
+    %p: !gdn.pool<?x?x8x8xf32> {gdn.name = "p", gdn.dims = ["P", "Hk", "8", "8"]},
+    %r: !gdn.pool<?x?x8x8xf32> {gdn.name = "r", gdn.dims = ["P", "Hv", "8", "8"]})
+    attributes {gdn.entry} {
+  gdn.kernel "k" {
+    // expected-error@+1 {{'gdn.pool_copy' op expects dim 1 of 'target' to be Hk, that of 'source', but got Hv}}
+    gdn.pool_copy %p[%a] to %r[%a] : !gdn.pool<?x?x8x8xf32>, tensor<?xi32> to !gdn.pool<?x?x8x8xf32>, tensor<?xi32>
+    gdn.yield
+  }
+  return
+}
+
+// -----
+
+func.func @move_of_rank_2(
+    %a: tensor<?xi32> {gdn.name = "a", gdn.dims = ["N"]},
+    %pool: !gdn.pool<?x8xf32> {gdn.name = "pool", gdn.dims = ["P", "8"]})
+    attributes {gdn.entry} {
+  gdn.kernel "k" {
+    // expected-error@+1 {{'gdn.pool_zero' op expects a pool of rank 3 or 4 with static dimensions from 2 on, but got '!gdn.pool<?x8xf32>'}}
+    gdn.pool_zero %pool[%a] : !gdn.pool<?x8xf32>, tensor<?xi32>
+    gdn.yield
+  }
+  return
+}

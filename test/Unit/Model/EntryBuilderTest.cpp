@@ -91,6 +91,24 @@ TEST_F(EntryBuilderTest, EveryOptionalParameter) {
                                  testing::HasSubstr("checkpoint")))));
 }
 
+TEST_F(EntryBuilderTest, PoolEntries) {
+  EntryOptions options;
+  options.slots64 = true;
+  options.convState = FloatKind::f32;
+  build(preset("qwen3.5-4b"), options);
+  EXPECT_THAT(
+      names("copy_slots"),
+      testing::ElementsAre("slots", "write_slots", "conv_pool", "state_pool"));
+  EXPECT_THAT(names("zero_slots"),
+              testing::ElementsAre("slots", "conv_pool", "state_pool"));
+  auto typesOf = [&](StringRef entry) {
+    return module->lookupSymbol<func::FuncOp>(entry).getArgumentTypes();
+  };
+  // Ids and pools have the types that decode's have.
+  EXPECT_TRUE(
+      llvm::equal(typesOf("zero_slots"), typesOf("decode").take_back(3)));
+}
+
 TEST_F(EntryBuilderTest, VerifyHasSlotsForEveryToken) {
   EntryOptions options;
   options.writeSlots = options.hasInitial = options.checkpoints = true;

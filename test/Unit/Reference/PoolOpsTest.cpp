@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn.mask_rows, gdn.pool_read and gdn.pool_write.
+// gdn.mask_rows, gdn.pool_read, gdn.pool_write, gdn.pool_copy and
+// gdn.pool_zero.
 #include "EvaluatorTest.h"
 
 using namespace gdn::reference;
@@ -77,4 +78,47 @@ TEST_F(PoolOps, WriteTwice) {
                     {Tensor::zeros({4, 1, 2}), &pool, vector({0, 2, 0, 2})}),
             "'gdn.pool_write' op expects every slot to be written by one row, "
             "but got slot 2 for rows 1 and 3");
+}
+
+static const char *const poolCopy = R"(
+  func.func @f(%pool: !gdn.pool<?x?x2xf32>, %from: tensor<?xi32>,
+               %to: tensor<?xi32>) {
+    gdn.pool_copy %pool[%from] to %pool[%to]
+        : !gdn.pool<?x?x2xf32>, tensor<?xi32>
+          to !gdn.pool<?x?x2xf32>, tensor<?xi32>
+    return
+  })";
+
+// One slot to two others, and one onto itself; a skipped slot on either side
+// leaves the row alone.
+TEST_F(PoolOps, Copy) {
+  Pool pool = {Tensor({5, 1, 2}, {8, 9, 1, 2, 3, 4, 5, 6, 7, qNaN}), 0};
+  run(poolCopy, {&pool, vector({1, 1, 4, 0, -1, 1, 1, 5}),
+                 vector({2, 3, 4, 4, 4, 0, 5, 4})});
+  expectSame(pool.data.data, {8, 9, 1, 2, 1, 2, 1, 2, 7, qNaN});
+}
+
+TEST_F(PoolOps, CopyWritesASlotTwice) {
+  Pool pool = {Tensor({4, 1, 2}, {0, 0, 1, 2, 3, 4, 5, 6}), 0};
+  EXPECT_EQ(errorOf(poolCopy, {&pool, vector({1, 2}), vector({3, 3})}),
+            "'gdn.pool_copy' op expects every slot to be written by one row, "
+            "but got slot 3 for rows 0 and 1");
+}
+
+TEST_F(PoolOps, CopyReadsWhatAnotherRowWrites) {
+  Pool pool = {Tensor({4, 1, 2}, {0, 0, 1, 2, 3, 4, 5, 6}), 0};
+  EXPECT_EQ(errorOf(poolCopy, {&pool, vector({1, 3}), vector({3, 2})}),
+            "'gdn.pool_copy' op expects no row to read a slot that another one "
+            "writes, but got slot 3 for rows 1 and 0");
+}
+
+TEST_F(PoolOps, Zero) {
+  Pool pool = {Tensor({3, 1, 2}, {8, 9, qNaN, 2, 3, 4}), 0};
+  run(R"(
+    func.func @f(%pool: !gdn.pool<?x?x2xf32>, %slots: tensor<?xi32>) {
+      gdn.pool_zero %pool[%slots] : !gdn.pool<?x?x2xf32>, tensor<?xi32>
+      return
+    })",
+      {&pool, vector({1, 0, -1, 3, 0})});
+  expectSame(pool.data.data, {8, 9, 0, 0, 3, 4});
 }

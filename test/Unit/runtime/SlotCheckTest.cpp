@@ -13,17 +13,20 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-/// Checks ids against a pool of 8 slots with null slot 0.
+/// Checks ids against a pool of 8 slots with null slot 0. An entry without an
+/// output only moves slots.
 std::string check(Ids slots, Ids writes = {}, SlotReport *report = nullptr,
-                  int64_t stride = 1) {
+                  int64_t stride = 1, bool hasOutput = true) {
   bool hasWrites = !writes.empty();
   auto entry = makeEntry([&](EntryBuilder builder) {
     builder.tensor("slots", fb::Access::read, fb::DType::i32, {"N"});
     if (hasWrites)
       builder.tensor("write_slots", fb::Access::read, fb::DType::i32, {"N"});
     builder.pool("state_pool", fb::DType::f32, {"P", "2"})
-        .pool("conv_pool", fb::DType::f32, {"Q", "2"})
-        .code("code", {});
+        .pool("conv_pool", fb::DType::f32, {"Q", "2"});
+    if (hasOutput)
+      builder.tensor("out", fb::Access::write, fb::DType::f32, {"N"});
+    builder.code("code", {});
   });
   int64_t rows = static_cast<int64_t>(slots.size()) / stride;
   std::vector<Array> arrays = {
@@ -32,6 +35,8 @@ std::string check(Ids slots, Ids writes = {}, SlotReport *report = nullptr,
     arrays.push_back(Array(writes.data(), DType::i32, {rows}, {stride}));
   arrays.push_back(Array(address(0x1000), DType::f32, {9, 2}));
   arrays.push_back(Array(address(0x2000), DType::f32, {8, 2}));
+  if (hasOutput)
+    arrays.push_back(Array(address(0x3000), DType::f32, {rows}));
   std::vector<Argument> args = toArguments(arrays);
   auto binding = Binding::make(entry, {}, args.data(), args.size());
   EXPECT_TRUE(binding.isOk()) << binding.status().toString();
@@ -72,6 +77,17 @@ TEST(SlotCheck, WriteSlots) {
                                    "1 both write slot 5 of state_pool");
   EXPECT_EQ(check({3, 4}, {4, 6}), "INVALID_ARGUMENT: slots: row 1 reads slot "
                                    "4 of state_pool, which row 0 writes");
+}
+
+TEST(SlotCheck, SkippedRowsWriteNothing) {
+  EXPECT_EQ(check({-1, 3}, {5, 5}), "OK");
+  EXPECT_EQ(check({0, 3}, {3, 4}), "OK");
+}
+
+TEST(SlotCheck, AMoveToNowhereReadsNothing) {
+  EXPECT_EQ(check({3, 4}, {0, 3}), "INVALID_ARGUMENT: slots: row 0 reads slot "
+                                   "3 of state_pool, which row 1 writes");
+  EXPECT_EQ(check({3, 4}, {0, 3}, nullptr, 1, /*hasOutput=*/false), "OK");
 }
 
 namespace {

@@ -31,6 +31,10 @@ static bool isCommit(Operation *op) {
 }
 /// Ops whose kernel is theirs alone.
 static bool isAlone(Operation *op) { return isa<PoolReadOp, PoolWriteOp>(op); }
+/// Ops that move whole slots and compute nothing.
+static bool isSlotMove(Operation *op) {
+  return isa<PoolCopyOp, PoolZeroOp>(op);
+}
 
 namespace {
 /// What two row-wise ops must have in common to share a kernel.
@@ -123,6 +127,26 @@ static bool areConnected(Operation *a, Operation *b) {
   });
 }
 
+/// The operands of a move that say which slots it touches.
+static SmallVector<Value> getMovedSlots(Operation *op) {
+  if (auto copy = dyn_cast<PoolCopyOp>(op))
+    return {copy.getSlots(), copy.getWriteSlots()};
+  return {cast<PoolZeroOp>(op).getSlots()};
+}
+
+/// True if these moves can be one kernel: the same rows, and none touches what
+/// another one writes.
+static bool mayMoveTogether(ArrayRef<Operation *> ops) {
+  for (auto [index, a] : llvm::enumerate(ops)) {
+    if (!isSlotMove(a) || getMovedSlots(a) != getMovedSlots(ops.front()))
+      return false;
+    for (Operation *b : ops.drop_front(index + 1))
+      if (haveMemoryConflict(a, b))
+        return false;
+  }
+  return true;
+}
+
 /// True if these ops can be one kernel.
 static bool mayShareKernel(ArrayRef<Operation *> ops) {
   std::optional<Rows> rows;
@@ -174,10 +198,12 @@ static bool mayCommitTogether(ArrayRef<Operation *> ops) {
 
 /// Puts together what shares a kernel.
 static void mergeGroups(Block &block, OpGroups &groups) {
-  SmallVector<Operation *> rowWise, fusible, commits;
+  SmallVector<Operation *> rowWise, fusible, commits, moves;
   for (Operation &op : block) {
     if (isCommit(&op))
       commits.push_back(&op);
+    if (isSlotMove(&op))
+      moves.push_back(&op);
     if (isRowWise(&op))
       rowWise.push_back(&op);
     if (isRowWise(&op) || isTokenWise(&op))
@@ -189,6 +215,9 @@ static void mergeGroups(Block &block, OpGroups &groups) {
   for (auto [index, op] : llvm::enumerate(commits))
     for (Operation *earlier : ArrayRef(commits).take_front(index))
       groups.merge(earlier, op, mayCommitTogether);
+  for (auto [index, op] : llvm::enumerate(moves))
+    for (Operation *earlier : ArrayRef(moves).take_front(index))
+      groups.merge(earlier, op, mayMoveTogether);
   for (bool changed = true; std::exchange(changed, false);)
     for (auto [index, op] : llvm::enumerate(fusible))
       for (Operation *earlier : ArrayRef(fusible).take_front(index))
@@ -261,7 +290,8 @@ struct GDNFuse final : gdn::impl::GDNFuseBase<GDNFuse> {
     SmallVector<SmallVector<Operation *>> ordered = groups.getOrdered();
     auto isKernel = [](ArrayRef<Operation *> ops) {
       return isRowWise(ops.front()) || isTokenWise(ops.front()) ||
-             isCommit(ops.front()) || isAlone(ops.front());
+             isCommit(ops.front()) || isSlotMove(ops.front()) ||
+             isAlone(ops.front());
     };
     bool onlyOne = llvm::count_if(ordered, isKernel) == 1 &&
                    block.getOps<KernelOp>().empty();

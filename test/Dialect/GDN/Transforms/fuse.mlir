@@ -336,3 +336,27 @@ func.func @commits(
       : !gdn.pool<?x?x5xf16>, tensor<?xi32>, tensor<?xi32>
   return
 }
+
+// Moves of the same slots go together, unless one reads what another writes; of
+// other slots they do not, nor with what computes.
+// CHECK-LABEL: func.func @moves(
+//       CHECK:   gdn.kernel "moves_0" {
+//  CHECK-NEXT:     gdn.pool_copy %[[P:.+]][%[[A:.+]]] to %[[P]][%[[B:.+]]] :
+//  CHECK-NEXT:     gdn.pool_copy %[[R:.+]][%[[A]]] to %[[R]][%[[B]]] :
+//       CHECK:   gdn.kernel "moves_1" {
+//  CHECK-NEXT:     gdn.pool_copy %[[R]][%[[A]]] to %{{.+}}[%[[B]]] :
+//       CHECK:   gdn.kernel "moves_2" {
+//  CHECK-NEXT:     gdn.pool_zero
+//  CHECK-NEXT:   }
+func.func @moves(
+    %a: tensor<?xi32> {gdn.name = "a", gdn.dims = ["N"]},
+    %b: tensor<?xi32> {gdn.name = "b", gdn.dims = ["N"]},
+    %p: !gdn.pool<?x?x3xf32> {gdn.name = "p", gdn.dims = ["P", "D", "3"]},
+    %r: !gdn.pool<?x?x3xf32> {gdn.name = "r", gdn.dims = ["P", "D", "3"]},
+    %s: !gdn.pool<?x?x3xf32> {gdn.name = "s", gdn.dims = ["P", "D", "3"]}) attributes {gdn.entry} {
+  gdn.pool_copy %p[%a] to %p[%b] : !gdn.pool<?x?x3xf32>, tensor<?xi32> to !gdn.pool<?x?x3xf32>, tensor<?xi32>
+  gdn.pool_copy %r[%a] to %r[%b] : !gdn.pool<?x?x3xf32>, tensor<?xi32> to !gdn.pool<?x?x3xf32>, tensor<?xi32>
+  gdn.pool_copy %r[%a] to %s[%b] : !gdn.pool<?x?x3xf32>, tensor<?xi32> to !gdn.pool<?x?x3xf32>, tensor<?xi32>
+  gdn.pool_zero %p[%a] : !gdn.pool<?x?x3xf32>, tensor<?xi32>
+  return
+}

@@ -60,6 +60,10 @@ public:
       return failure(StatusCode::deviceError, "copy: broken");
     return inner->copy(to, from, bytes, stream);
   }
+  Status upload(void *to, const void *from, uint64_t bytes,
+                void *stream) override {
+    return inner->upload(to, from, bytes, stream);
+  }
   Result<void *> allocate(size_t bytes) override {
     return inner->allocate(bytes);
   }

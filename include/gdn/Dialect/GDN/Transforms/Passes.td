@@ -19,6 +19,7 @@ def GDNFuse : Pass<"gdn-fuse", "::mlir::ModuleOp"> {
     - token-wise ops that are connected to each other only share one;
     - `commit_conv1d` and `commit_delta_rule` of the same `slots` and
       `num_accepted` share one;
+    - `pool_copy` and `pool_zero` with the same slots share one;
     - `pool_read` and `pool_write` have a kernel each;
     - `unpack`, `accepted_slots` and `counted_slots` stay outside: they only say where things are.
 

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn-schedule-slot-moves: tiles that are stored as they are loaded. See
+// Passes.td.
+#include "FragmentEmitter.h"
+
+#include "gdn/Schedule/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace gdn {
+#define GEN_PASS_DEF_SCHEDULESLOTMOVES
+#include "gdn/Schedule/Passes.h.inc"
+} // namespace gdn
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+
+/// Bytes that a lane moves at once.
+constexpr int64_t laneBytes = 16;
+
+class SlotMovesKernel {
+public:
+  SlotMovesKernel(func::FuncOp source, int64_t threads)
+      : source(source), numWarps(threads / gpu::warpThreads),
+        b(source.getContext()) {}
+
+  void emit();
+
+private:
+  void emitBlock(Block &block);
+  void emitMove(tile::StoreOp store);
+  gpu::RowsAttr getLayout(VectorType tile);
+
+  func::FuncOp source, kernel;
+  int64_t numWarps;
+  OpBuilder b;
+  IRMapping scalars;
+};
+
+struct ScheduleSlotMoves final
+    : gdn::impl::ScheduleSlotMovesBase<ScheduleSlotMoves> {
+  using ScheduleSlotMovesBase::ScheduleSlotMovesBase;
+
+  void runOnOperation() override {
+    if (threads % gpu::warpThreads != 0 || threads < 32 || threads > 1024) {
+      getOperation().emitError("expects the option 'threads' to be a multiple "
+                               "of 32 from 32 to 1024, but got ")
+          << threads.getValue();
+      return signalPassFailure();
+    }
+    for (auto func :
+         llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
+      if (!func->hasAttr("gdn_tile.grid") || !movesOnly(func))
+        continue;
+      SlotMovesKernel(func, threads).emit();
+      ++numKernels;
+    }
+  }
+
+  /// True if each tile of the program is stored by the op behind the one that
+  /// makes it.
+  static bool movesOnly(func::FuncOp func) {
+    bool moves = false;
+    WalkResult walk = func.walk([&](Operation *op) {
+      if (isa<tile::LoadOp, tile::FillOp>(op)) {
+        auto store = dyn_cast_or_null<tile::StoreOp>(op->getNextNode());
+        bool isStored = store && op->hasOneUse() &&
+                        store.getTile() == op->getResult(0) &&
+                        store.getTile().getType().getRank() == 2;
+        moves |= isStored;
+        return isStored ? WalkResult::advance() : WalkResult::interrupt();
+      }
+      bool isKnown = isa<tile::StoreOp, tile::BlockIdOp>(op) ||
+                     !isa<tile::TileDialect>(op->getDialect());
+      return isKnown ? WalkResult::advance() : WalkResult::interrupt();
+    });
+    return moves && !walk.wasInterrupted();
+  }
+};
+
+} // namespace
+
+/// Rows to warps, 16 bytes to a lane, as many lanes to a row as it has such
+/// pieces for.
+gpu::RowsAttr SlotMovesKernel::getLayout(VectorType tile) {
+  int64_t bytes = tile.getElementTypeBitWidth() / 8;
+  int64_t columns = tile.getDimSize(1), vector = laneBytes / bytes;
+  while (columns % vector != 0)
+    vector /= 2;
+  int64_t lanes = gpu::warpThreads;
+  while (lanes > 1 && columns % (lanes * vector) != 0)
+    lanes /= 2;
+  return gpu::RowsAttr::get(b.getContext(), numWarps, lanes, vector);
+}
+
+/// A store with the op that makes its tile. Rows in the order of memory are
+/// dealt to all warps; of what lies across memory there is little.
+void SlotMovesKernel::emitMove(tile::StoreOp store) {
+  Location loc = store.getLoc();
+  Operation *from = store.getTile().getDefiningOp();
+  VectorType tile = store.getTile().getType();
+  if (!llvm::is_sorted(store.getDims())) {
+    auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), numWarps - 1, 1);
+    OpBuilder::InsertionGuard guard(b);
+    b.createBlock(&warps.getBody());
+    FragmentEmitter warp(b, scalars);
+    warp.emit(from);
+    warp.emitStores(store, {});
+    gpu::YieldOp::create(b, loc);
+    return;
+  }
+  // Rows that are whole multiples of 16 bytes are moved that way only.
+  int64_t rowBytes = tile.getDimSize(1) * tile.getElementTypeBitWidth() / 8;
+  auto align = [&](Value view) {
+    if (auto arg = dyn_cast<BlockArgument>(view))
+      kernel.setArgAttr(
+          arg.getArgNumber(), "gdn_gpu.alignment",
+          b.getI64IntegerAttr(std::min(laneBytes, rowBytes & -rowBytes)));
+  };
+  if (auto load = dyn_cast<tile::LoadOp>(from))
+    align(load.getView());
+  align(store.getView());
+  FragmentEmitter all(b, scalars, getLayout(tile));
+  all.emit(from);
+  all.emitStores(store, {});
+}
+
+void SlotMovesKernel::emitBlock(Block &block) {
+  for (Operation &op : block.without_terminator()) {
+    if (auto id = dyn_cast<tile::BlockIdOp>(op)) {
+      scalars.map(id.getResult(),
+                  gpu::BlockIdOp::create(b, op.getLoc(), b.getIndexType(),
+                                         id.getAxis()));
+    } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
+      emitMove(store);
+    } else if (isa<tile::LoadOp, tile::FillOp>(op)) {
+      continue; // with its store
+    } else if (op.getNumRegions() == 0) {
+      b.clone(op, scalars);
+    } else {
+      Operation *clone = op.cloneWithoutRegions(scalars);
+      b.insert(clone);
+      OpBuilder::InsertionGuard guard(b);
+      for (auto [from, to] : llvm::zip(op.getRegions(), clone->getRegions())) {
+        if (from.empty())
+          continue;
+        Block &body = from.front();
+        Block *copy = b.createBlock(
+            &to, {}, body.getArgumentTypes(),
+            SmallVector<Location>(body.getNumArguments(), op.getLoc()));
+        scalars.map(body.getArguments(), copy->getArguments());
+        emitBlock(body);
+        b.clone(*body.getTerminator(), scalars);
+      }
+    }
+  }
+}
+
+void SlotMovesKernel::emit() {
+  b.setInsertionPoint(source);
+  kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
+  b.insert(kernel);
+  kernel->setAttr("gdn_gpu.threads",
+                  b.getI64IntegerAttr(numWarps * gpu::warpThreads));
+  Block *entry = kernel.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  Block &body = source.getBody().front();
+  scalars.map(body.getArguments(), entry->getArguments());
+  emitBlock(body);
+  func::ReturnOp::create(b, source.getLoc());
+  source.erase();
+}
