@@ -42,5 +42,9 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
 void gdn::buildGpuPipeline(OpPassManager &passes, const TargetModel &target,
                            const GpuPipelineOptions &options) {
   buildGdnToGpuPipeline(passes, target, options);
-  buildGPUToLlvmPipeline(passes, target.hasDependentLaunch(), target.hasTma());
+  ConvertGPUToNVVMOptions kernels;
+  kernels.dependentLaunch = target.hasDependentLaunch();
+  kernels.bulkCopies = target.hasTma();
+  kernels.everyThreadArrives = options.everyThreadArrives;
+  buildGPUToLlvmPipeline(passes, kernels);
 }

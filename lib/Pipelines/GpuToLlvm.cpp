@@ -13,11 +13,8 @@
 using namespace mlir;
 using namespace gdn;
 
-void gdn::buildGPUToLlvmPipeline(OpPassManager &passes, bool hasDependentLaunch,
-                                 bool hasBulkCopies) {
-  ConvertGPUToNVVMOptions kernels;
-  kernels.dependentLaunch = hasDependentLaunch;
-  kernels.bulkCopies = hasBulkCopies;
+void gdn::buildGPUToLlvmPipeline(OpPassManager &passes,
+                                 const ConvertGPUToNVVMOptions &kernels) {
   passes.addPass(createConvertGPUToNVVM(kernels));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
@@ -51,7 +48,9 @@ void gdn::registerGPUToLlvmPipeline() {
   PassPipelineRegistration<GPUToLlvmOptions>(
       "gdn-gpu-to-llvm", "GPU programs to kernels in the LLVM dialect",
       [](OpPassManager &passes, const GPUToLlvmOptions &options) {
-        buildGPUToLlvmPipeline(passes, options.dependentLaunch,
-                               options.bulkCopies);
+        ConvertGPUToNVVMOptions kernels;
+        kernels.dependentLaunch = options.dependentLaunch;
+        kernels.bulkCopies = options.bulkCopies;
+        buildGPUToLlvmPipeline(passes, kernels);
       });
 }

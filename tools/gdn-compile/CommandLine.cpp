@@ -138,6 +138,10 @@ struct Options {
       "segments-from", cl::init(-1), cl::cat(outputs), cl::value_desc("tokens"),
       cl::desc("Mean tokens of a row from which that variant is taken; "
                "negative: by the target's rule (default)")};
+  cl::opt<bool> everyThreadArrives{
+      "every-thread-arrives", cl::cat(outputs),
+      cl::desc("For tools that look for races in kernels: at barriers between "
+               "roles each thread arrives, not one for its warp")};
 
   cl::ValuesClass floats{clEnumValN(FloatKind::f32, "f32", ""),
                          clEnumValN(FloatKind::bf16, "bf16", ""),
@@ -171,7 +175,14 @@ struct Options {
           clEnumValN(InputLayout::flat, "flat", "qkvz and ba, part after part"),
           clEnumValN(InputLayout::split, "split", "qkv, z, b and a"),
           clEnumValN(InputLayout::separate, "separate",
-                     "q, k, v, z, b and a, head by head"))};
+                     "q, k, v, z, b and a, head by head"),
+          clEnumValN(
+              InputLayout::ready, "ready",
+              "q, k, v, log_decay and beta, as the rule takes them; with "
+              "--outputs=core"))};
+  cl::opt<bool> l2norm{
+      "l2norm", cl::cat(entries),
+      cl::desc("Scale ready q and k to unit length in the entries")};
   cl::opt<EntryOutputs> results{
       "outputs", cl::init(EntryOutputs::norm), cl::cat(entries),
       cl::desc("What the entries give:"),
@@ -231,6 +242,7 @@ CommandLine Options::collect() {
   line.chunkStages = chunkStages;
   line.segments = segments;
   line.segmentsFrom = segmentsFrom;
+  line.everyThreadArrives = everyThreadArrives;
   line.io = io;
   line.state = state;
   auto given = [](const auto &option, auto &place) {
@@ -243,6 +255,7 @@ CommandLine Options::collect() {
   given(layout, line.entries.layout);
   line.entries.dtBias = dtBias;
   line.entries.outputs = results;
+  line.entries.l2norm = l2norm;
   line.entries.slots64 = slots64;
   line.entries.hasInitial = hasInitial;
   line.entries.writeSlots = writeSlots;

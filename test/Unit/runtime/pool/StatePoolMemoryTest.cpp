@@ -65,6 +65,8 @@ public:
     return inner->upload(to, from, bytes, stream);
   }
   Result<void *> allocate(size_t bytes) override {
+    if (bytes > mostBytes)
+      return failure(StatusCode::outOfMemory, "no memory");
     return inner->allocate(bytes);
   }
   Status free(void *data) override { return inner->free(data); }
@@ -77,6 +79,7 @@ public:
 
   std::shared_ptr<Device> inner = cpu();
   int allowed = 1 << 20;
+  size_t mostBytes = 1 << 20;
 };
 
 } // namespace
@@ -217,6 +220,14 @@ TEST(StatePoolMemory, FailuresOfTheDeviceTakeNothing) {
   device->allowed = 0;
   EXPECT_EQ(StatePool::make(device, smallShape(), {}).status().toString(),
             "DEVICE_ERROR: fill: broken");
+}
+
+TEST(StatePoolMemory, DevicesMayHaveTooLittle) {
+  auto device = std::make_shared<FailingDevice>();
+  StatePoolShape shape = smallShape();
+  shape.numRequests = 1 << 30;
+  EXPECT_EQ(StatePool::make(device, shape, {}).status().toString(),
+            "OUT_OF_MEMORY: no memory");
 }
 
 TEST(StatePoolMemory, FewCallsOfTheDevice) {
