@@ -51,7 +51,8 @@ void Scheduler::expectZeros(const std::vector<Outputs> &outputs,
 void Scheduler::expectState(const std::string &who, const Known &known,
                             int32_t slot) {
   for (int64_t layer = 0; layer < kNumLayers; ++layer) {
-    const LayerState &expected = known.layers[static_cast<size_t>(layer)];
+    const auto &layers = known.pending > 0 ? known.base : known.layers;
+    const LayerState &expected = layers[static_cast<size_t>(layer)];
     LayerState got = engine_.read(layer, slot);
     std::string where = " of " + who + " in slot " + std::to_string(slot) +
                         ", layer " + std::to_string(layer);
@@ -64,7 +65,7 @@ void Scheduler::audit() {
   gdnrt_error error;
   gdnrt_state_pool_info info;
   check(gdnrt_state_pool_describe(engine_.pool(), &info, &error), error);
-  std::vector<int32_t> owned;
+  std::vector<int32_t> owned = buffer_;
   for (const Sequence &sequence : sequences_)
     owned.insert(owned.end(), sequence.slots.begin(), sequence.slots.end());
   const auto requests = static_cast<int64_t>(owned.size());

@@ -30,19 +30,25 @@ Kernels::Kernels(const std::string &image, const std::string &device) {
   prefill = find("prefill");
   decode = find("decode");
   verify = find("verify");
+  commit = find("commit");
   if (!prefill || !decode)
     throw RuntimeError(image + ": expected entries prefill and decode");
-  size_t param;
+  auto verifyHas = [&](const char *name) {
+    size_t param;
+    return gdnrt_entry_find_param(gdnrt_kernel_entry(verify), name, &param,
+                                  nullptr) == GDNRT_OK;
+  };
   if (verify)
-    verifyKind_ = gdnrt_entry_find_param(gdnrt_kernel_entry(verify), "parents",
-                                         &param, nullptr) == GDNRT_OK
-                      ? VerifyKind::tree
-                      : VerifyKind::slots;
+    verifyKind_ = verifyHas("parents")        ? VerifyKind::tree
+                  : verifyHas("pending_keys") ? VerifyKind::lazy
+                                              : VerifyKind::slots;
+  if (verifyKind_ == VerifyKind::lazy && !commit)
+    throw RuntimeError(image + ": expected an entry commit");
   readSizes();
 }
 
 Kernels::~Kernels() {
-  for (gdnrt_kernel *kernel : {prefill, decode, verify})
+  for (gdnrt_kernel *kernel : {prefill, decode, verify, commit})
     gdnrt_kernel_destroy(kernel);
   gdnrt_device_destroy(device_);
   gdnrt_image_destroy(image_);
@@ -95,11 +101,14 @@ Engine::Engine(const Kernels &kernels, const Trace &trace)
   options.key_dim = sizes_.keyDim;
   options.value_dim = sizes_.valueDim;
   options.conv_width = sizes_.width;
-  options.conv_extra = trace.convExtra;
+  const bool isLazy = kernels.verifyKind() == VerifyKind::lazy;
+  options.pending_tokens = isLazy ? trace.verifyTokens : 0;
+  options.conv_extra = isLazy ? trace.verifyTokens : trace.convExtra;
   options.conv_layout = trace.isSD ? GDNRT_CONV_SD : GDNRT_CONV_DS;
   options.state_slot_stride = sizes_.outputs() * sizes_.keyDim + trace.padding;
   options.conv_slot_stride =
-      sizes_.channels() * (sizes_.width - 1 + trace.convExtra) + trace.padding;
+      sizes_.channels() * (sizes_.width - 1 + options.conv_extra) +
+      trace.padding;
   options.debug_checks = 1;
   gdnrt_error error;
   check(gdnrt_state_pool_create(kernels.device(), &options, &pool_, &error),
@@ -119,10 +128,8 @@ gdnrt_arg Engine::view(int32_t buffer, int64_t layer) const {
   return arg;
 }
 
-namespace {
-
 /// The arguments of a launch with the sizes that they point at.
-class Arguments {
+class Engine::Arguments {
 public:
   template <typename T>
   void add(const char *name, DeviceArray &array, int32_t dtype,
@@ -157,13 +164,25 @@ private:
   std::vector<gdnrt_named_arg> named_;
 };
 
-} // namespace
+void Engine::addPools(Arguments &args, int64_t layer, bool withPending) const {
+  args.addPool("state_pool", view(GDNRT_POOL_STATE, layer));
+  args.addPool(
+      "conv_pool",
+      view(withPending ? GDNRT_POOL_CONV_HISTORY : GDNRT_POOL_CONV, layer));
+  if (!withPending)
+    return;
+  args.addPool("pending_keys", view(GDNRT_POOL_PENDING_KEYS, layer));
+  args.addPool("pending_deltas", view(GDNRT_POOL_PENDING_DELTAS, layer));
+  args.addPool("pending_decays", view(GDNRT_POOL_PENDING_DECAYS, layer));
+}
 
 std::vector<Outputs> Engine::run(gdnrt_kernel *kernel,
                                  const std::vector<Row> &rows,
                                  int64_t padding) {
   const bool isPrefill = kernel == kernels_.prefill;
   const bool isVerify = kernel == kernels_.verify;
+  const VerifyKind kind = kernels_.verifyKind();
+  const bool isLazy = isVerify && kind == VerifyKind::lazy;
   const auto numRows = static_cast<int64_t>(rows.size());
   const int64_t s = verifyTokens_;
   std::vector<int32_t> cuSeqlens = {0}, slots, writeSlots, accepted;
@@ -215,7 +234,7 @@ std::vector<Outputs> Engine::run(gdnrt_kernel *kernel,
     args.add("dt_bias", array("dt_bias"), GDNRT_F32, weights.dtBias, {hv});
     args.add("core", array("core"), GDNRT_F32, core,
              {numTokens, hv, sizes_.valueDim});
-    if (!isVerify || kernels_.verifyKind() == VerifyKind::tree)
+    if (!isVerify || kind != VerifyKind::slots)
       args.add("slots", array("slots"), GDNRT_I32, slots, {numRows});
     if (!isVerify)
       args.add("write_slots", array("write_slots"), GDNRT_I32, writeSlots,
@@ -226,21 +245,37 @@ std::vector<Outputs> Engine::run(gdnrt_kernel *kernel,
     if (isPrefill)
       args.add("has_initial", array("has_initial"), GDNRT_I1, hasInitial,
                {numRows});
-    if (isVerify)
+    if (isVerify && !isLazy)
       args.add("token_slots", array("token_slots"), GDNRT_I32, tokenSlots,
                {numRows, s});
-    if (isVerify && kernels_.verifyKind() == VerifyKind::tree)
+    if (isVerify && kind == VerifyKind::tree)
       args.add("parents", array("parents"), GDNRT_I32, parents, {numRows, s});
-    if (isVerify && kernels_.verifyKind() == VerifyKind::slots)
+    if (isVerify && kind != VerifyKind::tree)
       args.add("num_accepted", array("num_accepted"), GDNRT_I32, accepted,
                {numRows});
-    args.addPool("conv_pool", view(GDNRT_POOL_CONV, layer));
-    args.addPool("state_pool", view(GDNRT_POOL_STATE, layer));
+    addPools(args, layer, isLazy);
     args.launch(kernel);
     array("core").read(core.data(), core.size() * sizeof(float));
     outputs.push_back(std::move(core));
   }
   return outputs;
+}
+
+void Engine::commit(const std::vector<Row> &rows) {
+  std::vector<int32_t> slots, accepted;
+  for (const Row &row : rows) {
+    slots.push_back(row.slot);
+    accepted.push_back(row.accepted);
+  }
+  const auto numRows = static_cast<int64_t>(rows.size());
+  for (int64_t layer = 0; layer < kNumLayers; ++layer) {
+    Arguments args;
+    args.add("slots", array("slots"), GDNRT_I32, slots, {numRows});
+    args.add("num_accepted", array("num_accepted"), GDNRT_I32, accepted,
+             {numRows});
+    addPools(args, layer, /*withPending=*/true);
+    args.launch(kernels_.commit);
+  }
 }
 
 std::vector<Outputs> Engine::prefill(const std::vector<Row> &rows,

@@ -22,7 +22,15 @@ namespace gdnrt::traces {
 constexpr int64_t kNumLayers = 2;
 
 /// How an image's verify entry keeps states to go back to.
-enum class VerifyKind { none, slots, tree };
+enum class VerifyKind {
+  none,
+  /// The state after each token in a slot of its own.
+  slots,
+  /// The same, and tokens have parents.
+  tree,
+  /// Tokens stay pending in the slot until it is known how many were right.
+  lazy,
+};
 
 /// An image on a device: what all traces share.
 class Kernels {
@@ -36,7 +44,8 @@ public:
   VerifyKind verifyKind() const { return verifyKind_; }
   /// Sizes of a head and of the convolution; one key head, one value head.
   const LayerSizes &sizes() const { return sizes_; }
-  gdnrt_kernel *prefill = nullptr, *decode = nullptr, *verify = nullptr;
+  gdnrt_kernel *prefill = nullptr, *decode = nullptr, *verify = nullptr,
+               *commit = nullptr;
 
 private:
   void readSizes();
@@ -77,6 +86,8 @@ public:
   std::vector<Outputs> prefill(const std::vector<Row> &rows, int64_t padding);
   std::vector<Outputs> decode(const std::vector<Row> &rows);
   std::vector<Outputs> verify(const std::vector<Row> &rows);
+  /// Puts accepted tokens into the states of rows; with VerifyKind::lazy.
+  void commit(const std::vector<Row> &rows);
 
   /// State and window of a slot as the model has them.
   LayerState read(int64_t layer, int32_t slot) const;
@@ -85,6 +96,8 @@ public:
   bool nullSlotIsIntact() const;
 
 private:
+  class Arguments;
+  void addPools(Arguments &args, int64_t layer, bool withPending) const;
   DeviceArray &array(const std::string &name);
   std::vector<Outputs> run(gdnrt_kernel *kernel, const std::vector<Row> &rows,
                            int64_t padding);

@@ -51,6 +51,9 @@ Trace gdnrt::traces::makeTrace(uint64_t seed) {
   // Room for up to five sequences, less where each has more slots.
   trace.numRequests =
       trace.verifyTokens * (1 + random.below(5)) + random.below(4);
+  trace.usesBuffer = random.below(3) == 0;
+  if (trace.usesBuffer)
+    trace.numRequests += 2 * trace.verifyTokens;
   trace.numTrack = random.below(4);
   trace.keyHeads = 1 + random.below(2);
   trace.valueHeads = trace.keyHeads * (1 + random.below(3));
@@ -115,5 +118,6 @@ std::string gdnrt::traces::toString(const Trace &trace) {
          (trace.zeroes ? "zeroed" : "not zeroed") + "; " +
          std::to_string(trace.keyHeads) + "/" +
          std::to_string(trace.valueHeads) + " heads; rows of up to " +
-         std::to_string(trace.verifyTokens) + " guessed tokens";
+         std::to_string(trace.verifyTokens) + " guessed tokens" +
+         (trace.usesBuffer ? " in a buffer" : "");
 }

@@ -55,6 +55,9 @@ struct Trace {
   /// run with has_initial false.
   bool zeroes = true;
   bool isSD = false;
+  /// Verify steps with parents write to slots that all sequences share, from
+  /// where the accepted state is copied.
+  bool usesBuffer = false;
   /// Elements between slots, and beyond the window.
   int64_t padding = 0, convExtra = 0;
   std::vector<Step> steps;

@@ -181,7 +181,27 @@ def GPU_AcquireOp : GPU_ChannelTileOp<"acquire"> {
       same block; the tile is used before it, by `gdn_gpu.share` or
       `gdn_gpu.copy`; checked on the function.
 
-    For an example, see `gdn_gpu.roles`.
+    **Example**
+
+    ```mlir
+    func.func @next(%x: f32)
+        attributes {gdn_gpu.threads = 64 : i64} {
+      %ring = gdn_gpu.channel : !gdn_gpu.channel<1x128xf32, depth = 3>
+      gdn_gpu.roles {
+        gdn_gpu.warps 0 for 1 {
+          %one = gdn_gpu.fill %x : f32 -> !gdn_gpu.fragment<
+              1x128xf32, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>
+          %tile = gdn_gpu.acquire %ring
+              : !gdn_gpu.channel<1x128xf32, depth = 3> -> !gdn_gpu.shared<1x128xf32>
+          gdn_gpu.share %one, %tile : !gdn_gpu.fragment<
+              1x128xf32, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>,
+              !gdn_gpu.shared<1x128xf32>
+          gdn_gpu.commit %ring : !gdn_gpu.channel<1x128xf32, depth = 3>
+        }
+      }
+      return
+    }
+    ```
   }];
 }
 
@@ -196,7 +216,27 @@ def GPU_CommitOp : GPU_ChannelEndOp<"commit"> {
     - (C1) the op of this role on the channel before it is a `gdn_gpu.acquire` in
       the same block; checked on the function.
 
-    For an example, see `gdn_gpu.roles`.
+    **Example**
+
+    ```mlir
+    func.func @filled(%x: f32)
+        attributes {gdn_gpu.threads = 64 : i64} {
+      %ring = gdn_gpu.channel : !gdn_gpu.channel<1x128xf32, depth = 3>
+      gdn_gpu.roles {
+        gdn_gpu.warps 0 for 1 {
+          %one = gdn_gpu.fill %x : f32 -> !gdn_gpu.fragment<
+              1x128xf32, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>
+          %tile = gdn_gpu.acquire %ring
+              : !gdn_gpu.channel<1x128xf32, depth = 3> -> !gdn_gpu.shared<1x128xf32>
+          gdn_gpu.share %one, %tile : !gdn_gpu.fragment<
+              1x128xf32, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>,
+              !gdn_gpu.shared<1x128xf32>
+          gdn_gpu.commit %ring : !gdn_gpu.channel<1x128xf32, depth = 3>
+        }
+      }
+      return
+    }
+    ```
   }];
 }
 
@@ -214,7 +254,24 @@ def GPU_ReceiveOp : GPU_ChannelTileOp<"receive"> {
       same block; the tile is used before it, by `gdn_gpu.fetch` or
       `gdn_gpu.fetch_element`; checked on the function.
 
-    For an example, see `gdn_gpu.roles`.
+    **Example**
+
+    ```mlir
+    func.func @read(%x: f32)
+        attributes {gdn_gpu.threads = 64 : i64} {
+      %ring = gdn_gpu.channel : !gdn_gpu.channel<1x128xf32, depth = 3>
+      gdn_gpu.roles {
+        gdn_gpu.warps 0 for 1 {
+          %tile = gdn_gpu.receive %ring
+              : !gdn_gpu.channel<1x128xf32, depth = 3> -> !gdn_gpu.shared<128xf32>
+          %row = gdn_gpu.fetch %tile : !gdn_gpu.shared<128xf32> -> !gdn_gpu.fragment<
+              128xf32, #gdn_gpu.per_column<#gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>>
+          gdn_gpu.release %ring : !gdn_gpu.channel<1x128xf32, depth = 3>
+        }
+      }
+      return
+    }
+    ```
   }];
 }
 
@@ -228,7 +285,24 @@ def GPU_ReleaseOp : GPU_ChannelEndOp<"release"> {
     - (C1) the op of this role on the channel before it is a `gdn_gpu.receive` in
       the same block; checked on the function.
 
-    For an example, see `gdn_gpu.roles`.
+    **Example**
+
+    ```mlir
+    func.func @give_back(%x: f32)
+        attributes {gdn_gpu.threads = 64 : i64} {
+      %ring = gdn_gpu.channel : !gdn_gpu.channel<1x128xf32, depth = 3>
+      gdn_gpu.roles {
+        gdn_gpu.warps 0 for 1 {
+          %tile = gdn_gpu.receive %ring
+              : !gdn_gpu.channel<1x128xf32, depth = 3> -> !gdn_gpu.shared<128xf32>
+          %row = gdn_gpu.fetch %tile : !gdn_gpu.shared<128xf32> -> !gdn_gpu.fragment<
+              128xf32, #gdn_gpu.per_column<#gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>>
+          gdn_gpu.release %ring : !gdn_gpu.channel<1x128xf32, depth = 3>
+        }
+      }
+      return
+    }
+    ```
   }];
 }
 
@@ -251,7 +325,25 @@ def GPU_CopyOp : GPU_Op<"copy"> {
     - (C5) it is the only op that fills the tile; inside a role of one warp;
       checked on the function.
 
-    For an example, see `gdn_gpu.roles`.
+    **Example**
+
+    ```mlir
+    func.func @ask(%pool: memref<?x128xbf16>, %first: index)
+        attributes {gdn_gpu.threads = 64 : i64} {
+      %c0 = arith.constant 0 : index
+      %ring = gdn_gpu.channel : !gdn_gpu.channel<64x128xbf16, depth = 3>
+      gdn_gpu.roles {
+        gdn_gpu.warps 0 for 1 {
+          %tile = gdn_gpu.acquire %ring : !gdn_gpu.channel<64x128xbf16, depth = 3>
+              -> !gdn_gpu.shared<64x128xbf16>
+          gdn_gpu.copy %pool[%first, %c0] dims [0, 1], %tile
+              : memref<?x128xbf16>, !gdn_gpu.shared<64x128xbf16>
+          gdn_gpu.commit %ring : !gdn_gpu.channel<64x128xbf16, depth = 3>
+        }
+      }
+      return
+    }
+    ```
   }];
   let arguments = (ins
     Arg<AnyMemRef, "view", [MemRead]>:$view, Variadic<Index>:$indices,
