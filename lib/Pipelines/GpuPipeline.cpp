@@ -32,6 +32,7 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
     passes.addPass(createScheduleStreamedRecurrence(streamed));
   }
   passes.addPass(createScheduleResidentRecurrence());
+  passes.addPass(createScheduleResidentTokens());
   passes.addPass(createScheduleSlotMoves());
   passes.addPass(createDropUnscheduled());
   passes.addPass(createCanonicalizerPass());

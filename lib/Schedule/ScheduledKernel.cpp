@@ -155,8 +155,9 @@ LogicalResult ScheduledKernel::emit(int64_t minBlocks) {
     return failure();
   roles = std::move(*found);
   // In memory the state may be narrower than the scan has it.
-  SmallVector<tile::LoadOp> stateLoads =
-      getLoads((*roles)[ScanRole::state].tiles);
+  const RoleWork &state = (*roles)[ScanRole::state];
+  SmallVector<tile::LoadOp> stateLoads = getLoads(state.tiles);
+  stateLoads.append(getLoads(state.before));
   Type stored = cast<VectorType>(scan.getState().getType()).getElementType();
   if (!stateLoads.empty())
     stored = stateLoads.front().getTile().getType().getElementType();

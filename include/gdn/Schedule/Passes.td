@@ -124,6 +124,64 @@ def ScheduleStreamedRecurrence
   ];
 }
 
+def ScheduleResidentTokens
+    : Pass<"gdn-schedule-resident-tokens", "::mlir::ModuleOp"> {
+  let summary = "Hold the state in registers while tokens pass: walks to GPU blocks";
+  let description = [{
+    Turns tile programs whose one `gdn_tile.delta_scan`, of a single token, stands
+    in a loop over the tokens of a row into programs of a block of GPU threads. As
+    in `gdn-schedule-resident-recurrence`, the state of a value head is in the
+    registers of the block, and tiles pass through shared memory; but eight
+    tokens are prepared at once, and their outputs are finished by a warp each:
+
+        all warps         load the state
+                          wait for the launch ahead
+        warps 0 .. 5      query, key, value of the tokens -> shared, two warps each
+        warp 6            gates of the tokens -> shared
+        barrier
+        all warps         token by token: scan; output -> shared; store the state
+        warps 0 .. 2      store the windows of the convolution after each token
+        barrier
+        each warp         gated norm of a token, store the output
+
+    A row of more tokens goes on with the next eight. A convolution whose window
+    the loop carries is one of several tokens; one that finds its window anew at
+    each token, as in a tree of tokens, stays one token by token. A state that is
+    loaded inside the loop is read back by the threads that wrote it.
+
+    **Runs after** `convert-gdn-to-tile` with `value-heads` and
+    `gdn-tile-fuse-rows`; **before** `convert-gdn-gpu-to-nvvm`.
+
+    **Needs**: tile programs, a value head per block.
+
+    **Leaves**: programs of `gdn_gpu` for those with such a loop whose results
+    nothing uses. Other tile programs are left alone.
+
+    **Numerics**: as `gdn-schedule-resident-recurrence`, with the same order of
+    sums: a state of f32 has the bits that steps of one token leave.
+
+    **Fails** with an error on the scan or the op that the schedule has no place
+    for: a state that does not fit in the registers of a block, an op that is
+    neither before nor after the scan.
+
+    Before and after: `test/Schedule/resident-tokens.mlir`.
+  }];
+  let options = [
+    Option<"threads", "threads", "int64_t", /*default=*/"256",
+           "Threads per block; a multiple of 32, at least 256">,
+    Option<"minBlocks", "min-blocks", "int64_t", /*default=*/"2",
+           "Blocks per multiprocessor that registers must allow">
+  ];
+  let statistics = [
+    Statistic<"numKernels", "num-kernels", "Kernels scheduled">
+  ];
+  let dependentDialects = [
+    "::gdn::gpu::GPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::math::MathDialect", "::mlir::vector::VectorDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
 def ScheduleSlotMoves : Pass<"gdn-schedule-slot-moves", "::mlir::ModuleOp"> {
   let summary = "Store tiles as they are loaded: slot moves to GPU blocks";
   let description = [{

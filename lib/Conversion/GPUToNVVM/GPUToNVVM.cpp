@@ -47,7 +47,7 @@ private:
   void placeSharedTiles();
   void lower(Operation &op);
   void lowerBlock(Block &block);
-  void lowerWarps(gdn::gpu::WarpsOp warps);
+  template <typename OpTy> void lowerWarps(OpTy warps);
   void lowerRoles(gdn::gpu::RolesOp roles);
   void lowerUnits(gdn::gpu::UnitsOp units);
   void lowerLoop(scf::ForOp loop);
@@ -196,7 +196,7 @@ void KernelLowering::lowerBlock(Block &block) {
 }
 
 /// The warps take one way, the others hold nothing.
-void KernelLowering::lowerWarps(gdn::gpu::WarpsOp warps) {
+template <typename OpTy> void KernelLowering::lowerWarps(OpTy warps) {
   Location loc = warps.getLoc();
   Arithmetic a{b, loc};
   BlockThreads around = threads;
@@ -213,8 +213,13 @@ void KernelLowering::lowerWarps(gdn::gpu::WarpsOp warps) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
     Block &body = warps.getBody().front();
-    if (isa<gdn::gpu::RolesOp>(warps->getParentOp()))
-      channels.enterRole(b, warps);
+    if (auto role = dyn_cast<gdn::gpu::WarpsOp>(warps.getOperation());
+        role && isa<gdn::gpu::RolesOp>(role->getParentOp()))
+      channels.enterRole(b, role);
+    if (body.getNumArguments() == 1) { // each by itself
+      values.map(body.getArgument(0), a.toIndex(threads.warp));
+      threads.warp = a.i32(0);
+    }
     lowerBlock(body);
     if (!types.empty()) {
       scf::YieldOp::create(b, loc,
@@ -251,11 +256,25 @@ void KernelLowering::lowerUnits(gdn::gpu::UnitsOp units) {
   entry.blockIds = around;
 }
 
+/// Keeps LLVM from computing ahead of a loop what can be computed inside: it
+/// counts no registers. ptxas does, and moves what there is room for.
+static void keepInside(scf::ForOp loop) {
+  MLIRContext *context = loop.getContext();
+  auto licm =
+      LLVM::LoopLICMAttr::get(context, /*disable=*/BoolAttr::get(context, true),
+                              /*versioningDisable=*/BoolAttr());
+  LLVM::LoopAnnotationAttr annotation = LLVM::LoopAnnotationAttr::get(
+      context, {}, {}, {}, {}, {}, licm, {}, {}, {}, {}, {}, {}, {}, {}, {});
+  loop->setAttr("llvm.loop_annotation", annotation);
+}
+
 void KernelLowering::lowerLoop(scf::ForOp loop) {
   Location loc = loop.getLoc();
   auto copy = scf::ForOp::create(b, loc, get(loop.getLowerBound()),
                                  get(loop.getUpperBound()), get(loop.getStep()),
                                  carry(loc, loop.getInitArgs()));
+  if (source->hasAttr("gdn_gpu.keep_loops"))
+    keepInside(copy);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(copy.getBody());
@@ -308,6 +327,7 @@ void KernelLowering::lower(Operation &op) {
       .Case([&](gdn::gpu::WarpsOp warps) { lowerWarps(warps); })
       .Case([&](gdn::gpu::RolesOp roles) { lowerRoles(roles); })
       .Case([&](gdn::gpu::UnitsOp units) { lowerUnits(units); })
+      .Case([&](gdn::gpu::EachWarpOp warps) { lowerWarps(warps); })
       .Case([&](scf::ForOp loop) { lowerLoop(loop); })
       .Case([&](scf::IfOp branch) { lowerIf(branch); })
       .Case([&](gdn::gpu::LoadOp load) {

@@ -106,18 +106,33 @@ static LogicalResult verifySameTile(Operation *op, FragmentType fragment,
     return op->emitOpError("expects 'place' to have rank 2, of which 'row' is "
                            "a row, but got ")
            << place;
-  if (isRow)
+  // Some of its rows, or one.
+  SmallVector<int64_t> rows(shape);
+  if (isRow && fragment.getRank() == 2) {
+    rows[0] = std::min(fragment.getDimSize(0), shape[0]);
+    shape = rows;
+  } else if (isRow) {
     shape = shape.drop_front();
+  }
   auto want = SharedType::get(op->getContext(), shape, place.getElementType());
   if (fragment.getShape() == want.getShape() &&
       fragment.getElementType() == want.getElementType())
     return success();
   return op->emitOpError("expects a fragment of the shape and element type of ")
-         << want << (isRow ? ", a row of 'place'" : ", the type of 'place'")
+         << want
+         << (isRow ? fragment.getRank() == 2 ? ", rows of 'place'"
+                                             : ", a row of 'place'"
+                   : ", the type of 'place'")
          << ", but got " << fragment;
 }
 
 LogicalResult ShareOp::verify() {
+  // share_c4
+  auto each = (*this)->getParentOfType<EachWarpOp>();
+  if (!getRow() && each && each.getCount() > 1)
+    return emitOpError(
+        "expects a 'row' inside gdn_gpu.each_warp, so that warps "
+        "write different rows");
   return verifySameTile(*this, getTile().getType(), getPlace().getType(),
                         bool(getRow()));
 }
@@ -234,6 +249,10 @@ static LogicalResult verifyOutsideWarps(Operation *op) {
   if (op->getParentOfType<WarpsOp>())
     return op->emitOpError("expects to be outside gdn_gpu.warps, which only "
                            "some warps enter");
+  if (op->getParentOfType<EachWarpOp>())
+    return op->emitOpError(
+        "expects to be outside gdn_gpu.each_warp, where each "
+        "warp goes its own way");
   return success();
 }
 
