@@ -191,8 +191,9 @@ void ProductEmitter::emitCopy(tile::LoadOp load, const IRMapping &at,
   promiseAlignment(view);
   if (!rows && load.getRows())
     rows = at.lookupOrDefault(load.getRows());
-  gpu::CopyOp::create(b, load.getLoc(), view, mapped(load.getIndices(), at),
-                      load.getDims(), rows, places.lookup(load.getTile()));
+  gpu::BeginCopyOp::create(b, load.getLoc(), view,
+                           mapped(load.getIndices(), at), load.getDims(), rows,
+                           places.lookup(load.getTile()));
   emitted.insert(load);
 }
 

@@ -19,11 +19,11 @@
 //  CHECK-SAME:     %[[OUT:[a-z0-9]+]]: memref<?x?x128xbf16, strided<{{[^>]+}}>> {gdn_gpu.alignment = 16 : i64}
 //  CHECK-SAME:     gdn_gpu.threads = 256 : i64
 //       CHECK:   %[[STATE:.+]] = gdn_gpu.load {{.+}}<128x128xf32, #[[$ROWS]]>
-//       CHECK:   gdn_gpu.copy %[[K]]{{.+}}, %[[KEYS:.+]] : {{.+}}<64x128xbf16, swizzled>
+//       CHECK:   gdn_gpu.begin_copy %[[K]]{{.+}}, %[[KEYS:.+]] : {{.+}}<64x128xbf16, swizzled>
 //       CHECK:   %[[LAST:.+]] = scf.for {{.+}} iter_args(%[[S:.+]] = %[[STATE]]) -> (!gdn_gpu.fragment<128x128xf32, #[[$ROWS]]>)
 //       CHECK:     gdn_gpu.await_copies
 //  CHECK-NEXT:     gdn_gpu.barrier
-//  CHECK-NEXT:     gdn_gpu.copy %{{.+}}, %[[MAPS:.+]] : {{.+}}<64x128xf16, swizzled>
+//  CHECK-NEXT:     gdn_gpu.begin_copy %{{.+}}, %[[MAPS:.+]] : {{.+}}<64x128xf16, swizzled>
 //  CHECK-NEXT:     %[[HELD:.+]] = gdn_gpu.map_rows %[[S]]
 //       CHECK:     %[[U:.+]] = gdn_gpu.matmul %[[HELD]], transpose %[[KEYS]] :
 //       CHECK:     %[[W:.+]] = gdn_gpu.map_rows %[[U]] : {{.+}} -> !gdn_gpu.fragment<128x64xf16, #[[$ROWS]]>
@@ -34,7 +34,7 @@
 //  CHECK-NEXT:     gdn_gpu.store %[[PIECES]], %[[OUT]]{{.+}} aligned 16
 //  CHECK-NEXT:     gdn_gpu.await_copies
 //  CHECK-NEXT:     gdn_gpu.barrier
-//       CHECK:     gdn_gpu.copy %[[K]]{{.+}}, %[[KEYS]] :
+//       CHECK:     gdn_gpu.begin_copy %[[K]]{{.+}}, %[[KEYS]] :
 //       CHECK:     %[[NEXT:.+]] = gdn_gpu.matmul %[[W]], %[[MAPS]] acc(%[[S]] :
 //       CHECK:     scf.yield %[[NEXT]]
 //       CHECK:   gdn_gpu.store %[[LAST]],

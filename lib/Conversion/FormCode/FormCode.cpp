@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace gdn;
 
 Value gdn::emitForm(OpBuilder &b, Location loc, StringRef text,
-                      ArrayAttr symbols, ArrayRef<Value> values) {
+                    ArrayAttr symbols, ArrayRef<Value> values) {
   LinearForm form = llvm::cantFail(LinearForm::parse(text));
   Value sum;
   auto addTerm = [&](Value term) {

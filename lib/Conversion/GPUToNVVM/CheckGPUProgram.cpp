@@ -5,7 +5,8 @@
 // tile since the last barrier. Where two ways meet, whatever happened on either
 // has happened; the body of a loop is walked twice, so that its end meets its
 // beginning. Where a barrier is missing, one pass says so and the other puts it
-// there.
+// there. Which rows of a tile have a value is not followed: one that is shared
+// by rows has one on every way as soon as it has on one.
 #include "CheckGPUProgram.h"
 
 #include "gdn/Conversion/Passes.h"
@@ -32,6 +33,7 @@ struct TileState {
   Operation *fetched = nullptr;
   Operation *copied = nullptr; // not awaited yet
   bool hasValue = false;
+  bool hasRows = false; // a value by rows, on some way
 };
 
 class SharedTileWalk {
@@ -83,7 +85,7 @@ struct Access {
 static std::optional<Access> getAccess(Operation *op) {
   if (auto share = dyn_cast<gpu::ShareOp>(op)) // share_c2
     return Access{share.getPlace(), true, false};
-  if (auto copy = dyn_cast<gpu::CopyOp>(op)) // copy_c5
+  if (auto copy = dyn_cast<gpu::BeginCopyOp>(op)) // begin_copy_c5
     return Access{copy.getPlace(), true, false};
   if (auto inverse = dyn_cast<gpu::TriInverseOp>(op)) // tri_inverse_c4
     return Access{inverse.getScratch(), true, true};
@@ -153,10 +155,12 @@ void SharedTileWalk::join(States &into, const States &other) {
       mine.fetched = state.fetched;
     if (!mine.copied)
       mine.copied = state.copied;
+    mine.hasRows |= state.hasRows;
   }
   for (auto &[place, state] : into) {
     auto found = other.find(place);
     state.hasValue &= found != other.end() && found->second.hasValue;
+    state.hasValue |= state.hasRows;
   }
 }
 
@@ -208,10 +212,12 @@ LogicalResult SharedTileWalk::visitAccess(Operation *op, Value place,
   if (writes) {
     state.shared = op;
     state.hasValue = true;
+    if (auto share = dyn_cast<gpu::ShareOp>(op))
+      state.hasRows |= bool(share.getRow());
   }
   if (reads)
     state.fetched = op;
-  if (isa<gpu::CopyOp>(op))
+  if (isa<gpu::BeginCopyOp>(op))
     state.copied = op;
   return success();
 }
@@ -226,15 +232,22 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
       state.copied = nullptr;
     return success();
   }
+  // Channels order the accesses to their tiles.
+  if (llvm::any_of(op.getOperands(), [](Value operand) {
+        return operand.getDefiningOp<gpu::AcquireOp>() ||
+               operand.getDefiningOp<gpu::ReceiveOp>();
+      }))
+    return success();
   if (std::optional<Access> access = getAccess(&op)) {
     Conflict conflict = getConflict(&op);
     if (places && conflict != Conflict::none &&
-        !op.getParentOfType<gpu::WarpsOp>())
+        !op.getParentOfType<gpu::WarpsOp>() &&
+        !op.getParentOfType<gpu::EachWarpOp>())
       meetBefore(&op, conflict == Conflict::copy);
     return visitAccess(&op, access->place, access->writes, access->reads);
   }
   // A barrier is outside of a role, so one for any of its ops comes before it.
-  if (places && isa<gpu::WarpsOp>(op)) {
+  if (places && isa<gpu::WarpsOp, gpu::EachWarpOp>(op)) {
     Conflict conflict = Conflict::none;
     op.walk([&](Operation *inner) {
       conflict = std::max(conflict, getConflict(inner));
@@ -243,11 +256,11 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
       meetBefore(&op, conflict == Conflict::copy);
   }
   // The warps that go past a role meet the others at the next barrier.
-  if (isa<gpu::WarpsOp>(op))
+  if (isa<gpu::WarpsOp, gpu::EachWarpOp, gpu::RolesOp>(op))
     return walk(op.getRegion(0));
   if (isa<scf::IfOp>(op))
     return visitBranches(op);
-  if (isa<scf::ForOp, scf::WhileOp>(op))
+  if (isa<scf::ForOp, scf::WhileOp, gpu::UnitsOp>(op))
     return visitLoop(op);
   return success();
 }
@@ -266,7 +279,7 @@ static LogicalResult checkLayouts(FunctionOpInterface function) {
       function->getAttrOfType<IntegerAttr>("gdn_gpu.threads").getInt() /
       gpu::warpThreads;
   WalkResult walk = function->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isa<gpu::WarpsOp>(op))
+    if (isa<gpu::WarpsOp, gpu::EachWarpOp>(op))
       return WalkResult::skip();
     for (Value value :
          llvm::concat<Value>(op->getOperands(), op->getResults())) {
@@ -284,7 +297,7 @@ static LogicalResult checkLayouts(FunctionOpInterface function) {
 }
 
 LogicalResult gdn::checkGPUProgram(FunctionOpInterface function) {
-  if (failed(checkLayouts(function)))
+  if (failed(checkLayouts(function)) || failed(checkChannels(function)))
     return failure();
   return SharedTileWalk(/*places=*/false).walk(function.getFunctionBody());
 }

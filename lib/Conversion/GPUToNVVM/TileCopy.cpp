@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn_gpu.copy: the pieces of a tile dealt to the threads of the block, one
-// after the other, so that neighbours copy what lies side by side.
+// gdn_gpu.begin_copy: the pieces of a tile dealt to the threads of the block,
+// one after the other, so that neighbours copy what lies side by side.
 #include "TileCopy.h"
 
 #include "SharedMatrix.h"
@@ -14,7 +14,7 @@ using namespace gdn;
 
 static constexpr int64_t pieceBytes = 16;
 
-void gdn::emitCopy(OpBuilder &b, gdn::gpu::CopyOp copy,
+void gdn::emitCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
                    const BlockThreads &threads, int64_t numThreads,
                    const TileMemory &memory, Value rows, Value place) {
   Location loc = copy.getLoc();

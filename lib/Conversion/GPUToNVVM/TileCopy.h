@@ -10,9 +10,9 @@ namespace gdn {
 
 /// Begins `copy` from the tile at `memory` to the pointer `place`, on all
 /// `numThreads` threads of the block. `rows` is an index, or null for all.
-void emitCopy(mlir::OpBuilder &b, gpu::CopyOp copy, const BlockThreads &threads,
-              int64_t numThreads, const TileMemory &memory, mlir::Value rows,
-              mlir::Value place);
+void emitCopy(mlir::OpBuilder &b, gpu::BeginCopyOp copy,
+              const BlockThreads &threads, int64_t numThreads,
+              const TileMemory &memory, mlir::Value rows, mlir::Value place);
 
 /// Waits for what the thread began.
 void emitAwaitCopies(mlir::OpBuilder &b, mlir::Location loc);

@@ -62,7 +62,8 @@ Status EntryReader::readCode(const fb::Code &source) {
   // A kernel may ask for a workspace, as it may for counters.
   if (!last.conditions.empty() || (!isKernel && !last.workspace.empty()))
     return defect(where, ": expected its last variant, ", last.name,
-                  ", to have no conditions", isKernel ? "" : " and no workspace");
+                  ", to have no conditions",
+                  isKernel ? "" : " and no workspace");
   entry_->codes.push_back(std::move(code));
   return {};
 }

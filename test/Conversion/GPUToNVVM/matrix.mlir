@@ -28,7 +28,7 @@ func.func @product(%T: index, %k: !view, %out: memref<64x64xf32, strided<[64, 1]
   %c0 = arith.constant 0 : index
   %t = gdn_gpu.block_id 0
   %p = gdn_gpu.alloc : !keys
-  gdn_gpu.copy %k[%t, %c0, %c0] dims [0, 2] rows(%T), %p : !view, !keys
+  gdn_gpu.begin_copy %k[%t, %c0, %c0] dims [0, 2] rows(%T), %p : !view, !keys
   gdn_gpu.await_copies
   gdn_gpu.barrier
   %a = gdn_gpu.fetch %p : !keys -> !gdn_gpu.fragment<64x128xbf16, #rows>
@@ -48,7 +48,7 @@ func.func @rows_of_keys(%T: index, %k: !view, %out: memref<64x128xf32, strided<[
   %one = arith.constant 1.0 : bf16
   %t = gdn_gpu.block_id 0
   %p = gdn_gpu.alloc : !keys
-  gdn_gpu.copy %k[%t, %c0, %c0] dims [0, 2], %p : !view, !keys
+  gdn_gpu.begin_copy %k[%t, %c0, %c0] dims [0, 2], %p : !view, !keys
   gdn_gpu.await_copies
   gdn_gpu.barrier
   %a = gdn_gpu.fill %one : bf16 -> !gdn_gpu.fragment<64x64xbf16, #rows>

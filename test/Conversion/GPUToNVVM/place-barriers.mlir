@@ -71,7 +71,7 @@ func.func @loop(%t: !tile, %n: index) attributes {gdn_gpu.threads = 128 : i64} {
 
 // The other copy goes on.
 // CHECK-LABEL: func.func @copies(
-//       CHECK: gdn_gpu.copy
+//       CHECK: gdn_gpu.begin_copy
 //  CHECK-NEXT: gdn_gpu.share
 //  CHECK-NEXT: gdn_gpu.barrier
 //  CHECK-NEXT: gdn_gpu.fetch
@@ -82,7 +82,7 @@ func.func @copies(%v: !view, %t: !tile) attributes {gdn_gpu.threads = 128 : i64}
   %c0 = arith.constant 0 : index
   %p = gdn_gpu.alloc : !place
   %q = gdn_gpu.alloc : !place
-  gdn_gpu.copy %v[%c0, %c0, %c0] dims [1, 2], %p : !view, !place
+  gdn_gpu.begin_copy %v[%c0, %c0, %c0] dims [1, 2], %p : !view, !place
   gdn_gpu.share %t, %q : !tile, !place
   %a = gdn_gpu.fetch %q : !place -> !tile
   %b = gdn_gpu.fetch %p : !place -> !tile

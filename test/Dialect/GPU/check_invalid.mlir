@@ -226,7 +226,7 @@ func.func @copy_not_awaited(%v: !view, %t: !tile) attributes {gdn_gpu.threads = 
   %c0 = arith.constant 0 : index
   %p = gdn_gpu.alloc : !place
   // expected-note@+1 {{copy}}
-  gdn_gpu.copy %v[%c0, %c0, %c0] dims [1, 2], %p : !view, !place
+  gdn_gpu.begin_copy %v[%c0, %c0, %c0] dims [1, 2], %p : !view, !place
   gdn_gpu.barrier
   // expected-error@+1 {{'gdn_gpu.fetch' op expects a gdn_gpu.await_copies between it and the copy before it}}
   %a = gdn_gpu.fetch %p : !place -> !tile
@@ -244,7 +244,7 @@ func.func @awaited_behind_the_barrier(%v: !view, %t: !tile) attributes {gdn_gpu.
   %c0 = arith.constant 0 : index
   %p = gdn_gpu.alloc : !place
   // expected-note@+1 {{access before it}}
-  gdn_gpu.copy %v[%c0, %c0, %c0] dims [1, 2], %p : !view, !place
+  gdn_gpu.begin_copy %v[%c0, %c0, %c0] dims [1, 2], %p : !view, !place
   gdn_gpu.barrier
   gdn_gpu.await_copies
   // expected-error@+1 {{'gdn_gpu.fetch' op expects a gdn_gpu.barrier between it and the access before it}}
@@ -266,8 +266,8 @@ func.func @copied_over(%v: !view, %t: !tile) attributes {gdn_gpu.threads = 128 :
   gdn_gpu.barrier
   // expected-note@+1 {{access before it}}
   %a = gdn_gpu.fetch %p : !place -> !tile
-  // expected-error@+1 {{'gdn_gpu.copy' op expects a gdn_gpu.barrier between it and the access before it}}
-  gdn_gpu.copy %v[%c0, %c0, %c0] dims [1, 2], %p : !view, !place
+  // expected-error@+1 {{'gdn_gpu.begin_copy' op expects a gdn_gpu.barrier between it and the access before it}}
+  gdn_gpu.begin_copy %v[%c0, %c0, %c0] dims [1, 2], %p : !view, !place
   return
 }
 

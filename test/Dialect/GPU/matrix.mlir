@@ -18,8 +18,8 @@
 
 // CHECK-LABEL: func.func @products(
 //       CHECK: %[[K:.+]] = gdn_gpu.alloc : <64x128xbf16, swizzled>
-//       CHECK: gdn_gpu.copy %{{.+}}[%{{.+}}, %{{.+}}, %{{.+}}] dims [0, 2] rows(%{{.+}}), %[[K]]
-//       CHECK: gdn_gpu.copy %{{.+}}[%{{.+}}, %{{.+}}, %{{.+}}] dims [0, 2], %[[K]]
+//       CHECK: gdn_gpu.begin_copy %{{.+}}[%{{.+}}, %{{.+}}, %{{.+}}] dims [0, 2] rows(%{{.+}}), %[[K]]
+//       CHECK: gdn_gpu.begin_copy %{{.+}}[%{{.+}}, %{{.+}}, %{{.+}}] dims [0, 2], %[[K]]
 //       CHECK: gdn_gpu.await_copies
 //       CHECK: %[[A:.+]] = gdn_gpu.fetch %[[K]]
 //       CHECK: gdn_gpu.fetch transpose %[[K]]
@@ -35,9 +35,9 @@ func.func @products(%k: memref<?x?x128xbf16, strided<[?, ?, 1]>>, %t: index,
   %c0 = arith.constant 0 : index
   %keys = gdn_gpu.alloc : !keys
   %scratch = gdn_gpu.alloc : !square
-  gdn_gpu.copy %k[%t, %h, %c0] dims [0, 2] rows(%valid), %keys
+  gdn_gpu.begin_copy %k[%t, %h, %c0] dims [0, 2] rows(%valid), %keys
       : memref<?x?x128xbf16, strided<[?, ?, 1]>>, !keys
-  gdn_gpu.copy %k[%t, %h, %c0] dims [0, 2], %keys
+  gdn_gpu.begin_copy %k[%t, %h, %c0] dims [0, 2], %keys
       : memref<?x?x128xbf16, strided<[?, ?, 1]>>, !keys
   gdn_gpu.await_copies
   gdn_gpu.barrier

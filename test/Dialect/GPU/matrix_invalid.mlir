@@ -14,9 +14,9 @@
 !matrix = !gdn_gpu.fragment<64x64xf16, #rows>
 !view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
 
-func.func @copy_c1_indices(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
-  // expected-error@+1 {{'gdn_gpu.copy' op expects one index per dimension of 'view', which is 3, but got 2}}
-  gdn_gpu.copy %v[%i, %i] dims [0, 2], %p : !view, !keys
+func.func @begin_copy_c1_indices(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.begin_copy' op expects one index per dimension of 'view', which is 3, but got 2}}
+  gdn_gpu.begin_copy %v[%i, %i] dims [0, 2], %p : !view, !keys
   return
 }
 
@@ -32,9 +32,9 @@ func.func @copy_c1_indices(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.
 !matrix = !gdn_gpu.fragment<64x64xf16, #rows>
 !view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
 
-func.func @copy_c1_count(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
-  // expected-error@+1 {{'gdn_gpu.copy' op expects one entry of 'dims' per dimension of 'place', which is 2, but got 1}}
-  gdn_gpu.copy %v[%i, %i, %i] dims [2], %p : !view, !keys
+func.func @begin_copy_c1_count(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.begin_copy' op expects one entry of 'dims' per dimension of 'place', which is 2, but got 1}}
+  gdn_gpu.begin_copy %v[%i, %i, %i] dims [2], %p : !view, !keys
   return
 }
 
@@ -50,9 +50,9 @@ func.func @copy_c1_count(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.th
 !matrix = !gdn_gpu.fragment<64x64xf16, #rows>
 !view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
 
-func.func @copy_c1_dims(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
-  // expected-error@+1 {{'gdn_gpu.copy' op expects 'dims' to name distinct dimensions of 'view' below 3, but got 2}}
-  gdn_gpu.copy %v[%i, %i, %i] dims [2, 2], %p : !view, !keys
+func.func @begin_copy_c1_dims(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.begin_copy' op expects 'dims' to name distinct dimensions of 'view' below 3, but got 2}}
+  gdn_gpu.begin_copy %v[%i, %i, %i] dims [2, 2], %p : !view, !keys
   return
 }
 
@@ -68,9 +68,9 @@ func.func @copy_c1_dims(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.thr
 !matrix = !gdn_gpu.fragment<64x64xf16, #rows>
 !view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
 
-func.func @copy_c2_type(%v: !view, %p: !gdn_gpu.shared<64x128xf16, swizzled>, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
-  // expected-error@+1 {{'gdn_gpu.copy' op expects 'place' to have the view's element type 'bf16', but got 'f16'}}
-  gdn_gpu.copy %v[%i, %i, %i] dims [0, 2], %p : !view, !gdn_gpu.shared<64x128xf16, swizzled>
+func.func @begin_copy_c2_type(%v: !view, %p: !gdn_gpu.shared<64x128xf16, swizzled>, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.begin_copy' op expects 'place' to have the view's element type 'bf16', but got 'f16'}}
+  gdn_gpu.begin_copy %v[%i, %i, %i] dims [0, 2], %p : !view, !gdn_gpu.shared<64x128xf16, swizzled>
   return
 }
 
@@ -86,9 +86,9 @@ func.func @copy_c2_type(%v: !view, %p: !gdn_gpu.shared<64x128xf16, swizzled>, %i
 !matrix = !gdn_gpu.fragment<64x64xf16, #rows>
 !view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
 
-func.func @copy_c2_bytes(%v: !view, %p: !gdn_gpu.shared<64x12xbf16>, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
-  // expected-error@+1 {{'gdn_gpu.copy' op expects rows of a multiple of 16 bytes, but got '!gdn_gpu.shared<64x12xbf16>'}}
-  gdn_gpu.copy %v[%i, %i, %i] dims [0, 2], %p : !view, !gdn_gpu.shared<64x12xbf16>
+func.func @begin_copy_c2_bytes(%v: !view, %p: !gdn_gpu.shared<64x12xbf16>, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.begin_copy' op expects rows of a multiple of 16 bytes, but got '!gdn_gpu.shared<64x12xbf16>'}}
+  gdn_gpu.begin_copy %v[%i, %i, %i] dims [0, 2], %p : !view, !gdn_gpu.shared<64x12xbf16>
   return
 }
 
@@ -104,10 +104,10 @@ func.func @copy_c2_bytes(%v: !view, %p: !gdn_gpu.shared<64x12xbf16>, %i: index) 
 !matrix = !gdn_gpu.fragment<64x64xf16, #rows>
 !view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
 
-func.func @copy_c4(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @begin_copy_c4(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
   gdn_gpu.warps 0 for 1 {
-    // expected-error@+1 {{'gdn_gpu.copy' op expects to be outside gdn_gpu.warps, which only some warps enter}}
-    gdn_gpu.copy %v[%i, %i, %i] dims [0, 2], %p : !view, !keys
+    // expected-error@+1 {{'gdn_gpu.begin_copy' op expects to be outside gdn_gpu.warps, which only some warps enter}}
+    gdn_gpu.begin_copy %v[%i, %i, %i] dims [0, 2], %p : !view, !keys
   }
   return
 }

@@ -51,3 +51,18 @@ func.func private @vector_in_rows(!gdn_gpu.fragment<8xf32, #gdn_gpu.rows<warps =
 
 // expected-error@+1 {{expects a swizzled tile to have rank 2 and rows of a multiple of 16 bytes, but got rank 2 and 24 bytes}}
 func.func private @swizzled_rows(!gdn_gpu.shared<64x12xf16, swizzled>)
+
+// -----
+
+// expected-error@+1 {{expects 'depth' to be at least 1, but got 0}}
+func.func private @no_depth(!gdn_gpu.channel<8x8xf32, depth = 0>)
+
+// -----
+
+// expected-error@+1 {{expects 'parts' from 1 to 32 that divide the rows, which are 8, but got 3}}
+func.func private @odd_parts(!gdn_gpu.channel<8x8xf32, depth = 2, parts = 3>)
+
+// -----
+
+// expected-error@+1 {{expects elements of f32, bf16 or f16, but got 'i32'}}
+func.func private @channel_of_integers(!gdn_gpu.channel<8xi32, depth = 2>)

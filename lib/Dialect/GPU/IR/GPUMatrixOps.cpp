@@ -17,8 +17,8 @@ static LogicalResult verifyOutsideWarps(Operation *op) {
   return success();
 }
 
-LogicalResult CopyOp::verify() {
-  // copy_c1
+LogicalResult BeginCopyOp::verify() {
+  // begin_copy_c1
   auto view = cast<MemRefType>(getView().getType());
   SharedType place = getPlace().getType();
   if (int64_t(getIndices().size()) != view.getRank())
@@ -34,14 +34,14 @@ LogicalResult CopyOp::verify() {
       return emitOpError("expects 'dims' to name distinct dimensions of 'view' "
                          "below ")
              << view.getRank() << ", but got " << dim;
-  // copy_c2
+  // begin_copy_c2
   if (view.getElementType() != place.getElementType())
     return emitOpError("expects 'place' to have the view's element type ")
            << view.getElementType() << ", but got " << place.getElementType();
   if (place.getRowBytes() % 16 != 0)
     return emitOpError("expects rows of a multiple of 16 bytes, but got ")
            << place;
-  // copy_c4
+  // begin_copy_c4
   return verifyOutsideWarps(*this);
 }
 

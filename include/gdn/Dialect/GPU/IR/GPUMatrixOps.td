@@ -9,7 +9,7 @@ include "mlir/IR/CommonAttrConstraints.td"
 include "mlir/IR/CommonTypeConstraints.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def GPU_CopyOp : GPU_Op<"copy", [AttrSizedOperandSegments]> {
+def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
   let summary = "Begins to copy a tile to shared memory";
   let description = [{
     All threads of the block begin to copy the tile at `indices` of `view`, in
@@ -37,7 +37,7 @@ def GPU_CopyOp : GPU_Op<"copy", [AttrSizedOperandSegments]> {
         attributes {gdn_gpu.threads = 128 : i64} {
       %c0 = arith.constant 0 : index
       %place = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
-      gdn_gpu.copy %k[%t, %h, %c0] dims [0, 2] rows(%valid), %place
+      gdn_gpu.begin_copy %k[%t, %h, %c0] dims [0, 2] rows(%valid), %place
           : memref<?x?x128xbf16, strided<[?, ?, 1]>>,
             !gdn_gpu.shared<64x128xbf16, swizzled>
       gdn_gpu.await_copies
@@ -60,7 +60,7 @@ def GPU_CopyOp : GPU_Op<"copy", [AttrSizedOperandSegments]> {
 def GPU_AwaitCopiesOp : GPU_Op<"await_copies", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "The copies that this thread began are done";
   let description = [{
-    Waits for all `gdn_gpu.copy` before it. What other threads copied is there
+    Waits for all `gdn_gpu.begin_copy` before it. What other threads copied is there
     behind the next `gdn_gpu.barrier`.
 
     **Preconditions**
