@@ -185,7 +185,8 @@ Value StreamedKernel::createChannel(gpu::ChannelType type) {
 gpu::SharedType StreamedKernel::getTile(Value operand,
                                         ArrayRef<int64_t> shape) {
   auto type = cast<VectorType>(operand.getType());
-  return gpu::SharedType::get(b.getContext(), shape, type.getElementType());
+  return gpu::SharedType::get(b.getContext(), shape, type.getElementType(),
+                              /*swizzled=*/false);
 }
 
 Value StreamedKernel::receive(Value operand, ArrayRef<int64_t> shape) {

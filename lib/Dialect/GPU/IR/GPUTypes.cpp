@@ -198,7 +198,8 @@ void ChannelType::print(AsmPrinter &printer) const {
 }
 
 SharedType ChannelType::getTile() const {
-  return SharedType::get(getContext(), getShape(), getElementType());
+  return SharedType::get(getContext(), getShape(), getElementType(),
+                         /*swizzled=*/false);
 }
 
 int64_t ChannelType::getTileBytes() const {
