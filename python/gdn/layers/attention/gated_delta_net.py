@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from ...runtime import Kernel, Pool
-from .device_arrays import empty_like_rows, stream_of
+from .device_arrays import as_dtype, empty_like_rows, stream_of
 from .gdn_layer import GDNLayer
 from .gdn_metadata import GDNAttentionMetadata
 from .layer_shape import (
@@ -65,7 +65,8 @@ class GatedDeltaNetAttention:
             static_forward_context[prefix] = self
         self.kernels = dict(kernels)
         self._runtime = next(iter(self.kernels.values()))._runtime
-        self._taken = {param.name for k in self.kernels.values() for param in k.params}
+        params = [param for kernel in self.kernels.values() for param in kernel.params]
+        self._dtypes = {param.name: param.dtype for param in params}
         self.tp_size, self.tp_rank = tp_size, tp_rank
         self.hidden_size = config.hidden_size
         self.num_k_heads = config.linear_num_key_heads
@@ -163,7 +164,11 @@ class GatedDeltaNetAttention:
             "dt_bias": self.dt_bias,
             "norm_weight": self.norm_weight,
         }
-        return {name: array for name, array in weights.items() if name in self._taken}
+        return {
+            name: as_dtype(array, self._dtypes[name])
+            for name, array in weights.items()
+            if name in self._dtypes
+        }
 
     # A step.
 
@@ -173,38 +178,36 @@ class GatedDeltaNetAttention:
         output,
         attn_metadata: GDNAttentionMetadata | None = None,
         *,
-        device_arena: object = None,
         stream: object = None,
     ) -> None:
         """hidden_states [T, hidden] to output[:T]. Without metadata it is a profile run: no
-        slot is touched and the core's output is zero. On a GPU `device_arena` is where the
-        metadata was uploaded."""
+        slot is touched and the core's output is zero."""
         tokens = hidden_states.shape[0]
         arrays, z = self.project(hidden_states)
-        normed = "out" in self._taken
+        normed = "out" in self._dtypes
         rows = self.num_v_heads // self.tp_size
         core = empty_like_rows(hidden_states, (tokens, rows, self.head_v_dim))
-        if normed and z is not None and "z" in self._taken:
+        if normed and z is not None and "z" in self._dtypes:
             arrays["z"] = z
-        self._run(attn_metadata, arrays, core, device_arena, stream)
+        self._run(attn_metadata, arrays, core, stream)
         if not normed:
             core = self.norm(core, z)
         self._project_out(core, output, tokens)
 
     def _forward_core(
-        self, mixed_qkv, b, a, core_attn_out, attn_metadata=None, device_arena=None, stream=None
+        self, mixed_qkv, b, a, core_attn_out, attn_metadata=None, stream=None
     ) -> None:
         """The core alone, into core_attn_out [T, Hv, dv]; of kernels with the layout split."""
         arrays = {"qkv": mixed_qkv, "b": b, "a": a}
-        self._run(attn_metadata, arrays, core_attn_out, device_arena, stream)
+        self._run(attn_metadata, arrays, core_attn_out, stream)
 
     def project(self, hidden_states) -> tuple[dict[str, object], object]:
         """What the kernels take of the projections, and z [T, Hv * dv] unless it is packed."""
-        if "qkvz" in self._taken:
+        if "qkvz" in self._dtypes:
             qkvz = self._call("in_proj_qkvz", hidden_states)
             ba = self._call("in_proj_ba", hidden_states)
             z = None
-            if "out" not in self._taken:
+            if "out" not in self._dtypes:
                 z = self.fix_query_key_value_ordering(qkvz, ba)[3]
             return {"qkvz": qkvz, "ba": ba}, z
         if self.in_proj_qkv is not None:
@@ -262,8 +265,8 @@ class GatedDeltaNetAttention:
             raise ValueError(f"{name}: the kernels need this projection, and there is none")
         return projection(hidden_states)
 
-    def _run(self, metadata, arrays, core, device_arena, stream) -> None:
-        name = "out" if "out" in self._taken else "core"
+    def _run(self, metadata, arrays, core, stream) -> None:
+        name = "out" if "out" in self._dtypes else "core"
         if self._core is None:
             if metadata is not None:
                 raise ValueError("kv_cache: expected bind_kv_cache before a step")
@@ -272,7 +275,6 @@ class GatedDeltaNetAttention:
         self._core.forward(
             metadata,
             stream=stream_of(core, stream),
-            device_arena=device_arena,
             **arrays,
             **{name: core},
         )
