@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from ...runtime import Kernel, Pool
-from .device_arrays import as_dtype, empty_like_rows, stream_of
+from .device_arrays import empty_like_rows, stream_of
 from .gdn_layer import GDNLayer
 from .gdn_metadata import GDNAttentionMetadata
 from .layer_shape import (
@@ -65,8 +65,7 @@ class GatedDeltaNetAttention:
             static_forward_context[prefix] = self
         self.kernels = dict(kernels)
         self._runtime = next(iter(self.kernels.values()))._runtime
-        params = [param for kernel in self.kernels.values() for param in kernel.params]
-        self._dtypes = {param.name: param.dtype for param in params}
+        self._taken = {param.name for k in self.kernels.values() for param in k.params}
         self.tp_size, self.tp_rank = tp_size, tp_rank
         self.hidden_size = config.hidden_size
         self.num_k_heads = config.linear_num_key_heads
@@ -164,11 +163,7 @@ class GatedDeltaNetAttention:
             "dt_bias": self.dt_bias,
             "norm_weight": self.norm_weight,
         }
-        return {
-            name: as_dtype(array, self._dtypes[name])
-            for name, array in weights.items()
-            if name in self._dtypes
-        }
+        return {name: array for name, array in weights.items() if name in self._taken}
 
     # A step.
 
@@ -184,10 +179,10 @@ class GatedDeltaNetAttention:
         slot is touched and the core's output is zero."""
         tokens = hidden_states.shape[0]
         arrays, z = self.project(hidden_states)
-        normed = "out" in self._dtypes
+        normed = "out" in self._taken
         rows = self.num_v_heads // self.tp_size
         core = empty_like_rows(hidden_states, (tokens, rows, self.head_v_dim))
-        if normed and z is not None and "z" in self._dtypes:
+        if normed and z is not None and "z" in self._taken:
             arrays["z"] = z
         self._run(attn_metadata, arrays, core, stream)
         if not normed:
@@ -203,11 +198,11 @@ class GatedDeltaNetAttention:
 
     def project(self, hidden_states) -> tuple[dict[str, object], object]:
         """What the kernels take of the projections, and z [T, Hv * dv] unless it is packed."""
-        if "qkvz" in self._dtypes:
+        if "qkvz" in self._taken:
             qkvz = self._call("in_proj_qkvz", hidden_states)
             ba = self._call("in_proj_ba", hidden_states)
             z = None
-            if "out" not in self._dtypes:
+            if "out" not in self._taken:
                 z = self.fix_query_key_value_ordering(qkvz, ba)[3]
             return {"qkvz": qkvz, "ba": ba}, z
         if self.in_proj_qkv is not None:
@@ -266,7 +261,7 @@ class GatedDeltaNetAttention:
         return projection(hidden_states)
 
     def _run(self, metadata, arrays, core, stream) -> None:
-        name = "out" if "out" in self._dtypes else "core"
+        name = "out" if "out" in self._taken else "core"
         if self._core is None:
             if metadata is not None:
                 raise ValueError("kv_cache: expected bind_kv_cache before a step")

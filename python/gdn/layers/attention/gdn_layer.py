@@ -7,7 +7,9 @@ import logging
 from collections.abc import Mapping
 
 from ... import _abi, _serving_abi
+from ...arrays import DeviceArray
 from ...runtime import GdnError, Image, Kernel, _argument, _Handle, _stream
+from .device_arrays import as_dtype
 from .gdn_metadata import GDNAttentionMetadata
 
 logger = logging.getLogger(__name__)
@@ -42,8 +44,14 @@ def _named(arguments: Mapping[str, object], kind: str):
     return named, keep
 
 
+def _in_type_of(dtype: str | None, array: object) -> object:
+    """A weight as the kernels take it. Pools are what they are."""
+    known = dtype is not None and hasattr(array, "dtype") and not isinstance(array, DeviceArray)
+    return as_dtype(array, dtype) if known else array
+
+
 class GDNLayer(_Handle):
-    """See gdnrt_gdn_layer_create."""
+    """See gdnrt_gdn_layer_create. Weights in another type than the kernels' are copied."""
 
     def __init__(self, kernels: Mapping[str, Kernel], **fixed: object):
         if not kernels:
@@ -55,6 +63,8 @@ class GDNLayer(_Handle):
         runtime = first._runtime
         self.kernels = dict(kernels)
         self.device = first._device
+        dtypes = {param.name: param.dtype for k in kernels.values() for param in k.params}
+        fixed = {name: _in_type_of(dtypes.get(name), array) for name, array in fixed.items()}
         self._fixed = fixed
         named, self._keep = _named(fixed, self.device.kind)
         raw = _serving_abi.Kernels(**{kind: k._handle for kind, k in kernels.items()})
