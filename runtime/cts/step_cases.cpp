@@ -57,8 +57,7 @@ protected:
 
   static bool isFixed(const std::string &name) {
     return name == "conv_weight" || name == "A_log" || name == "dt_bias" ||
-           name == "norm_weight" || name == "conv_pool" ||
-           name == "state_pool";
+           name == "norm_weight" || name == "conv_pool" || name == "state_pool";
   }
   static bool isOfTokens(const std::string &name) {
     static const std::set<std::string> kNames = {
@@ -112,8 +111,7 @@ protected:
       else
         for (int64_t slot : rows.tokenSlots[row])
           table.push_back(static_cast<int32_t>(slot));
-      accepted.push_back(
-          verify ? static_cast<int32_t>(rows.accepted[row]) : 1);
+      accepted.push_back(verify ? static_cast<int32_t>(rows.accepted[row]) : 1);
     }
     gdnrt_common_metadata common = {};
     common.num_reqs = static_cast<int64_t>(rows.lengths.size());
@@ -126,9 +124,8 @@ protected:
     common.num_decode_draft_tokens = verify ? drafts.data() : nullptr;
     common.num_padded_reqs = padded;
     gdnrt_gdn_metadata metadata = {};
-    EXPECT_EQ(
-        gdnrt_metadata_builder_build(builder, &common, &metadata, &error),
-        GDNRT_OK)
+    EXPECT_EQ(gdnrt_metadata_builder_build(builder, &common, &metadata, &error),
+              GDNRT_OK)
         << error.message;
     return metadata;
   }
@@ -193,7 +190,8 @@ TEST_P(StepCases, PaddingOfGraphsIsZero) {
   padded.lengths.insert(padded.lengths.end(), {1, 1});
   padded.slots.insert(padded.slots.end(), {0, 0});
   if (kind == EntryKind::verify) {
-    padded.tokenSlots.insert(padded.tokenSlots.end(), {{-1, -1, -1}, {0, 0, 0}});
+    padded.tokenSlots.insert(padded.tokenSlots.end(),
+                             {{-1, -1, -1}, {0, 0, 0}});
     padded.accepted.insert(padded.accepted.end(), {1, 1});
   }
   Problem alone(kernel.entry(), padded);
@@ -230,9 +228,9 @@ TEST_P(StepCases, BackendHasTheBitsOfTheKernel) {
   Problem alone(kernel.entry(), rows());
   Problem batched = alone, idle = alone;
   kernel.run(alone);
-  ASSERT_EQ(gdnrt_attention_backend_create_gdn(kernel.device(), &backend,
-                                               &error),
-            GDNRT_OK);
+  ASSERT_EQ(
+      gdnrt_attention_backend_create_gdn(kernel.device(), &backend, &error),
+      GDNRT_OK);
   const Rows live = rows();
   const std::vector<int64_t> &slots = live.slots;
   std::vector<int32_t> lengths(live.lengths.begin(), live.lengths.end());
@@ -256,8 +254,8 @@ TEST_P(StepCases, BackendHasTheBitsOfTheKernel) {
                 GDNRT_OK);
     });
   };
-  batch.forward_mode = kind == EntryKind::decode ? GDNRT_MODE_DECODE
-                                                 : GDNRT_MODE_MIXED;
+  batch.forward_mode =
+      kind == EntryKind::decode ? GDNRT_MODE_DECODE : GDNRT_MODE_MIXED;
   forward(batched);
   expectSameOutputs(batched, alone);
   expectSamePools(batched, alone);

@@ -59,10 +59,9 @@ public:
 
   /// Calls `body` with the arguments in memory of the device, and reads them
   /// back when it is done.
-  void
-  onDevice(const Problem &problem,
-           const std::function<void(const std::vector<gdnrt_named_arg> &)> &body)
-      const;
+  void onDevice(const Problem &problem,
+                const std::function<void(const std::vector<gdnrt_named_arg> &)>
+                    &body) const;
   gdnrt_kernel *handle() const { return kernel_; }
   gdnrt_device *device() const { return device_; }
 
