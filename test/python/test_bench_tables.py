@@ -148,6 +148,7 @@ ROW_FIELDS = {
     "error_state",
     "limit_us",
     "limit_by",
+    "mallocs",
     "state_TBps",
 }
 ALL_SUITES = ("decode", "verify", "prefill", "prologue", "norm", "cpu", "host", "compile")
