@@ -37,7 +37,10 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   }
   passes.addPass(createScheduleResidentRecurrence());
   passes.addPass(createScheduleResidentTokens());
-  passes.addPass(createScheduleTileProducts());
+  // Blocks of four warps: as many as shared memory holds.
+  ScheduleTileProductsOptions products;
+  products.warps = target.getSharedBytesPerSm() >= 200 * 1024 ? 12 : 8;
+  passes.addPass(createScheduleTileProducts(products));
   passes.addPass(createScheduleSlotMoves());
   passes.addPass(createDropUnscheduled());
   passes.addPass(createCanonicalizerPass());

@@ -18,15 +18,39 @@ using namespace gdn;
 namespace {
 struct DropUnscheduled final : gdn::impl::DropUnscheduledBase<DropUnscheduled> {
   void runOnOperation() override {
-    // Entries of which some variant has been scheduled.
-    llvm::StringSet<> present;
-    for (auto func : getOperation().getOps<func::FuncOp>())
-      if (auto owner = func->getAttrOfType<StringAttr>("gdn_tile.stage_of");
-          owner && func->hasAttr("gdn_gpu.threads"))
-        present.insert(owner.getValue());
+    auto isScheduled = [](func::FuncOp func) {
+      return func->hasAttr("gdn_gpu.threads");
+    };
+    // The variant that a function is a stage of; one stage is nothing.
+    auto variantOf = [](func::FuncOp func) -> std::pair<Attribute, Attribute> {
+      return {func->getAttr("gdn_tile.stage_of"),
+              func->getAttr("gdn_tile.variant")};
+    };
+    DenseSet<std::pair<Attribute, Attribute>> incomplete;
+    SmallVector<func::FuncOp> programs;
+    for (auto func : getOperation().getOps<func::FuncOp>()) {
+      if (!func->hasAttr("gdn_tile.grid"))
+        continue;
+      programs.push_back(func);
+      if (!isScheduled(func) && variantOf(func).first)
+        incomplete.insert(variantOf(func));
+    }
+    llvm::StringSet<> present; // entries
+    for (func::FuncOp func : programs) {
+      auto owner = func->getAttrOfType<StringAttr>("gdn_tile.stage_of");
+      StringRef entry = owner ? owner.getValue() : func.getName();
+      if (isScheduled(func) && !incomplete.contains(variantOf(func))) {
+        present.insert(entry);
+        continue;
+      }
+      if (!owner)
+        continue;
+      func.erase();
+      ++numDropped;
+    }
     for (auto func :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
-      if (!func->hasAttr("gdn_tile.grid") || func->hasAttr("gdn_gpu.threads"))
+      if (!func->hasAttr("gdn_tile.grid") || isScheduled(func))
         continue;
       if (!present.contains(func.getName()))
         func.emitRemark() << "entry '" << func.getName()

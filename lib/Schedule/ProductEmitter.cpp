@@ -18,6 +18,9 @@ using namespace gdn;
 /// keeps running sums exact enough for their differences.
 static constexpr double leastLogDecay = -18;
 
+/// Of a tile that goes to memory by way of shared memory.
+static constexpr int64_t maxStagedBytes = 16 * 1024;
+
 static VectorType vectorType(Value tile) {
   return cast<VectorType>(tile.getType());
 }
@@ -153,8 +156,10 @@ bool ProductEmitter::isCopied(tile::LoadOp load) {
   int64_t bytes = type.getShape().back() * type.getElementTypeBitWidth() / 8;
   if (bytes % 16 != 0)
     return false;
+  // What only elementwise work reads goes to registers at once: a state.
   if (type.getRank() == 2)
-    return isNarrow(type);
+    return isNarrow(type) &&
+           !llvm::all_of(load->getUsers(), llvm::IsaPred<tile::MapRowsOp>);
   return llvm::none_of(load->getUsers(), [](Operation *user) {
     return llvm::any_of(user->getResults(), isVector) &&
            isa<tile::TileDialect>(user->getDialect());
@@ -197,10 +202,12 @@ void ProductEmitter::emitCopy(tile::LoadOp load, const IRMapping &at,
   emitted.insert(load);
 }
 
-/// 16 bits go to memory in whole pieces of rows.
+/// 16 bits go to memory in whole pieces of rows, by way of shared memory; not
+/// so a state, which is large and stored once.
 void ProductEmitter::emitStore(tile::StoreOp store) {
   VectorType type = vectorType(store.getTile());
-  bool inPieces = isNarrow(type) && type.getDimSize(1) % 8 == 0;
+  bool inPieces = isNarrow(type) && type.getDimSize(1) % 8 == 0 &&
+                  type.getNumElements() * 2 <= maxStagedBytes;
   Value fragment = inPieces ? fragmentOf(store.getTile(), wideRowsOf(type))
                             : fragmentOf(store.getTile());
   Value view = scalars.lookupOrDefault(store.getView());

@@ -398,7 +398,7 @@ LogicalResult ProductKernel::emit(int64_t minBlocks) {
                   b.getI64IntegerAttr(numWarps * gpu::warpThreads));
   kernel->setAttr(
       "gdn_gpu.min_blocks",
-      b.getI64IntegerAttr(minBlocks * std::max<int64_t>(1, 12 / numWarps)));
+      b.getI64IntegerAttr(minBlocks));
   Block *entry = kernel.addEntryBlock();
   b.setInsertionPointToStart(entry);
   Block &body = source.getBody().front();
@@ -411,11 +411,21 @@ LogicalResult ProductKernel::emit(int64_t minBlocks) {
   return success();
 }
 
+/// True if the schedule has a place for ops like `op`.
+static bool isKnown(Operation *op) {
+  return !isa<tile::TileDialect>(op->getDialect()) ||
+         isa<tile::BlockIdOp, tile::LoadOp, tile::StoreOp, tile::FillOp,
+             tile::MapRowsOp, tile::YieldOp, tile::MatmulOp, tile::TransposeOp,
+             tile::TriInverseOp, tile::DecayMatrixOp, tile::PrefixSumOp,
+             tile::SuffixSumOp>(op);
+}
+
 /// Warps for the products of `func`: 16 rows of each for a warp. None if there
-/// is a product that tensor cores do not take.
+/// is a product that tensor cores do not take, or an op without a place.
 static std::optional<int64_t> countWarps(func::FuncOp func) {
   int64_t rows = 0;
   bool isPossible = func->hasAttr("gdn_tile.grid");
+  func.walk([&](Operation *op) { isPossible &= isKnown(op); });
   func.walk([&](tile::MatmulOp matmul) {
     auto lhs = cast<VectorType>(matmul.getLhs().getType());
     auto result = cast<VectorType>(matmul.getResult().getType());
@@ -434,9 +444,10 @@ void ScheduleTileProducts::runOnOperation() {
   for (auto func : getOperation().getOps<func::FuncOp>())
     if (std::optional<int64_t> warps = countWarps(func))
       programs.push_back({func, *warps});
-  for (auto [func, warps] : programs) {
+  for (auto [func, numWarps] : programs) {
     narrowBeforeTurning(func);
-    if (failed(ProductKernel(func, warps).emit(minBlocks)))
+    if (failed(ProductKernel(func, numWarps)
+                   .emit(std::max<int64_t>(1, warps / numWarps))))
       return signalPassFailure();
     ++numKernels;
   }

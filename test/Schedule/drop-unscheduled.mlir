@@ -5,9 +5,20 @@
 //
 // RUN: gdn-opt %s -gdn-drop-unscheduled -verify-diagnostics | FileCheck %s
 
+// One stage of a variant is nothing without the others; an entry of which a whole
+// variant is left gets no remark.
+//
 //   CHECK-NOT: @prefill
 //       CHECK: func.func @decode
 //       CHECK: func.func @other
+//   CHECK-NOT: @ready()
+//       CHECK: func.func @ready__walk
+func.func @prefill__prepare() attributes {gdn_tile.grid = ["N"], gdn_gpu.threads = 32 : i64, gdn_tile.stage_of = "prefill", gdn_tile.variant = "split"} {
+  return
+}
+func.func @prefill__walk() attributes {gdn_tile.grid = ["N"], gdn_tile.stage_of = "prefill", gdn_tile.variant = "split"} {
+  return
+}
 // expected-remark@+1 {{entry 'prefill' has no schedule for a GPU and is left out}}
 func.func @prefill() attributes {gdn_tile.grid = ["N"]} {
   return
@@ -16,5 +27,11 @@ func.func @decode() attributes {gdn_tile.grid = ["N"], gdn_gpu.threads = 32 : i6
   return
 }
 func.func @other() {
+  return
+}
+func.func @ready() attributes {gdn_tile.grid = ["N"]} {
+  return
+}
+func.func @ready__walk() attributes {gdn_tile.grid = ["N"], gdn_gpu.threads = 32 : i64, gdn_tile.stage_of = "ready", gdn_tile.variant = "split"} {
   return
 }

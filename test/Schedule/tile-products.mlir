@@ -124,3 +124,20 @@ func.func @f32(%T: index, %v: memref<?x64x64xf32>)
   gdn_tile.store %p, %v[%t, %c0, %c0] dims [1, 2] : vector<64x64xf32>, memref<?x64x64xf32>
   return
 }
+
+// CHECK-LABEL: func.func @conv(
+//   CHECK-NOT:   gdn_gpu.threads
+//       CHECK:   gdn_tile.matmul
+func.func @conv(%T: index, %v: memref<?x64x64xf16>, %w: memref<4x64xf32>)
+    attributes {gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %t = gdn_tile.block_id 0
+  %a = gdn_tile.load %v[%t, %c0, %c0] dims [1, 2] : memref<?x64x64xf16>, vector<64x64xf16>
+  %p = gdn_tile.matmul %a, %a : vector<64x64xf16>, vector<64x64xf16> -> vector<64x64xf32>
+  %x = gdn_tile.load %w[%c0, %c0] dims [0, 1] : memref<4x64xf32>, vector<4x64xf32>
+  %h = gdn_tile.load %w[%c0, %c0] dims [0, 1] rows(%c4) : memref<4x64xf32>, vector<3x64xf32>
+  %y, %n = gdn_tile.conv1d %x, %h, %x valid(%c4) : vector<4x64xf32>, vector<3x64xf32>, vector<4x64xf32>
+  gdn_tile.store %y, %w[%c0, %c0] dims [0, 1] : vector<4x64xf32>, memref<4x64xf32>
+  return
+}

@@ -32,6 +32,13 @@ TARGETS = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a"]
 KERNEL_SETS: dict[str, list[str]] = {
     "d128-bf16": ["--preset=qwen3-next-80b-a3b", "--io=bf16", "--state=f32,bf16"],
     "d128-f16": ["--preset=qwen3-next-80b-a3b", "--io=f16", "--state=f32"],
+    "d128-ready-bf16": [
+        "--preset=qwen3-next-80b-a3b",
+        "--layout=ready",
+        "--outputs=core",
+        "--io=bf16",
+        "--state=f32,bf16",
+    ],
 }
 MEASURED = ["device", "driver", "date", "error_o", "error_state", "us"]
 

@@ -233,7 +233,8 @@ def ScheduleTileProducts
     **Needs**: tile programs, a value head per block.
 
     **Leaves**: programs of `gdn_gpu` for those with such products. Other tile
-    programs are left alone. Barriers are missing.
+    programs, and those with a convolution or a scan over tokens in them, are left
+    alone. Barriers are missing.
 
     **Numerics**: sums of products in the order of the target's instructions, from
     the first inner element to the last. `gdn_tile.prefix_sum` and
@@ -241,13 +242,13 @@ def ScheduleTileProducts
     difference of running sums, of decays of at least -18: below, the factor is
     zero in 16 bits.
 
-    **Fails** with an error on an op that the schedule has no place for.
+    **Fails** with an error on a branch that gives tiles.
 
     Before and after: `test/Schedule/tile-products.mlir`.
   }];
   let options = [
-    Option<"minBlocks", "min-blocks", "int64_t", /*default=*/"1",
-           "Blocks per multiprocessor that registers must allow">
+    Option<"warps", "warps", "int64_t", /*default=*/"8",
+           "Warps per multiprocessor that registers must allow">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">
@@ -262,8 +263,9 @@ def ScheduleTileProducts
 def DropUnscheduled : Pass<"gdn-drop-unscheduled", "::mlir::ModuleOp"> {
   let summary = "Leave out tile programs that no schedule has taken";
   let description = [{
-    Removes functions with `gdn_tile.grid` that are no program of `gdn_gpu`, with
-    a remark on each. Their entries have no code for this target; other targets
+    Removes functions with `gdn_tile.grid` that are no program of `gdn_gpu`, and all
+    stages of a variant of which one is not, with a remark on each entry of which
+    nothing is left. Their entries have no code for this target; other targets
     of an image may have some.
 
     **Runs after** the schedules; **before** `gdn-gpu-check`.
