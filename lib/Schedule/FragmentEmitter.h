@@ -16,6 +16,10 @@ namespace gdn {
 /// lane as make a power of two.
 gpu::RowsAttr getWarpRows(mlir::MLIRContext *context, int64_t columns);
 
+/// Bytes that are known to divide the places of a view's tiles: the caller
+/// promises them for an argument.
+int64_t getAlignment(mlir::Value view);
+
 /// Emits tile ops for the warps of one role.
 ///
 /// `scalars` maps the values of the tile program that are no tiles. A value of

@@ -37,6 +37,8 @@ struct Rows {
   std::vector<int64_t> accepted = {};
   /// Where rows write, if the entry takes that; empty: the slots.
   std::vector<int64_t> writeSlots = {};
+  /// Hv; there is one key head.
+  int64_t valueHeads = 2;
 };
 
 class Problem {

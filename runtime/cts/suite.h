@@ -52,6 +52,12 @@ public:
   /// NaN before the launch.
   void run(const Problem &problem) const;
 
+  /// The same with pools of `first` more slots, before all that the problem
+  /// has: slot s is slot `first + s` there, and what lies before has no
+  /// meaning. All ids have to be live. Returns an empty string, or why the
+  /// device has no memory for that.
+  std::string runBehind(const Problem &problem, int64_t first) const;
+
 private:
   void launch(const std::vector<gdnrt_named_arg> &args) const;
   /// Gives the binding memory of the device, as much as it asks for. Freed by

@@ -305,6 +305,9 @@ void KernelLowering::lower(Operation &op) {
                                       get(load.getIndices())));
       })
       .Case([](gdn::gpu::AllocOp) {})
+      .Case([&](gdn::gpu::ReshapeOp reshape) {
+        values.map(reshape.getResult(), get(reshape.getPlace()));
+      })
       .Case([&](gdn::gpu::ShareOp share) {
         gdn::gpu::FragmentType type = share.getTile().getType();
         storeFragment(b, loc, threads, type, get(share.getTile()),
