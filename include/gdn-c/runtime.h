@@ -266,7 +266,7 @@ typedef struct gdnrt_cpu_options {
 
 /** What a device is. Strings are borrowed from the device. */
 typedef struct gdnrt_device_info {
-  /** "cpu" or "cuda". */
+  /** "cpu", "cuda" or "null". */
   const char *kind;
   /** For people: "x86-64 CPU, 2 workers". */
   const char *name;
@@ -312,6 +312,12 @@ typedef struct gdnrt_cuda_options {
 GDNRT_API gdnrt_status
 gdnrt_device_create_cuda(const gdnrt_cuda_options *options,
                          gdnrt_device **device, gdnrt_error *error);
+
+/** Creates a device that takes launches and runs nothing, for measuring hosts:
+ *  any code will do, streams do not matter, and memory holds what is written to
+ *  it. */
+GDNRT_API gdnrt_status gdnrt_device_create_null(gdnrt_device **device,
+                                                gdnrt_error *error);
 
 /** Destroys the device. Its kernels go on working. */
 GDNRT_API void gdnrt_device_destroy(gdnrt_device *device);

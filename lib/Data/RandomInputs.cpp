@@ -183,6 +183,17 @@ std::vector<int64_t> gdn::data::distinctSlots(int64_t rows, int64_t slots,
   return ids;
 }
 
+/// Scales each `width` values to unit length; zeros stay zeros.
+static void normalise(std::vector<double> &values, int64_t width) {
+  for (size_t i = 0; i + width <= values.size(); i += width) {
+    double sum = 0;
+    for (int64_t j = 0; j < width; ++j)
+      sum += values[i + j] * values[i + j];
+    for (int64_t j = 0; j < width && sum > 0; ++j)
+      values[i + j] /= std::sqrt(sum);
+  }
+}
+
 Array gdn::data::randomParameter(llvm::StringRef name, DType dtype,
                                  llvm::ArrayRef<int64_t> shape,
                                  const InputOptions &options) {
@@ -202,6 +213,12 @@ Array gdn::data::randomParameter(llvm::StringRef name, DType dtype,
   } else if (name == "conv_weight") {
     const double width = shape.empty() ? 1 : std::max<int64_t>(shape.back(), 1);
     values = normalValues(count, 1 / std::sqrt(width), stream);
+  } else if (name == "log_decay") {
+    values = logDecays(options.gates, count, options.seed);
+  } else if (name == "beta") {
+    values.resize(count);
+    for (int64_t i = 0; i < count; ++i)
+      values[i] = stream.uniform(i);
   } else if (name == "state_pool") {
     values = normalValues(count, 0.1, stream);
   } else if (name == "a") {
@@ -215,5 +232,8 @@ Array gdn::data::randomParameter(llvm::StringRef name, DType dtype,
   } else {
     values = normalValues(count, options.scale, stream);
   }
+  if (options.unitKeys && (name == "q" || name == "k") && !shape.empty() &&
+      shape.back() > 0)
+    normalise(values, shape.back());
   return Array::fromDoubles(dtype, shape, values);
 }

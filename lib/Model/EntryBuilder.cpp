@@ -37,6 +37,7 @@ private:
 
   void addParameters();
   void addProjections();
+  void addWeights();
   void addAttributes(func::FuncOp func);
   Inputs unpackInputs();
   ValueRange unpack(StringRef parts, PackLayout packing, StringRef parameter);
@@ -57,6 +58,7 @@ private:
   Location loc(StringRef name) const {
     return NameLoc::get(builder.getStringAttr(name));
   }
+  bool isReady() const { return layout == InputLayout::ready; }
   bool givesNorm() const { return options.outputs != EntryOutputs::core; }
   bool givesCore() const { return options.outputs != EntryOutputs::norm; }
 
@@ -104,6 +106,18 @@ void EntryBuilder::addProjections() {
     if (givesNorm())
       signature.addTensor("z", io, {tokens, "Hv", dv});
     break;
+  case InputLayout::ready: {
+    Type f32 = builder.getF32Type();
+    signature.addTensor("q", io, {tokens, "Hk", dk});
+    signature.addTensor("k", io, {tokens, "Hk", dk});
+    signature.addTensor("v", io, {tokens, "Hv", dv});
+    SmallVector<std::string> decays = {tokens, "Hv"};
+    if (config.perChannelDecay)
+      decays.push_back(dk);
+    signature.addTensor("log_decay", f32, decays);
+    signature.addTensor("beta", f32, {tokens, "Hv"});
+    return;
+  }
   }
   signature.addTensor("b", io, {tokens, "Hv"});
   if (config.perChannelDecay)
@@ -173,13 +187,23 @@ void EntryBuilder::addPools() {
     signature.addPool("pending_decays", f32, {"P", "Hv", "S"});
 }
 
+/// Of the convolution and the gates.
+void EntryBuilder::addWeights() {
+  std::string dk = std::to_string(config.keyDim);
+  signature.addTensor("conv_weight",
+                      floatType(options.convWeight.value_or(options.io)),
+                      {channelsOf(config), std::to_string(config.convWidth)});
+  signature.addTensor("A_log", builder.getF32Type(), {"Hv"});
+  if (config.perChannelDecay)
+    signature.addTensor("dt_bias", floatType(options.dtBias), {"Hv", dk});
+  else
+    signature.addTensor("dt_bias", floatType(options.dtBias), {"Hv"});
+}
+
 void EntryBuilder::addParameters() {
   Type io = floatType(options.io);
-  Type f32 = builder.getF32Type();
   std::string tokens = this->tokens();
-  std::string dk = std::to_string(config.keyDim);
   std::string dv = std::to_string(config.valueDim);
-  std::string channels = channelsOf(config);
 
   if (phase == Phase::commit) {
     addRows();
@@ -191,14 +215,8 @@ void EntryBuilder::addParameters() {
   if (isLazy())
     signature.addSymbol("S");
   addProjections();
-  signature.addTensor("conv_weight",
-                      floatType(options.convWeight.value_or(options.io)),
-                      {channels, std::to_string(config.convWidth)});
-  signature.addTensor("A_log", f32, {"Hv"});
-  if (config.perChannelDecay)
-    signature.addTensor("dt_bias", floatType(options.dtBias), {"Hv", dk});
-  else
-    signature.addTensor("dt_bias", floatType(options.dtBias), {"Hv"});
+  if (!isReady())
+    addWeights();
   if (givesNorm())
     signature.addTensor("norm_weight",
                         floatType(options.normWeight.value_or(options.io)),
@@ -262,6 +280,8 @@ EntryBuilder::Inputs EntryBuilder::unpackInputs() {
   case InputLayout::separate:
     return {signature["q"], signature["k"], signature["v"],
             signature["z"], signature["b"], signature["a"]};
+  case InputLayout::ready:
+    break;
   }
   llvm_unreachable("an InputLayout outside its enumeration");
 }
@@ -290,6 +310,26 @@ void EntryBuilder::buildBody() {
   Value checkpointTokens = signature["checkpoint_tokens"];
   Value checkpointSlots = signature["checkpoint_slots"];
   Value statePool = signature["state_pool"];
+  auto unit = [&](Value heads, StringRef name) -> Value {
+    return L2NormOp::create(builder, loc(name), likeOf(heads, f32), heads,
+                            builder.getF32FloatAttr(1e-6f));
+  };
+  if (isReady()) {
+    Value q = signature["q"], k = signature["k"], v = signature["v"];
+    if (options.l2norm) {
+      q = unit(q, "q_unit");
+      k = unit(k, "k_unit");
+    }
+    auto rule = DeltaRuleOp::create(
+        builder, loc("core"), v.getType(), q, k, v, signature["log_decay"],
+        signature["beta"], statePool, slots, writeSlots, rows, hasInitial,
+        checkpointBounds, checkpointTokens, checkpointSlots, tokenSlots,
+        parents, pending, signature["pending_keys"],
+        signature["pending_deltas"], signature["pending_decays"],
+        /*scale=*/FloatAttr());
+    func::ReturnOp::create(builder, builder.getUnknownLoc(), rule.getOutput());
+    return;
+  }
   Inputs in = unpackInputs();
 
   auto conv = Conv1dOp::create(
@@ -300,10 +340,6 @@ void EntryBuilder::buildBody() {
       hasInitial, checkpointBounds, checkpointTokens, checkpointSlots,
       tokenSlots, parents, pending);
   ValueRange qkv = conv.getResults();
-  auto unit = [&](Value heads, StringRef name) -> Value {
-    return L2NormOp::create(builder, loc(name), heads.getType(), heads,
-                            builder.getF32FloatAttr(1e-6f));
-  };
   Value q = unit(qkv[0], "q");
   Value k = unit(qkv[1], "k");
   auto gates = GatesOp::create(
@@ -364,11 +400,26 @@ void EntryBuilder::build(StringRef name) {
 static llvm::Error checkVariant(const ModelConfig &config,
                                 const EntryOptions &options) {
   InputLayout layout = options.layout.value_or(config.layout);
-  if (config.perChannelDecay && layout != InputLayout::separate)
+  const bool isReady = layout == InputLayout::ready;
+  if (config.perChannelDecay && layout != InputLayout::separate && !isReady)
     return llvm::createStringError(
-        llvm::formatv("{0}: a decay per channel expects the layout separate, "
-                      "but got {1}",
+        llvm::formatv("{0}: a decay per channel expects the layout separate or "
+                      "ready, but got {1}",
                       config.name, stringify(layout)));
+  if (isReady && options.outputs != EntryOutputs::core)
+    return llvm::createStringError(llvm::formatv(
+        "{0}: the layout ready expects the outputs core, but got {1}",
+        config.name, stringify(options.outputs)));
+  if (isReady && options.verify == VerifyStates::lazy)
+    return llvm::createStringError(llvm::formatv(
+        "{0}: the layout ready expects verify none, slots or tree, but got "
+        "lazy: inputs of a convolution are what is kept of pending tokens",
+        config.name));
+  if (options.l2norm && !isReady)
+    return llvm::createStringError(llvm::formatv(
+        "{0}: l2norm expects the layout ready, but got {1}, whose "
+        "keys and queries are normalised always",
+        config.name, stringify(layout)));
   return llvm::Error::success();
 }
 

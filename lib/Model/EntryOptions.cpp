@@ -29,6 +29,8 @@ llvm::StringRef gdn::stringify(InputLayout layout) {
     return "split";
   case InputLayout::separate:
     return "separate";
+  case InputLayout::ready:
+    return "ready";
   }
   llvm_unreachable("an InputLayout outside its enumeration");
 }

@@ -11,9 +11,10 @@ void gdn::addPools(Signature &signature, OpBuilder &builder,
                    const ModelConfig &config, const EntryOptions &options) {
   std::string channels =
       scaled(2 * config.keyDim, "Hk") + " + " + scaled(config.valueDim, "Hv");
-  signature.addPool("conv_pool",
-                    floatType(builder, options.convState.value_or(options.io)),
-                    {"P", channels, std::to_string(config.convWidth - 1)});
+  if (options.layout != InputLayout::ready)
+    signature.addPool(
+        "conv_pool", floatType(builder, options.convState.value_or(options.io)),
+        {"P", channels, std::to_string(config.convWidth - 1)});
   signature.addPool("state_pool", floatType(builder, options.state),
                     {"P", "Hv", std::to_string(config.valueDim),
                      std::to_string(config.keyDim)});
@@ -40,6 +41,8 @@ static void buildEntry(OpBuilder &builder, const ModelConfig &config,
                                   fact("io", stringify(options.io)),
                                   fact("state", stringify(options.state))}));
   for (StringRef pool : {"conv_pool", "state_pool"}) {
+    if (!signature[pool])
+      continue;
     Location loc = NameLoc::get(builder.getStringAttr(pool));
     if (copies)
       PoolCopyOp::create(builder, loc, signature[pool], signature["slots"],

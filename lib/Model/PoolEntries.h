@@ -10,7 +10,7 @@
 
 namespace gdn {
 
-/// Adds `conv_pool` and `state_pool`.
+/// Adds `conv_pool`, unless the layout is ready, and `state_pool`.
 void addPools(Signature &signature, mlir::OpBuilder &builder,
               const ModelConfig &config, const EntryOptions &options);
 

@@ -167,6 +167,9 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
       kernel.find("num_accepted")
           ? tokenSlots.read
           : makeSlots(ids, rows, slots, options.skipped, nullSlot);
+  data::InputOptions inputs = options.inputs;
+  // The rule takes keys of unit length; entries with gates see to that.
+  inputs.unitKeys |= kernel.find("log_decay") != nullptr;
   Arrays arrays;
   for (const Parameter &parameter : kernel.getParameters()) {
     if (!parameter.isRead)
@@ -214,7 +217,7 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
       array = data::Array::fromDoubles(parameter.dtype, *shape, flags);
     } else if (data::isFloat(parameter.dtype)) {
       array = data::randomParameter(parameter.name, parameter.dtype, *shape,
-                                    options.inputs);
+                                    inputs);
       if (parameter.isPool)
         poisonUnused(array, used);
     } else {

@@ -20,13 +20,14 @@ from pathlib import Path
 
 import numpy as np
 
-from . import checks, problems, reference
+from . import checks, problems, reference, verify_checks
 from .problems import Sizes
 from .runtime import Device, GdnError, Image, Kernel, Pool, Runtime
 
 ROOT = Path(__file__).resolve().parents[2]
 SANITIZERS = ("memcheck", "racecheck", "synccheck", "initcheck")
 MOVES = ("copy_slots", "zero_slots")
+SPECULATION = ("verify", "commit")
 _BYTES_BEYOND_CACHE = 384 << 20
 _MOST_SETS = 200
 _SANITIZER_FAILED = 99
@@ -78,6 +79,10 @@ def check_kernel(
             checks.check_moves(device, kernel, sizes, findings)
         return findings, many
     layer = reference.Layer.of(attributes)
+    if kernel.name.startswith(SPECULATION):
+        for sizes in verify_checks.cases(quick):
+            verify_checks.check_case(device, kernel, layer, sizes, findings)
+        return findings, many
     for sizes in cases(kernel.name, quick):
         checks.check_case(device, kernel, layer, sizes, findings)
     if kernel.name.startswith("decode"):
@@ -111,6 +116,9 @@ def time_kernel(device: Device, kernel: Kernel, driver) -> tuple[dict, dict[str,
     if kernel.name.startswith(("decode", *MOVES)):
         config = {"Hk": 16, "Hv": 32, "N": 64}
         sizes = Sizes(16, 32, (1,) * 64)
+    elif kernel.name.startswith(SPECULATION):
+        config = {"Hk": 16, "Hv": 32, "N": 64, "T": 4}
+        sizes = Sizes(16, 32, (4,) * 64)
     else:
         config = {"Hk": 16, "Hv": 32, "lens": [1024, 1024]}
         sizes = Sizes(16, 32, (1024, 1024))

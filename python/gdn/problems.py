@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from .rows import Rows
 from .runtime import Param
 
 
@@ -20,6 +21,11 @@ class Sizes:
     seed: int = 0
     decay: str = "realistic"  # or "strong"
     skipped: dict[int, int] = field(default_factory=dict)  # row: id that is skipped
+    # Of verify and commit: how many tokens of each row's step before are accepted, numbers
+    # of all kinds where it is empty; and how many there can be, 0 for those of the longest
+    # row, at most 8.
+    accepted: tuple[int, ...] = ()
+    steps: int = 0
 
     @property
     def rows(self) -> int:
@@ -37,7 +43,8 @@ def numpy_dtype(name: str) -> np.dtype:
 
 def moves_slots(params: list[Param]) -> bool:
     """Whether an entry with these parameters only copies or zeroes slots."""
-    return all(param.access != "write" for param in params)
+    counts = any(param.name == "num_accepted" for param in params)  # a commit
+    return not counts and all(param.access != "write" for param in params)
 
 
 def shape_of(dims: tuple[str, ...], symbols: dict[str, int]) -> tuple[int, ...]:
@@ -57,45 +64,27 @@ def shape_of(dims: tuple[str, ...], symbols: dict[str, int]) -> tuple[int, ...]:
 
 
 def make(params: list[Param], sizes: Sizes) -> dict[str, np.ndarray]:
-    """Arguments for every parameter, in its type. Row i uses slot i + 1 unless it is
-    skipped; an entry that only moves slots writes to the slots behind those. Slots that
-    no row reads hold NaN, outputs hold NaN."""
+    """Arguments for every parameter, in its type; rows as those of gdn.rows. Elements of
+    pools that no row looks at hold NaN, and so do outputs."""
     rng = np.random.default_rng(sizes.seed)
-    ragged = any(param.name == "cu_seqlens" for param in params)
-    lengths = sizes.lengths if ragged else (1,) * sizes.rows
-    moves = moves_slots(params)
-    symbols = {
-        "Hk": sizes.key_heads,
-        "Hv": sizes.value_heads,
-        "N": sizes.rows,
-        "T": sum(lengths),
-        "P": sizes.slots or sizes.rows * (2 if moves else 1) + 3,
-        "C": 0,
-    }
-    slots = np.arange(1, sizes.rows + 1)
-    for row, slot in sizes.skipped.items():
-        slots[row] = slot
-    fixed = {
-        "slots": slots,
-        "write_slots": np.arange(1, sizes.rows + 1) + sizes.rows if moves else slots,
-        "cu_seqlens": np.concatenate([[0], np.cumsum(lengths)]),
-        "has_initial": np.ones(sizes.rows),
-        "cu_checkpoints": np.zeros(sizes.rows + 1),
-    }
+    names = {param.name for param in params}
+    rows = Rows.make(names, sizes.lengths, sizes.skipped, sizes.accepted, sizes.steps)
+    if moves_slots(params):
+        rows = rows.to_others()
+    symbols = {"Hk": sizes.key_heads, "Hv": sizes.value_heads, **rows.symbols(sizes.slots)}
+    integers = rows.integers()
     arguments = {}
     for param in params:
         shape = shape_of(param.dims, symbols)
-        if param.name in fixed:
-            values = fixed[param.name]
+        if param.name in integers:
+            values = integers[param.name]
         elif param.access == "write":
             values = np.full(shape, np.nan, np.float32)
         else:
             values = _numbers(rng, param, shape, sizes)
-        arguments[param.name] = np.asarray(values).astype(numpy_dtype(param.dtype))
         if param.kind == "pool":
-            used = [s for s in slots if 0 <= s < shape[0]]
-            unused = np.setdiff1d(np.arange(shape[0]), used)
-            arguments[param.name][unused] = np.nan
+            values[~rows.looked_at(param.name, shape)] = np.nan
+        arguments[param.name] = np.asarray(values).astype(numpy_dtype(param.dtype))
     return arguments
 
 
@@ -106,6 +95,16 @@ def _numbers(rng, param: Param, shape: tuple[int, ...], sizes: Sizes) -> np.ndar
     if param.name == "dt_bias":
         step = np.exp(rng.uniform(np.log(1e-3), np.log(0.1), shape))
         return step + np.log(-np.expm1(-step)) + (3 if sizes.decay == "strong" else 0)
-    scale = {"conv_weight": 0.5, "norm_weight": 0.2, "a": 0.5, "state_pool": 0.1}
+    scale = {
+        "conv_weight": 0.5,
+        "norm_weight": 0.2,
+        "a": 0.5,
+        "state_pool": 0.1,
+        "pending_deltas": 0.3,
+    }
+    if param.name == "pending_decays":
+        return -rng.uniform(0, 2, shape)
+    if param.name == "pending_keys":
+        scale[param.name] = shape[-1] ** -0.5  # of unit length
     values = rng.standard_normal(shape, np.float32) * scale.get(param.name, 1)
     return values + 1 if param.name == "norm_weight" else values

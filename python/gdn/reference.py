@@ -3,9 +3,9 @@
 compiler. Written from the formulas of docs/spec, token by token; the tests hold
 it against the compiler's own evaluator. Nothing is rounded on the way.
 
-Covers what gdn-compile makes from a model's configuration: `decode` and
-`prefill` in every layout of the projections, with write slots, has_initial and
-a decay per head or per channel. Checkpoints are left out.
+Covers what gdn-compile makes from a model's configuration: `decode`, `prefill`,
+`verify` and `commit` in every layout of the projections, with write slots,
+has_initial and a decay per head or per channel. Checkpoints are left out.
 """
 
 import re
@@ -52,21 +52,30 @@ def is_live(slot: int, slots: int, null_slot: int) -> bool:
     return 0 <= slot < slots and slot != null_slot
 
 
-def evaluate(
-    layer: Layer, arguments: dict[str, np.ndarray], null_slot: int = 0
-) -> dict[str, np.ndarray]:
-    """What a launch leaves: `core`, `out`, `conv_pool` and `state_pool` in float64.
-
-    `arguments` are those of the entry by name, in any type that converts; outputs among
-    them are ignored, pools are not changed.
-    """
-    floats = {
+def floats_of(arguments: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arguments that are numbers and not outputs, in float64."""
+    return {
         name: np.asarray(value).astype(np.float64)
         for name, value in arguments.items()
         if name not in ("core", "out") and np.asarray(value).dtype.kind not in "iub"
     }
+
+
+def evaluate(
+    layer: Layer, arguments: dict[str, np.ndarray], null_slot: int = 0
+) -> dict[str, np.ndarray]:
+    """What a launch leaves: `core`, `out` and all pools, in float64.
+
+    `arguments` are those of the entry by name, in any type that converts; outputs among
+    them are ignored, pools are not changed.
+    """
+    if "num_accepted" in arguments or "token_slots" in arguments:
+        from . import speculation
+
+        return speculation.evaluate(layer, arguments, null_slot)
+    floats = floats_of(arguments)
     conv_pool, state_pool = floats["conv_pool"].copy(), floats["state_pool"].copy()
-    q, k, v, z, b, a = _unpack(layer, floats)
+    q, k, v, z, b, a = unpack(layer, floats)
     tokens, heads = b.shape
     slots = np.asarray(arguments["slots"])
     bounds = arguments.get("cu_seqlens", np.arange(tokens + 1))
@@ -85,7 +94,7 @@ def evaluate(
         if has_initial[row]:
             window, state = floats["conv_pool"][slot], floats["state_pool"][slot].copy()
         inputs = np.concatenate([x[part].reshape(last - first, -1) for x in (q, k, v)], axis=1)
-        mixed, window = _convolve(inputs, window, floats["conv_weight"])
+        mixed, window = convolve(inputs, window, floats["conv_weight"])
         gates = (floats["A_log"], floats["dt_bias"], a[part], b[part])
         core[part], state = delta_rule(layer, mixed, state, *gates)
         target = write_slots[row]
@@ -94,11 +103,11 @@ def evaluate(
     result = {"core": core, "conv_pool": conv_pool, "state_pool": state_pool}
     if z is not None:
         result["out"] = np.zeros_like(core)
-        result["out"][ran] = _gated_norm(layer, core[ran], z[ran], floats["norm_weight"])
+        result["out"][ran] = gated_norm(layer, core[ran], z[ran], floats["norm_weight"])
     return result
 
 
-def _unpack(layer: Layer, floats: dict[str, np.ndarray]):
+def unpack(layer: Layer, floats: dict[str, np.ndarray]):
     """q, k [T, Hk, dk], v, z [T, Hv, dv] (z may be None), b, a."""
     dk, dv = layer.key_dim, layer.value_dim
     heads = len(floats["A_log"])
@@ -151,7 +160,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
     return np.exp(-np.logaddexp(0, -x))
 
 
-def _convolve(inputs: np.ndarray, window: np.ndarray, weight: np.ndarray):
+def convolve(inputs: np.ndarray, window: np.ndarray, weight: np.ndarray):
     """Causal, with SiLU; the window holds raw inputs, the oldest first."""
     width = weight.shape[1]
     history = np.concatenate([window.T, inputs])
@@ -164,8 +173,9 @@ def _unit(x: np.ndarray) -> np.ndarray:
     return x / np.sqrt((x * x).sum(-1, keepdims=True) + eps)
 
 
-def delta_rule(layer: Layer, mixed, state, a_log, dt_bias, a, b):
-    """The recurrence of one row: what it gives, [tokens, Hv, dv], and the state it leaves.
+def rule_steps(layer: Layer, mixed, state, a_log, dt_bias, a, b):
+    """The recurrence of one row, token after token: what it gives, the state it leaves,
+    the key of each value head, what is written with it, and the log decay.
 
     `mixed` is what the convolution gives, [tokens, 2 Hk dk + Hv dv]; `state` is
     [Hv, dv, dk]; `a` and `b` are raw.
@@ -182,16 +192,24 @@ def delta_rule(layer: Layer, mixed, state, a_log, dt_bias, a, b):
     log_decay = rate * np.logaddexp(0, a + dt_bias)
     # One decay per head acts on all channels of the key.
     decay = np.exp(log_decay if a.ndim == 3 else log_decay[:, :, None])
-    core = np.empty((tokens, heads, dv))
     for t in range(tokens):
         state = state * decay[t][:, None, :]
         delta = beta[t][:, None] * (v[t] - np.einsum("hvk,hk->hv", state, k[t]))
         state = state + delta[:, :, None] * k[t][:, None, :]
-        core[t] = np.einsum("hvk,hk->hv", state, q[t]) / np.sqrt(dk)
+        core = np.einsum("hvk,hk->hv", state, q[t]) / np.sqrt(dk)
+        yield core, state, k[t], delta, log_decay[t]
+
+
+def delta_rule(layer: Layer, mixed, state, a_log, dt_bias, a, b):
+    """The recurrence of one row: what it gives, [tokens, Hv, dv], and the state it leaves.
+    Arguments as those of `rule_steps`."""
+    core = np.empty((*b.shape, layer.value_dim))
+    for t, step in enumerate(rule_steps(layer, mixed, state, a_log, dt_bias, a, b)):
+        core[t], state = step[:2]
     return core, state
 
 
-def _gated_norm(layer: Layer, core, z, weight):
+def gated_norm(layer: Layer, core, z, weight):
     scale = 1 / np.sqrt((core * core).mean(-1, keepdims=True) + layer.norm_eps)
     gate = _sigmoid(z) * (z if layer.gate == "silu" else 1)
     return core * scale * weight * gate

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from gdn.reference import Layer, _convolve, _delta_rule
-
 KEY_DIM = VALUE_DIM = 64
 WIDTH = 4
 
@@ -58,8 +56,6 @@ def make_inputs(rng, tokens: int, key_heads: int, value_heads: int) -> dict[str,
 class CoreModel:
     """States of all slots, in float64."""
 
-    layer = Layer("split", KEY_DIM, VALUE_DIM)
-
     def __init__(self, weights: dict[str, np.ndarray], slots: int):
         self.weights = {name: array.astype(np.float64) for name, array in weights.items()}
         channels, heads = len(weights["conv_weight"]), len(weights["A_log"])
@@ -74,11 +70,12 @@ class CoreModel:
             conv, state = self.conv[start].copy(), self.state[start].copy()
         outputs = []
         for t in range(tokens.start, tokens.stop):
-            one = slice(t, t + 1)
-            qkv, b, a = (inputs[n][one].astype(np.float64) for n in ("qkv", "b", "a"))
-            mixed, conv = _convolve(qkv, conv, self.weights["conv_weight"])
-            core, state = _delta_rule(self.layer, self.weights, mixed, state, a, b)
-            outputs.append(core[0])
+            qkv, b, a = (inputs[n][t].astype(np.float64) for n in ("qkv", "b", "a"))
+            window = np.concatenate([conv, qkv[:, None]], axis=1)
+            conv = window[:, 1:]
+            mixed = (window * self.weights["conv_weight"]).sum(axis=1)
+            core, state = self.token(mixed * _sigmoid(mixed), state, a, b)
+            outputs.append(core)
             if len(slots) > 1:
                 self.conv[slots[t - tokens.start]] = conv
                 self.state[slots[t - tokens.start]] = state
@@ -86,6 +83,33 @@ class CoreModel:
             self.conv[slots[0]], self.state[slots[0]] = conv, state
         heads = self.state.shape[1]
         return np.array(outputs).reshape(-1, heads, VALUE_DIM)
+
+    def token(self, mixed, state, a, b):
+        """One step of the gated delta rule."""
+        heads = len(a)
+        keys = (len(mixed) - heads * VALUE_DIM) // 2
+        q, k, v = np.split(mixed, [keys, 2 * keys])
+        q, k = (
+            np.repeat(_unit(x.reshape(-1, KEY_DIM)), heads // (keys // KEY_DIM), axis=0)
+            for x in (q, k)
+        )
+        decay = np.exp(
+            -np.exp(self.weights["A_log"]) * np.logaddexp(0, a + self.weights["dt_bias"])
+        )
+        state = state * decay[:, None, None]
+        delta = _sigmoid(b)[:, None] * (
+            v.reshape(heads, VALUE_DIM) - np.einsum("hvk,hk->hv", state, k)
+        )
+        state = state + delta[:, :, None] * k[:, None, :]
+        return np.einsum("hvk,hk->hv", state, q) / np.sqrt(KEY_DIM), state
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    return np.exp(-np.logaddexp(0, -x))
+
+
+def _unit(x: np.ndarray) -> np.ndarray:
+    return x / np.sqrt((x * x).sum(-1, keepdims=True) + 1e-6)
 
 
 def relative_error(got: np.ndarray, want: np.ndarray) -> float:

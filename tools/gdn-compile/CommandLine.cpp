@@ -171,7 +171,14 @@ struct Options {
           clEnumValN(InputLayout::flat, "flat", "qkvz and ba, part after part"),
           clEnumValN(InputLayout::split, "split", "qkv, z, b and a"),
           clEnumValN(InputLayout::separate, "separate",
-                     "q, k, v, z, b and a, head by head"))};
+                     "q, k, v, z, b and a, head by head"),
+          clEnumValN(
+              InputLayout::ready, "ready",
+              "q, k, v, log_decay and beta, as the rule takes them; with "
+              "--outputs=core"))};
+  cl::opt<bool> l2norm{
+      "l2norm", cl::cat(entries),
+      cl::desc("Scale ready q and k to unit length in the entries")};
   cl::opt<EntryOutputs> results{
       "outputs", cl::init(EntryOutputs::norm), cl::cat(entries),
       cl::desc("What the entries give:"),
@@ -243,6 +250,7 @@ CommandLine Options::collect() {
   given(layout, line.entries.layout);
   line.entries.dtBias = dtBias;
   line.entries.outputs = results;
+  line.entries.l2norm = l2norm;
   line.entries.slots64 = slots64;
   line.entries.hasInitial = hasInitial;
   line.entries.writeSlots = writeSlots;

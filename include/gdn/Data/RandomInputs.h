@@ -86,13 +86,16 @@ struct InputOptions {
   GateKind gates = GateKind::realistic;
   /// Of the keys of parameter `k`; the packed forms have independent keys.
   double keyCorrelation = 0;
+  /// Whether the heads (the last dimension) of `q` and `k` have unit length.
+  bool unitKeys = false;
   /// Times every projection.
   double scale = 1;
 };
 
 /// Contents for a floating-point parameter of a generated entry, by its name:
 /// the projections (normal; `a` and `b` alike), `conv_weight`, `A_log`,
-/// `dt_bias`, `norm_weight`, the pools. An unknown name gets normal values.
+/// `dt_bias`, `norm_weight`, `log_decay`, `beta` (uniform below 1), the pools.
+/// An unknown name gets normal values.
 /// The size must be known: no dimension negative.
 Array randomParameter(llvm::StringRef name, DType dtype,
                       llvm::ArrayRef<int64_t> shape,

@@ -19,7 +19,9 @@ enum class InputLayout {
   interleaved, // `qkvz` and `ba`, one block per key head
   flat,        // `qkvz` and `ba`, part after part
   split,       // `qkv` (part after part), `z`, `b`, `a`
-  separate     // `q`, `k`, `v`, `z`, `b`, `a`, head by head
+  separate,    // `q`, `k`, `v`, `z`, `b`, `a`, head by head
+  ready        // `q`, `k`, `v`, `log_decay`, `beta` as the rule takes them: no
+               // convolution, no gates; the rule's output alone
 };
 
 /// What an entry gives back.
@@ -48,6 +50,7 @@ struct EntryOptions {
   FloatKind dtBias = FloatKind::f32;
   std::optional<InputLayout> layout; // default: the model's
   EntryOutputs outputs = EntryOutputs::norm;
+  bool l2norm = false;      // of ready `q` and `k`, in the entry
   bool slots64 = false;     // slot ids are i64 instead of i32
   bool hasInitial = false;  // prefill takes `has_initial`
   bool writeSlots = false;  // entries take `write_slots`

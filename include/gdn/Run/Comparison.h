@@ -21,7 +21,8 @@ struct Comparison {
 /// The limit for a parameter of an entry. The convolution's state is a copy of
 /// inputs, so that every bit has to agree. The rest is computed in f32 and
 /// rounded once to the parameter's type; the norm may add to the core
-/// output's error.
+/// output's error. Where the entry's chunk form rounds operands, the bounds are
+/// those of its precision.
 double limitOf(const Parameter &parameter);
 
 /// Compares the values of `parameter`, or of a part of it, with `want`, which

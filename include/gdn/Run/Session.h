@@ -31,6 +31,9 @@ struct Parameter {
   bool isWritten = false; // the entry changes it
   data::DType dtype = data::DType::f32;
   std::vector<LinearForm> dims;
+  /// Of the chunk form of its entry, as the image says it: "mixed" say; ""
+  /// where the entry has none.
+  std::string precision;
 
   /// `bf16[T, 256*Hk + 256*Hv]`.
   std::string typeString() const;

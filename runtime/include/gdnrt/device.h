@@ -19,7 +19,7 @@
 namespace gdnrt {
 
 struct DeviceProperties {
-  /// "cpu" or "cuda".
+  /// "cpu", "cuda" or "null".
   std::string kind;
   /// For people, for example "x86-64 CPU, 2 workers".
   std::string name;

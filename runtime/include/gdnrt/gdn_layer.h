@@ -112,7 +112,6 @@ private:
   LayerKernel *kernelFor(int32_t kind) const;
   Status checkTokens(const gdnrt_named_arg *tokens, size_t count,
                      int64_t needed) const;
-  Status zeroRows(const gdnrt_named_arg &out, int64_t first, void *stream);
 
   std::shared_ptr<Device> device_;
   std::unique_ptr<LayerKernel> decode_, prefill_, verify_;

@@ -4,6 +4,7 @@
 
 #include "gdnrt/cpu_device.h"
 #include "gdnrt/cuda_device.h"
+#include "gdnrt/null_device.h"
 #include "handles.h"
 
 using namespace gdnrt;
@@ -61,6 +62,16 @@ gdnrt_status gdnrt_device_create_cuda(const gdnrt_cuda_options *options,
     if (!created.isOk())
       return created.status();
     *device = wrapDevice(std::move(*created), chosen.debug_checks);
+    return {};
+  });
+}
+
+gdnrt_status gdnrt_device_create_null(gdnrt_device **device,
+                                      gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!device)
+      return nullPointer("device");
+    *device = wrapDevice(createNullDevice(), /*debugChecks=*/0);
     return {};
   });
 }

@@ -4,6 +4,7 @@
 // the outputs behind the last run are zeroed.
 
 #include "gdnrt/gdn_layer.h"
+#include "gdnrt/zero_rows.h"
 
 #include <algorithm>
 #include <cstring>
@@ -89,34 +90,6 @@ Status GDNLayer::checkTokens(const gdnrt_named_arg *tokens, size_t count,
   return {};
 }
 
-/// Zeroes the rows of an output from `first` on.
-Status GDNLayer::zeroRows(const gdnrt_named_arg &out, int64_t first,
-                          void *stream) {
-  const gdnrt_arg &arg = out.arg;
-  int64_t bytes = sizeInBytes(static_cast<DType>(arg.dtype)), dense = 1;
-  int64_t rows = arg.sizes[0] - first;
-  // Arrays without elements have any strides.
-  if (rows <= 0 || std::any_of(arg.sizes, arg.sizes + arg.rank,
-                               [](int64_t size) { return size <= 0; }))
-    return {};
-  for (int d = arg.rank; d-- > 1;) {
-    if (arg.strides && arg.sizes[d] != 1 && arg.strides[d] != dense)
-      return invalid(out.name, ": expected rows of neighbouring elements");
-    dense *= arg.sizes[d];
-  }
-  int64_t stride = arg.strides ? arg.strides[0] : dense;
-  char *data = static_cast<char *>(arg.data) + first * stride * bytes;
-  if (stride == dense)
-    return device_->fill(data, 0, static_cast<uint64_t>(rows * dense * bytes),
-                         stream);
-  for (int64_t row = 0; row < rows; ++row)
-    if (Status s = device_->fill(data + row * stride * bytes, 0,
-                                 static_cast<uint64_t>(dense * bytes), stream);
-        !s.isOk())
-      return s;
-  return {};
-}
-
 Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
                          const void *deviceArena, const gdnrt_named_arg *tokens,
                          size_t count, void *stream) {
@@ -168,7 +141,9 @@ Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
         if (const ParamSchema *param = (*kernel)->tokenParam(tokens[i].name))
           written |= param->isWritten();
     if (written)
-      if (Status s = zeroRows(tokens[i], needed, stream); !s.isOk())
+      if (Status s =
+              zeroRows(*device_, tokens[i].name, tokens[i].arg, needed, stream);
+          !s.isOk())
         return s;
   }
   return {};

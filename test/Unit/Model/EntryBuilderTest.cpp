@@ -141,6 +141,46 @@ TEST_F(EntryBuilderTest, CoreAloneNeedsNoGate) {
                                    "conv_pool", "state_pool", "core"));
 }
 
+TEST_F(EntryBuilderTest, ReadyInputs) {
+  EntryOptions options;
+  options.layout = InputLayout::ready;
+  options.outputs = EntryOutputs::core;
+  options.hasInitial = true;
+  build(preset("qwen3-next-80b-a3b"), options);
+  EXPECT_THAT(names("prefill"),
+              testing::ElementsAre("Hk", "Hv", "q", "k", "v", "log_decay",
+                                   "beta", "cu_seqlens", "slots", "has_initial",
+                                   "state_pool", "core"));
+  EXPECT_THAT(names("decode"),
+              testing::ElementsAre("Hk", "Hv", "q", "k", "v", "log_decay",
+                                   "beta", "slots", "state_pool", "core"));
+  auto countNorms = [&] {
+    int count = 0;
+    module->walk([&](L2NormOp) { ++count; });
+    return count;
+  };
+  EXPECT_EQ(countNorms(), 0);
+  options.l2norm = true;
+  build(preset("kimi-linear-48b-a3b"), options);
+  EXPECT_EQ(countNorms(), 4);
+
+  options.outputs = EntryOutputs::norm;
+  EXPECT_EQ(errorOf(preset("qwen3.5-4b"), options),
+            "qwen3.5-4b: the layout ready expects the outputs core, but got "
+            "norm");
+  options.outputs = EntryOutputs::core;
+  options.verify = VerifyStates::lazy;
+  EXPECT_EQ(errorOf(preset("qwen3.5-4b"), options),
+            "qwen3.5-4b: the layout ready expects verify none, slots or tree, "
+            "but got lazy: inputs of a convolution are what is kept of pending "
+            "tokens");
+  options.verify = VerifyStates::none;
+  options.layout = InputLayout::flat;
+  EXPECT_EQ(errorOf(preset("qwen3.5-4b"), options),
+            "qwen3.5-4b: l2norm expects the layout ready, but got flat, whose "
+            "keys and queries are normalised always");
+}
+
 TEST_F(EntryBuilderTest, EveryLayoutTypeAndOutput) {
   for (InputLayout layout : {InputLayout::interleaved, InputLayout::flat,
                              InputLayout::split, InputLayout::separate})
@@ -184,7 +224,7 @@ TEST_F(EntryBuilderTest, ContradictionsAreErrors) {
   options.layout = InputLayout::flat;
   EXPECT_EQ(errorOf(preset("kimi-linear-48b-a3b"), options),
             "kimi-linear-48b-a3b: a decay per channel expects the layout "
-            "separate, but got flat");
+            "separate or ready, but got flat");
 }
 
 } // namespace

@@ -32,6 +32,20 @@ TEST(Limits, ByTypeAndKind) {
   EXPECT_EQ(limitOf(pool), 2e-3);
 }
 
+TEST(Limits, OfRoundedProducts) {
+  auto limit = [](const char *precision, bool isPool, data::DType type) {
+    Parameter parameter = tensor("core", type);
+    parameter.precision = precision;
+    parameter.isPool = isPool;
+    parameter.dims.resize(4);
+    return limitOf(parameter);
+  };
+  EXPECT_EQ(limit("f32", true, data::DType::f32), 1e-5);
+  EXPECT_EQ(limit("mixed", true, data::DType::f32), 2e-3);
+  EXPECT_EQ(limit("mixed", false, data::DType::bf16), 5e-3);
+  EXPECT_EQ(limit("mixed-io", true, data::DType::f32), 5e-3);
+}
+
 TEST(CompareValues, NoResultIsCloserThanItsTypeAllows) {
   // One bf16 has an error of up to 2^-8: here more than 2e-3, yet the best.
   double want = 1 + 0.0038;

@@ -2,6 +2,10 @@
 """Serving with the names that pymllm and vLLM have for it. The work is done by
 the runtime library; see docs/design/20261121-serving.md."""
 
+from .attention_backend import AttentionBackend
+from .forward_batch import ForwardBatch, ForwardMode
+from .gated_delta_net import GatedDeltaNetAttention, rms_norm_gated
+from .gdn_backend import GDNAttnBackend, GDNForwardMetadata
 from .gdn_layer import GDNLayer, layer_kernels
 from .gdn_metadata import (
     FLA_CHUNK_SIZE,
@@ -11,6 +15,7 @@ from .gdn_metadata import (
     GDNAttentionMetadata,
     GDNAttentionMetadataBuilder,
 )
+from .hybrid_backend import HybridAttnBackend
 from .layer_shape import (
     LayerHeads,
     gated_delta_net_state_dtype,
@@ -18,19 +23,31 @@ from .layer_shape import (
     shard_weights,
     weight_slices,
 )
+from .paged_backend import PagedAttnBackend
+from .radix_linear_attention import RadixLinearAttention
 
 __all__ = [
     "FLA_CHUNK_SIZE",
     "NULL_BLOCK_ID",
     "PAD_SLOT_ID",
+    "AttentionBackend",
     "CommonAttentionMetadata",
+    "ForwardBatch",
+    "ForwardMode",
     "GDNAttentionMetadata",
     "GDNAttentionMetadataBuilder",
+    "GDNAttnBackend",
+    "GDNForwardMetadata",
     "GDNLayer",
+    "GatedDeltaNetAttention",
+    "HybridAttnBackend",
     "LayerHeads",
+    "PagedAttnBackend",
+    "RadixLinearAttention",
     "gated_delta_net_state_dtype",
     "gated_delta_net_state_shape",
     "layer_kernels",
+    "rms_norm_gated",
     "shard_weights",
     "weight_slices",
 ]

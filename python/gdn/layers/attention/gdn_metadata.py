@@ -204,6 +204,9 @@ class GDNAttentionMetadataBuilder(_Handle):
         return _metadata(raw, self.num_spec + 1)
 
 
+# What only the runtime library looks at.
+_INTERNAL = {"conv_nums", "non_spec_read_indices", "zeros", "run_has_initial"}
+_INTERNAL |= {"num_runs", "num_run_tokens", "num_spec_columns"}
 _COUNTS = [name for name, kind in abi.Metadata._fields_ if kind is c.c_int64 and "num_" in name]
 _ARRAYS = {
     name: {
@@ -211,8 +214,7 @@ _ARRAYS = {
         "non_spec_state_indices": "non_spec_state_indices_tensor",
     }.get(name, name)
     for name, kind in abi.Metadata._fields_
-    if kind in (abi.I32Array, abi.BoolArray)
-    and name not in ("conv_nums", "non_spec_read_indices", "zeros", "run_has_initial")
+    if kind in (abi.I32Array, abi.BoolArray) and name not in _INTERNAL
 }
 
 

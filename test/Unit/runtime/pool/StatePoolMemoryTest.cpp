@@ -65,6 +65,8 @@ public:
     return inner->upload(to, from, bytes, stream);
   }
   Result<void *> allocate(size_t bytes) override {
+    if (bytes > mostBytes)
+      return failure(StatusCode::outOfMemory, "no memory");
     return inner->allocate(bytes);
   }
   Status free(void *data) override { return inner->free(data); }
@@ -77,6 +79,7 @@ public:
 
   std::shared_ptr<Device> inner = cpu();
   int allowed = 1 << 20;
+  size_t mostBytes = 1 << 20;
 };
 
 } // namespace
@@ -118,6 +121,17 @@ TEST(StatePoolMemory, LongerWindows) {
   EXPECT_EQ((*wrapped)->shape().convExtra, 2);
   EXPECT_EQ((*wrapped)->view(PoolBuffer::conv, 0)->sizes[2], 3);
   EXPECT_EQ((*wrapped)->view(PoolBuffer::conv, 0)->strides[1], 5);
+  // What pending tokens need besides is taken from the device.
+  shape.pendingTokens = 2;
+  wrapped = StatePool::wrap(cpu(), shape, pages.states.data(), &wide, {});
+  ASSERT_TRUE(wrapped.isOk()) << wrapped.status().toString();
+  paintAll(**wrapped);
+  EXPECT_EQ(colours(**wrapped), (std::vector<int>{1, 2, 3, 4, 5, 6, 7}));
+  shape.pendingTokens = 3;
+  EXPECT_EQ(StatePool::wrap(cpu(), shape, pages.states.data(), &wide, {})
+                .status()
+                .toString(),
+            "INVALID_ARGUMENT: state_pool: conv: expected 6 positions, got 5");
 }
 
 TEST(StatePoolMemory, RefusesArrays) {
@@ -217,6 +231,14 @@ TEST(StatePoolMemory, FailuresOfTheDeviceTakeNothing) {
   device->allowed = 0;
   EXPECT_EQ(StatePool::make(device, smallShape(), {}).status().toString(),
             "DEVICE_ERROR: fill: broken");
+}
+
+TEST(StatePoolMemory, DevicesMayHaveTooLittle) {
+  auto device = std::make_shared<FailingDevice>();
+  StatePoolShape shape = smallShape();
+  shape.numRequests = 1 << 30;
+  EXPECT_EQ(StatePool::make(device, shape, {}).status().toString(),
+            "OUT_OF_MEMORY: no memory");
 }
 
 TEST(StatePoolMemory, FewCallsOfTheDevice) {

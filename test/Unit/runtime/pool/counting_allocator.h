@@ -10,6 +10,9 @@
 
 namespace gdnrt::test {
 
+/// False under a sanitizer, whose operator new cannot be replaced.
+bool countsAllocations();
+
 /// Calls of operator new and malloc's kin by C++ code, in all threads, so far.
 uint64_t numAllocations();
 

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Linear attention on pooled states: one slot per request, decode or extend."""
+
+import ctypes as c
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ... import _attention_abi as abi
+from ...runtime import Device, Kernel, Pool, _Handle, _stream
+from ...state_pool import StatePool
+from .device_arrays import empty_like_rows, stream_of
+from .forward_batch import ForwardBatch, ForwardMode
+from .gdn_layer import GDNLayer, _named
+from .host_arrays import host_attribute, on_host
+from .radix_linear_attention import RadixLinearAttention
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class GDNForwardMetadata:
+    """Views of the backend's arrays, which the next batch overwrites."""
+
+    cache_indices: np.ndarray
+    """[batch_size] i64: slots"""
+    cu_seqlens: np.ndarray | None = None
+    """[batch_size + 1] i64; of extend"""
+
+
+class GDNAttnBackend(_Handle):
+    """Arguments and methods are pymllm's, `kernels` are those of layer_kernels() with the
+    layout split. The state is read from the slot always: admission zeroes or restores it.
+
+    Originals choose among libraries with gdn_decode_backend and gdn_extend_backend. Here are
+    the kernels of the image; another choice is answered with a warning.
+    """
+
+    def __init__(
+        self,
+        gdn_pool: StatePool,
+        device: Device,
+        *,
+        kernels: Mapping[str, Kernel],
+        gdn_decode_backend: str = "auto",
+        gdn_extend_backend: str = "auto",
+    ):
+        handle = device._runtime.create("gdnrt_attention_backend_create_gdn", device._handle)
+        super().__init__(device._runtime, handle, "gdnrt_attention_backend_destroy")
+        self.gdn_pool = gdn_pool
+        self.device = device
+        self.kernels = dict(kernels)
+        self.gdn_decode_backend = gdn_decode_backend
+        self.gdn_extend_backend = gdn_extend_backend
+        self._layers: dict[int, tuple[RadixLinearAttention, GDNLayer]] = {}
+        self._logged: set[str] = set()
+
+    @property
+    def forward_metadata(self) -> GDNForwardMetadata | None:
+        raw = abi.GDNForwardMetadata()
+        if not self._runtime._lib.gdnrt_attention_forward_metadata(self._handle, c.byref(raw)):
+            return None
+
+        def view(address: int, size: int) -> np.ndarray:
+            return np.ctypeslib.as_array((c.c_int64 * size).from_address(address))
+
+        starts = view(raw.cu_seqlens, raw.batch_size + 1) if raw.cu_seqlens else None
+        return GDNForwardMetadata(view(raw.cache_indices, raw.batch_size), starts)
+
+    def init_forward_metadata(self, forward_batch: ForwardBatch) -> None:
+        batch, keep = raw_batch(forward_batch)
+        self._call("gdnrt_attention_init_forward_metadata", c.byref(batch))
+        del keep
+
+    def init_cuda_graph_state(self, max_bs: int, max_num_tokens: int) -> None:
+        self._call("gdnrt_attention_init_cuda_graph_state", max_bs, max_num_tokens)
+
+    def get_cuda_graph_seq_len_fill_value(self) -> int:
+        return 1
+
+    def init_forward_metadata_capture_cuda_graph(
+        self, bs: int, req_pool_indices, seq_lens, stream: object = None
+    ) -> None:
+        self._graph("capture", bs, req_pool_indices, seq_lens, stream)
+
+    def init_forward_metadata_replay_cuda_graph(
+        self, bs: int, req_pool_indices, seq_lens, stream: object = None
+    ) -> None:
+        """Rows whose seq_lens is that of padding get the null slot, whatever slot the caller
+        left there."""
+        self._graph("replay", bs, req_pool_indices, seq_lens, stream)
+
+    def forward_decode(self, layer, forward_batch, mixed_qkv, a, b):
+        """mixed_qkv [bs, D], a and b [bs, Hv] to [bs, Hv * dv]."""
+        return self._run(ForwardMode.DECODE, layer, forward_batch, mixed_qkv, a, b)
+
+    def forward_extend(self, layer, forward_batch, mixed_qkv, a, b):
+        """mixed_qkv [T, D], a and b [T, Hv] to [T, Hv * dv]."""
+        return self._run(ForwardMode.EXTEND, layer, forward_batch, mixed_qkv, a, b)
+
+    def forward_gdn(self, layer, forward_batch, mixed_qkv, a, b):
+        """By the mode of the batch; mixed batches are extend, IDLE gives zeros."""
+        mode = forward_batch.forward_mode
+        if mode.is_extend():
+            return self.forward_extend(layer, forward_batch, mixed_qkv, a, b)
+        return self._run(mode, layer, forward_batch, mixed_qkv, a, b)
+
+    def layer(self, layer: RadixLinearAttention) -> GDNLayer:
+        """The kernels with the layer's weights and its part of the pool; made once."""
+        known = self._layers.get(layer.gdn_layer_idx)
+        if known is None or known[0] is not layer:
+            state, conv = self.gdn_pool.get_layer_state(layer.gdn_layer_idx)
+            made = GDNLayer(
+                self.kernels,
+                conv_weight=layer.conv_weight,
+                A_log=layer.A_log,
+                dt_bias=layer.dt_bias,
+                conv_pool=Pool(conv),
+                state_pool=Pool(state),
+            )
+            self._layers[layer.gdn_layer_idx] = known = (layer, made)
+        return known[1]
+
+    def _run(self, mode, layer, forward_batch, mixed_qkv, a, b):
+        self._log(mode)
+        tokens = mixed_qkv.shape[0]
+        out = empty_like_rows(mixed_qkv, (tokens, layer.num_v_heads, layer.head_v_dim))
+        arrays = {"qkv": mixed_qkv, "b": b, "a": a, "core": out}
+        named, keep = _named(arrays, self.device.kind)
+        stream = stream_of(mixed_qkv, getattr(forward_batch, "stream", None))
+        batch = abi.ForwardBatch(forward_mode=mode.value, stream=_stream(stream))
+        handle = self.layer(layer)._handle
+        self._call("gdnrt_attention_forward_gdn", handle, c.byref(batch), named, len(arrays))
+        del keep
+        return out.reshape(tokens, layer.num_v_heads * layer.head_v_dim)
+
+    def _log(self, mode: ForwardMode) -> None:
+        path = "extend" if mode.is_extend() else "decode"
+        if mode.is_idle() or path in self._logged:
+            return
+        self._logged.add(path)
+        wanted = getattr(self, f"gdn_{path}_backend")
+        if wanted not in ("auto", "gdn"):
+            logger.warning("gdn_%s_backend: expected auto or gdn, got %s; using gdn", path, wanted)
+        kernel = self.kernels.get("prefill" if path == "extend" else "decode")
+        logger.info("%s of linear attention: %s", path, kernel.code if kernel else "no kernel")
+
+    def _graph(self, step: str, bs: int, req_pool_indices, seq_lens, stream) -> None:
+        slots, lengths = on_host(req_pool_indices, np.int64), on_host(seq_lens)
+        for name, array in (("req_pool_indices", slots), ("seq_lens", lengths)):
+            if array is not None and len(array) < bs:
+                raise ValueError(f"{name}: expected at least {bs} elements, got {len(array)}")
+        batch = abi.GraphBatch(
+            bs=bs,
+            num_tokens=bs,
+            req_pool_indices=slots.ctypes.data,
+            seq_lens=None if lengths is None else lengths.ctypes.data,
+            forward_mode=ForwardMode.DECODE.value,
+            stream=_stream(stream_of(req_pool_indices, stream)),
+        )
+        self._call(f"gdnrt_attention_init_forward_metadata_{step}_cuda_graph", c.byref(batch))
+
+    def _call(self, name: str, *arguments) -> None:
+        self._runtime.call(name, self._handle, *arguments)
+
+
+_I32 = ("seq_lens", "extend_seq_lens", "extend_prefix_lens", "extend_start_loc")
+_I64 = ("req_pool_indices", "input_ids", "positions", "out_cache_loc")
+
+
+def raw_batch(forward_batch: ForwardBatch, tokens: bool = False):
+    """The C form of a batch, with arrays of tokens if they are asked for, and what must live
+    as long."""
+    names = [*_I32, "req_pool_indices", *(_I64[1:] if tokens else ())]
+    arrays = {
+        name: host_attribute(forward_batch, name, np.int32 if name in _I32 else np.int64)
+        for name in names
+    }
+    for name in ("req_pool_indices", "seq_lens", "extend_seq_lens"):
+        array, size = arrays[name], forward_batch.batch_size
+        if array is not None and len(array) < size:
+            raise ValueError(f"{name}: expected at least {size} elements, got {len(array)}")
+    raw = abi.ForwardBatch(
+        forward_mode=forward_batch.forward_mode.value,
+        batch_size=forward_batch.batch_size,
+        seq_lens_sum=getattr(forward_batch, "seq_lens_sum", 0) or 0,
+        extend_num_tokens=getattr(forward_batch, "extend_num_tokens", 0) or 0,
+        stream=_stream(
+            stream_of(forward_batch.req_pool_indices, getattr(forward_batch, "stream", None))
+        ),
+        **{name: array.ctypes.data for name, array in arrays.items() if array is not None},
+    )
+    return raw, arrays

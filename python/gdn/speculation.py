@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The entries for tokens that may be refused, in float64 NumPy: `verify` with a
+slot per token, with parents, with slots of a buffer or with pending tokens, and
+`commit`. From docs/spec/slots.md; see gdn.reference."""
+
+import numpy as np
+
+from . import reference
+from .reference import Layer, is_live
+
+# Where tokens stay pending, their keys, what they add, their log decays.
+PENDING = ("pending_keys", "pending_deltas", "pending_decays")
+
+
+def accepted_slot(table: np.ndarray, count: int) -> int:
+    """The slot after `count` tokens, or -1 where there is none."""
+    return int(table[count - 1]) if 1 <= count <= len(table) else -1
+
+
+def evaluate(
+    layer: Layer, arguments: dict[str, np.ndarray], null_slot: int = 0
+) -> dict[str, np.ndarray]:
+    """As gdn.reference.evaluate. An entry without projections is a commit."""
+    floats = reference.floats_of(arguments)
+    pools = {name: floats[name].copy() for name in floats if name.endswith("_pool")}
+    pools |= {name: floats[name].copy() for name in PENDING if name in floats}
+    if "A_log" not in arguments:
+        _commit(arguments, floats, pools, null_slot)
+        return pools
+    parts = reference.unpack(layer, floats)
+    z, tokens, heads = parts[3], *parts[4].shape
+    core = np.zeros((tokens, heads, layer.value_dim))
+    ran = np.zeros(tokens, bool)
+    bounds = arguments["cu_seqlens"]
+    for row in range(len(bounds) - 1):
+        rows = _Row(layer, arguments, floats, pools, null_slot, row)
+        part = slice(int(bounds[row]), int(bounds[row + 1]))
+        if part.start < part.stop and rows.is_live():
+            ran[part] = True
+            core[part] = rows.run([None if x is None else x[part] for x in parts])
+    result = {"core": core, **pools}
+    if z is not None:
+        result["out"] = np.zeros_like(core)
+        result["out"][ran] = reference.gated_norm(layer, core[ran], z[ran], floats["norm_weight"])
+    return result
+
+
+class _Row:
+    """One row of a verify step. `before` holds the pools as they were, `after` as they
+    will be."""
+
+    def __init__(self, layer, arguments, before, after, null_slot, row):
+        self.layer, self.before, self.after, self.null_slot = layer, before, after, null_slot
+        self.window = before["conv_weight"].shape[1] - 1
+        self.table = arguments["token_slots"][row] if "token_slots" in arguments else None
+        self.parents = arguments["parents"][row] if "parents" in arguments else None
+        self.count = int(arguments["num_accepted"][row]) if "num_accepted" in arguments else 0
+        self.is_lazy = "pending_keys" in before
+        self.target = "token_" if "token_state_pool" in before else ""
+        if "slots" in arguments:
+            self.slot = int(arguments["slots"][row])
+        else:
+            self.slot = accepted_slot(self.table, self.count)
+        if self.is_lazy and not 0 <= self.count <= self.steps:
+            self.slot = -1
+
+    @property
+    def steps(self) -> int:
+        """Tokens whose states can be kept."""
+        return self.before["pending_keys"].shape[2] if self.is_lazy else len(self.table)
+
+    def is_live(self, slot=None, pool="state_pool") -> bool:
+        slot = self.slot if slot is None else slot
+        return is_live(slot, len(self.before[pool]), self.null_slot)
+
+    def parent(self, t: int) -> int:
+        """The token whose state token `t` starts from, -1 for the row's."""
+        if self.parents is None:
+            return t - 1
+        if t >= self.steps:
+            return -1
+        parent = int(self.parents[t])
+        kept = 0 <= parent < t and self.is_live(int(self.table[parent]), self._pool("state"))
+        return parent if kept else -1
+
+    def _pool(self, kind: str) -> str:
+        return f"{self.target}{kind}_pool"
+
+    def run(self, parts) -> np.ndarray:
+        """Walks the tokens, keeps what is to be kept, and gives the core outputs."""
+        q, k, v, _, b, a = parts
+        inputs = np.concatenate([x.reshape(len(b), -1) for x in (q, k, v)], axis=1)
+        window, state = (self.before[pool][self.slot] for pool in ("conv_pool", "state_pool"))
+        if self.is_lazy:
+            window = window[:, self.count : self.count + self.window]
+            if self.count:
+                state = fold(state, self.before, self.slot, self.count)
+                self.after["state_pool"][self.slot] = state
+            self.after["conv_pool"][self.slot][:, : self.window] = window
+        known = [(window, state)]  # before the first token, then after each
+        core = np.empty((*b.shape, self.layer.value_dim))
+        for t in range(len(b)):
+            window, state = known[self.parent(t) + 1]
+            one = slice(t, t + 1)
+            mixed, window = reference.convolve(inputs[one], window, self.before["conv_weight"])
+            gates = (self.before["A_log"], self.before["dt_bias"], a[one], b[one])
+            step = next(reference.rule_steps(self.layer, mixed, state, *gates))
+            core[t], state, *what = step
+            known.append((window, state))
+            if t < self.steps:
+                self._keep(t, inputs[t], window, state, what)
+        return core
+
+    def _keep(self, t, inputs, window, state, what) -> None:
+        if self.is_lazy:
+            self.after["conv_pool"][self.slot][:, self.window + t] = inputs
+            keys, deltas, decays = what
+            each = len(keys) // self.after["pending_keys"].shape[1]
+            for name, values in zip(PENDING, (keys[::each], deltas, decays), strict=True):
+                self.after[name][self.slot][:, t] = values
+            return
+        slot = int(self.table[t])
+        for kind, values in (("conv", window), ("state", state)):
+            if self.is_live(slot, self._pool(kind)):
+                self.after[self._pool(kind)][slot] = values
+
+
+def fold(state: np.ndarray, pools: dict[str, np.ndarray], slot: int, count: int) -> np.ndarray:
+    """`state` [Hv, dv, dk] after the first `count` pending tokens of a slot."""
+    keys, deltas, decays = (pools[name][slot] for name in PENDING)
+    each = len(deltas) // len(keys)
+    for t in range(count):
+        decay = np.exp(decays[:, t]).reshape(len(decays), 1, -1)
+        key = np.repeat(keys[:, t], each, axis=0)
+        state = state * decay + deltas[:, t][:, :, None] * key[:, None, :]
+    return state
+
+
+def _commit(arguments, before, after, null_slot: int) -> None:
+    for row, slot in enumerate(np.asarray(arguments["slots"])):
+        count = int(arguments["num_accepted"][row])
+        if not is_live(slot, len(before["state_pool"]), null_slot):
+            continue
+        if "pending_keys" not in before:
+            source = accepted_slot(arguments["token_slots"][row], count)
+            for kind in ("conv_pool", "state_pool"):
+                if is_live(source, len(before[f"token_{kind}"]), null_slot):
+                    after[kind][slot] = before[f"token_{kind}"][source]
+        elif 1 <= count <= (steps := before["pending_keys"].shape[2]):
+            after["state_pool"][slot] = fold(before["state_pool"][slot], before, slot, count)
+            window = before["conv_pool"].shape[2] - steps
+            moved = before["conv_pool"][slot][:, count : count + window]
+            after["conv_pool"][slot][:, :window] = moved

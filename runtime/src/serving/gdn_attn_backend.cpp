@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The linear attention of a hybrid model: one slot per request, decode or
+// extend. It says so in the metadata that layers take, and leaves the rest to
+// them.
+
+#include "gdnrt/attention_backend.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+using namespace gdnrt;
+
+namespace {
+
+/// The arrays of a batch: those that kernels read in one arena, with a copy on
+/// the device where that has memory of its own.
+class BatchArrays {
+public:
+  explicit BatchArrays(Device &device) : device_(device) {}
+  ~BatchArrays() { release(); }
+  BatchArrays(const BatchArrays &) = delete;
+  BatchArrays &operator=(const BatchArrays &) = delete;
+
+  /// Makes room for `rows` rows. Keeps nothing that was there.
+  Status reserve(int64_t rows, void *stream);
+  int64_t capacity() const { return capacity_; }
+
+  Status setSlots(const int64_t *ids, const int32_t *seqLens, int64_t rows);
+  void setStarts(const int32_t *lengths, int64_t rows);
+  Status upload(bool withStarts, void *stream);
+
+  int32_t *slots() { return ints_.data(); }
+  int32_t *starts() { return ints_.data() + capacity_; }
+  uint8_t *hasInitial() {
+    return reinterpret_cast<uint8_t *>(starts() + capacity_ + 1);
+  }
+  int32_t *zeros() { return starts() + capacity_ + 1 + (capacity_ + 3) / 4; }
+  const void *deviceArena() const { return deviceArena_; }
+
+  std::vector<int64_t> cacheIndices, cuSeqlens;
+
+private:
+  void release() {
+    if (deviceArena_)
+      (void)device_.free(deviceArena_);
+    deviceArena_ = nullptr;
+  }
+  size_t bytes() const { return ints_.size() * sizeof(int32_t); }
+
+  Device &device_;
+  std::vector<int32_t> ints_;
+  void *deviceArena_ = nullptr;
+  int64_t capacity_ = 0;
+};
+
+class GDNAttnBackend final : public AttentionBackend {
+public:
+  explicit GDNAttnBackend(std::shared_ptr<Device> device)
+      : AttentionBackend(std::move(device)), eager_(this->device()),
+        graph_(this->device()) {}
+
+  Status initForwardMetadata(const ForwardBatch &batch) override;
+  Status forwardDecode(const AttentionCall &, const ForwardBatch &) override;
+  Status forwardExtend(const AttentionCall &, const ForwardBatch &) override;
+  Status forwardGdn(GDNLayer &layer, const ForwardBatch &batch,
+                    const gdnrt_named_arg *tokens, size_t count) override;
+  Result<int64_t> getCudaGraphSeqLenFillValue() override { return 1; }
+  Status initCudaGraphState(int64_t maxBs, int64_t maxNumTokens) override;
+  Status initForwardMetadataCaptureCudaGraph(const GraphBatch &batch) override {
+    return setGraph(batch);
+  }
+  Status initForwardMetadataReplayCudaGraph(const GraphBatch &batch) override {
+    return setGraph(batch);
+  }
+  const GDNForwardMetadata *forwardMetadata() const override {
+    return current_ ? &metadata_ : nullptr;
+  }
+
+private:
+  Status setGraph(const GraphBatch &batch);
+  void publish(BatchArrays &arrays, int64_t rows, bool extend);
+
+  BatchArrays eager_, graph_;
+  /// Those of the last batch.
+  BatchArrays *current_ = nullptr;
+  GDNForwardMetadata metadata_ = {};
+};
+
+} // namespace
+
+Status BatchArrays::reserve(int64_t rows, void *stream) {
+  if (rows <= capacity_)
+    return {};
+  // Batches that were launched still read what is there.
+  if (deviceArena_)
+    if (Status s = device_.synchronize(stream); !s.isOk())
+      return s;
+  release();
+  capacity_ = rows;
+  ints_.assign(static_cast<size_t>(3 * rows + 2 + (rows + 3) / 4), 0);
+  cacheIndices.assign(static_cast<size_t>(rows), 0);
+  cuSeqlens.assign(static_cast<size_t>(rows) + 1, 0);
+  // Admission zeroes a slot, so there is a state to read always.
+  std::fill_n(hasInitial(), rows, uint8_t{1});
+  if (device_.properties().hostReadable)
+    return {};
+  auto memory = device_.allocate(bytes());
+  if (!memory.isOk()) {
+    capacity_ = 0;
+    return memory.status();
+  }
+  deviceArena_ = *memory;
+  return device_.upload(deviceArena_, ints_.data(), bytes(), stream);
+}
+
+/// What a kernel sees of an id: those that no i32 holds are skipped as well.
+static int32_t narrow(int64_t id) {
+  if (id < 0)
+    return -1;
+  return static_cast<int32_t>(
+      std::min<int64_t>(id, std::numeric_limits<int32_t>::max()));
+}
+
+Status BatchArrays::setSlots(const int64_t *ids, const int32_t *seqLens,
+                             int64_t rows) {
+  if (!ids && rows > 0)
+    return invalid("req_pool_indices: expected an array, got null");
+  for (int64_t row = 0; row < rows; ++row) {
+    // A request that decodes has a prompt and a token. The padding of a graph
+    // has fewer, and may still name the slot of a request that lives (D8).
+    bool padding = seqLens && seqLens[row] <= 1;
+    cacheIndices[row] = padding ? GDNRT_NULL_BLOCK_ID : ids[row];
+    slots()[row] = narrow(cacheIndices[row]);
+  }
+  return {};
+}
+
+void BatchArrays::setStarts(const int32_t *lengths, int64_t rows) {
+  cuSeqlens[0] = starts()[0] = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    cuSeqlens[row + 1] = cuSeqlens[row] + lengths[row];
+    starts()[row + 1] = static_cast<int32_t>(cuSeqlens[row + 1]);
+  }
+}
+
+Status BatchArrays::upload(bool withStarts, void *stream) {
+  if (!deviceArena_)
+    return {};
+  int64_t ints = withStarts ? 2 * capacity_ + 1 : capacity_;
+  return device_.upload(deviceArena_, ints_.data(),
+                        static_cast<uint64_t>(ints) * sizeof(int32_t), stream);
+}
+
+void GDNAttnBackend::publish(BatchArrays &arrays, int64_t rows, bool extend) {
+  current_ = &arrays;
+  metadata_.cache_indices = arrays.cacheIndices.data();
+  metadata_.batch_size = rows;
+  metadata_.cu_seqlens = extend ? arrays.cuSeqlens.data() : nullptr;
+}
+
+Status GDNAttnBackend::initForwardMetadata(const ForwardBatch &batch) {
+  if (isIdle(batch.forward_mode))
+    return {};
+  if (batch.batch_size < 0)
+    return invalid("batch_size: expected 0 or more, got ", batch.batch_size);
+  bool extend = isExtend(batch.forward_mode);
+  int64_t rows = batch.batch_size;
+  if (extend && rows > 0) {
+    if (!batch.extend_seq_lens)
+      return invalid("extend_seq_lens: expected an array, got null");
+    int64_t total = 0;
+    for (int64_t row = 0; row < rows; ++row) {
+      if (batch.extend_seq_lens[row] < 0)
+        return invalid("extend_seq_lens: expected 0 or more in row ", row,
+                       ", got ", batch.extend_seq_lens[row]);
+      total += batch.extend_seq_lens[row];
+    }
+    if (total > std::numeric_limits<int32_t>::max())
+      return invalid("extend_seq_lens: expected at most 2^31 - 1 tokens, got ",
+                     total);
+  }
+  if (Status s = eager_.reserve(std::max<int64_t>(rows, 1), batch.stream);
+      !s.isOk())
+    return s;
+  if (Status s = eager_.setSlots(batch.req_pool_indices, nullptr, rows);
+      !s.isOk())
+    return s;
+  if (extend)
+    eager_.setStarts(batch.extend_seq_lens, rows);
+  if (Status s = eager_.upload(extend, batch.stream); !s.isOk())
+    return s;
+  publish(eager_, rows, extend);
+  return {};
+}
+
+Status GDNAttnBackend::initCudaGraphState(int64_t maxBs, int64_t) {
+  if (maxBs < 1)
+    return invalid("max_bs: expected 1 or more, got ", maxBs);
+  if (graph_.capacity() > 0 && maxBs > graph_.capacity())
+    return invalid("max_bs: expected at most ", graph_.capacity(),
+                   ", what graphs may have captured, got ", maxBs);
+  return graph_.reserve(maxBs, nullptr);
+}
+
+Status GDNAttnBackend::setGraph(const GraphBatch &batch) {
+  if (graph_.capacity() == 0)
+    return invalid("init_cuda_graph_state: expected a call before graphs");
+  if (batch.bs < 0 || batch.bs > graph_.capacity())
+    return invalid("bs: expected 0 to ", graph_.capacity(), ", got ", batch.bs);
+  if (!isDecode(batch.forward_mode))
+    return failure(StatusCode::unsupported,
+                   "forward_mode: expected decode, the only mode of graphs");
+  if (Status s =
+          graph_.setSlots(batch.req_pool_indices, batch.seq_lens, batch.bs);
+      !s.isOk())
+    return s;
+  if (Status s = graph_.upload(false, batch.stream); !s.isOk())
+    return s;
+  publish(graph_, batch.bs, false);
+  return {};
+}
+
+static Status noFullAttention(const char *method) {
+  return failure(StatusCode::unsupported, method,
+                 ": the backend has linear attention alone, forward_gdn");
+}
+
+Status GDNAttnBackend::forwardDecode(const AttentionCall &,
+                                     const ForwardBatch &) {
+  return noFullAttention("forward_decode");
+}
+
+Status GDNAttnBackend::forwardExtend(const AttentionCall &,
+                                     const ForwardBatch &) {
+  return noFullAttention("forward_extend");
+}
+
+Status GDNAttnBackend::forwardGdn(GDNLayer &layer, const ForwardBatch &batch,
+                                  const gdnrt_named_arg *tokens, size_t count) {
+  if (isIdle(batch.forward_mode))
+    return layer.forward(nullptr, nullptr, tokens, count, batch.stream);
+  if (!current_)
+    return invalid("forward_metadata: expected init_forward_metadata before "
+                   "forward_gdn");
+  bool extend = isExtend(batch.forward_mode);
+  if (extend != (metadata_.cu_seqlens != nullptr))
+    return invalid("forward_mode: expected that of init_forward_metadata, ",
+                   extend ? "decode, got extend" : "extend, got decode");
+  int64_t rows = metadata_.batch_size;
+  int64_t numTokens = extend ? metadata_.cu_seqlens[rows] : rows;
+  if (numTokens == 0)
+    return layer.forward(nullptr, nullptr, tokens, count, batch.stream);
+
+  BatchArrays &arrays = *current_;
+  gdnrt_run run = {};
+  run.kind = extend ? GDNRT_RUN_PREFILL : GDNRT_RUN_DECODE;
+  run.reads_state = 1;
+  run.num_tokens = numTokens;
+  run.num_rows = rows;
+  run.query_start_loc = arrays.starts();
+  gdnrt_gdn_metadata m = {};
+  m.num_actual_tokens = m.num_run_tokens = numTokens;
+  m.non_spec_state_indices = m.non_spec_read_indices = {arrays.slots(), rows};
+  m.run_has_initial = {arrays.hasInitial(), rows};
+  m.zeros = {arrays.zeros(), rows + 1};
+  m.arena = arrays.slots();
+  m.runs = &run;
+  m.num_runs = 1;
+  return layer.forward(&m, arrays.deviceArena(), tokens, count, batch.stream);
+}
+
+std::shared_ptr<AttentionBackend>
+gdnrt::makeGDNBackend(std::shared_ptr<Device> device) {
+  return std::make_shared<GDNAttnBackend>(std::move(device));
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rows that follow each other are zeroed at once, others one by one.
+
+#include "gdnrt/zero_rows.h"
+
+#include <algorithm>
+
+using namespace gdnrt;
+
+Status gdnrt::zeroRows(Device &device, const char *name, const gdnrt_arg &arg,
+                       int64_t first, void *stream) {
+  int64_t bytes = sizeInBytes(static_cast<DType>(arg.dtype)), dense = 1;
+  int64_t rows = arg.sizes[0] - first;
+  // Arrays without elements have any strides.
+  if (rows <= 0 || std::any_of(arg.sizes, arg.sizes + arg.rank,
+                               [](int64_t size) { return size <= 0; }))
+    return {};
+  for (int d = arg.rank; d-- > 1;) {
+    if (arg.strides && arg.sizes[d] != 1 && arg.strides[d] != dense)
+      return invalid(name, ": expected rows of neighbouring elements");
+    dense *= arg.sizes[d];
+  }
+  int64_t stride = arg.strides ? arg.strides[0] : dense;
+  char *data = static_cast<char *>(arg.data) + first * stride * bytes;
+  if (stride == dense)
+    return device.fill(data, 0, static_cast<uint64_t>(rows * dense * bytes),
+                       stream);
+  for (int64_t row = 0; row < rows; ++row)
+    if (Status s = device.fill(data + row * stride * bytes, 0,
+                               static_cast<uint64_t>(dense * bytes), stream);
+        !s.isOk())
+      return s;
+  return {};
+}

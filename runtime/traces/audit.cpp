@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Comparisons: outputs and states with the model, slots with their owners.
+
+#include "failed.h"
+#include "scheduler.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace gdnrt::traces;
+
+/// How far f32 may be from float64, in parts of the largest number: far above
+/// what rounding does in a few hundred tokens, far below what a wrong state
+/// does.
+constexpr double kTolerance = 1e-4;
+
+template <typename Number>
+static void expectNear(const std::string &who,
+                       const std::vector<double> &expected, const Number *got) {
+  double largest = 0.1;
+  for (double value : expected)
+    largest = std::max(largest, std::abs(value));
+  for (size_t i = 0; i < expected.size(); ++i)
+    // NaN is not near anything.
+    if (!(std::abs(static_cast<double>(got[i]) - expected[i]) <=
+          kTolerance * largest))
+      throw Failed(who + ": element " + std::to_string(i) + ": expected " +
+                   std::to_string(expected[i]) + ", got " +
+                   std::to_string(got[i]));
+}
+
+void Scheduler::expectOutput(const std::string &who,
+                             const std::vector<double> &expected,
+                             const Outputs &outputs, size_t token) const {
+  expectNear("output of " + who, expected,
+             outputs.data() + token * expected.size());
+}
+
+void Scheduler::expectZeros(const std::vector<Outputs> &outputs,
+                            size_t token) const {
+  const auto count = static_cast<size_t>(engine_.sizes().outputs());
+  for (const Outputs &layer : outputs)
+    for (size_t i = 0; i < count; ++i)
+      if (layer[token * count + i] != 0)
+        throw Failed("output of token " + std::to_string(token) +
+                     ", which is skipped: expected 0, got " +
+                     std::to_string(layer[token * count + i]));
+}
+
+void Scheduler::expectState(const std::string &who, const Known &known,
+                            int32_t slot) {
+  for (int64_t layer = 0; layer < kNumLayers; ++layer) {
+    const auto &layers = known.pending > 0 ? known.base : known.layers;
+    const LayerState &expected = layers[static_cast<size_t>(layer)];
+    LayerState got = engine_.read(layer, slot);
+    std::string where = " of " + who + " in slot " + std::to_string(slot) +
+                        ", layer " + std::to_string(layer);
+    expectNear("state" + where, expected.state, got.state.data());
+    expectNear("window" + where, expected.window, got.window.data());
+  }
+}
+
+void Scheduler::audit() {
+  gdnrt_error error;
+  gdnrt_state_pool_info info;
+  check(gdnrt_state_pool_describe(engine_.pool(), &info, &error), error);
+  std::vector<int32_t> owned = buffer_;
+  for (const Sequence &sequence : sequences_)
+    owned.insert(owned.end(), sequence.slots.begin(), sequence.slots.end());
+  const auto requests = static_cast<int64_t>(owned.size());
+  for (const Kept &kept : kept_)
+    owned.push_back(kept.slot);
+  const auto all = static_cast<int64_t>(owned.size());
+  if (std::set<int32_t>(owned.begin(), owned.end()).size() != owned.size())
+    throw Failed("a slot has two owners");
+  for (int64_t i = 0; i < all; ++i) {
+    const int32_t slot = owned[static_cast<size_t>(i)];
+    if (slot <= 0 || (slot > trace_.numRequests) != (i >= requests))
+      throw Failed("slot " + std::to_string(slot) + " is not of its kind");
+  }
+  check(gdnrt_state_pool_check_batch(engine_.pool(), owned.data(), owned.size(),
+                                     &error),
+        error);
+  if (info.used_requests != requests || info.used_track != all - requests ||
+      info.free_requests != trace_.numRequests - requests ||
+      info.free_track != trace_.numTrack - (all - requests))
+    throw Failed("a leak: the pool has " + std::to_string(info.used_requests) +
+                 " and " + std::to_string(info.used_track) +
+                 " slots in use, the scheduler " + std::to_string(requests) +
+                 " and " + std::to_string(all - requests));
+  for (const Sequence &sequence : sequences_)
+    if (!sequence.known.isFresh)
+      expectState("s" + std::to_string(sequence.name), sequence.known,
+                  sequence.stateSlot());
+  for (const Kept &kept : kept_)
+    expectState("a kept state", kept.known, kept.slot);
+}

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rows into arrays, arrays into launches, through the C ABI. Arguments go by
+// the names that generated entries have.
+
+#include "engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+using namespace gdnrt::traces;
+
+Kernels::Kernels(const std::string &image, const std::string &device) {
+  gdnrt_error error;
+  check(gdnrt_image_load_file(image.c_str(), &image_, &error), error);
+  if (device == "cpu") {
+    gdnrt_cpu_options options = {};
+    options.struct_size = sizeof(options);
+    options.num_workers = 1;
+    options.debug_checks = 1;
+    check(gdnrt_device_create_cpu(&options, &device_, &error), error);
+  } else {
+    gdnrt_cuda_options options = {};
+    options.struct_size = sizeof(options);
+    options.debug_checks = 1;
+    check(gdnrt_device_create_cuda(&options, &device_, &error), error);
+  }
+  prefill = find("prefill");
+  decode = find("decode");
+  verify = find("verify");
+  commit = find("commit");
+  if (!prefill || !decode)
+    throw RuntimeError(image + ": expected entries prefill and decode");
+  auto verifyHas = [&](const char *name) {
+    size_t param;
+    return gdnrt_entry_find_param(gdnrt_kernel_entry(verify), name, &param,
+                                  nullptr) == GDNRT_OK;
+  };
+  if (verify)
+    verifyKind_ = verifyHas("parents")        ? VerifyKind::tree
+                  : verifyHas("pending_keys") ? VerifyKind::lazy
+                                              : VerifyKind::slots;
+  if (verifyKind_ == VerifyKind::lazy && !commit)
+    throw RuntimeError(image + ": expected an entry commit");
+  readSizes();
+}
+
+Kernels::~Kernels() {
+  for (gdnrt_kernel *kernel : {prefill, decode, verify, commit})
+    gdnrt_kernel_destroy(kernel);
+  gdnrt_device_destroy(device_);
+  gdnrt_image_destroy(image_);
+}
+
+gdnrt_kernel *Kernels::find(const char *name) {
+  gdnrt_kernel *kernel = nullptr;
+  gdnrt_error error;
+  gdnrt_status status =
+      gdnrt_kernel_create(device_, image_, name, &kernel, &error);
+  if (status != GDNRT_NOT_FOUND)
+    check(status, error);
+  return kernel;
+}
+
+void Kernels::readSizes() {
+  const gdnrt_entry *entry = gdnrt_kernel_entry(decode);
+  gdnrt_error error;
+  auto dims = [&](const char *name) {
+    size_t index = 0;
+    gdnrt_param_info info;
+    check(gdnrt_entry_find_param(entry, name, &index, &error), error);
+    check(gdnrt_entry_param(entry, index, &info, &error), error);
+    if (info.dtype != GDNRT_F32)
+      throw RuntimeError(std::string(name) + ": expected an image of f32");
+    return info;
+  };
+  gdnrt_param_info state = dims("state_pool"), weight = dims("conv_weight");
+  dims("q");
+  sizes_.keyHeads = sizes_.valueHeads = 1;
+  sizes_.valueDim = std::strtoll(state.dims[2], nullptr, 10);
+  sizes_.keyDim = std::strtoll(state.dims[3], nullptr, 10);
+  sizes_.width = std::strtoll(weight.dims[1], nullptr, 10);
+}
+
+Engine::Engine(const Kernels &kernels, const Trace &trace)
+    : kernels_(kernels), sizes_(kernels.sizes()),
+      verifyTokens_(trace.verifyTokens) {
+  sizes_.keyHeads = trace.keyHeads;
+  sizes_.valueHeads = trace.valueHeads;
+  for (int64_t layer = 0; layer < kNumLayers; ++layer)
+    weights_.emplace_back(sizes_, mix(11, static_cast<uint64_t>(layer)));
+  gdnrt_state_pool_options options = {};
+  options.struct_size = sizeof(options);
+  options.num_layers = kNumLayers;
+  options.num_requests = trace.numRequests;
+  options.num_track = trace.numTrack;
+  options.num_key_heads = sizes_.keyHeads;
+  options.num_value_heads = sizes_.valueHeads;
+  options.key_dim = sizes_.keyDim;
+  options.value_dim = sizes_.valueDim;
+  options.conv_width = sizes_.width;
+  const bool isLazy = kernels.verifyKind() == VerifyKind::lazy;
+  options.pending_tokens = isLazy ? trace.verifyTokens : 0;
+  options.conv_extra = isLazy ? trace.verifyTokens : trace.convExtra;
+  options.conv_layout = trace.isSD ? GDNRT_CONV_SD : GDNRT_CONV_DS;
+  options.state_slot_stride = sizes_.outputs() * sizes_.keyDim + trace.padding;
+  options.conv_slot_stride =
+      sizes_.channels() * (sizes_.width - 1 + options.conv_extra) +
+      trace.padding;
+  options.debug_checks = 1;
+  gdnrt_error error;
+  check(gdnrt_state_pool_create(kernels.device(), &options, &pool_, &error),
+        error);
+}
+
+Engine::~Engine() { gdnrt_state_pool_destroy(pool_); }
+
+DeviceArray &Engine::array(const std::string &name) {
+  return arrays_.try_emplace(name, kernels_.device()).first->second;
+}
+
+gdnrt_arg Engine::view(int32_t buffer, int64_t layer) const {
+  gdnrt_error error;
+  gdnrt_arg arg;
+  check(gdnrt_state_pool_view(pool_, buffer, layer, &arg, &error), error);
+  return arg;
+}
+
+/// The arguments of a launch with the sizes that they point at.
+class Engine::Arguments {
+public:
+  template <typename T>
+  void add(const char *name, DeviceArray &array, int32_t dtype,
+           const std::vector<T> &values, std::vector<int64_t> sizes) {
+    array.write(values.data(), values.size() * sizeof(T));
+    addArg(name, array.data(), dtype, std::move(sizes));
+  }
+  void addArg(const char *name, void *data, int32_t dtype,
+              std::vector<int64_t> sizes) {
+    sizes_.push_back(std::move(sizes));
+    const std::vector<int64_t> &kept = sizes_.back();
+    gdnrt_arg arg = {data,        dtype,   static_cast<int32_t>(kept.size()),
+                     kept.data(), nullptr, 0};
+    named_.push_back({name, arg});
+  }
+  void addPool(const char *name, const gdnrt_arg &arg) {
+    named_.push_back({name, arg});
+  }
+  void launch(gdnrt_kernel *kernel) const {
+    gdnrt_error error;
+    gdnrt_binding *binding = nullptr;
+    check(gdnrt_kernel_bind_named(kernel, named_.data(), named_.size(),
+                                  &binding, &error),
+          error);
+    gdnrt_status status = gdnrt_launch(binding, nullptr, &error);
+    gdnrt_binding_destroy(binding);
+    check(status, error);
+  }
+
+private:
+  std::vector<std::vector<int64_t>> sizes_;
+  std::vector<gdnrt_named_arg> named_;
+};
+
+void Engine::addPools(Arguments &args, int64_t layer, bool withPending) const {
+  args.addPool("state_pool", view(GDNRT_POOL_STATE, layer));
+  args.addPool(
+      "conv_pool",
+      view(withPending ? GDNRT_POOL_CONV_HISTORY : GDNRT_POOL_CONV, layer));
+  if (!withPending)
+    return;
+  args.addPool("pending_keys", view(GDNRT_POOL_PENDING_KEYS, layer));
+  args.addPool("pending_deltas", view(GDNRT_POOL_PENDING_DELTAS, layer));
+  args.addPool("pending_decays", view(GDNRT_POOL_PENDING_DECAYS, layer));
+}
+
+std::vector<Outputs> Engine::run(gdnrt_kernel *kernel,
+                                 const std::vector<Row> &rows,
+                                 int64_t padding) {
+  const bool isPrefill = kernel == kernels_.prefill;
+  const bool isVerify = kernel == kernels_.verify;
+  const VerifyKind kind = kernels_.verifyKind();
+  const bool isLazy = isVerify && kind == VerifyKind::lazy;
+  const auto numRows = static_cast<int64_t>(rows.size());
+  const int64_t s = verifyTokens_;
+  std::vector<int32_t> cuSeqlens = {0}, slots, writeSlots, accepted;
+  std::vector<int32_t> tokenSlots, parents;
+  std::vector<uint8_t> hasInitial;
+  std::vector<uint64_t> tokens;
+  for (const Row &row : rows) {
+    tokens.insert(tokens.end(), row.tokens.begin(), row.tokens.end());
+    cuSeqlens.push_back(static_cast<int32_t>(tokens.size()));
+    slots.push_back(row.slot);
+    writeSlots.push_back(row.writeSlot);
+    accepted.push_back(row.accepted);
+    hasInitial.push_back(row.hasInitial);
+    for (auto t = size_t{0}; t < static_cast<size_t>(s); ++t) {
+      tokenSlots.push_back(t < row.tokenSlots.size() ? row.tokenSlots[t] : -1);
+      parents.push_back(t < row.parents.size() ? row.parents[t] : -1);
+    }
+  }
+  for (int64_t t = 0; t < padding; ++t)
+    tokens.push_back(mix(99, static_cast<uint64_t>(t)));
+  const auto numTokens = static_cast<int64_t>(tokens.size());
+
+  std::vector<Outputs> outputs;
+  for (int64_t layer = 0; layer < kNumLayers; ++layer) {
+    const int64_t keys = sizes_.keyHeads * sizes_.keyDim;
+    std::vector<float> q, k, v, b, a;
+    for (uint64_t token : tokens) {
+      TokenInputs inputs(sizes_, token, layer);
+      const float *mixed = inputs.mixed.data();
+      q.insert(q.end(), mixed, mixed + keys);
+      k.insert(k.end(), mixed + keys, mixed + 2 * keys);
+      v.insert(v.end(), mixed + 2 * keys, mixed + sizes_.channels());
+      b.insert(b.end(), inputs.b.begin(), inputs.b.end());
+      a.insert(a.end(), inputs.a.begin(), inputs.a.end());
+    }
+    // What is not written is seen.
+    Outputs core(static_cast<size_t>(numTokens * sizes_.outputs()), NAN);
+    const LayerWeights &weights = weights_[static_cast<size_t>(layer)];
+    const int64_t hk = sizes_.keyHeads, hv = sizes_.valueHeads;
+    Arguments args;
+    args.add("q", array("q"), GDNRT_F32, q, {numTokens, hk, sizes_.keyDim});
+    args.add("k", array("k"), GDNRT_F32, k, {numTokens, hk, sizes_.keyDim});
+    args.add("v", array("v"), GDNRT_F32, v, {numTokens, hv, sizes_.valueDim});
+    args.add("b", array("b"), GDNRT_F32, b, {numTokens, hv});
+    args.add("a", array("a"), GDNRT_F32, a, {numTokens, hv});
+    args.add("conv_weight", array("conv_weight"), GDNRT_F32, weights.conv,
+             {sizes_.channels(), sizes_.width});
+    args.add("A_log", array("A_log"), GDNRT_F32, weights.aLog, {hv});
+    args.add("dt_bias", array("dt_bias"), GDNRT_F32, weights.dtBias, {hv});
+    args.add("core", array("core"), GDNRT_F32, core,
+             {numTokens, hv, sizes_.valueDim});
+    if (!isVerify || kind != VerifyKind::slots)
+      args.add("slots", array("slots"), GDNRT_I32, slots, {numRows});
+    if (!isVerify)
+      args.add("write_slots", array("write_slots"), GDNRT_I32, writeSlots,
+               {numRows});
+    if (isPrefill || isVerify)
+      args.add("cu_seqlens", array("cu_seqlens"), GDNRT_I32, cuSeqlens,
+               {numRows + 1});
+    if (isPrefill)
+      args.add("has_initial", array("has_initial"), GDNRT_I1, hasInitial,
+               {numRows});
+    if (isVerify && !isLazy)
+      args.add("token_slots", array("token_slots"), GDNRT_I32, tokenSlots,
+               {numRows, s});
+    if (isVerify && kind == VerifyKind::tree)
+      args.add("parents", array("parents"), GDNRT_I32, parents, {numRows, s});
+    if (isVerify && kind != VerifyKind::tree)
+      args.add("num_accepted", array("num_accepted"), GDNRT_I32, accepted,
+               {numRows});
+    addPools(args, layer, isLazy);
+    args.launch(kernel);
+    array("core").read(core.data(), core.size() * sizeof(float));
+    outputs.push_back(std::move(core));
+  }
+  return outputs;
+}
+
+void Engine::commit(const std::vector<Row> &rows) {
+  std::vector<int32_t> slots, accepted;
+  for (const Row &row : rows) {
+    slots.push_back(row.slot);
+    accepted.push_back(row.accepted);
+  }
+  const auto numRows = static_cast<int64_t>(rows.size());
+  for (int64_t layer = 0; layer < kNumLayers; ++layer) {
+    Arguments args;
+    args.add("slots", array("slots"), GDNRT_I32, slots, {numRows});
+    args.add("num_accepted", array("num_accepted"), GDNRT_I32, accepted,
+             {numRows});
+    addPools(args, layer, /*withPending=*/true);
+    args.launch(kernels_.commit);
+  }
+}
+
+std::vector<Outputs> Engine::prefill(const std::vector<Row> &rows,
+                                     int64_t padding) {
+  return run(kernels_.prefill, rows, padding);
+}
+
+std::vector<Outputs> Engine::decode(const std::vector<Row> &rows) {
+  return run(kernels_.decode, rows, 0);
+}
+
+std::vector<Outputs> Engine::verify(const std::vector<Row> &rows) {
+  return run(kernels_.verify, rows, 0);
+}
+
+/// The elements of a slot in the order of memory: a slot is dense.
+static std::vector<float> readSlot(gdnrt_device *device, const gdnrt_arg &arg,
+                                   int32_t slot) {
+  int64_t count = 1;
+  for (int32_t d = 1; d < arg.rank; ++d)
+    count *= arg.sizes[d];
+  std::vector<float> values(static_cast<size_t>(count));
+  gdnrt_error error;
+  check(
+      gdnrt_device_read(device, values.data(),
+                        static_cast<float *>(arg.data) + slot * arg.strides[0],
+                        values.size() * sizeof(float), &error),
+      error);
+  return values;
+}
+
+LayerState Engine::read(int64_t layer, int32_t slot) const {
+  LayerState result(sizes_);
+  std::vector<float> state =
+      readSlot(kernels_.device(), view(GDNRT_POOL_STATE, layer), slot);
+  std::copy(state.begin(), state.end(), result.state.begin());
+  gdnrt_arg conv = view(GDNRT_POOL_CONV_HISTORY, layer);
+  std::vector<float> window = readSlot(kernels_.device(), conv, slot);
+  size_t i = 0;
+  for (int64_t c = 0; c < sizes_.channels(); ++c)
+    for (int64_t j = 0; j < sizes_.width - 1; ++j)
+      result.window[i++] = window[static_cast<size_t>(c * conv.strides[1] +
+                                                      j * conv.strides[2])];
+  return result;
+}
+
+void Engine::paintNullSlot() {
+  gdnrt_error error;
+  for (int32_t buffer : {GDNRT_POOL_STATE, GDNRT_POOL_CONV_HISTORY})
+    for (int64_t layer = 0; layer < kNumLayers; ++layer) {
+      gdnrt_arg arg = view(buffer, layer);
+      std::vector<float> values = readSlot(kernels_.device(), arg, /*slot=*/0);
+      std::fill(values.begin(), values.end(), NAN);
+      check(gdnrt_device_write(kernels_.device(), arg.data, values.data(),
+                               values.size() * sizeof(float), &error),
+            error);
+    }
+}
+
+bool Engine::nullSlotIsIntact() const {
+  for (int32_t buffer : {GDNRT_POOL_STATE, GDNRT_POOL_CONV_HISTORY})
+    for (int64_t layer = 0; layer < kNumLayers; ++layer)
+      for (float value :
+           readSlot(kernels_.device(), view(buffer, layer), /*slot=*/0))
+        if (!std::isnan(value))
+          return false;
+  return true;
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What is under test: a pool and the kernels of an image on a device, behind
+// functions that take rows. All layers share the entries and have weights of
+// their own.
+
+#ifndef GDNRT_TRACES_ENGINE_H
+#define GDNRT_TRACES_ENGINE_H
+
+#include "device_array.h"
+#include "gdn-c/state_pool.h"
+#include "model.h"
+#include "trace.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gdnrt::traces {
+
+/// Layers of every pool; two, so that mixing them up is seen.
+constexpr int64_t kNumLayers = 2;
+
+/// How an image's verify entry keeps states to go back to.
+enum class VerifyKind {
+  none,
+  /// The state after each token in a slot of its own.
+  slots,
+  /// The same, and tokens have parents.
+  tree,
+  /// Tokens stay pending in the slot until it is known how many were right.
+  lazy,
+};
+
+/// An image on a device: what all traces share.
+class Kernels {
+public:
+  Kernels(const std::string &image, const std::string &device);
+  ~Kernels();
+  Kernels(const Kernels &) = delete;
+  Kernels &operator=(const Kernels &) = delete;
+
+  gdnrt_device *device() const { return device_; }
+  VerifyKind verifyKind() const { return verifyKind_; }
+  /// Sizes of a head and of the convolution; one key head, one value head.
+  const LayerSizes &sizes() const { return sizes_; }
+  gdnrt_kernel *prefill = nullptr, *decode = nullptr, *verify = nullptr,
+               *commit = nullptr;
+
+private:
+  void readSizes();
+  gdnrt_kernel *find(const char *name);
+  gdnrt_image *image_ = nullptr;
+  gdnrt_device *device_ = nullptr;
+  VerifyKind verifyKind_ = VerifyKind::none;
+  LayerSizes sizes_;
+};
+
+/// A row of a batch. Which members count depends on the entry.
+struct Row {
+  std::vector<uint64_t> tokens;
+  int32_t slot = 0, writeSlot = 0;
+  bool hasInitial = true;
+  std::vector<int32_t> tokenSlots, parents;
+  int32_t accepted = 1;
+};
+
+/// Outputs of a layer, token after token.
+using Outputs = std::vector<float>;
+
+class Engine {
+public:
+  Engine(const Kernels &kernels, const Trace &trace);
+  ~Engine();
+  Engine(const Engine &) = delete;
+  Engine &operator=(const Engine &) = delete;
+
+  const LayerSizes &sizes() const { return sizes_; }
+  const LayerWeights &weights(int64_t layer) const {
+    return weights_[static_cast<size_t>(layer)];
+  }
+  gdnrt_state_pool *pool() const { return pool_; }
+
+  /// Runs rows through all layers; `padding` tokens follow the last row. The
+  /// outputs of each layer, those of padding included.
+  std::vector<Outputs> prefill(const std::vector<Row> &rows, int64_t padding);
+  std::vector<Outputs> decode(const std::vector<Row> &rows);
+  std::vector<Outputs> verify(const std::vector<Row> &rows);
+  /// Puts accepted tokens into the states of rows; with VerifyKind::lazy.
+  void commit(const std::vector<Row> &rows);
+
+  /// State and window of a slot as the model has them.
+  LayerState read(int64_t layer, int32_t slot) const;
+  /// Fills the null slot with a pattern, and says whether it is still there.
+  void paintNullSlot();
+  bool nullSlotIsIntact() const;
+
+private:
+  class Arguments;
+  void addPools(Arguments &args, int64_t layer, bool withPending) const;
+  DeviceArray &array(const std::string &name);
+  std::vector<Outputs> run(gdnrt_kernel *kernel, const std::vector<Row> &rows,
+                           int64_t padding);
+  gdnrt_arg view(int32_t buffer, int64_t layer) const;
+
+  const Kernels &kernels_;
+  LayerSizes sizes_;
+  int64_t verifyTokens_;
+  std::vector<LayerWeights> weights_;
+  gdnrt_state_pool *pool_ = nullptr;
+  std::map<std::string, DeviceArray> arrays_;
+};
+
+} // namespace gdnrt::traces
+
+#endif // GDNRT_TRACES_ENGINE_H

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Steps of batches: which rows, and what the model makes of them.
+
+#include "failed.h"
+#include "scheduler.h"
+
+#include <algorithm>
+
+using namespace gdnrt::traces;
+
+/// A number below `bound` that depends on the step, on who asks, and what for.
+static size_t draw(const Step &step, int who, uint64_t what, size_t bound) {
+  return mix(step.seed, static_cast<uint64_t>(who) + 1, what) % bound;
+}
+
+static bool isNamed(const Step &step, size_t place) {
+  return (step.which >> (place % 12)) & 1;
+}
+
+static std::string nameOf(int name) { return "s" + std::to_string(name); }
+
+void Scheduler::addPadding(std::vector<Planned> &plan, const Step &step,
+                           bool isDecode) {
+  const auto past =
+      static_cast<int32_t>(1 + trace_.numRequests + trace_.numTrack);
+  const int32_t ids[] = {0, -1, past, past + 5, -7};
+  const size_t rows = draw(step, -1, 1, 3);
+  coverage_.skippedRows += rows;
+  for (size_t i = 0; i < rows; ++i) {
+    Planned planned;
+    const size_t tokens = isDecode ? 1 : draw(step, -1, 10 + i, 4);
+    for (size_t t = 0; t < tokens; ++t)
+      planned.row.tokens.push_back(mix(step.seed, i, 100 + t));
+    planned.row.slot = planned.row.writeSlot = ids[draw(step, -1, 20 + i, 5)];
+    plan.push_back(std::move(planned));
+  }
+  for (size_t i = plan.size(); i > 1; --i)
+    std::swap(plan[i - 1], plan[draw(step, -1, 30 + i, i)]);
+}
+
+/// The sequences that rows are of.
+template <typename Plan> static auto sequencesOf(const Plan &plan) {
+  std::vector<decltype(plan[0].sequence)> sequences;
+  for (const auto &planned : plan)
+    if (planned.sequence)
+      sequences.push_back(planned.sequence);
+  return sequences;
+}
+
+std::vector<Row> Scheduler::rowsOf(const std::vector<Planned> &plan) const {
+  std::vector<Row> rows;
+  for (const Planned &planned : plan)
+    rows.push_back(planned.row);
+  return rows;
+}
+
+void Scheduler::extend(const Step &step) {
+  std::vector<Planned> plan;
+  std::string text;
+  for (size_t place = 0; place < sequences_.size(); ++place) {
+    Sequence &sequence = sequences_[place];
+    Known &known = sequence.known;
+    if (!isNamed(step, place))
+      continue;
+    // A decode row among prefills, if the prompt is through.
+    if (sequence.left() == 0)
+      known.tokens.push_back(
+          mix(step.seed, static_cast<uint64_t>(sequence.name), 3));
+    // A piece now and then has no tokens.
+    size_t count = draw(step, sequence.name, 1, sequence.left() + 1);
+    if (draw(step, sequence.name, 2, 2))
+      count = sequence.left();
+    Planned planned;
+    planned.sequence = &sequence;
+    auto first = known.tokens.begin() + static_cast<std::ptrdiff_t>(known.done);
+    planned.row.tokens.assign(first,
+                              first + static_cast<std::ptrdiff_t>(count));
+    planned.row.slot = sequence.stateSlot();
+    planned.row.writeSlot = sequence.slots[0];
+    planned.row.hasInitial =
+        !known.isFresh || trace_.zeroes || bug_ == Bug::keepsState;
+    plan.push_back(std::move(planned));
+    text += " " + nameOf(sequence.name) + " by " + std::to_string(count);
+  }
+  say("extend" + text);
+  commit(sequencesOf(plan));
+  addPadding(plan, step, /*isDecode=*/false);
+  const auto padding = static_cast<int64_t>(draw(step, -1, 40, 4));
+  std::vector<Outputs> outputs = engine_.prefill(rowsOf(plan), padding);
+  advance(plan, outputs);
+  size_t tokens = 0;
+  for (const Planned &planned : plan)
+    tokens += planned.row.tokens.size();
+  for (int64_t t = 0; t < padding; ++t)
+    expectZeros(outputs, tokens + static_cast<size_t>(t));
+}
+
+void Scheduler::decode(const Step &step) {
+  std::vector<Planned> plan;
+  std::string text;
+  for (size_t place = 0; place < sequences_.size(); ++place) {
+    Sequence &sequence = sequences_[place];
+    if (!isNamed(step, place) || sequence.left() > 0 || sequence.known.isFresh)
+      continue;
+    sequence.known.tokens.push_back(
+        mix(step.seed, static_cast<uint64_t>(sequence.name), 4));
+    Planned planned;
+    planned.sequence = &sequence;
+    planned.row.tokens = {sequence.known.tokens.back()};
+    planned.row.slot = sequence.stateSlot();
+    planned.row.writeSlot = sequence.slots[0];
+    plan.push_back(std::move(planned));
+    text += " " + nameOf(sequence.name);
+  }
+  say("decode" + text);
+  commit(sequencesOf(plan));
+  addPadding(plan, step, /*isDecode=*/true);
+  advance(plan, engine_.decode(rowsOf(plan)));
+}
+
+void Scheduler::advance(const std::vector<Planned> &plan,
+                        const std::vector<Outputs> &outputs) {
+  size_t token = 0;
+  for (const Planned &planned : plan) {
+    for (uint64_t id : planned.row.tokens) {
+      if (!planned.sequence) {
+        expectZeros(outputs, token++);
+        continue;
+      }
+      Known &known = planned.sequence->known;
+      for (int64_t layer = 0; layer < kNumLayers; ++layer) {
+        const auto index = static_cast<size_t>(layer);
+        std::vector<double> expected = traces::step(
+            engine_.sizes(), engine_.weights(layer),
+            TokenInputs(engine_.sizes(), id, layer), known.layers[index]);
+        expectOutput(nameOf(planned.sequence->name) + ", token " +
+                         std::to_string(known.done) + ", layer " +
+                         std::to_string(layer),
+                     expected, outputs[index], token);
+      }
+      ++known.done;
+      ++token;
+      ++coverage_.tokens;
+    }
+    // A row without tokens writes nothing, so that its state stays.
+    if (planned.sequence && !planned.row.tokens.empty()) {
+      planned.sequence->known.isFresh = false;
+      planned.sequence->accepted = 1;
+    }
+  }
+}
+
+Row Scheduler::guess(const Sequence &sequence, const Step &step,
+                     const std::vector<int32_t> &buffer) const {
+  const VerifyKind kind = kernels_.verifyKind();
+  const bool isErring = bug_ == Bug::wrongRollback;
+  Row row;
+  row.slot = sequence.stateSlot();
+  auto most = static_cast<size_t>(trace_.verifyTokens);
+  if (kind == VerifyKind::lazy) {
+    row.accepted = sequence.known.pending;
+    row.accepted -= isErring && row.accepted > 0;
+  } else if (kind == VerifyKind::slots) {
+    row.accepted = sequence.accepted;
+    row.accepted -= isErring && row.accepted > 1;
+    row.tokenSlots = sequence.slots;
+  } else if (trace_.usesBuffer) {
+    row.tokenSlots = buffer;
+  } else {
+    row.tokenSlots.assign(sequence.slots.begin() + 1, sequence.slots.end());
+  }
+  const size_t count = draw(step, sequence.name, 5, most + 1);
+  for (size_t t = 0; t < count; ++t) {
+    row.tokens.push_back(
+        mix(step.seed, static_cast<uint64_t>(sequence.name), 50 + t));
+    // The first token has no parent; few others have none, or one that does
+    // not count.
+    const size_t drawn = draw(step, sequence.name, 70 + t, t + 2);
+    row.parents.push_back(t == 0 ? -1 : static_cast<int32_t>(drawn) - 1);
+  }
+  return row;
+}
+
+void Scheduler::commit(const std::vector<Sequence *> &sequences) {
+  std::vector<Row> rows;
+  for (Sequence *sequence : sequences) {
+    Known &known = sequence->known;
+    if (known.pending == 0)
+      continue;
+    Row row;
+    row.slot = sequence->stateSlot();
+    row.accepted = known.pending - (bug_ == Bug::wrongRollback);
+    rows.push_back(std::move(row));
+    known.pending = 0;
+  }
+  if (rows.empty())
+    return;
+  say("commit " + std::to_string(rows.size()) + " rows");
+  // Rows that are skipped: no slot, and counts out of range of a live one.
+  rows.push_back({{}, -1, 0, true, {}, {}, 1});
+  engine_.commit(rows);
+}
+
+void Scheduler::verify(const Step &step) {
+  const VerifyKind kind = kernels_.verifyKind();
+  if (kind == VerifyKind::none)
+    return;
+  const auto most = static_cast<size_t>(trace_.verifyTokens);
+  std::vector<Planned> plan;
+  // Rows of the buffer that are left.
+  std::vector<std::vector<int32_t>> buffers;
+  for (size_t first = 0; first < buffer_.size(); first += most)
+    buffers.emplace_back(buffer_.begin() + static_cast<std::ptrdiff_t>(first),
+                         buffer_.begin() +
+                             static_cast<std::ptrdiff_t>(first + most));
+  const bool usesBuffer = kind == VerifyKind::tree && trace_.usesBuffer;
+  for (size_t place = 0; place < sequences_.size(); ++place) {
+    Sequence &sequence = sequences_[place];
+    if (sequence.left() > 0 || sequence.known.isFresh ||
+        (usesBuffer && buffers.empty()))
+      continue;
+    Planned planned;
+    planned.row = guess(sequence, step,
+                        usesBuffer ? buffers.back() : std::vector<int32_t>());
+    if (isNamed(step, place)) {
+      planned.sequence = &sequence;
+      if (usesBuffer)
+        buffers.pop_back();
+    } else if (kind != VerifyKind::tree &&
+               draw(step, sequence.name, 6, 3) == 0) {
+      // A count out of range: its row is skipped, its slots stay.
+      const int32_t least = kind == VerifyKind::lazy ? -1 : 0;
+      planned.row.accepted = draw(step, sequence.name, 7, 2)
+                                 ? static_cast<int32_t>(most) + 1
+                                 : least;
+    } else {
+      continue;
+    }
+    plan.push_back(std::move(planned));
+  }
+  addPadding(plan, step, /*isDecode=*/false);
+  std::vector<Outputs> outputs = engine_.verify(rowsOf(plan));
+  size_t token = 0;
+  std::string text;
+  for (const Planned &planned : plan) {
+    const size_t count = planned.row.tokens.size();
+    if (planned.sequence && count > 0) {
+      Sequence &sequence = *planned.sequence;
+      size_t accepted = advanceGuesses(sequence, planned.row, token, outputs,
+                                       draw(step, sequence.name, 8, 1 << 20));
+      if (bug_ == Bug::wrongRollback && kind == VerifyKind::tree)
+        accepted = 1;
+      if (usesBuffer)
+        copySlot(planned.row.tokenSlots[accepted - 1], sequence.slots[0]);
+      else if (kind == VerifyKind::tree)
+        std::swap(sequence.slots[0], sequence.slots[accepted]);
+      else if (kind == VerifyKind::slots)
+        sequence.accepted = static_cast<int32_t>(accepted);
+      text += " " + nameOf(sequence.name) + " " + std::to_string(accepted) +
+              " of " + std::to_string(count);
+    } else if (!planned.sequence) {
+      for (size_t t = 0; t < count; ++t)
+        expectZeros(outputs, token + t);
+    }
+    token += count;
+  }
+  say("verify, accepted:" + text);
+}
+
+size_t Scheduler::advanceGuesses(Sequence &sequence, const Row &row,
+                                 size_t firstToken,
+                                 const std::vector<Outputs> &outputs,
+                                 uint64_t seed) {
+  const bool isTree = kernels_.verifyKind() == VerifyKind::tree;
+  Known &known = sequence.known;
+  // States after each token; those before it are its parent's, or the row's.
+  std::vector<std::vector<LayerState>> after;
+  std::vector<std::ptrdiff_t> parents;
+  for (size_t t = 0; t < row.tokens.size(); ++t) {
+    std::ptrdiff_t parent = static_cast<std::ptrdiff_t>(t) - 1;
+    if (isTree)
+      parent = row.parents[t] < static_cast<int32_t>(t) ? row.parents[t] : -1;
+    parents.push_back(parent);
+    after.push_back(parent < 0 ? known.layers
+                               : after[static_cast<size_t>(parent)]);
+    for (int64_t layer = 0; layer < kNumLayers; ++layer) {
+      const auto index = static_cast<size_t>(layer);
+      std::vector<double> expected = traces::step(
+          engine_.sizes(), engine_.weights(layer),
+          TokenInputs(engine_.sizes(), row.tokens[t], layer), after[t][index]);
+      expectOutput(nameOf(sequence.name) + ", guess " + std::to_string(t) +
+                       ", layer " + std::to_string(layer),
+                   expected, outputs[index], firstToken + t);
+    }
+  }
+  // Where tokens stay pending, it may be that none was right.
+  const bool isLazy = kernels_.verifyKind() == VerifyKind::lazy;
+  const size_t accepted =
+      isLazy ? seed % (row.tokens.size() + 1) : 1 + seed % row.tokens.size();
+  coverage_.guesses += row.tokens.size();
+  coverage_.rolledBack += accepted < row.tokens.size();
+  std::vector<uint64_t> way;
+  for (auto t = static_cast<std::ptrdiff_t>(accepted) - 1; t >= 0;
+       t = parents[static_cast<size_t>(t)])
+    way.push_back(row.tokens[static_cast<size_t>(t)]);
+  known.base = known.layers;
+  known.pending = isLazy ? static_cast<int32_t>(accepted) : 0;
+  known.tokens.insert(known.tokens.end(), way.rbegin(), way.rend());
+  known.done = known.tokens.size();
+  if (accepted > 0)
+    known.layers = after[accepted - 1];
+  return accepted;
+}
