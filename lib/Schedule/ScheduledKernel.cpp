@@ -109,10 +109,16 @@ Value ScheduledKernel::fetch(Value operand, Attribute layout, Value row) {
 }
 
 void ScheduledKernel::emitScalars(Block &block) {
-  for (Operation &op : block.without_terminator())
-    if (!isa<tile::TileDialect>(op.getDialect()) && op.getNumRegions() == 0 &&
-        llvm::none_of(op.getResultTypes(), llvm::IsaPred<FloatType>))
+  for (Operation &op : block.without_terminator()) {
+    if (auto id = dyn_cast<tile::BlockIdOp>(op))
+      scalars.map(id.getResult(),
+                  gpu::BlockIdOp::create(b, op.getLoc(), b.getIndexType(),
+                                         id.getAxis()));
+    else if (!isa<tile::TileDialect>(op.getDialect()) &&
+             op.getNumRegions() == 0 &&
+             llvm::none_of(op.getResultTypes(), llvm::IsaPred<FloatType>))
       b.clone(op, scalars);
+  }
 }
 
 /// Stores beside the scan's branch: zeros of a row that is not live.
