@@ -77,7 +77,7 @@ def docs() -> suites.Result:
 
 def requirements() -> suites.Result:
     """Every requirement names a test that exists."""
-    return suites.run("requirements", [sys.executable, SCRIPTS / "requirements.py"])
+    return suites.run("requirements", [sys.executable, SCRIPTS / "requirements.py", "--strict"])
 
 
 def kernels_lock() -> suites.Result:
