@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -61,6 +62,13 @@ public:
   /// meaning. All ids have to be live. Returns an empty string, or why the
   /// device has no memory for that.
   std::string runBehind(const Problem &problem, int64_t first) const;
+  /// Calls `body` with the arguments in memory of the device, and reads them
+  /// back when it is done.
+  void onDevice(const Problem &problem,
+                const std::function<void(const std::vector<gdnrt_named_arg> &)>
+                    &body) const;
+  gdnrt_kernel *handle() const { return kernel_; }
+  gdnrt_device *device() const { return device_; }
 
 private:
   void launch(const std::vector<gdnrt_named_arg> &args) const;
