@@ -26,6 +26,7 @@ struct SuiteOptions {
   std::string decode = "decode";
   std::string prefill = "prefill";
   std::string verify = "verify";
+  std::string commit = "commit";
   std::string copy = "copy_slots";
   std::string zero = "zero_slots";
   /// The variant to force in entries that have it; "": the device chooses.
@@ -33,7 +34,7 @@ struct SuiteOptions {
 };
 extern SuiteOptions suiteOptions;
 
-enum class EntryKind { decode, prefill, verify, copy, zero };
+enum class EntryKind { decode, prefill, verify, commit, copy, zero };
 
 /// An entry of the image on a device of its own.
 class Kernel {
