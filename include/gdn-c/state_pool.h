@@ -73,6 +73,12 @@ typedef struct gdnrt_state_pool_options {
   /** 1: somebody else gives out the slots for requests. They all count as in
    *  use, and taking or freeing one is an INVALID_ARGUMENT. */
   int32_t foreign_requests;
+  /** S: tokens of a verify step that may be pending in a slot; 0: none, and no
+   *  memory for their keys, deltas and decays. Otherwise conv_extra is S, or 0,
+   *  which then means S. */
+  int64_t pending_tokens;
+  /** 1: their decays are per channel of the key. */
+  int32_t decay_per_channel;
 } gdnrt_state_pool_options;
 
 /** The bytes that such a pool takes. Strides count. */
@@ -102,7 +108,7 @@ GDNRT_API gdnrt_status gdnrt_state_pool_create(
  *  and f16, all layers alike. The elements of a slot have to be dense, in any
  *  order of the axes; between slots there may be gaps, where other arrays may
  *  lie. Strides, dtypes, conv_layout and conv_extra of `options` are not looked
- *  at. */
+ *  at. Memory of pending tokens is taken from the device. */
 GDNRT_API gdnrt_status gdnrt_state_pool_wrap(
     gdnrt_device *device, const gdnrt_state_pool_options *options,
     const gdnrt_arg *states, const gdnrt_arg *convs, gdnrt_state_pool **pool,
@@ -120,7 +126,7 @@ typedef struct gdnrt_state_pool_info {
   int64_t used_requests;
   int64_t free_track;
   int64_t used_track;
-  /** Bytes of all states and windows. */
+  /** Bytes of all memory of slots. */
   uint64_t bytes;
 } gdnrt_state_pool_info;
 
@@ -136,7 +142,13 @@ typedef enum gdnrt_pool_buffer {
   /** [P, D, K - 1] */
   GDNRT_POOL_CONV = 1,
   /** [P, D, K - 1 + conv_extra] */
-  GDNRT_POOL_CONV_HISTORY = 2
+  GDNRT_POOL_CONV_HISTORY = 2,
+  /** Of pending tokens, f32: [P, Hk, S, dk] */
+  GDNRT_POOL_PENDING_KEYS = 3,
+  /** [P, Hv, S, dv] */
+  GDNRT_POOL_PENDING_DELTAS = 4,
+  /** [P, Hv, S], per channel [P, Hv, S, dk] */
+  GDNRT_POOL_PENDING_DECAYS = 5
 } gdnrt_pool_buffer;
 
 /** A layer's memory as an argument of kernels. Its sizes and strides are the
@@ -181,15 +193,15 @@ GDNRT_API gdnrt_status gdnrt_state_pool_fork(gdnrt_state_pool *pool,
  * past the end, and with debug checks slots that are free, are an
  * INVALID_ARGUMENT, and then nothing is done. */
 
-/** Zeroes slots, all layers, states and windows. */
+/** Zeroes slots, all layers and all memory of them. */
 GDNRT_API gdnrt_status gdnrt_state_pool_reset(gdnrt_state_pool *pool,
                                               const int32_t *slots,
                                               size_t count, void *stream,
                                               gdnrt_error *error);
 
-/** Copies slot from[i] to slot to[i], all layers, states and windows. Pairs of
- *  one slot twice are passed over; a target that is also a source or another
- *  target is an INVALID_ARGUMENT. */
+/** Copies slot from[i] to slot to[i], all layers and all memory of them, with
+ *  what is pending. Pairs of one slot twice are passed over; a target that is
+ * also a source or another target is an INVALID_ARGUMENT. */
 GDNRT_API gdnrt_status gdnrt_state_pool_copy(gdnrt_state_pool *pool,
                                              const int32_t *from,
                                              const int32_t *to, size_t count,

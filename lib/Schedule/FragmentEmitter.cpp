@@ -33,8 +33,17 @@ static bool isRow(Value tile) {
   });
 }
 
-gpu::FragmentType FragmentEmitter::typeOf(Value tile) const {
+VectorType FragmentEmitter::tileType(Value tile) const {
   auto type = cast<VectorType>(tile.getType());
+  if (!isPerToken(tile))
+    return type;
+  SmallVector<int64_t> shape(type.getShape());
+  shape[0] = tokens->count;
+  return VectorType::get(shape, type.getElementType());
+}
+
+gpu::FragmentType FragmentEmitter::typeOf(Value tile) const {
+  VectorType type = tileType(tile);
   MLIRContext *context = type.getContext();
   auto rowsOf = [&](VectorType matrix) {
     return rows ? rows : getWarpRows(context, matrix.getDimSize(1));
@@ -46,8 +55,12 @@ gpu::FragmentType FragmentEmitter::typeOf(Value tile) const {
         type,
         gpu::PerColumnAttr::get(
             context, rows ? rows : getWarpRows(context, type.getDimSize(0))));
-  // One value per row of the matrices that it is used with.
+  // One value per row of the matrices that it is used with; of several tokens
+  // that no matrix is used with, a lane has one each.
   gpu::RowsAttr layout = rows ? rows : getWarpRows(context, 1);
+  if (!rows && isPerToken(tile) && tokens->count > 1)
+    layout =
+        gpu::RowsAttr::get(context, /*warps=*/1, /*lanes=*/1, /*vector=*/1);
   for (Operation *user : tile.getUsers())
     if (auto map = dyn_cast<tile::MapRowsOp>(user))
       for (Value other : map.getInputs())
@@ -200,6 +213,8 @@ void FragmentEmitter::emit(Operation *op) {
       .Case([&](tile::LoadOp load) {
         Value view = scalar(load.getView());
         Value rowCount = load.getRows() ? scalar(load.getRows()) : Value();
+        if (isPerToken(load.getTile()))
+          rowCount = tokens->valid;
         fragments[load.getTile()] = gpu::LoadOp::create(
             b, loc, typeOf(load.getTile()), view, mapped(load.getIndices()),
             load.getDims(), rowCount, getAlignment(view));
@@ -216,7 +231,9 @@ void FragmentEmitter::emit(Operation *op) {
             b, loc, typeOf(conv.getResult()), typeOf(conv.getNewWindow()),
             fragments.lookup(conv.getInput()),
             fragments.lookup(conv.getWindow()),
-            fragments.lookup(conv.getWeight()), bias, scalar(conv.getValid()));
+            fragments.lookup(conv.getWeight()), bias,
+            isPerToken(conv.getInput()) ? tokens->valid
+                                        : scalar(conv.getValid()));
         fragments[conv.getResult()] = result.getResult();
         fragments[conv.getNewWindow()] = result.getNewWindow();
       });
@@ -232,6 +249,8 @@ void FragmentEmitter::emitStores(Operation *op, ArrayRef<Operation *> loads) {
   if (auto store = dyn_cast<tile::StoreOp>(op)) {
     Value view = scalar(store.getView());
     Value rowCount = store.getRows() ? scalar(store.getRows()) : Value();
+    if (isPerToken(store.getTile()))
+      rowCount = tokens->valid;
     gpu::StoreOp::create(b, op->getLoc(), fragments.lookup(store.getTile()),
                          view, mapped(store.getIndices()), store.getDims(),
                          rowCount, getAlignment(view));

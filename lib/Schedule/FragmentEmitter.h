@@ -16,6 +16,15 @@ namespace gdn {
 /// lane as make a power of two.
 gpu::RowsAttr getWarpRows(mlir::MLIRContext *context, int64_t columns);
 
+/// Tokens of a walk that ops are emitted for at once: of the tiles named here,
+/// which have a row or an element per token, `count` rows, of which the first
+/// `valid` are read and written.
+struct TokenGroup {
+  llvm::DenseSet<mlir::Value> tiles;
+  int64_t count = 1;
+  mlir::Value valid;
+};
+
 /// Emits tile ops for the warps of one role.
 ///
 /// `scalars` maps the values of the tile program that are no tiles. A value of
@@ -29,6 +38,9 @@ public:
   FragmentEmitter(mlir::OpBuilder &b, const mlir::IRMapping &scalars,
                   gpu::RowsAttr rows)
       : b(b), scalars(scalars), rows(rows) {}
+
+  /// From here on ops are those of a group of tokens; null ends it.
+  void setTokens(const TokenGroup *group) { tokens = group; }
 
   /// Emits an op whose result is a tile; see makesTile.
   void emit(mlir::Operation *op);
@@ -54,6 +66,11 @@ public:
 
 private:
   void emitMap(tile::MapRowsOp map);
+  bool isPerToken(mlir::Value tile) const {
+    return tokens && tokens->tiles.contains(tile);
+  }
+  /// The tile's type, with as many rows as there are tokens.
+  mlir::VectorType tileType(mlir::Value tile) const;
   mlir::Value inlineRow(mlir::Value tile,
                         llvm::DenseMap<mlir::Value, mlir::Value> &rowOf);
   mlir::Operation *cloneInto(mlir::Operation *op, mlir::IRMapping &mapping);
@@ -62,6 +79,7 @@ private:
   mlir::OpBuilder &b;
   mlir::IRMapping scalars;
   gpu::RowsAttr rows; // null for one warp
+  const TokenGroup *tokens = nullptr;
   llvm::DenseMap<mlir::Value, mlir::Value> fragments;
 };
 

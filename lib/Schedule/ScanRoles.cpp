@@ -46,6 +46,29 @@ static bool inProgramOrder(Operation *x, Operation *y) {
   return x->isBeforeInBlock(y);
 }
 
+SmallVector<Operation *> gdn::getTilesBefore(Operation *loop, Value value) {
+  SetVector<Operation *> slice;
+  SmallVector<Value> next = {value};
+  while (!next.empty()) {
+    Operation *op = next.pop_back_val().getDefiningOp();
+    if (op && op->getBlock() == loop->getBlock() && makesTile(op) &&
+        slice.insert(op))
+      llvm::append_range(next, getUsedTiles(op));
+  }
+  SmallVector<Operation *> ops = slice.takeVector();
+  llvm::sort(ops, inProgramOrder);
+  return ops;
+}
+
+/// What the loop begins with where `value` is one of its carried tiles.
+static Value getInitial(scf::ForOp loop, Value value) {
+  auto arg = dyn_cast<BlockArgument>(value);
+  if (!loop || !arg || arg.getOwner() != loop.getBody() ||
+      arg == loop.getInductionVar())
+    return nullptr;
+  return loop.getTiedLoopInit(arg)->get();
+}
+
 FailureOr<ScanRoles> ScanRoles::analyse(tile::DeltaScanOp scan) {
   std::array<SetVector<Operation *>, 6> slices;
   SetVector<Value> none;
@@ -86,13 +109,30 @@ FailureOr<ScanRoles> ScanRoles::analyse(tile::DeltaScanOp scan) {
     slices[unsigned(*role)].insert_range(slice);
     roles.work[unsigned(*role)].stores.push_back(&op);
   }
+  auto loop = dyn_cast<scf::ForOp>(scan->getParentOp());
   for (auto [slice, work] : llvm::zip(slices, roles.work)) {
+    SetVector<Operation *> before;
+    auto addBefore = [&](Value value) {
+      before.insert_range(getTilesBefore(loop, value));
+    };
     for (Operation *op : slice) {
-      if (!makesTile(op) || op->getBlock() != scan->getBlock())
+      bool isBefore = loop && op->getBlock() == loop->getBlock();
+      if (!makesTile(op) || !(isBefore || op->getBlock() == scan->getBlock()))
         return op->emitOpError("expects to make a tile beside the scan");
-      work.tiles.push_back(op);
+      if (isBefore)
+        before.insert(op);
+      else
+        work.tiles.push_back(op);
+      for (Value operand : op->getOperands())
+        if (Value initial = getInitial(loop, operand))
+          addBefore(initial);
     }
+    work.before = before.takeVector();
+    llvm::sort(work.before, inProgramOrder);
     llvm::sort(work.tiles, inProgramOrder);
   }
+  if (Value initial = getInitial(loop, scan.getState()))
+    roles.work[unsigned(ScanRole::state)].before =
+        getTilesBefore(loop, initial);
   return roles;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Who does what around the scan of one token: each op of a tile program helps
-// to make one operand of the scan, or follows from its results.
+// Who does what around a scan: each op of a tile program helps to make one
+// operand of the scan, or follows from its results.
 #ifndef GDN_LIB_SCHEDULE_SCANROLES_H
 #define GDN_LIB_SCHEDULE_SCANROLES_H
 
@@ -18,6 +18,9 @@ enum class ScanRole { query, key, value, gates, state, output };
 
 /// What one role does.
 struct RoleWork {
+  /// Where the scan stands in a loop: tiles from before it that `tiles` use, or
+  /// that the loop begins with.
+  llvm::SmallVector<mlir::Operation *> before;
   /// Ops whose results are tiles, in program order; loads and arithmetic.
   llvm::SmallVector<mlir::Operation *> tiles;
   /// `gdn_tile.store` ops, or an `scf.if` around some, beside the scan.
@@ -40,6 +43,11 @@ private:
 
 /// True for the ops of a tile program that make tiles.
 bool makesTile(mlir::Operation *op);
+
+/// The ops before the loop `loop` that the tile `value` is computed from, in
+/// program order.
+llvm::SmallVector<mlir::Operation *> getTilesBefore(mlir::Operation *loop,
+                                                    mlir::Value value);
 
 /// Tiles that `op` uses, also in its regions and those of ops in them.
 llvm::SetVector<mlir::Value> getUsedTiles(mlir::Operation *op);

@@ -62,7 +62,21 @@ private:
 };
 } // namespace
 
+/// What a loop says of itself stays behind as a foreign attribute of its branch
+/// when scf becomes branches; the translation asks for the branch's own.
+static void annotateLoops(ModuleOp module) {
+  module.walk([](Operation *op) {
+    auto annotation =
+        op->getAttrOfType<LLVM::LoopAnnotationAttr>("llvm.loop_annotation");
+    if (auto branch = dyn_cast<LLVM::BrOp>(op); branch && annotation)
+      branch.setLoopAnnotationAttr(annotation);
+    if (auto branch = dyn_cast<LLVM::CondBrOp>(op); branch && annotation)
+      branch.setLoopAnnotationAttr(annotation);
+  });
+}
+
 LogicalResult Generator::translate() {
+  annotateLoops(module);
   DialectRegistry registry;
   registerKernelDialects(registry);
   module.getContext()->appendDialectRegistry(registry);

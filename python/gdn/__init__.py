@@ -2,11 +2,13 @@
 """gdn: kernels of gated delta networks, made ahead of time, run from Python."""
 
 from .arrays import DeviceArray
+from .call import Call
 from .runtime import Binding, Code, Device, GdnError, Image, Kernel, Param, Pool, Runtime, Variant
 from .state_pool import StatePool, StatePoolShape
 
 __all__ = [
     "Binding",
+    "Call",
     "Code",
     "Device",
     "DeviceArray",

@@ -27,6 +27,8 @@ class StatePoolOptions(c.Structure):
         ("conv_layout", c.c_int32),
         ("debug_checks", c.c_int32),
         ("foreign_requests", c.c_int32),
+        ("pending_tokens", c.c_int64),
+        ("decay_per_channel", c.c_int32),
     ]
 
 

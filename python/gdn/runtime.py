@@ -74,10 +74,11 @@ class Code:
 
 
 class Runtime:
-    """The runtime library, loaded from `path`."""
+    """The runtime library: that of the installed package, or the one at `path`."""
 
-    def __init__(self, path: str | Path):
-        self._lib = _abi.load(path)
+    def __init__(self, path: str | Path | None = None):
+        self.path = Path(path).resolve() if path else Path(__file__).parent / "lib/libgdnrt.so.0"
+        self._lib = _abi.load(self.path)
 
     @property
     def version(self) -> str:
@@ -104,7 +105,8 @@ class Runtime:
             int(debug_checks),
             str(driver).encode() if driver else None,
         )
-        return Device(self, self.create("gdnrt_device_create_cuda", c.byref(options)))
+        handle = self.create("gdnrt_device_create_cuda", c.byref(options))
+        return Device(self, handle, ordinal)
 
     def call(self, name: str, *arguments):
         """Calls a function that can fail, with an error record behind."""
@@ -179,8 +181,9 @@ class Image(_Handle):
 class Device(_Handle):
     """A device that runs kernels."""
 
-    def __init__(self, runtime: Runtime, handle: c.c_void_p):
+    def __init__(self, runtime: Runtime, handle: c.c_void_p, ordinal: int = 0):
         super().__init__(runtime, handle, "gdnrt_device_destroy")
+        self.ordinal = ordinal
         info = _abi.DeviceInfo()
         runtime.call("gdnrt_device_describe", handle, c.byref(info))
         self.kind = info.kind.decode()
@@ -218,6 +221,8 @@ class Kernel(_Handle):
         super().__init__(runtime, handle, "gdnrt_kernel_destroy")
         self._image = image
         self._device = device
+        #: The variant that calls take whatever its conditions; None: they choose.
+        self.variant: str | None = None
 
     @property
     def name(self) -> str:
@@ -272,7 +277,10 @@ class Kernel(_Handle):
     def bind(self, **arguments: object) -> "Binding":
         """Checks the arguments, arrays and Pools, against the entry; see
         gdnrt_kernel_bind."""
-        return Binding(self, arguments)
+        binding = Binding(self, arguments)
+        if self.variant is not None:
+            binding.force_variant(self.variant)
+        return binding
 
     def __call__(self, **arguments: object) -> None:
         """Binds and launches."""

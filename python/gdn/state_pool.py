@@ -23,7 +23,7 @@ from ._state_pool_abi import StatePoolInfo, StatePoolOptions
 from .arrays import DTYPES, View, itemsize, view
 from .runtime import Device, Runtime, _argument, _Handle, _stream
 
-_STATE, _CONV, _CONV_HISTORY = range(3)
+_STATE, _CONV, _CONV_HISTORY, _PENDING_KEYS = range(4)
 _LAYOUTS = ("DS", "SD")
 
 
@@ -48,6 +48,8 @@ class StatePoolShape:
     state_layer_stride: int = 0
     conv_slot_stride: int = 0
     conv_layer_stride: int = 0
+    pending_tokens: int = 0
+    decay_per_channel: bool = False
 
     def options(self, debug_checks: bool = False, foreign_requests: bool = False):
         """The C form."""
@@ -148,6 +150,10 @@ class StatePool(_Handle):
     def conv_history(self, layer: int) -> object:
         """The same with all positions that the memory has, [P, D, K - 1 + conv_extra]."""
         return self._layers[layer][1] if self._layers else self._view(_CONV_HISTORY, layer)
+
+    def pending(self, layer: int) -> tuple[object, object, object]:
+        """Keys, deltas and decays of pending tokens of a layer."""
+        return tuple(self._view(_PENDING_KEYS + i, layer) for i in range(3))
 
     def get_layer_state(self, layer: int) -> tuple[object, object]:
         """States and windows of a layer."""

@@ -47,6 +47,13 @@ static gdnrt_status createDevice(int workers, gdnrt_device **device,
   return gdnrt_device_create_cuda(&options, device, error);
 }
 
+gdnrt_device *gdnrt::cts::makeDevice(int workers) {
+  gdnrt_device *device = nullptr;
+  gdnrt_error error;
+  check(createDevice(workers, &device, &error), error);
+  return device;
+}
+
 Kernel::Kernel(EntryKind kind, int workers) {
   gdnrt_error error;
   check(gdnrt_image_load_file(suiteOptions.image.c_str(), &image_, &error),

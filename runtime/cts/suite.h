@@ -34,6 +34,10 @@ struct SuiteOptions {
 };
 extern SuiteOptions suiteOptions;
 
+/// A new device of the kind under test, with debug checks; a failure ends the
+/// program.
+gdnrt_device *makeDevice(int workers);
+
 enum class EntryKind { decode, prefill, verify, commit, copy, zero };
 
 /// An entry of the image on a device of its own.

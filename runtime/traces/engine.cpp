@@ -4,6 +4,7 @@
 // the names that generated entries have.
 
 #include "engine.h"
+#include "arguments.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +13,8 @@
 
 using namespace gdnrt::traces;
 
-Kernels::Kernels(const std::string &image, const std::string &device) {
+Kernels::Kernels(const std::string &image, const std::string &device)
+    : isHost_(device == "cpu") {
   gdnrt_error error;
   check(gdnrt_image_load_file(image.c_str(), &image_, &error), error);
   if (device == "cpu") {
@@ -30,19 +32,25 @@ Kernels::Kernels(const std::string &image, const std::string &device) {
   prefill = find("prefill");
   decode = find("decode");
   verify = find("verify");
+  commit = find("commit");
   if (!prefill || !decode)
     throw RuntimeError(image + ": expected entries prefill and decode");
-  size_t param;
+  auto verifyHas = [&](const char *name) {
+    size_t param;
+    return gdnrt_entry_find_param(gdnrt_kernel_entry(verify), name, &param,
+                                  nullptr) == GDNRT_OK;
+  };
   if (verify)
-    verifyKind_ = gdnrt_entry_find_param(gdnrt_kernel_entry(verify), "parents",
-                                         &param, nullptr) == GDNRT_OK
-                      ? VerifyKind::tree
-                      : VerifyKind::slots;
+    verifyKind_ = verifyHas("parents")        ? VerifyKind::tree
+                  : verifyHas("pending_keys") ? VerifyKind::lazy
+                                              : VerifyKind::slots;
+  if (verifyKind_ == VerifyKind::lazy && !commit)
+    throw RuntimeError(image + ": expected an entry commit");
   readSizes();
 }
 
 Kernels::~Kernels() {
-  for (gdnrt_kernel *kernel : {prefill, decode, verify})
+  for (gdnrt_kernel *kernel : {prefill, decode, verify, commit})
     gdnrt_kernel_destroy(kernel);
   gdnrt_device_destroy(device_);
   gdnrt_image_destroy(image_);
@@ -80,7 +88,7 @@ void Kernels::readSizes() {
 
 Engine::Engine(const Kernels &kernels, const Trace &trace)
     : kernels_(kernels), sizes_(kernels.sizes()),
-      verifyTokens_(trace.verifyTokens) {
+      verifyTokens_(trace.verifyTokens), zeroes_(trace.zeroes) {
   sizes_.keyHeads = trace.keyHeads;
   sizes_.valueHeads = trace.valueHeads;
   for (int64_t layer = 0; layer < kNumLayers; ++layer)
@@ -95,18 +103,26 @@ Engine::Engine(const Kernels &kernels, const Trace &trace)
   options.key_dim = sizes_.keyDim;
   options.value_dim = sizes_.valueDim;
   options.conv_width = sizes_.width;
-  options.conv_extra = trace.convExtra;
+  const bool isLazy = kernels.verifyKind() == VerifyKind::lazy;
+  options.pending_tokens = isLazy ? trace.verifyTokens : 0;
+  options.conv_extra = isLazy ? trace.verifyTokens : trace.convExtra;
   options.conv_layout = trace.isSD ? GDNRT_CONV_SD : GDNRT_CONV_DS;
   options.state_slot_stride = sizes_.outputs() * sizes_.keyDim + trace.padding;
   options.conv_slot_stride =
-      sizes_.channels() * (sizes_.width - 1 + trace.convExtra) + trace.padding;
+      sizes_.channels() * (sizes_.width - 1 + options.conv_extra) +
+      trace.padding;
   options.debug_checks = 1;
   gdnrt_error error;
   check(gdnrt_state_pool_create(kernels.device(), &options, &pool_, &error),
         error);
 }
 
-Engine::~Engine() { gdnrt_state_pool_destroy(pool_); }
+Engine::~Engine() {
+  for (gdnrt_gdn_layer *layer : layers_)
+    gdnrt_gdn_layer_destroy(layer);
+  gdnrt_metadata_builder_destroy(builder_);
+  gdnrt_state_pool_destroy(pool_);
+}
 
 DeviceArray &Engine::array(const std::string &name) {
   return arrays_.try_emplace(name, kernels_.device()).first->second;
@@ -119,51 +135,62 @@ gdnrt_arg Engine::view(int32_t buffer, int64_t layer) const {
   return arg;
 }
 
-namespace {
+void Engine::addPools(Arguments &args, int64_t layer, bool withPending) const {
+  args.addPool("state_pool", view(GDNRT_POOL_STATE, layer));
+  args.addPool(
+      "conv_pool",
+      view(withPending ? GDNRT_POOL_CONV_HISTORY : GDNRT_POOL_CONV, layer));
+  if (!withPending)
+    return;
+  args.addPool("pending_keys", view(GDNRT_POOL_PENDING_KEYS, layer));
+  args.addPool("pending_deltas", view(GDNRT_POOL_PENDING_DELTAS, layer));
+  args.addPool("pending_decays", view(GDNRT_POOL_PENDING_DECAYS, layer));
+}
 
-/// The arguments of a launch with the sizes that they point at.
-class Arguments {
-public:
-  template <typename T>
-  void add(const char *name, DeviceArray &array, int32_t dtype,
-           const std::vector<T> &values, std::vector<int64_t> sizes) {
-    array.write(values.data(), values.size() * sizeof(T));
-    addArg(name, array.data(), dtype, std::move(sizes));
+void Engine::addTokens(Arguments &args, const std::vector<uint64_t> &tokens,
+                       int64_t layer, Outputs &core) {
+  const auto numTokens = static_cast<int64_t>(tokens.size());
+  const int64_t keys = sizes_.keyHeads * sizes_.keyDim;
+  const int64_t hk = sizes_.keyHeads, hv = sizes_.valueHeads;
+  std::vector<float> q, k, v, b, a;
+  for (uint64_t token : tokens) {
+    TokenInputs inputs(sizes_, token, layer);
+    const float *mixed = inputs.mixed.data();
+    q.insert(q.end(), mixed, mixed + keys);
+    k.insert(k.end(), mixed + keys, mixed + 2 * keys);
+    v.insert(v.end(), mixed + 2 * keys, mixed + sizes_.channels());
+    b.insert(b.end(), inputs.b.begin(), inputs.b.end());
+    a.insert(a.end(), inputs.a.begin(), inputs.a.end());
   }
-  void addArg(const char *name, void *data, int32_t dtype,
-              std::vector<int64_t> sizes) {
-    sizes_.push_back(std::move(sizes));
-    const std::vector<int64_t> &kept = sizes_.back();
-    gdnrt_arg arg = {data,        dtype,   static_cast<int32_t>(kept.size()),
-                     kept.data(), nullptr, 0};
-    named_.push_back({name, arg});
-  }
-  void addPool(const char *name, const gdnrt_arg &arg) {
-    named_.push_back({name, arg});
-  }
-  void launch(gdnrt_kernel *kernel) const {
-    gdnrt_error error;
-    gdnrt_binding *binding = nullptr;
-    check(gdnrt_kernel_bind_named(kernel, named_.data(), named_.size(),
-                                  &binding, &error),
-          error);
-    gdnrt_status status = gdnrt_launch(binding, nullptr, &error);
-    gdnrt_binding_destroy(binding);
-    check(status, error);
-  }
+  // What is not written is seen.
+  core.assign(static_cast<size_t>(numTokens * sizes_.outputs()), NAN);
+  args.add("q", array("q"), GDNRT_F32, q, {numTokens, hk, sizes_.keyDim});
+  args.add("k", array("k"), GDNRT_F32, k, {numTokens, hk, sizes_.keyDim});
+  args.add("v", array("v"), GDNRT_F32, v, {numTokens, hv, sizes_.valueDim});
+  args.add("b", array("b"), GDNRT_F32, b, {numTokens, hv});
+  args.add("a", array("a"), GDNRT_F32, a, {numTokens, hv});
+  args.add("core", array("core"), GDNRT_F32, core,
+           {numTokens, hv, sizes_.valueDim});
+}
 
-private:
-  std::vector<std::vector<int64_t>> sizes_;
-  std::vector<gdnrt_named_arg> named_;
-};
-
-} // namespace
+void Engine::addWeights(Arguments &args, int64_t layer) {
+  const LayerWeights &weights = weights_[static_cast<size_t>(layer)];
+  const std::string number = std::to_string(layer);
+  const int64_t hv = sizes_.valueHeads;
+  args.add("conv_weight", array("conv_weight" + number), GDNRT_F32,
+           weights.conv, {sizes_.channels(), sizes_.width});
+  args.add("A_log", array("A_log" + number), GDNRT_F32, weights.aLog, {hv});
+  args.add("dt_bias", array("dt_bias" + number), GDNRT_F32, weights.dtBias,
+           {hv});
+}
 
 std::vector<Outputs> Engine::run(gdnrt_kernel *kernel,
                                  const std::vector<Row> &rows,
                                  int64_t padding) {
   const bool isPrefill = kernel == kernels_.prefill;
   const bool isVerify = kernel == kernels_.verify;
+  const VerifyKind kind = kernels_.verifyKind();
+  const bool isLazy = isVerify && kind == VerifyKind::lazy;
   const auto numRows = static_cast<int64_t>(rows.size());
   const int64_t s = verifyTokens_;
   std::vector<int32_t> cuSeqlens = {0}, slots, writeSlots, accepted;
@@ -184,38 +211,14 @@ std::vector<Outputs> Engine::run(gdnrt_kernel *kernel,
   }
   for (int64_t t = 0; t < padding; ++t)
     tokens.push_back(mix(99, static_cast<uint64_t>(t)));
-  const auto numTokens = static_cast<int64_t>(tokens.size());
 
   std::vector<Outputs> outputs;
   for (int64_t layer = 0; layer < kNumLayers; ++layer) {
-    const int64_t keys = sizes_.keyHeads * sizes_.keyDim;
-    std::vector<float> q, k, v, b, a;
-    for (uint64_t token : tokens) {
-      TokenInputs inputs(sizes_, token, layer);
-      const float *mixed = inputs.mixed.data();
-      q.insert(q.end(), mixed, mixed + keys);
-      k.insert(k.end(), mixed + keys, mixed + 2 * keys);
-      v.insert(v.end(), mixed + 2 * keys, mixed + sizes_.channels());
-      b.insert(b.end(), inputs.b.begin(), inputs.b.end());
-      a.insert(a.end(), inputs.a.begin(), inputs.a.end());
-    }
-    // What is not written is seen.
-    Outputs core(static_cast<size_t>(numTokens * sizes_.outputs()), NAN);
-    const LayerWeights &weights = weights_[static_cast<size_t>(layer)];
-    const int64_t hk = sizes_.keyHeads, hv = sizes_.valueHeads;
+    Outputs core;
     Arguments args;
-    args.add("q", array("q"), GDNRT_F32, q, {numTokens, hk, sizes_.keyDim});
-    args.add("k", array("k"), GDNRT_F32, k, {numTokens, hk, sizes_.keyDim});
-    args.add("v", array("v"), GDNRT_F32, v, {numTokens, hv, sizes_.valueDim});
-    args.add("b", array("b"), GDNRT_F32, b, {numTokens, hv});
-    args.add("a", array("a"), GDNRT_F32, a, {numTokens, hv});
-    args.add("conv_weight", array("conv_weight"), GDNRT_F32, weights.conv,
-             {sizes_.channels(), sizes_.width});
-    args.add("A_log", array("A_log"), GDNRT_F32, weights.aLog, {hv});
-    args.add("dt_bias", array("dt_bias"), GDNRT_F32, weights.dtBias, {hv});
-    args.add("core", array("core"), GDNRT_F32, core,
-             {numTokens, hv, sizes_.valueDim});
-    if (!isVerify || kernels_.verifyKind() == VerifyKind::tree)
+    addTokens(args, tokens, layer, core);
+    addWeights(args, layer);
+    if (!isVerify || kind != VerifyKind::slots)
       args.add("slots", array("slots"), GDNRT_I32, slots, {numRows});
     if (!isVerify)
       args.add("write_slots", array("write_slots"), GDNRT_I32, writeSlots,
@@ -226,21 +229,37 @@ std::vector<Outputs> Engine::run(gdnrt_kernel *kernel,
     if (isPrefill)
       args.add("has_initial", array("has_initial"), GDNRT_I1, hasInitial,
                {numRows});
-    if (isVerify)
+    if (isVerify && !isLazy)
       args.add("token_slots", array("token_slots"), GDNRT_I32, tokenSlots,
                {numRows, s});
-    if (isVerify && kernels_.verifyKind() == VerifyKind::tree)
+    if (isVerify && kind == VerifyKind::tree)
       args.add("parents", array("parents"), GDNRT_I32, parents, {numRows, s});
-    if (isVerify && kernels_.verifyKind() == VerifyKind::slots)
+    if (isVerify && kind != VerifyKind::tree)
       args.add("num_accepted", array("num_accepted"), GDNRT_I32, accepted,
                {numRows});
-    args.addPool("conv_pool", view(GDNRT_POOL_CONV, layer));
-    args.addPool("state_pool", view(GDNRT_POOL_STATE, layer));
+    addPools(args, layer, isLazy);
     args.launch(kernel);
     array("core").read(core.data(), core.size() * sizeof(float));
     outputs.push_back(std::move(core));
   }
   return outputs;
+}
+
+void Engine::commit(const std::vector<Row> &rows) {
+  std::vector<int32_t> slots, accepted;
+  for (const Row &row : rows) {
+    slots.push_back(row.slot);
+    accepted.push_back(row.accepted);
+  }
+  const auto numRows = static_cast<int64_t>(rows.size());
+  for (int64_t layer = 0; layer < kNumLayers; ++layer) {
+    Arguments args;
+    args.add("slots", array("slots"), GDNRT_I32, slots, {numRows});
+    args.add("num_accepted", array("num_accepted"), GDNRT_I32, accepted,
+             {numRows});
+    addPools(args, layer, /*withPending=*/true);
+    args.launch(kernels_.commit);
+  }
 }
 
 std::vector<Outputs> Engine::prefill(const std::vector<Row> &rows,

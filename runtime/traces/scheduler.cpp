@@ -14,12 +14,25 @@ using namespace gdnrt::traces;
 Scheduler::Scheduler(const Kernels &kernels, const Trace &trace, Bug bug,
                      std::ostream *log)
     : kernels_(kernels), trace_(trace), bug_(bug), log_(log),
-      engine_(kernels, trace),
-      groupSize_(kernels.verifyKind() == VerifyKind::none
-                     ? 1
-                     : static_cast<size_t>(trace.verifyTokens) +
-                           (kernels.verifyKind() == VerifyKind::tree)) {
+      engine_(kernels, trace), groupSize_(1) {
+  const auto guesses = static_cast<size_t>(trace.verifyTokens);
   engine_.paintNullSlot();
+  if (kernels.verifyKind() == VerifyKind::slots)
+    groupSize_ = guesses;
+  if (kernels.verifyKind() != VerifyKind::tree)
+    return;
+  if (!trace.usesBuffer) {
+    groupSize_ = guesses + 1;
+    return;
+  }
+  gdnrt_error error;
+  int32_t taken = 0;
+  buffer_.resize(2 * guesses);
+  check(gdnrt_state_pool_allocate(engine_.pool(), buffer_.size(), 0, nullptr,
+                                  buffer_.data(), &taken, &error),
+        error);
+  if (!taken)
+    buffer_.clear();
 }
 
 std::optional<Failure> Scheduler::play() {
@@ -34,6 +47,8 @@ std::optional<Failure> Scheduler::play() {
       finish(0);
     while (!kept_.empty())
       drop({});
+    freeSlots(buffer_);
+    buffer_.clear();
     audit();
     if (!engine_.nullSlotIsIntact())
       throw Failed("the null slot was written");
@@ -79,6 +94,8 @@ void Scheduler::perform(const Step &step) {
     return decode(step);
   case StepKind::verify:
     return verify(step);
+  case StepKind::serve:
+    return serve(step);
   case StepKind::fork:
     return fork(step);
   case StepKind::keep:

@@ -63,6 +63,10 @@ private:
     /// The slots hold anything as yet.
     bool isFresh = true;
     std::vector<LayerState> layers;
+    /// What the slot holds where tokens are pending, and how many of them were
+    /// right; with VerifyKind::lazy.
+    std::vector<LayerState> base;
+    int32_t pending = 0;
   };
   struct Sequence {
     int name = 0;
@@ -73,7 +77,8 @@ private:
     /// The state is in slots[accepted - 1].
     int32_t accepted = 1;
 
-    size_t pending() const { return known.tokens.size() - known.done; }
+    /// Tokens that the state has not seen.
+    size_t left() const { return known.tokens.size() - known.done; }
     int32_t stateSlot() const { return slots[size_t(accepted) - 1]; }
   };
   struct Kept {
@@ -91,6 +96,7 @@ private:
   void extend(const Step &step);
   void decode(const Step &step);
   void verify(const Step &step);
+  void serve(const Step &step);
   void fork(const Step &step);
   void keep(const Step &step);
   void resume(const Step &step);
@@ -106,11 +112,18 @@ private:
   /// Rows that are to be skipped, mixed among the others.
   void addPadding(std::vector<Planned> &plan, const Step &step, bool isDecode);
   std::vector<Row> rowsOf(const std::vector<Planned> &plan) const;
-  Row guess(Sequence &sequence, const Step &step) const;
-  /// The model's part of plain rows: outputs, states, tokens.
+  Row guess(const Sequence &sequence, const Step &step,
+            const std::vector<int32_t> &buffer) const;
+  /// Makes the sequences' slots hold all that was accepted.
+  void commit(const std::vector<Sequence *> &sequences);
+  /// The model's part of one plain row, whose first token is number `token`.
+  void advanceRow(Sequence &sequence, const std::vector<uint64_t> &tokens,
+                  size_t token, const std::vector<Outputs> &outputs);
+  /// The same of all rows of a batch.
   void advance(const std::vector<Planned> &plan,
                const std::vector<Outputs> &outputs);
-  /// The same for one row of a verify step; returns the accepted token.
+  /// The same for one row of a verify step; returns how many tokens were
+  /// accepted, with parents the place of the last of them, plus one.
   size_t advanceGuesses(Sequence &sequence, const Row &row, size_t firstToken,
                         const std::vector<Outputs> &outputs, uint64_t seed);
   void expectOutput(const std::string &who, const std::vector<double> &expected,
@@ -127,6 +140,8 @@ private:
   std::ostream *log_;
   Engine engine_;
   size_t groupSize_;
+  /// Slots that verify steps share, in two rows, or none.
+  std::vector<int32_t> buffer_;
   Coverage coverage_;
   int nextName_ = 0;
   std::vector<Sequence> sequences_;

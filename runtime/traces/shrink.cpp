@@ -35,6 +35,31 @@ private:
     return true;
   }
 
+  /// Fewer steps may fail again in a smaller pool, with all sequences in each
+  /// batch, or with other seeds. Worth its time when few steps are left.
+  bool keepOtherIfFails(const Trace &fewer) {
+    if (fewer.steps.size() > 12)
+      return false;
+    for (int64_t slots : {int64_t{1}, fewer.verifyTokens}) {
+      Trace candidate = fewer;
+      candidate.numRequests = std::max<int64_t>(fewer.numRequests - slots, 1);
+      if (keepIfFails(candidate))
+        return true;
+    }
+    for (uint32_t seed = 0; seed < 16; ++seed) {
+      Trace candidate = fewer;
+      for (Step &step : candidate.steps) {
+        step.seed = seed;
+        if (step.kind == StepKind::extend || step.kind == StepKind::decode ||
+            step.kind == StepKind::verify)
+          step.which = 0xfff;
+      }
+      if (keepIfFails(candidate))
+        return true;
+    }
+    return false;
+  }
+
   bool removeSteps() {
     bool helped = false;
     for (size_t run = std::max<size_t>(best_.steps.size() / 2, 1); run > 0;
@@ -45,7 +70,7 @@ private:
         auto end = begin + static_cast<long>(
                                std::min(run, candidate.steps.size() - first));
         candidate.steps.erase(begin, end);
-        if (keepIfFails(candidate))
+        if (keepIfFails(candidate) || keepOtherIfFails(candidate))
           helped = true;
         else
           first += run;
@@ -97,16 +122,16 @@ private:
     helped |= lower([](Trace &t) -> auto & { return t.padding; }, 0);
     helped |= lower([](Trace &t) -> auto & { return t.convExtra; }, 0);
     Trace plain = best_;
-    plain.isSD = false;
+    plain.isSD = plain.usesBuffer = false;
     plain.keyHeads = plain.valueHeads = 1;
-    if (best_.isSD || best_.valueHeads > 1)
+    if (best_.isSD || best_.usesBuffer || best_.valueHeads > 1)
       helped |= keepIfFails(plain);
     return helped;
   }
 
   Trace best_;
   const std::function<bool(const Trace &)> &fails_;
-  int budget_ = 3000;
+  int budget_ = 10000;
 };
 
 } // namespace

@@ -2,21 +2,13 @@
 //
 // Steps of batches: which rows, and what the model makes of them.
 
+#include "draw.h"
 #include "failed.h"
 #include "scheduler.h"
 
 #include <algorithm>
 
 using namespace gdnrt::traces;
-
-/// A number below `bound` that depends on the step, on who asks, and what for.
-static size_t draw(const Step &step, int who, uint64_t what, size_t bound) {
-  return mix(step.seed, static_cast<uint64_t>(who) + 1, what) % bound;
-}
-
-static bool isNamed(const Step &step, size_t place) {
-  return (step.which >> (place % 12)) & 1;
-}
 
 static std::string nameOf(int name) { return "s" + std::to_string(name); }
 
@@ -39,6 +31,15 @@ void Scheduler::addPadding(std::vector<Planned> &plan, const Step &step,
     std::swap(plan[i - 1], plan[draw(step, -1, 30 + i, i)]);
 }
 
+/// The sequences that rows are of.
+template <typename Plan> static auto sequencesOf(const Plan &plan) {
+  std::vector<decltype(plan[0].sequence)> sequences;
+  for (const auto &planned : plan)
+    if (planned.sequence)
+      sequences.push_back(planned.sequence);
+  return sequences;
+}
+
 std::vector<Row> Scheduler::rowsOf(const std::vector<Planned> &plan) const {
   std::vector<Row> rows;
   for (const Planned &planned : plan)
@@ -55,13 +56,13 @@ void Scheduler::extend(const Step &step) {
     if (!isNamed(step, place))
       continue;
     // A decode row among prefills, if the prompt is through.
-    if (sequence.pending() == 0)
+    if (sequence.left() == 0)
       known.tokens.push_back(
           mix(step.seed, static_cast<uint64_t>(sequence.name), 3));
     // A piece now and then has no tokens.
-    size_t count = draw(step, sequence.name, 1, sequence.pending() + 1);
+    size_t count = draw(step, sequence.name, 1, sequence.left() + 1);
     if (draw(step, sequence.name, 2, 2))
-      count = sequence.pending();
+      count = sequence.left();
     Planned planned;
     planned.sequence = &sequence;
     auto first = known.tokens.begin() + static_cast<std::ptrdiff_t>(known.done);
@@ -75,6 +76,7 @@ void Scheduler::extend(const Step &step) {
     text += " " + nameOf(sequence.name) + " by " + std::to_string(count);
   }
   say("extend" + text);
+  commit(sequencesOf(plan));
   addPadding(plan, step, /*isDecode=*/false);
   const auto padding = static_cast<int64_t>(draw(step, -1, 40, 4));
   std::vector<Outputs> outputs = engine_.prefill(rowsOf(plan), padding);
@@ -91,8 +93,7 @@ void Scheduler::decode(const Step &step) {
   std::string text;
   for (size_t place = 0; place < sequences_.size(); ++place) {
     Sequence &sequence = sequences_[place];
-    if (!isNamed(step, place) || sequence.pending() > 0 ||
-        sequence.known.isFresh)
+    if (!isNamed(step, place) || sequence.left() > 0 || sequence.known.isFresh)
       continue;
     sequence.known.tokens.push_back(
         mix(step.seed, static_cast<uint64_t>(sequence.name), 4));
@@ -105,51 +106,71 @@ void Scheduler::decode(const Step &step) {
     text += " " + nameOf(sequence.name);
   }
   say("decode" + text);
+  commit(sequencesOf(plan));
   addPadding(plan, step, /*isDecode=*/true);
   advance(plan, engine_.decode(rowsOf(plan)));
+}
+
+void Scheduler::advanceRow(Sequence &sequence,
+                           const std::vector<uint64_t> &tokens, size_t token,
+                           const std::vector<Outputs> &outputs) {
+  Known &known = sequence.known;
+  for (uint64_t id : tokens) {
+    for (int64_t layer = 0; layer < kNumLayers; ++layer) {
+      const auto index = static_cast<size_t>(layer);
+      std::vector<double> expected = traces::step(
+          engine_.sizes(), engine_.weights(layer),
+          TokenInputs(engine_.sizes(), id, layer), known.layers[index]);
+      expectOutput(nameOf(sequence.name) + ", token " +
+                       std::to_string(known.done) + ", layer " +
+                       std::to_string(layer),
+                   expected, outputs[index], token);
+    }
+    ++known.done;
+    ++token;
+    ++coverage_.tokens;
+  }
+  // A row without tokens writes nothing, so that its state stays.
+  if (tokens.empty())
+    return;
+  known.isFresh = false;
+  sequence.accepted = 1;
 }
 
 void Scheduler::advance(const std::vector<Planned> &plan,
                         const std::vector<Outputs> &outputs) {
   size_t token = 0;
   for (const Planned &planned : plan) {
-    for (uint64_t id : planned.row.tokens) {
-      if (!planned.sequence) {
-        expectZeros(outputs, token++);
-        continue;
-      }
-      Known &known = planned.sequence->known;
-      for (int64_t layer = 0; layer < kNumLayers; ++layer) {
-        const auto index = static_cast<size_t>(layer);
-        std::vector<double> expected = traces::step(
-            engine_.sizes(), engine_.weights(layer),
-            TokenInputs(engine_.sizes(), id, layer), known.layers[index]);
-        expectOutput(nameOf(planned.sequence->name) + ", token " +
-                         std::to_string(known.done) + ", layer " +
-                         std::to_string(layer),
-                     expected, outputs[index], token);
-      }
-      ++known.done;
-      ++token;
-      ++coverage_.tokens;
-    }
-    // A row without tokens writes nothing, so that its state stays.
-    if (planned.sequence && !planned.row.tokens.empty()) {
-      planned.sequence->known.isFresh = false;
-      planned.sequence->accepted = 1;
-    }
+    const std::vector<uint64_t> &tokens = planned.row.tokens;
+    if (planned.sequence)
+      advanceRow(*planned.sequence, tokens, token, outputs);
+    else
+      for (size_t t = 0; t < tokens.size(); ++t)
+        expectZeros(outputs, token + t);
+    token += tokens.size();
   }
 }
 
-Row Scheduler::guess(Sequence &sequence, const Step &step) const {
-  const bool isTree = kernels_.verifyKind() == VerifyKind::tree;
+Row Scheduler::guess(const Sequence &sequence, const Step &step,
+                     const std::vector<int32_t> &buffer) const {
+  const VerifyKind kind = kernels_.verifyKind();
+  const bool isErring = bug_ == Bug::wrongRollback;
   Row row;
   row.slot = sequence.stateSlot();
-  row.accepted = sequence.accepted;
-  if (bug_ == Bug::wrongRollback && !isTree && row.accepted > 1)
-    --row.accepted;
-  row.tokenSlots.assign(sequence.slots.begin() + isTree, sequence.slots.end());
-  const size_t count = draw(step, sequence.name, 5, row.tokenSlots.size() + 1);
+  auto most = static_cast<size_t>(trace_.verifyTokens);
+  if (kind == VerifyKind::lazy) {
+    row.accepted = sequence.known.pending;
+    row.accepted -= isErring && row.accepted > 0;
+  } else if (kind == VerifyKind::slots) {
+    row.accepted = sequence.accepted;
+    row.accepted -= isErring && row.accepted > 1;
+    row.tokenSlots = sequence.slots;
+  } else if (trace_.usesBuffer) {
+    row.tokenSlots = buffer;
+  } else {
+    row.tokenSlots.assign(sequence.slots.begin() + 1, sequence.slots.end());
+  }
+  const size_t count = draw(step, sequence.name, 5, most + 1);
   for (size_t t = 0; t < count; ++t) {
     row.tokens.push_back(
         mix(step.seed, static_cast<uint64_t>(sequence.name), 50 + t));
@@ -161,24 +182,58 @@ Row Scheduler::guess(Sequence &sequence, const Step &step) const {
   return row;
 }
 
-void Scheduler::verify(const Step &step) {
-  if (kernels_.verifyKind() == VerifyKind::none)
+void Scheduler::commit(const std::vector<Sequence *> &sequences) {
+  std::vector<Row> rows;
+  for (Sequence *sequence : sequences) {
+    Known &known = sequence->known;
+    if (known.pending == 0)
+      continue;
+    Row row;
+    row.slot = sequence->stateSlot();
+    row.accepted = known.pending - (bug_ == Bug::wrongRollback);
+    rows.push_back(std::move(row));
+    known.pending = 0;
+  }
+  if (rows.empty())
     return;
-  const bool isTree = kernels_.verifyKind() == VerifyKind::tree;
+  say("commit " + std::to_string(rows.size()) + " rows");
+  // Rows that are skipped: no slot, and counts out of range of a live one.
+  rows.push_back({{}, -1, 0, true, {}, {}, 1});
+  engine_.commit(rows);
+}
+
+void Scheduler::verify(const Step &step) {
+  const VerifyKind kind = kernels_.verifyKind();
+  if (kind == VerifyKind::none)
+    return;
+  const auto most = static_cast<size_t>(trace_.verifyTokens);
   std::vector<Planned> plan;
+  // Rows of the buffer that are left.
+  std::vector<std::vector<int32_t>> buffers;
+  for (size_t first = 0; first < buffer_.size(); first += most)
+    buffers.emplace_back(buffer_.begin() + static_cast<std::ptrdiff_t>(first),
+                         buffer_.begin() +
+                             static_cast<std::ptrdiff_t>(first + most));
+  const bool usesBuffer = kind == VerifyKind::tree && trace_.usesBuffer;
   for (size_t place = 0; place < sequences_.size(); ++place) {
     Sequence &sequence = sequences_[place];
-    if (sequence.pending() > 0 || sequence.known.isFresh)
+    if (sequence.left() > 0 || sequence.known.isFresh ||
+        (usesBuffer && buffers.empty()))
       continue;
     Planned planned;
-    planned.row = guess(sequence, step);
+    planned.row = guess(sequence, step,
+                        usesBuffer ? buffers.back() : std::vector<int32_t>());
     if (isNamed(step, place)) {
       planned.sequence = &sequence;
-    } else if (!isTree && draw(step, sequence.name, 6, 3) == 0) {
+      if (usesBuffer)
+        buffers.pop_back();
+    } else if (kind != VerifyKind::tree &&
+               draw(step, sequence.name, 6, 3) == 0) {
       // A count out of range: its row is skipped, its slots stay.
+      const int32_t least = kind == VerifyKind::lazy ? -1 : 0;
       planned.row.accepted = draw(step, sequence.name, 7, 2)
-                                 ? static_cast<int32_t>(trace_.verifyTokens) + 1
-                                 : 0;
+                                 ? static_cast<int32_t>(most) + 1
+                                 : least;
     } else {
       continue;
     }
@@ -194,14 +249,16 @@ void Scheduler::verify(const Step &step) {
       Sequence &sequence = *planned.sequence;
       size_t accepted = advanceGuesses(sequence, planned.row, token, outputs,
                                        draw(step, sequence.name, 8, 1 << 20));
-      if (bug_ == Bug::wrongRollback && isTree)
-        accepted = 0;
-      if (isTree)
-        std::swap(sequence.slots[0], sequence.slots[1 + accepted]);
-      else
-        sequence.accepted = static_cast<int32_t>(accepted) + 1;
-      text += " " + nameOf(sequence.name) + " token " +
-              std::to_string(accepted) + " of " + std::to_string(count);
+      if (bug_ == Bug::wrongRollback && kind == VerifyKind::tree)
+        accepted = 1;
+      if (usesBuffer)
+        copySlot(planned.row.tokenSlots[accepted - 1], sequence.slots[0]);
+      else if (kind == VerifyKind::tree)
+        std::swap(sequence.slots[0], sequence.slots[accepted]);
+      else if (kind == VerifyKind::slots)
+        sequence.accepted = static_cast<int32_t>(accepted);
+      text += " " + nameOf(sequence.name) + " " + std::to_string(accepted) +
+              " of " + std::to_string(count);
     } else if (!planned.sequence) {
       for (size_t t = 0; t < count; ++t)
         expectZeros(outputs, token + t);
@@ -237,15 +294,21 @@ size_t Scheduler::advanceGuesses(Sequence &sequence, const Row &row,
                    expected, outputs[index], firstToken + t);
     }
   }
-  const size_t accepted = seed % row.tokens.size();
+  // Where tokens stay pending, it may be that none was right.
+  const bool isLazy = kernels_.verifyKind() == VerifyKind::lazy;
+  const size_t accepted =
+      isLazy ? seed % (row.tokens.size() + 1) : 1 + seed % row.tokens.size();
   coverage_.guesses += row.tokens.size();
-  coverage_.rolledBack += accepted + 1 < row.tokens.size();
+  coverage_.rolledBack += accepted < row.tokens.size();
   std::vector<uint64_t> way;
-  for (auto t = static_cast<std::ptrdiff_t>(accepted); t >= 0;
+  for (auto t = static_cast<std::ptrdiff_t>(accepted) - 1; t >= 0;
        t = parents[static_cast<size_t>(t)])
     way.push_back(row.tokens[static_cast<size_t>(t)]);
+  known.base = known.layers;
+  known.pending = isLazy ? static_cast<int32_t>(accepted) : 0;
   known.tokens.insert(known.tokens.end(), way.rbegin(), way.rend());
   known.done = known.tokens.size();
-  known.layers = after[accepted];
+  if (accepted > 0)
+    known.layers = after[accepted - 1];
   return accepted;
 }

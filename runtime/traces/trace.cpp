@@ -30,10 +30,10 @@ static StepKind drawKind(Random &random) {
     StepKind kind;
     uint32_t weight;
   } weights[] = {
-      {StepKind::admit, 4},   {StepKind::extend, 6}, {StepKind::decode, 4},
-      {StepKind::verify, 7},  {StepKind::fork, 2},   {StepKind::keep, 2},
-      {StepKind::resume, 2},  {StepKind::drop, 1},   {StepKind::evict, 1},
-      {StepKind::readmit, 1}, {StepKind::finish, 2},
+      {StepKind::admit, 3},  {StepKind::extend, 4},  {StepKind::decode, 3},
+      {StepKind::verify, 5}, {StepKind::serve, 6},   {StepKind::fork, 2},
+      {StepKind::keep, 2},   {StepKind::resume, 2},  {StepKind::drop, 1},
+      {StepKind::evict, 1},  {StepKind::readmit, 1}, {StepKind::finish, 2},
   };
   uint32_t drawn = random.below(32);
   for (const auto &entry : weights) {
@@ -51,6 +51,9 @@ Trace gdnrt::traces::makeTrace(uint64_t seed) {
   // Room for up to five sequences, less where each has more slots.
   trace.numRequests =
       trace.verifyTokens * (1 + random.below(5)) + random.below(4);
+  trace.usesBuffer = random.below(3) == 0;
+  if (trace.usesBuffer)
+    trace.numRequests += 2 * trace.verifyTokens;
   trace.numTrack = random.below(4);
   trace.keyHeads = 1 + random.below(2);
   trace.valueHeads = trace.keyHeads * (1 + random.below(3));
@@ -81,6 +84,8 @@ static const char *nameOf(StepKind kind) {
     return "decode";
   case StepKind::verify:
     return "verify";
+  case StepKind::serve:
+    return "serve";
   case StepKind::fork:
     return "fork";
   case StepKind::keep:
@@ -115,5 +120,6 @@ std::string gdnrt::traces::toString(const Trace &trace) {
          (trace.zeroes ? "zeroed" : "not zeroed") + "; " +
          std::to_string(trace.keyHeads) + "/" +
          std::to_string(trace.valueHeads) + " heads; rows of up to " +
-         std::to_string(trace.verifyTokens) + " guessed tokens";
+         std::to_string(trace.verifyTokens) + " guessed tokens" +
+         (trace.usesBuffer ? " in a buffer" : "");
 }

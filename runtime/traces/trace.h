@@ -23,6 +23,8 @@ enum class StepKind {
   decode,
   /// Guessed tokens of the sequences in `which`, some accepted.
   verify,
+  /// Any of these at once, through the metadata builder and layers.
+  serve,
   /// A second sequence from the state of one.
   fork,
   /// A copy of a state in a track slot.
@@ -55,6 +57,9 @@ struct Trace {
   /// run with has_initial false.
   bool zeroes = true;
   bool isSD = false;
+  /// Verify steps with parents write to slots that all sequences share, from
+  /// where the accepted state is copied.
+  bool usesBuffer = false;
   /// Elements between slots, and beyond the window.
   int64_t padding = 0, convExtra = 0;
   std::vector<Step> steps;

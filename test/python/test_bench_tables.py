@@ -4,6 +4,9 @@
 import json
 import xml.etree.ElementTree as ET
 
+import pytest
+from conftest import ROOT
+
 from gdn.bench import __main__ as bench
 from gdn.bench import limits, tables
 
@@ -121,6 +124,46 @@ def test_limits_of_overlapping_launches_are_of_overlapping_launches():
         found, by = limits_of(plain, pdl, ours=row("gdn", ours, 8, 7.0))
         assert abs(found - us) < 1e-9
         assert by == "prototype + 3 %"
+
+
+def test_ways_to_launch_have_a_table():
+    ways = [{"suite": "host", "impl": "gdn", "config": {"variant": "Call"}, "us": 2.26}]
+    table = tables.host(REPORT | {"rows": REPORT["rows"] + ways})
+    assert table.splitlines()[2:] == ["| Call | 2.3 |"]
+    assert tables.host(REPORT) == ""
+
+
+RESULTS = sorted((ROOT / "runtime/bench/results").glob("*.json"))
+REPORT_FIELDS = {"device", "driver", "date", "commit", "versions", "ceilings", "rows"}
+ROW_FIELDS = {
+    "suite",
+    "impl",
+    "config",
+    "us",
+    "us_min",
+    "us_max",
+    "first_call_ms",
+    "host_us",
+    "error_o",
+    "error_state",
+    "limit_us",
+    "limit_by",
+    "state_TBps",
+}
+ALL_SUITES = ("decode", "verify", "prefill", "prologue", "norm", "cpu", "host", "compile")
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=[path.stem for path in RESULTS])
+def test_recorded_reports_have_one_format(path):
+    """Those of the GPU from Python and those of the CPU from C++."""
+    report = json.loads(path.read_text())
+    assert REPORT_FIELDS - set(report) <= {"ceilings"}
+    for row in report["rows"]:
+        assert row["suite"] in ALL_SUITES
+        assert {"impl", "config", "us"} <= set(row), row
+        assert set(row) <= ROW_FIELDS, set(row) - ROW_FIELDS
+        assert "variant" in row["config"]
+        assert row["us_min"] <= row["us"] <= row["us_max"]
 
 
 def test_plots_are_svg(tmp_path):

@@ -96,6 +96,16 @@ def test_history_of_the_window(device):
     assert not pool.conv_history(0).any()
 
 
+def test_pending_tokens(device):
+    pool = StatePool(device, StatePoolShape(**{**vars(SHAPE), "pending_tokens": 2}))
+    shapes = [array.shape for array in pool.pending(1)]
+    assert shapes == [(7, 1, 2, 8), (7, 2, 2, 4), (7, 2, 2)]
+    assert pool.conv_history(0).shape == (7, 24, 5)
+    pool.pending(2)[1][3] = 5
+    pool.copy_states(3, 4)
+    assert pool.pending(2)[1][4].min() == 5
+
+
 def test_memory_of_the_caller(device):
     states = np.ones((3, 7, 2, 4, 8), np.float32)
     convs = [np.ones((7, 5, 24), ml_dtypes.bfloat16).transpose(0, 2, 1) for _ in range(3)]

@@ -73,6 +73,8 @@ def measurements() -> dict[Path, tuple[str, dict[str, str]]]:
                 name = f"{path.stem}_{'_'.join(map(str, key))}.svg"
                 plots[name] = tables.svg(report, key, suite)
                 text.append(f"![{tables.heading(key)}]({name})")
+        if text and (table := tables.host(report)):
+            text += ["# Host", "", table]
         if text:
             found[path] = ("\n".join(text) + "\n", plots)
     return found

@@ -63,6 +63,125 @@ def ScheduleResidentRecurrence
   ];
 }
 
+def ScheduleStreamedRecurrence
+    : Pass<"gdn-schedule-streamed-recurrence", "::mlir::ModuleOp"> {
+  let summary = "Stream states through blocks that stay: a variant for many units";
+  let description = [{
+    Adds to tile programs with one `gdn_tile.delta_scan` of a single token a second
+    program, the entry's variant "streamed": blocks that stay and walk over the
+    units, with roles that hand tiles over through channels:
+
+        warps 0 .. 3   scan: some rows of a state at a time, out of a ring,
+                       through registers, to memory
+        warp 4         query
+        warp 5         key
+        warp 6         value and gates
+        warp 7         what follows from the output
+        warp 8         bulk copies of states into the ring, prefetches
+
+    No warp waits for more than what it needs next, and the ring asks for states
+    of the units to come while this one is worked on. The variant is taken from
+    `min-units` to `max-units` units. The programs themselves are left for
+    `gdn-schedule-resident-recurrence`, which lays out the other variant.
+
+    **Runs after** `convert-gdn-to-tile` with `value-heads` and
+    `gdn-tile-fuse-rows`; **before** `gdn-schedule-resident-recurrence`.
+
+    **Needs**: tile programs, a value head per block; a target with bulk copies.
+
+    **Leaves**: a function `<entry>_streamed` of `gdn_gpu`, with
+    `gdn_tile.stage_of`, `gdn_tile.variant` and `gdn_tile.conditions`, for each
+    program that it can lay out. It passes over those with rows of the state that
+    are no multiple of 16 bytes, with a state that is not read whole and written
+    whole, or with one that does not fit twice into a block's share of shared
+    memory.
+
+    **Numerics**: bit for bit those of `gdn-schedule-resident-recurrence`: a row of
+    the state lies in as many lanes, in the same order.
+
+    **Fails** with an error on the scan or the op that has no place before or after
+    the scan.
+
+    Before and after: `test/Schedule/streamed-recurrence.mlir`.
+  }];
+  let options = [
+    Option<"minUnits", "min-units", "int64_t", /*default=*/"512",
+           "Units of a launch from which the variant is taken">,
+    Option<"maxUnits", "max-units", "int64_t", /*default=*/"4096",
+           "Units of a launch up to which the variant is taken">,
+    Option<"sharedBytes", "shared-bytes", "int64_t", /*default=*/"115712",
+           "Bytes of shared memory that a block may take">,
+    Option<"maxElementBytes", "max-element-bytes", "int64_t", /*default=*/"2",
+           "Bytes of an element of the state, at most">
+  ];
+  let statistics = [
+    Statistic<"numKernels", "num-kernels", "Variants scheduled">
+  ];
+  let dependentDialects = [
+    "::gdn::gpu::GPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
+def ScheduleResidentTokens
+    : Pass<"gdn-schedule-resident-tokens", "::mlir::ModuleOp"> {
+  let summary = "Hold the state in registers while tokens pass: walks to GPU blocks";
+  let description = [{
+    Turns tile programs whose one `gdn_tile.delta_scan`, of a single token, stands
+    in a loop over the tokens of a row into programs of a block of GPU threads. As
+    in `gdn-schedule-resident-recurrence`, the state of a value head is in the
+    registers of the block, and tiles pass through shared memory; but eight
+    tokens are prepared at once, and their outputs are finished by a warp each:
+
+        all warps         load the state
+                          wait for the launch ahead
+        warps 0 .. 5      query, key, value of the tokens -> shared, two warps each
+        warp 6            gates of the tokens -> shared
+        barrier
+        all warps         token by token: scan; output -> shared; store the state
+        warps 0 .. 2      store the windows of the convolution after each token
+        barrier
+        each warp         gated norm of a token, store the output
+
+    A row of more tokens goes on with the next eight. A convolution whose window
+    the loop carries is one of several tokens; one that finds its window anew at
+    each token, as in a tree of tokens, stays one token by token. A state that is
+    loaded inside the loop is read back by the threads that wrote it.
+
+    **Runs after** `convert-gdn-to-tile` with `value-heads` and
+    `gdn-tile-fuse-rows`; **before** `convert-gdn-gpu-to-nvvm`.
+
+    **Needs**: tile programs, a value head per block.
+
+    **Leaves**: programs of `gdn_gpu` for those with such a loop whose results
+    nothing uses. Other tile programs are left alone.
+
+    **Numerics**: as `gdn-schedule-resident-recurrence`, with the same order of
+    sums: a state of f32 has the bits that steps of one token leave.
+
+    **Fails** with an error on the scan or the op that the schedule has no place
+    for: a state that does not fit in the registers of a block, an op that is
+    neither before nor after the scan.
+
+    Before and after: `test/Schedule/resident-tokens.mlir`.
+  }];
+  let options = [
+    Option<"threads", "threads", "int64_t", /*default=*/"256",
+           "Threads per block; a multiple of 32, at least 256">,
+    Option<"minBlocks", "min-blocks", "int64_t", /*default=*/"2",
+           "Blocks per multiprocessor that registers must allow">
+  ];
+  let statistics = [
+    Statistic<"numKernels", "num-kernels", "Kernels scheduled">
+  ];
+  let dependentDialects = [
+    "::gdn::gpu::GPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::math::MathDialect", "::mlir::vector::VectorDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
 def ScheduleSlotMoves : Pass<"gdn-schedule-slot-moves", "::mlir::ModuleOp"> {
   let summary = "Store tiles as they are loaded: slot moves to GPU blocks";
   let description = [{

@@ -3,7 +3,9 @@
 // gdn-gpu-check: one walk over a function, in the order in which a thread runs
 // it, that follows what happened to each shared tile since the last barrier.
 // Where two ways meet, whatever happened on either has happened; the body of a
-// loop is walked twice, so that its end meets its beginning.
+// loop is walked twice, so that its end meets its beginning. Which rows of a
+// tile have a value is not followed: one that is shared by rows has one on
+// every way as soon as it has on one.
 #include "CheckGPUProgram.h"
 
 #include "gdn/Conversion/Passes.h"
@@ -28,6 +30,7 @@ struct TileState {
   Operation *shared = nullptr;
   Operation *fetched = nullptr;
   bool hasValue = false;
+  bool hasRows = false; // a value by rows, on some way
 };
 
 class SharedTileWalk {
@@ -71,10 +74,12 @@ void SharedTileWalk::join(States &into, const States &other) {
       mine.shared = state.shared;
     if (!mine.fetched)
       mine.fetched = state.fetched;
+    mine.hasRows |= state.hasRows;
   }
   for (auto &[place, state] : into) {
     auto found = other.find(place);
     state.hasValue &= found != other.end() && found->second.hasValue;
+    state.hasValue |= state.hasRows;
   }
 }
 
@@ -112,6 +117,12 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
       state.shared = state.fetched = nullptr;
     return success();
   }
+  // Channels order the accesses to their tiles.
+  if (llvm::any_of(op.getOperands(), [](Value operand) {
+        return operand.getDefiningOp<gpu::AcquireOp>() ||
+               operand.getDefiningOp<gpu::ReceiveOp>();
+      }))
+    return success();
   if (auto share = dyn_cast<gpu::ShareOp>(op)) {
     // share_c2
     TileState &state = states[share.getPlace()];
@@ -124,6 +135,7 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
       return needsBarrier(share, other);
     state.shared = share;
     state.hasValue = true;
+    state.hasRows |= bool(share.getRow());
     return success();
   }
   if (isa<gpu::FetchOp, gpu::FetchElementOp>(op)) {
@@ -138,11 +150,11 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
     return success();
   }
   // The warps that go past a role meet the others at the next barrier.
-  if (isa<gpu::WarpsOp>(op))
+  if (isa<gpu::WarpsOp, gpu::EachWarpOp, gpu::RolesOp>(op))
     return walk(op.getRegion(0));
   if (isa<scf::IfOp>(op))
     return visitBranches(op);
-  if (isa<scf::ForOp, scf::WhileOp>(op))
+  if (isa<scf::ForOp, scf::WhileOp, gpu::UnitsOp>(op))
     return visitLoop(op);
   return success();
 }
@@ -161,7 +173,7 @@ static LogicalResult checkLayouts(FunctionOpInterface function) {
       function->getAttrOfType<IntegerAttr>("gdn_gpu.threads").getInt() /
       gpu::warpThreads;
   WalkResult walk = function->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isa<gpu::WarpsOp>(op))
+    if (isa<gpu::WarpsOp, gpu::EachWarpOp>(op))
       return WalkResult::skip();
     for (Value value :
          llvm::concat<Value>(op->getOperands(), op->getResults())) {
@@ -179,7 +191,7 @@ static LogicalResult checkLayouts(FunctionOpInterface function) {
 }
 
 LogicalResult gdn::checkGPUProgram(FunctionOpInterface function) {
-  if (failed(checkLayouts(function)))
+  if (failed(checkLayouts(function)) || failed(checkChannels(function)))
     return failure();
   return SharedTileWalk().walk(function.getFunctionBody());
 }

@@ -50,6 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
     report = json.loads(options.report.read_text())
     if options.command == "table":
         print("\n".join(tables.markdown(report, suite) for suite in suites_of(report)))
+        print(tables.host(report))
         return 0
     for suite in suites_of(report):
         for key in tables.groups(report, suite):

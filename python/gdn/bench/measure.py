@@ -13,12 +13,13 @@ from pathlib import Path
 import torch
 
 from .. import reference
+from ..call import Call
 from ..device_check import driver_version
 from ..runtime import Kernel, Runtime
-from . import decode, limits, prototype, stream
+from . import decode, host, limits, prototype, stream
 from .inputs import Inputs, make_step
 from .peers import PEERS
-from .timing import first_call_ms, host_us, time_calls
+from .timing import first_call_ms, host_times, time_calls
 
 ROOT = Path(__file__).resolve().parents[3]
 # Package, and the module that states a version where no package is installed.
@@ -71,9 +72,12 @@ class Report:
             flush=True,
         )
 
-    def measure(self, impl: str, part: str, variant: str, calls: list, **more) -> None:
+    def measure(
+        self, impl: str, part: str, variant: str, calls: list, host: list | None = None, **more
+    ) -> None:
+        """`host` are the calls whose time on the host counts, if they are others."""
         times = time_calls(calls, self.repeats)
-        self.add(impl, part, variant, times, host_us=host_us(calls), **more)
+        self.add(impl, part, variant, times, host_us=host_times(host or calls)["us"], **more)
 
 
 def measure_peers(report: Report, step, wanted: set[str]) -> None:
@@ -113,16 +117,21 @@ def measure_decode(kernel: Kernel, layer: reference.Layer, heads, rows: int, opt
     step = make_step(kernel, layer, heads, rows, options.conv_layout)
     report = Report(config, 2 * step.state_bytes, options.repeats)
 
-    ours = decode.bindings(kernel, step, dependent=False)
-    calls = decode.calls(ours)
+    # What is checked and what the host's time is of: calls with tensors, on the stream
+    # that PyTorch has as its current one. What is timed on the GPU: the same launches.
+    call = Call(kernel)
+    sets = [host.tensors(kernel, step, index) for index in range(len(step.sets))]
+    by_call = [lambda t=t: call(*t) for t in sets]
     output = decode.output_of(step)
-    error_o, error_state = decode.step_errors(
-        step, calls[0], lambda: output, lambda: step.states[0]
-    )
-    found = {"error_o": error_o, "error_state": error_state}
-    report.measure("gdn", "step", ours[0].variant, calls, **found)
+    errors = decode.step_errors(step, by_call[0], lambda: output, lambda: step.states[0])
+    found = dict(zip(("error_o", "error_state"), errors, strict=True))
+    ours = decode.bindings(kernel, step, dependent=False)
+    variant = ours[0].variant
+    report.measure("gdn", "step", variant, decode.calls(ours), by_call, **found)
     dependent = decode.bindings(kernel, step, dependent=True)
-    report.measure("gdn", "step", ours[0].variant + " pdl", decode.calls(dependent), **found)
+    report.measure("gdn", "step", variant + " pdl", decode.calls(dependent), by_call, **found)
+    if options.host:
+        report.rows += host.rows(kernel, step, config)
     if not options.no_peers:
         measure_peers(report, step, set(options.peers))
     policy, times = stream.fastest([states.view(-1) for states in step.states], options.repeats)
@@ -136,7 +145,7 @@ def measure(options) -> dict:
     torch.zeros(1, device="cuda")
     runtime = Runtime(options.library)
     device = runtime.cuda()
-    rows = []
+    rows, options.host = [], True  # of the first configuration
     for path in options.images:
         image = runtime.image(path)
         for entry in image.entries:
@@ -147,6 +156,7 @@ def measure(options) -> dict:
             for heads in options.heads:
                 for count in options.rows:
                     rows += measure_decode(kernel, layer, heads, count, options)
+                    options.host = False
     in_place = [row["state_TBps"] for row in rows if row["impl"] == "stream"]
     if options.prototype:
         rows += prototype.rows(options.prototype, rows)

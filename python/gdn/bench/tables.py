@@ -74,6 +74,13 @@ def markdown(report: dict, suite: str = "decode") -> str:
     return "\n".join(lines)
 
 
+def host(report: dict) -> str:
+    """What one launch costs the host, for each way to make it."""
+    found = [row for row in report["rows"] if row["suite"] == "host"]
+    rows = [[row["config"]["variant"], f"{row['us']:.1f}"] for row in found]
+    return "\n".join(_table(["launch", "us of the host"], rows))
+
+
 def _table(header: list[str], rows: list[list[str]]) -> list[str]:
     """In Markdown; nothing where there are no rows."""
     if not rows:

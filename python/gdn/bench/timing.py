@@ -44,18 +44,19 @@ def time_calls(calls: list[Callable[[], object]], repeats: int = 15) -> dict[str
     return {"us": times[len(times) // 2], "us_min": times[0], "us_max": times[-1]}
 
 
-def host_us(calls: list[Callable[[], object]], launches: int = 40) -> float:
-    """Microseconds of the host for one call, outside of a graph: the median of single calls,
-    which do not wait for the GPU as long as its queue has room."""
+def host_times(calls: list[Callable[[], object]], launches: int = 40) -> dict[str, float]:
+    """Microseconds of the host for one call, outside of a graph: the median, fastest and
+    slowest of single calls, which do not wait for the GPU as long as its queue has room."""
     torch.cuda.synchronize()
     times = []
     for index in range(launches):
         call = calls[index % len(calls)]
         start = time.perf_counter()
         call()
-        times.append(time.perf_counter() - start)
+        times.append((time.perf_counter() - start) * 1e6)
     torch.cuda.synchronize()
-    return sorted(times)[launches // 2] * 1e6
+    times.sort()
+    return {"us": times[launches // 2], "us_min": times[0], "us_max": times[-1]}
 
 
 def first_call_ms(call: Callable[[], object]) -> float:

@@ -50,6 +50,11 @@ struct StatePoolShape {
   /// Positions that the memory of a window has beyond K - 1, for engines that
   /// keep one history for a verify step.
   int64_t convExtra = 0;
+  /// S: tokens of a verify step that may be pending in a slot, for which there
+  /// are keys, deltas and decays in f32, and convExtra is S; 0: no such memory.
+  int64_t pendingTokens = 0;
+  /// Decays of pending tokens are [S, dk] instead of [S].
+  bool decayPerChannel = false;
   DType stateDType = DType::f32;
   DType convDType = DType::bf16;
   ConvLayout convLayout = ConvLayout::ds;
@@ -89,7 +94,13 @@ enum class PoolBuffer {
   conv,
   /// [P, D, K - 1 + convExtra]: `conv` and what lies behind it.
   convHistory,
+  /// [P, Hk, S, dk], [P, Hv, S, dv], [P, Hv, S] or [P, Hv, S, dk]; f32
+  pendingKeys,
+  pendingDeltas,
+  pendingDecays,
 };
+
+struct BufferPlan;
 
 class StatePool {
 public:
@@ -101,7 +112,8 @@ public:
   /// A pool in memory of the caller, which outlives it: per layer a state
   /// [P, Hv, dv, dk] and a window [P, D, K - 1 or more] in their strides, as
   /// many of each as `shape` has layers. Strides, dtypes, layout and convExtra
-  /// of `shape` are not looked at. The memory keeps what it holds.
+  /// of `shape` are not looked at. The memory keeps what it holds. What pending
+  /// tokens need is taken from the device.
   static Result<std::unique_ptr<StatePool>>
   wrap(std::shared_ptr<Device> device, const StatePoolShape &shape,
        const Argument *states, const Argument *convs, const StatePoolOptions &);
@@ -150,6 +162,9 @@ private:
   StatePool(std::shared_ptr<Device> device, const StatePoolShape &shape,
             const StatePoolOptions &options);
   Status finish();
+  /// Adds planned buffers from `first` on, which lie in `memory`.
+  void addOwned(std::shared_ptr<void> memory,
+                const std::vector<BufferPlan> &plans, size_t first);
   Status fill(const int32_t *slots, size_t count, uint8_t value, void *stream);
   bool isForeign(int32_t slot) const;
 
@@ -157,10 +172,11 @@ private:
   StatePoolShape shape_;
   StatePoolOptions options_;
   uint64_t bytes_ = 0;
-  /// Memory that the pool took, or null.
+  /// Memory that the pool took, if any.
   std::shared_ptr<void> memory_;
-  SlotBuffer state_, conv_;
-  /// What kernels see of conv_, in sizes.
+  /// The state, the window, and the three of pending tokens if there are any.
+  std::vector<SlotBuffer> buffers_;
+  /// What kernels see of the window, in sizes.
   std::vector<int64_t> convWindowSizes_;
   std::unique_ptr<SlotWork> work_;
 

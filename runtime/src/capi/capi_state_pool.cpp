@@ -37,6 +37,8 @@ static Status toOptions(const gdnrt_state_pool_options *given,
   shape.valueDim = given->value_dim;
   shape.convWidth = given->conv_width;
   shape.convExtra = given->conv_extra;
+  shape.pendingTokens = given->pending_tokens;
+  shape.decayPerChannel = given->decay_per_channel != 0;
   shape.stateSlotStride = given->state_slot_stride;
   shape.stateLayerStride = given->state_layer_stride;
   shape.convSlotStride = given->conv_slot_stride;
@@ -185,9 +187,9 @@ gdnrt_status gdnrt_state_pool_view(const gdnrt_state_pool *pool, int32_t buffer,
       return nullPointer("pool");
     if (!view)
       return nullPointer("view");
-    if (buffer < GDNRT_POOL_STATE || buffer > GDNRT_POOL_CONV_HISTORY)
+    if (buffer < GDNRT_POOL_STATE || buffer > GDNRT_POOL_PENDING_DECAYS)
       return invalid("state_pool: buffer: expected ", int(GDNRT_POOL_STATE),
-                     " to ", int(GDNRT_POOL_CONV_HISTORY), ", got ", buffer);
+                     " to ", int(GDNRT_POOL_PENDING_DECAYS), ", got ", buffer);
     auto seen = pool->pool->view(static_cast<PoolBuffer>(buffer), layer);
     if (!seen.isOk())
       return seen.status();

@@ -35,11 +35,16 @@ Status gdnrt::checkShape(const StatePoolShape &shape) {
       {"value_dim", shape.valueDim, 1, sizes},
       {"conv_width", shape.convWidth, 2, sizes},
       {"conv_extra", shape.convExtra, 0, sizes},
+      {"pending_tokens", shape.pendingTokens, 0, sizes},
   };
   for (const auto &number : numbers)
     if (number.value < number.least || number.value > number.most)
       return invalid("state_pool: ", number.name, ": expected ", number.least,
                      " to ", number.most, ", got ", number.value);
+  if (shape.pendingTokens > 0 && shape.convExtra != 0 &&
+      shape.convExtra != shape.pendingTokens)
+    return invalid("state_pool: conv_extra: expected ", shape.pendingTokens,
+                   ", the pending tokens, or 0, got ", shape.convExtra);
   if (Status status = checkDType(shape.stateDType, "state_dtype");
       !status.isOk())
     return status;
@@ -103,7 +108,15 @@ static Result<uint64_t> place(BufferPlan &plan, const StatePoolShape &shape,
   return static_cast<uint64_t>(*all * bytes);
 }
 
-Result<PoolPlan> gdnrt::planPool(const StatePoolShape &shape) {
+uint64_t gdnrt::plannedBytes(const std::vector<BufferPlan> &plans,
+                             size_t first) {
+  if (first == plans.size())
+    return 0;
+  return plans.back().offset + plans.back().bytes - plans[first].offset;
+}
+
+Result<std::vector<BufferPlan>> gdnrt::planPool(const StatePoolShape &given) {
+  StatePoolShape shape = given;
   if (Status status = checkShape(shape); !status.isOk())
     return status;
   const struct {
@@ -119,40 +132,69 @@ Result<PoolPlan> gdnrt::planPool(const StatePoolShape &shape) {
     if (stride.value < 0 || stride.value > kMostBytes)
       return invalid("state_pool: ", stride.name, ": expected 0 to ",
                      kMostBytes, ", got ", stride.value);
-  PoolPlan plan;
-  plan.state.buffer.name = "state";
-  plan.state.buffer.dtype = shape.stateDType;
-  plan.state.buffer.sizes = {shape.numSlots(), shape.valueHeads, shape.valueDim,
-                             shape.keyDim};
-  plan.state.buffer.strides = {0, shape.valueDim * shape.keyDim, shape.keyDim,
-                               1};
-  auto stateBytes =
-      place(plan.state, shape, shape.stateSlotStride, shape.stateLayerStride);
-  if (!stateBytes.isOk())
-    return stateBytes.status();
+  if (shape.pendingTokens > 0)
+    shape.convExtra = shape.pendingTokens;
   const int64_t positions = shape.convWidth - 1 + shape.convExtra;
+  const int64_t pending = shape.pendingTokens;
   const bool isSD = shape.convLayout == ConvLayout::sd;
-  plan.conv.buffer.name = "conv";
-  plan.conv.buffer.dtype = shape.convDType;
-  plan.conv.buffer.sizes = {shape.numSlots(), shape.channels(), positions};
-  plan.conv.buffer.strides = {0, isSD ? 1 : positions,
-                              isSD ? shape.channels() : 1};
-  auto convBytes =
-      place(plan.conv, shape, shape.convSlotStride, shape.convLayerStride);
-  if (!convBytes.isOk())
-    return convBytes.status();
-  // Where the driver would have put a block of its own.
-  constexpr uint64_t alignment = 256;
-  plan.conv.offset = (*stateBytes + alignment - 1) / alignment * alignment;
-  plan.bytes = plan.conv.offset + *convBytes;
-  return plan;
+  std::vector<BufferPlan> plans;
+  uint64_t end = 0;
+  // `strides` of an element of a slot; none: row-major.
+  auto add = [&](const char *name, DType dtype, std::vector<int64_t> sizes,
+                 std::vector<int64_t> strides, int64_t slotStride,
+                 int64_t layerStride) -> Status {
+    BufferPlan plan;
+    SlotBuffer &buffer = plan.buffer;
+    buffer.name = name;
+    buffer.dtype = dtype;
+    if (strides.empty()) {
+      strides.assign(sizes.size(), 1);
+      for (size_t d = sizes.size() - 1; d > 0; --d)
+        strides[d - 1] = strides[d] * sizes[d];
+    }
+    buffer.sizes = std::move(sizes);
+    buffer.sizes.insert(buffer.sizes.begin(), shape.numSlots());
+    buffer.strides = std::move(strides);
+    buffer.strides.insert(buffer.strides.begin(), 0);
+    auto bytes = place(plan, shape, slotStride, layerStride);
+    if (!bytes.isOk())
+      return bytes.status();
+    // Where the driver would have put a block of its own.
+    constexpr uint64_t alignment = 256;
+    plan.offset = (end + alignment - 1) / alignment * alignment;
+    plan.bytes = *bytes;
+    end = plan.offset + plan.bytes;
+    plans.push_back(std::move(plan));
+    return {};
+  };
+  Status status = add("state", shape.stateDType,
+                      {shape.valueHeads, shape.valueDim, shape.keyDim}, {},
+                      shape.stateSlotStride, shape.stateLayerStride);
+  if (status.isOk())
+    status = add("conv", shape.convDType, {shape.channels(), positions},
+                 {isSD ? 1 : positions, isSD ? shape.channels() : 1},
+                 shape.convSlotStride, shape.convLayerStride);
+  if (status.isOk() && pending > 0)
+    status = add("pending_keys", DType::f32,
+                 {shape.keyHeads, pending, shape.keyDim}, {}, 0, 0);
+  if (status.isOk() && pending > 0)
+    status = add("pending_deltas", DType::f32,
+                 {shape.valueHeads, pending, shape.valueDim}, {}, 0, 0);
+  std::vector<int64_t> decays = {shape.valueHeads, pending};
+  if (shape.decayPerChannel)
+    decays.push_back(shape.keyDim);
+  if (status.isOk() && pending > 0)
+    status = add("pending_decays", DType::f32, decays, {}, 0, 0);
+  if (!status.isOk())
+    return status;
+  return plans;
 }
 
 Result<uint64_t> gdnrt::statePoolBytes(const StatePoolShape &shape) {
-  auto plan = planPool(shape);
-  if (!plan.isOk())
-    return plan.status();
-  return plan->bytes;
+  auto plans = planPool(shape);
+  if (!plans.isOk())
+    return plans.status();
+  return plannedBytes(*plans, 0);
 }
 
 Result<int64_t> gdnrt::requestsThatFit(StatePoolShape shape, uint64_t bytes) {

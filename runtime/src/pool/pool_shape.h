@@ -13,20 +13,21 @@ namespace gdnrt {
 struct BufferPlan {
   SlotBuffer buffer;
   int64_t layerStrideBytes = 0;
-  /// From the start of the block.
-  uint64_t offset = 0;
+  /// From the start of the block, and from there to its last element.
+  uint64_t offset = 0, bytes = 0;
 };
 
-struct PoolPlan {
-  BufferPlan state, conv;
-  uint64_t bytes = 0;
-};
+/// Places of buffers in memory of a pool.
+constexpr size_t kStateBuffer = 0, kConvBuffer = 1, kFirstPendingBuffer = 2;
 
 /// Checks counts, sizes and dtypes, not strides.
 Status checkShape(const StatePoolShape &shape);
 
-/// The layout of a pool that owns its memory.
-Result<PoolPlan> planPool(const StatePoolShape &shape);
+/// The buffers of a pool, one behind the other.
+Result<std::vector<BufferPlan>> planPool(const StatePoolShape &shape);
+
+/// The bytes of the buffers from `first` on.
+uint64_t plannedBytes(const std::vector<BufferPlan> &plans, size_t first);
 
 } // namespace gdnrt
 

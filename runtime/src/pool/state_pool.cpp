@@ -7,7 +7,7 @@
 #include "gdnrt/footprint.h"
 #include "pool_shape.h"
 
-#include <cinttypes>
+#include <algorithm>
 
 using namespace gdnrt;
 
@@ -19,12 +19,7 @@ StatePool::StatePool(std::shared_ptr<Device> device,
       table_(shape.numRequests, shape.numTrack) {}
 
 Status StatePool::finish() {
-  conv_.name = "conv";
-  state_.name = "state";
-  for (SlotBuffer *buffer : {&state_, &conv_})
-    if (Status status = finishSlotBuffer(*buffer); !status.isOk())
-      return status;
-  convWindowSizes_ = conv_.sizes;
+  convWindowSizes_ = buffers_[kConvBuffer].sizes;
   convWindowSizes_[2] = shape_.convWidth - 1;
   if (!options_.foreignRequests)
     return {};
@@ -34,34 +29,54 @@ Status StatePool::finish() {
   return {};
 }
 
-Result<std::unique_ptr<StatePool>>
-StatePool::make(std::shared_ptr<Device> device, const StatePoolShape &shape,
-                const StatePoolOptions &options) {
-  auto plan = planPool(shape);
-  if (!plan.isOk())
-    return plan.status();
-  auto memory = device->allocate(plan->bytes);
+/// Zeroed memory for the buffers from `first` on; null if there are none.
+static Result<std::shared_ptr<void>>
+takeMemory(const std::shared_ptr<Device> &device,
+           const std::vector<BufferPlan> &plans, size_t first) {
+  const uint64_t bytes = plannedBytes(plans, first);
+  if (bytes == 0)
+    return std::shared_ptr<void>();
+  auto memory = device->allocate(bytes);
   if (!memory.isOk())
     return memory.status();
   // A device that is gone took the memory along.
   std::shared_ptr<void> owner(
       *memory, [device](void *data) { (void)device->free(data); });
-  std::unique_ptr<StatePool> pool(new StatePool(device, shape, options));
-  pool->memory_ = std::move(owner);
-  pool->bytes_ = plan->bytes;
-  if (Status status = device->fill(*memory, 0, plan->bytes, nullptr);
-      !status.isOk())
+  if (Status status = device->fill(*memory, 0, bytes, nullptr); !status.isOk())
     return status;
   if (Status status = device->synchronize(nullptr); !status.isOk())
     return status;
-  for (auto [planned, buffer] : {std::pair(&plan->state, &pool->state_),
-                                 std::pair(&plan->conv, &pool->conv_)}) {
-    *buffer = planned->buffer;
-    for (int64_t layer = 0; layer < shape.numLayers; ++layer)
-      buffer->layers.push_back(static_cast<uint8_t *>(*memory) +
-                               planned->offset +
-                               layer * planned->layerStrideBytes);
+  return owner;
+}
+
+void StatePool::addOwned(std::shared_ptr<void> memory,
+                         const std::vector<BufferPlan> &plans, size_t first) {
+  bytes_ += plannedBytes(plans, first);
+  memory_ = std::move(memory);
+  for (size_t i = first; i < plans.size(); ++i) {
+    buffers_.push_back(plans[i].buffer);
+    uint8_t *data = static_cast<uint8_t *>(memory_.get()) + plans[i].offset -
+                    plans[first].offset;
+    for (int64_t layer = 0; layer < shape_.numLayers; ++layer)
+      buffers_.back().layers.push_back(data +
+                                       layer * plans[i].layerStrideBytes);
   }
+}
+
+Result<std::unique_ptr<StatePool>>
+StatePool::make(std::shared_ptr<Device> device, const StatePoolShape &shape,
+                const StatePoolOptions &options) {
+  auto plans = planPool(shape);
+  if (!plans.isOk())
+    return plans.status();
+  auto memory = takeMemory(device, *plans, 0);
+  if (!memory.isOk())
+    return memory.status();
+  std::unique_ptr<StatePool> pool(
+      new StatePool(std::move(device), shape, options));
+  if (shape.pendingTokens > 0)
+    pool->shape_.convExtra = shape.pendingTokens;
+  pool->addOwned(std::move(*memory), *plans, 0);
   if (Status status = pool->finish(); !status.isOk())
     return status;
   return pool;
@@ -138,43 +153,60 @@ StatePool::wrap(std::shared_ptr<Device> device, const StatePoolShape &shape,
   // What the arrays say themselves.
   known.stateDType = known.convDType = DType::f32;
   known.convExtra = 0;
+  known.stateSlotStride = known.stateLayerStride = 0;
+  known.convSlotStride = known.convLayerStride = 0;
   if (Status status = checkShape(known); !status.isOk())
     return status;
-  std::unique_ptr<StatePool> pool(new StatePool(device, known, options));
-  pool->state_.name = "state";
-  pool->conv_.name = "conv";
+  std::unique_ptr<StatePool> pool(
+      new StatePool(std::move(device), known, options));
+  SlotBuffer state, conv;
+  state.name = "state";
+  conv.name = "conv";
   for (int64_t layer = 0; layer < shape.numLayers; ++layer) {
     if (Status status = addLayer(
-            pool->state_, states[layer], layer,
+            state, states[layer], layer,
             {shape.numSlots(), shape.valueHeads, shape.valueDim, shape.keyDim});
         !status.isOk())
       return status;
-    if (Status status = addLayer(pool->conv_, convs[layer], layer,
+    if (Status status = addLayer(conv, convs[layer], layer,
                                  {shape.numSlots(), shape.channels(), -1});
         !status.isOk())
       return status;
   }
-  const int64_t positions = pool->conv_.sizes[2];
-  if (positions < shape.convWidth - 1)
-    return invalid("state_pool: conv: expected at least ", shape.convWidth - 1,
+  const int64_t least = shape.convWidth - 1 + shape.pendingTokens;
+  const int64_t positions = conv.sizes[2];
+  if (shape.pendingTokens > 0 ? positions != least : positions < least)
+    return invalid("state_pool: conv: expected ",
+                   shape.pendingTokens > 0 ? "" : "at least ", least,
                    " positions, got ", positions);
-  if (Status status = pool->finish(); !status.isOk())
-    return status;
-  if (Status status = checkApart(pool->state_, pool->conv_); !status.isOk())
+  for (SlotBuffer *buffer : {&state, &conv})
+    if (Status status = finishSlotBuffer(*buffer); !status.isOk())
+      return status;
+  if (Status status = checkApart(state, conv); !status.isOk())
     return status;
   StatePoolShape &found = pool->shape_;
   found.convExtra = positions - (shape.convWidth - 1);
-  found.stateDType = pool->state_.dtype;
-  found.convDType = pool->conv_.dtype;
-  found.convLayout = pool->conv_.strides[1] == 1 && shape.channels() > 1
+  found.stateDType = state.dtype;
+  found.convDType = conv.dtype;
+  found.convLayout = conv.strides[1] == 1 && shape.channels() > 1
                          ? ConvLayout::sd
                          : ConvLayout::ds;
-  found.stateSlotStride = pool->state_.strides[0];
-  found.convSlotStride = pool->conv_.strides[0];
+  found.stateSlotStride = state.strides[0];
+  found.convSlotStride = conv.strides[0];
   found.stateLayerStride = found.convLayerStride = 0;
-  pool->bytes_ =
-      static_cast<uint64_t>((pool->state_.slotBytes + pool->conv_.slotBytes) *
-                            found.numSlots() * found.numLayers);
+  pool->bytes_ = static_cast<uint64_t>((state.slotBytes + conv.slotBytes) *
+                                       found.numSlots() * found.numLayers);
+  pool->buffers_ = {std::move(state), std::move(conv)};
+  known.convExtra = 0;
+  auto plans = planPool(known);
+  if (!plans.isOk())
+    return plans.status();
+  auto memory = takeMemory(pool->device_, *plans, kFirstPendingBuffer);
+  if (!memory.isOk())
+    return memory.status();
+  pool->addOwned(std::move(*memory), *plans, kFirstPendingBuffer);
+  if (Status status = pool->finish(); !status.isOk())
+    return status;
   return pool;
 }
 
@@ -199,17 +231,24 @@ Result<Argument> StatePool::view(PoolBuffer buffer, int64_t layer) const {
                    ", got ", layer);
   const auto index = static_cast<size_t>(layer);
   if (buffer == PoolBuffer::state)
-    return state_.view(index);
-  Argument conv = conv_.view(index);
-  if (buffer == PoolBuffer::conv)
-    conv.sizes = convWindowSizes_.data();
-  return conv;
+    return buffers_[kStateBuffer].view(index);
+  if (buffer == PoolBuffer::conv || buffer == PoolBuffer::convHistory) {
+    Argument conv = buffers_[kConvBuffer].view(index);
+    if (buffer == PoolBuffer::conv)
+      conv.sizes = convWindowSizes_.data();
+    return conv;
+  }
+  if (shape_.pendingTokens == 0)
+    return invalid("state_pool: the pool has no memory for pending tokens");
+  return buffers_[kFirstPendingBuffer + static_cast<size_t>(buffer) -
+                  static_cast<size_t>(PoolBuffer::pendingKeys)]
+      .view(index);
 }
 
 Status StatePool::fill(const int32_t *slots, size_t count, uint8_t value,
                        void *stream) {
-  for (const SlotBuffer *buffer : {&state_, &conv_})
-    if (Status status = work_->fill(*buffer, slots, count, value, stream);
+  for (const SlotBuffer &buffer : buffers_)
+    if (Status status = work_->fill(buffer, slots, count, value, stream);
         !status.isOk())
       return status;
   return {};
@@ -301,8 +340,8 @@ Status StatePool::copy(const int32_t *from, const int32_t *to, size_t count,
         !status.isOk())
       return status;
   }
-  for (const SlotBuffer *buffer : {&state_, &conv_})
-    if (Status status = work_->copy(*buffer, from, to, count, stream);
+  for (const SlotBuffer &buffer : buffers_)
+    if (Status status = work_->copy(buffer, from, to, count, stream);
         !status.isOk())
       return status;
   return {};

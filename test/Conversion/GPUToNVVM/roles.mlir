@@ -95,3 +95,26 @@ func.func @extract(%n: index, %x: memref<16xf32>, %y: memref<1xf32>)
   gdn_gpu.store %f, %y[%c0] dims [0] : !gdn_gpu.fragment<1xf32, #gdn_gpu.per_row<#gdn_gpu.rows<warps = 1, lanes = 4, vector = 1>>>, memref<1xf32>
   return
 }
+
+// Each warp by itself: its number is an index, and no layout counts it.
+// CHECK-LABEL: llvm.func @each(
+//       CHECK:   %[[WARP:.+]] = arith.shrui %{{.+}}, %c5
+//       CHECK:   %[[FROM:.+]] = arith.subi %[[WARP]], %c2
+//       CHECK:   arith.cmpi ult, %[[FROM]], %c4_i32
+//       CHECK:   %[[W:.+]] = arith.index_castui %[[FROM]]
+//       CHECK:   scf.for %{{.+}} = %[[W]] to
+//       CHECK:   } {llvm.loop_annotation = #{{.+}}}
+func.func @each(%n: index, %y: memref<?x128xf32>)
+    attributes {gdn_gpu.threads = 256 : i64, gdn_gpu.keep_loops, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant 0.0 : f32
+  gdn_gpu.each_warp 2 for 4 {
+  ^bb0(%w: index):
+    scf.for %i = %w to %n step %c4 {
+      %t = gdn_gpu.fill %zero : f32 -> !one
+      gdn_gpu.store %t, %y[%i, %c0] dims [1] aligned 16 : !one, memref<?x128xf32>
+    }
+  }
+  return
+}

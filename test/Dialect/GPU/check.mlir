@@ -50,3 +50,19 @@ func.func @rows(%x: f32, %i: index, %j: index, %c: i1) attributes {gdn_gpu.threa
   %t = gdn_gpu.fetch %p : !place -> !row
   return
 }
+
+// Which rows have a value is not followed: a loop may share all of them.
+func.func @rows_in_a_loop(%x: f32, %a: index, %b: index, %c: index) attributes {gdn_gpu.threads = 256 : i64} {
+  %g = gdn_gpu.alloc : !gdn_gpu.shared<4x128xf32>
+  gdn_gpu.each_warp 0 for 2 {
+  ^bb0(%w: index):
+    scf.for %i = %w to %b step %c {
+      %s = gdn_gpu.fill %x : f32 -> !one
+      gdn_gpu.share %s, %g row(%i) : !one, !gdn_gpu.shared<4x128xf32>
+    }
+  }
+  gdn_gpu.barrier
+  // CHECK: gdn_gpu.fetch
+  %t = gdn_gpu.fetch %g row(%a) : !gdn_gpu.shared<4x128xf32> -> !row
+  return
+}

@@ -115,3 +115,26 @@ func.func @prefetch(%weights: memref<?x4xbf16>, %c: index) attributes {gdn_gpu.t
   gdn_gpu.prefetch %weights[%c, %c] dims [1, 0] : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>
   return
 }
+
+// Each warp by itself, with rows of a shared tile.
+// CHECK-LABEL: func.func @each_warp
+//       CHECK:   %[[T:.+]] = gdn_gpu.each_warp 2 for 4 -> {{.+}} {
+//       CHECK:   ^bb0(%[[W:.+]]: index):
+//       CHECK:     gdn_gpu.share %{{.+}}, %[[P:.+]] row(%[[W]]) : {{.*}}<2x128xf32, #{{.+}}>, {{.*}}<8x128xf32>
+//       CHECK:   gdn_gpu.each_warp 2 for 4 {
+//       CHECK:     gdn_gpu.fetch %[[P]] row(%{{.+}}) : {{.*}}<8x128xf32> -> {{.*}}<3x128xf32, #{{.+}}>
+func.func @each_warp(%x: f32, %p: !gdn_gpu.shared<8x128xf32>)
+    attributes {gdn_gpu.threads = 256 : i64} {
+  %t = gdn_gpu.each_warp 2 for 4 -> !gdn_gpu.fragment<2x128xf32, #one> {
+  ^bb0(%w: index):
+    %s = gdn_gpu.fill %x : f32 -> !gdn_gpu.fragment<2x128xf32, #one>
+    gdn_gpu.share %s, %p row(%w) : !gdn_gpu.fragment<2x128xf32, #one>, !gdn_gpu.shared<8x128xf32>
+    gdn_gpu.yield %s : !gdn_gpu.fragment<2x128xf32, #one>
+  }
+  gdn_gpu.barrier
+  gdn_gpu.each_warp 2 for 4 {
+  ^bb0(%w: index):
+    %s = gdn_gpu.fetch %p row(%w) : !gdn_gpu.shared<8x128xf32> -> !gdn_gpu.fragment<3x128xf32, #one>
+  }
+  return
+}

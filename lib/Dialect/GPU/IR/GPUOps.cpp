@@ -28,18 +28,20 @@ LogicalResult BlockIdOp::verify() {
   return success();
 }
 
-/// The constraints that load, store and prefetch share: (C1) and (C2) of each.
-template <typename OpTy>
-static LogicalResult verifyAccess(OpTy op, FragmentType tile) {
+/// The constraints that load, store, prefetch and copy share: (C1) and (C2) of
+/// each.
+template <typename OpTy, typename TileTy>
+static LogicalResult verifyAccess(OpTy op, TileTy tile) {
   auto view = cast<MemRefType>(op.getView().getType());
+  int64_t rank = tile.getShape().size();
   if (int64_t(op.getIndices().size()) != view.getRank())
     return op.emitOpError(
                "expects one index per dimension of 'view', which is ")
            << view.getRank() << ", but got " << op.getIndices().size();
-  if (int64_t(op.getDims().size()) != tile.getRank())
+  if (int64_t(op.getDims().size()) != rank)
     return op.emitOpError("expects one entry of 'dims' per dimension of the "
                           "tile, which is ")
-           << tile.getRank() << ", but got " << op.getDims().size();
+           << rank << ", but got " << op.getDims().size();
   llvm::SmallSet<int64_t, 2> seen;
   for (int64_t dim : op.getDims())
     if (dim < 0 || dim >= view.getRank() || !seen.insert(dim).second)
@@ -62,6 +64,32 @@ LogicalResult PrefetchOp::verify() {
   return verifyAccess(*this, cast<FragmentType>(getTile()));
 }
 
+LogicalResult CopyOp::verify() {
+  SharedType tile = getTile().getType();
+  if (failed(verifyAccess(*this, tile)))
+    return failure();
+  // copy_c3
+  auto acquire = getTile().getDefiningOp<AcquireOp>();
+  if (!acquire)
+    return emitOpError("expects 'tile' to come from a gdn_gpu.acquire");
+  SharedType whole = acquire.getChannel().getType().getTile();
+  if (tile != whole || tile.getShape().size() != 2)
+    return emitOpError("expects a tile of rank 2 in the shape of its channel, ")
+           << whole << ", but got " << tile;
+  int64_t bytes =
+      tile.getShape()[1] * tile.getElementType().getIntOrFloatBitWidth() / 8;
+  if (bytes % 16 != 0)
+    return emitOpError("expects rows of a multiple of 16 bytes, but got ")
+           << bytes;
+  auto view = cast<MemRefType>(getView().getType());
+  auto [strides, offset] = view.getStridesAndOffset();
+  if (strides[getDims().back()] != 1)
+    return emitOpError("expects the elements of a row to lie side by side in "
+                       "'view', but got ")
+           << view;
+  return success();
+}
+
 LogicalResult AllocOp::verify() {
   // alloc_c1
   if (!isa<FunctionOpInterface>((*this)->getParentOp()))
@@ -78,18 +106,33 @@ static LogicalResult verifySameTile(Operation *op, FragmentType fragment,
     return op->emitOpError("expects 'place' to have rank 2, of which 'row' is "
                            "a row, but got ")
            << place;
-  if (isRow)
+  // Some of its rows, or one.
+  SmallVector<int64_t> rows(shape);
+  if (isRow && fragment.getRank() == 2) {
+    rows[0] = std::min(fragment.getDimSize(0), shape[0]);
+    shape = rows;
+  } else if (isRow) {
     shape = shape.drop_front();
+  }
   auto want = SharedType::get(op->getContext(), shape, place.getElementType());
   if (fragment.getShape() == want.getShape() &&
       fragment.getElementType() == want.getElementType())
     return success();
   return op->emitOpError("expects a fragment of the shape and element type of ")
-         << want << (isRow ? ", a row of 'place'" : ", the type of 'place'")
+         << want
+         << (isRow ? fragment.getRank() == 2 ? ", rows of 'place'"
+                                             : ", a row of 'place'"
+                   : ", the type of 'place'")
          << ", but got " << fragment;
 }
 
 LogicalResult ShareOp::verify() {
+  // share_c4
+  auto each = (*this)->getParentOfType<EachWarpOp>();
+  if (!getRow() && each && each.getCount() > 1)
+    return emitOpError(
+        "expects a 'row' inside gdn_gpu.each_warp, so that warps "
+        "write different rows");
   return verifySameTile(*this, getTile().getType(), getPlace().getType(),
                         bool(getRow()));
 }
@@ -206,12 +249,20 @@ static LogicalResult verifyOutsideWarps(Operation *op) {
   if (op->getParentOfType<WarpsOp>())
     return op->emitOpError("expects to be outside gdn_gpu.warps, which only "
                            "some warps enter");
+  if (op->getParentOfType<EachWarpOp>())
+    return op->emitOpError(
+        "expects to be outside gdn_gpu.each_warp, where each "
+        "warp goes its own way");
   return success();
 }
 
 LogicalResult BarrierOp::verify() { return verifyOutsideWarps(*this); }
-LogicalResult AwaitLaunchOp::verify() { return verifyOutsideWarps(*this); }
-LogicalResult ReleaseLaunchOp::verify() { return verifyOutsideWarps(*this); }
+LogicalResult AwaitLaunchOp::verify() {
+  return getRole(*this) ? success() : verifyOutsideWarps(*this);
+}
+LogicalResult ReleaseLaunchOp::verify() {
+  return getRole(*this) ? success() : verifyOutsideWarps(*this);
+}
 
 LogicalResult LastReaderOp::verify() {
   // last_reader_c1

@@ -28,60 +28,83 @@ static LogicalResult verifyYield(YieldOp yield, ArrayRef<Type> want,
 }
 
 //===----------------------------------------------------------------------===//
-// warps
+// warps, each_warp
 //===----------------------------------------------------------------------===//
 
-/// True if `user` runs on the warps of `warps` alone.
-static bool runsOnSameWarps(Operation *user, WarpsOp warps) {
-  auto around = user->getParentOfType<WarpsOp>();
+/// True if `user` runs on the warps of `warps` alone, in an op of its kind.
+template <typename OpTy>
+static bool runsOnSameWarps(Operation *user, OpTy warps) {
+  auto around = user->getParentOfType<OpTy>();
   return around && around.getFirst() == warps.getFirst() &&
          around.getCount() == warps.getCount();
 }
 
-LogicalResult WarpsOp::verifyRegions() {
-  // warps_c1
-  if ((*this)->getParentOfType<WarpsOp>())
-    return emitOpError("expects to be outside other gdn_gpu.warps");
-  auto function = (*this)->getParentOfType<FunctionOpInterface>();
-  auto threads = function
-                     ? function->getAttrOfType<IntegerAttr>("gdn_gpu.threads")
-                     : nullptr;
+/// (C1) to (C4) of both; `layoutWarps` is the number of warps of the layouts
+/// inside.
+template <typename OpTy>
+static LogicalResult verifyWarps(OpTy op, int64_t layoutWarps) {
+  // warps_c1, each_warp_c1
+  for (Operation *around = op->getParentOp(); around;
+       around = around->getParentOp())
+    if (isa<WarpsOp, EachWarpOp>(around))
+      return op.emitOpError("expects to be outside other ")
+             << around->getName();
+  auto function = op->template getParentOfType<FunctionOpInterface>();
+  auto threads =
+      function
+          ? function->template getAttrOfType<IntegerAttr>("gdn_gpu.threads")
+          : nullptr;
   if (!threads)
-    return emitOpError("expects a function with 'gdn_gpu.threads' around it");
-  int64_t last = getFirst() + getCount();
+    return op.emitOpError(
+        "expects a function with 'gdn_gpu.threads' around it");
+  int64_t last = op.getFirst() + op.getCount();
   if (last * warpThreads > threads.getInt())
-    return emitOpError("expects warps below ")
+    return op.emitOpError("expects warps below ")
            << threads.getInt() / warpThreads
            << ", set by 'gdn_gpu.threads' of the function, but got warps up to "
            << last - 1;
-  // warps_c2
-  auto yield = cast<YieldOp>(getBody().front().getTerminator());
-  if (failed(verifyYield(yield, llvm::to_vector(getResultTypes()),
+  // warps_c2, each_warp_c2
+  auto yield = cast<YieldOp>(op.getBody().front().getTerminator());
+  if (failed(verifyYield(yield, llvm::to_vector(op.getResultTypes()),
                          "the type of its result")))
     return failure();
-  // warps_c3
-  for (OpResult result : getResults())
+  // warps_c3, each_warp_c3
+  for (OpResult result : op->getResults())
     for (Operation *user : result.getUsers())
-      if (!runsOnSameWarps(user, *this)) {
-        InFlightDiagnostic diag = emitOpError("expects result ")
+      if (!runsOnSameWarps(user, op)) {
+        InFlightDiagnostic diag = op.emitOpError("expects result ")
                                   << result.getResultNumber()
                                   << " to be used on the same warps only";
         diag.attachNote(user->getLoc()) << "other use";
         return diag;
       }
-  // warps_c4
-  WalkResult walk = getBody().walk([&](Operation *op) {
-    for (Value value : llvm::concat<Value>(op->getOperands(), op->getResults()))
+  // warps_c4, each_warp_c4
+  WalkResult walk = op.getBody().walk([&](Operation *inner) {
+    for (Value value :
+         llvm::concat<Value>(inner->getOperands(), inner->getResults()))
       if (auto type = dyn_cast<FragmentType>(value.getType()))
-        if (type.getRows().getWarps() != int64_t(getCount())) {
-          op->emitOpError("expects fragments laid out over ")
-              << getCount() << " warps, set by the gdn_gpu.warps around it, "
-              << "but got " << type;
+        if (type.getRows().getWarps() != layoutWarps) {
+          inner->emitOpError("expects fragments laid out over ")
+              << layoutWarps << " warps, set by the " << op->getName()
+              << " around it, but got " << type;
           return WalkResult::interrupt();
         }
     return WalkResult::advance();
   });
   return failure(walk.wasInterrupted());
+}
+
+LogicalResult WarpsOp::verifyRegions() {
+  return verifyWarps(*this, getCount());
+}
+
+LogicalResult EachWarpOp::verifyRegions() {
+  // each_warp_c5
+  Block &body = getBody().front();
+  if (body.getNumArguments() != 1 || !body.getArgument(0).getType().isIndex())
+    return emitOpError("expects the body to have one argument, the number of "
+                       "the warp, an index");
+  return verifyWarps(*this, 1);
 }
 
 //===----------------------------------------------------------------------===//

@@ -4,6 +4,7 @@ the runtime library; see docs/design/20261121-serving.md."""
 
 from .attention_backend import AttentionBackend
 from .forward_batch import ForwardBatch, ForwardMode
+from .gated_delta_net import GatedDeltaNetAttention, rms_norm_gated
 from .gdn_backend import GDNAttnBackend, GDNForwardMetadata
 from .gdn_layer import GDNLayer, layer_kernels
 from .gdn_metadata import (
@@ -38,6 +39,7 @@ __all__ = [
     "GDNAttnBackend",
     "GDNForwardMetadata",
     "GDNLayer",
+    "GatedDeltaNetAttention",
     "HybridAttnBackend",
     "LayerHeads",
     "PagedAttnBackend",
@@ -45,6 +47,7 @@ __all__ = [
     "gated_delta_net_state_dtype",
     "gated_delta_net_state_shape",
     "layer_kernels",
+    "rms_norm_gated",
     "shard_weights",
     "weight_slices",
 ]

@@ -49,17 +49,6 @@ class GDNLayer(_Handle):
         handle = runtime.create("gdnrt_gdn_layer_create", c.byref(raw), named, len(fixed))
         super().__init__(runtime, handle, "gdnrt_gdn_layer_destroy")
 
-    @property
-    def token_params(self) -> list[str]:
-        """What `forward` takes, inputs and outputs."""
-        kernel = next(iter(self.kernels.values()))
-        rows = kernel.params[0].dims[0]
-        return [
-            param.name
-            for param in kernel.params
-            if param.dims and param.dims[0] == rows and "slots" not in param.name
-        ]
-
     def forward(
         self,
         metadata: GDNAttentionMetadata | None,

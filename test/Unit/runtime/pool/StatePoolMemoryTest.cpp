@@ -121,6 +121,17 @@ TEST(StatePoolMemory, LongerWindows) {
   EXPECT_EQ((*wrapped)->shape().convExtra, 2);
   EXPECT_EQ((*wrapped)->view(PoolBuffer::conv, 0)->sizes[2], 3);
   EXPECT_EQ((*wrapped)->view(PoolBuffer::conv, 0)->strides[1], 5);
+  // What pending tokens need besides is taken from the device.
+  shape.pendingTokens = 2;
+  wrapped = StatePool::wrap(cpu(), shape, pages.states.data(), &wide, {});
+  ASSERT_TRUE(wrapped.isOk()) << wrapped.status().toString();
+  paintAll(**wrapped);
+  EXPECT_EQ(colours(**wrapped), (std::vector<int>{1, 2, 3, 4, 5, 6, 7}));
+  shape.pendingTokens = 3;
+  EXPECT_EQ(StatePool::wrap(cpu(), shape, pages.states.data(), &wide, {})
+                .status()
+                .toString(),
+            "INVALID_ARGUMENT: state_pool: conv: expected 6 positions, got 5");
 }
 
 TEST(StatePoolMemory, RefusesArrays) {

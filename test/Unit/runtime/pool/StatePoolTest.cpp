@@ -17,7 +17,9 @@ struct Layout {
 };
 
 /// For the names of cases, instead of addresses.
-void PrintTo(const Layout &layout, std::ostream *os) { *os << layout.name; }
+std::ostream &operator<<(std::ostream &os, const Layout &layout) {
+  return os << layout.name;
+}
 
 class StatePoolTest : public ::testing::TestWithParam<Layout> {
 protected:
@@ -41,6 +43,12 @@ const Layout kLayouts[] = {
        s.stateSlotStride = 32;
        s.convSlotStride = 49;
        s.stateDType = DType::f16;
+     }},
+    {"pending", [](StatePoolShape &s) { s.pendingTokens = 4; }},
+    {"pendingPerChannel",
+     [](StatePoolShape &s) {
+       s.pendingTokens = s.convExtra = 2;
+       s.decayPerChannel = true;
      }},
     {"slotMajor",
      [](StatePoolShape &s) {
@@ -70,7 +78,7 @@ TEST_P(StatePoolTest, ViewsAreWhatKernelsTake) {
   Argument history = *pool->view(PoolBuffer::convHistory, 0);
   EXPECT_EQ(std::vector<int64_t>(conv.sizes, conv.sizes + conv.rank),
             (std::vector<int64_t>{7, 16, 3}));
-  EXPECT_EQ(history.sizes[2], 3 + shape().convExtra);
+  EXPECT_EQ(history.sizes[2], 3 + pool->shape().convExtra);
   EXPECT_EQ(conv.data, history.data);
   EXPECT_EQ(conv.strides[1] == 1, shape().convLayout == ConvLayout::sd);
   EXPECT_EQ(static_cast<DType>(conv.dtype), shape().convDType);
@@ -78,6 +86,33 @@ TEST_P(StatePoolTest, ViewsAreWhatKernelsTake) {
   EXPECT_EQ(pool->view(PoolBuffer::state, 2)->data, state.data);
   EXPECT_EQ(pool->view(PoolBuffer::state, 3).status().toString(),
             "INVALID_ARGUMENT: state_pool: layer: expected 0 to 2, got 3");
+}
+
+TEST(StatePool, ViewsOfPendingTokens) {
+  StatePoolShape shape = smallShape();
+  shape.pendingTokens = 4;
+  auto sizesOf = [](const StatePool &pool, PoolBuffer buffer) {
+    Argument view = *pool.view(buffer, 1);
+    EXPECT_EQ(static_cast<DType>(view.dtype), DType::f32);
+    return std::vector<int64_t>(view.sizes, view.sizes + view.rank);
+  };
+  using Sizes = std::vector<int64_t>;
+  auto pool = makePool(shape);
+  EXPECT_EQ(sizesOf(*pool, PoolBuffer::pendingKeys), (Sizes{7, 1, 4, 3}));
+  EXPECT_EQ(sizesOf(*pool, PoolBuffer::pendingDeltas), (Sizes{7, 2, 4, 5}));
+  EXPECT_EQ(sizesOf(*pool, PoolBuffer::pendingDecays), (Sizes{7, 2, 4}));
+  EXPECT_EQ(pool->shape().convExtra, 4);
+  EXPECT_EQ(pool->memoryBytes(), *statePoolBytes(shape));
+  shape.decayPerChannel = true;
+  pool = makePool(shape);
+  EXPECT_EQ(sizesOf(*pool, PoolBuffer::pendingDecays), (Sizes{7, 2, 4, 3}));
+  shape.convExtra = 3;
+  EXPECT_EQ(statePoolBytes(shape).status().toString(),
+            "INVALID_ARGUMENT: state_pool: conv_extra: expected 4, the pending "
+            "tokens, or 0, got 3");
+  EXPECT_EQ(makePool()->view(PoolBuffer::pendingKeys, 0).status().toString(),
+            "INVALID_ARGUMENT: state_pool: the pool has no memory for pending "
+            "tokens");
 }
 
 TEST_P(StatePoolTest, SlotsShareNoByte) {

@@ -63,9 +63,20 @@ void forEachElement(const StatePool &pool, PoolBuffer buffer, int64_t layer,
   }
 }
 
+/// All memory of a slot.
+inline std::vector<PoolBuffer> buffersOf(const StatePool &pool) {
+  std::vector<PoolBuffer> buffers = {PoolBuffer::state,
+                                     PoolBuffer::convHistory};
+  if (pool.shape().pendingTokens > 0)
+    buffers.insert(buffers.end(),
+                   {PoolBuffer::pendingKeys, PoolBuffer::pendingDeltas,
+                    PoolBuffer::pendingDecays});
+  return buffers;
+}
+
 /// Fills all of a slot with one byte, through the views.
 inline void paint(const StatePool &pool, int32_t slot, uint8_t value) {
-  for (auto buffer : {PoolBuffer::state, PoolBuffer::convHistory})
+  for (auto buffer : buffersOf(pool))
     for (int64_t layer = 0; layer < pool.shape().numLayers; ++layer)
       forEachElement(pool, buffer, layer, slot,
                      [&](uint8_t *at, int64_t bytes) {
@@ -76,7 +87,7 @@ inline void paint(const StatePool &pool, int32_t slot, uint8_t value) {
 /// The byte that all of a slot holds, or -1 if there are several.
 inline int colour(const StatePool &pool, int32_t slot) {
   int found = -2;
-  for (auto buffer : {PoolBuffer::state, PoolBuffer::convHistory})
+  for (auto buffer : buffersOf(pool))
     for (int64_t layer = 0; layer < pool.shape().numLayers; ++layer)
       forEachElement(pool, buffer, layer, slot,
                      [&](const uint8_t *at, int64_t bytes) {

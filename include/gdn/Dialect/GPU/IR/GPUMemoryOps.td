@@ -156,18 +156,21 @@ def GPU_AllocOp : GPU_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
 def GPU_ShareOp : GPU_Op<"share"> {
   let summary = "A fragment to shared memory";
   let description = [{
-    Writes the tile, or with `row` a rank-1 tile to that row of a rank-2 one.
-    Where several lanes hold the same element, one writes it.
+    Writes the tile, or with `row` to a rank-2 shared tile: a rank-1 tile to that
+    row, a rank-2 one to the rows from `row` on. Where several lanes hold the same element, one writes it.
 
     **Preconditions**
 
     - (C1) fragment and shared tile have the same element type, and the same
       shape; with `row`, the shared tile has rank 2 and the fragment the shape
-      of its row.
+      of its row, or of some of its rows.
     - (C2) a `gdn_gpu.barrier` stands between this op and the last
       `gdn_gpu.fetch` or `gdn_gpu.share` of the tile before it, other than a
       `gdn_gpu.share` of another row; checked on the function.
-    - (C3) `row` lies inside the tile. Not checked.
+    - (C3) the rows lie inside the tile. Not checked.
+    - (C4) inside a `gdn_gpu.each_warp` of several warps it has `row`, which differs
+      from warp to warp so that they write other rows; only that it is there is
+      checked.
 
     **Example**
 
@@ -194,14 +197,15 @@ def GPU_ShareOp : GPU_Op<"share"> {
 def GPU_FetchOp : GPU_Op<"fetch"> {
   let summary = "A fragment from shared memory";
   let description = [{
-    Reads the tile, or with `row` that row of it, in the layout of the result.
+    Reads the tile, or with `row` that row of it, or as many rows from it on as the
+    result has, in the layout of the result.
     Places that hold nothing are zero.
 
     **Preconditions**
 
     - (C1) fragment and shared tile have the same element type, and the same
       shape; with `row`, the shared tile has rank 2 and the fragment the shape
-      of its row.
+      of its row, or of some of its rows.
     - (C2) the tile has been shared, with a `gdn_gpu.barrier` between that
       `gdn_gpu.share` and this op; checked on the function.
     - (C3) `row` lies inside the tile. Not checked.

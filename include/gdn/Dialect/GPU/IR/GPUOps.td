@@ -5,6 +5,7 @@
 #ifndef GDN_DIALECT_GPU_IR_GPUOPS_TD
 #define GDN_DIALECT_GPU_IR_GPUOPS_TD
 
+include "gdn/Dialect/GPU/IR/GPUChannelOps.td"
 include "gdn/Dialect/GPU/IR/GPUMemoryOps.td"
 include "mlir/IR/CommonAttrConstraints.td"
 include "mlir/IR/CommonTypeConstraints.td"
@@ -23,6 +24,8 @@ def GPU_BlockIdOp : GPU_Op<"block_id", [Pure]> {
 
     - (C1) the enclosing function has `gdn_tile.grid` with more than `axis`
       entries.
+    - (C2) in a function with `gdn_gpu.units` it is inside one of them: there it
+      is the unit at hand; checked on the function.
 
     **Example**
 
@@ -71,6 +74,54 @@ def GPU_WarpsOp : GPU_Op<"warps", [
         gdn_gpu.share %t, %place
             : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#row>>,
               !gdn_gpu.shared<128xf32>
+      }
+      return
+    }
+    ```
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$first,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$count);
+  let results = (outs Variadic<AnyType>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$first `for` $count (`->` type($results)^)? $body attr-dict";
+  let hasRegionVerifier = 1;
+}
+
+def GPU_EachWarpOp : GPU_Op<"each_warp", [
+    RecursiveMemoryEffects, SingleBlockImplicitTerminator<"::gdn::gpu::YieldOp">]> {
+  let summary = "The same work on several warps, each by itself";
+  let description = [{
+    Warps `first` to `first + count - 1` run the body; the others go past it. The
+    body's argument is the number of the warp among them, from 0 on: what is
+    computed from it differs from warp to warp, conditions and bounds of loops
+    too. Layouts inside are those of one warp. The results are what each warp
+    holds of its own.
+
+    **Preconditions**
+
+    - (C1) the warps are there, and it is not inside another `gdn_gpu.warps` or
+      `gdn_gpu.each_warp`; as `gdn_gpu.warps` (C1).
+    - (C2) `gdn_gpu.yield` gives the results.
+    - (C3) a result is used inside a `gdn_gpu.each_warp` of the same warps only.
+    - (C4) fragments of ops inside are laid out over one warp.
+    - (C5) the body has one argument, an index.
+
+    **Example**
+
+    Each warp a token.
+
+    ```mlir
+    #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+    func.func @tokens(%x: memref<?x128xf32>, %place: !gdn_gpu.shared<8x128xf32>)
+        attributes {gdn_gpu.threads = 256 : i64} {
+      %c0 = arith.constant 0 : index
+      gdn_gpu.each_warp 0 for 8 {
+      ^bb0(%t: index):
+        %row = gdn_gpu.load %x[%t, %c0] dims [1] : memref<?x128xf32>,
+            !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#row>>
+        gdn_gpu.share %row, %place row(%t)
+            : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#row>>,
+              !gdn_gpu.shared<8x128xf32>
       }
       return
     }
@@ -181,8 +232,8 @@ def GPU_MapRowsOp : GPU_Op<"map_rows", [
 
 def GPU_YieldOp : GPU_Op<"yield", [
     Pure, Terminator, ReturnLike,
-    ParentOneOf<["::gdn::gpu::MapRowsOp", "::gdn::gpu::WarpsOp"]>]> {
-  let summary = "What a gdn_gpu.map_rows or gdn_gpu.warps gives";
+    ParentOneOf<["::gdn::gpu::MapRowsOp", "::gdn::gpu::WarpsOp", "::gdn::gpu::EachWarpOp"]>]> {
+  let summary = "What the body of a gdn_gpu op gives";
   let description = [{
     Ends the body; see there.
   }];
@@ -273,7 +324,7 @@ def GPU_BarrierOp : GPU_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
 
     **Preconditions**
 
-    - (C1) it is not inside a `gdn_gpu.warps` nor under a condition that differs
+    - (C1) it is not inside a `gdn_gpu.warps` or `gdn_gpu.each_warp`, nor under a condition that differs
       among the threads of a block.
 
     **Example**
@@ -347,7 +398,8 @@ def GPU_AwaitLaunchOp : GPU_Op<"await_launch", [MemoryEffects<[MemRead, MemWrite
 
     **Preconditions**
 
-    - (C1) it is not inside a `gdn_gpu.warps`.
+    - (C1) it is not inside a `gdn_gpu.warps` or `gdn_gpu.each_warp`, but for a role of `gdn_gpu.roles`,
+      which waits for itself.
 
     **Example**
 
@@ -371,7 +423,7 @@ def GPU_ReleaseLaunchOp : GPU_Op<"release_launch", [MemoryEffects<[MemRead, MemW
 
     **Preconditions**
 
-    - (C1) it is not inside a `gdn_gpu.warps`.
+    - (C1) it is not inside a `gdn_gpu.warps` or `gdn_gpu.each_warp`, but for a role of `gdn_gpu.roles`.
 
     **Example**
 

@@ -1,0 +1,559 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn-schedule-resident-tokens: the state of a value head in the registers of a
+// block while the tokens of a row pass. See Passes.td.
+//
+// Tokens come in blocks of as many as the block has warps. Tiles of a token
+// that other warps need lie in shared memory, a row per token:
+//
+//   operands   of the scan
+//   histories  of convolutions whose window is carried: the window before the
+//              block of tokens, then their inputs; the window after token j are
+//              the rows from j + 1 on
+//   windows    of other convolutions: those after each token
+//   output     of the scan
+#include "ScanStep.h"
+#include "ScheduledKernel.h"
+#include "TokenRoles.h"
+
+#include "gdn/Schedule/Passes.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace gdn {
+#define GEN_PASS_DEF_SCHEDULERESIDENTTOKENS
+#include "gdn/Schedule/Passes.h.inc"
+} // namespace gdn
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+
+/// Tokens that a warp prepares at once where they share a window.
+constexpr int64_t maxGroupTokens = 4;
+
+/// Addresses of what warps read and write do not fit beside 64 registers of the
+/// state.
+constexpr StringLiteral allowedSpills =
+    "spills: addresses beside a state in registers; one H200, heads (16, 32), "
+    "64 "
+    "rows of 4 tokens, f32: 324 us, with another order of the same work 249";
+
+/// A range of warps.
+struct Warps {
+  int64_t first, count;
+};
+
+/// Warps that prepare operands: two for each of query, key and value.
+Warps getPreparing(ScanRole role) {
+  if (role == ScanRole::gates)
+    return {6, 1};
+  return {2 * int64_t(role), 2};
+}
+
+class TokensKernel final : public ScheduledKernel {
+public:
+  TokensKernel(func::FuncOp source, tile::DeltaScanOp scan, scf::ForOp loop,
+               int64_t threads)
+      : ScheduledKernel(source, scan, loop, threads), loop(loop),
+        blockTokens(std::min<int64_t>(numWarps, 8)) {}
+
+private:
+  void emitRootBlock(Block &block) override;
+  void place(ScanRole role, ArrayRef<Value> operands);
+  void emitPrepare(Value first, Value count);
+  void emitRole(ScanRole role, ArrayRef<Value> operands, Value first,
+                Value count);
+  void emitCarriedWindow(FragmentEmitter &warp, tile::Conv1dOp conv,
+                         Value token, Value at);
+  Value emitScans(Value state, Value first, Value count);
+  gpu::EachWarpOp emitOutputLoads(Value first, Value count);
+  void emitOutput(gpu::EachWarpOp held, Value first, Value count);
+  void emitWindowStores(ScanRole role, Value first, Value count);
+  Value emitIsLast(tile::LastInGroupOp last, ScanRole role, Value window,
+                   Value first);
+
+  gpu::EachWarpOp enterEachWarp(Warps warps, TypeRange results = {});
+  gpu::WarpsOp enterWarp(int64_t warp, TypeRange results = {});
+  /// The values of the program at token `token`.
+  IRMapping atToken(Value token);
+  Value index(int64_t value) {
+    return arith::ConstantIndexOp::create(b, scan.getLoc(), value);
+  }
+  Value add(Value x, Value y) {
+    return arith::AddIOp::create(b, scan.getLoc(), x, y);
+  }
+  Value sub(Value x, Value y) {
+    return arith::SubIOp::create(b, scan.getLoc(), x, y);
+  }
+  /// `value` between 0 and `most`.
+  Value clamp(Value value, int64_t most) {
+    value = arith::MinSIOp::create(b, scan.getLoc(), value, index(most));
+    return arith::MaxSIOp::create(b, scan.getLoc(), value, index(0));
+  }
+  scf::IfOp emitIf(Value condition, TypeRange results = {}) {
+    return scf::IfOp::create(b, scan.getLoc(), results, condition,
+                             /*withElse=*/!results.empty());
+  }
+  Value isEqual(Value x, Value y) {
+    return arith::CmpIOp::create(b, scan.getLoc(), arith::CmpIPredicate::eq, x,
+                                 y);
+  }
+
+  scf::ForOp loop;
+  int64_t blockTokens;
+  DenseSet<Value> tokenTiles;
+  Value begin, end;
+  /// Of a window after a token: its tile in shared memory, and the rows there
+  /// from token to token.
+  struct WindowPlace {
+    Value tile;
+    int64_t firstRow, rowsPerToken;
+  };
+  llvm::DenseMap<Value, WindowPlace> windows;
+  llvm::DenseMap<Operation *, Value> flags; // of last_in_group, 1 or 0
+};
+
+struct ScheduleResidentTokens final
+    : gdn::impl::ScheduleResidentTokensBase<ScheduleResidentTokens> {
+  using ScheduleResidentTokensBase::ScheduleResidentTokensBase;
+
+  void runOnOperation() override {
+    if (threads % gpu::warpThreads != 0 || threads < 256 || threads > 1024) {
+      getOperation().emitError("expects the option 'threads' to be a multiple "
+                               "of 32 from 256 to 1024, but got ")
+          << threads.getValue();
+      return signalPassFailure();
+    }
+    SmallVector<std::pair<tile::DeltaScanOp, scf::ForOp>> walks;
+    for (auto func : getOperation().getOps<func::FuncOp>()) {
+      if (!func->hasAttr("gdn_tile.grid"))
+        continue;
+      SmallVector<tile::DeltaScanOp> found;
+      func.walk([&](tile::DeltaScanOp scan) { found.push_back(scan); });
+      if (found.size() == 1)
+        if (scf::ForOp loop = getTokenLoop(found[0]))
+          walks.push_back({found[0], loop});
+    }
+    for (auto [scan, loop] : walks) {
+      auto func = scan->getParentOfType<func::FuncOp>();
+      if (failed(TokensKernel(func, scan, loop, threads).emit(minBlocks)))
+        return signalPassFailure();
+      ++numKernels;
+    }
+  }
+};
+
+} // namespace
+
+gpu::EachWarpOp TokensKernel::enterEachWarp(Warps warps, TypeRange results) {
+  Location loc = scan.getLoc();
+  auto op = gpu::EachWarpOp::create(b, loc, results, warps.first, warps.count);
+  b.createBlock(&op.getBody(), {}, b.getIndexType(), loc);
+  return op;
+}
+
+gpu::WarpsOp TokensKernel::enterWarp(int64_t warp, TypeRange results) {
+  auto op = gpu::WarpsOp::create(b, scan.getLoc(), results, warp, 1);
+  b.createBlock(&op.getBody());
+  return op;
+}
+
+IRMapping TokensKernel::atToken(Value token) {
+  IRMapping values = scalars;
+  values.map(loop.getInductionVar(), token);
+  emitTokenScalars(b, *loop.getBody(), values);
+  return values;
+}
+
+//===----------------------------------------------------------------------===//
+// Operands of the scans
+//===----------------------------------------------------------------------===//
+
+/// Shared memory for what a role makes.
+void TokensKernel::place(ScanRole role, ArrayRef<Value> operands) {
+  auto rowsOf = [&](Value tile, int64_t count) {
+    auto type = cast<VectorType>(tile.getType());
+    SmallVector<int64_t> shape(type.getShape());
+    shape[0] = count;
+    return allocate(VectorType::get(shape, type.getElementType()));
+  };
+  for (Value operand : operands)
+    shared[operand] = rowsOf(operand, blockTokens);
+  const RoleWork &work = (*roles)[role];
+  tile::Conv1dOp carried = findCarriedConv(loop, work.tiles);
+  for (Value window : findStoredWindows(work.stores)) {
+    int64_t steps = cast<VectorType>(window.getType()).getDimSize(0);
+    if (carried && window == carried.getNewWindow())
+      windows[window] = {rowsOf(window, steps + blockTokens), 1, 1};
+    else
+      windows[window] = {rowsOf(window, steps * blockTokens), 0, steps};
+  }
+  for (Operation *op : work.stores)
+    for (Operation *last : findLastInGroup(op))
+      if (!flags.contains(last)) {
+        auto type = VectorType::get({1}, b.getF32Type());
+        flags[last] = allocate(type);
+        auto one = gpu::RowsAttr::get(b.getContext(), 1, 1, 1);
+        gpu::WarpsOp warp = enterWarp(int64_t(role));
+        Value no = arith::ConstantOp::create(b, scan.getLoc(),
+                                             b.getF32FloatAttr(0.0f));
+        Value none = gpu::FillOp::create(
+            b, scan.getLoc(),
+            gpu::FragmentType::get(type,
+                                   gpu::PerRowAttr::get(b.getContext(), one)),
+            no);
+        gpu::ShareOp::create(b, scan.getLoc(), none, flags[last], Value());
+        gpu::YieldOp::create(b, scan.getLoc());
+        b.setInsertionPointAfter(warp);
+      }
+}
+
+/// The window before `token`, the token number `at` of its block: what the loop
+/// begins with, or the inputs before the token.
+void TokensKernel::emitCarriedWindow(FragmentEmitter &warp, tile::Conv1dOp conv,
+                                     Value token, Value at) {
+  Location loc = scan.getLoc();
+  Value window = conv.getWindow();
+  Value initial = loop.getTiedLoopInit(cast<BlockArgument>(window))->get();
+  int64_t steps = cast<VectorType>(window.getType()).getDimSize(0);
+  auto fromInputs = [&]() -> Value {
+    TokenGroup group = {tokenTiles, steps, index(steps)};
+    FragmentEmitter inputs(b, atToken(sub(token, index(steps))));
+    inputs.setTokens(&group);
+    SetVector<Operation *> ops;
+    SmallVector<Value> next = {conv.getInput()};
+    while (!next.empty())
+      if (Operation *op = next.pop_back_val().getDefiningOp();
+          op && op->getBlock() == loop.getBody() && ops.insert(op))
+        llvm::append_range(next, getUsedTiles(op));
+    for (Operation *op : llvm::reverse(ops))
+      inputs.emit(op);
+    return inputs[conv.getInput()];
+  };
+  auto start = emitIf(isEqual(token, begin), warp.typeOf(window));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(start.thenBlock());
+    FragmentEmitter pool(b, scalars);
+    for (Operation *op : getTilesBefore(loop, initial))
+      pool.emit(op);
+    scf::YieldOp::create(b, loc, pool[initial]);
+    b.setInsertionPointToStart(start.elseBlock());
+    scf::YieldOp::create(b, loc, fromInputs());
+  }
+  Value before = start.getResult(0);
+  warp.set(window, before);
+  auto kept = windows.find(conv.getNewWindow());
+  if (kept == windows.end())
+    return;
+  // The oldest token of the block.
+  auto branch = emitIf(isEqual(at, index(0)));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    gpu::ShareOp::create(b, loc, before, kept->second.tile, index(0));
+  }
+  gpu::ShareOp::create(b, loc, warp[conv.getInput()], kept->second.tile,
+                       add(at, index(steps)));
+}
+
+/// What the warps of a role make for the block of `count` tokens from `first`
+/// on: each of them takes groups of tokens in turn.
+void TokensKernel::emitRole(ScanRole role, ArrayRef<Value> operands,
+                            Value first, Value count) {
+  Location loc = scan.getLoc();
+  const RoleWork &work = (*roles)[role];
+  tile::Conv1dOp carried = findCarriedConv(loop, work.tiles);
+  bool isSingle =
+      !carried && llvm::any_of(work.tiles, llvm::IsaPred<tile::Conv1dOp>);
+  int64_t tokens = isSingle ? 1
+                   : role == ScanRole::gates
+                       ? blockTokens
+                       : std::min(maxGroupTokens, blockTokens);
+  Warps warps = getPreparing(role);
+  gpu::EachWarpOp each = enterEachWarp(warps);
+  Value warp = each.getBody().getArgument(0);
+
+  SetVector<Operation *> before(work.before.begin(), work.before.end());
+  if (carried)
+    for (Operation *op : getTilesBefore(
+             loop,
+             loop.getTiedLoopInit(cast<BlockArgument>(carried.getWindow()))
+                 ->get()))
+      before.remove(op);
+  FragmentEmitter shared0(b, scalars);
+  SmallVector<Operation *> maps;
+  for (tile::LoadOp load : getLoads(before.getArrayRef()))
+    shared0.emit(load);
+
+  // One warp may take all tokens at once, or several take turns.
+  bool isAll = tokens == blockTokens;
+  Value start = arith::MulIOp::create(b, loc, warp, index(tokens));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    Value at = index(0);
+    if (!isAll) {
+      auto groups =
+          scf::ForOp::create(b, loc, start, count, index(tokens * warps.count));
+      b.setInsertionPointToStart(groups.getBody());
+      at = groups.getInductionVar();
+    }
+    Value token = add(first, at);
+    TokenGroup group = {tokenTiles, tokens, clamp(sub(count, at), tokens)};
+    FragmentEmitter emitter(b, atToken(token));
+    for (tile::LoadOp load : getLoads(before.getArrayRef()))
+      emitter.set(load.getTile(), shared0[load.getTile()]);
+    emitter.setTokens(&group);
+    for (tile::LoadOp load : getLoads(work.tiles))
+      emitter.emit(load);
+    for (Operation *op : before)
+      if (!isa<tile::LoadOp>(op))
+        emitter.emit(op);
+    for (Operation *op : work.tiles) {
+      if (isa<tile::LoadOp>(op))
+        continue;
+      if (op == carried)
+        emitCarriedWindow(emitter, carried, token, at);
+      emitter.emit(op);
+    }
+    for (Value operand : operands)
+      gpu::ShareOp::create(b, loc, emitter[operand], shared[operand],
+                           isAll ? Value() : at);
+    for (Value window : findStoredWindows(work.stores))
+      if (const WindowPlace &place = windows[window]; place.rowsPerToken > 1)
+        gpu::ShareOp::create(
+            b, loc, emitter[window], place.tile,
+            arith::MulIOp::create(b, loc, at, index(place.rowsPerToken)));
+  }
+  gpu::YieldOp::create(b, loc);
+  b.setInsertionPointAfter(each);
+}
+
+void TokensKernel::emitPrepare(Value first, Value count) {
+  emitRole(ScanRole::query, scan.getQuery(), first, count);
+  emitRole(ScanRole::key, scan.getKey(), first, count);
+  emitRole(ScanRole::value, scan.getValue(), first, count);
+  emitRole(ScanRole::gates, {scan.getLogDecay(), scan.getBeta()}, first, count);
+}
+
+//===----------------------------------------------------------------------===//
+// The scans and what follows them
+//===----------------------------------------------------------------------===//
+
+/// Token after token. `state` is the one before the block of tokens where the
+/// loop carries it, else null; returns the one after.
+Value TokensKernel::emitScans(Value state, Value first, Value count) {
+  Location loc = scan.getLoc();
+  MLIRContext *context = b.getContext();
+  auto perColumn = gpu::PerColumnAttr::get(context, stateRows);
+  auto perRow = gpu::PerRowAttr::get(context, stateRows);
+  auto walk = scf::ForOp::create(b, loc, index(0), count, index(1),
+                                 state ? ValueRange(state) : ValueRange());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(walk.getBody());
+  Value at = walk.getInductionVar();
+  FragmentEmitter all(b, atToken(add(first, at)), stateRows);
+  const RoleWork &work = (*roles)[ScanRole::state];
+  if (state)
+    all.set(scan.getState(), walk.getRegionIterArg(0));
+  for (Operation *op : work.tiles)
+    all.emit(op);
+
+  ScanToken token;
+  token.key = fetch(scan.getKey(), perColumn, at);
+  token.query = fetch(scan.getQuery(), perColumn, at);
+  token.value = fetch(scan.getValue(), perRow, at);
+  token.beta = gpu::FetchElementOp::create(b, loc, b.getF32Type(),
+                                           shared[scan.getBeta()], at);
+  if (cast<VectorType>(scan.getLogDecay().getType()).getRank() == 2)
+    token.logDecay = fetch(scan.getLogDecay(), perColumn, at);
+  else
+    token.logDecay = gpu::FetchElementOp::create(
+        b, loc, b.getF32Type(), shared[scan.getLogDecay()], at);
+  ScanResult next = emitScanStep(b, loc, all[scan.getState()], token);
+  all.set(scan.getNewState(), next.state);
+  gpu::ShareOp::create(b, loc, next.output, shared[scan.getOutput()], at);
+  for (Operation *op : work.stores)
+    all.emitStores(op, {});
+  if (!state)
+    return nullptr;
+  scf::YieldOp::create(b, loc, next.state);
+  return walk.getResult(0);
+}
+
+/// What follows the scans reads besides their outputs, a token per warp.
+gpu::EachWarpOp TokensKernel::emitOutputLoads(Value first, Value count) {
+  SmallVector<tile::LoadOp> loads = getLoads((*roles)[ScanRole::output].before);
+  loads.append(getLoads((*roles)[ScanRole::output].tiles));
+  TokenGroup group = {tokenTiles, 1, Value()};
+  SmallVector<Type> types;
+  {
+    FragmentEmitter typed(b, scalars);
+    typed.setTokens(&group);
+    for (tile::LoadOp load : loads)
+      types.push_back(typed.typeOf(load.getTile()));
+  }
+  gpu::EachWarpOp each = enterEachWarp({0, blockTokens}, types);
+  Value warp = each.getBody().getArgument(0);
+  group.valid = clamp(sub(count, warp), 1);
+  FragmentEmitter emitter(b, atToken(add(first, warp)));
+  emitter.setTokens(&group);
+  SmallVector<Value> yielded;
+  for (tile::LoadOp load : loads) {
+    emitter.emit(load);
+    yielded.push_back(emitter[load.getTile()]);
+  }
+  gpu::YieldOp::create(b, scan.getLoc(), yielded);
+  b.setInsertionPointAfter(each);
+  return each;
+}
+
+void TokensKernel::emitOutput(gpu::EachWarpOp held, Value first, Value count) {
+  const RoleWork &work = (*roles)[ScanRole::output];
+  SmallVector<tile::LoadOp> loads = getLoads(work.before);
+  loads.append(getLoads(work.tiles));
+  gpu::EachWarpOp each = enterEachWarp({0, blockTokens});
+  Value warp = each.getBody().getArgument(0);
+  TokenGroup group = {tokenTiles, 1, clamp(sub(count, warp), 1)};
+  FragmentEmitter emitter(b, atToken(add(first, warp)));
+  emitter.setTokens(&group);
+  for (auto [load, fragment] : llvm::zip(loads, held.getResults()))
+    emitter.set(load.getTile(), fragment);
+  emitter.set(scan.getOutput(),
+              gpu::FetchOp::create(b, scan.getLoc(),
+                                   emitter.typeOf(scan.getOutput()),
+                                   shared[scan.getOutput()], warp));
+  for (Operation *op : llvm::concat<Operation *const>(work.before, work.tiles))
+    if (!isa<tile::LoadOp>(op))
+      emitter.emit(op);
+  for (Operation *op : work.stores)
+    emitter.emitStores(op, {});
+  gpu::YieldOp::create(b, scan.getLoc());
+  b.setInsertionPointAfter(each);
+}
+
+/// Whether this block of threads is the last to have read what it overwrites.
+/// It is asked once, with the first block of tokens, and remembered.
+Value TokensKernel::emitIsLast(tile::LastInGroupOp last, ScanRole role,
+                               Value window, Value first) {
+  Location loc = scan.getLoc();
+  Type i1 = b.getI1Type();
+  auto branch = emitIf(isEqual(first, begin), i1);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  FragmentEmitter warp(b, scalars);
+  auto oldest = gpu::FetchOp::create(b, loc, warp.typeOf(window),
+                                     windows[window].tile, index(0));
+  Value isLast = gpu::LastReaderOp::create(
+      b, loc, i1, warp.scalar(last.getGroup()), warp.scalar(last.getCount()),
+      ValueRange{oldest});
+  auto one = gpu::RowsAttr::get(b.getContext(), 1, 1, 1);
+  auto type = VectorType::get({1}, b.getF32Type());
+  Value number = arith::UIToFPOp::create(b, loc, b.getF32Type(), isLast);
+  Value flag = gpu::FillOp::create(
+      b, loc,
+      gpu::FragmentType::get(type, gpu::PerRowAttr::get(b.getContext(), one)),
+      number);
+  gpu::ShareOp::create(b, loc, flag, flags[last], Value());
+  scf::YieldOp::create(b, loc, isLast);
+  b.setInsertionPointToStart(branch.elseBlock());
+  Value kept = gpu::FetchElementOp::create(b, loc, b.getF32Type(), flags[last],
+                                           index(0));
+  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
+  Value wasLast =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ONE, kept, zero);
+  scf::YieldOp::create(b, loc, wasLast);
+  return branch.getResult(0);
+}
+
+/// The windows after each token, by one warp for each role.
+void TokensKernel::emitWindowStores(ScanRole role, Value first, Value count) {
+  const RoleWork &work = (*roles)[role];
+  SetVector<Value> stored = findStoredWindows(work.stores);
+  if (work.stores.empty())
+    return;
+  Location loc = scan.getLoc();
+  gpu::WarpsOp warps = enterWarp(int64_t(role));
+  IRMapping outside = scalars;
+  for (Operation *op : work.stores)
+    for (Operation *last : findLastInGroup(op))
+      if (!scalars.contains(last->getResult(0)))
+        scalars.map(last->getResult(0),
+                    emitIsLast(cast<tile::LastInGroupOp>(last), role,
+                               stored.front(), first));
+  auto walk = scf::ForOp::create(b, loc, index(0), count, index(1));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(walk.getBody());
+    Value at = walk.getInductionVar();
+    FragmentEmitter emitter(b, atToken(add(first, at)));
+    for (Value window : stored) {
+      const WindowPlace &place = windows[window];
+      Value row = arith::MulIOp::create(b, loc, at, index(place.rowsPerToken));
+      row = add(row, index(place.firstRow));
+      emitter.set(window, gpu::FetchOp::create(b, loc, emitter.typeOf(window),
+                                               place.tile, row));
+    }
+    for (Operation *op : work.stores)
+      emitter.emitStores(op, {});
+  }
+  scalars = outside;
+  gpu::YieldOp::create(b, loc);
+  b.setInsertionPointAfter(warps);
+}
+
+void TokensKernel::emitRootBlock(Block &block) {
+  Operation *kernel = entry->getParentOp();
+  kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedSpills));
+  kernel->setAttr("gdn_gpu.keep_loops", b.getUnitAttr());
+  Location loc = scan.getLoc();
+  emitTokenScalars(b, block, scalars);
+  begin = scalars.lookupOrDefault(loop.getLowerBound());
+  end = scalars.lookupOrDefault(loop.getUpperBound());
+  tokenTiles = findTokenTiles(loop);
+  auto countFrom = [&](Value first) {
+    return clamp(sub(end, first), blockTokens);
+  };
+
+  // The state is asked for before the wait for the launch ahead; what is done
+  // to it waits until it has come.
+  const RoleWork &state = (*roles)[ScanRole::state];
+  bool isCarried = isa<BlockArgument>(scan.getState());
+  FragmentEmitter all(b, scalars, stateRows);
+  for (tile::LoadOp load : getLoads(state.before))
+    all.emit(load);
+  emitAwait();
+  place(ScanRole::query, scan.getQuery());
+  place(ScanRole::key, scan.getKey());
+  place(ScanRole::value, scan.getValue());
+  place(ScanRole::gates, {scan.getLogDecay(), scan.getBeta()});
+  place(ScanRole::output, scan.getOutput());
+  for (Operation *op : state.before)
+    if (!isa<tile::LoadOp>(op))
+      all.emit(op);
+
+  SmallVector<Value> start;
+  if (isCarried)
+    start.push_back(
+        all[loop.getTiedLoopInit(cast<BlockArgument>(scan.getState()))->get()]);
+  auto blocks =
+      scf::ForOp::create(b, loc, begin, end, index(blockTokens), start);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(blocks.getBody());
+    Value first = blocks.getInductionVar(), count = countFrom(first);
+    emitPrepare(first, count);
+    gpu::BarrierOp::create(b, loc);
+    gpu::EachWarpOp held = emitOutputLoads(first, count);
+    Value next = emitScans(
+        isCarried ? Value(blocks.getRegionIterArg(0)) : Value(), first, count);
+    for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value})
+      emitWindowStores(role, first, count);
+    gpu::BarrierOp::create(b, loc);
+    emitOutput(held, first, count);
+    if (isCarried)
+      scf::YieldOp::create(b, loc, next);
+  }
+}

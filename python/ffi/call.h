@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A call of a kernel from tvm-ffi: arguments arrive as DLPack tensors, and one
+// binding is made at first and then given only what has changed.
+
+#ifndef GDN_PYTHON_FFI_CALL_H
+#define GDN_PYTHON_FFI_CALL_H
+
+#include "gdn-c/runtime.h"
+
+#include <tvm/ffi/c_api.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gdn::ffi {
+
+/// What went wrong: the kind that Python sees, and the message.
+struct Failure {
+  const char *kind = nullptr;
+  std::string message;
+};
+
+/// Not for two threads at once, as a binding is.
+class Call {
+public:
+  /// `kernel` outlives the call. Tensors lie on DLPack device `deviceType`,
+  /// `deviceId`. Slot `nullSlot` of pools is no slot, -1 for none.
+  Call(gdnrt_kernel *kernel, int32_t deviceType, int32_t deviceId,
+       int64_t nullSlot, bool mayOverlap);
+  Call(const Call &) = delete;
+  Call &operator=(const Call &) = delete;
+  ~Call();
+
+  /// Launches on the stream that tvm-ffi holds for the device: with tensors of
+  /// PyTorch among the arguments, PyTorch's current one. `args` are tensors in
+  /// the order of the entry's parameters; None leaves an optional one out.
+  bool launch(const TVMFFIAny *args, int32_t count, Failure &failure);
+
+  /// See gdnrt_binding_workspace_bytes; 0 before the first launch.
+  bool workspaceBytes(uint64_t &bytes, Failure &failure);
+
+  /// See gdnrt_binding_set_workspace; after the first launch.
+  bool setWorkspace(const TVMFFIAny &memory, Failure &failure);
+
+private:
+  struct Param {
+    std::string name;
+    bool isPool;
+  };
+  /// An argument with its sizes and strides, to be compared with the next one.
+  struct Bound {
+    gdnrt_arg arg = {};
+    int64_t sizes[GDNRT_MAX_RANK] = {};
+    int64_t strides[GDNRT_MAX_RANK] = {};
+    bool hasStrides = false;
+
+    bool operator==(const Bound &other) const;
+  };
+
+  bool read(const TVMFFIAny &value, const Param &param, Bound &bound,
+            Failure &failure) const;
+  bool bind(Failure &failure);
+  void *stream() const;
+
+  gdnrt_kernel *kernel;
+  int32_t deviceType, deviceId;
+  int64_t nullSlot;
+  bool mayOverlap;
+  gdnrt_binding *binding = nullptr;
+  std::vector<Param> params;
+  std::vector<Bound> bound, next;
+};
+
+} // namespace gdn::ffi
+
+#endif // GDN_PYTHON_FFI_CALL_H

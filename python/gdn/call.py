@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Calls of a kernel through tvm-ffi, for arguments that change from call to call.
+
+    step = Call(kernel)
+    step(qkvz, ba, ..., state_pool, out)        # in the order of kernel.params
+    step(qkvz=qkvz, state_pool=states, ...)     # or by name
+
+Tensors of PyTorch and of anything else that speaks DLPack are read in C++
+(python/ffi), and the launch goes to the stream that tvm-ffi holds for the device:
+with tensors of PyTorch among the arguments, PyTorch's current stream, also while it
+captures a graph. Needs the package apache-tvm-ffi, and not PyTorch.
+"""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from .arrays import DeviceArray
+from .runtime import GdnError, Kernel, Pool
+
+_DLPACK_DEVICES = {"cpu": 1, "cuda": 2}
+LIBRARY = "libgdn_tvm_ffi.so"
+
+
+@cache
+def _functions(folder: Path):
+    """The functions of python/ffi/exports.cpp, from the library beside libgdnrt."""
+    import tvm_ffi
+
+    module = tvm_ffi.load_module(str(folder / LIBRARY))
+    names = ("create", "destroy", "launch", "workspace_bytes", "set_workspace")
+    return {name: module[name] for name in names}
+
+
+class Call:
+    """A kernel that is called with tensors on its device. Not for two threads at once.
+
+    Slot `null_slot` of every pool is no slot (-1: there is none). `may_overlap` allows
+    dependent launches: see gdnrt_binding_allow_dependent_launch, which says when.
+    Errors are GdnError with the runtime's status, TypeError for what is no tensor, and
+    ValueError for memory of another device.
+    """
+
+    def __init__(self, kernel: Kernel, null_slot: int = 0, may_overlap: bool = False):
+        device = kernel._device
+        self._ffi = _functions(device._runtime.path.parent)
+        self._kernel = kernel
+        self._null_slot = null_slot
+        self._may_overlap = may_overlap
+        self._params = kernel.params
+        self._names = [param.name for param in self._params]
+        self._handle = self._ffi["create"](
+            kernel._handle.value,
+            _DLPACK_DEVICES[device.kind],
+            device.ordinal,
+            null_slot,
+            may_overlap,
+        )
+        self._launch = self._ffi["launch"]
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            self._ffi["destroy"](self._handle)
+            self._handle = None
+
+    def __call__(self, *tensors: object, **named: object) -> None:
+        """Launches; a CPU has run when this returns. Tensors stay valid until then, or
+        until the GPU has run. Arrays of NumPy and of Device.array go a slower way, and
+        to the default stream."""
+        if named:
+            tensors = self._in_order(tensors, named)
+        try:
+            self._launch(self._handle, *tensors)
+        except RuntimeError as error:
+            cause = getattr(error, "__tvm_ffi_error__", None)
+            if cause is None:
+                raise
+            raise GdnError(cause.kind, str(error)) from None
+        except (TypeError, ValueError, BufferError):
+            # NumPy lends no bfloat16 and nothing read-only through DLPack.
+            if not any(isinstance(value, np.ndarray | DeviceArray) for value in tensors):
+                raise
+            self._bind(tensors).launch()
+
+    def _in_order(self, tensors: tuple, named: dict[str, object]) -> list:
+        unknown = [name for name in named if name not in self._names[len(tensors) :]]
+        if unknown:
+            raise TypeError(f"{unknown[0]}: not a parameter, or given twice")
+        return [*tensors, *(named.get(name) for name in self._names[len(tensors) :])]
+
+    def _bind(self, tensors):
+        arguments = {
+            param.name: Pool(value, self._null_slot) if param.kind == "pool" else value
+            for param, value in zip(self._params, tensors, strict=True)
+            if value is not None
+        }
+        binding = self._kernel.bind(**arguments)
+        binding.allow_dependent_launch(self._may_overlap)
+        return binding
+
+    @property
+    def workspace_bytes(self) -> int:
+        """What set_workspace has to give for the variant that suits the arguments of the
+        last call."""
+        return self._ffi["workspace_bytes"](self._handle)
+
+    def set_workspace(self, memory: object) -> None:
+        """See Binding.set_workspace; after the first call, whose sizes it needs."""
+        self._ffi["set_workspace"](self._handle, memory)

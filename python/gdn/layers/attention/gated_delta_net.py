@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The layer GatedDeltaNetAttention with vLLM's names, for NumPy arrays and, by way of
+torch_gated_delta_net, tensors: projections, the core of the runtime library, the gated
+norm, and the output projection."""
+
+import itertools
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from ...runtime import Kernel, Pool
+from .device_arrays import empty_like_rows, stream_of
+from .gdn_layer import GDNLayer
+from .gdn_metadata import GDNAttentionMetadata
+from .layer_shape import (
+    LayerHeads,
+    gated_delta_net_state_dtype,
+    gated_delta_net_state_shape,
+    shard_weights,
+)
+
+PROJECTIONS = ("in_proj_qkvz", "in_proj_ba", "in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a")
+_GATES = {"silu": "silu", "swish": "silu", "sigmoid": "sigmoid"}
+
+
+class GatedDeltaNetAttention:
+    """One rank's part of a layer.
+
+    `config` has the attributes of the models' configurations (linear_num_key_heads, ...).
+    `weights` are the whole layer's, by the checkpoint's names without prefix
+    ("in_proj_qkvz.weight", "conv1d.weight", "A_log"); this rank's share is taken. A
+    projection that is given as a callable is used as it is: that is where quantised ones
+    come in. `order` is that of in_proj_qkvz, "interleaved" (Qwen3-Next) or "flat".
+
+    The layout of the kernels says what is handed over: kernels of the checkpoint's layout
+    take the projections in place, those with the layout split get views. Kernels that give
+    `out` do the norm themselves.
+    """
+
+    mamba_type = "gdn_attention"
+
+    def __init__(
+        self,
+        config,
+        kernels: Mapping[str, Kernel],
+        weights: Mapping[str, object],
+        *,
+        tp_size: int = 1,
+        tp_rank: int = 0,
+        order: str = "interleaved",
+        num_spec: int = 0,
+        model_dtype: str = "bfloat16",
+        mamba_cache_dtype: str = "auto",
+        mamba_ssm_cache_dtype: str = "auto",
+        conv_state_layout: str = "SD",
+        prefix: str = "",
+        static_forward_context: dict | None = None,
+        projections: Mapping[str, Callable] | None = None,
+        all_reduce: Callable | None = None,
+    ):
+        self.prefix = prefix
+        if static_forward_context is not None:
+            if prefix in static_forward_context:
+                raise ValueError(f"prefix: expected a name of its own, got {prefix} twice")
+            static_forward_context[prefix] = self
+        self.kernels = dict(kernels)
+        self._runtime = next(iter(self.kernels.values()))._runtime
+        self._taken = {param.name for k in self.kernels.values() for param in k.params}
+        self.tp_size, self.tp_rank = tp_size, tp_rank
+        self.hidden_size = config.hidden_size
+        self.num_k_heads = config.linear_num_key_heads
+        self.num_v_heads = config.linear_num_value_heads
+        self.head_k_dim = config.linear_key_head_dim
+        self.head_v_dim = config.linear_value_head_dim
+        self.key_dim = self.num_k_heads * self.head_k_dim
+        self.value_dim = self.num_v_heads * self.head_v_dim
+        self.conv_dim = 2 * self.key_dim + self.value_dim
+        self.conv_kernel_size = config.linear_conv_kernel_dim
+        self.layer_norm_epsilon = config.rms_norm_eps
+        self.activation = config.hidden_act
+        gate = getattr(config, "output_gate_type", None) or "silu"
+        if gate not in _GATES:
+            raise ValueError(f"output_gate_type: expected {', '.join(_GATES)}, got {gate}")
+        self.output_gate = _GATES[gate]
+        self.order = order
+        self.num_spec = num_spec
+        self.model_dtype = model_dtype
+        self.mamba_cache_dtype = mamba_cache_dtype
+        self.mamba_ssm_cache_dtype = mamba_ssm_cache_dtype
+        self.conv_state_layout = conv_state_layout
+        self.all_reduce = all_reduce
+        self.kv_cache: tuple | None = None
+        self._core: GDNLayer | None = None
+
+        heads = LayerHeads(self.num_k_heads, self.num_v_heads, self.head_k_dim, self.head_v_dim)
+        given = dict(projections or {})
+        unknown = set(given) - {*PROJECTIONS, "out_proj"}
+        if unknown:
+            raise ValueError(
+                f"projections: expected {', '.join(PROJECTIONS)} or out_proj, got "
+                + ", ".join(sorted(unknown))
+            )
+        share = self.take_share(heads, weights)
+        for name in (*PROJECTIONS, "out_proj"):
+            weight = share.get(f"{name}.weight")
+            setattr(self, name, given.get(name) or (None if weight is None else _linear(weight)))
+        conv = share["conv1d.weight"]
+        self.conv_weight = conv.reshape(conv.shape[0], conv.shape[-1])
+        self.A_log = share["A_log"]
+        self.dt_bias = share["dt_bias"]
+        self.norm_weight = share.get("norm.weight")
+        if self.out_proj is None:
+            raise ValueError("out_proj: expected a weight or a callable")
+
+    def take_share(self, heads: LayerHeads, weights: Mapping[str, object]) -> dict[str, object]:
+        """This rank's part of the whole layer's weights."""
+        return shard_weights(self._runtime, heads, weights, self.tp_size, self.tp_rank, self.order)
+
+    # States.
+
+    def get_state_dtype(self) -> tuple[str, str]:
+        return gated_delta_net_state_dtype(
+            self._runtime, self.model_dtype, self.mamba_cache_dtype, self.mamba_ssm_cache_dtype
+        )
+
+    def get_state_shape(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Of one slot on one rank."""
+        return gated_delta_net_state_shape(
+            self._runtime,
+            self.tp_size,
+            self.num_k_heads,
+            self.num_v_heads,
+            self.head_k_dim,
+            self.head_v_dim,
+            self.conv_kernel_size,
+            self.num_spec,
+            self.conv_state_layout,
+        )
+
+    def bind_kv_cache(self, conv_state, ssm_state, null_slot: int = 0) -> None:
+        """The layer's states, slots in front of get_state_shape(). They stay the caller's."""
+        shapes = self.get_state_shape()
+        for name, array, shape in zip(
+            ("conv_state", "ssm_state"), (conv_state, ssm_state), shapes, strict=True
+        ):
+            if tuple(array.shape[1:]) != shape:
+                raise ValueError(
+                    f"{name}: expected slots of {list(shape)}, got {list(array.shape[1:])}"
+                )
+        self.kv_cache = (conv_state, ssm_state)
+        window = conv_state if self.conv_state_layout == "DS" else conv_state.swapaxes(1, 2)
+        self._core = GDNLayer(
+            self.kernels,
+            **self._weights_of_kernels(),
+            conv_pool=Pool(window[..., : self.conv_kernel_size - 1], null_slot),
+            state_pool=Pool(ssm_state, null_slot),
+        )
+
+    def _weights_of_kernels(self) -> dict[str, object]:
+        weights = {
+            "conv_weight": self.conv_weight,
+            "A_log": self.A_log,
+            "dt_bias": self.dt_bias,
+            "norm_weight": self.norm_weight,
+        }
+        return {name: array for name, array in weights.items() if name in self._taken}
+
+    # A step.
+
+    def forward(
+        self,
+        hidden_states,
+        output,
+        attn_metadata: GDNAttentionMetadata | None = None,
+        *,
+        device_arena: object = None,
+        stream: object = None,
+    ) -> None:
+        """hidden_states [T, hidden] to output[:T]. Without metadata it is a profile run: no
+        slot is touched and the core's output is zero. On a GPU `device_arena` is where the
+        metadata was uploaded."""
+        tokens = hidden_states.shape[0]
+        arrays, z = self.project(hidden_states)
+        normed = "out" in self._taken
+        rows = self.num_v_heads // self.tp_size
+        core = empty_like_rows(hidden_states, (tokens, rows, self.head_v_dim))
+        if normed and z is not None and "z" in self._taken:
+            arrays["z"] = z
+        self._run(attn_metadata, arrays, core, device_arena, stream)
+        if not normed:
+            core = self.norm(core, z)
+        self._project_out(core, output, tokens)
+
+    def _forward_core(
+        self, mixed_qkv, b, a, core_attn_out, attn_metadata=None, device_arena=None, stream=None
+    ) -> None:
+        """The core alone, into core_attn_out [T, Hv, dv]; of kernels with the layout split."""
+        arrays = {"qkv": mixed_qkv, "b": b, "a": a}
+        self._run(attn_metadata, arrays, core_attn_out, device_arena, stream)
+
+    def project(self, hidden_states) -> tuple[dict[str, object], object]:
+        """What the kernels take of the projections, and z [T, Hv * dv] unless it is packed."""
+        if "qkvz" in self._taken:
+            qkvz = self._call("in_proj_qkvz", hidden_states)
+            ba = self._call("in_proj_ba", hidden_states)
+            z = None
+            if "out" not in self._taken:
+                z = self.fix_query_key_value_ordering(qkvz, ba)[3]
+            return {"qkvz": qkvz, "ba": ba}, z
+        if self.in_proj_qkv is not None:
+            qkv = self.in_proj_qkv(hidden_states)
+            b = self._call("in_proj_b", hidden_states)
+            a = self._call("in_proj_a", hidden_states)
+            z = self._call("in_proj_z", hidden_states)
+        else:
+            qkvz = self._call("in_proj_qkvz", hidden_states)
+            ba = self._call("in_proj_ba", hidden_states)
+            if self.order == "flat":
+                # Strided views: kernels take any distance between rows.
+                ends = self.conv_dim // self.tp_size
+                qkv, z = qkvz[:, :ends], qkvz[:, ends:]
+                half = ba.shape[1] // 2
+                b, a = ba[:, :half], ba[:, half:]
+            else:
+                query, key, value, z, b, a = self.fix_query_key_value_ordering(qkvz, ba)
+                qkv = self._concatenate([query, key, value])
+                z = z.reshape(z.shape[0], -1)
+        return {"qkv": qkv, "b": b, "a": a}, z
+
+    def fix_query_key_value_ordering(self, mixed_qkvz, mixed_ba):
+        """query, key [T, Hk, dk], value, z [T, Hv, dv], b and a [T, Hv], of this rank, from
+        the projections in the layer's order."""
+        heads, values = self.num_k_heads // self.tp_size, self.num_v_heads // self.tp_size
+        tokens, dk, dv = mixed_qkvz.shape[0], self.head_k_dim, self.head_v_dim
+        share = values // heads
+        if self.order == "flat":
+            keys, width = heads * dk, values * dv
+            ends = (0, keys, 2 * keys, 2 * keys + width, 2 * keys + 2 * width)
+            parts = [mixed_qkvz[:, i:j] for i, j in itertools.pairwise(ends)]
+            b, a = mixed_ba[:, :values], mixed_ba[:, values:]
+        else:
+            groups = mixed_qkvz.reshape(tokens, heads, -1)
+            ends = (0, dk, 2 * dk, 2 * dk + share * dv, 2 * dk + 2 * share * dv)
+            parts = [groups[:, :, i:j] for i, j in itertools.pairwise(ends)]
+            gates = mixed_ba.reshape(tokens, heads, 2 * share)
+            b = gates[:, :, :share].reshape(tokens, values)
+            a = gates[:, :, share:].reshape(tokens, values)
+        query, key = (part.reshape(tokens, heads, dk) for part in parts[:2])
+        value, z = (part.reshape(tokens, values, dv) for part in parts[2:])
+        return query, key, value, z, b, a
+
+    def norm(self, core, z):
+        """RMSNorm over dv with the gate behind it, summed in f32, rounded once."""
+        z = z.reshape(core.shape)
+        return rms_norm_gated(core, z, self.norm_weight, self.layer_norm_epsilon, self.output_gate)
+
+    # Parts.
+
+    def _call(self, name: str, hidden_states):
+        projection = getattr(self, name)
+        if projection is None:
+            raise ValueError(f"{name}: the kernels need this projection, and there is none")
+        return projection(hidden_states)
+
+    def _run(self, metadata, arrays, core, device_arena, stream) -> None:
+        name = "out" if "out" in self._taken else "core"
+        if self._core is None:
+            if metadata is not None:
+                raise ValueError("kv_cache: expected bind_kv_cache before a step")
+            core[...] = 0
+            return
+        self._core.forward(
+            metadata,
+            stream=stream_of(core, stream),
+            device_arena=device_arena,
+            **arrays,
+            **{name: core},
+        )
+
+    def _project_out(self, core, output, tokens: int) -> None:
+        result = self.out_proj(core.reshape(tokens, -1))
+        if self.tp_size > 1 and self.all_reduce is not None:
+            result = self.all_reduce(result)
+        output[:tokens] = result
+
+    def _concatenate(self, parts):
+        """[T, heads, dim] each to [T, all of them]."""
+        flat = [part.reshape(part.shape[0], -1) for part in parts]
+        if isinstance(flat[0], np.ndarray):
+            return np.concatenate(flat, axis=1)
+        import torch
+
+        return torch.cat(flat, dim=1)
+
+
+def _linear(weight) -> Callable:
+    return lambda x: x @ weight.T
+
+
+def rms_norm_gated(x, z, weight, eps: float, gate: str):
+    """x * rsqrt(mean x^2 + eps) * weight * gate(z) over the last dimension, in f32, in the
+    type of x. NumPy arrays or tensors."""
+    if gate not in _GATES:
+        raise ValueError(f"gate: expected {', '.join(_GATES)}, got {gate}")
+    silu = _GATES[gate] == "silu"
+    if isinstance(x, np.ndarray):
+        wide, gates = x.astype(np.float32), np.asarray(z).astype(np.float32)
+        scale = 1 / np.sqrt((wide * wide).mean(-1, keepdims=True) + np.float32(eps))
+        sigmoid = np.exp(-np.logaddexp(np.float32(0), -gates))
+        result = wide * scale * weight.astype(np.float32) * sigmoid
+        return (result * gates if silu else result).astype(x.dtype)
+    wide, gates = x.float(), z.float()
+    scale = (wide * wide).mean(-1, keepdim=True).add(eps).rsqrt()
+    result = wide * scale * weight.float() * gates.sigmoid()
+    return (result * gates if silu else result).to(x.dtype)

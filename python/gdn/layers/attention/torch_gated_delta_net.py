@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""GatedDeltaNetAttention as a module of PyTorch: parameters by the checkpoints' names,
+tensor parallel by torch.distributed. Everything else is that of gated_delta_net."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+try:
+    import torch
+except ImportError as error:
+    raise ImportError(
+        "gdn.layers.attention.torch_gated_delta_net: expected PyTorch to be installed; the"
+        " layer for NumPy is gdn.layers.attention.GatedDeltaNetAttention"
+    ) from error
+
+from ...runtime import Kernel
+from . import gated_delta_net
+from .gdn_metadata import GDNAttentionMetadata
+from .layer_shape import LayerHeads, weight_slices
+
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+class GatedDeltaNetAttention(torch.nn.Module):
+    """Arguments are those of gated_delta_net.GatedDeltaNetAttention without weights, which
+    load_weights() brings. `names` are the projections that the checkpoint has:
+    in_proj_qkvz and in_proj_ba, or in_proj_qkv, in_proj_z, in_proj_b and in_proj_a."""
+
+    mamba_type = "gdn_attention"
+
+    def __init__(
+        self,
+        config,
+        kernels: Mapping[str, Kernel],
+        *,
+        names: tuple[str, ...] = ("in_proj_qkvz", "in_proj_ba"),
+        group: object = None,
+        device: object = "cuda",
+        dtype: torch.dtype = torch.bfloat16,
+        order: str = "interleaved",
+        projections: Mapping[str, Callable] | None = None,
+        **options,
+    ):
+        super().__init__()
+        self.config, self.kernels, self.order = config, dict(kernels), order
+        self.projections = dict(projections or {})
+        self.options = options
+        distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
+        self.group = group
+        self.tp_size = torch.distributed.get_world_size(group) if distributed else 1
+        self.tp_rank = torch.distributed.get_rank(group) if distributed else 0
+        self.heads = LayerHeads(
+            config.linear_num_key_heads,
+            config.linear_num_value_heads,
+            config.linear_key_head_dim,
+            config.linear_value_head_dim,
+        )
+        self._runtime = next(iter(self.kernels.values()))._runtime
+        self.names = (*names, "conv1d", "A_log", "dt_bias", "norm", "out_proj")
+        self.dtype = dtype
+        for name in self.names:
+            if name in self.projections:
+                continue
+            wide = torch.float32 if name == "A_log" else dtype
+            empty = torch.ones if name == "dt_bias" else torch.empty
+            weight = empty(self._shape(name), dtype=wide, device=device)
+            parameter = torch.nn.Parameter(weight, requires_grad=False)
+            if name in ("A_log", "dt_bias"):
+                self.register_parameter(name, parameter)
+            else:
+                self.add_module(name, _Weight(parameter))
+        self._layer: gated_delta_net.GatedDeltaNetAttention | None = None
+        self._prefix = self.options.pop("prefix", "")
+        registry = self.options.pop("static_forward_context", None)
+        if registry is not None:
+            if self._prefix in registry:
+                raise ValueError(f"prefix: expected a name of its own, got {self._prefix} twice")
+            registry[self._prefix] = self
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        """Of this rank's share."""
+        axis, slices = weight_slices(
+            self._runtime, self.heads, name, self.tp_size, self.tp_rank, self.order
+        )
+        size = sum(part.stop - part.start for part in slices)
+        hidden = self.config.hidden_size
+        if name == "conv1d":
+            return (size, 1, self.config.linear_conv_kernel_dim)
+        if name in ("A_log", "dt_bias", "norm"):
+            return (size,)
+        return (hidden, size) if axis == 1 else (size, hidden)
+
+    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
+        """Takes this rank's share of the whole layer's weights, by the checkpoint's names
+        without prefix. Returns the names that it took."""
+        parameters = dict(self.named_parameters())
+        taken = set()
+        for name, weight in weights:
+            if name not in parameters:
+                continue
+            axis, slices = weight_slices(
+                self._runtime,
+                self.heads,
+                name.removesuffix(".weight"),
+                self.tp_size,
+                self.tp_rank,
+                self.order,
+            )
+            parts = [weight.narrow(axis, s.start, s.stop - s.start) for s in slices]
+            share = torch.cat(parts, dim=axis)
+            if share.shape != parameters[name].shape:
+                raise ValueError(
+                    f"{name}: expected {list(parameters[name].shape)} on a rank, got"
+                    f" {list(share.shape)}"
+                )
+            parameters[name].data.copy_(share)
+            taken.add(name)
+        self._layer = None
+        return taken
+
+    def _made(self) -> gated_delta_net.GatedDeltaNetAttention:
+        """The layer over the parameters, which are one rank's already."""
+        if self._layer is None:
+            self._layer = _RankLayer(
+                self.config,
+                self.kernels,
+                {name: parameter.data for name, parameter in self.named_parameters()},
+                rank=(self.tp_size, self.tp_rank),
+                order=self.order,
+                projections=self.projections,
+                all_reduce=self._all_reduce,
+                **self.options,
+            )
+        return self._layer
+
+    def _all_reduce(self, result: torch.Tensor) -> torch.Tensor:
+        torch.distributed.all_reduce(result, group=self.group)
+        return result
+
+    def get_state_dtype(self) -> tuple[torch.dtype, torch.dtype]:
+        conv, ssm = self._made().get_state_dtype()
+        return _DTYPES[conv], _DTYPES[ssm]
+
+    def get_state_shape(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return self._made().get_state_shape()
+
+    def bind_kv_cache(self, conv_state, ssm_state, null_slot: int = 0) -> None:
+        self._made().bind_kv_cache(conv_state, ssm_state, null_slot)
+
+    def forward(
+        self,
+        hidden_states: torch.Tensor,
+        output: torch.Tensor,
+        attn_metadata: GDNAttentionMetadata | None = None,
+        device_arena: object = None,
+    ) -> None:
+        """See gated_delta_net.GatedDeltaNetAttention.forward; on PyTorch's current stream."""
+        self._made().forward(hidden_states, output, attn_metadata, device_arena=device_arena)
+
+
+class _Weight(torch.nn.Module):
+    """Gives a parameter the name `<module>.weight`, as checkpoints have it."""
+
+    def __init__(self, weight: torch.nn.Parameter):
+        super().__init__()
+        self.weight = weight
+
+
+class _RankLayer(gated_delta_net.GatedDeltaNetAttention):
+    """A layer whose weights are one rank's share already."""
+
+    def __init__(self, config, kernels, weights, *, rank: tuple[int, int], **options):
+        self._rank = rank
+        super().__init__(config, kernels, weights, tp_size=rank[0], tp_rank=rank[1], **options)
+
+    def take_share(self, heads, weights):
+        return dict(weights)

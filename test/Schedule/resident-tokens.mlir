@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A program that walks the tokens of a row with its state in the registers of a
+// block: eight tokens are prepared, then scanned one by one, then finished. It is
+// no decode step, so that schedule leaves it as it is.
+//
+// RUN: gdn-opt %S/../Conversion/GDNToTile/token-slots.mlir -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -o %t.tile
+// RUN: gdn-opt %t.tile -gdn-schedule-resident-recurrence | FileCheck %s --check-prefix=DECODE
+// RUN: gdn-opt %t.tile -gdn-schedule-resident-tokens -canonicalize -cse -o %t.gpu
+// RUN: FileCheck %s < %t.gpu
+// RUN: gdn-gpu-opt %t.gpu -gdn-gpu-check -o /dev/null
+// RUN: gdn-opt %S/../Conversion/GDNToTile/parents.mlir -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-tokens -canonicalize -cse -o %t.tree
+// RUN: FileCheck %s --check-prefix=TREE < %t.tree
+// RUN: gdn-gpu-opt %t.tree -gdn-gpu-check -o /dev/null
+// RUN: not gdn-opt %t.tile -gdn-schedule-resident-tokens=threads=224 -o /dev/null 2>&1 | FileCheck %s --check-prefix=THREADS
+
+// THREADS: error: expects the option 'threads' to be a multiple of 32 from 256 to 1024, but got 224
+
+// DECODE-LABEL: func.func @verify(
+//   DECODE-NOT:   gdn_gpu
+
+// CHECK-LABEL: func.func @verify(
+//       CHECK:   %[[M:.+]] = gdn_gpu.load %{{.+}} aligned 16
+//       CHECK:   gdn_gpu.await_launch
+// The state after the tokens of a block is that before the next.
+//       CHECK:   scf.for %[[T0:[a-z0-9]+]] = %[[BEGIN:[a-z0-9]+]] to %{{.+}} step %c8 iter_args(
+// Query: warps 0 and 1, four tokens each. The first finds the window in the pool,
+// the others in the inputs.
+//       CHECK:     gdn_gpu.each_warp 0 for 2 {
+//  CHECK-NEXT:     ^bb0(%[[W:.+]]: index):
+//       CHECK:       %[[AT:.+]] = arith.muli %[[W]], %c4
+//       CHECK:       scf.for %[[I:.+]] = %[[AT]] to %{{.+}} step %c8 {
+//       CHECK:         gdn_gpu.load {{.*}}<4x
+//       CHECK:         arith.cmpi eq, %{{.+}}, %[[BEGIN]]
+//       CHECK:         scf.if
+//       CHECK:         gdn_gpu.conv1d
+//       CHECK:         gdn_gpu.share %{{.+}}, %[[Q:.+]] row(%[[I]])
+//       CHECK:     gdn_gpu.each_warp 2 for 2 {
+//       CHECK:     gdn_gpu.each_warp 4 for 2 {
+//       CHECK:     gdn_gpu.each_warp 6 for 1 {
+//       CHECK:       gdn_gpu.share {{.*}}<8xf32, #gdn_gpu.per_row<
+//       CHECK:     gdn_gpu.barrier
+//       CHECK:     scf.for %[[J:.+]] = %c0 to %{{.+}} step %c1 iter_args(
+//       CHECK:       gdn_gpu.fetch %[[Q]] row(%[[J]])
+//       CHECK:       gdn_gpu.map_rows
+//       CHECK:       gdn_gpu.share %{{.+}}, %[[O:.+]] row(%[[J]])
+//       CHECK:       scf.if
+//       CHECK:         gdn_gpu.store {{.+}} aligned 16
+// The windows after each token, if this block is the last that has read them.
+//       CHECK:     gdn_gpu.warps 0 for 1 {
+//       CHECK:       gdn_gpu.last_reader
+//       CHECK:       scf.for
+//       CHECK:         gdn_gpu.fetch {{.*}}<11x{{.*}} -> {{.*}}<3x
+//       CHECK:         gdn_gpu.store
+//       CHECK:     gdn_gpu.warps 1 for 1 {
+//       CHECK:     gdn_gpu.warps 2 for 1 {
+//   CHECK-NOT:       gdn_gpu.last_reader
+//       CHECK:     gdn_gpu.barrier
+//       CHECK:     gdn_gpu.each_warp 0 for 8 {
+//       CHECK:       gdn_gpu.fetch %[[O]] row
+
+// A tree: tokens one by one, each with a window of its own; the state is read
+// back inside the walk.
+// TREE-LABEL: func.func @verify(
+//       TREE:   gdn_gpu.each_warp 0 for 2 {
+//       TREE:     scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c2 {
+// TREE-COUNT-4:     gdn_gpu.conv1d
+//       TREE:       gdn_gpu.share {{.*}}<3x{{.*}}<24x
+//       TREE:   gdn_gpu.barrier
+//       TREE:   scf.for %{{.+}} = %c0 to %{{.+}} step %c1 {
+//       TREE:     gdn_gpu.load {{.+}} aligned 16
+//       TREE:     gdn_gpu.store {{.+}} aligned 16

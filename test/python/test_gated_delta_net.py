@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""GatedDeltaNetAttention from hidden states to output: every order of projections and
+layout of kernels against float64, tensor-parallel ranks, layouts of states, refusals."""
+
+import importlib.util
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from gdn_layer_model import CoreModel, compile_image, relative_error
+
+from gdn import Runtime
+from gdn.layers.attention import (
+    CommonAttentionMetadata,
+    GatedDeltaNetAttention,
+    GDNAttentionMetadataBuilder,
+    layer_kernels,
+    rms_norm_gated,
+)
+
+HK, HV, D, HIDDEN, SLOTS = 2, 4, 64, 48, 4
+LENGTHS = ((5, 9), (1, 1), (1, 3))
+CONFIG = SimpleNamespace(
+    hidden_size=HIDDEN,
+    linear_num_key_heads=HK,
+    linear_num_value_heads=HV,
+    linear_key_head_dim=D,
+    linear_value_head_dim=D,
+    linear_conv_kernel_dim=4,
+    rms_norm_eps=1e-6,
+    hidden_act="silu",
+)
+
+
+@pytest.fixture(scope="module")
+def runtime(build_dir):
+    return Runtime(build_dir / "lib/libgdnrt.so")
+
+
+@pytest.fixture(scope="module")
+def kernels_of(runtime, tool, tmp_path_factory):
+    """Kernels of a layout and what they give, compiled once."""
+    made = {}
+
+    def get(layout: str, outputs: str):
+        if (layout, outputs) not in made:
+            folder = tmp_path_factory.mktemp("layer")
+            path = compile_image(
+                tool, folder, f"--layout={layout}", f"--outputs={outputs}", "--has-initial"
+            )
+            made[layout, outputs] = layer_kernels(runtime.device(), runtime.image(path))
+        return made[layout, outputs]
+
+    return get
+
+
+def make_weights(order: str) -> dict[str, np.ndarray]:
+    """A checkpoint, with the same numbers in every order."""
+    rng = np.random.default_rng(2)
+
+    def normal(*shape):
+        return (rng.standard_normal(shape) / np.sqrt(shape[-1])).astype(np.float32)
+
+    q, k = normal(HK, D, HIDDEN), normal(HK, D, HIDDEN)
+    v, z = normal(HV, D, HIDDEN), normal(HV, D, HIDDEN)
+    b, a = normal(HV, HIDDEN), normal(HV, HIDDEN)
+    share = HV // HK
+    weights = {
+        "conv1d.weight": rng.standard_normal((2 * HK * D + HV * D, 1, 4)).astype(np.float32),
+        "A_log": np.log(rng.uniform(1, 16, HV)).astype(np.float32),
+        "dt_bias": rng.standard_normal(HV).astype(np.float32),
+        "norm.weight": rng.uniform(0.5, 1.5, D).astype(np.float32),
+        "out_proj.weight": normal(HIDDEN, HV * D),
+    }
+    flat = [part.reshape(-1, HIDDEN) for part in (q, k, v, z)]
+    if order == "separate":
+        names = ("in_proj_z", "in_proj_b", "in_proj_a")
+        weights["in_proj_qkv.weight"] = np.concatenate(flat[:3])
+        weights |= {f"{n}.weight": w for n, w in zip(names, (flat[3], b, a), strict=True)}
+    elif order == "flat":
+        weights["in_proj_qkvz.weight"] = np.concatenate(flat)
+        weights["in_proj_ba.weight"] = np.concatenate([b, a])
+    else:
+        blocks, gates = [], []
+        for g in range(HK):
+            own = slice(g * share, (g + 1) * share)
+            blocks += [q[g], k[g], *v[own], *z[own]]
+            gates += [b[own], a[own]]
+        weights["in_proj_qkvz.weight"] = np.concatenate(blocks)
+        weights["in_proj_ba.weight"] = np.concatenate(gates)
+    return weights
+
+
+def hidden_states() -> list[np.ndarray]:
+    rng = np.random.default_rng(4)
+    return [rng.standard_normal((sum(n), HIDDEN)).astype(np.float32) for n in LENGTHS]
+
+
+def sigmoid(x):
+    return np.exp(-np.logaddexp(0, -x))
+
+
+def expected_outputs(gate: str = "silu") -> list[np.ndarray]:
+    """The layer in float64, from the checkpoint in its own parts."""
+    weights = {name: w.astype(np.float64) for name, w in make_weights("separate").items()}
+    core = {n: weights[n] for n in ("A_log", "dt_bias")}
+    model = CoreModel(core | {"conv_weight": weights["conv1d.weight"][:, 0]}, SLOTS)
+    started, outputs = set(), []
+    for lengths, hidden in zip(LENGTHS, hidden_states(), strict=True):
+        inputs = {n: hidden @ weights[f"in_proj_{n}.weight"].T for n in ("qkv", "z", "b", "a")}
+        rows, first = [], 0
+        for slot, length in zip((1, 3), lengths, strict=True):
+            start = slot if slot in started else None
+            rows.append(model.row(inputs, slice(first, first + length), start, [slot]))
+            started.add(slot)
+            first += length
+        core = np.concatenate(rows)
+        z = inputs["z"].reshape(core.shape)
+        scale = 1 / np.sqrt((core**2).mean(-1, keepdims=True) + 1e-6)
+        normed = core * scale * weights["norm.weight"] * sigmoid(z)
+        normed = normed * z if gate == "silu" else normed
+        outputs.append(normed.reshape(len(hidden), -1) @ weights["out_proj.weight"].T)
+    return outputs
+
+
+def metadata_of(builder, done, lengths):
+    return builder.build(
+        0,
+        CommonAttentionMetadata(
+            query_start_loc=np.array([0, lengths[0], sum(lengths)], np.int32),
+            seq_lens=done + np.array(lengths, np.int32),
+            num_reqs=2,
+            num_actual_tokens=sum(lengths),
+            block_table_tensor=np.array([[1], [3]], np.int32),
+        ),
+    )
+
+
+def make_layer(kernels, order, config=CONFIG, **options) -> GatedDeltaNetAttention:
+    layer = GatedDeltaNetAttention(
+        config,
+        kernels,
+        make_weights(order),
+        order="interleaved" if order == "interleaved" else "flat",
+        model_dtype="float32",
+        **options,
+    )
+    conv, ssm = layer.get_state_shape()
+    # Nothing of a new request is read.
+    layer.bind_kv_cache(
+        np.full((SLOTS, *conv), np.nan, np.float32), np.full((SLOTS, *ssm), np.nan, np.float32)
+    )
+    return layer
+
+
+def run(runtime, layer) -> list[np.ndarray]:
+    builder = GDNAttentionMetadataBuilder.from_options(runtime, max_num_seqs=4, max_num_tokens=64)
+    done, outputs = np.zeros(2, np.int32), []
+    for lengths, hidden in zip(LENGTHS, hidden_states(), strict=True):
+        output = np.full((len(hidden) + 1, HIDDEN), 7, np.float32)
+        layer.forward(hidden, output, metadata_of(builder, done, lengths))
+        assert (output[-1] == 7).all()
+        outputs.append(output[:-1])
+        done += np.array(lengths, np.int32)
+    return outputs
+
+
+def worst_error(outputs, gate="silu") -> float:
+    return max(map(relative_error, outputs, expected_outputs(gate)))
+
+
+@pytest.mark.parametrize("outputs", ["core", "norm"])
+@pytest.mark.parametrize(
+    ("order", "layout"),
+    [
+        ("interleaved", "interleaved"),
+        ("flat", "flat"),
+        ("separate", "split"),
+        ("flat", "split"),
+        ("interleaved", "split"),
+    ],
+)
+def test_hidden_states_to_output(runtime, kernels_of, order, layout, outputs):
+    layer = make_layer(kernels_of(layout, outputs), order)
+    assert layer.mamba_type == "gdn_attention"
+    assert worst_error(run(runtime, layer)) < 2e-5
+
+
+@pytest.mark.parametrize("tp", [1, 2])
+def test_ranks_add_up(runtime, kernels_of, tp):
+    kernels = kernels_of("interleaved", "norm")
+    ranks = [
+        run(runtime, make_layer(kernels, "interleaved", tp_size=tp, tp_rank=rank))
+        for rank in range(tp)
+    ]
+    assert worst_error([sum(parts) for parts in zip(*ranks, strict=True)]) < 2e-5
+
+
+def test_all_reduce_is_of_the_caller(runtime, kernels_of):
+    kernels, seen = kernels_of("interleaved", "norm"), []
+
+    def reduce(x):
+        seen.append(x.shape)
+        return x * 0 + 3
+
+    layer = make_layer(kernels, "interleaved", tp_size=2, tp_rank=1, all_reduce=reduce)
+    assert all((output == 3).all() for output in run(runtime, layer))
+    assert seen == [(sum(n), HIDDEN) for n in LENGTHS]
+
+
+def test_layouts_of_states_have_the_same_bits(runtime, kernels_of):
+    kernels = kernels_of("split", "core")
+    results = []
+    for options in ({}, {"conv_state_layout": "DS"}, {"num_spec": 2}):
+        results.append(run(runtime, make_layer(kernels, "separate", **options)))
+    for other in results[1:]:
+        assert all(a.tobytes() == b.tobytes() for a, b in zip(results[0], other, strict=True))
+
+
+def test_gate_of_the_norm(runtime, kernels_of):
+    config = SimpleNamespace(**vars(CONFIG), output_gate_type="sigmoid")
+    layer = make_layer(kernels_of("split", "core"), "separate", config)
+    assert worst_error(run(runtime, layer), "sigmoid") < 2e-5
+    config.output_gate_type = "swish"
+    assert make_layer(kernels_of("split", "core"), "separate", config).output_gate == "silu"
+    config.output_gate_type = "gelu"
+    with pytest.raises(ValueError, match="output_gate_type: expected silu, swish, sigmoid, got g"):
+        make_layer(kernels_of("split", "core"), "separate", config)
+    with pytest.raises(ValueError, match="gate: expected silu, swish, sigmoid, got gelu"):
+        rms_norm_gated(np.ones(2), np.ones(2), np.ones(2), 0, "gelu")
+
+
+def test_projections_are_injected(runtime, kernels_of):
+    """As quantised ones would be: without a weight in the checkpoint."""
+    weights = make_weights("interleaved")
+    qkvz = weights.pop("in_proj_qkvz.weight")
+    calls = []
+
+    def projection(x):
+        calls.append(x.shape)
+        return x @ qkvz.T
+
+    layer = GatedDeltaNetAttention(
+        CONFIG,
+        kernels_of("interleaved", "norm"),
+        weights,
+        model_dtype="float32",
+        projections={"in_proj_qkvz": projection},
+    )
+    conv, ssm = layer.get_state_shape()
+    layer.bind_kv_cache(np.zeros((SLOTS, *conv), np.float32), np.zeros((SLOTS, *ssm), np.float32))
+    assert worst_error(run(runtime, layer)) < 2e-5
+    assert len(calls) == len(LENGTHS)
+    with pytest.raises(ValueError, match=r"projections: expected in_proj_qkvz, .* got lm_head"):
+        make_layer(kernels_of("split", "core"), "flat", projections={"lm_head": projection})
+
+
+def test_split_of_interleaved_projections(kernels_of):
+    """Every element by its index map."""
+    layer = make_layer(kernels_of("split", "core"), "interleaved")
+    share, block = HV // HK, 2 * D + 2 * (HV // HK) * D
+    x = np.arange(2 * HK * block).reshape(2, -1)
+    y = np.arange(2 * 2 * HV).reshape(2, -1)
+    q, k, v, z, b, a = layer.fix_query_key_value_ordering(x, y)
+    for g in range(HK):
+        assert (q[:, g] == x[:, g * block : g * block + D]).all()
+        assert (k[:, g] == x[:, g * block + D : g * block + 2 * D]).all()
+        for r in range(share):
+            first = g * block + 2 * D + r * D
+            assert (v[:, g * share + r] == x[:, first : first + D]).all()
+            first += share * D
+            assert (z[:, g * share + r] == x[:, first : first + D]).all()
+            assert (b[:, g * share + r] == y[:, 2 * share * g + r]).all()
+            assert (a[:, g * share + r] == y[:, 2 * share * g + share + r]).all()
+
+
+def test_profile_run(kernels_of):
+    """Before there is a cache, and with one, which stays as it is."""
+    layer = GatedDeltaNetAttention(
+        CONFIG, kernels_of("split", "core"), make_weights("flat"), order="flat"
+    )
+    for _ in range(2):
+        output = np.full((5, HIDDEN), np.nan, np.float32)
+        layer.forward(np.ones((5, HIDDEN), np.float32), output)
+        assert (output == 0).all()
+        if layer.kv_cache is None:
+            shapes = layer.get_state_shape()
+            layer.bind_kv_cache(*(np.ones((SLOTS, *s), np.float32) for s in shapes))
+    assert all((cache == 1).all() for cache in layer.kv_cache)
+
+
+def test_refusals(runtime, kernels_of):
+    kernels = kernels_of("split", "core")
+    context = {}
+    make_layer(kernels, "flat", prefix="model.layers.0", static_forward_context=context)
+    assert list(context) == ["model.layers.0"]
+    with pytest.raises(ValueError, match=r"expected a name of its own, got model\.layers\.0 tw"):
+        make_layer(kernels, "flat", prefix="model.layers.0", static_forward_context=context)
+    layer = GatedDeltaNetAttention(CONFIG, kernels, make_weights("flat"), order="flat")
+    builder = GDNAttentionMetadataBuilder.from_options(runtime, max_num_seqs=4, max_num_tokens=64)
+    metadata = metadata_of(builder, np.zeros(2, np.int32), (1, 1))
+    with pytest.raises(ValueError, match="kv_cache: expected bind_kv_cache before a step"):
+        layer.forward(np.ones((2, HIDDEN), np.float32), np.ones((2, HIDDEN)), metadata)
+    with pytest.raises(ValueError, match=r"conv_state: expected slots of \[3, 512\], got \[512, 3"):
+        layer.bind_kv_cache(np.zeros((2, 512, 3)), np.zeros((2, HV, D, D)))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="PyTorch is there")
+def test_torch_is_asked_for_by_name():
+    with pytest.raises(ImportError, match="torch_gated_delta_net: expected PyTorch to be instal"):
+        importlib.import_module("gdn.layers.attention.torch_gated_delta_net")
