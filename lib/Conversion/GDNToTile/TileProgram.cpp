@@ -81,12 +81,12 @@ Value TileProgram::startRows(const Carry &carry) {
 }
 
 Value TileProgram::loadCarry(const Carry &carry, Value r) {
-  return loadCarryAt(carry, carry.pool, r, slot, startRows(carry));
+  return loadCarryAt(carry, r, slot, startRows(carry));
 }
 
-Value TileProgram::loadCarryAt(const Carry &carry, Value gdnPool, Value r,
-                               Value from, Value rows) {
-  const PoolView &pool = views.pools.find(gdnPool)->second;
+Value TileProgram::loadCarryAt(const Carry &carry, Value r, Value from,
+                               Value rows) {
+  const PoolView &pool = views.pools.find(carry.pool)->second;
   Value tile;
   if (auto conv = dyn_cast<Conv1dOp>(carry.op)) {
     SmallVector<Value> at = {from, channel(conv, carry.section, r),

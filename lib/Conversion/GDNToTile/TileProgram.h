@@ -77,10 +77,10 @@ struct TileProgram {
   mlir::Value fromChunkState(mlir::Value state);
   /// The carried tile before the row's first token, f32.
   mlir::Value loadCarry(const Carry &carry, mlir::Value r);
-  /// The carried tile in the slot `from` of `pool`, f32; `rows` of it are read,
+  /// The carried tile in the slot `from`, f32; `rows` of it are read,
   /// all of them where that is null, and others are zero.
-  mlir::Value loadCarryAt(const Carry &carry, mlir::Value pool, mlir::Value r,
-                          mlir::Value from, mlir::Value rows);
+  mlir::Value loadCarryAt(const Carry &carry, mlir::Value r, mlir::Value from,
+                          mlir::Value rows);
   /// The window of `carry` before token `begin`, from the row's own inputs;
   /// only its first `rows` rows, unless that is null.
   mlir::Value loadOwnWindow(const Carry &carry, mlir::Value r,

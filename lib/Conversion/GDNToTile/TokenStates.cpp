@@ -95,7 +95,7 @@ static Value emitParentState(TileProgram &p, const Carry &carry, Value r,
   if (rows)
     rows = arith::SelectOp::create(b, p.loc, isRoot, rows,
                                    p.index(carry.type.getDimSize(0)));
-  return p.loadCarryAt(carry, carry.pool, r, from.getResult(0), rows);
+  return p.loadCarryAt(carry, r, from.getResult(0), rows);
 }
 
 /// The `count` ancestors of the row's token `at`, the nearest first; -1 for
