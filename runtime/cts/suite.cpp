@@ -119,9 +119,16 @@ void Kernel::launch(const std::vector<gdnrt_named_arg> &args) const {
 }
 
 void Kernel::run(const Problem &problem) const {
+  onDevice(problem, [&](const auto &args) { launch(args); });
+}
+
+void Kernel::onDevice(
+    const Problem &problem,
+    const std::function<void(const std::vector<gdnrt_named_arg> &)> &body)
+    const {
   std::vector<gdnrt_named_arg> args = problem.args();
   if (suiteOptions.device == "cpu")
-    return launch(args);
+    return body(args);
   gdnrt_error error;
   std::vector<gdnrt_named_arg> onDevice = args;
   for (gdnrt_named_arg &named : onDevice) {
@@ -134,7 +141,7 @@ void Kernel::run(const Problem &problem) const {
         << error.message;
     named.arg.data = data;
   }
-  launch(onDevice);
+  body(onDevice);
   for (size_t i = 0; i < args.size(); ++i) {
     size_t bytes = problem[args[i].name].bytes().size();
     EXPECT_EQ(gdnrt_device_read(device_, args[i].arg.data, onDevice[i].arg.data,

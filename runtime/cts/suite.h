@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -56,6 +57,14 @@ public:
   /// copies in its memory, with every byte of the padding. The workspace holds
   /// NaN before the launch.
   void run(const Problem &problem) const;
+
+  /// Calls `body` with the arguments in memory of the device, and reads them
+  /// back when it is done.
+  void onDevice(const Problem &problem,
+                const std::function<void(const std::vector<gdnrt_named_arg> &)>
+                    &body) const;
+  gdnrt_kernel *handle() const { return kernel_; }
+  gdnrt_device *device() const { return device_; }
 
 private:
   void launch(const std::vector<gdnrt_named_arg> &args) const;
