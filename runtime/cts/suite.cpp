@@ -4,8 +4,8 @@
 // image that the compiler made, beyond being accurate.
 //
 //   gdnrt_cts --image=FILE [--device=cpu|cuda[:N]] [--decode=NAME]
-//             [--prefill=NAME] [--verify=NAME] [--copy=NAME] [--zero=NAME]
-//             [--variant=NAME]
+//             [--prefill=NAME] [--verify=NAME] [--commit=NAME] [--copy=NAME]
+//             [--zero=NAME] [--variant=NAME]
 //
 // Without --variant, launches on a CPU have no workspace and take what needs
 // none; on a GPU they have what they ask for. Options of googletest follow.
@@ -62,6 +62,7 @@ Kernel::Kernel(EntryKind kind, int workers) {
   const std::string &name = kind == EntryKind::decode    ? suiteOptions.decode
                             : kind == EntryKind::prefill ? suiteOptions.prefill
                             : kind == EntryKind::verify  ? suiteOptions.verify
+                            : kind == EntryKind::commit  ? suiteOptions.commit
                             : kind == EntryKind::copy    ? suiteOptions.copy
                                                          : suiteOptions.zero;
   gdnrt_status status =
@@ -158,6 +159,7 @@ std::string gdnrt::cts::nameOf(
   std::string name = kind == EntryKind::decode    ? "decode"
                      : kind == EntryKind::prefill ? "prefill"
                      : kind == EntryKind::verify  ? "verify"
+                     : kind == EntryKind::commit  ? "commit"
                      : kind == EntryKind::copy    ? "copy_slots"
                                                   : "zero_slots";
   return name + std::to_string(std::get<1>(info.param));
@@ -206,6 +208,8 @@ int main(int argc, char **argv) {
       suiteOptions.prefill = value;
     else if (key == "--verify")
       suiteOptions.verify = value;
+    else if (key == "--commit")
+      suiteOptions.commit = value;
     else if (key == "--copy")
       suiteOptions.copy = value;
     else if (key == "--zero")
@@ -221,8 +225,8 @@ int main(int argc, char **argv) {
     std::fprintf(
         stderr,
         "usage: %s --image=FILE [--device=cpu|cuda[:N]] "
-        "[--decode=NAME] [--prefill=NAME] [--verify=NAME] [--copy=NAME] "
-        "[--zero=NAME] [--variant=NAME]\n",
+        "[--decode=NAME] [--prefill=NAME] [--verify=NAME] "
+        "[--commit=NAME] [--copy=NAME] [--zero=NAME] [--variant=NAME]\n",
         argv[0]);
     return 2;
   }

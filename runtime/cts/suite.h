@@ -27,6 +27,7 @@ struct SuiteOptions {
   std::string decode = "decode";
   std::string prefill = "prefill";
   std::string verify = "verify";
+  std::string commit = "commit";
   std::string copy = "copy_slots";
   std::string zero = "zero_slots";
   /// The variant to force in entries that have it; "": the device chooses.
@@ -38,7 +39,7 @@ extern SuiteOptions suiteOptions;
 /// program.
 gdnrt_device *makeDevice(int workers);
 
-enum class EntryKind { decode, prefill, verify, copy, zero };
+enum class EntryKind { decode, prefill, verify, commit, copy, zero };
 
 /// An entry of the image on a device of its own.
 class Kernel {
