@@ -30,6 +30,8 @@ public:
   void setNumber(int64_t index, double value);
   void setInteger(int64_t index, int64_t value);
   void setNan(int64_t index);
+  /// Adds `by` to every element; none is negative.
+  void shiftIntegers(int64_t by);
   /// Whether all bytes of the element are 0.
   bool isZero(int64_t index) const;
   /// Whether the element is neither NaN nor infinite.
@@ -37,6 +39,9 @@ public:
 
   /// Takes count() elements of an array of the same type, from `first` on.
   void copyFrom(const HostArray &other, int64_t first);
+
+  /// Element `index` becomes element `from` of an array of the same type.
+  void copyElement(int64_t index, const HostArray &other, int64_t from);
 
   /// Moves the elements to other strides (in elements, positive).
   void relayout(Sizes strides);

@@ -27,6 +27,7 @@ struct SuiteOptions {
   std::string decode = "decode";
   std::string prefill = "prefill";
   std::string verify = "verify";
+  std::string commit = "commit";
   std::string copy = "copy_slots";
   std::string zero = "zero_slots";
   /// The variant to force in entries that have it; "": the device chooses.
@@ -38,7 +39,7 @@ extern SuiteOptions suiteOptions;
 /// program.
 gdnrt_device *makeDevice(int workers);
 
-enum class EntryKind { decode, prefill, verify, copy, zero };
+enum class EntryKind { decode, prefill, verify, commit, copy, zero };
 
 /// An entry of the image on a device of its own.
 class Kernel {
@@ -57,6 +58,11 @@ public:
   /// NaN before the launch.
   void run(const Problem &problem) const;
 
+  /// The same with pools of `first` more slots, before all that the problem
+  /// has: slot s is slot `first + s` there, and what lies before has no
+  /// meaning. All ids have to be live. Returns an empty string, or why the
+  /// device has no memory for that.
+  std::string runBehind(const Problem &problem, int64_t first) const;
   /// Calls `body` with the arguments in memory of the device, and reads them
   /// back when it is done.
   void onDevice(const Problem &problem,

@@ -76,6 +76,13 @@ struct CheckGPU final : gdn::impl::CheckGPUBase<CheckGPU> {
 
 } // namespace
 
+/// The tile that `place` is, whatever shape it has here.
+static Value getTile(Value place) {
+  while (auto reshape = place.getDefiningOp<gpu::ReshapeOp>())
+    place = reshape.getPlace();
+  return place;
+}
+
 /// What an op does to a shared tile.
 struct Access {
   Value place;
@@ -84,13 +91,13 @@ struct Access {
 
 static std::optional<Access> getAccess(Operation *op) {
   if (auto share = dyn_cast<gpu::ShareOp>(op)) // share_c2
-    return Access{share.getPlace(), true, false};
+    return Access{getTile(share.getPlace()), true, false};
   if (auto copy = dyn_cast<gpu::BeginCopyOp>(op)) // begin_copy_c5
     return Access{copy.getPlace(), true, false};
   if (auto inverse = dyn_cast<gpu::TriInverseOp>(op)) // tri_inverse_c4
     return Access{inverse.getScratch(), true, true};
   if (isa<gpu::FetchOp, gpu::FetchElementOp>(op)) // fetch_c2, fetch_element_c2
-    return Access{op->getOperand(0), false, true};
+    return Access{getTile(op->getOperand(0)), false, true};
   if (auto matmul = dyn_cast<gpu::MatmulOp>(op)) // matmul_c5
     return Access{matmul.getRhs(), false, true};
   return std::nullopt;
@@ -98,11 +105,10 @@ static std::optional<Access> getAccess(Operation *op) {
 
 /// Two rows of a tile are apart.
 static bool areApart(Operation *op, Operation *other) {
-  auto hasRow = [](Operation *op) {
-    auto share = dyn_cast<gpu::ShareOp>(op);
-    return share && share.getRow();
-  };
-  return hasRow(op) && hasRow(other);
+  auto share = dyn_cast<gpu::ShareOp>(op);
+  auto before = dyn_cast<gpu::ShareOp>(other);
+  return share && before && share.getRow() && before.getRow() &&
+         share.getPlace().getType() == before.getPlace().getType();
 }
 
 /// What has to be over before `op`.
@@ -182,13 +188,25 @@ LogicalResult SharedTileWalk::visitBranches(Operation &op) {
   return success();
 }
 
+/// True if the body of a loop runs at least once, as its bounds show.
+static bool runsOnce(Operation &op) {
+  auto loop = dyn_cast<scf::ForOp>(op);
+  std::optional<int64_t> from, to;
+  if (loop) {
+    from = getConstantIntValue(loop.getLowerBound());
+    to = getConstantIntValue(loop.getUpperBound());
+  }
+  return from && to && *from < *to;
+}
+
 LogicalResult SharedTileWalk::visitLoop(Operation &op) {
   States before = states;
   for (unsigned round = 0; round < 2; ++round)
     for (Region &region : op.getRegions())
       if (failed(walk(region)))
         return failure();
-  join(states, before); // no iteration at all
+  if (!runsOnce(op))
+    join(states, before); // no iteration at all
   return success();
 }
 
