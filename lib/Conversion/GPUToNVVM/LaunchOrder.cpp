@@ -34,9 +34,9 @@ static Value foldBits(OpBuilder &b, Location loc, Value local, Value bits) {
   return bits;
 }
 
-Value gdn::emitLastReader(OpBuilder &b, Location loc,
-                          const BlockThreads &threads, Value workspace,
-                          Value counter, Value count, ArrayRef<Value> after) {
+Value gdn::emitTicket(OpBuilder &b, Location loc, const BlockThreads &threads,
+                      Value workspace, Value counter, Value count,
+                      ArrayRef<Value> after) {
   Arithmetic a{b, loc};
   Type i32 = b.getI32Type();
   Value limit = arith::IndexCastOp::create(b, loc, i32, count);
@@ -71,9 +71,16 @@ Value gdn::emitLastReader(OpBuilder &b, Location loc,
     b.setInsertionPointToStart(first.elseBlock());
     scf::YieldOp::create(b, loc, a.i32(0));
   }
-  Value ticket =
-      NVVM::ShflOp::create(b, loc, i32, a.i32(-1), first.getResult(0), a.i32(0),
-                           a.i32(31), NVVM::ShflKind::idx, UnitAttr());
+  return first.getResult(0);
+}
+
+Value gdn::emitIsLast(OpBuilder &b, Location loc, Value ticket, Value count) {
+  Arithmetic a{b, loc};
+  Type i32 = b.getI32Type();
+  ticket = NVVM::ShflOp::create(b, loc, i32, a.i32(-1), ticket, a.i32(0),
+                                a.i32(31), NVVM::ShflKind::idx, UnitAttr());
+  Value limit = arith::IndexCastOp::create(b, loc, i32, count);
+  limit = arith::SubIOp::create(b, loc, limit, a.i32(1));
   return a.isEqual(ticket, limit);
 }
 
