@@ -13,7 +13,6 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -58,20 +57,12 @@ Value gdn::emitTicket(OpBuilder &b, Location loc, const BlockThreads &threads,
                                  arith::ExtUIOp::create(b, loc, i32, any));
   }
   Value address = a.add(workspace, a.mul(a.toI64(counter), a.i64(4)));
-  auto first = scf::IfOp::create(b, loc, i32, a.isEqual(threads.lane, a.i32(0)),
-                                 /*withElseRegion=*/true);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(first.thenBlock());
-    Value ticket = emitAssembly(b, loc, i32, {address, bound},
-                                "atom.relaxed.gpu.global.inc.u32 $0, [$1], $2;",
-                                "=r,l,r,~{memory}",
-                                /*hasSideEffects=*/true);
-    scf::YieldOp::create(b, loc, ticket);
-    b.setInsertionPointToStart(first.elseBlock());
-    scf::YieldOp::create(b, loc, a.i32(0));
-  }
-  return first.getResult(0);
+  // Without a branch: where two ways met, a move would wait for the answer.
+  return emitAssembly(b, loc, i32, {threads.lane, address, bound},
+                      "{ .reg .pred first; setp.eq.s32 first, $1, 0; "
+                      "mov.u32 $0, 0; "
+                      "@first atom.relaxed.gpu.global.inc.u32 $0, [$2], $3; }",
+                      "=&r,r,l,r,~{memory}", /*hasSideEffects=*/true);
 }
 
 Value gdn::emitIsLast(OpBuilder &b, Location loc, Value ticket, Value count) {
