@@ -7,7 +7,9 @@
 //            to the workspace; queries, keys and values too, where they are not
 //            in memory as products take them
 //   walk     a block per row and value head, and one for the padding: from
-//            state to state, chunk after chunk; outputs, pools, zeros
+//            state to state, chunk after chunk; outputs, pools, zeros. Or a
+//            block per part of the value head's values, which are rows of the
+//            state and do not know of each other
 //
 // The window of the convolution before a chunk is the pool's for the first one
 // of a row, and else the row's own input. The walk writes the pool, when all
@@ -20,6 +22,7 @@
 // planned: a block finds its row by binary search, and blocks of slots without
 // an owner end at once.
 #include "SplitKernel.h"
+#include "Checkpoints.h"
 #include "TokenWork.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
@@ -67,8 +70,12 @@ private:
   Chunk emitInputs(Value isFirst, Value valid);
   void emitPrepare(Value chunkSlot);
   void emitChunkSlot(Value chunkSlot, Value isFirst, Value valid);
-  void storeWindow(TokenBlock &block, const Carry &carry);
+  Value nextWindow(TokenBlock &block, const Carry &carry, Value window,
+                   Value from, Value to);
+  Value emitChunks(TokenBlock &block, Value state, Value from, Value to);
+  void emitPieces(TokenBlock &block);
   void emitWalk();
+  Carry stateCarry();
   StoredChunk loadChunk(Value chunkSlot, Value t, Value valid);
 
   /// A tile of the workspace at the block's value head, or where `head` is
@@ -80,6 +87,7 @@ private:
   Value loadReady(Value input, Value t, Value valid);
 
   Stage stage;
+  Value writesShared; // in the walk: the block writes what blocks share
   // The workspace, by chunk slot and head: C x dk, C x C, 4 x C.
   Value toState, toOutput, gates;
   // By chunk slot and key head, C x dk, and value head, C x dv; null for what
@@ -137,7 +145,11 @@ void SplitKernel::describe() {
   func::FuncOp function = views.function;
   function->setAttr("gdn_tile.workspace", b.getArrayAttr(regions));
   std::string rows = stage == Stage::prepare ? slots : rowForm + " + 1";
-  function->setAttr("gdn_tile.grid", b.getStrArrayAttr({rows, valueForm}));
+  SmallVector<std::string> grid = {rows, valueForm};
+  if (stage == Stage::walk && algorithm.valueParts > 1)
+    grid.push_back(std::to_string(algorithm.valueParts));
+  function->setAttr("gdn_tile.grid", b.getStrArrayAttr(SmallVector<StringRef>(
+                                         grid.begin(), grid.end())));
   func::FuncOp entry = views.source;
   function->setAttr("gdn_tile.stage_of", b.getStringAttr(entry.getName()));
   function->setAttr("gdn_tile.variant", b.getStringAttr("split"));
@@ -145,10 +157,14 @@ void SplitKernel::describe() {
 
 Value SplitKernel::loadRegion(Value region, Value chunkSlot, Value head) {
   auto type = cast<MemRefType>(region.getType());
-  auto tile =
-      VectorType::get(type.getShape().take_back(2), type.getElementType());
+  const bool isValue = region == values;
+  int64_t columns = type.getDimSize(3);
+  auto tile = VectorType::get(
+      {type.getDimSize(2), isValue ? valueCount(columns) : columns},
+      type.getElementType());
+  Value first = isValue ? valueStart() : index(0);
   return tile::LoadOp::create(b, loc, tile, region,
-                              ValueRange{chunkSlot, head, index(0), index(0)},
+                              ValueRange{chunkSlot, head, index(0), first},
                               ArrayRef<int64_t>{2, 3}, Value());
 }
 
@@ -178,12 +194,17 @@ void SplitKernel::storeGate(Value tile, int64_t row, Value chunkSlot) {
 Value SplitKernel::loadReady(Value input, Value t, Value valid) {
   auto type = cast<RankedTensorType>(input.getType());
   SmallVector<Value> at = {t, h};
-  if (!parts.isKey(input))
+  int64_t columns = type.getShape().back();
+  Value first = index(0);
+  if (!parts.isKey(input)) {
     at.push_back(head);
+    columns = valueCount(columns);
+    first = valueStart();
+  }
   SmallVector<int64_t> dims = {0, int64_t(at.size())};
-  at.push_back(index(0));
-  auto tile = VectorType::get({algorithm.chunk, type.getShape().back()},
-                              type.getElementType());
+  at.push_back(first);
+  auto tile =
+      VectorType::get({algorithm.chunk, columns}, type.getElementType());
   return tile::LoadOp::create(b, loc, tile, operandViews.lookup(input), at,
                               dims, valid);
 }
@@ -347,35 +368,44 @@ StoredChunk SplitKernel::loadChunk(Value chunkSlot, Value t, Value valid) {
   return chunk;
 }
 
-/// Writes the window of `carry` after the row: of its last inputs, and of what
-/// was there where it is shorter.
-void SplitKernel::storeWindow(TokenBlock &block, const Carry &carry) {
-  const int64_t width = carry.type.getDimSize(0);
-  Value length = arith::SubIOp::create(b, loc, end, begin);
-  Value count = arith::MinUIOp::create(b, loc, length, index(width));
-  Value from = arith::SubIOp::create(b, loc, end, count);
-  blockTokens = width;
-  Value next = block.emitWindow(carry, loadCarry(carry, head), from, count);
-  blockTokens = algorithm.chunk;
-  storeCarry(carry, next, head);
+/// The state's carry, or the block's part of it.
+Carry SplitKernel::stateCarry() {
+  Carry carry = *llvm::find_if(
+      parts.carries, [](const Carry &c) { return isa<DeltaRuleOp>(c.op); });
+  SmallVector<int64_t> shape(carry.type.getShape());
+  shape[0] = valueCount(shape[0]);
+  carry.type = VectorType::get(shape, carry.type.getElementType());
+  carry.stored = VectorType::get(shape, carry.stored.getElementType());
+  return carry;
 }
 
-/// The live row, chunk after chunk.
-void SplitKernel::emitWalk() {
-  const Carry &carry = *llvm::find_if(
-      parts.carries, [](const Carry &c) { return isa<DeltaRuleOp>(c.op); });
-  TokenBlock block(*this, head);
-  Value start =
-      scaleTile(b, loc, loadCarry(carry, head), chunkTypes.valueScale);
+/// The window of `carry` after the tokens `from` to `to`: of their last inputs,
+/// and of what was there where they are fewer.
+Value SplitKernel::nextWindow(TokenBlock &block, const Carry &carry,
+                              Value window, Value from, Value to) {
+  const int64_t width = carry.type.getDimSize(0);
+  Value length = arith::SubIOp::create(b, loc, to, from);
+  Value count = arith::MinUIOp::create(b, loc, length, index(width));
+  Value first = arith::SubIOp::create(b, loc, to, count);
+  blockTokens = width;
+  Value next = block.emitWindow(carry, window, first, count);
+  blockTokens = algorithm.chunk;
+  return next;
+}
+
+/// The state after the tokens `from` to `to`, chunk after chunk; their outputs.
+Value SplitKernel::emitChunks(TokenBlock &block, Value state, Value from,
+                              Value to) {
+  Value start = scaleTile(b, loc, state, chunkTypes.valueScale);
   Value first = firstSlot(begin, n);
-  auto loop = scf::ForOp::create(b, loc, begin, end, index(algorithm.chunk),
+  auto loop = scf::ForOp::create(b, loc, from, to, index(algorithm.chunk),
                                  ValueRange{start});
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value t = loop.getInductionVar();
-    Value valid = arith::MinUIOp::create(
-        b, loc, arith::SubIOp::create(b, loc, end, t), index(algorithm.chunk));
+    Value left = arith::SubIOp::create(b, loc, to, t);
+    Value valid = arith::MinUIOp::create(b, loc, left, index(algorithm.chunk));
     Value number =
         divide(arith::SubIOp::create(b, loc, t, begin), algorithm.chunk);
     StoredChunk chunk = loadChunk(add(first, number), t, valid);
@@ -384,19 +414,67 @@ void SplitKernel::emitWalk() {
     block.emitRuleResults(t, valid, result.output);
     scf::YieldOp::create(b, loc, result.state);
   }
-  Value last = scaleTile(b, loc, loop.getResult(0), 1 / chunkTypes.valueScale);
-  storeCarry(carry, last, head);
+  return scaleTile(b, loc, loop.getResult(0), 1 / chunkTypes.valueScale);
+}
+
+/// The live row with the states inside it that were asked for, which lie
+/// between chunks.
+void SplitKernel::emitPieces(TokenBlock &block) {
+  emitCheckpointBounds(*this);
+  SmallVector<Value> start;
+  for (const Carry &carry : parts.carries) {
+    // What the first value head writes, others do not read: it may be new.
+    Value rows = startRows(carry);
+    if (!rows)
+      rows = index(carry.type.getDimSize(0));
+    if (carry.perKeyHead)
+      rows = arith::SelectOp::create(b, loc, writesShared, rows, index(0));
+    start.push_back(loadCarryAt(carry, head, slot, rows));
+  }
+  SmallVector<Value> last = emitUpToCheckpoints(
+      *this, head, start, [&](Value from, Value to, ArrayRef<Value> carried) {
+        SmallVector<Value> next;
+        for (auto [carry, tile] : llvm::zip(parts.carries, carried))
+          next.push_back(isa<Conv1dOp>(carry.op)
+                             ? nextWindow(block, carry, tile, from, to)
+                             : emitChunks(block, tile, from, to));
+        return next;
+      });
+  for (auto [carry, tile] : llvm::zip(parts.carries, last)) {
+    OpBuilder::InsertionGuard guard(b);
+    if (carry.perKeyHead) {
+      auto branch = scf::IfOp::create(b, loc, writesShared, false);
+      b.setInsertionPointToStart(branch.thenBlock());
+    }
+    storeCarry(carry, tile, head);
+  }
+}
+
+/// The live row, chunk after chunk.
+void SplitKernel::emitWalk() {
+  TokenBlock block(*this, head);
   // Windows of a key head are the same for each of its value heads.
-  Value isFirst = compare(P::eq, head, index(0));
+  writesShared = compare(P::eq, head, index(0));
+  if (parts.checkpoints)
+    return emitPieces(block);
+  Carry carry = stateCarry();
+  Value last = emitChunks(block, loadCarry(carry, head), begin, end);
+  storeCarry(carry, last, head);
+  Value isFirstPart;
+  if (firstValue) {
+    isFirstPart = compare(P::eq, firstValue, index(0));
+    writesShared = arith::AndIOp::create(b, loc, writesShared, isFirstPart);
+  }
   for (const Carry &window : parts.carries) {
     if (!isa<Conv1dOp>(window.op))
       continue;
     OpBuilder::InsertionGuard guard(b);
-    if (window.perKeyHead) {
-      auto branch = scf::IfOp::create(b, loc, isFirst, /*withElse=*/false);
+    if (Value writes = window.perKeyHead ? writesShared : isFirstPart) {
+      auto branch = scf::IfOp::create(b, loc, writes, /*withElse=*/false);
       b.setInsertionPointToStart(branch.thenBlock());
     }
-    storeWindow(block, window);
+    Value before = loadCarry(window, head);
+    storeCarry(window, nextWindow(block, window, before, begin, end), head);
   }
 }
 
@@ -413,6 +491,13 @@ LogicalResult SplitKernel::emit() {
     emitPrepare(first);
   } else {
     n = first;
+    if (algorithm.valueParts > 1) {
+      DeltaRuleOp rule = parts.rule;
+      auto value = cast<RankedTensorType>(rule.getValue().getType());
+      numValues = value.getShape().back() / algorithm.valueParts;
+      Value part = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
+      firstValue = mul(part, index(numValues));
+    }
     Value live = emitBounds();
     auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/true);
     OpBuilder::InsertionGuard guard(b);
@@ -428,8 +513,9 @@ LogicalResult SplitKernel::emit() {
 
 /// Whether the kernel can be split; see emitSplitKernel.
 static bool canSplit(const KernelParts &parts, const Algorithm &algorithm) {
-  if (!parts.cuSeqlens || !parts.rule || parts.checkpoints ||
-      parts.tokenSlots || parts.numAccepted)
+  if (!parts.cuSeqlens || !parts.rule || parts.tokenSlots || parts.numAccepted)
+    return false;
+  if (parts.checkpoints && checkpointTokens % algorithm.chunk != 0)
     return false;
   DeltaRuleOp rule = parts.rule;
   if (ChunkTypes::choose(parts, algorithm.precision).isExact() ||
@@ -457,6 +543,24 @@ static bool canSplit(const KernelParts &parts, const Algorithm &algorithm) {
   return true;
 }
 
+/// How many blocks may share the walk of a value head: as many as asked for, if
+/// they have the same number of values and all that follows the rule goes value
+/// by value.
+static int64_t chooseValueParts(const KernelParts &parts, int64_t wanted) {
+  KernelOp kernel = parts.kernel;
+  DeltaRuleOp rule = parts.rule;
+  auto value = cast<RankedTensorType>(rule.getValue().getType());
+  llvm::DenseSet<Value> inputs = parts.ruleInputs();
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    bool isInput = llvm::any_of(
+        op.getResults(), [&](Value result) { return inputs.contains(result); });
+    if (!isInput && !isa<DeltaRuleOp, CastOp, MaskRowsOp>(op))
+      return 1;
+  }
+  return parts.checkpoints || value.getShape().back() % wanted != 0 ? 1
+                                                                    : wanted;
+}
+
 LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
                                    const Algorithm &algorithm,
                                    int64_t &numStages) {
@@ -467,6 +571,7 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
   perKeyHead.valueHeads = false;
   if (!canSplit(*parts, perKeyHead))
     return success();
+  perKeyHead.valueParts = chooseValueParts(*parts, algorithm.valueParts);
   using Stage = SplitKernel::Stage;
   for (auto [stage, name] : {std::pair(Stage::prepare, "__prepare"),
                              std::pair(Stage::walk, "__walk")}) {
