@@ -22,8 +22,8 @@ struct CpuPipelineOptions {
   int64_t chunkFrom = 0;
   /// Of the operands of the chunk form's products.
   Precision precision = Precision::f32;
-  /// Whether prefills also have a variant in two stages, which devices take once
-  /// they have a workspace; not for Precision::f32.
+  /// Whether prefills also have a variant in two stages, which devices take
+  /// once they have a workspace; not for Precision::f32.
   ChunkStages chunkStages = ChunkStages::onePass;
   /// Blocks of that variant that share the walk of a value head.
   int64_t valueParts = 1;
