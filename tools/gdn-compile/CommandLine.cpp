@@ -210,6 +210,10 @@ struct Options {
                             "The state after each token goes to a slot"),
                  clEnumValN(VerifyStates::tree, "tree",
                             "The same, and tokens have parents"),
+                 clEnumValN(VerifyStates::buffer, "buffer",
+                            "The state after each token goes to a slot of "
+                            "another pool, from which an entry commit copies "
+                            "one"),
                  clEnumValN(VerifyStates::lazy, "lazy",
                             "Tokens stay pending until the next step, or until "
                             "an entry commit"))};
