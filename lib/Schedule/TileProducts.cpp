@@ -396,9 +396,7 @@ LogicalResult ProductKernel::emit(int64_t minBlocks) {
   b.insert(kernel);
   kernel->setAttr("gdn_gpu.threads",
                   b.getI64IntegerAttr(numWarps * gpu::warpThreads));
-  kernel->setAttr(
-      "gdn_gpu.min_blocks",
-      b.getI64IntegerAttr(minBlocks));
+  kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(minBlocks));
   Block *entry = kernel.addEntryBlock();
   b.setInsertionPointToStart(entry);
   Block &body = source.getBody().front();
