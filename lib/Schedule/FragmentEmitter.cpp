@@ -250,7 +250,10 @@ void FragmentEmitter::emitStores(Operation *op, ArrayRef<Operation *> loads) {
     Value view = scalar(store.getView());
     Value rowCount = store.getRows() ? scalar(store.getRows()) : Value();
     if (isPerToken(store.getTile()))
-      rowCount = tokens->valid;
+      rowCount = rowCount ? arith::MinUIOp::create(b, op->getLoc(), rowCount,
+                                                   tokens->valid)
+                                .getResult()
+                          : tokens->valid;
     gpu::StoreOp::create(b, op->getLoc(), fragments.lookup(store.getTile()),
                          view, mapped(store.getIndices()), store.getDims(),
                          rowCount, getAlignment(view));
@@ -258,7 +261,8 @@ void FragmentEmitter::emitStores(Operation *op, ArrayRef<Operation *> loads) {
   }
   auto branch = cast<scf::IfOp>(op);
   Value condition;
-  if (auto last = branch.getCondition().getDefiningOp<tile::LastInGroupOp>()) {
+  if (auto last = branch.getCondition().getDefiningOp<tile::LastInGroupOp>();
+      last && !scalars.contains(last.getLast())) {
     SetVector<Value> views;
     branch.walk([&](tile::StoreOp store) { views.insert(store.getView()); });
     SmallVector<Value> after;

@@ -13,8 +13,7 @@
 //   windows    of other convolutions: those after each token
 //   output     of the scan
 #include "ScanStep.h"
-#include "ScheduledKernel.h"
-#include "TokenRoles.h"
+#include "TokensKernel.h"
 
 #include "gdn/Schedule/Passes.h"
 
@@ -40,80 +39,12 @@ constexpr StringLiteral allowedSpills =
     "64 "
     "rows of 4 tokens, f32: 324 us, with another order of the same work 249";
 
-/// A range of warps.
-struct Warps {
-  int64_t first, count;
-};
-
 /// Warps that prepare operands: two for each of query, key and value.
 Warps getPreparing(ScanRole role) {
   if (role == ScanRole::gates)
     return {6, 1};
   return {2 * int64_t(role), 2};
 }
-
-class TokensKernel final : public ScheduledKernel {
-public:
-  TokensKernel(func::FuncOp source, tile::DeltaScanOp scan, scf::ForOp loop,
-               int64_t threads)
-      : ScheduledKernel(source, scan, loop, threads), loop(loop),
-        blockTokens(std::min<int64_t>(numWarps, 8)) {}
-
-private:
-  void emitRootBlock(Block &block) override;
-  void place(ScanRole role, ArrayRef<Value> operands);
-  void emitPrepare(Value first, Value count);
-  void emitRole(ScanRole role, ArrayRef<Value> operands, Value first,
-                Value count);
-  void emitCarriedWindow(FragmentEmitter &warp, tile::Conv1dOp conv,
-                         Value token, Value at);
-  Value emitScans(Value state, Value first, Value count);
-  gpu::EachWarpOp emitOutputLoads(Value first, Value count);
-  void emitOutput(gpu::EachWarpOp held, Value first, Value count);
-  void emitWindowStores(ScanRole role, Value first, Value count);
-  Value emitIsLast(tile::LastInGroupOp last, ScanRole role, Value window,
-                   Value first);
-
-  gpu::EachWarpOp enterEachWarp(Warps warps, TypeRange results = {});
-  gpu::WarpsOp enterWarp(int64_t warp, TypeRange results = {});
-  /// The values of the program at token `token`.
-  IRMapping atToken(Value token);
-  Value index(int64_t value) {
-    return arith::ConstantIndexOp::create(b, scan.getLoc(), value);
-  }
-  Value add(Value x, Value y) {
-    return arith::AddIOp::create(b, scan.getLoc(), x, y);
-  }
-  Value sub(Value x, Value y) {
-    return arith::SubIOp::create(b, scan.getLoc(), x, y);
-  }
-  /// `value` between 0 and `most`.
-  Value clamp(Value value, int64_t most) {
-    value = arith::MinSIOp::create(b, scan.getLoc(), value, index(most));
-    return arith::MaxSIOp::create(b, scan.getLoc(), value, index(0));
-  }
-  scf::IfOp emitIf(Value condition, TypeRange results = {}) {
-    return scf::IfOp::create(b, scan.getLoc(), results, condition,
-                             /*withElse=*/!results.empty());
-  }
-  Value isEqual(Value x, Value y) {
-    return arith::CmpIOp::create(b, scan.getLoc(), arith::CmpIPredicate::eq, x,
-                                 y);
-  }
-
-  scf::ForOp loop;
-  int64_t blockTokens;
-  DenseSet<Value> tokenTiles;
-  Value begin, end;
-  /// Of a window after a token: its tile in shared memory, and the rows there
-  /// from token to token.
-  struct WindowPlace {
-    Value tile;
-    int64_t firstRow, rowsPerToken;
-  };
-  llvm::DenseMap<Value, WindowPlace> windows;
-  llvm::DenseMap<Operation *, Value> flags; // of last_in_group, 1 or 0
-};
 
 struct ScheduleResidentTokens final
     : gdn::impl::ScheduleResidentTokensBase<ScheduleResidentTokens> {
@@ -183,7 +114,10 @@ void TokensKernel::place(ScanRole role, ArrayRef<Value> operands) {
     shared[operand] = rowsOf(operand, blockTokens);
   const RoleWork &work = (*roles)[role];
   tile::Conv1dOp carried = findCarriedConv(loop, work.tiles);
-  for (Value window : findStoredWindows(work.stores)) {
+  SetVector<Value> kept = findStoredWindows(work.stores);
+  if (carried && fold) // its inputs are kept
+    kept.insert(carried.getNewWindow());
+  for (Value window : kept) {
     int64_t steps = cast<VectorType>(window.getType()).getDimSize(0);
     if (carried && window == carried.getNewWindow())
       windows[window] = {rowsOf(window, steps + blockTokens), 1, 1};
@@ -372,9 +306,13 @@ Value TokensKernel::emitScans(Value state, Value first, Value count) {
   else
     token.logDecay = gpu::FetchElementOp::create(
         b, loc, b.getF32Type(), shared[scan.getLogDecay()], at);
-  ScanResult next = emitScanStep(b, loc, all[scan.getState()], token);
+  Value deltas = scan.getDeltas();
+  ScanResult next =
+      emitScanStep(b, loc, all[scan.getState()], token, bool(deltas));
   all.set(scan.getNewState(), next.state);
   gpu::ShareOp::create(b, loc, next.output, shared[scan.getOutput()], at);
+  if (deltas)
+    gpu::ShareOp::create(b, loc, next.delta, shared[deltas], at);
   for (Operation *op : work.stores)
     all.emitStores(op, {});
   if (!state)
@@ -517,6 +455,9 @@ void TokensKernel::emitRootBlock(Block &block) {
     return clamp(sub(end, first), blockTokens);
   };
 
+  fold = getFold(loop, scan);
+  findEarlyStores(block);
+
   // The state is asked for before the wait for the launch ahead; what is done
   // to it waits until it has come.
   const RoleWork &state = (*roles)[ScanRole::state];
@@ -525,17 +466,24 @@ void TokensKernel::emitRootBlock(Block &block) {
   for (tile::LoadOp load : getLoads(state.before))
     all.emit(load);
   emitAwait();
+  gpu::EachWarpOp pending = fold ? emitPendingLoads() : nullptr;
   place(ScanRole::query, scan.getQuery());
   place(ScanRole::key, scan.getKey());
   place(ScanRole::value, scan.getValue());
   place(ScanRole::gates, {scan.getLogDecay(), scan.getBeta()});
   place(ScanRole::output, scan.getOutput());
+  if (fold) {
+    place(ScanRole::state, scan.getDeltas());
+    placePending(pending);
+  }
   for (Operation *op : state.before)
-    if (!isa<tile::LoadOp>(op))
+    if (!isa<tile::LoadOp>(op) && !(fold && fold->isBeforeInBlock(op)))
       all.emit(op);
 
   SmallVector<Value> start;
-  if (isCarried)
+  if (fold)
+    start.push_back(all[fold.getState()]);
+  else if (isCarried)
     start.push_back(
         all[loop.getTiedLoopInit(cast<BlockArgument>(scan.getState()))->get()]);
   auto blocks =
@@ -547,12 +495,21 @@ void TokensKernel::emitRootBlock(Block &block) {
     emitPrepare(first, count);
     gpu::BarrierOp::create(b, loc);
     gpu::EachWarpOp held = emitOutputLoads(first, count);
-    Value next = emitScans(
-        isCarried ? Value(blocks.getRegionIterArg(0)) : Value(), first, count);
-    for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value})
-      emitWindowStores(role, first, count);
+    Value before = isCarried ? Value(blocks.getRegionIterArg(0)) : Value();
+    if (fold)
+      before = emitFold(before, first);
+    Value next = emitScans(before, first, count);
+    if (fold)
+      emitIsLast(first);
+    else
+      for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value})
+        emitWindowStores(role, first, count);
     gpu::BarrierOp::create(b, loc);
     emitOutput(held, first, count);
+    if (fold) {
+      emitKept(first, count);
+      gpu::BarrierOp::create(b, loc);
+    }
     if (isCarried)
       scf::YieldOp::create(b, loc, next);
   }
