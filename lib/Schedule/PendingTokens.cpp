@@ -35,64 +35,51 @@ void TokensKernel::findEarlyStores(Block &block) {
   }
 }
 
-/// Asks for the pending tokens, keys and deltas a token per warp.
-gpu::EachWarpOp TokensKernel::emitPendingLoads() {
+/// Brings the pending tokens to shared memory, a key and a delta per warp.
+void TokensKernel::emitPendingLoads() {
   Location loc = scan.getLoc();
   Value count = FragmentEmitter(b, scalars).scalar(fold.getValid());
   auto decays = fold.getLogDecay().getDefiningOp<tile::LoadOp>();
-  pendingDecays = allocate(fold.getLogDecay());
-  gpu::EachWarpOp gates = enterEachWarp({7, 1});
-  SmallVector<Value> at;
-  for (Value index : decays.getIndices())
-    at.push_back(FragmentEmitter(b, scalars).scalar(index));
-  Value loaded =
-      gpu::LoadOp::create(b, loc, perLane(decays.getTile().getType()),
-                          FragmentEmitter(b, scalars).scalar(decays.getView()),
-                          at, decays.getDims(), count, /*aligned=*/0);
-  gpu::ShareOp::create(b, loc, loaded, pendingDecays, Value());
-  gpu::YieldOp::create(b, loc);
-  b.setInsertionPointAfter(gates);
-
-  SmallVector<Value> tiles = {fold.getKey(), fold.getDeltas()};
-  SmallVector<Type> types;
-  for (Value tile : tiles) {
-    auto type = cast<VectorType>(tile.getType());
-    types.push_back(gpu::FragmentType::get(
-        VectorType::get({1, type.getDimSize(1)}, type.getElementType()),
-        getWarpRows(b.getContext(), type.getDimSize(1))));
-  }
-  gpu::EachWarpOp each = enterEachWarp({0, blockTokens}, types);
-  Value warp = each.getBody().getArgument(0);
-  Value valid = clamp(sub(count, warp), 1);
-  SmallVector<Value> rows;
-  FragmentEmitter emitter(b, scalars);
-  for (auto [tile, type] :
-       llvm::zip(tiles, types)) {
-    auto load = tile.getDefiningOp<tile::LoadOp>();
-    SmallVector<Value> indices;
-    for (Value index : load.getIndices())
-      indices.push_back(emitter.scalar(index));
-    Value &token = indices[load.getDims()[0]];
-    token = add(token, warp);
-    rows.push_back(gpu::LoadOp::create(b, loc, type,
-                                       emitter.scalar(load.getView()), indices,
-                                       load.getDims(), valid, /*aligned=*/0));
-  }
-  gpu::YieldOp::create(b, loc, rows);
-  b.setInsertionPointAfter(each);
-  return each;
-}
-
-void TokensKernel::placePending(gpu::EachWarpOp held) {
   pendingKeys = allocate(fold.getKey());
   pendingDeltas = allocate(fold.getDeltas());
-  gpu::EachWarpOp each = enterEachWarp({0, blockTokens});
-  Value warp = each.getBody().getArgument(0);
-  gpu::ShareOp::create(b, scan.getLoc(), held.getResult(0), pendingKeys, warp);
-  gpu::ShareOp::create(b, scan.getLoc(), held.getResult(1), pendingDeltas,
-                       warp);
-  gpu::YieldOp::create(b, scan.getLoc());
-  b.setInsertionPointAfter(each);
+  pendingDecays = allocate(fold.getLogDecay());
+  FragmentEmitter outside(b, scalars);
+  auto indicesOf = [&](tile::LoadOp load) {
+    SmallVector<Value> indices;
+    for (Value index : load.getIndices())
+      indices.push_back(outside.scalar(index));
+    return indices;
+  };
+
+  Value at = enterTurns(count);
+  SmallVector<std::pair<Value, Value>> rows = {
+      {fold.getKey(), pendingKeys}, {fold.getDeltas(), pendingDeltas}};
+  SmallVector<Value> loaded;
+  for (auto [tile, place] : rows) {
+    auto type = cast<VectorType>(tile.getType());
+    auto row = gpu::FragmentType::get(
+        VectorType::get({1, type.getDimSize(1)}, type.getElementType()),
+        getWarpRows(b.getContext(), type.getDimSize(1)));
+    auto load = tile.getDefiningOp<tile::LoadOp>();
+    SmallVector<Value> indices = indicesOf(load);
+    Value &token = indices[load.getDims()[0]];
+    token = add(token, at);
+    loaded.push_back(gpu::LoadOp::create(
+        b, loc, row, outside.scalar(load.getView()), indices, load.getDims(),
+        /*rows=*/Value(), /*aligned=*/0));
+  }
+  for (auto [fragment, row] : llvm::zip(loaded, rows))
+    gpu::ShareOp::create(b, loc, fragment, row.second, at);
+  leave(at.getParentBlock()->getParentOp()->getParentOp());
+
+  gpu::EachWarpOp gates = enterEachWarp({numWarps - 1, 1});
+  Value all = gpu::LoadOp::create(b, loc, perLane(decays.getTile().getType()),
+                                  outside.scalar(decays.getView()),
+                                  indicesOf(decays), decays.getDims(), count,
+                                  /*aligned=*/0);
+  gpu::ShareOp::create(b, loc, all, pendingDecays, Value());
+  gpu::YieldOp::create(b, loc);
+  leave(gates);
 }
 
 /// The state that the scans of the tokens from `first` on begin with: ahead of
@@ -210,29 +197,27 @@ void TokensKernel::emitKept(Value first, Value count) {
                 gpu::FetchOp::create(b, loc, emitter.typeOf(tile), place, row));
   };
   IRMapping outside = scalars;
-  gpu::EachWarpOp each = enterEachWarp({0, blockTokens});
+  Value at = enterTurns(count);
   {
-    Value warp = each.getBody().getArgument(0);
     scalars = withFlags();
-    TokenGroup group = {tokenTiles, 1, clamp(sub(count, warp), 1)};
-    FragmentEmitter emitter(b, atToken(add(first, warp)));
+    TokenGroup group = {tokenTiles, 1, index(1)};
+    FragmentEmitter emitter(b, atToken(add(first, at)));
     emitter.setTokens(&group);
     for (tile::Conv1dOp conv : convs) {
       const WindowPlace &place = windows[conv.getNewWindow()];
       int64_t steps = conv.getNewWindow().getType().getDimSize(0);
-      fetchRows(emitter, conv.getInput(), place.tile, add(warp, index(steps)));
+      fetchRows(emitter, conv.getInput(), place.tile, add(at, index(steps)));
     }
     for (Value tile : {scan.getKey(), scan.getDeltas()})
-      fetchRows(emitter, tile, shared[tile], warp);
+      fetchRows(emitter, tile, shared[tile], at);
     for (ScanRole role : sources)
       for (Operation *op : (*roles)[role].stores)
         emitStoresOf(emitter, op);
     scalars = outside;
   }
-  gpu::YieldOp::create(b, loc);
-  b.setInsertionPointAfter(each);
+  leave(at.getParentBlock()->getParentOp()->getParentOp());
 
-  each = enterEachWarp({6, 1});
+  gpu::EachWarpOp each = enterEachWarp({numWarps - 2, 1});
   {
     TokenGroup group = {tokenTiles, blockTokens, count};
     FragmentEmitter emitter(b, atToken(first));
@@ -244,7 +229,7 @@ void TokensKernel::emitKept(Value first, Value count) {
   gpu::YieldOp::create(b, loc);
   b.setInsertionPointAfter(each);
 
-  gpu::WarpsOp warps = enterWarp(7);
+  gpu::WarpsOp warps = enterWarp(numWarps - 1);
   auto branch = emitIf(isEqual(first, begin));
   {
     OpBuilder::InsertionGuard guard(b);

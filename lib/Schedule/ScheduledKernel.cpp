@@ -9,9 +9,9 @@
 using namespace mlir;
 using namespace gdn;
 
-/// Registers that a thread can give to the state, of 128 at two blocks per
-/// multiprocessor.
-static constexpr int64_t maxStateRegisters = 64;
+/// Registers of a multiprocessor; a thread can give half of its share to the
+/// state.
+static constexpr int64_t numRegisters = 64 * 1024;
 
 /// The warp of each role but the state, which all warps hold.
 static int64_t getWarp(ScanRole role, int64_t numWarps) {
@@ -19,7 +19,7 @@ static int64_t getWarp(ScanRole role, int64_t numWarps) {
 }
 
 /// Rows of the state to warps, eight lanes to a row: 128 bytes of it at once.
-LogicalResult ScheduledKernel::chooseLayout(Type stored) {
+LogicalResult ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
   auto state = cast<VectorType>(scan.getState().getType());
   int64_t columns = state.getDimSize(1);
   int64_t vector = 16 / (stored.getIntOrFloatBitWidth() / 8);
@@ -32,6 +32,8 @@ LogicalResult ScheduledKernel::chooseLayout(Type stored) {
   auto fragment = gpu::FragmentType::get(state, stateRows);
   int64_t bytes = state.getElementTypeBitWidth() / 8;
   int64_t registers = fragment.getLocalSize() * bytes / 4;
+  int64_t maxStateRegisters =
+      numRegisters / (minBlocks * numWarps * gpu::warpThreads) / 2;
   if (registers > maxStateRegisters)
     return scan.emitOpError("expects a state of at most ")
            << maxStateRegisters * 4 * numWarps * gpu::warpThreads
@@ -157,7 +159,7 @@ LogicalResult ScheduledKernel::emit(int64_t minBlocks) {
   Type stored = cast<VectorType>(scan.getState().getType()).getElementType();
   if (!stateLoads.empty())
     stored = stateLoads.front().getTile().getType().getElementType();
-  if (failed(chooseLayout(stored)))
+  if (failed(chooseLayout(stored, minBlocks)))
     return failure();
 
   b.setInsertionPoint(source);

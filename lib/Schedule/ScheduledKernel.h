@@ -30,7 +30,7 @@ protected:
   virtual void emitRootBlock(mlir::Block &block) = 0;
 
   /// Lays the state out; `stored` is the type of its elements in memory.
-  mlir::LogicalResult chooseLayout(mlir::Type stored);
+  mlir::LogicalResult chooseLayout(mlir::Type stored, int64_t minBlocks);
   void emitBlock(mlir::Block &block);
   void emitPlainStore(tile::StoreOp store);
   /// Copies ops of `block` that are no tiles and have no regions, but not those

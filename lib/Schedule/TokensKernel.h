@@ -22,7 +22,7 @@ public:
   TokensKernel(mlir::func::FuncOp source, tile::DeltaScanOp scan,
                mlir::scf::ForOp loop, int64_t threads)
       : ScheduledKernel(source, scan, loop, threads), loop(loop),
-        blockTokens(std::min<int64_t>(numWarps, 8)) {}
+        blockTokens(8) {}
 
 private:
   void emitRootBlock(mlir::Block &block) override;
@@ -34,13 +34,12 @@ private:
                          mlir::Value token, mlir::Value at);
   mlir::Value emitScans(mlir::Value state, mlir::Value first,
                         mlir::Value count);
-  gpu::EachWarpOp emitOutputLoads(mlir::Value first, mlir::Value count);
-  void emitOutput(gpu::EachWarpOp held, mlir::Value first, mlir::Value count);
+  void emitOutputPrefetches(mlir::Value first, mlir::Value count);
+  void emitOutput(mlir::Value first, mlir::Value count);
   void emitWindowStores(ScanRole role, mlir::Value first, mlir::Value count);
   // Tokens that stay pending.
   void findEarlyStores(mlir::Block &block);
-  gpu::EachWarpOp emitPendingLoads();
-  void placePending(gpu::EachWarpOp held);
+  void emitPendingLoads();
   mlir::Value emitFold(mlir::Value state, mlir::Value first);
   void emitIsLast(mlir::Value first);
   void emitKept(mlir::Value first, mlir::Value count);
@@ -51,6 +50,10 @@ private:
                          mlir::Value window, mlir::Value first);
 
   gpu::EachWarpOp enterEachWarp(Warps warps, mlir::TypeRange results = {});
+  /// The body of a loop on each warp of the block, which takes tokens below
+  /// `count` in turn; to be left with `leave`.
+  mlir::Value enterTurns(mlir::Value count);
+  void leave(mlir::Operation *op);
   gpu::WarpsOp enterWarp(int64_t warp, mlir::TypeRange results = {});
   /// The values of the program at token `token`.
   mlir::IRMapping atToken(mlir::Value token);
