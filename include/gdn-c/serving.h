@@ -243,7 +243,8 @@ GDNRT_API gdnrt_status gdnrt_metadata_upload(gdnrt_device *device,
 
 /** The core of one GatedDeltaNetAttention layer: its kernels, weights and
  *  pools. Used by one thread at a time. Takes memory at the first launch of
- *  each kernel and not after. */
+ *  each kernel, and of the device where a kernel cannot work in place and has
+ *  more rows than before: so an engine warms up with its largest batch. */
 typedef struct gdnrt_gdn_layer gdnrt_gdn_layer;
 
 /** Kernels for the kinds of rows; null: such rows are refused (UNSUPPORTED),

@@ -219,6 +219,13 @@ Array gdn::data::randomParameter(llvm::StringRef name, DType dtype,
     values.resize(count);
     for (int64_t i = 0; i < count; ++i)
       values[i] = stream.uniform(i);
+  } else if (name == "pending_decays") {
+    values = normalValues(count, 1, stream);
+    for (double &value : values)
+      value = -std::abs(value);
+  } else if (name == "pending_keys") { // of unit length, nearly
+    const double width = std::max<int64_t>(shape.back(), 1);
+    values = normalValues(count, 1 / std::sqrt(width), stream);
   } else if (name == "state_pool") {
     values = normalValues(count, 0.1, stream);
   } else if (name == "a") {

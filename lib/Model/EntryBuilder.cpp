@@ -46,8 +46,13 @@ private:
   void addRows();
   void addPools();
   void buildCommit();
+  Value acceptedSlots();
   bool isLazy() const {
     return options.verify == VerifyStates::lazy &&
+           (phase == Phase::verify || phase == Phase::commit);
+  }
+  bool isBuffer() const {
+    return options.verify == VerifyStates::buffer &&
            (phase == Phase::verify || phase == Phase::commit);
   }
   bool isRagged() const { return phase != Phase::decode; }
@@ -137,6 +142,13 @@ void EntryBuilder::addRows() {
     signature.addTensor("num_accepted", i32, {"N"});
     return;
   }
+  if (isBuffer()) {
+    signature.addTensor("slots", slots, {"N"});
+    signature.addTensor("token_slots", slots, {"N", "S"});
+    if (phase == Phase::commit)
+      signature.addTensor("num_accepted", i32, {"N"});
+    return;
+  }
   if (phase == Phase::verify) {
     bool isTree = options.verify == VerifyStates::tree;
     if (isTree)
@@ -169,7 +181,11 @@ static std::string channelsOf(const ModelConfig &config) {
 /// What sequences keep from call to call.
 void EntryBuilder::addPools() {
   if (!isLazy())
-    return gdn::addPools(signature, builder, config, options);
+    gdn::addPools(signature, builder, config, options);
+  if (isBuffer())
+    gdn::addPools(signature, builder, config, options, "token_", "B");
+  if (!isLazy())
+    return;
   Type f32 = builder.getF32Type();
   std::string dk = std::to_string(config.keyDim);
   std::string dv = std::to_string(config.valueDim);
@@ -298,11 +314,7 @@ void EntryBuilder::buildBody() {
     slots = CountedSlotsOp::create(builder, loc("slots"), slots.getType(),
                                    slots, accepted, signature["S"]);
   else if (accepted)
-    slots = AcceptedSlotsOp::create(
-        builder, loc("slots"),
-        RankedTensorType::get({ShapedType::kDynamic},
-                              getElementTypeOrSelf(tokenSlots)),
-        tokenSlots, accepted);
+    slots = acceptedSlots();
   Value writeSlots = signature["write_slots"];
   Value rows = signature["cu_seqlens"];
   Value hasInitial = signature["has_initial"];
@@ -324,8 +336,9 @@ void EntryBuilder::buildBody() {
         builder, loc("core"), v.getType(), q, k, v, signature["log_decay"],
         signature["beta"], statePool, slots, writeSlots, rows, hasInitial,
         checkpointBounds, checkpointTokens, checkpointSlots, tokenSlots,
-        parents, pending, signature["pending_keys"],
-        signature["pending_deltas"], signature["pending_decays"],
+        parents, signature["token_state_pool"], pending,
+        signature["pending_keys"], signature["pending_deltas"],
+        signature["pending_decays"],
         /*scale=*/FloatAttr());
     func::ReturnOp::create(builder, builder.getUnknownLoc(), rule.getOutput());
     return;
@@ -338,7 +351,7 @@ void EntryBuilder::buildBody() {
       ValueRange{in.q, in.k, in.v}, signature["conv_weight"], /*bias=*/Value(),
       Activation::silu, signature["conv_pool"], slots, writeSlots, rows,
       hasInitial, checkpointBounds, checkpointTokens, checkpointSlots,
-      tokenSlots, parents, pending);
+      tokenSlots, parents, signature["token_conv_pool"], pending);
   ValueRange qkv = conv.getResults();
   Value q = unit(qkv[0], "q");
   Value k = unit(qkv[1], "k");
@@ -353,8 +366,9 @@ void EntryBuilder::buildBody() {
       builder, loc("core"), likeOf(qkv[2], coreElement), q, k, qkv[2],
       gates.getLogDecay(), gates.getBeta(), statePool, slots, writeSlots, rows,
       hasInitial, checkpointBounds, checkpointTokens, checkpointSlots,
-      tokenSlots, parents, pending, signature["pending_keys"],
-      signature["pending_deltas"], signature["pending_decays"],
+      tokenSlots, parents, signature["token_state_pool"], pending,
+      signature["pending_keys"], signature["pending_deltas"],
+      signature["pending_decays"],
       /*scale=*/FloatAttr());
   SmallVector<Value> outputs;
   if (givesCore()) {
@@ -375,7 +389,27 @@ void EntryBuilder::buildBody() {
   func::ReturnOp::create(builder, builder.getUnknownLoc(), outputs);
 }
 
+/// The slot after the last accepted token of each row.
+Value EntryBuilder::acceptedSlots() {
+  Value table = signature["token_slots"];
+  return AcceptedSlotsOp::create(
+      builder, loc("accepted"),
+      RankedTensorType::get({ShapedType::kDynamic},
+                            getElementTypeOrSelf(table)),
+      table, signature["num_accepted"]);
+}
+
 void EntryBuilder::buildCommit() {
+  if (isBuffer()) {
+    Value from = acceptedSlots();
+    for (StringRef pool : {"conv_pool", "state_pool"})
+      if (Value target = signature[pool])
+        PoolCopyOp::create(builder, loc(pool),
+                           signature[("token_" + pool).str()], from, target,
+                           signature["slots"]);
+    func::ReturnOp::create(builder, builder.getUnknownLoc());
+    return;
+  }
   CommitConv1dOp::create(builder, loc("conv"), signature["conv_pool"],
                          signature["slots"], signature["num_accepted"],
                          builder.getI64IntegerAttr(config.convWidth - 1));
@@ -453,7 +487,8 @@ gdn::buildEntryModule(MLIRContext &context, const ModelConfig &config,
     if (options.verify != VerifyStates::none)
       EntryBuilder(builder, config, options, Phase::verify)
           .build("verify" + suffix);
-    if (options.verify == VerifyStates::lazy)
+    if (options.verify == VerifyStates::lazy ||
+        options.verify == VerifyStates::buffer)
       EntryBuilder(builder, config, options, Phase::commit)
           .build("commit" + suffix);
     buildPoolEntries(builder, config, options, suffix);

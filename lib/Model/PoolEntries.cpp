@@ -8,15 +8,18 @@ using namespace mlir;
 using namespace gdn;
 
 void gdn::addPools(Signature &signature, OpBuilder &builder,
-                   const ModelConfig &config, const EntryOptions &options) {
+                   const ModelConfig &config, const EntryOptions &options,
+                   StringRef prefix, StringRef slots) {
   std::string channels =
       scaled(2 * config.keyDim, "Hk") + " + " + scaled(config.valueDim, "Hv");
   if (options.layout != InputLayout::ready)
     signature.addPool(
-        "conv_pool", floatType(builder, options.convState.value_or(options.io)),
-        {"P", channels, std::to_string(config.convWidth - 1)});
-  signature.addPool("state_pool", floatType(builder, options.state),
-                    {"P", "Hv", std::to_string(config.valueDim),
+        (prefix + "conv_pool").str(),
+        floatType(builder, options.convState.value_or(options.io)),
+        {slots.str(), channels, std::to_string(config.convWidth - 1)});
+  signature.addPool((prefix + "state_pool").str(),
+                    floatType(builder, options.state),
+                    {slots.str(), "Hv", std::to_string(config.valueDim),
                      std::to_string(config.keyDim)});
 }
 

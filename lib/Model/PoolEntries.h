@@ -12,7 +12,8 @@ namespace gdn {
 
 /// Adds `conv_pool`, unless the layout is ready, and `state_pool`.
 void addPools(Signature &signature, mlir::OpBuilder &builder,
-              const ModelConfig &config, const EntryOptions &options);
+              const ModelConfig &config, const EntryOptions &options,
+              llvm::StringRef prefix = "", llvm::StringRef slots = "P");
 
 /// Builds `copy_slots`, from `slots` to `write_slots` of both pools, and
 /// `zero_slots`.

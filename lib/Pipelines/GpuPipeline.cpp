@@ -25,6 +25,12 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   passes.addPass(createCSEPass());
   passes.addPass(createFuseTileRows());
   passes.addPass(createCSEPass());
+  if (target.hasTma()) {
+    ScheduleStreamedRecurrenceOptions streamed;
+    streamed.sharedBytes =
+        target.getSharedBytesPerSm() / 2 - target.getSharedBytesReserved();
+    passes.addPass(createScheduleStreamedRecurrence(streamed));
+  }
   passes.addPass(createScheduleResidentRecurrence());
   passes.addPass(createScheduleResidentTokens());
   passes.addPass(createScheduleSlotMoves());
@@ -37,5 +43,9 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
 void gdn::buildGpuPipeline(OpPassManager &passes, const TargetModel &target,
                            const GpuPipelineOptions &options) {
   buildGdnToGpuPipeline(passes, target, options);
-  buildGPUToLlvmPipeline(passes, target.hasDependentLaunch());
+  ConvertGPUToNVVMOptions kernels;
+  kernels.dependentLaunch = target.hasDependentLaunch();
+  kernels.bulkCopies = target.hasTma();
+  kernels.everyThreadArrives = options.everyThreadArrives;
+  buildGPUToLlvmPipeline(passes, kernels);
 }

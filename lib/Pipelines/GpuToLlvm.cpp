@@ -14,9 +14,7 @@ using namespace mlir;
 using namespace gdn;
 
 void gdn::buildGPUToLlvmPipeline(OpPassManager &passes,
-                                 bool hasDependentLaunch) {
-  ConvertGPUToNVVMOptions kernels;
-  kernels.dependentLaunch = hasDependentLaunch;
+                                 const ConvertGPUToNVVMOptions &kernels) {
   passes.addPass(createConvertGPUToNVVM(kernels));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
@@ -40,6 +38,9 @@ struct GPUToLlvmOptions : PassPipelineOptions<GPUToLlvmOptions> {
       *this, "dependent-launch",
       llvm::cl::desc("The target has programmatic dependent launch"),
       llvm::cl::init(true)};
+  Option<bool> bulkCopies{*this, "bulk-copies",
+                          llvm::cl::desc("The target has bulk copies"),
+                          llvm::cl::init(true)};
 };
 } // namespace
 
@@ -47,6 +48,9 @@ void gdn::registerGPUToLlvmPipeline() {
   PassPipelineRegistration<GPUToLlvmOptions>(
       "gdn-gpu-to-llvm", "GPU programs to kernels in the LLVM dialect",
       [](OpPassManager &passes, const GPUToLlvmOptions &options) {
-        buildGPUToLlvmPipeline(passes, options.dependentLaunch);
+        ConvertGPUToNVVMOptions kernels;
+        kernels.dependentLaunch = options.dependentLaunch;
+        kernels.bulkCopies = options.bulkCopies;
+        buildGPUToLlvmPipeline(passes, kernels);
       });
 }

@@ -47,6 +47,13 @@ LogicalResult gdn::reference::evaluateOp(gdn::Conv1dOp op, Environment &env) {
   const int64_t columns = pool.data.dim(2);
   RowOperands operands = RowOperands::of(op, env);
   operands.steps = columns - (width - 1);
+  Pool &tokenPool = op.getTokenPool() ? env.pool(op.getTokenPool()) : pool;
+  if (op.getTokenPool()) {
+    operands.tokenPool = &tokenPool;
+    if (failed(expectShape(op, "token_pool", tokenPool.data.shape,
+                           {-1, channels, columns})))
+      return failure();
+  }
   FailureOr<SmallVector<Row>> rows = makeRows(op, tokens, pool, operands);
   if (failed(rows) || failed(expectIndependent(op, *rows)))
     return failure();
@@ -79,25 +86,25 @@ LogicalResult gdn::reference::evaluateOp(gdn::Conv1dOp op, Environment &env) {
           result.row(row.begin + t)[c] = activate(op.getActivation(), sum);
         }
         // The state after `tokens` tokens, to `slot`.
-        auto write = [&](int64_t tokens, int64_t slot) {
+        auto write = [&](Pool &target, int64_t tokens, int64_t slot) {
           MutableArrayRef<double> next =
-              pool.data.row(slot).slice(channel * columns, width - 1);
+              target.data.row(slot).slice(channel * columns, width - 1);
           for (int64_t j = width - 1, token = tokens - 1; j-- > 0;
                token = row.before(token))
             next[j] = x(token);
         };
         for (const Checkpoint &checkpoint : row.checkpoints)
-          write(checkpoint.tokens, checkpoint.slot);
+          write(pool, checkpoint.tokens, checkpoint.slot);
         for (auto [t, slot] : llvm::enumerate(row.tokenSlots))
           if (slot >= 0)
-            write(t + 1, slot);
+            write(tokenPool, t + 1, slot);
         if (op.getNumAccepted())
           for (int64_t t = 1 - width;
                t < std::min(row.length(), operands.steps); ++t)
             pool.data.row(row.writeSlot)[channel * columns + width - 1 + t] =
                 x(t);
         else if (row.writeSlot >= 0)
-          write(row.length(), row.writeSlot);
+          write(pool, row.length(), row.writeSlot);
       }
     }
   }

@@ -52,6 +52,7 @@ struct DeltaRule {
   int64_t keyHeads, valueHeads, dk, dv;
   double scale;
   std::optional<Pending> pending;
+  Pool *tokenPool; // of the states after tokens, or null
 
   void run(const Row &row, int64_t head, Pool &pool, Tensor &output) const;
 };
@@ -67,9 +68,10 @@ void DeltaRule::run(const Row &row, int64_t head, Pool &pool,
     llvm::copy(pool.data.row(row.slot).slice(head * dv * dk, dv * dk),
                m.begin());
 
-  auto write = [&](int64_t slot) {
-    llvm::copy(m, pool.data.row(slot).slice(head * dv * dk, dv * dk).begin());
+  auto writeTo = [&](Pool &target, int64_t slot) {
+    llvm::copy(m, target.data.row(slot).slice(head * dv * dk, dv * dk).begin());
   };
+  auto write = [&](int64_t slot) { writeTo(pool, slot); };
   if (pending && row.accepted > 0) {
     pending->fold(m, row.slot, head, keyHead, row.accepted);
     write(row.slot);
@@ -116,7 +118,7 @@ void DeltaRule::run(const Row &row, int64_t head, Pool &pool,
         checkpoint->tokens == t + 1 - row.begin)
       write(checkpoint++->slot);
     if (!row.tokenSlots.empty() && row.tokenSlots[t - row.begin] >= 0)
-      write(row.tokenSlots[t - row.begin]);
+      writeTo(tokenPool ? *tokenPool : pool, row.tokenSlots[t - row.begin]);
     if (!row.parents.empty())
       after.push_back(m);
   }
@@ -181,6 +183,13 @@ LogicalResult gdn::reference::evaluateOp(gdn::DeltaRuleOp op,
               "got "
            << valueHeads << " value heads and " << keyHeads << " key heads";
   RowOperands operands = RowOperands::of(op, env);
+  Pool *tokenPool = nullptr;
+  if (op.getTokenPool()) {
+    operands.tokenPool = tokenPool = &env.pool(op.getTokenPool());
+    if (failed(expectShape(op, "token_pool", tokenPool->data.shape,
+                           {-1, valueHeads, dv, dk})))
+      return failure();
+  }
   std::optional<Pending> pending;
   if (op.getNumAccepted()) {
     pending.emplace(Pending{env.pool(op.getPendingKeys()),
@@ -204,7 +213,7 @@ LogicalResult gdn::reference::evaluateOp(gdn::DeltaRuleOp op,
       beta,       keyHeads,
       valueHeads, dk,
       dv,         scale ? scale->convertToDouble() : 1 / std::sqrt(double(dk)),
-      pending};
+      pending,    tokenPool};
   Tensor output = Tensor::zeros(value.shape);
   parallelFor(op.getContext(), 0, rows->size() * valueHeads, [&](size_t unit) {
     const Row &row = (*rows)[unit / valueHeads];

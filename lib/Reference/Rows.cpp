@@ -195,8 +195,12 @@ gdn::reference::makeRows(Operation *op, int64_t tokens, const Pool &pool,
       failed(setCheckpoints(op, rows, pool, operands)))
     return failure();
   if (operands.tokenSlots &&
-      failed(setTokenSlots(op, rows, pool, *operands.tokenSlots)))
+      failed(setTokenSlots(op, rows,
+                           operands.tokenPool ? *operands.tokenPool : pool,
+                           *operands.tokenSlots)))
     return failure();
+  for (Row &row : rows)
+    row.writesElsewhere = operands.tokenPool != nullptr;
   if (operands.parents &&
       failed(setParents(op, rows, *operands.tokenSlots, *operands.parents)))
     return failure();
@@ -240,7 +244,8 @@ LogicalResult gdn::reference::expectIndependent(Operation *op,
              << slot << " for rows " << it->second << " and " << n;
     }
   for (auto [n, row] : llvm::enumerate(rows)) {
-    if (row.length() == 0 || !row.live() || row.fromZeros)
+    if (row.length() == 0 || !row.live() || row.fromZeros ||
+        row.writesElsewhere)
       continue;
     auto it = writers.find(row.slot);
     if (it != writers.end() && it->second == int64_t(n) && !row.parents.empty())

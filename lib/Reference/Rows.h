@@ -26,6 +26,7 @@ struct Row {
   llvm::SmallVector<Checkpoint> checkpoints;
   /// Where the state after each token goes; -1 for nowhere. Empty without.
   llvm::SmallVector<int64_t> tokenSlots;
+  bool writesElsewhere = false; ///< token slots are those of another pool
   /// The token from whose state each token starts, -1 for the row's state.
   /// Empty where each starts from the one before.
   llvm::SmallVector<int64_t> parents;
@@ -55,6 +56,7 @@ struct RowOperands {
   const Tensor *parents = nullptr;    ///< parents
   const Tensor *accepted = nullptr;   ///< num_accepted, of pending tokens
   int64_t steps = 0;                  ///< at most so many of them
+  const Pool *tokenPool = nullptr;    ///< of the token slots, if not the rows'
   /// Whose slots count too.
   llvm::SmallVector<const Pool *> pendingPools = {};
 

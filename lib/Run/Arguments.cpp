@@ -97,6 +97,36 @@ static TokenSlots makeTokenSlots(llvm::ArrayRef<int64_t> ids, int64_t rows,
   return result;
 }
 
+/// Counts of accepted tokens from 0 to `steps`, but none for up to two rows
+/// before the last `skipped` ones.
+static std::vector<double> makeCounts(int64_t rows, int64_t steps,
+                                      int64_t skipped) {
+  std::vector<double> counts;
+  for (int64_t n = 0; n < rows; ++n)
+    counts.push_back(double(n % (steps + 1)));
+  for (int64_t i = 0; i < std::min<int64_t>(skipped, 2); ++i)
+    if (int64_t n = rows - 1 - skipped - i; n >= 0)
+      counts[n] = i == 0 ? -1 : double(steps + 1);
+  return counts;
+}
+
+/// Fills what no row looks at of the pending tokens in `pool` with NaN: behind
+/// the first `window` columns, all but the `counts` that each of `slots` has.
+static void poisonPending(data::Array &pool, int64_t window,
+                          const std::vector<double> &slots,
+                          const std::vector<double> &counts) {
+  std::vector<double> values = pool.toDoubles();
+  const int64_t columns = pool.shape[2], size = values.size() / pool.shape[0];
+  const int64_t width = pool.shape.size() == 4 ? pool.shape[3] : 1;
+  for (auto [slot, count] : llvm::zip(slots, counts))
+    for (int64_t i = 0; i < size; ++i)
+      if (slot >= 0 && slot < double(pool.shape[0]) &&
+          i / width % columns >= window + std::max<int64_t>(int64_t(count), 0))
+        values[int64_t(slot) * size + i] =
+            std::numeric_limits<double>::quiet_NaN();
+  pool = data::Array::fromDoubles(pool.dtype, pool.shape, values);
+}
+
 /// Fills the slots of a pool that `used` does not name with NaN.
 static void poisonUnused(data::Array &pool, const std::vector<double> &used) {
   int64_t slots = pool.shape[0];
@@ -124,12 +154,15 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
   int64_t numCheckpoints = checkpoints.tokens.size();
   // Slots of a row: one, or as many as it may have tokens.
   int64_t steps = 1;
-  if (kernel.find("token_slots"))
-    for (int64_t length : lengths)
-      steps = std::max(steps, length);
-  // A tree starts from a slot that is none of them.
+  const bool isLazy = kernel.find("pending_keys") != nullptr;
+  const bool isBuffer = kernel.find("token_state_pool") != nullptr;
+  if (kernel.find("token_slots") || isLazy)
+    for (int64_t length : options.lengths)
+      steps = std::max(steps, isLazy ? std::min<int64_t>(length, 8) : length);
+  // A tree starts from a slot that is none of them, and so does a row whose
+  // states go to a buffer: that has slots of its own.
   const bool isTree = kernel.find("parents") != nullptr;
-  int64_t rowSlots = rows * (steps + isTree);
+  int64_t rowSlots = isLazy || isBuffer ? rows : rows * (steps + isTree);
   int64_t numUsed = rowSlots + numCheckpoints;
   int64_t slots = options.slots ? options.slots : numUsed + 3;
   if (slots < numUsed + (nullSlot >= 0 && nullSlot < slots))
@@ -154,19 +187,28 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
                      {"N", rows},
                      {"P", slots},
                      {"C", numCheckpoints},
+                     {"B", rows * steps + 3},
                      {"S", steps},
                      {"Hk", options.keyHeads},
                      {"Hv", options.valueHeads}};
 
   const std::vector<int64_t> ids =
       data::distinctSlots(numUsed, slots, nullSlot, options.inputs.seed);
-  const TokenSlots tokenSlots =
-      makeTokenSlots(llvm::ArrayRef(ids).drop_front(isTree ? rows : 0), rows,
-                     steps, slots, isTree ? 0 : options.skipped, nullSlot);
+  const bool hasOwnSlots = kernel.find("slots") != nullptr;
+  const std::vector<int64_t> tableIds =
+      isBuffer
+          ? data::distinctSlots(rows * steps, symbols["B"], nullSlot,
+                                options.inputs.seed + 1)
+          : std::vector<int64_t>(ids.begin() + (isTree ? rows : 0), ids.end());
+  TokenSlots tokenSlots;
+  if (kernel.find("token_slots"))
+    tokenSlots = makeTokenSlots(tableIds, rows, steps, slots,
+                                hasOwnSlots ? 0 : options.skipped, nullSlot);
+  if (isLazy)
+    tokenSlots.accepted = makeCounts(rows, steps, options.skipped);
   const std::vector<double> used =
-      kernel.find("num_accepted")
-          ? tokenSlots.read
-          : makeSlots(ids, rows, slots, options.skipped, nullSlot);
+      hasOwnSlots ? makeSlots(ids, rows, slots, options.skipped, nullSlot)
+                  : tokenSlots.read;
   data::InputOptions inputs = options.inputs;
   // The rule takes keys of unit length; entries with gates see to that.
   inputs.unitKeys |= kernel.find("log_decay") != nullptr;
@@ -218,8 +260,14 @@ llvm::Expected<Arrays> run::generateArguments(const Kernel &kernel,
     } else if (data::isFloat(parameter.dtype)) {
       array = data::randomParameter(parameter.name, parameter.dtype, *shape,
                                     inputs);
+      const bool isOfTokens =
+          llvm::StringRef(parameter.name).starts_with("token_");
       if (parameter.isPool)
-        poisonUnused(array, used);
+        poisonUnused(array, isOfTokens ? tokenSlots.read : used);
+      if (isLazy && parameter.isPool && parameter.name != "state_pool")
+        poisonPending(
+            array, parameter.name == "conv_pool" ? array.shape[2] - steps : 0,
+            used, tokenSlots.accepted);
     } else {
       return llvm::createStringError(llvm::formatv(
           "--generate: cannot make up '{0}' of type {1}; give it by --input",

@@ -15,7 +15,11 @@ using namespace gdn::run;
 
 double run::limitOf(const Parameter &parameter) {
   bool isF32 = parameter.dtype == data::DType::f32;
-  if (parameter.isPool && parameter.dims.size() == 3)
+  // Pending tokens: f32, but from a state that a narrow pool has rounded.
+  if (parameter.name == "pending_deltas")
+    return 2e-3;
+  if (parameter.isPool && parameter.dims.size() == 3 &&
+      parameter.name != "pending_decays")
     return 0; // the convolution's state
   // The chunk form with rounded operands; docs/spec/numerics.md.
   if (parameter.precision == "mixed-io")
@@ -74,9 +78,13 @@ static void comparePool(const Parameter &parameter, const data::Array &got,
                                 before.bytes.data() + slot * bytes, bytes) == 0;
       continue;
     }
-    gotLive.insert(gotLive.end(), gotValues.begin() + slot * size,
-                   gotValues.begin() + (slot + 1) * size);
-    wantLive.insert(wantLive.end(), now.begin(), now.end());
+    for (int64_t i = 0; i < size; ++i) {
+      const double value = gotValues[slot * size + i];
+      if (std::isnan(now[i]) && std::isnan(value))
+        continue; // what nobody has written yet
+      gotLive.push_back(value);
+      wantLive.push_back(now[i]);
+    }
   }
   comparisons.push_back(compareValues(parameter, gotLive, wantLive));
   Comparison others;

@@ -114,7 +114,11 @@ void ScheduledKernel::emitPlainStore(tile::StoreOp store) {
 void ScheduledKernel::emitBlock(Block &block) {
   if (root->getBlock() == &block)
     return emitRootBlock(block);
-  for (Operation &op : block.without_terminator()) {
+  emitOps(block.without_terminator());
+}
+
+void ScheduledKernel::emitOps(llvm::iterator_range<Block::iterator> ops) {
+  for (Operation &op : ops) {
     if (auto id = dyn_cast<tile::BlockIdOp>(op)) {
       scalars.map(id.getResult(),
                   gpu::BlockIdOp::create(b, op.getLoc(), b.getIndexType(),
@@ -139,7 +143,7 @@ void ScheduledKernel::emitBlock(Block &block) {
             SmallVector<Location>(body.getNumArguments(), op.getLoc()));
         scalars.map(body.getArguments(), copy->getArguments());
         if (op.isAncestor(root) && !from.isAncestor(root->getParentRegion()))
-          emitAwait();
+          enterBeside();
         emitBlock(body);
         b.clone(*body.getTerminator(), scalars);
       }

@@ -28,11 +28,15 @@ public:
 protected:
   /// The block that `root` is in, by role.
   virtual void emitRootBlock(mlir::Block &block) = 0;
+  /// A branch beside the one that `root` is in begins.
+  virtual void enterBeside() { emitAwait(); }
+  /// A store outside of that block.
+  virtual void emitPlainStore(tile::StoreOp store);
 
   /// Lays the state out; `stored` is the type of its elements in memory.
   mlir::LogicalResult chooseLayout(mlir::Type stored, int64_t minBlocks);
   void emitBlock(mlir::Block &block);
-  void emitPlainStore(tile::StoreOp store);
+  void emitOps(llvm::iterator_range<mlir::Block::iterator> ops);
   /// Copies ops of `block` that are no tiles and have no regions, but not those
   /// of floating point, which are computed where they are used.
   void emitScalars(mlir::Block &block);

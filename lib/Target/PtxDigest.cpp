@@ -84,9 +84,20 @@ static llvm::StringRef entryName(llvm::StringRef line) {
   return line.drop_front(at + 7).ltrim().take_while(isNameCharacter);
 }
 
+/// The variable that this line declares to be elsewhere, dynamic shared memory;
+/// empty if it declares none.
+static llvm::StringRef externName(llvm::StringRef line) {
+  line = line.split("//").first.trim();
+  if (!line.starts_with(".extern .shared"))
+    return {};
+  line = line.take_until([](char c) { return c == '[' || c == ';'; }).rtrim();
+  return line.substr(line.find_last_of(' ') + 1);
+}
+
 llvm::Expected<std::string> gdn::normalizePtx(llvm::StringRef ptx,
                                               llvm::StringRef kernel) {
   Normalizer normalizer(kernel);
+  llvm::SmallVector<llvm::StringRef> lines; // this kernel's, and the module's
   bool found = false, inOther = false, opened = false;
   int depth = 0;
   for (llvm::StringRef line : llvm::split(ptx, '\n')) {
@@ -100,13 +111,22 @@ llvm::Expected<std::string> gdn::normalizePtx(llvm::StringRef ptx,
     depth += int(code.count('{')) - int(code.count('}'));
     opened |= code.contains('{');
     if (!inOther)
-      normalizer.add(line);
+      lines.push_back(line);
     if (inOther && opened && depth == 0)
       inOther = false;
   }
   if (!found)
     return llvm::createStringError("expects a kernel '" + kernel +
                                    "' in the PTX, but got none");
+  for (llvm::StringRef line : lines) {
+    // What only other kernels use of dynamic shared memory does not count.
+    llvm::StringRef name = externName(line);
+    bool isUsed = llvm::any_of(lines, [&](llvm::StringRef other) {
+      return other.data() != line.data() && other.contains(name);
+    });
+    if (name.empty() || isUsed)
+      normalizer.add(line);
+  }
   return normalizer.take();
 }
 

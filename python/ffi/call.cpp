@@ -74,10 +74,10 @@ bool Call::Bound::operator==(const Bound &other) const {
           std::equal(strides, strides + arg.rank, other.strides));
 }
 
-Call::Call(gdnrt_kernel *kernel, int32_t deviceType, int32_t deviceId,
-           int64_t nullSlot, bool mayOverlap)
-    : kernel(kernel), deviceType(deviceType), deviceId(deviceId),
-      nullSlot(nullSlot), mayOverlap(mayOverlap) {
+Call::Call(gdnrt_device *device, gdnrt_kernel *kernel, int32_t deviceType,
+           int32_t deviceId, int64_t nullSlot, bool mayOverlap)
+    : device(device), kernel(kernel), deviceType(deviceType),
+      deviceId(deviceId), nullSlot(nullSlot), mayOverlap(mayOverlap) {
   const gdnrt_entry *entry = gdnrt_kernel_entry(kernel);
   size_t count = gdnrt_entry_param_count(entry);
   for (size_t i = 0; i < count; ++i) {
@@ -89,7 +89,10 @@ Call::Call(gdnrt_kernel *kernel, int32_t deviceType, int32_t deviceId,
   next.resize(params.size());
 }
 
-Call::~Call() { gdnrt_binding_destroy(binding); }
+Call::~Call() {
+  gdnrt_binding_destroy(binding);
+  gdnrt_device_free(device, workspace, nullptr);
+}
 
 bool Call::launch(const TVMFFIAny *args, int32_t count, Failure &failure) {
   if (static_cast<size_t>(count) != params.size())
@@ -179,9 +182,13 @@ bool Call::bind(Failure &failure) {
   }
   if (status != GDNRT_OK)
     return fail(failure, status, error);
-  if (count > 0)
-    bound = next;
-  return true;
+  if (count == 0)
+    return true;
+  bound = next;
+  if (provideWorkspace(failure))
+    return true;
+  bound.assign(params.size(), {}); // the next call comes here again
+  return false;
 }
 
 void *Call::stream() const {
@@ -189,27 +196,32 @@ void *Call::stream() const {
                               : TVMFFIEnvGetStream(deviceType, deviceId);
 }
 
-bool Call::workspaceBytes(uint64_t &bytes, Failure &failure) {
+bool Call::provideWorkspace(Failure &failure) {
   gdnrt_error error;
-  bytes = 0;
-  if (!binding)
-    return true;
+  uint64_t bytes = 0;
   if (auto status = gdnrt_binding_workspace_bytes(binding, &bytes, &error))
     return fail(failure, status, error);
-  return true;
-}
-
-bool Call::setWorkspace(const TVMFFIAny &memory, Failure &failure) {
-  const DLTensor *tensor = tensorOf(memory);
-  if (!tensor || !binding)
-    return fail(failure, "ValueError",
-                binding ? "workspace: expected a tensor"
-                        : "workspace: expected a launch before it");
-  uint64_t bytes = elementCount(*tensor) * (tensor->dtype.bits / 8);
-  gdnrt_error error;
-  if (auto status = gdnrt_binding_set_workspace(
-          binding, static_cast<char *>(tensor->data) + tensor->byte_offset,
-          bytes, stream(), &error))
+  if (bytes <= workspaceSize)
+    return true;
+  // Room to grow, so that slowly growing batches do not come here each time.
+  bytes = std::max(bytes, 2 * workspaceSize);
+  void *memory = nullptr;
+  if (auto status = gdnrt_device_allocate(device, bytes, &memory, &error))
     return fail(failure, status, error);
+  gdnrt_status status =
+      gdnrt_binding_set_workspace(binding, memory, bytes, stream(), &error);
+  // It is zeroed on this stream; the next launch may be on another one. And
+  // launches that still run have the old memory.
+  if (status == GDNRT_OK)
+    status = gdnrt_device_synchronize(device, stream(), &error);
+  if (status != GDNRT_OK) {
+    gdnrt_binding_set_workspace(binding, workspace, workspaceSize, stream(),
+                                nullptr);
+    gdnrt_device_free(device, memory, nullptr);
+    return fail(failure, status, error);
+  }
+  gdnrt_device_free(device, workspace, nullptr);
+  workspace = memory;
+  workspaceSize = bytes;
   return true;
 }

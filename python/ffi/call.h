@@ -25,10 +25,11 @@ struct Failure {
 /// Not for two threads at once, as a binding is.
 class Call {
 public:
-  /// `kernel` outlives the call. Tensors lie on DLPack device `deviceType`,
-  /// `deviceId`. Slot `nullSlot` of pools is no slot, -1 for none.
-  Call(gdnrt_kernel *kernel, int32_t deviceType, int32_t deviceId,
-       int64_t nullSlot, bool mayOverlap);
+  /// `device` and its `kernel` outlive the call. Tensors lie on DLPack device
+  /// `deviceType`, `deviceId`. Slot `nullSlot` of pools is no slot, -1 for
+  /// none.
+  Call(gdnrt_device *device, gdnrt_kernel *kernel, int32_t deviceType,
+       int32_t deviceId, int64_t nullSlot, bool mayOverlap);
   Call(const Call &) = delete;
   Call &operator=(const Call &) = delete;
   ~Call();
@@ -38,11 +39,10 @@ public:
   /// the order of the entry's parameters; None leaves an optional one out.
   bool launch(const TVMFFIAny *args, int32_t count, Failure &failure);
 
-  /// See gdnrt_binding_workspace_bytes; 0 before the first launch.
-  bool workspaceBytes(uint64_t &bytes, Failure &failure);
-
-  /// See gdnrt_binding_set_workspace; after the first launch.
-  bool setWorkspace(const TVMFFIAny &memory, Failure &failure);
+  /// Bytes of the device that the call holds for the kernel to work in. They
+  /// are taken when sizes outgrow them, after which the host waits for the
+  /// device.
+  uint64_t workspaceBytes() const { return workspaceSize; }
 
 private:
   struct Param {
@@ -62,13 +62,17 @@ private:
   bool read(const TVMFFIAny &value, const Param &param, Bound &bound,
             Failure &failure) const;
   bool bind(Failure &failure);
+  bool provideWorkspace(Failure &failure);
   void *stream() const;
 
+  gdnrt_device *device;
   gdnrt_kernel *kernel;
   int32_t deviceType, deviceId;
   int64_t nullSlot;
   bool mayOverlap;
   gdnrt_binding *binding = nullptr;
+  void *workspace = nullptr;
+  uint64_t workspaceSize = 0;
   std::vector<Param> params;
   std::vector<Bound> bound, next;
 };

@@ -44,15 +44,17 @@ void setInteger(TVMFFIAny *result, int64_t value) {
 
 extern "C" {
 
-/// create(kernel, device type, device id, null slot, may overlap) -> call
+/// create(device, kernel, device type, device id, null slot, may overlap) ->
+/// call
 TVM_FFI_DLL_EXPORT int __tvm_ffi_create(void *, const TVMFFIAny *args,
                                         int32_t count, TVMFFIAny *result) {
-  if (count != 5 || !areIntegers(args, 5))
-    return raiseArguments("create: expected five integers");
+  if (count != 6 || !areIntegers(args, 6))
+    return raiseArguments("create: expected six integers");
   try {
     auto call = std::make_unique<Call>(
-        reinterpret_cast<gdnrt_kernel *>(args[0].v_int64), args[1].v_int64,
-        args[2].v_int64, args[3].v_int64, args[4].v_int64 != 0);
+        reinterpret_cast<gdnrt_device *>(args[0].v_int64),
+        reinterpret_cast<gdnrt_kernel *>(args[1].v_int64), args[2].v_int64,
+        args[3].v_int64, args[4].v_int64, args[5].v_int64 != 0);
     setInteger(result, reinterpret_cast<int64_t>(call.release()));
     return 0;
   } catch (const std::exception &error) {
@@ -90,20 +92,7 @@ TVM_FFI_DLL_EXPORT int __tvm_ffi_workspace_bytes(void *, const TVMFFIAny *args,
                                                  TVMFFIAny *result) {
   if (count != 1 || !areIntegers(args, 1))
     return raiseArguments("workspace_bytes: expected a call");
-  Failure failure;
-  uint64_t bytes = 0;
-  if (!callOf(args[0])->workspaceBytes(bytes, failure))
-    return raise(failure);
-  setInteger(result, bytes);
+  setInteger(result, callOf(args[0])->workspaceBytes());
   return 0;
-}
-
-/// set_workspace(call, tensor)
-TVM_FFI_DLL_EXPORT int __tvm_ffi_set_workspace(void *, const TVMFFIAny *args,
-                                               int32_t count, TVMFFIAny *) {
-  if (count != 2 || !areIntegers(args, 1))
-    return raiseArguments("set_workspace: expected a call and a tensor");
-  Failure failure;
-  return callOf(args[0])->setWorkspace(args[1], failure) ? 0 : raise(failure);
 }
 }

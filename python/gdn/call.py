@@ -29,12 +29,14 @@ def _functions(folder: Path):
     import tvm_ffi
 
     module = tvm_ffi.load_module(str(folder / LIBRARY))
-    names = ("create", "destroy", "launch", "workspace_bytes", "set_workspace")
+    names = ("create", "destroy", "launch", "workspace_bytes")
     return {name: module[name] for name in names}
 
 
 class Call:
-    """A kernel that is called with tensors on its device. Not for two threads at once.
+    """A kernel that is called with tensors on its device. Not for two threads or two
+    streams at once: it holds the memory that the kernel works in. That is taken in the
+    first call, and in one whose sizes outgrow it; make one before a graph is captured.
 
     Slot `null_slot` of every pool is no slot (-1: there is none). `may_overlap` allows
     dependent launches: see gdnrt_binding_allow_dependent_launch, which says when.
@@ -51,6 +53,7 @@ class Call:
         self._params = kernel.params
         self._names = [param.name for param in self._params]
         self._handle = self._ffi["create"](
+            device._handle.value,
             kernel._handle.value,
             _DLPACK_DEVICES[device.kind],
             device.ordinal,
@@ -97,14 +100,11 @@ class Call:
         }
         binding = self._kernel.bind(**arguments)
         binding.allow_dependent_launch(self._may_overlap)
+        if binding.workspace_bytes:
+            binding.set_workspace()
         return binding
 
     @property
     def workspace_bytes(self) -> int:
-        """What set_workspace has to give for the variant that suits the arguments of the
-        last call."""
+        """Bytes of the device that are held for the kernel to work in."""
         return self._ffi["workspace_bytes"](self._handle)
-
-    def set_workspace(self, memory: object) -> None:
-        """See Binding.set_workspace; after the first call, whose sizes it needs."""
-        self._ffi["set_workspace"](self._handle, memory)

@@ -163,6 +163,22 @@ def check_rows_alone(device: Device, kernel: Kernel, sizes: Sizes, findings: Fin
             )
 
 
+def check_variants(device: Device, kernel: Kernel, sizes: Sizes, findings: Findings) -> None:
+    """All variants of a kernel give the same bits."""
+    arguments = problems.make(kernel.params, sizes)
+    names = [variant.name for variant in kernel.variants]
+    results = []
+    for kernel.variant in names:
+        results.append(run(device, kernel, arguments))
+    kernel.variant = None
+    for name, result in zip(names[1:], results[1:], strict=True):
+        for what, values in result.items():
+            findings.expect(
+                np.array_equal(_bits(values), _bits(results[0][what])),
+                f"N={sizes.rows}: {what}: variant {name} differs from {names[0]}",
+            )
+
+
 def check_many_steps(
     device: Device,
     kernel: Kernel,

@@ -72,7 +72,8 @@ def cases(entry: str, quick: bool) -> list[Sizes]:
 def check_kernel(
     device: Device, kernel: Kernel, attributes: dict[str, str], quick: bool
 ) -> tuple[checks.Findings, float | None]:
-    """All checks of one kernel, and the error of its state after many steps."""
+    """All checks of one kernel, and the error of its state after many steps. On a GPU, of
+    each of its variants, whatever they are for."""
     findings, many = checks.Findings(), None
     if kernel.name.startswith(MOVES):
         for sizes in cases(kernel.name, quick):
@@ -83,15 +84,36 @@ def check_kernel(
         for sizes in verify_checks.cases(quick):
             verify_checks.check_case(device, kernel, layer, sizes, findings)
         return findings, many
+    names = [variant.name for variant in kernel.variants]
+    if device.kind != "cuda" or len(names) == 1:
+        return findings, check_variant(device, kernel, layer, quick, findings)
+    for kernel.variant in names:
+        error = check_variant(device, kernel, layer, quick, findings)
+        many = max((e for e in (many, error) if e is not None), default=None)
+    kernel.variant = None
+    # More units than blocks that stay, and not a multiple of them.
+    skipped = {1: 0, 3: -1, 40: 9999}
+    sizes = Sizes(4, 8, (1,) * (45 if quick else 90), skipped=skipped, seed=22)
+    checks.check_variants(device, kernel, sizes, findings)
+    return findings, many
+
+
+def check_variant(
+    device: Device,
+    kernel: Kernel,
+    layer: reference.Layer,
+    quick: bool,
+    findings: checks.Findings,
+) -> float | None:
+    """As check_kernel, of the variant that calls take."""
     for sizes in cases(kernel.name, quick):
         checks.check_case(device, kernel, layer, sizes, findings)
-    if kernel.name.startswith("decode"):
-        checks.check_rows_alone(device, kernel, Sizes(2, 4, (1,) * 9, seed=20), findings)
-        steps = 4 if quick else 64
-        many = checks.check_many_steps(
-            device, kernel, layer, Sizes(2, 4, (1,) * 3, seed=21), findings, steps
-        )
-    return findings, many
+    if not kernel.name.startswith("decode"):
+        return None
+    checks.check_rows_alone(device, kernel, Sizes(2, 4, (1,) * 9, seed=20), findings)
+    steps = 4 if quick else 64
+    sizes = Sizes(2, 4, (1,) * 3, seed=21)
+    return checks.check_many_steps(device, kernel, layer, sizes, findings, steps)
 
 
 def bind_sets(device: Device, kernel: Kernel, sizes: Sizes) -> list:
@@ -213,6 +235,9 @@ def print_row(row: dict) -> None:
 def run_sanitizer(tool: str, options) -> bool:
     """This check again, quick and without times, under a tool of compute-sanitizer."""
     command = ["compute-sanitizer", f"--tool={tool}", f"--error-exitcode={_SANITIZER_FAILED}"]
+    if tool == "synccheck":
+        # Blocks with rings have about a hundred each.
+        command.append("--num-cuda-barriers=262144")
     command += [sys.executable, "-m", "gdn.device_check", *map(str, options.images)]
     command += ["--quick", "--no-times", "--device", options.device]
     command += ["--library", str(options.library), "--entry", options.entry]

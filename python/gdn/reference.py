@@ -210,6 +210,7 @@ def delta_rule(layer: Layer, mixed, state, a_log, dt_bias, a, b):
 
 
 def gated_norm(layer: Layer, core, z, weight):
+    """The norm over the last dimension, times the weight and the gate of z."""
     scale = 1 / np.sqrt((core * core).mean(-1, keepdims=True) + layer.norm_eps)
     gate = _sigmoid(z) * (z if layer.gate == "silu" else 1)
     return core * scale * weight * gate

@@ -221,6 +221,8 @@ class Kernel(_Handle):
         super().__init__(runtime, handle, "gdnrt_kernel_destroy")
         self._image = image
         self._device = device
+        #: The variant that calls take whatever its conditions; None: they choose.
+        self.variant: str | None = None
 
     @property
     def name(self) -> str:
@@ -275,7 +277,10 @@ class Kernel(_Handle):
     def bind(self, **arguments: object) -> "Binding":
         """Checks the arguments, arrays and Pools, against the entry; see
         gdnrt_kernel_bind."""
-        return Binding(self, arguments)
+        binding = Binding(self, arguments)
+        if self.variant is not None:
+            binding.force_variant(self.variant)
+        return binding
 
     def __call__(self, **arguments: object) -> None:
         """Binds and launches."""

@@ -24,6 +24,8 @@ static std::atomic<int64_t> count{0};
 
 int64_t numMallocs() { return count.load(); }
 
+// Names are those of the C library.
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" {
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
@@ -61,6 +63,7 @@ int posix_memalign(void **data, size_t alignment, size_t size) {
   return *data ? 0 : ENOMEM;
 }
 }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 #else
 

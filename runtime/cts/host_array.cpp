@@ -174,8 +174,13 @@ bool HostArray::paddingIsIntact() const {
 
 void HostArray::copyFrom(const HostArray &other, int64_t first) {
   for (int64_t i = 0; i < count(); ++i)
-    std::memcpy(bytes_.data() + offsetOf(i),
-                other.bytes_.data() + other.offsetOf(first + i), elementBytes_);
+    copyElement(i, other, first + i);
+}
+
+void HostArray::copyElement(int64_t index, const HostArray &other,
+                            int64_t from) {
+  std::memcpy(bytes_.data() + offsetOf(index),
+              other.bytes_.data() + other.offsetOf(from), elementBytes_);
 }
 
 gdnrt_arg HostArray::arg() const {

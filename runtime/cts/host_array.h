@@ -38,6 +38,9 @@ public:
   /// Takes count() elements of an array of the same type, from `first` on.
   void copyFrom(const HostArray &other, int64_t first);
 
+  /// Element `index` becomes element `from` of an array of the same type.
+  void copyElement(int64_t index, const HostArray &other, int64_t from);
+
   /// Moves the elements to other strides (in elements, positive).
   void relayout(Sizes strides);
 

@@ -23,7 +23,9 @@ struct PoolLayout {
   int32_t dtype;
 };
 
-void PrintTo(const PoolLayout &layout, std::ostream *os) { *os << layout.name; }
+std::ostream &operator<<(std::ostream &os, const PoolLayout &layout) {
+  return os << layout.name;
+}
 
 constexpr PoolLayout kPoolLayouts[] = {
     {"dense", false, 0, false, GDNRT_F32},

@@ -80,9 +80,11 @@ Problem::Problem(const gdnrt_entry *entry, const Rows &rows)
   }
   std::map<std::string, int64_t> symbols = {
       {"N", numRows()}, {"T", numTokens()}, {"P", kNumSlots}, {"C", 0},
-      {"S", 0},         {"Hk", 1},          {"Hv", 2}};
+      {"S", 0},         {"B", kNumSlots},   {"Hk", 1},        {"Hv", 2}};
   if (!rows_.tokenSlots.empty())
     symbols["S"] = static_cast<int64_t>(rows_.tokenSlots[0].size());
+  if (rows_.steps)
+    symbols["S"] = rows_.steps;
   for (const auto &row : rows_.checkpoints)
     symbols["C"] += static_cast<int64_t>(row.size());
   for (size_t p = 0; p < gdnrt_entry_param_count(entry); ++p) {
@@ -159,6 +161,8 @@ void Problem::fill(const gdnrt_param_info &info, HostArray &array) {
       array.setInteger(i, rows_.slots[static_cast<size_t>(i)]);
     else if (name == "has_initial")
       array.setInteger(i, 1);
+    else if (name == "pending_decays")
+      array.setNumber(i, uniform - 1);
     else if (name == "A_log")
       array.setNumber(i, 1 + uniform);
     else if (name == "norm_weight")
@@ -175,6 +179,47 @@ std::vector<gdnrt_named_arg> Problem::args() const {
   for (const auto &[name, array] : arrays_)
     list.push_back({name.c_str(), array.arg()});
   return list;
+}
+
+void Problem::takeTokens(const Problem &other, int64_t first) {
+  for (auto &[name, array] : arrays_) {
+    bool perToken = firstDims_.at(name) == (isRagged() ? "T" : "N");
+    if (!perToken || name == "slots" || name == "write_slots" ||
+        name == "num_accepted" || name == "token_slots")
+      continue;
+    int64_t width = array.count() / std::max<int64_t>(array.sizes()[0], 1);
+    array.copyFrom(other[name], first * width);
+  }
+}
+
+void Problem::takePools(const Problem &other) {
+  for (const std::string &pool : pools_) {
+    if (!other.has(pool))
+      continue;
+    HostArray &array = arrays_.at(pool);
+    const HostArray &from = other[pool];
+    const int64_t to = array.sizes()[2], columns = from.sizes()[2];
+    if (pool != "conv_pool" || to == columns) {
+      array.copyFrom(from, 0);
+      continue;
+    }
+    for (int64_t row = 0; row < array.count() / to; ++row)
+      for (int64_t column = 0; column < std::min(to, columns); ++column)
+        array.copyElement(row * to + column, from, row * columns + column);
+  }
+}
+
+Bytes Problem::windowOf(int64_t slot, int64_t window) const {
+  const HostArray &array = arrays_.at("conv_pool");
+  const int64_t columns = array.sizes()[2];
+  const Bytes all = slotOf("conv_pool", slot);
+  const auto width =
+      static_cast<int64_t>(all.size()) / (array.sizes()[1] * columns);
+  Bytes result;
+  for (int64_t i = 0; i < static_cast<int64_t>(all.size()); ++i)
+    if (i / width % columns < window)
+      result.push_back(all[static_cast<size_t>(i)]);
+  return result;
 }
 
 Problem Problem::alone(int64_t row) const {
@@ -218,4 +263,25 @@ void Problem::poisonSlot(const std::string &pool, int64_t slot) {
   int64_t width = array.count() / kNumSlots;
   for (int64_t i = 0; i < width; ++i)
     array.setNan(slot * width + i);
+}
+
+void Problem::poisonColumns(const std::string &pool, int64_t slot,
+                            int64_t steps, int64_t from) {
+  HostArray &array = arrays_.at(pool);
+  const Sizes &sizes = array.sizes();
+  const int64_t width = sizes.size() == 4 ? sizes[3] : 1;
+  const int64_t size = array.count() / kNumSlots;
+  for (int64_t i = 0; i < size; ++i)
+    if (i / width % sizes[2] >= sizes[2] - steps + from)
+      array.setNan(slot * size + i);
+}
+
+bool Problem::isFiniteRow(const std::string &output, int64_t row) const {
+  const HostArray &array = arrays_.at(output);
+  const int64_t width = array.count() / std::max<int64_t>(array.sizes()[0], 1);
+  for (int64_t i = firstToken(row) * width; i < firstToken(row + 1) * width;
+       ++i)
+    if (!array.isFinite(i))
+      return false;
+  return true;
 }

@@ -35,6 +35,8 @@ struct Rows {
   /// how many tokens of the step before were accepted; of verify.
   std::vector<std::vector<int64_t>> tokenSlots = {};
   std::vector<int64_t> accepted = {};
+  /// The most that can be accepted; 0: as long as the rows of `tokenSlots`.
+  int64_t steps = 0;
   /// Where rows write, if the entry takes that; empty: the slots.
   std::vector<int64_t> writeSlots = {};
 };
@@ -62,6 +64,12 @@ public:
   /// Arguments for the whole batch.
   std::vector<gdnrt_named_arg> args() const;
 
+  /// Inputs of tokens become those of `other` from its token `first` on.
+  void takeTokens(const Problem &other, int64_t first);
+  /// Pools become those of `other` where they have the same shape; windows its
+  /// windows, the first columns of each channel, as many as both have.
+  void takePools(const Problem &other);
+
   /// Row `row` alone, with inputs and pools of the same values.
   Problem alone(int64_t row) const;
 
@@ -70,8 +78,16 @@ public:
   /// The elements of one slot of a pool.
   Bytes slotOf(const std::string &pool, int64_t slot) const;
 
+  /// Windows in one slot: `window` columns of each channel.
+  Bytes windowOf(int64_t slot, int64_t window) const;
+
   /// Sets all elements of a slot to NaN.
   void poisonSlot(const std::string &pool, int64_t slot);
+  /// The same of the last `steps` columns (dimension 2), from the `from`th on.
+  void poisonColumns(const std::string &pool, int64_t slot, int64_t steps,
+                     int64_t from);
+  /// Whether no element of an output in row `row` is NaN or infinite.
+  bool isFiniteRow(const std::string &output, int64_t row) const;
 
 private:
   void fill(const gdnrt_param_info &info, HostArray &array);

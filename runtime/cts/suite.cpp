@@ -4,8 +4,8 @@
 // image that the compiler made, beyond being accurate.
 //
 //   gdnrt_cts --image=FILE [--device=cpu|cuda[:N]] [--decode=NAME]
-//             [--prefill=NAME] [--verify=NAME] [--copy=NAME] [--zero=NAME]
-//             [--variant=NAME]
+//             [--prefill=NAME] [--verify=NAME] [--commit=NAME] [--copy=NAME]
+//             [--zero=NAME] [--variant=NAME]
 //
 // Without --variant, launches on a CPU have no workspace and take what needs
 // none; on a GPU they have what they ask for. Options of googletest follow.
@@ -62,6 +62,7 @@ Kernel::Kernel(EntryKind kind, int workers) {
   const std::string &name = kind == EntryKind::decode    ? suiteOptions.decode
                             : kind == EntryKind::prefill ? suiteOptions.prefill
                             : kind == EntryKind::verify  ? suiteOptions.verify
+                            : kind == EntryKind::commit  ? suiteOptions.commit
                             : kind == EntryKind::copy    ? suiteOptions.copy
                                                          : suiteOptions.zero;
   gdnrt_status status =
@@ -118,9 +119,16 @@ void Kernel::launch(const std::vector<gdnrt_named_arg> &args) const {
 }
 
 void Kernel::run(const Problem &problem) const {
+  onDevice(problem, [&](const auto &args) { launch(args); });
+}
+
+void Kernel::onDevice(
+    const Problem &problem,
+    const std::function<void(const std::vector<gdnrt_named_arg> &)> &body)
+    const {
   std::vector<gdnrt_named_arg> args = problem.args();
   if (suiteOptions.device == "cpu")
-    return launch(args);
+    return body(args);
   gdnrt_error error;
   std::vector<gdnrt_named_arg> onDevice = args;
   for (gdnrt_named_arg &named : onDevice) {
@@ -133,7 +141,7 @@ void Kernel::run(const Problem &problem) const {
         << error.message;
     named.arg.data = data;
   }
-  launch(onDevice);
+  body(onDevice);
   for (size_t i = 0; i < args.size(); ++i) {
     size_t bytes = problem[args[i].name].bytes().size();
     EXPECT_EQ(gdnrt_device_read(device_, args[i].arg.data, onDevice[i].arg.data,
@@ -151,6 +159,7 @@ std::string gdnrt::cts::nameOf(
   std::string name = kind == EntryKind::decode    ? "decode"
                      : kind == EntryKind::prefill ? "prefill"
                      : kind == EntryKind::verify  ? "verify"
+                     : kind == EntryKind::commit  ? "commit"
                      : kind == EntryKind::copy    ? "copy_slots"
                                                   : "zero_slots";
   return name + std::to_string(std::get<1>(info.param));
@@ -199,6 +208,8 @@ int main(int argc, char **argv) {
       suiteOptions.prefill = value;
     else if (key == "--verify")
       suiteOptions.verify = value;
+    else if (key == "--commit")
+      suiteOptions.commit = value;
     else if (key == "--copy")
       suiteOptions.copy = value;
     else if (key == "--zero")
@@ -214,8 +225,8 @@ int main(int argc, char **argv) {
     std::fprintf(
         stderr,
         "usage: %s --image=FILE [--device=cpu|cuda[:N]] "
-        "[--decode=NAME] [--prefill=NAME] [--verify=NAME] [--copy=NAME] "
-        "[--zero=NAME] [--variant=NAME]\n",
+        "[--decode=NAME] [--prefill=NAME] [--verify=NAME] "
+        "[--commit=NAME] [--copy=NAME] [--zero=NAME] [--variant=NAME]\n",
         argv[0]);
     return 2;
   }

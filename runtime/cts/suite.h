@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -26,6 +27,7 @@ struct SuiteOptions {
   std::string decode = "decode";
   std::string prefill = "prefill";
   std::string verify = "verify";
+  std::string commit = "commit";
   std::string copy = "copy_slots";
   std::string zero = "zero_slots";
   /// The variant to force in entries that have it; "": the device chooses.
@@ -37,7 +39,7 @@ extern SuiteOptions suiteOptions;
 /// program.
 gdnrt_device *makeDevice(int workers);
 
-enum class EntryKind { decode, prefill, verify, copy, zero };
+enum class EntryKind { decode, prefill, verify, commit, copy, zero };
 
 /// An entry of the image on a device of its own.
 class Kernel {
@@ -55,6 +57,14 @@ public:
   /// copies in its memory, with every byte of the padding. The workspace holds
   /// NaN before the launch.
   void run(const Problem &problem) const;
+
+  /// Calls `body` with the arguments in memory of the device, and reads them
+  /// back when it is done.
+  void onDevice(const Problem &problem,
+                const std::function<void(const std::vector<gdnrt_named_arg> &)>
+                    &body) const;
+  gdnrt_kernel *handle() const { return kernel_; }
+  gdnrt_device *device() const { return device_; }
 
 private:
   void launch(const std::vector<gdnrt_named_arg> &args) const;

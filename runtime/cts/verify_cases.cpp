@@ -12,9 +12,10 @@ protected:
   void SetUp() override {
     EntryTest::SetUp();
     size_t index;
-    if (!IsSkipped() && gdnrt_entry_find_param(kernel.entry(), "num_accepted",
-                                               &index, nullptr) != GDNRT_OK)
-      GTEST_SKIP() << "the entry takes no count of accepted tokens";
+    for (const char *name : {"num_accepted", "token_slots"})
+      if (!IsSkipped() && gdnrt_entry_find_param(kernel.entry(), name, &index,
+                                                 nullptr) != GDNRT_OK)
+        GTEST_SKIP() << "the entry takes no " << name;
   }
   Problem make(std::vector<int64_t> lengths, std::vector<int64_t> accepted,
                std::vector<std::vector<int64_t>> tokenSlots) {

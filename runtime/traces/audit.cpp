@@ -10,21 +10,17 @@
 
 using namespace gdnrt::traces;
 
-/// How far f32 may be from float64, in parts of the largest number: far above
-/// what rounding does in a few hundred tokens, far below what a wrong state
-/// does.
-constexpr double kTolerance = 1e-4;
-
 template <typename Number>
 static void expectNear(const std::string &who,
-                       const std::vector<double> &expected, const Number *got) {
+                       const std::vector<double> &expected, const Number *got,
+                       double tolerance) {
   double largest = 0.1;
   for (double value : expected)
     largest = std::max(largest, std::abs(value));
   for (size_t i = 0; i < expected.size(); ++i)
     // NaN is not near anything.
     if (!(std::abs(static_cast<double>(got[i]) - expected[i]) <=
-          kTolerance * largest))
+          tolerance * largest))
       throw Failed(who + ": element " + std::to_string(i) + ": expected " +
                    std::to_string(expected[i]) + ", got " +
                    std::to_string(got[i]));
@@ -34,7 +30,7 @@ void Scheduler::expectOutput(const std::string &who,
                              const std::vector<double> &expected,
                              const Outputs &outputs, size_t token) const {
   expectNear("output of " + who, expected,
-             outputs.data() + token * expected.size());
+             outputs.data() + token * expected.size(), kernels_.tolerance);
 }
 
 void Scheduler::expectZeros(const std::vector<Outputs> &outputs,
@@ -56,8 +52,10 @@ void Scheduler::expectState(const std::string &who, const Known &known,
     LayerState got = engine_.read(layer, slot);
     std::string where = " of " + who + " in slot " + std::to_string(slot) +
                         ", layer " + std::to_string(layer);
-    expectNear("state" + where, expected.state, got.state.data());
-    expectNear("window" + where, expected.window, got.window.data());
+    expectNear("state" + where, expected.state, got.state.data(),
+               kernels_.tolerance);
+    expectNear("window" + where, expected.window, got.window.data(),
+               kernels_.tolerance);
   }
 }
 

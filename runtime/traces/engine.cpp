@@ -4,6 +4,7 @@
 // the names that generated entries have.
 
 #include "engine.h"
+#include "arguments.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +13,8 @@
 
 using namespace gdnrt::traces;
 
-Kernels::Kernels(const std::string &image, const std::string &device) {
+Kernels::Kernels(const std::string &image, const std::string &device)
+    : isHost_(device == "cpu") {
   gdnrt_error error;
   check(gdnrt_image_load_file(image.c_str(), &image_, &error), error);
   if (device == "cpu") {
@@ -86,7 +88,7 @@ void Kernels::readSizes() {
 
 Engine::Engine(const Kernels &kernels, const Trace &trace)
     : kernels_(kernels), sizes_(kernels.sizes()),
-      verifyTokens_(trace.verifyTokens) {
+      verifyTokens_(trace.verifyTokens), zeroes_(trace.zeroes) {
   sizes_.keyHeads = trace.keyHeads;
   sizes_.valueHeads = trace.valueHeads;
   for (int64_t layer = 0; layer < kNumLayers; ++layer)
@@ -115,7 +117,12 @@ Engine::Engine(const Kernels &kernels, const Trace &trace)
         error);
 }
 
-Engine::~Engine() { gdnrt_state_pool_destroy(pool_); }
+Engine::~Engine() {
+  for (gdnrt_gdn_layer *layer : layers_)
+    gdnrt_gdn_layer_destroy(layer);
+  gdnrt_metadata_builder_destroy(builder_);
+  gdnrt_state_pool_destroy(pool_);
+}
 
 DeviceArray &Engine::array(const std::string &name) {
   return arrays_.try_emplace(name, kernels_.device()).first->second;
@@ -128,42 +135,6 @@ gdnrt_arg Engine::view(int32_t buffer, int64_t layer) const {
   return arg;
 }
 
-/// The arguments of a launch with the sizes that they point at.
-class Engine::Arguments {
-public:
-  template <typename T>
-  void add(const char *name, DeviceArray &array, int32_t dtype,
-           const std::vector<T> &values, std::vector<int64_t> sizes) {
-    array.write(values.data(), values.size() * sizeof(T));
-    addArg(name, array.data(), dtype, std::move(sizes));
-  }
-  void addArg(const char *name, void *data, int32_t dtype,
-              std::vector<int64_t> sizes) {
-    sizes_.push_back(std::move(sizes));
-    const std::vector<int64_t> &kept = sizes_.back();
-    gdnrt_arg arg = {data,        dtype,   static_cast<int32_t>(kept.size()),
-                     kept.data(), nullptr, 0};
-    named_.push_back({name, arg});
-  }
-  void addPool(const char *name, const gdnrt_arg &arg) {
-    named_.push_back({name, arg});
-  }
-  void launch(gdnrt_kernel *kernel) const {
-    gdnrt_error error;
-    gdnrt_binding *binding = nullptr;
-    check(gdnrt_kernel_bind_named(kernel, named_.data(), named_.size(),
-                                  &binding, &error),
-          error);
-    gdnrt_status status = gdnrt_launch(binding, nullptr, &error);
-    gdnrt_binding_destroy(binding);
-    check(status, error);
-  }
-
-private:
-  std::vector<std::vector<int64_t>> sizes_;
-  std::vector<gdnrt_named_arg> named_;
-};
-
 void Engine::addPools(Arguments &args, int64_t layer, bool withPending) const {
   args.addPool("state_pool", view(GDNRT_POOL_STATE, layer));
   args.addPool(
@@ -174,6 +145,43 @@ void Engine::addPools(Arguments &args, int64_t layer, bool withPending) const {
   args.addPool("pending_keys", view(GDNRT_POOL_PENDING_KEYS, layer));
   args.addPool("pending_deltas", view(GDNRT_POOL_PENDING_DELTAS, layer));
   args.addPool("pending_decays", view(GDNRT_POOL_PENDING_DECAYS, layer));
+}
+
+void Engine::addTokens(Arguments &args, const std::vector<uint64_t> &tokens,
+                       int64_t layer, Outputs &core) {
+  const auto numTokens = static_cast<int64_t>(tokens.size());
+  const int64_t keys = sizes_.keyHeads * sizes_.keyDim;
+  const int64_t hk = sizes_.keyHeads, hv = sizes_.valueHeads;
+  std::vector<float> q, k, v, b, a;
+  for (uint64_t token : tokens) {
+    TokenInputs inputs(sizes_, token, layer);
+    const float *mixed = inputs.mixed.data();
+    q.insert(q.end(), mixed, mixed + keys);
+    k.insert(k.end(), mixed + keys, mixed + 2 * keys);
+    v.insert(v.end(), mixed + 2 * keys, mixed + sizes_.channels());
+    b.insert(b.end(), inputs.b.begin(), inputs.b.end());
+    a.insert(a.end(), inputs.a.begin(), inputs.a.end());
+  }
+  // What is not written is seen.
+  core.assign(static_cast<size_t>(numTokens * sizes_.outputs()), NAN);
+  args.add("q", array("q"), GDNRT_F32, q, {numTokens, hk, sizes_.keyDim});
+  args.add("k", array("k"), GDNRT_F32, k, {numTokens, hk, sizes_.keyDim});
+  args.add("v", array("v"), GDNRT_F32, v, {numTokens, hv, sizes_.valueDim});
+  args.add("b", array("b"), GDNRT_F32, b, {numTokens, hv});
+  args.add("a", array("a"), GDNRT_F32, a, {numTokens, hv});
+  args.add("core", array("core"), GDNRT_F32, core,
+           {numTokens, hv, sizes_.valueDim});
+}
+
+void Engine::addWeights(Arguments &args, int64_t layer) {
+  const LayerWeights &weights = weights_[static_cast<size_t>(layer)];
+  const std::string number = std::to_string(layer);
+  const int64_t hv = sizes_.valueHeads;
+  args.add("conv_weight", array("conv_weight" + number), GDNRT_F32,
+           weights.conv, {sizes_.channels(), sizes_.width});
+  args.add("A_log", array("A_log" + number), GDNRT_F32, weights.aLog, {hv});
+  args.add("dt_bias", array("dt_bias" + number), GDNRT_F32, weights.dtBias,
+           {hv});
 }
 
 std::vector<Outputs> Engine::run(gdnrt_kernel *kernel,
@@ -203,37 +211,13 @@ std::vector<Outputs> Engine::run(gdnrt_kernel *kernel,
   }
   for (int64_t t = 0; t < padding; ++t)
     tokens.push_back(mix(99, static_cast<uint64_t>(t)));
-  const auto numTokens = static_cast<int64_t>(tokens.size());
 
   std::vector<Outputs> outputs;
   for (int64_t layer = 0; layer < kNumLayers; ++layer) {
-    const int64_t keys = sizes_.keyHeads * sizes_.keyDim;
-    std::vector<float> q, k, v, b, a;
-    for (uint64_t token : tokens) {
-      TokenInputs inputs(sizes_, token, layer);
-      const float *mixed = inputs.mixed.data();
-      q.insert(q.end(), mixed, mixed + keys);
-      k.insert(k.end(), mixed + keys, mixed + 2 * keys);
-      v.insert(v.end(), mixed + 2 * keys, mixed + sizes_.channels());
-      b.insert(b.end(), inputs.b.begin(), inputs.b.end());
-      a.insert(a.end(), inputs.a.begin(), inputs.a.end());
-    }
-    // What is not written is seen.
-    Outputs core(static_cast<size_t>(numTokens * sizes_.outputs()), NAN);
-    const LayerWeights &weights = weights_[static_cast<size_t>(layer)];
-    const int64_t hk = sizes_.keyHeads, hv = sizes_.valueHeads;
+    Outputs core;
     Arguments args;
-    args.add("q", array("q"), GDNRT_F32, q, {numTokens, hk, sizes_.keyDim});
-    args.add("k", array("k"), GDNRT_F32, k, {numTokens, hk, sizes_.keyDim});
-    args.add("v", array("v"), GDNRT_F32, v, {numTokens, hv, sizes_.valueDim});
-    args.add("b", array("b"), GDNRT_F32, b, {numTokens, hv});
-    args.add("a", array("a"), GDNRT_F32, a, {numTokens, hv});
-    args.add("conv_weight", array("conv_weight"), GDNRT_F32, weights.conv,
-             {sizes_.channels(), sizes_.width});
-    args.add("A_log", array("A_log"), GDNRT_F32, weights.aLog, {hv});
-    args.add("dt_bias", array("dt_bias"), GDNRT_F32, weights.dtBias, {hv});
-    args.add("core", array("core"), GDNRT_F32, core,
-             {numTokens, hv, sizes_.valueDim});
+    addTokens(args, tokens, layer, core);
+    addWeights(args, layer);
     if (!isVerify || kind != VerifyKind::slots)
       args.add("slots", array("slots"), GDNRT_I32, slots, {numRows});
     if (!isVerify)

@@ -8,6 +8,7 @@
 #define GDNRT_TRACES_ENGINE_H
 
 #include "device_array.h"
+#include "gdn-c/serving.h"
 #include "gdn-c/state_pool.h"
 #include "model.h"
 #include "trace.h"
@@ -41,6 +42,11 @@ public:
   Kernels &operator=(const Kernels &) = delete;
 
   gdnrt_device *device() const { return device_; }
+  bool isHost() const { return isHost_; }
+  /// How far numbers may be from float64, in parts of the largest: by default
+  /// far above what f32 rounds off in a few hundred tokens, far below what a
+  /// wrong state does.
+  double tolerance = 1e-4;
   VerifyKind verifyKind() const { return verifyKind_; }
   /// Sizes of a head and of the convolution; one key head, one value head.
   const LayerSizes &sizes() const { return sizes_; }
@@ -52,6 +58,7 @@ private:
   gdnrt_kernel *find(const char *name);
   gdnrt_image *image_ = nullptr;
   gdnrt_device *device_ = nullptr;
+  bool isHost_ = false;
   VerifyKind verifyKind_ = VerifyKind::none;
   LayerSizes sizes_;
 };
@@ -63,6 +70,18 @@ struct Row {
   bool hasInitial = true;
   std::vector<int32_t> tokenSlots, parents;
   int32_t accepted = 1;
+};
+
+/// A row of a step that goes through the metadata builder and layers.
+struct ServedRow {
+  std::vector<uint64_t> tokens;
+  /// Tokens that came before.
+  size_t context = 0;
+  /// Slots, one for each token of a verify step.
+  std::vector<int32_t> slots;
+  int32_t accepted = 1;
+  /// Guessed tokens among them, or -1: the row is not verified.
+  int32_t drafts = -1;
 };
 
 /// Outputs of a layer, token after token.
@@ -89,6 +108,12 @@ public:
   /// Puts accepted tokens into the states of rows; with VerifyKind::lazy.
   void commit(const std::vector<Row> &rows);
 
+  /// Runs a step of rows of all kinds as an engine does: metadata, then layers.
+  /// `padding` tokens follow those of the rows, one for each row without
+  /// tokens, and one for each that a graph has besides; outputs have them too.
+  std::vector<Outputs> serve(const std::vector<ServedRow> &rows,
+                             int64_t padding);
+
   /// State and window of a slot as the model has them.
   LayerState read(int64_t layer, int32_t slot) const;
   /// Fills the null slot with a pattern, and says whether it is still there.
@@ -97,6 +122,10 @@ public:
 
 private:
   class Arguments;
+  void makeLayers();
+  void addTokens(Arguments &args, const std::vector<uint64_t> &tokens,
+                 int64_t layer, Outputs &core);
+  void addWeights(Arguments &args, int64_t layer);
   void addPools(Arguments &args, int64_t layer, bool withPending) const;
   DeviceArray &array(const std::string &name);
   std::vector<Outputs> run(gdnrt_kernel *kernel, const std::vector<Row> &rows,
@@ -106,8 +135,12 @@ private:
   const Kernels &kernels_;
   LayerSizes sizes_;
   int64_t verifyTokens_;
+  bool zeroes_;
   std::vector<LayerWeights> weights_;
   gdnrt_state_pool *pool_ = nullptr;
+  /// Made when they are first needed.
+  gdnrt_metadata_builder *builder_ = nullptr;
+  std::vector<gdnrt_gdn_layer *> layers_;
   std::map<std::string, DeviceArray> arrays_;
 };
 

@@ -4,7 +4,7 @@
 // float64 model.
 //
 //   gdnrt_traces --image=FILE [--device=cpu|cuda] [--traces=200] [--seed=1]
-//                [--plant=BUG] [--verbose]
+//                [--plant=BUG] [--tolerance=1e-4] [--verbose]
 //
 // Plays traces number seed, seed + 1, ... and stops at the first that fails,
 // which it shrinks and prints. --traces=1 --seed=N plays one again. --plant
@@ -26,6 +26,7 @@ namespace {
 struct Options {
   std::string image, device = "cpu";
   uint64_t traces = 200, seed = 1;
+  double tolerance = 1e-4;
   Bug bug = Bug::none;
   bool isVerbose = false;
 };
@@ -57,6 +58,8 @@ static bool parse(int argc, char **argv, Options &options) {
       options.traces = std::strtoull(value.c_str(), nullptr, 10);
     else if (key == "--seed")
       options.seed = std::strtoull(value.c_str(), nullptr, 10);
+    else if (key == "--tolerance")
+      options.tolerance = std::strtod(value.c_str(), nullptr);
     else if (key == "--verbose")
       options.isVerbose = true;
     else if (key == "--plant") {
@@ -95,11 +98,12 @@ int main(int argc, char **argv) {
   if (!parse(argc, argv, options)) {
     std::cerr << "usage: " << argv[0]
               << " --image=FILE [--device=cpu|cuda] [--traces=N] [--seed=N] "
-                 "[--plant=BUG] [--verbose]\n";
+                 "[--plant=BUG] [--tolerance=X] [--verbose]\n";
     return 2;
   }
   try {
     Kernels kernels(options.image, options.device);
+    kernels.tolerance = options.tolerance;
     const auto start = std::chrono::steady_clock::now();
     Coverage all;
     for (uint64_t i = 0; i < options.traces; ++i) {

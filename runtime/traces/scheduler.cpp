@@ -94,6 +94,8 @@ void Scheduler::perform(const Step &step) {
     return decode(step);
   case StepKind::verify:
     return verify(step);
+  case StepKind::serve:
+    return serve(step);
   case StepKind::fork:
     return fork(step);
   case StepKind::keep:

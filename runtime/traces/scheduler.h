@@ -96,6 +96,7 @@ private:
   void extend(const Step &step);
   void decode(const Step &step);
   void verify(const Step &step);
+  void serve(const Step &step);
   void fork(const Step &step);
   void keep(const Step &step);
   void resume(const Step &step);
@@ -115,7 +116,10 @@ private:
             const std::vector<int32_t> &buffer) const;
   /// Makes the sequences' slots hold all that was accepted.
   void commit(const std::vector<Sequence *> &sequences);
-  /// The model's part of plain rows: outputs, states, tokens.
+  /// The model's part of one plain row, whose first token is number `token`.
+  void advanceRow(Sequence &sequence, const std::vector<uint64_t> &tokens,
+                  size_t token, const std::vector<Outputs> &outputs);
+  /// The same of all rows of a batch.
   void advance(const std::vector<Planned> &plan,
                const std::vector<Outputs> &outputs);
   /// The same for one row of a verify step; returns how many tokens were

@@ -2,21 +2,13 @@
 //
 // Steps of batches: which rows, and what the model makes of them.
 
+#include "draw.h"
 #include "failed.h"
 #include "scheduler.h"
 
 #include <algorithm>
 
 using namespace gdnrt::traces;
-
-/// A number below `bound` that depends on the step, on who asks, and what for.
-static size_t draw(const Step &step, int who, uint64_t what, size_t bound) {
-  return mix(step.seed, static_cast<uint64_t>(who) + 1, what) % bound;
-}
-
-static bool isNamed(const Step &step, size_t place) {
-  return (step.which >> (place % 12)) & 1;
-}
 
 static std::string nameOf(int name) { return "s" + std::to_string(name); }
 
@@ -119,35 +111,43 @@ void Scheduler::decode(const Step &step) {
   advance(plan, engine_.decode(rowsOf(plan)));
 }
 
+void Scheduler::advanceRow(Sequence &sequence,
+                           const std::vector<uint64_t> &tokens, size_t token,
+                           const std::vector<Outputs> &outputs) {
+  Known &known = sequence.known;
+  for (uint64_t id : tokens) {
+    for (int64_t layer = 0; layer < kNumLayers; ++layer) {
+      const auto index = static_cast<size_t>(layer);
+      std::vector<double> expected = traces::step(
+          engine_.sizes(), engine_.weights(layer),
+          TokenInputs(engine_.sizes(), id, layer), known.layers[index]);
+      expectOutput(nameOf(sequence.name) + ", token " +
+                       std::to_string(known.done) + ", layer " +
+                       std::to_string(layer),
+                   expected, outputs[index], token);
+    }
+    ++known.done;
+    ++token;
+    ++coverage_.tokens;
+  }
+  // A row without tokens writes nothing, so that its state stays.
+  if (tokens.empty())
+    return;
+  known.isFresh = false;
+  sequence.accepted = 1;
+}
+
 void Scheduler::advance(const std::vector<Planned> &plan,
                         const std::vector<Outputs> &outputs) {
   size_t token = 0;
   for (const Planned &planned : plan) {
-    for (uint64_t id : planned.row.tokens) {
-      if (!planned.sequence) {
-        expectZeros(outputs, token++);
-        continue;
-      }
-      Known &known = planned.sequence->known;
-      for (int64_t layer = 0; layer < kNumLayers; ++layer) {
-        const auto index = static_cast<size_t>(layer);
-        std::vector<double> expected = traces::step(
-            engine_.sizes(), engine_.weights(layer),
-            TokenInputs(engine_.sizes(), id, layer), known.layers[index]);
-        expectOutput(nameOf(planned.sequence->name) + ", token " +
-                         std::to_string(known.done) + ", layer " +
-                         std::to_string(layer),
-                     expected, outputs[index], token);
-      }
-      ++known.done;
-      ++token;
-      ++coverage_.tokens;
-    }
-    // A row without tokens writes nothing, so that its state stays.
-    if (planned.sequence && !planned.row.tokens.empty()) {
-      planned.sequence->known.isFresh = false;
-      planned.sequence->accepted = 1;
-    }
+    const std::vector<uint64_t> &tokens = planned.row.tokens;
+    if (planned.sequence)
+      advanceRow(*planned.sequence, tokens, token, outputs);
+    else
+      for (size_t t = 0; t < tokens.size(); ++t)
+        expectZeros(outputs, token + t);
+    token += tokens.size();
   }
 }
 

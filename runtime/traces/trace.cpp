@@ -30,10 +30,10 @@ static StepKind drawKind(Random &random) {
     StepKind kind;
     uint32_t weight;
   } weights[] = {
-      {StepKind::admit, 4},   {StepKind::extend, 6}, {StepKind::decode, 4},
-      {StepKind::verify, 7},  {StepKind::fork, 2},   {StepKind::keep, 2},
-      {StepKind::resume, 2},  {StepKind::drop, 1},   {StepKind::evict, 1},
-      {StepKind::readmit, 1}, {StepKind::finish, 2},
+      {StepKind::admit, 3},  {StepKind::extend, 4},  {StepKind::decode, 3},
+      {StepKind::verify, 5}, {StepKind::serve, 6},   {StepKind::fork, 2},
+      {StepKind::keep, 2},   {StepKind::resume, 2},  {StepKind::drop, 1},
+      {StepKind::evict, 1},  {StepKind::readmit, 1}, {StepKind::finish, 2},
   };
   uint32_t drawn = random.below(32);
   for (const auto &entry : weights) {
@@ -84,6 +84,8 @@ static const char *nameOf(StepKind kind) {
     return "decode";
   case StepKind::verify:
     return "verify";
+  case StepKind::serve:
+    return "serve";
   case StepKind::fork:
     return "fork";
   case StepKind::keep:

@@ -23,6 +23,8 @@ enum class StepKind {
   decode,
   /// Guessed tokens of the sequences in `which`, some accepted.
   verify,
+  /// Any of these at once, through the metadata builder and layers.
+  serve,
   /// A second sequence from the state of one.
   fork,
   /// A copy of a state in a track slot.

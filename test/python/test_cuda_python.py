@@ -5,7 +5,7 @@ device over a stand-in of the CUDA driver, and what is refused."""
 import numpy as np
 import pytest
 
-from gdn import GdnError, Runtime
+from gdn import GdnError, Runtime, StatePool, StatePoolShape
 from gdn.arrays import view
 
 
@@ -103,3 +103,20 @@ def test_kernels_take_dlpack(runtime, build_dir):
     assert kernel.code.target == "x86-64"
     with pytest.raises(GdnError, match="count: code index 7 is past the 1 codes"):
         runtime.device().kernel(image, "count", code=7)
+
+
+def test_state_pools_of_a_gpu(fake_gpu):
+    shape = StatePoolShape(2, 3, 1, 2, 4, 4, state_dtype="bfloat16")
+    pool = StatePool(fake_gpu, shape)
+    state = pool.state(1)
+    assert (state.device, state.shape, state.dtype) == ("cuda", (4, 2, 4, 4), "bfloat16")
+    assert view("x", state) is state
+    assert pool.conv(0).strides == (48, 3, 1)
+    slots = pool.allocate(2)
+    pool.copy_states(slots[:1], slots[1:], stream=7)
+    pool.free(slots)
+    with pytest.raises(ValueError, match="state: expected memory of the device cuda, got cpu"):
+        host = np.zeros((2, 4, 2, 4, 4), np.float32)
+        StatePool.wrap(fake_gpu, shape, host, np.zeros((2, 4, 16, 3), np.float32))
+    with pytest.raises(ValueError, match="slots: expected ids on the host, got memory of a GPU"):
+        pool.reset_states(fake_gpu.array(np.array([1], np.int32)))

@@ -117,6 +117,20 @@ def test_verify_follows_parents(tool, tmp_path):
     assert all(line.endswith("  ok") for line in done.stdout.splitlines()[2:])
 
 
+@pytest.mark.parametrize("kind", ["lazy", "buffer"])
+def test_commits_follow_verify(tool, tmp_path, kind):
+    """Rows of several lengths, skipped slots, counts out of range."""
+    path = tmp_path / "x.gdnk"
+    done = tool("gdn-compile", "--preset=qwen3.5-4b", f"--verify={kind}", "-o", path)
+    assert done.returncode == 0, done.stderr
+    for entry in ("verify", "commit"):
+        generate = "lens=4:0:3:8:1:2:5:6:7:1,skip=3,Hk=1,Hv=2"
+        done = tool("gdn-run", path, f"--entry={entry}", "--generate", generate, "--check")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert all(line.endswith("  ok") for line in done.stdout.splitlines()[2:])
+        assert "state_pool" in done.stdout
+
+
 def test_json_has_errors_and_times(tool, image):
     done = tool(
         "gdn-run", image, "--entry=decode", "--generate=rows=4", "--check", "--json", "--repeat=3",

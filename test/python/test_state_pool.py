@@ -2,6 +2,8 @@
 """State pools from Python: NumPy arrays in place, owners, the caller's memory."""
 
 import gc
+import re
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -144,3 +146,12 @@ def test_how_many_fit(runtime):
 def test_ids_have_32_bits(device, slots):
     with pytest.raises(ValueError, match="slots: expected ids of 32 bits"):
         StatePool(device, SHAPE).reset_states(slots)
+
+
+def test_the_guide(build_dir, capsys):
+    guide = Path(__file__).resolve().parents[2] / "docs/guides/state-pools.md"
+    (example,) = re.findall(r"^```python\n(.*?)^```", guide.read_text(), re.MULTILINE | re.DOTALL)
+    exec(example.replace("build/release", str(build_dir)), {})
+    count, _, rest = capsys.readouterr().out.partition(" ")
+    assert 900 < int(count) < 1100
+    assert rest == "sequences fit in 20 GiB\n"

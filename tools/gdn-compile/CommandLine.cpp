@@ -138,6 +138,10 @@ struct Options {
       "segments-from", cl::init(-1), cl::cat(outputs), cl::value_desc("tokens"),
       cl::desc("Mean tokens of a row from which that variant is taken; "
                "negative: by the target's rule (default)")};
+  cl::opt<bool> everyThreadArrives{
+      "every-thread-arrives", cl::cat(outputs),
+      cl::desc("For tools that look for races in kernels: at barriers between "
+               "roles each thread arrives, not one for its warp")};
 
   cl::ValuesClass floats{clEnumValN(FloatKind::f32, "f32", ""),
                          clEnumValN(FloatKind::bf16, "bf16", ""),
@@ -206,6 +210,10 @@ struct Options {
                             "The state after each token goes to a slot"),
                  clEnumValN(VerifyStates::tree, "tree",
                             "The same, and tokens have parents"),
+                 clEnumValN(VerifyStates::buffer, "buffer",
+                            "The state after each token goes to a slot of "
+                            "another pool, from which an entry commit copies "
+                            "one"),
                  clEnumValN(VerifyStates::lazy, "lazy",
                             "Tokens stay pending until the next step, or until "
                             "an entry commit"))};
@@ -238,6 +246,7 @@ CommandLine Options::collect() {
   line.chunkStages = chunkStages;
   line.segments = segments;
   line.segmentsFrom = segmentsFrom;
+  line.everyThreadArrives = everyThreadArrives;
   line.io = io;
   line.state = state;
   auto given = [](const auto &option, auto &place) {

@@ -48,6 +48,7 @@ struct CommandLine {
   ChunkStages chunkStages = ChunkStages::onePass;
   int64_t segments = -1;
   int64_t segmentsFrom = -1;
+  bool everyThreadArrives = false;
 
   // The entries to generate: one variant for each io type and state type.
   // Empty lists mean what the model says.

@@ -114,6 +114,7 @@ static FailureOr<std::string> compile(ModuleOp source, const CommandLine &line,
   options.cpu.segments = line.segments;
   options.cpu.segmentsFrom = line.segmentsFrom;
   options.gpu.ptxas = ptxas;
+  options.gpu.pipeline.everyThreadArrives = line.everyThreadArrives;
   if (line.emit == Emit::gdn)
     return print(source);
   if (line.emit == Emit::image) {

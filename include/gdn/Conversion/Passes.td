@@ -306,7 +306,8 @@ def ConvertGPUToNVVM : Pass<"convert-gdn-gpu-to-nvvm", "::mlir::ModuleOp"> {
     what neither `rows` nor the layout gives a thread is not touched. Loads from
     arguments that the program never writes are invariant, unless they stand
     behind `gdn_gpu.await_launch`. Shared tiles share one block of memory, which
-    is dynamic beyond 48 KiB.
+    is dynamic beyond 48 KiB. A channel becomes tiles there and two mbarriers for
+    each place and part, with as many arrivals as its roles make.
 
     **Runs after** `gdn-gpu-check`; **before** `gdn-expand-gpu-math` and the
     conversions of arith, math, memref, scf and vector to LLVM.
@@ -325,13 +326,19 @@ def ConvertGPUToNVVM : Pass<"convert-gdn-gpu-to-nvvm", "::mlir::ModuleOp"> {
 
     **Fails** with an error on the function or op, before anything is changed:
     what `gdn-gpu-check` refuses, other signatures than the above, ops of other
-    dialects.
+    dialects; channels where the target has no bulk copies.
 
     Before and after: `test/Conversion/GPUToNVVM/kernel.mlir`.
   }];
   let options = [
     Option<"dependentLaunch", "dependent-launch", "bool", /*default=*/"true",
-           "The target can begin a launch before the one ahead of it has ended">
+           "The target can begin a launch before the one ahead of it has ended">,
+    Option<"bulkCopies", "bulk-copies", "bool", /*default=*/"true",
+           "The target has bulk copies and the barriers that count their bytes">,
+    Option<"everyThreadArrives", "every-thread-arrives", "bool",
+           /*default=*/"false",
+           "At barriers of channels each thread of a warp arrives, not one for "
+           "all: for tools that look for races">
   ];
   let statistics = [Statistic<"numKernels", "num-kernels", "Kernels made">];
   let dependentDialects = [

@@ -34,10 +34,11 @@ enum class EntryOutputs {
 /// Whether there is an entry `verify`, for tokens that may be taken back, and
 /// where it keeps the states to go back to.
 enum class VerifyStates {
-  none,  // no such entry
-  slots, // after every token, in slots of the pool
-  tree,  // the same, and the tokens of a row are a tree
-  lazy   // none: tokens are pending until the next step or `commit`
+  none,   // no such entry
+  slots,  // after every token, in slots of the pool
+  tree,   // the same, and the tokens of a row are a tree
+  buffer, // after every token, in slots of other pools; `commit` copies one
+  lazy    // none: tokens are pending until the next step or `commit`
 };
 
 /// Choices for the entries of one pair of element types.

@@ -22,8 +22,8 @@ struct CpuPipelineOptions {
   int64_t chunkFrom = 0;
   /// Of the operands of the chunk form's products.
   Precision precision = Precision::f32;
-  /// Whether prefills also have a variant in two stages, which devices take once
-  /// they have a workspace; not for Precision::f32.
+  /// Whether prefills also have a variant in two stages, which devices take
+  /// once they have a workspace; not for Precision::f32.
   ChunkStages chunkStages = ChunkStages::onePass;
   /// Segments of a row in the variant that works on them at the same time; 0:
   /// no such variant; negative: the rule of the target.

@@ -11,7 +11,11 @@
 namespace gdn {
 
 /// Choices of the pipeline that a caller may change.
-struct GpuPipelineOptions {};
+struct GpuPipelineOptions {
+  /// At barriers of channels each thread arrives, not one for its warp; see
+  /// convert-gdn-gpu-to-nvvm.
+  bool everyThreadArrives = false;
+};
 
 /// From gdn to gdn_gpu: the work of one block, for `target`.
 void buildGdnToGpuPipeline(mlir::OpPassManager &passes,

@@ -8,11 +8,12 @@
 
 namespace gdn {
 
+struct ConvertGPUToNVVMOptions;
+
 /// Adds the passes that turn a module of gdn_gpu programs into one of kernels,
-/// `llvm.func`s of llvm and nvvm ops alone. `hasDependentLaunch`: the target
-/// has programmatic dependent launch.
+/// `llvm.func`s of llvm and nvvm ops alone. `kernels` says what the target has.
 void buildGPUToLlvmPipeline(mlir::OpPassManager &passes,
-                            bool hasDependentLaunch);
+                            const ConvertGPUToNVVMOptions &kernels);
 
 /// Makes the passes known to the opt tools as `gdn-gpu-to-llvm`.
 void registerGPUToLlvmPipeline();

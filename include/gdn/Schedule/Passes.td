@@ -63,6 +63,67 @@ def ScheduleResidentRecurrence
   ];
 }
 
+def ScheduleStreamedRecurrence
+    : Pass<"gdn-schedule-streamed-recurrence", "::mlir::ModuleOp"> {
+  let summary = "Stream states through blocks that stay: a variant for many units";
+  let description = [{
+    Adds to tile programs with one `gdn_tile.delta_scan` of a single token a second
+    program, the entry's variant "streamed": blocks that stay and walk over the
+    units, with roles that hand tiles over through channels:
+
+        warps 0 .. 3   scan: some rows of a state at a time, out of a ring,
+                       through registers, to memory
+        warp 4         query
+        warp 5         key
+        warp 6         value and gates
+        warp 7         what follows from the output
+        warp 8         bulk copies of states into the ring, prefetches
+
+    No warp waits for more than what it needs next, and the ring asks for states
+    of the units to come while this one is worked on. The variant is taken from
+    `min-units` to `max-units` units. The programs themselves are left for
+    `gdn-schedule-resident-recurrence`, which lays out the other variant.
+
+    **Runs after** `convert-gdn-to-tile` with `value-heads` and
+    `gdn-tile-fuse-rows`; **before** `gdn-schedule-resident-recurrence`.
+
+    **Needs**: tile programs, a value head per block; a target with bulk copies.
+
+    **Leaves**: a function `<entry>_streamed` of `gdn_gpu`, with
+    `gdn_tile.stage_of`, `gdn_tile.variant` and `gdn_tile.conditions`, for each
+    program that it can lay out. It passes over those with rows of the state that
+    are no multiple of 16 bytes, with a state that is not read whole and written
+    whole, or with one that does not fit twice into a block's share of shared
+    memory.
+
+    **Numerics**: bit for bit those of `gdn-schedule-resident-recurrence`: a row of
+    the state lies in as many lanes, in the same order.
+
+    **Fails** with an error on the scan or the op that has no place before or after
+    the scan.
+
+    Before and after: `test/Schedule/streamed-recurrence.mlir`.
+  }];
+  let options = [
+    Option<"minUnits", "min-units", "int64_t", /*default=*/"512",
+           "Units of a launch from which the variant is taken">,
+    Option<"maxUnits", "max-units", "int64_t", /*default=*/"4096",
+           "Units of a launch up to which the variant is taken">,
+    Option<"sharedBytes", "shared-bytes", "int64_t", /*default=*/"115712",
+           "Bytes of shared memory that a block may take">,
+    Option<"maxElementBytes", "max-element-bytes", "int64_t", /*default=*/"2",
+           "Bytes of an element of the state, at most">
+  ];
+  let statistics = [
+    Statistic<"numKernels", "num-kernels", "Variants scheduled">
+  ];
+  let dependentDialects = [
+    "::gdn::gpu::GPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
 def ScheduleResidentTokens
     : Pass<"gdn-schedule-resident-tokens", "::mlir::ModuleOp"> {
   let summary = "Hold the state in registers while tokens pass: walks to GPU blocks";

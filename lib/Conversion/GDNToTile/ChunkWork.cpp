@@ -78,8 +78,7 @@ private:
 
 } // namespace
 
-/// Zeros in the rows of `tile` from `valid` on.
-static Value maskRows(OpBuilder &b, Location loc, Value tile, Value valid) {
+Value gdn::maskRows(OpBuilder &b, Location loc, Value tile, Value valid) {
   auto map = tile::MapRowsOp::create(b, loc, tile.getType(), tile);
   Type row = tile::getRowType(cast<VectorType>(tile.getType()));
   OpBuilder::InsertionGuard guard(b);

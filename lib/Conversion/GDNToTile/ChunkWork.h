@@ -22,6 +22,10 @@ struct Chunk {
   double scale;         // of the queries
 };
 
+/// `tile` with zeros in the rows from `valid` on.
+mlir::Value maskRows(mlir::OpBuilder &builder, mlir::Location loc,
+                     mlir::Value tile, mlir::Value valid);
+
 /// The chunk with zeros in the rows past the valid ones: they write nothing
 /// and decay nothing.
 Chunk maskChunk(mlir::OpBuilder &builder, mlir::Location loc,

@@ -184,7 +184,8 @@ void KernelParts::collectCarries() {
         carries.push_back(
             {conv.getPool(), conv.getWriteSlots(), conv.getHasInitial(),
              isKey(input), VectorType::get(shape, f32),
-             VectorType::get(shape, pool.getElementType()), conv, unsigned(i)});
+             VectorType::get(shape, pool.getElementType()), conv, unsigned(i),
+             conv.getTokenPool() ? conv.getTokenPool() : conv.getPool()});
       }
     } else if (auto delta = dyn_cast<DeltaRuleOp>(op)) {
       auto pool = cast<PoolType>(delta.getPool().getType());
@@ -192,7 +193,8 @@ void KernelParts::collectCarries() {
       carries.push_back(
           {delta.getPool(), delta.getWriteSlots(), delta.getHasInitial(), false,
            VectorType::get(shape, f32),
-           VectorType::get(shape, pool.getElementType()), delta, 0});
+           VectorType::get(shape, pool.getElementType()), delta, 0,
+           delta.getTokenPool() ? delta.getTokenPool() : delta.getPool()});
     }
   }
 }
@@ -207,6 +209,10 @@ static bool isZeroInDeadRows(Value value) {
 
 LogicalResult KernelParts::checkParents() {
   for (const Carry &carry : carries) {
+    // Where a token's state is read from would be a choice of pools.
+    if (parents && carry.tokenPool != carry.pool)
+      return carry.op->emitOpError("expects no 'token_pool' beside 'parents' "
+                                   "on the way to tiles");
     if (parentsOf(carry.op) == parents)
       continue;
     InFlightDiagnostic diag = carry.op->emitOpError(

@@ -21,6 +21,7 @@ struct Carry {
   mlir::VectorType stored; // in the pool's element type
   mlir::Operation *op;     // conv1d or delta_rule
   unsigned section;        // of conv1d
+  mlir::Value tokenPool;   // the gdn pool of its states after tokens
 };
 
 /// The operands that ask for states inside a row, or all null.

@@ -9,6 +9,10 @@
 //   walk     a block per row and value head, and one for the padding: from
 //            state to state, chunk after chunk; outputs, pools, zeros
 //
+// The window of the convolution before a chunk is the pool's for the first one
+// of a row, and else the row's own input. The walk writes the pool, when all
+// reading of it is over.
+//
 // Chunks have slots in the workspace. Chunk i of row n, which begins at token
 // c[n], has the slot floor(c[n] / C) + n + i. A row of L tokens has ceil(L / C)
 // chunks, and the next row's first slot is at least as much farther, so that no
@@ -59,8 +63,11 @@ private:
     return add(divide(rowBegin, algorithm.chunk), row);
   }
   Value findRow(Value slot);
+  Value loadWindow(const Carry &carry, Value isFirst);
+  Chunk emitInputs(Value isFirst, Value valid);
   void emitPrepare(Value chunkSlot);
-  void emitChunkSlot(Value chunkSlot, Value valid);
+  void emitChunkSlot(Value chunkSlot, Value isFirst, Value valid);
+  void storeWindow(TokenBlock &block, const Carry &carry);
   void emitWalk();
   StoredChunk loadChunk(Value chunkSlot, Value t, Value valid);
 
@@ -210,11 +217,53 @@ Value SplitKernel::findRow(Value slot) {
   return loop.getResult(0);
 }
 
-/// The chunk of the tokens `begin` to `begin + valid` to its slot.
-void SplitKernel::emitChunkSlot(Value chunkSlot, Value valid) {
+/// The window of the convolution before token `begin`, the first of its row or
+/// of a later chunk: one of two places is read, the other gives zeros.
+Value SplitKernel::loadWindow(const Carry &carry, Value isFirst) {
+  Value all = index(carry.type.getDimSize(0)), none = index(0);
+  Value start = startRows(carry);
+  Value kept =
+      arith::SelectOp::create(b, loc, isFirst, start ? start : all, none);
+  Value own = arith::SelectOp::create(b, loc, isFirst, none, all);
+  return mapRows(
+      b, loc,
+      {loadCarryAt(carry, head, slot, kept), loadOwnWindow(carry, head, own)},
+      {carry.type}, [&](OpBuilder &, ValueRange in) -> SmallVector<Value> {
+        return {arith::AddFOp::create(b, loc, in[0], in[1])};
+      })[0];
+}
+
+/// True if rows of `value` past the valid ones are zero as the kernel computes
+/// them from rows that are.
+static bool keepsZeros(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<L2NormOp, CastOp>(op))
+    return keepsZeros(op->getOperand(0));
+  return !op || isa<UnpackOp>(op);
+}
+
+/// The rule's inputs for the tokens `begin` to `begin + valid`, zeros behind.
+Chunk SplitKernel::emitInputs(Value isFirst, Value valid) {
   TokenBlock block(*this, head);
-  SmallVector<Value> carried(parts.carries.size());
+  SmallVector<Value> carried;
+  for (const Carry &carry : parts.carries)
+    carried.push_back(isa<Conv1dOp>(carry.op) ? loadWindow(carry, isFirst)
+                                              : Value());
   Chunk chunk = block.emitRuleInputs(begin, valid, carried);
+  DeltaRuleOp rule = parts.rule;
+  for (auto [tile, input] : {std::pair(&chunk.query, rule.getQuery()),
+                             std::pair(&chunk.key, rule.getKey()),
+                             std::pair(&chunk.value, rule.getValue()),
+                             std::pair(&chunk.logDecay, rule.getLogDecay()),
+                             std::pair(&chunk.beta, rule.getBeta())})
+    if (!keepsZeros(input))
+      *tile = maskRows(b, loc, *tile, valid);
+  return chunk;
+}
+
+/// The chunk of the tokens `begin` to `begin + valid` to its slot.
+void SplitKernel::emitChunkSlot(Value chunkSlot, Value isFirst, Value valid) {
+  Chunk chunk = emitInputs(isFirst, valid);
   PreparedChunk made = prepareRoundedChunk(b, loc, chunk, chunkTypes);
   Value own = headIndex(head);
   storeRegion(made.toState, toState, chunkSlot, own);
@@ -249,8 +298,8 @@ void SplitKernel::emitChunkSlot(Value chunkSlot, Value valid) {
   if (!queries && !keys)
     return;
   // Those of a key head are the same for each of its value heads.
-  Value isFirst = compare(P::eq, head, index(0));
-  auto branch = scf::IfOp::create(b, loc, isFirst, /*withElse=*/false);
+  Value writes = compare(P::eq, head, index(0));
+  auto branch = scf::IfOp::create(b, loc, writes, /*withElse=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
   if (queries)
@@ -273,7 +322,7 @@ void SplitKernel::emitPrepare(Value chunkSlot) {
   b.setInsertionPointToStart(branch.thenBlock());
   begin = add(begin, mul(number, index(algorithm.chunk)));
   Value left = arith::SubIOp::create(b, loc, end, begin);
-  emitChunkSlot(chunkSlot,
+  emitChunkSlot(chunkSlot, compare(P::eq, number, index(0)),
                 arith::MinUIOp::create(b, loc, left, index(algorithm.chunk)));
 }
 
@@ -296,6 +345,19 @@ StoredChunk SplitKernel::loadChunk(Value chunkSlot, Value t, Value valid) {
   chunk.end = loadGate(endRow, chunkSlot);
   chunk.scale = rule.getScaleOrDefault();
   return chunk;
+}
+
+/// Writes the window of `carry` after the row: of its last inputs, and of what
+/// was there where it is shorter.
+void SplitKernel::storeWindow(TokenBlock &block, const Carry &carry) {
+  const int64_t width = carry.type.getDimSize(0);
+  Value length = arith::SubIOp::create(b, loc, end, begin);
+  Value count = arith::MinUIOp::create(b, loc, length, index(width));
+  Value from = arith::SubIOp::create(b, loc, end, count);
+  blockTokens = width;
+  Value next = block.emitWindow(carry, loadCarry(carry, head), from, count);
+  blockTokens = algorithm.chunk;
+  storeCarry(carry, next, head);
 }
 
 /// The live row, chunk after chunk.
@@ -324,6 +386,18 @@ void SplitKernel::emitWalk() {
   }
   Value last = scaleTile(b, loc, loop.getResult(0), 1 / chunkTypes.valueScale);
   storeCarry(carry, last, head);
+  // Windows of a key head are the same for each of its value heads.
+  Value isFirst = compare(P::eq, head, index(0));
+  for (const Carry &window : parts.carries) {
+    if (!isa<Conv1dOp>(window.op))
+      continue;
+    OpBuilder::InsertionGuard guard(b);
+    if (window.perKeyHead) {
+      auto branch = scf::IfOp::create(b, loc, isFirst, /*withElse=*/false);
+      b.setInsertionPointToStart(branch.thenBlock());
+    }
+    storeWindow(block, window);
+  }
 }
 
 LogicalResult SplitKernel::emit() {
@@ -361,7 +435,11 @@ static bool canSplit(const KernelParts &parts, const Algorithm &algorithm) {
   if (ChunkTypes::choose(parts, algorithm.precision).isExact() ||
       chunkForm(rule, algorithm.chunk).empty())
     return false;
-  if (parts.carries.size() != 1)
+  // A window before a chunk has to lie in the row.
+  if (llvm::any_of(parts.carries, [&](const Carry &carry) {
+        return isa<Conv1dOp>(carry.op) &&
+               carry.type.getDimSize(0) > algorithm.chunk;
+      }))
     return false;
   // Behind the rule stand ops on its output and on what is in memory.
   llvm::DenseSet<Value> inputs = parts.ruleInputs();

@@ -141,9 +141,9 @@ void TileProgram::storeCarry(const Carry &carry, Value tile, Value r) {
   storeCarryAt(carry, tile, r, to);
 }
 
-void TileProgram::storeCarryAt(const Carry &carry, Value tile, Value r,
-                               Value to) {
-  const PoolView &pool = views.pools.find(carry.pool)->second;
+void TileProgram::storeCarryIn(Value gdnPool, const Carry &carry, Value tile,
+                               Value r, Value to) {
+  const PoolView &pool = views.pools.find(gdnPool)->second;
   tile = castTile(b, loc, tile, carry.stored.getElementType());
   if (auto conv = dyn_cast<Conv1dOp>(carry.op)) {
     SmallVector<Value> at = {to, channel(conv, carry.section, r), index(0)};

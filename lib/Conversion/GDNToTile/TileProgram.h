@@ -77,8 +77,8 @@ struct TileProgram {
   mlir::Value fromChunkState(mlir::Value state);
   /// The carried tile before the row's first token, f32.
   mlir::Value loadCarry(const Carry &carry, mlir::Value r);
-  /// The carried tile in the slot `from`, f32; `rows` of it are read, all of
-  /// them where that is null, and others are zero.
+  /// The carried tile in the slot `from`, f32; `rows` of it are read,
+  /// all of them where that is null, and others are zero.
   mlir::Value loadCarryAt(const Carry &carry, mlir::Value r, mlir::Value from,
                           mlir::Value rows);
   /// The window of `carry` before token `begin`, from the row's own inputs;
@@ -92,7 +92,12 @@ struct TileProgram {
   void storeCarry(const Carry &carry, mlir::Value tile, mlir::Value r);
   /// Writes a carried tile to the slot `to`, which is live.
   void storeCarryAt(const Carry &carry, mlir::Value tile, mlir::Value r,
-                    mlir::Value to);
+                    mlir::Value to) {
+    storeCarryIn(carry.pool, carry, tile, r, to);
+  }
+  /// The same to a slot of `pool`.
+  void storeCarryIn(mlir::Value pool, const Carry &carry, mlir::Value tile,
+                    mlir::Value r, mlir::Value to);
 };
 
 } // namespace gdn

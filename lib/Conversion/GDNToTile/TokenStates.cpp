@@ -79,7 +79,7 @@ static Value emitParent(TileProgram &p, Value at, Value pool) {
 static Value emitParentState(TileProgram &p, const Carry &carry, Value r,
                              Value at) {
   OpBuilder &b = p.b;
-  Value parent = emitParent(p, at, carry.pool);
+  Value parent = emitParent(p, at, carry.tokenPool);
   Value isRoot = arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::slt,
                                        parent, p.index(0));
   auto from = scf::IfOp::create(b, p.loc, {b.getIndexType()}, isRoot, true);
@@ -145,9 +145,9 @@ SmallVector<Value> gdn::emitTokenByToken(TileProgram &p, TokenBlock &block,
         carried.push_back(emitParentState(p, carry, r, at));
         continue;
       }
-      SmallVector<Value> &known = ancestors[carry.pool];
+      SmallVector<Value> &known = ancestors[carry.tokenPool];
       if (known.empty())
-        known = emitAncestors(p, at, carry.pool, carry.type.getDimSize(0));
+        known = emitAncestors(p, at, carry.tokenPool, carry.type.getDimSize(0));
       carried.push_back(emitParentWindow(p, block, carry, tile, known));
     }
   }
@@ -156,13 +156,13 @@ SmallVector<Value> gdn::emitTokenByToken(TileProgram &p, TokenBlock &block,
   for (auto [carry, tile, writer] : llvm::zip(p.parts.carries, next, writers)) {
     if (!tokenSlotsOf(carry.op))
       continue;
-    Value write = p.isLive(slot, carry.pool);
+    Value write = p.isLive(slot, carry.tokenPool);
     if (writer)
       write = arith::AndIOp::create(b, p.loc, write, writer);
     auto branch = scf::IfOp::create(b, p.loc, write, /*withElse=*/false);
     OpBuilder::InsertionGuard inner(b);
     b.setInsertionPointToStart(branch.thenBlock());
-    p.storeCarryAt(carry, tile, r, slot);
+    p.storeCarryIn(carry.tokenPool, carry, tile, r, slot);
   }
   if (isTree)
     return SmallVector<Value>(start);

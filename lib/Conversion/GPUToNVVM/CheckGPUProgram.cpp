@@ -117,6 +117,12 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
       state.shared = state.fetched = nullptr;
     return success();
   }
+  // Channels order the accesses to their tiles.
+  if (llvm::any_of(op.getOperands(), [](Value operand) {
+        return operand.getDefiningOp<gpu::AcquireOp>() ||
+               operand.getDefiningOp<gpu::ReceiveOp>();
+      }))
+    return success();
   if (auto share = dyn_cast<gpu::ShareOp>(op)) {
     // share_c2
     TileState &state = states[share.getPlace()];
@@ -144,11 +150,11 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
     return success();
   }
   // The warps that go past a role meet the others at the next barrier.
-  if (isa<gpu::WarpsOp, gpu::EachWarpOp>(op))
+  if (isa<gpu::WarpsOp, gpu::EachWarpOp, gpu::RolesOp>(op))
     return walk(op.getRegion(0));
   if (isa<scf::IfOp>(op))
     return visitBranches(op);
-  if (isa<scf::ForOp, scf::WhileOp>(op))
+  if (isa<scf::ForOp, scf::WhileOp, gpu::UnitsOp>(op))
     return visitLoop(op);
   return success();
 }
@@ -185,7 +191,7 @@ static LogicalResult checkLayouts(FunctionOpInterface function) {
 }
 
 LogicalResult gdn::checkGPUProgram(FunctionOpInterface function) {
-  if (failed(checkLayouts(function)))
+  if (failed(checkLayouts(function)) || failed(checkChannels(function)))
     return failure();
   return SharedTileWalk().walk(function.getFunctionBody());
 }

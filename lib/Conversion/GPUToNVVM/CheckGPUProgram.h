@@ -15,7 +15,12 @@ mlir::LogicalResult checkGPUProgram(mlir::FunctionOpInterface function);
 
 /// Checks what the lowering to a kernel takes for granted of `function`, so
 /// that it cannot fail half way: its signature and the ops in it.
-mlir::LogicalResult checkKernel(mlir::func::FuncOp function);
+/// `hasBulkCopies`: so does the target.
+mlir::LogicalResult checkKernel(mlir::func::FuncOp function,
+                                bool hasBulkCopies);
+
+/// The part of `checkGPUProgram` on channels and units.
+mlir::LogicalResult checkChannels(mlir::FunctionOpInterface function);
 
 } // namespace gdn
 

@@ -70,9 +70,12 @@ static LogicalResult checkOp(Operation *op) {
   return success();
 }
 
-LogicalResult gdn::checkKernel(func::FuncOp function) {
+LogicalResult gdn::checkKernel(func::FuncOp function, bool hasBulkCopies) {
   if (failed(checkSignature(function)))
     return failure();
+  for (auto channel : function.getBody().getOps<gpu::ChannelOp>())
+    if (!hasBulkCopies)
+      return channel.emitOpError("has no code on a target without bulk copies");
   WalkResult walk =
       function.getBody().walk<WalkOrder::PreOrder>([](Operation *op) {
         if (failed(checkOp(op)))

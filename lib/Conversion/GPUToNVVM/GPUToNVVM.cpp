@@ -3,6 +3,7 @@
 // convert-gdn-gpu-to-nvvm: one walk over a program that writes its kernel. A
 // fragment becomes the vector of the elements that a thread holds, a shared
 // tile a pointer, gdn_gpu.warps a branch. See Passes.td.
+#include "Channels.h"
 #include "CheckGPUProgram.h"
 #include "KernelEntry.h"
 #include "LaunchOrder.h"
@@ -34,9 +35,11 @@ namespace {
 
 class KernelLowering {
 public:
-  KernelLowering(func::FuncOp source, bool hasDependentLaunch)
+  KernelLowering(func::FuncOp source, bool hasDependentLaunch,
+                 bool everyThreadArrives)
       : source(source), b(source), hasDependentLaunch(hasDependentLaunch),
-        memory(source), divisions(source) {}
+        memory(source), channels(source, everyThreadArrives),
+        divisions(source) {}
 
   void run();
 
@@ -45,6 +48,8 @@ private:
   void lower(Operation &op);
   void lowerBlock(Block &block);
   template <typename OpTy> void lowerWarps(OpTy warps);
+  void lowerRoles(gdn::gpu::RolesOp roles);
+  void lowerUnits(gdn::gpu::UnitsOp units);
   void lowerLoop(scf::ForOp loop);
   void lowerIf(scf::IfOp branch);
   void lowerAwait(Location loc);
@@ -77,6 +82,7 @@ private:
   OpBuilder b;
   bool hasDependentLaunch;
   ViewMemory memory;
+  Channels channels;
   NarrowDivision divisions;
   KernelEntry entry;
   BlockThreads threads; // that run the op at hand
@@ -95,10 +101,11 @@ struct ConvertGPUToNVVM final
       if (function->hasAttr("gdn_gpu.threads") && !function.isExternal())
         programs.push_back(function);
     for (func::FuncOp program : programs)
-      if (failed(checkGPUProgram(program)) || failed(checkKernel(program)))
+      if (failed(checkGPUProgram(program)) ||
+          failed(checkKernel(program, bulkCopies)))
         return signalPassFailure();
     for (func::FuncOp program : programs) {
-      KernelLowering(program, dependentLaunch).run();
+      KernelLowering(program, dependentLaunch, everyThreadArrives).run();
       ++numKernels;
     }
   }
@@ -125,7 +132,8 @@ void KernelLowering::placeSharedTiles() {
     tiles.push_back({alloc, sharedBytes});
     sharedBytes = llvm::alignTo(sharedBytes + getBytes(alloc.getType()), 16);
   });
-  if (tiles.empty())
+  sharedBytes = channels.place(sharedBytes);
+  if (sharedBytes == 0)
     return;
   Location loc = source.getLoc();
   bool isStatic = sharedBytes <= maxStaticShared;
@@ -147,6 +155,7 @@ void KernelLowering::placeSharedTiles() {
                LLVM::GEPOp::create(b, loc, base.getType(), b.getI8Type(), base,
                                    ArrayRef<LLVM::GEPArg>{int32_t(offset)})
                    .getResult());
+  channels.begin(b, loc, base);
   if (isStatic)
     sharedBytes = 0;
 }
@@ -181,8 +190,9 @@ TileMemory KernelLowering::sharedMemory(Location loc, Value place,
 //===----------------------------------------------------------------------===//
 
 void KernelLowering::lowerBlock(Block &block) {
-  for (Operation &op : block.without_terminator())
-    lower(op);
+  for (Operation &op : block)
+    if (!op.hasTrait<OpTrait::IsTerminator>())
+      lower(op);
 }
 
 /// The warps take one way, the others hold nothing.
@@ -203,6 +213,9 @@ template <typename OpTy> void KernelLowering::lowerWarps(OpTy warps) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
     Block &body = warps.getBody().front();
+    if (auto role = dyn_cast<gdn::gpu::WarpsOp>(warps.getOperation());
+        role && isa<gdn::gpu::RolesOp>(role->getParentOp()))
+      channels.enterRole(b, role);
     if (body.getNumArguments() == 1) { // each by itself
       values.map(body.getArgument(0), a.toIndex(threads.warp));
       threads.warp = a.i32(0);
@@ -220,6 +233,27 @@ template <typename OpTy> void KernelLowering::lowerWarps(OpTy warps) {
   }
   take(loc, warps.getResults(), branch.getResults());
   threads = around;
+}
+
+/// One role after another in the code; at run time each warp goes into its own.
+void KernelLowering::lowerRoles(gdn::gpu::RolesOp roles) {
+  int64_t numThreads =
+      source->getAttrOfType<IntegerAttr>("gdn_gpu.threads").getInt();
+  channels.initialise(b, roles.getLoc(), threads,
+                      numThreads / gdn::gpu::warpThreads);
+  for (auto role : roles.getBody().getOps<gdn::gpu::WarpsOp>()) {
+    memory.enterRole();
+    lowerWarps(role);
+  }
+  memory.enterAwaited(); // some have
+}
+
+void KernelLowering::lowerUnits(gdn::gpu::UnitsOp units) {
+  OpBuilder::InsertionGuard guard(b);
+  SmallVector<Value> around = entry.blockIds;
+  entry.blockIds = beginUnits(b, entry, source, units);
+  lowerBlock(units.getBody().front());
+  entry.blockIds = around;
 }
 
 /// Keeps LLVM from computing ahead of a loop what can be computed inside: it
@@ -291,6 +325,8 @@ void KernelLowering::lower(Operation &op) {
         values.map(id.getResult(), entry.blockIds[id.getAxis()]);
       })
       .Case([&](gdn::gpu::WarpsOp warps) { lowerWarps(warps); })
+      .Case([&](gdn::gpu::RolesOp roles) { lowerRoles(roles); })
+      .Case([&](gdn::gpu::UnitsOp units) { lowerUnits(units); })
       .Case([&](gdn::gpu::EachWarpOp warps) { lowerWarps(warps); })
       .Case([&](scf::ForOp loop) { lowerLoop(loop); })
       .Case([&](scf::IfOp branch) { lowerIf(branch); })
@@ -323,7 +359,23 @@ void KernelLowering::lower(Operation &op) {
                    memory.loadElement(b, loc, load.getMemRef(), values,
                                       get(load.getIndices())));
       })
-      .Case([](gdn::gpu::AllocOp) {})
+      .Case<gdn::gpu::AllocOp, gdn::gpu::ChannelOp>([](auto) {})
+      .Case([&](gdn::gpu::AcquireOp acquire) {
+        values.map(acquire.getTile(), channels.acquire(b, threads, acquire));
+      })
+      .Case([&](gdn::gpu::CommitOp commit) {
+        channels.commit(b, threads, commit);
+      })
+      .Case([&](gdn::gpu::ReceiveOp receive) {
+        values.map(receive.getTile(), channels.receive(b, threads, receive));
+      })
+      .Case([&](gdn::gpu::ReleaseOp release) {
+        channels.release(b, threads, release);
+      })
+      .Case([&](gdn::gpu::CopyOp copy) {
+        channels.copy(b, threads, copy, values.lookup(copy.getTile()),
+                      memory.getRows(b, loc, copy, values));
+      })
       .Case([&](gdn::gpu::ShareOp share) {
         gdn::gpu::FragmentType type = share.getTile().getType();
         storeFragment(b, loc, threads, type, get(share.getTile()),

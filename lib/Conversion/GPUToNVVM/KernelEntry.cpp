@@ -94,7 +94,13 @@ static SmallVector<Value> splitUnit(OpBuilder &b, func::FuncOp source,
   return ids;
 }
 
+/// True if the whole program runs for each unit of a block; else there is one
+/// unit, or roles walk over them by themselves.
 static bool isPersistent(func::FuncOp source) {
+  bool hasUnits = false;
+  source.walk([&](gdn::gpu::UnitsOp) { hasUnits = true; });
+  if (hasUnits)
+    return false;
   auto perSm = source->getAttrOfType<IntegerAttr>("gdn_gpu.blocks_per_sm");
   return perSm && perSm.getInt() > 0;
 }
@@ -135,7 +141,7 @@ KernelEntry gdn::beginKernel(OpBuilder &b, func::FuncOp source) {
   for (BlockArgument arg : arguments.take_front(numSymbols))
     entry.arguments.map(arg, reader.index());
   entry.workspace = reader.word();
-  Value units = reader.word();
+  entry.units = reader.word();
 
   Arithmetic a{b, loc};
   Type i32 = b.getI32Type();
@@ -145,7 +151,7 @@ KernelEntry gdn::beginKernel(OpBuilder &b, func::FuncOp source) {
   entry.threads.warp = arith::ShRUIOp::create(b, loc, thread, a.i32(5));
   Value unit = NVVM::BlockIdXOp::create(b, loc, i32);
   if (isPersistent(source)) {
-    Value end = arith::TruncIOp::create(b, loc, i32, units);
+    Value end = arith::TruncIOp::create(b, loc, i32, entry.units);
     Value step = NVVM::GridDimXOp::create(b, loc, i32);
     auto loop = scf::ForOp::create(b, loc, unit, end, step);
     LLVM::ReturnOp::create(b, loc, ValueRange());
@@ -154,6 +160,32 @@ KernelEntry gdn::beginKernel(OpBuilder &b, func::FuncOp source) {
   }
   entry.blockIds = splitUnit(b, source, entry.arguments, unit);
   return entry;
+}
+
+SmallVector<Value> gdn::beginUnits(OpBuilder &b, const KernelEntry &entry,
+                                   func::FuncOp source,
+                                   gdn::gpu::UnitsOp units) {
+  Location loc = units.getLoc();
+  Arithmetic a{b, loc};
+  Type i32 = b.getI32Type();
+  Value first = NVVM::BlockIdXOp::create(b, loc, i32);
+  Value blocks = NVVM::GridDimXOp::create(b, loc, i32);
+  Value end, step = blocks;
+  if (units.getContiguous()) {
+    auto share = [&](Value block) -> Value {
+      Value before = arith::DivUIOp::create(
+          b, loc, a.mul(a.toI64(block), entry.units), a.toI64(blocks));
+      return arith::TruncIOp::create(b, loc, i32, before);
+    };
+    end = share(a.add(first, a.i32(1)));
+    first = share(first);
+    step = a.i32(1);
+  } else {
+    end = arith::TruncIOp::create(b, loc, i32, entry.units);
+  }
+  auto loop = scf::ForOp::create(b, loc, first, end, step);
+  b.setInsertionPointToStart(loop.getBody());
+  return splitUnit(b, source, entry.arguments, loop.getInductionVar());
 }
 
 void gdn::finishKernel(OpBuilder &b, KernelEntry &entry, func::FuncOp source,

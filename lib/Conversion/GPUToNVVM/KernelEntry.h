@@ -19,12 +19,20 @@ struct KernelEntry {
   mlir::IRMapping arguments;               // of the source function
   mlir::Value workspace;                   // i64, address of the workspace
   BlockThreads threads;                    // all threads of the block
+  mlir::Value units;                       // i64, of the launch
   llvm::SmallVector<mlir::Value> blockIds; // index, one per axis of the grid
 };
 
 /// Creates the kernel of `source`, a checked GPU program, beside it; leaves `b`
 /// where the work of one unit goes. `finishKernel` completes it.
 KernelEntry beginKernel(mlir::OpBuilder &b, mlir::func::FuncOp source);
+
+/// Creates the loop of a role over the units of the block, leaves `b` in it,
+/// and returns the coordinates of the unit.
+llvm::SmallVector<mlir::Value> beginUnits(mlir::OpBuilder &b,
+                                          const KernelEntry &entry,
+                                          mlir::func::FuncOp source,
+                                          gpu::UnitsOp units);
 
 /// Ends the kernel and sets its attributes; erases `source`. `sharedBytes` are
 /// dynamic, beyond what the kernel declares.

@@ -9,25 +9,14 @@
 // that the thread has under way, the state's among them.
 #include "LaunchOrder.h"
 
+#include "Assembly.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace gdn;
-
-/// Assembly that stays where it is.
-static Value emitAsm(OpBuilder &b, Location loc, Type result,
-                     ValueRange operands, StringRef text, StringRef constraints,
-                     bool hasSideEffects) {
-  auto code = LLVM::InlineAsmOp::create(
-      b, loc, result ? TypeRange(result) : TypeRange(), operands, text,
-      constraints, hasSideEffects, /*is_align_stack=*/false,
-      LLVM::tailcallkind::TailCallKind::None,
-      LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
-      /*operand_attrs=*/ArrayAttr());
-  return result ? code.getResult(0) : Value();
-}
 
 /// All bits of the thread's elements, folded into an i32.
 static Value foldBits(OpBuilder &b, Location loc, Value local, Value bits) {
@@ -56,10 +45,10 @@ Value gdn::emitLastReader(OpBuilder &b, Location loc,
   for (Value local : after)
     bits = foldBits(b, loc, local, bits);
   if (bits) {
-    Value zero = emitAsm(b, loc, i32, bits,
-                         "{ .reg .f32 x; mov.b32 x, $1; mul.rn.f32 x, x, "
-                         "0f00000000; cvt.rzi.u32.f32 $0, x; }",
-                         "=r,r", /*hasSideEffects=*/false);
+    Value zero = emitAssembly(b, loc, i32, bits,
+                              "{ .reg .f32 x; mov.b32 x, $1; mul.rn.f32 x, x, "
+                              "0f00000000; cvt.rzi.u32.f32 $0, x; }",
+                              "=r,r", /*hasSideEffects=*/false);
     // Of all lanes: the one that counts stands for them.
     Value isZero =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, zero, a.i32(0));
@@ -74,10 +63,10 @@ Value gdn::emitLastReader(OpBuilder &b, Location loc,
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(first.thenBlock());
-    Value ticket = emitAsm(b, loc, i32, {address, bound},
-                           "atom.relaxed.gpu.global.inc.u32 $0, [$1], $2;",
-                           "=r,l,r,~{memory}",
-                           /*hasSideEffects=*/true);
+    Value ticket = emitAssembly(b, loc, i32, {address, bound},
+                                "atom.relaxed.gpu.global.inc.u32 $0, [$1], $2;",
+                                "=r,l,r,~{memory}",
+                                /*hasSideEffects=*/true);
     scf::YieldOp::create(b, loc, ticket);
     b.setInsertionPointToStart(first.elseBlock());
     scf::YieldOp::create(b, loc, a.i32(0));
@@ -89,11 +78,12 @@ Value gdn::emitLastReader(OpBuilder &b, Location loc,
 }
 
 void gdn::emitAwaitLaunch(OpBuilder &b, Location loc) {
-  emitAsm(b, loc, Type(), {}, "griddepcontrol.wait;", "~{memory}",
-          /*hasSideEffects=*/true);
+  emitAssembly(b, loc, Type(), {}, "griddepcontrol.wait;", "~{memory}",
+               /*hasSideEffects=*/true);
 }
 
 void gdn::emitReleaseLaunch(OpBuilder &b, Location loc) {
-  emitAsm(b, loc, Type(), {}, "griddepcontrol.launch_dependents;", "~{memory}",
-          /*hasSideEffects=*/true);
+  emitAssembly(b, loc, Type(), {}, "griddepcontrol.launch_dependents;",
+               "~{memory}",
+               /*hasSideEffects=*/true);
 }

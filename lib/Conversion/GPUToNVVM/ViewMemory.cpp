@@ -91,6 +91,21 @@ TileMemory ViewMemory::getTile(OpBuilder &b, Location loc, Value view,
   return tile;
 }
 
+TileMemory ViewMemory::getRows(OpBuilder &b, Location loc,
+                               gdn::gpu::CopyOp copy, const IRMapping &values) {
+  SmallVector<Stride> strides;
+  SmallVector<Value> indices =
+      llvm::map_to_vector(copy.getIndices(), [&](Value index) {
+        return values.lookupOrDefault(index);
+      });
+  TileMemory tile;
+  tile.pointer = getAddress(b, loc, values.lookupOrDefault(copy.getView()),
+                            indices, strides);
+  tile.row = strides[copy.getDims().front()];
+  tile.isGlobal = true;
+  return tile;
+}
+
 Value ViewMemory::loadElement(OpBuilder &b, Location loc, Value view,
                               const IRMapping &values, ValueRange indices) {
   SmallVector<Stride> strides;

@@ -20,6 +20,8 @@ public:
   /// From here on, memory may be what the launch before this one wrote, while
   /// this one ran already.
   void enterAwaited() { isAwaited = true; }
+  /// A role begins, which has not waited whatever others have done.
+  void enterRole() { isAwaited = false; }
 
   /// The tile at `indices` along `dims` of `view`, a value of the program;
   /// `values` maps the program's values to those of the kernel.
@@ -27,6 +29,10 @@ public:
                      const mlir::IRMapping &values, mlir::ValueRange indices,
                      llvm::ArrayRef<int64_t> dims, gpu::FragmentType type,
                      int64_t aligned);
+
+  /// As above, a tile of rank 2 that a copy reads.
+  TileMemory getRows(mlir::OpBuilder &b, mlir::Location loc, gpu::CopyOp copy,
+                     const mlir::IRMapping &values);
 
   /// The element at `indices`.
   mlir::Value loadElement(mlir::OpBuilder &b, mlir::Location loc,

@@ -28,11 +28,17 @@ def main(arguments: list[str] | None = None) -> int:
     run = commands.add_parser("run", help="measure the decode entries of images")
     run.add_argument("images", nargs="+", type=Path)
     run.add_argument("--output", type=Path, help="write the report as JSON")
+    run.add_argument("--commit", help="that the image is of; that of this tree by default")
     run.add_argument("--library", type=Path, default=_LIBRARY)
     run.add_argument("--heads", type=heads, nargs="+", default=[(16, 32)])
     run.add_argument("--rows", type=int, nargs="+", default=[1, 8, 64, 256, 512])
+    run.add_argument(
+        "--verify-rows", type=int, nargs="+", default=[], help="of the peers, with the first heads"
+    )
+    run.add_argument("--verify-tokens", type=int, nargs="+", default=[4, 8])
     run.add_argument("--repeats", type=int, default=15)
     run.add_argument("--prototype", type=Path, help="times of the hand-written schedules, as CSV")
+    run.add_argument("--seconds", type=float, default=1e9, help="begin no configuration after")
     run.add_argument("--peers", nargs="+", default=[], help="these alone; else all that are there")
     run.add_argument("--no-peers", action="store_true")
     run.add_argument("--conv-layout", choices=["SD", "DS"], default="SD")

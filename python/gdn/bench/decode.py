@@ -15,14 +15,17 @@ _WEIGHTS = ("A_log", "dt_bias", "conv_weight", "norm_weight")
 
 
 def bindings(kernel: Kernel, step: Step, dependent: bool) -> list:
-    """Our kernel bound to each set."""
-    bound = []
+    """Our kernel bound to each set. All share one workspace, as layers of a model do."""
+    bound, workspace = [], None
     for pools in step.sets:
         arguments = step.shared | {name: Pool(pool) for name, pool in pools.items()}
         binding = kernel.bind(**arguments)
         if binding.workspace_bytes:
+            if workspace is None:
+                size = binding.workspace_bytes
+                workspace = torch.zeros(size, dtype=torch.uint8, device="cuda")
             # Zeroed on the default stream, which everything here follows.
-            binding.set_workspace(stream=torch.cuda.current_stream())
+            binding.set_workspace(workspace, stream=torch.cuda.current_stream())
         binding.allow_dependent_launch(dependent)
         bound.append(binding)
     torch.cuda.synchronize()

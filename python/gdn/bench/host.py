@@ -21,12 +21,17 @@ def measure(kernel: Kernel, step: Step) -> dict[str, dict[str, float]]:
     pools = {param.name for param in kernel.params if param.kind == "pool"}
     names = [param.name for param in kernel.params]
 
+    stream = torch.cuda.current_stream()
+    memory = torch.empty(1 << 20, dtype=torch.uint8, device="cuda")
+
     def bind():
         values = dict(zip(names, first, strict=True))
-        return kernel.bind(**{n: Pool(v) if n in pools else v for n, v in values.items()})
+        bound = kernel.bind(**{n: Pool(v) if n in pools else v for n, v in values.items()})
+        if bound.workspace_bytes:
+            bound.set_workspace(memory, stream)
+        return bound
 
     bound, call = bind(), Call(kernel)
-    stream = torch.cuda.current_stream()
     ways = {
         "Binding.launch": [lambda: bound.launch(stream)],
         "Call, the same tensors": [lambda: call(*first)],

@@ -6,8 +6,10 @@ import datetime
 import importlib
 import json
 import subprocess
+import time
 import traceback
 from importlib.metadata import PackageNotFoundError, version
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -16,7 +18,7 @@ from .. import reference
 from ..call import Call
 from ..device_check import driver_version
 from ..runtime import Kernel, Runtime
-from . import decode, host, limits, prototype, stream
+from . import decode, host, limits, prototype, stream, verify
 from .inputs import Inputs, make_step
 from .peers import PEERS
 from .timing import first_call_ms, host_times, time_calls
@@ -107,11 +109,16 @@ def measure_peers(report: Report, step, wanted: set[str]) -> None:
             torch.cuda.synchronize()
 
 
+def io_of(kernel: Kernel) -> str:
+    """The type of the projections."""
+    return next(p.dtype for p in kernel.params if p.name in ("qkvz", "qkv", "q"))
+
+
 def measure_decode(kernel: Kernel, layer: reference.Layer, heads, rows: int, options) -> list[dict]:
     """Rows of the report for one configuration."""
     params = {param.name: param for param in kernel.params}
     state = params["state_pool"].dtype
-    io = next(p.dtype for p in kernel.params if p.name in ("qkvz", "qkv", "q"))
+    io = io_of(kernel)
     config = {"Hk": heads[0], "Hv": heads[1], "dk": layer.key_dim, "dv": layer.value_dim}
     config |= {"N": rows, "T": 1, "io": io, "state": state, "conv": options.conv_layout}
     step = make_step(kernel, layer, heads, rows, options.conv_layout)
@@ -145,6 +152,7 @@ def measure(options) -> dict:
     torch.zeros(1, device="cuda")
     runtime = Runtime(options.library)
     device = runtime.cuda()
+    end = time.monotonic() + options.seconds
     rows, options.host = [], True  # of the first configuration
     for path in options.images:
         image = runtime.image(path)
@@ -155,8 +163,18 @@ def measure(options) -> dict:
             layer = reference.Layer.of(image.attributes(entry))
             for heads in options.heads:
                 for count in options.rows:
+                    if time.monotonic() > end:
+                        print(f"left out: {entry}, heads {heads}, {count} rows", flush=True)
+                        continue
                     rows += measure_decode(kernel, layer, heads, count, options)
                     options.host = False
+                first = options.heads[0] == heads
+                for count, tokens in product(
+                    options.verify_rows if first else [], options.verify_tokens
+                ):
+                    pool = next(p.dtype for p in kernel.params if p.name == "state_pool")
+                    sizes = (heads, count, tokens, io_of(kernel), pool)
+                    rows += verify.measure(layer, *sizes, options.repeats)
     in_place = [row["state_TBps"] for row in rows if row["impl"] == "stream"]
     if options.prototype:
         rows += prototype.rows(options.prototype, rows)
@@ -165,7 +183,7 @@ def measure(options) -> dict:
         "device": torch.cuda.get_device_name(),
         "driver": driver_version(None),
         "date": datetime.date.today().isoformat(),
-        "commit": commit(),
+        "commit": options.commit or commit(),
         "versions": versions(),
         "ceilings": {
             "copy_TBps": stream.copy_tbps(),

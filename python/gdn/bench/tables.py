@@ -92,17 +92,18 @@ def _table(header: list[str], rows: list[list[str]]) -> list[str]:
 def _times(by_rows: dict, names: list[str]) -> list[str]:
     table = []
     for count, rows in sorted(by_rows.items()):
-        share = ""
-        if "stream" in rows and "gdn" in rows:
-            share = f"{100 * rows['stream']['us'] / rows['gdn']['us']:.1f} %"
         cells = [f"{rows[n]['us']:.2f}" if n in rows else "" for n in names]
-        table.append([str(count), *cells, share])
-    return _table(["N", *names, "of the stream"], table)
+        if "stream" in names:
+            whole = "stream" in rows and "gdn" in rows
+            share = rows["stream"]["us"] / rows["gdn"]["us"] if whole else 0
+            cells.append(f"{100 * share:.1f} %" if whole else "")
+        table.append([str(count), *cells])
+    return _table(["N", *names] + (["of the stream"] if "stream" in names else []), table)
 
 
 def _ratios(by_rows: dict, names: list[str]) -> list[str]:
     """How many times as long as ours others take."""
-    others = [name for name in names if not name.startswith("gdn") and name != "stream"]
+    others = [name for name in names if name.split()[0] not in ("gdn", "stream", "prototype")]
     table = [
         [str(count)]
         + [f"{rows[n]['us'] / rows['gdn']['us']:.2f}" if n in rows else "" for n in others]

@@ -55,6 +55,9 @@ enum class ParamRole : uint8_t {
 /// rebound where something changed.
 class LayerKernel {
 public:
+  ~LayerKernel();
+  LayerKernel(const LayerKernel &) = delete;
+  LayerKernel &operator=(const LayerKernel &) = delete;
   static Result<std::unique_ptr<LayerKernel>>
   make(std::shared_ptr<LoadedKernel> kernel, const gdnrt_named_arg *fixed,
        size_t count);
@@ -77,6 +80,8 @@ private:
     Argument view() const;
   };
   explicit LayerKernel(std::shared_ptr<LoadedKernel> kernel);
+  Status bind();
+  Status giveWorkspace(void *stream);
   Status fill(const GDNMetadataView &step, const gdnrt_run &run,
               const gdnrt_named_arg *tokens, size_t count);
   Status setVector(size_t param, const void *data, int64_t size, DType dtype);
@@ -90,6 +95,9 @@ private:
   /// Those that are not fixed.
   std::vector<size_t> varying_;
   std::vector<Argument> arguments_;
+  /// Memory of the device that launches work in. Graphs may know the old ones,
+  /// so they stay.
+  std::vector<void *> workspaces_;
   bool changed_ = true;
 };
 

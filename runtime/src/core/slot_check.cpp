@@ -31,6 +31,8 @@ struct Pool {
   bool isLive(int64_t id) const {
     return id >= 0 && id != nullSlot && id < numSlots;
   }
+  /// True if its slots are those of states after tokens, not those of rows.
+  bool isOfTokens() const { return name.rfind("token_", 0) == 0; }
 };
 
 /// Bytes from the lowest address of an array to its end, as one block of the
@@ -131,13 +133,15 @@ struct TokenSlots {
   }
 };
 
-/// Fills `writerOf` with the rows that write each slot.
+/// Fills `writerOf` with the rows that write each slot of `pool`; rows run if
+/// their slot in `rowPool` is live.
 Status checkTokenWrites(const TokenSlots &tokens,
-                        const std::vector<int64_t> &slots, const Pool &pool,
+                        const std::vector<int64_t> &slots, const Pool &rowPool,
+                        const Pool &pool,
                         std::unordered_map<int64_t, size_t> &writerOf) {
   for (size_t row = 0; row < slots.size() && row < tokens.lengths.size();
        ++row) {
-    if (!pool.isLive(slots[row]))
+    if (!rowPool.isLive(slots[row]))
       continue;
     const int64_t length = std::clamp<int64_t>(
         tokens.lengths[row], 0, static_cast<int64_t>(tokens.steps));
@@ -206,6 +210,22 @@ Status checkCheckpoints(const Checkpoints &checkpoints,
   return {};
 }
 
+/// Tokens that can be pending in a pool, its dimension 2.
+int64_t stepsOf(const Binding &binding, const char *pool) {
+  std::optional<size_t> param = binding.entry().findParam(pool);
+  return param && binding.params()[*param].present
+             ? binding.params()[*param].sizes[2]
+             : INT64_MAX;
+}
+
+/// Rows whose count is not from 0 to `steps` have no slot.
+void skipUncounted(std::vector<int64_t> &slots,
+                   const std::vector<int64_t> &accepted, int64_t steps) {
+  for (size_t row = 0; row < slots.size() && row < accepted.size(); ++row)
+    if (accepted[row] < 0 || accepted[row] > steps)
+      slots[row] = -1;
+}
+
 } // namespace
 
 Result<SlotReport> gdnrt::checkSlots(const Binding &binding, Device *device) {
@@ -255,10 +275,18 @@ Result<SlotReport> gdnrt::checkSlots(const Binding &binding, Device *device) {
         slots->push_back(tokenSlots.after(row, (*accepted)[row]));
     }
   }
+  if (auto accepted = idsOf("num_accepted"); accepted && slots && !table)
+    skipUncounted(*slots, *accepted, stepsOf(binding, "pending_keys"));
   if (!failed.isOk())
     return failed;
   if (pools.empty() || !slots)
     return report;
+  // Rows' own pools first: they say which rows run.
+  std::stable_sort(pools.begin(), pools.end(),
+                   [](const Pool &a, const Pool &b) {
+                     return a.isOfTokens() < b.isOfTokens();
+                   });
+  const bool hasTokenPools = pools.back().isOfTokens();
   const Checkpoints checkpoints = {
       orNone("cu_seqlens"), orNone("cu_checkpoints"),
       orNone("checkpoint_tokens"), orNone("checkpoint_slots")};
@@ -270,9 +298,20 @@ Result<SlotReport> gdnrt::checkSlots(const Binding &binding, Device *device) {
       });
   const Pool *smallest = &pools[0];
   for (const Pool &pool : pools) {
+    std::unordered_map<int64_t, size_t> writerOf;
+    if (pool.isOfTokens()) {
+      Status status =
+          checkTokenWrites(tokenSlots, *slots, *smallest, pool, writerOf);
+      if (!status.isOk())
+        return status;
+      continue;
+    }
     if (pool.numSlots < smallest->numSlots)
       smallest = &pool;
-    std::unordered_map<int64_t, size_t> writerOf;
+    // Beside pools for states after tokens only a commit, which has no row
+    // bounds, writes here.
+    if (hasTokenPools && !tokenSlots.lengths.empty())
+      continue;
     std::vector<int64_t> reads = *slots, writes = writeSlots.value_or(reads);
     for (size_t row = 0; row < std::min(reads.size(), writes.size()); ++row) {
       const bool isWriter = pool.isLive(writes[row]);
@@ -281,10 +320,12 @@ Result<SlotReport> gdnrt::checkSlots(const Binding &binding, Device *device) {
       if (movesOnly && !isWriter)
         reads[row] = -1;
     }
-    Status status = table ? checkTokenWrites(tokenSlots, *slots, pool, writerOf)
-                          : checkWrites(writeSlots ? "write_slots" : "slots",
-                                        writes, pool, writerOf);
-    if (status.isOk() && (writeSlots || table))
+    const bool toTokens = table && !hasTokenPools;
+    Status status =
+        toTokens ? checkTokenWrites(tokenSlots, *slots, pool, pool, writerOf)
+                 : checkWrites(writeSlots ? "write_slots" : "slots", writes,
+                               pool, writerOf);
+    if (status.isOk() && (writeSlots || toTokens))
       status = checkReads(reads, pool, writerOf, hasParents);
     if (status.isOk())
       status = checkCheckpoints(checkpoints, *slots, pool, writerOf);

@@ -69,10 +69,11 @@ private:
 
 /// The end of the layers from `layer` on whose memory of one slot is one piece.
 static size_t endOfRun(const SlotBuffer &buffer, size_t layer) {
-  while (++layer < buffer.layers.size() &&
-         buffer.layers[layer] == buffer.layers[layer - 1] + buffer.slotBytes)
-    ;
-  return layer;
+  size_t end = layer + 1;
+  while (end < buffer.layers.size() &&
+         buffer.layers[end] == buffer.layers[end - 1] + buffer.slotBytes)
+    ++end;
+  return end;
 }
 
 Status DeviceSlotWork::fill(const SlotBuffer &buffer, const int32_t *slots,

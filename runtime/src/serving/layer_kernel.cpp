@@ -244,11 +244,7 @@ Status LayerKernel::fill(const GDNMetadataView &step, const gdnrt_run &run,
   return {};
 }
 
-Status LayerKernel::launch(const GDNMetadataView &step, const gdnrt_run &run,
-                           const gdnrt_named_arg *tokens, size_t count,
-                           void *stream) {
-  if (Status s = fill(step, run, tokens, count); !s.isOk())
-    return s;
+Status LayerKernel::bind() {
   if (!binding_) {
     std::vector<Argument> all(held_.size());
     for (size_t p = 0; p < held_.size(); ++p)
@@ -256,17 +252,49 @@ Status LayerKernel::launch(const GDNMetadataView &step, const gdnrt_run &run,
     auto bound =
         Binding::make(kernel_->entry, kernel_->code->schema(), all.data(),
                       all.size(), device().properties().numWorkers);
-    if (!bound.isOk())
-      return bound.status();
-    binding_ = std::move(*bound);
-  } else if (changed_) {
-    for (size_t i = 0; i < varying_.size(); ++i)
-      arguments_[i] = held_[varying_[i]].view();
-    if (Status s = binding_->rebind(varying_.data(), arguments_.data(),
-                                    varying_.size());
-        !s.isOk())
-      return s;
+    if (bound.isOk())
+      binding_ = std::move(*bound);
+    return bound.status();
   }
+  for (size_t i = 0; i < varying_.size(); ++i)
+    arguments_[i] = held_[varying_[i]].view();
+  return binding_->rebind(varying_.data(), arguments_.data(), varying_.size());
+}
+
+/// Takes memory for a kernel that has no way to work in place, for more rows
+/// than it is asked for now.
+Status LayerKernel::giveWorkspace(void *stream) {
+  auto needed = binding_->workspaceBytes();
+  if (!needed.isOk())
+    return needed.status();
+  uint64_t bytes = 4096;
+  while (bytes < *needed)
+    bytes *= 2;
+  auto memory = device().allocate(bytes);
+  if (!memory.isOk())
+    return memory.status();
+  workspaces_.push_back(*memory);
+  if (Status s = binding_->setWorkspace(*memory, bytes); !s.isOk())
+    return s;
+  return device().fill(*memory, 0, binding_->bytesToZero(bytes), stream);
+}
+
+LayerKernel::~LayerKernel() {
+  for (void *memory : workspaces_)
+    (void)device().free(memory);
+}
+
+Status LayerKernel::launch(const GDNMetadataView &step, const gdnrt_run &run,
+                           const gdnrt_named_arg *tokens, size_t count,
+                           void *stream) {
+  if (Status s = fill(step, run, tokens, count); !s.isOk())
+    return s;
+  if (changed_ || !binding_)
+    if (Status s = bind(); !s.isOk())
+      return s;
+  if (!binding_->checkVariant().isOk())
+    if (Status s = giveWorkspace(stream); !s.isOk())
+      return s;
   changed_ = false;
   if (kernel_->debugChecks) {
     bool host = device().properties().hostReadable;

@@ -552,3 +552,26 @@ func.func @move_of_rank_2(
   }
   return
 }
+
+// -----
+
+func.func @buffer_of_a_tree(
+    %q: tensor<?x?x32xf32> {gdn.name = "q", gdn.dims = ["T", "H", "32"]},
+    %g: tensor<?x?xf32> {gdn.name = "g", gdn.dims = ["T", "H"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
+    %cu: tensor<?xi32> {gdn.name = "cu_seqlens", gdn.dims = ["N + 1"]},
+    %a: tensor<?x4xi32> {gdn.name = "a", gdn.dims = ["N", "4"]},
+    %pool: !gdn.pool<?x?x32x32xf32> {gdn.name = "pool", gdn.dims = ["P", "H", "32", "32"]},
+    %buffer: !gdn.pool<?x?x32x32xf32> {gdn.name = "buffer", gdn.dims = ["B", "H", "32", "32"]})
+    -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "H", "32"]})
+    attributes {gdn.entry} {
+  %o = gdn.kernel "k" {
+    // expected-error@+1 {{'gdn.delta_rule' op expects no 'token_pool' beside 'parents' on the way to tiles}}
+    %y = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) token_slots(%a) parents(%a) token_pool(%buffer)
+        : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
+          tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
+          tensor<?xi32>, tensor<?xi32> token_slots tensor<?x4xi32> parents tensor<?x4xi32> token_pool !gdn.pool<?x?x32x32xf32> -> tensor<?x?x32xf32>
+    gdn.yield %y : tensor<?x?x32xf32>
+  } : tensor<?x?x32xf32>
+  return %o : tensor<?x?x32xf32>
+}

@@ -6,7 +6,7 @@
 
 func.func @c1_no_input(%w: tensor<?x4xf32>, %pool: !gdn.pool<?x?x3xf32>, %slots: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.conv1d' op expects at least one input, but got 0}}
-  "gdn.conv1d"(%w, %pool, %slots) <{activation = 1 : i32, operandSegmentSizes = array<i32: 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0>}>
+  "gdn.conv1d"(%w, %pool, %slots) <{activation = 1 : i32, operandSegmentSizes = array<i32: 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>}>
       : (tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>) -> ()
   return
 }
@@ -258,7 +258,7 @@ func.func @c7_slots(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.pool
 // Only the generic form can leave one operand out.
 func.func @c7_without_bounds(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.pool<?x64x3xf32>, %slots: tensor<?xi32>, %i: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.conv1d' op expects 'cu_checkpoints' to be given with checkpoints, but got none}}
-  %o = "gdn.conv1d"(%x, %w, %pool, %slots, %i, %i, %i) <{activation = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 0>}>
+  %o = "gdn.conv1d"(%x, %w, %pool, %slots, %i, %i, %i) <{activation = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 0, 0>}>
       : (tensor<?x64xf32>, tensor<64x4xf32>, !gdn.pool<?x64x3xf32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
   return
 }
@@ -268,7 +268,7 @@ func.func @c7_without_bounds(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: 
 // Only the generic form can leave one operand out.
 func.func @c7_without_tokens(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.pool<?x64x3xf32>, %slots: tensor<?xi32>, %i: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.conv1d' op expects 'checkpoint_tokens' to be given with checkpoints, but got none}}
-  %o = "gdn.conv1d"(%x, %w, %pool, %slots, %i, %i, %i) <{activation = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0>}>
+  %o = "gdn.conv1d"(%x, %w, %pool, %slots, %i, %i, %i) <{activation = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0, 0>}>
       : (tensor<?x64xf32>, tensor<64x4xf32>, !gdn.pool<?x64x3xf32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
   return
 }
@@ -385,5 +385,14 @@ func.func @c10_token_slots(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !g
   // expected-error @+1 {{'gdn.conv1d' op expects no 'token_slots' beside 'pending', but got some}}
   %y = gdn.conv1d %x weight(%w) silu pool(%pool) slots(%slots) rows(%cu) token_slots(%table) pending(%slots)
       : (tensor<?x64xf32>), tensor<64x4xf32>, !gdn.pool<?x64x7xf32>, tensor<?xi32>, tensor<?xi32> token_slots tensor<?x4xi32> pending tensor<?xi32> -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+func.func @c11_shape(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.pool<?x64x3xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>, %table: tensor<?x4xi32>, %buffer: !gdn.pool<?x32x3xf32>) {
+  // expected-error @+1 {{'gdn.conv1d' op expects dim 1 of 'token_pool' to be 64, set by dim 1 of 'pool', but got 32}}
+  %y = gdn.conv1d %x weight(%w) silu pool(%pool) slots(%slots) rows(%cu) token_slots(%table) token_pool(%buffer)
+      : (tensor<?x64xf32>), tensor<64x4xf32>, !gdn.pool<?x64x3xf32>, tensor<?xi32>, tensor<?xi32> token_slots tensor<?x4xi32> token_pool !gdn.pool<?x32x3xf32> -> tensor<?x64xf32>
   return
 }

@@ -81,3 +81,13 @@ func.func @pending(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool
         pending tensor<?xi32>, !gdn.pool<?x?x5x64xf32>, !gdn.pool<?x?x5x64xf32>, !gdn.pool<?x?x5xf32> -> tensor<?x?x64xf32>
   return %o : tensor<?x?x64xf32>
 }
+
+// CHECK-LABEL: func.func @token_pool(
+//       CHECK:   gdn.delta_rule %{{.+}} token_slots(%{{.+}}) token_pool(%{{.+}}) : {{.*}} token_slots tensor<?x5xi64> token_pool !gdn.pool<?x?x64x64xf32> -> tensor<?x?x64xf32>
+func.func @token_pool(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %cu: tensor<?xi32>,
+    %slots: tensor<?xi64>, %table: tensor<?x5xi64>, %buffer: !gdn.pool<?x?x64x64xf32>) -> tensor<?x?x64xf32> {
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) token_slots(%table) token_pool(%buffer)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi64>, tensor<?xi32> token_slots tensor<?x5xi64> token_pool !gdn.pool<?x?x64x64xf32> -> tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
+}

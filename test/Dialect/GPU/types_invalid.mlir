@@ -46,3 +46,18 @@ func.func private @matrix_per_row(!gdn_gpu.fragment<8x8xf32, #gdn_gpu.per_row<#g
 
 // expected-error@+1 {{expects a tile of rank 1 to have the layout 'per_row' or 'per_column', but got #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>}}
 func.func private @vector_in_rows(!gdn_gpu.fragment<8xf32, #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>>)
+
+// -----
+
+// expected-error@+1 {{expects 'depth' to be at least 1, but got 0}}
+func.func private @no_depth(!gdn_gpu.channel<8x8xf32, depth = 0>)
+
+// -----
+
+// expected-error@+1 {{expects 'parts' from 1 to 32 that divide the rows, which are 8, but got 3}}
+func.func private @odd_parts(!gdn_gpu.channel<8x8xf32, depth = 2, parts = 3>)
+
+// -----
+
+// expected-error@+1 {{expects elements of f32, bf16 or f16, but got 'i32'}}
+func.func private @channel_of_integers(!gdn_gpu.channel<8xi32, depth = 2>)

@@ -226,7 +226,7 @@ INSTANTIATE_TEST_SUITE_P(Cpu, ChunkForm,
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(CpuSplit, ChunkForm,
                          ::testing::Combine(::testing::ValuesIn(splitKinds),
-                                            ::testing::Values(Form::plain)),
+                                            ::testing::ValuesIn(forms)),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Full, ChunkForm,
                          ::testing::Combine(::testing::ValuesIn(moreKinds),

@@ -66,6 +66,8 @@ static void addBias(func::FuncOp entry) {
   for (unsigned i = 0; i < entry.getNumArguments(); ++i)
     if (entry.getArgAttrOfType<StringAttr>(i, "gdn.name") == "conv_weight")
       position = i + 1;
+  if (position == 0) // an entry without convolution
+    return;
   auto dims = entry.getArgAttrOfType<ArrayAttr>(position - 1, "gdn.dims");
   auto weight = cast<RankedTensorType>(entry.getArgumentTypes()[position - 1]);
   auto type =

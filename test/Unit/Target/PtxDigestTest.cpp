@@ -28,6 +28,7 @@ constexpr llvm::StringLiteral module = R"(//
   .reg .b64   %rd<2>;
 
   ld.param.b64   %rd1, [first_param_0];  // words
+  mov.b64   %rd1, smem;
 $L__BB0_1:
   bra.uni   $L__BB0_1;
 
@@ -67,6 +68,7 @@ TEST(PtxDigest, NormalForm) {
             "{\n"
             ".reg .b64 %rd<2>;\n"
             "ld.param.b64 %rd1, [kernel_param_0];\n"
+            "mov.b64 %rd1, smem;\n"
             "$L0:\n"
             "bra.uni $L0;\n"
             "}\n");
@@ -94,6 +96,19 @@ TEST(PtxDigest, CodeCounts) {
         std::pair("bra.uni", "bra")})
     EXPECT_NE(digest(replaced(module, from, to)), before) << from;
   EXPECT_NE(digest(module, "second"), before);
+}
+
+TEST(PtxDigest, DynamicSharedMemoryOfOthersDoesNotCount) {
+  std::string others = ".extern .shared .align 16 .b8 other_shared[];\n";
+  others += module;
+  EXPECT_EQ(llvm::cantFail(digestPtx(others, "first")),
+            llvm::cantFail(digestPtx(module, "first")));
+  std::string own = others;
+  size_t at = own.find("bra.uni");
+  ASSERT_NE(at, std::string::npos);
+  own.insert(at, "mov.b64 %rd1, other_shared;\n");
+  EXPECT_NE(llvm::cantFail(normalizePtx(own, "first")).find(".extern .shared"),
+            std::string::npos);
 }
 
 TEST(PtxDigest, NoSuchKernel) {

@@ -63,6 +63,25 @@ static LogicalResult verifyCheckpoints(OpTy op, NamedSizes &sizes) {
       failed(sizes.agree("checkpoint_slots", slots.getType(), {"C"})));
 }
 
+/// Checks the pool of the states after tokens.
+template <typename OpTy> static LogicalResult verifyTokenPool(OpTy op) {
+  auto pool = op.getTokenPool();
+  if (!pool)
+    return success();
+  if (!op.getTokenSlots())
+    return op.emitOpError(
+        "expects 'token_slots' to be given with 'token_pool', but got none");
+  Type want = op.getPool().getType().getElementType(),
+       got = pool.getType().getElementType();
+  if (got != want)
+    return op.emitOpError("expects 'token_pool' to have the element type of "
+                          "'pool', ")
+           << want << ", but got " << got;
+  // Dimension 0 of a pool is dynamic.
+  return verifySameShape(op, "pool", op.getPool().getType(), "token_pool",
+                         pool.getType());
+}
+
 /// Checks the operand that asks for states after every token.
 template <typename OpTy>
 static LogicalResult verifyTokenSlots(OpTy op, NamedSizes &sizes) {
@@ -207,8 +226,9 @@ LogicalResult Conv1dOp::verify() {
     return failure();
   if (failed(verifyTokenSlots(*this, sizes))) // conv1d_c8, conv1d_c9
     return failure();
-  return getNumAccepted() ? verifyNumAccepted(*this, sizes) // conv1d_c10
-                          : success();
+  if (getNumAccepted() && failed(verifyNumAccepted(*this, sizes)))
+    return failure();            // conv1d_c10
+  return verifyTokenPool(*this); // conv1d_c11
 }
 
 LogicalResult DeltaRuleOp::verify() {
@@ -245,6 +265,8 @@ LogicalResult DeltaRuleOp::verify() {
   if (failed(verifyCheckpoints(*this, sizes))) // delta_rule_c7
     return failure();
   if (failed(verifyTokenSlots(*this, sizes))) // delta_rule_c8, delta_rule_c9
+    return failure();
+  if (failed(verifyTokenPool(*this))) // delta_rule_c11
     return failure();
   if (!getNumAccepted() && !getPendingKeys() && !getPendingDeltas() &&
       !getPendingDecays())

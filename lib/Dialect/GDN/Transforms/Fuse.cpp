@@ -165,7 +165,9 @@ static bool mayShareKernel(ArrayRef<Operation *> ops) {
     if (!own.empty())
       inner = own;
     if (isa<Conv1dOp, DeltaRuleOp>(op)) {
-      bool isTree = own.size() == 2;
+      bool isTree =
+          llvm::TypeSwitch<Operation *, bool>(op).Case<Conv1dOp, DeltaRuleOp>(
+              [](auto rowWise) { return rowWise.getParents() != nullptr; });
       anyTree |= isTree;
       anyInOrder |= !isTree;
     }

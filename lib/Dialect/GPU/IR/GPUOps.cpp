@@ -28,18 +28,20 @@ LogicalResult BlockIdOp::verify() {
   return success();
 }
 
-/// The constraints that load, store and prefetch share: (C1) and (C2) of each.
-template <typename OpTy>
-static LogicalResult verifyAccess(OpTy op, FragmentType tile) {
+/// The constraints that load, store, prefetch and copy share: (C1) and (C2) of
+/// each.
+template <typename OpTy, typename TileTy>
+static LogicalResult verifyAccess(OpTy op, TileTy tile) {
   auto view = cast<MemRefType>(op.getView().getType());
+  int64_t rank = tile.getShape().size();
   if (int64_t(op.getIndices().size()) != view.getRank())
     return op.emitOpError(
                "expects one index per dimension of 'view', which is ")
            << view.getRank() << ", but got " << op.getIndices().size();
-  if (int64_t(op.getDims().size()) != tile.getRank())
+  if (int64_t(op.getDims().size()) != rank)
     return op.emitOpError("expects one entry of 'dims' per dimension of the "
                           "tile, which is ")
-           << tile.getRank() << ", but got " << op.getDims().size();
+           << rank << ", but got " << op.getDims().size();
   llvm::SmallSet<int64_t, 2> seen;
   for (int64_t dim : op.getDims())
     if (dim < 0 || dim >= view.getRank() || !seen.insert(dim).second)
@@ -60,6 +62,32 @@ LogicalResult StoreOp::verify() {
 }
 LogicalResult PrefetchOp::verify() {
   return verifyAccess(*this, cast<FragmentType>(getTile()));
+}
+
+LogicalResult CopyOp::verify() {
+  SharedType tile = getTile().getType();
+  if (failed(verifyAccess(*this, tile)))
+    return failure();
+  // copy_c3
+  auto acquire = getTile().getDefiningOp<AcquireOp>();
+  if (!acquire)
+    return emitOpError("expects 'tile' to come from a gdn_gpu.acquire");
+  SharedType whole = acquire.getChannel().getType().getTile();
+  if (tile != whole || tile.getShape().size() != 2)
+    return emitOpError("expects a tile of rank 2 in the shape of its channel, ")
+           << whole << ", but got " << tile;
+  int64_t bytes =
+      tile.getShape()[1] * tile.getElementType().getIntOrFloatBitWidth() / 8;
+  if (bytes % 16 != 0)
+    return emitOpError("expects rows of a multiple of 16 bytes, but got ")
+           << bytes;
+  auto view = cast<MemRefType>(getView().getType());
+  auto [strides, offset] = view.getStridesAndOffset();
+  if (strides[getDims().back()] != 1)
+    return emitOpError("expects the elements of a row to lie side by side in "
+                       "'view', but got ")
+           << view;
+  return success();
 }
 
 LogicalResult AllocOp::verify() {
@@ -229,8 +257,12 @@ static LogicalResult verifyOutsideWarps(Operation *op) {
 }
 
 LogicalResult BarrierOp::verify() { return verifyOutsideWarps(*this); }
-LogicalResult AwaitLaunchOp::verify() { return verifyOutsideWarps(*this); }
-LogicalResult ReleaseLaunchOp::verify() { return verifyOutsideWarps(*this); }
+LogicalResult AwaitLaunchOp::verify() {
+  return getRole(*this) ? success() : verifyOutsideWarps(*this);
+}
+LogicalResult ReleaseLaunchOp::verify() {
+  return getRole(*this) ? success() : verifyOutsideWarps(*this);
+}
 
 LogicalResult LastReaderOp::verify() {
   // last_reader_c1

@@ -133,6 +133,59 @@ void SharedType::print(AsmPrinter &printer) const {
   printer << "x" << getElementType() << ">";
 }
 
+LogicalResult ChannelType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  ArrayRef<int64_t> shape, Type elementType,
+                                  int64_t depth, int64_t parts) {
+  if (failed(verifyTile(emitError, shape, elementType)))
+    return failure();
+  if (depth < 1)
+    return emitError() << "expects 'depth' to be at least 1, but got " << depth;
+  if (parts < 1 || parts > warpThreads || shape[0] % parts != 0)
+    return emitError() << "expects 'parts' from 1 to " << warpThreads
+                       << " that divide the rows, which are " << shape[0]
+                       << ", but got " << parts;
+  return success();
+}
+
+Type ChannelType::parse(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<int64_t> shape;
+  Type elementType;
+  int64_t depth = 0, parts = 1;
+  if (parser.parseLess() ||
+      parser.parseDimensionList(shape, /*allowDynamic=*/true) ||
+      parser.parseType(elementType) || parser.parseComma() ||
+      parser.parseKeyword("depth") || parser.parseEqual() ||
+      parser.parseInteger(depth))
+    return {};
+  if (succeeded(parser.parseOptionalComma()) &&
+      (parser.parseKeyword("parts") || parser.parseEqual() ||
+       parser.parseInteger(parts)))
+    return {};
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<ChannelType>(loc, parser.getContext(), shape,
+                                        elementType, depth, parts);
+}
+
+void ChannelType::print(AsmPrinter &printer) const {
+  printer << "<";
+  printer.printDimensionList(getShape());
+  printer << "x" << getElementType() << ", depth = " << getDepth();
+  if (getParts() > 1)
+    printer << ", parts = " << getParts();
+  printer << ">";
+}
+
+SharedType ChannelType::getTile() const {
+  return SharedType::get(getContext(), getShape(), getElementType());
+}
+
+int64_t ChannelType::getTileBytes() const {
+  return ShapedType::getNumElements(getShape()) *
+         getElementType().getIntOrFloatBitWidth() / 8;
+}
+
 VectorType FragmentType::getTile() const {
   return VectorType::get(getShape(), getElementType());
 }

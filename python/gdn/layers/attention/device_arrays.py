@@ -17,11 +17,30 @@ def zeros_like_rows(array, shape: tuple[int, ...]):
     return np.zeros(shape, array.dtype) if _is_numpy(array) else array.new_zeros(shape)
 
 
+def as_dtype(array, dtype: str):
+    """The array in a type by its name, a copy if it has another."""
+    if not _is_numpy(array):
+        return array.to(getattr(sys.modules["torch"], dtype))
+    if dtype == "bfloat16":
+        import ml_dtypes
+
+        return array.astype(ml_dtypes.bfloat16, copy=False)
+    return array.astype(dtype, copy=False)
+
+
 def stream_of(array, stream: object = None) -> object:
     """`stream`, or else the one that PyTorch would use for a tensor of a GPU."""
     if stream is not None or not getattr(array, "is_cuda", False):
         return stream
     return sys.modules["torch"].cuda.current_stream(array.device)
+
+
+def current_stream(stream: object = None) -> object:
+    """`stream`, or else PyTorch's current one where PyTorch uses a GPU."""
+    torch = sys.modules.get("torch")
+    if stream is not None or torch is None or not torch.cuda.is_initialized():
+        return stream
+    return torch.cuda.current_stream()
 
 
 def _is_numpy(array) -> bool:

@@ -173,12 +173,10 @@ class GatedDeltaNetAttention:
         output,
         attn_metadata: GDNAttentionMetadata | None = None,
         *,
-        device_arena: object = None,
         stream: object = None,
     ) -> None:
         """hidden_states [T, hidden] to output[:T]. Without metadata it is a profile run: no
-        slot is touched and the core's output is zero. On a GPU `device_arena` is where the
-        metadata was uploaded."""
+        slot is touched and the core's output is zero."""
         tokens = hidden_states.shape[0]
         arrays, z = self.project(hidden_states)
         normed = "out" in self._taken
@@ -186,17 +184,17 @@ class GatedDeltaNetAttention:
         core = empty_like_rows(hidden_states, (tokens, rows, self.head_v_dim))
         if normed and z is not None and "z" in self._taken:
             arrays["z"] = z
-        self._run(attn_metadata, arrays, core, device_arena, stream)
+        self._run(attn_metadata, arrays, core, stream)
         if not normed:
             core = self.norm(core, z)
         self._project_out(core, output, tokens)
 
     def _forward_core(
-        self, mixed_qkv, b, a, core_attn_out, attn_metadata=None, device_arena=None, stream=None
+        self, mixed_qkv, b, a, core_attn_out, attn_metadata=None, stream=None
     ) -> None:
         """The core alone, into core_attn_out [T, Hv, dv]; of kernels with the layout split."""
         arrays = {"qkv": mixed_qkv, "b": b, "a": a}
-        self._run(attn_metadata, arrays, core_attn_out, device_arena, stream)
+        self._run(attn_metadata, arrays, core_attn_out, stream)
 
     def project(self, hidden_states) -> tuple[dict[str, object], object]:
         """What the kernels take of the projections, and z [T, Hv * dv] unless it is packed."""
@@ -262,7 +260,7 @@ class GatedDeltaNetAttention:
             raise ValueError(f"{name}: the kernels need this projection, and there is none")
         return projection(hidden_states)
 
-    def _run(self, metadata, arrays, core, device_arena, stream) -> None:
+    def _run(self, metadata, arrays, core, stream) -> None:
         name = "out" if "out" in self._taken else "core"
         if self._core is None:
             if metadata is not None:
@@ -272,7 +270,6 @@ class GatedDeltaNetAttention:
         self._core.forward(
             metadata,
             stream=stream_of(core, stream),
-            device_arena=device_arena,
             **arrays,
             **{name: core},
         )

@@ -3,21 +3,35 @@
 step. Arrays are NumPy's on a CPU, anything with DLPack on a GPU."""
 
 import ctypes as c
+import logging
 from collections.abc import Mapping
 
 from ... import _abi, _serving_abi
-from ...runtime import Image, Kernel, _argument, _Handle, _stream
+from ...arrays import DeviceArray
+from ...runtime import GdnError, Image, Kernel, _argument, _Handle, _stream
+from .device_arrays import as_dtype
 from .gdn_metadata import GDNAttentionMetadata
+
+logger = logging.getLogger(__name__)
 
 KINDS = ("decode", "prefill", "verify")
 
 
 def layer_kernels(device, image: Image, suffix: str = "") -> dict[str, Kernel]:
     """The kernels of an image by kind, as far as it has them. `suffix` chooses among pairs
-    of types: "_bf16_f32". A kernel without code for the device is left out, and why is in
-    the error of the step that needs it."""
-    entries = set(image.entries)
-    return {kind: device.kernel(image, kind + suffix) for kind in KINDS if kind + suffix in entries}
+    of types: "_bf16_f32". A kernel without code for the device is left out; a step that
+    needs it is refused."""
+    entries, kernels = set(image.entries), {}
+    for kind in KINDS:
+        if kind + suffix not in entries:
+            continue
+        try:
+            kernels[kind] = device.kernel(image, kind + suffix)
+        except GdnError as error:
+            if error.status != "UNSUPPORTED":
+                raise
+            logger.info("%s is left out: %s", kind, error)
+    return kernels
 
 
 def _named(arguments: Mapping[str, object], kind: str):
@@ -30,8 +44,14 @@ def _named(arguments: Mapping[str, object], kind: str):
     return named, keep
 
 
+def _in_type_of(dtype: str | None, array: object) -> object:
+    """A weight as the kernels take it. Pools are what they are."""
+    known = dtype is not None and hasattr(array, "dtype") and not isinstance(array, DeviceArray)
+    return as_dtype(array, dtype) if known else array
+
+
 class GDNLayer(_Handle):
-    """See gdnrt_gdn_layer_create."""
+    """See gdnrt_gdn_layer_create. Weights in another type than the kernels' are copied."""
 
     def __init__(self, kernels: Mapping[str, Kernel], **fixed: object):
         if not kernels:
@@ -43,6 +63,8 @@ class GDNLayer(_Handle):
         runtime = first._runtime
         self.kernels = dict(kernels)
         self.device = first._device
+        dtypes = {param.name: param.dtype for k in kernels.values() for param in k.params}
+        fixed = {name: _in_type_of(dtypes.get(name), array) for name, array in fixed.items()}
         self._fixed = fixed
         named, self._keep = _named(fixed, self.device.kind)
         raw = _serving_abi.Kernels(**{kind: k._handle for kind, k in kernels.items()})
@@ -54,18 +76,17 @@ class GDNLayer(_Handle):
         metadata: GDNAttentionMetadata | None,
         *,
         stream: object = None,
-        device_arena: object = None,
         **tokens: object,
     ) -> None:
         """Runs a step into the outputs among `tokens`; see gdnrt_gdn_layer_forward."""
         named, keep = _named(tokens, self.device.kind)
         raw = None if metadata is None else c.byref(metadata.raw)
-        arena = getattr(device_arena, "data", device_arena)
+        arena = None if metadata is None else metadata.device_arena
         self._runtime.call(
             "gdnrt_gdn_layer_forward",
             self._handle,
             raw,
-            arena,
+            None if arena is None else arena.data,
             named,
             len(tokens),
             _stream(stream),

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ... import _serving_abi as abi
-from ...runtime import Runtime, _Handle
+from ...runtime import Device, Runtime, _Handle, _stream
+from .device_arrays import current_stream
 from .host_arrays import host_attribute, on_host
 
 PAD_SLOT_ID = -1
@@ -69,11 +70,14 @@ class GDNAttentionMetadata:
 
     raw: abi.Metadata | None = field(default=None, repr=False)
     """The same for the runtime library."""
+    device_arena: object = field(default=None, repr=False)
+    """What kernels of a GPU read of it; None on a CPU."""
 
 
 class GDNAttentionMetadataBuilder(_Handle):
     """Sorts the rows of a step. Arguments and attributes are vLLM's; `vllm_config` and
-    `kv_cache_spec` are any objects with the attributes that are read here."""
+    `kv_cache_spec` are any objects with the attributes that are read here. `device` is a
+    gdn.Device: with a GPU, builds copy what kernels read to its memory."""
 
     _cudagraph_support = "UNIFORM_BATCH"
     reorder_batch_threshold = 1
@@ -86,10 +90,10 @@ class GDNAttentionMetadataBuilder(_Handle):
         self.vllm_config = vllm_config
         self.compilation_config = vllm_config.compilation_config
         self.speculative_config = vllm_config.speculative_config
-        self.device = device
         spec = self.speculative_config
         self._setup(
             runtime,
+            device,
             max_num_seqs=vllm_config.scheduler_config.max_num_seqs,
             max_num_tokens=vllm_config.scheduler_config.max_num_batched_tokens,
             num_speculative_tokens=spec.num_speculative_tokens if spec else 0,
@@ -104,6 +108,7 @@ class GDNAttentionMetadataBuilder(_Handle):
     def from_options(
         cls,
         runtime: Runtime,
+        device: Device | None = None,
         *,
         max_num_seqs: int,
         max_num_tokens: int,
@@ -116,12 +121,14 @@ class GDNAttentionMetadataBuilder(_Handle):
     ) -> "GDNAttentionMetadataBuilder":
         """Without a configuration; see gdnrt_metadata_options."""
         options = dict(locals())
-        del options["cls"], options["runtime"]
+        del options["cls"], options["runtime"], options["device"]
         builder = cls.__new__(cls)
-        builder._setup(runtime, **options)
+        builder._setup(runtime, device, **options)
         return builder
 
-    def _setup(self, runtime: Runtime, **options) -> None:
+    def _setup(self, runtime: Runtime, device: Device | None, **options) -> None:
+        self.device = device
+        self.device_arena = None
         mode = options["mamba_cache_mode"]
         if mode not in _CACHE_MODES:
             raise ValueError(
@@ -154,23 +161,26 @@ class GDNAttentionMetadataBuilder(_Handle):
         fast_build: bool = False,
         *,
         num_padded_reqs: int = 0,
+        stream: object = None,
     ) -> GDNAttentionMetadata:
         """The metadata of a step. `common_prefix_len` and `fast_build` are not looked at.
-        Arrays of graphs are padded to `num_padded_reqs` rows, by default num_reqs."""
+        Arrays of graphs are padded to `num_padded_reqs` rows, by default num_reqs. The copy
+        to a GPU is in the order of `stream`, PyTorch's current one if there is none."""
         return self._build(
             "gdnrt_metadata_builder_build",
             common_attn_metadata,
             on_host(num_accepted_tokens),
             on_host(num_decode_draft_tokens_cpu),
             num_padded_reqs,
+            stream,
         )
 
     def build_for_cudagraph_capture(self, common_attn_metadata) -> GDNAttentionMetadata:
         """Rows of one token make the graph of decode, rows of 1 + num_spec that of verify."""
         name = "gdnrt_metadata_builder_build_for_cudagraph_capture"
-        return self._build(name, common_attn_metadata, None, None, 0)
+        return self._build(name, common_attn_metadata, None, None, 0, None)
 
-    def _build(self, name, common, accepted, drafts, padded) -> GDNAttentionMetadata:
+    def _build(self, name, common, accepted, drafts, padded, stream) -> GDNAttentionMetadata:
         starts = host_attribute(common, "query_start_loc")
         lengths = host_attribute(common, "seq_lens")
         table = host_attribute(common, "block_table_tensor")
@@ -201,7 +211,22 @@ class GDNAttentionMetadataBuilder(_Handle):
             num_padded_reqs=padded,
         )
         self._runtime.call(name, self._handle, c.byref(given), c.byref(raw))
-        return _metadata(raw, self.num_spec + 1)
+        self._upload(raw, stream)
+        return _metadata(raw, self.num_spec + 1, self.device_arena)
+
+    def _upload(self, raw: abi.Metadata, stream: object) -> None:
+        """Not within the capture of a graph: what a graph reads is copied ahead of it."""
+        if self.device is None or self.device.kind == "cpu":
+            return
+        if self.device_arena is None:
+            self.device_arena = self.device.empty((raw.arena_bytes,), np.uint8)
+        self._runtime.call(
+            "gdnrt_metadata_upload",
+            self.device._handle,
+            c.byref(raw),
+            self.device_arena.data,
+            _stream(current_stream(stream)),
+        )
 
 
 # What only the runtime library looks at.
@@ -218,7 +243,7 @@ _ARRAYS = {
 }
 
 
-def _metadata(raw: abi.Metadata, columns: int) -> GDNAttentionMetadata:
+def _metadata(raw: abi.Metadata, columns: int, arena: object) -> GDNAttentionMetadata:
     fields = {ours: getattr(raw, name).numpy() for name, ours in _ARRAYS.items()}
     for name, width in (("spec_state_indices_tensor", columns), ("chunk_indices", 2)):
         if fields[name] is not None:
@@ -228,7 +253,9 @@ def _metadata(raw: abi.Metadata, columns: int) -> GDNAttentionMetadata:
         for n in _COUNTS
         if n not in ("num_runs", "num_run_tokens", "num_spec_columns")
     }
-    return GDNAttentionMetadata(**counts, **fields, nums_dict=_conv_metadata(raw), raw=raw)
+    return GDNAttentionMetadata(
+        **counts, **fields, nums_dict=_conv_metadata(raw), raw=raw, device_arena=arena
+    )
 
 
 def _conv_metadata(raw: abi.Metadata) -> dict | None:

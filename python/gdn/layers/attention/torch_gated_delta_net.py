@@ -151,10 +151,9 @@ class GatedDeltaNetAttention(torch.nn.Module):
         hidden_states: torch.Tensor,
         output: torch.Tensor,
         attn_metadata: GDNAttentionMetadata | None = None,
-        device_arena: object = None,
     ) -> None:
         """See gated_delta_net.GatedDeltaNetAttention.forward; on PyTorch's current stream."""
-        self._made().forward(hidden_states, output, attn_metadata, device_arena=device_arena)
+        self._made().forward(hidden_states, output, attn_metadata)
 
 
 class _Weight(torch.nn.Module):

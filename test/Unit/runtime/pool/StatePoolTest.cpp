@@ -17,7 +17,9 @@ struct Layout {
 };
 
 /// For the names of cases, instead of addresses.
-void PrintTo(const Layout &layout, std::ostream *os) { *os << layout.name; }
+std::ostream &operator<<(std::ostream &os, const Layout &layout) {
+  return os << layout.name;
+}
 
 class StatePoolTest : public ::testing::TestWithParam<Layout> {
 protected:

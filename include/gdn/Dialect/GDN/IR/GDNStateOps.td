@@ -22,6 +22,9 @@ defvar GDN_CheckpointSlots = Arg<Optional<GDN_SlotsTensor>,
 // States after every token of a row, of which one will turn out to be right.
 defvar GDN_TokenSlots = Arg<Optional<GDN_SlotsTable>,
     "slot of the state after each token of a row, N x S">;
+// Where those states go, if not to the pool that rows start from.
+defvar GDN_TokenPool = Arg<Optional<GDN_PoolType>,
+    "states after tokens, the pool's shape but for the slots", GDN_PoolReadWrite>;
 defvar GDN_Parents = Arg<Optional<GDN_SlotsTable>,
     "token whose state each token starts from, N x S">;
 
@@ -58,6 +61,9 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
     after its token `parents[n, t]`, which lies before it and whose slot is not
     skipped, and else from the row's state: the tokens are a tree.
 
+    With `token_pool(%buffer)` these slots are those of another pool, and the
+    row's own slot keeps its state; see `gdn.pool_copy` for the way back.
+
     With `pending(%num_accepted)` the pool keeps `S` inputs more, those of the
     row's previous step behind the state before it, of which the first
     `a = num_accepted[n]` are right: `x_{-j} = state[slot, c, K-1-j+a]`. The
@@ -87,6 +93,8 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
     - (C10) with `num_accepted`, which is `N`, `pool` is `P x D x (K-1+S)`, where
       static with `S` from 1 to 8; it comes with `cu_seqlens`, and without
       `write_slots`, `has_initial`, `checkpoints` and `token_slots`.
+    - (C11) `token_pool` has the shape and elements of `pool`, but for the number
+      of slots, and comes with `token_slots`.
 
     **Example**
 
@@ -116,7 +124,7 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
     Arg<Optional<GDN_FlagsTensor>, "false: the row starts from zeros">:$has_initial,
     GDN_CheckpointBounds:$cu_checkpoints, GDN_CheckpointTokens:$checkpoint_tokens,
     GDN_CheckpointSlots:$checkpoint_slots, GDN_TokenSlots:$token_slots,
-    GDN_Parents:$parents, GDN_NumAccepted:$num_accepted);
+    GDN_Parents:$parents, GDN_TokenPool:$token_pool, GDN_NumAccepted:$num_accepted);
   let results = (outs Variadic<GDN_FloatTensorOf<[2, 3]>>:$results);
   let assemblyFormat = [{
     $inputs `weight` `(` $weight `)` (`bias` `(` $bias^ `)`)? $activation
@@ -124,12 +132,14 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
     (`rows` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)?
     (`checkpoints` `(` $cu_checkpoints^ `,` $checkpoint_tokens `,` $checkpoint_slots `)`)?
     (`token_slots` `(` $token_slots^ `)`)? (`parents` `(` $parents^ `)`)?
+    (`token_pool` `(` $token_pool^ `)`)?
     (`pending` `(` $num_accepted^ `)`)? attr-dict
     `:` `(` type($inputs) `)` `,` type($weight) (`bias` type($bias)^)? `,` qualified(type($pool))
     `,` type($slots) (`into` type($write_slots)^)? (`,` type($cu_seqlens)^)?
     (`initial` type($has_initial)^)?
     (`checkpoints` type($cu_checkpoints)^ `,` type($checkpoint_tokens) `,` type($checkpoint_slots))?
     (`token_slots` type($token_slots)^)? (`parents` type($parents)^)?
+    (`token_pool` qualified(type($token_pool))^)?
     (`pending` type($num_accepted)^)? `->` type($results)
   }];
   let hasVerifier = 1;
@@ -166,6 +176,9 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     With `parents(%parents)` too, token `t` of the row starts from the state
     after its token `parents[n, t]`, which lies before it and whose slot is not
     skipped, and else from the row's state: the tokens are a tree.
+
+    With `token_pool(%buffer)` these slots are those of another pool, and the
+    row's own slot keeps its state; see `gdn.pool_copy` for the way back.
 
     With `pending(%num_accepted, %keys, %deltas, %decays)` the state lacks the
     tokens of the row's previous step, which are pending in three more pools.
@@ -204,6 +217,8 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
       f32 and where static with `S` from 1 to 8, come together, with
       `cu_seqlens`, and without `write_slots`, `has_initial`, `checkpoints` and
       `token_slots`.
+    - (C11) `token_pool` has the shape and elements of `pool`, but for the number
+      of slots, and comes with `token_slots`.
 
     **Example**
 
@@ -233,7 +248,7 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     Arg<Optional<GDN_FlagsTensor>, "false: the row starts from zeros">:$has_initial,
     GDN_CheckpointBounds:$cu_checkpoints, GDN_CheckpointTokens:$checkpoint_tokens,
     GDN_CheckpointSlots:$checkpoint_slots, GDN_TokenSlots:$token_slots,
-    GDN_Parents:$parents, GDN_NumAccepted:$num_accepted,
+    GDN_Parents:$parents, GDN_TokenPool:$token_pool, GDN_NumAccepted:$num_accepted,
     Arg<Optional<GDN_PoolType>, "keys of pending tokens, P x Hk x S x dk",
         GDN_PoolReadWrite>:$pending_keys,
     Arg<Optional<GDN_PoolType>, "what they add, P x Hv x S x dv",
@@ -248,6 +263,7 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     (`rows` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)?
     (`checkpoints` `(` $cu_checkpoints^ `,` $checkpoint_tokens `,` $checkpoint_slots `)`)?
     (`token_slots` `(` $token_slots^ `)`)? (`parents` `(` $parents^ `)`)?
+    (`token_pool` `(` $token_pool^ `)`)?
     (`pending` `(` $num_accepted^ `,` $pending_keys `,` $pending_deltas `,` $pending_decays `)`)?
     attr-dict
     `:` type($query) `,` type($key) `,` type($value) `,` type($log_decay) `,`
@@ -255,6 +271,7 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     (`,` type($cu_seqlens)^)? (`initial` type($has_initial)^)?
     (`checkpoints` type($cu_checkpoints)^ `,` type($checkpoint_tokens) `,` type($checkpoint_slots))?
     (`token_slots` type($token_slots)^)? (`parents` type($parents)^)?
+    (`token_pool` qualified(type($token_pool))^)?
     (`pending` type($num_accepted)^ `,` qualified(type($pending_keys)) `,`
      qualified(type($pending_deltas)) `,` qualified(type($pending_decays)))?
     `->` type($output)

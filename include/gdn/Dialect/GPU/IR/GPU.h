@@ -32,6 +32,9 @@ mlir::Type getRowType(FragmentType fragment);
 
 /// Threads of a warp.
 constexpr int64_t warpThreads = 32;
+
+/// The role of a `gdn_gpu.roles` that `op` is inside; null if there is none.
+WarpsOp getRole(mlir::Operation *op);
 } // namespace gdn::gpu
 
 #endif // GDN_DIALECT_GPU_IR_GPU_H

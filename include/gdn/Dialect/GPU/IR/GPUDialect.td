@@ -33,6 +33,12 @@ def GPU_Dialect : Dialect {
     `gdn-gpu-check` refuses anything else, on its own and as the first step of
     `convert-gdn-gpu-to-nvvm`.
 
+    **Roles** (`gdn_gpu.roles`) run at the same time on warps of their own, each
+    over all units of the block (`gdn_gpu.units`), and hand tiles over through
+    channels, rings in shared memory. A tile of a channel is written between
+    `gdn_gpu.acquire` and `gdn_gpu.commit`, read between `gdn_gpu.receive` and
+    `gdn_gpu.release`; phases, arrivals and their counts follow from the roles.
+
     **Attributes of a function.** Beside `gdn_gpu.threads`: `gdn_gpu.min_blocks`,
     blocks that an SM must have registers for; `gdn_gpu.blocks_per_sm`, for a
     launch of that many blocks per SM that share the units among them (0: a block
@@ -164,6 +170,27 @@ def GPU_SharedType : GPU_Type<"Shared", "shared"> {
     TypeBuilderWithInferredContext<(ins "::mlir::VectorType":$tile), [{
       return $_get(tile.getContext(), tile.getShape(), tile.getElementType());
     }]>];
+}
+
+def GPU_ChannelType : GPU_Type<"Channel", "channel"> {
+  let summary = "A ring of tiles in shared memory that roles hand over";
+  let description = [{
+    `!gdn_gpu.channel<64x128xbf16, depth = 6, parts = 4>`: `depth` tiles of the
+    shape. With `parts` above 1 (1 where it is left out) the rows of a tile are
+    cut into as many equal parts, and each goes its own way: warp `p` of a role
+    that empties the channel waits for part `p` alone, and gives it back alone.
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
+    "int64_t":$depth, "int64_t":$parts);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// One tile of the ring.
+    SharedType getTile() const;
+    /// Bytes of one tile.
+    int64_t getTileBytes() const;
+  }];
 }
 
 class GPU_Op<string mnemonic, list<Trait> traits = []>

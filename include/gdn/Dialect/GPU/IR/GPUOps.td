@@ -5,6 +5,7 @@
 #ifndef GDN_DIALECT_GPU_IR_GPUOPS_TD
 #define GDN_DIALECT_GPU_IR_GPUOPS_TD
 
+include "gdn/Dialect/GPU/IR/GPUChannelOps.td"
 include "gdn/Dialect/GPU/IR/GPUMemoryOps.td"
 include "mlir/IR/CommonAttrConstraints.td"
 include "mlir/IR/CommonTypeConstraints.td"
@@ -23,6 +24,8 @@ def GPU_BlockIdOp : GPU_Op<"block_id", [Pure]> {
 
     - (C1) the enclosing function has `gdn_tile.grid` with more than `axis`
       entries.
+    - (C2) in a function with `gdn_gpu.units` it is inside one of them: there it
+      is the unit at hand; checked on the function.
 
     **Example**
 
@@ -395,7 +398,8 @@ def GPU_AwaitLaunchOp : GPU_Op<"await_launch", [MemoryEffects<[MemRead, MemWrite
 
     **Preconditions**
 
-    - (C1) it is not inside a `gdn_gpu.warps` or `gdn_gpu.each_warp`.
+    - (C1) it is not inside a `gdn_gpu.warps` or `gdn_gpu.each_warp`, but for a role of `gdn_gpu.roles`,
+      which waits for itself.
 
     **Example**
 
@@ -419,7 +423,7 @@ def GPU_ReleaseLaunchOp : GPU_Op<"release_launch", [MemoryEffects<[MemRead, MemW
 
     **Preconditions**
 
-    - (C1) it is not inside a `gdn_gpu.warps` or `gdn_gpu.each_warp`.
+    - (C1) it is not inside a `gdn_gpu.warps` or `gdn_gpu.each_warp`, but for a role of `gdn_gpu.roles`.
 
     **Example**
 

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Roles that run at the same time, the units that each walks over, and channels
+// through which they hand tiles over.
+#ifndef GDN_DIALECT_GPU_IR_GPUCHANNELOPS_TD
+#define GDN_DIALECT_GPU_IR_GPUCHANNELOPS_TD
+
+include "gdn/Dialect/GPU/IR/GPUDialect.td"
+include "mlir/IR/CommonAttrConstraints.td"
+include "mlir/IR/CommonTypeConstraints.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+//===-- Roles -------------------------------------------------------------===//
+
+def GPU_RolesOp : GPU_Op<"roles", [
+    RecursiveMemoryEffects, SingleBlock, NoTerminator]> {
+  let summary = "Work of several warps at the same time";
+  let description = [{
+    Each `gdn_gpu.warps` of the body is a role. Roles run at the same time, each
+    once; what one does is ordered before what another does by channels alone.
+    Before the first of them, all threads of the block meet.
+
+    **Preconditions**
+
+    - (C1) it is directly in a function, which has no other.
+    - (C2) the body holds `gdn_gpu.warps` without results and nothing else; no
+      warp is in two of them.
+
+    **Example**
+
+    A warp asks for blocks of rows, two others add them up as they come.
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+    func.func @sums(%n: index, %x: memref<?x32xf32>, %out: memref<?xf32>)
+        attributes {gdn_gpu.threads = 96 : i64, gdn_gpu.blocks_per_sm = 2 : i64,
+                    gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+      %c0 = arith.constant 0 : index
+      %c8 = arith.constant 8 : index
+      %ring = gdn_gpu.channel : !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+      gdn_gpu.roles {
+        gdn_gpu.warps 0 for 2 {
+          gdn_gpu.units {
+            %i = gdn_gpu.block_id 0
+            %first = arith.muli %i, %c8 : index
+            %tile = gdn_gpu.receive %ring
+                : !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+                  -> !gdn_gpu.shared<8x32xf32>
+            %t = gdn_gpu.fetch %tile : !gdn_gpu.shared<8x32xf32>
+                -> !gdn_gpu.fragment<8x32xf32, #rows>
+            gdn_gpu.release %ring
+                : !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+            %s = gdn_gpu.map_rows %t : !gdn_gpu.fragment<8x32xf32, #rows>
+                -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#rows>> {
+            ^bb0(%row: index, %v: vector<32xf32>):
+              %sum = vector.reduction <add>, %v fastmath<reassoc>
+                  : vector<32xf32> into f32
+              gdn_gpu.yield %sum : f32
+            }
+            gdn_gpu.store %s, %out[%first] dims [0]
+                : !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#rows>>, memref<?xf32>
+          }
+        }
+        gdn_gpu.warps 2 for 1 {
+          gdn_gpu.units {
+            %i = gdn_gpu.block_id 0
+            %first = arith.muli %i, %c8 : index
+            %tile = gdn_gpu.acquire %ring
+                : !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+                  -> !gdn_gpu.shared<8x32xf32>
+            gdn_gpu.copy %x[%first, %c0] dims [0, 1], %tile
+                : memref<?x32xf32>, !gdn_gpu.shared<8x32xf32>
+            gdn_gpu.commit %ring
+                : !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+          }
+        }
+      }
+      return
+    }
+    ```
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$body attr-dict";
+  let hasRegionVerifier = 1;
+}
+
+def GPU_UnitsOp : GPU_Op<"units", [
+    RecursiveMemoryEffects, SingleBlock, NoTerminator]> {
+  let summary = "Work for each unit of this block";
+  let description = [{
+    Runs the body for each unit that falls to the block; inside, `gdn_gpu.block_id`
+    says which. Of `U` units and `G` blocks, block `b` has every `G`th from `b` on,
+    or with `contiguous` those from `b U / G` to below `(b + 1) U / G`. Each role
+    has the same units in the same order.
+
+    **Preconditions**
+
+    - (C1) it is inside a role of `gdn_gpu.roles` and no other `gdn_gpu.units`.
+    - (C2) the function has `gdn_gpu.blocks_per_sm` of at least 1.
+
+    **Example**
+
+    ```mlir
+    func.func @count(%n: index)
+        attributes {gdn_gpu.threads = 32 : i64, gdn_gpu.blocks_per_sm = 1 : i64,
+                    gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+      gdn_gpu.roles {
+        gdn_gpu.warps 0 for 1 {
+          gdn_gpu.units contiguous {
+            %i = gdn_gpu.block_id 0
+          }
+        }
+      }
+      return
+    }
+    ```
+  }];
+  let arguments = (ins UnitAttr:$contiguous);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "(`contiguous` $contiguous^)? $body attr-dict";
+  let hasRegionVerifier = 1;
+}
+
+//===-- Channels ------------------------------------------------------------===//
+
+def GPU_ChannelOp : GPU_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "A ring of tiles between roles";
+  let description = [{
+    Shared memory for the tiles and the barriers of the channel. One role fills
+    it, tile by tile; every tile goes to each role that empties it.
+
+    **Preconditions**
+
+    - (C1) it is directly in the function.
+    - (C2) one role has all its `gdn_gpu.acquire`; other roles have its
+      `gdn_gpu.receive`, at least one; checked on the function.
+    - (C3) a channel in parts is filled by `gdn_gpu.copy`, and emptied by roles of
+      as many warps as it has parts, in fragments of which each warp holds its
+      part; checked on the function.
+    - (C4) each role passes as many tiles as the one that fills it. Not checked.
+
+    **Example**
+
+    ```mlir
+    func.func @place() attributes {gdn_gpu.threads = 64 : i64} {
+      %ring = gdn_gpu.channel : !gdn_gpu.channel<1x128xf32, depth = 3>
+      return
+    }
+    ```
+  }];
+  let results = (outs GPU_ChannelType:$channel);
+  let assemblyFormat = "attr-dict `:` type($channel)";
+  let hasVerifier = 1;
+}
+
+class GPU_ChannelTileOp<string mnemonic> : GPU_Op<mnemonic, [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let arguments = (ins GPU_ChannelType:$channel);
+  let results = (outs GPU_SharedType:$tile);
+  let assemblyFormat = "$channel attr-dict `:` type($channel) `->` type($tile)";
+  let hasVerifier = 1;
+}
+
+class GPU_ChannelEndOp<string mnemonic> : GPU_Op<mnemonic, [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let arguments = (ins GPU_ChannelType:$channel);
+  let assemblyFormat = "$channel attr-dict `:` type($channel)";
+}
+
+def GPU_AcquireOp : GPU_ChannelTileOp<"acquire"> {
+  let summary = "The next tile of a channel, to fill";
+  let description = [{
+    Waits until the roles that empty the channel have given back what was in the
+    next place of the ring.
+
+    **Preconditions**
+
+    - (C1) the tile has the element type of the channel and as many elements; its
+      shape may be another, row-major over the same memory.
+    - (C2) the next op of this role on the channel is a `gdn_gpu.commit` in the
+      same block; the tile is used before it, by `gdn_gpu.share` or
+      `gdn_gpu.copy`; checked on the function.
+
+    **Example**
+
+    ```mlir
+    func.func @next(%x: f32)
+        attributes {gdn_gpu.threads = 64 : i64} {
+      %ring = gdn_gpu.channel : !gdn_gpu.channel<1x128xf32, depth = 3>
+      gdn_gpu.roles {
+        gdn_gpu.warps 0 for 1 {
+          %one = gdn_gpu.fill %x : f32 -> !gdn_gpu.fragment<
+              1x128xf32, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>
+          %tile = gdn_gpu.acquire %ring
+              : !gdn_gpu.channel<1x128xf32, depth = 3> -> !gdn_gpu.shared<1x128xf32>
+          gdn_gpu.share %one, %tile : !gdn_gpu.fragment<
+              1x128xf32, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>,
+              !gdn_gpu.shared<1x128xf32>
+          gdn_gpu.commit %ring : !gdn_gpu.channel<1x128xf32, depth = 3>
+        }
+      }
+      return
+    }
+    ```
+  }];
+}
+
+def GPU_CommitOp : GPU_ChannelEndOp<"commit"> {
+  let summary = "The tile is filled";
+  let description = [{
+    What was shared into the tile by the warps of this role, and what a
+    `gdn_gpu.copy` brings there, is what the roles that empty the channel receive.
+
+    **Preconditions**
+
+    - (C1) the op of this role on the channel before it is a `gdn_gpu.acquire` in
+      the same block; checked on the function.
+
+    **Example**
+
+    ```mlir
+    func.func @filled(%x: f32)
+        attributes {gdn_gpu.threads = 64 : i64} {
+      %ring = gdn_gpu.channel : !gdn_gpu.channel<1x128xf32, depth = 3>
+      gdn_gpu.roles {
+        gdn_gpu.warps 0 for 1 {
+          %one = gdn_gpu.fill %x : f32 -> !gdn_gpu.fragment<
+              1x128xf32, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>
+          %tile = gdn_gpu.acquire %ring
+              : !gdn_gpu.channel<1x128xf32, depth = 3> -> !gdn_gpu.shared<1x128xf32>
+          gdn_gpu.share %one, %tile : !gdn_gpu.fragment<
+              1x128xf32, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>,
+              !gdn_gpu.shared<1x128xf32>
+          gdn_gpu.commit %ring : !gdn_gpu.channel<1x128xf32, depth = 3>
+        }
+      }
+      return
+    }
+    ```
+  }];
+}
+
+def GPU_ReceiveOp : GPU_ChannelTileOp<"receive"> {
+  let summary = "The next tile of a channel, to read";
+  let description = [{
+    Waits until the tile is there. Each warp waits for itself; of a channel in
+    parts, for its part.
+
+    **Preconditions**
+
+    - (C1) the tile has the element type of the channel and as many elements; its
+      shape may be another, row-major over the same memory.
+    - (C2) the next op of this role on the channel is a `gdn_gpu.release` in the
+      same block; the tile is used before it, by `gdn_gpu.fetch` or
+      `gdn_gpu.fetch_element`; checked on the function.
+
+    **Example**
+
+    ```mlir
+    func.func @read(%x: f32)
+        attributes {gdn_gpu.threads = 64 : i64} {
+      %ring = gdn_gpu.channel : !gdn_gpu.channel<1x128xf32, depth = 3>
+      gdn_gpu.roles {
+        gdn_gpu.warps 0 for 1 {
+          %tile = gdn_gpu.receive %ring
+              : !gdn_gpu.channel<1x128xf32, depth = 3> -> !gdn_gpu.shared<128xf32>
+          %row = gdn_gpu.fetch %tile : !gdn_gpu.shared<128xf32> -> !gdn_gpu.fragment<
+              128xf32, #gdn_gpu.per_column<#gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>>
+          gdn_gpu.release %ring : !gdn_gpu.channel<1x128xf32, depth = 3>
+        }
+      }
+      return
+    }
+    ```
+  }];
+}
+
+def GPU_ReleaseOp : GPU_ChannelEndOp<"release"> {
+  let summary = "The tile has been read";
+  let description = [{
+    Gives the place in the ring back to the role that fills the channel.
+
+    **Preconditions**
+
+    - (C1) the op of this role on the channel before it is a `gdn_gpu.receive` in
+      the same block; checked on the function.
+
+    **Example**
+
+    ```mlir
+    func.func @give_back(%x: f32)
+        attributes {gdn_gpu.threads = 64 : i64} {
+      %ring = gdn_gpu.channel : !gdn_gpu.channel<1x128xf32, depth = 3>
+      gdn_gpu.roles {
+        gdn_gpu.warps 0 for 1 {
+          %tile = gdn_gpu.receive %ring
+              : !gdn_gpu.channel<1x128xf32, depth = 3> -> !gdn_gpu.shared<128xf32>
+          %row = gdn_gpu.fetch %tile : !gdn_gpu.shared<128xf32> -> !gdn_gpu.fragment<
+              128xf32, #gdn_gpu.per_column<#gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>>
+          gdn_gpu.release %ring : !gdn_gpu.channel<1x128xf32, depth = 3>
+        }
+      }
+      return
+    }
+    ```
+  }];
+}
+
+def GPU_CopyOp : GPU_Op<"copy"> {
+  let summary = "A tile of global memory to a channel, past the registers";
+  let description = [{
+    Asks for the tile at `indices` along `dims` of `view` and goes on; it counts
+    as there when all its bytes are. Needs a target with bulk copies.
+
+    **Preconditions**
+
+    - (C1) one index per dimension of the view; `dims` names as many distinct
+      dimensions of the view as the tile has.
+    - (C2) tile and view have the same element type.
+    - (C3) the tile has rank 2, comes from a `gdn_gpu.acquire` and has the shape of
+      the channel; a row is a multiple of 16 bytes; the elements of a row lie side
+      by side, by the view's type.
+    - (C4) 16 bytes divide the address of the tile and the stride of its rows. Not
+      checked.
+    - (C5) it is the only op that fills the tile; inside a role of one warp;
+      checked on the function.
+
+    **Example**
+
+    ```mlir
+    func.func @ask(%pool: memref<?x128xbf16>, %first: index)
+        attributes {gdn_gpu.threads = 64 : i64} {
+      %c0 = arith.constant 0 : index
+      %ring = gdn_gpu.channel : !gdn_gpu.channel<64x128xbf16, depth = 3>
+      gdn_gpu.roles {
+        gdn_gpu.warps 0 for 1 {
+          %tile = gdn_gpu.acquire %ring : !gdn_gpu.channel<64x128xbf16, depth = 3>
+              -> !gdn_gpu.shared<64x128xbf16>
+          gdn_gpu.copy %pool[%first, %c0] dims [0, 1], %tile
+              : memref<?x128xbf16>, !gdn_gpu.shared<64x128xbf16>
+          gdn_gpu.commit %ring : !gdn_gpu.channel<64x128xbf16, depth = 3>
+        }
+      }
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyMemRef, "view", [MemRead]>:$view, Variadic<Index>:$indices,
+    DenseI64ArrayAttr:$dims, Arg<GPU_SharedType, "tile", [MemWrite]>:$tile);
+  let assemblyFormat = [{
+    $view `[` $indices `]` `dims` $dims `,` $tile attr-dict `:` type($view) `,` type($tile)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // GDN_DIALECT_GPU_IR_GPUCHANNELOPS_TD

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Who arrives how often follows from the roles: a warp that has shared into a
+// tile, or fetched from it, meets and one of its threads arrives for it. A copy
+// arrives once for each part, with the number of bytes that are to come. A role
+// keeps its place in a ring and the parity of the round; the filling role
+// starts with the parity of a round that has ended, so that the first round of
+// places is free.
+//
+// What a warp has read from a tile that copies fill is ordered before the next
+// copy by the barrier; the copy reads nothing that threads write.
+#include "Channels.h"
+
+#include "Assembly.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace gdn;
+
+static constexpr int64_t barrierBytes = 8;
+
+Channels::Channels(func::FuncOp program, bool everyThreadArrives)
+    : everyThreadArrives(everyThreadArrives) {
+  int64_t perWarp = everyThreadArrives ? gpu::warpThreads : 1;
+  for (auto channel : program.getBody().getOps<gpu::ChannelOp>()) {
+    Ring ring;
+    ring.type = channel.getChannel().getType();
+    llvm::SetVector<Operation *> readers;
+    for (Operation *user : channel->getUsers()) {
+      gpu::WarpsOp role = gpu::getRole(user);
+      if (auto acquire = dyn_cast<gpu::AcquireOp>(user)) {
+        for (Operation *use : acquire.getTile().getUsers())
+          ring.isCopied |= isa<gpu::CopyOp>(use);
+        ring.filling = ring.isCopied ? 1 : role.getCount() * perWarp;
+      } else if (isa<gpu::ReceiveOp>(user)) {
+        readers.insert(role);
+      }
+    }
+    // Of a role that reads parts, one warp arrives for each.
+    for (Operation *reader : readers)
+      ring.emptying +=
+          perWarp * (ring.type.getParts() > 1
+                         ? 1
+                         : int64_t(cast<gpu::WarpsOp>(reader).getCount()));
+    rings.insert({channel.getChannel(), ring});
+  }
+}
+
+int64_t Channels::place(int64_t offset) {
+  for (auto &[channel, ring] : rings) {
+    offset = llvm::alignTo(offset, 128);
+    ring.tiles = offset;
+    // Places begin where copies may.
+    offset += ring.type.getDepth() *
+              int64_t(llvm::alignTo(ring.type.getTileBytes(), 16));
+  }
+  for (auto &[channel, ring] : rings) {
+    int64_t barriers = ring.type.getDepth() * ring.type.getParts();
+    ring.full = llvm::alignTo(offset, barrierBytes);
+    ring.empty = ring.full + barriers * barrierBytes;
+    offset = ring.empty + barriers * barrierBytes;
+  }
+  return offset;
+}
+
+void Channels::begin(OpBuilder &b, Location loc, Value sharedBase) {
+  if (rings.empty())
+    return;
+  Arithmetic a{b, loc};
+  base = sharedBase;
+  address = LLVM::PtrToIntOp::create(b, loc, b.getI32Type(), base);
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  for (auto &[channel, ring] : rings) {
+    // Registers, once LLVM has seen them.
+    ring.place = LLVM::AllocaOp::create(b, loc, pointer, b.getI32Type(),
+                                        a.i32(1), /*alignment=*/4);
+    ring.parity = LLVM::AllocaOp::create(b, loc, pointer, b.getI32Type(),
+                                         a.i32(1), /*alignment=*/4);
+  }
+}
+
+void Channels::initialise(OpBuilder &b, Location loc,
+                          const BlockThreads &threads, int64_t numWarps) {
+  Arithmetic a{b, loc};
+  int64_t warp = 0; // one for each ring
+  for (auto &[channel, ring] : rings) {
+    int64_t barriers = ring.type.getDepth() * ring.type.getParts();
+    Value isHere = a.isEqual(threads.warp, a.i32(warp++ % numWarps));
+    for (int64_t first = 0; first < barriers; first += gpu::warpThreads) {
+      Value number = arith::AddIOp::create(b, loc, threads.lane, a.i32(first));
+      auto branch = scf::IfOp::create(
+          b, loc, a.both(isHere, a.isLess(number, a.i32(barriers))),
+          /*withElseRegion=*/false);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(branch.thenBlock());
+      Value offset = a.mul(number, a.i32(barrierBytes));
+      for (auto [start, count] :
+           {std::pair{ring.full, ring.filling}, {ring.empty, ring.emptying}})
+        emitAssembly(
+            b, loc, Type(),
+            {a.add(address, a.add(offset, a.i32(start))), a.i32(count)},
+            "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}",
+            /*hasSideEffects=*/true);
+    }
+  }
+  emitAssembly(b, loc, Type(), {},
+               "fence.mbarrier_init.release.cluster; "
+               "fence.proxy.async.shared::cta;",
+               "~{memory}", /*hasSideEffects=*/true);
+  NVVM::Barrier0Op::create(b, loc);
+}
+
+void Channels::enterRole(OpBuilder &b, gpu::WarpsOp role) {
+  for (auto &[channel, ring] : rings) {
+    for (Operation *user : channel.getUsers()) {
+      if (gpu::getRole(user) != role)
+        continue;
+      Arithmetic a{b, role.getLoc()};
+      bool fills = isa<gpu::AcquireOp, gpu::CommitOp>(user);
+      LLVM::StoreOp::create(b, a.loc, a.i32(0), ring.place);
+      LLVM::StoreOp::create(b, a.loc, a.i32(fills ? 1 : 0), ring.parity);
+      break;
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Positions
+//===----------------------------------------------------------------------===//
+
+static Value loadNumber(OpBuilder &b, Location loc, Value memory) {
+  return LLVM::LoadOp::create(b, loc, b.getI32Type(), memory);
+}
+
+/// The part that concerns this thread; null if there are no parts. To fill, a
+/// lane takes one each; to empty, a warp.
+Value Channels::getPart(OpBuilder &b, Location loc, const Ring &ring,
+                        const BlockThreads &threads) {
+  return ring.type.getParts() > 1 ? threads.warp : Value();
+}
+
+Value Channels::getBarrier(OpBuilder &b, Location loc, const Ring &ring,
+                           int64_t first, Value part) {
+  Arithmetic a{b, loc};
+  Value number =
+      a.mul(loadNumber(b, loc, ring.place), a.i32(ring.type.getParts()));
+  if (part)
+    number = a.add(number, part);
+  return a.add(a.add(address, a.i32(first)),
+               a.mul(number, a.i32(barrierBytes)));
+}
+
+Value Channels::getTile(OpBuilder &b, Location loc, const Ring &ring) {
+  Arithmetic a{b, loc};
+  int64_t bytes = llvm::alignTo(ring.type.getTileBytes(), 16);
+  Value offset = a.add(a.mul(loadNumber(b, loc, ring.place), a.i32(bytes)),
+                       a.i32(ring.tiles));
+  return LLVM::GEPOp::create(b, loc, base.getType(), b.getI8Type(), base,
+                             ArrayRef<LLVM::GEPArg>{offset});
+}
+
+void Channels::advance(OpBuilder &b, Location loc, const Ring &ring) {
+  Arithmetic a{b, loc};
+  Value next = a.add(loadNumber(b, loc, ring.place), a.i32(1));
+  Value isOver = a.isEqual(next, a.i32(ring.type.getDepth()));
+  Value parity = loadNumber(b, loc, ring.parity);
+  next = arith::SelectOp::create(b, loc, isOver, a.i32(0), next);
+  Value other = arith::XOrIOp::create(b, loc, parity, a.i32(1));
+  LLVM::StoreOp::create(b, loc, next, ring.place);
+  LLVM::StoreOp::create(b, loc,
+                        arith::SelectOp::create(b, loc, isOver, other, parity),
+                        ring.parity);
+}
+
+//===----------------------------------------------------------------------===//
+// Waiting and arriving
+//===----------------------------------------------------------------------===//
+
+/// Until the phase of `parity` has ended.
+static void wait(OpBuilder &b, Location loc, Value barrier, Value parity) {
+  emitAssembly(b, loc, Type(), {barrier, parity},
+               "{\n"
+               ".reg .pred done;\n"
+               "WAIT:\n"
+               "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n"
+               "@done bra DONE;\n"
+               "bra WAIT;\n"
+               "DONE:\n"
+               "}",
+               "r,r,~{memory}", /*hasSideEffects=*/true);
+}
+
+/// A warp for itself, when all of its threads have come so far.
+void Channels::arrive(OpBuilder &b, Location loc, const BlockThreads &threads,
+                      Value barrier) {
+  Arithmetic a{b, loc};
+  OpBuilder::InsertionGuard guard(b);
+  if (!everyThreadArrives) {
+    NVVM::SyncWarpOp::create(b, loc, a.i32(-1));
+    auto first = scf::IfOp::create(b, loc, a.isEqual(threads.lane, a.i32(0)),
+                                   /*withElseRegion=*/false);
+    b.setInsertionPointToStart(first.thenBlock());
+  }
+  emitAssembly(b, loc, Type(), barrier,
+               "mbarrier.arrive.shared::cta.b64 _, [$0];", "r,~{memory}",
+               /*hasSideEffects=*/true);
+}
+
+Value Channels::acquire(OpBuilder &b, const BlockThreads &threads,
+                        gpu::AcquireOp op) {
+  Location loc = op.getLoc();
+  Arithmetic a{b, loc};
+  const Ring &ring = getRing(op.getChannel());
+  OpBuilder::InsertionGuard guard(b);
+  Value part, parity = loadNumber(b, loc, ring.parity);
+  Value tile = getTile(b, loc, ring);
+  if (ring.isCopied) {
+    // A lane asks for each part, so it alone has to wait.
+    part = ring.type.getParts() > 1 ? threads.lane : Value();
+    auto branch = scf::IfOp::create(
+        b, loc, a.isLess(threads.lane, a.i32(ring.type.getParts())),
+        /*withElseRegion=*/false);
+    b.setInsertionPointToStart(branch.thenBlock());
+  }
+  wait(b, loc, getBarrier(b, loc, ring, ring.empty, part), parity);
+  return tile;
+}
+
+Value Channels::receive(OpBuilder &b, const BlockThreads &threads,
+                        gpu::ReceiveOp op) {
+  Location loc = op.getLoc();
+  const Ring &ring = getRing(op.getChannel());
+  Value part = getPart(b, loc, ring, threads);
+  wait(b, loc, getBarrier(b, loc, ring, ring.full, part),
+       loadNumber(b, loc, ring.parity));
+  return getTile(b, loc, ring);
+}
+
+void Channels::commit(OpBuilder &b, const BlockThreads &threads,
+                      gpu::CommitOp op) {
+  Location loc = op.getLoc();
+  const Ring &ring = getRing(op.getChannel());
+  if (!ring.isCopied) // else the copy has arrived
+    arrive(b, loc, threads, getBarrier(b, loc, ring, ring.full, Value()));
+  advance(b, loc, ring);
+}
+
+void Channels::release(OpBuilder &b, const BlockThreads &threads,
+                       gpu::ReleaseOp op) {
+  Location loc = op.getLoc();
+  const Ring &ring = getRing(op.getChannel());
+  Value part = getPart(b, loc, ring, threads);
+  arrive(b, loc, threads, getBarrier(b, loc, ring, ring.empty, part));
+  advance(b, loc, ring);
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+static void copyBytes(OpBuilder &b, Location loc, Value to, Value from,
+                      int64_t bytes, Value barrier) {
+  Arithmetic a{b, loc};
+  emitAssembly(b, loc, Type(), {to, from, a.i32(bytes), barrier},
+               "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
+               "bytes [$0], [$1], $2, [$3];",
+               "r,l,r,r,~{memory}", /*hasSideEffects=*/true);
+}
+
+void Channels::copy(OpBuilder &b, const BlockThreads &threads, gpu::CopyOp op,
+                    Value tile, const TileMemory &source) {
+  Location loc = op.getLoc();
+  Arithmetic a{b, loc};
+  const Ring &ring =
+      getRing(op.getTile().getDefiningOp<gpu::AcquireOp>().getChannel());
+  int64_t parts = ring.type.getParts();
+  int64_t rows = ring.type.getShape()[0] / parts;
+  int64_t rowBytes = ring.type.getTileBytes() / ring.type.getShape()[0];
+  OpBuilder::InsertionGuard guard(b);
+  auto mine = scf::IfOp::create(b, loc, a.isLess(threads.lane, a.i32(parts)),
+                                /*withElseRegion=*/false);
+  b.setInsertionPointToStart(mine.thenBlock());
+  Value part = parts > 1 ? threads.lane : Value();
+  Value barrier = getBarrier(b, loc, ring, ring.full, part);
+  emitAssembly(b, loc, Type(), {barrier, a.i32(rows * rowBytes)},
+               "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
+               "r,r,~{memory}", /*hasSideEffects=*/true);
+  Value to = LLVM::PtrToIntOp::create(b, loc, b.getI32Type(), tile);
+  Value from = LLVM::PtrToIntOp::create(b, loc, b.getI64Type(), source.pointer);
+  Value stride = source.row.known ? a.i64(*source.row.known) : source.row.value;
+  if (part) {
+    to = a.add(to, a.mul(part, a.i32(rows * rowBytes)));
+    from = a.add(from, a.mul(a.mul(a.toI64(part), a.i64(rows)), stride));
+  }
+  if (source.row.is(rowBytes))
+    return copyBytes(b, loc, to, from, rows * rowBytes, barrier);
+  // Rows that follow one another are one piece; else each is one.
+  auto branch = scf::IfOp::create(b, loc, a.isEqual(stride, a.i64(rowBytes)),
+                                  /*withElseRegion=*/true);
+  b.setInsertionPointToStart(branch.thenBlock());
+  copyBytes(b, loc, to, from, rows * rowBytes, barrier);
+  b.setInsertionPointToStart(branch.elseBlock());
+  auto loop = scf::ForOp::create(b, loc, a.i32(0), a.i32(rows), a.i32(1));
+  b.setInsertionPointToStart(loop.getBody());
+  Value row = loop.getInductionVar();
+  copyBytes(b, loc, a.add(to, a.mul(row, a.i32(rowBytes))),
+            a.add(from, a.mul(a.toI64(row), stride)), rowBytes, barrier);
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Channels as rings of mbarriers and tiles in shared memory.
+#ifndef GDN_LIB_CONVERSION_GPUTONVVM_CHANNELS_H
+#define GDN_LIB_CONVERSION_GPUTONVVM_CHANNELS_H
+
+#include "TileAccess.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace gdn {
+
+/// The channels of one program, while its kernel is written.
+class Channels {
+public:
+  /// `everyThreadArrives`: for tools that do not follow what one thread does
+  /// for its warp.
+  Channels(mlir::func::FuncOp program, bool everyThreadArrives);
+
+  /// Finds places from byte `offset` of shared memory on; returns where they
+  /// end.
+  int64_t place(int64_t offset);
+  /// `base` is the start of shared memory; `b` is where the kernel begins.
+  void begin(mlir::OpBuilder &b, mlir::Location loc, mlir::Value base);
+  /// Sets up the barriers and lets all threads of the block meet.
+  void initialise(mlir::OpBuilder &b, mlir::Location loc,
+                  const BlockThreads &threads, int64_t numWarps);
+  /// The positions of a role in the rings that it uses.
+  void enterRole(mlir::OpBuilder &b, gpu::WarpsOp role);
+
+  /// Waits; returns the pointer to the tile. `threads` are those of the role.
+  mlir::Value acquire(mlir::OpBuilder &b, const BlockThreads &threads,
+                      gpu::AcquireOp op);
+  mlir::Value receive(mlir::OpBuilder &b, const BlockThreads &threads,
+                      gpu::ReceiveOp op);
+  void commit(mlir::OpBuilder &b, const BlockThreads &threads,
+              gpu::CommitOp op);
+  void release(mlir::OpBuilder &b, const BlockThreads &threads,
+               gpu::ReleaseOp op);
+  /// `tile` points to what was acquired, `source` is where the rows lie.
+  void copy(mlir::OpBuilder &b, const BlockThreads &threads, gpu::CopyOp op,
+            mlir::Value tile, const TileMemory &source);
+
+private:
+  /// A ring: for each place and part a barrier that the filling role, and one
+  /// that the emptying roles arrive at.
+  struct Ring {
+    gpu::ChannelType type;
+    bool isCopied = false;                  // bytes arrive
+    int64_t filling = 0;                    // arrivals that make a tile full
+    int64_t emptying = 0;                   // arrivals that make its place free
+    int64_t tiles = 0, full = 0, empty = 0; // bytes from the base
+    mlir::Value place, parity;              // of this thread: memory of an i32
+  };
+
+  Ring &getRing(mlir::Value channel) { return rings.find(channel)->second; }
+  mlir::Value getPart(mlir::OpBuilder &b, mlir::Location loc, const Ring &ring,
+                      const BlockThreads &threads);
+  mlir::Value getBarrier(mlir::OpBuilder &b, mlir::Location loc,
+                         const Ring &ring, int64_t first, mlir::Value part);
+  mlir::Value getTile(mlir::OpBuilder &b, mlir::Location loc, const Ring &ring);
+  void arrive(mlir::OpBuilder &b, mlir::Location loc,
+              const BlockThreads &threads, mlir::Value barrier);
+  void advance(mlir::OpBuilder &b, mlir::Location loc, const Ring &ring);
+
+  bool everyThreadArrives;
+  llvm::MapVector<mlir::Value, Ring> rings; // by channel
+  mlir::Value base, address;                // pointer, i32
+};
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GPUTONVVM_CHANNELS_H

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The order of ops on channels. Tiles are SSA values, so what is left to see is
+// that acquire and commit, receive and release come in pairs, that a tile is
+// used between the two and in the right direction, and who is on which side.
+#include "CheckGPUProgram.h"
+
+#include "gdn/Dialect/GPU/IR/GPU.h"
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+
+/// One channel of a function.
+class ChannelCheck {
+public:
+  explicit ChannelCheck(gpu::ChannelOp channel) : channel(channel) {}
+  LogicalResult run();
+
+private:
+  LogicalResult collect();
+  LogicalResult checkPair(Operation *begin);
+  LogicalResult checkEnd(Operation *end);
+  LogicalResult checkUse(Operation *begin, Operation *end, OpOperand &use);
+  LogicalResult checkPart(Operation *use);
+  LogicalResult checkCopies();
+
+  gpu::ChannelOp channel;
+  SmallVector<Operation *> begins, ends; // of either side
+  gpu::WarpsOp filler;
+  Operation *share = nullptr, *copy = nullptr; // some op that fills it
+};
+
+} // namespace
+
+static bool fills(Operation *op) {
+  return isa<gpu::AcquireOp, gpu::CommitOp>(op);
+}
+static bool begins(Operation *op) {
+  return isa<gpu::AcquireOp, gpu::ReceiveOp>(op);
+}
+
+/// (C2) of channel: who is on which side.
+LogicalResult ChannelCheck::collect() {
+  bool isEmptied = false;
+  for (Operation *user : channel->getUsers()) {
+    if (!gpu::getRole(user))
+      return user->emitOpError("expects to be inside a role of gdn_gpu.roles");
+    (::begins(user) ? begins : ends).push_back(user);
+    isEmptied |= isa<gpu::ReceiveOp>(user);
+  }
+  for (Operation *op : begins) {
+    if (!fills(op))
+      continue;
+    if (filler && filler != gpu::getRole(op)) {
+      InFlightDiagnostic diag =
+          op->emitOpError("expects one role to fill the channel");
+      diag.attachNote(filler.getLoc()) << "other role that fills it";
+      return diag;
+    }
+    filler = gpu::getRole(op);
+  }
+  if (!filler || !isEmptied)
+    return channel.emitOpError("expects a role that fills the channel and one "
+                               "that empties it");
+  for (Operation *op : begins)
+    if (!fills(op) && gpu::getRole(op) == filler)
+      return op->emitOpError("expects another role to empty the channel than "
+                             "the one that fills it");
+  return success();
+}
+
+/// The next or last op in the block that is of the same side of the channel.
+static Operation *getNeighbour(Operation *op, Value channel, bool next) {
+  Operation *at = op;
+  while ((at = next ? at->getNextNode() : at->getPrevNode())) {
+    bool isInside = false;
+    at->walk([&](Operation *inner) {
+      isInside |= llvm::is_contained(inner->getOperands(), channel) &&
+                  fills(inner) == fills(op);
+    });
+    if (isInside)
+      return at;
+  }
+  return nullptr;
+}
+
+/// Where parts go their own ways, each warp reads its own.
+LogicalResult ChannelCheck::checkPart(Operation *use) {
+  gpu::ChannelType type = channel.getChannel().getType();
+  if (type.getParts() == 1)
+    return success();
+  auto fetch = dyn_cast<gpu::FetchOp>(use);
+  auto rows =
+      fetch ? dyn_cast<gpu::RowsAttr>(fetch.getTile().getType().getLayout())
+            : gpu::RowsAttr();
+  // channel_c3
+  if (!rows || fetch.getRow() || rows.getWarps() != type.getParts() ||
+      rows.getLocalRows(type.getShape()[0]) * rows.getGroups() *
+              rows.getWarps() !=
+          type.getShape()[0] ||
+      fetch.getTile().getType().getShape() != type.getShape())
+    return use->emitOpError("expects a gdn_gpu.fetch of the whole tile with a "
+                            "part in each warp, since the channel is in ")
+           << type.getParts() << " parts";
+  return success();
+}
+
+LogicalResult ChannelCheck::checkUse(Operation *begin, Operation *end,
+                                     OpOperand &use) {
+  Operation *user = use.getOwner();
+  bool isFilling = fills(begin);
+  bool fits = isFilling ? isa<gpu::ShareOp, gpu::CopyOp>(user)
+                        : isa<gpu::FetchOp, gpu::FetchElementOp>(user);
+  if (!fits)
+    return user->emitOpError("expects ")
+           << (isFilling ? "to write a tile that was acquired"
+                         : "to read a tile that was received")
+           << ", by "
+           << (isFilling ? "gdn_gpu.share or gdn_gpu.copy"
+                         : "gdn_gpu.fetch or gdn_gpu.fetch_element");
+  Operation *at = begin->getBlock()->findAncestorOpInBlock(*user);
+  if (!at || !at->isBeforeInBlock(end)) {
+    InFlightDiagnostic diag =
+        user->emitOpError("expects a tile that has not been given up");
+    diag.attachNote(end->getLoc()) << "given up here";
+    return diag;
+  }
+  if (isa<gpu::ShareOp>(user))
+    share = user;
+  if (isa<gpu::CopyOp>(user)) {
+    // copy_c5
+    if (copy && copy->getBlock() == user->getBlock() &&
+        copy->getOperands().back() == use.get())
+      return user->emitOpError(
+          "expects to be the only gdn_gpu.copy of its tile");
+    if (user->getBlock() != begin->getBlock())
+      return user->emitOpError("expects to be in the block of the "
+                               "gdn_gpu.acquire of its tile");
+    copy = user;
+  }
+  return isFilling ? success() : checkPart(user);
+}
+
+LogicalResult ChannelCheck::checkPair(Operation *begin) {
+  // acquire_c2, receive_c2
+  Operation *end = getNeighbour(begin, channel.getChannel(), /*next=*/true);
+  if (!end || !isa<gpu::CommitOp, gpu::ReleaseOp>(end))
+    return begin->emitOpError("expects a ")
+           << (fills(begin) ? "gdn_gpu.commit" : "gdn_gpu.release")
+           << " of the channel behind it in the same block";
+  for (OpOperand &use : begin->getResult(0).getUses())
+    if (failed(checkUse(begin, end, use)))
+      return failure();
+  if (isa<gpu::ReceiveOp>(begin)) {
+    gpu::ChannelType type = channel.getChannel().getType();
+    gpu::WarpsOp role = gpu::getRole(begin);
+    // channel_c3
+    if (type.getParts() > 1 && int64_t(role.getCount()) != type.getParts())
+      return begin->emitOpError(
+                 "expects a role of as many warps as the channel "
+                 "has parts, which are ")
+             << type.getParts() << ", but got " << role.getCount();
+  }
+  return success();
+}
+
+LogicalResult ChannelCheck::checkEnd(Operation *end) {
+  // commit_c1, release_c1
+  Operation *begin = getNeighbour(end, channel.getChannel(), /*next=*/false);
+  if (begin && ::begins(begin))
+    return success();
+  return end->emitOpError("expects a ")
+         << (fills(end) ? "gdn_gpu.acquire" : "gdn_gpu.receive")
+         << " of the channel before it in the same block";
+}
+
+/// What fills a channel is either all of its tiles' rows by copies, whose bytes
+/// are counted, or warps that arrive.
+LogicalResult ChannelCheck::checkCopies() {
+  if (copy && share)
+    return share->emitOpError("expects a channel that gdn_gpu.copy does not "
+                              "fill");
+  if (copy && filler.getCount() != 1)
+    return copy->emitOpError(
+               "expects to be inside a role of one warp, but got ")
+           << filler.getCount();
+  for (Operation *op : begins)
+    if (copy && fills(op) && op->getResult(0).use_empty())
+      return op->emitOpError("expects a gdn_gpu.copy of the tile, since copies "
+                             "fill the channel");
+  if (!copy && channel.getChannel().getType().getParts() > 1)
+    return channel.emitOpError("expects gdn_gpu.copy to fill a channel in "
+                               "parts");
+  return success();
+}
+
+LogicalResult ChannelCheck::run() {
+  if (failed(collect()))
+    return failure();
+  for (Operation *end : ends)
+    if (failed(checkEnd(end)))
+      return failure();
+  for (Operation *begin : begins)
+    if (failed(checkPair(begin)))
+      return failure();
+  return checkCopies();
+}
+
+LogicalResult gdn::checkChannels(FunctionOpInterface function) {
+  for (auto channel : function.getFunctionBody().getOps<gpu::ChannelOp>())
+    if (failed(ChannelCheck(channel).run()))
+      return failure();
+  // block_id_c2
+  bool hasUnits = false;
+  function->walk([&](gpu::UnitsOp) { hasUnits = true; });
+  WalkResult walk = function->walk([&](gpu::BlockIdOp id) {
+    if (!hasUnits || id->getParentOfType<gpu::UnitsOp>())
+      return WalkResult::advance();
+    id.emitOpError("expects to be inside a gdn_gpu.units, since the function "
+                   "has some");
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Verifiers of roles, units and channels; (Cn) are the constraints that
+// GPUChannelOps.td lists. The order of ops on a channel is a matter of the
+// whole function: gdn-gpu-check.
+#include "gdn/Dialect/GPU/IR/GPU.h"
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+using namespace gdn::gpu;
+
+WarpsOp gdn::gpu::getRole(Operation *op) {
+  auto warps = op->getParentOfType<WarpsOp>();
+  while (warps && !isa<RolesOp>(warps->getParentOp()))
+    warps = warps->getParentOfType<WarpsOp>();
+  return warps;
+}
+
+LogicalResult RolesOp::verifyRegions() {
+  // roles_c1
+  auto function = dyn_cast<FunctionOpInterface>((*this)->getParentOp());
+  if (!function)
+    return emitOpError("expects to be directly in a function, but is in '")
+           << (*this)->getParentOp()->getName() << "'";
+  for (auto other : function.getFunctionBody().getOps<RolesOp>())
+    if (other != *this)
+      return emitOpError(
+          "expects to be the only gdn_gpu.roles of its function");
+  // roles_c2
+  DenseSet<uint64_t> taken;
+  for (Operation &op : getBody().front()) {
+    auto role = dyn_cast<WarpsOp>(op);
+    if (!role)
+      return op.emitOpError("expects to be in a gdn_gpu.warps: a gdn_gpu.roles "
+                            "has nothing else");
+    if (role.getNumResults() != 0)
+      return role.emitOpError("expects no results of a role, but got ")
+             << role.getNumResults();
+    for (uint64_t i = 0; i < role.getCount(); ++i)
+      if (!taken.insert(role.getFirst() + i).second)
+        return role.emitOpError("expects warps that no other role has, but got "
+                                "warp ")
+               << role.getFirst() + i << " again";
+  }
+  return success();
+}
+
+LogicalResult UnitsOp::verifyRegions() {
+  // units_c1
+  if (!getRole(*this) || (*this)->getParentOfType<UnitsOp>())
+    return emitOpError(
+        "expects to be inside a role of gdn_gpu.roles, and in no "
+        "other gdn_gpu.units");
+  // units_c2
+  auto function = (*this)->getParentOfType<FunctionOpInterface>();
+  auto blocks = function->getAttrOfType<IntegerAttr>("gdn_gpu.blocks_per_sm");
+  if (!blocks || blocks.getInt() < 1)
+    return emitOpError("expects a function with 'gdn_gpu.blocks_per_sm' of at "
+                       "least 1 around it");
+  return success();
+}
+
+LogicalResult ChannelOp::verify() {
+  // channel_c1
+  if (!isa<FunctionOpInterface>((*this)->getParentOp()))
+    return emitOpError("expects to be directly in the function, but is in '")
+           << (*this)->getParentOp()->getName() << "'";
+  return success();
+}
+
+/// (C1) of acquire and receive.
+static LogicalResult verifyTileOf(Operation *op, ChannelType channel,
+                                  SharedType tile) {
+  if (tile.getElementType() == channel.getElementType() &&
+      ShapedType::getNumElements(tile.getShape()) ==
+          ShapedType::getNumElements(channel.getShape()))
+    return success();
+  return op->emitOpError("expects a tile of the element type and size of ")
+         << channel.getTile() << ", but got " << tile;
+}
+
+LogicalResult AcquireOp::verify() {
+  return verifyTileOf(*this, getChannel().getType(), getTile().getType());
+}
+LogicalResult ReceiveOp::verify() {
+  return verifyTileOf(*this, getChannel().getType(), getTile().getType());
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a launch is given, in memory of the device.
+
+#ifndef GDNRT_TRACES_ARGUMENTS_H
+#define GDNRT_TRACES_ARGUMENTS_H
+
+#include "engine.h"
+
+#include <utility>
+
+namespace gdnrt::traces {
+
+/// The arguments of a launch with the sizes that they point at.
+class Engine::Arguments {
+public:
+  template <typename T>
+  void add(const char *name, DeviceArray &array, int32_t dtype,
+           const std::vector<T> &values, std::vector<int64_t> sizes) {
+    array.write(values.data(), values.size() * sizeof(T));
+    addArg(name, array.data(), dtype, std::move(sizes));
+  }
+  void addArg(const char *name, void *data, int32_t dtype,
+              std::vector<int64_t> sizes) {
+    sizes_.push_back(std::move(sizes));
+    const std::vector<int64_t> &kept = sizes_.back();
+    gdnrt_arg arg = {data,        dtype,   static_cast<int32_t>(kept.size()),
+                     kept.data(), nullptr, 0};
+    named_.push_back({name, arg});
+  }
+  void addPool(const char *name, const gdnrt_arg &arg) {
+    named_.push_back({name, arg});
+  }
+  const std::vector<gdnrt_named_arg> &named() const { return named_; }
+  void launch(gdnrt_kernel *kernel) const {
+    gdnrt_error error;
+    gdnrt_binding *binding = nullptr;
+    check(gdnrt_kernel_bind_named(kernel, named_.data(), named_.size(),
+                                  &binding, &error),
+          error);
+    gdnrt_status status = gdnrt_launch(binding, nullptr, &error);
+    gdnrt_binding_destroy(binding);
+    check(status, error);
+  }
+
+private:
+  std::vector<std::vector<int64_t>> sizes_;
+  std::vector<gdnrt_named_arg> named_;
+};
+
+} // namespace gdnrt::traces
+
+#endif // GDNRT_TRACES_ARGUMENTS_H

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A step through the metadata builder and the layers, as an engine runs it.
+
+#include "arguments.h"
+#include "engine.h"
+
+using namespace gdnrt::traces;
+
+constexpr int64_t kMostRows = 64, kMostTokens = 8192;
+
+void Engine::makeLayers() {
+  gdnrt_error error;
+  gdnrt_metadata_options options = {};
+  options.struct_size = sizeof(options);
+  options.max_num_seqs = kMostRows;
+  options.max_num_tokens = kMostTokens;
+  options.num_speculative_tokens = verifyTokens_ - 1;
+  // In a graph the first token of a request reads its slot.
+  options.use_full_cuda_graph = zeroes_;
+  check(gdnrt_metadata_builder_create(&options, &builder_, &error), error);
+  gdnrt_gdn_kernels kernels = {kernels_.decode, kernels_.prefill,
+                               kernels_.verify};
+  for (int64_t layer = 0; layer < kNumLayers; ++layer) {
+    Arguments args;
+    addWeights(args, layer);
+    addPools(args, layer, /*withPending=*/false);
+    layers_.push_back(nullptr);
+    check(gdnrt_gdn_layer_create(&kernels, args.named().data(),
+                                 args.named().size(), &layers_.back(), &error),
+          error);
+  }
+}
+
+std::vector<Outputs> Engine::serve(const std::vector<ServedRow> &rows,
+                                   int64_t padding) {
+  if (!builder_)
+    makeLayers();
+  std::vector<int32_t> queryStartLoc = {0}, seqLens, blockTable, accepted,
+                       drafts;
+  std::vector<uint64_t> tokens;
+  int64_t emptyRows = 0;
+  for (const ServedRow &row : rows) {
+    tokens.insert(tokens.end(), row.tokens.begin(), row.tokens.end());
+    queryStartLoc.push_back(static_cast<int32_t>(tokens.size()));
+    emptyRows += row.tokens.empty();
+    seqLens.push_back(static_cast<int32_t>(row.context + row.tokens.size()));
+    for (auto t = size_t{0}; t < static_cast<size_t>(verifyTokens_); ++t)
+      blockTable.push_back(row.slots[t]);
+    accepted.push_back(row.accepted);
+    drafts.push_back(row.drafts);
+  }
+  gdnrt_common_metadata common = {};
+  common.num_reqs = static_cast<int64_t>(rows.size());
+  common.num_actual_tokens = static_cast<int64_t>(tokens.size()) + padding;
+  common.query_start_loc = queryStartLoc.data();
+  common.seq_lens = seqLens.data();
+  common.block_table = blockTable.data();
+  common.block_table_columns = common.block_table_stride = verifyTokens_;
+  common.num_accepted_tokens = accepted.data();
+  common.num_decode_draft_tokens = drafts.data();
+  common.num_padded_reqs = common.num_reqs + padding - emptyRows;
+  for (int64_t t = 0; t < padding; ++t)
+    tokens.push_back(mix(98, static_cast<uint64_t>(t)));
+  gdnrt_error error;
+  gdnrt_gdn_metadata metadata;
+  check(gdnrt_metadata_builder_build(builder_, &common, &metadata, &error),
+        error);
+  void *arena = nullptr;
+  if (!kernels_.isHost()) {
+    std::vector<uint8_t> room(metadata.arena_bytes);
+    array("arena").write(room.data(), room.size());
+    arena = array("arena").data();
+    check(gdnrt_metadata_upload(kernels_.device(), &metadata, arena, nullptr,
+                                &error),
+          error);
+  }
+  std::vector<Outputs> outputs;
+  for (int64_t layer = 0; layer < kNumLayers; ++layer) {
+    Arguments args;
+    Outputs core;
+    addTokens(args, tokens, layer, core);
+    check(gdnrt_gdn_layer_forward(layers_[static_cast<size_t>(layer)],
+                                  &metadata, arena, args.named().data(),
+                                  args.named().size(), nullptr, &error),
+          error);
+    array("core").read(core.data(), core.size() * sizeof(float));
+    outputs.push_back(std::move(core));
+  }
+  return outputs;
+}

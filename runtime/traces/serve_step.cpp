@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A step of rows of all kinds, as engines make them: decode-like rows first,
+// and behind them rows of padding that still name live slots.
+
+#include "draw.h"
+#include "failed.h"
+#include "scheduler.h"
+
+#include <algorithm>
+
+using namespace gdnrt::traces;
+
+void Scheduler::serve(const Step &step) {
+  // Layers take slots per token alone.
+  if (kernels_.verifyKind() != VerifyKind::slots)
+    return extend(step);
+  struct Served {
+    ServedRow row;
+    Sequence *sequence;
+  };
+  std::vector<Served> plan;
+  std::vector<ServedRow> stale;
+  std::string text;
+  for (size_t place = 0; place < sequences_.size(); ++place) {
+    Sequence &sequence = sequences_[place];
+    Known &known = sequence.known;
+    ServedRow row;
+    row.context = known.done;
+    row.slots = sequence.slots;
+    row.accepted = sequence.accepted;
+    if (bug_ == Bug::wrongRollback && row.accepted > 1)
+      --row.accepted;
+    if (!isNamed(step, place)) {
+      stale.push_back(std::move(row));
+      continue;
+    }
+    size_t count = sequence.left();
+    const auto most = static_cast<size_t>(trace_.verifyTokens);
+    if (count > 0) {
+      count = 1 + draw(step, sequence.name, 1, count);
+      auto first =
+          known.tokens.begin() + static_cast<std::ptrdiff_t>(known.done);
+      row.tokens.assign(first, first + static_cast<std::ptrdiff_t>(count));
+    } else if (known.isFresh || draw(step, sequence.name, 2, 3) == 0) {
+      // A plain decode; among others that are verified it is a prefill.
+      known.tokens.push_back(
+          mix(step.seed, static_cast<uint64_t>(sequence.name), 3));
+      row.tokens = {known.tokens.back()};
+    } else {
+      count = 1 + draw(step, sequence.name, 5, most);
+      for (size_t t = 0; t < count; ++t)
+        row.tokens.push_back(
+            mix(step.seed, static_cast<uint64_t>(sequence.name), 50 + t));
+      row.drafts = static_cast<int32_t>(count) - 1;
+    }
+    text += " s" + std::to_string(sequence.name) + " by " +
+            std::to_string(row.tokens.size()) +
+            (row.drafts >= 0 ? " guessed" : "");
+    plan.push_back({std::move(row), &sequence});
+  }
+  say("serve" + text);
+  auto rank = [](const Served &served) {
+    return served.row.drafts >= 0 ? 0 : served.row.tokens.size() == 1 ? 1 : 2;
+  };
+  std::sort(plan.begin(), plan.end(), [&](const Served &a, const Served &b) {
+    return std::pair(rank(a), a.sequence) < std::pair(rank(b), b.sequence);
+  });
+  std::vector<ServedRow> rows;
+  for (const Served &served : plan)
+    rows.push_back(served.row);
+  for (size_t i = 0; i < stale.size(); ++i)
+    if (draw(step, -1, 60 + i, 2) == 0)
+      rows.push_back(stale[i]);
+  const size_t staleRows = rows.size() - plan.size();
+  coverage_.skippedRows += staleRows;
+  // A graph has a token for each of its rows.
+  const auto padding = static_cast<int64_t>(staleRows + draw(step, -1, 40, 4));
+  std::vector<Outputs> outputs = engine_.serve(rows, padding);
+  size_t token = 0;
+  for (const Served &served : plan) {
+    Sequence &sequence = *served.sequence;
+    const size_t count = served.row.tokens.size();
+    if (served.row.drafts < 0) {
+      advanceRow(sequence, served.row.tokens, token, outputs);
+    } else {
+      Row row;
+      row.tokens = served.row.tokens;
+      sequence.accepted = static_cast<int32_t>(
+          advanceGuesses(sequence, row, token, outputs,
+                         draw(step, sequence.name, 8, 1 << 20)));
+    }
+    token += count;
+  }
+  for (int64_t t = 0; t < padding; ++t)
+    expectZeros(outputs, token + static_cast<size_t>(t));
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Channels as mbarriers and tiles in shared memory: who arrives how often, which
+// phase is waited for, and copies that bring their bytes along.
+//
+// RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
+// RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm=every-thread-arrives -canonicalize -cse | FileCheck %s --check-prefix=EVERY
+// RUN: not gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm=bulk-copies=false 2>&1 | FileCheck %s --check-prefix=OLD
+
+// OLD: 'gdn_gpu.channel' op has no code on a target without bulk copies
+
+// CHECK-LABEL: llvm.func @sums(
+//  CHECK-SAME:   blocks_per_sm = 2 : i32
+//   CHECK-DAG:   %[[LANE:.+]] = arith.andi %{{.+}}, %c31
+//   CHECK-DAG:   %[[WARP:.+]] = arith.shrui %{{.+}}, %c5
+//       CHECK:   %[[BASE:.+]] = llvm.ptrtoint %{{.+}} : !llvm.ptr<3> to i32
+// The ring: a copy makes a part full, the warp that has it makes its place free.
+// The sums: two warps fill them, two roles of a warp empty them.
+//       CHECK:   "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.+}}, %c1_i32
+//       CHECK:   "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.+}}, %c1_i32
+//       CHECK:   "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.+}}, %c2_i32
+//       CHECK:   "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.+}}, %c2_i32
+//       CHECK:   "fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;"
+//  CHECK-NEXT:   nvvm.barrier0
+// The role that sums: it empties the ring from parity 0 on, and fills the sums
+// from parity 1, the round before the first.
+//       CHECK:   scf.if
+//       CHECK:     llvm.store %c0_i32, %[[PLACE:.+]] : i32, !llvm.ptr
+//       CHECK:     llvm.store %c0_i32, %[[PARITY:.+]] : i32, !llvm.ptr
+//       CHECK:     llvm.store %c0_i32, %[[SUMS_PLACE:.+]] : i32, !llvm.ptr
+//       CHECK:     llvm.store %c1_i32, %[[SUMS_PARITY:.+]] : i32, !llvm.ptr
+//       CHECK:     "griddepcontrol.wait;"
+// Its units are its share of them.
+//       CHECK:     arith.divui
+//       CHECK:     arith.divui
+//       CHECK:     scf.for
+// Of the ring each warp waits for its part.
+//       CHECK:       %[[AT:.+]] = llvm.load %[[PLACE]]
+//       CHECK:       %[[FIRST:.+]] = arith.muli %[[AT]], %c2_i32
+//       CHECK:       arith.addi %[[FIRST]], %[[WARP]]
+//       CHECK:       %[[PHASE:.+]] = llvm.load %[[PARITY]]
+//       CHECK:       mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;{{.*}}%[[PHASE]]
+//       CHECK:       llvm.load %{{.+}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xf32>
+//       CHECK:       nvvm.bar.warp.sync
+//       CHECK:       %[[IS_FIRST:.+]] = arith.cmpi eq, %[[LANE]], %c0
+//       CHECK:       scf.if %[[IS_FIRST]] {
+//  CHECK-NEXT:         "mbarrier.arrive.shared::cta.b64 _, [$0];"
+// At the end of the ring the place is 0 again, and the parity the other one.
+//       CHECK:       %[[OVER:.+]] = arith.cmpi eq, %{{.+}}, %c4_i32
+//       CHECK:       arith.select %[[OVER]], %c0_i32
+//       CHECK:       arith.xori %{{.+}}, %c1_i32
+//       CHECK:       nvvm.shfl.sync
+//       CHECK:       mbarrier.try_wait.parity
+//       CHECK:       llvm.store %{{.+}}, %{{.+}} {alignment = 4 : i64} : f32, !llvm.ptr<3>
+//       CHECK:       mbarrier.arrive.shared
+// The role that copies: a lane for each part.
+//       CHECK:     llvm.store %c1_i32, %[[PARITY]]
+//       CHECK:     scf.for
+//       CHECK:       scf.if %[[HAS_PART:.+]] {
+//       CHECK:         mbarrier.try_wait.parity
+//       CHECK:       scf.if %[[HAS_PART]] {
+//       CHECK:         "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r,~{memory}" %{{.+}}, %c512_i32
+//       CHECK:         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];", "r,l,r,r,~{memory}" %{{.+}}, %{{.+}}, %c512_i32, %{{.+}}
+//   CHECK-NOT:         "mbarrier.arrive.shared
+//       CHECK:     scf.for
+
+// EVERY: "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.+}}, %c1_i32
+// EVERY: "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.+}}, %c32_i32
+// EVERY: "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.+}}, %c64_i32
+// EVERY: "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.+}}, %c64_i32
+// EVERY-NOT: nvvm.bar.warp.sync
+
+#two = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4>
+!ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+!sums = !gdn_gpu.channel<1x8xf32, depth = 2>
+
+func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?xf32>)
+    attributes {gdn_gpu.threads = 160 : i64, gdn_gpu.blocks_per_sm = 2 : i64,
+                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %ring = gdn_gpu.channel : !ring
+  %sums = gdn_gpu.channel : !sums
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 2 {
+      gdn_gpu.await_launch
+      gdn_gpu.units contiguous {
+        %tile = gdn_gpu.receive %ring : !ring -> !gdn_gpu.shared<8x32xf32>
+        %t = gdn_gpu.fetch %tile : !gdn_gpu.shared<8x32xf32> -> !gdn_gpu.fragment<8x32xf32, #two>
+        gdn_gpu.release %ring : !ring
+        %s = gdn_gpu.map_rows %t : !gdn_gpu.fragment<8x32xf32, #two>
+            -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#two>> {
+        ^bb0(%row: index, %v: vector<32xf32>):
+          %sum = vector.reduction <add>, %v fastmath<reassoc> : vector<32xf32> into f32
+          gdn_gpu.yield %sum : f32
+        }
+        %place = gdn_gpu.acquire %sums : !sums -> !gdn_gpu.shared<8xf32>
+        gdn_gpu.share %s, %place : !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#two>>, !gdn_gpu.shared<8xf32>
+        gdn_gpu.commit %sums : !sums
+      }
+    }
+    gdn_gpu.warps 2 for 1 {
+      gdn_gpu.units contiguous {
+        %i = gdn_gpu.block_id 0
+        %first = arith.muli %i, %c8 : index
+        %tile = gdn_gpu.acquire %ring : !ring -> !gdn_gpu.shared<8x32xf32>
+        gdn_gpu.copy %x[%first, %c0] dims [0, 1], %tile : memref<?x32xf32>, !gdn_gpu.shared<8x32xf32>
+        gdn_gpu.commit %ring : !ring
+      }
+    }
+    gdn_gpu.warps 3 for 1 {
+      gdn_gpu.units contiguous {
+        %i = gdn_gpu.block_id 0
+        %first = arith.muli %i, %c8 : index
+        %tile = gdn_gpu.receive %sums : !sums -> !gdn_gpu.shared<1x8xf32>
+        scf.for %j = %c0 to %c1 step %c1 {
+          %t = gdn_gpu.fetch %tile row(%j) : !gdn_gpu.shared<1x8xf32> -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>
+          gdn_gpu.store %t, %y[%first] dims [0] : !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>, memref<?xf32>
+        }
+        gdn_gpu.release %sums : !sums
+      }
+    }
+    gdn_gpu.warps 4 for 1 {
+      gdn_gpu.units contiguous {
+        %i = gdn_gpu.block_id 0
+        %first = arith.muli %i, %c8 : index
+        %tile = gdn_gpu.receive %sums : !sums -> !gdn_gpu.shared<8xf32>
+        %t = gdn_gpu.fetch %tile : !gdn_gpu.shared<8xf32> -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>
+        gdn_gpu.release %sums : !sums
+        gdn_gpu.store %t, %z[%first] dims [0] : !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>, memref<?xf32>
+      }
+    }
+  }
+  return
+}
+
+// Rows that need not follow one another are copied one by one where they do not.
+// CHECK-LABEL: llvm.func @rows(
+//       CHECK:   %[[IS_ONE:.+]] = arith.cmpi eq, %{{.+}}, %c128_i64
+//       CHECK:   scf.if %[[IS_ONE]] {
+//       CHECK:     cp.async.bulk{{.+}} %c1024_i32
+//       CHECK:   } else {
+//       CHECK:     scf.for
+//       CHECK:       cp.async.bulk{{.+}} %c128_i32
+func.func @rows(%n: index, %x: memref<?x32xf32, strided<[?, 1]>>, %y: memref<?x32xf32>)
+    attributes {gdn_gpu.threads = 64 : i64, gdn_gpu.blocks_per_sm = 2 : i64,
+                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %c = gdn_gpu.channel : !gdn_gpu.channel<8x32xf32, depth = 2>
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      %tile = gdn_gpu.acquire %c : !gdn_gpu.channel<8x32xf32, depth = 2> -> !gdn_gpu.shared<8x32xf32>
+      gdn_gpu.copy %x[%c0, %c0] dims [0, 1], %tile : memref<?x32xf32, strided<[?, 1]>>, !gdn_gpu.shared<8x32xf32>
+      gdn_gpu.commit %c : !gdn_gpu.channel<8x32xf32, depth = 2>
+    }
+    gdn_gpu.warps 1 for 1 {
+      %tile = gdn_gpu.receive %c : !gdn_gpu.channel<8x32xf32, depth = 2> -> !gdn_gpu.shared<8x32xf32>
+      %t = gdn_gpu.fetch %tile : !gdn_gpu.shared<8x32xf32> -> !gdn_gpu.fragment<8x32xf32, #one>
+      gdn_gpu.release %c : !gdn_gpu.channel<8x32xf32, depth = 2>
+      gdn_gpu.store %t, %y[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<8x32xf32, #one>, memref<?x32xf32>
+    }
+  }
+  return
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Roles, units and channels: round trip, both forms, and a program that
+// gdn-gpu-check lets pass: a tile in another shape, two roles that empty one
+// channel, a loop inside a tile's time.
+//
+// RUN: gdn-gpu-opt %s | gdn-gpu-opt | FileCheck %s
+// RUN: gdn-gpu-opt %s -mlir-print-op-generic | gdn-gpu-opt | FileCheck %s
+// RUN: gdn-gpu-opt %s -gdn-gpu-check -o /dev/null
+
+#two = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4>
+!ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+!sums = !gdn_gpu.channel<1x8xf32, depth = 2>
+
+// CHECK-LABEL: func.func @sums(
+//       CHECK:   %[[RING:.+]] = gdn_gpu.channel : <8x32xf32, depth = 4, parts = 2>
+//       CHECK:   %[[SUMS:.+]] = gdn_gpu.channel : <1x8xf32, depth = 2>
+//       CHECK:   gdn_gpu.roles {
+//  CHECK-NEXT:     gdn_gpu.warps 0 for 2 {
+//       CHECK:       gdn_gpu.await_launch
+//  CHECK-NEXT:       gdn_gpu.units contiguous {
+//       CHECK:         %[[TILE:.+]] = gdn_gpu.receive %[[RING]] : <8x32xf32, depth = 4, parts = 2> -> <8x32xf32>
+//       CHECK:         gdn_gpu.fetch %[[TILE]]
+//       CHECK:         gdn_gpu.release %[[RING]] : <8x32xf32, depth = 4, parts = 2>
+//       CHECK:         %[[PLACE:.+]] = gdn_gpu.acquire %[[SUMS]] : <1x8xf32, depth = 2> -> <8xf32>
+//       CHECK:         gdn_gpu.share %{{.+}}, %[[PLACE]]
+//       CHECK:         gdn_gpu.commit %[[SUMS]] : <1x8xf32, depth = 2>
+//       CHECK:     gdn_gpu.warps 2 for 1 {
+//  CHECK-NEXT:       gdn_gpu.units contiguous {
+//       CHECK:         %[[NEXT:.+]] = gdn_gpu.acquire %[[RING]]
+//       CHECK:         gdn_gpu.copy %{{.+}}[%{{.+}}, %{{.+}}] dims [0, 1], %[[NEXT]] : memref<?x32xf32>, <8x32xf32>
+//       CHECK:     gdn_gpu.warps 3 for 1 {
+func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?xf32>)
+    attributes {gdn_gpu.threads = 160 : i64, gdn_gpu.blocks_per_sm = 2 : i64,
+                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %ring = gdn_gpu.channel : !ring
+  %sums = gdn_gpu.channel : !sums
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 2 {
+      gdn_gpu.await_launch
+      gdn_gpu.units contiguous {
+        %tile = gdn_gpu.receive %ring : !ring -> !gdn_gpu.shared<8x32xf32>
+        %t = gdn_gpu.fetch %tile : !gdn_gpu.shared<8x32xf32> -> !gdn_gpu.fragment<8x32xf32, #two>
+        gdn_gpu.release %ring : !ring
+        %s = gdn_gpu.map_rows %t : !gdn_gpu.fragment<8x32xf32, #two>
+            -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#two>> {
+        ^bb0(%row: index, %v: vector<32xf32>):
+          %sum = vector.reduction <add>, %v fastmath<reassoc> : vector<32xf32> into f32
+          gdn_gpu.yield %sum : f32
+        }
+        %place = gdn_gpu.acquire %sums : !sums -> !gdn_gpu.shared<8xf32>
+        gdn_gpu.share %s, %place : !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#two>>, !gdn_gpu.shared<8xf32>
+        gdn_gpu.commit %sums : !sums
+      }
+    }
+    gdn_gpu.warps 2 for 1 {
+      gdn_gpu.units contiguous {
+        %i = gdn_gpu.block_id 0
+        %first = arith.muli %i, %c8 : index
+        %tile = gdn_gpu.acquire %ring : !ring -> !gdn_gpu.shared<8x32xf32>
+        gdn_gpu.copy %x[%first, %c0] dims [0, 1], %tile : memref<?x32xf32>, !gdn_gpu.shared<8x32xf32>
+        gdn_gpu.commit %ring : !ring
+      }
+    }
+    gdn_gpu.warps 3 for 1 {
+      gdn_gpu.units contiguous {
+        %i = gdn_gpu.block_id 0
+        %first = arith.muli %i, %c8 : index
+        %tile = gdn_gpu.receive %sums : !sums -> !gdn_gpu.shared<1x8xf32>
+        scf.for %j = %c0 to %c1 step %c1 {
+          %t = gdn_gpu.fetch %tile row(%j) : !gdn_gpu.shared<1x8xf32> -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>
+          gdn_gpu.store %t, %y[%first] dims [0] : !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>, memref<?xf32>
+        }
+        gdn_gpu.release %sums : !sums
+      }
+    }
+    gdn_gpu.warps 4 for 1 {
+      gdn_gpu.units contiguous {
+        %i = gdn_gpu.block_id 0
+        %first = arith.muli %i, %c8 : index
+        %tile = gdn_gpu.receive %sums : !sums -> !gdn_gpu.shared<8xf32>
+        %t = gdn_gpu.fetch %tile : !gdn_gpu.shared<8xf32> -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>
+        gdn_gpu.release %sums : !sums
+        gdn_gpu.store %t, %z[%first] dims [0] : !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>, memref<?xf32>
+      }
+    }
+  }
+  return
+}

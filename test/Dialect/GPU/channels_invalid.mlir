@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Roles, units and channels: every message of their verifiers.
+//
+// RUN: gdn-gpu-opt %s -split-input-file -verify-diagnostics
+
+!ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+!tile = !gdn_gpu.shared<8x32xf32>
+#two = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4>
+!two = !gdn_gpu.fragment<8x32xf32, #two>
+!one = !gdn_gpu.fragment<8x32xf32, #one>
+
+func.func @c1_roles_inside(%x: memref<?x32xf32>, %v: f32)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %t = arith.constant true
+  scf.if %t {
+    // expected-error@+1 {{'gdn_gpu.roles' op expects to be directly in a function, but is in 'scf.if'}}
+    gdn_gpu.roles {
+      gdn_gpu.warps 0 for 1 {
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+!ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+!tile = !gdn_gpu.shared<8x32xf32>
+#two = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4>
+!two = !gdn_gpu.fragment<8x32xf32, #two>
+!one = !gdn_gpu.fragment<8x32xf32, #one>
+
+func.func @c1_roles_twice(%x: memref<?x32xf32>, %v: f32)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  // expected-error@+1 {{'gdn_gpu.roles' op expects to be the only gdn_gpu.roles of its function}}
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+    }
+  }
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+    }
+  }
+  return
+}
+
+// -----
+
+!ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+!tile = !gdn_gpu.shared<8x32xf32>
+#two = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4>
+!two = !gdn_gpu.fragment<8x32xf32, #two>
+!one = !gdn_gpu.fragment<8x32xf32, #one>
+
+func.func @c2_not_a_role(%x: memref<?x32xf32>, %v: f32)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  gdn_gpu.roles {
+    // expected-error@+1 {{'arith.constant' op expects to be in a gdn_gpu.warps: a gdn_gpu.roles has nothing else}}
+    %c0 = arith.constant 0 : index
+  }
+  return
+}
+
+// -----
+
+!ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+!tile = !gdn_gpu.shared<8x32xf32>
+#two = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4>
+!two = !gdn_gpu.fragment<8x32xf32, #two>
+!one = !gdn_gpu.fragment<8x32xf32, #one>
+
+func.func @c2_results(%x: memref<?x32xf32>, %v: f32)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  gdn_gpu.roles {
+    // expected-error@+1 {{'gdn_gpu.warps' op expects no results of a role, but got 1}}
+    %r = gdn_gpu.warps 0 for 1 -> f32 {
+      gdn_gpu.yield %v : f32
+    }
+  }
+  return
+}
+
+// -----
+
+!ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+!tile = !gdn_gpu.shared<8x32xf32>
+#two = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4>
+!two = !gdn_gpu.fragment<8x32xf32, #two>
+!one = !gdn_gpu.fragment<8x32xf32, #one>
+
+func.func @c2_warp_in_two(%x: memref<?x32xf32>, %v: f32)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 3 {
+    }
+    // expected-error@+1 {{'gdn_gpu.warps' op expects warps that no other role has, but got warp 2 again}}
+    gdn_gpu.warps 2 for 1 {
+    }
+  }
+  return
+}
+
+// -----
+
+!ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+!tile = !gdn_gpu.shared<8x32xf32>
+#two = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4>
+!two = !gdn_gpu.fragment<8x32xf32, #two>
+!one = !gdn_gpu.fragment<8x32xf32, #one>
+
+func.func @units_c1(%x: memref<?x32xf32>, %v: f32)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  // expected-error@+1 {{'gdn_gpu.units' op expects to be inside a role of gdn_gpu.roles, and in no other gdn_gpu.units}}
+  gdn_gpu.units {
+    %i = gdn_gpu.block_id 0
+  }
+  return
+}
+
+// -----
+
+!ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+!tile = !gdn_gpu.shared<8x32xf32>
+#two = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4>
+!two = !gdn_gpu.fragment<8x32xf32, #two>
+!one = !gdn_gpu.fragment<8x32xf32, #one>
+
+func.func @channel_c1(%x: memref<?x32xf32>, %v: f32)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      // expected-error@+1 {{'gdn_gpu.channel' op expects to be directly in the function, but is in 'gdn_gpu.warps'}}
+      %c = gdn_gpu.channel : !chan
+    }
+  }
+  return
+}
+
+// -----
+
+!ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+!tile = !gdn_gpu.shared<8x32xf32>
+#two = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4>
+!two = !gdn_gpu.fragment<8x32xf32, #two>
+!one = !gdn_gpu.fragment<8x32xf32, #one>
+
+func.func @acquire_c1(%x: memref<?x32xf32>, %v: f32)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c = gdn_gpu.channel : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      // expected-error@+1 {{'gdn_gpu.acquire' op expects a tile of the element type and size of '!gdn_gpu.shared<8x32xf32>', but got '!gdn_gpu.shared<8x16xf32>'}}
+      %t = gdn_gpu.acquire %c : !chan -> !gdn_gpu.shared<8x16xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+!ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+!tile = !gdn_gpu.shared<8x32xf32>
+#two = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4>
+!two = !gdn_gpu.fragment<8x32xf32, #two>
+!one = !gdn_gpu.fragment<8x32xf32, #one>
+
+func.func @receive_c1(%x: memref<?x32xf32>, %v: f32)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c = gdn_gpu.channel : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      // expected-error@+1 {{'gdn_gpu.receive' op expects a tile of the element type and size of '!gdn_gpu.shared<8x32xf32>', but got '!gdn_gpu.shared<8x32xbf16>'}}
+      %t = gdn_gpu.receive %c : !chan -> !gdn_gpu.shared<8x32xbf16>
+    }
+  }
+  return
+}
+
+// -----
+
+!ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+!tile = !gdn_gpu.shared<8x32xf32>
+#two = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4>
+!two = !gdn_gpu.fragment<8x32xf32, #two>
+!one = !gdn_gpu.fragment<8x32xf32, #one>
+
+func.func @copy_c3_not_acquired(%x: memref<?x32xf32>, %v: f32)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %t = gdn_gpu.alloc : !tile
+  // expected-error@+1 {{'gdn_gpu.copy' op expects 'tile' to come from a gdn_gpu.acquire}}
+  gdn_gpu.copy %x[%c0, %c0] dims [0, 1], %t : memref<?x32xf32>, !tile
+  return
+}
+
+// -----
+
+!ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+!tile = !gdn_gpu.shared<8x32xf32>
+#two = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4>
+!two = !gdn_gpu.fragment<8x32xf32, #two>
+!one = !gdn_gpu.fragment<8x32xf32, #one>
+
+func.func @copy_c3_shape(%x: memref<?x32xf32>, %v: f32)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %c = gdn_gpu.channel : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      %t = gdn_gpu.acquire %c : !chan -> !gdn_gpu.shared<16x16xf32>
+      // expected-error@+1 {{'gdn_gpu.copy' op expects a tile of rank 2 in the shape of its channel, '!gdn_gpu.shared<8x32xf32>', but got '!gdn_gpu.shared<16x16xf32>'}}
+      gdn_gpu.copy %x[%c0, %c0] dims [0, 1], %t : memref<?x32xf32>, !gdn_gpu.shared<16x16xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+!ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+!tile = !gdn_gpu.shared<8x32xf32>
+#two = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4>
+!two = !gdn_gpu.fragment<8x32xf32, #two>
+!one = !gdn_gpu.fragment<8x32xf32, #one>
+
+func.func @copy_c3_rows(%x: memref<?x32xf32>, %v: f32)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %c = gdn_gpu.channel : !gdn_gpu.channel<8x3xf32, depth = 2>
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      %t = gdn_gpu.acquire %c : !gdn_gpu.channel<8x3xf32, depth = 2> -> !gdn_gpu.shared<8x3xf32>
+      // expected-error@+1 {{'gdn_gpu.copy' op expects rows of a multiple of 16 bytes, but got 12}}
+      gdn_gpu.copy %x[%c0, %c0] dims [0, 1], %t : memref<?x32xf32>, !gdn_gpu.shared<8x3xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+!ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+!tile = !gdn_gpu.shared<8x32xf32>
+#two = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4>
+!two = !gdn_gpu.fragment<8x32xf32, #two>
+!one = !gdn_gpu.fragment<8x32xf32, #one>
+
+func.func @copy_c3_columns(%x: memref<?x32xf32>, %v: f32)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %c = gdn_gpu.channel : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      %t = gdn_gpu.acquire %c : !chan -> !tile
+      // expected-error@+1 {{'gdn_gpu.copy' op expects the elements of a row to lie side by side in 'view', but got 'memref<?x32xf32>'}}
+      gdn_gpu.copy %x[%c0, %c0] dims [1, 0], %t : memref<?x32xf32>, !tile
+    }
+  }
+  return
+}
+
+// -----
+
+!ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+!tile = !gdn_gpu.shared<8x32xf32>
+#two = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4>
+!two = !gdn_gpu.fragment<8x32xf32, #two>
+!one = !gdn_gpu.fragment<8x32xf32, #one>
+
+func.func @copy_c1(%x: memref<?x32xf32>, %v: f32)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %c = gdn_gpu.channel : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      %t = gdn_gpu.acquire %c : !chan -> !tile
+      // expected-error@+1 {{'gdn_gpu.copy' op expects one index per dimension of 'view', which is 2, but got 1}}
+      gdn_gpu.copy %x[%c0] dims [0, 1], %t : memref<?x32xf32>, !tile
+    }
+  }
+  return
+}
+
+// -----
+
+!ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+!tile = !gdn_gpu.shared<8x32xf32>
+#two = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4>
+!two = !gdn_gpu.fragment<8x32xf32, #two>
+!one = !gdn_gpu.fragment<8x32xf32, #one>
+
+func.func @await_launch_c1(%x: memref<?x32xf32>, %v: f32)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  gdn_gpu.warps 0 for 1 {
+    // expected-error@+1 {{'gdn_gpu.await_launch' op expects to be outside gdn_gpu.warps, which only some warps enter}}
+    gdn_gpu.await_launch
+  }
+  return
+}
+
+// -----
+
+!ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+!tile = !gdn_gpu.shared<8x32xf32>
+#two = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4>
+!two = !gdn_gpu.fragment<8x32xf32, #two>
+!one = !gdn_gpu.fragment<8x32xf32, #one>
+
+func.func @units_c2(%x: memref<?x32xf32>, %v: f32)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      // expected-error@+1 {{'gdn_gpu.units' op expects a function with 'gdn_gpu.blocks_per_sm' of at least 1 around it}}
+      gdn_gpu.units {
+        %i = gdn_gpu.block_id 0
+      }
+    }
+  }
+  return
+}
