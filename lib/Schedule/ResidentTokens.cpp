@@ -454,8 +454,7 @@ void TokensKernel::emitRootBlock(Block &block) {
   };
 
   fold = getFold(loop, scan);
-  if (fold)
-    kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedSpills));
+  kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedSpills));
   findEarlyStores(block);
 
   // The state is asked for before the wait for the launch ahead; what is done

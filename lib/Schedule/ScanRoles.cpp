@@ -111,11 +111,14 @@ FailureOr<ScanRoles> ScanRoles::analyse(tile::DeltaScanOp scan) {
       role = ScanRole::output;
     else if (scan.getDeltas() && reached.contains(scan.getDeltas()))
       role = ScanRole::value;
-    for (unsigned i = 0; !role && i < slices.size(); ++i)
-      if (llvm::any_of(slice, [&](Operation *inner) {
-            return !isa<tile::LoadOp>(inner) && slices[i].contains(inner);
-          }))
-        role = ScanRole(i);
+    // By what it computes with, or else by what it loads.
+    for (bool isLoad : {false, true})
+      for (unsigned i = 0; !role && i < slices.size(); ++i)
+        if (llvm::any_of(slice, [&](Operation *inner) {
+              return isa<tile::LoadOp>(inner) == isLoad &&
+                     slices[i].contains(inner);
+            }))
+          role = ScanRole(i);
     if (!role || reached.size() > 1)
       return op.emitOpError("expects to store the state, what follows from the "
                             "output, or what an operand of the scan is made "
