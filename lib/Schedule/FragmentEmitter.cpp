@@ -195,9 +195,7 @@ void FragmentEmitter::emitMap(tile::MapRowsOp map) {
     fragments[tile] = fragment;
 }
 
-/// Bytes that are known to divide the places of a view's tiles: the caller
-/// promises them for an argument.
-static int64_t getAlignment(Value view) {
+int64_t gdn::getAlignment(Value view) {
   auto arg = dyn_cast<BlockArgument>(view);
   auto func = arg ? dyn_cast<func::FuncOp>(arg.getOwner()->getParentOp())
                   : func::FuncOp();

@@ -16,6 +16,10 @@ namespace gdn {
 /// lane as make a power of two.
 gpu::RowsAttr getWarpRows(mlir::MLIRContext *context, int64_t columns);
 
+/// Bytes that are known to divide the places of a view's tiles: the caller
+/// promises them for an argument.
+int64_t getAlignment(mlir::Value view);
+
 /// Tokens of a walk that ops are emitted for at once: of the tiles named here,
 /// which have a row or an element per token, `count` rows, of which the first
 /// `valid` are read and written.

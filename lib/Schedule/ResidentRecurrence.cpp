@@ -32,11 +32,18 @@ public:
       : ScheduledKernel(source, scan, scan, threads) {}
 
 private:
+  bool takesPasses() const override { return true; }
+  LogicalResult check() override;
   void emitRootBlock(Block &block) override;
   void emitPrefetches();
   void emitOutputLoads();
   void emitOperands(ScanRole role, ArrayRef<Value> operands);
+  ScanToken fetchToken();
   void emitScan(FragmentEmitter &all);
+  void emitPasses();
+  Value emitPassLoad(tile::LoadOp load, Value first, gpu::FragmentType type);
+  void emitPassStores(Operation *op, Value first, Value state);
+  Value inPasses(Value place);
   void emitLateStores(ScanRole role);
   void emitOutput();
 
@@ -177,16 +184,16 @@ void ResidentKernel::emitOutputLoads() {
     held[load.getTile()] = fragment;
 }
 
-/// The scan of the token.
-void ResidentKernel::emitScan(FragmentEmitter &all) {
+/// What the scan takes of the token; in passes, without the value.
+ScanToken ResidentKernel::fetchToken() {
   Location loc = scan.getLoc();
-  MLIRContext *context = b.getContext();
-  auto perColumn = gpu::PerColumnAttr::get(context, stateRows);
-  auto perRow = gpu::PerRowAttr::get(context, stateRows);
+  auto perColumn = gpu::PerColumnAttr::get(b.getContext(), stateRows);
   ScanToken token;
   token.key = fetch(scan.getKey(), perColumn, zero);
   token.query = fetch(scan.getQuery(), perColumn, zero);
-  token.value = fetch(scan.getValue(), perRow, zero);
+  if (numPasses == 1)
+    token.value = fetch(scan.getValue(),
+                        gpu::PerRowAttr::get(b.getContext(), stateRows), zero);
   token.beta = gpu::FetchElementOp::create(b, loc, b.getF32Type(),
                                            shared[scan.getBeta()], zero);
   if (cast<VectorType>(scan.getLogDecay().getType()).getRank() == 2)
@@ -194,11 +201,117 @@ void ResidentKernel::emitScan(FragmentEmitter &all) {
   else
     token.logDecay = gpu::FetchElementOp::create(
         b, loc, b.getF32Type(), shared[scan.getLogDecay()], zero);
+  return token;
+}
+
+/// The scan of the token.
+void ResidentKernel::emitScan(FragmentEmitter &all) {
+  Location loc = scan.getLoc();
+  ScanToken token = fetchToken();
   ScanResult next = emitScanStep(b, loc, all[scan.getState()], token);
   all.set(scan.getNewState(), next.state);
-  Value place = allocate(scan.getOutput());
-  shared[scan.getOutput()] = place;
-  gpu::ShareOp::create(b, loc, next.output, place, zero);
+  gpu::ShareOp::create(b, loc, next.output, shared[scan.getOutput()], zero);
+}
+
+/// The rows of the state that a pass loads, from `first` on.
+Value ResidentKernel::emitPassLoad(tile::LoadOp load, Value first,
+                                   gpu::FragmentType type) {
+  SmallVector<Value> at = llvm::map_to_vector(
+      load.getIndices(), [&](Value index) { return lookup(index); });
+  int64_t rowDim = load.getDims().front();
+  at[rowDim] = arith::AddIOp::create(b, load.getLoc(), at[rowDim], first);
+  Value view = lookup(load.getView());
+  return gpu::LoadOp::create(b, load.getLoc(), type, view, at, load.getDims(),
+                             Value(), getAlignment(view));
+}
+
+/// The stores of the new state, of the rows of a pass alone: `op` is a store,
+/// or a branch around some.
+void ResidentKernel::emitPassStores(Operation *op, Value first, Value state) {
+  if (auto store = dyn_cast<tile::StoreOp>(op)) {
+    SmallVector<Value> at = llvm::map_to_vector(
+        store.getIndices(), [&](Value index) { return lookup(index); });
+    int64_t rowDim = store.getDims().front();
+    at[rowDim] = arith::AddIOp::create(b, op->getLoc(), at[rowDim], first);
+    Value view = lookup(store.getView());
+    gpu::StoreOp::create(b, op->getLoc(), state, view, at, store.getDims(),
+                         Value(), getAlignment(view));
+    return;
+  }
+  auto branch = cast<scf::IfOp>(op);
+  auto copy = scf::IfOp::create(b, op->getLoc(), lookup(branch.getCondition()),
+                                /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.thenBlock());
+  IRMapping outside = scalars;
+  for (Operation &inner : branch.thenBlock()->without_terminator())
+    if (isa<tile::StoreOp, scf::IfOp>(inner))
+      emitPassStores(&inner, first, state);
+    else
+      b.clone(inner, scalars);
+  scalars = outside;
+}
+
+/// A row in shared memory as a matrix with a row per pass.
+Value ResidentKernel::inPasses(Value place) {
+  auto type = cast<gpu::SharedType>(place.getType());
+  int64_t rows = type.getShape().back() / numPasses;
+  auto pieces = VectorType::get({numPasses, rows}, type.getElementType());
+  return gpu::ReshapeOp::create(b, scan.getLoc(), gpu::SharedType::get(pieces),
+                                place);
+}
+
+/// The scan of the token on one block of rows after another: rows of the state
+/// do not depend on each other.
+void ResidentKernel::emitPasses() {
+  Location loc = scan.getLoc();
+  auto perRow = gpu::PerRowAttr::get(b.getContext(), stateRows);
+  auto state = cast<VectorType>(scan.getState().getType());
+  int64_t rows = state.getDimSize(0) / numPasses;
+  auto part =
+      VectorType::get({rows, state.getDimSize(1)}, state.getElementType());
+  auto rowValues = VectorType::get({rows}, b.getF32Type());
+  const RoleWork &work = (*roles)[ScanRole::state];
+  ScanToken token = fetchToken();
+  Value values = inPasses(shared[scan.getValue()]);
+  Value outputs = inPasses(shared[scan.getOutput()]);
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  auto loop = scf::ForOp::create(b, loc, zero, index(numPasses), index(1));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value pass = loop.getInductionVar();
+  Value first = arith::MulIOp::create(b, loc, pass, index(rows));
+  Value loaded = emitPassLoad(cast<tile::LoadOp>(work.tiles.front()), first,
+                              gpu::FragmentType::get(part, stateRows));
+  token.value = gpu::FetchOp::create(
+      b, loc, gpu::FragmentType::get(rowValues, perRow), values, pass);
+  ScanResult next = emitScanStep(b, loc, loaded, token);
+  gpu::ShareOp::create(b, loc, next.output, outputs, pass);
+  for (Operation *op : work.stores)
+    emitPassStores(op, first, next.state);
+}
+
+/// In passes the state is what one op loads, and what is stored as it is.
+LogicalResult ResidentKernel::check() {
+  if (numPasses == 1)
+    return success();
+  const RoleWork &work = (*roles)[ScanRole::state];
+  auto load = work.tiles.size() == 1 ? dyn_cast<tile::LoadOp>(work.tiles[0])
+                                     : tile::LoadOp();
+  auto isPlain = [](auto access) {
+    return !access.getRows() && llvm::is_sorted(access.getDims());
+  };
+  bool ok = load && isPlain(load);
+  for (Operation *op : work.stores)
+    op->walk([&](tile::StoreOp store) {
+      ok &= store.getTile() == scan.getNewState() && isPlain(store);
+    });
+  if (ok)
+    return success();
+  return scan.emitOpError("expects a state of more than one pass to be loaded "
+                          "and stored whole and as it is");
 }
 
 /// What follows the scan, in the last warp.
@@ -226,8 +339,9 @@ void ResidentKernel::emitRootBlock(Block &block) {
 
   FragmentEmitter all(b, scalars, stateRows);
   const RoleWork &state = (*roles)[ScanRole::state];
-  for (Operation *op : state.tiles)
-    all.emit(op);
+  if (numPasses == 1)
+    for (Operation *op : state.tiles)
+      all.emit(op);
   emitPrefetches();
   emitAwait();
   emitOutputLoads();
@@ -236,9 +350,14 @@ void ResidentKernel::emitRootBlock(Block &block) {
   emitOperands(ScanRole::value, scan.getValue());
   emitOperands(ScanRole::gates, {scan.getLogDecay(), scan.getBeta()});
   gpu::BarrierOp::create(b, scan.getLoc());
-  emitScan(all);
-  for (Operation *op : state.stores)
-    all.emitStores(op, {});
+  shared[scan.getOutput()] = allocate(scan.getOutput());
+  if (numPasses > 1) {
+    emitPasses();
+  } else {
+    emitScan(all);
+    for (Operation *op : state.stores)
+      all.emitStores(op, {});
+  }
   for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value})
     emitLateStores(role);
   gpu::BarrierOp::create(b, scan.getLoc());

@@ -9,8 +9,9 @@
 using namespace mlir;
 using namespace gdn;
 
-/// Registers of a multiprocessor; a thread can give half of its share to the
-/// state.
+/// Registers of a multiprocessor. Of its share a thread gives half to elements
+/// of the state, which all are f32 for a while; in passes a quarter, since keys
+/// and queries stay beside them from one to the next.
 static constexpr int64_t numRegisters = 64 * 1024;
 
 /// The warp of each role but the state, which all warps hold.
@@ -18,8 +19,16 @@ static int64_t getWarp(ScanRole role, int64_t numWarps) {
   return role == ScanRole::output ? numWarps - 1 : int64_t(role);
 }
 
+/// Columns of a row that a thread holds, where it can be: a key and a query
+/// take as many registers each.
+static constexpr int64_t maxLocalColumns = 16;
+
 /// Rows of the state to warps, eight lanes to a row: 128 bytes of it at once.
+/// Rows of more than 128 columns take more lanes.
 LogicalResult ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
+  int64_t maxLocalElements =
+      numRegisters / (minBlocks * numWarps * gpu::warpThreads) / 2;
+  int64_t maxPassElements = maxLocalElements / 2;
   auto state = cast<VectorType>(scan.getState().getType());
   int64_t columns = state.getDimSize(1);
   int64_t vector = 16 / (stored.getIntOrFloatBitWidth() / 8);
@@ -28,17 +37,26 @@ LogicalResult ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
   int64_t lanes = 8;
   while (lanes > 1 && columns % (lanes * vector) != 0)
     lanes /= 2;
+  while (lanes < gpu::warpThreads && columns > lanes * maxLocalColumns &&
+         columns % (2 * lanes * vector) == 0)
+    lanes *= 2;
   stateRows = gpu::RowsAttr::get(b.getContext(), numWarps, lanes, vector);
-  auto fragment = gpu::FragmentType::get(state, stateRows);
-  int64_t bytes = state.getElementTypeBitWidth() / 8;
-  int64_t registers = fragment.getLocalSize() * bytes / 4;
-  int64_t maxStateRegisters =
-      numRegisters / (minBlocks * numWarps * gpu::warpThreads) / 2;
-  if (registers > maxStateRegisters)
+  int64_t rows = state.getDimSize(0);
+  auto fits = [&](int64_t passes) {
+    if (rows % passes != 0)
+      return false;
+    auto part =
+        VectorType::get({rows / passes, columns}, state.getElementType());
+    return gpu::FragmentType::get(part, stateRows).getLocalSize() <=
+           (passes == 1 ? maxLocalElements : maxPassElements);
+  };
+  while (takesPasses() && numPasses < rows && !fits(numPasses))
+    ++numPasses;
+  if (!fits(numPasses))
     return scan.emitOpError("expects a state of at most ")
-           << maxStateRegisters * 4 * numWarps * gpu::warpThreads
-           << " bytes, which the registers of " << numWarps
-           << " warps can hold, but got " << state.getNumElements() * bytes;
+           << maxLocalElements * numWarps * gpu::warpThreads
+           << " elements, which the registers of " << numWarps
+           << " warps can hold, but got " << state.getNumElements();
   return success();
 }
 
@@ -93,10 +111,16 @@ Value ScheduledKernel::fetch(Value operand, Attribute layout, Value row) {
 }
 
 void ScheduledKernel::emitScalars(Block &block) {
-  for (Operation &op : block.without_terminator())
-    if (!isa<tile::TileDialect>(op.getDialect()) && op.getNumRegions() == 0 &&
-        llvm::none_of(op.getResultTypes(), llvm::IsaPred<FloatType>))
+  for (Operation &op : block.without_terminator()) {
+    if (auto id = dyn_cast<tile::BlockIdOp>(op))
+      scalars.map(id.getResult(),
+                  gpu::BlockIdOp::create(b, op.getLoc(), b.getIndexType(),
+                                         id.getAxis()));
+    else if (!isa<tile::TileDialect>(op.getDialect()) &&
+             op.getNumRegions() == 0 &&
+             llvm::none_of(op.getResultTypes(), llvm::IsaPred<FloatType>))
       b.clone(op, scalars);
+  }
 }
 
 /// Stores beside the scan's branch: zeros of a row that is not live.
@@ -163,7 +187,7 @@ LogicalResult ScheduledKernel::emit(int64_t minBlocks) {
   Type stored = cast<VectorType>(scan.getState().getType()).getElementType();
   if (!stateLoads.empty())
     stored = stateLoads.front().getTile().getType().getElementType();
-  if (failed(chooseLayout(stored, minBlocks)))
+  if (failed(chooseLayout(stored, minBlocks)) || failed(check()))
     return failure();
 
   b.setInsertionPoint(source);

@@ -33,6 +33,12 @@ protected:
   /// A store outside of that block.
   virtual void emitPlainStore(tile::StoreOp store);
 
+  /// Fails with an error on what the schedule has no place for, once roles and
+  /// layout are known.
+  virtual mlir::LogicalResult check() { return mlir::success(); }
+  /// Whether the schedule can go over the rows of a state in passes.
+  virtual bool takesPasses() const { return false; }
+
   /// Lays the state out; `stored` is the type of its elements in memory.
   mlir::LogicalResult chooseLayout(mlir::Type stored, int64_t minBlocks);
   void emitBlock(mlir::Block &block);
@@ -49,6 +55,8 @@ protected:
 
   /// The body of the warp of a role; the state's are all.
   gpu::WarpsOp enterWarps(ScanRole role, mlir::TypeRange results = {});
+  /// What a value of the tile program that is no tile is here.
+  mlir::Value lookup(mlir::Value value) { return scalars.lookup(value); }
   mlir::Value allocate(mlir::VectorType tile);
   mlir::Value allocate(mlir::Value tile) {
     return allocate(mlir::cast<mlir::VectorType>(tile.getType()));
@@ -64,6 +72,8 @@ protected:
   mlir::OpBuilder b;
   mlir::IRMapping scalars;
   gpu::RowsAttr stateRows;
+  int64_t numPasses =
+      1; // over equal blocks of rows, of which registers hold one
   std::optional<ScanRoles> roles;
   mlir::Block *entry = nullptr;
   /// Places of operands and results of the scan.

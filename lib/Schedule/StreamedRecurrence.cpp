@@ -37,6 +37,9 @@ constexpr int64_t maxStateDepth = 6;
 /// query. Nine warps, two blocks per multiprocessor, leave 96 registers.
 constexpr int64_t maxThreadElements = 32;
 
+/// Columns of a row that a lane may hold.
+constexpr int64_t maxLocalColumns = 24;
+
 /// Bytes of barriers and gaps between tiles.
 constexpr int64_t barrierBytes = 2048;
 
@@ -152,6 +155,10 @@ FailureOr<bool> StreamedKernel::analyse(int64_t sharedBytes,
   stateRows = gpu::RowsAttr::get(b.getContext(), scanWarps, lanes, vector);
   int64_t atOnce = scanWarps * stateRows.getGroups();
   if (columns % (lanes * vector) != 0 || type.getDimSize(0) % atOnce != 0)
+    return false;
+  // Wider rows take more lanes in the other schedule, so sums of another order,
+  // and more registers for keys and queries than there are here.
+  if (stateRows.getLocalColumns(columns) > maxLocalColumns)
     return false;
   for (int64_t rows = atOnce; rows <= type.getDimSize(0); rows += atOnce)
     if (type.getDimSize(0) % rows == 0 &&

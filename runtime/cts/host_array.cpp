@@ -118,6 +118,14 @@ void HostArray::setNan(int64_t index) {
   std::memset(bytes_.data() + offsetOf(index), 0xff, elementBytes_);
 }
 
+void HostArray::shiftIntegers(int64_t by) {
+  for (int64_t i = 0; i < count(); ++i) {
+    int64_t value = 0;
+    std::memcpy(&value, bytes_.data() + offsetOf(i), elementBytes_);
+    setInteger(i, value + by); // ids are not negative
+  }
+}
+
 bool HostArray::isZero(int64_t index) const {
   const uint8_t *at = bytes_.data() + offsetOf(index);
   return std::all_of(at, at + elementBytes_,

@@ -30,6 +30,8 @@ public:
   void setNumber(int64_t index, double value);
   void setInteger(int64_t index, int64_t value);
   void setNan(int64_t index);
+  /// Adds `by` to every element; none is negative.
+  void shiftIntegers(int64_t by);
   /// Whether all bytes of the element are 0.
   bool isZero(int64_t index) const;
   /// Whether the element is neither NaN nor infinite.

@@ -79,8 +79,10 @@ Problem::Problem(const gdnrt_entry *entry, const Rows &rows)
     std::iota(rows_.slots.begin(), rows_.slots.end(), 1);
   }
   std::map<std::string, int64_t> symbols = {
-      {"N", numRows()}, {"T", numTokens()}, {"P", kNumSlots}, {"C", 0},
-      {"S", 0},         {"B", kNumSlots},   {"Hk", 1},        {"Hv", 2}};
+      {"N", numRows()}, {"T", numTokens()},
+      {"P", kNumSlots}, {"C", 0},
+      {"S", 0},         {"B", kNumSlots},
+      {"Hk", 1},        {"Hv", rows_.valueHeads}};
   if (!rows_.tokenSlots.empty())
     symbols["S"] = static_cast<int64_t>(rows_.tokenSlots[0].size());
   if (rows_.steps)

@@ -39,6 +39,8 @@ struct Rows {
   int64_t steps = 0;
   /// Where rows write, if the entry takes that; empty: the slots.
   std::vector<int64_t> writeSlots = {};
+  /// Hv; there is one key head.
+  int64_t valueHeads = 2;
 };
 
 class Problem {

@@ -153,6 +153,57 @@ void Kernel::onDevice(
   }
 }
 
+std::string Kernel::runBehind(const Problem &problem, int64_t first) const {
+  Problem shifted = problem;
+  for (const char *name : {"slots", "write_slots"})
+    if (shifted.has(name))
+      shifted[name].shiftIntegers(first);
+  std::vector<gdnrt_named_arg> args = shifted.args();
+  std::vector<Sizes> sizes;
+  sizes.reserve(args.size());
+  std::vector<uint8_t *> elements; // the problem's own, in the device's memory
+  std::vector<void *> blocks;
+  std::string refusal;
+  gdnrt_error error;
+  for (gdnrt_named_arg &named : args) {
+    const bool isPool = named.arg.rank >= 3 && std::strstr(named.name, "pool");
+    size_t bytes = shifted[named.name].bytes().size();
+    size_t before = isPool ? bytes / kNumSlots * static_cast<size_t>(first) : 0;
+    void *block = nullptr;
+    if (gdnrt_device_allocate(device_, before + bytes, &block, &error) !=
+        GDNRT_OK) {
+      refusal = error.message;
+      break;
+    }
+    blocks.push_back(block);
+    elements.push_back(static_cast<uint8_t *>(block) + before);
+    EXPECT_EQ(gdnrt_device_write(device_, elements.back(), named.arg.data,
+                                 bytes, &error),
+              GDNRT_OK)
+        << error.message;
+    named.arg.data = block;
+    if (isPool) {
+      sizes.emplace_back(named.arg.sizes, named.arg.sizes + named.arg.rank);
+      sizes.back()[0] += first;
+      named.arg.sizes = sizes.back().data();
+    }
+  }
+  if (refusal.empty()) {
+    launch(args);
+    std::vector<gdnrt_named_arg> own = problem.args();
+    for (size_t i = 0; i < own.size(); ++i)
+      if (!std::strstr(own[i].name, "slots"))
+        EXPECT_EQ(gdnrt_device_read(device_, own[i].arg.data, elements[i],
+                                    problem[own[i].name].bytes().size(),
+                                    &error),
+                  GDNRT_OK)
+            << error.message;
+  }
+  for (void *block : blocks)
+    EXPECT_EQ(gdnrt_device_free(device_, block, &error), GDNRT_OK);
+  return refusal;
+}
+
 std::string gdnrt::cts::nameOf(
     const ::testing::TestParamInfo<std::tuple<EntryKind, int>> &info) {
   const EntryKind kind = std::get<0>(info.param);

@@ -58,6 +58,11 @@ public:
   /// NaN before the launch.
   void run(const Problem &problem) const;
 
+  /// The same with pools of `first` more slots, before all that the problem
+  /// has: slot s is slot `first + s` there, and what lies before has no
+  /// meaning. All ids have to be live. Returns an empty string, or why the
+  /// device has no memory for that.
+  std::string runBehind(const Problem &problem, int64_t first) const;
   /// Calls `body` with the arguments in memory of the device, and reads them
   /// back when it is done.
   void onDevice(const Problem &problem,

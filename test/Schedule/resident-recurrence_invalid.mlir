@@ -8,18 +8,18 @@
 
 // CHECK: error: expects the option 'threads' to be a multiple of 32 from 160 to 1024, but got 100
 
-func.func @too_large(%pool: memref<?x256x256xf32>, %q: vector<1x256xf32>,
-                     %k: vector<1x256xf32>, %v: vector<1x256xf32>,
-                     %g: vector<1xf32>, %beta: vector<1xf32>, %n: index)
+// Passes take the rows from memory and back there.
+func.func @made(%q: vector<1x256xf32>, %k: vector<1x256xf32>,
+                %v: vector<1x256xf32>, %g: vector<1xf32>, %beta: vector<1xf32>,
+                %out: memref<?x256xf32>, %n: index)
     attributes {gdn_tile.grid = ["N"]} {
   %c0 = arith.constant 0 : index
-  %m = gdn_tile.load %pool[%n, %c0, %c0] dims [1, 2]
-      : memref<?x256x256xf32>, vector<256x256xf32>
-  // expected-error@+1 {{'gdn_tile.delta_scan' op expects a state of at most 65536 bytes, which the registers of 8 warps can hold, but got 262144}}
+  %zero = arith.constant 0.0 : f32
+  %m = gdn_tile.fill %zero : f32 -> vector<256x256xf32>
+  // expected-error@+1 {{'gdn_tile.delta_scan' op expects a state of more than one pass to be loaded and stored whole and as it is}}
   %m1, %o = gdn_tile.delta_scan %m, %q, %k, %v gates(%g, %beta) valid(%n)
       : vector<256x256xf32>, vector<1x256xf32>, vector<1x256xf32>, vector<1xf32>
-  gdn_tile.store %m1, %pool[%n, %c0, %c0] dims [1, 2]
-      : vector<256x256xf32>, memref<?x256x256xf32>
+  gdn_tile.store %o, %out[%n, %c0] dims [0, 1] : vector<1x256xf32>, memref<?x256xf32>
   return
 }
 

@@ -49,9 +49,10 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     With `chunk-stages=split` it gets those of its variant `split`: `@<entry>__prepare`, a
     block per chunk and value head, does all that does not depend on the state; `__walk`,
     a block per row and value head, goes from state to state, with states in rows. All
-    tokens go in chunks. Chunks have slots in the workspace that need no plan: their
+    tokens go in chunks. With `value-parts` several blocks share the walk of a head, each
+    with a part of the state's rows. Chunks have slots in the workspace that need no plan: their
     number is at most `T floordiv C + N`. Kernels that keep f32 operands, kernels with
-    checkpoints, `token_slots` or pending tokens, and kernels that use inputs of the rule
+    `token_slots` or pending tokens, with checkpoints that cut chunks, and kernels that use inputs of the rule
     behind it have no such variant.
 
     **Runs after** `gdn-fuse`; **before** `convert-tile-to-cpu`.
@@ -118,6 +119,10 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
                           "also the variant 'split': what does not depend on "
                           "the state, then the walk; in chunks to the end of "
                           "each row"))}]>,
+    Option<"valueParts", "value-parts", "int64_t", /*default=*/"1",
+           "Blocks of the variant 'split' that share the walk of a value head: each has "
+           "a part of the state's rows. Where they divide them, and no norm wants "
+           "whole rows; else 1">,
     Option<"valueHeads", "value-heads", "bool", /*default=*/"false",
            "A block serves one value head instead of one key head">,
     Option<"segments", "segments", "int64_t", /*default=*/"0",

@@ -30,6 +30,10 @@ def ScheduleResidentRecurrence
     may depend on it (programmatic dependent launch) only if that one writes
     neither.
 
+    A state that the registers of a block cannot hold is taken in passes over equal
+    blocks of its rows, which do not depend on each other: a loop loads, scans and
+    stores one after another, and the output is collected in shared memory.
+
     **Runs after** `convert-gdn-to-tile` with `value-heads` and
     `gdn-tile-fuse-rows`; **before** `convert-gdn-gpu-to-nvvm`.
 
@@ -43,10 +47,11 @@ def ScheduleResidentRecurrence
     `M' q = e^g M q + d (k . q)`.
 
     **Fails** with an error on the scan or the op that the schedule has no place
-    for: a state that does not fit in the registers of a block, an op that is
-    neither before nor after the scan.
+    for: a state of several passes that is not loaded and stored as it is, an op
+    that is neither before nor after the scan.
 
-    Before and after: `test/Schedule/resident-recurrence.mlir`.
+    Before and after: `test/Schedule/resident-recurrence.mlir`, and in passes
+    `test/Schedule/passes-over-rows.mlir`.
   }];
   let options = [
     Option<"threads", "threads", "int64_t", /*default=*/"256",

@@ -48,6 +48,12 @@ struct ConvertGDNToTile final
           "'chunk-stages=split', but got f32");
       return signalPassFailure();
     }
+    if (valueParts < 1) {
+      getOperation().emitError("expects the option 'value-parts' to be at "
+                               "least 1, but got ")
+          << valueParts.getValue();
+      return signalPassFailure();
+    }
     SmallVector<func::FuncOp> entries;
     for (auto func : getOperation().getOps<func::FuncOp>())
       if (func->hasAttr("gdn.entry"))
@@ -84,6 +90,7 @@ struct ConvertGDNToTile final
 
     Algorithm algorithm = {tokens,     chunk, chunkFrom, precision,
                            valueHeads, lanes, segments,  segmentsFrom};
+    algorithm.valueParts = valueParts;
     EntryViews views = createEntryViews(entry, entry.getName());
     if (isCommitKernel(kernel) || hasSlotMoves(kernel)) {
       LogicalResult emitted = isCommitKernel(kernel)

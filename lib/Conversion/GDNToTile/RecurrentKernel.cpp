@@ -287,9 +287,9 @@ void RecurrentKernel::emitZeros(Value from, Value to) {
     SmallVector<int64_t> shape = {blockTokens}, dims = {0};
     SmallVector<Value> at = {loop.getInductionVar(), h, r};
     if (type.getRank() == 3) {
-      shape.push_back(type.getDimSize(2));
+      shape.push_back(valueCount(type.getDimSize(2)));
       dims.push_back(3);
-      at.push_back(index(0));
+      at.push_back(valueStart());
     }
     Value zero = arith::ConstantOp::create(
         b, loc, b.getFloatAttr(type.getElementType(), 0.0));

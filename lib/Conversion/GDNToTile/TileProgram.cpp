@@ -94,7 +94,7 @@ Value TileProgram::loadCarryAt(const Carry &carry, Value r, Value from,
     tile = tile::LoadOp::create(b, loc, carry.stored, pool.memory, at,
                                 ArrayRef<int64_t>{2, 1}, rows);
   } else {
-    SmallVector<Value> at = {from, headIndex(r), index(0), index(0)};
+    SmallVector<Value> at = {from, headIndex(r), valueStart(), index(0)};
     tile = tile::LoadOp::create(b, loc, carry.stored, pool.memory, at,
                                 ArrayRef<int64_t>{2, 3}, rows);
   }
@@ -150,7 +150,7 @@ void TileProgram::storeCarryIn(Value gdnPool, const Carry &carry, Value tile,
     tile::StoreOp::create(b, loc, tile, pool.memory, at,
                           ArrayRef<int64_t>{2, 1}, Value());
   } else {
-    SmallVector<Value> at = {to, headIndex(r), index(0), index(0)};
+    SmallVector<Value> at = {to, headIndex(r), valueStart(), index(0)};
     tile::StoreOp::create(b, loc, tile, pool.memory, at,
                           ArrayRef<int64_t>{2, 3}, Value());
   }

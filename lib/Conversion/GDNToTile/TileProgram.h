@@ -39,6 +39,10 @@ struct TileProgram {
   mlir::Value keyWriter;
   mlir::Value firstCheckpoint, endCheckpoint; // of the row, if it may have any
   llvm::DenseMap<mlir::Value, mlir::Value> operandViews; // grouped by key head
+  /// The part of the values, and of the state's rows, that the block has; null:
+  /// all of them.
+  mlir::Value firstValue;
+  int64_t numValues = 0;
 
   mlir::Value index(int64_t value) {
     return mlir::arith::ConstantIndexOp::create(b, loc, value);
@@ -49,6 +53,9 @@ struct TileProgram {
   mlir::Value mul(mlir::Value x, mlir::Value y) {
     return b.createOrFold<mlir::arith::MulIOp>(loc, x, y);
   }
+  /// The first of the block's values, of `all` how many it has.
+  mlir::Value valueStart() { return firstValue ? firstValue : index(0); }
+  int64_t valueCount(int64_t all) const { return firstValue ? numValues : all; }
   /// Value head `r` of this block's key head, among all value heads.
   mlir::Value headIndex(mlir::Value r) { return add(mul(h, ratio), r); }
   /// The number of heads of a tensor.

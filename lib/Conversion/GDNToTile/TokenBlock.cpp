@@ -107,7 +107,7 @@ void TokenBlock::storeResults() {
     SmallVector<int64_t> dims = {0};
     if (type.getRank() == 3) {
       dims.push_back(3);
-      at.push_back(p.index(0));
+      at.push_back(p.valueStart());
     }
     tile::StoreOp::create(b, loc, out,
                           p.operandViews.lookup(p.views.results[number]), at,

@@ -101,14 +101,33 @@ LogicalResult SharedTileWalk::visitBranches(Operation &op) {
   return success();
 }
 
+/// True if the body of a loop runs at least once, as its bounds show.
+static bool runsOnce(Operation &op) {
+  auto loop = dyn_cast<scf::ForOp>(op);
+  std::optional<int64_t> from, to;
+  if (loop) {
+    from = getConstantIntValue(loop.getLowerBound());
+    to = getConstantIntValue(loop.getUpperBound());
+  }
+  return from && to && *from < *to;
+}
+
 LogicalResult SharedTileWalk::visitLoop(Operation &op) {
   States before = states;
   for (unsigned round = 0; round < 2; ++round)
     for (Region &region : op.getRegions())
       if (failed(walk(region)))
         return failure();
-  join(states, before); // no iteration at all
+  if (!runsOnce(op))
+    join(states, before); // no iteration at all
   return success();
+}
+
+/// The tile that `place` is, whatever shape it has here.
+static Value getTile(Value place) {
+  while (auto reshape = place.getDefiningOp<gpu::ReshapeOp>())
+    place = reshape.getPlace();
+  return place;
 }
 
 LogicalResult SharedTileWalk::visit(Operation &op) {
@@ -125,10 +144,11 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
     return success();
   if (auto share = dyn_cast<gpu::ShareOp>(op)) {
     // share_c2
-    TileState &state = states[share.getPlace()];
+    TileState &state = states[getTile(share.getPlace())];
     // Two rows of a tile are apart.
     auto other = dyn_cast_or_null<gpu::ShareOp>(state.shared);
-    bool isApart = other && other.getRow() && share.getRow();
+    bool isApart = other && other.getRow() && share.getRow() &&
+                   other.getPlace().getType() == share.getPlace().getType();
     if (state.fetched)
       return needsBarrier(share, state.fetched);
     if (other && !isApart)
@@ -140,7 +160,7 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
   }
   if (isa<gpu::FetchOp, gpu::FetchElementOp>(op)) {
     // fetch_c2, fetch_element_c2
-    TileState &state = states[op.getOperand(0)];
+    TileState &state = states[getTile(op.getOperand(0))];
     if (!state.hasValue)
       return op.emitOpError("expects a tile that has been shared on every way "
                             "to it");

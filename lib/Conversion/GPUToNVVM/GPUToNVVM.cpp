@@ -360,6 +360,9 @@ void KernelLowering::lower(Operation &op) {
                                       get(load.getIndices())));
       })
       .Case<gdn::gpu::AllocOp, gdn::gpu::ChannelOp>([](auto) {})
+      .Case([&](gdn::gpu::ReshapeOp reshape) {
+        values.map(reshape.getResult(), get(reshape.getPlace()));
+      })
       .Case([&](gdn::gpu::AcquireOp acquire) {
         values.map(acquire.getTile(), channels.acquire(b, threads, acquire));
       })

@@ -5,6 +5,8 @@
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk=32 chunk-stages=split" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed chunk=32 chunk-stages=split" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s --check-prefix=MIXED
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split value-parts=4" -canonicalize -cse | FileCheck %s --check-prefix=PARTS
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split value-parts=3" -canonicalize -cse | FileCheck %s --check-prefix=WHOLE
 
 // The one-pass program stays as it is.
 // CHECK-LABEL: func.func @prefill(
@@ -85,6 +87,21 @@
 //       MIXED:     gdn_tile.store %{{.+}}, %[[Q16]][%{{.+}}, %{{.+}}, %c0, %c0]
 //       MIXED:     gdn_tile.store %{{.+}}, %[[K16]][%{{.+}}, %{{.+}}, %c0, %c0]
 // MIXED-LABEL: func.func @prefill__walk(
+
+// Four blocks share the walk: each has 16 of 64 values, rows of the state.
+// PARTS-LABEL: func.func @prefill__prepare(
+//  PARTS-SAME:   gdn_tile.grid = ["T floordiv 64 + N", "Hv"]
+// PARTS-LABEL: func.func @prefill__walk(
+//  PARTS-SAME:   gdn_tile.grid = ["N + 1", "Hv", "4"]
+//       PARTS:   %[[PART:.+]] = gdn_tile.block_id 2
+//       PARTS:   %[[FIRST:.+]] = arith.muli %[[PART]], %c16
+//       PARTS:   gdn_tile.load %{{.+}}[%{{.+}}, %{{.+}}, %[[FIRST]], %c0] dims [2, 3] {{.*}}, vector<16x16xf32>
+//       PARTS:   gdn_tile.load %{{.+}}[%{{.+}}, %{{.+}}, %{{.+}}, %[[FIRST]]] dims [0, 3] {{.*}}, vector<64x16xbf16>
+//       PARTS:   gdn_tile.store %{{.+}}, %{{.+}}[%{{.+}}, %{{.+}}, %{{.+}}, %[[FIRST]]] dims [0, 3]
+//       PARTS:   gdn_tile.store %{{.+}}, %{{.+}}[%{{.+}}, %{{.+}}, %[[FIRST]], %c0] dims [2, 3]
+// Three would not have the same number.
+// WHOLE-LABEL: func.func @prefill__walk(
+//  WHOLE-SAME:   gdn_tile.grid = ["N + 1", "Hv"]
 func.func @prefill(
     %q: tensor<?x?x16xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "16"]},
     %k: tensor<?x?x16xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "16"]},

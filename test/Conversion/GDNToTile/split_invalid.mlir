@@ -6,6 +6,9 @@
 // RUN: not gdn-opt %s -convert-gdn-to-tile=chunk-stages=split 2>&1 | FileCheck %s
 // RUN: not gdn-compile %s --chunk-stages=split -o %t 2>&1 | FileCheck %s --check-prefix=COMPILE
 
+// RUN: not gdn-opt %s -convert-gdn-to-tile=value-parts=0 2>&1 | FileCheck %s --check-prefix=PARTS
+
+//   PARTS: error: expects the option 'value-parts' to be at least 1, but got 0
 //   CHECK: error: expects the option 'precision' to be mixed or mixed-io with 'chunk-stages=split', but got f32
 // COMPILE: error: --chunk-stages=split: expects --precision mixed or mixed-io, but got f32
 module {

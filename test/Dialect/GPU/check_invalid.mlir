@@ -214,3 +214,20 @@ func.func @layout_outside_warps(%x: f32) attributes {gdn_gpu.threads = 256 : i64
   %t = gdn_gpu.fill %x : f32 -> !one
   return
 }
+
+// -----
+
+// Another shape of a tile is the same tile.
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+func.func @reshaped(%t: f32) attributes {gdn_gpu.threads = 32 : i64} {
+  %c0 = arith.constant 0 : index
+  %p = gdn_gpu.alloc : !gdn_gpu.shared<1x256xf32>
+  %halves = gdn_gpu.reshape %p : !gdn_gpu.shared<1x256xf32> to !gdn_gpu.shared<2x128xf32>
+  %a = gdn_gpu.fill %t : f32 -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+  // expected-note@+1 {{access before it}}
+  gdn_gpu.share %a, %halves row(%c0)
+      : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>, !gdn_gpu.shared<2x128xf32>
+  // expected-error@+1 {{'gdn_gpu.fetch' op expects a gdn_gpu.barrier between it and the access before it}}
+  %x = gdn_gpu.fetch %p : !gdn_gpu.shared<1x256xf32> -> !gdn_gpu.fragment<1x256xf32, #one>
+  return
+}

@@ -34,6 +34,7 @@ func.func @access(%pool: !view, %slot: index, %n: index)
 // CHECK-LABEL: func.func @roles
 //       CHECK:   %[[PLACE:.+]] = gdn_gpu.alloc : {{(!gdn_gpu.shared)?}}<128xf32>
 //       CHECK:   %[[GRID:.+]] = gdn_gpu.alloc : {{(!gdn_gpu.shared)?}}<4x128xf32>
+//       CHECK:   gdn_gpu.reshape %[[GRID]] : {{(!gdn_gpu.shared)?}}<4x128xf32> to {{(!gdn_gpu.shared)?}}<512xf32>
 //       CHECK:   gdn_gpu.await_launch
 //       CHECK:   gdn_gpu.release_launch
 //       CHECK:   %[[R:.+]]:2 = gdn_gpu.warps 3 for 1 -> {{(!gdn_gpu.fragment)?}}<128xf32, {{.+}}>, f32 {
@@ -51,6 +52,7 @@ func.func @access(%pool: !view, %slot: index, %n: index)
 func.func @roles(%i: index, %x: f32) attributes {gdn_gpu.threads = 256 : i64} {
   %place = gdn_gpu.alloc : !place
   %grid = gdn_gpu.alloc : !gdn_gpu.shared<4x128xf32>
+  %row = gdn_gpu.reshape %grid : !gdn_gpu.shared<4x128xf32> to !gdn_gpu.shared<512xf32>
   gdn_gpu.await_launch
   gdn_gpu.release_launch
   %r, %y = gdn_gpu.warps 3 for 1 -> !one, f32 {

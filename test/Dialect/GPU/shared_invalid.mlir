@@ -122,3 +122,19 @@ func.func @fetch_element_c1_type(%p: !place, %i: index) attributes {gdn_gpu.thre
   %t = gdn_gpu.fetch_element %p[%i] : !place -> bf16
   return
 }
+
+// -----
+
+func.func @reshape_c1_elements(%p: !gdn_gpu.shared<1x256xf32>) attributes {gdn_gpu.threads = 32 : i64} {
+  // expected-error@+1 {{'gdn_gpu.reshape' op expects 'result' to have the elements of 'place', 256 of 'f32', but got '!gdn_gpu.shared<2x64xf32>'}}
+  %r = gdn_gpu.reshape %p : !gdn_gpu.shared<1x256xf32> to !gdn_gpu.shared<2x64xf32>
+  return
+}
+
+// -----
+
+func.func @reshape_c1_type(%p: !gdn_gpu.shared<1x256xf32>) attributes {gdn_gpu.threads = 32 : i64} {
+  // expected-error@+1 {{'gdn_gpu.reshape' op expects 'result' to have the elements of 'place', 256 of 'f32', but got '!gdn_gpu.shared<2x128xbf16>'}}
+  %r = gdn_gpu.reshape %p : !gdn_gpu.shared<1x256xf32> to !gdn_gpu.shared<2x128xbf16>
+  return
+}

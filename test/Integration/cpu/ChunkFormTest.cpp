@@ -205,10 +205,12 @@ static const Kind kinds[] = {
     {"BF16MixedIo", FloatKind::bf16, Precision::mixedIo},
 };
 static const Kind splitKinds[] = {
-    {"BF16MixedSplit", FloatKind::bf16, Precision::mixed, ChunkStages::split},
-    {"F16MixedSplit", FloatKind::f16, Precision::mixed, ChunkStages::split},
     {"BF16MixedIoSplit", FloatKind::bf16, Precision::mixedIo,
      ChunkStages::split},
+};
+static const Kind moreSplitKinds[] = {
+    {"BF16MixedSplit", FloatKind::bf16, Precision::mixed, ChunkStages::split},
+    {"F16MixedSplit", FloatKind::f16, Precision::mixed, ChunkStages::split},
 };
 static const Kind moreKinds[] = {
     {"BF16", FloatKind::bf16, Precision::f32},
@@ -226,6 +228,10 @@ INSTANTIATE_TEST_SUITE_P(Cpu, ChunkForm,
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(CpuSplit, ChunkForm,
                          ::testing::Combine(::testing::ValuesIn(splitKinds),
+                                            ::testing::ValuesIn(forms)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(FullSplit, ChunkForm,
+                         ::testing::Combine(::testing::ValuesIn(moreSplitKinds),
                                             ::testing::ValuesIn(forms)),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Full, ChunkForm,

@@ -154,3 +154,80 @@ TEST(ChunkSlots, AdjacentRowsShareNoSlot) {
     call.check({5e-3, 5e-3, 5e-3});
   }
 }
+
+// States inside rows: between chunks, of all sizes that checkpoints do not cut.
+TEST(TwoStageCheckpoints, EqualReference) {
+  for (int64_t chunk : {16, 64})
+    for (bool plain : {false, true}) {
+      SCOPED_TRACE(testing::Message() << chunk << ' ' << plain);
+      Config config(40, 72);
+      config.options.io = FloatKind::bf16;
+      config.options.checkpoints = true;
+      config.options.writeSlots = true;
+      config.options.l2norm = plain;
+      if (plain) {
+        config.layout = InputLayout::ready;
+        config.options.outputs = EntryOutputs::core;
+      }
+      config.pipeline.precision = Precision::mixed;
+      config.pipeline.chunk = chunk;
+      config.pipeline.chunkStages = ChunkStages::split;
+      Batch batch;
+      batch.lengths = {200, 0, 64, 5, 130, 63, 128, 193};
+      batch.ids = {1, 2, 3, 4, 5, 6, 0, 7};
+      batch.writeIds = {1, 2, 13, 4, 5, 16, 0, 7};
+      batch.nullSlot = 0;
+      batch.slots = 32;
+      batch.keyHeads = 2;
+      batch.leading = 3;
+      batch.padding = 2;
+      // Counts that are no checkpoint, and a slot that is none, among others.
+      batch.checkpoints = {{{64, 20}, {100, 31}, {128, 21}, {192, 22}},
+                           {{0, 31}},
+                           {{64, 23}},
+                           {},
+                           {{64, -1}, {128, 24}},
+                           {},
+                           {{64, 31}},
+                           {{192, 26}}};
+      Call call(config, "prefill", batch);
+      call.run("split");
+      call.check({5e-3, 5e-3, 2e-3});
+    }
+}
+
+// Blocks with parts of the values give the same bits; a norm keeps them whole.
+TEST(ValueParts, EqualBits) {
+  for (auto [layout, outputs] :
+       {std::pair{InputLayout::ready, EntryOutputs::core},
+        {InputLayout::flat, EntryOutputs::core},
+        {InputLayout::flat, EntryOutputs::norm}}) {
+    Config config(48, 96);
+    config.layout = layout;
+    config.options.io = FloatKind::bf16;
+    config.options.outputs = outputs;
+    config.options.l2norm = layout == InputLayout::ready;
+    config.pipeline.precision = Precision::mixedIo;
+    config.pipeline.chunkStages = ChunkStages::split;
+    Batch batch;
+    batch.lengths = {130, 0, 2, 64, 77};
+    batch.ids = {1, 2, 3, 0, 5};
+    batch.nullSlot = 0;
+    batch.slots = 9;
+    batch.leading = 2;
+    batch.padding = 3;
+    Call whole(config, "prefill", batch);
+    whole.run("split");
+    whole.check({5e-3, 1e-2, 5e-3});
+    for (int64_t parts : {2, 3, 5}) { // 5 do not divide 96: then 1
+      SCOPED_TRACE(parts);
+      config.pipeline.valueParts = parts;
+      Call cut(config, "prefill", batch);
+      cut.run("split");
+      cut.check({5e-3, 1e-2, 5e-3});
+      for (const char *name : {"core", "out", "conv_pool", "state_pool"})
+        if (cut.has(name))
+          EXPECT_TRUE(cut[name].sameMemory(whole[name])) << name;
+    }
+  }
+}

@@ -98,6 +98,19 @@ LogicalResult AllocOp::verify() {
   return success();
 }
 
+LogicalResult ReshapeOp::verify() {
+  // reshape_c1
+  SharedType from = getPlace().getType(), to = getResult().getType();
+  auto count = [](SharedType type) {
+    return ShapedType::getNumElements(type.getShape());
+  };
+  if (from.getElementType() == to.getElementType() && count(from) == count(to))
+    return success();
+  return emitOpError("expects 'result' to have the elements of 'place', ")
+         << count(from) << " of " << from.getElementType() << ", but got "
+         << to;
+}
+
 /// (C1) of share and fetch.
 static LogicalResult verifySameTile(Operation *op, FragmentType fragment,
                                     SharedType place, bool isRow) {

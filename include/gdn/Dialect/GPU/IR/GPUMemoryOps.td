@@ -153,6 +153,34 @@ def GPU_AllocOp : GPU_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
   let hasVerifier = 1;
 }
 
+def GPU_ReshapeOp : GPU_Op<"reshape", [Pure]> {
+  let summary = "A tile of shared memory in another shape";
+  let description = [{
+    The same memory, row-major, as a tile of other sizes: rows of a tile may be
+    pieces of a longer row. Accesses through either are accesses of one tile.
+
+    **Preconditions**
+
+    - (C1) `place` and `result` have the same element type and the same number
+      of elements.
+
+    **Example**
+
+    ```mlir
+    func.func @halves() attributes {gdn_gpu.threads = 32 : i64} {
+      %row = gdn_gpu.alloc : !gdn_gpu.shared<1x256xf32>
+      %halves = gdn_gpu.reshape %row
+          : !gdn_gpu.shared<1x256xf32> to !gdn_gpu.shared<2x128xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins GPU_SharedType:$place);
+  let results = (outs GPU_SharedType:$result);
+  let assemblyFormat = "$place attr-dict `:` type($place) `to` type($result)";
+  let hasVerifier = 1;
+}
+
 def GPU_ShareOp : GPU_Op<"share"> {
   let summary = "A fragment to shared memory";
   let description = [{
