@@ -29,6 +29,10 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
     ScheduleStreamedRecurrenceOptions streamed;
     streamed.sharedBytes =
         target.getSharedBytesPerSm() / 2 - target.getSharedBytesReserved();
+    // Where blocks have 49 KB each, a ring of f32 states has two places, and the
+    // scan spills.
+    if (target.getSharedBytesPerBlock() < 128 * 1024)
+      streamed.maxWideUnits = 0;
     passes.addPass(createScheduleStreamedRecurrence(streamed));
   }
   passes.addPass(createScheduleResidentRecurrence());

@@ -243,6 +243,31 @@ void FragmentEmitter::emitPrefetch(tile::LoadOp load) {
                           typeOf(load.getTile()));
 }
 
+/// What was loaded of the views that `branch` writes.
+SmallVector<Value> FragmentEmitter::getReads(Operation *branch,
+                                             ArrayRef<Operation *> loads) {
+  SetVector<Value> views;
+  branch->walk([&](tile::StoreOp store) { views.insert(store.getView()); });
+  SmallVector<Value> reads;
+  for (Operation *load : loads)
+    if (auto read = dyn_cast<tile::LoadOp>(load);
+        read && views.contains(read.getView()))
+      reads.push_back(fragments.lookup(read.getTile()));
+  return reads;
+}
+
+Value FragmentEmitter::emitTicket(Operation *op, ArrayRef<Operation *> loads) {
+  auto branch = dyn_cast<scf::IfOp>(op);
+  auto last = branch
+                  ? branch.getCondition().getDefiningOp<tile::LastInGroupOp>()
+                  : tile::LastInGroupOp();
+  if (!last)
+    return nullptr;
+  return gpu::TakeTicketOp::create(
+      b, op->getLoc(), b.getI32Type(), scalar(last.getGroup()),
+      scalar(last.getCount()), getReads(op, loads));
+}
+
 void FragmentEmitter::emitStores(Operation *op, ArrayRef<Operation *> loads) {
   if (auto store = dyn_cast<tile::StoreOp>(op)) {
     Value view = scalar(store.getView());
@@ -261,16 +286,13 @@ void FragmentEmitter::emitStores(Operation *op, ArrayRef<Operation *> loads) {
   Value condition;
   if (auto last = branch.getCondition().getDefiningOp<tile::LastInGroupOp>();
       last && !scalars.contains(last.getLast())) {
-    SetVector<Value> views;
-    branch.walk([&](tile::StoreOp store) { views.insert(store.getView()); });
-    SmallVector<Value> after;
-    for (Operation *load : loads)
-      if (auto read = dyn_cast<tile::LoadOp>(load);
-          read && views.contains(read.getView()))
-        after.push_back(fragments.lookup(read.getTile()));
-    condition = gpu::LastReaderOp::create(b, op->getLoc(), b.getI1Type(),
-                                          scalar(last.getGroup()),
-                                          scalar(last.getCount()), after);
+    if (Value ticket = tickets.lookup(op))
+      condition = gpu::IsLastOp::create(b, op->getLoc(), b.getI1Type(), ticket,
+                                        scalar(last.getCount()));
+    else
+      condition = gpu::LastReaderOp::create(
+          b, op->getLoc(), b.getI1Type(), scalar(last.getGroup()),
+          scalar(last.getCount()), getReads(op, loads));
   } else {
     condition = scalar(branch.getCondition());
   }

@@ -55,6 +55,15 @@ public:
   /// same view: `loads` names these loads.
   void emitStores(mlir::Operation *op, mlir::ArrayRef<mlir::Operation *> loads);
 
+  /// Asks who is the last of the group that `branch` waits for, long before
+  /// `emitStores` of it; null if it waits for none. The answer is for
+  /// `setTicket`.
+  mlir::Value emitTicket(mlir::Operation *branch,
+                         mlir::ArrayRef<mlir::Operation *> loads);
+  void setTicket(mlir::Operation *branch, mlir::Value ticket) {
+    tickets[branch] = ticket;
+  }
+
   /// The fragment of a tile that was emitted or set.
   mlir::Value operator[](mlir::Value tile) const {
     return fragments.lookup(tile);
@@ -69,6 +78,8 @@ public:
   gpu::FragmentType typeOf(mlir::Value tile) const;
 
 private:
+  llvm::SmallVector<mlir::Value>
+  getReads(mlir::Operation *branch, mlir::ArrayRef<mlir::Operation *> loads);
   void emitMap(tile::MapRowsOp map);
   bool isPerToken(mlir::Value tile) const {
     return tokens && tokens->tiles.contains(tile);
@@ -85,6 +96,7 @@ private:
   gpu::RowsAttr rows; // null for one warp
   const TokenGroup *tokens = nullptr;
   llvm::DenseMap<mlir::Value, mlir::Value> fragments;
+  llvm::DenseMap<mlir::Operation *, mlir::Value> tickets;
 };
 
 } // namespace gdn

@@ -49,6 +49,7 @@ private:
 
   Value zero;
   DenseMap<Value, Value> held; // fragments that one warp holds for later
+  DenseMap<Operation *, Value> tickets; // of stores of a last reader
 };
 
 struct ScheduleResidentRecurrence final
@@ -86,8 +87,8 @@ struct ScheduleResidentRecurrence final
 
 /// Operands of the scan, made by the warp of their role, in shared memory.
 /// What only this block stores is stored at once; what the last reader stores
-/// waits in shared memory until the scan is done, since to find the last one
-/// takes a turn around the memory.
+/// waits in shared memory until the scan is done: to find the last one takes a
+/// turn around the memory, for which a role asks as soon as it has shared.
 void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
   Location loc = scan.getLoc();
   for (Value operand : operands)
@@ -99,7 +100,13 @@ void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
       kept.insert_range(getUsedTiles(op));
   for (Value tile : kept)
     shared[tile] = allocate(tile);
-  gpu::WarpsOp warps = enterWarps(role);
+  SmallVector<Operation *> asked;
+  for (Operation *op : work.stores)
+    if (auto branch = dyn_cast<scf::IfOp>(op);
+        branch && branch.getCondition().getDefiningOp<tile::LastInGroupOp>())
+      asked.push_back(op);
+  gpu::WarpsOp warps =
+      enterWarps(role, SmallVector<Type>(asked.size(), b.getI32Type()));
   FragmentEmitter warp(b, scalars);
   for (tile::LoadOp load : getLoads(work.tiles))
     warp.emit(load);
@@ -108,13 +115,18 @@ void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
       warp.emit(op);
   for (Value operand : operands)
     gpu::ShareOp::create(b, loc, warp[operand], shared[operand], Value());
+  SmallVector<Value> yielded;
+  for (Operation *op : asked)
+    yielded.push_back(warp.emitTicket(op, work.tiles));
   for (Value tile : kept)
     gpu::ShareOp::create(b, loc, warp[tile], shared[tile], Value());
   for (Operation *op : work.stores)
     if (!isa<scf::IfOp>(op))
       warp.emitStores(op, {});
-  gpu::YieldOp::create(b, loc);
+  gpu::YieldOp::create(b, loc, yielded);
   b.setInsertionPointAfter(warps);
+  for (auto [op, ticket] : llvm::zip(asked, warps.getResults()))
+    tickets[op] = ticket;
 }
 
 /// The stores of a role that wait for other blocks or for a condition.
@@ -129,6 +141,8 @@ void ResidentKernel::emitLateStores(ScanRole role) {
     for (Value tile : getUsedTiles(op))
       warp.set(tile, gpu::FetchOp::create(b, scan.getLoc(), warp.typeOf(tile),
                                           shared[tile], Value()));
+    if (Value ticket = tickets.lookup(op))
+      warp.setTicket(op, ticket);
     warp.emitStores(op, {});
   }
   gpu::YieldOp::create(b, scan.getLoc());

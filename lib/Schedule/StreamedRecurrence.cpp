@@ -52,7 +52,9 @@ public:
 
   /// Finds the layout. Fails without a word if the schedule does not suit the
   /// program, with an error if none does.
-  FailureOr<bool> analyse(int64_t sharedBytes, int64_t maxElementBytes);
+  FailureOr<bool> analyse(int64_t sharedBytes);
+  /// Bytes of an element of the state.
+  int64_t getElementBytes();
   void emitVariant(int64_t minUnits, int64_t maxUnits);
 
 private:
@@ -101,12 +103,13 @@ struct ScheduleStreamedRecurrence final
     }
     for (tile::DeltaScanOp scan : scans) {
       StreamedKernel kernel(scan->getParentOfType<func::FuncOp>(), scan);
-      FailureOr<bool> suits = kernel.analyse(sharedBytes, maxElementBytes);
+      FailureOr<bool> suits = kernel.analyse(sharedBytes);
       if (failed(suits))
         return signalPassFailure();
-      if (!*suits)
+      int64_t most = kernel.getElementBytes() > 2 ? maxWideUnits : maxUnits;
+      if (!*suits || most == 0)
         continue;
-      kernel.emitVariant(minUnits, maxUnits);
+      kernel.emitVariant(minUnits, most);
       ++numKernels;
     }
   }
@@ -122,8 +125,11 @@ static int64_t getBytes(Type element) {
 // Whether and how
 //===----------------------------------------------------------------------===//
 
-FailureOr<bool> StreamedKernel::analyse(int64_t sharedBytes,
-                                        int64_t maxElementBytes) {
+int64_t StreamedKernel::getElementBytes() {
+  return getBytes(cast<VectorType>(scan.getState().getType()).getElementType());
+}
+
+FailureOr<bool> StreamedKernel::analyse(int64_t sharedBytes) {
   FailureOr<ScanRoles> found = ScanRoles::analyse(scan);
   if (failed(found))
     return failure();
@@ -144,7 +150,7 @@ FailureOr<bool> StreamedKernel::analyse(int64_t sharedBytes,
   auto view = cast<MemRefType>(load.getView().getType());
   int64_t bytes = getBytes(type.getElementType());
   auto [strides, offset] = view.getStridesAndOffset();
-  if (bytes > maxElementBytes || type.getDimSize(1) * bytes % 16 != 0 ||
+  if (type.getDimSize(1) * bytes % 16 != 0 ||
       strides[load.getDims().back()] != 1)
     return false;
 

@@ -29,14 +29,15 @@
 //       CHECK:     gdn_gpu.await_launch
 //  CHECK-NEXT:     gdn_gpu.release_launch
 // A role asks for all it reads before it computes; query and key keep their new
-// windows for the last reader of the old ones.
-//       CHECK:     gdn_gpu.warps 0 for 1 {
+// windows for the last reader of the old ones, and ask who that is.
+//       CHECK:     %[[Q_TICKET:.+]] = gdn_gpu.warps 0 for 1 -> i32 {
 // CHECK-COUNT-3:       gdn_gpu.load
 //   CHECK-NOT:       gdn_gpu.load
 //       CHECK:       gdn_gpu.conv1d
 //       CHECK:       gdn_gpu.share %{{.+}}, %[[Q_PLACE:.+]] :
+//       CHECK:       gdn_gpu.take_ticket
 //       CHECK:       gdn_gpu.share %{{.+}}, %[[Q_WINDOW:.+]] : <3x32xbf16, #[[$WARP]]>
-//       CHECK:     gdn_gpu.warps 1 for 1 {
+//       CHECK:     gdn_gpu.warps 1 for 1 -> i32 {
 //       CHECK:       gdn_gpu.share %{{.+}}, %[[K_PLACE:.+]] :
 //       CHECK:       gdn_gpu.share %{{.+}}, %[[K_WINDOW:.+]] : <3x32xbf16, #[[$WARP]]>
 // The windows of value channels have one reader.
@@ -58,7 +59,7 @@
 //       CHECK:     gdn_gpu.store %[[SCAN]]#0
 //       CHECK:     gdn_gpu.warps 0 for 1 {
 //  CHECK-NEXT:       %[[WINDOW:.+]] = gdn_gpu.fetch %[[Q_WINDOW]]
-//  CHECK-NEXT:       %[[LAST:.+]] = gdn_gpu.last_reader
+//  CHECK-NEXT:       %[[LAST:.+]] = gdn_gpu.is_last %[[Q_TICKET]]
 //  CHECK-NEXT:       scf.if %[[LAST]] {
 //  CHECK-NEXT:         gdn_gpu.store %[[WINDOW]]
 //       CHECK:     gdn_gpu.warps 1 for 1 {

@@ -8,11 +8,14 @@
 // RUN: FileCheck %s < %t
 // RUN: gdn-opt %t -gdn-schedule-resident-recurrence -canonicalize -cse | gdn-gpu-opt -gdn-gpu-check -o /dev/null
 //
-// A state of f32 is passed over where elements may have two bytes at most, and
-// every state where no ring of two places fits.
-// RUN: sed s/x128x64xbf16/x128x64xf32/ %s | gdn-opt -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-streamed-recurrence | FileCheck %s --check-prefix=NONE
+// States of f32 have a bound of their own, 0 for none of them; a state is passed
+// over where no ring of two places fits.
+// RUN: sed s/x128x64xbf16/x128x64xf32/ %s | gdn-opt -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-streamed-recurrence=max-wide-units=0 | FileCheck %s --check-prefix=NONE
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-streamed-recurrence=shared-bytes=20000 | FileCheck %s --check-prefix=NONE
 // NONE-NOT: gdn_gpu.roles
+//
+// RUN: sed s/x128x64xbf16/x128x64xf32/ %s | gdn-opt -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-streamed-recurrence=max-wide-units=700 | FileCheck %s --check-prefix=WIDE
+// WIDE: gdn_tile.conditions = {{.}}{{.}}["512"], ["N", "Hv"]], {{.}}["N", "Hv"], ["700"]]]
 
 // Four warps share rows as eight do where the state is resident: eight lanes each.
 //       CHECK: #[[$STATE:.+]] = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 8>

@@ -116,8 +116,8 @@ def ScheduleStreamedRecurrence
            "Units of a launch up to which the variant is taken">,
     Option<"sharedBytes", "shared-bytes", "int64_t", /*default=*/"115712",
            "Bytes of shared memory that a block may take">,
-    Option<"maxElementBytes", "max-element-bytes", "int64_t", /*default=*/"2",
-           "Bytes of an element of the state, at most">
+    Option<"maxWideUnits", "max-wide-units", "int64_t", /*default=*/"1024",
+           "The same for states of f32; 0: none of them">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Variants scheduled">

@@ -422,10 +422,21 @@ void KernelLowering::lower(Operation &op) {
       })
       .Case([&](gdn::gpu::BarrierOp) { NVVM::Barrier0Op::create(b, loc); })
       .Case([&](gdn::gpu::LastReaderOp last) {
-        values.map(last.getLast(),
-                   emitLastReader(b, loc, threads, entry.workspace,
-                                  get(last.getCounter()), get(last.getCount()),
-                                  get(last.getAfter())));
+        Value count = get(last.getCount());
+        Value ticket =
+            emitTicket(b, loc, threads, entry.workspace, get(last.getCounter()),
+                       count, get(last.getAfter()));
+        values.map(last.getLast(), emitIsLast(b, loc, ticket, count));
+      })
+      .Case([&](gdn::gpu::TakeTicketOp take) {
+        values.map(take.getTicket(),
+                   emitTicket(b, loc, threads, entry.workspace,
+                              get(take.getCounter()), get(take.getCount()),
+                              get(take.getAfter())));
+      })
+      .Case([&](gdn::gpu::IsLastOp last) {
+        values.map(last.getLast(), emitIsLast(b, loc, get(last.getTicket()),
+                                              get(last.getCount())));
       })
       .Case([&](gdn::gpu::AwaitLaunchOp) { lowerAwait(loc); })
       .Case([&](gdn::gpu::ReleaseLaunchOp) {

@@ -13,7 +13,6 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -34,9 +33,9 @@ static Value foldBits(OpBuilder &b, Location loc, Value local, Value bits) {
   return bits;
 }
 
-Value gdn::emitLastReader(OpBuilder &b, Location loc,
-                          const BlockThreads &threads, Value workspace,
-                          Value counter, Value count, ArrayRef<Value> after) {
+Value gdn::emitTicket(OpBuilder &b, Location loc, const BlockThreads &threads,
+                      Value workspace, Value counter, Value count,
+                      ArrayRef<Value> after) {
   Arithmetic a{b, loc};
   Type i32 = b.getI32Type();
   Value limit = arith::IndexCastOp::create(b, loc, i32, count);
@@ -58,22 +57,21 @@ Value gdn::emitLastReader(OpBuilder &b, Location loc,
                                  arith::ExtUIOp::create(b, loc, i32, any));
   }
   Value address = a.add(workspace, a.mul(a.toI64(counter), a.i64(4)));
-  auto first = scf::IfOp::create(b, loc, i32, a.isEqual(threads.lane, a.i32(0)),
-                                 /*withElseRegion=*/true);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(first.thenBlock());
-    Value ticket = emitAssembly(b, loc, i32, {address, bound},
-                                "atom.relaxed.gpu.global.inc.u32 $0, [$1], $2;",
-                                "=r,l,r,~{memory}",
-                                /*hasSideEffects=*/true);
-    scf::YieldOp::create(b, loc, ticket);
-    b.setInsertionPointToStart(first.elseBlock());
-    scf::YieldOp::create(b, loc, a.i32(0));
-  }
-  Value ticket =
-      NVVM::ShflOp::create(b, loc, i32, a.i32(-1), first.getResult(0), a.i32(0),
-                           a.i32(31), NVVM::ShflKind::idx, UnitAttr());
+  // Without a branch: where two ways met, a move would wait for the answer.
+  return emitAssembly(b, loc, i32, {threads.lane, address, bound},
+                      "{ .reg .pred first; setp.eq.s32 first, $1, 0; "
+                      "mov.u32 $0, 0; "
+                      "@first atom.relaxed.gpu.global.inc.u32 $0, [$2], $3; }",
+                      "=&r,r,l,r,~{memory}", /*hasSideEffects=*/true);
+}
+
+Value gdn::emitIsLast(OpBuilder &b, Location loc, Value ticket, Value count) {
+  Arithmetic a{b, loc};
+  Type i32 = b.getI32Type();
+  ticket = NVVM::ShflOp::create(b, loc, i32, a.i32(-1), ticket, a.i32(0),
+                                a.i32(31), NVVM::ShflKind::idx, UnitAttr());
+  Value limit = arith::IndexCastOp::create(b, loc, i32, count);
+  limit = arith::SubIOp::create(b, loc, limit, a.i32(1));
   return a.isEqual(ticket, limit);
 }
 

@@ -8,13 +8,17 @@
 
 namespace gdn {
 
-/// True, an i1, in all lanes of the warp that is the last of `count` (an index)
-/// to come by `counter`. `after` are the thread's elements of fragments whose
-/// loads must have returned.
-mlir::Value emitLastReader(mlir::OpBuilder &b, mlir::Location loc,
-                           const BlockThreads &threads, mlir::Value workspace,
-                           mlir::Value counter, mlir::Value count,
-                           mlir::ArrayRef<mlir::Value> after);
+/// Counts the block among `count` (an index) that come by `counter`; an i32 in
+/// lane 0, which need not be there yet. `after` are the thread's elements of
+/// fragments whose loads must have returned.
+mlir::Value emitTicket(mlir::OpBuilder &b, mlir::Location loc,
+                       const BlockThreads &threads, mlir::Value workspace,
+                       mlir::Value counter, mlir::Value count,
+                       mlir::ArrayRef<mlir::Value> after);
+
+/// True, an i1, in all lanes of the warp whose `ticket` is the last of `count`.
+mlir::Value emitIsLast(mlir::OpBuilder &b, mlir::Location loc,
+                       mlir::Value ticket, mlir::Value count);
 
 /// Waits for the launches before this one.
 void emitAwaitLaunch(mlir::OpBuilder &b, mlir::Location loc);

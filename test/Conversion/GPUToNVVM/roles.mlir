@@ -24,10 +24,9 @@
 //       CHECK:     %[[BITS:.+]] = arith.xori
 //       CHECK:     %[[ZERO:.+]] = llvm.inline_asm asm_dialect = att "{ .reg .f32 x; mov.b32 x, $1; mul.rn.f32 x, x, 0f00000000; cvt.rzi.u32.f32 $0, x; }", "=r,r" %{{.+}} : (i32) -> i32
 //       CHECK:     nvvm.vote.sync any
-//       CHECK:     %[[FIRST:.+]] = arith.cmpi eq, %[[LANE]], %c0
-//       CHECK:     scf.if %[[FIRST]] -> (i32) {
-//       CHECK:       llvm.inline_asm has_side_effects asm_dialect = att "atom.relaxed.gpu.global.inc.u32 $0, [$1], $2;", "=r,l,r,~{memory}"
-//       CHECK:     %[[TICKET:.+]] = nvvm.shfl.sync idx
+// One lane counts, without a branch.
+//       CHECK:     %[[COUNTED:.+]] = llvm.inline_asm has_side_effects asm_dialect = att "{ .reg .pred first; setp.eq.s32 first, $1, 0; mov.u32 $0, 0; @first atom.relaxed.gpu.global.inc.u32 $0, [$2], $3; }", "=&r,r,l,r,~{memory}" %[[LANE]]
+//       CHECK:     %[[TICKET:.+]] = nvvm.shfl.sync idx %{{.+}}, %[[COUNTED]]
 //       CHECK:     %[[LAST:.+]] = arith.cmpi eq, %[[TICKET]]
 //       CHECK:     scf.if %[[LAST]]
 //       CHECK:   nvvm.barrier0

@@ -42,6 +42,8 @@ func.func @access(%pool: !view, %slot: index, %n: index)
 //       CHECK:     gdn_gpu.share %{{.+}}, %[[GRID]] row(%{{.+}}) : {{(!gdn_gpu.fragment)?}}<128xf32, {{.+}}>, {{(!gdn_gpu.shared)?}}<4x128xf32>
 //       CHECK:     %[[E:.+]] = gdn_gpu.extract %{{.+}}[127] : {{(!gdn_gpu.fragment)?}}<128xf32, {{.+}}> -> f32
 //       CHECK:     gdn_gpu.last_reader %{{.+}} of %{{.+}} after %{{.+}}, %{{.+}} : {{(!gdn_gpu.fragment)?}}<128xf32, {{.+}}>, {{(!gdn_gpu.fragment)?}}<128xf32, {{.+}}>
+//       CHECK:     %[[TICKET:.+]] = gdn_gpu.take_ticket %{{.+}} of %{{.+}} after %{{.+}} : {{(!gdn_gpu.fragment)?}}<128xf32, {{.+}}>
+//       CHECK:     gdn_gpu.is_last %[[TICKET]] of %{{.+}}
 //       CHECK:     gdn_gpu.yield %{{.+}}, %[[E]] : {{(!gdn_gpu.fragment)?}}<128xf32, {{.+}}>, f32
 //       CHECK:   gdn_gpu.barrier
 //       CHECK:   gdn_gpu.fetch %[[PLACE]] : {{(!gdn_gpu.shared)?}}<128xf32> -> {{(!gdn_gpu.fragment)?}}<128xf32, #gdn_gpu.per_row<#{{.+}}>>
@@ -61,6 +63,8 @@ func.func @roles(%i: index, %x: f32) attributes {gdn_gpu.threads = 256 : i64} {
     gdn_gpu.share %t, %grid row(%i) : !one, !gdn_gpu.shared<4x128xf32>
     %e = gdn_gpu.extract %t[127] : !one -> f32
     %last = gdn_gpu.last_reader %i of %i after %t, %t : !one, !one
+    %ticket = gdn_gpu.take_ticket %i of %i after %t : !one
+    %is_last = gdn_gpu.is_last %ticket of %i
     gdn_gpu.yield %t, %e : !one, f32
   }
   gdn_gpu.barrier

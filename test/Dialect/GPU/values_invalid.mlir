@@ -179,3 +179,21 @@ func.func @last_reader_c1_two_warps(%i: index) attributes {gdn_gpu.threads = 256
   }
   return
 }
+
+// -----
+
+func.func @take_ticket_c1(%i: index) attributes {gdn_gpu.threads = 256 : i64} {
+  gdn_gpu.warps 0 for 2 {
+    // expected-error@+1 {{'gdn_gpu.take_ticket' op expects to be inside a gdn_gpu.warps of one warp}}
+    %t = gdn_gpu.take_ticket %i of %i
+  }
+  return
+}
+
+// -----
+
+func.func @is_last_c1(%i: index, %t: i32) attributes {gdn_gpu.threads = 256 : i64} {
+  // expected-error@+1 {{'gdn_gpu.is_last' op expects to be inside a gdn_gpu.warps of one warp}}
+  %l = gdn_gpu.is_last %t of %i
+  return
+}

@@ -277,10 +277,14 @@ LogicalResult ReleaseLaunchOp::verify() {
   return getRole(*this) ? success() : verifyOutsideWarps(*this);
 }
 
-LogicalResult LastReaderOp::verify() {
-  // last_reader_c1
-  auto warps = (*this)->getParentOfType<WarpsOp>();
+/// (C1) of the ops on counters.
+static LogicalResult verifyInOneWarp(Operation *op) {
+  auto warps = op->getParentOfType<WarpsOp>();
   if (!warps || warps.getCount() != 1)
-    return emitOpError("expects to be inside a gdn_gpu.warps of one warp");
+    return op->emitOpError("expects to be inside a gdn_gpu.warps of one warp");
   return success();
 }
+
+LogicalResult LastReaderOp::verify() { return verifyInOneWarp(*this); }
+LogicalResult TakeTicketOp::verify() { return verifyInOneWarp(*this); }
+LogicalResult IsLastOp::verify() { return verifyInOneWarp(*this); }

@@ -389,6 +389,76 @@ def GPU_LastReaderOp : GPU_Op<"last_reader", [MemoryEffects<[MemRead, MemWrite]>
   let hasVerifier = 1;
 }
 
+def GPU_TakeTicketOp : GPU_Op<"take_ticket", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "The first half of a gdn_gpu.last_reader: ask";
+  let description = [{
+    Counts this block among the `count` blocks that have read what `after` was
+    computed from, and does not wait for the answer. `gdn_gpu.is_last` does, later:
+    the way to the counter and back is as long as one to memory.
+
+    **Preconditions**
+
+    - (C1) it is inside a `gdn_gpu.warps` of one warp.
+
+    **Example**
+
+    ```mlir
+    #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+    func.func @ask(%pool: memref<?x128xbf16>, %slot: index, %head: index,
+                   %readers: index)
+        attributes {gdn_gpu.threads = 32 : i64} {
+      %c0 = arith.constant 0 : index
+      %ticket = gdn_gpu.warps 0 for 1 -> i32 {
+        %old = gdn_gpu.load %pool[%slot, %c0] dims [0, 1] : memref<?x128xbf16>,
+            !gdn_gpu.fragment<1x128xbf16, #row>
+        %asked = gdn_gpu.take_ticket %head of %readers after %old
+            : !gdn_gpu.fragment<1x128xbf16, #row>
+        gdn_gpu.yield %asked : i32
+      }
+      gdn_gpu.warps 0 for 1 {
+        %last = gdn_gpu.is_last %ticket of %readers
+      }
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Index:$counter, Index:$count, Variadic<GPU_FragmentType>:$after);
+  let results = (outs I32:$ticket);
+  let assemblyFormat = [{
+    $counter `of` $count (`after` $after^ `:` type($after))? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def GPU_IsLastOp : GPU_Op<"is_last", [MemoryEffects<[MemRead]>]> {
+  let summary = "The second half of a gdn_gpu.last_reader: the answer";
+  let description = [{
+    True if `ticket` is that of the last of `count` blocks.
+
+    **Preconditions**
+
+    - (C1) it is inside a `gdn_gpu.warps` of one warp.
+    - (C2) `ticket` comes from a `gdn_gpu.take_ticket` of the same warp and `count`.
+      Not checked.
+
+    **Example**
+
+    ```mlir
+    func.func @answer(%ticket: i32, %readers: index)
+        attributes {gdn_gpu.threads = 32 : i64} {
+      gdn_gpu.warps 0 for 1 {
+        %last = gdn_gpu.is_last %ticket of %readers
+      }
+      return
+    }
+    ```
+  }];
+  let arguments = (ins I32:$ticket, Index:$count);
+  let results = (outs I1:$last);
+  let assemblyFormat = "$ticket `of` $count attr-dict";
+  let hasVerifier = 1;
+}
+
 def GPU_AwaitLaunchOp : GPU_Op<"await_launch", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "What earlier launches of the stream wrote is there";
   let description = [{
