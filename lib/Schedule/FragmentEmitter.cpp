@@ -273,7 +273,10 @@ void FragmentEmitter::emitStores(Operation *op, ArrayRef<Operation *> loads) {
     Value view = scalar(store.getView());
     Value rowCount = store.getRows() ? scalar(store.getRows()) : Value();
     if (isPerToken(store.getTile()))
-      rowCount = tokens->valid;
+      rowCount = rowCount ? arith::MinUIOp::create(b, op->getLoc(), rowCount,
+                                                   tokens->valid)
+                                .getResult()
+                          : tokens->valid;
     gpu::StoreOp::create(b, op->getLoc(), fragments.lookup(store.getTile()),
                          view, mapped(store.getIndices()), store.getDims(),
                          rowCount, getAlignment(view));
@@ -281,7 +284,8 @@ void FragmentEmitter::emitStores(Operation *op, ArrayRef<Operation *> loads) {
   }
   auto branch = cast<scf::IfOp>(op);
   Value condition;
-  if (auto last = branch.getCondition().getDefiningOp<tile::LastInGroupOp>()) {
+  if (auto last = branch.getCondition().getDefiningOp<tile::LastInGroupOp>();
+      last && !scalars.contains(last.getLast())) {
     if (Value ticket = tickets.lookup(op))
       condition = gpu::IsLastOp::create(b, op->getLoc(), b.getI1Type(), ticket,
                                         scalar(last.getCount()));

@@ -13,8 +13,7 @@
 //   windows    of other convolutions: those after each token
 //   output     of the scan
 #include "ScanStep.h"
-#include "ScheduledKernel.h"
-#include "TokenRoles.h"
+#include "TokensKernel.h"
 
 #include "gdn/Schedule/Passes.h"
 
@@ -33,96 +32,33 @@ namespace {
 /// Tokens that a warp prepares at once where they share a window.
 constexpr int64_t maxGroupTokens = 4;
 
-/// Addresses of what warps read and write do not fit beside 64 registers of the
-/// state.
+/// Folding and what tokens leave behind take addresses for which there is no
+/// room beside the state.
 constexpr StringLiteral allowedSpills =
-    "spills: addresses beside a state in registers; one H200, heads (16, 32), "
-    "64 "
-    "rows of 4 tokens, f32: 324 us, with another order of the same work 249";
+    "spills: addresses, with pending tokens; one H200, heads (16, 32), 64 rows "
+    "of "
+    "4 tokens, state f32 / bf16: 127 / 112 us with 60 / 132 bytes spilled, 182 "
+    "/ "
+    "152 with 436 / 560";
 
-/// A range of warps.
-struct Warps {
-  int64_t first, count;
-};
-
-/// Warps that prepare operands: two for each of query, key and value.
-Warps getPreparing(ScanRole role) {
+/// Warps that prepare operands: if there are enough, two for each of query, key
+/// and value.
+Warps getPreparing(ScanRole role, int64_t numWarps) {
+  if (numWarps < 7)
+    return {int64_t(role), 1};
   if (role == ScanRole::gates)
     return {6, 1};
   return {2 * int64_t(role), 2};
 }
-
-class TokensKernel final : public ScheduledKernel {
-public:
-  TokensKernel(func::FuncOp source, tile::DeltaScanOp scan, scf::ForOp loop,
-               int64_t threads)
-      : ScheduledKernel(source, scan, loop, threads), loop(loop),
-        blockTokens(std::min<int64_t>(numWarps, 8)) {}
-
-private:
-  void emitRootBlock(Block &block) override;
-  void place(ScanRole role, ArrayRef<Value> operands);
-  void emitPrepare(Value first, Value count);
-  void emitRole(ScanRole role, ArrayRef<Value> operands, Value first,
-                Value count);
-  void emitCarriedWindow(FragmentEmitter &warp, tile::Conv1dOp conv,
-                         Value token, Value at);
-  Value emitScans(Value state, Value first, Value count);
-  gpu::EachWarpOp emitOutputLoads(Value first, Value count);
-  void emitOutput(gpu::EachWarpOp held, Value first, Value count);
-  void emitWindowStores(ScanRole role, Value first, Value count);
-  Value emitIsLast(tile::LastInGroupOp last, ScanRole role, Value window,
-                   Value first);
-
-  gpu::EachWarpOp enterEachWarp(Warps warps, TypeRange results = {});
-  gpu::WarpsOp enterWarp(int64_t warp, TypeRange results = {});
-  /// The values of the program at token `token`.
-  IRMapping atToken(Value token);
-  Value index(int64_t value) {
-    return arith::ConstantIndexOp::create(b, scan.getLoc(), value);
-  }
-  Value add(Value x, Value y) {
-    return arith::AddIOp::create(b, scan.getLoc(), x, y);
-  }
-  Value sub(Value x, Value y) {
-    return arith::SubIOp::create(b, scan.getLoc(), x, y);
-  }
-  /// `value` between 0 and `most`.
-  Value clamp(Value value, int64_t most) {
-    value = arith::MinSIOp::create(b, scan.getLoc(), value, index(most));
-    return arith::MaxSIOp::create(b, scan.getLoc(), value, index(0));
-  }
-  scf::IfOp emitIf(Value condition, TypeRange results = {}) {
-    return scf::IfOp::create(b, scan.getLoc(), results, condition,
-                             /*withElse=*/!results.empty());
-  }
-  Value isEqual(Value x, Value y) {
-    return arith::CmpIOp::create(b, scan.getLoc(), arith::CmpIPredicate::eq, x,
-                                 y);
-  }
-
-  scf::ForOp loop;
-  int64_t blockTokens;
-  DenseSet<Value> tokenTiles;
-  Value begin, end;
-  /// Of a window after a token: its tile in shared memory, and the rows there
-  /// from token to token.
-  struct WindowPlace {
-    Value tile;
-    int64_t firstRow, rowsPerToken;
-  };
-  llvm::DenseMap<Value, WindowPlace> windows;
-  llvm::DenseMap<Operation *, Value> flags; // of last_in_group, 1 or 0
-};
 
 struct ScheduleResidentTokens final
     : gdn::impl::ScheduleResidentTokensBase<ScheduleResidentTokens> {
   using ScheduleResidentTokensBase::ScheduleResidentTokensBase;
 
   void runOnOperation() override {
-    if (threads % gpu::warpThreads != 0 || threads < 256 || threads > 1024) {
+    if (threads % gpu::warpThreads != 0 || threads < 128 || threads > 1024) {
       getOperation().emitError("expects the option 'threads' to be a multiple "
-                               "of 32 from 256 to 1024, but got ")
+                               "of 32 from 128 to 1024, but got ")
           << threads.getValue();
       return signalPassFailure();
     }
@@ -160,6 +96,17 @@ gpu::WarpsOp TokensKernel::enterWarp(int64_t warp, TypeRange results) {
   return op;
 }
 
+Value TokensKernel::enterTurns(Value count) {
+  gpu::EachWarpOp each = enterEachWarp({0, numWarps});
+  auto turns = scf::ForOp::create(
+      b, scan.getLoc(), each.getBody().getArgument(0), count, index(numWarps));
+  gpu::YieldOp::create(b, scan.getLoc());
+  b.setInsertionPointToStart(turns.getBody());
+  return turns.getInductionVar();
+}
+
+void TokensKernel::leave(Operation *op) { b.setInsertionPointAfter(op); }
+
 IRMapping TokensKernel::atToken(Value token) {
   IRMapping values = scalars;
   values.map(loop.getInductionVar(), token);
@@ -183,7 +130,10 @@ void TokensKernel::place(ScanRole role, ArrayRef<Value> operands) {
     shared[operand] = rowsOf(operand, blockTokens);
   const RoleWork &work = (*roles)[role];
   tile::Conv1dOp carried = findCarriedConv(loop, work.tiles);
-  for (Value window : findStoredWindows(work.stores)) {
+  SetVector<Value> kept = findStoredWindows(work.stores);
+  if (carried && fold) // its inputs are kept
+    kept.insert(carried.getNewWindow());
+  for (Value window : kept) {
     int64_t steps = cast<VectorType>(window.getType()).getDimSize(0);
     if (carried && window == carried.getNewWindow())
       windows[window] = {rowsOf(window, steps + blockTokens), 1, 1};
@@ -272,7 +222,7 @@ void TokensKernel::emitRole(ScanRole role, ArrayRef<Value> operands,
                    : role == ScanRole::gates
                        ? blockTokens
                        : std::min(maxGroupTokens, blockTokens);
-  Warps warps = getPreparing(role);
+  Warps warps = getPreparing(role, numWarps);
   gpu::EachWarpOp each = enterEachWarp(warps);
   Value warp = each.getBody().getArgument(0);
 
@@ -372,9 +322,13 @@ Value TokensKernel::emitScans(Value state, Value first, Value count) {
   else
     token.logDecay = gpu::FetchElementOp::create(
         b, loc, b.getF32Type(), shared[scan.getLogDecay()], at);
-  ScanResult next = emitScanStep(b, loc, all[scan.getState()], token);
+  Value deltas = scan.getDeltas();
+  ScanResult next =
+      emitScanStep(b, loc, all[scan.getState()], token, bool(deltas));
   all.set(scan.getNewState(), next.state);
   gpu::ShareOp::create(b, loc, next.output, shared[scan.getOutput()], at);
+  if (deltas)
+    gpu::ShareOp::create(b, loc, next.delta, shared[deltas], at);
   for (Operation *op : work.stores)
     all.emitStores(op, {});
   if (!state)
@@ -383,55 +337,38 @@ Value TokensKernel::emitScans(Value state, Value first, Value count) {
   return walk.getResult(0);
 }
 
-/// What follows the scans reads besides their outputs, a token per warp.
-gpu::EachWarpOp TokensKernel::emitOutputLoads(Value first, Value count) {
-  SmallVector<tile::LoadOp> loads = getLoads((*roles)[ScanRole::output].before);
-  loads.append(getLoads((*roles)[ScanRole::output].tiles));
-  TokenGroup group = {tokenTiles, 1, Value()};
-  SmallVector<Type> types;
-  {
-    FragmentEmitter typed(b, scalars);
-    typed.setTokens(&group);
-    for (tile::LoadOp load : loads)
-      types.push_back(typed.typeOf(load.getTile()));
-  }
-  gpu::EachWarpOp each = enterEachWarp({0, blockTokens}, types);
-  Value warp = each.getBody().getArgument(0);
-  group.valid = clamp(sub(count, warp), 1);
-  FragmentEmitter emitter(b, atToken(add(first, warp)));
+/// Asks for what the finish of the tokens will read.
+void TokensKernel::emitOutputPrefetches(Value first, Value count) {
+  Value at = enterTurns(count);
+  FragmentEmitter emitter(b, atToken(add(first, at)));
+  TokenGroup group = {tokenTiles, 1, index(1)};
   emitter.setTokens(&group);
-  SmallVector<Value> yielded;
-  for (tile::LoadOp load : loads) {
-    emitter.emit(load);
-    yielded.push_back(emitter[load.getTile()]);
-  }
-  gpu::YieldOp::create(b, scan.getLoc(), yielded);
-  b.setInsertionPointAfter(each);
-  return each;
+  for (tile::LoadOp load : getLoads((*roles)[ScanRole::output].tiles))
+    emitter.emitPrefetch(load);
+  leave(at.getParentBlock()->getParentOp()->getParentOp());
 }
 
-void TokensKernel::emitOutput(gpu::EachWarpOp held, Value first, Value count) {
+/// What follows the scans, a token per warp.
+void TokensKernel::emitOutput(Value first, Value count) {
   const RoleWork &work = (*roles)[ScanRole::output];
-  SmallVector<tile::LoadOp> loads = getLoads(work.before);
-  loads.append(getLoads(work.tiles));
-  gpu::EachWarpOp each = enterEachWarp({0, blockTokens});
-  Value warp = each.getBody().getArgument(0);
-  TokenGroup group = {tokenTiles, 1, clamp(sub(count, warp), 1)};
-  FragmentEmitter emitter(b, atToken(add(first, warp)));
+  Value at = enterTurns(count);
+  FragmentEmitter emitter(b, atToken(add(first, at)));
+  TokenGroup group = {tokenTiles, 1, index(1)};
   emitter.setTokens(&group);
-  for (auto [load, fragment] : llvm::zip(loads, held.getResults()))
-    emitter.set(load.getTile(), fragment);
+  for (tile::LoadOp load : getLoads(work.before))
+    emitter.emit(load);
+  for (tile::LoadOp load : getLoads(work.tiles))
+    emitter.emit(load);
   emitter.set(scan.getOutput(),
               gpu::FetchOp::create(b, scan.getLoc(),
                                    emitter.typeOf(scan.getOutput()),
-                                   shared[scan.getOutput()], warp));
+                                   shared[scan.getOutput()], at));
   for (Operation *op : llvm::concat<Operation *const>(work.before, work.tiles))
     if (!isa<tile::LoadOp>(op))
       emitter.emit(op);
   for (Operation *op : work.stores)
     emitter.emitStores(op, {});
-  gpu::YieldOp::create(b, scan.getLoc());
-  b.setInsertionPointAfter(each);
+  leave(at.getParentBlock()->getParentOp()->getParentOp());
 }
 
 /// Whether this block of threads is the last to have read what it overwrites.
@@ -506,7 +443,6 @@ void TokensKernel::emitWindowStores(ScanRole role, Value first, Value count) {
 
 void TokensKernel::emitRootBlock(Block &block) {
   Operation *kernel = entry->getParentOp();
-  kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedSpills));
   kernel->setAttr("gdn_gpu.keep_loops", b.getUnitAttr());
   Location loc = scan.getLoc();
   emitTokenScalars(b, block, scalars);
@@ -517,6 +453,10 @@ void TokensKernel::emitRootBlock(Block &block) {
     return clamp(sub(end, first), blockTokens);
   };
 
+  fold = getFold(loop, scan);
+  kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedSpills));
+  findEarlyStores(block);
+
   // The state is asked for before the wait for the launch ahead; what is done
   // to it waits until it has come.
   const RoleWork &state = (*roles)[ScanRole::state];
@@ -525,17 +465,24 @@ void TokensKernel::emitRootBlock(Block &block) {
   for (tile::LoadOp load : getLoads(state.before))
     all.emit(load);
   emitAwait();
+  if (fold)
+    emitPendingLoads();
   place(ScanRole::query, scan.getQuery());
   place(ScanRole::key, scan.getKey());
   place(ScanRole::value, scan.getValue());
   place(ScanRole::gates, {scan.getLogDecay(), scan.getBeta()});
   place(ScanRole::output, scan.getOutput());
+  if (fold) {
+    place(ScanRole::state, scan.getDeltas());
+  }
   for (Operation *op : state.before)
-    if (!isa<tile::LoadOp>(op))
+    if (!isa<tile::LoadOp>(op) && !(fold && fold->isBeforeInBlock(op)))
       all.emit(op);
 
   SmallVector<Value> start;
-  if (isCarried)
+  if (fold)
+    start.push_back(all[fold.getState()]);
+  else if (isCarried)
     start.push_back(
         all[loop.getTiedLoopInit(cast<BlockArgument>(scan.getState()))->get()]);
   auto blocks =
@@ -546,13 +493,22 @@ void TokensKernel::emitRootBlock(Block &block) {
     Value first = blocks.getInductionVar(), count = countFrom(first);
     emitPrepare(first, count);
     gpu::BarrierOp::create(b, loc);
-    gpu::EachWarpOp held = emitOutputLoads(first, count);
-    Value next = emitScans(
-        isCarried ? Value(blocks.getRegionIterArg(0)) : Value(), first, count);
-    for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value})
-      emitWindowStores(role, first, count);
+    emitOutputPrefetches(first, count);
+    Value before = isCarried ? Value(blocks.getRegionIterArg(0)) : Value();
+    if (fold)
+      before = emitFold(before, first);
+    Value next = emitScans(before, first, count);
+    if (fold)
+      emitIsLast(first);
+    else
+      for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value})
+        emitWindowStores(role, first, count);
     gpu::BarrierOp::create(b, loc);
-    emitOutput(held, first, count);
+    emitOutput(first, count);
+    if (fold) {
+      emitKept(first, count);
+      gpu::BarrierOp::create(b, loc);
+    }
     if (isCarried)
       scf::YieldOp::create(b, loc, next);
   }

@@ -69,6 +69,18 @@ static Value getInitial(scf::ForOp loop, Value value) {
   return loop.getTiedLoopInit(arg)->get();
 }
 
+tile::DeltaFoldOp gdn::getFold(Operation *loop, tile::DeltaScanOp scan) {
+  Value value = getInitial(dyn_cast<scf::ForOp>(loop), scan.getState());
+  while (value) {
+    Operation *op = value.getDefiningOp();
+    if (auto fold = dyn_cast_or_null<tile::DeltaFoldOp>(op))
+      return fold;
+    auto map = dyn_cast_or_null<tile::MapRowsOp>(op);
+    value = map ? map.getInputs().front() : Value();
+  }
+  return nullptr;
+}
+
 FailureOr<ScanRoles> ScanRoles::analyse(tile::DeltaScanOp scan) {
   std::array<SetVector<Operation *>, 6> slices;
   SetVector<Value> none;
@@ -97,11 +109,16 @@ FailureOr<ScanRoles> ScanRoles::analyse(tile::DeltaScanOp scan) {
       role = ScanRole::state;
     else if (reached.contains(scan.getOutput()))
       role = ScanRole::output;
-    for (unsigned i = 0; !role && i < slices.size(); ++i)
-      if (llvm::any_of(slice, [&](Operation *inner) {
-            return !isa<tile::LoadOp>(inner) && slices[i].contains(inner);
-          }))
-        role = ScanRole(i);
+    else if (scan.getDeltas() && reached.contains(scan.getDeltas()))
+      role = ScanRole::value;
+    // By what it computes with, or else by what it loads.
+    for (bool isLoad : {false, true})
+      for (unsigned i = 0; !role && i < slices.size(); ++i)
+        if (llvm::any_of(slice, [&](Operation *inner) {
+              return isa<tile::LoadOp>(inner) == isLoad &&
+                     slices[i].contains(inner);
+            }))
+          role = ScanRole(i);
     if (!role || reached.size() > 1)
       return op.emitOpError("expects to store the state, what follows from the "
                             "output, or what an operand of the scan is made "
@@ -131,8 +148,13 @@ FailureOr<ScanRoles> ScanRoles::analyse(tile::DeltaScanOp scan) {
     llvm::sort(work.before, inProgramOrder);
     llvm::sort(work.tiles, inProgramOrder);
   }
-  if (Value initial = getInitial(loop, scan.getState()))
-    roles.work[unsigned(ScanRole::state)].before =
-        getTilesBefore(loop, initial);
+  if (Value initial = getInitial(loop, scan.getState())) {
+    SmallVector<Operation *> before = getTilesBefore(loop, initial);
+    // Pending tokens come between the state in memory and the scan.
+    if (tile::DeltaFoldOp fold = getFold(loop, scan))
+      llvm::append_range(before, getTilesBefore(loop, fold.getState()));
+    llvm::sort(before, inProgramOrder);
+    roles.work[unsigned(ScanRole::state)].before = before;
+  }
   return roles;
 }

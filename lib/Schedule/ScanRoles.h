@@ -49,6 +49,10 @@ bool makesTile(mlir::Operation *op);
 llvm::SmallVector<mlir::Operation *> getTilesBefore(mlir::Operation *loop,
                                                     mlir::Value value);
 
+/// The fold of pending tokens that the state comes from with which `loop`,
+/// around `scan`, begins; null if there is none.
+tile::DeltaFoldOp getFold(mlir::Operation *loop, tile::DeltaScanOp scan);
+
 /// Tiles that `op` uses, also in its regions and those of ops in them.
 llvm::SetVector<mlir::Value> getUsedTiles(mlir::Operation *op);
 

@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace gdn;
 
 ScanResult gdn::emitScanStep(OpBuilder &b, Location loc, Value oldState,
-                             const ScanToken &token) {
+                             const ScanToken &token, bool withDelta) {
   MLIRContext *context = b.getContext();
   Value beta = token.beta;
   SmallVector<Value> inputs = {oldState, token.key, token.query, token.value};
@@ -29,7 +29,10 @@ ScanResult gdn::emitScanStep(OpBuilder &b, Location loc, Value oldState,
   for (Value input : inputs)
     argTypes.push_back(
         gpu::getRowType(cast<gpu::FragmentType>(input.getType())));
-  auto map = gpu::MapRowsOp::create(b, loc, TypeRange{state, output}, inputs);
+  SmallVector<Type> results = {state, output};
+  if (withDelta)
+    results.push_back(output);
+  auto map = gpu::MapRowsOp::create(b, loc, results, inputs);
   OpBuilder::InsertionGuard guard(b);
   Block *body = b.createBlock(&map.getBody(), {}, argTypes,
                               SmallVector<Location>(argTypes.size(), loc));
@@ -67,6 +70,35 @@ ScanResult gdn::emitScanStep(OpBuilder &b, Location loc, Value oldState,
       arith::AddFOp::create(b, loc, decayed, multiply(splat(error), k));
   if (narrow)
     next = arith::TruncFOp::create(b, loc, row.getType(), next);
-  gpu::YieldOp::create(b, loc, ValueRange{next, out});
-  return {map.getResult(0), map.getResult(1)};
+  SmallVector<Value> yielded = {next, out};
+  if (withDelta)
+    yielded.push_back(error);
+  gpu::YieldOp::create(b, loc, yielded);
+  return {map.getResult(0), map.getResult(1),
+          withDelta ? map.getResult(2) : Value()};
+}
+
+Value gdn::emitFoldStep(OpBuilder &b, Location loc, Value state, Value key,
+                        Value delta, Value logDecay) {
+  Value decay = math::ExpOp::create(b, loc, logDecay);
+  SmallVector<Value> inputs = {state, key, delta};
+  SmallVector<Type> argTypes = {b.getIndexType()};
+  for (Value input : inputs)
+    argTypes.push_back(
+        gpu::getRowType(cast<gpu::FragmentType>(input.getType())));
+  auto map = gpu::MapRowsOp::create(b, loc, state.getType(), inputs);
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = b.createBlock(&map.getBody(), {}, argTypes,
+                              SmallVector<Location>(argTypes.size(), loc));
+  Value row = body->getArgument(1), k = body->getArgument(2);
+  auto splat = [&](Value x) -> Value {
+    return vector::BroadcastOp::create(b, loc, row.getType(), x);
+  };
+  // The products in this order: the left one is added with one rounding, as in
+  // a scan.
+  Value decayed = arith::MulFOp::create(b, loc, row, splat(decay));
+  Value change = arith::MulFOp::create(b, loc, splat(body->getArgument(3)), k);
+  Value next = arith::AddFOp::create(b, loc, decayed, change);
+  gpu::YieldOp::create(b, loc, next);
+  return map.getResult(0);
 }

@@ -19,17 +19,24 @@ struct ScanToken {
   mlir::Value beta;       ///< an f32
 };
 
-/// What a scan of one token gives: the state as `state` was, the output
-/// per_row in f32.
+/// What a scan of one token gives: the state as `state` was; the output and,
+/// where it is asked for, `d`, per_row in f32.
 struct ScanResult {
-  mlir::Value state, output;
+  mlir::Value state, output, delta;
 };
 
 /// Emits the scan of one token on fragments:
 ///   d = beta (v - e^g M k), o = e^g M q + d (k . q), M' = e^g M + d k^T.
 /// Arithmetic is f32; a narrower `state` is widened, and rounded at the end.
 ScanResult emitScanStep(mlir::OpBuilder &b, mlir::Location loc,
-                        mlir::Value state, const ScanToken &token);
+                        mlir::Value state, const ScanToken &token,
+                        bool withDelta = false);
+
+/// Emits M' = e^g M + d k^T with the roundings of a scan; `decay` is log e^g,
+/// an f32. `delta` is per_row.
+mlir::Value emitFoldStep(mlir::OpBuilder &b, mlir::Location loc,
+                         mlir::Value state, mlir::Value key, mlir::Value delta,
+                         mlir::Value logDecay);
 
 } // namespace gdn
 

@@ -9,11 +9,10 @@
 using namespace mlir;
 using namespace gdn;
 
-/// Elements of the state that a thread can hold in 128 registers, at two blocks
-/// per multiprocessor: all of them are f32 for a while. In passes keys and
-/// queries stay beside them from one to the next.
-static constexpr int64_t maxLocalElements = 64;
-static constexpr int64_t maxPassElements = 32;
+/// Registers of a multiprocessor. Of its share a thread gives half to elements
+/// of the state, which all are f32 for a while; in passes a quarter, since keys
+/// and queries stay beside them from one to the next.
+static constexpr int64_t numRegisters = 64 * 1024;
 
 /// The warp of each role but the state, which all warps hold.
 static int64_t getWarp(ScanRole role, int64_t numWarps) {
@@ -26,7 +25,10 @@ static constexpr int64_t maxLocalColumns = 16;
 
 /// Rows of the state to warps, eight lanes to a row: 128 bytes of it at once.
 /// Rows of more than 128 columns take more lanes.
-LogicalResult ScheduledKernel::chooseLayout(Type stored) {
+LogicalResult ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
+  int64_t maxLocalElements =
+      numRegisters / (minBlocks * numWarps * gpu::warpThreads) / 2;
+  int64_t maxPassElements = maxLocalElements / 2;
   auto state = cast<VectorType>(scan.getState().getType());
   int64_t columns = state.getDimSize(1);
   int64_t vector = 16 / (stored.getIntOrFloatBitWidth() / 8);
@@ -185,7 +187,7 @@ LogicalResult ScheduledKernel::emit(int64_t minBlocks) {
   Type stored = cast<VectorType>(scan.getState().getType()).getElementType();
   if (!stateLoads.empty())
     stored = stateLoads.front().getTile().getType().getElementType();
-  if (failed(chooseLayout(stored)) || failed(check()))
+  if (failed(chooseLayout(stored, minBlocks)) || failed(check()))
     return failure();
 
   b.setInsertionPoint(source);

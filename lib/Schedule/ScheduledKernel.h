@@ -40,7 +40,7 @@ protected:
   virtual bool takesPasses() const { return false; }
 
   /// Lays the state out; `stored` is the type of its elements in memory.
-  mlir::LogicalResult chooseLayout(mlir::Type stored);
+  mlir::LogicalResult chooseLayout(mlir::Type stored, int64_t minBlocks);
   void emitBlock(mlir::Block &block);
   void emitOps(llvm::iterator_range<mlir::Block::iterator> ops);
   /// Copies ops of `block` that are no tiles and have no regions, but not those

@@ -16,14 +16,19 @@ scf::ForOp gdn::getTokenLoop(tile::DeltaScanOp scan) {
   auto loop = dyn_cast<scf::ForOp>(scan->getParentOp());
   APInt step;
   if (!loop || !matchPattern(loop.getStep(), m_ConstantInt(&step)) ||
-      step != 1 || cast<VectorType>(scan.getKey().getType()).getDimSize(0) != 1)
+      step != cast<VectorType>(scan.getKey().getType()).getDimSize(0))
     return nullptr;
-  return loop->use_empty() ? loop : nullptr;
+  // What follows the last token has no place, nor have several tokens whose
+  // states are kept: those come one by one.
+  if (!loop->use_empty() || (step != 1 && !scan.getDeltas()))
+    return nullptr;
+  return loop;
 }
 
 DenseSet<Value> gdn::findTokenTiles(scf::ForOp loop) {
   DenseSet<Value> tiles;
-  for (Operation &op : *loop.getBody()) {
+  loop.getBody()->walk<WalkOrder::PreOrder>([&](Operation *inner) {
+    Operation &op = *inner;
     if (auto load = dyn_cast<tile::LoadOp>(op)) {
       if (load.getIndices()[load.getDims()[0]] == loop.getInductionVar())
         tiles.insert(load.getTile());
@@ -36,8 +41,10 @@ DenseSet<Value> gdn::findTokenTiles(scf::ForOp loop) {
         tiles.insert(conv.getResult());
     } else if (auto scan = dyn_cast<tile::DeltaScanOp>(op)) {
       tiles.insert(scan.getOutput());
+      if (scan.getDeltas())
+        tiles.insert(scan.getDeltas());
     }
-  }
+  });
   return tiles;
 }
 
@@ -83,6 +90,11 @@ void gdn::emitTokenScalars(OpBuilder &b, Block &block, IRMapping &scalars) {
         llvm::none_of(op.getResultTypes(), llvm::IsaPred<FloatType>) &&
         op.getNumResults() > 0 && isKnown(op, scalars))
       b.clone(op, scalars);
+}
+
+bool gdn::hasStores(Operation *op) {
+  return op->walk([](tile::StoreOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
 }
 
 SetVector<Operation *> gdn::findLastInGroup(Operation *branch) {

@@ -13,8 +13,8 @@
 
 namespace gdn {
 
-/// The loop that walks the tokens of a row one by one and keeps nothing behind
-/// the last; null if `scan` stands in no such loop.
+/// The loop that walks the tokens of a row, one by one or several at once, and
+/// keeps nothing behind the last; null if `scan` stands in no such loop.
 mlir::scf::ForOp getTokenLoop(tile::DeltaScanOp scan);
 
 /// Tiles of the body of `loop` with a row, or an element, for the token.
@@ -35,6 +35,9 @@ findStoredWindows(mlir::ArrayRef<mlir::Operation *> stores);
 /// where they are used. Ops that need what `scalars` lacks are left out.
 void emitTokenScalars(mlir::OpBuilder &b, mlir::Block &block,
                       mlir::IRMapping &scalars);
+
+/// True if `op` is or has a `gdn_tile.store`.
+bool hasStores(mlir::Operation *op);
 
 /// The ops of `gdn_tile.last_in_group` that the condition of a branch comes
 /// from.

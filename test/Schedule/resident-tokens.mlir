@@ -12,9 +12,11 @@
 // RUN: gdn-opt %S/../Conversion/GDNToTile/parents.mlir -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-tokens -canonicalize -cse -o %t.tree
 // RUN: FileCheck %s --check-prefix=TREE < %t.tree
 // RUN: gdn-gpu-opt %t.tree -gdn-gpu-check -o /dev/null
-// RUN: not gdn-opt %t.tile -gdn-schedule-resident-tokens=threads=224 -o /dev/null 2>&1 | FileCheck %s --check-prefix=THREADS
+// RUN: gdn-opt %S/../Conversion/GDNToTile/pending.mlir -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-tokens -canonicalize -cse -o %t.lazy
+// RUN: FileCheck %s --check-prefix=LAZY < %t.lazy
+// RUN: not gdn-opt %t.tile -gdn-schedule-resident-tokens=threads=96 -o /dev/null 2>&1 | FileCheck %s --check-prefix=THREADS
 
-// THREADS: error: expects the option 'threads' to be a multiple of 32 from 256 to 1024, but got 224
+// THREADS: error: expects the option 'threads' to be a multiple of 32 from 128 to 1024, but got 96
 
 // DECODE-LABEL: func.func @verify(
 //   DECODE-NOT:   gdn_gpu
@@ -24,20 +26,18 @@
 //       CHECK:   gdn_gpu.await_launch
 // The state after the tokens of a block is that before the next.
 //       CHECK:   scf.for %[[T0:[a-z0-9]+]] = %[[BEGIN:[a-z0-9]+]] to %{{.+}} step %c8 iter_args(
-// Query: warps 0 and 1, four tokens each. The first finds the window in the pool,
+// Query: warp 0, four tokens at once. The first finds the window in the pool,
 // the others in the inputs.
-//       CHECK:     gdn_gpu.each_warp 0 for 2 {
-//  CHECK-NEXT:     ^bb0(%[[W:.+]]: index):
-//       CHECK:       %[[AT:.+]] = arith.muli %[[W]], %c4
-//       CHECK:       scf.for %[[I:.+]] = %[[AT]] to %{{.+}} step %c8 {
+//       CHECK:     gdn_gpu.each_warp 0 for 1 {
+//       CHECK:       scf.for %[[I:.+]] = %{{.+}} to %{{.+}} step %c4 {
 //       CHECK:         gdn_gpu.load {{.*}}<4x
 //       CHECK:         arith.cmpi eq, %{{.+}}, %[[BEGIN]]
 //       CHECK:         scf.if
 //       CHECK:         gdn_gpu.conv1d
 //       CHECK:         gdn_gpu.share %{{.+}}, %[[Q:.+]] row(%[[I]])
-//       CHECK:     gdn_gpu.each_warp 2 for 2 {
-//       CHECK:     gdn_gpu.each_warp 4 for 2 {
-//       CHECK:     gdn_gpu.each_warp 6 for 1 {
+//       CHECK:     gdn_gpu.each_warp 1 for 1 {
+//       CHECK:     gdn_gpu.each_warp 2 for 1 {
+//       CHECK:     gdn_gpu.each_warp 3 for 1 {
 //       CHECK:       gdn_gpu.share {{.*}}<8xf32, #gdn_gpu.per_row<
 //       CHECK:     gdn_gpu.barrier
 //       CHECK:     scf.for %[[J:.+]] = %c0 to %{{.+}} step %c1 iter_args(
@@ -56,17 +56,33 @@
 //       CHECK:     gdn_gpu.warps 2 for 1 {
 //   CHECK-NOT:       gdn_gpu.last_reader
 //       CHECK:     gdn_gpu.barrier
-//       CHECK:     gdn_gpu.each_warp 0 for 8 {
+//       CHECK:     gdn_gpu.each_warp 0 for 4 {
 //       CHECK:       gdn_gpu.fetch %[[O]] row
 
 // A tree: tokens one by one, each with a window of its own; the state is read
 // back inside the walk.
 // TREE-LABEL: func.func @verify(
-//       TREE:   gdn_gpu.each_warp 0 for 2 {
-//       TREE:     scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c2 {
+//       TREE:   gdn_gpu.each_warp 0 for 1 {
+//       TREE:     scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c1 {
 // TREE-COUNT-4:     gdn_gpu.conv1d
 //       TREE:       gdn_gpu.share {{.*}}<3x{{.*}}<24x
 //       TREE:   gdn_gpu.barrier
 //       TREE:   scf.for %{{.+}} = %c0 to %{{.+}} step %c1 {
 //       TREE:     gdn_gpu.load {{.+}} aligned 16
 //       TREE:     gdn_gpu.store {{.+}} aligned 16
+
+// Pending tokens: folded into the state of the row's first tokens, which is
+// stored; the state after this step's tokens is not.
+// LAZY-LABEL: func.func @verify(
+//       LAZY:   gdn_gpu.load {{.+}} aligned 16
+//       LAZY:   scf.for {{.+}} iter_args(
+//       LAZY:     gdn_gpu.barrier
+//       LAZY:     scf.if {{.+}} -> (!gdn_gpu.fragment<
+//       LAZY:       scf.for {{.+}} iter_args(
+//       LAZY:         gdn_gpu.map_rows
+//       LAZY:       gdn_gpu.store {{.+}} aligned 16
+//       LAZY:     scf.for {{.+}} iter_args(
+//       LAZY:       gdn_gpu.map_rows
+//   LAZY-NOT:       aligned 16
+//       LAZY:     gdn_gpu.last_reader
+//       LAZY:     gdn_gpu.barrier

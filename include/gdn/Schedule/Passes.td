@@ -133,21 +133,22 @@ def ScheduleResidentTokens
     : Pass<"gdn-schedule-resident-tokens", "::mlir::ModuleOp"> {
   let summary = "Hold the state in registers while tokens pass: walks to GPU blocks";
   let description = [{
-    Turns tile programs whose one `gdn_tile.delta_scan`, of a single token, stands
-    in a loop over the tokens of a row into programs of a block of GPU threads. As
-    in `gdn-schedule-resident-recurrence`, the state of a value head is in the
+    Turns tile programs whose one `gdn_tile.delta_scan` stands in a loop over the
+    tokens of a row into programs of a block of GPU threads. As in
+    `gdn-schedule-resident-recurrence`, the state of a value head is in the
     registers of the block, and tiles pass through shared memory; but eight
     tokens are prepared at once, and their outputs are finished by a warp each:
 
         all warps         load the state
                           wait for the launch ahead
-        warps 0 .. 5      query, key, value of the tokens -> shared, two warps each
-        warp 6            gates of the tokens -> shared
+        a warp each       query, key, value, gates of the tokens -> shared
         barrier
-        all warps         token by token: scan; output -> shared; store the state
+        all warps         fold pending tokens into the state and store it
+                          token by token: scan; output -> shared; store the state
         warps 0 .. 2      store the windows of the convolution after each token
         barrier
-        each warp         gated norm of a token, store the output
+        each warp         gated norm of a token, store the output;
+                          store what stays pending of a token
 
     A row of more tokens goes on with the next eight. A convolution whose window
     the loop carries is one of several tokens; one that finds its window anew at
@@ -172,8 +173,8 @@ def ScheduleResidentTokens
     Before and after: `test/Schedule/resident-tokens.mlir`.
   }];
   let options = [
-    Option<"threads", "threads", "int64_t", /*default=*/"256",
-           "Threads per block; a multiple of 32, at least 256">,
+    Option<"threads", "threads", "int64_t", /*default=*/"128",
+           "Threads per block; a multiple of 32, at least 128">,
     Option<"minBlocks", "min-blocks", "int64_t", /*default=*/"2",
            "Blocks per multiprocessor that registers must allow">
   ];

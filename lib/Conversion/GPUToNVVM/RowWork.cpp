@@ -15,6 +15,7 @@
 
 #include "TileAccess.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -27,9 +28,10 @@ namespace {
 class RowEmitter {
 public:
   RowEmitter(OpBuilder &b, const BlockThreads &threads, gdn::gpu::MapRowsOp map,
-             const IRMapping &values)
-      : b(b), loc(map.getLoc()), a{b, loc}, threads(threads), map(map),
-        body(map.getBody().front()), values(values) {}
+             const IRMapping &values, bool rowByRow)
+      : rowByRow(rowByRow), b(b), loc(map.getLoc()), a{b, loc},
+        threads(threads), map(map), body(map.getBody().front()),
+        values(values) {}
 
   SmallVector<Value> emit();
 
@@ -37,11 +39,12 @@ private:
   void mapArguments();
   void findFusedProducts();
   arith::MulFOp getFusedProduct(Value operand);
-  void emitOp(Operation &op);
+  void emitOp(Operation &op, int64_t first, int64_t last);
   Value emitInRow(Operation &op, IRMapping &row);
   Value emitFused(Operation &op, IRMapping &row);
   Value emitSum(vector::ReductionOp sum, IRMapping &row);
   Value emitColumnNumbers(vector::StepOp step);
+  void separate(int64_t row, ArrayRef<Operation *> ops);
   Value collect(unsigned result);
 
   Type localType(Type type) {
@@ -56,6 +59,7 @@ private:
            invariant.contains(value);
   }
 
+  bool rowByRow; // behind the last sum
   OpBuilder &b;
   Location loc;
   Arithmetic a;
@@ -258,7 +262,8 @@ Value RowEmitter::emitInRow(Operation &op, IRMapping &row) {
   return copy->getResult(0);
 }
 
-void RowEmitter::emitOp(Operation &op) {
+/// Rows `first` to `last - 1` of an op; those before come first.
+void RowEmitter::emitOp(Operation &op, int64_t first, int64_t last) {
   if (fused.contains(&op))
     return;
   bool isShared = llvm::all_of(op.getOperands(), [&](Value operand) {
@@ -270,11 +275,49 @@ void RowEmitter::emitOp(Operation &op) {
   });
   if (isShared)
     invariant.insert(op.getResult(0));
-  for (int64_t i = 0; i < localRows; ++i) {
+  for (int64_t i = first; i < last; ++i) {
     Value value = isShared && i > 0 ? rows[0].lookup(op.getResult(0))
                                     : emitInRow(op, rows[i]);
     rows[i].map(op.getResult(0), value);
   }
+}
+
+/// Keeps LLVM from mixing the ops of row `i` with those of the row before:
+/// assembly without an instruction takes the results of that one, and then the
+/// numbers that this one begins with pass through some.
+void RowEmitter::separate(int64_t i, ArrayRef<Operation *> ops) {
+  auto emitAsm = [&](TypeRange results, ValueRange operands,
+                     StringRef constraints) {
+    return LLVM::InlineAsmOp::create(
+        b, loc, results, operands, "", constraints, /*has_side_effects=*/true,
+        /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
+        LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
+        /*operand_attrs=*/ArrayAttr());
+  };
+  for (Value yielded : body.getTerminator()->getOperands()) {
+    Value part = lookup(yielded, rows[i - 1]);
+    auto type = dyn_cast<VectorType>(part.getType());
+    if (!type || !type.getElementType().isF32())
+      continue;
+    SmallVector<Value> elements;
+    std::string constraints;
+    for (int64_t e = 0; e < type.getNumElements(); ++e) {
+      elements.push_back(vector::ExtractOp::create(b, loc, part, e));
+      constraints += e ? ",f" : "f";
+    }
+    emitAsm({}, elements, constraints);
+  }
+  DenseSet<Operation *> inside(ops.begin(), ops.end());
+  for (Operation *op : ops)
+    for (Value operand : op->getOperands()) {
+      Operation *from = operand.getDefiningOp();
+      bool isNumber = operand.getType().isF32() && !isRowInvariant(operand);
+      if (!isNumber || !from || inside.contains(from) || fused.contains(from))
+        continue;
+      Value hidden = emitAsm(b.getF32Type(), lookup(operand, rows[i]), "=f,0")
+                         .getResult(0);
+      rows[i].map(operand, hidden);
+    }
 }
 
 /// The thread's elements of result `index`.
@@ -300,8 +343,22 @@ Value RowEmitter::collect(unsigned index) {
 SmallVector<Value> RowEmitter::emit() {
   mapArguments();
   findFusedProducts();
+  // Behind the last sum rows have nothing to wait for, and one at a time takes
+  // registers for one.
+  SmallVector<Operation *> ops;
   for (Operation &op : body.without_terminator())
-    emitOp(op);
+    ops.push_back(&op);
+  size_t split = ops.size();
+  while (rowByRow && split > 0 && !isa<vector::ReductionOp>(ops[split - 1]))
+    --split;
+  for (Operation *op : ArrayRef(ops).take_front(split))
+    emitOp(*op, 0, localRows);
+  for (int64_t i = 0; i < localRows && split < ops.size(); ++i) {
+    if (i > 0)
+      separate(i, ArrayRef(ops).drop_front(split));
+    for (Operation *op : ArrayRef(ops).drop_front(split))
+      emitOp(*op, i, i + 1);
+  }
   SmallVector<Value> results;
   for (unsigned i = 0; i < map.getNumResults(); ++i)
     results.push_back(collect(i));
@@ -310,8 +367,8 @@ SmallVector<Value> RowEmitter::emit() {
 
 SmallVector<Value> gdn::emitMapRows(OpBuilder &b, const BlockThreads &threads,
                                     gdn::gpu::MapRowsOp map,
-                                    const IRMapping &values) {
-  return RowEmitter(b, threads, map, values).emit();
+                                    const IRMapping &values, bool rowByRow) {
+  return RowEmitter(b, threads, map, values, rowByRow).emit();
 }
 
 SmallVector<Value> gdn::emitConv1d(OpBuilder &b, gdn::gpu::Conv1dOp conv,

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Walks that begin with a fold of pending tokens and leave theirs pending: the
+// accepted ones of the step before go into the state in registers, which is
+// stored; what this step's tokens do is stored beside it, a token per warp,
+// once all blocks of the key head have read what was there.
+#include "ScanStep.h"
+#include "TokensKernel.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// Elements of a tile of rank 1, one per lane.
+static gpu::FragmentType perLane(VectorType type) {
+  MLIRContext *context = type.getContext();
+  auto one = gpu::RowsAttr::get(context, /*warps=*/1, /*lanes=*/1,
+                                /*vector=*/1);
+  return gpu::FragmentType::get(type, gpu::PerRowAttr::get(context, one));
+}
+
+/// The stores of `block` before the loop: those of what comes from the fold,
+/// and windows.
+void TokensKernel::findEarlyStores(Block &block) {
+  for (Operation &op : block) {
+    if (&op == loop)
+      return;
+    if (!hasStores(&op))
+      continue;
+    bool isState = llvm::any_of(getUsedTiles(&op), [&](Value tile) {
+      auto type = cast<VectorType>(tile.getType());
+      return type.getShape() ==
+             cast<VectorType>(scan.getState().getType()).getShape();
+    });
+    (isState ? stateStores : windowStores).push_back(&op);
+  }
+}
+
+/// Brings the pending tokens to shared memory, a key and a delta per warp.
+void TokensKernel::emitPendingLoads() {
+  Location loc = scan.getLoc();
+  Value count = FragmentEmitter(b, scalars).scalar(fold.getValid());
+  auto decays = fold.getLogDecay().getDefiningOp<tile::LoadOp>();
+  pendingKeys = allocate(fold.getKey());
+  pendingDeltas = allocate(fold.getDeltas());
+  pendingDecays = allocate(fold.getLogDecay());
+  FragmentEmitter outside(b, scalars);
+  auto indicesOf = [&](tile::LoadOp load) {
+    SmallVector<Value> indices;
+    for (Value index : load.getIndices())
+      indices.push_back(outside.scalar(index));
+    return indices;
+  };
+
+  Value at = enterTurns(count);
+  SmallVector<std::pair<Value, Value>> rows = {
+      {fold.getKey(), pendingKeys}, {fold.getDeltas(), pendingDeltas}};
+  SmallVector<Value> loaded;
+  for (auto [tile, place] : rows) {
+    auto type = cast<VectorType>(tile.getType());
+    auto row = gpu::FragmentType::get(
+        VectorType::get({1, type.getDimSize(1)}, type.getElementType()),
+        getWarpRows(b.getContext(), type.getDimSize(1)));
+    auto load = tile.getDefiningOp<tile::LoadOp>();
+    SmallVector<Value> indices = indicesOf(load);
+    Value &token = indices[load.getDims()[0]];
+    token = add(token, at);
+    loaded.push_back(gpu::LoadOp::create(
+        b, loc, row, outside.scalar(load.getView()), indices, load.getDims(),
+        /*rows=*/Value(), /*aligned=*/0));
+  }
+  for (auto [fragment, row] : llvm::zip(loaded, rows))
+    gpu::ShareOp::create(b, loc, fragment, row.second, at);
+  leave(at.getParentBlock()->getParentOp()->getParentOp());
+
+  gpu::EachWarpOp gates = enterEachWarp({numWarps - 1, 1});
+  Value all = gpu::LoadOp::create(b, loc, perLane(decays.getTile().getType()),
+                                  outside.scalar(decays.getView()),
+                                  indicesOf(decays), decays.getDims(), count,
+                                  /*aligned=*/0);
+  gpu::ShareOp::create(b, loc, all, pendingDecays, Value());
+  gpu::YieldOp::create(b, loc);
+  leave(gates);
+}
+
+/// The state that the scans of the tokens from `first` on begin with: ahead of
+/// the row's first, pending tokens are folded in and the state is stored.
+Value TokensKernel::emitFold(Value state, Value first) {
+  Location loc = scan.getLoc();
+  MLIRContext *context = b.getContext();
+  auto branch = emitIf(isEqual(first, begin), state.getType());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, state);
+  b.setInsertionPointToStart(branch.thenBlock());
+  FragmentEmitter all(b, scalars, stateRows);
+  auto rowOf = [&](Value tile, Attribute layout) {
+    auto type = cast<VectorType>(tile.getType());
+    return gpu::FragmentType::get(
+        VectorType::get({type.getDimSize(1)}, type.getElementType()), layout);
+  };
+  auto walk = scf::ForOp::create(b, loc, index(0), all.scalar(fold.getValid()),
+                                 index(1), state);
+  {
+    OpBuilder::InsertionGuard inner(b);
+    b.setInsertionPointToStart(walk.getBody());
+    Value at = walk.getInductionVar();
+    Value key = gpu::FetchOp::create(
+        b, loc,
+        rowOf(fold.getKey(), gpu::PerColumnAttr::get(context, stateRows)),
+        pendingKeys, at);
+    Value delta = gpu::FetchOp::create(
+        b, loc,
+        rowOf(fold.getDeltas(), gpu::PerRowAttr::get(context, stateRows)),
+        pendingDeltas, at);
+    Value decay =
+        gpu::FetchElementOp::create(b, loc, b.getF32Type(), pendingDecays, at);
+    scf::YieldOp::create(
+        b, loc,
+        emitFoldStep(b, loc, walk.getRegionIterArg(0), key, delta, decay));
+  }
+  all.set(fold.getNewState(), walk.getResult(0));
+  for (Operation *op : (*roles)[ScanRole::state].before)
+    if (fold->isBeforeInBlock(op))
+      all.emit(op);
+  for (Operation *op : stateStores)
+    emitStoresOf(all, op);
+  Value initial =
+      loop.getTiedLoopInit(cast<BlockArgument>(scan.getState()))->get();
+  scf::YieldOp::create(b, loc, all[initial]);
+  return branch.getResult(0);
+}
+
+/// Asks, with the first block of tokens, whether this block of threads is the
+/// last to have read what it overwrites, and leaves the answer for all.
+void TokensKernel::emitIsLast(Value first) {
+  Location loc = scan.getLoc();
+  if (flags.empty())
+    return;
+  gpu::WarpsOp warps = enterWarp(0);
+  auto branch = emitIf(isEqual(first, begin));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    FragmentEmitter warp(b, scalars);
+    for (auto [op, flag] : flags) {
+      auto last = cast<tile::LastInGroupOp>(op);
+      // A barrier stands behind all that the threads have read.
+      Value isLast = gpu::LastReaderOp::create(
+          b, loc, b.getI1Type(), warp.scalar(last.getGroup()),
+          warp.scalar(last.getCount()), ValueRange());
+      Value number = arith::UIToFPOp::create(b, loc, b.getF32Type(), isLast);
+      Value answer = gpu::FillOp::create(
+          b, loc, perLane(VectorType::get({1}, b.getF32Type())), number);
+      gpu::ShareOp::create(b, loc, answer, flag, Value());
+    }
+  }
+  gpu::YieldOp::create(b, loc);
+  b.setInsertionPointAfter(warps);
+}
+
+/// The values of the program with the answers that emitIsLast left.
+IRMapping TokensKernel::withFlags() {
+  Location loc = scan.getLoc();
+  IRMapping values = scalars;
+  for (auto [op, flag] : flags) {
+    Value answer =
+        gpu::FetchElementOp::create(b, loc, b.getF32Type(), flag, index(0));
+    Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
+    values.map(
+        op->getResult(0),
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ONE, answer, zero)
+            .getResult());
+  }
+  return values;
+}
+
+/// The stores of `op`, and casts of tiles that are there.
+void TokensKernel::emitStoresOf(FragmentEmitter &emitter, Operation *op) {
+  for (Value tile : getUsedTiles(op))
+    if (!emitter[tile])
+      emitter.emit(tile.getDefiningOp());
+  emitter.emitStores(op, {});
+}
+
+/// What the tokens leave, each by a warp, and the windows before the first.
+void TokensKernel::emitKept(Value first, Value count) {
+  Location loc = scan.getLoc();
+  constexpr ScanRole sources[] = {ScanRole::query, ScanRole::key,
+                                  ScanRole::value};
+  SmallVector<tile::Conv1dOp> convs;
+  for (ScanRole role : sources)
+    if (tile::Conv1dOp conv = findCarriedConv(loop, (*roles)[role].tiles))
+      convs.push_back(conv);
+  auto fetchRows = [&](FragmentEmitter &emitter, Value tile, Value place,
+                       Value row) {
+    emitter.set(tile,
+                gpu::FetchOp::create(b, loc, emitter.typeOf(tile), place, row));
+  };
+  IRMapping outside = scalars;
+  Value at = enterTurns(count);
+  {
+    scalars = withFlags();
+    TokenGroup group = {tokenTiles, 1, index(1)};
+    FragmentEmitter emitter(b, atToken(add(first, at)));
+    emitter.setTokens(&group);
+    for (tile::Conv1dOp conv : convs) {
+      const WindowPlace &place = windows[conv.getNewWindow()];
+      int64_t steps = conv.getNewWindow().getType().getDimSize(0);
+      fetchRows(emitter, conv.getInput(), place.tile, add(at, index(steps)));
+    }
+    for (Value tile : {scan.getKey(), scan.getDeltas()})
+      fetchRows(emitter, tile, shared[tile], at);
+    for (ScanRole role : sources)
+      for (Operation *op : (*roles)[role].stores)
+        emitStoresOf(emitter, op);
+    scalars = outside;
+  }
+  leave(at.getParentBlock()->getParentOp()->getParentOp());
+
+  gpu::EachWarpOp each = enterEachWarp({numWarps - 2, 1});
+  {
+    TokenGroup group = {tokenTiles, blockTokens, count};
+    FragmentEmitter emitter(b, atToken(first));
+    emitter.setTokens(&group);
+    fetchRows(emitter, scan.getLogDecay(), shared[scan.getLogDecay()], Value());
+    for (Operation *op : (*roles)[ScanRole::gates].stores)
+      emitStoresOf(emitter, op);
+  }
+  gpu::YieldOp::create(b, loc);
+  b.setInsertionPointAfter(each);
+
+  gpu::WarpsOp warps = enterWarp(numWarps - 1);
+  auto branch = emitIf(isEqual(first, begin));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    FragmentEmitter emitter(b, withFlags());
+    for (tile::Conv1dOp conv : convs)
+      fetchRows(
+          emitter,
+          loop.getTiedLoopInit(cast<BlockArgument>(conv.getWindow()))->get(),
+          windows[conv.getNewWindow()].tile, index(0));
+    for (Operation *op : windowStores)
+      emitStoresOf(emitter, op);
+  }
+  gpu::YieldOp::create(b, loc);
+  b.setInsertionPointAfter(warps);
+}

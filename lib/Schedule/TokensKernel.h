@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The program of gdn-schedule-resident-tokens while it is written: prepare,
+// scan, finish (ResidentTokens.cpp), and tokens that stay pending
+// (PendingTokens.cpp).
+#ifndef GDN_LIB_SCHEDULE_TOKENSKERNEL_H
+#define GDN_LIB_SCHEDULE_TOKENSKERNEL_H
+
+#include "ScheduledKernel.h"
+#include "TokenRoles.h"
+
+namespace gdn {
+
+/// A range of warps.
+struct Warps {
+  int64_t first, count;
+};
+
+/// The program of a walk while it is written.
+class TokensKernel final : public ScheduledKernel {
+public:
+  TokensKernel(mlir::func::FuncOp source, tile::DeltaScanOp scan,
+               mlir::scf::ForOp loop, int64_t threads)
+      : ScheduledKernel(source, scan, loop, threads), loop(loop),
+        blockTokens(8) {}
+
+private:
+  void emitRootBlock(mlir::Block &block) override;
+  void place(ScanRole role, llvm::ArrayRef<mlir::Value> operands);
+  void emitPrepare(mlir::Value first, mlir::Value count);
+  void emitRole(ScanRole role, llvm::ArrayRef<mlir::Value> operands,
+                mlir::Value first, mlir::Value count);
+  void emitCarriedWindow(FragmentEmitter &warp, tile::Conv1dOp conv,
+                         mlir::Value token, mlir::Value at);
+  mlir::Value emitScans(mlir::Value state, mlir::Value first,
+                        mlir::Value count);
+  void emitOutputPrefetches(mlir::Value first, mlir::Value count);
+  void emitOutput(mlir::Value first, mlir::Value count);
+  void emitWindowStores(ScanRole role, mlir::Value first, mlir::Value count);
+  // Tokens that stay pending.
+  void findEarlyStores(mlir::Block &block);
+  void emitPendingLoads();
+  mlir::Value emitFold(mlir::Value state, mlir::Value first);
+  void emitIsLast(mlir::Value first);
+  void emitKept(mlir::Value first, mlir::Value count);
+  void emitStoresOf(FragmentEmitter &emitter, mlir::Operation *op);
+  mlir::IRMapping withFlags();
+
+  mlir::Value emitIsLast(tile::LastInGroupOp last, ScanRole role,
+                         mlir::Value window, mlir::Value first);
+
+  gpu::EachWarpOp enterEachWarp(Warps warps, mlir::TypeRange results = {});
+  /// The body of a loop on each warp of the block, which takes tokens below
+  /// `count` in turn; to be left with `leave`.
+  mlir::Value enterTurns(mlir::Value count);
+  void leave(mlir::Operation *op);
+  gpu::WarpsOp enterWarp(int64_t warp, mlir::TypeRange results = {});
+  /// The values of the program at token `token`.
+  mlir::IRMapping atToken(mlir::Value token);
+  mlir::Value index(int64_t value) {
+    return mlir::arith::ConstantIndexOp::create(b, scan.getLoc(), value);
+  }
+  mlir::Value add(mlir::Value x, mlir::Value y) {
+    return mlir::arith::AddIOp::create(b, scan.getLoc(), x, y);
+  }
+  mlir::Value sub(mlir::Value x, mlir::Value y) {
+    return mlir::arith::SubIOp::create(b, scan.getLoc(), x, y);
+  }
+  /// `value` between 0 and `most`.
+  mlir::Value clamp(mlir::Value value, int64_t most) {
+    value = mlir::arith::MinSIOp::create(b, scan.getLoc(), value, index(most));
+    return mlir::arith::MaxSIOp::create(b, scan.getLoc(), value, index(0));
+  }
+  mlir::scf::IfOp emitIf(mlir::Value condition, mlir::TypeRange results = {}) {
+    return mlir::scf::IfOp::create(b, scan.getLoc(), results, condition,
+                                   /*withElse=*/!results.empty());
+  }
+  mlir::Value isEqual(mlir::Value x, mlir::Value y) {
+    return mlir::arith::CmpIOp::create(b, scan.getLoc(),
+                                       mlir::arith::CmpIPredicate::eq, x, y);
+  }
+
+  mlir::scf::ForOp loop;
+  int64_t blockTokens;
+  llvm::DenseSet<mlir::Value> tokenTiles;
+  mlir::Value begin, end;
+  /// Of a window after a token: its tile in shared memory, and the rows there
+  /// from token to token.
+  struct WindowPlace {
+    mlir::Value tile;
+    int64_t firstRow, rowsPerToken;
+  };
+  llvm::DenseMap<mlir::Value, WindowPlace> windows;
+  llvm::DenseMap<mlir::Operation *, mlir::Value>
+      flags; // of last_in_group, 1 or 0
+
+  // Of tokens that stay pending (PendingTokens.cpp).
+  tile::DeltaFoldOp fold;
+  mlir::Value pendingKeys, pendingDeltas, pendingDecays; // in shared memory
+  /// Stores before the loop: of the folded state, and of windows.
+  llvm::SmallVector<mlir::Operation *> stateStores, windowStores;
+};
+
+} // namespace gdn
+
+#endif // GDN_LIB_SCHEDULE_TOKENSKERNEL_H
