@@ -157,15 +157,22 @@ void Kernel::onDevice(
     named.arg.data = data;
   }
   body(onDevice);
-  for (size_t i = 0; i < args.size(); ++i) {
-    size_t bytes = problem[args[i].name].bytes().size();
+  readBack(problem, onDevice);
+  for (const gdnrt_named_arg &named : onDevice)
+    EXPECT_EQ(gdnrt_device_free(device_, named.arg.data, &error), GDNRT_OK);
+}
+
+void Kernel::readBack(const Problem &problem,
+                      const std::vector<gdnrt_named_arg> &onDevice) const {
+  if (suiteOptions.device == "cpu")
+    return;
+  gdnrt_error error;
+  std::vector<gdnrt_named_arg> args = problem.args();
+  for (size_t i = 0; i < args.size(); ++i)
     EXPECT_EQ(gdnrt_device_read(device_, args[i].arg.data, onDevice[i].arg.data,
-                                bytes, &error),
+                                problem[args[i].name].bytes().size(), &error),
               GDNRT_OK)
         << error.message;
-    EXPECT_EQ(gdnrt_device_free(device_, onDevice[i].arg.data, &error),
-              GDNRT_OK);
-  }
 }
 
 std::string Kernel::runBehind(const Problem &problem, int64_t first) const {

@@ -73,6 +73,9 @@ public:
   void onDevice(const Problem &problem,
                 const std::function<void(const std::vector<gdnrt_named_arg> &)>
                     &body) const;
+  /// Takes what the device has in the arrays of `onDevice` now.
+  void readBack(const Problem &problem,
+                const std::vector<gdnrt_named_arg> &onDevice) const;
   gdnrt_kernel *handle() const { return kernel_; }
   gdnrt_device *device() const { return device_; }
 
