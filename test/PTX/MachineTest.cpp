@@ -222,8 +222,7 @@ TEST_F(Machine, SaysWhatWrongProgramsDo) {
   };
   expect(fault("  st.global.u32 [%rd1+1024], %r0;"),
          "outside of all allocations");
-  expect(fault("  st.global.v2.u32 [%rd1], {%r0, %r0};"),
-         "misaligned address");
+  expect(fault("  st.global.v2.u32 [%rd1], {%r0, %r0};"), "misaligned address");
   expect(fault("  mov.u32 %r1, tile;\n  ld.shared.u32 %r2, [%r1+1024];"),
          "outside of shared memory");
   expect(fault("  setp.eq.s32 %p0, %r0, 0;\n  @%p0 bra END;\n"
@@ -235,6 +234,8 @@ TEST_F(Machine, SaysWhatWrongProgramsDo) {
                "  mbarrier.try_wait.parity.shared.b64 %p1, [%r1], 0;\n"
                "  @!%p1 bra AGAIN;\n"),
          "nothing moves any more");
+  expect(fault("  mov.u32 %r1, tile;\n  st.shared.u32 [%r1], %r0;\n", 64),
+         "a race with PTX line");
   expect(fault("  fancy.op %r1, %r2;"), "no meaning known for fancy.op");
   expect(fault("  add.s32 %r1, %q2, 1;"), "no value %q2");
   expect(fault("  bra NOWHERE;"), "no label NOWHERE");
