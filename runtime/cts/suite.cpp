@@ -13,6 +13,8 @@
 
 #include "suite.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -253,6 +255,21 @@ void gdnrt::cts::expectSameOutputs(const Problem &a, const Problem &b) {
 void gdnrt::cts::expectSamePools(const Problem &a, const Problem &b) {
   for (const std::string &pool : a.pools())
     EXPECT_TRUE(a[pool].elements() == b[pool].elements()) << pool;
+}
+
+void gdnrt::cts::expectNear(const Problem &got, const Problem &want,
+                            double limit) {
+  std::vector<std::string> names = want.outputs();
+  names.insert(names.end(), want.pools().begin(), want.pools().end());
+  for (const std::string &name : names) {
+    double differences = 0, squares = 0;
+    for (int64_t i = 0; i < want[name].count(); ++i) {
+      const double a = got[name].number(i), b = want[name].number(i);
+      differences += (a - b) * (a - b);
+      squares += b * b;
+    }
+    EXPECT_LE(std::sqrt(differences / std::max(squares, 1e-30)), limit) << name;
+  }
 }
 
 void gdnrt::cts::expectPaddingIntact(const Problem &problem) {
