@@ -123,13 +123,16 @@ gdnrt_state_pool *Engine::makePool(const Trace &trace, int64_t requests,
       kernels_.isHost() ? trace.padding : (trace.padding + 3) / 4 * 4;
   options.state_slot_stride = sizes_.outputs() * sizes_.keyDim + padding;
   options.conv_slot_stride =
-      sizes_.channels() * (sizes_.width - 1 + options.conv_extra) +
-      padding;
+      sizes_.channels() * (sizes_.width - 1 + options.conv_extra) + padding;
   options.debug_checks = 1;
   gdnrt_error error;
   gdnrt_state_pool *pool = nullptr;
   check(gdnrt_state_pool_create(kernels_.device(), &options, &pool, &error),
         error);
+  if (trace.movesByKernels && kernels_.copySlots && kernels_.zeroSlots)
+    check(gdnrt_state_pool_use_kernels(pool, kernels_.copySlots,
+                                       kernels_.zeroSlots, &error),
+          error);
   return pool;
 }
 
