@@ -33,6 +33,9 @@ public:
   /// and of rows that no other op on tiles of rank 1 uses.
   static bool isCopied(tile::LoadOp load);
 
+  /// True if only turned work reads what `load` loads.
+  static bool isReadTurned(tile::LoadOp load);
+
   /// The tile in registers, in the layout of all matrices.
   mlir::Value fragmentOf(mlir::Value tile);
   void setFragment(mlir::Value tile, mlir::Value fragment) {
@@ -49,6 +52,8 @@ private:
                        mlir::Block *block);
   mlir::Value fetchVector(mlir::Value tile, mlir::Attribute layout);
   void emitMap(tile::MapRowsOp map);
+  static bool isTurned(tile::MapRowsOp map);
+  void emitTurnedMap(tile::MapRowsOp map);
   void emitMatmul(tile::MatmulOp matmul);
   void emitDecayMatrix(tile::DecayMatrixOp decay);
   void emitStore(tile::StoreOp store);

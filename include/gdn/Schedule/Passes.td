@@ -266,6 +266,45 @@ def ScheduleTileProducts
   ];
 }
 
+def ScheduleTokenGroups
+    : Pass<"gdn-schedule-token-groups", "::mlir::ModuleOp"> {
+  let summary = "A warp for each group of tokens: token-wise programs to GPU blocks";
+  let description = [{
+    Turns tile programs of loads, work on rows, convolutions and stores, whose
+    last axis of the grid is a number, into programs of a block of GPU threads
+    with as many warps: each warp does the work of one coordinate on that axis, by
+    itself. A lane holds columns of all tokens of its warp, so that the
+    convolution goes from register to register, and a norm is a sum over lanes.
+
+    **Runs after** `convert-gdn-to-tile` with `chunk-stages=split` and
+    `gdn-tile-fuse-rows`; **before** `gdn-drop-unscheduled`.
+
+    **Needs**: tile programs, a value head per block.
+
+    **Leaves**: programs of `gdn_gpu` for those, with the grid without its last
+    axis. Other tile programs, convolutions with a bias among them, are left
+    alone, and tiles of more than 64 elements per lane.
+
+    **Numerics**: sums over rows are reordered, in an order that depends on the
+    number of columns alone.
+
+    **Fails**: never.
+
+    Before and after: `test/Schedule/token-groups.mlir`.
+  }];
+  let options = [
+    Option<"warps", "warps", "int64_t", /*default=*/"16",
+           "Warps per multiprocessor that registers must allow">
+  ];
+  let statistics = [
+    Statistic<"numKernels", "num-kernels", "Kernels scheduled">
+  ];
+  let dependentDialects = [
+    "::gdn::gpu::GPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+  ];
+}
+
 def DropUnscheduled : Pass<"gdn-drop-unscheduled", "::mlir::ModuleOp"> {
   let summary = "Leave out tile programs that no schedule has taken";
   let description = [{
