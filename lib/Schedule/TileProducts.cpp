@@ -104,6 +104,16 @@ void ProductKernel::emitScalars(ArrayRef<Operation *> ops, IRMapping &mapping) {
   }
 }
 
+/// The first op that uses a tile of `op`, in its block; null if there is none.
+static Operation *getFirstUser(Operation *op) {
+  Operation *first = nullptr;
+  for (Operation *user : op->getUsers())
+    if (user->getBlock() == op->getBlock() &&
+        (!first || user->isBeforeInBlock(first)))
+      first = user;
+  return first;
+}
+
 /// Ops without regions, in program order: first what others wait for.
 LogicalResult ProductKernel::emitSegment(ArrayRef<Operation *> ops) {
   emitScalars(ops, scalars);
@@ -129,9 +139,18 @@ LogicalResult ProductKernel::emitSegment(ArrayRef<Operation *> ops) {
              [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
   if (failed(tiles->emitVectors(vectors)))
     return failure();
-  for (Operation *op : matrices)
+  // The decay matrix takes many registers, so it is made where it is needed.
+  for (Operation *op : matrices) {
+    if (isa<tile::DecayMatrixOp>(op) &&
+        llvm::is_contained(matrices, getFirstUser(op)))
+      continue;
+    for (Operation *other : matrices)
+      if (isa<tile::DecayMatrixOp>(other) && getFirstUser(other) == op &&
+          failed(tiles->emit(other)))
+        return failure();
     if (failed(tiles->emit(op)))
       return failure();
+  }
   emitLowTiles(low);
   return success();
 }

@@ -33,8 +33,7 @@ protected:
 
 private:
   Value loadWindow(const Carry &carry);
-  void emitInputs(ArrayRef<std::pair<Value, Value>> inputs, Value chunkSlot,
-                  Value own);
+  void emitInput(Value input, Value region, Value chunkSlot, Value own);
 
   Value first;    // of the group, within the chunk
   Value fromPool; // whether the pool has the window before the group
@@ -62,57 +61,49 @@ Value SplitPrologue::loadWindow(const Carry &carry) {
       })[0];
 }
 
-/// Some of the rule's inputs to their regions, zeros behind the tokens that
-/// count. `own` is the head in the regions.
-void SplitPrologue::emitInputs(ArrayRef<std::pair<Value, Value>> inputs,
-                               Value chunkSlot, Value own) {
+/// An input of the rule to its region, zeros behind the tokens that count.
+/// `own` is the head in the region.
+void SplitPrologue::emitInput(Value input, Value region, Value chunkSlot,
+                              Value own) {
+  if (!region)
+    return;
   TokenBlock block(*this, head);
-  SmallVector<Value> carried, wanted;
-  for (auto [input, region] : inputs)
-    wanted.push_back(input);
-  llvm::DenseSet<Value> needed = parts.inputsOf(wanted);
+  SmallVector<Value> carried;
+  llvm::DenseSet<Value> needed = parts.inputsOf({input});
   for (const Carry &carry : parts.carries) {
     auto conv = dyn_cast<Conv1dOp>(carry.op);
     carried.push_back(conv && needed.contains(conv.getResult(carry.section))
                           ? loadWindow(carry)
                           : Value());
   }
-  SmallVector<Value> tiles = block.emitInputs(begin, count, wanted, carried);
-  for (auto [tile, pair] : llvm::zip(tiles, inputs)) {
-    Value region = pair.second;
-    Type element = cast<MemRefType>(region.getType()).getElementType();
-    tile = castTile(b, loc, maskRows(b, loc, tile, count), element);
-    tile::StoreOp::create(b, loc, tile, region,
-                          ValueRange{chunkSlot, own, first, index(0)},
-                          ArrayRef<int64_t>{2, 3}, Value());
-  }
+  Value tile = block.emitInputs(begin, count, input, carried).front();
+  Type element = cast<MemRefType>(region.getType()).getElementType();
+  tile = castTile(b, loc, maskRows(b, loc, tile, count), element);
+  tile::StoreOp::create(b, loc, tile, region,
+                        ValueRange{chunkSlot, own, first, index(0)},
+                        ArrayRef<int64_t>{2, 3}, Value());
 }
 
 void SplitPrologue::emitChunkSlot(Value chunkSlot, Value isFirst, Value valid) {
   DeltaRuleOp rule = parts.rule;
   Value group = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
   first = mul(group, index(blockTokens));
-  Value behind = arith::SubIOp::create(
-      b, loc, valid, arith::MinUIOp::create(b, loc, valid, first));
-  count = arith::MinUIOp::create(b, loc, behind, index(blockTokens));
+  Value before = arith::MinUIOp::create(b, loc, valid, first);
+  count = arith::MinUIOp::create(
+      b, loc, arith::SubIOp::create(b, loc, valid, before), index(blockTokens));
   fromPool =
       arith::AndIOp::create(b, loc, isFirst, compare(P::eq, group, index(0)));
   begin = add(begin, first);
-  if (values)
-    emitInputs({{rule.getValue(), values}}, chunkSlot, headIndex(head));
-  SmallVector<std::pair<Value, Value>> ofKeyHead;
-  if (queries)
-    ofKeyHead.push_back({rule.getQuery(), queries});
-  if (keys)
-    ofKeyHead.push_back({rule.getKey(), keys});
-  if (ofKeyHead.empty())
+  emitInput(rule.getValue(), values, chunkSlot, headIndex(head));
+  if (!queries && !keys)
     return;
   // Those of a key head are the same for each of its value heads.
   Value writes = compare(P::eq, head, index(0));
   auto branch = scf::IfOp::create(b, loc, writes, /*withElse=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
-  emitInputs(ofKeyHead, chunkSlot, h);
+  emitInput(rule.getQuery(), queries, chunkSlot, h);
+  emitInput(rule.getKey(), keys, chunkSlot, h);
 }
 
 LogicalResult gdn::emitPrologueStage(EntryViews &views,

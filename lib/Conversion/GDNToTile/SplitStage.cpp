@@ -39,7 +39,7 @@ int64_t gdn::getGroupTokens(const KernelParts &parts,
     return cast<RankedTensorType>(value.getType()).getShape().back();
   };
   int64_t widest = std::max(last(rule.getKey()), last(rule.getValue()));
-  return std::min<int64_t>(algorithm.chunk, widest > 128 ? 8 : 16);
+  return std::min<int64_t>(algorithm.chunk, widest > 128 ? 4 : 8);
 }
 
 bool gdn::hasPrologue(const KernelParts &parts, const Algorithm &algorithm) {
