@@ -84,6 +84,14 @@ void SplitStage::describe() {
   func::FuncOp entry = views.source;
   function->setAttr("gdn_tile.stage_of", b.getStringAttr(entry.getName()));
   function->setAttr("gdn_tile.variant", b.getStringAttr("split"));
+  // For targets that have this variant alone.
+  auto fact = [&](StringRef name, const Twine &value) {
+    return b.getNamedAttr(name, b.getStringAttr(value));
+  };
+  function->setAttr("gdn_tile.facts",
+                    b.getDictionaryAttr(
+                        {fact("chunk_from", "1"), fact("chunk", Twine(C)),
+                         fact("precision", chunkTypes.precision())}));
 }
 
 Value SplitStage::loadRegion(Value region, Value chunkSlot, Value head) {
