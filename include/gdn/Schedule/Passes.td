@@ -231,7 +231,10 @@ def ScheduleTileProducts
     of the first warp. A loop over chunks copies what a turn needs first while the
     turn before it is at work, and the rest while the first products run.
 
-    Tiles that are not needed any more give their shared memory to later ones.
+    Tiles that are not needed any more give their shared memory to later ones. Work
+    on rows of f32 tiles that registers hold turned round, a norm of outputs, is
+    turned itself: a sum over a row becomes a `gdn_gpu.column_sum`. Tiles of fewer than
+    16 rows, a window of a convolution, are the work of the first warp.
 
     **Runs after** `convert-gdn-to-tile` with `chunk-stages=split` and
     `gdn-tile-fuse-rows`; **before** `gdn-gpu-place-barriers`.
@@ -244,7 +247,7 @@ def ScheduleTileProducts
 
     **Numerics**: sums of products in the order of the target's instructions, from
     the first inner element to the last. `gdn_tile.prefix_sum` and
-    `gdn_tile.suffix_sum` in a tree. `gdn_tile.decay_matrix` as the exponential of a
+    `gdn_tile.suffix_sum` in a tree, sums of turned rows over warps last. `gdn_tile.decay_matrix` as the exponential of a
     difference of running sums, of decays of at least -18: below, the factor is
     zero in 16 bits.
 

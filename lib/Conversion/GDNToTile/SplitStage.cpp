@@ -88,10 +88,10 @@ void SplitStage::describe() {
   auto fact = [&](StringRef name, const Twine &value) {
     return b.getNamedAttr(name, b.getStringAttr(value));
   };
-  function->setAttr("gdn_tile.facts",
-                    b.getDictionaryAttr(
-                        {fact("chunk_from", "1"), fact("chunk", Twine(C)),
-                         fact("precision", chunkTypes.precision())}));
+  function->setAttr(
+      "gdn_tile.facts",
+      b.getDictionaryAttr({fact("chunk_from", "1"), fact("chunk", Twine(C)),
+                           fact("precision", chunkTypes.precision())}));
 }
 
 Value SplitStage::loadRegion(Value region, Value chunkSlot, Value head) {
