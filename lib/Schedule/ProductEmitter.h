@@ -10,6 +10,7 @@
 #include "gdn/Dialect/Tile/IR/Tile.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace gdn {
 
@@ -73,7 +74,9 @@ private:
   gpu::RowsAttr matrixRows, vectorRows;
   llvm::DenseMap<mlir::Value, mlir::Value> fragments;
   llvm::DenseMap<mlir::Value, mlir::Value> vectors; // on one warp
-  llvm::DenseMap<mlir::Value, mlir::Value> places;
+  // In the order of the program: which place is free must not depend on
+  // addresses.
+  llvm::MapVector<mlir::Value, mlir::Value> places;
   llvm::DenseSet<mlir::Operation *> emitted;
   llvm::DenseSet<mlir::Value> pinned; // places
 };
