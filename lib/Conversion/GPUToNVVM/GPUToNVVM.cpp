@@ -418,7 +418,8 @@ void KernelLowering::lower(Operation &op) {
                        .getResult());
       })
       .Case([&](gdn::gpu::MapRowsOp map) {
-        values.map(map.getResults(), emitMapRows(b, threads, map, values,
+        values.map(map.getResults(),
+                   emitMapRows(b, threads, map, values,
                                source->hasAttr("gdn_gpu.keep_loops")));
       })
       .Case([&](gdn::gpu::Conv1dOp conv) {
@@ -449,6 +450,11 @@ void KernelLowering::lower(Operation &op) {
       .Case([&](gdn::gpu::RunningSumOp sum) {
         values.map(sum.getResult(),
                    emitRunningSum(b, threads, sum, get(sum.getValues())));
+      })
+      .Case([&](gdn::gpu::ColumnSumOp sum) {
+        values.map(sum.getResult(),
+                   emitColumnSum(b, threads, sum, get(sum.getTile()),
+                                 values.lookup(sum.getScratch())));
       })
       .Case([&](gdn::gpu::ExtractOp extract) {
         values.map(extract.getValue(),
