@@ -4,6 +4,8 @@
 Without options: what must hold before a change lands, in minutes. --full adds
 the sanitizer build, the fuzzers, clang-tidy over everything and a short run of
 each benchmark, and records the outcome in docs/generated/check-full.json.
+--traces plays the 10,000 traces of a scheduler alone, which --full plays too, and
+records them there.
 """
 
 from __future__ import annotations
@@ -93,13 +95,14 @@ def lit(preset: str = "release") -> suites.Result:
 
 
 def ctest(kind: str, preset: str = "release") -> suites.Result:
-    """What ctest runs: `conformance` (labelled cts), `full` (what takes long), or
-    `unit` for all others."""
+    """What ctest runs: `conformance` (labelled cts), `full` (what takes long), `traces`
+    (10,000 of each kind), or `unit` for all others."""
     directory = ROOT / "build" / preset
     xml = directory / f"results/{kind}.xml"
-    select = {"conformance": ["-L", "^cts$"], "full": ["-L", "^full$"]}.get(
-        kind, ["-LE", "^(cts|full|fuzz)$"]
-    )
+    labels = {"conformance": "cts", "full": "full", "traces": "traces"}
+    select = ["-LE", "^(cts|full|fuzz|traces)$"]
+    if kind in labels:
+        select = ["-L", f"^{labels[kind]}$"]
     command = ["ctest", "--test-dir", directory, "--output-on-failure", "-j", JOBS, *select]
     return suites.run(
         f"{kind}{suffix(preset)}",
@@ -218,6 +221,20 @@ def record(results: list[suites.Result]) -> None:
     print(f"recorded in {RECORD.relative_to(ROOT)}")
 
 
+def record_one(result: suites.Result) -> None:
+    """Puts one suite into the record of a full run, with a date and commit of its own."""
+    facts = json.loads(RECORD.read_text())
+    entry = {**asdict(result), "seconds": round(result.seconds, 1)}
+    entry["date"] = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%MZ")
+    entry["commit"] = git("rev-parse", "HEAD")
+    others = [each for each in facts["suites"] if each["name"] != result.name]
+    facts["suites"] = [*others, entry]
+    for count in ("passed", "failed"):
+        facts[count] = sum(each[count] for each in facts["suites"])
+    RECORD.write_text(json.dumps(facts, indent=2) + "\n")
+    print(f"recorded in {RECORD.relative_to(ROOT)}")
+
+
 def summary(results: list[suites.Result]) -> int:
     """Prints the table and the closing line; returns the exit code."""
     print("\n== summary")
@@ -234,7 +251,14 @@ def summary(results: list[suites.Result]) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="check", description=__doc__)
     parser.add_argument("--full", action="store_true", help="add the long suites")
-    full = parser.parse_args().full
+    parser.add_argument("--traces", action="store_true", help="the 10,000 traces alone")
+    options = parser.parse_args()
+    full = options.full
+    if options.traces:
+        images = [f"gdnrt_traces_{kind}" for kind in ("slots", "tree", "lazy", "buffer")]
+        results = [build("release", "gdnrt_traces", *images), ctest("traces")]
+        record_one(results[-1])
+        return summary(results)
 
     results = [clang_format(), *ruff(), shellcheck(), docs(), requirements()]
     results.append(build("release"))
@@ -251,7 +275,7 @@ def main() -> int:
     ]
     results += [suite() for suite in quick]
     if full:
-        results += [ctest("full"), more_random_calls(), *benchmarks(), wheel()]
+        results += [ctest("full"), ctest("traces"), more_random_calls(), *benchmarks(), wheel()]
         results.append(build("asan"))
         if not results[-1].failed:
             results += [lit("asan"), ctest("unit", "asan"), ctest("conformance", "asan")]
