@@ -46,6 +46,7 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   ScheduleTileProductsOptions products;
   products.warps = target.hasWgmma() ? 12 : 8;
   passes.addPass(createScheduleTileProducts(products));
+  passes.addPass(createScheduleTokenGroups());
   if (target.hasWgmma())
     passes.addPass(createUseWarpgroups());
   passes.addPass(createScheduleSlotMoves());

@@ -27,7 +27,7 @@ static bool hasToWait(Operation *op, Value tile) {
   if (auto copy = dyn_cast<gdn::gpu::BeginCopyOp>(op))
     return copy.getPlace() == tile;
   // Its own barriers, and products of another kind.
-  return isa<gdn::gpu::TriInverseOp>(op);
+  return isa<gdn::gpu::TriInverseOp, gdn::gpu::ColumnSumOp>(op);
 }
 
 static bool uses(Operation *op, Value value) {
