@@ -218,10 +218,11 @@ void TokensKernel::emitRole(ScanRole role, ArrayRef<Value> operands,
   tile::Conv1dOp carried = findCarriedConv(loop, work.tiles);
   bool isSingle =
       !carried && llvm::any_of(work.tiles, llvm::IsaPred<tile::Conv1dOp>);
-  int64_t tokens = isSingle ? 1
-                   : role == ScanRole::gates
-                       ? blockTokens
-                       : std::min(maxGroupTokens, blockTokens);
+  int64_t tokens =
+      isSingle ? 1
+      : role == ScanRole::gates
+          ? blockTokens
+          : std::min(numWarps < 7 ? maxGroupTokens : 2, blockTokens);
   Warps warps = getPreparing(role, numWarps);
   gpu::EachWarpOp each = enterEachWarp(warps);
   Value warp = each.getBody().getArgument(0);
@@ -472,9 +473,11 @@ void TokensKernel::emitRootBlock(Block &block) {
   place(ScanRole::value, scan.getValue());
   place(ScanRole::gates, {scan.getLogDecay(), scan.getBeta()});
   place(ScanRole::output, scan.getOutput());
-  if (fold) {
+  if (fold)
     place(ScanRole::state, scan.getDeltas());
-  }
+  bool solves = isSolvable();
+  if (solves)
+    placeSolve();
   for (Operation *op : state.before)
     if (!isa<tile::LoadOp>(op) && !(fold && fold->isBeforeInBlock(op)))
       all.emit(op);
@@ -495,15 +498,26 @@ void TokensKernel::emitRootBlock(Block &block) {
     gpu::BarrierOp::create(b, loc);
     emitOutputPrefetches(first, count);
     Value before = isCarried ? Value(blocks.getRegionIterArg(0)) : Value();
+    if (solves)
+      emitPairs(count);
     if (fold)
       before = emitFold(before, first);
-    Value next = emitScans(before, first, count);
+    Value next;
+    if (solves) {
+      emitProducts(before, count);
+      gpu::BarrierOp::create(b, loc);
+      emitSolve(count);
+    } else {
+      next = emitScans(before, first, count);
+    }
     if (fold)
       emitIsLast(first);
     else
       for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value})
         emitWindowStores(role, first, count);
     gpu::BarrierOp::create(b, loc);
+    if (solves)
+      next = emitCarried(before, add(first, index(blockTokens)), count);
     emitOutput(first, count);
     if (fold) {
       emitKept(first, count);
