@@ -218,11 +218,10 @@ void TokensKernel::emitRole(ScanRole role, ArrayRef<Value> operands,
   tile::Conv1dOp carried = findCarriedConv(loop, work.tiles);
   bool isSingle =
       !carried && llvm::any_of(work.tiles, llvm::IsaPred<tile::Conv1dOp>);
-  int64_t tokens =
-      isSingle ? 1
-      : role == ScanRole::gates
-          ? blockTokens
-          : std::min(numWarps < 7 ? maxGroupTokens : 2, blockTokens);
+  int64_t tokens = isSingle ? 1
+                   : role == ScanRole::gates
+                       ? blockTokens
+                       : std::min(maxGroupTokens, blockTokens);
   Warps warps = getPreparing(role, numWarps);
   gpu::EachWarpOp each = enterEachWarp(warps);
   Value warp = each.getBody().getArgument(0);
