@@ -32,15 +32,6 @@ namespace {
 /// Tokens that a warp prepares at once where they share a window.
 constexpr int64_t maxGroupTokens = 4;
 
-/// Folding and what tokens leave behind take addresses for which there is no
-/// room beside the state.
-constexpr StringLiteral allowedSpills =
-    "spills: addresses, with pending tokens; one H200, heads (16, 32), 64 rows "
-    "of "
-    "4 tokens, state f32 / bf16: 127 / 112 us with 60 / 132 bytes spilled, 182 "
-    "/ "
-    "152 with 436 / 560";
-
 /// Warps that prepare operands: if there are enough, two for each of query, key
 /// and value.
 Warps getPreparing(ScanRole role, int64_t numWarps) {
@@ -454,7 +445,6 @@ void TokensKernel::emitRootBlock(Block &block) {
   };
 
   fold = getFold(loop, scan);
-  kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedSpills));
   findEarlyStores(block);
 
   // The state is asked for before the wait for the launch ahead; what is done

@@ -216,8 +216,9 @@ static Value hide(OpBuilder &b, Location loc, Value value) {
 }
 
 void KernelLowering::hideThread(Location loc) {
-  threads.lane = hide(b, loc, threads.lane);
-  threads.warp = hide(b, loc, threads.warp);
+  for (Value *number : {&threads.lane, &threads.warp})
+    if (!matchPattern(*number, m_Constant()))
+      *number = hide(b, loc, *number);
 }
 
 /// Makes the work of a role compute its addresses itself. Beside a state in
