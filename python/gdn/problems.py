@@ -63,11 +63,14 @@ def shape_of(dims: tuple[str, ...], symbols: dict[str, int]) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def make(params: list[Param], sizes: Sizes) -> dict[str, np.ndarray]:
+def make(
+    params: list[Param], sizes: Sizes, entry: list[Param] | None = None
+) -> dict[str, np.ndarray]:
     """Arguments for every parameter, in its type; rows as those of gdn.rows. Elements of
-    pools that no row looks at hold NaN, and so do outputs."""
+    pools that no row looks at hold NaN, and so do outputs. `entry` are all parameters of the
+    entry, where `params` are some of them."""
     rng = np.random.default_rng(sizes.seed)
-    names = {param.name for param in params}
+    names = {param.name for param in entry or params}
     rows = Rows.make(names, sizes.lengths, sizes.skipped, sizes.accepted, sizes.steps)
     if moves_slots(params):
         rows = rows.to_others()

@@ -8,7 +8,6 @@ import subprocess
 import sys
 
 import pytest
-
 from conftest import ROOT
 
 QWEN, KIMI = "qwen3-next-80b-a3b", "kimi-linear-48b-a3b"

@@ -25,15 +25,19 @@ def suites_of(report: dict) -> list[str]:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser("gdn.bench")
     commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", help="measure the decode entries of images")
+    run = commands.add_parser("run", help="measure the decode, verify and commit entries of images")
     run.add_argument("images", nargs="+", type=Path)
     run.add_argument("--output", type=Path, help="write the report as JSON")
     run.add_argument("--commit", help="that the image is of; that of this tree by default")
     run.add_argument("--library", type=Path, default=_LIBRARY)
     run.add_argument("--heads", type=heads, nargs="+", default=[(16, 32)])
-    run.add_argument("--rows", type=int, nargs="+", default=[1, 8, 64, 256, 512])
+    run.add_argument("--rows", type=int, nargs="*", default=[1, 8, 64, 256, 512])
     run.add_argument(
-        "--verify-rows", type=int, nargs="+", default=[], help="of the peers, with the first heads"
+        "--verify-rows",
+        type=int,
+        nargs="+",
+        default=[],
+        help="of entries verify and commit, and of peers with the first heads",
     )
     run.add_argument("--verify-tokens", type=int, nargs="+", default=[4, 8])
     run.add_argument("--repeats", type=int, default=15)

@@ -31,6 +31,8 @@ def label(row: dict) -> str:
     """What a row is called beside others of its configuration: the implementation, and
     what of a step it does unless it is ours."""
     config = row["config"]
+    if config.get("part") == "commit":
+        return f"{row['impl']} commit"
     if row["impl"] == "stream":
         return "stream"
     if row["impl"] != "gdn":
