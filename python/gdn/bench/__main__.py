@@ -50,6 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
     costs = commands.add_parser("host", help="measure loads, launches and compiles")
     costs.add_argument("images", nargs="*", type=Path)
     costs.add_argument("--output", type=Path, help="write the report as JSON")
+    costs.add_argument("--commit", default="unknown", help="that the images are of")
     costs.add_argument("--library", type=Path, default=_LIBRARY)
     costs.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     costs.add_argument("--repeats", type=int, default=15)

@@ -117,5 +117,8 @@ def measure(options) -> dict:
         "device": device.name,
         "driver": driver_version(None),
         "date": datetime.date.today().isoformat(),
+        "commit": options.commit,
+        "versions": {"gdn": runtime.version},
+        "ceilings": {},
         "rows": rows,
     }

@@ -8,7 +8,6 @@ import torch
 from .. import problems, reference, verify_checks
 from ..checks import Findings
 from ..problems import Sizes
-from ..rows import Rows
 from ..runtime import Device, Kernel, Pool
 from . import stream
 from .inputs import TORCH, to_gpu
@@ -53,10 +52,7 @@ def make_sets(kernel: Kernel, sizes: Sizes) -> tuple[list, list[torch.Tensor]]:
     others = [param for param in kernel.params if param.kind != "pool"]
     arrays = problems.make(others, sizes, kernel.params)
     shared = {name: to_gpu(array) for name, array in arrays.items()}
-    names = {param.name for param in kernel.params}
-    rows = Rows.make(names, sizes.lengths, {}, sizes.accepted, sizes.steps)
-    symbols = {"Hk": sizes.key_heads, "Hv": sizes.value_heads, **rows.symbols()}
-    shapes = {p.name: problems.shape_of(p.dims, symbols) for p in pools}
+    shapes = problems.shapes(pools, sizes, kernel.params)
     itemsize = {p.name: torch.empty(0, dtype=TORCH[p.dtype]).itemsize for p in pools}
     state = int(np.prod(shapes["state_pool"][1:])) * itemsize["state_pool"]
     size = sum(int(np.prod(shapes[name])) * itemsize[name] for name in shapes)
