@@ -19,6 +19,7 @@ class MetadataOptions(c.Structure):
         ("max_cudagraph_capture_size", c.c_int64),
         ("block_size", c.c_int64),
         ("pad_slot", c.c_int32),
+        ("verify_states", c.c_int32),
     ]
 
 
@@ -34,6 +35,9 @@ class CommonMetadata(c.Structure):
         ("num_accepted_tokens", c.c_void_p),
         ("num_decode_draft_tokens", c.c_void_p),
         ("num_padded_reqs", c.c_int64),
+        ("token_slots", c.c_void_p),
+        ("parents", c.c_void_p),
+        ("token_slots_stride", c.c_int64),
     ]
 
 
@@ -104,6 +108,12 @@ class Metadata(c.Structure):
         ("cu_checkpoints", I32Array),
         ("checkpoint_tokens", I32Array),
         ("checkpoint_slots", I32Array),
+        ("verify_states", c.c_int64),
+        ("spec_slots", I32Array),
+        ("spec_parents", I32Array),
+        ("commit_slots", I32Array),
+        ("commit_num_accepted", I32Array),
+        ("commit_token_slots", I32Array),
         ("non_spec_read_indices", I32Array),
         ("zeros", I32Array),
         ("run_has_initial", BoolArray),
@@ -130,7 +140,16 @@ class Slice(c.Structure):
 
 
 class Kernels(c.Structure):
-    _fields_ = [("decode", c.c_void_p), ("prefill", c.c_void_p), ("verify", c.c_void_p)]
+    _fields_ = [
+        ("decode", c.c_void_p),
+        ("prefill", c.c_void_p),
+        ("verify", c.c_void_p),
+        ("commit", c.c_void_p),
+    ]
+
+
+class WorkspaceSize(c.Structure):
+    _fields_ = [("counter_bytes", c.c_uint64), ("total_bytes", c.c_uint64)]
 
 
 MAX_SLICES = 4
@@ -162,6 +181,13 @@ FUNCTIONS = {
         c.c_int,
         [_P, c.POINTER(Metadata), _P, c.POINTER(NamedArg), c.c_size_t, _P, _ERR],
     ),
+    "gdnrt_gdn_layer_workspace_size": (
+        c.c_int,
+        [_P, c.c_int64, c.c_int64, c.POINTER(WorkspaceSize), _ERR],
+    ),
+    "gdnrt_workspace_create": (c.c_int, [_P, c.POINTER(WorkspaceSize), _OUT, _ERR]),
+    "gdnrt_workspace_destroy": (None, [_P]),
+    "gdnrt_gdn_layer_share_workspace": (c.c_int, [_P, _P, _ERR]),
     "gdnrt_layer_state_shape": (
         c.c_int,
         [

@@ -5,6 +5,7 @@
 
 #include "problem.h"
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -135,8 +136,9 @@ std::vector<int64_t> Problem::tokenSlotValues(const std::string &name) const {
   if (name == "num_accepted")
     return rows_.accepted;
   std::vector<int64_t> table;
-  if (name == "token_slots")
-    for (const std::vector<int64_t> &row : rows_.tokenSlots)
+  if (name == "token_slots" || name == "parents")
+    for (const std::vector<int64_t> &row :
+         name == "parents" ? rows_.parents : rows_.tokenSlots)
       table.insert(table.end(), row.begin(), row.end());
   return table;
 }
@@ -146,6 +148,9 @@ void Problem::fill(const gdnrt_param_info &info, HostArray &array) {
   if (info.access == GDNRT_WRITE)
     return; // stays NaN, so that what is not written is seen
   uint64_t seed = hashOf(name);
+  size_t index;
+  const bool isReady =
+      gdnrt_entry_find_param(entry_, "log_decay", &index, nullptr) == GDNRT_OK;
   std::vector<int64_t> integers = checkpointValues(name);
   if (integers.empty())
     integers = tokenSlotValues(name);
@@ -163,8 +168,13 @@ void Problem::fill(const gdnrt_param_info &info, HostArray &array) {
       array.setInteger(i, rows_.slots[static_cast<size_t>(i)]);
     else if (name == "has_initial")
       array.setInteger(i, 1);
-    else if (name == "pending_decays")
+    else if (name == "pending_decays" || name == "log_decay")
       array.setNumber(i, uniform - 1);
+    else if (name == "beta")
+      array.setNumber(i, 0.5 + 0.5 * uniform);
+    else if (isReady && (name == "q" || name == "k"))
+      // About as long as the unit vectors that such entries are given.
+      array.setNumber(i, 1.7 * uniform / std::sqrt(array.sizes().back()));
     else if (name == "A_log")
       array.setNumber(i, 1 + uniform);
     else if (name == "norm_weight")
@@ -187,7 +197,7 @@ void Problem::takeTokens(const Problem &other, int64_t first) {
   for (auto &[name, array] : arrays_) {
     bool perToken = firstDims_.at(name) == (isRagged() ? "T" : "N");
     if (!perToken || name == "slots" || name == "write_slots" ||
-        name == "num_accepted" || name == "token_slots")
+        name == "num_accepted" || name == "token_slots" || name == "parents")
       continue;
     int64_t width = array.count() / std::max<int64_t>(array.sizes()[0], 1);
     array.copyFrom(other[name], first * width);

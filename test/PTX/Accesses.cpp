@@ -37,7 +37,7 @@ static Step load(Warp &warp, const Instruction &i, Mask mask) {
            [&](unsigned l) { addresses[l] = addressOf(warp, from, space, l); });
   forLanes(mask, [&](unsigned l) {
     const char *data = warp.resolve(space, addresses[l], count * sizeof(T),
-                                    static_cast<int>(l));
+                                    static_cast<int>(l), Use::read);
     for (unsigned k = 0; k < count; ++k) {
       T value;
       std::memcpy(&value, data + k * sizeof(T), sizeof(T));
@@ -53,8 +53,9 @@ static Step load(Warp &warp, const Instruction &i, Mask mask) {
 template <Space space, unsigned count, typename T>
 static Step store(Warp &warp, const Instruction &i, Mask mask) {
   forLanes(mask, [&](unsigned l) {
-    char *data = warp.resolve(space, addressOf(warp, i.operands[0], space, l),
-                              count * sizeof(T), static_cast<int>(l));
+    char *data =
+        warp.resolve(space, addressOf(warp, i.operands[0], space, l),
+                     count * sizeof(T), static_cast<int>(l), Use::write);
     for (unsigned k = 0; k < count; ++k) {
       T value = static_cast<T>(warp.at(i.operands[1 + k])[l]);
       std::memcpy(data + k * sizeof(T), &value, sizeof(T));

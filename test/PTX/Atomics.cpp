@@ -52,8 +52,8 @@ static Step atomic(Warp &warp, const Instruction &i, Mask mask) {
   bool hasThird = i.operands.size() > first + 2;
   forLanes(mask, [&](unsigned l) {
     uint64_t address = warp.at(place)[l] + static_cast<uint64_t>(place.offset);
-    Bits *data = reinterpret_cast<Bits *>(
-        warp.resolve(space, address, sizeof(T), static_cast<int>(l)));
+    Bits *data = reinterpret_cast<Bits *>(warp.resolve(
+        space, address, sizeof(T), static_cast<int>(l), Use::barrier));
     T second = hasThird ? fromBits<T>(warp.at(i.operands[first + 2])[l]) : T(0);
     Bits old = __atomic_load_n(data, __ATOMIC_SEQ_CST), now;
     do

@@ -30,7 +30,9 @@ static Step blockBarrier(Warp &warp, const Instruction &i, Mask mask) {
 static Step clusterArrive(Warp &warp, const Instruction &, Mask mask) {
   if (!allHere(warp, mask))
     return Step::waits;
-  warp.block->cluster->atClusterBarrier.push_back(&warp);
+  Cluster &cluster = *warp.block->cluster;
+  cluster.atClusterBarrier.push_back(&warp);
+  warp.release(cluster.clusterArriving);
   return Step::next;
 }
 
@@ -41,10 +43,14 @@ static Step clusterWait(Warp &warp, const Instruction &, Mask mask) {
   Cluster &cluster = *warp.block->cluster;
   size_t all = cluster.blocks.size() * warp.block->warps.size();
   std::vector<Warp *> &arrived = cluster.atClusterBarrier;
-  if (arrived.size() == all)
+  if (arrived.size() == all) {
     arrived.clear();
-  if (std::find(arrived.begin(), arrived.end(), &warp) == arrived.end())
+    cluster.clusterKnown = cluster.clusterArriving;
+  }
+  if (std::find(arrived.begin(), arrived.end(), &warp) == arrived.end()) {
+    warp.acquire(cluster.clusterKnown);
     return Step::next;
+  }
   return Step::again;
 }
 
@@ -72,49 +78,76 @@ struct Counts {
            uint64_t(static_cast<uint32_t>(bytes + kBias)) << 40 |
            uint64_t(phase) << 62;
   }
-  void arrive(uint32_t count) {
+  void arrive(uint32_t count, PhaseClock &clocks) {
     if (count > pending)
       throw Fault("more arrivals at a barrier than it expects");
     pending -= count;
-    close();
+    close(clocks);
   }
-  void close() {
+  void close(PhaseClock &clocks) {
     if (pending == 0 && bytes == 0) {
       phase ^= 1;
       pending = expected;
+      clocks.ended = clocks.arriving;
     }
   }
 };
 } // namespace
 
-void ptx::completeTransaction(uint64_t &barrier, int64_t bytes) {
+void ptx::completeTransaction(uint64_t &barrier, PhaseClock &clocks,
+                              int64_t bytes) {
   Counts counts = Counts::of(barrier);
   counts.bytes -= static_cast<int32_t>(bytes);
-  counts.close();
+  counts.close(clocks);
   barrier = counts.word();
 }
 
-static uint64_t *barrierAt(Warp &warp, const Operand &operand, unsigned lane) {
-  uint64_t address =
-      warp.at(operand)[lane] + static_cast<uint64_t>(operand.offset);
-  return reinterpret_cast<uint64_t *>(
-      warp.resolve(address >> 48 ? Space::generic : Space::shared, address, 8,
-                   static_cast<int>(lane)));
+uint64_t &ptx::barrierWord(Warp &warp, uint64_t address, unsigned lane,
+                           Block *&owner) {
+  char *place = warp.resolve(address >> 48 ? Space::generic : Space::shared,
+                             address, 8, static_cast<int>(lane), Use::barrier);
+  owner = nullptr;
+  for (Block &block : warp.block->cluster->blocks)
+    if (place >= block.shared.data() &&
+        place < block.shared.data() + block.shared.size())
+      owner = &block;
+  if (!owner)
+    throw Fault("a barrier outside of shared memory");
+  return *reinterpret_cast<uint64_t *>(place);
 }
+
+namespace {
+/// A barrier that an operand names, and what is known through it.
+struct Named {
+  Named(Warp &warp, const Operand &operand, unsigned lane)
+      : word(barrierWord(warp,
+                         warp.at(operand)[lane] +
+                             static_cast<uint64_t>(operand.offset),
+                         lane, owner)),
+        clocks(owner->phases[&word]), counts(Counts::of(word)) {}
+
+  Block *owner = nullptr;
+  uint64_t &word;
+  PhaseClock &clocks;
+  Counts counts;
+};
+} // namespace
 
 static Step initialise(Warp &warp, const Instruction &i, Mask mask) {
   forLanes(mask, [&](unsigned l) {
     uint32_t count = static_cast<uint32_t>(warp.at(i.operands[1])[l]);
     if (count == 0 || count > 0xfffff)
       throw Fault("a barrier of " + std::to_string(count) + " arrivals");
-    *barrierAt(warp, i.operands[0], l) = Counts{count, count, 0, 0}.word();
+    Named barrier(warp, i.operands[0], l);
+    barrier.word = Counts{count, count, 0, 0}.word();
+    barrier.clocks = {};
   });
   return Step::next;
 }
 
 static Step invalidate(Warp &warp, const Instruction &i, Mask mask) {
   forLanes(mask, [&](unsigned l) {
-    *barrierAt(warp, i.operands[0], l) = ~uint64_t(0);
+    Named(warp, i.operands[0], l).word = ~uint64_t(0);
   });
   return Step::next;
 }
@@ -124,17 +157,17 @@ template <bool expects>
 static Step arriveAt(Warp &warp, const Instruction &i, Mask mask) {
   size_t first = i.detail ? 1 : 0;
   forLanes(mask, [&](unsigned l) {
-    uint64_t *word = barrierAt(warp, i.operands[first], l);
-    Counts counts = Counts::of(*word);
-    uint64_t phase = counts.phase;
+    Named barrier(warp, i.operands[first], l);
+    uint64_t phase = barrier.counts.phase;
+    warp.release(barrier.clocks.arriving);
     uint32_t number =
         i.operands.size() > first + 1
             ? static_cast<uint32_t>(warp.at(i.operands[first + 1])[l])
             : 1;
     if (expects)
-      counts.bytes += static_cast<int32_t>(number);
-    counts.arrive(expects ? 1 : number);
-    *word = counts.word();
+      barrier.counts.bytes += static_cast<int32_t>(number);
+    barrier.counts.arrive(expects ? 1 : number, barrier.clocks);
+    barrier.word = barrier.counts.word();
     if (first && i.operands[0].value >= 0)
       warp.at(i.operands[0])[l] = phase;
   });
@@ -144,9 +177,10 @@ static Step arriveAt(Warp &warp, const Instruction &i, Mask mask) {
 template <bool completes>
 static Step countBytes(Warp &warp, const Instruction &i, Mask mask) {
   forLanes(mask, [&](unsigned l) {
-    uint64_t *word = barrierAt(warp, i.operands[0], l);
+    Named barrier(warp, i.operands[0], l);
     int64_t bytes = static_cast<int64_t>(warp.at(i.operands[1])[l]);
-    completeTransaction(*word, completes ? bytes : -bytes);
+    completeTransaction(barrier.word, barrier.clocks,
+                        completes ? bytes : -bytes);
   });
   return Step::next;
 }
@@ -155,9 +189,11 @@ static Step countBytes(Warp &warp, const Instruction &i, Mask mask) {
 static Step testPhase(Warp &warp, const Instruction &i, Mask mask) {
   bool waits = false;
   forLanes(mask, [&](unsigned l) {
-    Counts counts = Counts::of(*barrierAt(warp, i.operands[1], l));
-    bool ended = counts.phase != (warp.at(i.operands[2])[l] & 1);
+    Named barrier(warp, i.operands[1], l);
+    bool ended = barrier.counts.phase != (warp.at(i.operands[2])[l] & 1);
     warp.at(i.operands[0])[l] = ended;
+    if (ended)
+      warp.acquire(barrier.clocks.ended);
     waits |= !ended;
   });
   return waits ? Step::yields : Step::next;
@@ -167,12 +203,12 @@ static Step testPhase(Warp &warp, const Instruction &i, Mask mask) {
 static Step arriveAfterCopies(Warp &warp, const Instruction &i, Mask mask) {
   forLanes(mask, [&](unsigned l) {
     warp.makeCopies(static_cast<int>(l), INT64_MAX);
-    uint64_t *word = barrierAt(warp, i.operands[0], l);
-    Counts counts = Counts::of(*word);
+    Named barrier(warp, i.operands[0], l);
+    warp.release(barrier.clocks.arriving);
     if (!i.detail)
-      ++counts.pending;
-    counts.arrive(1);
-    *word = counts.word();
+      ++barrier.counts.pending;
+    barrier.counts.arrive(1, barrier.clocks);
+    barrier.word = barrier.counts.word();
   });
   return Step::next;
 }

@@ -25,9 +25,9 @@ static Step copyAsync(Warp &warp, const Instruction &i, Mask mask) {
     if (copy.bytesFrom > copy.bytes)
       throw Fault("reads more than it writes");
     // Wrong addresses show where the copy begins.
-    warp.resolve(Space::shared, copy.to, copy.bytes, copy.lane);
+    warp.resolve(Space::shared, copy.to, copy.bytes, copy.lane, Use::write);
     if (copy.bytesFrom > 0)
-      warp.resolve(Space::global, copy.from, copy.bytes, copy.lane);
+      warp.resolve(Space::global, copy.from, copy.bytes, copy.lane, Use::read);
     warp.copies.push_back(copy);
   });
   return Step::next;
@@ -49,50 +49,63 @@ static Step waitGroup(Warp &warp, const Instruction &i, Mask mask) {
   return Step::next;
 }
 
+/// Looks at all bytes that a bulk copy reads and writes, as the agent that
+/// makes it, which knows what the warp knows; the first byte.
+static char *watch(Warp &warp, BulkCopy &copy, uint64_t address, Space space,
+                   unsigned lane, Use use) {
+  if (space == Space::shared && address >> 48)
+    space = Space::generic;
+  size_t agent = warp.block->cluster->copyAgent();
+  std::swap(warp.agent, agent);
+  std::swap(warp.clock, copy.clock);
+  char *first = nullptr;
+  try {
+    for (uint64_t offset = 0; offset < copy.bytes; offset += 16) {
+      char *piece = warp.resolve(space, address + offset, 16,
+                                 static_cast<int>(lane), use);
+      first = first ? first : piece;
+    }
+  } catch (...) {
+    std::swap(warp.clock, copy.clock);
+    throw;
+  }
+  std::swap(warp.agent, agent);
+  std::swap(warp.clock, copy.clock);
+  return first;
+}
+
 /// cp.async.bulk.shared.global [to], [from], bytes, [barrier], or back:
 /// cp.async.bulk.global.shared [to], [from], bytes.
 template <bool loads>
 static Step copyBulk(Warp &warp, const Instruction &i, Mask mask) {
+  Cluster &cluster = *warp.block->cluster;
   forLanes(mask, [&](unsigned l) {
-    auto resolve = [&](const Operand &operand, Space space, unsigned bytes) {
-      uint64_t address =
-          warp.at(operand)[l] + static_cast<uint64_t>(operand.offset);
-      if (space == Space::shared && address >> 48)
-        space = Space::generic;
-      return warp.resolve(space, address, bytes, static_cast<int>(l));
+    auto address = [&](const Operand &operand) {
+      return warp.at(operand)[l] + static_cast<uint64_t>(operand.offset);
     };
-    uint64_t bytes = warp.at(i.operands[2])[l] & 0xffffffff;
-    if (bytes == 0 || bytes % 16)
-      throw Fault("a bulk copy of " + std::to_string(bytes) + " bytes");
-    Space to = loads ? Space::shared : Space::global;
-    Space from = loads ? Space::global : Space::shared;
     BulkCopy copy;
-    copy.bytes = bytes;
-    copy.to = resolve(i.operands[0], to, 16);
-    copy.from = resolve(i.operands[1], from, 16);
-    // The last piece has to be inside too.
-    auto checkEnd = [&](Operand operand, Space space) {
-      operand.offset += static_cast<int64_t>(bytes) - 16;
-      resolve(operand, space, 16);
-    };
-    checkEnd(i.operands[0], to);
-    checkEnd(i.operands[1], from);
+    copy.bytes = warp.at(i.operands[2])[l] & 0xffffffff;
+    if (copy.bytes == 0 || copy.bytes % 16)
+      throw Fault("a bulk copy of " + std::to_string(copy.bytes) + " bytes");
+    copy.clock = warp.clock;
+    copy.clock[cluster.copyAgent()] = ++cluster.copyTime;
+    copy.to = watch(warp, copy, address(i.operands[0]),
+                    loads ? Space::shared : Space::global, l, Use::write);
+    copy.from = watch(warp, copy, address(i.operands[1]),
+                      loads ? Space::global : Space::shared, l, Use::read);
     if (loads)
-      copy.barrier = reinterpret_cast<uint64_t *>(
-          resolve(i.operands[3], Space::shared, 8));
-    warp.block->cluster->bulk.push_back(copy);
+      copy.barrier = &barrierWord(warp, address(i.operands[3]), l, copy.block);
+    cluster.bulk.push_back(std::move(copy));
   });
   return Step::next;
 }
 
 /// Waits for all bulk copies, those of others too, which is late enough.
 static Step waitBulk(Warp &warp, const Instruction &, Mask) {
-  std::deque<BulkCopy> &bulk = warp.block->cluster->bulk;
-  for (; !bulk.empty(); bulk.pop_front()) {
-    const BulkCopy &copy = bulk.front();
-    std::memcpy(copy.to, copy.from, copy.bytes);
-    if (copy.barrier)
-      completeTransaction(*copy.barrier, static_cast<int64_t>(copy.bytes));
+  Cluster &cluster = *warp.block->cluster;
+  while (!cluster.bulk.empty()) {
+    warp.acquire(cluster.bulk.front().clock);
+    cluster.makeBulkCopy();
   }
   return Step::next;
 }

@@ -18,8 +18,9 @@ static Step moveTiles(Warp &warp, const Instruction &i, Mask mask) {
   for (unsigned row = 0; row < 8 * count; ++row) {
     uint64_t address =
         warp.at(place)[row] + static_cast<uint64_t>(place.offset);
-    rows[row] = warp.resolve(Space::shared, address & 0xffffffff, 16,
-                             static_cast<int>(row));
+    rows[row] =
+        warp.resolve(Space::shared, address & 0xffffffff, 16,
+                     static_cast<int>(row), stores ? Use::write : Use::read);
   }
   for (unsigned tile = 0; tile < count; ++tile) {
     Lanes &values = warp.at(i.operands[tile + (stores ? 1 : 0)]);

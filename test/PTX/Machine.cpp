@@ -33,7 +33,8 @@ static std::string describe(const Warp &warp, const Kernel &kernel, int place) {
 // Warps
 //===----------------------------------------------------------------------===//
 
-char *Warp::resolve(Space space, uint64_t address, unsigned bytes, int lane) {
+char *Warp::resolve(Space space, uint64_t address, unsigned bytes, int lane,
+                    Use use) {
   auto fail = [&](const char *what) -> char * {
     std::ostringstream text;
     text << what << " address 0x" << std::hex << address << std::dec << " of "
@@ -67,6 +68,14 @@ char *Warp::resolve(Space space, uint64_t address, unsigned bytes, int lane) {
     if (offset >= target->shared.size() ||
         bytes > target->shared.size() - offset)
       return fail("outside of shared memory:");
+    if (use != Use::barrier) {
+      int other = use == Use::write
+                      ? target->races.write(offset, bytes, agent, clock, line)
+                      : target->races.read(offset, bytes, agent, clock, line);
+      if (other)
+        throw Fault("a race with PTX line " + std::to_string(other) +
+                    " over shared memory at " + std::to_string(offset));
+    }
     return target->shared.data() + offset;
   }
   if (space == Space::local) {
@@ -97,12 +106,13 @@ void Warp::makeCopies(int lane, int64_t end) {
   for (const LaneCopy &copy : copies) {
     if (!isMine(copy))
       continue;
-    char *to = resolve(Space::shared, copy.to, copy.bytes, lane);
+    char *to = resolve(Space::shared, copy.to, copy.bytes, lane, Use::write);
     std::memset(to, 0, copy.bytes);
     // Where nothing is read, the address may be anything.
     if (copy.bytesFrom > 0)
-      std::memcpy(to, resolve(Space::global, copy.from, copy.bytes, lane),
-                  copy.bytesFrom);
+      std::memcpy(
+          to, resolve(Space::global, copy.from, copy.bytes, lane, Use::read),
+          copy.bytesFrom);
   }
   copies.erase(std::remove_if(copies.begin(), copies.end(), isMine),
                copies.end());
@@ -168,6 +178,7 @@ Warp::Outcome Warp::run(const Kernel &kernel, uint64_t &executed) {
         mask &= instruction.isGuardNegated ? ~holds : holds;
       }
       ++executed;
+      line = instruction.line;
       Step step = Step::next;
       if (mask) {
         try {
@@ -242,9 +253,14 @@ bool Block::arrive(int id, int threads, Warp &warp, bool waits) {
                 std::to_string(barrier.arrived) + " threads, expected " +
                 std::to_string(expected));
   bool opens = barrier.arrived == expected;
+  warp.release(barrier.known);
   if (opens) {
-    for (Warp *other : barrier.waiting)
+    if (waits)
+      warp.acquire(barrier.known);
+    for (Warp *other : barrier.waiting) {
       other->isAtBarrier = false;
+      other->acquire(barrier.known);
+    }
     barrier = {};
   } else if (waits) {
     barrier.waiting.push_back(&warp);
@@ -312,7 +328,14 @@ void Cluster::run(uint32_t first) {
     // What nobody wrote is no number.
     std::fill(block.shared.begin(), block.shared.end(), char(0xff));
     block.barriers = {};
+    block.phases.clear();
+    size_t agents = copyAgent() + 1;
+    block.races.reset(block.shared.size(), agents);
     for (Warp &warp : block.warps) {
+      warp.agent =
+          block.rank * block.warps.size() + static_cast<size_t>(warp.index);
+      warp.clock.assign(agents, 0);
+      warp.clock[warp.agent] = 1;
       int left = block.numThreads - warp.index * kLanes;
       warp.alive = left >= kLanes ? kAllLanes : (Mask(1) << left) - 1;
       warp.waiting = warp.tired = 0;
@@ -328,6 +351,9 @@ void Cluster::run(uint32_t first) {
     }
   }
   atClusterBarrier.clear();
+  clusterKnown.clear();
+  clusterArriving.clear();
+  copyTime = 0;
   int idle = 0;
   for (bool ended = false; !ended;) {
     if (turn(ended)) {
@@ -335,16 +361,23 @@ void Cluster::run(uint32_t first) {
       continue;
     }
     if (!bulk.empty()) {
-      BulkCopy copy = bulk.front();
-      bulk.pop_front();
-      std::memcpy(copy.to, copy.from, copy.bytes);
-      if (copy.barrier)
-        completeTransaction(*copy.barrier, static_cast<int64_t>(copy.bytes));
+      makeBulkCopy();
       idle = 0;
     } else if (!ended && ++idle > kIdleRounds) {
       reportDeadlock();
     }
   }
+}
+
+void Cluster::makeBulkCopy() {
+  BulkCopy copy = std::move(bulk.front());
+  bulk.pop_front();
+  std::memcpy(copy.to, copy.from, copy.bytes);
+  if (!copy.barrier)
+    return;
+  PhaseClock &clocks = copy.block->phases[copy.barrier];
+  join(clocks.arriving, copy.clock);
+  completeTransaction(*copy.barrier, clocks, static_cast<int64_t>(copy.bytes));
 }
 
 /// One turn for each warp; whether something moved.

@@ -10,13 +10,18 @@
 
 #include "Memory.h"
 #include "Program.h"
+#include "Races.h"
 
 #include <deque>
+#include <map>
 
 namespace ptx {
 
 struct Block;
 struct Cluster;
+
+/// What an access does with the bytes: those of barriers are not watched.
+enum class Use { read, write, barrier };
 
 /// A copy by cp.async of one lane, and the lane's group that it belongs to.
 struct LaneCopy {
@@ -44,12 +49,24 @@ struct Warp {
   std::vector<char> local;
   /// The allocation that was used last.
   Range lastRange;
+  /// What the warp knows of the others' times, its own number among them, and
+  /// the PTX line where it is.
+  Clock clock;
+  size_t agent = 0;
+  int line = 0;
 
   Lanes &at(const Operand &operand) {
     return values[static_cast<size_t>(operand.value)];
   }
   /// The bytes at an address of `space`, or a Fault.
-  char *resolve(Space space, uint64_t address, unsigned bytes, int lane);
+  char *resolve(Space space, uint64_t address, unsigned bytes, int lane,
+                Use use);
+  /// What was done up to here becomes known to whom `clock` is given.
+  void release(Clock &known) {
+    join(known, clock);
+    ++clock[agent];
+  }
+  void acquire(const Clock &known) { join(clock, known); }
   /// Makes the copies of `lane` whose group is before `end`.
   void makeCopies(int lane, int64_t end);
 
@@ -65,6 +82,13 @@ private:
 struct Barrier {
   int arrived = 0, expected = 0;
   std::vector<Warp *> waiting;
+  Clock known;
+};
+
+/// What those who arrive at a barrier in shared memory know, in this phase and
+/// in those before.
+struct PhaseClock {
+  Clock arriving, ended;
 };
 
 struct Block {
@@ -74,6 +98,8 @@ struct Block {
   std::vector<char> shared;
   std::vector<Warp> warps;
   std::array<Barrier, 16> barriers;
+  std::map<uint64_t *, PhaseClock> phases;
+  Races races;
 
   /// A warp's threads come to barrier `id`; `threads` are expected, 0: all.
   /// True if that opened it.
@@ -86,8 +112,10 @@ struct BulkCopy {
   char *to = nullptr;
   const char *from = nullptr;
   size_t bytes = 0;
-  /// What is told of its end, or null.
+  /// What is told of its end, or null, and the block it is in.
   uint64_t *barrier = nullptr;
+  Block *block = nullptr;
+  Clock clock;
 };
 
 struct Launch {
@@ -112,6 +140,12 @@ struct Cluster {
   uint64_t executed = 0;
   /// Warps that have come to the barrier of the cluster.
   std::vector<Warp *> atClusterBarrier;
+  Clock clusterKnown, clusterArriving;
+  /// Copies on the side so far: the time of the agent that makes them.
+  uint32_t copyTime = 0;
+  size_t copyAgent() const { return blocks.size() * blocks[0].warps.size(); }
+  /// Makes the oldest bulk copy.
+  void makeBulkCopy();
 
 private:
   bool turn(bool &ended);
@@ -122,7 +156,9 @@ private:
 void runKernel(const Launch &launch, const Memory &memory);
 
 // Barriers in shared memory (mbarrier): a word of counts, see Barriers.cpp.
-void completeTransaction(uint64_t &barrier, int64_t bytes);
+uint64_t &barrierWord(Warp &warp, uint64_t address, unsigned lane,
+                      Block *&owner);
+void completeTransaction(uint64_t &barrier, PhaseClock &clocks, int64_t bytes);
 
 } // namespace ptx
 

@@ -10,10 +10,10 @@ namespace gdn {
 
 /// Creates the stage functions of `kernel` before `entry`, which has a program
 /// already, and adds their number to `numStages`. Creates none for a kernel
-/// that is not split: with windows of the convolution longer than a chunk,
-/// without row bounds, without the recurrence, with a
-/// decay per channel, with keys made of f32 inputs, with states after tokens,
-/// with results that are not made of the rule's output.
+/// that is not split: with windows of the convolution longer than a group of
+/// tokens, without row bounds, without the recurrence, with a decay per
+/// channel, with keys made of f32 inputs, with states after tokens, with
+/// results that are not made of the rule's output.
 mlir::LogicalResult emitSplitKernel(mlir::func::FuncOp entry, KernelOp kernel,
                                     const Algorithm &algorithm,
                                     int64_t &numStages);

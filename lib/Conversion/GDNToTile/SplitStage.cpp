@@ -32,6 +32,24 @@ static bool isReady(Value input, Type element) {
          (!element || getElementTypeOrSelf(input.getType()) == element);
 }
 
+int64_t gdn::getGroupTokens(const KernelParts &parts,
+                            const Algorithm &algorithm) {
+  DeltaRuleOp rule = parts.rule;
+  auto last = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getShape().back();
+  };
+  int64_t widest = std::max(last(rule.getKey()), last(rule.getValue()));
+  return std::min<int64_t>(algorithm.chunk, widest > 128 ? 4 : 8);
+}
+
+bool gdn::hasPrologue(const KernelParts &parts, const Algorithm &algorithm) {
+  DeltaRuleOp rule = parts.rule;
+  ChunkTypes types = ChunkTypes::choose(parts, algorithm.precision);
+  return !isReady(rule.getQuery(), types.key) ||
+         !isReady(rule.getKey(), types.key) ||
+         !isReady(rule.getValue(), Type());
+}
+
 /// Grid and workspace of the stage.
 void SplitStage::describe() {
   DeltaRuleOp rule = parts.rule;
@@ -66,6 +84,14 @@ void SplitStage::describe() {
   func::FuncOp entry = views.source;
   function->setAttr("gdn_tile.stage_of", b.getStringAttr(entry.getName()));
   function->setAttr("gdn_tile.variant", b.getStringAttr("split"));
+  // For targets that have this variant alone.
+  auto fact = [&](StringRef name, const Twine &value) {
+    return b.getNamedAttr(name, b.getStringAttr(value));
+  };
+  function->setAttr(
+      "gdn_tile.facts",
+      b.getDictionaryAttr({fact("chunk_from", "1"), fact("chunk", Twine(C)),
+                           fact("precision", chunkTypes.precision())}));
 }
 
 Value SplitStage::loadRegion(Value region, Value chunkSlot, Value head) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the two stages of the variant "split" share: the chunk slots and what
+// What the stages of the variant "split" share: the chunk slots and what
 // the workspace holds of each.
 #ifndef GDN_LIB_CONVERSION_GDNTOTILE_SPLITSTAGE_H
 #define GDN_LIB_CONVERSION_GDNTOTILE_SPLITSTAGE_H
@@ -66,8 +66,17 @@ private:
 /// has none.
 std::string getChunkForm(DeltaRuleOp rule, int64_t chunk);
 
+/// Tokens of a block of the stage that computes inputs of the rule: few, so
+/// that they fit the registers of a warp.
+int64_t getGroupTokens(const KernelParts &parts, const Algorithm &algorithm);
+/// Whether that stage has anything to do.
+bool hasPrologue(const KernelParts &parts, const Algorithm &algorithm);
+
 /// Fill `views.function` with the program of a stage of a kernel that can be
 /// split.
+mlir::LogicalResult emitPrologueStage(EntryViews &views,
+                                      const KernelParts &parts,
+                                      const Algorithm &algorithm);
 mlir::LogicalResult emitPrepareStage(EntryViews &views,
                                      const KernelParts &parts,
                                      const Algorithm &algorithm);

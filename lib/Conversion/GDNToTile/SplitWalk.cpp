@@ -34,11 +34,13 @@ protected:
   void emitBlock(Value row) override;
 
 private:
-  Value loadReady(Value input, Value t, Value valid);
+  Value loadInput(Value input, Value t, Value valid, int64_t rows,
+                  bool wholeValues);
   StoredChunk loadChunk(Value chunkSlot, Value t, Value valid);
   Carry stateCarry();
   Value nextWindow(TokenBlock &block, const Carry &carry, Value window,
                    Value from, Value to);
+  void moveWindow(const Carry &carry);
   Value emitChunks(TokenBlock &block, Value state, Value from, Value to);
   void emitPieces(TokenBlock &block);
   void walkRow();
@@ -48,21 +50,24 @@ private:
 
 } // namespace
 
-/// A tile of the rule's input for the tokens from `t` on, as it is in memory.
-Value SplitWalk::loadReady(Value input, Value t, Value valid) {
+/// `rows` rows of an input in memory from token `t` on, of values those that
+/// the block has.
+Value SplitWalk::loadInput(Value input, Value t, Value valid, int64_t rows,
+                           bool wholeValues) {
   auto type = cast<RankedTensorType>(input.getType());
   SmallVector<Value> at = {t, h};
   int64_t columns = type.getShape().back();
   Value first = index(0);
   if (!parts.isKey(input)) {
     at.push_back(head);
-    columns = valueCount(columns);
-    first = valueStart();
+    if (!wholeValues) {
+      columns = valueCount(columns);
+      first = valueStart();
+    }
   }
   SmallVector<int64_t> dims = {0, int64_t(at.size())};
   at.push_back(first);
-  auto tile =
-      VectorType::get({algorithm.chunk, columns}, type.getElementType());
+  auto tile = VectorType::get({rows, columns}, type.getElementType());
   return tile::LoadOp::create(b, loc, tile, operandViews.lookup(input), at,
                               dims, valid);
 }
@@ -72,7 +77,7 @@ StoredChunk SplitWalk::loadChunk(Value chunkSlot, Value t, Value valid) {
   DeltaRuleOp rule = parts.rule;
   auto either = [&](Value region, Value input, Value head) {
     return region ? loadRegion(region, chunkSlot, head)
-                  : loadReady(input, t, valid);
+                  : loadInput(input, t, valid, algorithm.chunk, false);
   };
   Value own = headIndex(head);
   StoredChunk chunk;
@@ -111,6 +116,41 @@ Value SplitWalk::nextWindow(TokenBlock &block, const Carry &carry, Value window,
   Value next = block.emitWindow(carry, window, first, count);
   blockTokens = algorithm.chunk;
   return next;
+}
+
+/// Writes the window of `carry` after the row: its last inputs, ahead of them
+/// what was there where they are fewer. Tiles are stored as they are loaded.
+void SplitWalk::moveWindow(const Carry &carry) {
+  auto conv = cast<Conv1dOp>(carry.op);
+  Value memory = views.pools.find(carry.pool)->second.memory;
+  Value width = index(carry.type.getDimSize(0));
+  Value length = arith::SubIOp::create(b, loc, end, begin);
+  Value count = arith::MinUIOp::create(b, loc, length, width);
+  Value rest = arith::SubIOp::create(b, loc, width, count);
+  Value kept = rest;
+  if (Value start = startRows(carry))
+    kept = arith::MinUIOp::create(b, loc, start, rest);
+  Value at = channel(conv, carry.section, head);
+  const int64_t dims[] = {2, 1};
+  Value old = tile::LoadOp::create(b, loc, carry.stored, memory,
+                                   ValueRange{slot, at, count}, dims, kept);
+  Value own = loadInput(conv.getInputs()[carry.section],
+                        arith::SubIOp::create(b, loc, end, count), count,
+                        carry.type.getDimSize(0), /*wholeValues=*/true);
+  if (own.getType() != carry.stored)
+    own = castTile(b, loc, castTile(b, loc, own, b.getF32Type()),
+                   carry.stored.getElementType());
+  OpBuilder::InsertionGuard guard(b);
+  Value to = slot;
+  if (carry.writeSlots) {
+    to = elementAt(carry.writeSlots, n);
+    auto write = scf::IfOp::create(b, loc, isLive(to, carry.pool), false);
+    b.setInsertionPointToStart(write.thenBlock());
+  }
+  tile::StoreOp::create(b, loc, old, memory, ValueRange{to, at, index(0)}, dims,
+                        rest);
+  tile::StoreOp::create(b, loc, own, memory, ValueRange{to, at, rest}, dims,
+                        count);
 }
 
 /// The state after the tokens `from` to `to`, chunk after chunk; their outputs.
@@ -193,8 +233,7 @@ void SplitWalk::walkRow() {
       auto branch = scf::IfOp::create(b, loc, writes, /*withElse=*/false);
       b.setInsertionPointToStart(branch.thenBlock());
     }
-    Value before = loadCarry(window, head);
-    storeCarry(window, nextWindow(block, window, before, begin, end), head);
+    moveWindow(window);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "gdn-c/serving.h"
 #include "gdnrt/binding.h"
 #include "gdnrt/loaded_kernel.h"
+#include "gdnrt/workspace.h"
 
 #include <array>
 #include <memory>
@@ -49,6 +50,7 @@ enum class ParamRole : uint8_t {
   cuCheckpoints,
   checkpointTokens,
   checkpointSlots,
+  parents,
 };
 
 /// One kernel of a layer with its arguments, bound at its first launch and
@@ -65,6 +67,15 @@ public:
   /// Launches one run of a step. `tokens` have the rows of the run alone.
   Status launch(const GDNMetadataView &step, const gdnrt_run &run,
                 const gdnrt_named_arg *tokens, size_t count, void *stream);
+  /// Whether the run could be recorded into a graph: nothing is taken, waited
+  /// for or launched.
+  Status checkCapture(const GDNMetadataView &step, const gdnrt_run &run,
+                      const gdnrt_named_arg *tokens, size_t count);
+  /// Null: a workspace of its own, where the kernel cannot do without.
+  Status shareWorkspace(std::shared_ptr<const Workspace> workspace);
+  /// Raises `size` to what runs of up to so many rows and tokens need.
+  Status addWorkspace(int64_t rows, int64_t tokens,
+                      gdnrt_workspace_size &size) const;
   const EntrySchema &entry() const { return *kernel_->entry; }
   const ParamSchema *tokenParam(const char *name) const;
   Device &device() const { return *kernel_->device; }
@@ -80,11 +91,15 @@ private:
     Argument view() const;
   };
   explicit LayerKernel(std::shared_ptr<LoadedKernel> kernel);
+  Status prepare(const GDNMetadataView &step, const gdnrt_run &run,
+                 const gdnrt_named_arg *tokens, size_t count);
   Status bind();
   Status giveWorkspace(void *stream);
   Status fill(const GDNMetadataView &step, const gdnrt_run &run,
               const gdnrt_named_arg *tokens, size_t count);
   Status setVector(size_t param, const void *data, int64_t size, DType dtype);
+  void setTable(size_t param, const int32_t *data, int64_t rows,
+                int64_t columns);
   static HeldArgument hold(const gdnrt_arg &arg);
 
   std::shared_ptr<LoadedKernel> kernel_;
@@ -98,6 +113,9 @@ private:
   /// Memory of the device that launches work in. Graphs may know the old ones,
   /// so they stay.
   std::vector<void *> workspaces_;
+  /// That of all layers, and whether the binding has it.
+  std::shared_ptr<const Workspace> shared_;
+  bool sharesWorkspace_ = false;
   bool changed_ = true;
 };
 
@@ -107,22 +125,32 @@ public:
   static Result<std::unique_ptr<GDNLayer>>
   make(std::shared_ptr<LoadedKernel> decode,
        std::shared_ptr<LoadedKernel> prefill,
-       std::shared_ptr<LoadedKernel> verify, const gdnrt_named_arg *fixed,
+       std::shared_ptr<LoadedKernel> verify,
+       std::shared_ptr<LoadedKernel> commit, const gdnrt_named_arg *fixed,
        size_t count);
 
   /// See gdnrt_gdn_layer_forward.
   Status forward(const gdnrt_gdn_metadata *metadata, const void *deviceArena,
                  const gdnrt_named_arg *tokens, size_t count, void *stream);
   Device &device() const { return *device_; }
+  Status shareWorkspace(const std::shared_ptr<const Workspace> &workspace);
+  Status addWorkspace(int64_t rows, int64_t tokens,
+                      gdnrt_workspace_size &size) const;
 
 private:
   GDNLayer() = default;
   LayerKernel *kernelFor(int32_t kind) const;
+  Status checkRuns(const gdnrt_gdn_metadata &metadata) const;
+  void slice(const gdnrt_run &run, const gdnrt_named_arg *tokens, size_t count);
+  Status checkCapture(const GDNMetadataView &step,
+                      const gdnrt_named_arg *tokens, size_t count);
   Status checkTokens(const gdnrt_named_arg *tokens, size_t count,
                      int64_t needed) const;
 
   std::shared_ptr<Device> device_;
-  std::unique_ptr<LayerKernel> decode_, prefill_, verify_;
+  std::unique_ptr<LayerKernel> decode_, prefill_, verify_, commit_;
+  /// A gdnrt_verify_states.
+  int32_t verifyStates_ = GDNRT_VERIFY_SLOTS;
   /// Slices of the token arrays, with their sizes.
   std::vector<gdnrt_named_arg> slices_;
   std::vector<std::array<int64_t, kMaxRank>> sizes_, strides_;
