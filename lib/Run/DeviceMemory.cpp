@@ -31,7 +31,7 @@ llvm::Expected<DeviceHandle> run::createDevice(llvm::StringRef text,
     status = gdnrt_device_create_cuda(&options, &device, &error);
   } else {
     return llvm::createStringError(
-        "--device: expects cpu, cuda or cuda:<number>, but got " + text);
+        "--device: expects cpu, cuda, cuda:<number> or any, but got " + text);
   }
   if (status != GDNRT_OK)
     return toError(error);

@@ -183,12 +183,14 @@ llvm::Error Replayer::runStep(const RecordedStep &step,
   if (llvm::Error error = binding->readResults(arguments))
     return error;
 
+  std::string device = side.kernel.getDeviceName();
   for (const Parameter &parameter : side.kernel.getParameters()) {
     if (!parameter.isWritten)
       continue;
     const data::Array &got = arguments.at(parameter.name);
     ReplayRow row = compare(side.kernel, step, parameter, got, *want);
     row.microseconds = *time;
+    row.device = device;
     rows.push_back(std::move(row));
     if (parameter.isPool)
       pools[parameter.name] = got;
@@ -246,21 +248,20 @@ static std::string errorCell(const std::optional<Comparison> &comparison) {
 void run::printReplay(llvm::ArrayRef<ReplayRow> rows,
                       llvm::raw_ostream &stream) {
   Table table({"phase", "layer", "tensor", "transformers", "float64", "limit",
-               "time", ""});
+               "time", "device", ""});
   for (const ReplayRow &row : rows)
-    table.addRow({row.phase, row.layer, displayName(row.tensor),
-                  errorCell(row.model), errorCell(row.reference),
-                  formatLimit(row.reference->limit),
-                  formatTime(row.microseconds), row.ok() ? "ok" : "FAILED"});
+    table.addRow(
+        {row.phase, row.layer, displayName(row.tensor), errorCell(row.model),
+         errorCell(row.reference), formatLimit(row.reference->limit),
+         formatTime(row.microseconds), row.device, row.ok() ? "ok" : "FAILED"});
   table.print(stream);
 }
 
 llvm::json::Value run::toJson(const ReplayRow &row) {
-  llvm::json::Object object{{"phase", row.phase},
-                            {"layer", row.layer},
-                            {"tensor", row.tensor},
-                            {"time_us", row.microseconds},
-                            {"ok", row.ok()}};
+  llvm::json::Object object{
+      {"phase", row.phase},          {"layer", row.layer},
+      {"tensor", row.tensor},        {"device", row.device},
+      {"time_us", row.microseconds}, {"ok", row.ok()}};
   if (row.model)
     object["transformers"] = toJson(*row.model);
   if (row.reference)

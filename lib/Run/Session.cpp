@@ -178,7 +178,18 @@ llvm::Expected<Program> Program::load(llvm::StringRef path, int workers,
   if (gdnrt_image_load_file(path.str().c_str(), &image, &error) != GDNRT_OK)
     return toError(error);
   program.image.reset(image);
-  llvm::Expected<DeviceHandle> device = createDevice(deviceName, workers);
+  bool isAny = deviceName == "any";
+  llvm::Expected<DeviceHandle> device =
+      createDevice(isAny ? "cuda" : deviceName, workers);
+  if (!device && isAny) {
+    llvm::consumeError(device.takeError()); // there is no GPU
+    device = createDevice("cpu", workers);
+  } else if (isAny) {
+    llvm::Expected<DeviceHandle> other = createDevice("cpu", workers);
+    if (!other)
+      return other.takeError();
+    program.other = std::move(*other);
+  }
   if (!device)
     return device.takeError();
   program.device = std::move(*device);
@@ -192,12 +203,16 @@ std::vector<std::string> Program::entryNames() const {
   return names;
 }
 
-std::string Program::deviceName() const {
+static std::string nameOf(const DeviceHandle &device) {
   gdnrt_device_info info;
   if (gdnrt_device_describe(device.get(), &info, nullptr) != GDNRT_OK)
     return "";
   return info.name;
 }
+
+std::string Program::deviceName() const { return nameOf(device); }
+
+std::string Kernel::getDeviceName() const { return nameOf(device); }
 
 /// Describes parameter `index` of `entry`.
 static llvm::Expected<Parameter> describe(const gdnrt_entry *entry,
@@ -224,11 +239,20 @@ static llvm::Expected<Parameter> describe(const gdnrt_entry *entry,
 llvm::Expected<Kernel> Program::kernel(llvm::StringRef entryName) const {
   gdnrt_error error;
   gdnrt_kernel *handle = nullptr;
-  if (gdnrt_kernel_create(device.get(), image.get(), entryName.str().c_str(),
-                          &handle, &error) != GDNRT_OK)
+  DeviceHandle chosen = device;
+  auto create = [&] {
+    return gdnrt_kernel_create(chosen.get(), image.get(),
+                               entryName.str().c_str(), &handle, &error);
+  };
+  gdnrt_status status = create();
+  if (status == GDNRT_UNSUPPORTED && other) {
+    chosen = other;
+    status = create();
+  }
+  if (status != GDNRT_OK)
     return toError(error);
   Kernel kernel;
-  kernel.device = device;
+  kernel.device = chosen;
   kernel.handle.reset(handle);
   const gdnrt_entry *entry = gdnrt_kernel_entry(handle);
   kernel.name = gdnrt_entry_name(entry);

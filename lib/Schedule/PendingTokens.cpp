@@ -35,6 +35,10 @@ void TokensKernel::findEarlyStores(Block &block) {
   }
 }
 
+static bool isPerChannel(Value logDecay) {
+  return cast<VectorType>(logDecay.getType()).getRank() == 2;
+}
+
 /// Brings the pending tokens to shared memory, a key and a delta per warp.
 void TokensKernel::emitPendingLoads() {
   Location loc = scan.getLoc();
@@ -54,6 +58,8 @@ void TokensKernel::emitPendingLoads() {
   Value at = enterTurns(count);
   SmallVector<std::pair<Value, Value>> rows = {
       {fold.getKey(), pendingKeys}, {fold.getDeltas(), pendingDeltas}};
+  if (isPerChannel(fold.getLogDecay()))
+    rows.push_back({fold.getLogDecay(), pendingDecays});
   SmallVector<Value> loaded;
   for (auto [tile, place] : rows) {
     auto type = cast<VectorType>(tile.getType());
@@ -71,6 +77,8 @@ void TokensKernel::emitPendingLoads() {
   for (auto [fragment, row] : llvm::zip(loaded, rows))
     gpu::ShareOp::create(b, loc, fragment, row.second, at);
   leave(at.getParentBlock()->getParentOp()->getParentOp());
+  if (isPerChannel(fold.getLogDecay()))
+    return;
 
   gpu::EachWarpOp gates = enterEachWarp({numWarps - 1, 1});
   Value all = gpu::LoadOp::create(b, loc, perLane(decays.getTile().getType()),
@@ -112,8 +120,16 @@ Value TokensKernel::emitFold(Value state, Value first) {
         b, loc,
         rowOf(fold.getDeltas(), gpu::PerRowAttr::get(context, stateRows)),
         pendingDeltas, at);
-    Value decay =
-        gpu::FetchElementOp::create(b, loc, b.getF32Type(), pendingDecays, at);
+    Value decay;
+    if (isPerChannel(fold.getLogDecay()))
+      decay = gpu::FetchOp::create(
+          b, loc,
+          rowOf(fold.getLogDecay(),
+                gpu::PerColumnAttr::get(context, stateRows)),
+          pendingDecays, at);
+    else
+      decay = gpu::FetchElementOp::create(b, loc, b.getF32Type(), pendingDecays,
+                                          at);
     scf::YieldOp::create(
         b, loc,
         emitFoldStep(b, loc, walk.getRegionIterArg(0), key, delta, decay));
@@ -208,26 +224,32 @@ void TokensKernel::emitKept(Value first, Value count) {
       int64_t steps = conv.getNewWindow().getType().getDimSize(0);
       fetchRows(emitter, conv.getInput(), place.tile, add(at, index(steps)));
     }
-    for (Value tile : {scan.getKey(), scan.getDeltas()})
+    SmallVector<Value> kept = {scan.getKey(), scan.getDeltas()};
+    SmallVector<ScanRole> keepers(std::begin(sources), std::end(sources));
+    if (isPerChannel(scan.getLogDecay())) {
+      kept.push_back(scan.getLogDecay());
+      keepers.push_back(ScanRole::gates);
+    }
+    for (Value tile : kept)
       fetchRows(emitter, tile, shared[tile], at);
-    for (ScanRole role : sources)
+    for (ScanRole role : keepers)
       for (Operation *op : (*roles)[role].stores)
         emitStoresOf(emitter, op);
     scalars = outside;
   }
   leave(at.getParentBlock()->getParentOp()->getParentOp());
 
-  gpu::EachWarpOp each = enterEachWarp({numWarps - 2, 1});
-  {
+  if (!isPerChannel(scan.getLogDecay())) {
+    gpu::EachWarpOp each = enterEachWarp({numWarps - 2, 1});
     TokenGroup group = {tokenTiles, blockTokens, count};
     FragmentEmitter emitter(b, atToken(first));
     emitter.setTokens(&group);
     fetchRows(emitter, scan.getLogDecay(), shared[scan.getLogDecay()], Value());
     for (Operation *op : (*roles)[ScanRole::gates].stores)
       emitStoresOf(emitter, op);
+    gpu::YieldOp::create(b, loc);
+    b.setInsertionPointAfter(each);
   }
-  gpu::YieldOp::create(b, loc);
-  b.setInsertionPointAfter(each);
 
   gpu::WarpsOp warps = enterWarp(numWarps - 1);
   auto branch = emitIf(isEqual(first, begin));

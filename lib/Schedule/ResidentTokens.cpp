@@ -32,15 +32,6 @@ namespace {
 /// Tokens that a warp prepares at once where they share a window.
 constexpr int64_t maxGroupTokens = 4;
 
-/// Folding and what tokens leave behind take addresses for which there is no
-/// room beside the state.
-constexpr StringLiteral allowedSpills =
-    "spills: addresses, with pending tokens; one H200, heads (16, 32), 64 rows "
-    "of "
-    "4 tokens, state f32 / bf16: 127 / 112 us with 60 / 132 bytes spilled, 182 "
-    "/ "
-    "152 with 436 / 560";
-
 /// Warps that prepare operands: if there are enough, two for each of query, key
 /// and value.
 Warps getPreparing(ScanRole role, int64_t numWarps) {
@@ -454,7 +445,6 @@ void TokensKernel::emitRootBlock(Block &block) {
   };
 
   fold = getFold(loop, scan);
-  kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedSpills));
   findEarlyStores(block);
 
   // The state is asked for before the wait for the launch ahead; what is done
@@ -472,9 +462,11 @@ void TokensKernel::emitRootBlock(Block &block) {
   place(ScanRole::value, scan.getValue());
   place(ScanRole::gates, {scan.getLogDecay(), scan.getBeta()});
   place(ScanRole::output, scan.getOutput());
-  if (fold) {
+  if (fold)
     place(ScanRole::state, scan.getDeltas());
-  }
+  bool solves = isSolvable();
+  if (solves)
+    placeSolve();
   for (Operation *op : state.before)
     if (!isa<tile::LoadOp>(op) && !(fold && fold->isBeforeInBlock(op)))
       all.emit(op);
@@ -495,15 +487,26 @@ void TokensKernel::emitRootBlock(Block &block) {
     gpu::BarrierOp::create(b, loc);
     emitOutputPrefetches(first, count);
     Value before = isCarried ? Value(blocks.getRegionIterArg(0)) : Value();
+    if (solves)
+      emitPairs(count);
     if (fold)
       before = emitFold(before, first);
-    Value next = emitScans(before, first, count);
+    Value next;
+    if (solves) {
+      emitProducts(before, count);
+      gpu::BarrierOp::create(b, loc);
+      emitSolve(count);
+    } else {
+      next = emitScans(before, first, count);
+    }
     if (fold)
       emitIsLast(first);
     else
       for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value})
         emitWindowStores(role, first, count);
     gpu::BarrierOp::create(b, loc);
+    if (solves)
+      next = emitCarried(before, add(first, index(blockTokens)), count);
     emitOutput(first, count);
     if (fold) {
       emitKept(first, count);

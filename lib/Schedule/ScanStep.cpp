@@ -80,8 +80,13 @@ ScanResult gdn::emitScanStep(OpBuilder &b, Location loc, Value oldState,
 
 Value gdn::emitFoldStep(OpBuilder &b, Location loc, Value state, Value key,
                         Value delta, Value logDecay) {
-  Value decay = math::ExpOp::create(b, loc, logDecay);
   SmallVector<Value> inputs = {state, key, delta};
+  bool perChannel = isa<gpu::FragmentType>(logDecay.getType());
+  Value decay;
+  if (perChannel)
+    inputs.push_back(logDecay);
+  else
+    decay = math::ExpOp::create(b, loc, logDecay);
   SmallVector<Type> argTypes = {b.getIndexType()};
   for (Value input : inputs)
     argTypes.push_back(
@@ -94,9 +99,12 @@ Value gdn::emitFoldStep(OpBuilder &b, Location loc, Value state, Value key,
   auto splat = [&](Value x) -> Value {
     return vector::BroadcastOp::create(b, loc, row.getType(), x);
   };
+  Value factors = perChannel
+                      ? Value(math::ExpOp::create(b, loc, body->getArgument(4)))
+                      : splat(decay);
   // The products in this order: the left one is added with one rounding, as in
   // a scan.
-  Value decayed = arith::MulFOp::create(b, loc, row, splat(decay));
+  Value decayed = arith::MulFOp::create(b, loc, row, factors);
   Value change = arith::MulFOp::create(b, loc, splat(body->getArgument(3)), k);
   Value next = arith::AddFOp::create(b, loc, decayed, change);
   gpu::YieldOp::create(b, loc, next);

@@ -32,8 +32,8 @@ ScanResult emitScanStep(mlir::OpBuilder &b, mlir::Location loc,
                         mlir::Value state, const ScanToken &token,
                         bool withDelta = false);
 
-/// Emits M' = e^g M + d k^T with the roundings of a scan; `decay` is log e^g,
-/// an f32. `delta` is per_row.
+/// Emits M' = e^g M + d k^T with the roundings of a scan. `key` is per_column,
+/// `delta` per_row; `logDecay` is an f32, or per_column with one per channel.
 mlir::Value emitFoldStep(mlir::OpBuilder &b, mlir::Location loc,
                          mlir::Value state, mlir::Value key, mlir::Value delta,
                          mlir::Value logDecay);

@@ -196,11 +196,17 @@ LogicalResult ScheduledKernel::emit(int64_t minBlocks) {
   kernel->setAttr("gdn_gpu.threads",
                   b.getI64IntegerAttr(numWarps * gpu::warpThreads));
   kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(minBlocks));
-  // Rows of the state are read and written 16 bytes at a time.
-  for (tile::LoadOp load : stateLoads)
-    if (auto pool = dyn_cast<BlockArgument>(load.getView()))
+  // Rows of the state are read and written 16 bytes at a time, in the pool that
+  // it comes from and in one that takes states after tokens.
+  auto align = [&](Value view) {
+    if (auto pool = dyn_cast<BlockArgument>(view))
       kernel.setArgAttr(pool.getArgNumber(), "gdn_gpu.alignment",
                         b.getI64IntegerAttr(16));
+  };
+  for (tile::LoadOp load : stateLoads)
+    align(load.getView());
+  for (Operation *op : state.stores)
+    op->walk([&](tile::StoreOp store) { align(store.getView()); });
   entry = kernel.addEntryBlock();
   b.setInsertionPointToStart(entry);
   Block &body = source.getBody().front();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn-schedule-slot-moves: tiles that are stored as they are loaded. See
-// Passes.td.
-#include "FragmentEmitter.h"
+// gdn-schedule-slot-moves: tiles that are stored as they are loaded, and states
+// that take pending tokens in on the way. See Passes.td.
+#include "FoldMove.h"
 
 #include "gdn/Schedule/Passes.h"
 
@@ -35,13 +35,29 @@ public:
 private:
   void emitBlock(Block &block);
   void emitMove(tile::StoreOp store);
+  void align(Value view, VectorType tile);
   gpu::RowsAttr getLayout(VectorType tile);
 
   func::FuncOp source, kernel;
+  SmallVector<FoldMove> folds;
   int64_t numWarps;
   OpBuilder b;
   IRMapping scalars;
 };
+
+/// The folds of `func` by the stores of their moves; none if one is no move.
+std::optional<SmallVector<FoldMove>> findFolds(func::FuncOp func) {
+  SmallVector<FoldMove> moves;
+  WalkResult walk = func.walk([&](tile::DeltaFoldOp fold) {
+    std::optional<FoldMove> move = findFoldMove(fold);
+    if (move)
+      moves.push_back(*move);
+    return move ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  if (walk.wasInterrupted())
+    return std::nullopt;
+  return moves;
+}
 
 struct ScheduleSlotMoves final
     : gdn::impl::ScheduleSlotMovesBase<ScheduleSlotMoves> {
@@ -64,10 +80,17 @@ struct ScheduleSlotMoves final
   }
 
   /// True if each tile of the program is stored by the op behind the one that
-  /// makes it.
+  /// makes it, or is part of a fold's move.
   static bool movesOnly(func::FuncOp func) {
-    bool moves = false;
-    WalkResult walk = func.walk([&](Operation *op) {
+    std::optional<SmallVector<FoldMove>> folds = findFolds(func);
+    if (!folds)
+      return false;
+    bool moves = !folds->empty();
+    // A cast has no place for tiles in its body: those ops are skipped with it.
+    WalkResult walk = func.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (llvm::any_of(*folds,
+                       [&](FoldMove &fold) { return fold.contains(op); }))
+        return WalkResult::skip();
       if (isa<tile::LoadOp, tile::FillOp>(op)) {
         auto store = dyn_cast_or_null<tile::StoreOp>(op->getNextNode());
         bool isStored = store && op->hasOneUse() &&
@@ -99,12 +122,27 @@ gpu::RowsAttr SlotMovesKernel::getLayout(VectorType tile) {
   return gpu::RowsAttr::get(b.getContext(), numWarps, lanes, vector);
 }
 
+/// Rows that are whole multiples of 16 bytes are moved that way only.
+void SlotMovesKernel::align(Value view, VectorType tile) {
+  int64_t rowBytes = tile.getDimSize(1) * tile.getElementTypeBitWidth() / 8;
+  if (auto arg = dyn_cast<BlockArgument>(view))
+    kernel.setArgAttr(
+        arg.getArgNumber(), "gdn_gpu.alignment",
+        b.getI64IntegerAttr(std::min(laneBytes, rowBytes & -rowBytes)));
+}
+
 /// A store with the op that makes its tile. Rows in the order of memory are
 /// dealt to all warps; of what lies across memory there is little.
 void SlotMovesKernel::emitMove(tile::StoreOp store) {
   Location loc = store.getLoc();
   Operation *from = store.getTile().getDefiningOp();
   VectorType tile = store.getTile().getType();
+  for (FoldMove &fold : folds)
+    if (fold.store == store) {
+      align(fold.load.getView(), tile);
+      align(store.getView(), tile);
+      return emitFoldMove(b, fold, scalars, getLayout(tile));
+    }
   if (!llvm::is_sorted(store.getDims())) {
     auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), numWarps - 1, 1);
     OpBuilder::InsertionGuard guard(b);
@@ -115,17 +153,9 @@ void SlotMovesKernel::emitMove(tile::StoreOp store) {
     gpu::YieldOp::create(b, loc);
     return;
   }
-  // Rows that are whole multiples of 16 bytes are moved that way only.
-  int64_t rowBytes = tile.getDimSize(1) * tile.getElementTypeBitWidth() / 8;
-  auto align = [&](Value view) {
-    if (auto arg = dyn_cast<BlockArgument>(view))
-      kernel.setArgAttr(
-          arg.getArgNumber(), "gdn_gpu.alignment",
-          b.getI64IntegerAttr(std::min(laneBytes, rowBytes & -rowBytes)));
-  };
   if (auto load = dyn_cast<tile::LoadOp>(from))
-    align(load.getView());
-  align(store.getView());
+    align(load.getView(), tile);
+  align(store.getView(), tile);
   FragmentEmitter all(b, scalars, getLayout(tile));
   all.emit(from);
   all.emitStores(store, {});
@@ -139,7 +169,7 @@ void SlotMovesKernel::emitBlock(Block &block) {
                                          id.getAxis()));
     } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
       emitMove(store);
-    } else if (isa<tile::LoadOp, tile::FillOp>(op)) {
+    } else if (isa<tile::TileDialect>(op.getDialect())) {
       continue; // with its store
     } else if (op.getNumRegions() == 0) {
       b.clone(op, scalars);
@@ -163,6 +193,7 @@ void SlotMovesKernel::emitBlock(Block &block) {
 }
 
 void SlotMovesKernel::emit() {
+  folds = *findFolds(source);
   b.setInsertionPoint(source);
   kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
   b.insert(kernel);

@@ -146,6 +146,9 @@ FailureOr<bool> StreamedKernel::analyse(int64_t sharedBytes) {
       return false;
     stores.push_back(store);
   }
+  // A decay per channel is another row in registers, for which there is none.
+  if (cast<VectorType>(scan.getLogDecay().getType()).getRank() == 2)
+    return false;
   auto type = cast<VectorType>(scan.getState().getType());
   auto view = cast<MemRefType>(load.getView().getType());
   int64_t bytes = getBytes(type.getElementType());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The program of gdn-schedule-resident-tokens while it is written: prepare,
-// scan, finish (ResidentTokens.cpp), and tokens that stay pending
-// (PendingTokens.cpp).
+// scan, finish (ResidentTokens.cpp), tokens that are taken at once
+// (TokenSolve.cpp), and tokens that stay pending (PendingTokens.cpp).
 #ifndef GDN_LIB_SCHEDULE_TOKENSKERNEL_H
 #define GDN_LIB_SCHEDULE_TOKENSKERNEL_H
 
@@ -34,6 +34,18 @@ private:
                          mlir::Value token, mlir::Value at);
   mlir::Value emitScans(mlir::Value state, mlir::Value first,
                         mlir::Value count);
+  // All tokens of a block at once (TokenSolve.cpp).
+  bool isSolvable();
+  void placeSolve();
+  mlir::Value fetchNumber(mlir::Value place, mlir::Value at);
+  void emitPairs(mlir::Value count);
+  void emitProducts(mlir::Value state, mlir::Value count);
+  mlir::Value emitSolved(int64_t t, llvm::ArrayRef<mlir::Value> deltas,
+                         mlir::Value decay, gpu::FragmentType type);
+  void emitSolve(mlir::Value count);
+  mlir::Value emitCarried(mlir::Value state, mlir::Value last,
+                          mlir::Value count);
+
   void emitOutputPrefetches(mlir::Value first, mlir::Value count);
   void emitOutput(mlir::Value first, mlir::Value count);
   void emitWindowStores(ScanRole role, mlir::Value first, mlir::Value count);
@@ -93,6 +105,10 @@ private:
   llvm::DenseMap<mlir::Value, WindowPlace> windows;
   llvm::DenseMap<mlir::Operation *, mlir::Value>
       flags; // of last_in_group, 1 or 0
+
+  // Of tokens that are taken at once, in shared memory.
+  mlir::Value knownPlace, seenPlace; // the state's products
+  mlir::Value keyPairs, queryPairs;
 
   // Of tokens that stay pending (PendingTokens.cpp).
   tile::DeltaFoldOp fold;

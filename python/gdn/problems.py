@@ -63,19 +63,33 @@ def shape_of(dims: tuple[str, ...], symbols: dict[str, int]) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def make(params: list[Param], sizes: Sizes) -> dict[str, np.ndarray]:
-    """Arguments for every parameter, in its type; rows as those of gdn.rows. Elements of
-    pools that no row looks at hold NaN, and so do outputs."""
-    rng = np.random.default_rng(sizes.seed)
-    names = {param.name for param in params}
+def _rows(sizes: Sizes, entry: list[Param]) -> Rows:
+    names = {param.name for param in entry}
     rows = Rows.make(names, sizes.lengths, sizes.skipped, sizes.accepted, sizes.steps)
-    if moves_slots(params):
-        rows = rows.to_others()
+    return rows.to_others() if moves_slots(entry) else rows
+
+
+def shapes(
+    params: list[Param], sizes: Sizes, entry: list[Param] | None = None
+) -> dict[str, tuple[int, ...]]:
+    """The shapes that `make` gives, by name."""
+    rows = _rows(sizes, entry or params)
     symbols = {"Hk": sizes.key_heads, "Hv": sizes.value_heads, **rows.symbols(sizes.slots)}
+    return {param.name: shape_of(param.dims, symbols) for param in params}
+
+
+def make(
+    params: list[Param], sizes: Sizes, entry: list[Param] | None = None
+) -> dict[str, np.ndarray]:
+    """Arguments for every parameter, in its type; rows as those of gdn.rows. Elements of
+    pools that no row looks at hold NaN, and so do outputs. `entry` are all parameters of the
+    entry, where `params` are some of them."""
+    rng = np.random.default_rng(sizes.seed)
+    rows, found = _rows(sizes, entry or params), shapes(params, sizes, entry)
     integers = rows.integers()
     arguments = {}
     for param in params:
-        shape = shape_of(param.dims, symbols)
+        shape = found[param.name]
         if param.name in integers:
             values = integers[param.name]
         elif param.access == "write":

@@ -72,17 +72,30 @@
 //       TREE:     gdn_gpu.store {{.+}} aligned 16
 
 // Pending tokens: folded into the state of the row's first tokens, which is
-// stored; the state after this step's tokens is not.
+// stored; the state after this step's tokens is not. So these are taken at once:
+// pairs of tokens and products with the state, then a row of it per thread, one
+// token after another, eight times. Another block of tokens would take them in.
 // LAZY-LABEL: func.func @verify(
 //       LAZY:   gdn_gpu.load {{.+}} aligned 16
-//       LAZY:   scf.for {{.+}} iter_args(
+//       LAZY:   scf.for {{.+}} iter_args(%[[BEFORE:.+]] = %{{.+}}) -> (!gdn_gpu.fragment<
 //       LAZY:     gdn_gpu.barrier
-//       LAZY:     scf.if {{.+}} -> (!gdn_gpu.fragment<
+//       LAZY:     gdn_gpu.each_warp 0 for 4 {
+//       LAZY:       gdn_gpu.fetch %{{.+}} : <8x16xf32> -> <8x16xf32,
+//       LAZY:       gdn_gpu.map_rows
+//       LAZY:       gdn_gpu.share %{{.+}}, %[[KK:.+]] row({{.+}}<8x8xf32>
+//       LAZY:       gdn_gpu.share %{{.+}}, %[[KQ:.+]] row({{.+}}<8x8xf32>
+//       LAZY:     %[[M:.+]] = scf.if {{.+}} -> (!gdn_gpu.fragment<
 //       LAZY:       scf.for {{.+}} iter_args(
 //       LAZY:         gdn_gpu.map_rows
 //       LAZY:       gdn_gpu.store {{.+}} aligned 16
-//       LAZY:     scf.for {{.+}} iter_args(
-//       LAZY:       gdn_gpu.map_rows
-//   LAZY-NOT:       aligned 16
+//       LAZY:     scf.for %[[T:.+]] = %c0 to %[[COUNT:.+]] step %c1 {
+//       LAZY:       gdn_gpu.map_rows %[[M]], %{{.+}}, %{{.+}}
+//       LAZY:       gdn_gpu.share %{{.+}}, %[[A:.+]] row(%[[T]])
+//       LAZY:       gdn_gpu.share %{{.+}}, %[[B:.+]] row(%[[T]])
+//       LAZY:     gdn_gpu.barrier
+// LAZY-COUNT-8:     gdn_gpu.fetch %[[A]] row(
+//   LAZY-NOT:   aligned 16
 //       LAZY:     gdn_gpu.last_reader
 //       LAZY:     gdn_gpu.barrier
+//       LAZY:     scf.if {{.+}} -> (!gdn_gpu.fragment<
+//       LAZY:       scf.for {{.+}} iter_args({{.+}} = %[[M]])

@@ -128,9 +128,26 @@ def test_limits_of_overlapping_launches_are_of_overlapping_launches():
 
 def test_ways_to_launch_have_a_table():
     ways = [{"suite": "host", "impl": "gdn", "config": {"variant": "Call"}, "us": 2.26}]
+    ways.append(ways[0] | {"limit_us": 4.0, "config": {"variant": "C ABI"}})
     table = tables.host(REPORT | {"rows": REPORT["rows"] + ways})
-    assert table.splitlines()[2:] == ["| Call | 2.3 |"]
+    assert table.splitlines()[2:] == ["| Call | 2.3 |  |", "| C ABI | 2.3 | 4 |"]
     assert tables.host(REPORT) == ""
+
+
+def test_verify_has_limits_of_its_own():
+    same = {"T": 4, "mode": "buffer"}
+    rows = [
+        row("gdn", "rows", 64, 200.0, part="step", **same),
+        row("gdn", "rows", 64, 90.0, part="commit", **same),
+        row("flashinfer", "", 64, 250.0, part="rule", **same),
+        row("flashinfer", "", 64, 100.0, part="rule", T=4, mode="slots"),
+        row("stream", "plain", 64, 70.0, **same),
+    ]
+    limits.add_limits(rows)
+    assert (rows[0]["limit_us"], rows[0]["limit_by"]) == (250.0, "flashinfer rule")
+    assert all("limit_us" not in other for other in rows[1:])
+    table = tables.markdown(REPORT | {"rows": rows}, "verify")
+    assert "| N | flashinfer rule | gdn | gdn commit | stream | of the stream |" in table
 
 
 RESULTS = sorted((ROOT / "runtime/bench/results").glob("*.json"))

@@ -2,6 +2,7 @@
 """gdn-compile from its command line: inputs, outputs, and whole messages."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -259,3 +260,13 @@ def test_image_and_listing_say_which_tokens_take_chunks(tool, tmp_path, flags, f
     assert done.returncode == 0, done.stderr
     lines = [line.split(": ") for line in done.stdout.splitlines() if line.startswith("  fact ")]
     assert {name.removeprefix("  fact "): value for name, value in lines} == facts
+
+
+def test_some_entries_alone(tool, config):
+    options = ["--config", config, "--verify=lazy", "--emit=gdn"]
+    done = tool("gdn-compile", *options, "--only=verify,commit")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.findall(r"func\.func @(\w+)", done.stdout) == ["verify", "commit"]
+    done = tool("gdn-compile", *options, "--only=veri")
+    assert done.returncode == 1
+    assert "--only: expects names of entries, but got 'veri'" in done.stderr

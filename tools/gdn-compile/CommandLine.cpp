@@ -190,6 +190,10 @@ struct Options {
           clEnumValN(EntryOutputs::core, "core", "The delta rule's output"),
           clEnumValN(EntryOutputs::norm, "norm", "After the norm (default)"),
           clEnumValN(EntryOutputs::both, "both", "Both"))};
+  cl::list<std::string> only{
+      "only", cl::cat(entries), cl::value_desc("name,.."), cl::CommaSeparated,
+      cl::desc("Make these entries alone, such as verify,commit; each of all "
+               "types (default: all)")};
   cl::opt<bool> slots64{"slots64", cl::cat(entries),
                         cl::desc("Slot ids are i64 instead of i32")};
   cl::opt<bool> hasInitial{
@@ -260,6 +264,7 @@ CommandLine Options::collect() {
   line.entries.dtBias = dtBias;
   line.entries.outputs = results;
   line.entries.l2norm = l2norm;
+  line.only.assign(only.begin(), only.end());
   line.entries.slots64 = slots64;
   line.entries.hasInitial = hasInitial;
   line.entries.writeSlots = writeSlots;

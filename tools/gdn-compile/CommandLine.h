@@ -54,7 +54,8 @@ struct CommandLine {
   // Empty lists mean what the model says.
   std::vector<FloatKind> io, state;
   EntryOptions entries;
-  bool changesEntries = false; // an option about entries was given
+  std::vector<std::string> only; // entries that are made; empty: all
+  bool changesEntries = false;   // an option about entries was given
 
   /// The variants for a model.
   std::vector<EntryOptions> variants(const ModelConfig &config) const;

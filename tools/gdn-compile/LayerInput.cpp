@@ -6,7 +6,9 @@
 #include "gdn/Data/Safetensors.h"
 #include "gdn/Model/EntryBuilder.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 using namespace gdn;
@@ -39,6 +41,31 @@ static llvm::Expected<ModelConfig> loadConfig(llvm::StringRef path) {
   return parseModelConfig((*buffer)->getBuffer(), path);
 }
 
+/// Removes the entries whose names, up to the types behind them, are not among
+/// `names`. Fails on a name that no entry has.
+static llvm::Error keepEntries(mlir::ModuleOp module,
+                               llvm::ArrayRef<std::string> names) {
+  llvm::StringSet<> known;
+  for (auto function :
+       llvm::make_early_inc_range(module.getOps<mlir::func::FuncOp>())) {
+    auto isMeant = [&](llvm::StringRef name) {
+      llvm::StringRef rest = function.getName();
+      return rest.consume_front(name) && (rest.empty() || rest.front() == '_');
+    };
+    auto name = llvm::find_if(names, isMeant);
+    if (name != names.end())
+      known.insert(*name);
+    else
+      function.erase();
+  }
+  for (const std::string &name : names)
+    if (!known.contains(name))
+      return llvm::createStringError(
+          "--only: expects names of entries, but got '" + name +
+          "', which is none of them");
+  return llvm::Error::success();
+}
+
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 gdn::loadLayer(mlir::MLIRContext &context, const CommandLine &line,
                const std::shared_ptr<llvm::SourceMgr> &sources) {
@@ -54,5 +81,10 @@ gdn::loadLayer(mlir::MLIRContext &context, const CommandLine &line,
                                            : presetModelConfig(line.preset);
   if (!config)
     return config.takeError();
-  return buildEntryModule(context, *config, line.variants(*config));
+  auto module = buildEntryModule(context, *config, line.variants(*config));
+  if (!module || line.only.empty())
+    return module;
+  if (llvm::Error error = keepEntries(**module, line.only))
+    return std::move(error);
+  return module;
 }

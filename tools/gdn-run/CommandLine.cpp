@@ -64,8 +64,10 @@ struct Options {
   cl::opt<int64_t> repeat{"repeat", cl::value_desc("n"), cl::cat(category),
                           cl::desc("Launch n more times and show the time")};
   cl::opt<std::string> device{"device", cl::init("cpu"),
-                              cl::value_desc("cpu|cuda[:n]"), cl::cat(category),
-                              cl::desc("Where to run (default: cpu)")};
+                              cl::value_desc("cpu|cuda[:n]|any"),
+                              cl::cat(category),
+                              cl::desc("Where to run (default: cpu); any: on a "
+                                       "GPU what there is code for")};
   cl::opt<int> workers{"workers", cl::value_desc("n"), cl::cat(category),
                        cl::desc("Threads of a launch (default: all)")};
   cl::opt<int64_t> nullSlot{"null-slot", cl::init(0), cl::value_desc("id"),

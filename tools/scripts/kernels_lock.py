@@ -40,6 +40,19 @@ KERNEL_SETS: dict[str, list[str]] = {
         "--state=f32,bf16",
     ],
 }
+_VERIFY = ["--preset=qwen3-next-80b-a3b", "--io=bf16", "--state=f32,bf16"]
+for _kind in ("slots", "tree"):
+    KERNEL_SETS[f"d128-verify-{_kind}"] = [*_VERIFY, f"--verify={_kind}", "--only=verify"]
+for _kind in ("lazy", "buffer"):
+    KERNEL_SETS[f"d128-verify-{_kind}"] = [*_VERIFY, f"--verify={_kind}", "--only=verify,commit"]
+# A decay per channel.
+KERNEL_SETS["d128-kda"] = [
+    "--preset=kimi-linear-48b-a3b",
+    "--io=bf16",
+    "--state=f32",
+    "--verify=lazy",
+    "--only=decode,verify,commit",
+]
 MEASURED = ["device", "driver", "date", "error_o", "error_state", "us"]
 
 # Runs gdn-compile with arguments and gives its standard output.

@@ -15,6 +15,7 @@ namespace gdn::run {
 /// One tensor after one step of one layer.
 struct ReplayRow {
   std::string phase, layer, tensor;
+  std::string device;                  // that ran the step
   std::optional<Comparison> model;     // against the recording, where there is
   std::optional<Comparison> reference; // against float64
   double microseconds = 0;             // of the step's launch

@@ -75,6 +75,8 @@ private:
 class Kernel {
 public:
   const std::string &getName() const { return name; }
+  /// The name of the device that runs it.
+  std::string getDeviceName() const;
   const std::vector<Parameter> &getParameters() const { return parameters; }
   const std::vector<std::string> &getSymbols() const { return symbols; }
 
@@ -111,19 +113,20 @@ private:
 class Program {
 public:
   /// Loads an image file. `workers` threads run a launch of a CPU; 0 means all.
-  /// `device` is "cpu", "cuda" or "cuda:1".
+  /// `device` is "cpu", "cuda" or "cuda:1"; or "any": entries run on a GPU
+  /// where there is one and the image has code for it, others on the CPU.
   static llvm::Expected<Program> load(llvm::StringRef path, int workers,
                                       llvm::StringRef device = "cpu");
 
   std::vector<std::string> entryNames() const;
   /// Loads the entry of that name; `decode` also finds `decode_bf16_f32`.
   llvm::Expected<Kernel> kernel(llvm::StringRef entry) const;
-  /// "x86-64 CPU, 2 workers".
+  /// "x86-64 CPU, 2 workers"; of "any" the first of the two.
   std::string deviceName() const;
 
 private:
   std::unique_ptr<gdnrt_image, Destroyer<gdnrt_image_destroy>> image;
-  DeviceHandle device;
+  DeviceHandle device, other; // other: for what the first has no code; or null
 };
 
 } // namespace gdn::run

@@ -98,8 +98,8 @@ def ScheduleStreamedRecurrence
     `gdn_tile.stage_of`, `gdn_tile.variant` and `gdn_tile.conditions`, for each
     program that it can lay out. It passes over those with rows of the state that
     are no multiple of 16 bytes, with a state that is not read whole and written
-    whole, or with one that does not fit twice into a block's share of shared
-    memory.
+    whole, with one that does not fit twice into a block's share of shared
+    memory, or with a decay per channel.
 
     **Numerics**: bit for bit those of `gdn-schedule-resident-recurrence`: a row of
     the state lies in as many lanes, in the same order.
@@ -196,6 +196,10 @@ def ScheduleSlotMoves : Pass<"gdn-schedule-slot-moves", "::mlir::ModuleOp"> {
     and access, rows dealt to all warps. A tile that lies across memory, such as
     a convolution's inputs by channel, is the last warp's.
 
+    Between its load and its store a state may take pending tokens in, by one
+    `gdn_tile.delta_fold` (a commit). It is in registers meanwhile, a block of its
+    rows after another where it is large.
+
     **Runs after** `convert-gdn-to-tile`; **before** `convert-gdn-gpu-to-nvvm`.
 
     **Needs**: tile programs.
@@ -203,7 +207,8 @@ def ScheduleSlotMoves : Pass<"gdn-schedule-slot-moves", "::mlir::ModuleOp"> {
     **Leaves**: programs of `gdn_gpu` for those that move tiles only, with
     `gdn_gpu.threads`. Other tile programs are left alone.
 
-    **Numerics**: bit-preserving.
+    **Numerics**: bit-preserving; a fold has the roundings of the scan that made its
+    deltas.
 
     **Fails** with an error on options that make no block.
 
@@ -216,7 +221,11 @@ def ScheduleSlotMoves : Pass<"gdn-schedule-slot-moves", "::mlir::ModuleOp"> {
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">
   ];
-  let dependentDialects = ["::gdn::gpu::GPUDialect"];
+  let dependentDialects = [
+    "::gdn::gpu::GPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+  ];
 }
 
 def ScheduleTileProducts

@@ -18,6 +18,8 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -51,6 +53,8 @@ private:
   void lowerBlock(Block &block);
   template <typename OpTy> void lowerWarps(OpTy warps);
   void lowerRoles(gdn::gpu::RolesOp roles);
+  void hideThread(Location loc);
+  void hideSharedNumbers(Region &role);
   void lowerUnits(gdn::gpu::UnitsOp units);
   void lowerLoop(scf::ForOp loop);
   void lowerIf(scf::IfOp branch);
@@ -204,11 +208,51 @@ void KernelLowering::lowerBlock(Block &block) {
       lower(op);
 }
 
+/// `value`, an integer or index, through assembly without an instruction, which
+/// stays where it is: what is computed from it is not what was computed before.
+static Value hide(OpBuilder &b, Location loc, Value value) {
+  if (value.getType().isIndex()) {
+    Value wide = arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
+    return arith::IndexCastOp::create(b, loc, b.getIndexType(),
+                                      hide(b, loc, wide));
+  }
+  return LLVM::InlineAsmOp::create(
+             b, loc, value.getType(), value, "",
+             value.getType().isInteger(64) ? "=l,0" : "=r,0",
+             /*has_side_effects=*/true, /*is_align_stack=*/false,
+             LLVM::tailcallkind::TailCallKind::None,
+             LLVM::AsmDialectAttr::get(b.getContext(),
+                                       LLVM::AsmDialect::AD_ATT),
+             /*operand_attrs=*/ArrayAttr())
+      .getResult(0);
+}
+
+void KernelLowering::hideThread(Location loc) {
+  for (Value *number : {&threads.lane, &threads.warp})
+    if (!matchPattern(*number, m_Constant()))
+      *number = hide(b, loc, *number);
+}
+
+/// Makes the work of a role compute its addresses itself. Beside a state in
+/// registers there is no room for those that several roles have in common.
+void KernelLowering::hideSharedNumbers(Region &role) {
+  Location loc = role.getLoc();
+  hideThread(loc);
+  SetVector<Value> used;
+  getUsedValuesDefinedAbove(role, used);
+  for (Value value : used)
+    if (Value known = values.lookupOrNull(value);
+        known && known.getType().isIndex() &&
+        !matchPattern(known, m_Constant()))
+      values.map(value, hide(b, loc, known));
+}
+
 /// The warps take one way, the others hold nothing.
 template <typename OpTy> void KernelLowering::lowerWarps(OpTy warps) {
   Location loc = warps.getLoc();
   Arithmetic a{b, loc};
   BlockThreads around = threads;
+  IRMapping valuesAround = values;
   threads.warp = around.warp;
   if (warps.getFirst() != 0)
     threads.warp =
@@ -225,6 +269,8 @@ template <typename OpTy> void KernelLowering::lowerWarps(OpTy warps) {
     if (auto role = dyn_cast<gdn::gpu::WarpsOp>(warps.getOperation());
         role && isa<gdn::gpu::RolesOp>(role->getParentOp()))
       channels.enterRole(b, role);
+    if (source->hasAttr("gdn_gpu.keep_loops"))
+      hideSharedNumbers(warps.getBody());
     if (body.getNumArguments() == 1) { // each by itself
       values.map(body.getArgument(0), a.toIndex(threads.warp));
       threads.warp = a.i32(0);
@@ -240,6 +286,7 @@ template <typename OpTy> void KernelLowering::lowerWarps(OpTy warps) {
       scf::YieldOp::create(b, loc, nothing);
     }
   }
+  values = valuesAround;
   take(loc, warps.getResults(), branch.getResults());
   threads = around;
 }
@@ -289,10 +336,16 @@ void KernelLowering::lowerLoop(scf::ForOp loop) {
     b.setInsertionPointToStart(copy.getBody());
     values.map(loop.getInductionVar(), copy.getInductionVar());
     take(loc, loop.getRegionIterArgs(), copy.getRegionIterArgs());
+    BlockThreads around = threads;
+    IRMapping valuesAround = values;
+    if (source->hasAttr("gdn_gpu.keep_loops"))
+      hideSharedNumbers(loop.getRegion());
     lowerBlock(*loop.getBody());
     if (loop.getNumResults() > 0)
       scf::YieldOp::create(
           b, loc, carry(loc, loop.getBody()->getTerminator()->getOperands()));
+    threads = around;
+    values = valuesAround;
   }
   take(loc, loop.getResults(), copy.getResults());
 }

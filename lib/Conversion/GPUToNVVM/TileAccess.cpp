@@ -97,6 +97,8 @@ private:
   Value choose(ArrayRef<Choice> choices);
   Value emitWay(Way way);
   Value emitColumns();
+  bool turnsLater();
+  Value turn(Value inMemoryOrder);
   Value emitRow(Way way, int64_t row);
   Value emitPiece(Way way, Value pointer, int64_t row, int64_t piece);
   Value emitElement(Value pointer, int64_t row, int64_t place, int64_t offset);
@@ -135,6 +137,7 @@ private:
   int64_t localRows = 1, pieces = 1, vector = 1; // of the thread
   Value origin;                                  // the thread's first element
   SmallVector<Choice> choices;
+  bool isTurnedLater = false; // columns come in the order of memory
 };
 
 } // namespace
@@ -276,7 +279,43 @@ Value TileAccess::choose(ArrayRef<Choice> choices) {
 
 Value TileAccess::emit() {
   listWays();
-  return choose(choices);
+  if (!turnsLater())
+    return choose(choices);
+  // What lies across memory is turned around behind the branch: inside, it
+  // would wait for the loads, and whatever the program asks for next would
+  // follow a turn around the memory later.
+  isTurnedLater = true;
+  Value all = choose(choices);
+  Value isAcross;
+  for (const Choice &choice : choices) {
+    if (choice.way == Way::columns) {
+      isAcross = a.both(isAcross, choice.condition);
+      break;
+    }
+    Value one = arith::ConstantOp::create(b, loc, b.getBoolAttr(true));
+    Value isNot = arith::XOrIOp::create(b, loc, choice.condition, one);
+    isAcross = a.both(isAcross, isNot);
+  }
+  // Hidden, or LLVM would take the answer back into the branch.
+  Value answer = hide(
+      b, loc, arith::ExtUIOp::create(b, loc, b.getI32Type(), isAcross), "=r,0");
+  isAcross =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, answer, a.i32(0));
+  VectorType local = getLocalType(type);
+  auto words = cast<VectorType>(getCarriedType(local));
+  Value turned = vector::BitCastOp::create(b, loc, words, turn(all));
+  Value asItIs = vector::BitCastOp::create(b, loc, words, all);
+  Value chosen = arith::SelectOp::create(b, loc, isAcross, turned, asItIs);
+  return fromCarried(b, loc, chosen, local);
+}
+
+/// Whether a load may find its rows side by side, or not.
+bool TileAccess::turnsLater() {
+  return !stored && choices.size() > 1 &&
+         getCarriedType(getLocalType(type)) != getLocalType(type) &&
+         llvm::any_of(choices, [](const Choice &choice) {
+           return choice.way == Way::columns && choice.condition;
+         });
 }
 
 //===----------------------------------------------------------------------===//
@@ -476,6 +515,12 @@ Value TileAccess::emitColumns() {
     });
     if (stored)
       continue;
+    if (isTurnedLater) {
+      local = vector::InsertStridedSliceOp::create(
+          b, loc, all, local, ArrayRef<int64_t>{piece * chunk},
+          ArrayRef<int64_t>{1});
+      continue;
+    }
     // Place by place: from this chunk, or what is there already.
     int64_t size = getLocalType(type).getNumElements();
     SmallVector<int64_t> from(size);
@@ -486,6 +531,17 @@ Value TileAccess::emitColumns() {
     local = vector::ShuffleOp::create(b, loc, local, all, from);
   }
   return local;
+}
+
+/// Chunks in the order of memory as the thread's elements.
+Value TileAccess::turn(Value inMemoryOrder) {
+  SmallVector<int64_t> from(getLocalType(type).getNumElements());
+  for (int64_t piece = 0; piece < pieces; ++piece)
+    for (int64_t e = 0; e < vector; ++e)
+      for (int64_t row = 0; row < numRows; ++row)
+        from[(row * pieces + piece) * vector + e] =
+            (piece * vector + e) * numRows + row;
+  return vector::ShuffleOp::create(b, loc, inMemoryOrder, inMemoryOrder, from);
 }
 
 Value gdn::loadFragment(OpBuilder &b, Location loc, const BlockThreads &threads,

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from . import tables
 
-_LIBRARY = Path(__file__).resolve().parents[3] / "build/release/lib/libgdnrt.so"
+_BUILD = Path(__file__).resolve().parents[3] / "build/release"
+_LIBRARY, _COMPILER = _BUILD / "lib/libgdnrt.so", _BUILD / "bin/gdn-compile"
 
 
 def heads(text: str) -> tuple[int, int]:
@@ -25,15 +26,19 @@ def suites_of(report: dict) -> list[str]:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser("gdn.bench")
     commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", help="measure the decode entries of images")
+    run = commands.add_parser("run", help="measure the decode, verify and commit entries of images")
     run.add_argument("images", nargs="+", type=Path)
     run.add_argument("--output", type=Path, help="write the report as JSON")
     run.add_argument("--commit", help="that the image is of; that of this tree by default")
     run.add_argument("--library", type=Path, default=_LIBRARY)
     run.add_argument("--heads", type=heads, nargs="+", default=[(16, 32)])
-    run.add_argument("--rows", type=int, nargs="+", default=[1, 8, 64, 256, 512])
+    run.add_argument("--rows", type=int, nargs="*", default=[1, 8, 64, 256, 512])
     run.add_argument(
-        "--verify-rows", type=int, nargs="+", default=[], help="of the peers, with the first heads"
+        "--verify-rows",
+        type=int,
+        nargs="+",
+        default=[],
+        help="of entries verify and commit, and of peers with the first heads",
     )
     run.add_argument("--verify-tokens", type=int, nargs="+", default=[4, 8])
     run.add_argument("--repeats", type=int, default=15)
@@ -42,6 +47,15 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("--peers", nargs="+", default=[], help="these alone; else all that are there")
     run.add_argument("--no-peers", action="store_true")
     run.add_argument("--conv-layout", choices=["SD", "DS"], default="SD")
+    costs = commands.add_parser("host", help="measure loads, launches and compiles")
+    costs.add_argument("images", nargs="*", type=Path)
+    costs.add_argument("--output", type=Path, help="write the report as JSON")
+    costs.add_argument("--commit", default="unknown", help="that the images are of")
+    costs.add_argument("--library", type=Path, default=_LIBRARY)
+    costs.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    costs.add_argument("--repeats", type=int, default=15)
+    costs.add_argument("--compile", nargs="+", default=[], help="arguments of gdn-compile, each")
+    costs.add_argument("--gdn-compile", type=Path, default=_COMPILER)
     table = commands.add_parser("table", help="print a report as tables")
     table.add_argument("report", type=Path)
     plot = commands.add_parser("plot", help="draw a report")
@@ -53,6 +67,16 @@ def main(arguments: list[str] | None = None) -> int:
 
         print(tables.markdown(measure(options)))
         return 0
+    if options.command == "host":
+        from . import costs
+
+        report = costs.measure(options)
+        if options.output:
+            options.output.write_text(json.dumps(report, indent=1) + "\n")
+        print(tables.host(report))
+        late = costs.failures(report)
+        print("\n".join(late))
+        return 1 if late else 0
     report = json.loads(options.report.read_text())
     if options.command == "table":
         print("\n".join(tables.markdown(report, suite) for suite in suites_of(report)))

@@ -35,6 +35,15 @@ def candidates(config: dict, dependent: bool, others: list[dict]) -> list[tuple[
     return found
 
 
+def verify_candidates(others: list[dict]) -> list[tuple[float, str]]:
+    """The same for verify: peers that keep states as we do, which do less of a step."""
+    return [
+        (row["us"], f"{row['impl']} {row['config']['part']}")
+        for row in others
+        if row["impl"] not in ("gdn", "stream")
+    ]
+
+
 def same_sizes(a: dict, b: dict) -> bool:
     """Whether two configurations differ in the implementation alone."""
     apart = ("variant", "part")
@@ -44,13 +53,21 @@ def same_sizes(a: dict, b: dict) -> bool:
 
 
 def add_limits(rows: list[dict]) -> None:
-    """Gives each decode row of ours `limit_us`, the smallest limit, and `limit_by`."""
-    decode = [row for row in rows if row["suite"] == "decode"]
-    for row in decode:
-        if row["impl"] != "gdn":
-            continue
+    """Gives each row of a step of ours `limit_us`, the smallest limit, and `limit_by`."""
+    for row in rows:
         config = row["config"]
-        others = [r for r in decode if r is not row and same_sizes(r["config"], config)]
-        found = candidates(config, config["variant"].endswith(" pdl"), others)
+        if row["impl"] != "gdn" or config.get("part") == "commit":
+            continue
+        if row["suite"] not in ("decode", "verify"):
+            continue
+        others = [
+            r
+            for r in rows
+            if r is not row and r["suite"] == row["suite"] and same_sizes(r["config"], config)
+        ]
+        if row["suite"] == "verify":
+            found = verify_candidates(others)
+        else:
+            found = candidates(config, config["variant"].endswith(" pdl"), others)
         if found:
             row["limit_us"], row["limit_by"] = min(found)

@@ -18,7 +18,7 @@ from .. import reference
 from ..call import Call
 from ..device_check import driver_version
 from ..runtime import Kernel, Runtime
-from . import decode, host, limits, prototype, stream, verify
+from . import decode, host, limits, prototype, stream, verify, verify_ours
 from .inputs import Inputs, make_step
 from .peers import PEERS
 from .timing import first_call_ms, host_times, time_calls
@@ -154,27 +154,35 @@ def measure(options) -> dict:
     device = runtime.cuda()
     end = time.monotonic() + options.seconds
     rows, options.host = [], True  # of the first configuration
+    layers = {}  # of what peers verify, by the types of projections and states
     for path in options.images:
         image = runtime.image(path)
         for entry in image.entries:
-            if not entry.startswith("decode"):
+            is_decode = entry.startswith("decode")
+            if not is_decode and not entry.startswith(verify_ours.ENTRIES):
                 continue
             kernel = device.kernel(image, entry)
             layer = reference.Layer.of(image.attributes(entry))
-            for heads in options.heads:
-                for count in options.rows:
-                    if time.monotonic() > end:
-                        print(f"left out: {entry}, heads {heads}, {count} rows", flush=True)
-                        continue
-                    rows += measure_decode(kernel, layer, heads, count, options)
+            if is_decode:
+                state = next(p.dtype for p in kernel.params if p.name == "state_pool")
+                layers[io_of(kernel), state] = layer
+                sizes = [(count,) for count in options.rows]
+            else:
+                sizes = product(options.verify_rows, options.verify_tokens)
+            for heads, size in product(options.heads, list(sizes)):
+                if time.monotonic() > end:
+                    print(f"left out: {entry}, heads {heads}, {size}", flush=True)
+                elif is_decode:
+                    rows += measure_decode(kernel, layer, heads, *size, options)
                     options.host = False
-                first = options.heads[0] == heads
-                for count, tokens in product(
-                    options.verify_rows if first else [], options.verify_tokens
-                ):
-                    pool = next(p.dtype for p in kernel.params if p.name == "state_pool")
-                    sizes = (heads, count, tokens, io_of(kernel), pool)
-                    rows += verify.measure(layer, *sizes, options.repeats)
+                else:
+                    rows += verify_ours.measure(
+                        device, kernel, layer, heads, *size, options.repeats
+                    )
+    if not options.no_peers:
+        for types, layer in layers.items():
+            for size in product(options.verify_rows, options.verify_tokens):
+                rows += verify.measure(layer, options.heads[0], *size, *types, options.repeats)
     in_place = [row["state_TBps"] for row in rows if row["impl"] == "stream"]
     if options.prototype:
         rows += prototype.rows(options.prototype, rows)

@@ -31,6 +31,8 @@ def label(row: dict) -> str:
     """What a row is called beside others of its configuration: the implementation, and
     what of a step it does unless it is ours."""
     config = row["config"]
+    if config.get("part") == "commit":
+        return f"{row['impl']} commit"
     if row["impl"] == "stream":
         return "stream"
     if row["impl"] != "gdn":
@@ -75,10 +77,17 @@ def markdown(report: dict, suite: str = "decode") -> str:
 
 
 def host(report: dict) -> str:
-    """What one launch costs the host, for each way to make it."""
+    """What launches, loads and compiles cost the host, and what they may."""
     found = [row for row in report["rows"] if row["suite"] == "host"]
-    rows = [[row["config"]["variant"], f"{row['us']:.1f}"] for row in found]
-    return "\n".join(_table(["launch", "us of the host"], rows))
+    rows = [
+        [
+            row["config"]["variant"],
+            f"{row['us']:.1f}",
+            f"{row['limit_us']:.0f}" if "limit_us" in row else "",
+        ]
+        for row in found
+    ]
+    return "\n".join(_table(["what", "us of the host", "at most"], rows))
 
 
 def _table(header: list[str], rows: list[list[str]]) -> list[str]:

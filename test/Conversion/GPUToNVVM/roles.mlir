@@ -95,12 +95,15 @@ func.func @extract(%n: index, %x: memref<16xf32>, %y: memref<1xf32>)
   return
 }
 
-// Each warp by itself: its number is an index, and no layout counts it.
+// Each warp by itself: its number is an index, and no layout counts it. With
+// keep_loops what a role computes with is hidden from LLVM, which would take
+// addresses of several roles together.
 // CHECK-LABEL: llvm.func @each(
 //       CHECK:   %[[WARP:.+]] = arith.shrui %{{.+}}, %c5
 //       CHECK:   %[[FROM:.+]] = arith.subi %[[WARP]], %c2
 //       CHECK:   arith.cmpi ult, %[[FROM]], %c4_i32
-//       CHECK:   %[[W:.+]] = arith.index_castui %[[FROM]]
+//       CHECK:   %[[OWN:.+]] = llvm.inline_asm has_side_effects {{.*}} "", "=r,0" %[[FROM]]
+//       CHECK:   %[[W:.+]] = arith.index_castui %[[OWN]]
 //       CHECK:   scf.for %{{.+}} = %[[W]] to
 //       CHECK:   } {llvm.loop_annotation = #{{.+}}}
 func.func @each(%n: index, %y: memref<?x128xf32>)

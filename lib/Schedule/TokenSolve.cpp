@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A block of tokens at once, where the state after each of them is not asked
+// for. With the state M before the block, one decay g per token and
+// R(t, s) = exp(g[s+1] + .. + g[t]):
+//
+//   products   a_t = M k_t, b_t = M q_t: the state is read and not written
+//   pairs      R(t, s) (k_s . k_t), R(t, s) (k_s . q_t) for s <= t
+//   solve      d_t = beta_t (v_t - R(t, -1) a_t - sum_{s < t} R(t, s) (k_s .
+//   k_t) d_s)
+//              o_t = R(t, -1) b_t + sum_{s <= t} R(t, s) (k_s . q_t) d_s
+//
+// Rows of the state do not depend on each other, so a thread solves for a row.
+// What a token gives depends on those before it alone: tokens behind it, or
+// another length of the row, change no bit. The first has the bits of a scan.
+#include "ScanStep.h"
+#include "TokensKernel.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// Whether tokens may be taken at once: nothing asks for the state after each,
+/// and a decay is a number.
+bool TokensKernel::isSolvable() {
+  return fold &&
+         cast<VectorType>(scan.getLogDecay().getType()).getRank() == 1 &&
+         (*roles)[ScanRole::state].stores.empty() &&
+         (*roles)[ScanRole::state].tiles.empty();
+}
+
+void TokensKernel::placeSolve() {
+  auto f32 = b.getF32Type();
+  int64_t rows = cast<VectorType>(scan.getState().getType()).getDimSize(0);
+  knownPlace = allocate(VectorType::get({blockTokens, rows}, f32));
+  seenPlace = allocate(VectorType::get({blockTokens, rows}, f32));
+  keyPairs = allocate(VectorType::get({blockTokens, blockTokens}, f32));
+  queryPairs = allocate(VectorType::get({blockTokens, blockTokens}, f32));
+}
+
+Value TokensKernel::fetchNumber(Value place, Value at) {
+  return gpu::FetchElementOp::create(b, scan.getLoc(), b.getF32Type(), place,
+                                     at);
+}
+
+namespace {
+/// A map over rows while its body is written.
+struct RowsMap {
+  RowsMap(OpBuilder &b, Location loc, TypeRange results, ValueRange inputs)
+      : b(b), guard(b), op(gpu::MapRowsOp::create(b, loc, results, inputs)) {
+    SmallVector<Type> types = {b.getIndexType()};
+    for (Value input : inputs)
+      types.push_back(
+          gpu::getRowType(cast<gpu::FragmentType>(input.getType())));
+    body = b.createBlock(&op.getBody(), {}, types,
+                         SmallVector<Location>(types.size(), loc));
+  }
+  Value arg(unsigned i) { return body->getArgument(i); }
+
+  OpBuilder &b;
+  OpBuilder::InsertionGuard guard;
+  gpu::MapRowsOp op;
+  Block *body;
+};
+} // namespace
+
+static Value emitDot(OpBuilder &b, Location loc, Value x, Value y) {
+  return vector::ReductionOp::create(b, loc, vector::CombiningKind::ADD,
+                                     arith::MulFOp::create(b, loc, x, y),
+                                     arith::FastMathFlags::reassoc);
+}
+
+/// The pairs of the block's tokens, a token per warp with all before it.
+void TokensKernel::emitPairs(Value count) {
+  Location loc = scan.getLoc();
+  MLIRContext *context = b.getContext();
+  int64_t columns = cast<VectorType>(scan.getKey().getType()).getDimSize(1);
+  int64_t vector = 4, lanes = 8;
+  while (columns % vector != 0)
+    vector /= 2;
+  while (lanes > 1 && columns % (lanes * vector) != 0)
+    lanes /= 2;
+  auto rows = gpu::RowsAttr::get(context, /*warps=*/1, lanes, vector);
+  auto perColumn = gpu::PerColumnAttr::get(context, rows);
+  auto pairs =
+      gpu::FragmentType::get(VectorType::get({blockTokens}, b.getF32Type()),
+                             gpu::PerRowAttr::get(context, rows));
+  auto keys = gpu::FragmentType::get(
+      VectorType::get({blockTokens, columns}, b.getF32Type()), rows);
+
+  Value at = enterTurns(count);
+  Value all =
+      gpu::FetchOp::create(b, loc, keys, shared[scan.getKey()], Value());
+  Value key = fetch(scan.getKey(), perColumn, at);
+  Value query = fetch(scan.getQuery(), perColumn, at);
+  SmallVector<Value> decays, numbers;
+  for (int64_t u = 0; u < blockTokens; ++u) {
+    numbers.push_back(index(u));
+    decays.push_back(fetchNumber(shared[scan.getLogDecay()], numbers.back()));
+  }
+  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
+  Value keyRow, queryRow;
+  {
+    RowsMap map(b, loc, {pairs, pairs}, {all, key, query});
+    // Sums of the decays between the two, and of no others: the difference of
+    // two running sums would be worse where some decay is strong.
+    Value sum;
+    for (int64_t u = 1; u < blockTokens; ++u) {
+      using P = arith::CmpIPredicate;
+      Value isAfter =
+          arith::CmpIOp::create(b, loc, P::ult, map.arg(0), numbers[u]);
+      Value isUpTo = arith::CmpIOp::create(b, loc, P::ule, numbers[u], at);
+      Value counts = arith::AndIOp::create(b, loc, isAfter, isUpTo);
+      Value part = arith::SelectOp::create(b, loc, counts, decays[u], zero);
+      sum = sum ? Value(arith::AddFOp::create(b, loc, sum, part)) : part;
+    }
+    Value factor = math::ExpOp::create(b, loc, sum);
+    SmallVector<Value> yielded;
+    for (unsigned i : {2, 3}) {
+      Value dot = emitDot(b, loc, map.arg(1), map.arg(i));
+      yielded.push_back(arith::MulFOp::create(b, loc, factor, dot));
+    }
+    gpu::YieldOp::create(b, loc, yielded);
+    keyRow = map.op.getResult(0);
+    queryRow = map.op.getResult(1);
+  }
+  gpu::ShareOp::create(b, loc, keyRow, keyPairs, at);
+  gpu::ShareOp::create(b, loc, queryRow, queryPairs, at);
+  leave(at.getParentBlock()->getParentOp()->getParentOp());
+}
+
+/// The products of the state with keys and queries.
+void TokensKernel::emitProducts(Value state, Value count) {
+  Location loc = scan.getLoc();
+  MLIRContext *context = b.getContext();
+  auto perColumn = gpu::PerColumnAttr::get(context, stateRows);
+  int64_t rows = cast<VectorType>(scan.getState().getType()).getDimSize(0);
+  auto perRow =
+      gpu::FragmentType::get(VectorType::get({rows}, b.getF32Type()),
+                             gpu::PerRowAttr::get(context, stateRows));
+  auto walk = scf::ForOp::create(b, loc, index(0), count, index(1));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(walk.getBody());
+  Value at = walk.getInductionVar();
+  Value key = fetch(scan.getKey(), perColumn, at);
+  Value query = fetch(scan.getQuery(), perColumn, at);
+  Value known, seen;
+  {
+    RowsMap map(b, loc, {perRow, perRow}, {state, key, query});
+    SmallVector<Value> yielded;
+    for (unsigned i : {2, 3})
+      yielded.push_back(emitDot(b, loc, map.arg(1), map.arg(i)));
+    gpu::YieldOp::create(b, loc, yielded);
+    known = map.op.getResult(0);
+    seen = map.op.getResult(1);
+  }
+  gpu::ShareOp::create(b, loc, known, knownPlace, at);
+  gpu::ShareOp::create(b, loc, seen, seenPlace, at);
+}
+
+/// Deltas and outputs, token after token; `deltas` are those of the tokens
+/// before `t`.
+Value TokensKernel::emitSolved(int64_t t, ArrayRef<Value> deltas, Value decay,
+                               gpu::FragmentType type) {
+  Location loc = scan.getLoc();
+  Value at = index(t);
+  auto get = [&](Value place) -> Value {
+    return gpu::FetchOp::create(b, loc, type, place, at);
+  };
+  auto flat = [&](Value place) -> Value {
+    auto line = VectorType::get({blockTokens * blockTokens}, b.getF32Type());
+    return gpu::ReshapeOp::create(b, loc, gpu::SharedType::get(line), place);
+  };
+  Value keyPlace = flat(keyPairs), queryPlace = flat(queryPairs);
+  SmallVector<Value> keys, queries;
+  for (int64_t s = 0; s <= t; ++s) {
+    Value place = index(t * blockTokens + s);
+    if (s < t)
+      keys.push_back(fetchNumber(keyPlace, place));
+    queries.push_back(fetchNumber(queryPlace, place));
+  }
+  Value beta = fetchNumber(shared[scan.getBeta()], at);
+  Value factor = math::ExpOp::create(b, loc, decay);
+  SmallVector<Value> inputs = {get(knownPlace), get(seenPlace),
+                               get(shared[scan.getValue()])};
+  llvm::append_range(inputs, deltas);
+  Value delta, output;
+  {
+    RowsMap map(b, loc, {type, type}, inputs);
+    auto multiply = [&](Value x, Value y) -> Value {
+      return arith::MulFOp::create(b, loc, x, y);
+    };
+    auto add = [&](Value x, Value y) -> Value {
+      return arith::AddFOp::create(b, loc, x, y);
+    };
+    Value known = multiply(factor, map.arg(1));
+    Value seen = multiply(factor, map.arg(2));
+    for (int64_t s = 0; s < t; ++s) {
+      known = add(known, multiply(keys[s], map.arg(4 + s)));
+      seen = add(seen, multiply(queries[s], map.arg(4 + s)));
+    }
+    Value error = arith::SubFOp::create(b, loc, map.arg(3), known);
+    Value d = multiply(beta, error);
+    gpu::YieldOp::create(b, loc, {d, add(seen, multiply(d, queries[t]))});
+    delta = map.op.getResult(0);
+    output = map.op.getResult(1);
+  }
+  gpu::ShareOp::create(b, loc, delta, shared[scan.getDeltas()], at);
+  gpu::ShareOp::create(b, loc, output, shared[scan.getOutput()], at);
+  return delta;
+}
+
+void TokensKernel::emitSolve(Value count) {
+  Location loc = scan.getLoc();
+  MLIRContext *context = b.getContext();
+  int64_t size = cast<VectorType>(scan.getState().getType()).getDimSize(0);
+  auto rows = gpu::RowsAttr::get(context, numWarps, /*lanes=*/1, /*vector=*/1);
+  auto type = gpu::FragmentType::get(VectorType::get({size}, b.getF32Type()),
+                                     gpu::PerRowAttr::get(context, rows));
+  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
+  SmallVector<Value> deltas;
+  Value sum; // of the decays up to the token
+  for (int64_t t = 0; t < blockTokens; ++t) {
+    Value at = index(t);
+    Value decay = fetchNumber(shared[scan.getLogDecay()], at);
+    sum = sum ? Value(arith::AddFOp::create(b, loc, sum, decay)) : decay;
+    Value isToken =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, at, count);
+    auto branch = emitIf(isToken, type);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    Value delta = emitSolved(t, deltas, sum, type);
+    scf::YieldOp::create(b, loc, delta);
+    b.setInsertionPointToStart(branch.elseBlock());
+    Value none = gpu::FillOp::create(b, loc, type, zero);
+    scf::YieldOp::create(b, loc, none);
+    deltas.push_back(branch.getResult(0));
+  }
+}
+
+/// The state before the next block of tokens: this one's go in as they would in
+/// a commit. `last` is the token behind this block.
+Value TokensKernel::emitCarried(Value state, Value last, Value count) {
+  Location loc = scan.getLoc();
+  MLIRContext *context = b.getContext();
+  Value isMore =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, last, end);
+  auto branch = emitIf(isMore, state.getType());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, state);
+  b.setInsertionPointToStart(branch.thenBlock());
+  auto walk = scf::ForOp::create(b, loc, index(0), count, index(1), state);
+  scf::YieldOp::create(b, loc, walk.getResult(0));
+  b.setInsertionPointToStart(walk.getBody());
+  Value at = walk.getInductionVar();
+  Value next = emitFoldStep(
+      b, loc, walk.getRegionIterArg(0),
+      fetch(scan.getKey(), gpu::PerColumnAttr::get(context, stateRows), at),
+      fetch(scan.getDeltas(), gpu::PerRowAttr::get(context, stateRows), at),
+      fetchNumber(shared[scan.getLogDecay()], at));
+  scf::YieldOp::create(b, loc, next);
+  return branch.getResult(0);
+}

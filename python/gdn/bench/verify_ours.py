@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Our entries `verify` and `commit`: every row has T tokens, of whose last step some are
+accepted, from one to all of them in turn."""
+
+import numpy as np
+import torch
+
+from .. import problems, reference, verify_checks
+from ..checks import Findings
+from ..problems import Sizes
+from ..runtime import Device, Kernel, Pool
+from . import stream
+from .inputs import TORCH, to_gpu
+from .timing import host_times, number_of_sets, time_calls
+
+_MOST_BYTES = 24 << 30
+_SCALES = {"state_pool": 0.1, "token_state_pool": 0.1, "pending_deltas": 0.3}
+ENTRIES = ("verify", "commit")
+
+
+def mode_of(kernel: Kernel) -> str:
+    """How states are kept, as gdn-compile --verify calls it."""
+    names = {param.name for param in kernel.params}
+    if "pending_keys" in names:
+        return "lazy"
+    if "token_state_pool" in names:
+        return "buffer"
+    return "tree" if "parents" in names else "slots"
+
+
+def sizes_of(heads: tuple[int, int], rows: int, tokens: int) -> Sizes:
+    accepted = tuple(1 + row % tokens for row in range(rows))
+    return Sizes(*heads, (tokens,) * rows, seed=1, accepted=accepted, steps=tokens)
+
+
+def make_pool(param, shape: tuple[int, ...], generator) -> torch.Tensor:
+    """Random numbers of the size that a layer sees; windows with channels side by side."""
+    if param.name == "pending_decays":
+        return -2 * torch.rand(shape, generator=generator, device="cuda")
+    scale = shape[-1] ** -0.5 if param.name == "pending_keys" else _SCALES.get(param.name, 1.0)
+    values = torch.randn(shape, generator=generator, device="cuda").mul_(scale)
+    values = values.to(TORCH[param.dtype])
+    if param.name.endswith("conv_pool"):
+        values = values.transpose(1, 2).contiguous().transpose(1, 2)
+    return values
+
+
+def make_sets(kernel: Kernel, sizes: Sizes) -> tuple[list, list[torch.Tensor]]:
+    """Bindings over sets of pools so large that no state is in a cache, and as many bytes
+    of each set as its rows have states, for the yardstick."""
+    pools = [param for param in kernel.params if param.kind == "pool"]
+    others = [param for param in kernel.params if param.kind != "pool"]
+    arrays = problems.make(others, sizes, kernel.params)
+    shared = {name: to_gpu(array) for name, array in arrays.items()}
+    shapes = problems.shapes(pools, sizes, kernel.params)
+    itemsize = {p.name: torch.empty(0, dtype=TORCH[p.dtype]).itemsize for p in pools}
+    state = int(np.prod(shapes["state_pool"][1:])) * itemsize["state_pool"]
+    size = sum(int(np.prod(shapes[name])) * itemsize[name] for name in shapes)
+    count = max(1, min(number_of_sets(sizes.rows * state), _MOST_BYTES // size))
+    generator = torch.Generator("cuda").manual_seed(1)
+    bindings, states, workspace = [], [], None
+    for _ in range(count):
+        made = {p.name: make_pool(p, shapes[p.name], generator) for p in pools}
+        binding = kernel.bind(**shared, **{name: Pool(pool) for name, pool in made.items()})
+        if binding.workspace_bytes:
+            if workspace is None:
+                workspace = torch.zeros(binding.workspace_bytes, dtype=torch.uint8, device="cuda")
+            binding.set_workspace(workspace, stream=torch.cuda.current_stream())
+        bindings.append(binding)
+        states.append(made["state_pool"][1 : sizes.rows + 1].view(-1))
+    torch.cuda.synchronize()
+    return bindings, states
+
+
+def errors(device: Device, kernel: Kernel, layer: reference.Layer, heads, tokens: int) -> Findings:
+    """Those of three rows of as many tokens, with all that the device check asks for."""
+    findings = Findings()
+    verify_checks.check_case(device, kernel, layer, sizes_of(heads, 3, tokens), findings)
+    if findings.failures:
+        raise RuntimeError("; ".join(findings.failures[:3]))
+    return findings
+
+
+def measure(device: Device, kernel: Kernel, layer, heads, rows: int, tokens: int, repeats: int):
+    """Rows of the report for one configuration: ours, with dependent launches and without,
+    and the stream over the states that the rows have."""
+    params = {param.name: param for param in kernel.params}
+    state = params["state_pool"].dtype
+    io = next((p.dtype for n, p in params.items() if n in ("qkvz", "qkv", "q")), "")
+    io = io or params["conv_pool"].dtype
+    part = "step" if kernel.name.startswith("verify") else "commit"
+    found = errors(device, kernel, layer, heads, tokens)
+    bindings, states = make_sets(kernel, sizes_of(heads, rows, tokens))
+    config = {"Hk": heads[0], "Hv": heads[1], "dk": layer.key_dim, "dv": layer.value_dim}
+    config |= {"N": rows, "T": tokens, "io": io, "state": state, "mode": mode_of(kernel)}
+    moved = 2 * states[0].numel() * states[0].element_size()
+    report = []
+
+    def add(impl: str, part: str, variant: str, times: dict) -> None:
+        row = {"suite": "verify", "impl": impl}
+        row["config"] = config | ({"part": part} if part else {}) | {"variant": variant}
+        row |= times | {"state_TBps": moved / times["us"] * 1e-6}
+        report.append(row)
+        print(
+            f"verify {heads[0]:3},{heads[1]:3} N={rows:4} T={tokens} {state:9} {impl:10}"
+            f" {config['mode']:8} {part:8} {variant:14} {row['us']:9.2f} us",
+            flush=True,
+        )
+
+    for dependent in (False, True) if part == "step" else (False,):
+        for binding in bindings:
+            binding.allow_dependent_launch(dependent)
+        calls = [lambda b=b: b.launch(torch.cuda.current_stream()) for b in bindings]
+        times = time_calls(calls, repeats) | {"host_us": host_times(calls)["us"]}
+        times |= {"error_o": found.error_o, "error_state": found.error_state}
+        add("gdn", part, bindings[0].variant + (" pdl" if dependent else ""), times)
+    if part == "step":
+        add("stream", "", *stream.fastest(states, repeats))
+    return report

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The demo on one recorded model: on the CPU where there is no GPU, and with a driver that
+runs PTX on the CPU (test/PTX) decode of every type and prefill of bf16 on the GPU."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+RECORDING = ROOT / "test/data/qwen3_5_tiny.safetensors"
+
+
+def demo(folder, *options: str, **environment: str) -> list[str]:
+    shutil.copy(RECORDING, folder)
+    command = [sys.executable, ROOT / "tools/scripts/demo.py", "--recordings", folder, *options]
+    done = subprocess.run(command, env=os.environ | environment, text=True, capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()
+
+
+def places(lines: list[str]) -> dict[str, set[str]]:
+    """Where rows of each phase ran."""
+    found: dict[str, set[str]] = {}
+    for line in lines:
+        row = re.match(r"qwen3_5 +(prefill|decode) .*\d  +(cpu|gpu|cpu / gpu)  +ok$", line)
+        if row:
+            found.setdefault(row[1], set()).add(row[2])
+    return found
+
+
+def test_on_the_cpu(build_dir, tmp_path):
+    lines = demo(tmp_path)
+    if lines[0].startswith("GPU:"):
+        pytest.skip("this machine has a GPU")
+    assert lines[0] == "no GPU: the CPU runs everything"
+    assert places(lines) == {"prefill": {"cpu"}, "decode": {"cpu"}}
+    assert lines[-1] == "all 36 results within bounds"
+
+
+def test_on_a_gpu(build_dir, tmp_path):
+    driver = build_dir / "test/PTX"
+    if not (driver / "libcuda.so.1").exists():
+        pytest.skip("the target gdn-ptx-driver is not built")
+    lines = demo(tmp_path, "--ptxas=none", LD_LIBRARY_PATH=str(driver))
+    assert lines[0].startswith("GPU: PTX on the CPU, sm_90")
+    assert places(lines) == {"prefill": {"cpu / gpu"}, "decode": {"gpu"}}
+    assert lines[-1] == "all 36 results within bounds"

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""GPU kernels of verify and commit, every way to keep states, on a driver that runs PTX on
+the CPU (test/PTX): what the device check asks of them on a GPU, in its small cases."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+QWEN, KIMI = "qwen3-next-80b-a3b", "kimi-linear-48b-a3b"
+LAYERS = {
+    "slots": (QWEN, "slots"),
+    "tree": (QWEN, "tree"),
+    "buffer": (QWEN, "buffer"),
+    "lazy": (QWEN, "lazy"),
+    "channels-slots": (KIMI, "slots"),
+    "channels-lazy": (KIMI, "lazy"),
+}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_device_check(build_dir, tool, tmp_path, layer):
+    driver = build_dir / "test/PTX"
+    if not (driver / "libcuda.so.1").exists():
+        pytest.skip("the target gdn-ptx-driver is not built")
+    preset, kind = LAYERS[layer]
+    image, report = tmp_path / f"{layer}.gdnk", tmp_path / "report.json"
+    states = "--state=f32,bf16" if preset == QWEN else "--state=f32"
+    options = ["--io=bf16", states, f"--verify={kind}", "--target=sm_90a", "--ptxas=none"]
+    done = tool("gdn-compile", f"--preset={preset}", *options, "-o", image)
+    assert done.returncode == 0, done.stderr
+    command = [sys.executable, "-m", "gdn.device_check", image, "--quick", "--no-times"]
+    command += ["--library", build_dir / "lib/libgdnrt.so", "--output", report]
+    paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(driver)}
+    done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    kernels = json.loads(report.read_text())["kernels"]
+    names = {kernel["name"].split("/")[1].split("_")[0] for kernel in kernels}
+    commits = {"commit"} if kind in ("buffer", "lazy") else set()
+    assert {"decode", "verify", *commits} <= names
+    assert all(kernel["target"] == "sm_90a" for kernel in kernels)

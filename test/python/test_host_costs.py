@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a host pays, against what it may: compiling an image for one target within 30 s of
+one core, and loading one within 20 ms. Launches on a GPU are asserted on a GPU."""
+
+import json
+
+import pytest
+
+from gdn.bench import __main__ as bench
+from gdn.bench import costs
+
+TARGETS = ["sm_90a", "sm_100a", "x86-64-v3"]
+DEFAULT = ["--preset=qwen3-next-80b-a3b", "--io=bf16", "--state=f32,bf16"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_compile(build_dir, tmp_path, target):
+    arguments = [*DEFAULT, f"--target={target}", "-o", str(tmp_path / "image.gdnk")]
+    times = costs.compile_times(build_dir / "bin/gdn-compile", arguments, repeats=1)
+    assert times["us"] <= costs.LIMITS_US["compile"]
+
+
+def test_compile_that_fails(build_dir):
+    with pytest.raises(RuntimeError, match="gdn-compile: "):
+        costs.compile_times(build_dir / "bin/gdn-compile", ["--preset=none"])
+
+
+def test_load_and_report(build_dir, tool, tmp_path, capsys):
+    image, output = tmp_path / "image.gdnk", tmp_path / "host.json"
+    done = tool("gdn-compile", *DEFAULT, "--target=native", "-o", image)
+    assert done.returncode == 0, done.stderr
+    library = ["--library", str(build_dir / "lib/libgdnrt.so"), "--device=cpu"]
+    assert bench.main(["host", str(image), *library, f"--output={output}", "--repeats=5"]) == 0
+    rows = {row["config"]["variant"]: row for row in json.loads(output.read_text())["rows"]}
+    (load,) = (row for what, row in rows.items() if what.startswith("load of image.gdnk"))
+    assert load["us_min"] <= load["limit_us"] == 20e3
+    (launch,) = (row for what, row in rows.items() if "decode_bf16_f32" in what)
+    assert launch["us"] > 0
+    assert "| load of image.gdnk" in capsys.readouterr().out
+
+
+def test_what_takes_too_long_fails():
+    row = costs.row("launch", "slow", {"us": 5.0, "us_min": 4.5, "us_max": 6.0}, limited=True)
+    assert costs.failures({"rows": [row]}) == ["slow: 4.50 us of at most 4"]
+    fast = row | {"us_min": 3.9}
+    assert costs.failures({"rows": [fast, {k: v for k, v in row.items() if k != "limit_us"}]}) == []
