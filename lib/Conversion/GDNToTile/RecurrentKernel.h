@@ -23,7 +23,8 @@ struct Algorithm {
   int64_t segments; ///< of a row in the variant "segments"; 0: no such variant
   int64_t segmentsFrom;   ///< mean tokens of a row from which it is taken
   int64_t chunkNext = 0;  ///< at most `chunkFrom`; 0: the same
-  int64_t valueParts = 1; ///< blocks of the variant "split" that walk a head
+  int64_t valueParts = 1; ///< blocks of a variant in two stages that walk a head
+  int64_t cuts = 0; ///< segments of a batch in such a variant; 0: whole rows
 };
 
 /// The program of a block while it is written; see RecurrentKernel.cpp.

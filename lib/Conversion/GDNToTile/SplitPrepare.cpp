@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The first stage of the variant "split": all that a chunk does not need the
+// The first stage of the variants "split": all that a chunk does not need the
 // state for. A block finds the row of its chunk slot by binary search, and ends
 // where the slot has no owner.
 //
@@ -31,42 +31,12 @@ protected:
   void emitBlock(Value chunkSlot) override;
 
 private:
-  Value findRow(Value slot);
   Value loadWindow(const Carry &carry, Value isFirst);
   Chunk emitInputs(Value isFirst, Value valid);
   void emitChunkSlot(Value chunkSlot, Value isFirst, Value valid);
 };
 
 } // namespace
-
-/// The row that owns `slot` if any row does: the last one whose first slot is
-/// not behind it. Row 0 if there are none.
-Value SplitPrepare::findRow(Value slot) {
-  Value rows = rowCount();
-  Type i64 = b.getI64Type();
-  Value zeros = math::CountLeadingZerosOp::create(
-      b, loc, arith::IndexCastOp::create(b, loc, i64, rows));
-  Value bits = arith::SubIOp::create(
-      b, loc, index(64),
-      arith::IndexCastOp::create(b, loc, b.getIndexType(), zeros));
-  auto loop = scf::ForOp::create(b, loc, index(0), bits, index(1),
-                                 ValueRange{index(0)});
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  Value found = loop.getRegionIterArg(0);
-  Value bit = arith::SubIOp::create(
-      b, loc, arith::SubIOp::create(b, loc, bits, index(1)),
-      loop.getInductionVar());
-  Value row = add(found, arith::ShLIOp::create(b, loc, index(1), bit));
-  // One past the last row has a bound as well: that of its end.
-  Value at = arith::MinUIOp::create(b, loc, row, rows);
-  Value first = firstSlot(rowBound(at, index(0)), at);
-  Value owns = arith::AndIOp::create(b, loc, compare(P::ult, row, rows),
-                                     compare(P::ule, first, slot));
-  scf::YieldOp::create(
-      b, loc, ValueRange{arith::SelectOp::create(b, loc, owns, row, found)});
-  return loop.getResult(0);
-}
 
 /// The window of the convolution before token `begin`, the first of its row or
 /// of a later chunk: one of two places is read, the other gives zeros.
@@ -160,7 +130,7 @@ void SplitPrepare::emitChunkSlot(Value chunkSlot, Value isFirst, Value valid) {
 }
 
 void SplitPrepare::emitBlock(Value chunkSlot) {
-  n = findRow(chunkSlot);
+  n = findRow(chunkSlot, index(algorithm.chunk));
   Value live = emitBounds();
   Value length = arith::SubIOp::create(b, loc, end, begin);
   Value chunks =
@@ -178,6 +148,7 @@ void SplitPrepare::emitBlock(Value chunkSlot) {
 }
 
 LogicalResult gdn::emitPrepareStage(EntryViews &views, const KernelParts &parts,
-                                    const Algorithm &algorithm) {
-  return SplitPrepare(views, parts, algorithm).emit();
+                                    const Algorithm &algorithm,
+                                    ArrayRef<std::string> variants) {
+  return SplitPrepare(views, parts, algorithm, variants).emit();
 }

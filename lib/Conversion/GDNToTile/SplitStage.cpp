@@ -4,14 +4,21 @@
 // c[n], has the slot floor(c[n] / C) + n + i. A row of L tokens has ceil(L / C)
 // chunks, and the next row's first slot is at least as much farther, so that no
 // slot has two owners; floor(T / C) + N of them are enough. So nothing is
-// planned.
+// planned. Segments have slots in the same way; how long they are follows from
+// the number of tokens of the batch.
 #include "SplitStage.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
 #include "gdn/Support/LinearForm.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
 using namespace mlir;
 using namespace gdn;
+
+using P = arith::CmpIPredicate;
 
 std::string gdn::getChunkForm(DeltaRuleOp rule, int64_t chunk) {
   std::string tokens = getDimForm(rule.getQuery(), 0);
@@ -32,7 +39,12 @@ static bool isReady(Value input, Type element) {
          (!element || getElementTypeOrSelf(input.getType()) == element);
 }
 
-/// Grid and workspace of the stage.
+/// Chunks of a segment from which a map of it pays.
+static constexpr int64_t leastSegmentChunks = 8;
+/// Segments per row that pay, in the mean.
+static constexpr int64_t leastSegments = 4;
+
+/// Grid, workspace and conditions of the stage.
 void SplitStage::describe() {
   DeltaRuleOp rule = parts.rule;
   auto last = [](Value value) {
@@ -58,17 +70,50 @@ void SplitStage::describe() {
     keys = region(headForm, C, dk, chunkTypes.key);
   if (!isReady(rule.getValue(), Type()))
     values = region(valueForm, C, dv, chunkTypes.inner);
+  // In a variant that cuts rows, the regions of its first stage come first.
+  auto text = [](int64_t number) { return std::to_string(number); };
+  const int64_t cuts = algorithm.cuts;
+  if (cuts != 0) {
+    std::string segments = rowForm + " + " + text(cuts);
+    states = addRegion({segments, valueForm, text(dv), text(dk)},
+                       {any, any, dv, dk}, b.getF32Type(), regions);
+    maps = addRegion({segments, valueForm, text(dk), text(dk)},
+                     {any, any, dk, dk}, chunkTypes.inner, regions);
+  }
   func::FuncOp function = views.function;
   function->setAttr("gdn_tile.workspace", b.getArrayAttr(regions));
+  auto atMost = [&](ArrayRef<StringRef> left, ArrayRef<StringRef> right) {
+    return b.getArrayAttr({b.getStrArrayAttr(left), b.getStrArrayAttr(right)});
+  };
+  // Where one row's chain leaves multiprocessors idle, several share it; where
+  // that is not enough and rows are long, they are cut.
+  std::string blocks = text(algorithm.valueParts), number = text(cuts);
+  SmallVector<Attribute> conditions;
+  if (cuts != 0) {
+    std::string perRow = text(leastSegments);
+    std::string least = text(cuts * leastSegmentChunks * C);
+    conditions = {atMost({blocks, number, valueForm}, {"workers"}),
+                  atMost({perRow, rowForm}, {number}),
+                  atMost({least}, {getDimForm(rule.getQuery(), 0)})};
+  } else if (algorithm.valueParts > 1) {
+    conditions = {atMost({blocks, rowForm, valueForm}, {"workers"})};
+  }
+  if (!conditions.empty())
+    function->setAttr("gdn_tile.conditions", b.getArrayAttr(conditions));
   SmallVector<std::string> grid = gridOf(slots);
   function->setAttr("gdn_tile.grid", b.getStrArrayAttr(SmallVector<StringRef>(
                                          grid.begin(), grid.end())));
   func::FuncOp entry = views.source;
   function->setAttr("gdn_tile.stage_of", b.getStringAttr(entry.getName()));
-  function->setAttr("gdn_tile.variant", b.getStringAttr("split"));
+  SmallVector<StringRef> names(variants.begin(), variants.end());
+  if (names.size() == 1)
+    function->setAttr("gdn_tile.variant", b.getStringAttr(names.front()));
+  else
+    function->setAttr("gdn_tile.variant", b.getStrArrayAttr(names));
 }
 
-Value SplitStage::loadRegion(Value region, Value chunkSlot, Value head) {
+Value SplitStage::loadRegion(Value region, Value chunkSlot, Value head,
+                             Value rows) {
   auto type = cast<MemRefType>(region.getType());
   const bool isValue = region == values;
   int64_t columns = type.getDimSize(3);
@@ -78,7 +123,7 @@ Value SplitStage::loadRegion(Value region, Value chunkSlot, Value head) {
   Value first = isValue ? valueStart() : index(0);
   return tile::LoadOp::create(b, loc, tile, region,
                               ValueRange{chunkSlot, head, index(0), first},
-                              ArrayRef<int64_t>{2, 3}, Value());
+                              ArrayRef<int64_t>{2, 3}, rows);
 }
 
 void SplitStage::storeRegion(Value tile, Value region, Value chunkSlot,
@@ -102,6 +147,121 @@ void SplitStage::storeGate(Value tile, Gate row, Value chunkSlot) {
       ValueRange{chunkSlot, headIndex(head), index(row), index(0)},
       ArrayRef<int64_t>{3}, Value());
 }
+
+Value SplitStage::loadRows(Value region, Value at, Value firstRow,
+                           int64_t count, Value rows) {
+  auto type = cast<MemRefType>(region.getType());
+  auto tile =
+      VectorType::get({count, type.getDimSize(3)}, type.getElementType());
+  return tile::LoadOp::create(
+      b, loc, tile, region, ValueRange{at, headIndex(head), firstRow, index(0)},
+      ArrayRef<int64_t>{2, 3}, rows);
+}
+
+void SplitStage::storeRows(Value tile, Value region, Value at, Value firstRow) {
+  tile::StoreOp::create(b, loc, tile, region,
+                        ValueRange{at, headIndex(head), firstRow, index(0)},
+                        ArrayRef<int64_t>{2, 3}, Value());
+}
+
+Value SplitStage::loadReady(Value input, Value t, Value valid) {
+  auto type = cast<RankedTensorType>(input.getType());
+  SmallVector<Value> at = {t, h};
+  int64_t columns = type.getShape().back();
+  Value first = index(0);
+  if (!parts.isKey(input)) {
+    at.push_back(head);
+    columns = valueCount(columns);
+    first = valueStart();
+  }
+  SmallVector<int64_t> dims = {0, int64_t(at.size())};
+  at.push_back(first);
+  auto tile =
+      VectorType::get({algorithm.chunk, columns}, type.getElementType());
+  return tile::LoadOp::create(b, loc, tile, operandViews.lookup(input), at,
+                              dims, valid);
+}
+
+StoredChunk SplitStage::loadChunk(Value chunkSlot, Value t, Value valid,
+                                  Value valuesValid, bool wantsOutput) {
+  DeltaRuleOp rule = parts.rule;
+  Value own = headIndex(head);
+  auto key = [&](Value region, Value input) {
+    return region ? loadRegion(region, chunkSlot, h)
+                  : loadReady(input, t, valid);
+  };
+  StoredChunk chunk;
+  chunk.key = key(keys, rule.getKey());
+  if (wantsOutput)
+    chunk.query = key(queries, rule.getQuery());
+  // Values in the workspace are zero past the valid ones.
+  Value some = valid == valuesValid ? Value() : valuesValid;
+  chunk.value = values ? loadRegion(values, chunkSlot, own, some)
+                       : loadReady(rule.getValue(), t, valuesValid);
+  chunk.toState = loadRegion(toState, chunkSlot, own);
+  if (wantsOutput)
+    chunk.toOutput = loadRegion(toOutput, chunkSlot, own);
+  chunk.decay = loadGate(decayRow, chunkSlot);
+  chunk.strength = loadGate(strengthRow, chunkSlot);
+  chunk.end = loadGate(endRow, chunkSlot);
+  chunk.scale = rule.getScaleOrDefault();
+  return chunk;
+}
+
+Carry SplitStage::stateCarry() {
+  Carry carry = *llvm::find_if(
+      parts.carries, [](const Carry &c) { return isa<DeltaRuleOp>(c.op); });
+  SmallVector<int64_t> shape(carry.type.getShape());
+  shape[0] = valueCount(shape[0]);
+  carry.type = VectorType::get(shape, carry.type.getElementType());
+  carry.stored = VectorType::get(shape, carry.stored.getElementType());
+  return carry;
+}
+
+void SplitStage::takePart(Value part) {
+  DeltaRuleOp rule = parts.rule;
+  auto value = cast<RankedTensorType>(rule.getValue().getType());
+  numValues = value.getShape().back() / algorithm.valueParts;
+  firstValue = mul(part, index(numValues));
+}
+
+Value SplitStage::segmentTokens() {
+  Value tokens = memref::DimOp::create(
+      b, loc, operandViews.lookup(views.results.front()), 0);
+  const int64_t C = algorithm.chunk;
+  Value chunks =
+      arith::CeilDivUIOp::create(b, loc, tokens, index(C * algorithm.cuts));
+  chunks = arith::MaxUIOp::create(b, loc, chunks, index(1));
+  return mul(chunks, index(C));
+}
+
+Value SplitStage::findRow(Value slot, Value tokens) {
+  Value rows = rowCount();
+  Type i64 = b.getI64Type();
+  Value zeros = math::CountLeadingZerosOp::create(
+      b, loc, arith::IndexCastOp::create(b, loc, i64, rows));
+  Value bits = arith::SubIOp::create(
+      b, loc, index(64),
+      arith::IndexCastOp::create(b, loc, b.getIndexType(), zeros));
+  auto loop = scf::ForOp::create(b, loc, index(0), bits, index(1),
+                                 ValueRange{index(0)});
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value found = loop.getRegionIterArg(0);
+  Value bit = arith::SubIOp::create(
+      b, loc, arith::SubIOp::create(b, loc, bits, index(1)),
+      loop.getInductionVar());
+  Value row = add(found, arith::ShLIOp::create(b, loc, index(1), bit));
+  // One past the last row has a bound as well: that of its end.
+  Value at = arith::MinUIOp::create(b, loc, row, rows);
+  Value first = firstSlot(rowBound(at, index(0)), at, tokens);
+  Value owns = arith::AndIOp::create(b, loc, compare(P::ult, row, rows),
+                                     compare(P::ule, first, slot));
+  scf::YieldOp::create(
+      b, loc, ValueRange{arith::SelectOp::create(b, loc, owns, row, found)});
+  return loop.getResult(0);
+}
+
 
 LogicalResult SplitStage::emit() {
   b.setInsertionPointToStart(&views.function.getBody().front());
