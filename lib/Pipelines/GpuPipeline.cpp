@@ -26,9 +26,7 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   algorithm.chunkStages = ChunkStages::split;
   // Few rows and heads: more blocks for each.
   algorithm.valueParts = {2, 4};
-  // A map lies in shared memory beside what a walk has there.
-  if (target.getSharedBytesPerBlock() >= 128 * 1024)
-    algorithm.cuts = {4, 8, 16};
+  algorithm.cuts = {4, 8, 16};
   passes.addPass(createConvertGDNToTile(algorithm));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());

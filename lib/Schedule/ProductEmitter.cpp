@@ -182,6 +182,20 @@ static void promiseAlignment(Value view) {
         IntegerAttr::get(IntegerType::get(func.getContext(), 64), 16));
 }
 
+/// Bytes that divide the address of a tile and of each of its rows: regions of the
+/// workspace begin at multiples of 64 bytes, and lie row behind row.
+static int64_t getAlignment(Value view, ValueRange indices, VectorType tile) {
+  auto type = cast<MemRefType>(view.getType());
+  int64_t rowBytes =
+      type.getShape().back() * type.getElementTypeBitWidth() / 8;
+  bool isRegion = isa<BlockArgument>(view) && type.getLayout().isIdentity() &&
+                  type.getRank() > 2;
+  return isRegion && tile.getRank() == 2 && rowBytes % 16 == 0 &&
+                 isZeroInteger(indices.back())
+             ? 16
+             : 0;
+}
+
 void ProductEmitter::emitCopy(tile::LoadOp load, const IRMapping &at,
                               Value rows, bool isPinned) {
   VectorType type = vectorType(load.getTile());
@@ -217,7 +231,9 @@ void ProductEmitter::emitStore(tile::StoreOp store) {
     promiseAlignment(view);
   gpu::StoreOp::create(b, store.getLoc(), fragment, view,
                        mapped(store.getIndices()), store.getDims(), rows,
-                       /*aligned=*/inPieces ? 16 : 0);
+                       inPieces ? 16
+                                : getAlignment(store.getView(),
+                                               store.getIndices(), type));
 }
 
 //===----------------------------------------------------------------------===//
@@ -385,7 +401,9 @@ LogicalResult ProductEmitter::emit(Operation *op) {
         fragments[load.getTile()] = gpu::LoadOp::create(
             b, loc, typeOf(vectorType(load.getTile())),
             scalars.lookupOrDefault(load.getView()), mapped(load.getIndices()),
-            load.getDims(), rows, /*aligned=*/int64_t(0));
+            load.getDims(), rows,
+            getAlignment(load.getView(), load.getIndices(),
+                         vectorType(load.getTile())));
       })
       .Case([](tile::FillOp) {}) // made where it is used
       .Case([&](tile::StoreOp store) { emitStore(store); })

@@ -437,6 +437,23 @@ static std::optional<int64_t> countWarps(func::FuncOp func) {
   return std::min<int64_t>(rows / 16, 32);
 }
 
+/// Warps per multiprocessor at most, where each thread has all the registers that
+/// it can have.
+static constexpr int64_t fewestWarps = 8;
+
+/// True if a loop of `func` carries a matrix: its rows take registers of their
+/// own beside those of the products.
+static bool carriesMatrix(func::FuncOp func) {
+  bool carries = false;
+  func.walk([&](scf::ForOp loop) {
+    carries |= llvm::any_of(loop.getResultTypes(), [](Type type) {
+      auto tile = dyn_cast<VectorType>(type);
+      return tile && tile.getRank() == 2;
+    });
+  });
+  return carries;
+}
+
 void ScheduleTileProducts::runOnOperation() {
   SmallVector<std::pair<func::FuncOp, int64_t>> programs;
   for (auto func : getOperation().getOps<func::FuncOp>())
@@ -444,8 +461,10 @@ void ScheduleTileProducts::runOnOperation() {
       programs.push_back({func, *warps});
   for (auto [func, numWarps] : programs) {
     narrowBeforeTurning(func);
+    int64_t residentWarps =
+        carriesMatrix(func) ? std::min<int64_t>(warps, fewestWarps) : warps;
     if (failed(ProductKernel(func, numWarps)
-                   .emit(std::max<int64_t>(1, warps / numWarps))))
+                   .emit(std::max<int64_t>(1, residentWarps / numWarps))))
       return signalPassFailure();
     ++numKernels;
   }

@@ -254,7 +254,8 @@ def ScheduleTileProducts
   }];
   let options = [
     Option<"warps", "warps", "int64_t", /*default=*/"8",
-           "Warps per multiprocessor that registers must allow">
+           "Warps per multiprocessor that registers must allow; 8 at most for a "
+           "program that carries a matrix through a loop">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">

@@ -7,6 +7,7 @@
 //            to the workspace; queries, keys and values too, where they are not
 //            in memory as products take them
 //   maps     where rows are cut into segments: what each does to the state
+//   scan     likewise: the state before each
 //   walk     a block per row and value head, and one for the padding: from
 //            state to state, chunk after chunk; outputs, pools, zeros
 //
@@ -149,8 +150,10 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
     Algorithm own = perKeyHead;
     own.valueParts = variant.valueParts;
     own.cuts = variant.cuts;
-    if (variant.cuts != 0 && failed(emit(emitMapsStage, "__maps" + variant.suffix,
-                                         own, {variant.name})))
+    if (variant.cuts != 0 && (failed(emit(emitMapsStage, "__maps" + variant.suffix,
+                                          own, {variant.name})) ||
+                              failed(emit(emitScanStage, "__scan" + variant.suffix,
+                                          own, {variant.name}))))
       return failure();
     if (failed(
             emit(emitWalkStage, "__walk" + variant.suffix, own, {variant.name})))

@@ -132,15 +132,14 @@ void SplitMaps::emitBlock(Value at) {
   Value part = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
   Value parts = index(algorithm.valueParts);
   isMap = compare(P::uge, part, parts);
-  takePart(select(isMap, index(0), part));
+  takePart(select(isMap, index(0), part), algorithm.valueParts);
   firstRow = mul(arith::SubIOp::create(b, loc, part, parts), index(numValues));
   Value tokens = segmentTokens();
   n = findRow(at, tokens);
   Value live = emitBounds();
   Value number =
       arith::SubIOp::create(b, loc, at, firstSlot(begin, n, tokens));
-  Value count = arith::CeilDivUIOp::create(
-      b, loc, arith::SubIOp::create(b, loc, end, begin), tokens);
+  Value count = countSegments(tokens);
   // Unsigned: a slot before the first row's is past every end. Nothing precedes
   // the map of a first segment.
   Value next = add(number, index(1));

@@ -218,11 +218,27 @@ Carry SplitStage::stateCarry() {
   return carry;
 }
 
-void SplitStage::takePart(Value part) {
+void SplitStage::takePart(Value part, int64_t count) {
   DeltaRuleOp rule = parts.rule;
   auto value = cast<RankedTensorType>(rule.getValue().getType());
-  numValues = value.getShape().back() / algorithm.valueParts;
+  numValues = value.getShape().back() / count;
   firstValue = mul(part, index(numValues));
+}
+
+Value SplitStage::divideTokens(Value x, Value y) {
+  if (matchPattern(y, m_Constant()))
+    return arith::DivUIOp::create(b, loc, x, y);
+  Type i32 = b.getI32Type();
+  Value quotient = arith::DivUIOp::create(
+      b, loc, arith::IndexCastOp::create(b, loc, i32, x),
+      arith::IndexCastOp::create(b, loc, i32, y));
+  return arith::IndexCastOp::create(b, loc, b.getIndexType(), quotient);
+}
+
+Value SplitStage::countSegments(Value tokens) {
+  Value length = arith::SubIOp::create(b, loc, end, begin);
+  Value last = arith::SubIOp::create(b, loc, tokens, index(1));
+  return divideTokens(add(length, last), tokens);
 }
 
 Value SplitStage::segmentTokens() {

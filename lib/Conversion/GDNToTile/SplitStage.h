@@ -39,11 +39,16 @@ protected:
   /// of other equal pieces of `tokens` tokens.
   mlir::Value firstSlot(mlir::Value rowBegin, mlir::Value row,
                         mlir::Value tokens) {
-    return add(mlir::arith::DivUIOp::create(b, loc, rowBegin, tokens), row);
+    return add(divideTokens(rowBegin, tokens), row);
   }
   mlir::Value firstSlot(mlir::Value rowBegin, mlir::Value row) {
     return firstSlot(rowBegin, row, index(algorithm.chunk));
   }
+  /// `x / y`, rounded down, of numbers of tokens. Row bounds have 32 bits, and a
+  /// GPU branches in a division of more unless `y` is a constant.
+  mlir::Value divideTokens(mlir::Value x, mlir::Value y);
+  /// The segments of the row, of `tokens` tokens each.
+  mlir::Value countSegments(mlir::Value tokens);
   /// The row that owns `slot` if any row does: the last one whose first slot is
   /// not behind it. Row 0 if there are none.
   mlir::Value findRow(mlir::Value slot, mlir::Value tokens);
@@ -52,8 +57,8 @@ protected:
   mlir::Value segmentTokens();
   /// The state's carry, or the block's part of it.
   Carry stateCarry();
-  /// The block has part `part` of `valueParts`.
-  void takePart(mlir::Value part);
+  /// The block has part `part` of `count` of the values.
+  void takePart(mlir::Value part, int64_t count);
 
   /// Rows of a chunk's tile of gates.
   enum Gate : int64_t { decayRow, strengthRow, freeRow, endRow, gateRows };
@@ -110,6 +115,9 @@ mlir::LogicalResult emitPrepareStage(EntryViews &views,
                                      const Algorithm &algorithm,
                                      mlir::ArrayRef<std::string> variants);
 mlir::LogicalResult emitMapsStage(EntryViews &views, const KernelParts &parts,
+                                  const Algorithm &algorithm,
+                                  mlir::ArrayRef<std::string> variants);
+mlir::LogicalResult emitScanStage(EntryViews &views, const KernelParts &parts,
                                   const Algorithm &algorithm,
                                   mlir::ArrayRef<std::string> variants);
 mlir::LogicalResult emitWalkStage(EntryViews &views, const KernelParts &parts,

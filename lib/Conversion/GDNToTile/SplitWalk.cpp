@@ -3,10 +3,8 @@
 // The last stage of the variants "split": a row from state to state, chunk
 // after chunk, with what the first stage left of each. A block has a value
 // head, or a part of its values, which are rows of the state and do not know of
-// each other. Where rows are cut, it has a segment, and first makes the state
-// before it of what SplitMaps.cpp left of those ahead:
-//
-//   M_1 = H_0,  M_(s+1) = M_s P_s + H_s
+// each other. Where rows are cut, it has a segment, whose state SplitMaps.cpp
+// and SplitScan.cpp found.
 //
 // The pools are written here, when all reading of them is over: windows of a
 // key head by its first value head.
@@ -52,7 +50,7 @@ private:
   void walkRow();
   void storeLast(TokenBlock &block, Value state);
   void emitSegmentBlock(Value slot);
-  Value emitSegmentState(Value number, Value count);
+  Value emitSegmentState(Value at, Value count);
 
   Value writesShared; // whether the block writes what blocks share
 };
@@ -164,42 +162,24 @@ void SplitWalk::storeLast(TokenBlock &block, Value state) {
   }
 }
 
-/// The state before segment `number` of the row's `count`.
-Value SplitWalk::emitSegmentState(Value number, Value count) {
+/// The state before the segment with the slot `at`, one of the row's `count`.
+Value SplitWalk::emitSegmentState(Value at, Value count) {
   // Of a row of one segment it is in the pool. Others write the pool while their
   // first segment is walked, so what that begins with is in the workspace.
   Carry carry = stateCarry();
   const int64_t size = carry.type.getDimSize(0);
   Value isWhole = compare(P::eq, count, index(1));
   Value own = startRows(carry), all = index(size), none = index(0);
-  Value first = firstSlot(begin, n, segmentTokens());
   auto select = [&](Value x, Value y) -> Value {
     return arith::SelectOp::create(b, loc, isWhole, x, y);
   };
   Value inPool = scaled(
       loadCarryAt(carry, head, slot, select(own ? own : all, none)));
-  Value start = loadRows(
-      states, add(first, arith::MinUIOp::create(b, loc, number, index(1))),
-      valueStart(), size, select(none, all));
-  start = mapRows(b, loc, {inPool, start}, {carry.type},
-                  [&](OpBuilder &, ValueRange in) -> SmallVector<Value> {
-                    return {arith::AddFOp::create(b, loc, in[0], in[1])};
-                  })[0];
-  auto loop = scf::ForOp::create(b, loc, index(2), add(number, index(1)),
-                                 index(1), ValueRange{start});
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  Value at = add(first, loop.getInductionVar());
-  const int64_t dk = carry.type.getDimSize(1);
-  Value map =
-      loadRows(maps, arith::SubIOp::create(b, loc, at, index(1)), index(0), dk);
-  Value before =
-      castTile(b, loc, loop.getRegionIterArg(0), chunkTypes.inner);
-  Value next = tile::MatmulOp::create(
-      b, loc, carry.type, before, map,
-      loadRows(states, at, valueStart(), size), /*transposeLhs=*/false);
-  scf::YieldOp::create(b, loc, next);
-  return loop.getResult(0);
+  Value start = loadRows(states, at, valueStart(), size, select(none, all));
+  return mapRows(b, loc, {inPool, start}, {carry.type},
+                 [&](OpBuilder &, ValueRange in) -> SmallVector<Value> {
+                   return {arith::AddFOp::create(b, loc, in[0], in[1])};
+                 })[0];
 }
 
 /// The segment with the slot `at`, or zeros: for a row that is not live where its
@@ -213,8 +193,7 @@ void SplitWalk::emitSegmentBlock(Value at) {
   Value number =
       arith::SubIOp::create(b, loc, at, firstSlot(begin, n, tokens));
   number = arith::SelectOp::create(b, loc, isPadding, index(0), number);
-  Value count = arith::CeilDivUIOp::create(
-      b, loc, arith::SubIOp::create(b, loc, end, begin), tokens);
+  Value count = countSegments(tokens);
   auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.elseBlock());
@@ -231,17 +210,17 @@ void SplitWalk::emitSegmentBlock(Value at) {
   writesShared = compare(P::eq, head, index(0));
   Value from = add(begin, mul(number, tokens));
   Value to = arith::MinUIOp::create(b, loc, add(from, tokens), end);
-  Value last = emitChunks(block, emitSegmentState(number, count), from, to);
-  auto isLast = scf::IfOp::create(
-      b, loc, compare(P::eq, add(number, index(1)), count),
-      /*withElse=*/false);
-  b.setInsertionPointToStart(isLast.thenBlock());
+  Value isLast = compare(P::eq, to, end);
+  Value last = emitChunks(block, emitSegmentState(at, count), from, to);
+  auto store = scf::IfOp::create(b, loc, isLast, /*withElse=*/false);
+  b.setInsertionPointToStart(store.thenBlock());
   storeLast(block, last);
 }
 
 void SplitWalk::emitBlock(Value row) {
   if (algorithm.valueParts > 1)
-    takePart(tile::BlockIdOp::create(b, loc, b.getIndexType(), 2));
+    takePart(tile::BlockIdOp::create(b, loc, b.getIndexType(), 2),
+             algorithm.valueParts);
   if (algorithm.cuts != 0)
     return emitSegmentBlock(row);
   n = row;

@@ -27,8 +27,8 @@
 //       CHECK:     arith.cmpi eq, {{.*}} : vector<32xindex>
 //       CHECK:   gdn_tile.store %{{.+}}, %[[STATES]]
 // No values in rows of P; no queries.
-//       CHECK:   %[[COUNT:.+]] = arith.select %[[IS_MAP]], %c0, %c64
 //       CHECK:   scf.for
+//       CHECK:     %[[COUNT:.+]] = arith.select %[[IS_MAP]], %c0, %c64
 //       CHECK:     gdn_tile.load {{.*}} rows(%[[COUNT]])
 // CHECK-COUNT-2:   gdn_tile.matmul
 //   CHECK-NOT:     gdn_tile.matmul
@@ -37,15 +37,23 @@
 //       CHECK:   } else {
 //       CHECK:     gdn_tile.store %{{.+}}, %[[STATES]]{{.*}} vector<32x32xf32>
 
+// CHECK-LABEL: func.func @prefill__scan_cuts_8(
+//  CHECK-SAME:   %[[STATES:[a-z0-9]+]]: memref<?x?x64x32xf32>, %[[MAPS:[a-z0-9]+]]: memref<?x?x32x32xf16>)
+//  CHECK-SAME:   gdn_tile.grid = ["N", "Hv", "4"]
+// The states of segments ahead, one after another.
+//       CHECK:   scf.for {{.*}} iter_args(%[[M:.+]] = %{{.+}}) -> (vector<16x32xf32>)
+//       CHECK:     %[[NARROW:.+]] = gdn_tile.map_rows %[[M]]
+//       CHECK:     %[[P:.+]] = gdn_tile.load %[[MAPS]]
+//       CHECK:     %[[H:.+]] = gdn_tile.load %[[STATES]]
+//       CHECK:     %[[NEXT:.+]] = gdn_tile.matmul %[[NARROW]], %[[P]] acc(%[[H]] : vector<16x32xf32>)
+//       CHECK:     gdn_tile.store %[[NEXT]], %[[STATES]]
+
+// A state is in the pool or in the workspace.
 // CHECK-LABEL: func.func @prefill__walk_cuts_8(
 //  CHECK-SAME:   %[[STATES:[a-z0-9]+]]: memref<?x?x64x32xf32>, %[[MAPS:[a-z0-9]+]]: memref<?x?x32x32xf16>)
 //  CHECK-SAME:   gdn_tile.grid = ["N + 9", "Hv", "2"]
-// The states of segments ahead, one after another.
-//       CHECK:   scf.for {{.*}} iter_args(%[[M:.+]] = %{{.+}}) -> (vector<32x32xf32>)
-//       CHECK:     %[[P:.+]] = gdn_tile.load %[[MAPS]]
-//       CHECK:     %[[NARROW:.+]] = gdn_tile.map_rows %[[M]]
-//       CHECK:     %[[H:.+]] = gdn_tile.load %[[STATES]]
-//       CHECK:     gdn_tile.matmul %[[NARROW]], %[[P]] acc(%[[H]] : vector<32x32xf32>)
+//       CHECK:   gdn_tile.load %{{.+}} rows(
+//       CHECK:   gdn_tile.load %[[STATES]]{{.*}} rows(
 //       CHECK:   scf.for
 //       CHECK:     gdn_tile.matmul
 
