@@ -42,6 +42,25 @@ typedef enum gdnrt_mamba_cache_mode {
   GDNRT_CACHE_ALL = 2
 } gdnrt_mamba_cache_mode;
 
+/** How the kernel verify keeps what may be taken back: gdn-compile's --verify.
+ *  Its rows have one slot each, but with SLOTS 1 + S, and accepted counts begin
+ *  at 1 with SLOTS, at 0 with LAZY and BUFFER, where a count says how many
+ *  tokens wait for a commit. */
+typedef enum gdnrt_verify_states {
+  /** States after tokens go to columns 0 .. S; the row goes on from column
+   *  num_accepted - 1. */
+  GDNRT_VERIFY_SLOTS = 0,
+  /** They go to token_slots of the pool, and tokens have parents. The engine
+   *  makes the slot after the last accepted token the row's. */
+  GDNRT_VERIFY_TREE = 1,
+  /** Tokens stay pending in the slot. The row's next step takes accepted ones
+   *  in: verify by itself, others behind a commit. */
+  GDNRT_VERIFY_LAZY = 2,
+  /** States go to token_slots of a buffer; the row's next step begins with a
+   *  commit, so that they are the row's until then. */
+  GDNRT_VERIFY_BUFFER = 3
+} gdnrt_verify_states;
+
 /*===-- Metadata of a step ------------------------------------------------===*/
 
 typedef struct gdnrt_metadata_options {
@@ -64,6 +83,8 @@ typedef struct gdnrt_metadata_options {
   int64_t block_size;
   /** The slot of padding rows: GDNRT_NULL_BLOCK_ID or GDNRT_PAD_SLOT_ID. */
   int32_t pad_slot;
+  /** A gdnrt_verify_states. */
+  int32_t verify_states;
 } gdnrt_metadata_options;
 
 /** What the scheduler knows of a step. Memory of the host, read during the
@@ -80,14 +101,22 @@ typedef struct gdnrt_common_metadata {
   const int32_t *block_table;
   int64_t block_table_columns;
   int64_t block_table_stride;
-  /** [num_reqs]: tokens of the step before that were right, 1 .. 1 + S; or
-   *  null. */
+  /** [num_reqs]: tokens of the step before that were right, 1 .. 1 + S, with
+   *  LAZY and BUFFER 0 where none wait for a commit; or null. Not looked at
+   * with TREE. */
   const int32_t *num_accepted_tokens;
   /** [num_reqs]: drafts of this step, or -1 for rows that are not verified; or
    *  null. */
   const int32_t *num_decode_draft_tokens;
   /** Rows that a graph's arrays are padded to; 0 means num_reqs. */
   int64_t num_padded_reqs;
+  /** [num_reqs, 1 + S] with rows token_slots_stride apart, of TREE and BUFFER:
+   *  where the states after a row's tokens go; with BUFFER those of its step
+   *  before are there as well. Of rows that need none anything, or null. */
+  const int32_t *token_slots;
+  /** The same of TREE: the tokens' parents within the row, -1 for none. */
+  const int32_t *parents;
+  int64_t token_slots_stride;
 } gdnrt_common_metadata;
 
 /** `data` null: there is no such array in this step (Python's None). An empty
@@ -106,7 +135,9 @@ typedef enum gdnrt_run_kind {
   /** One token per row; tokens and rows are the same. */
   GDNRT_RUN_DECODE = 0,
   GDNRT_RUN_PREFILL = 1,
-  GDNRT_RUN_VERIFY = 2
+  GDNRT_RUN_VERIFY = 2,
+  /** No tokens; before all others. Rows are those of commit_slots. */
+  GDNRT_RUN_COMMIT = 3
 } gdnrt_run_kind;
 
 /** Rows of one kind that follow each other in the step: one launch. */
@@ -144,7 +175,8 @@ typedef struct gdnrt_gdn_metadata {
 
   gdnrt_i32_array spec_query_start_loc;
   gdnrt_i32_array non_spec_query_start_loc;
-  /** [verified rows, num_spec_columns], which is 1 + S. */
+  /** [verified rows, num_spec_columns], which is 1 + S: slots of the states
+   *  after tokens. None with LAZY. */
   gdnrt_i32_array spec_state_indices;
   int64_t num_spec_columns;
   /** [rows that are not verified]: the slots that rows write. */
@@ -177,6 +209,18 @@ typedef struct gdnrt_gdn_metadata {
   gdnrt_i32_array cu_checkpoints;
   gdnrt_i32_array checkpoint_tokens;
   gdnrt_i32_array checkpoint_slots;
+
+  /** A gdnrt_verify_states. Other than SLOTS: the slots of the verified rows;
+   *  with TREE: parents, [verified rows, num_spec_columns]. */
+  int64_t verify_states;
+  gdnrt_i32_array spec_slots;
+  gdnrt_i32_array spec_parents;
+  /** Where a step begins with a commit, LAZY and BUFFER: slots, how many tokens
+   *  of the step before go into each, and with BUFFER where their states are,
+   *  [rows, num_spec_columns]. */
+  gdnrt_i32_array commit_slots;
+  gdnrt_i32_array commit_num_accepted;
+  gdnrt_i32_array commit_token_slots;
 
   /** Always there unless empty: the slots that rows which are not verified read
    *  their state from; a row without one has its slot to write here. */
@@ -248,16 +292,21 @@ GDNRT_API gdnrt_status gdnrt_metadata_upload(gdnrt_device *device,
 typedef struct gdnrt_gdn_layer gdnrt_gdn_layer;
 
 /** Kernels for the kinds of rows; null: such rows are refused (UNSUPPORTED),
- *  and nothing of their step is launched. */
+ *  and nothing of their step is launched. `commit` is that of images whose
+ *  verify is LAZY or BUFFER. */
 typedef struct gdnrt_gdn_kernels {
   gdnrt_kernel *decode;
   gdnrt_kernel *prefill;
   gdnrt_kernel *verify;
+  gdnrt_kernel *commit;
 } gdnrt_gdn_kernels;
 
 /** Makes a layer of kernels of one device and the arrays that never change:
- *  conv_weight, A_log, dt_bias, norm_weight, conv_pool, state_pool, as far as
- *  the kernels take them. The arrays stay the caller's. */
+ *  conv_weight, A_log, dt_bias, norm_weight, conv_pool, state_pool, and what
+ *  verify keeps states in (pending_keys, pending_deltas, pending_decays, or
+ *  token_conv_pool, token_state_pool), as far as the kernels take them. The
+ *  arrays stay the caller's. conv_pool is that of the kernel with the most
+ *  positions; others get the first ones. */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_create(const gdnrt_gdn_kernels *kernels,
                                               const gdnrt_named_arg *fixed,
                                               size_t count,
@@ -279,7 +328,8 @@ GDNRT_API void gdnrt_gdn_layer_destroy(gdnrt_gdn_layer *layer);
  *  Rows of prefills start from their slot where has_initial_state says so,
  *  which needs kernels with has_initial. The first token of a request is a
  *  prefill as well, except in a graph: there its slot has to be zero. Rows that
- * read and write different slots need kernels with write_slots. */
+ *  read and write different slots need kernels with write_slots. Metadata of
+ *  verified rows has to be of the kernel's gdnrt_verify_states. */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_forward(
     gdnrt_gdn_layer *layer, const gdnrt_gdn_metadata *metadata,
     const void *device_arena, const gdnrt_named_arg *tokens, size_t count,

@@ -19,6 +19,7 @@ class MetadataOptions(c.Structure):
         ("max_cudagraph_capture_size", c.c_int64),
         ("block_size", c.c_int64),
         ("pad_slot", c.c_int32),
+        ("verify_states", c.c_int32),
     ]
 
 
@@ -34,6 +35,9 @@ class CommonMetadata(c.Structure):
         ("num_accepted_tokens", c.c_void_p),
         ("num_decode_draft_tokens", c.c_void_p),
         ("num_padded_reqs", c.c_int64),
+        ("token_slots", c.c_void_p),
+        ("parents", c.c_void_p),
+        ("token_slots_stride", c.c_int64),
     ]
 
 
@@ -104,6 +108,12 @@ class Metadata(c.Structure):
         ("cu_checkpoints", I32Array),
         ("checkpoint_tokens", I32Array),
         ("checkpoint_slots", I32Array),
+        ("verify_states", c.c_int64),
+        ("spec_slots", I32Array),
+        ("spec_parents", I32Array),
+        ("commit_slots", I32Array),
+        ("commit_num_accepted", I32Array),
+        ("commit_token_slots", I32Array),
         ("non_spec_read_indices", I32Array),
         ("zeros", I32Array),
         ("run_has_initial", BoolArray),
@@ -130,7 +140,12 @@ class Slice(c.Structure):
 
 
 class Kernels(c.Structure):
-    _fields_ = [("decode", c.c_void_p), ("prefill", c.c_void_p), ("verify", c.c_void_p)]
+    _fields_ = [
+        ("decode", c.c_void_p),
+        ("prefill", c.c_void_p),
+        ("verify", c.c_void_p),
+        ("commit", c.c_void_p),
+    ]
 
 
 MAX_SLICES = 4

@@ -140,7 +140,7 @@ void DecodeStep::makeTokens() {
     check(gdnrt_state_pool_view(pool_, GDNRT_POOL_CONV, layer,
                                 &fixed.back().arg, &error),
           error);
-    gdnrt_gdn_kernels kernels = {kernel_, nullptr, nullptr};
+    gdnrt_gdn_kernels kernels = {kernel_, nullptr, nullptr, nullptr};
     layers_.push_back(nullptr);
     check(gdnrt_gdn_layer_create(&kernels, fixed.data(), fixed.size(),
                                  &layers_.back(), &error),

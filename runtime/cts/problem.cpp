@@ -135,8 +135,9 @@ std::vector<int64_t> Problem::tokenSlotValues(const std::string &name) const {
   if (name == "num_accepted")
     return rows_.accepted;
   std::vector<int64_t> table;
-  if (name == "token_slots")
-    for (const std::vector<int64_t> &row : rows_.tokenSlots)
+  if (name == "token_slots" || name == "parents")
+    for (const std::vector<int64_t> &row :
+         name == "parents" ? rows_.parents : rows_.tokenSlots)
       table.insert(table.end(), row.begin(), row.end());
   return table;
 }
@@ -187,7 +188,7 @@ void Problem::takeTokens(const Problem &other, int64_t first) {
   for (auto &[name, array] : arrays_) {
     bool perToken = firstDims_.at(name) == (isRagged() ? "T" : "N");
     if (!perToken || name == "slots" || name == "write_slots" ||
-        name == "num_accepted" || name == "token_slots")
+        name == "num_accepted" || name == "token_slots" || name == "parents")
       continue;
     int64_t width = array.count() / std::max<int64_t>(array.sizes()[0], 1);
     array.copyFrom(other[name], first * width);

@@ -35,6 +35,8 @@ struct Rows {
   /// how many tokens of the step before were accepted; of verify.
   std::vector<std::vector<int64_t>> tokenSlots = {};
   std::vector<int64_t> accepted = {};
+  /// Per row the parents of its tokens, where tokens have some.
+  std::vector<std::vector<int64_t>> parents = {};
   /// The most that can be accepted; 0: as long as the rows of `tokenSlots`.
   int64_t steps = 0;
   /// Where rows write, if the entry takes that; empty: the slots.

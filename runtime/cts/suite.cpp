@@ -29,36 +29,46 @@ static void check(gdnrt_status status, const gdnrt_error &error) {
   std::exit(2);
 }
 
-static gdnrt_status createDevice(int workers, gdnrt_device **device,
-                                 gdnrt_error *error) {
+static gdnrt_status createDevice(int workers, bool debugChecks,
+                                 gdnrt_device **device, gdnrt_error *error) {
   const std::string &name = suiteOptions.device;
   if (name == "cpu") {
     gdnrt_cpu_options options = {};
     options.struct_size = sizeof(options);
     options.num_workers = workers;
-    options.debug_checks = 1;
+    options.debug_checks = debugChecks;
     return gdnrt_device_create_cpu(&options, device, error);
   }
   gdnrt_cuda_options options = {};
   options.struct_size = sizeof(options);
   options.ordinal =
       name == "cuda" ? 0 : int(std::strtol(name.c_str() + 5, nullptr, 10));
-  options.debug_checks = 1;
+  options.debug_checks = debugChecks;
   return gdnrt_device_create_cuda(&options, device, error);
 }
 
 gdnrt_device *gdnrt::cts::makeDevice(int workers) {
   gdnrt_device *device = nullptr;
   gdnrt_error error;
-  check(createDevice(workers, &device, &error), error);
+  check(createDevice(workers, /*debugChecks=*/true, &device, &error), error);
   return device;
 }
 
-Kernel::Kernel(EntryKind kind, int workers) {
+Kernel::Kernel(EntryKind kind, int workers, bool debugChecks) {
   gdnrt_error error;
   check(gdnrt_image_load_file(suiteOptions.image.c_str(), &image_, &error),
         error);
-  check(createDevice(workers, &device_, &error), error);
+  check(createDevice(workers, debugChecks, &device_, &error), error);
+  load(kind);
+}
+
+Kernel::Kernel(EntryKind kind, const Kernel &other)
+    : image_(other.image_), device_(other.device_), isOwner_(false) {
+  load(kind);
+}
+
+void Kernel::load(EntryKind kind) {
+  gdnrt_error error;
   const std::string &name = kind == EntryKind::decode    ? suiteOptions.decode
                             : kind == EntryKind::prefill ? suiteOptions.prefill
                             : kind == EntryKind::verify  ? suiteOptions.verify
@@ -67,12 +77,17 @@ Kernel::Kernel(EntryKind kind, int workers) {
                                                          : suiteOptions.zero;
   gdnrt_status status =
       gdnrt_kernel_create(device_, image_, name.c_str(), &kernel_, &error);
-  if (status != GDNRT_NOT_FOUND)
+  if (status == GDNRT_NOT_FOUND || status == GDNRT_UNSUPPORTED)
+    refusal_ = status == GDNRT_NOT_FOUND ? "the image has no such entry"
+                                         : error.message;
+  else
     check(status, error);
 }
 
 Kernel::~Kernel() {
   gdnrt_kernel_destroy(kernel_);
+  if (!isOwner_)
+    return;
   gdnrt_device_destroy(device_);
   gdnrt_image_destroy(image_);
 }
@@ -284,7 +299,8 @@ int main(int argc, char **argv) {
   gdnrt_device *device = nullptr;
   gdnrt_error error;
   constexpr int kSkipped = 77; // as automake and CTest know it
-  if (createDevice(1, &device, &error) == GDNRT_UNSUPPORTED) {
+  if (createDevice(1, /*debugChecks=*/false, &device, &error) ==
+      GDNRT_UNSUPPORTED) {
     std::printf("skipped: %s\n", error.message);
     return kSkipped;
   }

@@ -44,13 +44,18 @@ enum class EntryKind { decode, prefill, verify, commit, copy, zero };
 /// An entry of the image on a device of its own.
 class Kernel {
 public:
-  Kernel(EntryKind kind, int workers);
+  /// `debugChecks` false is for graphs, which launches with checks refuse.
+  Kernel(EntryKind kind, int workers, bool debugChecks = true);
+  /// Another entry of the image on the device of `other`, which outlives it.
+  Kernel(EntryKind kind, const Kernel &other);
   ~Kernel();
   Kernel(const Kernel &) = delete;
   Kernel &operator=(const Kernel &) = delete;
 
-  /// False if the image has no such entry.
+  /// False if the image has no such entry, or no code of it for the device;
+  /// then `refusal` says which.
   bool exists() const { return kernel_ != nullptr; }
+  const std::string &refusal() const { return refusal_; }
   const gdnrt_entry *entry() const { return gdnrt_kernel_entry(kernel_); }
 
   /// Binds and launches; a refusal is a test failure. Arguments of a GPU are
@@ -72,6 +77,7 @@ public:
   gdnrt_device *device() const { return device_; }
 
 private:
+  void load(EntryKind kind);
   void launch(const std::vector<gdnrt_named_arg> &args) const;
   /// Gives the binding memory of the device, as much as it asks for. Freed by
   /// the caller; null if none is needed.
@@ -80,14 +86,17 @@ private:
   gdnrt_image *image_ = nullptr;
   gdnrt_device *device_ = nullptr;
   gdnrt_kernel *kernel_ = nullptr;
+  bool isOwner_ = true;
+  std::string refusal_;
 };
 
 class EntryTest : public ::testing::TestWithParam<std::tuple<EntryKind, int>> {
 protected:
-  EntryTest() : kernel(std::get<0>(GetParam()), std::get<1>(GetParam())) {}
+  explicit EntryTest(bool debugChecks = true)
+      : kernel(std::get<0>(GetParam()), std::get<1>(GetParam()), debugChecks) {}
   void SetUp() override {
     if (!kernel.exists())
-      GTEST_SKIP() << "the image has no such entry";
+      GTEST_SKIP() << kernel.refusal();
     if (suiteOptions.device != "cpu" && std::get<1>(GetParam()) != 1)
       GTEST_SKIP() << "the number of workers is that of a CPU";
   }

@@ -49,6 +49,7 @@ enum class ParamRole : uint8_t {
   cuCheckpoints,
   checkpointTokens,
   checkpointSlots,
+  parents,
 };
 
 /// One kernel of a layer with its arguments, bound at its first launch and
@@ -85,6 +86,8 @@ private:
   Status fill(const GDNMetadataView &step, const gdnrt_run &run,
               const gdnrt_named_arg *tokens, size_t count);
   Status setVector(size_t param, const void *data, int64_t size, DType dtype);
+  void setTable(size_t param, const int32_t *data, int64_t rows,
+                int64_t columns);
   static HeldArgument hold(const gdnrt_arg &arg);
 
   std::shared_ptr<LoadedKernel> kernel_;
@@ -107,7 +110,8 @@ public:
   static Result<std::unique_ptr<GDNLayer>>
   make(std::shared_ptr<LoadedKernel> decode,
        std::shared_ptr<LoadedKernel> prefill,
-       std::shared_ptr<LoadedKernel> verify, const gdnrt_named_arg *fixed,
+       std::shared_ptr<LoadedKernel> verify,
+       std::shared_ptr<LoadedKernel> commit, const gdnrt_named_arg *fixed,
        size_t count);
 
   /// See gdnrt_gdn_layer_forward.
@@ -118,11 +122,14 @@ public:
 private:
   GDNLayer() = default;
   LayerKernel *kernelFor(int32_t kind) const;
+  Status checkRuns(const gdnrt_gdn_metadata &metadata) const;
   Status checkTokens(const gdnrt_named_arg *tokens, size_t count,
                      int64_t needed) const;
 
   std::shared_ptr<Device> device_;
-  std::unique_ptr<LayerKernel> decode_, prefill_, verify_;
+  std::unique_ptr<LayerKernel> decode_, prefill_, verify_, commit_;
+  /// A gdnrt_verify_states.
+  int32_t verifyStates_ = GDNRT_VERIFY_SLOTS;
   /// Slices of the token arrays, with their sizes.
   std::vector<gdnrt_named_arg> slices_;
   std::vector<std::array<int64_t, kMaxRank>> sizes_, strides_;

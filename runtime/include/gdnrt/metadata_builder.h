@@ -45,9 +45,14 @@ private:
   bool usesSpec(const CommonMetadata &common) const;
   const int32_t *stateColumns(const CommonMetadata &common, int64_t row) const;
   void fillSlots(const CommonMetadata &common, int64_t row, int64_t to);
+  bool hasCommits() const;
+  bool isCount(int32_t accepted) const;
 
   Status buildPlain(const CommonMetadata &common, GDNMetadata &m);
   Status buildSpec(const CommonMetadata &common, GDNMetadata &m);
+  Status fillSpec(const CommonMetadata &common, int64_t row, int64_t to);
+  Status addCommit(const CommonMetadata &common, bool spec, GDNMetadata &m);
+  void padCommit(GDNMetadata &m, int64_t rows);
   void addPrefillFields(const CommonMetadata &common, GDNMetadata &m);
   void addTail(GDNMetadata &m);
   void addChunks(GDNMetadata &m);
@@ -69,6 +74,8 @@ private:
   // Within the arena, in its order; the first is at its first cache line.
   int32_t *writeSlots_, *readSlots_, *nonSpecStarts_, *nonSpecAccepted_;
   int32_t *specSlots_, *specStarts_, *specAccepted_, *runStarts_;
+  int32_t *specRowSlots_, *specParents_;
+  int32_t *commitSlots_, *commitAccepted_, *commitTokenSlots_;
   int32_t *zeros_;
   uint8_t *hasInitial_;
   int32_t *checkpointStarts_, *checkpointTokens_, *checkpointSlots_;
@@ -81,8 +88,8 @@ private:
   int64_t numRunStarts_ = 0;
   /// Of the row in non_spec order, of the row in the step.
   std::vector<int32_t> rowOfNonSpec_;
-  /// Counts of a capture.
-  std::vector<int32_t> captureAccepted_, captureDrafts_;
+  /// Counts of a capture, and the slots and parents of its tokens.
+  std::vector<int32_t> captureAccepted_, captureDrafts_, captureTokens_;
 };
 
 } // namespace gdnrt

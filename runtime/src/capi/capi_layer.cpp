@@ -55,9 +55,9 @@ gdnrt_status gdnrt_gdn_layer_create(const gdnrt_gdn_kernels *kernels,
     auto loaded = [](const gdnrt_kernel *kernel) {
       return kernel ? kernel->loaded : nullptr;
     };
-    auto made =
-        GDNLayer::make(loaded(kernels->decode), loaded(kernels->prefill),
-                       loaded(kernels->verify), fixed, count);
+    auto made = GDNLayer::make(
+        loaded(kernels->decode), loaded(kernels->prefill),
+        loaded(kernels->verify), loaded(kernels->commit), fixed, count);
     if (made.isOk())
       *layer = new gdnrt_gdn_layer{std::move(*made)};
     return made.status();

@@ -11,15 +11,28 @@
 
 using namespace gdnrt;
 
-Result<std::unique_ptr<GDNLayer>>
-GDNLayer::make(std::shared_ptr<LoadedKernel> decode,
-               std::shared_ptr<LoadedKernel> prefill,
-               std::shared_ptr<LoadedKernel> verify,
-               const gdnrt_named_arg *fixed, size_t count) {
+/// How an entry verify or commit keeps states, by its parameters.
+static int32_t statesOf(const EntrySchema &entry) {
+  return entry.findParam("parents")            ? GDNRT_VERIFY_TREE
+         : entry.findParam("pending_keys")     ? GDNRT_VERIFY_LAZY
+         : entry.findParam("token_state_pool") ? GDNRT_VERIFY_BUFFER
+                                               : GDNRT_VERIFY_SLOTS;
+}
+
+static const char *nameOfStates(int64_t states) {
+  static const char *const kNames[] = {"slots", "tree", "lazy", "buffer"};
+  return states >= 0 && states < 4 ? kNames[states] : "unknown";
+}
+
+Result<std::unique_ptr<GDNLayer>> GDNLayer::make(
+    std::shared_ptr<LoadedKernel> decode, std::shared_ptr<LoadedKernel> prefill,
+    std::shared_ptr<LoadedKernel> verify, std::shared_ptr<LoadedKernel> commit,
+    const gdnrt_named_arg *fixed, size_t count) {
   auto layer = std::unique_ptr<GDNLayer>(new GDNLayer());
   for (auto [kernel, target] : {std::pair(&decode, &layer->decode_),
                                 {&prefill, &layer->prefill_},
-                                {&verify, &layer->verify_}}) {
+                                {&verify, &layer->verify_},
+                                {&commit, &layer->commit_}}) {
     if (!*kernel)
       continue;
     if (layer->device_ && layer->device_ != (*kernel)->device)
@@ -36,12 +49,15 @@ GDNLayer::make(std::shared_ptr<LoadedKernel> decode,
   for (size_t i = 0; i < count; ++i) {
     bool known = false;
     for (const auto *kernel :
-         {&layer->decode_, &layer->prefill_, &layer->verify_})
+         {&layer->decode_, &layer->prefill_, &layer->verify_, &layer->commit_})
       known |= *kernel && (*kernel)->entry().findParam(fixed[i].name);
     if (!known)
       return failure(StatusCode::notFound, fixed[i].name,
                      ": no kernel of the layer has this parameter");
   }
+  for (const auto *kernel : {&layer->commit_, &layer->verify_})
+    if (*kernel)
+      layer->verifyStates_ = statesOf((*kernel)->entry());
   return layer;
 }
 
@@ -51,6 +67,8 @@ LayerKernel *GDNLayer::kernelFor(int32_t kind) const {
     return decode_.get();
   case GDNRT_RUN_PREFILL:
     return prefill_.get();
+  case GDNRT_RUN_COMMIT:
+    return commit_.get();
   default:
     return verify_.get();
   }
@@ -62,6 +80,8 @@ static const char *nameOf(int32_t kind) {
     return "decode";
   case GDNRT_RUN_PREFILL:
     return "prefill";
+  case GDNRT_RUN_COMMIT:
+    return "commit";
   default:
     return "verify";
   }
@@ -90,6 +110,24 @@ Status GDNLayer::checkTokens(const gdnrt_named_arg *tokens, size_t count,
   return {};
 }
 
+/// Nothing is launched if a part of the step cannot be.
+Status GDNLayer::checkRuns(const gdnrt_gdn_metadata &metadata) const {
+  for (int64_t r = 0; r < metadata.num_runs; ++r) {
+    const gdnrt_run &run = metadata.runs[r];
+    if (!kernelFor(run.kind))
+      return failure(StatusCode::unsupported, nameOf(run.kind),
+                     ": the step has ", run.num_rows,
+                     " rows of that kind, but the layer has no such kernel");
+    bool keepsStates =
+        run.kind == GDNRT_RUN_VERIFY || run.kind == GDNRT_RUN_COMMIT;
+    if (keepsStates && metadata.verify_states != verifyStates_)
+      return invalid("metadata: expected the verify states ",
+                     nameOfStates(verifyStates_), ", those of the kernel, got ",
+                     nameOfStates(metadata.verify_states));
+  }
+  return {};
+}
+
 Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
                          const void *deviceArena, const gdnrt_named_arg *tokens,
                          size_t count, void *stream) {
@@ -99,12 +137,9 @@ Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
   if (!device_->properties().hostReadable && !deviceArena && needed > 0)
     return invalid("device_arena: expected the metadata in memory of the "
                    "device, got null");
-  // Nothing is launched if a part of the step cannot be.
-  for (int64_t r = 0; metadata && r < metadata->num_runs; ++r)
-    if (int32_t kind = metadata->runs[r].kind; !kernelFor(kind))
-      return failure(StatusCode::unsupported, nameOf(kind), ": the step has ",
-                     metadata->runs[r].num_rows,
-                     " rows of that kind, but the layer has no such kernel");
+  if (metadata)
+    if (Status s = checkRuns(*metadata); !s.isOk())
+      return s;
   if (sizes_.size() < count) {
     slices_.resize(count);
     sizes_.resize(count);

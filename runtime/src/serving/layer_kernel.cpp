@@ -23,6 +23,8 @@ static std::optional<ParamRole> roleOf(const ParamSchema &param) {
       {"z", ParamRole::token},
       {"b", ParamRole::token},
       {"a", ParamRole::token},
+      {"log_decay", ParamRole::token},
+      {"beta", ParamRole::token},
       {"core", ParamRole::token},
       {"out", ParamRole::token},
       {"conv_weight", ParamRole::fixed},
@@ -31,6 +33,11 @@ static std::optional<ParamRole> roleOf(const ParamSchema &param) {
       {"norm_weight", ParamRole::fixed},
       {"conv_pool", ParamRole::fixed},
       {"state_pool", ParamRole::fixed},
+      {"pending_keys", ParamRole::fixed},
+      {"pending_deltas", ParamRole::fixed},
+      {"pending_decays", ParamRole::fixed},
+      {"token_conv_pool", ParamRole::fixed},
+      {"token_state_pool", ParamRole::fixed},
       {"slots", ParamRole::slots},
       {"write_slots", ParamRole::writeSlots},
       {"cu_seqlens", ParamRole::cuSeqlens},
@@ -40,6 +47,7 @@ static std::optional<ParamRole> roleOf(const ParamSchema &param) {
       {"cu_checkpoints", ParamRole::cuCheckpoints},
       {"checkpoint_tokens", ParamRole::checkpointTokens},
       {"checkpoint_slots", ParamRole::checkpointSlots},
+      {"parents", ParamRole::parents},
   };
   for (auto [name, role] : kRoles)
     if (param.name == name)
@@ -85,6 +93,19 @@ LayerKernel::LayerKernel(std::shared_ptr<LoadedKernel> kernel)
     : kernel_(std::move(kernel)), roles_(kernel_->entry->params.size()),
       held_(roles_.size()) {}
 
+/// Windows of kernels that keep more positions begin with those of the others.
+static void takeFirstPositions(const ParamSchema &param,
+                               std::array<int64_t, kMaxRank> &sizes) {
+  if (param.name == "conv_pool" && param.rank() == 3 &&
+      param.dims[2].terms.empty())
+    sizes[2] = std::min(sizes[2], param.dims[2].constant);
+}
+
+static bool isOfSlots(ParamRole role) {
+  return role == ParamRole::slots || role == ParamRole::writeSlots ||
+         role == ParamRole::tokenSlots || role == ParamRole::checkpointSlots;
+}
+
 Result<std::unique_ptr<LayerKernel>>
 LayerKernel::make(std::shared_ptr<LoadedKernel> kernel,
                   const gdnrt_named_arg *fixed, size_t count) {
@@ -98,6 +119,7 @@ LayerKernel::make(std::shared_ptr<LoadedKernel> kernel,
       continue;
     given[*param] = true;
     made->held_[*param] = hold(fixed[i].arg);
+    takeFirstPositions(entry.params[*param], made->held_[*param].sizes);
   }
   for (size_t p = 0; p < entry.params.size(); ++p) {
     const ParamSchema &param = entry.params[p];
@@ -105,6 +127,10 @@ LayerKernel::make(std::shared_ptr<LoadedKernel> kernel,
     if (!role)
       return failure(StatusCode::unsupported, entry.name, ": ", param.name,
                      ": a layer has nothing for this parameter");
+    if (isOfSlots(*role) && param.dtype != DType::i32)
+      return failure(StatusCode::unsupported, entry.name, ": ", param.name,
+                     ": expected an entry with ids of i32, got ",
+                     toString(param.dtype));
     made->roles_[p] = *role;
     if (*role != ParamRole::fixed) {
       if (given[p])
@@ -141,6 +167,19 @@ Status LayerKernel::setVector(size_t param, const void *data, int64_t size,
   return {};
 }
 
+void LayerKernel::setTable(size_t param, const int32_t *data, int64_t rows,
+                           int64_t columns) {
+  HeldArgument next;
+  next.data = const_cast<int32_t *>(data);
+  next.dtype = static_cast<int32_t>(DType::i32);
+  next.rank = 2;
+  next.sizes[0] = rows;
+  next.sizes[1] = next.strides[0] = columns;
+  next.strides[1] = 1;
+  changed_ |= !(next == held_[param]);
+  held_[param] = next;
+}
+
 /// Puts what the step has into the parameters that are not fixed.
 Status LayerKernel::fill(const GDNMetadataView &step, const gdnrt_run &run,
                          const gdnrt_named_arg *tokens, size_t count) {
@@ -152,6 +191,14 @@ Status LayerKernel::fill(const GDNMetadataView &step, const gdnrt_run &run,
     auto rowsOf = [&](const gdnrt_i32_array &array) {
       return setVector(p, step.onDevice(array.data + first), rows, DType::i32);
     };
+    auto tableOf = [&](const gdnrt_i32_array &array) {
+      setTable(p,
+               static_cast<const int32_t *>(
+                   step.onDevice(array.data + first * m.num_spec_columns)),
+               rows, m.num_spec_columns);
+    };
+    const bool verifies = run.kind == GDNRT_RUN_VERIFY;
+    const bool commits = run.kind == GDNRT_RUN_COMMIT;
     bool checkpoints = m.cu_checkpoints.data != nullptr;
     switch (roles_[p]) {
     case ParamRole::fixed:
@@ -173,7 +220,9 @@ Status LayerKernel::fill(const GDNMetadataView &step, const gdnrt_run &run,
       break;
     }
     case ParamRole::slots:
-      (void)rowsOf(m.non_spec_read_indices);
+      (void)rowsOf(verifies  ? m.spec_slots
+                   : commits ? m.commit_slots
+                             : m.non_spec_read_indices);
       break;
     case ParamRole::writeSlots:
       movesState = true;
@@ -188,22 +237,14 @@ Status LayerKernel::fill(const GDNMetadataView &step, const gdnrt_run &run,
       (void)setVector(p, step.onDevice(m.run_has_initial.data + first), rows,
                       DType::i1);
       break;
-    case ParamRole::tokenSlots: {
-      int64_t columns = m.num_spec_columns;
-      HeldArgument next;
-      next.data = const_cast<void *>(
-          step.onDevice(m.spec_state_indices.data + first * columns));
-      next.dtype = static_cast<int32_t>(DType::i32);
-      next.rank = 2;
-      next.sizes[0] = rows;
-      next.sizes[1] = next.strides[0] = columns;
-      next.strides[1] = 1;
-      changed_ |= !(next == held_[p]);
-      held_[p] = next;
+    case ParamRole::tokenSlots:
+      tableOf(commits ? m.commit_token_slots : m.spec_state_indices);
       break;
-    }
+    case ParamRole::parents:
+      tableOf(m.spec_parents);
+      break;
     case ParamRole::numAccepted:
-      (void)rowsOf(m.num_accepted_tokens);
+      (void)rowsOf(commits ? m.commit_num_accepted : m.num_accepted_tokens);
       break;
     case ParamRole::cuCheckpoints:
       readsAll = false;
@@ -222,10 +263,12 @@ Status LayerKernel::fill(const GDNMetadataView &step, const gdnrt_run &run,
       break;
     }
   }
-  if (run.kind == GDNRT_RUN_VERIFY)
+  if (run.kind == GDNRT_RUN_VERIFY || run.kind == GDNRT_RUN_COMMIT)
     return {};
   for (int64_t row = first; row < first + rows && !movesState; ++row)
-    if (m.non_spec_read_indices.data[row] != m.non_spec_state_indices.data[row])
+    // A row that reads nothing writes nothing.
+    if (m.non_spec_read_indices.data[row] != GDNRT_PAD_SLOT_ID &&
+        m.non_spec_read_indices.data[row] != m.non_spec_state_indices.data[row])
       return failure(StatusCode::unsupported, entry().name, ": row ", row,
                      " reads slot ", m.non_spec_read_indices.data[row],
                      " and writes slot ", m.non_spec_state_indices.data[row],

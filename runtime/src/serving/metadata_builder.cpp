@@ -2,7 +2,8 @@
 //
 // Sorts the rows of a step into decodes, prefills and verified rows, and says
 // which slots they read and write. What prefills need besides is in
-// prefill_fields.cpp, memory and checks are in metadata_memory.cpp.
+// prefill_fields.cpp, what verified rows keep states in and commits take in
+// spec_fields.cpp, memory and checks are in metadata_memory.cpp.
 
 #include "gdnrt/metadata_builder.h"
 
@@ -41,8 +42,9 @@ const int32_t *MetadataBuilder::stateColumns(const CommonMetadata &common,
 void MetadataBuilder::fillSlots(const CommonMetadata &common, int64_t row,
                                 int64_t to) {
   // The state after the tokens of the step before that were right.
-  int32_t accepted =
-      common.num_accepted_tokens ? common.num_accepted_tokens[row] : 1;
+  int32_t accepted = common.num_accepted_tokens
+                         ? common.num_accepted_tokens[row]
+                         : (hasCommits() ? 0 : 1);
   nonSpecAccepted_[to] = accepted;
   rowOfNonSpec_[to] = static_cast<int32_t>(row);
   int64_t tokens = queryLength(common, row);
@@ -62,10 +64,12 @@ void MetadataBuilder::fillSlots(const CommonMetadata &common, int64_t row,
   writeSlots_[to] = columns[0];
   if (context == 0 || options_.num_speculative_tokens == 0)
     readSlots_[to] = columns[0];
-  else if (accepted < 1 || accepted > numColumns_)
+  else if (!isCount(accepted))
     readSlots_[to] = GDNRT_PAD_SLOT_ID;
-  else
+  else if (options_.verify_states == GDNRT_VERIFY_SLOTS)
     readSlots_[to] = columns[accepted - 1];
+  else
+    readSlots_[to] = columns[0];
 }
 
 void MetadataBuilder::addRun(GDNMetadata &m, int32_t kind, int64_t firstToken,
@@ -77,7 +81,7 @@ void MetadataBuilder::addRun(GDNMetadata &m, int32_t kind, int64_t firstToken,
   run.num_tokens = numTokens;
   run.first_row = firstRow;
   run.num_rows = numRows;
-  if (kind != GDNRT_RUN_DECODE) {
+  if (kind == GDNRT_RUN_PREFILL || kind == GDNRT_RUN_VERIFY) {
     const int32_t *starts =
         kind == GDNRT_RUN_VERIFY ? specStarts_ : nonSpecStarts_;
     run.query_start_loc = starts;
@@ -112,6 +116,8 @@ Status MetadataBuilder::buildPlain(const CommonMetadata &common,
     hasInitial_[row] = common.seq_lens[row] > queryLength(common, row);
 
   int64_t tokens = common.query_start_loc[rows];
+  if (Status s = addCommit(common, /*spec=*/false, m); !s.isOk())
+    return s;
   bool onlyDecodes = decodes == rows;
   m.num_decodes = decodes;
   m.num_prefills = rows - decodes;
@@ -152,7 +158,10 @@ Status MetadataBuilder::buildPlain(const CommonMetadata &common,
 /// Some rows are verified, so the others are prefills, of one token or more.
 Status MetadataBuilder::buildSpec(const CommonMetadata &common,
                                   GDNMetadata &m) {
-  if (!common.num_accepted_tokens)
+  if (Status s = addCommit(common, /*spec=*/true, m); !s.isOk())
+    return s;
+  if (!common.num_accepted_tokens &&
+      options_.verify_states != GDNRT_VERIFY_TREE)
     return invalid("num_accepted_tokens: expected counts for a step that "
                    "verifies drafts, got null");
   int64_t spec = 0, nonSpec = 0, specTokens = 0, nonSpecTokens = 0;
@@ -172,12 +181,8 @@ Status MetadataBuilder::buildSpec(const CommonMetadata &common,
         return invalid("query_start_loc: expected at most ", numColumns_,
                        " tokens in row ", row, ", which is verified, got ",
                        length);
-      int32_t *slots = specSlots_ + spec * numColumns_;
-      if (length == 0)
-        std::fill_n(slots, numColumns_, options_.pad_slot);
-      else
-        std::copy_n(stateColumns(common, row), numColumns_, slots);
-      specAccepted_[spec] = common.num_accepted_tokens[row];
+      if (Status s = fillSpec(common, row, spec); !s.isOk())
+        return s;
       specStarts_[++spec] = static_cast<int32_t>(specTokens);
       continue;
     }
@@ -193,7 +198,12 @@ Status MetadataBuilder::buildSpec(const CommonMetadata &common,
   m.spec_sequence_masks = {specMasks_, common.num_reqs};
   m.spec_token_indx = {specTokens_, specTokens};
   m.non_spec_token_indx = {nonSpecTokens_, nonSpecTokens};
-  m.spec_state_indices = {specSlots_, spec * numColumns_};
+  if (options_.verify_states != GDNRT_VERIFY_LAZY)
+    m.spec_state_indices = {specSlots_, spec * numColumns_};
+  if (options_.verify_states != GDNRT_VERIFY_SLOTS)
+    m.spec_slots = {specRowSlots_, spec};
+  if (options_.verify_states == GDNRT_VERIFY_TREE)
+    m.spec_parents = {specParents_, spec * numColumns_};
   m.spec_query_start_loc = {specStarts_, spec + 1};
   m.num_accepted_tokens = {specAccepted_, spec};
   if (nonSpecTokens == 0) {
@@ -251,7 +261,8 @@ void MetadataBuilder::padDecode(GDNMetadata &m, int64_t rows) {
   int64_t live = m.non_spec_state_indices.size;
   std::fill(writeSlots_ + live, writeSlots_ + rows, options_.pad_slot);
   std::fill(readSlots_ + live, readSlots_ + rows, options_.pad_slot);
-  std::fill(nonSpecAccepted_ + live, nonSpecAccepted_ + rows, 1);
+  std::fill(nonSpecAccepted_ + live, nonSpecAccepted_ + rows,
+            hasCommits() ? 0 : 1);
   std::fill(nonSpecStarts_ + live + 1, nonSpecStarts_ + rows + 1,
             nonSpecStarts_[live]);
   m.non_spec_state_indices.size = rows;
@@ -264,6 +275,7 @@ void MetadataBuilder::padDecode(GDNMetadata &m, int64_t rows) {
       counts->size = rows;
   // A graph has a token in every row, those of the padding included.
   runs_.clear();
+  padCommit(m, rows);
   addRun(m, GDNRT_RUN_DECODE, 0, rows, 0, rows);
   m.num_run_tokens = rows;
 }
@@ -274,15 +286,27 @@ void MetadataBuilder::padSpec(GDNMetadata &m, int64_t rows) {
   std::fill(specSlots_ + spec * numColumns_, specSlots_ + rows * numColumns_,
             options_.pad_slot);
   std::fill(specStarts_ + spec + 1, specStarts_ + rows + 1, specStarts_[spec]);
-  std::fill(specAccepted_ + spec, specAccepted_ + rows, 1);
+  std::fill(specAccepted_ + spec, specAccepted_ + rows, hasCommits() ? 0 : 1);
   std::fill(specMasks_, specMasks_ + spec, uint8_t{1});
   std::fill(specMasks_ + spec, specMasks_ + rows, uint8_t{0});
-  m.spec_state_indices.size = rows * numColumns_;
+  if (m.spec_state_indices.data)
+    m.spec_state_indices.size = rows * numColumns_;
+  if (m.spec_slots.data) {
+    std::fill(specRowSlots_ + spec, specRowSlots_ + rows, options_.pad_slot);
+    m.spec_slots.size = rows;
+  }
+  if (m.spec_parents.data) {
+    std::fill(specParents_ + spec * numColumns_,
+              specParents_ + rows * numColumns_, -1);
+    m.spec_parents.size = rows * numColumns_;
+  }
   m.spec_query_start_loc.size = rows + 1;
   m.num_accepted_tokens.size = rows;
   m.spec_sequence_masks.size = rows;
-  runs_.front().num_rows = rows;
-  runs_.front().num_tokens = m.num_actual_tokens;
+  runs_.clear();
+  if (options_.verify_states == GDNRT_VERIFY_BUFFER)
+    padCommit(m, rows);
+  addRun(m, GDNRT_RUN_VERIFY, 0, m.num_actual_tokens, 0, rows);
   m.num_run_tokens = m.num_actual_tokens;
 }
 
@@ -300,6 +324,7 @@ Status MetadataBuilder::build(const CommonMetadata &common,
   m.device_bytes = deviceInts_ * sizeof(int32_t);
 
   m.num_spec_columns = numColumns_;
+  m.verify_states = options_.verify_states;
   m.run_has_initial = {hasInitial_, maxRows_};
   m.zeros = {zeros_, maxRows_ + 1};
 
@@ -332,7 +357,12 @@ Status MetadataBuilder::buildForCudagraphCapture(const CommonMetadata &common,
   for (int64_t row = 0; row < common.num_reqs; ++row) {
     captureAccepted_[row] = static_cast<int32_t>(queryLength(common, row));
     captureDrafts_[row] = captureAccepted_[row] - 1;
+    // Nothing waits for a commit in what is launched to be captured.
+    if (hasCommits())
+      captureAccepted_[row] = 0;
   }
+  capture.token_slots = capture.parents = captureTokens_.data();
+  capture.token_slots_stride = 0;
   capture.num_accepted_tokens = captureAccepted_.data();
   capture.num_decode_draft_tokens = captureDrafts_.data();
   return build(capture, metadata);

@@ -28,6 +28,8 @@ MetadataBuilder::make(const MetadataOptions &options) {
                    kMostColumns - 1),
         checkRange("mamba_cache_mode", options.mamba_cache_mode,
                    GDNRT_CACHE_NONE, GDNRT_CACHE_ALL),
+        checkRange("verify_states", options.verify_states, GDNRT_VERIFY_SLOTS,
+                   GDNRT_VERIFY_BUFFER),
         checkRange("max_cudagraph_capture_size",
                    options.max_cudagraph_capture_size, 0, kMost)})
     if (!s.isOk())
@@ -82,6 +84,9 @@ struct Layout {
 void MetadataBuilder::allocate() {
   int64_t rows = maxRows_, tokens = options_.max_num_tokens;
   bool all = options_.mamba_cache_mode == GDNRT_CACHE_ALL;
+  bool oneSlot = options_.verify_states != GDNRT_VERIFY_SLOTS;
+  bool tree = options_.verify_states == GDNRT_VERIFY_TREE;
+  bool buffer = options_.verify_states == GDNRT_VERIFY_BUFFER;
   int64_t checkpoints =
       all ? tokens / options_.block_size + options_.max_num_seqs : 0;
   int64_t convBlocks =
@@ -92,6 +97,11 @@ void MetadataBuilder::allocate() {
     specSlots_ = layout.take(rows * numColumns_);
     specStarts_ = layout.take(rows + 1);
     specAccepted_ = layout.take(rows);
+    specRowSlots_ = layout.take(oneSlot ? rows : 0);
+    specParents_ = layout.take(tree ? rows * numColumns_ : 0);
+    commitSlots_ = layout.take(hasCommits() ? rows : 0);
+    commitAccepted_ = layout.take(hasCommits() ? rows : 0);
+    commitTokenSlots_ = layout.take(buffer ? rows * numColumns_ : 0);
     nonSpecStarts_ = layout.take(rows + 1);
     hasInitial_ = layout.takeBytes(rows);
     runStarts_ = layout.take(2 * rows + 1);
@@ -118,10 +128,11 @@ void MetadataBuilder::allocate() {
   arena_.assign(arenaInts_ + kLine, 0);
   uintptr_t address = reinterpret_cast<uintptr_t>(arena_.data());
   layOut({arena_.data() + (64 - address % 64) % 64 / sizeof(int32_t)});
-  runs_.reserve(static_cast<size_t>(rows) + 1);
+  runs_.reserve(static_cast<size_t>(rows) + 2);
   rowOfNonSpec_.assign(static_cast<size_t>(rows), 0);
   captureAccepted_.assign(static_cast<size_t>(rows), 0);
   captureDrafts_.assign(static_cast<size_t>(rows), 0);
+  captureTokens_.assign(static_cast<size_t>(numColumns_), GDNRT_PAD_SLOT_ID);
 }
 
 Status MetadataBuilder::check(const CommonMetadata &common) const {
@@ -166,6 +177,8 @@ Status MetadataBuilder::checkTable(const CommonMetadata &common) const {
     return invalid("block_table: expected rows at least ",
                    common.block_table_columns, " apart, got ",
                    common.block_table_stride);
+  int64_t columns =
+      options_.verify_states == GDNRT_VERIFY_SLOTS ? numColumns_ : 1;
   for (int64_t row = 0; row < common.num_reqs; ++row) {
     int64_t tokens =
         common.query_start_loc[row + 1] - common.query_start_loc[row];
@@ -174,8 +187,8 @@ Status MetadataBuilder::checkTable(const CommonMetadata &common) const {
     int64_t block = 0, last = common.seq_lens[row];
     if (options_.mamba_cache_mode != GDNRT_CACHE_NONE)
       block = (last - 1) / options_.block_size;
-    if (block + numColumns_ > common.block_table_columns)
-      return invalid("block_table: expected at least ", block + numColumns_,
+    if (block + columns > common.block_table_columns)
+      return invalid("block_table: expected at least ", block + columns,
                      " columns for row ", row, " of ", last, " tokens, got ",
                      common.block_table_columns);
     int64_t done = last - tokens;

@@ -124,7 +124,9 @@ class GatedDeltaNetAttention:
         )
 
     def get_state_shape(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Of one slot on one rank."""
+        """Of one slot on one rank. Where verify leaves tokens pending, the token that is not
+        guessed has a position too."""
+        pending = "pending_keys" in self._taken
         return gated_delta_net_state_shape(
             self._runtime,
             self.tp_size,
@@ -133,12 +135,14 @@ class GatedDeltaNetAttention:
             self.head_k_dim,
             self.head_v_dim,
             self.conv_kernel_size,
-            self.num_spec,
+            self.num_spec + pending,
             self.conv_state_layout,
         )
 
-    def bind_kv_cache(self, conv_state, ssm_state, null_slot: int = 0) -> None:
-        """The layer's states, slots in front of get_state_shape(). They stay the caller's."""
+    def bind_kv_cache(self, conv_state, ssm_state, null_slot: int = 0, **states) -> None:
+        """The layer's states, slots in front of get_state_shape(). They stay the caller's.
+        `states` are what the kernel verify keeps states in besides: pending_keys,
+        pending_deltas and pending_decays, or token_conv_pool and token_state_pool."""
         shapes = self.get_state_shape()
         for name, array, shape in zip(
             ("conv_state", "ssm_state"), (conv_state, ssm_state), shapes, strict=True
@@ -152,8 +156,9 @@ class GatedDeltaNetAttention:
         self._core = GDNLayer(
             self.kernels,
             **self._weights_of_kernels(),
-            conv_pool=Pool(window[..., : self.conv_kernel_size - 1], null_slot),
+            conv_pool=Pool(window, null_slot),
             state_pool=Pool(ssm_state, null_slot),
+            **{name: Pool(array, null_slot) for name, array in states.items()},
         )
 
     def _weights_of_kernels(self) -> dict[str, object]:

@@ -14,7 +14,7 @@ from .gdn_metadata import GDNAttentionMetadata
 
 logger = logging.getLogger(__name__)
 
-KINDS = ("decode", "prefill", "verify")
+KINDS = ("decode", "prefill", "verify", "commit")
 
 
 def layer_kernels(device, image: Image, suffix: str = "") -> dict[str, Kernel]:

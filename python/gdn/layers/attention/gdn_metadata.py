@@ -17,6 +17,7 @@ NULL_BLOCK_ID = 0
 FLA_CHUNK_SIZE = 64
 CONV_BLOCK = 8
 _CACHE_MODES = ("none", "align", "all")
+VERIFY_STATES = ("slots", "tree", "lazy", "buffer")
 
 
 @dataclass
@@ -31,6 +32,11 @@ class CommonAttentionMetadata:
     num_actual_tokens: int
     block_table_tensor: np.ndarray
     """[num_reqs, columns]"""
+    token_slots: np.ndarray | None = None
+    """[num_reqs, 1 + num_spec]: slots of the states after tokens, where verify_states is tree or
+    buffer; with buffer those of the requests' steps before"""
+    parents: np.ndarray | None = None
+    """The same shape: the tokens' parents, where verify_states is tree"""
 
 
 @dataclass
@@ -102,6 +108,7 @@ class GDNAttentionMetadataBuilder(_Handle):
             mamba_cache_mode=vllm_config.cache_config.mamba_cache_mode,
             block_size=kv_cache_spec.block_size,
             pad_slot=NULL_BLOCK_ID,
+            verify_states="slots",
         )
 
     @classmethod
@@ -118,8 +125,10 @@ class GDNAttentionMetadataBuilder(_Handle):
         mamba_cache_mode: str = "none",
         block_size: int = 64,
         pad_slot: int = NULL_BLOCK_ID,
+        verify_states: str = "slots",
     ) -> "GDNAttentionMetadataBuilder":
-        """Without a configuration; see gdnrt_metadata_options."""
+        """Without a configuration; see gdnrt_metadata_options. `verify_states` is the kind of
+        the image's verify, "slots", "tree", "lazy" or "buffer"."""
         options = dict(locals())
         del options["cls"], options["runtime"], options["device"]
         builder = cls.__new__(cls)
@@ -134,6 +143,12 @@ class GDNAttentionMetadataBuilder(_Handle):
             raise ValueError(
                 f"mamba_cache_mode: expected one of {', '.join(_CACHE_MODES)}, got {mode}"
             )
+        states = options["verify_states"]
+        if states not in VERIFY_STATES:
+            raise ValueError(
+                f"verify_states: expected one of {', '.join(VERIFY_STATES)}, got {states}"
+            )
+        self.verify_states = states
         self.num_spec = options["num_speculative_tokens"]
         self.use_spec_decode = self.num_spec > 0
         self.use_full_cuda_graph = bool(options["use_full_cuda_graph"])
@@ -143,6 +158,7 @@ class GDNAttentionMetadataBuilder(_Handle):
             | {
                 "use_full_cuda_graph": int(self.use_full_cuda_graph),
                 "mamba_cache_mode": _CACHE_MODES.index(mode),
+                "verify_states": VERIFY_STATES.index(states),
                 "max_cudagraph_capture_size": options["max_cudagraph_capture_size"] or 0,
             },
         )
@@ -185,18 +201,26 @@ class GDNAttentionMetadataBuilder(_Handle):
         lengths = host_attribute(common, "seq_lens")
         table = host_attribute(common, "block_table_tensor")
         rows = common.num_reqs
+        spec = {name: on_host(getattr(common, name, None)) for name in ("token_slots", "parents")}
         arrays = {
             "query_start_loc": (starts, rows + 1),
             "seq_lens": (lengths, rows),
             "block_table_tensor": (table, rows),
             "num_accepted_tokens": (accepted, rows),
             "num_decode_draft_tokens_cpu": (drafts, rows),
+            **{name: (array, rows) for name, array in spec.items()},
         }
         for label, (array, size) in arrays.items():
             if array is not None and len(array) < size:
                 raise ValueError(f"{label}: expected at least {size} elements, got {len(array)}")
         if table.ndim != 2:
             raise ValueError(f"block_table_tensor: expected rank 2, got {table.ndim}")
+        columns = self.num_spec + 1
+        for label, array in spec.items():
+            if array is not None and (array.ndim != 2 or array.shape[1] != columns):
+                raise ValueError(
+                    f"{label}: expected [num_reqs, {columns}], got {list(array.shape)}"
+                )
         raw = abi.Metadata()
         given = abi.CommonMetadata(
             num_reqs=rows,
@@ -209,6 +233,8 @@ class GDNAttentionMetadataBuilder(_Handle):
             num_accepted_tokens=None if accepted is None else accepted.ctypes.data,
             num_decode_draft_tokens=None if drafts is None else drafts.ctypes.data,
             num_padded_reqs=padded,
+            token_slots_stride=columns,
+            **{name: None if a is None else a.ctypes.data for name, a in spec.items()},
         )
         self._runtime.call(name, self._handle, c.byref(given), c.byref(raw))
         self._upload(raw, stream)
@@ -232,6 +258,8 @@ class GDNAttentionMetadataBuilder(_Handle):
 # What only the runtime library looks at.
 _INTERNAL = {"conv_nums", "non_spec_read_indices", "zeros", "run_has_initial"}
 _INTERNAL |= {"num_runs", "num_run_tokens", "num_spec_columns"}
+_INTERNAL |= {"spec_slots", "spec_parents"}
+_INTERNAL |= {"commit_slots", "commit_num_accepted", "commit_token_slots"}
 _COUNTS = [name for name, kind in abi.Metadata._fields_ if kind is c.c_int64 and "num_" in name]
 _ARRAYS = {
     name: {

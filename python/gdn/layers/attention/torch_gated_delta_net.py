@@ -143,8 +143,8 @@ class GatedDeltaNetAttention(torch.nn.Module):
     def get_state_shape(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         return self._made().get_state_shape()
 
-    def bind_kv_cache(self, conv_state, ssm_state, null_slot: int = 0) -> None:
-        self._made().bind_kv_cache(conv_state, ssm_state, null_slot)
+    def bind_kv_cache(self, conv_state, ssm_state, null_slot: int = 0, **states) -> None:
+        self._made().bind_kv_cache(conv_state, ssm_state, null_slot, **states)
 
     def forward(
         self,

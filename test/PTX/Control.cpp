@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Branches, ends, and instructions that change nothing here: hints, fences
+// (every access is made in order), register budgets.
+
+#include "LaneOps.h"
+
+using namespace ptx;
+
+static Step branch(Warp &, const Instruction &, Mask) { return Step::jumped; }
+
+/// brx.idx: each lane goes where its index says.
+static Step branchByIndex(Warp &warp, const Instruction &i, Mask mask) {
+  const Lanes &index = warp.at(i.operands[0]);
+  forLanes(mask, [&](unsigned l) {
+    uint32_t which = static_cast<uint32_t>(index[l]);
+    if (which >= i.targets.size())
+      throw Fault("index " + std::to_string(which) + " of " +
+                  std::to_string(i.targets.size()) + " targets");
+    warp.places[l] = i.targets[which];
+  });
+  return Step::placed;
+}
+
+static Step leave(Warp &warp, const Instruction &, Mask mask) {
+  forLanes(mask, [&](unsigned l) {
+    warp.makeCopies(static_cast<int>(l), INT64_MAX);
+  });
+  warp.alive &= ~mask;
+  return Step::next;
+}
+
+static Step trap(Warp &, const Instruction &, Mask) { throw Fault("a trap"); }
+
+static Step nothing(Warp &, const Instruction &, Mask) { return Step::next; }
+
+static Step sleep(Warp &, const Instruction &, Mask) { return Step::yields; }
+
+Execute ptx::findControl(const Parts &parts, Instruction &instruction) {
+  const std::string &op = parts[0];
+  if (op == "bra")
+    return branch;
+  if (op == "brx" && instruction.guard < 0)
+    return branchByIndex;
+  if (op == "ret" || op == "exit")
+    return leave;
+  if (op == "trap")
+    return trap;
+  if (op == "nanosleep")
+    return sleep;
+  if (op == "griddepcontrol" || op == "fence" || op == "membar" ||
+      op == "setmaxnreg" || op == "pmevent")
+    return nothing;
+  return nullptr;
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Copies on the side: cp.async in groups, and bulk copies that tell a barrier.
+
+#include "LaneOps.h"
+
+using namespace ptx;
+
+/// cp.async.cg.shared.global [to], [from], bytes{, bytes that are read}
+static Step copyAsync(Warp &warp, const Instruction &i, Mask mask) {
+  forLanes(mask, [&](unsigned l) {
+    auto address = [&](const Operand &operand) {
+      return warp.at(operand)[l] + static_cast<uint64_t>(operand.offset);
+    };
+    LaneCopy copy;
+    copy.lane = static_cast<int>(l);
+    copy.group = warp.groups[l];
+    copy.to = address(i.operands[0]) & 0xffffffff;
+    copy.from = address(i.operands[1]);
+    copy.bytes = static_cast<unsigned>(warp.at(i.operands[2])[l]);
+    copy.bytesFrom =
+        i.operands.size() > 3
+            ? static_cast<unsigned>(warp.at(i.operands[3])[l] & 0xffffffff)
+            : copy.bytes;
+    if (copy.bytesFrom > copy.bytes)
+      throw Fault("reads more than it writes");
+    // Wrong addresses show where the copy begins.
+    warp.resolve(Space::shared, copy.to, copy.bytes, copy.lane, Use::write);
+    if (copy.bytesFrom > 0)
+      warp.resolve(Space::global, copy.from, copy.bytes, copy.lane, Use::read);
+    warp.copies.push_back(copy);
+  });
+  return Step::next;
+}
+
+static Step commit(Warp &warp, const Instruction &, Mask mask) {
+  forLanes(mask, [&](unsigned l) { ++warp.groups[l]; });
+  return Step::next;
+}
+
+static Step waitGroup(Warp &warp, const Instruction &i, Mask mask) {
+  forLanes(mask, [&](unsigned l) {
+    int64_t left = i.operands.empty()
+                       ? 0
+                       : static_cast<int64_t>(warp.at(i.operands[0])[l]);
+    warp.makeCopies(static_cast<int>(l),
+                    i.operands.empty() ? INT64_MAX : warp.groups[l] - left);
+  });
+  return Step::next;
+}
+
+/// Looks at all bytes that a bulk copy reads and writes, as the agent that
+/// makes it, which knows what the warp knows; the first byte.
+static char *watch(Warp &warp, BulkCopy &copy, uint64_t address, Space space,
+                   unsigned lane, Use use) {
+  if (space == Space::shared && address >> 48)
+    space = Space::generic;
+  size_t agent = warp.block->cluster->copyAgent();
+  std::swap(warp.agent, agent);
+  std::swap(warp.clock, copy.clock);
+  char *first = nullptr;
+  try {
+    for (uint64_t offset = 0; offset < copy.bytes; offset += 16) {
+      char *piece = warp.resolve(space, address + offset, 16,
+                                 static_cast<int>(lane), use);
+      first = first ? first : piece;
+    }
+  } catch (...) {
+    std::swap(warp.clock, copy.clock);
+    throw;
+  }
+  std::swap(warp.agent, agent);
+  std::swap(warp.clock, copy.clock);
+  return first;
+}
+
+/// cp.async.bulk.shared.global [to], [from], bytes, [barrier], or back:
+/// cp.async.bulk.global.shared [to], [from], bytes.
+template <bool loads>
+static Step copyBulk(Warp &warp, const Instruction &i, Mask mask) {
+  Cluster &cluster = *warp.block->cluster;
+  forLanes(mask, [&](unsigned l) {
+    auto address = [&](const Operand &operand) {
+      return warp.at(operand)[l] + static_cast<uint64_t>(operand.offset);
+    };
+    BulkCopy copy;
+    copy.bytes = warp.at(i.operands[2])[l] & 0xffffffff;
+    if (copy.bytes == 0 || copy.bytes % 16)
+      throw Fault("a bulk copy of " + std::to_string(copy.bytes) + " bytes");
+    copy.clock = warp.clock;
+    copy.clock[cluster.copyAgent()] = ++cluster.copyTime;
+    copy.to = watch(warp, copy, address(i.operands[0]),
+                    loads ? Space::shared : Space::global, l, Use::write);
+    copy.from = watch(warp, copy, address(i.operands[1]),
+                      loads ? Space::global : Space::shared, l, Use::read);
+    if (loads)
+      copy.barrier = &barrierWord(warp, address(i.operands[3]), l, copy.block);
+    cluster.bulk.push_back(std::move(copy));
+  });
+  return Step::next;
+}
+
+/// Waits for all bulk copies, those of others too, which is late enough.
+static Step waitBulk(Warp &warp, const Instruction &, Mask) {
+  Cluster &cluster = *warp.block->cluster;
+  while (!cluster.bulk.empty()) {
+    warp.acquire(cluster.bulk.front().clock);
+    cluster.makeBulkCopy();
+  }
+  return Step::next;
+}
+
+static Step nothing(Warp &, const Instruction &, Mask) { return Step::next; }
+
+Execute ptx::findCopy(const Parts &parts, Instruction &instruction) {
+  if (parts[0] != "cp" || parts.size() < 3)
+    return nullptr;
+  if (has(parts, "bulk")) {
+    if (has(parts, "prefetch") || has(parts, "commit_group"))
+      return nothing;
+    if (has(parts, "wait_group"))
+      return waitBulk;
+    if (has(parts, "tensor"))
+      return nullptr;
+    bool loads = parts[3].compare(0, 6, "shared") == 0;
+    if (instruction.operands.size() < (loads ? 4u : 3u))
+      return nullptr;
+    return loads ? copyBulk<true> : copyBulk<false>;
+  }
+  if (has(parts, "commit_group"))
+    return commit;
+  if (has(parts, "wait_group") || has(parts, "wait_all"))
+    return waitGroup;
+  if (has(parts, "cg") || has(parts, "ca"))
+    return copyAsync;
+  return nullptr;
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The machine on small kernels: what instructions mean, lanes that go apart
+// and meet, and what wrong programs are told.
+
+#include "Machine.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace ptx;
+
+namespace {
+
+/// Runs `body` in a kernel with the parameters `out` (an array of 32-bit
+/// words) and registers %r, %rd, %p, %f and %h, and gives the words.
+class Machine : public ::testing::Test {
+protected:
+  static constexpr size_t kWords = 256;
+
+  std::vector<uint32_t> run(const std::string &body, uint32_t threads = 32,
+                            uint32_t blocks = 1, uint32_t cluster = 1) {
+    program = readProgram(R"(
+.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry test(.param .u64 out) {
+  .reg .pred %p<9>;
+  .reg .b16 %h<9>;
+  .reg .b32 %r<40>;
+  .reg .b64 %rd<9>;
+  .shared .align 16 .b8 tile[1024];
+  ld.param.u64 %rd0, [out];
+  mov.u32 %r0, %tid.x;
+  mul.wide.u32 %rd1, %r0, 4;
+  add.s64 %rd1, %rd0, %rd1;
+)" + body + "\n  ret;\n}\n");
+    if (!out)
+      out = memory.allocate(4 * kWords);
+    Launch launch;
+    launch.kernel = program->kernels[0].get();
+    launch.grid = {blocks, 1, 1};
+    launch.threads = {threads, 1, 1};
+    launch.cluster = cluster;
+    launch.parameters.resize(8);
+    std::memcpy(launch.parameters.data(), &out, 8);
+    runKernel(launch, memory);
+    const uint32_t *words = reinterpret_cast<const uint32_t *>(out);
+    return {words, words + kWords};
+  }
+
+  /// What the machine says of `body`.
+  std::string fault(const std::string &body, uint32_t threads = 32) {
+    try {
+      run(body, threads);
+    } catch (const Fault &fault) {
+      return fault.what();
+    }
+    return "nothing";
+  }
+
+  Memory memory;
+  std::unique_ptr<Program> program;
+  uint64_t out = 0;
+};
+
+} // namespace
+
+TEST_F(Machine, LanesThatWentApartMeet) {
+  auto words = run(R"(
+  and.b32 %r1, %r0, 1;
+  setp.eq.s32 %p0, %r1, 0;
+  @%p0 bra EVEN;
+  mov.u32 %r2, 7;
+  bra JOIN;
+EVEN:
+  mov.u32 %r2, 3;
+JOIN:
+  shfl.sync.bfly.b32 %r3, %r2, 1, 31, -1;
+  st.global.u32 [%rd1], %r3;
+)");
+  EXPECT_EQ(words[0], 7u);
+  EXPECT_EQ(words[1], 3u);
+}
+
+TEST_F(Machine, LoopsOfDifferentLengths) {
+  auto words = run(R"(
+  mov.u32 %r1, 0;
+  mov.u32 %r2, 0;
+NEXT:
+  add.s32 %r2, %r2, %r1;
+  add.s32 %r1, %r1, 1;
+  setp.le.u32 %p0, %r1, %r0;
+  @%p0 bra NEXT;
+  vote.sync.ballot.b32 %r3, %p0, -1;
+  add.s32 %r2, %r2, %r3;
+  st.global.u32 [%rd1], %r2;
+)");
+  for (uint32_t lane = 0; lane < 32; ++lane)
+    EXPECT_EQ(words[lane], lane * (lane + 1) / 2);
+}
+
+TEST_F(Machine, WarpsOfABlockMeetAtABarrier) {
+  auto words = run(R"(
+  mov.u32 %r1, tile;
+  shl.b32 %r2, %r0, 2;
+  add.s32 %r2, %r1, %r2;
+  st.shared.u32 [%r2], %r0;
+  bar.sync 0;
+  xor.b32 %r3, %r0, 32;
+  shl.b32 %r3, %r3, 2;
+  add.s32 %r3, %r1, %r3;
+  ld.shared.u32 %r4, [%r3];
+  st.global.u32 [%rd1], %r4;
+)",
+                   64);
+  EXPECT_EQ(words[0], 32u);
+  EXPECT_EQ(words[63], 31u);
+}
+
+TEST_F(Machine, ProductsOfTensorCores) {
+  // A is the identity beside 0, so that the result is the upper half of B
+  // added to C: with B(k, n) = k + 16 n in its first eight rows.
+  auto words = run(R"(
+  shr.u32 %r1, %r0, 2;
+  and.b32 %r2, %r0, 3;
+  shr.u32 %r3, %r1, 1;
+  setp.eq.s32 %p0, %r3, %r2;
+  and.b32 %r4, %r1, 1;
+  shl.b32 %r4, %r4, 4;
+  shl.b32 %r5, 16256, %r4;
+  selp.b32 %r5, %r5, 0, %p0;
+  shl.b32 %r6, %r2, 1;
+  shl.b32 %r7, %r1, 4;
+  add.s32 %r6, %r6, %r7;
+  cvt.rn.f32.u32 %r8, %r6;
+  add.s32 %r6, %r6, 1;
+  cvt.rn.f32.u32 %r9, %r6;
+  cvt.rn.bf16x2.f32 %r10, %r9, %r8;
+  mov.b32 %r11, 0f3F000000;
+  mov.b32 %r12, 0;
+  mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
+    {%r20, %r21, %r22, %r23}, {%r5, %r12, %r12, %r12}, {%r10, %r12},
+    {%r11, %r12, %r11, %r12};
+  cvt.rzi.u32.f32 %r20, %r20;
+  st.global.u32 [%rd1], %r20;
+  st.global.u32 [%rd1+128], %r22;
+)");
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    EXPECT_EQ(words[lane], lane / 4 + 16 * (lane % 4 * 2)) << lane;
+    EXPECT_EQ(words[32 + lane], 0x3f000000u) << lane;
+  }
+}
+
+TEST_F(Machine, ClustersReadTheSharedMemoryOfOthers) {
+  auto words = run(R"(
+  mov.u32 %r1, %cluster_ctarank;
+  mov.u32 %r2, tile;
+  setp.eq.s32 %p0, %r0, 0;
+  add.s32 %r3, %r1, 40;
+  @%p0 st.shared.u32 [%r2], %r3;
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+  xor.b32 %r4, %r1, 1;
+  mapa.shared::cluster.u32 %r5, %r2, %r4;
+  ld.shared::cluster.u32 %r6, [%r5];
+  mul.wide.u32 %rd2, %r1, 4;
+  add.s64 %rd2, %rd0, %rd2;
+  @%p0 st.global.u32 [%rd2], %r6;
+)",
+                   32, 2, 2);
+  EXPECT_EQ(words[0], 41u);
+  EXPECT_EQ(words[1], 40u);
+}
+
+static const char *const kCopy = R"(
+  mov.u32 %r1, tile;
+  mov.u32 %r2, 5;
+  st.global.u32 [%rd0+512], %r2;
+  setp.ne.s32 %p0, %r0, 0;
+  @%p0 bra END;
+  cp.async.cg.shared.global [%r1], [%rd0+512], 16;
+  cp.async.commit_group;
+WAIT
+  ld.shared.u32 %r3, [%r1];
+  st.global.u32 [%rd0], %r3;
+END:
+)";
+
+TEST_F(Machine, CopiesComeAtTheWaitAndNotBefore) {
+  std::string with = kCopy, without = kCopy;
+  with.replace(with.find("WAIT"), 4, "  cp.async.wait_group 0;");
+  without.replace(without.find("WAIT"), 4, "");
+  EXPECT_EQ(run(with)[0], 5u);
+  EXPECT_EQ(run(without)[0], ~0u);
+}
+
+TEST_F(Machine, BarriersOfBulkCopies) {
+  auto words = run(R"(
+  mov.u32 %r1, tile;
+  mov.u32 %r2, 9;
+  st.global.u32 [%rd1+512], %r2;
+  setp.ne.s32 %p0, %r0, 0;
+  @%p0 bra READ;
+  mbarrier.init.shared::cta.b64 [%r1], 1;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 64;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1+64], [%rd0+512], 64, [%r1];
+READ:
+  bar.warp.sync -1;
+AGAIN:
+  mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], 0;
+  @!%p1 bra AGAIN;
+  ld.shared.u32 %r3, [%r1+68];
+  st.global.u32 [%rd1], %r3;
+)");
+  EXPECT_EQ(words[31], 9u);
+}
+
+TEST_F(Machine, SaysWhatWrongProgramsDo) {
+  auto expect = [](const std::string &text, const char *part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  expect(fault("  st.global.u32 [%rd1+1024], %r0;"),
+         "outside of all allocations");
+  expect(fault("  st.global.v2.u32 [%rd1], {%r0, %r0};"), "misaligned address");
+  expect(fault("  mov.u32 %r1, tile;\n  ld.shared.u32 %r2, [%r1+1024];"),
+         "outside of shared memory");
+  expect(fault("  setp.eq.s32 %p0, %r0, 0;\n  @%p0 bra END;\n"
+               "  shfl.sync.bfly.b32 %r1, %r0, 1, 31, -1;\n"
+               "  bra OUT;\nEND:\n  bar.warp.sync -1;\nOUT:\n"),
+         "wait for others that went elsewhere");
+  expect(fault("  mov.u32 %r1, tile;\n  mbarrier.init.shared.b64 [%r1], 9;\n"
+               "AGAIN:\n"
+               "  mbarrier.try_wait.parity.shared.b64 %p1, [%r1], 0;\n"
+               "  @!%p1 bra AGAIN;\n"),
+         "nothing moves any more");
+  expect(fault("  mov.u32 %r1, tile;\n  st.shared.u32 [%r1], %r0;\n", 64),
+         "a race with PTX line");
+  expect(fault("  fancy.op %r1, %r2;"), "no meaning known for fancy.op");
+  expect(fault("  add.s32 %r1, %q2, 1;"), "no value %q2");
+  expect(fault("  bra NOWHERE;"), "no label NOWHERE");
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A PTX module, read and decoded: kernels as lists of instructions whose
+// operands are indices into the values of a warp. Registers, special
+// registers, constants and addresses of symbols are all values, so that an
+// instruction need not ask what its operands are.
+
+#ifndef GDN_TEST_PTX_PROGRAM_H
+#define GDN_TEST_PTX_PROGRAM_H
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace ptx {
+
+constexpr int kLanes = 32;
+/// One value: the bits of each lane, zero-extended.
+using Lanes = std::array<uint64_t, kLanes>;
+/// A set of lanes.
+using Mask = uint32_t;
+constexpr Mask kAllLanes = ~Mask(0);
+
+/// What a program or its text did wrong.
+struct Fault : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// What the scheduler does after an instruction.
+enum class Step {
+  next,    ///< go on
+  jumped,  ///< the instruction's lanes are at `Instruction::target` now
+  placed,  ///< the instruction has set the places of its lanes itself
+  waits,   ///< again, once other lanes of the warp have come here
+  barrier, ///< go on once the barrier of the block opens
+  yields,  ///< go on, but let others run first: a wait that was in vain
+  again    ///< the same once more, after others have run
+};
+
+struct Operand {
+  /// Index among the values of a warp; -1 for `_`.
+  int value = -1;
+  /// Of an address: bytes to add to it.
+  int64_t offset = 0;
+};
+
+struct Warp;
+struct Instruction;
+using Execute = Step (*)(Warp &, const Instruction &, Mask);
+
+struct Instruction {
+  Execute execute = nullptr;
+  /// A predicate that a lane needs to take part, or -1.
+  int guard = -1;
+  bool isGuardNegated = false;
+  /// Operands in their order, vectors and addresses taken apart.
+  std::vector<Operand> operands;
+  /// How many operands each one of the text has become.
+  std::vector<int> groups;
+  /// Of branches: the next instruction; of brx.idx: one per index.
+  int target = -1;
+  std::vector<int> targets;
+  /// What an instruction's decoder keeps: a count, a shape.
+  int64_t detail = 0;
+  /// The line of the module's text, from 1, and the opcode.
+  int line = 0;
+  std::string opcode;
+};
+
+struct Parameter {
+  std::string name;
+  size_t offset = 0, bytes = 0;
+};
+
+/// Registers that the hardware sets, in the order of the first values.
+enum Special {
+  kTidX,
+  kTidY,
+  kTidZ,
+  kNtidX,
+  kNtidY,
+  kNtidZ,
+  kCtaidX,
+  kCtaidY,
+  kCtaidZ,
+  kNctaidX,
+  kNctaidY,
+  kNctaidZ,
+  kLaneid,
+  kWarpid,
+  kSmid,
+  kLanemaskEq,
+  kLanemaskLt,
+  kLanemaskLe,
+  kLanemaskGt,
+  kLanemaskGe,
+  kClusterCtaRank,
+  kClusterNctaRank,
+  kClusterIdX,
+  kNclusterIdX,
+  kClusterCtaIdX,
+  kClusterNctaIdX,
+  kDynamicSmemSize,
+  kNumSpecials
+};
+
+struct Kernel {
+  std::string name;
+  std::vector<Parameter> parameters;
+  size_t parameterBytes = 0;
+  std::vector<Instruction> code;
+  /// Values: specials, then registers and constants as they came.
+  int numValues = kNumSpecials;
+  /// Values that never change: index and bits.
+  std::vector<std::pair<int, uint64_t>> constants;
+  /// Shared memory with a size; what has none begins after it.
+  size_t staticSharedBytes = 0;
+  size_t localBytes = 0;
+  /// Threads that the kernel wants; 0: any.
+  uint32_t requiredThreads = 0;
+};
+
+struct Program {
+  std::string target;
+  std::vector<std::unique_ptr<Kernel>> kernels;
+};
+
+/// Where the shared memory of a block begins in its address space: as on
+/// Hopper, behind a kilobyte that the system keeps.
+constexpr uint64_t kSharedBase = 1024;
+/// Generic addresses of shared and of local memory.
+constexpr uint64_t kSharedWindow = uint64_t(0x7f01) << 48;
+constexpr uint64_t kLocalWindow = uint64_t(0x7f02) << 48;
+
+/// Reads a module; throws a Fault that names the line.
+std::unique_ptr<Program> readProgram(const std::string &text);
+
+/// The function of an opcode, taken apart at its dots; null if nobody knows
+/// it. May set fields of `instruction`.
+Execute findOpcode(const std::vector<std::string> &parts,
+                   Instruction &instruction);
+
+} // namespace ptx
+
+#endif // GDN_TEST_PTX_PROGRAM_H
