@@ -5,7 +5,8 @@
 // of its chunks. H is what it makes of nothing, and in a row's first segment of
 // the row's state; P what it makes of the identity if its values are zero. A
 // block has rows of H or rows of P, which do not know of each other; the last
-// segment of a row needs neither.
+// segment of a row needs neither. The state that a row begins with goes to the
+// workspace: its first segment may be walked while the last one writes the pool.
 //
 // Formulas: docs/design/20261121-segments.md.
 #include "SplitStage.h"
@@ -32,7 +33,7 @@ protected:
 private:
   Value emitStart(Value number);
   Value emitChunks(Value from, Value to, Value start);
-  void emitSegment(Value at, Value number, Value from, Value tokens);
+  void emitSegment(Value at, Value number, Value isLast, Value tokens);
   Value select(Value condition, Value x, Value y) {
     return arith::SelectOp::create(b, loc, condition, x, y);
   }
@@ -103,12 +104,10 @@ Value SplitMaps::emitChunks(Value from, Value to, Value start) {
   return loop.getResult(0);
 }
 
-/// Segment `number` of the row, `tokens` tokens from `from` on, with the slot
-/// `at`.
-void SplitMaps::emitSegment(Value at, Value number, Value from, Value tokens) {
+/// Segment `number` of the row, of `tokens` tokens, with the slot `at`.
+void SplitMaps::emitSegment(Value at, Value number, Value isLast,
+                            Value tokens) {
   Value start = emitStart(number);
-  // The state that the row begins with, for its first segment: the last one
-  // writes the pool.
   Value keeps = arith::AndIOp::create(
       b, loc, compare(P::eq, number, index(0)),
       arith::XOrIOp::create(b, loc, isMap,
@@ -119,9 +118,14 @@ void SplitMaps::emitSegment(Value at, Value number, Value from, Value tokens) {
     b.setInsertionPointToStart(branch.thenBlock());
     storeRows(start, states, at, valueStart());
   }
-  Value last = emitChunks(from, add(from, tokens), start);
-  auto branch = scf::IfOp::create(b, loc, isMap, /*withElse=*/true);
+  Value from = add(begin, mul(number, tokens));
+  Value to = select(isLast, from, add(from, tokens));
+  Value last = emitChunks(from, to, start);
+  auto goesOn = scf::IfOp::create(b, loc, compare(P::ne, from, to),
+                                  /*withElse=*/false);
   OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(goesOn.thenBlock());
+  auto branch = scf::IfOp::create(b, loc, isMap, /*withElse=*/true);
   b.setInsertionPointToStart(branch.thenBlock());
   storeRows(castTile(b, loc, last, chunkTypes.inner), maps, at, firstRow);
   b.setInsertionPointToStart(branch.elseBlock());
@@ -140,19 +144,21 @@ void SplitMaps::emitBlock(Value at) {
   Value number =
       arith::SubIOp::create(b, loc, at, firstSlot(begin, n, tokens));
   Value count = countSegments(tokens);
-  // Unsigned: a slot before the first row's is past every end. Nothing precedes
-  // the map of a first segment.
+  // Unsigned: a slot before the first row's is past every end. There is no map of
+  // a first segment, and of a last one nothing but the state if it is the first.
   Value next = add(number, index(1));
-  Value wanted = arith::AndIOp::create(
-      b, loc, compare(P::ult, number, count), compare(P::ult, next, count));
-  wanted = arith::AndIOp::create(
-      b, loc, wanted,
-      compare(P::uge, number, select(isMap, index(1), index(0))));
+  Value isLast = compare(P::uge, next, count);
+  Value isFirst = compare(P::eq, number, index(0));
+  Value hasH = arith::OrIOp::create(b, loc, isFirst, compare(P::ult, next, count));
+  Value hasP = arith::AndIOp::create(b, loc, compare(P::ne, number, index(0)),
+                                     compare(P::ult, next, count));
+  Value wanted = arith::AndIOp::create(b, loc, compare(P::ult, number, count),
+                                       select(isMap, hasP, hasH));
   live = arith::AndIOp::create(b, loc, live, wanted);
   auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
-  emitSegment(at, number, add(begin, mul(number, tokens)), tokens);
+  emitSegment(at, number, isLast, tokens);
 }
 
 LogicalResult gdn::emitMapsStage(EntryViews &views, const KernelParts &parts,

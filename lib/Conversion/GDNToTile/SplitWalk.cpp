@@ -50,7 +50,6 @@ private:
   void walkRow();
   void storeLast(TokenBlock &block, Value state);
   void emitSegmentBlock(Value slot);
-  Value emitSegmentState(Value at, Value count);
 
   Value writesShared; // whether the block writes what blocks share
 };
@@ -162,26 +161,6 @@ void SplitWalk::storeLast(TokenBlock &block, Value state) {
   }
 }
 
-/// The state before the segment with the slot `at`, one of the row's `count`.
-Value SplitWalk::emitSegmentState(Value at, Value count) {
-  // Of a row of one segment it is in the pool. Others write the pool while their
-  // first segment is walked, so what that begins with is in the workspace.
-  Carry carry = stateCarry();
-  const int64_t size = carry.type.getDimSize(0);
-  Value isWhole = compare(P::eq, count, index(1));
-  Value own = startRows(carry), all = index(size), none = index(0);
-  auto select = [&](Value x, Value y) -> Value {
-    return arith::SelectOp::create(b, loc, isWhole, x, y);
-  };
-  Value inPool = scaled(
-      loadCarryAt(carry, head, slot, select(own ? own : all, none)));
-  Value start = loadRows(states, at, valueStart(), size, select(none, all));
-  return mapRows(b, loc, {inPool, start}, {carry.type},
-                 [&](OpBuilder &, ValueRange in) -> SmallVector<Value> {
-                   return {arith::AddFOp::create(b, loc, in[0], in[1])};
-                 })[0];
-}
-
 /// The segment with the slot `at`, or zeros: for a row that is not live where its
 /// first segment would be, and for the padding behind all slots.
 void SplitWalk::emitSegmentBlock(Value at) {
@@ -194,26 +173,34 @@ void SplitWalk::emitSegmentBlock(Value at) {
       arith::SubIOp::create(b, loc, at, firstSlot(begin, n, tokens));
   number = arith::SelectOp::create(b, loc, isPadding, index(0), number);
   Value count = countSegments(tokens);
-  auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/true);
+  // Zeros come first, so that nothing that they take is kept during the walk.
+  {
+    Value isDead = arith::XOrIOp::create(
+        b, loc, live, arith::ConstantIntOp::create(b, loc, 1, 1));
+    auto zeros = scf::IfOp::create(
+        b, loc,
+        arith::AndIOp::create(b, loc, isDead, compare(P::eq, number, index(0))),
+        /*withElse=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(zeros.thenBlock());
+    emitZeros(begin, end);
+    emitZeros(index(0), lead);
+  }
+  Value isOwned =
+      arith::AndIOp::create(b, loc, live, compare(P::ult, number, count));
+  auto branch = scf::IfOp::create(b, loc, isOwned, /*withElse=*/false);
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.elseBlock());
-  auto zeros = scf::IfOp::create(
-      b, loc, compare(P::eq, number, index(0)), /*withElse=*/false);
-  b.setInsertionPointToStart(zeros.thenBlock());
-  emitZeros(begin, end);
-  emitZeros(index(0), lead);
   b.setInsertionPointToStart(branch.thenBlock());
-  auto owned = scf::IfOp::create(b, loc, compare(P::ult, number, count),
-                                 /*withElse=*/false);
-  b.setInsertionPointToStart(owned.thenBlock());
   TokenBlock block(*this, head);
   writesShared = compare(P::eq, head, index(0));
   Value from = add(begin, mul(number, tokens));
   Value to = arith::MinUIOp::create(b, loc, add(from, tokens), end);
-  Value isLast = compare(P::eq, to, end);
-  Value last = emitChunks(block, emitSegmentState(at, count), from, to);
-  auto store = scf::IfOp::create(b, loc, isLast, /*withElse=*/false);
-  b.setInsertionPointToStart(store.thenBlock());
+  Value start =
+      loadRows(states, at, valueStart(), stateCarry().type.getDimSize(0));
+  Value last = emitChunks(block, start, from, to);
+  auto isLast =
+      scf::IfOp::create(b, loc, compare(P::eq, to, end), /*withElse=*/false);
+  b.setInsertionPointToStart(isLast.thenBlock());
   storeLast(block, last);
 }
 

@@ -32,6 +32,7 @@
 //       CHECK:     gdn_tile.load {{.*}} rows(%[[COUNT]])
 // CHECK-COUNT-2:   gdn_tile.matmul
 //   CHECK-NOT:     gdn_tile.matmul
+//       CHECK:   scf.if
 //       CHECK:   scf.if %[[IS_MAP]]
 //       CHECK:     gdn_tile.store %{{.+}}, %[[MAPS]]{{.*}} vector<32x32xf16>
 //       CHECK:   } else {
@@ -48,13 +49,12 @@
 //       CHECK:     %[[NEXT:.+]] = gdn_tile.matmul %[[NARROW]], %[[P]] acc(%[[H]] : vector<16x32xf32>)
 //       CHECK:     gdn_tile.store %[[NEXT]], %[[STATES]]
 
-// A state is in the pool or in the workspace.
+// All states are in the workspace.
 // CHECK-LABEL: func.func @prefill__walk_cuts_8(
 //  CHECK-SAME:   %[[STATES:[a-z0-9]+]]: memref<?x?x64x32xf32>, %[[MAPS:[a-z0-9]+]]: memref<?x?x32x32xf16>)
 //  CHECK-SAME:   gdn_tile.grid = ["N + 9", "Hv", "2"]
-//       CHECK:   gdn_tile.load %{{.+}} rows(
-//       CHECK:   gdn_tile.load %[[STATES]]{{.*}} rows(
-//       CHECK:   scf.for
+//       CHECK:   %[[START:.+]] = gdn_tile.load %[[STATES]]
+//       CHECK:   scf.for {{.*}} iter_args(%{{.+}} = %[[START]])
 //       CHECK:     gdn_tile.matmul
 
 // CHECK-LABEL: func.func @prefill__walk(

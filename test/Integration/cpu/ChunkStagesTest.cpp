@@ -222,7 +222,7 @@ TEST(ValueParts, EqualBits) {
     config.pipeline.valueParts = {2, 3, 5}; // 5 do not divide 96
     for (const char *variant : {"split", "split-parts-2", "split-parts-3"}) {
       SCOPED_TRACE(variant);
-      if (outputs == EntryOutputs::norm && variant != StringRef("split"))
+      if (outputs == EntryOutputs::norm && llvm::StringRef(variant) != "split")
         continue; // a norm wants whole rows
       Call cut(config, "prefill", batch);
       cut.run(variant);
