@@ -73,10 +73,11 @@ struct ScheduleTileProducts final
 
 } // namespace
 
-/// ptxas takes all registers that there are to ask early for operands. Wanted are
-/// no matrix elements then, but what a loop over chunks does not change.
+/// ptxas takes all registers that there are to ask early for operands. Wanted
+/// are no matrix elements then, but what a loop over chunks does not change.
 constexpr StringLiteral allowedSpills =
-    "spills up to 96 bytes: addresses and scalars that the loop over chunks does "
+    "spills up to 96 bytes: addresses and scalars that the loop over chunks "
+    "does "
     "not change; none is stored in it, and of its 1,000 instructions at most 9 "
     "load one";
 
@@ -459,8 +460,8 @@ static std::optional<int64_t> countWarps(func::FuncOp func) {
   return std::min<int64_t>(rows / 16, 32);
 }
 
-/// Warps per multiprocessor at most, where each thread has all the registers that
-/// it can have.
+/// Warps per multiprocessor at most, where each thread has all the registers
+/// that it can have.
 static constexpr int64_t fewestWarps = 8;
 
 void ScheduleTileProducts::runOnOperation() {

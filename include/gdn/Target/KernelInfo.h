@@ -63,8 +63,8 @@ readAlignments(mlir::LLVM::LLVMFuncOp kernel);
 std::optional<std::string> readAllowance(mlir::LLVM::LLVMFuncOp kernel,
                                          llvm::StringRef what);
 
-/// True if the kernel may store or load so many bytes of spilled registers: none,
-/// or as `gdn_gpu.allow` says under "spills" or "spills up to <n> bytes".
+/// True if the kernel may store or load so many bytes of spilled registers:
+/// none, or as `gdn_gpu.allow` says under "spills" or "spills up to <n> bytes".
 bool allowsSpills(mlir::LLVM::LLVMFuncOp kernel, uint64_t bytes);
 
 } // namespace gdn

@@ -11,8 +11,8 @@
 //   walk     a block per row and value head, and one for the padding: from
 //            state to state, chunk after chunk; outputs, pools, zeros
 //
-// Here: which kernels are split, and in which variants. They have the first stage
-// in common.
+// Here: which kernels are split, and in which variants. They have the first
+// stage in common.
 #include "SplitKernel.h"
 #include "Checkpoints.h"
 #include "SplitStage.h"
@@ -70,8 +70,8 @@ static int64_t chooseValueParts(const KernelParts &parts, int64_t wanted) {
                                                                     : wanted;
 }
 
-/// Blocks of a value head that walk a segment: so many that one has as many rows
-/// of the state as fit well into the registers of four warps.
+/// Blocks of a value head that walk a segment: so many that one has as many
+/// rows of the state as fit well into the registers of four warps.
 static constexpr int64_t segmentParts = 2;
 
 /// True if rows of the kernel can be cut into segments of `valueParts` parts,
@@ -150,13 +150,14 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
     Algorithm own = perKeyHead;
     own.valueParts = variant.valueParts;
     own.cuts = variant.cuts;
-    if (variant.cuts != 0 && (failed(emit(emitMapsStage, "__maps" + variant.suffix,
-                                          own, {variant.name})) ||
-                              failed(emit(emitScanStage, "__scan" + variant.suffix,
-                                          own, {variant.name}))))
+    if (variant.cuts != 0 &&
+        (failed(emit(emitMapsStage, "__maps" + variant.suffix, own,
+                     {variant.name})) ||
+         failed(emit(emitScanStage, "__scan" + variant.suffix, own,
+                     {variant.name}))))
       return failure();
-    if (failed(
-            emit(emitWalkStage, "__walk" + variant.suffix, own, {variant.name})))
+    if (failed(emit(emitWalkStage, "__walk" + variant.suffix, own,
+                    {variant.name})))
       return failure();
   }
   return success();

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The stage between the two of a variant "split" that cuts rows into segments:
-// what a segment does to the state, M <- M P + H, from what the first stage left
-// of its chunks. H is what it makes of nothing, and in a row's first segment of
-// the row's state; P what it makes of the identity if its values are zero. A
-// block has rows of H or rows of P, which do not know of each other; the last
-// segment of a row needs neither. The state that a row begins with goes to the
-// workspace: its first segment may be walked while the last one writes the pool.
+// what a segment does to the state, M <- M P + H, from what the first stage
+// left of its chunks. H is what it makes of nothing, and in a row's first
+// segment of the row's state; P what it makes of the identity if its values are
+// zero. A block has rows of H or rows of P, which do not know of each other;
+// the last segment of a row needs neither. The state that a row begins with
+// goes to the workspace: its first segment may be walked while the last one
+// writes the pool.
 //
 // Formulas: docs/design/20261121-segments.md.
 #include "SplitStage.h"
@@ -70,25 +71,23 @@ Value SplitMaps::emitStart(Value number) {
       tile::MapRowsOp::create(b, loc, TypeRange{carry.type}, ValueRange{own});
   OpBuilder::InsertionGuard guard(b);
   auto row = VectorType::get({dk}, b.getF32Type());
-  Block *body = b.createBlock(&map.getBody(), {}, {b.getIndexType(), row},
-                              {loc, loc});
+  Block *body =
+      b.createBlock(&map.getBody(), {}, {b.getIndexType(), row}, {loc, loc});
   auto indices = VectorType::get({dk}, b.getIndexType());
   Value column = vector::StepOp::create(b, loc, indices);
-  Value at = vector::BroadcastOp::create(
-      b, loc, indices, add(body->getArgument(0), diagonal));
+  Value at = vector::BroadcastOp::create(b, loc, indices,
+                                         add(body->getArgument(0), diagonal));
   Value one =
       arith::ConstantOp::create(b, loc, DenseElementsAttr::get(row, 1.0f));
-  tile::YieldOp::create(b, loc,
-                        select(compare(P::eq, column, at), one,
-                               body->getArgument(1)));
+  tile::YieldOp::create(
+      b, loc, select(compare(P::eq, column, at), one, body->getArgument(1)));
   return map.getResult(0);
 }
 
 /// The state after the tokens `from` to `to`, whole chunks.
 Value SplitMaps::emitChunks(Value from, Value to, Value start) {
   Value first = firstSlot(begin, n), chunk = index(algorithm.chunk);
-  auto loop =
-      scf::ForOp::create(b, loc, from, to, chunk, ValueRange{start});
+  auto loop = scf::ForOp::create(b, loc, from, to, chunk, ValueRange{start});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value t = loop.getInductionVar();
@@ -97,9 +96,9 @@ Value SplitMaps::emitChunks(Value from, Value to, Value start) {
   StoredChunk stored =
       loadChunk(add(first, number), t, chunk, select(isMap, index(0), chunk),
                 /*wantsOutput=*/false);
-  Value state = emitStateRowsChunk(b, loc, loop.getRegionIterArg(0), stored,
-                                   chunkTypes)
-                    .state;
+  Value state =
+      emitStateRowsChunk(b, loc, loop.getRegionIterArg(0), stored, chunkTypes)
+          .state;
   scf::YieldOp::create(b, loc, state);
   return loop.getResult(0);
 }
@@ -141,15 +140,16 @@ void SplitMaps::emitBlock(Value at) {
   Value tokens = segmentTokens();
   n = findRow(at, tokens);
   Value live = emitBounds();
-  Value number =
-      arith::SubIOp::create(b, loc, at, firstSlot(begin, n, tokens));
+  Value number = arith::SubIOp::create(b, loc, at, firstSlot(begin, n, tokens));
   Value count = countSegments(tokens);
-  // Unsigned: a slot before the first row's is past every end. There is no map of
-  // a first segment, and of a last one nothing but the state if it is the first.
+  // Unsigned: a slot before the first row's is past every end. There is no map
+  // of a first segment, and of a last one nothing but the state if it is the
+  // first.
   Value next = add(number, index(1));
   Value isLast = compare(P::uge, next, count);
   Value isFirst = compare(P::eq, number, index(0));
-  Value hasH = arith::OrIOp::create(b, loc, isFirst, compare(P::ult, next, count));
+  Value hasH =
+      arith::OrIOp::create(b, loc, isFirst, compare(P::ult, next, count));
   Value hasP = arith::AndIOp::create(b, loc, compare(P::ne, number, index(0)),
                                      compare(P::ult, next, count));
   Value wanted = arith::AndIOp::create(b, loc, compare(P::ult, number, count),

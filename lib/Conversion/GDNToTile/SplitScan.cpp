@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The stage of a variant "split" that cuts rows into segments, behind the one of
-// SplitMaps.cpp: the state before each segment of a row,
+// The stage of a variant "split" that cuts rows into segments, behind the one
+// of SplitMaps.cpp: the state before each segment of a row,
 //
 //   M_1 = H_0,  M_(s+1) = M_s P_s + H_s
 //
@@ -36,7 +36,8 @@ private:
 
 } // namespace
 
-/// Blocks of a value head: some, as long as matrix instructions find whole rows.
+/// Blocks of a value head: some, as long as matrix instructions find whole
+/// rows.
 int64_t SplitScan::countParts() {
   const int64_t rows = cast<MemRefType>(states.getType()).getDimSize(2);
   int64_t parts = 4;
@@ -51,17 +52,17 @@ void SplitScan::emitScan(Value first, Value count) {
   const int64_t size = carry.type.getDimSize(0);
   const int64_t dk = carry.type.getDimSize(1);
   Value start = loadRows(states, add(first, index(1)), valueStart(), size);
-  auto loop = scf::ForOp::create(b, loc, index(2), count, index(1),
-                                 ValueRange{start});
+  auto loop =
+      scf::ForOp::create(b, loc, index(2), count, index(1), ValueRange{start});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value at = add(first, loop.getInductionVar());
   Value before = castTile(b, loc, loop.getRegionIterArg(0), chunkTypes.inner);
   Value map =
       loadRows(maps, arith::SubIOp::create(b, loc, at, index(1)), index(0), dk);
-  Value next = tile::MatmulOp::create(
-      b, loc, carry.type, before, map, loadRows(states, at, valueStart(), size),
-      /*transposeLhs=*/false);
+  Value next = tile::MatmulOp::create(b, loc, carry.type, before, map,
+                                      loadRows(states, at, valueStart(), size),
+                                      /*transposeLhs=*/false);
   storeRows(next, states, at, valueStart());
   scf::YieldOp::create(b, loc, next);
 }

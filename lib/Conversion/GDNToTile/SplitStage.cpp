@@ -229,9 +229,9 @@ Value SplitStage::divideTokens(Value x, Value y) {
   if (matchPattern(y, m_Constant()))
     return arith::DivUIOp::create(b, loc, x, y);
   Type i32 = b.getI32Type();
-  Value quotient = arith::DivUIOp::create(
-      b, loc, arith::IndexCastOp::create(b, loc, i32, x),
-      arith::IndexCastOp::create(b, loc, i32, y));
+  Value quotient =
+      arith::DivUIOp::create(b, loc, arith::IndexCastOp::create(b, loc, i32, x),
+                             arith::IndexCastOp::create(b, loc, i32, y));
   return arith::IndexCastOp::create(b, loc, b.getIndexType(), quotient);
 }
 
@@ -277,7 +277,6 @@ Value SplitStage::findRow(Value slot, Value tokens) {
       b, loc, ValueRange{arith::SelectOp::create(b, loc, owns, row, found)});
   return loop.getResult(0);
 }
-
 
 LogicalResult SplitStage::emit() {
   b.setInsertionPointToStart(&views.function.getBody().front());

@@ -44,8 +44,8 @@ protected:
   mlir::Value firstSlot(mlir::Value rowBegin, mlir::Value row) {
     return firstSlot(rowBegin, row, index(algorithm.chunk));
   }
-  /// `x / y`, rounded down, of numbers of tokens. Row bounds have 32 bits, and a
-  /// GPU branches in a division of more unless `y` is a constant.
+  /// `x / y`, rounded down, of numbers of tokens. Row bounds have 32 bits, and
+  /// a GPU branches in a division of more unless `y` is a constant.
   mlir::Value divideTokens(mlir::Value x, mlir::Value y);
   /// The segments of the row, of `tokens` tokens each.
   mlir::Value countSegments(mlir::Value tokens);
@@ -75,16 +75,16 @@ protected:
 
   // The workspace, by chunk slot and value head: Y, Z and the gates.
   mlir::Value toState, toOutput, gates;
-  // By segment slot and value head, where rows are cut: what precedes a segment,
-  // or is to be added to what the one before it makes of its state, times the
-  // scale of values; P of the segment.
+  // By segment slot and value head, where rows are cut: what precedes a
+  // segment, or is to be added to what the one before it makes of its state,
+  // times the scale of values; P of the segment.
   mlir::Value states, maps;
   // By chunk slot and key head, C x dk, and value head, C x dv; null for what
   // is in memory already, as products take it.
   mlir::Value queries, keys, values;
 
-  /// A tile of a row of the rule's input for the tokens from `t` on, as it is in
-  /// memory; zeros past the `valid` ones.
+  /// A tile of a row of the rule's input for the tokens from `t` on, as it is
+  /// in memory; zeros past the `valid` ones.
   mlir::Value loadReady(mlir::Value input, mlir::Value t, mlir::Value valid);
   /// Rows of a matrix of `states` or `maps`: all from `firstRow` on that the
   /// block has, of which `rows` are read and others are zero.

@@ -113,10 +113,10 @@ void SplitWalk::emitPieces(TokenBlock &block) {
       *this, head, start, [&](Value from, Value to, ArrayRef<Value> carried) {
         SmallVector<Value> next;
         for (auto [carry, tile] : llvm::zip(parts.carries, carried))
-          next.push_back(isa<Conv1dOp>(carry.op)
-                             ? nextWindow(block, carry, tile, from, to)
-                             : unscaled(emitChunks(block, scaled(tile), from,
-                                                   to)));
+          next.push_back(
+              isa<Conv1dOp>(carry.op)
+                  ? nextWindow(block, carry, tile, from, to)
+                  : unscaled(emitChunks(block, scaled(tile), from, to)));
         return next;
       });
   for (auto [carry, tile] : llvm::zip(parts.carries, last)) {
@@ -161,16 +161,15 @@ void SplitWalk::storeLast(TokenBlock &block, Value state) {
   }
 }
 
-/// The segment with the slot `at`, or zeros: for a row that is not live where its
-/// first segment would be, and for the padding behind all slots.
+/// The segment with the slot `at`, or zeros: for a row that is not live where
+/// its first segment would be, and for the padding behind all slots.
 void SplitWalk::emitSegmentBlock(Value at) {
   Value rows = rowCount(), tokens = segmentTokens();
   Value isPadding = compare(P::eq, at, add(rows, index(algorithm.cuts)));
   n = arith::SelectOp::create(b, loc, isPadding, rows, findRow(at, tokens));
   Value live = emitBounds();
   // Unsigned: a slot before the first row's is past every end.
-  Value number =
-      arith::SubIOp::create(b, loc, at, firstSlot(begin, n, tokens));
+  Value number = arith::SubIOp::create(b, loc, at, firstSlot(begin, n, tokens));
   number = arith::SelectOp::create(b, loc, isPadding, index(0), number);
   Value count = countSegments(tokens);
   // Zeros come first, so that nothing that they take is kept during the walk.

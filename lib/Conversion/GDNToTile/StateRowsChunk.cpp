@@ -63,13 +63,13 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
                          types.inner);
 
   auto next = [&] {
-    Value decayed = mapRows(
-        b, loc, state, {state.getType()},
-        [&](OpBuilder &, ValueRange in) -> Rows {
-          Value end = vector::ExtractOp::create(b, loc, chunk.end, 0);
-          return {mul(in[0], vector::BroadcastOp::create(
-                                 b, loc, in[0].getType(), end))};
-        })[0];
+    Value decayed =
+        mapRows(b, loc, state, {state.getType()},
+                [&](OpBuilder &, ValueRange in) -> Rows {
+                  Value end = vector::ExtractOp::create(b, loc, chunk.end, 0);
+                  return {mul(in[0], vector::BroadcastOp::create(
+                                         b, loc, in[0].getType(), end))};
+                })[0];
     return multiply(b, loc, error, chunk.toState, decayed);
   };
   if (!chunk.query)

@@ -418,7 +418,8 @@ void KernelLowering::lower(Operation &op) {
                        .getResult());
       })
       .Case([&](gdn::gpu::MapRowsOp map) {
-        values.map(map.getResults(), emitMapRows(b, threads, map, values,
+        values.map(map.getResults(),
+                   emitMapRows(b, threads, map, values,
                                source->hasAttr("gdn_gpu.keep_loops")));
       })
       .Case([&](gdn::gpu::Conv1dOp conv) {

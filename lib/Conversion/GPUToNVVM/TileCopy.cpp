@@ -77,7 +77,8 @@ void gdn::emitCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
       a.add(a.mul(threads.warp, a.i32(gdn::gpu::warpThreads)), threads.lane);
   const int64_t step = numThreads / rowPieces;
   if (type.getSwizzled() && numThreads % rowPieces == 0 &&
-      numRows % step == 0 && (step % swizzledRows == 0 || swizzledRows % step == 0))
+      numRows % step == 0 &&
+      (step % swizzledRows == 0 || swizzledRows % step == 0))
     return emitColumnCopy(b, copy, step, thread, matrix, memory, rows);
   auto advance = [&](Value pointer, Value bytes) -> Value {
     return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),

@@ -52,7 +52,7 @@ protected:
     batch.slots = 24;
     batch.ids = {1, 2, 3, 4, 5, 6, 7, 8, 9, 0};
     batch.writeIds = {1, 12, 3, 14, 15, 6, 0, 8, 9, 21};
-    batch.initial = {true,  true, false, false, true,
+    batch.initial = {true, true, false, false, true,
                      true, true, true,  true,  true};
     return batch;
   }
