@@ -329,11 +329,58 @@ GDNRT_API void gdnrt_gdn_layer_destroy(gdnrt_gdn_layer *layer);
  *  which needs kernels with has_initial. The first token of a request is a
  *  prefill as well, except in a graph: there its slot has to be zero. Rows that
  *  read and write different slots need kernels with write_slots. Metadata of
- *  verified rows has to be of the kernel's gdnrt_verify_states. */
+ *  verified rows has to be of the kernel's gdnrt_verify_states.
+ *
+ *  Graphs. A step of decode, verify and commit on a stream that is captured is
+ *  recorded; metadata, and what the workspace needs, has to be there before.
+ *  Prefills, devices with debug checks and kernels that would take memory now
+ *  are UNSUPPORTED, and nothing is recorded. */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_forward(
     gdnrt_gdn_layer *layer, const gdnrt_gdn_metadata *metadata,
     const void *device_arena, const gdnrt_named_arg *tokens, size_t count,
     void *stream, gdnrt_error *error);
+
+/*===-- One workspace for the layers of a model ---------------------------===*/
+
+/* Kernels may need memory to work in, or go faster with some. A layer takes
+ * for itself what a kernel cannot do without. Layers that run one after another
+ * may share one block instead, in which the largest need of any of them is the
+ * size of all; it is taken once and never grows, and graphs need no step ahead
+ * of their capture that takes memory. Launches take what is fastest in it. */
+
+typedef struct gdnrt_workspace gdnrt_workspace;
+
+/** What launches need, in bytes; a model adds total_bytes to its account. */
+typedef struct gdnrt_workspace_size {
+  /** Zero between launches. A multiple of 64. */
+  uint64_t counter_bytes;
+  uint64_t total_bytes;
+} gdnrt_workspace_size;
+
+/** Raises `size`, zeros at first, to what all kernels of the layer need for the
+ *  runs of steps of up to `rows` rows and `tokens` tokens, however they do
+ *  their work. Asked of each layer, it gives the size for all. */
+GDNRT_API gdnrt_status gdnrt_gdn_layer_workspace_size(
+    const gdnrt_gdn_layer *layer, int64_t rows, int64_t tokens,
+    gdnrt_workspace_size *size, gdnrt_error *error);
+
+/** Takes the memory from the device, which may be destroyed before it. The
+ *  total may be smaller than layers asked for: launches then do with what
+ *  fits. */
+GDNRT_API gdnrt_status gdnrt_workspace_create(gdnrt_device *device,
+                                              const gdnrt_workspace_size *size,
+                                              gdnrt_workspace **workspace,
+                                              gdnrt_error *error);
+
+/** Destroys the handle; the memory lives as long as layers that share it. */
+GDNRT_API void gdnrt_workspace_destroy(gdnrt_workspace *workspace);
+
+/** From its next launch on the layer works in `workspace`, of its device. All
+ *  layers that do must run in the order of one stream. Null: in its own again.
+ *  Graphs keep the one that they were captured with, which then has to live. */
+GDNRT_API gdnrt_status gdnrt_gdn_layer_share_workspace(
+    gdnrt_gdn_layer *layer, const gdnrt_workspace *workspace,
+    gdnrt_error *error);
 
 #ifdef __cplusplus
 }

@@ -48,6 +48,7 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   ScheduleTileProductsOptions products;
   products.warps = target.getSharedBytesPerSm() >= 200 * 1024 ? 12 : 8;
   passes.addPass(createScheduleTileProducts(products));
+  passes.addPass(createScheduleTokenGroups());
   passes.addPass(createScheduleSlotMoves());
   passes.addPass(createDropUnscheduled());
   passes.addPass(createCanonicalizerPass());

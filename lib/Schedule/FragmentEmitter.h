@@ -72,6 +72,10 @@ public:
     fragments[tile] = fragment;
   }
 
+  /// From here on `value`, which is no tile, is `here`.
+  void mapScalar(mlir::Value value, mlir::Value here) {
+    scalars.map(value, here);
+  }
   /// A value that is no tile.
   mlir::Value scalar(mlir::Value value);
   /// The fragment type of a tile of the program.

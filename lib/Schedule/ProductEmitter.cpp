@@ -159,7 +159,8 @@ bool ProductEmitter::isCopied(tile::LoadOp load) {
   // What only elementwise work reads goes to registers at once: a state.
   if (type.getRank() == 2)
     return isNarrow(type) &&
-           !llvm::all_of(load->getUsers(), llvm::IsaPred<tile::MapRowsOp>);
+           (isReadTurned(load) ||
+            !llvm::all_of(load->getUsers(), llvm::IsaPred<tile::MapRowsOp>));
   return llvm::none_of(load->getUsers(), [](Operation *user) {
     return llvm::any_of(user->getResults(), isVector) &&
            isa<tile::TileDialect>(user->getDialect());
@@ -405,7 +406,9 @@ LogicalResult ProductEmitter::emit(Operation *op) {
       })
       .Case([](tile::FillOp) {}) // made where it is used
       .Case([&](tile::StoreOp store) { emitStore(store); })
-      .Case([&](tile::MapRowsOp map) { emitMap(map); })
+      .Case([&](tile::MapRowsOp map) {
+        isTurned(map) ? emitTurnedMap(map) : emitMap(map);
+      })
       .Case([&](tile::MatmulOp matmul) { emitMatmul(matmul); })
       .Case([](tile::TransposeOp) {}) // read that way where it is used
       .Case([&](tile::DecayMatrixOp decay) { emitDecayMatrix(decay); })

@@ -10,6 +10,7 @@
 #include "gdn/Dialect/Tile/IR/Tile.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace gdn {
 
@@ -33,6 +34,9 @@ public:
   /// and of rows that no other op on tiles of rank 1 uses.
   static bool isCopied(tile::LoadOp load);
 
+  /// True if only turned work reads what `load` loads.
+  static bool isReadTurned(tile::LoadOp load);
+
   /// The tile in registers, in the layout of all matrices.
   mlir::Value fragmentOf(mlir::Value tile);
   void setFragment(mlir::Value tile, mlir::Value fragment) {
@@ -49,6 +53,8 @@ private:
                        mlir::Block *block);
   mlir::Value fetchVector(mlir::Value tile, mlir::Attribute layout);
   void emitMap(tile::MapRowsOp map);
+  static bool isTurned(tile::MapRowsOp map);
+  void emitTurnedMap(tile::MapRowsOp map);
   void emitMatmul(tile::MatmulOp matmul);
   void emitDecayMatrix(tile::DecayMatrixOp decay);
   void emitStore(tile::StoreOp store);
@@ -68,7 +74,9 @@ private:
   gpu::RowsAttr matrixRows, vectorRows;
   llvm::DenseMap<mlir::Value, mlir::Value> fragments;
   llvm::DenseMap<mlir::Value, mlir::Value> vectors; // on one warp
-  llvm::DenseMap<mlir::Value, mlir::Value> places;
+  // In the order of the program: which place is free must not depend on
+  // addresses.
+  llvm::MapVector<mlir::Value, mlir::Value> places;
   llvm::DenseSet<mlir::Operation *> emitted;
   llvm::DenseSet<mlir::Value> pinned; // places
 };

@@ -12,7 +12,9 @@
 //       await; barrier
 //       copy what the next turn needs first
 //       the rest of the work
+#include "FragmentEmitter.h"
 #include "ProductEmitter.h"
+#include "ProductForm.h"
 #include "ScanRoles.h"
 
 #include "gdn/Schedule/Passes.h"
@@ -45,6 +47,7 @@ public:
 private:
   LogicalResult emitBlock(Block &block);
   LogicalResult emitSegment(ArrayRef<Operation *> ops);
+  void emitLowTiles(ArrayRef<Operation *> ops);
   LogicalResult emitRegions(Operation *op);
   LogicalResult emitLoop(scf::ForOp loop);
   LogicalResult emitReadingAhead(scf::ForOp loop, scf::ForOp copy);
@@ -95,9 +98,6 @@ static bool carriesMatrix(func::FuncOp func) {
 }
 
 static bool isTile(Value value) { return isa<VectorType>(value.getType()); }
-static bool isNarrow(Value tile) {
-  return cast<VectorType>(tile.getType()).getElementTypeBitWidth() == 16;
-}
 
 /// An op on tiles of rank 1 alone.
 static bool isVectorWork(Operation *op) {
@@ -125,11 +125,25 @@ void ProductKernel::emitScalars(ArrayRef<Operation *> ops, IRMapping &mapping) {
   }
 }
 
+/// The first op that uses a tile of `op`, in its block; null if there is none.
+static Operation *getFirstUser(Operation *op) {
+  Operation *first = nullptr;
+  for (Operation *user : op->getUsers())
+    if (user->getBlock() == op->getBlock() &&
+        (!first || user->isBeforeInBlock(first)))
+      first = user;
+  return first;
+}
+
 /// Ops without regions, in program order: first what others wait for.
 LogicalResult ProductKernel::emitSegment(ArrayRef<Operation *> ops) {
   emitScalars(ops, scalars);
-  Ops vectors, matrices;
+  Ops vectors, matrices, low;
   for (Operation *op : ops) {
+    if (isLowWork(op)) {
+      low.push_back(op);
+      continue;
+    }
     if (!isa<tile::TileDialect>(op->getDialect()) || isa<tile::BlockIdOp>(op))
       continue;
     auto load = dyn_cast<tile::LoadOp>(op);
@@ -146,10 +160,38 @@ LogicalResult ProductKernel::emitSegment(ArrayRef<Operation *> ops) {
              [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
   if (failed(tiles->emitVectors(vectors)))
     return failure();
-  for (Operation *op : matrices)
+  // The decay matrix takes many registers, so it is made where it is needed.
+  for (Operation *op : matrices) {
+    if (isa<tile::DecayMatrixOp>(op) &&
+        llvm::is_contained(matrices, getFirstUser(op)))
+      continue;
+    for (Operation *other : matrices)
+      if (isa<tile::DecayMatrixOp>(other) && getFirstUser(other) == op &&
+          failed(tiles->emit(other)))
+        return failure();
     if (failed(tiles->emit(op)))
       return failure();
+  }
+  emitLowTiles(low);
   return success();
+}
+
+/// Tiles of few rows are the work of the first warp, in program order.
+void ProductKernel::emitLowTiles(ArrayRef<Operation *> ops) {
+  if (ops.empty())
+    return;
+  auto warps =
+      gpu::WarpsOp::create(b, ops.front()->getLoc(), TypeRange(), 0, 1);
+  OpBuilder::InsertionGuard guard(b);
+  b.createBlock(&warps.getBody());
+  FragmentEmitter warp(b, scalars);
+  for (Operation *op : ops) {
+    if (isa<tile::StoreOp>(op))
+      warp.emitStores(op, {});
+    else
+      warp.emit(op);
+  }
+  gpu::YieldOp::create(b, ops.front()->getLoc());
 }
 
 LogicalResult ProductKernel::emitBlock(Block &block) {
@@ -285,8 +327,10 @@ LogicalResult ProductKernel::emitReadingAhead(scf::ForOp loop,
   }
   emitScalars(all, scalars);
   meet(loc);
+  // What turned work alone reads makes room for its result.
   for (tile::LoadOp load : late)
-    tiles->emitCopy(load, scalars, Value(), /*isPinned=*/true);
+    tiles->emitCopy(load, scalars, Value(),
+                    /*isPinned=*/!ProductEmitter::isReadTurned(load));
   if (failed(emitSegment(first)))
     return failure();
   meet(loc);
@@ -352,65 +396,6 @@ LogicalResult ProductKernel::emitLoop(scf::ForOp loop) {
 // The kernel
 //===----------------------------------------------------------------------===//
 
-/// True if `map` does the same with every element of its only input.
-static bool isElementwise(tile::MapRowsOp map) {
-  if (map.getInputs().size() != 1 || map.getNumResults() != 1)
-    return false;
-  Block &body = map.getBody().front();
-  return body.getArgument(0).use_empty() &&
-         llvm::all_of(body, [&](Operation &op) {
-           return (isa<arith::ArithDialect>(op.getDialect()) ||
-                   isa<tile::YieldOp>(op)) &&
-                  llvm::all_of(op.getOperands(), [&](Value operand) {
-                    return map.getBody().isAncestor(operand.getParentRegion());
-                  });
-         });
-}
-
-/// What is rounded to 16 bits is turned round behind that: half as much to
-/// move, by instructions that f32 does not have.
-static void narrowBeforeTurning(func::FuncOp func) {
-  SmallVector<tile::MapRowsOp> maps;
-  func.walk([&](tile::MapRowsOp map) {
-    if (isElementwise(map) && isNarrow(map.getResult(0)) &&
-        !isNarrow(map.getInputs()[0]) &&
-        map.getInputs()[0].getDefiningOp<tile::TransposeOp>())
-      maps.push_back(map);
-  });
-  for (tile::MapRowsOp map : maps) {
-    auto transpose = map.getInputs()[0].getDefiningOp<tile::TransposeOp>();
-    Value source = transpose.getTile();
-    auto shape = cast<VectorType>(source.getType()).getShape();
-    OpBuilder b(map);
-    Type element =
-        cast<VectorType>(map.getResult(0).getType()).getElementType();
-    auto narrow = tile::MapRowsOp::create(
-        b, map.getLoc(), TypeRange{VectorType::get(shape, element)}, source);
-    Block &from = map.getBody().front();
-    auto row = [&](Type type) {
-      return VectorType::get({shape[1]},
-                             cast<VectorType>(type).getElementType());
-    };
-    Block *body = b.createBlock(&narrow.getBody(), {},
-                                {b.getIndexType(), row(source.getType())},
-                                {map.getLoc(), map.getLoc()});
-    IRMapping mapping;
-    mapping.map(from.getArguments(), body->getArguments());
-    for (Operation &op : from) {
-      Operation *clone = b.clone(op, mapping);
-      for (OpResult result : clone->getResults())
-        result.setType(row(result.getType()));
-    }
-    b.setInsertionPoint(map);
-    Value turned = tile::TransposeOp::create(
-        b, map.getLoc(), map.getResult(0).getType(), narrow.getResult(0));
-    map.getResult(0).replaceAllUsesWith(turned);
-    map.erase();
-    if (transpose->use_empty())
-      transpose.erase();
-  }
-}
-
 LogicalResult ProductKernel::emit(int64_t minBlocks) {
   b.setInsertionPoint(source);
   auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
@@ -470,7 +455,7 @@ void ScheduleTileProducts::runOnOperation() {
     if (std::optional<int64_t> warps = countWarps(func))
       programs.push_back({func, *warps});
   for (auto [func, numWarps] : programs) {
-    narrowBeforeTurning(func);
+    bringIntoForm(func);
     int64_t residentWarps =
         carriesMatrix(func) ? std::min<int64_t>(warps, fewestWarps) : warps;
     if (failed(ProductKernel(func, numWarps)

@@ -129,7 +129,10 @@ FailureOr<SmallVector<EntryCode, 0>> gdn::collectEntryCodes(ModuleOp lowered) {
             readStrings(func, "gdn_tile.multiples", multiples, code.multiples)))
       return failure();
     auto facts = func->getAttrOfType<DictionaryAttr>("gdn_tile.facts");
+    // Those of the one-pass program, if the target has it.
     if (facts && !owner)
+      code.facts.clear();
+    if (facts && code.facts.empty())
       for (NamedAttribute fact : facts)
         code.facts.push_back(
             {fact.getName().str(), cast<StringAttr>(fact.getValue()).str()});

@@ -148,6 +148,10 @@ class Kernels(c.Structure):
     ]
 
 
+class WorkspaceSize(c.Structure):
+    _fields_ = [("counter_bytes", c.c_uint64), ("total_bytes", c.c_uint64)]
+
+
 MAX_SLICES = 4
 _P = c.c_void_p
 _OUT = c.POINTER(c.c_void_p)
@@ -177,6 +181,13 @@ FUNCTIONS = {
         c.c_int,
         [_P, c.POINTER(Metadata), _P, c.POINTER(NamedArg), c.c_size_t, _P, _ERR],
     ),
+    "gdnrt_gdn_layer_workspace_size": (
+        c.c_int,
+        [_P, c.c_int64, c.c_int64, c.POINTER(WorkspaceSize), _ERR],
+    ),
+    "gdnrt_workspace_create": (c.c_int, [_P, c.POINTER(WorkspaceSize), _OUT, _ERR]),
+    "gdnrt_workspace_destroy": (None, [_P]),
+    "gdnrt_gdn_layer_share_workspace": (c.c_int, [_P, _P, _ERR]),
     "gdnrt_layer_state_shape": (
         c.c_int,
         [

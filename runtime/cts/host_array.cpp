@@ -126,6 +126,27 @@ void HostArray::shiftIntegers(int64_t by) {
   }
 }
 
+double HostArray::number(int64_t index) const {
+  const uint8_t *at = bytes_.data() + offsetOf(index);
+  uint32_t bits = 0;
+  std::memcpy(&bits, at, std::min<size_t>(elementBytes_, 4));
+  if (dtype_ == GDNRT_BF16)
+    bits <<= 16;
+  if (dtype_ == GDNRT_F16) {
+    const auto exponent = static_cast<int>(bits >> 10 & 31);
+    const auto fraction = static_cast<int>(bits & 1023);
+    if (exponent == 31)
+      return NAN;
+    const double magnitude = exponent
+                                 ? std::ldexp(1024 + fraction, exponent - 25)
+                                 : std::ldexp(fraction, -24);
+    return bits & 0x8000 ? -magnitude : magnitude;
+  }
+  float value;
+  std::memcpy(&value, &bits, 4);
+  return value;
+}
+
 bool HostArray::isZero(int64_t index) const {
   const uint8_t *at = bytes_.data() + offsetOf(index);
   return std::all_of(at, at + elementBytes_,

@@ -32,6 +32,8 @@ public:
   void setNan(int64_t index);
   /// Adds `by` to every element; none is negative.
   void shiftIntegers(int64_t by);
+  /// Element `index` of an array of floats.
+  double number(int64_t index) const;
   /// Whether all bytes of the element are 0.
   bool isZero(int64_t index) const;
   /// Whether the element is neither NaN nor infinite.

@@ -5,6 +5,7 @@
 
 #include "problem.h"
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -147,6 +148,9 @@ void Problem::fill(const gdnrt_param_info &info, HostArray &array) {
   if (info.access == GDNRT_WRITE)
     return; // stays NaN, so that what is not written is seen
   uint64_t seed = hashOf(name);
+  size_t index;
+  const bool isReady =
+      gdnrt_entry_find_param(entry_, "log_decay", &index, nullptr) == GDNRT_OK;
   std::vector<int64_t> integers = checkpointValues(name);
   if (integers.empty())
     integers = tokenSlotValues(name);
@@ -164,8 +168,13 @@ void Problem::fill(const gdnrt_param_info &info, HostArray &array) {
       array.setInteger(i, rows_.slots[static_cast<size_t>(i)]);
     else if (name == "has_initial")
       array.setInteger(i, 1);
-    else if (name == "pending_decays")
+    else if (name == "pending_decays" || name == "log_decay")
       array.setNumber(i, uniform - 1);
+    else if (name == "beta")
+      array.setNumber(i, 0.5 + 0.5 * uniform);
+    else if (isReady && (name == "q" || name == "k"))
+      // About as long as the unit vectors that such entries are given.
+      array.setNumber(i, 1.7 * uniform / std::sqrt(array.sizes().back()));
     else if (name == "A_log")
       array.setNumber(i, 1 + uniform);
     else if (name == "norm_weight")

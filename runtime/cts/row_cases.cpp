@@ -69,10 +69,16 @@ TEST_P(RaggedCases, OneTokenIsADecodeStep) {
   Kernel decode(EntryKind::decode, std::get<1>(GetParam()));
   if (!decode.exists())
     GTEST_SKIP() << "the image has no decode";
+  const char *from = gdnrt_entry_attribute(kernel.entry(), "chunk_from");
+  if (from && std::string(from) == "1")
+    GTEST_SKIP() << "a row of one token takes the chunk form";
   Rows rows = {{1, 1, 1}, {7, 0, 3}};
   Problem extend(kernel.entry(), rows), step(decode.entry(), rows);
   kernel.run(extend);
   decode.run(step);
+  // Code for GPUs walks chunks whatever their length, with other roundings.
+  if (suiteOptions.device != "cpu")
+    return expectNear(extend, step, 5e-3);
   expectSameOutputs(extend, step);
   expectSamePools(extend, step);
 }

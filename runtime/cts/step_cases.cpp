@@ -7,6 +7,8 @@
 #include "gdn-c/attention.h"
 #include "layer_test.h"
 
+#include <algorithm>
+
 using namespace gdnrt::cts;
 
 namespace {
@@ -110,4 +112,91 @@ TEST_P(StepCases, BackendHasTheBitsOfTheKernel) {
   for (int64_t row = 0; row < idle.numRows(); ++row)
     expectZeroRow(idle, row);
   expectSamePools(idle, before);
+}
+
+// What a layer finds in a workspace that others worked in does not matter, and
+// one that is too small is said so or done without.
+TEST_P(StepCases, SharedWorkspaceLeavesNoTrace) {
+  const Rows live = rows();
+  Rows other = live;
+  for (int64_t &length : other.lengths)
+    length = kind == EntryKind::decode ? 1 : std::min<int64_t>(length, 2);
+  Problem alone(kernel.entry(), live), shared = alone;
+  Problem before(kernel.entry(), other);
+  gdnrt_workspace_size size = {};
+  auto run = [&](const Problem &problem, const Rows &rows,
+                 const gdnrt_workspace *workspace) {
+    gdnrt_gdn_metadata metadata = build(kind, rows);
+    kernel.onDevice(problem, [&](const auto &args) {
+      makeLayer(args);
+      if (!workspace) {
+        // The second time asks for no more.
+        for (int time = 0; time < 2; ++time)
+          EXPECT_EQ(gdnrt_gdn_layer_workspace_size(layer, alone.numRows(),
+                                                   alone.numTokens(), &size,
+                                                   &error),
+                    GDNRT_OK)
+              << error.message;
+        return;
+      }
+      ASSERT_EQ(gdnrt_gdn_layer_share_workspace(layer, workspace, &error),
+                GDNRT_OK)
+          << error.message;
+      step(args, &metadata);
+    });
+  };
+  run(alone, live, nullptr);
+  EXPECT_EQ(size.counter_bytes % 64, 0U);
+  // Other layers may need more of both.
+  size.counter_bytes += 128;
+  size.total_bytes += 4096;
+  gdnrt_workspace *workspaces[2] = {};
+  for (gdnrt_workspace *&workspace : workspaces)
+    ASSERT_EQ(
+        gdnrt_workspace_create(kernel.device(), &size, &workspace, &error),
+        GDNRT_OK)
+        << error.message;
+  run(alone, live, workspaces[0]);
+  run(before, other, workspaces[1]);
+  run(shared, live, workspaces[1]);
+  expectSameOutputs(shared, alone);
+  expectSamePools(shared, alone);
+  for (gdnrt_workspace *workspace : workspaces)
+    gdnrt_workspace_destroy(workspace);
+}
+
+namespace {
+class LayerRefusals : public EntryTest {};
+GDNRT_CTS_ENTRIES(LayerRefusals);
+} // namespace
+
+// Schedulers' ids are i32; a layer of an entry that takes others says so.
+TEST_P(LayerRefusals, IdsOfI64) {
+  gdnrt_error error;
+  gdnrt_param_info info = {};
+  for (size_t p = 0; p < gdnrt_entry_param_count(kernel.entry()); ++p) {
+    gdnrt_entry_param(kernel.entry(), p, &info, &error);
+    if (std::string(info.name) == "slots")
+      break;
+  }
+  if (info.dtype != GDNRT_I64)
+    GTEST_SKIP() << "the entry takes ids of i32";
+  Problem problem(kernel.entry(), {{1, 1}, {1, 2}});
+  std::vector<gdnrt_named_arg> fixed;
+  for (const gdnrt_named_arg &each : problem.args())
+    if (std::string(each.name).find("pool") != std::string::npos ||
+        std::string(each.name).find("weight") != std::string::npos ||
+        std::string(each.name) == "A_log" ||
+        std::string(each.name) == "dt_bias")
+      fixed.push_back(each);
+  gdnrt_gdn_kernels kernels = {};
+  kernels.prefill = kernel.handle();
+  gdnrt_gdn_layer *layer = nullptr;
+  EXPECT_EQ(gdnrt_gdn_layer_create(&kernels, fixed.data(), fixed.size(), &layer,
+                                   &error),
+            GDNRT_UNSUPPORTED);
+  EXPECT_NE(
+      std::string(error.message).find("expected an entry with ids of i32"),
+      std::string::npos)
+      << error.message;
 }

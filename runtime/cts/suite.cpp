@@ -13,6 +13,8 @@
 
 #include "suite.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -157,15 +159,22 @@ void Kernel::onDevice(
     named.arg.data = data;
   }
   body(onDevice);
-  for (size_t i = 0; i < args.size(); ++i) {
-    size_t bytes = problem[args[i].name].bytes().size();
+  readBack(problem, onDevice);
+  for (const gdnrt_named_arg &named : onDevice)
+    EXPECT_EQ(gdnrt_device_free(device_, named.arg.data, &error), GDNRT_OK);
+}
+
+void Kernel::readBack(const Problem &problem,
+                      const std::vector<gdnrt_named_arg> &onDevice) const {
+  if (suiteOptions.device == "cpu")
+    return;
+  gdnrt_error error;
+  std::vector<gdnrt_named_arg> args = problem.args();
+  for (size_t i = 0; i < args.size(); ++i)
     EXPECT_EQ(gdnrt_device_read(device_, args[i].arg.data, onDevice[i].arg.data,
-                                bytes, &error),
+                                problem[args[i].name].bytes().size(), &error),
               GDNRT_OK)
         << error.message;
-    EXPECT_EQ(gdnrt_device_free(device_, onDevice[i].arg.data, &error),
-              GDNRT_OK);
-  }
 }
 
 std::string Kernel::runBehind(const Problem &problem, int64_t first) const {
@@ -246,6 +255,21 @@ void gdnrt::cts::expectSameOutputs(const Problem &a, const Problem &b) {
 void gdnrt::cts::expectSamePools(const Problem &a, const Problem &b) {
   for (const std::string &pool : a.pools())
     EXPECT_TRUE(a[pool].elements() == b[pool].elements()) << pool;
+}
+
+void gdnrt::cts::expectNear(const Problem &got, const Problem &want,
+                            double limit) {
+  std::vector<std::string> names = want.outputs();
+  names.insert(names.end(), want.pools().begin(), want.pools().end());
+  for (const std::string &name : names) {
+    double differences = 0, squares = 0;
+    for (int64_t i = 0; i < want[name].count(); ++i) {
+      const double a = got[name].number(i), b = want[name].number(i);
+      differences += (a - b) * (a - b);
+      squares += b * b;
+    }
+    EXPECT_LE(std::sqrt(differences / std::max(squares, 1e-30)), limit) << name;
+  }
 }
 
 void gdnrt::cts::expectPaddingIntact(const Problem &problem) {

@@ -73,6 +73,9 @@ public:
   void onDevice(const Problem &problem,
                 const std::function<void(const std::vector<gdnrt_named_arg> &)>
                     &body) const;
+  /// Takes what the device has in the arrays of `onDevice` now.
+  void readBack(const Problem &problem,
+                const std::vector<gdnrt_named_arg> &onDevice) const;
   gdnrt_kernel *handle() const { return kernel_; }
   gdnrt_device *device() const { return device_; }
 
@@ -112,6 +115,9 @@ void expectZeroRow(const Problem &problem, int64_t row);
 /// The elements are equal bit for bit, whatever the layouts.
 void expectSameOutputs(const Problem &a, const Problem &b);
 void expectSamePools(const Problem &a, const Problem &b);
+/// The root of the mean square of the differences, by that of `want`, is at
+/// most `limit`, for outputs and pools.
+void expectNear(const Problem &got, const Problem &want, double limit);
 /// Outputs and pools kept their padding.
 void expectPaddingIntact(const Problem &problem);
 

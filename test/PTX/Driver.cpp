@@ -395,6 +395,11 @@ EXPORT Result cuStreamSynchronize(Stream stream) {
 
 EXPORT Result cuThreadExchangeStreamCaptureMode(int *) { return 0; }
 
+EXPORT Result cuStreamIsCapturing(Stream stream, int *status) {
+  *status = stream && stream->recorded;
+  return 0;
+}
+
 EXPORT Result cuStreamBeginCapture_v2(Stream stream, int) {
   if (!stream || stream->recorded)
     return kCaptureUnsupported;

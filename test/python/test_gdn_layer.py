@@ -11,6 +11,7 @@ from gdn.layers.attention import (
     CommonAttentionMetadata,
     GDNAttentionMetadataBuilder,
     GDNLayer,
+    Workspace,
     layer_kernels,
 )
 
@@ -313,3 +314,31 @@ def test_refusals(runtime, kernels, layer, tool, tmp_path):
     moved.done[0], moved.accepted[0] = 5, 3
     with pytest.raises(GdnError, match="reads slot 3 and writes slot 1, but the entry has no"):
         moved.step([0], [1])
+
+
+def test_one_workspace_for_all_layers(runtime, kernels):
+    """Two layers take turns in it, and compute what each does in its own."""
+    outputs = []
+    for shares in (False, True):
+        layers = [Fixture(runtime, kernels, seed) for seed in (11, 12)]
+        if shares:
+            workspace = Workspace([each.layer for each in layers], ROWS, 300)
+            assert workspace.nbytes % 64 == 0
+            # Nothing asks for more than a larger step does.
+            assert workspace.nbytes <= Workspace([layers[0].layer], ROWS + 1, 512).nbytes
+            layers[0].layer.share_workspace(workspace)
+        steps = []
+        for requests, lengths in (([0, 1, 2], [70, 1, 130]), ([0, 1], [1, 1]), ([2, 0], [3, 65])):
+            for each in layers:
+                core, expected, _ = each.step(requests, lengths)
+                assert relative_error(core, expected) < 1e-5
+                steps.append(core)
+        outputs.append(steps)
+        for each in layers:
+            each.check_states()
+    for own, shared in zip(*outputs, strict=True):
+        assert relative_error(shared, own) < 1e-5
+    with pytest.raises(ValueError, match="layers: expected at least one"):
+        Workspace([], 1, 1)
+    with pytest.raises(GdnError, match="expected at least 0 rows and tokens, got -1 and 1"):
+        Workspace([layers[0].layer], -1, 1)

@@ -46,8 +46,10 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     checkpoints, `token_slots` or pending tokens, with `value-heads`, and with windows of the convolution longer
     than a chunk have no such variant.
 
-    With `chunk-stages=split` it gets those of its variant `split`: `@<entry>__prepare`, a
-    block per chunk and value head, does all that does not depend on the state; `__walk`,
+    With `chunk-stages=split` it gets those of its variant `split`: `@<entry>__prologue`, a
+    block per group of up to 8 tokens and value head, computes queries, keys and values,
+    where they are not in memory as products take them; `__prepare`, a
+    block per chunk and value head, does all else that does not depend on the state; `__walk`,
     a block per row and value head, goes from state to state, with states in rows. All
     tokens go in chunks. Chunks have slots in the workspace that need no plan: their
     number is at most `T floordiv C + N`. Each number in `value-parts` is a variant

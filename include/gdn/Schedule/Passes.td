@@ -231,7 +231,10 @@ def ScheduleTileProducts
     of the first warp. A loop over chunks copies what a turn needs first while the
     turn before it is at work, and the rest while the first products run.
 
-    Tiles that are not needed any more give their shared memory to later ones.
+    Tiles that are not needed any more give their shared memory to later ones. Work
+    on rows of f32 tiles that registers hold turned round, a norm of outputs, is
+    turned itself: a sum over a row becomes a `gdn_gpu.column_sum`. Tiles of fewer than
+    16 rows, a window of a convolution, are the work of the first warp.
 
     **Runs after** `convert-gdn-to-tile` with `chunk-stages=split` and
     `gdn-tile-fuse-rows`; **before** `gdn-gpu-place-barriers`.
@@ -244,7 +247,7 @@ def ScheduleTileProducts
 
     **Numerics**: sums of products in the order of the target's instructions, from
     the first inner element to the last. `gdn_tile.prefix_sum` and
-    `gdn_tile.suffix_sum` in a tree. `gdn_tile.decay_matrix` as the exponential of a
+    `gdn_tile.suffix_sum` in a tree, sums of turned rows over warps last. `gdn_tile.decay_matrix` as the exponential of a
     difference of running sums, of decays of at least -18: below, the factor is
     zero in 16 bits.
 
@@ -264,6 +267,45 @@ def ScheduleTileProducts
     "::gdn::gpu::GPUDialect", "::mlir::arith::ArithDialect",
     "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect"
+  ];
+}
+
+def ScheduleTokenGroups
+    : Pass<"gdn-schedule-token-groups", "::mlir::ModuleOp"> {
+  let summary = "A warp for each group of tokens: token-wise programs to GPU blocks";
+  let description = [{
+    Turns tile programs of loads, work on rows, convolutions and stores, whose
+    last axis of the grid is a number, into programs of a block of GPU threads
+    with as many warps: each warp does the work of one coordinate on that axis, by
+    itself. A lane holds columns of all tokens of its warp, so that the
+    convolution goes from register to register, and a norm is a sum over lanes.
+
+    **Runs after** `convert-gdn-to-tile` with `chunk-stages=split` and
+    `gdn-tile-fuse-rows`; **before** `gdn-drop-unscheduled`.
+
+    **Needs**: tile programs, a value head per block.
+
+    **Leaves**: programs of `gdn_gpu` for those, with the grid without its last
+    axis. Other tile programs, convolutions with a bias among them, are left
+    alone, and tiles of more than 64 elements per lane.
+
+    **Numerics**: sums over rows are reordered, in an order that depends on the
+    number of columns alone.
+
+    **Fails**: never.
+
+    Before and after: `test/Schedule/token-groups.mlir`.
+  }];
+  let options = [
+    Option<"warps", "warps", "int64_t", /*default=*/"16",
+           "Warps per multiprocessor that registers must allow">
+  ];
+  let statistics = [
+    Statistic<"numKernels", "num-kernels", "Kernels scheduled">
+  ];
+  let dependentDialects = [
+    "::gdn::gpu::GPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
   ];
 }
 

@@ -51,6 +51,10 @@ struct KernelParts {
   static mlir::FailureOr<KernelParts> analyse(mlir::func::FuncOp entry,
                                               KernelOp kernel);
 
+  /// `values`, and all that they are computed from in the kernel.
+  llvm::DenseSet<mlir::Value>
+  inputsOf(llvm::SmallVector<mlir::Value> values) const;
+
   /// What the state's change depends on: the rule's keys, values, decays and
   /// strengths, and all that they are computed from in the kernel.
   llvm::DenseSet<mlir::Value> stateInputs() const;
@@ -85,8 +89,6 @@ private:
   mlir::LogicalResult takePending();
   void collectCarries();
   void markKeyHeads(mlir::Value value);
-  llvm::DenseSet<mlir::Value>
-  inputsOf(llvm::SmallVector<mlir::Value> values) const;
 
   mlir::Operation *rowsOp = nullptr;
   mlir::Operation *checkpointsOp = nullptr;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A prefill in two stages. What a chunk does not need the state for is most of
+// A prefill in stages. What a chunk does not need the state for is most of
 // its work, and all chunks can do it at the same time:
 //
+//   prologue a block per group of tokens and value head: queries, keys and
+//            values to the workspace, where they are not in memory as products
+//            take them
 //   prepare  a block per chunk and value head: Y, Z and the gates of the chunk
-//            to the workspace; queries, keys and values too, where they are not
-//            in memory as products take them
+//            to the workspace
 //   maps     where rows are cut into segments: what each does to the state
 //   scan     likewise: the state before each
 //   walk     a block per row and value head, and one for the padding: from
@@ -30,10 +32,10 @@ static bool canSplit(const KernelParts &parts, const Algorithm &algorithm) {
   if (ChunkTypes::choose(parts, algorithm.precision).isExact() ||
       getChunkForm(rule, algorithm.chunk).empty())
     return false;
-  // A window before a chunk has to lie in the row.
+  // A window before a group of tokens has to lie in the row.
   if (llvm::any_of(parts.carries, [&](const Carry &carry) {
         return isa<Conv1dOp>(carry.op) &&
-               carry.type.getDimSize(0) > algorithm.chunk;
+               carry.type.getDimSize(0) > getGroupTokens(parts, algorithm);
       }))
     return false;
   // Behind the rule stand ops on its output and on what is in memory.
@@ -144,6 +146,9 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
   SmallVector<std::string> names;
   for (const SplitVariant &variant : chosen)
     names.push_back(variant.name);
+  if (hasPrologue(*parts, perKeyHead) &&
+      failed(emit(emitPrologueStage, "__prologue", perKeyHead, names)))
+    return failure();
   if (failed(emit(emitPrepareStage, "__prepare", perKeyHead, names)))
     return failure();
   for (const SplitVariant &variant : chosen) {

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The first stage of the variants "split": all that a chunk does not need the
-// state for. A block finds the row of its chunk slot by binary search, and ends
-// where the slot has no owner.
-//
-// The window of the convolution before a chunk is the pool's for the first one
-// of a row, and else the row's own input.
-#include "SplitStage.h"
+// The stage of the variants "split" that does all that a chunk does not need the
+// state for. Inputs of the rule are in memory, or in the workspace where the
+// stage before put them; gates are computed here.
+#include "SplitChunk.h"
 #include "TokenWork.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -20,39 +16,21 @@ using P = arith::CmpIPredicate;
 
 namespace {
 
-class SplitPrepare final : public SplitStage {
+class SplitPrepare final : public SplitChunkStage {
 public:
-  using SplitStage::SplitStage;
+  using SplitChunkStage::SplitChunkStage;
 
 protected:
   SmallVector<std::string> gridOf(const std::string &slots) override {
     return {slots, valueForm};
   }
-  void emitBlock(Value chunkSlot) override;
+  void emitChunkSlot(Value chunkSlot, Value isFirst, Value valid) override;
 
 private:
-  Value loadWindow(const Carry &carry, Value isFirst);
-  Chunk emitInputs(Value isFirst, Value valid);
-  void emitChunkSlot(Value chunkSlot, Value isFirst, Value valid);
+  Chunk emitInputs(Value chunkSlot, Value valid);
 };
 
 } // namespace
-
-/// The window of the convolution before token `begin`, the first of its row or
-/// of a later chunk: one of two places is read, the other gives zeros.
-Value SplitPrepare::loadWindow(const Carry &carry, Value isFirst) {
-  Value all = index(carry.type.getDimSize(0)), none = index(0);
-  Value start = startRows(carry);
-  Value kept =
-      arith::SelectOp::create(b, loc, isFirst, start ? start : all, none);
-  Value own = arith::SelectOp::create(b, loc, isFirst, none, all);
-  return mapRows(
-      b, loc,
-      {loadCarryAt(carry, head, slot, kept), loadOwnWindow(carry, head, own)},
-      {carry.type}, [&](OpBuilder &, ValueRange in) -> SmallVector<Value> {
-        return {arith::AddFOp::create(b, loc, in[0], in[1])};
-      })[0];
-}
 
 /// True if rows of `value` past the valid ones are zero as the kernel computes
 /// them from rows that are.
@@ -63,28 +41,39 @@ static bool keepsZeros(Value value) {
   return !op || isa<UnpackOp>(op);
 }
 
-/// The rule's inputs for the tokens `begin` to `begin + valid`, zeros behind.
-Chunk SplitPrepare::emitInputs(Value isFirst, Value valid) {
-  TokenBlock block(*this, head);
-  SmallVector<Value> carried;
-  for (const Carry &carry : parts.carries)
-    carried.push_back(isa<Conv1dOp>(carry.op) ? loadWindow(carry, isFirst)
-                                              : Value());
-  Chunk chunk = block.emitRuleInputs(begin, valid, carried);
+/// The rule's inputs for the tokens `begin` to `begin + valid`, zeros behind;
+/// no values, which the stage has no use for.
+Chunk SplitPrepare::emitInputs(Value chunkSlot, Value valid) {
   DeltaRuleOp rule = parts.rule;
-  for (auto [tile, input] : {std::pair(&chunk.query, rule.getQuery()),
-                             std::pair(&chunk.key, rule.getKey()),
-                             std::pair(&chunk.value, rule.getValue()),
-                             std::pair(&chunk.logDecay, rule.getLogDecay()),
-                             std::pair(&chunk.beta, rule.getBeta())})
-    if (!keepsZeros(input))
-      *tile = maskRows(b, loc, *tile, valid);
+  SmallVector<Value> wanted = {rule.getLogDecay(), rule.getBeta()};
+  if (!queries)
+    wanted.push_back(rule.getQuery());
+  if (!keys)
+    wanted.push_back(rule.getKey());
+  TokenBlock block(*this, head);
+  SmallVector<Value> carried(parts.carries.size());
+  SmallVector<Value> tiles = block.emitInputs(begin, valid, wanted, carried);
+  llvm::SmallDenseMap<Value, Value> tileOf;
+  for (auto [input, tile] : llvm::zip(wanted, tiles))
+    tileOf[input] = keepsZeros(input) ? tile : maskRows(b, loc, tile, valid);
+  auto either = [&](Value region, Value input) {
+    return region ? castTile(b, loc, loadRegion(region, chunkSlot, h),
+                             b.getF32Type())
+                  : tileOf.lookup(input);
+  };
+  Chunk chunk;
+  chunk.query = either(queries, rule.getQuery());
+  chunk.key = either(keys, rule.getKey());
+  chunk.logDecay = tileOf.lookup(rule.getLogDecay());
+  chunk.beta = tileOf.lookup(rule.getBeta());
+  chunk.valid = valid;
+  chunk.scale = rule.getScaleOrDefault();
   return chunk;
 }
 
 /// The chunk of the tokens `begin` to `begin + valid` to its slot.
-void SplitPrepare::emitChunkSlot(Value chunkSlot, Value isFirst, Value valid) {
-  Chunk chunk = emitInputs(isFirst, valid);
+void SplitPrepare::emitChunkSlot(Value chunkSlot, Value, Value valid) {
+  Chunk chunk = emitInputs(chunkSlot, valid);
   PreparedChunk made = prepareRoundedChunk(b, loc, chunk, chunkTypes);
   Value own = headIndex(head);
   storeRegion(made.toState, toState, chunkSlot, own);
@@ -112,39 +101,6 @@ void SplitPrepare::emitChunkSlot(Value chunkSlot, Value isFirst, Value valid) {
   storeGate(strength, strengthRow, chunkSlot);
   storeGate(tile::FillOp::create(b, loc, type, zero), freeRow, chunkSlot);
   storeGate(end, endRow, chunkSlot);
-
-  if (values)
-    storeRegion(castTile(b, loc, chunk.value, chunkTypes.inner), values,
-                chunkSlot, own);
-  if (!queries && !keys)
-    return;
-  // Those of a key head are the same for each of its value heads.
-  Value writes = compare(P::eq, head, index(0));
-  auto branch = scf::IfOp::create(b, loc, writes, /*withElse=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  if (queries)
-    storeRegion(made.query, queries, chunkSlot, h);
-  if (keys)
-    storeRegion(made.key, keys, chunkSlot, h);
-}
-
-void SplitPrepare::emitBlock(Value chunkSlot) {
-  n = findRow(chunkSlot, index(algorithm.chunk));
-  Value live = emitBounds();
-  Value length = arith::SubIOp::create(b, loc, end, begin);
-  Value chunks =
-      arith::CeilDivUIOp::create(b, loc, length, index(algorithm.chunk));
-  Value number = arith::SubIOp::create(b, loc, chunkSlot, firstSlot(begin, n));
-  // Unsigned: a slot before the first row's is past every end.
-  live = arith::AndIOp::create(b, loc, live, compare(P::ult, number, chunks));
-  auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  begin = add(begin, mul(number, index(algorithm.chunk)));
-  Value left = arith::SubIOp::create(b, loc, end, begin);
-  emitChunkSlot(chunkSlot, compare(P::eq, number, index(0)),
-                arith::MinUIOp::create(b, loc, left, index(algorithm.chunk)));
 }
 
 LogicalResult gdn::emitPrepareStage(EntryViews &views, const KernelParts &parts,

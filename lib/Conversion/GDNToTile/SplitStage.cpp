@@ -44,6 +44,24 @@ static constexpr int64_t leastSegmentChunks = 8;
 /// Segments per row that pay, in the mean.
 static constexpr int64_t leastSegments = 4;
 
+int64_t gdn::getGroupTokens(const KernelParts &parts,
+                            const Algorithm &algorithm) {
+  DeltaRuleOp rule = parts.rule;
+  auto last = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getShape().back();
+  };
+  int64_t widest = std::max(last(rule.getKey()), last(rule.getValue()));
+  return std::min<int64_t>(algorithm.chunk, widest > 128 ? 4 : 8);
+}
+
+bool gdn::hasPrologue(const KernelParts &parts, const Algorithm &algorithm) {
+  DeltaRuleOp rule = parts.rule;
+  ChunkTypes types = ChunkTypes::choose(parts, algorithm.precision);
+  return !isReady(rule.getQuery(), types.key) ||
+         !isReady(rule.getKey(), types.key) ||
+         !isReady(rule.getValue(), Type());
+}
+
 /// Grid, workspace and conditions of the stage.
 void SplitStage::describe() {
   DeltaRuleOp rule = parts.rule;
@@ -110,6 +128,14 @@ void SplitStage::describe() {
     function->setAttr("gdn_tile.variant", b.getStringAttr(names.front()));
   else
     function->setAttr("gdn_tile.variant", b.getStrArrayAttr(names));
+  // For targets that have these variants alone.
+  auto fact = [&](StringRef name, const Twine &value) {
+    return b.getNamedAttr(name, b.getStringAttr(value));
+  };
+  function->setAttr(
+      "gdn_tile.facts",
+      b.getDictionaryAttr({fact("chunk_from", "1"), fact("chunk", Twine(C)),
+                           fact("precision", chunkTypes.precision())}));
 }
 
 Value SplitStage::loadRegion(Value region, Value chunkSlot, Value head,
@@ -164,20 +190,22 @@ void SplitStage::storeRows(Value tile, Value region, Value at, Value firstRow) {
                         ArrayRef<int64_t>{2, 3}, Value());
 }
 
-Value SplitStage::loadReady(Value input, Value t, Value valid) {
+Value SplitStage::loadInput(Value input, Value t, Value valid, int64_t rows,
+                            bool wholeValues) {
   auto type = cast<RankedTensorType>(input.getType());
   SmallVector<Value> at = {t, h};
   int64_t columns = type.getShape().back();
   Value first = index(0);
   if (!parts.isKey(input)) {
     at.push_back(head);
-    columns = valueCount(columns);
-    first = valueStart();
+    if (!wholeValues) {
+      columns = valueCount(columns);
+      first = valueStart();
+    }
   }
   SmallVector<int64_t> dims = {0, int64_t(at.size())};
   at.push_back(first);
-  auto tile =
-      VectorType::get({algorithm.chunk, columns}, type.getElementType());
+  auto tile = VectorType::get({rows, columns}, type.getElementType());
   return tile::LoadOp::create(b, loc, tile, operandViews.lookup(input), at,
                               dims, valid);
 }
@@ -188,7 +216,7 @@ StoredChunk SplitStage::loadChunk(Value chunkSlot, Value t, Value valid,
   Value own = headIndex(head);
   auto key = [&](Value region, Value input) {
     return region ? loadRegion(region, chunkSlot, h)
-                  : loadReady(input, t, valid);
+                  : loadInput(input, t, valid, algorithm.chunk, false);
   };
   StoredChunk chunk;
   chunk.key = key(keys, rule.getKey());
@@ -197,7 +225,8 @@ StoredChunk SplitStage::loadChunk(Value chunkSlot, Value t, Value valid,
   // Values in the workspace are zero past the valid ones.
   Value some = valid == valuesValid ? Value() : valuesValid;
   chunk.value = values ? loadRegion(values, chunkSlot, own, some)
-                       : loadReady(rule.getValue(), t, valuesValid);
+                       : loadInput(rule.getValue(), t, valuesValid,
+                                   algorithm.chunk, false);
   chunk.toState = loadRegion(toState, chunkSlot, own);
   if (wantsOutput)
     chunk.toOutput = loadRegion(toOutput, chunkSlot, own);

@@ -83,9 +83,10 @@ protected:
   // is in memory already, as products take it.
   mlir::Value queries, keys, values;
 
-  /// A tile of a row of the rule's input for the tokens from `t` on, as it is
-  /// in memory; zeros past the `valid` ones.
-  mlir::Value loadReady(mlir::Value input, mlir::Value t, mlir::Value valid);
+  /// `rows` rows of an input in memory from token `t` on, zeros past the `valid`
+  /// ones; of values those that the block has, unless it wants all.
+  mlir::Value loadInput(mlir::Value input, mlir::Value t, mlir::Value valid,
+                        int64_t rows, bool wholeValues);
   /// Rows of a matrix of `states` or `maps`: all from `firstRow` on that the
   /// block has, of which `rows` are read and others are zero.
   mlir::Value loadRows(mlir::Value region, mlir::Value at, mlir::Value firstRow,
@@ -108,8 +109,18 @@ private:
 /// has none.
 std::string getChunkForm(DeltaRuleOp rule, int64_t chunk);
 
+/// Tokens of a block of the stage that computes inputs of the rule: few, so
+/// that they fit the registers of a warp.
+int64_t getGroupTokens(const KernelParts &parts, const Algorithm &algorithm);
+/// Whether that stage has anything to do.
+bool hasPrologue(const KernelParts &parts, const Algorithm &algorithm);
+
 /// Fill `views.function` with the program of a stage of a kernel that can be
 /// split, which the variants of these names have.
+mlir::LogicalResult emitPrologueStage(EntryViews &views,
+                                      const KernelParts &parts,
+                                      const Algorithm &algorithm,
+                                      mlir::ArrayRef<std::string> variants);
 mlir::LogicalResult emitPrepareStage(EntryViews &views,
                                      const KernelParts &parts,
                                      const Algorithm &algorithm,

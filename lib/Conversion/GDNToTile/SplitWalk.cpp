@@ -45,6 +45,7 @@ private:
   }
   Value nextWindow(TokenBlock &block, const Carry &carry, Value window,
                    Value from, Value to);
+  void moveWindow(const Carry &carry);
   Value emitChunks(TokenBlock &block, Value state, Value from, Value to);
   void emitPieces(TokenBlock &block);
   void walkRow();
@@ -68,6 +69,41 @@ Value SplitWalk::nextWindow(TokenBlock &block, const Carry &carry, Value window,
   Value next = block.emitWindow(carry, window, first, count);
   blockTokens = algorithm.chunk;
   return next;
+}
+
+/// Writes the window of `carry` after the row: its last inputs, ahead of them
+/// what was there where they are fewer. Tiles are stored as they are loaded.
+void SplitWalk::moveWindow(const Carry &carry) {
+  auto conv = cast<Conv1dOp>(carry.op);
+  Value memory = views.pools.find(carry.pool)->second.memory;
+  Value width = index(carry.type.getDimSize(0));
+  Value length = arith::SubIOp::create(b, loc, end, begin);
+  Value count = arith::MinUIOp::create(b, loc, length, width);
+  Value rest = arith::SubIOp::create(b, loc, width, count);
+  Value kept = rest;
+  if (Value start = startRows(carry))
+    kept = arith::MinUIOp::create(b, loc, start, rest);
+  Value at = channel(conv, carry.section, head);
+  const int64_t dims[] = {2, 1};
+  Value old = tile::LoadOp::create(b, loc, carry.stored, memory,
+                                   ValueRange{slot, at, count}, dims, kept);
+  Value own = loadInput(conv.getInputs()[carry.section],
+                        arith::SubIOp::create(b, loc, end, count), count,
+                        carry.type.getDimSize(0), /*wholeValues=*/true);
+  if (own.getType() != carry.stored)
+    own = castTile(b, loc, castTile(b, loc, own, b.getF32Type()),
+                   carry.stored.getElementType());
+  OpBuilder::InsertionGuard guard(b);
+  Value to = slot;
+  if (carry.writeSlots) {
+    to = elementAt(carry.writeSlots, n);
+    auto write = scf::IfOp::create(b, loc, isLive(to, carry.pool), false);
+    b.setInsertionPointToStart(write.thenBlock());
+  }
+  tile::StoreOp::create(b, loc, old, memory, ValueRange{to, at, index(0)}, dims,
+                        rest);
+  tile::StoreOp::create(b, loc, own, memory, ValueRange{to, at, rest}, dims,
+                        count);
 }
 
 /// The state after the tokens `from` to `to`, chunk after chunk; their outputs.
@@ -156,8 +192,7 @@ void SplitWalk::storeLast(TokenBlock &block, Value state) {
       auto branch = scf::IfOp::create(b, loc, writes, /*withElse=*/false);
       b.setInsertionPointToStart(branch.thenBlock());
     }
-    Value before = loadCarry(window, head);
-    storeCarry(window, nextWindow(block, window, before, begin, end), head);
+    moveWindow(window);
   }
 }
 

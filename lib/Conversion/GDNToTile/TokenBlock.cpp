@@ -235,18 +235,17 @@ SmallVector<Value> TokenBlock::emitMap(Value firstToken, Value numValid,
   return next;
 }
 
-Chunk TokenBlock::emitRuleInputs(Value firstToken, Value numValid,
-                                 SmallVectorImpl<Value> &carried) {
+SmallVector<Value> TokenBlock::emitInputs(Value firstToken, Value numValid,
+                                          ArrayRef<Value> wanted,
+                                          SmallVectorImpl<Value> &carried) {
   t = firstToken;
   valid = numValid;
   tiles.clear();
-  llvm::DenseSet<Value> needed = p.parts.ruleInputs();
+  llvm::DenseSet<Value> needed =
+      p.parts.inputsOf(SmallVector<Value>(wanted.begin(), wanted.end()));
   emitOps(carried, [&](Value value) { return needed.contains(value); });
-  DeltaRuleOp rule = p.parts.rule;
-  return {tileOf(rule.getQuery()), tileOf(rule.getKey()),
-          tileOf(rule.getValue()), tileOf(rule.getLogDecay()),
-          tileOf(rule.getBeta()),  valid,
-          rule.getScaleOrDefault()};
+  return llvm::map_to_vector(wanted,
+                             [&](Value value) { return tileOf(value); });
 }
 
 void TokenBlock::emitRuleResults(Value firstToken, Value numValid,

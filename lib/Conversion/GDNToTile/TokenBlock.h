@@ -28,12 +28,15 @@ public:
                                          llvm::ArrayRef<mlir::Value> carried,
                                          mlir::Value &map);
 
-  /// Emits what the rule's inputs are computed from, for tokens as in `emit`,
-  /// and returns their tiles. `carried` receives the next windows; its state is
-  /// not looked at. Rows past the valid ones hold anything where the kernel
-  /// computes the input, and zeros where it is loaded.
-  Chunk emitRuleInputs(mlir::Value t, mlir::Value valid,
-                       llvm::SmallVectorImpl<mlir::Value> &carried);
+  /// Emits what `wanted` values ahead of the rule are computed from, for tokens
+  /// as in `emit`, and returns their tiles, in f32. `carried` receives the next
+  /// windows; its state is not looked at. Rows past the valid ones hold
+  /// anything where the kernel computes the value, and zeros where it is
+  /// loaded.
+  llvm::SmallVector<mlir::Value>
+  emitInputs(mlir::Value t, mlir::Value valid,
+             llvm::ArrayRef<mlir::Value> wanted,
+             llvm::SmallVectorImpl<mlir::Value> &carried);
 
   /// Emits what follows the rule, whose output is the f32 tile `output`, and
   /// stores the results.

@@ -96,6 +96,8 @@ static std::optional<Access> getAccess(Operation *op) {
     return Access{copy.getPlace(), true, false};
   if (auto inverse = dyn_cast<gpu::TriInverseOp>(op)) // tri_inverse_c4
     return Access{inverse.getScratch(), true, true};
+  if (auto sum = dyn_cast<gpu::ColumnSumOp>(op)) // column_sum_c4
+    return Access{sum.getScratch(), true, true};
   if (isa<gpu::FetchOp, gpu::FetchElementOp>(op)) // fetch_c2, fetch_element_c2
     return Access{getTile(op->getOperand(0)), false, true};
   if (auto matmul = dyn_cast<gpu::MatmulOp>(op)) // matmul_c5

@@ -451,6 +451,11 @@ void KernelLowering::lower(Operation &op) {
         values.map(sum.getResult(),
                    emitRunningSum(b, threads, sum, get(sum.getValues())));
       })
+      .Case([&](gdn::gpu::ColumnSumOp sum) {
+        values.map(sum.getResult(),
+                   emitColumnSum(b, threads, sum, get(sum.getTile()),
+                                 values.lookup(sum.getScratch())));
+      })
       .Case([&](gdn::gpu::ExtractOp extract) {
         values.map(extract.getValue(),
                    emitExtract(b, extract, get(extract.getTile())));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Arithmetic on fragments: map_rows, conv1d, running sums, extract.
+// Arithmetic on fragments: map_rows, conv1d, sums, extract.
 #ifndef GDN_LIB_CONVERSION_GPUTONVVM_ROWWORK_H
 #define GDN_LIB_CONVERSION_GPUTONVVM_ROWWORK_H
 
@@ -26,6 +26,12 @@ llvm::SmallVector<mlir::Value> emitConv1d(mlir::OpBuilder &b,
 /// Sums up to each of the thread's elements.
 mlir::Value emitRunningSum(mlir::OpBuilder &b, const BlockThreads &threads,
                            gpu::RunningSumOp sum, mlir::Value local);
+
+/// Sums of the columns of a tile, of which the thread has `local`; `scratch`
+/// points at the shared tile.
+mlir::Value emitColumnSum(mlir::OpBuilder &b, const BlockThreads &threads,
+                          gpu::ColumnSumOp sum, mlir::Value local,
+                          mlir::Value scratch);
 
 /// The element, from the lane that holds it.
 mlir::Value emitExtract(mlir::OpBuilder &b, gpu::ExtractOp extract,

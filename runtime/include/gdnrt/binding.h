@@ -56,6 +56,10 @@ public:
   /// and 0 take them away. They must overlap no argument. On failure the
   /// binding is what it was.
   Status setWorkspace(void *data, uint64_t bytes);
+  /// The same for a workspace that launches of other entries have as well, one
+  /// launch at a time: its first `counterBytes` bytes, a multiple of 64, are
+  /// counters, zero now, and no regions of any of them.
+  Status shareWorkspace(void *data, uint64_t bytes, uint64_t counterBytes);
   /// Bytes at the start of a workspace of `bytes` bytes that whoever gives it
   /// zeroes, in the order of the launches.
   uint64_t bytesToZero(uint64_t bytes) const {
@@ -97,6 +101,7 @@ private:
   Binding(std::shared_ptr<const EntrySchema> entry, const CodeSchema &code,
           int workers);
   Status checkAll();
+  Status takeWorkspace(void *data, uint64_t bytes, uint64_t reservedBytes);
   void commit();
   void chooseVariant();
 

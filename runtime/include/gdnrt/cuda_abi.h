@@ -141,6 +141,7 @@ static_assert(sizeof(LaunchConfig) == 56 &&
 /// Entry points that older drivers lack; null there.
 #define GDNRT_CUDA_OPTIONAL(X)                                                 \
   X(functionLoad, cuFuncLoad, (Function function))                             \
+  X(streamIsCapturing, cuStreamIsCapturing, (Stream stream, int *status))      \
   X(functionParameter, cuFuncGetParamInfo,                                     \
     (Function function, size_t index, size_t *offset, size_t *bytes))
 

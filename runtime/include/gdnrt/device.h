@@ -60,6 +60,9 @@ public:
   /// Waits for all that was launched on `stream`.
   virtual Status synchronize(void *stream) = 0;
 
+  /// Whether launches on `stream` are recorded into a graph now instead of run.
+  virtual Result<bool> isCapturing(void *stream);
+
   /// Sets every byte of memory of the device, in the order of `stream`.
   virtual Status fill(void *data, uint8_t value, uint64_t bytes,
                       void *stream) = 0;
@@ -68,7 +71,7 @@ public:
                       void *stream) = 0;
 
   /// Copies from the host in the order of `stream`. `from` has been read when
-  /// this returns.
+  /// this returns; so it is refused where the stream is captured.
   virtual Status upload(void *to, const void *from, uint64_t bytes,
                         void *stream) = 0;
 
@@ -79,6 +82,10 @@ public:
   virtual Status write(void *to, const void *from, size_t bytes) = 0;
   virtual Status read(void *to, const void *from, size_t bytes) = 0;
 };
+
+/// UNSUPPORTED where launches on `stream` are recorded into a graph, which
+/// `what` (lower case, for the message) cannot be.
+Status refuseCapture(Device &device, void *stream, const char *what);
 
 } // namespace gdnrt
 

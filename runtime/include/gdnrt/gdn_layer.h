@@ -10,6 +10,7 @@
 #include "gdn-c/serving.h"
 #include "gdnrt/binding.h"
 #include "gdnrt/loaded_kernel.h"
+#include "gdnrt/workspace.h"
 
 #include <array>
 #include <memory>
@@ -66,6 +67,15 @@ public:
   /// Launches one run of a step. `tokens` have the rows of the run alone.
   Status launch(const GDNMetadataView &step, const gdnrt_run &run,
                 const gdnrt_named_arg *tokens, size_t count, void *stream);
+  /// Whether the run could be recorded into a graph: nothing is taken, waited
+  /// for or launched.
+  Status checkCapture(const GDNMetadataView &step, const gdnrt_run &run,
+                      const gdnrt_named_arg *tokens, size_t count);
+  /// Null: a workspace of its own, where the kernel cannot do without.
+  Status shareWorkspace(std::shared_ptr<const Workspace> workspace);
+  /// Raises `size` to what runs of up to so many rows and tokens need.
+  Status addWorkspace(int64_t rows, int64_t tokens,
+                      gdnrt_workspace_size &size) const;
   const EntrySchema &entry() const { return *kernel_->entry; }
   const ParamSchema *tokenParam(const char *name) const;
   Device &device() const { return *kernel_->device; }
@@ -81,6 +91,8 @@ private:
     Argument view() const;
   };
   explicit LayerKernel(std::shared_ptr<LoadedKernel> kernel);
+  Status prepare(const GDNMetadataView &step, const gdnrt_run &run,
+                 const gdnrt_named_arg *tokens, size_t count);
   Status bind();
   Status giveWorkspace(void *stream);
   Status fill(const GDNMetadataView &step, const gdnrt_run &run,
@@ -101,6 +113,9 @@ private:
   /// Memory of the device that launches work in. Graphs may know the old ones,
   /// so they stay.
   std::vector<void *> workspaces_;
+  /// That of all layers, and whether the binding has it.
+  std::shared_ptr<const Workspace> shared_;
+  bool sharesWorkspace_ = false;
   bool changed_ = true;
 };
 
@@ -118,11 +133,17 @@ public:
   Status forward(const gdnrt_gdn_metadata *metadata, const void *deviceArena,
                  const gdnrt_named_arg *tokens, size_t count, void *stream);
   Device &device() const { return *device_; }
+  Status shareWorkspace(const std::shared_ptr<const Workspace> &workspace);
+  Status addWorkspace(int64_t rows, int64_t tokens,
+                      gdnrt_workspace_size &size) const;
 
 private:
   GDNLayer() = default;
   LayerKernel *kernelFor(int32_t kind) const;
   Status checkRuns(const gdnrt_gdn_metadata &metadata) const;
+  void slice(const gdnrt_run &run, const gdnrt_named_arg *tokens, size_t count);
+  Status checkCapture(const GDNMetadataView &step,
+                      const gdnrt_named_arg *tokens, size_t count);
   Status checkTokens(const gdnrt_named_arg *tokens, size_t count,
                      int64_t needed) const;
 

@@ -45,6 +45,10 @@ public:
   Status update(const EntrySchema &entry, const CodeSchema &code,
                 const std::vector<int64_t> &symbols, int workers);
 
+  /// Reserves `bytes` bytes for counters at the start of the workspace: regions
+  /// begin behind them. Holds from the next update on.
+  void reserveCounters(uint64_t bytes) { reservedBytes_ = bytes; }
+
   const std::vector<Variant> &variants() const { return variants_; }
 
   /// The first variant that applies and whose workspace fits in `bytes`, of
@@ -61,6 +65,7 @@ private:
   /// too large.
   std::optional<uint64_t> counterBytes_ = 0;
   bool hasRegions_ = false, hasCounters_ = false;
+  uint64_t reservedBytes_ = 0;
   /// The symbols and, behind them, the workers.
   std::vector<int64_t> conditionSymbols_;
 };

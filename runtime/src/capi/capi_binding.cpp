@@ -200,6 +200,9 @@ static Result<SlotReport> readSlots(const gdnrt_binding &binding,
   Device &device = *binding.kernel->device;
   if (device.properties().hostReadable)
     return checkSlots(*binding.binding, nullptr);
+  if (Status status = refuseCapture(device, stream, "debug checks");
+      !status.isOk())
+    return status;
   if (Status status = device.synchronize(stream); !status.isOk())
     return status;
   return checkSlots(*binding.binding, &device);

@@ -80,3 +80,51 @@ gdnrt_status gdnrt_gdn_layer_forward(gdnrt_gdn_layer *layer,
     return layer->layer->forward(metadata, device_arena, tokens, count, stream);
   });
 }
+
+gdnrt_status gdnrt_gdn_layer_workspace_size(const gdnrt_gdn_layer *layer,
+                                            int64_t rows, int64_t tokens,
+                                            gdnrt_workspace_size *size,
+                                            gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!layer)
+      return nullPointer("layer");
+    if (!size)
+      return nullPointer("size");
+    gdnrt_workspace_size raised = *size;
+    Status s = layer->layer->addWorkspace(rows, tokens, raised);
+    if (s.isOk())
+      *size = raised;
+    return s;
+  });
+}
+
+gdnrt_status gdnrt_workspace_create(gdnrt_device *device,
+                                    const gdnrt_workspace_size *size,
+                                    gdnrt_workspace **workspace,
+                                    gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!device)
+      return nullPointer("device");
+    if (!size)
+      return nullPointer("size");
+    if (!workspace)
+      return nullPointer("workspace");
+    auto made = Workspace::make(device->device, *size);
+    if (made.isOk())
+      *workspace = new gdnrt_workspace{std::move(*made)};
+    return made.status();
+  });
+}
+
+void gdnrt_workspace_destroy(gdnrt_workspace *workspace) { delete workspace; }
+
+gdnrt_status gdnrt_gdn_layer_share_workspace(gdnrt_gdn_layer *layer,
+                                             const gdnrt_workspace *workspace,
+                                             gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!layer)
+      return nullPointer("layer");
+    return layer->layer->shareWorkspace(workspace ? workspace->workspace
+                                                  : nullptr);
+  });
+}

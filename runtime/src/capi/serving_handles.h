@@ -22,6 +22,10 @@ struct gdnrt_gdn_layer {
   std::unique_ptr<gdnrt::GDNLayer> layer;
 };
 
+struct gdnrt_workspace {
+  std::shared_ptr<const gdnrt::Workspace> workspace;
+};
+
 namespace gdnrt {
 
 /// Refuses arguments that C++ would trip over.

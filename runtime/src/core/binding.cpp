@@ -277,6 +277,28 @@ void Binding::chooseVariant() {
 }
 
 Status Binding::setWorkspace(void *data, uint64_t bytes) {
+  if (Status status = takeWorkspace(data, bytes, 0); !status.isOk())
+    return status;
+  zeroBytes_ = plan_.bytesToZero(bytes);
+  chooseVariant();
+  return {};
+}
+
+Status Binding::shareWorkspace(void *data, uint64_t bytes,
+                               uint64_t counterBytes) {
+  if (counterBytes > bytes || counterBytes % kWorkspaceAlignment != 0)
+    return invalid("workspace: expected a multiple of ", kWorkspaceAlignment,
+                   " bytes of counters, at most ", bytes, ", got ",
+                   counterBytes);
+  if (Status status = takeWorkspace(data, bytes, counterBytes); !status.isOk())
+    return status;
+  zeroBytes_ = counterBytes;
+  chooseVariant();
+  return {};
+}
+
+Status Binding::takeWorkspace(void *data, uint64_t bytes,
+                              uint64_t reservedBytes) {
   if (!data && bytes != 0)
     return invalid("workspace: expected data, got a null pointer");
   if (uint64_t past = reinterpret_cast<uintptr_t>(data) % kWorkspaceAlignment)
@@ -285,10 +307,13 @@ Status Binding::setWorkspace(void *data, uint64_t bytes) {
   if (Status status = checkWorkspace(*entry_, params_, data, bytes);
       !status.isOk())
     return status;
+  plan_.reserveCounters(reservedBytes);
+  nextPlan_.reserveCounters(reservedBytes);
+  if (Status status = plan_.update(*entry_, code_, solver_.values(), workers_);
+      !status.isOk())
+    return status;
   workspace_ = data;
   workspaceBytes_ = bytes;
-  zeroBytes_ = plan_.bytesToZero(bytes);
-  chooseVariant();
   return {};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The home of the interfaces' virtual tables.
+// What devices have in common.
 
 #include "gdnrt/device.h"
 
@@ -8,3 +8,13 @@ using namespace gdnrt;
 
 LoadedCode::~LoadedCode() = default;
 Device::~Device() = default;
+
+Result<bool> Device::isCapturing(void *) { return false; }
+
+Status gdnrt::refuseCapture(Device &device, void *stream, const char *what) {
+  auto capturing = device.isCapturing(stream);
+  if (capturing.isOk() && *capturing)
+    return failure(StatusCode::unsupported, what,
+                   ": expected a stream that is not captured");
+  return capturing.status();
+}

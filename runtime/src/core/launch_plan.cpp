@@ -72,7 +72,7 @@ countCounters(const CodeSchema &code, const std::vector<int64_t> &symbols) {
 /// Puts the counters and the regions one after another.
 static void placeRegions(const VariantSchema &schema,
                          std::optional<uint64_t> counterBytes,
-                         const std::vector<int64_t> &symbols,
+                         uint64_t reserved, const std::vector<int64_t> &symbols,
                          LaunchPlan::Variant &variant) {
   variant.workspaceBytes = std::nullopt;
   if (!counterBytes)
@@ -80,8 +80,9 @@ static void placeRegions(const VariantSchema &schema,
   variant.counterBytes = hasCounters(schema) ? *counterBytes : 0;
   int64_t end = 0;
   if (variant.counterBytes != 0 || !schema.workspace.empty())
-    end = static_cast<int64_t>((*counterBytes + kWorkspaceAlignment - 1) /
-                               kWorkspaceAlignment * kWorkspaceAlignment);
+    end = static_cast<int64_t>(
+        (std::max(*counterBytes, reserved) + kWorkspaceAlignment - 1) /
+        kWorkspaceAlignment * kWorkspaceAlignment);
   for (size_t i = 0; i < schema.workspace.size(); ++i) {
     std::optional<int64_t> bytes = evaluate(schema.workspace[i], symbols);
     constexpr int64_t kAlign = kWorkspaceAlignment;
@@ -127,7 +128,7 @@ Status LaunchPlan::update(const EntrySchema &entry, const CodeSchema &code,
                       auto right = evaluate(condition.right, conditionSymbols_);
                       return left && right && *left <= *right;
                     });
-    placeRegions(schema, counterBytes_, symbols, variant);
+    placeRegions(schema, counterBytes_, reservedBytes_, symbols, variant);
   }
   return {};
 }

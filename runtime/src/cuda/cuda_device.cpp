@@ -52,6 +52,7 @@ public:
   load(const Image &image, size_t entry,
        std::optional<size_t> forcedCode) override;
   Status synchronize(void *stream) override;
+  Result<bool> isCapturing(void *stream) override;
   Status fill(void *data, uint8_t value, uint64_t bytes, void *stream) override;
   Status copy(void *to, const void *from, uint64_t bytes,
               void *stream) override;
@@ -206,11 +207,31 @@ Status CudaDevice::copy(void *to, const void *from, uint64_t bytes,
                       "cuMemcpyDtoDAsync", "copy");
 }
 
+Result<bool> CudaDevice::isCapturing(void *stream) {
+  const cuda::Driver &driver = context_->driver();
+  // The legacy default stream is never captured.
+  if (!stream || !driver.streamIsCapturing)
+    return false;
+  cuda::CurrentContext current(*context_);
+  if (!current.status().isOk())
+    return current.status();
+  int status = 0;
+  if (Status s =
+          driver.check(driver.streamIsCapturing(toStream(stream), &status),
+                       "cuStreamIsCapturing", "stream");
+      !s.isOk())
+    return s;
+  return status != 0;
+}
+
 Status CudaDevice::upload(void *to, const void *from, uint64_t bytes,
                           void *stream) {
   cuda::CurrentContext current(*context_);
   if (!current.status().isOk() || bytes == 0)
     return current.status();
+  // A graph would keep the address of what the host has now.
+  if (Status s = refuseCapture(*this, stream, "upload"); !s.isOk())
+    return s;
   // The driver stages memory that is not pinned before it returns.
   const cuda::Driver &driver = context_->driver();
   return driver.check(

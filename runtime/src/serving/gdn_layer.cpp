@@ -128,6 +128,47 @@ Status GDNLayer::checkRuns(const gdnrt_gdn_metadata &metadata) const {
   return {};
 }
 
+/// The rows of the tokens that belong to a run.
+void GDNLayer::slice(const gdnrt_run &run, const gdnrt_named_arg *tokens,
+                     size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    const gdnrt_arg &arg = tokens[i].arg;
+    int64_t dense = 1;
+    for (int d = arg.rank; d-- > 0;) {
+      sizes_[i][d] = arg.sizes[d];
+      strides_[i][d] = arg.strides ? arg.strides[d] : dense;
+      dense *= arg.sizes[d];
+    }
+    sizes_[i][0] = run.num_tokens;
+    slices_[i] = tokens[i];
+    slices_[i].arg.sizes = sizes_[i].data();
+    slices_[i].arg.strides = strides_[i].data();
+    if (arg.data)
+      slices_[i].arg.data = static_cast<char *>(arg.data) +
+                            run.first_token * strides_[i][0] *
+                                sizeInBytes(static_cast<DType>(arg.dtype));
+  }
+}
+
+/// All of a step, before any of it is recorded.
+Status GDNLayer::checkCapture(const GDNMetadataView &step,
+                              const gdnrt_named_arg *tokens, size_t count) {
+  for (int64_t r = 0; r < step.metadata.num_runs; ++r) {
+    const gdnrt_run &run = step.metadata.runs[r];
+    if (run.kind == GDNRT_RUN_PREFILL)
+      return failure(StatusCode::unsupported,
+                     "prefill: expected a step of decode or verify on a stream "
+                     "that is captured, got ",
+                     run.num_rows, " rows of that kind");
+    slice(run, tokens, count);
+    if (Status s =
+            kernelFor(run.kind)->checkCapture(step, run, slices_.data(), count);
+        !s.isOk())
+      return s;
+  }
+  return {};
+}
+
 Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
                          const void *deviceArena, const gdnrt_named_arg *tokens,
                          size_t count, void *stream) {
@@ -145,29 +186,22 @@ Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
     sizes_.resize(count);
     strides_.resize(count);
   }
-  for (int64_t r = 0; metadata && r < metadata->num_runs; ++r) {
-    const gdnrt_run &run = metadata->runs[r];
-    for (size_t i = 0; i < count; ++i) {
-      const gdnrt_arg &arg = tokens[i].arg;
-      int64_t dense = 1;
-      for (int d = arg.rank; d-- > 0;) {
-        sizes_[i][d] = arg.sizes[d];
-        strides_[i][d] = arg.strides ? arg.strides[d] : dense;
-        dense *= arg.sizes[d];
-      }
-      sizes_[i][0] = run.num_tokens;
-      slices_[i] = tokens[i];
-      slices_[i].arg.sizes = sizes_[i].data();
-      slices_[i].arg.strides = strides_[i].data();
-      if (arg.data)
-        slices_[i].arg.data = static_cast<char *>(arg.data) +
-                              run.first_token * strides_[i][0] *
-                                  sizeInBytes(static_cast<DType>(arg.dtype));
+  if (metadata) {
+    const GDNMetadataView step = {*metadata, deviceArena};
+    auto capturing = device_->isCapturing(stream);
+    if (!capturing.isOk())
+      return capturing.status();
+    if (*capturing)
+      if (Status s = checkCapture(step, tokens, count); !s.isOk())
+        return s;
+    for (int64_t r = 0; r < metadata->num_runs; ++r) {
+      const gdnrt_run &run = metadata->runs[r];
+      slice(run, tokens, count);
+      if (Status s = kernelFor(run.kind)->launch(step, run, slices_.data(),
+                                                 count, stream);
+          !s.isOk())
+        return s;
     }
-    if (Status s = kernelFor(run.kind)->launch({*metadata, deviceArena}, run,
-                                               slices_.data(), count, stream);
-        !s.isOk())
-      return s;
   }
   for (size_t i = 0; i < count; ++i) {
     bool written = false;

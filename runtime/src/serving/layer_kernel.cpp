@@ -327,18 +327,54 @@ LayerKernel::~LayerKernel() {
     (void)device().free(memory);
 }
 
-Status LayerKernel::launch(const GDNMetadataView &step, const gdnrt_run &run,
-                           const gdnrt_named_arg *tokens, size_t count,
-                           void *stream) {
+/// Everything but the launch: arguments, and the shared workspace.
+Status LayerKernel::prepare(const GDNMetadataView &step, const gdnrt_run &run,
+                            const gdnrt_named_arg *tokens, size_t count) {
   if (Status s = fill(step, run, tokens, count); !s.isOk())
     return s;
   if (changed_ || !binding_)
     if (Status s = bind(); !s.isOk())
       return s;
-  if (!binding_->checkVariant().isOk())
-    if (Status s = giveWorkspace(stream); !s.isOk())
-      return s;
   changed_ = false;
+  if (!shared_ || sharesWorkspace_)
+    return {};
+  const gdnrt_workspace_size &size = shared_->size();
+  if (Status s = binding_->shareWorkspace(shared_->data(), size.total_bytes,
+                                          size.counter_bytes);
+      !s.isOk())
+    return s;
+  sharesWorkspace_ = true;
+  return {};
+}
+
+Status LayerKernel::checkCapture(const GDNMetadataView &step,
+                                 const gdnrt_run &run,
+                                 const gdnrt_named_arg *tokens, size_t count) {
+  if (kernel_->debugChecks)
+    return failure(StatusCode::unsupported, entry().name,
+                   ": expected a device without debug checks, which wait for "
+                   "the stream, got a stream that is captured");
+  if (Status s = prepare(step, run, tokens, count); !s.isOk())
+    return s;
+  if (Status s = binding_->checkVariant(); !s.isOk())
+    return failure(StatusCode::unsupported, entry().name,
+                   ": expected a step of as many rows ahead of the capture, or "
+                   "a workspace that is shared: ",
+                   s.message());
+  return {};
+}
+
+Status LayerKernel::launch(const GDNMetadataView &step, const gdnrt_run &run,
+                           const gdnrt_named_arg *tokens, size_t count,
+                           void *stream) {
+  if (Status s = prepare(step, run, tokens, count); !s.isOk())
+    return s;
+  if (Status s = binding_->checkVariant(); !s.isOk()) {
+    if (shared_)
+      return s;
+    if (Status taken = giveWorkspace(stream); !taken.isOk())
+      return taken;
+  }
   if (kernel_->debugChecks) {
     bool host = device().properties().hostReadable;
     if (Status s = host ? Status() : device().synchronize(stream); !s.isOk())

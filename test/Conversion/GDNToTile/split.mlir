@@ -77,15 +77,22 @@
 //       CHECK:   } else {
 //       CHECK:     gdn_tile.fill
 
-// Keys and queries in f16 are written by the key head's first value head.
-// MIXED-LABEL: func.func @prefill__prepare(
+// What is not in memory as products take it, a stage before the others makes, a
+// block for 8 tokens: keys and queries in f16, by the key head's first value head.
+// MIXED-LABEL: func.func @prefill__prologue(
 //  MIXED-SAME:   %[[Q16:[a-z0-9]+]]: memref<?x?x32x16xf16>, %[[K16:[a-z0-9]+]]: memref<?x?x32x16xf16>)
+//  MIXED-SAME:   gdn_tile.grid = ["T floordiv 32 + N", "Hv", "4"]
 //  MIXED-SAME:   ["T floordiv 32 + N", "Hk", "32", "16", "2"], ["T floordiv 32 + N", "Hk", "32", "16", "2"]]
-//       MIXED:   %[[KEY_HEAD:.+]] = arith.divui
+//       MIXED:   %[[GROUP:.+]] = gdn_tile.block_id 2
+//       MIXED:   %[[FIRST:.+]] = arith.muli %[[GROUP]], %c8
 //       MIXED:   %[[IS_FIRST:.+]] = arith.cmpi eq
 //       MIXED:   scf.if %[[IS_FIRST]] {
-//       MIXED:     gdn_tile.store %{{.+}}, %[[Q16]][%{{.+}}, %{{.+}}, %c0, %c0]
-//       MIXED:     gdn_tile.store %{{.+}}, %[[K16]][%{{.+}}, %{{.+}}, %c0, %c0]
+//       MIXED:     gdn_tile.store %{{.+}}, %[[Q16]][%{{.+}}, %{{.+}}, %[[FIRST]], %c0] dims [2, 3] : vector<8x16xf16>
+//       MIXED:     gdn_tile.store %{{.+}}, %[[K16]][%{{.+}}, %{{.+}}, %[[FIRST]], %c0]
+// MIXED-LABEL: func.func @prefill__prepare(
+//  MIXED-SAME:   %[[Q16:[a-z0-9]+]]: memref<?x?x32x16xf16>, %[[K16:[a-z0-9]+]]: memref<?x?x32x16xf16>)
+//       MIXED:   gdn_tile.load %[[Q16]]
+//       MIXED:   gdn_tile.load %[[K16]]
 // MIXED-LABEL: func.func @prefill__walk(
 
 // Four blocks share the walk: each has 16 of 64 values, rows of the state. The

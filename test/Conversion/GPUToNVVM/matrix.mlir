@@ -110,3 +110,23 @@ func.func @sums(%T: index, %g: memref<?xf32, strided<[1]>>)
   gdn_gpu.store %q, %g[%c32] dims [0] : !gdn_gpu.fragment<32xf32, #gdn_gpu.per_row<#one>>, memref<?xf32, strided<[1]>>
   return
 }
+
+// A lane adds its two rows of 16 columns, eight lanes meet in three steps, and the
+// four warps by way of shared memory.
+// CHECK-LABEL: llvm.func @columns(
+// CHECK-COUNT-48: nvvm.shfl.sync bfly
+//   CHECK-NOT: nvvm.shfl.sync
+// CHECK-COUNT-8: llvm.store %{{.+}}, %{{.+}} {alignment = 8 : i64} : vector<2xf32>, !llvm.ptr<3>
+//       CHECK: nvvm.barrier
+// CHECK-COUNT-32: llvm.load %{{.+}} {alignment = 8 : i64} : !llvm.ptr<3> -> vector<2xf32>
+//       CHECK: llvm.return
+func.func @columns(%T: index, %g: memref<?x64xf32, strided<[64, 1]>>)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+  %c0 = arith.constant 0 : index
+  %p = gdn_gpu.alloc : !gdn_gpu.shared<4x64xf32>
+  %a = gdn_gpu.load %g[%c0, %c0] dims [0, 1] : memref<?x64xf32, strided<[64, 1]>>, !gdn_gpu.fragment<64x64xf32, #rows>
+  %s = gdn_gpu.column_sum %a, %p : !gdn_gpu.fragment<64x64xf32, #rows>, !gdn_gpu.shared<4x64xf32>
+      -> !gdn_gpu.fragment<64xf32, #gdn_gpu.per_column<#rows>>
+  gdn_gpu.store %s, %g[%c0, %c0] dims [1] : !gdn_gpu.fragment<64xf32, #gdn_gpu.per_column<#rows>>, memref<?x64xf32, strided<[64, 1]>>
+  return
+}

@@ -29,6 +29,8 @@
 //       CHECK: gdn_gpu.share transpose %{{.+}}, %{{.+}} :
 //       CHECK: gdn_gpu.running_sum %{{.+}} :
 //       CHECK: gdn_gpu.running_sum suffix %{{.+}} :
+//       CHECK: %[[PLACES:.+]] = gdn_gpu.alloc : <4x64xf32>
+//       CHECK: gdn_gpu.column_sum %{{.+}}, %[[PLACES]] : <64x64xf32, #{{.+}}>, <4x64xf32> -> <64xf32, #gdn_gpu.per_column<#{{.+}}>>
 func.func @products(%k: memref<?x?x128xbf16, strided<[?, ?, 1]>>, %t: index,
                     %h: index, %valid: index, %l: !matrix, %g: !gates)
     attributes {gdn_gpu.threads = 128 : i64} {
@@ -51,5 +53,9 @@ func.func @products(%k: memref<?x?x128xbf16, strided<[?, ?, 1]>>, %t: index,
   gdn_gpu.share transpose %i, %scratch : !matrix, !square
   %p = gdn_gpu.running_sum %g : !gates
   %q = gdn_gpu.running_sum suffix %g : !gates
+  %places = gdn_gpu.alloc : !gdn_gpu.shared<4x64xf32>
+  %wide = gdn_gpu.matmul %l, %scratch : !matrix, !square -> !sums
+  %columns = gdn_gpu.column_sum %wide, %places : !sums, !gdn_gpu.shared<4x64xf32>
+      -> !gdn_gpu.fragment<64xf32, #gdn_gpu.per_column<#rows>>
   return
 }

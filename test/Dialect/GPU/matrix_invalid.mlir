@@ -403,3 +403,57 @@ func.func @share_c4(%t: !gdn_gpu.fragment<128xbf16, #gdn_gpu.per_row<#rows>>, %p
   gdn_gpu.share %t, %p row(%i) : !gdn_gpu.fragment<128xbf16, #gdn_gpu.per_row<#rows>>, !keys
   return
 }
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!columns = !gdn_gpu.fragment<64xf32, #gdn_gpu.per_column<#rows>>
+!scratch = !gdn_gpu.shared<4x64xf32>
+
+func.func @column_sum_c1_rows(%t: !gdn_gpu.fragment<48x64xf32, #rows>, %s: !scratch) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.column_sum' op expects 'tile' to have rank 2, elements of f32, a multiple of 32 rows and a multiple of 8 columns, but got '!gdn_gpu.fragment<48x64xf32, #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>>'}}
+  %r = gdn_gpu.column_sum %t, %s : !gdn_gpu.fragment<48x64xf32, #rows>, !scratch -> !columns
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!columns = !gdn_gpu.fragment<64xf32, #gdn_gpu.per_column<#rows>>
+!scratch = !gdn_gpu.shared<4x64xf32>
+
+func.func @column_sum_c1_result(%t: !sums, %s: !scratch) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.column_sum' op expects the result to be '!gdn_gpu.fragment<64xf32, #gdn_gpu.per_column<<warps = 4, lanes = 4, vector = 2>>>', but got '!gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<<warps = 4, lanes = 4, vector = 2>>>'}}
+  %r = gdn_gpu.column_sum %t, %s : !sums, !scratch -> !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#rows>>
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!columns = !gdn_gpu.fragment<64xf32, #gdn_gpu.per_column<#rows>>
+!scratch = !gdn_gpu.shared<4x64xf32>
+
+func.func @column_sum_c2(%t: !sums, %s: !gdn_gpu.shared<64xf32>) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.column_sum' op expects 'scratch' to be '!gdn_gpu.shared<4x64xf32>', but got '!gdn_gpu.shared<64xf32>'}}
+  %r = gdn_gpu.column_sum %t, %s : !sums, !gdn_gpu.shared<64xf32> -> !columns
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!columns = !gdn_gpu.fragment<64xf32, #gdn_gpu.per_column<#rows>>
+!scratch = !gdn_gpu.shared<4x64xf32>
+
+func.func @column_sum_c3(%t: !sums, %s: !scratch) attributes {gdn_gpu.threads = 256 : i64} {
+  gdn_gpu.warps 0 for 4 {
+    // expected-error@+1 {{'gdn_gpu.column_sum' op expects to be outside}}
+    %r = gdn_gpu.column_sum %t, %s : !sums, !scratch -> !columns
+  }
+  return
+}

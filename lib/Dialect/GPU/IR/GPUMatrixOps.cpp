@@ -120,3 +120,33 @@ LogicalResult RunningSumOp::verify() {
            << values;
   return success();
 }
+
+LogicalResult ColumnSumOp::verify() {
+  // column_sum_c1
+  FragmentType tile = getTile().getType();
+  RowsAttr rows = tile.getRows();
+  if (tile.getRank() != 2 || !tile.getElementType().isF32() ||
+      tile.getDimSize(0) % (rows.getWarps() * rows.getGroups()) != 0 ||
+      tile.getDimSize(1) % (rows.getLanes() * rows.getVector()) != 0)
+    return emitOpError("expects 'tile' to have rank 2, elements of f32, a "
+                       "multiple of ")
+           << rows.getWarps() * rows.getGroups() << " rows and a multiple of "
+           << rows.getLanes() * rows.getVector() << " columns, but got "
+           << tile;
+  auto want = FragmentType::get(getContext(), {tile.getDimSize(1)},
+                                tile.getElementType(),
+                                PerColumnAttr::get(getContext(), rows));
+  if (getResult().getType() != want)
+    return emitOpError("expects the result to be ")
+           << want << ", but got " << getResult().getType();
+  // column_sum_c2
+  auto scratch =
+      SharedType::get(VectorType::get({rows.getWarps(), tile.getDimSize(1)},
+                                      tile.getElementType()),
+                      /*swizzled=*/false);
+  if (getScratch().getType() != scratch)
+    return emitOpError("expects 'scratch' to be ")
+           << scratch << ", but got " << getScratch().getType();
+  // column_sum_c3
+  return verifyOutsideWarps(*this);
+}

@@ -6,7 +6,7 @@ from .attention_backend import AttentionBackend
 from .forward_batch import ForwardBatch, ForwardMode
 from .gated_delta_net import GatedDeltaNetAttention, rms_norm_gated
 from .gdn_backend import GDNAttnBackend, GDNForwardMetadata
-from .gdn_layer import GDNLayer, layer_kernels
+from .gdn_layer import GDNLayer, Workspace, layer_kernels
 from .gdn_metadata import (
     FLA_CHUNK_SIZE,
     NULL_BLOCK_ID,
@@ -44,6 +44,7 @@ __all__ = [
     "LayerHeads",
     "PagedAttnBackend",
     "RadixLinearAttention",
+    "Workspace",
     "gated_delta_net_state_dtype",
     "gated_delta_net_state_shape",
     "layer_kernels",

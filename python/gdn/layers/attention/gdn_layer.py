@@ -50,6 +50,25 @@ def _in_type_of(dtype: str | None, array: object) -> object:
     return as_dtype(array, dtype) if known else array
 
 
+class Workspace(_Handle):
+    """Memory in which all of `layers` work, one after another on one stream: as much as the
+    one that needs most has to have for steps of up to `rows` rows and `tokens` tokens. Taken
+    once; see gdnrt_workspace_create."""
+
+    def __init__(self, layers: list["GDNLayer"], rows: int, tokens: int):
+        if not layers:
+            raise ValueError("layers: expected at least one")
+        runtime, device = layers[0]._runtime, layers[0].device
+        size = _serving_abi.WorkspaceSize()
+        for layer in layers:
+            layer.add_workspace(rows, tokens, size)
+        handle = runtime.create("gdnrt_workspace_create", device._handle, c.byref(size))
+        super().__init__(runtime, handle, "gdnrt_workspace_destroy")
+        self.nbytes = size.total_bytes
+        for layer in layers:
+            layer.share_workspace(self)
+
+
 class GDNLayer(_Handle):
     """See gdnrt_gdn_layer_create. Weights in another type than the kernels' are copied."""
 
@@ -70,6 +89,18 @@ class GDNLayer(_Handle):
         raw = _serving_abi.Kernels(**{kind: k._handle for kind, k in kernels.items()})
         handle = runtime.create("gdnrt_gdn_layer_create", c.byref(raw), named, len(fixed))
         super().__init__(runtime, handle, "gdnrt_gdn_layer_destroy")
+
+    def add_workspace(self, rows: int, tokens: int, size: _serving_abi.WorkspaceSize) -> None:
+        """Raises `size` to what steps of up to so many rows and tokens need."""
+        self._runtime.call(
+            "gdnrt_gdn_layer_workspace_size", self._handle, rows, tokens, c.byref(size)
+        )
+
+    def share_workspace(self, workspace: Workspace | None) -> None:
+        """See gdnrt_gdn_layer_share_workspace."""
+        handle = None if workspace is None else workspace._handle
+        self._runtime.call("gdnrt_gdn_layer_share_workspace", self._handle, handle)
+        self._workspace = workspace
 
     def forward(
         self,

@@ -58,6 +58,7 @@ void gdnrt::test::resetFakeCuda() {
   fake.multiprocessors = fresh.multiprocessors;
   fake.maxThreads = fresh.maxThreads;
   fake.parameterBytes = 0;
+  fake.isCapturing = false;
   fake.assemblerLog.clear();
   fake.run = nullptr;
   fake.failures.clear();
@@ -298,6 +299,11 @@ EXPORT gdnrt::cuda::Result cuMemsetD8Async(Address address, unsigned char value,
                                            size_t bytes, Stream) {
   NOTE("cuMemsetD8Async");
   std::memset(reinterpret_cast<void *>(address), value, bytes);
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuStreamIsCapturing(Stream, int *status) {
+  NOTE("cuStreamIsCapturing");
+  *status = fake().isCapturing;
   return kSuccess;
 }
 EXPORT gdnrt::cuda::Result cuFuncLoad(Function) {

@@ -37,6 +37,8 @@ struct FakeCuda {
   size_t parameterBytes = 0;
   /// What the assembler writes into its error log.
   std::string assemblerLog;
+  /// Whether streams are captured.
+  bool isCapturing = false;
   /// Runs instead of a kernel.
   std::function<void(const FakeLaunch &)> run;
 

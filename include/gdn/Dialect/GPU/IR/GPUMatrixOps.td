@@ -204,4 +204,47 @@ def GPU_RunningSumOp : GPU_Op<"running_sum", [Pure, AllTypesMatch<["values", "re
   let hasVerifier = 1;
 }
 
+def GPU_ColumnSumOp : GPU_Op<"column_sum"> {
+  let summary = "Sums of the columns of a fragment";
+  let description = [{
+    `result[j] = tile[0, j] + tile[1, j] + ...`, in f32, in every thread, in an order
+    that depends on shape and layout alone: over the rows of a lane, then over the
+    lanes of a column in a butterfly, then over the warps. `scratch` has a row for the
+    sums of each warp; what it held is lost.
+
+    **Preconditions**
+
+    - (C1) `tile` is of f32 and rank 2; its rows are a multiple of those that all
+      warps work on at once, its columns of those that the lanes of a row hold at
+      once; `result` has its columns, `per_column` of its layout.
+    - (C2) `scratch` has a row per warp, and the columns and element type of `tile`;
+      it is not swizzled.
+    - (C3) it is not inside a `gdn_gpu.warps`.
+    - (C4) a `gdn_gpu.barrier` stands between this op and the last access to `scratch`
+      before it, and behind this op before the next; checked on the function.
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+    func.func @squares(%x: !gdn_gpu.fragment<64x32xf32, #rows>)
+        -> !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#rows>>
+        attributes {gdn_gpu.threads = 128 : i64} {
+      %scratch = gdn_gpu.alloc : !gdn_gpu.shared<4x32xf32>
+      %s = gdn_gpu.column_sum %x, %scratch
+          : !gdn_gpu.fragment<64x32xf32, #rows>, !gdn_gpu.shared<4x32xf32>
+          -> !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#rows>>
+      return %s : !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#rows>>
+    }
+    ```
+  }];
+  let arguments = (ins GPU_FragmentType:$tile,
+                       Arg<GPU_SharedType, "scratch", [MemRead, MemWrite]>:$scratch);
+  let results = (outs GPU_FragmentType:$result);
+  let assemblyFormat = [{
+    $tile `,` $scratch attr-dict `:` type($tile) `,` type($scratch) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 #endif // GDN_DIALECT_GPU_IR_GPUMATRIXOPS_TD

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn-schedule-token-groups: a warp for each group of tokens. See Passes.td.
+#include "FragmentEmitter.h"
+#include "ScanRoles.h"
+
+#include "gdn/Schedule/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace gdn {
+#define GEN_PASS_DEF_SCHEDULETOKENGROUPS
+#include "gdn/Schedule/Passes.h.inc"
+} // namespace gdn
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+
+/// Warps of a block at most.
+constexpr int64_t maxWarps = 16;
+/// Elements of a tile that a lane holds at most.
+constexpr int64_t maxLaneElements = 64;
+
+class TokenGroupsKernel {
+public:
+  TokenGroupsKernel(func::FuncOp source, int64_t numWarps)
+      : source(source), numWarps(numWarps), b(source.getContext()) {}
+  void emit(int64_t minBlocks);
+
+private:
+  void emitBlock(Block &block);
+  void take(ValueRange from, ValueRange to) {
+    for (auto [value, other] : llvm::zip(from, to)) {
+      scalars.map(value, other);
+      warp->mapScalar(value, other);
+    }
+  }
+
+  func::FuncOp source;
+  int64_t numWarps;
+  OpBuilder b;
+  IRMapping scalars;
+  std::optional<FragmentEmitter> warp;
+  Value group; // the warp's coordinate on the last axis
+  int64_t lastAxis = 0;
+};
+
+struct ScheduleTokenGroups final
+    : gdn::impl::ScheduleTokenGroupsBase<ScheduleTokenGroups> {
+  using ScheduleTokenGroupsBase::ScheduleTokenGroupsBase;
+
+  void runOnOperation() override {
+    for (auto func :
+         llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
+      if (std::optional<int64_t> numWarps = countWarps(func)) {
+        TokenGroupsKernel(func, *numWarps)
+            .emit(std::max<int64_t>(1, warps / *numWarps));
+        ++numKernels;
+      }
+  }
+
+  /// The size of the last axis of the grid, if it is a number and the program
+  /// is one of token groups.
+  static std::optional<int64_t> countWarps(func::FuncOp func) {
+    auto grid = func->getAttrOfType<ArrayAttr>("gdn_tile.grid");
+    int64_t size = 0;
+    if (!grid || grid.size() < 2 ||
+        cast<StringAttr>(grid[grid.size() - 1])
+            .getValue()
+            .getAsInteger(10, size) ||
+        size < 1 || size > maxWarps)
+      return std::nullopt;
+    bool works = false;
+    WalkResult walk = func.walk([&](Operation *op) {
+      works |= isa<tile::MapRowsOp, tile::Conv1dOp>(op);
+      return isKnown(op) ? WalkResult::advance() : WalkResult::interrupt();
+    });
+    return works && !walk.wasInterrupted() ? std::optional(size) : std::nullopt;
+  }
+
+  static bool isKnown(Operation *op) {
+    if (op->getParentOfType<tile::MapRowsOp>() ||
+        op->hasTrait<OpTrait::ConstantLike>())
+      return true;
+    if (auto conv = dyn_cast<tile::Conv1dOp>(op); conv && conv.getBias())
+      return false;
+    auto fits = [](Type type) {
+      auto tile = dyn_cast<VectorType>(type);
+      return !tile ||
+             (tile.getRank() == 2 &&
+              tile.getDimSize(0) *
+                      llvm::divideCeil(tile.getDimSize(1), gpu::warpThreads) <=
+                  maxLaneElements);
+    };
+    if (!llvm::all_of(op->getResultTypes(), fits))
+      return false;
+    if (!isa<tile::TileDialect>(op->getDialect()))
+      return llvm::none_of(op->getResultTypes(), llvm::IsaPred<VectorType>);
+    return isa<tile::BlockIdOp, tile::LoadOp, tile::StoreOp, tile::FillOp,
+               tile::MapRowsOp, tile::Conv1dOp>(op);
+  }
+};
+
+} // namespace
+
+void TokenGroupsKernel::emitBlock(Block &block) {
+  for (Operation &op : block.without_terminator()) {
+    if (auto id = dyn_cast<tile::BlockIdOp>(op)) {
+      Value at = id.getAxis() == uint64_t(lastAxis)
+                     ? group
+                     : gpu::BlockIdOp::create(b, op.getLoc(), b.getIndexType(),
+                                              id.getAxis())
+                           .getResult();
+      take(id.getResult(), at);
+    } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
+      warp->emitStores(store, {});
+    } else if (isa<tile::TileDialect>(op.getDialect())) {
+      warp->emit(&op);
+    } else if (op.getNumRegions() == 0) {
+      take(op.getResults(), b.clone(op, scalars)->getResults());
+    } else {
+      // The same op with regions of its own.
+      Operation *clone = op.cloneWithoutRegions(scalars);
+      b.insert(clone);
+      OpBuilder::InsertionGuard guard(b);
+      for (auto [from, to] : llvm::zip(op.getRegions(), clone->getRegions())) {
+        if (from.empty())
+          continue;
+        Block &body = from.front();
+        Block *copy = b.createBlock(
+            &to, {}, body.getArgumentTypes(),
+            SmallVector<Location>(body.getNumArguments(), op.getLoc()));
+        take(body.getArguments(), copy->getArguments());
+        emitBlock(body);
+        b.clone(*body.getTerminator(), scalars);
+      }
+      take(op.getResults(), clone->getResults());
+    }
+  }
+}
+
+void TokenGroupsKernel::emit(int64_t minBlocks) {
+  Location loc = source.getLoc();
+  b.setInsertionPoint(source);
+  auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
+  b.insert(kernel);
+  kernel->setAttr("gdn_gpu.threads",
+                  b.getI64IntegerAttr(numWarps * gpu::warpThreads));
+  kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(minBlocks));
+  ArrayRef<Attribute> grid =
+      source->getAttrOfType<ArrayAttr>("gdn_tile.grid").getValue();
+  lastAxis = grid.size() - 1;
+  kernel->setAttr("gdn_tile.grid", b.getArrayAttr(grid.drop_back()));
+  Block *entry = kernel.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  auto each = gpu::EachWarpOp::create(b, loc, TypeRange(), 0, numWarps);
+  func::ReturnOp::create(b, loc);
+  b.createBlock(&each.getBody(), {}, b.getIndexType(), loc);
+  group = each.getBody().getArgument(0);
+  Block &body = source.getBody().front();
+  scalars.map(body.getArguments(), entry->getArguments());
+  warp.emplace(b, scalars);
+  emitBlock(body);
+  gpu::YieldOp::create(b, loc);
+  source.erase();
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Memory that launches of several layers work in, one launch at a time. Its
+// counters are zero between launches whatever else was there.
+
+#ifndef GDNRT_WORKSPACE_H
+#define GDNRT_WORKSPACE_H
+
+#include "gdn-c/serving.h"
+#include "gdnrt/device.h"
+
+#include <memory>
+
+namespace gdnrt {
+
+class Workspace {
+public:
+  static Result<std::shared_ptr<const Workspace>>
+  make(std::shared_ptr<Device> device, const gdnrt_workspace_size &size);
+  ~Workspace();
+  Workspace(const Workspace &) = delete;
+  Workspace &operator=(const Workspace &) = delete;
+
+  void *data() const { return data_; }
+  const gdnrt_workspace_size &size() const { return size_; }
+  const Device &device() const { return *device_; }
+
+private:
+  Workspace(std::shared_ptr<Device> device, void *data,
+            const gdnrt_workspace_size &size)
+      : device_(std::move(device)), data_(data), size_(size) {}
+
+  std::shared_ptr<Device> device_;
+  void *data_;
+  gdnrt_workspace_size size_;
+};
+
+} // namespace gdnrt
+
+#endif // GDNRT_WORKSPACE_H
