@@ -26,7 +26,7 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   algorithm.chunkStages = ChunkStages::split;
   // Few rows and heads: more blocks for each.
   algorithm.valueParts = {2, 4};
-  algorithm.cuts = {4, 8, 16};
+  algorithm.cuts = {8};
   passes.addPass(createConvertGDNToTile(algorithm));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());

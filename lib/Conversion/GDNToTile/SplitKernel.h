@@ -22,8 +22,8 @@ struct SplitVariants {
 /// already, and adds their number to `numStages`. Variants that leave fewer
 /// multiprocessors idle come first, and have conditions. Creates none for a
 /// kernel that is not split: with windows of the convolution longer than a
-/// group of tokens, without row bounds, without the recurrence, with a decay per
-/// channel, with keys made of f32 inputs, with states after tokens, with
+/// group of tokens, without row bounds, without the recurrence, with a decay
+/// per channel, with keys made of f32 inputs, with states after tokens, with
 /// results that are not made of the rule's output.
 mlir::LogicalResult emitSplitKernel(mlir::func::FuncOp entry, KernelOp kernel,
                                     const Algorithm &algorithm,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The stage of the variants "split" that does all that a chunk does not need the
-// state for. Inputs of the rule are in memory, or in the workspace where the
-// stage before put them; gates are computed here.
+// The stage of the variants "split" that does all that a chunk does not need
+// the state for. Inputs of the rule are in memory, or in the workspace where
+// the stage before put them; gates are computed here.
 #include "SplitChunk.h"
 #include "TokenWork.h"
 

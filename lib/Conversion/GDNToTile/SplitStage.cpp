@@ -110,7 +110,8 @@ void SplitStage::describe() {
   if (cuts != 0) {
     std::string perRow = text(leastSegments);
     std::string least = text(cuts * leastSegmentChunks * C);
-    conditions = {atMost({blocks, number, valueForm}, {"workers"}),
+    // As many blocks as have a place at the same time: two each.
+    conditions = {atMost({blocks, number, valueForm}, {"2", "workers"}),
                   atMost({perRow, rowForm}, {number}),
                   atMost({least}, {getDimForm(rule.getQuery(), 0)})};
   } else if (algorithm.valueParts > 1) {

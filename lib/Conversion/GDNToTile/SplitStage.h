@@ -83,8 +83,8 @@ protected:
   // is in memory already, as products take it.
   mlir::Value queries, keys, values;
 
-  /// `rows` rows of an input in memory from token `t` on, zeros past the `valid`
-  /// ones; of values those that the block has, unless it wants all.
+  /// `rows` rows of an input in memory from token `t` on, zeros past the
+  /// `valid` ones; of values those that the block has, unless it wants all.
   mlir::Value loadInput(mlir::Value input, mlir::Value t, mlir::Value valid,
                         int64_t rows, bool wholeValues);
   /// Rows of a matrix of `states` or `maps`: all from `firstRow` on that the
