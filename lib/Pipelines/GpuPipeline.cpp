@@ -44,16 +44,21 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   }
   passes.addPass(createScheduleResidentRecurrence());
   passes.addPass(createScheduleResidentTokens());
-  // Blocks of four warps: as many as shared memory holds.
+  // Blocks of four warps: three where a product of warpgroups leaves registers
+  // for them, else two.
   ScheduleTileProductsOptions products;
-  products.warps = target.getSharedBytesPerSm() >= 200 * 1024 ? 12 : 8;
+  products.warps = target.hasWgmma() ? 12 : 8;
   passes.addPass(createScheduleTileProducts(products));
   passes.addPass(createScheduleTokenGroups());
+  if (target.hasWgmma())
+    passes.addPass(createUseWarpgroups());
   passes.addPass(createScheduleSlotMoves());
   passes.addPass(createDropUnscheduled());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addPass(createPlaceBarriers());
+  if (target.hasWgmma())
+    passes.addPass(createOverlapProducts());
   passes.addPass(createCheckGPU());
 }
 

@@ -116,6 +116,7 @@ Execute findAtomic(const Parts &parts, Instruction &instruction);
 Execute findControl(const Parts &parts, Instruction &instruction);
 Execute findExchange(const Parts &parts, Instruction &instruction);
 Execute findFragmentOp(const Parts &parts, Instruction &instruction);
+Execute findGroupProduct(const Parts &parts, Instruction &instruction);
 Execute findBarrier(const Parts &parts, Instruction &instruction);
 Execute findCopy(const Parts &parts, Instruction &instruction);
 

@@ -329,7 +329,7 @@ void Cluster::run(uint32_t first) {
     std::fill(block.shared.begin(), block.shared.end(), char(0xff));
     block.barriers = {};
     block.phases.clear();
-    size_t agents = copyAgent() + 1;
+    size_t agents = 2 * copyAgent() + 1;
     block.races.reset(block.shared.size(), agents);
     for (Warp &warp : block.warps) {
       warp.agent =
@@ -343,6 +343,8 @@ void Cluster::run(uint32_t first) {
       warp.places.fill(0);
       warp.copies.clear();
       warp.groups.fill(0);
+      warp.groupTime = 0;
+      warp.groupEnds.clear();
       for (unsigned lane = 0; lane < kLanes; ++lane) {
         for (unsigned axis = 0; axis < 3; ++axis)
           warp.values[kCtaidX + axis][lane] = block.id[axis];
@@ -367,6 +369,11 @@ void Cluster::run(uint32_t first) {
       reportDeadlock();
     }
   }
+}
+
+size_t Cluster::groupAgent(const Warp &warp) const {
+  return copyAgent() + 1 + warp.block->rank * warp.block->warps.size() +
+         static_cast<size_t>(warp.index);
 }
 
 void Cluster::makeBulkCopy() {

@@ -54,6 +54,10 @@ struct Warp {
   Clock clock;
   size_t agent = 0;
   int line = 0;
+  /// Products of warpgroups: how many were issued, and the last one of each
+  /// group that was committed and not waited for.
+  uint32_t groupTime = 0;
+  std::vector<uint32_t> groupEnds;
 
   Lanes &at(const Operand &operand) {
     return values[static_cast<size_t>(operand.value)];
@@ -144,6 +148,8 @@ struct Cluster {
   /// Copies on the side so far: the time of the agent that makes them.
   uint32_t copyTime = 0;
   size_t copyAgent() const { return blocks.size() * blocks[0].warps.size(); }
+  /// The agent that makes a warp's products.
+  size_t groupAgent(const Warp &warp) const;
   /// Makes the oldest bulk copy.
   void makeBulkCopy();
 

@@ -152,6 +152,56 @@ TEST_F(Machine, ProductsOfTensorCores) {
   }
 }
 
+TEST_F(Machine, ProductsOfWarpgroups) {
+  // B(n, k) = 16 n + k in swizzled rows of 128 bytes, and A the identity in
+  // each warp: row r of the result is column r of B.
+  auto words = run(R"(
+  shr.u32 %r1, %r0, 4;
+  and.b32 %r2, %r0, 15;
+  cvt.rn.f32.u32 %r3, %r0;
+  cvt.rn.bf16.f32 %h0, %r3;
+  shl.b32 %r4, %r1, 7;
+  shl.b32 %r5, %r2, 1;
+  add.s32 %r4, %r4, %r5;
+  shl.b32 %r5, %r1, 4;
+  xor.b32 %r4, %r4, %r5;
+  mov.u32 %r5, tile;
+  add.s32 %r4, %r4, %r5;
+  st.shared.b16 [%r4], %h0;
+  bar.sync 0;
+  and.b32 %r6, %r0, 31;
+  shr.u32 %r7, %r6, 2;
+  and.b32 %r8, %r6, 3;
+  shr.u32 %r9, %r7, 1;
+  setp.eq.s32 %p0, %r9, %r8;
+  and.b32 %r10, %r7, 1;
+  shl.b32 %r10, %r10, 4;
+  shl.b32 %r11, 16256, %r10;
+  selp.b32 %r11, %r11, 0, %p0;
+  mov.u32 %r12, 0;
+  shr.u32 %r13, %r5, 4;
+  cvt.u64.u32 %rd2, %r13;
+  or.b64 %rd2, %rd2, 0x4000004000000000;
+  wgmma.fence.sync.aligned;
+  wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16
+    {%r20, %r21, %r22, %r23}, {%r11, %r12, %r12, %r11}, %rd2, 0, 1, 1, 0;
+  wgmma.commit_group.sync.aligned;
+  wgmma.wait_group.sync.aligned 0;
+  cvt.rzi.u32.f32 %r20, %r20;
+  cvt.rzi.u32.f32 %r23, %r23;
+  shl.b32 %r23, %r23, 16;
+  or.b32 %r20, %r20, %r23;
+  st.global.u32 [%rd1], %r20;
+)",
+                   128);
+  for (uint32_t thread = 0; thread < 128; ++thread) {
+    uint32_t row = thread % 32 / 4, column = thread % 4 * 2;
+    EXPECT_EQ(words[thread], (16 * column + row) | (16 * (column + 1) + row + 8)
+                                                       << 16)
+        << thread;
+  }
+}
+
 TEST_F(Machine, ClustersReadTheSharedMemoryOfOthers) {
   auto words = run(R"(
   mov.u32 %r1, %cluster_ctarank;

@@ -9,7 +9,7 @@ using namespace ptx;
 Execute ptx::findOpcode(const Parts &parts, Instruction &instruction) {
   for (auto find : {findIntegerOp, findFloatOp, findConversion, findComparison,
                     findMove, findAccess, findAtomic, findControl, findExchange,
-                    findFragmentOp, findBarrier, findCopy})
+                    findFragmentOp, findGroupProduct, findBarrier, findCopy})
     if (Execute execute = find(parts, instruction))
       return execute;
   return nullptr;

@@ -270,6 +270,66 @@ def ScheduleTileProducts
   ];
 }
 
+def UseWarpgroups : Pass<"gdn-gpu-use-warpgroups", "::mlir::ModuleOp"> {
+  let summary = "Four warps make a product together";
+  let description = [{
+    Sets `warpgroup` on each `gdn_gpu.matmul` that `wgmma` can make: warps in
+    multiples of four, a tile with rows of a multiple of 128 bytes, at most 256
+    columns. Four warps then read the tile once instead of four times. A
+    function with such a product gets the attribute `gdn_gpu.warpgroups`.
+
+    **Runs after** `gdn-schedule-tile-products`; **before**
+    `convert-gdn-gpu-to-nvvm`.
+
+    **Needs**: a target with `wgmma`.
+
+    **Leaves**: the same ops.
+
+    **Numerics**: unchanged but for the order in which an instruction sums 16
+    products.
+
+    **Fails**: never.
+
+    Before and after: `test/Schedule/use-warpgroups.mlir`.
+  }];
+  let statistics = [
+    Statistic<"numProducts", "num-products", "Products of warpgroups">
+  ];
+  let dependentDialects = ["::gdn::gpu::GPUDialect"];
+}
+
+def OverlapProducts : Pass<"gdn-gpu-overlap-products", "::mlir::ModuleOp"> {
+  let summary = "Let products of warpgroups run while the program goes on";
+  let description = [{
+    Turns each `gdn_gpu.matmul` of warpgroups into a `gdn_gpu.start_matmul` and a
+    `gdn_gpu.await_matmul`, which stands before the first of
+
+      - the first use of the product,
+      - a barrier,
+      - a write to the tile that it reads,
+      - a loop, a branch, the end of the block.
+
+    So products that do not need each other run one behind the other without a
+    wait between them, and elementwise work in their shadow.
+
+    **Runs after** `gdn-gpu-place-barriers`; **before** `convert-gdn-gpu-to-nvvm`.
+
+    **Needs**: programs with all their barriers.
+
+    **Leaves**: the same program otherwise.
+
+    **Numerics**: unchanged.
+
+    **Fails**: never.
+
+    Before and after: `test/Schedule/use-warpgroups.mlir`.
+  }];
+  let statistics = [
+    Statistic<"numProducts", "num-products", "Products that run on the side">
+  ];
+  let dependentDialects = ["::gdn::gpu::GPUDialect"];
+}
+
 def ScheduleTokenGroups
     : Pass<"gdn-schedule-token-groups", "::mlir::ModuleOp"> {
   let summary = "A warp for each group of tokens: token-wise programs to GPU blocks";

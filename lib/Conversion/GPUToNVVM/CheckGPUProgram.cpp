@@ -31,7 +31,8 @@ namespace {
 struct TileState {
   Operation *shared = nullptr;
   Operation *fetched = nullptr;
-  Operation *copied = nullptr; // not awaited yet
+  Operation *copied = nullptr;  // not awaited yet
+  Operation *product = nullptr; // reads it and was not awaited yet
   bool hasValue = false;
   bool hasRows = false; // a value by rows, on some way
 };
@@ -102,6 +103,12 @@ static std::optional<Access> getAccess(Operation *op) {
     return Access{getTile(op->getOperand(0)), false, true};
   if (auto matmul = dyn_cast<gpu::MatmulOp>(op)) // matmul_c5
     return Access{matmul.getRhs(), false, true};
+  if (auto start = dyn_cast<gpu::StartMatmulOp>(op))
+    return Access{start.getRhs(), false, true};
+  if (auto await = dyn_cast<gpu::AwaitMatmulOp>(op)) {
+    auto start = await.getProduct().getDefiningOp<gpu::StartMatmulOp>();
+    return Access{start.getRhs(), false, true};
+  }
   return std::nullopt;
 }
 
@@ -163,6 +170,8 @@ void SharedTileWalk::join(States &into, const States &other) {
       mine.fetched = state.fetched;
     if (!mine.copied)
       mine.copied = state.copied;
+    if (!mine.product)
+      mine.product = state.product;
     mine.hasRows |= state.hasRows;
   }
   for (auto &[place, state] : into) {
@@ -221,6 +230,13 @@ LogicalResult SharedTileWalk::visitAccess(Operation *op, Value place,
     diag.attachNote(state.copied->getLoc()) << "copy";
     return diag;
   }
+  if (writes && state.product) { // start_matmul_c3
+    InFlightDiagnostic diag = op->emitOpError(
+        "expects the gdn_gpu.await_matmul of the product before it to be "
+        "before it too");
+    diag.attachNote(state.product->getLoc()) << "product";
+    return diag;
+  }
   if (writes && state.fetched)
     return needsBarrier(op, state.fetched);
   if (state.shared && !(writes && areApart(op, state.shared)))
@@ -239,6 +255,10 @@ LogicalResult SharedTileWalk::visitAccess(Operation *op, Value place,
     state.fetched = op;
   if (isa<gpu::BeginCopyOp>(op))
     state.copied = op;
+  if (isa<gpu::StartMatmulOp>(op))
+    state.product = op;
+  if (isa<gpu::AwaitMatmulOp>(op))
+    state.product = nullptr;
   return success();
 }
 

@@ -3,6 +3,7 @@
 // gdn_gpu.column_sum: a lane adds its rows, the lanes of a column meet in a
 // butterfly, and what each warp has goes through the scratch tile to all.
 #include "RowWork.h"
+#include "SharedMatrix.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -63,7 +64,7 @@ Value gdn::emitColumnSum(OpBuilder &b, const BlockThreads &threads,
                             /*alignment=*/4 * vector);
     }
   }
-  NVVM::Barrier0Op::create(b, loc);
+  emitBarrier(b, sum);
   SmallVector<Value> results;
   for (int64_t p = 0; p < pieces; ++p) {
     Value total;

@@ -85,6 +85,8 @@ private:
   bool hasDependentLaunch;
   ViewMemory memory;
   Channels channels;
+  /// Products of warpgroups in the order in which they begin, and their sums.
+  SmallVector<std::pair<Value, SmallVector<Value>>> products;
   NarrowDivision divisions;
   int64_t numThreads;
   KernelEntry entry;
@@ -124,11 +126,20 @@ struct ConvertGPUToNVVM final
 /// a kernel may not declare is asked for at launch.
 void KernelLowering::placeSharedTiles() {
   SmallVector<std::pair<gdn::gpu::AllocOp, int64_t>> tiles;
-  source.walk([&](gdn::gpu::AllocOp alloc) {
-    tiles.push_back({alloc, sharedBytes});
-    sharedBytes =
-        llvm::alignTo(sharedBytes + alloc.getTile().getType().getBytes(), 16);
-  });
+  // Warpgroups want the swizzle's unit at a multiple of its size.
+  bool hasGroups = source->hasAttr("gdn_gpu.warpgroups");
+  auto alignmentOf = [&](gdn::gpu::AllocOp alloc) -> int64_t {
+    return hasGroups && alloc.getTile().getType().getSwizzled() ? 1024 : 16;
+  };
+  for (int64_t alignment : {1024, 16})
+    source.walk([&](gdn::gpu::AllocOp alloc) {
+      if (alignmentOf(alloc) != alignment)
+        return;
+      sharedBytes = llvm::alignTo(sharedBytes, alignment);
+      tiles.push_back({alloc, sharedBytes});
+      sharedBytes =
+          llvm::alignTo(sharedBytes + alloc.getTile().getType().getBytes(), 16);
+    });
   sharedBytes = channels.place(sharedBytes);
   if (sharedBytes == 0)
     return;
@@ -143,7 +154,8 @@ void KernelLowering::placeSharedTiles() {
     global = LLVM::GlobalOp::create(
         b, loc, type, /*isConstant=*/false,
         isStatic ? LLVM::Linkage::Internal : LLVM::Linkage::External,
-        (source.getName() + "_shared").str(), Attribute(), /*alignment=*/16,
+        (source.getName() + "_shared").str(), Attribute(),
+        /*alignment=*/hasGroups ? 1024 : 16,
         /*addrSpace=*/unsigned(NVVM::NVVMMemorySpace::Shared));
   }
   Value base = LLVM::AddressOfOp::create(b, loc, global);
@@ -436,11 +448,39 @@ void KernelLowering::lower(Operation &op) {
       })
       .Case([&](gdn::gpu::AwaitCopiesOp) { emitAwaitCopies(b, loc); })
       .Case([&](gdn::gpu::MatmulOp matmul) {
-        values.map(
-            matmul.getResult(),
-            emitMatmul(b, threads, matmul, get(matmul.getLhs()),
-                       values.lookup(matmul.getRhs()),
-                       matmul.getAcc() ? get(matmul.getAcc()) : Value()));
+        Value lhs = get(matmul.getLhs()), tile = values.lookup(matmul.getRhs());
+        Value acc = matmul.getAcc() ? get(matmul.getAcc()) : Value();
+        if (!matmul.getWarpgroup()) {
+          values.map(matmul.getResult(),
+                     emitMatmul(b, threads, matmul, lhs, tile, acc));
+          return;
+        }
+        gdn::gpu::FragmentType type = matmul.getResult().getType();
+        auto sums = startGroupMatmul(b, loc, matmul.getLhs().getType(),
+                                     matmul.getRhs().getType(), type,
+                                     matmul.getTransposeRhs(), lhs, tile, acc);
+        values.map(matmul.getResult(),
+                   awaitGroupMatmul(b, loc, type, sums, /*left=*/0));
+      })
+      .Case([&](gdn::gpu::StartMatmulOp start) {
+        products.push_back(
+            {start.getResult(),
+             startGroupMatmul(b, loc, start.getLhs().getType(),
+                              start.getRhs().getType(),
+                              start.getResult().getType().getFragment(),
+                              start.getTransposeRhs(), get(start.getLhs()),
+                              values.lookup(start.getRhs()),
+                              start.getAcc() ? get(start.getAcc()) : Value())});
+      })
+      .Case([&](gdn::gpu::AwaitMatmulOp await) {
+        // Those begun later may go on.
+        auto found = llvm::find_if(products, [&](auto &product) {
+          return product.first == await.getProduct();
+        });
+        values.map(await.getResult(),
+                   awaitGroupMatmul(b, loc, await.getResult().getType(),
+                                    found->second,
+                                    std::distance(found, products.end()) - 1));
       })
       .Case([&](gdn::gpu::TriInverseOp inverse) {
         values.map(inverse.getResult(),
@@ -460,7 +500,7 @@ void KernelLowering::lower(Operation &op) {
         values.map(extract.getValue(),
                    emitExtract(b, extract, get(extract.getTile())));
       })
-      .Case([&](gdn::gpu::BarrierOp) { NVVM::Barrier0Op::create(b, loc); })
+      .Case([&](gdn::gpu::BarrierOp barrier) { emitBarrier(b, barrier); })
       .Case([&](gdn::gpu::LastReaderOp last) {
         Value count = get(last.getCount());
         Value ticket =

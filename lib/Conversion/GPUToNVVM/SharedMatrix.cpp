@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Addresses in a swizzled tile, and its blocks by ldmatrix. The row of a lane
+// Addresses in a swizzled tile, and its blocks by ldmatrix. A wide tile lies in
+// panels of 128 bytes per row, one behind the other. The row of a lane
 // within its block decides about the swizzle, so the lane's part of an address
 // is the same for all blocks of a column; the rest are constants.
 #include "SharedMatrix.h"
@@ -17,7 +18,7 @@ static constexpr int64_t blockRows = 8;
 SharedMatrix::SharedMatrix(OpBuilder &b, Location loc, Value lane,
                            gdn::gpu::SharedType type, Value pointer)
     : b(b), loc(loc), a{b, loc}, lane(lane), pointer(pointer),
-      rowBytes(type.getRowBytes()) {
+      rowBytes(type.getPanelRowBytes()), panelBytes(type.getPanelBytes()) {
   int64_t pieces = rowBytes / pieceBytes;
   group = std::min<int64_t>(blockRows, pieces & -pieces);
 }
@@ -54,7 +55,13 @@ static Value advance(OpBuilder &b, Location loc, Value pointer,
 Value SharedMatrix::addressOf(Value rowInBlock, const Corner &corner,
                               Value laneColumn) const {
   Value piece = swizzleOf(rowInBlock);
-  for (Value part : {laneColumn, corner.columnValue})
+  Value columnValue = corner.columnValue, panel;
+  int64_t panelPieces = rowBytes / pieceBytes;
+  if (columnValue && panelBytes != 0) {
+    panel = shiftRight(a, columnValue, llvm::Log2_64(panelPieces));
+    columnValue = bitAnd(a, columnValue, panelPieces - 1);
+  }
+  for (Value part : {laneColumn, columnValue})
     if (part)
       piece = bitXor(a, piece, part);
   int64_t low = corner.column & (group - 1);
@@ -64,16 +71,27 @@ Value SharedMatrix::addressOf(Value rowInBlock, const Corner &corner,
   if (corner.rowValue)
     row = a.add(row, shiftLeft(a, corner.rowValue, 3));
   Value offset = a.add(a.mul(row, a.i32(rowBytes)), shiftLeft(a, piece, 4));
-  int64_t constant =
-      corner.row * blockRows * rowBytes + (corner.column - low) * pieceBytes;
+  if (panel)
+    offset = a.add(offset, a.mul(panel, a.i32(panelBytes)));
+  int64_t constant = corner.row * blockRows * rowBytes;
+  if (panelBytes != 0)
+    constant += corner.column / panelPieces * panelBytes;
+  else
+    constant += (corner.column - low) * pieceBytes;
   Value address = advance(b, loc, pointer, {offset});
   return constant == 0 ? address
                        : advance(b, loc, address, {int32_t(constant)});
 }
 
 Value SharedMatrix::getAddress(Value row, Value column) const {
-  Value piece = bitXor(a, shiftRight(a, column, 4), swizzleOf(row));
+  Value piece = shiftRight(a, column, 4);
+  if (panelBytes != 0)
+    piece = bitAnd(a, piece, rowBytes / pieceBytes - 1);
+  piece = bitXor(a, piece, swizzleOf(row));
   Value offset = a.add(a.mul(row, a.i32(rowBytes)), shiftLeft(a, piece, 4));
+  if (panelBytes != 0)
+    offset = a.add(offset, a.mul(shiftRight(a, column, llvm::Log2_64(rowBytes)),
+                                 a.i32(panelBytes)));
   offset = a.add(offset, bitAnd(a, column, pieceBytes - 1));
   return advance(b, loc, pointer, {offset});
 }

@@ -47,8 +47,9 @@ private:
   mlir::Location loc;
   Arithmetic a;
   mlir::Value lane, pointer;
-  int64_t rowBytes;
-  int64_t group; // pieces that are swizzled among each other
+  int64_t rowBytes;   // in a panel
+  int64_t panelBytes; // 0 if there is one panel
+  int64_t group;      // pieces that are swizzled among each other
 };
 
 /// The lhs and rhs operands of a product of 16 rows, 16 inner and 8 columns, in
@@ -71,6 +72,20 @@ void shareMatrix(mlir::OpBuilder &b, mlir::Location loc,
 mlir::Value emitMatmul(mlir::OpBuilder &b, const BlockThreads &threads,
                        gpu::MatmulOp matmul, mlir::Value lhs,
                        mlir::Value pointer, mlir::Value acc);
+/// Products of warpgroups: what `gdn_gpu.start_matmul` gives, the sums under
+/// way, and what `gdn_gpu.await_matmul` makes of them once `left` of the
+/// products that were begun are under way at most.
+llvm::SmallVector<mlir::Value>
+startGroupMatmul(mlir::OpBuilder &b, mlir::Location loc, gpu::FragmentType left,
+                 gpu::SharedType tile, gpu::FragmentType result,
+                 bool transposeRhs, mlir::Value lhs, mlir::Value pointer,
+                 mlir::Value acc);
+mlir::Value awaitGroupMatmul(mlir::OpBuilder &b, mlir::Location loc,
+                             gpu::FragmentType result,
+                             llvm::ArrayRef<mlir::Value> sums, int64_t left);
+/// A barrier of the block, for or in `op`: what was written before it can be
+/// read behind it, by products of warpgroups too.
+void emitBarrier(mlir::OpBuilder &b, mlir::Operation *op);
 mlir::Value emitTriInverse(mlir::OpBuilder &b, const BlockThreads &threads,
                            gpu::TriInverseOp inverse, mlir::Value matrix,
                            mlir::Value pointer);

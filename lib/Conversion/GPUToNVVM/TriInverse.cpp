@@ -26,8 +26,8 @@ class BlockInverse {
 public:
   BlockInverse(OpBuilder &b, const BlockThreads &threads,
                gdn::gpu::TriInverseOp inverse, Value pointer)
-      : b(b), loc(inverse.getLoc()), a{b, loc}, threads(threads),
-        type(inverse.getMatrix().getType()),
+      : b(b), inverse(inverse), loc(inverse.getLoc()), a{b, loc},
+        threads(threads), type(inverse.getMatrix().getType()),
         scratch(inverse.getScratch().getType()), pointer(pointer),
         matrix(b, loc, threads.lane, scratch, pointer),
         count(type.getRows().getWarps()), f16(b.getF16Type()) {
@@ -73,9 +73,10 @@ private:
         8, arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0)));
   }
   void syncWarp() { NVVM::SyncWarpOp::create(b, loc, a.i32(-1)); }
-  void barrier() { NVVM::Barrier0Op::create(b, loc); }
+  void barrier() { emitBarrier(b, inverse); }
 
   OpBuilder &b;
+  gdn::gpu::TriInverseOp inverse;
   Location loc;
   Arithmetic a;
   const BlockThreads &threads;

@@ -111,6 +111,41 @@ func.func @sums(%T: index, %g: memref<?xf32, strided<[1]>>)
   return
 }
 
+// Two products of a warpgroup: four steps each, on registers and a descriptor; the
+// first is awaited with the second under way. Threads tell the tensor cores of
+// what they wrote before they meet.
+// CHECK-LABEL: llvm.func @groups(
+//       CHECK: llvm.inline_asm {{.*}}fence.proxy.async.shared::cta
+//  CHECK-NEXT: nvvm.barrier
+//       CHECK: nvvm.wgmma.fence.aligned
+//       CHECK: wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {{.+}}, 0, 1, 1, 1;
+// CHECK-COUNT-3: wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {{.+}}, 1, 1, 1, 1;
+//   CHECK-NOT: wgmma.mma_async
+//       CHECK: nvvm.wgmma.commit.group.sync.aligned
+//       CHECK: wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {{.+}}, 0, 1, 1, 0;
+// CHECK-COUNT-3: wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {{.+}}, 1, 1, 1, 0;
+//       CHECK: nvvm.wgmma.commit.group.sync.aligned
+//       CHECK: wgmma.wait_group.sync.aligned 1;
+//       CHECK: wgmma.wait_group.sync.aligned 0;
+func.func @groups(%T: index, %out: memref<64x64xf32, strided<[64, 1]>>)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups, gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+  %c0 = arith.constant 0 : index
+  %h = arith.constant 5.0e-01 : f16
+  %t = gdn_gpu.fill %h : f16 -> !gdn_gpu.fragment<64x64xf16, #rows>
+  %p = gdn_gpu.alloc : !gdn_gpu.shared<64x64xf16, swizzled>
+  gdn_gpu.share %t, %p : !gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<64x64xf16, swizzled>
+  gdn_gpu.barrier
+  %a = gdn_gpu.start_matmul %t, %p : !gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<64x64xf16, swizzled>
+      -> !gdn_gpu.pending<64x64xf32, #rows>
+  %b = gdn_gpu.start_matmul %t, transpose %p : !gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<64x64xf16, swizzled>
+      -> !gdn_gpu.pending<64x64xf32, #rows>
+  %first = gdn_gpu.await_matmul %a : !gdn_gpu.pending<64x64xf32, #rows>
+  gdn_gpu.store %first, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x64xf32, #rows>, memref<64x64xf32, strided<[64, 1]>>
+  %second = gdn_gpu.await_matmul %b : !gdn_gpu.pending<64x64xf32, #rows>
+  gdn_gpu.store %second, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x64xf32, #rows>, memref<64x64xf32, strided<[64, 1]>>
+  return
+}
+
 // A lane adds its two rows of 16 columns, eight lanes meet in three steps, and the
 // four warps by way of shared memory.
 // CHECK-LABEL: llvm.func @columns(

@@ -323,3 +323,45 @@ func.func @reshaped(%t: f32) attributes {gdn_gpu.threads = 32 : i64} {
   %x = gdn_gpu.fetch %p : !gdn_gpu.shared<1x256xf32> -> !gdn_gpu.fragment<1x256xf32, #one>
   return
 }
+
+// -----
+
+// A product reads its tile until it is awaited, whatever barriers come.
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!tile = !gdn_gpu.fragment<64x64xf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!place = !gdn_gpu.shared<64x64xf16, swizzled>
+
+func.func @start_matmul_c3(%t: !tile) -> !sums attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
+  %p = gdn_gpu.alloc : !place
+  gdn_gpu.share %t, %p : !tile, !place
+  gdn_gpu.barrier
+  // expected-note@+1 {{product}}
+  %s = gdn_gpu.start_matmul %t, %p : !tile, !place -> !gdn_gpu.pending<64x64xf32, #rows>
+  gdn_gpu.barrier
+  // expected-error@+1 {{'gdn_gpu.share' op expects the gdn_gpu.await_matmul of the product before it to be before it too}}
+  gdn_gpu.share %t, %p : !tile, !place
+  %a = gdn_gpu.await_matmul %s : !gdn_gpu.pending<64x64xf32, #rows>
+  return %a : !sums
+}
+
+// -----
+
+// Other warps may be at the product still.
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!tile = !gdn_gpu.fragment<64x64xf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!place = !gdn_gpu.shared<64x64xf16, swizzled>
+
+func.func @start_matmul_c3_barrier(%t: !tile) -> !sums attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
+  %p = gdn_gpu.alloc : !place
+  gdn_gpu.share %t, %p : !tile, !place
+  gdn_gpu.barrier
+  %s = gdn_gpu.start_matmul %t, %p : !tile, !place -> !gdn_gpu.pending<64x64xf32, #rows>
+  gdn_gpu.barrier
+  // expected-note@+1 {{access before it}}
+  %a = gdn_gpu.await_matmul %s : !gdn_gpu.pending<64x64xf32, #rows>
+  // expected-error@+1 {{'gdn_gpu.share' op expects a gdn_gpu.barrier between it and the access before it}}
+  gdn_gpu.share %t, %p : !tile, !place
+  return %a : !sums
+}

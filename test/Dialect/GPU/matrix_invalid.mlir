@@ -457,3 +457,97 @@ func.func @column_sum_c3(%t: !sums, %s: !scratch) attributes {gdn_gpu.threads = 
   }
   return
 }
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#two = #gdn_gpu.rows<warps = 2, lanes = 4, vector = 2>
+!tile = !gdn_gpu.fragment<64x64xf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!pending = !gdn_gpu.pending<64x64xf32, #rows>
+!place = !gdn_gpu.shared<64x64xf16, swizzled>
+
+func.func @matmul_c6_warps(%t: !gdn_gpu.fragment<32x64xf16, #two>, %p: !place) attributes {gdn_gpu.threads = 64 : i64, gdn_gpu.warpgroups} {
+  // expected-error@+1 {{'gdn_gpu.matmul' op expects a product of warpgroups with warps in multiples of 4, rows of 'rhs' of a multiple of 128 bytes and at most 256 columns, but got 2 warps, '!gdn_gpu.shared<64x64xf16, swizzled>' and 64 columns}}
+  %s = gdn_gpu.matmul warpgroup %t, %p : !gdn_gpu.fragment<32x64xf16, #two>, !place -> !gdn_gpu.fragment<32x64xf32, #two>
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#two = #gdn_gpu.rows<warps = 2, lanes = 4, vector = 2>
+!tile = !gdn_gpu.fragment<64x64xf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!pending = !gdn_gpu.pending<64x64xf32, #rows>
+!place = !gdn_gpu.shared<64x64xf16, swizzled>
+
+func.func @matmul_c6_function(%t: !tile, %p: !place) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.matmul' op expects a product of warpgroups in a function with the attribute gdn_gpu.warpgroups, but 'matmul_c6_function' has none}}
+  %s = gdn_gpu.matmul warpgroup %t, %p : !tile, !place -> !sums
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#two = #gdn_gpu.rows<warps = 2, lanes = 4, vector = 2>
+!tile = !gdn_gpu.fragment<64x64xf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!pending = !gdn_gpu.pending<64x64xf32, #rows>
+!place = !gdn_gpu.shared<64x64xf16, swizzled>
+
+func.func @start_matmul_c1(%t: !tile, %p: !gdn_gpu.shared<64x32xf16, swizzled>) attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
+  // expected-error@+1 {{'gdn_gpu.start_matmul' op expects a product of warpgroups with warps in multiples of 4, rows of 'rhs' of a multiple of 128 bytes and at most 256 columns, but got 4 warps, '!gdn_gpu.shared<64x32xf16, swizzled>' and 32 columns}}
+  %s = gdn_gpu.start_matmul %t, %p : !tile, !gdn_gpu.shared<64x32xf16, swizzled> -> !gdn_gpu.pending<64x32xf32, #rows>
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#two = #gdn_gpu.rows<warps = 2, lanes = 4, vector = 2>
+!tile = !gdn_gpu.fragment<64x64xf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!pending = !gdn_gpu.pending<64x64xf32, #rows>
+!place = !gdn_gpu.shared<64x64xf16, swizzled>
+
+func.func @start_matmul_c2_unused(%t: !tile, %p: !place) attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
+  // expected-error@+1 {{'gdn_gpu.start_matmul' op expects one gdn_gpu.await_matmul of its result, in the same block}}
+  %s = gdn_gpu.start_matmul %t, %p : !tile, !place -> !pending
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#two = #gdn_gpu.rows<warps = 2, lanes = 4, vector = 2>
+!tile = !gdn_gpu.fragment<64x64xf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!pending = !gdn_gpu.pending<64x64xf32, #rows>
+!place = !gdn_gpu.shared<64x64xf16, swizzled>
+
+func.func @start_matmul_c2_region(%t: !tile, %p: !place, %c: i1) attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
+  // expected-error@+1 {{'gdn_gpu.start_matmul' op expects its gdn_gpu.await_matmul before scf.if}}
+  %s = gdn_gpu.start_matmul %t, %p : !tile, !place -> !pending
+  scf.if %c {
+    gdn_gpu.barrier
+  }
+  %a = gdn_gpu.await_matmul %s : !pending
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+#two = #gdn_gpu.rows<warps = 2, lanes = 4, vector = 2>
+!tile = !gdn_gpu.fragment<64x64xf16, #rows>
+!sums = !gdn_gpu.fragment<64x64xf32, #rows>
+!pending = !gdn_gpu.pending<64x64xf32, #rows>
+!place = !gdn_gpu.shared<64x64xf16, swizzled>
+
+func.func @await_matmul_c1(%s: !pending) {
+  // expected-error@+1 {{failed to verify that result is the fragment under way}}
+  %a = "gdn_gpu.await_matmul"(%s) : (!pending) -> !gdn_gpu.fragment<64x32xf32, #rows>
+  return
+}

@@ -47,47 +47,99 @@ LogicalResult BeginCopyOp::verify() {
 
 LogicalResult AwaitCopiesOp::verify() { return verifyOutsideWarps(*this); }
 
-LogicalResult MatmulOp::verify() {
-  FragmentType lhs = getLhs().getType(), result = getResult().getType();
-  SharedType rhs = getRhs().getType();
+/// matmul_c1 to matmul_c4 and, for products of warpgroups, matmul_c6.
+static LogicalResult verifyProduct(Operation *op, FragmentType lhs,
+                                   SharedType rhs, bool transposeRhs, Value acc,
+                                   FragmentType result, bool warpgroup) {
   // matmul_c3
   RowsAttr rows = lhs.getRows();
   if (lhs.getRank() != 2 || !rows.isMatrix())
-    return emitOpError("expects 'lhs' in a layout of matrix instructions, with "
-                       "lanes = 4 and vector = 2, but got ")
+    return op->emitOpError(
+               "expects 'lhs' in a layout of matrix instructions, with "
+               "lanes = 4 and vector = 2, but got ")
            << lhs;
   // matmul_c1
   if (rhs.getRank() != 2)
-    return emitOpError("expects 'rhs' to have rank 2, but got ") << rhs;
-  int64_t inner = rhs.getShape()[getTransposeRhs() ? 1 : 0];
-  int64_t columns = rhs.getShape()[getTransposeRhs() ? 0 : 1];
+    return op->emitOpError("expects 'rhs' to have rank 2, but got ") << rhs;
+  int64_t inner = rhs.getShape()[transposeRhs ? 1 : 0];
+  int64_t columns = rhs.getShape()[transposeRhs ? 0 : 1];
   if (inner != lhs.getDimSize(1))
-    return emitOpError("expects 'rhs' to have an inner size of ")
+    return op->emitOpError("expects 'rhs' to have an inner size of ")
            << lhs.getDimSize(1) << ", set by 'lhs', but got " << inner;
-  auto want = FragmentType::get(getContext(), {lhs.getDimSize(0), columns},
-                                Float32Type::get(getContext()), rows);
-  if (result != want || (getAcc() && getAcc().getType() != want))
-    return emitOpError("expects 'acc' and the result to be ")
+  auto want = FragmentType::get(op->getContext(), {lhs.getDimSize(0), columns},
+                                Float32Type::get(op->getContext()), rows);
+  if (result != want || (acc && acc.getType() != want))
+    return op->emitOpError("expects 'acc' and the result to be ")
            << want << ", but got "
            << (result != want
                    ? result
-                   : FragmentType(cast<FragmentType>(getAcc().getType())));
+                   : FragmentType(cast<FragmentType>(acc.getType())));
   if (lhs.getDimSize(0) % (16 * rows.getWarps()) != 0 || inner % 16 != 0 ||
       columns % 16 != 0)
-    return emitOpError("expects sizes in multiples of ")
+    return op->emitOpError("expects sizes in multiples of ")
            << 16 * rows.getWarps() << " rows, 16 inner and 16 columns, but got "
            << lhs.getDimSize(0) << " x " << inner << " x " << columns;
   // matmul_c2
   Type element = lhs.getElementType();
   if (element != rhs.getElementType() || element.isF32())
-    return emitOpError(
+    return op->emitOpError(
                "expects 'lhs' and 'rhs' to be both bf16 or both f16, but "
                "got ")
            << element << " and " << rhs.getElementType();
   // matmul_c4
   if (!rhs.getSwizzled())
-    return emitOpError("expects 'rhs' to be swizzled, but got ") << rhs;
+    return op->emitOpError("expects 'rhs' to be swizzled, but got ") << rhs;
+  // matmul_c6
+  if (!warpgroup)
+    return success();
+  if (!MatmulOp::fitsWarpgroups(rows, rhs, columns))
+    return op->emitOpError(
+               "expects a product of warpgroups with warps in multiples of 4, "
+               "rows "
+               "of 'rhs' of a multiple of 128 bytes and at most 256 "
+               "columns, but got ")
+           << rows.getWarps() << " warps, " << rhs << " and " << columns
+           << " columns";
+  auto func = op->getParentOfType<func::FuncOp>();
+  if (func && !func->hasAttr("gdn_gpu.warpgroups"))
+    return op->emitOpError("expects a product of warpgroups in a function with "
+                           "the attribute "
+                           "gdn_gpu.warpgroups, but '")
+           << func.getName() << "' has none";
   return success();
+}
+
+LogicalResult MatmulOp::verify() {
+  return verifyProduct(*this, getLhs().getType(), getRhs().getType(),
+                       getTransposeRhs(), getAcc(), getResult().getType(),
+                       getWarpgroup());
+}
+
+LogicalResult StartMatmulOp::verify() {
+  // start_matmul_c1
+  if (failed(verifyProduct(*this, getLhs().getType(), getRhs().getType(),
+                           getTransposeRhs(), getAcc(),
+                           getResult().getType().getFragment(),
+                           /*warpgroup=*/true)))
+    return failure();
+  // start_matmul_c2
+  auto await = getResult().hasOneUse()
+                   ? dyn_cast<AwaitMatmulOp>(*getResult().user_begin())
+                   : AwaitMatmulOp();
+  if (!await || await->getBlock() != (*this)->getBlock())
+    return emitOpError("expects one gdn_gpu.await_matmul of its result, in the "
+                       "same block");
+  for (Operation *op = (*this)->getNextNode(); op != await;
+       op = op->getNextNode())
+    if (op->getNumRegions() > 0 && !isa<MapRowsOp>(op))
+      return emitOpError("expects its gdn_gpu.await_matmul before ")
+             << op->getName();
+  return success();
+}
+
+bool MatmulOp::fitsWarpgroups(RowsAttr rows, SharedType rhs, int64_t columns) {
+  return rows.getWarps() % 4 == 0 && rhs.getPanelRowBytes() == 128 &&
+         columns <= 256;
 }
 
 LogicalResult TriInverseOp::verify() {

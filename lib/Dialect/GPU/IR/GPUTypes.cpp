@@ -112,6 +112,16 @@ int64_t SharedType::getBytes() const {
   return getRank() == 2 ? getShape()[0] * getRowBytes() : getRowBytes();
 }
 
+int64_t SharedType::getPanelRowBytes() const {
+  int64_t rowBytes = getRowBytes();
+  return getSwizzled() && rowBytes % 128 == 0 ? 128 : rowBytes;
+}
+
+int64_t SharedType::getPanelBytes() const {
+  int64_t panelRow = getPanelRowBytes();
+  return panelRow == getRowBytes() ? 0 : getShape()[0] * panelRow;
+}
+
 Type FragmentType::parse(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<int64_t> shape;
@@ -130,6 +140,15 @@ void FragmentType::print(AsmPrinter &printer) const {
   printer << "<";
   printer.printDimensionList(getShape());
   printer << "x" << getElementType() << ", " << getLayout() << ">";
+}
+
+Type PendingType::parse(AsmParser &parser) {
+  Type fragment = FragmentType::parse(parser);
+  return fragment ? PendingType::get(cast<FragmentType>(fragment)) : Type();
+}
+
+void PendingType::print(AsmPrinter &printer) const {
+  getFragment().print(printer);
 }
 
 Type SharedType::parse(AsmParser &parser) {

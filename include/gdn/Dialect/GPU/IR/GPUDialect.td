@@ -169,7 +169,9 @@ def GPU_SharedType : GPU_Type<"Shared", "shared"> {
     is `n` pieces of 16 bytes; with `g` the largest power of two up to 8 that
     divides `n`, piece `p` of row `r` lies at place `p xor (r / (8 / g) mod g)` of
     the row. So 8 rows of a column of pieces, or of a row of them, lie in
-    different banks.
+    different banks. Rows of several times 128 bytes lie in panels of 128 bytes a
+    row, one panel behind the other, each swizzled by itself: that is the layout
+    that `wgmma` reads.
   }];
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
@@ -187,7 +189,27 @@ def GPU_SharedType : GPU_Type<"Shared", "shared"> {
     int64_t getRowBytes() const;
     /// Bytes of the tile.
     int64_t getBytes() const;
+    /// Bytes of a row in a panel of a swizzled tile: 128, or those of the row
+    /// where it is no multiple of that.
+    int64_t getPanelRowBytes() const;
+    /// Bytes from panel to panel; 0 if there is one.
+    int64_t getPanelBytes() const;
   }];
+}
+
+def GPU_PendingType : GPU_Type<"Pending", "pending"> {
+  let summary = "A product under way";
+  let description = [{
+    `!gdn_gpu.pending<128x64xf32, #rows>`: the fragment that a
+    `gdn_gpu.start_matmul` makes. Nothing but `gdn_gpu.await_matmul` takes it, so no
+    program can touch the sums before they are there.
+  }];
+  let parameters = (ins "FragmentType":$fragment);
+  let hasCustomAssemblyFormat = 1;
+  let builders = [
+    TypeBuilderWithInferredContext<(ins "FragmentType":$fragment), [{
+      return $_get(fragment.getContext(), fragment);
+    }]>];
 }
 
 def GPU_ChannelType : GPU_Type<"Channel", "channel"> {

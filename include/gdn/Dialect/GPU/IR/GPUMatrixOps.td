@@ -89,6 +89,9 @@ def GPU_MatmulOp : GPU_Op<"matmul"> {
     own rows; `rhs` is the same for all. A result in 16 bits is the `lhs` of
     another product as it is.
 
+    With `warpgroup`, four warps multiply 64 rows together (`wgmma`): they read
+    `rhs` once instead of four times.
+
     **Preconditions**
 
     - (C1) `lhs` is `M x K`, `rhs` `K x N` (`N x K` with `transpose_rhs`), `acc` and the
@@ -99,6 +102,9 @@ def GPU_MatmulOp : GPU_Op<"matmul"> {
       = 2`).
     - (C4) `rhs` is swizzled.
     - (C5) ordered by barriers as `gdn_gpu.fetch` (C2).
+    - (C6) with `warpgroup`: warps in multiples of 4, rows of `rhs` of a multiple of
+      128 bytes, `N` at most 256, and a function with `gdn_gpu.warpgroups`, on
+      sm_90a.
 
     **Example**
 
@@ -121,14 +127,92 @@ def GPU_MatmulOp : GPU_Op<"matmul"> {
   }];
   let arguments = (ins GPU_FragmentType:$lhs,
                        Arg<GPU_SharedType, "rhs", [MemRead]>:$rhs,
-                       Optional<GPU_FragmentType>:$acc, UnitAttr:$transpose_rhs);
+                       Optional<GPU_FragmentType>:$acc, UnitAttr:$transpose_rhs,
+                       UnitAttr:$warpgroup);
   let results = (outs GPU_FragmentType:$result);
+  let assemblyFormat = [{
+    (`warpgroup` $warpgroup^)? $lhs `,` (`transpose` $transpose_rhs^)? $rhs
+    (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict
+    `:` type($lhs) `,` type($rhs) `->` type($result)
+  }];
+  let extraClassDeclaration = [{
+    /// Whether warps in groups of four can multiply by such a tile.
+    static bool fitsWarpgroups(RowsAttr rows, SharedType rhs, int64_t columns);
+  }];
+  let hasVerifier = 1;
+}
+
+def GPU_StartMatmulOp : GPU_Op<"start_matmul"> {
+  let summary = "Begin a product of warpgroups";
+  let description = [{
+    As `gdn_gpu.matmul` with `warpgroup`, but the program goes on while tensor cores
+    work. `gdn_gpu.await_matmul` gives the product.
+
+    **Preconditions**
+
+    - (C1) those of `gdn_gpu.matmul` with `warpgroup`.
+    - (C2) the result has one use, a `gdn_gpu.await_matmul` further down in the same
+      block; between the two there is no loop, branch or region of warps.
+    - (C3) nobody writes `rhs` before all warps have awaited the product and met at a
+      `gdn_gpu.barrier` (asked by `gdn-gpu-check`).
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+    func.func @scores(%k: !gdn_gpu.fragment<64x128xbf16, #rows>)
+        -> !gdn_gpu.fragment<64x64xf32, #rows>
+        attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
+      %place = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
+      gdn_gpu.share %k, %place : !gdn_gpu.fragment<64x128xbf16, #rows>,
+                                 !gdn_gpu.shared<64x128xbf16, swizzled>
+      gdn_gpu.barrier
+      %p = gdn_gpu.start_matmul %k, transpose %place
+          : !gdn_gpu.fragment<64x128xbf16, #rows>,
+            !gdn_gpu.shared<64x128xbf16, swizzled>
+          -> !gdn_gpu.pending<64x64xf32, #rows>
+      %s = gdn_gpu.await_matmul %p : !gdn_gpu.pending<64x64xf32, #rows>
+      return %s : !gdn_gpu.fragment<64x64xf32, #rows>
+    }
+    ```
+  }];
+  let arguments = (ins GPU_FragmentType:$lhs,
+                       Arg<GPU_SharedType, "rhs", [MemRead]>:$rhs,
+                       Optional<GPU_FragmentType>:$acc, UnitAttr:$transpose_rhs);
+  let results = (outs GPU_PendingType:$result);
   let assemblyFormat = [{
     $lhs `,` (`transpose` $transpose_rhs^)? $rhs
     (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict
     `:` type($lhs) `,` type($rhs) `->` type($result)
   }];
   let hasVerifier = 1;
+}
+
+def GPU_AwaitMatmulOp : GPU_Op<"await_matmul", [MemoryEffects<[MemRead]>,
+    TypesMatchWith<"result is the fragment under way", "product", "result",
+                   "::llvm::cast<PendingType>($_self).getFragment()">]> {
+  let summary = "The product of a start_matmul";
+  let description = [{
+    Waits for the product, and for those begun before it.
+
+    **Preconditions**
+
+    - (C1) the result is the fragment that `product` names.
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+    func.func @product(%s: !gdn_gpu.pending<64x64xf32, #rows>)
+        -> !gdn_gpu.fragment<64x64xf32, #rows> {
+      %a = gdn_gpu.await_matmul %s : !gdn_gpu.pending<64x64xf32, #rows>
+      return %a : !gdn_gpu.fragment<64x64xf32, #rows>
+    }
+    ```
+  }];
+  let arguments = (ins GPU_PendingType:$product);
+  let results = (outs GPU_FragmentType:$result);
+  let assemblyFormat = "$product attr-dict `:` type($product)";
 }
 
 def GPU_TriInverseOp : GPU_Op<"tri_inverse", [AllTypesMatch<["matrix", "result"]>]> {

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Products of warpgroups: wgmma with the left side and the sums in registers.
+// The nvvm dialect has the instruction with descriptors of both sides only.
+#include "Assembly.h"
+#include "SharedMatrix.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// A row in a panel of a tile.
+static constexpr int64_t panelRowBytes = 128;
+/// Eight rows of a panel, the unit of the swizzle.
+static constexpr int64_t atomBytes = 8 * panelRowBytes;
+
+/// What a descriptor says of a tile beside its address: the bytes from one
+/// panel to the next (where rows are contiguous in the product's columns) and
+/// from eight rows to the next eight, and the swizzle of 128 bytes.
+static uint64_t describe(int64_t panelBytes) {
+  return uint64_t(1) << 62 | uint64_t(atomBytes >> 4) << 32 |
+         uint64_t(panelBytes >> 4) << 16;
+}
+
+/// One instruction for `sums.size() / 2 * 4` columns: sums += words * tile.
+static SmallVector<Value> emitStep(OpBuilder &b, Location loc, Type element,
+                                   ArrayRef<Value> words, Value descriptor,
+                                   ArrayRef<Value> sums, bool isFirst,
+                                   bool isTransposed) {
+  size_t count = sums.size();
+  std::string text, constraints;
+  llvm::raw_string_ostream os(text), limits(constraints);
+  os << "wgmma.mma_async.sync.aligned.m64n" << count * 2 << "k16.f32."
+     << (element.isF16() ? "f16.f16 {" : "bf16.bf16 {");
+  for (size_t i = 0; i < count; ++i)
+    os << (i ? ", $" : "$") << i;
+  os << "}, {";
+  for (size_t i = 0; i < 4; ++i)
+    os << (i ? ", $" : "$") << count + i;
+  // What the sums were does not count in the first step without any; signs; and
+  // whether the tile has columns of the product in its rows.
+  os << "}, $" << count + 4 << ", " << (isFirst ? 0 : 1) << ", 1, 1, "
+     << (isTransposed ? 0 : 1) << ";";
+  for (size_t i = 0; i < count; ++i)
+    limits << (i ? ",=f" : "=f");
+  limits << ",r,r,r,r,l";
+  for (size_t i = 0; i < count; ++i)
+    limits << "," << i;
+  SmallVector<Value> operands(words);
+  operands.push_back(descriptor);
+  operands.append(sums.begin(), sums.end());
+  auto type = LLVM::LLVMStructType::getLiteral(
+      b.getContext(), SmallVector<Type>(count, b.getF32Type()));
+  Value all = emitAssembly(b, loc, type, operands, text, constraints,
+                           /*hasSideEffects=*/true);
+  SmallVector<Value> results;
+  for (size_t i = 0; i < count; ++i)
+    results.push_back(LLVM::ExtractValueOp::create(b, loc, all, i));
+  return results;
+}
+
+/// Waits until `left` groups of products are under way at most; these sums can
+/// be read behind it only.
+static SmallVector<Value> emitWait(OpBuilder &b, Location loc,
+                                   ArrayRef<Value> sums, int64_t left) {
+  std::string text =
+      "wgmma.wait_group.sync.aligned " + std::to_string(left) + ";";
+  std::string constraints;
+  llvm::raw_string_ostream limits(constraints);
+  for (size_t i = 0; i < sums.size(); ++i)
+    limits << (i ? ",=f" : "=f");
+  for (size_t i = 0; i < sums.size(); ++i)
+    limits << "," << i;
+  auto type = LLVM::LLVMStructType::getLiteral(
+      b.getContext(), SmallVector<Type>(sums.size(), b.getF32Type()));
+  Value all = emitAssembly(b, loc, type, sums, text, constraints,
+                           /*hasSideEffects=*/true);
+  SmallVector<Value> results;
+  for (size_t i = 0; i < sums.size(); ++i)
+    results.push_back(LLVM::ExtractValueOp::create(b, loc, all, i));
+  return results;
+}
+
+SmallVector<Value>
+gdn::startGroupMatmul(OpBuilder &b, Location loc, gdn::gpu::FragmentType left,
+                      gdn::gpu::SharedType tile, gdn::gpu::FragmentType result,
+                      bool transposeRhs, Value lhs, Value pointer, Value acc) {
+  int64_t leftColumns = left.getDimSize(1) / 8,
+          columns = result.getDimSize(1) / 8,
+          rows = result.getRows().getLocalRows(result.getDimSize(0));
+  SmallVector<Value> words = getWords(b, loc, lhs);
+
+  Type i32 = b.getI32Type(), i64 = b.getI64Type();
+  auto constant = [&](uint64_t value) -> Value {
+    return arith::ConstantOp::create(b, loc,
+                                     b.getIntegerAttr(i64, int64_t(value)));
+  };
+  Value address = LLVM::PtrToIntOp::create(b, loc, i32, pointer);
+  Value start = arith::ExtUIOp::create(b, loc, i64, address);
+  start = arith::ShRUIOp::create(b, loc, start, constant(4));
+  start = arith::OrIOp::create(b, loc, start,
+                               constant(describe(tile.getPanelBytes())));
+
+  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0));
+  SmallVector<Value> sums; // by 16 rows of a warp, then by columns
+  for (int64_t i = 0; i < rows; i += 2)
+    for (int64_t p = 0; p < columns; ++p)
+      for (int64_t at = 0; at < 4; ++at) {
+        int64_t element = ((i + at / 2) * columns + p) * 2 + at % 2;
+        sums.push_back(
+            acc ? vector::ExtractOp::create(b, loc, acc, element).getResult()
+                : zero);
+      }
+  NVVM::WgmmaFenceAlignedOp::create(b, loc);
+  for (int64_t k = 0; k < leftColumns; k += 2) {
+    // Sixteen of the inner size on: within the rows of a panel and from panel
+    // to panel, or sixteen rows.
+    int64_t inner = k * 8 * 2;
+    int64_t offset = transposeRhs
+                         ? inner / panelRowBytes * tile.getPanelBytes() +
+                               inner % panelRowBytes
+                         : k * 8 * panelRowBytes;
+    Value descriptor =
+        arith::AddIOp::create(b, loc, start, constant(offset >> 4));
+    for (int64_t i = 0; i < rows; i += 2) {
+      auto word = [&](int64_t row, int64_t column) {
+        return words[(i + row) * leftColumns + k + column];
+      };
+      size_t first = i / 2 * columns * 4, count = columns * 4;
+      SmallVector<Value> part = emitStep(
+          b, loc, tile.getElementType(),
+          {word(0, 0), word(1, 0), word(0, 1), word(1, 1)}, descriptor,
+          ArrayRef(sums).slice(first, count), k == 0 && !acc, transposeRhs);
+      llvm::copy(part, sums.begin() + first);
+    }
+  }
+  NVVM::WgmmaGroupSyncAlignedOp::create(b, loc);
+  return sums;
+}
+
+Value gdn::awaitGroupMatmul(OpBuilder &b, Location loc,
+                            gdn::gpu::FragmentType result, ArrayRef<Value> sums,
+                            int64_t left) {
+  int64_t columns = result.getDimSize(1) / 8;
+  SmallVector<Value> elements(sums.size());
+  for (auto [n, value] : llvm::enumerate(emitWait(b, loc, sums, left))) {
+    int64_t i = n / (columns * 4) * 2, p = n / 4 % columns, at = n % 4;
+    elements[((i + at / 2) * columns + p) * 2 + at % 2] = value;
+  }
+  return vector::FromElementsOp::create(
+      b, loc, VectorType::get({int64_t(elements.size())}, b.getF32Type()),
+      elements);
+}
+
+void gdn::emitBarrier(OpBuilder &b, Operation *op) {
+  // What threads wrote, warpgroups read by another way.
+  auto func = op->getParentOfType<func::FuncOp>();
+  if (func->hasAttr("gdn_gpu.warpgroups"))
+    emitAssembly(b, op->getLoc(), Type(), {}, "fence.proxy.async.shared::cta;",
+                 "~{memory}", /*hasSideEffects=*/true);
+  NVVM::Barrier0Op::create(b, op->getLoc());
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn-gpu-overlap-products: where a program waits for products of warpgroups.
+// See Passes.td.
+#include "gdn/Dialect/GPU/IR/GPU.h"
+#include "gdn/Schedule/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+namespace gdn {
+#define GEN_PASS_DEF_OVERLAPPRODUCTS
+#include "gdn/Schedule/Passes.h.inc"
+} // namespace gdn
+
+using namespace mlir;
+using namespace gdn;
+
+/// Whether a product that reads `tile` has to be over before `op`.
+static bool hasToWait(Operation *op, Value tile) {
+  if (isa<gdn::gpu::BarrierOp>(op) || op->hasTrait<OpTrait::IsTerminator>())
+    return true;
+  if (op->getNumRegions() > 0 && !isa<gdn::gpu::MapRowsOp>(op))
+    return true;
+  if (auto share = dyn_cast<gdn::gpu::ShareOp>(op))
+    return share.getPlace() == tile;
+  if (auto copy = dyn_cast<gdn::gpu::BeginCopyOp>(op))
+    return copy.getPlace() == tile;
+  // Its own barriers, and products of another kind.
+  return isa<gdn::gpu::TriInverseOp, gdn::gpu::ColumnSumOp>(op);
+}
+
+static bool uses(Operation *op, Value value) {
+  return op
+      ->walk([&](Operation *inner) {
+        return llvm::is_contained(inner->getOperands(), value)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+static void overlap(gdn::gpu::MatmulOp matmul) {
+  OpBuilder b(matmul);
+  auto start = gdn::gpu::StartMatmulOp::create(
+      b, matmul.getLoc(),
+      gdn::gpu::PendingType::get(matmul.getResult().getType()), matmul.getLhs(),
+      matmul.getRhs(), matmul.getAcc(), matmul.getTransposeRhs());
+  Operation *next = matmul->getNextNode();
+  while (!uses(next, matmul.getResult()) && !hasToWait(next, matmul.getRhs()))
+    next = next->getNextNode();
+  b.setInsertionPoint(next);
+  Value result = gdn::gpu::AwaitMatmulOp::create(
+      b, matmul.getLoc(), matmul.getResult().getType(), start.getResult());
+  matmul.getResult().replaceAllUsesWith(result);
+  matmul.erase();
+}
+
+/// Elementwise work that needs no product under way comes before the first of
+/// them: the assembler waits for all products where registers that one has
+/// written before are written again.
+static void hoistWork(Block &block) {
+  Operation *first = nullptr; // of the products under way
+  SmallVector<Operation *> ops =
+      llvm::map_to_vector(block, [](Operation &op) { return &op; });
+  SmallPtrSet<Operation *, 4> underWay;
+  for (Operation *op : ops) {
+    if (isa<gdn::gpu::StartMatmulOp>(op)) {
+      first = first ? first : op;
+      underWay.insert(op);
+    } else if (auto await = dyn_cast<gdn::gpu::AwaitMatmulOp>(op)) {
+      underWay.erase(await.getProduct().getDefiningOp());
+      if (underWay.empty())
+        first = nullptr;
+    } else if (first &&
+               isa<gdn::gpu::MapRowsOp, gdn::gpu::FetchElementOp>(op)) {
+      SetVector<Value> inputs(op->operand_begin(), op->operand_end());
+      for (Region &region : op->getRegions())
+        getUsedValuesDefinedAbove(region, inputs);
+      if (llvm::all_of(inputs, [&](Value value) {
+            Operation *source = value.getDefiningOp();
+            return !source || source->getBlock() != &block ||
+                   source->isBeforeInBlock(first);
+          }))
+        op->moveBefore(first);
+    }
+  }
+}
+
+namespace {
+struct OverlapProducts final : gdn::impl::OverlapProductsBase<OverlapProducts> {
+  void runOnOperation() override {
+    SmallVector<gdn::gpu::MatmulOp> products;
+    getOperation().walk([&](gdn::gpu::MatmulOp matmul) {
+      if (matmul.getWarpgroup())
+        products.push_back(matmul);
+    });
+    for (gdn::gpu::MatmulOp matmul : products) {
+      overlap(matmul);
+      ++numProducts;
+    }
+    getOperation().walk([](Block *block) { hoistWork(*block); });
+  }
+};
+} // namespace

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Products that four warps make together, and where a program waits for them:
+// the second begins before the first is awaited, work on the state comes before
+// both, each is awaited before the barrier or where it is used.
+//
+// RUN: gdn-opt %s -gdn-gpu-use-warpgroups | FileCheck %s --check-prefix=GROUPS
+// RUN: gdn-opt %s -gdn-gpu-use-warpgroups -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s --check-prefix=OVERLAP
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 4, vector = 2>
+#two = #gdn_gpu.rows<warps = 2, lanes = 4, vector = 2>
+!state = !gdn_gpu.fragment<128x128xf32, #rows>
+!left = !gdn_gpu.fragment<128x128xbf16, #rows>
+!sums = !gdn_gpu.fragment<128x64xf32, #rows>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+!view = memref<?x64x128xbf16>
+
+// GROUPS-LABEL: func.func @walk(
+//  GROUPS-SAME:   gdn_gpu.warpgroups
+// GROUPS-COUNT-2: gdn_gpu.matmul warpgroup
+
+// OVERLAP-LABEL: func.func @walk(
+//       OVERLAP:   gdn_gpu.barrier
+//       OVERLAP:   %[[NEXT:.+]] = gdn_gpu.map_rows %{{.+}} : !gdn_gpu.fragment<128x128xf32
+//       OVERLAP:   %[[U:.+]] = gdn_gpu.start_matmul %{{.+}}, transpose
+//  OVERLAP-NEXT:   %[[O:.+]] = gdn_gpu.start_matmul %{{.+}}, transpose
+//  OVERLAP-NEXT:   %[[USED:.+]] = gdn_gpu.await_matmul %[[U]] :
+//  OVERLAP-NEXT:   gdn_gpu.map_rows %[[USED]] :
+//       OVERLAP:   gdn_gpu.await_matmul %[[O]] :
+//  OVERLAP-NEXT:   gdn_gpu.barrier
+func.func @walk(%k: !view, %q: !view, %s: !state, %l: !left, %i: index)
+    -> (!sums, !sums, !state) attributes {gdn_gpu.threads = 256 : i64} {
+  %c0 = arith.constant 0 : index
+  %keys = gdn_gpu.alloc : !keys
+  %queries = gdn_gpu.alloc : !keys
+  gdn_gpu.begin_copy %k[%i, %c0, %c0] dims [1, 2], %keys : !view, !keys
+  gdn_gpu.begin_copy %q[%i, %c0, %c0] dims [1, 2], %queries : !view, !keys
+  gdn_gpu.await_copies
+  gdn_gpu.barrier
+  %u = gdn_gpu.matmul %l, transpose %keys : !left, !keys -> !sums
+  %o = gdn_gpu.matmul %l, transpose %queries : !left, !keys -> !sums
+  %next = gdn_gpu.map_rows %s : !state -> !state {
+  ^bb0(%row: index, %x: vector<128xf32>):
+    %y = arith.addf %x, %x : vector<128xf32>
+    gdn_gpu.yield %y : vector<128xf32>
+  }
+  %w = gdn_gpu.map_rows %u : !sums -> !sums {
+  ^bb0(%row: index, %x: vector<64xf32>):
+    %y = arith.addf %x, %x : vector<64xf32>
+    gdn_gpu.yield %y : vector<64xf32>
+  }
+  gdn_gpu.barrier
+  gdn_gpu.begin_copy %k[%i, %c0, %c0] dims [1, 2], %keys : !view, !keys
+  gdn_gpu.await_copies
+  return %w, %o, %next : !sums, !sums, !state
+}
+
+// Two warps are no group, and a row of 64 bytes is no panel.
+// GROUPS-LABEL: func.func @narrow(
+//   GROUPS-NOT:   gdn_gpu.warpgroups
+//   GROUPS-NOT:   warpgroup
+//       GROUPS:   return
+// OVERLAP-LABEL: func.func @narrow(
+//   OVERLAP-NOT:   start_matmul
+func.func @narrow(%l: !gdn_gpu.fragment<32x32xf16, #two>)
+    -> !gdn_gpu.fragment<32x32xf32, #two> attributes {gdn_gpu.threads = 64 : i64} {
+  %p = gdn_gpu.alloc : !gdn_gpu.shared<32x32xf16, swizzled>
+  gdn_gpu.share %l, %p : !gdn_gpu.fragment<32x32xf16, #two>, !gdn_gpu.shared<32x32xf16, swizzled>
+  gdn_gpu.barrier
+  %s = gdn_gpu.matmul %l, %p : !gdn_gpu.fragment<32x32xf16, #two>, !gdn_gpu.shared<32x32xf16, swizzled>
+      -> !gdn_gpu.fragment<32x32xf32, #two>
+  return %s : !gdn_gpu.fragment<32x32xf32, #two>
+}
