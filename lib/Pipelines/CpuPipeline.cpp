@@ -24,6 +24,7 @@ void gdn::buildTilePipeline(OpPassManager &passes, const TargetModel &target,
   algorithm.precision = options.precision;
   algorithm.chunkStages = options.chunkStages;
   algorithm.valueParts = options.valueParts;
+  algorithm.cuts = options.cuts;
   algorithm.lanes = target.getF32Lanes();
   algorithm.segments =
       options.segments < 0 ? target.getRowSegments() : options.segments;

@@ -24,6 +24,9 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   // memory.
   algorithm.precision = Precision::mixedIo;
   algorithm.chunkStages = ChunkStages::split;
+  // Few rows and heads: more blocks for each.
+  algorithm.valueParts = {2, 4};
+  algorithm.cuts = {8};
   passes.addPass(createConvertGDNToTile(algorithm));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());

@@ -17,7 +17,10 @@ void KernelTable::add(const TargetModel &target, const GpuCode &code) {
   for (const EntryCode &entry : code.entries)
     for (const VariantCode &variant : entry.variants)
       for (const StageCode &stage : variant.stages)
-        stages.push_back(&stage);
+        if (llvm::none_of(stages, [&](const StageCode *known) {
+              return known->symbol == stage.symbol; // of variants before
+            }))
+          stages.push_back(&stage);
   for (const StageCode *stage : stages) {
     std::vector<std::string> row = {stage->symbol, target.getName().str()};
     auto add = [&](bool isKnown, uint64_t value) {

@@ -15,32 +15,46 @@ namespace gdn {
 using namespace mlir;
 using namespace gdn;
 
+/// The variants that `func` is a stage of.
+static SmallVector<Attribute> getVariants(func::FuncOp func) {
+  Attribute name = func->getAttr("gdn_tile.variant");
+  if (auto names = dyn_cast_or_null<ArrayAttr>(name))
+    return SmallVector<Attribute>(names.getValue());
+  if (!name)
+    return {};
+  return {name};
+}
+
 namespace {
 struct DropUnscheduled final : gdn::impl::DropUnscheduledBase<DropUnscheduled> {
   void runOnOperation() override {
     auto isScheduled = [](func::FuncOp func) {
       return func->hasAttr("gdn_gpu.threads");
     };
-    // The variant that a function is a stage of; one stage is nothing.
-    auto variantOf = [](func::FuncOp func) -> std::pair<Attribute, Attribute> {
-      return {func->getAttr("gdn_tile.stage_of"),
-              func->getAttr("gdn_tile.variant")};
-    };
+    // The variants that a function is a stage of; one stage is nothing.
     DenseSet<std::pair<Attribute, Attribute>> incomplete;
     SmallVector<func::FuncOp> programs;
     for (auto func : getOperation().getOps<func::FuncOp>()) {
       if (!func->hasAttr("gdn_tile.grid"))
         continue;
       programs.push_back(func);
-      if (!isScheduled(func) && variantOf(func).first)
-        incomplete.insert(variantOf(func));
+      if (!isScheduled(func))
+        for (Attribute name : getVariants(func))
+          incomplete.insert({func->getAttr("gdn_tile.stage_of"), name});
     }
     llvm::StringSet<> present; // entries
     for (func::FuncOp func : programs) {
       auto owner = func->getAttrOfType<StringAttr>("gdn_tile.stage_of");
       StringRef entry = owner ? owner.getValue() : func.getName();
-      if (isScheduled(func) && !incomplete.contains(variantOf(func))) {
+      SmallVector<Attribute> complete = getVariants(func);
+      llvm::erase_if(complete, [&](Attribute name) {
+        return incomplete.contains({owner, name});
+      });
+      if (isScheduled(func) && (!owner || !complete.empty())) {
         present.insert(entry);
+        if (isa_and_nonnull<ArrayAttr>(func->getAttr("gdn_tile.variant")))
+          func->setAttr("gdn_tile.variant",
+                        ArrayAttr::get(&getContext(), complete));
         continue;
       }
       if (!owner)

@@ -183,6 +183,19 @@ static void promiseAlignment(Value view) {
         IntegerAttr::get(IntegerType::get(func.getContext(), 64), 16));
 }
 
+/// Bytes that divide the address of a tile and of each of its rows: regions of
+/// the workspace begin at multiples of 64 bytes, and lie row behind row.
+static int64_t getAlignment(Value view, ValueRange indices, VectorType tile) {
+  auto type = cast<MemRefType>(view.getType());
+  int64_t rowBytes = type.getShape().back() * type.getElementTypeBitWidth() / 8;
+  bool isRegion = isa<BlockArgument>(view) && type.getLayout().isIdentity() &&
+                  type.getRank() > 2;
+  return isRegion && tile.getRank() == 2 && rowBytes % 16 == 0 &&
+                 isZeroInteger(indices.back())
+             ? 16
+             : 0;
+}
+
 void ProductEmitter::emitCopy(tile::LoadOp load, const IRMapping &at,
                               Value rows, bool isPinned) {
   VectorType type = vectorType(load.getTile());
@@ -216,9 +229,10 @@ void ProductEmitter::emitStore(tile::StoreOp store) {
       store.getRows() ? scalars.lookupOrDefault(store.getRows()) : Value();
   if (inPieces)
     promiseAlignment(view);
-  gpu::StoreOp::create(b, store.getLoc(), fragment, view,
-                       mapped(store.getIndices()), store.getDims(), rows,
-                       /*aligned=*/inPieces ? 16 : 0);
+  gpu::StoreOp::create(
+      b, store.getLoc(), fragment, view, mapped(store.getIndices()),
+      store.getDims(), rows,
+      inPieces ? 16 : getAlignment(store.getView(), store.getIndices(), type));
 }
 
 //===----------------------------------------------------------------------===//
@@ -383,10 +397,12 @@ LogicalResult ProductEmitter::emit(Operation *op) {
           return emitCopy(load, scalars, Value(), /*isPinned=*/false);
         Value rows =
             load.getRows() ? scalars.lookupOrDefault(load.getRows()) : Value();
-        fragments[load.getTile()] = gpu::LoadOp::create(
-            b, loc, typeOf(vectorType(load.getTile())),
-            scalars.lookupOrDefault(load.getView()), mapped(load.getIndices()),
-            load.getDims(), rows, /*aligned=*/int64_t(0));
+        fragments[load.getTile()] =
+            gpu::LoadOp::create(b, loc, typeOf(vectorType(load.getTile())),
+                                scalars.lookupOrDefault(load.getView()),
+                                mapped(load.getIndices()), load.getDims(), rows,
+                                getAlignment(load.getView(), load.getIndices(),
+                                             vectorType(load.getTile())));
       })
       .Case([](tile::FillOp) {}) // made where it is used
       .Case([&](tile::StoreOp store) { emitStore(store); })

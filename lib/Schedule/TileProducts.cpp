@@ -76,6 +76,27 @@ struct ScheduleTileProducts final
 
 } // namespace
 
+/// ptxas takes all registers that there are to ask early for operands. Wanted
+/// are no matrix elements then, but what a loop over chunks does not change.
+constexpr StringLiteral allowedSpills =
+    "spills up to 96 bytes: addresses and scalars that the loop over chunks "
+    "does "
+    "not change; none is stored in it, and of its 1,000 instructions at most 9 "
+    "load one";
+
+/// True if a loop of `func` carries a matrix: its rows take registers of their
+/// own beside those of the products.
+static bool carriesMatrix(func::FuncOp func) {
+  bool carries = false;
+  func.walk([&](scf::ForOp loop) {
+    carries |= llvm::any_of(loop.getResultTypes(), [](Type type) {
+      auto tile = dyn_cast<VectorType>(type);
+      return tile && tile.getRank() == 2;
+    });
+  });
+  return carries;
+}
+
 static bool isTile(Value value) { return isa<VectorType>(value.getType()); }
 
 /// An op on tiles of rank 1 alone.
@@ -382,6 +403,8 @@ LogicalResult ProductKernel::emit(int64_t minBlocks) {
   kernel->setAttr("gdn_gpu.threads",
                   b.getI64IntegerAttr(numWarps * gpu::warpThreads));
   kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(minBlocks));
+  if (carriesMatrix(source))
+    kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedSpills));
   Block *entry = kernel.addEntryBlock();
   b.setInsertionPointToStart(entry);
   Block &body = source.getBody().front();
@@ -422,6 +445,10 @@ static std::optional<int64_t> countWarps(func::FuncOp func) {
   return std::min<int64_t>(rows / 16, 32);
 }
 
+/// Warps per multiprocessor at most, where each thread has all the registers
+/// that it can have.
+static constexpr int64_t fewestWarps = 8;
+
 void ScheduleTileProducts::runOnOperation() {
   SmallVector<std::pair<func::FuncOp, int64_t>> programs;
   for (auto func : getOperation().getOps<func::FuncOp>())
@@ -429,8 +456,10 @@ void ScheduleTileProducts::runOnOperation() {
       programs.push_back({func, *warps});
   for (auto [func, numWarps] : programs) {
     bringIntoForm(func);
+    int64_t residentWarps =
+        carriesMatrix(func) ? std::min<int64_t>(warps, fewestWarps) : warps;
     if (failed(ProductKernel(func, numWarps)
-                   .emit(std::max<int64_t>(1, warps / numWarps))))
+                   .emit(std::max<int64_t>(1, residentWarps / numWarps))))
       return signalPassFailure();
     ++numKernels;
   }

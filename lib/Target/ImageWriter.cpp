@@ -33,12 +33,24 @@ static ArrayRef<Attribute> elementsOf(LLVM::LLVMFuncOp func, StringRef name) {
   return array ? array.getValue() : ArrayRef<Attribute>();
 }
 
-/// Workspace and conditions, as the first stage of a variant says them.
+/// Workspace and conditions, as the stages of a variant say them: each names
+/// the first of its regions, and those that say conditions say the same.
 static LogicalResult readVariant(LLVM::LLVMFuncOp func, VariantCode &variant) {
+  SmallVector<FormProduct, 0> regions;
   for (Attribute region : elementsOf(func, "gdn_tile.workspace"))
     if (failed(readStrings(func, "gdn_tile.workspace", region,
-                           variant.workspace.emplace_back())))
+                           regions.emplace_back())))
       return failure();
+  if (regions.size() > variant.workspace.size())
+    std::swap(regions, variant.workspace);
+  if (ArrayRef(variant.workspace).take_front(regions.size()) !=
+      ArrayRef(regions))
+    return func.emitOpError("expects 'gdn_tile.workspace' to begin as in the "
+                            "other stages of its variant '")
+           << variant.name << "', but got "
+           << func->getAttr("gdn_tile.workspace");
+  if (!variant.conditions.empty())
+    return success();
   for (Attribute pair : elementsOf(func, "gdn_tile.conditions")) {
     auto sides = dyn_cast<ArrayAttr>(pair);
     if (!sides || sides.size() != 2)
@@ -51,6 +63,30 @@ static LogicalResult readVariant(LLVM::LLVMFuncOp func, VariantCode &variant) {
       return failure();
   }
   return success();
+}
+
+/// The names of the variants that the function is a stage of.
+static SmallVector<StringRef> getVariants(LLVM::LLVMFuncOp func) {
+  Attribute attribute = func->getAttr("gdn_tile.variant");
+  if (auto name = dyn_cast_or_null<StringAttr>(attribute))
+    return {name.getValue()};
+  if (auto names = dyn_cast_or_null<ArrayAttr>(attribute))
+    return llvm::map_to_vector(names.getAsRange<StringAttr>(),
+                               [](StringAttr name) { return name.getValue(); });
+  return {"rows"};
+}
+
+/// The variant `name` of `code`, added if it is new.
+static VariantCode &variantOf(StringRef name, EntryCode &code) {
+  for (VariantCode &variant : code.variants)
+    if (variant.name == name)
+      return variant;
+  // The one-pass program is what is left when nothing else can run.
+  bool isLast = !code.variants.empty() && code.variants.back().name == "rows";
+  auto added =
+      code.variants.insert(code.variants.end() - isLast, VariantCode());
+  added->name = name.str();
+  return *added;
 }
 
 /// The code of `entry` in `codes`, added if it is new.
@@ -100,22 +136,12 @@ FailureOr<SmallVector<EntryCode, 0>> gdn::collectEntryCodes(ModuleOp lowered) {
       for (NamedAttribute fact : facts)
         code.facts.push_back(
             {fact.getName().str(), cast<StringAttr>(fact.getValue()).str()});
-    auto name = func->getAttrOfType<StringAttr>("gdn_tile.variant");
-    StringRef variantName = name ? name.getValue() : "rows";
-    auto variant = llvm::find_if(code.variants, [&](const VariantCode &known) {
-      return known.name == variantName;
-    });
-    if (variant == code.variants.end()) {
-      // The one-pass program is what is left when nothing else can run.
-      bool isLast =
-          !code.variants.empty() && code.variants.back().name == "rows";
-      variant =
-          code.variants.insert(code.variants.end() - isLast, VariantCode());
-      variant->name = variantName.str();
-      if (failed(readVariant(func, *variant)))
+    for (StringRef name : getVariants(func)) {
+      VariantCode &variant = variantOf(name, code);
+      if (failed(readVariant(func, variant)))
         return failure();
+      variant.stages.push_back(stage);
     }
-    variant->stages.push_back(std::move(stage));
   }
   return codes;
 }

@@ -134,8 +134,10 @@ FailureOr<SmallVector<uint32_t>> gdn::readAlignments(LLVM::LLVMFuncOp kernel) {
   return alignments;
 }
 
-std::optional<std::string> gdn::readAllowance(LLVM::LLVMFuncOp kernel,
-                                              StringRef what) {
+/// The lines of `gdn_gpu.allow` that have a reason, by what they allow. A line
+/// without a reason allows nothing.
+static SmallVector<std::pair<StringRef, StringRef>>
+readAllowances(LLVM::LLVMFuncOp kernel) {
   SmallVector<StringRef> lines;
   Attribute attribute = kernel->getAttr("gdn_gpu.allow");
   if (auto line = dyn_cast_or_null<StringAttr>(attribute))
@@ -144,11 +146,31 @@ std::optional<std::string> gdn::readAllowance(LLVM::LLVMFuncOp kernel,
     for (Attribute line : array)
       if (auto text = dyn_cast<StringAttr>(line))
         lines.push_back(text.getValue());
+  SmallVector<std::pair<StringRef, StringRef>> allowed;
   for (StringRef line : lines) {
     auto [name, reason] = line.split(':');
-    // A line without a reason allows nothing.
-    if (name.trim() == what && !reason.trim().empty())
-      return reason.trim().str();
+    if (!reason.trim().empty())
+      allowed.push_back({name.trim(), reason.trim()});
   }
+  return allowed;
+}
+
+std::optional<std::string> gdn::readAllowance(LLVM::LLVMFuncOp kernel,
+                                              StringRef what) {
+  for (auto [name, reason] : readAllowances(kernel))
+    if (name == what)
+      return reason.str();
   return std::nullopt;
+}
+
+bool gdn::allowsSpills(LLVM::LLVMFuncOp kernel, uint64_t bytes) {
+  if (readAllowance(kernel, "spills"))
+    return true;
+  for (auto [name, reason] : readAllowances(kernel)) {
+    uint64_t most = 0;
+    if (name.consume_front("spills up to ") && name.consume_back(" bytes") &&
+        !name.getAsInteger(10, most) && bytes <= most)
+      return true;
+  }
+  return bytes == 0;
 }

@@ -147,7 +147,7 @@ LogicalResult gdn::checkReport(ModuleOp module, const PtxasReport &report,
     if (found == report.kernels.end())
       continue;
     const KernelResources &got = found->second;
-    if (got.spillStores + got.spillLoads == 0 || readAllowance(func, "spills"))
+    if (allowsSpills(func, std::max(got.spillStores, got.spillLoads)))
       continue;
     isSound = false;
     func.emitOpError("expects no spilled registers on ")

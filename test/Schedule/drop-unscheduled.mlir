@@ -35,3 +35,18 @@ func.func @ready() attributes {gdn_tile.grid = ["N"]} {
 func.func @ready__walk() attributes {gdn_tile.grid = ["N"], gdn_gpu.threads = 32 : i64, gdn_tile.stage_of = "ready", gdn_tile.variant = "split"} {
   return
 }
+
+// Of the two variants that share a stage, one is whole.
+//       CHECK: func.func @both__prepare
+//  CHECK-SAME:   gdn_tile.variant = ["whole"]
+//   CHECK-NOT: @both__half
+//       CHECK: func.func @both__whole
+func.func @both__prepare() attributes {gdn_tile.grid = ["N"], gdn_gpu.threads = 32 : i64, gdn_tile.stage_of = "both", gdn_tile.variant = ["half", "whole"]} {
+  return
+}
+func.func @both__half() attributes {gdn_tile.grid = ["N"], gdn_tile.stage_of = "both", gdn_tile.variant = "half"} {
+  return
+}
+func.func @both__whole() attributes {gdn_tile.grid = ["N"], gdn_gpu.threads = 32 : i64, gdn_tile.stage_of = "both", gdn_tile.variant = "whole"} {
+  return
+}

@@ -51,9 +51,14 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     where they are not in memory as products take them; `__prepare`, a
     block per chunk and value head, does all else that does not depend on the state; `__walk`,
     a block per row and value head, goes from state to state, with states in rows. All
-    tokens go in chunks. With `value-parts` several blocks share the walk of a head, each
-    with a part of the state's rows. Chunks have slots in the workspace that need no plan: their
-    number is at most `T floordiv C + N`. Kernels that keep f32 operands, kernels with
+    tokens go in chunks. Chunks have slots in the workspace that need no plan: their
+    number is at most `T floordiv C + N`. Each number in `value-parts` is a variant
+    `split-parts-<n>`, in which several blocks share the walk of a head, each with a part of
+    the state's rows, and each number in `cuts` a variant `split-cuts-<n>`, in which rows
+    are cut into segments, at most `<n> + N` of them: `@<entry>__maps_cuts_<n>` says what
+    each does to the state, and each is walked at the same time. They share
+    `@<entry>__prepare`, and have conditions: few rows and heads, and for segments many tokens.
+    Kernels that keep f32 operands, kernels with
     `token_slots` or pending tokens, with checkpoints that cut chunks, and kernels that use inputs of the rule
     behind it have no such variant.
 
@@ -88,7 +93,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     `test/Conversion/GDNToTile/pending.mlir`, a commit
     `test/Conversion/GDNToTile/commit.mlir`, slots that are moved
     `test/Conversion/GDNToTile/slot-moves.mlir`, with `chunk-stages=split`
-    `test/Conversion/GDNToTile/split.mlir`.
+    `test/Conversion/GDNToTile/split.mlir`, and with `cuts`
+    `test/Conversion/GDNToTile/split-cuts.mlir`.
   }];
   let options = [
     Option<"tokens", "tokens", "int64_t", /*default=*/"16",
@@ -121,10 +127,13 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
                           "also the variant 'split': what does not depend on "
                           "the state, then the walk; in chunks to the end of "
                           "each row"))}]>,
-    Option<"valueParts", "value-parts", "int64_t", /*default=*/"1",
-           "Blocks of the variant 'split' that share the walk of a value head: each has "
-           "a part of the state's rows. Where they divide them, and no norm wants "
-           "whole rows; else 1">,
+    ListOption<"valueParts", "value-parts", "int64_t",
+               "Blocks that share the walk of a value head in further variants of "
+               "'split': each has a part of the state's rows. Where they divide "
+               "them, and no norm wants whole rows">,
+    ListOption<"cuts", "cuts", "int64_t",
+               "Segments of a batch in further variants of 'split'; not with "
+               "checkpoints">,
     Option<"valueHeads", "value-heads", "bool", /*default=*/"false",
            "A block serves one value head instead of one key head">,
     Option<"segments", "segments", "int64_t", /*default=*/"0",

@@ -25,8 +25,10 @@ struct CpuPipelineOptions {
   /// Whether prefills also have a variant in two stages, which devices take
   /// once they have a workspace; not for Precision::f32.
   ChunkStages chunkStages = ChunkStages::onePass;
-  /// Blocks of that variant that share the walk of a value head.
-  int64_t valueParts = 1;
+  /// Blocks that share the walk of a value head, in further variants.
+  llvm::SmallVector<int64_t> valueParts = {};
+  /// Segments of a batch, in further variants.
+  llvm::SmallVector<int64_t> cuts = {};
   /// Segments of a row in the variant that works on them at the same time; 0:
   /// no such variant; negative: the rule of the target.
   int64_t segments = -1;

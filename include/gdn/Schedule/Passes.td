@@ -266,7 +266,8 @@ def ScheduleTileProducts
   }];
   let options = [
     Option<"warps", "warps", "int64_t", /*default=*/"8",
-           "Warps per multiprocessor that registers must allow">
+           "Warps per multiprocessor that registers must allow; 8 at most for a "
+           "program that carries a matrix through a loop">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">
@@ -382,7 +383,7 @@ def DropUnscheduled : Pass<"gdn-drop-unscheduled", "::mlir::ModuleOp"> {
   let description = [{
     Removes functions with `gdn_tile.grid` that are no program of `gdn_gpu`, and all
     stages of a variant of which one is not, with a remark on each entry of which
-    nothing is left. Their entries have no code for this target; other targets
+    nothing is left. A stage of several variants stays in those that are whole. Their entries have no code for this target; other targets
     of an image may have some.
 
     **Runs after** the schedules; **before** `gdn-gpu-check`.

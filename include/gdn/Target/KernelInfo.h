@@ -63,6 +63,10 @@ readAlignments(mlir::LLVM::LLVMFuncOp kernel);
 std::optional<std::string> readAllowance(mlir::LLVM::LLVMFuncOp kernel,
                                          llvm::StringRef what);
 
+/// True if the kernel may store or load so many bytes of spilled registers:
+/// none, or as `gdn_gpu.allow` says under "spills" or "spills up to <n> bytes".
+bool allowsSpills(mlir::LLVM::LLVMFuncOp kernel, uint64_t bytes);
+
 } // namespace gdn
 
 #endif // GDN_TARGET_KERNELINFO_H

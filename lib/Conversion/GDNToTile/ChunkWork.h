@@ -80,7 +80,8 @@ struct StoredChunk {
 };
 
 /// Emits what is left to do for a chunk: from the state, `dv x dk` times
-/// `types.valueScale`, to the state after it, likewise, and the output.
+/// `types.valueScale`, to the state after it, likewise, and the output; none if
+/// the chunk has no queries.
 ChunkResult emitStateRowsChunk(mlir::OpBuilder &builder, mlir::Location loc,
                                mlir::Value state, const StoredChunk &chunk,
                                const ChunkTypes &types);

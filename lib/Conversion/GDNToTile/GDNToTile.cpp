@@ -48,12 +48,15 @@ struct ConvertGDNToTile final
           "'chunk-stages=split', but got f32");
       return signalPassFailure();
     }
-    if (valueParts < 1) {
-      getOperation().emitError("expects the option 'value-parts' to be at "
-                               "least 1, but got ")
-          << valueParts.getValue();
-      return signalPassFailure();
-    }
+    for (auto [name, numbers, least] :
+         {std::tuple("value-parts", ArrayRef<int64_t>(valueParts), 1),
+          {"cuts", ArrayRef<int64_t>(cuts), 2}})
+      for (int64_t number : numbers)
+        if (number < least) {
+          getOperation().emitError("expects the option '")
+              << name << "' to be at least " << least << ", but got " << number;
+          return signalPassFailure();
+        }
     SmallVector<func::FuncOp> entries;
     for (auto func : getOperation().getOps<func::FuncOp>())
       if (func->hasAttr("gdn.entry"))
@@ -90,7 +93,6 @@ struct ConvertGDNToTile final
 
     Algorithm algorithm = {tokens,     chunk, chunkFrom, precision,
                            valueHeads, lanes, segments,  segmentsFrom};
-    algorithm.valueParts = valueParts;
     EntryViews views = createEntryViews(entry, entry.getName());
     if (isCommitKernel(kernel) || hasSlotMoves(kernel)) {
       LogicalResult emitted = isCommitKernel(kernel)
@@ -108,7 +110,8 @@ struct ConvertGDNToTile final
         failed(emitSegmentedKernel(entry, kernel, algorithm, stages)))
       return failure();
     if (chunkStages == ChunkStages::split &&
-        failed(emitSplitKernel(entry, kernel, algorithm, stages)))
+        failed(emitSplitKernel(entry, kernel, algorithm, {valueParts, cuts},
+                               stages)))
       return failure();
     numStages += stages;
     entry.erase();

@@ -21,9 +21,11 @@ struct Algorithm {
   bool valueHeads;     ///< a block serves one value head, not one key head
   int64_t lanes;       ///< of the CPU's vectors, for the rule; 0: not known
   int64_t segments; ///< of a row in the variant "segments"; 0: no such variant
-  int64_t segmentsFrom;   ///< mean tokens of a row from which it is taken
-  int64_t chunkNext = 0;  ///< at most `chunkFrom`; 0: the same
-  int64_t valueParts = 1; ///< blocks of the variant "split" that walk a head
+  int64_t segmentsFrom;  ///< mean tokens of a row from which it is taken
+  int64_t chunkNext = 0; ///< at most `chunkFrom`; 0: the same
+  int64_t valueParts =
+      1;            ///< blocks of a variant in two stages that walk a head
+  int64_t cuts = 0; ///< segments of a batch in such a variant; 0: whole rows
 };
 
 /// The program of a block while it is written; see RecurrentKernel.cpp.

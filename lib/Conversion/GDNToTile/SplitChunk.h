@@ -18,9 +18,6 @@ protected:
   /// `begin + valid`; `isFirst` says whether it is the first of its row.
   virtual void emitChunkSlot(mlir::Value chunkSlot, mlir::Value isFirst,
                              mlir::Value valid) = 0;
-
-private:
-  mlir::Value findRow(mlir::Value slot);
 };
 
 } // namespace gdn

@@ -8,10 +8,13 @@
 //            take them
 //   prepare  a block per chunk and value head: Y, Z and the gates of the chunk
 //            to the workspace
+//   maps     where rows are cut into segments: what each does to the state
+//   scan     likewise: the state before each
 //   walk     a block per row and value head, and one for the padding: from
 //            state to state, chunk after chunk; outputs, pools, zeros
 //
-// Here: which kernels are split, and into how many parts.
+// Here: which kernels are split, and in which variants. They have the first
+// stage in common.
 #include "SplitKernel.h"
 #include "Checkpoints.h"
 #include "SplitStage.h"
@@ -69,8 +72,58 @@ static int64_t chooseValueParts(const KernelParts &parts, int64_t wanted) {
                                                                     : wanted;
 }
 
+/// Blocks of a value head that walk a segment: so many that one has as many
+/// rows of the state as fit well into the registers of four warps.
+static constexpr int64_t segmentParts = 2;
+
+/// True if rows of the kernel can be cut into segments of `valueParts` parts,
+/// each of which fits into a map as well.
+static bool canCut(const KernelParts &parts, int64_t valueParts) {
+  DeltaRuleOp rule = parts.rule;
+  auto last = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getShape().back();
+  };
+  return !parts.checkpoints &&
+         last(rule.getKey()) % (last(rule.getValue()) / valueParts) == 0;
+}
+
+namespace {
+/// A variant and what its stages but the first are called.
+struct SplitVariant {
+  std::string name, suffix;
+  int64_t valueParts, cuts;
+};
+} // namespace
+
+/// The variants in the order in which they are preferred.
+static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
+                                                const SplitVariants &wanted) {
+  SmallVector<SplitVariant> chosen;
+  auto descending = [](ArrayRef<int64_t> numbers) {
+    SmallVector<int64_t> sorted(numbers);
+    llvm::sort(sorted, std::greater<>());
+    sorted.erase(llvm::unique(sorted), sorted.end());
+    return sorted;
+  };
+  const int64_t ofSegment = chooseValueParts(parts, segmentParts);
+  if (canCut(parts, ofSegment))
+    for (int64_t cuts : descending(wanted.cuts)) {
+      std::string number = std::to_string(cuts);
+      chosen.push_back(
+          {"split-cuts-" + number, "_cuts_" + number, ofSegment, cuts});
+    }
+  for (int64_t count : descending(wanted.valueParts)) {
+    std::string number = std::to_string(count);
+    if (count > 1 && chooseValueParts(parts, count) == count)
+      chosen.push_back({"split-parts-" + number, "_parts_" + number, count, 0});
+  }
+  chosen.push_back({"split", "", 1, 0});
+  return chosen;
+}
+
 LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
                                    const Algorithm &algorithm,
+                                   const SplitVariants &variants,
                                    int64_t &numStages) {
   FailureOr<KernelParts> parts = KernelParts::analyse(entry, kernel);
   if (failed(parts))
@@ -79,18 +132,38 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
   perKeyHead.valueHeads = false;
   if (!canSplit(*parts, perKeyHead))
     return success();
-  perKeyHead.valueParts = chooseValueParts(*parts, algorithm.valueParts);
-  for (auto [emitStage, name] : {std::pair(&emitPrologueStage, "__prologue"),
-                                 std::pair(&emitPrepareStage, "__prepare"),
-                                 std::pair(&emitWalkStage, "__walk")}) {
-    if (emitStage == &emitPrologueStage && !hasPrologue(*parts, perKeyHead))
-      continue;
+  auto emit = [&](decltype(emitPrepareStage) &emitStage, const Twine &name,
+                  const Algorithm &chosen, ArrayRef<std::string> names) {
     EntryViews views = createEntryViews(entry, (entry.getName() + name).str());
-    if (failed(emitStage(views, *parts, perKeyHead))) {
+    if (failed(emitStage(views, *parts, chosen, names))) {
       views.function.erase();
       return failure();
     }
     ++numStages;
+    return success();
+  };
+  SmallVector<SplitVariant> chosen = chooseVariants(*parts, variants);
+  SmallVector<std::string> names;
+  for (const SplitVariant &variant : chosen)
+    names.push_back(variant.name);
+  if (hasPrologue(*parts, perKeyHead) &&
+      failed(emit(emitPrologueStage, "__prologue", perKeyHead, names)))
+    return failure();
+  if (failed(emit(emitPrepareStage, "__prepare", perKeyHead, names)))
+    return failure();
+  for (const SplitVariant &variant : chosen) {
+    Algorithm own = perKeyHead;
+    own.valueParts = variant.valueParts;
+    own.cuts = variant.cuts;
+    if (variant.cuts != 0 &&
+        (failed(emit(emitMapsStage, "__maps" + variant.suffix, own,
+                     {variant.name})) ||
+         failed(emit(emitScanStage, "__scan" + variant.suffix, own,
+                     {variant.name}))))
+      return failure();
+    if (failed(emit(emitWalkStage, "__walk" + variant.suffix, own,
+                    {variant.name})))
+      return failure();
   }
   return success();
 }

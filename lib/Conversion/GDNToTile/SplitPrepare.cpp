@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The stage of the variant "split" that does all that a chunk does not need the
-// state for. Inputs of the rule are in memory, or in the workspace where the
-// stage before put them; gates are computed here.
+// The stage of the variants "split" that does all that a chunk does not need
+// the state for. Inputs of the rule are in memory, or in the workspace where
+// the stage before put them; gates are computed here.
 #include "SplitChunk.h"
 #include "TokenWork.h"
 
@@ -104,6 +104,7 @@ void SplitPrepare::emitChunkSlot(Value chunkSlot, Value, Value valid) {
 }
 
 LogicalResult gdn::emitPrepareStage(EntryViews &views, const KernelParts &parts,
-                                    const Algorithm &algorithm) {
-  return SplitPrepare(views, parts, algorithm).emit();
+                                    const Algorithm &algorithm,
+                                    ArrayRef<std::string> variants) {
+  return SplitPrepare(views, parts, algorithm, variants).emit();
 }

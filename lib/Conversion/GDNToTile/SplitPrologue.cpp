@@ -20,8 +20,8 @@ namespace {
 class SplitPrologue final : public SplitChunkStage {
 public:
   SplitPrologue(EntryViews &views, const KernelParts &parts,
-                const Algorithm &algorithm)
-      : SplitChunkStage(views, parts, algorithm) {
+                const Algorithm &algorithm, ArrayRef<std::string> variants)
+      : SplitChunkStage(views, parts, algorithm, variants) {
     blockTokens = getGroupTokens(parts, algorithm);
   }
 
@@ -108,6 +108,7 @@ void SplitPrologue::emitChunkSlot(Value chunkSlot, Value isFirst, Value valid) {
 
 LogicalResult gdn::emitPrologueStage(EntryViews &views,
                                      const KernelParts &parts,
-                                     const Algorithm &algorithm) {
-  return SplitPrologue(views, parts, algorithm).emit();
+                                     const Algorithm &algorithm,
+                                     ArrayRef<std::string> variants) {
+  return SplitPrologue(views, parts, algorithm, variants).emit();
 }

@@ -4,14 +4,21 @@
 // c[n], has the slot floor(c[n] / C) + n + i. A row of L tokens has ceil(L / C)
 // chunks, and the next row's first slot is at least as much farther, so that no
 // slot has two owners; floor(T / C) + N of them are enough. So nothing is
-// planned.
+// planned. Segments have slots in the same way; how long they are follows from
+// the number of tokens of the batch.
 #include "SplitStage.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
 #include "gdn/Support/LinearForm.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
 using namespace mlir;
 using namespace gdn;
+
+using P = arith::CmpIPredicate;
 
 std::string gdn::getChunkForm(DeltaRuleOp rule, int64_t chunk) {
   std::string tokens = getDimForm(rule.getQuery(), 0);
@@ -32,6 +39,11 @@ static bool isReady(Value input, Type element) {
          (!element || getElementTypeOrSelf(input.getType()) == element);
 }
 
+/// Chunks of a segment from which a map of it pays.
+static constexpr int64_t leastSegmentChunks = 8;
+/// Segments per row that pay, in the mean.
+static constexpr int64_t leastSegments = 4;
+
 int64_t gdn::getGroupTokens(const KernelParts &parts,
                             const Algorithm &algorithm) {
   DeltaRuleOp rule = parts.rule;
@@ -50,7 +62,7 @@ bool gdn::hasPrologue(const KernelParts &parts, const Algorithm &algorithm) {
          !isReady(rule.getValue(), Type());
 }
 
-/// Grid and workspace of the stage.
+/// Grid, workspace and conditions of the stage.
 void SplitStage::describe() {
   DeltaRuleOp rule = parts.rule;
   auto last = [](Value value) {
@@ -76,15 +88,48 @@ void SplitStage::describe() {
     keys = region(headForm, C, dk, chunkTypes.key);
   if (!isReady(rule.getValue(), Type()))
     values = region(valueForm, C, dv, chunkTypes.inner);
+  // In a variant that cuts rows, the regions of its first stage come first.
+  auto text = [](int64_t number) { return std::to_string(number); };
+  const int64_t cuts = algorithm.cuts;
+  if (cuts != 0) {
+    std::string segments = rowForm + " + " + text(cuts);
+    states = addRegion({segments, valueForm, text(dv), text(dk)},
+                       {any, any, dv, dk}, b.getF32Type(), regions);
+    maps = addRegion({segments, valueForm, text(dk), text(dk)},
+                     {any, any, dk, dk}, chunkTypes.inner, regions);
+  }
   func::FuncOp function = views.function;
   function->setAttr("gdn_tile.workspace", b.getArrayAttr(regions));
+  auto atMost = [&](ArrayRef<StringRef> left, ArrayRef<StringRef> right) {
+    return b.getArrayAttr({b.getStrArrayAttr(left), b.getStrArrayAttr(right)});
+  };
+  // Where one row's chain leaves multiprocessors idle, several share it; where
+  // that is not enough and rows are long, they are cut.
+  std::string blocks = text(algorithm.valueParts), number = text(cuts);
+  SmallVector<Attribute> conditions;
+  if (cuts != 0) {
+    std::string perRow = text(leastSegments);
+    std::string least = text(cuts * leastSegmentChunks * C);
+    // As many blocks as have a place at the same time: two each.
+    conditions = {atMost({blocks, number, valueForm}, {"2", "workers"}),
+                  atMost({perRow, rowForm}, {number}),
+                  atMost({least}, {getDimForm(rule.getQuery(), 0)})};
+  } else if (algorithm.valueParts > 1) {
+    conditions = {atMost({blocks, rowForm, valueForm}, {"workers"})};
+  }
+  if (!conditions.empty())
+    function->setAttr("gdn_tile.conditions", b.getArrayAttr(conditions));
   SmallVector<std::string> grid = gridOf(slots);
   function->setAttr("gdn_tile.grid", b.getStrArrayAttr(SmallVector<StringRef>(
                                          grid.begin(), grid.end())));
   func::FuncOp entry = views.source;
   function->setAttr("gdn_tile.stage_of", b.getStringAttr(entry.getName()));
-  function->setAttr("gdn_tile.variant", b.getStringAttr("split"));
-  // For targets that have this variant alone.
+  SmallVector<StringRef> names(variants.begin(), variants.end());
+  if (names.size() == 1)
+    function->setAttr("gdn_tile.variant", b.getStringAttr(names.front()));
+  else
+    function->setAttr("gdn_tile.variant", b.getStrArrayAttr(names));
+  // For targets that have these variants alone.
   auto fact = [&](StringRef name, const Twine &value) {
     return b.getNamedAttr(name, b.getStringAttr(value));
   };
@@ -94,7 +139,8 @@ void SplitStage::describe() {
                            fact("precision", chunkTypes.precision())}));
 }
 
-Value SplitStage::loadRegion(Value region, Value chunkSlot, Value head) {
+Value SplitStage::loadRegion(Value region, Value chunkSlot, Value head,
+                             Value rows) {
   auto type = cast<MemRefType>(region.getType());
   const bool isValue = region == values;
   int64_t columns = type.getDimSize(3);
@@ -104,7 +150,7 @@ Value SplitStage::loadRegion(Value region, Value chunkSlot, Value head) {
   Value first = isValue ? valueStart() : index(0);
   return tile::LoadOp::create(b, loc, tile, region,
                               ValueRange{chunkSlot, head, index(0), first},
-                              ArrayRef<int64_t>{2, 3}, Value());
+                              ArrayRef<int64_t>{2, 3}, rows);
 }
 
 void SplitStage::storeRegion(Value tile, Value region, Value chunkSlot,
@@ -127,6 +173,139 @@ void SplitStage::storeGate(Value tile, Gate row, Value chunkSlot) {
       b, loc, tile, gates,
       ValueRange{chunkSlot, headIndex(head), index(row), index(0)},
       ArrayRef<int64_t>{3}, Value());
+}
+
+Value SplitStage::loadRows(Value region, Value at, Value firstRow,
+                           int64_t count, Value rows) {
+  auto type = cast<MemRefType>(region.getType());
+  auto tile =
+      VectorType::get({count, type.getDimSize(3)}, type.getElementType());
+  return tile::LoadOp::create(
+      b, loc, tile, region, ValueRange{at, headIndex(head), firstRow, index(0)},
+      ArrayRef<int64_t>{2, 3}, rows);
+}
+
+void SplitStage::storeRows(Value tile, Value region, Value at, Value firstRow) {
+  tile::StoreOp::create(b, loc, tile, region,
+                        ValueRange{at, headIndex(head), firstRow, index(0)},
+                        ArrayRef<int64_t>{2, 3}, Value());
+}
+
+Value SplitStage::loadInput(Value input, Value t, Value valid, int64_t rows,
+                            bool wholeValues) {
+  auto type = cast<RankedTensorType>(input.getType());
+  SmallVector<Value> at = {t, h};
+  int64_t columns = type.getShape().back();
+  Value first = index(0);
+  if (!parts.isKey(input)) {
+    at.push_back(head);
+    if (!wholeValues) {
+      columns = valueCount(columns);
+      first = valueStart();
+    }
+  }
+  SmallVector<int64_t> dims = {0, int64_t(at.size())};
+  at.push_back(first);
+  auto tile = VectorType::get({rows, columns}, type.getElementType());
+  return tile::LoadOp::create(b, loc, tile, operandViews.lookup(input), at,
+                              dims, valid);
+}
+
+StoredChunk SplitStage::loadChunk(Value chunkSlot, Value t, Value valid,
+                                  Value valuesValid, bool wantsOutput) {
+  DeltaRuleOp rule = parts.rule;
+  Value own = headIndex(head);
+  auto key = [&](Value region, Value input) {
+    return region ? loadRegion(region, chunkSlot, h)
+                  : loadInput(input, t, valid, algorithm.chunk, false);
+  };
+  StoredChunk chunk;
+  chunk.key = key(keys, rule.getKey());
+  if (wantsOutput)
+    chunk.query = key(queries, rule.getQuery());
+  // Values in the workspace are zero past the valid ones.
+  Value some = valid == valuesValid ? Value() : valuesValid;
+  chunk.value = values ? loadRegion(values, chunkSlot, own, some)
+                       : loadInput(rule.getValue(), t, valuesValid,
+                                   algorithm.chunk, false);
+  chunk.toState = loadRegion(toState, chunkSlot, own);
+  if (wantsOutput)
+    chunk.toOutput = loadRegion(toOutput, chunkSlot, own);
+  chunk.decay = loadGate(decayRow, chunkSlot);
+  chunk.strength = loadGate(strengthRow, chunkSlot);
+  chunk.end = loadGate(endRow, chunkSlot);
+  chunk.scale = rule.getScaleOrDefault();
+  return chunk;
+}
+
+Carry SplitStage::stateCarry() {
+  Carry carry = *llvm::find_if(
+      parts.carries, [](const Carry &c) { return isa<DeltaRuleOp>(c.op); });
+  SmallVector<int64_t> shape(carry.type.getShape());
+  shape[0] = valueCount(shape[0]);
+  carry.type = VectorType::get(shape, carry.type.getElementType());
+  carry.stored = VectorType::get(shape, carry.stored.getElementType());
+  return carry;
+}
+
+void SplitStage::takePart(Value part, int64_t count) {
+  DeltaRuleOp rule = parts.rule;
+  auto value = cast<RankedTensorType>(rule.getValue().getType());
+  numValues = value.getShape().back() / count;
+  firstValue = mul(part, index(numValues));
+}
+
+Value SplitStage::divideTokens(Value x, Value y) {
+  if (matchPattern(y, m_Constant()))
+    return arith::DivUIOp::create(b, loc, x, y);
+  Type i32 = b.getI32Type();
+  Value quotient =
+      arith::DivUIOp::create(b, loc, arith::IndexCastOp::create(b, loc, i32, x),
+                             arith::IndexCastOp::create(b, loc, i32, y));
+  return arith::IndexCastOp::create(b, loc, b.getIndexType(), quotient);
+}
+
+Value SplitStage::countSegments(Value tokens) {
+  Value length = arith::SubIOp::create(b, loc, end, begin);
+  Value last = arith::SubIOp::create(b, loc, tokens, index(1));
+  return divideTokens(add(length, last), tokens);
+}
+
+Value SplitStage::segmentTokens() {
+  Value tokens = memref::DimOp::create(
+      b, loc, operandViews.lookup(views.results.front()), 0);
+  const int64_t C = algorithm.chunk;
+  Value chunks =
+      arith::CeilDivUIOp::create(b, loc, tokens, index(C * algorithm.cuts));
+  chunks = arith::MaxUIOp::create(b, loc, chunks, index(1));
+  return mul(chunks, index(C));
+}
+
+Value SplitStage::findRow(Value slot, Value tokens) {
+  Value rows = rowCount();
+  Type i64 = b.getI64Type();
+  Value zeros = math::CountLeadingZerosOp::create(
+      b, loc, arith::IndexCastOp::create(b, loc, i64, rows));
+  Value bits = arith::SubIOp::create(
+      b, loc, index(64),
+      arith::IndexCastOp::create(b, loc, b.getIndexType(), zeros));
+  auto loop = scf::ForOp::create(b, loc, index(0), bits, index(1),
+                                 ValueRange{index(0)});
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value found = loop.getRegionIterArg(0);
+  Value bit = arith::SubIOp::create(
+      b, loc, arith::SubIOp::create(b, loc, bits, index(1)),
+      loop.getInductionVar());
+  Value row = add(found, arith::ShLIOp::create(b, loc, index(1), bit));
+  // One past the last row has a bound as well: that of its end.
+  Value at = arith::MinUIOp::create(b, loc, row, rows);
+  Value first = firstSlot(rowBound(at, index(0)), at, tokens);
+  Value owns = arith::AndIOp::create(b, loc, compare(P::ult, row, rows),
+                                     compare(P::ule, first, slot));
+  scf::YieldOp::create(
+      b, loc, ValueRange{arith::SelectOp::create(b, loc, owns, row, found)});
+  return loop.getResult(0);
 }
 
 LogicalResult SplitStage::emit() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the stages of the variant "split" share: the chunk slots and what
-// the workspace holds of each.
+// What the stages of the variants "split" share: the chunk slots and what the
+// workspace holds of each; the segments of rows, where rows are cut.
 #ifndef GDN_LIB_CONVERSION_GDNTOTILE_SPLITSTAGE_H
 #define GDN_LIB_CONVERSION_GDNTOTILE_SPLITSTAGE_H
 
@@ -11,9 +11,10 @@ namespace gdn {
 
 class SplitStage : public RecurrentKernel {
 public:
+  /// A stage of the variants `variants`.
   SplitStage(EntryViews &views, const KernelParts &parts,
-             const Algorithm &algorithm)
-      : RecurrentKernel(views, parts, algorithm) {
+             const Algorithm &algorithm, mlir::ArrayRef<std::string> variants)
+      : RecurrentKernel(views, parts, algorithm), variants(variants) {
     blockTokens = algorithm.chunk;
   }
 
@@ -34,10 +35,30 @@ protected:
   mlir::Value divide(mlir::Value x, int64_t by) {
     return mlir::arith::DivUIOp::create(b, loc, x, index(by));
   }
-  /// The slot of the first chunk of a row that begins at token `rowBegin`.
-  mlir::Value firstSlot(mlir::Value rowBegin, mlir::Value row) {
-    return add(divide(rowBegin, algorithm.chunk), row);
+  /// The first slot of a row that begins at token `rowBegin`: of its chunks, or
+  /// of other equal pieces of `tokens` tokens.
+  mlir::Value firstSlot(mlir::Value rowBegin, mlir::Value row,
+                        mlir::Value tokens) {
+    return add(divideTokens(rowBegin, tokens), row);
   }
+  mlir::Value firstSlot(mlir::Value rowBegin, mlir::Value row) {
+    return firstSlot(rowBegin, row, index(algorithm.chunk));
+  }
+  /// `x / y`, rounded down, of numbers of tokens. Row bounds have 32 bits, and
+  /// a GPU branches in a division of more unless `y` is a constant.
+  mlir::Value divideTokens(mlir::Value x, mlir::Value y);
+  /// The segments of the row, of `tokens` tokens each.
+  mlir::Value countSegments(mlir::Value tokens);
+  /// The row that owns `slot` if any row does: the last one whose first slot is
+  /// not behind it. Row 0 if there are none.
+  mlir::Value findRow(mlir::Value slot, mlir::Value tokens);
+  /// Tokens of a segment: so many chunks that no more than `cuts` segments are
+  /// whole ones.
+  mlir::Value segmentTokens();
+  /// The state's carry, or the block's part of it.
+  Carry stateCarry();
+  /// The block has part `part` of `count` of the values.
+  void takePart(mlir::Value part, int64_t count);
 
   /// Rows of a chunk's tile of gates.
   enum Gate : int64_t { decayRow, strengthRow, freeRow, endRow, gateRows };
@@ -45,7 +66,7 @@ protected:
   /// A tile of a region of the workspace, at a head of the region's kind; of
   /// values those that the block has.
   mlir::Value loadRegion(mlir::Value region, mlir::Value chunkSlot,
-                         mlir::Value head);
+                         mlir::Value head, mlir::Value rows = {});
   void storeRegion(mlir::Value tile, mlir::Value region, mlir::Value chunkSlot,
                    mlir::Value head);
   /// A row of the gates of the block's value head.
@@ -54,12 +75,34 @@ protected:
 
   // The workspace, by chunk slot and value head: Y, Z and the gates.
   mlir::Value toState, toOutput, gates;
+  // By segment slot and value head, where rows are cut: what precedes a
+  // segment, or is to be added to what the one before it makes of its state,
+  // times the scale of values; P of the segment.
+  mlir::Value states, maps;
   // By chunk slot and key head, C x dk, and value head, C x dv; null for what
   // is in memory already, as products take it.
   mlir::Value queries, keys, values;
 
+  /// `rows` rows of an input in memory from token `t` on, zeros past the
+  /// `valid` ones; of values those that the block has, unless it wants all.
+  mlir::Value loadInput(mlir::Value input, mlir::Value t, mlir::Value valid,
+                        int64_t rows, bool wholeValues);
+  /// Rows of a matrix of `states` or `maps`: all from `firstRow` on that the
+  /// block has, of which `rows` are read and others are zero.
+  mlir::Value loadRows(mlir::Value region, mlir::Value at, mlir::Value firstRow,
+                       int64_t count, mlir::Value rows = {});
+  void storeRows(mlir::Value tile, mlir::Value region, mlir::Value at,
+                 mlir::Value firstRow);
+  /// What is known of the chunk of `valid` tokens from `t` on, of which
+  /// `values` have values; without what only outputs need if `wantsOutput` is
+  /// false.
+  StoredChunk loadChunk(mlir::Value chunkSlot, mlir::Value t, mlir::Value valid,
+                        mlir::Value valuesValid, bool wantsOutput);
+
 private:
   void describe();
+
+  mlir::ArrayRef<std::string> variants;
 };
 
 /// The form of the number of chunk slots, without the rows in it; empty if it
@@ -73,15 +116,24 @@ int64_t getGroupTokens(const KernelParts &parts, const Algorithm &algorithm);
 bool hasPrologue(const KernelParts &parts, const Algorithm &algorithm);
 
 /// Fill `views.function` with the program of a stage of a kernel that can be
-/// split.
+/// split, which the variants of these names have.
 mlir::LogicalResult emitPrologueStage(EntryViews &views,
                                       const KernelParts &parts,
-                                      const Algorithm &algorithm);
+                                      const Algorithm &algorithm,
+                                      mlir::ArrayRef<std::string> variants);
 mlir::LogicalResult emitPrepareStage(EntryViews &views,
                                      const KernelParts &parts,
-                                     const Algorithm &algorithm);
+                                     const Algorithm &algorithm,
+                                     mlir::ArrayRef<std::string> variants);
+mlir::LogicalResult emitMapsStage(EntryViews &views, const KernelParts &parts,
+                                  const Algorithm &algorithm,
+                                  mlir::ArrayRef<std::string> variants);
+mlir::LogicalResult emitScanStage(EntryViews &views, const KernelParts &parts,
+                                  const Algorithm &algorithm,
+                                  mlir::ArrayRef<std::string> variants);
 mlir::LogicalResult emitWalkStage(EntryViews &views, const KernelParts &parts,
-                                  const Algorithm &algorithm);
+                                  const Algorithm &algorithm,
+                                  mlir::ArrayRef<std::string> variants);
 
 } // namespace gdn
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The second stage of the variant "split": a row from state to state, chunk
+// The last stage of the variants "split": a row from state to state, chunk
 // after chunk, with what the first stage left of each. A block has a value
 // head, or a part of its values, which are rows of the state and do not know of
-// each other.
+// each other. Where rows are cut, it has a segment, whose state SplitMaps.cpp
+// and SplitScan.cpp found.
 //
 // The pools are written here, when all reading of them is over: windows of a
 // key head by its first value head.
@@ -27,6 +28,8 @@ public:
 protected:
   SmallVector<std::string> gridOf(const std::string &) override {
     SmallVector<std::string> grid = {rowForm + " + 1", valueForm};
+    if (algorithm.cuts != 0)
+      grid[0] = rowForm + " + " + std::to_string(algorithm.cuts + 1);
     if (algorithm.valueParts > 1)
       grid.push_back(std::to_string(algorithm.valueParts));
     return grid;
@@ -34,75 +37,25 @@ protected:
   void emitBlock(Value row) override;
 
 private:
-  Value loadInput(Value input, Value t, Value valid, int64_t rows,
-                  bool wholeValues);
-  StoredChunk loadChunk(Value chunkSlot, Value t, Value valid);
-  Carry stateCarry();
+  Value scaled(Value state) {
+    return scaleTile(b, loc, state, chunkTypes.valueScale);
+  }
+  Value unscaled(Value state) {
+    return scaleTile(b, loc, state, 1 / chunkTypes.valueScale);
+  }
   Value nextWindow(TokenBlock &block, const Carry &carry, Value window,
                    Value from, Value to);
   void moveWindow(const Carry &carry);
   Value emitChunks(TokenBlock &block, Value state, Value from, Value to);
   void emitPieces(TokenBlock &block);
   void walkRow();
+  void storeLast(TokenBlock &block, Value state);
+  void emitSegmentBlock(Value slot);
 
   Value writesShared; // whether the block writes what blocks share
 };
 
 } // namespace
-
-/// `rows` rows of an input in memory from token `t` on, of values those that
-/// the block has.
-Value SplitWalk::loadInput(Value input, Value t, Value valid, int64_t rows,
-                           bool wholeValues) {
-  auto type = cast<RankedTensorType>(input.getType());
-  SmallVector<Value> at = {t, h};
-  int64_t columns = type.getShape().back();
-  Value first = index(0);
-  if (!parts.isKey(input)) {
-    at.push_back(head);
-    if (!wholeValues) {
-      columns = valueCount(columns);
-      first = valueStart();
-    }
-  }
-  SmallVector<int64_t> dims = {0, int64_t(at.size())};
-  at.push_back(first);
-  auto tile = VectorType::get({rows, columns}, type.getElementType());
-  return tile::LoadOp::create(b, loc, tile, operandViews.lookup(input), at,
-                              dims, valid);
-}
-
-/// What is known of the chunk of `valid` tokens from `t` on.
-StoredChunk SplitWalk::loadChunk(Value chunkSlot, Value t, Value valid) {
-  DeltaRuleOp rule = parts.rule;
-  auto either = [&](Value region, Value input, Value head) {
-    return region ? loadRegion(region, chunkSlot, head)
-                  : loadInput(input, t, valid, algorithm.chunk, false);
-  };
-  Value own = headIndex(head);
-  StoredChunk chunk;
-  chunk.key = either(keys, rule.getKey(), h);
-  chunk.query = either(queries, rule.getQuery(), h);
-  chunk.value = either(values, rule.getValue(), own);
-  chunk.toState = loadRegion(toState, chunkSlot, own);
-  chunk.toOutput = loadRegion(toOutput, chunkSlot, own);
-  chunk.decay = loadGate(decayRow, chunkSlot);
-  chunk.strength = loadGate(strengthRow, chunkSlot);
-  chunk.end = loadGate(endRow, chunkSlot);
-  chunk.scale = rule.getScaleOrDefault();
-  return chunk;
-}
-
-/// The state's carry, or the block's part of it.
-Carry SplitWalk::stateCarry() {
-  Carry carry = *llvm::find_if(
-      parts.carries, [](const Carry &c) { return isa<DeltaRuleOp>(c.op); });
-  SmallVector<int64_t> shape(carry.type.getShape());
-  shape[0] = valueCount(shape[0]);
-  carry.type = VectorType::get(shape, carry.type.getElementType());
-  carry.stored = VectorType::get(shape, carry.stored.getElementType());
-  return carry;
-}
 
 /// The window of `carry` after the tokens `from` to `to`: of their last inputs,
 /// and of what was there where they are fewer.
@@ -154,12 +107,12 @@ void SplitWalk::moveWindow(const Carry &carry) {
 }
 
 /// The state after the tokens `from` to `to`, chunk after chunk; their outputs.
+/// States are times the scale of values.
 Value SplitWalk::emitChunks(TokenBlock &block, Value state, Value from,
                             Value to) {
-  Value start = scaleTile(b, loc, state, chunkTypes.valueScale);
   Value first = firstSlot(begin, n);
   auto loop = scf::ForOp::create(b, loc, from, to, index(algorithm.chunk),
-                                 ValueRange{start});
+                                 ValueRange{state});
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
@@ -168,13 +121,14 @@ Value SplitWalk::emitChunks(TokenBlock &block, Value state, Value from,
     Value valid = arith::MinUIOp::create(b, loc, left, index(algorithm.chunk));
     Value number =
         divide(arith::SubIOp::create(b, loc, t, begin), algorithm.chunk);
-    StoredChunk chunk = loadChunk(add(first, number), t, valid);
+    StoredChunk chunk = loadChunk(add(first, number), t, valid, valid,
+                                  /*wantsOutput=*/true);
     ChunkResult result =
         emitStateRowsChunk(b, loc, loop.getRegionIterArg(0), chunk, chunkTypes);
     block.emitRuleResults(t, valid, result.output);
     scf::YieldOp::create(b, loc, result.state);
   }
-  return scaleTile(b, loc, loop.getResult(0), 1 / chunkTypes.valueScale);
+  return loop.getResult(0);
 }
 
 /// The live row with the states inside it that were asked for, which lie
@@ -195,9 +149,10 @@ void SplitWalk::emitPieces(TokenBlock &block) {
       *this, head, start, [&](Value from, Value to, ArrayRef<Value> carried) {
         SmallVector<Value> next;
         for (auto [carry, tile] : llvm::zip(parts.carries, carried))
-          next.push_back(isa<Conv1dOp>(carry.op)
-                             ? nextWindow(block, carry, tile, from, to)
-                             : emitChunks(block, tile, from, to));
+          next.push_back(
+              isa<Conv1dOp>(carry.op)
+                  ? nextWindow(block, carry, tile, from, to)
+                  : unscaled(emitChunks(block, scaled(tile), from, to)));
         return next;
       });
   for (auto [carry, tile] : llvm::zip(parts.carries, last)) {
@@ -217,9 +172,13 @@ void SplitWalk::walkRow() {
   writesShared = compare(P::eq, head, index(0));
   if (parts.checkpoints)
     return emitPieces(block);
-  Carry carry = stateCarry();
-  Value last = emitChunks(block, loadCarry(carry, head), begin, end);
-  storeCarry(carry, last, head);
+  Value start = scaled(loadCarry(stateCarry(), head));
+  storeLast(block, emitChunks(block, start, begin, end));
+}
+
+/// Keeps the state at the end of the row, and its windows.
+void SplitWalk::storeLast(TokenBlock &block, Value state) {
+  storeCarry(stateCarry(), unscaled(state), head);
   Value isFirstPart;
   if (firstValue) {
     isFirstPart = compare(P::eq, firstValue, index(0));
@@ -237,15 +196,55 @@ void SplitWalk::walkRow() {
   }
 }
 
-void SplitWalk::emitBlock(Value row) {
-  n = row;
-  if (algorithm.valueParts > 1) {
-    DeltaRuleOp rule = parts.rule;
-    auto value = cast<RankedTensorType>(rule.getValue().getType());
-    numValues = value.getShape().back() / algorithm.valueParts;
-    Value part = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
-    firstValue = mul(part, index(numValues));
+/// The segment with the slot `at`, or zeros: for a row that is not live where
+/// its first segment would be, and for the padding behind all slots.
+void SplitWalk::emitSegmentBlock(Value at) {
+  Value rows = rowCount(), tokens = segmentTokens();
+  Value isPadding = compare(P::eq, at, add(rows, index(algorithm.cuts)));
+  n = arith::SelectOp::create(b, loc, isPadding, rows, findRow(at, tokens));
+  Value live = emitBounds();
+  // Unsigned: a slot before the first row's is past every end.
+  Value number = arith::SubIOp::create(b, loc, at, firstSlot(begin, n, tokens));
+  number = arith::SelectOp::create(b, loc, isPadding, index(0), number);
+  Value count = countSegments(tokens);
+  // Zeros come first, so that nothing that they take is kept during the walk.
+  {
+    Value isDead = arith::XOrIOp::create(
+        b, loc, live, arith::ConstantIntOp::create(b, loc, 1, 1));
+    auto zeros = scf::IfOp::create(
+        b, loc,
+        arith::AndIOp::create(b, loc, isDead, compare(P::eq, number, index(0))),
+        /*withElse=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(zeros.thenBlock());
+    emitZeros(begin, end);
+    emitZeros(index(0), lead);
   }
+  Value isOwned =
+      arith::AndIOp::create(b, loc, live, compare(P::ult, number, count));
+  auto branch = scf::IfOp::create(b, loc, isOwned, /*withElse=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  TokenBlock block(*this, head);
+  writesShared = compare(P::eq, head, index(0));
+  Value from = add(begin, mul(number, tokens));
+  Value to = arith::MinUIOp::create(b, loc, add(from, tokens), end);
+  Value start =
+      loadRows(states, at, valueStart(), stateCarry().type.getDimSize(0));
+  Value last = emitChunks(block, start, from, to);
+  auto isLast =
+      scf::IfOp::create(b, loc, compare(P::eq, to, end), /*withElse=*/false);
+  b.setInsertionPointToStart(isLast.thenBlock());
+  storeLast(block, last);
+}
+
+void SplitWalk::emitBlock(Value row) {
+  if (algorithm.valueParts > 1)
+    takePart(tile::BlockIdOp::create(b, loc, b.getIndexType(), 2),
+             algorithm.valueParts);
+  if (algorithm.cuts != 0)
+    return emitSegmentBlock(row);
+  n = row;
   Value live = emitBounds();
   auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/true);
   OpBuilder::InsertionGuard guard(b);
@@ -257,6 +256,7 @@ void SplitWalk::emitBlock(Value row) {
 }
 
 LogicalResult gdn::emitWalkStage(EntryViews &views, const KernelParts &parts,
-                                 const Algorithm &algorithm) {
-  return SplitWalk(views, parts, algorithm).emit();
+                                 const Algorithm &algorithm,
+                                 ArrayRef<std::string> variants) {
+  return SplitWalk(views, parts, algorithm, variants).emit();
 }

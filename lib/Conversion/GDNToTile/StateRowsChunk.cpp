@@ -9,6 +9,8 @@
 //   O^T = e^G scale (M Q^T) + W Z^T
 //   M <- e^(G_last) M + W Y
 //
+// Without Q and Z there is no output.
+//
 // So every left operand is the result of a step before it, or the state: on a
 // tensor core it stays in registers, and only what is loaded lies in shared
 // memory. Numbers and roundings are those of the other orientation.
@@ -60,6 +62,19 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
                                  })[0],
                          types.inner);
 
+  auto next = [&] {
+    Value decayed =
+        mapRows(b, loc, state, {state.getType()},
+                [&](OpBuilder &, ValueRange in) -> Rows {
+                  Value end = vector::ExtractOp::create(b, loc, chunk.end, 0);
+                  return {mul(in[0], vector::BroadcastOp::create(
+                                         b, loc, in[0].getType(), end))};
+                })[0];
+    return multiply(b, loc, error, chunk.toState, decayed);
+  };
+  if (!chunk.query)
+    return {next(), Value()};
+
   Value answers = multiply(b, loc, held, transposeTile(b, loc, chunk.query));
   Value fromState = mapRows(
       b, loc, answers, {answers.getType()},
@@ -68,13 +83,5 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
       })[0];
   Value output =
       multiply(b, loc, error, transposeTile(b, loc, chunk.toOutput), fromState);
-  Value decayed = mapRows(
-      b, loc, state, {state.getType()},
-      [&](OpBuilder &, ValueRange in) -> Rows {
-        Value end = vector::ExtractOp::create(b, loc, chunk.end, 0);
-        return {mul(in[0],
-                    vector::BroadcastOp::create(b, loc, in[0].getType(), end))};
-      })[0];
-  return {multiply(b, loc, error, chunk.toState, decayed),
-          transposeTile(b, loc, output)};
+  return {next(), transposeTile(b, loc, output)};
 }

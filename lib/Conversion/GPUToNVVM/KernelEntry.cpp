@@ -127,14 +127,35 @@ static bool isPersistent(func::FuncOp source) {
   return perSm && perSm.getInt() > 0;
 }
 
+static unsigned countRegions(Operation *stage) {
+  auto workspace = stage->getAttrOfType<ArrayAttr>("gdn_tile.workspace");
+  return workspace ? workspace.size() : 0;
+}
+
+/// The most regions of a stage of the entry that `source` belongs to: a call
+/// has words for those of any variant.
+static unsigned countCallRegions(func::FuncOp source) {
+  auto entryOf = [](Operation *stage) {
+    auto owner = stage->getAttrOfType<StringAttr>("gdn_tile.stage_of");
+    return owner ? owner : SymbolTable::getSymbolName(stage);
+  };
+  unsigned most = countRegions(source);
+  for (Operation &op : *source->getBlock())
+    if (isa<func::FuncOp, LLVM::LLVMFuncOp>(op) &&
+        entryOf(&op) == entryOf(source))
+      most = std::max(most, countRegions(&op));
+  return most;
+}
+
 KernelEntry gdn::beginKernel(OpBuilder &b, func::FuncOp source) {
   Location loc = source.getLoc();
   MLIRContext *context = source.getContext();
   unsigned numSymbols =
       source->getAttrOfType<ArrayAttr>("gdn_tile.symbols").size();
   auto workspace = source->getAttrOfType<ArrayAttr>("gdn_tile.workspace");
-  unsigned numRegions = workspace ? workspace.size() : 0;
-  int64_t numWords = 2 + numRegions;
+  unsigned numRegions = countRegions(source);
+  unsigned numCallRegions = countCallRegions(source);
+  int64_t numWords = 2 + numCallRegions;
   for (Type type : source.getArgumentTypes().drop_back(numRegions))
     numWords += WordReader::count(type);
 
@@ -179,6 +200,8 @@ KernelEntry gdn::beginKernel(OpBuilder &b, func::FuncOp source) {
     sizes.resize(type.getRank());
     entry.arguments.map(arg, reader.region(type, sizes));
   }
+  for (unsigned i = numRegions; i < numCallRegions; ++i)
+    (void)reader.word(); // of other variants
   entry.workspace = reader.word();
   entry.units = reader.word();
 

@@ -13,6 +13,55 @@ using namespace mlir;
 using namespace gdn;
 
 static constexpr int64_t pieceBytes = 16;
+/// Rows that many apart have their pieces in the same order.
+static constexpr int64_t swizzledRows = 8;
+
+/// Copies of which each thread has a column and every `step`-th row: addresses
+/// are the first ones and sums, so that few are carried through a loop around
+/// the copy.
+static void emitColumnCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
+                           int64_t step, Value thread,
+                           const SharedMatrix &matrix, const TileMemory &memory,
+                           Value rows) {
+  Location loc = copy.getLoc();
+  Arithmetic a{b, loc};
+  gdn::gpu::SharedType type = copy.getPlace().getType();
+  const int64_t numRows = type.getShape()[0], rowBytes = type.getRowBytes();
+  auto advance = [&](Value pointer, LLVM::GEPArg bytes) -> Value {
+    return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
+                               pointer, bytes);
+  };
+  Value rowPieces = a.i32(rowBytes / pieceBytes);
+  Value row = arith::DivUIOp::create(b, loc, thread, rowPieces);
+  Value column = a.mul(arith::RemUIOp::create(b, loc, thread, rowPieces),
+                       a.i32(pieceBytes));
+  // Rows of the thread whose places differ by more than a constant.
+  SmallVector<Value> places;
+  for (int64_t i = 0; i < std::max<int64_t>(1, swizzledRows / step); ++i)
+    places.push_back(matrix.getAddress(a.add(row, a.i32(i * step)), column));
+  const int64_t period = places.size();
+  Value stride = memory.row.known ? a.i64(*memory.row.known) : memory.row.value;
+  Value from = advance(memory.pointer, a.mul(a.toI64(row), stride));
+  from = advance(from, a.toI64(column));
+  Value stepBytes = a.mul(a.i64(step), stride);
+  Value left; // rows that are read from the thread's first one on
+  if (rows) {
+    Value some = arith::MinSIOp::create(b, loc, a.toI64(rows), a.i64(numRows));
+    left = arith::SubIOp::create(
+        b, loc, arith::TruncIOp::create(b, loc, b.getI32Type(), some), row);
+  }
+  for (int64_t i = 0; i * step < numRows; ++i) {
+    const int64_t constant = i / period * period * step * rowBytes;
+    Value to = advance(places[i % period], int32_t(constant));
+    Value bytes;
+    if (rows)
+      bytes = arith::SelectOp::create(b, loc, a.isLess(a.i32(i * step), left),
+                                      a.i32(pieceBytes), a.i32(0));
+    NVVM::CpAsyncOp::create(b, loc, to, from, pieceBytes,
+                            NVVM::LoadCacheModifierKind::CG, bytes);
+    from = advance(from, stepBytes);
+  }
+}
 
 void gdn::emitCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
                    const BlockThreads &threads, int64_t numThreads,
@@ -26,6 +75,11 @@ void gdn::emitCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   SharedMatrix matrix(b, loc, threads.lane, type, place);
   Value thread =
       a.add(a.mul(threads.warp, a.i32(gdn::gpu::warpThreads)), threads.lane);
+  const int64_t step = numThreads / rowPieces;
+  if (type.getSwizzled() && numThreads % rowPieces == 0 &&
+      numRows % step == 0 &&
+      (step % swizzledRows == 0 || swizzledRows % step == 0))
+    return emitColumnCopy(b, copy, step, thread, matrix, memory, rows);
   auto advance = [&](Value pointer, Value bytes) -> Value {
     return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
                                pointer, ArrayRef<LLVM::GEPArg>{bytes});

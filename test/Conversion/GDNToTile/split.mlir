@@ -95,10 +95,13 @@
 //       MIXED:   gdn_tile.load %[[K16]]
 // MIXED-LABEL: func.func @prefill__walk(
 
-// Four blocks share the walk: each has 16 of 64 values, rows of the state.
+// Four blocks share the walk: each has 16 of 64 values, rows of the state. The
+// variant has the first stage in common with the one without parts.
 // PARTS-LABEL: func.func @prefill__prepare(
 //  PARTS-SAME:   gdn_tile.grid = ["T floordiv 64 + N", "Hv"]
-// PARTS-LABEL: func.func @prefill__walk(
+//  PARTS-SAME:   gdn_tile.variant = ["split-parts-4", "split"]
+// PARTS-LABEL: func.func @prefill__walk_parts_4(
+//  PARTS-SAME:   gdn_tile.conditions = {{\[\[}}["4", "N", "Hv"], ["workers"]]]
 //  PARTS-SAME:   gdn_tile.grid = ["N + 1", "Hv", "4"]
 //       PARTS:   %[[PART:.+]] = gdn_tile.block_id 2
 //       PARTS:   %[[FIRST:.+]] = arith.muli %[[PART]], %c16
@@ -106,9 +109,14 @@
 //       PARTS:   gdn_tile.load %{{.+}}[%{{.+}}, %{{.+}}, %{{.+}}, %[[FIRST]]] dims [0, 3] {{.*}}, vector<64x16xbf16>
 //       PARTS:   gdn_tile.store %{{.+}}, %{{.+}}[%{{.+}}, %{{.+}}, %{{.+}}, %[[FIRST]]] dims [0, 3]
 //       PARTS:   gdn_tile.store %{{.+}}, %{{.+}}[%{{.+}}, %{{.+}}, %[[FIRST]], %c0] dims [2, 3]
+// PARTS-LABEL: func.func @prefill__walk(
+//  PARTS-SAME:   gdn_tile.grid = ["N + 1", "Hv"]
 // Three would not have the same number.
+// WHOLE-LABEL: func.func @prefill__prepare(
+//  WHOLE-SAME:   gdn_tile.variant = "split"
 // WHOLE-LABEL: func.func @prefill__walk(
 //  WHOLE-SAME:   gdn_tile.grid = ["N + 1", "Hv"]
+//   WHOLE-NOT:   gdn_tile.conditions
 func.func @prefill(
     %q: tensor<?x?x16xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "16"]},
     %k: tensor<?x?x16xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "16"]},

@@ -39,7 +39,7 @@ func.func @fact_is_a_number() attributes {gdn_tile.facts = {chunk = 64}} {
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_tile.variant' to be a string, but got 3 : i64}}
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.variant' to be a string or several, but got 3 : i64}}
 func.func @variant_is_a_number() attributes {gdn_tile.variant = 3} {
   return
 }

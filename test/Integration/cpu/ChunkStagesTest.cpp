@@ -219,11 +219,13 @@ TEST(ValueParts, EqualBits) {
     Call whole(config, "prefill", batch);
     whole.run("split");
     whole.check({5e-3, 1e-2, 5e-3});
-    for (int64_t parts : {2, 3, 5}) { // 5 do not divide 96: then 1
-      SCOPED_TRACE(parts);
-      config.pipeline.valueParts = parts;
+    config.pipeline.valueParts = {2, 3, 5}; // 5 do not divide 96
+    for (const char *variant : {"split", "split-parts-2", "split-parts-3"}) {
+      SCOPED_TRACE(variant);
+      if (outputs == EntryOutputs::norm && llvm::StringRef(variant) != "split")
+        continue; // a norm wants whole rows
       Call cut(config, "prefill", batch);
-      cut.run("split");
+      cut.run(variant);
       cut.check({5e-3, 1e-2, 5e-3});
       for (const char *name : {"core", "out", "conv_pool", "state_pool"})
         if (cut.has(name))

@@ -11,6 +11,10 @@
 // RUN: not gdn-compile %t/empty.mlir --target=sm_80 --emit=report 2>&1 | FileCheck %t/spills.mlir
 // RUN: sed 's/REASON/spills: 3 %% faster than without, see the results/' %t/spills.mlir > %t/allowed.mlir
 // RUN: gdn-compile %t/allowed.mlir --target=sm_80 --emit=report | FileCheck %t/spills.mlir --check-prefix=REPORT
+// RUN: sed 's/REASON/spills up to 100000 bytes: outside of loops/' %t/spills.mlir > %t/some.mlir
+// RUN: gdn-compile %t/some.mlir --target=sm_80 --emit=report | FileCheck %t/spills.mlir --check-prefix=REPORT
+// RUN: sed 's/REASON/spills up to 4 bytes: outside of loops/' %t/spills.mlir > %t/few.mlir
+// RUN: not gdn-compile %t/few.mlir --target=sm_80 --emit=report 2>&1 | FileCheck %t/spills.mlir
 // RUN: not gdn-compile %t/warning.mlir --target=sm_90a --emit=report 2>&1 | FileCheck %t/warning.mlir
 // RUN: sed 's/REASON/C7508: the count is set by the launch/' %t/warning.mlir > %t/excused.mlir
 // RUN: gdn-compile %t/excused.mlir --target=sm_90a --emit=report | FileCheck %t/warning.mlir --check-prefix=REPORT

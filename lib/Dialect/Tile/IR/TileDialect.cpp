@@ -85,6 +85,7 @@ tile::TileDialect::verifyOperationAttribute(Operation *op,
   bool isGrid = name == "gdn_tile.grid" || name == "gdn_tile.groups";
   bool isSymbols = name == "gdn_tile.symbols";
   bool isName = name == "gdn_tile.stage_of" || name == "gdn_tile.variant";
+  bool isVariant = name == "gdn_tile.variant";
   bool isWorkspace = name == "gdn_tile.workspace";
   if (name == "gdn_tile.conditions")
     return verifyConditions(op, attribute.getValue());
@@ -95,9 +96,11 @@ tile::TileDialect::verifyOperationAttribute(Operation *op,
     return op->emitOpError("expects '") << name << "' on a function only";
   if (isWorkspace)
     return verifyWorkspace(function, attribute.getValue());
-  if (isName && !isa<StringAttr>(attribute.getValue()))
+  bool areNames = isVariant && isStringArray(attribute.getValue());
+  if (isName && !areNames && !isa<StringAttr>(attribute.getValue()))
     return op->emitOpError("expects '")
-           << name << "' to be a string, but got " << attribute.getValue();
+           << name << "' to be a string" << (isVariant ? " or several" : "")
+           << ", but got " << attribute.getValue();
   if (isName)
     return success();
   if (!isStringArray(attribute.getValue()))

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The stage between the two of a variant "split" that cuts rows into segments:
+// what a segment does to the state, M <- M P + H, from what the first stage
+// left of its chunks. H is what it makes of nothing, and in a row's first
+// segment of the row's state; P what it makes of the identity if its values are
+// zero. A block has rows of H or rows of P, which do not know of each other;
+// the last segment of a row needs neither. The state that a row begins with
+// goes to the workspace: its first segment may be walked while the last one
+// writes the pool.
+//
+// Formulas: docs/design/20261121-segments.md.
+#include "SplitStage.h"
+#include "TokenWork.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace gdn;
+
+using P = arith::CmpIPredicate;
+
+namespace {
+
+class SplitMaps final : public SplitStage {
+public:
+  using SplitStage::SplitStage;
+
+protected:
+  SmallVector<std::string> gridOf(const std::string &) override;
+  void emitBlock(Value at) override;
+
+private:
+  Value emitStart(Value number);
+  Value emitChunks(Value from, Value to, Value start);
+  void emitSegment(Value at, Value number, Value isLast, Value tokens);
+  Value select(Value condition, Value x, Value y) {
+    return arith::SelectOp::create(b, loc, condition, x, y);
+  }
+
+  Value isMap;    // the block has rows of P
+  Value firstRow; // of P
+};
+
+} // namespace
+
+SmallVector<std::string> SplitMaps::gridOf(const std::string &) {
+  auto state = cast<MemRefType>(states.getType());
+  const int64_t rows = state.getDimSize(2) / algorithm.valueParts;
+  const int64_t mapParts = state.getDimSize(3) / rows;
+  return {rowForm + " + " + std::to_string(algorithm.cuts), valueForm,
+          std::to_string(algorithm.valueParts + mapParts)};
+}
+
+/// The block's rows of the state before a segment: of the row's own, of the
+/// identity or of nothing.
+Value SplitMaps::emitStart(Value number) {
+  Carry carry = stateCarry();
+  Value all = startRows(carry), none = index(0);
+  if (!all)
+    all = index(carry.type.getDimSize(0));
+  Value isFirst = compare(P::eq, number, none);
+  Value own = scaleTile(
+      b, loc, loadCarryAt(carry, head, slot, select(isFirst, all, none)),
+      chunkTypes.valueScale);
+  // No column is as far as the rows of a block of H.
+  const int64_t dk = carry.type.getDimSize(1);
+  Value diagonal = select(isMap, firstRow, index(dk));
+  auto map =
+      tile::MapRowsOp::create(b, loc, TypeRange{carry.type}, ValueRange{own});
+  OpBuilder::InsertionGuard guard(b);
+  auto row = VectorType::get({dk}, b.getF32Type());
+  Block *body =
+      b.createBlock(&map.getBody(), {}, {b.getIndexType(), row}, {loc, loc});
+  auto indices = VectorType::get({dk}, b.getIndexType());
+  Value column = vector::StepOp::create(b, loc, indices);
+  Value at = vector::BroadcastOp::create(b, loc, indices,
+                                         add(body->getArgument(0), diagonal));
+  Value one =
+      arith::ConstantOp::create(b, loc, DenseElementsAttr::get(row, 1.0f));
+  tile::YieldOp::create(
+      b, loc, select(compare(P::eq, column, at), one, body->getArgument(1)));
+  return map.getResult(0);
+}
+
+/// The state after the tokens `from` to `to`, whole chunks.
+Value SplitMaps::emitChunks(Value from, Value to, Value start) {
+  Value first = firstSlot(begin, n), chunk = index(algorithm.chunk);
+  auto loop = scf::ForOp::create(b, loc, from, to, chunk, ValueRange{start});
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value t = loop.getInductionVar();
+  Value number =
+      divide(arith::SubIOp::create(b, loc, t, begin), algorithm.chunk);
+  StoredChunk stored =
+      loadChunk(add(first, number), t, chunk, select(isMap, index(0), chunk),
+                /*wantsOutput=*/false);
+  Value state =
+      emitStateRowsChunk(b, loc, loop.getRegionIterArg(0), stored, chunkTypes)
+          .state;
+  scf::YieldOp::create(b, loc, state);
+  return loop.getResult(0);
+}
+
+/// Segment `number` of the row, of `tokens` tokens, with the slot `at`.
+void SplitMaps::emitSegment(Value at, Value number, Value isLast,
+                            Value tokens) {
+  Value start = emitStart(number);
+  Value keeps = arith::AndIOp::create(
+      b, loc, compare(P::eq, number, index(0)),
+      arith::XOrIOp::create(b, loc, isMap,
+                            arith::ConstantIntOp::create(b, loc, 1, 1)));
+  {
+    auto branch = scf::IfOp::create(b, loc, keeps, /*withElse=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    storeRows(start, states, at, valueStart());
+  }
+  Value from = add(begin, mul(number, tokens));
+  Value to = select(isLast, from, add(from, tokens));
+  Value last = emitChunks(from, to, start);
+  auto goesOn = scf::IfOp::create(b, loc, compare(P::ne, from, to),
+                                  /*withElse=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(goesOn.thenBlock());
+  auto branch = scf::IfOp::create(b, loc, isMap, /*withElse=*/true);
+  b.setInsertionPointToStart(branch.thenBlock());
+  storeRows(castTile(b, loc, last, chunkTypes.inner), maps, at, firstRow);
+  b.setInsertionPointToStart(branch.elseBlock());
+  storeRows(last, states, add(at, index(1)), valueStart());
+}
+
+void SplitMaps::emitBlock(Value at) {
+  Value part = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
+  Value parts = index(algorithm.valueParts);
+  isMap = compare(P::uge, part, parts);
+  takePart(select(isMap, index(0), part), algorithm.valueParts);
+  firstRow = mul(arith::SubIOp::create(b, loc, part, parts), index(numValues));
+  Value tokens = segmentTokens();
+  n = findRow(at, tokens);
+  Value live = emitBounds();
+  Value number = arith::SubIOp::create(b, loc, at, firstSlot(begin, n, tokens));
+  Value count = countSegments(tokens);
+  // Unsigned: a slot before the first row's is past every end. There is no map
+  // of a first segment, and of a last one nothing but the state if it is the
+  // first.
+  Value next = add(number, index(1));
+  Value isLast = compare(P::uge, next, count);
+  Value isFirst = compare(P::eq, number, index(0));
+  Value hasH =
+      arith::OrIOp::create(b, loc, isFirst, compare(P::ult, next, count));
+  Value hasP = arith::AndIOp::create(b, loc, compare(P::ne, number, index(0)),
+                                     compare(P::ult, next, count));
+  Value wanted = arith::AndIOp::create(b, loc, compare(P::ult, number, count),
+                                       select(isMap, hasP, hasH));
+  live = arith::AndIOp::create(b, loc, live, wanted);
+  auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  emitSegment(at, number, isLast, tokens);
+}
+
+LogicalResult gdn::emitMapsStage(EntryViews &views, const KernelParts &parts,
+                                 const Algorithm &algorithm,
+                                 ArrayRef<std::string> variants) {
+  return SplitMaps(views, parts, algorithm, variants).emit();
+}
