@@ -44,6 +44,7 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   // Blocks of four warps: as many as shared memory holds.
   ScheduleTileProductsOptions products;
   products.warps = target.getSharedBytesPerSm() >= 200 * 1024 ? 12 : 8;
+  products.sharedBytes = target.getSharedBytesPerBlock();
   passes.addPass(createScheduleTileProducts(products));
   passes.addPass(createScheduleTokenGroups());
   passes.addPass(createScheduleSlotMoves());

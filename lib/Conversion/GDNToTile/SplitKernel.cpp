@@ -69,6 +69,21 @@ static int64_t chooseValueParts(const KernelParts &parts, int64_t wanted) {
                                                                     : wanted;
 }
 
+/// Tokens of a chunk. A block of a GPU has a warp for 16 values. Of more than
+/// eight warps a thread has too few registers for its state and results for 64
+/// tokens; of fewer than eight each thread copies more beside a large state.
+static int64_t chooseChunk(const KernelParts &parts,
+                           const Algorithm &algorithm) {
+  DeltaRuleOp rule = parts.rule;
+  auto last = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getShape().back();
+  };
+  int64_t keys = last(rule.getKey()), values = last(rule.getValue());
+  bool isLarge = algorithm.valueHeads &&
+                 (values > 128 || (values < 128 && keys > 64));
+  return isLarge ? std::min<int64_t>(algorithm.chunk, 32) : algorithm.chunk;
+}
+
 LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
                                    const Algorithm &algorithm,
                                    int64_t &numStages) {
@@ -77,6 +92,8 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
     return failure();
   Algorithm perKeyHead = algorithm;
   perKeyHead.valueHeads = false;
+  if (parts->rule)
+    perKeyHead.chunk = chooseChunk(*parts, algorithm);
   if (!canSplit(*parts, perKeyHead))
     return success();
   perKeyHead.valueParts = chooseValueParts(*parts, algorithm.valueParts);
