@@ -2,6 +2,9 @@
 """Checks and times every kernel of images on this machine's device, without a
 compiler: `tools/scripts/device-check IMAGE.. --output FILE`.
 
+Images whose kernels PyTorch's layers take are checked as layers as well (gdn.layer_check), in
+graphs and out of them, where PyTorch is installed.
+
 Each entry runs with every code that the device takes (PTX for older chips too),
 on made-up inputs beside a float64 reference in NumPy. Times are of graphs of
 launches back to back over at least 384 MB of states. The JSON that it writes is
@@ -11,6 +14,7 @@ if there is no such device.
 
 import argparse
 import datetime
+import importlib.util
 import json
 import re
 import subprocess
@@ -242,6 +246,42 @@ def print_row(row: dict) -> None:
         print(f"    {failure}")
 
 
+def has_layers(image: Image) -> bool:
+    """Whether gdn.layer_check is for such images: a decode of bf16 with f32 states, from
+    projections."""
+    if "decode" not in image.entries:
+        return False
+    facts = image.attributes("decode")
+    wanted = {"io": "bf16", "state": "f32"}
+    return facts.get("layout") in ("interleaved", "split") and wanted.items() <= facts.items()
+
+
+def check_layers(options, device: Device) -> list[dict]:
+    """Layers of PyTorch on the device, one process for each image: what did not hold."""
+    if device.kind != "cuda" or options.no_layers:
+        return []
+    if importlib.util.find_spec("torch") is None:
+        print("layers: skipped: PyTorch is not installed")
+        return []
+    results = []
+    for path in options.images:
+        if not has_layers(device._runtime.image(path)):
+            continue
+        command = [sys.executable, "-m", "gdn.layer_check", str(path)]
+        command += ["--library", str(options.library)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        lines = done.stdout.splitlines()
+        failures = [line for line in lines if line.startswith("FAILED")]
+        if done.returncode and not failures:
+            failures = done.stderr.splitlines()[-5:] or [f"exit {done.returncode}"]
+        checked = sum(line.startswith("ok ") for line in lines)
+        results.append({"name": path.stem, "checked": checked, "failures": failures})
+        print(f"{path.stem:32} layers, {checked} checks {'FAILED' if failures else 'ok'}")
+        for failure in failures:
+            print(f"    {failure}")
+    return results
+
+
 def run_sanitizer(tool: str, options) -> bool:
     """This check again, quick and without times, under a tool of compute-sanitizer."""
     command = ["compute-sanitizer", f"--tool={tool}", f"--error-exitcode={_SANITIZER_FAILED}"]
@@ -249,7 +289,7 @@ def run_sanitizer(tool: str, options) -> bool:
         # Blocks with rings have about a hundred each.
         command.append("--num-cuda-barriers=262144")
     command += [sys.executable, "-m", "gdn.device_check", *map(str, options.images)]
-    command += ["--quick", "--no-times", "--device", options.device]
+    command += ["--quick", "--no-times", "--no-layers", "--device", options.device]
     command += ["--library", str(options.library), "--entry", options.entry]
     for target in options.target:
         command += ["--target", target]
@@ -267,6 +307,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--target", action="append", default=[], help="codes of this target")
     parser.add_argument("--quick", action="store_true", help="small cases alone")
     parser.add_argument("--no-times", action="store_true")
+    parser.add_argument("--no-layers", action="store_true", help="no layers of PyTorch")
     parser.add_argument("--sanitizer", action="append", default=[], choices=SANITIZERS)
     return parser.parse_args(arguments)
 
@@ -290,12 +331,13 @@ def main(arguments: list[str] | None = None) -> int:
         driver = Driver(ordinal)
     print(device.name)
     report = check_images(options, device, driver)
+    report["layers"] = check_layers(options, device)
     if options.output:
         options.output.write_text(json.dumps(report, indent=1) + "\n")
     if not report["kernels"]:
         print("no kernel for this device")
         return 1
-    return 1 if any(row["failures"] for row in report["kernels"]) else 0
+    return 1 if any(row["failures"] for row in report["kernels"] + report["layers"]) else 0
 
 
 if __name__ == "__main__":

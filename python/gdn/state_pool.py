@@ -21,7 +21,7 @@ import numpy as np
 from . import _abi
 from ._state_pool_abi import StatePoolInfo, StatePoolOptions
 from .arrays import DTYPES, View, itemsize, view
-from .runtime import Device, Runtime, _argument, _Handle, _stream
+from .runtime import Device, Kernel, Runtime, _argument, _Handle, _stream
 
 _STATE, _CONV, _CONV_HISTORY, _PENDING_KEYS = range(4)
 _LAYOUTS = ("DS", "SD")
@@ -232,6 +232,10 @@ class StatePool(_Handle):
         if len(sources) != len(targets):
             raise ValueError(f"target: expected {len(sources)} slots, got {len(targets)}")
         self._call("gdnrt_state_pool_copy", sources, targets, len(sources), _stream(stream))
+
+    def use_kernels(self, copy_slots: Kernel, zero_slots: Kernel) -> None:
+        """From now on entries of an image copy and zero; see gdnrt_state_pool_use_kernels."""
+        self._call("gdnrt_state_pool_use_kernels", copy_slots._handle, zero_slots._handle)
 
     def check_batch(self, slots: Sequence[int]) -> None:
         """For debugging: GdnError unless each id, padding aside, is in use and there once."""

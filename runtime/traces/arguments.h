@@ -32,14 +32,29 @@ public:
     named_.push_back({name, arg});
   }
   const std::vector<gdnrt_named_arg> &named() const { return named_; }
-  void launch(gdnrt_kernel *kernel) const {
+  /// Launches with as much workspace as the kernel cannot do without on a GPU.
+  void launch(gdnrt_kernel *kernel, gdnrt_device *device) const {
     gdnrt_error error;
     gdnrt_binding *binding = nullptr;
     check(gdnrt_kernel_bind_named(kernel, named_.data(), named_.size(),
                                   &binding, &error),
           error);
+    gdnrt_device_info info;
+    check(gdnrt_device_describe(device, &info, &error), error);
+    void *workspace = nullptr;
+    uint64_t bytes = 0;
+    if (std::string(info.kind) == "cuda")
+      check(gdnrt_binding_workspace_bytes(binding, &bytes, &error), error);
+    if (bytes > 0) {
+      check(gdnrt_device_allocate(device, bytes, &workspace, &error), error);
+      check(gdnrt_binding_set_workspace(binding, workspace, bytes, nullptr,
+                                        &error),
+            error);
+    }
     gdnrt_status status = gdnrt_launch(binding, nullptr, &error);
     gdnrt_binding_destroy(binding);
+    gdnrt_error freed;
+    check(gdnrt_device_free(device, workspace, &freed), freed);
     check(status, error);
   }
 

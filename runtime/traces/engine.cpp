@@ -33,7 +33,9 @@ Kernels::Kernels(const std::string &image, const std::string &device)
   decode = find("decode");
   verify = find("verify");
   commit = find("commit");
-  if (!prefill || !decode)
+  copySlots = find("copy_slots");
+  zeroSlots = find("zero_slots");
+  if (!decode || (isHost_ && !prefill))
     throw RuntimeError(image + ": expected entries prefill and decode");
   auto verifyHas = [&](const char *name) {
     size_t param;
@@ -41,16 +43,18 @@ Kernels::Kernels(const std::string &image, const std::string &device)
                                   nullptr) == GDNRT_OK;
   };
   if (verify)
-    verifyKind_ = verifyHas("parents")        ? VerifyKind::tree
-                  : verifyHas("pending_keys") ? VerifyKind::lazy
-                                              : VerifyKind::slots;
-  if (verifyKind_ == VerifyKind::lazy && !commit)
+    verifyKind_ = verifyHas("parents")            ? VerifyKind::tree
+                  : verifyHas("pending_keys")     ? VerifyKind::lazy
+                  : verifyHas("token_state_pool") ? VerifyKind::buffer
+                                                  : VerifyKind::slots;
+  if (hasCommits() && !commit)
     throw RuntimeError(image + ": expected an entry commit");
   readSizes();
 }
 
 Kernels::~Kernels() {
-  for (gdnrt_kernel *kernel : {prefill, decode, verify, commit})
+  for (gdnrt_kernel *kernel :
+       {prefill, decode, verify, commit, copySlots, zeroSlots})
     gdnrt_kernel_destroy(kernel);
   gdnrt_device_destroy(device_);
   gdnrt_image_destroy(image_);
@@ -61,7 +65,7 @@ gdnrt_kernel *Kernels::find(const char *name) {
   gdnrt_error error;
   gdnrt_status status =
       gdnrt_kernel_create(device_, image_, name, &kernel, &error);
-  if (status != GDNRT_NOT_FOUND)
+  if (status != GDNRT_NOT_FOUND && status != GDNRT_UNSUPPORTED)
     check(status, error);
   return kernel;
 }
@@ -93,28 +97,43 @@ Engine::Engine(const Kernels &kernels, const Trace &trace)
   sizes_.valueHeads = trace.valueHeads;
   for (int64_t layer = 0; layer < kNumLayers; ++layer)
     weights_.emplace_back(sizes_, mix(11, static_cast<uint64_t>(layer)));
+  pool_ = makePool(trace, trace.numRequests,
+                   kernels.verifyKind() == VerifyKind::lazy);
+  if (kernels.verifyKind() == VerifyKind::buffer)
+    tokenPool_ = makePool(trace, trace.numRequests * verifyTokens_, false);
+}
+
+gdnrt_state_pool *Engine::makePool(const Trace &trace, int64_t requests,
+                                   bool pending) const {
   gdnrt_state_pool_options options = {};
   options.struct_size = sizeof(options);
   options.num_layers = kNumLayers;
-  options.num_requests = trace.numRequests;
+  options.num_requests = requests;
   options.num_track = trace.numTrack;
   options.num_key_heads = sizes_.keyHeads;
   options.num_value_heads = sizes_.valueHeads;
   options.key_dim = sizes_.keyDim;
   options.value_dim = sizes_.valueDim;
   options.conv_width = sizes_.width;
-  const bool isLazy = kernels.verifyKind() == VerifyKind::lazy;
-  options.pending_tokens = isLazy ? trace.verifyTokens : 0;
-  options.conv_extra = isLazy ? trace.verifyTokens : trace.convExtra;
+  options.pending_tokens = pending ? trace.verifyTokens : 0;
+  options.conv_extra = pending ? trace.verifyTokens : trace.convExtra;
   options.conv_layout = trace.isSD ? GDNRT_CONV_SD : GDNRT_CONV_DS;
-  options.state_slot_stride = sizes_.outputs() * sizes_.keyDim + trace.padding;
+  // GPUs load 16 bytes at a time, so slots have to begin at such multiples.
+  const int64_t padding =
+      kernels_.isHost() ? trace.padding : (trace.padding + 3) / 4 * 4;
+  options.state_slot_stride = sizes_.outputs() * sizes_.keyDim + padding;
   options.conv_slot_stride =
-      sizes_.channels() * (sizes_.width - 1 + options.conv_extra) +
-      trace.padding;
+      sizes_.channels() * (sizes_.width - 1 + options.conv_extra) + padding;
   options.debug_checks = 1;
   gdnrt_error error;
-  check(gdnrt_state_pool_create(kernels.device(), &options, &pool_, &error),
+  gdnrt_state_pool *pool = nullptr;
+  check(gdnrt_state_pool_create(kernels_.device(), &options, &pool, &error),
         error);
+  if (trace.movesByKernels && kernels_.copySlots && kernels_.zeroSlots)
+    check(gdnrt_state_pool_use_kernels(pool, kernels_.copySlots,
+                                       kernels_.zeroSlots, &error),
+          error);
+  return pool;
 }
 
 Engine::~Engine() {
@@ -122,6 +141,7 @@ Engine::~Engine() {
     gdnrt_gdn_layer_destroy(layer);
   gdnrt_metadata_builder_destroy(builder_);
   gdnrt_state_pool_destroy(pool_);
+  gdnrt_state_pool_destroy(tokenPool_);
 }
 
 DeviceArray &Engine::array(const std::string &name) {
@@ -135,16 +155,26 @@ gdnrt_arg Engine::view(int32_t buffer, int64_t layer) const {
   return arg;
 }
 
-void Engine::addPools(Arguments &args, int64_t layer, bool withPending) const {
+void Engine::addPools(Arguments &args, int64_t layer, bool withTokens) const {
+  const bool isLazy = kernels_.verifyKind() == VerifyKind::lazy && withTokens;
   args.addPool("state_pool", view(GDNRT_POOL_STATE, layer));
-  args.addPool(
-      "conv_pool",
-      view(withPending ? GDNRT_POOL_CONV_HISTORY : GDNRT_POOL_CONV, layer));
-  if (!withPending)
+  args.addPool("conv_pool",
+               view(isLazy ? GDNRT_POOL_CONV_HISTORY : GDNRT_POOL_CONV, layer));
+  if (isLazy) {
+    args.addPool("pending_keys", view(GDNRT_POOL_PENDING_KEYS, layer));
+    args.addPool("pending_deltas", view(GDNRT_POOL_PENDING_DELTAS, layer));
+    args.addPool("pending_decays", view(GDNRT_POOL_PENDING_DECAYS, layer));
+  }
+  if (!tokenPool_ || !withTokens)
     return;
-  args.addPool("pending_keys", view(GDNRT_POOL_PENDING_KEYS, layer));
-  args.addPool("pending_deltas", view(GDNRT_POOL_PENDING_DELTAS, layer));
-  args.addPool("pending_decays", view(GDNRT_POOL_PENDING_DECAYS, layer));
+  for (auto [name, buffer] : {std::pair("token_state_pool", GDNRT_POOL_STATE),
+                              {"token_conv_pool", GDNRT_POOL_CONV}}) {
+    gdnrt_error error;
+    gdnrt_arg arg;
+    check(gdnrt_state_pool_view(tokenPool_, buffer, layer, &arg, &error),
+          error);
+    args.addPool(name, arg);
+  }
 }
 
 void Engine::addTokens(Arguments &args, const std::vector<uint64_t> &tokens,
@@ -234,11 +264,11 @@ std::vector<Outputs> Engine::run(gdnrt_kernel *kernel,
                {numRows, s});
     if (isVerify && kind == VerifyKind::tree)
       args.add("parents", array("parents"), GDNRT_I32, parents, {numRows, s});
-    if (isVerify && kind != VerifyKind::tree)
+    if (isVerify && (kind == VerifyKind::slots || isLazy))
       args.add("num_accepted", array("num_accepted"), GDNRT_I32, accepted,
                {numRows});
-    addPools(args, layer, isLazy);
-    args.launch(kernel);
+    addPools(args, layer, isVerify);
+    args.launch(kernel, kernels_.device());
     array("core").read(core.data(), core.size() * sizeof(float));
     outputs.push_back(std::move(core));
   }
@@ -246,10 +276,12 @@ std::vector<Outputs> Engine::run(gdnrt_kernel *kernel,
 }
 
 void Engine::commit(const std::vector<Row> &rows) {
-  std::vector<int32_t> slots, accepted;
+  std::vector<int32_t> slots, accepted, tokenSlots;
   for (const Row &row : rows) {
     slots.push_back(row.slot);
     accepted.push_back(row.accepted);
+    for (auto t = size_t{0}; t < static_cast<size_t>(verifyTokens_); ++t)
+      tokenSlots.push_back(t < row.tokenSlots.size() ? row.tokenSlots[t] : -1);
   }
   const auto numRows = static_cast<int64_t>(rows.size());
   for (int64_t layer = 0; layer < kNumLayers; ++layer) {
@@ -257,14 +289,57 @@ void Engine::commit(const std::vector<Row> &rows) {
     args.add("slots", array("slots"), GDNRT_I32, slots, {numRows});
     args.add("num_accepted", array("num_accepted"), GDNRT_I32, accepted,
              {numRows});
-    addPools(args, layer, /*withPending=*/true);
-    args.launch(kernels_.commit);
+    if (tokenPool_)
+      args.add("token_slots", array("token_slots"), GDNRT_I32, tokenSlots,
+               {numRows, verifyTokens_});
+    addPools(args, layer, /*withTokens=*/true);
+    args.launch(kernels_.commit, kernels_.device());
   }
 }
 
 std::vector<Outputs> Engine::prefill(const std::vector<Row> &rows,
                                      int64_t padding) {
-  return run(kernels_.prefill, rows, padding);
+  return kernels_.prefill ? run(kernels_.prefill, rows, padding)
+                          : prefillByDecode(rows, padding);
+}
+
+std::vector<Outputs> Engine::prefillByDecode(const std::vector<Row> &rows,
+                                             int64_t padding) {
+  size_t longest = 0, total = static_cast<size_t>(padding);
+  std::vector<size_t> first;
+  gdnrt_error error;
+  for (const Row &row : rows) {
+    first.push_back(total - static_cast<size_t>(padding));
+    total += row.tokens.size();
+    longest = std::max(longest, row.tokens.size());
+    // What has no state starts from zeros.
+    if (!row.hasInitial && !row.tokens.empty())
+      check(gdnrt_state_pool_reset(pool_, &row.slot, 1, nullptr, &error),
+            error);
+  }
+  const auto width = static_cast<size_t>(sizes_.outputs());
+  std::vector<Outputs> all(kNumLayers, Outputs(total * width, 0));
+  for (size_t t = 0; t < longest; ++t) {
+    std::vector<Row> step;
+    std::vector<size_t> to;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i].tokens.size() <= t)
+        continue;
+      Row one = rows[i];
+      one.tokens = {rows[i].tokens[t]};
+      one.slot = t == 0 ? rows[i].slot : rows[i].writeSlot;
+      step.push_back(std::move(one));
+      to.push_back(first[i] + t);
+    }
+    std::vector<Outputs> outputs = run(kernels_.decode, step, 0);
+    for (size_t layer = 0; layer < outputs.size(); ++layer)
+      for (size_t i = 0; i < to.size(); ++i)
+        std::copy_n(
+            outputs[layer].begin() + static_cast<std::ptrdiff_t>(i * width),
+            width,
+            all[layer].begin() + static_cast<std::ptrdiff_t>(to[i] * width));
+  }
+  return all;
 }
 
 std::vector<Outputs> Engine::decode(const std::vector<Row> &rows) {

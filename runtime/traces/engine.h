@@ -31,6 +31,8 @@ enum class VerifyKind {
   tree,
   /// Tokens stay pending in the slot until it is known how many were right.
   lazy,
+  /// States after tokens go to a buffer, from where the right one is copied.
+  buffer,
 };
 
 /// An image on a device: what all traces share.
@@ -48,10 +50,17 @@ public:
   /// wrong state does.
   double tolerance = 1e-4;
   VerifyKind verifyKind() const { return verifyKind_; }
+  /// Whether accepted tokens have to be put into the states of rows.
+  bool hasCommits() const {
+    return verifyKind_ == VerifyKind::lazy || verifyKind_ == VerifyKind::buffer;
+  }
   /// Sizes of a head and of the convolution; one key head, one value head.
   const LayerSizes &sizes() const { return sizes_; }
+  /// Any but decode may be missing; only a GPU has no prefill.
   gdnrt_kernel *prefill = nullptr, *decode = nullptr, *verify = nullptr,
                *commit = nullptr;
+  /// Those that move slots, for the pool; both or none.
+  gdnrt_kernel *copySlots = nullptr, *zeroSlots = nullptr;
 
 private:
   void readSizes();
@@ -77,8 +86,10 @@ struct ServedRow {
   std::vector<uint64_t> tokens;
   /// Tokens that came before.
   size_t context = 0;
-  /// Slots, one for each token of a verify step.
+  /// Slots: with VerifyKind::slots one for each token of a verify step.
   std::vector<int32_t> slots;
+  /// With trees and buffers.
+  std::vector<int32_t> tokenSlots, parents;
   int32_t accepted = 1;
   /// Guessed tokens among them, or -1: the row is not verified.
   int32_t drafts = -1;
@@ -101,11 +112,12 @@ public:
   gdnrt_state_pool *pool() const { return pool_; }
 
   /// Runs rows through all layers; `padding` tokens follow the last row. The
-  /// outputs of each layer, those of padding included.
+  /// outputs of each layer, those of padding included. Where there is no kernel
+  /// for it, token after token by decode.
   std::vector<Outputs> prefill(const std::vector<Row> &rows, int64_t padding);
   std::vector<Outputs> decode(const std::vector<Row> &rows);
   std::vector<Outputs> verify(const std::vector<Row> &rows);
-  /// Puts accepted tokens into the states of rows; with VerifyKind::lazy.
+  /// Puts accepted tokens into the states of rows, of kinds that have commits.
   void commit(const std::vector<Row> &rows);
 
   /// Runs a step of rows of all kinds as an engine does: metadata, then layers.
@@ -126,11 +138,16 @@ private:
   void addTokens(Arguments &args, const std::vector<uint64_t> &tokens,
                  int64_t layer, Outputs &core);
   void addWeights(Arguments &args, int64_t layer);
-  void addPools(Arguments &args, int64_t layer, bool withPending) const;
+  /// The pools of a layer; `withTokens` those of tokens that may be refused.
+  void addPools(Arguments &args, int64_t layer, bool withTokens) const;
+  std::vector<Outputs> prefillByDecode(const std::vector<Row> &rows,
+                                       int64_t padding);
   DeviceArray &array(const std::string &name);
   std::vector<Outputs> run(gdnrt_kernel *kernel, const std::vector<Row> &rows,
                            int64_t padding);
   gdnrt_arg view(int32_t buffer, int64_t layer) const;
+  gdnrt_state_pool *makePool(const Trace &trace, int64_t requests,
+                             bool pending) const;
 
   const Kernels &kernels_;
   LayerSizes sizes_;
@@ -138,6 +155,9 @@ private:
   bool zeroes_;
   std::vector<LayerWeights> weights_;
   gdnrt_state_pool *pool_ = nullptr;
+  /// Slots for states after tokens, with VerifyKind::buffer: those of slot s of
+  /// a sequence begin at 1 + (s - 1) * verifyTokens.
+  gdnrt_state_pool *tokenPool_ = nullptr;
   /// Made when they are first needed.
   gdnrt_metadata_builder *builder_ = nullptr;
   std::vector<gdnrt_gdn_layer *> layers_;

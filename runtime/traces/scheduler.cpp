@@ -165,7 +165,11 @@ void Scheduler::admit(const Step &step) {
 void Scheduler::fork(const Step &step) {
   if (sequences_.empty())
     return;
-  const Sequence source = sequences_[step.which % sequences_.size()];
+  Sequence &forked = sequences_[step.which % sequences_.size()];
+  // A copy of the slot has not what waits in the buffer.
+  if (kernels_.verifyKind() == VerifyKind::buffer && bug_ != Bug::sharesSlots)
+    commit({&forked});
+  const Sequence source = forked;
   Sequence sequence = source;
   if (bug_ == Bug::sharesSlots) {
     sequence.name = nextName_++;
@@ -192,9 +196,11 @@ void Scheduler::fork(const Step &step) {
 void Scheduler::keep(const Step &step) {
   if (sequences_.empty())
     return;
-  const Sequence &source = sequences_[step.which % sequences_.size()];
+  Sequence &source = sequences_[step.which % sequences_.size()];
   if (source.known.isFresh)
     return;
+  if (kernels_.verifyKind() == VerifyKind::buffer)
+    commit({&source});
   gdnrt_error error;
   int32_t taken = 0;
   Kept kept{source.known, 0};

@@ -63,8 +63,8 @@ private:
     /// The slots hold anything as yet.
     bool isFresh = true;
     std::vector<LayerState> layers;
-    /// What the slot holds where tokens are pending, and how many of them were
-    /// right; with VerifyKind::lazy.
+    /// What the slot holds where tokens wait for a commit, and how many of them
+    /// were right; of kinds that have commits.
     std::vector<LayerState> base;
     int32_t pending = 0;
   };
@@ -112,6 +112,11 @@ private:
   /// Rows that are to be skipped, mixed among the others.
   void addPadding(std::vector<Planned> &plan, const Step &step, bool isDecode);
   std::vector<Row> rowsOf(const std::vector<Planned> &plan) const;
+  /// Where the states after a sequence's tokens go in a buffer.
+  std::vector<int32_t> bufferOf(const Sequence &sequence) const;
+  /// A table of parents for `count` tokens.
+  std::vector<int32_t> drawParents(const Sequence &sequence, const Step &step,
+                                   size_t count) const;
   Row guess(const Sequence &sequence, const Step &step,
             const std::vector<int32_t> &buffer) const;
   /// Makes the sequences' slots hold all that was accepted.

@@ -5,6 +5,8 @@
 #include "arguments.h"
 #include "engine.h"
 
+#include <algorithm>
+
 using namespace gdnrt::traces;
 
 constexpr int64_t kMostRows = 64, kMostTokens = 8192;
@@ -18,13 +20,18 @@ void Engine::makeLayers() {
   options.num_speculative_tokens = verifyTokens_ - 1;
   // In a graph the first token of a request reads its slot.
   options.use_full_cuda_graph = zeroes_;
+  options.verify_states =
+      kernels_.verifyKind() == VerifyKind::tree     ? GDNRT_VERIFY_TREE
+      : kernels_.verifyKind() == VerifyKind::lazy   ? GDNRT_VERIFY_LAZY
+      : kernels_.verifyKind() == VerifyKind::buffer ? GDNRT_VERIFY_BUFFER
+                                                    : GDNRT_VERIFY_SLOTS;
   check(gdnrt_metadata_builder_create(&options, &builder_, &error), error);
   gdnrt_gdn_kernels kernels = {kernels_.decode, kernels_.prefill,
-                               kernels_.verify};
+                               kernels_.verify, kernels_.commit};
   for (int64_t layer = 0; layer < kNumLayers; ++layer) {
     Arguments args;
     addWeights(args, layer);
-    addPools(args, layer, /*withPending=*/false);
+    addPools(args, layer, /*withTokens=*/true);
     layers_.push_back(nullptr);
     check(gdnrt_gdn_layer_create(&kernels, args.named().data(),
                                  args.named().size(), &layers_.back(), &error),
@@ -37,7 +44,7 @@ std::vector<Outputs> Engine::serve(const std::vector<ServedRow> &rows,
   if (!builder_)
     makeLayers();
   std::vector<int32_t> queryStartLoc = {0}, seqLens, blockTable, accepted,
-                       drafts;
+                       drafts, tokenSlots, parents;
   std::vector<uint64_t> tokens;
   int64_t emptyRows = 0;
   for (const ServedRow &row : rows) {
@@ -45,8 +52,12 @@ std::vector<Outputs> Engine::serve(const std::vector<ServedRow> &rows,
     queryStartLoc.push_back(static_cast<int32_t>(tokens.size()));
     emptyRows += row.tokens.empty();
     seqLens.push_back(static_cast<int32_t>(row.context + row.tokens.size()));
-    for (auto t = size_t{0}; t < static_cast<size_t>(verifyTokens_); ++t)
-      blockTable.push_back(row.slots[t]);
+    for (auto t = size_t{0}; t < static_cast<size_t>(verifyTokens_); ++t) {
+      // One slot is enough where tokens have none in the table.
+      blockTable.push_back(row.slots[std::min(t, row.slots.size() - 1)]);
+      tokenSlots.push_back(t < row.tokenSlots.size() ? row.tokenSlots[t] : -1);
+      parents.push_back(t < row.parents.size() ? row.parents[t] : -1);
+    }
     accepted.push_back(row.accepted);
     drafts.push_back(row.drafts);
   }
@@ -60,6 +71,9 @@ std::vector<Outputs> Engine::serve(const std::vector<ServedRow> &rows,
   common.num_accepted_tokens = accepted.data();
   common.num_decode_draft_tokens = drafts.data();
   common.num_padded_reqs = common.num_reqs + padding - emptyRows;
+  common.token_slots = tokenSlots.data();
+  common.parents = parents.data();
+  common.token_slots_stride = verifyTokens_;
   for (int64_t t = 0; t < padding; ++t)
     tokens.push_back(mix(98, static_cast<uint64_t>(t)));
   gdnrt_error error;

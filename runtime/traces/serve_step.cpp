@@ -12,9 +12,15 @@
 using namespace gdnrt::traces;
 
 void Scheduler::serve(const Step &step) {
-  // Layers take slots per token alone.
-  if (kernels_.verifyKind() != VerifyKind::slots)
+  const VerifyKind kind = kernels_.verifyKind();
+  // Layers move no state back from slots that all sequences share, and expect
+  // nothing to wait for a commit where metadata has no guessed tokens.
+  if (kind == VerifyKind::none || !buffer_.empty() ||
+      (kernels_.hasCommits() && trace_.verifyTokens == 1))
     return extend(step);
+  // Without a prefill kernel a step is of decodes or of verified rows alone.
+  const bool mayPrefill = kernels_.prefill != nullptr;
+  const bool mayVerify = mayPrefill || draw(step, -1, 90, 2);
   struct Served {
     ServedRow row;
     Sequence *sequence;
@@ -28,21 +34,29 @@ void Scheduler::serve(const Step &step) {
     ServedRow row;
     row.context = known.done;
     row.slots = sequence.slots;
-    row.accepted = sequence.accepted;
-    if (bug_ == Bug::wrongRollback && row.accepted > 1)
+    if (kind == VerifyKind::tree)
+      row.tokenSlots.assign(sequence.slots.begin() + 1, sequence.slots.end());
+    if (kind == VerifyKind::buffer)
+      row.tokenSlots = bufferOf(sequence);
+    const int32_t least = kernels_.hasCommits() ? 0 : 1;
+    row.accepted = kernels_.hasCommits() ? known.pending : sequence.accepted;
+    if (bug_ == Bug::wrongRollback && row.accepted > least)
       --row.accepted;
-    if (!isNamed(step, place)) {
+    size_t count = sequence.left();
+    if (!isNamed(step, place) ||
+        (!mayPrefill && (count > 0 || known.isFresh))) {
       stale.push_back(std::move(row));
       continue;
     }
-    size_t count = sequence.left();
     const auto most = static_cast<size_t>(trace_.verifyTokens);
     if (count > 0) {
       count = 1 + draw(step, sequence.name, 1, count);
       auto first =
           known.tokens.begin() + static_cast<std::ptrdiff_t>(known.done);
       row.tokens.assign(first, first + static_cast<std::ptrdiff_t>(count));
-    } else if (known.isFresh || draw(step, sequence.name, 2, 3) == 0) {
+    } else if (known.isFresh ||
+               (mayPrefill ? draw(step, sequence.name, 2, 3) == 0
+                           : !mayVerify)) {
       // A plain decode; among others that are verified it is a prefill.
       known.tokens.push_back(
           mix(step.seed, static_cast<uint64_t>(sequence.name), 3));
@@ -53,6 +67,7 @@ void Scheduler::serve(const Step &step) {
         row.tokens.push_back(
             mix(step.seed, static_cast<uint64_t>(sequence.name), 50 + t));
       row.drafts = static_cast<int32_t>(count) - 1;
+      row.parents = drawParents(sequence, step, count);
     }
     text += " s" + std::to_string(sequence.name) + " by " +
             std::to_string(row.tokens.size()) +
@@ -77,18 +92,30 @@ void Scheduler::serve(const Step &step) {
   // A graph has a token for each of its rows.
   const auto padding = static_cast<int64_t>(staleRows + draw(step, -1, 40, 4));
   std::vector<Outputs> outputs = engine_.serve(rows, padding);
+  // Without a single draft a row of one token is a decode like any other.
+  const bool verifies =
+      std::any_of(plan.begin(), plan.end(),
+                  [](const Served &served) { return served.row.drafts > 0; });
   size_t token = 0;
   for (const Served &served : plan) {
     Sequence &sequence = *served.sequence;
     const size_t count = served.row.tokens.size();
-    if (served.row.drafts < 0) {
+    if (served.row.drafts < 0 || !verifies) {
+      if (served.row.drafts >= 0)
+        sequence.known.tokens.push_back(served.row.tokens[0]);
       advanceRow(sequence, served.row.tokens, token, outputs);
     } else {
       Row row;
       row.tokens = served.row.tokens;
-      sequence.accepted = static_cast<int32_t>(
-          advanceGuesses(sequence, row, token, outputs,
-                         draw(step, sequence.name, 8, 1 << 20)));
+      row.parents = served.row.parents;
+      size_t accepted = advanceGuesses(sequence, row, token, outputs,
+                                       draw(step, sequence.name, 8, 1 << 20));
+      if (bug_ == Bug::wrongRollback && kind == VerifyKind::tree)
+        accepted = 1;
+      if (kind == VerifyKind::slots)
+        sequence.accepted = static_cast<int32_t>(accepted);
+      if (kind == VerifyKind::tree)
+        std::swap(sequence.slots[0], sequence.slots[accepted]);
     }
     token += count;
   }

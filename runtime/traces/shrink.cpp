@@ -122,9 +122,10 @@ private:
     helped |= lower([](Trace &t) -> auto & { return t.padding; }, 0);
     helped |= lower([](Trace &t) -> auto & { return t.convExtra; }, 0);
     Trace plain = best_;
-    plain.isSD = plain.usesBuffer = false;
+    plain.isSD = plain.usesBuffer = plain.movesByKernels = false;
     plain.keyHeads = plain.valueHeads = 1;
-    if (best_.isSD || best_.usesBuffer || best_.valueHeads > 1)
+    if (best_.isSD || best_.usesBuffer || best_.movesByKernels ||
+        best_.valueHeads > 1)
       helped |= keepIfFails(plain);
     return helped;
   }

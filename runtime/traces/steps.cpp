@@ -134,6 +134,7 @@ void Scheduler::advanceRow(Sequence &sequence,
   if (tokens.empty())
     return;
   known.isFresh = false;
+  known.pending = 0;
   sequence.accepted = 1;
 }
 
@@ -161,6 +162,8 @@ Row Scheduler::guess(const Sequence &sequence, const Step &step,
   if (kind == VerifyKind::lazy) {
     row.accepted = sequence.known.pending;
     row.accepted -= isErring && row.accepted > 0;
+  } else if (kind == VerifyKind::buffer) {
+    row.tokenSlots = bufferOf(sequence);
   } else if (kind == VerifyKind::slots) {
     row.accepted = sequence.accepted;
     row.accepted -= isErring && row.accepted > 1;
@@ -171,15 +174,32 @@ Row Scheduler::guess(const Sequence &sequence, const Step &step,
     row.tokenSlots.assign(sequence.slots.begin() + 1, sequence.slots.end());
   }
   const size_t count = draw(step, sequence.name, 5, most + 1);
-  for (size_t t = 0; t < count; ++t) {
+  for (size_t t = 0; t < count; ++t)
     row.tokens.push_back(
         mix(step.seed, static_cast<uint64_t>(sequence.name), 50 + t));
+  row.parents = drawParents(sequence, step, count);
+  return row;
+}
+
+std::vector<int32_t> Scheduler::drawParents(const Sequence &sequence,
+                                            const Step &step,
+                                            size_t count) const {
+  std::vector<int32_t> parents;
+  for (size_t t = 0; t < count; ++t) {
     // The first token has no parent; few others have none, or one that does
     // not count.
     const size_t drawn = draw(step, sequence.name, 70 + t, t + 2);
-    row.parents.push_back(t == 0 ? -1 : static_cast<int32_t>(drawn) - 1);
+    parents.push_back(t == 0 ? -1 : static_cast<int32_t>(drawn) - 1);
   }
-  return row;
+  return parents;
+}
+
+std::vector<int32_t> Scheduler::bufferOf(const Sequence &sequence) const {
+  std::vector<int32_t> slots;
+  const auto most = static_cast<int32_t>(trace_.verifyTokens);
+  for (int32_t t = 0; t < most; ++t)
+    slots.push_back(1 + (sequence.slots[0] - 1) * most + t);
+  return slots;
 }
 
 void Scheduler::commit(const std::vector<Sequence *> &sequences) {
@@ -191,6 +211,7 @@ void Scheduler::commit(const std::vector<Sequence *> &sequences) {
     Row row;
     row.slot = sequence->stateSlot();
     row.accepted = known.pending - (bug_ == Bug::wrongRollback);
+    row.tokenSlots = bufferOf(*sequence);
     rows.push_back(std::move(row));
     known.pending = 0;
   }
@@ -227,7 +248,7 @@ void Scheduler::verify(const Step &step) {
       planned.sequence = &sequence;
       if (usesBuffer)
         buffers.pop_back();
-    } else if (kind != VerifyKind::tree &&
+    } else if (kind != VerifyKind::tree && kind != VerifyKind::buffer &&
                draw(step, sequence.name, 6, 3) == 0) {
       // A count out of range: its row is skipped, its slots stay.
       const int32_t least = kind == VerifyKind::lazy ? -1 : 0;
@@ -239,6 +260,8 @@ void Scheduler::verify(const Step &step) {
     }
     plan.push_back(std::move(planned));
   }
+  if (kind == VerifyKind::buffer)
+    commit(sequencesOf(plan));
   addPadding(plan, step, /*isDecode=*/false);
   std::vector<Outputs> outputs = engine_.verify(rowsOf(plan));
   size_t token = 0;
@@ -294,10 +317,10 @@ size_t Scheduler::advanceGuesses(Sequence &sequence, const Row &row,
                    expected, outputs[index], firstToken + t);
     }
   }
-  // Where tokens stay pending, it may be that none was right.
-  const bool isLazy = kernels_.verifyKind() == VerifyKind::lazy;
+  // Where tokens wait for a commit, it may be that none was right.
+  const bool waits = kernels_.hasCommits();
   const size_t accepted =
-      isLazy ? seed % (row.tokens.size() + 1) : 1 + seed % row.tokens.size();
+      waits ? seed % (row.tokens.size() + 1) : 1 + seed % row.tokens.size();
   coverage_.guesses += row.tokens.size();
   coverage_.rolledBack += accepted < row.tokens.size();
   std::vector<uint64_t> way;
@@ -305,7 +328,7 @@ size_t Scheduler::advanceGuesses(Sequence &sequence, const Row &row,
        t = parents[static_cast<size_t>(t)])
     way.push_back(row.tokens[static_cast<size_t>(t)]);
   known.base = known.layers;
-  known.pending = isLazy ? static_cast<int32_t>(accepted) : 0;
+  known.pending = waits ? static_cast<int32_t>(accepted) : 0;
   known.tokens.insert(known.tokens.end(), way.rbegin(), way.rend());
   known.done = known.tokens.size();
   if (accepted > 0)

@@ -60,6 +60,8 @@ struct Trace {
   /// Verify steps with parents write to slots that all sequences share, from
   /// where the accepted state is copied.
   bool usesBuffer = false;
+  /// Slots are copied and zeroed by entries of the image.
+  bool movesByKernels = false;
   /// Elements between slots, and beyond the window.
   int64_t padding = 0, convExtra = 0;
   std::vector<Step> steps;

@@ -156,3 +156,38 @@ def test_a_wrong_move_is_found(image, library, entry, monkeypatch):
 
     corrupt(monkeypatch, change)
     assert len(failures()) == 1 and "conv_pool differs" in failures()[0]
+
+
+def test_layers_of_images(image, library, tmp_path, monkeypatch, capsys):
+    """Which images have layers to check, and that what fails there is reported."""
+    runtime = Runtime(library)
+    assert not device_check.has_layers(runtime.image(image))  # the layout is flat
+
+    class Split:
+        entries = ("decode", "copy_slots")
+
+        def attributes(self, entry):
+            return {"io": "bf16", "state": "f32", "layout": "split"}
+
+    assert device_check.has_layers(Split())
+    monkeypatch.setattr(device_check, "has_layers", lambda image: True)
+    options = device_check.parse([str(image), f"--library={library}"])
+    cpu = runtime.device()
+    assert device_check.check_layers(options, cpu) == []
+
+    class Gpu:
+        kind, _runtime = "cuda", runtime
+
+    monkeypatch.setattr(device_check.importlib.util, "find_spec", lambda name: None)
+    assert device_check.check_layers(options, Gpu) == []
+    assert "skipped: PyTorch is not installed" in capsys.readouterr().out
+    monkeypatch.setattr(device_check.importlib.util, "find_spec", lambda name: name)
+
+    def ran(command, **_):
+        assert command[-4:] == ["gdn.layer_check", str(image), "--library", str(library)]
+        lines = "ok      output\nFAILED  state\n"
+        return device_check.subprocess.CompletedProcess(command, 1, lines, "")
+
+    monkeypatch.setattr(device_check.subprocess, "run", ran)
+    (result,) = device_check.check_layers(options, Gpu)
+    assert result == {"name": "layer", "checked": 1, "failures": ["FAILED  state"]}

@@ -101,6 +101,8 @@ enum class PoolBuffer {
 };
 
 struct BufferPlan;
+struct LoadedKernel;
+class SlotMoves;
 
 class StatePool {
 public:
@@ -118,6 +120,7 @@ public:
   wrap(std::shared_ptr<Device> device, const StatePoolShape &shape,
        const Argument *states, const Argument *convs, const StatePoolOptions &);
 
+  ~StatePool();
   StatePool(const StatePool &) = delete;
   StatePool &operator=(const StatePool &) = delete;
 
@@ -154,6 +157,12 @@ public:
   Status copy(const int32_t *from, const int32_t *to, size_t count,
               void *stream);
 
+  /// Lets the entries copy_slots and zero_slots of an image move states and
+  /// windows, on the first stream that asks for it; the rest is filled and
+  /// copied as before. Not while another thread uses the pool.
+  Status useKernels(std::shared_ptr<LoadedKernel> copySlots,
+                    std::shared_ptr<LoadedKernel> zeroSlots);
+
   /// For debugging: fails unless the ids of a batch, padding aside, are in use
   /// and each occurs once.
   Status checkBatch(const int32_t *slots, size_t count);
@@ -166,6 +175,7 @@ private:
   void addOwned(std::shared_ptr<void> memory,
                 const std::vector<BufferPlan> &plans, size_t first);
   Status fill(const int32_t *slots, size_t count, uint8_t value, void *stream);
+  bool isMoved(size_t buffer) const;
   bool isForeign(int32_t slot) const;
 
   std::shared_ptr<Device> device_;
@@ -179,6 +189,8 @@ private:
   /// What kernels see of the window, in sizes.
   std::vector<int64_t> convWindowSizes_;
   std::unique_ptr<SlotWork> work_;
+  /// Kernels that move states and windows, if there are any.
+  std::unique_ptr<SlotMoves> moves_;
 
   mutable std::mutex lock_;
   SlotTable table_;

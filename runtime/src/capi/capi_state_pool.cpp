@@ -287,6 +287,21 @@ gdnrt_status gdnrt_state_pool_copy(gdnrt_state_pool *pool, const int32_t *from,
   });
 }
 
+gdnrt_status gdnrt_state_pool_use_kernels(gdnrt_state_pool *pool,
+                                          const gdnrt_kernel *copy_slots,
+                                          const gdnrt_kernel *zero_slots,
+                                          gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!pool)
+      return nullPointer("pool");
+    if (!copy_slots)
+      return nullPointer("copy_slots");
+    if (!zero_slots)
+      return nullPointer("zero_slots");
+    return pool->pool->useKernels(copy_slots->loaded, zero_slots->loaded);
+  });
+}
+
 gdnrt_status gdnrt_state_pool_check_batch(gdnrt_state_pool *pool,
                                           const int32_t *slots, size_t count,
                                           gdnrt_error *error) {

@@ -5,7 +5,9 @@
 #include "gdnrt/state_pool.h"
 
 #include "gdnrt/footprint.h"
+#include "gdnrt/loaded_kernel.h"
 #include "pool_shape.h"
+#include "slot_moves.h"
 
 #include <algorithm>
 
@@ -17,6 +19,8 @@ StatePool::StatePool(std::shared_ptr<Device> device,
     : device_(std::move(device)), shape_(shape), options_(options),
       work_(makeDeviceSlotWork(device_)),
       table_(shape.numRequests, shape.numTrack) {}
+
+StatePool::~StatePool() = default;
 
 Status StatePool::finish() {
   convWindowSizes_ = buffers_[kConvBuffer].sizes;
@@ -247,11 +251,44 @@ Result<Argument> StatePool::view(PoolBuffer buffer, int64_t layer) const {
 
 Status StatePool::fill(const int32_t *slots, size_t count, uint8_t value,
                        void *stream) {
-  for (const SlotBuffer &buffer : buffers_)
-    if (Status status = work_->fill(buffer, slots, count, value, stream);
+  bool moved = false;
+  if (moves_ && value == 0) {
+    auto done = moves_->zero(slots, count, stream);
+    if (!done.isOk())
+      return done.status();
+    moved = *done;
+  }
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    if (moved && isMoved(i))
+      continue;
+    if (Status status = work_->fill(buffers_[i], slots, count, value, stream);
         !status.isOk())
       return status;
+  }
   return {};
+}
+
+/// Whether the kernels move all of a buffer: windows may have more positions
+/// than the kernels know.
+bool StatePool::isMoved(size_t buffer) const {
+  return buffer == kStateBuffer ||
+         (buffer == kConvBuffer && moves_->moveWindows() &&
+          shape_.convExtra == 0);
+}
+
+Status StatePool::useKernels(std::shared_ptr<LoadedKernel> copySlots,
+                             std::shared_ptr<LoadedKernel> zeroSlots) {
+  if (copySlots->device != device_ || zeroSlots->device != device_)
+    return invalid("state_pool: expected kernels of the pool's device");
+  std::vector<LayerViews> layers;
+  for (int64_t layer = 0; layer < shape_.numLayers; ++layer)
+    layers.push_back(
+        {*view(PoolBuffer::state, layer), *view(PoolBuffer::conv, layer)});
+  auto moves =
+      SlotMoves::make(std::move(copySlots), std::move(zeroSlots), layers);
+  if (moves.isOk())
+    moves_ = std::move(*moves);
+  return moves.status();
 }
 
 bool StatePool::isForeign(int32_t slot) const {
@@ -340,10 +377,20 @@ Status StatePool::copy(const int32_t *from, const int32_t *to, size_t count,
         !status.isOk())
       return status;
   }
-  for (const SlotBuffer &buffer : buffers_)
-    if (Status status = work_->copy(buffer, from, to, count, stream);
+  bool moved = false;
+  if (moves_) {
+    auto done = moves_->copy(from, to, count, stream);
+    if (!done.isOk())
+      return done.status();
+    moved = *done;
+  }
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    if (moved && isMoved(i))
+      continue;
+    if (Status status = work_->copy(buffers_[i], from, to, count, stream);
         !status.isOk())
       return status;
+  }
   return {};
 }
 

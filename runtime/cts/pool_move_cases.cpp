@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Pools whose slots are moved by the entries of an image: every byte is what
+// the device's fill and copy leave, in every layout, also where kernels know a
+// part of a slot alone.
+
+#include "gdn-c/state_pool.h"
+#include "suite.h"
+
+#include <cstdlib>
+
+using namespace gdnrt::cts;
+
+namespace {
+
+class PoolMoveCases : public EntryTest {
+protected:
+  PoolMoveCases() : zero(EntryKind::zero, kernel) {}
+  void SetUp() override {
+    EntryTest::SetUp();
+    if (!IsSkipped() && !zero.exists())
+      GTEST_SKIP() << zero.refusal();
+  }
+  void TearDown() override {
+    gdnrt_state_pool_destroy(moved);
+    gdnrt_state_pool_destroy(filled);
+  }
+  void ok(gdnrt_status status) { ASSERT_EQ(status, GDNRT_OK) << error.message; }
+
+  gdnrt_param_info param(const char *name) {
+    size_t index = 0;
+    gdnrt_param_info info = {};
+    if (gdnrt_entry_find_param(kernel.entry(), name, &index, nullptr) ==
+        GDNRT_OK)
+      ok(gdnrt_entry_param(kernel.entry(), index, &info, &error));
+    return info;
+  }
+  bool takesI32() { return param("slots").dtype == GDNRT_I32; }
+
+  /// 2 layers, 300 slots: more than one launch has.
+  void makePools(int32_t layout, int64_t extra, int64_t pending) {
+    gdnrt_state_pool_options options = {};
+    options.struct_size = sizeof(options);
+    options.num_layers = 2;
+    options.num_requests = 299;
+    const gdnrt_param_info state = param("state_pool");
+    const gdnrt_param_info conv = param("conv_pool");
+    options.num_key_heads = options.num_value_heads = 1;
+    options.value_dim = std::strtoll(state.dims[2], nullptr, 10);
+    options.key_dim = std::strtoll(state.dims[3], nullptr, 10);
+    options.conv_width =
+        conv.rank ? 1 + std::strtoll(conv.dims[2], nullptr, 10) : 4;
+    options.state_dtype = state.dtype;
+    options.conv_dtype = conv.rank ? conv.dtype : GDNRT_BF16;
+    options.conv_layout = layout;
+    options.conv_extra = pending ? pending : extra;
+    options.pending_tokens = pending;
+    for (gdnrt_state_pool **pool : {&moved, &filled}) {
+      gdnrt_state_pool_destroy(*pool);
+      *pool = nullptr;
+      ok(gdnrt_state_pool_create(kernel.device(), &options, pool, &error));
+      last = pending ? GDNRT_POOL_PENDING_DECAYS : GDNRT_POOL_CONV_HISTORY;
+      forEachArray(*pool, [&](const gdnrt_arg &view, size_t bytes, int seed) {
+        Bytes values(bytes);
+        for (size_t i = 0; i < bytes; ++i)
+          values[i] = static_cast<uint8_t>(i * 131 + i / 251 + size_t(seed));
+        ok(gdnrt_device_write(kernel.device(), view.data, values.data(), bytes,
+                              &error));
+      });
+    }
+  }
+  template <typename Body>
+  void forEachArray(gdnrt_state_pool *pool, Body body) {
+    for (int32_t buffer = GDNRT_POOL_STATE; buffer <= last; ++buffer)
+      for (int64_t layer = 0; layer < 2; ++layer) {
+        gdnrt_arg view;
+        ok(gdnrt_state_pool_view(pool, buffer, layer, &view, &error));
+        static constexpr size_t kBytes[] = {4, 2, 2};
+        if (buffer != GDNRT_POOL_CONV) // part of the history
+          body(view,
+               static_cast<size_t>(view.strides[0] * view.sizes[0]) *
+                   kBytes[view.dtype],
+               buffer * 7 + static_cast<int>(layer));
+      }
+  }
+  void compare() {
+    ok(gdnrt_device_synchronize(kernel.device(), nullptr, &error));
+    std::vector<Bytes> all;
+    for (gdnrt_state_pool *pool : {moved, filled})
+      forEachArray(pool, [&](const gdnrt_arg &view, size_t bytes, int) {
+        all.emplace_back(bytes);
+        ok(gdnrt_device_read(kernel.device(), all.back().data(), view.data,
+                             bytes, &error));
+      });
+    for (size_t i = 0; i < all.size() / 2; ++i)
+      EXPECT_TRUE(all[i] == all[all.size() / 2 + i]) << "array " << i;
+  }
+
+  gdnrt_error error = {};
+  Kernel zero;
+  gdnrt_state_pool *moved = nullptr, *filled = nullptr;
+  int32_t last = GDNRT_POOL_CONV_HISTORY;
+};
+GDNRT_CTS_MOVES(PoolMoveCases, copy);
+
+} // namespace
+
+TEST_P(PoolMoveCases, HaveTheBytesOfFillAndCopy) {
+  if (!takesI32())
+    GTEST_SKIP() << "pools have ids of i32";
+  struct {
+    int32_t layout;
+    int64_t extra, pending;
+  } const cases[] = {{GDNRT_CONV_DS, 0, 0},
+                     {GDNRT_CONV_SD, 0, 0},
+                     {GDNRT_CONV_DS, 2, 0},
+                     {GDNRT_CONV_DS, 0, 3}};
+  for (auto [layout, extra, pending] : cases) {
+    makePools(layout, extra, pending);
+    ok(gdnrt_state_pool_use_kernels(moved, kernel.handle(), zero.handle(),
+                                    &error));
+    std::vector<int32_t> from, to;
+    for (int32_t i = 1; i <= 140; ++i) {
+      from.push_back(i % 9 ? i : -1);
+      to.push_back(i % 7 ? 299 - i : 0);
+    }
+    from.push_back(150);
+    to.push_back(150);
+    std::vector<int32_t> reset = {3, -1, 0, 298, 4};
+    for (int32_t i = 5; i < 290; ++i)
+      reset.push_back(i % 3 ? i : -1);
+    for (gdnrt_state_pool *pool : {moved, filled}) {
+      ok(gdnrt_state_pool_copy(pool, from.data(), to.data(), from.size(),
+                               nullptr, &error));
+      int32_t slot = 0, taken = 0;
+      ok(gdnrt_state_pool_fork(pool, 9, nullptr, &slot, &taken, &error));
+      EXPECT_EQ(slot, 1);
+    }
+    compare();
+    for (gdnrt_state_pool *pool : {moved, filled}) {
+      ok(gdnrt_state_pool_reset(pool, reset.data(), reset.size(), nullptr,
+                                &error));
+      // Fewer than before, then more.
+      ok(gdnrt_state_pool_copy(pool, to.data(), from.data(), 3, nullptr,
+                               &error));
+    }
+    compare();
+  }
+}
+
+TEST_P(PoolMoveCases, Refusals) {
+  makePools(GDNRT_CONV_DS, 0, 0);
+  if (!takesI32()) {
+    EXPECT_EQ(gdnrt_state_pool_use_kernels(moved, kernel.handle(),
+                                           zero.handle(), &error),
+              GDNRT_UNSUPPORTED);
+    EXPECT_EQ(std::string(error.message),
+              "UNSUPPORTED: copy_slots: slots: expected an entry with ids of "
+              "i32, got i64");
+    return;
+  }
+  EXPECT_EQ(gdnrt_state_pool_use_kernels(moved, zero.handle(), kernel.handle(),
+                                         &error),
+            GDNRT_NOT_FOUND);
+  Kernel elsewhere(EntryKind::copy, 1);
+  EXPECT_EQ(gdnrt_state_pool_use_kernels(moved, elsewhere.handle(),
+                                         zero.handle(), &error),
+            GDNRT_INVALID_ARGUMENT);
+  EXPECT_EQ(std::string(error.message),
+            "INVALID_ARGUMENT: state_pool: expected "
+            "kernels of the pool's device");
+  // What was refused changes nothing: the device fills and copies.
+  const int32_t from = 4, to = 5;
+  for (gdnrt_state_pool *pool : {moved, filled})
+    ok(gdnrt_state_pool_copy(pool, &from, &to, 1, nullptr, &error));
+  compare();
+}
