@@ -155,7 +155,9 @@ def check_rows_alone(device: Device, kernel: Kernel, sizes: Sizes, findings: Fin
     for row in (0, sizes.rows // 2, sizes.rows - 1):
         tokens = slice(int(bounds[row]), int(bounds[row + 1]))
         cuts = {"N": slice(row, row + 1), "T": tokens}
-        alone = {n: v[cuts[first_dims[n]]] if first_dims[n] in cuts else v for n, v in whole.items()}
+        alone = {
+            n: v[cuts[first_dims[n]]] if first_dims[n] in cuts else v for n, v in whole.items()
+        }
         if "cu_seqlens" in whole:
             alone["cu_seqlens"] = whole["cu_seqlens"][row : row + 2] - whole["cu_seqlens"][row]
         single = run(device, kernel, alone)

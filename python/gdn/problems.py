@@ -9,7 +9,6 @@ import numpy as np
 from .rows import Rows
 from .runtime import Param
 
-
 # What the decay of a token is in the mean, as its logarithm; and what that adds to dt_bias.
 DECAYS = {
     "near_one": (-1e-3, -5.2),

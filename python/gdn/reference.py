@@ -106,9 +106,7 @@ def evaluate(
             core[part], after["state_pool"] = last_of(ready_steps(layer, *ready, state), core[part])
         else:
             inputs = np.concatenate([x[part].reshape(last - first, -1) for x in (q, k, v)], axis=1)
-            mixed, after["conv_pool"] = convolve(
-                inputs, before["conv_pool"], floats["conv_weight"]
-            )
+            mixed, after["conv_pool"] = convolve(inputs, before["conv_pool"], floats["conv_weight"])
             gates = (floats["A_log"], floats["dt_bias"], a[part], b[part])
             core[part], after["state_pool"] = delta_rule(layer, mixed, state, *gates)
         target = write_slots[row]

@@ -79,8 +79,8 @@ static int64_t chooseChunk(const KernelParts &parts,
     return cast<RankedTensorType>(value.getType()).getShape().back();
   };
   int64_t keys = last(rule.getKey()), values = last(rule.getValue());
-  bool isLarge = algorithm.valueHeads &&
-                 (values > 128 || (values < 128 && keys > 64));
+  bool isLarge =
+      algorithm.valueHeads && (values > 128 || (values < 128 && keys > 64));
   return isLarge ? std::min<int64_t>(algorithm.chunk, 32) : algorithm.chunk;
 }
 
