@@ -48,6 +48,7 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   // for them, else two.
   ScheduleTileProductsOptions products;
   products.warps = target.hasWgmma() ? 12 : 8;
+  products.sharedBytes = target.getSharedBytesPerBlock();
   passes.addPass(createScheduleTileProducts(products));
   passes.addPass(createScheduleTokenGroups());
   if (target.hasWgmma())

@@ -76,9 +76,11 @@ struct ScheduleResidentRecurrence final
     }
     for (tile::DeltaScanOp scan : scans) {
       auto func = scan->getParentOfType<func::FuncOp>();
-      if (failed(ResidentKernel(func, scan, threads).emit(minBlocks)))
+      FailureOr<bool> isScheduled =
+          ResidentKernel(func, scan, threads).emit(minBlocks);
+      if (failed(isScheduled))
         return signalPassFailure();
-      ++numKernels;
+      numKernels += *isScheduled;
     }
   }
 };

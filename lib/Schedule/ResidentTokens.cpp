@@ -65,9 +65,11 @@ struct ScheduleResidentTokens final
     }
     for (auto [scan, loop] : walks) {
       auto func = scan->getParentOfType<func::FuncOp>();
-      if (failed(TokensKernel(func, scan, loop, threads).emit(minBlocks)))
+      FailureOr<bool> isScheduled =
+          TokensKernel(func, scan, loop, threads).emit(minBlocks);
+      if (failed(isScheduled))
         return signalPassFailure();
-      ++numKernels;
+      numKernels += *isScheduled;
     }
   }
 };

@@ -25,7 +25,7 @@ static constexpr int64_t maxLocalColumns = 16;
 
 /// Rows of the state to warps, eight lanes to a row: 128 bytes of it at once.
 /// Rows of more than 128 columns take more lanes.
-LogicalResult ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
+bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
   int64_t maxLocalElements =
       numRegisters / (minBlocks * numWarps * gpu::warpThreads) / 2;
   int64_t maxPassElements = maxLocalElements / 2;
@@ -52,12 +52,13 @@ LogicalResult ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
   };
   while (takesPasses() && numPasses < rows && !fits(numPasses))
     ++numPasses;
-  if (!fits(numPasses))
-    return scan.emitOpError("expects a state of at most ")
-           << maxLocalElements * numWarps * gpu::warpThreads
-           << " elements, which the registers of " << numWarps
-           << " warps can hold, but got " << state.getNumElements();
-  return success();
+  if (fits(numPasses))
+    return true;
+  scan.emitRemark("a state of ")
+      << state.getNumElements() << " elements has no place in the registers of "
+      << numWarps << " warps, which can hold "
+      << maxLocalElements * numWarps * gpu::warpThreads;
+  return false;
 }
 
 gpu::WarpsOp ScheduledKernel::enterWarps(ScanRole role, TypeRange results) {
@@ -175,7 +176,7 @@ void ScheduledKernel::emitOps(llvm::iterator_range<Block::iterator> ops) {
   }
 }
 
-LogicalResult ScheduledKernel::emit(int64_t minBlocks) {
+FailureOr<bool> ScheduledKernel::emit(int64_t minBlocks) {
   FailureOr<ScanRoles> found = ScanRoles::analyse(scan);
   if (failed(found))
     return failure();
@@ -187,7 +188,9 @@ LogicalResult ScheduledKernel::emit(int64_t minBlocks) {
   Type stored = cast<VectorType>(scan.getState().getType()).getElementType();
   if (!stateLoads.empty())
     stored = stateLoads.front().getTile().getType().getElementType();
-  if (failed(chooseLayout(stored, minBlocks)) || failed(check()))
+  if (!chooseLayout(stored, minBlocks))
+    return false;
+  if (failed(check()))
     return failure();
 
   b.setInsertionPoint(source);
@@ -214,5 +217,5 @@ LogicalResult ScheduledKernel::emit(int64_t minBlocks) {
   emitBlock(body);
   func::ReturnOp::create(b, source.getLoc());
   source.erase();
-  return success();
+  return true;
 }

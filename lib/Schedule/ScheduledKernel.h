@@ -22,8 +22,9 @@ public:
         numWarps(threads / gpu::warpThreads), b(source.getContext()) {}
   virtual ~ScheduledKernel() = default;
 
-  /// Replaces the tile program. Fails with an error on what has no place.
-  mlir::LogicalResult emit(int64_t minBlocks);
+  /// Replaces the tile program. Fails with an error on what has no place;
+  /// false, with a remark, for a state that the registers cannot hold.
+  mlir::FailureOr<bool> emit(int64_t minBlocks);
 
 protected:
   /// The block that `root` is in, by role.
@@ -39,8 +40,9 @@ protected:
   /// Whether the schedule can go over the rows of a state in passes.
   virtual bool takesPasses() const { return false; }
 
-  /// Lays the state out; `stored` is the type of its elements in memory.
-  mlir::LogicalResult chooseLayout(mlir::Type stored, int64_t minBlocks);
+  /// Lays the state out, if that is possible; `stored` is the type of its
+  /// elements in memory.
+  bool chooseLayout(mlir::Type stored, int64_t minBlocks);
   void emitBlock(mlir::Block &block);
   void emitOps(llvm::iterator_range<mlir::Block::iterator> ops);
   /// Copies ops of `block` that are no tiles and have no regions, but not those

@@ -199,6 +199,9 @@ void SlotMovesKernel::emit() {
   b.insert(kernel);
   kernel->setAttr("gdn_gpu.threads",
                   b.getI64IntegerAttr(numWarps * gpu::warpThreads));
+  kernel->setAttr("gdn_gpu.allow",
+                  b.getStringAttr("spills: ptxas takes few registers of its "
+                                  "own accord, for a word or two"));
   Block *entry = kernel.addEntryBlock();
   b.setInsertionPointToStart(entry);
   Block &body = source.getBody().front();

@@ -15,6 +15,7 @@
 #include "FragmentEmitter.h"
 #include "ProductEmitter.h"
 #include "ProductForm.h"
+#include "ProductLimits.h"
 #include "ScanRoles.h"
 
 #include "gdn/Schedule/Passes.h"
@@ -42,7 +43,8 @@ class ProductKernel {
 public:
   ProductKernel(func::FuncOp source, int64_t numWarps)
       : source(source), numWarps(numWarps), b(source.getContext()) {}
-  LogicalResult emit(int64_t minBlocks);
+  /// The kernel, ahead of the program.
+  FailureOr<func::FuncOp> emit(int64_t minBlocks);
 
 private:
   LogicalResult emitBlock(Block &block);
@@ -396,7 +398,7 @@ LogicalResult ProductKernel::emitLoop(scf::ForOp loop) {
 // The kernel
 //===----------------------------------------------------------------------===//
 
-LogicalResult ProductKernel::emit(int64_t minBlocks) {
+FailureOr<func::FuncOp> ProductKernel::emit(int64_t minBlocks) {
   b.setInsertionPoint(source);
   auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
   b.insert(kernel);
@@ -413,8 +415,7 @@ LogicalResult ProductKernel::emit(int64_t minBlocks) {
   if (failed(emitBlock(body)))
     return failure();
   func::ReturnOp::create(b, source.getLoc());
-  source.erase();
-  return success();
+  return kernel;
 }
 
 /// True if the schedule has a place for ops like `op`.
@@ -458,9 +459,27 @@ void ScheduleTileProducts::runOnOperation() {
     bringIntoForm(func);
     int64_t residentWarps =
         carriesMatrix(func) ? std::min<int64_t>(warps, fewestWarps) : warps;
-    if (failed(ProductKernel(func, numWarps)
-                   .emit(std::max<int64_t>(1, residentWarps / numWarps))))
+    int64_t needed = countRegisters(func, numWarps);
+    int64_t blocks = std::max<int64_t>(1, residentWarps / numWarps);
+    while (blocks > 1 && getMostRegisters(numWarps, blocks) < needed)
+      --blocks;
+    if (int64_t most = getMostRegisters(numWarps, blocks); most < needed) {
+      func.emitRemark() << "'" << func.getName() << "' would take about "
+                        << needed << " registers, of which a thread of "
+                        << numWarps << " warps has " << most;
+      continue;
+    }
+    FailureOr<func::FuncOp> kernel = ProductKernel(func, numWarps).emit(blocks);
+    if (failed(kernel))
       return signalPassFailure();
+    if (int64_t bytes = countSharedBytes(*kernel); bytes > sharedBytes) {
+      func.emitRemark() << "'" << func.getName() << "' would take " << bytes
+                        << " bytes of shared memory, of which a block has "
+                        << sharedBytes.getValue();
+      kernel->erase();
+      continue;
+    }
+    func.erase();
     ++numKernels;
   }
 }

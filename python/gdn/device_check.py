@@ -61,7 +61,11 @@ def cases(entry: str, quick: bool) -> list[Sizes]:
                 Sizes(2, 8, (1,) * 67, skipped=skipped, seed=6, decay="strong"),
             ]
         )
-    small = [Sizes(2, 4, (5, 3, 0, 2, 1, 70), skipped={1: 0, 3: -1}, seed=7)]
+    # Around chunks of 64; rows and slots that are skipped; decays of all kinds.
+    small = [
+        Sizes(1, 2, (5, 3, 0, 2, 1, 70), skipped={1: 0, 3: -1}, seed=7),
+        Sizes(1, 2, (66,), seed=10, decay="very_strong"),
+    ]
     return (
         small
         if quick
@@ -69,6 +73,8 @@ def cases(entry: str, quick: bool) -> list[Sizes]:
         + [
             Sizes(2, 4, (64, 63, 65, 1, 130), seed=8, decay="strong"),
             Sizes(4, 8, (200, 0, 33), seed=9),
+            Sizes(2, 8, (257, 3, 128), skipped={1: 9999}, seed=11, decay="near_one"),
+            Sizes(2, 4, (1, 500, 0, 0, 64), seed=12, decay="very_strong"),
         ]
     )
 
@@ -95,6 +101,8 @@ def check_kernel(
         error = check_variant(device, kernel, layer, quick, findings)
         many = max((e for e in (many, error) if e is not None), default=None)
     kernel.variant = None
+    if not kernel.name.startswith("decode"):
+        return findings, many
     # More units than blocks that stay, and not a multiple of them.
     skipped = {1: 0, 3: -1, 40: 9999}
     sizes = Sizes(4, 8, (1,) * (45 if quick else 90), skipped=skipped, seed=22)
@@ -113,6 +121,8 @@ def check_variant(
     for sizes in cases(kernel.name, quick):
         checks.check_case(device, kernel, layer, sizes, findings)
     if not kernel.name.startswith("decode"):
+        lengths = (70, 2, 33) if quick else (70, 2, 191, 64, 33)
+        checks.check_rows_alone(device, kernel, Sizes(1, 2, lengths, seed=20), findings)
         return None
     checks.check_rows_alone(device, kernel, Sizes(2, 4, (1,) * 9, seed=20), findings)
     steps = 4 if quick else 64

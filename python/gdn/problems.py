@@ -9,6 +9,14 @@ import numpy as np
 from .rows import Rows
 from .runtime import Param
 
+# What the decay of a token is in the mean, as its logarithm; and what that adds to dt_bias.
+DECAYS = {
+    "near_one": (-1e-3, -5.2),
+    "realistic": (-0.2, 0),
+    "strong": (-2.5, 3),
+    "very_strong": (-25, 7.5),
+}
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -19,7 +27,7 @@ class Sizes:
     lengths: tuple[int, ...]
     slots: int = 0  # of the pools; 0 means the rows and three more
     seed: int = 0
-    decay: str = "realistic"  # or "strong"
+    decay: str = "realistic"  # or near_one, strong, very_strong
     skipped: dict[int, int] = field(default_factory=dict)  # row: id that is skipped
     # Of verify and commit: how many tokens of each row's step before are accepted, numbers
     # of all kinds where it is empty; and how many there can be, 0 for those of the longest
@@ -108,7 +116,11 @@ def _numbers(rng, param: Param, shape: tuple[int, ...], sizes: Sizes) -> np.ndar
         return np.log(rng.uniform(1, 16, shape))
     if param.name == "dt_bias":
         step = np.exp(rng.uniform(np.log(1e-3), np.log(0.1), shape))
-        return step + np.log(-np.expm1(-step)) + (3 if sizes.decay == "strong" else 0)
+        return step + np.log(-np.expm1(-step)) + DECAYS[sizes.decay][1]
+    if param.name == "log_decay":
+        return DECAYS[sizes.decay][0] * rng.exponential(size=shape)
+    if param.name == "beta":
+        return rng.uniform(0, 1, shape)
     scale = {
         "conv_weight": 0.5,
         "norm_weight": 0.2,
@@ -121,4 +133,6 @@ def _numbers(rng, param: Param, shape: tuple[int, ...], sizes: Sizes) -> np.ndar
     if param.name == "pending_keys":
         scale[param.name] = shape[-1] ** -0.5  # of unit length
     values = rng.standard_normal(shape, np.float32) * scale.get(param.name, 1)
+    if param.name in ("q", "k") and len(shape) == 3:  # of unit length, as rules want them
+        values /= np.linalg.norm(values, axis=-1, keepdims=True)
     return values + 1 if param.name == "norm_weight" else values

@@ -18,12 +18,13 @@ import numpy as np
 class Layer:
     """What the arguments of an entry do not say."""
 
-    layout: str  # interleaved, flat, split or separate
+    layout: str  # interleaved, flat, split, separate or ready
     key_dim: int
     value_dim: int
     gate: str = "silu"  # of the gated norm: silu or sigmoid
     double_beta: bool = False
     norm_eps: float = 1e-6
+    normalises: bool = True  # queries and keys
 
     @classmethod
     def of(cls, attributes: dict[str, str]) -> "Layer":
@@ -44,6 +45,7 @@ class Layer:
             gate=norm.group(1) if norm else "silu",
             double_beta="double_beta" in source,
             norm_eps=float(eps),
+            normalises="gdn.l2norm" in source,
         )
 
 
@@ -74,9 +76,13 @@ def evaluate(
 
         return speculation.evaluate(layer, arguments, null_slot)
     floats = floats_of(arguments)
-    conv_pool, state_pool = floats["conv_pool"].copy(), floats["state_pool"].copy()
-    q, k, v, z, b, a = unpack(layer, floats)
-    tokens, heads = b.shape
+    pools = {name: floats[name].copy() for name in ("conv_pool", "state_pool") if name in floats}
+    state_pool = pools["state_pool"]
+    if layer.layout == "ready":
+        z, (tokens, heads) = None, floats["beta"].shape
+    else:
+        q, k, v, z, b, a = unpack(layer, floats)
+        tokens, heads = b.shape
     slots = np.asarray(arguments["slots"])
     bounds = arguments.get("cu_seqlens", np.arange(tokens + 1))
     write_slots = np.asarray(arguments.get("write_slots", slots))
@@ -90,17 +96,24 @@ def evaluate(
         part = slice(first, last)
         ran[part] = True
         # A state that is not read may be NaN.
-        window, state = np.zeros_like(conv_pool[0]), np.zeros_like(state_pool[0])
+        before = {name: np.zeros_like(pool[0]) for name, pool in pools.items()}
         if has_initial[row]:
-            window, state = floats["conv_pool"][slot], floats["state_pool"][slot].copy()
-        inputs = np.concatenate([x[part].reshape(last - first, -1) for x in (q, k, v)], axis=1)
-        mixed, window = convolve(inputs, window, floats["conv_weight"])
-        gates = (floats["A_log"], floats["dt_bias"], a[part], b[part])
-        core[part], state = delta_rule(layer, mixed, state, *gates)
+            before = {name: floats[name][slot].copy() for name in pools}
+        state = before["state_pool"]
+        after = {}
+        if layer.layout == "ready":
+            ready = [floats[name][part] for name in ("q", "k", "v", "log_decay", "beta")]
+            core[part], after["state_pool"] = last_of(ready_steps(layer, *ready, state), core[part])
+        else:
+            inputs = np.concatenate([x[part].reshape(last - first, -1) for x in (q, k, v)], axis=1)
+            mixed, after["conv_pool"] = convolve(inputs, before["conv_pool"], floats["conv_weight"])
+            gates = (floats["A_log"], floats["dt_bias"], a[part], b[part])
+            core[part], after["state_pool"] = delta_rule(layer, mixed, state, *gates)
         target = write_slots[row]
         if is_live(target, len(state_pool), null_slot):
-            conv_pool[target], state_pool[target] = window, state
-    result = {"core": core, "conv_pool": conv_pool, "state_pool": state_pool}
+            for name, pool in pools.items():
+                pool[target] = after[name]
+    result = {"core": core, **pools}
     if z is not None:
         result["out"] = np.zeros_like(core)
         result["out"][ran] = gated_norm(layer, core[ran], z[ran], floats["norm_weight"])
@@ -184,14 +197,23 @@ def rule_steps(layer: Layer, mixed, state, a_log, dt_bias, a, b):
     tokens, heads = b.shape
     keys = (mixed.shape[1] - heads * dv) // 2
     q, k, v = np.split(mixed, [keys, 2 * keys], axis=1)
-    each = heads // (keys // dk)  # value heads of a key head
-    q, k = (np.repeat(_unit(x.reshape(tokens, -1, dk)), each, axis=1) for x in (q, k))
+    q, k = (x.reshape(tokens, -1, dk) for x in (q, k))
     v = v.reshape(tokens, heads, dv)
     beta = _sigmoid(b) * (2 if layer.double_beta else 1)
     rate = -np.exp(a_log).reshape((heads,) + (1,) * (a.ndim - 2))
     log_decay = rate * np.logaddexp(0, a + dt_bias)
+    yield from ready_steps(layer, q, k, v, log_decay, beta, state)
+
+
+def ready_steps(layer: Layer, q, k, v, log_decay, beta, state):
+    """The same from queries and keys [tokens, Hk, dk], values, decays and strengths."""
+    dk, (tokens, heads) = layer.key_dim, beta.shape
+    each = heads // k.shape[1]  # value heads of a key head
+    if layer.normalises:
+        q, k = _unit(q), _unit(k)
+    q, k = (np.repeat(x, each, axis=1) for x in (q, k))
     # One decay per head acts on all channels of the key.
-    decay = np.exp(log_decay if a.ndim == 3 else log_decay[:, :, None])
+    decay = np.exp(log_decay if log_decay.ndim == 3 else log_decay[:, :, None])
     for t in range(tokens):
         state = state * decay[t][:, None, :]
         delta = beta[t][:, None] * (v[t] - np.einsum("hvk,hk->hv", state, k[t]))
@@ -204,7 +226,12 @@ def delta_rule(layer: Layer, mixed, state, a_log, dt_bias, a, b):
     """The recurrence of one row: what it gives, [tokens, Hv, dv], and the state it leaves.
     Arguments as those of `rule_steps`."""
     core = np.empty((*b.shape, layer.value_dim))
-    for t, step in enumerate(rule_steps(layer, mixed, state, a_log, dt_bias, a, b)):
+    return last_of(rule_steps(layer, mixed, state, a_log, dt_bias, a, b), core)
+
+
+def last_of(steps, core: np.ndarray):
+    """`core` with what each step gives, and the state after the last one."""
+    for t, step in enumerate(steps):
         core[t], state = step[:2]
     return core, state
 

@@ -260,6 +260,10 @@ def ScheduleTileProducts
     difference of running sums, of decays of at least -18: below, the factor is
     zero in 16 bits.
 
+    Left alone with a remark that has the figures: programs that would take more
+    registers than a thread of so many warps has, by a model of what ptxas needs, or
+    more shared memory than a block has.
+
     **Fails** with an error on a branch that gives tiles.
 
     Before and after: `test/Schedule/tile-products.mlir`.
@@ -267,7 +271,9 @@ def ScheduleTileProducts
   let options = [
     Option<"warps", "warps", "int64_t", /*default=*/"8",
            "Warps per multiprocessor that registers must allow; 8 at most for a "
-           "program that carries a matrix through a loop">
+           "program that carries a matrix through a loop">,
+    Option<"sharedBytes", "shared-bytes", "int64_t", /*default=*/"232448",
+           "Bytes of shared memory that a block may have">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">

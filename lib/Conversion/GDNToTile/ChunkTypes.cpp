@@ -19,14 +19,21 @@ static Type inputTypeOf(Value key) {
   return getElementTypeOrSelf(key.getType());
 }
 
+bool gdn::isInMemory(Value value) {
+  Operation *op = value.getDefiningOp();
+  return !op || isa<UnpackOp>(op);
+}
+
 ChunkTypes ChunkTypes::choose(const KernelParts &parts, Precision precision) {
   DeltaRuleOp rule = parts.rule;
   Builder b(rule.getContext());
   Type input = inputTypeOf(rule.getKey());
   if (precision == Precision::f32 || input.isF32() || rule.isPerChannel())
     return {b.getF32Type(), b.getF32Type()};
-  FloatType key = precision == Precision::mixedIo ? cast<FloatType>(input)
-                                                  : FloatType(b.getF16Type());
+  // Keys that the kernel computes are nowhere in memory, and f16 is closer.
+  FloatType key = b.getF16Type();
+  if (precision == Precision::mixedIo && isInMemory(rule.getKey()))
+    key = cast<FloatType>(input);
   // Values of 1e4 write at most 1e4 (1 + sqrt(dk)), below 2e5; an f16 ends at
   // 65504. Values of 1e-3 still keep ten bits.
   return {key, b.getF16Type(), 1.0 / 16};

@@ -33,6 +33,9 @@ struct ChunkTypes {
   static ChunkTypes choose(const KernelParts &parts, Precision precision);
 };
 
+/// True if a value of a kernel is loaded, not computed.
+bool isInMemory(mlir::Value value);
+
 } // namespace gdn
 
 #endif // GDN_LIB_CONVERSION_GDNTOTILE_CHUNKTYPES_H

@@ -72,6 +72,21 @@ static int64_t chooseValueParts(const KernelParts &parts, int64_t wanted) {
                                                                     : wanted;
 }
 
+/// Tokens of a chunk. A block of a GPU has a warp for 16 values. Of more than
+/// eight warps a thread has too few registers for its state and results for 64
+/// tokens; of fewer than eight each thread copies more beside a large state.
+static int64_t chooseChunk(const KernelParts &parts,
+                           const Algorithm &algorithm) {
+  DeltaRuleOp rule = parts.rule;
+  auto last = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getShape().back();
+  };
+  int64_t keys = last(rule.getKey()), values = last(rule.getValue());
+  bool isLarge =
+      algorithm.valueHeads && (values > 128 || (values < 128 && keys > 64));
+  return isLarge ? std::min<int64_t>(algorithm.chunk, 32) : algorithm.chunk;
+}
+
 /// Blocks of a value head that walk a segment: so many that one has as many
 /// rows of the state as fit well into the registers of four warps.
 static constexpr int64_t segmentParts = 2;
@@ -130,6 +145,8 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
     return failure();
   Algorithm perKeyHead = algorithm;
   perKeyHead.valueHeads = false;
+  if (parts->rule)
+    perKeyHead.chunk = chooseChunk(*parts, algorithm);
   if (!canSplit(*parts, perKeyHead))
     return success();
   auto emit = [&](decltype(emitPrepareStage) &emitStage, const Twine &name,

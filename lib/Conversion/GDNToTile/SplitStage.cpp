@@ -34,8 +34,7 @@ std::string gdn::getChunkForm(DeltaRuleOp rule, int64_t chunk) {
 /// True if `input` of the rule lies in memory, and in that type where one is
 /// given.
 static bool isReady(Value input, Type element) {
-  Operation *op = input.getDefiningOp();
-  return (!op || isa<UnpackOp>(op)) &&
+  return isInMemory(input) &&
          (!element || getElementTypeOrSelf(input.getType()) == element);
 }
 

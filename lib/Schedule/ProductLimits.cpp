@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Registers by a model that was fitted to what ptxas needs not to spill: in a
+// loop that carries a state, 2.4 for each element of it that a thread has (the
+// state, its rounded copy, what comes next) and one for each token of a chunk
+// (two results and what is written); else the largest result and what stands
+// around it.
+#include "ProductLimits.h"
+
+#include "gdn/Dialect/GPU/IR/GPU.h"
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace gdn;
+
+static constexpr int64_t mostOfThread = 255, allOfSm = 64 * 1024;
+
+static int64_t countElements(Value tile, int64_t numWarps) {
+  auto type = dyn_cast<VectorType>(tile.getType());
+  return type && type.getElementType().isF32()
+             ? llvm::divideCeil(type.getNumElements(),
+                                numWarps * gpu::warpThreads)
+             : 0;
+}
+
+int64_t gdn::countRegisters(func::FuncOp program, int64_t numWarps) {
+  int64_t carried = 0, largest = 0, tokens = 0;
+  program.walk([&](scf::ForOp loop) {
+    int64_t elements = 0;
+    for (Value value : loop.getRegionIterArgs())
+      elements += countElements(value, numWarps);
+    carried = std::max(carried, elements);
+  });
+  program.walk([&](tile::MatmulOp matmul) {
+    largest = std::max(largest, countElements(matmul.getResult(), numWarps));
+    if (matmul->getParentOfType<scf::ForOp>())
+      tokens =
+          std::max(tokens, std::min(matmul.getResult().getType().getDimSize(1),
+                                    matmul.getLhs().getType().getDimSize(1)));
+  });
+  if (carried == 0)
+    return largest + 62;
+  return carried * 12 / 5 + tokens * 11 / 10;
+}
+
+int64_t gdn::getMostRegisters(int64_t numWarps, int64_t numBlocks) {
+  int64_t each = allOfSm / (numWarps * gpu::warpThreads * numBlocks);
+  return std::min(mostOfThread, each / 8 * 8);
+}
+
+int64_t gdn::countSharedBytes(func::FuncOp kernel) {
+  int64_t bytes = 0;
+  kernel.walk([&](gpu::AllocOp alloc) {
+    bytes += llvm::alignTo(
+        cast<gpu::SharedType>(alloc.getTile().getType()).getBytes(), 16);
+  });
+  return bytes;
+}
