@@ -207,12 +207,12 @@ GDNRT_API gdnrt_status gdnrt_state_pool_copy(gdnrt_state_pool *pool,
                                              const int32_t *to, size_t count,
                                              void *stream, gdnrt_error *error);
 
-/** Lets the entries copy_slots and zero_slots of an image, kernels of the pool's
- *  device, copy and zero states and windows: one launch per layer for up to 256
- *  slots. They serve the first stream that asks for it; on others, on a stream
- *  that is captured, and for what entries do not know (history, pending tokens,
- *  NaN of debug checks), the device fills and copies. Called before others use
- *  the pool; takes the memory that launches need. */
+/** Lets the entries copy_slots and zero_slots of an image, kernels of the
+ * pool's device, copy and zero states and windows: one launch per layer for up
+ * to 256 slots. They serve the first stream that asks for it; on others, on a
+ * stream that is captured, and for what entries do not know (history, pending
+ * tokens, NaN of debug checks), the device fills and copies. Called before
+ * others use the pool; takes the memory that launches need. */
 GDNRT_API gdnrt_status gdnrt_state_pool_use_kernels(
     gdnrt_state_pool *pool, const gdnrt_kernel *copy_slots,
     const gdnrt_kernel *zero_slots, gdnrt_error *error);

@@ -36,7 +36,10 @@ int64_t gdn::countRegisters(func::FuncOp program, int64_t numWarps) {
   });
   program.walk([&](tile::MatmulOp matmul) {
     largest = std::max(largest, countElements(matmul.getResult(), numWarps));
-    if (matmul->getParentOfType<scf::ForOp>())
+    // What is carried on is counted as carried.
+    bool isCarried =
+        llvm::any_of(matmul->getUsers(), llvm::IsaPred<scf::YieldOp>);
+    if (matmul->getParentOfType<scf::ForOp>() && !isCarried)
       tokens =
           std::max(tokens, std::min(matmul.getResult().getType().getDimSize(1),
                                     matmul.getLhs().getType().getDimSize(1)));

@@ -113,7 +113,8 @@ def test_help_speaks_of_what_a_newcomer_needs(tool):
         ),
         (
             ["--preset=kimi-linear-48b-a3b", "--layout=flat", "-o", "x"],
-            "kimi-linear-48b-a3b: a decay per channel expects the layout separate or ready, but got flat",
+            "kimi-linear-48b-a3b: a decay per channel expects the layout separate or ready,"
+            " but got flat",
         ),
     ],
 )
