@@ -27,6 +27,9 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   // Few rows and heads: more blocks for each.
   algorithm.valueParts = {2, 4};
   algorithm.cuts = {8};
+  // Two groups of four warps, each with a chunk.
+  if (target.hasWgmma())
+    algorithm.together = 2;
   passes.addPass(createConvertGDNToTile(algorithm));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());

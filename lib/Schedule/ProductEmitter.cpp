@@ -92,7 +92,14 @@ Value ProductEmitter::allocate(VectorType tile, bool swizzled, Block *block) {
   }
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(entry);
-  return gpu::AllocOp::create(b, b.getUnknownLoc(), type);
+  Location loc = b.getUnknownLoc();
+  SmallVector<Value> tiles;
+  for (int64_t i = 0; i < numGroups; ++i)
+    tiles.push_back(gpu::AllocOp::create(b, loc, type));
+  if (!group)
+    return tiles.front();
+  b.setInsertionPointToStart(group.getParentBlock());
+  return gpu::PickOp::create(b, loc, type, group, tiles);
 }
 
 Value ProductEmitter::placeOf(Value tile) {
@@ -106,6 +113,29 @@ Value ProductEmitter::placeOf(Value tile) {
                          tile.getParentBlock());
   gpu::ShareOp::create(b, loc, fragment, place, Value(), bool(transpose));
   return places[tile] = place;
+}
+
+void ProductEmitter::enterGroups(int64_t count, Value number) {
+  group = number;
+  numGroups = count;
+  numWarps /= count;
+  matrixRows = gpu::RowsAttr::get(b.getContext(), numWarps, 4, 2);
+}
+
+void ProductEmitter::leaveGroups() {
+  numWarps *= numGroups;
+  matrixRows = gpu::RowsAttr::get(b.getContext(), numWarps, 4, 2);
+  numGroups = 1;
+  group = Value();
+}
+
+void ProductEmitter::pick(Value tile, ArrayRef<Value> all) {
+  places[tile] = gpu::PickOp::create(b, tile.getLoc(), all.front().getType(),
+                                     group, all);
+}
+
+SmallVector<Value> ProductEmitter::placesOf(Value tile) {
+  return llvm::to_vector(placeOf(tile).getDefiningOp<gpu::PickOp>().getTiles());
 }
 
 Value ProductEmitter::fragmentOf(Value tile) {

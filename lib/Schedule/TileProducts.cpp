@@ -53,6 +53,8 @@ private:
   LogicalResult emitRegions(Operation *op);
   LogicalResult emitLoop(scf::ForOp loop);
   LogicalResult emitReadingAhead(scf::ForOp loop, scf::ForOp copy);
+  LogicalResult emitTurns(scf::ForOp loop, scf::ForOp copy);
+  LogicalResult emitEach(tile::EachOp each);
   void emitScalars(ArrayRef<Operation *> ops, IRMapping &mapping);
   void emitAhead(scf::ForOp loop, ArrayRef<tile::LoadOp> loads, Value at,
                  Value end);
@@ -97,6 +99,13 @@ static bool carriesMatrix(func::FuncOp func) {
     });
   });
   return carries;
+}
+
+/// True if several chunks are worked on at once: addresses in many tiles then
+/// take the registers that products need, if they are kept from turn to turn.
+static bool hasEach(func::FuncOp func) {
+  return func.walk([](tile::EachOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
 }
 
 static bool isTile(Value value) { return isa<VectorType>(value.getType()); }
@@ -218,6 +227,8 @@ LogicalResult ProductKernel::emitBlock(Block &block) {
 LogicalResult ProductKernel::emitRegions(Operation *op) {
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return emitLoop(loop);
+  if (auto each = dyn_cast<tile::EachOp>(op))
+    return emitEach(each);
   if (llvm::any_of(op->getResults(), isTile))
     return op->emitOpError("has no place in a schedule of products: it gives "
                            "tiles");
@@ -345,6 +356,108 @@ LogicalResult ProductKernel::emitReadingAhead(scf::ForOp loop,
   return success();
 }
 
+/// The body as the work of a group of warps for each time; what it gives stays
+/// in shared memory.
+LogicalResult ProductKernel::emitEach(tile::EachOp each) {
+  Location loc = each.getLoc();
+  const int64_t count = each.getCount();
+  SmallVector<Value> tilePlaces =
+      llvm::map_to_vector(each.getTiles(), [&](Value tile) {
+        return tiles->placeOf(tile);
+      });
+  auto groups = gpu::GroupsOp::create(b, loc, count);
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = b.createBlock(&groups.getBody(), {}, {b.getIndexType()}, {loc});
+  Block &source = each.getBody().front();
+  scalars.map(source.getArgument(0), body->getArgument(0));
+  tiles->enterGroups(count, body->getArgument(0));
+  for (auto [i, tile] : llvm::enumerate(source.getArguments().drop_front()))
+    tiles->pick(tile, ArrayRef(tilePlaces).slice(i * count, count));
+  if (failed(emitBlock(source)))
+    return failure();
+  for (auto [i, tile] : llvm::enumerate(source.getTerminator()->getOperands()))
+    for (auto [time, place] : llvm::enumerate(tiles->placesOf(tile)))
+      tiles->setPlace(each.getResult(i * count + time), place);
+  tiles->leaveGroups();
+  return success();
+}
+
+/// The last op of the block of `tile` that reads it, turned or as it is.
+static Operation *getLastUser(Value tile) {
+  Operation *last = nullptr;
+  for (Operation *user : tile.getUsers()) {
+    auto transpose = dyn_cast<tile::TransposeOp>(user);
+    Operation *op = transpose ? getLastUser(transpose.getResult()) : user;
+    if (!last || (op && last->isBeforeInBlock(op)))
+      last = op;
+  }
+  return last;
+}
+
+/// A loop with work on several tiles at once: its copies begin behind what reads
+/// them last in the turn before, where outputs are on their way to memory;
+/// copies for the work behind it begin ahead of it.
+LogicalResult ProductKernel::emitTurns(scf::ForOp loop, scf::ForOp copy) {
+  Block &body = *loop.getBody();
+  Location loc = loop.getLoc();
+  SmallVector<tile::LoadOp> early, late;
+  for (auto load : body.getOps<tile::LoadOp>())
+    if (ProductEmitter::isCopied(load))
+      (llvm::any_of(load->getUsers(), llvm::IsaPred<tile::EachOp>) ? early
+                                                                   : late)
+          .push_back(load);
+  emitAhead(loop, early, copy.getLowerBound(), copy.getUpperBound());
+  copy->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
+
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.getBody());
+  Ops all, segment;
+  for (Operation &op : body.without_terminator())
+    all.push_back(&op);
+  emitScalars(all, scalars);
+  Value next =
+      arith::AddIOp::create(b, loc, copy.getInductionVar(), copy.getStep());
+  meet(loc);
+  for (tile::LoadOp load : late)
+    tiles->emitCopy(load, scalars, Value(),
+                    /*isPinned=*/!ProductEmitter::isReadTurned(load));
+  auto flush = [&]() -> LogicalResult {
+    LogicalResult result = emitSegment(segment);
+    segment.clear();
+    return result;
+  };
+  for (Operation *op : all) {
+    if (auto each = dyn_cast<tile::EachOp>(op)) {
+      if (failed(flush()) || failed(emitEach(each)))
+        return failure();
+      meet(loc);
+      continue;
+    }
+    auto load = dyn_cast<tile::LoadOp>(op);
+    if (!isa<tile::TileDialect>(op->getDialect()) ||
+        (load && ProductEmitter::isCopied(load)))
+      continue;
+    if (isa<tile::StoreOp>(op)) {
+      if (failed(flush()))
+        return failure();
+      SmallVector<tile::LoadOp> done;
+      for (tile::LoadOp other : early)
+        if (getLastUser(other.getTile())->isBeforeInBlock(op))
+          done.push_back(other);
+      emitAhead(loop, done, next, copy.getUpperBound());
+      llvm::erase_if(early, [&](tile::LoadOp other) {
+        return llvm::is_contained(done, other);
+      });
+    }
+    segment.push_back(op);
+  }
+  if (failed(flush()))
+    return failure();
+  emitAhead(loop, early, next, copy.getUpperBound());
+  yield(loop);
+  return success();
+}
+
 void ProductKernel::yield(scf::ForOp loop) {
   SmallVector<Value> yielded;
   for (Value value : loop.getBody()->getTerminator()->getOperands())
@@ -376,11 +489,14 @@ LogicalResult ProductKernel::emitLoop(scf::ForOp loop) {
   bool readsAhead =
       llvm::all_of(*loop.getBody(),
                    [](Operation &op) {
-                     return op.getNumRegions() == 0 || isa<tile::MapRowsOp>(op);
+                     return op.getNumRegions() == 0 ||
+                            isa<tile::MapRowsOp, tile::EachOp>(op);
                    }) &&
       llvm::any_of(*loop.getBody(), llvm::IsaPred<tile::MatmulOp>);
   if (readsAhead) {
-    if (failed(emitReadingAhead(loop, copy)))
+    bool hasEach =
+        llvm::any_of(*loop.getBody(), llvm::IsaPred<tile::EachOp>);
+    if (failed(hasEach ? emitTurns(loop, copy) : emitReadingAhead(loop, copy)))
       return failure();
     b.setInsertionPointAfter(copy);
   } else {
@@ -407,6 +523,8 @@ FailureOr<func::FuncOp> ProductKernel::emit(int64_t minBlocks) {
   kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(minBlocks));
   if (carriesMatrix(source))
     kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedSpills));
+  if (hasEach(source))
+    kernel->setAttr("gdn_gpu.keep_loops", b.getUnitAttr());
   Block *entry = kernel.addEntryBlock();
   b.setInsertionPointToStart(entry);
   Block &body = source.getBody().front();
@@ -422,7 +540,8 @@ FailureOr<func::FuncOp> ProductKernel::emit(int64_t minBlocks) {
 static bool isKnown(Operation *op) {
   return !isa<tile::TileDialect>(op->getDialect()) ||
          isa<tile::BlockIdOp, tile::LoadOp, tile::StoreOp, tile::FillOp,
-             tile::MapRowsOp, tile::YieldOp, tile::MatmulOp, tile::TransposeOp,
+             tile::MapRowsOp, tile::YieldOp, tile::EachOp, tile::MatmulOp,
+             tile::TransposeOp,
              tile::TriInverseOp, tile::DecayMatrixOp, tile::PrefixSumOp,
              tile::SuffixSumOp>(op);
 }
@@ -439,7 +558,9 @@ static std::optional<int64_t> countWarps(func::FuncOp func) {
     int64_t inner = lhs.getDimSize(matmul.getTransposeLhs() ? 0 : 1);
     isPossible &= lhs.getElementTypeBitWidth() == 16 && inner % 16 == 0 &&
                   result.getDimSize(1) % 16 == 0;
-    rows = std::gcd(rows, result.getDimSize(0));
+    // As many groups of warps have each of these products.
+    auto each = matmul->getParentOfType<tile::EachOp>();
+    rows = std::gcd(rows, result.getDimSize(0) * (each ? each.getCount() : 1));
   });
   if (!isPossible || rows == 0 || rows % 16 != 0)
     return std::nullopt;

@@ -106,7 +106,7 @@ namespace {
 /// A variant and what its stages but the first are called.
 struct SplitVariant {
   std::string name, suffix;
-  int64_t valueParts, cuts;
+  int64_t valueParts, cuts, together;
 };
 } // namespace
 
@@ -125,14 +125,16 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
     for (int64_t cuts : descending(wanted.cuts)) {
       std::string number = std::to_string(cuts);
       chosen.push_back(
-          {"split-cuts-" + number, "_cuts_" + number, ofSegment, cuts});
+          {"split-cuts-" + number, "_cuts_" + number, ofSegment, cuts, 0});
     }
   for (int64_t count : descending(wanted.valueParts)) {
     std::string number = std::to_string(count);
     if (count > 1 && chooseValueParts(parts, count) == count)
-      chosen.push_back({"split-parts-" + number, "_parts_" + number, count, 0});
+      chosen.push_back({"split-parts-" + number, "_parts_" + number, count, 0, 0});
   }
-  chosen.push_back({"split", "", 1, 0});
+  if (wanted.together != 0)
+    chosen.push_back({"fused", "_fused", 1, 0, wanted.together});
+  chosen.push_back({"split", "", 1, 0, 0});
   return chosen;
 }
 
@@ -160,18 +162,22 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
     return success();
   };
   SmallVector<SplitVariant> chosen = chooseVariants(*parts, variants);
-  SmallVector<std::string> names;
-  for (const SplitVariant &variant : chosen)
+  SmallVector<std::string> names, prepared;
+  for (const SplitVariant &variant : chosen) {
     names.push_back(variant.name);
+    if (variant.together == 0)
+      prepared.push_back(variant.name);
+  }
   if (hasPrologue(*parts, perKeyHead) &&
       failed(emit(emitPrologueStage, "__prologue", perKeyHead, names)))
     return failure();
-  if (failed(emit(emitPrepareStage, "__prepare", perKeyHead, names)))
+  if (failed(emit(emitPrepareStage, "__prepare", perKeyHead, prepared)))
     return failure();
   for (const SplitVariant &variant : chosen) {
     Algorithm own = perKeyHead;
     own.valueParts = variant.valueParts;
     own.cuts = variant.cuts;
+    own.together = variant.together;
     if (variant.cuts != 0 &&
         (failed(emit(emitMapsStage, "__maps" + variant.suffix, own,
                      {variant.name})) ||

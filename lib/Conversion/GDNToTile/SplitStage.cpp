@@ -78,15 +78,18 @@ void SplitStage::describe() {
         {slots, heads, std::to_string(rows), std::to_string(columns)},
         {any, any, rows, columns}, element, regions);
   };
-  toState = region(valueForm, C, dk, chunkTypes.inner);
-  toOutput = region(valueForm, C, C, chunkTypes.inner);
-  gates = region(valueForm, gateRows, C, b.getF32Type());
+  // What the variants' first stages leave comes first.
   if (!isReady(rule.getQuery(), chunkTypes.key))
     queries = region(headForm, C, dk, chunkTypes.key);
   if (!isReady(rule.getKey(), chunkTypes.key))
     keys = region(headForm, C, dk, chunkTypes.key);
   if (!isReady(rule.getValue(), Type()))
     values = region(valueForm, C, dv, chunkTypes.inner);
+  if (algorithm.together == 0) {
+    toState = region(valueForm, C, dk, chunkTypes.inner);
+    toOutput = region(valueForm, C, C, chunkTypes.inner);
+    gates = region(valueForm, gateRows, C, b.getF32Type());
+  }
   // In a variant that cuts rows, the regions of its first stage come first.
   auto text = [](int64_t number) { return std::to_string(number); };
   const int64_t cuts = algorithm.cuts;

@@ -31,6 +31,8 @@ struct Arithmetic {
 struct BlockThreads {
   mlir::Value lane; // i32
   mlir::Value warp; // i32, 0 for the first warp that runs the op
+  mlir::Value group; // i32, of the warps of a `gdn_gpu.groups`; else null
+  int64_t groupThreads = 0; // of a group
 
   /// The row that place `i` of the thread's rows holds, as an i32; `rows` is
   /// the number of rows of the tile.

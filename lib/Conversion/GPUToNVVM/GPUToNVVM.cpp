@@ -52,6 +52,8 @@ private:
   void lower(Operation &op);
   void lowerBlock(Block &block);
   template <typename OpTy> void lowerWarps(OpTy warps);
+  void lowerGroups(gdn::gpu::GroupsOp groups);
+  void lowerPick(gdn::gpu::PickOp pick);
   void lowerRoles(gdn::gpu::RolesOp roles);
   void hideThread(Location loc);
   void hideSharedNumbers(Region &role);
@@ -291,6 +293,32 @@ template <typename OpTy> void KernelLowering::lowerWarps(OpTy warps) {
   threads = around;
 }
 
+/// All warps run the code, each as one of its group.
+void KernelLowering::lowerGroups(gdn::gpu::GroupsOp groups) {
+  Location loc = groups.getLoc();
+  Arithmetic a{b, loc};
+  BlockThreads around = threads;
+  threads.groupThreads = numThreads / int64_t(groups.getCount());
+  Value warps = a.i32(threads.groupThreads / gdn::gpu::warpThreads);
+  threads.group = arith::DivUIOp::create(b, loc, around.warp, warps);
+  threads.warp = arith::RemUIOp::create(b, loc, around.warp, warps);
+  Block &body = groups.getBody().front();
+  values.map(body.getArgument(0), a.toIndex(threads.group));
+  lowerBlock(body);
+  threads = around;
+}
+
+void KernelLowering::lowerPick(gdn::gpu::PickOp pick) {
+  Arithmetic a{b, pick.getLoc()};
+  Value tile = values.lookup(pick.getTiles().front());
+  for (auto [number, other] :
+       llvm::drop_begin(llvm::enumerate(pick.getTiles())))
+    tile = LLVM::SelectOp::create(
+        b, pick.getLoc(), a.isEqual(threads.group, a.i32(number)),
+        values.lookup(other), tile);
+  values.map(pick.getResult(), tile);
+}
+
 /// One role after another in the code; at run time each warp goes into its own.
 void KernelLowering::lowerRoles(gdn::gpu::RolesOp roles) {
   int64_t numThreads =
@@ -387,6 +415,8 @@ void KernelLowering::lower(Operation &op) {
         values.map(id.getResult(), entry.blockIds[id.getAxis()]);
       })
       .Case([&](gdn::gpu::WarpsOp warps) { lowerWarps(warps); })
+      .Case([&](gdn::gpu::GroupsOp groups) { lowerGroups(groups); })
+      .Case([&](gdn::gpu::PickOp pick) { lowerPick(pick); })
       .Case([&](gdn::gpu::RolesOp roles) { lowerRoles(roles); })
       .Case([&](gdn::gpu::UnitsOp units) { lowerUnits(units); })
       .Case([&](gdn::gpu::EachWarpOp warps) { lowerWarps(warps); })
@@ -553,7 +583,7 @@ void KernelLowering::lower(Operation &op) {
         values.map(extract.getValue(),
                    emitExtract(b, extract, get(extract.getTile())));
       })
-      .Case([&](gdn::gpu::BarrierOp barrier) { emitBarrier(b, barrier); })
+      .Case([&](gdn::gpu::BarrierOp barrier) { emitBarrier(b, barrier, threads); })
       .Case([&](gdn::gpu::LastReaderOp last) {
         Value count = get(last.getCount());
         Value ticket =

@@ -85,7 +85,8 @@ mlir::Value awaitGroupMatmul(mlir::OpBuilder &b, mlir::Location loc,
                              llvm::ArrayRef<mlir::Value> sums, int64_t left);
 /// A barrier of the block, for or in `op`: what was written before it can be
 /// read behind it, by products of warpgroups too.
-void emitBarrier(mlir::OpBuilder &b, mlir::Operation *op);
+void emitBarrier(mlir::OpBuilder &b, mlir::Operation *op,
+                 const BlockThreads &threads);
 mlir::Value emitTriInverse(mlir::OpBuilder &b, const BlockThreads &threads,
                            gpu::TriInverseOp inverse, mlir::Value matrix,
                            mlir::Value pointer);

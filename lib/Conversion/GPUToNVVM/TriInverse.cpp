@@ -73,7 +73,7 @@ private:
         8, arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0)));
   }
   void syncWarp() { NVVM::SyncWarpOp::create(b, loc, a.i32(-1)); }
-  void barrier() { emitBarrier(b, inverse); }
+  void barrier() { emitBarrier(b, inverse, threads); }
 
   OpBuilder &b;
   gdn::gpu::TriInverseOp inverse;
