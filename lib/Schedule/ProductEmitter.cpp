@@ -177,8 +177,18 @@ SmallVector<Value> ProductEmitter::mapped(ValueRange values,
 // Loads and stores
 //===----------------------------------------------------------------------===//
 
+/// True for gates that work on several chunks at once gets: element by element.
+static bool isScattered(tile::LoadOp load) {
+  VectorType type = vectorType(load.getTile());
+  return type.getRank() == 1 && type.getElementType().isF32() &&
+         !load->use_empty() &&
+         llvm::all_of(load->getUsers(), llvm::IsaPred<tile::EachOp>);
+}
+
 bool ProductEmitter::isCopied(tile::LoadOp load) {
   VectorType type = vectorType(load.getTile());
+  if (isScattered(load))
+    return true;
   auto view = cast<MemRefType>(load.getView().getType());
   auto [strides, offset] = view.getStridesAndOffset();
   if (strides[load.getDims().back()] != 1)
@@ -237,12 +247,14 @@ void ProductEmitter::emitCopy(tile::LoadOp load, const IRMapping &at,
       pinned.insert(place);
   }
   Value view = at.lookupOrDefault(load.getView());
-  promiseAlignment(view);
+  const bool scattered = isScattered(load);
+  if (!scattered)
+    promiseAlignment(view);
   if (!rows && load.getRows())
     rows = at.lookupOrDefault(load.getRows());
   gpu::BeginCopyOp::create(b, load.getLoc(), view,
                            mapped(load.getIndices(), at), load.getDims(), rows,
-                           places.lookup(load.getTile()));
+                           places.lookup(load.getTile()), scattered);
   emitted.insert(load);
 }
 
@@ -576,8 +588,24 @@ LogicalResult ProductEmitter::emitVectors(ArrayRef<Operation *> ops) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.createBlock(&warps.getBody());
+    // What lies in shared memory already.
+    SetVector<Value> fetched;
+    for (Operation *op : ops)
+      for (Value operand : op->getOperands())
+        if (isVector(operand) && places.contains(operand) &&
+            !vectors.contains(operand) &&
+            !llvm::is_contained(ops, operand.getDefiningOp()))
+          fetched.insert(operand);
+    for (Value tile : fetched)
+      vectors[tile] = gpu::FetchOp::create(
+          b, loc,
+          gpu::FragmentType::get(
+              vectorType(tile), gpu::PerRowAttr::get(b.getContext(), vectorRows)),
+          places.lookup(tile), Value());
     for (Operation *op : ops)
       emitVector(op);
+    for (Value tile : fetched)
+      vectors.erase(tile);
     for (Value tile : shared)
       gpu::ShareOp::create(b, loc, vectors.lookup(tile), places.lookup(tile),
                            Value());

@@ -23,25 +23,25 @@ static bool keepsZeros(Value value) {
   return !op || isa<UnpackOp>(op);
 }
 
-StoredChunk SplitStage::prepareChunk(Value query, Value key, Value t,
-                                     Value valid) {
+StoredChunk SplitStage::prepareChunk(Chunk chunk, Value t, Value valid) {
   DeltaRuleOp rule = parts.rule;
-  SmallVector<Value> wanted = {rule.getLogDecay(), rule.getBeta()};
-  if (!query)
-    wanted.push_back(rule.getQuery());
-  if (!key)
-    wanted.push_back(rule.getKey());
+  std::pair<Value *, Value> inputs[] = {{&chunk.logDecay, rule.getLogDecay()},
+                                        {&chunk.beta, rule.getBeta()},
+                                        {&chunk.query, rule.getQuery()},
+                                        {&chunk.key, rule.getKey()}};
+  SmallVector<Value> wanted;
+  for (auto [tile, input] : inputs)
+    if (!*tile)
+      wanted.push_back(input);
   TokenBlock block(*this, head);
   SmallVector<Value> carried(parts.carries.size());
   SmallVector<Value> tiles = block.emitInputs(t, valid, wanted, carried);
   llvm::SmallDenseMap<Value, Value> tileOf;
   for (auto [input, tile] : llvm::zip(wanted, tiles))
     tileOf[input] = keepsZeros(input) ? tile : maskRows(b, loc, tile, valid);
-  Chunk chunk;
-  chunk.query = query ? query : tileOf.lookup(rule.getQuery());
-  chunk.key = key ? key : tileOf.lookup(rule.getKey());
-  chunk.logDecay = tileOf.lookup(rule.getLogDecay());
-  chunk.beta = tileOf.lookup(rule.getBeta());
+  for (auto [tile, input] : inputs)
+    if (!*tile)
+      *tile = tileOf.lookup(input);
   chunk.valid = valid;
   chunk.scale = rule.getScaleOrDefault();
   PreparedChunk made = prepareRoundedChunk(b, loc, chunk, chunkTypes);
@@ -85,8 +85,17 @@ SmallVector<StoredChunk> SplitStage::prepareChunks(Value first, Value t,
     return region ? loadRegion(region, slot, at, valid)
                   : loadInput(input, start, valid, C, /*wholeValues=*/false);
   };
+  // Gates in memory are loaded ahead, as all that is.
+  auto isGate = [&](Value input) {
+    return isInMemory(input) && getElementTypeOrSelf(input.getType()).isF32();
+  };
+  auto vector = VectorType::get({C}, b.getF32Type());
+  SmallVector<Value> gates;
+  for (Value input : {Value(rule.getLogDecay()), Value(rule.getBeta())})
+    if (isGate(input))
+      gates.push_back(input);
   SmallVector<StoredChunk> chunks(count);
-  SmallVector<Value> operands(2 * count);
+  SmallVector<Value> operands((2 + gates.size()) * count);
   for (auto [i, chunk] : llvm::enumerate(chunks)) {
     Value start = add(t, index(i * C)), valid = countValid(start, to);
     Value slot =
@@ -97,10 +106,13 @@ SmallVector<StoredChunk> SplitStage::prepareChunks(Value first, Value t,
         load(values, slot, headIndex(head), rule.getValue(), start, valid);
     operands[i] = chunk.key;
     operands[count + i] = chunk.query;
+    for (auto [n, input] : llvm::enumerate(gates))
+      operands[(2 + n) * count + i] = tile::LoadOp::create(
+          b, loc, vector, operandViews.lookup(input), ValueRange{start, h, head},
+          ArrayRef<int64_t>{0}, valid);
   }
 
   auto keyType = cast<VectorType>(operands.front().getType());
-  auto vector = VectorType::get({C}, b.getF32Type());
   SmallVector<Type> types = {
       VectorType::get(keyType.getShape(), chunkTypes.inner),
       VectorType::get({C, C}, chunkTypes.inner), vector, vector, vector};
@@ -110,15 +122,19 @@ SmallVector<StoredChunk> SplitStage::prepareChunks(Value first, Value t,
   auto each = tile::EachOp::create(b, loc, results, count, operands);
   {
     OpBuilder::InsertionGuard guard(b);
-    Block *body = b.createBlock(
-        &each.getBody(), {},
-        {b.getIndexType(), keyType, operands[count].getType()}, {loc, loc, loc});
+    SmallVector<Type> arguments = {b.getIndexType()};
+    for (size_t n = 0; n < operands.size(); n += count)
+      arguments.push_back(operands[n].getType());
+    Block *body = b.createBlock(&each.getBody(), {}, arguments,
+                                SmallVector<Location>(arguments.size(), loc));
     Value start = add(t, mul(body->getArgument(0), index(C)));
-    auto wide = [&](unsigned argument) {
-      return castTile(b, loc, body->getArgument(argument), b.getF32Type());
-    };
-    StoredChunk made =
-        prepareChunk(wide(2), wide(1), start, countValid(start, to));
+    Chunk known = {};
+    known.key = castTile(b, loc, body->getArgument(1), b.getF32Type());
+    known.query = castTile(b, loc, body->getArgument(2), b.getF32Type());
+    for (auto [n, input] : llvm::enumerate(gates))
+      (input == rule.getBeta() ? known.beta : known.logDecay) =
+          body->getArgument(3 + n);
+    StoredChunk made = prepareChunk(known, start, countValid(start, to));
     tile::YieldOp::create(b, loc,
                           ValueRange{made.toState, made.toOutput, made.decay,
                                      made.strength, made.end});

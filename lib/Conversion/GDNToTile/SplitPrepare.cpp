@@ -31,8 +31,10 @@ void SplitPrepare::emitChunkSlot(Value chunkSlot, Value, Value valid) {
                              b.getF32Type())
                   : Value();
   };
-  StoredChunk chunk =
-      prepareChunk(stored(queries), stored(keys), begin, valid);
+  Chunk known = {};
+  known.query = stored(queries);
+  known.key = stored(keys);
+  StoredChunk chunk = prepareChunk(known, begin, valid);
   Value own = headIndex(head);
   storeRegion(chunk.toState, toState, chunkSlot, own);
   storeRegion(chunk.toOutput, toOutput, chunkSlot, own);
