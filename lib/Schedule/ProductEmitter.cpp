@@ -366,6 +366,17 @@ void ProductEmitter::emitMap(tile::MapRowsOp map) {
 
 void ProductEmitter::emitMatmul(tile::MatmulOp matmul) {
   Location loc = matmul.getLoc();
+  Value rhs = matmul.getRhs();
+  bool transposed = false;
+  if (auto transpose = rhs.getDefiningOp<tile::TransposeOp>();
+      transpose && !places.contains(rhs)) {
+    rhs = transpose.getTile();
+    transposed = true;
+  }
+  // Both sides are shared before either is fetched: behind one barrier.
+  if (matmul.getTransposeLhs())
+    placeOf(matmul.getLhs());
+  Value right = placeOf(rhs);
   Value lhs;
   if (matmul.getTransposeLhs()) {
     VectorType type = vectorType(matmul.getLhs());
@@ -377,16 +388,9 @@ void ProductEmitter::emitMatmul(tile::MatmulOp matmul) {
     lhs = fragmentOf(matmul.getLhs());
   }
   Value acc = matmul.getAcc() ? fragmentOf(matmul.getAcc()) : Value();
-  Value rhs = matmul.getRhs();
-  bool transposed = false;
-  if (auto transpose = rhs.getDefiningOp<tile::TransposeOp>();
-      transpose && !places.contains(rhs)) {
-    rhs = transpose.getTile();
-    transposed = true;
-  }
   fragments[matmul.getResult()] =
       gpu::MatmulOp::create(b, loc, typeOf(vectorType(matmul.getResult())), lhs,
-                            placeOf(rhs), acc, transposed);
+                            right, acc, transposed);
 }
 
 /// exp(G_i - G_j) on and below the diagonal, of sums over bounded decays.

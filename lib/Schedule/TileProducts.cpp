@@ -169,6 +169,18 @@ LogicalResult ProductKernel::emitSegment(ArrayRef<Operation *> ops) {
       vectors.push_back(op);
   llvm::sort(vectors,
              [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
+  // Products that wait for none of it are made beside it.
+  Ops others;
+  for (Operation *op : matrices) {
+    bool isAhead =
+        isa<tile::MatmulOp, tile::TransposeOp>(op) &&
+        llvm::all_of(others, llvm::IsaPred<tile::DecayMatrixOp>);
+    if (!isAhead)
+      others.push_back(op);
+    else if (failed(tiles->emit(op)))
+      return failure();
+  }
+  matrices = others;
   if (failed(tiles->emitVectors(vectors)))
     return failure();
   // The decay matrix takes many registers, so it is made where it is needed.

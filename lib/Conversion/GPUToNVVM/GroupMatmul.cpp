@@ -152,20 +152,3 @@ Value gdn::awaitGroupMatmul(OpBuilder &b, Location loc,
       b, loc, VectorType::get({int64_t(elements.size())}, b.getF32Type()),
       elements);
 }
-
-void gdn::emitBarrier(OpBuilder &b, Operation *op,
-                      const BlockThreads &threads) {
-  // What threads wrote, warpgroups read by another way.
-  auto func = op->getParentOfType<func::FuncOp>();
-  if (func->hasAttr("gdn_gpu.warpgroups"))
-    emitAssembly(b, op->getLoc(), Type(), {}, "fence.proxy.async.shared::cta;",
-                 "~{memory}", /*hasSideEffects=*/true);
-  if (!threads.group)
-    return (void)NVVM::Barrier0Op::create(b, op->getLoc());
-  // Barrier 0 is the block's.
-  Arithmetic a{b, op->getLoc()};
-  NVVM::BarrierOp::create(b, op->getLoc(), TypeRange(),
-                          a.add(threads.group, a.i32(1)),
-                          a.i32(threads.groupThreads),
-                          NVVM::BarrierReductionAttr(), Value());
-}

@@ -137,7 +137,7 @@ LogicalResult StartMatmulOp::verify() {
                        "same block");
   for (Operation *op = (*this)->getNextNode(); op != await;
        op = op->getNextNode())
-    if (op->getNumRegions() > 0 && !isa<MapRowsOp>(op))
+    if (op->getNumRegions() > 0 && !isa<MapRowsOp, WarpsOp>(op))
       return emitOpError("expects its gdn_gpu.await_matmul before ")
              << op->getName();
   return success();
