@@ -2,6 +2,7 @@
 """Measurements on a GPU: ours and others in one process, on the same buffers.
 
     python -m gdn.bench run IMAGE --output FILE     measure
+    python -m gdn.bench prefill IMAGE --output FILE the grid of prefill
     python -m gdn.bench table FILE                  what was measured, as a table
     python -m gdn.bench plot FILE --output FILE.svg
 

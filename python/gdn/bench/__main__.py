@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from . import tables
+from . import grid, prefill_tables, tables
 
 _BUILD = Path(__file__).resolve().parents[3] / "build/release"
 _LIBRARY, _COMPILER = _BUILD / "lib/libgdnrt.so", _BUILD / "bin/gdn-compile"
@@ -56,6 +56,21 @@ def main(arguments: list[str] | None = None) -> int:
     costs.add_argument("--repeats", type=int, default=15)
     costs.add_argument("--compile", nargs="+", default=[], help="arguments of gdn-compile, each")
     costs.add_argument("--gdn-compile", type=Path, default=_COMPILER)
+    fill = commands.add_parser("prefill", help="measure prefill over the grid, beside the peers")
+    fill.add_argument("image", type=Path, help="of ready queries and keys, for any targets")
+    fill.add_argument("--output", type=Path, required=True, help="write the report as JSON")
+    fill.add_argument("--commit", help="that the image is of; that of this tree by default")
+    fill.add_argument("--library", type=Path, default=_LIBRARY)
+    fill.add_argument("--heads", type=heads, nargs="+", default=[], help="these; else all")
+    fill.add_argument("--sets", nargs="+", default=[], help="of lengths, these; else all")
+    fill.add_argument(
+        "--checked", nargs="*", default=list(grid.CHECKED), help="sets compared with float64"
+    )
+    fill.add_argument("--repeats", type=int, default=9)
+    fill.add_argument("--seconds", type=float, default=1e9, help="begin no row after")
+    fill.add_argument("--peers", nargs="+", default=[], help="these alone; else all that are there")
+    fill.add_argument("--no-peers", action="store_true")
+    fill.add_argument("--variants", action="store_true", help="also each variant, forced")
     table = commands.add_parser("table", help="print a report as tables")
     table.add_argument("report", type=Path)
     plot = commands.add_parser("plot", help="draw a report")
@@ -66,6 +81,13 @@ def main(arguments: list[str] | None = None) -> int:
         from .measure import measure
 
         print(tables.markdown(measure(options)))
+        return 0
+    if options.command == "prefill":
+        from . import prefill_run
+        from .measure import describe
+
+        report = prefill_run.measure(options, lambda: describe(options.commit))
+        print(prefill_tables.markdown(report))
         return 0
     if options.command == "host":
         from . import costs
@@ -80,6 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
     report = json.loads(options.report.read_text())
     if options.command == "table":
         print("\n".join(tables.markdown(report, suite) for suite in suites_of(report)))
+        print(prefill_tables.markdown(report))
         print(tables.host(report))
         return 0
     for suite in suites_of(report):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The time that a decode step of ours may take at most, from the other rows of its
-configuration: a share of the stream, the hand-written schedules, and the peers."""
+configuration: a share of the stream, the hand-written schedules, and the peers. And the
+time that no prefill can beat, from what it moves and what it multiplies."""
 
 _MIB = 1 << 20
 _COPY_TBPS = 4.25  # of a large copy on an H200, bytes read and written
 _PROTOTYPE = 1.03
+_CHUNK = 64
 
 
 def state_traffic(config: dict) -> int:
@@ -71,3 +73,41 @@ def add_limits(rows: list[dict]) -> None:
             found = candidates(config, config["variant"].endswith(" pdl"), others)
         if found:
             row["limit_us"], row["limit_by"] = min(found)
+
+
+def prefill_bytes(config: dict) -> int:
+    """Bytes that a prefill from ready queries and keys cannot avoid: each input read once,
+    each output written once, the states of all rows read and written."""
+    itemsize = {"float32": 4}.get(config["io"], 2)
+    queries = 2 * config["Hk"] * config["dk"] * itemsize
+    values = 2 * config["Hv"] * config["dv"] * itemsize
+    gates = 2 * config["Hv"] * 4
+    return config["T"] * (queries + values + gates) + state_traffic(config)
+
+
+def prefill_flops(config: dict) -> int:
+    """Operations of the products of the chunk form, in whole chunks of 64 tokens: scores of
+    keys and of queries once for each key head; for each value head two products with the
+    state, two of the chunk's matrices with values, and what is added to the state. The
+    inverse and what is elementwise come on top."""
+    key, value, size = config["dk"], config["dv"], _CHUNK
+    scores = 2 * 2 * size * size * key
+    state = 3 * 2 * size * key * value
+    inner = 2 * 2 * size * size * value
+    chunks = sum(-(-length // size) for length in config["lens"])
+    return chunks * (config["Hk"] * scores + config["Hv"] * (state + inner))
+
+
+def prefill_limit(config: dict, ceilings: dict) -> tuple[float, str]:
+    """Microseconds that the device needs at least, at the rates that a copy and a large
+    product reached in the same run, and which of them it is."""
+    moved = prefill_bytes(config) / ceilings["copy_TBps"] * 1e-6
+    multiplied = prefill_flops(config) / ceilings["matmul_TFLOPs"] * 1e-6
+    return max((moved, "the copy"), (multiplied, "the products"))
+
+
+def add_prefill_limits(rows: list[dict], ceilings: dict) -> None:
+    """Gives each row of a prefill, whoever it is of, `limit_us` and `limit_by`."""
+    for row in rows:
+        if row["suite"] == "prefill":
+            row["limit_us"], row["limit_by"] = prefill_limit(row["config"], ceilings)

@@ -29,6 +29,8 @@ _PACKAGES = {
     "triton": "triton",
     "flash-linear-attention": "fla",
     "flashinfer-python": "flashinfer",
+    "flash-qla": "flash_qla",
+    "tilelang": "tilelang",
     "nvidia-cutlass-dsl": "cutlass",
     "vllm": "vllm",
 }
@@ -52,6 +54,21 @@ def commit() -> str:
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
     )
     return done.stdout.strip() or "unknown"
+
+
+def describe(of: str | None = None) -> dict:
+    """What a report says about the machine, with the rates that its memory and its matrix
+    units reach; `of` is the commit of the image."""
+    report = {
+        "device": torch.cuda.get_device_name(),
+        "driver": driver_version(None),
+        "date": datetime.date.today().isoformat(),
+        "commit": of or commit(),
+        "versions": versions(),
+        "ceilings": {"copy_TBps": stream.copy_tbps(), "matmul_TFLOPs": stream.matmul_tflops()},
+    }
+    torch.cuda.empty_cache()
+    return report
 
 
 class Report:
@@ -187,19 +204,9 @@ def measure(options) -> dict:
     if options.prototype:
         rows += prototype.rows(options.prototype, rows)
     limits.add_limits(rows)
-    report = {
-        "device": torch.cuda.get_device_name(),
-        "driver": driver_version(None),
-        "date": datetime.date.today().isoformat(),
-        "commit": options.commit or commit(),
-        "versions": versions(),
-        "ceilings": {
-            "copy_TBps": stream.copy_tbps(),
-            "inplace_TBps": max(in_place, default=None),
-            "matmul_TFLOPs": stream.matmul_tflops(),
-        },
-        "rows": rows,
-    }
+    report = describe(options.commit)
+    report["ceilings"]["inplace_TBps"] = max(in_place, default=None)
+    report["rows"] = rows
     if options.output:
         options.output.write_text(json.dumps(report, indent=1) + "\n")
     return report

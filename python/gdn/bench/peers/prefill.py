@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Peers' prefill from ready queries, keys and gates over rows of any lengths: states in
+and out, outputs and final states in memory of their own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from ..prefill_inputs import Problem
+
+
+@dataclass(frozen=True)
+class PrefillPeer:
+    """A call for each set, and what the first one gave: outputs [.., T, Hv, D] and states
+    [N, Hv, dv, dk]."""
+
+    calls: list[Callable[[], object]]
+    output: Callable[[], torch.Tensor]
+    states: Callable[[], torch.Tensor]
+
+
+def _peer(problem: Problem, function: Callable[..., tuple]) -> PrefillPeer:
+    """What is left of a call is kept for the first set alone: of others it would be memory
+    that no server holds."""
+    left: dict = {}
+
+    def call(index: int, x):
+        def run():
+            result = function(x)
+            if index == 0:
+                left["o"], left["state"] = result
+
+        return run
+
+    calls = [call(index, x) for index, x in enumerate(problem.sets)]
+    return PrefillPeer(calls, lambda: left["o"], lambda: left["state"])
+
+
+def fla(problem: Problem) -> PrefillPeer:
+    from fla.ops.gated_delta_rule import chunk_gated_delta_rule
+
+    bounds = problem.bounds.long()
+
+    def call(x):
+        with torch.no_grad():
+            return chunk_gated_delta_rule(
+                x.q[None],
+                x.k[None],
+                x.v[None],
+                g=x.g[None],
+                beta=x.beta[None],
+                initial_state=x.state,
+                output_final_state=True,
+                state_v_first=True,
+                cu_seqlens=bounds,
+            )
+
+    return _peer(problem, call)
+
+
+def flashqla(problem: Problem) -> PrefillPeer:
+    from flash_qla import chunk_gated_delta_rule
+
+    def call(x):
+        with torch.no_grad():
+            return chunk_gated_delta_rule(
+                x.q[None],
+                x.k[None],
+                x.v[None],
+                x.g[None],
+                x.beta[None],
+                initial_state=x.state,
+                output_final_state=True,
+                state_v_first=True,
+                cu_seqlens=problem.bounds,
+            )
+
+    return _peer(problem, call)
+
+
+def _flashinfer(problem: Problem, **options) -> PrefillPeer:
+    from flashinfer.gdn_prefill import chunk_gated_delta_rule
+
+    # It takes the decay itself, not its logarithm.
+    decays = {id(x): x.g.exp() for x in problem.sets}
+
+    def call(x):
+        return chunk_gated_delta_rule(
+            x.q,
+            x.k,
+            x.v,
+            g=decays[id(x)],
+            beta=x.beta,
+            initial_state=x.state,
+            output_final_state=True,
+            cu_seqlens=problem.bounds,
+            **options,
+        )
+
+    return _peer(problem, call)
+
+
+def flashinfer(problem: Problem) -> PrefillPeer:
+    return _flashinfer(problem)
+
+
+def flashinfer_cp(problem: Problem) -> PrefillPeer:
+    return _flashinfer(problem, use_cp=True)
+
+
+# Implementation, variant, the module that it needs, and what prepares its calls.
+PEERS: list[tuple[str, str, str, Callable[[Problem], PrefillPeer]]] = [
+    ("fla", "", "fla", fla),
+    ("flashqla", "auto", "flash_qla", flashqla),
+    ("flashinfer", "auto", "flashinfer", flashinfer),
+    ("flashinfer-cp", "cp", "flashinfer", flashinfer_cp),
+]

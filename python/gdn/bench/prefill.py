@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Prefill of one pair of heads, ours and the peers', in this process: what
+gdn.bench.prefill_run starts for each pair. Writes a part of the report."""
+
+import argparse
+import importlib
+import json
+import time
+import traceback
+from pathlib import Path
+
+import torch
+
+from ..runtime import Device, GdnError, Image, Kernel, Pool, Runtime
+from . import grid
+from .grid import Case
+from .peers.prefill import PEERS, PrefillPeer
+from .prefill_inputs import Problem, exact, make_problem, relative_error
+from .timing import first_call_ms, host_times, time_calls
+
+_HOST_LAUNCHES = 10
+
+
+def impl_of(target: str) -> str:
+    """What rows of our code are called: that of the chip's own family is `gdn`, that of an
+    older one `gdn-sm80` and the like."""
+    return "gdn" if target.endswith("a") else "gdn-" + target.replace("_", "")
+
+
+def kernels_of(device: Device, image: Image) -> list[tuple[str, Kernel]]:
+    """Kernels of each entry from ready queries, for each code that the device takes."""
+    found = []
+    for entry in image.entries:
+        if image.attributes(entry).get("layout") != "ready" or not entry.startswith("prefill"):
+            continue
+        for index, code in enumerate(image.codes(entry)):
+            if any(impl == impl_of(code.target) for impl, _ in found):
+                continue  # its machine code came first
+            try:
+                found.append((impl_of(code.target), device.kernel(image, entry, code=index)))
+            except GdnError as error:
+                if error.status != "UNSUPPORTED":
+                    raise
+    return found
+
+
+def bind(kernel: Kernel, problem: Problem, variant: str | None = None) -> tuple[PrefillPeer, str]:
+    """Our kernel bound to each set, and the variant that it takes. Row i has slot i + 1 of a
+    pool, which is updated in place. Output and workspace, which sets share, are NaN before."""
+    first, rows = problem.sets[0], len(problem.case.lengths)
+    device = first.q.device
+    slots = torch.arange(1, rows + 1, dtype=torch.int32, device=device)
+    core = torch.full_like(first.v, float("nan"))
+    bound, pools, workspace = [], [], None
+    for x in problem.sets:
+        pool = torch.cat([torch.full_like(x.state[:1], float("nan")), x.state])
+        binding = kernel.bind(
+            q=x.q,
+            k=x.k,
+            v=x.v,
+            log_decay=x.g,
+            beta=x.beta,
+            cu_seqlens=problem.bounds,
+            slots=slots,
+            state_pool=Pool(pool),
+            core=core,
+        )
+        if variant is not None:
+            binding.force_variant(variant)
+        if binding.workspace_bytes:
+            if workspace is None:
+                size = binding.workspace_bytes
+                workspace = torch.full((size,), 255, dtype=torch.uint8, device=device)
+            binding.set_workspace(workspace, stream=torch.cuda.current_stream())
+        bound.append(binding)
+        pools.append(pool)
+    calls = [lambda b=b: b.launch(torch.cuda.current_stream()) for b in bound]
+    return PrefillPeer(calls, lambda: core, lambda: pools[0][1:]), bound[0].variant
+
+
+class Measurement:
+    """Rows of the report and what is not in it."""
+
+    def __init__(self, options, end: float):
+        self.options, self.end = options, end
+        self.rows: list[dict] = []
+        self.not_measured: list[dict] = []
+
+    def leave_out(self, impl: str, where: str, reason: str) -> None:
+        self.not_measured.append({"impl": impl, "where": where, "reason": reason[:300]})
+        print(f"not measured: {impl} {where}: {reason[:300]}", flush=True)
+
+    def measure(self, problem: Problem, config: dict, impl: str, variant: str, peer, want) -> None:
+        """Times of one implementation, and its errors where `want` has the exact results."""
+        row = {"suite": "prefill", "impl": impl, "config": config | {"variant": variant}}
+        row["first_call_ms"] = first_call_ms(peer.calls[0])
+        errors = ""
+        if want is not None:
+            row["error_o"] = relative_error(peer.output(), want[0])
+            row["error_state"] = relative_error(peer.states(), want[1])
+            errors = f"{row['error_o']:.1e} {row['error_state']:.1e}"
+        row |= time_calls(peer.calls, self.options.repeats)
+        row["host_us"] = host_times(peer.calls, _HOST_LAUNCHES)["us"]
+        self.rows.append(row)
+        print(
+            f"prefill {config['Hk']:2},{config['Hv']:2} {config['set']:12} {impl:13}"
+            f" {variant:20} {row['us']:9.2f} us {errors}",
+            flush=True,
+        )
+
+    def attempt(self, case: Case, impl: str, work) -> bool:
+        """Runs `work`; what it throws is a line of the report, not the end."""
+        try:
+            work()
+            return True
+        except Exception as error:
+            self.leave_out(impl, f"{case.heads} {case.name}", f"{type(error).__name__}: {error}")
+            traceback.print_exc()
+            torch.cuda.synchronize()
+            return False
+
+    def measure_case(self, case: Case, kernels: list[tuple[str, Kernel]], peers: list) -> None:
+        params = {param.name: param for param in kernels[0][1].params}
+        io, state = params["q"].dtype, params["state_pool"].dtype
+        problem = make_problem(case, io, state)
+        config = case.config(io, state)
+        # Before anything runs, as ours work in place on copies of the states.
+        want = exact(case, problem.sets[0]) if case.name in self.options.checked else None
+        for impl, kernel in kernels:
+            names = [None]
+            if self.options.variants:
+                names += [variant.name for variant in kernel.variants]
+            for name in names:
+
+                def ours(impl=impl, kernel=kernel, name=name):
+                    peer, variant = bind(kernel, problem, name)
+                    own = config | ({"part": "forced"} if name else {})
+                    self.measure(problem, own, impl, variant, peer, want)
+
+                self.attempt(case, impl, ours)
+        for impl, variant, _, prepare in peers:
+
+            def theirs(impl=impl, variant=variant, prepare=prepare):
+                self.measure(problem, config, impl, variant, prepare(problem), want)
+
+            self.attempt(case, impl, theirs)
+
+    def importable(self) -> list:
+        """The peers that are wanted and there; the others are named."""
+        wanted, found = self.options.peers, []
+        for peer in PEERS:
+            impl, module = peer[0], peer[2]
+            if self.options.no_peers or (wanted and impl not in wanted):
+                continue
+            try:
+                importlib.import_module(module)
+                found.append(peer)
+            except Exception as error:  # some fail in their own way where they do not fit
+                self.leave_out(impl, "everywhere", f"{type(error).__name__}: {error}")
+        return found
+
+    def run(self, cases: list[Case], kernels: list[tuple[str, Kernel]]) -> None:
+        peers = self.importable()
+        for case in cases:
+            if time.monotonic() > self.end:
+                self.leave_out("all", f"{case.heads} {case.name}", "no time was left")
+                continue
+            self.measure_case(case, kernels, peers)
+            torch.cuda.empty_cache()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser("gdn.bench.prefill")
+    parser.add_argument("image", type=Path)
+    parser.add_argument("--part", type=Path, required=True, help="where rows are written")
+    parser.add_argument("--heads", required=True)
+    parser.add_argument("--sets", nargs="+", required=True)
+    parser.add_argument("--checked", nargs="*", default=list(grid.CHECKED))
+    parser.add_argument("--library", type=Path)
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--peers", nargs="*", default=[])
+    parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--variants", action="store_true")
+    options = parser.parse_args(arguments)
+    end = time.monotonic() + options.seconds
+    keys, values = options.heads.split(",")
+    torch.cuda.init()
+    torch.zeros(1, device="cuda")
+    runtime = Runtime(options.library)
+    device = runtime.cuda()
+    kernels = kernels_of(device, runtime.image(options.image))
+    if not kernels:
+        print(f"{options.image}: no prefill from ready queries that this device takes")
+        return 1
+    measurement = Measurement(options, end)
+    try:
+        pair = (int(keys), int(values))
+        measurement.run([Case(pair, name) for name in options.sets], kernels)
+    finally:
+        part = {"rows": measurement.rows, "not_measured": measurement.not_measured}
+        options.part.write_text(json.dumps(part))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The grid of prefill without a GPU: what is planned, what each process is told, what one
+report gathers, limits, and tables."""
+
+import json
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+from test_bench_tables import REPORT_FIELDS, ROW_FIELDS
+
+from gdn.bench import __main__ as bench
+from gdn.bench import grid, limits, prefill_run, prefill_tables
+
+CEILINGS = {"copy_TBps": 4.25, "matmul_TFLOPs": 800.0}
+
+
+def row(impl: str, us: float, heads=(16, 32), name="8192x4", variant="split", **more) -> dict:
+    config = grid.Case(heads, name).config("bfloat16", "float32")
+    part = {"part": more.pop("part")} if "part" in more else {}
+    times = {"us": us, "us_min": us * 0.9, "us_max": us * 1.1}
+    config = config | part | {"variant": variant}
+    return {"suite": "prefill", "impl": impl, "config": config} | times | more
+
+
+def test_the_grid_is_the_published_one():
+    planned = grid.plan()
+    assert len(planned) == 9
+    assert {len(cases) for cases in planned.values()} == {19}
+    assert len({case for cases in planned.values() for case in cases}) == 171
+    assert grid.lengths_of("1x4096") == (4096,)
+    assert grid.lengths_of("4096x8") == (4096,) * 8
+    assert grid.lengths_of("1024+7168") == (1024, 7168)
+    assert {sum(lengths) for lengths in grid.LENGTHS.values()} == {2048 << i for i in range(5)}
+    assert set(grid.CHECKED) < set(grid.LENGTHS)
+    assert [case.is_checked for case in planned[2, 8]].count(True) == len(grid.CHECKED)
+
+
+def test_a_plan_can_be_smaller_or_have_others():
+    planned = grid.plan([(2, 8), (3, 6)], ["1024x8", "512x64"])
+    assert list(planned) == [(2, 8), (3, 6)]
+    assert [case.name for case in planned[3, 6]] == ["1024x8", "512x64"]
+    assert planned[2, 8][1].lengths == (512,) * 64
+    with pytest.raises(ValueError):
+        grid.plan([], ["long"])
+    with pytest.raises(ValueError, match=r"expected such as 1x4096, .*, got 0x4"):
+        grid.plan([], ["0x4"])
+
+
+def test_limits_are_what_the_device_cannot_avoid():
+    config = row("gdn", 1.0)["config"]
+    # 512 chunks: scores of 16 key heads, the rest of 32 value heads.
+    assert limits.prefill_flops(config) == 512 * (16 * 2**21 + 32 * (6 * 2**20 + 2**21))
+    tokens = 4 * 8192 * (2 * 16 * 256 + 2 * 32 * 256 + 2 * 32 * 4)
+    states = 2 * 4 * 32 * 128 * 128 * 4
+    assert limits.prefill_bytes(config) == tokens + states
+    assert limits.prefill_limit(config, CEILINGS)[1] == "the copy"
+    us, by = limits.prefill_limit(config, CEILINGS | {"matmul_TFLOPs": 80.0})
+    assert by == "the products"
+    assert abs(us - limits.prefill_flops(config) / 80e6) < 1e-9
+    # Chunks are whole: a row of one token takes one.
+    short = config | {"lens": [1, 65], "T": 66, "N": 2}
+    assert limits.prefill_flops(short) * 512 == limits.prefill_flops(config) * 3
+    narrow = config | {"io": "float32"}
+    assert limits.prefill_bytes(narrow) > 1.9 * limits.prefill_bytes(config)
+
+
+def options(tmp_path: Path, **changes) -> Namespace:
+    chosen = {"image": "i.gdnk", "output": tmp_path / "r.json", "library": "l.so", "heads": []}
+    chosen |= {"sets": ["1x2048", "1024x8"], "checked": ["1x2048"], "repeats": 9, "peers": []}
+    chosen |= {"seconds": 1e9, "no_peers": False, "variants": False} | changes
+    return Namespace(**chosen)
+
+
+def describe() -> dict:
+    return {"device": "G", "driver": "1", "date": "d", "commit": "c"} | {
+        "versions": {"torch": "2"},
+        "ceilings": CEILINGS,
+    }
+
+
+def value_of(arguments: list[str], option: str) -> str:
+    return arguments[arguments.index(option) + 1]
+
+
+def test_each_pair_of_heads_is_a_process_and_all_write_one_report(tmp_path):
+    started = []
+
+    def start(arguments: list[str]) -> int:
+        started.append(arguments)
+        heads = bench.heads(value_of(arguments, "--heads"))
+        if heads == (8, 32):
+            return 1  # dies before it writes
+        missing = {"impl": "flashqla", "where": "everywhere", "reason": "no module"}
+        part = {"rows": [row("gdn", 10.0, heads)], "not_measured": [missing]}
+        Path(value_of(arguments, "--part")).write_text(json.dumps(part))
+        return 0
+
+    report = prefill_run.measure(options(tmp_path), describe, start)
+    assert [value_of(arguments, "--heads") for arguments in started][:3] == ["2,8", "4,16", "8,32"]
+    assert len(started) == 9
+    at = started[0].index("--sets")
+    assert started[0][at : at + 5] == ["--sets", "1x2048", "1024x8", "--checked", "1x2048"]
+    assert len(report["rows"]) == 8
+    # What is missing everywhere is said once; a process that died is said.
+    assert [item["impl"] for item in report["not_measured"]] == ["flashqla", "all"]
+    assert report["not_measured"][1]["where"] == "(8, 32)"
+    assert json.loads((tmp_path / "r.json").read_text()) == report
+    assert set(report) >= REPORT_FIELDS
+    for found in report["rows"]:
+        assert set(found) <= ROW_FIELDS
+        assert found["limit_us"] > 0
+    assert not list(tmp_path.glob("*.part.json"))
+
+
+def test_no_process_begins_without_time(tmp_path):
+    report = prefill_run.measure(options(tmp_path, seconds=-1), describe, lambda _: 1 / 0)
+    assert len(report["not_measured"]) == 9
+    assert "no time was left" in prefill_tables.markdown(report)
+
+
+def test_what_a_process_is_told(tmp_path):
+    chosen = options(tmp_path, peers=["fla"], variants=True)
+    case = grid.Case((2, 8), "1x2048")
+    arguments = prefill_run.arguments_of(chosen, [case], tmp_path / "p.json", 12.34)
+    assert arguments[-3:] == ["--peers", "fla", "--variants"]
+    assert value_of(arguments, "--seconds") == "12.3"
+    none = prefill_run.arguments_of(options(tmp_path, no_peers=True), [case], tmp_path, 1)
+    assert none[-1] == "--no-peers"
+
+
+REPORT = describe() | {
+    "not_measured": [{"impl": "flashqla", "where": "everywhere", "reason": "No module"}],
+    "rows": [
+        row("gdn-sm80", 100.0, error_o=2e-3, error_state=1e-3),
+        row("gdn", 80.0),
+        row("gdn", 10.0, part="forced", variant="split-parts-4"),
+        row("fla", 200.0, variant="", error_o=3e-3, error_state=2e-3),
+        row("flashinfer", 72.0, variant="auto"),
+        row("gdn-sm80", 50.0, heads=(2, 8), name="1x2048"),
+        row("fla", 54.0, heads=(2, 8), name="1x2048", variant=""),
+    ],
+}
+
+
+def test_tables_say_how_ours_stand_beside_each_peer():
+    report = json.loads(json.dumps(REPORT))
+    limits.add_prefill_limits(report["rows"], report["ceilings"])
+    text = prefill_tables.markdown(report)
+    # sqrt(2 * 1.08), and the worst row, which is below 1.1.
+    assert "| fla / gdn-sm80 | 2 | 1.47 | 1.08 | 2/8 1x2048 | 1.5, 1.1 | no |" in text
+    assert "| fla / gdn | 1 | 2.50 | 2.50 | 16/32 8192x4 |  |  |" in text
+    # The fastest peer of each row.
+    assert "| best peer / gdn | 1 | 0.90 | 0.90 | 16/32 8192x4 | 1.2, 0.95 | no |" in text
+    assert "| best peer / gdn-sm80 | 2 | 0.88 | 0.72 | 16/32 8192x4 |  |  |" in text
+    assert "- flashqla, everywhere: No module" in text
+    assert "| gdn-sm80 | 1 | 2.0e-03 | 1.0e-03 |" in text
+    limit = report["rows"][0]["limit_us"]
+    assert f"| {limit:.1f} | {limit:.0f} % | {100 * limit / 80:.0f} % | split |" in text
+    # A variant that was forced has no column and no ratio.
+    assert "10.0" not in text
+
+
+def test_goals_that_are_met():
+    rows = [row("gdn-sm80", 100.0), row("fla", 160.0, variant="")]
+    text = prefill_tables.markdown(REPORT | {"rows": rows, "not_measured": []})
+    assert "| fla / gdn-sm80 | 1 | 1.60 | 1.60 | 16/32 8192x4 | 1.5, 1.1 | yes |" in text
+    assert "Not measured" not in text
+
+
+def test_the_table_command(tmp_path, capsys):
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(REPORT))
+    assert bench.main(["table", str(path)]) == 0
+    assert "| fla / gdn-sm80 |" in capsys.readouterr().out
