@@ -58,8 +58,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     are cut into segments, at most `<n> + N` of them: `@<entry>__maps_cuts_<n>` says what
     each does to the state, and each is walked at the same time. They share
     `@<entry>__prepare`, and have conditions: few rows and heads, and for segments many tokens.
-    With `together` there is a variant `fused`, whose `@<entry>__walk_fused` prepares so
-    many chunks at once (`gdn_tile.each`) where it needs them, and has no `__prepare`.
+    With `together` there is a variant `fused`, whose `@<entry>__walk_fused` prepares
+    several chunks at once (`gdn_tile.each`) where it needs them, and has no `__prepare`.
     Kernels that keep f32 operands, kernels with
     `token_slots` or pending tokens, with checkpoints that cut chunks, and kernels that use inputs of the rule
     behind it have no such variant.
@@ -139,7 +139,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
                "checkpoints">,
     Option<"together", "together", "int64_t", /*default=*/"0",
            "Chunks that a block prepares at once in a further variant of 'split', "
-           "'fused'; 0: no such variant">,
+           "'fused', at most: as many as have the state's number of rows. 0: no "
+           "such variant">,
     Option<"valueHeads", "value-heads", "bool", /*default=*/"false",
            "A block serves one value head instead of one key head">,
     Option<"segments", "segments", "int64_t", /*default=*/"0",

@@ -102,6 +102,18 @@ static bool canCut(const KernelParts &parts, int64_t valueParts) {
          last(rule.getKey()) % (last(rule.getValue()) / valueParts) == 0;
 }
 
+/// Chunks that a block of the variant "fused" prepares at once, at most as many
+/// as wanted: as many as it has warps for, beside those of the state's rows. 0 if
+/// there are none.
+static int64_t chooseTogether(const KernelParts &parts,
+                              const Algorithm &algorithm, int64_t wanted) {
+  DeltaRuleOp rule = parts.rule;
+  int64_t values =
+      cast<RankedTensorType>(rule.getValue().getType()).getShape().back();
+  int64_t count = values / algorithm.chunk;
+  return values % algorithm.chunk == 0 && count <= wanted ? count : 0;
+}
+
 namespace {
 /// A variant and what its stages but the first are called.
 struct SplitVariant {
@@ -112,6 +124,7 @@ struct SplitVariant {
 
 /// The variants in the order in which they are preferred.
 static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
+                                                const Algorithm &algorithm,
                                                 const SplitVariants &wanted) {
   SmallVector<SplitVariant> chosen;
   auto descending = [](ArrayRef<int64_t> numbers) {
@@ -132,8 +145,8 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
     if (count > 1 && chooseValueParts(parts, count) == count)
       chosen.push_back({"split-parts-" + number, "_parts_" + number, count, 0, 0});
   }
-  if (wanted.together != 0)
-    chosen.push_back({"fused", "_fused", 1, 0, wanted.together});
+  if (int64_t together = chooseTogether(parts, algorithm, wanted.together))
+    chosen.push_back({"fused", "_fused", 1, 0, together});
   chosen.push_back({"split", "", 1, 0, 0});
   return chosen;
 }
@@ -161,7 +174,7 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
     ++numStages;
     return success();
   };
-  SmallVector<SplitVariant> chosen = chooseVariants(*parts, variants);
+  SmallVector<SplitVariant> chosen = chooseVariants(*parts, perKeyHead, variants);
   SmallVector<std::string> names, prepared;
   for (const SplitVariant &variant : chosen) {
     names.push_back(variant.name);
