@@ -477,7 +477,8 @@ void KernelLowering::lower(Operation &op) {
         if (place.getSwizzled() || share.getTranspose())
           return shareMatrix(b, loc, threads, type, get(share.getTile()), place,
                              values.lookup(share.getPlace()),
-                             share.getTranspose());
+                             share.getTranspose(),
+                             source->hasAttr("gdn_gpu.warpgroups"));
         storeFragment(b, loc, threads, type, get(share.getTile()),
                       sharedMemory(loc, share.getPlace(), type, share.getRow()),
                       Value());
