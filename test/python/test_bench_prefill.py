@@ -135,6 +135,7 @@ REPORT = describe() | {
         row("gdn-sm80", 100.0, error_o=2e-3, error_state=1e-3),
         row("gdn", 80.0),
         row("gdn", 10.0, part="forced", variant="split-parts-4"),
+        row("gdn", 120.0, part="batch-invariant", variant="split-parts-2"),
         row("fla", 200.0, variant="", error_o=3e-3, error_state=2e-3),
         row("flashinfer", 72.0, variant="auto"),
         row("gdn-sm80", 50.0, heads=(2, 8), name="1x2048"),
@@ -156,7 +157,11 @@ def test_tables_say_how_ours_stand_beside_each_peer():
     assert "- flashqla, everywhere: No module" in text
     assert "| gdn-sm80 | 1 | 2.0e-03 | 1.0e-03 |" in text
     limit = report["rows"][0]["limit_us"]
-    assert f"| {limit:.1f} | {limit:.0f} % | {100 * limit / 80:.0f} % | split |" in text
+    shares = " | ".join(f"{100 * limit / us:.0f} %" for us in (100, 80, 120))
+    assert f"| {limit:.1f} | {shares} | split, split-parts-2 |" in text
+    # What batch invariance costs; it is beside no peer.
+    assert "| gdn batch-invariant / gdn | 1 | 1.50 | 1.50 | 16/32 8192x4 |  |  |" in text
+    assert "/ gdn batch-invariant |" not in text
     # A variant that was forced has no column and no ratio.
     assert "10.0" not in text
 

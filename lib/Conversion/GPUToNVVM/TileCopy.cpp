@@ -27,6 +27,7 @@ static void emitColumnCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   Arithmetic a{b, loc};
   gdn::gpu::SharedType type = copy.getPlace().getType();
   const int64_t numRows = type.getShape()[0], rowBytes = type.getRowBytes();
+  const int64_t placeRowBytes = type.getPanelRowBytes();
   auto advance = [&](Value pointer, LLVM::GEPArg bytes) -> Value {
     return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
                                pointer, bytes);
@@ -51,7 +52,7 @@ static void emitColumnCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
         b, loc, arith::TruncIOp::create(b, loc, b.getI32Type(), some), row);
   }
   for (int64_t i = 0; i * step < numRows; ++i) {
-    const int64_t constant = i / period * period * step * rowBytes;
+    const int64_t constant = i / period * period * step * placeRowBytes;
     Value to = advance(places[i % period], int32_t(constant));
     Value bytes;
     if (rows)

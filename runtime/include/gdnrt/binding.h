@@ -69,6 +69,9 @@ public:
   /// Makes launches take variant `index` whatever its conditions say; nothing:
   /// they choose again.
   Status forceVariant(std::optional<size_t> index);
+  /// Whether launches take only variants that give a row the same bits in any
+  /// batch; see gdnrt_binding_set_batch_invariant.
+  void setBatchInvariant(bool wanted);
   /// Whether launches may begin before the kernel ahead of them has ended.
   void allowDependentLaunch(bool allowed) { dependentLaunch_ = allowed; }
   bool allowsDependentLaunch() const { return dependentLaunch_; }
@@ -104,6 +107,7 @@ private:
   Status takeWorkspace(void *data, uint64_t bytes, uint64_t reservedBytes);
   void commit();
   void chooseVariant();
+  size_t choose(uint64_t bytes, uint64_t zeroBytes) const;
 
   std::shared_ptr<const EntrySchema> entry_;
   CodeSchema code_;
@@ -120,6 +124,7 @@ private:
   uint64_t zeroBytes_ = 0;
   std::optional<size_t> forced_;
   size_t variant_ = 0;
+  bool batchInvariant_ = false;
   bool dependentLaunch_ = false;
 };
 
