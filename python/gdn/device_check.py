@@ -211,7 +211,13 @@ def kernels_of(device: Device, image: Image, entry: str, targets: list[str]):
 
 def check_images(options, device: Device, driver) -> dict:
     """The report on all images."""
-    runtime, rows = device._runtime, []
+    runtime = device._runtime
+    report = {
+        "device": driver.device_name if driver else device.name,
+        "driver": driver_version(driver),
+        "date": datetime.date.today().isoformat(),
+        "kernels": [],
+    }
     for path in options.images:
         image = runtime.image(path)
         for entry in image.entries:
@@ -236,14 +242,16 @@ def check_images(options, device: Device, driver) -> dict:
                 if not options.no_times:
                     row["config"], times = time_kernel(device, kernel, driver)
                     row |= times
-                rows.append(row)
+                report["kernels"].append(row)
                 print_row(row)
-    return {
-        "device": driver.device_name if driver else device.name,
-        "driver": driver_version(driver),
-        "date": datetime.date.today().isoformat(),
-        "kernels": rows,
-    }
+                write(report, options)
+    return report
+
+
+def write(report: dict, options) -> None:
+    """Writes what there is so far: a run that is stopped keeps the kernels it has checked."""
+    if options.output:
+        options.output.write_text(json.dumps(report, indent=1) + "\n")
 
 
 def print_row(row: dict) -> None:
@@ -345,8 +353,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(device.name)
     report = check_images(options, device, driver)
     report["layers"] = check_layers(options, device)
-    if options.output:
-        options.output.write_text(json.dumps(report, indent=1) + "\n")
+    write(report, options)
     if not report["kernels"]:
         print("no kernel for this device")
         return 1

@@ -10,8 +10,11 @@ The image is of one model of SIZES, for bf16 with f32 states.
 """
 
 import argparse
+import datetime
+import json
 import os
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -116,10 +119,11 @@ class Check:
     """Counts what holds."""
 
     def __init__(self):
-        self.failed = 0
+        self.failed, self.rows = 0, []
 
     def that(self, name: str, holds: bool, detail: str = "") -> None:
         self.failed += not holds
+        self.rows.append({"check": name, "holds": bool(holds), "detail": detail})
         if not holds or int(os.environ.get("RANK", 0)) == 0:
             print(f"{'ok' if holds else 'FAILED':7} {name} {detail}", flush=True)
 
@@ -256,47 +260,85 @@ def check_backend(check: Check, runtime, device, kernels) -> None:
     check.that("idle", bool((layer(idle, qkv, a, b) == 0).all()))
 
 
-def check_ranks(check: Check, runtime, device, kernels) -> None:
-    """This rank's part with the all-reduce against the whole layer on this GPU."""
-    weights = checkpoint()
-    x = torch.randn(4, SIZES.hidden_size, generator=torch.Generator().manual_seed(3))
+def prompt_after(slots: list[int], tokens: int) -> CommonAttentionMetadata:
+    """One token of each request but the last, of which all tokens come at once."""
+    metadata = step_of(slots)
+    metadata.query_start_loc[-1] += tokens - 1
+    metadata.seq_lens[-1] = tokens
+    metadata.num_actual_tokens += tokens - 1
+    return metadata
+
+
+def run_steps(runtime, device, kernels) -> tuple[list[torch.Tensor], torch.Tensor, int]:
+    """Output of a step of decode, and of one with a prompt where there is a prefill; the states
+    after them; how many ranks made them."""
+    layer, _, states = make_layer(kernels, checkpoint())
+    builder = GDNAttentionMetadataBuilder.from_options(
+        runtime, device, max_num_seqs=8, max_num_tokens=128
+    )
+    steps = [step_of([3, 9, 1, 5])]
+    if "prefill" in kernels:
+        steps.append(prompt_after([9, 5, 2], 70))
     outputs = []
-    rank = torch.distributed.get_rank()
-    alone = torch.distributed.new_group([rank], use_local_synchronization=True)
-    for group in (None, alone):
-        layer, _, _ = make_layer(kernels, weights, group=group)
-        builder = GDNAttentionMetadataBuilder.from_options(
-            runtime, device, max_num_seqs=8, max_num_tokens=64
-        )
-        output = torch.empty(4, SIZES.hidden_size, device="cuda", dtype=torch.bfloat16)
-        layer(x.bfloat16().cuda(), output, builder.build(0, step_of([3, 9, 1, 5])))
+    for seed, step in enumerate(steps):
+        shape = (step.num_actual_tokens, SIZES.hidden_size)
+        x = torch.randn(shape, generator=torch.Generator().manual_seed(3 + seed))
+        output = torch.full(shape, torch.nan, device="cuda", dtype=torch.bfloat16)
+        layer(x.bfloat16().cuda(), output, builder.build(0, step))
         outputs.append(output)
-        check.that(f"ranks {layer.tp_size}", bool(output.isfinite().all()))
-    found = error_of(*outputs)
-    check.that("ranks equal one", found < LIMIT, f"error {found:.1e}")
+    torch.cuda.synchronize()
+    return outputs, states, layer.tp_size
+
+
+def check_ranks(check: Check, runtime, device, kernels, rank: int) -> None:
+    """This rank's part with the all-reduce against the whole layer on this GPU."""
+    wanted, whole, _ = run_steps(runtime, device, kernels)
+    torch.distributed.init_process_group("nccl", device_id=torch.device("cuda", rank))
+    outputs, states, ranks = run_steps(runtime, device, kernels)
+    for name, got, want in zip(("decode", "prompt"), outputs, wanted, strict=False):
+        error = error_of(got, want)
+        check.that(f"{ranks} ranks equal one: {name}", error < LIMIT, f"error {error:.1e}")
+    error = error_of(states, whole.chunk(ranks, dim=1)[torch.distributed.get_rank()])
+    check.that("this rank's states are its part", error < LIMIT, f"error {error:.1e}")
+    torch.distributed.destroy_process_group()
+
+
+def report(device, ranks: int, check: Check) -> dict:
+    """What was checked on which device with how many ranks, and what came of it."""
+    return {
+        "device": device.name,
+        "date": datetime.date.today().isoformat(),
+        "versions": {"torch": torch.__version__},
+        "ranks": ranks,
+        "failed": check.failed,
+        "checks": check.rows,
+    }
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="layer_check", description=__doc__)
     parser.add_argument("image")
     parser.add_argument("--library", required=True)
+    parser.add_argument("--output", type=Path, help="write the outcome as JSON, by rank 0")
     arguments = parser.parse_args()
-    rank = int(os.environ.get("LOCAL_RANK", 0))
+    rank, ranks = (
+        int(os.environ.get(name, n)) for name, n in (("LOCAL_RANK", 0), ("WORLD_SIZE", 1))
+    )
     torch.cuda.set_device(rank)
     torch.zeros(1, device="cuda")
     runtime = Runtime(arguments.library)
     device = runtime.cuda(rank)
     kernels = layer_kernels(device, runtime.image(arguments.image))
     check = Check()
-    if int(os.environ.get("WORLD_SIZE", 1)) > 1:
-        torch.distributed.init_process_group("nccl", device_id=torch.device("cuda", rank))
-        check_ranks(check, runtime, device, kernels)
-        torch.distributed.destroy_process_group()
+    if ranks > 1:
+        check_ranks(check, runtime, device, kernels, rank)
     else:
         check_layer(check, runtime, device, kernels)
         if any(param.name == "qkv" for param in kernels["decode"].params):
             check_backend(check, runtime, device, kernels)
     print(f"{device.name}: {check.failed} failed")
+    if arguments.output and rank == 0:
+        arguments.output.write_text(json.dumps(report(device, ranks, check), indent=1) + "\n")
     return 1 if check.failed else 0
 
 

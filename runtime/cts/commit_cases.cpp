@@ -2,11 +2,15 @@
 //
 // Tokens that a commit, or the next step, takes into the states: pending ones,
 // and states in a buffer of their own. Whatever was accepted, a sequence goes
-// on as if decode had run on those tokens alone.
+// on as if decode had run on those tokens alone: with its bits, but for pending
+// tokens on a GPU, which takes those of a step at once and sums in another
+// order.
 
 #include "suite.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 
 using namespace gdnrt::cts;
 
@@ -84,6 +88,41 @@ static void expectOthersKept(const Problem &a, const Problem &b,
             << pool << ", slot " << slot;
 }
 
+/// Expects f32 states of pending tokens to be those of decode.
+static void expectStateOfDecode(const Bytes &got, const Bytes &want) {
+  ASSERT_EQ(got.size(), want.size());
+  if (suiteOptions.device == "cpu") {
+    EXPECT_TRUE(got == want);
+    return;
+  }
+  double differences = 0, squares = 0;
+  for (size_t i = 0; i + sizeof(float) <= want.size(); i += sizeof(float)) {
+    float a, b;
+    std::memcpy(&a, got.data() + i, sizeof(a));
+    std::memcpy(&b, want.data() + i, sizeof(b));
+    differences += (double(a) - b) * (double(a) - b);
+    squares += double(b) * b;
+  }
+  EXPECT_LE(std::sqrt(differences / std::max(squares, 1e-30)), 1e-6);
+}
+
+/// Expects the output of token `token` of a step to be that of a decode step.
+static void expectOutputOfDecode(const Problem &step, int64_t token,
+                                 const Problem &decoded) {
+  const std::string &name = decoded.outputs()[0];
+  const HostArray &got = step[name], &want = decoded[name];
+  double differences = 0, squares = 0;
+  for (int64_t i = 0; i < want.count(); ++i) {
+    const double a = got.number(token * want.count() + i), b = want.number(i);
+    differences += (a - b) * (a - b);
+    squares += b * b;
+  }
+  // Outputs are rounded: where sums differ, some fall to the other side.
+  const double limit = suiteOptions.device == "cpu" ? 0 : 1e-3;
+  EXPECT_LE(std::sqrt(differences / std::max(squares, 1e-30)), limit)
+      << "token " << token;
+}
+
 // Steps of all lengths, of which all numbers of tokens are accepted; beside
 // them decode steps on what was accepted. At the end a commit, and one step
 // more.
@@ -107,24 +146,21 @@ TEST_P(PendingCases, AsIfDecodeHadRunOnWhatWasAccepted) {
     kernel.run(part);
     pools.takePools(part);
     // The slot holds what is accepted, and nothing of this step.
-    EXPECT_TRUE(pools.slotOf("state_pool", 1) == plain.slotOf("state_pool", 1));
+    expectStateOfDecode(pools.slotOf("state_pool", 1),
+                        plain.slotOf("state_pool", 1));
     EXPECT_TRUE(pools.windowOf(1, kWindow) == plain.windowOf(1, kWindow));
     for (int64_t t = 0; t < next; ++t) {
       Problem one = step(part, t, 1, plain);
       plain.takePools(one);
-      const Bytes row = one.outputOfRow(one.outputs()[0], 0);
-      const Bytes all = part[one.outputs()[0]].elements();
-      EXPECT_TRUE(std::equal(row.begin(), row.end(),
-                             all.begin() + t * static_cast<long>(row.size())))
-          << "token " << t;
+      expectOutputOfDecode(part, t, one);
     }
     accepted = next;
   }
   pools.takePools(commitTo(pools, {accepted}, {1}));
-  EXPECT_TRUE(pools.slotOf("state_pool", 1) == plain.slotOf("state_pool", 1));
+  expectStateOfDecode(pools.slotOf("state_pool", 1),
+                      plain.slotOf("state_pool", 1));
   EXPECT_TRUE(pools.windowOf(1, kWindow) == plain.windowOf(1, kWindow));
-  Problem after = step(whole, 3, 1, pools), alone = step(whole, 3, 1, plain);
-  expectSameOutputs(after, alone);
+  expectOutputOfDecode(step(whole, 3, 1, pools), 0, step(whole, 3, 1, plain));
 }
 
 TEST_P(PendingCases, CountsOutOfRangeSkipTheRow) {

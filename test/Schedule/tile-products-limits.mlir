@@ -7,7 +7,7 @@
 
 // CHECK-LABEL: func.func @large_state(
 //       CHECK:   gdn_tile.matmul
-// expected-remark@+1 {{'large_state' would take about 377 registers, of which a thread of 8 warps has 255}}
+// expected-remark@+1 {{'large_state' would take about 307 registers, of which a thread of 8 warps has 255}}
 func.func @large_state(%T: index, %k: memref<?x64x256xf16>, %w: memref<?x128x64xf16>)
     attributes {gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
   %c0 = arith.constant 0 : index

@@ -50,6 +50,22 @@ def test_sound_kernels_pass(image, library, tmp_path, capsys):
     assert "layer/decode" in capsys.readouterr().out
 
 
+def test_what_was_checked_before_a_stop_is_kept(image, library, tmp_path, monkeypatch):
+    output, check_kernel = tmp_path / "report.json", device_check.check_kernel
+
+    def stop(device, kernel, *rest):
+        if kernel.name == "copy_slots":
+            raise KeyboardInterrupt
+        return check_kernel(device, kernel, *rest)
+
+    monkeypatch.setattr(device_check, "check_kernel", stop)
+    options = ["--device=cpu", "--quick", "--no-times", f"--library={library}"]
+    with pytest.raises(KeyboardInterrupt):
+        device_check.main([str(image), *options, f"--output={output}"])
+    names = [row["name"] for row in json.loads(output.read_text())["kernels"]]
+    assert "layer/decode" in names and "layer/copy_slots" not in names
+
+
 def test_a_target_that_is_not_there(image, library, capsys):
     options = ["--device=cpu", "--quick", "--no-times", f"--library={library}"]
     assert device_check.main([str(image), *options, "--target=sm_90a"]) == 1

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """How ./check counts: what three runners write, and what must count as failed."""
 
+import json
 import sys
 
 import pytest
 
+import check
 import suites
 
 LIT = """<testsuites time="1.0"><testsuite name="gdn" tests="4" failures="1" skipped="1">
@@ -63,3 +65,21 @@ def test_run_ignores_an_old_xml(tmp_path):
     (tmp_path / "r.xml").write_text(LIT)
     result = suites.run("s", [sys.executable, "-c", ""], tmp_path / "r.xml")
     assert (result.passed, result.failed) == (0, 1)
+
+
+def test_parts_take_their_place_in_the_record(tmp_path, monkeypatch):
+    record = check.ROOT / "docs/generated/check-full.json"
+    path = tmp_path / "docs/generated/check-full.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(record.read_text())
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    monkeypatch.setattr(check, "RECORD", path)
+    monkeypatch.setattr(check, "git", lambda *_: "abc")
+    before = json.loads(path.read_text())
+    for passed, failed in ((7, 0), (6, 1)):
+        check.record_parts([suites.Result("part", passed, failed)])
+        facts = json.loads(path.read_text())
+        (entry,) = [each for each in facts["suites"] if each["name"] == "part"]
+        assert (entry["passed"], entry["failed"], entry["commit"]) == (passed, failed, "abc")
+        assert facts["passed"] == before["passed"] + passed
+        assert facts["failed"] == before["failed"] + failed

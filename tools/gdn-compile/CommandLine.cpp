@@ -120,8 +120,8 @@ struct Options {
           clEnumValN(Precision::mixed, "mixed",
                      "Rounded to f16, as tensor cores take them"),
           clEnumValN(Precision::mixedIo, "mixed-io",
-                     "The same, with keys, queries and the state in the type "
-                     "of --io"))};
+                     "The same, with keys and queries that are handed over, "
+                     "and the state, in the type of --io"))};
   cl::opt<ChunkStages> chunkStages{
       "chunk-stages", cl::init(ChunkStages::onePass), cl::cat(outputs),
       cl::desc("Stages of the chunk form on a CPU:"),

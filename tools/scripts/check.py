@@ -4,8 +4,9 @@
 Without options: what must hold before a change lands, in minutes. --full adds
 the sanitizer build, the fuzzers, clang-tidy over everything and a short run of
 each benchmark, and records the outcome in docs/generated/check-full.json.
---traces plays the 10,000 traces of a scheduler alone, which --full plays too, and
-records them there.
+Two parts of --full can be run alone, and are recorded there: --traces plays the 10,000
+traces of a scheduler; --sanitizers builds the runtime and its tests with sanitizers,
+without the compiler, and runs them on the images of the release build.
 """
 
 from __future__ import annotations
@@ -145,6 +146,29 @@ def wheel() -> suites.Result:
     return suites.run("wheel", [*command, "--quiet", "--wheel-dir", folder])
 
 
+def sanitized_runtime() -> list[suites.Result]:
+    """The runtime's tests, its conformance and 200 traces of each kind, with sanitizers of
+    addresses and undefined behaviour, and its pool with that of threads."""
+    tests = ["gdnrt_unit_tests", "gdnrt_pool_tests", "gdnrt_cuda_tests"]
+    results = [build("release"), build("asan", *tests, "gdnrt_cts", "gdnrt_traces")]
+    if any(result.failed for result in results):
+        return results
+    programs, images = ROOT / "build/asan/bin", ROOT / "build/release/runtime"
+    runs: list[tuple[str, list[str | Path]]] = [(name, [programs / name]) for name in tests]
+    for image in sorted((images / "cts").glob("*.gdnk")):
+        if image.stem != "gpu":
+            command = [programs / "gdnrt_cts", f"--image={image}", "--device=cpu"]
+            runs.append((f"cts.{image.stem}", command))
+    for name, command in runs:
+        xml = ROOT / f"build/asan/results/{name}.xml"
+        command = [*command, "--gtest_brief=1", f"--gtest_output=xml:{xml}"]
+        results.append(suites.run(f"{name} (asan)", command, xml))
+    for image in sorted((images / "traces").glob("*.gdnk")):
+        command = [programs / "gdnrt_traces", f"--image={image}", "--traces=200"]
+        results.append(suites.run(f"traces.{image.stem} (asan)", command))
+    return [*results, *thread_sanitizer()]
+
+
 def thread_sanitizer() -> list[suites.Result]:
     """Many threads on one pool, without the compiler."""
     built = build("tsan", "gdnrt_pool_tests")
@@ -221,14 +245,15 @@ def record(results: list[suites.Result]) -> None:
     print(f"recorded in {RECORD.relative_to(ROOT)}")
 
 
-def record_one(result: suites.Result) -> None:
-    """Puts one suite into the record of a full run, with a date and commit of its own."""
+def record_parts(results: list[suites.Result]) -> None:
+    """Puts suites into the record of a full run, each with a date and commit of its own."""
     facts = json.loads(RECORD.read_text())
-    entry = {**asdict(result), "seconds": round(result.seconds, 1)}
-    entry["date"] = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%MZ")
-    entry["commit"] = git("rev-parse", "HEAD")
-    others = [each for each in facts["suites"] if each["name"] != result.name]
-    facts["suites"] = [*others, entry]
+    for result in results:
+        entry = {**asdict(result), "seconds": round(result.seconds, 1)}
+        entry["date"] = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%MZ")
+        entry["commit"] = git("rev-parse", "HEAD")
+        others = [each for each in facts["suites"] if each["name"] != result.name]
+        facts["suites"] = [*others, entry]
     for count in ("passed", "failed"):
         facts[count] = sum(each[count] for each in facts["suites"])
     RECORD.write_text(json.dumps(facts, indent=2) + "\n")
@@ -252,12 +277,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="check", description=__doc__)
     parser.add_argument("--full", action="store_true", help="add the long suites")
     parser.add_argument("--traces", action="store_true", help="the 10,000 traces alone")
+    parser.add_argument("--sanitizers", action="store_true", help="the runtime with sanitizers")
     options = parser.parse_args()
     full = options.full
+    if options.sanitizers:
+        results = sanitized_runtime()
+        record_parts([result for result in results if not result.name.startswith("build")])
+        return summary(results)
     if options.traces:
         images = [f"gdnrt_traces_{kind}" for kind in ("slots", "tree", "lazy", "buffer")]
         results = [build("release", "gdnrt_traces", *images), ctest("traces")]
-        record_one(results[-1])
+        record_parts(results[-1:])
         return summary(results)
 
     results = [clang_format(), *ruff(), shellcheck(), docs(), requirements()]

@@ -26,13 +26,12 @@ static void emitColumnCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   Location loc = copy.getLoc();
   Arithmetic a{b, loc};
   gdn::gpu::SharedType type = copy.getPlace().getType();
-  const int64_t numRows = type.getShape()[0], rowBytes = type.getRowBytes();
-  const int64_t placeRowBytes = type.getPanelRowBytes();
+  const int64_t numRows = type.getShape()[0];
   auto advance = [&](Value pointer, LLVM::GEPArg bytes) -> Value {
     return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
                                pointer, bytes);
   };
-  Value rowPieces = a.i32(rowBytes / pieceBytes);
+  Value rowPieces = a.i32(type.getRowBytes() / pieceBytes);
   Value row = arith::DivUIOp::create(b, loc, thread, rowPieces);
   Value column = a.mul(arith::RemUIOp::create(b, loc, thread, rowPieces),
                        a.i32(pieceBytes));
@@ -52,7 +51,9 @@ static void emitColumnCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
         b, loc, arith::TruncIOp::create(b, loc, b.getI32Type(), some), row);
   }
   for (int64_t i = 0; i * step < numRows; ++i) {
-    const int64_t constant = i / period * period * step * placeRowBytes;
+    // Rows of a wide tile are apart by those of its panels.
+    const int64_t constant =
+        i / period * period * step * type.getPanelRowBytes();
     Value to = advance(places[i % period], int32_t(constant));
     Value bytes;
     if (rows)

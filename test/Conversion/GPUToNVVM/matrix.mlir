@@ -10,9 +10,12 @@
 !keys = !gdn_gpu.shared<64x128xbf16, swizzled>
 !view = memref<?x?x128xbf16, strided<[?, ?, 1], offset: ?>>
 
-// A copy: 64 x 16 pieces over 128 threads.
+// A copy: 64 x 16 pieces over 128 threads, eight rows of a panel of 128 bytes each
+// time: the last piece is 7 x 8 x 128 bytes behind the first.
 // CHECK-LABEL: llvm.func @product(
-// CHECK-COUNT-8: nvvm.cp.async.shared.global %{{.+}}, %{{.+}}, 16, cache = cg, %{{.+}} :
+// CHECK-COUNT-7: nvvm.cp.async.shared.global %{{.+}}, %{{.+}}, 16, cache = cg, %{{.+}} :
+//       CHECK: %[[LAST:.+]] = llvm.getelementptr %{{.+}}[7168] : (!llvm.ptr<3>)
+//       CHECK: nvvm.cp.async.shared.global %[[LAST]], %{{.+}}, 16, cache = cg, %{{.+}} :
 //   CHECK-NOT: nvvm.cp.async.shared
 //       CHECK: nvvm.cp.async.commit.group
 //       CHECK: nvvm.cp.async.wait.group 0

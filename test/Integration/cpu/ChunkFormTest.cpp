@@ -43,6 +43,14 @@ protected:
   static bool isExact() { return kind().precision == Precision::f32; }
   /// Packed projections have independent keys and values of their own.
   static bool isReady() { return form() == Form::plain; }
+  /// Keys that are handed over may keep their type; those that the kernel
+  /// computes are rounded to f16.
+  static Precision precision() {
+    const bool keepsKeys = kind().precision == Precision::mixedIo && isReady();
+    return isExact()   ? Precision::f32
+           : keepsKeys ? Precision::mixedIo
+                       : Precision::mixed;
+  }
 
   static Config config(int64_t dk, int64_t dv) {
     Config config(dk, dv);
@@ -74,7 +82,7 @@ protected:
 /// What the errors of a call may be, besides the rounding of the outputs where
 /// nothing else is rounded.
 Errors ChunkForm::bounds() {
-  switch (kind().precision) {
+  switch (precision()) {
   case Precision::f32:
     return oneCall;
   case Precision::mixed:
@@ -176,7 +184,7 @@ TEST_P(ChunkForm, PrecisionIsRecorded) {
   const gdnrt_entry *entry =
       gdnrt_kernel_entry(Program::get(config(64, 64)).entry("prefill").kernel);
   EXPECT_STREQ(gdnrt_entry_attribute(entry, "precision"),
-               names[int(kind().precision)]);
+               names[int(precision())]);
 }
 
 // Every length with all gates, keys, values and head sizes; ratios take turns.
