@@ -8,7 +8,7 @@ from gdn import GdnError, Pool, Runtime, checks, problems
 from gdn.problems import Sizes
 
 # Alone, the second row leaves a worker idle and is cut into segments.
-SIZES = Sizes(1, 2, (20, 200, 3), seed=4, decay="near_one")
+SIZES = Sizes(1, 2, (20, 400, 3), seed=4, decay="near_one")
 LAYER = ["--preset=qwen3.5-0.8b", "--layout=ready", "--outputs=core", "--io=bf16", "--state=f32"]
 SEGMENTS = ["--segments=3", "--segments-from=64"]
 
