@@ -355,6 +355,13 @@ class Binding(_Handle):
         index = -1 if name is None else names.index(name)
         self._runtime.call("gdnrt_binding_force_variant", self._handle, index)
 
+    def force_stage(self, index: int | None) -> None:
+        """Makes launches run one stage of their variant alone; None: all. For measurements:
+        see gdnrt_binding_force_stage."""
+        self._runtime.call(
+            "gdnrt_binding_force_stage", self._handle, -1 if index is None else index
+        )
+
     def set_batch_invariant(self, wanted: bool = True) -> None:
         """Makes launches give a row the same bits in any batch, or, by default, take what is
         fastest; see gdnrt_binding_set_batch_invariant, which says what it costs."""

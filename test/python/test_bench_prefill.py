@@ -10,7 +10,7 @@ import pytest
 from test_bench_tables import REPORT_FIELDS, ROW_FIELDS
 
 from gdn.bench import __main__ as bench
-from gdn.bench import grid, limits, prefill_run, prefill_tables
+from gdn.bench import grid, limits, prefill_run, prefill_tables, prologue_tables
 
 CEILINGS = {"copy_TBps": 4.25, "matmul_TFLOPs": 800.0}
 
@@ -178,3 +178,26 @@ def test_the_table_command(tmp_path, capsys):
     path.write_text(json.dumps(REPORT))
     assert bench.main(["table", str(path)]) == 0
     assert "| fla / gdn-sm80 |" in capsys.readouterr().out
+
+
+def stage(part: str, us: float, tokens: int = 8192, **more) -> dict:
+    config = {"Hk": 16, "Hv": 32, "dk": 128, "dv": 128, "N": 1, "T": tokens, "lens": [tokens]}
+    config |= {"io": "bfloat16", "state": "float32", "variant": "split", "part": part}
+    return {"suite": "prologue", "impl": "gdn-sm80", "config": config, "us": us} | more
+
+
+def test_the_prologue_stands_beside_a_copy():
+    rows = [stage("whole", 500.0), stage("prologue", 79.0), stage("prepare", 200.0)]
+    rows += [stage("prologue", 78.0, 4096), stage("walk", 220.0)]
+    limits.add_prologue_limits(rows, CEILINGS)
+    moved = 8192 * (2 * 16 * 128 + 32 * 128) * 2 * 2
+    assert limits.prologue_bytes(rows[0]["config"]) == moved
+    assert rows[1]["limit_us"] == pytest.approx(moved / 4.25e6)
+    assert [("limit_us" in found) for found in rows] == [False, True, False, True, False]
+    text = prologue_tables.markdown(REPORT | {"rows": rows})
+    # 63.2 us are 80.0 % of 79; below 8192 tokens nothing is asked.
+    assert "| gdn-sm80 | 16, 32 | 8192 | 79.0 | 200.0 | 220.0 | 500.0 | 63.2 | 80 % | no |" in text
+    assert "| gdn-sm80 | 16, 32 | 4096 | 78.0 |  |  |  | 31.6 | 40 % |  |" in text
+    rows[1]["us"] = 70.0
+    assert "| 90 % | yes |" in prologue_tables.markdown(REPORT | {"rows": rows})
+    assert prologue_tables.markdown(REPORT) == ""

@@ -204,6 +204,21 @@ TEST(Variants, BatchInvariantLaunchesTakeOneKindOfBits) {
   EXPECT_EQ(names(1, 0), "rows whole");
 }
 
+TEST(Variants, OneStage) {
+  auto binding = bindNeighbours(16, 2);
+  ASSERT_TRUE(binding->setWorkspace(address(0x1000), 192).isOk());
+  const int64_t units = binding->units();
+  const int64_t first = binding->stageUnits(0), second = binding->stageUnits(1);
+  EXPECT_GT(first, 0);
+  EXPECT_GT(second, 0);
+  binding->forceStage(1);
+  EXPECT_EQ(binding->stageUnits(0), 0);
+  EXPECT_EQ(binding->stageUnits(1), second);
+  binding->forceStage(std::nullopt);
+  EXPECT_EQ(binding->stageUnits(0), first);
+  EXPECT_EQ(binding->units(), units);
+}
+
 TEST(Variants, BatchInvariantBindings) {
   auto binding = bindNeighbours(16, 2);
   ASSERT_TRUE(binding->setWorkspace(address(0x1000), 192).isOk());
