@@ -130,8 +130,8 @@ void ProductEmitter::leaveGroups() {
 }
 
 void ProductEmitter::pick(Value tile, ArrayRef<Value> all) {
-  places[tile] = gpu::PickOp::create(b, tile.getLoc(), all.front().getType(),
-                                     group, all);
+  places[tile] =
+      gpu::PickOp::create(b, tile.getLoc(), all.front().getType(), group, all);
 }
 
 SmallVector<Value> ProductEmitter::placesOf(Value tile) {
@@ -604,7 +604,8 @@ LogicalResult ProductEmitter::emitVectors(ArrayRef<Operation *> ops) {
       vectors[tile] = gpu::FetchOp::create(
           b, loc,
           gpu::FragmentType::get(
-              vectorType(tile), gpu::PerRowAttr::get(b.getContext(), vectorRows)),
+              vectorType(tile),
+              gpu::PerRowAttr::get(b.getContext(), vectorRows)),
           places.lookup(tile), Value());
     for (Operation *op : ops)
       emitVector(op);

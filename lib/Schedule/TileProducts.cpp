@@ -172,9 +172,8 @@ LogicalResult ProductKernel::emitSegment(ArrayRef<Operation *> ops) {
   // Products that wait for none of it are made beside it.
   Ops others;
   for (Operation *op : matrices) {
-    bool isAhead =
-        isa<tile::MatmulOp, tile::TransposeOp>(op) &&
-        llvm::all_of(others, llvm::IsaPred<tile::DecayMatrixOp>);
+    bool isAhead = isa<tile::MatmulOp, tile::TransposeOp>(op) &&
+                   llvm::all_of(others, llvm::IsaPred<tile::DecayMatrixOp>);
     if (!isAhead)
       others.push_back(op);
     else if (failed(tiles->emit(op)))
@@ -373,10 +372,8 @@ LogicalResult ProductKernel::emitReadingAhead(scf::ForOp loop,
 LogicalResult ProductKernel::emitEach(tile::EachOp each) {
   Location loc = each.getLoc();
   const int64_t count = each.getCount();
-  SmallVector<Value> tilePlaces =
-      llvm::map_to_vector(each.getTiles(), [&](Value tile) {
-        return tiles->placeOf(tile);
-      });
+  SmallVector<Value> tilePlaces = llvm::map_to_vector(
+      each.getTiles(), [&](Value tile) { return tiles->placeOf(tile); });
   auto groups = gpu::GroupsOp::create(b, loc, count);
   OpBuilder::InsertionGuard guard(b);
   Block *body = b.createBlock(&groups.getBody(), {}, {b.getIndexType()}, {loc});
@@ -406,9 +403,9 @@ static Operation *getLastUser(Value tile) {
   return last;
 }
 
-/// A loop with work on several tiles at once: its copies begin behind what reads
-/// them last in the turn before, where outputs are on their way to memory;
-/// copies for the work behind it begin ahead of it.
+/// A loop with work on several tiles at once: its copies begin behind what
+/// reads them last in the turn before, where outputs are on their way to
+/// memory; copies for the work behind it begin ahead of it.
 LogicalResult ProductKernel::emitTurns(scf::ForOp loop, scf::ForOp copy) {
   Block &body = *loop.getBody();
   Location loc = loop.getLoc();
@@ -506,8 +503,7 @@ LogicalResult ProductKernel::emitLoop(scf::ForOp loop) {
                    }) &&
       llvm::any_of(*loop.getBody(), llvm::IsaPred<tile::MatmulOp>);
   if (readsAhead) {
-    bool hasEach =
-        llvm::any_of(*loop.getBody(), llvm::IsaPred<tile::EachOp>);
+    bool hasEach = llvm::any_of(*loop.getBody(), llvm::IsaPred<tile::EachOp>);
     if (failed(hasEach ? emitTurns(loop, copy) : emitReadingAhead(loop, copy)))
       return failure();
     b.setInsertionPointAfter(copy);
@@ -553,9 +549,8 @@ static bool isKnown(Operation *op) {
   return !isa<tile::TileDialect>(op->getDialect()) ||
          isa<tile::BlockIdOp, tile::LoadOp, tile::StoreOp, tile::FillOp,
              tile::MapRowsOp, tile::YieldOp, tile::EachOp, tile::MatmulOp,
-             tile::TransposeOp,
-             tile::TriInverseOp, tile::DecayMatrixOp, tile::PrefixSumOp,
-             tile::SuffixSumOp>(op);
+             tile::TransposeOp, tile::TriInverseOp, tile::DecayMatrixOp,
+             tile::PrefixSumOp, tile::SuffixSumOp>(op);
 }
 
 /// Warps for the products of `func`: 16 rows of each for a warp. None if there

@@ -116,8 +116,8 @@ struct ConvertGDNToTile final
         failed(emitSegmentedKernel(entry, kernel, algorithm, stages)))
       return failure();
     if (chunkStages == ChunkStages::split &&
-        failed(emitSplitKernel(entry, kernel, algorithm, {valueParts, cuts, together},
-                               stages)))
+        failed(emitSplitKernel(entry, kernel, algorithm,
+                               {valueParts, cuts, together}, stages)))
       return failure();
     numStages += stages;
     entry.erase();

@@ -71,8 +71,8 @@ StoredChunk SplitStage::prepareChunk(Chunk chunk, Value t, Value valid) {
 }
 
 Value SplitStage::countValid(Value t, Value to) {
-  Value left = arith::SubIOp::create(
-      b, loc, to, arith::MinUIOp::create(b, loc, t, to));
+  Value left =
+      arith::SubIOp::create(b, loc, to, arith::MinUIOp::create(b, loc, t, to));
   return arith::MinUIOp::create(b, loc, left, index(algorithm.chunk));
 }
 
@@ -108,8 +108,8 @@ SmallVector<StoredChunk> SplitStage::prepareChunks(Value first, Value t,
     operands[count + i] = chunk.query;
     for (auto [n, input] : llvm::enumerate(gates))
       operands[(2 + n) * count + i] = tile::LoadOp::create(
-          b, loc, vector, operandViews.lookup(input), ValueRange{start, h, head},
-          ArrayRef<int64_t>{0}, valid);
+          b, loc, vector, operandViews.lookup(input),
+          ValueRange{start, h, head}, ArrayRef<int64_t>{0}, valid);
   }
 
   auto keyType = cast<VectorType>(operands.front().getType());

@@ -170,8 +170,8 @@ PreparedChunk RoundedChunkEmitter::prepare(Value rawQuery, Value rawKey,
   Value own = matmul(key, keyT, lowerResult);
   // Its product waits for nothing, and may be made beside the inverse.
   Value asked = matmul(query, keyT, lowerResult);
-  Value triangle = inner(scaleRows(
-      own, beta, [&](ValueRange strength) { return strength[0]; }));
+  Value triangle = inner(
+      scaleRows(own, beta, [&](ValueRange strength) { return strength[0]; }));
   Value inverse = wide(tile::TriInverseOp::create(b, loc, triangle));
   Value solve = inner(mapRows(b, loc, {inverse, decay}, {square},
                               [&](OpBuilder &, ValueRange in) -> Rows {
@@ -193,9 +193,8 @@ PreparedChunk RoundedChunkEmitter::prepare(Value rawQuery, Value rawKey,
       scaleRows(rawKey, toEnd, [&](ValueRange sum) { return exp(sum[0]); }));
   Value ofKeys = matmulTransposed(solve, fadedKey);
   Value ofScores = matmul(scores, solve, lowerLhs);
-  Value toState = inner(scaleRows(ofKeys, {}, [&](ValueRange) {
-    return exp(elementOf(outside, last));
-  }));
+  Value toState = inner(scaleRows(
+      ofKeys, {}, [&](ValueRange) { return exp(elementOf(outside, last)); }));
   Value toOutput = inner(scaleRows(
       ofScores, outside, [&](ValueRange sum) { return exp(sum[0]); }));
   return {query, key, toState, toOutput, sums, outside};

@@ -103,8 +103,8 @@ static bool canCut(const KernelParts &parts, int64_t valueParts) {
 }
 
 /// Chunks that a block of the variant "fused" prepares at once, at most as many
-/// as wanted: as many as it has warps for, beside those of the state's rows. 0 if
-/// there are none.
+/// as wanted: as many as it has warps for, beside those of the state's rows. 0
+/// if there are none.
 static int64_t chooseTogether(const KernelParts &parts,
                               const Algorithm &algorithm, int64_t wanted) {
   DeltaRuleOp rule = parts.rule;
@@ -143,7 +143,8 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
   for (int64_t count : descending(wanted.valueParts)) {
     std::string number = std::to_string(count);
     if (count > 1 && chooseValueParts(parts, count) == count)
-      chosen.push_back({"split-parts-" + number, "_parts_" + number, count, 0, 0});
+      chosen.push_back(
+          {"split-parts-" + number, "_parts_" + number, count, 0, 0});
   }
   if (int64_t together = chooseTogether(parts, algorithm, wanted.together))
     chosen.push_back({"fused", "_fused", 1, 0, together});
@@ -174,7 +175,8 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
     ++numStages;
     return success();
   };
-  SmallVector<SplitVariant> chosen = chooseVariants(*parts, perKeyHead, variants);
+  SmallVector<SplitVariant> chosen =
+      chooseVariants(*parts, perKeyHead, variants);
   SmallVector<std::string> names, prepared;
   for (const SplitVariant &variant : chosen) {
     names.push_back(variant.name);

@@ -113,8 +113,8 @@ Value SplitWalk::emitChunks(TokenBlock &block, Value state, Value from,
   Value first = firstSlot(begin, n);
   const int64_t C = algorithm.chunk,
                 count = std::max<int64_t>(1, algorithm.together);
-  auto loop = scf::ForOp::create(b, loc, from, to, index(count * C),
-                                 ValueRange{state});
+  auto loop =
+      scf::ForOp::create(b, loc, from, to, index(count * C), ValueRange{state});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value t = loop.getInductionVar(), next = loop.getRegionIterArg(0);

@@ -67,7 +67,7 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
                          types.inner);
 
   auto next = [&] {
-  Value decayed =
+    Value decayed =
         mapRows(b, loc, state, {state.getType()},
                 [&](OpBuilder &, ValueRange in) -> Rows {
                   Value end = vector::ExtractOp::create(b, loc, chunk.end, 0);

@@ -91,8 +91,7 @@ void gdn::emitBarrier(OpBuilder &b, Operation *op,
     return (void)NVVM::Barrier0Op::create(b, loc);
   // Barrier 0 is the block's.
   Arithmetic a{b, loc};
-  NVVM::BarrierOp::create(b, loc, TypeRange(),
-                          a.add(threads.group, a.i32(1)),
+  NVVM::BarrierOp::create(b, loc, TypeRange(), a.add(threads.group, a.i32(1)),
                           a.i32(threads.groupThreads),
                           NVVM::BarrierReductionAttr(), Value());
 }

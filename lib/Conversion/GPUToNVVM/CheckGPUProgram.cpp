@@ -403,7 +403,8 @@ static LogicalResult checkGroups(FunctionOpInterface function) {
       return WalkResult::interrupt();
     }
     std::optional<Access> access = getAccess(op);
-    if (!access || !access->writes || access->place.getDefiningOp<gpu::PickOp>())
+    if (!access || !access->writes ||
+        access->place.getDefiningOp<gpu::PickOp>())
       return WalkResult::advance();
     op->emitOpError("expects a tile of the group, by gdn_gpu.pick, since it "
                     "writes inside gdn_gpu.groups");

@@ -313,9 +313,9 @@ void KernelLowering::lowerPick(gdn::gpu::PickOp pick) {
   Value tile = values.lookup(pick.getTiles().front());
   for (auto [number, other] :
        llvm::drop_begin(llvm::enumerate(pick.getTiles())))
-    tile = LLVM::SelectOp::create(
-        b, pick.getLoc(), a.isEqual(threads.group, a.i32(number)),
-        values.lookup(other), tile);
+    tile = LLVM::SelectOp::create(b, pick.getLoc(),
+                                  a.isEqual(threads.group, a.i32(number)),
+                                  values.lookup(other), tile);
   values.map(pick.getResult(), tile);
 }
 
@@ -584,7 +584,9 @@ void KernelLowering::lower(Operation &op) {
         values.map(extract.getValue(),
                    emitExtract(b, extract, get(extract.getTile())));
       })
-      .Case([&](gdn::gpu::BarrierOp barrier) { emitBarrier(b, barrier, threads); })
+      .Case([&](gdn::gpu::BarrierOp barrier) {
+        emitBarrier(b, barrier, threads);
+      })
       .Case([&](gdn::gpu::LastReaderOp last) {
         Value count = get(last.getCount());
         Value ticket =

@@ -114,7 +114,9 @@ static void forFourBlocks(const Arithmetic &a, Value firstRow,
   for (int64_t i = 0; i < blocks.rows; i += tall)
     for (int64_t p = 0; p < blocks.columns; p += wide) {
       Four four = {getCorner(a, firstRow, blocks, i, p, transpose),
-                   inPlace(step), inPlace(other), {}};
+                   inPlace(step),
+                   inPlace(other),
+                   {}};
       for (int64_t q = 0; q < 4; ++q)
         four.words.push_back(
             blocks.word(i + (q & 1) * step.first + (q >> 1) * other.first,
@@ -144,8 +146,8 @@ Value gdn::fetchMatrix(OpBuilder &b, Location loc, const BlockThreads &threads,
 
 void gdn::shareMatrix(OpBuilder &b, Location loc, const BlockThreads &threads,
                       gdn::gpu::FragmentType type, Value local,
-                      gdn::gpu::SharedType place, Value pointer,
-                      bool transpose, bool hasStore4) {
+                      gdn::gpu::SharedType place, Value pointer, bool transpose,
+                      bool hasStore4) {
   Arithmetic a{b, loc};
   SharedMatrix matrix(b, loc, threads.lane, place, pointer);
   if (!type.getRows().isMatrix() || type.getElementType().isF32()) {

@@ -143,11 +143,11 @@ void SharedMatrix::store4(const Corner &corner,
                           std::pair<int64_t, int64_t> step,
                           std::pair<int64_t, int64_t> other, ValueRange blocks,
                           bool transpose) const {
-  NVVM::StMatrixOp::create(
-      b, loc, addressOf4(corner, step, other), blocks,
-      transpose ? NVVM::MMALayout::col : NVVM::MMALayout::row,
-      NVVM::LdStMatrixShapeAttr::get(b.getContext(), 8, 8),
-      NVVM::LdStMatrixEltType::B16);
+  NVVM::StMatrixOp::create(b, loc, addressOf4(corner, step, other), blocks,
+                           transpose ? NVVM::MMALayout::col
+                                     : NVVM::MMALayout::row,
+                           NVVM::LdStMatrixShapeAttr::get(b.getContext(), 8, 8),
+                           NVVM::LdStMatrixEltType::B16);
 }
 
 void SharedMatrix::store(const Corner &corner, Value block,

@@ -44,8 +44,7 @@ public:
   mlir::Value getAddress(mlir::Value row, mlir::Value column) const;
 
 private:
-  mlir::Value addressOf4(const Corner &corner,
-                         std::pair<int64_t, int64_t> step,
+  mlir::Value addressOf4(const Corner &corner, std::pair<int64_t, int64_t> step,
                          std::pair<int64_t, int64_t> other) const;
   mlir::Value swizzleOf(mlir::Value row) const;
   mlir::Value addressOf(mlir::Value rowInBlock, const Corner &corner,

@@ -80,9 +80,9 @@
 // What is not in memory as products take it, a stage before the others makes, a
 // block for 8 tokens: keys and queries in f16, by the key head's first value head.
 // MIXED-LABEL: func.func @prefill__prologue(
-//  MIXED-SAME:   %[[Q16:[a-z0-9]+]]: memref<?x?x32x16xf16>, %[[K16:[a-z0-9]+]]: memref<?x?x32x16xf16>, 
+//  MIXED-SAME:   %[[Q16:[a-z0-9]+]]: memref<?x?x32x16xf16>, %[[K16:[a-z0-9]+]]: memref<?x?x32x16xf16>,
 //  MIXED-SAME:   gdn_tile.grid = ["T floordiv 32 + N", "Hv", "4"]
-//  MIXED-SAME:   {{\[\[}}"T floordiv 32 + N", "Hk", "32", "16", "2"], ["T floordiv 32 + N", "Hk", "32", "16", "2"], 
+//  MIXED-SAME:   {{\[\[}}"T floordiv 32 + N", "Hk", "32", "16", "2"], ["T floordiv 32 + N", "Hk", "32", "16", "2"],
 //       MIXED:   %[[GROUP:.+]] = gdn_tile.block_id 2
 //       MIXED:   %[[FIRST:.+]] = arith.muli %[[GROUP]], %c8
 //       MIXED:   %[[IS_FIRST:.+]] = arith.cmpi eq
@@ -90,7 +90,7 @@
 //       MIXED:     gdn_tile.store %{{.+}}, %[[Q16]][%{{.+}}, %{{.+}}, %[[FIRST]], %c0] dims [2, 3] : vector<8x16xf16>
 //       MIXED:     gdn_tile.store %{{.+}}, %[[K16]][%{{.+}}, %{{.+}}, %[[FIRST]], %c0]
 // MIXED-LABEL: func.func @prefill__prepare(
-//  MIXED-SAME:   %[[Q16:[a-z0-9]+]]: memref<?x?x32x16xf16>, %[[K16:[a-z0-9]+]]: memref<?x?x32x16xf16>, 
+//  MIXED-SAME:   %[[Q16:[a-z0-9]+]]: memref<?x?x32x16xf16>, %[[K16:[a-z0-9]+]]: memref<?x?x32x16xf16>,
 //       MIXED:   gdn_tile.load %[[Q16]]
 //       MIXED:   gdn_tile.load %[[K16]]
 // MIXED-LABEL: func.func @prefill__walk(

@@ -42,8 +42,8 @@ LogicalResult BeginCopyOp::verify() {
     return emitOpError("expects rows of a multiple of 16 bytes, but got ")
            << place;
   // begin_copy_c6
-  if (getScattered() && (place.getRank() != 1 ||
-                         view.getElementTypeBitWidth() != 32))
+  if (getScattered() &&
+      (place.getRank() != 1 || view.getElementTypeBitWidth() != 32))
     return emitOpError("expects a tile of rank 1 with elements of 32 bits for "
                        "'scattered', but got ")
            << place;
