@@ -54,22 +54,29 @@ static bool canSplit(const KernelParts &parts, const Algorithm &algorithm) {
   return true;
 }
 
+/// True if all that follows the rule goes value by value.
+static bool goesByValue(const KernelParts &parts) {
+  KernelOp kernel = parts.kernel;
+  llvm::DenseSet<Value> inputs = parts.ruleInputs();
+  return llvm::all_of(
+      kernel.getBody().front().without_terminator(), [&](Operation &op) {
+        return isa<DeltaRuleOp, CastOp, MaskRowsOp>(op) ||
+               llvm::any_of(op.getResults(), [&](Value result) {
+                 return inputs.contains(result);
+               });
+      });
+}
+
 /// How many blocks may share the walk of a value head: as many as asked for, if
 /// they have the same number of values and all that follows the rule goes value
 /// by value.
 static int64_t chooseValueParts(const KernelParts &parts, int64_t wanted) {
-  KernelOp kernel = parts.kernel;
   DeltaRuleOp rule = parts.rule;
   auto value = cast<RankedTensorType>(rule.getValue().getType());
-  llvm::DenseSet<Value> inputs = parts.ruleInputs();
-  for (Operation &op : kernel.getBody().front().without_terminator()) {
-    bool isInput = llvm::any_of(
-        op.getResults(), [&](Value result) { return inputs.contains(result); });
-    if (!isInput && !isa<DeltaRuleOp, CastOp, MaskRowsOp>(op))
-      return 1;
-  }
-  return parts.checkpoints || value.getShape().back() % wanted != 0 ? 1
-                                                                    : wanted;
+  return !goesByValue(parts) || parts.checkpoints ||
+                 value.getShape().back() % wanted != 0
+             ? 1
+             : wanted;
 }
 
 /// Tokens of a chunk. A block of a GPU has a warp for 16 values. Of more than
@@ -103,15 +110,17 @@ static bool canCut(const KernelParts &parts, int64_t valueParts) {
 }
 
 /// Chunks that a block of the variant "fused" prepares at once, at most as many
-/// as wanted: as many as it has warps for, beside those of the state's rows. 0
-/// if there are none.
+/// as wanted: as many as it has warps for, beside those of the state's rows. 0 if
+/// there are none, and where a norm behind the rule takes the registers.
 static int64_t chooseTogether(const KernelParts &parts,
                               const Algorithm &algorithm, int64_t wanted) {
   DeltaRuleOp rule = parts.rule;
   int64_t values =
       cast<RankedTensorType>(rule.getValue().getType()).getShape().back();
   int64_t count = values / algorithm.chunk;
-  return values % algorithm.chunk == 0 && count <= wanted ? count : 0;
+  return goesByValue(parts) && values % algorithm.chunk == 0 && count <= wanted
+             ? count
+             : 0;
 }
 
 namespace {

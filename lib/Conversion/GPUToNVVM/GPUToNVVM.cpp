@@ -5,6 +5,7 @@
 // tile a pointer, gdn_gpu.warps a branch. See Passes.td.
 #include "Channels.h"
 #include "CheckGPUProgram.h"
+#include "HiddenValues.h"
 #include "KernelEntry.h"
 #include "LaunchOrder.h"
 #include "NarrowDivision.h"
@@ -210,29 +211,10 @@ void KernelLowering::lowerBlock(Block &block) {
       lower(op);
 }
 
-/// `value`, an integer or index, through assembly without an instruction, which
-/// stays where it is: what is computed from it is not what was computed before.
-static Value hide(OpBuilder &b, Location loc, Value value) {
-  if (value.getType().isIndex()) {
-    Value wide = arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
-    return arith::IndexCastOp::create(b, loc, b.getIndexType(),
-                                      hide(b, loc, wide));
-  }
-  return LLVM::InlineAsmOp::create(
-             b, loc, value.getType(), value, "",
-             value.getType().isInteger(64) ? "=l,0" : "=r,0",
-             /*has_side_effects=*/true, /*is_align_stack=*/false,
-             LLVM::tailcallkind::TailCallKind::None,
-             LLVM::AsmDialectAttr::get(b.getContext(),
-                                       LLVM::AsmDialect::AD_ATT),
-             /*operand_attrs=*/ArrayAttr())
-      .getResult(0);
-}
-
 void KernelLowering::hideThread(Location loc) {
   for (Value *number : {&threads.lane, &threads.warp})
     if (!matchPattern(*number, m_Constant()))
-      *number = hide(b, loc, *number);
+      *number = hideValue(b, loc, *number);
 }
 
 /// Makes the work of a role compute its addresses itself. Beside a state in
@@ -246,7 +228,7 @@ void KernelLowering::hideSharedNumbers(Region &role) {
     if (Value known = values.lookupOrNull(value);
         known && known.getType().isIndex() &&
         !matchPattern(known, m_Constant()))
-      values.map(value, hide(b, loc, known));
+      values.map(value, hideValue(b, loc, known));
 }
 
 /// The warps take one way, the others hold nothing.
@@ -338,18 +320,6 @@ void KernelLowering::lowerUnits(gdn::gpu::UnitsOp units) {
   entry.blockIds = beginUnits(b, entry, source, units);
   lowerBlock(units.getBody().front());
   entry.blockIds = around;
-}
-
-/// Keeps LLVM from computing ahead of a loop what can be computed inside: it
-/// counts no registers. ptxas does, and moves what there is room for.
-static void keepInside(scf::ForOp loop) {
-  MLIRContext *context = loop.getContext();
-  auto licm =
-      LLVM::LoopLICMAttr::get(context, /*disable=*/BoolAttr::get(context, true),
-                              /*versioningDisable=*/BoolAttr());
-  LLVM::LoopAnnotationAttr annotation = LLVM::LoopAnnotationAttr::get(
-      context, {}, {}, {}, {}, {}, licm, {}, {}, {}, {}, {}, {}, {}, {}, {});
-  loop->setAttr("llvm.loop_annotation", annotation);
 }
 
 void KernelLowering::lowerLoop(scf::ForOp loop) {
