@@ -191,6 +191,8 @@ typedef struct gdnrt_variant_info {
   int32_t needs_workspace;
   /** Bytes of scratch memory per worker. */
   uint64_t scratch_bytes;
+  /** Variants of the code with the same text give a row the same bits. */
+  const char *bits;
 } gdnrt_variant_info;
 
 /** The name of the entry. */
@@ -471,6 +473,23 @@ GDNRT_API gdnrt_status gdnrt_binding_set_workspace(gdnrt_binding *binding,
 GDNRT_API gdnrt_status gdnrt_binding_force_variant(gdnrt_binding *binding,
                                                    int64_t index,
                                                    gdnrt_error *error);
+
+/** Makes launches run stage `index` of their variant alone, for measurements; -1:
+ *  all of them. It reads what the last whole launch left in the workspace. A
+ *  stage that the variant lacks runs nothing. */
+GDNRT_API gdnrt_status gdnrt_binding_force_stage(gdnrt_binding *binding,
+                                                 int64_t index,
+                                                 gdnrt_error *error);
+
+/** Whether a row's results are the same bits in any batch: alone, beside other
+ *  rows, in any order; off at first. Launches then take only variants whose
+ * bits are those of the first one without conditions, and refuse a workspace in
+ *  which none of them fits (INVALID_ARGUMENT) rather than take another. What
+ *  that costs: few long rows are no longer cut into segments, and one
+ *  multiprocessor or a few walk each. A forced variant goes before. */
+GDNRT_API gdnrt_status gdnrt_binding_set_batch_invariant(gdnrt_binding *binding,
+                                                         int32_t wanted,
+                                                         gdnrt_error *error);
 
 /** The variant that a launch takes as things are; 0 for null. */
 GDNRT_API size_t gdnrt_binding_variant(const gdnrt_binding *binding);

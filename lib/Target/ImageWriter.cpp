@@ -49,6 +49,8 @@ static LogicalResult readVariant(LLVM::LLVMFuncOp func, VariantCode &variant) {
                             "other stages of its variant '")
            << variant.name << "', but got "
            << func->getAttr("gdn_tile.workspace");
+  if (auto bits = func->getAttrOfType<StringAttr>("gdn_tile.bits"))
+    variant.bits = bits.str();
   if (!variant.conditions.empty())
     return success();
   for (Attribute pair : elementsOf(func, "gdn_tile.conditions")) {
@@ -182,6 +184,7 @@ static FailureOr<fb::VariantT> encodeVariant(func::FuncOp func,
   ArrayRef<std::string> symbols(entry.symbols);
   fb::VariantT encoded;
   encoded.name = variant.name;
+  encoded.bits = variant.bits;
   for (const StageCode &stage : variant.stages) {
     auto made = std::make_unique<fb::StageT>();
     made->symbol = stage.symbol;

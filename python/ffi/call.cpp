@@ -75,9 +75,11 @@ bool Call::Bound::operator==(const Bound &other) const {
 }
 
 Call::Call(gdnrt_device *device, gdnrt_kernel *kernel, int32_t deviceType,
-           int32_t deviceId, int64_t nullSlot, bool mayOverlap)
+           int32_t deviceId, int64_t nullSlot, bool mayOverlap,
+           bool batchInvariant)
     : device(device), kernel(kernel), deviceType(deviceType),
-      deviceId(deviceId), nullSlot(nullSlot), mayOverlap(mayOverlap) {
+      deviceId(deviceId), nullSlot(nullSlot), mayOverlap(mayOverlap),
+      batchInvariant(batchInvariant) {
   const gdnrt_entry *entry = gdnrt_kernel_entry(kernel);
   size_t count = gdnrt_entry_param_count(entry);
   for (size_t i = 0; i < count; ++i) {
@@ -177,6 +179,9 @@ bool Call::bind(Failure &failure) {
     if (status == GDNRT_OK)
       status =
           gdnrt_binding_allow_dependent_launch(binding, mayOverlap, &error);
+    if (status == GDNRT_OK)
+      status =
+          gdnrt_binding_set_batch_invariant(binding, batchInvariant, &error);
   } else if (count > 0) {
     status = gdnrt_binding_rebind(binding, changed, args, count, &error);
   }

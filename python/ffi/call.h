@@ -29,7 +29,8 @@ public:
   /// `deviceType`, `deviceId`. Slot `nullSlot` of pools is no slot, -1 for
   /// none.
   Call(gdnrt_device *device, gdnrt_kernel *kernel, int32_t deviceType,
-       int32_t deviceId, int64_t nullSlot, bool mayOverlap);
+       int32_t deviceId, int64_t nullSlot, bool mayOverlap,
+       bool batchInvariant);
   Call(const Call &) = delete;
   Call &operator=(const Call &) = delete;
   ~Call();
@@ -69,7 +70,7 @@ private:
   gdnrt_kernel *kernel;
   int32_t deviceType, deviceId;
   int64_t nullSlot;
-  bool mayOverlap;
+  bool mayOverlap, batchInvariant;
   gdnrt_binding *binding = nullptr;
   void *workspace = nullptr;
   uint64_t workspaceSize = 0;

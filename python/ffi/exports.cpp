@@ -44,17 +44,18 @@ void setInteger(TVMFFIAny *result, int64_t value) {
 
 extern "C" {
 
-/// create(device, kernel, device type, device id, null slot, may overlap) ->
-/// call
+/// create(device, kernel, device type, device id, null slot, may overlap, batch
+/// invariant) -> call
 TVM_FFI_DLL_EXPORT int __tvm_ffi_create(void *, const TVMFFIAny *args,
                                         int32_t count, TVMFFIAny *result) {
-  if (count != 6 || !areIntegers(args, 6))
-    return raiseArguments("create: expected six integers");
+  if (count != 7 || !areIntegers(args, 7))
+    return raiseArguments("create: expected seven integers");
   try {
     auto call = std::make_unique<Call>(
         reinterpret_cast<gdnrt_device *>(args[0].v_int64),
         reinterpret_cast<gdnrt_kernel *>(args[1].v_int64), args[2].v_int64,
-        args[3].v_int64, args[4].v_int64, args[5].v_int64 != 0);
+        args[3].v_int64, args[4].v_int64, args[5].v_int64 != 0,
+        args[6].v_int64 != 0);
     setInteger(result, reinterpret_cast<int64_t>(call.release()));
     return 0;
   } catch (const std::exception &error) {

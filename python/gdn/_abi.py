@@ -32,6 +32,7 @@ class VariantInfo(c.Structure):
         ("stage_count", c.c_size_t),
         ("needs_workspace", c.c_int32),
         ("scratch_bytes", c.c_uint64),
+        ("bits", c.c_char_p),
     ]
 
 
@@ -146,6 +147,8 @@ _FUNCTIONS = {
     "gdnrt_binding_workspace_bytes": (c.c_int, [_P, c.POINTER(c.c_uint64), _ERR]),
     "gdnrt_binding_set_workspace": (c.c_int, [_P, _P, c.c_uint64, _P, _ERR]),
     "gdnrt_binding_force_variant": (c.c_int, [_P, c.c_int64, _ERR]),
+    "gdnrt_binding_force_stage": (c.c_int, [_P, c.c_int64, _ERR]),
+    "gdnrt_binding_set_batch_invariant": (c.c_int, [_P, c.c_int32, _ERR]),
     "gdnrt_binding_variant": (c.c_size_t, [_P]),
     "gdnrt_binding_units": (c.c_int64, [_P]),
     "gdnrt_binding_check_slots": (c.c_int, [_P, c.POINTER(SlotReport), _ERR]),

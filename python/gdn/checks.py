@@ -145,34 +145,60 @@ def check_moves(device: Device, kernel: Kernel, sizes: Sizes, findings: Findings
         )
 
 
+def pick_rows(kernel: Kernel, whole: dict[str, np.ndarray], rows: list[int]) -> dict:
+    """The arguments of a launch of these rows of a batch, in this order."""
+    bounds = whole.get("cu_seqlens", np.arange(len(whole["slots"]) + 1))
+    lengths = [int(bounds[row + 1] - bounds[row]) for row in rows]
+    tokens = np.concatenate([np.arange(bounds[row], bounds[row + 1]) for row in rows])
+    cuts = {"N": np.array(rows), "T": tokens.astype(np.int64)}
+    first_dims = {p.name: p.dims[0] for p in kernel.params if p.dims}
+    picked = {n: v[cuts[first_dims[n]]] if first_dims[n] in cuts else v for n, v in whole.items()}
+    if "cu_seqlens" in whole:
+        picked["cu_seqlens"] = np.cumsum([0, *lengths]).astype(whole["cu_seqlens"].dtype)
+    return picked
+
+
+def check_picked(
+    device: Device, kernel: Kernel, whole: dict, batch: dict, rows: list[int], findings: Findings
+) -> None:
+    """Rows of a batch give the same bits in a launch of these alone, in this order."""
+    bounds = whole.get("cu_seqlens", np.arange(len(whole["slots"]) + 1))
+    picked = pick_rows(kernel, whole, rows)
+    got, first = run(device, kernel, picked), 0
+    for row in rows:
+        tokens = slice(int(bounds[row]), int(bounds[row + 1]))
+        own = slice(first, first + tokens.stop - tokens.start)
+        first, slot = own.stop, whole["slots"][row]
+        what = f"N={len(whole['slots'])}: row {row} differs in a launch of {rows}"
+        for name in (name for name in OUTPUTS if name in batch):
+            same = np.array_equal(_bits(got[name][own]), _bits(batch[name][tokens]))
+            findings.expect(same, f"{name}: {what}")
+        for name in (name for name in POOLS if name in batch):
+            same = np.array_equal(_bits(got[name][slot]), _bits(batch[name][slot]))
+            findings.expect(same, f"{name}: {what}")
+
+
 def check_rows_alone(device: Device, kernel: Kernel, sizes: Sizes, findings: Findings) -> None:
     """A row gives the same bits alone and at any place of any batch."""
     whole = problems.make(kernel.params, sizes)
     batch = run(device, kernel, whole)
-    first_dims = {p.name: p.dims[0] for p in kernel.params if p.dims}
-    bounds = whole.get("cu_seqlens", np.arange(sizes.rows + 1))
-    pools = [name for name in POOLS if name in batch]
     for row in (0, sizes.rows // 2, sizes.rows - 1):
-        tokens = slice(int(bounds[row]), int(bounds[row + 1]))
-        cuts = {"N": slice(row, row + 1), "T": tokens}
-        alone = {
-            n: v[cuts[first_dims[n]]] if first_dims[n] in cuts else v for n, v in whole.items()
-        }
-        if "cu_seqlens" in whole:
-            alone["cu_seqlens"] = whole["cu_seqlens"][row : row + 2] - whole["cu_seqlens"][row]
-        single = run(device, kernel, alone)
-        for name in OUTPUTS:
-            if name in batch:
-                findings.expect(
-                    np.array_equal(_bits(single[name]), _bits(batch[name][tokens])),
-                    f"N={sizes.rows}: {name}: row {row} differs alone",
-                )
-        slot = whole["slots"][row]
-        for name in pools:
-            findings.expect(
-                np.array_equal(_bits(single[name][slot]), _bits(batch[name][slot])),
-                f"N={sizes.rows}: {name}: row {row} differs alone",
-            )
+        check_picked(device, kernel, whole, batch, [row], findings)
+
+
+def check_any_batch(device: Device, kernel: Kernel, sizes: Sizes, findings: Findings) -> None:
+    """With `batch_invariant` rows give the same bits whatever variant their number and
+    tokens call for: in another order, in two launches, and the longest one alone."""
+    whole = problems.make(kernel.params, sizes)
+    rows, half = list(range(sizes.rows)), sizes.rows // 2
+    longest = int(np.argmax(sizes.lengths))
+    kernel.batch_invariant = True
+    try:
+        batch = run(device, kernel, whole)
+        for picked in (rows[::-1], rows[:half], rows[half:], [longest]):
+            check_picked(device, kernel, whole, batch, picked, findings)
+    finally:
+        kernel.batch_invariant = False
 
 
 def check_variants(device: Device, kernel: Kernel, sizes: Sizes, findings: Findings) -> None:

@@ -102,6 +102,10 @@ def check_kernel(
         many = max((e for e in (many, error) if e is not None), default=None)
     kernel.variant = None
     if not kernel.name.startswith("decode"):
+        # A row so long that it is cut where it is alone, with so few heads.
+        lengths = (3, 700, 70) if quick else (3, 4160, 70)
+        sizes = Sizes(1, 1, lengths, seed=23, decay="near_one")
+        checks.check_any_batch(device, kernel, sizes, findings)
         return findings, many
     # More units than blocks that stay, and not a multiple of them.
     skipped = {1: 0, 3: -1, 40: 9999}

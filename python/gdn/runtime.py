@@ -62,6 +62,7 @@ class Variant:
     conditions: str
     stages: int
     needs_workspace: bool
+    bits: str = "rows"  # variants with the same text give a row the same bits
 
 
 @dataclass(frozen=True)
@@ -223,6 +224,8 @@ class Kernel(_Handle):
         self._device = device
         #: The variant that calls take whatever its conditions; None: they choose.
         self.variant: str | None = None
+        #: Whether calls give a row the same bits in any batch: gdnrt_binding_set_batch_invariant.
+        self.batch_invariant = False
 
     @property
     def name(self) -> str:
@@ -270,6 +273,7 @@ class Kernel(_Handle):
                     info.conditions.decode(),
                     info.stage_count,
                     bool(info.needs_workspace),
+                    info.bits.decode(),
                 )
             )
         return variants
@@ -280,6 +284,8 @@ class Kernel(_Handle):
         binding = Binding(self, arguments)
         if self.variant is not None:
             binding.force_variant(self.variant)
+        if self.batch_invariant:
+            binding.set_batch_invariant()
         return binding
 
     def __call__(self, **arguments: object) -> None:
@@ -348,6 +354,18 @@ class Binding(_Handle):
             raise ValueError(f"variant: expected one of {', '.join(names)}, got {name}")
         index = -1 if name is None else names.index(name)
         self._runtime.call("gdnrt_binding_force_variant", self._handle, index)
+
+    def force_stage(self, index: int | None) -> None:
+        """Makes launches run one stage of their variant alone; None: all. For measurements:
+        see gdnrt_binding_force_stage."""
+        self._runtime.call(
+            "gdnrt_binding_force_stage", self._handle, -1 if index is None else index
+        )
+
+    def set_batch_invariant(self, wanted: bool = True) -> None:
+        """Makes launches give a row the same bits in any batch, or, by default, take what is
+        fastest; see gdnrt_binding_set_batch_invariant, which says what it costs."""
+        self._runtime.call("gdnrt_binding_set_batch_invariant", self._handle, int(wanted))
 
     @property
     def variant(self) -> str:

@@ -193,14 +193,31 @@ std::vector<gdnrt_named_arg> Problem::args() const {
   return list;
 }
 
+bool Problem::isOfTokens(const std::string &name) const {
+  return firstDims_.at(name) == (isRagged() ? "T" : "N") && name != "slots" &&
+         name != "write_slots" && name != "num_accepted" &&
+         name != "token_slots" && name != "parents";
+}
+
 void Problem::takeTokens(const Problem &other, int64_t first) {
   for (auto &[name, array] : arrays_) {
-    bool perToken = firstDims_.at(name) == (isRagged() ? "T" : "N");
-    if (!perToken || name == "slots" || name == "write_slots" ||
-        name == "num_accepted" || name == "token_slots" || name == "parents")
+    if (!isOfTokens(name))
       continue;
     int64_t width = array.count() / std::max<int64_t>(array.sizes()[0], 1);
     array.copyFrom(other[name], first * width);
+  }
+}
+
+void Problem::takeRow(int64_t row, const Problem &other, int64_t from) {
+  for (auto &[name, array] : arrays_) {
+    if (!isOfTokens(name))
+      continue;
+    const int64_t width = array.count() / std::max<int64_t>(numTokens(), 1);
+    const int64_t to = firstToken(row) * width;
+    const int64_t first = other.firstToken(from) * width;
+    for (int64_t i = 0; i < rows_.lengths[static_cast<size_t>(row)] * width;
+         ++i)
+      array.copyElement(to + i, other[name], first + i);
   }
 }
 

@@ -70,6 +70,9 @@ public:
 
   /// Inputs of tokens become those of `other` from its token `first` on.
   void takeTokens(const Problem &other, int64_t first);
+  /// Inputs of the tokens of row `row` become those of row `from` of `other`,
+  /// which has as many tokens.
+  void takeRow(int64_t row, const Problem &other, int64_t from);
   /// Pools become those of `other` where they have the same shape; windows its
   /// windows, the first columns of each channel, as many as both have.
   void takePools(const Problem &other);
@@ -94,6 +97,8 @@ public:
   bool isFiniteRow(const std::string &output, int64_t row) const;
 
 private:
+  /// Whether a parameter holds inputs or outputs of tokens.
+  bool isOfTokens(const std::string &name) const;
   void fill(const gdnrt_param_info &info, HostArray &array);
   /// Values of a parameter that says what the checkpoints are; else none.
   std::vector<int64_t> checkpointValues(const std::string &name) const;

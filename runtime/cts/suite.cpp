@@ -96,6 +96,8 @@ Kernel::~Kernel() {
 
 void *Kernel::giveWorkspace(gdnrt_binding *binding) const {
   gdnrt_error error;
+  if (batchInvariant_)
+    check(gdnrt_binding_set_batch_invariant(binding, 1, &error), error);
   size_t code = gdnrt_kernel_code(kernel_);
   for (size_t i = 0; i < gdnrt_entry_variant_count(entry(), code); ++i) {
     gdnrt_variant_info info;

@@ -76,20 +76,23 @@ public:
   /// Takes what the device has in the arrays of `onDevice` now.
   void readBack(const Problem &problem,
                 const std::vector<gdnrt_named_arg> &onDevice) const;
+  /// Whether launches are batch invariant; see the C ABI.
+  void setBatchInvariant(bool wanted) { batchInvariant_ = wanted; }
+  /// Gives the binding memory of the device that holds NaN, as much as it asks
+  /// for, after it was told of the suite's options. Freed by the caller; null
+  /// if none is needed.
+  void *giveWorkspace(gdnrt_binding *binding) const;
   gdnrt_kernel *handle() const { return kernel_; }
   gdnrt_device *device() const { return device_; }
 
 private:
   void load(EntryKind kind);
   void launch(const std::vector<gdnrt_named_arg> &args) const;
-  /// Gives the binding memory of the device, as much as it asks for. Freed by
-  /// the caller; null if none is needed.
-  void *giveWorkspace(gdnrt_binding *binding) const;
 
   gdnrt_image *image_ = nullptr;
   gdnrt_device *device_ = nullptr;
   gdnrt_kernel *kernel_ = nullptr;
-  bool isOwner_ = true;
+  bool isOwner_ = true, batchInvariant_ = false;
   std::string refusal_;
 };
 

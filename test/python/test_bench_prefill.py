@@ -10,7 +10,7 @@ import pytest
 from test_bench_tables import REPORT_FIELDS, ROW_FIELDS
 
 from gdn.bench import __main__ as bench
-from gdn.bench import grid, limits, prefill_run, prefill_tables
+from gdn.bench import grid, limits, prefill_run, prefill_tables, prologue_tables
 
 CEILINGS = {"copy_TBps": 4.25, "matmul_TFLOPs": 800.0}
 
@@ -135,6 +135,7 @@ REPORT = describe() | {
         row("gdn-sm80", 100.0, error_o=2e-3, error_state=1e-3),
         row("gdn", 80.0),
         row("gdn", 10.0, part="forced", variant="split-parts-4"),
+        row("gdn", 120.0, part="batch-invariant", variant="split-parts-2"),
         row("fla", 200.0, variant="", error_o=3e-3, error_state=2e-3),
         row("flashinfer", 72.0, variant="auto"),
         row("gdn-sm80", 50.0, heads=(2, 8), name="1x2048"),
@@ -156,7 +157,11 @@ def test_tables_say_how_ours_stand_beside_each_peer():
     assert "- flashqla, everywhere: No module" in text
     assert "| gdn-sm80 | 1 | 2.0e-03 | 1.0e-03 |" in text
     limit = report["rows"][0]["limit_us"]
-    assert f"| {limit:.1f} | {limit:.0f} % | {100 * limit / 80:.0f} % | split |" in text
+    shares = " | ".join(f"{100 * limit / us:.0f} %" for us in (100, 80, 120))
+    assert f"| {limit:.1f} | {shares} | split, split-parts-2 |" in text
+    # What batch invariance costs; it is beside no peer.
+    assert "| gdn batch-invariant / gdn | 1 | 1.50 | 1.50 | 16/32 8192x4 |  |  |" in text
+    assert "/ gdn batch-invariant |" not in text
     # A variant that was forced has no column and no ratio.
     assert "10.0" not in text
 
@@ -173,3 +178,26 @@ def test_the_table_command(tmp_path, capsys):
     path.write_text(json.dumps(REPORT))
     assert bench.main(["table", str(path)]) == 0
     assert "| fla / gdn-sm80 |" in capsys.readouterr().out
+
+
+def stage(part: str, us: float, tokens: int = 8192, **more) -> dict:
+    config = {"Hk": 16, "Hv": 32, "dk": 128, "dv": 128, "N": 1, "T": tokens, "lens": [tokens]}
+    config |= {"io": "bfloat16", "state": "float32", "variant": "split", "part": part}
+    return {"suite": "prologue", "impl": "gdn-sm80", "config": config, "us": us} | more
+
+
+def test_the_prologue_stands_beside_a_copy():
+    rows = [stage("whole", 500.0), stage("prologue", 79.0), stage("prepare", 200.0)]
+    rows += [stage("prologue", 78.0, 4096), stage("walk", 220.0)]
+    limits.add_prologue_limits(rows, CEILINGS)
+    moved = 8192 * (2 * 16 * 128 + 32 * 128) * 2 * 2
+    assert limits.prologue_bytes(rows[0]["config"]) == moved
+    assert rows[1]["limit_us"] == pytest.approx(moved / 4.25e6)
+    assert [("limit_us" in found) for found in rows] == [False, True, False, True, False]
+    text = prologue_tables.markdown(REPORT | {"rows": rows})
+    # 63.2 us are 80.0 % of 79; below 8192 tokens nothing is asked.
+    assert "| gdn-sm80 | 16, 32 | 8192 | 79.0 | 200.0 | 220.0 | 500.0 | 63.2 | 80 % | no |" in text
+    assert "| gdn-sm80 | 16, 32 | 4096 | 78.0 |  |  |  | 31.6 | 40 % |  |" in text
+    rows[1]["us"] = 70.0
+    assert "| 90 % | yes |" in prologue_tables.markdown(REPORT | {"rows": rows})
+    assert prologue_tables.markdown(REPORT) == ""

@@ -151,7 +151,7 @@ def test_a_row_that_depends_on_the_batch_is_found(decode, monkeypatch):
     corrupt(monkeypatch, change)
     findings = checks.Findings()
     checks.check_rows_alone(*decode[:2], Sizes(2, 4, (1,) * 5), findings)
-    assert any("out: row 2 differs alone" in f for f in findings.failures)
+    assert any("row 2 differs in a launch of [2]" in f for f in findings.failures)
 
 
 @pytest.mark.parametrize("entry", ["copy_slots", "zero_slots"])

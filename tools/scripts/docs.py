@@ -58,7 +58,7 @@ def pass_files() -> dict[str, Path]:
 def measurements() -> dict[Path, tuple[str, dict[str, str]]]:
     """Reports of decode to the text of their page and to their plots by file name."""
     sys.path.insert(0, str(ROOT / "python"))
-    from gdn.bench import prefill_tables, tables
+    from gdn.bench import prefill_tables, prologue_tables, tables
 
     found = {}
     for path in sorted((ROOT / "runtime/bench/results").glob("*.json")):
@@ -75,6 +75,8 @@ def measurements() -> dict[Path, tuple[str, dict[str, str]]]:
                 text.append(f"![{tables.heading(key)}]({name})")
         if table := prefill_tables.markdown(report):
             text += [f"# Prefill: {report['device']}", "", table.rstrip()]
+        if table := prologue_tables.markdown(report):
+            text += [f"# Stages of a prefill: {report['device']}", "", table.rstrip()]
         if text and (table := tables.host(report)):
             text += ["# Host", "", table]
         if text:

@@ -37,6 +37,9 @@ struct VariantCode {
   llvm::SmallVector<FormProduct, 0> workspace; // bytes of each region
   /// left <= right, over the symbols and "workers".
   llvm::SmallVector<std::pair<FormProduct, FormProduct>, 0> conditions;
+  /// Variants with the same text give a row the same bits: by default those of
+  /// the one-pass program.
+  std::string bits = "rows";
 };
 
 /// How to call the code of one entry.

@@ -110,6 +110,7 @@ void SegmentedKernel::describe() {
   func::FuncOp entry = views.source;
   function->setAttr("gdn_tile.stage_of", b.getStringAttr(entry.getName()));
   function->setAttr("gdn_tile.variant", b.getStringAttr("segments"));
+  function->setAttr("gdn_tile.bits", b.getStringAttr("segments"));
 }
 
 /// Tokens of each segment of the row but the last: its chunks over S, rounded

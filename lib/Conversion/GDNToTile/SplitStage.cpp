@@ -124,10 +124,15 @@ void SplitStage::describe() {
   func::FuncOp entry = views.source;
   function->setAttr("gdn_tile.stage_of", b.getStringAttr(entry.getName()));
   SmallVector<StringRef> names(variants.begin(), variants.end());
-  if (names.size() == 1)
+  if (names.size() == 1) {
     function->setAttr("gdn_tile.variant", b.getStringAttr(names.front()));
-  else
+    // Parts of the values do the same work on each; where a row is cut depends
+    // on the batch.
+    function->setAttr("gdn_tile.bits",
+                      b.getStringAttr(cuts != 0 ? names.front() : "split"));
+  } else {
     function->setAttr("gdn_tile.variant", b.getStrArrayAttr(names));
+  }
   // For targets that have these variants alone.
   auto fact = [&](StringRef name, const Twine &value) {
     return b.getNamedAttr(name, b.getStringAttr(value));

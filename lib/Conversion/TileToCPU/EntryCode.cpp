@@ -108,7 +108,8 @@ void gdn::emitEntryCode(func::FuncOp source) {
     code->setAttr(name, source->getAttr(name));
   for (StringRef name :
        {"gdn_tile.multiples", "gdn_tile.facts", "gdn_tile.stage_of",
-        "gdn_tile.variant", "gdn_tile.workspace", "gdn_tile.conditions"})
+        "gdn_tile.variant", "gdn_tile.workspace", "gdn_tile.conditions",
+        "gdn_tile.bits"})
     if (Attribute attribute = source->getAttr(name))
       code->setAttr(name, attribute);
   auto workspace = source->getAttrOfType<ArrayAttr>("gdn_tile.workspace");

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from . import grid, prefill_tables, tables
+from . import grid, prefill_tables, prologue_tables, tables
 
 _BUILD = Path(__file__).resolve().parents[3] / "build/release"
 _LIBRARY, _COMPILER = _BUILD / "lib/libgdnrt.so", _BUILD / "bin/gdn-compile"
@@ -71,6 +71,14 @@ def main(arguments: list[str] | None = None) -> int:
     fill.add_argument("--peers", nargs="+", default=[], help="these alone; else all that are there")
     fill.add_argument("--no-peers", action="store_true")
     fill.add_argument("--variants", action="store_true", help="also each variant, forced")
+    stages = commands.add_parser("prologue", help="measure the stages of a prefill, each alone")
+    stages.add_argument("image", type=Path, help="of packed projections, for any targets")
+    stages.add_argument("--output", type=Path, help="write the report as JSON")
+    stages.add_argument("--commit", help="that the image is of; that of this tree by default")
+    stages.add_argument("--library", type=Path, default=_LIBRARY)
+    stages.add_argument("--heads", type=heads, nargs="+", default=[(16, 32), (2, 8), (16, 64)])
+    stages.add_argument("--tokens", type=int, nargs="+", default=[8192, 32768])
+    stages.add_argument("--repeats", type=int, default=9)
     table = commands.add_parser("table", help="print a report as tables")
     table.add_argument("report", type=Path)
     plot = commands.add_parser("plot", help="draw a report")
@@ -89,6 +97,14 @@ def main(arguments: list[str] | None = None) -> int:
         report = prefill_run.measure(options, lambda: describe(options.commit))
         print(prefill_tables.markdown(report))
         return 0
+    if options.command == "prologue":
+        from . import prologue
+
+        report = prologue.measure(options)
+        if options.output:
+            options.output.write_text(json.dumps(report, indent=1) + "\n")
+        print(prologue_tables.markdown(report))
+        return 0
     if options.command == "host":
         from . import costs
 
@@ -103,6 +119,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.command == "table":
         print("\n".join(tables.markdown(report, suite) for suite in suites_of(report)))
         print(prefill_tables.markdown(report))
+        print(prologue_tables.markdown(report))
         print(tables.host(report))
         return 0
     for suite in suites_of(report):

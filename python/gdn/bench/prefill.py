@@ -119,6 +119,21 @@ class Measurement:
             torch.cuda.synchronize()
             return False
 
+    def measure_ours(self, impl: str, kernel: Kernel, problem: Problem, config: dict, want):
+        """Rows of the variant that the sizes call for, of what is taken instead where a row
+        has to have the same bits in any batch, and of each variant, if that is wanted."""
+        peer, chosen = bind(kernel, problem)
+        self.measure(problem, config, impl, chosen, peer, want)
+        kernel.batch_invariant = True
+        peer, variant = bind(kernel, problem)
+        kernel.batch_invariant = False
+        if variant != chosen:
+            own = config | {"part": "batch-invariant"}
+            self.measure(problem, own, impl, variant, peer, want)
+        for name in (variant.name for variant in kernel.variants if self.options.variants):
+            peer, variant = bind(kernel, problem, name)
+            self.measure(problem, config | {"part": "forced"}, impl, variant, peer, want)
+
     def measure_case(self, case: Case, kernels: list[tuple[str, Kernel]], peers: list) -> None:
         params = {param.name: param for param in kernels[0][1].params}
         io, state = params["q"].dtype, params["state_pool"].dtype
@@ -127,17 +142,11 @@ class Measurement:
         # Before anything runs, as ours work in place on copies of the states.
         want = exact(case, problem.sets[0]) if case.name in self.options.checked else None
         for impl, kernel in kernels:
-            names = [None]
-            if self.options.variants:
-                names += [variant.name for variant in kernel.variants]
-            for name in names:
 
-                def ours(impl=impl, kernel=kernel, name=name):
-                    peer, variant = bind(kernel, problem, name)
-                    own = config | ({"part": "forced"} if name else {})
-                    self.measure(problem, own, impl, variant, peer, want)
+            def ours(impl=impl, kernel=kernel):
+                self.measure_ours(impl, kernel, problem, config, want)
 
-                self.attempt(case, impl, ours)
+            self.attempt(case, impl, ours)
         for impl, variant, _, prepare in peers:
 
             def theirs(impl=impl, variant=variant, prepare=prepare):

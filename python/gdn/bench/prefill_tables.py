@@ -8,6 +8,7 @@ from collections import defaultdict
 # What is asked of ours beside a peer: the geometric mean of their time over ours, and the
 # smallest ratio of a row.
 GOALS = {("gdn-sm80", "fla"): (1.5, 1.1), ("gdn", "best peer"): (1.2, 0.95)}
+INVARIANT = "batch-invariant"
 Rows = dict[tuple[int, int], dict[str, dict[str, dict]]]
 
 
@@ -72,8 +73,10 @@ def summary(found: Rows) -> list[str]:
     """Ours beside each peer over all rows that both have."""
     ours, peers = _names(found)
     table = []
-    for mine in ours:
-        for peer in peers + (["best peer"] if len(peers) > 1 else []):
+    for mine in (name for name in ours if not name.endswith(INVARIANT)):
+        # What batch invariance costs, of the rows where it takes another variant.
+        price = [name for name in ours if name == f"{mine} {INVARIANT}"]
+        for peer in peers + (["best peer"] if len(peers) > 1 else []) + price:
             values = ratios(found, mine, peer)
             if not values:
                 continue

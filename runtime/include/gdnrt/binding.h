@@ -69,6 +69,11 @@ public:
   /// Makes launches take variant `index` whatever its conditions say; nothing:
   /// they choose again.
   Status forceVariant(std::optional<size_t> index);
+  /// Makes launches run one stage of their variant alone; nothing: all of them.
+  void forceStage(std::optional<size_t> index) { stage_ = index; }
+  /// Whether launches take only variants that give a row the same bits in any
+  /// batch; see gdnrt_binding_set_batch_invariant.
+  void setBatchInvariant(bool wanted);
   /// Whether launches may begin before the kernel ahead of them has ended.
   void allowDependentLaunch(bool allowed) { dependentLaunch_ = allowed; }
   bool allowsDependentLaunch() const { return dependentLaunch_; }
@@ -87,8 +92,10 @@ public:
   /// Fails if there is no variant whose workspace fits, or the forced one's
   /// does not.
   Status checkVariant() const;
-  /// Units of stage `index` of the chosen variant.
+  /// Units of stage `index` of the chosen variant; none if another is forced.
   int64_t stageUnits(size_t index) const {
+    if (stage_ && *stage_ != index)
+      return 0;
     return plan_.variants()[variant_].stageUnits[index];
   }
   /// Units of work of one launch, of all stages.
@@ -104,6 +111,7 @@ private:
   Status takeWorkspace(void *data, uint64_t bytes, uint64_t reservedBytes);
   void commit();
   void chooseVariant();
+  size_t choose(uint64_t bytes, uint64_t zeroBytes) const;
 
   std::shared_ptr<const EntrySchema> entry_;
   CodeSchema code_;
@@ -118,8 +126,9 @@ private:
   uint64_t workspaceBytes_ = 0;
   /// The start of the workspace that was zeroed and that no region used since.
   uint64_t zeroBytes_ = 0;
-  std::optional<size_t> forced_;
+  std::optional<size_t> forced_, stage_;
   size_t variant_ = 0;
+  bool batchInvariant_ = false;
   bool dependentLaunch_ = false;
 };
 

@@ -107,6 +107,8 @@ struct VariantSchema {
   std::vector<ConditionSchema> conditions;
   /// `conditions` as text: "2*N * Hk <= workers", joined by ", ".
   std::string conditionText;
+  /// Variants with the same text here give a row the same bits.
+  std::string bits;
 
   /// Whether it has regions or counters.
   bool needsWorkspace() const;

@@ -34,6 +34,8 @@ public:
     /// Where each region begins, from the start of the workspace.
     std::vector<uint64_t> regionOffsets;
     std::vector<int64_t> stageUnits;
+    /// Whether a row has the bits of the first variant without conditions.
+    bool isCommon = false;
   };
 
   /// Takes all memory that `update` needs.
@@ -54,13 +56,19 @@ public:
   /// The first variant that applies and whose workspace fits in `bytes`, of
   /// which the first `zeroBytes` are known to be zero; otherwise the last.
   size_t choose(uint64_t bytes, uint64_t zeroBytes) const;
+  /// The same among the variants that give a row the bits of the first one
+  /// without conditions; if none fits, that one.
+  size_t chooseSameBits(uint64_t bytes, uint64_t zeroBytes) const;
 
   /// Bytes at the start of a workspace of `bytes` bytes that must be zeroed
   /// when it is given: all of it, unless variants put regions there.
   uint64_t bytesToZero(uint64_t bytes) const;
 
 private:
+  bool fits(const Variant &variant, uint64_t bytes, uint64_t zeroBytes) const;
+
   std::vector<Variant> variants_;
+  size_t firstCommon_ = 0;
   /// The most counters of any stage, in bytes; nothing if that is negative or
   /// too large.
   std::optional<uint64_t> counterBytes_ = 0;

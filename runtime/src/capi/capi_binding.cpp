@@ -175,6 +175,32 @@ gdnrt_status gdnrt_binding_force_variant(gdnrt_binding *binding, int64_t index,
   });
 }
 
+gdnrt_status gdnrt_binding_force_stage(gdnrt_binding *binding, int64_t index,
+                                       gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!binding)
+      return nullPointer("binding");
+    if (index < -1)
+      return invalid("index: expected -1 or a stage, got ", index);
+    std::optional<size_t> stage;
+    if (index >= 0)
+      stage = static_cast<size_t>(index);
+    binding->binding->forceStage(stage);
+    return {};
+  });
+}
+
+gdnrt_status gdnrt_binding_set_batch_invariant(gdnrt_binding *binding,
+                                               int32_t wanted,
+                                               gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!binding)
+      return nullPointer("binding");
+    binding->binding->setBatchInvariant(wanted != 0);
+    return {};
+  });
+}
+
 size_t gdnrt_binding_variant(const gdnrt_binding *binding) {
   return binding ? binding->binding->variant() : 0;
 }

@@ -207,6 +207,7 @@ gdnrt_status gdnrt_entry_variant(const gdnrt_entry *entry, size_t code,
     info->stage_count = variant.stages.size();
     info->needs_workspace = variant.needsWorkspace();
     info->scratch_bytes = variant.scratchBytes();
+    info->bits = variant.bits.c_str();
     return {};
   });
 }

@@ -264,9 +264,21 @@ void Binding::commit() {
   chooseVariant();
 }
 
+size_t Binding::choose(uint64_t bytes, uint64_t zeroBytes) const {
+  if (forced_)
+    return *forced_;
+  return batchInvariant_ ? plan_.chooseSameBits(bytes, zeroBytes)
+                         : plan_.choose(bytes, zeroBytes);
+}
+
+void Binding::setBatchInvariant(bool wanted) {
+  batchInvariant_ = wanted;
+  chooseVariant();
+}
+
 /// Looks up what the next launch takes, and says where its regions are.
 void Binding::chooseVariant() {
-  variant_ = forced_ ? *forced_ : plan_.choose(workspaceBytes_, zeroBytes_);
+  variant_ = choose(workspaceBytes_, zeroBytes_);
   int64_t *word = words_.data() + entry_->numWords();
   std::fill(word, words_.data() + words_.size(), 0);
   if (plan_.variants().empty() || !checkVariant().isOk())
@@ -353,7 +365,7 @@ int64_t Binding::units() const {
 }
 
 Result<uint64_t> Binding::workspaceBytes() const {
-  size_t wanted = forced_ ? *forced_ : plan_.choose(UINT64_MAX, UINT64_MAX);
+  size_t wanted = choose(UINT64_MAX, UINT64_MAX);
   std::optional<uint64_t> bytes = plan_.variants()[wanted].workspaceBytes;
   if (!bytes)
     return invalid(entry_->name, ": the workspace of the variant ",

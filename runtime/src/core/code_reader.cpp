@@ -90,6 +90,8 @@ Status EntryReader::readVariant(const fb::Variant &source,
   variant.name = source.name()->str();
   if (variant.name.empty())
     return defect(where, ": the name is empty");
+  variant.bits =
+      source.bits() ? source.bits()->str() : "those of " + variant.name;
   size_t numStages = countOf(source.stages());
   if (numStages == 0)
     return defect(where, ": expected at least one stage, got none");

@@ -105,6 +105,14 @@ LaunchPlan::LaunchPlan(const EntrySchema &entry, const CodeSchema &code)
     variants_[i].regionOffsets.resize(code.variants[i].workspace.size());
     variants_[i].stageUnits.resize(code.variants[i].stages.size());
   }
+  // Which variant has no conditions does not depend on any call, so neither do
+  // the bits.
+  while (firstCommon_ + 1 < variants_.size() &&
+         !code.variants[firstCommon_].conditions.empty())
+    ++firstCommon_;
+  for (size_t i = 0; i < variants_.size(); ++i)
+    variants_[i].isCommon =
+        code.variants[i].bits == code.variants[firstCommon_].bits;
 }
 
 Status LaunchPlan::update(const EntrySchema &entry, const CodeSchema &code,
@@ -133,15 +141,26 @@ Status LaunchPlan::update(const EntrySchema &entry, const CodeSchema &code,
   return {};
 }
 
+bool LaunchPlan::fits(const Variant &variant, uint64_t bytes,
+                      uint64_t zeroBytes) const {
+  return variant.applies && variant.workspaceBytes &&
+         *variant.workspaceBytes <= bytes && variant.counterBytes <= zeroBytes;
+}
+
 size_t LaunchPlan::choose(uint64_t bytes, uint64_t zeroBytes) const {
   for (size_t i = 0; i < variants_.size(); ++i)
-    if (variants_[i].applies && variants_[i].workspaceBytes &&
-        *variants_[i].workspaceBytes <= bytes &&
-        variants_[i].counterBytes <= zeroBytes)
+    if (fits(variants_[i], bytes, zeroBytes))
       return i;
   // The last variant needs nothing, unless it has counters: then the launch
   // says what is missing.
   return variants_.empty() ? 0 : variants_.size() - 1;
+}
+
+size_t LaunchPlan::chooseSameBits(uint64_t bytes, uint64_t zeroBytes) const {
+  for (size_t i = 0; i < variants_.size(); ++i)
+    if (variants_[i].isCommon && fits(variants_[i], bytes, zeroBytes))
+      return i;
+  return firstCommon_; // and the launch says what is missing
 }
 
 uint64_t LaunchPlan::bytesToZero(uint64_t bytes) const {

@@ -46,6 +46,13 @@ func.func @variant_is_a_number() attributes {gdn_tile.variant = 3} {
 
 // -----
 
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.bits' to be a string, but got ["split"]}}
+func.func @bits_are_several() attributes {gdn_tile.bits = ["split"]} {
+  return
+}
+
+// -----
+
 // expected-error@+1 {{'func.func' op expects 'gdn_tile.workspace' to be an array of arrays of strings, but got ["N"]}}
 func.func @regions_are_strings() attributes {gdn_tile.workspace = ["N"]} {
   return

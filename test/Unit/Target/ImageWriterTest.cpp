@@ -214,6 +214,7 @@ TEST_F(ImageWriterTest, VariantsComeFromStages) {
         gdn_tile.symbols = ["N", "P"], gdn_tile.stage_of = "fill",
         gdn_tile.variant = "halves", gdn_tile.workspace = [["N", "8"]],
         gdn_tile.conditions = [[["2", "N"], ["workers", "P"]]],
+        gdn_tile.bits = "halves",
         gdn_tile.scratch_bytes = 64 : i64} { llvm.return }
     llvm.func @fill__b() attributes {gdn_tile.grid = ["P"],
         gdn_tile.symbols = ["N", "P"], gdn_tile.stage_of = "fill",
@@ -232,7 +233,9 @@ TEST_F(ImageWriterTest, VariantsComeFromStages) {
   EXPECT_EQ(variants[0].workspace[0], (FormProduct{"N", "8"}));
   ASSERT_EQ(variants[0].conditions.size(), 1u);
   EXPECT_EQ(variants[0].conditions[0].second, (FormProduct{"workers", "P"}));
+  EXPECT_EQ(variants[0].bits, "halves");
   EXPECT_EQ(variants[1].name, "rows");
+  EXPECT_EQ(variants[1].bits, "rows");
 }
 
 TEST_F(ImageWriterTest, StagesShareTheirSymbols) {

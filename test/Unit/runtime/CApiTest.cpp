@@ -247,6 +247,7 @@ TEST_F(CApiTest, Variants) {
   EXPECT_EQ(info.scratch_bytes, 64u);
   ASSERT_EQ(gdnrt_entry_variant(entry, 0, 1, &info, &error), GDNRT_OK);
   EXPECT_STREQ(info.name, "rows");
+  EXPECT_STREQ(info.bits, "those of rows");
   EXPECT_STREQ(info.conditions, "");
   EXPECT_EQ(info.needs_workspace, 0);
   EXPECT_EQ(gdnrt_entry_variant(entry, 0, 2, &info, &error),
@@ -372,6 +373,8 @@ TEST_F(CApiTest, NullNeverCrashes) {
   EXPECT_EQ(gdnrt_binding_workspace_bytes(nullptr, &bytesNeeded, e), bad);
   EXPECT_EQ(gdnrt_binding_set_workspace(nullptr, nullptr, 0, nullptr, e), bad);
   EXPECT_EQ(gdnrt_binding_force_variant(nullptr, 0, e), bad);
+  EXPECT_EQ(gdnrt_binding_set_batch_invariant(nullptr, 1, e), bad);
+  EXPECT_EQ(gdnrt_binding_force_stage(nullptr, 0, e), bad);
   EXPECT_EQ(gdnrt_binding_variant(nullptr), 0u);
   int64_t value;
   gdnrt_slot_report report;

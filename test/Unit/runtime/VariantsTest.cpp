@@ -167,6 +167,73 @@ TEST(Variants, Forced) {
             "INVALID_ARGUMENT: f: variant index 2 is past the 2 variants");
 }
 
+TEST(Variants, BatchInvariantLaunchesTakeOneKindOfBits) {
+  // Cut for few rows, in parts for few, whole otherwise; the fallback computes
+  // in another way, and an image that says nothing promises nothing.
+  auto entry = makeEntry([](EntryBuilder builder) {
+    builder.tensor("x", fb::Access::read, fb::DType::f32, {"N"})
+        .code("a", {"N"})
+        .bits("rows");
+    auto add = [&](const char *name, const char *bits, const char *bytes) {
+      builder.variant(name).stage("b", {"N"}).workspace({bytes});
+      if (bits)
+        builder.bits(bits);
+    };
+    add("whole", "split", "64");
+    builder.firstVariant();
+    add("parts", "split", "128");
+    builder.condition({"2", "N"}, {"workers"}).firstVariant();
+    add("unknown", nullptr, "128");
+    builder.condition({"N"}, {"workers"}).firstVariant();
+    add("cut", "cut", "256");
+    builder.condition({"4", "N"}, {"workers"}).firstVariant();
+  });
+  const CodeSchema &code = entry->codes[0];
+  auto names = [&](int64_t rows, uint64_t bytes) {
+    LaunchPlan plan(*entry, code);
+    EXPECT_TRUE(plan.update(*entry, code, {rows}, 8).isOk());
+    return code.variants[plan.choose(bytes, 0)].name + " " +
+           code.variants[plan.chooseSameBits(bytes, 0)].name;
+  };
+  EXPECT_EQ(names(1, 1024), "cut parts");
+  EXPECT_EQ(names(3, 1024), "unknown parts");
+  EXPECT_EQ(names(8, 1024), "unknown whole");
+  EXPECT_EQ(names(9, 1024), "whole whole");
+  // Too little memory never leads to other bits.
+  EXPECT_EQ(names(1, 64), "whole whole");
+  EXPECT_EQ(names(1, 0), "rows whole");
+}
+
+TEST(Variants, OneStage) {
+  auto binding = bindNeighbours(16, 2);
+  ASSERT_TRUE(binding->setWorkspace(address(0x1000), 192).isOk());
+  const int64_t units = binding->units();
+  const int64_t first = binding->stageUnits(0), second = binding->stageUnits(1);
+  EXPECT_GT(first, 0);
+  EXPECT_GT(second, 0);
+  binding->forceStage(1);
+  EXPECT_EQ(binding->stageUnits(0), 0);
+  EXPECT_EQ(binding->stageUnits(1), second);
+  binding->forceStage(std::nullopt);
+  EXPECT_EQ(binding->stageUnits(0), first);
+  EXPECT_EQ(binding->units(), units);
+}
+
+TEST(Variants, BatchInvariantBindings) {
+  auto binding = bindNeighbours(16, 2);
+  ASSERT_TRUE(binding->setWorkspace(address(0x1000), 192).isOk());
+  EXPECT_EQ(binding->variant(), 0u);
+  binding->setBatchInvariant(true);
+  EXPECT_EQ(binding->variant(), 1u);
+  EXPECT_EQ(*binding->workspaceBytes(), 0u);
+  ASSERT_TRUE(binding->forceVariant(0).isOk());
+  EXPECT_EQ(binding->variant(), 0u);
+  ASSERT_TRUE(binding->forceVariant(std::nullopt).isOk());
+  EXPECT_EQ(binding->variant(), 1u);
+  binding->setBatchInvariant(false);
+  EXPECT_EQ(binding->variant(), 0u);
+}
+
 TEST(Variants, WorkspaceMustBeUsable) {
   auto binding = bindNeighbours(16, 2);
   auto message = [&](uintptr_t data, uint64_t bytes) {

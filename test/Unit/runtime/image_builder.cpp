@@ -130,6 +130,11 @@ EntryBuilder &EntryBuilder::condition(const std::vector<std::string> &left,
   return *this;
 }
 
+EntryBuilder &EntryBuilder::bits(const std::string &text) {
+  lastVariant().bits = text;
+  return *this;
+}
+
 EntryBuilder &EntryBuilder::firstVariant() {
   auto &variants = entry_.codes.back()->variants;
   std::rotate(variants.begin(), variants.end() - 1, variants.end());

@@ -43,6 +43,8 @@ public:
   /// Factors may use "workers".
   EntryBuilder &condition(const std::vector<std::string> &left,
                           const std::vector<std::string> &right);
+  /// Says which variants give the same bits.
+  EntryBuilder &bits(const std::string &text);
   /// Moves the last variant to the front.
   EntryBuilder &firstVariant();
   EntryBuilder &attribute(const std::string &key, const std::string &value);

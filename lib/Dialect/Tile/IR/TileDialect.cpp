@@ -84,7 +84,8 @@ tile::TileDialect::verifyOperationAttribute(Operation *op,
   }
   bool isGrid = name == "gdn_tile.grid" || name == "gdn_tile.groups";
   bool isSymbols = name == "gdn_tile.symbols";
-  bool isName = name == "gdn_tile.stage_of" || name == "gdn_tile.variant";
+  bool isName = name == "gdn_tile.stage_of" || name == "gdn_tile.variant" ||
+                name == "gdn_tile.bits";
   bool isVariant = name == "gdn_tile.variant";
   bool isWorkspace = name == "gdn_tile.workspace";
   if (name == "gdn_tile.conditions")

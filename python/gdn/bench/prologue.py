@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The stages of a prefill of packed projections, each alone: the prologue (convolution,
+norms, values) beside a copy of as many bytes, and what the others take."""
+
+import torch
+
+from .. import problems, reference
+from ..problems import Sizes
+from ..runtime import Device, Image, Kernel, Pool, Runtime
+from . import limits
+from .inputs import TORCH
+from .measure import describe, io_of
+from .prefill import impl_of
+from .timing import number_of_sets, time_calls
+
+VARIANT = "split"
+STAGES = ("prologue", "prepare", "walk")
+_MOST_BYTES = 48 << 30
+
+
+def make_arguments(kernel: Kernel, sizes: Sizes, generator, device: str = "cuda") -> dict:
+    """Random arguments on the GPU, by name; row i has slot i + 1."""
+    shapes = problems.shapes(kernel.params, sizes)
+    bounds = torch.cumsum(torch.tensor([0, *sizes.lengths]), 0)
+    integers = {"slots": torch.arange(1, sizes.rows + 1), "cu_seqlens": bounds}
+    integers["has_initial"] = torch.ones(sizes.rows)
+    made = {}
+    for param in kernel.params:
+        dtype, shape = TORCH[param.dtype], shapes[param.name]
+        if param.name in integers:
+            value = integers[param.name].to(device=device, dtype=dtype)
+        elif param.access == "write":
+            value = torch.full(shape, float("nan"), device=device, dtype=dtype)
+        else:
+            value = torch.randn(shape, generator=generator, device=device).mul_(0.5).to(dtype)
+        made[param.name] = Pool(value) if param.kind == "pool" else value
+    return made
+
+
+def bind_sets(kernel: Kernel, sizes: Sizes, size: int, device: str = "cuda") -> list:
+    """Bindings over as many sets of arguments, of `size` bytes each, as no cache holds."""
+    generator = torch.Generator(device).manual_seed(1)
+    workspace, bound = None, []
+    for _ in range(max(1, min(number_of_sets(size), _MOST_BYTES // size))):
+        binding = kernel.bind(**make_arguments(kernel, sizes, generator, device))
+        binding.force_variant(VARIANT)
+        if workspace is None:
+            count = binding.workspace_bytes
+            workspace = torch.full((count,), 255, dtype=torch.uint8, device=device)
+        binding.set_workspace(workspace, stream=torch.cuda.current_stream())
+        bound.append(binding)
+    return bound
+
+
+def kernels_of(device: Device, image: Image) -> list[tuple[str, Kernel, reference.Layer]]:
+    """Kernels of each prefill from projections with three stages, for each code that the
+    device takes."""
+    found = []
+    for entry in image.entries:
+        attributes = image.attributes(entry)
+        if attributes.get("layout") == "ready" or not entry.startswith("prefill"):
+            continue
+        for index, code in enumerate(image.codes(entry)):
+            try:
+                kernel = device.kernel(image, entry, code=index)
+            except Exception as error:
+                print(f"skipped: {entry} for {code.target}: {error}")
+                continue
+            stages = {variant.name: variant.stages for variant in kernel.variants}
+            taken = any(name == impl_of(code.target) for name, *_ in found)
+            if stages.get(VARIANT) == len(STAGES) and not taken:
+                found.append((impl_of(code.target), kernel, reference.Layer.of(attributes)))
+    return found
+
+
+def measure_case(impl: str, kernel: Kernel, layer, heads, tokens: int, repeats: int) -> list[dict]:
+    """Rows of one configuration: the whole, and each stage over what the whole left."""
+    sizes = Sizes(*heads, (tokens,))
+    params = {param.name: param for param in kernel.params}
+    config = {"Hk": heads[0], "Hv": heads[1], "dk": layer.key_dim, "dv": layer.value_dim}
+    config |= {"N": 1, "T": tokens, "lens": [tokens], "io": io_of(kernel)}
+    config |= {"state": params["state_pool"].dtype, "variant": VARIANT}
+    bound = bind_sets(kernel, sizes, limits.prologue_bytes(config) // 2)
+    calls = [lambda b=b: b.launch(torch.cuda.current_stream()) for b in bound]
+    rows = []
+    for index, part in enumerate((None, *STAGES)):
+        for binding in bound:
+            binding.force_stage(index - 1 if part else None)
+        times = time_calls(calls, repeats)
+        row = {"suite": "prologue", "impl": impl, "config": config | {"part": part or "whole"}}
+        rows.append(row | times)
+        print(f"{impl} {heads} {tokens} {part or 'whole':10} {times['us']:9.2f} us", flush=True)
+    return rows
+
+
+def measure(options) -> dict:
+    """The report."""
+    torch.cuda.init()
+    torch.zeros(1, device="cuda")
+    report = describe(options.commit)
+    runtime = Runtime(options.library)
+    device = runtime.cuda()
+    rows = []
+    for impl, kernel, layer in kernels_of(device, runtime.image(options.image)):
+        for heads in options.heads:
+            for tokens in options.tokens:
+                rows += measure_case(impl, kernel, layer, heads, tokens, options.repeats)
+                torch.cuda.empty_cache()
+    limits.add_prologue_limits(rows, report["ceilings"])
+    return report | {"rows": rows}

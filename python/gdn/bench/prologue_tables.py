@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A table of the stages of a prefill: what each takes, and how near the prologue comes to a
+copy of the bytes that it moves."""
+
+from collections import defaultdict
+
+# The part of the bandwidth of a copy that is asked for, from so many tokens on.
+GOAL, FROM_TOKENS = 0.8, 8192
+_PARTS = ("prologue", "prepare", "walk", "whole")
+
+
+def markdown(report: dict) -> str:
+    """Nothing if the report has no such rows."""
+    found: dict = defaultdict(dict)
+    for row in report["rows"]:
+        if row["suite"] == "prologue":
+            config = row["config"]
+            key = (row["impl"], config["Hk"], config["Hv"], config["T"])
+            found[key][config["part"]] = row
+    if not found:
+        return ""
+    header = ["", "heads", "tokens", *_PARTS, "a copy", "of the copy", "as asked"]
+    lines = [f"{report['device']}, driver {report['driver']}, {report['date']}; us", ""]
+    lines += [f"| {' | '.join(header)} |", "|---|---|" + "---:|" * (len(header) - 2)]
+    for (impl, keys, values, tokens), parts in found.items():
+        times = [f"{parts[part]['us']:.1f}" if part in parts else "" for part in _PARTS]
+        limit = parts.get("prologue", {}).get("limit_us")
+        cells = ["", "", ""]
+        if limit:
+            share = limit / parts["prologue"]["us"]
+            met = ("yes" if share >= GOAL else "no") if tokens >= FROM_TOKENS else ""
+            cells = [f"{limit:.1f}", f"{100 * share:.0f} %", met]
+        lines.append(f"| {' | '.join([impl, f'{keys}, {values}', str(tokens), *times, *cells])} |")
+    return "\n".join(lines) + "\n"
