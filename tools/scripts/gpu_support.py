@@ -22,7 +22,7 @@ HEADS = [(64, 64), (64, 128), (96, 192), (128, 128), (256, 256)]  # keys, values
 TARGETS = ["sm_86", "sm_90a", "sm_120a"]
 LAYOUTS = {"packed": [], "ready": ["--layout=ready", "--outputs=core"]}
 ENTRIES = ["prefill", "decode"]
-_MODEL = {
+MODEL = {
     "model_type": "qwen3_next",
     "hidden_size": 128,
     "hidden_act": "silu",
@@ -63,7 +63,7 @@ def facts(report: str, said: str, names: list[str]) -> dict[str, dict]:
 def record(gdn_compile: Path) -> list[dict]:
     rows = []
     for keys, values in HEADS:
-        model = _MODEL | {"linear_key_head_dim": keys, "linear_value_head_dim": values}
+        model = MODEL | {"linear_key_head_dim": keys, "linear_value_head_dim": values}
         with tempfile.NamedTemporaryFile("w", suffix=".json") as config:
             json.dump(model, config)
             config.flush()
@@ -101,7 +101,7 @@ def markdown(rows: list[dict]) -> str:
     for row in rows:
         key = (*row["heads"], row["layout"], row["io"], row["entry"])
         by_line.setdefault(key, {})[row["target"]] = row
-    reasons: dict[str, list[str]] = {}
+    reasons: dict[str, dict[str, list[str]]] = {}
     for (keys, values, layout, io, entry), found in by_line.items():
         cells = []
         for target in TARGETS:
@@ -112,12 +112,18 @@ def markdown(rows: list[dict]) -> str:
                 cells.append("")
             for kernel, reason in row["left_out"].items() if row else ():
                 text = f"`{entry}{'__' + kernel if kernel else ''}` {reason}"
-                where = f"{keys} x {values} {layout} {io} {target}"
-                reasons.setdefault(text, []).append(where)
+                where = reasons.setdefault(text, {}).setdefault(f"{keys} x {values} {layout}", [])
+                where.append(f"{io} {target}")
         name = f"{io}, {layout}"
         lines.append(f"| {keys} x {values} | {name} | `{entry}` | {' | '.join(cells)} |")
     lines += ["", "Kernels that were left out:", ""]
-    lines += [f"- {text}: {', '.join(where)}" for text, where in reasons.items()]
+    everywhere = 2 * len(TARGETS)  # types of inputs by targets
+    for text, where in reasons.items():
+        places = [
+            place if len(kinds) == everywhere else f"{place} ({', '.join(kinds)})"
+            for place, kinds in where.items()
+        ]
+        lines.append(f"- {text}: {', '.join(places)}")
     return "\n".join(lines) + "\n"
 
 
