@@ -6,6 +6,9 @@
 
 #include "layer_test.h"
 
+#include <map>
+#include <memory>
+#include <string>
 #include <vector>
 
 using namespace gdnrt::cts;
@@ -106,4 +109,30 @@ TEST_P(LayerBatchCases, LayersHaveTheSwitch) {
     step(args, &metadata);
   });
   expectSameRows(alone, whole, longest);
+}
+
+// What the switch relies on.
+TEST_P(BatchCases, VariantsOfTheSameBitsGiveThem) {
+  Rows rows = {{130, 0, 1, 66}, {4, 1, 3, 2}, /*paddingTokens=*/3};
+  Problem before(kernel.entry(), rows);
+  remember(before);
+  const std::string wanted = suiteOptions.variant;
+  const size_t code = gdnrt_kernel_code(kernel.handle());
+  std::map<std::string, std::unique_ptr<Problem>> first; // by bits
+  for (size_t i = 0; i < gdnrt_entry_variant_count(kernel.entry(), code); ++i) {
+    gdnrt_variant_info info;
+    gdnrt_error error;
+    ASSERT_EQ(gdnrt_entry_variant(kernel.entry(), code, i, &info, &error),
+              GDNRT_OK);
+    suiteOptions.variant = info.name;
+    auto result = std::make_unique<Problem>(before);
+    kernel.run(*result);
+    const auto [known, isNew] = first.try_emplace(info.bits, std::move(result));
+    if (isNew)
+      continue;
+    SCOPED_TRACE(std::string(info.name) + ", whose bits are " + info.bits);
+    expectSameOutputs(*result, *known->second);
+    expectSamePools(*result, *known->second);
+  }
+  suiteOptions.variant = wanted;
 }
