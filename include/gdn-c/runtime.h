@@ -474,8 +474,8 @@ GDNRT_API gdnrt_status gdnrt_binding_force_variant(gdnrt_binding *binding,
                                                    int64_t index,
                                                    gdnrt_error *error);
 
-/** Makes launches run stage `index` of their variant alone, for measurements; -1:
- *  all of them. It reads what the last whole launch left in the workspace. A
+/** Makes launches run stage `index` of their variant alone, for measurements;
+ * -1: all of them. It reads what the last whole launch left in the workspace. A
  *  stage that the variant lacks runs nothing. */
 GDNRT_API gdnrt_status gdnrt_binding_force_stage(gdnrt_binding *binding,
                                                  int64_t index,

@@ -375,6 +375,11 @@ GDNRT_API gdnrt_status gdnrt_workspace_create(gdnrt_device *device,
 /** Destroys the handle; the memory lives as long as layers that share it. */
 GDNRT_API void gdnrt_workspace_destroy(gdnrt_workspace *workspace);
 
+/** Whether a row's results are the same bits in any step; off at first. See
+ *  gdnrt_binding_set_batch_invariant, which says what it costs. */
+GDNRT_API gdnrt_status gdnrt_gdn_layer_set_batch_invariant(
+    gdnrt_gdn_layer *layer, int32_t wanted, gdnrt_error *error);
+
 /** From its next launch on the layer works in `workspace`, of its device. All
  *  layers that do must run in the order of one stream. Null: in its own again.
  *  Graphs keep the one that they were captured with, which then has to live. */

@@ -224,9 +224,10 @@ static FailureOr<fb::VariantT> encodeVariant(func::FuncOp func,
 /// target chose otherwise, under the name, a dot and the target.
 static void addFacts(const TargetCode &target, const EntryCode &code,
                      fb::EntryT &entry) {
-  for (const auto &[name, value] : code.facts) {
+  for (const auto &chosen : code.facts) {
+    const auto &[name, value] = chosen;
     auto known = llvm::find_if(entry.attributes, [&](const auto &attribute) {
-      return attribute->key == name;
+      return attribute->key == chosen.first;
     });
     const bool isFirst = known == entry.attributes.end();
     if (!isFirst && (*known)->value == value)

@@ -261,10 +261,11 @@ def check_backend(check: Check, runtime, device, kernels) -> None:
 
 
 def prompt_after(slots: list[int], tokens: int) -> CommonAttentionMetadata:
-    """One token of each request but the last, of which all tokens come at once."""
+    """One token of each request but the last, of which a piece of the prompt comes: it has a
+    state, so that entries without has_initial take it."""
     metadata = step_of(slots)
     metadata.query_start_loc[-1] += tokens - 1
-    metadata.seq_lens[-1] = tokens
+    metadata.seq_lens[-1] += tokens - 1
     metadata.num_actual_tokens += tokens - 1
     return metadata
 

@@ -142,7 +142,7 @@ gdnrt_gdn_metadata LayerTest::build(EntryKind of, const Rows &rows,
     gdnrt_metadata_options options = {};
     options.struct_size = sizeof(options);
     options.max_num_seqs = 8;
-    options.max_num_tokens = 64;
+    options.max_num_tokens = 8192;
     options.num_speculative_tokens = kind == EntryKind::verify ? kDrafts : 0;
     options.use_full_cuda_graph = forGraphs_;
     options.verify_states = states();

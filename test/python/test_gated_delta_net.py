@@ -303,6 +303,8 @@ def test_refusals(runtime, kernels_of):
         layer.forward(np.ones((2, HIDDEN), np.float32), np.ones((2, HIDDEN)), metadata)
     with pytest.raises(ValueError, match=r"conv_state: expected slots of \[3, 512\], got \[512, 3"):
         layer.bind_kv_cache(np.zeros((2, 512, 3)), np.zeros((2, HV, D, D)))
+    with pytest.raises(ValueError, match="order: expected flat for kernels with that, got interl"):
+        make_layer(kernels_of("flat", "core"), "interleaved")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="PyTorch is there")

@@ -17,6 +17,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gpu_support
+
 ROOT = Path(__file__).resolve().parents[2]
 LLVM = Path(f"/usr/lib/llvm-{(ROOT / 'LLVM_VERSION').read_text().strip()}")
 OUT = ROOT / "docs/generated"
@@ -97,6 +99,8 @@ def pages() -> dict[Path, str]:
         made[OUT / f"{path.stem}.md"] = text
         made |= {OUT / name: plot for name, plot in plots.items()}
         index.append(f"- [{path.stem}]({path.stem}.md), from `{path.relative_to(ROOT)}`")
+    made[OUT / "gpu-support.md"] = gpu_support.markdown(json.loads(gpu_support.RECORD.read_text()))
+    index.append("- [heads that GPUs have kernels for](gpu-support.md), from `gpu-support.json`")
     made[OUT / "README.md"] = "\n".join(index) + "\n"
     return made
 

@@ -53,6 +53,9 @@ KERNEL_SETS["d128-kda"] = [
     "--verify=lazy",
     "--only=decode,verify,commit",
 ]
+# Chips for which a set is not made: gdn-compile refuses kernels that spill, and this
+# verify would spill one address there (8 bytes, once for each block).
+LEFT_OUT = {"d128-kda": ["sm_120a"]}
 MEASURED = ["device", "driver", "date", "error_o", "error_state", "us"]
 
 # Runs gdn-compile with arguments and gives its standard output.
@@ -80,7 +83,8 @@ def generate(compile_: Compile, assemble: bool) -> dict[tuple[str, str], str]:
     """Digests by name and target. With `assemble`, ptxas has accepted each kernel."""
     digests = {}
     for name, arguments in KERNEL_SETS.items():
-        targets = f"--target={','.join(TARGETS)}"
+        chips = [target for target in TARGETS if target not in LEFT_OUT.get(name, [])]
+        targets = f"--target={','.join(chips)}"
         if assemble:
             compile_([*arguments, targets, "--emit=report"])
         for line in compile_([*arguments, targets, "--emit=digest"]).splitlines():

@@ -73,6 +73,8 @@ public:
                       const gdnrt_named_arg *tokens, size_t count);
   /// Null: a workspace of its own, where the kernel cannot do without.
   Status shareWorkspace(std::shared_ptr<const Workspace> workspace);
+  /// See Binding::setBatchInvariant.
+  void setBatchInvariant(bool wanted);
   /// Raises `size` to what runs of up to so many rows and tokens need.
   Status addWorkspace(int64_t rows, int64_t tokens,
                       gdnrt_workspace_size &size) const;
@@ -117,6 +119,7 @@ private:
   std::shared_ptr<const Workspace> shared_;
   bool sharesWorkspace_ = false;
   bool changed_ = true;
+  bool batchInvariant_ = false;
 };
 
 class GDNLayer {
@@ -134,6 +137,7 @@ public:
                  const gdnrt_named_arg *tokens, size_t count, void *stream);
   Device &device() const { return *device_; }
   Status shareWorkspace(const std::shared_ptr<const Workspace> &workspace);
+  void setBatchInvariant(bool wanted);
   Status addWorkspace(int64_t rows, int64_t tokens,
                       gdnrt_workspace_size &size) const;
 

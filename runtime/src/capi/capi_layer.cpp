@@ -118,6 +118,17 @@ gdnrt_status gdnrt_workspace_create(gdnrt_device *device,
 
 void gdnrt_workspace_destroy(gdnrt_workspace *workspace) { delete workspace; }
 
+gdnrt_status gdnrt_gdn_layer_set_batch_invariant(gdnrt_gdn_layer *layer,
+                                                 int32_t wanted,
+                                                 gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!layer)
+      return nullPointer("layer");
+    layer->layer->setBatchInvariant(wanted != 0);
+    return {};
+  });
+}
+
 gdnrt_status gdnrt_gdn_layer_share_workspace(gdnrt_gdn_layer *layer,
                                              const gdnrt_workspace *workspace,
                                              gdnrt_error *error) {

@@ -61,6 +61,12 @@ Result<std::unique_ptr<GDNLayer>> GDNLayer::make(
   return layer;
 }
 
+void GDNLayer::setBatchInvariant(bool wanted) {
+  for (const auto *kernel : {&decode_, &prefill_, &verify_, &commit_})
+    if (*kernel)
+      (*kernel)->setBatchInvariant(wanted);
+}
+
 LayerKernel *GDNLayer::kernelFor(int32_t kind) const {
   switch (kind) {
   case GDNRT_RUN_DECODE:

@@ -295,13 +295,21 @@ Status LayerKernel::bind() {
     auto bound =
         Binding::make(kernel_->entry, kernel_->code->schema(), all.data(),
                       all.size(), device().properties().numWorkers);
-    if (bound.isOk())
+    if (bound.isOk()) {
       binding_ = std::move(*bound);
+      binding_->setBatchInvariant(batchInvariant_);
+    }
     return bound.status();
   }
   for (size_t i = 0; i < varying_.size(); ++i)
     arguments_[i] = held_[varying_[i]].view();
   return binding_->rebind(varying_.data(), arguments_.data(), varying_.size());
+}
+
+void LayerKernel::setBatchInvariant(bool wanted) {
+  batchInvariant_ = wanted;
+  if (binding_)
+    binding_->setBatchInvariant(wanted);
 }
 
 /// Takes memory for a kernel that has no way to work in place, for more rows

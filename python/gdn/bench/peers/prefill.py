@@ -84,6 +84,7 @@ def _flashinfer(problem: Problem, **options) -> PrefillPeer:
 
     # It takes the decay itself, not its logarithm.
     decays = {id(x): x.g.exp() for x in problem.sets}
+    bounds = problem.bounds.long()
 
     def call(x):
         return chunk_gated_delta_rule(
@@ -94,7 +95,7 @@ def _flashinfer(problem: Problem, **options) -> PrefillPeer:
             beta=x.beta,
             initial_state=x.state,
             output_final_state=True,
-            cu_seqlens=problem.bounds,
+            cu_seqlens=bounds,
             **options,
         )
 

@@ -66,6 +66,10 @@ class GatedDeltaNetAttention:
         self.kernels = dict(kernels)
         self._runtime = next(iter(self.kernels.values()))._runtime
         self._taken = {param.name for k in self.kernels.values() for param in k.params}
+        for kernel in self.kernels.values():
+            layout = kernel._image.attributes(kernel.name).get("layout")
+            if layout in ("interleaved", "flat") and layout != order:
+                raise ValueError(f"order: expected {layout} for kernels with that, got {order}")
         self.tp_size, self.tp_rank = tp_size, tp_rank
         self.hidden_size = config.hidden_size
         self.num_k_heads = config.linear_num_key_heads

@@ -89,6 +89,13 @@ class GDNLayer(_Handle):
         raw = _serving_abi.Kernels(**{kind: k._handle for kind, k in kernels.items()})
         handle = runtime.create("gdnrt_gdn_layer_create", c.byref(raw), named, len(fixed))
         super().__init__(runtime, handle, "gdnrt_gdn_layer_destroy")
+        if any(kernel.batch_invariant for kernel in kernels.values()):
+            self.set_batch_invariant()
+
+    def set_batch_invariant(self, wanted: bool = True) -> None:
+        """See gdnrt_gdn_layer_set_batch_invariant; on for kernels that are batch
+        invariant when the layer is made."""
+        self._runtime.call("gdnrt_gdn_layer_set_batch_invariant", self._handle, int(wanted))
 
     def add_workspace(self, rows: int, tokens: int, size: _serving_abi.WorkspaceSize) -> None:
         """Raises `size` to what steps of up to so many rows and tokens need."""
