@@ -136,6 +136,8 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
                                                 const Algorithm &algorithm,
                                                 const SplitVariants &wanted) {
   SmallVector<SplitVariant> chosen;
+  if (int64_t together = chooseTogether(parts, algorithm, wanted.together))
+    chosen.push_back({"fused", "_fused", 1, 0, together});
   auto descending = [](ArrayRef<int64_t> numbers) {
     SmallVector<int64_t> sorted(numbers);
     llvm::sort(sorted, std::greater<>());
@@ -155,8 +157,6 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
       chosen.push_back(
           {"split-parts-" + number, "_parts_" + number, count, 0, 0});
   }
-  if (int64_t together = chooseTogether(parts, algorithm, wanted.together))
-    chosen.push_back({"fused", "_fused", 1, 0, together});
   chosen.push_back({"split", "", 1, 0, 0});
   return chosen;
 }
@@ -195,13 +195,15 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
   if (hasPrologue(*parts, perKeyHead) &&
       failed(emit(emitPrologueStage, "__prologue", perKeyHead, names)))
     return failure();
-  if (failed(emit(emitPrepareStage, "__prepare", perKeyHead, prepared)))
-    return failure();
   for (const SplitVariant &variant : chosen) {
     Algorithm own = perKeyHead;
     own.valueParts = variant.valueParts;
     own.cuts = variant.cuts;
     own.together = variant.together;
+    // What they have in common stands before the first that has it.
+    if (variant.name == prepared.front() &&
+        failed(emit(emitPrepareStage, "__prepare", perKeyHead, prepared)))
+      return failure();
     if (variant.cuts != 0 &&
         (failed(emit(emitMapsStage, "__maps" + variant.suffix, own,
                      {variant.name})) ||

@@ -39,9 +39,15 @@ static bool isReady(Value input, Type element) {
 }
 
 /// Chunks of a segment from which a map of it pays.
-static constexpr int64_t leastSegmentChunks = 8;
+static constexpr int64_t leastSegmentChunks = 4;
 /// Segments per row that pay, in the mean.
 static constexpr int64_t leastSegments = 4;
+
+/// Turns of a block that prepares its chunks itself, in the mean.
+static constexpr int64_t leastTurns = 2;
+/// Rows of the state with which a block is no slower than one with all: it may
+/// have one beside it on its multiprocessor.
+static constexpr int64_t goodPartRows = 64;
 
 int64_t gdn::getGroupTokens(const KernelParts &parts,
                             const Algorithm &algorithm) {
@@ -116,7 +122,15 @@ void SplitStage::describe() {
     conditions = {atMost({blocks, number, valueForm}, {"2", "workers"}),
                   atMost({perRow, rowForm}, {number}),
                   atMost({least}, {getDimForm(rule.getQuery(), 0)})};
-  } else if (algorithm.valueParts > 1) {
+  } else if (algorithm.together != 0) {
+    // Nearly as many blocks as have a place at the same time, with several
+    // turns each.
+    std::string turns = text(leastTurns * algorithm.together * C);
+    conditions = {atMost({"3", "workers"}, {"4", rowForm, valueForm}),
+                  atMost({rowForm, valueForm}, {"workers"}),
+                  atMost({turns, rowForm}, {getDimForm(rule.getQuery(), 0)})};
+  } else if (algorithm.valueParts > 1 &&
+             dv / algorithm.valueParts < goodPartRows) {
     conditions = {atMost({blocks, rowForm, valueForm}, {"workers"})};
   }
   if (!conditions.empty())

@@ -8,9 +8,8 @@
 
 // NEGATIVE: expects the option 'together' to be 0 or more, but got -1
 
-// CHECK-LABEL: func.func @prefill__prepare(
-//  CHECK-SAME:   gdn_tile.variant = "split"
 // CHECK-LABEL: func.func @prefill__walk_fused(
+//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["3", "workers"], ["4", "N", "Hv"]], {{\[}}["N", "Hv"], ["workers"]], {{\[}}["128", "N"], ["T"]]]
 //  CHECK-SAME:   gdn_tile.variant = "fused", gdn_tile.workspace = []
 //       CHECK:   scf.for %[[T:.+]] = %{{.+}} to %[[END:.+]] step %c64 iter_args(%[[S:.+]] = %{{.+}}) -> (vector<64x32xf32>)
 // CHECK-COUNT-5:     gdn_tile.load
@@ -26,6 +25,10 @@
 //       CHECK:     %[[NEXT:.+]] = gdn_tile.matmul {{.*}}, %[[KNOWN]]#1 acc(
 //       CHECK:     scf.yield %[[NEXT]]
 
+// What finds its chunks prepared comes behind.
+// CHECK-LABEL: func.func @prefill__prepare(
+//  CHECK-SAME:   gdn_tile.variant = "split"
+// CHECK-LABEL: func.func @prefill__walk(
 func.func @prefill(
     %q: tensor<?x?x32xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "32"]},
     %k: tensor<?x?x32xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "32"]},
