@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // gdn-schedule-tile-products: products of tiles on the tensor cores of a block.
-// See Passes.td. The control flow of a program stays as it is; loops over chunks
-// read ahead (ProductLoops.cpp).
+// See Passes.td. The control flow of a program stays as it is; loops over
+// chunks read ahead (ProductLoops.cpp).
 #include "FragmentEmitter.h"
 #include "ProductForm.h"
 #include "ProductKernel.h"

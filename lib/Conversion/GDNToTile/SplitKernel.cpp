@@ -58,13 +58,13 @@ static bool canSplit(const KernelParts &parts, const Algorithm &algorithm) {
 static bool goesByValue(const KernelParts &parts) {
   KernelOp kernel = parts.kernel;
   llvm::DenseSet<Value> inputs = parts.ruleInputs();
-  return llvm::all_of(
-      kernel.getBody().front().without_terminator(), [&](Operation &op) {
-        return isa<DeltaRuleOp, CastOp, MaskRowsOp>(op) ||
-               llvm::any_of(op.getResults(), [&](Value result) {
-                 return inputs.contains(result);
-               });
-      });
+  return llvm::all_of(kernel.getBody().front().without_terminator(),
+                      [&](Operation &op) {
+                        return isa<DeltaRuleOp, CastOp, MaskRowsOp>(op) ||
+                               llvm::any_of(op.getResults(), [&](Value result) {
+                                 return inputs.contains(result);
+                               });
+                      });
 }
 
 /// How many blocks may share the walk of a value head: as many as asked for, if
@@ -110,8 +110,8 @@ static bool canCut(const KernelParts &parts, int64_t valueParts) {
 }
 
 /// Chunks that a block of the variant "fused" prepares at once, at most as many
-/// as wanted: as many as it has warps for, beside those of the state's rows. 0 if
-/// there are none, and where a norm behind the rule takes the registers.
+/// as wanted: as many as it has warps for, beside those of the state's rows. 0
+/// if there are none, and where a norm behind the rule takes the registers.
 static int64_t chooseTogether(const KernelParts &parts,
                               const Algorithm &algorithm, int64_t wanted) {
   DeltaRuleOp rule = parts.rule;
