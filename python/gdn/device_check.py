@@ -269,13 +269,17 @@ def print_row(row: dict) -> None:
 
 def has_layers(image: Image) -> bool:
     """Whether gdn.layer_check is for such images: a decode of bf16 with f32 states, from
-    projections, with the heads of gdn.layer_problem."""
+    projections to one output, with the heads of gdn.layer_problem."""
     if "decode" not in image.entries:
         return False
     facts = image.attributes("decode")
-    wanted = {"io": "bf16", "state": "f32"}
-    layouts = ("interleaved", "flat", "split")
-    if facts.get("layout") not in layouts or not wanted.items() <= facts.items():
+    wanted = {
+        "io": ("bf16",),
+        "state": ("f32",),
+        "layout": ("interleaved", "flat", "split"),
+        "outputs": ("core", "norm"),
+    }
+    if any(facts.get(fact) not in values for fact, values in wanted.items()):
         return False
     layer = reference.Layer.of(facts)
     return layer.key_dim == layer.value_dim == layer_problem.D
