@@ -25,8 +25,11 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   algorithm.precision = Precision::mixedIo;
   algorithm.chunkStages = ChunkStages::split;
   // Few rows and heads: more blocks for each.
-  algorithm.valueParts = {2, 4};
+  algorithm.valueParts = {2};
   algorithm.cuts = {8};
+  // Two groups of four warps, each with a chunk.
+  if (target.hasWgmma())
+    algorithm.together = 2;
   passes.addPass(createConvertGDNToTile(algorithm));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());

@@ -20,14 +20,21 @@ using namespace gdn;
 static bool hasToWait(Operation *op, Value tile) {
   if (isa<gdn::gpu::BarrierOp>(op) || op->hasTrait<OpTrait::IsTerminator>())
     return true;
+  if (auto warps = dyn_cast<gdn::gpu::WarpsOp>(op))
+    return warps.getBody()
+        .walk([&](Operation *inner) {
+          return hasToWait(inner, tile) && !isa<gdn::gpu::YieldOp>(inner)
+                     ? WalkResult::interrupt()
+                     : WalkResult::advance();
+        })
+        .wasInterrupted();
   if (op->getNumRegions() > 0 && !isa<gdn::gpu::MapRowsOp>(op))
     return true;
   if (auto share = dyn_cast<gdn::gpu::ShareOp>(op))
     return share.getPlace() == tile;
   if (auto copy = dyn_cast<gdn::gpu::BeginCopyOp>(op))
     return copy.getPlace() == tile;
-  // Its own barriers, and products of another kind.
-  return isa<gdn::gpu::TriInverseOp, gdn::gpu::ColumnSumOp>(op);
+  return false;
 }
 
 static bool uses(Operation *op, Value value) {

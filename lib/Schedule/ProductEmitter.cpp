@@ -14,10 +14,6 @@
 using namespace mlir;
 using namespace gdn;
 
-/// Below this, a decay is zero in the 16 bits that it is rounded to. A bound
-/// keeps running sums exact enough for their differences.
-static constexpr double leastLogDecay = -18;
-
 /// Of a tile that goes to memory by way of shared memory.
 static constexpr int64_t maxStagedBytes = 16 * 1024;
 
@@ -92,7 +88,14 @@ Value ProductEmitter::allocate(VectorType tile, bool swizzled, Block *block) {
   }
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(entry);
-  return gpu::AllocOp::create(b, b.getUnknownLoc(), type);
+  Location loc = b.getUnknownLoc();
+  SmallVector<Value> tiles;
+  for (int64_t i = 0; i < numGroups; ++i)
+    tiles.push_back(gpu::AllocOp::create(b, loc, type));
+  if (!group)
+    return tiles.front();
+  b.setInsertionPointToStart(group.getParentBlock());
+  return gpu::PickOp::create(b, loc, type, group, tiles);
 }
 
 Value ProductEmitter::placeOf(Value tile) {
@@ -106,6 +109,31 @@ Value ProductEmitter::placeOf(Value tile) {
                          tile.getParentBlock());
   gpu::ShareOp::create(b, loc, fragment, place, Value(), bool(transpose));
   return places[tile] = place;
+}
+
+void ProductEmitter::enterGroups(int64_t count, Value number) {
+  group = number;
+  numGroups = count;
+  numWarps /= count;
+  matrixRows = gpu::RowsAttr::get(b.getContext(), numWarps, 4, 2);
+}
+
+void ProductEmitter::leaveGroups() {
+  numWarps *= numGroups;
+  matrixRows = gpu::RowsAttr::get(b.getContext(), numWarps, 4, 2);
+  numGroups = 1;
+  group = Value();
+}
+
+void ProductEmitter::pick(Value tile, ArrayRef<Value> all) {
+  Value place =
+      gpu::PickOp::create(b, tile.getLoc(), all.front().getType(), group, all);
+  places[tile] = place;
+  pinned.insert(place); // needed outside
+}
+
+SmallVector<Value> ProductEmitter::placesOf(Value tile) {
+  return llvm::to_vector(placeOf(tile).getDefiningOp<gpu::PickOp>().getTiles());
 }
 
 Value ProductEmitter::fragmentOf(Value tile) {
@@ -147,8 +175,18 @@ SmallVector<Value> ProductEmitter::mapped(ValueRange values,
 // Loads and stores
 //===----------------------------------------------------------------------===//
 
+/// True for gates that work on several chunks at once gets: element by element.
+static bool isScattered(tile::LoadOp load) {
+  VectorType type = vectorType(load.getTile());
+  return type.getRank() == 1 && type.getElementType().isF32() &&
+         !load->use_empty() &&
+         llvm::all_of(load->getUsers(), llvm::IsaPred<tile::EachOp>);
+}
+
 bool ProductEmitter::isCopied(tile::LoadOp load) {
   VectorType type = vectorType(load.getTile());
+  if (isScattered(load))
+    return true;
   auto view = cast<MemRefType>(load.getView().getType());
   auto [strides, offset] = view.getStridesAndOffset();
   if (strides[load.getDims().back()] != 1)
@@ -207,12 +245,14 @@ void ProductEmitter::emitCopy(tile::LoadOp load, const IRMapping &at,
       pinned.insert(place);
   }
   Value view = at.lookupOrDefault(load.getView());
-  promiseAlignment(view);
+  const bool scattered = isScattered(load);
+  if (!scattered)
+    promiseAlignment(view);
   if (!rows && load.getRows())
     rows = at.lookupOrDefault(load.getRows());
   gpu::BeginCopyOp::create(b, load.getLoc(), view,
                            mapped(load.getIndices(), at), load.getDims(), rows,
-                           places.lookup(load.getTile()));
+                           places.lookup(load.getTile()), scattered);
   emitted.insert(load);
 }
 
@@ -324,6 +364,17 @@ void ProductEmitter::emitMap(tile::MapRowsOp map) {
 
 void ProductEmitter::emitMatmul(tile::MatmulOp matmul) {
   Location loc = matmul.getLoc();
+  Value rhs = matmul.getRhs();
+  bool transposed = false;
+  if (auto transpose = rhs.getDefiningOp<tile::TransposeOp>();
+      transpose && !places.contains(rhs)) {
+    rhs = transpose.getTile();
+    transposed = true;
+  }
+  // Both sides are shared before either is fetched: behind one barrier.
+  if (matmul.getTransposeLhs())
+    placeOf(matmul.getLhs());
+  Value right = placeOf(rhs);
   Value lhs;
   if (matmul.getTransposeLhs()) {
     VectorType type = vectorType(matmul.getLhs());
@@ -335,16 +386,9 @@ void ProductEmitter::emitMatmul(tile::MatmulOp matmul) {
     lhs = fragmentOf(matmul.getLhs());
   }
   Value acc = matmul.getAcc() ? fragmentOf(matmul.getAcc()) : Value();
-  Value rhs = matmul.getRhs();
-  bool transposed = false;
-  if (auto transpose = rhs.getDefiningOp<tile::TransposeOp>();
-      transpose && !places.contains(rhs)) {
-    rhs = transpose.getTile();
-    transposed = true;
-  }
   fragments[matmul.getResult()] =
       gpu::MatmulOp::create(b, loc, typeOf(vectorType(matmul.getResult())), lhs,
-                            placeOf(rhs), acc, transposed);
+                            right, acc, transposed);
 }
 
 /// exp(G_i - G_j) on and below the diagonal, of sums over bounded decays.
@@ -426,135 +470,4 @@ LogicalResult ProductEmitter::emit(Operation *op) {
       });
   emitted.insert(op);
   return result;
-}
-
-//===----------------------------------------------------------------------===//
-// Work on tiles of rank 1
-//===----------------------------------------------------------------------===//
-
-void ProductEmitter::emitVector(Operation *op) {
-  Location loc = op->getLoc();
-  auto layout = gpu::PerRowAttr::get(b.getContext(), vectorRows);
-  auto fragmentType = [&](Value tile) {
-    return gpu::FragmentType::get(vectorType(tile), layout);
-  };
-  llvm::TypeSwitch<Operation *>(op)
-      .Case([&](tile::LoadOp load) {
-        Value rows =
-            load.getRows() ? scalars.lookupOrDefault(load.getRows()) : Value();
-        vectors[load.getTile()] = gpu::LoadOp::create(
-            b, loc, fragmentType(load.getTile()),
-            scalars.lookupOrDefault(load.getView()), mapped(load.getIndices()),
-            load.getDims(), rows, /*aligned=*/int64_t(0));
-      })
-      .Case([&](tile::StoreOp store) {
-        Value rows = store.getRows() ? scalars.lookupOrDefault(store.getRows())
-                                     : Value();
-        gpu::StoreOp::create(b, loc, vectors.lookup(store.getTile()),
-                             scalars.lookupOrDefault(store.getView()),
-                             mapped(store.getIndices()), store.getDims(), rows,
-                             /*aligned=*/int64_t(0));
-      })
-      .Case([&](tile::FillOp fill) {
-        vectors[fill.getTile()] =
-            gpu::FillOp::create(b, loc, fragmentType(fill.getTile()),
-                                scalars.lookupOrDefault(fill.getValue()));
-      })
-      .Case([&](tile::PrefixSumOp sum) {
-        vectors[sum.getResult()] = gpu::RunningSumOp::create(
-            b, loc, fragmentType(sum.getResult()),
-            vectors.lookup(sum.getValues()), /*suffix=*/false);
-      })
-      .Case([&](tile::SuffixSumOp sum) {
-        vectors[sum.getResult()] = gpu::RunningSumOp::create(
-            b, loc, fragmentType(sum.getResult()),
-            vectors.lookup(sum.getValues()), /*suffix=*/true);
-      })
-      .Case([&](tile::DecayMatrixOp decay) {
-        // The running sums of bounded decays stand for the matrix.
-        Value decays = vectors.lookup(decay.getLogDecay());
-        auto map = gpu::MapRowsOp::create(b, loc, TypeRange{decays.getType()},
-                                          ValueRange{decays});
-        {
-          OpBuilder::InsertionGuard guard(b);
-          Block *body =
-              b.createBlock(&map.getBody(), {},
-                            {b.getIndexType(), b.getF32Type()}, {loc, loc});
-          Value least = arith::ConstantOp::create(
-              b, loc, b.getF32FloatAttr(leastLogDecay));
-          Value bounded =
-              arith::MaximumFOp::create(b, loc, body->getArgument(1), least);
-          gpu::YieldOp::create(b, loc, bounded);
-        }
-        vectors[decay.getResult()] = gpu::RunningSumOp::create(
-            b, loc, decays.getType(), map.getResult(0), /*suffix=*/false);
-      })
-      .Case([&](tile::MapRowsOp map) {
-        SmallVector<Value> inputs;
-        SmallVector<Type> types, argTypes = {b.getIndexType()};
-        for (Value input : map.getInputs()) {
-          inputs.push_back(vectors.lookup(input));
-          argTypes.push_back(vectorType(input).getElementType());
-        }
-        for (Value result : map.getResults())
-          types.push_back(fragmentType(result));
-        IRMapping mapping = scalars;
-        // Elements of other tiles, from the lane that has them.
-        map.getBody().walk([&](vector::ExtractOp extract) {
-          if (Value source = vectors.lookup(extract.getSource()))
-            mapping.map(
-                extract.getResult(),
-                gpu::ExtractOp::create(b, loc, extract.getType(), source,
-                                       extract.getStaticPosition().front())
-                    .getResult());
-        });
-        auto result = gpu::MapRowsOp::create(b, loc, types, inputs);
-        OpBuilder::InsertionGuard guard(b);
-        Block *body =
-            b.createBlock(&result.getBody(), {}, argTypes,
-                          SmallVector<Location>(argTypes.size(), loc));
-        mapping.map(map.getBody().front().getArguments(), body->getArguments());
-        cloneBody(map.getBody().front(), body, mapping);
-        for (auto [tile, fragment] :
-             llvm::zip(map.getResults(), result.getResults()))
-          vectors[tile] = fragment;
-      });
-}
-
-LogicalResult ProductEmitter::emitVectors(ArrayRef<Operation *> ops) {
-  if (ops.empty())
-    return success();
-  Location loc = ops.front()->getLoc();
-  // Results that others use need a place.
-  SetVector<Value> shared;
-  for (Operation *op : ops)
-    for (Value result : op->getResults())
-      if (llvm::any_of(result.getUsers(),
-                       [&](Operation *user) {
-                         while (user && user->getBlock() != op->getBlock())
-                           user = user->getParentOp();
-                         return !llvm::is_contained(ops, user);
-                       }) ||
-          isa<tile::DecayMatrixOp>(op))
-        shared.insert(result);
-  for (Value tile : shared) {
-    auto type = VectorType::get({vectorType(tile).getDimSize(0)},
-                                vectorType(tile).getElementType());
-    places[tile] = allocate(type, /*swizzled=*/false, ops.front()->getBlock());
-  }
-  auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), 0, 1);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.createBlock(&warps.getBody());
-    for (Operation *op : ops)
-      emitVector(op);
-    for (Value tile : shared)
-      gpu::ShareOp::create(b, loc, vectors.lookup(tile), places.lookup(tile),
-                           Value());
-    gpu::YieldOp::create(b, loc);
-  }
-  for (Operation *op : ops)
-    if (!isa<tile::DecayMatrixOp>(op))
-      emitted.insert(op);
-  return success();
 }

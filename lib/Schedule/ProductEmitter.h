@@ -44,11 +44,24 @@ public:
   }
   gpu::FragmentType typeOf(mlir::VectorType tile) const;
 
+  /// What is emitted from here on, in `block`, is the work of each of `count`
+  /// groups of the warps, of which `group` is the number; places are its own.
+  void enterGroups(int64_t count, mlir::Value group);
+  void leaveGroups();
+  /// Inside groups, `tile` is tile `i` of `tiles`, of those outside, in group
+  /// `i`; all are shared before.
+  void pick(mlir::Value tile, mlir::ArrayRef<mlir::Value> places);
+  /// The shared tile with `tile`, which is shared there if it is not yet; of
+  /// what groups made, those of all groups.
+  mlir::Value placeOf(mlir::Value tile);
+  mlir::SmallVector<mlir::Value> placesOf(mlir::Value tile);
+  /// From here on, `tile` is in `place`.
+  void setPlace(mlir::Value tile, mlir::Value place) { places[tile] = place; }
+
 private:
   mlir::Value fragmentOf(mlir::Value tile, gpu::RowsAttr rows);
   gpu::RowsAttr rowsOf(mlir::VectorType tile) const;
   gpu::RowsAttr wideRowsOf(mlir::VectorType tile) const;
-  mlir::Value placeOf(mlir::Value tile);
   mlir::Value allocate(mlir::VectorType tile, bool swizzled,
                        mlir::Block *block);
   mlir::Value fetchVector(mlir::Value tile, mlir::Attribute layout);
@@ -72,6 +85,8 @@ private:
   mlir::Block *entry;
   int64_t numWarps;
   gpu::RowsAttr matrixRows, vectorRows;
+  mlir::Value group; // number of a group of warps; null outside groups
+  int64_t numGroups = 1;
   llvm::DenseMap<mlir::Value, mlir::Value> fragments;
   llvm::DenseMap<mlir::Value, mlir::Value> vectors; // on one warp
   // In the order of the program: which place is free must not depend on

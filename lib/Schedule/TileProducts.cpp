@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // gdn-schedule-tile-products: products of tiles on the tensor cores of a block.
-// See Passes.td. The control flow of a program stays as it is; a loop over
-// chunks reads ahead:
-//
-//     copy what the first turn needs first                       K, Q
-//     loop:
-//       await; barrier
-//       copy what this turn needs late                           V, Y, Z
-//       work that does not need it                               K S, Q S
-//       await; barrier
-//       copy what the next turn needs first
-//       the rest of the work
+// See Passes.td. The control flow of a program stays as it is; loops over
+// chunks read ahead (ProductLoops.cpp).
 #include "FragmentEmitter.h"
-#include "ProductEmitter.h"
 #include "ProductForm.h"
+#include "ProductKernel.h"
 #include "ProductLimits.h"
 #include "ScanRoles.h"
 
@@ -36,38 +27,6 @@ using namespace mlir;
 using namespace gdn;
 
 namespace {
-
-using Ops = SmallVector<Operation *>;
-
-class ProductKernel {
-public:
-  ProductKernel(func::FuncOp source, int64_t numWarps)
-      : source(source), numWarps(numWarps), b(source.getContext()) {}
-  /// The kernel, ahead of the program.
-  FailureOr<func::FuncOp> emit(int64_t minBlocks);
-
-private:
-  LogicalResult emitBlock(Block &block);
-  LogicalResult emitSegment(ArrayRef<Operation *> ops);
-  void emitLowTiles(ArrayRef<Operation *> ops);
-  LogicalResult emitRegions(Operation *op);
-  LogicalResult emitLoop(scf::ForOp loop);
-  LogicalResult emitReadingAhead(scf::ForOp loop, scf::ForOp copy);
-  void emitScalars(ArrayRef<Operation *> ops, IRMapping &mapping);
-  void emitAhead(scf::ForOp loop, ArrayRef<tile::LoadOp> loads, Value at,
-                 Value end);
-  void yield(scf::ForOp loop);
-  void meet(Location loc) {
-    gpu::AwaitCopiesOp::create(b, loc);
-    gpu::BarrierOp::create(b, loc);
-  }
-
-  func::FuncOp source;
-  int64_t numWarps;
-  OpBuilder b;
-  IRMapping scalars;
-  std::optional<ProductEmitter> tiles;
-};
 
 struct ScheduleTileProducts final
     : gdn::impl::ScheduleTileProductsBase<ScheduleTileProducts> {
@@ -99,7 +58,12 @@ static bool carriesMatrix(func::FuncOp func) {
   return carries;
 }
 
-static bool isTile(Value value) { return isa<VectorType>(value.getType()); }
+/// True if several chunks are worked on at once: addresses in many tiles then
+/// take the registers that products need, if they are kept from turn to turn.
+static bool hasEach(func::FuncOp func) {
+  return func.walk([](tile::EachOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
 
 /// An op on tiles of rank 1 alone.
 static bool isVectorWork(Operation *op) {
@@ -160,6 +124,17 @@ LogicalResult ProductKernel::emitSegment(ArrayRef<Operation *> ops) {
       vectors.push_back(op);
   llvm::sort(vectors,
              [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
+  // Products that wait for none of it are made beside it.
+  Ops others;
+  for (Operation *op : matrices) {
+    bool isAhead = isa<tile::MatmulOp, tile::TransposeOp>(op) &&
+                   llvm::all_of(others, llvm::IsaPred<tile::DecayMatrixOp>);
+    if (!isAhead)
+      others.push_back(op);
+    else if (failed(tiles->emit(op)))
+      return failure();
+  }
+  matrices = others;
   if (failed(tiles->emitVectors(vectors)))
     return failure();
   // The decay matrix takes many registers, so it is made where it is needed.
@@ -218,7 +193,9 @@ LogicalResult ProductKernel::emitBlock(Block &block) {
 LogicalResult ProductKernel::emitRegions(Operation *op) {
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return emitLoop(loop);
-  if (llvm::any_of(op->getResults(), isTile))
+  if (auto each = dyn_cast<tile::EachOp>(op))
+    return emitEach(each);
+  if (llvm::any_of(op->getResultTypes(), llvm::IsaPred<VectorType>))
     return op->emitOpError("has no place in a schedule of products: it gives "
                            "tiles");
   Operation *clone = op->cloneWithoutRegions(scalars);
@@ -242,159 +219,6 @@ LogicalResult ProductKernel::emitRegions(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Loops
-//===----------------------------------------------------------------------===//
-
-/// Ops of `block` that use a result of one of `from`, directly or not.
-static DenseSet<Operation *> getFollowers(Block &block,
-                                          const DenseSet<Operation *> &from) {
-  DenseSet<Operation *> followers;
-  for (Operation &op : block)
-    op.walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        if (Operation *source = operand.getDefiningOp();
-            source && (from.contains(source) || followers.contains(source)))
-          followers.insert(&op);
-    });
-  return followers;
-}
-
-/// True if all that uses `tile` also uses what follows from a product.
-static bool isLate(Value tile, const DenseSet<Operation *> &behindProducts) {
-  return llvm::all_of(tile.getUsers(), [&](Operation *user) {
-    Operation *op = user;
-    while (op->getBlock() != tile.getParentBlock())
-      op = op->getParentOp();
-    if (auto transpose = dyn_cast<tile::TransposeOp>(op))
-      return isLate(transpose.getResult(), behindProducts);
-    return behindProducts.contains(op);
-  });
-}
-
-/// Copies of `loads` in the turn `at`; if there is none, zeros, and nothing is
-/// read.
-void ProductKernel::emitAhead(scf::ForOp loop, ArrayRef<tile::LoadOp> loads,
-                              Value at, Value end) {
-  Location loc = loop.getLoc();
-  Value isThere =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, at, end);
-  IRMapping there = scalars;
-  there.map(loop.getInductionVar(), at);
-  Ops ops;
-  for (Operation &op : loop.getBody()->without_terminator())
-    ops.push_back(&op);
-  emitScalars(ops, there);
-  Value none = arith::ConstantIndexOp::create(b, loc, 0);
-  for (tile::LoadOp load : loads) {
-    int64_t size = cast<VectorType>(load.getTile().getType()).getDimSize(0);
-    Value rows = load.getRows() ? there.lookupOrDefault(load.getRows())
-                                : arith::ConstantIndexOp::create(b, loc, size);
-    rows = arith::SelectOp::create(b, loc, isThere, rows, none);
-    tiles->emitCopy(load, there, rows, /*isPinned=*/true);
-  }
-}
-
-LogicalResult ProductKernel::emitReadingAhead(scf::ForOp loop,
-                                              scf::ForOp copy) {
-  Block &body = *loop.getBody();
-  Location loc = loop.getLoc();
-  DenseSet<Operation *> products, lateLoads;
-  SmallVector<tile::LoadOp> early, late;
-  for (Operation &op : body)
-    if (isa<tile::MatmulOp>(op))
-      products.insert(&op);
-  DenseSet<Operation *> behindProducts = getFollowers(body, products);
-  for (auto load : body.getOps<tile::LoadOp>()) {
-    if (!ProductEmitter::isCopied(load))
-      continue;
-    bool isLateLoad = isLate(load.getTile(), behindProducts);
-    (isLateLoad ? late : early).push_back(load);
-    if (isLateLoad)
-      lateLoads.insert(load);
-  }
-  emitAhead(loop, early, copy.getLowerBound(), copy.getUpperBound());
-  copy->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
-
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(copy.getBody());
-  DenseSet<Operation *> behindLate = getFollowers(body, lateLoads);
-  Ops first, rest, all;
-  for (Operation &op : body.without_terminator()) {
-    all.push_back(&op);
-    auto load = dyn_cast<tile::LoadOp>(op);
-    if (!isa<tile::TileDialect>(op.getDialect()) ||
-        (load && ProductEmitter::isCopied(load)))
-      continue;
-    (behindLate.contains(&op) ? rest : first).push_back(&op);
-  }
-  emitScalars(all, scalars);
-  meet(loc);
-  // What turned work alone reads makes room for its result.
-  for (tile::LoadOp load : late)
-    tiles->emitCopy(load, scalars, Value(),
-                    /*isPinned=*/!ProductEmitter::isReadTurned(load));
-  if (failed(emitSegment(first)))
-    return failure();
-  meet(loc);
-  Value next =
-      arith::AddIOp::create(b, loc, copy.getInductionVar(), copy.getStep());
-  emitAhead(loop, early, next, copy.getUpperBound());
-  if (failed(emitSegment(rest)))
-    return failure();
-  yield(loop);
-  return success();
-}
-
-void ProductKernel::yield(scf::ForOp loop) {
-  SmallVector<Value> yielded;
-  for (Value value : loop.getBody()->getTerminator()->getOperands())
-    yielded.push_back(isTile(value) ? tiles->fragmentOf(value)
-                                    : scalars.lookupOrDefault(value));
-  if (!yielded.empty())
-    scf::YieldOp::create(b, loop.getLoc(), yielded);
-}
-
-LogicalResult ProductKernel::emitLoop(scf::ForOp loop) {
-  SmallVector<Value> inits;
-  for (Value value : loop.getInitArgs())
-    inits.push_back(isTile(value) ? tiles->fragmentOf(value)
-                                  : scalars.lookupOrDefault(value));
-  auto copy = scf::ForOp::create(
-      b, loop.getLoc(), scalars.lookupOrDefault(loop.getLowerBound()),
-      scalars.lookupOrDefault(loop.getUpperBound()),
-      scalars.lookupOrDefault(loop.getStep()), inits);
-  scalars.map(loop.getInductionVar(), copy.getInductionVar());
-  auto take = [&](ValueRange from, ValueRange to) {
-    for (auto [value, other] : llvm::zip(from, to)) {
-      if (isTile(value))
-        tiles->setFragment(value, other);
-      else
-        scalars.map(value, other);
-    }
-  };
-  take(loop.getRegionIterArgs(), copy.getRegionIterArgs());
-  bool readsAhead =
-      llvm::all_of(*loop.getBody(),
-                   [](Operation &op) {
-                     return op.getNumRegions() == 0 || isa<tile::MapRowsOp>(op);
-                   }) &&
-      llvm::any_of(*loop.getBody(), llvm::IsaPred<tile::MatmulOp>);
-  if (readsAhead) {
-    if (failed(emitReadingAhead(loop, copy)))
-      return failure();
-    b.setInsertionPointAfter(copy);
-  } else {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(copy.getBody());
-    if (failed(emitBlock(*loop.getBody())))
-      return failure();
-    yield(loop);
-  }
-  take(loop.getResults(), copy.getResults());
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
 // The kernel
 //===----------------------------------------------------------------------===//
 
@@ -407,6 +231,8 @@ FailureOr<func::FuncOp> ProductKernel::emit(int64_t minBlocks) {
   kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(minBlocks));
   if (carriesMatrix(source))
     kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedSpills));
+  if (hasEach(source))
+    kernel->setAttr("gdn_gpu.keep_loops", b.getUnitAttr());
   Block *entry = kernel.addEntryBlock();
   b.setInsertionPointToStart(entry);
   Block &body = source.getBody().front();
@@ -422,9 +248,9 @@ FailureOr<func::FuncOp> ProductKernel::emit(int64_t minBlocks) {
 static bool isKnown(Operation *op) {
   return !isa<tile::TileDialect>(op->getDialect()) ||
          isa<tile::BlockIdOp, tile::LoadOp, tile::StoreOp, tile::FillOp,
-             tile::MapRowsOp, tile::YieldOp, tile::MatmulOp, tile::TransposeOp,
-             tile::TriInverseOp, tile::DecayMatrixOp, tile::PrefixSumOp,
-             tile::SuffixSumOp>(op);
+             tile::MapRowsOp, tile::YieldOp, tile::EachOp, tile::MatmulOp,
+             tile::TransposeOp, tile::TriInverseOp, tile::DecayMatrixOp,
+             tile::PrefixSumOp, tile::SuffixSumOp>(op);
 }
 
 /// Warps for the products of `func`: 16 rows of each for a warp. None if there
@@ -439,7 +265,9 @@ static std::optional<int64_t> countWarps(func::FuncOp func) {
     int64_t inner = lhs.getDimSize(matmul.getTransposeLhs() ? 0 : 1);
     isPossible &= lhs.getElementTypeBitWidth() == 16 && inner % 16 == 0 &&
                   result.getDimSize(1) % 16 == 0;
-    rows = std::gcd(rows, result.getDimSize(0));
+    // As many groups of warps have each of these products.
+    auto each = matmul->getParentOfType<tile::EachOp>();
+    rows = std::gcd(rows, result.getDimSize(0) * (each ? each.getCount() : 1));
   });
   if (!isPossible || rows == 0 || rows % 16 != 0)
     return std::nullopt;

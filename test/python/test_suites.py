@@ -67,6 +67,14 @@ def test_run_ignores_an_old_xml(tmp_path):
     assert (result.passed, result.failed) == (0, 1)
 
 
+def test_output_that_is_kept_is_printed_at_the_end(tmp_path, capfd):
+    log = tmp_path / "results/s.log"
+    command = [sys.executable, "-c", "import sys; print('one'); print('two', file=sys.stderr)"]
+    assert suites.run("s", command, log=log).passed == 1
+    assert sorted(log.read_text().split()) == ["one", "two"]
+    assert sorted(capfd.readouterr().out.split()) == ["==", "one", "s", "two"]
+
+
 def test_parts_take_their_place_in_the_record(tmp_path, monkeypatch):
     record = check.ROOT / "docs/generated/check-full.json"
     path = tmp_path / "docs/generated/check-full.json"

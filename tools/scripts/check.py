@@ -18,7 +18,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
@@ -95,7 +95,7 @@ def lit(preset: str = "release") -> suites.Result:
     return suites.run(f"lit{suffix(preset)}", [*command, directory / "test"], xml)
 
 
-def ctest(kind: str, preset: str = "release") -> suites.Result:
+def ctest(kind: str, preset: str = "release", jobs: str = JOBS) -> suites.Result:
     """What ctest runs: `conformance` (labelled cts), `full` (what takes long), `traces`
     (10,000 of each kind), or `unit` for all others."""
     directory = ROOT / "build" / preset
@@ -104,7 +104,7 @@ def ctest(kind: str, preset: str = "release") -> suites.Result:
     select = ["-LE", "^(cts|full|fuzz|traces)$"]
     if kind in labels:
         select = ["-L", f"^{labels[kind]}$"]
-    command = ["ctest", "--test-dir", directory, "--output-on-failure", "-j", JOBS, *select]
+    command = ["ctest", "--test-dir", directory, "--output-on-failure", "-j", jobs, *select]
     return suites.run(
         f"{kind}{suffix(preset)}",
         [*command, "--output-junit", xml],
@@ -113,7 +113,7 @@ def ctest(kind: str, preset: str = "release") -> suites.Result:
     )
 
 
-def pytest(preset: str = "release") -> suites.Result:
+def pytest(preset: str = "release", log: Path | None = None) -> suites.Result:
     directory = ROOT / "build" / preset
     xml = directory / "results/pytest.xml"
     command = [sys.executable, "-m", "pytest", "-q", f"--build-dir={directory}"]
@@ -128,7 +128,17 @@ def pytest(preset: str = "release") -> suites.Result:
         command.append("--ignore=test/python/test_gdn_metadata.py")
         command.append("--ignore=test/python/test_decode_loop.py")
         command.append("--ignore=test/python/test_chunk_property.py")
-    return suites.run(f"pytest{suffix(preset)}", command, xml, cwd=ROOT)
+    return suites.run(f"pytest{suffix(preset)}", command, xml, cwd=ROOT, log=log)
+
+
+def tests() -> list[suites.Result]:
+    """Tests of Python run one after the other; those of ctest beside them, on the other
+    cores."""
+    jobs = str(max(1, int(JOBS) - 1))
+    with ThreadPoolExecutor(1) as beside:
+        python = beside.submit(pytest, log=ROOT / "build/release/results/pytest.log")
+        results = [ctest("unit", jobs=jobs), ctest("conformance", jobs=jobs)]
+        return [*results, python.result()]
 
 
 def more_random_calls() -> suites.Result:
@@ -294,16 +304,7 @@ def main() -> int:
     results.append(build("release"))
     if results[-1].failed:
         return summary(results)
-    quick: list[Callable[[], suites.Result]] = [
-        lambda: clang_tidy(full),
-        kernels_lock,
-        lit,
-        lambda: ctest("unit"),
-        lambda: ctest("conformance"),
-        pytest,
-        demo,
-    ]
-    results += [suite() for suite in quick]
+    results += [clang_tidy(full), kernels_lock(), lit(), *tests(), demo()]
     if full:
         results += [ctest("full"), ctest("traces"), more_random_calls(), *benchmarks(), wheel()]
         results.append(build("asan"))

@@ -64,23 +64,28 @@ def run(
     env: dict[str, str] | None = None,
     limit_s: float = 3600,
     drop: str | None = None,
+    log: Path | None = None,
 ) -> Result:
     """Runs `command` and returns its counts; its output passes through, less the
-    lines that match `drop`."""
-    print(f"\n== {name}", flush=True)
-    if xml:
-        xml.parent.mkdir(parents=True, exist_ok=True)
-        xml.unlink(missing_ok=True)
+    lines that match `drop`. With `log` it goes there, and is printed when all of it is
+    there: for a suite that runs beside others."""
+    if not log:
+        print(f"\n== {name}", flush=True)
+    for path in (xml, log):
+        if path:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
     start = time.monotonic()
     code = 127
+    kept = log.open("w") if log else None
     try:
         process = subprocess.Popen(
             [str(c) for c in command],
             cwd=cwd,
             env=env,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE if drop else None,
-            stderr=subprocess.STDOUT if drop else None,
+            stdout=kept or (subprocess.PIPE if drop else None),
+            stderr=subprocess.STDOUT if kept or drop else None,
             text=True,
             errors="replace",
         )
@@ -96,6 +101,9 @@ def run(
         if not watchdog.is_alive():
             print(f"{name}: stopped after {limit_s:.0f} s", file=sys.stderr)
         watchdog.cancel()
+    if kept:
+        kept.close()
+        print(f"\n== {name}\n{log.read_text(errors='replace')}", end="", flush=True)
     result = judge(name, code, xml)
     result.seconds = time.monotonic() - start
     return result

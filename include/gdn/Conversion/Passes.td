@@ -58,6 +58,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     are cut into segments, at most `<n> + N` of them: `@<entry>__maps_cuts_<n>` says what
     each does to the state, and each is walked at the same time. They share
     `@<entry>__prepare`, and have conditions: few rows and heads, and for segments many tokens.
+    With `together` there is a variant `fused`, whose `@<entry>__walk_fused` prepares
+    several chunks at once (`gdn_tile.each`) where it needs them, and has no `__prepare`.
     Kernels that keep f32 operands, kernels with
     `token_slots` or pending tokens, with checkpoints that cut chunks, and kernels that use inputs of the rule
     behind it have no such variant.
@@ -93,8 +95,9 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     `test/Conversion/GDNToTile/pending.mlir`, a commit
     `test/Conversion/GDNToTile/commit.mlir`, slots that are moved
     `test/Conversion/GDNToTile/slot-moves.mlir`, with `chunk-stages=split`
-    `test/Conversion/GDNToTile/split.mlir`, and with `cuts`
-    `test/Conversion/GDNToTile/split-cuts.mlir`.
+    `test/Conversion/GDNToTile/split.mlir`, with `cuts`
+    `test/Conversion/GDNToTile/split-cuts.mlir`, and with `together`
+    `test/Conversion/GDNToTile/split-fused.mlir`.
   }];
   let options = [
     Option<"tokens", "tokens", "int64_t", /*default=*/"16",
@@ -134,6 +137,10 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     ListOption<"cuts", "cuts", "int64_t",
                "Segments of a batch in further variants of 'split'; not with "
                "checkpoints">,
+    Option<"together", "together", "int64_t", /*default=*/"0",
+           "Chunks that a block prepares at once in a further variant of 'split', "
+           "'fused', at most: as many as have the state's number of rows. 0: no "
+           "such variant">,
     Option<"valueHeads", "value-heads", "bool", /*default=*/"false",
            "A block serves one value head instead of one key head">,
     Option<"segments", "segments", "int64_t", /*default=*/"0",

@@ -57,6 +57,12 @@ struct ConvertGDNToTile final
               << name << "' to be at least " << least << ", but got " << number;
           return signalPassFailure();
         }
+    if (together < 0) {
+      getOperation().emitError("expects the option 'together' to be 0 or more, "
+                               "but got ")
+          << together.getValue();
+      return signalPassFailure();
+    }
     SmallVector<func::FuncOp> entries;
     for (auto func : getOperation().getOps<func::FuncOp>())
       if (func->hasAttr("gdn.entry"))
@@ -110,8 +116,8 @@ struct ConvertGDNToTile final
         failed(emitSegmentedKernel(entry, kernel, algorithm, stages)))
       return failure();
     if (chunkStages == ChunkStages::split &&
-        failed(emitSplitKernel(entry, kernel, algorithm, {valueParts, cuts},
-                               stages)))
+        failed(emitSplitKernel(entry, kernel, algorithm,
+                               {valueParts, cuts, together}, stages)))
       return failure();
     numStages += stages;
     entry.erase();

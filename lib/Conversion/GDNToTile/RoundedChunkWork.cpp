@@ -167,16 +167,18 @@ PreparedChunk RoundedChunkEmitter::prepare(Value rawQuery, Value rawKey,
   Value keyT = transposeTile(b, loc, key);
   auto square = VectorType::get({size, size}, b.getF32Type());
   Value decay = tile::DecayMatrixOp::create(b, loc, square, inside);
-  Value triangle =
-      inner(scaleRows(matmul(key, keyT, lowerResult), beta,
-                      [&](ValueRange strength) { return strength[0]; }));
+  Value own = matmul(key, keyT, lowerResult);
+  // Its product waits for nothing, and may be made beside the inverse.
+  Value asked = matmul(query, keyT, lowerResult);
+  Value triangle = inner(
+      scaleRows(own, beta, [&](ValueRange strength) { return strength[0]; }));
   Value inverse = wide(tile::TriInverseOp::create(b, loc, triangle));
   Value solve = inner(mapRows(b, loc, {inverse, decay}, {square},
                               [&](OpBuilder &, ValueRange in) -> Rows {
                                 return {mul(in[0], in[1])};
                               })[0]);
   Value scores =
-      inner(mapRows(b, loc, {matmul(query, keyT, lowerResult), decay}, {square},
+      inner(mapRows(b, loc, {asked, decay}, {square},
                     [&](OpBuilder &, ValueRange in) -> Rows {
                       Value i = b.getInsertionBlock()->getArgument(0);
                       Value scaled =
@@ -189,13 +191,12 @@ PreparedChunk RoundedChunkEmitter::prepare(Value rawQuery, Value rawKey,
   Value toEnd = tile::SuffixSumOp::create(b, loc, inside);
   Value fadedKey = inner(
       scaleRows(rawKey, toEnd, [&](ValueRange sum) { return exp(sum[0]); }));
-  Value toState =
-      inner(scaleRows(matmulTransposed(solve, fadedKey), {}, [&](ValueRange) {
-        return exp(elementOf(outside, last));
-      }));
-  Value toOutput =
-      inner(scaleRows(matmul(scores, solve, lowerLhs), outside,
-                      [&](ValueRange sum) { return exp(sum[0]); }));
+  Value ofKeys = matmulTransposed(solve, fadedKey);
+  Value ofScores = matmul(scores, solve, lowerLhs);
+  Value toState = inner(scaleRows(
+      ofKeys, {}, [&](ValueRange) { return exp(elementOf(outside, last)); }));
+  Value toOutput = inner(scaleRows(
+      ofScores, outside, [&](ValueRange sum) { return exp(sum[0]); }));
   return {query, key, toState, toOutput, sums, outside};
 }
 

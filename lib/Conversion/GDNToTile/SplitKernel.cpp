@@ -54,22 +54,29 @@ static bool canSplit(const KernelParts &parts, const Algorithm &algorithm) {
   return true;
 }
 
+/// True if all that follows the rule goes value by value.
+static bool goesByValue(const KernelParts &parts) {
+  KernelOp kernel = parts.kernel;
+  llvm::DenseSet<Value> inputs = parts.ruleInputs();
+  return llvm::all_of(kernel.getBody().front().without_terminator(),
+                      [&](Operation &op) {
+                        return isa<DeltaRuleOp, CastOp, MaskRowsOp>(op) ||
+                               llvm::any_of(op.getResults(), [&](Value result) {
+                                 return inputs.contains(result);
+                               });
+                      });
+}
+
 /// How many blocks may share the walk of a value head: as many as asked for, if
 /// they have the same number of values and all that follows the rule goes value
 /// by value.
 static int64_t chooseValueParts(const KernelParts &parts, int64_t wanted) {
-  KernelOp kernel = parts.kernel;
   DeltaRuleOp rule = parts.rule;
   auto value = cast<RankedTensorType>(rule.getValue().getType());
-  llvm::DenseSet<Value> inputs = parts.ruleInputs();
-  for (Operation &op : kernel.getBody().front().without_terminator()) {
-    bool isInput = llvm::any_of(
-        op.getResults(), [&](Value result) { return inputs.contains(result); });
-    if (!isInput && !isa<DeltaRuleOp, CastOp, MaskRowsOp>(op))
-      return 1;
-  }
-  return parts.checkpoints || value.getShape().back() % wanted != 0 ? 1
-                                                                    : wanted;
+  return !goesByValue(parts) || parts.checkpoints ||
+                 value.getShape().back() % wanted != 0
+             ? 1
+             : wanted;
 }
 
 /// Tokens of a chunk. A block of a GPU has a warp for 16 values. Of more than
@@ -102,18 +109,35 @@ static bool canCut(const KernelParts &parts, int64_t valueParts) {
          last(rule.getKey()) % (last(rule.getValue()) / valueParts) == 0;
 }
 
+/// Chunks that a block of the variant "fused" prepares at once, at most as many
+/// as wanted: as many as it has warps for, beside those of the state's rows. 0
+/// if there are none, and where a norm behind the rule takes the registers.
+static int64_t chooseTogether(const KernelParts &parts,
+                              const Algorithm &algorithm, int64_t wanted) {
+  DeltaRuleOp rule = parts.rule;
+  int64_t values =
+      cast<RankedTensorType>(rule.getValue().getType()).getShape().back();
+  int64_t count = values / algorithm.chunk;
+  return goesByValue(parts) && values % algorithm.chunk == 0 && count <= wanted
+             ? count
+             : 0;
+}
+
 namespace {
 /// A variant and what its stages but the first are called.
 struct SplitVariant {
   std::string name, suffix;
-  int64_t valueParts, cuts;
+  int64_t valueParts, cuts, together;
 };
 } // namespace
 
 /// The variants in the order in which they are preferred.
 static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
+                                                const Algorithm &algorithm,
                                                 const SplitVariants &wanted) {
   SmallVector<SplitVariant> chosen;
+  if (int64_t together = chooseTogether(parts, algorithm, wanted.together))
+    chosen.push_back({"fused", "_fused", 1, 0, together});
   auto descending = [](ArrayRef<int64_t> numbers) {
     SmallVector<int64_t> sorted(numbers);
     llvm::sort(sorted, std::greater<>());
@@ -125,14 +149,15 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
     for (int64_t cuts : descending(wanted.cuts)) {
       std::string number = std::to_string(cuts);
       chosen.push_back(
-          {"split-cuts-" + number, "_cuts_" + number, ofSegment, cuts});
+          {"split-cuts-" + number, "_cuts_" + number, ofSegment, cuts, 0});
     }
   for (int64_t count : descending(wanted.valueParts)) {
     std::string number = std::to_string(count);
     if (count > 1 && chooseValueParts(parts, count) == count)
-      chosen.push_back({"split-parts-" + number, "_parts_" + number, count, 0});
+      chosen.push_back(
+          {"split-parts-" + number, "_parts_" + number, count, 0, 0});
   }
-  chosen.push_back({"split", "", 1, 0});
+  chosen.push_back({"split", "", 1, 0, 0});
   return chosen;
 }
 
@@ -159,19 +184,26 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
     ++numStages;
     return success();
   };
-  SmallVector<SplitVariant> chosen = chooseVariants(*parts, variants);
-  SmallVector<std::string> names;
-  for (const SplitVariant &variant : chosen)
+  SmallVector<SplitVariant> chosen =
+      chooseVariants(*parts, perKeyHead, variants);
+  SmallVector<std::string> names, prepared;
+  for (const SplitVariant &variant : chosen) {
     names.push_back(variant.name);
+    if (variant.together == 0)
+      prepared.push_back(variant.name);
+  }
   if (hasPrologue(*parts, perKeyHead) &&
       failed(emit(emitPrologueStage, "__prologue", perKeyHead, names)))
-    return failure();
-  if (failed(emit(emitPrepareStage, "__prepare", perKeyHead, names)))
     return failure();
   for (const SplitVariant &variant : chosen) {
     Algorithm own = perKeyHead;
     own.valueParts = variant.valueParts;
     own.cuts = variant.cuts;
+    own.together = variant.together;
+    // What they have in common stands before the first that has it.
+    if (variant.name == prepared.front() &&
+        failed(emit(emitPrepareStage, "__prepare", perKeyHead, prepared)))
+      return failure();
     if (variant.cuts != 0 &&
         (failed(emit(emitMapsStage, "__maps" + variant.suffix, own,
                      {variant.name})) ||

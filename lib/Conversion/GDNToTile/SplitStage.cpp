@@ -39,9 +39,15 @@ static bool isReady(Value input, Type element) {
 }
 
 /// Chunks of a segment from which a map of it pays.
-static constexpr int64_t leastSegmentChunks = 8;
+static constexpr int64_t leastSegmentChunks = 4;
 /// Segments per row that pay, in the mean.
 static constexpr int64_t leastSegments = 4;
+
+/// Turns of a block that prepares its chunks itself, in the mean.
+static constexpr int64_t leastTurns = 2;
+/// Rows of the state with which a block is no slower than one with all: it may
+/// have one beside it on its multiprocessor.
+static constexpr int64_t goodPartRows = 64;
 
 int64_t gdn::getGroupTokens(const KernelParts &parts,
                             const Algorithm &algorithm) {
@@ -78,15 +84,18 @@ void SplitStage::describe() {
         {slots, heads, std::to_string(rows), std::to_string(columns)},
         {any, any, rows, columns}, element, regions);
   };
-  toState = region(valueForm, C, dk, chunkTypes.inner);
-  toOutput = region(valueForm, C, C, chunkTypes.inner);
-  gates = region(valueForm, gateRows, C, b.getF32Type());
+  // What the variants' first stages leave comes first.
   if (!isReady(rule.getQuery(), chunkTypes.key))
     queries = region(headForm, C, dk, chunkTypes.key);
   if (!isReady(rule.getKey(), chunkTypes.key))
     keys = region(headForm, C, dk, chunkTypes.key);
   if (!isReady(rule.getValue(), Type()))
     values = region(valueForm, C, dv, chunkTypes.inner);
+  if (algorithm.together == 0) {
+    toState = region(valueForm, C, dk, chunkTypes.inner);
+    toOutput = region(valueForm, C, C, chunkTypes.inner);
+    gates = region(valueForm, gateRows, C, b.getF32Type());
+  }
   // In a variant that cuts rows, the regions of its first stage come first.
   auto text = [](int64_t number) { return std::to_string(number); };
   const int64_t cuts = algorithm.cuts;
@@ -113,7 +122,15 @@ void SplitStage::describe() {
     conditions = {atMost({blocks, number, valueForm}, {"2", "workers"}),
                   atMost({perRow, rowForm}, {number}),
                   atMost({least}, {getDimForm(rule.getQuery(), 0)})};
-  } else if (algorithm.valueParts > 1) {
+  } else if (algorithm.together != 0) {
+    // Nearly as many blocks as have a place at the same time, with several
+    // turns each.
+    std::string turns = text(leastTurns * algorithm.together * C);
+    conditions = {atMost({"3", "workers"}, {"4", rowForm, valueForm}),
+                  atMost({rowForm, valueForm}, {"workers"}),
+                  atMost({turns, rowForm}, {getDimForm(rule.getQuery(), 0)})};
+  } else if (algorithm.valueParts > 1 &&
+             dv / algorithm.valueParts < goodPartRows) {
     conditions = {atMost({blocks, rowForm, valueForm}, {"workers"})};
   }
   if (!conditions.empty())

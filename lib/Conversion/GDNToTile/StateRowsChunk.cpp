@@ -50,6 +50,10 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
   };
   Value held = castTile(b, loc, state, types.key);
   Value known = multiply(b, loc, held, transposeTile(b, loc, chunk.key));
+  // What waits for nothing else comes first.
+  Value answers;
+  if (chunk.query)
+    answers = multiply(b, loc, held, transposeTile(b, loc, chunk.query));
   Value value =
       castTile(b, loc, transposeTile(b, loc, chunk.value), b.getF32Type());
   Value error = castTile(b, loc,
@@ -75,7 +79,6 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
   if (!chunk.query)
     return {next(), Value()};
 
-  Value answers = multiply(b, loc, held, transposeTile(b, loc, chunk.query));
   Value fromState = mapRows(
       b, loc, answers, {answers.getType()},
       [&](OpBuilder &, ValueRange in) -> Rows {

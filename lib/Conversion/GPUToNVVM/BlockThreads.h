@@ -29,8 +29,10 @@ struct Arithmetic {
 /// The thread among those that run an op: all of the block, or the warps of a
 /// `gdn_gpu.warps`.
 struct BlockThreads {
-  mlir::Value lane; // i32
-  mlir::Value warp; // i32, 0 for the first warp that runs the op
+  mlir::Value lane;  // i32
+  mlir::Value warp;  // i32, 0 for the first warp that runs the op
+  mlir::Value group; // i32, of the warps of a `gdn_gpu.groups`; else null
+  int64_t groupThreads = 0; // of a group
 
   /// The row that place `i` of the thread's rows holds, as an i32; `rows` is
   /// the number of rows of the tile.

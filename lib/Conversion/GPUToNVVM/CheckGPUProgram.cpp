@@ -50,6 +50,7 @@ private:
   LogicalResult visitAccess(Operation *op, Value place, bool writes,
                             bool reads);
   LogicalResult visitLoop(Operation &op);
+  LogicalResult visitGroups(gpu::GroupsOp groups);
   LogicalResult visitBranches(Operation &op);
   LogicalResult needsBarrier(Operation *op, Operation *earlier);
   enum class Conflict { none, access, copy };
@@ -77,11 +78,18 @@ struct CheckGPU final : gdn::impl::CheckGPUBase<CheckGPU> {
 
 } // namespace
 
-/// The tile that `place` is, whatever shape it has here.
-static Value getTile(Value place) {
-  while (auto reshape = place.getDefiningOp<gpu::ReshapeOp>())
-    place = reshape.getPlace();
-  return place;
+/// The tiles that `place` is, whatever shape they have here: one, or one in
+/// each group of warps.
+static SmallVector<Value> getTiles(Value place) {
+  if (auto reshape = place.getDefiningOp<gpu::ReshapeOp>())
+    return getTiles(reshape.getPlace());
+  SmallVector<Value> tiles;
+  if (auto pick = place.getDefiningOp<gpu::PickOp>()) {
+    for (Value tile : pick.getTiles())
+      tiles.append(getTiles(tile));
+    return tiles;
+  }
+  return {place};
 }
 
 /// What an op does to a shared tile.
@@ -92,7 +100,7 @@ struct Access {
 
 static std::optional<Access> getAccess(Operation *op) {
   if (auto share = dyn_cast<gpu::ShareOp>(op)) // share_c2
-    return Access{getTile(share.getPlace()), true, false};
+    return Access{share.getPlace(), true, false};
   if (auto copy = dyn_cast<gpu::BeginCopyOp>(op)) // begin_copy_c5
     return Access{copy.getPlace(), true, false};
   if (auto inverse = dyn_cast<gpu::TriInverseOp>(op)) // tri_inverse_c4
@@ -100,7 +108,7 @@ static std::optional<Access> getAccess(Operation *op) {
   if (auto sum = dyn_cast<gpu::ColumnSumOp>(op)) // column_sum_c4
     return Access{sum.getScratch(), true, true};
   if (isa<gpu::FetchOp, gpu::FetchElementOp>(op)) // fetch_c2, fetch_element_c2
-    return Access{getTile(op->getOperand(0)), false, true};
+    return Access{op->getOperand(0), false, true};
   if (auto matmul = dyn_cast<gpu::MatmulOp>(op)) // matmul_c5
     return Access{matmul.getRhs(), false, true};
   if (auto start = dyn_cast<gpu::StartMatmulOp>(op))
@@ -123,16 +131,21 @@ static bool areApart(Operation *op, Operation *other) {
 /// What has to be over before `op`.
 SharedTileWalk::Conflict SharedTileWalk::getConflict(Operation *op) const {
   std::optional<Access> access = getAccess(op);
-  auto found = access ? states.find(access->place) : states.end();
-  if (found == states.end())
-    return Conflict::none;
-  const TileState &state = found->second;
-  if (state.copied)
-    return Conflict::copy;
-  bool conflicts = state.shared && !areApart(op, state.shared);
-  if (access->writes)
-    conflicts |= state.fetched != nullptr;
-  return conflicts ? Conflict::access : Conflict::none;
+  Conflict conflict = Conflict::none;
+  if (!access)
+    return conflict;
+  for (Value tile : getTiles(access->place)) {
+    auto found = states.find(tile);
+    if (found == states.end())
+      continue;
+    const TileState &state = found->second;
+    if (state.copied)
+      return Conflict::copy;
+    if ((state.shared && !areApart(op, state.shared)) ||
+        (access->writes && state.fetched))
+      conflict = Conflict::access;
+  }
+  return conflict;
 }
 
 void SharedTileWalk::meet(bool awaits) {
@@ -221,6 +234,45 @@ LogicalResult SharedTileWalk::visitLoop(Operation &op) {
   return success();
 }
 
+/// Barriers inside are those of a group: whoever uses a tile inside finds it
+/// behind a barrier of the block, and whoever uses it behind needs another.
+LogicalResult SharedTileWalk::visitGroups(gpu::GroupsOp groups) {
+  SetVector<Value> used;
+  Operation *pending = nullptr, *access = nullptr;
+  bool isCopied = false;
+  groups.getBody().walk([&](Operation *inner) {
+    std::optional<Access> found = getAccess(inner);
+    if (!found)
+      return;
+    for (Value tile : getTiles(found->place)) {
+      used.insert(tile);
+      const TileState &state = states[tile];
+      for (Operation *earlier : {state.copied, state.shared, state.fetched})
+        if (earlier && !pending) {
+          pending = earlier;
+          access = inner;
+        }
+      isCopied |= state.copied != nullptr;
+    }
+  });
+  if (pending && places)
+    meetBefore(groups, isCopied);
+  else if (pending)
+    return needsBarrier(access, pending);
+  if (failed(walk(groups.getBody())))
+    return failure();
+  groups.getBody().walk([&](Operation *inner) {
+    if (std::optional<Access> found = getAccess(inner))
+      for (Value tile : getTiles(found->place)) {
+        if (found->writes)
+          states[tile].shared = inner;
+        if (found->reads)
+          states[tile].fetched = inner;
+      }
+  });
+  return success();
+}
+
 LogicalResult SharedTileWalk::visitAccess(Operation *op, Value place,
                                           bool writes, bool reads) {
   TileState &state = states[place];
@@ -284,8 +336,13 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
         !op.getParentOfType<gpu::WarpsOp>() &&
         !op.getParentOfType<gpu::EachWarpOp>())
       meetBefore(&op, conflict == Conflict::copy);
-    return visitAccess(&op, access->place, access->writes, access->reads);
+    for (Value tile : getTiles(access->place))
+      if (failed(visitAccess(&op, tile, access->writes, access->reads)))
+        return failure();
+    return success();
   }
+  if (auto groups = dyn_cast<gpu::GroupsOp>(op))
+    return visitGroups(groups);
   // A barrier is outside of a role, so one for any of its ops comes before it.
   if (places && isa<gpu::WarpsOp, gpu::EachWarpOp>(op)) {
     Conflict conflict = Conflict::none;
@@ -319,7 +376,7 @@ static LogicalResult checkLayouts(FunctionOpInterface function) {
       function->getAttrOfType<IntegerAttr>("gdn_gpu.threads").getInt() /
       gpu::warpThreads;
   WalkResult walk = function->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isa<gpu::WarpsOp, gpu::EachWarpOp>(op))
+    if (isa<gpu::WarpsOp, gpu::EachWarpOp, gpu::GroupsOp>(op))
       return WalkResult::skip();
     for (Value value :
          llvm::concat<Value>(op->getOperands(), op->getResults())) {
@@ -336,8 +393,29 @@ static LogicalResult checkLayouts(FunctionOpInterface function) {
   return failure(walk.wasInterrupted());
 }
 
+/// groups_c4
+static LogicalResult checkGroups(FunctionOpInterface function) {
+  WalkResult walk = function->walk([](Operation *op) {
+    if (!op->getParentOfType<gpu::GroupsOp>())
+      return WalkResult::advance();
+    if (isa<gpu::BeginCopyOp, gpu::AwaitCopiesOp>(op)) {
+      op->emitOpError("expects to be outside gdn_gpu.groups");
+      return WalkResult::interrupt();
+    }
+    std::optional<Access> access = getAccess(op);
+    if (!access || !access->writes ||
+        access->place.getDefiningOp<gpu::PickOp>())
+      return WalkResult::advance();
+    op->emitOpError("expects a tile of the group, by gdn_gpu.pick, since it "
+                    "writes inside gdn_gpu.groups");
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
 LogicalResult gdn::checkGPUProgram(FunctionOpInterface function) {
-  if (failed(checkLayouts(function)) || failed(checkChannels(function)))
+  if (failed(checkLayouts(function)) || failed(checkChannels(function)) ||
+      failed(checkGroups(function)))
     return failure();
   return SharedTileWalk(/*places=*/false).walk(function.getFunctionBody());
 }

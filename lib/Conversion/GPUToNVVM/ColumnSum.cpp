@@ -64,7 +64,7 @@ Value gdn::emitColumnSum(OpBuilder &b, const BlockThreads &threads,
                             /*alignment=*/4 * vector);
     }
   }
-  emitBarrier(b, sum);
+  emitBarrier(b, sum, threads);
   SmallVector<Value> results;
   for (int64_t p = 0; p < pieces; ++p) {
     Value total;

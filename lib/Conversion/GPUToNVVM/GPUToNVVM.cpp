@@ -5,6 +5,7 @@
 // tile a pointer, gdn_gpu.warps a branch. See Passes.td.
 #include "Channels.h"
 #include "CheckGPUProgram.h"
+#include "HiddenValues.h"
 #include "KernelEntry.h"
 #include "LaunchOrder.h"
 #include "NarrowDivision.h"
@@ -52,6 +53,8 @@ private:
   void lower(Operation &op);
   void lowerBlock(Block &block);
   template <typename OpTy> void lowerWarps(OpTy warps);
+  void lowerGroups(gdn::gpu::GroupsOp groups);
+  void lowerPick(gdn::gpu::PickOp pick);
   void lowerRoles(gdn::gpu::RolesOp roles);
   void hideThread(Location loc);
   void hideSharedNumbers(Region &role);
@@ -208,29 +211,10 @@ void KernelLowering::lowerBlock(Block &block) {
       lower(op);
 }
 
-/// `value`, an integer or index, through assembly without an instruction, which
-/// stays where it is: what is computed from it is not what was computed before.
-static Value hide(OpBuilder &b, Location loc, Value value) {
-  if (value.getType().isIndex()) {
-    Value wide = arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
-    return arith::IndexCastOp::create(b, loc, b.getIndexType(),
-                                      hide(b, loc, wide));
-  }
-  return LLVM::InlineAsmOp::create(
-             b, loc, value.getType(), value, "",
-             value.getType().isInteger(64) ? "=l,0" : "=r,0",
-             /*has_side_effects=*/true, /*is_align_stack=*/false,
-             LLVM::tailcallkind::TailCallKind::None,
-             LLVM::AsmDialectAttr::get(b.getContext(),
-                                       LLVM::AsmDialect::AD_ATT),
-             /*operand_attrs=*/ArrayAttr())
-      .getResult(0);
-}
-
 void KernelLowering::hideThread(Location loc) {
   for (Value *number : {&threads.lane, &threads.warp})
     if (!matchPattern(*number, m_Constant()))
-      *number = hide(b, loc, *number);
+      *number = hideValue(b, loc, *number);
 }
 
 /// Makes the work of a role compute its addresses itself. Beside a state in
@@ -244,7 +228,7 @@ void KernelLowering::hideSharedNumbers(Region &role) {
     if (Value known = values.lookupOrNull(value);
         known && known.getType().isIndex() &&
         !matchPattern(known, m_Constant()))
-      values.map(value, hide(b, loc, known));
+      values.map(value, hideValue(b, loc, known));
 }
 
 /// The warps take one way, the others hold nothing.
@@ -291,6 +275,32 @@ template <typename OpTy> void KernelLowering::lowerWarps(OpTy warps) {
   threads = around;
 }
 
+/// All warps run the code, each as one of its group.
+void KernelLowering::lowerGroups(gdn::gpu::GroupsOp groups) {
+  Location loc = groups.getLoc();
+  Arithmetic a{b, loc};
+  BlockThreads around = threads;
+  threads.groupThreads = numThreads / int64_t(groups.getCount());
+  Value warps = a.i32(threads.groupThreads / gdn::gpu::warpThreads);
+  threads.group = arith::DivUIOp::create(b, loc, around.warp, warps);
+  threads.warp = arith::RemUIOp::create(b, loc, around.warp, warps);
+  Block &body = groups.getBody().front();
+  values.map(body.getArgument(0), a.toIndex(threads.group));
+  lowerBlock(body);
+  threads = around;
+}
+
+void KernelLowering::lowerPick(gdn::gpu::PickOp pick) {
+  Arithmetic a{b, pick.getLoc()};
+  Value tile = values.lookup(pick.getTiles().front());
+  for (auto [number, other] :
+       llvm::drop_begin(llvm::enumerate(pick.getTiles())))
+    tile = LLVM::SelectOp::create(b, pick.getLoc(),
+                                  a.isEqual(threads.group, a.i32(number)),
+                                  values.lookup(other), tile);
+  values.map(pick.getResult(), tile);
+}
+
 /// One role after another in the code; at run time each warp goes into its own.
 void KernelLowering::lowerRoles(gdn::gpu::RolesOp roles) {
   int64_t numThreads =
@@ -310,18 +320,6 @@ void KernelLowering::lowerUnits(gdn::gpu::UnitsOp units) {
   entry.blockIds = beginUnits(b, entry, source, units);
   lowerBlock(units.getBody().front());
   entry.blockIds = around;
-}
-
-/// Keeps LLVM from computing ahead of a loop what can be computed inside: it
-/// counts no registers. ptxas does, and moves what there is room for.
-static void keepInside(scf::ForOp loop) {
-  MLIRContext *context = loop.getContext();
-  auto licm =
-      LLVM::LoopLICMAttr::get(context, /*disable=*/BoolAttr::get(context, true),
-                              /*versioningDisable=*/BoolAttr());
-  LLVM::LoopAnnotationAttr annotation = LLVM::LoopAnnotationAttr::get(
-      context, {}, {}, {}, {}, {}, licm, {}, {}, {}, {}, {}, {}, {}, {}, {});
-  loop->setAttr("llvm.loop_annotation", annotation);
 }
 
 void KernelLowering::lowerLoop(scf::ForOp loop) {
@@ -387,6 +385,8 @@ void KernelLowering::lower(Operation &op) {
         values.map(id.getResult(), entry.blockIds[id.getAxis()]);
       })
       .Case([&](gdn::gpu::WarpsOp warps) { lowerWarps(warps); })
+      .Case([&](gdn::gpu::GroupsOp groups) { lowerGroups(groups); })
+      .Case([&](gdn::gpu::PickOp pick) { lowerPick(pick); })
       .Case([&](gdn::gpu::RolesOp roles) { lowerRoles(roles); })
       .Case([&](gdn::gpu::UnitsOp units) { lowerUnits(units); })
       .Case([&](gdn::gpu::EachWarpOp warps) { lowerWarps(warps); })
@@ -447,7 +447,8 @@ void KernelLowering::lower(Operation &op) {
         if (place.getSwizzled() || share.getTranspose())
           return shareMatrix(b, loc, threads, type, get(share.getTile()), place,
                              values.lookup(share.getPlace()),
-                             share.getTranspose());
+                             share.getTranspose(),
+                             source->hasAttr("gdn_gpu.warpgroups"));
         storeFragment(b, loc, threads, type, get(share.getTile()),
                       sharedMemory(loc, share.getPlace(), type, share.getRow()),
                       Value());
@@ -553,7 +554,9 @@ void KernelLowering::lower(Operation &op) {
         values.map(extract.getValue(),
                    emitExtract(b, extract, get(extract.getTile())));
       })
-      .Case([&](gdn::gpu::BarrierOp barrier) { emitBarrier(b, barrier); })
+      .Case([&](gdn::gpu::BarrierOp barrier) {
+        emitBarrier(b, barrier, threads);
+      })
       .Case([&](gdn::gpu::LastReaderOp last) {
         Value count = get(last.getCount());
         Value ticket =

@@ -152,12 +152,3 @@ Value gdn::awaitGroupMatmul(OpBuilder &b, Location loc,
       b, loc, VectorType::get({int64_t(elements.size())}, b.getF32Type()),
       elements);
 }
-
-void gdn::emitBarrier(OpBuilder &b, Operation *op) {
-  // What threads wrote, warpgroups read by another way.
-  auto func = op->getParentOfType<func::FuncOp>();
-  if (func->hasAttr("gdn_gpu.warpgroups"))
-    emitAssembly(b, op->getLoc(), Type(), {}, "fence.proxy.async.shared::cta;",
-                 "~{memory}", /*hasSideEffects=*/true);
-  NVVM::Barrier0Op::create(b, op->getLoc());
-}

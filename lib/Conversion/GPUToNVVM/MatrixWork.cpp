@@ -85,6 +85,46 @@ static Value fetchPieces(const Arithmetic &a, const BlockThreads &threads,
   return local;
 }
 
+/// Four blocks that one instruction moves: their corner and the steps from it
+/// in place, and their words.
+struct Four {
+  SharedMatrix::Corner corner;
+  std::pair<int64_t, int64_t> step, other;
+  SmallVector<int64_t, 4> words;
+};
+
+/// All blocks, four at once: two by two, or in a row or column of blocks.
+static void forFourBlocks(const Arithmetic &a, Value firstRow,
+                          const Blocks &blocks, bool transpose,
+                          llvm::function_ref<void(const Four &)> visit) {
+  int64_t tall = blocks.rows % 2 == 0 ? 2 : 1, wide = 4 / tall;
+  if (blocks.columns % wide != 0) {
+    wide = 1;
+    tall = 4;
+  }
+  // Steps along the fragment's rows and columns.
+  std::pair<int64_t, int64_t> step(1, 0), other(0, 1);
+  if (tall == 1)
+    std::tie(step, other) = std::pair(std::pair(0, 1), std::pair(0, 2));
+  if (tall == 4)
+    other = {2, 0};
+  auto inPlace = [&](std::pair<int64_t, int64_t> along) {
+    return transpose ? std::pair(along.second, along.first) : along;
+  };
+  for (int64_t i = 0; i < blocks.rows; i += tall)
+    for (int64_t p = 0; p < blocks.columns; p += wide) {
+      Four four = {getCorner(a, firstRow, blocks, i, p, transpose),
+                   inPlace(step),
+                   inPlace(other),
+                   {}};
+      for (int64_t q = 0; q < 4; ++q)
+        four.words.push_back(
+            blocks.word(i + (q & 1) * step.first + (q >> 1) * other.first,
+                        p + (q & 1) * step.second + (q >> 1) * other.second));
+      visit(four);
+    }
+}
+
 Value gdn::fetchMatrix(OpBuilder &b, Location loc, const BlockThreads &threads,
                        gdn::gpu::FragmentType type, gdn::gpu::SharedType place,
                        Value pointer, bool transpose) {
@@ -95,46 +135,19 @@ Value gdn::fetchMatrix(OpBuilder &b, Location loc, const BlockThreads &threads,
   Blocks blocks(type);
   Value firstRow = getFirstRow(a, threads, type, blocks);
   SmallVector<Value> words(blocks.rows * blocks.columns);
-  // Four blocks at once: two by two, or in a row or column of blocks.
-  int64_t tall = blocks.rows % 2 == 0 ? 2 : 1, wide = 4 / tall;
-  if (blocks.columns % wide != 0) {
-    wide = 1;
-    tall = 4;
-  }
-  for (int64_t i = 0; i < blocks.rows; i += tall)
-    for (int64_t p = 0; p < blocks.columns; p += wide) {
-      auto corner = getCorner(a, firstRow, blocks, i, p, transpose);
-      // Steps along the fragment's rows and columns.
-      std::pair<int64_t, int64_t> steps[2];
-      if (tall == 2) {
-        steps[0] = {1, 0};
-        steps[1] = {0, 1};
-      } else if (tall == 1) {
-        steps[0] = {0, 1};
-        steps[1] = {0, 2};
-      } else {
-        steps[0] = {1, 0};
-        steps[1] = {2, 0};
-      }
-      auto inPlace = [&](std::pair<int64_t, int64_t> step) {
-        return transpose ? std::pair(step.second, step.first) : step;
-      };
-      SmallVector<Value, 4> loaded =
-          matrix.load4(corner, inPlace(steps[0]), inPlace(steps[1]), transpose);
-      for (int64_t q = 0; q < 4; ++q) {
-        int64_t row = i + (q & 1) * steps[0].first + (q >> 1) * steps[1].first;
-        int64_t column =
-            p + (q & 1) * steps[0].second + (q >> 1) * steps[1].second;
-        words[blocks.word(row, column)] = loaded[q];
-      }
-    }
+  forFourBlocks(a, firstRow, blocks, transpose, [&](const Four &four) {
+    SmallVector<Value, 4> loaded =
+        matrix.load4(four.corner, four.step, four.other, transpose);
+    for (auto [word, value] : llvm::zip(four.words, loaded))
+      words[word] = value;
+  });
   return fromWords(b, loc, words, type.getElementType());
 }
 
 void gdn::shareMatrix(OpBuilder &b, Location loc, const BlockThreads &threads,
                       gdn::gpu::FragmentType type, Value local,
-                      gdn::gpu::SharedType place, Value pointer,
-                      bool transpose) {
+                      gdn::gpu::SharedType place, Value pointer, bool transpose,
+                      bool hasStore4) {
   Arithmetic a{b, loc};
   SharedMatrix matrix(b, loc, threads.lane, place, pointer);
   if (!type.getRows().isMatrix() || type.getElementType().isF32()) {
@@ -144,6 +157,13 @@ void gdn::shareMatrix(OpBuilder &b, Location loc, const BlockThreads &threads,
   Blocks blocks(type);
   Value firstRow = getFirstRow(a, threads, type, blocks);
   SmallVector<Value> words = getWords(b, loc, local);
+  if (hasStore4 && blocks.rows * blocks.columns % 4 == 0)
+    return forFourBlocks(a, firstRow, blocks, transpose, [&](const Four &four) {
+      SmallVector<Value, 4> stored;
+      for (int64_t word : four.words)
+        stored.push_back(words[word]);
+      matrix.store4(four.corner, four.step, four.other, stored, transpose);
+    });
   for (int64_t i = 0; i < blocks.rows; ++i)
     for (int64_t p = 0; p < blocks.columns; ++p)
       matrix.store(getCorner(a, firstRow, blocks, i, p, transpose),

@@ -96,10 +96,10 @@ Value SharedMatrix::getAddress(Value row, Value column) const {
   return advance(b, loc, pointer, {offset});
 }
 
-SmallVector<Value, 4> SharedMatrix::load4(const Corner &corner,
-                                          std::pair<int64_t, int64_t> step,
-                                          std::pair<int64_t, int64_t> other,
-                                          bool transpose) const {
+/// The piece of the row that the lane names of four blocks.
+Value SharedMatrix::addressOf4(const Corner &corner,
+                               std::pair<int64_t, int64_t> step,
+                               std::pair<int64_t, int64_t> other) const {
   // Lanes 8 i to 8 i + 7 name the rows of block i.
   Value one = bitAnd(a, shiftRight(a, lane, 3), 1);
   Value two = shiftRight(a, lane, 4);
@@ -118,11 +118,18 @@ SmallVector<Value, 4> SharedMatrix::load4(const Corner &corner,
   // Blocks below have the same swizzle.
   if (Value below = combine(step.first, other.first))
     at.rowValue = at.rowValue ? a.add(at.rowValue, below) : below;
+  return addressOf(row, at, column);
+}
+
+SmallVector<Value, 4> SharedMatrix::load4(const Corner &corner,
+                                          std::pair<int64_t, int64_t> step,
+                                          std::pair<int64_t, int64_t> other,
+                                          bool transpose) const {
   Type i32 = b.getI32Type();
   auto type =
       LLVM::LLVMStructType::getLiteral(b.getContext(), {i32, i32, i32, i32});
   Value all = NVVM::LdMatrixOp::create(
-      b, loc, type, addressOf(row, at, column), /*num=*/4,
+      b, loc, type, addressOf4(corner, step, other), /*num=*/4,
       transpose ? NVVM::MMALayout::col : NVVM::MMALayout::row,
       NVVM::LdStMatrixShapeAttr::get(b.getContext(), 8, 8),
       NVVM::LdStMatrixEltType::B16);
@@ -130,6 +137,17 @@ SmallVector<Value, 4> SharedMatrix::load4(const Corner &corner,
   for (int64_t i = 0; i < 4; ++i)
     blocks.push_back(LLVM::ExtractValueOp::create(b, loc, all, i));
   return blocks;
+}
+
+void SharedMatrix::store4(const Corner &corner,
+                          std::pair<int64_t, int64_t> step,
+                          std::pair<int64_t, int64_t> other, ValueRange blocks,
+                          bool transpose) const {
+  NVVM::StMatrixOp::create(b, loc, addressOf4(corner, step, other), blocks,
+                           transpose ? NVVM::MMALayout::col
+                                     : NVVM::MMALayout::row,
+                           NVVM::LdStMatrixShapeAttr::get(b.getContext(), 8, 8),
+                           NVVM::LdStMatrixEltType::B16);
 }
 
 void SharedMatrix::store(const Corner &corner, Value block,

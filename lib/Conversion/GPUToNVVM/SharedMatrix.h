@@ -31,6 +31,11 @@ public:
                                           std::pair<int64_t, int64_t> step,
                                           std::pair<int64_t, int64_t> other,
                                           bool transpose) const;
+  /// Stores four blocks, which lie as those of `load4`, by one instruction that
+  /// GPUs with warpgroups have.
+  void store4(const Corner &corner, std::pair<int64_t, int64_t> step,
+              std::pair<int64_t, int64_t> other, mlir::ValueRange blocks,
+              bool transpose) const;
   /// Stores a block, an i32 per lane, with `transpose` its transpose.
   void store(const Corner &corner, mlir::Value block, bool transpose) const;
 
@@ -39,6 +44,8 @@ public:
   mlir::Value getAddress(mlir::Value row, mlir::Value column) const;
 
 private:
+  mlir::Value addressOf4(const Corner &corner, std::pair<int64_t, int64_t> step,
+                         std::pair<int64_t, int64_t> other) const;
   mlir::Value swizzleOf(mlir::Value row) const;
   mlir::Value addressOf(mlir::Value rowInBlock, const Corner &corner,
                         mlir::Value laneColumn) const;
@@ -68,7 +75,7 @@ mlir::Value fetchMatrix(mlir::OpBuilder &b, mlir::Location loc,
 void shareMatrix(mlir::OpBuilder &b, mlir::Location loc,
                  const BlockThreads &threads, gpu::FragmentType type,
                  mlir::Value local, gpu::SharedType place, mlir::Value pointer,
-                 bool transpose);
+                 bool transpose, bool hasStore4);
 mlir::Value emitMatmul(mlir::OpBuilder &b, const BlockThreads &threads,
                        gpu::MatmulOp matmul, mlir::Value lhs,
                        mlir::Value pointer, mlir::Value acc);
@@ -85,7 +92,8 @@ mlir::Value awaitGroupMatmul(mlir::OpBuilder &b, mlir::Location loc,
                              llvm::ArrayRef<mlir::Value> sums, int64_t left);
 /// A barrier of the block, for or in `op`: what was written before it can be
 /// read behind it, by products of warpgroups too.
-void emitBarrier(mlir::OpBuilder &b, mlir::Operation *op);
+void emitBarrier(mlir::OpBuilder &b, mlir::Operation *op,
+                 const BlockThreads &threads);
 mlir::Value emitTriInverse(mlir::OpBuilder &b, const BlockThreads &threads,
                            gpu::TriInverseOp inverse, mlir::Value matrix,
                            mlir::Value pointer);

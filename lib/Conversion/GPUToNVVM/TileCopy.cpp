@@ -65,6 +65,41 @@ static void emitColumnCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   }
 }
 
+/// Elements of 32 bits at any stride, one for a thread.
+static void emitScatteredCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
+                              int64_t numThreads, Value thread,
+                              const TileMemory &memory, Value rows,
+                              Value place) {
+  Location loc = copy.getLoc();
+  Arithmetic a{b, loc};
+  constexpr int64_t bytes = 4;
+  const int64_t count = copy.getPlace().getType().getShape().front();
+  auto advance = [&](Value pointer, Value offset) -> Value {
+    return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
+                               pointer, ArrayRef<LLVM::GEPArg>{offset});
+  };
+  Value stride = memory.row.known ? a.i64(*memory.row.known) : memory.row.value;
+  for (int64_t first = 0; first < count; first += numThreads) {
+    OpBuilder::InsertionGuard guard(b);
+    Value number = a.add(thread, a.i32(first));
+    if (first + numThreads > count) {
+      auto branch = scf::IfOp::create(b, loc, a.isLess(number, a.i32(count)),
+                                      /*withElseRegion=*/false);
+      b.setInsertionPointToStart(branch.thenBlock());
+    }
+    Value some, from = number;
+    if (rows) {
+      Value isThere = a.isLess(a.toI64(number), a.toI64(rows));
+      some = arith::SelectOp::create(b, loc, isThere, a.i32(bytes), a.i32(0));
+      from = arith::SelectOp::create(b, loc, isThere, number, a.i32(0));
+    }
+    NVVM::CpAsyncOp::create(
+        b, loc, advance(place, a.mul(number, a.i32(bytes))),
+        advance(memory.pointer, a.mul(a.toI64(from), stride)), bytes,
+        NVVM::LoadCacheModifierKind::CA, some);
+  }
+}
+
 void gdn::emitCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
                    const BlockThreads &threads, int64_t numThreads,
                    const TileMemory &memory, Value rows, Value place) {
@@ -77,6 +112,8 @@ void gdn::emitCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   SharedMatrix matrix(b, loc, threads.lane, type, place);
   Value thread =
       a.add(a.mul(threads.warp, a.i32(gdn::gpu::warpThreads)), threads.lane);
+  if (copy.getScattered())
+    return emitScatteredCopy(b, copy, numThreads, thread, memory, rows, place);
   const int64_t step = numThreads / rowPieces;
   if (type.getSwizzled() && numThreads % rowPieces == 0 &&
       numRows % step == 0 &&

@@ -11,6 +11,7 @@
 // what comes out of a product is the left operand of the next as it is.
 #include "SharedMatrix.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -30,7 +31,10 @@ public:
         threads(threads), type(inverse.getMatrix().getType()),
         scratch(inverse.getScratch().getType()), pointer(pointer),
         matrix(b, loc, threads.lane, scratch, pointer),
-        count(type.getRows().getWarps()), f16(b.getF16Type()) {
+        count(type.getRows().getWarps()),
+        hasStore4(inverse->getParentOfType<func::FuncOp>()->hasAttr(
+            "gdn_gpu.warpgroups")),
+        f16(b.getF16Type()) {
     own = a.mul(threads.warp, a.i32(2));
   }
 
@@ -73,7 +77,7 @@ private:
         8, arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0)));
   }
   void syncWarp() { NVVM::SyncWarpOp::create(b, loc, a.i32(-1)); }
-  void barrier() { emitBarrier(b, inverse); }
+  void barrier() { emitBarrier(b, inverse, threads); }
 
   OpBuilder &b;
   gdn::gpu::TriInverseOp inverse;
@@ -85,6 +89,7 @@ private:
   Value pointer;
   SharedMatrix matrix;
   int64_t count; // of warps, and of blocks in a row
+  bool hasStore4;
   Type f16;
   Value own; // block row of 8 of the warp's first row
 };
@@ -115,6 +120,10 @@ BlockInverse::Words BlockInverse::round(ArrayRef<Value> sums, bool negate) {
 
 void BlockInverse::store(const SharedMatrix::Corner &at, const Words &words,
                          bool transpose) {
+  if (hasStore4) // in the order of a left operand's words
+    return matrix.store4(at, transpose ? std::pair(0, 1) : std::pair(1, 0),
+                         transpose ? std::pair(1, 0) : std::pair(0, 1), words,
+                         transpose);
   for (int64_t q = 0; q < 4; ++q) {
     SharedMatrix::Corner block = at;
     int64_t row = q & 1, column = q >> 1; // of a left operand's words
@@ -162,7 +171,7 @@ void BlockInverse::invertDiagonal() {
 
 Value BlockInverse::emit(Value local) {
   shareMatrix(b, loc, threads, type, local, scratch, pointer,
-              /*transpose=*/false);
+              /*transpose=*/false, hasStore4);
   syncWarp();
   invertDiagonal();
   // B_wm in the place of L_wm. The last column of blocks is never left of a

@@ -41,6 +41,12 @@ LogicalResult BeginCopyOp::verify() {
   if (place.getRowBytes() % 16 != 0)
     return emitOpError("expects rows of a multiple of 16 bytes, but got ")
            << place;
+  // begin_copy_c6
+  if (getScattered() &&
+      (place.getRank() != 1 || view.getElementTypeBitWidth() != 32))
+    return emitOpError("expects a tile of rank 1 with elements of 32 bits for "
+                       "'scattered', but got ")
+           << place;
   // begin_copy_c4
   return verifyOutsideWarps(*this);
 }
@@ -131,7 +137,7 @@ LogicalResult StartMatmulOp::verify() {
                        "same block");
   for (Operation *op = (*this)->getNextNode(); op != await;
        op = op->getNextNode())
-    if (op->getNumRegions() > 0 && !isa<MapRowsOp>(op))
+    if (op->getNumRegions() > 0 && !isa<MapRowsOp, WarpsOp>(op))
       return emitOpError("expects its gdn_gpu.await_matmul before ")
              << op->getName();
   return success();

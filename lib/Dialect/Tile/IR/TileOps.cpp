@@ -175,6 +175,70 @@ LogicalResult MapRowsOp::verifyRegions() {
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// each
+//===----------------------------------------------------------------------===//
+
+/// Checks that each `count` of `values`, a multiple of which there is, have one
+/// type; `what` says what they are.
+static LogicalResult verifyTimes(EachOp each, ValueRange values,
+                                 StringRef what) {
+  int64_t count = each.getCount();
+  if (values.size() % count != 0)
+    return each.emitOpError("expects a multiple of ")
+           << count << " " << what << "s, one per time, but got "
+           << values.size();
+  for (auto [index, value] : llvm::enumerate(values))
+    if (Type want = values[index / count * count].getType();
+        value.getType() != want)
+      return each.emitOpError("expects ")
+             << what << " " << index << " to be " << want
+             << ", as for the first time, but got " << value.getType();
+  return success();
+}
+
+LogicalResult EachOp::verifyRegions() {
+  // each_c1
+  if (failed(verifyTimes(*this, getTiles(), "operand")))
+    return failure();
+  // each_c2
+  const int64_t count = getCount();
+  Block &body = getBody().front();
+  size_t numTiles = getTiles().size() / count;
+  if (body.getNumArguments() != numTiles + 1)
+    return emitOpError("expects the body to have ")
+           << numTiles + 1 << " arguments, the number of the time and one per "
+           << count << " operands, but got " << body.getNumArguments();
+  if (!body.getArgument(0).getType().isIndex())
+    return emitOpError("expects the first argument of the body to be the "
+                       "number of the time, an index, but got ")
+           << body.getArgument(0).getType();
+  for (size_t i = 0; i < numTiles; ++i)
+    if (Type want = getTiles()[i * count].getType(),
+        got = body.getArgument(i + 1).getType();
+        got != want)
+      return emitOpError("expects argument ")
+             << i + 1 << " of the body to be " << want
+             << ", the type of its operands, but got " << got;
+  // each_c3
+  if (failed(verifyTimes(*this, getResults(), "result")))
+    return failure();
+  auto yield = cast<YieldOp>(body.getTerminator());
+  size_t numResults = getNumResults() / count;
+  if (yield.getNumOperands() != numResults)
+    return yield.emitOpError("expects ")
+           << numResults << " operands, one per " << count
+           << " results, but got " << yield.getNumOperands();
+  for (size_t i = 0; i < numResults; ++i)
+    if (Type want = getResult(i * count).getType(),
+        got = yield.getOperand(i).getType();
+        got != want)
+      return yield.emitOpError("expects operand ")
+             << i << " to be " << want << ", the type of its results, but got "
+             << got;
+  return success();
+}
+
 /// Checks the shape of one tile; `why` says what sets it.
 static LogicalResult verifyShape(Operation *op, StringRef name, Type type,
                                  ArrayRef<int64_t> want, StringRef why) {

@@ -13,7 +13,7 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
   let summary = "Begins to copy a tile to shared memory";
   let description = [{
     All threads of the block begin to copy the tile at `indices` of `view`, in
-    pieces of 16 bytes, and go on. Rows from `rows` on (elements, of a tile of rank
+    pieces of 16 bytes, or with `scattered` element by element, and go on. Rows from `rows` on (elements, of a tile of rank
     1) become zero; nothing is read for them. The tile is there behind a `gdn_gpu.barrier` behind a
     `gdn_gpu.await_copies`.
 
@@ -23,11 +23,12 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
       dimensions of the view as the tile has.
     - (C2) view and place have the same element type; a row of the place, or all
       of it for rank 1, is a multiple of 16 bytes.
-    - (C3) the columns of the tile lie side by side in the view; 16 bytes divide
-      the address and the stride of rows. Not checked.
+    - (C3) without `scattered`, the columns of the tile lie side by side in the
+      view; 16 bytes divide the address and the stride of rows. Not checked.
     - (C4) it is not inside a `gdn_gpu.warps`.
     - (C5) a `gdn_gpu.barrier` stands between this op and the last access to the
       tile before it; checked on the function.
+    - (C6) with `scattered`, the tile has rank 1 and elements of 32 bits.
 
     **Example**
 
@@ -49,9 +50,9 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
   let arguments = (ins
     Arg<AnyMemRef, "view", [MemRead]>:$view, Variadic<Index>:$indices,
     DenseI64ArrayAttr:$dims, Optional<Index>:$rows,
-    Arg<GPU_SharedType, "place", [MemWrite]>:$place);
+    Arg<GPU_SharedType, "place", [MemWrite]>:$place, UnitAttr:$scattered);
   let assemblyFormat = [{
-    $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)? `,` $place
+    (`scattered` $scattered^)? $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)? `,` $place
     attr-dict `:` type($view) `,` type($place)
   }];
   let hasVerifier = 1;

@@ -136,6 +136,86 @@ def GPU_EachWarpOp : GPU_Op<"each_warp", [
   let hasRegionVerifier = 1;
 }
 
+def GPU_GroupsOp : GPU_Op<"groups", [
+    RecursiveMemoryEffects, SingleBlock, NoTerminator]> {
+  let summary = "The same work on several groups of warps";
+  let description = [{
+    The warps of the block in `count` equal groups, neighbours together. Each group
+    runs the body, whose argument is its number; layouts inside count the warps of a
+    group, and so does `gdn_gpu.warps`. A `gdn_gpu.barrier` inside is one of the
+    group's threads; before and behind the op the threads of the block meet where
+    tiles ask for it, as everywhere.
+
+    **Preconditions**
+
+    - (C1) it is outside `gdn_gpu.warps`, `gdn_gpu.each_warp`, `gdn_gpu.roles` and
+      other `gdn_gpu.groups`; `count` divides the warps of the block.
+    - (C2) the body has one argument, an index.
+    - (C3) fragments of ops inside are laid out over the warps of a group.
+    - (C4) a shared tile that is written inside is a `gdn_gpu.pick`, so that each
+      group has its own, and copies begin outside; checked on the function.
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+    func.func @negate() attributes {gdn_gpu.threads = 256 : i64} {
+      %zero = arith.constant 0.0 : f32
+      %a = gdn_gpu.alloc : !gdn_gpu.shared<64x64xf32>
+      %b = gdn_gpu.alloc : !gdn_gpu.shared<64x64xf32>
+      gdn_gpu.groups 2 {
+      ^bb0(%i: index):
+        %t = gdn_gpu.fill %zero : f32 -> !gdn_gpu.fragment<64x64xf32, #rows>
+        %own = gdn_gpu.pick %i of %a, %b : !gdn_gpu.shared<64x64xf32>,
+            !gdn_gpu.shared<64x64xf32> -> !gdn_gpu.shared<64x64xf32>
+        gdn_gpu.share %t, %own
+            : !gdn_gpu.fragment<64x64xf32, #rows>, !gdn_gpu.shared<64x64xf32>
+      }
+      return
+    }
+    ```
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntPositive]>:$count);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$count $body attr-dict";
+  let hasRegionVerifier = 1;
+}
+
+def GPU_PickOp : GPU_Op<"pick", [Pure]> {
+  let summary = "The shared tile of a group";
+  let description = [{
+    Tile number `group` of the operands: another one in each group of warps.
+
+    **Preconditions**
+
+    - (C1) `group` is the argument of a `gdn_gpu.groups` around it, with as many
+      groups as there are tiles.
+    - (C2) the tiles and the result have one type, and no tile is there twice.
+
+    **Example**
+
+    ```mlir
+    func.func @own() attributes {gdn_gpu.threads = 256 : i64} {
+      %a = gdn_gpu.alloc : !gdn_gpu.shared<64xf32>
+      %b = gdn_gpu.alloc : !gdn_gpu.shared<64xf32>
+      gdn_gpu.groups 2 {
+      ^bb0(%i: index):
+        %own = gdn_gpu.pick %i of %a, %b
+            : !gdn_gpu.shared<64xf32>, !gdn_gpu.shared<64xf32>
+              -> !gdn_gpu.shared<64xf32>
+      }
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Index:$group, Variadic<GPU_SharedType>:$tiles);
+  let results = (outs GPU_SharedType:$result);
+  let assemblyFormat = [{
+    $group `of` $tiles attr-dict `:` type($tiles) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 //===-- Work on fragments --------------------------------------------------===//
 
 def GPU_FillOp : GPU_Op<"fill", [Pure]> {

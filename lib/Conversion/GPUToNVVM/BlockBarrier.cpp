@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Barriers of the block and of a group of warps, and the fences that they need:
+// what threads wrote to shared memory, warpgroups read by another way. A fence
+// waits for all that its thread has written, to global memory too, so it stands
+// where a tile of such a product was written since the barrier before.
+#include "Assembly.h"
+#include "SharedMatrix.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// The tiles that `place` may be.
+static void addTiles(Value place, SetVector<Value> &tiles) {
+  if (auto reshape = place.getDefiningOp<gdn::gpu::ReshapeOp>())
+    return addTiles(reshape.getPlace(), tiles);
+  if (auto pick = place.getDefiningOp<gdn::gpu::PickOp>()) {
+    for (Value tile : pick.getTiles())
+      addTiles(tile, tiles);
+    return;
+  }
+  tiles.insert(place);
+}
+
+/// The tiles that products of warpgroups read.
+static SetVector<Value> getOperandTiles(func::FuncOp func) {
+  SetVector<Value> tiles;
+  func.walk([&](Operation *op) {
+    if (auto matmul = dyn_cast<gdn::gpu::MatmulOp>(op);
+        matmul && matmul.getWarpgroup())
+      addTiles(matmul.getRhs(), tiles);
+    if (auto start = dyn_cast<gdn::gpu::StartMatmulOp>(op))
+      addTiles(start.getRhs(), tiles);
+  });
+  return tiles;
+}
+
+/// Whether `op` writes one of `operands`, or has copied one.
+static bool writesOperand(Operation *op, const SetVector<Value> &operands) {
+  return op
+      ->walk([&](Operation *inner) {
+        bool writes = isa<gdn::gpu::AwaitCopiesOp>(inner);
+        if (auto share = dyn_cast<gdn::gpu::ShareOp>(inner)) {
+          SetVector<Value> tiles;
+          addTiles(share.getPlace(), tiles);
+          writes = llvm::any_of(
+              tiles, [&](Value tile) { return operands.contains(tile); });
+        }
+        return writes ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Whether a tile of a product may have been written between `barrier` and the
+/// one before it.
+static bool needsFence(Operation *barrier) {
+  SetVector<Value> operands =
+      getOperandTiles(barrier->getParentOfType<func::FuncOp>());
+  for (Operation *op = barrier;;) {
+    Operation *before = op->getPrevNode();
+    if (!before) {
+      op = op->getParentOp();
+      if (!isa<gdn::gpu::GroupsOp>(op))
+        return true; // other ways lead here
+      continue;
+    }
+    op = before;
+    if (isa<gdn::gpu::BarrierOp>(op))
+      return false;
+    if (writesOperand(op, operands))
+      return true;
+    // A loop or branch may have no barrier at its end.
+    if (op->getNumRegions() > 0 &&
+        !isa<gdn::gpu::MapRowsOp, gdn::gpu::WarpsOp>(op))
+      return true;
+  }
+}
+
+void gdn::emitBarrier(OpBuilder &b, Operation *op,
+                      const BlockThreads &threads) {
+  Location loc = op->getLoc();
+  // Barriers within other ops order what they write for themselves.
+  if (op->getParentOfType<func::FuncOp>()->hasAttr("gdn_gpu.warpgroups") &&
+      isa<gdn::gpu::BarrierOp>(op) && needsFence(op))
+    emitAssembly(b, loc, Type(), {}, "fence.proxy.async.shared::cta;",
+                 "~{memory}", /*hasSideEffects=*/true);
+  if (!threads.group)
+    return (void)NVVM::Barrier0Op::create(b, loc);
+  // Barrier 0 is the block's.
+  Arithmetic a{b, loc};
+  NVVM::BarrierOp::create(b, loc, TypeRange(), a.add(threads.group, a.i32(1)),
+                          a.i32(threads.groupThreads),
+                          NVVM::BarrierReductionAttr(), Value());
+}

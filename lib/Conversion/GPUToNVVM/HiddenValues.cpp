@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "HiddenValues.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+
+Value gdn::hideValue(OpBuilder &b, Location loc, Value value) {
+  if (value.getType().isIndex()) {
+    Value wide = arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
+    return arith::IndexCastOp::create(b, loc, b.getIndexType(),
+                                      hideValue(b, loc, wide));
+  }
+  return LLVM::InlineAsmOp::create(
+             b, loc, value.getType(), value, "",
+             value.getType().isInteger(64) ? "=l,0" : "=r,0",
+             /*has_side_effects=*/true, /*is_align_stack=*/false,
+             LLVM::tailcallkind::TailCallKind::None,
+             LLVM::AsmDialectAttr::get(b.getContext(),
+                                       LLVM::AsmDialect::AD_ATT),
+             /*operand_attrs=*/ArrayAttr())
+      .getResult(0);
+}
+
+void gdn::keepInside(scf::ForOp loop) {
+  MLIRContext *context = loop.getContext();
+  auto licm =
+      LLVM::LoopLICMAttr::get(context, /*disable=*/BoolAttr::get(context, true),
+                              /*versioningDisable=*/BoolAttr());
+  LLVM::LoopAnnotationAttr annotation = LLVM::LoopAnnotationAttr::get(
+      context, {}, {}, {}, {}, {}, licm, {}, {}, {}, {}, {}, {}, {}, {}, {});
+  loop->setAttr("llvm.loop_annotation", annotation);
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Against what LLVM computes ahead: it counts no registers.
+#ifndef GDN_LIB_CONVERSION_GPUTONVVM_HIDDENVALUES_H
+#define GDN_LIB_CONVERSION_GPUTONVVM_HIDDENVALUES_H
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace gdn {
+
+/// `value`, an integer or index, through assembly without an instruction, which
+/// stays where it is: what is computed from it is not what was computed before.
+mlir::Value hideValue(mlir::OpBuilder &b, mlir::Location loc,
+                      mlir::Value value);
+
+/// Keeps LLVM from computing ahead of a loop what can be computed inside. ptxas
+/// counts registers, and moves what there is room for.
+void keepInside(mlir::scf::ForOp loop);
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GPUTONVVM_HIDDENVALUES_H

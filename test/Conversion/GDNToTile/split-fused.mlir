@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A variant of "split" whose walk prepares two chunks at once: no stage before
+// it, no workspace.
+//
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk=32 chunk-stages=split together=2 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
+// RUN: not gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=-1" 2>&1 | FileCheck %s --check-prefix=NEGATIVE
+
+// NEGATIVE: expects the option 'together' to be 0 or more, but got -1
+
+// CHECK-LABEL: func.func @prefill__walk_fused(
+//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["3", "workers"], ["4", "N", "Hv"]], {{\[}}["N", "Hv"], ["workers"]], {{\[}}["128", "N"], ["T"]]]
+//  CHECK-SAME:   gdn_tile.variant = "fused", gdn_tile.workspace = []
+//       CHECK:   scf.for %[[T:.+]] = %{{.+}} to %[[END:.+]] step %c64 iter_args(%[[S:.+]] = %{{.+}}) -> (vector<64x32xf32>)
+// CHECK-COUNT-5:     gdn_tile.load
+// The second chunk may lie behind the row: then it has no tokens.
+//       CHECK:     %[[SECOND:.+]] = arith.addi %[[T]], %c32
+//       CHECK:     %[[TO:.+]] = arith.minui %[[SECOND]], %[[END]]
+//       CHECK:     arith.subi %[[END]], %[[TO]]
+// CHECK-COUNT-5:     gdn_tile.load
+//       CHECK:     %[[KNOWN:.+]]:10 = gdn_tile.each 2 of
+//       CHECK:       gdn_tile.tri_inverse
+//       CHECK:       gdn_tile.yield {{.*}} : vector<32x32xf16>, vector<32x32xf16>, vector<32xf32>, vector<32xf32>, vector<32xf32>
+//       CHECK:     gdn_tile.matmul {{.*}}, %[[KNOWN]]#0 acc(
+//       CHECK:     %[[NEXT:.+]] = gdn_tile.matmul {{.*}}, %[[KNOWN]]#1 acc(
+//       CHECK:     scf.yield %[[NEXT]]
+
+// What finds its chunks prepared comes behind.
+// CHECK-LABEL: func.func @prefill__prepare(
+//  CHECK-SAME:   gdn_tile.variant = "split"
+// CHECK-LABEL: func.func @prefill__walk(
+func.func @prefill(
+    %q: tensor<?x?x32xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "32"]},
+    %k: tensor<?x?x32xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "32"]},
+    %v: tensor<?x?x64xbf16> {gdn.name = "v", gdn.dims = ["T", "Hv", "64"]},
+    %g: tensor<?x?xf32> {gdn.name = "log_decay", gdn.dims = ["T", "Hv"]},
+    %beta: tensor<?x?xf32> {gdn.name = "beta", gdn.dims = ["T", "Hv"]},
+    %cu: tensor<?xi32> {gdn.name = "cu_seqlens", gdn.dims = ["N + 1"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
+    %pool: !gdn.pool<?x?x64x32xf32> {gdn.name = "state_pool", gdn.dims = ["P", "Hv", "64", "32"]})
+    -> (tensor<?x?x64xbf16> {gdn.name = "core", gdn.dims = ["T", "Hv", "64"]})
+    attributes {gdn.entry} {
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      : tensor<?x?x32xbf16>, tensor<?x?x32xbf16>, tensor<?x?x64xbf16>, tensor<?x?xf32>,
+        tensor<?x?xf32>, !gdn.pool<?x?x64x32xf32>, tensor<?xi32>, tensor<?xi32>
+        -> tensor<?x?x64xbf16>
+  return %o : tensor<?x?x64xbf16>
+}
