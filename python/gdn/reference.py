@@ -114,7 +114,7 @@ def evaluate(
             for name, pool in pools.items():
                 pool[target] = after[name]
     result = {"core": core, **pools}
-    if z is not None:
+    if z is not None and "norm_weight" in floats:
         result["out"] = np.zeros_like(core)
         result["out"][ran] = gated_norm(layer, core[ran], z[ran], floats["norm_weight"])
     return result

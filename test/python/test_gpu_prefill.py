@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""GPU kernels of prefill, every variant, on a driver that runs PTX on the CPU (test/PTX): what
+the device check asks of them on a GPU, in its small cases."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+LAYERS = {
+    "ready": (["--layout=ready", "--outputs=core"], {"fused", "split-cuts-8", "split-parts-2"}),
+    "packed": (["--outputs=core"], {"fused", "split-cuts-8", "split-parts-2"}),
+    "norm": ([], {"split-cuts-8", "split"}),
+}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_device_check(build_dir, tool, tmp_path, layer):
+    driver = build_dir / "test/PTX"
+    if not (driver / "libcuda.so.1").exists():
+        pytest.skip("the target gdn-ptx-driver is not built")
+    form, variants = LAYERS[layer]
+    image, report = tmp_path / f"{layer}.gdnk", tmp_path / "report.json"
+    options = ["--preset=qwen3.5-0.8b", "--io=bf16", "--state=f32", "--only=prefill", *form]
+    code = ["--target=sm_90a", "--ptxas=none", "-o", image]
+    done = tool("gdn-compile", *options, *code)
+    assert done.returncode == 0, done.stderr
+    listed = tool("gdn-compile", *options, "--target=sm_90a", "--emit=gpu", "-o", "-").stdout
+    for variant in variants:
+        assert f'gdn_tile.variant = "{variant}"' in listed
+    command = [sys.executable, "-m", "gdn.device_check", image, "--quick", "--no-times"]
+    command += ["--library", build_dir / "lib/libgdnrt.so", "--output", report]
+    paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(driver)}
+    done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (kernel,) = json.loads(report.read_text())["kernels"]
+    assert kernel["target"] == "sm_90a" and kernel["failures"] == []
