@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import checks, problems, reference, verify_checks
+from . import checks, layer_problem, problems, reference, verify_checks
 from .problems import Sizes
 from .runtime import Device, GdnError, Image, Kernel, Pool, Runtime
 
@@ -269,12 +269,20 @@ def print_row(row: dict) -> None:
 
 def has_layers(image: Image) -> bool:
     """Whether gdn.layer_check is for such images: a decode of bf16 with f32 states, from
-    projections."""
+    projections to one output, with the heads of gdn.layer_problem."""
     if "decode" not in image.entries:
         return False
     facts = image.attributes("decode")
-    wanted = {"io": "bf16", "state": "f32"}
-    return facts.get("layout") in ("interleaved", "split") and wanted.items() <= facts.items()
+    wanted = {
+        "io": ("bf16",),
+        "state": ("f32",),
+        "layout": ("interleaved", "flat", "split"),
+        "outputs": ("core", "norm"),
+    }
+    if any(facts.get(fact) not in values for fact, values in wanted.items()):
+        return False
+    layer = reference.Layer.of(facts)
+    return layer.key_dim == layer.value_dim == layer_problem.D
 
 
 def check_layers(options, device: Device) -> list[dict]:

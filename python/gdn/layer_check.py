@@ -6,7 +6,8 @@ torchrun started several ranks, tensor parallel against one rank.
     python3 -m gdn.layer_check layer.gdnk --library libgdnrt.so
     torchrun --nproc-per-node=2 -m gdn.layer_check layer.gdnk --library libgdnrt.so
 
-The image is of one model of SIZES, for bf16 with f32 states.
+The image is for bf16 with f32 states, in any layout from projections; the layer is that of
+gdn.layer_problem in the order of projections that the image's kernels take.
 """
 
 import argparse
@@ -15,104 +16,46 @@ import json
 import os
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import torch
 
-from . import GdnError, Runtime, StatePool, StatePoolShape
+from . import GdnError, Runtime, StatePool, StatePoolShape, layer_problem
+from .layer_problem import CHANNELS, HK, HV, SIZES, SLOTS, D, part_of_states, step_of
 from .layers.attention import (
-    CommonAttentionMetadata,
     ForwardBatch,
     ForwardMode,
     GDNAttentionMetadataBuilder,
     GDNAttnBackend,
     RadixLinearAttention,
     layer_kernels,
+    order_of,
 )
 from .layers.attention.torch_gated_delta_net import GatedDeltaNetAttention
 
-SIZES = SimpleNamespace(
-    hidden_size=256,
-    linear_num_key_heads=4,
-    linear_num_value_heads=8,
-    linear_key_head_dim=128,
-    linear_value_head_dim=128,
-    linear_conv_kernel_dim=4,
-    rms_norm_eps=1e-6,
-    hidden_act="silu",
-)
-SLOTS, LIMIT = 12, 1e-2
-HK, HV, D = 4, 8, 128
-CHANNELS = 2 * HK * D + HV * D
+LIMIT = 1e-2
 
 
-def checkpoint() -> dict[str, torch.Tensor]:
-    """Random weights by the checkpoint's names, in the order interleaved."""
-    generator = torch.Generator().manual_seed(1)
-
-    def normal(*shape):
-        return torch.randn(shape, generator=generator) / shape[-1] ** 0.5
-
-    hidden = SIZES.hidden_size
-    weights = {
-        "in_proj_qkvz.weight": normal(2 * HK * D + 2 * HV * D, hidden),
-        "in_proj_ba.weight": normal(2 * HV, hidden),
-        "conv1d.weight": normal(CHANNELS, 1, 4) * 2,
-        "dt_bias": torch.randn(HV, generator=generator),
-        "norm.weight": 1 + 0.2 * torch.randn(D, generator=generator),
-        "out_proj.weight": normal(hidden, HV * D),
-    }
-    weights = {name: weight.bfloat16() for name, weight in weights.items()}
-    weights["A_log"] = torch.log(1 + 15 * torch.rand(HV, generator=generator))
-    return weights
+def checkpoint(kernels) -> dict[str, torch.Tensor]:
+    """The weights in the order that kernels take, bf16 but for A_log."""
+    weights = layer_problem.checkpoint(order_of(kernels) or "interleaved")
+    tensors = {name: torch.from_numpy(weight) for name, weight in weights.items()}
+    return {name: x if name == "A_log" else x.bfloat16() for name, x in tensors.items()}
 
 
-def unpack(weights: dict, x: torch.Tensor):
-    """q, k, v, z, b, a of the projections in float64; one block per key head."""
-    packed = (x @ weights["in_proj_qkvz.weight"].T).reshape(len(x), HK, -1)
-    share = HV // HK * D
-    q, k, v, z = packed.split([D, D, share, share], dim=2)
-    gates = (x @ weights["in_proj_ba.weight"].T).reshape(len(x), HK, 2, -1)
-    b, a = (gates[:, :, i].reshape(len(x), HV) for i in (0, 1))
-    return q.flatten(1), k.flatten(1), v.flatten(1), z.reshape(len(x), HV, D), b, a
+def hidden_states(tokens: int, seed: int = 0) -> torch.Tensor:
+    return torch.from_numpy(layer_problem.hidden_states(tokens, seed)).bfloat16()
 
 
-def reference(weights, x, conv, state):
-    """A decode step in float64: the output, and the states after it."""
-    weights = {name: weight.double() for name, weight in weights.items()}
-    q, k, v, z, b, a = unpack(weights, x.double())
-    window = torch.cat([conv, torch.cat([q, k, v], dim=1)[:, :, None]], dim=2)
-    mixed = torch.nn.functional.silu((window * weights["conv1d.weight"][:, 0]).sum(2))
-    q, k, v = mixed.split([HK * D, HK * D, HV * D], dim=1)
-    q, k = (part.reshape(-1, HK, D) for part in (q, k))
-    q, k = (part * (part.square().sum(-1, keepdim=True) + 1e-6).rsqrt() for part in (q, k))
-    q, k = (part.repeat_interleave(HV // HK, dim=1) for part in (q, k))
-    decay = -weights["A_log"].exp() * torch.nn.functional.softplus(a + weights["dt_bias"])
-    state = state * decay.exp()[:, :, None, None]
-    delta = v.reshape(-1, HV, D) - torch.einsum("nhvk,nhk->nhv", state, k)
-    state = state + torch.einsum("nhv,nhk->nhvk", b.sigmoid()[:, :, None] * delta, k)
-    core = torch.einsum("nhvk,nhk->nhv", state, q) / D**0.5
-    scale = (core.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
-    normed = core * scale * weights["norm.weight"] * torch.nn.functional.silu(z)
-    return normed.flatten(1) @ weights["out_proj.weight"].T, window[:, :, 1:], state
+def parts_of(layer, windows, states):
+    """This rank's part of the whole layer's states."""
+    parts, states = part_of_states(windows, states, layer.tp_size, layer.tp_rank)
+    return torch.cat(parts, dim=2), states.contiguous()
 
 
-def error_of(got: torch.Tensor, want: torch.Tensor) -> float:
-    got, want = got.double().cpu(), want.double().cpu()
+def error_of(got: torch.Tensor, want: torch.Tensor | np.ndarray) -> float:
+    got, want = (torch.as_tensor(x).double().cpu() for x in (got, want))
     return float(((got - want).square().sum() / want.square().sum()).sqrt())
-
-
-def step_of(slots: list[int]) -> CommonAttentionMetadata:
-    """One token of each request, which has some already."""
-    rows = len(slots)
-    return CommonAttentionMetadata(
-        query_start_loc=np.arange(rows + 1, dtype=np.int32),
-        seq_lens=np.full(rows, 9, np.int32),
-        num_reqs=rows,
-        num_actual_tokens=rows,
-        block_table_tensor=np.array(slots, np.int32)[:, None],
-    )
 
 
 class Check:
@@ -128,41 +71,31 @@ class Check:
             print(f"{'ok' if holds else 'FAILED':7} {name} {detail}", flush=True)
 
 
-def make_layer(kernels, weights, **options):
-    """The layer with random states."""
-    options["mamba_ssm_cache_dtype"] = "float32"
-    layer = GatedDeltaNetAttention(SIZES, kernels, **options)
+def make_layer(kernels):
+    """The layer with states that are parts of the same for all ranks."""
+    weights, order = checkpoint(kernels), order_of(kernels) or "interleaved"
+    place = next(iter(kernels.values()))._device.kind
+    layer = GatedDeltaNetAttention(
+        SIZES, kernels, order=order, device=place, mamba_ssm_cache_dtype="float32"
+    )
     taken = layer.load_weights(weights.items())
     assert taken == set(weights), set(weights) - taken
+    windows, states = map(torch.from_numpy, layer_problem.first_states())
+    history, states = parts_of(layer, windows.bfloat16(), states)
+    history, states = history.to(place), states.to(place)
     conv, state = layer.get_state_shape()
-    generator = torch.Generator().manual_seed(2)
-    states = torch.randn(SLOTS, HV, D, D, generator=generator) * 0.1
-    # One history for all ranks, so that parts of it are those of the whole.
-    q, k, v = (
-        torch.randn(SLOTS, 3, CHANNELS, generator=generator)
-        .bfloat16()
-        .split([HK * D, HK * D, HV * D], dim=2)
-    )
-
-    def part(x):
-        return x.chunk(layer.tp_size, dim=2)[layer.tp_rank]
-
-    history = torch.cat([part(q), part(k), part(v)], dim=2).cuda().contiguous()
-    states = states.chunk(layer.tp_size, dim=1)[layer.tp_rank].cuda().contiguous()
     assert history.shape[1:] == conv and states.shape[1:] == state
     layer.bind_kv_cache(history, states)
     return layer, history, states
 
 
 def check_layer(check: Check, runtime, device, kernels) -> None:
-    weights = checkpoint()
-    layer, history, states = make_layer(kernels, weights)
+    layer, history, states = make_layer(kernels)
     builder = GDNAttentionMetadataBuilder.from_options(
         runtime, device, max_num_seqs=8, max_num_tokens=64, use_full_cuda_graph=True
     )
-    x = torch.randn(6, SIZES.hidden_size, generator=torch.Generator().manual_seed(3)).bfloat16()
-    slots = [3, 9, 1, 5]
-    conv, state = history.cpu().double().swapaxes(1, 2)[slots], states.cpu().double()[slots]
+    # Rows behind those of the step are padding.
+    x, slots = torch.nn.functional.pad(hidden_states(4), (0, 0, 0, 2), value=1), [3, 9, 1, 5]
     before = states.clone(), history.clone()
 
     def run(output):
@@ -171,11 +104,11 @@ def check_layer(check: Check, runtime, device, kernels) -> None:
 
     eager = torch.full((6, SIZES.hidden_size), torch.nan, device="cuda", dtype=torch.bfloat16)
     run(eager)
-    want, conv, state = reference(weights, x[:4], conv, state)
+    (want,), conv, state = layer_problem.expected(layer.order, [step_of(slots)])
     found = error_of(eager[:4], want)
     check.that("output", found < LIMIT, f"error {found:.1e}")
-    check.that("state", error_of(states[slots], state) < 1e-2)
-    check.that("window", error_of(history.swapaxes(1, 2)[slots], conv) < 1e-2)
+    check.that("state", error_of(states[slots], state[slots]) < LIMIT)
+    check.that("window", error_of(history[slots], conv[slots]) < LIMIT)
     check.that("padding is zero", bool((eager[4:] == 0).all()))
     rest = [slot for slot in range(SLOTS) if slot not in slots]
     check.that("other slots", torch.equal(states[rest], before[0][rest]))
@@ -215,7 +148,7 @@ def check_layer(check: Check, runtime, device, kernels) -> None:
 
 def check_backend(check: Check, runtime, device, kernels) -> None:
     """GDNAttnBackend on a pool of the device, eager and in a graph with a stale tail."""
-    weights = checkpoint()
+    weights = checkpoint(kernels)
     pool = StatePool(device, StatePoolShape(1, SLOTS - 1, HK, HV, D, D))
     slots = pool.allocate(3)
     backend = GDNAttnBackend(pool, device, kernels=kernels)
@@ -260,47 +193,47 @@ def check_backend(check: Check, runtime, device, kernels) -> None:
     check.that("idle", bool((layer(idle, qkv, a, b) == 0).all()))
 
 
-def prompt_after(slots: list[int], tokens: int) -> CommonAttentionMetadata:
-    """One token of each request but the last, of which a piece of the prompt comes: it has a
-    state, so that entries without has_initial take it."""
-    metadata = step_of(slots)
-    metadata.query_start_loc[-1] += tokens - 1
-    metadata.seq_lens[-1] += tokens - 1
-    metadata.num_actual_tokens += tokens - 1
-    return metadata
-
-
-def run_steps(runtime, device, kernels) -> tuple[list[torch.Tensor], torch.Tensor, int]:
-    """Output of a step of decode, and of one with a prompt where there is a prefill; the states
-    after them; how many ranks made them."""
-    layer, _, states = make_layer(kernels, checkpoint())
+def run_steps(runtime, device, kernels):
+    """Outputs of a step of decode, and of one with a prompt where there is a prefill; the
+    layer, and its windows and states after them."""
+    layer, history, states = make_layer(kernels)
     builder = GDNAttentionMetadataBuilder.from_options(
         runtime, device, max_num_seqs=8, max_num_tokens=128
     )
-    steps = [step_of([3, 9, 1, 5])]
-    if "prefill" in kernels:
-        steps.append(prompt_after([9, 5, 2], 70))
     outputs = []
-    for seed, step in enumerate(steps):
-        shape = (step.num_actual_tokens, SIZES.hidden_size)
-        x = torch.randn(shape, generator=torch.Generator().manual_seed(3 + seed))
-        output = torch.full(shape, torch.nan, device="cuda", dtype=torch.bfloat16)
-        layer(x.bfloat16().cuda(), output, builder.build(0, step))
+    for seed, step in enumerate(layer_problem.steps_of(kernels)):
+        x = hidden_states(step.num_actual_tokens, seed).to(device.kind)
+        output = torch.full_like(x, torch.nan)
+        layer(x, output, builder.build(0, step))
         outputs.append(output)
-    torch.cuda.synchronize()
-    return outputs, states, layer.tp_size
+    device.synchronize()
+    return outputs, layer, history, states
+
+
+def check_steps(check: Check, runtime, device, kernels) -> None:
+    """A step of decode, and one with a prompt after it, against float64."""
+    outputs, layer, history, states = run_steps(runtime, device, kernels)
+    wanted, *pools = layer_problem.expected(layer.order, layer_problem.steps_of(kernels))
+    names = ("first step", "step with a prompt")[: len(outputs)]
+    got_and_wanted = zip((*outputs, history, states), (*wanted, *pools), strict=True)
+    for name, (got, want) in zip(
+        (*names, "windows of steps", "states of steps"), got_and_wanted, strict=True
+    ):
+        error = error_of(got, want)
+        check.that(name, error < LIMIT, f"error {error:.1e}")
 
 
 def check_ranks(check: Check, runtime, device, kernels, rank: int) -> None:
     """This rank's part with the all-reduce against the whole layer on this GPU."""
-    wanted, whole, _ = run_steps(runtime, device, kernels)
+    wanted, _, *whole = run_steps(runtime, device, kernels)
     torch.distributed.init_process_group("nccl", device_id=torch.device("cuda", rank))
-    outputs, states, ranks = run_steps(runtime, device, kernels)
+    outputs, layer, *pools = run_steps(runtime, device, kernels)
     for name, got, want in zip(("decode", "prompt"), outputs, wanted, strict=False):
         error = error_of(got, want)
-        check.that(f"{ranks} ranks equal one: {name}", error < LIMIT, f"error {error:.1e}")
-    error = error_of(states, whole.chunk(ranks, dim=1)[torch.distributed.get_rank()])
-    check.that("this rank's states are its part", error < LIMIT, f"error {error:.1e}")
+        check.that(f"{layer.tp_size} ranks equal one: {name}", error < LIMIT, f"error {error:.1e}")
+    for name, got, want in zip(("windows", "states"), pools, parts_of(layer, *whole), strict=True):
+        error = error_of(got, want)
+        check.that(f"this rank's {name} are its part", error < LIMIT, f"error {error:.1e}")
     torch.distributed.destroy_process_group()
 
 
@@ -335,6 +268,7 @@ def main() -> int:
         check_ranks(check, runtime, device, kernels, rank)
     else:
         check_layer(check, runtime, device, kernels)
+        check_steps(check, runtime, device, kernels)
         if any(param.name == "qkv" for param in kernels["decode"].params):
             check_backend(check, runtime, device, kernels)
     print(f"{device.name}: {check.failed} failed")

@@ -177,15 +177,28 @@ def test_a_wrong_move_is_found(image, library, entry, monkeypatch):
 def test_layers_of_images(image, library, tmp_path, monkeypatch, capsys):
     """Which images have layers to check, and that what fails there is reported."""
     runtime = Runtime(library)
-    assert not device_check.has_layers(runtime.image(image))  # the layout is flat
+    assert not device_check.has_layers(runtime.image(image))  # heads of 32
+    facts = runtime.image(image).attributes("decode")
+    source = facts["gdn.source"].replace("x32x32x", "x128x128x")
 
-    class Split:
-        entries = ("decode", "copy_slots")
+    class Other:
+        def __init__(self, entries=("decode", "copy_slots"), **changes):
+            self.entries, self.changes = entries, changes
 
         def attributes(self, entry):
-            return {"io": "bf16", "state": "f32", "layout": "split"}
+            return facts | {"gdn.source": source, "outputs": "core"} | self.changes
 
-    assert device_check.has_layers(Split())
+    assert all(device_check.has_layers(Other(layout=n)) for n in ("interleaved", "flat", "split"))
+    others = [
+        {"layout": "ready"},
+        {"layout": "separate"},
+        {"io": "f16"},
+        {"outputs": "both"},
+        {"state": "bf16"},
+    ]
+    others.append({"gdn.source": source.replace("x128x128x", "x128x64x")})
+    assert not any(device_check.has_layers(Other(**changes)) for changes in others)
+    assert not device_check.has_layers(Other(("prefill",)))
     monkeypatch.setattr(device_check, "has_layers", lambda image: True)
     options = device_check.parse([str(image), f"--library={library}"])
     cpu = runtime.device()

@@ -4,7 +4,7 @@ the runtime library; see docs/design/20261121-serving.md."""
 
 from .attention_backend import AttentionBackend
 from .forward_batch import ForwardBatch, ForwardMode
-from .gated_delta_net import GatedDeltaNetAttention, rms_norm_gated
+from .gated_delta_net import GatedDeltaNetAttention, order_of, rms_norm_gated
 from .gdn_backend import GDNAttnBackend, GDNForwardMetadata
 from .gdn_layer import GDNLayer, Workspace, layer_kernels
 from .gdn_metadata import (
@@ -48,6 +48,7 @@ __all__ = [
     "gated_delta_net_state_dtype",
     "gated_delta_net_state_shape",
     "layer_kernels",
+    "order_of",
     "rms_norm_gated",
     "shard_weights",
     "weight_slices",

@@ -23,6 +23,16 @@ PROJECTIONS = ("in_proj_qkvz", "in_proj_ba", "in_proj_qkv", "in_proj_z", "in_pro
 _GATES = {"silu": "silu", "swish": "silu", "sigmoid": "sigmoid"}
 
 
+def order_of(kernels: Mapping[str, Kernel]) -> str | None:
+    """The order of in_proj_qkvz and in_proj_ba that kernels take, "interleaved" or "flat";
+    None for kernels of the layout split, which take any."""
+    found = {k._image.attributes(k.name).get("layout") for k in kernels.values()}
+    found &= {"interleaved", "flat"}
+    if len(found) > 1:
+        raise ValueError("kernels: expected one order of projections, got flat and interleaved")
+    return found.pop() if found else None
+
+
 class GatedDeltaNetAttention:
     """One rank's part of a layer.
 
@@ -66,10 +76,9 @@ class GatedDeltaNetAttention:
         self.kernels = dict(kernels)
         self._runtime = next(iter(self.kernels.values()))._runtime
         self._taken = {param.name for k in self.kernels.values() for param in k.params}
-        for kernel in self.kernels.values():
-            layout = kernel._image.attributes(kernel.name).get("layout")
-            if layout in ("interleaved", "flat") and layout != order:
-                raise ValueError(f"order: expected {layout} for kernels with that, got {order}")
+        wanted = order_of(self.kernels)
+        if wanted not in (None, order):
+            raise ValueError(f"order: expected {wanted} for kernels with that, got {order}")
         self.tp_size, self.tp_rank = tp_size, tp_rank
         self.hidden_size = config.hidden_size
         self.num_k_heads = config.linear_num_key_heads
