@@ -237,7 +237,6 @@ LogicalResult SharedTileWalk::visitLoop(Operation &op) {
 /// Barriers inside are those of a group: whoever uses a tile inside finds it
 /// behind a barrier of the block, and whoever uses it behind needs another.
 LogicalResult SharedTileWalk::visitGroups(gpu::GroupsOp groups) {
-  SetVector<Value> used;
   Operation *pending = nullptr, *access = nullptr;
   bool isCopied = false;
   groups.getBody().walk([&](Operation *inner) {
@@ -245,7 +244,6 @@ LogicalResult SharedTileWalk::visitGroups(gpu::GroupsOp groups) {
     if (!found)
       return;
     for (Value tile : getTiles(found->place)) {
-      used.insert(tile);
       const TileState &state = states[tile];
       for (Operation *earlier : {state.copied, state.shared, state.fetched})
         if (earlier && !pending) {

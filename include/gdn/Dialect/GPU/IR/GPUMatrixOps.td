@@ -153,7 +153,8 @@ def GPU_StartMatmulOp : GPU_Op<"start_matmul"> {
 
     - (C1) those of `gdn_gpu.matmul` with `warpgroup`.
     - (C2) the result has one use, a `gdn_gpu.await_matmul` further down in the same
-      block; between the two there is no loop, branch or region of warps.
+      block; between the two there is no loop or branch, and no region but of
+      `gdn_gpu.map_rows` and `gdn_gpu.warps`.
     - (C3) nobody writes `rhs` before all warps have awaited the product and met at a
       `gdn_gpu.barrier` (asked by `gdn-gpu-check`).
 
