@@ -120,7 +120,7 @@ LogicalResult ProductKernel::emitSegment(ArrayRef<Operation *> ops) {
       continue;
     auto load = dyn_cast<tile::LoadOp>(op);
     if (load && ProductEmitter::isCopied(load))
-      tiles->emitCopy(load, scalars, Value(), /*isPinned=*/false);
+      tiles->emitCopy(load, scalars, Value(), /*pinned=*/false);
     else
       (isVectorWork(op) ? vectors : matrices).push_back(op);
   }
