@@ -90,11 +90,12 @@ struct ScheduleTokenGroups final
       return false;
     auto fits = [](Type type) {
       auto tile = dyn_cast<VectorType>(type);
-      return !tile ||
-             (tile.getRank() == 2 &&
-              tile.getDimSize(0) *
-                      llvm::divideCeil(tile.getDimSize(1), gpu::warpThreads) <=
-                  maxLaneElements);
+      if (!tile)
+        return true;
+      int64_t rows = tile.getRank() == 2 ? tile.getDimSize(0) : 1;
+      int64_t columns = tile.getShape().back();
+      return rows * llvm::divideCeil(columns, gpu::warpThreads) <=
+             maxLaneElements;
     };
     if (!llvm::all_of(op->getResultTypes(), fits))
       return false;

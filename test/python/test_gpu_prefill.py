@@ -13,7 +13,7 @@ from conftest import ROOT
 LAYERS = {
     "ready": (["--layout=ready", "--outputs=core"], {"fused", "split-cuts-8", "split-parts-2"}),
     "packed": (["--outputs=core"], {"fused", "split-cuts-8", "split-parts-2"}),
-    "norm": ([], {"split-cuts-8", "split"}),
+    "norm": ([], {"fused", "split-cuts-8", "split-parts-2"}),
 }
 
 

@@ -12,11 +12,14 @@
 //   scan     likewise: the state before each
 //   walk     a block per row and value head, and one for the padding: from
 //            state to state, chunk after chunk; outputs, pools, zeros
+//   norm     a block per group of tokens and value head: where there is one
+//            behind the rule
 //
 // Here: which kernels are split, and in which variants. They have the first
-// stage in common.
+// stage in common, and the last.
 #include "SplitKernel.h"
 #include "Checkpoints.h"
+#include "NormStage.h"
 #include "SplitStage.h"
 
 using namespace mlir;
@@ -54,8 +57,10 @@ static bool canSplit(const KernelParts &parts, const Algorithm &algorithm) {
   return true;
 }
 
-/// True if all that follows the rule goes value by value.
+/// True if all that the walk does behind the rule goes value by value.
 static bool goesByValue(const KernelParts &parts) {
+  if (NormStage::find(parts))
+    return true;
   KernelOp kernel = parts.kernel;
   llvm::DenseSet<Value> inputs = parts.ruleInputs();
   return llvm::all_of(kernel.getBody().front().without_terminator(),
@@ -214,5 +219,8 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
                     {variant.name})))
       return failure();
   }
+  if (NormStage::find(*parts) &&
+      failed(emit(emitNormStage, "__norm", perKeyHead, names)))
+    return failure();
   return success();
 }

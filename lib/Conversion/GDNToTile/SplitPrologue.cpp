@@ -29,6 +29,7 @@ protected:
   SmallVector<std::string> gridOf(const std::string &slots) override {
     return {slots, valueForm, std::to_string(algorithm.chunk / blockTokens)};
   }
+  bool knowsPrepared() const override { return false; }
   void emitChunkSlot(Value chunkSlot, Value isFirst, Value valid) override;
 
 private:

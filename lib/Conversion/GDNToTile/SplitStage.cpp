@@ -91,7 +91,7 @@ void SplitStage::describe() {
     keys = region(headForm, C, dk, chunkTypes.key);
   if (!isReady(rule.getValue(), Type()))
     values = region(valueForm, C, dv, chunkTypes.inner);
-  if (algorithm.together == 0) {
+  if (knowsPrepared()) {
     toState = region(valueForm, C, dk, chunkTypes.inner);
     toOutput = region(valueForm, C, C, chunkTypes.inner);
     gates = region(valueForm, gateRows, C, b.getF32Type());

@@ -27,6 +27,8 @@ protected:
   /// The program of a block, whose coordinate 0 is `first` and which has value
   /// head `head` of key head `h`.
   virtual void emitBlock(mlir::Value first) = 0;
+  /// Whether the stage knows what the stage "prepare" leaves of chunks.
+  virtual bool knowsPrepared() const { return algorithm.together == 0; }
 
   mlir::Value compare(mlir::arith::CmpIPredicate how, mlir::Value x,
                       mlir::Value y) {
@@ -144,6 +146,9 @@ mlir::LogicalResult emitScanStage(EntryViews &views, const KernelParts &parts,
                                   const Algorithm &algorithm,
                                   mlir::ArrayRef<std::string> variants);
 mlir::LogicalResult emitWalkStage(EntryViews &views, const KernelParts &parts,
+                                  const Algorithm &algorithm,
+                                  mlir::ArrayRef<std::string> variants);
+mlir::LogicalResult emitNormStage(EntryViews &views, const KernelParts &parts,
                                   const Algorithm &algorithm,
                                   mlir::ArrayRef<std::string> variants);
 

@@ -23,7 +23,10 @@ namespace {
 
 class SplitWalk final : public SplitStage {
 public:
-  using SplitStage::SplitStage;
+  SplitWalk(EntryViews &views, const KernelParts &parts,
+            const Algorithm &algorithm, ArrayRef<std::string> variants)
+      : SplitStage(views, parts, algorithm, variants),
+        norm(NormStage::find(parts)) {}
 
 protected:
   SmallVector<std::string> gridOf(const std::string &) override {
@@ -52,6 +55,7 @@ private:
   void storeLast(TokenBlock &block, Value state);
   void emitSegmentBlock(Value slot);
 
+  std::optional<NormStage> norm; // the stage behind this one
   Value writesShared; // whether the block writes what blocks share
 };
 
@@ -136,7 +140,8 @@ Value SplitWalk::emitChunks(TokenBlock &block, Value state, Value from,
   for (auto [i, chunk] : llvm::enumerate(chunks)) {
     ChunkResult result = emitStateRowsChunk(b, loc, next, chunk, chunkTypes);
     Value start = i == 0 ? t : add(t, index(i * C));
-    block.emitRuleResults(start, valid(start), result.output);
+    block.emitRuleResults(start, valid(start), result.output,
+                          norm ? &*norm : nullptr);
     next = result.state;
   }
   scf::YieldOp::create(b, loc, next);

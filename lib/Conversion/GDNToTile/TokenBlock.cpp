@@ -99,20 +99,23 @@ void TokenBlock::emitGates(GatesOp gates) {
       betaTile(b, loc, tileOf(gates.getB()), gates.getDoubleBeta());
 }
 
-void TokenBlock::storeResults() {
-  for (auto [number, value] : p.parts.results) {
-    auto type = cast<RankedTensorType>(value.getType());
-    Value out = castTile(b, loc, tileOf(value), type.getElementType());
-    SmallVector<Value> at = {t, p.h, r};
-    SmallVector<int64_t> dims = {0};
-    if (type.getRank() == 3) {
-      dims.push_back(3);
-      at.push_back(p.valueStart());
-    }
-    tile::StoreOp::create(b, loc, out,
-                          p.operandViews.lookup(p.views.results[number]), at,
-                          dims, valid);
+/// The tile of a value of the entry's result `number`, in its type.
+void TokenBlock::storeResult(unsigned number, Value tile) {
+  Value view = p.operandViews.lookup(p.views.results[number]);
+  Type element = cast<MemRefType>(view.getType()).getElementType();
+  SmallVector<Value> at = {t, p.h, r};
+  SmallVector<int64_t> dims = {0};
+  if (cast<VectorType>(tile.getType()).getRank() == 2) {
+    dims.push_back(3);
+    at.push_back(p.valueStart());
   }
+  tile::StoreOp::create(b, loc, castTile(b, loc, tile, element), view, at, dims,
+                        valid);
+}
+
+void TokenBlock::storeResults() {
+  for (auto [number, value] : p.parts.results)
+    storeResult(number, tileOf(value));
 }
 
 /// Keeps the inputs of a section behind the window.
@@ -248,8 +251,8 @@ SmallVector<Value> TokenBlock::emitInputs(Value firstToken, Value numValid,
                              [&](Value value) { return tileOf(value); });
 }
 
-void TokenBlock::emitRuleResults(Value firstToken, Value numValid,
-                                 Value output) {
+void TokenBlock::emitRuleResults(Value firstToken, Value numValid, Value output,
+                                 const NormStage *stage) {
   t = firstToken;
   valid = numValid;
   tiles.clear();
@@ -259,8 +262,37 @@ void TokenBlock::emitRuleResults(Value firstToken, Value numValid,
   roundToShown(rule.getOutput());
   before.insert(rule.getOutput());
   SmallVector<Value> carried;
-  emitOps(carried, [&](Value value) { return !before.contains(value); });
-  storeResults();
+  auto isWanted = [&](Value value) {
+    return !before.contains(value) && !(stage && stage->behind.contains(value));
+  };
+  emitOps(carried, isWanted);
+  for (auto [number, value] : p.parts.results) {
+    if (!stage || !stage->behind.contains(value))
+      storeResult(number, tileOf(value));
+    else if (number == stage->inputResult)
+      storeResult(number, tileOf(GatedRMSNormOp(stage->norm).getInput()));
+  }
+}
+
+void TokenBlock::emitNormResults(Value firstToken, Value numValid,
+                                 const NormStage &stage) {
+  t = firstToken;
+  valid = numValid;
+  tiles.clear();
+  Value input = GatedRMSNormOp(stage.norm).getInput();
+  Value view = p.operandViews.lookup(p.views.results[stage.inputResult]);
+  auto type = cast<RankedTensorType>(input.getType());
+  Value tile = tile::LoadOp::create(
+      b, loc,
+      VectorType::get({p.blockTokens, type.getDimSize(2)},
+                      cast<MemRefType>(view.getType()).getElementType()),
+      view, ValueRange{t, p.h, r, p.index(0)}, ArrayRef<int64_t>{0, 3}, valid);
+  tiles[input] = castTile(b, loc, tile, b.getF32Type());
+  SmallVector<Value> carried;
+  emitOps(carried, [&](Value value) { return stage.behind.contains(value); });
+  for (auto [number, value] : p.parts.results)
+    if (stage.behind.contains(value))
+      storeResult(number, tileOf(value));
 }
 
 /// What the program shows in a narrower type is rounded to it, unless it is

@@ -5,6 +5,7 @@
 #define GDN_LIB_CONVERSION_GDNTOTILE_TOKENBLOCK_H
 
 #include "ChunkWork.h"
+#include "NormStage.h"
 #include "TileProgram.h"
 
 namespace gdn {
@@ -39,8 +40,13 @@ public:
              llvm::SmallVectorImpl<mlir::Value> &carried);
 
   /// Emits what follows the rule, whose output is the f32 tile `output`, and
-  /// stores the results.
-  void emitRuleResults(mlir::Value t, mlir::Value valid, mlir::Value output);
+  /// stores the results; of what has a stage of its own, its input.
+  void emitRuleResults(mlir::Value t, mlir::Value valid, mlir::Value output,
+                       const NormStage *stage = nullptr);
+
+  /// Emits that stage, whose input lies in a result, and stores its results.
+  void emitNormResults(mlir::Value t, mlir::Value valid,
+                       const NormStage &stage);
 
   /// The window of `carry`, a section of a convolution, after `count` tokens,
   /// 0 or 1, from `token` on.
@@ -58,6 +64,7 @@ private:
   mlir::Value scalar(mlir::Value tensor, mlir::Value at);
   mlir::Value weightTile(Conv1dOp op, unsigned section);
   void emitGates(GatesOp gates);
+  void storeResult(unsigned number, mlir::Value tile);
   void storeResults();
   void storePendingInput(const Carry &carry, mlir::Value input);
   void storePending(DeltaRuleOp rule, mlir::Value key, mlir::Value deltas,
