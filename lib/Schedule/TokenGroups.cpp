@@ -24,6 +24,14 @@ namespace {
 constexpr int64_t maxWarps = 16;
 /// Elements of a tile that a lane holds at most.
 constexpr int64_t maxLaneElements = 64;
+/// Bits of a loaded tile in a lane up to which `warps` warps have a place.
+constexpr int64_t narrowLaneBits = 256;
+
+/// Elements of a tile that a lane holds.
+int64_t countLaneElements(VectorType tile) {
+  int64_t rows = tile.getRank() == 2 ? tile.getDimSize(0) : 1;
+  return rows * llvm::divideCeil(tile.getShape().back(), gpu::warpThreads);
+}
 
 class TokenGroupsKernel {
 public:
@@ -33,6 +41,7 @@ public:
 
 private:
   void emitBlock(Block &block);
+  void emitLoop(scf::ForOp loop);
   void take(ValueRange from, ValueRange to) {
     for (auto [value, other] : llvm::zip(from, to)) {
       scalars.map(value, other);
@@ -57,8 +66,10 @@ struct ScheduleTokenGroups final
     for (auto func :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
       if (std::optional<int64_t> numWarps = countWarps(func)) {
+        // Wide tiles need the registers of twice as many warps.
+        int64_t share = isWide(func) ? 2 : 1;
         TokenGroupsKernel(func, *numWarps)
-            .emit(std::max<int64_t>(1, warps / *numWarps));
+            .emit(std::max<int64_t>(1, warps / share / *numWarps));
         ++numKernels;
       }
   }
@@ -82,6 +93,17 @@ struct ScheduleTokenGroups final
     return works && !walk.wasInterrupted() ? std::optional(size) : std::nullopt;
   }
 
+  /// True if a lane has more elements of a tile than `narrowLaneElements`.
+  static bool isWide(func::FuncOp func) {
+    bool wide = false;
+    func.walk([&](tile::LoadOp load) {
+      auto tile = cast<VectorType>(load.getTile().getType());
+      wide |= countLaneElements(tile) * tile.getElementTypeBitWidth() >
+              narrowLaneBits;
+    });
+    return wide;
+  }
+
   static bool isKnown(Operation *op) {
     if (op->getParentOfType<tile::MapRowsOp>() ||
         op->hasTrait<OpTrait::ConstantLike>())
@@ -90,15 +112,12 @@ struct ScheduleTokenGroups final
       return false;
     auto fits = [](Type type) {
       auto tile = dyn_cast<VectorType>(type);
-      if (!tile)
-        return true;
-      int64_t rows = tile.getRank() == 2 ? tile.getDimSize(0) : 1;
-      int64_t columns = tile.getShape().back();
-      return rows * llvm::divideCeil(columns, gpu::warpThreads) <=
-             maxLaneElements;
+      return !tile || countLaneElements(tile) <= maxLaneElements;
     };
     if (!llvm::all_of(op->getResultTypes(), fits))
       return false;
+    if (isa<scf::ForOp>(op))
+      return true;
     if (!isa<tile::TileDialect>(op->getDialect()))
       return llvm::none_of(op->getResultTypes(), llvm::IsaPred<VectorType>);
     return isa<tile::BlockIdOp, tile::LoadOp, tile::StoreOp, tile::FillOp,
@@ -108,8 +127,57 @@ struct ScheduleTokenGroups final
 
 } // namespace
 
-void TokenGroupsKernel::emitBlock(Block &block) {
+/// A loop that may carry tiles.
+void TokenGroupsKernel::emitLoop(scf::ForOp loop) {
+  auto here = [&](Value value) -> Value {
+    return isa<VectorType>(value.getType()) ? (*warp)[value]
+                                            : scalars.lookup(value);
+  };
+  auto set = [&](ValueRange from, ValueRange to) {
+    for (auto [value, other] : llvm::zip(from, to))
+      if (isa<VectorType>(value.getType()))
+        warp->set(value, other);
+      else
+        take(value, other);
+  };
+  auto copy =
+      scf::ForOp::create(b, loop.getLoc(), here(loop.getLowerBound()),
+                         here(loop.getUpperBound()), here(loop.getStep()),
+                         llvm::map_to_vector(loop.getInitArgs(),
+                                             [&](Value v) { return here(v); }));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.getBody());
+  set(loop.getBody()->getArguments(), copy.getBody()->getArguments());
+  emitBlock(*loop.getBody());
+  if (loop.getNumResults() != 0)
+    scf::YieldOp::create(b, loop.getLoc(),
+                         llvm::map_to_vector(loop.getYieldedValues(),
+                                             [&](Value v) { return here(v); }));
+  set(loop.getResults(), copy.getResults());
+}
+
+/// The ops of a block in an order in which all that is read is asked for before
+/// any of it is used, as far as no store stands between.
+static SmallVector<Operation *> loadsFirst(Block &block) {
+  SmallVector<Operation *> order, work;
   for (Operation &op : block.without_terminator()) {
+    if (isa<tile::MapRowsOp, tile::Conv1dOp, tile::FillOp>(op)) {
+      work.push_back(&op);
+      continue;
+    }
+    if (isa<tile::StoreOp>(op) || op.getNumRegions() != 0) {
+      order.append(work);
+      work.clear();
+    }
+    order.push_back(&op);
+  }
+  order.append(work);
+  return order;
+}
+
+void TokenGroupsKernel::emitBlock(Block &block) {
+  for (Operation *next : loadsFirst(block)) {
+    Operation &op = *next;
     if (auto id = dyn_cast<tile::BlockIdOp>(op)) {
       Value at = id.getAxis() == uint64_t(lastAxis)
                      ? group
@@ -121,6 +189,8 @@ void TokenGroupsKernel::emitBlock(Block &block) {
       warp->emitStores(store, {});
     } else if (isa<tile::TileDialect>(op.getDialect())) {
       warp->emit(&op);
+    } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      emitLoop(loop);
     } else if (op.getNumRegions() == 0) {
       take(op.getResults(), b.clone(op, scalars)->getResults());
     } else {

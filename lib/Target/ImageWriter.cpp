@@ -33,6 +33,17 @@ static ArrayRef<Attribute> elementsOf(LLVM::LLVMFuncOp func, StringRef name) {
   return array ? array.getValue() : ArrayRef<Attribute>();
 }
 
+/// The conditions of a variant that the function is a stage of: those of all
+/// its variants, or of each by name.
+static ArrayRef<Attribute> conditionsOf(LLVM::LLVMFuncOp func,
+                                        StringRef variant) {
+  Attribute attribute = func->getAttr("gdn_tile.conditions");
+  if (auto byName = dyn_cast_or_null<DictionaryAttr>(attribute))
+    attribute = byName.get(variant);
+  auto pairs = dyn_cast_or_null<ArrayAttr>(attribute);
+  return pairs ? pairs.getValue() : ArrayRef<Attribute>();
+}
+
 /// Workspace and conditions, as the stages of a variant say them: each names
 /// the first of its regions, and those that say conditions say the same.
 static LogicalResult readVariant(LLVM::LLVMFuncOp func, VariantCode &variant) {
@@ -53,7 +64,7 @@ static LogicalResult readVariant(LLVM::LLVMFuncOp func, VariantCode &variant) {
     variant.bits = bits.str();
   if (!variant.conditions.empty())
     return success();
-  for (Attribute pair : elementsOf(func, "gdn_tile.conditions")) {
+  for (Attribute pair : conditionsOf(func, variant.name)) {
     auto sides = dyn_cast<ArrayAttr>(pair);
     if (!sides || sides.size() != 2)
       return func.emitOpError("expects 'gdn_tile.conditions' to hold pairs of "

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A program of token-wise work: its last axis of four goes to the warps, each with
-// the tokens of its own coordinate. A program with a tile of rank 1 is left alone.
+// the tokens of its own coordinate; a loop may carry tiles, and what is read is asked
+// for first. A program with a sum over tokens is left alone.
 //
 // RUN: gdn-opt %s -gdn-schedule-token-groups -gdn-gpu-check | FileCheck %s
 
@@ -15,6 +16,7 @@
 //       CHECK:     %[[H:.+]] = gdn_gpu.block_id 1
 //       CHECK:     %[[FIRST:.+]] = arith.muli %[[GROUP]], %c8
 //       CHECK:     scf.if
+//       CHECK:       gdn_gpu.load %{{.+}}<4x128xf32
 //       CHECK:       %[[IN:.+]] = gdn_gpu.load %[[X]][%[[FIRST]], %[[H]], %c0] dims [0, 2] rows(%{{.+}}) : {{.+}}<8x128xbf16, #[[$ROWS:.+]]>
 //       CHECK:       %[[Y:.+]], %{{.+}} = gdn_gpu.conv1d
 //       CHECK:       %[[UNIT:.+]] = gdn_gpu.map_rows %[[Y]]
@@ -54,15 +56,48 @@ func.func @inputs(%T: index, %H: index, %x: !inputs, %w: memref<4x128xf32>, %out
   return
 }
 
-// CHECK-LABEL: func.func @gates(
+// Narrow tiles leave registers for twice as many blocks. The weight is a row.
+// CHECK-LABEL: func.func @walk(
+//  CHECK-SAME:   gdn_gpu.min_blocks = 16 : i64, gdn_gpu.threads = 64 : i64, gdn_tile.grid = ["T"]
+//       CHECK:   gdn_gpu.each_warp 0 for 2 {
+//       CHECK:     %[[WEIGHT:.+]] = gdn_gpu.load {{.*}}<128xbf16, #gdn_gpu.per_column
+//       CHECK:     %[[START:.+]] = gdn_gpu.load
+//       CHECK:     scf.for {{.*}} iter_args(%[[HELD:.+]] = %[[START]]) -> (!gdn_gpu.fragment<4x128xbf16
+//       CHECK:       %[[NEXT:.+]] = gdn_gpu.load
+//       CHECK:       %[[OUT:.+]] = gdn_gpu.map_rows %[[HELD]], %[[WEIGHT]]
+//       CHECK:       gdn_gpu.store %[[OUT]]
+//       CHECK:       scf.yield %[[NEXT]]
+func.func @walk(%T: index, %x: memref<?x128xbf16>, %w: memref<128xbf16>)
+    attributes {gdn_tile.grid = ["T", "2"], gdn_tile.symbols = ["T"]} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %t = gdn_tile.block_id 1
+  %weight = gdn_tile.load %w[%c0] dims [0] : memref<128xbf16>, vector<128xbf16>
+  %start = gdn_tile.load %x[%t, %c0] dims [0, 1] : memref<?x128xbf16>, vector<4x128xbf16>
+  %end = scf.for %at = %t to %T step %c4 iter_args(%held = %start) -> (vector<4x128xbf16>) {
+    %out = gdn_tile.map_rows %held : vector<4x128xbf16> -> vector<4x128xbf16> {
+    ^bb0(%i: index, %row: vector<128xbf16>):
+      %r = arith.mulf %row, %weight : vector<128xbf16>
+      gdn_tile.yield %r : vector<128xbf16>
+    }
+    %behind = arith.addi %at, %c4 : index
+    %next = gdn_tile.load %x[%behind, %c0] dims [0, 1] : memref<?x128xbf16>, vector<4x128xbf16>
+    gdn_tile.store %out, %x[%at, %c0] dims [0, 1] : vector<4x128xbf16>, memref<?x128xbf16>
+    scf.yield %next : vector<4x128xbf16>
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @sums(
 //  CHECK-SAME:   gdn_tile.grid = ["T", "4"]
-//       CHECK:   gdn_tile.map_rows
-func.func @gates(%T: index, %x: memref<?x64xf32>)
+//       CHECK:   gdn_tile.prefix_sum
+func.func @sums(%T: index, %x: memref<?x64xf32>)
     attributes {gdn_tile.grid = ["T", "4"], gdn_tile.symbols = ["T"]} {
   %c0 = arith.constant 0 : index
   %t = gdn_tile.block_id 0
   %g = gdn_tile.load %x[%t, %c0] dims [1] : memref<?x64xf32>, vector<64xf32>
-  %e = gdn_tile.map_rows %g : vector<64xf32> -> vector<64xf32> {
+  %s = gdn_tile.prefix_sum %g : vector<64xf32>
+  %e = gdn_tile.map_rows %s : vector<64xf32> -> vector<64xf32> {
   ^bb0(%i: index, %v: f32):
     %r = math.exp %v : f32
     gdn_tile.yield %r : f32

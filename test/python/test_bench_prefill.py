@@ -188,16 +188,16 @@ def stage(part: str, us: float, tokens: int = 8192, **more) -> dict:
 
 def test_the_prologue_stands_beside_a_copy():
     rows = [stage("whole", 500.0), stage("prologue", 79.0), stage("prepare", 200.0)]
-    rows += [stage("prologue", 78.0, 4096), stage("walk", 220.0)]
-    limits.add_prologue_limits(rows, CEILINGS)
+    rows += [stage("prologue", 78.0, 4096), stage("walk", 220.0), stage("norm", 50.0)]
+    limits.add_prologue_limits(rows, lambda size: size / 4.25e6)
     moved = 8192 * (2 * 16 * 128 + 32 * 128) * 2 * 2
     assert limits.prologue_bytes(rows[0]["config"]) == moved
     assert rows[1]["limit_us"] == pytest.approx(moved / 4.25e6)
-    assert [("limit_us" in found) for found in rows] == [False, True, False, True, False]
+    assert [("limit_us" in found) for found in rows] == [False, True, False, True, False, True]
     text = prologue_tables.markdown(REPORT | {"rows": rows})
     # 63.2 us are 80.0 % of 79; below 8192 tokens nothing is asked.
-    assert "| gdn-sm80 | 16, 32 | 8192 | 79.0 | 200.0 | 220.0 | 500.0 | 63.2 | 80 % | no |" in text
-    assert "| gdn-sm80 | 16, 32 | 4096 | 78.0 |  |  |  | 31.6 | 40 % |  |" in text
+    assert "| 8192 | 79.0 | 200.0 | 220.0 | 50.0 | 500.0 | 63.2 | 80 % | no | 47.4 | 95 % |" in text
+    assert "| 4096 | 78.0 |  |  |  |  | 31.6 | 40 % |  |  |  |  |" in text
     rows[1]["us"] = 70.0
-    assert "| 90 % | yes |" in prologue_tables.markdown(REPORT | {"rows": rows})
+    assert "| 90 % | yes | 47.4 |" in prologue_tables.markdown(REPORT | {"rows": rows})
     assert prologue_tables.markdown(REPORT) == ""

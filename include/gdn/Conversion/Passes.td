@@ -47,11 +47,12 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     than a chunk have no such variant.
 
     With `chunk-stages=split` it gets those of its variant `split`: `@<entry>__prologue`, a
-    block per group of up to 8 tokens and value head, computes queries, keys and values,
+    block per piece of 32 tokens and head of values, queries or keys, computes these
     where they are not in memory as products take them; `__prepare`, a
     block per chunk and value head, does all else that does not depend on the state; `__walk`,
-    a block per row and value head, goes from state to state, with states in rows. All
-    tokens go in chunks. Chunks have slots in the workspace that need no plan: their
+    a block per row and value head, goes from state to state, with states in rows. Where a
+    gated norm follows the rule, `__norm`, a block per piece and value head, finds its input in
+    a result of the entry, rounded to that result's type. All tokens go in chunks. Chunks have slots in the workspace that need no plan: their
     number is at most `T floordiv C + N`. Each number in `value-parts` is a variant
     `split-parts-<n>`, in which several blocks share the walk of a head, each with a part of
     the state's rows, and each number in `cuts` a variant `split-cuts-<n>`, in which rows

@@ -353,7 +353,8 @@ def ScheduleTokenGroups
     last axis of the grid is a number, into programs of a block of GPU threads
     with as many warps: each warp does the work of one coordinate on that axis, by
     itself. A lane holds columns of all tokens of its warp, so that the
-    convolution goes from register to register, and a norm is a sum over lanes.
+    convolution goes from register to register, and a norm is a sum over lanes. What a
+    block reads is asked for before any of it is used; loops may carry tiles.
 
     **Runs after** `convert-gdn-to-tile` with `chunk-stages=split` and
     `gdn-tile-fuse-rows`; **before** `gdn-drop-unscheduled`.
@@ -372,8 +373,9 @@ def ScheduleTokenGroups
     Before and after: `test/Schedule/token-groups.mlir`.
   }];
   let options = [
-    Option<"warps", "warps", "int64_t", /*default=*/"16",
-           "Warps per multiprocessor that registers must allow">
+    Option<"warps", "warps", "int64_t", /*default=*/"32",
+           "Warps per multiprocessor that registers must allow; half as many where a "
+           "lane has more than 256 bits of a loaded tile">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">

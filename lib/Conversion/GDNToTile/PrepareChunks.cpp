@@ -50,7 +50,9 @@ StoredChunk SplitStage::prepareChunk(Chunk chunk, Value t, Value valid) {
   stored.toState = made.toState;
   stored.toOutput = made.toOutput;
   stored.scale = chunk.scale;
-  auto exp = [&](Value x) -> Value { return math::ExpOp::create(b, loc, x); };
+  auto exp = [&](Value x) -> Value {
+    return math::ExpOp::create(b, loc, x, arith::FastMathFlags::afn);
+  };
   using Rows = SmallVector<Value>;
   Type type = made.sums.getType();
   stored.decay = mapRows(

@@ -7,9 +7,9 @@
 //   H = max(G, -1),  g' = g less its part of H: 0 until G falls below -1
 //   E'[i,j] = exp(g'_(j+1) + .. + g'_i), j <= i
 //   T = E' . A                                 A: the inverse without decay
-//   P = scale (E' . Q K^T)
+//   P = E' . Q K^T
 //   Y = e^(H_last) T^T (e^(G'_last - G') K)    what a token's error becomes in
-//   Z = e^(H_i) P T                            the state, and in the outputs
+//   Z = scale e^(H_i) P T                      the state, and in the outputs
 //   W = beta e^-H (V - e^G K S)
 //   O = scale e^G (Q S) + Z W
 //   S <- e^(G_last) S + Y^T W
@@ -59,7 +59,10 @@ private:
   /// `tile` with each row times `factor(row's other inputs)`, a scalar.
   Value scaleRows(Value tile, ValueRange others,
                   llvm::function_ref<Value(ValueRange)> factor);
-  Value exp(Value x) { return math::ExpOp::create(b, loc, x); }
+  /// Of what is at most 18 either way, as good as 16 bits ask.
+  Value exp(Value x) {
+    return math::ExpOp::create(b, loc, x, arith::FastMathFlags::afn);
+  }
   Value number(double value) {
     return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
   }
@@ -177,14 +180,12 @@ PreparedChunk RoundedChunkEmitter::prepare(Value rawQuery, Value rawKey,
                               [&](OpBuilder &, ValueRange in) -> Rows {
                                 return {mul(in[0], in[1])};
                               })[0]);
-  Value scores =
-      inner(mapRows(b, loc, {asked, decay}, {square},
-                    [&](OpBuilder &, ValueRange in) -> Rows {
-                      Value i = b.getInsertionBlock()->getArgument(0);
-                      Value scaled =
-                          mul(in[0], splat(number(outputScale), in[0]));
-                      return {keepBelow(i, mul(scaled, in[1]))};
-                    })[0]);
+  Value scores = inner(mapRows(b, loc, {asked, decay}, {square},
+                               [&](OpBuilder &, ValueRange in) -> Rows {
+                                 Value i =
+                                     b.getInsertionBlock()->getArgument(0);
+                                 return {keepBelow(i, mul(in[0], in[1]))};
+                               })[0]);
 
   // What an error of the state becomes: in the state after the chunk, and in
   // the outputs.
@@ -195,8 +196,9 @@ PreparedChunk RoundedChunkEmitter::prepare(Value rawQuery, Value rawKey,
   Value ofScores = matmul(scores, solve, lowerLhs);
   Value toState = inner(scaleRows(
       ofKeys, {}, [&](ValueRange) { return exp(elementOf(outside, last)); }));
-  Value toOutput = inner(scaleRows(
-      ofScores, outside, [&](ValueRange sum) { return exp(sum[0]); }));
+  Value toOutput = inner(scaleRows(ofScores, outside, [&](ValueRange sum) {
+    return mul(exp(sum[0]), number(outputScale));
+  }));
   return {query, key, toState, toOutput, sums, outside};
 }
 

@@ -38,7 +38,7 @@ static bool canSplit(const KernelParts &parts, const Algorithm &algorithm) {
   // A window before a group of tokens has to lie in the row.
   if (llvm::any_of(parts.carries, [&](const Carry &carry) {
         return isa<Conv1dOp>(carry.op) &&
-               carry.type.getDimSize(0) > getGroupTokens(parts, algorithm);
+               carry.type.getDimSize(0) > groupTokens;
       }))
     return false;
   // Behind the rule stand ops on its output and on what is in memory.
@@ -131,7 +131,8 @@ static int64_t chooseTogether(const KernelParts &parts,
 namespace {
 /// A variant and what its stages but the first are called.
 struct SplitVariant {
-  std::string name, suffix;
+  SmallVector<std::string> names;
+  std::string suffix;
   int64_t valueParts, cuts, together;
 };
 } // namespace
@@ -141,8 +142,11 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
                                                 const Algorithm &algorithm,
                                                 const SplitVariants &wanted) {
   SmallVector<SplitVariant> chosen;
-  if (int64_t together = chooseTogether(parts, algorithm, wanted.together))
-    chosen.push_back({"fused", "_fused", 1, 0, together});
+  if (int64_t together = chooseTogether(parts, algorithm, wanted.together)) {
+    chosen.push_back({{}, "_fused", 1, 0, together});
+    for (const Waves &waves : fusedWaves)
+      chosen.back().names.push_back(waves.variant);
+  }
   auto descending = [](ArrayRef<int64_t> numbers) {
     SmallVector<int64_t> sorted(numbers);
     llvm::sort(sorted, std::greater<>());
@@ -154,15 +158,15 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
     for (int64_t cuts : descending(wanted.cuts)) {
       std::string number = std::to_string(cuts);
       chosen.push_back(
-          {"split-cuts-" + number, "_cuts_" + number, ofSegment, cuts, 0});
+          {{"split-cuts-" + number}, "_cuts_" + number, ofSegment, cuts, 0});
     }
   for (int64_t count : descending(wanted.valueParts)) {
     std::string number = std::to_string(count);
     if (count > 1 && chooseValueParts(parts, count) == count)
       chosen.push_back(
-          {"split-parts-" + number, "_parts_" + number, count, 0, 0});
+          {{"split-parts-" + number}, "_parts_" + number, count, 0, 0});
   }
-  chosen.push_back({"split", "", 1, 0, 0});
+  chosen.push_back({{"split"}, "", 1, 0, 0});
   return chosen;
 }
 
@@ -193,9 +197,9 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
       chooseVariants(*parts, perKeyHead, variants);
   SmallVector<std::string> names, prepared;
   for (const SplitVariant &variant : chosen) {
-    names.push_back(variant.name);
+    names.append(variant.names);
     if (variant.together == 0)
-      prepared.push_back(variant.name);
+      prepared.append(variant.names);
   }
   if (hasPrologue(*parts, perKeyHead) &&
       failed(emit(emitPrologueStage, "__prologue", perKeyHead, names)))
@@ -206,17 +210,17 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
     own.cuts = variant.cuts;
     own.together = variant.together;
     // What they have in common stands before the first that has it.
-    if (variant.name == prepared.front() &&
+    if (variant.names.front() == prepared.front() &&
         failed(emit(emitPrepareStage, "__prepare", perKeyHead, prepared)))
       return failure();
     if (variant.cuts != 0 &&
         (failed(emit(emitMapsStage, "__maps" + variant.suffix, own,
-                     {variant.name})) ||
+                     variant.names)) ||
          failed(emit(emitScanStage, "__scan" + variant.suffix, own,
-                     {variant.name}))))
+                     variant.names))))
       return failure();
-    if (failed(emit(emitWalkStage, "__walk" + variant.suffix, own,
-                    {variant.name})))
+    if (failed(
+            emit(emitWalkStage, "__walk" + variant.suffix, own, variant.names)))
       return failure();
   }
   if (NormStage::find(*parts) &&

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The last stage of the variants "split" of a kernel with a norm behind the
-// rule: a block per group of tokens and value head. The walk left the rule's
+// rule: a block per piece of a chunk and value head. The walk left the rule's
 // output in a result of the entry, rounded to its type, as it is between the
 // layers of a model; so the norm is a pass over memory.
 #include "NormStage.h"
-#include "SplitChunk.h"
+#include "SplitGroups.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
 
@@ -62,37 +62,46 @@ std::optional<NormStage> NormStage::find(const KernelParts &parts) {
 
 namespace {
 
-class SplitNorm final : public SplitChunkStage {
+class SplitNorm final : public SplitGroupStage {
 public:
   SplitNorm(EntryViews &views, const KernelParts &parts,
             const Algorithm &algorithm, ArrayRef<std::string> variants,
             const NormStage &stage)
-      : SplitChunkStage(views, parts, algorithm, variants), stage(stage) {
-    blockTokens = getGroupTokens(parts, algorithm);
-  }
+      : SplitGroupStage(views, parts, algorithm, variants), stage(stage) {}
 
 protected:
-  SmallVector<std::string> gridOf(const std::string &slots) override {
-    return {slots, valueForm, std::to_string(algorithm.chunk / blockTokens)};
-  }
-  bool knowsPrepared() const override { return false; }
-  void emitChunkSlot(Value, Value, Value valid) override {
-    Value first = mul(tile::BlockIdOp::create(b, loc, b.getIndexType(), 2),
-                      index(blockTokens));
-    // A group without tokens may lie past all of them.
-    first = arith::MinUIOp::create(b, loc, first, valid);
-    Value count = arith::MinUIOp::create(
-        b, loc, arith::SubIOp::create(b, loc, valid, first),
-        index(blockTokens));
-    TokenBlock block(*this, head);
-    block.emitNormResults(add(begin, first), count, stage);
-  }
+  void emitPiece(Value chunkSlot, Value isFirst) override;
 
 private:
   const NormStage &stage;
 };
 
 } // namespace
+
+void SplitNorm::emitPiece(Value, Value) {
+  TokenBlock block(*this, head);
+  GatedRMSNormOp norm = stage.norm;
+  Value input = operandViews.lookup(views.results[stage.inputResult]);
+  auto load = [&](Value at, Value valid) -> Tiles {
+    Value t = add(begin, at);
+    auto type = VectorType::get(
+        {blockTokens,
+         cast<RankedTensorType>(norm.getInput().getType()).getShape().back()},
+        cast<MemRefType>(input.getType()).getElementType());
+    return {tile::LoadOp::create(b, loc, type, input,
+                                 ValueRange{t, h, head, index(0)},
+                                 ArrayRef<int64_t>{0, 3}, valid),
+            loadInput(norm.getGate(), t, valid, blockTokens,
+                      /*wholeValues=*/true)};
+  };
+  emitGroups(
+      load, [](Value) { return Tiles(); },
+      [&](Value at, Value valid, ValueRange loaded, Tiles &) {
+        block.hold(norm.getInput(), loaded[0]);
+        block.hold(norm.getGate(), loaded[1]);
+        block.emitNormResults(add(begin, at), valid, stage);
+      });
+}
 
 LogicalResult gdn::emitNormStage(EntryViews &views, const KernelParts &parts,
                                  const Algorithm &algorithm,

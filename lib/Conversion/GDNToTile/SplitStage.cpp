@@ -49,16 +49,6 @@ static constexpr int64_t leastTurns = 2;
 /// have one beside it on its multiprocessor.
 static constexpr int64_t goodPartRows = 64;
 
-int64_t gdn::getGroupTokens(const KernelParts &parts,
-                            const Algorithm &algorithm) {
-  DeltaRuleOp rule = parts.rule;
-  auto last = [](Value value) {
-    return cast<RankedTensorType>(value.getType()).getShape().back();
-  };
-  int64_t widest = std::max(last(rule.getKey()), last(rule.getValue()));
-  return std::min<int64_t>(algorithm.chunk, widest > 128 ? 4 : 8);
-}
-
 bool gdn::hasPrologue(const KernelParts &parts, const Algorithm &algorithm) {
   DeltaRuleOp rule = parts.rule;
   ChunkTypes types = ChunkTypes::choose(parts, algorithm.precision);
@@ -123,12 +113,21 @@ void SplitStage::describe() {
                   atMost({perRow, rowForm}, {number}),
                   atMost({least}, {getDimForm(rule.getQuery(), 0)})};
   } else if (algorithm.together != 0) {
-    // Nearly as many blocks as have a place at the same time, with several
-    // turns each.
+    // A block has a multiprocessor to itself, so its blocks run in waves, of
+    // which the last has to be full enough; and several turns each.
     std::string turns = text(leastTurns * algorithm.together * C);
-    conditions = {atMost({"3", "workers"}, {"4", rowForm, valueForm}),
-                  atMost({rowForm, valueForm}, {"workers"}),
-                  atMost({turns, rowForm}, {getDimForm(rule.getQuery(), 0)})};
+    Attribute enoughTurns =
+        atMost({turns, rowForm}, {getDimForm(rule.getQuery(), 0)});
+    SmallVector<NamedAttribute> byName;
+    for (const Waves &waves : fusedWaves) {
+      std::string least = text(waves.least), most = text(waves.most);
+      SmallVector<Attribute> some = {
+          atMost({least, "workers"}, {"10", rowForm, valueForm}), enoughTurns};
+      if (waves.most != 0)
+        some.push_back(atMost({rowForm, valueForm}, {most, "workers"}));
+      byName.push_back(b.getNamedAttr(waves.variant, b.getArrayAttr(some)));
+    }
+    function->setAttr("gdn_tile.conditions", b.getDictionaryAttr(byName));
   } else if (algorithm.valueParts > 1 &&
              dv / algorithm.valueParts < goodPartRows) {
     conditions = {atMost({blocks, rowForm, valueForm}, {"workers"})};
@@ -141,15 +140,15 @@ void SplitStage::describe() {
   func::FuncOp entry = views.source;
   function->setAttr("gdn_tile.stage_of", b.getStringAttr(entry.getName()));
   SmallVector<StringRef> names(variants.begin(), variants.end());
-  if (names.size() == 1) {
+  if (names.size() == 1)
     function->setAttr("gdn_tile.variant", b.getStringAttr(names.front()));
-    // Parts of the values do the same work on each; where a row is cut depends
-    // on the batch.
+  else
+    function->setAttr("gdn_tile.variant", b.getStrArrayAttr(names));
+  // Parts of the values do the same work on each, and so do variants that only
+  // differ in their conditions; where a row is cut depends on the batch.
+  if (names.size() == 1 || algorithm.together != 0)
     function->setAttr("gdn_tile.bits",
                       b.getStringAttr(cuts != 0 ? names.front() : "split"));
-  } else {
-    function->setAttr("gdn_tile.variant", b.getStrArrayAttr(names));
-  }
   // For targets that have these variants alone.
   auto fact = [&](StringRef name, const Twine &value) {
     return b.getNamedAttr(name, b.getStringAttr(value));

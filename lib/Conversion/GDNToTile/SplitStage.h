@@ -123,11 +123,21 @@ private:
 /// has none.
 std::string getChunkForm(DeltaRuleOp rule, int64_t chunk);
 
-/// Tokens of a block of the stage that computes inputs of the rule: few, so
-/// that they fit the registers of a warp.
-int64_t getGroupTokens(const KernelParts &parts, const Algorithm &algorithm);
+/// Tokens that a warp of a pass over memory works on at once: so few that there
+/// are registers for many warps.
+constexpr int64_t groupTokens = 4;
 /// Whether that stage has anything to do.
 bool hasPrologue(const KernelParts &parts, const Algorithm &algorithm);
+
+/// A variant of the kernel that prepares chunks in the walk, for batches whose
+/// blocks are `least` tenths to `most` times as many as multiprocessors; 0: any
+/// number from `least` on.
+struct Waves {
+  const char *variant;
+  int64_t least, most;
+};
+constexpr Waves fusedWaves[] = {
+    {"fused", 7, 1}, {"fused-2-waves", 14, 2}, {"fused-waves", 24, 0}};
 
 /// Fill `views.function` with the program of a stage of a kernel that can be
 /// split, which the variants of these names have.

@@ -56,7 +56,7 @@ private:
   void emitSegmentBlock(Value slot);
 
   std::optional<NormStage> norm; // the stage behind this one
-  Value writesShared; // whether the block writes what blocks share
+  Value writesShared;            // whether the block writes what blocks share
 };
 
 } // namespace

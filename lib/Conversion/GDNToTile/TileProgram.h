@@ -26,6 +26,8 @@ struct TileProgram {
   int64_t blockTokens;   // tokens per block
   bool chunked = false;  // the chunk form, with its kind of state
   ChunkTypes chunkTypes; // of the chunk form
+  /// Whether exponentials of token-wise work may be as good as 16 bits ask.
+  bool fastExponentials = false;
   mlir::Location loc;
   mlir::OpBuilder b;
 

@@ -52,6 +52,8 @@ Value TokenBlock::weightTile(Conv1dOp op, unsigned section) {
 Value TokenBlock::tileOf(Value value) {
   if (Value tile = tiles.lookup(value))
     return tile;
+  if (Value tile = held.lookup(value))
+    return tiles[value] = castTile(b, loc, tile, b.getF32Type());
   auto tensor = cast<RankedTensorType>(value.getType());
   SmallVector<Value> at = {t, p.h};
   if (!p.parts.isKey(value))
@@ -279,15 +281,6 @@ void TokenBlock::emitNormResults(Value firstToken, Value numValid,
   t = firstToken;
   valid = numValid;
   tiles.clear();
-  Value input = GatedRMSNormOp(stage.norm).getInput();
-  Value view = p.operandViews.lookup(p.views.results[stage.inputResult]);
-  auto type = cast<RankedTensorType>(input.getType());
-  Value tile = tile::LoadOp::create(
-      b, loc,
-      VectorType::get({p.blockTokens, type.getDimSize(2)},
-                      cast<MemRefType>(view.getType()).getElementType()),
-      view, ValueRange{t, p.h, r, p.index(0)}, ArrayRef<int64_t>{0, 3}, valid);
-  tiles[input] = castTile(b, loc, tile, b.getF32Type());
   SmallVector<Value> carried;
   emitOps(carried, [&](Value value) { return stage.behind.contains(value); });
   for (auto [number, value] : p.parts.results)
@@ -333,7 +326,8 @@ void TokenBlock::emitOps(SmallVectorImpl<Value> &carried,
                 valid);
             next[i] = out.getNewWindow();
             tiles[conv.getResult(s)] =
-                activateTile(b, loc, out.getResult(), conv.getActivation());
+                activateTile(b, loc, out.getResult(), conv.getActivation(),
+                             p.fastExponentials);
           }
         })
         .Case([&](L2NormOp norm) {
@@ -350,7 +344,8 @@ void TokenBlock::emitOps(SmallVectorImpl<Value> &carried,
         .Case([&](GatedRMSNormOp norm) {
           tiles[norm.getResult()] = gatedNormTile(
               b, loc, tileOf(norm.getInput()), tileOf(norm.getGate()),
-              rowTile(norm.getWeight(), {p.index(0)}), norm);
+              rowTile(norm.getWeight(), {p.index(0)}), norm,
+              p.fastExponentials);
         })
         // A row that is not live never comes here.
         .Case([&](MaskRowsOp mask) {

@@ -44,9 +44,12 @@ public:
   void emitRuleResults(mlir::Value t, mlir::Value valid, mlir::Value output,
                        const NormStage *stage = nullptr);
 
-  /// Emits that stage, whose input lies in a result, and stores its results.
+  /// Emits that stage, whose input is held, and stores its results.
   void emitNormResults(mlir::Value t, mlir::Value valid,
                        const NormStage &stage);
+
+  /// From here on `tile` is what `value` has in memory for the tokens.
+  void hold(mlir::Value value, mlir::Value tile) { held[value] = tile; }
 
   /// The window of `carry`, a section of a convolution, after `count` tokens,
   /// 0 or 1, from `token` on.
@@ -75,6 +78,7 @@ private:
   mlir::Location loc;
   mlir::Value r, t, valid;
   llvm::DenseMap<mlir::Value, mlir::Value> tiles; // f32 tile of a gdn value
+  llvm::DenseMap<mlir::Value, mlir::Value> held;  // as loaded, of operands
   llvm::DenseMap<std::pair<mlir::Operation *, unsigned>, mlir::Value> weights,
       biases;
 };

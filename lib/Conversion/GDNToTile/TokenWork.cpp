@@ -17,6 +17,7 @@ namespace {
 struct Row {
   OpBuilder &b;
   Location loc;
+  bool fast = false;
 
   /// `value` in every element, in the shape of `like`.
   Value constant(double value, Type like) {
@@ -34,7 +35,10 @@ struct Row {
   Value add(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
   Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
   Value div(Value x, Value y) { return arith::DivFOp::create(b, loc, x, y); }
-  Value exp(Value x) { return math::ExpOp::create(b, loc, x); }
+  Value exp(Value x) {
+    auto flags = fast ? arith::FastMathFlags::afn : arith::FastMathFlags::none;
+    return math::ExpOp::create(b, loc, x, flags);
+  }
   /// 1 / (1 + e^-x); e^-x may overflow to infinity, which gives 0.
   Value sigmoid(Value x) {
     Value one = constant(1.0, x.getType());
@@ -138,12 +142,12 @@ Value gdn::scaleTile(OpBuilder &builder, Location loc, Value tile,
 }
 
 Value gdn::activateTile(OpBuilder &builder, Location loc, Value tile,
-                        Activation activation) {
+                        Activation activation, bool fast) {
   if (activation == Activation::identity)
     return tile;
   return mapRows(builder, loc, tile, {tile.getType()},
                  [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
-                   return {Row{b, loc}.activate(in[0], activation)};
+                   return {Row{b, loc, fast}.activate(in[0], activation)};
                  })[0];
 }
 
@@ -189,13 +193,14 @@ Value gdn::betaTile(OpBuilder &builder, Location loc, Value b0, bool doubled) {
 }
 
 Value gdn::gatedNormTile(OpBuilder &builder, Location loc, Value tile,
-                         Value gate, Value weight, GatedRMSNormOp op) {
+                         Value gate, Value weight, GatedRMSNormOp op,
+                         bool fast) {
   double eps = op.getEps().convertToFloat();
   int64_t width = cast<VectorType>(tile.getType()).getDimSize(1);
   return mapRows(
       builder, loc, {tile, gate}, {tile.getType()},
       [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
-        Row row{b, loc};
+        Row row{b, loc, fast};
         Value x = in[0];
         Value act = row.activate(in[1], op.getActivation());
         if (op.getNormAfterGate())

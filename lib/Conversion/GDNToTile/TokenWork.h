@@ -38,9 +38,10 @@ mlir::Value transposeTile(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::Value scaleTile(mlir::OpBuilder &builder, mlir::Location loc,
                       mlir::Value tile, double factor);
 
-/// `act` of every element.
+/// `act` of every element; with exponentials as good as 16 bits ask if `fast`.
 mlir::Value activateTile(mlir::OpBuilder &builder, mlir::Location loc,
-                         mlir::Value tile, Activation activation);
+                         mlir::Value tile, Activation activation,
+                         bool fast = false);
 
 /// Each row scaled to unit length (gdn.l2norm).
 mlir::Value l2normTile(mlir::OpBuilder &builder, mlir::Location loc,
@@ -56,10 +57,12 @@ mlir::Value logDecayTile(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::Value betaTile(mlir::OpBuilder &builder, mlir::Location loc,
                      mlir::Value b, bool doubled);
 
-/// Gated RMS norm of each row (gdn.gated_rms_norm); `weight` is one row.
+/// Gated RMS norm of each row (gdn.gated_rms_norm); `weight` is one row, `fast`
+/// as above.
 mlir::Value gatedNormTile(mlir::OpBuilder &builder, mlir::Location loc,
                           mlir::Value tile, mlir::Value gate,
-                          mlir::Value weight, GatedRMSNormOp op);
+                          mlir::Value weight, GatedRMSNormOp op,
+                          bool fast = false);
 
 } // namespace gdn
 

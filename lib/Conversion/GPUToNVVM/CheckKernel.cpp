@@ -4,6 +4,7 @@
 #include "CheckGPUProgram.h"
 
 #include "gdn/Dialect/GPU/IR/GPU.h"
+#include "gdn/Support/LinearForm.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -20,12 +21,17 @@ static LogicalResult checkSignature(func::FuncOp function) {
                                 "'gdn_gpu.threads'");
   // Units become coordinates by division: sizes have to be at hand.
   for (auto [axis, form] : llvm::enumerate(grid.getAsRange<StringAttr>())) {
-    int64_t constant;
-    if (axis != 0 && form.getValue().getAsInteger(10, constant) &&
-        !llvm::is_contained(symbols, form))
-      return function.emitOpError("expects axis ")
-             << axis << " of 'gdn_tile.grid' to be a symbol or a number, but "
-             << "got '" << form.getValue() << "'";
+    auto isKnownTerm = [&](const LinearForm::Term &term) {
+      return llvm::is_contained(
+          symbols, StringAttr::get(function.getContext(), term.symbol));
+    };
+    llvm::Expected<LinearForm> size = LinearForm::parse(form.getValue());
+    if (size && llvm::all_of(size->getTerms(), isKnownTerm))
+      continue;
+    llvm::consumeError(size.takeError());
+    return function.emitOpError("expects axis ")
+           << axis << " of 'gdn_tile.grid' to be a linear form of the symbols, "
+           << "but got '" << form.getValue() << "'";
   }
   if (function.getNumResults() != 0)
     return function.emitOpError("expects a kernel to have no results, but got ")

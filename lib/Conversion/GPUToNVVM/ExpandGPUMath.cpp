@@ -65,7 +65,8 @@ namespace {
 
 /// exp(x) = 2^j * 2^(f / ln 2), x = j ln 2 + f with |f| at most half of ln 2.
 /// The chip's power of two is relative to 1, so that f keeps it exact; j is an
-/// integer, for which it is exact.
+/// integer, for which it is exact. An approximation is asked for with `afn`:
+/// then x / ln 2 is rounded, which costs 2^-24 |x| of the result.
 struct ExpandExp final : OpRewritePattern<math::ExpOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -79,6 +80,13 @@ struct ExpandExp final : OpRewritePattern<math::ExpOp> {
     auto power = [&](Value x) {
       return callIntrinsic(b, loc, "llvm.nvvm.ex2.approx.ftz.f32", x);
     };
+    if (arith::bitEnumContainsAll(op.getFastmath(),
+                                  arith::FastMathFlags::afn)) {
+      Value scaled =
+          arith::MulFOp::create(b, loc, op.getOperand(), constant(1.44269504f));
+      b.replaceOp(op, power(scaled));
+      return success();
+    }
     // Past these the result is 0 or infinite, and the reduction no more exact.
     Value x = arith::MinimumFOp::create(b, loc, op.getOperand(), constant(89));
     x = arith::MaximumFOp::create(b, loc, x, constant(-105));
@@ -178,46 +186,49 @@ struct WidenBF16 final : OpRewritePattern<arith::ExtFOp> {
   }
 };
 
-/// f32 to bf16, ties to even, two at a time.
-struct RoundToBF16 final : OpRewritePattern<arith::TruncFOp> {
+/// f32 to 16 bits, ties to even, two at a time: left to itself the compiler
+/// puts selections of single elements behind the rounding.
+struct RoundTo16Bits final : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(arith::TruncFOp op,
                                 PatternRewriter &b) const override {
-    if (!isF32(op.getIn()) || !getElementTypeOrSelf(op.getType()).isBF16() ||
-        op.getRoundingmode())
+    Type element = getElementTypeOrSelf(op.getType());
+    auto type = dyn_cast<VectorType>(op.getType());
+    const bool isPairs = type && type.getNumElements() % 2 == 0;
+    if (!isF32(op.getIn()) || op.getRoundingmode() ||
+        !(element.isBF16() || (element.isF16() && isPairs)))
       return failure();
     Location loc = op.getLoc();
-    Type bf16 = b.getBF16Type();
     auto round = [&](Value x) -> Value {
       return LLVM::CallIntrinsicOp::create(
-                 b, loc, bf16, b.getStringAttr("llvm.nvvm.f2bf16.rn"), x)
+                 b, loc, element, b.getStringAttr("llvm.nvvm.f2bf16.rn"), x)
           .getResults();
     };
-    auto type = dyn_cast<VectorType>(op.getType());
     if (!type) {
       b.replaceOp(op, round(op.getIn()));
       return success();
     }
-    auto element = [&](int64_t i) -> Value {
+    auto elementAt = [&](int64_t i) -> Value {
       return vector::ExtractOp::create(b, loc, op.getIn(), i);
     };
     int64_t size = type.getNumElements();
-    if (size % 2 != 0) {
+    if (!isPairs) {
       SmallVector<Value> rounded;
       for (int64_t i = 0; i < size; ++i)
-        rounded.push_back(round(element(i)));
+        rounded.push_back(round(elementAt(i)));
       b.replaceOpWithNewOp<vector::FromElementsOp>(op, type, rounded);
       return success();
     }
-    auto pair = VectorType::get({2}, bf16);
+    StringAttr name = b.getStringAttr(
+        element.isBF16() ? "llvm.nvvm.ff2bf16x2.rn" : "llvm.nvvm.ff2f16x2.rn");
+    auto pair = VectorType::get({2}, element);
     auto word = VectorType::get({1}, b.getI32Type());
     SmallVector<Value> words;
     for (int64_t i = 0; i < size; i += 2) {
-      Value high = element(i + 1), low = element(i);
-      Value both = LLVM::CallIntrinsicOp::create(
-                       b, loc, pair, b.getStringAttr("llvm.nvvm.ff2bf16x2.rn"),
-                       ValueRange{high, low})
+      Value high = elementAt(i + 1), low = elementAt(i);
+      Value both = LLVM::CallIntrinsicOp::create(b, loc, pair, name,
+                                                 ValueRange{high, low})
                        .getResults();
       words.push_back(vector::ExtractOp::create(
           b, loc, vector::BitCastOp::create(b, loc, word, both), 0));
@@ -235,7 +246,7 @@ struct ExpandGPUMath final : gdn::impl::ExpandGPUMathBase<ExpandGPUMath> {
     populateMathPolynomialApproximationPatterns(
         patterns, MathPolynomialApproximationOptions());
     patterns
-        .add<ExpandExp, ExpandRsqrt, ExpandDivision, WidenBF16, RoundToBF16>(
+        .add<ExpandExp, ExpandRsqrt, ExpandDivision, WidenBF16, RoundTo16Bits>(
             &getContext(), /*benefit=*/2);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();

@@ -84,16 +84,13 @@ private:
 /// The size of an axis of the grid, an i32.
 static Value getAxisSize(OpBuilder &b, func::FuncOp source,
                          const IRMapping &arguments, StringRef form) {
-  Arithmetic a{b, source.getLoc()};
-  int64_t constant;
-  if (!form.getAsInteger(10, constant))
-    return a.i32(constant);
   auto symbols = source->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
-  for (auto [i, symbol] : llvm::enumerate(symbols.getAsRange<StringAttr>()))
-    if (symbol.getValue() == form)
-      return arith::IndexCastOp::create(
-          b, a.loc, b.getI32Type(), arguments.lookup(source.getArgument(i)));
-  llvm_unreachable("axes are checked before");
+  SmallVector<Value> values;
+  for (Value argument : source.getArguments().take_front(symbols.size()))
+    values.push_back(arguments.lookup(argument));
+  return arith::IndexCastOp::create(
+      b, source.getLoc(), b.getI32Type(),
+      emitForm(b, source.getLoc(), form, symbols, values));
 }
 
 /// Coordinates of `unit`, an i32: the last axis runs fastest. There are fewer

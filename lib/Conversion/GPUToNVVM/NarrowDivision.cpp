@@ -4,6 +4,7 @@
 #include "NarrowDivision.h"
 
 #include "gdn/Dialect/GPU/IR/GPU.h"
+#include "gdn/Support/LinearForm.h"
 
 #include "mlir/IR/Matchers.h"
 
@@ -11,6 +12,7 @@ using namespace mlir;
 using namespace gdn;
 
 NarrowDivision::NarrowDivision(func::FuncOp program) {
+  Builder b(program.getContext());
   auto symbols = program->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
   auto grid = program->getAttrOfType<ArrayAttr>("gdn_tile.grid");
   auto multiples = program->getAttrOfType<ArrayAttr>("gdn_tile.multiples");
@@ -20,9 +22,19 @@ NarrowDivision::NarrowDivision(func::FuncOp program) {
         return program.getArgument(i);
     return nullptr;
   };
-  for (Attribute form : grid)
-    if (Value symbol = argumentOf(form))
-      small.insert(symbol);
+  // What is added up to the size of an axis is no larger than the axis.
+  for (auto form : grid.getAsRange<StringAttr>()) {
+    LinearForm size = llvm::cantFail(LinearForm::parse(form.getValue()));
+    if (size.getConstant() < 0 ||
+        llvm::any_of(size.getTerms(), [](const LinearForm::Term &term) {
+          return term.coefficient < 1;
+        }))
+      continue;
+    for (const LinearForm::Term &term : size.getTerms())
+      if (Value symbol = argumentOf(b.getStringAttr(term.symbol));
+          symbol && term.divisor == 1)
+        small.insert(symbol);
+  }
   // Pairs of a value and what divides it.
   for (unsigned i = 0; multiples && i + 1 < multiples.size(); i += 2)
     if (Value value = argumentOf(multiples[i]); value && small.contains(value))

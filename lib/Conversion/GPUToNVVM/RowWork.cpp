@@ -44,6 +44,8 @@ private:
   Value emitFused(Operation &op, IRMapping &row);
   Value emitSum(vector::ReductionOp sum, IRMapping &row);
   Value emitColumnNumbers(vector::StepOp step);
+  bool isNumber(Value value);
+  Value emitCompare(arith::CmpIOp compare, IRMapping &row);
   void separate(int64_t row, ArrayRef<Operation *> ops);
   Value collect(unsigned result);
 
@@ -241,6 +243,28 @@ Value RowEmitter::emitColumnNumbers(vector::StepOp step) {
       b, loc, cast<VectorType>(localType(step.getType())), columns);
 }
 
+/// True of the number of the row, and of those of columns.
+bool RowEmitter::isNumber(Value value) {
+  if (auto splat = value.getDefiningOp<vector::BroadcastOp>())
+    value = splat.getSource();
+  return value == body.getArgument(0) || value.getDefiningOp<vector::StepOp>();
+}
+
+/// Of numbers of rows and columns, in 32 bits: with 64 it takes twice as many
+/// instructions.
+Value RowEmitter::emitCompare(arith::CmpIOp compare, IRMapping &row) {
+  auto narrow = [&](Value value) -> Value {
+    Value wide = lookup(value, row);
+    Type type = b.getI32Type();
+    if (auto vector = dyn_cast<VectorType>(wide.getType()))
+      type = vector.clone(type);
+    return arith::IndexCastOp::create(b, loc, type, wide);
+  };
+  return arith::CmpIOp::create(b, loc, compare.getPredicate(),
+                               narrow(compare.getLhs()),
+                               narrow(compare.getRhs()));
+}
+
 Value RowEmitter::emitInRow(Operation &op, IRMapping &row) {
   if (auto sum = dyn_cast<vector::ReductionOp>(op))
     return emitSum(sum, row);
@@ -249,6 +273,9 @@ Value RowEmitter::emitInRow(Operation &op, IRMapping &row) {
       return value;
   if (auto step = dyn_cast<vector::StepOp>(op))
     return emitColumnNumbers(step);
+  if (auto compare = dyn_cast<arith::CmpIOp>(op);
+      compare && isNumber(compare.getLhs()) && isNumber(compare.getRhs()))
+    return emitCompare(compare, row);
   if (op.hasTrait<OpTrait::ConstantLike>())
     return lookup(op.getResult(0), row) != op.getResult(0)
                ? row.lookup(op.getResult(0))

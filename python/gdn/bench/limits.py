@@ -3,6 +3,8 @@
 configuration: a share of the stream, the hand-written schedules, and the peers. And the
 time that no prefill can beat, from what it moves and what it multiplies."""
 
+from collections.abc import Callable
+
 _MIB = 1 << 20
 _COPY_TBPS = 4.25  # of a large copy on an H200, bytes read and written
 _PROTOTYPE = 1.03
@@ -121,10 +123,18 @@ def prologue_bytes(config: dict) -> int:
     return config["T"] * channels * (itemsize + 2)
 
 
-def add_prologue_limits(rows: list[dict], ceilings: dict) -> None:
-    """Gives each prologue alone the time of a copy of its bytes as `limit_us`."""
+def norm_bytes(config: dict) -> int:
+    """Bytes that the stage of the norm reads and writes: the rule's output, the gate, and the
+    result, of all tokens."""
+    itemsize = {"float32": 4}.get(config["io"], 2)
+    return config["T"] * config["Hv"] * config["dv"] * 3 * itemsize
+
+
+def add_prologue_limits(rows: list[dict], copy_us: Callable[[int], float]) -> None:
+    """Gives each prologue and each norm alone the time of a copy of as many bytes, read and
+    written together, as `limit_us`."""
+    passes = {"prologue": prologue_bytes, "norm": norm_bytes}
     for row in rows:
-        if row["suite"] == "prologue" and row["config"]["part"] == "prologue":
-            moved = prologue_bytes(row["config"])
-            row["limit_us"] = moved / ceilings["copy_TBps"] * 1e-6
+        if row["suite"] == "prologue" and row["config"]["part"] in passes:
+            row["limit_us"] = copy_us(passes[row["config"]["part"]](row["config"]))
             row["limit_by"] = "the copy"

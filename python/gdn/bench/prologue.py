@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The stages of a prefill of packed projections, each alone: the prologue (convolution,
-norms, values) beside a copy of as many bytes, and what the others take."""
+norms, values) and the norm behind the rule beside a copy of as many bytes, and what the
+others take."""
+
+import functools
 
 import torch
 
 from .. import problems, reference
 from ..problems import Sizes
 from ..runtime import Device, Image, Kernel, Pool, Runtime
-from . import limits
+from . import limits, stream
 from .inputs import TORCH
 from .measure import describe, io_of
 from .prefill import impl_of
 from .timing import number_of_sets, time_calls
 
 VARIANT = "split"
-STAGES = ("prologue", "prepare", "walk")
+STAGES = ("prologue", "prepare", "walk", "norm")  # the last one where there is a norm
 _MOST_BYTES = 48 << 30
 
 
@@ -53,8 +56,8 @@ def bind_sets(kernel: Kernel, sizes: Sizes, size: int, device: str = "cuda") -> 
 
 
 def kernels_of(device: Device, image: Image) -> list[tuple[str, Kernel, reference.Layer]]:
-    """Kernels of each prefill from projections with three stages, for each code that the
-    device takes."""
+    """Kernels of each prefill from projections with a prologue, for each code that the device
+    takes."""
     found = []
     for entry in image.entries:
         attributes = image.attributes(entry)
@@ -68,7 +71,7 @@ def kernels_of(device: Device, image: Image) -> list[tuple[str, Kernel, referenc
                 continue
             stages = {variant.name: variant.stages for variant in kernel.variants}
             taken = any(name == impl_of(code.target) for name, *_ in found)
-            if stages.get(VARIANT) == len(STAGES) and not taken:
+            if stages.get(VARIANT, 0) >= len(STAGES) - 1 and not taken:
                 found.append((impl_of(code.target), kernel, reference.Layer.of(attributes)))
     return found
 
@@ -83,7 +86,8 @@ def measure_case(impl: str, kernel: Kernel, layer, heads, tokens: int, repeats: 
     bound = bind_sets(kernel, sizes, limits.prologue_bytes(config) // 2)
     calls = [lambda b=b: b.launch(torch.cuda.current_stream()) for b in bound]
     rows = []
-    for index, part in enumerate((None, *STAGES)):
+    count = next(variant.stages for variant in kernel.variants if variant.name == VARIANT)
+    for index, part in enumerate((None, *STAGES[:count])):
         for binding in bound:
             binding.force_stage(index - 1 if part else None)
         times = time_calls(calls, repeats)
@@ -106,5 +110,5 @@ def measure(options) -> dict:
             for tokens in options.tokens:
                 rows += measure_case(impl, kernel, layer, heads, tokens, options.repeats)
                 torch.cuda.empty_cache()
-    limits.add_prologue_limits(rows, report["ceilings"])
+    limits.add_prologue_limits(rows, functools.cache(stream.copy_us))
     return report | {"rows": rows}

@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from .timing import time_calls
+from .timing import number_of_sets, time_calls
 
 # name: block, warps, load (cache, eviction), store (cache, eviction), persistent
 POLICIES = {
@@ -66,6 +66,16 @@ def fastest(buffers: list[torch.Tensor], repeats: int = 15) -> tuple[str, dict[s
     results["torch neg_"] = time_calls([data.neg_ for data in buffers], repeats)
     best = min(results, key=lambda name: results[name]["us"])
     return best, results[best]
+
+
+def copy_us(size: int) -> float:
+    """Microseconds of a copy that reads and writes `size` bytes together, in memory that no
+    cache holds."""
+    half = size // 2
+    count = min(number_of_sets(half), 32)
+    pairs = torch.zeros(count, 2, half, dtype=torch.uint8, device="cuda")
+    calls = [lambda pair=pair: pair[1].copy_(pair[0]) for pair in pairs]
+    return time_calls(calls)["us"]
 
 
 def copy_tbps(gib: int = 4) -> float:

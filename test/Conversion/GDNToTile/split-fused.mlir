@@ -9,8 +9,9 @@
 // NEGATIVE: expects the option 'together' to be 0 or more, but got -1
 
 // CHECK-LABEL: func.func @prefill__walk_fused(
-//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["3", "workers"], ["4", "N", "Hv"]], {{\[}}["N", "Hv"], ["workers"]], {{\[}}["128", "N"], ["T"]]]
-//  CHECK-SAME:   gdn_tile.variant = "fused", gdn_tile.workspace = []
+//  CHECK-SAME:   gdn_tile.conditions = {fused = {{\[\[}}["7", "workers"], ["10", "N", "Hv"]], {{\[}}["128", "N"], ["T"]], {{\[}}["N", "Hv"], ["1", "workers"]]],
+//  CHECK-SAME:   "fused-2-waves" = {{\[\[}}["14", "workers"], ["10", "N", "Hv"]],
+//  CHECK-SAME:   gdn_tile.variant = ["fused", "fused-2-waves", "fused-waves"], gdn_tile.workspace = []
 //       CHECK:   scf.for %[[T:.+]] = %{{.+}} to %[[END:.+]] step %c64 iter_args(%[[S:.+]] = %{{.+}}) -> (vector<64x32xf32>)
 // CHECK-COUNT-5:     gdn_tile.load
 // The second chunk may lie behind the row: then it has no tokens.

@@ -78,17 +78,22 @@
 //       CHECK:     gdn_tile.fill
 
 // What is not in memory as products take it, a stage before the others makes, a
-// block for 8 tokens: keys and queries in f16, by the key head's first value head.
+// block for a piece of 32 tokens of one head of queries or keys, in f16. Groups of
+// four tokens follow one another; each is loaded while the one before is worked on.
 // MIXED-LABEL: func.func @prefill__prologue(
-//  MIXED-SAME:   %[[Q16:[a-z0-9]+]]: memref<?x?x32x16xf16>, %[[K16:[a-z0-9]+]]: memref<?x?x32x16xf16>,
-//  MIXED-SAME:   gdn_tile.grid = ["T floordiv 32 + N", "Hv", "4"]
-//  MIXED-SAME:   {{\[\[}}"T floordiv 32 + N", "Hk", "32", "16", "2"], ["T floordiv 32 + N", "Hk", "32", "16", "2"],
-//       MIXED:   %[[GROUP:.+]] = gdn_tile.block_id 2
-//       MIXED:   %[[FIRST:.+]] = arith.muli %[[GROUP]], %c8
-//       MIXED:   %[[IS_FIRST:.+]] = arith.cmpi eq
-//       MIXED:   scf.if %[[IS_FIRST]] {
-//       MIXED:     gdn_tile.store %{{.+}}, %[[Q16]][%{{.+}}, %{{.+}}, %[[FIRST]], %c0] dims [2, 3] : vector<8x16xf16>
-//       MIXED:     gdn_tile.store %{{.+}}, %[[K16]][%{{.+}}, %{{.+}}, %[[FIRST]], %c0]
+//  MIXED-SAME:   %[[Q16:[a-z0-9]+]]: memref<?x?x32x16xf16>, %[[K16:[a-z0-9]+]]: memref<?x?x32x16xf16>)
+//  MIXED-SAME:   gdn_tile.grid = ["T floordiv 32 + N", "Hk + Hk", "1"]
+//  MIXED-SAME:   {{\[\[}}"T floordiv 32 + N", "Hk", "32", "16", "2"], ["T floordiv 32 + N", "Hk", "32", "16", "2"]]
+//       MIXED:   %[[UNIT:.+]] = gdn_tile.block_id 1
+//       MIXED:   scf.if
+//       MIXED:     %[[FIRST:.+]] = gdn_tile.load {{.*}}, vector<4x16xbf16>
+//       MIXED:     scf.for {{.*}} step %c4 iter_args(%[[HELD:.+]] = %[[FIRST]]
+//       MIXED:       %[[NEXT:.+]] = gdn_tile.load
+//       MIXED:       gdn_tile.store %{{.+}}, %[[Q16]][%{{.+}}, %[[UNIT]], %{{.+}}, %c0] dims [2, 3] : vector<4x16xf16>
+//       MIXED:       scf.yield %[[NEXT]]
+//       MIXED:     gdn_tile.fill
+//       MIXED:   scf.if
+//       MIXED:       gdn_tile.store %{{.+}}, %[[K16]]
 // MIXED-LABEL: func.func @prefill__prepare(
 //  MIXED-SAME:   %[[Q16:[a-z0-9]+]]: memref<?x?x32x16xf16>, %[[K16:[a-z0-9]+]]: memref<?x?x32x16xf16>,
 //       MIXED:   gdn_tile.load %[[Q16]]

@@ -12,8 +12,8 @@ func.func @no_symbols(%n: index) attributes {gdn_gpu.threads = 32 : i64, gdn_til
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects axis 1 of 'gdn_tile.grid' to be a symbol or a number, but got '2*N'}}
-func.func @form(%n: index) attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N", "2*N"], gdn_tile.symbols = ["N"]} {
+// expected-error@+1 {{'func.func' op expects axis 1 of 'gdn_tile.grid' to be a linear form of the symbols, but got '2*M'}}
+func.func @form(%n: index) attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N", "2*M"], gdn_tile.symbols = ["N"]} {
   return
 }
 

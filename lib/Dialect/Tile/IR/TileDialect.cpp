@@ -60,11 +60,20 @@ static LogicalResult verifyConditions(Operation *op, Attribute attribute) {
     auto sides = dyn_cast<ArrayAttr>(pair);
     return sides && sides.size() == 2 && llvm::all_of(sides, isStringArray);
   };
-  auto pairs = dyn_cast<ArrayAttr>(attribute);
-  if (pairs && llvm::all_of(pairs, isPair))
+  auto arePairs = [&](Attribute attribute) {
+    auto pairs = dyn_cast<ArrayAttr>(attribute);
+    return pairs && llvm::all_of(pairs, isPair);
+  };
+  auto byName = dyn_cast<DictionaryAttr>(attribute);
+  if (byName ? llvm::all_of(byName,
+                            [&](NamedAttribute variant) {
+                              return arePairs(variant.getValue());
+                            })
+             : arePairs(attribute))
     return success();
   return op->emitOpError("expects 'gdn_tile.conditions' to be an array of "
-                         "pairs of arrays of strings, but got ")
+                         "pairs of arrays of strings, or several by name, but "
+                         "got ")
          << attribute;
 }
 
