@@ -42,6 +42,10 @@ static bool isReady(Value input, Type element) {
 static constexpr int64_t leastSegmentChunks = 4;
 /// Segments per row that pay, in the mean.
 static constexpr int64_t leastSegments = 4;
+/// Maps of segments cost more than idle multiprocessors where there are many
+/// blocks without: on 132 multiprocessors they pay from T = N^2 Hv^3 / 2 on
+/// (measured for 8 to 32 value heads and one or two rows).
+static constexpr int64_t segmentCost = 132 * 132 / 2;
 
 /// Turns of a block that prepares its chunks itself, in the mean.
 static constexpr int64_t leastTurns = 2;
@@ -108,10 +112,12 @@ void SplitStage::describe() {
   if (cuts != 0) {
     std::string perRow = text(leastSegments);
     std::string least = text(cuts * leastSegmentChunks * C);
-    // As many blocks as have a place at the same time: two each.
-    conditions = {atMost({blocks, number, valueForm}, {"2", "workers"}),
-                  atMost({perRow, rowForm}, {number}),
-                  atMost({least}, {getDimForm(rule.getQuery(), 0)})};
+    conditions = {
+        atMost({text(segmentCost), rowForm, rowForm, valueForm, valueForm,
+                valueForm},
+               {"workers", "workers", getDimForm(rule.getQuery(), 0)}),
+        atMost({perRow, rowForm}, {number}),
+        atMost({least}, {getDimForm(rule.getQuery(), 0)})};
   } else if (algorithm.together != 0) {
     // A block has a multiprocessor to itself, so its blocks run in waves, of
     // which the last has to be full enough; and several turns each.
