@@ -8,8 +8,6 @@ import triton.language as tl
 
 from .timing import number_of_sets, time_calls
 
-_APART = 67 * 4096  # bytes between what is copied and where it goes
-
 # name: block, warps, load (cache, eviction), store (cache, eviction), persistent
 POLICIES = {
     "plain 1024": (1024, 4, ("", ""), ("", ""), False),
@@ -72,13 +70,14 @@ def fastest(buffers: list[torch.Tensor], repeats: int = 15) -> tuple[str, dict[s
 
 def copy_us(size: int) -> float:
     """Microseconds of a copy that reads and writes `size` bytes together, in memory that no
-    cache holds."""
-    half = size // 2
-    count = min(number_of_sets(half), 32)
-    # Not a power of two apart: such copies are slower by up to half.
-    pairs = torch.zeros(count, 2, half + _APART, dtype=torch.uint8, device="cuda")
-    calls = [lambda pair=pair: pair[1, :half].copy_(pair[0, :half]) for pair in pairs]
-    return time_calls(calls)["us"]
+    cache holds: by the copy of the driver or by a kernel, whichever is faster."""
+    count = min(number_of_sets(size // 2), 32)
+    pairs = [torch.zeros(2, size // 8, device="cuda") for _ in range(count)]
+    copies = (lambda pair: pair[1].copy_(pair[0]), lambda pair: torch.neg(pair[0], out=pair[1]))
+    return min(
+        time_calls([lambda copy=copy, pair=pair: copy(pair) for pair in pairs])["us"]
+        for copy in copies
+    )
 
 
 def copy_tbps(gib: int = 4) -> float:
