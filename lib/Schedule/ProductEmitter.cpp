@@ -423,8 +423,8 @@ void ProductEmitter::emitDecayMatrix(tile::DecayMatrixOp decay) {
   Value until = vector::BroadcastOp::create(b, loc, row, body->getArgument(1));
   Value difference = arith::SubFOp::create(b, loc, until, body->getArgument(2));
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(row));
-  // As good as the rounding to 16 bits behind it asks. Above the diagonal it may
-  // be infinite.
+  // As good as the rounding to 16 bits behind it asks. Above the diagonal it
+  // may be infinite.
   Value factor =
       math::ExpOp::create(b, loc, difference, arith::FastMathFlags::afn);
   Value kept = arith::SelectOp::create(b, loc, isKept, factor, zero);

@@ -84,7 +84,7 @@ func.func @region_with_strides(%w: memref<?xf32, strided<[2]>>)
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_tile.conditions' to be an array of pairs of arrays of strings, but got [["N"]]}}
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.conditions' to be an array of pairs of arrays of strings, or several by name, but got [["N"]]}}
 func.func @condition_is_no_pair() attributes {gdn_tile.conditions = [["N"]]} {
   return
 }
