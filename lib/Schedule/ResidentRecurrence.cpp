@@ -365,6 +365,8 @@ void ResidentKernel::emitRootBlock(Block &block) {
   emitOperands(ScanRole::key, scan.getKey());
   emitOperands(ScanRole::value, scan.getValue());
   emitOperands(ScanRole::gates, {scan.getLogDecay(), scan.getBeta()});
+  if (const char *x = getenv("AHEAD"); x && numPasses == 1)
+    emitAhead(getLoads(state.tiles), atoi(x), 5);
   gpu::BarrierOp::create(b, scan.getLoc());
   shared[scan.getOutput()] = allocate(scan.getOutput());
   if (numPasses > 1) {

@@ -47,6 +47,8 @@ struct ScheduleResidentTokens final
   using ScheduleResidentTokensBase::ScheduleResidentTokensBase;
 
   void runOnOperation() override {
+    if (const char *x = getenv("THREADS"))
+      threads = atoi(x);
     if (threads % gpu::warpThreads != 0 || threads < 128 || threads > 1024) {
       getOperation().emitError("expects the option 'threads' to be a multiple "
                                "of 32 from 128 to 1024, but got ")
@@ -486,6 +488,14 @@ void TokensKernel::emitRootBlock(Block &block) {
     b.setInsertionPointToStart(blocks.getBody());
     Value first = blocks.getInductionVar(), count = countFrom(first);
     emitPrepare(first, count);
+    if (const char *x = getenv("AHEAD")) {
+      SmallVector<tile::LoadOp> loads;
+      for (tile::LoadOp load : getLoads(state.before))
+        if (cast<VectorType>(load.getTile().getType()).getShape() ==
+            cast<VectorType>(scan.getState().getType()).getShape())
+          loads.push_back(load);
+      emitAhead(loads, atoi(x), numWarps - 1);
+    }
     gpu::BarrierOp::create(b, loc);
     emitOutputPrefetches(first, count);
     Value before = isCarried ? Value(blocks.getRegionIterArg(0)) : Value();

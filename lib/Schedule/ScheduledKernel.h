@@ -51,6 +51,11 @@ protected:
   /// From here on what the launch ahead wrote may be read, and memory that it
   /// reads be written. Only slots and states are read before.
   void emitAwait();
+  /// Asks for what `loads` will read, all of it of the state's layout, in the
+  /// block that begins when one that runs ends: `distance` units ahead. To be
+  /// called in the block of `root`.
+  void emitAhead(llvm::ArrayRef<tile::LoadOp> loads, int64_t distance,
+                 int64_t warp);
   /// The number of units of a launch; null unless each axis of the grid is a
   /// symbol.
   mlir::Value countUnits();

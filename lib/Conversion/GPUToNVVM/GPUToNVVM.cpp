@@ -40,8 +40,9 @@ namespace {
 class KernelLowering {
 public:
   KernelLowering(func::FuncOp source, bool hasDependentLaunch,
-                 bool everyThreadArrives)
+                 bool everyThreadArrives, bool hasBulkCopies)
       : source(source), b(source), hasDependentLaunch(hasDependentLaunch),
+        hasBulkCopies(hasBulkCopies),
         memory(source), channels(source, everyThreadArrives), divisions(source),
         numThreads(
             source->getAttrOfType<IntegerAttr>("gdn_gpu.threads").getInt()) {}
@@ -89,7 +90,7 @@ private:
 
   func::FuncOp source;
   OpBuilder b;
-  bool hasDependentLaunch;
+  bool hasDependentLaunch, hasBulkCopies;
   ViewMemory memory;
   Channels channels;
   /// Products of warpgroups in the order in which they begin, and their sums.
@@ -117,7 +118,8 @@ struct ConvertGPUToNVVM final
           failed(checkKernel(program, bulkCopies)))
         return signalPassFailure();
     for (func::FuncOp program : programs) {
-      KernelLowering(program, dependentLaunch, everyThreadArrives).run();
+      KernelLowering(program, dependentLaunch, everyThreadArrives, bulkCopies)
+          .run();
       ++numKernels;
     }
   }
@@ -411,10 +413,15 @@ void KernelLowering::lower(Operation &op) {
       })
       .Case([&](gdn::gpu::PrefetchOp prefetch) {
         auto type = cast<gdn::gpu::FragmentType>(prefetch.getTile());
+        auto pool = dyn_cast<BlockArgument>(prefetch.getView());
+        IntegerAttr aligned;
+        if (pool)
+          aligned = source.getArgAttrOfType<IntegerAttr>(
+              pool.getArgNumber(), "gdn_gpu.alignment");
         TileMemory tile = memory.getTile(
             b, loc, prefetch.getView(), values, get(prefetch.getIndices()),
-            prefetch.getDims(), type, /*aligned=*/0);
-        prefetchFragment(b, loc, threads, type, tile);
+            prefetch.getDims(), type, aligned ? aligned.getInt() : 0);
+        prefetchFragment(b, loc, threads, type, tile, hasBulkCopies);
       })
       .Case([&](memref::LoadOp load) {
         values.map(load.getResult(),
