@@ -460,7 +460,7 @@ void TokensKernel::emitRootBlock(Block &block) {
     all.emit(load);
   emitAwait();
   if (fold)
-    emitPendingLoads();
+    beginPendingCopies();
   place(ScanRole::query, scan.getQuery());
   place(ScanRole::key, scan.getKey());
   place(ScanRole::value, scan.getValue());
@@ -496,7 +496,11 @@ void TokensKernel::emitRootBlock(Block &block) {
           loads.push_back(load);
       emitAhead(loads, atoi(x), numWarps - 1);
     }
+    if (fold) // once would be enough; later there is nothing to wait for
+      gpu::AwaitCopiesOp::create(b, loc);
     gpu::BarrierOp::create(b, loc);
+    if (fold)
+      emitTickets(first);
     emitOutputPrefetches(first, count);
     Value before = isCarried ? Value(blocks.getRegionIterArg(0)) : Value();
     if (solves)

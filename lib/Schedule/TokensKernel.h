@@ -51,8 +51,9 @@ private:
   void emitWindowStores(ScanRole role, mlir::Value first, mlir::Value count);
   // Tokens that stay pending.
   void findEarlyStores(mlir::Block &block);
-  void emitPendingLoads();
+  void beginPendingCopies();
   mlir::Value emitFold(mlir::Value state, mlir::Value first);
+  void emitTickets(mlir::Value first);
   void emitIsLast(mlir::Value first);
   void emitKept(mlir::Value first, mlir::Value count);
   void emitStoresOf(FragmentEmitter &emitter, mlir::Operation *op);
@@ -105,6 +106,7 @@ private:
   llvm::DenseMap<mlir::Value, WindowPlace> windows;
   llvm::DenseMap<mlir::Operation *, mlir::Value>
       flags; // of last_in_group, 1 or 0
+  llvm::DenseMap<mlir::Operation *, mlir::Value> tickets; // of the same
 
   // Of tokens that are taken at once, in shared memory.
   mlir::Value knownPlace, seenPlace; // the state's products
