@@ -155,41 +155,80 @@ void TokensKernel::place(ScanRole role, ArrayRef<Value> operands) {
       }
 }
 
-/// The window before `token`, the token number `at` of its block: what the loop
-/// begins with, or the inputs before the token.
-void TokensKernel::emitCarriedWindow(FragmentEmitter &warp, tile::Conv1dOp conv,
-                                     Value token, Value at) {
+/// The window before a group of tokens: what the loop begins with, or the
+/// inputs before the group. Both are asked for, one of them for no rows.
+struct gdn::CarriedWindow {
+  SmallVector<Operation *> startOps, inputOps;
+  TokenGroup startGroup, inputGroup;
+  FragmentEmitter start, inputs;
+  Value isStart, initial;
+};
+
+/// Asks for the window before `token`.
+std::unique_ptr<CarriedWindow>
+TokensKernel::emitWindowLoads(tile::Conv1dOp conv, Value token) {
   Location loc = scan.getLoc();
-  Value window = conv.getWindow();
-  Value initial = loop.getTiedLoopInit(cast<BlockArgument>(window))->get();
-  int64_t steps = cast<VectorType>(window.getType()).getDimSize(0);
-  auto fromInputs = [&]() -> Value {
-    TokenGroup group = {tokenTiles, steps, index(steps)};
-    FragmentEmitter inputs(b, atToken(sub(token, index(steps))));
-    inputs.setTokens(&group);
-    SetVector<Operation *> ops;
-    SmallVector<Value> next = {conv.getInput()};
-    while (!next.empty())
-      if (Operation *op = next.pop_back_val().getDefiningOp();
-          op && op->getBlock() == loop.getBody() && ops.insert(op))
-        llvm::append_range(next, getUsedTiles(op));
-    for (Operation *op : llvm::reverse(ops))
-      inputs.emit(op);
-    return inputs[conv.getInput()];
+  Value initial =
+      loop.getTiedLoopInit(cast<BlockArgument>(conv.getWindow()))->get();
+  int64_t steps = cast<VectorType>(conv.getWindow().getType()).getDimSize(0);
+  Value isStart = isEqual(token, begin);
+  auto rowsIf = [&](bool starts) -> Value {
+    return arith::SelectOp::create(b, loc, isStart, index(starts ? steps : 0),
+                                   index(starts ? 0 : steps));
   };
-  auto start = emitIf(isEqual(token, begin), warp.typeOf(window));
+  SmallVector<Operation *> startOps = getTilesBefore(loop, initial);
+  SetVector<Operation *> inputOps;
+  SmallVector<Value> next = {conv.getInput()};
+  while (!next.empty())
+    if (Operation *op = next.pop_back_val().getDefiningOp();
+        op && op->getBlock() == loop.getBody() && inputOps.insert(op))
+      llvm::append_range(next, getUsedTiles(op));
+  DenseSet<Value> startTiles;
+  for (tile::LoadOp load : getLoads(startOps))
+    startTiles.insert(load.getTile());
+  std::unique_ptr<CarriedWindow> window(new CarriedWindow{
+      startOps, llvm::to_vector(llvm::reverse(inputOps)),
+      TokenGroup{startTiles, steps, rowsIf(true)},
+      TokenGroup{tokenTiles, steps, rowsIf(false)}, FragmentEmitter(b, scalars),
+      FragmentEmitter(b, atToken(sub(token, index(steps)))), isStart, initial});
+  window->start.setTokens(&window->startGroup);
+  window->inputs.setTokens(&window->inputGroup);
+  for (tile::LoadOp load : getLoads(window->startOps))
+    window->start.emit(load);
+  for (tile::LoadOp load : getLoads(window->inputOps))
+    window->inputs.emit(load);
+  return window;
+}
+
+/// The window before `token`, the token number `at` of its block.
+void TokensKernel::emitCarriedWindow(FragmentEmitter &warp, tile::Conv1dOp conv,
+                                     CarriedWindow &loaded, Value at) {
+  Location loc = scan.getLoc();
+  int64_t steps = cast<VectorType>(conv.getWindow().getType()).getDimSize(0);
+  for (Operation *op : loaded.startOps)
+    if (!isa<tile::LoadOp>(op))
+      loaded.start.emit(op);
+  for (Operation *op : loaded.inputOps)
+    if (!isa<tile::LoadOp>(op))
+      loaded.inputs.emit(op);
+  Value start = loaded.start[loaded.initial];
+  Value inputs = loaded.inputs[conv.getInput()];
+  Value before;
   {
+    auto type = cast<gpu::FragmentType>(start.getType());
+    auto map = gpu::MapRowsOp::create(b, loc, type, ValueRange{start, inputs});
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(start.thenBlock());
-    FragmentEmitter pool(b, scalars);
-    for (Operation *op : getTilesBefore(loop, initial))
-      pool.emit(op);
-    scf::YieldOp::create(b, loc, pool[initial]);
-    b.setInsertionPointToStart(start.elseBlock());
-    scf::YieldOp::create(b, loc, fromInputs());
+    Type row = gpu::getRowType(type);
+    Block *body = b.createBlock(&map.getBody(), {},
+                                {b.getIndexType(), row, row}, {loc, loc, loc});
+    gpu::YieldOp::create(
+        b, loc,
+        arith::SelectOp::create(b, loc, loaded.isStart, body->getArgument(1),
+                                body->getArgument(2))
+            .getResult());
+    before = map.getResult(0);
   }
-  Value before = start.getResult(0);
-  warp.set(window, before);
+  warp.set(conv.getWindow(), before);
   auto kept = windows.find(conv.getNewWindow());
   if (kept == windows.end())
     return;
@@ -253,6 +292,9 @@ void TokensKernel::emitRole(ScanRole role, ArrayRef<Value> operands,
     emitter.setTokens(&group);
     for (tile::LoadOp load : getLoads(work.tiles))
       emitter.emit(load);
+    std::unique_ptr<CarriedWindow> window;
+    if (carried)
+      window = emitWindowLoads(carried, token);
     for (Operation *op : before)
       if (!isa<tile::LoadOp>(op))
         emitter.emit(op);
@@ -260,7 +302,7 @@ void TokensKernel::emitRole(ScanRole role, ArrayRef<Value> operands,
       if (isa<tile::LoadOp>(op))
         continue;
       if (op == carried)
-        emitCarriedWindow(emitter, carried, token, at);
+        emitCarriedWindow(emitter, carried, *window, at);
       emitter.emit(op);
     }
     for (Value operand : operands)

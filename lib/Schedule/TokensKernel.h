@@ -16,6 +16,8 @@ struct Warps {
   int64_t first, count;
 };
 
+struct CarriedWindow; // ResidentTokens.cpp
+
 /// The program of a walk while it is written.
 class TokensKernel final : public ScheduledKernel {
 public:
@@ -30,8 +32,10 @@ private:
   void emitPrepare(mlir::Value first, mlir::Value count);
   void emitRole(ScanRole role, llvm::ArrayRef<mlir::Value> operands,
                 mlir::Value first, mlir::Value count);
+  std::unique_ptr<CarriedWindow> emitWindowLoads(tile::Conv1dOp conv,
+                                                 mlir::Value token);
   void emitCarriedWindow(FragmentEmitter &warp, tile::Conv1dOp conv,
-                         mlir::Value token, mlir::Value at);
+                         CarriedWindow &loaded, mlir::Value at);
   mlir::Value emitScans(mlir::Value state, mlir::Value first,
                         mlir::Value count);
   // All tokens of a block at once (TokenSolve.cpp).
