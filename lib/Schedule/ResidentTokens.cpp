@@ -156,10 +156,10 @@ void TokensKernel::place(ScanRole role, ArrayRef<Value> operands) {
 }
 
 /// The window before a group of tokens: what the loop begins with, or the
-/// inputs before the group. Both are asked for, one of them for no rows.
+/// inputs before the group. One of them is asked for, the other is zeros.
 struct gdn::CarriedWindow {
   SmallVector<Operation *> startOps, inputOps;
-  TokenGroup startGroup, inputGroup;
+  TokenGroup inputGroup;
   FragmentEmitter start, inputs;
   Value isStart, initial;
 };
@@ -172,10 +172,6 @@ TokensKernel::emitWindowLoads(tile::Conv1dOp conv, Value token) {
       loop.getTiedLoopInit(cast<BlockArgument>(conv.getWindow()))->get();
   int64_t steps = cast<VectorType>(conv.getWindow().getType()).getDimSize(0);
   Value isStart = isEqual(token, begin);
-  auto rowsIf = [&](bool starts) -> Value {
-    return arith::SelectOp::create(b, loc, isStart, index(starts ? steps : 0),
-                                   index(starts ? 0 : steps));
-  };
   SmallVector<Operation *> startOps = getTilesBefore(loop, initial);
   SetVector<Operation *> inputOps;
   SmallVector<Value> next = {conv.getInput()};
@@ -183,21 +179,44 @@ TokensKernel::emitWindowLoads(tile::Conv1dOp conv, Value token) {
     if (Operation *op = next.pop_back_val().getDefiningOp();
         op && op->getBlock() == loop.getBody() && inputOps.insert(op))
       llvm::append_range(next, getUsedTiles(op));
-  DenseSet<Value> startTiles;
-  for (tile::LoadOp load : getLoads(startOps))
-    startTiles.insert(load.getTile());
   std::unique_ptr<CarriedWindow> window(new CarriedWindow{
       startOps, llvm::to_vector(llvm::reverse(inputOps)),
-      TokenGroup{startTiles, steps, rowsIf(true)},
-      TokenGroup{tokenTiles, steps, rowsIf(false)}, FragmentEmitter(b, scalars),
+      TokenGroup{tokenTiles, steps, index(steps)}, FragmentEmitter(b, scalars),
       FragmentEmitter(b, atToken(sub(token, index(steps)))), isStart, initial});
-  window->start.setTokens(&window->startGroup);
   window->inputs.setTokens(&window->inputGroup);
-  for (tile::LoadOp load : getLoads(window->startOps))
-    window->start.emit(load);
-  for (tile::LoadOp load : getLoads(window->inputOps))
-    window->inputs.emit(load);
+  emitLoadsIf(window->start, getLoads(window->startOps), isStart, true);
+  emitLoadsIf(window->inputs, getLoads(window->inputOps), isStart, false);
   return window;
+}
+
+/// Loads where `condition` is `expected`; zeros elsewhere.
+void TokensKernel::emitLoadsIf(FragmentEmitter &emitter,
+                               ArrayRef<tile::LoadOp> loads, Value condition,
+                               bool expected) {
+  Location loc = scan.getLoc();
+  SmallVector<Type> types;
+  for (tile::LoadOp load : loads)
+    types.push_back(emitter.typeOf(load.getTile()));
+  scf::IfOp branch = emitIf(condition, types);
+  OpBuilder::InsertionGuard guard(b);
+  for (bool side : {true, false}) {
+    b.setInsertionPointToStart(side ? branch.thenBlock() : branch.elseBlock());
+    SmallVector<Value> yielded;
+    for (auto [i, type] : llvm::enumerate(types)) {
+      tile::LoadOp load = loads[i];
+      if (side == expected) {
+        emitter.emit(load);
+        yielded.push_back(emitter[load.getTile()]);
+        continue;
+      }
+      Type element = cast<gpu::FragmentType>(type).getElementType();
+      Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
+      yielded.push_back(gpu::FillOp::create(b, loc, type, zero));
+    }
+    scf::YieldOp::create(b, loc, yielded);
+  }
+  for (auto [i, fragment] : llvm::enumerate(branch.getResults()))
+    emitter.set(tile::LoadOp(loads[i]).getTile(), fragment);
 }
 
 /// The window before `token`, the token number `at` of its block.
@@ -267,11 +286,6 @@ void TokensKernel::emitRole(ScanRole role, ArrayRef<Value> operands,
              loop.getTiedLoopInit(cast<BlockArgument>(carried.getWindow()))
                  ->get()))
       before.remove(op);
-  FragmentEmitter shared0(b, scalars);
-  SmallVector<Operation *> maps;
-  for (tile::LoadOp load : getLoads(before.getArrayRef()))
-    shared0.emit(load);
-
   // One warp may take all tokens at once, or several take turns.
   bool isAll = tokens == blockTokens;
   Value start = arith::MulIOp::create(b, loc, warp, index(tokens));
@@ -287,14 +301,16 @@ void TokensKernel::emitRole(ScanRole role, ArrayRef<Value> operands,
     Value token = add(first, at);
     TokenGroup group = {tokenTiles, tokens, clamp(sub(count, at), tokens)};
     FragmentEmitter emitter(b, atToken(token));
-    for (tile::LoadOp load : getLoads(before.getArrayRef()))
-      emitter.set(load.getTile(), shared0[load.getTile()]);
     emitter.setTokens(&group);
     for (tile::LoadOp load : getLoads(work.tiles))
       emitter.emit(load);
     std::unique_ptr<CarriedWindow> window;
     if (carried)
       window = emitWindowLoads(carried, token);
+    // Of each group anew, behind what comes from memory: to turn the weights
+    // waits for them.
+    for (tile::LoadOp load : getLoads(before.getArrayRef()))
+      emitter.emit(load);
     for (Operation *op : before)
       if (!isa<tile::LoadOp>(op))
         emitter.emit(op);

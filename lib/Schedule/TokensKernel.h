@@ -32,6 +32,9 @@ private:
   void emitPrepare(mlir::Value first, mlir::Value count);
   void emitRole(ScanRole role, llvm::ArrayRef<mlir::Value> operands,
                 mlir::Value first, mlir::Value count);
+  void emitLoadsIf(FragmentEmitter &emitter,
+                   llvm::ArrayRef<tile::LoadOp> loads, mlir::Value condition,
+                   bool expected);
   std::unique_ptr<CarriedWindow> emitWindowLoads(tile::Conv1dOp conv,
                                                  mlir::Value token);
   void emitCarriedWindow(FragmentEmitter &warp, tile::Conv1dOp conv,
