@@ -366,7 +366,10 @@ void ResidentKernel::emitRootBlock(Block &block) {
   emitOperands(ScanRole::value, scan.getValue());
   emitOperands(ScanRole::gates, {scan.getLogDecay(), scan.getBeta()});
   if (const char *x = getenv("AHEAD"); x && numPasses == 1)
-    emitAhead(getLoads(state.tiles), atoi(x), 5);
+    emitAhead(atoi(x), 5, [&](OtherBlock &other) {
+      for (tile::LoadOp load : getLoads(state.tiles))
+        other.prefetchRows(load);
+    });
   gpu::BarrierOp::create(b, scan.getLoc());
   shared[scan.getOutput()] = allocate(scan.getOutput());
   if (numPasses > 1) {

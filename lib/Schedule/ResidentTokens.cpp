@@ -494,6 +494,51 @@ void TokensKernel::emitWindowStores(ScanRole role, Value first, Value count) {
   b.setInsertionPointAfter(warps);
 }
 
+void TokensKernel::emitAheadLoads(int64_t distance) {
+  auto isState = [&](tile::LoadOp load) {
+    return load.getTile().getType().getShape() ==
+           cast<VectorType>(scan.getState().getType()).getShape();
+  };
+  int what = getenv("AHEADWHAT") ? atoi(getenv("AHEADWHAT")) : 7;
+  emitAhead(distance, numWarps - 1, [&](OtherBlock &other) {
+    Location loc = scan.getLoc();
+    for (tile::LoadOp load : getLoads((*roles)[ScanRole::state].before))
+      if (isState(load))
+        other.prefetchRows(load);
+    if (what & 2) {
+      for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value})
+        if (tile::Conv1dOp conv = findCarriedConv(loop, (*roles)[role].tiles))
+          for (tile::LoadOp load : getLoads(getTilesBefore(
+                   loop,
+                   loop.getTiedLoopInit(cast<BlockArgument>(conv.getWindow()))
+                       ->get())))
+            other.prefetch(load);
+      if (fold) {
+        auto walk =
+            scf::ForOp::create(b, loc, index(0), other.get(fold.getValid()), index(1));
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPointToStart(walk.getBody());
+        for (Value tile : {fold.getKey(), fold.getDeltas()})
+          other.prefetch(tile.getDefiningOp<tile::LoadOp>(),
+                         walk.getInductionVar());
+      }
+    }
+    if (what & 4) {
+      Value from = other.get(loop.getLowerBound());
+      Value to = other.get(loop.getUpperBound());
+      Value count = clamp(sub(to, from), blockTokens);
+      auto walk = scf::ForOp::create(b, loc, index(0), count, index(1));
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(walk.getBody());
+      other.map(loop.getInductionVar(), add(from, walk.getInductionVar()));
+      for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value,
+                            ScanRole::output})
+        for (tile::LoadOp load : getLoads((*roles)[role].tiles))
+          other.prefetch(load, index(0));
+    }
+  });
+}
+
 void TokensKernel::emitRootBlock(Block &block) {
   Operation *kernel = entry->getParentOp();
   kernel->setAttr("gdn_gpu.keep_loops", b.getUnitAttr());
@@ -546,14 +591,8 @@ void TokensKernel::emitRootBlock(Block &block) {
     b.setInsertionPointToStart(blocks.getBody());
     Value first = blocks.getInductionVar(), count = countFrom(first);
     emitPrepare(first, count);
-    if (const char *x = getenv("AHEAD")) {
-      SmallVector<tile::LoadOp> loads;
-      for (tile::LoadOp load : getLoads(state.before))
-        if (cast<VectorType>(load.getTile().getType()).getShape() ==
-            cast<VectorType>(scan.getState().getType()).getShape())
-          loads.push_back(load);
-      emitAhead(loads, atoi(x), numWarps - 1);
-    }
+    if (const char *x = getenv("AHEAD"))
+      emitAheadLoads(atoi(x));
     if (fold) // once would be enough; later there is nothing to wait for
       gpu::AwaitCopiesOp::create(b, loc);
     gpu::BarrierOp::create(b, loc);

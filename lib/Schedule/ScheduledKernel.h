@@ -12,6 +12,34 @@
 
 namespace gdn {
 
+/// The scalars of a tile program at the coordinates of another block, and
+/// prefetches of what it will load.
+class OtherBlock {
+public:
+  OtherBlock(mlir::OpBuilder &b, const mlir::IRMapping &here,
+             llvm::ArrayRef<mlir::Value> ids)
+      : b(b), here(here), ids(ids) {}
+  mlir::Value get(mlir::Value value);
+  llvm::SmallVector<mlir::Value> get(mlir::ValueRange values);
+  void map(mlir::Value value, mlir::Value there) {
+    this->there.map(value, there);
+    depends[value] = true;
+  }
+  /// A large tile, a row by each lane; a small one, by the warp, whole or one
+  /// row of it.
+  void prefetchRows(tile::LoadOp load);
+  void prefetch(tile::LoadOp load, mlir::Value row = {});
+
+private:
+  bool dependsOnBlock(mlir::Value value);
+
+  mlir::OpBuilder &b;
+  const mlir::IRMapping &here;
+  llvm::ArrayRef<mlir::Value> ids;
+  mlir::IRMapping there;
+  llvm::DenseMap<mlir::Value, bool> depends;
+};
+
 class ScheduledKernel {
 public:
   /// `root` is the op of `source` that the schedule lays out together with its
@@ -51,11 +79,11 @@ protected:
   /// From here on what the launch ahead wrote may be read, and memory that it
   /// reads be written. Only slots and states are read before.
   void emitAwait();
-  /// Asks for what `loads` will read, all of it of the state's layout, in the
-  /// block that begins when one that runs ends: `distance` units ahead. To be
-  /// called in the block of `root`.
-  void emitAhead(llvm::ArrayRef<tile::LoadOp> loads, int64_t distance,
-                 int64_t warp);
+  /// Emits `body` for one warp, with the scalars of the block that is `distance`
+  /// units ahead: what begins when a block of now ends. To be called in the
+  /// block of `root`.
+  void emitAhead(int64_t distance, int64_t warp,
+                 llvm::function_ref<void(OtherBlock &)> body);
   /// The number of units of a launch; null unless each axis of the grid is a
   /// symbol.
   mlir::Value countUnits();

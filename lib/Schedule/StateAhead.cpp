@@ -14,58 +14,71 @@
 using namespace mlir;
 using namespace gdn;
 
-namespace {
-/// The scalars of a tile program at the coordinates of another block.
-class OtherBlock {
-public:
-  OtherBlock(OpBuilder &b, const IRMapping &here, ArrayRef<Value> ids)
-      : b(b), here(here), ids(ids) {}
-
-  Value get(Value value) {
-    if (Value known = there.lookupOrNull(value))
+Value OtherBlock::get(Value value) {
+  if (Value known = there.lookupOrNull(value))
+    return known;
+  if (!dependsOnBlock(value))
+    if (Value known = here.lookupOrNull(value))
       return known;
-    if (!dependsOnBlock(value))
-      return here.lookup(value);
-    Operation *op = value.getDefiningOp();
-    if (auto id = dyn_cast<tile::BlockIdOp>(op)) {
-      there.map(value, ids[id.getAxis()]);
-      return ids[id.getAxis()];
-    }
+  Operation *op = value.getDefiningOp();
+  if (auto id = dyn_cast<tile::BlockIdOp>(op)) {
+    map(value, ids[id.getAxis()]);
+    return ids[id.getAxis()];
+  }
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (!op->isAncestor(operand.getParentBlock()->getParentOp()))
+        there.map(operand, get(operand));
+  });
+  b.clone(*op, there);
+  return there.lookup(value);
+}
+
+SmallVector<Value> OtherBlock::get(ValueRange values) {
+  return llvm::map_to_vector(values, [&](Value value) { return get(value); });
+}
+
+bool OtherBlock::dependsOnBlock(Value value) {
+  auto [found, isNew] = depends.try_emplace(value, false);
+  if (!isNew)
+    return found->second;
+  Operation *op = value.getDefiningOp();
+  bool does = op && isa<tile::BlockIdOp>(op);
+  if (op)
     op->walk([&](Operation *inner) {
       for (Value operand : inner->getOperands())
-        if (!op->isAncestor(operand.getParentBlock()->getParentOp()))
-          there.map(operand, get(operand));
+        does |= !op->isAncestor(operand.getParentBlock()->getParentOp()) &&
+                dependsOnBlock(operand);
     });
-    b.clone(*op, there);
-    return there.lookup(value);
+  return depends[value] = does;
+}
+
+void OtherBlock::prefetchRows(tile::LoadOp load) {
+  auto rows = gpu::RowsAttr::get(b.getContext(), /*warps=*/1, /*lanes=*/1,
+                                 /*vector=*/1);
+  gpu::PrefetchOp::create(
+      b, load.getLoc(), get(load.getView()), get(load.getIndices()),
+      load.getDims(), gpu::FragmentType::get(load.getTile().getType(), rows));
+}
+
+void OtherBlock::prefetch(tile::LoadOp load, Value row) {
+  SmallVector<Value> at = get(load.getIndices());
+  VectorType type = load.getTile().getType();
+  if (row) {
+    SmallVector<int64_t> shape(type.getShape());
+    shape[0] = 1;
+    type = VectorType::get(shape, type.getElementType());
+    Value &first = at[load.getDims()[0]];
+    first = arith::AddIOp::create(b, load.getLoc(), first, row);
   }
+  int64_t columns = type.getShape().back();
+  gpu::PrefetchOp::create(
+      b, load.getLoc(), get(load.getView()), at, load.getDims(),
+      gpu::FragmentType::get(type, getWarpRows(b.getContext(), columns)));
+}
 
-private:
-  bool dependsOnBlock(Value value) {
-    auto [found, isNew] = depends.try_emplace(value, false);
-    if (!isNew)
-      return found->second;
-    Operation *op = value.getDefiningOp();
-    bool does = op && isa<tile::BlockIdOp>(op);
-    if (op)
-      op->walk([&](Operation *inner) {
-        for (Value operand : inner->getOperands())
-          does |= !op->isAncestor(operand.getParentBlock()->getParentOp()) &&
-                  dependsOnBlock(operand);
-      });
-    return depends[value] = does;
-  }
-
-  OpBuilder &b;
-  const IRMapping &here;
-  ArrayRef<Value> ids;
-  IRMapping there;
-  DenseMap<Value, bool> depends;
-};
-} // namespace
-
-void ScheduledKernel::emitAhead(ArrayRef<tile::LoadOp> loads, int64_t distance,
-                                int64_t warp) {
+void ScheduledKernel::emitAhead(int64_t distance, int64_t warp,
+                                function_ref<void(OtherBlock &)> body) {
   Location loc = scan.getLoc();
   OpBuilder::InsertionGuard guard(b);
   auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), warp, 1);
@@ -125,14 +138,5 @@ void ScheduledKernel::emitAhead(ArrayRef<tile::LoadOp> loads, int64_t distance,
     auto copy = scf::IfOp::create(b, loc, condition, /*withElseRegion=*/false);
     b.setInsertionPointToStart(copy.thenBlock());
   }
-  for (tile::LoadOp load : loads) {
-    auto type = cast<VectorType>(load.getTile().getType());
-    auto rows = gpu::RowsAttr::get(b.getContext(), /*warps=*/1, /*lanes=*/1,
-                                   /*vector=*/1);
-    SmallVector<Value> indices;
-    for (Value index : load.getIndices())
-      indices.push_back(other.get(index));
-    gpu::PrefetchOp::create(b, loc, other.get(load.getView()), indices,
-                            load.getDims(), gpu::FragmentType::get(type, rows));
-  }
+  body(other);
 }

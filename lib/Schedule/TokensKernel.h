@@ -53,6 +53,7 @@ private:
   mlir::Value emitCarried(mlir::Value state, mlir::Value last,
                           mlir::Value count);
 
+  void emitAheadLoads(int64_t distance);
   void emitOutputPrefetches(mlir::Value first, mlir::Value count);
   void emitOutput(mlir::Value first, mlir::Value count);
   void emitWindowStores(ScanRole role, mlir::Value first, mlir::Value count);
