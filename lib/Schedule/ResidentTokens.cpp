@@ -503,7 +503,7 @@ void TokensKernel::emitAheadLoads(int64_t distance) {
   emitAhead(distance, numWarps - 1, [&](OtherBlock &other) {
     Location loc = scan.getLoc();
     for (tile::LoadOp load : getLoads((*roles)[ScanRole::state].before))
-      if (isState(load))
+      if (isState(load) && (what & 1))
         other.prefetchRows(load);
     if (what & 2) {
       for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value})
@@ -560,10 +560,12 @@ void TokensKernel::emitRootBlock(Block &block) {
   bool isCarried = isa<BlockArgument>(scan.getState());
   FragmentEmitter all(b, scalars, stateRows);
   for (tile::LoadOp load : getLoads(state.before))
-    all.emit(load);
-  emitAwait();
-  if (fold)
-    beginPendingCopies();
+    if (stays && load == stateLoad)
+      all.set(load.getTile(), this->state);
+    else
+      all.emit(load);
+  if (!stays)
+    emitAwait();
   place(ScanRole::query, scan.getQuery());
   place(ScanRole::key, scan.getKey());
   place(ScanRole::value, scan.getValue());
@@ -571,6 +573,8 @@ void TokensKernel::emitRootBlock(Block &block) {
   place(ScanRole::output, scan.getOutput());
   if (fold)
     place(ScanRole::state, scan.getDeltas());
+  if (fold)
+    beginPendingCopies();
   bool solves = isSolvable();
   if (solves)
     placeSolve();
@@ -598,17 +602,26 @@ void TokensKernel::emitRootBlock(Block &block) {
     gpu::BarrierOp::create(b, loc);
     if (fold)
       emitTickets(first);
+    if (stays) {
+      auto branch = emitIf(isEqual(first, begin));
+      OpBuilder::InsertionGuard inner(b);
+      b.setInsertionPointToStart(branch.thenBlock());
+      beginStateCopy(nextState);
+    }
     emitOutputPrefetches(first, count);
     Value before = isCarried ? Value(blocks.getRegionIterArg(0)) : Value();
+    int abl = getenv("ABL") ? atoi(getenv("ABL")) : 0;
+    Value none = sub(first, begin), whole = count;
+    auto cut = [&](int bit) { return abl & bit ? none : whole; };
     if (solves)
-      emitPairs(count);
+      emitPairs(cut(1));
     if (fold)
       before = emitFold(before, first);
     Value next;
     if (solves) {
-      emitProducts(before, count);
+      emitProducts(before, cut(4));
       gpu::BarrierOp::create(b, loc);
-      emitSolve(count);
+      emitSolve(cut(8));
     } else {
       next = emitScans(before, first, count);
     }
@@ -620,9 +633,9 @@ void TokensKernel::emitRootBlock(Block &block) {
     gpu::BarrierOp::create(b, loc);
     if (solves)
       next = emitCarried(before, add(first, index(blockTokens)), count);
-    emitOutput(first, count);
+    emitOutput(first, cut(32));
     if (fold) {
-      emitKept(first, count);
+      emitKept(first, cut(16));
       gpu::BarrierOp::create(b, loc);
     }
     if (isCarried)

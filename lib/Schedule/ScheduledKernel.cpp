@@ -199,6 +199,10 @@ FailureOr<bool> ScheduledKernel::emit(int64_t minBlocks) {
   kernel->setAttr("gdn_gpu.threads",
                   b.getI64IntegerAttr(numWarps * gpu::warpThreads));
   kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(minBlocks));
+  if (getenv("PERSIST"))
+    kernel->setAttr("gdn_gpu.blocks_per_sm", b.getI64IntegerAttr(minBlocks));
+  if (getenv("ALLOW"))
+    kernel->setAttr("gdn_gpu.allow", b.getStringAttr("spills: trial"));
   // Rows of the state are read and written 16 bytes at a time, in the pool that
   // it comes from and in one that takes states after tokens.
   auto align = [&](Value view) {
@@ -214,7 +218,7 @@ FailureOr<bool> ScheduledKernel::emit(int64_t minBlocks) {
   b.setInsertionPointToStart(entry);
   Block &body = source.getBody().front();
   scalars.map(body.getArguments(), entry->getArguments());
-  emitBlock(body);
+  emitProgram(body);
   func::ReturnOp::create(b, source.getLoc());
   source.erase();
   return true;

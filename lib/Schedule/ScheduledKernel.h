@@ -57,6 +57,8 @@ public:
 protected:
   /// The block that `root` is in, by role.
   virtual void emitRootBlock(mlir::Block &block) = 0;
+  /// The program behind its signature.
+  virtual void emitProgram(mlir::Block &body) { emitBlock(body); }
   /// A branch beside the one that `root` is in begins.
   virtual void enterBeside() { emitAwait(); }
   /// A store outside of that block.
@@ -79,11 +81,27 @@ protected:
   /// From here on what the launch ahead wrote may be read, and memory that it
   /// reads be written. Only slots and states are read before.
   void emitAwait();
+  /// Another unit than this block's: its coordinates, or this one's where there
+  /// is none.
+  struct OtherUnit {
+    llvm::SmallVector<mlir::Value> ids;
+    mlir::Value isThere;
+  };
+  /// The unit `distance` (an index; null: none) behind unit `number` (null: the
+  /// one at hand).
+  OtherUnit emitUnit(mlir::Value distance, mlir::Value number);
+  /// Whether the program gets to `root` in that unit; null: always. It does if
+  /// `isReachedOnce`: `root` stands in the function, or in one branch there.
+  mlir::Value emitReaches(OtherBlock &other);
+  bool isReachedOnce();
   /// Emits `body` for one warp, with the scalars of the block that is `distance`
   /// units ahead: what begins when a block of now ends. To be called in the
   /// block of `root`.
   void emitAhead(int64_t distance, int64_t warp,
                  llvm::function_ref<void(OtherBlock &)> body);
+  /// Emits `body` where the unit is there and gets to `root`.
+  void emitInUnit(OtherUnit &unit, OtherBlock &other,
+                  llvm::function_ref<void(OtherBlock &)> body);
   /// The number of units of a launch; null unless each axis of the grid is a
   /// symbol.
   mlir::Value countUnits();

@@ -77,6 +77,89 @@ void OtherBlock::prefetch(tile::LoadOp load, Value row) {
       gpu::FragmentType::get(type, getWarpRows(b.getContext(), columns)));
 }
 
+/// The sizes of the axes of the grid, each an i32.
+static SmallVector<Value> emitGridSizes(OpBuilder &b, func::FuncOp source,
+                                        const IRMapping &scalars) {
+  Location loc = source.getLoc();
+  auto grid = source->getAttrOfType<ArrayAttr>("gdn_tile.grid");
+  auto symbols = source->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
+  SmallVector<Value> values, sizes;
+  for (size_t i = 0; i < symbols.size(); ++i)
+    values.push_back(scalars.lookup(source.getArgument(i)));
+  for (auto form : grid.getAsRange<StringAttr>())
+    sizes.push_back(arith::IndexCastOp::create(
+        b, loc, b.getI32Type(),
+        emitForm(b, loc, form.getValue(), symbols, values)));
+  return sizes;
+}
+
+ScheduledKernel::OtherUnit ScheduledKernel::emitUnit(Value distance,
+                                                     Value number) {
+  Location loc = scan.getLoc();
+  auto asNumber = [&](Value index) -> Value {
+    return arith::IndexCastOp::create(b, loc, b.getI32Type(), index);
+  };
+  // In 32 bits, which are far faster to divide; the last axis runs fastest.
+  SmallVector<Value> sizes = emitGridSizes(b, source, scalars);
+  Value here;
+  if (number) {
+    here = asNumber(number);
+  } else {
+    for (auto [axis, size] : llvm::enumerate(sizes)) {
+      Value id =
+          asNumber(gpu::BlockIdOp::create(b, loc, b.getIndexType(), axis));
+      here = here ? arith::AddIOp::create(
+                        b, loc, arith::MulIOp::create(b, loc, here, size), id)
+                        .getResult()
+                  : id;
+    }
+  }
+  Value unit = here;
+  if (distance)
+    unit = arith::AddIOp::create(b, loc, unit, asNumber(distance));
+  Value count = sizes.front();
+  for (Value size : llvm::drop_begin(sizes))
+    count = arith::MulIOp::create(b, loc, count, size);
+  OtherUnit other;
+  other.isThere =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, unit, count);
+  unit = arith::SelectOp::create(b, loc, other.isThere, unit, here);
+  for (size_t axis = sizes.size(); axis-- > 0;) {
+    Value id = unit;
+    if (axis > 0) {
+      id = arith::RemUIOp::create(b, loc, unit, sizes[axis]);
+      unit = arith::DivUIOp::create(b, loc, unit, sizes[axis]);
+    }
+    other.ids.insert(
+        other.ids.begin(),
+        arith::IndexCastOp::create(b, loc, b.getIndexType(), id).getResult());
+  }
+  return other;
+}
+
+/// Whether the program gets to `root` in the other block.
+Value ScheduledKernel::emitReaches(OtherBlock &other) {
+  Value reaches;
+  for (Operation *op = root; auto branch = op->getParentOfType<scf::IfOp>();
+       op = branch) {
+    Value condition = other.get(branch.getCondition());
+    reaches = reaches ? arith::AndIOp::create(b, scan.getLoc(), condition,
+                                              reaches)
+                            .getResult()
+                      : condition;
+  }
+  return reaches;
+}
+
+bool ScheduledKernel::isReachedOnce() {
+  Operation *around = root->getParentOp();
+  if (around == source)
+    return true;
+  auto branch = dyn_cast<scf::IfOp>(around);
+  return branch && branch->getParentOp() == source &&
+         branch.thenBlock() == root->getBlock();
+}
+
 void ScheduledKernel::emitAhead(int64_t distance, int64_t warp,
                                 function_ref<void(OtherBlock &)> body) {
   Location loc = scan.getLoc();
@@ -85,58 +168,23 @@ void ScheduledKernel::emitAhead(int64_t distance, int64_t warp,
   b.createBlock(&warps.getBody());
   gpu::YieldOp::create(b, loc);
   b.setInsertionPointToStart(&warps.getBody().front());
-  // Coordinates of the other block, in 32 bits; the last axis runs fastest.
-  Type i32 = b.getI32Type();
-  auto number = [&](Value index) -> Value {
-    return arith::IndexCastOp::create(b, loc, i32, index);
-  };
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIntOp::create(b, loc, i32, value);
-  };
-  auto grid = source->getAttrOfType<ArrayAttr>("gdn_tile.grid");
-  auto symbols = source->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
-  SmallVector<Value> symbolValues;
-  for (size_t i = 0; i < symbols.size(); ++i)
-    symbolValues.push_back(scalars.lookup(source.getArgument(i)));
-  SmallVector<Value> sizes, ids;
-  for (auto [axis, form] : llvm::enumerate(grid.getAsRange<StringAttr>())) {
-    sizes.push_back(number(
-        emitForm(b, loc, form.getValue(), symbols, symbolValues)));
-    Value id = gpu::BlockIdOp::create(b, loc, b.getIndexType(), axis);
-    ids.push_back(number(id));
-  }
-  Value unit = ids[0];
-  for (size_t axis = 1; axis < grid.size(); ++axis)
-    unit = arith::AddIOp::create(
-        b, loc, arith::MulIOp::create(b, loc, unit, sizes[axis]), ids[axis]);
-  unit = arith::AddIOp::create(b, loc, unit, constant(distance));
-  for (size_t axis = grid.size(); axis-- > 1;) {
-    ids[axis] = arith::RemUIOp::create(b, loc, unit, sizes[axis]);
-    unit = arith::DivUIOp::create(b, loc, unit, sizes[axis]);
-  }
-  ids[0] = unit;
-  auto isThere = scf::IfOp::create(
-      b, loc,
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, unit, sizes[0]),
-      /*withElseRegion=*/false);
-  b.setInsertionPointToStart(isThere.thenBlock());
-  for (Value &id : ids)
-    id = arith::IndexCastOp::create(b, loc, b.getIndexType(), id);
+  OtherUnit unit =
+      emitUnit(arith::ConstantIndexOp::create(b, loc, distance), Value());
+  OtherBlock other(b, scalars, unit.ids);
+  emitInUnit(unit, other, body);
+}
 
-  OtherBlock other(b, scalars, ids);
-  // As far as the program goes there: the branches around the scan.
-  SmallVector<std::pair<scf::IfOp, bool>> branches;
-  for (Operation *op = root; auto branch = op->getParentOfType<scf::IfOp>();
-       op = branch)
-    branches.insert(branches.begin(), {branch, branch.thenBlock()->getParent()->isAncestor(op->getParentRegion())});
-  for (auto [branch, isThen] : branches) {
-    Value condition = other.get(branch.getCondition());
-    if (!isThen)
-      condition = arith::XOrIOp::create(
-          b, loc, condition,
-          arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
-    auto copy = scf::IfOp::create(b, loc, condition, /*withElseRegion=*/false);
-    b.setInsertionPointToStart(copy.thenBlock());
-  }
+void ScheduledKernel::emitInUnit(OtherUnit &unit, OtherBlock &other,
+                                 function_ref<void(OtherBlock &)> body) {
+  Location loc = scan.getLoc();
+  OpBuilder::InsertionGuard guard(b);
+  auto enter = [&](Value condition) {
+    auto branch =
+        scf::IfOp::create(b, loc, condition, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(branch.thenBlock());
+  };
+  enter(unit.isThere);
+  if (Value reaches = emitReaches(other))
+    enter(reaches);
   body(other);
 }

@@ -28,6 +28,16 @@ public:
 
 private:
   void emitRootBlock(mlir::Block &block) override;
+  // Blocks that stay (TokenUnits.cpp).
+  struct StateCopy {
+    mlir::Value view, rows;
+    llvm::SmallVector<mlir::Value> indices;
+  };
+  void emitProgram(mlir::Block &body) override;
+  void enterBeside() override;
+  tile::LoadOp findStateLoad();
+  StateCopy emitStateCopy(OtherUnit &unit, OtherBlock &other);
+  void beginStateCopy(const StateCopy &copy);
   void place(ScanRole role, llvm::ArrayRef<mlir::Value> operands);
   void emitPrepare(mlir::Value first, mlir::Value count);
   void emitRole(ScanRole role, llvm::ArrayRef<mlir::Value> operands,
@@ -103,6 +113,10 @@ private:
 
   mlir::scf::ForOp loop;
   int64_t blockTokens;
+  bool stays = getenv("PERSIST") != nullptr;
+  tile::LoadOp stateLoad;
+  mlir::Value statePlace, state; // in shared memory, and this unit's
+  StateCopy nextState;
   llvm::DenseSet<mlir::Value> tokenTiles;
   mlir::Value begin, end;
   /// Of a window after a token: its tile in shared memory, and the rows there

@@ -386,6 +386,13 @@ void KernelLowering::lower(Operation &op) {
       .Case([&](gdn::gpu::BlockIdOp id) {
         values.map(id.getResult(), entry.blockIds[id.getAxis()]);
       })
+      .Case([&](gdn::gpu::BlocksOp blocks) {
+        Type i32 = b.getI32Type();
+        values.map(blocks.getNumber(),
+                   a.toIndex(NVVM::BlockIdXOp::create(b, loc, i32)));
+        values.map(blocks.getCount(),
+                   a.toIndex(NVVM::GridDimXOp::create(b, loc, i32)));
+      })
       .Case([&](gdn::gpu::WarpsOp warps) { lowerWarps(warps); })
       .Case([&](gdn::gpu::GroupsOp groups) { lowerGroups(groups); })
       .Case([&](gdn::gpu::PickOp pick) { lowerPick(pick); })
