@@ -67,6 +67,8 @@ protected:
   /// Fails with an error on what the schedule has no place for, once roles and
   /// layout are known.
   virtual mlir::LogicalResult check() { return mlir::success(); }
+  /// Lanes that hold a row of the state, where columns allow it.
+  virtual int64_t preferredLanes() { return 8; }
   /// Whether the schedule can go over the rows of a state in passes.
   virtual bool takesPasses() const { return false; }
 

@@ -30,6 +30,15 @@ bool TokensKernel::isSolvable() {
          (*roles)[ScanRole::state].tiles.empty();
 }
 
+/// Four where tensor cores take the rows as they lie.
+int64_t TokensKernel::preferredLanes() {
+  auto state = cast<VectorType>(scan.getState().getType());
+  fold = getFold(loop, scan);
+  bool fits = isSolvable() && state.getDimSize(0) % (numWarps * 16) == 0 &&
+              state.getDimSize(1) % 32 == 0;
+  return fits && !getenv("NOMMA") ? 4 : ScheduledKernel::preferredLanes();
+}
+
 void TokensKernel::placeSolve() {
   auto f32 = b.getF32Type();
   int64_t rows = cast<VectorType>(scan.getState().getType()).getDimSize(0);
@@ -133,6 +142,12 @@ void TokensKernel::emitPairs(Value count) {
 /// The products of the state with keys and queries.
 void TokensKernel::emitProducts(Value state, Value count) {
   Location loc = scan.getLoc();
+  if (stateRows.getLanes() == 4) {
+    gpu::ShareProductsOp::create(b, loc, state, shared[scan.getKey()],
+                                 shared[scan.getQuery()], count, knownPlace,
+                                 seenPlace);
+    return;
+  }
   MLIRContext *context = b.getContext();
   auto perColumn = gpu::PerColumnAttr::get(context, stateRows);
   int64_t rows = cast<VectorType>(scan.getState().getType()).getDimSize(0);

@@ -34,6 +34,7 @@ private:
     llvm::SmallVector<mlir::Value> indices;
   };
   void emitProgram(mlir::Block &body) override;
+  int64_t preferredLanes() override;
   void enterBeside() override;
   tile::LoadOp findStateLoad();
   StateCopy emitStateCopy(OtherUnit &unit, OtherBlock &other);

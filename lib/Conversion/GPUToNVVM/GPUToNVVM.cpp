@@ -11,6 +11,7 @@
 #include "NarrowDivision.h"
 #include "RowWork.h"
 #include "SharedMatrix.h"
+#include "SplitProducts.h"
 #include "TileCopy.h"
 #include "ViewMemory.h"
 
@@ -515,6 +516,15 @@ void KernelLowering::lower(Operation &op) {
                  values.lookup(copy.getPlace()));
       })
       .Case([&](gdn::gpu::AwaitCopiesOp) { emitAwaitCopies(b, loc); })
+      .Case([&](gdn::gpu::ShareProductsOp products) {
+        SmallVector<Value> places;
+        for (Value place :
+             {products.getFirst(), products.getSecond(), products.getFirstTo(),
+              products.getSecondTo()})
+          places.push_back(values.lookup(place));
+        emitShareProducts(b, threads, products, get(products.getLhs()),
+                          get(products.getRows()), places);
+      })
       .Case([&](gdn::gpu::MatmulOp matmul) {
         Value lhs = get(matmul.getLhs()), tile = values.lookup(matmul.getRhs());
         Value acc = matmul.getAcc() ? get(matmul.getAcc()) : Value();
