@@ -2,7 +2,10 @@
 """The grid of prefill without a GPU: what is planned, what each process is told, what one
 report gathers, limits, and tables."""
 
+import fcntl
 import json
+import threading
+import time
 from argparse import Namespace
 from pathlib import Path
 
@@ -68,7 +71,8 @@ def test_limits_are_what_the_device_cannot_avoid():
 def options(tmp_path: Path, **changes) -> Namespace:
     chosen = {"image": "i.gdnk", "output": tmp_path / "r.json", "library": "l.so", "heads": []}
     chosen |= {"sets": ["1x2048", "1024x8"], "checked": ["1x2048"], "repeats": 9, "peers": []}
-    chosen |= {"seconds": 1e9, "no_peers": False, "variants": False} | changes
+    chosen |= {"seconds": 1e9, "no_peers": False, "variants": False, "devices": []}
+    chosen |= {"together": False, "resume": False, "prototype": None} | changes
     return Namespace(**chosen)
 
 
@@ -86,7 +90,8 @@ def value_of(arguments: list[str], option: str) -> str:
 def test_each_pair_of_heads_is_a_process_and_all_write_one_report(tmp_path):
     started = []
 
-    def start(arguments: list[str]) -> int:
+    def start(arguments: list[str], device: str, descriptors: list[int]) -> int:
+        assert (device, descriptors) == ("", [])
         started.append(arguments)
         heads = bench.heads(value_of(arguments, "--heads"))
         if heads == (8, 32):
@@ -114,9 +119,107 @@ def test_each_pair_of_heads_is_a_process_and_all_write_one_report(tmp_path):
 
 
 def test_no_process_begins_without_time(tmp_path):
-    report = prefill_run.measure(options(tmp_path, seconds=-1), describe, lambda _: 1 / 0)
+    report = prefill_run.measure(options(tmp_path, seconds=-1), describe, lambda *_: 1 / 0)
     assert len(report["not_measured"]) == 9
     assert "no time was left" in prefill_tables.markdown(report)
+
+
+def test_two_gpus_share_the_pairs_and_measure_at_the_same_time(tmp_path):
+    both = threading.Barrier(2, timeout=30)
+    seen = {"0": [], "1": []}
+
+    def start(arguments: list[str], device: str, descriptors: list[int]) -> int:
+        if not seen[device]:
+            both.wait()
+        seen[device].append(bench.heads(value_of(arguments, "--heads")))
+        return 0
+
+    report = prefill_run.measure(options(tmp_path, devices=["0", "1"]), describe, start)
+    assert sorted(seen["0"] + seen["1"]) == sorted(grid.HEADS)
+    values = [sum(values for _, values in pairs) for pairs in seen.values()]
+    assert abs(values[0] - values[1]) <= 16
+    assert report["not_measured"] == []
+
+
+def test_processes_that_compile_together_measure_alone_and_not_before(tmp_path):
+    prepared, alone, worst, most = [], [], [], threading.Lock()
+
+    def start(arguments: list[str], device: str, descriptors: list[int]) -> int:
+        heads = bench.heads(value_of(arguments, "--heads"))
+        (turn,) = descriptors
+        assert value_of(arguments, "--turn") == str(turn)
+        time.sleep(0.002 * heads[1])  # as if it compiled
+        prepared.append(heads)
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        with most:
+            alone.append(heads)
+            worst.append((len(prepared), len(alone)))
+        time.sleep(0.01)
+        with most:
+            alone.remove(heads)
+        part = {"rows": [row("gdn", 10.0, heads)], "not_measured": []}
+        Path(value_of(arguments, "--part")).write_text(json.dumps(part))
+        return 0
+
+    report = prefill_run.measure(options(tmp_path, together=True), describe, start)
+    assert worst == [(9, 1)] * 9
+    assert len(report["rows"]) == 9
+    assert not list(tmp_path.glob("*.lock"))
+
+
+def test_a_process_that_dies_while_it_compiles_does_not_stop_the_others(tmp_path):
+    def start(arguments: list[str], device: str, descriptors: list[int]) -> int:
+        if bench.heads(value_of(arguments, "--heads")) == (16, 64):
+            return 1  # without ever asking for its turn
+        fcntl.flock(descriptors[0], fcntl.LOCK_EX)
+        return 0
+
+    report = prefill_run.measure(options(tmp_path, together=True), describe, start)
+    assert [item["where"] for item in report["not_measured"]] == ["(16, 64)"]
+
+
+def test_a_run_goes_on_where_another_was_cut_short(tmp_path):
+    before = describe() | {"not_measured": [{"impl": "all", "where": "x", "reason": "no time"}]}
+    before["rows"] = [row("gdn", 10.0, heads, "1x2048") for heads in grid.HEADS]
+    before["rows"] += [row("gdn", 10.0, (2, 8), "1024x8")]
+    (tmp_path / "r.json").write_text(json.dumps(before))
+    asked = []
+
+    def start(arguments: list[str], device: str, descriptors: list[int]) -> int:
+        at = arguments.index("--sets")
+        asked.append((value_of(arguments, "--heads"), arguments[at + 1 : at + 3]))
+        return 0
+
+    report = prefill_run.measure(options(tmp_path, resume=True), lambda: 1 / 0, start)
+    assert asked[0] == ("4,16", ["1024x8", "--checked"])
+    assert len(asked) == 8
+    assert len(report["rows"]) == 10 and report["not_measured"] == []
+
+
+def test_the_hand_written_prefill_is_beside_ours_and_no_peer(tmp_path):
+    (tmp_path / "p.txt").write_text(
+        "BENCH 16/32 4x8192     nwg 2 nseg  1    330.0 us  (again    328.5)\n"
+        "BENCH 16/32 4x8192     nwg 1 nseg  1    500.0 us  (again    501.0)\n"
+        "BENCH 2/8 1x32768      nwg 1 nseg  8    286.0 us  (again    287.0)\n"
+    )
+    chosen = options(tmp_path, prototype=tmp_path / "p.txt", sets=["8192x4"], heads=[(16, 32)])
+
+    def start(arguments: list[str], device: str, descriptors: list[int]) -> int:
+        rows = [row("gdn", 300.0), row("fla", 900.0), row("flashinfer", 400.0)]
+        part = {"rows": rows, "not_measured": []}
+        Path(value_of(arguments, "--part")).write_text(json.dumps(part))
+        return 0
+
+    report = prefill_run.measure(chosen, describe, start)
+    found = [found for found in report["rows"] if found["impl"] == "prototype"]
+    assert [(f["config"]["set"], f["us"]) for f in found] == [("8192x4", 328.5), ("1x32768", 286.0)]
+    assert found[0]["config"]["variant"] == "nwg2 parts1" and found[0]["limit_us"] > 0
+    text = prefill_tables.markdown(report)
+    assert "| prototype / gdn | 1 | 1.09 | 1.09 | 16/32 8192x4 | 0.95, 0.95 | yes |" in text
+    assert "| best peer / gdn | 1 | 1.33 |" in text
+    (tmp_path / "p.txt").write_text("no line\n")
+    with pytest.raises(ValueError, match="expected lines that begin with BENCH"):
+        prefill_run.measure(chosen, describe, start)
 
 
 def test_what_a_process_is_told(tmp_path):

@@ -71,6 +71,14 @@ def main(arguments: list[str] | None = None) -> int:
     fill.add_argument("--peers", nargs="+", default=[], help="these alone; else all that are there")
     fill.add_argument("--no-peers", action="store_true")
     fill.add_argument("--variants", action="store_true", help="also each variant, forced")
+    fill.add_argument("--prototype", type=Path, help="what the hand-written prefill printed")
+    fill.add_argument("--devices", nargs="+", default=[], help="GPUs, such as 0 1; else the first")
+    fill.add_argument(
+        "--together",
+        action="store_true",
+        help="let the processes of all heads compile at the same time, then measure in turn",
+    )
+    fill.add_argument("--resume", action="store_true", help="measure what the report has no row of")
     stages = commands.add_parser("prologue", help="measure the stages of a prefill, each alone")
     stages.add_argument("image", type=Path, help="of packed projections, for any targets")
     stages.add_argument("--output", type=Path, help="write the report as JSON")

@@ -3,6 +3,8 @@
 gdn.bench.prefill_run starts for each pair. Writes a part of the report."""
 
 import argparse
+import faulthandler
+import fcntl
 import importlib
 import json
 import time
@@ -14,11 +16,13 @@ import torch
 from ..runtime import Device, GdnError, Image, Kernel, Pool, Runtime
 from . import grid
 from .grid import Case
-from .peers.prefill import PEERS, PrefillPeer
+from .peers.prefill import PEERS, PrefillPeer, forget_choices
 from .prefill_inputs import Problem, exact, make_problem, relative_error
 from .timing import first_call_ms, host_times, time_calls
 
 _HOST_LAUNCHES = 10
+# Peers that have not compiled what they need by then are taken to hang.
+_MOST_SECONDS_TO_PREPARE = 200
 
 
 def impl_of(target: str) -> str:
@@ -93,7 +97,9 @@ class Measurement:
     def measure(self, problem: Problem, config: dict, impl: str, variant: str, peer, want) -> None:
         """Times of one implementation, and its errors where `want` has the exact results."""
         row = {"suite": "prefill", "impl": impl, "config": config | {"variant": variant}}
-        row["first_call_ms"] = first_call_ms(peer.calls[0])
+        first = first_call_ms(peer.calls[0])
+        if self.options.turn is None:
+            row["first_call_ms"] = first  # with what it compiles
         errors = ""
         if want is not None:
             row["error_o"] = relative_error(peer.output(), want[0])
@@ -168,13 +174,44 @@ class Measurement:
                 self.leave_out(impl, "everywhere", f"{type(error).__name__}: {error}")
         return found
 
+    def prepare(self, cases: list[Case], types: tuple[str, str], peers: list) -> None:
+        """Calls the peers once for each row, so that all is compiled, and waits for the turn
+        of this process to use the GPU alone."""
+        faulthandler.dump_traceback_later(_MOST_SECONDS_TO_PREPARE, exit=True)
+        for case in cases:
+            problem = make_problem(case, *types, sets=1)
+            for impl, _, _, prepare in peers:
+                start = time.monotonic()
+                try:
+                    prepare(problem).calls[0]()
+                    torch.cuda.synchronize()
+                except Exception as error:  # it is a line of the report when it is measured
+                    print(f"{impl}: {type(error).__name__}: {str(error)[:200]}", flush=True)
+                seconds = time.monotonic() - start
+                if seconds > 1:
+                    print(f"prepared: {impl} {case.heads} {case.name} {seconds:.1f} s", flush=True)
+            del problem
+            torch.cuda.empty_cache()
+        faulthandler.cancel_dump_traceback_later()
+        fcntl.flock(self.options.turn, fcntl.LOCK_EX)
+        forget_choices()
+
+    def write(self) -> None:
+        """What is measured so far."""
+        part = {"rows": self.rows, "not_measured": self.not_measured}
+        self.options.part.write_text(json.dumps(part))
+
     def run(self, cases: list[Case], kernels: list[tuple[str, Kernel]]) -> None:
         peers = self.importable()
+        if self.options.turn is not None:
+            params = {param.name: param for param in kernels[0][1].params}
+            self.prepare(cases, (params["q"].dtype, params["state_pool"].dtype), peers)
         for case in cases:
             if time.monotonic() > self.end:
                 self.leave_out("all", f"{case.heads} {case.name}", "no time was left")
                 continue
             self.measure_case(case, kernels, peers)
+            self.write()
             torch.cuda.empty_cache()
 
 
@@ -191,6 +228,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--peers", nargs="*", default=[])
     parser.add_argument("--no-peers", action="store_true")
     parser.add_argument("--variants", action="store_true")
+    parser.add_argument(
+        "--turn", type=int, help="descriptor with a shared lock, which is made exclusive to measure"
+    )
     options = parser.parse_args(arguments)
     end = time.monotonic() + options.seconds
     keys, values = options.heads.split(",")
@@ -207,8 +247,7 @@ def main(arguments: list[str] | None = None) -> int:
         pair = (int(keys), int(values))
         measurement.run([Case(pair, name) for name in options.sets], kernels)
     finally:
-        part = {"rows": measurement.rows, "not_measured": measurement.not_measured}
-        options.part.write_text(json.dumps(part))
+        measurement.write()
     return 0
 
 

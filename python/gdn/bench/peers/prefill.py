@@ -2,12 +2,18 @@
 """Peers' prefill from ready queries, keys and gates over rows of any lengths: states in
 and out, outputs and final states in memory of their own."""
 
+import gc
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
 from ..prefill_inputs import Problem
+
+# Read when FLA is imported or called: where FlashQLA is installed, FLA's function would call
+# it; and what Triton chose among kernels in an earlier process would be read from a file.
+os.environ |= {"FLA_FLASH_QLA": "0", "FLA_CACHE_RESULTS": "0"}
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,16 @@ def _peer(problem: Problem, function: Callable[..., tuple]) -> PrefillPeer:
 
     calls = [call(index, x) for index, x in enumerate(problem.sets)]
     return PrefillPeer(calls, lambda: left["o"], lambda: left["state"])
+
+
+def forget_choices() -> None:
+    """Lets Triton choose again among the kernels that it has compiled: what it measured while
+    others used the GPU is not what it would choose alone."""
+    from triton.runtime.autotuner import Autotuner
+
+    for found in gc.get_objects():
+        if isinstance(found, Autotuner):
+            found.cache.clear()
 
 
 def fla(problem: Problem) -> PrefillPeer:
@@ -96,6 +112,7 @@ def _flashinfer(problem: Problem, **options) -> PrefillPeer:
             initial_state=x.state,
             output_final_state=True,
             cu_seqlens=bounds,
+            max_seqlen=max(problem.case.lengths),
             **options,
         )
 
