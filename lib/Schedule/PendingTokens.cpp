@@ -89,10 +89,7 @@ Value TokensKernel::emitFold(Value state, Value first) {
     return gpu::FragmentType::get(
         VectorType::get({type.getDimSize(1)}, type.getElementType()), layout);
   };
-  Value valid = all.scalar(fold.getValid());
-  if (getenv("ABL") && atoi(getenv("ABL")) & 2)
-    valid = sub(first, begin);
-  auto walk = scf::ForOp::create(b, loc, index(0), valid,
+  auto walk = scf::ForOp::create(b, loc, index(0), all.scalar(fold.getValid()),
                                  index(1), state);
   {
     OpBuilder::InsertionGuard inner(b);

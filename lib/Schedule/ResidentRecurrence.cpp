@@ -365,22 +365,6 @@ void ResidentKernel::emitRootBlock(Block &block) {
   emitOperands(ScanRole::key, scan.getKey());
   emitOperands(ScanRole::value, scan.getValue());
   emitOperands(ScanRole::gates, {scan.getLogDecay(), scan.getBeta()});
-  const char *ahead = getenv("AHEAD");
-  bool late = getenv("AHEADAT") && atoi(getenv("AHEADAT")) == 1;
-  int what = getenv("AHEADWHAT") ? atoi(getenv("AHEADWHAT")) : 7;
-  auto askAhead = [&](int64_t warp) {
-    emitAhead(atoi(ahead), warp, [&](OtherBlock &other) {
-      for (tile::LoadOp load : getLoads(state.tiles))
-        other.prefetchRows(load);
-      if (what & 2)
-        for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value,
-                              ScanRole::output})
-          for (tile::LoadOp load : getLoads((*roles)[role].tiles))
-            other.prefetch(load);
-    });
-  };
-  if (ahead && numPasses == 1 && !late)
-    askAhead(5);
   gpu::BarrierOp::create(b, scan.getLoc());
   shared[scan.getOutput()] = allocate(scan.getOutput());
   if (numPasses > 1) {
@@ -390,8 +374,6 @@ void ResidentKernel::emitRootBlock(Block &block) {
     for (Operation *op : state.stores)
       all.emitStores(op, {});
   }
-  if (ahead && numPasses == 1 && late)
-    askAhead(5);
   for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value})
     emitLateStores(role);
   gpu::BarrierOp::create(b, scan.getLoc());

@@ -47,8 +47,6 @@ struct ScheduleResidentTokens final
   using ScheduleResidentTokensBase::ScheduleResidentTokensBase;
 
   void runOnOperation() override {
-    if (const char *x = getenv("THREADS"))
-      threads = atoi(x);
     if (threads % gpu::warpThreads != 0 || threads < 128 || threads > 1024) {
       getOperation().emitError("expects the option 'threads' to be a multiple "
                                "of 32 from 128 to 1024, but got ")
@@ -167,7 +165,6 @@ struct gdn::CarriedWindow {
 /// Asks for the window before `token`.
 std::unique_ptr<CarriedWindow>
 TokensKernel::emitWindowLoads(tile::Conv1dOp conv, Value token) {
-  Location loc = scan.getLoc();
   Value initial =
       loop.getTiedLoopInit(cast<BlockArgument>(conv.getWindow()))->get();
   int64_t steps = cast<VectorType>(conv.getWindow().getType()).getDimSize(0);
@@ -240,11 +237,11 @@ void TokensKernel::emitCarriedWindow(FragmentEmitter &warp, tile::Conv1dOp conv,
     Type row = gpu::getRowType(type);
     Block *body = b.createBlock(&map.getBody(), {},
                                 {b.getIndexType(), row, row}, {loc, loc, loc});
-    gpu::YieldOp::create(
-        b, loc,
-        arith::SelectOp::create(b, loc, loaded.isStart, body->getArgument(1),
-                                body->getArgument(2))
-            .getResult());
+    gpu::YieldOp::create(b, loc,
+                         arith::SelectOp::create(b, loc, loaded.isStart,
+                                                 body->getArgument(1),
+                                                 body->getArgument(2))
+                             .getResult());
     before = map.getResult(0);
   }
   warp.set(conv.getWindow(), before);
@@ -494,51 +491,6 @@ void TokensKernel::emitWindowStores(ScanRole role, Value first, Value count) {
   b.setInsertionPointAfter(warps);
 }
 
-void TokensKernel::emitAheadLoads(int64_t distance) {
-  auto isState = [&](tile::LoadOp load) {
-    return load.getTile().getType().getShape() ==
-           cast<VectorType>(scan.getState().getType()).getShape();
-  };
-  int what = getenv("AHEADWHAT") ? atoi(getenv("AHEADWHAT")) : 7;
-  emitAhead(distance, numWarps - 1, [&](OtherBlock &other) {
-    Location loc = scan.getLoc();
-    for (tile::LoadOp load : getLoads((*roles)[ScanRole::state].before))
-      if (isState(load) && (what & 1))
-        other.prefetchRows(load);
-    if (what & 2) {
-      for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value})
-        if (tile::Conv1dOp conv = findCarriedConv(loop, (*roles)[role].tiles))
-          for (tile::LoadOp load : getLoads(getTilesBefore(
-                   loop,
-                   loop.getTiedLoopInit(cast<BlockArgument>(conv.getWindow()))
-                       ->get())))
-            other.prefetch(load);
-      if (fold) {
-        auto walk =
-            scf::ForOp::create(b, loc, index(0), other.get(fold.getValid()), index(1));
-        OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPointToStart(walk.getBody());
-        for (Value tile : {fold.getKey(), fold.getDeltas()})
-          other.prefetch(tile.getDefiningOp<tile::LoadOp>(),
-                         walk.getInductionVar());
-      }
-    }
-    if (what & 4) {
-      Value from = other.get(loop.getLowerBound());
-      Value to = other.get(loop.getUpperBound());
-      Value count = clamp(sub(to, from), blockTokens);
-      auto walk = scf::ForOp::create(b, loc, index(0), count, index(1));
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(walk.getBody());
-      other.map(loop.getInductionVar(), add(from, walk.getInductionVar()));
-      for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value,
-                            ScanRole::output})
-        for (tile::LoadOp load : getLoads((*roles)[role].tiles))
-          other.prefetch(load, index(0));
-    }
-  });
-}
-
 void TokensKernel::emitRootBlock(Block &block) {
   Operation *kernel = entry->getParentOp();
   kernel->setAttr("gdn_gpu.keep_loops", b.getUnitAttr());
@@ -560,12 +512,8 @@ void TokensKernel::emitRootBlock(Block &block) {
   bool isCarried = isa<BlockArgument>(scan.getState());
   FragmentEmitter all(b, scalars, stateRows);
   for (tile::LoadOp load : getLoads(state.before))
-    if (stays && load == stateLoad)
-      all.set(load.getTile(), this->state);
-    else
-      all.emit(load);
-  if (!stays)
-    emitAwait();
+    all.emit(load);
+  emitAwait();
   place(ScanRole::query, scan.getQuery());
   place(ScanRole::key, scan.getKey());
   place(ScanRole::value, scan.getValue());
@@ -595,33 +543,22 @@ void TokensKernel::emitRootBlock(Block &block) {
     b.setInsertionPointToStart(blocks.getBody());
     Value first = blocks.getInductionVar(), count = countFrom(first);
     emitPrepare(first, count);
-    if (const char *x = getenv("AHEAD"))
-      emitAheadLoads(atoi(x));
     if (fold) // once would be enough; later there is nothing to wait for
       gpu::AwaitCopiesOp::create(b, loc);
     gpu::BarrierOp::create(b, loc);
     if (fold)
       emitTickets(first);
-    if (stays) {
-      auto branch = emitIf(isEqual(first, begin));
-      OpBuilder::InsertionGuard inner(b);
-      b.setInsertionPointToStart(branch.thenBlock());
-      beginStateCopy(nextState);
-    }
     emitOutputPrefetches(first, count);
     Value before = isCarried ? Value(blocks.getRegionIterArg(0)) : Value();
-    int abl = getenv("ABL") ? atoi(getenv("ABL")) : 0;
-    Value none = sub(first, begin), whole = count;
-    auto cut = [&](int bit) { return abl & bit ? none : whole; };
     if (solves)
-      emitPairs(cut(1));
+      emitPairs(count);
     if (fold)
       before = emitFold(before, first);
     Value next;
     if (solves) {
-      emitProducts(before, cut(4));
+      emitProducts(before, count);
       gpu::BarrierOp::create(b, loc);
-      emitSolve(cut(8));
+      emitSolve(count);
     } else {
       next = emitScans(before, first, count);
     }
@@ -633,9 +570,9 @@ void TokensKernel::emitRootBlock(Block &block) {
     gpu::BarrierOp::create(b, loc);
     if (solves)
       next = emitCarried(before, add(first, index(blockTokens)), count);
-    emitOutput(first, cut(32));
+    emitOutput(first, count);
     if (fold) {
-      emitKept(first, cut(16));
+      emitKept(first, count);
       gpu::BarrierOp::create(b, loc);
     }
     if (isCarried)

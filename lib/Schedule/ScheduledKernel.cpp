@@ -34,10 +34,12 @@ bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
   int64_t vector = 16 / (stored.getIntOrFloatBitWidth() / 8);
   while (columns % vector != 0)
     vector /= 2;
-  int64_t lanes = preferredLanes();
+  const int64_t preferred = preferredLanes();
+  int64_t lanes = preferred;
   while (lanes > 1 && columns % (lanes * vector) != 0)
     lanes /= 2;
-  while (preferredLanes() == 8 && lanes < gpu::warpThreads && columns > lanes * maxLocalColumns &&
+  while (preferred == rowLanes && lanes < gpu::warpThreads &&
+         columns > lanes * maxLocalColumns &&
          columns % (2 * lanes * vector) == 0)
     lanes *= 2;
   stateRows = gpu::RowsAttr::get(b.getContext(), numWarps, lanes, vector);
@@ -199,10 +201,6 @@ FailureOr<bool> ScheduledKernel::emit(int64_t minBlocks) {
   kernel->setAttr("gdn_gpu.threads",
                   b.getI64IntegerAttr(numWarps * gpu::warpThreads));
   kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(minBlocks));
-  if (getenv("PERSIST"))
-    kernel->setAttr("gdn_gpu.blocks_per_sm", b.getI64IntegerAttr(minBlocks));
-  if (getenv("ALLOW"))
-    kernel->setAttr("gdn_gpu.allow", b.getStringAttr("spills: trial"));
   // Rows of the state are read and written 16 bytes at a time, in the pool that
   // it comes from and in one that takes states after tokens.
   auto align = [&](Value view) {
@@ -218,7 +216,7 @@ FailureOr<bool> ScheduledKernel::emit(int64_t minBlocks) {
   b.setInsertionPointToStart(entry);
   Block &body = source.getBody().front();
   scalars.map(body.getArguments(), entry->getArguments());
-  emitProgram(body);
+  emitBlock(body);
   func::ReturnOp::create(b, source.getLoc());
   source.erase();
   return true;

@@ -12,34 +12,6 @@
 
 namespace gdn {
 
-/// The scalars of a tile program at the coordinates of another block, and
-/// prefetches of what it will load.
-class OtherBlock {
-public:
-  OtherBlock(mlir::OpBuilder &b, const mlir::IRMapping &here,
-             llvm::ArrayRef<mlir::Value> ids)
-      : b(b), here(here), ids(ids) {}
-  mlir::Value get(mlir::Value value);
-  llvm::SmallVector<mlir::Value> get(mlir::ValueRange values);
-  void map(mlir::Value value, mlir::Value there) {
-    this->there.map(value, there);
-    depends[value] = true;
-  }
-  /// A large tile, a row by each lane; a small one, by the warp, whole or one
-  /// row of it.
-  void prefetchRows(tile::LoadOp load);
-  void prefetch(tile::LoadOp load, mlir::Value row = {});
-
-private:
-  bool dependsOnBlock(mlir::Value value);
-
-  mlir::OpBuilder &b;
-  const mlir::IRMapping &here;
-  llvm::ArrayRef<mlir::Value> ids;
-  mlir::IRMapping there;
-  llvm::DenseMap<mlir::Value, bool> depends;
-};
-
 class ScheduledKernel {
 public:
   /// `root` is the op of `source` that the schedule lays out together with its
@@ -57,8 +29,6 @@ public:
 protected:
   /// The block that `root` is in, by role.
   virtual void emitRootBlock(mlir::Block &block) = 0;
-  /// The program behind its signature.
-  virtual void emitProgram(mlir::Block &body) { emitBlock(body); }
   /// A branch beside the one that `root` is in begins.
   virtual void enterBeside() { emitAwait(); }
   /// A store outside of that block.
@@ -67,8 +37,10 @@ protected:
   /// Fails with an error on what the schedule has no place for, once roles and
   /// layout are known.
   virtual mlir::LogicalResult check() { return mlir::success(); }
-  /// Lanes that hold a row of the state, where columns allow it.
-  virtual int64_t preferredLanes() { return 8; }
+  /// Lanes that hold a row of the state, where its columns allow that: so many
+  /// that they read 128 bytes of it at once.
+  static constexpr int64_t rowLanes = 8;
+  virtual int64_t preferredLanes() { return rowLanes; }
   /// Whether the schedule can go over the rows of a state in passes.
   virtual bool takesPasses() const { return false; }
 
@@ -83,27 +55,6 @@ protected:
   /// From here on what the launch ahead wrote may be read, and memory that it
   /// reads be written. Only slots and states are read before.
   void emitAwait();
-  /// Another unit than this block's: its coordinates, or this one's where there
-  /// is none.
-  struct OtherUnit {
-    llvm::SmallVector<mlir::Value> ids;
-    mlir::Value isThere;
-  };
-  /// The unit `distance` (an index; null: none) behind unit `number` (null: the
-  /// one at hand).
-  OtherUnit emitUnit(mlir::Value distance, mlir::Value number);
-  /// Whether the program gets to `root` in that unit; null: always. It does if
-  /// `isReachedOnce`: `root` stands in the function, or in one branch there.
-  mlir::Value emitReaches(OtherBlock &other);
-  bool isReachedOnce();
-  /// Emits `body` for one warp, with the scalars of the block that is `distance`
-  /// units ahead: what begins when a block of now ends. To be called in the
-  /// block of `root`.
-  void emitAhead(int64_t distance, int64_t warp,
-                 llvm::function_ref<void(OtherBlock &)> body);
-  /// Emits `body` where the unit is there and gets to `root`.
-  void emitInUnit(OtherUnit &unit, OtherBlock &other,
-                  llvm::function_ref<void(OtherBlock &)> body);
   /// The number of units of a launch; null unless each axis of the grid is a
   /// symbol.
   mlir::Value countUnits();

@@ -30,13 +30,18 @@ bool TokensKernel::isSolvable() {
          (*roles)[ScanRole::state].tiles.empty();
 }
 
-/// Four where tensor cores take the rows as they lie.
-int64_t TokensKernel::preferredLanes() {
-  auto state = cast<VectorType>(scan.getState().getType());
+/// Whether tensor cores take the rows of the state as they lie, four lanes to a
+/// row; longer rows leave a thread no room for a key.
+bool TokensKernel::takesTensorCores() {
   fold = getFold(loop, scan);
-  bool fits = isSolvable() && state.getDimSize(0) % (numWarps * 16) == 0 &&
-              state.getDimSize(1) % 32 == 0;
-  return fits && !getenv("NOMMA") ? 4 : ScheduledKernel::preferredLanes();
+  auto state = cast<VectorType>(scan.getState().getType());
+  int64_t columns = state.getDimSize(1);
+  return isSolvable() && state.getDimSize(0) % (numWarps * 16) == 0 &&
+         columns % 32 == 0 && columns <= 128;
+}
+
+int64_t TokensKernel::preferredLanes() {
+  return takesTensorCores() ? 4 : ScheduledKernel::preferredLanes();
 }
 
 void TokensKernel::placeSolve() {
@@ -142,7 +147,7 @@ void TokensKernel::emitPairs(Value count) {
 /// The products of the state with keys and queries.
 void TokensKernel::emitProducts(Value state, Value count) {
   Location loc = scan.getLoc();
-  if (stateRows.getLanes() == 4) {
+  if (takesTensorCores()) {
     gpu::ShareProductsOp::create(b, loc, state, shared[scan.getKey()],
                                  shared[scan.getQuery()], count, knownPlace,
                                  seenPlace);

@@ -28,24 +28,13 @@ public:
 
 private:
   void emitRootBlock(mlir::Block &block) override;
-  // Blocks that stay (TokenUnits.cpp).
-  struct StateCopy {
-    mlir::Value view, rows;
-    llvm::SmallVector<mlir::Value> indices;
-  };
-  void emitProgram(mlir::Block &body) override;
   int64_t preferredLanes() override;
-  void enterBeside() override;
-  tile::LoadOp findStateLoad();
-  StateCopy emitStateCopy(OtherUnit &unit, OtherBlock &other);
-  void beginStateCopy(const StateCopy &copy);
   void place(ScanRole role, llvm::ArrayRef<mlir::Value> operands);
   void emitPrepare(mlir::Value first, mlir::Value count);
   void emitRole(ScanRole role, llvm::ArrayRef<mlir::Value> operands,
                 mlir::Value first, mlir::Value count);
-  void emitLoadsIf(FragmentEmitter &emitter,
-                   llvm::ArrayRef<tile::LoadOp> loads, mlir::Value condition,
-                   bool expected);
+  void emitLoadsIf(FragmentEmitter &emitter, llvm::ArrayRef<tile::LoadOp> loads,
+                   mlir::Value condition, bool expected);
   std::unique_ptr<CarriedWindow> emitWindowLoads(tile::Conv1dOp conv,
                                                  mlir::Value token);
   void emitCarriedWindow(FragmentEmitter &warp, tile::Conv1dOp conv,
@@ -54,6 +43,7 @@ private:
                         mlir::Value count);
   // All tokens of a block at once (TokenSolve.cpp).
   bool isSolvable();
+  bool takesTensorCores();
   void placeSolve();
   mlir::Value fetchNumber(mlir::Value place, mlir::Value at);
   void emitPairs(mlir::Value count);
@@ -64,7 +54,6 @@ private:
   mlir::Value emitCarried(mlir::Value state, mlir::Value last,
                           mlir::Value count);
 
-  void emitAheadLoads(int64_t distance);
   void emitOutputPrefetches(mlir::Value first, mlir::Value count);
   void emitOutput(mlir::Value first, mlir::Value count);
   void emitWindowStores(ScanRole role, mlir::Value first, mlir::Value count);
@@ -114,10 +103,6 @@ private:
 
   mlir::scf::ForOp loop;
   int64_t blockTokens;
-  bool stays = getenv("PERSIST") != nullptr;
-  tile::LoadOp stateLoad;
-  mlir::Value statePlace, state; // in shared memory, and this unit's
-  StateCopy nextState;
   llvm::DenseSet<mlir::Value> tokenTiles;
   mlir::Value begin, end;
   /// Of a window after a token: its tile in shared memory, and the rows there

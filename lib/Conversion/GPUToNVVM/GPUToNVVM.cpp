@@ -41,9 +41,8 @@ namespace {
 class KernelLowering {
 public:
   KernelLowering(func::FuncOp source, bool hasDependentLaunch,
-                 bool everyThreadArrives, bool hasBulkCopies)
+                 bool everyThreadArrives)
       : source(source), b(source), hasDependentLaunch(hasDependentLaunch),
-        hasBulkCopies(hasBulkCopies),
         memory(source), channels(source, everyThreadArrives), divisions(source),
         numThreads(
             source->getAttrOfType<IntegerAttr>("gdn_gpu.threads").getInt()) {}
@@ -91,7 +90,7 @@ private:
 
   func::FuncOp source;
   OpBuilder b;
-  bool hasDependentLaunch, hasBulkCopies;
+  bool hasDependentLaunch;
   ViewMemory memory;
   Channels channels;
   /// Products of warpgroups in the order in which they begin, and their sums.
@@ -119,8 +118,7 @@ struct ConvertGPUToNVVM final
           failed(checkKernel(program, bulkCopies)))
         return signalPassFailure();
     for (func::FuncOp program : programs) {
-      KernelLowering(program, dependentLaunch, everyThreadArrives, bulkCopies)
-          .run();
+      KernelLowering(program, dependentLaunch, everyThreadArrives).run();
       ++numKernels;
     }
   }
@@ -387,13 +385,6 @@ void KernelLowering::lower(Operation &op) {
       .Case([&](gdn::gpu::BlockIdOp id) {
         values.map(id.getResult(), entry.blockIds[id.getAxis()]);
       })
-      .Case([&](gdn::gpu::BlocksOp blocks) {
-        Type i32 = b.getI32Type();
-        values.map(blocks.getNumber(),
-                   a.toIndex(NVVM::BlockIdXOp::create(b, loc, i32)));
-        values.map(blocks.getCount(),
-                   a.toIndex(NVVM::GridDimXOp::create(b, loc, i32)));
-      })
       .Case([&](gdn::gpu::WarpsOp warps) { lowerWarps(warps); })
       .Case([&](gdn::gpu::GroupsOp groups) { lowerGroups(groups); })
       .Case([&](gdn::gpu::PickOp pick) { lowerPick(pick); })
@@ -421,15 +412,10 @@ void KernelLowering::lower(Operation &op) {
       })
       .Case([&](gdn::gpu::PrefetchOp prefetch) {
         auto type = cast<gdn::gpu::FragmentType>(prefetch.getTile());
-        auto pool = dyn_cast<BlockArgument>(prefetch.getView());
-        IntegerAttr aligned;
-        if (pool)
-          aligned = source.getArgAttrOfType<IntegerAttr>(
-              pool.getArgNumber(), "gdn_gpu.alignment");
         TileMemory tile = memory.getTile(
             b, loc, prefetch.getView(), values, get(prefetch.getIndices()),
-            prefetch.getDims(), type, aligned ? aligned.getInt() : 0);
-        prefetchFragment(b, loc, threads, type, tile, hasBulkCopies);
+            prefetch.getDims(), type, /*aligned=*/0);
+        prefetchFragment(b, loc, threads, type, tile);
       })
       .Case([&](memref::LoadOp load) {
         values.map(load.getResult(),
@@ -518,9 +504,8 @@ void KernelLowering::lower(Operation &op) {
       .Case([&](gdn::gpu::AwaitCopiesOp) { emitAwaitCopies(b, loc); })
       .Case([&](gdn::gpu::ShareProductsOp products) {
         SmallVector<Value> places;
-        for (Value place :
-             {products.getFirst(), products.getSecond(), products.getFirstTo(),
-              products.getSecondTo()})
+        for (Value place : {products.getFirst(), products.getSecond(),
+                            products.getFirstTo(), products.getSecondTo()})
           places.push_back(values.lookup(place));
         emitShareProducts(b, threads, products, get(products.getLhs()),
                           get(products.getRows()), places);

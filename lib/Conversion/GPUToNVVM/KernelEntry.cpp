@@ -7,8 +7,6 @@
 // is read where it is used.
 #include "KernelEntry.h"
 
-#include "HiddenValues.h"
-
 #include "gdn/Conversion/FormCode.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
@@ -248,8 +246,6 @@ SmallVector<Value> gdn::beginUnits(OpBuilder &b, const KernelEntry &entry,
     end = arith::TruncIOp::create(b, loc, i32, entry.units);
   }
   auto loop = scf::ForOp::create(b, loc, first, end, step);
-  if (source->hasAttr("gdn_gpu.keep_loops"))
-    keepInside(loop);
   b.setInsertionPointToStart(loop.getBody());
   return splitUnit(b, source, entry.arguments, loop.getInductionVar());
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn_gpu.share_products: mma.m16n8k8 on parts of 11 bits. The thread's elements
-// are the left fragments as they lie: of 16 rows a lane has two, and its
-// neighbouring columns are taken for the columns k and k + 4 of a product, on
-// both sides alike. The 8 columns of a product are 4 rows of `first` and 4 of
-// `second`.
+// gdn_gpu.share_products: mma.m16n8k8 on parts of 11 bits. The thread's
+// elements are the left fragments as they lie: of 16 rows a lane has two, and
+// its neighbouring columns are taken for the columns k and k + 4 of a product,
+// on both sides alike. The 8 columns of a product are 4 rows of `first` and 4
+// of `second`.
 #include "SplitProducts.h"
 
 #include "Assembly.h"
@@ -87,9 +87,9 @@ Split ProductsEmitter::split(Value x) {
 
 /// Four neighbours of the lane's row of the group, from `column` of its piece.
 SmallVector<Value> ProductsEmitter::loadRight(Value pointer, int64_t column) {
-  Value from = LLVM::GEPOp::create(
-      b, loc, pointer.getType(), b.getI8Type(), pointer,
-      ArrayRef<LLVM::GEPArg>{int32_t(column * f32Bytes)});
+  Value from =
+      LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(), pointer,
+                          ArrayRef<LLVM::GEPArg>{int32_t(column * f32Bytes)});
   Value four = LLVM::LoadOp::create(
       b, loc, VectorType::get({4}, b.getF32Type()), from, 4 * f32Bytes);
   SmallVector<Value> values;
@@ -164,17 +164,16 @@ void ProductsEmitter::emit(Value number) {
   Value at = a.mul(arith::RemUIOp::create(b, loc, inGroup, a.i32(2)), a.i32(2));
   at = a.add(at, a.mul(number, a.i32(groupRows)));
   int64_t rowBytes = type.getDimSize(0) * f32Bytes;
-  to = advance(to, a.add(a.mul(at, a.i32(rowBytes)),
-                         a.mul(firstRow, a.i32(f32Bytes))));
+  to = advance(
+      to, a.add(a.mul(at, a.i32(rowBytes)), a.mul(firstRow, a.i32(f32Bytes))));
   for (int64_t t = 0; t < tiles; ++t)
     for (int64_t i = 0; i < 4; ++i) {
       Value sum =
           arith::AddFOp::create(b, loc, large[t * 4 + i], small[t * 4 + i]);
       int64_t bytes =
           i % 2 * rowBytes + (2 * t + i / 2) * layout.getGroups() * f32Bytes;
-      Value place =
-          LLVM::GEPOp::create(b, loc, to.getType(), b.getI8Type(), to,
-                              ArrayRef<LLVM::GEPArg>{int32_t(bytes)});
+      Value place = LLVM::GEPOp::create(b, loc, to.getType(), b.getI8Type(), to,
+                                        ArrayRef<LLVM::GEPArg>{int32_t(bytes)});
       LLVM::StoreOp::create(b, loc, sum, place, f32Bytes);
     }
 }

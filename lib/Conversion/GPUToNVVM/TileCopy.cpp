@@ -13,8 +13,6 @@ using namespace mlir;
 using namespace gdn;
 
 static constexpr int64_t pieceBytes = 16;
-/// Pieces of a thread from which on it pays to add up their addresses.
-static constexpr int64_t manyPieces = 16;
 /// Rows that many apart have their pieces in the same order.
 static constexpr int64_t swizzledRows = 8;
 
@@ -24,7 +22,7 @@ static constexpr int64_t swizzledRows = 8;
 static void emitColumnCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
                            int64_t step, Value thread,
                            const SharedMatrix &matrix, const TileMemory &memory,
-                           Value rows, Value place) {
+                           Value rows) {
   Location loc = copy.getLoc();
   Arithmetic a{b, loc};
   gdn::gpu::SharedType type = copy.getPlace().getType();
@@ -39,12 +37,7 @@ static void emitColumnCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
                        a.i32(pieceBytes));
   // Rows of the thread whose places differ by more than a constant.
   SmallVector<Value> places;
-  if (!type.getSwizzled())
-    places.push_back(LLVM::GEPOp::create(
-        b, loc, place.getType(), b.getI8Type(), place,
-        ArrayRef<LLVM::GEPArg>{a.mul(thread, a.i32(pieceBytes))}));
-  const int64_t different = std::max<int64_t>(1, swizzledRows / step);
-  for (int64_t i = 0; i < different && type.getSwizzled(); ++i)
+  for (int64_t i = 0; i < std::max<int64_t>(1, swizzledRows / step); ++i)
     places.push_back(matrix.getAddress(a.add(row, a.i32(i * step)), column));
   const int64_t period = places.size();
   Value stride = memory.row.known ? a.i64(*memory.row.known) : memory.row.value;
@@ -122,12 +115,10 @@ void gdn::emitCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   if (copy.getScattered())
     return emitScatteredCopy(b, copy, numThreads, thread, memory, rows, place);
   const int64_t step = numThreads / rowPieces;
-  if ((type.getSwizzled() || pieces >= manyPieces * numThreads) &&
-      numThreads % rowPieces == 0 &&
+  if (type.getSwizzled() && numThreads % rowPieces == 0 &&
       numRows % step == 0 &&
       (step % swizzledRows == 0 || swizzledRows % step == 0))
-    return emitColumnCopy(b, copy, step, thread, matrix, memory, rows,
-                          place);
+    return emitColumnCopy(b, copy, step, thread, matrix, memory, rows);
   auto advance = [&](Value pointer, Value bytes) -> Value {
     return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
                                pointer, ArrayRef<LLVM::GEPArg>{bytes});

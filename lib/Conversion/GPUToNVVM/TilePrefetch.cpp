@@ -3,7 +3,6 @@
 // Asking for tiles ahead of their loads, as far as the second-level cache,
 // which all multiprocessors share. A prefetch has no result that could grow
 // stale.
-#include "Assembly.h"
 #include "TileAccess.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -31,48 +30,10 @@ static void prefetch(OpBuilder &b, Location loc, Value pointer) {
       /*operand_attrs=*/ArrayAttr());
 }
 
-/// Bytes that one prefetch brings at least.
-static constexpr int64_t sectorBytes = 32;
-
-/// Whole rows, each by a thread: by one bulk prefetch, or sector by sector.
-static void prefetchRows(OpBuilder &b, Location loc,
-                         const BlockThreads &threads, gpu::FragmentType type,
-                         const TileMemory &memory, bool hasBulkCopies) {
-  Arithmetic a{b, loc};
-  gpu::RowsAttr layout = type.getRows();
-  int64_t numRows = type.getDimSize(0);
-  int64_t rowBytes =
-      type.getDimSize(1) * type.getElementType().getIntOrFloatBitWidth() / 8;
-  bool isBulk = hasBulkCopies && memory.aligned != 0 &&
-                memory.aligned % 16 == 0 && rowBytes % 16 == 0;
-  for (int64_t row = 0; row < layout.getLocalRows(numRows); ++row) {
-    OpBuilder::InsertionGuard guard(b);
-    Value number = threads.row(a, layout, numRows, row);
-    Value isInside = a.isLess(number, a.i32(numRows));
-    Value pointer = advance(b, loc, memory.pointer, memory.row, number);
-    auto branch = scf::IfOp::create(b, loc, isInside, /*withElseRegion=*/false);
-    b.setInsertionPointToStart(branch.thenBlock());
-    if (isBulk) {
-      emitAssembly(b, loc, Type(), {pointer, a.i32(rowBytes)},
-                   "cp.async.bulk.prefetch.L2.global [$0], $1;", "l,r",
-                   /*hasSideEffects=*/true);
-      continue;
-    }
-    for (int64_t byte = 0; byte < rowBytes; byte += sectorBytes)
-      prefetch(b, loc,
-               LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
-                                   pointer,
-                                   ArrayRef<LLVM::GEPArg>{int32_t(byte)}));
-  }
-}
-
 void gdn::prefetchFragment(OpBuilder &b, Location loc,
                            const BlockThreads &threads, gpu::FragmentType type,
-                           const TileMemory &memory, bool hasBulkCopies) {
+                           const TileMemory &memory) {
   Arithmetic a{b, loc};
-  if (type.getRank() == 2 && type.getRows().getLanes() == 1 &&
-      memory.column.is(type.getElementType().getIntOrFloatBitWidth() / 8))
-    return prefetchRows(b, loc, threads, type, memory, hasBulkCopies);
   gpu::RowsAttr layout = type.getRows();
   int64_t numRows = type.isPerColumn() ? 1 : type.getDimSize(0);
   int64_t numColumns = type.isPerRow() ? 1 : type.getShape().back();

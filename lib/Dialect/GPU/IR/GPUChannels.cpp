@@ -48,11 +48,10 @@ LogicalResult RolesOp::verifyRegions() {
 
 LogicalResult UnitsOp::verifyRegions() {
   // units_c1
-  bool isOfAll = isa<FunctionOpInterface>((*this)->getParentOp());
-  if (!(isOfAll || getRole(*this)) || (*this)->getParentOfType<UnitsOp>())
+  if (!getRole(*this) || (*this)->getParentOfType<UnitsOp>())
     return emitOpError(
-        "expects to be inside a role of gdn_gpu.roles or directly in the "
-        "function, and in no other gdn_gpu.units");
+        "expects to be inside a role of gdn_gpu.roles, and in no "
+        "other gdn_gpu.units");
   // units_c2
   auto function = (*this)->getParentOfType<FunctionOpInterface>();
   auto blocks = function->getAttrOfType<IntegerAttr>("gdn_gpu.blocks_per_sm");

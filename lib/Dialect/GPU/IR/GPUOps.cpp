@@ -28,14 +28,6 @@ LogicalResult BlockIdOp::verify() {
   return success();
 }
 
-LogicalResult BlocksOp::verify() {
-  // blocks_c1
-  auto function = (*this)->getParentOfType<FunctionOpInterface>();
-  if (!function || !function->getAttrOfType<ArrayAttr>("gdn_tile.grid"))
-    return emitOpError("expects a function with 'gdn_tile.grid' around it");
-  return success();
-}
-
 /// The constraints that load, store, prefetch and copy share: (C1) and (C2) of
 /// each.
 template <typename OpTy, typename TileTy>

@@ -95,8 +95,7 @@ def GPU_UnitsOp : GPU_Op<"units", [
 
     **Preconditions**
 
-    - (C1) it is inside a role of `gdn_gpu.roles`, or directly in the function,
-      where all warps do the work; and in no other `gdn_gpu.units`.
+    - (C1) it is inside a role of `gdn_gpu.roles` and no other `gdn_gpu.units`.
     - (C2) the function has `gdn_gpu.blocks_per_sm` of at least 1.
 
     **Example**

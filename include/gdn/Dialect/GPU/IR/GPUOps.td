@@ -44,33 +44,6 @@ def GPU_BlockIdOp : GPU_Op<"block_id", [Pure]> {
   let hasVerifier = 1;
 }
 
-def GPU_BlocksOp : GPU_Op<"blocks", [Pure]> {
-  let summary = "This block's number and how many there are";
-  let description = [{
-    The number of this block in the launch, from 0, and the number of blocks.
-    With `gdn_gpu.units` a block has the units `number`, `number + count` and so
-    on, unless they are contiguous.
-
-    **Preconditions**
-
-    - (C1) the enclosing function has `gdn_tile.grid`.
-
-    **Example**
-
-    ```mlir
-    func.func @next() -> index
-        attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"]} {
-      %number, %count = gdn_gpu.blocks
-      %next = arith.addi %number, %count : index
-      return %next : index
-    }
-    ```
-  }];
-  let results = (outs Index:$number, Index:$count);
-  let assemblyFormat = "attr-dict";
-  let hasVerifier = 1;
-}
-
 def GPU_WarpsOp : GPU_Op<"warps", [
     RecursiveMemoryEffects, SingleBlockImplicitTerminator<"::gdn::gpu::YieldOp">]> {
   let summary = "Work of some warps";
