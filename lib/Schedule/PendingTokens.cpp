@@ -89,35 +89,27 @@ Value TokensKernel::emitFold(Value state, Value first) {
     return gpu::FragmentType::get(
         VectorType::get({type.getDimSize(1)}, type.getElementType()), layout);
   };
-  auto walk = scf::ForOp::create(b, loc, index(0), all.scalar(fold.getValid()),
-                                 index(1), state);
-  {
-    OpBuilder::InsertionGuard inner(b);
-    b.setInsertionPointToStart(walk.getBody());
-    Value at = walk.getInductionVar();
-    Value key = gpu::FetchOp::create(
-        b, loc,
-        rowOf(fold.getKey(), gpu::PerColumnAttr::get(context, stateRows)),
-        pendingKeys, at);
-    Value delta = gpu::FetchOp::create(
+  auto perColumn = gpu::PerColumnAttr::get(context, stateRows);
+  bool perChannel = isPerChannel(fold.getLogDecay());
+  auto key = [&](Value at) -> Value {
+    return gpu::FetchOp::create(b, loc, rowOf(fold.getKey(), perColumn),
+                                pendingKeys, at);
+  };
+  auto delta = [&](Value at) -> Value {
+    return gpu::FetchOp::create(
         b, loc,
         rowOf(fold.getDeltas(), gpu::PerRowAttr::get(context, stateRows)),
         pendingDeltas, at);
-    Value decay;
-    if (isPerChannel(fold.getLogDecay()))
-      decay = gpu::FetchOp::create(
-          b, loc,
-          rowOf(fold.getLogDecay(),
-                gpu::PerColumnAttr::get(context, stateRows)),
-          pendingDecays, at);
-    else
-      decay = gpu::FetchElementOp::create(b, loc, b.getF32Type(), pendingDecays,
-                                          at);
-    scf::YieldOp::create(
-        b, loc,
-        emitFoldStep(b, loc, walk.getRegionIterArg(0), key, delta, decay));
-  }
-  all.set(fold.getNewState(), walk.getResult(0));
+  };
+  auto logDecay = [&](Value at) -> Value {
+    if (perChannel)
+      return gpu::FetchOp::create(b, loc, rowOf(fold.getLogDecay(), perColumn),
+                                  pendingDecays, at);
+    return fetchNumber(pendingDecays, at);
+  };
+  all.set(fold.getNewState(),
+          gdn::emitFold(b, loc, state, all.scalar(fold.getValid()), perChannel,
+                        {key, delta, logDecay}));
   for (Operation *op : (*roles)[ScanRole::state].before)
     if (fold->isBeforeInBlock(op))
       all.emit(op);

@@ -301,6 +301,10 @@ void TokensKernel::emitRole(ScanRole role, ArrayRef<Value> operands,
     emitter.setTokens(&group);
     for (tile::LoadOp load : getLoads(work.tiles))
       emitter.emit(load);
+    // What the finish reads of the tokens: nothing of it waits for the scans.
+    if (role == ScanRole::gates)
+      for (tile::LoadOp load : getOutputLoads())
+        emitter.emit(load);
     std::unique_ptr<CarriedWindow> window;
     if (carried)
       window = emitWindowLoads(carried, token);
@@ -321,6 +325,10 @@ void TokensKernel::emitRole(ScanRole role, ArrayRef<Value> operands,
     for (Value operand : operands)
       gpu::ShareOp::create(b, loc, emitter[operand], shared[operand],
                            isAll ? Value() : at);
+    if (role == ScanRole::gates)
+      for (tile::LoadOp load : getOutputLoads())
+        gpu::ShareOp::create(b, loc, emitter[load.getTile()],
+                             shared[load.getTile()], isAll ? Value() : at);
     for (Value window : findStoredWindows(work.stores))
       if (const WindowPlace &place = windows[window]; place.rowsPerToken > 1)
         gpu::ShareOp::create(
@@ -387,15 +395,14 @@ Value TokensKernel::emitScans(Value state, Value first, Value count) {
   return walk.getResult(0);
 }
 
-/// Asks for what the finish of the tokens will read.
-void TokensKernel::emitOutputPrefetches(Value first, Value count) {
-  Value at = enterTurns(count);
-  FragmentEmitter emitter(b, atToken(add(first, at)));
-  TokenGroup group = {tokenTiles, 1, index(1)};
-  emitter.setTokens(&group);
+/// What the finish loads of each token.
+SmallVector<tile::LoadOp> TokensKernel::getOutputLoads() {
+  SmallVector<tile::LoadOp> loads;
   for (tile::LoadOp load : getLoads((*roles)[ScanRole::output].tiles))
-    emitter.emitPrefetch(load);
-  leave(at.getParentBlock()->getParentOp()->getParentOp());
+    if (tokenTiles.contains(load.getTile()) &&
+        load.getTile().getType().getRank() == 2)
+      loads.push_back(load);
+  return loads;
 }
 
 /// What follows the scans, a token per warp.
@@ -407,8 +414,15 @@ void TokensKernel::emitOutput(Value first, Value count) {
   emitter.setTokens(&group);
   for (tile::LoadOp load : getLoads(work.before))
     emitter.emit(load);
+  SmallVector<tile::LoadOp> there = getOutputLoads();
   for (tile::LoadOp load : getLoads(work.tiles))
-    emitter.emit(load);
+    if (!llvm::is_contained(there, load))
+      emitter.emit(load);
+  for (tile::LoadOp load : there)
+    emitter.set(load.getTile(),
+                gpu::FetchOp::create(b, scan.getLoc(),
+                                     emitter.typeOf(load.getTile()),
+                                     shared[load.getTile()], at));
   emitter.set(scan.getOutput(),
               gpu::FetchOp::create(b, scan.getLoc(),
                                    emitter.typeOf(scan.getOutput()),
@@ -519,6 +533,11 @@ void TokensKernel::emitRootBlock(Block &block) {
   place(ScanRole::value, scan.getValue());
   place(ScanRole::gates, {scan.getLogDecay(), scan.getBeta()});
   place(ScanRole::output, scan.getOutput());
+  for (tile::LoadOp load : getOutputLoads()) {
+    auto type = load.getTile().getType();
+    shared[load.getTile()] = allocate(VectorType::get(
+        {blockTokens, type.getDimSize(1)}, type.getElementType()));
+  }
   if (fold)
     place(ScanRole::state, scan.getDeltas());
   if (fold)
@@ -548,7 +567,6 @@ void TokensKernel::emitRootBlock(Block &block) {
     gpu::BarrierOp::create(b, loc);
     if (fold)
       emitTickets(first);
-    emitOutputPrefetches(first, count);
     Value before = isCarried ? Value(blocks.getRegionIterArg(0)) : Value();
     if (solves)
       emitPairs(count);
@@ -556,7 +574,7 @@ void TokensKernel::emitRootBlock(Block &block) {
       before = emitFold(before, first);
     Value next;
     if (solves) {
-      emitProducts(before, count);
+      emitProducts(before, first, count);
       gpu::BarrierOp::create(b, loc);
       emitSolve(count);
     } else {

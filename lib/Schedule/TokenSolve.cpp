@@ -40,6 +40,17 @@ bool TokensKernel::takesTensorCores() {
          columns % 32 == 0 && columns <= 128;
 }
 
+/// Whether the state in memory has at most 11 significant bits.
+bool TokensKernel::isStateNarrow() {
+  ArrayRef<int64_t> shape =
+      cast<VectorType>(scan.getState().getType()).getShape();
+  return llvm::any_of(
+      getLoads((*roles)[ScanRole::state].before), [&](tile::LoadOp load) {
+        VectorType type = load.getTile().getType();
+        return type.getShape() == shape && !type.getElementType().isF32();
+      });
+}
+
 int64_t TokensKernel::preferredLanes() {
   return takesTensorCores() ? 4 : ScheduledKernel::preferredLanes();
 }
@@ -145,12 +156,24 @@ void TokensKernel::emitPairs(Value count) {
 }
 
 /// The products of the state with keys and queries.
-void TokensKernel::emitProducts(Value state, Value count) {
+void TokensKernel::emitProducts(Value state, Value first, Value count) {
   Location loc = scan.getLoc();
   if (takesTensorCores()) {
-    gpu::ShareProductsOp::create(b, loc, state, shared[scan.getKey()],
-                                 shared[scan.getQuery()], count, knownPlace,
-                                 seenPlace);
+    auto emit = [&](bool exact) {
+      gpu::ShareProductsOp::create(b, loc, state, shared[scan.getKey()],
+                                   shared[scan.getQuery()], count, knownPlace,
+                                   seenPlace, exact);
+    };
+    if (!isStateNarrow())
+      return emit(false);
+    // The row's first tokens meet the state as its slot holds it.
+    Value isFirst = isEqual(first, begin);
+    auto branch = scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    emit(true);
+    b.setInsertionPointToStart(branch.elseBlock());
+    emit(false);
     return;
   }
   MLIRContext *context = b.getContext();
@@ -271,15 +294,19 @@ Value TokensKernel::emitCarried(Value state, Value last, Value count) {
   b.setInsertionPointToStart(branch.elseBlock());
   scf::YieldOp::create(b, loc, state);
   b.setInsertionPointToStart(branch.thenBlock());
-  auto walk = scf::ForOp::create(b, loc, index(0), count, index(1), state);
-  scf::YieldOp::create(b, loc, walk.getResult(0));
-  b.setInsertionPointToStart(walk.getBody());
-  Value at = walk.getInductionVar();
-  Value next = emitFoldStep(
-      b, loc, walk.getRegionIterArg(0),
-      fetch(scan.getKey(), gpu::PerColumnAttr::get(context, stateRows), at),
-      fetch(scan.getDeltas(), gpu::PerRowAttr::get(context, stateRows), at),
-      fetchNumber(shared[scan.getLogDecay()], at));
-  scf::YieldOp::create(b, loc, next);
+  auto key = [&](Value at) {
+    return fetch(scan.getKey(), gpu::PerColumnAttr::get(context, stateRows),
+                 at);
+  };
+  auto delta = [&](Value at) {
+    return fetch(scan.getDeltas(), gpu::PerRowAttr::get(context, stateRows),
+                 at);
+  };
+  auto logDecay = [&](Value at) {
+    return fetchNumber(shared[scan.getLogDecay()], at);
+  };
+  scf::YieldOp::create(b, loc,
+                       gdn::emitFold(b, loc, state, count, /*perChannel=*/false,
+                                     {key, delta, logDecay}));
   return branch.getResult(0);
 }

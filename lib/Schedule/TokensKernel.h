@@ -44,17 +44,18 @@ private:
   // All tokens of a block at once (TokenSolve.cpp).
   bool isSolvable();
   bool takesTensorCores();
+  bool isStateNarrow();
   void placeSolve();
   mlir::Value fetchNumber(mlir::Value place, mlir::Value at);
   void emitPairs(mlir::Value count);
-  void emitProducts(mlir::Value state, mlir::Value count);
+  void emitProducts(mlir::Value state, mlir::Value first, mlir::Value count);
   mlir::Value emitSolved(int64_t t, llvm::ArrayRef<mlir::Value> deltas,
                          mlir::Value decay, gpu::FragmentType type);
   void emitSolve(mlir::Value count);
   mlir::Value emitCarried(mlir::Value state, mlir::Value last,
                           mlir::Value count);
 
-  void emitOutputPrefetches(mlir::Value first, mlir::Value count);
+  llvm::SmallVector<tile::LoadOp> getOutputLoads();
   void emitOutput(mlir::Value first, mlir::Value count);
   void emitWindowStores(ScanRole role, mlir::Value first, mlir::Value count);
   // Tokens that stay pending.

@@ -48,6 +48,12 @@ public:
 
 private:
   Split split(Value x);
+  /// An element of `lhs`, whose small part may be known to be zero.
+  Split splitLeft(Value x) {
+    if (!op.getExact())
+      return split(x);
+    return {arith::BitcastOp::create(b, loc, b.getI32Type(), x), Value()};
+  }
   Value element(int64_t row, int64_t at) {
     return vector::ExtractOp::create(b, loc, lhs, row * pieces * vector + at);
   }
@@ -119,9 +125,9 @@ void ProductsEmitter::multiply(MutableArrayRef<Value> sums,
 void ProductsEmitter::emit(Value number) {
   const int64_t tiles = localRows / 2;
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
-  // Of each 16 rows: the sums of the largest products, and of those with a
-  // small part.
-  SmallVector<Value> large(tiles * 4, zero), small = large;
+  // Of each 16 rows: the sums of the largest products, and of those with either
+  // small part. Sums side by side, since one waits for the one before.
+  SmallVector<Value> large(tiles * 4, zero), small = large, other = large;
   // Lanes of the first four rows of a fragment read from `first`.
   Value isFirst = a.isLess(group, a.i32(groupRows));
   Value pointer =
@@ -137,7 +143,7 @@ void ProductsEmitter::emit(Value number) {
         right.push_back(split(x));
       for (int64_t i = 0; i < localRows; ++i)
         for (int64_t at = 0; at < 4; ++at)
-          left.push_back(split(element(i, piece * vector + four + at)));
+          left.push_back(splitLeft(element(i, piece * vector + four + at)));
       for (int64_t at = 0; at < 4; at += 2)
         for (int64_t t = 0; t < tiles; ++t) {
           auto rows = [&](Value Split::*part) {
@@ -154,7 +160,8 @@ void ProductsEmitter::emit(Value number) {
           };
           multiply(sumsOf(large), rows(&Split::high), both(&Split::high));
           multiply(sumsOf(small), rows(&Split::high), both(&Split::low));
-          multiply(sumsOf(small), rows(&Split::low), both(&Split::high));
+          if (!op.getExact())
+            multiply(sumsOf(other), rows(&Split::low), both(&Split::high));
         }
     }
 
@@ -168,8 +175,10 @@ void ProductsEmitter::emit(Value number) {
       to, a.add(a.mul(at, a.i32(rowBytes)), a.mul(firstRow, a.i32(f32Bytes))));
   for (int64_t t = 0; t < tiles; ++t)
     for (int64_t i = 0; i < 4; ++i) {
-      Value sum =
-          arith::AddFOp::create(b, loc, large[t * 4 + i], small[t * 4 + i]);
+      Value sum = small[t * 4 + i];
+      if (!op.getExact())
+        sum = arith::AddFOp::create(b, loc, sum, other[t * 4 + i]);
+      sum = arith::AddFOp::create(b, loc, large[t * 4 + i], sum);
       int64_t bytes =
           i % 2 * rowBytes + (2 * t + i / 2) * layout.getGroups() * f32Bytes;
       Value place = LLVM::GEPOp::create(b, loc, to.getType(), b.getI8Type(), to,
