@@ -159,21 +159,11 @@ void TokensKernel::emitPairs(Value count) {
 void TokensKernel::emitProducts(Value state, Value first, Value count) {
   Location loc = scan.getLoc();
   if (takesTensorCores()) {
-    auto emit = [&](bool exact) {
-      gpu::ShareProductsOp::create(b, loc, state, shared[scan.getKey()],
-                                   shared[scan.getQuery()], count, knownPlace,
-                                   seenPlace, exact);
-    };
-    if (!isStateNarrow())
-      return emit(false);
     // The row's first tokens meet the state as its slot holds it.
-    Value isFirst = isEqual(first, begin);
-    auto branch = scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    emit(true);
-    b.setInsertionPointToStart(branch.elseBlock());
-    emit(false);
+    Value exact = isStateNarrow() ? isEqual(first, begin) : Value();
+    gpu::ShareProductsOp::create(b, loc, state, shared[scan.getKey()],
+                                 shared[scan.getQuery()], count, knownPlace,
+                                 seenPlace, exact);
     return;
   }
   MLIRContext *context = b.getContext();

@@ -507,8 +507,9 @@ void KernelLowering::lower(Operation &op) {
         for (Value place : {products.getFirst(), products.getSecond(),
                             products.getFirstTo(), products.getSecondTo()})
           places.push_back(values.lookup(place));
+        Value exact = products.getExact() ? get(products.getExact()) : Value();
         emitShareProducts(b, threads, products, get(products.getLhs()),
-                          get(products.getRows()), places);
+                          get(products.getRows()), exact, places);
       })
       .Case([&](gdn::gpu::MatmulOp matmul) {
         Value lhs = get(matmul.getLhs()), tile = values.lookup(matmul.getRhs());

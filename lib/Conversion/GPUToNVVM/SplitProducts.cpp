@@ -30,10 +30,10 @@ struct Split {
 class ProductsEmitter {
 public:
   ProductsEmitter(OpBuilder &b, const BlockThreads &threads,
-                  gdn::gpu::ShareProductsOp op, Value lhs,
+                  gdn::gpu::ShareProductsOp op, Value lhs, Value exact,
                   ArrayRef<Value> places)
-      : b(b), loc(op.getLoc()), a{b, loc}, op(op), lhs(lhs), places(places),
-        type(op.getLhs().getType()), layout(type.getRows()),
+      : b(b), loc(op.getLoc()), a{b, loc}, lhs(lhs), exact(exact),
+        places(places), type(op.getLhs().getType()), layout(type.getRows()),
         vector(layout.getVector()),
         localRows(layout.getLocalRows(type.getDimSize(0))),
         columns(type.getDimSize(1)),
@@ -48,12 +48,6 @@ public:
 
 private:
   Split split(Value x);
-  /// An element of `lhs`, whose small part may be known to be zero.
-  Split splitLeft(Value x) {
-    if (!op.getExact())
-      return split(x);
-    return {arith::BitcastOp::create(b, loc, b.getI32Type(), x), Value()};
-  }
   Value element(int64_t row, int64_t at) {
     return vector::ExtractOp::create(b, loc, lhs, row * pieces * vector + at);
   }
@@ -68,8 +62,7 @@ private:
   OpBuilder &b;
   Location loc;
   Arithmetic a;
-  gdn::gpu::ShareProductsOp op;
-  Value lhs;
+  Value lhs, exact; // an i1, or null for never
   ArrayRef<Value> places;
   gdn::gpu::FragmentType type;
   gdn::gpu::RowsAttr layout;
@@ -143,26 +136,40 @@ void ProductsEmitter::emit(Value number) {
         right.push_back(split(x));
       for (int64_t i = 0; i < localRows; ++i)
         for (int64_t at = 0; at < 4; ++at)
-          left.push_back(splitLeft(element(i, piece * vector + four + at)));
-      for (int64_t at = 0; at < 4; at += 2)
-        for (int64_t t = 0; t < tiles; ++t) {
-          auto rows = [&](Value Split::*part) {
-            const Split *upper = &left[2 * t * 4 + at];
-            const Split *lower = &left[(2 * t + 1) * 4 + at];
-            return SmallVector<Value>{upper->*part, lower->*part,
-                                      (upper + 1)->*part, (lower + 1)->*part};
-          };
-          auto both = [&](Value Split::*part) {
-            return SmallVector<Value>{right[at].*part, right[at + 1].*part};
-          };
-          auto sumsOf = [&](SmallVector<Value> &sums) {
-            return MutableArrayRef(sums).slice(t * 4, 4);
-          };
-          multiply(sumsOf(large), rows(&Split::high), both(&Split::high));
-          multiply(sumsOf(small), rows(&Split::high), both(&Split::low));
-          if (!op.getExact())
-            multiply(sumsOf(other), rows(&Split::low), both(&Split::high));
-        }
+          left.push_back(split(element(i, piece * vector + four + at)));
+      auto rows = [&](int64_t t, int64_t at, Value Split::*part) {
+        const Split *upper = &left[2 * t * 4 + at];
+        const Split *lower = &left[(2 * t + 1) * 4 + at];
+        return SmallVector<Value>{upper->*part, lower->*part,
+                                  (upper + 1)->*part, (lower + 1)->*part};
+      };
+      auto both = [&](int64_t at, Value Split::*part) {
+        return SmallVector<Value>{right[at].*part, right[at + 1].*part};
+      };
+      auto sumsOf = [&](SmallVector<Value> &sums, int64_t t) {
+        return MutableArrayRef(sums).slice(t * 4, 4);
+      };
+      auto multiplyAll = [&](SmallVector<Value> &sums, Value Split::*ofLeft,
+                             Value Split::*ofRight) {
+        for (int64_t at = 0; at < 4; at += 2)
+          for (int64_t t = 0; t < tiles; ++t)
+            multiply(sumsOf(sums, t), rows(t, at, ofLeft), both(at, ofRight));
+      };
+      multiplyAll(large, &Split::high, &Split::high);
+      multiplyAll(small, &Split::high, &Split::low);
+      if (!exact) {
+        multiplyAll(other, &Split::low, &Split::high);
+        continue;
+      }
+      auto branch = scf::IfOp::create(b, loc, ValueRange(other).getTypes(),
+                                      exact, /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(branch.thenBlock());
+      scf::YieldOp::create(b, loc, other);
+      b.setInsertionPointToStart(branch.elseBlock());
+      multiplyAll(other, &Split::low, &Split::high);
+      scf::YieldOp::create(b, loc, other);
+      other = SmallVector<Value>(branch.getResults());
     }
 
   // A lane has two columns: two rows of `first` or of `second`.
@@ -175,9 +182,8 @@ void ProductsEmitter::emit(Value number) {
       to, a.add(a.mul(at, a.i32(rowBytes)), a.mul(firstRow, a.i32(f32Bytes))));
   for (int64_t t = 0; t < tiles; ++t)
     for (int64_t i = 0; i < 4; ++i) {
-      Value sum = small[t * 4 + i];
-      if (!op.getExact())
-        sum = arith::AddFOp::create(b, loc, sum, other[t * 4 + i]);
+      Value sum =
+          arith::AddFOp::create(b, loc, small[t * 4 + i], other[t * 4 + i]);
       sum = arith::AddFOp::create(b, loc, large[t * 4 + i], sum);
       int64_t bytes =
           i % 2 * rowBytes + (2 * t + i / 2) * layout.getGroups() * f32Bytes;
@@ -189,10 +195,10 @@ void ProductsEmitter::emit(Value number) {
 
 void gdn::emitShareProducts(OpBuilder &b, const BlockThreads &threads,
                             gdn::gpu::ShareProductsOp products, Value lhs,
-                            Value rows, ArrayRef<Value> places) {
+                            Value rows, Value exact, ArrayRef<Value> places) {
   Location loc = products.getLoc();
   Arithmetic a{b, loc};
-  ProductsEmitter emitter(b, threads, products, lhs, places);
+  ProductsEmitter emitter(b, threads, products, lhs, exact, places);
   // Whole groups, as many as the rows asked for.
   Value count = arith::TruncIOp::create(b, loc, b.getI32Type(), a.toI64(rows));
   count = arith::CeilDivSIOp::create(b, loc, count, a.i32(groupRows));

@@ -9,10 +9,12 @@
 namespace gdn {
 
 /// The code of `products`: `lhs` are the thread's elements, `rows` an index,
-/// the places pointers into shared memory, in the order of the op's operands.
+/// `exact` an i1 or null, the places pointers into shared memory, in the order
+/// of the op's operands.
 void emitShareProducts(mlir::OpBuilder &b, const BlockThreads &threads,
                        gpu::ShareProductsOp products, mlir::Value lhs,
-                       mlir::Value rows, llvm::ArrayRef<mlir::Value> places);
+                       mlir::Value rows, mlir::Value exact,
+                       llvm::ArrayRef<mlir::Value> places);
 
 } // namespace gdn
 

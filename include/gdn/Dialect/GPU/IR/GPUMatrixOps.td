@@ -94,8 +94,8 @@ def GPU_ShareProductsOp : GPU_Op<"share_products", [
 
     on tensor cores and as good as in f32: each factor is the sum of two parts
     of 11 bits (tf32), and of the four products of the parts all but the smallest
-    are summed. With `exact` the elements of `lhs` have no more than 11 bits, as
-    those of a narrow state. What a row of `first` or `second` gives depends on no other. Rows of the
+    are summed. Where `exact` is true the elements of `lhs` have no more than
+    11 bits, as those of a narrow state. What a row of `first` or `second` gives depends on no other. Rows of the
     results from `rows` on may be written too, with numbers that mean nothing.
 
     **Preconditions**
@@ -135,9 +135,10 @@ def GPU_ShareProductsOp : GPU_Op<"share_products", [
     GPU_FragmentType:$lhs, Arg<GPU_SharedType, "first", [MemRead]>:$first,
     Arg<GPU_SharedType, "second", [MemRead]>:$second, Index:$rows,
     Arg<GPU_SharedType, "first_to", [MemWrite]>:$first_to,
-    Arg<GPU_SharedType, "second_to", [MemWrite]>:$second_to, UnitAttr:$exact);
+    Arg<GPU_SharedType, "second_to", [MemWrite]>:$second_to,
+    Optional<I1>:$exact);
   let assemblyFormat = [{
-    (`exact` $exact^)? $lhs `,` $first `,` $second `rows` `(` $rows `)` `,` $first_to `,` $second_to attr-dict
+    $lhs (`exact` `(` $exact^ `)`)? `,` $first `,` $second `rows` `(` $rows `)` `,` $first_to `,` $second_to attr-dict
     `:` type($lhs) `,` type($first) `,` type($first_to)
   }];
   let hasVerifier = 1;
