@@ -149,7 +149,7 @@ void TokensKernel::emitTickets(Value first) {
   }
 }
 
-/// Leaves the answers to emitTickets for all warps.
+/// Leaves the answers to emitTickets for all warps, or asks now.
 void TokensKernel::emitIsLast(Value first) {
   Location loc = scan.getLoc();
   if (flags.empty())
@@ -162,9 +162,14 @@ void TokensKernel::emitIsLast(Value first) {
     FragmentEmitter warp(b, scalars);
     for (auto [op, flag] : flags) {
       auto last = cast<tile::LastInGroupOp>(op);
-      Value isLast =
-          gpu::IsLastOp::create(b, loc, b.getI1Type(), tickets.lookup(op),
-                                warp.scalar(last.getCount()));
+      Value count = warp.scalar(last.getCount());
+      Value isLast;
+      if (Value ticket = tickets.lookup(op))
+        isLast = gpu::IsLastOp::create(b, loc, b.getI1Type(), ticket, count);
+      else
+        isLast = gpu::LastReaderOp::create(b, loc, b.getI1Type(),
+                                           warp.scalar(last.getGroup()), count,
+                                           ValueRange());
       Value number = arith::UIToFPOp::create(b, loc, b.getF32Type(), isLast);
       Value answer = gpu::FillOp::create(
           b, loc, perLane(VectorType::get({1}, b.getF32Type())), number);

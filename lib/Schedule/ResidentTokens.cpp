@@ -395,9 +395,12 @@ Value TokensKernel::emitScans(Value state, Value first, Value count) {
   return walk.getResult(0);
 }
 
-/// What the finish loads of each token.
+/// What the finish loads of each token, where the warp of the gates has room
+/// for it: decays per channel leave none.
 SmallVector<tile::LoadOp> TokensKernel::getOutputLoads() {
   SmallVector<tile::LoadOp> loads;
+  if (cast<VectorType>(scan.getLogDecay().getType()).getRank() == 2)
+    return loads;
   for (tile::LoadOp load : getLoads((*roles)[ScanRole::output].tiles))
     if (tokenTiles.contains(load.getTile()) &&
         load.getTile().getType().getRank() == 2)
@@ -565,7 +568,7 @@ void TokensKernel::emitRootBlock(Block &block) {
     if (fold) // once would be enough; later there is nothing to wait for
       gpu::AwaitCopiesOp::create(b, loc);
     gpu::BarrierOp::create(b, loc);
-    if (fold)
+    if (solves) // beside decays per channel an answer finds no register
       emitTickets(first);
     Value before = isCarried ? Value(blocks.getRegionIterArg(0)) : Value();
     if (solves)

@@ -12,7 +12,8 @@
 //
 // Rows of the state do not depend on each other, so a thread solves for a row.
 // What a token gives depends on those before it alone: tokens behind it, or
-// another length of the row, change no bit. The first has the bits of a scan.
+// another length of the row, change no bit. Where rows allow it, tensor cores
+// make the products, all tokens at once.
 #include "ScanStep.h"
 #include "TokensKernel.h"
 
