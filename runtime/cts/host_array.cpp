@@ -60,6 +60,8 @@ int64_t HostArray::count() const {
 }
 
 size_t HostArray::offsetOf(int64_t index) const {
+  if (isDense_)
+    return static_cast<size_t>(index) * elementBytes_;
   int64_t offset = 0;
   for (size_t d = sizes_.size(); d-- > 0;) {
     offset += index % sizes_[d] * strides_[d];
@@ -172,7 +174,7 @@ bool HostArray::isFinite(int64_t index) const {
 }
 
 Bytes HostArray::elements() const {
-  if (strides_ == rowMajor(sizes_))
+  if (isDense_)
     return bytes_;
   Bytes result;
   result.reserve(static_cast<size_t>(count()) * elementBytes_);
@@ -186,6 +188,7 @@ Bytes HostArray::elements() const {
 void HostArray::relayout(Sizes strides) {
   Bytes dense = elements();
   strides_ = std::move(strides);
+  isDense_ = strides_ == rowMajor(sizes_);
   bytes_.assign(spanOf(sizes_, strides_, elementBytes_), 0xff);
   for (int64_t i = 0; i < count(); ++i)
     std::memcpy(bytes_.data() + offsetOf(i),
@@ -202,6 +205,11 @@ bool HostArray::paddingIsIntact() const {
 }
 
 void HostArray::copyFrom(const HostArray &other, int64_t first) {
+  if (isDense_ && other.isDense_ && count() > 0) {
+    std::memcpy(bytes_.data(), other.bytes_.data() + other.offsetOf(first),
+                bytes_.size());
+    return;
+  }
   for (int64_t i = 0; i < count(); ++i)
     copyElement(i, other, first + i);
 }

@@ -64,6 +64,8 @@ private:
   gdnrt_dtype dtype_;
   size_t elementBytes_;
   Sizes sizes_, strides_;
+  /// Whether the strides are row-major, without gaps.
+  bool isDense_ = true;
   mutable Bytes bytes_;
 };
 

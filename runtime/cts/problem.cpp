@@ -158,32 +158,40 @@ void Problem::fill(const gdnrt_param_info &info, HostArray &array) {
     array.setInteger(static_cast<int64_t>(i), integers[i]);
   if (!integers.empty())
     return;
-  for (int64_t i = 0; i < array.count(); ++i) {
-    double uniform = random(seed, i);
-    if (name == "cu_seqlens")
-      array.setInteger(i, firstToken(i));
-    else if (name == "write_slots" && !rows_.writeSlots.empty())
-      array.setInteger(i, rows_.writeSlots[static_cast<size_t>(i)]);
-    else if (name == "slots" || name == "write_slots")
-      array.setInteger(i, rows_.slots[static_cast<size_t>(i)]);
-    else if (name == "has_initial")
-      array.setInteger(i, 1);
-    else if (name == "pending_decays" || name == "log_decay")
-      array.setNumber(i, uniform - 1);
-    else if (name == "beta")
-      array.setNumber(i, 0.5 + 0.5 * uniform);
-    else if (isReady && (name == "q" || name == "k"))
-      // About as long as the unit vectors that such entries are given.
-      array.setNumber(i, 1.7 * uniform / std::sqrt(array.sizes().back()));
-    else if (name == "A_log")
-      array.setNumber(i, 1 + uniform);
-    else if (name == "norm_weight")
-      array.setNumber(i, 1 + 0.25 * uniform);
-    else if (name == "conv_weight" || info.kind == GDNRT_POOL)
-      array.setNumber(i, 0.5 * uniform);
-    else
-      array.setNumber(i, 1.5 * uniform);
-  }
+  const int64_t count = array.count();
+  auto setIntegers = [&](auto valueOf) {
+    for (int64_t i = 0; i < count; ++i)
+      array.setInteger(i, valueOf(i));
+  };
+  // Values are uniform in middle + [-radius, radius).
+  auto setNumbers = [&](double middle, double radius) {
+    for (int64_t i = 0; i < count; ++i)
+      array.setNumber(i, middle + radius * random(seed, i));
+  };
+  if (name == "cu_seqlens")
+    setIntegers([&](int64_t i) { return firstToken(i); });
+  else if (name == "write_slots" && !rows_.writeSlots.empty())
+    setIntegers(
+        [&](int64_t i) { return rows_.writeSlots[static_cast<size_t>(i)]; });
+  else if (name == "slots" || name == "write_slots")
+    setIntegers([&](int64_t i) { return rows_.slots[static_cast<size_t>(i)]; });
+  else if (name == "has_initial")
+    setIntegers([](int64_t) { return 1; });
+  else if (name == "pending_decays" || name == "log_decay")
+    setNumbers(-1, 1);
+  else if (name == "beta")
+    setNumbers(0.5, 0.5);
+  else if (isReady && (name == "q" || name == "k"))
+    // About as long as the unit vectors that such entries are given.
+    setNumbers(0, 1.7 / std::sqrt(array.sizes().back()));
+  else if (name == "A_log")
+    setNumbers(1, 1);
+  else if (name == "norm_weight")
+    setNumbers(1, 0.25);
+  else if (name == "conv_weight" || info.kind == GDNRT_POOL)
+    setNumbers(0, 0.5);
+  else
+    setNumbers(0, 1.5);
 }
 
 std::vector<gdnrt_named_arg> Problem::args() const {

@@ -14,6 +14,10 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -31,7 +35,7 @@ struct OpaqueContext {
   int device = 0;
 };
 struct OpaqueModule {
-  std::unique_ptr<ptx::Program> program;
+  const ptx::Program *program = nullptr;
   std::vector<std::unique_ptr<OpaqueFunction>> functions;
 };
 struct OpaqueFunction {
@@ -207,6 +211,20 @@ EXPORT Result cuCtxSynchronize() { return 0; }
 // Modules and launches
 //===----------------------------------------------------------------------===//
 
+/// Programs do not change when they run: a text that is loaded again, as each
+/// test of a suite does, is read once. What is read stays until the process
+/// ends.
+static const ptx::Program &programOf(const char *text) {
+  static std::mutex lock;
+  static auto &programs =
+      *new std::map<std::string, std::unique_ptr<ptx::Program>>;
+  std::lock_guard<std::mutex> guard(lock);
+  std::unique_ptr<ptx::Program> &program = programs[text];
+  if (!program)
+    program = ptx::readProgram(text);
+  return *program;
+}
+
 EXPORT Result cuModuleLoadDataEx(Module *module, const void *data,
                                  unsigned numOptions, int *options,
                                  void **values) {
@@ -215,7 +233,7 @@ EXPORT Result cuModuleLoadDataEx(Module *module, const void *data,
     return gdnrt::cuda::kNoBinaryForGpu;
   try {
     auto loaded = std::make_unique<gdnrt::cuda::OpaqueModule>();
-    loaded->program = ptx::readProgram(text);
+    loaded->program = &programOf(text);
     for (auto &kernel : loaded->program->kernels) {
       loaded->functions.push_back(
           std::make_unique<gdnrt::cuda::OpaqueFunction>());

@@ -98,26 +98,29 @@ static Step multiply(Warp &warp, const Instruction &i, Mask mask) {
   bool isAColumnMajor = !hasRegisters && immediate(next + 4) == 1;
   bool isBColumnMajor = immediate(next + (hasRegisters ? 4 : 5)) == 1;
 
-  float a[16][16];
-  std::vector<std::array<float, 16>> b(columns);
+  float a[16][16], b[16][256]; // b by inner index and column
   asGroupAgent(warp, [&] {
-    auto read = [&](uint64_t address) {
-      uint16_t bits;
-      std::memcpy(&bits, warp.resolve(Space::shared, address, 2, 0, Use::read),
-                  2);
-      return element(bits, isBFloat);
+    // f(n, k, element); eight at a time, which lie side by side in each layout.
+    auto read = [&](const Tile &tile, unsigned first, unsigned size, auto f) {
+      const bool isColumns = tile.isColumnMajor;
+      for (unsigned n = 0; n < size; n += isColumns ? 8 : 1)
+        for (unsigned k = 0; k < 16; k += isColumns ? 1 : 8) {
+          uint16_t bits[8];
+          std::memcpy(bits,
+                      warp.resolve(Space::shared, tile.at(first + n, k), 16, 0,
+                                   Use::read),
+                      16);
+          for (unsigned j = 0; j < 8; ++j)
+            f(n + (isColumns ? j : 0), k + (isColumns ? 0 : j),
+              element(bits[j], isBFloat));
+        }
     };
-    Tile right(descriptor, isBColumnMajor);
-    for (unsigned n = 0; n < columns; ++n)
-      for (unsigned k = 0; k < 16; ++k)
-        b[n][k] = read(right.at(n, k));
-    if (!hasRegisters) {
-      Tile left(warp.at(i.operands[sums])[0], isAColumnMajor);
-      unsigned first = static_cast<unsigned>(warp.index) % 4 * 16;
-      for (unsigned row = 0; row < 16; ++row)
-        for (unsigned k = 0; k < 16; ++k)
-          a[row][k] = read(left.at(first + row, k));
-    }
+    read(Tile(descriptor, isBColumnMajor), 0, columns,
+         [&](unsigned n, unsigned k, float value) { b[k][n] = value; });
+    if (!hasRegisters)
+      read(Tile(warp.at(i.operands[sums])[0], isAColumnMajor),
+           static_cast<unsigned>(warp.index) % 4 * 16, 16,
+           [&](unsigned row, unsigned k, float value) { a[row][k] = value; });
   });
   if (hasRegisters)
     for (unsigned lane = 0; lane < kLanes; ++lane)
@@ -128,14 +131,17 @@ static Step multiply(Warp &warp, const Instruction &i, Mask mask) {
                   static_cast<uint16_t>(
                       warp.at(i.operands[sums + part])[lane] >> (16 * half)),
                   isBFloat);
+  float products[16][256] = {};
+  for (unsigned row = 0; row < 16; ++row)
+    for (unsigned k = 0; k < 16; ++k)
+      for (unsigned column = 0; column < columns; ++column)
+        products[row][column] += a[row][k] * b[k][column];
   for (unsigned at = 0; at < sums; ++at) {
     Lanes &to = warp.at(i.operands[at]);
     for (unsigned lane = 0; lane < kLanes; ++lane) {
       unsigned row = lane / 4 + 8 * (at / 2 % 2);
       unsigned column = at / 4 * 8 + lane % 4 * 2 + at % 2;
-      float sum = 0;
-      for (unsigned k = 0; k < 16; ++k)
-        sum += a[row][k] * b[column][k];
+      float sum = products[row][column];
       to[lane] = toBits(adds ? fromBits<float>(to[lane]) + sum : sum);
     }
   }

@@ -16,7 +16,9 @@ struct Token {
   uint64_t bits = 0;
   int line = 0;
 
-  bool is(const char *what) const { return kind != end && text == what; }
+  bool is(const char *what) const {
+    return kind != end && text[0] == what[0] && text == what;
+  }
 };
 
 std::vector<Token> readTokens(const std::string &text);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 using namespace ptx;
 
@@ -14,7 +15,7 @@ namespace {
 
 /// Names of one pair of braces.
 struct Scope {
-  std::map<std::string, int> values;
+  std::unordered_map<std::string, int> values;
   std::map<std::string, int> labels;
   std::map<std::string, std::vector<std::string>> lists;
   /// Branches whose label has not come yet: instruction and name.
@@ -31,7 +32,9 @@ private:
     throw Fault("PTX line " + std::to_string(token().line) + ": " + what);
   }
   const Token &token() const { return tokens_[at_]; }
-  Token take() { return tokens_[at_ == tokens_.size() - 1 ? at_ : at_++]; }
+  const Token &take() {
+    return tokens_[at_ == tokens_.size() - 1 ? at_ : at_++];
+  }
   bool accept(const char *what) {
     if (!token().is(what))
       return false;
@@ -93,7 +96,7 @@ static size_t bytesOf(const std::string &type) {
 
 std::unique_ptr<Program> Reader::read() {
   while (token().kind != Token::end) {
-    Token word = take();
+    const Token &word = take();
     if (word.is(".target"))
       program_->target = token().text;
     if (word.is(".version") || word.is(".target") || word.is(".address_size")) {
@@ -166,7 +169,7 @@ void Reader::readKernel() {
   while (!token().is("{")) {
     if (token().kind == Token::end)
       fail(kernel_->name + " has no body");
-    Token word = take();
+    const Token &word = take();
     if (word.is(".reqntid"))
       kernel_->requiredThreads = static_cast<uint32_t>(takeNumber());
   }
@@ -200,7 +203,7 @@ void Reader::readParameters() {
     size_t align = 1, element = 1;
     bool hasAlign = false;
     while (token().text[0] == '.') {
-      Token word = take();
+      const Token &word = take();
       if (word.is(".align")) {
         align = takeNumber();
         hasAlign = true;
@@ -247,7 +250,7 @@ void Reader::readRegisters() {
 void Reader::readSymbol(const std::string &space) {
   size_t align = 1, element = 1;
   while (token().text[0] == '.') {
-    Token word = take();
+    const Token &word = take();
     if (word.is(".align"))
       align = takeNumber();
     else

@@ -19,9 +19,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,16 +82,21 @@ def compiler(build_dir: Path) -> Compile:
 
 
 def generate(compile_: Compile, assemble: bool) -> dict[tuple[str, str], str]:
-    """Digests by name and target. With `assemble`, ptxas has accepted each kernel."""
-    digests = {}
-    for name, arguments in KERNEL_SETS.items():
+    """Digests by name and target. With `assemble`, ptxas has accepted each kernel. As many
+    sets at a time as there are cores."""
+
+    def digests_of(name: str) -> dict[tuple[str, str], str]:
         chips = [target for target in TARGETS if target not in LEFT_OUT.get(name, [])]
-        targets = f"--target={','.join(chips)}"
+        arguments = [*KERNEL_SETS[name], f"--target={','.join(chips)}"]
         if assemble:
-            compile_([*arguments, targets, "--emit=report"])
-        for line in compile_([*arguments, targets, "--emit=digest"]).splitlines():
-            entry, target, digest = line.split()
-            digests[f"{name}/{entry}", target] = digest
+            compile_([*arguments, "--emit=report"])
+        lines = [line.split() for line in compile_([*arguments, "--emit=digest"]).splitlines()]
+        return {(f"{name}/{entry}", target): digest for entry, target, digest in lines}
+
+    digests = {}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for found in pool.map(digests_of, KERNEL_SETS):
+            digests |= found
     return digests
 
 
