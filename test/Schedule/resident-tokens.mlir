@@ -104,4 +104,5 @@
 //       LAZY:     gdn_gpu.is_last %[[TICKET]]
 //       LAZY:     gdn_gpu.barrier
 //       LAZY:     scf.if {{.+}} -> (!gdn_gpu.fragment<
-//       LAZY:       scf.for {{.+}} iter_args({{.+}} = %[[M]])
+//       LAZY:       gdn_gpu.map_rows %[[M]]
+//       LAZY:       scf.for {{.+}} iter_args({{.+}} -> (!gdn_gpu.fragment<
