@@ -16,7 +16,14 @@ struct Warps {
   int64_t first, count;
 };
 
-struct CarriedWindow; // ResidentTokens.cpp
+/// The window before a group of tokens: what the loop begins with, or the
+/// inputs before the group. One of them is asked for, the other is zeros.
+struct CarriedWindow {
+  llvm::SmallVector<mlir::Operation *> startOps, inputOps;
+  TokenGroup inputGroup;
+  FragmentEmitter start, inputs;
+  mlir::Value isStart, initial;
+};
 
 /// The program of a walk while it is written.
 class TokensKernel final : public ScheduledKernel {

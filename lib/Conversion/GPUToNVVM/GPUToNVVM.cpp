@@ -503,13 +503,7 @@ void KernelLowering::lower(Operation &op) {
       })
       .Case([&](gdn::gpu::AwaitCopiesOp) { emitAwaitCopies(b, loc); })
       .Case([&](gdn::gpu::ShareProductsOp products) {
-        SmallVector<Value> places;
-        for (Value place : {products.getFirst(), products.getSecond(),
-                            products.getFirstTo(), products.getSecondTo()})
-          places.push_back(values.lookup(place));
-        Value exact = products.getExact() ? get(products.getExact()) : Value();
-        emitShareProducts(b, threads, products, get(products.getLhs()),
-                          get(products.getRows()), exact, places);
+        emitShareProducts(b, threads, products, values);
       })
       .Case([&](gdn::gpu::MatmulOp matmul) {
         Value lhs = get(matmul.getLhs()), tile = values.lookup(matmul.getRhs());

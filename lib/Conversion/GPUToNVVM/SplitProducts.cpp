@@ -194,10 +194,19 @@ void ProductsEmitter::emit(Value number) {
 }
 
 void gdn::emitShareProducts(OpBuilder &b, const BlockThreads &threads,
-                            gdn::gpu::ShareProductsOp products, Value lhs,
-                            Value rows, Value exact, ArrayRef<Value> places) {
+                            gdn::gpu::ShareProductsOp products,
+                            const IRMapping &values) {
   Location loc = products.getLoc();
   Arithmetic a{b, loc};
+  SmallVector<Value> places;
+  for (Value place : {products.getFirst(), products.getSecond(),
+                      products.getFirstTo(), products.getSecondTo()})
+    places.push_back(values.lookup(place));
+  Value lhs = values.lookupOrDefault(products.getLhs());
+  Value rows = values.lookupOrDefault(products.getRows());
+  Value exact = products.getExact();
+  if (exact)
+    exact = values.lookupOrDefault(exact);
   ProductsEmitter emitter(b, threads, products, lhs, exact, places);
   // Whole groups, as many as the rows asked for.
   Value count = arith::TruncIOp::create(b, loc, b.getI32Type(), a.toI64(rows));

@@ -6,15 +6,15 @@
 
 #include "BlockThreads.h"
 
+#include "mlir/IR/IRMapping.h"
+
 namespace gdn {
 
-/// The code of `products`: `lhs` are the thread's elements, `rows` an index,
-/// `exact` an i1 or null, the places pointers into shared memory, in the order
-/// of the op's operands.
+/// The code of `products`. `values` are those of the program here: the thread's
+/// elements of a fragment, pointers into shared memory for places.
 void emitShareProducts(mlir::OpBuilder &b, const BlockThreads &threads,
-                       gpu::ShareProductsOp products, mlir::Value lhs,
-                       mlir::Value rows, mlir::Value exact,
-                       llvm::ArrayRef<mlir::Value> places);
+                       gpu::ShareProductsOp products,
+                       const mlir::IRMapping &values);
 
 } // namespace gdn
 

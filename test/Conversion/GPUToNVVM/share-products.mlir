@@ -13,7 +13,7 @@
 !keys = !gdn_gpu.shared<8x128xf32>
 !sums = !gdn_gpu.shared<8x128xf32>
 
-// OP: gdn_gpu.share_products %{{.+}}, %{{.+}}, %{{.+}} rows(%{{.+}}), %{{.+}}, %{{.+}} : <128x128xf32, 
+// OP: gdn_gpu.share_products %{{.+}}, %{{.+}}, %{{.+}} rows(%{{.+}}), %{{.+}}, %{{.+}} : <128x128xf32,
 
 // CHECK-LABEL: llvm.func @products(
 //       CHECK: scf.for
