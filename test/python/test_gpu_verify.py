@@ -19,6 +19,8 @@ LAYERS = {
     "channels-slots": (KIMI, "slots"),
     "channels-lazy": (KIMI, "lazy"),
 }
+# Whose decode and prefill are those of "slots", text for text: checked there alone.
+ALONE = ("tree", "buffer", "lazy")
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -30,6 +32,10 @@ def test_device_check(build_dir, tool, tmp_path, layer):
     image, report = tmp_path / f"{layer}.gdnk", tmp_path / "report.json"
     states = "--state=f32,bf16" if preset == QWEN else "--state=f32"
     options = ["--io=bf16", states, f"--verify={kind}", "--target=sm_90a", "--ptxas=none"]
+    commits = {"commit"} if kind in ("buffer", "lazy") else set()
+    expected = {"verify", *commits} | (set() if layer in ALONE else {"decode"})
+    if layer in ALONE:
+        options.append(f"--only={','.join(sorted(expected))}")
     done = tool("gdn-compile", f"--preset={preset}", *options, "-o", image)
     assert done.returncode == 0, done.stderr
     command = [sys.executable, "-m", "gdn.device_check", image, "--quick", "--no-times"]
@@ -39,6 +45,20 @@ def test_device_check(build_dir, tool, tmp_path, layer):
     assert done.returncode == 0, done.stdout + done.stderr
     kernels = json.loads(report.read_text())["kernels"]
     names = {kernel["name"].split("/")[1].split("_")[0] for kernel in kernels}
-    commits = {"commit"} if kind in ("buffer", "lazy") else set()
-    assert {"decode", "verify", *commits} <= names
+    assert expected <= names
     assert all(kernel["target"] == "sm_90a" for kernel in kernels)
+
+
+def test_decode_and_prefill_are_the_same_however_tokens_are_verified(tool):
+    """What lets the checks above and test/Pipeline/gpu-verify.test leave them out."""
+
+    def digests(*options: str) -> dict[str, str]:
+        types = ["--io=bf16", "--state=bf16", "--target=sm_90a", "--only=decode,prefill"]
+        done = tool("gdn-compile", f"--preset={QWEN}", *types, *options, "--emit=digest")
+        assert done.returncode == 0, done.stderr
+        return {line.split()[0]: line.split()[2] for line in done.stdout.splitlines()}
+
+    plain = digests()
+    assert set(plain) >= {"decode", "prefill"}
+    for kind in ("slots", *ALONE):
+        assert digests(f"--verify={kind}") == plain
