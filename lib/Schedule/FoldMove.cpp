@@ -92,7 +92,7 @@ public:
 
 private:
   Value loadState();
-  Value emitToken(Value state, Value token);
+  Value emitFolded(Value state);
   Value add(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
   SmallVector<Value> mapped(ValueRange indices) {
     return llvm::map_to_vector(
@@ -146,40 +146,36 @@ Value RowsPass::loadRow(Value tile, Value token, int64_t size, Attribute layout,
                              /*aligned=*/0);
 }
 
-Value RowsPass::emitToken(Value state, Value token) {
+Value RowsPass::emitFolded(Value state) {
   MLIRContext *context = b.getContext();
-  auto perColumn = gpu::PerColumnAttr::get(context, layout);
-  auto perRow = gpu::PerRowAttr::get(context, layout);
   tile::DeltaFoldOp fold = move.fold;
   int64_t columns = cast<VectorType>(fold.getState().getType()).getDimSize(1);
-  Value key = loadRow(fold.getKey(), token, columns, perColumn, Value());
-  Value delta = loadRow(fold.getDeltas(), token, numRows, perRow, firstRow);
-  Value decay;
-  if (cast<VectorType>(fold.getLogDecay().getType()).getRank() == 2) {
-    decay = loadRow(fold.getLogDecay(), token, columns, perColumn, Value());
-  } else {
+  auto perColumn = gpu::PerColumnAttr::get(context, layout);
+  auto perRow = gpu::PerRowAttr::get(context, layout);
+  bool perChannel =
+      cast<VectorType>(fold.getLogDecay().getType()).getRank() == 2;
+  auto key = [&](Value token) {
+    return loadRow(fold.getKey(), token, columns, perColumn, Value());
+  };
+  auto delta = [&](Value token) {
+    return loadRow(fold.getDeltas(), token, numRows, perRow, firstRow);
+  };
+  auto logDecay = [&](Value token) -> Value {
+    if (perChannel)
+      return loadRow(fold.getLogDecay(), token, columns, perColumn, Value());
     auto load = fold.getLogDecay().getDefiningOp<tile::LoadOp>();
     SmallVector<Value> indices = mapped(load.getIndices());
     Value &at = indices[load.getDims()[0]];
     at = add(at, token);
-    decay =
-        memref::LoadOp::create(b, loc, emitter.scalar(load.getView()), indices);
-  }
-  return emitFoldStep(b, loc, state, key, delta, decay);
+    return memref::LoadOp::create(b, loc, emitter.scalar(load.getView()),
+                                  indices);
+  };
+  return emitFold(b, loc, state, emitter.scalar(fold.getValid()), perChannel,
+                  {key, delta, logDecay});
 }
 
 void RowsPass::emit() {
-  Value state = castRows(b, loc, loadState(), b.getF32Type());
-  auto walk =
-      scf::ForOp::create(b, loc, arith::ConstantIndexOp::create(b, loc, 0),
-                         emitter.scalar(move.fold.getValid()),
-                         arith::ConstantIndexOp::create(b, loc, 1), state);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(walk.getBody());
-    scf::YieldOp::create(
-        b, loc, emitToken(walk.getRegionIterArg(0), walk.getInductionVar()));
-  }
+  Value state = emitFolded(castRows(b, loc, loadState(), b.getF32Type()));
   tile::StoreOp store = move.store;
   SmallVector<Value> indices = mapped(store.getIndices());
   if (firstRow) {
@@ -187,8 +183,8 @@ void RowsPass::emit() {
     row = add(row, firstRow);
   }
   Value view = emitter.scalar(store.getView());
-  Value stored = castRows(b, loc, walk.getResult(0),
-                          store.getTile().getType().getElementType());
+  Value stored =
+      castRows(b, loc, state, store.getTile().getType().getElementType());
   gpu::StoreOp::create(b, loc, stored, view, indices, store.getDims(),
                        /*rows=*/Value(), getAlignment(view));
 }

@@ -39,55 +39,38 @@ static bool isPerChannel(Value logDecay) {
   return cast<VectorType>(logDecay.getType()).getRank() == 2;
 }
 
-/// Brings the pending tokens to shared memory, a key and a delta per warp.
-void TokensKernel::emitPendingLoads() {
-  Location loc = scan.getLoc();
-  Value count = FragmentEmitter(b, scalars).scalar(fold.getValid());
-  auto decays = fold.getLogDecay().getDefiningOp<tile::LoadOp>();
-  pendingKeys = allocate(fold.getKey());
-  pendingDeltas = allocate(fold.getDeltas());
-  pendingDecays = allocate(fold.getLogDecay());
+/// Begins to copy the pending tokens to shared memory: no register waits for
+/// them, so that all else that the block reads is asked for meanwhile.
+void TokensKernel::beginPendingCopies() {
   FragmentEmitter outside(b, scalars);
-  auto indicesOf = [&](tile::LoadOp load) {
+  Value count = outside.scalar(fold.getValid());
+  // Where the solve leaves what this step's tokens do, which it does behind a
+  // barrier behind the fold.
+  auto begin = [&](Value tile, Value later) {
+    auto load = tile.getDefiningOp<tile::LoadOp>();
     SmallVector<Value> indices;
     for (Value index : load.getIndices())
       indices.push_back(outside.scalar(index));
-    return indices;
+    bool isRows = load.getTile().getType().getRank() == 2;
+    Value place = later;
+    if (!later || cast<gpu::SharedType>(later.getType()) !=
+                      gpu::SharedType::get(cast<VectorType>(tile.getType())))
+      place = allocate(tile);
+    auto view = cast<BlockArgument>(outside.scalar(load.getView()));
+    if (isRows)
+      cast<func::FuncOp>(entry->getParentOp())
+          .setArgAttr(view.getArgNumber(), "gdn_gpu.alignment",
+                      b.getI64IntegerAttr(16));
+    gpu::BeginCopyOp::create(b, scan.getLoc(), view, indices, load.getDims(),
+                             count, place, /*scattered=*/!isRows);
+    return place;
   };
-
-  Value at = enterTurns(count);
-  SmallVector<std::pair<Value, Value>> rows = {
-      {fold.getKey(), pendingKeys}, {fold.getDeltas(), pendingDeltas}};
-  if (isPerChannel(fold.getLogDecay()))
-    rows.push_back({fold.getLogDecay(), pendingDecays});
-  SmallVector<Value> loaded;
-  for (auto [tile, place] : rows) {
-    auto type = cast<VectorType>(tile.getType());
-    auto row = gpu::FragmentType::get(
-        VectorType::get({1, type.getDimSize(1)}, type.getElementType()),
-        getWarpRows(b.getContext(), type.getDimSize(1)));
-    auto load = tile.getDefiningOp<tile::LoadOp>();
-    SmallVector<Value> indices = indicesOf(load);
-    Value &token = indices[load.getDims()[0]];
-    token = add(token, at);
-    loaded.push_back(gpu::LoadOp::create(
-        b, loc, row, outside.scalar(load.getView()), indices, load.getDims(),
-        /*rows=*/Value(), /*aligned=*/0));
-  }
-  for (auto [fragment, row] : llvm::zip(loaded, rows))
-    gpu::ShareOp::create(b, loc, fragment, row.second, at);
-  leave(at.getParentBlock()->getParentOp()->getParentOp());
-  if (isPerChannel(fold.getLogDecay()))
-    return;
-
-  gpu::EachWarpOp gates = enterEachWarp({numWarps - 1, 1});
-  Value all = gpu::LoadOp::create(b, loc, perLane(decays.getTile().getType()),
-                                  outside.scalar(decays.getView()),
-                                  indicesOf(decays), decays.getDims(), count,
-                                  /*aligned=*/0);
-  gpu::ShareOp::create(b, loc, all, pendingDecays, Value());
-  gpu::YieldOp::create(b, loc);
-  leave(gates);
+  bool isSolved = isSolvable();
+  pendingKeys =
+      begin(fold.getKey(), isSolved ? shared[scan.getOutput()] : Value());
+  pendingDeltas =
+      begin(fold.getDeltas(), isSolved ? shared[scan.getDeltas()] : Value());
+  pendingDecays = begin(fold.getLogDecay(), Value());
 }
 
 /// The state that the scans of the tokens from `first` on begin with: ahead of
@@ -106,35 +89,27 @@ Value TokensKernel::emitFold(Value state, Value first) {
     return gpu::FragmentType::get(
         VectorType::get({type.getDimSize(1)}, type.getElementType()), layout);
   };
-  auto walk = scf::ForOp::create(b, loc, index(0), all.scalar(fold.getValid()),
-                                 index(1), state);
-  {
-    OpBuilder::InsertionGuard inner(b);
-    b.setInsertionPointToStart(walk.getBody());
-    Value at = walk.getInductionVar();
-    Value key = gpu::FetchOp::create(
-        b, loc,
-        rowOf(fold.getKey(), gpu::PerColumnAttr::get(context, stateRows)),
-        pendingKeys, at);
-    Value delta = gpu::FetchOp::create(
+  auto perColumn = gpu::PerColumnAttr::get(context, stateRows);
+  bool perChannel = isPerChannel(fold.getLogDecay());
+  auto key = [&](Value at) -> Value {
+    return gpu::FetchOp::create(b, loc, rowOf(fold.getKey(), perColumn),
+                                pendingKeys, at);
+  };
+  auto delta = [&](Value at) -> Value {
+    return gpu::FetchOp::create(
         b, loc,
         rowOf(fold.getDeltas(), gpu::PerRowAttr::get(context, stateRows)),
         pendingDeltas, at);
-    Value decay;
-    if (isPerChannel(fold.getLogDecay()))
-      decay = gpu::FetchOp::create(
-          b, loc,
-          rowOf(fold.getLogDecay(),
-                gpu::PerColumnAttr::get(context, stateRows)),
-          pendingDecays, at);
-    else
-      decay = gpu::FetchElementOp::create(b, loc, b.getF32Type(), pendingDecays,
-                                          at);
-    scf::YieldOp::create(
-        b, loc,
-        emitFoldStep(b, loc, walk.getRegionIterArg(0), key, delta, decay));
-  }
-  all.set(fold.getNewState(), walk.getResult(0));
+  };
+  auto logDecay = [&](Value at) -> Value {
+    if (perChannel)
+      return gpu::FetchOp::create(b, loc, rowOf(fold.getLogDecay(), perColumn),
+                                  pendingDecays, at);
+    return fetchNumber(pendingDecays, at);
+  };
+  all.set(fold.getNewState(),
+          gdn::emitFold(b, loc, state, all.scalar(fold.getValid()), perChannel,
+                        {key, delta, logDecay}));
   for (Operation *op : (*roles)[ScanRole::state].before)
     if (fold->isBeforeInBlock(op))
       all.emit(op);
@@ -147,7 +122,34 @@ Value TokensKernel::emitFold(Value state, Value first) {
 }
 
 /// Asks, with the first block of tokens, whether this block of threads is the
-/// last to have read what it overwrites, and leaves the answer for all.
+/// last to have read what it overwrites: all threads have, a barrier stands
+/// behind that. The way to the counter and back is long.
+void TokensKernel::emitTickets(Value first) {
+  Location loc = scan.getLoc();
+  for (auto [op, flag] : flags) {
+    auto last = cast<tile::LastInGroupOp>(op);
+    gpu::WarpsOp warps = enterWarp(0, b.getI32Type());
+    FragmentEmitter warp(b, scalars);
+    auto branch = emitIf(isEqual(first, begin), b.getI32Type());
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(branch.thenBlock());
+      Value ticket = gpu::TakeTicketOp::create(
+          b, loc, b.getI32Type(), warp.scalar(last.getGroup()),
+          warp.scalar(last.getCount()), ValueRange());
+      scf::YieldOp::create(b, loc, ticket);
+      b.setInsertionPointToStart(branch.elseBlock());
+      Value none =
+          arith::ConstantIntOp::create(b, loc, b.getI32Type(), int64_t(0));
+      scf::YieldOp::create(b, loc, none);
+    }
+    gpu::YieldOp::create(b, loc, branch.getResult(0));
+    b.setInsertionPointAfter(warps);
+    tickets[op] = warps.getResult(0);
+  }
+}
+
+/// Leaves the answers to emitTickets for all warps, or asks now.
 void TokensKernel::emitIsLast(Value first) {
   Location loc = scan.getLoc();
   if (flags.empty())
@@ -160,10 +162,14 @@ void TokensKernel::emitIsLast(Value first) {
     FragmentEmitter warp(b, scalars);
     for (auto [op, flag] : flags) {
       auto last = cast<tile::LastInGroupOp>(op);
-      // A barrier stands behind all that the threads have read.
-      Value isLast = gpu::LastReaderOp::create(
-          b, loc, b.getI1Type(), warp.scalar(last.getGroup()),
-          warp.scalar(last.getCount()), ValueRange());
+      Value count = warp.scalar(last.getCount());
+      Value isLast;
+      if (Value ticket = tickets.lookup(op))
+        isLast = gpu::IsLastOp::create(b, loc, b.getI1Type(), ticket, count);
+      else
+        isLast = gpu::LastReaderOp::create(b, loc, b.getI1Type(),
+                                           warp.scalar(last.getGroup()), count,
+                                           ValueRange());
       Value number = arith::UIToFPOp::create(b, loc, b.getF32Type(), isLast);
       Value answer = gpu::FillOp::create(
           b, loc, perLane(VectorType::get({1}, b.getF32Type())), number);

@@ -153,55 +153,6 @@ void TokensKernel::place(ScanRole role, ArrayRef<Value> operands) {
       }
 }
 
-/// The window before `token`, the token number `at` of its block: what the loop
-/// begins with, or the inputs before the token.
-void TokensKernel::emitCarriedWindow(FragmentEmitter &warp, tile::Conv1dOp conv,
-                                     Value token, Value at) {
-  Location loc = scan.getLoc();
-  Value window = conv.getWindow();
-  Value initial = loop.getTiedLoopInit(cast<BlockArgument>(window))->get();
-  int64_t steps = cast<VectorType>(window.getType()).getDimSize(0);
-  auto fromInputs = [&]() -> Value {
-    TokenGroup group = {tokenTiles, steps, index(steps)};
-    FragmentEmitter inputs(b, atToken(sub(token, index(steps))));
-    inputs.setTokens(&group);
-    SetVector<Operation *> ops;
-    SmallVector<Value> next = {conv.getInput()};
-    while (!next.empty())
-      if (Operation *op = next.pop_back_val().getDefiningOp();
-          op && op->getBlock() == loop.getBody() && ops.insert(op))
-        llvm::append_range(next, getUsedTiles(op));
-    for (Operation *op : llvm::reverse(ops))
-      inputs.emit(op);
-    return inputs[conv.getInput()];
-  };
-  auto start = emitIf(isEqual(token, begin), warp.typeOf(window));
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(start.thenBlock());
-    FragmentEmitter pool(b, scalars);
-    for (Operation *op : getTilesBefore(loop, initial))
-      pool.emit(op);
-    scf::YieldOp::create(b, loc, pool[initial]);
-    b.setInsertionPointToStart(start.elseBlock());
-    scf::YieldOp::create(b, loc, fromInputs());
-  }
-  Value before = start.getResult(0);
-  warp.set(window, before);
-  auto kept = windows.find(conv.getNewWindow());
-  if (kept == windows.end())
-    return;
-  // The oldest token of the block.
-  auto branch = emitIf(isEqual(at, index(0)));
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    gpu::ShareOp::create(b, loc, before, kept->second.tile, index(0));
-  }
-  gpu::ShareOp::create(b, loc, warp[conv.getInput()], kept->second.tile,
-                       add(at, index(steps)));
-}
-
 /// What the warps of a role make for the block of `count` tokens from `first`
 /// on: each of them takes groups of tokens in turn.
 void TokensKernel::emitRole(ScanRole role, ArrayRef<Value> operands,
@@ -226,11 +177,6 @@ void TokensKernel::emitRole(ScanRole role, ArrayRef<Value> operands,
              loop.getTiedLoopInit(cast<BlockArgument>(carried.getWindow()))
                  ->get()))
       before.remove(op);
-  FragmentEmitter shared0(b, scalars);
-  SmallVector<Operation *> maps;
-  for (tile::LoadOp load : getLoads(before.getArrayRef()))
-    shared0.emit(load);
-
   // One warp may take all tokens at once, or several take turns.
   bool isAll = tokens == blockTokens;
   Value start = arith::MulIOp::create(b, loc, warp, index(tokens));
@@ -246,10 +192,19 @@ void TokensKernel::emitRole(ScanRole role, ArrayRef<Value> operands,
     Value token = add(first, at);
     TokenGroup group = {tokenTiles, tokens, clamp(sub(count, at), tokens)};
     FragmentEmitter emitter(b, atToken(token));
-    for (tile::LoadOp load : getLoads(before.getArrayRef()))
-      emitter.set(load.getTile(), shared0[load.getTile()]);
     emitter.setTokens(&group);
     for (tile::LoadOp load : getLoads(work.tiles))
+      emitter.emit(load);
+    // What the finish reads of the tokens: nothing of it waits for the scans.
+    if (role == ScanRole::gates)
+      for (tile::LoadOp load : getOutputLoads())
+        emitter.emit(load);
+    std::unique_ptr<CarriedWindow> window;
+    if (carried)
+      window = emitWindowLoads(carried, token);
+    // Of each group anew, behind what comes from memory: to turn the weights
+    // waits for them.
+    for (tile::LoadOp load : getLoads(before.getArrayRef()))
       emitter.emit(load);
     for (Operation *op : before)
       if (!isa<tile::LoadOp>(op))
@@ -258,12 +213,16 @@ void TokensKernel::emitRole(ScanRole role, ArrayRef<Value> operands,
       if (isa<tile::LoadOp>(op))
         continue;
       if (op == carried)
-        emitCarriedWindow(emitter, carried, token, at);
+        emitCarriedWindow(emitter, carried, *window, at);
       emitter.emit(op);
     }
     for (Value operand : operands)
       gpu::ShareOp::create(b, loc, emitter[operand], shared[operand],
                            isAll ? Value() : at);
+    if (role == ScanRole::gates)
+      for (tile::LoadOp load : getOutputLoads())
+        gpu::ShareOp::create(b, loc, emitter[load.getTile()],
+                             shared[load.getTile()], isAll ? Value() : at);
     for (Value window : findStoredWindows(work.stores))
       if (const WindowPlace &place = windows[window]; place.rowsPerToken > 1)
         gpu::ShareOp::create(
@@ -330,15 +289,17 @@ Value TokensKernel::emitScans(Value state, Value first, Value count) {
   return walk.getResult(0);
 }
 
-/// Asks for what the finish of the tokens will read.
-void TokensKernel::emitOutputPrefetches(Value first, Value count) {
-  Value at = enterTurns(count);
-  FragmentEmitter emitter(b, atToken(add(first, at)));
-  TokenGroup group = {tokenTiles, 1, index(1)};
-  emitter.setTokens(&group);
+/// What the finish loads of each token, where the warp of the gates has room
+/// for it: decays per channel leave none.
+SmallVector<tile::LoadOp> TokensKernel::getOutputLoads() {
+  SmallVector<tile::LoadOp> loads;
+  if (cast<VectorType>(scan.getLogDecay().getType()).getRank() == 2)
+    return loads;
   for (tile::LoadOp load : getLoads((*roles)[ScanRole::output].tiles))
-    emitter.emitPrefetch(load);
-  leave(at.getParentBlock()->getParentOp()->getParentOp());
+    if (tokenTiles.contains(load.getTile()) &&
+        load.getTile().getType().getRank() == 2)
+      loads.push_back(load);
+  return loads;
 }
 
 /// What follows the scans, a token per warp.
@@ -350,8 +311,15 @@ void TokensKernel::emitOutput(Value first, Value count) {
   emitter.setTokens(&group);
   for (tile::LoadOp load : getLoads(work.before))
     emitter.emit(load);
+  SmallVector<tile::LoadOp> there = getOutputLoads();
   for (tile::LoadOp load : getLoads(work.tiles))
-    emitter.emit(load);
+    if (!llvm::is_contained(there, load))
+      emitter.emit(load);
+  for (tile::LoadOp load : there)
+    emitter.set(load.getTile(),
+                gpu::FetchOp::create(b, scan.getLoc(),
+                                     emitter.typeOf(load.getTile()),
+                                     shared[load.getTile()], at));
   emitter.set(scan.getOutput(),
               gpu::FetchOp::create(b, scan.getLoc(),
                                    emitter.typeOf(scan.getOutput()),
@@ -457,15 +425,20 @@ void TokensKernel::emitRootBlock(Block &block) {
   for (tile::LoadOp load : getLoads(state.before))
     all.emit(load);
   emitAwait();
-  if (fold)
-    emitPendingLoads();
   place(ScanRole::query, scan.getQuery());
   place(ScanRole::key, scan.getKey());
   place(ScanRole::value, scan.getValue());
   place(ScanRole::gates, {scan.getLogDecay(), scan.getBeta()});
   place(ScanRole::output, scan.getOutput());
+  for (tile::LoadOp load : getOutputLoads()) {
+    auto type = load.getTile().getType();
+    shared[load.getTile()] = allocate(VectorType::get(
+        {blockTokens, type.getDimSize(1)}, type.getElementType()));
+  }
   if (fold)
     place(ScanRole::state, scan.getDeltas());
+  if (fold)
+    beginPendingCopies();
   bool solves = isSolvable();
   if (solves)
     placeSolve();
@@ -486,8 +459,11 @@ void TokensKernel::emitRootBlock(Block &block) {
     b.setInsertionPointToStart(blocks.getBody());
     Value first = blocks.getInductionVar(), count = countFrom(first);
     emitPrepare(first, count);
+    if (fold) // once would be enough; later there is nothing to wait for
+      gpu::AwaitCopiesOp::create(b, loc);
     gpu::BarrierOp::create(b, loc);
-    emitOutputPrefetches(first, count);
+    if (solves) // beside decays per channel an answer finds no register
+      emitTickets(first);
     Value before = isCarried ? Value(blocks.getRegionIterArg(0)) : Value();
     if (solves)
       emitPairs(count);
@@ -495,7 +471,7 @@ void TokensKernel::emitRootBlock(Block &block) {
       before = emitFold(before, first);
     Value next;
     if (solves) {
-      emitProducts(before, count);
+      emitProducts(before, first, count);
       gpu::BarrierOp::create(b, loc);
       emitSolve(count);
     } else {

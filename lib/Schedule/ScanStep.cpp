@@ -5,6 +5,7 @@
 #include "ScanStep.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -78,15 +79,10 @@ ScanResult gdn::emitScanStep(OpBuilder &b, Location loc, Value oldState,
           withDelta ? map.getResult(2) : Value()};
 }
 
-Value gdn::emitFoldStep(OpBuilder &b, Location loc, Value state, Value key,
-                        Value delta, Value logDecay) {
-  SmallVector<Value> inputs = {state, key, delta};
-  bool perChannel = isa<gpu::FragmentType>(logDecay.getType());
-  Value decay;
-  if (perChannel)
-    inputs.push_back(logDecay);
-  else
-    decay = math::ExpOp::create(b, loc, logDecay);
+/// M' = e^g M + d k^T with a decay per channel.
+static Value emitFoldStep(OpBuilder &b, Location loc, Value state, Value key,
+                          Value delta, Value logDecay) {
+  SmallVector<Value> inputs = {state, key, delta, logDecay};
   SmallVector<Type> argTypes = {b.getIndexType()};
   for (Value input : inputs)
     argTypes.push_back(
@@ -99,9 +95,7 @@ Value gdn::emitFoldStep(OpBuilder &b, Location loc, Value state, Value key,
   auto splat = [&](Value x) -> Value {
     return vector::BroadcastOp::create(b, loc, row.getType(), x);
   };
-  Value factors = perChannel
-                      ? Value(math::ExpOp::create(b, loc, body->getArgument(4)))
-                      : splat(decay);
+  Value factors = math::ExpOp::create(b, loc, body->getArgument(4));
   // The products in this order: the left one is added with one rounding, as in
   // a scan.
   Value decayed = arith::MulFOp::create(b, loc, row, factors);
@@ -109,4 +103,89 @@ Value gdn::emitFoldStep(OpBuilder &b, Location loc, Value state, Value key,
   Value next = arith::AddFOp::create(b, loc, decayed, change);
   gpu::YieldOp::create(b, loc, next);
   return map.getResult(0);
+}
+
+/// The sum of the decays of the tokens below `count`.
+static Value emitDecaySum(OpBuilder &b, Location loc, Value count,
+                          const FoldTokens &tokens) {
+  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
+  auto loop = scf::ForOp::create(
+      b, loc, arith::ConstantIndexOp::create(b, loc, 0), count,
+      arith::ConstantIndexOp::create(b, loc, 1), zero);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value decay = tokens.logDecay(loop.getInductionVar());
+  scf::YieldOp::create(
+      b, loc,
+      arith::AddFOp::create(b, loc, loop.getRegionIterArg(0), decay)
+          .getResult());
+  return loop.getResult(0);
+}
+
+/// Each row times `factor`.
+static Value emitScaled(OpBuilder &b, Location loc, Value state, Value factor) {
+  auto map = gpu::MapRowsOp::create(b, loc, state.getType(), state);
+  OpBuilder::InsertionGuard guard(b);
+  Type row = gpu::getRowType(cast<gpu::FragmentType>(state.getType()));
+  Block *body =
+      b.createBlock(&map.getBody(), {}, {b.getIndexType(), row}, {loc, loc});
+  Value factors = vector::BroadcastOp::create(b, loc, row, factor);
+  gpu::YieldOp::create(
+      b, loc,
+      arith::MulFOp::create(b, loc, body->getArgument(1), factors).getResult());
+  return map.getResult(0);
+}
+
+/// Each row plus the key times `factor` and the row's delta.
+static Value emitAdded(OpBuilder &b, Location loc, Value state, Value factor,
+                       Value key, Value delta) {
+  SmallVector<Type> types = {b.getIndexType()};
+  for (Value input : {state, key, delta})
+    types.push_back(gpu::getRowType(cast<gpu::FragmentType>(input.getType())));
+  auto map = gpu::MapRowsOp::create(b, loc, state.getType(),
+                                    ValueRange{state, key, delta});
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = b.createBlock(&map.getBody(), {}, types,
+                              SmallVector<Location>(types.size(), loc));
+  Value d = arith::MulFOp::create(b, loc, factor, body->getArgument(3));
+  Value change = arith::MulFOp::create(
+      b, loc, vector::BroadcastOp::create(b, loc, types[1], d),
+      body->getArgument(2));
+  gpu::YieldOp::create(
+      b, loc,
+      arith::AddFOp::create(b, loc, body->getArgument(1), change).getResult());
+  return map.getResult(0);
+}
+
+Value gdn::emitFold(OpBuilder &b, Location loc, Value state, Value count,
+                    bool perChannel, const FoldTokens &tokens) {
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+  Value one = arith::ConstantIndexOp::create(b, loc, 1);
+  if (perChannel) {
+    auto walk = scf::ForOp::create(b, loc, zero, count, one, state);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(walk.getBody());
+    Value at = walk.getInductionVar();
+    Value key = tokens.key(at), delta = tokens.delta(at);
+    scf::YieldOp::create(b, loc,
+                         emitFoldStep(b, loc, walk.getRegionIterArg(0), key,
+                                      delta, tokens.logDecay(at)));
+    return walk.getResult(0);
+  }
+  Value sum = emitDecaySum(b, loc, count, tokens);
+  state = emitScaled(b, loc, state, math::ExpOp::create(b, loc, sum));
+  Value none = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
+  auto walk =
+      scf::ForOp::create(b, loc, zero, count, one, ValueRange{state, none});
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(walk.getBody());
+  Value last = arith::SubIOp::create(b, loc, count, one);
+  Value at = arith::SubIOp::create(b, loc, last, walk.getInductionVar());
+  Value later = walk.getRegionIterArg(1);
+  Value key = tokens.key(at), delta = tokens.delta(at);
+  Value next = emitAdded(b, loc, walk.getRegionIterArg(0),
+                         math::ExpOp::create(b, loc, later), key, delta);
+  later = arith::AddFOp::create(b, loc, later, tokens.logDecay(at));
+  scf::YieldOp::create(b, loc, ValueRange{next, later});
+  return walk.getResult(0);
 }

@@ -34,10 +34,12 @@ bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
   int64_t vector = 16 / (stored.getIntOrFloatBitWidth() / 8);
   while (columns % vector != 0)
     vector /= 2;
-  int64_t lanes = 8;
+  const int64_t preferred = preferredLanes();
+  int64_t lanes = preferred;
   while (lanes > 1 && columns % (lanes * vector) != 0)
     lanes /= 2;
-  while (lanes < gpu::warpThreads && columns > lanes * maxLocalColumns &&
+  while (preferred == rowLanes && lanes < gpu::warpThreads &&
+         columns > lanes * maxLocalColumns &&
          columns % (2 * lanes * vector) == 0)
     lanes *= 2;
   stateRows = gpu::RowsAttr::get(b.getContext(), numWarps, lanes, vector);

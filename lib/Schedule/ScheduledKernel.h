@@ -37,6 +37,10 @@ protected:
   /// Fails with an error on what the schedule has no place for, once roles and
   /// layout are known.
   virtual mlir::LogicalResult check() { return mlir::success(); }
+  /// Lanes that hold a row of the state, where its columns allow that: so many
+  /// that they read 128 bytes of it at once.
+  static constexpr int64_t rowLanes = 8;
+  virtual int64_t preferredLanes() { return rowLanes; }
   /// Whether the schedule can go over the rows of a state in passes.
   virtual bool takesPasses() const { return false; }
 

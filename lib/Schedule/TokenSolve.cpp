@@ -12,7 +12,8 @@
 //
 // Rows of the state do not depend on each other, so a thread solves for a row.
 // What a token gives depends on those before it alone: tokens behind it, or
-// another length of the row, change no bit. The first has the bits of a scan.
+// another length of the row, change no bit. Where rows allow it, tensor cores
+// make the products, all tokens at once.
 #include "ScanStep.h"
 #include "TokensKernel.h"
 
@@ -28,6 +29,31 @@ bool TokensKernel::isSolvable() {
          cast<VectorType>(scan.getLogDecay().getType()).getRank() == 1 &&
          (*roles)[ScanRole::state].stores.empty() &&
          (*roles)[ScanRole::state].tiles.empty();
+}
+
+/// Whether tensor cores take the rows of the state as they lie, four lanes to a
+/// row; longer rows leave a thread no room for a key.
+bool TokensKernel::takesTensorCores() {
+  fold = getFold(loop, scan);
+  auto state = cast<VectorType>(scan.getState().getType());
+  int64_t columns = state.getDimSize(1);
+  return isSolvable() && state.getDimSize(0) % (numWarps * 16) == 0 &&
+         columns % 32 == 0 && columns <= 128;
+}
+
+/// Whether the state in memory has at most 11 significant bits.
+bool TokensKernel::isStateNarrow() {
+  ArrayRef<int64_t> shape =
+      cast<VectorType>(scan.getState().getType()).getShape();
+  return llvm::any_of(
+      getLoads((*roles)[ScanRole::state].before), [&](tile::LoadOp load) {
+        VectorType type = load.getTile().getType();
+        return type.getShape() == shape && !type.getElementType().isF32();
+      });
+}
+
+int64_t TokensKernel::preferredLanes() {
+  return takesTensorCores() ? 4 : ScheduledKernel::preferredLanes();
 }
 
 void TokensKernel::placeSolve() {
@@ -131,8 +157,16 @@ void TokensKernel::emitPairs(Value count) {
 }
 
 /// The products of the state with keys and queries.
-void TokensKernel::emitProducts(Value state, Value count) {
+void TokensKernel::emitProducts(Value state, Value first, Value count) {
   Location loc = scan.getLoc();
+  if (takesTensorCores()) {
+    // The row's first tokens meet the state as its slot holds it.
+    Value exact = isStateNarrow() ? isEqual(first, begin) : Value();
+    gpu::ShareProductsOp::create(b, loc, state, shared[scan.getKey()],
+                                 shared[scan.getQuery()], count, knownPlace,
+                                 seenPlace, exact);
+    return;
+  }
   MLIRContext *context = b.getContext();
   auto perColumn = gpu::PerColumnAttr::get(context, stateRows);
   int64_t rows = cast<VectorType>(scan.getState().getType()).getDimSize(0);
@@ -251,15 +285,19 @@ Value TokensKernel::emitCarried(Value state, Value last, Value count) {
   b.setInsertionPointToStart(branch.elseBlock());
   scf::YieldOp::create(b, loc, state);
   b.setInsertionPointToStart(branch.thenBlock());
-  auto walk = scf::ForOp::create(b, loc, index(0), count, index(1), state);
-  scf::YieldOp::create(b, loc, walk.getResult(0));
-  b.setInsertionPointToStart(walk.getBody());
-  Value at = walk.getInductionVar();
-  Value next = emitFoldStep(
-      b, loc, walk.getRegionIterArg(0),
-      fetch(scan.getKey(), gpu::PerColumnAttr::get(context, stateRows), at),
-      fetch(scan.getDeltas(), gpu::PerRowAttr::get(context, stateRows), at),
-      fetchNumber(shared[scan.getLogDecay()], at));
-  scf::YieldOp::create(b, loc, next);
+  auto key = [&](Value at) {
+    return fetch(scan.getKey(), gpu::PerColumnAttr::get(context, stateRows),
+                 at);
+  };
+  auto delta = [&](Value at) {
+    return fetch(scan.getDeltas(), gpu::PerRowAttr::get(context, stateRows),
+                 at);
+  };
+  auto logDecay = [&](Value at) {
+    return fetchNumber(shared[scan.getLogDecay()], at);
+  };
+  scf::YieldOp::create(b, loc,
+                       gdn::emitFold(b, loc, state, count, /*perChannel=*/false,
+                                     {key, delta, logDecay}));
   return branch.getResult(0);
 }

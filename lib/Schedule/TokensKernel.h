@@ -16,6 +16,15 @@ struct Warps {
   int64_t first, count;
 };
 
+/// The window before a group of tokens: what the loop begins with, or the
+/// inputs before the group. One of them is asked for, the other is zeros.
+struct CarriedWindow {
+  llvm::SmallVector<mlir::Operation *> startOps, inputOps;
+  TokenGroup inputGroup;
+  FragmentEmitter start, inputs;
+  mlir::Value isStart, initial;
+};
+
 /// The program of a walk while it is written.
 class TokensKernel final : public ScheduledKernel {
 public:
@@ -26,33 +35,41 @@ public:
 
 private:
   void emitRootBlock(mlir::Block &block) override;
+  int64_t preferredLanes() override;
   void place(ScanRole role, llvm::ArrayRef<mlir::Value> operands);
   void emitPrepare(mlir::Value first, mlir::Value count);
   void emitRole(ScanRole role, llvm::ArrayRef<mlir::Value> operands,
                 mlir::Value first, mlir::Value count);
+  void emitLoadsIf(FragmentEmitter &emitter, llvm::ArrayRef<tile::LoadOp> loads,
+                   mlir::Value condition, bool expected);
+  std::unique_ptr<CarriedWindow> emitWindowLoads(tile::Conv1dOp conv,
+                                                 mlir::Value token);
   void emitCarriedWindow(FragmentEmitter &warp, tile::Conv1dOp conv,
-                         mlir::Value token, mlir::Value at);
+                         CarriedWindow &loaded, mlir::Value at);
   mlir::Value emitScans(mlir::Value state, mlir::Value first,
                         mlir::Value count);
   // All tokens of a block at once (TokenSolve.cpp).
   bool isSolvable();
+  bool takesTensorCores();
+  bool isStateNarrow();
   void placeSolve();
   mlir::Value fetchNumber(mlir::Value place, mlir::Value at);
   void emitPairs(mlir::Value count);
-  void emitProducts(mlir::Value state, mlir::Value count);
+  void emitProducts(mlir::Value state, mlir::Value first, mlir::Value count);
   mlir::Value emitSolved(int64_t t, llvm::ArrayRef<mlir::Value> deltas,
                          mlir::Value decay, gpu::FragmentType type);
   void emitSolve(mlir::Value count);
   mlir::Value emitCarried(mlir::Value state, mlir::Value last,
                           mlir::Value count);
 
-  void emitOutputPrefetches(mlir::Value first, mlir::Value count);
+  llvm::SmallVector<tile::LoadOp> getOutputLoads();
   void emitOutput(mlir::Value first, mlir::Value count);
   void emitWindowStores(ScanRole role, mlir::Value first, mlir::Value count);
   // Tokens that stay pending.
   void findEarlyStores(mlir::Block &block);
-  void emitPendingLoads();
+  void beginPendingCopies();
   mlir::Value emitFold(mlir::Value state, mlir::Value first);
+  void emitTickets(mlir::Value first);
   void emitIsLast(mlir::Value first);
   void emitKept(mlir::Value first, mlir::Value count);
   void emitStoresOf(FragmentEmitter &emitter, mlir::Operation *op);
@@ -105,6 +122,7 @@ private:
   llvm::DenseMap<mlir::Value, WindowPlace> windows;
   llvm::DenseMap<mlir::Operation *, mlir::Value>
       flags; // of last_in_group, 1 or 0
+  llvm::DenseMap<mlir::Operation *, mlir::Value> tickets; // of the same
 
   // Of tokens that are taken at once, in shared memory.
   mlir::Value knownPlace, seenPlace; // the state's products

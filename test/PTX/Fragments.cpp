@@ -100,6 +100,35 @@ static Step multiply(Warp &warp, const Instruction &i, Mask mask) {
   return Step::next;
 }
 
+/// mma.sync.aligned.m16n8k8 of tf32, which has the upper 19 bits of a word;
+/// sums in f32.
+static Step multiplyTf32(Warp &warp, const Instruction &i, Mask mask) {
+  if (mask != kAllLanes)
+    return Step::waits;
+  auto value = [&](unsigned operand, unsigned lane) {
+    return fromBits<float>(warp.at(i.operands[operand])[lane] & 0xffffe000);
+  };
+  float a[16][8], b[8][8];
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    for (unsigned k = 0; k < 4; ++k) {
+      a[lane / 4 + 8 * (k % 2)][lane % 4 + 4 * (k / 2)] = value(4 + k, lane);
+      if (k < 2)
+        b[lane / 4][lane % 4 + 4 * k] = value(8 + k, lane);
+    }
+  for (unsigned k = 0; k < 4; ++k) {
+    Lanes &to = warp.at(i.operands[k]);
+    const Lanes &add = warp.at(i.operands[10 + k]);
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      unsigned row = lane / 4 + 8 * (k / 2), column = lane % 4 * 2 + k % 2;
+      float sum = 0;
+      for (unsigned inner = 0; inner < 8; ++inner)
+        sum += a[row][inner] * b[column][inner];
+      to[lane] = toBits(fromBits<float>(add[lane]) + sum);
+    }
+  }
+  return Step::next;
+}
+
 Execute ptx::findFragmentOp(const Parts &parts, Instruction &instruction) {
   const std::string &op = parts[0];
   bool transposes = has(parts, "trans");
@@ -109,6 +138,11 @@ Execute ptx::findFragmentOp(const Parts &parts, Instruction &instruction) {
     return transposes ? moveTiles<true, true> : moveTiles<false, true>;
   if (op == "movmatrix")
     return transpose;
+  if (op == "mma" && has(parts, "m16n8k8") && has(parts, "row") &&
+      has(parts, "col") && parts[parts.size() - 4] == "f32" &&
+      parts[parts.size() - 3] == "tf32" && parts[parts.size() - 2] == "tf32" &&
+      parts.back() == "f32")
+    return multiplyTf32;
   if (op == "mma" && has(parts, "row") && has(parts, "col") &&
       parts[parts.size() - 4] == "f32" && parts.back() == "f32" &&
       parts[parts.size() - 3] == parts[parts.size() - 2] &&

@@ -152,6 +152,40 @@ TEST_F(Machine, ProductsOfTensorCores) {
   }
 }
 
+TEST_F(Machine, ProductsOfTensorCoresInTf32) {
+  // A(r, k) = 1 in column r % 4 of the first four and B(k, n) = 16 n + k, each
+  // with bits below those of tf32: the result at (r, n) is B(r % 4, n).
+  auto words = run(R"(
+  shr.u32 %r1, %r0, 2;
+  and.b32 %r2, %r0, 3;
+  and.b32 %r3, %r1, 3;
+  setp.eq.s32 %p0, %r3, %r2;
+  mov.b32 %r4, 0f3F800000;
+  or.b32 %r4, %r4, 4095;
+  selp.b32 %r5, %r4, 0, %p0;
+  shl.b32 %r6, %r1, 4;
+  add.s32 %r6, %r6, %r2;
+  cvt.rn.f32.u32 %r7, %r6;
+  or.b32 %r7, %r7, 4095;
+  mov.b32 %r11, 0f3F000000;
+  mov.b32 %r12, 0;
+  mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32
+    {%r20, %r21, %r22, %r23}, {%r5, %r5, %r12, %r12}, {%r7, %r7},
+    {%r11, %r12, %r12, %r12};
+  st.global.u32 [%rd1], %r20;
+  cvt.rzi.u32.f32 %r23, %r23;
+  st.global.u32 [%rd1+128], %r23;
+)");
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    uint32_t row = lane / 4 % 4, column = lane % 4 * 2;
+    float sum = static_cast<float>(16 * column + row) + 0.5f;
+    uint32_t bits;
+    std::memcpy(&bits, &sum, sizeof(bits));
+    EXPECT_EQ(words[lane], bits) << lane;
+    EXPECT_EQ(words[32 + lane], 16 * (column + 1) + row) << lane;
+  }
+}
+
 TEST_F(Machine, ProductsOfWarpgroups) {
   // B(n, k) = 16 n + k in swizzled rows of 128 bytes, and A the identity in
   // each warp: row r of the result is column r of B.

@@ -18,11 +18,17 @@
 //       COMMIT:   scf.if
 //       COMMIT:     %[[M:.+]] = gdn_gpu.load %[[POOL:[a-z0-9]+]][%[[SLOT]], %{{.+}}, %c0, %c0] dims [2, 3] aligned 16
 //       COMMIT:     %[[WIDE:.+]] = gdn_gpu.map_rows %[[M]] : {{.+}}bf16{{.+}} -> {{.+}}f32
-//       COMMIT:     %[[N:.+]] = scf.for %[[T:.+]] = %c0 to %[[A]] step %c1 iter_args(%[[S:.+]] = %[[WIDE]])
+// The sum of the decays, the state with all of them, and the tokens from the last on.
+//       COMMIT:     %[[SUM:.+]] = scf.for {{.+}} = %c0 to %[[A]] step %c1 iter_args({{.+}} -> (f32)
+//       COMMIT:     math.exp %[[SUM]]
+//       COMMIT:     %[[SCALED:.+]] = gdn_gpu.map_rows %[[WIDE]]
+//       COMMIT:     %[[N:.+]]:2 = scf.for %[[I:.+]] = %c0 to %[[A]] step %c1 iter_args(%[[S:.+]] = %[[SCALED]], %[[LATER:.+]] = %{{.+}})
+//       COMMIT:       %[[T:.+]] = arith.subi %{{.+}}, %[[I]]
 //       COMMIT:       %[[K:.+]] = gdn_gpu.load %{{.+}}[%[[SLOT]], %{{.+}}, %[[T]], %c0] dims [3] : {{.+}}<16xf32, #gdn_gpu.per_column
 //       COMMIT:       %[[D:.+]] = gdn_gpu.load %{{.+}}[%[[SLOT]], %{{.+}}, %[[T]], %c0] dims [3] : {{.+}}<64xf32, #gdn_gpu.per_row
-//       COMMIT:       math.exp
+//       COMMIT:       math.exp %[[LATER]]
 //       COMMIT:       gdn_gpu.map_rows %[[S]], %[[K]], %[[D]]
+//       COMMIT:       arith.addf %[[LATER]], %{{.+}}
 //       COMMIT:     gdn_gpu.store %{{.+}}, %[[POOL]][%[[SLOT]], %{{.+}}, %c0, %c0] dims [2, 3] aligned 16
 //       COMMIT:     scf.for
 //       COMMIT:       gdn_gpu.load {{.+}} dims [1, 2] rows({{.+}}<64x3xf16

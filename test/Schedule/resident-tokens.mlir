@@ -77,8 +77,14 @@
 // token after another, eight times. Another block of tokens would take them in.
 // LAZY-LABEL: func.func @verify(
 //       LAZY:   gdn_gpu.load {{.+}} aligned 16
+//       LAZY:   gdn_gpu.await_launch
+// LAZY-COUNT-2: gdn_gpu.begin_copy %{{.+}} rows(
+//       LAZY:   gdn_gpu.begin_copy scattered
 //       LAZY:   scf.for {{.+}} iter_args(%[[BEFORE:.+]] = %{{.+}}) -> (!gdn_gpu.fragment<
+//       LAZY:     gdn_gpu.await_copies
 //       LAZY:     gdn_gpu.barrier
+//       LAZY:     %[[TICKET:.+]] = gdn_gpu.warps 0 for 1
+//       LAZY:       gdn_gpu.take_ticket
 //       LAZY:     gdn_gpu.each_warp 0 for 4 {
 //       LAZY:       gdn_gpu.fetch %{{.+}} : <8x16xf32> -> <8x16xf32,
 //       LAZY:       gdn_gpu.map_rows
@@ -95,7 +101,8 @@
 //       LAZY:     gdn_gpu.barrier
 // LAZY-COUNT-8:     gdn_gpu.fetch %[[A]] row(
 //   LAZY-NOT:   aligned 16
-//       LAZY:     gdn_gpu.last_reader
+//       LAZY:     gdn_gpu.is_last %[[TICKET]]
 //       LAZY:     gdn_gpu.barrier
 //       LAZY:     scf.if {{.+}} -> (!gdn_gpu.fragment<
-//       LAZY:       scf.for {{.+}} iter_args({{.+}} = %[[M]])
+//       LAZY:       gdn_gpu.map_rows %[[M]]
+//       LAZY:       scf.for {{.+}} iter_args({{.+}} -> (!gdn_gpu.fragment<

@@ -140,7 +140,7 @@ def ScheduleResidentTokens
     tokens are prepared at once, and their outputs are finished by a warp each:
 
         all warps         load the state
-                          wait for the launch ahead
+                          wait for the launch ahead; begin to copy pending tokens
         a warp each       query, key, value, gates of the tokens -> shared
         barrier
         all warps         fold pending tokens into the state and store it
@@ -164,7 +164,9 @@ def ScheduleResidentTokens
     nothing uses. Other tile programs are left alone.
 
     **Numerics**: as `gdn-schedule-resident-recurrence`, with the same order of
-    sums: a state of f32 has the bits that steps of one token leave.
+    sums: a state of f32 has the bits that steps of one token leave. But for
+    tokens that stay pending with a decay per head: these are solved for together, where
+    it can be with products on tensor cores that are as good as in f32.
 
     **Fails** with an error on the scan or the op that the schedule has no place
     for: a state that does not fit in the registers of a block, an op that is

@@ -98,26 +98,31 @@ struct Access {
   bool writes = false, reads = false;
 };
 
-static std::optional<Access> getAccess(Operation *op) {
+static SmallVector<Access, 4> getAccesses(Operation *op) {
   if (auto share = dyn_cast<gpu::ShareOp>(op)) // share_c2
-    return Access{share.getPlace(), true, false};
+    return {Access{share.getPlace(), true, false}};
   if (auto copy = dyn_cast<gpu::BeginCopyOp>(op)) // begin_copy_c5
-    return Access{copy.getPlace(), true, false};
+    return {Access{copy.getPlace(), true, false}};
   if (auto inverse = dyn_cast<gpu::TriInverseOp>(op)) // tri_inverse_c4
-    return Access{inverse.getScratch(), true, true};
+    return {Access{inverse.getScratch(), true, true}};
   if (auto sum = dyn_cast<gpu::ColumnSumOp>(op)) // column_sum_c4
-    return Access{sum.getScratch(), true, true};
+    return {Access{sum.getScratch(), true, true}};
   if (isa<gpu::FetchOp, gpu::FetchElementOp>(op)) // fetch_c2, fetch_element_c2
-    return Access{op->getOperand(0), false, true};
+    return {Access{op->getOperand(0), false, true}};
   if (auto matmul = dyn_cast<gpu::MatmulOp>(op)) // matmul_c5
-    return Access{matmul.getRhs(), false, true};
+    return {Access{matmul.getRhs(), false, true}};
   if (auto start = dyn_cast<gpu::StartMatmulOp>(op))
-    return Access{start.getRhs(), false, true};
+    return {Access{start.getRhs(), false, true}};
   if (auto await = dyn_cast<gpu::AwaitMatmulOp>(op)) {
     auto start = await.getProduct().getDefiningOp<gpu::StartMatmulOp>();
-    return Access{start.getRhs(), false, true};
+    return {Access{start.getRhs(), false, true}};
   }
-  return std::nullopt;
+  if (auto products = dyn_cast<gpu::ShareProductsOp>(op)) // share_products_c3
+    return {Access{products.getFirst(), false, true},
+            Access{products.getSecond(), false, true},
+            Access{products.getFirstTo(), true, false},
+            Access{products.getSecondTo(), true, false}};
+  return {};
 }
 
 /// Two rows of a tile are apart.
@@ -130,21 +135,19 @@ static bool areApart(Operation *op, Operation *other) {
 
 /// What has to be over before `op`.
 SharedTileWalk::Conflict SharedTileWalk::getConflict(Operation *op) const {
-  std::optional<Access> access = getAccess(op);
   Conflict conflict = Conflict::none;
-  if (!access)
-    return conflict;
-  for (Value tile : getTiles(access->place)) {
-    auto found = states.find(tile);
-    if (found == states.end())
-      continue;
-    const TileState &state = found->second;
-    if (state.copied)
-      return Conflict::copy;
-    if ((state.shared && !areApart(op, state.shared)) ||
-        (access->writes && state.fetched))
-      conflict = Conflict::access;
-  }
+  for (const Access &access : getAccesses(op))
+    for (Value tile : getTiles(access.place)) {
+      auto found = states.find(tile);
+      if (found == states.end())
+        continue;
+      const TileState &state = found->second;
+      if (state.copied)
+        return Conflict::copy;
+      if ((state.shared && !areApart(op, state.shared)) ||
+          (access.writes && state.fetched))
+        conflict = Conflict::access;
+    }
   return conflict;
 }
 
@@ -240,18 +243,16 @@ LogicalResult SharedTileWalk::visitGroups(gpu::GroupsOp groups) {
   Operation *pending = nullptr, *access = nullptr;
   bool isCopied = false;
   groups.getBody().walk([&](Operation *inner) {
-    std::optional<Access> found = getAccess(inner);
-    if (!found)
-      return;
-    for (Value tile : getTiles(found->place)) {
-      const TileState &state = states[tile];
-      for (Operation *earlier : {state.copied, state.shared, state.fetched})
-        if (earlier && !pending) {
-          pending = earlier;
-          access = inner;
-        }
-      isCopied |= state.copied != nullptr;
-    }
+    for (const Access &found : getAccesses(inner))
+      for (Value tile : getTiles(found.place)) {
+        const TileState &state = states[tile];
+        for (Operation *earlier : {state.copied, state.shared, state.fetched})
+          if (earlier && !pending) {
+            pending = earlier;
+            access = inner;
+          }
+        isCopied |= state.copied != nullptr;
+      }
   });
   if (pending && places)
     meetBefore(groups, isCopied);
@@ -260,11 +261,11 @@ LogicalResult SharedTileWalk::visitGroups(gpu::GroupsOp groups) {
   if (failed(walk(groups.getBody())))
     return failure();
   groups.getBody().walk([&](Operation *inner) {
-    if (std::optional<Access> found = getAccess(inner))
-      for (Value tile : getTiles(found->place)) {
-        if (found->writes)
+    for (const Access &found : getAccesses(inner))
+      for (Value tile : getTiles(found.place)) {
+        if (found.writes)
           states[tile].shared = inner;
-        if (found->reads)
+        if (found.reads)
           states[tile].fetched = inner;
       }
   });
@@ -328,15 +329,16 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
                operand.getDefiningOp<gpu::ReceiveOp>();
       }))
     return success();
-  if (std::optional<Access> access = getAccess(&op)) {
+  if (SmallVector<Access, 4> accesses = getAccesses(&op); !accesses.empty()) {
     Conflict conflict = getConflict(&op);
     if (places && conflict != Conflict::none &&
         !op.getParentOfType<gpu::WarpsOp>() &&
         !op.getParentOfType<gpu::EachWarpOp>())
       meetBefore(&op, conflict == Conflict::copy);
-    for (Value tile : getTiles(access->place))
-      if (failed(visitAccess(&op, tile, access->writes, access->reads)))
-        return failure();
+    for (const Access &access : accesses)
+      for (Value tile : getTiles(access.place))
+        if (failed(visitAccess(&op, tile, access.writes, access.reads)))
+          return failure();
     return success();
   }
   if (auto groups = dyn_cast<gpu::GroupsOp>(op))
@@ -400,9 +402,9 @@ static LogicalResult checkGroups(FunctionOpInterface function) {
       op->emitOpError("expects to be outside gdn_gpu.groups");
       return WalkResult::interrupt();
     }
-    std::optional<Access> access = getAccess(op);
-    if (!access || !access->writes ||
-        access->place.getDefiningOp<gpu::PickOp>())
+    if (llvm::none_of(getAccesses(op), [](const Access &access) {
+          return access.writes && !access.place.getDefiningOp<gpu::PickOp>();
+        }))
       return WalkResult::advance();
     op->emitOpError("expects a tile of the group, by gdn_gpu.pick, since it "
                     "writes inside gdn_gpu.groups");

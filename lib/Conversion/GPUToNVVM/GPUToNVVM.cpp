@@ -11,6 +11,7 @@
 #include "NarrowDivision.h"
 #include "RowWork.h"
 #include "SharedMatrix.h"
+#include "SplitProducts.h"
 #include "TileCopy.h"
 #include "ViewMemory.h"
 
@@ -501,6 +502,9 @@ void KernelLowering::lower(Operation &op) {
                  values.lookup(copy.getPlace()));
       })
       .Case([&](gdn::gpu::AwaitCopiesOp) { emitAwaitCopies(b, loc); })
+      .Case([&](gdn::gpu::ShareProductsOp products) {
+        emitShareProducts(b, threads, products, values);
+      })
       .Case([&](gdn::gpu::MatmulOp matmul) {
         Value lhs = get(matmul.getLhs()), tile = values.lookup(matmul.getRhs());
         Value acc = matmul.getAcc() ? get(matmul.getAcc()) : Value();

@@ -53,6 +53,41 @@ LogicalResult BeginCopyOp::verify() {
 
 LogicalResult AwaitCopiesOp::verify() { return verifyOutsideWarps(*this); }
 
+LogicalResult ShareProductsOp::verify() {
+  // share_products_c1
+  FragmentType lhs = getLhs().getType();
+  if (lhs.getRank() != 2 || !lhs.getElementType().isF32())
+    return emitOpError("expects 'lhs' to be a tile of rank 2 of f32, but got ")
+           << lhs;
+  RowsAttr rows = lhs.getRows();
+  int64_t vector = rows.getVector();
+  if (rows.getLanes() != 4 || (vector != 4 && vector != 8))
+    return emitOpError("expects 'lhs' in a layout with lanes = 4 and a vector "
+                       "of 4 or 8, but got ")
+           << lhs;
+  int64_t numRows = lhs.getShape()[0], columns = lhs.getShape()[1];
+  if (numRows % (16 * rows.getWarps()) != 0 || columns % (4 * vector) != 0)
+    return emitOpError("expects a multiple of ")
+           << 16 * rows.getWarps() << " rows and of " << 4 * vector
+           << " columns, but got " << lhs;
+  // share_products_c2
+  auto isPlace = [](SharedType place, int64_t size) {
+    return place.getRank() == 2 && place.getElementType().isF32() &&
+           !place.getSwizzled() && place.getShape()[1] == size;
+  };
+  SharedType first = getFirst().getType(), to = getFirstTo().getType();
+  if (!isPlace(first, columns) || first.getShape()[0] % 4 != 0)
+    return emitOpError("expects 'first' and 'second' to have a multiple of 4 "
+                       "rows of ")
+           << columns << " f32, but got " << first;
+  if (!isPlace(to, numRows) || to.getShape()[0] != first.getShape()[0])
+    return emitOpError("expects 'first_to' and 'second_to' to have ")
+           << first.getShape()[0] << " rows of " << numRows << " f32, but got "
+           << to;
+  // share_products_c4
+  return verifyOutsideWarps(*this);
+}
+
 /// matmul_c1 to matmul_c4 and, for products of warpgroups, matmul_c6.
 static LogicalResult verifyProduct(Operation *op, FragmentType lhs,
                                    SharedType rhs, bool transposeRhs, Value acc,

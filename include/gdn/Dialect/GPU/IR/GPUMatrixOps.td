@@ -82,6 +82,68 @@ def GPU_AwaitCopiesOp : GPU_Op<"await_copies", [MemoryEffects<[MemRead, MemWrite
   let hasVerifier = 1;
 }
 
+def GPU_ShareProductsOp : GPU_Op<"share_products", [
+    AllTypesMatch<["first", "second"]>,
+    AllTypesMatch<["first_to", "second_to"]>]> {
+  let summary = "Products of a fragment's rows with the rows of shared tiles";
+  let description = [{
+    For each row `r` of `lhs` and each `n` below `rows`
+
+        first_to[n, r]  = lhs[r, :] . first[n, :]
+        second_to[n, r] = lhs[r, :] . second[n, :]
+
+    on tensor cores and as good as in f32: each factor is the sum of two parts
+    of 11 bits (tf32), and of the four products of the parts all but the smallest
+    are summed. Where `exact` is true the elements of `lhs` have no more than
+    11 bits, as those of a narrow state. What a row of `first` or `second` gives depends on no other. Rows of the
+    results from `rows` on may be written too, with numbers that mean nothing.
+
+    **Preconditions**
+
+    - (C1) `lhs` is `R x C` of f32, in a layout of 4 lanes and a vector of 4 or 8
+      over all warps, `R` a multiple of 16 times the warps, `C` of 4 times the vector.
+    - (C2) `first` and `second` have the same type, `N x C` of f32; `first_to` and
+      `second_to` are `N x R` of f32; `N` is a multiple of 4.
+    - (C3) ordered by barriers as `gdn_gpu.fetch` (C2) and `gdn_gpu.share` (C2).
+    - (C4) it is not inside a `gdn_gpu.warps`.
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 1, lanes = 4, vector = 4>
+    #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+    func.func @seen(%state: !gdn_gpu.fragment<16x128xf32, #rows>,
+                    %k: !gdn_gpu.fragment<4x128xf32, #row>, %count: index)
+        attributes {gdn_gpu.threads = 32 : i64} {
+      %keys = gdn_gpu.alloc : !gdn_gpu.shared<4x128xf32>
+      %queries = gdn_gpu.alloc : !gdn_gpu.shared<4x128xf32>
+      %known = gdn_gpu.alloc : !gdn_gpu.shared<4x16xf32>
+      %seen = gdn_gpu.alloc : !gdn_gpu.shared<4x16xf32>
+      gdn_gpu.share %k, %keys : !gdn_gpu.fragment<4x128xf32, #row>,
+                                !gdn_gpu.shared<4x128xf32>
+      gdn_gpu.share %k, %queries : !gdn_gpu.fragment<4x128xf32, #row>,
+                                   !gdn_gpu.shared<4x128xf32>
+      gdn_gpu.barrier
+      gdn_gpu.share_products %state, %keys, %queries rows(%count), %known, %seen
+          : !gdn_gpu.fragment<16x128xf32, #rows>, !gdn_gpu.shared<4x128xf32>,
+            !gdn_gpu.shared<4x16xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    GPU_FragmentType:$lhs, Arg<GPU_SharedType, "first", [MemRead]>:$first,
+    Arg<GPU_SharedType, "second", [MemRead]>:$second, Index:$rows,
+    Arg<GPU_SharedType, "first_to", [MemWrite]>:$first_to,
+    Arg<GPU_SharedType, "second_to", [MemWrite]>:$second_to,
+    Optional<I1>:$exact);
+  let assemblyFormat = [{
+    $lhs (`exact` `(` $exact^ `)`)? `,` $first `,` $second `rows` `(` $rows `)` `,` $first_to `,` $second_to attr-dict
+    `:` type($lhs) `,` type($first) `,` type($first_to)
+  }];
+  let hasVerifier = 1;
+}
+
 def GPU_MatmulOp : GPU_Op<"matmul"> {
   let summary = "Product of a fragment and a shared tile";
   let description = [{

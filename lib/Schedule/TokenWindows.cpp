@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Windows of convolutions that a walk carries from token to token: what stands
+// before the tokens that a warp prepares at once.
+#include "TokensKernel.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// Asks for the window before `token`.
+std::unique_ptr<CarriedWindow>
+TokensKernel::emitWindowLoads(tile::Conv1dOp conv, Value token) {
+  Value initial =
+      loop.getTiedLoopInit(cast<BlockArgument>(conv.getWindow()))->get();
+  int64_t steps = cast<VectorType>(conv.getWindow().getType()).getDimSize(0);
+  Value isStart = isEqual(token, begin);
+  SmallVector<Operation *> startOps = getTilesBefore(loop, initial);
+  SetVector<Operation *> inputOps;
+  SmallVector<Value> next = {conv.getInput()};
+  while (!next.empty())
+    if (Operation *op = next.pop_back_val().getDefiningOp();
+        op && op->getBlock() == loop.getBody() && inputOps.insert(op))
+      llvm::append_range(next, getUsedTiles(op));
+  std::unique_ptr<CarriedWindow> window(new CarriedWindow{
+      startOps, llvm::to_vector(llvm::reverse(inputOps)),
+      TokenGroup{tokenTiles, steps, index(steps)}, FragmentEmitter(b, scalars),
+      FragmentEmitter(b, atToken(sub(token, index(steps)))), isStart, initial});
+  window->inputs.setTokens(&window->inputGroup);
+  emitLoadsIf(window->start, getLoads(window->startOps), isStart, true);
+  emitLoadsIf(window->inputs, getLoads(window->inputOps), isStart, false);
+  return window;
+}
+
+/// Loads where `condition` is `expected`; zeros elsewhere.
+void TokensKernel::emitLoadsIf(FragmentEmitter &emitter,
+                               ArrayRef<tile::LoadOp> loads, Value condition,
+                               bool expected) {
+  Location loc = scan.getLoc();
+  SmallVector<Type> types;
+  for (tile::LoadOp load : loads)
+    types.push_back(emitter.typeOf(load.getTile()));
+  scf::IfOp branch = emitIf(condition, types);
+  OpBuilder::InsertionGuard guard(b);
+  for (bool side : {true, false}) {
+    b.setInsertionPointToStart(side ? branch.thenBlock() : branch.elseBlock());
+    SmallVector<Value> yielded;
+    for (auto [i, type] : llvm::enumerate(types)) {
+      tile::LoadOp load = loads[i];
+      if (side == expected) {
+        emitter.emit(load);
+        yielded.push_back(emitter[load.getTile()]);
+        continue;
+      }
+      Type element = cast<gpu::FragmentType>(type).getElementType();
+      Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
+      yielded.push_back(gpu::FillOp::create(b, loc, type, zero));
+    }
+    scf::YieldOp::create(b, loc, yielded);
+  }
+  for (auto [i, fragment] : llvm::enumerate(branch.getResults()))
+    emitter.set(tile::LoadOp(loads[i]).getTile(), fragment);
+}
+
+/// The window before `token`, the token number `at` of its block.
+void TokensKernel::emitCarriedWindow(FragmentEmitter &warp, tile::Conv1dOp conv,
+                                     CarriedWindow &loaded, Value at) {
+  Location loc = scan.getLoc();
+  int64_t steps = cast<VectorType>(conv.getWindow().getType()).getDimSize(0);
+  for (Operation *op : loaded.startOps)
+    if (!isa<tile::LoadOp>(op))
+      loaded.start.emit(op);
+  for (Operation *op : loaded.inputOps)
+    if (!isa<tile::LoadOp>(op))
+      loaded.inputs.emit(op);
+  Value start = loaded.start[loaded.initial];
+  Value inputs = loaded.inputs[conv.getInput()];
+  Value before;
+  {
+    auto type = cast<gpu::FragmentType>(start.getType());
+    auto map = gpu::MapRowsOp::create(b, loc, type, ValueRange{start, inputs});
+    OpBuilder::InsertionGuard guard(b);
+    Type row = gpu::getRowType(type);
+    Block *body = b.createBlock(&map.getBody(), {},
+                                {b.getIndexType(), row, row}, {loc, loc, loc});
+    gpu::YieldOp::create(b, loc,
+                         arith::SelectOp::create(b, loc, loaded.isStart,
+                                                 body->getArgument(1),
+                                                 body->getArgument(2))
+                             .getResult());
+    before = map.getResult(0);
+  }
+  warp.set(conv.getWindow(), before);
+  auto kept = windows.find(conv.getNewWindow());
+  if (kept == windows.end())
+    return;
+  // The oldest token of the block.
+  auto branch = emitIf(isEqual(at, index(0)));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    gpu::ShareOp::create(b, loc, before, kept->second.tile, index(0));
+  }
+  gpu::ShareOp::create(b, loc, warp[conv.getInput()], kept->second.tile,
+                       add(at, index(steps)));
+}
