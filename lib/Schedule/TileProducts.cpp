@@ -41,9 +41,8 @@ struct ScheduleTileProducts final
 /// are no matrix elements then, but what a loop over chunks does not change.
 constexpr StringLiteral allowedSpills =
     "spills up to 112 bytes: addresses and scalars that the loop over chunks "
-    "does "
-    "not change; none is stored in it, and of its 1,000 instructions at most 14 "
-    "load one";
+    "does not change; none is stored in it, and of its 1,000 instructions at "
+    "most 14 load one";
 
 /// Beside work on several chunks, some are stored and loaded in the loop too.
 constexpr StringLiteral allowedSpillsOfEach =
@@ -120,7 +119,7 @@ LogicalResult ProductKernel::emitSegment(ArrayRef<Operation *> ops) {
       continue;
     auto load = dyn_cast<tile::LoadOp>(op);
     if (load && ProductEmitter::isCopied(load))
-      tiles->emitCopy(load, scalars, Value(), /*pinned=*/false);
+      tiles->emitCopy(load, scalars, Value(), /*isPinned=*/false);
     else
       (isVectorWork(op) ? vectors : matrices).push_back(op);
   }

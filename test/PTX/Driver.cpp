@@ -107,6 +107,7 @@ char *deviceBytes(Address address, size_t bytes) {
 // The device and its contexts
 //===----------------------------------------------------------------------===//
 
+// NOLINTBEGIN(readability-identifier-naming): the names of the driver
 EXPORT Result cuInit(unsigned) { return 0; }
 
 EXPORT Result cuDriverGetVersion(int *version) {
@@ -479,3 +480,4 @@ EXPORT Result cuEventElapsedTime(float *milliseconds, void *start, void *end) {
           .count();
   return 0;
 }
+// NOLINTEND(readability-identifier-naming)

@@ -147,7 +147,7 @@ Execute ptx::findFragmentOp(const Parts &parts, Instruction &instruction) {
       parts[parts.size() - 4] == "f32" && parts.back() == "f32" &&
       parts[parts.size() - 3] == parts[parts.size() - 2] &&
       (has(parts, "bf16") || has(parts, "f16"))) {
-    instruction.detail = has(parts, "bf16") ? 'b' : 'h';
+    instruction.detail = has(parts, "bf16") ? int64_t{'b'} : int64_t{'h'};
     if (has(parts, "m16n8k16"))
       return multiply<16>;
     if (has(parts, "m16n8k8"))

@@ -8,6 +8,7 @@
 #include "LaneOps.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 
 using namespace ptx;
@@ -186,10 +187,15 @@ Execute ptx::findGroupProduct(const Parts &parts, Instruction &instruction) {
   if (parts[1] != "mma_async" || parts.size() != 8 || parts[5] != "f32" ||
       parts[6] != parts[7] || (parts[6] != "bf16" && parts[6] != "f16"))
     return nullptr;
+  // As in m64n128k16.
+  const std::string &shape = parts[4];
+  if (shape.rfind("m64n", 0) != 0)
+    return nullptr;
   unsigned columns = 0;
-  if (std::sscanf(parts[4].c_str(), "m64n%uk16", &columns) != 1 ||
-      columns % 8 || columns > 256 ||
-      instruction.groups[0] != static_cast<int>(columns / 2))
+  auto [rest, error] =
+      std::from_chars(shape.data() + 4, shape.data() + shape.size(), columns);
+  if (error != std::errc() || std::string(rest) != "k16" || columns % 8 ||
+      columns > 256 || instruction.groups[0] != static_cast<int>(columns / 2))
     return nullptr;
   instruction.detail = columns | (parts[6] == "bf16" ? 1 << 16 : 0);
   return multiply;

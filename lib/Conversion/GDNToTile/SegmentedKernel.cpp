@@ -38,7 +38,7 @@ public:
   SegmentedKernel(EntryViews &views, const KernelParts &parts,
                   const Algorithm &algorithm, Stage stage)
       : RecurrentKernel(views, parts, algorithm), stage(stage) {}
-  LogicalResult emit();
+  LogicalResult emitStage();
 
 protected:
   Value loadStart(const Carry &carry, Value r) override;
@@ -304,7 +304,7 @@ void SegmentedKernel::emitSegmentsStage(Value live) {
   emitRow();
 }
 
-LogicalResult SegmentedKernel::emit() {
+LogicalResult SegmentedKernel::emitStage() {
   b.setInsertionPointToStart(&views.function.getBody().front());
   if (failed(emitGrid()) || failed(emitViews()))
     return failure();
@@ -356,7 +356,7 @@ LogicalResult gdn::emitSegmentedKernel(func::FuncOp entry, KernelOp kernel,
     if (stage == Stage::scan && algorithm.segments == 2)
       continue; // segment 0 leaves what precedes segment 1
     EntryViews views = createEntryViews(entry, (entry.getName() + name).str());
-    if (failed(SegmentedKernel(views, *parts, chosen, stage).emit())) {
+    if (failed(SegmentedKernel(views, *parts, chosen, stage).emitStage())) {
       views.function.erase();
       return failure();
     }

@@ -164,5 +164,5 @@ void SplitMaps::emitBlock(Value at) {
 LogicalResult gdn::emitMapsStage(EntryViews &views, const KernelParts &parts,
                                  const Algorithm &algorithm,
                                  ArrayRef<std::string> variants) {
-  return SplitMaps(views, parts, algorithm, variants).emit();
+  return SplitMaps(views, parts, algorithm, variants).emitStage();
 }

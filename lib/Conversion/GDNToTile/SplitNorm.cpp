@@ -107,5 +107,5 @@ LogicalResult gdn::emitNormStage(EntryViews &views, const KernelParts &parts,
                                  const Algorithm &algorithm,
                                  ArrayRef<std::string> variants) {
   std::optional<NormStage> stage = NormStage::find(parts);
-  return SplitNorm(views, parts, algorithm, variants, *stage).emit();
+  return SplitNorm(views, parts, algorithm, variants, *stage).emitStage();
 }

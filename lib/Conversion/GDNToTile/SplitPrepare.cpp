@@ -49,5 +49,5 @@ void SplitPrepare::emitChunkSlot(Value chunkSlot, Value, Value valid) {
 LogicalResult gdn::emitPrepareStage(EntryViews &views, const KernelParts &parts,
                                     const Algorithm &algorithm,
                                     ArrayRef<std::string> variants) {
-  return SplitPrepare(views, parts, algorithm, variants).emit();
+  return SplitPrepare(views, parts, algorithm, variants).emitStage();
 }

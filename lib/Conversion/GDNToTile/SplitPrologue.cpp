@@ -173,5 +173,5 @@ LogicalResult gdn::emitPrologueStage(EntryViews &views,
                                      const KernelParts &parts,
                                      const Algorithm &algorithm,
                                      ArrayRef<std::string> variants) {
-  return SplitPrologue(views, parts, algorithm, variants).emit();
+  return SplitPrologue(views, parts, algorithm, variants).emitStage();
 }

@@ -83,5 +83,5 @@ void SplitScan::emitBlock(Value row) {
 LogicalResult gdn::emitScanStage(EntryViews &views, const KernelParts &parts,
                                  const Algorithm &algorithm,
                                  ArrayRef<std::string> variants) {
-  return SplitScan(views, parts, algorithm, variants).emit();
+  return SplitScan(views, parts, algorithm, variants).emitStage();
 }

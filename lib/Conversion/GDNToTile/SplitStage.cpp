@@ -334,7 +334,7 @@ Value SplitStage::findRow(Value slot, Value tokens) {
   return loop.getResult(0);
 }
 
-LogicalResult SplitStage::emit() {
+LogicalResult SplitStage::emitStage() {
   b.setInsertionPointToStart(&views.function.getBody().front());
   if (failed(emitGrid()) || failed(emitViews()))
     return failure();

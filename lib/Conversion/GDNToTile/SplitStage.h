@@ -19,7 +19,7 @@ public:
   }
 
   /// Fills the function with the program of the stage.
-  mlir::LogicalResult emit();
+  mlir::LogicalResult emitStage();
 
 protected:
   /// The grid, as linear forms; `slots` is the number of chunk slots.

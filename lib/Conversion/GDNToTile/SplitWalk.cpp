@@ -275,5 +275,5 @@ void SplitWalk::emitBlock(Value row) {
 LogicalResult gdn::emitWalkStage(EntryViews &views, const KernelParts &parts,
                                  const Algorithm &algorithm,
                                  ArrayRef<std::string> variants) {
-  return SplitWalk(views, parts, algorithm, variants).emit();
+  return SplitWalk(views, parts, algorithm, variants).emitStage();
 }
