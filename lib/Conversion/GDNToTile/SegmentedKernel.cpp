@@ -285,7 +285,7 @@ void SegmentedKernel::emitScan(Value live) {
   Value own = loadMatrix(states, h, s);
   Value next = tile::MatmulOp::create(
       b, loc, own.getType(), loop.getRegionIterArg(0),
-      loadMatrix(maps, h, before), own, /*transposeLhs=*/false);
+      loadMatrix(maps, h, before), own, /*transpose_lhs=*/false);
   storeMatrix(next, states, h, s);
   scf::YieldOp::create(b, loc, next);
 }
