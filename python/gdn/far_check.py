@@ -11,7 +11,7 @@ import numpy as np
 
 from . import checks, problems
 from .problems import Sizes
-from .runtime import Device, Kernel, Pool, Runtime
+from .runtime import Device, Kernel, Runtime
 
 BEYOND = 1 << 31  # elements
 
@@ -44,20 +44,6 @@ def moved(kernel: Kernel, near: dict[str, np.ndarray], slots: int, tokens: int) 
     return far
 
 
-def launch(device: Device, kernel: Kernel, arguments: dict, variant: str | None) -> dict:
-    """What the kernel wrote, by name."""
-    copies = {name: device.array(values) for name, values in arguments.items()}
-    pools = {p.name for p in kernel.params if p.kind == "pool"}
-    binding = kernel.bind(**{n: Pool(a) if n in pools else a for n, a in copies.items()})
-    if variant:
-        binding.force_variant(variant)
-    if binding.workspace_bytes:
-        binding.set_workspace()
-    binding.launch()
-    device.synchronize()
-    return {p.name: copies[p.name].numpy() for p in kernel.params if p.access != "read"}
-
-
 def check(
     device: Device,
     kernel: Kernel,
@@ -77,8 +63,8 @@ def check(
     used = near["slots"]
     largest = max(checks.limits(kernel))
     for variant in [v.name for v in kernel.variants] if device.kind == "cuda" else [None]:
-        here = launch(device, kernel, near, variant)
-        there = launch(device, kernel, far, variant)
+        kernel.variant = variant
+        here, there = (checks.run(device, kernel, call) for call in (near, far))
         what = f"{kernel.name} {variant or ''} {slots} slots and {tokens} tokens on"
         for name in (*outputs, *names):
             gap = tokens if name in outputs else slots
@@ -98,6 +84,7 @@ def check(
                 same = np.array_equal(kept.view(np.uint8), far[name][:gap].view(np.uint8))
                 findings.expect(same, f"{what}: {name}: a slot before has changed")
         print(f"{what}: {len(findings.failures)} failures so far", flush=True)
+    kernel.variant = None
 
 
 def main(arguments: list[str] | None = None) -> int:

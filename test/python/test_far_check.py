@@ -34,15 +34,15 @@ def test_calls_that_are_moved_give_the_same(kernels, entry, tokens):
 def test_what_lands_elsewhere_is_found(kernels, monkeypatch):
     """A kernel that wraps around writes a slot at the beginning."""
     device, by_name = kernels
-    launch = far_check.launch
+    run = checks.run
 
-    def wrapped(device, kernel, arguments, variant):
-        written = launch(device, kernel, arguments, variant)
+    def wrapped(device, kernel, arguments):
+        written = run(device, kernel, arguments)
         if len(arguments["state_pool"]) > 10:
             written["state_pool"][1] = written["state_pool"][-5]  # slot 1, moved
         return written
 
-    monkeypatch.setattr(far_check, "launch", wrapped)
+    monkeypatch.setattr(checks, "run", wrapped)
     findings = checks.Findings()
     far_check.check(device, by_name["decode"], Sizes(1, 2, (1,) * 3, seed=3), findings, 1 << 20)
     assert any("a slot before has changed" in failure for failure in findings.failures)
