@@ -66,7 +66,7 @@ static Value castRows(OpBuilder &b, Location loc, Value state, Type element) {
     return state;
   auto to = gpu::FragmentType::get(VectorType::get(from.getShape(), element),
                                    from.getLayout());
-  auto map = gpu::MapRowsOp::create(b, loc, to, state);
+  auto map = gpu::MapRowsOp::create(b, loc, TypeRange{to}, ValueRange{state});
   OpBuilder::InsertionGuard guard(b);
   SmallVector<Type> types = {b.getIndexType(), gpu::getRowType(from)};
   Block *body = b.createBlock(&map.getBody(), {}, types, {loc, loc});

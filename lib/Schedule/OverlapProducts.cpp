@@ -6,6 +6,7 @@
 #include "gdn/Schedule/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 namespace gdn {
@@ -18,7 +19,10 @@ using namespace gdn;
 
 /// Whether a product that reads `tile` has to be over before `op`.
 static bool hasToWait(Operation *op, Value tile) {
-  if (isa<gdn::gpu::BarrierOp>(op) || op->hasTrait<OpTrait::IsTerminator>())
+  // Behind a wait for another role, what products hold is needed for new work.
+  if (isa<gdn::gpu::BarrierOp, gdn::gpu::CommitOp, gdn::gpu::ReceiveOp,
+          gdn::gpu::ReleaseOp>(op) ||
+      op->hasTrait<OpTrait::IsTerminator>())
     return true;
   if (auto warps = dyn_cast<gdn::gpu::WarpsOp>(op))
     return warps.getBody()
@@ -47,20 +51,60 @@ static bool uses(Operation *op, Value value) {
       .wasInterrupted();
 }
 
+/// True if `op` may write the tile at `place`.
+static bool mayWrite(Operation *op, Value place) {
+  if (auto share = dyn_cast<gdn::gpu::ShareOp>(op))
+    return share.getPlace() == place;
+  if (auto copy = dyn_cast<gdn::gpu::BeginCopyOp>(op))
+    return copy.getPlace() == place;
+  return !isa<gdn::gpu::FetchOp, gdn::gpu::FetchElementOp, gdn::gpu::MapRowsOp,
+              gdn::gpu::StartMatmulOp, gdn::gpu::AwaitMatmulOp,
+              gdn::gpu::MatmulOp, gdn::gpu::BarrierOp, gdn::gpu::AcquireOp>(
+             op) &&
+         !isPure(op);
+}
+
+/// The fetch of `matmul`'s left side, if tensor cores can read it for
+/// themselves: nothing may write the tile in between.
+static gdn::gpu::FetchOp getSharedLhs(gdn::gpu::MatmulOp matmul) {
+  auto fetch = matmul.getLhs().getDefiningOp<gdn::gpu::FetchOp>();
+  gdn::gpu::FragmentType type = matmul.getLhs().getType();
+  if (!fetch || fetch.getRow() || fetch->getBlock() != matmul->getBlock() ||
+      !fetch->hasOneUse() || type.getRows().getWarps() != 4 ||
+      type.getDimSize(0) != 64)
+    return {};
+  gdn::gpu::SharedType place = fetch.getPlace().getType();
+  if (!place.getSwizzled() || place.getPanelRowBytes() != 128)
+    return {};
+  for (Operation *op = fetch->getNextNode(); op != matmul;
+       op = op->getNextNode())
+    if (mayWrite(op, fetch.getPlace()))
+      return {};
+  return fetch;
+}
+
 static void overlap(gdn::gpu::MatmulOp matmul) {
   OpBuilder b(matmul);
+  gdn::gpu::FetchOp fetch = getSharedLhs(matmul);
+  Value lhs = fetch ? Value(fetch.getPlace()) : Value(matmul.getLhs());
   auto start = gdn::gpu::StartMatmulOp::create(
       b, matmul.getLoc(),
-      gdn::gpu::PendingType::get(matmul.getResult().getType()), matmul.getLhs(),
-      matmul.getRhs(), matmul.getAcc(), matmul.getTransposeRhs());
+      gdn::gpu::PendingType::get(matmul.getResult().getType()), lhs,
+      matmul.getRhs(), matmul.getAcc(), matmul.getTransposeRhs(),
+      /*turned=*/fetch && fetch.getTranspose());
   Operation *next = matmul->getNextNode();
-  while (!uses(next, matmul.getResult()) && !hasToWait(next, matmul.getRhs()))
+  auto places = start.getPlaces();
+  while (!uses(next, matmul.getResult()) &&
+         llvm::none_of(places,
+                       [&](Value place) { return hasToWait(next, place); }))
     next = next->getNextNode();
   b.setInsertionPoint(next);
   Value result = gdn::gpu::AwaitMatmulOp::create(
       b, matmul.getLoc(), matmul.getResult().getType(), start.getResult());
   matmul.getResult().replaceAllUsesWith(result);
   matmul.erase();
+  if (fetch)
+    fetch.erase();
 }
 
 /// Elementwise work that needs no product under way comes before the first of

@@ -98,6 +98,26 @@ Value ProductEmitter::allocate(VectorType tile, bool swizzled, Block *block) {
   return gpu::PickOp::create(b, loc, type, group, tiles);
 }
 
+void ProductEmitter::setDestination(Value tile, std::function<Value()> find,
+                                    bool lends) {
+  destinations[tile] = {std::move(find), lends};
+}
+
+/// Memory for `tile`, of `block`: where it has to go, or where another one has
+/// to that is not there yet, or any.
+Value ProductEmitter::placeFor(Value tile, VectorType type, bool swizzled,
+                               Block *block) {
+  auto own = destinations.find(tile);
+  if (own != destinations.end())
+    return own->second.find();
+  for (auto &[other, destination] : destinations)
+    if (destination.lends && other.getType() == type) {
+      destination.lends = false;
+      return destination.find();
+    }
+  return allocate(type, swizzled, block);
+}
+
 Value ProductEmitter::placeOf(Value tile) {
   if (Value place = places.lookup(tile))
     return place;
@@ -105,8 +125,9 @@ Value ProductEmitter::placeOf(Value tile) {
   auto transpose = tile.getDefiningOp<tile::TransposeOp>();
   Value source = transpose ? transpose.getTile() : tile;
   Value fragment = fragmentOf(source);
-  Value place = allocate(vectorType(tile), isNarrow(vectorType(tile)),
-                         tile.getParentBlock());
+  Value place =
+      placeFor(tile, vectorType(tile), isNarrow(vectorType(tile)),
+               tile.getParentBlock());
   gpu::ShareOp::create(b, loc, fragment, place, Value(), bool(transpose));
   return places[tile] = place;
 }
@@ -175,18 +196,13 @@ SmallVector<Value> ProductEmitter::mapped(ValueRange values,
 // Loads and stores
 //===----------------------------------------------------------------------===//
 
-/// True for gates that work on several chunks at once gets: element by element.
-static bool isScattered(tile::LoadOp load) {
+bool ProductEmitter::isElements(tile::LoadOp load) {
   VectorType type = vectorType(load.getTile());
-  return type.getRank() == 1 && type.getElementType().isF32() &&
-         !load->use_empty() &&
-         llvm::all_of(load->getUsers(), llvm::IsaPred<tile::EachOp>);
+  return type.getRank() == 1 && type.getElementType().isF32();
 }
 
 bool ProductEmitter::isCopied(tile::LoadOp load) {
   VectorType type = vectorType(load.getTile());
-  if (isScattered(load))
-    return true;
   auto view = cast<MemRefType>(load.getView().getType());
   auto [strides, offset] = view.getStridesAndOffset();
   if (strides[load.getDims().back()] != 1)
@@ -245,14 +261,33 @@ void ProductEmitter::emitCopy(tile::LoadOp load, const IRMapping &at,
       pinned.insert(place);
   }
   Value view = at.lookupOrDefault(load.getView());
-  const bool scattered = isScattered(load);
+  const bool scattered = isElements(load) && !isCopied(load);
   if (!scattered)
     promiseAlignment(view);
   if (!rows && load.getRows())
     rows = at.lookupOrDefault(load.getRows());
   gpu::BeginCopyOp::create(b, load.getLoc(), view,
                            mapped(load.getIndices(), at), load.getDims(), rows,
-                           places.lookup(load.getTile()), scattered);
+                           places.lookup(load.getTile()), scattered,
+                           /*own=*/false);
+  emitted.insert(load);
+}
+
+void ProductEmitter::emitOwnCopy(tile::LoadOp load, const IRMapping &at,
+                                 Value rows) {
+  Value &place = ownPlaces[load.getTile()];
+  if (!place)
+    place = allocate(vectorType(load.getTile()), true,
+                     load.getTile().getParentBlock());
+  places[load.getTile()] = place;
+  pinned.insert(place);
+  Value view = at.lookupOrDefault(load.getView());
+  promiseAlignment(view);
+  if (!rows && load.getRows())
+    rows = at.lookupOrDefault(load.getRows());
+  gpu::BeginCopyOp::create(
+      b, load.getLoc(), view, mapped(load.getIndices(), at), load.getDims(),
+      rows, place, /*scattered=*/false, /*own=*/true);
   emitted.insert(load);
 }
 
@@ -260,6 +295,18 @@ void ProductEmitter::emitCopy(tile::LoadOp load, const IRMapping &at,
 /// so a state, which is large and stored once.
 void ProductEmitter::emitStore(tile::StoreOp store) {
   VectorType type = vectorType(store.getTile());
+  if (storesOwn && isNarrow(type) &&
+      store.getTile().getDefiningOp<tile::TransposeOp>() &&
+      type.getDimSize(1) % (8 * numWarps) == 0) {
+    Value place = placeOf(store.getTile());
+    Value view = scalars.lookupOrDefault(store.getView());
+    promiseAlignment(view);
+    gpu::CopyOutOp::create(
+        b, store.getLoc(), place, view, mapped(store.getIndices()),
+        store.getDims(),
+        store.getRows() ? scalars.lookupOrDefault(store.getRows()) : Value());
+    return;
+  }
   bool inPieces = isNarrow(type) && type.getDimSize(1) % 8 == 0 &&
                   type.getNumElements() * 2 <= maxStagedBytes;
   Value fragment = inPieces ? fragmentOf(store.getTile(), wideRowsOf(type))
@@ -345,6 +392,8 @@ void ProductEmitter::emitMap(tile::MapRowsOp map) {
     types.push_back(gpu::FragmentType::get(
         vectorType(result), isVector(result) ? Attribute(perRow) : rows));
   auto result = gpu::MapRowsOp::create(b, loc, types, inputs);
+  if (again.contains(map))
+    result->setAttr("gdn_gpu.again", b.getUnitAttr());
   OpBuilder::InsertionGuard guard(b);
   SmallVector<Type> argTypes = {b.getIndexType()};
   for (Value input : inputs)
@@ -470,5 +519,9 @@ LogicalResult ProductEmitter::emit(Operation *op) {
         result = op->emitOpError("has no place in a schedule of products");
       });
   emitted.insert(op);
+  // What has to go somewhere goes at once.
+  for (Value tile : op->getResults())
+    if (destinations.contains(tile))
+      placeOf(tile);
   return result;
 }

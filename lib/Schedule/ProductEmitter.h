@@ -12,6 +12,8 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 
+#include <functional>
+
 namespace gdn {
 
 class ProductEmitter {
@@ -33,6 +35,16 @@ public:
   /// True for loads that go to shared memory as they are: of 16-bit matrices,
   /// and of rows that no other op on tiles of rank 1 uses.
   static bool isCopied(tile::LoadOp load);
+
+  /// What `map` makes is made once more, where it is emitted again.
+  void makeAgain(tile::MapRowsOp map) {
+    again.insert(map);
+    for (mlir::Value tile : map.getResults())
+      fragments.erase(tile);
+  }
+
+  /// True for gates of tokens that lie apart: copied element by element.
+  static bool isElements(tile::LoadOp load);
 
   /// True if only turned work reads what `load` loads.
   static bool isReadTurned(tile::LoadOp load);
@@ -57,12 +69,32 @@ public:
   mlir::SmallVector<mlir::Value> placesOf(mlir::Value tile);
   /// From here on, `tile` is in `place`.
   void setPlace(mlir::Value tile, mlir::Value place) { places[tile] = place; }
+  /// As above, and the place serves nothing else.
+  void pinPlace(mlir::Value tile, mlir::Value place) {
+    places[tile] = place;
+    pinned.insert(place);
+  }
+  /// When it is shared, `tile` goes to the place that `find` gives then. With
+  /// `lends`, one tile of its type may be there before, as long as it is
+  /// needed.
+  void setDestination(mlir::Value tile, std::function<mlir::Value()> find,
+                      bool lends);
+  /// Begins to copy what `load` reads, each warp the columns that it reads
+  /// turned round; see emitCopy. When none needs it any more, what is stored
+  /// may take its place until the next copy begins.
+  void emitOwnCopy(tile::LoadOp load, const mlir::IRMapping &at,
+                   mlir::Value rows);
+  /// From here on, what is stored turned round goes by way of the own columns
+  /// of a warp, which waits for no other.
+  void storeOwnColumns() { storesOwn = true; }
 
 private:
   mlir::Value fragmentOf(mlir::Value tile, gpu::RowsAttr rows);
   gpu::RowsAttr rowsOf(mlir::VectorType tile) const;
   gpu::RowsAttr wideRowsOf(mlir::VectorType tile) const;
   mlir::Value allocate(mlir::VectorType tile, bool swizzled,
+                       mlir::Block *block);
+  mlir::Value placeFor(mlir::Value tile, mlir::VectorType type, bool swizzled,
                        mlir::Block *block);
   mlir::Value fetchVector(mlir::Value tile, mlir::Attribute layout);
   void emitMap(tile::MapRowsOp map);
@@ -94,6 +126,14 @@ private:
   llvm::MapVector<mlir::Value, mlir::Value> places;
   llvm::DenseSet<mlir::Operation *> emitted;
   llvm::DenseSet<mlir::Value> pinned; // places
+  struct Destination {
+    std::function<mlir::Value()> find;
+    bool lends;
+  };
+  llvm::MapVector<mlir::Value, Destination> destinations;
+  bool storesOwn = false;
+  llvm::DenseSet<mlir::Operation *> again;
+  llvm::DenseMap<mlir::Value, mlir::Value> ownPlaces; // of emitOwnCopy
 };
 
 } // namespace gdn

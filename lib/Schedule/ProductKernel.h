@@ -9,8 +9,23 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace gdn {
+
+/// A loop over chunks in two roles. What needs the state is the work of one,
+/// that walks from chunk to chunk; what does not, of the other, that feeds it.
+struct RolePlan {
+  mlir::scf::ForOp loop;
+  llvm::SetVector<mlir::Operation *> feeds; // of the loop, and ahead of it
+  llvm::SmallVector<tile::LoadOp> ring;     // copied by the feeding role
+  llvm::SmallVector<tile::LoadOp> own;      // by the walking one, turned
+  llvm::SmallVector<mlir::Value> vectors;   // made for the walk: gates
+  llvm::SmallVector<mlir::Value> matrices;  // likewise, operands of products
+
+  /// None if no loop carries a matrix beside products that do not need it.
+  static std::optional<RolePlan> find(mlir::func::FuncOp program);
+};
 
 class ProductKernel {
 public:
@@ -18,6 +33,8 @@ public:
       : source(source), numWarps(numWarps), b(source.getContext()) {}
   /// The kernel, ahead of the program.
   mlir::FailureOr<mlir::func::FuncOp> emit(int64_t minBlocks);
+  /// Likewise in roles; `numWarps` are those that walk.
+  mlir::FailureOr<mlir::func::FuncOp> emitRoles(RolePlan plan);
 
 private:
   using Ops = llvm::SmallVector<mlir::Operation *>;
@@ -38,6 +55,22 @@ private:
   void emitAhead(mlir::scf::ForOp loop, mlir::ArrayRef<tile::LoadOp> loads,
                  mlir::Value at, mlir::Value end);
   void yield(mlir::scf::ForOp loop);
+
+  // ProductRoles.cpp
+  enum class Role { all, walk, feed };
+  mlir::LogicalResult emitRole(Role which, int64_t first, int64_t registers);
+  mlir::LogicalResult emitWalk(mlir::scf::ForOp loop, mlir::scf::ForOp copy);
+  mlir::LogicalResult emitFeed(mlir::scf::ForOp loop);
+  void beginRing(mlir::Value at, mlir::Value end);
+  bool isOfRole(mlir::Operation *op);
+  Ops productsLate(mlir::ArrayRef<mlir::Operation *> ops);
+  mlir::Value createChannel(mlir::VectorType tile, int64_t depth,
+                            mlir::Value leader);
+  void emitAhead(mlir::ArrayRef<tile::LoadOp> loads, mlir::Value at,
+                 mlir::Value end,
+                 llvm::function_ref<void(tile::LoadOp, const mlir::IRMapping &,
+                                         mlir::Value)>
+                     begin);
   void meet(mlir::Location loc) {
     gpu::AwaitCopiesOp::create(b, loc);
     gpu::BarrierOp::create(b, loc);
@@ -48,6 +81,11 @@ private:
   mlir::OpBuilder b;
   mlir::IRMapping scalars;
   std::optional<ProductEmitter> tiles;
+  std::optional<RolePlan> plan;
+  Role role = Role::all;
+  llvm::DenseSet<mlir::Operation *> again; // made once more
+  mlir::Block *entry = nullptr;
+  llvm::MapVector<mlir::Value, mlir::Value> channels; // by tile
 };
 
 } // namespace gdn

@@ -18,6 +18,9 @@ using namespace gdn;
 
 static constexpr int64_t mostOfThread = 255, allOfSm = 64 * 1024;
 
+/// Of a place of a channel: full and empty.
+static constexpr int64_t barrierBytes = 2 * 8;
+
 static int64_t countElements(Value tile, int64_t numWarps) {
   auto type = dyn_cast<VectorType>(tile.getType());
   return type && type.getElementType().isF32()
@@ -59,6 +62,10 @@ int64_t gdn::countSharedBytes(func::FuncOp kernel) {
   kernel.walk([&](gpu::AllocOp alloc) {
     bytes += llvm::alignTo(
         cast<gpu::SharedType>(alloc.getTile().getType()).getBytes(), 16);
+  });
+  kernel.walk([&](gpu::ChannelOp channel) {
+    gpu::ChannelType type = channel.getChannel().getType();
+    bytes += type.getDepth() * (type.getTileBytes() + barrierBytes);
   });
   return bytes;
 }

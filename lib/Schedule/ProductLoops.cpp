@@ -60,6 +60,18 @@ static bool isLate(Value tile, const DenseSet<Operation *> &behindProducts) {
 /// read.
 void ProductKernel::emitAhead(scf::ForOp loop, ArrayRef<tile::LoadOp> loads,
                               Value at, Value end) {
+  emitAhead(loads, at, end,
+            [&](tile::LoadOp load, const IRMapping &there, Value rows) {
+              tiles->emitCopy(load, there, rows, /*isPinned=*/true);
+            });
+}
+
+void ProductKernel::emitAhead(
+    ArrayRef<tile::LoadOp> loads, Value at, Value end,
+    llvm::function_ref<void(tile::LoadOp, const IRMapping &, Value)> begin) {
+  if (loads.empty())
+    return;
+  auto loop = loads.front()->getParentOfType<scf::ForOp>();
   Location loc = loop.getLoc();
   Value isThere =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, at, end);
@@ -75,7 +87,7 @@ void ProductKernel::emitAhead(scf::ForOp loop, ArrayRef<tile::LoadOp> loads,
     Value rows = load.getRows() ? there.lookupOrDefault(load.getRows())
                                 : arith::ConstantIndexOp::create(b, loc, size);
     rows = arith::SelectOp::create(b, loc, isThere, rows, none);
-    tiles->emitCopy(load, there, rows, /*isPinned=*/true);
+    begin(load, there, rows);
   }
 }
 
@@ -240,6 +252,8 @@ void ProductKernel::yield(scf::ForOp loop) {
 }
 
 LogicalResult ProductKernel::emitLoop(scf::ForOp loop) {
+  if (role == Role::feed)
+    return emitFeed(loop);
   SmallVector<Value> inits;
   for (Value value : loop.getInitArgs())
     inits.push_back(isTile(value) ? tiles->fragmentOf(value)
@@ -258,6 +272,12 @@ LogicalResult ProductKernel::emitLoop(scf::ForOp loop) {
     }
   };
   take(loop.getRegionIterArgs(), copy.getRegionIterArgs());
+  if (role == Role::walk && loop == plan->loop) {
+    if (failed(emitWalk(loop, copy)))
+      return failure();
+    take(loop.getResults(), copy.getResults());
+    return success();
+  }
   bool readsAhead =
       llvm::all_of(*loop.getBody(),
                    [](Operation &op) {

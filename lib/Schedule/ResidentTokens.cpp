@@ -84,7 +84,7 @@ gpu::EachWarpOp TokensKernel::enterEachWarp(Warps warps, TypeRange results) {
 }
 
 gpu::WarpsOp TokensKernel::enterWarp(int64_t warp, TypeRange results) {
-  auto op = gpu::WarpsOp::create(b, scan.getLoc(), results, warp, 1);
+  auto op = gpu::WarpsOp::create(b, scan.getLoc(), results, warp, 1, {});
   b.createBlock(&op.getBody());
   return op;
 }

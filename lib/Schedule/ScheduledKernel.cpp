@@ -65,7 +65,7 @@ bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
 
 gpu::WarpsOp ScheduledKernel::enterWarps(ScanRole role, TypeRange results) {
   auto warps = gpu::WarpsOp::create(b, scan.getLoc(), results,
-                                    getWarp(role, numWarps), 1);
+                                    getWarp(role, numWarps), 1, {});
   b.createBlock(&warps.getBody());
   return warps;
 }

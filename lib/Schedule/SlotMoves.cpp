@@ -144,7 +144,7 @@ void SlotMovesKernel::emitMove(tile::StoreOp store) {
       return emitFoldMove(b, fold, scalars, getLayout(tile));
     }
   if (!llvm::is_sorted(store.getDims())) {
-    auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), numWarps - 1, 1);
+    auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), numWarps - 1, 1, {});
     OpBuilder::InsertionGuard guard(b);
     b.createBlock(&warps.getBody());
     FragmentEmitter warp(b, scalars);

@@ -195,7 +195,7 @@ FailureOr<bool> StreamedKernel::analyse(int64_t sharedBytes) {
 //===----------------------------------------------------------------------===//
 
 Value StreamedKernel::createChannel(gpu::ChannelType type) {
-  return gpu::ChannelOp::create(b, scan.getLoc(), type);
+  return gpu::ChannelOp::create(b, scan.getLoc(), type, /*leader=*/Value());
 }
 
 gpu::SharedType StreamedKernel::getTile(Value operand,
@@ -278,7 +278,7 @@ void StreamedKernel::emitStates() {
                       indicesAt(load.getIndices(), load.getDims().front(),
                                 loop.getInductionVar()),
                       load.getDims(), tile);
-  gpu::CommitOp::create(b, loc, ring);
+  gpu::CommitOp::create(b, loc, Type(), ring);
   b.setInsertionPointAfter(loop);
 }
 
@@ -320,7 +320,7 @@ void StreamedKernel::emitScan() {
         store.getDims(), Value(), /*aligned=*/16);
   b.setInsertionPointAfter(loop);
   gpu::ReleaseOp::create(b, loc, channels[scan.getValue()]);
-  gpu::CommitOp::create(b, loc, channels[scan.getOutput()]);
+  gpu::CommitOp::create(b, loc, Type(), channels[scan.getOutput()]);
 }
 
 SmallVector<Value> StreamedKernel::getOperands(ScanRole role) {
@@ -362,7 +362,7 @@ void StreamedKernel::emitOperands(ArrayRef<ScanRole> made) {
       Value tile = gpu::AcquireOp::create(
           b, loc, getTile(operand, type.getShape()), channels[operand]);
       gpu::ShareOp::create(b, loc, warp[operand], tile, Value());
-      gpu::CommitOp::create(b, loc, channels[operand]);
+      gpu::CommitOp::create(b, loc, Type(), channels[operand]);
     }
   }
   for (bool isLate : {false, true})
@@ -421,7 +421,7 @@ void StreamedKernel::emitRole(Role role, int64_t first, int64_t count,
                               llvm::iterator_range<Block::iterator> ops) {
   Location loc = scan.getLoc();
   this->role = role;
-  auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), first, count);
+  auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), first, count, {});
   OpBuilder::InsertionGuard guard(b);
   b.createBlock(&warps.getBody());
   // Slots and states are read before the launch ahead has ended.
@@ -474,12 +474,14 @@ void StreamedKernel::emitVariant(int64_t minUnits, int64_t maxUnits) {
   auto state = cast<VectorType>(scan.getState().getType());
   ring = createChannel(
       gpu::ChannelType::get(context, {chunkRows, state.getDimSize(1)},
-                            state.getElementType(), depth, scanWarps));
+                            state.getElementType(), depth, scanWarps,
+                            /*swizzled=*/false));
   for (Value operand : {scan.getQuery(), scan.getKey(), scan.getValue(),
                         scan.getLogDecay(), scan.getBeta(), scan.getOutput()}) {
     auto type = cast<VectorType>(operand.getType());
     channels[operand] = createChannel(gpu::ChannelType::get(
-        context, type.getShape(), type.getElementType(), operandDepth, 1));
+        context, type.getShape(), type.getElementType(), operandDepth, 1,
+        /*swizzled=*/false));
   }
   Block &body = source.getBody().front();
   scalars.map(body.getArguments(), entry->getArguments());

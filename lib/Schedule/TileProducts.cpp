@@ -33,6 +33,8 @@ struct ScheduleTileProducts final
   using ScheduleTileProductsBase::ScheduleTileProductsBase;
 
   void runOnOperation() override;
+  LogicalResult inRoles(func::FuncOp func, RolePlan plan);
+  void keepIfSmall(func::FuncOp func, func::FuncOp kernel);
 };
 
 } // namespace
@@ -129,11 +131,18 @@ LogicalResult ProductKernel::emitSegment(ArrayRef<Operation *> ops) {
       vectors.push_back(op);
   llvm::sort(vectors,
              [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
-  // Products that wait for none of it are made beside it.
+  // Products that wait for none of it are made beside it. In a role, where
+  // registers are fewer and others fill the tensor cores, only the first is.
+  const bool inRoles = role == Role::feed;
+  if (inRoles)
+    matrices = productsLate(matrices);
   Ops others;
+  bool hasProduct = false;
   for (Operation *op : matrices) {
     bool isAhead = isa<tile::MatmulOp, tile::TransposeOp>(op) &&
-                   llvm::all_of(others, llvm::IsaPred<tile::DecayMatrixOp>);
+                   llvm::all_of(others, llvm::IsaPred<tile::DecayMatrixOp>) &&
+                   !(inRoles && hasProduct);
+    hasProduct |= isa<tile::MatmulOp>(op);
     if (!isAhead)
       others.push_back(op);
     else if (failed(tiles->emit(op)))
@@ -163,7 +172,7 @@ void ProductKernel::emitLowTiles(ArrayRef<Operation *> ops) {
   if (ops.empty())
     return;
   auto warps =
-      gpu::WarpsOp::create(b, ops.front()->getLoc(), TypeRange(), 0, 1);
+      gpu::WarpsOp::create(b, ops.front()->getLoc(), TypeRange(), 0, 1, {});
   OpBuilder::InsertionGuard guard(b);
   b.createBlock(&warps.getBody());
   FragmentEmitter warp(b, scalars);
@@ -184,6 +193,8 @@ LogicalResult ProductKernel::emitBlock(Block &block) {
     return result;
   };
   for (Operation &op : block.without_terminator()) {
+    if (!isOfRole(&op))
+      continue;
     if (op.getNumRegions() == 0 || isa<tile::MapRowsOp>(op)) {
       segment.push_back(&op);
       continue;
@@ -285,6 +296,32 @@ static std::optional<int64_t> countWarps(func::FuncOp func) {
 /// that it can have.
 static constexpr int64_t fewestWarps = 8;
 
+/// Replaces the program by its kernel, or says what it would take.
+void ScheduleTileProducts::keepIfSmall(func::FuncOp func,
+                                       func::FuncOp kernel) {
+  if (int64_t bytes = countSharedBytes(kernel); bytes > sharedBytes) {
+    func.emitRemark() << "'" << func.getName() << "' would take " << bytes
+                      << " bytes of shared memory, of which a block has "
+                      << sharedBytes.getValue();
+    return kernel.erase();
+  }
+  func.erase();
+  ++numKernels;
+}
+
+LogicalResult ScheduleTileProducts::inRoles(func::FuncOp func, RolePlan plan) {
+  auto state = llvm::find_if(plan.loop.getRegionIterArgs(), [](Value value) {
+    return isa<VectorType>(value.getType());
+  });
+  int64_t warps = cast<VectorType>((*state).getType()).getDimSize(0) / 16;
+  FailureOr<func::FuncOp> kernel =
+      ProductKernel(func, warps).emitRoles(std::move(plan));
+  if (failed(kernel))
+    return failure();
+  keepIfSmall(func, *kernel);
+  return success();
+}
+
 void ScheduleTileProducts::runOnOperation() {
   SmallVector<std::pair<func::FuncOp, int64_t>> programs;
   for (auto func : getOperation().getOps<func::FuncOp>())
@@ -292,6 +329,11 @@ void ScheduleTileProducts::runOnOperation() {
       programs.push_back({func, *warps});
   for (auto [func, numWarps] : programs) {
     bringIntoForm(func);
+    if (std::optional<RolePlan> plan = RolePlan::find(func)) {
+      if (failed(inRoles(func, std::move(*plan))))
+        return signalPassFailure();
+      continue;
+    }
     int64_t residentWarps =
         carriesMatrix(func) ? std::min<int64_t>(warps, fewestWarps) : warps;
     int64_t needed = countRegisters(func, numWarps);
@@ -307,14 +349,6 @@ void ScheduleTileProducts::runOnOperation() {
     FailureOr<func::FuncOp> kernel = ProductKernel(func, numWarps).emit(blocks);
     if (failed(kernel))
       return signalPassFailure();
-    if (int64_t bytes = countSharedBytes(*kernel); bytes > sharedBytes) {
-      func.emitRemark() << "'" << func.getName() << "' would take " << bytes
-                        << " bytes of shared memory, of which a block has "
-                        << sharedBytes.getValue();
-      kernel->erase();
-      continue;
-    }
-    func.erase();
-    ++numKernels;
+    keepIfSmall(func, *kernel);
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What a chunk needs no state for: for the stage that leaves it in the
-// workspace, and for the walk of the variant "fused", which prepares several
-// chunks at once where it needs them.
+// workspace, and for the walk of the variant "fused", which prepares chunks
+// where it needs them.
 #include "SplitStage.h"
 #include "TokenWork.h"
 
@@ -72,85 +72,37 @@ StoredChunk SplitStage::prepareChunk(Chunk chunk, Value t, Value valid) {
   return stored;
 }
 
-Value SplitStage::countValid(Value t, Value to) {
-  Value left =
-      arith::SubIOp::create(b, loc, to, arith::MinUIOp::create(b, loc, t, to));
-  return arith::MinUIOp::create(b, loc, left, index(algorithm.chunk));
-}
-
-SmallVector<StoredChunk> SplitStage::prepareChunks(Value first, Value t,
-                                                   Value to) {
+StoredChunk SplitStage::prepareChunkAt(Value chunkSlot, Value t, Value valid) {
   DeltaRuleOp rule = parts.rule;
-  const int64_t C = algorithm.chunk, count = algorithm.together;
-  auto load = [&](Value region, Value slot, Value at, Value input, Value start,
-                  Value valid) {
-    return region ? loadRegion(region, slot, at, valid)
-                  : loadInput(input, start, valid, C, /*wholeValues=*/false);
+  const int64_t C = algorithm.chunk;
+  auto load = [&](Value region, Value at, Value input) {
+    return region ? loadRegion(region, chunkSlot, at, valid)
+                  : loadInput(input, t, valid, C, /*wholeValues=*/false);
   };
+  StoredChunk chunk;
+  chunk.key = load(keys, h, rule.getKey());
+  chunk.query = load(queries, h, rule.getQuery());
+  chunk.value = load(values, headIndex(head), rule.getValue());
+  Chunk known = {};
+  known.key = castTile(b, loc, chunk.key, b.getF32Type());
+  known.query = castTile(b, loc, chunk.query, b.getF32Type());
   // Gates in memory are loaded ahead, as all that is.
-  auto isGate = [&](Value input) {
-    return isInMemory(input) && getElementTypeOrSelf(input.getType()).isF32();
-  };
   auto vector = VectorType::get({C}, b.getF32Type());
-  SmallVector<Value> gates;
-  for (Value input : {Value(rule.getLogDecay()), Value(rule.getBeta())})
-    if (isGate(input))
-      gates.push_back(input);
-  SmallVector<StoredChunk> chunks(count);
-  SmallVector<Value> operands((2 + gates.size()) * count);
-  for (auto [i, chunk] : llvm::enumerate(chunks)) {
-    Value start = add(t, index(i * C)), valid = countValid(start, to);
-    Value slot =
-        add(first, divide(arith::SubIOp::create(b, loc, start, begin), C));
-    chunk.key = load(keys, slot, h, rule.getKey(), start, valid);
-    chunk.query = load(queries, slot, h, rule.getQuery(), start, valid);
-    chunk.value =
-        load(values, slot, headIndex(head), rule.getValue(), start, valid);
-    operands[i] = chunk.key;
-    operands[count + i] = chunk.query;
-    for (auto [n, input] : llvm::enumerate(gates))
-      operands[(2 + n) * count + i] = tile::LoadOp::create(
-          b, loc, vector, operandViews.lookup(input),
-          ValueRange{start, h, head}, ArrayRef<int64_t>{0}, valid);
-  }
-
-  auto keyType = cast<VectorType>(operands.front().getType());
-  SmallVector<Type> types = {
-      VectorType::get(keyType.getShape(), chunkTypes.inner),
-      VectorType::get({C, C}, chunkTypes.inner), vector, vector, vector};
-  SmallVector<Type> results;
-  for (Type type : types)
-    results.append(count, type);
-  auto each = tile::EachOp::create(b, loc, results, count, operands);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    SmallVector<Type> arguments = {b.getIndexType()};
-    for (size_t n = 0; n < operands.size(); n += count)
-      arguments.push_back(operands[n].getType());
-    Block *body = b.createBlock(&each.getBody(), {}, arguments,
-                                SmallVector<Location>(arguments.size(), loc));
-    Value start = add(t, mul(body->getArgument(0), index(C)));
-    Chunk known = {};
-    known.key = castTile(b, loc, body->getArgument(1), b.getF32Type());
-    known.query = castTile(b, loc, body->getArgument(2), b.getF32Type());
-    for (auto [n, input] : llvm::enumerate(gates))
-      (input == rule.getBeta() ? known.beta : known.logDecay) =
-          body->getArgument(3 + n);
-    StoredChunk made = prepareChunk(known, start, countValid(start, to));
-    tile::YieldOp::create(b, loc,
-                          ValueRange{made.toState, made.toOutput, made.decay,
-                                     made.strength, made.end});
-  }
-  for (auto [i, chunk] : llvm::enumerate(chunks)) {
-    auto result = [&, i = i](int64_t number) {
-      return each.getResult(number * count + i);
-    };
-    chunk.toState = result(0);
-    chunk.toOutput = result(1);
-    chunk.decay = result(2);
-    chunk.strength = result(3);
-    chunk.end = result(4);
-    chunk.scale = rule.getScaleOrDefault();
-  }
-  return chunks;
+  auto loadGates = [&](Value input) -> Value {
+    if (!isInMemory(input) || !getElementTypeOrSelf(input.getType()).isF32())
+      return {};
+    return tile::LoadOp::create(b, loc, vector, operandViews.lookup(input),
+                                ValueRange{t, h, head}, ArrayRef<int64_t>{0},
+                                valid);
+  };
+  known.logDecay = loadGates(rule.getLogDecay());
+  known.beta = loadGates(rule.getBeta());
+  StoredChunk made = prepareChunk(known, t, valid);
+  chunk.toState = made.toState;
+  chunk.toOutput = made.toOutput;
+  chunk.decay = made.decay;
+  chunk.strength = made.strength;
+  chunk.end = made.end;
+  chunk.scale = rule.getScaleOrDefault();
+  return chunk;
 }

@@ -175,30 +175,36 @@ PreparedChunk RoundedChunkEmitter::prepare(Value rawQuery, Value rawKey,
   Value asked = matmul(query, keyT, lowerResult);
   Value triangle = inner(
       scaleRows(own, beta, [&](ValueRange strength) { return strength[0]; }));
-  Value inverse = wide(tile::TriInverseOp::create(b, loc, triangle));
-  Value solve = inner(mapRows(b, loc, {inverse, decay}, {square},
+  Value inverse = tile::TriInverseOp::create(b, loc, triangle);
+  Value factors = inner(decay);
+  auto narrow = VectorType::get({size, size}, types.inner);
+  Value solve = mapRows(b, loc, {inverse, factors}, {narrow},
+                        [&](OpBuilder &, ValueRange in) -> Rows {
+                          return {mul(in[0], in[1])};
+                        })[0];
+  Value below = inner(mapRows(b, loc, asked, {square},
                               [&](OpBuilder &, ValueRange in) -> Rows {
-                                return {mul(in[0], in[1])};
+                                Value i =
+                                    b.getInsertionBlock()->getArgument(0);
+                                return {keepBelow(i, in[0])};
                               })[0]);
-  Value scores = inner(mapRows(b, loc, {asked, decay}, {square},
-                               [&](OpBuilder &, ValueRange in) -> Rows {
-                                 Value i =
-                                     b.getInsertionBlock()->getArgument(0);
-                                 return {keepBelow(i, mul(in[0], in[1]))};
-                               })[0]);
+  Value scores = mapRows(b, loc, {below, factors}, {narrow},
+                         [&](OpBuilder &, ValueRange in) -> Rows {
+                           return {mul(in[0], in[1])};
+                         })[0];
 
   // What an error of the state becomes: in the state after the chunk, and in
   // the outputs.
+  Value ofScores = matmul(scores, solve, lowerLhs);
+  Value toOutput = inner(scaleRows(ofScores, outside, [&](ValueRange sum) {
+    return mul(exp(sum[0]), number(outputScale));
+  }));
   Value toEnd = tile::SuffixSumOp::create(b, loc, inside);
   Value fadedKey = inner(
       scaleRows(rawKey, toEnd, [&](ValueRange sum) { return exp(sum[0]); }));
   Value ofKeys = matmulTransposed(solve, fadedKey);
-  Value ofScores = matmul(scores, solve, lowerLhs);
   Value toState = inner(scaleRows(
       ofKeys, {}, [&](ValueRange) { return exp(elementOf(outside, last)); }));
-  Value toOutput = inner(scaleRows(ofScores, outside, [&](ValueRange sum) {
-    return mul(exp(sum[0]), number(outputScale));
-  }));
   return {query, key, toState, toOutput, sums, outside};
 }
 

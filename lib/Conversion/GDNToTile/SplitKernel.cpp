@@ -122,9 +122,9 @@ static int64_t chooseTogether(const KernelParts &parts,
   DeltaRuleOp rule = parts.rule;
   int64_t values =
       cast<RankedTensorType>(rule.getValue().getType()).getShape().back();
-  int64_t count = values / algorithm.chunk;
-  return goesByValue(parts) && values % algorithm.chunk == 0 && count <= wanted
-             ? count
+  return goesByValue(parts) && !parts.checkpoints &&
+                 values == 2 * algorithm.chunk
+             ? wanted
              : 0;
 }
 

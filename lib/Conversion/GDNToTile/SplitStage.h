@@ -105,13 +105,9 @@ protected:
   /// is: all but what a product takes as it lies in memory. `known` has f32
   /// tiles of some of its inputs, the others are computed.
   StoredChunk prepareChunk(Chunk known, mlir::Value t, mlir::Value valid);
-  /// `algorithm.together` chunks from token `t` on, as loaded and prepared, of
-  /// a row that ends at token `to`; its first chunk has the slot `first`. A
-  /// chunk behind the row leaves the state as it is.
-  llvm::SmallVector<StoredChunk> prepareChunks(mlir::Value first, mlir::Value t,
-                                               mlir::Value to);
-  /// Tokens of the chunk from `t` on in a row that ends at token `to`.
-  mlir::Value countValid(mlir::Value t, mlir::Value to);
+  /// The chunk of `valid` tokens from `t` on, loaded and prepared.
+  StoredChunk prepareChunkAt(mlir::Value chunkSlot, mlir::Value t,
+                             mlir::Value valid);
 
 private:
   void describe();

@@ -115,36 +115,23 @@ void SplitWalk::moveWindow(const Carry &carry) {
 Value SplitWalk::emitChunks(TokenBlock &block, Value state, Value from,
                             Value to) {
   Value first = firstSlot(begin, n);
-  const int64_t C = algorithm.chunk,
-                count = std::max<int64_t>(1, algorithm.together);
-  auto loop =
-      scf::ForOp::create(b, loc, from, to, index(count * C), ValueRange{state});
+  const int64_t C = algorithm.chunk;
+  auto loop = scf::ForOp::create(b, loc, from, to, index(C), ValueRange{state});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
-  Value t = loop.getInductionVar(), next = loop.getRegionIterArg(0);
-  auto valid = [&](Value start) -> Value {
-    if (count > 1)
-      return countValid(start, to);
-    Value left = arith::SubIOp::create(b, loc, to, start);
-    return arith::MinUIOp::create(b, loc, left, index(C));
-  };
-  SmallVector<StoredChunk> chunks;
-  if (algorithm.together != 0) {
-    chunks = prepareChunks(first, t, to);
-  } else {
-    Value some = valid(t);
-    Value number = divide(arith::SubIOp::create(b, loc, t, begin), C);
-    chunks = {loadChunk(add(first, number), t, some, some,
-                        /*wantsOutput=*/true)};
-  }
-  for (auto [i, chunk] : llvm::enumerate(chunks)) {
-    ChunkResult result = emitStateRowsChunk(b, loc, next, chunk, chunkTypes);
-    Value start = i == 0 ? t : add(t, index(i * C));
-    block.emitRuleResults(start, valid(start), result.output,
-                          norm ? &*norm : nullptr);
-    next = result.state;
-  }
-  scf::YieldOp::create(b, loc, next);
+  Value t = loop.getInductionVar();
+  Value left = arith::SubIOp::create(b, loc, to, t);
+  Value valid = arith::MinUIOp::create(b, loc, left, index(C));
+  Value number = divide(arith::SubIOp::create(b, loc, t, begin), C);
+  Value chunkSlot = add(first, number);
+  StoredChunk chunk = algorithm.together != 0
+                          ? prepareChunkAt(chunkSlot, t, valid)
+                          : loadChunk(chunkSlot, t, valid, valid,
+                                      /*wantsOutput=*/true);
+  ChunkResult result = emitStateRowsChunk(b, loc, loop.getRegionIterArg(0),
+                                          chunk, chunkTypes);
+  block.emitRuleResults(t, valid, result.output, norm ? &*norm : nullptr);
+  scf::YieldOp::create(b, loc, result.state);
   return loop.getResult(0);
 }
 

@@ -13,6 +13,9 @@
 using namespace mlir;
 using namespace gdn;
 
+/// Hardware has 16 barriers; a block has at most eight groups of four warps.
+static constexpr int64_t firstRoleBarrier = 8;
+
 /// The tiles that `place` may be.
 static void addTiles(Value place, SetVector<Value> &tiles) {
   if (auto reshape = place.getDefiningOp<gdn::gpu::ReshapeOp>())
@@ -22,6 +25,11 @@ static void addTiles(Value place, SetVector<Value> &tiles) {
       addTiles(tile, tiles);
     return;
   }
+  // Another role has the tiles of a channel under other names.
+  Operation *op = place.getDefiningOp();
+  if (isa_and_nonnull<gdn::gpu::AcquireOp, gdn::gpu::CommitOp,
+                      gdn::gpu::ReceiveOp>(op))
+    place = op->getOperand(0);
   tiles.insert(place);
 }
 
@@ -33,7 +41,8 @@ static SetVector<Value> getOperandTiles(func::FuncOp func) {
         matmul && matmul.getWarpgroup())
       addTiles(matmul.getRhs(), tiles);
     if (auto start = dyn_cast<gdn::gpu::StartMatmulOp>(op))
-      addTiles(start.getRhs(), tiles);
+      for (Value place : start.getPlaces())
+        addTiles(place, tiles);
   });
   return tiles;
 }
@@ -64,7 +73,7 @@ static bool needsFence(Operation *barrier) {
     if (!before) {
       op = op->getParentOp();
       if (!isa<gdn::gpu::GroupsOp>(op))
-        return true; // other ways lead here
+        return !operands.empty(); // other ways lead here
       continue;
     }
     op = before;
@@ -87,11 +96,22 @@ void gdn::emitBarrier(OpBuilder &b, Operation *op,
       isa<gdn::gpu::BarrierOp>(op) && needsFence(op))
     emitAssembly(b, loc, Type(), {}, "fence.proxy.async.shared::cta;",
                  "~{memory}", /*hasSideEffects=*/true);
-  if (!threads.group)
+  if (!threads.group && !threads.isRole)
     return (void)NVVM::Barrier0Op::create(b, loc);
-  // Barrier 0 is the block's.
+  // Barrier 0 is the block's, then come those of groups, then those of roles.
   Arithmetic a{b, loc};
-  NVVM::BarrierOp::create(b, loc, TypeRange(), a.add(threads.group, a.i32(1)),
-                          a.i32(threads.groupThreads),
+  const int64_t groupWarps = threads.numThreads / gdn::gpu::warpThreads;
+  Value number = threads.group
+                     ? a.add(threads.group,
+                             a.i32(1 + threads.firstWarp / groupWarps))
+                     : a.i32(firstRoleBarrier + threads.firstWarp / 4);
+  NVVM::BarrierOp::create(b, loc, TypeRange(), number,
+                          a.i32(threads.numThreads),
                           NVVM::BarrierReductionAttr(), Value());
+}
+
+bool gdn::emitsFence(Operation *commit) {
+  return commit->getParentOfType<func::FuncOp>()->hasAttr(
+             "gdn_gpu.warpgroups") &&
+         needsFence(commit);
 }

@@ -12,6 +12,7 @@
 #include "Channels.h"
 
 #include "Assembly.h"
+#include "SharedMatrix.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -28,13 +29,17 @@ Channels::Channels(func::FuncOp program, bool everyThreadArrives)
   for (auto channel : program.getBody().getOps<gpu::ChannelOp>()) {
     Ring ring;
     ring.type = channel.getChannel().getType();
+    ring.leader = channel.getLeader();
     llvm::SetVector<Operation *> readers;
     for (Operation *user : channel->getUsers()) {
       gpu::WarpsOp role = gpu::getRole(user);
       if (auto acquire = dyn_cast<gpu::AcquireOp>(user)) {
         for (Operation *use : acquire.getTile().getUsers())
           ring.isCopied |= isa<gpu::CopyOp>(use);
-        ring.filling = ring.isCopied ? 1 : role.getCount() * perWarp;
+        if (auto groups = acquire->getParentOfType<gpu::GroupsOp>())
+          ring.step = groups.getCount();
+        ring.filling =
+            ring.isCopied ? 1 : role.getCount() / ring.step * perWarp;
       } else if (isa<gpu::ReceiveOp>(user)) {
         readers.insert(role);
       }
@@ -51,13 +56,15 @@ Channels::Channels(func::FuncOp program, bool everyThreadArrives)
 
 int64_t Channels::place(int64_t offset) {
   for (auto &[channel, ring] : rings) {
-    offset = llvm::alignTo(offset, 128);
+    offset = llvm::alignTo(offset, ring.type.getSwizzled() ? 1024 : 128);
     ring.tiles = offset;
     // Places begin where copies may.
     offset += ring.type.getDepth() *
               int64_t(llvm::alignTo(ring.type.getTileBytes(), 16));
   }
   for (auto &[channel, ring] : rings) {
+    if (ring.leader)
+      continue;
     int64_t barriers = ring.type.getDepth() * ring.type.getParts();
     ring.full = llvm::alignTo(offset, barrierBytes);
     ring.empty = ring.full + barriers * barrierBytes;
@@ -74,6 +81,8 @@ void Channels::begin(OpBuilder &b, Location loc, Value sharedBase) {
   address = LLVM::PtrToIntOp::create(b, loc, b.getI32Type(), base);
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
   for (auto &[channel, ring] : rings) {
+    if (ring.leader)
+      continue;
     // Registers, once LLVM has seen them.
     ring.place = LLVM::AllocaOp::create(b, loc, pointer, b.getI32Type(),
                                         a.i32(1), /*alignment=*/4);
@@ -87,6 +96,8 @@ void Channels::initialise(OpBuilder &b, Location loc,
   Arithmetic a{b, loc};
   int64_t warp = 0; // one for each ring
   for (auto &[channel, ring] : rings) {
+    if (ring.leader)
+      continue;
     int64_t barriers = ring.type.getDepth() * ring.type.getParts();
     Value isHere = a.isEqual(threads.warp, a.i32(warp++ % numWarps));
     for (int64_t first = 0; first < barriers; first += gpu::warpThreads) {
@@ -113,8 +124,19 @@ void Channels::initialise(OpBuilder &b, Location loc,
   NVVM::Barrier0Op::create(b, loc);
 }
 
+void Channels::enterGroups(OpBuilder &b, const BlockThreads &threads,
+                           gpu::GroupsOp groups) {
+  for (auto &[channel, ring] : rings)
+    if (!ring.leader && llvm::any_of(channel.getUsers(), [&](Operation *user) {
+          return isa<gpu::AcquireOp>(user) && groups->isAncestor(user);
+        }))
+      LLVM::StoreOp::create(b, groups.getLoc(), threads.group, ring.place);
+}
+
 void Channels::enterRole(OpBuilder &b, gpu::WarpsOp role) {
   for (auto &[channel, ring] : rings) {
+    if (ring.leader)
+      continue;
     for (Operation *user : channel.getUsers()) {
       if (gpu::getRole(user) != role)
         continue;
@@ -156,18 +178,28 @@ Value Channels::getBarrier(OpBuilder &b, Location loc, const Ring &ring,
 Value Channels::getTile(OpBuilder &b, Location loc, const Ring &ring) {
   Arithmetic a{b, loc};
   int64_t bytes = llvm::alignTo(ring.type.getTileBytes(), 16);
-  Value offset = a.add(a.mul(loadNumber(b, loc, ring.place), a.i32(bytes)),
-                       a.i32(ring.tiles));
+  Value offset =
+      a.add(a.mul(loadNumber(b, loc, getLeader(ring).place), a.i32(bytes)),
+            a.i32(ring.tiles));
   return LLVM::GEPOp::create(b, loc, base.getType(), b.getI8Type(), base,
                              ArrayRef<LLVM::GEPArg>{offset});
 }
 
 void Channels::advance(OpBuilder &b, Location loc, const Ring &ring) {
   Arithmetic a{b, loc};
-  Value next = a.add(loadNumber(b, loc, ring.place), a.i32(1));
-  Value isOver = a.isEqual(next, a.i32(ring.type.getDepth()));
+  const int64_t depth = ring.type.getDepth();
+  Value next = a.add(loadNumber(b, loc, ring.place), a.i32(ring.step));
   Value parity = loadNumber(b, loc, ring.parity);
-  next = arith::SelectOp::create(b, loc, isOver, a.i32(0), next);
+  Value isOver, first;
+  if (ring.step == 1) {
+    isOver = a.isEqual(next, a.i32(depth));
+    first = a.i32(0);
+  } else { // a group goes on with its first place
+    isOver = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, next,
+                                   a.i32(depth));
+    first = a.add(next, a.i32(-depth));
+  }
+  next = arith::SelectOp::create(b, loc, isOver, first, next);
   Value other = arith::XOrIOp::create(b, loc, parity, a.i32(1));
   LLVM::StoreOp::create(b, loc, next, ring.place);
   LLVM::StoreOp::create(b, loc,
@@ -215,8 +247,10 @@ Value Channels::acquire(OpBuilder &b, const BlockThreads &threads,
   Arithmetic a{b, loc};
   const Ring &ring = getRing(op.getChannel());
   OpBuilder::InsertionGuard guard(b);
-  Value part, parity = loadNumber(b, loc, ring.parity);
   Value tile = getTile(b, loc, ring);
+  if (ring.leader)
+    return tile;
+  Value part, parity = loadNumber(b, loc, ring.parity);
   if (ring.isCopied) {
     // A lane asks for each part, so it alone has to wait.
     part = ring.type.getParts() > 1 ? threads.lane : Value();
@@ -233,25 +267,37 @@ Value Channels::receive(OpBuilder &b, const BlockThreads &threads,
                         gpu::ReceiveOp op) {
   Location loc = op.getLoc();
   const Ring &ring = getRing(op.getChannel());
+  if (ring.leader)
+    return getTile(b, loc, ring);
   Value part = getPart(b, loc, ring, threads);
   wait(b, loc, getBarrier(b, loc, ring, ring.full, part),
        loadNumber(b, loc, ring.parity));
   return getTile(b, loc, ring);
 }
 
-void Channels::commit(OpBuilder &b, const BlockThreads &threads,
-                      gpu::CommitOp op) {
+Value Channels::commit(OpBuilder &b, const BlockThreads &threads,
+                       gpu::CommitOp op) {
   Location loc = op.getLoc();
   const Ring &ring = getRing(op.getChannel());
-  if (!ring.isCopied) // else the copy has arrived
+  Value tile = op.getTile() ? getTile(b, loc, ring) : Value();
+  if (ring.leader)
+    return tile;
+  if (!ring.isCopied) { // else the copy has arrived
+    if (emitsFence(op))
+      emitAssembly(b, loc, Type(), {}, "fence.proxy.async.shared::cta;",
+                   "~{memory}", /*hasSideEffects=*/true);
     arrive(b, loc, threads, getBarrier(b, loc, ring, ring.full, Value()));
+  }
   advance(b, loc, ring);
+  return tile;
 }
 
 void Channels::release(OpBuilder &b, const BlockThreads &threads,
                        gpu::ReleaseOp op) {
   Location loc = op.getLoc();
   const Ring &ring = getRing(op.getChannel());
+  if (ring.leader)
+    return;
   Value part = getPart(b, loc, ring, threads);
   arrive(b, loc, threads, getBarrier(b, loc, ring, ring.empty, part));
   advance(b, loc, ring);

@@ -27,14 +27,19 @@ public:
                   const BlockThreads &threads, int64_t numWarps);
   /// The positions of a role in the rings that it uses.
   void enterRole(mlir::OpBuilder &b, gpu::WarpsOp role);
+  /// Likewise those of the groups of a role: each has its share of the places
+  /// of what they fill.
+  void enterGroups(mlir::OpBuilder &b, const BlockThreads &threads,
+                   gpu::GroupsOp groups);
 
   /// Waits; returns the pointer to the tile. `threads` are those of the role.
   mlir::Value acquire(mlir::OpBuilder &b, const BlockThreads &threads,
                       gpu::AcquireOp op);
   mlir::Value receive(mlir::OpBuilder &b, const BlockThreads &threads,
                       gpu::ReceiveOp op);
-  void commit(mlir::OpBuilder &b, const BlockThreads &threads,
-              gpu::CommitOp op);
+  /// Returns the pointer to the tile.
+  mlir::Value commit(mlir::OpBuilder &b, const BlockThreads &threads,
+                     gpu::CommitOp op);
   void release(mlir::OpBuilder &b, const BlockThreads &threads,
                gpu::ReleaseOp op);
   /// `tile` points to what was acquired, `source` is where the rows lie.
@@ -46,7 +51,9 @@ private:
   /// that the emptying roles arrive at.
   struct Ring {
     gpu::ChannelType type;
+    mlir::Value leader;                     // channel with the barriers, or null
     bool isCopied = false;                  // bytes arrive
+    int64_t step = 1;                       // places from one tile to the next
     int64_t filling = 0;                    // arrivals that make a tile full
     int64_t emptying = 0;                   // arrivals that make its place free
     int64_t tiles = 0, full = 0, empty = 0; // bytes from the base
@@ -54,6 +61,10 @@ private:
   };
 
   Ring &getRing(mlir::Value channel) { return rings.find(channel)->second; }
+  /// The ring whose barriers and positions are those of `ring`.
+  const Ring &getLeader(const Ring &ring) {
+    return ring.leader ? getRing(ring.leader) : ring;
+  }
   mlir::Value getPart(mlir::OpBuilder &b, mlir::Location loc, const Ring &ring,
                       const BlockThreads &threads);
   mlir::Value getBarrier(mlir::OpBuilder &b, mlir::Location loc,

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The order of ops on channels. Tiles are SSA values, so what is left to see is
-// that acquire and commit, receive and release come in pairs, that a tile is
-// used between the two and in the right direction, and who is on which side.
+// that acquire and commit, receive and release take turns, that a tile is used
+// between the two and in the right direction, and who is on which side.
 #include "CheckGPUProgram.h"
 
 #include "gdn/Dialect/GPU/IR/GPU.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -25,6 +27,9 @@ private:
   LogicalResult checkUse(Operation *begin, Operation *end, OpOperand &use);
   LogicalResult checkPart(Operation *use);
   LogicalResult checkCopies();
+  enum class Turn { acquire, commit, unknown };
+  LogicalResult checkTurns(Region &region, Turn &turn);
+  LogicalResult checkLeader(Operation *op);
 
   gpu::ChannelOp channel;
   SmallVector<Operation *> begins, ends; // of either side
@@ -45,6 +50,8 @@ static bool begins(Operation *op) {
 LogicalResult ChannelCheck::collect() {
   bool isEmptied = false;
   for (Operation *user : channel->getUsers()) {
+    if (isa<gpu::ChannelOp>(user))
+      continue; // led by this one
     if (!gpu::getRole(user))
       return user->emitOpError("expects to be inside a role of gdn_gpu.roles");
     (::begins(user) ? begins : ends).push_back(user);
@@ -60,8 +67,15 @@ LogicalResult ChannelCheck::collect() {
       return diag;
     }
     filler = gpu::getRole(op);
+    // channel_c6
+    auto groups = op->getParentOfType<gpu::GroupsOp>();
+    int64_t depth = channel.getChannel().getType().getDepth();
+    if (groups && depth % int64_t(groups.getCount()) != 0)
+      return op->emitOpError("expects a number of groups that divides the "
+                             "depth of the channel, ")
+             << depth << ", but got " << groups.getCount();
   }
-  if (!filler || !isEmptied)
+  if (!filler || (!isEmptied && !channel.getLeader()))
     return channel.emitOpError("expects a role that fills the channel and one "
                                "that empties it");
   for (Operation *op : begins)
@@ -107,27 +121,39 @@ LogicalResult ChannelCheck::checkPart(Operation *use) {
   return success();
 }
 
+/// The tile is used in its direction, and where the role has it: in the block of
+/// `begin`, before `end` if that is there.
 LogicalResult ChannelCheck::checkUse(Operation *begin, Operation *end,
                                      OpOperand &use) {
   Operation *user = use.getOwner();
   bool isFilling = fills(begin);
-  bool fits = isFilling ? isa<gpu::ShareOp, gpu::CopyOp>(user)
-                        : isa<gpu::FetchOp, gpu::FetchElementOp>(user);
+  bool reads = isa<gpu::FetchOp, gpu::FetchElementOp, gpu::MatmulOp,
+                   gpu::StartMatmulOp>(user);
+  // What is to be filled may serve as scratch before.
+  bool fits = reads || (isFilling && isa<gpu::ShareOp, gpu::CopyOp,
+                                         gpu::BeginCopyOp>(user));
   if (!fits)
     return user->emitOpError("expects ")
            << (isFilling ? "to write a tile that was acquired"
                          : "to read a tile that was received")
            << ", by "
-           << (isFilling ? "gdn_gpu.share or gdn_gpu.copy"
-                         : "gdn_gpu.fetch or gdn_gpu.fetch_element");
-  Operation *at = begin->getBlock()->findAncestorOpInBlock(*user);
-  if (!at || !at->isBeforeInBlock(end)) {
-    InFlightDiagnostic diag =
-        user->emitOpError("expects a tile that has not been given up");
-    diag.attachNote(end->getLoc()) << "given up here";
-    return diag;
+           << (isFilling
+                   ? "gdn_gpu.share, gdn_gpu.begin_copy or gdn_gpu.copy"
+                   : "gdn_gpu.fetch, gdn_gpu.fetch_element or a product");
+  SmallVector<Operation *, 2> users = {user};
+  if (auto start = dyn_cast<gpu::StartMatmulOp>(user))
+    users.push_back(*start.getResult().user_begin());
+  for (Operation *op : users) {
+    Operation *at = begin->getBlock()->findAncestorOpInBlock(*op);
+    if (!at || (end && !at->isBeforeInBlock(end))) {
+      InFlightDiagnostic diag =
+          op->emitOpError("expects a tile that has not been given up");
+      diag.attachNote((end ? end : begin)->getLoc())
+          << (end ? "given up here" : "taken here");
+      return diag;
+    }
   }
-  if (isa<gpu::ShareOp>(user))
+  if (isa<gpu::ShareOp, gpu::BeginCopyOp>(user))
     share = user;
   if (isa<gpu::CopyOp>(user)) {
     // copy_c5
@@ -144,12 +170,11 @@ LogicalResult ChannelCheck::checkUse(Operation *begin, Operation *end,
 }
 
 LogicalResult ChannelCheck::checkPair(Operation *begin) {
-  // acquire_c2, receive_c2
   Operation *end = getNeighbour(begin, channel.getChannel(), /*next=*/true);
-  if (!end || !isa<gpu::CommitOp, gpu::ReleaseOp>(end))
-    return begin->emitOpError("expects a ")
-           << (fills(begin) ? "gdn_gpu.commit" : "gdn_gpu.release")
-           << " of the channel behind it in the same block";
+  // receive_c2
+  if (isa<gpu::ReceiveOp>(begin) && !isa_and_nonnull<gpu::ReleaseOp>(end))
+    return begin->emitOpError("expects a gdn_gpu.release of the channel behind "
+                              "it in the same block");
   for (OpOperand &use : begin->getResult(0).getUses())
     if (failed(checkUse(begin, end, use)))
       return failure();
@@ -167,13 +192,64 @@ LogicalResult ChannelCheck::checkPair(Operation *begin) {
 }
 
 LogicalResult ChannelCheck::checkEnd(Operation *end) {
-  // commit_c1, release_c1
+  if (isa<gpu::CommitOp>(end))
+    return success(); // checkTurns
+  // release_c1
   Operation *begin = getNeighbour(end, channel.getChannel(), /*next=*/false);
   if (begin && ::begins(begin))
     return success();
-  return end->emitOpError("expects a ")
-         << (fills(end) ? "gdn_gpu.acquire" : "gdn_gpu.receive")
-         << " of the channel before it in the same block";
+  return end->emitOpError("expects a gdn_gpu.receive of the channel before it "
+                          "in the same block");
+}
+
+/// acquire_c2, commit_c1: by turns on every way. `turn` is that of `region`
+/// before and behind.
+LogicalResult ChannelCheck::checkTurns(Region &region, Turn &turn) {
+  for (Operation &op : region.getOps()) {
+    bool isOurs = llvm::is_contained(op.getOperands(), channel.getChannel());
+    if (isOurs && isa<gpu::AcquireOp>(op)) {
+      if (turn != Turn::acquire)
+        return op.emitOpError("expects a gdn_gpu.commit of the channel on "
+                              "every way from the gdn_gpu.acquire before it");
+      turn = Turn::commit;
+    } else if (isOurs && isa<gpu::CommitOp>(op)) {
+      if (turn != Turn::commit)
+        return op.emitOpError("expects a gdn_gpu.acquire of the channel on "
+                              "every way before it");
+      turn = Turn::acquire;
+    }
+    const Turn before = turn;
+    bool isLoop = isa<scf::ForOp, scf::WhileOp, gpu::UnitsOp>(op);
+    if (op.getNumRegions() == 0 || isa<gpu::MapRowsOp>(op))
+      continue;
+    std::optional<Turn> after;
+    if (isLoop)
+      after = before;
+    for (Region &inner : op.getRegions()) {
+      Turn inside = before;
+      if (failed(checkTurns(inner, inside)))
+        return failure();
+      if (isLoop && inside != before)
+        return op.emitOpError("expects as many gdn_gpu.acquire as "
+                              "gdn_gpu.commit of a channel in a turn");
+      after = !after || *after == inside ? inside : Turn::unknown;
+    }
+    turn = *after;
+  }
+  return success();
+}
+
+/// channel's leader: its turn is around that of the others.
+LogicalResult ChannelCheck::checkLeader(Operation *op) {
+  Value leader = channel.getLeader();
+  Operation *before = getNeighbour(op, leader, /*next=*/false);
+  Operation *after = getNeighbour(op, leader, /*next=*/true);
+  if (before ? ::begins(before) : after && !::begins(after))
+    return success();
+  return op->emitOpError("expects to be behind the ")
+         << (fills(op) ? "gdn_gpu.acquire" : "gdn_gpu.receive")
+         << " of the channel's leader and before its "
+         << (fills(op) ? "gdn_gpu.commit" : "gdn_gpu.release");
 }
 
 /// What fills a channel is either all of its tiles' rows by copies, whose bytes
@@ -205,6 +281,13 @@ LogicalResult ChannelCheck::run() {
   for (Operation *begin : begins)
     if (failed(checkPair(begin)))
       return failure();
+  Turn turn = Turn::acquire;
+  if (failed(checkTurns(filler.getBody(), turn)))
+    return failure();
+  if (channel.getLeader())
+    for (Operation *op : llvm::concat<Operation *>(begins, ends))
+      if (failed(checkLeader(op)))
+        return failure();
   return checkCopies();
 }
 

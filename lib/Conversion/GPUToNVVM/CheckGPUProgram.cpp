@@ -51,6 +51,7 @@ private:
                             bool reads);
   LogicalResult visitLoop(Operation &op);
   LogicalResult visitGroups(gpu::GroupsOp groups);
+  LogicalResult visitCommit(gpu::CommitOp commit);
   LogicalResult visitBranches(Operation &op);
   LogicalResult needsBarrier(Operation *op, Operation *earlier);
   enum class Conflict { none, access, copy };
@@ -89,7 +90,27 @@ static SmallVector<Value> getTiles(Value place) {
       tiles.append(getTiles(tile));
     return tiles;
   }
+  // Until it is committed, what a role fills is known by the channel.
+  if (auto acquire = place.getDefiningOp<gpu::AcquireOp>())
+    return {acquire.getChannel()};
   return {place};
+}
+
+/// True if each warp uses the columns of the tile that are its own.
+static bool isOwn(Operation *op) {
+  auto hasAllRows = [&](gpu::FragmentType type) {
+    auto rows = dyn_cast<gpu::RowsAttr>(type.getLayout());
+    return rows && rows.isMatrix() &&
+           type.getDimSize(0) % (16 * rows.getWarps()) == 0 &&
+           gpu::countWarps(op) == rows.getWarps();
+  };
+  if (auto copy = dyn_cast<gpu::BeginCopyOp>(op))
+    return copy.getOwn();
+  if (auto fetch = dyn_cast<gpu::FetchOp>(op))
+    return fetch.getTranspose() && hasAllRows(fetch.getTile().getType());
+  if (auto share = dyn_cast<gpu::ShareOp>(op))
+    return share.getTranspose() && hasAllRows(share.getTile().getType());
+  return isa<gpu::CopyOutOp>(op);
 }
 
 /// What an op does to a shared tile.
@@ -107,15 +128,19 @@ static SmallVector<Access, 4> getAccesses(Operation *op) {
     return {Access{inverse.getScratch(), true, true}};
   if (auto sum = dyn_cast<gpu::ColumnSumOp>(op)) // column_sum_c4
     return {Access{sum.getScratch(), true, true}};
-  if (isa<gpu::FetchOp, gpu::FetchElementOp>(op)) // fetch_c2, fetch_element_c2
+  if (isa<gpu::FetchOp, gpu::FetchElementOp, gpu::CopyOutOp>(
+          op)) // fetch_c2, fetch_element_c2
     return {Access{op->getOperand(0), false, true}};
   if (auto matmul = dyn_cast<gpu::MatmulOp>(op)) // matmul_c5
     return {Access{matmul.getRhs(), false, true}};
-  if (auto start = dyn_cast<gpu::StartMatmulOp>(op))
-    return {Access{start.getRhs(), false, true}};
-  if (auto await = dyn_cast<gpu::AwaitMatmulOp>(op)) {
-    auto start = await.getProduct().getDefiningOp<gpu::StartMatmulOp>();
-    return {Access{start.getRhs(), false, true}};
+  auto start = dyn_cast<gpu::StartMatmulOp>(op);
+  if (auto await = dyn_cast<gpu::AwaitMatmulOp>(op))
+    start = await.getProduct().getDefiningOp<gpu::StartMatmulOp>();
+  if (start) {
+    SmallVector<Access, 4> accesses;
+    for (Value place : start.getPlaces())
+      accesses.push_back({place, false, true});
+    return accesses;
   }
   if (auto products = dyn_cast<gpu::ShareProductsOp>(op)) // share_products_c3
     return {Access{products.getFirst(), false, true},
@@ -125,8 +150,10 @@ static SmallVector<Access, 4> getAccesses(Operation *op) {
   return {};
 }
 
-/// Two rows of a tile are apart.
+/// Two rows of a tile are apart, and so are the columns of two warps.
 static bool areApart(Operation *op, Operation *other) {
+  if (isOwn(op) && isOwn(other))
+    return true;
   auto share = dyn_cast<gpu::ShareOp>(op);
   auto before = dyn_cast<gpu::ShareOp>(other);
   return share && before && share.getRow() && before.getRow() &&
@@ -142,10 +169,10 @@ SharedTileWalk::Conflict SharedTileWalk::getConflict(Operation *op) const {
       if (found == states.end())
         continue;
       const TileState &state = found->second;
-      if (state.copied)
+      if (state.copied && !areApart(op, state.copied))
         return Conflict::copy;
       if ((state.shared && !areApart(op, state.shared)) ||
-          (access.writes && state.fetched))
+          (access.writes && state.fetched && !areApart(op, state.fetched)))
         conflict = Conflict::access;
     }
   return conflict;
@@ -288,9 +315,9 @@ LogicalResult SharedTileWalk::visitAccess(Operation *op, Value place,
     diag.attachNote(state.product->getLoc()) << "product";
     return diag;
   }
-  if (writes && state.fetched)
+  if (writes && state.fetched && !areApart(op, state.fetched))
     return needsBarrier(op, state.fetched);
-  if (state.shared && !(writes && areApart(op, state.shared)))
+  if (state.shared && !areApart(op, state.shared))
     if (writes || state.hasValue)
       return needsBarrier(op, state.shared);
   if (!writes && !state.hasValue)
@@ -313,6 +340,30 @@ LogicalResult SharedTileWalk::visitAccess(Operation *op, Value place,
   return success();
 }
 
+/// What is committed has been copied whole; who filled it reads it under the
+/// name that the commit gives it.
+LogicalResult SharedTileWalk::visitCommit(gpu::CommitOp commit) {
+  TileState state = states.lookup(commit.getChannel());
+  if (state.copied) { // commit_c2
+    InFlightDiagnostic diag = commit.emitOpError(
+        "expects a gdn_gpu.await_copies between it and the copy before it");
+    diag.attachNote(state.copied->getLoc()) << "copy";
+    return diag;
+  }
+  if (state.product) {
+    InFlightDiagnostic diag = commit.emitOpError(
+        "expects the gdn_gpu.await_matmul of the product before it to be "
+        "before it too");
+    diag.attachNote(state.product->getLoc()) << "product";
+    return diag;
+  }
+  if (commit.getTile()) {
+    states[commit.getTile()] = state;
+    states[commit.getTile()].hasValue = true;
+  }
+  return success();
+}
+
 LogicalResult SharedTileWalk::visit(Operation &op) {
   if (isa<gpu::BarrierOp>(op)) {
     meet(/*awaits=*/false);
@@ -323,16 +374,19 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
       state.copied = nullptr;
     return success();
   }
-  // Channels order the accesses to their tiles.
-  if (llvm::any_of(op.getOperands(), [](Value operand) {
-        return operand.getDefiningOp<gpu::AcquireOp>() ||
-               operand.getDefiningOp<gpu::ReceiveOp>();
-      }))
+  if (auto acquire = dyn_cast<gpu::AcquireOp>(op)) {
+    states.erase(acquire.getChannel()); // another place
     return success();
+  }
+  if (auto commit = dyn_cast<gpu::CommitOp>(op))
+    return visitCommit(commit);
   if (SmallVector<Access, 4> accesses = getAccesses(&op); !accesses.empty()) {
+    // Channels order what other roles do with their tiles.
+    llvm::erase_if(accesses, [](const Access &access) {
+      return bool(access.place.getDefiningOp<gpu::ReceiveOp>());
+    });
     Conflict conflict = getConflict(&op);
-    if (places && conflict != Conflict::none &&
-        !op.getParentOfType<gpu::WarpsOp>() &&
+    if (places && conflict != Conflict::none && !gpu::isInSomeWarps(&op) &&
         !op.getParentOfType<gpu::EachWarpOp>())
       meetBefore(&op, conflict == Conflict::copy);
     for (const Access &access : accesses)
@@ -344,7 +398,8 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
   if (auto groups = dyn_cast<gpu::GroupsOp>(op))
     return visitGroups(groups);
   // A barrier is outside of a role, so one for any of its ops comes before it.
-  if (places && isa<gpu::WarpsOp, gpu::EachWarpOp>(op)) {
+  if (places && isa<gpu::WarpsOp, gpu::EachWarpOp>(op) &&
+      !isa<gpu::RolesOp>(op.getParentOp())) {
     Conflict conflict = Conflict::none;
     op.walk([&](Operation *inner) {
       conflict = std::max(conflict, getConflict(inner));
@@ -398,12 +453,10 @@ static LogicalResult checkGroups(FunctionOpInterface function) {
   WalkResult walk = function->walk([](Operation *op) {
     if (!op->getParentOfType<gpu::GroupsOp>())
       return WalkResult::advance();
-    if (isa<gpu::BeginCopyOp, gpu::AwaitCopiesOp>(op)) {
-      op->emitOpError("expects to be outside gdn_gpu.groups");
-      return WalkResult::interrupt();
-    }
     if (llvm::none_of(getAccesses(op), [](const Access &access) {
-          return access.writes && !access.place.getDefiningOp<gpu::PickOp>();
+          Operation *place = access.place.getDefiningOp();
+          return access.writes &&
+                 !isa_and_nonnull<gpu::PickOp, gpu::AcquireOp>(place);
         }))
       return WalkResult::advance();
     op->emitOpError("expects a tile of the group, by gdn_gpu.pick, since it "

@@ -3,6 +3,7 @@
 // convert-gdn-gpu-to-nvvm: one walk over a program that writes its kernel. A
 // fragment becomes the vector of the elements that a thread holds, a shared
 // tile a pointer, gdn_gpu.warps a branch. See Passes.td.
+#include "Assembly.h"
 #include "Channels.h"
 #include "CheckGPUProgram.h"
 #include "HiddenValues.h"
@@ -36,6 +37,9 @@ using namespace gdn;
 /// Shared memory that a kernel may declare without asking for it at launch.
 static constexpr int64_t maxStaticShared = 48 * 1024;
 
+/// Of a multiprocessor.
+static constexpr int64_t allRegisters = 64 * 1024;
+
 namespace {
 
 class KernelLowering {
@@ -53,11 +57,13 @@ private:
   void placeSharedTiles();
   void lower(Operation &op);
   void lowerBlock(Block &block);
+  void setRegisters(gdn::gpu::WarpsOp role);
   template <typename OpTy> void lowerWarps(OpTy warps);
   void lowerGroups(gdn::gpu::GroupsOp groups);
   void lowerPick(gdn::gpu::PickOp pick);
   void lowerRoles(gdn::gpu::RolesOp roles);
   void hideThread(Location loc);
+  Value hideFragment(Location loc, Value elements);
   void hideSharedNumbers(Region &role);
   void lowerUnits(gdn::gpu::UnitsOp units);
   void lowerLoop(scf::ForOp loop);
@@ -218,6 +224,19 @@ void KernelLowering::hideThread(Location loc) {
       *number = hideValue(b, loc, *number);
 }
 
+/// The elements of a thread, a vector of f32, as values that LLVM knows nothing
+/// about; others as they are.
+Value KernelLowering::hideFragment(Location loc, Value elements) {
+  auto type = dyn_cast<VectorType>(elements.getType());
+  if (!type || !type.getElementType().isF32())
+    return elements;
+  SmallVector<Value> hidden;
+  for (int64_t i = 0; i < type.getNumElements(); ++i)
+    hidden.push_back(
+        hideValue(b, loc, vector::ExtractOp::create(b, loc, elements, i)));
+  return vector::FromElementsOp::create(b, loc, type, hidden);
+}
+
 /// Makes the work of a role compute its addresses itself. Beside a state in
 /// registers there is no room for those that several roles have in common.
 void KernelLowering::hideSharedNumbers(Region &role) {
@@ -230,6 +249,20 @@ void KernelLowering::hideSharedNumbers(Region &role) {
         known && known.getType().isIndex() &&
         !matchPattern(known, m_Constant()))
       values.map(value, hideValue(b, loc, known));
+}
+
+/// Takes registers that other roles give back, or gives some back.
+void KernelLowering::setRegisters(gdn::gpu::WarpsOp role) {
+  if (!role.getRegisters())
+    return;
+  int64_t wanted = *role.getRegisters(),
+          atLaunch = allRegisters / numThreads / 8 * 8;
+  if (wanted == atLaunch)
+    return;
+  emitAssembly(b, role.getLoc(), Type(), {},
+               "setmaxnreg." + std::string(wanted > atLaunch ? "inc" : "dec") +
+                   ".sync.aligned.u32 " + std::to_string(wanted) + ";",
+               "~{memory}", /*hasSideEffects=*/true);
 }
 
 /// The warps take one way, the others hold nothing.
@@ -252,8 +285,13 @@ template <typename OpTy> void KernelLowering::lowerWarps(OpTy warps) {
     b.setInsertionPointToStart(branch.thenBlock());
     Block &body = warps.getBody().front();
     if (auto role = dyn_cast<gdn::gpu::WarpsOp>(warps.getOperation());
-        role && isa<gdn::gpu::RolesOp>(role->getParentOp()))
+        role && isa<gdn::gpu::RolesOp>(role->getParentOp())) {
+      threads.isRole = true;
+      threads.firstWarp = role.getFirst();
+      threads.numThreads = role.getCount() * gdn::gpu::warpThreads;
+      setRegisters(role);
       channels.enterRole(b, role);
+    }
     if (source->hasAttr("gdn_gpu.keep_loops"))
       hideSharedNumbers(warps.getBody());
     if (body.getNumArguments() == 1) { // each by itself
@@ -281,12 +319,13 @@ void KernelLowering::lowerGroups(gdn::gpu::GroupsOp groups) {
   Location loc = groups.getLoc();
   Arithmetic a{b, loc};
   BlockThreads around = threads;
-  threads.groupThreads = numThreads / int64_t(groups.getCount());
-  Value warps = a.i32(threads.groupThreads / gdn::gpu::warpThreads);
+  threads.numThreads = around.numThreads / int64_t(groups.getCount());
+  Value warps = a.i32(threads.numThreads / gdn::gpu::warpThreads);
   threads.group = arith::DivUIOp::create(b, loc, around.warp, warps);
   threads.warp = arith::RemUIOp::create(b, loc, around.warp, warps);
   Block &body = groups.getBody().front();
   values.map(body.getArgument(0), a.toIndex(threads.group));
+  channels.enterGroups(b, threads, groups);
   lowerBlock(body);
   threads = around;
 }
@@ -430,7 +469,9 @@ void KernelLowering::lower(Operation &op) {
         values.map(acquire.getTile(), channels.acquire(b, threads, acquire));
       })
       .Case([&](gdn::gpu::CommitOp commit) {
-        channels.commit(b, threads, commit);
+        Value tile = channels.commit(b, threads, commit);
+        if (tile)
+          values.map(commit.getTile(), tile);
       })
       .Case([&](gdn::gpu::ReceiveOp receive) {
         values.map(receive.getTile(), channels.receive(b, threads, receive));
@@ -485,8 +526,12 @@ void KernelLowering::lower(Operation &op) {
                        .getResult());
       })
       .Case([&](gdn::gpu::MapRowsOp map) {
+        IRMapping inputs = values;
+        if (map->hasAttr("gdn_gpu.again"))
+          for (Value input : map.getInputs())
+            inputs.map(input, hideFragment(loc, get(input)));
         values.map(map.getResults(),
-                   emitMapRows(b, threads, map, values,
+                   emitMapRows(b, threads, map, inputs,
                                source->hasAttr("gdn_gpu.keep_loops")));
       })
       .Case([&](gdn::gpu::Conv1dOp conv) {
@@ -497,11 +542,24 @@ void KernelLowering::lower(Operation &op) {
         TileMemory tile =
             memory.getTile(b, loc, copy.getView(), values,
                            get(copy.getIndices()), copy.getDims(), place);
-        emitCopy(b, copy, threads, numThreads, tile,
+        emitCopy(b, copy, threads, tile,
                  copy.getRows() ? get(copy.getRows()) : Value(),
                  values.lookup(copy.getPlace()));
       })
-      .Case([&](gdn::gpu::AwaitCopiesOp) { emitAwaitCopies(b, loc); })
+      .Case([&](gdn::gpu::CopyOutOp copy) {
+        gdn::gpu::SharedType place = copy.getPlace().getType();
+        TileMemory tile =
+            memory.getTile(b, loc, copy.getView(), values,
+                           get(copy.getIndices()), copy.getDims(), place);
+        emitCopyOut(b, copy, threads, tile,
+                    copy.getRows() ? get(copy.getRows()) : Value(),
+                    values.lookup(copy.getPlace()));
+      })
+      .Case([&](gdn::gpu::AwaitCopiesOp await) {
+        emitAwaitCopies(b, loc);
+        if (gdn::gpu::getRole(await)) // no barrier need follow
+          NVVM::SyncWarpOp::create(b, loc, a.i32(-1));
+      })
       .Case([&](gdn::gpu::ShareProductsOp products) {
         emitShareProducts(b, threads, products, values);
       })
@@ -514,21 +572,24 @@ void KernelLowering::lower(Operation &op) {
           return;
         }
         gdn::gpu::FragmentType type = matmul.getResult().getType();
-        auto sums = startGroupMatmul(b, loc, matmul.getLhs().getType(),
-                                     matmul.getRhs().getType(), type,
-                                     matmul.getTransposeRhs(), lhs, tile, acc);
+        auto sums = startGroupMatmul(
+            b, loc, matmul.getLhs().getType().getDimSize(1),
+            GroupLhs{gdn::gpu::SharedType(), lhs, false}, matmul.getRhs().getType(), type,
+            matmul.getTransposeRhs(), tile, acc);
         values.map(matmul.getResult(),
                    awaitGroupMatmul(b, loc, type, sums, /*left=*/0));
       })
       .Case([&](gdn::gpu::StartMatmulOp start) {
+        auto place = dyn_cast<gdn::gpu::SharedType>(start.getLhs().getType());
+        gdn::gpu::SharedType rhs = start.getRhs().getType();
         products.push_back(
             {start.getResult(),
-             startGroupMatmul(b, loc, start.getLhs().getType(),
-                              start.getRhs().getType(),
-                              start.getResult().getType().getFragment(),
-                              start.getTransposeRhs(), get(start.getLhs()),
-                              values.lookup(start.getRhs()),
-                              start.getAcc() ? get(start.getAcc()) : Value())});
+             startGroupMatmul(
+                 b, loc, rhs.getShape()[start.getTransposeRhs() ? 1 : 0],
+                 GroupLhs{place, get(start.getLhs()), start.getTurned()}, rhs,
+                 start.getResult().getType().getFragment(),
+                 start.getTransposeRhs(), values.lookup(start.getRhs()),
+                 start.getAcc() ? get(start.getAcc()) : Value())});
       })
       .Case([&](gdn::gpu::AwaitMatmulOp await) {
         // Those begun later may go on.
@@ -593,6 +654,7 @@ void KernelLowering::lower(Operation &op) {
 void KernelLowering::run() {
   entry = beginKernel(b, source);
   threads = entry.threads;
+  threads.numThreads = numThreads;
   values = entry.arguments;
   placeSharedTiles();
   lowerBlock(source.getBody().front());

@@ -23,31 +23,36 @@ static uint64_t describe(int64_t panelBytes) {
          uint64_t(panelBytes >> 4) << 16;
 }
 
-/// One instruction for `sums.size() / 2 * 4` columns: sums += words * tile.
+/// One instruction for `sums.size() / 2 * 4` columns: sums += left * tile.
+/// `left` is four words of a thread, or a shared tile, which may be turned.
 static SmallVector<Value> emitStep(OpBuilder &b, Location loc, Type element,
-                                   ArrayRef<Value> words, Value descriptor,
-                                   ArrayRef<Value> sums, bool isFirst,
-                                   bool isTransposed) {
-  size_t count = sums.size();
+                                   ArrayRef<Value> left, bool isLeftTurned,
+                                   Value descriptor, ArrayRef<Value> sums,
+                                   bool isFirst, bool isTransposed) {
+  const size_t count = sums.size(), next = count + left.size();
+  const bool isShared = left.size() == 1;
   std::string text, constraints;
   llvm::raw_string_ostream os(text), limits(constraints);
   os << "wgmma.mma_async.sync.aligned.m64n" << count * 2 << "k16.f32."
      << (element.isF16() ? "f16.f16 {" : "bf16.bf16 {");
   for (size_t i = 0; i < count; ++i)
     os << (i ? ", $" : "$") << i;
-  os << "}, {";
-  for (size_t i = 0; i < 4; ++i)
+  os << (isShared ? "}, " : "}, {");
+  for (size_t i = 0; i < left.size(); ++i)
     os << (i ? ", $" : "$") << count + i;
   // What the sums were does not count in the first step without any; signs; and
   // whether the tile has columns of the product in its rows.
-  os << "}, $" << count + 4 << ", " << (isFirst ? 0 : 1) << ", 1, 1, "
-     << (isTransposed ? 0 : 1) << ";";
+  os << (isShared ? ", $" : "}, $") << next << ", " << (isFirst ? 0 : 1)
+     << ", 1, 1, ";
+  if (isShared)
+    os << (isLeftTurned ? 1 : 0) << ", ";
+  os << (isTransposed ? 0 : 1) << ";";
   for (size_t i = 0; i < count; ++i)
     limits << (i ? ",=f" : "=f");
-  limits << ",r,r,r,r,l";
+  limits << (isShared ? ",l,l" : ",r,r,r,r,l");
   for (size_t i = 0; i < count; ++i)
     limits << "," << i;
-  SmallVector<Value> operands(words);
+  SmallVector<Value> operands(left);
   operands.push_back(descriptor);
   operands.append(sums.begin(), sums.end());
   auto type = LLVM::LLVMStructType::getLiteral(
@@ -82,15 +87,9 @@ static SmallVector<Value> emitWait(OpBuilder &b, Location loc,
   return results;
 }
 
-SmallVector<Value>
-gdn::startGroupMatmul(OpBuilder &b, Location loc, gdn::gpu::FragmentType left,
-                      gdn::gpu::SharedType tile, gdn::gpu::FragmentType result,
-                      bool transposeRhs, Value lhs, Value pointer, Value acc) {
-  int64_t leftColumns = left.getDimSize(1) / 8,
-          columns = result.getDimSize(1) / 8,
-          rows = result.getRows().getLocalRows(result.getDimSize(0));
-  SmallVector<Value> words = getWords(b, loc, lhs);
-
+/// What names the tile at `pointer` to the instructions, an i64.
+static Value describeTile(OpBuilder &b, Location loc, gdn::gpu::SharedType tile,
+                          Value pointer) {
   Type i32 = b.getI32Type(), i64 = b.getI64Type();
   auto constant = [&](uint64_t value) -> Value {
     return arith::ConstantOp::create(b, loc,
@@ -99,8 +98,36 @@ gdn::startGroupMatmul(OpBuilder &b, Location loc, gdn::gpu::FragmentType left,
   Value address = LLVM::PtrToIntOp::create(b, loc, i32, pointer);
   Value start = arith::ExtUIOp::create(b, loc, i64, address);
   start = arith::ShRUIOp::create(b, loc, start, constant(4));
-  start = arith::OrIOp::create(b, loc, start,
-                               constant(describe(tile.getPanelBytes())));
+  return arith::OrIOp::create(b, loc, start,
+                              constant(describe(tile.getPanelBytes())));
+}
+
+/// Sixteen of the inner size on from `k` of them: within the rows of a panel
+/// and from panel to panel where these are the inner size, or sixteen rows.
+static Value advanceTile(OpBuilder &b, Location loc, gdn::gpu::SharedType tile,
+                         Value start, int64_t k, bool innerInRows) {
+  int64_t inner = k * 2;
+  int64_t offset = innerInRows ? inner / panelRowBytes * tile.getPanelBytes() +
+                                     inner % panelRowBytes
+                               : k * panelRowBytes;
+  Value step = arith::ConstantOp::create(
+      b, loc, b.getIntegerAttr(b.getI64Type(), offset >> 4));
+  return arith::AddIOp::create(b, loc, start, step);
+}
+
+SmallVector<Value>
+gdn::startGroupMatmul(OpBuilder &b, Location loc, int64_t inner,
+                      const GroupLhs &lhs, gdn::gpu::SharedType tile,
+                      gdn::gpu::FragmentType result, bool transposeRhs,
+                      Value pointer, Value acc) {
+  int64_t leftColumns = inner / 8, columns = result.getDimSize(1) / 8,
+          rows = result.getRows().getLocalRows(result.getDimSize(0));
+  SmallVector<Value> words;
+  Value left, start = describeTile(b, loc, tile, pointer);
+  if (lhs.place)
+    left = describeTile(b, loc, lhs.place, lhs.value);
+  else
+    words = getWords(b, loc, lhs.value);
 
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0));
   SmallVector<Value> sums; // by 16 rows of a warp, then by columns
@@ -114,23 +141,21 @@ gdn::startGroupMatmul(OpBuilder &b, Location loc, gdn::gpu::FragmentType left,
       }
   NVVM::WgmmaFenceAlignedOp::create(b, loc);
   for (int64_t k = 0; k < leftColumns; k += 2) {
-    // Sixteen of the inner size on: within the rows of a panel and from panel
-    // to panel, or sixteen rows.
-    int64_t inner = k * 8 * 2;
-    int64_t offset = transposeRhs
-                         ? inner / panelRowBytes * tile.getPanelBytes() +
-                               inner % panelRowBytes
-                         : k * 8 * panelRowBytes;
     Value descriptor =
-        arith::AddIOp::create(b, loc, start, constant(offset >> 4));
+        advanceTile(b, loc, tile, start, k * 8, /*innerInRows=*/transposeRhs);
     for (int64_t i = 0; i < rows; i += 2) {
       auto word = [&](int64_t row, int64_t column) {
         return words[(i + row) * leftColumns + k + column];
       };
+      SmallVector<Value, 4> step;
+      if (left)
+        step = {advanceTile(b, loc, lhs.place, left, k * 8,
+                            /*innerInRows=*/!lhs.turned)};
+      else
+        step = {word(0, 0), word(1, 0), word(0, 1), word(1, 1)};
       size_t first = i / 2 * columns * 4, count = columns * 4;
       SmallVector<Value> part = emitStep(
-          b, loc, tile.getElementType(),
-          {word(0, 0), word(1, 0), word(0, 1), word(1, 1)}, descriptor,
+          b, loc, tile.getElementType(), step, lhs.turned, descriptor,
           ArrayRef(sums).slice(first, count), k == 0 && !acc, transposeRhs);
       llvm::copy(part, sums.begin() + first);
     }

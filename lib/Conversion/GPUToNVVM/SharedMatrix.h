@@ -82,11 +82,16 @@ mlir::Value emitMatmul(mlir::OpBuilder &b, const BlockThreads &threads,
 /// Products of warpgroups: what `gdn_gpu.start_matmul` gives, the sums under
 /// way, and what `gdn_gpu.await_matmul` makes of them once `left` of the
 /// products that were begun are under way at most.
+struct GroupLhs {
+  gpu::SharedType place; // null: the thread's elements of a fragment
+  mlir::Value value;     // those, or a pointer
+  bool turned;           // a shared tile that is the transpose
+};
 llvm::SmallVector<mlir::Value>
-startGroupMatmul(mlir::OpBuilder &b, mlir::Location loc, gpu::FragmentType left,
-                 gpu::SharedType tile, gpu::FragmentType result,
-                 bool transposeRhs, mlir::Value lhs, mlir::Value pointer,
-                 mlir::Value acc);
+startGroupMatmul(mlir::OpBuilder &b, mlir::Location loc, int64_t inner,
+                 const GroupLhs &lhs, gpu::SharedType tile,
+                 gpu::FragmentType result, bool transposeRhs,
+                 mlir::Value pointer, mlir::Value acc);
 mlir::Value awaitGroupMatmul(mlir::OpBuilder &b, mlir::Location loc,
                              gpu::FragmentType result,
                              llvm::ArrayRef<mlir::Value> sums, int64_t left);
@@ -94,6 +99,9 @@ mlir::Value awaitGroupMatmul(mlir::OpBuilder &b, mlir::Location loc,
 /// read behind it, by products of warpgroups too.
 void emitBarrier(mlir::OpBuilder &b, mlir::Operation *op,
                  const BlockThreads &threads);
+/// Whether what was written before `commit` has to be fenced for products of
+/// warpgroups in the roles that receive it.
+bool emitsFence(mlir::Operation *commit);
 mlir::Value emitTriInverse(mlir::OpBuilder &b, const BlockThreads &threads,
                            gpu::TriInverseOp inverse, mlir::Value matrix,
                            mlir::Value pointer);

@@ -100,11 +100,109 @@ static void emitScatteredCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   }
 }
 
-void gdn::emitCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
-                   const BlockThreads &threads, int64_t numThreads,
-                   const TileMemory &memory, Value rows, Value place) {
+namespace {
+/// The pieces of the columns of a warp, dealt to its lanes: neighbours have
+/// those of a row, and a lane has every `step`-th row.
+class OwnPieces {
+public:
+  OwnPieces(OpBuilder &b, Location loc, const BlockThreads &threads,
+            gdn::gpu::SharedType type, Value place, const TileMemory &memory)
+      : b(b), loc(loc), a{b, loc}, type(type),
+        matrix(b, loc, threads.lane, type, place) {
+    const int64_t warps = threads.numThreads / gdn::gpu::warpThreads,
+                  rowPieces = type.getRowBytes() / pieceBytes / warps;
+    step = gdn::gpu::warpThreads / rowPieces;
+    row = arith::DivUIOp::create(b, loc, threads.lane, a.i32(rowPieces));
+    Value number =
+        arith::RemUIOp::create(b, loc, threads.lane, a.i32(rowPieces));
+    column = a.mul(a.add(a.mul(threads.warp, a.i32(rowPieces)), number),
+                   a.i32(pieceBytes));
+    stride = memory.row.known ? a.i64(*memory.row.known) : memory.row.value;
+    start = advance(memory.pointer,
+                    a.add(a.mul(a.toI64(row), stride), a.toI64(column)));
+  }
+  int64_t count() const { return llvm::divideCeil(type.getShape()[0], step); }
+  /// In shared memory and in the caller's.
+  Value shared(int64_t i) {
+    if (i * step % swizzledRows != 0)
+      return matrix.getAddress(a.add(row, a.i32(i * step)), column);
+    if (!first)
+      first = matrix.getAddress(row, column);
+    return advance(first, a.i32(i * step * type.getPanelRowBytes()));
+  }
+  Value memory(int64_t i) {
+    return advance(start, a.mul(a.i64(i * step), stride));
+  }
+  /// An i1: it lies in the first `rows` rows, an index.
+  Value isBelow(int64_t i, Value rows) {
+    Value end = arith::TruncIOp::create(b, loc, b.getI32Type(), a.toI64(rows));
+    return a.isLess(a.add(row, a.i32(i * step)), end);
+  }
+
+private:
+  Value advance(Value pointer, Value bytes) {
+    return LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(),
+                               pointer, ArrayRef<LLVM::GEPArg>{bytes});
+  }
+
+  OpBuilder &b;
+  Location loc;
+  Arithmetic a;
+  gdn::gpu::SharedType type;
+  SharedMatrix matrix;
+  int64_t step;
+  Value row, column, stride, start, first;
+};
+} // namespace
+
+/// Copies of which each warp has the columns that it reads turned round.
+static void emitOwnCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
+                        const BlockThreads &threads, const TileMemory &memory,
+                        Value rows, Value place) {
   Location loc = copy.getLoc();
   Arithmetic a{b, loc};
+  OwnPieces pieces(b, loc, threads, copy.getPlace().getType(), place, memory);
+  NVVM::SyncWarpOp::create(b, loc, a.i32(-1)); // other lanes have read it
+  for (int64_t i = 0; i < pieces.count(); ++i) {
+    Value bytes;
+    if (rows)
+      bytes = arith::SelectOp::create(b, loc, pieces.isBelow(i, rows),
+                                      a.i32(pieceBytes), a.i32(0));
+    NVVM::CpAsyncOp::create(b, loc, pieces.shared(i), pieces.memory(i),
+                            pieceBytes, NVVM::LoadCacheModifierKind::CG, bytes);
+  }
+}
+
+void gdn::emitCopyOut(OpBuilder &b, gdn::gpu::CopyOutOp copy,
+                      const BlockThreads &threads, const TileMemory &memory,
+                      Value rows, Value place) {
+  Location loc = copy.getLoc();
+  Arithmetic a{b, loc};
+  OwnPieces pieces(b, loc, threads, copy.getPlace().getType(), place, memory);
+  auto words = VectorType::get({pieceBytes / 4}, b.getI32Type());
+  SmallVector<Value> loaded;
+  NVVM::SyncWarpOp::create(b, loc, a.i32(-1)); // other lanes have shared it
+  for (int64_t i = 0; i < pieces.count(); ++i)
+    loaded.push_back(
+        LLVM::LoadOp::create(b, loc, words, pieces.shared(i), pieceBytes));
+  NVVM::SyncWarpOp::create(b, loc, a.i32(-1)); // and may do so again
+  for (auto [i, piece] : llvm::enumerate(loaded)) {
+    OpBuilder::InsertionGuard guard(b);
+    if (rows) {
+      auto branch = scf::IfOp::create(b, loc, pieces.isBelow(i, rows),
+                                      /*withElseRegion=*/false);
+      b.setInsertionPointToStart(branch.thenBlock());
+    }
+    LLVM::StoreOp::create(b, loc, piece, pieces.memory(i), pieceBytes);
+  }
+}
+
+void gdn::emitCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
+                   const BlockThreads &threads, const TileMemory &memory,
+                   Value rows, Value place) {
+  Location loc = copy.getLoc();
+  Arithmetic a{b, loc};
+  const int64_t numThreads = threads.numThreads;
   gdn::gpu::SharedType type = copy.getPlace().getType();
   int64_t numRows = type.getRank() == 2 ? type.getShape()[0] : 1;
   int64_t rowPieces = type.getRowBytes() / pieceBytes;
@@ -112,6 +210,8 @@ void gdn::emitCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   SharedMatrix matrix(b, loc, threads.lane, type, place);
   Value thread =
       a.add(a.mul(threads.warp, a.i32(gdn::gpu::warpThreads)), threads.lane);
+  if (copy.getOwn())
+    return emitOwnCopy(b, copy, threads, memory, rows, place);
   if (copy.getScattered())
     return emitScatteredCopy(b, copy, numThreads, thread, memory, rows, place);
   const int64_t step = numThreads / rowPieces;

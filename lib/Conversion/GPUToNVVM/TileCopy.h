@@ -9,10 +9,15 @@
 namespace gdn {
 
 /// Begins `copy` from the tile at `memory` to the pointer `place`, on all
-/// `numThreads` threads of the block. `rows` is an index, or null for all.
+/// `threads`. `rows` is an index, or null for all.
 void emitCopy(mlir::OpBuilder &b, gpu::BeginCopyOp copy,
-              const BlockThreads &threads, int64_t numThreads,
-              const TileMemory &memory, mlir::Value rows, mlir::Value place);
+              const BlockThreads &threads, const TileMemory &memory,
+              mlir::Value rows, mlir::Value place);
+
+/// The way back, each warp its own columns.
+void emitCopyOut(mlir::OpBuilder &b, gpu::CopyOutOp copy,
+                 const BlockThreads &threads, const TileMemory &memory,
+                 mlir::Value rows, mlir::Value place);
 
 /// Waits for what the thread began.
 void emitAwaitCopies(mlir::OpBuilder &b, mlir::Location loc);

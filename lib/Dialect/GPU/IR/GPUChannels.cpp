@@ -17,6 +17,29 @@ WarpsOp gdn::gpu::getRole(Operation *op) {
   return warps;
 }
 
+bool gdn::gpu::isInSomeWarps(Operation *op) {
+  auto warps = op->getParentOfType<WarpsOp>();
+  return warps && !isa<RolesOp>(warps->getParentOp());
+}
+
+std::optional<int64_t> gdn::gpu::countWarps(Operation *op) {
+  int64_t warps = 0;
+  if (WarpsOp role = getRole(op)) {
+    warps = role.getCount();
+  } else {
+    auto function = op->getParentOfType<FunctionOpInterface>();
+    auto threads =
+        function ? function->getAttrOfType<IntegerAttr>("gdn_gpu.threads")
+                 : IntegerAttr();
+    if (!threads)
+      return std::nullopt;
+    warps = threads.getInt() / warpThreads;
+  }
+  if (auto groups = op->getParentOfType<GroupsOp>())
+    warps /= groups.getCount();
+  return warps;
+}
+
 LogicalResult RolesOp::verifyRegions() {
   // roles_c1
   auto function = dyn_cast<FunctionOpInterface>((*this)->getParentOp());
@@ -66,10 +89,23 @@ LogicalResult ChannelOp::verify() {
   if (!isa<FunctionOpInterface>((*this)->getParentOp()))
     return emitOpError("expects to be directly in the function, but is in '")
            << (*this)->getParentOp()->getName() << "'";
+  // channel_c5
+  if (!getLeader())
+    return success();
+  auto leader = getLeader().getDefiningOp<ChannelOp>();
+  if (!leader || leader.getLeader())
+    return emitOpError("expects its leader to be a gdn_gpu.channel that has "
+                       "none");
+  ChannelType type = getChannel().getType(), other = getLeader().getType();
+  if (type.getDepth() != other.getDepth() || type.getParts() != 1 ||
+      other.getParts() != 1)
+    return emitOpError("expects the depth of its leader, and no parts, but "
+                       "got ")
+           << type << " beside " << other;
   return success();
 }
 
-/// (C1) of acquire and receive.
+/// (C1) of acquire and receive, and of what commit gives.
 static LogicalResult verifyTileOf(Operation *op, ChannelType channel,
                                   SharedType tile) {
   if (tile.getElementType() == channel.getElementType() &&
@@ -82,6 +118,11 @@ static LogicalResult verifyTileOf(Operation *op, ChannelType channel,
 
 LogicalResult AcquireOp::verify() {
   return verifyTileOf(*this, getChannel().getType(), getTile().getType());
+}
+LogicalResult CommitOp::verify() {
+  return getTile() ? verifyTileOf(*this, getChannel().getType(),
+                                  getTile().getType())
+                   : success();
 }
 LogicalResult ReceiveOp::verify() {
   return verifyTileOf(*this, getChannel().getType(), getTile().getType());

@@ -9,31 +9,55 @@
 using namespace mlir;
 using namespace gdn::gpu;
 
-/// Every thread of the block has to come past.
+/// Every thread of the block, or of a role, has to come past.
 static LogicalResult verifyOutsideWarps(Operation *op) {
-  if (op->getParentOfType<WarpsOp>())
+  if (isInSomeWarps(op))
     return op->emitOpError("expects to be outside gdn_gpu.warps, which only "
                            "some warps enter");
   return success();
+}
+
+/// (C1) of copies.
+static LogicalResult verifyDims(Operation *op, MemRefType view,
+                                SharedType place, ValueRange indices,
+                                ArrayRef<int64_t> dims) {
+  if (int64_t(indices.size()) != view.getRank())
+    return op->emitOpError(
+               "expects one index per dimension of 'view', which is ")
+           << view.getRank() << ", but got " << indices.size();
+  if (int64_t(dims.size()) != place.getRank())
+    return op->emitOpError("expects one entry of 'dims' per dimension of "
+                           "'place', which is ")
+           << place.getRank() << ", but got " << dims.size();
+  llvm::SmallSet<int64_t, 2> seen;
+  for (int64_t dim : dims)
+    if (dim < 0 || dim >= view.getRank() || !seen.insert(dim).second)
+      return op->emitOpError("expects 'dims' to name distinct dimensions of "
+                             "'view' below ")
+             << view.getRank() << ", but got " << dim;
+  return success();
+}
+
+/// The columns of a warp are whole pieces.
+static LogicalResult verifyOwnColumns(Operation *op, SharedType place) {
+  std::optional<int64_t> warps = countWarps(op);
+  if (!warps)
+    return op->emitOpError(
+        "expects a function with 'gdn_gpu.threads' around it");
+  if (place.getRank() == 2 && place.getSwizzled() &&
+      place.getRowBytes() % (*warps * 16) == 0)
+    return success();
+  return op->emitOpError("expects a swizzled tile with as many pieces of 16 "
+                         "bytes in its rows for each of ")
+         << *warps << " warps, but got " << place;
 }
 
 LogicalResult BeginCopyOp::verify() {
   // begin_copy_c1
   auto view = cast<MemRefType>(getView().getType());
   SharedType place = getPlace().getType();
-  if (int64_t(getIndices().size()) != view.getRank())
-    return emitOpError("expects one index per dimension of 'view', which is ")
-           << view.getRank() << ", but got " << getIndices().size();
-  if (int64_t(getDims().size()) != place.getRank())
-    return emitOpError("expects one entry of 'dims' per dimension of 'place', "
-                       "which is ")
-           << place.getRank() << ", but got " << getDims().size();
-  llvm::SmallSet<int64_t, 2> seen;
-  for (int64_t dim : getDims())
-    if (dim < 0 || dim >= view.getRank() || !seen.insert(dim).second)
-      return emitOpError("expects 'dims' to name distinct dimensions of 'view' "
-                         "below ")
-             << view.getRank() << ", but got " << dim;
+  if (failed(verifyDims(*this, view, place, getIndices(), getDims())))
+    return failure();
   // begin_copy_c2
   if (view.getElementType() != place.getElementType())
     return emitOpError("expects 'place' to have the view's element type ")
@@ -47,7 +71,25 @@ LogicalResult BeginCopyOp::verify() {
     return emitOpError("expects a tile of rank 1 with elements of 32 bits for "
                        "'scattered', but got ")
            << place;
+  // begin_copy_c7
+  if (getOwn() && failed(verifyOwnColumns(*this, place)))
+    return failure();
   // begin_copy_c4
+  return verifyOutsideWarps(*this);
+}
+
+LogicalResult CopyOutOp::verify() {
+  // copy_out_c1
+  auto view = cast<MemRefType>(getView().getType());
+  SharedType place = getPlace().getType();
+  if (failed(verifyDims(*this, view, place, getIndices(), getDims())))
+    return failure();
+  // copy_out_c2
+  if (view.getElementType() != place.getElementType())
+    return emitOpError("expects 'place' to have the view's element type ")
+           << view.getElementType() << ", but got " << place.getElementType();
+  if (failed(verifyOwnColumns(*this, place)))
+    return failure();
   return verifyOutsideWarps(*this);
 }
 
@@ -156,12 +198,36 @@ LogicalResult MatmulOp::verify() {
                        getWarpgroup());
 }
 
+SmallVector<Value, 2> StartMatmulOp::getPlaces() {
+  SmallVector<Value, 2> places = {getRhs()};
+  if (isa<SharedType>(getLhs().getType()))
+    places.push_back(getLhs());
+  return places;
+}
+
 LogicalResult StartMatmulOp::verify() {
+  // start_matmul_c4
+  FragmentType result = getResult().getType().getFragment();
+  auto lhs = dyn_cast<FragmentType>(getLhs().getType());
+  if (lhs && getTurned())
+    return emitOpError("expects a shared 'lhs' where it is 'turned'");
+  if (auto place = dyn_cast<SharedType>(getLhs().getType())) {
+    SmallVector<int64_t> shape(place.getShape());
+    if (getTurned())
+      std::reverse(shape.begin(), shape.end());
+    if (place.getRank() != 2 || shape[0] != 64 ||
+        result.getRows().getWarps() != 4 || !place.getSwizzled() ||
+        place.getPanelRowBytes() != 128)
+      return emitOpError("expects a shared 'lhs' of 64 rows for four warps, "
+                         "swizzled, with rows of a multiple of 128 bytes, but "
+                         "got ")
+             << place << " for " << result;
+    lhs = FragmentType::get(VectorType::get(shape, place.getElementType()),
+                            result.getRows());
+  }
   // start_matmul_c1
-  if (failed(verifyProduct(*this, getLhs().getType(), getRhs().getType(),
-                           getTransposeRhs(), getAcc(),
-                           getResult().getType().getFragment(),
-                           /*warpgroup=*/true)))
+  if (failed(verifyProduct(*this, lhs, getRhs().getType(), getTransposeRhs(),
+                           getAcc(), result, /*warpgroup=*/true)))
     return failure();
   // start_matmul_c2
   auto await = getResult().hasOneUse()

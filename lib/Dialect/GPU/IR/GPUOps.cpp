@@ -276,7 +276,7 @@ LogicalResult ExtractOp::verify() {
 
 /// (C1) of the ops that every warp has to come past.
 static LogicalResult verifyOutsideWarps(Operation *op) {
-  if (op->getParentOfType<WarpsOp>())
+  if (isInSomeWarps(op))
     return op->emitOpError("expects to be outside gdn_gpu.warps, which only "
                            "some warps enter");
   if (op->getParentOfType<EachWarpOp>())

@@ -46,7 +46,8 @@ static LogicalResult verifyWarps(OpTy op, int64_t layoutWarps) {
   // warps_c1, each_warp_c1
   for (Operation *around = op->getParentOp(); around;
        around = around->getParentOp())
-    if (isa<WarpsOp, EachWarpOp>(around))
+    if (isa<WarpsOp, EachWarpOp>(around) &&
+        !isa<RolesOp>(around->getParentOp()))
       return op.emitOpError("expects to be outside other ")
              << around->getName();
   auto function = op->template getParentOfType<FunctionOpInterface>();
@@ -58,14 +59,14 @@ static LogicalResult verifyWarps(OpTy op, int64_t layoutWarps) {
     return op.emitOpError(
         "expects a function with 'gdn_gpu.threads' around it");
   int64_t last = op.getFirst() + op.getCount();
-  int64_t warps = threads.getInt() / warpThreads;
   auto groups = op->template getParentOfType<GroupsOp>();
-  if (groups)
-    warps /= groups.getCount();
+  WarpsOp role = getRole(op);
+  int64_t warps = *countWarps(op);
   if (last > warps)
     return op.emitOpError("expects warps below ")
            << warps << ", "
            << (groups ? "those of a group"
+               : role ? "those of its role"
                       : "set by 'gdn_gpu.threads' of the function")
            << ", but got warps up to " << last - 1;
   // warps_c2, each_warp_c2
@@ -84,7 +85,10 @@ static LogicalResult verifyWarps(OpTy op, int64_t layoutWarps) {
         return diag;
       }
   // warps_c4, each_warp_c4
-  WalkResult walk = op.getBody().walk([&](Operation *inner) {
+  WalkResult walk = op.getBody().template walk<WalkOrder::PreOrder>([&](
+                        Operation *inner) {
+    if (isa<WarpsOp, EachWarpOp, GroupsOp>(inner))
+      return WalkResult::skip(); // sees to itself
     for (Value value :
          llvm::concat<Value>(inner->getOperands(), inner->getResults()))
       if (auto type = dyn_cast<FragmentType>(value.getType()))
@@ -100,6 +104,18 @@ static LogicalResult verifyWarps(OpTy op, int64_t layoutWarps) {
 }
 
 LogicalResult WarpsOp::verifyRegions() {
+  // warps_c5
+  if (getRegisters()) {
+    int64_t registers = *getRegisters();
+    if (!isa<RolesOp>((*this)->getParentOp()) || getFirst() % 4 != 0 ||
+        getCount() % 4 != 0)
+      return emitOpError("expects 'registers' in a role of whole groups of "
+                         "four warps");
+    if (registers < 24 || registers > 256 || registers % 8 != 0)
+      return emitOpError("expects 'registers' to be a multiple of 8 from 24 "
+                         "to 256, but got ")
+             << registers;
+  }
   return verifyWarps(*this, getCount());
 }
 
@@ -120,7 +136,8 @@ LogicalResult GroupsOp::verifyRegions() {
   // groups_c1
   for (Operation *around = (*this)->getParentOp(); around;
        around = around->getParentOp())
-    if (isa<WarpsOp, EachWarpOp, RolesOp, GroupsOp>(around))
+    if (isa<EachWarpOp, GroupsOp>(around) ||
+        (isa<WarpsOp>(around) && !isa<RolesOp>(around->getParentOp())))
       return emitOpError("expects to be outside other ") << around->getName();
   auto function = (*this)->getParentOfType<FunctionOpInterface>();
   auto threads = function
@@ -128,10 +145,12 @@ LogicalResult GroupsOp::verifyRegions() {
                      : nullptr;
   if (!threads)
     return emitOpError("expects a function with 'gdn_gpu.threads' around it");
-  int64_t warps = threads.getInt() / warpThreads, count = getCount();
+  WarpsOp role = getRole(*this);
+  int64_t warps = *countWarps(*this), count = getCount();
   if (warps % count != 0)
     return emitOpError("expects a number of groups that divides the ")
-           << warps << " warps of the block, but got " << count;
+           << warps << " warps of the " << (role ? "role" : "block")
+           << ", but got " << count;
   // groups_c2
   Block &body = getBody().front();
   if (body.getNumArguments() != 1 || !body.getArgument(0).getType().isIndex())

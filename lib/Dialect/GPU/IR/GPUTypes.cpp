@@ -174,9 +174,15 @@ void SharedType::print(AsmPrinter &printer) const {
 
 LogicalResult ChannelType::verify(function_ref<InFlightDiagnostic()> emitError,
                                   ArrayRef<int64_t> shape, Type elementType,
-                                  int64_t depth, int64_t parts) {
+                                  int64_t depth, int64_t parts, bool swizzled) {
   if (failed(verifyTile(emitError, shape, elementType)))
     return failure();
+  if (swizzled &&
+      failed(SharedType::verify(emitError, shape, elementType, swizzled)))
+    return failure();
+  if (swizzled && parts != 1)
+    return emitError() << "expects one part of a swizzled tile, but got "
+                       << parts;
   if (depth < 1)
     return emitError() << "expects 'depth' to be at least 1, but got " << depth;
   if (parts < 1 || parts > warpThreads || shape[0] % parts != 0)
@@ -191,20 +197,23 @@ Type ChannelType::parse(AsmParser &parser) {
   SmallVector<int64_t> shape;
   Type elementType;
   int64_t depth = 0, parts = 1;
+  bool swizzled = false;
   if (parser.parseLess() ||
       parser.parseDimensionList(shape, /*allowDynamic=*/true) ||
       parser.parseType(elementType) || parser.parseComma() ||
       parser.parseKeyword("depth") || parser.parseEqual() ||
       parser.parseInteger(depth))
     return {};
-  if (succeeded(parser.parseOptionalComma()) &&
-      (parser.parseKeyword("parts") || parser.parseEqual() ||
-       parser.parseInteger(parts)))
-    return {};
+  if (succeeded(parser.parseOptionalComma())) {
+    swizzled = succeeded(parser.parseOptionalKeyword("swizzled"));
+    if (!swizzled && (parser.parseKeyword("parts") || parser.parseEqual() ||
+                      parser.parseInteger(parts)))
+      return {};
+  }
   if (parser.parseGreater())
     return {};
   return parser.getChecked<ChannelType>(loc, parser.getContext(), shape,
-                                        elementType, depth, parts);
+                                        elementType, depth, parts, swizzled);
 }
 
 void ChannelType::print(AsmPrinter &printer) const {
@@ -213,12 +222,14 @@ void ChannelType::print(AsmPrinter &printer) const {
   printer << "x" << getElementType() << ", depth = " << getDepth();
   if (getParts() > 1)
     printer << ", parts = " << getParts();
+  if (getSwizzled())
+    printer << ", swizzled";
   printer << ">";
 }
 
 SharedType ChannelType::getTile() const {
   return SharedType::get(getContext(), getShape(), getElementType(),
-                         /*swizzled=*/false);
+                         getSwizzled());
 }
 
 int64_t ChannelType::getTileBytes() const {

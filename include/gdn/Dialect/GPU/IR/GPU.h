@@ -35,6 +35,13 @@ constexpr int64_t warpThreads = 32;
 
 /// The role of a `gdn_gpu.roles` that `op` is inside; null if there is none.
 WarpsOp getRole(mlir::Operation *op);
+
+/// True if only some warps of the block or role run `op`, by a `gdn_gpu.warps`.
+bool isInSomeWarps(mlir::Operation *op);
+
+/// How many warps run `op`: those of its group, its role or the block. None
+/// where no function says.
+std::optional<int64_t> countWarps(mlir::Operation *op);
 } // namespace gdn::gpu
 
 #endif // GDN_DIALECT_GPU_IR_GPU_H

@@ -127,7 +127,14 @@ def GPU_ChannelOp : GPU_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
   let summary = "A ring of tiles between roles";
   let description = [{
     Shared memory for the tiles and the barriers of the channel. One role fills
-    it, tile by tile; every tile goes to each role that empties it.
+    it, tile by tile; every tile goes to each role that empties it. Groups of a
+    role fill it by turns: of `G` groups, group `g` has every `G`th tile from the
+    `g`th on.
+
+    Tiles of a channel with a `leader` come and go with those of that one, behind
+    the same barriers: they are acquired behind the acquire of the leader and
+    committed before its commit, received behind its receive and released before
+    its release.
 
     **Preconditions**
 
@@ -138,6 +145,8 @@ def GPU_ChannelOp : GPU_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
       as many warps as it has parts, in fragments of which each warp holds its
       part; checked on the function.
     - (C4) each role passes as many tiles as the one that fills it. Not checked.
+    - (C5) a leader has no leader, and as many places; neither is in parts.
+    - (C6) groups that fill the channel divide its depth; checked on the function.
 
     **Example**
 
@@ -148,8 +157,11 @@ def GPU_ChannelOp : GPU_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
     }
     ```
   }];
+  let arguments = (ins Optional<GPU_ChannelType>:$leader);
   let results = (outs GPU_ChannelType:$channel);
-  let assemblyFormat = "attr-dict `:` type($channel)";
+  let assemblyFormat = [{
+    attr-dict `:` type($channel) (`with` $leader^ `:` type($leader))?
+  }];
   let hasVerifier = 1;
 }
 
@@ -177,9 +189,10 @@ def GPU_AcquireOp : GPU_ChannelTileOp<"acquire"> {
 
     - (C1) the tile has the element type of the channel and as many elements; its
       shape may be another, row-major over the same memory.
-    - (C2) the next op of this role on the channel is a `gdn_gpu.commit` in the
-      same block; the tile is used before it, by `gdn_gpu.share` or
-      `gdn_gpu.copy`; checked on the function.
+    - (C2) on every way the next op of this role on the channel is a
+      `gdn_gpu.commit`, if any; the tile is used before it, filled by
+      `gdn_gpu.share`, `gdn_gpu.begin_copy` or `gdn_gpu.copy`; checked on the
+      function.
 
     **Example**
 
@@ -205,16 +218,19 @@ def GPU_AcquireOp : GPU_ChannelTileOp<"acquire"> {
   }];
 }
 
-def GPU_CommitOp : GPU_ChannelEndOp<"commit"> {
+def GPU_CommitOp : GPU_Op<"commit", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "The tile is filled";
   let description = [{
     What was shared into the tile by the warps of this role, and what a
     `gdn_gpu.copy` brings there, is what the roles that empty the channel receive.
+    The result, if wanted, is the tile, which this role may read as well until it
+    acquires the place again; a barrier lies between. Not checked.
 
     **Preconditions**
 
-    - (C1) the op of this role on the channel before it is a `gdn_gpu.acquire` in
-      the same block; checked on the function.
+    - (C1) the op of this role on the channel before it is a `gdn_gpu.acquire` on
+      every way; checked on the function.
 
     **Example**
 
@@ -238,6 +254,10 @@ def GPU_CommitOp : GPU_ChannelEndOp<"commit"> {
     }
     ```
   }];
+  let arguments = (ins GPU_ChannelType:$channel);
+  let results = (outs Optional<GPU_SharedType>:$tile);
+  let assemblyFormat = "$channel attr-dict `:` type($channel) (`->` type($tile)^)?";
+  let hasVerifier = 1;
 }
 
 def GPU_ReceiveOp : GPU_ChannelTileOp<"receive"> {

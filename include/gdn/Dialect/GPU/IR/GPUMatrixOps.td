@@ -12,10 +12,15 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
   let summary = "Begins to copy a tile to shared memory";
   let description = [{
-    All threads of the block begin to copy the tile at `indices` of `view`, in
-    pieces of 16 bytes, or with `scattered` element by element, and go on. Rows from `rows` on (elements, of a tile of rank
-    1) become zero; nothing is read for them. The tile is there behind a `gdn_gpu.barrier` behind a
-    `gdn_gpu.await_copies`.
+    All threads of the block, or of a role or group, begin to copy the tile at
+    `indices` of `view`, in pieces of 16 bytes, or with `scattered` element by
+    element, and go on. Rows from `rows` on (elements, of a tile of rank 1) become
+    zero; nothing is read for them. The tile is there behind a `gdn_gpu.barrier`
+    behind a `gdn_gpu.await_copies`.
+
+    With `own`, each warp copies the columns that are its rows where the tile is
+    fetched or shared turned round: of `W` warps, warp `w` has the `w`th part. As
+    long as a tile is used in such ways alone, no warp has to wait for another.
 
     **Preconditions**
 
@@ -25,10 +30,12 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
       of it for rank 1, is a multiple of 16 bytes.
     - (C3) without `scattered`, the columns of the tile lie side by side in the
       view; 16 bytes divide the address and the stride of rows. Not checked.
-    - (C4) it is not inside a `gdn_gpu.warps`.
+    - (C4) it is not inside a `gdn_gpu.warps` that is no role.
     - (C5) a `gdn_gpu.barrier` stands between this op and the last access to the
       tile before it; checked on the function.
     - (C6) with `scattered`, the tile has rank 1 and elements of 32 bits.
+    - (C7) with `own`, the tile is swizzled and the columns of a warp are whole
+      pieces.
 
     **Example**
 
@@ -50,10 +57,59 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
   let arguments = (ins
     Arg<AnyMemRef, "view", [MemRead]>:$view, Variadic<Index>:$indices,
     DenseI64ArrayAttr:$dims, Optional<Index>:$rows,
-    Arg<GPU_SharedType, "place", [MemWrite]>:$place, UnitAttr:$scattered);
+    Arg<GPU_SharedType, "place", [MemWrite]>:$place, UnitAttr:$scattered,
+    UnitAttr:$own);
   let assemblyFormat = [{
-    (`scattered` $scattered^)? $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)? `,` $place
+    (`scattered` $scattered^)? (`own` $own^)? $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)? `,` $place
     attr-dict `:` type($view) `,` type($place)
+  }];
+  let hasVerifier = 1;
+}
+
+def GPU_CopyOutOp : GPU_Op<"copy_out", [AttrSizedOperandSegments]> {
+  let summary = "Copies a shared tile to memory, by its own columns";
+  let description = [{
+    Each warp writes the columns that are its rows where it shared the tile turned
+    round, as `gdn_gpu.begin_copy own` deals them; rows from `rows` on are left out.
+    The warp may share into its columns again behind the op.
+
+    **Preconditions**
+
+    - (C1) one index per dimension of the view; `dims` names as many distinct
+      dimensions of the view as the tile has.
+    - (C2) view and place have the same element type; the place is swizzled and the
+      columns of a warp are whole pieces of 16 bytes.
+    - (C3) the columns of the tile lie side by side in the view; 16 bytes divide
+      the address and the stride of rows. Not checked.
+    - (C4) it is not inside a `gdn_gpu.warps` that is no role.
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 8, lanes = 4, vector = 2>
+    func.func @outputs(%o: memref<?x128xbf16, strided<[?, 1]>>, %t: index,
+                       %turned: !gdn_gpu.fragment<128x64xbf16, #rows>,
+                       %valid: index)
+        attributes {gdn_gpu.threads = 256 : i64} {
+      %c0 = arith.constant 0 : index
+      %place = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
+      gdn_gpu.share %turned, %place transpose
+          : !gdn_gpu.fragment<128x64xbf16, #rows>,
+            !gdn_gpu.shared<64x128xbf16, swizzled>
+      gdn_gpu.copy_out %place, %o[%t, %c0] dims [0, 1] rows(%valid)
+          : !gdn_gpu.shared<64x128xbf16, swizzled>,
+            memref<?x128xbf16, strided<[?, 1]>>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<GPU_SharedType, "place", [MemRead]>:$place,
+    Arg<AnyMemRef, "view", [MemWrite]>:$view, Variadic<Index>:$indices,
+    DenseI64ArrayAttr:$dims, Optional<Index>:$rows);
+  let assemblyFormat = [{
+    $place `,` $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)?
+    attr-dict `:` type($place) `,` type($view)
   }];
   let hasVerifier = 1;
 }
@@ -66,7 +122,7 @@ def GPU_AwaitCopiesOp : GPU_Op<"await_copies", [MemoryEffects<[MemRead, MemWrite
 
     **Preconditions**
 
-    - (C1) it is not inside a `gdn_gpu.warps`.
+    - (C1) it is not inside a `gdn_gpu.warps` that is no role.
 
     **Example**
 
@@ -209,7 +265,8 @@ def GPU_StartMatmulOp : GPU_Op<"start_matmul"> {
   let summary = "Begin a product of warpgroups";
   let description = [{
     As `gdn_gpu.matmul` with `warpgroup`, but the program goes on while tensor cores
-    work. `gdn_gpu.await_matmul` gives the product.
+    work. `gdn_gpu.await_matmul` gives the product. `lhs` may be a shared tile too,
+    or with `turned` its transpose, which spares the registers of a fragment.
 
     **Preconditions**
 
@@ -218,7 +275,10 @@ def GPU_StartMatmulOp : GPU_Op<"start_matmul"> {
       block; between the two there is no loop or branch, and no region but of
       `gdn_gpu.map_rows` and `gdn_gpu.warps`.
     - (C3) nobody writes `rhs` before all warps have awaited the product and met at a
-      `gdn_gpu.barrier` (asked by `gdn-gpu-check`).
+      `gdn_gpu.barrier` (asked by `gdn-gpu-check`); the same of an `lhs` that is
+      shared.
+    - (C4) a shared `lhs` has 64 rows for four warps, is swizzled and has rows of a
+      multiple of 128 bytes; `turned` is for such ones alone.
 
     **Example**
 
@@ -240,14 +300,20 @@ def GPU_StartMatmulOp : GPU_Op<"start_matmul"> {
     }
     ```
   }];
-  let arguments = (ins GPU_FragmentType:$lhs,
-                       Arg<GPU_SharedType, "rhs", [MemRead]>:$rhs,
-                       Optional<GPU_FragmentType>:$acc, UnitAttr:$transpose_rhs);
+  let arguments = (ins
+    Arg<AnyTypeOf<[GPU_FragmentType, GPU_SharedType]>, "lhs", [MemRead]>:$lhs,
+    Arg<GPU_SharedType, "rhs", [MemRead]>:$rhs,
+    Optional<GPU_FragmentType>:$acc, UnitAttr:$transpose_rhs,
+    UnitAttr:$turned);
   let results = (outs GPU_PendingType:$result);
   let assemblyFormat = [{
-    $lhs `,` (`transpose` $transpose_rhs^)? $rhs
+    (`turned` $turned^)? $lhs `,` (`transpose` $transpose_rhs^)? $rhs
     (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict
     `:` type($lhs) `,` type($rhs) `->` type($result)
+  }];
+  let extraClassDeclaration = [{
+    /// The shared tiles that it reads.
+    ::llvm::SmallVector<::mlir::Value, 2> getPlaces();
   }];
   let hasVerifier = 1;
 }

@@ -56,11 +56,14 @@ def GPU_WarpsOp : GPU_Op<"warps", [
     **Preconditions**
 
     - (C1) the warps are there: `(first + count) * 32` is at most
-      `gdn_gpu.threads` of the function; `count` is at least 1. It is not inside
-      another `gdn_gpu.warps`.
+      `gdn_gpu.threads` of the function, or at most what the role or group around
+      it has; `count` is at least 1. It is not inside another `gdn_gpu.warps` that
+      is no role.
     - (C2) `gdn_gpu.yield` gives the results.
     - (C3) a result is used inside a `gdn_gpu.warps` of the same warps only.
     - (C4) fragments of ops inside are laid out over `count` warps.
+    - (C5) `registers`, which a thread of a role has as long as it runs, are a
+      multiple of 8 from 24 to 256; `first` and `count` are multiples of 4.
 
     **Example**
 
@@ -81,10 +84,14 @@ def GPU_WarpsOp : GPU_Op<"warps", [
     ```
   }];
   let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$first,
-                       ConfinedAttr<I64Attr, [IntPositive]>:$count);
+                       ConfinedAttr<I64Attr, [IntPositive]>:$count,
+                       OptionalAttr<I64Attr>:$registers);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$first `for` $count (`->` type($results)^)? $body attr-dict";
+  let assemblyFormat = [{
+    $first `for` $count (`registers` $registers^)? (`->` type($results)^)? $body
+    attr-dict
+  }];
   let hasRegionVerifier = 1;
 }
 
@@ -140,7 +147,7 @@ def GPU_GroupsOp : GPU_Op<"groups", [
     RecursiveMemoryEffects, SingleBlock, NoTerminator]> {
   let summary = "The same work on several groups of warps";
   let description = [{
-    The warps of the block in `count` equal groups, neighbours together. Each group
+    The warps of the block, or of a role, in `count` equal groups, neighbours together. Each group
     runs the body, whose argument is its number; layouts inside count the warps of a
     group, and so does `gdn_gpu.warps`. A `gdn_gpu.barrier` inside is one of the
     group's threads; before and behind the op the threads of the block meet where
@@ -148,12 +155,13 @@ def GPU_GroupsOp : GPU_Op<"groups", [
 
     **Preconditions**
 
-    - (C1) it is outside `gdn_gpu.warps`, `gdn_gpu.each_warp`, `gdn_gpu.roles` and
-      other `gdn_gpu.groups`; `count` divides the warps of the block.
+    - (C1) it is outside `gdn_gpu.warps` that is no role, `gdn_gpu.each_warp` and
+      other `gdn_gpu.groups`; `count` divides the warps of the block or role.
     - (C2) the body has one argument, an index.
     - (C3) fragments of ops inside are laid out over the warps of a group.
-    - (C4) a shared tile that is written inside is a `gdn_gpu.pick`, so that each
-      group has its own, and copies begin outside; checked on the function.
+    - (C4) a shared tile that is written inside is a `gdn_gpu.pick` or one of a
+      channel, so that each group has its own, and only such copies begin inside;
+      checked on the function.
 
     **Example**
 
@@ -260,6 +268,9 @@ def GPU_MapRowsOp : GPU_Op<"map_rows", [
     The body computes on whole rows with `arith`, `math`, `vector.broadcast` of a
     scalar and `vector.reduction`; which lane has which columns is not its
     business.
+
+    With an attribute `gdn_gpu.again`, what another op has made is made once more, rather than kept in
+    registers until here: nothing merges the two.
 
     **Preconditions**
 
@@ -400,13 +411,13 @@ def GPU_ExtractOp : GPU_Op<"extract", [Pure]> {
 //===-- Order ----------------------------------------------------------------===//
 
 def GPU_BarrierOp : GPU_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "All threads of the block meet";
+  let summary = "All threads of the block meet, or of a role or group";
   let description = [{
     What any thread shared before the barrier, every thread may fetch behind it.
 
     **Preconditions**
 
-    - (C1) it is not inside a `gdn_gpu.warps` or `gdn_gpu.each_warp`, nor under a condition that differs
+    - (C1) it is not inside a `gdn_gpu.warps` that is no role or a `gdn_gpu.each_warp`, nor under a condition that differs
       among the threads of a block.
 
     **Example**
