@@ -57,10 +57,15 @@ private:
   void yield(mlir::scf::ForOp loop);
 
   // ProductRoles.cpp
-  enum class Role { all, walk, feed };
-  mlir::LogicalResult emitRole(Role which, int64_t first, int64_t registers);
+  enum class Role { all, load, feed, walk };
+  mlir::LogicalResult emitRole(Role which, int64_t first, int64_t count,
+                               int64_t registers);
   mlir::LogicalResult emitWalk(mlir::scf::ForOp loop, mlir::scf::ForOp copy);
   mlir::LogicalResult emitFeed(mlir::scf::ForOp loop);
+  mlir::LogicalResult emitLoad(mlir::scf::ForOp loop);
+  void receive(mlir::ArrayRef<mlir::Value> group,
+               llvm::function_ref<bool(mlir::Operation *)> isReader,
+               mlir::SmallVector<mlir::Value> &received);
   void beginRing(mlir::Value at, mlir::Value end);
   bool isOfRole(mlir::Operation *op);
   Ops productsLate(mlir::ArrayRef<mlir::Operation *> ops);

@@ -254,6 +254,8 @@ void ProductKernel::yield(scf::ForOp loop) {
 LogicalResult ProductKernel::emitLoop(scf::ForOp loop) {
   if (role == Role::feed)
     return emitFeed(loop);
+  if (role == Role::load)
+    return emitLoad(loop);
   SmallVector<Value> inits;
   for (Value value : loop.getInitArgs())
     inits.push_back(isTile(value) ? tiles->fragmentOf(value)

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A loop over chunks as the work of two roles at the same time:
+// A loop over chunks as the work of three roles at the same time:
 //
-//     walk: warps for the rows of the state   feed: two groups of four warps
-//     loop over chunks:                       loop over every other chunk:
-//       receive K, Q                            await; barrier; commit K, Q
-//       U, O'                                   copy K, Q, g, beta of the next
-//       receive gates; await V                  gates, K K^T, Q K^T, inverse
-//       W                                       acquire, commit gates, Y, Z
-//       receive Y, Z
-//       O, S; O to memory; copy the next V
-//       release all
+//     load         feed: four warps           walk: warps for rows of the state
+//     acquire      receive K, Q, g, beta      receive K, Q
+//     copy K, Q,   K K^T, gates               U, O'
+//       g, beta    acquire, commit gates      receive gates; await V
+//     commit       inverse, Q K^T, Z          W; copy the next V
+//                  acquire Y, Z               receive Y, Z
+//                  Y; commit Y, Z             O, S; O to memory
+//                  release                    release all
 //
 // A warp that walks waits for channels alone, never for another warp: of V and
 // O it has the columns that are its rows of the state.
@@ -21,20 +20,15 @@
 using namespace mlir;
 using namespace gdn;
 
-/// Groups that feed, each every other chunk: one takes about twice as long to
-/// prepare a chunk as two groups to walk it.
-static constexpr int64_t feedGroups = 1, groupWarps = 4;
-/// Places for what is copied: one chunk is walked, two are prepared, one is on
-/// its way.
+/// Warps of each of the roles that prepare: products take four.
+static constexpr int64_t groupWarps = 4;
+/// Places for what is copied, and for what is made of it.
 static constexpr int64_t ringDepth = 4, madeDepth = 2;
 /// Registers of a thread: those of a block of 16 warps, dealt out again. A
-/// thread that walks has 64 of the state, 32 of it rounded, 32 of a product
-/// and what is made of one.
-static constexpr int64_t walkRegisters = 192, feedRegisters = 120;
-
-/// Of 504 registers that three threads share, those that walk take 192 each.
-constexpr StringLiteral allowedSpills =
-    "spills up to 48 bytes: addresses and scalars of two roles";
+/// thread that walks has 64 of the state, 32 of it rounded, 64 of two products,
+/// and what is made of them.
+static constexpr int64_t walkRegisters = 192, feedRegisters = 104,
+                         loadRegisters = 24;
 
 static bool isMatrix(Value value) {
   auto type = dyn_cast<VectorType>(value.getType());
@@ -180,6 +174,8 @@ bool ProductKernel::isOfRole(Operation *op) {
                   }).wasInterrupted();
   if (hasLoop || !isTile)
     return true;
+  if (role == Role::load)
+    return false;
   if (role == Role::feed)
     return plan->feeds.contains(op);
   return !plan->feeds.contains(op) ||
@@ -212,12 +208,11 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   b.setInsertionPoint(source);
   auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
   b.insert(kernel);
-  const int64_t allWarps = numWarps + feedGroups * groupWarps;
+  const int64_t allWarps = numWarps + 2 * groupWarps;
   kernel->setAttr("gdn_gpu.threads",
                   b.getI64IntegerAttr(allWarps * gpu::warpThreads));
   kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(1));
   kernel->setAttr("gdn_gpu.keep_loops", b.getUnitAttr());
-  kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedSpills));
   entry = kernel.addEntryBlock();
   b.setInsertionPointToStart(entry);
   scalars.map(source.getBody().front().getArguments(), entry->getArguments());
@@ -237,8 +232,10 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   b.setInsertionPointToEnd(entry);
   auto roles = gpu::RolesOp::create(b, source.getLoc());
   b.createBlock(&roles.getBody());
-  if (failed(emitRole(Role::walk, 0, walkRegisters)) ||
-      failed(emitRole(Role::feed, numWarps, feedRegisters)))
+  if (failed(emitRole(Role::walk, 0, numWarps, walkRegisters)) ||
+      failed(emitRole(Role::feed, numWarps, groupWarps, feedRegisters)) ||
+      failed(emitRole(Role::load, numWarps + groupWarps, groupWarps,
+                      loadRegisters)))
     return failure();
   b.setInsertionPointToEnd(entry);
   func::ReturnOp::create(b, source.getLoc());
@@ -270,11 +267,9 @@ ProductKernel::productsLate(ArrayRef<Operation *> ops) {
   return ordered;
 }
 
-LogicalResult ProductKernel::emitRole(Role which, int64_t first,
+LogicalResult ProductKernel::emitRole(Role which, int64_t first, int64_t count,
                                       int64_t registers) {
   OpBuilder::InsertionGuard guard(b);
-  const int64_t count =
-      which == Role::walk ? numWarps : feedGroups * groupWarps;
   auto warps =
       gpu::WarpsOp::create(b, source.getLoc(), TypeRange(), first, count,
                            b.getI64IntegerAttr(registers));
@@ -289,6 +284,22 @@ LogicalResult ProductKernel::emitRole(Role which, int64_t first,
   gpu::YieldOp::create(b, source.getLoc());
   scalars = around;
   return success();
+}
+
+/// The next tiles of `group`, whose first leads the others: those that a reader
+/// of this role uses. Channels that have to be released go to `received`.
+void ProductKernel::receive(ArrayRef<Value> group,
+                            llvm::function_ref<bool(Operation *)> isReader,
+                            SmallVector<Value> &received) {
+  for (Value tile : group) {
+    if (tile != group.front() && llvm::none_of(tile.getUsers(), isReader))
+      continue;
+    Value channel = channels.lookup(tile);
+    auto type = cast<gpu::ChannelType>(channel.getType());
+    tiles->pinPlace(tile, gpu::ReceiveOp::create(b, tile.getLoc(),
+                                                 type.getTile(), channel));
+    received.push_back(channel);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -336,26 +347,15 @@ LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
         .push_back(&op);
   }
   SmallVector<Value> received; // channels, leaders first
-  auto receive = [&](ArrayRef<Value> group) {
-    for (Value tile : group) {
-      auto type = cast<gpu::ChannelType>(channels.lookup(tile).getType());
-      bool isRead = llvm::any_of(tile.getUsers(), [&](Operation *user) {
-        Operation *op = inBlock(user, &body);
-        return op && !plan->feeds.contains(op);
-      });
-      if (!isRead && tile != group.front())
-        continue;
-      Value channel = channels.lookup(tile);
-      tiles->pinPlace(tile, gpu::ReceiveOp::create(b, loc, type.getTile(),
-                                                   channel));
-      received.push_back(channel);
-    }
+  auto isWalk = [&](Operation *user) {
+    Operation *op = inBlock(user, &body);
+    return op && !plan->feeds.contains(op);
   };
   emitScalars(all, scalars);
-  receive(tilesOf(plan->ring));
+  receive(tilesOf(plan->ring), isWalk, received);
   if (failed(emitSegment(first)))
     return failure();
-  receive(plan->vectors);
+  receive(plan->vectors, isWalk, received);
   gpu::AwaitCopiesOp::create(b, loc);
   // What the last products multiply comes before the wait for what they
   // multiply by; the rest behind it fetches gates again, rather than keep them.
@@ -369,7 +369,7 @@ LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
     return failure();
   beginOwn(
       arith::AddIOp::create(b, loc, copy.getInductionVar(), copy.getStep()));
-  receive(plan->matrices);
+  receive(plan->matrices, isWalk, received);
   if (failed(emitSegment(rest)))
     return failure();
   // A leader is behind what comes and goes with it.
@@ -399,79 +399,80 @@ void ProductKernel::beginRing(Value at, Value end) {
             });
 }
 
+/// Chunk after chunk, each as soon as there is a place for it.
+LogicalResult ProductKernel::emitLoad(scf::ForOp loop) {
+  Location loc = loop.getLoc();
+  Value begin = scalars.lookupOrDefault(loop.getLowerBound()),
+        end = scalars.lookupOrDefault(loop.getUpperBound()),
+        step = scalars.lookupOrDefault(loop.getStep());
+  beginRing(begin, end);
+  auto copy = scf::ForOp::create(b, loc, begin, end, step);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.getBody());
+  gpu::AwaitCopiesOp::create(b, loc);
+  for (tile::LoadOp load : llvm::reverse(plan->ring))
+    gpu::CommitOp::create(b, loc, Type(), channels.lookup(load.getTile()));
+  beginRing(arith::AddIOp::create(b, loc, copy.getInductionVar(), step), end);
+  return success();
+}
+
 LogicalResult ProductKernel::emitFeed(scf::ForOp loop) {
   if (loop != plan->loop)
     return loop.emitOpError("has no place in a schedule of roles");
   Location loc = loop.getLoc();
-  auto groups = gpu::GroupsOp::create(b, loc, feedGroups);
-  OpBuilder::InsertionGuard guard(b);
-  Block *around = b.createBlock(&groups.getBody(), {}, {b.getIndexType()}, {loc});
-  tiles->enterGroups(feedGroups, around->getArgument(0));
-  Value step = scalars.lookupOrDefault(loop.getStep());
-  Value end = scalars.lookupOrDefault(loop.getUpperBound());
-  Value begin = arith::AddIOp::create(
+  auto copy = scf::ForOp::create(
       b, loc, scalars.lookupOrDefault(loop.getLowerBound()),
-      arith::MulIOp::create(b, loc, around->getArgument(0), step));
-  Value turn = arith::MulIOp::create(
-      b, loc, step, arith::ConstantIndexOp::create(b, loc, feedGroups));
-  beginRing(begin, end);
-  auto copy = scf::ForOp::create(b, loc, begin, end, turn);
-  {
-    OpBuilder::InsertionGuard inside(b);
-    b.setInsertionPointToStart(copy.getBody());
-    scalars.map(loop.getInductionVar(), copy.getInductionVar());
-    Ops all, work;
-    for (Operation &op : loop.getBody()->without_terminator()) {
-      all.push_back(&op);
-      if (plan->feeds.contains(&op))
-        work.push_back(&op);
-    }
-    emitScalars(all, scalars);
-    meet(loc);
-    DenseMap<Value, Value> filled;
-    for (tile::LoadOp load : llvm::reverse(plan->ring)) {
-      Value channel = channels.lookup(load.getTile());
-      auto type = cast<gpu::ChannelType>(channel.getType());
-      filled[load.getTile()] =
-          gpu::CommitOp::create(b, loc, type.getTile(), channel).getTile();
-    }
-    beginRing(arith::AddIOp::create(b, loc, copy.getInductionVar(), turn), end);
-    for (auto [tile, place] : filled)
-      tiles->pinPlace(tile, place);
-    Value largest = *llvm::max_element(plan->matrices, [](Value x, Value y) {
-      return cast<VectorType>(x.getType()).getNumElements() <
-             cast<VectorType>(y.getType()).getNumElements();
-    });
-    // A place is taken when the first of those that come with it needs one.
-    auto destine = [&](ArrayRef<Value> group, bool lends) {
-      auto taken = std::make_shared<DenseMap<Value, Value>>();
-      for (Value tile : group)
-        tiles->setDestination(
-            tile,
-            [this, group = SmallVector<Value>(group), taken, tile, loc] {
-              if (taken->empty())
-                for (Value other : group) {
-                  Value channel = channels.lookup(other);
-                  auto type = cast<gpu::ChannelType>(channel.getType());
-                  (*taken)[other] =
-                      gpu::AcquireOp::create(b, loc, type.getTile(), channel);
-                }
-              return taken->lookup(tile);
-            },
-            lends && tile == largest);
-    };
-    destine(plan->vectors, /*lends=*/false);
-    destine(plan->matrices, /*lends=*/true);
-
-    if (failed(emitSegment(work)))
-      return failure();
-    for (Value tile : plan->matrices)
-      tiles->placeOf(tile);
-    for (ArrayRef<Value> group : {ArrayRef<Value>(plan->vectors),
-                                  ArrayRef<Value>(plan->matrices)})
-      for (Value tile : llvm::reverse(group))
-        gpu::CommitOp::create(b, loc, Type(), channels.lookup(tile));
+      scalars.lookupOrDefault(loop.getUpperBound()),
+      scalars.lookupOrDefault(loop.getStep()));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.getBody());
+  scalars.map(loop.getInductionVar(), copy.getInductionVar());
+  Ops all, work;
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    all.push_back(&op);
+    if (plan->feeds.contains(&op))
+      work.push_back(&op);
   }
-  tiles->leaveGroups();
+  emitScalars(all, scalars);
+  SmallVector<Value> received;
+  receive(
+      tilesOf(plan->ring),
+      [&](Operation *user) {
+        Operation *op = inBlock(user, loop.getBody());
+        return op && plan->feeds.contains(op);
+      },
+      received);
+  Value largest = *llvm::max_element(plan->matrices, [](Value x, Value y) {
+    return cast<VectorType>(x.getType()).getNumElements() <
+           cast<VectorType>(y.getType()).getNumElements();
+  });
+  // Places are taken when the first of those that come together needs one.
+  auto destine = [&](ArrayRef<Value> group) {
+    auto taken = std::make_shared<DenseMap<Value, Value>>();
+    for (Value tile : group)
+      tiles->setDestination(
+          tile,
+          [this, group = SmallVector<Value>(group), taken, tile, loc] {
+            if (taken->empty())
+              for (Value other : group) {
+                Value channel = channels.lookup(other);
+                auto type = cast<gpu::ChannelType>(channel.getType());
+                (*taken)[other] =
+                    gpu::AcquireOp::create(b, loc, type.getTile(), channel);
+              }
+            return taken->lookup(tile);
+          },
+          /*lends=*/tile == largest);
+  };
+  destine(plan->vectors);
+  destine(plan->matrices);
+  if (failed(emitSegment(work)))
+    return failure();
+  for (ArrayRef<Value> group : {ArrayRef<Value>(plan->vectors),
+                                ArrayRef<Value>(plan->matrices)})
+    for (Value tile : llvm::reverse(group))
+      gpu::CommitOp::create(b, loc, Type(), channels.lookup(tile));
+  for (Value channel : llvm::reverse(received))
+    gpu::ReleaseOp::create(b, loc, channel);
   return success();
 }

@@ -8,7 +8,7 @@
 //   E'[i,j] = exp(g'_(j+1) + .. + g'_i), j <= i
 //   T = E' . A                                 A: the inverse without decay
 //   P = E' . Q K^T
-//   Y = e^(H_last) T^T (e^(G'_last - G') K)    what a token's error becomes in
+//   Y = T^T (e^(H_last + G'_last - G') K)      what a token's error becomes in
 //   Z = scale e^(H_i) P T                      the state, and in the outputs
 //   W = beta e^-H (V - e^G K S)
 //   O = scale e^G (Q S) + Z W
@@ -200,11 +200,10 @@ PreparedChunk RoundedChunkEmitter::prepare(Value rawQuery, Value rawKey,
     return mul(exp(sum[0]), number(outputScale));
   }));
   Value toEnd = tile::SuffixSumOp::create(b, loc, inside);
-  Value fadedKey = inner(
-      scaleRows(rawKey, toEnd, [&](ValueRange sum) { return exp(sum[0]); }));
-  Value ofKeys = matmulTransposed(solve, fadedKey);
-  Value toState = inner(scaleRows(
-      ofKeys, {}, [&](ValueRange) { return exp(elementOf(outside, last)); }));
+  Value fadedKey = inner(scaleRows(rawKey, toEnd, [&](ValueRange sum) {
+    return exp(arith::AddFOp::create(b, loc, sum[0], elementOf(outside, last)));
+  }));
+  Value toState = inner(matmulTransposed(solve, fadedKey));
   return {query, key, toState, toOutput, sums, outside};
 }
 

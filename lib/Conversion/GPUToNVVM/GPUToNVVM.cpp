@@ -58,6 +58,7 @@ private:
   void lower(Operation &op);
   void lowerBlock(Block &block);
   void setRegisters(gdn::gpu::WarpsOp role);
+  void keepThread(Location loc);
   template <typename OpTy> void lowerWarps(OpTy warps);
   void lowerGroups(gdn::gpu::GroupsOp groups);
   void lowerPick(gdn::gpu::PickOp pick);
@@ -251,6 +252,20 @@ void KernelLowering::hideSharedNumbers(Region &role) {
       values.map(value, hideValue(b, loc, known));
 }
 
+/// Keeps the numbers of the thread in registers. What ptxas can read from a
+/// special register it reads wherever it is needed, and waits for it each time;
+/// what another lane gave it does not.
+void KernelLowering::keepThread(Location loc) {
+  Arithmetic a{b, loc};
+  auto fromLane = [&](Value value, Value lane) -> Value {
+    return NVVM::ShflOp::create(b, loc, b.getI32Type(), a.i32(-1), value, lane,
+                                a.i32(gdn::gpu::warpThreads - 1),
+                                NVVM::ShflKind::idx, UnitAttr());
+  };
+  threads.warp = fromLane(threads.warp, a.i32(0));
+  threads.lane = fromLane(threads.lane, threads.lane);
+}
+
 /// Takes registers that other roles give back, or gives some back.
 void KernelLowering::setRegisters(gdn::gpu::WarpsOp role) {
   if (!role.getRegisters())
@@ -290,6 +305,7 @@ template <typename OpTy> void KernelLowering::lowerWarps(OpTy warps) {
       threads.firstWarp = role.getFirst();
       threads.numThreads = role.getCount() * gdn::gpu::warpThreads;
       setRegisters(role);
+      keepThread(loc);
       channels.enterRole(b, role);
     }
     if (source->hasAttr("gdn_gpu.keep_loops"))

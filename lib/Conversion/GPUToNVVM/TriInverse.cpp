@@ -2,7 +2,8 @@
 //
 // gdn_gpu.tri_inverse. With blocks of 16 x 16 and warp w at block row w:
 //
-//   1  D_w = (1 + L_ww)^-1      lane j: column j, by substitution in f32
+//   1  D_w = (1 + L_ww)^-1      its corners of 8 by substitution in f32, what
+//                               is between them by two products
 //   2  B_wm = D_w L_wm          m < w
 //   3  R_iw^T = -sum_m R_mw^T B_im^T, m from w to i - 1, R_ww = D_w
 //   4  R through the scratch tile to where its rows belong
@@ -22,6 +23,9 @@ using namespace gdn;
 namespace {
 
 constexpr int64_t side = gdn::gpu::TriInverseOp::block;
+/// Of blocks that are inverted by substitution: 28 steps, where blocks of 16
+/// take 120 and leave as many lanes idle.
+constexpr int64_t corner8 = 8;
 
 class BlockInverse {
 public:
@@ -71,7 +75,9 @@ private:
   Words round(ArrayRef<Value> sums, bool negate);
   void store(const SharedMatrix::Corner &at, const Words &words,
              bool transpose);
-  void invertDiagonal();
+  void invertCorners();
+  std::pair<Words, Words> invertDiagonal();
+  Value roundPair(Value first, Value second, bool negate);
   SmallVector<Value> zeroSums() {
     return SmallVector<Value>(
         8, arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0)));
@@ -106,6 +112,18 @@ SmallVector<Value> BlockInverse::multiply(const Words &left, const Words &right,
   return sums;
 }
 
+/// Two sums as a word.
+Value BlockInverse::roundPair(Value first, Value second, bool negate) {
+  SmallVector<Value> values = {first, second};
+  if (negate)
+    for (Value &value : values)
+      value = arith::NegFOp::create(b, loc, value);
+  Value pair = vector::FromElementsOp::create(
+      b, loc, VectorType::get({2}, b.getF32Type()), values);
+  pair = arith::TruncFOp::create(b, loc, VectorType::get({2}, f16), pair);
+  return getWords(b, loc, pair).front();
+}
+
 /// Sums as the words of a left operand.
 BlockInverse::Words BlockInverse::round(ArrayRef<Value> sums, bool negate) {
   SmallVector<Value> values(sums);
@@ -133,26 +151,31 @@ void BlockInverse::store(const SharedMatrix::Corner &at, const Words &words,
   }
 }
 
-/// Lane j finds column j of (1 + L_ww)^-1: x_i = (i == j) - sum_m L_im x_m.
-void BlockInverse::invertDiagonal() {
-  Value first = a.mul(threads.warp, a.i32(side));
-  Value column = arith::AndIOp::create(b, loc, threads.lane, a.i32(side - 1));
-  auto pieceType = VectorType::get({8}, f16);
+/// Lane j of eight finds column j of one of the two blocks of 8 on the diagonal
+/// of (1 + L_ww)^-1: x_i = (i == j) - sum_m L_im x_m.
+void BlockInverse::invertCorners() {
+  Value number = arith::RemUIOp::create(
+      b, loc, arith::DivUIOp::create(b, loc, threads.lane, a.i32(corner8)),
+      a.i32(2));
+  Value column =
+      arith::AndIOp::create(b, loc, threads.lane, a.i32(corner8 - 1));
+  Value first = a.add(a.mul(threads.warp, a.i32(side)),
+                      a.mul(number, a.i32(corner8)));
+  auto rowType = VectorType::get({corner8}, f16);
   SmallVector<Value> x;
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0));
   Value one = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1.0));
-  for (int64_t i = 0; i < side; ++i) {
+  for (int64_t i = 0; i < corner8; ++i) {
     Value value =
         arith::SelectOp::create(b, loc, a.isEqual(column, a.i32(i)), one, zero);
-    Value row = a.add(first, a.i32(i));
-    for (int64_t piece = 0; piece * 8 < i; ++piece) {
-      Value at = matrix.getAddress(
-          row, a.add(a.mul(first, a.i32(2)), a.i32(16 * piece)));
-      Value elements = LLVM::LoadOp::create(b, loc, pieceType, at, 16);
+    if (i > 0) {
+      Value at =
+          matrix.getAddress(a.add(first, a.i32(i)), a.mul(first, a.i32(2)));
+      Value elements = LLVM::LoadOp::create(b, loc, rowType, at, 16);
       elements = arith::ExtFOp::create(
-          b, loc, VectorType::get({8}, b.getF32Type()), elements);
-      for (int64_t m = piece * 8; m < std::min(i, piece * 8 + 8); ++m) {
-        Value factor = vector::ExtractOp::create(b, loc, elements, m % 8);
+          b, loc, VectorType::get({corner8}, b.getF32Type()), elements);
+      for (int64_t m = 0; m < i; ++m) {
+        Value factor = vector::ExtractOp::create(b, loc, elements, m);
         factor = arith::NegFOp::create(b, loc, factor);
         value = math::FmaOp::create(b, loc, factor, x[m], value);
       }
@@ -160,24 +183,57 @@ void BlockInverse::invertDiagonal() {
     x.push_back(value);
   }
   syncWarp();
-  for (int64_t i = 0; i < side; ++i) {
-    Value at = matrix.getAddress(a.add(first, a.i32(i)),
-                                 a.mul(a.add(first, column), a.i32(2)));
-    Value narrow = arith::TruncFOp::create(b, loc, f16, x[i]);
-    LLVM::StoreOp::create(b, loc, narrow, at, 2);
+  auto isOne = scf::IfOp::create(b, loc, a.isLess(threads.lane, a.i32(side)),
+                                 /*withElseRegion=*/false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(isOne.thenBlock());
+    for (int64_t i = 0; i < corner8; ++i) {
+      Value at = matrix.getAddress(a.add(first, a.i32(i)),
+                                   a.mul(a.add(first, column), a.i32(2)));
+      Value narrow = arith::TruncFOp::create(b, loc, f16, x[i]);
+      LLVM::StoreOp::create(b, loc, narrow, at, 2);
+    }
   }
   syncWarp();
+}
+
+/// D_w and its transpose as left operands. With the corners D and E of blocks
+/// of 8, and C below the first, the block in the place of C is -E C D.
+std::pair<BlockInverse::Words, BlockInverse::Words>
+BlockInverse::invertDiagonal() {
+  invertCorners();
+  // In the order of a left operand's words: D, C, what is above, E.
+  Words plain = loadLeft(corner({}, {}), /*transpose=*/false);
+  Words turned = matrix.load4(corner({}, {}), {1, 0}, {0, 1},
+                              /*transpose=*/true);
+  Value zero = a.i32(0);
+  // The product of three corners, the first as a left operand.
+  auto chain = [&](Value left, Value middle, Value right) {
+    Words first = {left, zero, zero, zero};
+    auto sums = emitMma(b, loc, f16, first, ValueRange{middle, zero},
+                        ValueRange(zeroSums()).take_front(4));
+    Words second = {roundPair(sums[0], sums[1], /*negate=*/true), zero, zero,
+                    zero};
+    sums = emitMma(b, loc, f16, second, ValueRange{right, zero},
+                   ValueRange(zeroSums()).take_front(4));
+    return roundPair(sums[0], sums[1], /*negate=*/false);
+  };
+  // A corner that is loaded turned is a right operand, and one that is not is
+  // its transpose.
+  Value below = chain(plain[3], turned[1], turned[0]);
+  Value belowT = chain(turned[0], plain[1], plain[3]);
+  return {Words{plain[0], below, zero, plain[3]},
+          Words{turned[0], zero, belowT, turned[3]}};
 }
 
 Value BlockInverse::emit(Value local) {
   shareMatrix(b, loc, threads, type, local, scratch, pointer,
               /*transpose=*/false, hasStore4);
   syncWarp();
-  invertDiagonal();
+  auto [diagonal, diagonalT] = invertDiagonal();
   // B_wm in the place of L_wm. The last column of blocks is never left of a
   // diagonal; what the products of others make above it is not read.
-  Words diagonal = loadLeft(corner({}, {}), /*transpose=*/false);
-  Words diagonalT = loadLeft(corner({}, {}), /*transpose=*/true);
   SmallVector<Words> products;
   for (int64_t m = 0; m + 1 < count; ++m)
     products.push_back(
