@@ -119,6 +119,10 @@ Value ProductEmitter::placeFor(Value tile, VectorType type, bool swizzled,
 }
 
 Value ProductEmitter::placeOf(Value tile) {
+  if (auto arrival = arrivals.find(tile); arrival != arrivals.end()) {
+    pinPlace(tile, arrival->second());
+    arrivals.erase(tile);
+  }
   if (Value place = places.lookup(tile))
     return place;
   Location loc = tile.getLoc();
@@ -176,6 +180,18 @@ Value ProductEmitter::fragmentOf(Value tile, gpu::RowsAttr rows) {
                                 /*transpose=*/true);
   return gpu::FetchOp::create(b, tile.getLoc(), type, placeOf(tile), Value(),
                               /*transpose=*/false);
+}
+
+bool ProductEmitter::isVectorWork(Operation *op) {
+  if (auto load = dyn_cast<tile::LoadOp>(op))
+    return vectorType(load.getTile()).getRank() == 1 && !isCopied(load);
+  auto isVectorOrScalar = [](Value value) {
+    return isVector(value) || !isa<VectorType>(value.getType());
+  };
+  return isa<tile::TileDialect>(op->getDialect()) &&
+         llvm::all_of(op->getOperands(), isVectorOrScalar) &&
+         llvm::all_of(op->getResults(), isVectorOrScalar) &&
+         !isa<tile::BlockIdOp>(op);
 }
 
 Value ProductEmitter::fetchVector(Value tile, Attribute layout) {
@@ -280,7 +296,6 @@ void ProductEmitter::emitOwnCopy(tile::LoadOp load, const IRMapping &at,
     place = allocate(vectorType(load.getTile()), true,
                      load.getTile().getParentBlock());
   places[load.getTile()] = place;
-  pinned.insert(place);
   Value view = at.lookupOrDefault(load.getView());
   promiseAlignment(view);
   if (!rows && load.getRows())

@@ -84,6 +84,12 @@ public:
   /// may take its place until the next copy begins.
   void emitOwnCopy(tile::LoadOp load, const mlir::IRMapping &at,
                    mlir::Value rows);
+  /// `tile` is in the place that `find` gives when it is asked for first.
+  void setArrival(mlir::Value tile, std::function<mlir::Value()> find) {
+    arrivals[tile] = std::move(find);
+  }
+  /// An op on tiles of rank 1 alone, not by copies.
+  static bool isVectorWork(mlir::Operation *op);
   /// From here on, what is stored turned round goes by way of the own columns
   /// of a warp, which waits for no other.
   void storeOwnColumns() { storesOwn = true; }
@@ -131,6 +137,7 @@ private:
     bool lends;
   };
   llvm::MapVector<mlir::Value, Destination> destinations;
+  llvm::DenseMap<mlir::Value, std::function<mlir::Value()>> arrivals;
   bool storesOwn = false;
   llvm::DenseSet<mlir::Operation *> again;
   llvm::DenseMap<mlir::Value, mlir::Value> ownPlaces; // of emitOwnCopy

@@ -13,15 +13,21 @@
 
 namespace gdn {
 
-/// A loop over chunks in two roles. What needs the state is the work of one,
-/// that walks from chunk to chunk; what does not, of the other, that feeds it.
+/// A loop over chunks in three roles. What needs the state is the work of one,
+/// that walks from chunk to chunk; products that do not are that of another,
+/// which feeds it; what needs no product, that of the one that loads.
 struct RolePlan {
   mlir::scf::ForOp loop;
-  llvm::SetVector<mlir::Operation *> feeds; // of the loop, and ahead of it
-  llvm::SmallVector<tile::LoadOp> ring;     // copied by the feeding role
-  llvm::SmallVector<tile::LoadOp> own;      // by the walking one, turned
-  llvm::SmallVector<mlir::Value> vectors;   // made for the walk: gates
-  llvm::SmallVector<mlir::Value> matrices;  // likewise, operands of products
+  llvm::SetVector<mlir::Operation *> loads; // of the loop, and ahead of it
+  llvm::SetVector<mlir::Operation *> feeds;
+  llvm::SmallVector<tile::LoadOp> own; // copied by the walking role, turned
+  // What one role makes for others:
+  llvm::SmallVector<mlir::Value> copied;   // copied by the loading one
+  llvm::SmallVector<mlir::Value> vectors;  // made by it: gates
+  llvm::SmallVector<mlir::Value> loaded;   // likewise, operands of products
+  llvm::SmallVector<mlir::Value> prepared; // such operands, by the feeding one
+  /// Matrices of which `vectors` has the running sums.
+  llvm::SmallVector<mlir::Operation *> sums;
 
   /// None if no loop carries a matrix beside products that do not need it.
   static std::optional<RolePlan> find(mlir::func::FuncOp program);
@@ -63,9 +69,13 @@ private:
   mlir::LogicalResult emitWalk(mlir::scf::ForOp loop, mlir::scf::ForOp copy);
   mlir::LogicalResult emitFeed(mlir::scf::ForOp loop);
   mlir::LogicalResult emitLoad(mlir::scf::ForOp loop);
-  void receive(mlir::ArrayRef<mlir::Value> group,
-               llvm::function_ref<bool(mlir::Operation *)> isReader,
-               mlir::SmallVector<mlir::Value> &received);
+  void receive(mlir::ArrayRef<mlir::Value> group);
+  void receiveLate(mlir::ArrayRef<mlir::Value> group);
+  void destine(mlir::ArrayRef<mlir::Value> group, bool lends);
+  void commit(mlir::ArrayRef<mlir::Value> group);
+  void releaseAll();
+  Ops enterBody(mlir::scf::ForOp loop, mlir::scf::ForOp copy,
+                const llvm::SetVector<mlir::Operation *> &from);
   void beginRing(mlir::Value at, mlir::Value end);
   bool isOfRole(mlir::Operation *op);
   Ops productsLate(mlir::ArrayRef<mlir::Operation *> ops);
@@ -91,6 +101,7 @@ private:
   llvm::DenseSet<mlir::Operation *> again; // made once more
   mlir::Block *entry = nullptr;
   llvm::MapVector<mlir::Value, mlir::Value> channels; // by tile
+  llvm::SmallVector<mlir::Value> received; // channels, leaders first
 };
 
 } // namespace gdn

@@ -2,14 +2,14 @@
 //
 // A loop over chunks as the work of three roles at the same time:
 //
-//     load         feed: four warps           walk: warps for rows of the state
-//     acquire      receive K, Q, g, beta      receive K, Q
-//     copy K, Q,   K K^T, gates               U, O'
-//       g, beta    acquire, commit gates      receive gates; await V
-//     commit       inverse, Q K^T, Z          W; copy the next V
-//                  acquire Y, Z               receive Y, Z
-//                  Y; commit Y, Z             O, S; O to memory
-//                  release                    release all
+//     load: four warps      feed: four warps      walk: warps for rows of S
+//     await copies          receive K, Q, gates   receive K, Q
+//     commit K, Q           K K^T, inverse        U, O'
+//     acquire, copy next    Q K^T, Z              receive gates; await V
+//     gates                 receive K'            W
+//     K' = faded K          Y                     receive Y, Z
+//     commit gates, K'      commit Y, Z           O, S; O to memory
+//                           release all           copy the next V; release all
 //
 // A warp that walks waits for channels alone, never for another warp: of V and
 // O it has the columns that are its rows of the state.
@@ -22,22 +22,24 @@ using namespace gdn;
 
 /// Warps of each of the roles that prepare: products take four.
 static constexpr int64_t groupWarps = 4;
-/// Places for what is copied, and for what is made of it.
-static constexpr int64_t ringDepth = 4, madeDepth = 2;
+/// Places for tiles of chunks: one that is walked, one that is prepared, the
+/// next and one on its way. What is loaded for the preparation alone is there
+/// before it is asked for, late in the work on a chunk.
+static constexpr int64_t copiedDepth = 4, preparedDepth = 2, loadedDepth = 1;
 /// Registers of a thread: those of a block of 16 warps, dealt out again. A
 /// thread that walks has 64 of the state, 32 of it rounded, 64 of two products,
 /// and what is made of them.
 static constexpr int64_t walkRegisters = 192, feedRegisters = 104,
                          loadRegisters = 24;
 
+/// The others have none: they take all registers that there are.
+constexpr StringLiteral allowedSpills =
+    "spills up to 400 bytes: of the role that loads, which has 24 registers a "
+    "thread and runs ahead of those that wait for it";
+
 static bool isMatrix(Value value) {
   auto type = dyn_cast<VectorType>(value.getType());
   return type && type.getRank() == 2;
-}
-
-static SmallVector<Value> tilesOf(ArrayRef<tile::LoadOp> loads) {
-  return llvm::map_to_vector(
-      loads, [](tile::LoadOp load) -> Value { return load.getTile(); });
 }
 
 /// The op of `block` that `op` is or is inside.
@@ -50,15 +52,16 @@ static Operation *inBlock(Operation *op, Block *block) {
 //===----------------------------------------------------------------------===//
 
 /// Ops of `body` that need one of `work`, directly or not.
-static DenseSet<Operation *> getWalk(SmallVector<Value> work, Block *body) {
-  DenseSet<Operation *> walk;
+static DenseSet<Operation *> getFollowers(SmallVector<Value> work,
+                                          Block *body) {
+  DenseSet<Operation *> followers;
   while (!work.empty())
     for (Operation *user : work.pop_back_val().getUsers()) {
       Operation *op = inBlock(user, body);
-      if (op && walk.insert(op).second)
+      if (op && followers.insert(op).second)
         llvm::append_range(work, op->getResults());
     }
-  return walk;
+  return followers;
 }
 
 /// Those of `ops` that left sides of products among `from` come from.
@@ -74,14 +77,6 @@ static DenseSet<Operation *> getSources(ArrayRef<Operation *> from,
         llvm::is_contained(ops, source) && sources.insert(source).second)
       llvm::append_range(work, source->getOperands());
   return sources;
-}
-
-static bool hasUserIn(Value value, Block *block,
-                      llvm::function_ref<bool(Operation *)> isOne) {
-  return llvm::any_of(value.getUsers(), [&](Operation *user) {
-    Operation *op = inBlock(user, block);
-    return op && isOne(op);
-  });
 }
 
 std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
@@ -106,62 +101,83 @@ std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
   SmallVector<Value> carried(plan.loop.getRegionIterArgs());
   for (tile::LoadOp load : plan.own)
     carried.push_back(load.getTile());
-  DenseSet<Operation *> walk = getWalk(carried, body);
-  // What feeds: whatever a product that does not need the state leads to or
-  // comes from.
-  auto isTileWork = [](Operation &op) {
-    return isa<tile::TileDialect>(op.getDialect()) && !isa<tile::LoadOp>(op) &&
-           !isa<tile::TransposeOp>(op);
-  };
-  bool hasProduct = false;
-  for (Operation &op : *body)
-    if (isTileWork(op) && !walk.contains(&op) &&
-        !op.hasTrait<OpTrait::IsTerminator>()) {
-      plan.feeds.insert(&op);
-      hasProduct |= isa<tile::MatmulOp>(op);
-    }
-  if (!hasProduct)
+  const DenseSet<Operation *> walk = getFollowers(carried, body);
+  SmallVector<Value> products;
+  for (auto matmul : body->getOps<tile::MatmulOp>())
+    if (!walk.contains(matmul))
+      products.push_back(matmul.getResult());
+  if (products.empty())
     return std::nullopt;
-  auto isFeed = [&](Operation *op) { return plan.feeds.contains(op); };
-  auto isWalk = [&](Operation *op) { return walk.contains(op); };
-  // Tiles are turned where they are read.
-  for (auto transpose : llvm::to_vector(body->getOps<tile::TransposeOp>()))
-    if (!walk.contains(transpose) &&
-        hasUserIn(transpose.getResult(), body, isFeed))
-      plan.feeds.insert(transpose);
-  for (auto load : body->getOps<tile::LoadOp>()) {
-    if (llvm::is_contained(plan.own, load))
+  // A decay matrix is made where it is multiplied, of sums that are loaded.
+  for (auto decay : body->getOps<tile::DecayMatrixOp>())
+    products.push_back(decay.getResult());
+  DenseSet<Operation *> behindProducts = getFollowers(products, body);
+  for (Value product : products)
+    behindProducts.insert(product.getDefiningOp());
+  for (Operation &op : *body) {
+    // Tiles are turned where they are read.
+    if (!isa<tile::TileDialect>(op.getDialect()) || walk.contains(&op) ||
+        isa<tile::TransposeOp>(op))
       continue;
-    if (isMatrix(load.getTile()) || ProductEmitter::isElements(load))
-      plan.ring.push_back(load);
+    auto load = dyn_cast<tile::LoadOp>(op);
+    if (load && llvm::is_contained(plan.own, load))
+      continue;
+    if (load && isMatrix(load.getTile()))
+      plan.copied.push_back(load.getTile());
+    else if (behindProducts.contains(&op) || !ProductEmitter::isVectorWork(&op))
+      plan.feeds.insert(&op);
     else
-      plan.feeds.insert(load);
+      plan.loads.insert(&op);
   }
-  for (Operation *op : plan.feeds)
-    for (Value result : op->getResults())
-      if (!isa<tile::TransposeOp>(op) && hasUserIn(result, body, [&](Operation *user) {
-            if (auto transpose = dyn_cast<tile::TransposeOp>(user))
-              return !isFeed(user) &&
-                     hasUserIn(transpose.getResult(), body, isWalk);
-            return isWalk(user);
+  // Who uses `value`: turned tiles are used where those are.
+  std::function<bool(Value, llvm::function_ref<bool(Operation *)>)> hasUser =
+      [&](Value value, llvm::function_ref<bool(Operation *)> isOne) {
+        return llvm::any_of(value.getUsers(), [&](Operation *user) {
+          Operation *op = inBlock(user, body);
+          if (auto transpose = dyn_cast_or_null<tile::TransposeOp>(op))
+            return isOne(op) || hasUser(transpose.getResult(), isOne);
+          return op && isOne(op);
+        });
+      };
+  auto isWalk = [&](Operation *op) { return walk.contains(op); };
+  auto isFeed = [&](Operation *op) { return plan.feeds.contains(op); };
+  for (Operation *op : plan.loads)
+    for (Value tile : op->getResults())
+      if (hasUser(tile, isWalk) || hasUser(tile, [&](Operation *user) {
+            return isFeed(user) && !isa<tile::DecayMatrixOp>(user);
           }))
-        (isMatrix(result) ? plan.matrices : plan.vectors).push_back(result);
+        (isMatrix(tile) ? plan.loaded : plan.vectors).push_back(tile);
+  for (Operation *op : plan.feeds) {
+    if (auto decay = dyn_cast<tile::DecayMatrixOp>(op)) {
+      plan.sums.push_back(op);
+      plan.vectors.push_back(decay.getResult());
+      continue;
+    }
+    for (Value tile : op->getResults())
+      if (hasUser(tile, isWalk))
+        plan.prepared.push_back(tile);
+  }
   // What they need from ahead of the loop.
-  SmallVector<Operation *> work(plan.feeds.begin(), plan.feeds.end());
-  while (!work.empty())
-    work.pop_back_val()->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands()) {
-        Operation *source = operand.getDefiningOp();
-        if (source && isa<tile::TileDialect>(source->getDialect()) &&
-            isa<VectorType>(operand.getType()) &&
-            !body->getParent()->isAncestor(source->getParentRegion()) &&
-            plan.feeds.insert(source))
-          work.push_back(source);
-      }
-    });
+  auto addSources = [&](llvm::SetVector<Operation *> &ops) {
+    SmallVector<Operation *> work(ops.begin(), ops.end());
+    while (!work.empty())
+      work.pop_back_val()->walk([&](Operation *inner) {
+        for (Value operand : inner->getOperands()) {
+          Operation *source = operand.getDefiningOp();
+          if (source && isa<tile::TileDialect>(source->getDialect()) &&
+              isa<VectorType>(operand.getType()) &&
+              !body->getParent()->isAncestor(source->getParentRegion()) &&
+              ops.insert(source))
+            work.push_back(source);
+        }
+      });
+  };
+  addSources(plan.loads);
+  addSources(plan.feeds);
   return plan;
 }
 
+/// Whether the role at hand has a place for `op`, of the loop or around it.
 bool ProductKernel::isOfRole(Operation *op) {
   if (role == Role::all)
     return true;
@@ -175,16 +191,16 @@ bool ProductKernel::isOfRole(Operation *op) {
   if (hasLoop || !isTile)
     return true;
   if (role == Role::load)
-    return false;
+    return plan->loads.contains(op);
   if (role == Role::feed)
     return plan->feeds.contains(op);
-  return !plan->feeds.contains(op) ||
-         llvm::any_of(op->getUsers(), [&](Operation *user) {
-           return !plan->feeds.contains(user) &&
-                  !llvm::any_of(plan->feeds, [&](Operation *feed) {
-                    return feed->isAncestor(user);
-                  });
-         });
+  // The others' alone.
+  bool isTheirs = plan->loads.contains(op) || plan->feeds.contains(op);
+  auto isAhead = [&](Operation *user) {
+    auto has = [&](Operation *other) { return other->isAncestor(user); };
+    return llvm::any_of(plan->loads, has) || llvm::any_of(plan->feeds, has);
+  };
+  return !isTheirs || !llvm::all_of(op->getUsers(), isAhead);
 }
 
 //===----------------------------------------------------------------------===//
@@ -213,21 +229,25 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
                   b.getI64IntegerAttr(allWarps * gpu::warpThreads));
   kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(1));
   kernel->setAttr("gdn_gpu.keep_loops", b.getUnitAttr());
+  kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedSpills));
   entry = kernel.addEntryBlock();
   b.setInsertionPointToStart(entry);
   scalars.map(source.getBody().front().getArguments(), entry->getArguments());
 
-  auto type = [](Value tile) { return cast<VectorType>(tile.getType()); };
   auto open = [&](ArrayRef<Value> group, int64_t depth) {
     Value leader;
     for (Value tile : group) {
-      channels[tile] = createChannel(type(tile), depth, leader);
+      auto type = cast<VectorType>(tile.getType());
+      if (isa<tile::DecayMatrixOp>(tile.getDefiningOp())) // its running sums
+        type = VectorType::get({type.getDimSize(0)}, type.getElementType());
+      channels[tile] = createChannel(type, depth, leader);
       leader = leader ? leader : channels[tile];
     }
   };
-  open(tilesOf(plan->ring), ringDepth);
-  open(plan->vectors, ringDepth);
-  open(plan->matrices, madeDepth);
+  open(plan->copied, copiedDepth);
+  open(plan->vectors, copiedDepth);
+  open(plan->loaded, loadedDepth);
+  open(plan->prepared, preparedDepth);
 
   b.setInsertionPointToEnd(entry);
   auto roles = gpu::RolesOp::create(b, source.getLoc());
@@ -286,20 +306,73 @@ LogicalResult ProductKernel::emitRole(Role which, int64_t first, int64_t count,
   return success();
 }
 
-/// The next tiles of `group`, whose first leads the others: those that a reader
-/// of this role uses. Channels that have to be released go to `received`.
-void ProductKernel::receive(ArrayRef<Value> group,
-                            llvm::function_ref<bool(Operation *)> isReader,
-                            SmallVector<Value> &received) {
+/// The next tile of the channel of `tile`.
+static gpu::SharedType getTileType(Value channel) {
+  return cast<gpu::ChannelType>(channel.getType()).getTile();
+}
+
+/// The next tiles of `group`, whose first leads the others.
+void ProductKernel::receive(ArrayRef<Value> group) {
   for (Value tile : group) {
-    if (tile != group.front() && llvm::none_of(tile.getUsers(), isReader))
-      continue;
     Value channel = channels.lookup(tile);
-    auto type = cast<gpu::ChannelType>(channel.getType());
-    tiles->pinPlace(tile, gpu::ReceiveOp::create(b, tile.getLoc(),
-                                                 type.getTile(), channel));
+    tiles->pinPlace(tile,
+                    gpu::ReceiveOp::create(b, tile.getLoc(),
+                                           getTileType(channel), channel));
     received.push_back(channel);
   }
+}
+
+/// Likewise, when one of them is asked for.
+void ProductKernel::receiveLate(ArrayRef<Value> group) {
+  auto places = std::make_shared<DenseMap<Value, Value>>();
+  for (Value tile : group)
+    tiles->setArrival(tile, [this, places, tile,
+                             all = SmallVector<Value>(group)] {
+      if (places->empty())
+        for (Value other : all) {
+          Value channel = channels.lookup(other);
+          (*places)[other] = gpu::ReceiveOp::create(
+              b, other.getLoc(), getTileType(channel), channel);
+          received.push_back(channel);
+        }
+      return places->lookup(tile);
+    });
+}
+
+/// Gives back what was received; a leader is behind those that it leads.
+void ProductKernel::releaseAll() {
+  for (Value channel : llvm::reverse(received))
+    gpu::ReleaseOp::create(b, source.getLoc(), channel);
+  received.clear();
+}
+
+/// The tiles of `group` go to their channels. Places are taken when the first
+/// of them needs one; with `lends` the largest is lent before.
+void ProductKernel::destine(ArrayRef<Value> group, bool lends) {
+  auto size = [](Value tile) {
+    return cast<VectorType>(tile.getType()).getNumElements();
+  };
+  auto places = std::make_shared<DenseMap<Value, Value>>();
+  for (Value tile : group)
+    tiles->setDestination(
+        tile,
+        [this, places, tile, all = SmallVector<Value>(group)] {
+          if (places->empty())
+            for (Value other : all) {
+              Value channel = channels.lookup(other);
+              (*places)[other] = gpu::AcquireOp::create(
+                  b, other.getLoc(), getTileType(channel), channel);
+            }
+          return places->lookup(tile);
+        },
+        lends && llvm::all_of(group, [&](Value other) {
+          return size(other) <= size(tile);
+        }));
+}
+
+void ProductKernel::commit(ArrayRef<Value> group) {
+  for (Value tile : llvm::reverse(group))
+    gpu::CommitOp::create(b, tile.getLoc(), Type(), channels.lookup(tile));
 }
 
 //===----------------------------------------------------------------------===//
@@ -320,6 +393,9 @@ LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
 
+  auto isWalk = [&](Operation *op) {
+    return !plan->feeds.contains(op) && !plan->loads.contains(op);
+  };
   // What waits for gates and values, and what for more than that.
   DenseSet<Operation *> behindGates, behindAll;
   auto follow = [&](ValueRange tiles, DenseSet<Operation *> &into) {
@@ -327,35 +403,41 @@ LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
     while (!work.empty())
       for (Operation *user : work.pop_back_val().getUsers()) {
         Operation *op = inBlock(user, &body);
-        if (op && !plan->feeds.contains(op) && into.insert(op).second)
+        if (op && isWalk(op) && into.insert(op).second)
           llvm::append_range(work, op->getResults());
       }
   };
   follow(plan->vectors, behindGates);
   for (tile::LoadOp load : plan->own)
     follow(load.getTile(), behindGates);
-  follow(plan->matrices, behindAll);
+  follow(plan->prepared, behindAll);
   Ops all, first, second, rest;
   for (Operation &op : body.without_terminator()) {
     all.push_back(&op);
     if (!isa<tile::TileDialect>(op.getDialect()) || isa<tile::LoadOp>(op) ||
-        plan->feeds.contains(&op))
+        !isWalk(&op))
       continue;
     (behindAll.contains(&op)     ? rest
      : behindGates.contains(&op) ? second
                                  : first)
         .push_back(&op);
   }
-  SmallVector<Value> received; // channels, leaders first
-  auto isWalk = [&](Operation *user) {
-    Operation *op = inBlock(user, &body);
-    return op && !plan->feeds.contains(op);
+  // A leader is received whether it is read or not.
+  auto read = [&](ArrayRef<Value> group) {
+    SmallVector<Value> some;
+    for (Value tile : group)
+      if (some.empty() || llvm::any_of(tile.getUsers(), [&](Operation *user) {
+            Operation *op = inBlock(user, &body);
+            return op && isWalk(op);
+          }))
+        some.push_back(tile);
+    receive(some);
   };
   emitScalars(all, scalars);
-  receive(tilesOf(plan->ring), isWalk, received);
+  read(plan->copied);
   if (failed(emitSegment(first)))
     return failure();
-  receive(plan->vectors, isWalk, received);
+  read(plan->vectors);
   gpu::AwaitCopiesOp::create(b, loc);
   // What the last products multiply comes before the wait for what they
   // multiply by; the rest behind it fetches gates again, rather than keep them.
@@ -367,39 +449,55 @@ LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
              [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
   if (failed(emitSegment(soon)))
     return failure();
-  beginOwn(
-      arith::AddIOp::create(b, loc, copy.getInductionVar(), copy.getStep()));
-  receive(plan->matrices, isWalk, received);
+  read(plan->prepared);
   if (failed(emitSegment(rest)))
     return failure();
-  // A leader is behind what comes and goes with it.
-  for (Value channel : llvm::reverse(received))
-    gpu::ReleaseOp::create(b, loc, channel);
+  beginOwn(
+      arith::AddIOp::create(b, loc, copy.getInductionVar(), copy.getStep()));
+  releaseAll();
   yield(loop);
   b.setInsertionPointAfter(copy);
   return success();
 }
 
 //===----------------------------------------------------------------------===//
-// Feeding
+// Loading and feeding
 //===----------------------------------------------------------------------===//
 
-/// Takes the next places of the ring and begins to copy the turn `at`.
+/// Takes the next places of what is copied and begins to copy the turn `at`.
 void ProductKernel::beginRing(Value at, Value end) {
-  for (tile::LoadOp load : plan->ring) {
-    Value channel = channels.lookup(load.getTile());
-    auto type = cast<gpu::ChannelType>(channel.getType());
-    tiles->setPlace(load.getTile(),
-                    gpu::AcquireOp::create(b, load.getLoc(), type.getTile(),
-                                           channel));
+  SmallVector<tile::LoadOp> loads;
+  for (Value tile : plan->copied) {
+    Value channel = channels.lookup(tile);
+    tiles->setPlace(tile, gpu::AcquireOp::create(b, tile.getLoc(),
+                                                 getTileType(channel),
+                                                 channel));
+    loads.push_back(tile.getDefiningOp<tile::LoadOp>());
   }
-  emitAhead(plan->ring, at, end,
+  emitAhead(loads, at, end,
             [&](tile::LoadOp load, const IRMapping &there, Value rows) {
               tiles->emitCopy(load, there, rows, /*isPinned=*/false);
             });
 }
 
-/// Chunk after chunk, each as soon as there is a place for it.
+/// The ops of `from` in the body of the loop, in order, with its scalars
+/// emitted.
+ProductKernel::Ops
+ProductKernel::enterBody(scf::ForOp loop, scf::ForOp copy,
+                         const llvm::SetVector<Operation *> &from) {
+  scalars.map(loop.getInductionVar(), copy.getInductionVar());
+  Ops all, work;
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    all.push_back(&op);
+    if (from.contains(&op))
+      work.push_back(&op);
+  }
+  emitScalars(all, scalars);
+  return work;
+}
+
+/// Chunk after chunk, each as soon as there is a place for it: copies, and what
+/// needs no product.
 LogicalResult ProductKernel::emitLoad(scf::ForOp loop) {
   Location loc = loop.getLoc();
   Value begin = scalars.lookupOrDefault(loop.getLowerBound()),
@@ -409,16 +507,36 @@ LogicalResult ProductKernel::emitLoad(scf::ForOp loop) {
   auto copy = scf::ForOp::create(b, loc, begin, end, step);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
-  gpu::AwaitCopiesOp::create(b, loc);
-  for (tile::LoadOp load : llvm::reverse(plan->ring))
-    gpu::CommitOp::create(b, loc, Type(), channels.lookup(load.getTile()));
+  Ops work = enterBody(loop, copy, plan->loads);
+  meet(loc);
+  DenseMap<Value, Value> places;
+  for (Value tile : llvm::reverse(plan->copied)) {
+    Value channel = channels.lookup(tile);
+    places[tile] =
+        gpu::CommitOp::create(b, loc, getTileType(channel), channel).getTile();
+  }
   beginRing(arith::AddIOp::create(b, loc, copy.getInductionVar(), step), end);
+  for (Value tile : plan->copied)
+    tiles->pinPlace(tile, places.lookup(tile));
+  destine(plan->vectors, /*lends=*/false);
+  destine(plan->loaded, /*lends=*/false);
+  Ops vectors(plan->sums), matrices;
+  for (Operation *op : work)
+    (ProductEmitter::isVectorWork(op) ? vectors : matrices).push_back(op);
+  llvm::sort(vectors,
+             [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
+  if (failed(tiles->emitVectors(vectors)))
+    return failure();
+  for (Operation *op : matrices)
+    if (failed(tiles->emit(op)))
+      return failure();
+  commit(plan->vectors);
+  commit(plan->loaded);
   return success();
 }
 
+/// Chunk after chunk: products without the state.
 LogicalResult ProductKernel::emitFeed(scf::ForOp loop) {
-  if (loop != plan->loop)
-    return loop.emitOpError("has no place in a schedule of roles");
   Location loc = loop.getLoc();
   auto copy = scf::ForOp::create(
       b, loc, scalars.lookupOrDefault(loop.getLowerBound()),
@@ -426,53 +544,14 @@ LogicalResult ProductKernel::emitFeed(scf::ForOp loop) {
       scalars.lookupOrDefault(loop.getStep()));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
-  scalars.map(loop.getInductionVar(), copy.getInductionVar());
-  Ops all, work;
-  for (Operation &op : loop.getBody()->without_terminator()) {
-    all.push_back(&op);
-    if (plan->feeds.contains(&op))
-      work.push_back(&op);
-  }
-  emitScalars(all, scalars);
-  SmallVector<Value> received;
-  receive(
-      tilesOf(plan->ring),
-      [&](Operation *user) {
-        Operation *op = inBlock(user, loop.getBody());
-        return op && plan->feeds.contains(op);
-      },
-      received);
-  Value largest = *llvm::max_element(plan->matrices, [](Value x, Value y) {
-    return cast<VectorType>(x.getType()).getNumElements() <
-           cast<VectorType>(y.getType()).getNumElements();
-  });
-  // Places are taken when the first of those that come together needs one.
-  auto destine = [&](ArrayRef<Value> group) {
-    auto taken = std::make_shared<DenseMap<Value, Value>>();
-    for (Value tile : group)
-      tiles->setDestination(
-          tile,
-          [this, group = SmallVector<Value>(group), taken, tile, loc] {
-            if (taken->empty())
-              for (Value other : group) {
-                Value channel = channels.lookup(other);
-                auto type = cast<gpu::ChannelType>(channel.getType());
-                (*taken)[other] =
-                    gpu::AcquireOp::create(b, loc, type.getTile(), channel);
-              }
-            return taken->lookup(tile);
-          },
-          /*lends=*/tile == largest);
-  };
-  destine(plan->vectors);
-  destine(plan->matrices);
+  Ops work = enterBody(loop, copy, plan->feeds);
+  receive(plan->copied);
+  receive(plan->vectors);
+  receiveLate(plan->loaded);
+  destine(plan->prepared, /*lends=*/true);
   if (failed(emitSegment(work)))
     return failure();
-  for (ArrayRef<Value> group : {ArrayRef<Value>(plan->vectors),
-                                ArrayRef<Value>(plan->matrices)})
-    for (Value tile : llvm::reverse(group))
-      gpu::CommitOp::create(b, loc, Type(), channels.lookup(tile));
-  for (Value channel : llvm::reverse(received))
-    gpu::ReleaseOp::create(b, loc, channel);
+  commit(plan->prepared);
+  releaseAll();
   return success();
 }

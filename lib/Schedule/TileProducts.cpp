@@ -72,20 +72,6 @@ static bool hasEach(func::FuncOp func) {
       .wasInterrupted();
 }
 
-/// An op on tiles of rank 1 alone.
-static bool isVectorWork(Operation *op) {
-  if (auto load = dyn_cast<tile::LoadOp>(op))
-    return cast<VectorType>(load.getTile().getType()).getRank() == 1 &&
-           !ProductEmitter::isCopied(load);
-  auto isVector = [](Value value) {
-    auto type = dyn_cast<VectorType>(value.getType());
-    return !type || type.getRank() == 1;
-  };
-  return isa<tile::TileDialect>(op->getDialect()) &&
-         llvm::all_of(op->getOperands(), isVector) &&
-         llvm::all_of(op->getResults(), isVector) && !isa<tile::BlockIdOp>(op);
-}
-
 /// Copies ops that are no tiles and have no regions.
 void ProductKernel::emitScalars(ArrayRef<Operation *> ops, IRMapping &mapping) {
   for (Operation *op : ops) {
@@ -123,11 +109,12 @@ LogicalResult ProductKernel::emitSegment(ArrayRef<Operation *> ops) {
     if (load && ProductEmitter::isCopied(load))
       tiles->emitCopy(load, scalars, Value(), /*isPinned=*/false);
     else
-      (isVectorWork(op) ? vectors : matrices).push_back(op);
+      (ProductEmitter::isVectorWork(op) ? vectors : matrices).push_back(op);
   }
   // The running sums of a decay matrix are work on rank 1 as well.
   for (Operation *op : matrices)
-    if (isa<tile::DecayMatrixOp>(op))
+    if (isa<tile::DecayMatrixOp>(op) &&
+        !(plan && llvm::is_contained(plan->sums, op)))
       vectors.push_back(op);
   llvm::sort(vectors,
              [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });

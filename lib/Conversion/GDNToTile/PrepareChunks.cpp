@@ -55,14 +55,22 @@ StoredChunk SplitStage::prepareChunk(Chunk chunk, Value t, Value valid) {
   };
   using Rows = SmallVector<Value>;
   Type type = made.sums.getType();
-  stored.decay = mapRows(
-      b, loc, made.sums, {type},
-      [&](OpBuilder &, ValueRange in) -> Rows { return {exp(in[0])}; })[0];
+  // Values are multiplied by their scale behind what the state gives for them.
+  auto times = [&](Value x, double factor) -> Value {
+    return arith::MulFOp::create(
+        b, loc, x,
+        arith::ConstantOp::create(b, loc, b.getF32FloatAttr(factor)));
+  };
+  stored.decay = mapRows(b, loc, made.sums, {type},
+                         [&](OpBuilder &, ValueRange in) -> Rows {
+                           return {times(exp(in[0]), 1 / chunkTypes.valueScale)};
+                         })[0];
   stored.strength =
       mapRows(b, loc, {chunk.beta, made.outside}, {type},
               [&](OpBuilder &, ValueRange in) -> Rows {
                 Value less = exp(arith::NegFOp::create(b, loc, in[1]));
-                return {arith::MulFOp::create(b, loc, in[0], less)};
+                return {times(arith::MulFOp::create(b, loc, in[0], less),
+                              chunkTypes.valueScale)};
               })[0];
   stored.end =
       mapRows(b, loc, made.sums, {type}, [&](OpBuilder &, ValueRange) -> Rows {

@@ -59,9 +59,8 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
   Value error = castTile(b, loc,
                          mapRows(b, loc, {value, known}, {known.getType()},
                                  [&](OpBuilder &, ValueRange in) -> Rows {
-                                   Value own = times(in[0], types.valueScale);
                                    Value left = arith::SubFOp::create(
-                                       b, loc, own, mul(in[1], chunk.decay));
+                                       b, loc, in[0], mul(in[1], chunk.decay));
                                    return {mul(left, chunk.strength)};
                                  })[0],
                          types.inner);
@@ -82,7 +81,7 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
   Value fromState = mapRows(
       b, loc, answers, {answers.getType()},
       [&](OpBuilder &, ValueRange in) -> Rows {
-        return {mul(in[0], times(chunk.decay, chunk.scale / types.valueScale))};
+        return {mul(in[0], times(chunk.decay, chunk.scale))};
       })[0];
   Value output =
       multiply(b, loc, error, transposeTile(b, loc, chunk.toOutput), fromState);
