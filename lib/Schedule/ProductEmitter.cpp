@@ -89,40 +89,18 @@ Value ProductEmitter::allocate(VectorType tile, bool swizzled, Block *block) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(entry);
   Location loc = b.getUnknownLoc();
-  SmallVector<Value> tiles;
-  for (int64_t i = 0; i < numGroups; ++i)
-    tiles.push_back(gpu::AllocOp::create(b, loc, type));
-  if (!group)
-    return tiles.front();
-  b.setInsertionPointToStart(group.getParentBlock());
-  return gpu::PickOp::create(b, loc, type, group, tiles);
+  return gpu::AllocOp::create(b, loc, type);
 }
 
-void ProductEmitter::setDestination(Value tile, std::function<Value()> find,
-                                    bool lends) {
-  destinations[tile] = {std::move(find), lends};
-}
-
-/// Memory for `tile`, of `block`: where it has to go, or where another one has
-/// to that is not there yet, or any.
+/// Memory for `tile`, of `block`: where it has to go, or any.
 Value ProductEmitter::placeFor(Value tile, VectorType type, bool swizzled,
                                Block *block) {
   auto own = destinations.find(tile);
-  if (own != destinations.end())
-    return own->second.find();
-  for (auto &[other, destination] : destinations)
-    if (destination.lends && other.getType() == type) {
-      destination.lends = false;
-      return destination.find();
-    }
-  return allocate(type, swizzled, block);
+  return own != destinations.end() ? own->second()
+                                   : allocate(type, swizzled, block);
 }
 
 Value ProductEmitter::placeOf(Value tile) {
-  if (auto arrival = arrivals.find(tile); arrival != arrivals.end()) {
-    pinPlace(tile, arrival->second());
-    arrivals.erase(tile);
-  }
   if (Value place = places.lookup(tile))
     return place;
   Location loc = tile.getLoc();
@@ -134,31 +112,6 @@ Value ProductEmitter::placeOf(Value tile) {
                tile.getParentBlock());
   gpu::ShareOp::create(b, loc, fragment, place, Value(), bool(transpose));
   return places[tile] = place;
-}
-
-void ProductEmitter::enterGroups(int64_t count, Value number) {
-  group = number;
-  numGroups = count;
-  numWarps /= count;
-  matrixRows = gpu::RowsAttr::get(b.getContext(), numWarps, 4, 2);
-}
-
-void ProductEmitter::leaveGroups() {
-  numWarps *= numGroups;
-  matrixRows = gpu::RowsAttr::get(b.getContext(), numWarps, 4, 2);
-  numGroups = 1;
-  group = Value();
-}
-
-void ProductEmitter::pick(Value tile, ArrayRef<Value> all) {
-  Value place =
-      gpu::PickOp::create(b, tile.getLoc(), all.front().getType(), group, all);
-  places[tile] = place;
-  pinned.insert(place); // needed outside
-}
-
-SmallVector<Value> ProductEmitter::placesOf(Value tile) {
-  return llvm::to_vector(placeOf(tile).getDefiningOp<gpu::PickOp>().getTiles());
 }
 
 Value ProductEmitter::fragmentOf(Value tile) {
@@ -306,6 +259,20 @@ void ProductEmitter::emitOwnCopy(tile::LoadOp load, const IRMapping &at,
   emitted.insert(load);
 }
 
+/// The place of a copy of which the warps have the same columns as of `tile`,
+/// and that nobody needs any more; null if there is none.
+Value ProductEmitter::ownPlaceFor(Value tile) {
+  auto type = gpu::SharedType::get(vectorType(tile), /*swizzled=*/true);
+  for (auto &[owner, place] : ownPlaces)
+    if (auto other = cast<gpu::SharedType>(place.getType());
+        isDead(owner) && other.getShape() == type.getShape() &&
+        other.getBytes() == type.getBytes())
+      return other == type ? place
+                           : gpu::ReshapeOp::create(b, tile.getLoc(), type,
+                                                    place);
+  return {};
+}
+
 /// 16 bits go to memory in whole pieces of rows, by way of shared memory; not
 /// so a state, which is large and stored once.
 void ProductEmitter::emitStore(tile::StoreOp store) {
@@ -313,6 +280,12 @@ void ProductEmitter::emitStore(tile::StoreOp store) {
   if (storesOwn && isNarrow(type) &&
       store.getTile().getDefiningOp<tile::TransposeOp>() &&
       type.getDimSize(1) % (8 * numWarps) == 0) {
+    if (Value place = ownPlaceFor(store.getTile())) {
+      auto transpose = store.getTile().getDefiningOp<tile::TransposeOp>();
+      gpu::ShareOp::create(b, store.getLoc(), fragmentOf(transpose.getTile()),
+                           place, Value(), /*transpose=*/true);
+      places[store.getTile()] = place;
+    }
     Value place = placeOf(store.getTile());
     Value view = scalars.lookupOrDefault(store.getView());
     promiseAlignment(view);
@@ -407,8 +380,6 @@ void ProductEmitter::emitMap(tile::MapRowsOp map) {
     types.push_back(gpu::FragmentType::get(
         vectorType(result), isVector(result) ? Attribute(perRow) : rows));
   auto result = gpu::MapRowsOp::create(b, loc, types, inputs);
-  if (again.contains(map))
-    result->setAttr("gdn_gpu.again", b.getUnitAttr());
   OpBuilder::InsertionGuard guard(b);
   SmallVector<Type> argTypes = {b.getIndexType()};
   for (Value input : inputs)

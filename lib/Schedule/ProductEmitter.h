@@ -36,13 +36,6 @@ public:
   /// and of rows that no other op on tiles of rank 1 uses.
   static bool isCopied(tile::LoadOp load);
 
-  /// What `map` makes is made once more, where it is emitted again.
-  void makeAgain(tile::MapRowsOp map) {
-    again.insert(map);
-    for (mlir::Value tile : map.getResults())
-      fragments.erase(tile);
-  }
-
   /// True for gates of tokens that lie apart: copied element by element.
   static bool isElements(tile::LoadOp load);
 
@@ -56,17 +49,8 @@ public:
   }
   gpu::FragmentType typeOf(mlir::VectorType tile) const;
 
-  /// What is emitted from here on, in `block`, is the work of each of `count`
-  /// groups of the warps, of which `group` is the number; places are its own.
-  void enterGroups(int64_t count, mlir::Value group);
-  void leaveGroups();
-  /// Inside groups, `tile` is tile `i` of `tiles`, of those outside, in group
-  /// `i`; all are shared before.
-  void pick(mlir::Value tile, mlir::ArrayRef<mlir::Value> places);
-  /// The shared tile with `tile`, which is shared there if it is not yet; of
-  /// what groups made, those of all groups.
+  /// The shared tile with `tile`, which is shared there if it is not yet.
   mlir::Value placeOf(mlir::Value tile);
-  mlir::SmallVector<mlir::Value> placesOf(mlir::Value tile);
   /// From here on, `tile` is in `place`.
   void setPlace(mlir::Value tile, mlir::Value place) { places[tile] = place; }
   /// As above, and the place serves nothing else.
@@ -74,20 +58,15 @@ public:
     places[tile] = place;
     pinned.insert(place);
   }
-  /// When it is shared, `tile` goes to the place that `find` gives then. With
-  /// `lends`, one tile of its type may be there before, as long as it is
-  /// needed.
-  void setDestination(mlir::Value tile, std::function<mlir::Value()> find,
-                      bool lends);
+  /// As soon as it is made, `tile` goes to the place that `find` gives then.
+  void setDestination(mlir::Value tile, std::function<mlir::Value()> find) {
+    destinations[tile] = std::move(find);
+  }
   /// Begins to copy what `load` reads, each warp the columns that it reads
   /// turned round; see emitCopy. When none needs it any more, what is stored
   /// may take its place until the next copy begins.
   void emitOwnCopy(tile::LoadOp load, const mlir::IRMapping &at,
                    mlir::Value rows);
-  /// `tile` is in the place that `find` gives when it is asked for first.
-  void setArrival(mlir::Value tile, std::function<mlir::Value()> find) {
-    arrivals[tile] = std::move(find);
-  }
   /// An op on tiles of rank 1 alone, not by copies.
   static bool isVectorWork(mlir::Operation *op);
   /// From here on, what is stored turned round goes by way of the own columns
@@ -109,6 +88,7 @@ private:
   void emitMatmul(tile::MatmulOp matmul);
   void emitDecayMatrix(tile::DecayMatrixOp decay);
   void emitStore(tile::StoreOp store);
+  mlir::Value ownPlaceFor(mlir::Value tile);
   void emitVector(mlir::Operation *op);
   bool isDead(mlir::Value tile) const;
   void cloneBody(mlir::Block &from, mlir::Block *to, mlir::IRMapping &mapping);
@@ -123,8 +103,6 @@ private:
   mlir::Block *entry;
   int64_t numWarps;
   gpu::RowsAttr matrixRows, vectorRows;
-  mlir::Value group; // number of a group of warps; null outside groups
-  int64_t numGroups = 1;
   llvm::DenseMap<mlir::Value, mlir::Value> fragments;
   llvm::DenseMap<mlir::Value, mlir::Value> vectors; // on one warp
   // In the order of the program: which place is free must not depend on
@@ -132,15 +110,9 @@ private:
   llvm::MapVector<mlir::Value, mlir::Value> places;
   llvm::DenseSet<mlir::Operation *> emitted;
   llvm::DenseSet<mlir::Value> pinned; // places
-  struct Destination {
-    std::function<mlir::Value()> find;
-    bool lends;
-  };
-  llvm::MapVector<mlir::Value, Destination> destinations;
-  llvm::DenseMap<mlir::Value, std::function<mlir::Value()>> arrivals;
+  llvm::DenseMap<mlir::Value, std::function<mlir::Value()>> destinations;
   bool storesOwn = false;
-  llvm::DenseSet<mlir::Operation *> again;
-  llvm::DenseMap<mlir::Value, mlir::Value> ownPlaces; // of emitOwnCopy
+  llvm::MapVector<mlir::Value, mlir::Value> ownPlaces; // of emitOwnCopy
 };
 
 } // namespace gdn

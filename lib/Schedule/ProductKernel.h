@@ -20,12 +20,12 @@ struct RolePlan {
   mlir::scf::ForOp loop;
   llvm::SetVector<mlir::Operation *> loads; // of the loop, and ahead of it
   llvm::SetVector<mlir::Operation *> feeds;
+  llvm::SetVector<mlir::Operation *> beside; // of them, behind no product
   llvm::SmallVector<tile::LoadOp> own; // copied by the walking role, turned
   // What one role makes for others:
   llvm::SmallVector<mlir::Value> copied;   // copied by the loading one
   llvm::SmallVector<mlir::Value> vectors;  // made by it: gates
-  llvm::SmallVector<mlir::Value> loaded;   // likewise, operands of products
-  llvm::SmallVector<mlir::Value> prepared; // such operands, by the feeding one
+  llvm::SmallVector<mlir::Value> prepared; // by the feeding one, of products
   /// Matrices of which `vectors` has the running sums.
   llvm::SmallVector<mlir::Operation *> sums;
 
@@ -56,8 +56,6 @@ private:
   mlir::LogicalResult emitLoop(mlir::scf::ForOp loop);
   mlir::LogicalResult emitReadingAhead(mlir::scf::ForOp loop,
                                        mlir::scf::ForOp copy);
-  mlir::LogicalResult emitTurns(mlir::scf::ForOp loop, mlir::scf::ForOp copy);
-  mlir::LogicalResult emitEach(tile::EachOp each);
   void emitAhead(mlir::scf::ForOp loop, mlir::ArrayRef<tile::LoadOp> loads,
                  mlir::Value at, mlir::Value end);
   void yield(mlir::scf::ForOp loop);
@@ -70,8 +68,7 @@ private:
   mlir::LogicalResult emitFeed(mlir::scf::ForOp loop);
   mlir::LogicalResult emitLoad(mlir::scf::ForOp loop);
   void receive(mlir::ArrayRef<mlir::Value> group);
-  void receiveLate(mlir::ArrayRef<mlir::Value> group);
-  void destine(mlir::ArrayRef<mlir::Value> group, bool lends);
+  void destine(mlir::ArrayRef<mlir::Value> group);
   void commit(mlir::ArrayRef<mlir::Value> group);
   void releaseAll();
   Ops enterBody(mlir::scf::ForOp loop, mlir::scf::ForOp copy,
@@ -98,7 +95,6 @@ private:
   std::optional<ProductEmitter> tiles;
   std::optional<RolePlan> plan;
   Role role = Role::all;
-  llvm::DenseSet<mlir::Operation *> again; // made once more
   mlir::Block *entry = nullptr;
   llvm::MapVector<mlir::Value, mlir::Value> channels; // by tile
   llvm::SmallVector<mlir::Value> received; // channels, leaders first

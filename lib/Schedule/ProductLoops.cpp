@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loops over chunks. One that finds its chunks prepared reads ahead:
+// Loops over chunks that are prepared read ahead:
 //
 //     copy what the first turn needs first                       K, Q
 //     loop:
@@ -10,18 +10,6 @@
 //       await; barrier
 //       copy what the next turn needs first
 //       the rest of the work
-//
-// One that prepares several chunks at once:
-//
-//     copy what the first turn prepares from                     K, Q, g, beta
-//     loop:
-//       await; barrier
-//       copy what the work behind it needs                       V
-//       groups of warps prepare a chunk each                     Y, Z
-//       await; barrier
-//       for each chunk:
-//         its work
-//         copy what the next turn prepares one from
 #include "ProductKernel.h"
 #include "ScanRoles.h"
 
@@ -142,106 +130,6 @@ LogicalResult ProductKernel::emitReadingAhead(scf::ForOp loop,
   return success();
 }
 
-/// The body as the work of a group of warps for each time; what it gives stays
-/// in shared memory.
-LogicalResult ProductKernel::emitEach(tile::EachOp each) {
-  Location loc = each.getLoc();
-  const int64_t count = each.getCount();
-  SmallVector<Value> tilePlaces = llvm::map_to_vector(
-      each.getTiles(), [&](Value tile) { return tiles->placeOf(tile); });
-  auto groups = gpu::GroupsOp::create(b, loc, count);
-  OpBuilder::InsertionGuard guard(b);
-  Block *body = b.createBlock(&groups.getBody(), {}, {b.getIndexType()}, {loc});
-  Block &source = each.getBody().front();
-  scalars.map(source.getArgument(0), body->getArgument(0));
-  tiles->enterGroups(count, body->getArgument(0));
-  for (auto [i, tile] : llvm::enumerate(source.getArguments().drop_front()))
-    tiles->pick(tile, ArrayRef(tilePlaces).slice(i * count, count));
-  if (failed(emitBlock(source)))
-    return failure();
-  for (auto [i, tile] : llvm::enumerate(source.getTerminator()->getOperands()))
-    for (auto [time, place] : llvm::enumerate(tiles->placesOf(tile)))
-      tiles->setPlace(each.getResult(i * count + time), place);
-  tiles->leaveGroups();
-  return success();
-}
-
-/// The last op of the block of `tile` that reads it, turned or as it is.
-static Operation *getLastUser(Value tile) {
-  Operation *last = nullptr;
-  for (Operation *user : tile.getUsers()) {
-    auto transpose = dyn_cast<tile::TransposeOp>(user);
-    Operation *op = transpose ? getLastUser(transpose.getResult()) : user;
-    if (!last || (op && last->isBeforeInBlock(op)))
-      last = op;
-  }
-  return last;
-}
-
-/// A loop with work on several tiles at once: its copies begin behind what
-/// reads them last in the turn before, where outputs are on their way to
-/// memory; copies for the work behind it begin ahead of it.
-LogicalResult ProductKernel::emitTurns(scf::ForOp loop, scf::ForOp copy) {
-  Block &body = *loop.getBody();
-  Location loc = loop.getLoc();
-  SmallVector<tile::LoadOp> early, late;
-  for (auto load : body.getOps<tile::LoadOp>())
-    if (ProductEmitter::isCopied(load))
-      (llvm::any_of(load->getUsers(), llvm::IsaPred<tile::EachOp>) ? early
-                                                                   : late)
-          .push_back(load);
-  emitAhead(loop, early, copy.getLowerBound(), copy.getUpperBound());
-  copy->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
-
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(copy.getBody());
-  Ops all, segment;
-  for (Operation &op : body.without_terminator())
-    all.push_back(&op);
-  emitScalars(all, scalars);
-  Value next =
-      arith::AddIOp::create(b, loc, copy.getInductionVar(), copy.getStep());
-  meet(loc);
-  for (tile::LoadOp load : late)
-    tiles->emitCopy(load, scalars, Value(),
-                    /*isPinned=*/!ProductEmitter::isReadTurned(load));
-  auto flush = [&]() -> LogicalResult {
-    LogicalResult result = emitSegment(segment);
-    segment.clear();
-    return result;
-  };
-  for (Operation *op : all) {
-    if (auto each = dyn_cast<tile::EachOp>(op)) {
-      if (failed(flush()) || failed(emitEach(each)))
-        return failure();
-      meet(loc);
-      continue;
-    }
-    auto load = dyn_cast<tile::LoadOp>(op);
-    if (!isa<tile::TileDialect>(op->getDialect()) ||
-        (load && ProductEmitter::isCopied(load)))
-      continue;
-    if (isa<tile::StoreOp>(op)) {
-      if (failed(flush()))
-        return failure();
-      SmallVector<tile::LoadOp> done;
-      for (tile::LoadOp other : early)
-        if (getLastUser(other.getTile())->isBeforeInBlock(op))
-          done.push_back(other);
-      emitAhead(loop, done, next, copy.getUpperBound());
-      llvm::erase_if(early, [&](tile::LoadOp other) {
-        return llvm::is_contained(done, other);
-      });
-    }
-    segment.push_back(op);
-  }
-  if (failed(flush()))
-    return failure();
-  emitAhead(loop, early, next, copy.getUpperBound());
-  yield(loop);
-  return success();
-}
-
 void ProductKernel::yield(scf::ForOp loop) {
   SmallVector<Value> yielded;
   for (Value value : loop.getBody()->getTerminator()->getOperands())
@@ -284,12 +172,11 @@ LogicalResult ProductKernel::emitLoop(scf::ForOp loop) {
       llvm::all_of(*loop.getBody(),
                    [](Operation &op) {
                      return op.getNumRegions() == 0 ||
-                            isa<tile::MapRowsOp, tile::EachOp>(op);
+                            isa<tile::MapRowsOp>(op);
                    }) &&
       llvm::any_of(*loop.getBody(), llvm::IsaPred<tile::MatmulOp>);
   if (readsAhead) {
-    bool hasEach = llvm::any_of(*loop.getBody(), llvm::IsaPred<tile::EachOp>);
-    if (failed(hasEach ? emitTurns(loop, copy) : emitReadingAhead(loop, copy)))
+    if (failed(emitReadingAhead(loop, copy)))
       return failure();
     b.setInsertionPointAfter(copy);
   } else {

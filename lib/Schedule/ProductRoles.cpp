@@ -4,12 +4,12 @@
 //
 //     load: four warps      feed: four warps      walk: warps for rows of S
 //     await copies          receive K, Q, gates   receive K, Q
-//     commit K, Q           K K^T, inverse        U, O'
-//     acquire, copy next    Q K^T, Z              receive gates; await V
-//     gates                 receive K'            W
-//     K' = faded K          Y                     receive Y, Z
-//     commit gates, K'      commit Y, Z           O, S; O to memory
-//                           release all           copy the next V; release all
+//     commit K, Q           K K^T; K' = faded K   U, O'
+//     acquire, copy next    inverse; Q K^T        receive gates; await V
+//     gates                 Z, Y                  W
+//     commit gates          commit Y, Z           receive Y, Z
+//                           release all           O, S; O to memory
+//                                                 copy the next V; release all
 //
 // A warp that walks waits for channels alone, never for another warp: of V and
 // O it has the columns that are its rows of the state.
@@ -23,9 +23,8 @@ using namespace gdn;
 /// Warps of each of the roles that prepare: products take four.
 static constexpr int64_t groupWarps = 4;
 /// Places for tiles of chunks: one that is walked, one that is prepared, the
-/// next and one on its way. What is loaded for the preparation alone is there
-/// before it is asked for, late in the work on a chunk.
-static constexpr int64_t copiedDepth = 4, preparedDepth = 2, loadedDepth = 1;
+/// next and one on its way.
+static constexpr int64_t copiedDepth = 4, preparedDepth = 2;
 /// Registers of a thread: those of a block of 16 warps, dealt out again. A
 /// thread that walks has 64 of the state, 32 of it rounded, 64 of two products,
 /// and what is made of them.
@@ -34,8 +33,8 @@ static constexpr int64_t walkRegisters = 192, feedRegisters = 104,
 
 /// The others have none: they take all registers that there are.
 constexpr StringLiteral allowedSpills =
-    "spills up to 400 bytes: of the role that loads, which has 24 registers a "
-    "thread and runs ahead of those that wait for it";
+    "spills up to 64 bytes: scalars of the role that loads, which has 24 "
+    "registers a thread and runs ahead of those that wait for it";
 
 static bool isMatrix(Value value) {
   auto type = dyn_cast<VectorType>(value.getType());
@@ -124,10 +123,12 @@ std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
       continue;
     if (load && isMatrix(load.getTile()))
       plan.copied.push_back(load.getTile());
-    else if (behindProducts.contains(&op) || !ProductEmitter::isVectorWork(&op))
-      plan.feeds.insert(&op);
-    else
+    else if (ProductEmitter::isVectorWork(&op))
       plan.loads.insert(&op);
+    else
+      plan.feeds.insert(&op);
+    if (plan.feeds.contains(&op) && !behindProducts.contains(&op))
+      plan.beside.insert(&op);
   }
   // Who uses `value`: turned tiles are used where those are.
   std::function<bool(Value, llvm::function_ref<bool(Operation *)>)> hasUser =
@@ -146,7 +147,7 @@ std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
       if (hasUser(tile, isWalk) || hasUser(tile, [&](Operation *user) {
             return isFeed(user) && !isa<tile::DecayMatrixOp>(user);
           }))
-        (isMatrix(tile) ? plan.loaded : plan.vectors).push_back(tile);
+        plan.vectors.push_back(tile);
   for (Operation *op : plan.feeds) {
     if (auto decay = dyn_cast<tile::DecayMatrixOp>(op)) {
       plan.sums.push_back(op);
@@ -246,7 +247,6 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   };
   open(plan->copied, copiedDepth);
   open(plan->vectors, copiedDepth);
-  open(plan->loaded, loadedDepth);
   open(plan->prepared, preparedDepth);
 
   b.setInsertionPointToEnd(entry);
@@ -262,8 +262,7 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   return kernel;
 }
 
-/// `ops` with each product, and what is made again for one, right before the
-/// first that needs it.
+/// `ops` with each product right before the first that needs it.
 ProductKernel::Ops
 ProductKernel::productsLate(ArrayRef<Operation *> ops) {
   Ops ordered;
@@ -278,7 +277,7 @@ ProductKernel::productsLate(ArrayRef<Operation *> ops) {
     ordered.push_back(op);
   };
   for (Operation *op : ops)
-    if (isa<tile::MatmulOp, tile::TransposeOp>(op) || again.contains(op))
+    if (isa<tile::MatmulOp, tile::TransposeOp>(op))
       waiting.insert(op);
     else
       take(op);
@@ -322,23 +321,6 @@ void ProductKernel::receive(ArrayRef<Value> group) {
   }
 }
 
-/// Likewise, when one of them is asked for.
-void ProductKernel::receiveLate(ArrayRef<Value> group) {
-  auto places = std::make_shared<DenseMap<Value, Value>>();
-  for (Value tile : group)
-    tiles->setArrival(tile, [this, places, tile,
-                             all = SmallVector<Value>(group)] {
-      if (places->empty())
-        for (Value other : all) {
-          Value channel = channels.lookup(other);
-          (*places)[other] = gpu::ReceiveOp::create(
-              b, other.getLoc(), getTileType(channel), channel);
-          received.push_back(channel);
-        }
-      return places->lookup(tile);
-    });
-}
-
 /// Gives back what was received; a leader is behind those that it leads.
 void ProductKernel::releaseAll() {
   for (Value channel : llvm::reverse(received))
@@ -346,28 +328,21 @@ void ProductKernel::releaseAll() {
   received.clear();
 }
 
-/// The tiles of `group` go to their channels. Places are taken when the first
-/// of them needs one; with `lends` the largest is lent before.
-void ProductKernel::destine(ArrayRef<Value> group, bool lends) {
-  auto size = [](Value tile) {
-    return cast<VectorType>(tile.getType()).getNumElements();
-  };
+/// The tiles of `group` go to their channels, whose places are taken when the
+/// first is made.
+void ProductKernel::destine(ArrayRef<Value> group) {
   auto places = std::make_shared<DenseMap<Value, Value>>();
   for (Value tile : group)
-    tiles->setDestination(
-        tile,
-        [this, places, tile, all = SmallVector<Value>(group)] {
-          if (places->empty())
-            for (Value other : all) {
-              Value channel = channels.lookup(other);
-              (*places)[other] = gpu::AcquireOp::create(
-                  b, other.getLoc(), getTileType(channel), channel);
-            }
-          return places->lookup(tile);
-        },
-        lends && llvm::all_of(group, [&](Value other) {
-          return size(other) <= size(tile);
-        }));
+    tiles->setDestination(tile, [this, places, tile,
+                                 all = SmallVector<Value>(group)] {
+      if (places->empty())
+        for (Value other : all) {
+          Value channel = channels.lookup(other);
+          (*places)[other] = gpu::AcquireOp::create(
+              b, other.getLoc(), getTileType(channel), channel);
+        }
+      return places->lookup(tile);
+    });
 }
 
 void ProductKernel::commit(ArrayRef<Value> group) {
@@ -518,20 +493,13 @@ LogicalResult ProductKernel::emitLoad(scf::ForOp loop) {
   beginRing(arith::AddIOp::create(b, loc, copy.getInductionVar(), step), end);
   for (Value tile : plan->copied)
     tiles->pinPlace(tile, places.lookup(tile));
-  destine(plan->vectors, /*lends=*/false);
-  destine(plan->loaded, /*lends=*/false);
-  Ops vectors(plan->sums), matrices;
-  for (Operation *op : work)
-    (ProductEmitter::isVectorWork(op) ? vectors : matrices).push_back(op);
-  llvm::sort(vectors,
+  destine(plan->vectors);
+  llvm::append_range(work, plan->sums);
+  llvm::sort(work,
              [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
-  if (failed(tiles->emitVectors(vectors)))
+  if (failed(tiles->emitVectors(work)))
     return failure();
-  for (Operation *op : matrices)
-    if (failed(tiles->emit(op)))
-      return failure();
   commit(plan->vectors);
-  commit(plan->loaded);
   return success();
 }
 
@@ -547,8 +515,24 @@ LogicalResult ProductKernel::emitFeed(scf::ForOp loop) {
   Ops work = enterBody(loop, copy, plan->feeds);
   receive(plan->copied);
   receive(plan->vectors);
-  receiveLate(plan->loaded);
-  destine(plan->prepared, /*lends=*/true);
+  destine(plan->prepared);
+  // The first product is begun before work that waits for none.
+  auto first = llvm::find_if(work, llvm::IsaPred<tile::MatmulOp>);
+  Ops beside;
+  llvm::copy_if(work, std::back_inserter(beside), [&](Operation *op) {
+    return plan->beside.contains(op);
+  });
+  if (failed(tiles->emit(*first)))
+    return failure();
+  for (Operation *op : beside) {
+    if (failed(tiles->emit(op)))
+      return failure();
+    for (Value tile : op->getResults())
+      tiles->placeOf(tile);
+  }
+  llvm::erase_if(work, [&](Operation *op) {
+    return op == *first || llvm::is_contained(beside, op);
+  });
   if (failed(emitSegment(work)))
     return failure();
   commit(plan->prepared);

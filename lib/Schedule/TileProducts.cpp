@@ -46,12 +46,6 @@ constexpr StringLiteral allowedSpills =
     "does not change; none is stored in it, and of its 1,000 instructions at "
     "most 14 load one";
 
-/// Beside work on several chunks, some are stored and loaded in the loop too.
-constexpr StringLiteral allowedSpillsOfEach =
-    "spills up to 96 bytes: registers of a loop that prepares chunks beside "
-    "its "
-    "state; with 72 bytes it takes 613 us where the variant without takes 753";
-
 /// True if a loop of `func` carries a matrix: its rows take registers of their
 /// own beside those of the products.
 static bool carriesMatrix(func::FuncOp func) {
@@ -63,13 +57,6 @@ static bool carriesMatrix(func::FuncOp func) {
     });
   });
   return carries;
-}
-
-/// True if several chunks are worked on at once: addresses in many tiles then
-/// take the registers that products need, if they are kept from turn to turn.
-static bool hasEach(func::FuncOp func) {
-  return func.walk([](tile::EachOp) { return WalkResult::interrupt(); })
-      .wasInterrupted();
 }
 
 /// Copies ops that are no tiles and have no regions.
@@ -196,8 +183,6 @@ LogicalResult ProductKernel::emitBlock(Block &block) {
 LogicalResult ProductKernel::emitRegions(Operation *op) {
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return emitLoop(loop);
-  if (auto each = dyn_cast<tile::EachOp>(op))
-    return emitEach(each);
   if (llvm::any_of(op->getResultTypes(), llvm::IsaPred<VectorType>))
     return op->emitOpError("has no place in a schedule of products: it gives "
                            "tiles");
@@ -233,11 +218,7 @@ FailureOr<func::FuncOp> ProductKernel::emit(int64_t minBlocks) {
                   b.getI64IntegerAttr(numWarps * gpu::warpThreads));
   kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(minBlocks));
   if (carriesMatrix(source))
-    kernel->setAttr(
-        "gdn_gpu.allow",
-        b.getStringAttr(hasEach(source) ? allowedSpillsOfEach : allowedSpills));
-  if (hasEach(source))
-    kernel->setAttr("gdn_gpu.keep_loops", b.getUnitAttr());
+    kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedSpills));
   Block *entry = kernel.addEntryBlock();
   b.setInsertionPointToStart(entry);
   Block &body = source.getBody().front();
@@ -253,7 +234,7 @@ FailureOr<func::FuncOp> ProductKernel::emit(int64_t minBlocks) {
 static bool isKnown(Operation *op) {
   return !isa<tile::TileDialect>(op->getDialect()) ||
          isa<tile::BlockIdOp, tile::LoadOp, tile::StoreOp, tile::FillOp,
-             tile::MapRowsOp, tile::YieldOp, tile::EachOp, tile::MatmulOp,
+             tile::MapRowsOp, tile::YieldOp, tile::MatmulOp,
              tile::TransposeOp, tile::TriInverseOp, tile::DecayMatrixOp,
              tile::PrefixSumOp, tile::SuffixSumOp>(op);
 }
@@ -270,9 +251,7 @@ static std::optional<int64_t> countWarps(func::FuncOp func) {
     int64_t inner = lhs.getDimSize(matmul.getTransposeLhs() ? 0 : 1);
     isPossible &= lhs.getElementTypeBitWidth() == 16 && inner % 16 == 0 &&
                   result.getDimSize(1) % 16 == 0;
-    // As many groups of warps have each of these products.
-    auto each = matmul->getParentOfType<tile::EachOp>();
-    rows = std::gcd(rows, result.getDimSize(0) * (each ? each.getCount() : 1));
+    rows = std::gcd(rows, result.getDimSize(0));
   });
   if (!isPossible || rows == 0 || rows % 16 != 0)
     return std::nullopt;

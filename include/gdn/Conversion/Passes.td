@@ -60,7 +60,7 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     each does to the state, and each is walked at the same time. They share
     `@<entry>__prepare`, and have conditions: few rows and heads, and for segments many tokens.
     With `together` there is a variant `fused`, whose `@<entry>__walk_fused` prepares
-    several chunks at once (`gdn_tile.each`) where it needs them, and has no `__prepare`.
+    chunks in the loop that walks them, and has no `__prepare`.
     Kernels that keep f32 operands, kernels with
     `token_slots` or pending tokens, with checkpoints that cut chunks, and kernels that use inputs of the rule
     behind it have no such variant.
@@ -139,9 +139,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
                "Segments of a batch in further variants of 'split'; not with "
                "checkpoints">,
     Option<"together", "together", "int64_t", /*default=*/"0",
-           "Chunks that a block prepares at once in a further variant of 'split', "
-           "'fused', at most: as many as have the state's number of rows. 0: no "
-           "such variant">,
+           "Chunks that a block of a further variant of 'split', 'fused', is to "
+           "have at work at once in the mean. 0: no such variant">,
     Option<"valueHeads", "value-heads", "bool", /*default=*/"false",
            "A block serves one value head instead of one key head">,
     Option<"segments", "segments", "int64_t", /*default=*/"0",
@@ -297,7 +296,10 @@ def CheckGPU : Pass<"gdn-gpu-check", "::mlir::ModuleOp"> {
     `gdn_gpu.fetch` stands behind a `gdn_gpu.barrier` behind the `gdn_gpu.share`
     it reads, on every way to it; between accesses of which one writes there is a
     barrier, also from one iteration of a loop to the next. Outside
-    `gdn_gpu.warps`, fragments are laid out over all warps of the block.
+    `gdn_gpu.warps`, fragments are laid out over all warps of the block. Inside a
+    role the same holds of its warps; accesses by own columns (`gdn_gpu.begin_copy
+    own`, `gdn_gpu.copy_out`, tiles fetched or shared turned round) need none among
+    themselves.
 
     **Runs after** `convert-tile-to-gpu`; **before** `convert-gdn-gpu-to-nvvm`,
     which begins with the same check.

@@ -242,6 +242,11 @@ def ScheduleTileProducts
     of the first warp. A loop over chunks copies what a turn needs first while the
     turn before it is at work, and the rest while the first products run.
 
+    Where such a loop also has products that do not need what it carries, its work is
+    that of three roles: one walks from state to state, one makes what needs no state,
+    one copies and makes what needs no product. They hand tiles over through channels,
+    so that a chunk is prepared while the one before it is walked.
+
     Tiles that are not needed any more give their shared memory to later ones. Work
     on rows of f32 tiles that registers hold turned round, a norm of outputs, is
     turned itself: a sum over a row becomes a `gdn_gpu.column_sum`. Tiles of fewer than
@@ -268,7 +273,8 @@ def ScheduleTileProducts
 
     **Fails** with an error on a branch that gives tiles.
 
-    Before and after: `test/Schedule/tile-products.mlir`.
+    Before and after: `test/Schedule/tile-products.mlir`, in roles
+    `test/Schedule/product-roles.mlir`.
   }];
   let options = [
     Option<"warps", "warps", "int64_t", /*default=*/"8",
@@ -322,9 +328,12 @@ def OverlapProducts : Pass<"gdn-gpu-overlap-products", "::mlir::ModuleOp"> {
     `gdn_gpu.await_matmul`, which stands before the first of
 
       - the first use of the product,
-      - a barrier,
-      - a write to the tile that it reads,
+      - a barrier, and a wait or a signal of a channel,
+      - a write to a tile that it reads,
       - a loop, a branch, the end of the block.
+
+    A left side that was fetched for the product alone, 64 rows for four warps, is read
+    from shared memory.
 
     So products that do not need each other run one behind the other without a
     wait between them, and elementwise work in their shadow.

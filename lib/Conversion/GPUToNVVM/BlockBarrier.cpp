@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Barriers of the block and of a group of warps, and the fences that they need:
+// Barriers of the block and of a role, and the fences that they need:
 // what threads wrote to shared memory, warpgroups read by another way. A fence
 // waits for all that its thread has written, to global memory too, so it stands
 // where a tile of such a product was written since the barrier before.
@@ -13,18 +13,10 @@
 using namespace mlir;
 using namespace gdn;
 
-/// Hardware has 16 barriers; a block has at most eight groups of four warps.
-static constexpr int64_t firstRoleBarrier = 8;
-
 /// The tiles that `place` may be.
 static void addTiles(Value place, SetVector<Value> &tiles) {
   if (auto reshape = place.getDefiningOp<gdn::gpu::ReshapeOp>())
     return addTiles(reshape.getPlace(), tiles);
-  if (auto pick = place.getDefiningOp<gdn::gpu::PickOp>()) {
-    for (Value tile : pick.getTiles())
-      addTiles(tile, tiles);
-    return;
-  }
   // Another role has the tiles of a channel under other names.
   Operation *op = place.getDefiningOp();
   if (isa_and_nonnull<gdn::gpu::AcquireOp, gdn::gpu::CommitOp,
@@ -70,12 +62,8 @@ static bool needsFence(Operation *barrier) {
       getOperandTiles(barrier->getParentOfType<func::FuncOp>());
   for (Operation *op = barrier;;) {
     Operation *before = op->getPrevNode();
-    if (!before) {
-      op = op->getParentOp();
-      if (!isa<gdn::gpu::GroupsOp>(op))
-        return !operands.empty(); // other ways lead here
-      continue;
-    }
+    if (!before)
+      return !operands.empty(); // other ways lead here
     op = before;
     if (isa<gdn::gpu::BarrierOp>(op))
       return false;
@@ -96,16 +84,12 @@ void gdn::emitBarrier(OpBuilder &b, Operation *op,
       isa<gdn::gpu::BarrierOp>(op) && needsFence(op))
     emitAssembly(b, loc, Type(), {}, "fence.proxy.async.shared::cta;",
                  "~{memory}", /*hasSideEffects=*/true);
-  if (!threads.group && !threads.isRole)
+  if (!threads.isRole)
     return (void)NVVM::Barrier0Op::create(b, loc);
-  // Barrier 0 is the block's, then come those of groups, then those of roles.
+  // Barrier 0 is the block's, then come those of roles, of four warps at least.
   Arithmetic a{b, loc};
-  const int64_t groupWarps = threads.numThreads / gdn::gpu::warpThreads;
-  Value number = threads.group
-                     ? a.add(threads.group,
-                             a.i32(1 + threads.firstWarp / groupWarps))
-                     : a.i32(firstRoleBarrier + threads.firstWarp / 4);
-  NVVM::BarrierOp::create(b, loc, TypeRange(), number,
+  NVVM::BarrierOp::create(b, loc, TypeRange(),
+                          a.i32(1 + threads.firstWarp / 4),
                           a.i32(threads.numThreads),
                           NVVM::BarrierReductionAttr(), Value());
 }

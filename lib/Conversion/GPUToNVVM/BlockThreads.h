@@ -31,9 +31,8 @@ struct Arithmetic {
 struct BlockThreads {
   mlir::Value lane;  // i32
   mlir::Value warp;  // i32, 0 for the first warp that runs the op
-  mlir::Value group; // i32, of the warps of a `gdn_gpu.groups`; else null
   int64_t firstWarp = 0; // of the block or role
-  int64_t numThreads = 0; // that run the op: of the block, a role or a group
+  int64_t numThreads = 0; // that run the op: of the block or a role
   bool isRole = false;    // not all of the block
 
   /// The row that place `i` of the thread's rows holds, as an i32; `rows` is

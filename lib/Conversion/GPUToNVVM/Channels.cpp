@@ -36,10 +36,7 @@ Channels::Channels(func::FuncOp program, bool everyThreadArrives)
       if (auto acquire = dyn_cast<gpu::AcquireOp>(user)) {
         for (Operation *use : acquire.getTile().getUsers())
           ring.isCopied |= isa<gpu::CopyOp>(use);
-        if (auto groups = acquire->getParentOfType<gpu::GroupsOp>())
-          ring.step = groups.getCount();
-        ring.filling =
-            ring.isCopied ? 1 : role.getCount() / ring.step * perWarp;
+        ring.filling = ring.isCopied ? 1 : role.getCount() * perWarp;
       } else if (isa<gpu::ReceiveOp>(user)) {
         readers.insert(role);
       }
@@ -124,15 +121,6 @@ void Channels::initialise(OpBuilder &b, Location loc,
   NVVM::Barrier0Op::create(b, loc);
 }
 
-void Channels::enterGroups(OpBuilder &b, const BlockThreads &threads,
-                           gpu::GroupsOp groups) {
-  for (auto &[channel, ring] : rings)
-    if (!ring.leader && llvm::any_of(channel.getUsers(), [&](Operation *user) {
-          return isa<gpu::AcquireOp>(user) && groups->isAncestor(user);
-        }))
-      LLVM::StoreOp::create(b, groups.getLoc(), threads.group, ring.place);
-}
-
 void Channels::enterRole(OpBuilder &b, gpu::WarpsOp role) {
   for (auto &[channel, ring] : rings) {
     if (ring.leader)
@@ -187,19 +175,10 @@ Value Channels::getTile(OpBuilder &b, Location loc, const Ring &ring) {
 
 void Channels::advance(OpBuilder &b, Location loc, const Ring &ring) {
   Arithmetic a{b, loc};
-  const int64_t depth = ring.type.getDepth();
-  Value next = a.add(loadNumber(b, loc, ring.place), a.i32(ring.step));
+  Value next = a.add(loadNumber(b, loc, ring.place), a.i32(1));
+  Value isOver = a.isEqual(next, a.i32(ring.type.getDepth()));
   Value parity = loadNumber(b, loc, ring.parity);
-  Value isOver, first;
-  if (ring.step == 1) {
-    isOver = a.isEqual(next, a.i32(depth));
-    first = a.i32(0);
-  } else { // a group goes on with its first place
-    isOver = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, next,
-                                   a.i32(depth));
-    first = a.add(next, a.i32(-depth));
-  }
-  next = arith::SelectOp::create(b, loc, isOver, first, next);
+  next = arith::SelectOp::create(b, loc, isOver, a.i32(0), next);
   Value other = arith::XOrIOp::create(b, loc, parity, a.i32(1));
   LLVM::StoreOp::create(b, loc, next, ring.place);
   LLVM::StoreOp::create(b, loc,

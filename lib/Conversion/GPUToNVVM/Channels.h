@@ -27,10 +27,6 @@ public:
                   const BlockThreads &threads, int64_t numWarps);
   /// The positions of a role in the rings that it uses.
   void enterRole(mlir::OpBuilder &b, gpu::WarpsOp role);
-  /// Likewise those of the groups of a role: each has its share of the places
-  /// of what they fill.
-  void enterGroups(mlir::OpBuilder &b, const BlockThreads &threads,
-                   gpu::GroupsOp groups);
 
   /// Waits; returns the pointer to the tile. `threads` are those of the role.
   mlir::Value acquire(mlir::OpBuilder &b, const BlockThreads &threads,
@@ -53,7 +49,6 @@ private:
     gpu::ChannelType type;
     mlir::Value leader;                     // channel with the barriers, or null
     bool isCopied = false;                  // bytes arrive
-    int64_t step = 1;                       // places from one tile to the next
     int64_t filling = 0;                    // arrivals that make a tile full
     int64_t emptying = 0;                   // arrivals that make its place free
     int64_t tiles = 0, full = 0, empty = 0; // bytes from the base

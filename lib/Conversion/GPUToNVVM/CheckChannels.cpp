@@ -67,13 +67,6 @@ LogicalResult ChannelCheck::collect() {
       return diag;
     }
     filler = gpu::getRole(op);
-    // channel_c6
-    auto groups = op->getParentOfType<gpu::GroupsOp>();
-    int64_t depth = channel.getChannel().getType().getDepth();
-    if (groups && depth % int64_t(groups.getCount()) != 0)
-      return op->emitOpError("expects a number of groups that divides the "
-                             "depth of the channel, ")
-             << depth << ", but got " << groups.getCount();
   }
   if (!filler || (!isEmptied && !channel.getLeader()))
     return channel.emitOpError("expects a role that fills the channel and one "

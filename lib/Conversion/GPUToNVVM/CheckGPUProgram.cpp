@@ -50,7 +50,6 @@ private:
   LogicalResult visitAccess(Operation *op, Value place, bool writes,
                             bool reads);
   LogicalResult visitLoop(Operation &op);
-  LogicalResult visitGroups(gpu::GroupsOp groups);
   LogicalResult visitCommit(gpu::CommitOp commit);
   LogicalResult visitBranches(Operation &op);
   LogicalResult needsBarrier(Operation *op, Operation *earlier);
@@ -79,21 +78,14 @@ struct CheckGPU final : gdn::impl::CheckGPUBase<CheckGPU> {
 
 } // namespace
 
-/// The tiles that `place` is, whatever shape they have here: one, or one in
-/// each group of warps.
-static SmallVector<Value> getTiles(Value place) {
+/// The tile that `place` is, whatever shape it has here. Until it is committed,
+/// what a role fills is known by the channel.
+static Value getTile(Value place) {
   if (auto reshape = place.getDefiningOp<gpu::ReshapeOp>())
-    return getTiles(reshape.getPlace());
-  SmallVector<Value> tiles;
-  if (auto pick = place.getDefiningOp<gpu::PickOp>()) {
-    for (Value tile : pick.getTiles())
-      tiles.append(getTiles(tile));
-    return tiles;
-  }
-  // Until it is committed, what a role fills is known by the channel.
+    return getTile(reshape.getPlace());
   if (auto acquire = place.getDefiningOp<gpu::AcquireOp>())
-    return {acquire.getChannel()};
-  return {place};
+    return acquire.getChannel();
+  return place;
 }
 
 /// True if each warp uses the columns of the tile that are its own.
@@ -164,10 +156,8 @@ static bool areApart(Operation *op, Operation *other) {
 SharedTileWalk::Conflict SharedTileWalk::getConflict(Operation *op) const {
   Conflict conflict = Conflict::none;
   for (const Access &access : getAccesses(op))
-    for (Value tile : getTiles(access.place)) {
-      auto found = states.find(tile);
-      if (found == states.end())
-        continue;
+    if (auto found = states.find(getTile(access.place));
+        found != states.end()) {
       const TileState &state = found->second;
       if (state.copied && !areApart(op, state.copied))
         return Conflict::copy;
@@ -264,41 +254,6 @@ LogicalResult SharedTileWalk::visitLoop(Operation &op) {
   return success();
 }
 
-/// Barriers inside are those of a group: whoever uses a tile inside finds it
-/// behind a barrier of the block, and whoever uses it behind needs another.
-LogicalResult SharedTileWalk::visitGroups(gpu::GroupsOp groups) {
-  Operation *pending = nullptr, *access = nullptr;
-  bool isCopied = false;
-  groups.getBody().walk([&](Operation *inner) {
-    for (const Access &found : getAccesses(inner))
-      for (Value tile : getTiles(found.place)) {
-        const TileState &state = states[tile];
-        for (Operation *earlier : {state.copied, state.shared, state.fetched})
-          if (earlier && !pending) {
-            pending = earlier;
-            access = inner;
-          }
-        isCopied |= state.copied != nullptr;
-      }
-  });
-  if (pending && places)
-    meetBefore(groups, isCopied);
-  else if (pending)
-    return needsBarrier(access, pending);
-  if (failed(walk(groups.getBody())))
-    return failure();
-  groups.getBody().walk([&](Operation *inner) {
-    for (const Access &found : getAccesses(inner))
-      for (Value tile : getTiles(found.place)) {
-        if (found.writes)
-          states[tile].shared = inner;
-        if (found.reads)
-          states[tile].fetched = inner;
-      }
-  });
-  return success();
-}
-
 LogicalResult SharedTileWalk::visitAccess(Operation *op, Value place,
                                           bool writes, bool reads) {
   TileState &state = states[place];
@@ -390,13 +345,11 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
         !op.getParentOfType<gpu::EachWarpOp>())
       meetBefore(&op, conflict == Conflict::copy);
     for (const Access &access : accesses)
-      for (Value tile : getTiles(access.place))
-        if (failed(visitAccess(&op, tile, access.writes, access.reads)))
-          return failure();
+      if (failed(visitAccess(&op, getTile(access.place), access.writes,
+                             access.reads)))
+        return failure();
     return success();
   }
-  if (auto groups = dyn_cast<gpu::GroupsOp>(op))
-    return visitGroups(groups);
   // A barrier is outside of a role, so one for any of its ops comes before it.
   if (places && isa<gpu::WarpsOp, gpu::EachWarpOp>(op) &&
       !isa<gpu::RolesOp>(op.getParentOp())) {
@@ -431,7 +384,7 @@ static LogicalResult checkLayouts(FunctionOpInterface function) {
       function->getAttrOfType<IntegerAttr>("gdn_gpu.threads").getInt() /
       gpu::warpThreads;
   WalkResult walk = function->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isa<gpu::WarpsOp, gpu::EachWarpOp, gpu::GroupsOp>(op))
+    if (isa<gpu::WarpsOp, gpu::EachWarpOp>(op))
       return WalkResult::skip();
     for (Value value :
          llvm::concat<Value>(op->getOperands(), op->getResults())) {
@@ -448,27 +401,8 @@ static LogicalResult checkLayouts(FunctionOpInterface function) {
   return failure(walk.wasInterrupted());
 }
 
-/// groups_c4
-static LogicalResult checkGroups(FunctionOpInterface function) {
-  WalkResult walk = function->walk([](Operation *op) {
-    if (!op->getParentOfType<gpu::GroupsOp>())
-      return WalkResult::advance();
-    if (llvm::none_of(getAccesses(op), [](const Access &access) {
-          Operation *place = access.place.getDefiningOp();
-          return access.writes &&
-                 !isa_and_nonnull<gpu::PickOp, gpu::AcquireOp>(place);
-        }))
-      return WalkResult::advance();
-    op->emitOpError("expects a tile of the group, by gdn_gpu.pick, since it "
-                    "writes inside gdn_gpu.groups");
-    return WalkResult::interrupt();
-  });
-  return failure(walk.wasInterrupted());
-}
-
 LogicalResult gdn::checkGPUProgram(FunctionOpInterface function) {
-  if (failed(checkLayouts(function)) || failed(checkChannels(function)) ||
-      failed(checkGroups(function)))
+  if (failed(checkLayouts(function)) || failed(checkChannels(function)))
     return failure();
   return SharedTileWalk(/*places=*/false).walk(function.getFunctionBody());
 }

@@ -60,11 +60,8 @@ private:
   void setRegisters(gdn::gpu::WarpsOp role);
   void keepThread(Location loc);
   template <typename OpTy> void lowerWarps(OpTy warps);
-  void lowerGroups(gdn::gpu::GroupsOp groups);
-  void lowerPick(gdn::gpu::PickOp pick);
   void lowerRoles(gdn::gpu::RolesOp roles);
   void hideThread(Location loc);
-  Value hideFragment(Location loc, Value elements);
   void hideSharedNumbers(Region &role);
   void lowerUnits(gdn::gpu::UnitsOp units);
   void lowerLoop(scf::ForOp loop);
@@ -225,19 +222,6 @@ void KernelLowering::hideThread(Location loc) {
       *number = hideValue(b, loc, *number);
 }
 
-/// The elements of a thread, a vector of f32, as values that LLVM knows nothing
-/// about; others as they are.
-Value KernelLowering::hideFragment(Location loc, Value elements) {
-  auto type = dyn_cast<VectorType>(elements.getType());
-  if (!type || !type.getElementType().isF32())
-    return elements;
-  SmallVector<Value> hidden;
-  for (int64_t i = 0; i < type.getNumElements(); ++i)
-    hidden.push_back(
-        hideValue(b, loc, vector::ExtractOp::create(b, loc, elements, i)));
-  return vector::FromElementsOp::create(b, loc, type, hidden);
-}
-
 /// Makes the work of a role compute its addresses itself. Beside a state in
 /// registers there is no room for those that several roles have in common.
 void KernelLowering::hideSharedNumbers(Region &role) {
@@ -330,33 +314,6 @@ template <typename OpTy> void KernelLowering::lowerWarps(OpTy warps) {
   threads = around;
 }
 
-/// All warps run the code, each as one of its group.
-void KernelLowering::lowerGroups(gdn::gpu::GroupsOp groups) {
-  Location loc = groups.getLoc();
-  Arithmetic a{b, loc};
-  BlockThreads around = threads;
-  threads.numThreads = around.numThreads / int64_t(groups.getCount());
-  Value warps = a.i32(threads.numThreads / gdn::gpu::warpThreads);
-  threads.group = arith::DivUIOp::create(b, loc, around.warp, warps);
-  threads.warp = arith::RemUIOp::create(b, loc, around.warp, warps);
-  Block &body = groups.getBody().front();
-  values.map(body.getArgument(0), a.toIndex(threads.group));
-  channels.enterGroups(b, threads, groups);
-  lowerBlock(body);
-  threads = around;
-}
-
-void KernelLowering::lowerPick(gdn::gpu::PickOp pick) {
-  Arithmetic a{b, pick.getLoc()};
-  Value tile = values.lookup(pick.getTiles().front());
-  for (auto [number, other] :
-       llvm::drop_begin(llvm::enumerate(pick.getTiles())))
-    tile = LLVM::SelectOp::create(b, pick.getLoc(),
-                                  a.isEqual(threads.group, a.i32(number)),
-                                  values.lookup(other), tile);
-  values.map(pick.getResult(), tile);
-}
-
 /// One role after another in the code; at run time each warp goes into its own.
 void KernelLowering::lowerRoles(gdn::gpu::RolesOp roles) {
   int64_t numThreads =
@@ -441,8 +398,6 @@ void KernelLowering::lower(Operation &op) {
         values.map(id.getResult(), entry.blockIds[id.getAxis()]);
       })
       .Case([&](gdn::gpu::WarpsOp warps) { lowerWarps(warps); })
-      .Case([&](gdn::gpu::GroupsOp groups) { lowerGroups(groups); })
-      .Case([&](gdn::gpu::PickOp pick) { lowerPick(pick); })
       .Case([&](gdn::gpu::RolesOp roles) { lowerRoles(roles); })
       .Case([&](gdn::gpu::UnitsOp units) { lowerUnits(units); })
       .Case([&](gdn::gpu::EachWarpOp warps) { lowerWarps(warps); })
@@ -542,12 +497,8 @@ void KernelLowering::lower(Operation &op) {
                        .getResult());
       })
       .Case([&](gdn::gpu::MapRowsOp map) {
-        IRMapping inputs = values;
-        if (map->hasAttr("gdn_gpu.again"))
-          for (Value input : map.getInputs())
-            inputs.map(input, hideFragment(loc, get(input)));
         values.map(map.getResults(),
-                   emitMapRows(b, threads, map, inputs,
+                   emitMapRows(b, threads, map, values,
                                source->hasAttr("gdn_gpu.keep_loops")));
       })
       .Case([&](gdn::gpu::Conv1dOp conv) {

@@ -14,9 +14,7 @@ Value gdn::hideValue(OpBuilder &b, Location loc, Value value) {
   }
   return LLVM::InlineAsmOp::create(
              b, loc, value.getType(), value, "",
-             value.getType().isF32()         ? "=f,0"
-             : value.getType().isInteger(64) ? "=l,0"
-                                             : "=r,0",
+             value.getType().isInteger(64) ? "=l,0" : "=r,0",
              /*has_side_effects=*/true, /*is_align_stack=*/false,
              LLVM::tailcallkind::TailCallKind::None,
              LLVM::AsmDialectAttr::get(b.getContext(),

@@ -8,7 +8,7 @@
 
 namespace gdn {
 
-/// `value`, an integer, an f32 or an index, through assembly without an instruction, which
+/// `value`, an integer or index, through assembly without an instruction, which
 /// stays where it is: what is computed from it is not what was computed before.
 mlir::Value hideValue(mlir::OpBuilder &b, mlir::Location loc,
                       mlir::Value value);

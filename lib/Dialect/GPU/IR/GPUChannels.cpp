@@ -23,21 +23,15 @@ bool gdn::gpu::isInSomeWarps(Operation *op) {
 }
 
 std::optional<int64_t> gdn::gpu::countWarps(Operation *op) {
-  int64_t warps = 0;
-  if (WarpsOp role = getRole(op)) {
-    warps = role.getCount();
-  } else {
-    auto function = op->getParentOfType<FunctionOpInterface>();
-    auto threads =
-        function ? function->getAttrOfType<IntegerAttr>("gdn_gpu.threads")
-                 : IntegerAttr();
-    if (!threads)
-      return std::nullopt;
-    warps = threads.getInt() / warpThreads;
-  }
-  if (auto groups = op->getParentOfType<GroupsOp>())
-    warps /= groups.getCount();
-  return warps;
+  if (WarpsOp role = getRole(op))
+    return role.getCount();
+  auto function = op->getParentOfType<FunctionOpInterface>();
+  auto threads = function
+                     ? function->getAttrOfType<IntegerAttr>("gdn_gpu.threads")
+                     : IntegerAttr();
+  if (!threads)
+    return std::nullopt;
+  return threads.getInt() / warpThreads;
 }
 
 LogicalResult RolesOp::verifyRegions() {

@@ -48,8 +48,6 @@ static LogicalResult verifyNumber(Operation *op, NamedAttribute attribute,
 LogicalResult GPUDialect::verifyOperationAttribute(Operation *op,
                                                    NamedAttribute attribute) {
   StringRef name = attribute.getName().getValue();
-  if (name == "gdn_gpu.again" && isa<MapRowsOp>(op))
-    return success();
   if (!isa<FunctionOpInterface>(op))
     return op->emitOpError("expects '") << name << "' on a function only";
   if (name == "gdn_gpu.threads") {

@@ -104,11 +104,12 @@ LogicalResult ReshapeOp::verify() {
   auto count = [](SharedType type) {
     return ShapedType::getNumElements(type.getShape());
   };
-  if (from.getElementType() == to.getElementType() && count(from) == count(to))
+  unsigned bits = from.getElementType().getIntOrFloatBitWidth();
+  if (bits == to.getElementType().getIntOrFloatBitWidth() &&
+      count(from) == count(to))
     return success();
-  return emitOpError("expects 'result' to have the elements of 'place', ")
-         << count(from) << " of " << from.getElementType() << ", but got "
-         << to;
+  return emitOpError("expects 'result' to have as many elements as 'place', ")
+         << count(from) << " of " << bits << " bits, but got " << to;
 }
 
 /// (C1) and (C4) of share and fetch.

@@ -59,15 +59,13 @@ static LogicalResult verifyWarps(OpTy op, int64_t layoutWarps) {
     return op.emitOpError(
         "expects a function with 'gdn_gpu.threads' around it");
   int64_t last = op.getFirst() + op.getCount();
-  auto groups = op->template getParentOfType<GroupsOp>();
   WarpsOp role = getRole(op);
   int64_t warps = *countWarps(op);
   if (last > warps)
     return op.emitOpError("expects warps below ")
            << warps << ", "
-           << (groups ? "those of a group"
-               : role ? "those of its role"
-                      : "set by 'gdn_gpu.threads' of the function")
+           << (role ? "those of its role"
+                    : "set by 'gdn_gpu.threads' of the function")
            << ", but got warps up to " << last - 1;
   // warps_c2, each_warp_c2
   auto yield = cast<YieldOp>(op.getBody().front().getTerminator());
@@ -87,7 +85,7 @@ static LogicalResult verifyWarps(OpTy op, int64_t layoutWarps) {
   // warps_c4, each_warp_c4
   WalkResult walk = op.getBody().template walk<WalkOrder::PreOrder>([&](
                         Operation *inner) {
-    if (isa<WarpsOp, EachWarpOp, GroupsOp>(inner))
+    if (isa<WarpsOp, EachWarpOp>(inner))
       return WalkResult::skip(); // sees to itself
     for (Value value :
          llvm::concat<Value>(inner->getOperands(), inner->getResults()))
@@ -126,75 +124,6 @@ LogicalResult EachWarpOp::verifyRegions() {
     return emitOpError("expects the body to have one argument, the number of "
                        "the warp, an index");
   return verifyWarps(*this, 1);
-}
-
-//===----------------------------------------------------------------------===//
-// groups, pick
-//===----------------------------------------------------------------------===//
-
-LogicalResult GroupsOp::verifyRegions() {
-  // groups_c1
-  for (Operation *around = (*this)->getParentOp(); around;
-       around = around->getParentOp())
-    if (isa<EachWarpOp, GroupsOp>(around) ||
-        (isa<WarpsOp>(around) && !isa<RolesOp>(around->getParentOp())))
-      return emitOpError("expects to be outside other ") << around->getName();
-  auto function = (*this)->getParentOfType<FunctionOpInterface>();
-  auto threads = function
-                     ? function->getAttrOfType<IntegerAttr>("gdn_gpu.threads")
-                     : nullptr;
-  if (!threads)
-    return emitOpError("expects a function with 'gdn_gpu.threads' around it");
-  WarpsOp role = getRole(*this);
-  int64_t warps = *countWarps(*this), count = getCount();
-  if (warps % count != 0)
-    return emitOpError("expects a number of groups that divides the ")
-           << warps << " warps of the " << (role ? "role" : "block")
-           << ", but got " << count;
-  // groups_c2
-  Block &body = getBody().front();
-  if (body.getNumArguments() != 1 || !body.getArgument(0).getType().isIndex())
-    return emitOpError("expects the body to have one argument, the number of "
-                       "the group, an index");
-  // groups_c3
-  WalkResult walk = body.walk<WalkOrder::PreOrder>([&](Operation *inner) {
-    if (isa<WarpsOp, EachWarpOp>(inner))
-      return WalkResult::skip();
-    for (Value value :
-         llvm::concat<Value>(inner->getOperands(), inner->getResults()))
-      if (auto type = dyn_cast<FragmentType>(value.getType()))
-        if (type.getRows().getWarps() != warps / count) {
-          inner->emitOpError("expects fragments laid out over ")
-              << warps / count << " warps, those of a group, but got " << type;
-          return WalkResult::interrupt();
-        }
-    return WalkResult::advance();
-  });
-  return failure(walk.wasInterrupted());
-}
-
-LogicalResult PickOp::verify() {
-  // pick_c1
-  auto groups = (*this)->getParentOfType<GroupsOp>();
-  if (!groups || getGroup() != groups.getBody().getArgument(0))
-    return emitOpError("expects 'group' to be the argument of a "
-                       "gdn_gpu.groups around it");
-  if (getTiles().size() != groups.getCount())
-    return emitOpError("expects ")
-           << groups.getCount() << " tiles, one per group, but got "
-           << getTiles().size();
-  // pick_c2
-  llvm::SmallDenseSet<Value> seen;
-  for (auto [index, tile] : llvm::enumerate(getTiles())) {
-    if (tile.getType() != getResult().getType())
-      return emitOpError("expects tile ")
-             << index << " to be " << getResult().getType()
-             << ", as the result, but got " << tile.getType();
-    if (!seen.insert(tile).second)
-      return emitOpError("expects tile ")
-             << index << " to be another one than those before it";
-  }
-  return success();
 }
 
 //===----------------------------------------------------------------------===//

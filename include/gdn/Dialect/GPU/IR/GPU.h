@@ -39,8 +39,8 @@ WarpsOp getRole(mlir::Operation *op);
 /// True if only some warps of the block or role run `op`, by a `gdn_gpu.warps`.
 bool isInSomeWarps(mlir::Operation *op);
 
-/// How many warps run `op`: those of its group, its role or the block. None
-/// where no function says.
+/// How many warps run `op`: those of its role or of the block. None where no
+/// function says.
 std::optional<int64_t> countWarps(mlir::Operation *op);
 } // namespace gdn::gpu
 

@@ -127,9 +127,7 @@ def GPU_ChannelOp : GPU_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
   let summary = "A ring of tiles between roles";
   let description = [{
     Shared memory for the tiles and the barriers of the channel. One role fills
-    it, tile by tile; every tile goes to each role that empties it. Groups of a
-    role fill it by turns: of `G` groups, group `g` has every `G`th tile from the
-    `g`th on.
+    it, tile by tile; every tile goes to each role that empties it.
 
     Tiles of a channel with a `leader` come and go with those of that one, behind
     the same barriers: they are acquired behind the acquire of the leader and
@@ -146,7 +144,6 @@ def GPU_ChannelOp : GPU_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
       part; checked on the function.
     - (C4) each role passes as many tiles as the one that fills it. Not checked.
     - (C5) a leader has no leader, and as many places; neither is in parts.
-    - (C6) groups that fill the channel divide its depth; checked on the function.
 
     **Example**
 

@@ -12,7 +12,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
   let summary = "Begins to copy a tile to shared memory";
   let description = [{
-    All threads of the block, or of a role or group, begin to copy the tile at
+    All threads of the block, or of a role, begin to copy the tile at
     `indices` of `view`, in pieces of 16 bytes, or with `scattered` element by
     element, and go on. Rows from `rows` on (elements, of a tile of rank 1) become
     zero; nothing is read for them. The tile is there behind a `gdn_gpu.barrier`

@@ -156,13 +156,12 @@ def GPU_AllocOp : GPU_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
 def GPU_ReshapeOp : GPU_Op<"reshape", [Pure]> {
   let summary = "A tile of shared memory in another shape";
   let description = [{
-    The same memory, row-major, as a tile of other sizes: rows of a tile may be
-    pieces of a longer row. Accesses through either are accesses of one tile.
+    The same memory, row-major, as a tile of other sizes or elements: rows of a
+    tile may be pieces of a longer row. Accesses through either are accesses of one tile.
 
     **Preconditions**
 
-    - (C1) `place` and `result` have the same element type and the same number
-      of elements.
+    - (C1) `place` and `result` have as many elements, of as many bits.
 
     **Example**
 

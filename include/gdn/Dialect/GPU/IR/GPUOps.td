@@ -56,8 +56,7 @@ def GPU_WarpsOp : GPU_Op<"warps", [
     **Preconditions**
 
     - (C1) the warps are there: `(first + count) * 32` is at most
-      `gdn_gpu.threads` of the function, or at most what the role or group around
-      it has; `count` is at least 1. It is not inside another `gdn_gpu.warps` that
+      `gdn_gpu.threads` of the function, or at most what the role around it has; `count` is at least 1. It is not inside another `gdn_gpu.warps` that
       is no role.
     - (C2) `gdn_gpu.yield` gives the results.
     - (C3) a result is used inside a `gdn_gpu.warps` of the same warps only.
@@ -143,89 +142,6 @@ def GPU_EachWarpOp : GPU_Op<"each_warp", [
   let hasRegionVerifier = 1;
 }
 
-def GPU_GroupsOp : GPU_Op<"groups", [
-    RecursiveMemoryEffects, SingleBlock, NoTerminator]> {
-  let summary = "The same work on several groups of warps";
-  let description = [{
-    The warps of the block, or of a role, in `count` equal groups, neighbours together. Each group
-    runs the body, whose argument is its number; layouts inside count the warps of a
-    group, and so does `gdn_gpu.warps`. A `gdn_gpu.barrier` inside is one of the
-    group's threads; before and behind the op the threads of the block meet where
-    tiles ask for it, as everywhere.
-
-    **Preconditions**
-
-    - (C1) it is outside `gdn_gpu.warps` that is no role, `gdn_gpu.each_warp` and
-      other `gdn_gpu.groups`; `count` divides the warps of the block or role.
-    - (C2) the body has one argument, an index.
-    - (C3) fragments of ops inside are laid out over the warps of a group.
-    - (C4) a shared tile that is written inside is a `gdn_gpu.pick` or one of a
-      channel, so that each group has its own, and only such copies begin inside;
-      checked on the function.
-
-    **Example**
-
-    ```mlir
-    #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
-    func.func @negate() attributes {gdn_gpu.threads = 256 : i64} {
-      %zero = arith.constant 0.0 : f32
-      %a = gdn_gpu.alloc : !gdn_gpu.shared<64x64xf32>
-      %b = gdn_gpu.alloc : !gdn_gpu.shared<64x64xf32>
-      gdn_gpu.groups 2 {
-      ^bb0(%i: index):
-        %t = gdn_gpu.fill %zero : f32 -> !gdn_gpu.fragment<64x64xf32, #rows>
-        %own = gdn_gpu.pick %i of %a, %b : !gdn_gpu.shared<64x64xf32>,
-            !gdn_gpu.shared<64x64xf32> -> !gdn_gpu.shared<64x64xf32>
-        gdn_gpu.share %t, %own
-            : !gdn_gpu.fragment<64x64xf32, #rows>, !gdn_gpu.shared<64x64xf32>
-      }
-      return
-    }
-    ```
-  }];
-  let arguments = (ins ConfinedAttr<I64Attr, [IntPositive]>:$count);
-  let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$count $body attr-dict";
-  let hasRegionVerifier = 1;
-}
-
-def GPU_PickOp : GPU_Op<"pick", [Pure]> {
-  let summary = "The shared tile of a group";
-  let description = [{
-    Tile number `group` of the operands: another one in each group of warps.
-
-    **Preconditions**
-
-    - (C1) `group` is the argument of a `gdn_gpu.groups` around it, with as many
-      groups as there are tiles.
-    - (C2) the tiles and the result have one type, and no tile is there twice.
-
-    **Example**
-
-    ```mlir
-    func.func @own() attributes {gdn_gpu.threads = 256 : i64} {
-      %a = gdn_gpu.alloc : !gdn_gpu.shared<64xf32>
-      %b = gdn_gpu.alloc : !gdn_gpu.shared<64xf32>
-      gdn_gpu.groups 2 {
-      ^bb0(%i: index):
-        %own = gdn_gpu.pick %i of %a, %b
-            : !gdn_gpu.shared<64xf32>, !gdn_gpu.shared<64xf32>
-              -> !gdn_gpu.shared<64xf32>
-      }
-      return
-    }
-    ```
-  }];
-  let arguments = (ins Index:$group, Variadic<GPU_SharedType>:$tiles);
-  let results = (outs GPU_SharedType:$result);
-  let assemblyFormat = [{
-    $group `of` $tiles attr-dict `:` type($tiles) `->` type($result)
-  }];
-  let hasVerifier = 1;
-}
-
-//===-- Work on fragments --------------------------------------------------===//
-
 def GPU_FillOp : GPU_Op<"fill", [Pure]> {
   let summary = "A fragment of one value";
   let description = [{
@@ -268,9 +184,6 @@ def GPU_MapRowsOp : GPU_Op<"map_rows", [
     The body computes on whole rows with `arith`, `math`, `vector.broadcast` of a
     scalar and `vector.reduction`; which lane has which columns is not its
     business.
-
-    With an attribute `gdn_gpu.again`, what another op has made is made once more, rather than kept in
-    registers until here: nothing merges the two.
 
     **Preconditions**
 
@@ -411,7 +324,7 @@ def GPU_ExtractOp : GPU_Op<"extract", [Pure]> {
 //===-- Order ----------------------------------------------------------------===//
 
 def GPU_BarrierOp : GPU_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "All threads of the block meet, or of a role or group";
+  let summary = "All threads of the block meet, or of a role";
   let description = [{
     What any thread shared before the barrier, every thread may fetch behind it.
 

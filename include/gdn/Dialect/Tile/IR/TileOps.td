@@ -213,61 +213,14 @@ def Tile_MapRowsOp : Tile_Op<"map_rows", [
 
 def Tile_YieldOp : Tile_Op<"yield", [
     Pure, Terminator, ReturnLike,
-    ParentOneOf<["::gdn::tile::MapRowsOp", "::gdn::tile::EachOp"]>]> {
+    HasParent<"::gdn::tile::MapRowsOp">]> {
   let summary = "What a body gives";
   let description = [{
-    Ends the body of a `gdn_tile.map_rows` or `gdn_tile.each`; see there.
+    Ends the body of a `gdn_tile.map_rows`; see there.
   }];
   let arguments = (ins Variadic<AnyType>:$results);
   let assemblyFormat = "attr-dict ($results^ `:` type($results))?";
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
-}
-
-def Tile_EachOp : Tile_Op<"each", [
-    RecursiveMemoryEffects, SingleBlockImplicitTerminator<"::gdn::tile::YieldOp">]> {
-  let summary = "The same work on several tiles at once";
-  let description = [{
-    Runs the body `count` times, in any order or at the same time. The body's
-    first argument is the number of the time, from 0 on; the others are one of
-    each `count` tiles of the operands: time `i` gets operands `i`,
-    `count + i`, .. What it gives, for each time, are the results, in the same
-    order.
-
-    **Preconditions**
-
-    - (C1) there is a multiple of `count` operands, and each `count` of them have
-      one type.
-    - (C2) the body has an index argument and one for each `count` operands, of
-      their type.
-    - (C3) `gdn_tile.yield` gives the types of the results, of which `count` in a
-      row are the same.
-    - (C4) no time reads what another writes. Not checked.
-
-    **Example**
-
-    The inverses of two triangles.
-
-    ```mlir
-    func.func @solve(%a: vector<64x64xf16>, %b: vector<64x64xf16>)
-        -> (vector<64x64xf16>, vector<64x64xf16>) {
-      %t:2 = gdn_tile.each 2 of %a, %b : vector<64x64xf16>, vector<64x64xf16>
-          -> vector<64x64xf16>, vector<64x64xf16> {
-      ^bb0(%i: index, %m: vector<64x64xf16>):
-        %inverse = gdn_tile.tri_inverse %m : vector<64x64xf16>
-        gdn_tile.yield %inverse : vector<64x64xf16>
-      }
-      return %t#0, %t#1 : vector<64x64xf16>, vector<64x64xf16>
-    }
-    ```
-  }];
-  let arguments = (ins ConfinedAttr<I64Attr, [IntPositive]>:$count,
-                       Variadic<AnyVectorOfNonZeroRank>:$tiles);
-  let results = (outs Variadic<AnyVectorOfNonZeroRank>:$results);
-  let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = [{
-    $count (`of` $tiles^ `:` type($tiles))? (`->` type($results)^)? $body attr-dict
-  }];
-  let hasRegionVerifier = 1;
 }
 
 def Tile_Conv1dOp : Tile_Op<"conv1d", [Pure]> {
