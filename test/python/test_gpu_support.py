@@ -52,4 +52,4 @@ def test_what_is_left_out_is_as_recorded(build_dir, tmp_path):
         done = subprocess.run(command, text=True, capture_output=True)
         found = gpu_support.facts(done.stdout, done.stderr, ["prefill"])
         assert found["prefill"]["left_out"] == row["left_out"], "run tools/scripts/gpu_support.py"
-        assert row["kernels"] == 0
+        assert row["kernels"] > 0
