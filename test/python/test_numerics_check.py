@@ -48,17 +48,14 @@ def compiled(tool, tmp_path_factory):
 
 @pytest.mark.parametrize("keys, values", HEADS)
 @pytest.mark.parametrize("layout", ["ready", "packed"])
-def test_heads_and_types(build_dir, compiled, tmp_path, keys, values, layout):
-    driver = build_dir / "test/PTX"
-    if not (driver / "libcuda.so.1").exists():
-        pytest.skip("the target gdn-ptx-driver is not built")
+def test_heads_and_types(build_dir, ptx_driver, compiled, tmp_path, keys, values, layout):
     form = ["--layout=ready", "--outputs=core"] if layout == "ready" else ["--outputs=both"]
     types = ["--io=bf16", "--io=f16", "--state=f32"]
     image = compiled(keys, values, *form, *types, "--target=sm_90a", "--ptxas=none")
     report = tmp_path / "report.json"
     command = [sys.executable, "-m", "gdn.numerics_check", image, "--quick", "--output", report]
     command += ["--library", build_dir / "lib/libgdnrt.so"]
-    paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(driver)}
+    paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(ptx_driver)}
     done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads(report.read_text())["rows"]
