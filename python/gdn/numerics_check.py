@@ -28,9 +28,7 @@ from .runtime import Device, GdnError, Kernel, Runtime
 
 _SKIPPED = 77  # the exit code where there is no such device
 
-# Relative RMSE allowed: outputs by where keys come from, states of f32; what rounding a state
-# to its pool adds.
-READY, PACKED, STATE = 3e-3, 5e-3, 2e-3
+# What rounding a state to its pool adds to the relative RMSE that is allowed.
 _ROUNDING = {"float32": 0.0, "float16": 5e-4, "bfloat16": 4e-3}
 
 LENGTHS = (130, 1, 0, 63, 65)
@@ -122,10 +120,10 @@ def limits(kernel: Kernel, case: Case) -> tuple[float, float]:
     """The largest errors allowed, of outputs and of the state."""
     dtypes = {param.name: param.dtype for param in kernel.params}
     rounding = _ROUNDING[dtypes["state_pool"]]
-    output = READY if "log_decay" in dtypes else PACKED
+    output = checks.CHUNK_READY if "log_decay" in dtypes else checks.CHUNK_PACKED
     if case.calls > 1:  # in between, the state is in its pool
         output += rounding
-    return output, STATE + rounding
+    return output, checks.CHUNK_STATE + rounding
 
 
 def judge(
