@@ -5,7 +5,7 @@ IMAGE.. --output FILE`.
 Every prefill entry of the images runs with every code that the device takes and in every
 variant, whatever launches that is for. Of each case the largest errors of all variants are
 kept, and judged by the bounds of docs/spec/numerics.md. The JSON that it writes is what the
-page of such a record is made from. Exits with 1 if a bound was passed.
+page of such a record is made from. Exits with 1 if an error is beyond its bound.
 """
 
 import argparse

@@ -43,7 +43,7 @@ def markdown(report: dict) -> str:
         f"{report['device']}, driver {report['driver']}, {report['date']}.",
         "",
         "Relative RMSE against float64 from the same inputs, the largest of all variants of an",
-        f"entry; {len(rows)} entries, {kernels} variants, {failed} passed a bound of",
+        f"entry; {len(rows)} entries, {kernels} variants, {failed} errors beyond the bounds of",
         "[the page on numerics](../spec/numerics.md). Made by `python -m gdn.numerics_check`.",
         "",
         "## Outputs",

@@ -128,4 +128,4 @@ def test_the_page_has_a_line_for_each_entry():
     outputs, states = text.split("## States")
     assert "| 64 x 128 | ready | bf16 | f32 | sm_90a | 2.0e-03 | 1.9e-03 |" in outputs
     assert "| 64 x 128 | packed | bf16 | f32 | sm_90a | 5.0e-04 |  |" in states
-    assert "2 entries, 2 variants, 0 passed a bound" in text
+    assert "2 entries, 2 variants, 0 errors beyond the bounds" in text
