@@ -51,6 +51,7 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   // for them, else two.
   ScheduleTileProductsOptions products;
   products.warps = target.hasWgmma() ? 12 : 8;
+  products.warpgroups = target.hasWgmma();
   products.sharedBytes = target.getSharedBytesPerBlock();
   passes.addPass(createScheduleTileProducts(products));
   passes.addPass(createScheduleTokenGroups());

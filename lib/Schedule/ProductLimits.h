@@ -9,8 +9,11 @@
 namespace gdn {
 
 /// Registers that a thread of a tile program of products will take, about, with
-/// `numWarps` warps.
-int64_t countRegisters(mlir::func::FuncOp program, int64_t numWarps);
+/// `numWarps` warps. If `together`, four warps may make a product together: its
+/// left operand and its result are then in registers as a whole until it is
+/// made.
+int64_t countRegisters(mlir::func::FuncOp program, int64_t numWarps,
+                       bool together);
 
 /// Registers that a thread may have in blocks of `numWarps` warps of which a
 /// multiprocessor holds `numBlocks`.

@@ -300,9 +300,13 @@ void ScheduleTileProducts::runOnOperation() {
         return signalPassFailure();
       continue;
     }
+    // Warps that have too few registers for a product together make their own.
+    bool together =
+        warpgroups && countRegisters(func, numWarps, /*together=*/true) <=
+                          getMostRegisters(numWarps, /*numBlocks=*/1);
     int64_t residentWarps =
         carriesMatrix(func) ? std::min<int64_t>(warps, fewestWarps) : warps;
-    int64_t needed = countRegisters(func, numWarps);
+    int64_t needed = countRegisters(func, numWarps, together);
     int64_t blocks = std::max<int64_t>(1, residentWarps / numWarps);
     while (blocks > 1 && getMostRegisters(numWarps, blocks) < needed)
       --blocks;
@@ -315,6 +319,8 @@ void ScheduleTileProducts::runOnOperation() {
     FailureOr<func::FuncOp> kernel = ProductKernel(func, numWarps).emit(blocks);
     if (failed(kernel))
       return signalPassFailure();
+    if (warpgroups && !together)
+      (*kernel)->setAttr("gdn_gpu.single_warps", UnitAttr::get(&getContext()));
     keepIfSmall(func, *kernel);
   }
 }

@@ -19,6 +19,8 @@ namespace {
 struct UseWarpgroups final : gdn::impl::UseWarpgroupsBase<UseWarpgroups> {
   void runOnOperation() override {
     getOperation().walk([&](func::FuncOp func) {
+      if (func->removeAttr("gdn_gpu.single_warps"))
+        return;
       bool any = false;
       func.walk([&](gdn::gpu::MatmulOp matmul) {
         gdn::gpu::FragmentType result = matmul.getResult().getType();

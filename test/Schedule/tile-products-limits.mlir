@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Programs that a chip cannot hold are left alone, with the figures: a state of 256
-// keys in the registers of 8 warps, and tiles in shared memory.
+// keys in the registers of 16 warps, and tiles in shared memory.
 //
 // RUN: gdn-opt %s -gdn-schedule-tile-products=shared-bytes=20000 -verify-diagnostics | FileCheck %s
 
 // CHECK-LABEL: func.func @large_state(
 //       CHECK:   gdn_tile.matmul
-// expected-remark@+1 {{'large_state' would take about 307 registers, of which a thread of 8 warps has 255}}
-func.func @large_state(%T: index, %k: memref<?x64x256xf16>, %w: memref<?x128x64xf16>)
+// expected-remark@+1 {{'large_state' would take about 158 registers, of which a thread of 16 warps has 128}}
+func.func @large_state(%T: index, %k: memref<?x64x256xf16>, %w: memref<?x256x64xf16>)
     attributes {gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
-  %start = gdn_tile.fill %zero : f32 -> vector<128x256xf32>
-  %end = scf.for %t = %c0 to %T step %c1 iter_args(%m = %start) -> (vector<128x256xf32>) {
+  %start = gdn_tile.fill %zero : f32 -> vector<256x256xf32>
+  %end = scf.for %t = %c0 to %T step %c1 iter_args(%m = %start) -> (vector<256x256xf32>) {
     %keys = gdn_tile.load %k[%t, %c0, %c0] dims [1, 2] : memref<?x64x256xf16>, vector<64x256xf16>
-    %writes = gdn_tile.load %w[%t, %c0, %c0] dims [1, 2] : memref<?x128x64xf16>, vector<128x64xf16>
-    %next = gdn_tile.matmul %writes, %keys acc(%m : vector<128x256xf32>) : vector<128x64xf16>, vector<64x256xf16> -> vector<128x256xf32>
-    scf.yield %next : vector<128x256xf32>
+    %writes = gdn_tile.load %w[%t, %c0, %c0] dims [1, 2] : memref<?x256x64xf16>, vector<256x64xf16>
+    %next = gdn_tile.matmul %writes, %keys acc(%m : vector<256x256xf32>) : vector<256x64xf16>, vector<64x256xf16> -> vector<256x256xf32>
+    scf.yield %next : vector<256x256xf32>
   }
   return
 }

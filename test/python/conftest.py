@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Shared fixtures: where the sources and the built tools are."""
+"""Shared fixtures: where the sources and the built tools are, and the driver that runs PTX on
+the CPU. With --sanitized, what would load the library into Python is skipped."""
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,41 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=ROOT / "build/release",
         help="build tree whose tools are tested (default: build/release)",
     )
+    parser.addoption(
+        "--sanitized",
+        action="store_true",
+        help="the build tree has sanitizers: its library cannot be loaded into Python",
+    )
     group = parser.getgroup("chunk form", "random calls in test_chunk_property.py")
     group.addoption("--examples", type=int, default=1000, help="how many (default: 1000)")
     group.addoption("--case", default="", help="a call that it printed, to run it again")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def sanitized(pytestconfig: pytest.Config) -> Iterator[bool]:
+    """Whether the build tree has sanitizers, whose library has to be loaded before all
+    others."""
+    if not pytestconfig.getoption("--sanitized"):
+        yield False
+        return
+
+    def skip(_path: object) -> None:
+        pytest.skip("Python cannot load a library with sanitizers")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gdn._abi.load", skip)
+        yield True
+
+
+@pytest.fixture(scope="session")
+def ptx_driver(build_dir: Path, sanitized: bool) -> Path:
+    """The folder of the driver that runs PTX on the CPU, for programs that load the library."""
+    folder = build_dir / "test/PTX"
+    if sanitized:
+        pytest.skip("Python cannot load a library with sanitizers")
+    if not (folder / "libcuda.so.1").exists():
+        pytest.skip("the target gdn-ptx-driver is not built")
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -41,11 +41,8 @@ def test_on_the_cpu(build_dir, tmp_path):
     assert lines[-1] == "all 36 results within bounds"
 
 
-def test_on_a_gpu(build_dir, tmp_path):
-    driver = build_dir / "test/PTX"
-    if not (driver / "libcuda.so.1").exists():
-        pytest.skip("the target gdn-ptx-driver is not built")
-    lines = demo(tmp_path, "--ptxas=none", LD_LIBRARY_PATH=str(driver))
+def test_on_a_gpu(ptx_driver, tmp_path):
+    lines = demo(tmp_path, "--ptxas=none", LD_LIBRARY_PATH=str(ptx_driver))
     assert lines[0].startswith("GPU: PTX on the CPU, sm_90")
     assert places(lines) == {"prefill": {"cpu / gpu"}, "decode": {"gpu"}}
     assert lines[-1] == "all 36 results within bounds"

@@ -48,8 +48,8 @@ def test_what_is_left_out_is_as_recorded(build_dir, tmp_path):
             continue
         command = [build_dir / "bin/gdn-compile", "--config", config, f"--io={row['io']}"]
         command += [*gpu_support.LAYOUTS["ready"], "--state=f32", "--only=prefill"]
-        command += [f"--target={row['target']}", "--ptxas=none", "--emit=report"]
+        command += [f"--target={row['target']}", "--emit=gpu", "-o", tmp_path / "gpu"]
         done = subprocess.run(command, text=True, capture_output=True)
-        found = gpu_support.facts(done.stdout, done.stderr, ["prefill"])
+        found = gpu_support.facts("", done.stderr, ["prefill"])
         assert found["prefill"]["left_out"] == row["left_out"], "run tools/scripts/gpu_support.py"
-        assert row["kernels"] == 0
+        assert row["kernels"] > 0

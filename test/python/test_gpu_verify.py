@@ -24,10 +24,7 @@ ALONE = ("tree", "buffer", "lazy")
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_device_check(build_dir, tool, tmp_path, layer):
-    driver = build_dir / "test/PTX"
-    if not (driver / "libcuda.so.1").exists():
-        pytest.skip("the target gdn-ptx-driver is not built")
+def test_device_check(build_dir, ptx_driver, tool, tmp_path, layer):
     preset, kind = LAYERS[layer]
     image, report = tmp_path / f"{layer}.gdnk", tmp_path / "report.json"
     states = "--state=f32,bf16" if preset == QWEN else "--state=f32"
@@ -40,7 +37,7 @@ def test_device_check(build_dir, tool, tmp_path, layer):
     assert done.returncode == 0, done.stderr
     command = [sys.executable, "-m", "gdn.device_check", image, "--quick", "--no-times"]
     command += ["--library", build_dir / "lib/libgdnrt.so", "--output", report]
-    paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(driver)}
+    paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(ptx_driver)}
     done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
     assert done.returncode == 0, done.stdout + done.stderr
     kernels = json.loads(report.read_text())["kernels"]

@@ -86,6 +86,15 @@ def measurements() -> dict[Path, tuple[str, dict[str, str]]]:
     return found
 
 
+def numerics() -> dict[Path, str]:
+    """Records of gdn.numerics_check to the text of their page."""
+    sys.path.insert(0, str(ROOT / "python"))
+    from gdn import numerics_tables
+
+    records = sorted(OUT.glob("numerics-*.json"))
+    return {path: numerics_tables.markdown(json.loads(path.read_text())) for path in records}
+
+
 def pages() -> dict[Path, str]:
     made = {}
     index = ["# Generated reference", "", "Made by `tools/scripts/docs.py`; do not edit.", ""]
@@ -101,6 +110,9 @@ def pages() -> dict[Path, str]:
         index.append(f"- [{path.stem}]({path.stem}.md), from `{path.relative_to(ROOT)}`")
     made[OUT / "gpu-support.md"] = gpu_support.markdown(json.loads(gpu_support.RECORD.read_text()))
     index.append("- [heads that GPUs have kernels for](gpu-support.md), from `gpu-support.json`")
+    for path, text in numerics().items():
+        made[path.with_suffix(".md")] = text
+        index.append(f"- [errors of prefill]({path.stem}.md), from `{path.name}`")
     made[OUT / "README.md"] = "\n".join(index) + "\n"
     return made
 

@@ -134,7 +134,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     ListOption<"valueParts", "value-parts", "int64_t",
                "Blocks that share the walk of a value head in further variants of "
                "'split': each has a part of the state's rows. Where they divide "
-               "them, and no norm wants whole rows">,
+               "them, and no norm wants whole rows; twice as many while a part "
+               "has more than 16,384 elements">,
     ListOption<"cuts", "cuts", "int64_t",
                "Segments of a batch in further variants of 'split'; not with "
                "checkpoints">,

@@ -269,7 +269,9 @@ def ScheduleTileProducts
 
     Left alone with a remark that has the figures: programs that would take more
     registers than a thread of so many warps has, by a model of what ptxas needs, or
-    more shared memory than a block has.
+    more shared memory than a block has. With `warpgroups`, a program gets the
+    attribute `gdn_gpu.single_warps` if it would have too few registers for products
+    that four warps make together.
 
     **Fails** with an error on a branch that gives tiles.
 
@@ -280,6 +282,8 @@ def ScheduleTileProducts
     Option<"warps", "warps", "int64_t", /*default=*/"8",
            "Warps per multiprocessor that registers must allow; 8 at most for a "
            "program that carries a matrix through a loop">,
+    Option<"warpgroups", "warpgroups", "bool", /*default=*/"false",
+           "Whether `gdn-gpu-use-warpgroups` follows">,
     Option<"sharedBytes", "shared-bytes", "int64_t", /*default=*/"232448",
            "Bytes of shared memory that a block may have">
   ];
@@ -299,7 +303,8 @@ def UseWarpgroups : Pass<"gdn-gpu-use-warpgroups", "::mlir::ModuleOp"> {
     Sets `warpgroup` on each `gdn_gpu.matmul` that `wgmma` can make: warps in
     multiples of four, a tile with rows of a multiple of 128 bytes, at most 256
     columns. Four warps then read the tile once instead of four times. A
-    function with such a product gets the attribute `gdn_gpu.warpgroups`.
+    function with such a product gets the attribute `gdn_gpu.warpgroups`. One
+    with `gdn_gpu.single_warps` is left as it is, without that attribute.
 
     **Runs after** `gdn-schedule-tile-products`; **before**
     `convert-gdn-gpu-to-nvvm`.

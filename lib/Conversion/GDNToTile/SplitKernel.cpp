@@ -72,16 +72,28 @@ static bool goesByValue(const KernelParts &parts) {
                       });
 }
 
-/// How many blocks may share the walk of a value head: as many as asked for, if
-/// they have the same number of values and all that follows the rule goes value
-/// by value.
+/// The last dimension of `value`, an input of the rule: that of a head.
+static int64_t getHeadSize(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape().back();
+}
+
+/// Elements of a state, or of rows of one, that fit well into the registers of
+/// eight warps.
+static constexpr int64_t goodStateElements = 128 * 128;
+
+/// How many blocks may share the walk of a value head: as many as asked for, or
+/// more if the state is large, if they have the same number of values and all
+/// that follows the rule goes value by value.
 static int64_t chooseValueParts(const KernelParts &parts, int64_t wanted) {
   DeltaRuleOp rule = parts.rule;
-  auto value = cast<RankedTensorType>(rule.getValue().getType());
-  return !goesByValue(parts) || parts.checkpoints ||
-                 value.getShape().back() % wanted != 0
-             ? 1
-             : wanted;
+  int64_t keys = getHeadSize(rule.getKey());
+  int64_t values = getHeadSize(rule.getValue());
+  if (!goesByValue(parts) || parts.checkpoints)
+    return 1;
+  while (values % (2 * wanted) == 0 &&
+         values / wanted * keys > goodStateElements)
+    wanted *= 2;
+  return values % wanted == 0 ? wanted : 1;
 }
 
 /// Tokens of a chunk. A block of a GPU has a warp for 16 values. Of more than
@@ -90,10 +102,8 @@ static int64_t chooseValueParts(const KernelParts &parts, int64_t wanted) {
 static int64_t chooseChunk(const KernelParts &parts,
                            const Algorithm &algorithm) {
   DeltaRuleOp rule = parts.rule;
-  auto last = [](Value value) {
-    return cast<RankedTensorType>(value.getType()).getShape().back();
-  };
-  int64_t keys = last(rule.getKey()), values = last(rule.getValue());
+  int64_t keys = getHeadSize(rule.getKey());
+  int64_t values = getHeadSize(rule.getValue());
   bool isLarge =
       algorithm.valueHeads && (values > 128 || (values < 128 && keys > 64));
   return isLarge ? std::min<int64_t>(algorithm.chunk, 32) : algorithm.chunk;
@@ -103,15 +113,16 @@ static int64_t chooseChunk(const KernelParts &parts,
 /// rows of the state as fit well into the registers of four warps.
 static constexpr int64_t segmentParts = 2;
 
+/// Keys of the largest map of a segment that the scan takes without spilling.
+static constexpr int64_t mostMapKeys = 128;
+
 /// True if rows of the kernel can be cut into segments of `valueParts` parts,
 /// each of which fits into a map as well.
 static bool canCut(const KernelParts &parts, int64_t valueParts) {
   DeltaRuleOp rule = parts.rule;
-  auto last = [](Value value) {
-    return cast<RankedTensorType>(value.getType()).getShape().back();
-  };
-  return !parts.checkpoints &&
-         last(rule.getKey()) % (last(rule.getValue()) / valueParts) == 0;
+  int64_t keys = getHeadSize(rule.getKey());
+  return !parts.checkpoints && keys <= mostMapKeys &&
+         keys % (getHeadSize(rule.getValue()) / valueParts) == 0;
 }
 
 /// Chunks that a block of the variant "fused" prepares at once, at most as many
@@ -120,10 +131,8 @@ static bool canCut(const KernelParts &parts, int64_t valueParts) {
 static int64_t chooseTogether(const KernelParts &parts,
                               const Algorithm &algorithm, int64_t wanted) {
   DeltaRuleOp rule = parts.rule;
-  int64_t values =
-      cast<RankedTensorType>(rule.getValue().getType()).getShape().back();
   return goesByValue(parts) && !parts.checkpoints &&
-                 values == 2 * algorithm.chunk
+                 getHeadSize(rule.getValue()) == 2 * algorithm.chunk
              ? wanted
              : 0;
 }
@@ -160,9 +169,12 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
       chosen.push_back(
           {{"split-cuts-" + number}, "_cuts_" + number, ofSegment, cuts, 0});
     }
-  for (int64_t count : descending(wanted.valueParts)) {
+  SmallVector<int64_t> counts;
+  for (int64_t count : wanted.valueParts)
+    counts.push_back(chooseValueParts(parts, count));
+  for (int64_t count : descending(counts)) {
     std::string number = std::to_string(count);
-    if (count > 1 && chooseValueParts(parts, count) == count)
+    if (count > 1)
       chosen.push_back(
           {{"split-parts-" + number}, "_parts_" + number, count, 0, 0});
   }

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Errors of prefill beside float64: by heads and types on the driver that runs PTX on the CPU
+(test/PTX), and that the check finds what is wrong."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import ROOT
+
+from gdn import Runtime, checks, numerics_check, numerics_tables, reference
+
+HEADS = [(64, 64), (64, 128), (96, 192), (256, 256)]  # 128 x 128: test_gpu_prefill.py
+
+
+def model(keys, values):
+    return {
+        "model_type": "qwen3_5_text",
+        "hidden_size": 128,
+        "hidden_act": "silu",
+        "num_hidden_layers": 4,
+        "linear_num_key_heads": 1,
+        "linear_num_value_heads": 2,
+        "linear_key_head_dim": keys,
+        "linear_value_head_dim": values,
+        "linear_conv_kernel_dim": 4,
+        "rms_norm_eps": 1e-6,
+    }
+
+
+@pytest.fixture(scope="module")
+def compiled(tool, tmp_path_factory):
+    """An image with a prefill of such heads."""
+
+    def run(keys, values, *options):
+        folder = tmp_path_factory.mktemp("image")
+        config, image = folder / "config.json", folder / "layer.gdnk"
+        config.write_text(json.dumps(model(keys, values)))
+        done = tool("gdn-compile", "--config", config, "--only=prefill", *options, "-o", image)
+        assert done.returncode == 0, done.stderr
+        return image
+
+    return run
+
+
+@pytest.mark.parametrize("keys, values", HEADS)
+@pytest.mark.parametrize("layout", ["ready", "packed"])
+def test_heads_and_types(build_dir, ptx_driver, compiled, tmp_path, keys, values, layout):
+    form = ["--layout=ready", "--outputs=core"] if layout == "ready" else ["--outputs=both"]
+    types = ["--io=bf16", "--io=f16", "--state=f32"]
+    image = compiled(keys, values, *form, *types, "--target=sm_90a", "--ptxas=none")
+    report = tmp_path / "report.json"
+    command = [sys.executable, "-m", "gdn.numerics_check", image, "--quick", "--output", report]
+    command += ["--library", build_dir / "lib/libgdnrt.so"]
+    paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(ptx_driver)}
+    done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(report.read_text())["rows"]
+    assert [row["io"] for row in rows] == ["bfloat16", "float16"]
+    for row in rows:
+        assert row["heads"] == [keys, values] and row["layout"] == layout
+        assert set(row["cases"]) == {"near_one", "realistic", "strong"}
+        assert row["variants"][-1] == ("split-parts-4" if keys == 256 else "split")
+
+
+@pytest.fixture
+def kernel(build_dir, compiled):
+    options = ["--io=bf16", "--layout=ready", "--outputs=core", "--target=native"]
+    options += ["--precision=mixed-io", "--chunk-from=1"]
+    runtime = Runtime(build_dir / "lib/libgdnrt.so")
+    device = runtime.device(num_workers=1)
+    image = runtime.image(compiled(32, 48, *options))
+    return device, device.kernel(image, "prefill"), reference.Layer.of(image.attributes("prefill"))
+
+
+def test_all_cases_of_a_sound_kernel(kernel):
+    device, prefill, layer = kernel
+    (row,) = numerics_check.check_kernels(device, [prefill], layer, numerics_check.CASES)
+    assert row["failures"] == []
+    assert set(row["cases"]) == {case.name for case in numerics_check.CASES}
+    for output, state in row["cases"].values():
+        assert 1e-4 < output < 3e-3 and 1e-6 < state < 2e-3
+
+
+@pytest.mark.parametrize("name", ["core", "state_pool"])
+def test_errors_are_found(kernel, monkeypatch, name):
+    device, prefill, layer = kernel
+    run = checks.run
+
+    def wrong(*arguments):
+        after = run(*arguments)
+        after[name] = (after[name].astype(np.float64) * 1.006).astype(after[name].dtype)
+        return after
+
+    monkeypatch.setattr(checks, "run", wrong)
+    cases = numerics_check.CASES[:1]
+    (row,) = numerics_check.check_kernels(device, [prefill], layer, cases)
+    assert len(row["failures"]) == len(row["variants"])
+    assert all(f": {name}: error 6" in failure for failure in row["failures"])
+
+
+def test_a_result_that_is_not_finite_is_found(kernel, monkeypatch):
+    device, prefill, layer = kernel
+    run = checks.run
+
+    def wrong(*arguments):
+        after = run(*arguments)
+        after["core"][5] = np.inf
+        return after
+
+    monkeypatch.setattr(checks, "run", wrong)
+    large = tuple(case for case in numerics_check.CASES if case.large)
+    (row,) = numerics_check.check_kernels(device, [prefill], layer, large)
+    assert "error inf" in row["failures"][0]
+
+
+def test_the_page_has_a_line_for_each_entry():
+    row = {"heads": [64, 128], "layout": "ready", "io": "bfloat16", "state": "float32"}
+    row |= {"target": "sm_90a", "variants": ["split"], "failures": []}
+    cases = {"near_one": [2e-3, 4e-4], "strong": [1.9e-3, 3e-4]}
+    fewer = {"near_one": [2.2e-3, 5e-4]}
+    rows = [row | {"cases": cases}, row | {"layout": "packed", "cases": fewer}]
+    report = {"device": "a GPU", "driver": "1.2", "date": "2026-01-02", "rows": rows}
+    text = numerics_tables.markdown(report)
+    outputs, states = text.split("## States")
+    assert "| 64 x 128 | ready | bf16 | f32 | sm_90a | 2.0e-03 | 1.9e-03 |" in outputs
+    assert "| 64 x 128 | packed | bf16 | f32 | sm_90a | 5.0e-04 |  |" in states
+    assert "2 entries, 2 variants, 0 errors beyond the bounds" in text
