@@ -22,8 +22,7 @@
 //       CHECK:     %[[SQUARES:.+]] = gdn_gpu.map_rows %[[O]], %[[Z]], %[[W]] :
 //       CHECK:     %[[SUM:.+]] = gdn_gpu.column_sum %[[SQUARES]], %{{.+}} : {{.+}}<8x64xf32> -> <64xf32, #gdn_gpu.per_column<#[[$ROWS]]>>
 //       CHECK:     %[[RESULT:.+]] = gdn_gpu.map_rows %[[O]], %[[Z]], %[[W]], %[[SUM]] :{{.+}} -> !gdn_gpu.fragment<128x64xbf16, #[[$ROWS]]>
-//       CHECK:     gdn_gpu.barrier
-//  CHECK-NEXT:     gdn_gpu.share transpose %[[RESULT]], %[[GATE]] :
+//       CHECK:     gdn_gpu.share transpose %[[RESULT]], %[[GATE]] :
 //  CHECK-NEXT:     gdn_gpu.barrier
 //  CHECK-NEXT:     gdn_gpu.fetch %[[GATE]]
 //       CHECK:   gdn_gpu.warps 0 for 1 {

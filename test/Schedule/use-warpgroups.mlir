@@ -71,3 +71,25 @@ func.func @narrow(%l: !gdn_gpu.fragment<32x32xf16, #two>)
       -> !gdn_gpu.fragment<32x32xf32, #two>
   return %s : !gdn_gpu.fragment<32x32xf32, #two>
 }
+
+// A left side that lies in shared memory is read there, turned or as it is.
+// OVERLAP-LABEL: func.func @shared_lhs(
+//       OVERLAP:   %[[P:.+]] = gdn_gpu.alloc
+//   OVERLAP-NOT:   gdn_gpu.fetch
+//       OVERLAP:   gdn_gpu.start_matmul %[[P]], transpose %[[P]] : !gdn_gpu.shared<64x64xf16, swizzled>,
+//       OVERLAP:   gdn_gpu.start_matmul turned %[[P]], %[[P]] : !gdn_gpu.shared<64x64xf16, swizzled>,
+#group = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!square = !gdn_gpu.fragment<64x64xf16, #group>
+!place = !gdn_gpu.shared<64x64xf16, swizzled>
+!product = !gdn_gpu.fragment<64x64xf32, #group>
+func.func @shared_lhs(%t: !square) -> (!product, !product)
+    attributes {gdn_gpu.threads = 128 : i64} {
+  %p = gdn_gpu.alloc : !place
+  gdn_gpu.share %t, %p : !square, !place
+  gdn_gpu.barrier
+  %a = gdn_gpu.fetch %p : !place -> !square
+  %s = gdn_gpu.matmul %a, transpose %p : !square, !place -> !product
+  %b = gdn_gpu.fetch transpose %p : !place -> !square
+  %r = gdn_gpu.matmul %b, %p : !square, !place -> !product
+  return %s, %r : !product, !product
+}

@@ -274,6 +274,12 @@ LogicalResult ChannelCheck::run() {
   for (Operation *begin : begins)
     if (failed(checkPair(begin)))
       return failure();
+  // acquire_c2
+  if (llvm::none_of(ends, fills))
+    for (Operation *begin : begins)
+      if (fills(begin))
+        return begin->emitOpError(
+            "expects a gdn_gpu.commit of the channel in its role");
   Turn turn = Turn::acquire;
   if (failed(checkTurns(filler.getBody(), turn)))
     return failure();

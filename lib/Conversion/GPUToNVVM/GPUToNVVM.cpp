@@ -252,8 +252,6 @@ void KernelLowering::keepThread(Location loc) {
 
 /// Takes registers that other roles give back, or gives some back.
 void KernelLowering::setRegisters(gdn::gpu::WarpsOp role) {
-  if (!role.getRegisters())
-    return;
   int64_t wanted = *role.getRegisters(),
           atLaunch = allRegisters / numThreads / 8 * 8;
   if (wanted == atLaunch)
@@ -288,8 +286,10 @@ template <typename OpTy> void KernelLowering::lowerWarps(OpTy warps) {
       threads.isRole = true;
       threads.firstWarp = role.getFirst();
       threads.numThreads = role.getCount() * gdn::gpu::warpThreads;
-      setRegisters(role);
-      keepThread(loc);
+      if (role.getRegisters()) {
+        setRegisters(role);
+        keepThread(loc);
+      }
       channels.enterRole(b, role);
     }
     if (source->hasAttr("gdn_gpu.keep_loops"))

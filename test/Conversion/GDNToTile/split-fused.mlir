@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A variant of "split" whose walk prepares two chunks at once: no stage before
+// A variant of "split" whose walk prepares its chunks itself: no stage before
 // it, no workspace.
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk=32 chunk-stages=split together=2 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
@@ -12,18 +12,14 @@
 //  CHECK-SAME:   gdn_tile.conditions = {fused = {{\[\[}}["7", "workers"], ["10", "N", "Hv"]], {{\[}}["128", "N"], ["T"]], {{\[}}["N", "Hv"], ["1", "workers"]]],
 //  CHECK-SAME:   "fused-2-waves" = {{\[\[}}["14", "workers"], ["10", "N", "Hv"]],
 //  CHECK-SAME:   gdn_tile.variant = ["fused", "fused-2-waves", "fused-waves"], gdn_tile.workspace = []
-//       CHECK:   scf.for %[[T:.+]] = %{{.+}} to %[[END:.+]] step %c64 iter_args(%[[S:.+]] = %{{.+}}) -> (vector<64x32xf32>)
+//       CHECK:   scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c32 iter_args(%[[S:.+]] = %{{.+}}) -> (vector<64x32xf32>)
 // CHECK-COUNT-5:     gdn_tile.load
-// The second chunk may lie behind the row: then it has no tokens.
-//       CHECK:     %[[SECOND:.+]] = arith.addi %[[T]], %c32
-//       CHECK:     %[[TO:.+]] = arith.minui %[[SECOND]], %[[END]]
-//       CHECK:     arith.subi %[[END]], %[[TO]]
-// CHECK-COUNT-5:     gdn_tile.load
-//       CHECK:     %[[KNOWN:.+]]:10 = gdn_tile.each 2 of
-//       CHECK:       gdn_tile.tri_inverse
-//       CHECK:       gdn_tile.yield {{.*}} : vector<32x32xf16>, vector<32x32xf16>, vector<32xf32>, vector<32xf32>, vector<32xf32>
-//       CHECK:     gdn_tile.matmul {{.*}}, %[[KNOWN]]#0 acc(
-//       CHECK:     %[[NEXT:.+]] = gdn_tile.matmul {{.*}}, %[[KNOWN]]#1 acc(
+//       CHECK:     gdn_tile.prefix_sum
+//       CHECK:     gdn_tile.tri_inverse
+//       CHECK:     %[[Z:.+]] = gdn_tile.map_rows {{.*}} -> vector<32x32xf16>
+//       CHECK:     %[[Y:.+]] = gdn_tile.map_rows {{.*}} -> vector<32x32xf16>
+//       CHECK:     gdn_tile.matmul {{.*}} acc(
+//       CHECK:     %[[NEXT:.+]] = gdn_tile.matmul {{.*}} acc(
 //       CHECK:     scf.yield %[[NEXT]]
 
 // What finds its chunks prepared comes behind.

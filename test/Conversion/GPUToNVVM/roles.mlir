@@ -120,3 +120,52 @@ func.func @each(%n: index, %y: memref<?x128xf32>)
   }
   return
 }
+
+// Registers change hands; the numbers of a thread are kept; a role's barrier is
+// its own; what is filled for warpgroups is fenced before it is committed. A tile
+// goes out by the columns of each warp.
+//
+// CHECK-LABEL: llvm.func @registers(
+//       CHECK:   scf.if
+//       CHECK:     "setmaxnreg.dec.sync.aligned.u32 240;"
+//       CHECK:     nvvm.shfl.sync idx
+//       CHECK:     nvvm.bar.warp.sync
+//       CHECK:     llvm.load {{.+}} -> vector<4xi32>
+//       CHECK:     nvvm.bar.warp.sync
+//       CHECK:     llvm.store {{.+}} : vector<4xi32>
+//       CHECK:   scf.if
+//       CHECK:     "setmaxnreg.dec.sync.aligned.u32 104;"
+//       CHECK:     nvvm.barrier id = %c2_i32 number_of_threads = %c128_i32
+//       CHECK:     "fence.proxy.async.shared::cta;"
+//       CHECK:     "mbarrier.arrive.shared::cta.b64 _, [$0];"
+#group = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!ring = !gdn_gpu.channel<64x64xf16, depth = 2, swizzled>
+!place = !gdn_gpu.shared<64x64xf16, swizzled>
+!square = !gdn_gpu.fragment<64x64xf16, #group>
+func.func @registers(%n: index, %y: memref<?x64xf16>)
+    attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
+                gdn_gpu.warpgroups} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f16
+  %ring = gdn_gpu.channel : !ring
+  %own = gdn_gpu.alloc : !place
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 4 registers 240 {
+      %t = gdn_gpu.fill %one : f16 -> !square
+      %p = gdn_gpu.receive %ring : !ring -> !place
+      %s = gdn_gpu.matmul warpgroup %t, %p : !square, !place
+          -> !gdn_gpu.fragment<64x64xf32, #group>
+      gdn_gpu.release %ring : !ring
+      gdn_gpu.share transpose %t, %own : !square, !place
+      gdn_gpu.copy_out %own, %y[%c0, %c0] dims [0, 1] : !place, memref<?x64xf16>
+    }
+    gdn_gpu.warps 4 for 4 registers 104 {
+      %t = gdn_gpu.fill %one : f16 -> !square
+      gdn_gpu.barrier
+      %p = gdn_gpu.acquire %ring : !ring -> !place
+      gdn_gpu.share %t, %p : !square, !place
+      gdn_gpu.commit %ring : !ring
+    }
+  }
+  return
+}

@@ -25,8 +25,8 @@ func.func @read_before_receive(%x: memref<?x32xf32>, %v: f32)
     }
     gdn_gpu.warps 2 for 1 {
       %t = gdn_gpu.acquire %c : !chan -> !tile
-      // expected-error@+1 {{'gdn_gpu.fetch' op expects to write a tile that was acquired, by gdn_gpu.share or gdn_gpu.copy}}
-      %f = gdn_gpu.fetch %t : !tile -> !one
+      // expected-error@+1 {{'gdn_gpu.reshape' op expects to write a tile that was acquired, by gdn_gpu.share, gdn_gpu.begin_copy or gdn_gpu.copy}}
+      %f = gdn_gpu.reshape %t : !tile to !gdn_gpu.shared<256xf32>
       gdn_gpu.commit %c : !chan
     }
   }
@@ -51,7 +51,7 @@ func.func @write_before_acquire(%x: memref<?x32xf32>, %v: f32)
     gdn_gpu.warps 0 for 2 {
       %s = gdn_gpu.fill %v : f32 -> !two
       %t = gdn_gpu.receive %c : !chan -> !tile
-      // expected-error@+1 {{'gdn_gpu.share' op expects to read a tile that was received, by gdn_gpu.fetch or gdn_gpu.fetch_element}}
+      // expected-error@+1 {{'gdn_gpu.share' op expects to read a tile that was received, by gdn_gpu.fetch, gdn_gpu.fetch_element or a product}}
       gdn_gpu.share %s, %t : !two, !tile
       gdn_gpu.release %c : !chan
     }
@@ -118,7 +118,7 @@ func.func @commit_without_acquire(%x: memref<?x32xf32>, %v: f32)
       gdn_gpu.release %c : !chan
     }
     gdn_gpu.warps 2 for 1 {
-      // expected-error@+1 {{'gdn_gpu.commit' op expects a gdn_gpu.acquire of the channel before it in the same block}}
+      // expected-error@+1 {{'gdn_gpu.commit' op expects a gdn_gpu.acquire of the channel on every way before it}}
       gdn_gpu.commit %c : !chan
       %s = gdn_gpu.fill %v : f32 -> !one
       %t = gdn_gpu.acquire %c : !chan -> !tile
@@ -180,9 +180,9 @@ func.func @acquired_twice(%x: memref<?x32xf32>, %v: f32)
       gdn_gpu.release %c : !chan
     }
     gdn_gpu.warps 2 for 1 {
-      // expected-error@+1 {{'gdn_gpu.acquire' op expects a gdn_gpu.commit of the channel behind it in the same block}}
       %u = gdn_gpu.acquire %c : !chan -> !tile
       %s = gdn_gpu.fill %v : f32 -> !one
+      // expected-error@+1 {{'gdn_gpu.acquire' op expects a gdn_gpu.commit of the channel on every way from the gdn_gpu.acquire before it}}
       %t = gdn_gpu.acquire %c : !chan -> !tile
       gdn_gpu.share %s, %t : !one, !tile
       gdn_gpu.commit %c : !chan
@@ -284,6 +284,169 @@ func.func @written_behind_commit(%x: memref<?x32xf32>, %v: f32)
       gdn_gpu.commit %c : !chan
       // expected-error@+1 {{'gdn_gpu.share' op expects a tile that has not been given up}}
       gdn_gpu.share %s, %t : !one, !tile
+    }
+  }
+  return
+}
+
+// -----
+
+!chan = !gdn_gpu.channel<64x128xbf16, depth = 2, swizzled>
+!tile = !gdn_gpu.shared<64x128xbf16, swizzled>
+#four = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!four = !gdn_gpu.fragment<64x128xbf16, #four>
+
+func.func @turns_differ(%n: index) attributes {gdn_gpu.threads = 256 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c = gdn_gpu.channel : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 4 {
+      %t = gdn_gpu.receive %c : !chan -> !tile
+      %f = gdn_gpu.fetch %t : !tile -> !four
+      gdn_gpu.release %c : !chan
+    }
+    gdn_gpu.warps 4 for 4 {
+      // expected-error@+1 {{'scf.for' op expects as many gdn_gpu.acquire as gdn_gpu.commit of a channel in a turn}}
+      scf.for %i = %c0 to %n step %c1 {
+        %t = gdn_gpu.acquire %c : !chan -> !tile
+      }
+      gdn_gpu.commit %c : !chan
+    }
+  }
+  return
+}
+
+// -----
+
+!chan = !gdn_gpu.channel<64x128xbf16, depth = 2, swizzled>
+!tile = !gdn_gpu.shared<64x128xbf16, swizzled>
+#four = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!four = !gdn_gpu.fragment<64x128xbf16, #four>
+
+func.func @open_on_one_way(%b: i1) attributes {gdn_gpu.threads = 256 : i64} {
+  %c = gdn_gpu.channel : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 4 {
+      %t = gdn_gpu.receive %c : !chan -> !tile
+      %f = gdn_gpu.fetch %t : !tile -> !four
+      gdn_gpu.release %c : !chan
+    }
+    gdn_gpu.warps 4 for 4 {
+      scf.if %b {
+        %t = gdn_gpu.acquire %c : !chan -> !tile
+      }
+      // expected-error@+1 {{'gdn_gpu.acquire' op expects a gdn_gpu.commit of the channel on every way from the gdn_gpu.acquire before it}}
+      %t = gdn_gpu.acquire %c : !chan -> !tile
+      gdn_gpu.commit %c : !chan
+    }
+  }
+  return
+}
+
+// -----
+
+!chan = !gdn_gpu.channel<64x128xbf16, depth = 2, swizzled>
+!tile = !gdn_gpu.shared<64x128xbf16, swizzled>
+#four = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!four = !gdn_gpu.fragment<64x128xbf16, #four>
+
+func.func @commit_before_await(%x: memref<?x128xbf16>, %i: index) attributes {gdn_gpu.threads = 256 : i64} {
+  %c0 = arith.constant 0 : index
+  %c = gdn_gpu.channel : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 4 {
+      %t = gdn_gpu.receive %c : !chan -> !tile
+      %f = gdn_gpu.fetch %t : !tile -> !four
+      gdn_gpu.release %c : !chan
+    }
+    gdn_gpu.warps 4 for 4 {
+      %t = gdn_gpu.acquire %c : !chan -> !tile
+      // expected-note@+1 {{copy}}
+      gdn_gpu.begin_copy %x[%i, %c0] dims [0, 1], %t : memref<?x128xbf16>, !tile
+      // expected-error@+1 {{'gdn_gpu.commit' op expects a gdn_gpu.await_copies between it and the copy before it}}
+      gdn_gpu.commit %c : !chan
+    }
+  }
+  return
+}
+
+// -----
+
+!chan = !gdn_gpu.channel<64x128xbf16, depth = 2, swizzled>
+!tile = !gdn_gpu.shared<64x128xbf16, swizzled>
+#four = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!four = !gdn_gpu.fragment<64x128xbf16, #four>
+
+func.func @read_by_filler(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
+  %c = gdn_gpu.channel : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 4 {
+      %t = gdn_gpu.receive %c : !chan -> !tile
+      %g = gdn_gpu.fetch %t : !tile -> !four
+      gdn_gpu.release %c : !chan
+    }
+    gdn_gpu.warps 4 for 4 {
+      %t = gdn_gpu.acquire %c : !chan -> !tile
+      // expected-note@+1 {{access before it}}
+      gdn_gpu.share %f, %t : !four, !tile
+      %own = gdn_gpu.commit %c : !chan -> !tile
+      // expected-error@+1 {{'gdn_gpu.fetch' op expects a gdn_gpu.barrier between it and the access before it}}
+      %g = gdn_gpu.fetch %own : !tile -> !four
+    }
+  }
+  return
+}
+
+// -----
+
+!chan = !gdn_gpu.channel<64x128xbf16, depth = 2, swizzled>
+!tile = !gdn_gpu.shared<64x128xbf16, swizzled>
+#four = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!four = !gdn_gpu.fragment<64x128xbf16, #four>
+
+func.func @leader_after(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
+  %c = gdn_gpu.channel : !chan
+  %d = gdn_gpu.channel : !chan with %c : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 4 {
+      %t = gdn_gpu.receive %c : !chan -> !tile
+      %u = gdn_gpu.receive %d : !chan -> !tile
+      %g = gdn_gpu.fetch %u : !tile -> !four
+      gdn_gpu.release %c : !chan
+      // expected-error@+1 {{'gdn_gpu.release' op expects to be behind the gdn_gpu.receive of the channel's leader and before its gdn_gpu.release}}
+      gdn_gpu.release %d : !chan
+    }
+    gdn_gpu.warps 4 for 4 {
+      %t = gdn_gpu.acquire %c : !chan -> !tile
+      %u = gdn_gpu.acquire %d : !chan -> !tile
+      gdn_gpu.share %f, %u : !four, !tile
+      gdn_gpu.commit %d : !chan
+      gdn_gpu.commit %c : !chan
+    }
+  }
+  return
+}
+
+// -----
+
+!chan = !gdn_gpu.channel<64x128xbf16, depth = 2, swizzled>
+!tile = !gdn_gpu.shared<64x128xbf16, swizzled>
+#four = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!four = !gdn_gpu.fragment<64x128xbf16, #four>
+
+func.func @never_committed(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
+  %c = gdn_gpu.channel : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 4 {
+      %t = gdn_gpu.receive %c : !chan -> !tile
+      %g = gdn_gpu.fetch %t : !tile -> !four
+      gdn_gpu.release %c : !chan
+    }
+    gdn_gpu.warps 4 for 4 {
+      // expected-error@+1 {{'gdn_gpu.acquire' op expects a gdn_gpu.commit of the channel in its role}}
+      %t = gdn_gpu.acquire %c : !chan -> !tile
+      gdn_gpu.share %f, %t : !four, !tile
     }
   }
   return

@@ -91,3 +91,66 @@ func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?
   }
   return
 }
+
+// Tiles that come and go with those of another channel, swizzled; a copy that is
+// under way from one turn to the next; who fills a tile reads it as well. Columns
+// that each warp has for itself need no barrier.
+//
+// CHECK-LABEL: func.func @roles(
+//       CHECK:   %[[KEYS:.+]] = gdn_gpu.channel : <64x64xbf16, depth = 2, swizzled>
+//       CHECK:   %[[GATES:.+]] = gdn_gpu.channel : <64xf32, depth = 2> with %[[KEYS]] : !gdn_gpu.channel<64x64xbf16, depth = 2, swizzled>
+//       CHECK:   gdn_gpu.warps 0 for 4 registers 96 {
+//       CHECK:     gdn_gpu.begin_copy own
+//       CHECK:     gdn_gpu.copy_out %{{.+}}, %{{.+}}[%{{.+}}, %{{.+}}] dims [0, 1] rows(%{{.+}}) :
+//       CHECK:   gdn_gpu.warps 4 for 4 registers 24 {
+//       CHECK:     %[[OWN:.+]] = gdn_gpu.commit %[[KEYS]] : <64x64xbf16, depth = 2, swizzled> -> !gdn_gpu.shared<64x64xbf16, swizzled>
+//       CHECK:     gdn_gpu.fetch %[[OWN]]
+#four = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!keys = !gdn_gpu.channel<64x64xbf16, depth = 2, swizzled>
+!gates = !gdn_gpu.channel<64xf32, depth = 2>
+!key = !gdn_gpu.shared<64x64xbf16, swizzled>
+!gate = !gdn_gpu.shared<64xf32>
+!tile = !gdn_gpu.fragment<64x64xbf16, #four>
+func.func @roles(%n: index, %x: memref<?x64xbf16>, %y: memref<?x64xbf16>, %one: f32)
+    attributes {gdn_gpu.threads = 256 : i64} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %keys = gdn_gpu.channel : !keys
+  %gates = gdn_gpu.channel : !gates with %keys : !keys
+  %place = gdn_gpu.alloc : !key
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 4 registers 96 {
+      gdn_gpu.begin_copy own %y[%c0, %c0] dims [0, 1], %place : memref<?x64xbf16>, !key
+      scf.for %t = %c0 to %n step %c64 {
+        %k = gdn_gpu.receive %keys : !keys -> !key
+        %g = gdn_gpu.receive %gates : !gates -> !gate
+        %a = gdn_gpu.fetch %k : !key -> !tile
+        %b = gdn_gpu.fetch_element %g[%c0] : !gate -> f32
+        gdn_gpu.release %gates : !gates
+        gdn_gpu.release %keys : !keys
+        gdn_gpu.await_copies
+        %turned = gdn_gpu.fetch transpose %place : !key -> !tile
+        gdn_gpu.share transpose %turned, %place : !tile, !key
+        gdn_gpu.copy_out %place, %y[%t, %c0] dims [0, 1] rows(%n) : !key, memref<?x64xbf16>
+        gdn_gpu.begin_copy own %y[%t, %c0] dims [0, 1], %place : memref<?x64xbf16>, !key
+      }
+    }
+    gdn_gpu.warps 4 for 4 registers 24 {
+      %row = gdn_gpu.fill %one : f32 -> !gdn_gpu.fragment<64xf32, #gdn_gpu.per_column<#four>>
+      %first = gdn_gpu.acquire %keys : !keys -> !key
+      gdn_gpu.begin_copy %x[%c0, %c0] dims [0, 1], %first : memref<?x64xbf16>, !key
+      scf.for %t = %c0 to %n step %c64 {
+        gdn_gpu.await_copies
+        gdn_gpu.barrier
+        %g = gdn_gpu.acquire %gates : !gates -> !gate
+        gdn_gpu.share %row, %g : !gdn_gpu.fragment<64xf32, #gdn_gpu.per_column<#four>>, !gate
+        gdn_gpu.commit %gates : !gates
+        %own = gdn_gpu.commit %keys : !keys -> !key
+        %a = gdn_gpu.fetch %own : !key -> !tile
+        %next = gdn_gpu.acquire %keys : !keys -> !key
+        gdn_gpu.begin_copy %x[%t, %c0] dims [0, 1], %next : memref<?x64xbf16>, !key
+      }
+    }
+  }
+  return
+}

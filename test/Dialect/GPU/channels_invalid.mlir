@@ -351,3 +351,41 @@ func.func @units_c2(%x: memref<?x32xf32>, %v: f32)
   }
   return
 }
+
+// -----
+
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+
+func.func @channel_c5_depth() attributes {gdn_gpu.threads = 128 : i64} {
+  %c = gdn_gpu.channel : !chan
+  // expected-error@+1 {{'gdn_gpu.channel' op expects the depth of its leader, and no parts, but got '!gdn_gpu.channel<8x32xf32, depth = 3>' beside '!gdn_gpu.channel<8x32xf32, depth = 2>'}}
+  %d = gdn_gpu.channel : !gdn_gpu.channel<8x32xf32, depth = 3> with %c : !chan
+  return
+}
+
+// -----
+
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+
+func.func @channel_c5_led() attributes {gdn_gpu.threads = 128 : i64} {
+  %c = gdn_gpu.channel : !chan
+  %d = gdn_gpu.channel : !chan with %c : !chan
+  // expected-error@+1 {{'gdn_gpu.channel' op expects its leader to be a gdn_gpu.channel that has none}}
+  %e = gdn_gpu.channel : !chan with %d : !chan
+  return
+}
+
+// -----
+
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+
+func.func @commit_tile(%v: f32) attributes {gdn_gpu.threads = 128 : i64} {
+  %c = gdn_gpu.channel : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      // expected-error@+1 {{'gdn_gpu.commit' op expects a tile of the element type and size of '!gdn_gpu.shared<8x32xf32>', but got '!gdn_gpu.shared<8x16xf32>'}}
+      %t = gdn_gpu.commit %c : !chan -> !gdn_gpu.shared<8x16xf32>
+    }
+  }
+  return
+}

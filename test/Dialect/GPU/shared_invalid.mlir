@@ -126,7 +126,7 @@ func.func @fetch_element_c1_type(%p: !place, %i: index) attributes {gdn_gpu.thre
 // -----
 
 func.func @reshape_c1_elements(%p: !gdn_gpu.shared<1x256xf32>) attributes {gdn_gpu.threads = 32 : i64} {
-  // expected-error@+1 {{'gdn_gpu.reshape' op expects 'result' to have the elements of 'place', 256 of 'f32', but got '!gdn_gpu.shared<2x64xf32>'}}
+  // expected-error@+1 {{'gdn_gpu.reshape' op expects 'result' to have as many elements as 'place', 256 of 32 bits, but got '!gdn_gpu.shared<2x64xf32>'}}
   %r = gdn_gpu.reshape %p : !gdn_gpu.shared<1x256xf32> to !gdn_gpu.shared<2x64xf32>
   return
 }
@@ -134,7 +134,7 @@ func.func @reshape_c1_elements(%p: !gdn_gpu.shared<1x256xf32>) attributes {gdn_g
 // -----
 
 func.func @reshape_c1_type(%p: !gdn_gpu.shared<1x256xf32>) attributes {gdn_gpu.threads = 32 : i64} {
-  // expected-error@+1 {{'gdn_gpu.reshape' op expects 'result' to have the elements of 'place', 256 of 'f32', but got '!gdn_gpu.shared<2x128xbf16>'}}
+  // expected-error@+1 {{'gdn_gpu.reshape' op expects 'result' to have as many elements as 'place', 256 of 32 bits, but got '!gdn_gpu.shared<2x128xbf16>'}}
   %r = gdn_gpu.reshape %p : !gdn_gpu.shared<1x256xf32> to !gdn_gpu.shared<2x128xbf16>
   return
 }

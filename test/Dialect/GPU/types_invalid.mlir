@@ -66,3 +66,8 @@ func.func private @odd_parts(!gdn_gpu.channel<8x8xf32, depth = 2, parts = 3>)
 
 // expected-error@+1 {{expects elements of f32, bf16 or f16, but got 'i32'}}
 func.func private @channel_of_integers(!gdn_gpu.channel<8xi32, depth = 2>)
+
+// -----
+
+// expected-error@+1 {{expects a swizzled tile to have rank 2 and rows of a}}
+func.func private @swizzled_row(!gdn_gpu.channel<64xbf16, depth = 2, swizzled>)

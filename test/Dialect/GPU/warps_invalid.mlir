@@ -158,3 +158,34 @@ func.func @c4_layout(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
   }
   return
 }
+
+// -----
+
+func.func @c5_no_role() attributes {gdn_gpu.threads = 256 : i64} {
+  // expected-error@+1 {{'gdn_gpu.warps' op expects 'registers' in a role of whole groups of four warps}}
+  gdn_gpu.warps 0 for 4 registers 64 {
+  }
+  return
+}
+
+// -----
+
+func.func @c5_part_of_a_group() attributes {gdn_gpu.threads = 256 : i64} {
+  gdn_gpu.roles {
+    // expected-error@+1 {{'gdn_gpu.warps' op expects 'registers' in a role of whole groups of four warps}}
+    gdn_gpu.warps 2 for 4 registers 64 {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @c5_number() attributes {gdn_gpu.threads = 256 : i64} {
+  gdn_gpu.roles {
+    // expected-error@+1 {{'gdn_gpu.warps' op expects 'registers' to be a multiple of 8 from 24 to 256, but got 60}}
+    gdn_gpu.warps 0 for 4 registers 60 {
+    }
+  }
+  return
+}

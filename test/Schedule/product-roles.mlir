@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A loop over chunks that prepares them, in three roles: one copies keys and queries
+// and makes gates, one makes what needs no state, one walks from state to state. Of
+// values and outputs a warp that walks has its own columns, and meets nobody.
+//
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s
+
+// CHECK-LABEL: func.func @prefill__walk_fused(
+//  CHECK-SAME:   gdn_gpu.threads = 512 : i64
+//       CHECK:   %[[MADE:.+]] = gdn_gpu.channel : <64x64xf16, depth = 2, swizzled>
+//       CHECK:   %[[MADE2:.+]] = gdn_gpu.channel : <64x128xf16, depth = 2, swizzled> with %[[MADE]]
+//       CHECK:   %[[GATES:.+]] = gdn_gpu.channel : <64xf32, depth = 4>
+//       CHECK:   %[[KEYS:.+]] = gdn_gpu.channel : <64x128xbf16, depth = 4, swizzled>
+//       CHECK:   %[[QUERIES:.+]] = gdn_gpu.channel : <64x128xbf16, depth = 4, swizzled> with %[[KEYS]]
+//       CHECK:   gdn_gpu.warps 0 for 8 registers 192 {
+//       CHECK:     gdn_gpu.begin_copy own
+//       CHECK:     scf.for
+//   CHECK-NOT:     gdn_gpu.barrier
+//       CHECK:       gdn_gpu.receive %[[KEYS]]
+//       CHECK:       gdn_gpu.start_matmul
+//       CHECK:       gdn_gpu.start_matmul
+//       CHECK:       gdn_gpu.receive %[[GATES]]
+//       CHECK:       gdn_gpu.receive %[[MADE]]
+//       CHECK:       gdn_gpu.copy_out
+//       CHECK:       gdn_gpu.begin_copy own
+//       CHECK:       gdn_gpu.release %[[MADE]]
+//       CHECK:       gdn_gpu.release %[[KEYS]]
+//       CHECK:   gdn_gpu.warps 8 for 4 registers 104 {
+//       CHECK:     scf.for
+//       CHECK:       gdn_gpu.receive %[[KEYS]]
+//       CHECK:       gdn_gpu.tri_inverse
+//       CHECK:       gdn_gpu.acquire %[[MADE]]
+//       CHECK:       gdn_gpu.commit %[[MADE]]
+//       CHECK:       gdn_gpu.release %[[KEYS]]
+//       CHECK:   gdn_gpu.warps 12 for 4 registers 24 {
+//       CHECK:     gdn_gpu.acquire %[[KEYS]]
+//       CHECK:     scf.for
+//       CHECK:       gdn_gpu.await_copies
+//       CHECK:       gdn_gpu.commit %[[KEYS]]
+//       CHECK:       gdn_gpu.acquire %[[KEYS]]
+//       CHECK:       gdn_gpu.acquire %[[GATES]]
+//       CHECK:       gdn_gpu.warps 0 for 1 {
+//       CHECK:       gdn_gpu.commit %[[GATES]]
+func.func @prefill(
+    %q: tensor<?x?x128xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "128"]},
+    %k: tensor<?x?x128xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "128"]},
+    %v: tensor<?x?x128xbf16> {gdn.name = "v", gdn.dims = ["T", "Hv", "128"]},
+    %g: tensor<?x?xf32> {gdn.name = "log_decay", gdn.dims = ["T", "Hv"]},
+    %beta: tensor<?x?xf32> {gdn.name = "beta", gdn.dims = ["T", "Hv"]},
+    %cu: tensor<?xi32> {gdn.name = "cu_seqlens", gdn.dims = ["N + 1"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
+    %pool: !gdn.pool<?x?x128x128xf32> {gdn.name = "state_pool", gdn.dims = ["P", "Hv", "128", "128"]})
+    -> (tensor<?x?x128xbf16> {gdn.name = "core", gdn.dims = ["T", "Hv", "128"]})
+    attributes {gdn.entry} {
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      : tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?xf32>,
+        tensor<?x?xf32>, !gdn.pool<?x?x128x128xf32>, tensor<?xi32>, tensor<?xi32>
+        -> tensor<?x?x128xbf16>
+  return %o : tensor<?x?x128xbf16>
+}
