@@ -9,8 +9,8 @@
 // NEGATIVE: expects the option 'together' to be 0 or more, but got -1
 
 // CHECK-LABEL: func.func @prefill__walk_fused(
-//  CHECK-SAME:   gdn_tile.conditions = {fused = {{\[\[}}["7", "workers"], ["10", "N", "Hv"]], {{\[}}["128", "N"], ["T"]], {{\[}}["N", "Hv"], ["1", "workers"]]],
-//  CHECK-SAME:   "fused-2-waves" = {{\[\[}}["14", "workers"], ["10", "N", "Hv"]],
+//  CHECK-SAME:   gdn_tile.conditions = {fused = {{\[\[}}["6", "workers"], ["10", "N", "Hv"]], {{\[}}["128", "N"], ["T"]], {{\[}}["N", "Hv"], ["1", "workers"]]],
+//  CHECK-SAME:   "fused-2-waves" = {{\[\[}}["13", "workers"], ["10", "N", "Hv"]],
 //  CHECK-SAME:   gdn_tile.variant = ["fused", "fused-2-waves", "fused-waves"], gdn_tile.workspace = []
 //       CHECK:   scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c32 iter_args(%[[S:.+]] = %{{.+}}) -> (vector<64x32xf32>)
 // CHECK-COUNT-5:     gdn_tile.load
