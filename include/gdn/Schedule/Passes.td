@@ -57,7 +57,10 @@ def ScheduleResidentRecurrence
     Option<"threads", "threads", "int64_t", /*default=*/"256",
            "Threads per block; a multiple of 32, at least 160">,
     Option<"minBlocks", "min-blocks", "int64_t", /*default=*/"2",
-           "Blocks per multiprocessor that registers must allow">
+           "Blocks per multiprocessor that registers must allow">,
+    Option<"packedUnits", "packed-units", "int64_t", /*default=*/"0",
+           "Units of a launch, rows times value heads, from which the variant "
+           "'packed' is for; 0 for none">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">

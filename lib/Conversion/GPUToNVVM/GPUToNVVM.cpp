@@ -487,7 +487,8 @@ void KernelLowering::lower(Operation &op) {
       .Case([&](gdn::gpu::MapRowsOp map) {
         values.map(map.getResults(),
                    emitMapRows(b, threads, map, values,
-                               source->hasAttr("gdn_gpu.keep_loops")));
+                               source->hasAttr("gdn_gpu.keep_loops"),
+                               source->hasAttr("gdn_gpu.rows_apart")));
       })
       .Case([&](gdn::gpu::Conv1dOp conv) {
         values.map(conv.getResults(), emitConv1d(b, conv, values));
