@@ -30,8 +30,10 @@ constexpr int64_t maxPrefetchUnits = 256;
 /// hold a state of 128 x 128.
 constexpr int64_t packedThreads = 128;
 constexpr int64_t packedBlocks = 3;
+constexpr int64_t packedWords = 64;
 constexpr llvm::StringLiteral packedSpills =
-    "spills: some words behind the barrier, where nothing waits for them";
+    "spills: 13 words, behind the barrier, where nothing waits for them; at "
+    "16,384 units 320 us instead of 334";
 
 class ResidentKernel final : public ScheduledKernel {
 public:
@@ -102,14 +104,16 @@ struct ScheduleResidentRecurrence final
 
 } // namespace
 
-/// The variant "packed" of a program with a narrow state, which is loaded and
-/// stored as it is.
-LogicalResult
-ScheduleResidentRecurrence::addPacked(func::FuncOp source,
-                                      tile::DeltaScanOp scan) {
-  Type element = cast<VectorType>(scan.getState().getType()).getElementType();
-  if (element.isF32() || !scan.getState().getDefiningOp<tile::LoadOp>() ||
-      cast<VectorType>(scan.getLogDecay().getType()).getRank() == 2)
+/// The variant "packed" of a program with a narrow state, which is loaded as it
+/// is and has one decay for a head.
+LogicalResult ScheduleResidentRecurrence::addPacked(func::FuncOp source,
+                                                    tile::DeltaScanOp scan) {
+  auto state = cast<VectorType>(scan.getState().getType());
+  int64_t words = state.getNumElements() * state.getElementTypeBitWidth() / 32;
+  if (state.getElementType().isF32() ||
+      !scan.getState().getDefiningOp<tile::LoadOp>() ||
+      cast<VectorType>(scan.getLogDecay().getType()).getRank() == 2 ||
+      words > packedThreads * packedWords)
     return success();
   OpBuilder b(source);
   auto copy = cast<func::FuncOp>(b.clone(*source));
@@ -118,8 +122,8 @@ ScheduleResidentRecurrence::addPacked(func::FuncOp source,
   copy->setAttr("gdn_tile.variant", b.getStringAttr("packed"));
   Attribute least = b.getStrArrayAttr(StringRef(std::to_string(packedUnits)));
   copy->setAttr("gdn_tile.conditions",
-                b.getArrayAttr(b.getArrayAttr(
-                    {least, source->getAttr("gdn_tile.grid")})));
+                b.getArrayAttr(
+                    b.getArrayAttr({least, source->getAttr("gdn_tile.grid")})));
   tile::DeltaScanOp copied;
   copy.walk([&](tile::DeltaScanOp op) { copied = op; });
   FailureOr<bool> isScheduled =
@@ -402,7 +406,8 @@ void ResidentKernel::emitRootBlock(Block &block) {
   emitScalars(block);
   if (isPacked) {
     entry->getParentOp()->setAttr("gdn_gpu.rows_apart", b.getUnitAttr());
-    entry->getParentOp()->setAttr("gdn_gpu.allow", b.getStringAttr(packedSpills));
+    entry->getParentOp()->setAttr("gdn_gpu.allow",
+                                  b.getStringAttr(packedSpills));
   }
   zero = arith::ConstantIndexOp::create(b, scan.getLoc(), 0);
 

@@ -52,8 +52,7 @@ bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
     int64_t size = gpu::FragmentType::get(part, stateRows).getLocalSize();
     if (widensRows())
       size = llvm::divideCeil(size * stored.getIntOrFloatBitWidth(), 32);
-    return size <=
-           (passes == 1 ? maxLocalElements : maxPassElements);
+    return size <= (passes == 1 ? maxLocalElements : maxPassElements);
   };
   while (takesPasses() && numPasses < rows && !fits(numPasses))
     ++numPasses;

@@ -32,8 +32,8 @@ class RowEmitter {
 public:
   RowEmitter(OpBuilder &b, const BlockThreads &threads, gdn::gpu::MapRowsOp map,
              const IRMapping &values, bool rowByRow, bool isApart)
-      : rowByRow(rowByRow), isApart(isApart), b(b), loc(map.getLoc()), a{b, loc},
-        threads(threads), map(map), body(map.getBody().front()),
+      : rowByRow(rowByRow), isApart(isApart), b(b), loc(map.getLoc()),
+        a{b, loc}, threads(threads), map(map), body(map.getBody().front()),
         values(values) {}
 
   SmallVector<Value> emit();
@@ -372,12 +372,16 @@ Value RowEmitter::collect(unsigned index) {
   return all;
 }
 
-/// One row after another. Narrow rows pass through assembly without an
-/// instruction, which keeps its order.
+/// One row after another: narrow rows pass through assembly without an
+/// instruction, and sums through some that stays where it is. ptxas does not
+/// see it, and would keep rows as they were widened for sums before: where
+/// there are none, a zero that only the launch knows is mixed in.
 void RowEmitter::emitApart(ArrayRef<Operation *> ops) {
   Value zero;
   if (llvm::none_of(ops, llvm::IsaPred<vector::ReductionOp>)) {
-    Value one = emitAssembly(b, loc, b.getI32Type(), {}, "mov.u32 $0, %nctaid.z;", "=r", true);
+    Value one =
+        emitAssembly(b, loc, b.getI32Type(), {}, "mov.u32 $0, %nctaid.z;", "=r",
+                     /*hasSideEffects=*/true);
     zero = arith::SubIOp::create(b, loc, one, a.i32(1));
   }
   for (auto [i, row] : llvm::enumerate(rows)) {
@@ -402,10 +406,9 @@ void RowEmitter::emitApart(ArrayRef<Operation *> ops) {
         continue;
       }
       Value bits = arith::BitcastOp::create(b, loc, b.getI32Type(), result);
-      row.map(yielded,
-              arith::BitcastOp::create(b, loc, result.getType(),
-                                       hideValue(b, loc, bits))
-                  .getResult());
+      row.map(yielded, arith::BitcastOp::create(b, loc, result.getType(),
+                                                hideValue(b, loc, bits))
+                           .getResult());
     }
   }
 }
