@@ -38,6 +38,8 @@ struct Streams {
     find(end, "cuStreamEndCapture");
     find(instantiate, "cuGraphInstantiateWithFlags");
     find(launch, "cuGraphLaunch");
+    find(destroyGraph, "cuGraphDestroy");
+    find(destroyExecutable, "cuGraphExecDestroy");
   }
   int (*current)(void **);
   int (*setCurrent)(void *);
@@ -49,6 +51,8 @@ struct Streams {
   int (*end)(void *, void **);
   int (*instantiate)(void **, void *, unsigned long long);
   int (*launch)(void *, void *);
+  int (*destroyGraph)(void *);
+  int (*destroyExecutable)(void *);
 };
 
 class Gpu : public ::testing::Test {
@@ -237,6 +241,8 @@ TEST_F(Gpu, Graphs) {
     std::sort(orders.begin(), orders.end());
     EXPECT_EQ(orders, iota(300)); // the counter began at 0 each time
   }
+  EXPECT_EQ(driver.destroyExecutable(exec), 0);
+  EXPECT_EQ(driver.destroyGraph(graph), 0);
   EXPECT_EQ(driver.destroy(stream), 0);
   ASSERT_EQ(driver.setCurrent(nullptr), 0);
 }
