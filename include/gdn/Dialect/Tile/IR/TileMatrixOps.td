@@ -94,7 +94,8 @@ def Tile_TriInverseOp : Tile_Op<"tri_inverse", [Pure, SameOperandsAndResultType]
         R_ij = -sum_(j<=m<i) B_im R_mj, R_ii = D_i   f16
 
     Products take the f16 operands as they stand and sum in f32; the order of
-    the sums is the target's choice.
+    the sums is the target's choice, and so is whether `D_i` is made of two corners
+    of 8, each as above, and `-D_11 L_10 D_00` between them, by two such products.
 
     **Preconditions**
 
