@@ -45,7 +45,10 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
       streamed.maxWideUnits = 0;
     passes.addPass(createScheduleStreamedRecurrence(streamed));
   }
-  passes.addPass(createScheduleResidentRecurrence());
+  ScheduleResidentRecurrenceOptions resident;
+  if (target.hasWgmma()) // where it was measured
+    resident.packedUnits = 4097;
+  passes.addPass(createScheduleResidentRecurrence(resident));
   passes.addPass(createScheduleResidentTokens());
   // Blocks of four warps: three where a product of warpgroups leaves registers
   // for them, else two.

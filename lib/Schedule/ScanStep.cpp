@@ -11,7 +11,8 @@ using namespace mlir;
 using namespace gdn;
 
 ScanResult gdn::emitScanStep(OpBuilder &b, Location loc, Value oldState,
-                             const ScanToken &token, bool withDelta) {
+                             const ScanToken &token, bool withDelta,
+                             bool withState) {
   MLIRContext *context = b.getContext();
   Value beta = token.beta;
   SmallVector<Value> inputs = {oldState, token.key, token.query, token.value};
@@ -30,7 +31,10 @@ ScanResult gdn::emitScanStep(OpBuilder &b, Location loc, Value oldState,
   for (Value input : inputs)
     argTypes.push_back(
         gpu::getRowType(cast<gpu::FragmentType>(input.getType())));
-  SmallVector<Type> results = {state, output};
+  SmallVector<Type> results;
+  if (withState)
+    results.push_back(state);
+  results.push_back(output);
   if (withDelta)
     results.push_back(output);
   auto map = gpu::MapRowsOp::create(b, loc, results, inputs);
@@ -67,16 +71,49 @@ ScanResult gdn::emitScanStep(OpBuilder &b, Location loc, Value oldState,
   Value error =
       multiply(beta, arith::SubFOp::create(b, loc, v, known).getResult());
   Value out = arith::AddFOp::create(b, loc, seen, multiply(error, dot(k, q)));
-  Value next =
-      arith::AddFOp::create(b, loc, decayed, multiply(splat(error), k));
-  if (narrow)
-    next = arith::TruncFOp::create(b, loc, row.getType(), next);
-  SmallVector<Value> yielded = {next, out};
+  SmallVector<Value> yielded;
+  if (withState) {
+    Value next =
+        arith::AddFOp::create(b, loc, decayed, multiply(splat(error), k));
+    if (narrow)
+      next = arith::TruncFOp::create(b, loc, row.getType(), next);
+    yielded.push_back(next);
+  }
+  yielded.push_back(out);
   if (withDelta)
     yielded.push_back(error);
   gpu::YieldOp::create(b, loc, yielded);
-  return {map.getResult(0), map.getResult(1),
-          withDelta ? map.getResult(2) : Value()};
+  return {withState ? map.getResult(0) : Value(), map.getResult(withState),
+          withDelta ? map.getResults().back() : Value()};
+}
+
+Value gdn::emitScanUpdate(OpBuilder &b, Location loc, Value oldState,
+                          const ScanToken &token, Value delta) {
+  Value decay = math::ExpOp::create(b, loc, token.logDecay);
+  SmallVector<Value> inputs = {oldState, token.key, delta};
+  SmallVector<Type> argTypes = {b.getIndexType()};
+  for (Value input : inputs)
+    argTypes.push_back(
+        gpu::getRowType(cast<gpu::FragmentType>(input.getType())));
+  auto map = gpu::MapRowsOp::create(b, loc, oldState.getType(), inputs);
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = b.createBlock(&map.getBody(), {}, argTypes,
+                              SmallVector<Location>(argTypes.size(), loc));
+  Value row = body->getArgument(1), k = body->getArgument(2);
+  Type type = k.getType();
+  auto splat = [&](Value x) -> Value {
+    return vector::BroadcastOp::create(b, loc, type, x);
+  };
+  Value wide = row.getType() == type
+                   ? row
+                   : arith::ExtFOp::create(b, loc, type, row).getResult();
+  Value decayed = arith::MulFOp::create(b, loc, wide, splat(decay));
+  Value change = arith::MulFOp::create(b, loc, splat(body->getArgument(3)), k);
+  Value next = arith::AddFOp::create(b, loc, decayed, change);
+  if (row.getType() != type)
+    next = arith::TruncFOp::create(b, loc, row.getType(), next);
+  gpu::YieldOp::create(b, loc, next);
+  return map.getResult(0);
 }
 
 /// M' = e^g M + d k^T with a decay per channel.

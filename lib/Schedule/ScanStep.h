@@ -30,7 +30,14 @@ struct ScanResult {
 /// Arithmetic is f32; a narrower `state` is widened, and rounded at the end.
 ScanResult emitScanStep(mlir::OpBuilder &b, mlir::Location loc,
                         mlir::Value state, const ScanToken &token,
-                        bool withDelta = false);
+                        bool withDelta = false, bool withState = true);
+
+/// The state after the token, from what emitScanStep gave as its delta, with
+/// one decay for the head: the same bits, for whoever has something to do
+/// before.
+mlir::Value emitScanUpdate(mlir::OpBuilder &b, mlir::Location loc,
+                           mlir::Value oldState, const ScanToken &token,
+                           mlir::Value delta);
 
 /// Pending tokens: what token `at` (an index) has, as fragments of the state's
 /// layout made where they are asked for. `key` is per_column, `delta` per_row;

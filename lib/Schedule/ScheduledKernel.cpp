@@ -49,8 +49,10 @@ bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
       return false;
     auto part =
         VectorType::get({rows / passes, columns}, state.getElementType());
-    return gpu::FragmentType::get(part, stateRows).getLocalSize() <=
-           (passes == 1 ? maxLocalElements : maxPassElements);
+    int64_t size = gpu::FragmentType::get(part, stateRows).getLocalSize();
+    if (widensRows())
+      size = llvm::divideCeil(size * stored.getIntOrFloatBitWidth(), 32);
+    return size <= (passes == 1 ? maxLocalElements : maxPassElements);
   };
   while (takesPasses() && numPasses < rows && !fits(numPasses))
     ++numPasses;

@@ -41,6 +41,9 @@ protected:
   /// that they read 128 bytes of it at once.
   static constexpr int64_t rowLanes = 8;
   virtual int64_t preferredLanes() { return rowLanes; }
+  /// Whether elements of a narrow state are widened a row at a time, so that
+  /// the others take their own size in registers.
+  virtual bool widensRows() const { return false; }
   /// Whether the schedule can go over the rows of a state in passes.
   virtual bool takesPasses() const { return false; }
 

@@ -17,6 +17,29 @@
 // RUN: sed s/x128x64xbf16/x128x64xf32/ %s | gdn-opt -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-streamed-recurrence=max-wide-units=700 | FileCheck %s --check-prefix=WIDE
 // WIDE: gdn_tile.conditions = {{.}}{{.}}["512"], ["N", "Hv"]], {{.}}["N", "Hv"], ["700"]]]
 
+// The variant "packed" of what is resident, for states of 16 bits: four warps whose
+// rows are widened one at a time, in two goes.
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-recurrence=packed-units=300 -canonicalize -cse -o %t.packed
+// RUN: FileCheck %s --check-prefix=PACKED < %t.packed
+// RUN: gdn-gpu-opt %t.packed -gdn-gpu-check -o /dev/null
+// RUN: sed s/x128x64xbf16/x128x64xf32/ %s | gdn-opt -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-recurrence=packed-units=300 | FileCheck %s --check-prefix=WHOLE
+// WHOLE-NOT: packed
+
+// PACKED-LABEL: func.func @decode_packed(
+//  PACKED-SAME:   gdn_gpu.min_blocks = 3 : i64, gdn_gpu.rows_apart, gdn_gpu.threads = 128 : i64
+//  PACKED-SAME:   gdn_tile.conditions = {{.}}{{.}}["300"], ["N", "Hv"]]]
+//  PACKED-SAME:   gdn_tile.stage_of = "decode"
+//  PACKED-SAME:   gdn_tile.variant = "packed"
+//       PACKED:   %[[M:.+]] = gdn_gpu.load {{.+}} aligned 16
+//       PACKED:   gdn_gpu.await_launch
+//       PACKED:   %[[SCAN:.+]]:2 = gdn_gpu.map_rows %[[M]],
+//       PACKED:     vector.reduction
+//       PACKED:   gdn_gpu.share %[[SCAN]]#0
+//       PACKED:   %[[NEXT:.+]] = gdn_gpu.map_rows %[[M]], %{{.+}}, %[[SCAN]]#1
+//   PACKED-NOT:     vector.reduction
+//       PACKED:   gdn_gpu.store %[[NEXT]]
+// PACKED-LABEL: func.func @decode(
+
 // Four warps share rows as eight do where the state is resident: eight lanes each.
 //       CHECK: #[[$STATE:.+]] = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 8>
 

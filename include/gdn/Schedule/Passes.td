@@ -30,6 +30,11 @@ def ScheduleResidentRecurrence
     may depend on it (programmatic dependent launch) only if that one writes
     neither.
 
+    With `packed-units` a program with a state of 16 bits, as it is loaded, and one decay
+    for a head has a second program, the variant "packed" for launches of at least so many
+    units: four warps, three blocks per multiprocessor, a state whose rows are widened
+    one at a time (`gdn_gpu.rows_apart`) and that stays narrow otherwise.
+
     A state that the registers of a block cannot hold is taken in passes over equal
     blocks of its rows, which do not depend on each other: a loop loads, scans and
     stores one after another, and the output is collected in shared memory.
@@ -57,7 +62,10 @@ def ScheduleResidentRecurrence
     Option<"threads", "threads", "int64_t", /*default=*/"256",
            "Threads per block; a multiple of 32, at least 160">,
     Option<"minBlocks", "min-blocks", "int64_t", /*default=*/"2",
-           "Blocks per multiprocessor that registers must allow">
+           "Blocks per multiprocessor that registers must allow">,
+    Option<"packedUnits", "packed-units", "int64_t", /*default=*/"0",
+           "Units of a launch, rows times value heads, from which the variant "
+           "'packed' is for; 0 for none">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">

@@ -304,8 +304,6 @@ void KernelLowering::lowerPick(gdn::gpu::PickOp pick) {
 
 /// One role after another in the code; at run time each warp goes into its own.
 void KernelLowering::lowerRoles(gdn::gpu::RolesOp roles) {
-  int64_t numThreads =
-      source->getAttrOfType<IntegerAttr>("gdn_gpu.threads").getInt();
   channels.initialise(b, roles.getLoc(), threads,
                       numThreads / gdn::gpu::warpThreads);
   for (auto role : roles.getBody().getOps<gdn::gpu::WarpsOp>()) {
@@ -487,7 +485,8 @@ void KernelLowering::lower(Operation &op) {
       .Case([&](gdn::gpu::MapRowsOp map) {
         values.map(map.getResults(),
                    emitMapRows(b, threads, map, values,
-                               source->hasAttr("gdn_gpu.keep_loops")));
+                               source->hasAttr("gdn_gpu.keep_loops"),
+                               source->hasAttr("gdn_gpu.rows_apart")));
       })
       .Case([&](gdn::gpu::Conv1dOp conv) {
         values.map(conv.getResults(), emitConv1d(b, conv, values));

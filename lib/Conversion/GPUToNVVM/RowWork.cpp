@@ -13,6 +13,9 @@
 //   3. over the lanes of the row, in a butterfly.
 #include "RowWork.h"
 
+#include "Assembly.h"
+#include "HiddenValues.h"
+
 #include "TileAccess.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -28,9 +31,9 @@ namespace {
 class RowEmitter {
 public:
   RowEmitter(OpBuilder &b, const BlockThreads &threads, gdn::gpu::MapRowsOp map,
-             const IRMapping &values, bool rowByRow)
-      : rowByRow(rowByRow), b(b), loc(map.getLoc()), a{b, loc},
-        threads(threads), map(map), body(map.getBody().front()),
+             const IRMapping &values, bool rowByRow, bool isApart)
+      : rowByRow(rowByRow), isApart(isApart), b(b), loc(map.getLoc()),
+        a{b, loc}, threads(threads), map(map), body(map.getBody().front()),
         values(values) {}
 
   SmallVector<Value> emit();
@@ -47,6 +50,7 @@ private:
   bool isNumber(Value value);
   Value emitCompare(arith::CmpIOp compare, IRMapping &row);
   void separate(int64_t row, ArrayRef<Operation *> ops);
+  void emitApart(ArrayRef<Operation *> ops);
   Value collect(unsigned result);
 
   Type localType(Type type) {
@@ -62,6 +66,7 @@ private:
   }
 
   bool rowByRow; // behind the last sum
+  bool isApart;  // from the beginning on
   OpBuilder &b;
   Location loc;
   Arithmetic a;
@@ -367,6 +372,47 @@ Value RowEmitter::collect(unsigned index) {
   return all;
 }
 
+/// One row after another: narrow rows pass through assembly without an
+/// instruction, and sums through some that stays where it is. ptxas does not
+/// see it, and would keep rows as they were widened for sums before: where
+/// there are none, a zero that only the launch knows is mixed in.
+void RowEmitter::emitApart(ArrayRef<Operation *> ops) {
+  Value zero;
+  if (llvm::none_of(ops, llvm::IsaPred<vector::ReductionOp>)) {
+    Value one =
+        emitAssembly(b, loc, b.getI32Type(), {}, "mov.u32 $0, %nctaid.z;", "=r",
+                     /*hasSideEffects=*/true);
+    zero = arith::SubIOp::create(b, loc, one, a.i32(1));
+  }
+  for (auto [i, row] : llvm::enumerate(rows)) {
+    for (Value arg : body.getArguments().drop_front()) {
+      Value local = row.lookup(arg);
+      if (isRowInvariant(arg) || !isa<VectorType>(local.getType()))
+        continue;
+      Value words = toCarried(b, loc, local);
+      if (words.getType() != local.getType() && zero)
+        words = arith::XOrIOp::create(
+            b, loc, words,
+            vector::BroadcastOp::create(b, loc, words.getType(), zero));
+      row.map(arg, fromCarried(b, loc, words, local.getType()));
+    }
+    for (Operation *op : ops)
+      emitOp(*op, i, i + 1);
+    for (Value yielded : body.getTerminator()->getOperands()) {
+      Value result = lookup(yielded, row);
+      if (isa<VectorType>(result.getType())) {
+        row.map(yielded, fromCarried(b, loc, toCarried(b, loc, result),
+                                     result.getType()));
+        continue;
+      }
+      Value bits = arith::BitcastOp::create(b, loc, b.getI32Type(), result);
+      row.map(yielded, arith::BitcastOp::create(b, loc, result.getType(),
+                                                hideValue(b, loc, bits))
+                           .getResult());
+    }
+  }
+}
+
 SmallVector<Value> RowEmitter::emit() {
   mapArguments();
   findFusedProducts();
@@ -376,6 +422,11 @@ SmallVector<Value> RowEmitter::emit() {
   for (Operation &op : body.without_terminator())
     ops.push_back(&op);
   size_t split = ops.size();
+  if (isApart) {
+    emitApart(ops);
+    split = 0;
+    ops.clear();
+  }
   while (rowByRow && split > 0 && !isa<vector::ReductionOp>(ops[split - 1]))
     --split;
   for (Operation *op : ArrayRef(ops).take_front(split))
@@ -394,8 +445,9 @@ SmallVector<Value> RowEmitter::emit() {
 
 SmallVector<Value> gdn::emitMapRows(OpBuilder &b, const BlockThreads &threads,
                                     gdn::gpu::MapRowsOp map,
-                                    const IRMapping &values, bool rowByRow) {
-  return RowEmitter(b, threads, map, values, rowByRow).emit();
+                                    const IRMapping &values, bool rowByRow,
+                                    bool isApart) {
+  return RowEmitter(b, threads, map, values, rowByRow, isApart).emit();
 }
 
 SmallVector<Value> gdn::emitConv1d(OpBuilder &b, gdn::gpu::Conv1dOp conv,

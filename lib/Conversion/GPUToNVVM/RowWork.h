@@ -13,10 +13,11 @@ namespace gdn {
 /// The body of `map` once for each row that a thread holds; returns the
 /// thread's elements of the results. `values` maps what the body uses from
 /// outside. With `rowByRow` what stands behind the last sum is written row
-/// after row, not op after op.
+/// after row, not op after op; with `isApart` all of it, and a narrow row is
+/// widened here, whoever else has widened it.
 llvm::SmallVector<mlir::Value>
 emitMapRows(mlir::OpBuilder &b, const BlockThreads &threads, gpu::MapRowsOp map,
-            const mlir::IRMapping &values, bool rowByRow);
+            const mlir::IRMapping &values, bool rowByRow, bool isApart);
 
 /// The thread's channels of `conv`; returns `result` and `new_window`.
 llvm::SmallVector<mlir::Value> emitConv1d(mlir::OpBuilder &b,

@@ -43,8 +43,9 @@ public:
     inGroup = arith::RemUIOp::create(b, loc, threads.lane, a.i32(4));
     firstRow = threads.row(a, layout, type.getDimSize(0), 0);
   }
-  /// The products with a group of rows, whose number is an i32.
-  void emit(Value number);
+  /// The products with the first `count` groups of rows, side by side, so that
+  /// the parts of an element are made once.
+  void emit(int64_t count);
 
 private:
   Split split(Value x);
@@ -115,25 +116,28 @@ void ProductsEmitter::multiply(MutableArrayRef<Value> sums,
     sums[i] = LLVM::ExtractValueOp::create(b, loc, all, i);
 }
 
-void ProductsEmitter::emit(Value number) {
+void ProductsEmitter::emit(int64_t count) {
   const int64_t tiles = localRows / 2;
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
-  // Of each 16 rows: the sums of the largest products, and of those with either
-  // small part. Sums side by side, since one waits for the one before.
-  SmallVector<Value> large(tiles * 4, zero), small = large, other = large;
+  // Of each group and 16 rows: the sums of the largest products, and of those
+  // with either small part. Sums side by side, since one waits for the one
+  // before.
+  SmallVector<Value> large(count * tiles * 4, zero), small = large,
+                                                     other = large;
   // Lanes of the first four rows of a fragment read from `first`.
   Value isFirst = a.isLess(group, a.i32(groupRows));
   Value pointer =
       arith::SelectOp::create(b, loc, isFirst, places[0], places[1]);
-  Value row = a.add(arith::RemUIOp::create(b, loc, group, a.i32(groupRows)),
-                    a.mul(number, a.i32(groupRows)));
+  Value row = arith::RemUIOp::create(b, loc, group, a.i32(groupRows));
   pointer = advance(pointer, a.add(a.mul(row, a.i32(columns * f32Bytes)),
                                    a.mul(inGroup, a.i32(vector * f32Bytes))));
   for (int64_t piece = 0; piece < pieces; ++piece)
     for (int64_t four = 0; four < vector; four += 4) {
       SmallVector<Split> left, right; // of a row, four neighbours
-      for (Value x : loadRight(pointer, piece * 4 * vector + four))
-        right.push_back(split(x));
+      for (int64_t g = 0; g < count; ++g)
+        for (Value x : loadRight(pointer, g * groupRows * columns +
+                                              piece * 4 * vector + four))
+          right.push_back(split(x));
       for (int64_t i = 0; i < localRows; ++i)
         for (int64_t at = 0; at < 4; ++at)
           left.push_back(split(element(i, piece * vector + four + at)));
@@ -143,17 +147,17 @@ void ProductsEmitter::emit(Value number) {
         return SmallVector<Value>{upper->*part, lower->*part,
                                   (upper + 1)->*part, (lower + 1)->*part};
       };
-      auto both = [&](int64_t at, Value Split::*part) {
-        return SmallVector<Value>{right[at].*part, right[at + 1].*part};
-      };
-      auto sumsOf = [&](SmallVector<Value> &sums, int64_t t) {
-        return MutableArrayRef(sums).slice(t * 4, 4);
+      auto both = [&](int64_t g, int64_t at, Value Split::*part) {
+        const Split *from = &right[g * 4 + at];
+        return SmallVector<Value>{from->*part, (from + 1)->*part};
       };
       auto multiplyAll = [&](SmallVector<Value> &sums, Value Split::*ofLeft,
                              Value Split::*ofRight) {
         for (int64_t at = 0; at < 4; at += 2)
-          for (int64_t t = 0; t < tiles; ++t)
-            multiply(sumsOf(sums, t), rows(t, at, ofLeft), both(at, ofRight));
+          for (int64_t g = 0; g < count; ++g)
+            for (int64_t t = 0; t < tiles; ++t)
+              multiply(MutableArrayRef(sums).slice((g * tiles + t) * 4, 4),
+                       rows(t, at, ofLeft), both(g, at, ofRight));
       };
       multiplyAll(large, &Split::high, &Split::high);
       multiplyAll(small, &Split::high, &Split::low);
@@ -176,21 +180,22 @@ void ProductsEmitter::emit(Value number) {
   Value isOfFirst = a.isLess(inGroup, a.i32(2));
   Value to = arith::SelectOp::create(b, loc, isOfFirst, places[2], places[3]);
   Value at = a.mul(arith::RemUIOp::create(b, loc, inGroup, a.i32(2)), a.i32(2));
-  at = a.add(at, a.mul(number, a.i32(groupRows)));
   int64_t rowBytes = type.getDimSize(0) * f32Bytes;
   to = advance(
       to, a.add(a.mul(at, a.i32(rowBytes)), a.mul(firstRow, a.i32(f32Bytes))));
-  for (int64_t t = 0; t < tiles; ++t)
-    for (int64_t i = 0; i < 4; ++i) {
-      Value sum =
-          arith::AddFOp::create(b, loc, small[t * 4 + i], other[t * 4 + i]);
-      sum = arith::AddFOp::create(b, loc, large[t * 4 + i], sum);
-      int64_t bytes =
-          i % 2 * rowBytes + (2 * t + i / 2) * layout.getGroups() * f32Bytes;
-      Value place = LLVM::GEPOp::create(b, loc, to.getType(), b.getI8Type(), to,
-                                        ArrayRef<LLVM::GEPArg>{int32_t(bytes)});
-      LLVM::StoreOp::create(b, loc, sum, place, f32Bytes);
-    }
+  for (int64_t g = 0; g < count; ++g)
+    for (int64_t t = 0; t < tiles; ++t)
+      for (int64_t i = 0; i < 4; ++i) {
+        int64_t of = (g * tiles + t) * 4 + i;
+        Value sum = arith::AddFOp::create(b, loc, small[of], other[of]);
+        sum = arith::AddFOp::create(b, loc, large[of], sum);
+        int64_t bytes = (g * groupRows + i % 2) * rowBytes +
+                        (2 * t + i / 2) * layout.getGroups() * f32Bytes;
+        Value place =
+            LLVM::GEPOp::create(b, loc, to.getType(), b.getI8Type(), to,
+                                ArrayRef<LLVM::GEPArg>{int32_t(bytes)});
+        LLVM::StoreOp::create(b, loc, sum, place, f32Bytes);
+      }
 }
 
 void gdn::emitShareProducts(OpBuilder &b, const BlockThreads &threads,
@@ -210,10 +215,21 @@ void gdn::emitShareProducts(OpBuilder &b, const BlockThreads &threads,
   ProductsEmitter emitter(b, threads, products, lhs, exact, places);
   // Whole groups, as many as the rows asked for.
   Value count = arith::TruncIOp::create(b, loc, b.getI32Type(), a.toI64(rows));
-  count = arith::CeilDivSIOp::create(b, loc, count, a.i32(groupRows));
-  auto loop = scf::ForOp::create(b, loc, a.i32(0), count, a.i32(1));
-  keepInside(loop);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  emitter.emit(loop.getInductionVar());
+  // A branch for each count: a loop over groups would have ptxas make the parts
+  // of all elements before it.
+  int64_t most = products.getFirst().getType().getShape()[0] / groupRows;
+  for (int64_t groups = 1; groups <= most; ++groups) {
+    Value isMore = a.isLess(a.i32((groups - 1) * groupRows), count);
+    Value fits =
+        groups == most
+            ? isMore
+            : arith::AndIOp::create(
+                  b, loc, isMore,
+                  arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle,
+                                        count, a.i32(groups * groupRows)));
+    auto branch = scf::IfOp::create(b, loc, fits, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    emitter.emit(groups);
+  }
 }
