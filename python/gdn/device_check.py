@@ -65,6 +65,7 @@ def cases(entry: str, quick: bool) -> list[Sizes]:
     small = [
         Sizes(1, 2, (5, 3, 0, 2, 1, 70), skipped={1: 0, 3: -1}, seed=7),
         Sizes(1, 2, (66,), seed=10, decay="very_strong"),
+        Sizes(1, 1, (1, 0, 0) * 90, seed=13),  # more rows than are put in order
     ]
     return (
         small

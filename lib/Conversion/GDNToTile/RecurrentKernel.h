@@ -26,7 +26,8 @@ struct Algorithm {
   int64_t valueParts =
       1;            ///< blocks of a variant in two stages that walk a head
   int64_t cuts = 0; ///< segments of a batch in such a variant; 0: whole rows
-  int64_t together = 0; ///< chunks that the walk prepares at once; 0: none
+  int64_t together = 0;    ///< chunks that the walk prepares at once; 0: none
+  bool ordersRows = false; ///< whether such a walk takes rows longest first
 };
 
 /// The program of a block while it is written; see RecurrentKernel.cpp.

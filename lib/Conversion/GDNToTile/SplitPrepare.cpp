@@ -16,6 +16,11 @@ public:
   using SplitChunkStage::SplitChunkStage;
 
 protected:
+  void emitBlock(Value chunkSlot) override {
+    if (order)
+      storeOrder(chunkSlot);
+    SplitChunkStage::emitBlock(chunkSlot);
+  }
   SmallVector<std::string> gridOf(const std::string &slots) override {
     return {slots, valueForm};
   }

@@ -89,6 +89,8 @@ void SplitStage::describe() {
     toState = region(valueForm, C, dk, chunkTypes.inner);
     toOutput = region(valueForm, C, C, chunkTypes.inner);
     gates = region(valueForm, gateRows, C, b.getF32Type());
+    if (algorithm.ordersRows)
+      order = addRegion({rowForm, "1"}, {any, 1}, b.getF32Type(), regions);
   }
   // In a variant that cuts rows, the regions of its first stage come first.
   auto text = [](int64_t number) { return std::to_string(number); };

@@ -77,6 +77,8 @@ protected:
 
   // The workspace, by chunk slot and value head: Y, Z and the gates.
   mlir::Value toState, toOutput, gates;
+  // By place in the order of the walk: the row.
+  mlir::Value order;
   // By segment slot and value head, where rows are cut: what precedes a
   // segment, or is to be added to what the one before it makes of its state,
   // times the scale of values; P of the segment.
@@ -84,6 +86,12 @@ protected:
   // By chunk slot and key head, C x dk, and value head, C x dv; null for what
   // is in memory already, as products take it.
   mlir::Value queries, keys, values;
+
+  /// In the block of the first value head and chunk slot `at`, below the number
+  /// of rows: writes the place of row `at` in the order of the walk.
+  void storeOrder(mlir::Value at);
+  /// The row at place `at` of that order; behind all rows, `at`.
+  mlir::Value loadOrder(mlir::Value at);
 
   /// `rows` rows of an input in memory from token `t` on, zeros past the
   /// `valid` ones; of values those that the block has, unless it wants all.
@@ -111,6 +119,7 @@ protected:
 
 private:
   void describe();
+  mlir::Value rankOf(mlir::Value row, mlir::Value rows);
 
   mlir::ArrayRef<std::string> variants;
 };

@@ -248,7 +248,7 @@ void SplitWalk::emitBlock(Value row) {
              algorithm.valueParts);
   if (algorithm.cuts != 0)
     return emitSegmentBlock(row);
-  n = row;
+  n = order ? loadOrder(row) : row;
   Value live = emitBounds();
   auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/true);
   OpBuilder::InsertionGuard guard(b);

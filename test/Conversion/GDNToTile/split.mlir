@@ -18,12 +18,21 @@
 // CHECK-LABEL: func.func @prefill__prepare(
 //  CHECK-SAME:   %[[K:[a-z0-9]+]]: memref<?x?x16xbf16, strided<[?, ?, 1], offset: ?>> {gdn.name = "k"}
 //  CHECK-SAME:   %[[CU:[a-z0-9]+]]: memref<?xi32, strided<[1], offset: ?>> {gdn.name = "cu_seqlens"}
-//  CHECK-SAME:   %[[Y:[a-z0-9]+]]: memref<?x?x32x16xf16>, %[[Z:[a-z0-9]+]]: memref<?x?x32x32xf16>, %[[GATES:[a-z0-9]+]]: memref<?x?x4x32xf32>)
+//  CHECK-SAME:   %[[Y:[a-z0-9]+]]: memref<?x?x32x16xf16>, %[[Z:[a-z0-9]+]]: memref<?x?x32x32xf16>, %[[GATES:[a-z0-9]+]]: memref<?x?x4x32xf32>, %[[ORDER:[a-z0-9]+]]: memref<?x1xf32>)
 //  CHECK-SAME:   gdn_tile.grid = ["T floordiv 32 + N", "Hv"]
 //  CHECK-SAME:   gdn_tile.stage_of = "prefill"
 //  CHECK-SAME:   gdn_tile.variant = "split"
-//  CHECK-SAME:   gdn_tile.workspace = {{\[\[}}"T floordiv 32 + N", "Hv", "32", "16", "2"], ["T floordiv 32 + N", "Hv", "32", "32", "2"], ["T floordiv 32 + N", "Hv", "4", "32", "4"]]
+//  CHECK-SAME:   gdn_tile.workspace = {{\[\[}}"T floordiv 32 + N", "Hv", "32", "16", "2"], ["T floordiv 32 + N", "Hv", "32", "32", "2"], ["T floordiv 32 + N", "Hv", "4", "32", "4"], ["N", "1", "4"]]
 //       CHECK:   %[[SLOT:.+]] = gdn_tile.block_id 0
+
+// The place of row SLOT in the order of the walk, longest first.
+//       CHECK:   arith.cmpi ult, %[[SLOT]], %[[ROWS:.+]] : index
+//       CHECK:   scf.if
+//       CHECK:     %[[COUNT:.+]] = arith.select %{{.+}}, %[[ROWS]], %c0
+//       CHECK:     %[[PLACE:.+]]:2 = scf.for {{.*}} to %[[COUNT]] step %c1
+//       CHECK:       memref.load %[[CU]]
+//       CHECK:       arith.cmpi ugt
+//       CHECK:     gdn_tile.store %{{.+}}, %[[ORDER]][%[[PLACE]]#0, %c0] dims [1] : vector<1xf32>
 
 // The row, by as many steps as the number of rows has bits.
 //       CHECK:   %[[ZEROS:.+]] = math.ctlz
@@ -48,8 +57,12 @@
 //       CHECK:     gdn_tile.store %{{.+}}, %[[GATES]][%[[SLOT]], %{{.+}}, %c3, %c0] dims [3]
 
 // CHECK-LABEL: func.func @prefill__walk(
-//  CHECK-SAME:   %[[Y:[a-z0-9]+]]: memref<?x?x32x16xf16>, %[[Z:[a-z0-9]+]]: memref<?x?x32x32xf16>, %[[GATES:[a-z0-9]+]]: memref<?x?x4x32xf32>)
+//  CHECK-SAME:   %[[Y:[a-z0-9]+]]: memref<?x?x32x16xf16>, %[[Z:[a-z0-9]+]]: memref<?x?x32x32xf16>, %[[GATES:[a-z0-9]+]]: memref<?x?x4x32xf32>, %[[ORDER:[a-z0-9]+]]: memref<?x1xf32>)
 //  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hv"]
+// The row that has this place in the order.
+//       CHECK:   %[[PLACE:.+]] = gdn_tile.block_id 0
+//       CHECK:   scf.if
+//       CHECK:     memref.load %[[ORDER]][%[[PLACE]], %c0]
 // The state stays in rows: it is transposed nowhere.
 //       CHECK:   gdn_tile.load {{.*}} rows(%{{.+}}) : {{.*}}, vector<64x16xf32>
 //       CHECK:   scf.for {{.*}} iter_args(%[[M:.+]] = %{{.+}}) -> (vector<64x16xf32>)

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The order in which a walk takes the rows of a batch: longest first. Where
+// there are more blocks than places, a long row that begins last would run on
+// alone. The place of a row is the number of rows that are longer, or as long
+// and ahead of it; the first stage finds it from `cu_seqlens`, so nothing is
+// planned on the host and a captured launch takes other lengths.
+#include "SplitStage.h"
+
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+using P = arith::CmpIPredicate;
+
+/// Rows of a batch that is put in order. A block asks for the lengths of all
+/// one after the other, and among more than this few are long beside all
+/// others.
+static constexpr int64_t mostOrderedRows = 256;
+
+/// The tokens of row `row`, which begins at `first` and ends ahead of `next`,
+/// as the walk has them.
+static Value lengthOf(OpBuilder &b, Location loc, Value first, Value next) {
+  Value end = arith::MaxSIOp::create(b, loc, next, first);
+  return arith::SubIOp::create(b, loc, end, first);
+}
+
+/// The place of row `row` among `rows`.
+Value SplitStage::rankOf(Value row, Value rows) {
+  Value none = index(0);
+  Value length =
+      lengthOf(b, loc, rowBound(row, none), rowBound(add(row, index(1)), none));
+  Value isOrdered = compare(P::ule, rows, index(mostOrderedRows));
+  Value count = arith::SelectOp::create(b, loc, isOrdered, rows, none);
+  Value start = arith::SelectOp::create(b, loc, isOrdered, none, row);
+  auto loop = scf::ForOp::create(b, loc, none, count, index(1),
+                                 ValueRange{start, rowBound(none, none)});
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value other = loop.getInductionVar(), rank = loop.getRegionIterArg(0);
+  Value next = rowBound(add(other, index(1)), none);
+  Value tokens = lengthOf(b, loc, loop.getRegionIterArg(1), next);
+  Value isAhead = arith::AndIOp::create(b, loc, compare(P::eq, tokens, length),
+                                        compare(P::ult, other, row));
+  isAhead =
+      arith::OrIOp::create(b, loc, isAhead, compare(P::ugt, tokens, length));
+  Value more = add(rank, index(1));
+  scf::YieldOp::create(
+      b, loc,
+      ValueRange{arith::SelectOp::create(b, loc, isAhead, more, rank), next});
+  return loop.getResult(0);
+}
+
+void SplitStage::storeOrder(Value at) {
+  Value rows = rowCount();
+  Value isRow =
+      arith::AndIOp::create(b, loc, compare(P::ult, at, rows),
+                            compare(P::eq, headIndex(head), index(0)));
+  auto branch = scf::IfOp::create(b, loc, isRow, /*withElse=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  Value place = rankOf(at, rows);
+  // Tiles are of floating point: the bits of one hold the number.
+  Type f32 = b.getF32Type();
+  Value row = arith::BitcastOp::create(
+      b, loc, f32, arith::IndexCastOp::create(b, loc, b.getI32Type(), at));
+  Value tile = tile::FillOp::create(b, loc, VectorType::get({1}, f32), row);
+  tile::StoreOp::create(b, loc, tile, order, ValueRange{place, index(0)},
+                        ArrayRef<int64_t>{1}, Value());
+}
+
+Value SplitStage::loadOrder(Value at) {
+  Value rows = rowCount();
+  auto isRow = scf::IfOp::create(b, loc, b.getIndexType(),
+                                 compare(P::ult, at, rows), /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(isRow.thenBlock());
+  Value row = memref::LoadOp::create(b, loc, order, ValueRange{at, index(0)});
+  row = arith::BitcastOp::create(b, loc, b.getI32Type(), row);
+  scf::YieldOp::create(
+      b, loc,
+      ValueRange{arith::IndexCastOp::create(b, loc, b.getIndexType(), row)});
+  b.setInsertionPointToStart(isRow.elseBlock());
+  scf::YieldOp::create(b, loc, at);
+  return isRow.getResult(0);
+}
