@@ -37,15 +37,15 @@
 //       CHECK:     arith.truncf %{{.+}} : vector<32xf32> to vector<32xf16>
 //       CHECK:     %[[A:.+]] = gdn_tile.tri_inverse %{{.+}} : vector<32x32xf16>
 //       CHECK:     %[[T:.+]] = gdn_tile.map_rows %[[A]], {{.*}} -> vector<32x32xf16>
-//       CHECK:       arith.truncf %{{.+}} : vector<32xf32> to vector<32xf16>
+//       CHECK:       arith.mulf %{{.+}} : vector<32xf16>
 // The decayed scores.
 //       CHECK:     %[[P:.+]] = gdn_tile.map_rows {{.*}} -> vector<32x32xf16>
 // What an error becomes in the state and in the outputs, rounded after the sum.
+//       CHECK:     %[[PT:.+]] = gdn_tile.matmul %[[P]], %[[T]] {lower_lhs}
+//       CHECK:     %[[Z:.+]] = gdn_tile.map_rows %[[PT]], %[[H]]#0 {{.*}} -> vector<32x32xf16>
 //       CHECK:     gdn_tile.suffix_sum %[[H]]#1
 //       CHECK:     %[[TK:.+]] = gdn_tile.matmul transpose %[[T]], %{{.+}} : vector<32x32xf16>, vector<32x16xf16> -> vector<32x16xf32>
-//       CHECK:     %[[PT:.+]] = gdn_tile.matmul %[[P]], %[[T]] {lower_lhs}
 //       CHECK:     %[[Y:.+]] = gdn_tile.map_rows %[[TK]] : vector<32x16xf32> -> vector<32x16xf16>
-//       CHECK:     %[[Z:.+]] = gdn_tile.map_rows %[[PT]], %[[H]]#0 {{.*}} -> vector<32x32xf16>
 // The state as an operand; what it does not know of the values.
 //       CHECK:     %[[SN:.+]] = gdn_tile.map_rows %[[S]] : vector<16x64xf32> -> vector<16x64xf16>
 //       CHECK:     gdn_tile.matmul %[[K:.+]], %[[SN]] : vector<32x16xf16>, vector<16x64xf16> -> vector<32x64xf32>
@@ -64,8 +64,8 @@
 //          IO:   gdn_tile.matmul {{.*}} : vector<32x16xbf16>, vector<16x32xbf16> -> vector<32x32xf32>
 //          IO:   gdn_tile.matmul {{.*}} : vector<32x16xbf16>, vector<16x32xbf16> -> vector<32x32xf32>
 //          IO:   gdn_tile.tri_inverse %{{.+}} : vector<32x32xf16>
-//          IO:   gdn_tile.matmul transpose {{.*}} : vector<32x32xf16>, vector<32x16xf16> -> vector<32x16xf32>
 //          IO:   gdn_tile.matmul {{.*}} : vector<32x32xf16>, vector<32x32xf16> -> vector<32x32xf32>
+//          IO:   gdn_tile.matmul transpose {{.*}} : vector<32x32xf16>, vector<32x16xf16> -> vector<32x16xf32>
 //          IO:   gdn_tile.matmul {{.*}} : vector<32x16xbf16>, vector<16x64xbf16> -> vector<32x64xf32>
 //          IO:   gdn_tile.matmul {{.*}} : vector<32x16xbf16>, vector<16x64xbf16> -> vector<32x64xf32>
 //          IO:   gdn_tile.matmul {{.*}} : vector<32x32xf16>, vector<32x64xf16> -> vector<32x64xf32>
