@@ -62,7 +62,8 @@ void TokensKernel::beginPendingCopies() {
           .setArgAttr(view.getArgNumber(), "gdn_gpu.alignment",
                       b.getI64IntegerAttr(16));
     gpu::BeginCopyOp::create(b, scan.getLoc(), view, indices, load.getDims(),
-                             count, place, /*scattered=*/!isRows, /*own=*/false);
+                             count, place, /*scattered=*/!isRows,
+                             /*own=*/false);
     return place;
   };
   bool isSolved = isSolvable();

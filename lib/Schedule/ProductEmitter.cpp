@@ -107,9 +107,8 @@ Value ProductEmitter::placeOf(Value tile) {
   auto transpose = tile.getDefiningOp<tile::TransposeOp>();
   Value source = transpose ? transpose.getTile() : tile;
   Value fragment = fragmentOf(source);
-  Value place =
-      placeFor(tile, vectorType(tile), isNarrow(vectorType(tile)),
-               tile.getParentBlock());
+  Value place = placeFor(tile, vectorType(tile), isNarrow(vectorType(tile)),
+                         tile.getParentBlock());
   gpu::ShareOp::create(b, loc, fragment, place, Value(), bool(transpose));
   return places[tile] = place;
 }
@@ -253,9 +252,9 @@ void ProductEmitter::emitOwnCopy(tile::LoadOp load, const IRMapping &at,
   promiseAlignment(view);
   if (!rows && load.getRows())
     rows = at.lookupOrDefault(load.getRows());
-  gpu::BeginCopyOp::create(
-      b, load.getLoc(), view, mapped(load.getIndices(), at), load.getDims(),
-      rows, place, /*scattered=*/false, /*own=*/true);
+  gpu::BeginCopyOp::create(b, load.getLoc(), view,
+                           mapped(load.getIndices(), at), load.getDims(), rows,
+                           place, /*scattered=*/false, /*own=*/true);
   emitted.insert(load);
 }
 
@@ -267,9 +266,9 @@ Value ProductEmitter::ownPlaceFor(Value tile) {
     if (auto other = cast<gpu::SharedType>(place.getType());
         isDead(owner) && other.getShape() == type.getShape() &&
         other.getBytes() == type.getBytes())
-      return other == type ? place
-                           : gpu::ReshapeOp::create(b, tile.getLoc(), type,
-                                                    place);
+      return other == type
+                 ? place
+                 : gpu::ReshapeOp::create(b, tile.getLoc(), type, place);
   return {};
 }
 

@@ -97,7 +97,7 @@ private:
   Role role = Role::all;
   mlir::Block *entry = nullptr;
   llvm::MapVector<mlir::Value, mlir::Value> channels; // by tile
-  llvm::SmallVector<mlir::Value> received; // channels, leaders first
+  llvm::SmallVector<mlir::Value> received;            // channels, leaders first
 };
 
 } // namespace gdn

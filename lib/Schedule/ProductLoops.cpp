@@ -171,8 +171,7 @@ LogicalResult ProductKernel::emitLoop(scf::ForOp loop) {
   bool readsAhead =
       llvm::all_of(*loop.getBody(),
                    [](Operation &op) {
-                     return op.getNumRegions() == 0 ||
-                            isa<tile::MapRowsOp>(op);
+                     return op.getNumRegions() == 0 || isa<tile::MapRowsOp>(op);
                    }) &&
       llvm::any_of(*loop.getBody(), llvm::IsaPred<tile::MatmulOp>);
   if (readsAhead) {

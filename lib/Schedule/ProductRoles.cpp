@@ -263,8 +263,7 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
 }
 
 /// `ops` with each product right before the first that needs it.
-ProductKernel::Ops
-ProductKernel::productsLate(ArrayRef<Operation *> ops) {
+ProductKernel::Ops ProductKernel::productsLate(ArrayRef<Operation *> ops) {
   Ops ordered;
   SetVector<Operation *> waiting;
   std::function<void(Operation *)> take = [&](Operation *op) {
@@ -289,9 +288,8 @@ ProductKernel::productsLate(ArrayRef<Operation *> ops) {
 LogicalResult ProductKernel::emitRole(Role which, int64_t first, int64_t count,
                                       int64_t registers) {
   OpBuilder::InsertionGuard guard(b);
-  auto warps =
-      gpu::WarpsOp::create(b, source.getLoc(), TypeRange(), first, count,
-                           b.getI64IntegerAttr(registers));
+  auto warps = gpu::WarpsOp::create(b, source.getLoc(), TypeRange(), first,
+                                    count, b.getI64IntegerAttr(registers));
   b.createBlock(&warps.getBody());
   IRMapping around = scalars;
   role = which;
@@ -314,9 +312,8 @@ static gpu::SharedType getTileType(Value channel) {
 void ProductKernel::receive(ArrayRef<Value> group) {
   for (Value tile : group) {
     Value channel = channels.lookup(tile);
-    tiles->pinPlace(tile,
-                    gpu::ReceiveOp::create(b, tile.getLoc(),
-                                           getTileType(channel), channel));
+    tiles->pinPlace(tile, gpu::ReceiveOp::create(
+                              b, tile.getLoc(), getTileType(channel), channel));
     received.push_back(channel);
   }
 }
@@ -333,16 +330,16 @@ void ProductKernel::releaseAll() {
 void ProductKernel::destine(ArrayRef<Value> group) {
   auto places = std::make_shared<DenseMap<Value, Value>>();
   for (Value tile : group)
-    tiles->setDestination(tile, [this, places, tile,
-                                 all = SmallVector<Value>(group)] {
-      if (places->empty())
-        for (Value other : all) {
-          Value channel = channels.lookup(other);
-          (*places)[other] = gpu::AcquireOp::create(
-              b, other.getLoc(), getTileType(channel), channel);
-        }
-      return places->lookup(tile);
-    });
+    tiles->setDestination(
+        tile, [this, places, tile, all = SmallVector<Value>(group)] {
+          if (places->empty())
+            for (Value other : all) {
+              Value channel = channels.lookup(other);
+              (*places)[other] = gpu::AcquireOp::create(
+                  b, other.getLoc(), getTileType(channel), channel);
+            }
+          return places->lookup(tile);
+        });
 }
 
 void ProductKernel::commit(ArrayRef<Value> group) {
@@ -444,9 +441,8 @@ void ProductKernel::beginRing(Value at, Value end) {
   SmallVector<tile::LoadOp> loads;
   for (Value tile : plan->copied) {
     Value channel = channels.lookup(tile);
-    tiles->setPlace(tile, gpu::AcquireOp::create(b, tile.getLoc(),
-                                                 getTileType(channel),
-                                                 channel));
+    tiles->setPlace(tile, gpu::AcquireOp::create(
+                              b, tile.getLoc(), getTileType(channel), channel));
     loads.push_back(tile.getDefiningOp<tile::LoadOp>());
   }
   emitAhead(loads, at, end,
@@ -506,10 +502,10 @@ LogicalResult ProductKernel::emitLoad(scf::ForOp loop) {
 /// Chunk after chunk: products without the state.
 LogicalResult ProductKernel::emitFeed(scf::ForOp loop) {
   Location loc = loop.getLoc();
-  auto copy = scf::ForOp::create(
-      b, loc, scalars.lookupOrDefault(loop.getLowerBound()),
-      scalars.lookupOrDefault(loop.getUpperBound()),
-      scalars.lookupOrDefault(loop.getStep()));
+  auto copy =
+      scf::ForOp::create(b, loc, scalars.lookupOrDefault(loop.getLowerBound()),
+                         scalars.lookupOrDefault(loop.getUpperBound()),
+                         scalars.lookupOrDefault(loop.getStep()));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
   Ops work = enterBody(loop, copy, plan->feeds);
@@ -519,9 +515,8 @@ LogicalResult ProductKernel::emitFeed(scf::ForOp loop) {
   // The first product is begun before work that waits for none.
   auto first = llvm::find_if(work, llvm::IsaPred<tile::MatmulOp>);
   Ops beside;
-  llvm::copy_if(work, std::back_inserter(beside), [&](Operation *op) {
-    return plan->beside.contains(op);
-  });
+  llvm::copy_if(work, std::back_inserter(beside),
+                [&](Operation *op) { return plan->beside.contains(op); });
   if (failed(tiles->emit(*first)))
     return failure();
   for (Operation *op : beside) {

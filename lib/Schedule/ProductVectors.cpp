@@ -129,8 +129,8 @@ LogicalResult ProductEmitter::emitVectors(ArrayRef<Operation *> ops) {
   for (Value tile : shared) {
     auto type = VectorType::get({vectorType(tile).getDimSize(0)},
                                 vectorType(tile).getElementType());
-    places[tile] = placeFor(tile, type, /*swizzled=*/false,
-                            ops.front()->getBlock());
+    places[tile] =
+        placeFor(tile, type, /*swizzled=*/false, ops.front()->getBlock());
   }
   auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), 0, 1, {});
   {

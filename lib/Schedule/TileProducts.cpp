@@ -234,9 +234,9 @@ FailureOr<func::FuncOp> ProductKernel::emit(int64_t minBlocks) {
 static bool isKnown(Operation *op) {
   return !isa<tile::TileDialect>(op->getDialect()) ||
          isa<tile::BlockIdOp, tile::LoadOp, tile::StoreOp, tile::FillOp,
-             tile::MapRowsOp, tile::YieldOp, tile::MatmulOp,
-             tile::TransposeOp, tile::TriInverseOp, tile::DecayMatrixOp,
-             tile::PrefixSumOp, tile::SuffixSumOp>(op);
+             tile::MapRowsOp, tile::YieldOp, tile::MatmulOp, tile::TransposeOp,
+             tile::TriInverseOp, tile::DecayMatrixOp, tile::PrefixSumOp,
+             tile::SuffixSumOp>(op);
 }
 
 /// Warps for the products of `func`: 16 rows of each for a warp. None if there
@@ -263,8 +263,7 @@ static std::optional<int64_t> countWarps(func::FuncOp func) {
 static constexpr int64_t fewestWarps = 8;
 
 /// Replaces the program by its kernel, or says what it would take.
-void ScheduleTileProducts::keepIfSmall(func::FuncOp func,
-                                       func::FuncOp kernel) {
+void ScheduleTileProducts::keepIfSmall(func::FuncOp func, func::FuncOp kernel) {
   if (int64_t bytes = countSharedBytes(kernel); bytes > sharedBytes) {
     func.emitRemark() << "'" << func.getName() << "' would take " << bytes
                       << " bytes of shared memory, of which a block has "

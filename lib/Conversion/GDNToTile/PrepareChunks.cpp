@@ -61,10 +61,10 @@ StoredChunk SplitStage::prepareChunk(Chunk chunk, Value t, Value valid) {
         b, loc, x,
         arith::ConstantOp::create(b, loc, b.getF32FloatAttr(factor)));
   };
-  stored.decay = mapRows(b, loc, made.sums, {type},
-                         [&](OpBuilder &, ValueRange in) -> Rows {
-                           return {times(exp(in[0]), 1 / chunkTypes.valueScale)};
-                         })[0];
+  stored.decay = mapRows(
+      b, loc, made.sums, {type}, [&](OpBuilder &, ValueRange in) -> Rows {
+        return {times(exp(in[0]), 1 / chunkTypes.valueScale)};
+      })[0];
   stored.strength =
       mapRows(b, loc, {chunk.beta, made.outside}, {type},
               [&](OpBuilder &, ValueRange in) -> Rows {

@@ -182,12 +182,11 @@ PreparedChunk RoundedChunkEmitter::prepare(Value rawQuery, Value rawKey,
                         [&](OpBuilder &, ValueRange in) -> Rows {
                           return {mul(in[0], in[1])};
                         })[0];
-  Value below = inner(mapRows(b, loc, asked, {square},
-                              [&](OpBuilder &, ValueRange in) -> Rows {
-                                Value i =
-                                    b.getInsertionBlock()->getArgument(0);
-                                return {keepBelow(i, in[0])};
-                              })[0]);
+  Value below = inner(
+      mapRows(b, loc, asked, {square}, [&](OpBuilder &, ValueRange in) -> Rows {
+        Value i = b.getInsertionBlock()->getArgument(0);
+        return {keepBelow(i, in[0])};
+      })[0]);
   Value scores = mapRows(b, loc, {below, factors}, {narrow},
                          [&](OpBuilder &, ValueRange in) -> Rows {
                            return {mul(in[0], in[1])};

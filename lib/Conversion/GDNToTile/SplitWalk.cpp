@@ -128,8 +128,8 @@ Value SplitWalk::emitChunks(TokenBlock &block, Value state, Value from,
                           ? prepareChunkAt(chunkSlot, t, valid)
                           : loadChunk(chunkSlot, t, valid, valid,
                                       /*wantsOutput=*/true);
-  ChunkResult result = emitStateRowsChunk(b, loc, loop.getRegionIterArg(0),
-                                          chunk, chunkTypes);
+  ChunkResult result =
+      emitStateRowsChunk(b, loc, loop.getRegionIterArg(0), chunk, chunkTypes);
   block.emitRuleResults(t, valid, result.output, norm ? &*norm : nullptr);
   scf::YieldOp::create(b, loc, result.state);
   return loop.getResult(0);

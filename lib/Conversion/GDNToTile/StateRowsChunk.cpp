@@ -78,11 +78,11 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
   if (!chunk.query)
     return {next(), Value()};
 
-  Value fromState = mapRows(
-      b, loc, answers, {answers.getType()},
-      [&](OpBuilder &, ValueRange in) -> Rows {
-        return {mul(in[0], times(chunk.decay, chunk.scale))};
-      })[0];
+  Value fromState =
+      mapRows(b, loc, answers, {answers.getType()},
+              [&](OpBuilder &, ValueRange in) -> Rows {
+                return {mul(in[0], times(chunk.decay, chunk.scale))};
+              })[0];
   Value output =
       multiply(b, loc, error, transposeTile(b, loc, chunk.toOutput), fromState);
   return {next(), transposeTile(b, loc, output)};

@@ -88,8 +88,7 @@ void gdn::emitBarrier(OpBuilder &b, Operation *op,
     return (void)NVVM::Barrier0Op::create(b, loc);
   // Barrier 0 is the block's, then come those of roles, of four warps at least.
   Arithmetic a{b, loc};
-  NVVM::BarrierOp::create(b, loc, TypeRange(),
-                          a.i32(1 + threads.firstWarp / 4),
+  NVVM::BarrierOp::create(b, loc, TypeRange(), a.i32(1 + threads.firstWarp / 4),
                           a.i32(threads.numThreads),
                           NVVM::BarrierReductionAttr(), Value());
 }

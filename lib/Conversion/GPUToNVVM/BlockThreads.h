@@ -29,9 +29,9 @@ struct Arithmetic {
 /// The thread among those that run an op: all of the block, or the warps of a
 /// `gdn_gpu.warps`.
 struct BlockThreads {
-  mlir::Value lane;  // i32
-  mlir::Value warp;  // i32, 0 for the first warp that runs the op
-  int64_t firstWarp = 0; // of the block or role
+  mlir::Value lane;       // i32
+  mlir::Value warp;       // i32, 0 for the first warp that runs the op
+  int64_t firstWarp = 0;  // of the block or role
   int64_t numThreads = 0; // that run the op: of the block or a role
   bool isRole = false;    // not all of the block
 

@@ -47,10 +47,10 @@ private:
   /// that the emptying roles arrive at.
   struct Ring {
     gpu::ChannelType type;
-    mlir::Value leader;                     // channel with the barriers, or null
-    bool isCopied = false;                  // bytes arrive
-    int64_t filling = 0;                    // arrivals that make a tile full
-    int64_t emptying = 0;                   // arrivals that make its place free
+    mlir::Value leader;    // channel with the barriers, or null
+    bool isCopied = false; // bytes arrive
+    int64_t filling = 0;   // arrivals that make a tile full
+    int64_t emptying = 0;  // arrivals that make its place free
     int64_t tiles = 0, full = 0, empty = 0; // bytes from the base
     mlir::Value place, parity;              // of this thread: memory of an i32
   };

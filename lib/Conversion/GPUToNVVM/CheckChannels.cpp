@@ -114,25 +114,25 @@ LogicalResult ChannelCheck::checkPart(Operation *use) {
   return success();
 }
 
-/// The tile is used in its direction, and where the role has it: in the block of
-/// `begin`, before `end` if that is there.
+/// The tile is used in its direction, and where the role has it: in the block
+/// of `begin`, before `end` if that is there.
 LogicalResult ChannelCheck::checkUse(Operation *begin, Operation *end,
                                      OpOperand &use) {
   Operation *user = use.getOwner();
   bool isFilling = fills(begin);
-  bool reads = isa<gpu::FetchOp, gpu::FetchElementOp, gpu::MatmulOp,
-                   gpu::StartMatmulOp>(user);
+  bool reads =
+      isa<gpu::FetchOp, gpu::FetchElementOp, gpu::MatmulOp, gpu::StartMatmulOp>(
+          user);
   // What is to be filled may serve as scratch before.
-  bool fits = reads || (isFilling && isa<gpu::ShareOp, gpu::CopyOp,
-                                         gpu::BeginCopyOp>(user));
+  bool fits = reads || (isFilling &&
+                        isa<gpu::ShareOp, gpu::CopyOp, gpu::BeginCopyOp>(user));
   if (!fits)
     return user->emitOpError("expects ")
            << (isFilling ? "to write a tile that was acquired"
                          : "to read a tile that was received")
            << ", by "
-           << (isFilling
-                   ? "gdn_gpu.share, gdn_gpu.begin_copy or gdn_gpu.copy"
-                   : "gdn_gpu.fetch, gdn_gpu.fetch_element or a product");
+           << (isFilling ? "gdn_gpu.share, gdn_gpu.begin_copy or gdn_gpu.copy"
+                         : "gdn_gpu.fetch, gdn_gpu.fetch_element or a product");
   SmallVector<Operation *, 2> users = {user};
   if (auto start = dyn_cast<gpu::StartMatmulOp>(user))
     users.push_back(*start.getResult().user_begin());

@@ -3,13 +3,13 @@
 // convert-gdn-gpu-to-nvvm: one walk over a program that writes its kernel. A
 // fragment becomes the vector of the elements that a thread holds, a shared
 // tile a pointer, gdn_gpu.warps a branch. See Passes.td.
-#include "Assembly.h"
 #include "Channels.h"
 #include "CheckGPUProgram.h"
 #include "HiddenValues.h"
 #include "KernelEntry.h"
 #include "LaunchOrder.h"
 #include "NarrowDivision.h"
+#include "RoleEntry.h"
 #include "RowWork.h"
 #include "SharedMatrix.h"
 #include "SplitProducts.h"
@@ -37,9 +37,6 @@ using namespace gdn;
 /// Shared memory that a kernel may declare without asking for it at launch.
 static constexpr int64_t maxStaticShared = 48 * 1024;
 
-/// Of a multiprocessor.
-static constexpr int64_t allRegisters = 64 * 1024;
-
 namespace {
 
 class KernelLowering {
@@ -57,8 +54,6 @@ private:
   void placeSharedTiles();
   void lower(Operation &op);
   void lowerBlock(Block &block);
-  void setRegisters(gdn::gpu::WarpsOp role);
-  void keepThread(Location loc);
   template <typename OpTy> void lowerWarps(OpTy warps);
   void lowerRoles(gdn::gpu::RolesOp roles);
   void hideThread(Location loc);
@@ -236,32 +231,6 @@ void KernelLowering::hideSharedNumbers(Region &role) {
       values.map(value, hideValue(b, loc, known));
 }
 
-/// Keeps the numbers of the thread in registers. What ptxas can read from a
-/// special register it reads wherever it is needed, and waits for it each time;
-/// what another lane gave it does not.
-void KernelLowering::keepThread(Location loc) {
-  Arithmetic a{b, loc};
-  auto fromLane = [&](Value value, Value lane) -> Value {
-    return NVVM::ShflOp::create(b, loc, b.getI32Type(), a.i32(-1), value, lane,
-                                a.i32(gdn::gpu::warpThreads - 1),
-                                NVVM::ShflKind::idx, UnitAttr());
-  };
-  threads.warp = fromLane(threads.warp, a.i32(0));
-  threads.lane = fromLane(threads.lane, threads.lane);
-}
-
-/// Takes registers that other roles give back, or gives some back.
-void KernelLowering::setRegisters(gdn::gpu::WarpsOp role) {
-  int64_t wanted = *role.getRegisters(),
-          atLaunch = allRegisters / numThreads / 8 * 8;
-  if (wanted == atLaunch)
-    return;
-  emitAssembly(b, role.getLoc(), Type(), {},
-               "setmaxnreg." + std::string(wanted > atLaunch ? "inc" : "dec") +
-                   ".sync.aligned.u32 " + std::to_string(wanted) + ";",
-               "~{memory}", /*hasSideEffects=*/true);
-}
-
 /// The warps take one way, the others hold nothing.
 template <typename OpTy> void KernelLowering::lowerWarps(OpTy warps) {
   Location loc = warps.getLoc();
@@ -283,13 +252,7 @@ template <typename OpTy> void KernelLowering::lowerWarps(OpTy warps) {
     Block &body = warps.getBody().front();
     if (auto role = dyn_cast<gdn::gpu::WarpsOp>(warps.getOperation());
         role && isa<gdn::gpu::RolesOp>(role->getParentOp())) {
-      threads.isRole = true;
-      threads.firstWarp = role.getFirst();
-      threads.numThreads = role.getCount() * gdn::gpu::warpThreads;
-      if (role.getRegisters()) {
-        setRegisters(role);
-        keepThread(loc);
-      }
+      enterRole(b, role, numThreads, threads);
       channels.enterRole(b, role);
     }
     if (source->hasAttr("gdn_gpu.keep_loops"))
@@ -538,10 +501,11 @@ void KernelLowering::lower(Operation &op) {
           return;
         }
         gdn::gpu::FragmentType type = matmul.getResult().getType();
-        auto sums = startGroupMatmul(
-            b, loc, matmul.getLhs().getType().getDimSize(1),
-            GroupLhs{gdn::gpu::SharedType(), lhs, false}, matmul.getRhs().getType(), type,
-            matmul.getTransposeRhs(), tile, acc);
+        auto sums =
+            startGroupMatmul(b, loc, matmul.getLhs().getType().getDimSize(1),
+                             GroupLhs{gdn::gpu::SharedType(), lhs, false},
+                             matmul.getRhs().getType(), type,
+                             matmul.getTransposeRhs(), tile, acc);
         values.map(matmul.getResult(),
                    awaitGroupMatmul(b, loc, type, sums, /*left=*/0));
       })

@@ -115,11 +115,12 @@ static Value advanceTile(OpBuilder &b, Location loc, gdn::gpu::SharedType tile,
   return arith::AddIOp::create(b, loc, start, step);
 }
 
-SmallVector<Value>
-gdn::startGroupMatmul(OpBuilder &b, Location loc, int64_t inner,
-                      const GroupLhs &lhs, gdn::gpu::SharedType tile,
-                      gdn::gpu::FragmentType result, bool transposeRhs,
-                      Value pointer, Value acc) {
+SmallVector<Value> gdn::startGroupMatmul(OpBuilder &b, Location loc,
+                                         int64_t inner, const GroupLhs &lhs,
+                                         gdn::gpu::SharedType tile,
+                                         gdn::gpu::FragmentType result,
+                                         bool transposeRhs, Value pointer,
+                                         Value acc) {
   int64_t leftColumns = inner / 8, columns = result.getDimSize(1) / 8,
           rows = result.getRows().getLocalRows(result.getDimSize(0));
   SmallVector<Value> words;

@@ -159,8 +159,8 @@ void BlockInverse::invertCorners() {
       a.i32(2));
   Value column =
       arith::AndIOp::create(b, loc, threads.lane, a.i32(corner8 - 1));
-  Value first = a.add(a.mul(threads.warp, a.i32(side)),
-                      a.mul(number, a.i32(corner8)));
+  Value first =
+      a.add(a.mul(threads.warp, a.i32(side)), a.mul(number, a.i32(corner8)));
   auto rowType = VectorType::get({corner8}, f16);
   SmallVector<Value> x;
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0));

@@ -114,9 +114,9 @@ LogicalResult AcquireOp::verify() {
   return verifyTileOf(*this, getChannel().getType(), getTile().getType());
 }
 LogicalResult CommitOp::verify() {
-  return getTile() ? verifyTileOf(*this, getChannel().getType(),
-                                  getTile().getType())
-                   : success();
+  return getTile()
+             ? verifyTileOf(*this, getChannel().getType(), getTile().getType())
+             : success();
 }
 LogicalResult ReceiveOp::verify() {
   return verifyTileOf(*this, getChannel().getType(), getTile().getType());

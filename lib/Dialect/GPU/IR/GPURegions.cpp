@@ -83,21 +83,21 @@ static LogicalResult verifyWarps(OpTy op, int64_t layoutWarps) {
         return diag;
       }
   // warps_c4, each_warp_c4
-  WalkResult walk = op.getBody().template walk<WalkOrder::PreOrder>([&](
-                        Operation *inner) {
-    if (isa<WarpsOp, EachWarpOp>(inner))
-      return WalkResult::skip(); // sees to itself
-    for (Value value :
-         llvm::concat<Value>(inner->getOperands(), inner->getResults()))
-      if (auto type = dyn_cast<FragmentType>(value.getType()))
-        if (type.getRows().getWarps() != layoutWarps) {
-          inner->emitOpError("expects fragments laid out over ")
-              << layoutWarps << " warps, set by the " << op->getName()
-              << " around it, but got " << type;
-          return WalkResult::interrupt();
-        }
-    return WalkResult::advance();
-  });
+  WalkResult walk =
+      op.getBody().template walk<WalkOrder::PreOrder>([&](Operation *inner) {
+        if (isa<WarpsOp, EachWarpOp>(inner))
+          return WalkResult::skip(); // sees to itself
+        for (Value value :
+             llvm::concat<Value>(inner->getOperands(), inner->getResults()))
+          if (auto type = dyn_cast<FragmentType>(value.getType()))
+            if (type.getRows().getWarps() != layoutWarps) {
+              inner->emitOpError("expects fragments laid out over ")
+                  << layoutWarps << " warps, set by the " << op->getName()
+                  << " around it, but got " << type;
+              return WalkResult::interrupt();
+            }
+        return WalkResult::advance();
+      });
   return failure(walk.wasInterrupted());
 }
 

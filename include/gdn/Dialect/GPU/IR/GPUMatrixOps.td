@@ -93,7 +93,7 @@ def GPU_CopyOutOp : GPU_Op<"copy_out", [AttrSizedOperandSegments]> {
         attributes {gdn_gpu.threads = 256 : i64} {
       %c0 = arith.constant 0 : index
       %place = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
-      gdn_gpu.share %turned, %place transpose
+      gdn_gpu.share transpose %turned, %place
           : !gdn_gpu.fragment<128x64xbf16, #rows>,
             !gdn_gpu.shared<64x128xbf16, swizzled>
       gdn_gpu.copy_out %place, %o[%t, %c0] dims [0, 1] rows(%valid)

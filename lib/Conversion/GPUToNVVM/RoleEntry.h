@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Where a role of gdn_gpu.roles begins.
+#ifndef GDN_LIB_CONVERSION_GPUTONVVM_ROLEENTRY_H
+#define GDN_LIB_CONVERSION_GPUTONVVM_ROLEENTRY_H
+
+#include "BlockThreads.h"
+
+namespace gdn {
+
+/// Makes `threads`, whose numbers count in `role` already, those of the role
+/// in a block of `blockThreads`. A role with registers of its own takes what it
+/// lacks, or gives back what it has too many, and keeps its thread's numbers.
+void enterRole(mlir::OpBuilder &b, gpu::WarpsOp role, int64_t blockThreads,
+               BlockThreads &threads);
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GPUTONVVM_ROLEENTRY_H

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Copies by the columns of each warp, and products whose left side is shared: every
+// message of their verifiers.
+//
+// RUN: gdn-gpu-opt %s -split-input-file -verify-diagnostics
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!view = memref<?x128xbf16, strided<[?, 1]>>
+
+func.func @begin_copy_c7(%v: !view, %p: !gdn_gpu.shared<64x128xbf16>, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.begin_copy' op expects a swizzled tile with as many pieces of 16 bytes in its rows for each of 4 warps, but got '!gdn_gpu.shared<64x128xbf16>'}}
+  gdn_gpu.begin_copy own %v[%i, %i] dims [0, 1], %p : !view, !gdn_gpu.shared<64x128xbf16>
+  return
+}
+
+// -----
+
+!view = memref<?x128xbf16, strided<[?, 1]>>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+
+func.func @copy_out_c1(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.copy_out' op expects one index per dimension of 'view', which is 2, but got 1}}
+  gdn_gpu.copy_out %p, %v[%i] dims [0, 1] : !keys, !view
+  return
+}
+
+// -----
+
+!view = memref<?x128xf16, strided<[?, 1]>>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+
+func.func @copy_out_c2_element(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.copy_out' op expects 'place' to have the view's element type 'f16', but got 'bf16'}}
+  gdn_gpu.copy_out %p, %v[%i, %i] dims [0, 1] : !keys, !view
+  return
+}
+
+// -----
+
+!view = memref<?x128xbf16, strided<[?, 1]>>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+
+func.func @copy_out_c4(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  gdn_gpu.warps 0 for 1 {
+    // expected-error@+1 {{'gdn_gpu.copy_out' op expects to be outside gdn_gpu.warps, which only some warps enter}}
+    gdn_gpu.copy_out %p, %v[%i, %i] dims [0, 1] : !keys, !view
+  }
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!tile = !gdn_gpu.fragment<64x64xf16, #rows>
+!place = !gdn_gpu.shared<64x64xf16, swizzled>
+!pending = !gdn_gpu.pending<64x64xf32, #rows>
+
+func.func @start_matmul_c4_turned(%t: !tile, %p: !place) attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
+  // expected-error@+1 {{'gdn_gpu.start_matmul' op expects a shared 'lhs' where it is 'turned'}}
+  %s = gdn_gpu.start_matmul turned %t, %p : !tile, !place -> !pending
+  %a = gdn_gpu.await_matmul %s : !pending
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 8, lanes = 4, vector = 2>
+!left = !gdn_gpu.shared<128x64xf16, swizzled>
+!place = !gdn_gpu.shared<64x64xf16, swizzled>
+!pending = !gdn_gpu.pending<128x64xf32, #rows>
+
+func.func @start_matmul_c4_rows(%t: !left, %p: !place) attributes {gdn_gpu.threads = 256 : i64, gdn_gpu.warpgroups} {
+  // expected-error@+1 {{'gdn_gpu.start_matmul' op expects a shared 'lhs' of 64 rows for four warps, swizzled, with rows of a multiple of 128 bytes, but got '!gdn_gpu.shared<128x64xf16, swizzled>' for '!gdn_gpu.fragment<128x64xf32, #gdn_gpu.rows<warps = 8, lanes = 4, vector = 2>>'}}
+  %s = gdn_gpu.start_matmul %t, %p : !left, !place -> !pending
+  %a = gdn_gpu.await_matmul %s : !pending
+  return
+}
