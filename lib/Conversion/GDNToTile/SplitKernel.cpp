@@ -125,14 +125,20 @@ static bool canCut(const KernelParts &parts, int64_t valueParts) {
          keys % (getHeadSize(rule.getValue()) / valueParts) == 0;
 }
 
-/// Chunks that a block of the variant "fused" prepares at once, at most as many
-/// as wanted: as many as it has warps for, beside those of the state's rows. 0
-/// if there are none, and where a norm behind the rule takes the registers.
+/// Rows of a product that four warps make together, and its inner size in
+/// steps that their instructions read from one row of shared memory.
+static constexpr int64_t groupRows = 64, panelElements = 64;
+
+/// Chunks at work at once in a block of the variant "fused", as wanted; 0 if it
+/// has none: where products of chunks are not those of four warps, or not half
+/// as many rows as the state has.
 static int64_t chooseTogether(const KernelParts &parts,
                               const Algorithm &algorithm, int64_t wanted) {
   DeltaRuleOp rule = parts.rule;
   return goesByValue(parts) && !parts.checkpoints &&
-                 getHeadSize(rule.getValue()) == 2 * algorithm.chunk
+                 algorithm.chunk == groupRows &&
+                 getHeadSize(rule.getValue()) == 2 * groupRows &&
+                 getHeadSize(rule.getKey()) % panelElements == 0
              ? wanted
              : 0;
 }

@@ -3,21 +3,21 @@
 // A variant of "split" whose walk prepares its chunks itself: no stage before
 // it, no workspace.
 //
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk=32 chunk-stages=split together=2 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
 // RUN: not gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=-1" 2>&1 | FileCheck %s --check-prefix=NEGATIVE
 
 // NEGATIVE: expects the option 'together' to be 0 or more, but got -1
 
 // CHECK-LABEL: func.func @prefill__walk_fused(
-//  CHECK-SAME:   gdn_tile.conditions = {fused = {{\[\[}}["6", "workers"], ["10", "N", "Hv"]], {{\[}}["128", "N"], ["T"]], {{\[}}["N", "Hv"], ["1", "workers"]]],
+//  CHECK-SAME:   gdn_tile.conditions = {fused = {{\[\[}}["6", "workers"], ["10", "N", "Hv"]], {{\[}}["256", "N"], ["T"]], {{\[}}["N", "Hv"], ["1", "workers"]]],
 //  CHECK-SAME:   "fused-2-waves" = {{\[\[}}["13", "workers"], ["10", "N", "Hv"]],
 //  CHECK-SAME:   gdn_tile.variant = ["fused", "fused-2-waves", "fused-waves"], gdn_tile.workspace = []
-//       CHECK:   scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c32 iter_args(%[[S:.+]] = %{{.+}}) -> (vector<64x32xf32>)
+//       CHECK:   scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c64 iter_args(%[[S:.+]] = %{{.+}}) -> (vector<128x64xf32>)
 // CHECK-COUNT-5:     gdn_tile.load
 //       CHECK:     gdn_tile.prefix_sum
 //       CHECK:     gdn_tile.tri_inverse
-//       CHECK:     %[[Z:.+]] = gdn_tile.map_rows {{.*}} -> vector<32x32xf16>
-//       CHECK:     %[[Y:.+]] = gdn_tile.map_rows {{.*}} -> vector<32x32xf16>
+//       CHECK:     %[[Z:.+]] = gdn_tile.map_rows {{.*}} -> vector<64x64xf16>
+//       CHECK:     %[[Y:.+]] = gdn_tile.map_rows {{.*}} -> vector<64x64xf16>
 //       CHECK:     gdn_tile.matmul {{.*}} acc(
 //       CHECK:     %[[NEXT:.+]] = gdn_tile.matmul {{.*}} acc(
 //       CHECK:     scf.yield %[[NEXT]]
@@ -27,19 +27,19 @@
 //  CHECK-SAME:   gdn_tile.variant = "split"
 // CHECK-LABEL: func.func @prefill__walk(
 func.func @prefill(
-    %q: tensor<?x?x32xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "32"]},
-    %k: tensor<?x?x32xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "32"]},
-    %v: tensor<?x?x64xbf16> {gdn.name = "v", gdn.dims = ["T", "Hv", "64"]},
+    %q: tensor<?x?x64xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "64"]},
+    %k: tensor<?x?x64xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "64"]},
+    %v: tensor<?x?x128xbf16> {gdn.name = "v", gdn.dims = ["T", "Hv", "128"]},
     %g: tensor<?x?xf32> {gdn.name = "log_decay", gdn.dims = ["T", "Hv"]},
     %beta: tensor<?x?xf32> {gdn.name = "beta", gdn.dims = ["T", "Hv"]},
     %cu: tensor<?xi32> {gdn.name = "cu_seqlens", gdn.dims = ["N + 1"]},
     %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
-    %pool: !gdn.pool<?x?x64x32xf32> {gdn.name = "state_pool", gdn.dims = ["P", "Hv", "64", "32"]})
-    -> (tensor<?x?x64xbf16> {gdn.name = "core", gdn.dims = ["T", "Hv", "64"]})
+    %pool: !gdn.pool<?x?x128x64xf32> {gdn.name = "state_pool", gdn.dims = ["P", "Hv", "128", "64"]})
+    -> (tensor<?x?x128xbf16> {gdn.name = "core", gdn.dims = ["T", "Hv", "128"]})
     attributes {gdn.entry} {
   %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
-      : tensor<?x?x32xbf16>, tensor<?x?x32xbf16>, tensor<?x?x64xbf16>, tensor<?x?xf32>,
-        tensor<?x?xf32>, !gdn.pool<?x?x64x32xf32>, tensor<?xi32>, tensor<?xi32>
-        -> tensor<?x?x64xbf16>
-  return %o : tensor<?x?x64xbf16>
+      : tensor<?x?x64xbf16>, tensor<?x?x64xbf16>, tensor<?x?x128xbf16>, tensor<?x?xf32>,
+        tensor<?x?xf32>, !gdn.pool<?x?x128x64xf32>, tensor<?xi32>, tensor<?xi32>
+        -> tensor<?x?x128xbf16>
+  return %o : tensor<?x?x128xbf16>
 }
