@@ -86,6 +86,9 @@ void Channels::begin(OpBuilder &b, Location loc, Value sharedBase) {
     ring.parity = LLVM::AllocaOp::create(b, loc, pointer, b.getI32Type(),
                                          a.i32(1), /*alignment=*/4);
   }
+  for (auto &[channel, ring] : rings)
+    if (ring.leader)
+      ring.place = getRing(ring.leader).place;
 }
 
 void Channels::initialise(OpBuilder &b, Location loc,
@@ -166,9 +169,8 @@ Value Channels::getBarrier(OpBuilder &b, Location loc, const Ring &ring,
 Value Channels::getTile(OpBuilder &b, Location loc, const Ring &ring) {
   Arithmetic a{b, loc};
   int64_t bytes = llvm::alignTo(ring.type.getTileBytes(), 16);
-  Value offset =
-      a.add(a.mul(loadNumber(b, loc, getLeader(ring).place), a.i32(bytes)),
-            a.i32(ring.tiles));
+  Value offset = a.add(a.mul(loadNumber(b, loc, ring.place), a.i32(bytes)),
+                       a.i32(ring.tiles));
   return LLVM::GEPOp::create(b, loc, base.getType(), b.getI8Type(), base,
                              ArrayRef<LLVM::GEPArg>{offset});
 }

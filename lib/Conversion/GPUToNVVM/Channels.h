@@ -56,10 +56,6 @@ private:
   };
 
   Ring &getRing(mlir::Value channel) { return rings.find(channel)->second; }
-  /// The ring whose barriers and positions are those of `ring`.
-  const Ring &getLeader(const Ring &ring) {
-    return ring.leader ? getRing(ring.leader) : ring;
-  }
   mlir::Value getPart(mlir::OpBuilder &b, mlir::Location loc, const Ring &ring,
                       const BlockThreads &threads);
   mlir::Value getBarrier(mlir::OpBuilder &b, mlir::Location loc,
