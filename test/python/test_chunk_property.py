@@ -40,7 +40,8 @@ BOUNDS = {"float32": 1e-5, "bfloat16": 3e-3, "float16": 3e-3}
 # forms have. Of one token, a product may be next to 0 and its operands are not:
 # errors are relative to a hundredth of the values at least, and to 1e-3, below
 # which precision=mixed promises nothing.
-MIXED_BOUNDS = {"core": 3e-3 + 2e-3, "state": {"float32": 2e-3, "bfloat16": 5e-3, "float16": 3e-3}}
+# Keys that nearly repeat (0.99), with doubled strengths and no decay, give a state 2.2e-3 off.
+MIXED_BOUNDS = {"core": 3e-3 + 2e-3, "state": {"float32": 3e-3, "bfloat16": 5e-3, "float16": 3e-3}}
 
 
 @pytest.fixture(scope="module")
