@@ -20,10 +20,11 @@ using namespace gdn;
 /// Whether a product that reads `tile` has to be over before `op`.
 static bool hasToWait(Operation *op, Value tile) {
   // Behind a wait for another role, what products hold is needed for new work.
-  if (isa<gdn::gpu::BarrierOp, gdn::gpu::CommitOp, gdn::gpu::ReceiveOp,
-          gdn::gpu::ReleaseOp>(op) ||
+  if (isa<gdn::gpu::BarrierOp, gdn::gpu::ReceiveOp, gdn::gpu::ReleaseOp>(op) ||
       op->hasTrait<OpTrait::IsTerminator>())
     return true;
+  if (isa<gdn::gpu::CommitOp>(op))
+    return !tile.getDefiningOp<gdn::gpu::ReceiveOp>();
   if (auto warps = dyn_cast<gdn::gpu::WarpsOp>(op))
     return warps.getBody()
         .walk([&](Operation *inner) {
@@ -70,8 +71,7 @@ static gdn::gpu::FetchOp getSharedLhs(gdn::gpu::MatmulOp matmul) {
   auto fetch = matmul.getLhs().getDefiningOp<gdn::gpu::FetchOp>();
   gdn::gpu::FragmentType type = matmul.getLhs().getType();
   if (!fetch || fetch.getRow() || fetch->getBlock() != matmul->getBlock() ||
-      !fetch->hasOneUse() || type.getRows().getWarps() != 4 ||
-      type.getDimSize(0) != 64)
+      type.getRows().getWarps() != 4 || type.getDimSize(0) != 64)
     return {};
   gdn::gpu::SharedType place = fetch.getPlace().getType();
   if (!place.getSwizzled() || place.getPanelRowBytes() != 128)
@@ -103,8 +103,16 @@ static void overlap(gdn::gpu::MatmulOp matmul) {
       b, matmul.getLoc(), matmul.getResult().getType(), start.getResult());
   matmul.getResult().replaceAllUsesWith(result);
   matmul.erase();
-  if (fetch)
+  if (fetch && fetch->use_empty())
     fetch.erase();
+}
+
+/// Elementwise work, and what it has one number of for each row.
+static bool isHoisted(Operation *op) {
+  auto fetch = dyn_cast<gdn::gpu::FetchOp>(op);
+  return isa<gdn::gpu::MapRowsOp, gdn::gpu::FetchElementOp>(op) ||
+         (fetch && fetch.getTile().getType().isPerRow() &&
+          fetch.getPlace().getDefiningOp<gdn::gpu::ReceiveOp>());
 }
 
 /// Elementwise work that needs no product under way comes before the first of
@@ -123,8 +131,7 @@ static void hoistWork(Block &block) {
       underWay.erase(await.getProduct().getDefiningOp());
       if (underWay.empty())
         first = nullptr;
-    } else if (first &&
-               isa<gdn::gpu::MapRowsOp, gdn::gpu::FetchElementOp>(op)) {
+    } else if (first && isHoisted(op)) {
       SetVector<Value> inputs(op->operand_begin(), op->operand_end());
       for (Region &region : op->getRegions())
         getUsedValuesDefinedAbove(region, inputs);

@@ -4,6 +4,7 @@
 // gdn-gpu-place-barriers puts them where an access has to wait for another.
 #include "ProductEmitter.h"
 
+#include "ProductForm.h"
 #include "ScanRoles.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -74,8 +75,7 @@ bool ProductEmitter::isDead(Value tile) const {
 /// Memory for a tile of `block`: that of one that nobody needs any more, if
 /// there is one. What another block made may be needed when that comes round
 /// again.
-Value ProductEmitter::allocate(VectorType tile, bool swizzled, Block *block) {
-  auto type = gpu::SharedType::get(tile, swizzled);
+Value ProductEmitter::allocate(gpu::SharedType type, Block *block) {
   Value free;
   for (auto &[owner, place] : places)
     if (place.getType() == type && owner.getParentBlock() == block &&
@@ -96,8 +96,9 @@ Value ProductEmitter::allocate(VectorType tile, bool swizzled, Block *block) {
 Value ProductEmitter::placeFor(Value tile, VectorType type, bool swizzled,
                                Block *block) {
   auto own = destinations.find(tile);
-  return own != destinations.end() ? own->second()
-                                   : allocate(type, swizzled, block);
+  return own != destinations.end()
+             ? own->second()
+             : allocate(gpu::SharedType::get(type, swizzled), block);
 }
 
 Value ProductEmitter::placeOf(Value tile) {
@@ -222,8 +223,8 @@ void ProductEmitter::emitCopy(tile::LoadOp load, const IRMapping &at,
                               Value rows, bool isPinned) {
   VectorType type = vectorType(load.getTile());
   if (!places.contains(load.getTile())) {
-    Value place =
-        allocate(type, type.getRank() == 2, load.getTile().getParentBlock());
+    Value place = allocate(gpu::SharedType::get(type, type.getRank() == 2),
+                           load.getTile().getParentBlock());
     places[load.getTile()] = place;
     if (isPinned)
       pinned.insert(place);
@@ -245,7 +246,7 @@ void ProductEmitter::emitOwnCopy(tile::LoadOp load, const IRMapping &at,
                                  Value rows) {
   Value &place = ownPlaces[load.getTile()];
   if (!place)
-    place = allocate(vectorType(load.getTile()), true,
+    place = allocate(gpu::SharedType::get(vectorType(load.getTile()), true),
                      load.getTile().getParentBlock());
   places[load.getTile()] = place;
   Value view = at.lookupOrDefault(load.getView());
@@ -425,9 +426,20 @@ void ProductEmitter::emitMatmul(tile::MatmulOp matmul) {
                             right, acc, transposed);
 }
 
-/// exp(G_i - G_j) on and below the diagonal, of sums over bounded decays.
+/// `fragment` is `tile`, or its transpose if it was made turned.
+void ProductEmitter::setMade(Value tile, Value fragment) {
+  if (!isMadeTurned(tile))
+    fragments[tile] = fragment;
+  else
+    for (Operation *user : tile.getUsers())
+      fragments[user->getResult(0)] = fragment;
+}
+
+/// exp(G_i - G_j) on and below the diagonal, of sums over bounded decays. Above
+/// it the difference is positive: 1 there takes no comparison of indices.
 void ProductEmitter::emitDecayMatrix(tile::DecayMatrixOp decay) {
   Location loc = decay.getLoc();
+  const bool turned = isMadeTurned(decay.getResult());
   VectorType type = vectorType(decay.getResult());
   gpu::RowsAttr rows = rowsOf(type);
   Value sums = decay.getLogDecay(); // in their place, by emitVectors
@@ -448,23 +460,53 @@ void ProductEmitter::emitDecayMatrix(tile::DecayMatrixOp decay) {
   Block *body =
       b.createBlock(&map.getBody(), {}, {b.getIndexType(), b.getF32Type(), row},
                     {loc, loc, loc});
-  auto indices = VectorType::get(row.getShape(), b.getIndexType());
-  Value column = vector::StepOp::create(b, loc, indices);
-  Value own =
-      vector::BroadcastOp::create(b, loc, indices, body->getArgument(0));
-  Value isKept =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column, own);
   Value until = vector::BroadcastOp::create(b, loc, row, body->getArgument(1));
-  Value difference = arith::SubFOp::create(b, loc, until, body->getArgument(2));
+  Value from = body->getArgument(2);
+  if (turned)
+    std::swap(until, from);
+  Value difference = arith::SubFOp::create(b, loc, until, from);
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(row));
+  if (decay.getLowerResult())
+    difference = arith::MinimumFOp::create(b, loc, difference, zero);
   // As good as the rounding to 16 bits behind it asks. Above the diagonal it
   // may be infinite.
   Value factor =
       math::ExpOp::create(b, loc, difference, arith::FastMathFlags::afn);
-  Value kept = arith::SelectOp::create(b, loc, isKept, factor, zero);
-  gpu::YieldOp::create(b, loc, kept);
+  if (!decay.getLowerResult()) {
+    auto indices = VectorType::get(row.getShape(), b.getIndexType());
+    Value column = vector::StepOp::create(b, loc, indices);
+    Value own =
+        vector::BroadcastOp::create(b, loc, indices, body->getArgument(0));
+    Value isKept = arith::CmpIOp::create(b, loc,
+                                         turned ? arith::CmpIPredicate::uge
+                                                : arith::CmpIPredicate::ule,
+                                         column, own);
+    factor = arith::SelectOp::create(b, loc, isKept, factor, zero);
+  }
+  gpu::YieldOp::create(b, loc, factor);
   places.erase(decay.getResult());
-  fragments[decay.getResult()] = map.getResult(0);
+  setMade(decay.getResult(), map.getResult(0));
+}
+
+void ProductEmitter::emitInverse(tile::TriInverseOp inverse,
+                                 ArrayRef<ProductEmitter *> emitters) {
+  ProductEmitter &first = *emitters.front();
+  SmallVector<Value> matrices;
+  for (ProductEmitter *each : emitters)
+    matrices.push_back(each->fragmentOf(inverse.getMatrix()));
+  auto type = cast<gpu::FragmentType>(matrices.front().getType());
+  Value scratch =
+      first.allocate(gpu::TriInverseOp::getScratchType(type, emitters.size()),
+                     inverse->getBlock());
+  auto made = gpu::TriInverseOp::create(
+      first.b, inverse.getLoc(), SmallVector<Type>(emitters.size(), type),
+      matrices, scratch, isMadeTurned(inverse.getResult()));
+  for (auto [each, result] : llvm::zip(emitters, made.getInverses())) {
+    each->setMade(inverse.getResult(), result);
+    each->emitted.insert(inverse);
+  }
+  // Free again: nobody uses the matrix from there.
+  first.places[inverse.getMatrix()] = scratch;
 }
 
 LogicalResult ProductEmitter::emit(Operation *op) {
@@ -491,15 +533,7 @@ LogicalResult ProductEmitter::emit(Operation *op) {
       .Case([&](tile::MatmulOp matmul) { emitMatmul(matmul); })
       .Case([](tile::TransposeOp) {}) // read that way where it is used
       .Case([&](tile::DecayMatrixOp decay) { emitDecayMatrix(decay); })
-      .Case([&](tile::TriInverseOp inverse) {
-        Value matrix = fragmentOf(inverse.getMatrix());
-        Value scratch = allocate(vectorType(inverse.getMatrix()), true,
-                                 inverse->getBlock());
-        fragments[inverse.getResult()] = gpu::TriInverseOp::create(
-            b, loc, matrix.getType(), matrix, scratch);
-        // Free again: nobody uses the matrix from there.
-        places[inverse.getMatrix()] = scratch;
-      })
+      .Case([&](tile::TriInverseOp inverse) { emitInverse(inverse, {this}); })
       .Default([&](Operation *) {
         result = op->emitOpError("has no place in a schedule of products");
       });

@@ -24,6 +24,10 @@ public:
 
   /// Emits an op whose operands and results are tiles of rank 2, or a store.
   mlir::LogicalResult emit(mlir::Operation *op);
+  /// Emits an inverse, of one chunk or of two at the same time, of which each
+  /// emitter has one.
+  static void emitInverse(tile::TriInverseOp inverse,
+                          mlir::ArrayRef<ProductEmitter *> emitters);
   /// Emits ops on tiles of rank 1, loads and stores among them, on one warp;
   /// their results are shared.
   mlir::LogicalResult emitVectors(mlir::ArrayRef<mlir::Operation *> ops);
@@ -77,8 +81,7 @@ private:
   mlir::Value fragmentOf(mlir::Value tile, gpu::RowsAttr rows);
   gpu::RowsAttr rowsOf(mlir::VectorType tile) const;
   gpu::RowsAttr wideRowsOf(mlir::VectorType tile) const;
-  mlir::Value allocate(mlir::VectorType tile, bool swizzled,
-                       mlir::Block *block);
+  mlir::Value allocate(gpu::SharedType type, mlir::Block *block);
   mlir::Value placeFor(mlir::Value tile, mlir::VectorType type, bool swizzled,
                        mlir::Block *block);
   mlir::Value fetchVector(mlir::Value tile, mlir::Attribute layout);
@@ -86,6 +89,7 @@ private:
   static bool isTurned(tile::MapRowsOp map);
   void emitTurnedMap(tile::MapRowsOp map);
   void emitMatmul(tile::MatmulOp matmul);
+  void setMade(mlir::Value tile, mlir::Value fragment);
   void emitDecayMatrix(tile::DecayMatrixOp decay);
   void emitStore(tile::StoreOp store);
   mlir::Value ownPlaceFor(mlir::Value tile);

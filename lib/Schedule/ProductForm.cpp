@@ -17,6 +17,13 @@ static bool isNarrow(Value tile) {
   return cast<VectorType>(tile.getType()).getElementTypeBitWidth() == 16;
 }
 
+bool gdn::isMadeTurned(Value tile) {
+  return isa_and_nonnull<tile::DecayMatrixOp, tile::TriInverseOp>(
+             tile.getDefiningOp()) &&
+         !tile.use_empty() &&
+         llvm::all_of(tile.getUsers(), llvm::IsaPred<tile::TransposeOp>);
+}
+
 /// True if `map` does the same with every element of its only input.
 static bool isElementwise(tile::MapRowsOp map) {
   if (map.getInputs().size() != 1 || map.getNumResults() != 1)
@@ -39,7 +46,9 @@ static void narrowBeforeTurning(func::FuncOp func) {
   func.walk([&](tile::MapRowsOp map) {
     if (isElementwise(map) && isNarrow(map.getResult(0)) &&
         !isNarrow(map.getInputs()[0]) &&
-        map.getInputs()[0].getDefiningOp<tile::TransposeOp>())
+        map.getInputs()[0].getDefiningOp<tile::TransposeOp>() &&
+        !isMadeTurned(
+            map.getInputs()[0].getDefiningOp<tile::TransposeOp>().getTile()))
       maps.push_back(map);
   });
   for (tile::MapRowsOp map : maps) {

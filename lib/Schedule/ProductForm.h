@@ -13,6 +13,10 @@ namespace gdn {
 /// same, and tiles of few rows go to the branch that uses them.
 void bringIntoForm(mlir::func::FuncOp func);
 
+/// True for what comes out turned round as easily: its transposes alone are
+/// used.
+bool isMadeTurned(mlir::Value tile);
+
 /// True for loads, stores and work on rows of tiles with too few rows for
 /// matrix instructions.
 bool isLowWork(mlir::Operation *op);

@@ -21,6 +21,7 @@ struct RolePlan {
   llvm::SetVector<mlir::Operation *> loads; // of the loop, and ahead of it
   llvm::SetVector<mlir::Operation *> feeds;
   llvm::SetVector<mlir::Operation *> beside; // of them, behind no product
+  tile::TriInverseOp inverse;                // among them
   llvm::SmallVector<tile::LoadOp> own; // copied by the walking role, turned
   // What one role makes for others:
   llvm::SmallVector<mlir::Value> copied;   // copied by the loading one
@@ -29,12 +30,14 @@ struct RolePlan {
   /// Matrices of which `vectors` has the running sums.
   llvm::SmallVector<mlir::Operation *> sums;
 
-  /// None if no loop carries a matrix beside products that do not need it.
+  /// None if no loop carries a matrix beside an inverse that does not need it.
   static std::optional<RolePlan> find(mlir::func::FuncOp program);
 };
 
 class ProductKernel {
 public:
+  using Ops = llvm::SmallVector<mlir::Operation *>;
+
   ProductKernel(mlir::func::FuncOp source, int64_t numWarps)
       : source(source), numWarps(numWarps), b(source.getContext()) {}
   /// The kernel, ahead of the program.
@@ -43,8 +46,6 @@ public:
   mlir::FailureOr<mlir::func::FuncOp> emitRoles(RolePlan plan);
 
 private:
-  using Ops = llvm::SmallVector<mlir::Operation *>;
-
   mlir::LogicalResult emitBlock(mlir::Block &block);
   mlir::LogicalResult emitSegment(mlir::ArrayRef<mlir::Operation *> ops);
   void emitLowTiles(mlir::ArrayRef<mlir::Operation *> ops);
@@ -67,7 +68,7 @@ private:
   mlir::LogicalResult emitWalk(mlir::scf::ForOp loop, mlir::scf::ForOp copy);
   mlir::LogicalResult emitFeed(mlir::scf::ForOp loop);
   mlir::LogicalResult emitLoad(mlir::scf::ForOp loop);
-  void receive(mlir::ArrayRef<mlir::Value> group);
+  void receive(mlir::ArrayRef<mlir::Value> group, bool ahead = false);
   void destine(mlir::ArrayRef<mlir::Value> group);
   void commit(mlir::ArrayRef<mlir::Value> group);
   void releaseAll();
@@ -75,7 +76,6 @@ private:
                 const llvm::SetVector<mlir::Operation *> &from);
   void beginRing(mlir::Value at, mlir::Value end);
   bool isOfRole(mlir::Operation *op);
-  Ops productsLate(mlir::ArrayRef<mlir::Operation *> ops);
   mlir::Value createChannel(mlir::VectorType tile, int64_t depth,
                             mlir::Value leader);
   void emitAhead(mlir::ArrayRef<tile::LoadOp> loads, mlir::Value at,
@@ -92,7 +92,7 @@ private:
   int64_t numWarps;
   mlir::OpBuilder b;
   mlir::IRMapping scalars;
-  std::optional<ProductEmitter> tiles;
+  std::unique_ptr<ProductEmitter> tiles;
   std::optional<RolePlan> plan;
   Role role = Role::all;
   mlir::Block *entry = nullptr;

@@ -3,13 +3,13 @@
 // A loop over chunks as the work of three roles at the same time:
 //
 //     load: four warps      feed: four warps      walk: warps for rows of S
-//     await copies          receive K, Q, gates   receive K, Q
-//     commit K, Q           K K^T; K' = faded K   U, O'
-//     acquire, copy next    inverse; Q K^T        receive gates; await V
-//     gates                 Z, Y                  W
-//     commit gates          commit Y, Z           receive Y, Z
-//                           release all           O, S; O to memory
-//                                                 copy the next V; release all
+//     gates                 receive K, Q, gates   receive K, Q
+//     commit gates          of two chunks         U, O'; release K, Q
+//     await copies          K K^T; inverses       receive gates; await V
+//     commit K, Q           of each: T            W
+//     acquire, copy next    K Q^T; K', P'         receive K', T, P'
+//                           commit K', T, P'      X; O, S; O to memory
+//                           release all           copy the next V; release all
 //
 // A warp that walks waits for channels alone, never for another warp: of V and
 // O it has the columns that are its rows of the state.
@@ -33,7 +33,7 @@ static constexpr int64_t walkRegisters = 192, feedRegisters = 104,
 
 /// The others have none: they take all registers that there are.
 constexpr StringLiteral allowedSpills =
-    "spills up to 64 bytes: scalars of the role that loads, which has 24 "
+    "spills up to 400 bytes: scalars of the role that loads, which has 24 "
     "registers a thread and runs ahead of those that wait for it";
 
 static bool isMatrix(Value value) {
@@ -105,7 +105,10 @@ std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
   for (auto matmul : body->getOps<tile::MatmulOp>())
     if (!walk.contains(matmul))
       products.push_back(matmul.getResult());
-  if (products.empty())
+  for (auto inverse : body->getOps<tile::TriInverseOp>())
+    if (!walk.contains(inverse))
+      plan.inverse = inverse;
+  if (!plan.inverse)
     return std::nullopt;
   // A decay matrix is made where it is multiplied, of sums that are loaded.
   for (auto decay : body->getOps<tile::DecayMatrixOp>())
@@ -262,29 +265,6 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   return kernel;
 }
 
-/// `ops` with each product right before the first that needs it.
-ProductKernel::Ops ProductKernel::productsLate(ArrayRef<Operation *> ops) {
-  Ops ordered;
-  SetVector<Operation *> waiting;
-  std::function<void(Operation *)> take = [&](Operation *op) {
-    op->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        if (Operation *source = operand.getDefiningOp();
-            source && waiting.remove(source))
-          take(source);
-    });
-    ordered.push_back(op);
-  };
-  for (Operation *op : ops)
-    if (isa<tile::MatmulOp, tile::TransposeOp>(op))
-      waiting.insert(op);
-    else
-      take(op);
-  for (Operation *op : waiting.takeVector())
-    take(op);
-  return ordered;
-}
-
 LogicalResult ProductKernel::emitRole(Role which, int64_t first, int64_t count,
                                       int64_t registers) {
   OpBuilder::InsertionGuard guard(b);
@@ -293,7 +273,7 @@ LogicalResult ProductKernel::emitRole(Role which, int64_t first, int64_t count,
   b.createBlock(&warps.getBody());
   IRMapping around = scalars;
   role = which;
-  tiles.emplace(b, scalars, entry, count);
+  tiles = std::make_unique<ProductEmitter>(b, scalars, entry, count);
   if (role == Role::walk)
     tiles->storeOwnColumns();
   if (failed(emitBlock(source.getBody().front())))
@@ -309,11 +289,12 @@ static gpu::SharedType getTileType(Value channel) {
 }
 
 /// The next tiles of `group`, whose first leads the others.
-void ProductKernel::receive(ArrayRef<Value> group) {
+void ProductKernel::receive(ArrayRef<Value> group, bool ahead) {
   for (Value tile : group) {
     Value channel = channels.lookup(tile);
-    tiles->pinPlace(tile, gpu::ReceiveOp::create(
-                              b, tile.getLoc(), getTileType(channel), channel));
+    tiles->pinPlace(tile, gpu::ReceiveOp::create(b, tile.getLoc(),
+                                                 getTileType(channel), channel,
+                                                 ahead));
     received.push_back(channel);
   }
 }
@@ -350,6 +331,16 @@ void ProductKernel::commit(ArrayRef<Value> group) {
 //===----------------------------------------------------------------------===//
 // The walk
 //===----------------------------------------------------------------------===//
+
+/// True if one of `ops` uses `tile`, as it is or turned round.
+static bool isUsedIn(Value tile, ArrayRef<Operation *> ops) {
+  return llvm::any_of(tile.getUsers(), [&](Operation *user) {
+    if (auto transpose = dyn_cast<tile::TransposeOp>(user))
+      return isUsedIn(transpose.getResult(), ops);
+    return llvm::any_of(ops,
+                        [&](Operation *op) { return op->isAncestor(user); });
+  });
+}
 
 LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
   Block &body = *loop.getBody();
@@ -409,6 +400,11 @@ LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
   read(plan->copied);
   if (failed(emitSegment(first)))
     return failure();
+  // The sooner it is given back, the sooner the next is there.
+  if (llvm::none_of(plan->copied, [&](Value tile) {
+        return isUsedIn(tile, second) || isUsedIn(tile, rest);
+      }))
+    releaseAll();
   read(plan->vectors);
   gpu::AwaitCopiesOp::create(b, loc);
   // What the last products multiply comes before the wait for what they
@@ -475,20 +471,17 @@ LogicalResult ProductKernel::emitLoad(scf::ForOp loop) {
         end = scalars.lookupOrDefault(loop.getUpperBound()),
         step = scalars.lookupOrDefault(loop.getStep());
   beginRing(begin, end);
-  auto copy = scf::ForOp::create(b, loc, begin, end, step);
+  // The role that feeds takes two chunks at a time: the last may be empty.
+  Value pair = arith::AddIOp::create(b, loc, step, step);
+  Value pairs = arith::CeilDivUIOp::create(
+      b, loc, arith::SubIOp::create(b, loc, end, begin), pair);
+  Value until = arith::AddIOp::create(
+      b, loc, begin, arith::MulIOp::create(b, loc, pairs, pair));
+  auto copy = scf::ForOp::create(b, loc, begin, until, step);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
   Ops work = enterBody(loop, copy, plan->loads);
-  meet(loc);
-  DenseMap<Value, Value> places;
-  for (Value tile : llvm::reverse(plan->copied)) {
-    Value channel = channels.lookup(tile);
-    places[tile] =
-        gpu::CommitOp::create(b, loc, getTileType(channel), channel).getTile();
-  }
-  beginRing(arith::AddIOp::create(b, loc, copy.getInductionVar(), step), end);
-  for (Value tile : plan->copied)
-    tiles->pinPlace(tile, places.lookup(tile));
+  // While copies are under way.
   destine(plan->vectors);
   llvm::append_range(work, plan->sums);
   llvm::sort(work,
@@ -496,41 +489,93 @@ LogicalResult ProductKernel::emitLoad(scf::ForOp loop) {
   if (failed(tiles->emitVectors(work)))
     return failure();
   commit(plan->vectors);
+  meet(loc);
+  commit(plan->copied);
+  beginRing(arith::AddIOp::create(b, loc, copy.getInductionVar(), step), end);
   return success();
 }
 
-/// Chunk after chunk: products without the state.
+/// Those of `ops` that `op` needs, directly or not.
+static ProductKernel::Ops getNeeded(Operation *op, ArrayRef<Operation *> ops) {
+  DenseSet<Operation *> needed;
+  SmallVector<Value> work(op->getOperands());
+  while (!work.empty())
+    if (Operation *source = work.pop_back_val().getDefiningOp();
+        source && needed.insert(source).second)
+      llvm::append_range(work, source->getOperands());
+  return llvm::filter_to_vector(
+      ops, [&](Operation *other) { return needed.contains(other); });
+}
+
+/// Two chunks at a time, products without the state. Up to their inverses they
+/// go side by side: each step waits for the one before it, and those of one
+/// chunk fill the waits of the other.
 LogicalResult ProductKernel::emitFeed(scf::ForOp loop) {
   Location loc = loop.getLoc();
+  Value step = scalars.lookupOrDefault(loop.getStep());
   auto copy =
       scf::ForOp::create(b, loc, scalars.lookupOrDefault(loop.getLowerBound()),
                          scalars.lookupOrDefault(loop.getUpperBound()),
-                         scalars.lookupOrDefault(loop.getStep()));
+                         arith::AddIOp::create(b, loc, step, step).getResult());
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
   Ops work = enterBody(loop, copy, plan->feeds);
-  receive(plan->copied);
-  receive(plan->vectors);
-  destine(plan->prepared);
-  // The first product is begun before work that waits for none.
-  auto first = llvm::find_if(work, llvm::IsaPred<tile::MatmulOp>);
-  Ops beside;
-  llvm::copy_if(work, std::back_inserter(beside),
-                [&](Operation *op) { return plan->beside.contains(op); });
-  if (failed(tiles->emit(*first)))
-    return failure();
-  for (Operation *op : beside) {
-    if (failed(tiles->emit(op)))
-      return failure();
-    for (Value tile : op->getResults())
-      tiles->placeOf(tile);
-  }
-  llvm::erase_if(work, [&](Operation *op) {
-    return op == *first || llvm::is_contained(beside, op);
+  Ops ahead = getNeeded(plan->inverse, work), beside, behind;
+  for (Operation *op : work)
+    if (op != plan->inverse && !llvm::is_contained(ahead, op))
+      (plan->beside.contains(op) ? beside : behind).push_back(op);
+
+  auto other = std::make_unique<ProductEmitter>(b, scalars, entry, groupWarps);
+  SmallVector<Value> places[2];
+  auto emitAll = [&](auto &&wanted, ArrayRef<Operation *> ops) {
+    for (Operation *op : ops)
+      if (wanted(op) && failed(tiles->emit(op)))
+        return failure();
+    return success();
+  };
+  // Of the first chunk, then of the second.
+  auto ofBoth = [&](auto &&emit) {
+    for (SmallVector<Value> &own : places) {
+      if (failed(emit(own)))
+        return failure();
+      std::swap(tiles, other);
+    }
+    return success();
+  };
+  using Wanted = bool (*)(Operation *);
+  Wanted isProduct = [](Operation *op) { return isa<tile::MatmulOp>(op); };
+  Wanted isOther = [](Operation *op) { return !isa<tile::MatmulOp>(op); };
+  auto isAny = [](Operation *) { return true; };
+  (void)ofBoth([&](SmallVector<Value> &own) {
+    receive(plan->copied, /*ahead=*/&own != places);
+    receive(plan->vectors, /*ahead=*/&own != places);
+    own = std::exchange(received, {});
+    return success();
   });
-  if (failed(emitSegment(work)))
-    return failure();
-  commit(plan->prepared);
-  releaseAll();
-  return success();
+  for (auto wanted : {isProduct, isOther})
+    if (failed(ofBoth(
+            [&](SmallVector<Value> &) { return emitAll(wanted, ahead); })))
+      return failure();
+  ProductEmitter::emitInverse(plan->inverse, {tiles.get(), other.get()});
+  // Products of the second begin beside the end of the first.
+  auto isFirst = [&](SmallVector<Value> &own) { return &own == places; };
+  return ofBoth([&](SmallVector<Value> &own) {
+    destine(plan->prepared);
+    if (failed(isFirst(own) ? emitAll(isAny, behind)
+                            : emitAll(isOther, behind)))
+      return failure();
+    if (isFirst(own)) {
+      std::swap(tiles, other);
+      LogicalResult begun = emitAll(isProduct, behind);
+      std::swap(tiles, other);
+      if (failed(begun))
+        return failure();
+    }
+    if (failed(emitAll(isAny, beside)))
+      return failure();
+    commit(plan->prepared);
+    received = std::exchange(own, {});
+    releaseAll();
+    return success();
+  });
 }

@@ -105,18 +105,11 @@ LogicalResult ProductKernel::emitSegment(ArrayRef<Operation *> ops) {
       vectors.push_back(op);
   llvm::sort(vectors,
              [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
-  // Products that wait for none of it are made beside it. In a role, where
-  // registers are fewer and others fill the tensor cores, only the first is.
-  const bool inRoles = role == Role::feed;
-  if (inRoles)
-    matrices = productsLate(matrices);
+  // Products that wait for none of it are made beside it.
   Ops others;
-  bool hasProduct = false;
   for (Operation *op : matrices) {
     bool isAhead = isa<tile::MatmulOp, tile::TransposeOp>(op) &&
-                   llvm::all_of(others, llvm::IsaPred<tile::DecayMatrixOp>) &&
-                   !(inRoles && hasProduct);
-    hasProduct |= isa<tile::MatmulOp>(op);
+                   llvm::all_of(others, llvm::IsaPred<tile::DecayMatrixOp>);
     if (!isAhead)
       others.push_back(op);
     else if (failed(tiles->emit(op)))
@@ -223,7 +216,7 @@ FailureOr<func::FuncOp> ProductKernel::emit(int64_t minBlocks) {
   b.setInsertionPointToStart(entry);
   Block &body = source.getBody().front();
   scalars.map(body.getArguments(), entry->getArguments());
-  tiles.emplace(b, scalars, entry, numWarps);
+  tiles = std::make_unique<ProductEmitter>(b, scalars, entry, numWarps);
   if (failed(emitBlock(body)))
     return failure();
   func::ReturnOp::create(b, source.getLoc());

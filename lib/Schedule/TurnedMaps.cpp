@@ -5,6 +5,7 @@
 // Rows become columns, a sum over a row becomes one over a column, and what
 // comes out, in 16 bits, is turned on its way to memory.
 #include "ProductEmitter.h"
+#include "ProductForm.h"
 #include "ScanRoles.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,7 +21,8 @@ static VectorType vectorType(Value tile) {
 /// The f32 tile that `input` is the transpose of, if it is one.
 static Value getTurnedSource(Value input) {
   auto transpose = input.getDefiningOp<tile::TransposeOp>();
-  return transpose && vectorType(input).getElementType().isF32()
+  return transpose && vectorType(input).getElementType().isF32() &&
+                 !isMadeTurned(transpose.getTile())
              ? transpose.getTile()
              : Value();
 }
@@ -178,9 +180,10 @@ void ProductEmitter::emitTurnedMap(tile::MapRowsOp map) {
     auto addends =
         emitStage(sum.getVector(), {gpu::FragmentType::get(wide, matrixRows)});
     auto sums = VectorType::get({numColumns}, b.getF32Type());
-    Value scratch =
-        allocate(VectorType::get({numWarps, numColumns}, b.getF32Type()),
-                 /*swizzled=*/false, map->getBlock());
+    Value scratch = allocate(
+        gpu::SharedType::get(
+            VectorType::get({numWarps, numColumns}, b.getF32Type()), false),
+        map->getBlock());
     inputs.push_back(gpu::ColumnSumOp::create(
         b, loc, gpu::FragmentType::get(sums, perColumn), addends.getResult(0),
         scratch));
@@ -197,7 +200,8 @@ void ProductEmitter::emitTurnedMap(tile::MapRowsOp map) {
   emitted.insert(map);
   for (auto [tile, fragment] : llvm::zip(map.getResults(), last.getResults())) {
     Value place =
-        allocate(vectorType(tile), /*swizzled=*/true, map->getBlock());
+        allocate(gpu::SharedType::get(vectorType(tile), /*swizzled=*/true),
+                 map->getBlock());
     gpu::ShareOp::create(b, loc, fragment, place, Value(), /*transpose=*/true);
     places[tile] = place;
   }

@@ -40,17 +40,19 @@ struct ChunkResult {
 /// of RoundedChunkWork.cpp.
 struct PreparedChunk {
   mlir::Value query, key; // Q and K, C x dk, in the type of keys
-  mlir::Value toState;    // Y, C x dk
-  mlir::Value toOutput;   // Z, C x C, zero above its diagonal
+  mlir::Value solve;      // T^T, C x C, or null
+  mlir::Value toState;    // Y, or K' where T is apart, C x dk
+  mlir::Value toOutput;   // Z, C x C, zero above its diagonal, or P'^T
   mlir::Value sums;       // G
   mlir::Value outside;    // H
 };
 
 /// Emits all of the chunk form that does not depend on the state, for types
 /// that round. Rows of `chunk` past the valid ones are zero; `value` is not
-/// used.
+/// used. With `apart`, T is not multiplied with others.
 PreparedChunk prepareRoundedChunk(mlir::OpBuilder &builder, mlir::Location loc,
-                                  const Chunk &chunk, const ChunkTypes &types);
+                                  const Chunk &chunk, const ChunkTypes &types,
+                                  bool apart);
 
 /// Emits the chunk form with operands rounded to `types`. `state` is the
 /// transpose of the state, `dk x dv`, so that no product needs a packed
@@ -71,8 +73,9 @@ ChunkResult emitRoundedChunk(mlir::OpBuilder &builder, mlir::Location loc,
 struct StoredChunk {
   mlir::Value query, key; // Q and K, C x dk, in the type of keys
   mlir::Value value;      // V, C x dv, in any type
-  mlir::Value toState;    // Y, C x dk
-  mlir::Value toOutput;   // Z, C x C
+  mlir::Value solve;      // T^T, C x C, if the others are without
+  mlir::Value toState;    // Y or K', C x dk
+  mlir::Value toOutput;   // Z or P'^T, C x C
   mlir::Value decay;      // e^G, C
   mlir::Value strength;   // beta e^-H, C
   mlir::Value end;        // e^(G_last), C times

@@ -44,9 +44,13 @@ StoredChunk SplitStage::prepareChunk(Chunk chunk, Value t, Value valid) {
       *tile = tileOf.lookup(input);
   chunk.valid = valid;
   chunk.scale = rule.getScaleOrDefault();
-  PreparedChunk made = prepareRoundedChunk(b, loc, chunk, chunkTypes);
+  // Beside a walk in the same block, what is ahead of the state is what others
+  // wait for.
+  PreparedChunk made = prepareRoundedChunk(b, loc, chunk, chunkTypes,
+                                           /*apart=*/algorithm.together != 0);
 
   StoredChunk stored;
+  stored.solve = made.solve;
   stored.toState = made.toState;
   stored.toOutput = made.toOutput;
   stored.scale = chunk.scale;
@@ -106,6 +110,7 @@ StoredChunk SplitStage::prepareChunkAt(Value chunkSlot, Value t, Value valid) {
   known.logDecay = loadGates(rule.getLogDecay());
   known.beta = loadGates(rule.getBeta());
   StoredChunk made = prepareChunk(known, t, valid);
+  chunk.solve = made.solve;
   chunk.toState = made.toState;
   chunk.toOutput = made.toOutput;
   chunk.decay = made.decay;

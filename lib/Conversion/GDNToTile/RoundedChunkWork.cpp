@@ -20,6 +20,16 @@
 // the state would add up those errors. It takes a product of C x C x C in place
 // of none, and one with dk in place of one with dv; all but W is known before
 // the state is. No factor exceeds e.
+//
+// With T apart there are those in place of Y and Z, T and P' transposed:
+//
+//   K' = e^(H_last + G'_last - G') K           P' = scale e^(H_i) P
+//   X = T W
+//   O = scale e^G (Q S) + P' X
+//   S <- e^(G_last) S + K'^T X
+//
+// X is rounded to f16, as W is: less work ahead of the state, and one product
+// more behind it.
 #include "ChunkWork.h"
 #include "TokenWork.h"
 
@@ -44,7 +54,7 @@ public:
       : b(b), loc(loc), types(types) {}
 
   PreparedChunk prepare(Value rawQuery, Value rawKey, Value logDecay,
-                        Value beta, double scale);
+                        Value beta, double scale, bool apart);
   ChunkResult emit(Value state, const Chunk &chunk);
 
 private:
@@ -74,8 +84,12 @@ private:
   Value elementOf(Value tile, int64_t at) {
     return vector::ExtractOp::create(b, loc, tile, at);
   }
-  /// Zeros above the diagonal of row `i`, whatever stands there.
+  /// Zeros above the diagonal of row `i`, whatever stands there, or below it.
   Value keepBelow(Value i, Value row);
+  Value keepAbove(Value i, Value row);
+  Value keep(arith::CmpIPredicate where, Value i, Value row);
+  PreparedChunk prepareApart(const PreparedChunk &known, Value inverse,
+                             Value decay, Value fadedKey, double outputScale);
   /// H and g' of the log decays and their running sums.
   std::pair<Value, Value> splitDecay(Value logDecay, Value sums);
 
@@ -129,12 +143,21 @@ Value RoundedChunkEmitter::scaleRows(
 }
 
 Value RoundedChunkEmitter::keepBelow(Value i, Value row) {
+  return keep(arith::CmpIPredicate::ule, i, row);
+}
+
+Value RoundedChunkEmitter::keepAbove(Value i, Value row) {
+  return keep(arith::CmpIPredicate::uge, i, row);
+}
+
+/// Zeros in row `i` but where a column's number is so to `i`.
+Value RoundedChunkEmitter::keep(arith::CmpIPredicate where, Value i,
+                                Value row) {
   auto type = cast<VectorType>(row.getType());
   auto indices = VectorType::get(type.getShape(), b.getIndexType());
   Value column = vector::StepOp::create(b, loc, indices);
   Value own = vector::BroadcastOp::create(b, loc, indices, i);
-  Value kept =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column, own);
+  Value kept = arith::CmpIOp::create(b, loc, where, column, own);
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
   return arith::SelectOp::create(b, loc, kept, row, zero);
 }
@@ -157,7 +180,7 @@ std::pair<Value, Value> RoundedChunkEmitter::splitDecay(Value logDecay,
 
 PreparedChunk RoundedChunkEmitter::prepare(Value rawQuery, Value rawKey,
                                            Value logDecay, Value beta,
-                                           double scale) {
+                                           double scale, bool apart) {
   Value query = keySide(rawQuery), key = keySide(rawKey);
   Value sums = tile::PrefixSumOp::create(b, loc, logDecay);
   int64_t size = cast<VectorType>(sums.getType()).getDimSize(0);
@@ -169,13 +192,25 @@ PreparedChunk RoundedChunkEmitter::prepare(Value rawQuery, Value rawKey,
   // Scores among the tokens of the chunk.
   Value keyT = transposeTile(b, loc, key);
   auto square = VectorType::get({size, size}, b.getF32Type());
-  Value decay = tile::DecayMatrixOp::create(b, loc, square, inside);
+  // Both factors of its products are zero above their diagonals.
+  Value decay =
+      tile::DecayMatrixOp::create(b, loc, square, inside, /*lower_result=*/apart);
   Value own = matmul(key, keyT, lowerResult);
   // Its product waits for nothing, and may be made beside the inverse.
-  Value asked = matmul(query, keyT, lowerResult);
+  Value asked = apart ? Value() : matmul(query, keyT, lowerResult);
   Value triangle = inner(
       scaleRows(own, beta, [&](ValueRange strength) { return strength[0]; }));
   Value inverse = tile::TriInverseOp::create(b, loc, triangle);
+  auto fadeKey = [&] {
+    Value toEnd = tile::SuffixSumOp::create(b, loc, inside);
+    return inner(scaleRows(rawKey, toEnd, [&](ValueRange sum) {
+      return exp(
+          arith::AddFOp::create(b, loc, sum[0], elementOf(outside, last)));
+    }));
+  };
+  if (apart)
+    return prepareApart({query, key, {}, {}, {}, sums, outside}, inverse, decay,
+                        fadeKey(), outputScale);
   Value factors = inner(decay);
   auto narrow = VectorType::get({size, size}, types.inner);
   Value solve = mapRows(b, loc, {inverse, factors}, {narrow},
@@ -198,18 +233,50 @@ PreparedChunk RoundedChunkEmitter::prepare(Value rawQuery, Value rawKey,
   Value toOutput = inner(scaleRows(ofScores, outside, [&](ValueRange sum) {
     return mul(exp(sum[0]), number(outputScale));
   }));
-  Value toEnd = tile::SuffixSumOp::create(b, loc, inside);
-  Value fadedKey = inner(scaleRows(rawKey, toEnd, [&](ValueRange sum) {
-    return exp(arith::AddFOp::create(b, loc, sum[0], elementOf(outside, last)));
-  }));
-  Value toState = inner(matmulTransposed(solve, fadedKey));
-  return {query, key, toState, toOutput, sums, outside};
+  Value toState = inner(matmulTransposed(solve, fadeKey()));
+  return {query, key, Value(), toState, toOutput, sums, outside};
+}
+
+/// T and P', transposed: that is how the inverse comes out of its products, and
+/// what the state's rows are multiplied by.
+PreparedChunk RoundedChunkEmitter::prepareApart(const PreparedChunk &known,
+                                                Value inverse, Value decay,
+                                                Value fadedKey,
+                                                double outputScale) {
+  auto square = cast<VectorType>(decay.getType());
+  auto narrow = VectorType::get(square.getShape(), types.inner);
+  Value factors = inner(transposeTile(b, loc, decay));
+  Value solve = mapRows(b, loc, {transposeTile(b, loc, inverse), factors},
+                        {narrow}, [&](OpBuilder &, ValueRange in) -> Rows {
+                          return {mul(in[0], in[1])};
+                        })[0];
+  Value weight = mapRows(b, loc, known.outside, {known.outside.getType()},
+                         [&](OpBuilder &, ValueRange in) -> Rows {
+                           return {mul(exp(in[0]), number(outputScale))};
+                         })[0];
+  weight = inner(weight);
+  Value asked = matmul(known.key, transposeTile(b, loc, known.query));
+  Value above = inner(
+      mapRows(b, loc, asked, {square}, [&](OpBuilder &, ValueRange in) -> Rows {
+        Value j = b.getInsertionBlock()->getArgument(0);
+        return {keepAbove(j, in[0])};
+      })[0]);
+  Value scores = mapRows(b, loc, {above, factors}, {narrow},
+                         [&](OpBuilder &, ValueRange in) -> Rows {
+                           return {mul(mul(in[0], in[1]), weight)};
+                         })[0];
+  PreparedChunk made = known;
+  made.solve = solve;
+  made.toState = fadedKey;
+  made.toOutput = scores;
+  return made;
 }
 
 ChunkResult RoundedChunkEmitter::emit(Value state, const Chunk &chunk) {
   auto [rawQuery, rawKey, value, logDecay, beta, valid, scale] =
       maskChunk(b, loc, chunk);
-  PreparedChunk made = prepare(rawQuery, rawKey, logDecay, beta, scale);
+  PreparedChunk made = prepare(rawQuery, rawKey, logDecay, beta, scale,
+                               /*apart=*/false);
   Value query = made.query, key = made.key, sums = made.sums;
   double outputScale = scale / types.valueScale;
   int64_t last = cast<VectorType>(sums.getType()).getDimSize(0) - 1;
@@ -237,9 +304,10 @@ ChunkResult RoundedChunkEmitter::emit(Value state, const Chunk &chunk) {
 
 PreparedChunk gdn::prepareRoundedChunk(OpBuilder &builder, Location loc,
                                        const Chunk &chunk,
-                                       const ChunkTypes &types) {
+                                       const ChunkTypes &types, bool apart) {
   return RoundedChunkEmitter(builder, loc, types)
-      .prepare(chunk.query, chunk.key, chunk.logDecay, chunk.beta, chunk.scale);
+      .prepare(chunk.query, chunk.key, chunk.logDecay, chunk.beta, chunk.scale,
+               apart);
 }
 
 ChunkResult gdn::emitRoundedChunk(OpBuilder &builder, Location loc, Value state,

@@ -120,7 +120,11 @@ Value SplitWalk::emitChunks(TokenBlock &block, Value state, Value from,
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value t = loop.getInductionVar();
-  Value left = arith::SubIOp::create(b, loc, to, t);
+  // A role may be ahead of the row's end.
+  Value at = algorithm.together != 0
+                 ? arith::MinUIOp::create(b, loc, t, to).getResult()
+                 : t;
+  Value left = arith::SubIOp::create(b, loc, to, at);
   Value valid = arith::MinUIOp::create(b, loc, left, index(C));
   Value number = divide(arith::SubIOp::create(b, loc, t, begin), C);
   Value chunkSlot = add(first, number);

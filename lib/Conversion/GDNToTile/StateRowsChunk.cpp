@@ -9,7 +9,8 @@
 //   O^T = e^G scale (M Q^T) + W Z^T
 //   M <- e^(G_last) M + W Y
 //
-// Without Q and Z there is no output.
+// Without Q and Z there is no output. Where T is apart, X = W T^T is in the
+// place of W in the last two, P' in that of Z and K' in that of Y.
 //
 // So every left operand is the result of a step before it, or the state: on a
 // tensor core it stays in registers, and only what is loaded lies in shared
@@ -65,6 +66,9 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
                                  })[0],
                          types.inner);
 
+  if (chunk.solve)
+    error = castTile(b, loc, multiply(b, loc, error, chunk.solve), types.inner);
+
   auto next = [&] {
     Value decayed =
         mapRows(b, loc, state, {state.getType()},
@@ -83,7 +87,8 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
               [&](OpBuilder &, ValueRange in) -> Rows {
                 return {mul(in[0], times(chunk.decay, chunk.scale))};
               })[0];
-  Value output =
-      multiply(b, loc, error, transposeTile(b, loc, chunk.toOutput), fromState);
+  Value toOutput =
+      chunk.solve ? chunk.toOutput : transposeTile(b, loc, chunk.toOutput);
+  Value output = multiply(b, loc, error, toOutput, fromState);
   return {next(), transposeTile(b, loc, output)};
 }

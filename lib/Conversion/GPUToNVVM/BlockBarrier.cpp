@@ -39,12 +39,22 @@ static SetVector<Value> getOperandTiles(func::FuncOp func) {
   return tiles;
 }
 
+/// The tile that `share` fills for other roles alone: the commit orders that.
+static gdn::gpu::AcquireOp getCommitted(gdn::gpu::ShareOp share) {
+  auto acquire = share.getPlace().getDefiningOp<gdn::gpu::AcquireOp>();
+  return acquire && llvm::all_of(acquire.getTile().getUsers(),
+                                 llvm::IsaPred<gdn::gpu::ShareOp>)
+             ? acquire
+             : gdn::gpu::AcquireOp();
+}
+
 /// Whether `op` writes one of `operands`, or has copied one.
 static bool writesOperand(Operation *op, const SetVector<Value> &operands) {
   return op
       ->walk([&](Operation *inner) {
         bool writes = isa<gdn::gpu::AwaitCopiesOp>(inner);
-        if (auto share = dyn_cast<gdn::gpu::ShareOp>(inner)) {
+        if (auto share = dyn_cast<gdn::gpu::ShareOp>(inner);
+            share && !getCommitted(share)) {
           SetVector<Value> tiles;
           addTiles(share.getPlace(), tiles);
           writes = llvm::any_of(
@@ -93,8 +103,26 @@ void gdn::emitBarrier(OpBuilder &b, Operation *op,
                           NVVM::BarrierReductionAttr(), Value());
 }
 
-bool gdn::emitsFence(Operation *commit) {
+/// Whether a tile of a product was shared for those that receive it since the
+/// acquire of the channel.
+static bool hasShared(gdn::gpu::CommitOp commit) {
+  SetVector<Value> operands =
+      getOperandTiles(commit->getParentOfType<func::FuncOp>());
+  for (Operation *op = commit->getPrevNode(); op; op = op->getPrevNode()) {
+    if (auto acquire = dyn_cast<gdn::gpu::AcquireOp>(op);
+        acquire && acquire.getChannel() == commit.getChannel())
+      return false;
+    auto share = dyn_cast<gdn::gpu::ShareOp>(op);
+    if (gdn::gpu::AcquireOp filled =
+            share ? getCommitted(share) : gdn::gpu::AcquireOp();
+        filled && operands.contains(filled.getChannel()))
+      return true;
+  }
+  return false;
+}
+
+bool gdn::emitsFence(gdn::gpu::CommitOp commit) {
   return commit->getParentOfType<func::FuncOp>()->hasAttr(
              "gdn_gpu.warpgroups") &&
-         needsFence(commit);
+         (hasShared(commit) || needsFence(commit));
 }

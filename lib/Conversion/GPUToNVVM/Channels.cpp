@@ -86,9 +86,6 @@ void Channels::begin(OpBuilder &b, Location loc, Value sharedBase) {
     ring.parity = LLVM::AllocaOp::create(b, loc, pointer, b.getI32Type(),
                                          a.i32(1), /*alignment=*/4);
   }
-  for (auto &[channel, ring] : rings)
-    if (ring.leader)
-      ring.place = getRing(ring.leader).place;
 }
 
 void Channels::initialise(OpBuilder &b, Location loc,
@@ -155,37 +152,47 @@ Value Channels::getPart(OpBuilder &b, Location loc, const Ring &ring,
   return ring.type.getParts() > 1 ? threads.warp : Value();
 }
 
-Value Channels::getBarrier(OpBuilder &b, Location loc, const Ring &ring,
-                           int64_t first, Value part) {
+/// Where the role is, or the position behind that; of a ring that has a leader,
+/// the leader's.
+Channels::Position Channels::getPosition(OpBuilder &b, Location loc,
+                                         const Ring &ring, bool ahead) {
+  if (ring.leader)
+    return getPosition(b, loc, getRing(ring.leader), ahead);
   Arithmetic a{b, loc};
-  Value number =
-      a.mul(loadNumber(b, loc, ring.place), a.i32(ring.type.getParts()));
+  Value place = loadNumber(b, loc, ring.place);
+  Value parity = loadNumber(b, loc, ring.parity);
+  if (!ahead)
+    return {place, parity};
+  Value next = a.add(place, a.i32(1));
+  Value isOver = a.isEqual(next, a.i32(ring.type.getDepth()));
+  Value other = arith::XOrIOp::create(b, loc, parity, a.i32(1));
+  return {arith::SelectOp::create(b, loc, isOver, a.i32(0), next),
+          arith::SelectOp::create(b, loc, isOver, other, parity)};
+}
+
+Value Channels::getBarrier(OpBuilder &b, Location loc, const Ring &ring,
+                           const Position &at, int64_t first, Value part) {
+  Arithmetic a{b, loc};
+  Value number = a.mul(at.place, a.i32(ring.type.getParts()));
   if (part)
     number = a.add(number, part);
   return a.add(a.add(address, a.i32(first)),
                a.mul(number, a.i32(barrierBytes)));
 }
 
-Value Channels::getTile(OpBuilder &b, Location loc, const Ring &ring) {
+Value Channels::getTile(OpBuilder &b, Location loc, const Ring &ring,
+                        const Position &at) {
   Arithmetic a{b, loc};
   int64_t bytes = llvm::alignTo(ring.type.getTileBytes(), 16);
-  Value offset = a.add(a.mul(loadNumber(b, loc, ring.place), a.i32(bytes)),
-                       a.i32(ring.tiles));
+  Value offset = a.add(a.mul(at.place, a.i32(bytes)), a.i32(ring.tiles));
   return LLVM::GEPOp::create(b, loc, base.getType(), b.getI8Type(), base,
                              ArrayRef<LLVM::GEPArg>{offset});
 }
 
 void Channels::advance(OpBuilder &b, Location loc, const Ring &ring) {
-  Arithmetic a{b, loc};
-  Value next = a.add(loadNumber(b, loc, ring.place), a.i32(1));
-  Value isOver = a.isEqual(next, a.i32(ring.type.getDepth()));
-  Value parity = loadNumber(b, loc, ring.parity);
-  next = arith::SelectOp::create(b, loc, isOver, a.i32(0), next);
-  Value other = arith::XOrIOp::create(b, loc, parity, a.i32(1));
-  LLVM::StoreOp::create(b, loc, next, ring.place);
-  LLVM::StoreOp::create(b, loc,
-                        arith::SelectOp::create(b, loc, isOver, other, parity),
-                        ring.parity);
+  Position next = getPosition(b, loc, ring, /*ahead=*/true);
+  LLVM::StoreOp::create(b, loc, next.place, ring.place);
+  LLVM::StoreOp::create(b, loc, next.parity, ring.parity);
 }
 
 //===----------------------------------------------------------------------===//
@@ -228,10 +235,11 @@ Value Channels::acquire(OpBuilder &b, const BlockThreads &threads,
   Arithmetic a{b, loc};
   const Ring &ring = getRing(op.getChannel());
   OpBuilder::InsertionGuard guard(b);
-  Value tile = getTile(b, loc, ring);
+  Position at = getPosition(b, loc, ring);
+  Value tile = getTile(b, loc, ring, at);
   if (ring.leader)
     return tile;
-  Value part, parity = loadNumber(b, loc, ring.parity);
+  Value part;
   if (ring.isCopied) {
     // A lane asks for each part, so it alone has to wait.
     part = ring.type.getParts() > 1 ? threads.lane : Value();
@@ -240,7 +248,7 @@ Value Channels::acquire(OpBuilder &b, const BlockThreads &threads,
         /*withElseRegion=*/false);
     b.setInsertionPointToStart(branch.thenBlock());
   }
-  wait(b, loc, getBarrier(b, loc, ring, ring.empty, part), parity);
+  wait(b, loc, getBarrier(b, loc, ring, at, ring.empty, part), at.parity);
   return tile;
 }
 
@@ -248,26 +256,28 @@ Value Channels::receive(OpBuilder &b, const BlockThreads &threads,
                         gpu::ReceiveOp op) {
   Location loc = op.getLoc();
   const Ring &ring = getRing(op.getChannel());
-  if (ring.leader)
-    return getTile(b, loc, ring);
-  Value part = getPart(b, loc, ring, threads);
-  wait(b, loc, getBarrier(b, loc, ring, ring.full, part),
-       loadNumber(b, loc, ring.parity));
-  return getTile(b, loc, ring);
+  Position at = getPosition(b, loc, ring, op.getAhead());
+  if (!ring.leader)
+    wait(
+        b, loc,
+        getBarrier(b, loc, ring, at, ring.full, getPart(b, loc, ring, threads)),
+        at.parity);
+  return getTile(b, loc, ring, at);
 }
 
 Value Channels::commit(OpBuilder &b, const BlockThreads &threads,
                        gpu::CommitOp op) {
   Location loc = op.getLoc();
   const Ring &ring = getRing(op.getChannel());
-  Value tile = op.getTile() ? getTile(b, loc, ring) : Value();
+  Position at = getPosition(b, loc, ring);
+  Value tile = op.getTile() ? getTile(b, loc, ring, at) : Value();
   if (ring.leader)
     return tile;
   if (!ring.isCopied) { // else the copy has arrived
     if (emitsFence(op))
       emitAssembly(b, loc, Type(), {}, "fence.proxy.async.shared::cta;",
                    "~{memory}", /*hasSideEffects=*/true);
-    arrive(b, loc, threads, getBarrier(b, loc, ring, ring.full, Value()));
+    arrive(b, loc, threads, getBarrier(b, loc, ring, at, ring.full, Value()));
   }
   advance(b, loc, ring);
   return tile;
@@ -280,7 +290,8 @@ void Channels::release(OpBuilder &b, const BlockThreads &threads,
   if (ring.leader)
     return;
   Value part = getPart(b, loc, ring, threads);
-  arrive(b, loc, threads, getBarrier(b, loc, ring, ring.empty, part));
+  arrive(b, loc, threads,
+         getBarrier(b, loc, ring, getPosition(b, loc, ring), ring.empty, part));
   advance(b, loc, ring);
 }
 
@@ -311,7 +322,8 @@ void Channels::copy(OpBuilder &b, const BlockThreads &threads, gpu::CopyOp op,
                                 /*withElseRegion=*/false);
   b.setInsertionPointToStart(mine.thenBlock());
   Value part = parts > 1 ? threads.lane : Value();
-  Value barrier = getBarrier(b, loc, ring, ring.full, part);
+  Value barrier =
+      getBarrier(b, loc, ring, getPosition(b, loc, ring), ring.full, part);
   emitAssembly(b, loc, Type(), {barrier, a.i32(rows * rowBytes)},
                "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
                "r,r,~{memory}", /*hasSideEffects=*/true);

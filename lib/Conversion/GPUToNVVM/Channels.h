@@ -55,12 +55,20 @@ private:
     mlir::Value place, parity;              // of this thread: memory of an i32
   };
 
+  /// A place of a ring, and the parity of the round; i32.
+  struct Position {
+    mlir::Value place, parity;
+  };
+  Position getPosition(mlir::OpBuilder &b, mlir::Location loc, const Ring &ring,
+                       bool ahead = false);
   Ring &getRing(mlir::Value channel) { return rings.find(channel)->second; }
   mlir::Value getPart(mlir::OpBuilder &b, mlir::Location loc, const Ring &ring,
                       const BlockThreads &threads);
   mlir::Value getBarrier(mlir::OpBuilder &b, mlir::Location loc,
-                         const Ring &ring, int64_t first, mlir::Value part);
-  mlir::Value getTile(mlir::OpBuilder &b, mlir::Location loc, const Ring &ring);
+                         const Ring &ring, const Position &at, int64_t first,
+                         mlir::Value part);
+  mlir::Value getTile(mlir::OpBuilder &b, mlir::Location loc, const Ring &ring,
+                      const Position &at);
   void arrive(mlir::OpBuilder &b, mlir::Location loc,
               const BlockThreads &threads, mlir::Value barrier);
   void advance(mlir::OpBuilder &b, mlir::Location loc, const Ring &ring);

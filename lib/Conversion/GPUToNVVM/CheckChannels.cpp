@@ -22,6 +22,7 @@ public:
 
 private:
   LogicalResult collect();
+  Operation *getRelease(gpu::ReceiveOp receive);
   LogicalResult checkPair(Operation *begin);
   LogicalResult checkEnd(Operation *end);
   LogicalResult checkUse(Operation *begin, Operation *end, OpOperand &use);
@@ -162,12 +163,40 @@ LogicalResult ChannelCheck::checkUse(Operation *begin, Operation *end,
   return isFilling ? success() : checkPart(user);
 }
 
+static bool isAhead(Operation *op) {
+  auto receive = dyn_cast_or_null<gpu::ReceiveOp>(op);
+  return receive && receive.getAhead();
+}
+
+/// The op that gives back what `receive` takes.
+Operation *ChannelCheck::getRelease(gpu::ReceiveOp receive) {
+  auto next = [&](Operation *op) {
+    return op ? getNeighbour(op, channel.getChannel(), /*next=*/true) : op;
+  };
+  Operation *end = next(receive);
+  if (isAhead(end) ||
+      (isAhead(receive) && isa_and_nonnull<gpu::ReleaseOp>(end)))
+    end = next(end);
+  return isa_and_nonnull<gpu::ReleaseOp>(end) ? end : nullptr;
+}
+
 LogicalResult ChannelCheck::checkPair(Operation *begin) {
   Operation *end = getNeighbour(begin, channel.getChannel(), /*next=*/true);
-  // receive_c2
-  if (isa<gpu::ReceiveOp>(begin) && !isa_and_nonnull<gpu::ReleaseOp>(end))
-    return begin->emitOpError("expects a gdn_gpu.release of the channel behind "
-                              "it in the same block");
+  if (auto receive = dyn_cast<gpu::ReceiveOp>(begin)) {
+    Operation *before =
+        getNeighbour(begin, channel.getChannel(), /*next=*/false);
+    // receive_c3
+    if (receive.getAhead() &&
+        (!isa_and_nonnull<gpu::ReceiveOp>(before) || isAhead(before)))
+      return begin->emitOpError("expects to stand right behind a "
+                                "gdn_gpu.receive of the channel that is not "
+                                "ahead");
+    // receive_c2
+    end = getRelease(receive);
+    if (!end)
+      return begin->emitOpError("expects a gdn_gpu.release of the channel "
+                                "behind it in the same block");
+  }
   for (OpOperand &use : begin->getResult(0).getUses())
     if (failed(checkUse(begin, end, use)))
       return failure();
@@ -189,6 +218,9 @@ LogicalResult ChannelCheck::checkEnd(Operation *end) {
     return success(); // checkTurns
   // release_c1
   Operation *begin = getNeighbour(end, channel.getChannel(), /*next=*/false);
+  if (isa_and_nonnull<gpu::ReleaseOp>(begin) &&
+      isAhead(getNeighbour(begin, channel.getChannel(), /*next=*/false)))
+    return success();
   if (begin && ::begins(begin))
     return success();
   return end->emitOpError("expects a gdn_gpu.receive of the channel before it "
@@ -237,7 +269,7 @@ LogicalResult ChannelCheck::checkLeader(Operation *op) {
   Value leader = channel.getLeader();
   Operation *before = getNeighbour(op, leader, /*next=*/false);
   Operation *after = getNeighbour(op, leader, /*next=*/true);
-  if (before ? ::begins(before) : after && !::begins(after))
+  if (::begins(op) ? before && ::begins(before) : after && !::begins(after))
     return success();
   return op->emitOpError("expects to be behind the ")
          << (fills(op) ? "gdn_gpu.acquire" : "gdn_gpu.receive")

@@ -532,8 +532,10 @@ void KernelLowering::lower(Operation &op) {
                                     std::distance(found, products.end()) - 1));
       })
       .Case([&](gdn::gpu::TriInverseOp inverse) {
-        values.map(inverse.getResult(),
-                   emitTriInverse(b, threads, inverse, get(inverse.getMatrix()),
+        auto matrices = llvm::map_to_vector(
+            inverse.getMatrices(), [&](Value matrix) { return get(matrix); });
+        values.map(inverse.getInverses(),
+                   emitTriInverse(b, threads, inverse, matrices,
                                   values.lookup(inverse.getScratch())));
       })
       .Case([&](gdn::gpu::RunningSumOp sum) {

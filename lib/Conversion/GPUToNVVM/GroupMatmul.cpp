@@ -3,6 +3,7 @@
 // Products of warpgroups: wgmma with the left side and the sums in registers.
 // The nvvm dialect has the instruction with descriptors of both sides only.
 #include "Assembly.h"
+#include "HiddenValues.h"
 #include "SharedMatrix.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -95,7 +96,7 @@ static Value describeTile(OpBuilder &b, Location loc, gdn::gpu::SharedType tile,
     return arith::ConstantOp::create(b, loc,
                                      b.getIntegerAttr(i64, int64_t(value)));
   };
-  Value address = LLVM::PtrToIntOp::create(b, loc, i32, pointer);
+  Value address = hideValue(b, loc, LLVM::PtrToIntOp::create(b, loc, i32, pointer));
   Value start = arith::ExtUIOp::create(b, loc, i64, address);
   start = arith::ShRUIOp::create(b, loc, start, constant(4));
   return arith::OrIOp::create(b, loc, start,

@@ -97,9 +97,13 @@ void RowEmitter::mapArguments() {
 
   rows.resize(localRows);
   for (int64_t i = 0; i < localRows; ++i) {
-    if (!body.getArgument(0).use_empty())
-      rows[i].map(body.getArgument(0),
-                  a.toIndex(threads.row(a, layout, numRows, i)));
+    if (!body.getArgument(0).use_empty()) {
+      Value row = threads.row(a, layout, numRows, i);
+      // What is compared with it is not kept for another map.
+      if (threads.isRole)
+        row = hideValue(b, loc, row);
+      rows[i].map(body.getArgument(0), a.toIndex(row));
+    }
     for (auto [arg, input] :
          llvm::zip(body.getArguments().drop_front(), map.getInputs())) {
       auto type = cast<gdn::gpu::FragmentType>(input.getType());

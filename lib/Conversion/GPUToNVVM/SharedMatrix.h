@@ -101,10 +101,13 @@ void emitBarrier(mlir::OpBuilder &b, mlir::Operation *op,
                  const BlockThreads &threads);
 /// Whether what was written before `commit` has to be fenced for products of
 /// warpgroups in the roles that receive it.
-bool emitsFence(mlir::Operation *commit);
-mlir::Value emitTriInverse(mlir::OpBuilder &b, const BlockThreads &threads,
-                           gpu::TriInverseOp inverse, mlir::Value matrix,
-                           mlir::Value pointer);
+bool emitsFence(gpu::CommitOp commit);
+/// `pointer` is that of the scratch tile.
+llvm::SmallVector<mlir::Value> emitTriInverse(mlir::OpBuilder &b,
+                                              const BlockThreads &threads,
+                                              gpu::TriInverseOp inverse,
+                                              mlir::ValueRange matrices,
+                                              mlir::Value pointer);
 
 /// The thread's 16-bit elements, two in an i32, and back.
 llvm::SmallVector<mlir::Value> getWords(mlir::OpBuilder &b, mlir::Location loc,

@@ -6,10 +6,16 @@
 //                               is between them by two products
 //   2  B_wm = D_w L_wm          m < w
 //   3  R_iw^T = -sum_m R_mw^T B_im^T, m from w to i - 1, R_ww = D_w
-//   4  R through the scratch tile to where its rows belong
+//   4  R through the scratch tile to where its rows belong, unless R^T is
+//      wanted
 //
 // In step 3 a warp works down its own column of blocks: transposed, since then
 // what comes out of a product is the left operand of the next as it is.
+//
+// Two matrices go through each step side by side. Blocks (i, j), j < i, of the
+// second are in the place of (j, i), and its diagonal in a row of blocks of its
+// own. A warp's blocks behind its diagonal, which count for nothing, are then
+// in the diagonal's place.
 #include "SharedMatrix.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -32,20 +38,30 @@ public:
   BlockInverse(OpBuilder &b, const BlockThreads &threads,
                gdn::gpu::TriInverseOp inverse, Value pointer)
       : b(b), inverse(inverse), loc(inverse.getLoc()), a{b, loc},
-        threads(threads), type(inverse.getMatrix().getType()),
+        threads(threads), type(cast<gdn::gpu::FragmentType>(
+                              inverse.getMatrices().front().getType())),
         scratch(inverse.getScratch().getType()), pointer(pointer),
         matrix(b, loc, threads.lane, scratch, pointer),
-        count(type.getRows().getWarps()),
+        all(inverse.getMatrices().size()), count(type.getRows().getWarps()),
         hasStore4(inverse->getParentOfType<func::FuncOp>()->hasAttr(
             "gdn_gpu.warpgroups")),
         f16(b.getF16Type()) {
     own = a.mul(threads.warp, a.i32(2));
+    all.back().isAcross = all.size() > 1;
   }
 
-  Value emit(Value local);
+  SmallVector<Value> emit(ValueRange locals);
 
 private:
   using Words = SmallVector<Value, 4>; // a 16 x 16 block as a left operand
+
+  /// A matrix on its way.
+  struct Work {
+    bool isAcross = false; // the second one
+    Words diagonal, diagonalT;
+    SmallVector<Words> products; // -B_wm
+    SmallVector<Words> column;   // of blocks of R^T
+  };
 
   /// The corner of block (i, j); a null index is the warp's own.
   SharedMatrix::Corner corner(std::optional<int64_t> i,
@@ -57,12 +73,31 @@ private:
     at.columnValue = j ? Value() : own;
     return at;
   }
-  /// A block as a left operand, or its transpose.
-  Words loadLeft(const SharedMatrix::Corner &at, bool transpose) {
-    if (transpose)
-      return matrix.load4(at, {0, 1}, {1, 0}, /*transpose=*/true);
-    return matrix.load4(at, {1, 0}, {0, 1}, /*transpose=*/false);
+  /// Block (i, j) below the diagonal.
+  SharedMatrix::Corner below(const Work &work, int64_t i, int64_t j) {
+    return work.isAcross ? corner(j, i) : corner(i, j);
   }
+  /// The warp's block on the diagonal.
+  SharedMatrix::Corner diagonal(const Work &work) {
+    return work.isAcross ? corner(count, {}) : corner({}, {});
+  }
+  /// The warp's block in column `m` of blocks.
+  SharedMatrix::Corner ownBlock(const Work &work, int64_t m) {
+    if (all.size() == 1)
+      return corner({}, m);
+    SharedMatrix::Corner at = diagonal(work);
+    Value isBelow = a.isLess(a.i32(m), threads.warp);
+    if (work.isAcross) {
+      at.row = 0;
+      at.rowValue = arith::SelectOp::create(b, loc, isBelow, a.i32(2 * m),
+                                            a.i32(2 * count));
+    } else {
+      at.columnValue =
+          arith::SelectOp::create(b, loc, isBelow, a.i32(2 * m), own);
+    }
+    return at;
+  }
+  void share(const Work &work, Value local);
   /// A block as a right operand, for columns 0..7 and 8..15, or its transpose.
   Words loadRight(const SharedMatrix::Corner &at, bool transpose) {
     if (transpose)
@@ -72,11 +107,15 @@ private:
   /// sums += left * right; 8 sums: of columns 0..7, then 8..15.
   SmallVector<Value> multiply(const Words &left, const Words &right,
                               SmallVector<Value> sums);
-  Words round(ArrayRef<Value> sums, bool negate);
+  Words round(ArrayRef<Value> sums);
+  Value negate(Value word) {
+    return arith::XOrIOp::create(b, loc, word, a.i32(int32_t(0x80008000)));
+  }
   void store(const SharedMatrix::Corner &at, const Words &words,
              bool transpose);
   void invertCorners();
-  std::pair<Words, Words> invertDiagonal();
+  void invertDiagonal(Work &work);
+  void findColumn(Work &work);
   Value roundPair(Value first, Value second, bool negate);
   SmallVector<Value> zeroSums() {
     return SmallVector<Value>(
@@ -94,6 +133,7 @@ private:
   gdn::gpu::SharedType scratch;
   Value pointer;
   SharedMatrix matrix;
+  SmallVector<Work, 2> all;
   int64_t count; // of warps, and of blocks in a row
   bool hasStore4;
   Type f16;
@@ -125,15 +165,11 @@ Value BlockInverse::roundPair(Value first, Value second, bool negate) {
 }
 
 /// Sums as the words of a left operand.
-BlockInverse::Words BlockInverse::round(ArrayRef<Value> sums, bool negate) {
-  SmallVector<Value> values(sums);
-  if (negate)
-    for (Value &value : values)
-      value = arith::NegFOp::create(b, loc, value);
-  Value all = vector::FromElementsOp::create(
-      b, loc, VectorType::get({8}, b.getF32Type()), values);
-  all = arith::TruncFOp::create(b, loc, VectorType::get({8}, f16), all);
-  return Words(getWords(b, loc, all));
+BlockInverse::Words BlockInverse::round(ArrayRef<Value> sums) {
+  Value narrow = vector::FromElementsOp::create(
+      b, loc, VectorType::get({8}, b.getF32Type()), sums);
+  narrow = arith::TruncFOp::create(b, loc, VectorType::get({8}, f16), narrow);
+  return Words(getWords(b, loc, narrow));
 }
 
 void BlockInverse::store(const SharedMatrix::Corner &at, const Words &words,
@@ -151,8 +187,26 @@ void BlockInverse::store(const SharedMatrix::Corner &at, const Words &words,
   }
 }
 
+/// The warp's rows of a matrix to the scratch tile.
+void BlockInverse::share(const Work &work, Value local) {
+  if (all.size() == 1)
+    return shareMatrix(b, loc, threads, type, local, scratch, pointer,
+                       /*transpose=*/false, hasStore4);
+  // The words of a fragment go row of blocks by row of blocks. The block on the
+  // diagonal comes behind those that only pass through its place.
+  SmallVector<Value> words = getWords(b, loc, local);
+  for (int64_t m = count - 1; m >= 0; --m) {
+    ArrayRef<Value> above = ArrayRef(words).slice(2 * m, 2),
+                    low = ArrayRef(words).slice(2 * (count + m), 2);
+    store(ownBlock(work, m), {above[0], low[0], above[1], low[1]},
+          /*transpose=*/false);
+  }
+}
+
 /// Lane j of eight finds column j of one of the two blocks of 8 on the diagonal
-/// of (1 + L_ww)^-1: x_i = (i == j) - sum_m L_im x_m.
+/// of (1 + L_ww)^-1: x_i = (i == j) - sum_m L_im x_m. It goes to row j of the
+/// block's place: in one piece, so that the block lies there transposed. A
+/// second matrix has the lanes from 16 on.
 void BlockInverse::invertCorners() {
   Value number = arith::RemUIOp::create(
       b, loc, arith::DivUIOp::create(b, loc, threads.lane, a.i32(corner8)),
@@ -161,6 +215,13 @@ void BlockInverse::invertCorners() {
       arith::AndIOp::create(b, loc, threads.lane, a.i32(corner8 - 1));
   Value first =
       a.add(a.mul(threads.warp, a.i32(side)), a.mul(number, a.i32(corner8)));
+  Value isFirst = a.isLess(threads.lane, a.i32(side));
+  // The row and the byte at which the block begins.
+  Value row = first, bytes = a.mul(first, a.i32(2));
+  if (all.size() > 1)
+    row = arith::SelectOp::create(
+        b, loc, isFirst, first,
+        a.add(a.mul(number, a.i32(corner8)), a.i32(count * side)));
   auto rowType = VectorType::get({corner8}, f16);
   SmallVector<Value> x;
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0));
@@ -169,8 +230,7 @@ void BlockInverse::invertCorners() {
     Value value =
         arith::SelectOp::create(b, loc, a.isEqual(column, a.i32(i)), one, zero);
     if (i > 0) {
-      Value at =
-          matrix.getAddress(a.add(first, a.i32(i)), a.mul(first, a.i32(2)));
+      Value at = matrix.getAddress(a.add(row, a.i32(i)), bytes);
       Value elements = LLVM::LoadOp::create(b, loc, rowType, at, 16);
       elements = arith::ExtFOp::create(
           b, loc, VectorType::get({corner8}, b.getF32Type()), elements);
@@ -183,30 +243,35 @@ void BlockInverse::invertCorners() {
     x.push_back(value);
   }
   syncWarp();
-  auto isOne = scf::IfOp::create(b, loc, a.isLess(threads.lane, a.i32(side)),
-                                 /*withElseRegion=*/false);
-  {
+  auto store = [&] {
+    Value narrow = vector::FromElementsOp::create(
+        b, loc, VectorType::get({corner8}, b.getF32Type()), x);
+    narrow = arith::TruncFOp::create(b, loc, rowType, narrow);
+    LLVM::StoreOp::create(b, loc, narrow,
+                          matrix.getAddress(a.add(row, column), bytes), 16);
+  };
+  if (all.size() > 1) {
+    store();
+  } else {
+    auto isOne = scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(isOne.thenBlock());
-    for (int64_t i = 0; i < corner8; ++i) {
-      Value at = matrix.getAddress(a.add(first, a.i32(i)),
-                                   a.mul(a.add(first, column), a.i32(2)));
-      Value narrow = arith::TruncFOp::create(b, loc, f16, x[i]);
-      LLVM::StoreOp::create(b, loc, narrow, at, 2);
-    }
+    store();
   }
   syncWarp();
 }
 
 /// D_w and its transpose as left operands. With the corners D and E of blocks
 /// of 8, and C below the first, the block in the place of C is -E C D.
-std::pair<BlockInverse::Words, BlockInverse::Words>
-BlockInverse::invertDiagonal() {
-  invertCorners();
-  // In the order of a left operand's words: D, C, what is above, E.
-  Words plain = loadLeft(corner({}, {}), /*transpose=*/false);
-  Words turned = matrix.load4(corner({}, {}), {1, 0}, {0, 1},
+void BlockInverse::invertDiagonal(Work &work) {
+  // In the order of a left operand's words: D, C, what is above, E; of which D
+  // and E lie transposed.
+  Words plain = matrix.load4(diagonal(work), {1, 0}, {0, 1},
+                             /*transpose=*/false);
+  Words turned = matrix.load4(diagonal(work), {1, 0}, {0, 1},
                               /*transpose=*/true);
+  std::swap(plain[0], turned[0]);
+  std::swap(plain[3], turned[3]);
   Value zero = a.i32(0);
   // The product of three corners, the first as a left operand.
   auto chain = [&](Value left, Value middle, Value right) {
@@ -223,56 +288,77 @@ BlockInverse::invertDiagonal() {
   // its transpose.
   Value below = chain(plain[3], turned[1], turned[0]);
   Value belowT = chain(turned[0], plain[1], plain[3]);
-  return {Words{plain[0], below, zero, plain[3]},
-          Words{turned[0], zero, belowT, turned[3]}};
+  work.diagonal = {plain[0], below, zero, plain[3]};
+  work.diagonalT = {turned[0], zero, belowT, turned[3]};
 }
 
-Value BlockInverse::emit(Value local) {
-  shareMatrix(b, loc, threads, type, local, scratch, pointer,
-              /*transpose=*/false, hasStore4);
-  syncWarp();
-  auto [diagonal, diagonalT] = invertDiagonal();
-  // B_wm in the place of L_wm. The last column of blocks is never left of a
-  // diagonal; what the products of others make above it is not read.
-  SmallVector<Words> products;
-  for (int64_t m = 0; m + 1 < count; ++m)
-    products.push_back(
-        round(multiply(diagonal, loadRight(corner({}, m), false), zeroSums()),
-              /*negate=*/false));
-  syncWarp();
-  for (int64_t m = 0; m + 1 < count; ++m)
-    store(corner({}, m), products[m], /*transpose=*/false);
-  barrier();
-
-  // The column of blocks, transposed; zero above the diagonal.
-  SmallVector<Words> column;
+/// The column of blocks, transposed; zero above the diagonal.
+void BlockInverse::findColumn(Work &work) {
   Value zero = a.i32(0);
   for (int64_t i = 0; i < count; ++i) {
     Value isOwn = a.isEqual(threads.warp, a.i32(i));
     Words block;
-    for (Value word : diagonalT)
+    for (Value word : work.diagonalT)
       block.push_back(arith::SelectOp::create(b, loc, isOwn, word, zero));
     if (i > 0) {
       SmallVector<Value> sums = zeroSums();
       for (int64_t m = 0; m < i; ++m)
-        sums = multiply(column[m], loadRight(corner(i, m), true), sums);
-      Words below = round(sums, /*negate=*/true);
+        sums =
+            multiply(work.column[m], loadRight(below(work, i, m), true), sums);
       Value isBelow = a.isLess(threads.warp, a.i32(i));
-      for (auto [word, other] : llvm::zip(block, below))
+      for (auto [word, other] : llvm::zip(block, round(sums)))
         word = arith::SelectOp::create(b, loc, isBelow, other, word);
     }
-    column.push_back(block);
+    work.column.push_back(block);
+  }
+}
+
+SmallVector<Value> BlockInverse::emit(ValueRange locals) {
+  for (auto [work, local] : llvm::zip(all, locals))
+    share(work, local);
+  syncWarp();
+  invertCorners();
+  for (Work &work : all)
+    invertDiagonal(work);
+  // -B_wm in the place of L_wm. The last column of blocks is never left of a
+  // diagonal; what the products of others make above it is not read.
+  for (int64_t m = 0; m + 1 < count; ++m)
+    for (Work &work : all) {
+      work.products.push_back(round(multiply(
+          work.diagonal, loadRight(ownBlock(work, m), false), zeroSums())));
+      for (Value &word : work.products.back())
+        word = negate(word);
+    }
+  syncWarp();
+  for (Work &work : all)
+    for (int64_t m = 0; m + 1 < count; ++m)
+      store(ownBlock(work, m), work.products[m], /*transpose=*/false);
+  barrier();
+  for (Work &work : all)
+    findColumn(work);
+  SmallVector<Value> results;
+  if (inverse.getTurned()) {
+    // The words of a fragment go row of blocks by row of blocks.
+    for (const Work &work : all) {
+      SmallVector<Value> words;
+      for (int64_t row = 0; row < 2; ++row)
+        for (const Words &block : work.column)
+          words.append({block[row], block[2 + row]});
+      results.push_back(fromWords(b, loc, words, f16));
+    }
+    return results;
   }
   barrier();
   for (int64_t i = 0; i < count; ++i)
-    store(corner(i, {}), column[i], /*transpose=*/true);
+    store(corner(i, {}), all.front().column[i], /*transpose=*/true);
   barrier();
-  return fetchMatrix(b, loc, threads, type, scratch, pointer,
-                     /*transpose=*/false);
+  return {fetchMatrix(b, loc, threads, type, scratch, pointer,
+                      /*transpose=*/false)};
 }
 
-Value gdn::emitTriInverse(OpBuilder &b, const BlockThreads &threads,
-                          gdn::gpu::TriInverseOp inverse, Value matrix,
-                          Value pointer) {
-  return BlockInverse(b, threads, inverse, pointer).emit(matrix);
+SmallVector<Value> gdn::emitTriInverse(OpBuilder &b,
+                                       const BlockThreads &threads,
+                                       gdn::gpu::TriInverseOp inverse,
+                                       ValueRange matrices, Value pointer) {
+  return BlockInverse(b, threads, inverse, pointer).emit(matrices);
 }

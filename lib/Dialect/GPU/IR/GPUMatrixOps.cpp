@@ -249,9 +249,20 @@ bool MatmulOp::fitsWarpgroups(RowsAttr rows, SharedType rhs, int64_t columns) {
          columns <= 256;
 }
 
+SharedType TriInverseOp::getScratchType(FragmentType matrix, int64_t count) {
+  VectorType tile = matrix.getTile();
+  SmallVector<int64_t> shape(tile.getShape());
+  shape[0] += (count - 1) * block;
+  return SharedType::get(VectorType::get(shape, tile.getElementType()),
+                         /*swizzled=*/true);
+}
+
 LogicalResult TriInverseOp::verify() {
   // tri_inverse_c1
-  FragmentType matrix = getMatrix().getType();
+  if (getMatrices().empty() || getMatrices().size() > 2)
+    return emitOpError("expects one matrix or two, but got ")
+           << getMatrices().size();
+  auto matrix = cast<FragmentType>(getMatrices().front().getType());
   RowsAttr rows = matrix.getRows();
   if (matrix.getRank() != 2 || matrix.getDimSize(0) != matrix.getDimSize(1) ||
       !matrix.getElementType().isF16() || !rows.isMatrix() ||
@@ -259,8 +270,17 @@ LogicalResult TriInverseOp::verify() {
     return emitOpError("expects a square 'matrix' of f16 with 16 rows per warp "
                        "in a layout of matrix instructions, but got ")
            << matrix;
+  if (getInverses().size() != getMatrices().size())
+    return emitOpError("expects as many results as matrices, ")
+           << getMatrices().size() << ", but got " << getInverses().size();
+  for (Value value : llvm::concat<Value>(getMatrices(), getInverses()))
+    if (value.getType() != matrix)
+      return emitOpError("expects matrices and results of one type, ")
+             << matrix << ", but got " << value.getType();
+  if (getMatrices().size() > 1 && (rows.getWarps() != 4 || !getTurned()))
+    return emitOpError("expects two matrices to have four warps and 'turned'");
   // tri_inverse_c2
-  auto want = SharedType::get(matrix.getTile(), /*swizzled=*/true);
+  SharedType want = getScratchType(matrix, getMatrices().size());
   if (getScratch().getType() != want)
     return emitOpError("expects 'scratch' to be ")
            << want << ", but got " << getScratch().getType();

@@ -142,7 +142,8 @@ def GPU_ChannelOp : GPU_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
     - (C3) a channel in parts is filled by `gdn_gpu.copy`, and emptied by roles of
       as many warps as it has parts, in fragments of which each warp holds its
       part; checked on the function.
-    - (C4) each role passes as many tiles as the one that fills it. Not checked.
+    - (C4) no role passes more tiles than the one that fills it; those that it
+      leaves are lost when the block ends. Not checked.
     - (C5) a leader has no leader, and as many places; neither is in parts.
 
     **Example**
@@ -261,15 +262,19 @@ def GPU_ReceiveOp : GPU_ChannelTileOp<"receive"> {
   let summary = "The next tile of a channel, to read";
   let description = [{
     Waits until the tile is there. Each warp waits for itself; of a channel in
-    parts, for its part.
+    parts, for its part. With `ahead`, the tile behind the one that the role has
+    already: it is given back by the second `gdn_gpu.release` from here.
 
     **Preconditions**
 
     - (C1) the tile has the element type of the channel and as many elements; its
       shape may be another, row-major over the same memory.
-    - (C2) the next op of this role on the channel is a `gdn_gpu.release` in the
-      same block; the tile is used before it, by `gdn_gpu.fetch` or
-      `gdn_gpu.fetch_element`; checked on the function.
+    - (C2) the next op of this role on the channel, but for a receive ahead, is a
+      `gdn_gpu.release` in the same block; the tile is used before it, by
+      `gdn_gpu.fetch` or `gdn_gpu.fetch_element`; checked on the function.
+    - (C3) one that is `ahead` stands right behind a receive that is not, and two
+      releases in the same block follow; checked on the function. The channel is
+      not in parts and has at least two places.
 
     **Example**
 
@@ -290,6 +295,10 @@ def GPU_ReceiveOp : GPU_ChannelTileOp<"receive"> {
     }
     ```
   }];
+  let arguments = (ins GPU_ChannelType:$channel, UnitAttr:$ahead);
+  let assemblyFormat = [{
+    (`ahead` $ahead^)? $channel attr-dict `:` type($channel) `->` type($tile)
+  }];
 }
 
 def GPU_ReleaseOp : GPU_ChannelEndOp<"release"> {
@@ -300,7 +309,7 @@ def GPU_ReleaseOp : GPU_ChannelEndOp<"release"> {
     **Preconditions**
 
     - (C1) the op of this role on the channel before it is a `gdn_gpu.receive` in
-      the same block; checked on the function.
+      the same block, or a release behind a receive ahead; checked on the function.
 
     **Example**
 

@@ -345,18 +345,25 @@ def GPU_AwaitMatmulOp : GPU_Op<"await_matmul", [MemoryEffects<[MemRead]>,
   let assemblyFormat = "$product attr-dict `:` type($product)";
 }
 
-def GPU_TriInverseOp : GPU_Op<"tri_inverse", [AllTypesMatch<["matrix", "result"]>]> {
-  let summary = "Inverse of one plus a strictly lower triangle";
+def GPU_TriInverseOp : GPU_Op<"tri_inverse"> {
+  let summary = "Inverses of one plus a strictly lower triangle";
   let description = [{
-    As `gdn_tile.tri_inverse` of f16, with the roundings that it fixes. A warp
+    As `gdn_tile.tri_inverse` of f16, with the roundings that it fixes, of one
+    matrix or of two at the same time: steps wait for products and for shared
+    memory, and those of one matrix fill the waits of the other. A warp
     inverts its own block of 16 rows; then each warp works down one column of
     blocks. `scratch` holds what they pass to each other; what it held is lost.
+    With `turned` the results are the transposes of the inverses, which is how
+    they come out of the last products.
 
     **Preconditions**
 
-    - (C1) `matrix` is square, of f16, with 16 rows per warp, in a layout of matrix
-      instructions; the result has its type.
-    - (C2) `scratch` has the shape and element type of `matrix` and is swizzled.
+    - (C1) there are one or two matrices, of one type: square, of f16, with 16 rows
+      per warp, in a layout of matrix instructions; the results have their type.
+      Two matrices have four warps and turned inverses.
+    - (C2) `scratch` has the shape and element type of a matrix and is swizzled. For
+      two it has 16 rows more: what is below the diagonal of the second lies above
+      that of the first, and its diagonal in those rows.
     - (C3) it is not inside a `gdn_gpu.warps`.
     - (C4) a `gdn_gpu.barrier` stands between this op and the last access to `scratch`
       before it, and behind this op before the next; checked on the function.
@@ -369,22 +376,27 @@ def GPU_TriInverseOp : GPU_Op<"tri_inverse", [AllTypesMatch<["matrix", "result"]
         -> !gdn_gpu.fragment<64x64xf16, #rows>
         attributes {gdn_gpu.threads = 128 : i64} {
       %scratch = gdn_gpu.alloc : !gdn_gpu.shared<64x64xf16, swizzled>
-      %t = gdn_gpu.tri_inverse %a, %scratch
-          : !gdn_gpu.fragment<64x64xf16, #rows>,
-            !gdn_gpu.shared<64x64xf16, swizzled>
+      %t = gdn_gpu.tri_inverse %a in %scratch
+          : (!gdn_gpu.fragment<64x64xf16, #rows>,
+             !gdn_gpu.shared<64x64xf16, swizzled>)
+          -> !gdn_gpu.fragment<64x64xf16, #rows>
       return %t : !gdn_gpu.fragment<64x64xf16, #rows>
     }
     ```
   }];
-  let arguments = (ins GPU_FragmentType:$matrix,
-                       Arg<GPU_SharedType, "scratch", [MemRead, MemWrite]>:$scratch);
-  let results = (outs GPU_FragmentType:$result);
+  let arguments = (ins Variadic<GPU_FragmentType>:$matrices,
+                       Arg<GPU_SharedType, "scratch", [MemRead, MemWrite]>:$scratch,
+                       UnitAttr:$turned);
+  let results = (outs Variadic<GPU_FragmentType>:$inverses);
   let assemblyFormat = [{
-    $matrix `,` $scratch attr-dict `:` type($matrix) `,` type($scratch)
+    (`turned` $turned^)? $matrices `in` $scratch attr-dict `:`
+    functional-type(operands, results)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     static constexpr int64_t block = 16;
+    /// The type of `scratch` for `count` matrices like `matrix`.
+    static SharedType getScratchType(FragmentType matrix, int64_t count);
   }];
 }
 
