@@ -477,10 +477,9 @@ void ProductEmitter::emitDecayMatrix(tile::DecayMatrixOp decay) {
     Value column = vector::StepOp::create(b, loc, indices);
     Value own =
         vector::BroadcastOp::create(b, loc, indices, body->getArgument(0));
-    Value isKept = arith::CmpIOp::create(b, loc,
-                                         turned ? arith::CmpIPredicate::uge
-                                                : arith::CmpIPredicate::ule,
-                                         column, own);
+    Value isKept = arith::CmpIOp::create(
+        b, loc, turned ? arith::CmpIPredicate::uge : arith::CmpIPredicate::ule,
+        column, own);
     factor = arith::SelectOp::create(b, loc, isKept, factor, zero);
   }
   gpu::YieldOp::create(b, loc, factor);

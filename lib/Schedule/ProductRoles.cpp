@@ -25,15 +25,21 @@ static constexpr int64_t groupWarps = 4;
 /// Places for tiles of chunks: one that is walked, one that is prepared, the
 /// next and one on its way.
 static constexpr int64_t copiedDepth = 4, preparedDepth = 2;
-/// Registers of a thread: those of a block of 16 warps, dealt out again. A
+
+/// Registers of a thread of each role: those of a block, dealt out again. A
 /// thread that walks has 64 of the state, 32 of it rounded, 64 of two products,
 /// and what is made of them.
-static constexpr int64_t walkRegisters = 192, feedRegisters = 104,
-                         loadRegisters = 24;
+struct RoleRegisters {
+  int64_t walk, feed, load;
+};
+static RoleRegisters getRegisters(int64_t walkWarps) {
+  return walkWarps > groupWarps ? RoleRegisters{192, 104, 24}
+                                : RoleRegisters{240, 208, 56};
+}
 
 /// The others have none: they take all registers that there are.
 constexpr StringLiteral allowedSpills =
-    "spills up to 400 bytes: scalars of the role that loads, which has 24 "
+    "spills up to 64 bytes: scalars of the role that loads, which has 24 "
     "registers a thread and runs ahead of those that wait for it";
 
 static bool isMatrix(Value value) {
@@ -255,10 +261,11 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   b.setInsertionPointToEnd(entry);
   auto roles = gpu::RolesOp::create(b, source.getLoc());
   b.createBlock(&roles.getBody());
-  if (failed(emitRole(Role::walk, 0, numWarps, walkRegisters)) ||
-      failed(emitRole(Role::feed, numWarps, groupWarps, feedRegisters)) ||
+  const RoleRegisters registers = getRegisters(numWarps);
+  if (failed(emitRole(Role::walk, 0, numWarps, registers.walk)) ||
+      failed(emitRole(Role::feed, numWarps, groupWarps, registers.feed)) ||
       failed(emitRole(Role::load, numWarps + groupWarps, groupWarps,
-                      loadRegisters)))
+                      registers.load)))
     return failure();
   b.setInsertionPointToEnd(entry);
   func::ReturnOp::create(b, source.getLoc());

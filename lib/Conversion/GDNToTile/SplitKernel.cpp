@@ -129,18 +129,15 @@ static bool canCut(const KernelParts &parts, int64_t valueParts) {
 /// steps that their instructions read from one row of shared memory.
 static constexpr int64_t groupRows = 64, panelElements = 64;
 
-/// Chunks at work at once in a block of the variant "fused", as wanted; 0 if it
-/// has none: where products of chunks are not those of four warps, or not half
-/// as many rows as the state has.
-static int64_t chooseTogether(const KernelParts &parts,
-                              const Algorithm &algorithm, int64_t wanted) {
+/// Whether a block can prepare the chunks that it walks: where products of
+/// chunks are those of four warps, and the state of a head as many rows again
+/// or twice as many.
+static bool canPrepare(const KernelParts &parts, const Algorithm &algorithm) {
   DeltaRuleOp rule = parts.rule;
   return goesByValue(parts) && !parts.checkpoints &&
-                 algorithm.chunk == groupRows &&
-                 getHeadSize(rule.getValue()) == 2 * groupRows &&
-                 getHeadSize(rule.getKey()) % panelElements == 0
-             ? wanted
-             : 0;
+         algorithm.chunk == groupRows &&
+         getHeadSize(rule.getValue()) == 2 * groupRows &&
+         getHeadSize(rule.getKey()) % panelElements == 0;
 }
 
 namespace {
@@ -157,10 +154,15 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
                                                 const Algorithm &algorithm,
                                                 const SplitVariants &wanted) {
   SmallVector<SplitVariant> chosen;
-  if (int64_t together = chooseTogether(parts, algorithm, wanted.together)) {
+  const int64_t together = canPrepare(parts, algorithm) ? wanted.together : 0;
+  if (together != 0) {
     chosen.push_back({{}, "_fused", 1, 0, together});
     for (const Waves &waves : fusedWaves)
       chosen.back().names.push_back(waves.variant);
+    chosen.push_back({{"fused-parts-2"}, "_fused_parts_2", 2, 0, together});
+    // Its rule has two cases where rows may be cut instead.
+    if (!wanted.cuts.empty() && canCut(parts, segmentParts))
+      chosen.back().names.push_back("fused-parts-2-rows");
   }
   auto descending = [](ArrayRef<int64_t> numbers) {
     SmallVector<int64_t> sorted(numbers);

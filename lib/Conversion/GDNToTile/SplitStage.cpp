@@ -49,6 +49,10 @@ static constexpr int64_t segmentCost = 132 * 132 / 2;
 
 /// Turns of a block that prepares its chunks itself, in the mean.
 static constexpr int64_t leastTurns = 2;
+/// Of a hundred multiprocessors, so many as blocks that prepare chunks for
+/// themselves pay with half of the values each, when there is one for each
+/// head; and rows from which on cutting them does not.
+static constexpr StringLiteral fusedPartsLeast = "23", fusedPartsRows = "3";
 /// Rows of the state with which a block is no slower than one with all: it may
 /// have one beside it on its multiprocessor.
 static constexpr int64_t goodPartRows = 64;
@@ -121,19 +125,41 @@ void SplitStage::describe() {
         atMost({perRow, rowForm}, {number}),
         atMost({least}, {getDimForm(rule.getQuery(), 0)})};
   } else if (algorithm.together != 0) {
-    // A block has a multiprocessor to itself, so its blocks run in waves, of
-    // which the last has to be full enough; and several turns each.
     std::string turns = text(leastTurns * algorithm.together * C);
     Attribute enoughTurns =
         atMost({turns, rowForm}, {getDimForm(rule.getQuery(), 0)});
     SmallVector<NamedAttribute> byName;
-    for (const Waves &waves : fusedWaves) {
-      std::string least = text(waves.least), most = text(waves.most);
+    auto add = [&](StringRef variant, ArrayRef<Attribute> some) {
+      byName.push_back(b.getNamedAttr(variant, b.getArrayAttr(some)));
+    };
+    if (algorithm.valueParts == 1) {
+      // A block has a multiprocessor to itself, so its blocks run in waves, of
+      // which the last has to be full enough; and several turns each.
+      for (const Waves &waves : fusedWaves) {
+        std::string least = text(waves.least), most = text(waves.most);
+        SmallVector<Attribute> some = {
+            atMost({least, "workers"}, {"10", rowForm, valueForm}),
+            enoughTurns};
+        if (waves.most != 0)
+          some.push_back(atMost({rowForm, valueForm}, {most, "workers"}));
+        add(waves.variant, some);
+      }
+    } else {
+      // One wave of parts, unless so few blocks that others have most of the
+      // multiprocessors, or rows that are better cut.
       SmallVector<Attribute> some = {
-          atMost({least, "workers"}, {"10", rowForm, valueForm}), enoughTurns};
-      if (waves.most != 0)
-        some.push_back(atMost({rowForm, valueForm}, {most, "workers"}));
-      byName.push_back(b.getNamedAttr(waves.variant, b.getArrayAttr(some)));
+          atMost({fusedPartsLeast, "workers"}, {"100", rowForm, valueForm}),
+          atMost({blocks, rowForm, valueForm}, {"workers"}), enoughTurns};
+      SmallVector<Attribute> many = some;
+      if (variants.size() > 1) {
+        some.push_back(
+            atMost({"workers", "workers", getDimForm(rule.getQuery(), 0)},
+                   {text(segmentCost), rowForm, rowForm, valueForm, valueForm,
+                    valueForm}));
+        many.push_back(atMost({fusedPartsRows}, {rowForm}));
+        add(variants.back(), many);
+      }
+      add(variants.front(), some);
     }
     function->setAttr("gdn_tile.conditions", b.getDictionaryAttr(byName));
   } else if (algorithm.valueParts > 1 &&
