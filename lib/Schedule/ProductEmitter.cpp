@@ -295,7 +295,7 @@ void ProductEmitter::emitStore(tile::StoreOp store) {
         store.getRows() ? scalars.lookupOrDefault(store.getRows()) : Value());
     return;
   }
-  bool inPieces = isNarrow(type) && type.getDimSize(1) % 8 == 0 &&
+  bool inPieces = !storesOwn && isNarrow(type) && type.getDimSize(1) % 8 == 0 &&
                   type.getNumElements() * 2 <= maxStagedBytes;
   Value fragment = inPieces ? fragmentOf(store.getTile(), wideRowsOf(type))
                             : fragmentOf(store.getTile());

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A loop over chunks that prepares them, in three roles: one copies keys and queries
-// and makes gates, one makes what needs no state, one walks from state to state. Of
-// values and outputs a warp that walks has its own columns, and meets nobody.
+// and makes gates, one makes what needs no state, two chunks at a time, one walks from
+// state to state. Of values and outputs a warp that walks has its own columns, and
+// meets nobody. With half of the values for a block, one group walks.
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s
 
 // CHECK-LABEL: func.func @prefill__walk_fused(
 //  CHECK-SAME:   gdn_gpu.threads = 512 : i64
-//       CHECK:   %[[MADE:.+]] = gdn_gpu.channel : <64x64xf16, depth = 2, swizzled>
-//       CHECK:   %[[MADE2:.+]] = gdn_gpu.channel : <64x128xf16, depth = 2, swizzled> with %[[MADE]]
+//       CHECK:   gdn_gpu.alloc : <80x64xf16, swizzled>
+//       CHECK:   %[[MADE:.+]] = gdn_gpu.channel : <64x128xf16, depth = 2, swizzled>
+//       CHECK:   gdn_gpu.channel : <64x64xf16, depth = 2, swizzled> with %[[MADE]]
+//       CHECK:   gdn_gpu.channel : <64x64xf16, depth = 2, swizzled> with %[[MADE]]
 //       CHECK:   %[[GATES:.+]] = gdn_gpu.channel : <64xf32, depth = 4>
 //       CHECK:   %[[KEYS:.+]] = gdn_gpu.channel : <64x128xbf16, depth = 4, swizzled>
 //       CHECK:   %[[QUERIES:.+]] = gdn_gpu.channel : <64x128xbf16, depth = 4, swizzled> with %[[KEYS]]
@@ -20,28 +23,45 @@
 //       CHECK:       gdn_gpu.receive %[[KEYS]]
 //       CHECK:       gdn_gpu.start_matmul
 //       CHECK:       gdn_gpu.start_matmul
+//       CHECK:       gdn_gpu.release %[[KEYS]]
 //       CHECK:       gdn_gpu.receive %[[GATES]]
 //       CHECK:       gdn_gpu.receive %[[MADE]]
+// X, then the outputs and the state from it.
+//       CHECK:       %[[X:.+]] = gdn_gpu.start_matmul
+//       CHECK:       gdn_gpu.await_matmul %[[X]]
+//       CHECK:       gdn_gpu.start_matmul
+//       CHECK:       gdn_gpu.start_matmul
 //       CHECK:       gdn_gpu.copy_out
 //       CHECK:       gdn_gpu.begin_copy own
 //       CHECK:       gdn_gpu.release %[[MADE]]
-//       CHECK:       gdn_gpu.release %[[KEYS]]
 //       CHECK:   gdn_gpu.warps 8 for 4 registers 104 {
-//       CHECK:     scf.for
+//       CHECK:     scf.for %{{.+}} step %c128
 //       CHECK:       gdn_gpu.receive %[[KEYS]]
-//       CHECK:       gdn_gpu.tri_inverse
+//       CHECK:       gdn_gpu.receive ahead %[[KEYS]]
+//       CHECK:       gdn_gpu.start_matmul
+//       CHECK:       gdn_gpu.start_matmul
+//       CHECK:       gdn_gpu.tri_inverse turned %{{.+}}, %{{.+}} in
+//       CHECK:       gdn_gpu.acquire %[[MADE]]
+//       CHECK:       gdn_gpu.commit %[[MADE]]
+//       CHECK:       gdn_gpu.release %[[KEYS]]
 //       CHECK:       gdn_gpu.acquire %[[MADE]]
 //       CHECK:       gdn_gpu.commit %[[MADE]]
 //       CHECK:       gdn_gpu.release %[[KEYS]]
 //       CHECK:   gdn_gpu.warps 12 for 4 registers 24 {
 //       CHECK:     gdn_gpu.acquire %[[KEYS]]
 //       CHECK:     scf.for
-//       CHECK:       gdn_gpu.await_copies
-//       CHECK:       gdn_gpu.commit %[[KEYS]]
-//       CHECK:       gdn_gpu.acquire %[[KEYS]]
 //       CHECK:       gdn_gpu.acquire %[[GATES]]
 //       CHECK:       gdn_gpu.warps 0 for 1 {
 //       CHECK:       gdn_gpu.commit %[[GATES]]
+//       CHECK:       gdn_gpu.await_copies
+//       CHECK:       gdn_gpu.commit %[[KEYS]]
+//       CHECK:       gdn_gpu.acquire %[[KEYS]]
+
+// CHECK-LABEL: func.func @prefill__walk_fused_parts_2(
+//  CHECK-SAME:   gdn_gpu.threads = 384 : i64
+//       CHECK:   gdn_gpu.warps 0 for 4 registers 240 {
+//       CHECK:   gdn_gpu.warps 4 for 4 registers 208 {
+//       CHECK:   gdn_gpu.warps 8 for 4 registers 56 {
 func.func @prefill(
     %q: tensor<?x?x128xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "128"]},
     %k: tensor<?x?x128xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "128"]},

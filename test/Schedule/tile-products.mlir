@@ -91,7 +91,7 @@ func.func @walk(%T: index, %k: !keys, %y: !maps, %pool: !pool, %out: !keys)
 //       CHECK:   %[[E:.+]] = gdn_gpu.map_rows
 //       CHECK:     math.exp
 //       CHECK:   %[[A:.+]] = gdn_gpu.map_rows %[[E]]
-//       CHECK:   %[[R:.+]] = gdn_gpu.tri_inverse %[[A]], %[[SCRATCH:.+]] :
+//       CHECK:   %[[R:.+]] = gdn_gpu.tri_inverse %[[A]] in %[[SCRATCH:.+]] :
 //       CHECK:   gdn_gpu.share %[[R]], %[[INVERSE:.+]] :
 //       CHECK:   %[[RT:.+]] = gdn_gpu.fetch transpose %[[INVERSE]]
 //       CHECK:   gdn_gpu.matmul %[[RT]], %[[INVERSE]]

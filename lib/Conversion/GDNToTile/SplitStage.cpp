@@ -180,7 +180,9 @@ void SplitStage::describe() {
     function->setAttr("gdn_tile.variant", b.getStrArrayAttr(names));
   // Parts of the values do the same work on each, and so do variants that only
   // differ in their conditions; where a row is cut depends on the batch.
-  if (names.size() == 1 || algorithm.together != 0)
+  if (algorithm.together != 0)
+    function->setAttr("gdn_tile.bits", b.getStringAttr("fused"));
+  else if (names.size() == 1)
     function->setAttr("gdn_tile.bits",
                       b.getStringAttr(cuts != 0 ? names.front() : "split"));
   // For targets that have these variants alone.

@@ -269,7 +269,9 @@ LogicalResult ChannelCheck::checkLeader(Operation *op) {
   Value leader = channel.getLeader();
   Operation *before = getNeighbour(op, leader, /*next=*/false);
   Operation *after = getNeighbour(op, leader, /*next=*/true);
-  if (::begins(op) ? before && ::begins(before) : after && !::begins(after))
+  const bool isBehind = before && ::begins(before);
+  const bool isAhead = after && !::begins(after);
+  if (isBehind || (isAhead && !(before && ::begins(op))))
     return success();
   return op->emitOpError("expects to be behind the ")
          << (fills(op) ? "gdn_gpu.acquire" : "gdn_gpu.receive")

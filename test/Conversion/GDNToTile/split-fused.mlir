@@ -15,12 +15,22 @@
 //       CHECK:   scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c64 iter_args(%[[S:.+]] = %{{.+}}) -> (vector<128x64xf32>)
 // CHECK-COUNT-5:     gdn_tile.load
 //       CHECK:     gdn_tile.prefix_sum
-//       CHECK:     gdn_tile.tri_inverse
-//       CHECK:     %[[Z:.+]] = gdn_tile.map_rows {{.*}} -> vector<64x64xf16>
-//       CHECK:     %[[Y:.+]] = gdn_tile.map_rows {{.*}} -> vector<64x64xf16>
+//       CHECK:     %[[E:.+]] = gdn_tile.decay_matrix lower_result
+//       CHECK:     %[[A:.+]] = gdn_tile.tri_inverse
+//       CHECK:     gdn_tile.transpose %[[E]]
+//       CHECK:     %[[TURNED:.+]] = gdn_tile.transpose %[[A]]
+//       CHECK:     %[[T:.+]] = gdn_tile.map_rows %[[TURNED]], {{.*}} -> vector<64x64xf16>
+//       CHECK:     %[[X:.+]] = gdn_tile.matmul %{{.+}}, %[[T]] :
 //       CHECK:     gdn_tile.matmul {{.*}} acc(
 //       CHECK:     %[[NEXT:.+]] = gdn_tile.matmul {{.*}} acc(
 //       CHECK:     scf.yield %[[NEXT]]
+
+// Half of the values each, for fewer rows and heads.
+// CHECK-LABEL: func.func @prefill__walk_fused_parts_2(
+//  CHECK-SAME:   gdn_tile.conditions = {"fused-parts-2" = {{\[\[}}["23", "workers"], ["100", "N", "Hv"]], {{\[}}["2", "N", "Hv"], ["workers"]], {{\[}}["256", "N"], ["T"]]]}
+//  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hv", "2"]
+//  CHECK-SAME:   gdn_tile.variant = "fused-parts-2"
+//       CHECK:   -> (vector<64x64xf32>)
 
 // What finds its chunks prepared comes behind.
 // CHECK-LABEL: func.func @prefill__prepare(

@@ -36,9 +36,9 @@
 //       CHECK:     scf.for
 // Of the ring each warp waits for its part.
 //       CHECK:       %[[AT:.+]] = llvm.load %[[PLACE]]
+//       CHECK:       %[[PHASE:.+]] = llvm.load %[[PARITY]]
 //       CHECK:       %[[FIRST:.+]] = arith.muli %[[AT]], %c2_i32
 //       CHECK:       arith.addi %[[FIRST]], %[[WARP]]
-//       CHECK:       %[[PHASE:.+]] = llvm.load %[[PARITY]]
 //       CHECK:       mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;{{.*}}%[[PHASE]]
 //       CHECK:       llvm.load %{{.+}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xf32>
 //       CHECK:       nvvm.bar.warp.sync
@@ -47,8 +47,8 @@
 //  CHECK-NEXT:         "mbarrier.arrive.shared::cta.b64 _, [$0];"
 // At the end of the ring the place is 0 again, and the parity the other one.
 //       CHECK:       %[[OVER:.+]] = arith.cmpi eq, %{{.+}}, %c4_i32
-//       CHECK:       arith.select %[[OVER]], %c0_i32
 //       CHECK:       arith.xori %{{.+}}, %c1_i32
+//       CHECK:       arith.select %[[OVER]], %c0_i32
 //       CHECK:       nvvm.shfl.sync
 //       CHECK:       mbarrier.try_wait.parity
 //       CHECK:       llvm.store %{{.+}}, %{{.+}} {alignment = 4 : i64} : f32, !llvm.ptr<3>

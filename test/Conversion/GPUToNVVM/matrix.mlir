@@ -91,7 +91,7 @@ func.func @inverse(%T: index, %out: memref<64x64xf16, strided<[64, 1]>>)
   %one = arith.constant 1.0 : f16
   %p = gdn_gpu.alloc : !gdn_gpu.shared<64x64xf16, swizzled>
   %a = gdn_gpu.fill %one : f16 -> !gdn_gpu.fragment<64x64xf16, #rows>
-  %b = gdn_gpu.tri_inverse %a, %p : !gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<64x64xf16, swizzled>
+  %b = gdn_gpu.tri_inverse %a in %p : (!gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<64x64xf16, swizzled>) -> !gdn_gpu.fragment<64x64xf16, #rows>
   gdn_gpu.store %b, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x64xf16, #rows>, memref<64x64xf16, strided<[64, 1]>>
   return
 }

@@ -451,3 +451,81 @@ func.func @never_committed(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
   }
   return
 }
+
+// -----
+
+!chan = !gdn_gpu.channel<64x128xbf16, depth = 2, swizzled>
+!tile = !gdn_gpu.shared<64x128xbf16, swizzled>
+#four = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!four = !gdn_gpu.fragment<64x128xbf16, #four>
+
+func.func @ahead_of_nothing(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
+  %c = gdn_gpu.channel : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 4 {
+      // expected-error@+1 {{'gdn_gpu.receive' op expects to stand right behind a gdn_gpu.receive of the channel that is not ahead}}
+      %t = gdn_gpu.receive ahead %c : !chan -> !tile
+      gdn_gpu.release %c : !chan
+    }
+    gdn_gpu.warps 4 for 4 {
+      %t = gdn_gpu.acquire %c : !chan -> !tile
+      gdn_gpu.share %f, %t : !four, !tile
+      gdn_gpu.commit %c : !chan
+    }
+  }
+  return
+}
+
+// -----
+
+!chan = !gdn_gpu.channel<64x128xbf16, depth = 2, swizzled>
+!tile = !gdn_gpu.shared<64x128xbf16, swizzled>
+#four = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!four = !gdn_gpu.fragment<64x128xbf16, #four>
+
+func.func @ahead_kept(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
+  %c = gdn_gpu.channel : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 4 {
+      %t = gdn_gpu.receive %c : !chan -> !tile
+      // expected-error@+1 {{'gdn_gpu.receive' op expects a gdn_gpu.release of the channel behind it in the same block}}
+      %u = gdn_gpu.receive ahead %c : !chan -> !tile
+      gdn_gpu.release %c : !chan
+    }
+    gdn_gpu.warps 4 for 4 {
+      %t = gdn_gpu.acquire %c : !chan -> !tile
+      gdn_gpu.share %f, %t : !four, !tile
+      gdn_gpu.commit %c : !chan
+    }
+  }
+  return
+}
+
+// -----
+
+!chan = !gdn_gpu.channel<64x128xbf16, depth = 2, swizzled>
+!tile = !gdn_gpu.shared<64x128xbf16, swizzled>
+#four = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!four = !gdn_gpu.fragment<64x128xbf16, #four>
+
+func.func @ahead_given_up(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
+  %c = gdn_gpu.channel : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 4 {
+      %t = gdn_gpu.receive %c : !chan -> !tile
+      %u = gdn_gpu.receive ahead %c : !chan -> !tile
+      gdn_gpu.release %c : !chan
+      %g = gdn_gpu.fetch %u : !tile -> !four
+      // expected-note@+1 {{given up here}}
+      gdn_gpu.release %c : !chan
+      // expected-error@+1 {{'gdn_gpu.fetch' op expects a tile that has not been given up}}
+      %h = gdn_gpu.fetch %u : !tile -> !four
+    }
+    gdn_gpu.warps 4 for 4 {
+      %t = gdn_gpu.acquire %c : !chan -> !tile
+      gdn_gpu.share %f, %t : !four, !tile
+      gdn_gpu.commit %c : !chan
+    }
+  }
+  return
+}

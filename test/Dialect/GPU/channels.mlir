@@ -101,6 +101,7 @@ func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?
 //       CHECK:   %[[GATES:.+]] = gdn_gpu.channel : <64xf32, depth = 2> with %[[KEYS]] : !gdn_gpu.channel<64x64xbf16, depth = 2, swizzled>
 //       CHECK:   gdn_gpu.warps 0 for 4 registers 96 {
 //       CHECK:     gdn_gpu.begin_copy own
+//       CHECK:     gdn_gpu.receive ahead %[[KEYS]]
 //       CHECK:     gdn_gpu.copy_out %{{.+}}, %{{.+}}[%{{.+}}, %{{.+}}] dims [0, 1] rows(%{{.+}}) :
 //       CHECK:   gdn_gpu.warps 4 for 4 registers 24 {
 //       CHECK:     %[[OWN:.+]] = gdn_gpu.commit %[[KEYS]] : <64x64xbf16, depth = 2, swizzled> -> !gdn_gpu.shared<64x64xbf16, swizzled>
@@ -124,8 +125,13 @@ func.func @roles(%n: index, %x: memref<?x64xbf16>, %y: memref<?x64xbf16>, %one: 
       scf.for %t = %c0 to %n step %c64 {
         %k = gdn_gpu.receive %keys : !keys -> !key
         %g = gdn_gpu.receive %gates : !gates -> !gate
+        %k2 = gdn_gpu.receive ahead %keys : !keys -> !key
+        %g2 = gdn_gpu.receive ahead %gates : !gates -> !gate
         %a = gdn_gpu.fetch %k : !key -> !tile
         %b = gdn_gpu.fetch_element %g[%c0] : !gate -> f32
+        gdn_gpu.release %gates : !gates
+        gdn_gpu.release %keys : !keys
+        %a2 = gdn_gpu.fetch %k2 : !key -> !tile
         gdn_gpu.release %gates : !gates
         gdn_gpu.release %keys : !keys
         gdn_gpu.await_copies

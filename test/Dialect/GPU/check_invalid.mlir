@@ -303,7 +303,7 @@ func.func @scratch_is_taken(%v: !view, %t: !tile) attributes {gdn_gpu.threads = 
   // expected-note@+1 {{access before it}}
   %a = gdn_gpu.fetch %p : !place -> !tile
   // expected-error@+1 {{'gdn_gpu.tri_inverse' op expects a gdn_gpu.barrier between it and the access before it}}
-  %i = gdn_gpu.tri_inverse %t, %p : !tile, !place
+  %i = gdn_gpu.tri_inverse %t in %p : (!tile, !place) -> !tile
   return
 }
 

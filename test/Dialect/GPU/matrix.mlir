@@ -25,8 +25,9 @@
 //       CHECK: gdn_gpu.fetch transpose %[[K]]
 //       CHECK: %[[S:.+]] = gdn_gpu.matmul %[[A]], transpose %[[K]] :
 //       CHECK: gdn_gpu.matmul %[[A]], transpose %[[K]] acc(%[[S]] : !gdn_gpu.fragment<64x64xf32, #{{.+}}>) :
-//       CHECK: gdn_gpu.tri_inverse %{{.+}}, %{{.+}} : <64x64xf16, #{{.+}}>, <64x64xf16, swizzled>
+//       CHECK: gdn_gpu.tri_inverse %{{.+}} in %{{.+}} : (!gdn_gpu.fragment<64x64xf16, #{{.+}}>, !gdn_gpu.shared<64x64xf16, swizzled>) -> !gdn_gpu.fragment<64x64xf16, #{{.+}}>
 //       CHECK: gdn_gpu.share transpose %{{.+}}, %{{.+}} :
+//       CHECK: gdn_gpu.tri_inverse turned %{{.+}}, %{{.+}} in %{{.+}} : (
 //       CHECK: gdn_gpu.running_sum %{{.+}} :
 //       CHECK: gdn_gpu.running_sum suffix %{{.+}} :
 //       CHECK: %[[PLACES:.+]] = gdn_gpu.alloc : <4x64xf32>
@@ -48,9 +49,12 @@ func.func @products(%k: memref<?x?x128xbf16, strided<[?, ?, 1]>>, %t: index,
   %w = gdn_gpu.fetch %keys : !keys -> !gdn_gpu.fragment<64x128xbf16, #wide>
   %s = gdn_gpu.matmul %a, transpose %keys : !left, !keys -> !sums
   %r = gdn_gpu.matmul %a, transpose %keys acc(%s : !sums) : !left, !keys -> !sums
-  %i = gdn_gpu.tri_inverse %l, %scratch : !matrix, !square
+  %i = gdn_gpu.tri_inverse %l in %scratch : (!matrix, !square) -> !matrix
   gdn_gpu.barrier
   gdn_gpu.share transpose %i, %scratch : !matrix, !square
+  %more = gdn_gpu.alloc : !gdn_gpu.shared<80x64xf16, swizzled>
+  %two:2 = gdn_gpu.tri_inverse turned %l, %i in %more
+      : (!matrix, !matrix, !gdn_gpu.shared<80x64xf16, swizzled>) -> (!matrix, !matrix)
   %p = gdn_gpu.running_sum %g : !gates
   %q = gdn_gpu.running_sum suffix %g : !gates
   %places = gdn_gpu.alloc : !gdn_gpu.shared<4x64xf32>
