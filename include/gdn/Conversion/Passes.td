@@ -59,8 +59,9 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     are cut into segments, at most `<n> + N` of them: `@<entry>__maps_cuts_<n>` says what
     each does to the state, and each is walked at the same time. They share
     `@<entry>__prepare`, and have conditions: few rows and heads, and for segments many tokens.
-    With `together` there is a variant `fused`, whose `@<entry>__walk_fused` prepares
-    chunks in the loop that walks them, and has no `__prepare`.
+    With `together` there are variants `fused`, whose `@<entry>__walk_fused` prepares
+    chunks in the loop that walks them, and has no `__prepare`; of `fused-parts-2`
+    each block has half of the values.
     Kernels that keep f32 operands, kernels with
     `token_slots` or pending tokens, with checkpoints that cut chunks, and kernels that use inputs of the rule
     behind it have no such variant.
