@@ -154,7 +154,7 @@ void SplitStage::describe() {
       if (variants.size() > 1) {
         some.push_back(
             atMost({"workers", "workers", getDimForm(rule.getQuery(), 0)},
-                   {text(segmentCost), rowForm, rowForm, valueForm, valueForm,
+                   {text(segmentCost - 1), rowForm, rowForm, valueForm, valueForm,
                     valueForm}));
         many.push_back(atMost({fusedPartsRows}, {rowForm}));
         add(variants.back(), many);

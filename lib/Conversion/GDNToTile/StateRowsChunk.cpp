@@ -35,7 +35,7 @@ static Value multiply(OpBuilder &b, Location loc, Value lhs, Value rhs,
   auto type = VectorType::get({left.getDimSize(0), right.getDimSize(1)},
                               b.getF32Type());
   return tile::MatmulOp::create(b, loc, type, lhs, rhs, acc,
-                                /*transposeLhs=*/false);
+                                /*transpose_lhs=*/false);
 }
 
 ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
