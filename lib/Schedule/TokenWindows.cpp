@@ -7,6 +7,16 @@
 using namespace mlir;
 using namespace gdn;
 
+SmallVector<Operation *> TokensKernel::getInputOps(tile::Conv1dOp conv) {
+  SetVector<Operation *> ops;
+  SmallVector<Value> next = {conv.getInput()};
+  while (!next.empty())
+    if (Operation *op = next.pop_back_val().getDefiningOp();
+        op && op->getBlock() == loop.getBody() && ops.insert(op))
+      llvm::append_range(next, getUsedTiles(op));
+  return llvm::to_vector(llvm::reverse(ops));
+}
+
 /// Asks for the window before `token`.
 std::unique_ptr<CarriedWindow>
 TokensKernel::emitWindowLoads(tile::Conv1dOp conv, Value token) {
@@ -15,15 +25,9 @@ TokensKernel::emitWindowLoads(tile::Conv1dOp conv, Value token) {
   int64_t steps = cast<VectorType>(conv.getWindow().getType()).getDimSize(0);
   Value isStart = isEqual(token, begin);
   SmallVector<Operation *> startOps = getTilesBefore(loop, initial);
-  SetVector<Operation *> inputOps;
-  SmallVector<Value> next = {conv.getInput()};
-  while (!next.empty())
-    if (Operation *op = next.pop_back_val().getDefiningOp();
-        op && op->getBlock() == loop.getBody() && inputOps.insert(op))
-      llvm::append_range(next, getUsedTiles(op));
   std::unique_ptr<CarriedWindow> window(new CarriedWindow{
-      startOps, llvm::to_vector(llvm::reverse(inputOps)),
-      TokenGroup{tokenTiles, steps, index(steps)}, FragmentEmitter(b, scalars),
+      startOps, getInputOps(conv), TokenGroup{tokenTiles, steps, index(steps)},
+      FragmentEmitter(b, scalars),
       FragmentEmitter(b, atToken(sub(token, index(steps)))), isStart, initial});
   window->inputs.setTokens(&window->inputGroup);
   emitLoadsIf(window->start, getLoads(window->startOps), isStart, true);

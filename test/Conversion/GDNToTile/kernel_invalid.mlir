@@ -433,6 +433,31 @@ func.func @pending_in_slots_of_any_count(
 
 // -----
 
+func.func @pending_with_bounds_of_other_rows(
+    %w: tensor<?x4xf32> {gdn.name = "w", gdn.dims = ["32*H", "4"]},
+    %cp: !gdn.pool<?x?x7xf32> {gdn.name = "conv_pool", gdn.dims = ["P", "32*H", "7"]},
+    %v: tensor<?x?x32xf32> {gdn.name = "v", gdn.dims = ["T", "H", "32"]},
+    %ids: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
+    %accepted: tensor<?xi32> {gdn.name = "num_accepted", gdn.dims = ["N"]},
+    %cu: tensor<?xi32> {gdn.name = "cu_seqlens", gdn.dims = ["N + 1"]},
+    %others: tensor<?xi32> {gdn.name = "others", gdn.dims = ["N + 1"]})
+    -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "H", "32"]})
+    attributes {gdn.entry} {
+  %four = arith.constant 4 : index
+  %slots = gdn.counted_slots %ids[%accepted] up_to(%four) rows(%others) max_tokens(8)
+      : tensor<?xi32>, tensor<?xi32>, tensor<?xi32>
+  %o = gdn.kernel "k" {
+    // expected-error@+1 {{'gdn.conv1d' op expects the rows whose tokens gdn.counted_slots counts to be its own on the way to tiles}}
+    %y = gdn.conv1d %v weight(%w) silu pool(%cp) slots(%slots) rows(%cu) pending(%accepted)
+        : (tensor<?x?x32xf32>), tensor<?x4xf32>, !gdn.pool<?x?x7xf32>, tensor<?xi32>, tensor<?xi32>
+          pending tensor<?xi32> -> tensor<?x?x32xf32>
+    gdn.yield %y : tensor<?x?x32xf32>
+  } : tensor<?x?x32xf32>
+  return %o : tensor<?x?x32xf32>
+}
+
+// -----
+
 func.func @commits_of_other_rows(
     %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
     %others: tensor<?xi32> {gdn.name = "others", gdn.dims = ["N"]},
