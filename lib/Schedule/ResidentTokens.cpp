@@ -238,7 +238,7 @@ void TokensKernel::emitRole(ScanRole role, ArrayRef<Value> operands,
 }
 
 void TokensKernel::emitPrepare(Value first, Value count) {
-  if (preparesByHistory() && !getenv("V_NOHIST"))
+  if (preparesByHistory())
     return emitPrepareByHistory(first, count);
   emitRole(ScanRole::query, scan.getQuery(), first, count);
   emitRole(ScanRole::key, scan.getKey(), first, count);
