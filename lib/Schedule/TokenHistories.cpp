@@ -73,26 +73,30 @@ SmallVector<Value> TokensKernel::emitHistory(ScanRole role, Value first,
   SmallVector<Operation *> inputs = getInputOps(conv);
   for (tile::LoadOp load : getLoads(inputs))
     emitter.emit(load);
+  Value initial =
+      loop.getTiedLoopInit(cast<BlockArgument>(conv.getWindow()))->get();
+  SmallVector<Operation *> startOps = getTilesBefore(loop, initial);
+  FragmentEmitter start(b, scalars);
+  Value isFirst = isEqual(at, index(0));
+  emitLoadsIf(start, getLoads(startOps), isFirst, true);
   FragmentEmitter held(b, scalars);
   SmallVector<Value> yielded;
   for (tile::LoadOp load : weights) {
     held.emit(load);
     yielded.push_back(held[load.getTile()]);
   }
-  {
-    auto branch = emitIf(isEqual(at, index(0)));
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    Value initial =
-        loop.getTiedLoopInit(cast<BlockArgument>(conv.getWindow()))->get();
-    FragmentEmitter start(b, scalars);
-    for (Operation *op : getTilesBefore(loop, initial))
-      start.emit(op);
-    gpu::ShareOp::create(b, loc, start[initial], place.tile, index(0));
-  }
   for (Operation *op : inputs)
     if (!isa<tile::LoadOp>(op))
       emitter.emit(op);
+  for (Operation *op : startOps)
+    if (!isa<tile::LoadOp>(op))
+      start.emit(op);
+  {
+    auto branch = emitIf(isFirst);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    gpu::ShareOp::create(b, loc, start[initial], place.tile, index(0));
+  }
   gpu::ShareOp::create(b, loc, emitter[conv.getInput()], place.tile,
                        add(at, index(steps)));
   gpu::YieldOp::create(b, loc, yielded);
