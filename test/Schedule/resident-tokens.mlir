@@ -122,9 +122,13 @@
 //   SHORT-NOT:   iter_args
 //       SHORT:   %[[WEIGHT:.+]] = gdn_gpu.each_warp 0 for 2 -> !gdn_gpu.fragment<4x128xbf16,
 //       SHORT:     gdn_gpu.load {{.*}}<4x128xbf16
-//       SHORT:     gdn_gpu.load {{.*}}<4x128xbf16
+//   SHORT-NOT:     gdn_gpu.map_rows
 //       SHORT:     scf.if
 //       SHORT:       gdn_gpu.load {{.*}}<3x128xbf16
+//   SHORT-NOT:     gdn_gpu.map_rows
+//       SHORT:     gdn_gpu.load {{.*}}<4x128xbf16
+//       SHORT:     gdn_gpu.map_rows
+//       SHORT:     scf.if
 //       SHORT:       gdn_gpu.share %{{.+}}, %[[HISTORY:.+]] row(%c0) : <3x128xf32
 //       SHORT:     gdn_gpu.share %{{.+}}, %[[HISTORY]] row(%{{.+}}) : <4x128xf32
 //       SHORT:   gdn_gpu.each_warp 2 for 2
