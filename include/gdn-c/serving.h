@@ -53,8 +53,8 @@ typedef enum gdnrt_verify_states {
   /** They go to token_slots of the pool, and tokens have parents. The engine
    *  makes the slot after the last accepted token the row's. */
   GDNRT_VERIFY_TREE = 1,
-  /** Tokens stay pending in the slot. The row's next step takes accepted ones
-   *  in: verify by itself, others behind a commit. */
+  /** Tokens stay pending in the slot, at most 8 of a row. The row's next step
+   *  takes accepted ones in: verify by itself, others behind a commit. */
   GDNRT_VERIFY_LAZY = 2,
   /** States go to token_slots of a buffer; the row's next step begins with a
    *  commit, so that they are the row's until then. */

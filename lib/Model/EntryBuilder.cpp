@@ -19,6 +19,9 @@ namespace {
 
 enum class Phase { prefill, decode, verify, commit };
 
+/// The most tokens of a row whose tokens stay pending: as many as can.
+constexpr int64_t maxPendingTokens = 8;
+
 /// Builds one entry function.
 class EntryBuilder {
 public:
@@ -311,8 +314,9 @@ void EntryBuilder::buildBody() {
   Value accepted = signature["num_accepted"];
   Value pending = isLazy() ? accepted : Value();
   if (pending)
-    slots = CountedSlotsOp::create(builder, loc("slots"), slots.getType(),
-                                   slots, accepted, signature["S"]);
+    slots = CountedSlotsOp::create(
+        builder, loc("slots"), slots.getType(), slots, accepted, signature["S"],
+        signature["cu_seqlens"], builder.getI64IntegerAttr(maxPendingTokens));
   else if (accepted)
     slots = acceptedSlots();
   Value writeSlots = signature["write_slots"];

@@ -36,6 +36,14 @@ LogicalResult gdn::reference::evaluateOp(gdn::CountedSlotsOp op,
   for (auto [slot, count] : llvm::zip(result.data, accepted.data))
     if (!acceptedOf(count, env.index(op.getSteps())))
       slot = -1;
+  if (const Tensor *bounds = env.optional(op.getCuSeqlens())) {
+    if (failed(
+            expectShape(op, "cu_seqlens", bounds->shape, {result.dim(0) + 1})))
+      return failure();
+    for (int64_t n = 0; n < result.dim(0); ++n)
+      if (bounds->data[n + 1] - bounds->data[n] > double(*op.getMaxTokens()))
+        result.data[n] = -1;
+  }
   return env.defineResult(op->getResult(0), std::move(result));
 }
 

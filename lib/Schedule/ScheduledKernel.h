@@ -44,6 +44,8 @@ protected:
   /// Whether elements of a narrow state are widened a row at a time, so that
   /// the others take their own size in registers.
   virtual bool widensRows() const { return false; }
+  /// Sets `numWarps`, if not to what it is made with, once roles are known.
+  virtual void chooseWarps() {}
   /// Whether the schedule can go over the rows of a state in passes.
   virtual bool takesPasses() const { return false; }
 

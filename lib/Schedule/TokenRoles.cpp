@@ -25,6 +25,18 @@ scf::ForOp gdn::getTokenLoop(tile::DeltaScanOp scan) {
   return loop;
 }
 
+bool gdn::hasAtMost(scf::ForOp loop, int64_t tokens) {
+  auto end = loop.getUpperBound().getDefiningOp<arith::MinSIOp>();
+  if (!end)
+    return false;
+  return llvm::any_of(end->getOperands(), [&](Value bound) {
+    APInt most;
+    auto sum = bound.getDefiningOp<arith::AddIOp>();
+    return sum && sum.getLhs() == loop.getLowerBound() &&
+           matchPattern(sum.getRhs(), m_ConstantInt(&most)) && most.sle(tokens);
+  });
+}
+
 DenseSet<Value> gdn::findTokenTiles(scf::ForOp loop) {
   DenseSet<Value> tiles;
   loop.getBody()->walk<WalkOrder::PreOrder>([&](Operation *inner) {

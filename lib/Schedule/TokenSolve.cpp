@@ -52,6 +52,17 @@ bool TokensKernel::isStateNarrow() {
       });
 }
 
+/// Eight warps of 128 registers hide more of the memory's latency than four of
+/// 255, where these are enough: tensor cores take the state as it lies, rows
+/// have one block of tokens, so that no loop keeps anything beside it, and
+/// inputs on their way are narrow.
+void TokensKernel::chooseWarps() {
+  int64_t given = std::exchange(numWarps, 8);
+  if (given > 8 || !takesTensorCores() || !preparesByHistory() ||
+      !haveNarrowInputs())
+    numWarps = given;
+}
+
 int64_t TokensKernel::preferredLanes() {
   return takesTensorCores() ? 4 : ScheduledKernel::preferredLanes();
 }

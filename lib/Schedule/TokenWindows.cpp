@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Windows of convolutions that a walk carries from token to token: what stands
-// before the tokens that a warp prepares at once.
+// before the tokens that a warp prepares at once; and stores of those after
+// each token.
 #include "TokensKernel.h"
 
 using namespace mlir;
 using namespace gdn;
+
+SmallVector<Operation *> TokensKernel::getInputOps(tile::Conv1dOp conv) {
+  SetVector<Operation *> ops;
+  SmallVector<Value> next = {conv.getInput()};
+  while (!next.empty())
+    if (Operation *op = next.pop_back_val().getDefiningOp();
+        op && op->getBlock() == loop.getBody() && ops.insert(op))
+      llvm::append_range(next, getUsedTiles(op));
+  return llvm::to_vector(llvm::reverse(ops));
+}
 
 /// Asks for the window before `token`.
 std::unique_ptr<CarriedWindow>
@@ -15,15 +26,9 @@ TokensKernel::emitWindowLoads(tile::Conv1dOp conv, Value token) {
   int64_t steps = cast<VectorType>(conv.getWindow().getType()).getDimSize(0);
   Value isStart = isEqual(token, begin);
   SmallVector<Operation *> startOps = getTilesBefore(loop, initial);
-  SetVector<Operation *> inputOps;
-  SmallVector<Value> next = {conv.getInput()};
-  while (!next.empty())
-    if (Operation *op = next.pop_back_val().getDefiningOp();
-        op && op->getBlock() == loop.getBody() && inputOps.insert(op))
-      llvm::append_range(next, getUsedTiles(op));
   std::unique_ptr<CarriedWindow> window(new CarriedWindow{
-      startOps, llvm::to_vector(llvm::reverse(inputOps)),
-      TokenGroup{tokenTiles, steps, index(steps)}, FragmentEmitter(b, scalars),
+      startOps, getInputOps(conv), TokenGroup{tokenTiles, steps, index(steps)},
+      FragmentEmitter(b, scalars),
       FragmentEmitter(b, atToken(sub(token, index(steps)))), isStart, initial});
   window->inputs.setTokens(&window->inputGroup);
   emitLoadsIf(window->start, getLoads(window->startOps), isStart, true);
@@ -102,4 +107,74 @@ void TokensKernel::emitCarriedWindow(FragmentEmitter &warp, tile::Conv1dOp conv,
   }
   gpu::ShareOp::create(b, loc, warp[conv.getInput()], kept->second.tile,
                        add(at, index(steps)));
+}
+
+/// Whether this block of threads is the last to have read what it overwrites.
+/// It is asked once, with the first block of tokens, and remembered.
+Value TokensKernel::emitIsLast(tile::LastInGroupOp last, ScanRole role,
+                               Value window, Value first) {
+  Location loc = scan.getLoc();
+  Type i1 = b.getI1Type();
+  auto branch = emitIf(isEqual(first, begin), i1);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  FragmentEmitter warp(b, scalars);
+  auto oldest = gpu::FetchOp::create(b, loc, warp.typeOf(window),
+                                     windows[window].tile, index(0));
+  Value isLast = gpu::LastReaderOp::create(
+      b, loc, i1, warp.scalar(last.getGroup()), warp.scalar(last.getCount()),
+      ValueRange{oldest});
+  auto one = gpu::RowsAttr::get(b.getContext(), 1, 1, 1);
+  auto type = VectorType::get({1}, b.getF32Type());
+  Value number = arith::UIToFPOp::create(b, loc, b.getF32Type(), isLast);
+  Value flag = gpu::FillOp::create(
+      b, loc,
+      gpu::FragmentType::get(type, gpu::PerRowAttr::get(b.getContext(), one)),
+      number);
+  gpu::ShareOp::create(b, loc, flag, flags[last], Value());
+  scf::YieldOp::create(b, loc, isLast);
+  b.setInsertionPointToStart(branch.elseBlock());
+  Value kept = gpu::FetchElementOp::create(b, loc, b.getF32Type(), flags[last],
+                                           index(0));
+  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
+  Value wasLast =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ONE, kept, zero);
+  scf::YieldOp::create(b, loc, wasLast);
+  return branch.getResult(0);
+}
+
+/// The windows after each token, by one warp for each role.
+void TokensKernel::emitWindowStores(ScanRole role, Value first, Value count) {
+  const RoleWork &work = (*roles)[role];
+  SetVector<Value> stored = findStoredWindows(work.stores);
+  if (work.stores.empty())
+    return;
+  Location loc = scan.getLoc();
+  gpu::WarpsOp warps = enterWarp(int64_t(role));
+  IRMapping outside = scalars;
+  for (Operation *op : work.stores)
+    for (Operation *last : findLastInGroup(op))
+      if (!scalars.contains(last->getResult(0)))
+        scalars.map(last->getResult(0),
+                    emitIsLast(cast<tile::LastInGroupOp>(last), role,
+                               stored.front(), first));
+  auto walk = scf::ForOp::create(b, loc, index(0), count, index(1));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(walk.getBody());
+    Value at = walk.getInductionVar();
+    FragmentEmitter emitter(b, atToken(add(first, at)));
+    for (Value window : stored) {
+      const WindowPlace &place = windows[window];
+      Value row = arith::MulIOp::create(b, loc, at, index(place.rowsPerToken));
+      row = add(row, index(place.firstRow));
+      emitter.set(window, gpu::FetchOp::create(b, loc, emitter.typeOf(window),
+                                               place.tile, row));
+    }
+    for (Operation *op : work.stores)
+      emitter.emitStores(op, {});
+  }
+  scalars = outside;
+  gpu::YieldOp::create(b, loc);
+  b.setInsertionPointAfter(warps);
 }

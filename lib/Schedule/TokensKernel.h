@@ -31,11 +31,14 @@ public:
   TokensKernel(mlir::func::FuncOp source, tile::DeltaScanOp scan,
                mlir::scf::ForOp loop, int64_t threads)
       : ScheduledKernel(source, scan, loop, threads), loop(loop),
-        blockTokens(8) {}
+        blockTokens(8), isOneBlock(hasAtMost(loop, blockTokens)) {}
 
 private:
   void emitRootBlock(mlir::Block &block) override;
   int64_t preferredLanes() override;
+  void chooseWarps() override;
+  void emitBlocks(mlir::ValueRange start);
+  mlir::Value emitBlock(mlir::Value first, mlir::Value before);
   void place(ScanRole role, llvm::ArrayRef<mlir::Value> operands);
   void emitPrepare(mlir::Value first, mlir::Value count);
   void emitRole(ScanRole role, llvm::ArrayRef<mlir::Value> operands,
@@ -46,6 +49,18 @@ private:
                                                  mlir::Value token);
   void emitCarriedWindow(FragmentEmitter &warp, tile::Conv1dOp conv,
                          CarriedWindow &loaded, mlir::Value at);
+  /// What makes the inputs of `conv`, in its order.
+  llvm::SmallVector<mlir::Operation *> getInputOps(tile::Conv1dOp conv);
+  // Preparation in two steps (TokenHistories.cpp).
+  bool preparesByHistory();
+  bool haveNarrowInputs();
+  void emitPrepareByHistory(mlir::Value first, mlir::Value count);
+  llvm::SmallVector<mlir::Operation *> getWeightOps(ScanRole role);
+  llvm::SmallVector<mlir::Value> emitHistory(ScanRole role, mlir::Value first,
+                                             mlir::Value count);
+  void emitFromHistory(ScanRole role, mlir::Value operand,
+                       mlir::ValueRange weights, mlir::Value first,
+                       mlir::Value count);
   mlir::Value emitScans(mlir::Value state, mlir::Value first,
                         mlir::Value count);
   // All tokens of a block at once (TokenSolve.cpp).
@@ -111,6 +126,7 @@ private:
 
   mlir::scf::ForOp loop;
   int64_t blockTokens;
+  bool isOneBlock; // no row has more tokens than that
   llvm::DenseSet<mlir::Value> tokenTiles;
   mlir::Value begin, end;
   /// Of a window after a token: its tile in shared memory, and the rows there

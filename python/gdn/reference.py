@@ -25,6 +25,7 @@ class Layer:
     double_beta: bool = False
     norm_eps: float = 1e-6
     normalises: bool = True  # queries and keys
+    max_tokens: int = 0  # of a row whose tokens stay pending; 0: any number
 
     @classmethod
     def of(cls, attributes: dict[str, str]) -> "Layer":
@@ -36,6 +37,7 @@ class Layer:
         norm = re.search(
             r"gdn\.gated_rms_norm .* (silu|sigmoid)(?: \{eps = (\S+) : f32\})?", source
         )
+        most = re.search(r"max_tokens\((\d+)\)", source)
         # As the compiler holds it: the nearest f32.
         eps = np.float64(np.float32(norm.group(2) if norm and norm.group(2) else 1e-6))
         return cls(
@@ -46,6 +48,7 @@ class Layer:
             double_beta="double_beta" in source,
             norm_eps=float(eps),
             normalises="gdn.l2norm" in source,
+            max_tokens=int(most.group(1)) if most else 0,
         )
 
 

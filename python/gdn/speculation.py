@@ -35,6 +35,8 @@ def evaluate(
     for row in range(len(bounds) - 1):
         rows = _Row(layer, arguments, floats, pools, null_slot, row)
         part = slice(int(bounds[row]), int(bounds[row + 1]))
+        if layer.max_tokens and part.stop - part.start > layer.max_tokens:
+            continue
         if part.start < part.stop and rows.is_live():
             ran[part] = True
             core[part] = rows.run([None if x is None else x[part] for x in parts])

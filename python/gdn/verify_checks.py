@@ -11,13 +11,15 @@ from .runtime import Device, Kernel
 
 
 def cases(quick: bool) -> list[Sizes]:
-    """Sizes for `verify` and `commit`: rows without tokens, more tokens than are kept,
-    skipped rows, counts out of range, strong decay, shapes of models."""
+    """Sizes for `verify` and `commit`: rows without tokens, more tokens than are kept, and
+    than a row may have where it has a bound, skipped rows, counts out of range, strong
+    decay, shapes of models."""
     small = [
         Sizes(2, 4, (4, 0, 1, 3, 2), seed=30),
         Sizes(2, 4, (2, 3, 2, 1, 4), seed=31, skipped={1: 0, 2: -1, 4: 9999}),
         Sizes(2, 4, (2, 3, 4, 3), seed=32, accepted=(-1, 5, 2**31 - 1, 2)),
         Sizes(1, 3, (5, 9, 2), seed=33, steps=3, accepted=(3, 1, 2)),
+        Sizes(1, 2, (8, 1, 9), seed=37, steps=2, accepted=(2, 0, 1)),
     ]
     if quick:
         return small

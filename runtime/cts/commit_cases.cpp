@@ -175,6 +175,21 @@ TEST_P(PendingCases, CountsOutOfRangeSkipTheRow) {
   expectOthersKept(none, before, {});
 }
 
+// The entry takes rows of up to eight tokens; beside a longer one the others
+// run.
+TEST_P(PendingCases, LongRowsAreSkipped) {
+  Problem problem = make(kernel, {9, 8, 40, 1}, {0, 2, 1, 0});
+  const Problem before = problem;
+  kernel.run(problem);
+  for (int64_t row : {0, 2})
+    expectZeroRow(problem, row);
+  for (int64_t row : {1, 3})
+    for (const std::string &output : problem.outputs())
+      EXPECT_TRUE(problem.isFiniteRow(output, row)) << output << row;
+  expectOthersKept(problem, before, {2, 4});
+  expectPaddingIntact(problem);
+}
+
 // Skipped slots, rows without tokens, and NaN wherever nothing is read: other
 // slots, and places of tokens that are not accepted.
 TEST_P(PendingCases, WhatIsSkippedIsNotTouched) {

@@ -14,6 +14,10 @@
 // RUN: gdn-gpu-opt %t.tree -gdn-gpu-check -o /dev/null
 // RUN: gdn-opt %S/../Conversion/GDNToTile/pending.mlir -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-tokens -canonicalize -cse -o %t.lazy
 // RUN: FileCheck %s --check-prefix=LAZY < %t.lazy
+// RUN: gdn-opt %S/../Conversion/GDNToTile/pending-short.mlir -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-tokens -canonicalize -cse -o %t.short
+// RUN: FileCheck %s --check-prefix=SHORT < %t.short
+// RUN: gdn-gpu-opt %t.short -gdn-gpu-check -o /dev/null
+// RUN: sed 's/bf16/f32/g' %S/../Conversion/GDNToTile/pending-short.mlir | gdn-opt -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-tokens -canonicalize -cse | FileCheck %s --check-prefix=WIDE
 // RUN: not gdn-opt %t.tile -gdn-schedule-resident-tokens=threads=96 -o /dev/null 2>&1 | FileCheck %s --check-prefix=THREADS
 
 // THREADS: error: expects the option 'threads' to be a multiple of 32 from 128 to 1024, but got 96
@@ -106,3 +110,47 @@
 //       LAZY:     scf.if {{.+}} -> (!gdn_gpu.fragment<
 //       LAZY:       gdn_gpu.map_rows %[[M]]
 //       LAZY:       scf.for {{.+}} iter_args({{.+}} -> (!gdn_gpu.fragment<
+
+// Rows of up to eight tokens: no loop over blocks of them, and eight warps. Windows
+// and inputs of each convolution by two of them, four tokens each, to shared memory;
+// then two tokens at a time from there.
+// SHORT-LABEL: func.func @verify(
+//  SHORT-SAME:   gdn_gpu.allow = "spills: {{[^"]+}}"
+//  SHORT-SAME:   gdn_gpu.threads = 256
+//       SHORT:   gdn_gpu.load {{.+}} aligned 16
+//       SHORT:   gdn_gpu.await_launch
+//   SHORT-NOT:   iter_args
+//       SHORT:   %[[WEIGHT:.+]] = gdn_gpu.each_warp 0 for 2 -> !gdn_gpu.fragment<4x128xbf16,
+//       SHORT:     gdn_gpu.load {{.*}}<4x128xbf16
+//   SHORT-NOT:     gdn_gpu.map_rows
+//       SHORT:     scf.if
+//       SHORT:       gdn_gpu.load {{.*}}<3x128xbf16
+//   SHORT-NOT:     gdn_gpu.map_rows
+//       SHORT:     gdn_gpu.load {{.*}}<4x128xbf16
+//       SHORT:     gdn_gpu.map_rows
+//       SHORT:     scf.if
+//       SHORT:       gdn_gpu.share %{{.+}}, %[[HISTORY:.+]] row(%c0) : <3x128xf32
+//       SHORT:     gdn_gpu.share %{{.+}}, %[[HISTORY]] row(%{{.+}}) : <4x128xf32
+//       SHORT:   gdn_gpu.each_warp 2 for 2
+//       SHORT:   gdn_gpu.each_warp 4 for 2
+//       SHORT:   gdn_gpu.each_warp 6 for 1
+//       SHORT:   gdn_gpu.barrier
+//       SHORT:   gdn_gpu.each_warp 0 for 2 {
+//       SHORT:     scf.for %[[T:.+]] = %{{.+}} to %{{.+}} step %c4 {
+//   SHORT-NOT:       gdn_gpu.load
+//   SHORT-DAG:       gdn_gpu.map_rows %[[WEIGHT]]
+//   SHORT-DAG:       gdn_gpu.fetch %[[HISTORY]] row(%[[T]]) {{.*}}<3x128xf32
+//       SHORT:       gdn_gpu.conv1d {{.*}}<2x128xf32
+//       SHORT:   gdn_gpu.await_copies
+//  SHORT-NEXT:   gdn_gpu.barrier
+//       SHORT:   gdn_gpu.share_products
+//       SHORT:   gdn_gpu.barrier
+//       SHORT:   gdn_gpu.is_last
+//       SHORT:   gdn_gpu.barrier
+//   SHORT-NOT:   iter_args({{.+}} -> (!gdn_gpu.fragment<
+//   SHORT-NOT:   gdn_gpu.barrier
+//       SHORT:   return
+
+// Inputs of f32 leave eight warps no room.
+//  WIDE-LABEL: func.func @verify(
+//   WIDE-SAME:   gdn_gpu.threads = 128

@@ -86,8 +86,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     results are not zero in skipped rows, `gdn.unpack` of a value that is not an
     argument, two kernels in one entry, ops over different rows or with different
     checkpoints, `token_slots` or `parents`; pending tokens of some of its ops, or
-    in slots that `gdn.counted_slots` did not give for the same counts; ops that
-    move slots beside others; on the module where `chunk-stages=split` comes with
+    in slots that `gdn.counted_slots` did not give for the same counts, or for rows of
+    other bounds; ops that move slots beside others; on the module where `chunk-stages=split` comes with
     `precision=f32`.
 
     Before and after: `test/Conversion/GDNToTile/decode.mlir`, and with

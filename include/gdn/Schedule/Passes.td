@@ -158,8 +158,12 @@ def ScheduleResidentTokens
         each warp         gated norm of a token, store the output;
                           store what stays pending of a token
 
-    A row of more tokens goes on with the next eight. A convolution whose window
-    the loop carries is one of several tokens; one that finds its window anew at
+    A row of more tokens goes on with the next eight. Where the program says that no row
+    has more (a loop that ends at the minimum of some number and of its begin and at most
+    eight), there is no loop; and where tensor cores also take the state and inputs
+    have 16 bits, the block has eight warps of 128 registers: two of each convolution
+    read its inputs to shared memory, and behind a barrier prepare two tokens at a
+    time. A convolution whose window the loop carries is one of several tokens; one that finds its window anew at
     each token, as in a tree of tokens, stays one token by token. A state that is
     loaded inside the loop is read back by the threads that wrote it.
 
@@ -184,7 +188,8 @@ def ScheduleResidentTokens
   }];
   let options = [
     Option<"threads", "threads", "int64_t", /*default=*/"128",
-           "Threads per block; a multiple of 32, at least 128">,
+           "Threads per block; a multiple of 32, at least 128. At least 256 where "
+           "tensor cores take the state of rows of one block of tokens">,
     Option<"minBlocks", "min-blocks", "int64_t", /*default=*/"2",
            "Blocks per multiprocessor that registers must allow">
   ];

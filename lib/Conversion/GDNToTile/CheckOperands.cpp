@@ -57,7 +57,9 @@ LogicalResult gdn::checkKernelOperands(KernelOp kernel) {
       if (auto counted = operand.getDefiningOp<CountedSlotsOp>())
         if (isEntryArgument(counted.getSlots()) &&
             isEntryArgument(counted.getNumAccepted()) &&
-            isSize(counted.getSteps()))
+            isSize(counted.getSteps()) &&
+            (!counted.getCuSeqlens() ||
+             isEntryArgument(counted.getCuSeqlens())))
           continue;
       auto unpack = operand.getDefiningOp<UnpackOp>();
       if (!unpack || !isPerToken(&op, operand))

@@ -102,6 +102,11 @@ LogicalResult KernelParts::takePending() {
     return rowsOp->emitOpError("expects its slots to be those that "
                                "gdn.counted_slots gives for the same "
                                "'num_accepted' on the way to tiles");
+  if (counted.getCuSeqlens() && counted.getCuSeqlens() != cuSeqlens)
+    return rowsOp->emitOpError("expects the rows whose tokens "
+                               "gdn.counted_slots counts to be its own on the "
+                               "way to tiles");
+  maxTokens = counted.getMaxTokens().value_or(0);
   return success();
 }
 

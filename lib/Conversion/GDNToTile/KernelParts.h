@@ -73,6 +73,7 @@ struct KernelParts {
   mlir::Value tokenSlots;         // of every op that has some
   mlir::Value parents;            // of all ops with states, or null
   mlir::Value numAccepted;        // of all ops with states, or null
+  int64_t maxTokens = 0;          // of a row that is live; 0: no bound
   llvm::SmallVector<mlir::Value> pools;
   llvm::SmallVector<Carry> carries;
   /// Number of the entry's result, and the value of the body that it is.

@@ -172,7 +172,11 @@ SmallVector<Value> RecurrentKernel::emitPendingTokens(TokenBlock &block,
           scf::IfOp::create(b, loc, keyWriter, false).thenBlock());
     storeCarryAt(carry, tile, r, slot);
   }
-  return emitBlocks(block, begin, end, tiles);
+  Value last = end;
+  if (parts.maxTokens) // live rows have no more: schedules see that here
+    last =
+        arith::MinSIOp::create(b, loc, end, add(begin, index(parts.maxTokens)));
+  return emitBlocks(block, begin, last, tiles);
 }
 
 /// One value head: its state and window, token block after token block.
@@ -402,6 +406,12 @@ Value RecurrentKernel::emitBounds() {
     end = row.getResult(0);
     slot = row.getResult(1);
     lead = row.getResult(2);
+    if (parts.maxTokens) {
+      Value length = arith::SubIOp::create(b, loc, end, begin);
+      Value isLong = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt,
+                                           length, index(parts.maxTokens));
+      slot = arith::SelectOp::create(b, loc, isLong, index(-1), slot);
+    }
     live = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, begin, end);
   }
   for (Value pool : parts.pools) {

@@ -11,6 +11,8 @@ using namespace gdnrt;
 
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 256;
 constexpr int64_t kMostColumns = 64;
+// Tokens of a row that can stay pending: verify skips rows of more.
+constexpr int64_t kMostPending = 8;
 
 static Status checkRange(const char *name, int64_t value, int64_t from,
                          int64_t to) {
@@ -25,7 +27,9 @@ MetadataBuilder::make(const MetadataOptions &options) {
        {checkRange("max_num_seqs", options.max_num_seqs, 1, kMost),
         checkRange("max_num_tokens", options.max_num_tokens, 1, kMost),
         checkRange("num_speculative_tokens", options.num_speculative_tokens, 0,
-                   kMostColumns - 1),
+                   (options.verify_states == GDNRT_VERIFY_LAZY ? kMostPending
+                                                               : kMostColumns) -
+                       1),
         checkRange("mamba_cache_mode", options.mamba_cache_mode,
                    GDNRT_CACHE_NONE, GDNRT_CACHE_ALL),
         checkRange("verify_states", options.verify_states, GDNRT_VERIFY_SLOTS,

@@ -234,9 +234,13 @@ int64_t Call::readSlot(int64_t n) const {
              : batch.tokenSlots[n][accepted - 1];
 }
 
+/// The most tokens of a row of verify whose tokens stay pending.
+static constexpr int64_t maxPendingTokens = 8;
+
 bool Call::hasCount(int64_t n) const {
   return !isPending() ||
-         (batch.accepted[n] >= 0 && batch.accepted[n] <= symbols.at("S"));
+         (batch.accepted[n] >= 0 && batch.accepted[n] <= symbols.at("S") &&
+          (!has("cu_seqlens") || batch.lengths[n] <= maxPendingTokens));
 }
 
 bool Call::isLive(int64_t n) const {

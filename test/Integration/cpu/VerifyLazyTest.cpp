@@ -88,8 +88,15 @@ TEST_P(VerifyLazy, OfEveryCount) {
 
 // Tokens for which there is no place give results and are not kept.
 TEST_P(VerifyLazy, OfMoreTokensThanPlaces) {
-  runAndCheck(
-      Call(config(), "verify", batchOf({19, 2, 9, 4}, {3, 0, 1, 2}, 3)));
+  runAndCheck(Call(config(), "verify", batchOf({8, 2, 5, 4}, {3, 0, 1, 2}, 3)));
+}
+
+// More than eight tokens skip their row: zeros, no byte written.
+TEST_P(VerifyLazy, OfLongRows) {
+  Call call(config(), "verify", batchOf({9, 8, 40, 3}, {1, 2, 0, 3}, 4));
+  EXPECT_FALSE(call.isLive(0) || call.isLive(2));
+  EXPECT_TRUE(call.isLive(1) && call.isLive(3));
+  runAndCheck(std::move(call));
 }
 
 // A count that is none skips its row: zeros, no byte written.

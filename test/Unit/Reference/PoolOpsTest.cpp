@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn.mask_rows, gdn.pool_read, gdn.pool_write, gdn.pool_copy and
-// gdn.pool_zero.
+// gdn.mask_rows, gdn.counted_slots, gdn.pool_read, gdn.pool_write,
+// gdn.pool_copy and gdn.pool_zero.
 #include "EvaluatorTest.h"
 
 using namespace gdn::reference;
@@ -38,6 +38,24 @@ TEST_F(PoolOps, MaskRowsOfDecode) {
     })",
       {Tensor({4, 1}, {qNaN, 7, qNaN, qNaN}), &pool, vector({0, 2, -1, 3})});
   expectSame(results[0].data, {0, 7, 0, 0});
+}
+
+// Counts from 0 to 2, rows of up to 3 tokens; ids that are skipped are passed
+// on.
+TEST_F(PoolOps, CountedSlots) {
+  auto results = run(R"(
+    func.func @f(%s: tensor<?xi32>, %a: tensor<?xi32>, %most: index,
+                 %cu: tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>) {
+      %x = gdn.counted_slots %s[%a] up_to(%most)
+          : tensor<?xi32>, tensor<?xi32>
+      %y = gdn.counted_slots %s[%a] up_to(%most) rows(%cu) max_tokens(3)
+          : tensor<?xi32>, tensor<?xi32>, tensor<?xi32>
+      return %x, %y : tensor<?xi32>, tensor<?xi32>
+    })",
+                     {vector({5, 6, 7, 8, -1, 9}), vector({0, 3, 2, 1, 1, -1}),
+                      int64_t(2), vector({1, 4, 5, 9, 9, 12, 13})});
+  expectSame(results[0].data, {5, -1, 7, 8, -1, -1});
+  expectSame(results[1].data, {5, -1, -1, 8, -1, -1});
 }
 
 // Reading may repeat a slot; skipped ones give zeros.

@@ -35,6 +35,15 @@ TEST(VerifyStates, LazyCommitsRowsThatAreNotVerified) {
   EXPECT_EQ(kinds(build(*builder, step)).front(), GDNRT_RUN_VERIFY);
 }
 
+TEST(VerifyStates, NoMoreThanEightTokensArePending) {
+  MetadataOptions o = options(8);
+  o.verify_states = GDNRT_VERIFY_LAZY;
+  EXPECT_EQ(MetadataBuilder::make(o).status().message(),
+            "num_speculative_tokens: expected 0 to 7, got 8");
+  o.verify_states = GDNRT_VERIFY_SLOTS;
+  EXPECT_TRUE(MetadataBuilder::make(o).isOk());
+}
+
 // Every row commits before its slots of the buffer are written again.
 TEST(VerifyStates, BufferCommitsAllRows) {
   MetadataOptions o = options(1, /*graphs=*/true);

@@ -53,9 +53,22 @@ LogicalResult gdn::verifyPendingPools(Operation *op, NamedSizes &sizes,
 LogicalResult CountedSlotsOp::verify() {
   // counted_slots_c1
   NamedSizes sizes(*this);
-  return failure(
-      failed(sizes.agree("slots", getSlots().getType(), {"N"})) ||
-      failed(sizes.agree("num_accepted", getNumAccepted().getType(), {"N"})));
+  if (failed(sizes.agree("slots", getSlots().getType(), {"N"})) ||
+      failed(sizes.agree("num_accepted", getNumAccepted().getType(), {"N"})))
+    return failure();
+  if (Value bounds = getCuSeqlens())
+    if (failed(sizes.agree("cu_seqlens", bounds.getType(), {{"N", 1}})))
+      return failure();
+  // counted_slots_c2
+  std::optional<int64_t> most = getMaxTokens();
+  if (most.has_value() != bool(getCuSeqlens()))
+    return emitOpError("expects 'max_tokens' to be given with 'cu_seqlens', "
+                       "but got ")
+           << (most ? "'max_tokens'" : "'cu_seqlens'") << " alone";
+  if (most && *most < 1)
+    return emitOpError("expects 'max_tokens' to be at least 1, but got ")
+           << *most;
+  return success();
 }
 
 /// Checks the operands that say what is accepted of which slot.

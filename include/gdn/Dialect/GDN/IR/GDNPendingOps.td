@@ -16,19 +16,24 @@ def GDN_CountedSlotsOp : GDN_Op<"counted_slots", [
   let summary = "Slots of the rows whose count of accepted tokens is one";
   let description = [{
     Element `n` of the result is `slots[n]` where `num_accepted[n]` is from 0 to
-    `steps`, and -1, which is skipped, elsewhere.
+    `steps`, and -1, which is skipped, elsewhere. With `cu_seqlens` it is -1 also
+    where row `n` has more than `max_tokens` tokens: a target may then count on rows
+    that it takes in one go.
 
     **Preconditions**
 
-    - (C1) `slots`, `num_accepted` and the result are `N`.
+    - (C1) `slots`, `num_accepted` and the result are `N`; `cu_seqlens`, where there
+      is one, is `N + 1`.
+    - (C2) `max_tokens` is given where `cu_seqlens` is, and nowhere else; it is at
+      least 1.
 
     **Example**
 
     ```mlir
     func.func @rows(%slots: tensor<?xi64>, %accepted: tensor<?xi32>,
-                    %steps: index) -> tensor<?xi64> {
-      %rows = gdn.counted_slots %slots[%accepted] up_to(%steps)
-          : tensor<?xi64>, tensor<?xi32>
+                    %steps: index, %cu: tensor<?xi32>) -> tensor<?xi64> {
+      %rows = gdn.counted_slots %slots[%accepted] up_to(%steps) rows(%cu)
+          max_tokens(8) : tensor<?xi64>, tensor<?xi32>, tensor<?xi32>
       return %rows : tensor<?xi64>
     }
     ```
@@ -36,11 +41,14 @@ def GDN_CountedSlotsOp : GDN_Op<"counted_slots", [
   let arguments = (ins
     Arg<GDN_SlotsTensor, "slot of each row">:$slots,
     Arg<GDN_RowsTensor, "accepted tokens of the previous step, N">:$num_accepted,
-    Arg<Index, "the most that can be accepted">:$steps);
+    Arg<Index, "the most that can be accepted">:$steps,
+    Arg<Optional<GDN_RowsTensor>, "bounds of the rows, N + 1">:$cu_seqlens,
+    OptionalAttr<I64Attr>:$max_tokens);
   let results = (outs GDN_SlotsTensor:$result);
   let assemblyFormat = [{
-    $slots `[` $num_accepted `]` `up_to` `(` $steps `)` attr-dict
-    `:` type($slots) `,` type($num_accepted)
+    $slots `[` $num_accepted `]` `up_to` `(` $steps `)`
+    (`rows` `(` $cu_seqlens^ `)`)? (`max_tokens` `(` $max_tokens^ `)`)? attr-dict
+    `:` type($slots) `,` type($num_accepted) (`,` type($cu_seqlens)^)?
   }];
   let hasVerifier = 1;
 }

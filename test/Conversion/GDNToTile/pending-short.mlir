@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Pending tokens of rows with a bound: a row of more tokens is skipped, and the
+// walk ends at the bound, from which a schedule sees that it has one block of
+// tokens.
+//
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse | FileCheck %s
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile -canonicalize -cse | FileCheck %s
+
+// CHECK-LABEL: func.func @verify(
+// The row's bounds, and its slot by its count.
+//       CHECK:   %[[BEGIN:.+]] = arith.maxsi %{{.+}}, %c0
+//       CHECK:   %[[ROW:.+]]:3 = scf.if
+//       CHECK:   %[[LENGTH:.+]] = arith.subi %[[ROW]]#0, %[[BEGIN]]
+//       CHECK:   %[[LONG:.+]] = arith.cmpi sgt, %[[LENGTH]], %c8
+//       CHECK:   %[[SLOT:.+]] = arith.select %[[LONG]], %c-1, %[[ROW]]#1
+//       CHECK:   arith.cmpi ult, %[[SLOT]],
+//       CHECK:   gdn_tile.delta_fold
+//       CHECK:   %[[BOUND:.+]] = arith.addi %[[BEGIN]], %c8
+//       CHECK:   %[[END:.+]] = arith.minsi %[[ROW]]#0, %[[BOUND]]
+//       CHECK:   scf.for %{{.+}} = %[[BEGIN]] to %[[END]] step %c8
+//       CHECK:     gdn_tile.delta_scan
+// Of a row that is skipped all outputs are zero.
+//       CHECK:   } else {
+//       CHECK:     scf.for %{{.+}} = %[[BEGIN]] to %[[ROW]]#0 step
+//       CHECK:       gdn_tile.fill
+func.func @verify(
+    %S: index {gdn.name = "S"},
+    %q: tensor<?x?x128xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "128"]},
+    %k: tensor<?x?x128xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "128"]},
+    %v: tensor<?x?x128xbf16> {gdn.name = "v", gdn.dims = ["T", "Hv", "128"]},
+    %w: tensor<?x4xbf16> {gdn.name = "conv_weight", gdn.dims = ["256*Hk + 128*Hv", "4"]},
+    %g: tensor<?x?xf32> {gdn.name = "g", gdn.dims = ["T", "Hv"]},
+    %beta: tensor<?x?xf32> {gdn.name = "beta", gdn.dims = ["T", "Hv"]},
+    %cp: !gdn.pool<?x?x?xbf16> {gdn.name = "conv_pool", gdn.dims = ["P", "256*Hk + 128*Hv", "S + 3"]},
+    %pool: !gdn.pool<?x?x128x128xf32> {gdn.name = "state_pool", gdn.dims = ["P", "Hv", "128", "128"]},
+    %cu: tensor<?xi32> {gdn.name = "cu_seqlens", gdn.dims = ["N + 1"]},
+    %ids: tensor<?xi64> {gdn.name = "slots", gdn.dims = ["N"]},
+    %accepted: tensor<?xi32> {gdn.name = "num_accepted", gdn.dims = ["N"]},
+    %keys: !gdn.pool<?x?x?x128xf32> {gdn.name = "pending_keys", gdn.dims = ["P", "Hk", "S", "128"]},
+    %deltas: !gdn.pool<?x?x?x128xf32> {gdn.name = "pending_deltas", gdn.dims = ["P", "Hv", "S", "128"]},
+    %decays: !gdn.pool<?x?x?xf32> {gdn.name = "pending_decays", gdn.dims = ["P", "Hv", "S"]})
+    -> (tensor<?x?x128xf32> {gdn.name = "core", gdn.dims = ["T", "Hv", "128"]})
+    attributes {gdn.entry} {
+  %slots = gdn.counted_slots %ids[%accepted] up_to(%S) rows(%cu) max_tokens(8)
+      : tensor<?xi64>, tensor<?xi32>, tensor<?xi32>
+  %c:3 = gdn.conv1d %q, %k, %v weight(%w) silu pool(%cp) slots(%slots) rows(%cu)
+      pending(%accepted)
+      : (tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>), tensor<?x4xbf16>,
+        !gdn.pool<?x?x?xbf16>, tensor<?xi64>, tensor<?xi32> pending tensor<?xi32>
+        -> tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<?x?x128xf32>
+  %o = gdn.delta_rule %c#0, %c#1, %c#2 gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      pending(%accepted, %keys, %deltas, %decays)
+      : tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<?x?xf32>,
+        tensor<?x?xf32>, !gdn.pool<?x?x128x128xf32>, tensor<?xi64>, tensor<?xi32>
+        pending tensor<?xi32>, !gdn.pool<?x?x?x128xf32>, !gdn.pool<?x?x?x128xf32>, !gdn.pool<?x?x?xf32>
+        -> tensor<?x?x128xf32>
+  return %o : tensor<?x?x128xf32>
+}
