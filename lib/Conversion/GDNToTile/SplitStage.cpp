@@ -154,8 +154,8 @@ void SplitStage::describe() {
       if (variants.size() > 1) {
         some.push_back(
             atMost({"workers", "workers", getDimForm(rule.getQuery(), 0)},
-                   {text(segmentCost - 1), rowForm, rowForm, valueForm, valueForm,
-                    valueForm}));
+                   {text(segmentCost - 1), rowForm, rowForm, valueForm,
+                    valueForm, valueForm}));
         many.push_back(atMost({fusedPartsRows}, {rowForm}));
         add(variants.back(), many);
       }

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which ops of a loop over chunks are the work of which role: what needs the
+// state that the loop carries is the walk; of the rest, work on vectors is for
+// the role that loads, all else for the one that feeds.
+#include "ProductKernel.h"
+
+#include <functional>
+
+using namespace mlir;
+using namespace gdn;
+
+static bool isMatrix(Value value) {
+  auto type = dyn_cast<VectorType>(value.getType());
+  return type && type.getRank() == 2;
+}
+
+/// The op of `block` that `op` is or is inside.
+static Operation *inBlock(Operation *op, Block *block) {
+  return block->findAncestorOpInBlock(*op);
+}
+
+/// Ops of `body` that need one of `work`, directly or not.
+static DenseSet<Operation *> getFollowers(SmallVector<Value> work,
+                                          Block *body) {
+  DenseSet<Operation *> followers;
+  while (!work.empty())
+    for (Operation *user : work.pop_back_val().getUsers()) {
+      Operation *op = inBlock(user, body);
+      if (op && followers.insert(op).second)
+        llvm::append_range(work, op->getResults());
+    }
+  return followers;
+}
+
+std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
+  SmallVector<scf::ForOp> loops;
+  program.walk([&](scf::ForOp loop) {
+    if (llvm::any_of(loop.getRegionIterArgs(), isMatrix))
+      loops.push_back(loop);
+  });
+  if (loops.size() != 1)
+    return std::nullopt;
+  RolePlan plan;
+  plan.loop = loops.front();
+  Block *body = plan.loop.getBody();
+  // Values, which only elementwise work reads, turned round.
+  for (auto load : body->getOps<tile::LoadOp>())
+    if (ProductEmitter::isCopied(load) && isMatrix(load.getTile()) &&
+        llvm::all_of(load->getUsers(), [](Operation *user) {
+          return isa<tile::TransposeOp>(user) &&
+                 llvm::all_of(user->getUsers(), llvm::IsaPred<tile::MapRowsOp>);
+        }))
+      plan.own.push_back(load);
+  SmallVector<Value> carried(plan.loop.getRegionIterArgs());
+  for (tile::LoadOp load : plan.own)
+    carried.push_back(load.getTile());
+  const DenseSet<Operation *> walk = getFollowers(carried, body);
+  SmallVector<Value> products;
+  for (auto matmul : body->getOps<tile::MatmulOp>())
+    if (!walk.contains(matmul))
+      products.push_back(matmul.getResult());
+  for (auto inverse : body->getOps<tile::TriInverseOp>())
+    if (!walk.contains(inverse))
+      plan.inverse = inverse;
+  if (!plan.inverse)
+    return std::nullopt;
+  // A decay matrix is made where it is multiplied, of sums that are loaded.
+  for (auto decay : body->getOps<tile::DecayMatrixOp>())
+    products.push_back(decay.getResult());
+  DenseSet<Operation *> behindProducts = getFollowers(products, body);
+  for (Value product : products)
+    behindProducts.insert(product.getDefiningOp());
+  for (Operation &op : *body) {
+    // Tiles are turned where they are read.
+    if (!isa<tile::TileDialect>(op.getDialect()) || walk.contains(&op) ||
+        isa<tile::TransposeOp>(op))
+      continue;
+    auto load = dyn_cast<tile::LoadOp>(op);
+    if (load && llvm::is_contained(plan.own, load))
+      continue;
+    if (load && isMatrix(load.getTile()))
+      plan.copied.push_back(load.getTile());
+    else if (ProductEmitter::isVectorWork(&op))
+      plan.loads.insert(&op);
+    else
+      plan.feeds.insert(&op);
+    if (plan.feeds.contains(&op) && !behindProducts.contains(&op))
+      plan.beside.insert(&op);
+  }
+  // Who uses `value`: turned tiles are used where those are.
+  std::function<bool(Value, llvm::function_ref<bool(Operation *)>)> hasUser =
+      [&](Value value, llvm::function_ref<bool(Operation *)> isOne) {
+        return llvm::any_of(value.getUsers(), [&](Operation *user) {
+          Operation *op = inBlock(user, body);
+          if (auto transpose = dyn_cast_or_null<tile::TransposeOp>(op))
+            return isOne(op) || hasUser(transpose.getResult(), isOne);
+          return op && isOne(op);
+        });
+      };
+  auto isWalk = [&](Operation *op) { return walk.contains(op); };
+  auto isFeed = [&](Operation *op) { return plan.feeds.contains(op); };
+  for (Operation *op : plan.loads)
+    for (Value tile : op->getResults())
+      if (hasUser(tile, isWalk) || hasUser(tile, [&](Operation *user) {
+            return isFeed(user) && !isa<tile::DecayMatrixOp>(user);
+          }))
+        plan.vectors.push_back(tile);
+  for (Operation *op : plan.feeds) {
+    if (auto decay = dyn_cast<tile::DecayMatrixOp>(op)) {
+      plan.sums.push_back(op);
+      plan.vectors.push_back(decay.getResult());
+      continue;
+    }
+    for (Value tile : op->getResults())
+      if (hasUser(tile, isWalk))
+        plan.prepared.push_back(tile);
+  }
+  // What they need from ahead of the loop.
+  auto addSources = [&](llvm::SetVector<Operation *> &ops) {
+    SmallVector<Operation *> work(ops.begin(), ops.end());
+    while (!work.empty())
+      work.pop_back_val()->walk([&](Operation *inner) {
+        for (Value operand : inner->getOperands()) {
+          Operation *source = operand.getDefiningOp();
+          if (source && isa<tile::TileDialect>(source->getDialect()) &&
+              isa<VectorType>(operand.getType()) &&
+              !body->getParent()->isAncestor(source->getParentRegion()) &&
+              ops.insert(source))
+            work.push_back(source);
+        }
+      });
+  };
+  addSources(plan.loads);
+  addSources(plan.feeds);
+  return plan;
+}
