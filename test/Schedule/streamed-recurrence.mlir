@@ -35,6 +35,9 @@
 //       PACKED:   %[[SCAN:.+]]:2 = gdn_gpu.map_rows %[[M]],
 //       PACKED:     vector.reduction
 //       PACKED:   gdn_gpu.share %[[SCAN]]#0
+// What the warp of the output reads is on its way while the state is updated.
+//       PACKED:   gdn_gpu.warps 3 for 1 -> !gdn_gpu.fragment<
+//       PACKED:     gdn_gpu.load
 //       PACKED:   %[[NEXT:.+]] = gdn_gpu.map_rows %[[M]], %{{.+}}, %[[SCAN]]#1
 //   PACKED-NOT:     vector.reduction
 //       PACKED:   gdn_gpu.store %[[NEXT]]

@@ -80,8 +80,11 @@ def test_verify_has_a_table_for_each_number_of_tokens_and_mode(tmp_path):
         row("flashinfer", "", 8, 30.0, T=4, mode="buffer", part="rule"),
     ]
     text = tables.markdown(REPORT | {"rows": rows}, "verify")
-    assert text.count("state float32; 4 tokens, ") == 2
+    assert text.count("state float32; 4 tokens, ") == 3
     assert text.count("8 tokens, lazy; us") == 1
+    # Where states are kept in several ways, one table has them all.
+    assert text.count("all ways to keep states") == 1
+    assert "| buffer | flashinfer rule | 30.00 |\n| lazy | gdn | 10.00 |" in text
     assert bench.suites_of(REPORT | {"rows": rows}) == ["verify"]
 
 

@@ -58,7 +58,7 @@ def groups(report: dict, suite: str) -> dict[tuple, dict[int, dict[str, dict]]]:
 def heading(key: tuple) -> str:
     """What a table is of."""
     text = f"Heads {key[0]}, {key[1]}; io {key[2]}, state {key[3]}"
-    return text + (f"; {key[4]} tokens, {key[5]}" if len(key) > 4 else "")
+    return text + (f"; {', '.join([f'{key[4]} tokens', *key[5:]])}" if len(key) > 4 else "")
 
 
 def markdown(report: dict, suite: str = "decode") -> str:
@@ -73,7 +73,33 @@ def markdown(report: dict, suite: str = "decode") -> str:
         lines += [f"{heading(key)}; us", "", *_times(by_rows, names), ""]
         for table in (_ratios(by_rows, names), _limits(by_rows), _errors(by_rows, names)):
             lines += [*table, ""] if table else []
+    if suite == "verify":
+        lines += _ways(groups(report, suite))
     return "\n".join(lines)
+
+
+def _ways(found: dict) -> list[str]:
+    """For each heads, types and number of tokens with states kept in more than one way: all
+    implementations of all ways, since a state that can be gone back to is what they
+    have in common."""
+    ways: dict = defaultdict(dict)
+    for (*key, mode), by_rows in sorted(found.items()):
+        for count, rows in by_rows.items():
+            for name, row in rows.items():
+                if name != "stream":
+                    ways[tuple(key)].setdefault((mode, name), {})[count] = row["us"]
+    lines = []
+    for key, rows in ways.items():
+        if len({mode for mode, _ in rows}) < 2:
+            continue
+        counts = sorted({count for times in rows.values() for count in times})
+        table = [
+            [mode, name, *(f"{times[n]:.2f}" if n in times else "" for n in counts)]
+            for (mode, name), times in sorted(rows.items())
+        ]
+        lines += [f"{heading(key)}, all ways to keep states; us of so many rows", ""]
+        lines += [*_table(["states", "", *map(str, counts)], table), ""]
+    return lines
 
 
 def host(report: dict) -> str:
