@@ -193,8 +193,8 @@ PreparedChunk RoundedChunkEmitter::prepare(Value rawQuery, Value rawKey,
   Value keyT = transposeTile(b, loc, key);
   auto square = VectorType::get({size, size}, b.getF32Type());
   // Both factors of its products are zero above their diagonals.
-  Value decay =
-      tile::DecayMatrixOp::create(b, loc, square, inside, /*lower_result=*/apart);
+  Value decay = tile::DecayMatrixOp::create(b, loc, square, inside,
+                                            /*lower_result=*/apart);
   Value own = matmul(key, keyT, lowerResult);
   // Its product waits for nothing, and may be made beside the inverse.
   Value asked = apart ? Value() : matmul(query, keyT, lowerResult);

@@ -96,7 +96,8 @@ static Value describeTile(OpBuilder &b, Location loc, gdn::gpu::SharedType tile,
     return arith::ConstantOp::create(b, loc,
                                      b.getIntegerAttr(i64, int64_t(value)));
   };
-  Value address = hideValue(b, loc, LLVM::PtrToIntOp::create(b, loc, i32, pointer));
+  Value address =
+      hideValue(b, loc, LLVM::PtrToIntOp::create(b, loc, i32, pointer));
   Value start = arith::ExtUIOp::create(b, loc, i64, address);
   start = arith::ShRUIOp::create(b, loc, start, constant(4));
   return arith::OrIOp::create(b, loc, start,
