@@ -69,8 +69,9 @@ protected:
   /// `accepted` tokens of each slot into the states of `pools`.
   Problem commitTo(const Problem &pools, std::vector<int64_t> accepted,
                    std::vector<int64_t> slots) {
-    Problem problem = make(commit, std::vector<int64_t>(slots.size(), 1),
-                           std::move(accepted), std::move(slots));
+    std::vector<int64_t> lengths(slots.size(), 1);
+    Problem problem =
+        make(commit, std::move(lengths), std::move(accepted), std::move(slots));
     problem.takePools(pools);
     commit.run(problem);
     return problem;

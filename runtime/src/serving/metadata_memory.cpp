@@ -131,7 +131,8 @@ void MetadataBuilder::allocate() {
   arenaInts_ = layOut({nullptr});
   arena_.assign(arenaInts_ + kLine, 0);
   uintptr_t address = reinterpret_cast<uintptr_t>(arena_.data());
-  layOut({arena_.data() + (64 - address % 64) % 64 / sizeof(int32_t)});
+  const size_t before = (64 - address % 64) % 64 / sizeof(int32_t);
+  layOut({arena_.data() + before});
   runs_.reserve(static_cast<size_t>(rows) + 2);
   rowOfNonSpec_.assign(static_cast<size_t>(rows), 0);
   captureAccepted_.assign(static_cast<size_t>(rows), 0);
