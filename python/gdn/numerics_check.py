@@ -265,6 +265,13 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def _by_rows(report: dict) -> str:
+    """The report as JSON with a row to a line."""
+    head = json.dumps({key: report[key] for key in report if key != "rows"}, indent=1)
+    rows = ",\n  ".join(json.dumps(row) for row in report["rows"])
+    return f'{head[:-2]},\n "rows": [\n  {rows}\n ]\n}}\n'
+
+
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     runtime, driver = Runtime(options.library), None
@@ -292,7 +299,7 @@ def main(arguments: list[str] | None = None) -> int:
         for path in options.images:
             report["rows"] += check_image(options, device, path)
     if options.output:
-        options.output.write_text(json.dumps(report, indent=1) + "\n")
+        options.output.write_text(_by_rows(report))
     if not report["rows"]:
         print("no prefill for this device")
         return 1
