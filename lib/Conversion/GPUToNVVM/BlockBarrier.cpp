@@ -112,10 +112,12 @@ static bool hasShared(gdn::gpu::CommitOp commit) {
     if (auto acquire = dyn_cast<gdn::gpu::AcquireOp>(op);
         acquire && acquire.getChannel() == commit.getChannel())
       return false;
-    auto share = dyn_cast<gdn::gpu::ShareOp>(op);
-    if (gdn::gpu::AcquireOp filled =
-            share ? getCommitted(share) : gdn::gpu::AcquireOp();
-        filled && operands.contains(filled.getChannel()))
+    bool fills = false;
+    op->walk([&](gdn::gpu::ShareOp share) {
+      gdn::gpu::AcquireOp filled = getCommitted(share);
+      fills |= filled && operands.contains(filled.getChannel());
+    });
+    if (fills)
       return true;
   }
   return false;

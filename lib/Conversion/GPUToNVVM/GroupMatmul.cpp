@@ -96,6 +96,8 @@ static Value describeTile(OpBuilder &b, Location loc, gdn::gpu::SharedType tile,
     return arith::ConstantOp::create(b, loc,
                                      b.getIntegerAttr(i64, int64_t(value)));
   };
+  // Known to others, it would be kept from one product of the tile to the next,
+  // beside all that lies between.
   Value address =
       hideValue(b, loc, LLVM::PtrToIntOp::create(b, loc, i32, pointer));
   Value start = arith::ExtUIOp::create(b, loc, i64, address);
