@@ -389,3 +389,16 @@ func.func @commit_tile(%v: f32) attributes {gdn_gpu.threads = 128 : i64} {
   }
   return
 }
+
+// -----
+
+func.func @receive_c3(%f: f32) attributes {gdn_gpu.threads = 64 : i64} {
+  %ring = gdn_gpu.channel : !gdn_gpu.channel<8x32xf32, depth = 1>
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      // expected-error@+1 {{'gdn_gpu.receive' op expects a channel of at least two places and no parts to receive ahead from, but got '!gdn_gpu.channel<8x32xf32, depth = 1>'}}
+      %tile = gdn_gpu.receive ahead %ring : !gdn_gpu.channel<8x32xf32, depth = 1> -> !gdn_gpu.shared<8x32xf32>
+    }
+  }
+  return
+}

@@ -119,5 +119,11 @@ LogicalResult CommitOp::verify() {
              : success();
 }
 LogicalResult ReceiveOp::verify() {
-  return verifyTileOf(*this, getChannel().getType(), getTile().getType());
+  // receive_c3
+  ChannelType channel = getChannel().getType();
+  if (getAhead() && (channel.getParts() > 1 || channel.getDepth() < 2))
+    return emitOpError("expects a channel of at least two places and no parts "
+                       "to receive ahead from, but got ")
+           << channel;
+  return verifyTileOf(*this, channel, getTile().getType());
 }

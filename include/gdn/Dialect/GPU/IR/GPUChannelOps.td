@@ -272,9 +272,9 @@ def GPU_ReceiveOp : GPU_ChannelTileOp<"receive"> {
     - (C2) the next op of this role on the channel, but for a receive ahead, is a
       `gdn_gpu.release` in the same block; the tile is used before it, by
       `gdn_gpu.fetch` or `gdn_gpu.fetch_element`; checked on the function.
-    - (C3) one that is `ahead` stands right behind a receive that is not, and two
-      releases in the same block follow; checked on the function. The channel is
-      not in parts and has at least two places.
+    - (C3) the channel of one that is `ahead` is not in parts and has at least two
+      places; it stands right behind a receive that is not, and two releases in the
+      same block follow, which is checked on the function.
 
     **Example**
 
