@@ -44,14 +44,16 @@ ProductEmitter::ProductEmitter(OpBuilder &b, IRMapping &scalars, Block *entry,
 /// matrix instructions.
 gpu::RowsAttr ProductEmitter::wideRowsOf(VectorType tile) const {
   int64_t pieces = tile.getDimSize(1) / 8;
-  int64_t lanes = std::min<int64_t>(32, pieces & -pieces);
+  // A slice of a shared tile goes by rows of 128 bytes.
+  int64_t lanes = std::min<int64_t>(slice.rows == 0 ? 32 : 8, pieces & -pieces);
   return gpu::RowsAttr::get(b.getContext(), numWarps,
                             std::max<int64_t>(lanes, 1), 8);
 }
 
 gpu::RowsAttr ProductEmitter::rowsOf(VectorType tile) const {
-  return tile.getDimSize(0) % (8 * numWarps) == 0 ? matrixRows
-                                                  : wideRowsOf(tile);
+  return slice.rows == 0 && tile.getDimSize(0) % (8 * numWarps) == 0
+             ? matrixRows
+             : wideRowsOf(tile);
 }
 
 gpu::FragmentType ProductEmitter::typeOf(VectorType tile) const {
@@ -122,7 +124,10 @@ Value ProductEmitter::fragmentOf(Value tile, gpu::RowsAttr rows) {
   Value known = fragments.lookup(tile);
   if (known && cast<gpu::FragmentType>(known.getType()).getLayout() == rows)
     return known;
-  auto type = gpu::FragmentType::get(vectorType(tile), rows);
+  auto type = gpu::FragmentType::get(shown(tile), rows);
+  if (slice.rows != 0)
+    return gpu::FetchOp::create(b, tile.getLoc(), type, places.lookup(tile),
+                                sliceRow(tile.getLoc()));
   if (auto fill = tile.getDefiningOp<tile::FillOp>())
     return gpu::FillOp::create(b, tile.getLoc(), type,
                                scalars.lookupOrDefault(fill.getValue()));
@@ -150,6 +155,8 @@ bool ProductEmitter::isVectorWork(Operation *op) {
 Value ProductEmitter::fetchVector(Value tile, Attribute layout) {
   if (Value known = fragments.lookup(tile)) // of this layout: sums of rows
     return known;
+  if (slice.rows != 0 && isa<gpu::PerRowAttr>(layout))
+    return fetchSlice(tile, cast<gpu::PerRowAttr>(layout));
   return gpu::FetchOp::create(b, tile.getLoc(),
                               gpu::FragmentType::get(vectorType(tile), layout),
                               places.lookup(tile), Value());
@@ -343,7 +350,7 @@ void ProductEmitter::emitMap(tile::MapRowsOp map) {
   gpu::RowsAttr rows;
   for (Value tile : llvm::concat<Value>(map.getInputs(), map.getResults()))
     if (!isVector(tile))
-      rows = rowsOf(vectorType(tile));
+      rows = rowsOf(shown(tile));
   auto perRow = gpu::PerRowAttr::get(b.getContext(), rows);
   auto perColumn = gpu::PerColumnAttr::get(b.getContext(), rows);
   Block &from = map.getBody().front();
@@ -378,7 +385,7 @@ void ProductEmitter::emitMap(tile::MapRowsOp map) {
   SmallVector<Type> types;
   for (Value result : map.getResults())
     types.push_back(gpu::FragmentType::get(
-        vectorType(result), isVector(result) ? Attribute(perRow) : rows));
+        shown(result), isVector(result) ? Attribute(perRow) : rows));
   auto result = gpu::MapRowsOp::create(b, loc, types, inputs);
   OpBuilder::InsertionGuard guard(b);
   SmallVector<Type> argTypes = {b.getIndexType()};

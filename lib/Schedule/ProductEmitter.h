@@ -31,6 +31,8 @@ public:
   /// Emits ops on tiles of rank 1, loads and stores among them, on one warp;
   /// their results are shared.
   mlir::LogicalResult emitVectors(mlir::ArrayRef<mlir::Operation *> ops);
+  /// Emits the loads among such ops, ahead of the others.
+  void emitVectorLoads(mlir::ArrayRef<mlir::Operation *> ops);
   /// Begins to copy what `load` reads, at the values that `at` gives it, `rows`
   /// of it if given. With `isPinned`, its place serves nothing else: another
   /// copy to it comes before the program asks for the tile again.
@@ -71,6 +73,10 @@ public:
   /// may take its place until the next copy begins.
   void emitOwnCopy(tile::LoadOp load, const mlir::IRMapping &at,
                    mlir::Value rows);
+  /// Emits maps whose rows are made of the same rows of shared matrices and of
+  /// elements of shared vectors, a few rows at a time, so that few registers
+  /// are enough. Results that have a destination go there.
+  void emitInSlices(mlir::ArrayRef<mlir::Operation *> maps);
   /// An op on tiles of rank 1 alone, not by copies.
   static bool isVectorWork(mlir::Operation *op);
   /// From here on, what is stored turned round goes by way of the own columns
@@ -78,6 +84,10 @@ public:
   void storeOwnColumns() { storesOwn = true; }
 
 private:
+  /// The type of `tile`, or of the slice of it that is worked on.
+  mlir::VectorType shown(mlir::Value tile) const;
+  mlir::Value sliceRow(mlir::Location loc);
+  mlir::Value fetchSlice(mlir::Value vector, gpu::PerRowAttr layout);
   mlir::Value fragmentOf(mlir::Value tile, gpu::RowsAttr rows);
   gpu::RowsAttr rowsOf(mlir::VectorType tile) const;
   gpu::RowsAttr wideRowsOf(mlir::VectorType tile) const;
@@ -113,9 +123,14 @@ private:
   // addresses.
   llvm::MapVector<mlir::Value, mlir::Value> places;
   llvm::DenseSet<mlir::Operation *> emitted;
-  llvm::DenseSet<mlir::Value> pinned; // places
+  llvm::DenseSet<mlir::Operation *> ahead; // emitted by emitVectorLoads
+  llvm::DenseSet<mlir::Value> pinned;      // places
   llvm::DenseMap<mlir::Value, std::function<mlir::Value()>> destinations;
   bool storesOwn = false;
+  struct Slice {
+    int64_t rows = 0; // 0: whole tiles
+    int64_t number = 0;
+  } slice;
   llvm::MapVector<mlir::Value, mlir::Value> ownPlaces; // of emitOwnCopy
 };
 

@@ -13,22 +13,30 @@
 
 namespace gdn {
 
-/// A loop over chunks in three roles. What needs the state is the work of one,
-/// that walks from chunk to chunk; products that do not are that of another,
-/// which feeds it; what needs no product, that of the one that loads.
+/// A loop over chunks in roles. What needs the state is the work of one, that
+/// walks from chunk to chunk; products that do not are that of another, which
+/// feeds it. What needs no product is for one that loads and makes gates, or
+/// for one that scales rows of what was loaded.
 struct RolePlan {
   mlir::scf::ForOp loop;
-  llvm::SetVector<mlir::Operation *> loads; // of the loop, and ahead of it
+  llvm::SetVector<mlir::Operation *> gates; // of the loop, and ahead of it
   llvm::SetVector<mlir::Operation *> feeds;
-  llvm::SetVector<mlir::Operation *> beside; // of them, behind no product
+  llvm::SetVector<mlir::Operation *> scales; // rows of loaded tiles by vectors
   tile::TriInverseOp inverse;                // among them
   llvm::SmallVector<tile::LoadOp> own; // copied by the walking role, turned
   // What one role makes for others:
   llvm::SmallVector<mlir::Value> copied;   // copied by the loading one
   llvm::SmallVector<mlir::Value> vectors;  // made by it: gates
   llvm::SmallVector<mlir::Value> prepared; // by the feeding one, of products
+  llvm::SmallVector<mlir::Value> scaled;   // by the scaling one
   /// Matrices of which `vectors` has the running sums.
   llvm::SmallVector<mlir::Operation *> sums;
+
+  /// Whether `op` needs no state, and is the work of another role than the
+  /// walk.
+  bool isAhead(mlir::Operation *op) const {
+    return gates.contains(op) || feeds.contains(op) || scales.contains(op);
+  }
 
   /// None if no loop carries a matrix beside an inverse that does not need it.
   static std::optional<RolePlan> find(mlir::func::FuncOp program);
@@ -62,12 +70,13 @@ private:
   void yield(mlir::scf::ForOp loop);
 
   // ProductRoles.cpp
-  enum class Role { all, load, feed, walk };
+  enum class Role { all, load, scale, feed, walk };
   mlir::LogicalResult emitRole(Role which, int64_t first, int64_t count,
                                int64_t registers);
   mlir::LogicalResult emitWalk(mlir::scf::ForOp loop, mlir::scf::ForOp copy);
   mlir::LogicalResult emitFeed(mlir::scf::ForOp loop);
   mlir::LogicalResult emitLoad(mlir::scf::ForOp loop);
+  mlir::LogicalResult emitScale(mlir::scf::ForOp loop);
   void receive(mlir::ArrayRef<mlir::Value> group, bool ahead = false);
   void destine(mlir::ArrayRef<mlir::Value> group);
   void commit(mlir::ArrayRef<mlir::Value> group);

@@ -144,6 +144,8 @@ LogicalResult ProductKernel::emitLoop(scf::ForOp loop) {
     return emitFeed(loop);
   if (role == Role::load)
     return emitLoad(loop);
+  if (role == Role::scale)
+    return emitScale(loop);
   SmallVector<Value> inits;
   for (Value value : loop.getInitArgs())
     inits.push_back(isTile(value) ? tiles->fragmentOf(value)

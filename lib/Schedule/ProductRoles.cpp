@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A loop over chunks as the work of three roles at the same time:
+// A loop over chunks as the work of four roles at the same time:
 //
-//     load: four warps      feed: four warps      walk: warps for rows of S
-//     gates                 receive K, Q, gates   receive K, Q
-//     commit gates          of two chunks         U, O'; release K, Q
+//     load                  feed: four warps      walk: warps for rows of S
+//     acquire, copy K, Q    receive K, Q, gates   receive K, Q
+//     gates; commit         of two chunks         U, O'; release K, Q
 //     await copies          K K^T; inverses       receive gates; await V
 //     commit K, Q           of each: T            W
-//     acquire, copy next    K Q^T; K', P'         receive K', T, P'
-//                           commit K', T, P'      X; O, S; O to memory
-//                           release all           copy the next V; release all
+//                           K Q^T; P'             receive K', T, P'
+//     scale                 commit T, P'          X; O, S; release all
+//     receive K, gates      release all           O to memory; copy the next V
+//     K'; commit; release
 //
 // A warp that walks waits for channels alone, never for another warp: of V and
 // O it has the columns that are its rows of the state.
@@ -18,31 +19,30 @@
 using namespace mlir;
 using namespace gdn;
 
-/// Warps of each of the roles that prepare: products take four.
-static constexpr int64_t groupWarps = 4;
-/// Places for tiles of chunks: one that is walked, one that is prepared, the
-/// next and one on its way.
-static constexpr int64_t copiedDepth = 4, preparedDepth = 2;
+using gpu::groupWarps;
 
-/// Registers of a thread of each role: those of a block, dealt out again. A
-/// thread that walks has 64 of the state, 32 of it rounded, 64 of two products,
-/// and what is made of them.
+/// Places for tiles of chunks: one that is walked, one that is prepared, the
+/// next and one on its way; of gates, which are kept longer, one more.
+static constexpr int64_t copiedDepth = 4, preparedDepth = 2,
+                         gatesDepth = copiedDepth + 1;
+
 namespace {
-struct RoleRegisters {
-  int64_t walk, feed, load;
+/// Warps of the roles beside those that walk and feed, and registers of a
+/// thread of each role: those of a block, dealt out again. A thread that walks
+/// has 64 of the state, 32 of it rounded, 64 of two products, and what is made
+/// of them.
+struct RoleSizes {
+  int64_t loading, scaling, walk, feed, others;
 };
 } // namespace
-static RoleRegisters getRegisters(int64_t walkWarps) {
-  return walkWarps > groupWarps ? RoleRegisters{192, 104, 24}
-                                : RoleRegisters{240, 208, 56};
+static RoleSizes getSizes(int64_t walkWarps) {
+  return walkWarps > groupWarps ? RoleSizes{2, 2, 192, 104, 24}
+                                : RoleSizes{4, 4, 208, 160, 72};
 }
 
-/// The role that walks has none. On an H200 four words in the loop of the one
-/// that feeds took as long as none did (438 and 437 us).
 constexpr StringLiteral allowedSpills =
-    "spills up to 64 bytes: scalars of the roles that feed and load, which "
-    "have "
-    "the registers that the one that walks leaves";
+    "spills up to 64 bytes: scalars of the roles that load and scale, which "
+    "have the registers that the others leave (with the norm, one word)";
 
 /// The op of `block` that `op` is or is inside.
 static Operation *inBlock(Operation *op, Block *block) {
@@ -78,16 +78,18 @@ bool ProductKernel::isOfRole(Operation *op) {
   if (hasLoop || !isTile)
     return true;
   if (role == Role::load)
-    return plan->loads.contains(op);
+    return plan->gates.contains(op);
   if (role == Role::feed)
     return plan->feeds.contains(op);
+  if (role == Role::scale)
+    return plan->scales.contains(op);
   // The others' alone.
-  bool isTheirs = plan->loads.contains(op) || plan->feeds.contains(op);
   auto isAhead = [&](Operation *user) {
     auto has = [&](Operation *other) { return other->isAncestor(user); };
-    return llvm::any_of(plan->loads, has) || llvm::any_of(plan->feeds, has);
+    return llvm::any_of(plan->gates, has) || llvm::any_of(plan->feeds, has) ||
+           llvm::any_of(plan->scales, has);
   };
-  return !isTheirs || !llvm::all_of(op->getUsers(), isAhead);
+  return !plan->isAhead(op) || !llvm::all_of(op->getUsers(), isAhead);
 }
 
 //===----------------------------------------------------------------------===//
@@ -111,7 +113,10 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   b.setInsertionPoint(source);
   auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
   b.insert(kernel);
-  const int64_t allWarps = numWarps + 2 * groupWarps;
+  const RoleSizes sizes = getSizes(numWarps);
+  const int64_t scaling = plan->scales.empty() ? 0 : sizes.scaling;
+  const int64_t loading = sizes.loading + sizes.scaling - scaling;
+  const int64_t allWarps = numWarps + groupWarps + loading + scaling;
   kernel->setAttr("gdn_gpu.threads",
                   b.getI64IntegerAttr(allWarps * gpu::warpThreads));
   kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(1));
@@ -132,17 +137,24 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
     }
   };
   open(plan->copied, copiedDepth);
-  open(plan->vectors, copiedDepth);
+  open(plan->vectors, gatesDepth);
   open(plan->prepared, preparedDepth);
+  open(plan->scaled, preparedDepth);
 
   b.setInsertionPointToEnd(entry);
   auto roles = gpu::RolesOp::create(b, source.getLoc());
   b.createBlock(&roles.getBody());
-  const RoleRegisters registers = getRegisters(numWarps);
-  if (failed(emitRole(Role::walk, 0, numWarps, registers.walk)) ||
-      failed(emitRole(Role::feed, numWarps, groupWarps, registers.feed)) ||
-      failed(emitRole(Role::load, numWarps + groupWarps, groupWarps,
-                      registers.load)))
+  int64_t first = 0;
+  auto emitNext = [&](Role which, int64_t count, int64_t registers) {
+    LogicalResult result = emitRole(which, first, count, registers);
+    first += count;
+    return result;
+  };
+  if (failed(emitNext(Role::walk, numWarps, sizes.walk)) ||
+      failed(emitNext(Role::feed, groupWarps, sizes.feed)) ||
+      failed(emitNext(Role::load, loading, sizes.others)))
+    return failure();
+  if (scaling != 0 && failed(emitNext(Role::scale, scaling, sizes.others)))
     return failure();
   b.setInsertionPointToEnd(entry);
   func::ReturnOp::create(b, source.getLoc());
@@ -240,9 +252,7 @@ LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
 
-  auto isWalk = [&](Operation *op) {
-    return !plan->feeds.contains(op) && !plan->loads.contains(op);
-  };
+  auto isWalk = [&](Operation *op) { return !plan->isAhead(op); };
   // What waits for gates and values, and what for more than that.
   DenseSet<Operation *> behindGates, behindAll;
   auto follow = [&](ValueRange tiles, DenseSet<Operation *> &into) {
@@ -258,6 +268,7 @@ LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
   for (tile::LoadOp load : plan->own)
     follow(load.getTile(), behindGates);
   follow(plan->prepared, behindAll);
+  follow(plan->scaled, behindAll);
   Ops all, first, second, rest;
   for (Operation &op : body.without_terminator()) {
     all.push_back(&op);
@@ -302,11 +313,19 @@ LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
   if (failed(emitSegment(soon)))
     return failure();
   read(plan->prepared);
+  read(plan->scaled);
   if (failed(emitSegment(rest)))
     return failure();
+  // Nothing of the others' is needed on the way to memory.
+  auto out = copy.getBody()->getOps<gpu::CopyOutOp>();
+  if (!out.empty()) {
+    OpBuilder::InsertionGuard ahead(b);
+    b.setInsertionPoint(*out.begin());
+    releaseAll();
+  }
+  releaseAll();
   beginOwn(
       arith::AddIOp::create(b, loc, copy.getInductionVar(), copy.getStep()));
-  releaseAll();
   yield(loop);
   b.setInsertionPointAfter(copy);
   return success();
@@ -347,14 +366,13 @@ ProductKernel::enterBody(scf::ForOp loop, scf::ForOp copy,
   return work;
 }
 
-/// Chunk after chunk, each as soon as there is a place for it: copies, and what
-/// needs no product.
+/// Chunk after chunk, each as soon as there is a place for it: copies, and
+/// while they are under way, what needs no matrix.
 LogicalResult ProductKernel::emitLoad(scf::ForOp loop) {
   Location loc = loop.getLoc();
   Value begin = scalars.lookupOrDefault(loop.getLowerBound()),
         end = scalars.lookupOrDefault(loop.getUpperBound()),
         step = scalars.lookupOrDefault(loop.getStep());
-  beginRing(begin, end);
   // The role that feeds takes two chunks at a time: the last may be empty.
   Value pair = arith::AddIOp::create(b, loc, step, step);
   Value pairs = arith::CeilDivUIOp::create(
@@ -364,18 +382,37 @@ LogicalResult ProductKernel::emitLoad(scf::ForOp loop) {
   auto copy = scf::ForOp::create(b, loc, begin, until, step);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
-  Ops work = enterBody(loop, copy, plan->loads);
-  // While copies are under way.
-  destine(plan->vectors);
+  Ops work = enterBody(loop, copy, plan->gates);
   llvm::append_range(work, plan->sums);
   llvm::sort(work,
              [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
+  // Their inputs are on their way first.
+  tiles->emitVectorLoads(work);
+  beginRing(copy.getInductionVar(), end);
+  destine(plan->vectors);
   if (failed(tiles->emitVectors(work)))
     return failure();
   commit(plan->vectors);
   meet(loc);
   commit(plan->copied);
-  beginRing(arith::AddIOp::create(b, loc, copy.getInductionVar(), step), end);
+  return success();
+}
+
+/// Rows of what was loaded times elements of vectors, a few rows at a time.
+LogicalResult ProductKernel::emitScale(scf::ForOp loop) {
+  auto copy = scf::ForOp::create(b, loop.getLoc(),
+                                 scalars.lookupOrDefault(loop.getLowerBound()),
+                                 scalars.lookupOrDefault(loop.getUpperBound()),
+                                 scalars.lookupOrDefault(loop.getStep()));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.getBody());
+  Ops work = enterBody(loop, copy, plan->scales);
+  receive(plan->copied);
+  receive(plan->vectors);
+  destine(plan->scaled);
+  tiles->emitInSlices(work);
+  commit(plan->scaled);
+  releaseAll();
   return success();
 }
 
@@ -404,10 +441,10 @@ LogicalResult ProductKernel::emitFeed(scf::ForOp loop) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
   Ops work = enterBody(loop, copy, plan->feeds);
-  Ops ahead = getNeeded(plan->inverse, work), beside, behind;
+  Ops ahead = getNeeded(plan->inverse, work), behind;
   for (Operation *op : work)
     if (op != plan->inverse && !llvm::is_contained(ahead, op))
-      (plan->beside.contains(op) ? beside : behind).push_back(op);
+      behind.push_back(op);
 
   auto other = std::make_unique<ProductEmitter>(b, scalars, entry, groupWarps);
   SmallVector<Value> places[2];
@@ -455,8 +492,6 @@ LogicalResult ProductKernel::emitFeed(scf::ForOp loop) {
       if (failed(begun))
         return failure();
     }
-    if (failed(emitAll(isAny, beside)))
-      return failure();
     commit(plan->prepared);
     received = std::exchange(own, {});
     releaseAll();

@@ -110,6 +110,33 @@ void ProductEmitter::emitVector(Operation *op) {
       });
 }
 
+void ProductEmitter::emitVectorLoads(ArrayRef<Operation *> ops) {
+  SmallVector<tile::LoadOp> loads;
+  SmallVector<Type> types;
+  auto layout = gpu::PerRowAttr::get(b.getContext(), vectorRows);
+  for (Operation *op : ops)
+    if (auto load = dyn_cast<tile::LoadOp>(op)) {
+      loads.push_back(load);
+      types.push_back(
+          gpu::FragmentType::get(vectorType(load.getTile()), layout));
+    }
+  if (loads.empty())
+    return;
+  auto warps = gpu::WarpsOp::create(b, loads.front().getLoc(), types, 0, 1, {});
+  OpBuilder::InsertionGuard guard(b);
+  b.createBlock(&warps.getBody());
+  SmallVector<Value> loaded;
+  for (tile::LoadOp load : loads) {
+    emitVector(load);
+    loaded.push_back(vectors.lookup(load.getTile()));
+  }
+  gpu::YieldOp::create(b, warps.getLoc(), loaded);
+  for (auto [load, result] : llvm::zip(loads, warps.getResults())) {
+    vectors[load.getTile()] = result;
+    ahead.insert(load);
+  }
+}
+
 LogicalResult ProductEmitter::emitVectors(ArrayRef<Operation *> ops) {
   if (ops.empty())
     return success();
@@ -152,7 +179,8 @@ LogicalResult ProductEmitter::emitVectors(ArrayRef<Operation *> ops) {
               gpu::PerRowAttr::get(b.getContext(), vectorRows)),
           places.lookup(tile), Value());
     for (Operation *op : ops)
-      emitVector(op);
+      if (!ahead.contains(op))
+        emitVector(op);
     for (Value tile : fetched)
       vectors.erase(tile);
     for (Value tile : shared)

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Which ops of a loop over chunks are the work of which role: what needs the
-// state that the loop carries is the walk; of the rest, work on vectors is for
-// the role that loads, all else for the one that feeds.
+// state that the loop carries is the walk; of the rest, work on vectors is
+// gates, rows of copied matrices times elements of vectors are for the role
+// that scales, all else for the one that feeds.
 #include "ProductKernel.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <functional>
 
@@ -31,6 +34,28 @@ static DenseSet<Operation *> getFollowers(SmallVector<Value> work,
         llvm::append_range(work, op->getResults());
     }
   return followers;
+}
+
+/// Whether rows of `op` are made of the same rows of matrices of `known` and of
+/// elements of vectors, whichever row it is.
+static bool isRowWork(Operation *op, function_ref<bool(Value)> isKnown) {
+
+  auto map = dyn_cast<tile::MapRowsOp>(op);
+  if (!map || !map.getBody().getArgument(0).use_empty() ||
+      !llvm::all_of(map.getResults(), isMatrix))
+    return false;
+  bool hasMore = false; // tiles from outside
+  map.getBody().walk([&](Operation *inner) {
+    if (isa<vector::ExtractOp>(inner))
+      return;
+    for (Value operand : inner->getOperands())
+      hasMore |= isa<VectorType>(operand.getType()) &&
+                 !map.getBody().isAncestor(operand.getParentRegion()) &&
+                 !operand.getDefiningOp<arith::ConstantOp>();
+  });
+  return !hasMore && llvm::all_of(map.getInputs(), [&](Value input) {
+    return !isMatrix(input) || isKnown(input);
+  });
 }
 
 std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
@@ -68,9 +93,6 @@ std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
   // A decay matrix is made where it is multiplied, of sums that are loaded.
   for (auto decay : body->getOps<tile::DecayMatrixOp>())
     products.push_back(decay.getResult());
-  DenseSet<Operation *> behindProducts = getFollowers(products, body);
-  for (Value product : products)
-    behindProducts.insert(product.getDefiningOp());
   for (Operation &op : *body) {
     // Tiles are turned where they are read.
     if (!isa<tile::TileDialect>(op.getDialect()) || walk.contains(&op) ||
@@ -82,11 +104,18 @@ std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
     if (load && isMatrix(load.getTile()))
       plan.copied.push_back(load.getTile());
     else if (ProductEmitter::isVectorWork(&op))
-      plan.loads.insert(&op);
+      plan.gates.insert(&op);
+    else if (isRowWork(&op,
+                       [&](Value input) {
+                         return llvm::is_contained(plan.copied, input) ||
+                                plan.scales.contains(input.getDefiningOp());
+                       }) &&
+             llvm::all_of(op.getUsers(), [&](Operation *user) {
+               return !isa<tile::MatmulOp>(user) || walk.contains(user);
+             }))
+      plan.scales.insert(&op);
     else
       plan.feeds.insert(&op);
-    if (plan.feeds.contains(&op) && !behindProducts.contains(&op))
-      plan.beside.insert(&op);
   }
   // Who uses `value`: turned tiles are used where those are.
   std::function<bool(Value, llvm::function_ref<bool(Operation *)>)> hasUser =
@@ -99,8 +128,10 @@ std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
         });
       };
   auto isWalk = [&](Operation *op) { return walk.contains(op); };
-  auto isFeed = [&](Operation *op) { return plan.feeds.contains(op); };
-  for (Operation *op : plan.loads)
+  auto isFeed = [&](Operation *op) {
+    return plan.feeds.contains(op) || plan.scales.contains(op);
+  };
+  for (Operation *op : plan.gates)
     for (Value tile : op->getResults())
       if (hasUser(tile, isWalk) || hasUser(tile, [&](Operation *user) {
             return isFeed(user) && !isa<tile::DecayMatrixOp>(user);
@@ -116,6 +147,10 @@ std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
       if (hasUser(tile, isWalk))
         plan.prepared.push_back(tile);
   }
+  for (Operation *op : plan.scales)
+    for (Value tile : op->getResults())
+      if (hasUser(tile, isWalk))
+        plan.scaled.push_back(tile);
   // What they need from ahead of the loop.
   auto addSources = [&](llvm::SetVector<Operation *> &ops) {
     SmallVector<Operation *> work(ops.begin(), ops.end());
@@ -131,7 +166,7 @@ std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
         }
       });
   };
-  addSources(plan.loads);
+  addSources(plan.gates);
   addSources(plan.feeds);
   return plan;
 }

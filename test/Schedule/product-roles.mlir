@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A loop over chunks that prepares them, in three roles: one copies keys and queries
-// and makes gates, one makes what needs no state, two chunks at a time, one walks from
-// state to state. Of values and outputs a warp that walks has its own columns, and
-// meets nobody. With half of the values for a block, one group walks.
+// A loop over chunks that prepares them, in four roles: one copies keys and queries
+// and makes gates, one scales rows of keys, one makes the rest of what needs no state,
+// two chunks at a time, one walks from state to state. Of values and outputs a warp that
+// walks has its own columns, and meets nobody. With half of the values for a block, one
+// group walks, and those that load and scale are groups of their own.
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s
 
 // CHECK-LABEL: func.func @prefill__walk_fused(
 //  CHECK-SAME:   gdn_gpu.threads = 512 : i64
 //       CHECK:   gdn_gpu.alloc : <80x64xf16, swizzled>
-//       CHECK:   %[[MADE:.+]] = gdn_gpu.channel : <64x128xf16, depth = 2, swizzled>
+//       CHECK:   %[[SCALED:.+]] = gdn_gpu.channel : <64x128xf16, depth = 2, swizzled>
+//       CHECK:   %[[MADE:.+]] = gdn_gpu.channel : <64x64xf16, depth = 2, swizzled>
 //       CHECK:   gdn_gpu.channel : <64x64xf16, depth = 2, swizzled> with %[[MADE]]
-//       CHECK:   gdn_gpu.channel : <64x64xf16, depth = 2, swizzled> with %[[MADE]]
-//       CHECK:   %[[GATES:.+]] = gdn_gpu.channel : <64xf32, depth = 4>
+//       CHECK:   %[[GATES:.+]] = gdn_gpu.channel : <64xf32, depth = 5>
 //       CHECK:   %[[KEYS:.+]] = gdn_gpu.channel : <64x128xbf16, depth = 4, swizzled>
 //       CHECK:   %[[QUERIES:.+]] = gdn_gpu.channel : <64x128xbf16, depth = 4, swizzled> with %[[KEYS]]
 //       CHECK:   gdn_gpu.warps 0 for 8 registers 192 {
@@ -26,14 +27,17 @@
 //       CHECK:       gdn_gpu.release %[[KEYS]]
 //       CHECK:       gdn_gpu.receive %[[GATES]]
 //       CHECK:       gdn_gpu.receive %[[MADE]]
-// X, then the outputs and the state from it.
+//       CHECK:       gdn_gpu.receive %[[SCALED]]
+// X, then the outputs and the state from it; all is given back before outputs go
+// to memory.
 //       CHECK:       %[[X:.+]] = gdn_gpu.start_matmul
 //       CHECK:       gdn_gpu.await_matmul %[[X]]
 //       CHECK:       gdn_gpu.start_matmul
 //       CHECK:       gdn_gpu.start_matmul
+//       CHECK:       gdn_gpu.release %[[SCALED]]
+//       CHECK:       gdn_gpu.release %[[MADE]]
 //       CHECK:       gdn_gpu.copy_out
 //       CHECK:       gdn_gpu.begin_copy own
-//       CHECK:       gdn_gpu.release %[[MADE]]
 //       CHECK:   gdn_gpu.warps 8 for 4 registers 104 {
 //       CHECK:     scf.for %{{.+}} step %c128
 //       CHECK:       gdn_gpu.receive %[[KEYS]]
@@ -47,21 +51,33 @@
 //       CHECK:       gdn_gpu.acquire %[[MADE]]
 //       CHECK:       gdn_gpu.commit %[[MADE]]
 //       CHECK:       gdn_gpu.release %[[KEYS]]
-//       CHECK:   gdn_gpu.warps 12 for 4 registers 24 {
-//       CHECK:     gdn_gpu.acquire %[[KEYS]]
+//       CHECK:   gdn_gpu.warps 12 for 2 registers 24 {
+// Inputs of gates are on their way before the copies are asked for.
 //       CHECK:     scf.for
+//       CHECK:       gdn_gpu.warps 0 for 1 ->
+//       CHECK:         gdn_gpu.load
+//       CHECK:       gdn_gpu.acquire %[[KEYS]]
+//       CHECK:       gdn_gpu.begin_copy
 //       CHECK:       gdn_gpu.acquire %[[GATES]]
 //       CHECK:       gdn_gpu.warps 0 for 1 {
+//   CHECK-NOT:         gdn_gpu.load
 //       CHECK:       gdn_gpu.commit %[[GATES]]
 //       CHECK:       gdn_gpu.await_copies
 //       CHECK:       gdn_gpu.commit %[[KEYS]]
-//       CHECK:       gdn_gpu.acquire %[[KEYS]]
+//       CHECK:   gdn_gpu.warps 14 for 2 registers 24 {
+//       CHECK:       %[[KEY:.+]] = gdn_gpu.receive %[[KEYS]]
+//       CHECK:       gdn_gpu.receive %[[GATES]]
+//       CHECK:       %[[TO:.+]] = gdn_gpu.acquire %[[SCALED]]
+// CHECK-COUNT-8:       gdn_gpu.share %{{.+}}, %[[TO]] row(%{{.+}}) : <8x128xf16
+//       CHECK:       gdn_gpu.commit %[[SCALED]]
+//       CHECK:       gdn_gpu.release %[[KEYS]]
 
 // CHECK-LABEL: func.func @prefill__walk_fused_parts_2(
-//  CHECK-SAME:   gdn_gpu.threads = 384 : i64
-//       CHECK:   gdn_gpu.warps 0 for 4 registers 240 {
-//       CHECK:   gdn_gpu.warps 4 for 4 registers 208 {
-//       CHECK:   gdn_gpu.warps 8 for 4 registers 56 {
+//  CHECK-SAME:   gdn_gpu.threads = 512 : i64
+//       CHECK:   gdn_gpu.warps 0 for 4 registers 208 {
+//       CHECK:   gdn_gpu.warps 4 for 4 registers 160 {
+//       CHECK:   gdn_gpu.warps 8 for 4 registers 72 {
+//       CHECK:   gdn_gpu.warps 12 for 4 registers 72 {
 func.func @prefill(
     %q: tensor<?x?x128xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "128"]},
     %k: tensor<?x?x128xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "128"]},

@@ -41,10 +41,11 @@ struct ChunkResult {
 struct PreparedChunk {
   mlir::Value query, key; // Q and K, C x dk, in the type of keys
   mlir::Value solve;      // T^T, C x C, or null
-  mlir::Value toState;    // Y, or K' where T is apart, C x dk
+  mlir::Value toState;    // Y, C x dk; null where T is apart
   mlir::Value toOutput;   // Z, C x C, zero above its diagonal, or P'^T
   mlir::Value sums;       // G
   mlir::Value outside;    // H
+  mlir::Value toEnd;      // G'_last - G'
 };
 
 /// Emits all of the chunk form that does not depend on the state, for types
@@ -78,7 +79,7 @@ struct StoredChunk {
   mlir::Value toOutput;   // Z or P'^T, C x C
   mlir::Value decay;      // e^G, C
   mlir::Value strength;   // beta e^-H, C
-  mlir::Value end;        // e^(G_last), C times
+  mlir::Value end;        // e^(G_last), C times; null: it follows from `decay`
   double scale;           // of the queries
 };
 

@@ -65,10 +65,33 @@ StoredChunk SplitStage::prepareChunk(Chunk chunk, Value t, Value valid) {
         b, loc, x,
         arith::ConstantOp::create(b, loc, b.getF32FloatAttr(factor)));
   };
-  stored.decay = mapRows(
-      b, loc, made.sums, {type}, [&](OpBuilder &, ValueRange in) -> Rows {
-        return {times(exp(in[0]), 1 / chunkTypes.valueScale)};
-      })[0];
+  auto decay = [&](Value sum) {
+    return times(exp(sum), 1 / chunkTypes.valueScale);
+  };
+  if (made.toState) {
+    stored.decay = mapRows(
+        b, loc, made.sums, {type},
+        [&](OpBuilder &, ValueRange in) -> Rows { return {decay(in[0])}; })[0];
+  } else {
+    // With what is left at the end of what a token writes.
+    Rows both =
+        mapRows(b, loc, {made.sums, made.toEnd}, {type, type},
+                [&](OpBuilder &, ValueRange in) -> Rows {
+                  Value last = vector::ExtractOp::create(b, loc, made.outside,
+                                                         algorithm.chunk - 1);
+                  return {decay(in[0]),
+                          exp(arith::AddFOp::create(b, loc, in[1], last))};
+                });
+    stored.decay = both[0];
+    Value faded = mapRows(
+        b, loc, {chunk.key, both[1]}, {chunk.key.getType()},
+        [&](OpBuilder &, ValueRange in) -> Rows {
+          return {arith::MulFOp::create(
+              b, loc, in[0],
+              vector::BroadcastOp::create(b, loc, in[0].getType(), in[1]))};
+        })[0];
+    stored.toState = castTile(b, loc, faded, chunkTypes.inner);
+  }
   stored.strength =
       mapRows(b, loc, {chunk.beta, made.outside}, {type},
               [&](OpBuilder &, ValueRange in) -> Rows {
@@ -115,7 +138,6 @@ StoredChunk SplitStage::prepareChunkAt(Value chunkSlot, Value t, Value valid) {
   chunk.toOutput = made.toOutput;
   chunk.decay = made.decay;
   chunk.strength = made.strength;
-  chunk.end = made.end;
   chunk.scale = rule.getScaleOrDefault();
   return chunk;
 }

@@ -89,7 +89,7 @@ private:
   Value keepAbove(Value i, Value row);
   Value keep(arith::CmpIPredicate where, Value i, Value row);
   PreparedChunk prepareApart(const PreparedChunk &known, Value inverse,
-                             Value decay, Value fadedKey, double outputScale);
+                             Value decay, double outputScale);
   /// H and g' of the log decays and their running sums.
   std::pair<Value, Value> splitDecay(Value logDecay, Value sums);
 
@@ -201,16 +201,11 @@ PreparedChunk RoundedChunkEmitter::prepare(Value rawQuery, Value rawKey,
   Value triangle = inner(
       scaleRows(own, beta, [&](ValueRange strength) { return strength[0]; }));
   Value inverse = tile::TriInverseOp::create(b, loc, triangle);
-  auto fadeKey = [&] {
+  if (apart) {
     Value toEnd = tile::SuffixSumOp::create(b, loc, inside);
-    return inner(scaleRows(rawKey, toEnd, [&](ValueRange sum) {
-      return exp(
-          arith::AddFOp::create(b, loc, sum[0], elementOf(outside, last)));
-    }));
-  };
-  if (apart)
-    return prepareApart({query, key, {}, {}, {}, sums, outside}, inverse, decay,
-                        fadeKey(), outputScale);
+    return prepareApart({query, key, {}, {}, {}, sums, outside, toEnd}, inverse,
+                        decay, outputScale);
+  }
   Value factors = inner(decay);
   auto narrow = VectorType::get({size, size}, types.inner);
   Value solve = mapRows(b, loc, {inverse, factors}, {narrow},
@@ -233,15 +228,19 @@ PreparedChunk RoundedChunkEmitter::prepare(Value rawQuery, Value rawKey,
   Value toOutput = inner(scaleRows(ofScores, outside, [&](ValueRange sum) {
     return mul(exp(sum[0]), number(outputScale));
   }));
-  Value toState = inner(matmulTransposed(solve, fadeKey()));
-  return {query, key, Value(), toState, toOutput, sums, outside};
+  // What is left at the end of the chunk of what a token writes.
+  Value toEnd = tile::SuffixSumOp::create(b, loc, inside);
+  Value fadedKey = inner(scaleRows(rawKey, toEnd, [&](ValueRange sum) {
+    return exp(arith::AddFOp::create(b, loc, sum[0], elementOf(outside, last)));
+  }));
+  Value toState = inner(matmulTransposed(solve, fadedKey));
+  return {query, key, Value(), toState, toOutput, sums, outside, toEnd};
 }
 
 /// T and P', transposed: that is how the inverse comes out of its products, and
 /// what the state's rows are multiplied by.
 PreparedChunk RoundedChunkEmitter::prepareApart(const PreparedChunk &known,
                                                 Value inverse, Value decay,
-                                                Value fadedKey,
                                                 double outputScale) {
   auto square = cast<VectorType>(decay.getType());
   auto narrow = VectorType::get(square.getShape(), types.inner);
@@ -267,7 +266,6 @@ PreparedChunk RoundedChunkEmitter::prepareApart(const PreparedChunk &known,
                          })[0];
   PreparedChunk made = known;
   made.solve = solve;
-  made.toState = fadedKey;
   made.toOutput = scores;
   return made;
 }

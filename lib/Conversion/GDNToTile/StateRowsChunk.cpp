@@ -49,6 +49,7 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
     auto splat = DenseElementsAttr::get(type, b.getF32FloatAttr(factor));
     return mul(row, arith::ConstantOp::create(b, loc, splat));
   };
+  const int64_t size = cast<VectorType>(chunk.decay.getType()).getDimSize(0);
   Value held = castTile(b, loc, state, types.key);
   Value known = multiply(b, loc, held, transposeTile(b, loc, chunk.key));
   // What waits for nothing else comes first.
@@ -73,9 +74,14 @@ ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
     Value decayed =
         mapRows(b, loc, state, {state.getType()},
                 [&](OpBuilder &, ValueRange in) -> Rows {
-                  Value end = vector::ExtractOp::create(b, loc, chunk.end, 0);
-                  return {mul(in[0], vector::BroadcastOp::create(
-                                         b, loc, in[0].getType(), end))};
+                  // Decays are divided by the scale of values.
+                  Value end = vector::ExtractOp::create(
+                      b, loc, chunk.end ? chunk.end : chunk.decay,
+                      chunk.end ? 0 : size - 1);
+                  Value all =
+                      vector::BroadcastOp::create(b, loc, in[0].getType(), end);
+                  return {chunk.end ? mul(in[0], all)
+                                    : mul(in[0], times(all, types.valueScale))};
                 })[0];
     return multiply(b, loc, error, chunk.toState, decayed);
   };

@@ -96,9 +96,11 @@ void gdn::emitBarrier(OpBuilder &b, Operation *op,
                  "~{memory}", /*hasSideEffects=*/true);
   if (!threads.isRole)
     return (void)NVVM::Barrier0Op::create(b, loc);
-  // Barrier 0 is the block's, then come those of roles, of four warps at least.
   Arithmetic a{b, loc};
-  NVVM::BarrierOp::create(b, loc, TypeRange(), a.i32(1 + threads.firstWarp / 4),
+  if (threads.numThreads == gpu::warpThreads)
+    return (void)NVVM::SyncWarpOp::create(b, loc, a.i32(-1));
+  // Barrier 0 is the block's, then come those of roles, of two warps at least.
+  NVVM::BarrierOp::create(b, loc, TypeRange(), a.i32(1 + threads.firstWarp / 2),
                           a.i32(threads.numThreads),
                           NVVM::BarrierReductionAttr(), Value());
 }

@@ -30,6 +30,10 @@ Value Arithmetic::toIndex(Value value) const {
   return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), value);
 }
 
+Value Arithmetic::toI32(Value index) const {
+  return arith::IndexCastOp::create(b, loc, b.getI32Type(), index);
+}
+
 Value Arithmetic::add(Value lhs, Value rhs) const {
   return arith::AddIOp::create(b, loc, lhs, rhs);
 }

@@ -19,6 +19,7 @@ struct Arithmetic {
   /// `value` of type index or i32, not negative, as an i64.
   mlir::Value toI64(mlir::Value value) const;
   mlir::Value toIndex(mlir::Value value) const;
+  mlir::Value toI32(mlir::Value index) const;
   mlir::Value add(mlir::Value lhs, mlir::Value rhs) const;
   mlir::Value mul(mlir::Value lhs, mlir::Value rhs) const;
   mlir::Value both(mlir::Value lhs, mlir::Value rhs) const; // null: true

@@ -52,13 +52,17 @@ Channels::Channels(func::FuncOp program, bool everyThreadArrives)
 }
 
 int64_t Channels::place(int64_t offset) {
-  for (auto &[channel, ring] : rings) {
-    offset = llvm::alignTo(offset, ring.type.getSwizzled() ? 1024 : 128);
-    ring.tiles = offset;
-    // Places begin where copies may.
-    offset += ring.type.getDepth() *
-              int64_t(llvm::alignTo(ring.type.getTileBytes(), 16));
-  }
+  // What begins at larger multiples comes first.
+  for (bool swizzled : {true, false})
+    for (auto &[channel, ring] : rings) {
+      if (ring.type.getSwizzled() != swizzled)
+        continue;
+      offset = llvm::alignTo(offset, swizzled ? 1024 : 128);
+      ring.tiles = offset;
+      // Places begin where copies may.
+      offset += ring.type.getDepth() *
+                int64_t(llvm::alignTo(ring.type.getTileBytes(), 16));
+    }
   for (auto &[channel, ring] : rings) {
     if (ring.leader)
       continue;

@@ -120,6 +120,12 @@ LogicalResult ChannelCheck::checkPart(Operation *use) {
 LogicalResult ChannelCheck::checkUse(Operation *begin, Operation *end,
                                      OpOperand &use) {
   Operation *user = use.getOwner();
+  if (auto reshape = dyn_cast<gpu::ReshapeOp>(user)) {
+    for (OpOperand &inner : reshape->getUses())
+      if (failed(checkUse(begin, end, inner)))
+        return failure();
+    return success();
+  }
   bool isFilling = fills(begin);
   bool reads =
       isa<gpu::FetchOp, gpu::FetchElementOp, gpu::MatmulOp, gpu::StartMatmulOp>(

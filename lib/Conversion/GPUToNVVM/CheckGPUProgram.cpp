@@ -338,7 +338,7 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
   if (SmallVector<Access, 4> accesses = getAccesses(&op); !accesses.empty()) {
     // Channels order what other roles do with their tiles.
     llvm::erase_if(accesses, [](const Access &access) {
-      return bool(access.place.getDefiningOp<gpu::ReceiveOp>());
+      return bool(getTile(access.place).getDefiningOp<gpu::ReceiveOp>());
     });
     Conflict conflict = getConflict(&op);
     if (places && conflict != Conflict::none && !gpu::isInSomeWarps(&op) &&

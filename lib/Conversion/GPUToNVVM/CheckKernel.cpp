@@ -33,6 +33,13 @@ static LogicalResult checkSignature(func::FuncOp function) {
            << axis << " of 'gdn_tile.grid' to be a linear form of the symbols, "
            << "but got '" << form.getValue() << "'";
   }
+  auto numIndices = llvm::find_if(function.getArgumentTypes(),
+                                  [](Type type) { return !type.isIndex(); }) -
+                    function.getArgumentTypes().begin();
+  if (numIndices < int64_t(symbols.size()))
+    return function.emitOpError("expects an index as first arguments for each "
+                                "of its symbols, which are ")
+           << symbols.size() << ", but got " << numIndices;
   if (function.getNumResults() != 0)
     return function.emitOpError("expects a kernel to have no results, but got ")
            << function.getNumResults();

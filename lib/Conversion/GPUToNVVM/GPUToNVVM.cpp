@@ -283,6 +283,7 @@ void KernelLowering::lowerRoles(gdn::gpu::RolesOp roles) {
                       numThreads / gdn::gpu::warpThreads);
   for (auto role : roles.getBody().getOps<gdn::gpu::WarpsOp>()) {
     memory.enterRole();
+    setGroupRegisters(b, role, numThreads, threads.warp);
     lowerWarps(role);
   }
   memory.enterAwaited(); // some have
@@ -354,6 +355,10 @@ void KernelLowering::lowerAwait(Location loc) {
 void KernelLowering::lower(Operation &op) {
   Location loc = op.getLoc();
   Arithmetic a{b, loc};
+  auto rowOf = [&](auto access) -> Value {
+    Value row = access.getRow();
+    return row ? a.toI32(get(row)) : row;
+  };
   llvm::TypeSwitch<Operation *>(&op)
       .Case([&](gdn::gpu::BlockIdOp id) {
         values.map(id.getResult(), entry.blockIds[id.getAxis()]);
@@ -420,7 +425,7 @@ void KernelLowering::lower(Operation &op) {
         gdn::gpu::SharedType place = share.getPlace().getType();
         if (place.getSwizzled() || share.getTranspose())
           return shareMatrix(b, loc, threads, type, get(share.getTile()), place,
-                             values.lookup(share.getPlace()),
+                             values.lookup(share.getPlace()), rowOf(share),
                              share.getTranspose(),
                              source->hasAttr("gdn_gpu.warpgroups"));
         storeFragment(b, loc, threads, type, get(share.getTile()),
@@ -434,7 +439,7 @@ void KernelLowering::lower(Operation &op) {
           return values.map(fetch.getTile(),
                             fetchMatrix(b, loc, threads, type, place,
                                         values.lookup(fetch.getPlace()),
-                                        fetch.getTranspose()));
+                                        rowOf(fetch), fetch.getTranspose()));
         values.map(fetch.getTile(),
                    loadFragment(b, loc, threads, type,
                                 sharedMemory(loc, fetch.getPlace(), type,

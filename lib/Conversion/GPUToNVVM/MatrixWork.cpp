@@ -49,10 +49,11 @@ static SharedMatrix::Corner getCorner(const Arithmetic &a, Value firstRow,
   return corner;
 }
 
-/// In a layout of pieces of up to 16 bytes.
+/// In a layout of pieces of up to 16 bytes, from row `firstRow` of the place on
+/// if given: a multiple of 8, so that the swizzle is that of the first rows.
 static Value fetchPieces(const Arithmetic &a, const BlockThreads &threads,
                          gdn::gpu::FragmentType type, const SharedMatrix &place,
-                         Value stored) {
+                         Value firstRow, Value stored) {
   OpBuilder &b = a.b;
   gdn::gpu::RowsAttr rows = type.getRows();
   int64_t bytes = type.getElementType().getIntOrFloatBitWidth() / 8;
@@ -69,6 +70,8 @@ static Value fetchPieces(const Arithmetic &a, const BlockThreads &threads,
       int64_t first = p * rows.getLanes() * vector;
       Value column = a.add(threads.column(a, rows), a.i32(first));
       Value address = place.getAddress(row, a.mul(column, a.i32(bytes)));
+      if (firstRow)
+        address = place.getBelow(address, firstRow);
       int64_t at = (i * pieces + p) * vector;
       if (stored) {
         Value value = vector::ExtractStridedSliceOp::create(
@@ -127,11 +130,11 @@ static void forFourBlocks(const Arithmetic &a, Value firstRow,
 
 Value gdn::fetchMatrix(OpBuilder &b, Location loc, const BlockThreads &threads,
                        gdn::gpu::FragmentType type, gdn::gpu::SharedType place,
-                       Value pointer, bool transpose) {
+                       Value pointer, Value from, bool transpose) {
   Arithmetic a{b, loc};
   SharedMatrix matrix(b, loc, threads.lane, place, pointer);
-  if (!type.getRows().isMatrix() || type.getElementType().isF32())
-    return fetchPieces(a, threads, type, matrix, nullptr);
+  if (from || !type.getRows().isMatrix() || type.getElementType().isF32())
+    return fetchPieces(a, threads, type, matrix, from, nullptr);
   Blocks blocks(type);
   Value firstRow = getFirstRow(a, threads, type, blocks);
   SmallVector<Value> words(blocks.rows * blocks.columns);
@@ -146,12 +149,12 @@ Value gdn::fetchMatrix(OpBuilder &b, Location loc, const BlockThreads &threads,
 
 void gdn::shareMatrix(OpBuilder &b, Location loc, const BlockThreads &threads,
                       gdn::gpu::FragmentType type, Value local,
-                      gdn::gpu::SharedType place, Value pointer, bool transpose,
-                      bool hasStore4) {
+                      gdn::gpu::SharedType place, Value pointer, Value from,
+                      bool transpose, bool hasStore4) {
   Arithmetic a{b, loc};
   SharedMatrix matrix(b, loc, threads.lane, place, pointer);
-  if (!type.getRows().isMatrix() || type.getElementType().isF32()) {
-    fetchPieces(a, threads, type, matrix, local);
+  if (from || !type.getRows().isMatrix() || type.getElementType().isF32()) {
+    fetchPieces(a, threads, type, matrix, from, local);
     return;
   }
   Blocks blocks(type);

@@ -4,6 +4,7 @@
 #include "Assembly.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -38,6 +39,26 @@ static void keepThread(OpBuilder &b, Location loc, BlockThreads &threads) {
   threads.lane = fromLane(threads.lane, threads.lane);
 }
 
+/// Whether the group of four warps has other roles as well.
+static bool sharesGroup(gdn::gpu::WarpsOp role) {
+  return role.getRegisters() && role.getCount() % gdn::gpu::groupWarps != 0;
+}
+
+void gdn::setGroupRegisters(OpBuilder &b, gdn::gpu::WarpsOp role,
+                            int64_t blockThreads, Value warp) {
+  constexpr int64_t warps = gdn::gpu::groupWarps;
+  if (!sharesGroup(role) || role.getFirst() % warps != 0)
+    return;
+  Arithmetic a{b, role.getLoc()};
+  Value group = arith::DivUIOp::create(b, a.loc, warp, a.i32(warps));
+  auto branch = scf::IfOp::create(
+      b, a.loc, a.isEqual(group, a.i32(role.getFirst() / warps)),
+      /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  setRegisters(b, role, blockThreads);
+}
+
 void gdn::enterRole(OpBuilder &b, gdn::gpu::WarpsOp role, int64_t blockThreads,
                     BlockThreads &threads) {
   threads.isRole = true;
@@ -45,6 +66,7 @@ void gdn::enterRole(OpBuilder &b, gdn::gpu::WarpsOp role, int64_t blockThreads,
   threads.numThreads = role.getCount() * gdn::gpu::warpThreads;
   if (!role.getRegisters())
     return;
-  setRegisters(b, role, blockThreads);
+  if (!sharesGroup(role))
+    setRegisters(b, role, blockThreads);
   keepThread(b, role.getLoc(), threads);
 }

@@ -96,6 +96,10 @@ Value SharedMatrix::getAddress(Value row, Value column) const {
   return advance(b, loc, pointer, {offset});
 }
 
+Value SharedMatrix::getBelow(Value address, Value rows) const {
+  return advance(b, loc, address, {a.mul(rows, a.i32(rowBytes))});
+}
+
 /// The piece of the row that the lane names of four blocks.
 Value SharedMatrix::addressOf4(const Corner &corner,
                                std::pair<int64_t, int64_t> step,

@@ -42,6 +42,8 @@ public:
   /// Address of the piece of 16 bytes that `column` bytes into `row` begin in,
   /// plus what is left of them; i32 values.
   mlir::Value getAddress(mlir::Value row, mlir::Value column) const;
+  /// `address`, `rows` rows further down, a multiple of 8.
+  mlir::Value getBelow(mlir::Value address, mlir::Value rows) const;
 
 private:
   mlir::Value addressOf4(const Corner &corner, std::pair<int64_t, int64_t> step,
@@ -67,15 +69,16 @@ emitMma(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type,
         mlir::ValueRange lhs, mlir::ValueRange rhs, mlir::ValueRange acc);
 
 /// `gdn_gpu.fetch` and `gdn_gpu.share` of a swizzled tile, `gdn_gpu.matmul` and
-/// `gdn_gpu.tri_inverse`, on the thread's elements.
+/// `gdn_gpu.tri_inverse`, on the thread's elements; `from`, an i32, is the
+/// first row of the place that a fragment of fewer rows has, or null.
 mlir::Value fetchMatrix(mlir::OpBuilder &b, mlir::Location loc,
                         const BlockThreads &threads, gpu::FragmentType type,
                         gpu::SharedType place, mlir::Value pointer,
-                        bool transpose);
+                        mlir::Value from, bool transpose);
 void shareMatrix(mlir::OpBuilder &b, mlir::Location loc,
                  const BlockThreads &threads, gpu::FragmentType type,
                  mlir::Value local, gpu::SharedType place, mlir::Value pointer,
-                 bool transpose, bool hasStore4);
+                 mlir::Value from, bool transpose, bool hasStore4);
 mlir::Value emitMatmul(mlir::OpBuilder &b, const BlockThreads &threads,
                        gpu::MatmulOp matmul, mlir::Value lhs,
                        mlir::Value pointer, mlir::Value acc);

@@ -191,7 +191,7 @@ void BlockInverse::store(const SharedMatrix::Corner &at, const Words &words,
 void BlockInverse::share(const Work &work, Value local) {
   if (all.size() == 1)
     return shareMatrix(b, loc, threads, type, local, scratch, pointer,
-                       /*transpose=*/false, hasStore4);
+                       /*from=*/nullptr, /*transpose=*/false, hasStore4);
   // The words of a fragment go row of blocks by row of blocks. The block on the
   // diagonal comes behind those that only pass through its place.
   SmallVector<Value> words = getWords(b, loc, local);
@@ -353,7 +353,7 @@ SmallVector<Value> BlockInverse::emit(ValueRange locals) {
     store(corner(i, {}), all.front().column[i], /*transpose=*/true);
   barrier();
   return {fetchMatrix(b, loc, threads, type, scratch, pointer,
-                      /*transpose=*/false)};
+                      /*from=*/nullptr, /*transpose=*/false)};
 }
 
 SmallVector<Value> gdn::emitTriInverse(OpBuilder &b,

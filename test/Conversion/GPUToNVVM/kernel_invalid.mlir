@@ -19,6 +19,13 @@ func.func @form(%n: index) attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid
 
 // -----
 
+// expected-error@+1 {{'func.func' op expects an index as first arguments for each of its symbols, which are 2, but got 1}}
+func.func @symbols(%n: index) attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N", "M"]} {
+  return
+}
+
+// -----
+
 // expected-error@+1 {{'func.func' op expects a kernel to have no results, but got 1}}
 func.func @result(%n: index) -> index attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
   return %n : index

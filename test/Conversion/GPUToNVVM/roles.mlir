@@ -121,6 +121,64 @@ func.func @each(%n: index, %y: memref<?x128xf32>)
   return
 }
 
+// Two roles share a group of four warps, and the instruction that sets their
+// registers. Some rows of a swizzled tile lie a number of bytes behind the first.
+//
+// CHECK-LABEL: llvm.func @shared_group(
+//       CHECK:   "setmaxnreg.dec.sync.aligned.u32 240;"
+//       CHECK:   %[[GROUP:.+]] = arith.divui
+//       CHECK:   %[[SECOND:.+]] = arith.cmpi eq, %[[GROUP]], %c1_i32
+//       CHECK:   scf.if %[[SECOND]]
+//  CHECK-NEXT:     "setmaxnreg.dec.sync.aligned.u32 24;"
+//   CHECK-NOT:   setmaxnreg
+//       CHECK:   llvm.load %[[FROM:.+]] {alignment = 16 : i64} : !llvm.ptr<3> -> vector<8xbf16>
+//       CHECK:   llvm.store %{{.+}}, %[[TO:.+]] {alignment = 16 : i64} : vector<8xbf16>
+//       CHECK:   %[[NEXT:.+]] = llvm.getelementptr %[[FROM]][1024]
+//       CHECK:   llvm.load %[[NEXT]]
+//       CHECK:   llvm.getelementptr %[[TO]][1024]
+#pieces = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 8>
+#group_of_four = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!keys = !gdn_gpu.channel<64x64xbf16, depth = 2, swizzled>
+!key = !gdn_gpu.shared<64x64xbf16, swizzled>
+!rows = !gdn_gpu.fragment<8x64xbf16, #pieces>
+func.func @shared_group(%n: index)
+    attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
+                gdn_gpu.warpgroups} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %one = arith.constant 1.0 : bf16
+  %full = gdn_gpu.channel : !keys
+  %scaled = gdn_gpu.channel : !keys
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 4 registers 240 {
+      %t = gdn_gpu.fill %one : bf16 -> !gdn_gpu.fragment<64x64xbf16, #group_of_four>
+      %p = gdn_gpu.receive %scaled : !keys -> !key
+      %s = gdn_gpu.matmul warpgroup %t, %p
+          : !gdn_gpu.fragment<64x64xbf16, #group_of_four>, !key
+          -> !gdn_gpu.fragment<64x64xf32, #group_of_four>
+      gdn_gpu.release %scaled : !keys
+    }
+    gdn_gpu.warps 4 for 2 registers 24 {
+      %p = gdn_gpu.acquire %full : !keys -> !key
+      %t = gdn_gpu.fill %one : bf16 -> !gdn_gpu.fragment<64x64xbf16, #pieces>
+      gdn_gpu.share %t, %p : !gdn_gpu.fragment<64x64xbf16, #pieces>, !key
+      gdn_gpu.commit %full : !keys
+    }
+    gdn_gpu.warps 6 for 2 registers 24 {
+      %p = gdn_gpu.receive %full : !keys -> !key
+      %to = gdn_gpu.acquire %scaled : !keys -> !key
+      %first = gdn_gpu.fetch %p row(%c0) : !key -> !rows
+      gdn_gpu.share %first, %to row(%c0) : !rows, !key
+      %next = gdn_gpu.fetch %p row(%c8) : !key -> !rows
+      gdn_gpu.share %next, %to row(%c8) : !rows, !key
+      gdn_gpu.commit %scaled : !keys
+      gdn_gpu.release %full : !keys
+    }
+  }
+  return
+}
+
 // Registers change hands; the numbers of a thread are kept; a role's barrier is
 // its own; what is filled for warpgroups is fenced before it is committed. A tile
 // goes out by the columns of each warp.
@@ -135,7 +193,7 @@ func.func @each(%n: index, %y: memref<?x128xf32>)
 //       CHECK:     llvm.store {{.+}} : vector<4xi32>
 //       CHECK:   scf.if
 //       CHECK:     "setmaxnreg.dec.sync.aligned.u32 104;"
-//       CHECK:     nvvm.barrier id = %c2_i32 number_of_threads = %c128_i32
+//       CHECK:     nvvm.barrier id = %c3_i32 number_of_threads = %c128_i32
 //       CHECK:     "fence.proxy.async.shared::cta;"
 //       CHECK:     "mbarrier.arrive.shared::cta.b64 _, [$0];"
 #group = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>

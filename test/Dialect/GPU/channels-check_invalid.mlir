@@ -13,21 +13,25 @@
 !two = !gdn_gpu.fragment<8x32xf32, #two>
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
-func.func @read_before_receive(%x: memref<?x32xf32>, %v: f32)
+!panel = !gdn_gpu.channel<64x64xbf16, depth = 2, swizzled>
+!whole = !gdn_gpu.shared<64x64xbf16, swizzled>
+
+// Whatever shape it has there.
+func.func @read_before_receive(%x: memref<?x64xbf16>)
     attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
   %c0 = arith.constant 0 : index
-  %c = gdn_gpu.channel : !chan
+  %c = gdn_gpu.channel : !panel
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 2 {
-      %t = gdn_gpu.receive %c : !chan -> !tile
-      %f = gdn_gpu.fetch %t : !tile -> !two
-      gdn_gpu.release %c : !chan
+      %t = gdn_gpu.receive %c : !panel -> !whole
+      gdn_gpu.release %c : !panel
     }
-    gdn_gpu.warps 2 for 1 {
-      %t = gdn_gpu.acquire %c : !chan -> !tile
-      // expected-error@+1 {{'gdn_gpu.reshape' op expects to write a tile that was acquired, by gdn_gpu.share, gdn_gpu.begin_copy or gdn_gpu.copy}}
-      %f = gdn_gpu.reshape %t : !tile to !gdn_gpu.shared<256xf32>
-      gdn_gpu.commit %c : !chan
+    gdn_gpu.warps 2 for 2 {
+      %t = gdn_gpu.acquire %c : !panel -> !whole
+      %f = gdn_gpu.reshape %t : !whole to !whole
+      // expected-error@+1 {{'gdn_gpu.copy_out' op expects to write a tile that was acquired, by gdn_gpu.share, gdn_gpu.begin_copy or gdn_gpu.copy}}
+      gdn_gpu.copy_out %f, %x[%c0, %c0] dims [0, 1] : !whole, memref<?x64xbf16>
+      gdn_gpu.commit %c : !panel
     }
   }
   return

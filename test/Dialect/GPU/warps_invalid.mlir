@@ -162,7 +162,7 @@ func.func @c4_layout(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
 // -----
 
 func.func @c5_no_role() attributes {gdn_gpu.threads = 256 : i64} {
-  // expected-error@+1 {{'gdn_gpu.warps' op expects 'registers' in a role of whole groups of four warps}}
+  // expected-error@+1 {{'gdn_gpu.warps' op expects 'registers' in a role of whole groups of four warps, or of a part of one}}
   gdn_gpu.warps 0 for 4 registers 64 {
   }
   return
@@ -172,7 +172,7 @@ func.func @c5_no_role() attributes {gdn_gpu.threads = 256 : i64} {
 
 func.func @c5_part_of_a_group() attributes {gdn_gpu.threads = 256 : i64} {
   gdn_gpu.roles {
-    // expected-error@+1 {{'gdn_gpu.warps' op expects 'registers' in a role of whole groups of four warps}}
+    // expected-error@+1 {{'gdn_gpu.warps' op expects 'registers' in a role of whole groups of four warps, or of a part of one}}
     gdn_gpu.warps 2 for 4 registers 64 {
     }
   }
@@ -185,6 +185,21 @@ func.func @c5_number() attributes {gdn_gpu.threads = 256 : i64} {
   gdn_gpu.roles {
     // expected-error@+1 {{'gdn_gpu.warps' op expects 'registers' to be a multiple of 8 from 24 to 256, but got 60}}
     gdn_gpu.warps 0 for 4 registers 60 {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @group_in_part() attributes {gdn_gpu.threads = 256 : i64} {
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 4 registers 240 {
+    }
+    // expected-error@+1 {{'gdn_gpu.warps' op expects roles of as many registers on the other warps of its group of four}}
+    gdn_gpu.warps 4 for 2 registers 24 {
+    }
+    gdn_gpu.warps 6 for 2 registers 32 {
     }
   }
   return

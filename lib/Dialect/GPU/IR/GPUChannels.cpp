@@ -60,6 +60,20 @@ LogicalResult RolesOp::verifyRegions() {
                                 "warp ")
                << role.getFirst() + i << " again";
   }
+  // roles_c3
+  for (auto role : getBody().getOps<WarpsOp>()) {
+    if (!role.getRegisters() || role.getCount() % groupWarps == 0)
+      continue;
+    const uint64_t group = role.getFirst() / groupWarps;
+    uint64_t together = 0;
+    for (auto other : getBody().getOps<WarpsOp>())
+      if (other.getFirst() / groupWarps == group &&
+          other.getRegisters() == role.getRegisters())
+        together += other.getCount();
+    if (together != groupWarps)
+      return role.emitOpError("expects roles of as many registers on the other "
+                              "warps of its group of four");
+  }
   return success();
 }
 

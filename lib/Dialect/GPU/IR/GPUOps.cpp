@@ -149,7 +149,7 @@ static LogicalResult verifySameTile(OpTy op, FragmentType fragment,
                   shape[0] % 8 == 0 && shape[1] % 8 == 0;
   bool isPieces =
       !transpose && shape.size() == 2 && rows.getVector() * bytes <= 16;
-  if (isRow || !(isMatrix || isPieces))
+  if (isRow ? !(hasRows && isPieces) : !(isMatrix || isPieces))
     return op.emitOpError(
                "expects all of a tile of 16-bit elements in a layout "
                "of matrix instructions, or pieces of up to 16 bytes, "

@@ -105,10 +105,11 @@ LogicalResult WarpsOp::verifyRegions() {
   // warps_c5
   if (getRegisters()) {
     int64_t registers = *getRegisters();
-    if (!isa<RolesOp>((*this)->getParentOp()) || getFirst() % 4 != 0 ||
-        getCount() % 4 != 0)
+    bool isWhole = getFirst() % groupWarps == 0 && getCount() % groupWarps == 0;
+    bool isPart = getFirst() % groupWarps + getCount() < groupWarps + 1;
+    if (!isa<RolesOp>((*this)->getParentOp()) || !(isWhole || isPart))
       return emitOpError("expects 'registers' in a role of whole groups of "
-                         "four warps");
+                         "four warps, or of a part of one");
     if (registers < 24 || registers > 256 || registers % 8 != 0)
       return emitOpError("expects 'registers' to be a multiple of 8 from 24 "
                          "to 256, but got ")

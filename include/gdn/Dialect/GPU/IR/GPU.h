@@ -32,6 +32,8 @@ mlir::Type getRowType(FragmentType fragment);
 
 /// Threads of a warp.
 constexpr int64_t warpThreads = 32;
+/// Warps that have their registers and products together.
+constexpr int64_t groupWarps = 4;
 
 /// The role of a `gdn_gpu.roles` that `op` is inside; null if there is none.
 WarpsOp getRole(mlir::Operation *op);

@@ -25,6 +25,8 @@ def GPU_RolesOp : GPU_Op<"roles", [
     - (C1) it is directly in a function, which has no other.
     - (C2) the body holds `gdn_gpu.warps` without results and nothing else; no
       warp is in two of them.
+    - (C3) with `registers`, roles that have parts of a group of four warps have
+      all of it, and the same number of registers.
 
     **Example**
 

@@ -244,11 +244,12 @@ def GPU_FetchOp : GPU_Op<"fetch"> {
       shape of its transpose.
     - (C2) the tile has been shared or copied, with a `gdn_gpu.barrier` between
       that and this op; checked on the function.
-    - (C3) `row` lies inside the tile. Not checked.
+    - (C3) `row` lies inside the tile, and is what (C4) asks for. Not checked.
     - (C4) with `transpose`, or of a swizzled tile: elements of 16 bits in a
       layout of matrix instructions (`lanes = 4, vector = 2`), sizes that are
-      multiples of 8; a swizzled tile may also be read in pieces of `vector`
-      elements that divide 16 bytes; no `row`.
+      multiples of 8, and no `row`; a swizzled tile may also be read in pieces
+      of `vector` elements that divide 16 bytes, all of it or, with a `row` that
+      is a multiple of 8, some of its rows.
 
     **Example**
 

@@ -62,7 +62,8 @@ def GPU_WarpsOp : GPU_Op<"warps", [
     - (C3) a result is used inside a `gdn_gpu.warps` of the same warps only.
     - (C4) fragments of ops inside are laid out over `count` warps.
     - (C5) `registers`, which a thread of a role has as long as it runs, are a
-      multiple of 8 from 24 to 256; `first` and `count` are multiples of 4.
+      multiple of 8 from 24 to 256; `first` and `count` are multiples of 4, or
+      the warps part of a group that begins at one.
 
     **Example**
 
