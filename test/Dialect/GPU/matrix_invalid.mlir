@@ -495,3 +495,15 @@ func.func @await_matmul_c1(%s: !pending) {
   %a = "gdn_gpu.await_matmul"(%s) : (!pending) -> !gdn_gpu.fragment<64x32xf32, #rows>
   return
 }
+
+// -----
+
+#pieces = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 8>
+
+func.func @fetch_c3(%p: !gdn_gpu.shared<64x64xbf16, swizzled>) attributes {gdn_gpu.threads = 64 : i64} {
+  %c4 = arith.constant 4 : index
+  // expected-error@+1 {{'gdn_gpu.fetch' op expects a 'row' that is a multiple of 8, since 'place' is swizzled, but got 4}}
+  %f = gdn_gpu.fetch %p row(%c4) : !gdn_gpu.shared<64x64xbf16, swizzled>
+      -> !gdn_gpu.fragment<8x64xbf16, #pieces>
+  return
+}

@@ -5,6 +5,7 @@
 #include "gdn/Dialect/GPU/IR/GPU.h"
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/SmallSet.h"
 
@@ -156,6 +157,12 @@ static LogicalResult verifySameTile(OpTy op, FragmentType fragment,
                "since 'place' is ")
            << (transpose ? "transposed" : "swizzled") << ", but got "
            << fragment;
+  llvm::APInt row;
+  if (isRow && matchPattern(op.getRow(), m_ConstantInt(&row)) &&
+      row.urem(8) != 0)
+    return op.emitOpError("expects a 'row' that is a multiple of 8, since "
+                          "'place' is swizzled, but got ")
+           << row.getSExtValue();
   return success();
 }
 

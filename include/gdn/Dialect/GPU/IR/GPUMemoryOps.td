@@ -244,7 +244,7 @@ def GPU_FetchOp : GPU_Op<"fetch"> {
       shape of its transpose.
     - (C2) the tile has been shared or copied, with a `gdn_gpu.barrier` between
       that and this op; checked on the function.
-    - (C3) `row` lies inside the tile, and is what (C4) asks for. Not checked.
+    - (C3) `row` lies inside the tile, and is what (C4) asks for. Checked where it is constant and (C4) asks.
     - (C4) with `transpose`, or of a swizzled tile: elements of 16 bits in a
       layout of matrix instructions (`lanes = 4, vector = 2`), sizes that are
       multiples of 8, and no `row`; a swizzled tile may also be read in pieces
