@@ -28,7 +28,8 @@
 //   O = scale e^G (Q S) + P' X
 //   S <- e^(G_last) S + K'^T X
 //
-// X is rounded to f16, as W is: less work ahead of the state, and one product
+// K' is made where the exponentials of gates are (PrepareChunks.cpp). X is
+// rounded to f16, as W is: less work ahead of the state, and one product
 // more behind it.
 #include "ChunkWork.h"
 #include "TokenWork.h"

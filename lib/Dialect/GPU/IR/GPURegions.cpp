@@ -106,7 +106,7 @@ LogicalResult WarpsOp::verifyRegions() {
   if (getRegisters()) {
     int64_t registers = *getRegisters();
     bool isWhole = getFirst() % groupWarps == 0 && getCount() % groupWarps == 0;
-    bool isPart = getFirst() % groupWarps + getCount() < groupWarps + 1;
+    bool isPart = getFirst() % groupWarps + getCount() <= groupWarps;
     if (!isa<RolesOp>((*this)->getParentOp()) || !(isWhole || isPart))
       return emitOpError("expects 'registers' in a role of whole groups of "
                          "four warps, or of a part of one");

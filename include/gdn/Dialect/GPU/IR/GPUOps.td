@@ -63,7 +63,7 @@ def GPU_WarpsOp : GPU_Op<"warps", [
     - (C4) fragments of ops inside are laid out over `count` warps.
     - (C5) `registers`, which a thread of a role has as long as it runs, are a
       multiple of 8 from 24 to 256; `first` and `count` are multiples of 4, or
-      the warps part of a group that begins at one.
+      all warps are of one group of four, which begins at a multiple of 4.
 
     **Example**
 
