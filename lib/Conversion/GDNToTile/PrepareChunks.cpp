@@ -74,8 +74,8 @@ StoredChunk SplitStage::prepareChunk(Chunk chunk, Value t, Value valid) {
         [&](OpBuilder &, ValueRange in) -> Rows { return {decay(in[0])}; })[0];
   } else {
     // With what is left at the end of what a token writes: of two results, the
-    // factor stays a vector, and its exponential one for a row; alone it would be
-    // fused into K', and be one for each lane that has a piece of the row.
+    // factor stays a vector, and its exponential one for a row; alone it would
+    // be fused into K', and be one for each lane that has a piece of the row.
     Rows both =
         mapRows(b, loc, {made.sums, made.toEnd}, {type, type},
                 [&](OpBuilder &, ValueRange in) -> Rows {
