@@ -442,8 +442,15 @@ void ProductEmitter::setMade(Value tile, Value fragment) {
       fragments[user->getResult(0)] = fragment;
 }
 
-/// exp(G_i - G_j) on and below the diagonal, of sums over bounded decays. Above
-/// it the difference is positive: 1 there takes no comparison of indices.
+/// How much farther down the bound of an exponent is with each column past the
+/// diagonal: a power of two half as far below is zero.
+static constexpr int32_t steepness = 1024;
+
+/// 2^(G_i - G_j) on and below the diagonal, of sums over bounded decays, and
+/// zero above it. The sums of columns have a bound that depends on the distance
+/// to the diagonal, above it far past all sums and below it never met: a
+/// minimum for each element, where a mask would be a comparison and a choice.
+/// It is as good as the rounding to 16 bits behind it asks.
 void ProductEmitter::emitDecayMatrix(tile::DecayMatrixOp decay) {
   Location loc = decay.getLoc();
   const bool turned = isMadeTurned(decay.getResult());
@@ -467,28 +474,37 @@ void ProductEmitter::emitDecayMatrix(tile::DecayMatrixOp decay) {
   Block *body =
       b.createBlock(&map.getBody(), {}, {b.getIndexType(), b.getF32Type(), row},
                     {loc, loc, loc});
-  Value until = vector::BroadcastOp::create(b, loc, row, body->getArgument(1));
-  Value from = body->getArgument(2);
-  if (turned)
-    std::swap(until, from);
-  Value difference = arith::SubFOp::create(b, loc, until, from);
-  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(row));
-  if (decay.getLowerResult())
-    difference = arith::MinimumFOp::create(b, loc, difference, zero);
-  // As good as the rounding to 16 bits behind it asks. Above the diagonal it
-  // may be infinite.
-  Value factor =
-      math::ExpOp::create(b, loc, difference, arith::FastMathFlags::afn);
-  if (!decay.getLowerResult()) {
-    auto indices = VectorType::get(row.getShape(), b.getIndexType());
-    Value column = vector::StepOp::create(b, loc, indices);
-    Value own =
-        vector::BroadcastOp::create(b, loc, indices, body->getArgument(0));
-    Value isKept = arith::CmpIOp::create(
-        b, loc, turned ? arith::CmpIPredicate::uge : arith::CmpIPredicate::ule,
-        column, own);
-    factor = arith::SelectOp::create(b, loc, isKept, factor, zero);
+  Value own = body->getArgument(1), others = body->getArgument(2);
+  auto splat = [&](Type type, Value scalar) -> Value {
+    return vector::BroadcastOp::create(b, loc, type, scalar);
+  };
+  auto numbers = VectorType::get(row.getShape(), b.getI32Type());
+  auto indices = VectorType::get(row.getShape(), b.getIndexType());
+  Value distance = arith::IndexCastOp::create(
+      b, loc, numbers,
+      arith::SubIOp::create(b, loc, vector::StepOp::create(b, loc, indices),
+                            splat(indices, body->getArgument(0))));
+  Value steep = arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(numbers, b.getI32IntegerAttr(steepness)));
+  const float slack = turned ? steepness / 2 : -steepness / 2;
+  Value start = arith::AddFOp::create(
+      b, loc, own,
+      arith::ConstantOp::create(b, loc, b.getF32FloatAttr(slack)));
+  Value bound = arith::AddFOp::create(
+      b, loc,
+      arith::SIToFPOp::create(b, loc, row,
+                              arith::MulIOp::create(b, loc, distance, steep)),
+      splat(row, start));
+  Value exponent;
+  if (turned) {
+    Value until = arith::MinimumFOp::create(b, loc, others, bound);
+    exponent = arith::SubFOp::create(b, loc, until, splat(row, own));
+  } else {
+    Value from = arith::MaximumFOp::create(b, loc, others, bound);
+    exponent = arith::SubFOp::create(b, loc, splat(row, own), from);
   }
+  Value factor =
+      math::Exp2Op::create(b, loc, exponent, arith::FastMathFlags::afn);
   gpu::YieldOp::create(b, loc, factor);
   places.erase(decay.getResult());
   setMade(decay.getResult(), map.getResult(0));

@@ -6,6 +6,8 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 using namespace gdn;
 
@@ -60,23 +62,31 @@ void ProductEmitter::emitVector(Operation *op) {
             vectors.lookup(sum.getValues()), /*suffix=*/true);
       })
       .Case([&](tile::DecayMatrixOp decay) {
-        // The running sums of bounded decays stand for the matrix.
+        // The running sums of bounded decays stand for the matrix, in powers of
+        // two: so nothing is left to multiply for each element.
         Value decays = vectors.lookup(decay.getLogDecay());
-        auto map = gpu::MapRowsOp::create(b, loc, TypeRange{decays.getType()},
-                                          ValueRange{decays});
-        {
+        auto map = [&](Value vector, auto &&work) -> Value {
+          auto result = gpu::MapRowsOp::create(
+              b, loc, TypeRange{decays.getType()}, ValueRange{vector});
           OpBuilder::InsertionGuard guard(b);
           Block *body =
-              b.createBlock(&map.getBody(), {},
+              b.createBlock(&result.getBody(), {},
                             {b.getIndexType(), b.getF32Type()}, {loc, loc});
-          Value least = arith::ConstantOp::create(
-              b, loc, b.getF32FloatAttr(leastLogDecay));
-          Value bounded =
-              arith::MaximumFOp::create(b, loc, body->getArgument(1), least);
-          gpu::YieldOp::create(b, loc, bounded);
-        }
-        vectors[decay.getResult()] = gpu::RunningSumOp::create(
-            b, loc, decays.getType(), map.getResult(0), /*suffix=*/false);
+          gpu::YieldOp::create(b, loc, work(body->getArgument(1)));
+          return result.getResult(0);
+        };
+        auto number = [&](float value) -> Value {
+          return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
+        };
+        Value bounded = map(decays, [&](Value x) -> Value {
+          return arith::MaximumFOp::create(b, loc, x, number(leastLogDecay));
+        });
+        Value sums = gpu::RunningSumOp::create(b, loc, decays.getType(),
+                                               bounded, /*suffix=*/false);
+        vectors[decay.getResult()] = map(sums, [&](Value x) -> Value {
+          return arith::MulFOp::create(b, loc, x,
+                                       number(llvm::numbers::log2ef));
+        });
       })
       .Case([&](tile::MapRowsOp map) {
         SmallVector<Value> inputs;

@@ -85,10 +85,8 @@ private:
   Value elementOf(Value tile, int64_t at) {
     return vector::ExtractOp::create(b, loc, tile, at);
   }
-  /// Zeros above the diagonal of row `i`, whatever stands there, or below it.
+  /// Zeros above the diagonal of row `i`, whatever stands there.
   Value keepBelow(Value i, Value row);
-  Value keepAbove(Value i, Value row);
-  Value keep(arith::CmpIPredicate where, Value i, Value row);
   PreparedChunk prepareApart(const PreparedChunk &known, Value inverse,
                              Value decay, double outputScale);
   /// H and g' of the log decays and their running sums.
@@ -144,21 +142,12 @@ Value RoundedChunkEmitter::scaleRows(
 }
 
 Value RoundedChunkEmitter::keepBelow(Value i, Value row) {
-  return keep(arith::CmpIPredicate::ule, i, row);
-}
-
-Value RoundedChunkEmitter::keepAbove(Value i, Value row) {
-  return keep(arith::CmpIPredicate::uge, i, row);
-}
-
-/// Zeros in row `i` but where a column's number is so to `i`.
-Value RoundedChunkEmitter::keep(arith::CmpIPredicate where, Value i,
-                                Value row) {
   auto type = cast<VectorType>(row.getType());
   auto indices = VectorType::get(type.getShape(), b.getIndexType());
   Value column = vector::StepOp::create(b, loc, indices);
   Value own = vector::BroadcastOp::create(b, loc, indices, i);
-  Value kept = arith::CmpIOp::create(b, loc, where, column, own);
+  Value kept = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column,
+                                     own);
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
   return arith::SelectOp::create(b, loc, kept, row, zero);
 }
@@ -193,9 +182,7 @@ PreparedChunk RoundedChunkEmitter::prepare(Value rawQuery, Value rawKey,
   // Scores among the tokens of the chunk.
   Value keyT = transposeTile(b, loc, key);
   auto square = VectorType::get({size, size}, b.getF32Type());
-  // Both factors of its products are zero above their diagonals.
-  Value decay = tile::DecayMatrixOp::create(b, loc, square, inside,
-                                            /*lower_result=*/apart);
+  Value decay = tile::DecayMatrixOp::create(b, loc, square, inside);
   Value own = matmul(key, keyT, lowerResult);
   // Its product waits for nothing, and may be made beside the inverse.
   Value asked = apart ? Value() : matmul(query, keyT, lowerResult);
@@ -255,13 +242,9 @@ PreparedChunk RoundedChunkEmitter::prepareApart(const PreparedChunk &known,
                            return {mul(exp(in[0]), number(outputScale))};
                          })[0];
   weight = inner(weight);
-  Value asked = matmul(known.key, transposeTile(b, loc, known.query));
-  Value above = inner(
-      mapRows(b, loc, asked, {square}, [&](OpBuilder &, ValueRange in) -> Rows {
-        Value j = b.getInsertionBlock()->getArgument(0);
-        return {keepAbove(j, in[0])};
-      })[0]);
-  Value scores = mapRows(b, loc, {above, factors}, {narrow},
+  // The factors are zero below the diagonal.
+  Value asked = inner(matmul(known.key, transposeTile(b, loc, known.query)));
+  Value scores = mapRows(b, loc, {asked, factors}, {narrow},
                          [&](OpBuilder &, ValueRange in) -> Rows {
                            return {mul(mul(in[0], in[1]), weight)};
                          })[0];

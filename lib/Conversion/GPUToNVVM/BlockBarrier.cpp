@@ -65,25 +65,74 @@ static bool writesOperand(Operation *op, const SetVector<Value> &operands) {
       .wasInterrupted();
 }
 
+/// Whether a tile of a product was shared for those that receive it since the
+/// acquire of the channel.
+static bool hasShared(gdn::gpu::CommitOp commit) {
+  SetVector<Value> operands =
+      getOperandTiles(commit->getParentOfType<func::FuncOp>());
+  for (Operation *op = commit->getPrevNode(); op; op = op->getPrevNode()) {
+    if (auto acquire = dyn_cast<gdn::gpu::AcquireOp>(op);
+        acquire && acquire.getChannel() == commit.getChannel())
+      return false;
+    bool fills = false;
+    op->walk([&](gdn::gpu::ShareOp share) {
+      gdn::gpu::AcquireOp filled = getCommitted(share);
+      fills |= filled && operands.contains(filled.getChannel());
+    });
+    if (fills)
+      return true;
+  }
+  return false;
+}
+
+namespace {
+enum class Before { fence, write, start };
+} // namespace
+
+/// What comes last before `op`, of its block and those around it within the
+/// role: a write to a tile of a product, or a fence behind it.
+static Before findBefore(Operation *op, Operation *end,
+                         const SetVector<Value> &operands) {
+  for (;;) {
+    Operation *before = op->getPrevNode();
+    if (!before) {
+      Operation *parent = op->getParentOp();
+      if (isa<func::FuncOp>(parent) ||
+          isa<gdn::gpu::RolesOp>(parent->getParentOp()))
+        return Before::start;
+      // The turn before, unless that is where this one came from.
+      if (auto loop = dyn_cast<scf::ForOp>(parent); loop && parent != end)
+        if (Before last =
+                findBefore(loop.getBody()->getTerminator(), parent, operands);
+            last != Before::start)
+          return last;
+      if (parent == end)
+        return Before::start;
+      op = parent;
+      continue;
+    }
+    op = before;
+    if (isa<gdn::gpu::BarrierOp>(op))
+      return Before::fence;
+    if (auto commit = dyn_cast<gdn::gpu::CommitOp>(op);
+        commit && hasShared(commit))
+      return Before::fence;
+    if (writesOperand(op, operands))
+      return Before::write;
+    // A loop or branch may have no barrier at its end.
+    if (op->getNumRegions() > 0 &&
+        !isa<gdn::gpu::MapRowsOp, gdn::gpu::WarpsOp>(op))
+      return Before::write;
+  }
+}
+
 /// Whether a tile of a product may have been written between `barrier` and the
 /// one before it.
 static bool needsFence(Operation *barrier) {
   SetVector<Value> operands =
       getOperandTiles(barrier->getParentOfType<func::FuncOp>());
-  for (Operation *op = barrier;;) {
-    Operation *before = op->getPrevNode();
-    if (!before)
-      return !operands.empty(); // other ways lead here
-    op = before;
-    if (isa<gdn::gpu::BarrierOp>(op))
-      return false;
-    if (writesOperand(op, operands))
-      return true;
-    // A loop or branch may have no barrier at its end.
-    if (op->getNumRegions() > 0 &&
-        !isa<gdn::gpu::MapRowsOp, gdn::gpu::WarpsOp>(op))
-      return true;
-  }
+  return !operands.empty() &&
+         findBefore(barrier, nullptr, operands) == Before::write;
 }
 
 void gdn::emitBarrier(OpBuilder &b, Operation *op,
@@ -103,26 +152,6 @@ void gdn::emitBarrier(OpBuilder &b, Operation *op,
   NVVM::BarrierOp::create(b, loc, TypeRange(), a.i32(1 + threads.firstWarp / 2),
                           a.i32(threads.numThreads),
                           NVVM::BarrierReductionAttr(), Value());
-}
-
-/// Whether a tile of a product was shared for those that receive it since the
-/// acquire of the channel.
-static bool hasShared(gdn::gpu::CommitOp commit) {
-  SetVector<Value> operands =
-      getOperandTiles(commit->getParentOfType<func::FuncOp>());
-  for (Operation *op = commit->getPrevNode(); op; op = op->getPrevNode()) {
-    if (auto acquire = dyn_cast<gdn::gpu::AcquireOp>(op);
-        acquire && acquire.getChannel() == commit.getChannel())
-      return false;
-    bool fills = false;
-    op->walk([&](gdn::gpu::ShareOp share) {
-      gdn::gpu::AcquireOp filled = getCommitted(share);
-      fills |= filled && operands.contains(filled.getChannel());
-    });
-    if (fills)
-      return true;
-  }
-  return false;
 }
 
 bool gdn::emitsFence(gdn::gpu::CommitOp commit) {

@@ -103,6 +103,22 @@ struct ExpandExp final : OpRewritePattern<math::ExpOp> {
   }
 };
 
+/// An approximation, as asked for with `afn`: relative to 1, the chip's own.
+struct ExpandExp2 final : OpRewritePattern<math::Exp2Op> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(math::Exp2Op op,
+                                PatternRewriter &b) const override {
+    if (!isF32(op.getOperand()) ||
+        !arith::bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::afn))
+      return failure();
+    b.replaceOp(op, callIntrinsic(b, op.getLoc(),
+                                  "llvm.nvvm.ex2.approx.ftz.f32",
+                                  op.getOperand()));
+    return success();
+  }
+};
+
 struct ExpandRsqrt final : OpRewritePattern<math::RsqrtOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -246,7 +262,7 @@ struct ExpandGPUMath final : gdn::impl::ExpandGPUMathBase<ExpandGPUMath> {
     populateMathPolynomialApproximationPatterns(
         patterns, MathPolynomialApproximationOptions());
     patterns
-        .add<ExpandExp, ExpandRsqrt, ExpandDivision, WidenBF16, RoundTo16Bits>(
+        .add<ExpandExp, ExpandExp2, ExpandRsqrt, ExpandDivision, WidenBF16, RoundTo16Bits>(
             &getContext(), /*benefit=*/2);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();

@@ -47,6 +47,7 @@ private:
   Value emitFused(Operation &op, IRMapping &row);
   Value emitSum(vector::ReductionOp sum, IRMapping &row);
   Value emitColumnNumbers(vector::StepOp step);
+  Value emitDistance(arith::AddFOp op, IRMapping &row);
   bool isNumber(Value value);
   Value emitCompare(arith::CmpIOp compare, IRMapping &row);
   void separate(int64_t row, ArrayRef<Operation *> ops);
@@ -274,6 +275,44 @@ Value RowEmitter::emitCompare(arith::CmpIOp compare, IRMapping &row) {
                                narrow(compare.getRhs()));
 }
 
+/// A number of the row and a multiple of the distance from the row to each
+/// column: one conversion, and an exact sum for each column. Null for what is
+/// not that.
+Value RowEmitter::emitDistance(arith::AddFOp op, IRMapping &row) {
+  auto convert = op.getLhs().getDefiningOp<arith::SIToFPOp>();
+  auto start = op.getRhs().getDefiningOp<vector::BroadcastOp>();
+  auto product = convert ? convert.getIn().getDefiningOp<arith::MulIOp>()
+                         : arith::MulIOp();
+  auto narrow = product ? product.getLhs().getDefiningOp<arith::IndexCastOp>()
+                        : arith::IndexCastOp();
+  auto distance = narrow ? narrow.getIn().getDefiningOp<arith::SubIOp>()
+                         : arith::SubIOp();
+  DenseIntElementsAttr factors;
+  if (!start || !distance || !isNumber(distance.getRhs()) ||
+      !distance.getLhs().getDefiningOp<vector::StepOp>() ||
+      !matchPattern(product.getRhs(), m_Constant(&factors)) ||
+      !factors.isSplat())
+    return {};
+  const int64_t factor = factors.getSplatValue<APInt>().getSExtValue();
+  Value own = arith::IndexCastOp::create(b, loc, b.getI32Type(),
+                                         row.lookup(body.getArgument(0)));
+  own = arith::SubIOp::create(b, loc, threads.column(a, layout), own);
+  Value first = arith::SIToFPOp::create(b, loc, b.getF32Type(),
+                                        a.mul(own, a.i32(factor)));
+  first = arith::AddFOp::create(b, loc, first, lookup(start.getSource(), row));
+  int64_t lanes = layout.getLanes(), vector = layout.getVector();
+  SmallVector<Value> elements;
+  for (int64_t place = 0; place < localColumns; ++place) {
+    int64_t column = place / vector * lanes * vector + place % vector;
+    elements.push_back(arith::AddFOp::create(
+        b, loc, first,
+        arith::ConstantOp::create(b, loc,
+                                  b.getF32FloatAttr(factor * column))));
+  }
+  return vector::FromElementsOp::create(
+      b, loc, cast<VectorType>(localType(op.getType())), elements);
+}
+
 Value RowEmitter::emitInRow(Operation &op, IRMapping &row) {
   if (auto sum = dyn_cast<vector::ReductionOp>(op))
     return emitSum(sum, row);
@@ -282,6 +321,9 @@ Value RowEmitter::emitInRow(Operation &op, IRMapping &row) {
       return value;
   if (auto step = dyn_cast<vector::StepOp>(op))
     return emitColumnNumbers(step);
+  if (auto sum = dyn_cast<arith::AddFOp>(op))
+    if (Value value = emitDistance(sum, row))
+      return value;
   if (auto compare = dyn_cast<arith::CmpIOp>(op);
       compare && isNumber(compare.getLhs()) && isNumber(compare.getRhs()))
     return emitCompare(compare, row);

@@ -16,6 +16,7 @@
 // second are in the place of (j, i), and its diagonal in a row of blocks of its
 // own. A warp's blocks behind its diagonal, which count for nothing, are then
 // in the diagonal's place.
+#include "HiddenValues.h"
 #include "SharedMatrix.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -58,7 +59,8 @@ private:
   /// A matrix on its way.
   struct Work {
     bool isAcross = false; // the second one
-    Words diagonal, diagonalT;
+    Words negative;              // -D_w
+    Words turned;                // D_w^T
     SmallVector<Words> products; // -B_wm
     SmallVector<Words> column;   // of blocks of R^T
   };
@@ -116,7 +118,7 @@ private:
   void invertCorners();
   void invertDiagonal(Work &work);
   void findColumn(Work &work);
-  Value roundPair(Value first, Value second, bool negate);
+  Value roundPair(ValueRange sums);
   SmallVector<Value> zeroSums() {
     return SmallVector<Value>(
         8, arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0)));
@@ -153,13 +155,9 @@ SmallVector<Value> BlockInverse::multiply(const Words &left, const Words &right,
 }
 
 /// Two sums as a word.
-Value BlockInverse::roundPair(Value first, Value second, bool negate) {
-  SmallVector<Value> values = {first, second};
-  if (negate)
-    for (Value &value : values)
-      value = arith::NegFOp::create(b, loc, value);
+Value BlockInverse::roundPair(ValueRange sums) {
   Value pair = vector::FromElementsOp::create(
-      b, loc, VectorType::get({2}, b.getF32Type()), values);
+      b, loc, VectorType::get({2}, b.getF32Type()), sums);
   pair = arith::TruncFOp::create(b, loc, VectorType::get({2}, f16), pair);
   return getWords(b, loc, pair).front();
 }
@@ -261,8 +259,8 @@ void BlockInverse::invertCorners() {
   syncWarp();
 }
 
-/// D_w and its transpose as left operands. With the corners D and E of blocks
-/// of 8, and C below the first, the block in the place of C is -E C D.
+/// -D_w and D_w^T as left operands. With the corners D and E of blocks of 8, and
+/// C below the first, the block in the place of C is -E C D.
 void BlockInverse::invertDiagonal(Work &work) {
   // In the order of a left operand's words: D, C, what is above, E; of which D
   // and E lie transposed.
@@ -272,42 +270,40 @@ void BlockInverse::invertDiagonal(Work &work) {
                               /*transpose=*/true);
   std::swap(plain[0], turned[0]);
   std::swap(plain[3], turned[3]);
-  Value zero = a.i32(0);
-  // The product of three corners, the first as a left operand.
-  auto chain = [&](Value left, Value middle, Value right) {
-    Words first = {left, zero, zero, zero};
-    auto sums = emitMma(b, loc, f16, first, ValueRange{middle, zero},
-                        ValueRange(zeroSums()).take_front(4));
-    Words second = {roundPair(sums[0], sums[1], /*negate=*/true), zero, zero,
-                    zero};
-    sums = emitMma(b, loc, f16, second, ValueRange{right, zero},
-                   ValueRange(zeroSums()).take_front(4));
-    return roundPair(sums[0], sums[1], /*negate=*/false);
-  };
   // A corner that is loaded turned is a right operand, and one that is not is
-  // its transpose.
-  Value below = chain(plain[3], turned[1], turned[0]);
-  Value belowT = chain(turned[0], plain[1], plain[3]);
-  work.diagonal = {plain[0], below, zero, plain[3]};
-  work.diagonalT = {turned[0], zero, belowT, turned[3]};
+  // its transpose. Both chains go through the same instructions, E C D in the
+  // first eight rows and inner elements, D^T C^T E^T in the others.
+  Value zero = a.i32(0);
+  auto multiplyBoth = [&](Value first, Value second, ValueRange right) {
+    Words left = {first, zero, zero, second};
+    return emitMma(b, loc, f16, left, right,
+                   ValueRange(zeroSums()).take_front(4));
+  };
+  auto sums = multiplyBoth(plain[3], turned[0], {turned[1], plain[1]});
+  sums = multiplyBoth(roundPair({sums[0], sums[1]}),
+                      roundPair({sums[2], sums[3]}), {turned[0], plain[3]});
+  work.negative = {negate(plain[0]), roundPair({sums[0], sums[1]}), zero,
+                   negate(plain[3])};
+  work.turned = {turned[0], zero, negate(roundPair({sums[2], sums[3]})),
+                 turned[3]};
 }
 
-/// The column of blocks, transposed; zero above the diagonal.
+/// The column of blocks, transposed; zero above the diagonal, as products with
+/// the zeros there are.
 void BlockInverse::findColumn(Work &work) {
-  Value zero = a.i32(0);
   for (int64_t i = 0; i < count; ++i) {
-    Value isOwn = a.isEqual(threads.warp, a.i32(i));
-    Words block;
-    for (Value word : work.diagonalT)
-      block.push_back(arith::SelectOp::create(b, loc, isOwn, word, zero));
-    if (i > 0) {
-      SmallVector<Value> sums = zeroSums();
-      for (int64_t m = 0; m < i; ++m)
-        sums =
-            multiply(work.column[m], loadRight(below(work, i, m), true), sums);
-      Value isBelow = a.isLess(threads.warp, a.i32(i));
-      for (auto [word, other] : llvm::zip(block, round(sums)))
-        word = arith::SelectOp::create(b, loc, isBelow, other, word);
+    // All bits where the warp's diagonal is. Kept from the compiler, which would
+    // choose with a predicate for each word.
+    Value isOwn = arith::ExtSIOp::create(b, loc, b.getI32Type(),
+                                         a.isEqual(threads.warp, a.i32(i)));
+    isOwn = hideValue(b, loc, isOwn);
+    SmallVector<Value> sums = zeroSums();
+    for (int64_t m = 0; m < i; ++m)
+      sums = multiply(work.column[m], loadRight(below(work, i, m), true), sums);
+    Words block = i > 0 ? round(sums) : Words(4, Value());
+    for (auto [word, own] : llvm::zip(block, work.turned)) {
+      Value kept = arith::AndIOp::create(b, loc, own, isOwn);
+      word = word ? Value(arith::OrIOp::create(b, loc, word, kept)) : kept;
     }
     work.column.push_back(block);
   }
@@ -323,12 +319,9 @@ SmallVector<Value> BlockInverse::emit(ValueRange locals) {
   // -B_wm in the place of L_wm. The last column of blocks is never left of a
   // diagonal; what the products of others make above it is not read.
   for (int64_t m = 0; m + 1 < count; ++m)
-    for (Work &work : all) {
+    for (Work &work : all)
       work.products.push_back(round(multiply(
-          work.diagonal, loadRight(ownBlock(work, m), false), zeroSums())));
-      for (Value &word : work.products.back())
-        word = negate(word);
-    }
+          work.negative, loadRight(ownBlock(work, m), false), zeroSums())));
   syncWarp();
   for (Work &work : all)
     for (int64_t m = 0; m + 1 < count; ++m)

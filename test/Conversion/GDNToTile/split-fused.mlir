@@ -15,7 +15,7 @@
 //       CHECK:   scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c64 iter_args(%[[S:.+]] = %{{.+}}) -> (vector<128x64xf32>)
 // CHECK-COUNT-5:     gdn_tile.load
 //       CHECK:     gdn_tile.prefix_sum
-//       CHECK:     %[[E:.+]] = gdn_tile.decay_matrix lower_result
+//       CHECK:     %[[E:.+]] = gdn_tile.decay_matrix
 //       CHECK:     %[[A:.+]] = gdn_tile.tri_inverse
 //       CHECK:     gdn_tile.transpose %[[E]]
 //       CHECK:     %[[TURNED:.+]] = gdn_tile.transpose %[[A]]

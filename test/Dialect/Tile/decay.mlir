@@ -34,9 +34,7 @@ func.func @scores(%q: vector<16x8xf32>, %k: vector<16x8xf32>, %g: vector<16x8xf3
 
 // CHECK-LABEL: func.func @matrix
 //       CHECK:   gdn_tile.decay_matrix %{{.+}} : vector<16xf32> -> vector<16x16xf32>
-//       CHECK:   gdn_tile.decay_matrix lower_result %{{.+}} : vector<16xf32> -> vector<16x16xf32>
 func.func @matrix(%g: vector<16xf32>) -> vector<16x16xf32> {
   %e = gdn_tile.decay_matrix %g : vector<16xf32> -> vector<16x16xf32>
-  %l = gdn_tile.decay_matrix lower_result %g : vector<16xf32> -> vector<16x16xf32>
   return %e : vector<16x16xf32>
 }

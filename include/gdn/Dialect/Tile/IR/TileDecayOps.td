@@ -97,8 +97,7 @@ def Tile_DecayMatrixOp : Tile_Op<"decay_matrix", [Pure]> {
 
         result[i, j] = exp(g[j+1] + ... + g[i])
 
-    and 0 for `j > i`, in f32; with `lower_result` anything from 0 to 1 for `j > i`,
-    for a product with zeros there. As in `gdn_tile.suffix_sum`, differences of
+    and 0 for `j > i`, in f32. As in `gdn_tile.suffix_sum`, differences of
     running sums are no way to compute this: after a token that forgets nearly
     everything they have lost their last digits. Sums from `j` on, or products
     of the decays of single tokens, have not.
@@ -117,11 +116,10 @@ def Tile_DecayMatrixOp : Tile_Op<"decay_matrix", [Pure]> {
     }
     ```
   }];
-  let arguments = (ins Tile_F32Row:$log_decay, UnitAttr:$lower_result);
+  let arguments = (ins Tile_F32Row:$log_decay);
   let results = (outs Tile_F32Matrix:$result);
   let assemblyFormat = [{
-    (`lower_result` $lower_result^)? $log_decay attr-dict `:` type($log_decay)
-    `->` type($result)
+    $log_decay attr-dict `:` type($log_decay) `->` type($result)
   }];
   let hasVerifier = 1;
 }
