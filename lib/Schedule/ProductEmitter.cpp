@@ -251,11 +251,12 @@ void ProductEmitter::emitCopy(tile::LoadOp load, const IRMapping &at,
 
 void ProductEmitter::emitOwnCopy(tile::LoadOp load, const IRMapping &at,
                                  Value rows) {
-  Value &place = ownPlaces[load.getTile()];
+  Value place = places.lookup(load.getTile());
   if (!place)
-    place = allocate(gpu::SharedType::get(vectorType(load.getTile()), true),
-                     load.getTile().getParentBlock());
-  places[load.getTile()] = place;
+    pinPlace(load.getTile(),
+             place = allocate(
+                 gpu::SharedType::get(vectorType(load.getTile()), true),
+                 load.getTile().getParentBlock()));
   Value view = at.lookupOrDefault(load.getView());
   promiseAlignment(view);
   if (!rows && load.getRows())
@@ -266,20 +267,6 @@ void ProductEmitter::emitOwnCopy(tile::LoadOp load, const IRMapping &at,
   emitted.insert(load);
 }
 
-/// The place of a copy of which the warps have the same columns as of `tile`,
-/// and that nobody needs any more; null if there is none.
-Value ProductEmitter::ownPlaceFor(Value tile) {
-  auto type = gpu::SharedType::get(vectorType(tile), /*swizzled=*/true);
-  for (auto &[owner, place] : ownPlaces)
-    if (auto other = cast<gpu::SharedType>(place.getType());
-        isDead(owner) && other.getShape() == type.getShape() &&
-        other.getBytes() == type.getBytes())
-      return other == type
-                 ? place
-                 : gpu::ReshapeOp::create(b, tile.getLoc(), type, place);
-  return {};
-}
-
 /// 16 bits go to memory in whole pieces of rows, by way of shared memory; not
 /// so a state, which is large and stored once.
 void ProductEmitter::emitStore(tile::StoreOp store) {
@@ -287,12 +274,6 @@ void ProductEmitter::emitStore(tile::StoreOp store) {
   if (storesOwn && isNarrow(type) &&
       store.getTile().getDefiningOp<tile::TransposeOp>() &&
       type.getDimSize(1) % (8 * numWarps) == 0) {
-    if (Value place = ownPlaceFor(store.getTile())) {
-      auto transpose = store.getTile().getDefiningOp<tile::TransposeOp>();
-      gpu::ShareOp::create(b, store.getLoc(), fragmentOf(transpose.getTile()),
-                           place, Value(), /*transpose=*/true);
-      places[store.getTile()] = place;
-    }
     Value place = placeOf(store.getTile());
     Value view = scalars.lookupOrDefault(store.getView());
     promiseAlignment(view);

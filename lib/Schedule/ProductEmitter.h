@@ -69,8 +69,7 @@ public:
     destinations[tile] = std::move(find);
   }
   /// Begins to copy what `load` reads, each warp the columns that it reads
-  /// turned round; see emitCopy. When none needs it any more, what is stored
-  /// may take its place until the next copy begins.
+  /// turned round; see emitCopy. The place serves nothing else.
   void emitOwnCopy(tile::LoadOp load, const mlir::IRMapping &at,
                    mlir::Value rows);
   /// Emits maps whose rows are made of the same rows of shared matrices and of
@@ -102,7 +101,6 @@ private:
   void setMade(mlir::Value tile, mlir::Value fragment);
   void emitDecayMatrix(tile::DecayMatrixOp decay);
   void emitStore(tile::StoreOp store);
-  mlir::Value ownPlaceFor(mlir::Value tile);
   void emitVector(mlir::Operation *op);
   bool isDead(mlir::Value tile) const;
   void cloneBody(mlir::Block &from, mlir::Block *to, mlir::IRMapping &mapping);
@@ -131,7 +129,6 @@ private:
     int64_t rows = 0; // 0: whole tiles
     int64_t number = 0;
   } slice;
-  llvm::MapVector<mlir::Value, mlir::Value> ownPlaces; // of emitOwnCopy
 };
 
 } // namespace gdn

@@ -25,6 +25,10 @@ using gpu::groupWarps;
 /// next and one on its way; of gates, which are kept longer, one more.
 static constexpr int64_t copiedDepth = 4, preparedDepth = 2,
                          gatesDepth = copiedDepth + 1;
+/// Of those that are scaled: one for all values, beside outputs as large.
+static int64_t getScaledDepth(int64_t walkWarps) {
+  return walkWarps > groupWarps ? 1 : 2;
+}
 
 namespace {
 /// Warps of the roles beside those that walk and feed, and registers of a
@@ -139,7 +143,7 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   open(plan->copied, copiedDepth);
   open(plan->vectors, gatesDepth);
   open(plan->prepared, preparedDepth);
-  open(plan->scaled, preparedDepth);
+  open(plan->scaled, getScaledDepth(numWarps));
 
   b.setInsertionPointToEnd(entry);
   auto roles = gpu::RolesOp::create(b, source.getLoc());
@@ -238,6 +242,72 @@ static bool isUsedIn(Value tile, ArrayRef<Operation *> ops) {
   });
 }
 
+/// A copy of `value` and of what it is computed from in the body of a loop.
+static Value cloneInto(OpBuilder &b, Value value, Block *body,
+                       IRMapping &mapping) {
+  Operation *op = value.getDefiningOp();
+  if (mapping.contains(value) || !op || op->getBlock() != body)
+    return mapping.lookupOrDefault(value);
+  for (Value operand : op->getOperands())
+    cloneInto(b, operand, body, mapping);
+  b.clone(*op, mapping);
+  return mapping.lookup(value);
+}
+
+/// What the body of `loop` copies to memory goes there in the turn behind, as
+/// soon as that one's products are under way (`begun`), or behind the loop: the
+/// products of a turn do not wait for the outputs of another.
+void ProductKernel::storeBehind(scf::ForOp loop, Operation *begun) {
+  Block *body = loop.getBody();
+  OpBuilder::InsertionGuard guard(b);
+  for (auto out :
+       llvm::make_early_inc_range(body->getOps<gpu::CopyOutOp>())) {
+    Location loc = out.getLoc();
+    Value begin = loop.getLowerBound(), end = loop.getUpperBound(),
+          step = loop.getStep();
+    // Of the turn at `at`, if that is one.
+    auto store = [&](Value at, Value isTurn) {
+      IRMapping there;
+      there.map(loop.getInductionVar(), at);
+      for (Value operand : out->getOperands())
+        if (operand != out.getPlace())
+          cloneInto(b, operand, body, there);
+      auto copied = cast<gpu::CopyOutOp>(b.clone(*out, there));
+      b.setInsertionPoint(copied);
+      int64_t size = out.getPlace().getType().getShape()[0];
+      Value rows = copied.getRows()
+                       ? copied.getRows()
+                       : Value(arith::ConstantIndexOp::create(b, loc, size));
+      copied.getRowsMutable().assign(arith::SelectOp::create(
+          b, loc, isTurn, rows, arith::ConstantIndexOp::create(b, loc, 0)));
+    };
+    auto isLess = [&](Value x, Value y) -> Value {
+      return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, y);
+    };
+    b.setInsertionPointAfter(begun);
+    store(arith::SubIOp::create(b, loc, loop.getInductionVar(), step),
+          isLess(begin, loop.getInductionVar()));
+    // Zeros for the first turn, which stores none of them.
+    b.setInsertionPoint(loop);
+    auto share = cast<gpu::ShareOp>(*llvm::find_if(
+        out.getPlace().getUsers(), llvm::IsaPred<gpu::ShareOp>));
+    auto type = cast<gpu::FragmentType>(share.getTile().getType());
+    Value zero = arith::ConstantOp::create(
+        b, loc, b.getZeroAttr(type.getElementType()));
+    gpu::ShareOp::create(b, loc, gpu::FillOp::create(b, loc, type, zero),
+                         out.getPlace(), Value(), share.getTranspose());
+    b.setInsertionPointAfter(loop);
+    Value behind = arith::SubIOp::create(
+        b, loc, end, arith::ConstantIndexOp::create(b, loc, 1));
+    Value turns = arith::DivUIOp::create(
+        b, loc, arith::SubIOp::create(b, loc, behind, begin), step);
+    Value last = arith::AddIOp::create(
+        b, loc, begin, arith::MulIOp::create(b, loc, turns, step));
+    store(last, isLess(begin, end));
+    out.erase();
+  }
+}
+
 LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
   Block &body = *loop.getBody();
   Location loc = loop.getLoc();
@@ -295,6 +365,7 @@ LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
   read(plan->copied);
   if (failed(emitSegment(first)))
     return failure();
+  Operation *begun = &copy.getBody()->back();
   // The sooner it is given back, the sooner the next is there.
   if (llvm::none_of(plan->copied, [&](Value tile) {
         return isUsedIn(tile, second) || isUsedIn(tile, rest);
@@ -312,20 +383,14 @@ LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
              [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
   if (failed(emitSegment(soon)))
     return failure();
+  beginOwn(
+      arith::AddIOp::create(b, loc, copy.getInductionVar(), copy.getStep()));
   read(plan->prepared);
   read(plan->scaled);
   if (failed(emitSegment(rest)))
     return failure();
-  // Nothing of the others' is needed on the way to memory.
-  auto out = copy.getBody()->getOps<gpu::CopyOutOp>();
-  if (!out.empty()) {
-    OpBuilder::InsertionGuard ahead(b);
-    b.setInsertionPoint(*out.begin());
-    releaseAll();
-  }
   releaseAll();
-  beginOwn(
-      arith::AddIOp::create(b, loc, copy.getInductionVar(), copy.getStep()));
+  storeBehind(copy, begun);
   yield(loop);
   b.setInsertionPointAfter(copy);
   return success();
