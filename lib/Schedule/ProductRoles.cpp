@@ -40,7 +40,7 @@ struct RoleSizes {
 };
 } // namespace
 static RoleSizes getSizes(int64_t walkWarps) {
-  return walkWarps > groupWarps ? RoleSizes{2, 2, 192, 104, 24}
+  return walkWarps > groupWarps ? RoleSizes{2, 2, 192, 96, 32}
                                 : RoleSizes{4, 4, 208, 160, 72};
 }
 
@@ -458,7 +458,8 @@ LogicalResult ProductKernel::emitLoad(scf::ForOp loop) {
   if (failed(tiles->emitVectors(work)))
     return failure();
   commit(plan->vectors);
-  meet(loc);
+  // Each warp says for itself when its copies are there.
+  gpu::AwaitCopiesOp::create(b, loc);
   commit(plan->copied);
   return success();
 }

@@ -85,6 +85,15 @@ static bool hasShared(gdn::gpu::CommitOp commit) {
   return false;
 }
 
+/// Whether copies that count their bytes fill `channel`: no warp arrives then.
+static bool isCopied(Value channel) {
+  return llvm::any_of(channel.getUsers(), [](Operation *user) {
+    auto acquire = dyn_cast<gdn::gpu::AcquireOp>(user);
+    return acquire && llvm::any_of(acquire.getTile().getUsers(),
+                                   llvm::IsaPred<gdn::gpu::CopyOp>);
+  });
+}
+
 namespace {
 enum class Before { fence, write, start };
 } // namespace
@@ -112,10 +121,9 @@ static Before findBefore(Operation *op, Operation *end,
       continue;
     }
     op = before;
-    if (isa<gdn::gpu::BarrierOp>(op))
-      return Before::fence;
-    if (auto commit = dyn_cast<gdn::gpu::CommitOp>(op);
-        commit && hasShared(commit))
+    // Where they need a fence, they have one.
+    if (isa<gdn::gpu::BarrierOp>(op) ||
+        (isa<gdn::gpu::CommitOp>(op) && !isCopied(op->getOperand(0))))
       return Before::fence;
     if (writesOperand(op, operands))
       return Before::write;
