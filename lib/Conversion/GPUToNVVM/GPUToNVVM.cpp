@@ -490,9 +490,7 @@ void KernelLowering::lower(Operation &op) {
                     values.lookup(copy.getPlace()));
       })
       .Case([&](gdn::gpu::AwaitCopiesOp await) {
-        emitAwaitCopies(b, loc);
-        if (gdn::gpu::getRole(await)) // no barrier need follow
-          NVVM::SyncWarpOp::create(b, loc, a.i32(-1));
+        emitAwaitCopies(b, await, threads);
       })
       .Case([&](gdn::gpu::ShareProductsOp products) {
         emitShareProducts(b, threads, products, values);

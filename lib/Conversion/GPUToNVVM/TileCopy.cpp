@@ -100,22 +100,51 @@ static void emitScatteredCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   }
 }
 
+/// Threads that share columns: four warps, so that what they copy of a row is
+/// whole lines, or one where there are fewer.
+static int64_t getGroupThreads(const BlockThreads &threads) {
+  constexpr int64_t group = gdn::gpu::groupWarps * gdn::gpu::warpThreads;
+  return threads.numThreads % group == 0 ? group : gdn::gpu::warpThreads;
+}
+
+/// The threads of the group have come so far. The number of the barrier is that
+/// of a role that began in the middle of the group, which none does.
+static void meetGroup(OpBuilder &b, Location loc, const BlockThreads &threads) {
+  Arithmetic a{b, loc};
+  const int64_t size = getGroupThreads(threads);
+  if (size == gdn::gpu::warpThreads)
+    return (void)NVVM::SyncWarpOp::create(b, loc, a.i32(-1));
+  Value number = a.i32(2 + threads.firstWarp / 2);
+  if (threads.numThreads > size)
+    number = a.add(number,
+                   a.mul(arith::DivUIOp::create(b, loc, threads.warp,
+                                                a.i32(gdn::gpu::groupWarps)),
+                         a.i32(gdn::gpu::groupWarps / 2)));
+  NVVM::BarrierOp::create(b, loc, TypeRange(), number, a.i32(size),
+                          NVVM::BarrierReductionAttr(), Value());
+}
+
 namespace {
-/// The pieces of the columns of a warp, dealt to its lanes: neighbours have
-/// those of a row, and a lane has every `step`-th row.
+/// The pieces of the columns of a group, dealt to its threads: neighbours have
+/// those of a row, and a thread has every `step`-th row.
 class OwnPieces {
 public:
   OwnPieces(OpBuilder &b, Location loc, const BlockThreads &threads,
             gdn::gpu::SharedType type, Value place, const TileMemory &memory)
       : b(b), loc(loc), a{b, loc}, type(type),
         matrix(b, loc, threads.lane, type, place) {
-    const int64_t warps = threads.numThreads / gdn::gpu::warpThreads,
-                  rowPieces = type.getRowBytes() / pieceBytes / warps;
-    step = gdn::gpu::warpThreads / rowPieces;
-    row = arith::DivUIOp::create(b, loc, threads.lane, a.i32(rowPieces));
-    Value number =
-        arith::RemUIOp::create(b, loc, threads.lane, a.i32(rowPieces));
-    column = a.mul(a.add(a.mul(threads.warp, a.i32(rowPieces)), number),
+    const int64_t size = getGroupThreads(threads),
+                  warps = size / gdn::gpu::warpThreads,
+                  groups = threads.numThreads / size,
+                  rowPieces = type.getRowBytes() / pieceBytes / groups;
+    step = size / rowPieces;
+    Value warp = arith::RemUIOp::create(b, loc, threads.warp, a.i32(warps));
+    Value group = arith::DivUIOp::create(b, loc, threads.warp, a.i32(warps));
+    Value thread =
+        a.add(a.mul(warp, a.i32(gdn::gpu::warpThreads)), threads.lane);
+    row = arith::DivUIOp::create(b, loc, thread, a.i32(rowPieces));
+    Value number = arith::RemUIOp::create(b, loc, thread, a.i32(rowPieces));
+    column = a.mul(a.add(a.mul(group, a.i32(rowPieces)), number),
                    a.i32(pieceBytes));
     stride = memory.row.known ? a.i64(*memory.row.known) : memory.row.value;
     start = advance(memory.pointer,
@@ -155,14 +184,14 @@ private:
 };
 } // namespace
 
-/// Copies of which each warp has the columns that it reads turned round.
+/// Copies of which each group has the columns that it reads turned round.
 static void emitOwnCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
                         const BlockThreads &threads, const TileMemory &memory,
                         Value rows, Value place) {
   Location loc = copy.getLoc();
   Arithmetic a{b, loc};
   OwnPieces pieces(b, loc, threads, copy.getPlace().getType(), place, memory);
-  NVVM::SyncWarpOp::create(b, loc, a.i32(-1)); // other lanes have read it
+  meetGroup(b, loc, threads); // others have read it
   for (int64_t i = 0; i < pieces.count(); ++i) {
     Value bytes;
     if (rows)
@@ -181,11 +210,11 @@ void gdn::emitCopyOut(OpBuilder &b, gdn::gpu::CopyOutOp copy,
   OwnPieces pieces(b, loc, threads, copy.getPlace().getType(), place, memory);
   auto words = VectorType::get({pieceBytes / 4}, b.getI32Type());
   SmallVector<Value> loaded;
-  NVVM::SyncWarpOp::create(b, loc, a.i32(-1)); // other lanes have shared it
+  meetGroup(b, loc, threads); // others have shared it
   for (int64_t i = 0; i < pieces.count(); ++i)
     loaded.push_back(
         LLVM::LoadOp::create(b, loc, words, pieces.shared(i), pieceBytes));
-  NVVM::SyncWarpOp::create(b, loc, a.i32(-1)); // and may do so again
+  meetGroup(b, loc, threads); // and may do so again
   for (auto [i, piece] : llvm::enumerate(loaded)) {
     OpBuilder::InsertionGuard guard(b);
     if (rows) {
@@ -276,6 +305,17 @@ void gdn::emitCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   NVVM::CpAsyncCommitGroupOp::create(b, copy.getLoc());
 }
 
-void gdn::emitAwaitCopies(OpBuilder &b, Location loc) {
+void gdn::emitAwaitCopies(OpBuilder &b, gdn::gpu::AwaitCopiesOp await,
+                          const BlockThreads &threads) {
+  Location loc = await.getLoc();
   NVVM::CpAsyncWaitGroupOp::create(b, loc, 0);
+  // No barrier need follow for what a group copied for itself.
+  bool hasOwn = false;
+  gdn::gpu::WarpsOp role = gdn::gpu::getRole(await);
+  if (role)
+    role.walk([&](gdn::gpu::BeginCopyOp copy) { hasOwn |= copy.getOwn(); });
+  if (hasOwn)
+    meetGroup(b, loc, threads);
+  else if (role)
+    NVVM::SyncWarpOp::create(b, loc, Arithmetic{b, loc}.i32(-1));
 }

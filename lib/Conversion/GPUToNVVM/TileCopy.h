@@ -14,13 +14,15 @@ void emitCopy(mlir::OpBuilder &b, gpu::BeginCopyOp copy,
               const BlockThreads &threads, const TileMemory &memory,
               mlir::Value rows, mlir::Value place);
 
-/// The way back, each warp its own columns.
+/// The way back, each group its own columns.
 void emitCopyOut(mlir::OpBuilder &b, gpu::CopyOutOp copy,
                  const BlockThreads &threads, const TileMemory &memory,
                  mlir::Value rows, mlir::Value place);
 
-/// Waits for what the thread began.
-void emitAwaitCopies(mlir::OpBuilder &b, mlir::Location loc);
+/// Waits for what the thread began, and where groups copy their own columns, for
+/// the others of its group.
+void emitAwaitCopies(mlir::OpBuilder &b, gpu::AwaitCopiesOp await,
+                     const BlockThreads &threads);
 
 } // namespace gdn
 
