@@ -40,7 +40,7 @@ struct RoleSizes {
 };
 } // namespace
 static RoleSizes getSizes(int64_t walkWarps) {
-  return walkWarps > groupWarps ? RoleSizes{2, 2, 192, 96, 32}
+  return walkWarps > groupWarps ? RoleSizes{2, 2, 192, 104, 24}
                                 : RoleSizes{4, 4, 208, 160, 72};
 }
 
