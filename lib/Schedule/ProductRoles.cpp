@@ -44,6 +44,10 @@ static RoleSizes getSizes(int64_t walkWarps) {
                                 : RoleSizes{4, 4, 208, 160, 72};
 }
 
+/// Of a thread that feeds, with which it can hold the factors of two chunks
+/// beside their inverses.
+static constexpr int64_t aheadRegisters = 136;
+
 constexpr StringLiteral allowedSpills =
     "spills up to 64 bytes: scalars of the roles that load and scale, which "
     "have the registers that the others leave (with the norm, one word)";
@@ -544,6 +548,26 @@ LogicalResult ProductKernel::emitFeed(scf::ForOp loop) {
             [&](SmallVector<Value> &) { return emitAll(wanted, ahead); })))
       return failure();
   ProductEmitter::emitInverse(plan->inverse, {tiles.get(), other.get()});
+  // What needs neither a product nor an inverse fills the waits of those steps,
+  // where there are registers for it.
+  DenseSet<Operation *> waiting = {plan->inverse};
+  for (Operation *op : behind)
+    if (isa<tile::MatmulOp>(op) ||
+        llvm::any_of(op->getOperands(), [&](Value operand) {
+          auto transpose = operand.getDefiningOp<tile::TransposeOp>();
+          return waiting.contains(transpose
+                                      ? transpose.getTile().getDefiningOp()
+                                      : operand.getDefiningOp());
+        }))
+      waiting.insert(op);
+  auto isFree = [&](Operation *op) { return !waiting.contains(op); };
+  const bool hasRoom = getSizes(numWarps).feed >= aheadRegisters;
+  if (hasRoom && failed(ofBoth([&](SmallVector<Value> &) {
+        return emitAll(isFree, behind);
+      })))
+    return failure();
+  if (hasRoom)
+    llvm::erase_if(behind, isFree);
   // Products of the second begin beside the end of the first.
   auto isFirst = [&](SmallVector<Value> &own) { return &own == places; };
   return ofBoth([&](SmallVector<Value> &own) {

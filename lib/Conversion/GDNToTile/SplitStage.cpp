@@ -43,16 +43,17 @@ static constexpr int64_t leastSegmentChunks = 4;
 /// Segments per row that pay, in the mean.
 static constexpr int64_t leastSegments = 4;
 /// Maps of segments cost more than idle multiprocessors where there are many
-/// blocks without: on 132 multiprocessors they pay from T = N^2 Hv^3 / 2 on
-/// (measured for 8 to 32 value heads and one or two rows).
-static constexpr int64_t segmentCost = 132 * 132 / 2;
+/// blocks without: on 132 multiprocessors they pay with up to 26 rows and heads,
+/// and from T = 0.026 (N Hv)^4 on (measured for 8 to 32 of them).
+static constexpr int64_t segmentCost = 7'900'000; // 0.026 * 132^4
+static constexpr StringLiteral segmentsMost = "5";
 
 /// Turns of a block that prepares its chunks itself, in the mean.
 static constexpr int64_t leastTurns = 2;
 /// Of a hundred multiprocessors, so many as blocks that prepare chunks for
 /// themselves pay with half of the values each, when there is one for each
-/// head; and rows from which on cutting them does not.
-static constexpr StringLiteral fusedPartsLeast = "23", fusedPartsRows = "3";
+/// head.
+static constexpr StringLiteral fusedPartsLeast = "12";
 /// Rows of the state with which a block is no slower than one with all: it may
 /// have one beside it on its multiprocessor.
 static constexpr int64_t goodPartRows = 64;
@@ -118,10 +119,13 @@ void SplitStage::describe() {
   if (cuts != 0) {
     std::string perRow = text(leastSegments);
     std::string least = text(cuts * leastSegmentChunks * C);
+    std::string cost = text(segmentCost);
     conditions = {
-        atMost({text(segmentCost), rowForm, rowForm, valueForm, valueForm,
-                valueForm},
-               {"workers", "workers", getDimForm(rule.getQuery(), 0)}),
+        atMost({cost, rowForm, rowForm, rowForm, rowForm, valueForm, valueForm,
+                valueForm, valueForm},
+               {"workers", "workers", "workers", "workers",
+                getDimForm(rule.getQuery(), 0)}),
+        atMost({segmentsMost, rowForm, valueForm}, {"workers"}),
         atMost({perRow, rowForm}, {number}),
         atMost({least}, {getDimForm(rule.getQuery(), 0)})};
   } else if (algorithm.together != 0) {
@@ -138,7 +142,7 @@ void SplitStage::describe() {
       for (const Waves &waves : fusedWaves) {
         std::string least = text(waves.least), most = text(waves.most);
         SmallVector<Attribute> some = {
-            atMost({least, "workers"}, {"10", rowForm, valueForm}),
+            atMost({least, "workers"}, {"100", rowForm, valueForm}),
             enoughTurns};
         if (waves.most != 0)
           some.push_back(atMost({rowForm, valueForm}, {most, "workers"}));
@@ -146,20 +150,10 @@ void SplitStage::describe() {
       }
     } else {
       // One wave of parts, unless so few blocks that others have most of the
-      // multiprocessors, or rows that are better cut.
-      SmallVector<Attribute> some = {
-          atMost({fusedPartsLeast, "workers"}, {"100", rowForm, valueForm}),
-          atMost({blocks, rowForm, valueForm}, {"workers"}), enoughTurns};
-      SmallVector<Attribute> many = some;
-      if (variants.size() > 1) {
-        some.push_back(
-            atMost({"workers", "workers", getDimForm(rule.getQuery(), 0)},
-                   {text(segmentCost - 1), rowForm, rowForm, valueForm,
-                    valueForm, valueForm}));
-        many.push_back(atMost({fusedPartsRows}, {rowForm}));
-        add(variants.back(), many);
-      }
-      add(variants.front(), some);
+      // multiprocessors.
+      add(variants.front(),
+          {atMost({fusedPartsLeast, "workers"}, {"100", rowForm, valueForm}),
+           atMost({blocks, rowForm, valueForm}, {"workers"}), enoughTurns});
     }
     function->setAttr("gdn_tile.conditions", b.getDictionaryAttr(byName));
   } else if (algorithm.valueParts > 1 &&

@@ -9,8 +9,8 @@
 // NEGATIVE: expects the option 'together' to be 0 or more, but got -1
 
 // CHECK-LABEL: func.func @prefill__walk_fused(
-//  CHECK-SAME:   gdn_tile.conditions = {fused = {{\[\[}}["6", "workers"], ["10", "N", "Hv"]], {{\[}}["256", "N"], ["T"]], {{\[}}["N", "Hv"], ["1", "workers"]]],
-//  CHECK-SAME:   "fused-2-waves" = {{\[\[}}["13", "workers"], ["10", "N", "Hv"]],
+//  CHECK-SAME:   gdn_tile.conditions = {fused = {{\[\[}}["51", "workers"], ["100", "N", "Hv"]], {{\[}}["256", "N"], ["T"]], {{\[}}["N", "Hv"], ["1", "workers"]]],
+//  CHECK-SAME:   "fused-2-waves" = {{\[\[}}["130", "workers"], ["100", "N", "Hv"]],
 //  CHECK-SAME:   gdn_tile.variant = ["fused", "fused-2-waves", "fused-waves"], gdn_tile.workspace = []
 //       CHECK:   scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c64 iter_args(%[[S:.+]] = %{{.+}}) -> (vector<128x64xf32>)
 // CHECK-COUNT-5:     gdn_tile.load
@@ -27,7 +27,7 @@
 
 // Half of the values each, for fewer rows and heads.
 // CHECK-LABEL: func.func @prefill__walk_fused_parts_2(
-//  CHECK-SAME:   gdn_tile.conditions = {"fused-parts-2" = {{\[\[}}["23", "workers"], ["100", "N", "Hv"]], {{\[}}["2", "N", "Hv"], ["workers"]], {{\[}}["256", "N"], ["T"]]]}
+//  CHECK-SAME:   gdn_tile.conditions = {"fused-parts-2" = {{\[\[}}["12", "workers"], ["100", "N", "Hv"]], {{\[}}["2", "N", "Hv"], ["workers"]], {{\[}}["256", "N"], ["T"]]]}
 //  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hv", "2"]
 //  CHECK-SAME:   gdn_tile.variant = "fused-parts-2"
 //       CHECK:   -> (vector<64x64xf32>)

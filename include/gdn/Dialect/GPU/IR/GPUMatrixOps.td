@@ -18,9 +18,11 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
     zero; nothing is read for them. The tile is there behind a `gdn_gpu.barrier`
     behind a `gdn_gpu.await_copies`.
 
-    With `own`, each warp copies the columns that are its rows where the tile is
-    fetched or shared turned round: of `W` warps, warp `w` has the `w`th part. As
-    long as a tile is used in such ways alone, no warp has to wait for another.
+    With `own`, each group of four warps (each warp, where there are fewer) copies
+    the columns that are its rows where the tile is fetched or shared turned round:
+    of `G` groups, group `g` has the `g`th part. The op waits for the group to have
+    read what was there, and `gdn_gpu.await_copies` for the whole group's copies: as
+    long as a tile is used in such ways alone, no group has to wait for another.
 
     **Preconditions**
 
@@ -69,9 +71,10 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
 def GPU_CopyOutOp : GPU_Op<"copy_out", [AttrSizedOperandSegments]> {
   let summary = "Copies a shared tile to memory, by its own columns";
   let description = [{
-    Each warp writes the columns that are its rows where it shared the tile turned
-    round, as `gdn_gpu.begin_copy own` deals them; rows from `rows` on are left out.
-    The warp may share into its columns again behind the op.
+    Each group of warps writes the columns that are its rows where it shared the
+    tile turned round, as `gdn_gpu.begin_copy own` deals them; rows from `rows` on
+    are left out. The op waits for the group to have shared, and behind it the group
+    may share into its columns again.
 
     **Preconditions**
 
@@ -118,7 +121,8 @@ def GPU_AwaitCopiesOp : GPU_Op<"await_copies", [MemoryEffects<[MemRead, MemWrite
   let summary = "The copies that this thread began are done";
   let description = [{
     Waits for all `gdn_gpu.begin_copy` before it. What other threads copied is there
-    behind the next `gdn_gpu.barrier`.
+    behind the next `gdn_gpu.barrier`; in a role with copies `own`, what its group of
+    warps copied is there at once.
 
     **Preconditions**
 
