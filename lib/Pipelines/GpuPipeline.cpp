@@ -27,6 +27,8 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   // Few rows and heads: more blocks for each.
   algorithm.valueParts = {2};
   algorithm.cuts = {8};
+  // Few tokens: two groups for each warp of a pass over memory.
+  algorithm.shortPieces = 8;
   // Two groups of four warps, each with a chunk.
   if (target.hasWgmma())
     algorithm.together = 2;

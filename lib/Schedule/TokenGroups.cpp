@@ -22,6 +22,8 @@ namespace {
 
 /// Warps of a block at most.
 constexpr int64_t maxWarps = 16;
+/// Warps of a block up to which they have pieces of many tokens.
+constexpr int64_t longPieceWarps = 2;
 /// Elements of a tile that a lane holds at most.
 constexpr int64_t maxLaneElements = 64;
 /// Bits of a loaded tile in a lane up to which `warps` warps have a place.
@@ -66,8 +68,12 @@ struct ScheduleTokenGroups final
     for (auto func :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
       if (std::optional<int64_t> numWarps = countWarps(func)) {
-        // Wide tiles need the registers of twice as many warps.
+        // Wide tiles need the registers of twice as many warps. So do short
+        // pieces, which have a loop of few turns that is unrolled; they are for
+        // few tokens, which do not fill a multiprocessor.
         int64_t share = isWide(func) ? 2 : 1;
+        if (*numWarps > longPieceWarps)
+          share *= 2;
         TokenGroupsKernel(func, *numWarps)
             .emit(std::max<int64_t>(1, warps / share / *numWarps));
         ++numKernels;

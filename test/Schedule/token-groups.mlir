@@ -2,7 +2,8 @@
 //
 // A program of token-wise work: its last axis of four goes to the warps, each with
 // the tokens of its own coordinate; a loop may carry tiles, and what is read is asked
-// for first. A program with a sum over tokens is left alone.
+// for first. More than two warps are for few tokens, and have registers of twice
+// as many. A program with a sum over tokens is left alone.
 //
 // RUN: gdn-opt %s -gdn-schedule-token-groups -gdn-gpu-check | FileCheck %s
 
@@ -10,7 +11,7 @@
 
 // CHECK-LABEL: func.func @inputs(
 //  CHECK-SAME:   %[[X:[a-z0-9]+]]: memref<?x?x128xbf16
-//  CHECK-SAME:   gdn_gpu.min_blocks = 4 : i64, gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["T", "H"]
+//  CHECK-SAME:   gdn_gpu.min_blocks = 2 : i64, gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["T", "H"]
 //       CHECK:   gdn_gpu.each_warp 0 for 4 {
 //       CHECK:   ^bb0(%[[GROUP:.+]]: index):
 //       CHECK:     %[[H:.+]] = gdn_gpu.block_id 1

@@ -12,8 +12,8 @@ from conftest import ROOT
 
 LAYERS = {
     "ready": (["--layout=ready", "--outputs=core"], {"fused", "split-cuts-8", "split-parts-2"}),
-    "packed": (["--outputs=core"], {"fused", "split-cuts-8", "split-parts-2"}),
-    "norm": ([], {"fused", "split-cuts-8", "split-parts-2"}),
+    "packed": (["--outputs=core"], {"fused", "split-cuts-8", "split-parts-2-short"}),
+    "norm": ([], {"fused", "split-cuts-8", "split-parts-2", "split-parts-2-short"}),
 }
 
 

@@ -61,7 +61,10 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     `@<entry>__prepare`, and have conditions: few rows and heads, and for segments many tokens.
     With `together` there are variants `fused`, whose `@<entry>__walk_fused` prepares
     chunks in the loop that walks them, and has no `__prepare`; of `fused-parts-2`
-    each block has half of the values.
+    each block has half of the values. With `short-pieces` an entry with a `__prologue` has
+    a variant `split-short`, or `split-parts-<n>-short` where that is the first without
+    conditions, for few tokens: its `@<entry>__prologue_short` and `__norm_short` have pieces
+    of so many tokens, all else and all bits are the other's.
     Kernels that keep f32 operands, kernels with
     `token_slots` or pending tokens, with checkpoints that cut chunks, and kernels that use inputs of the rule
     behind it have no such variant.
@@ -98,8 +101,9 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     `test/Conversion/GDNToTile/commit.mlir`, slots that are moved
     `test/Conversion/GDNToTile/slot-moves.mlir`, with `chunk-stages=split`
     `test/Conversion/GDNToTile/split.mlir`, with `cuts`
-    `test/Conversion/GDNToTile/split-cuts.mlir`, and with `together`
-    `test/Conversion/GDNToTile/split-fused.mlir`.
+    `test/Conversion/GDNToTile/split-cuts.mlir`, with `together`
+    `test/Conversion/GDNToTile/split-fused.mlir`, and with `short-pieces`
+    `test/Conversion/GDNToTile/split-short.mlir`.
   }];
   let options = [
     Option<"tokens", "tokens", "int64_t", /*default=*/"16",
@@ -143,6 +147,9 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     Option<"together", "together", "int64_t", /*default=*/"0",
            "Chunks that a block of a further variant of 'split', 'fused', is to "
            "have at work at once in the mean. 0: no such variant">,
+    Option<"shortPieces", "short-pieces", "int64_t", /*default=*/"0",
+           "Tokens of a piece in the passes over memory of a further variant of "
+           "'split', 'short', for few tokens. 0: no such variant">,
     Option<"valueHeads", "value-heads", "bool", /*default=*/"false",
            "A block serves one value head instead of one key head">,
     Option<"segments", "segments", "int64_t", /*default=*/"0",

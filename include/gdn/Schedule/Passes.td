@@ -405,7 +405,8 @@ def ScheduleTokenGroups
   let options = [
     Option<"warps", "warps", "int64_t", /*default=*/"32",
            "Warps per multiprocessor that registers must allow; half as many where a "
-           "lane has more than 256 bits of a loaded tile">
+           "lane has more than 256 bits of a loaded tile, and half where a block has "
+           "more than two warps, whose pieces are short">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">

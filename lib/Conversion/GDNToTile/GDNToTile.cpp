@@ -7,6 +7,7 @@
 #include "SegmentedKernel.h"
 #include "SlotMoves.h"
 #include "SplitKernel.h"
+#include "SplitStage.h"
 
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/GDN/IR/GDN.h"
@@ -63,6 +64,13 @@ struct ConvertGDNToTile final
           << together.getValue();
       return signalPassFailure();
     }
+    if (shortPieces < 0 || shortPieces % groupTokens != 0 ||
+        !llvm::isPowerOf2_64(std::max<int64_t>(1, shortPieces))) {
+      getOperation().emitError("expects the option 'short-pieces' to be 0 or a "
+                               "power of two from ")
+          << groupTokens << " on, but got " << shortPieces.getValue();
+      return signalPassFailure();
+    }
     SmallVector<func::FuncOp> entries;
     for (auto func : getOperation().getOps<func::FuncOp>())
       if (func->hasAttr("gdn.entry"))
@@ -117,7 +125,8 @@ struct ConvertGDNToTile final
       return failure();
     if (chunkStages == ChunkStages::split &&
         failed(emitSplitKernel(entry, kernel, algorithm,
-                               {valueParts, cuts, together}, stages)))
+                               {valueParts, cuts, together, shortPieces},
+                               stages)))
       return failure();
     numStages += stages;
     entry.erase();

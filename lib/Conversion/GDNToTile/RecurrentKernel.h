@@ -28,6 +28,9 @@ struct Algorithm {
   int64_t cuts = 0; ///< segments of a batch in such a variant; 0: whole rows
   int64_t together = 0;    ///< chunks that the walk prepares at once; 0: none
   bool ordersRows = false; ///< whether such a walk takes rows longest first
+  int64_t shortPieces = 0; ///< tokens of a piece in passes over memory of the
+                           ///< first variant of a stage, which is for few
+                           ///< tokens; 0: as many as are best for many
 };
 
 /// The program of a block while it is written; see RecurrentKernel.cpp.

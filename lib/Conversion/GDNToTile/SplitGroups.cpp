@@ -11,8 +11,8 @@
 using namespace mlir;
 using namespace gdn;
 
-/// Groups of a piece. More of them share what a block does once, fewer leave
-/// more blocks where there are few tokens.
+/// Groups of a piece where there are many tokens: more of them share what a
+/// warp does once.
 static constexpr int64_t pieceGroups = 8;
 
 SplitGroupStage::SplitGroupStage(EntryViews &views, const KernelParts &parts,
@@ -20,7 +20,9 @@ SplitGroupStage::SplitGroupStage(EntryViews &views, const KernelParts &parts,
                                  ArrayRef<std::string> variants)
     : SplitChunkStage(views, parts, algorithm, variants) {
   blockTokens = std::min(algorithm.chunk, groupTokens);
-  pieceTokens = std::min(algorithm.chunk, pieceGroups * blockTokens);
+  pieceTokens = std::min(algorithm.chunk, algorithm.shortPieces != 0
+                                              ? algorithm.shortPieces
+                                              : pieceGroups * blockTokens);
   // What comes of it is rounded to 16 bits.
   fastExponentials = true;
 }

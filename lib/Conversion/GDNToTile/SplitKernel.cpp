@@ -15,6 +15,9 @@
 //   norm     a block per group of tokens and value head: where there is one
 //            behind the rule
 //
+// The first and the last pass over memory. Where there are few tokens, more
+// blocks with fewer of them have them sooner: a variant of its own.
+//
 // Here: which kernels are split, and in which variants. They have the first
 // stage in common, and the last.
 #include "SplitKernel.h"
@@ -146,10 +149,12 @@ struct SplitVariant {
   SmallVector<std::string> names;
   std::string suffix;
   int64_t valueParts, cuts, together;
+  bool isShort = false; // the first name is that of the variant for few tokens
 };
 } // namespace
 
-/// The variants in the order in which they are preferred.
+/// The variants in the order in which they are preferred, but the one for few
+/// tokens, which comes first of all.
 static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
                                                 const Algorithm &algorithm,
                                                 const SplitVariants &wanted) {
@@ -185,6 +190,15 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
           {{"split-parts-" + number}, "_parts_" + number, count, 0, 0});
   }
   chosen.push_back({{"split"}, "", 1, 0, 0});
+  if (wanted.shortPieces != 0 && hasPrologue(parts, algorithm)) {
+    DeltaRuleOp rule = parts.rule;
+    auto first = llvm::find_if(chosen, [&](const SplitVariant &variant) {
+      return variant.cuts == 0 && variant.together == 0 &&
+             takesAny(rule, variant.valueParts);
+    });
+    first->names.insert(first->names.begin(), first->names.front() + "-short");
+    first->isShort = true;
+  }
   return chosen;
 }
 
@@ -216,20 +230,33 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
   };
   SmallVector<SplitVariant> chosen =
       chooseVariants(*parts, perKeyHead, variants);
-  SmallVector<std::string> names, prepared;
+  // Those that have a pass over memory of their own, and others.
+  SmallVector<std::string> brief, names, prepared;
   for (const SplitVariant &variant : chosen) {
-    names.append(variant.names);
+    ArrayRef<std::string> all = variant.names;
+    brief.append(all.begin(), all.begin() + variant.isShort);
+    names.append(all.begin() + variant.isShort, all.end());
     if (variant.together == 0)
-      prepared.append(variant.names);
+      prepared.append(all.begin(), all.end());
   }
+  Algorithm shortPieces = perKeyHead;
+  shortPieces.shortPieces = variants.shortPieces;
+  auto emitPass = [&](decltype(emitPrepareStage) &emitStage,
+                      const Twine &name) -> LogicalResult {
+    if (!brief.empty() &&
+        failed(emit(emitStage, name + "_short", shortPieces, brief)))
+      return failure();
+    return emit(emitStage, name, perKeyHead, names);
+  };
   if (hasPrologue(*parts, perKeyHead) &&
-      failed(emit(emitPrologueStage, "__prologue", perKeyHead, names)))
+      failed(emitPass(emitPrologueStage, "__prologue")))
     return failure();
   for (const SplitVariant &variant : chosen) {
     Algorithm own = perKeyHead;
     own.valueParts = variant.valueParts;
     own.cuts = variant.cuts;
     own.together = variant.together;
+    own.shortPieces = variant.isShort ? variants.shortPieces : 0;
     // What they have in common stands before the first that has it.
     if (variant.names.front() == prepared.front() &&
         failed(emit(emitPrepareStage, "__prepare", perKeyHead, prepared)))
@@ -244,8 +271,7 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
             emit(emitWalkStage, "__walk" + variant.suffix, own, variant.names)))
       return failure();
   }
-  if (NormStage::find(*parts) &&
-      failed(emit(emitNormStage, "__norm", perKeyHead, names)))
+  if (NormStage::find(*parts) && failed(emitPass(emitNormStage, "__norm")))
     return failure();
   return success();
 }

@@ -19,6 +19,10 @@ struct SplitVariants {
   /// Chunks that a block of the variant "fused" prepares at once, at most: as
   /// many as have the state's number of rows. 0: no such variant.
   int64_t together;
+  /// Tokens of a piece in the passes over memory of a variant for few tokens,
+  /// "short", which has all else of the first that any launch can take. 0: no
+  /// such variant.
+  int64_t shortPieces;
 };
 
 /// Creates the stage functions of `kernel` before `entry`, which has a program

@@ -57,6 +57,17 @@ static constexpr StringLiteral fusedPartsLeast = "12";
 /// Rows of the state with which a block is no slower than one with all: it may
 /// have one beside it on its multiprocessor.
 static constexpr int64_t goodPartRows = 64;
+/// Passes over memory with short pieces pay up to so many tokens times value
+/// heads per multiprocessor (measured: 2 of 8 and 16 of 32 heads win up to 124,
+/// 16 of 32 lose at 248); and up to so many tokens, as from there on segments
+/// of rows are better where they can be.
+static constexpr int64_t mostShortWork = 128, mostShortTokens = 2047;
+
+bool gdn::takesAny(DeltaRuleOp rule, int64_t valueParts) {
+  auto value = cast<RankedTensorType>(rule.getValue().getType());
+  return valueParts == 1 ||
+         value.getShape().back() / valueParts >= goodPartRows;
+}
 
 bool gdn::hasPrologue(const KernelParts &parts, const Algorithm &algorithm) {
   DeltaRuleOp rule = parts.rule;
@@ -156,8 +167,15 @@ void SplitStage::describe() {
            atMost({blocks, rowForm, valueForm}, {"workers"}), enoughTurns});
     }
     function->setAttr("gdn_tile.conditions", b.getDictionaryAttr(byName));
-  } else if (algorithm.valueParts > 1 &&
-             dv / algorithm.valueParts < goodPartRows) {
+  } else if (algorithm.shortPieces != 0) {
+    std::string tokens = getDimForm(rule.getQuery(), 0);
+    Attribute few[] = {
+        atMost({tokens, valueForm}, {text(mostShortWork), "workers"}),
+        atMost({tokens}, {text(mostShortTokens)})};
+    function->setAttr("gdn_tile.conditions",
+                      b.getDictionaryAttr(b.getNamedAttr(variants.front(),
+                                                         b.getArrayAttr(few))));
+  } else if (!takesAny(rule, algorithm.valueParts)) {
     conditions = {atMost({blocks, rowForm, valueForm}, {"workers"})};
   }
   if (!conditions.empty())
@@ -176,7 +194,7 @@ void SplitStage::describe() {
   // differ in their conditions; where a row is cut depends on the batch.
   if (algorithm.together != 0)
     function->setAttr("gdn_tile.bits", b.getStringAttr("fused"));
-  else if (names.size() == 1)
+  else if (names.size() == 1 || algorithm.shortPieces != 0)
     function->setAttr("gdn_tile.bits",
                       b.getStringAttr(cuts != 0 ? names.front() : "split"));
   // For targets that have these variants alone.

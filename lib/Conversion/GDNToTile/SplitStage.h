@@ -128,6 +128,9 @@ private:
 /// has none.
 std::string getChunkForm(DeltaRuleOp rule, int64_t chunk);
 
+/// Whether any launch can take a walk by so many parts of the values.
+bool takesAny(DeltaRuleOp rule, int64_t valueParts);
+
 /// Tokens that a warp of a pass over memory works on at once: so few that there
 /// are registers for many warps.
 constexpr int64_t groupTokens = 4;
