@@ -86,10 +86,15 @@ func.func @walk(%T: index, %k: !keys, %y: !maps, %pool: !pool, %out: !keys)
 //       CHECK:     %[[BOUNDED:.+]] = gdn_gpu.map_rows %[[G]]
 //       CHECK:       arith.maximumf
 //       CHECK:     %[[SUMS:.+]] = gdn_gpu.running_sum %[[BOUNDED]]
-//       CHECK:     gdn_gpu.share %[[SUMS]]
+//       CHECK:     %[[POWERS:.+]] = gdn_gpu.map_rows %[[SUMS]]
+//       CHECK:       arith.mulf
+//       CHECK:     gdn_gpu.share %[[POWERS]]
 //       CHECK:   gdn_gpu.barrier
 //       CHECK:   %[[E:.+]] = gdn_gpu.map_rows
-//       CHECK:     math.exp
+//       CHECK:     %[[DISTANCE:.+]] = arith.sitofp
+//       CHECK:     %[[BOUND:.+]] = arith.addf %[[DISTANCE]]
+//       CHECK:     arith.maximumf %{{.+}}, %[[BOUND]]
+//       CHECK:     math.exp2
 //       CHECK:   %[[A:.+]] = gdn_gpu.map_rows %[[E]]
 //       CHECK:   %[[R:.+]] = gdn_gpu.tri_inverse %[[A]] in %[[SCRATCH:.+]] :
 //       CHECK:   gdn_gpu.share %[[R]], %[[INVERSE:.+]] :

@@ -43,10 +43,11 @@ static constexpr int64_t leastSegmentChunks = 4;
 /// Segments per row that pay, in the mean.
 static constexpr int64_t leastSegments = 4;
 /// Maps of segments cost more than idle multiprocessors where there are many
-/// blocks without: on 132 multiprocessors they pay with up to 26 rows and heads,
-/// and from T = 0.026 (N Hv)^4 on (measured for 8 to 32 of them).
-static constexpr int64_t segmentCost = 7'900'000; // 0.026 * 132^4
-static constexpr StringLiteral segmentsMost = "5";
+/// blocks without: on 132 multiprocessors they pay from T = N^2 Hv^3 / 2 on,
+/// with up to 26 heads, and 33 of all rows (measured for 8 to 32 value heads and
+/// one or two rows).
+static constexpr int64_t segmentCost = 132 * 132 / 2;
+static constexpr StringLiteral segmentHeads = "5", segmentBlocks = "4";
 
 /// Turns of a block that prepares its chunks itself, in the mean.
 static constexpr int64_t leastTurns = 2;
@@ -130,13 +131,12 @@ void SplitStage::describe() {
   if (cuts != 0) {
     std::string perRow = text(leastSegments);
     std::string least = text(cuts * leastSegmentChunks * C);
-    std::string cost = text(segmentCost);
     conditions = {
-        atMost({cost, rowForm, rowForm, rowForm, rowForm, valueForm, valueForm,
-                valueForm, valueForm},
-               {"workers", "workers", "workers", "workers",
-                getDimForm(rule.getQuery(), 0)}),
-        atMost({segmentsMost, rowForm, valueForm}, {"workers"}),
+        atMost({text(segmentCost), rowForm, rowForm, valueForm, valueForm,
+                valueForm},
+               {"workers", "workers", getDimForm(rule.getQuery(), 0)}),
+        atMost({segmentHeads, valueForm}, {"workers"}),
+        atMost({segmentBlocks, rowForm, valueForm}, {"workers"}),
         atMost({perRow, rowForm}, {number}),
         atMost({least}, {getDimForm(rule.getQuery(), 0)})};
   } else if (algorithm.together != 0) {

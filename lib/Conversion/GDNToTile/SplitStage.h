@@ -138,7 +138,7 @@ constexpr int64_t groupTokens = 4;
 bool hasPrologue(const KernelParts &parts, const Algorithm &algorithm);
 
 /// A variant of the kernel that prepares chunks in the walk, for batches whose
-/// blocks are `least` tenths to `most` times as many as multiprocessors; 0: any
+/// blocks are `least` hundredths to `most` times as many as multiprocessors; 0: any
 /// number from `least` on.
 struct Waves {
   const char *variant;

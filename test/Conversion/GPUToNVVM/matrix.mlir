@@ -82,7 +82,7 @@ func.func @turned(%T: index, %out: memref<64x64xf16, strided<[64, 1]>>)
 // Four warps: a block of 16 each by substitution, 3 products of blocks, and 6
 // down a column; a product of blocks is two of 16 x 8 x 16.
 // CHECK-LABEL: llvm.func @inverse(
-// CHECK-COUNT-22: nvvm.mma.sync
+// CHECK-COUNT-20: nvvm.mma.sync
 //   CHECK-NOT: nvvm.mma.sync
 //       CHECK: llvm.return
 func.func @inverse(%T: index, %out: memref<64x64xf16, strided<[64, 1]>>)
