@@ -7,6 +7,7 @@
 #include "ScanRoles.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -215,7 +216,8 @@ void FragmentEmitter::emit(Operation *op) {
           rowCount = tokens->valid;
         fragments[load.getTile()] = gpu::LoadOp::create(
             b, loc, typeOf(load.getTile()), view, mapped(load.getIndices()),
-            load.getDims(), rowCount, getAlignment(view));
+            load.getDims(), rowCount, begun.lookup(load.getTile()),
+            getAlignment(view));
       })
       .Case([&](tile::FillOp fill) {
         fragments[fill.getTile()] = gpu::FillOp::create(
@@ -241,6 +243,26 @@ void FragmentEmitter::emitPrefetch(tile::LoadOp load) {
   gpu::PrefetchOp::create(b, load.getLoc(), scalar(load.getView()),
                           mapped(load.getIndices()), load.getDims(),
                           typeOf(load.getTile()));
+}
+
+bool FragmentEmitter::mayBegin(tile::LoadOp load) const {
+  gpu::FragmentType type = typeOf(load.getTile());
+  APInt rows;
+  bool isWhole =
+      !load.getRows() || (matchPattern(load.getRows(), m_ConstantInt(&rows)) &&
+                          rows == type.getDimSize(0));
+  // Copies on the side have 4 bytes at least.
+  int64_t bytes = type.getElementType().getIntOrFloatBitWidth() / 8;
+  return isWhole && type.getRows().getWarps() == 1 &&
+         type.getRows().getVector() * bytes >= 4 &&
+         type.getLocalSize() * gpu::warpThreads ==
+             cast<VectorType>(load.getTile().getType()).getNumElements();
+}
+
+void FragmentEmitter::emitBegin(tile::LoadOp load, Value place) {
+  gpu::BeginLoadOp::create(b, load.getLoc(), scalar(load.getView()),
+                           mapped(load.getIndices()), load.getDims(), place,
+                           typeOf(load.getTile()));
 }
 
 /// What was loaded of the views that `branch` writes.

@@ -50,6 +50,13 @@ public:
   void emit(mlir::Operation *op);
   /// Asks for what `load` will read.
   void emitPrefetch(tile::LoadOp load);
+  /// Whether a load may be begun ahead of it: whole, and by each thread its
+  /// part.
+  bool mayBegin(tile::LoadOp load) const;
+  /// Begins to load what `load` asks for, to `place`; whoever emits the load
+  /// says so with `setBegun`.
+  void emitBegin(tile::LoadOp load, mlir::Value place);
+  void setBegun(mlir::Value tile, mlir::Value place) { begun[tile] = place; }
   /// Emits a `gdn_tile.store`, or an `scf.if` around some. Before the last
   /// block of a group stores, all of the group hold what they loaded of the
   /// same view: `loads` names these loads.
@@ -100,6 +107,7 @@ private:
   gpu::RowsAttr rows; // null for one warp
   const TokenGroup *tokens = nullptr;
   llvm::DenseMap<mlir::Value, mlir::Value> fragments;
+  llvm::DenseMap<mlir::Value, mlir::Value> begun; // tiles' places
   llvm::DenseMap<mlir::Operation *, mlir::Value> tickets;
 };
 

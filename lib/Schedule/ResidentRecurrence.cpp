@@ -20,12 +20,6 @@ using namespace gdn;
 
 namespace {
 
-/// Units of a launch that is too short to hide what a block waits for. Measured
-/// with heads of 128 on an H200, states of f32 / bf16, dependent launches, us:
-/// 32 units 3.67 to 3.48 / 3.05 to 2.96, 256 units 10.8 either way / 6.31 to
-/// 6.25, 2,048 units 71.4 to 71.5 / 40.9 to 41.8.
-constexpr int64_t maxPrefetchUnits = 256;
-
 /// A block of the variant "packed": four warps of 168 registers, of which 64
 /// hold a state of 128 x 128.
 constexpr int64_t packedThreads = 128;
@@ -46,7 +40,8 @@ private:
   bool widensRows() const override { return isPacked; }
   LogicalResult check() override;
   void emitRootBlock(Block &block) override;
-  void emitPrefetches();
+  void emitBegin(FragmentEmitter &warp, tile::LoadOp load);
+  void emitWindows();
   void emitOutputLoads();
   void emitOperands(ScanRole role, ArrayRef<Value> operands);
   ScanToken fetchToken();
@@ -55,12 +50,13 @@ private:
   Value emitPassLoad(tile::LoadOp load, Value first, gpu::FragmentType type);
   void emitPassStores(Operation *op, Value first, Value state);
   Value inPasses(Value place);
-  void emitLateStores(ScanRole role);
+  void emitLateStores();
   void emitOutput();
 
   bool isPacked; // a narrow state stays so in registers
   Value zero;
-  DenseMap<Value, Value> held; // fragments that one warp holds for later
+  DenseMap<Value, Value> begun; // places of tiles whose loads have begun
+  DenseMap<Value, Value> held;  // fragments that one warp holds for later
   DenseMap<Operation *, Value> tickets; // of stores of a last reader
 };
 
@@ -139,7 +135,7 @@ LogicalResult ScheduleResidentRecurrence::addPacked(func::FuncOp source,
 /// Operands of the scan, made by the warp of their role, in shared memory.
 /// What only this block stores is stored at once; what the last reader stores
 /// waits in shared memory until the scan is done: to find the last one takes a
-/// turn around the memory, for which a role asks as soon as it has shared.
+/// turn around the memory, for which a role asks as soon as it has read.
 void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
   Location loc = scan.getLoc();
   for (Value operand : operands)
@@ -159,16 +155,30 @@ void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
   gpu::WarpsOp warps =
       enterWarps(role, SmallVector<Type>(asked.size(), b.getI32Type()));
   FragmentEmitter warp(b, scalars);
-  for (tile::LoadOp load : getLoads(work.tiles))
+  SmallVector<tile::LoadOp> loads = getLoads(work.tiles);
+  // ptxas counts loads whose values another block of code uses together with
+  // those of the state, and whoever uses one would wait for all. With three
+  // blocks beside each other the operands are worth the way around.
+  if (isPacked && role != ScanRole::gates)
+    for (tile::LoadOp load : loads)
+      if (!begun.contains(load.getTile()))
+        emitBegin(warp, load);
+  // What has begun comes last: to take it is to wait for it.
+  llvm::stable_sort(loads, [&](tile::LoadOp x, tile::LoadOp y) {
+    return !begun.contains(x.getTile()) && begun.contains(y.getTile());
+  });
+  for (tile::LoadOp load : loads) {
+    warp.setBegun(load.getTile(), begun.lookup(load.getTile()));
     warp.emit(load);
+  }
+  SmallVector<Value> yielded;
+  for (Operation *op : asked)
+    yielded.push_back(warp.emitTicket(op, work.tiles));
   for (Operation *op : work.tiles)
     if (!isa<tile::LoadOp>(op))
       warp.emit(op);
   for (Value operand : operands)
     gpu::ShareOp::create(b, loc, warp[operand], shared[operand], Value());
-  SmallVector<Value> yielded;
-  for (Operation *op : asked)
-    yielded.push_back(warp.emitTicket(op, work.tiles));
   for (Value tile : kept)
     gpu::ShareOp::create(b, loc, warp[tile], shared[tile], Value());
   for (Operation *op : work.stores)
@@ -180,49 +190,56 @@ void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
     tickets[op] = ticket;
 }
 
-/// The stores of a role that wait for other blocks or for a condition.
-void ResidentKernel::emitLateStores(ScanRole role) {
-  if (llvm::none_of((*roles)[role].stores, llvm::IsaPred<scf::IfOp>))
-    return;
-  gpu::WarpsOp warps = enterWarps(role);
-  FragmentEmitter warp(b, scalars);
-  for (Operation *op : (*roles)[role].stores) {
-    if (!isa<scf::IfOp>(op))
+/// The stores of operands' roles that wait for other blocks or for a condition.
+void ResidentKernel::emitLateStores() {
+  for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value}) {
+    if (llvm::none_of((*roles)[role].stores, llvm::IsaPred<scf::IfOp>))
       continue;
-    for (Value tile : getUsedTiles(op))
-      warp.set(tile, gpu::FetchOp::create(b, scan.getLoc(), warp.typeOf(tile),
-                                          shared[tile], Value()));
-    if (Value ticket = tickets.lookup(op))
-      warp.setTicket(op, ticket);
-    warp.emitStores(op, {});
+    gpu::WarpsOp warps = enterWarps(role);
+    FragmentEmitter warp(b, scalars);
+    for (Operation *op : (*roles)[role].stores) {
+      if (!isa<scf::IfOp>(op))
+        continue;
+      for (Value tile : getUsedTiles(op))
+        warp.set(tile, gpu::FetchOp::create(b, scan.getLoc(), warp.typeOf(tile),
+                                            shared[tile], Value()));
+      if (Value ticket = tickets.lookup(op))
+        warp.setTicket(op, ticket);
+      warp.emitStores(op, {});
+    }
+    gpu::YieldOp::create(b, scan.getLoc());
+    b.setInsertionPointAfter(warps);
   }
-  gpu::YieldOp::create(b, scan.getLoc());
-  b.setInsertionPointAfter(warps);
 }
 
-/// Asks for what the roles read behind the wait for the launch ahead. It pays
-/// where the launch is short: all its blocks run at once.
-void ResidentKernel::emitPrefetches() {
-  Location loc = scan.getLoc();
-  Value units = countUnits();
-  if (!units)
+/// Begins the load of what a role reads, if it can be begun.
+void ResidentKernel::emitBegin(FragmentEmitter &warp, tile::LoadOp load) {
+  if (!warp.mayBegin(load))
     return;
-  Value isShort = arith::CmpIOp::create(
-      b, loc, arith::CmpIPredicate::ule, units,
-      arith::ConstantIndexOp::create(b, loc, maxPrefetchUnits));
-  auto branch = scf::IfOp::create(b, loc, isShort, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  for (ScanRole role :
-       {ScanRole::query, ScanRole::key, ScanRole::value, ScanRole::output}) {
+  auto type = cast<VectorType>(load.getTile().getType());
+  Value place =
+      allocate(VectorType::get({type.getNumElements()}, type.getElementType()));
+  warp.emitBegin(load, place);
+  begun[load.getTile()] = place;
+}
+
+/// Asks for the windows, which the launch ahead does not write and no cache
+/// holds, before the state: behind it they would come last of all.
+void ResidentKernel::emitWindows() {
+  DenseSet<Value> written;
+  source.walk([&](tile::StoreOp store) { written.insert(store.getView()); });
+  for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value}) {
     SmallVector<tile::LoadOp> loads = getLoads((*roles)[role].tiles);
+    llvm::erase_if(loads, [&](tile::LoadOp load) {
+      return !written.contains(load.getView());
+    });
     if (loads.empty())
       continue;
     gpu::WarpsOp warps = enterWarps(role);
     FragmentEmitter warp(b, scalars);
     for (tile::LoadOp load : loads)
-      warp.emitPrefetch(load);
-    gpu::YieldOp::create(b, loc);
+      emitBegin(warp, load);
+    gpu::YieldOp::create(b, scan.getLoc());
     b.setInsertionPointAfter(warps);
   }
 }
@@ -278,6 +295,8 @@ void ResidentKernel::emitScan(FragmentEmitter &all) {
                                  /*withState=*/!isPacked);
   gpu::ShareOp::create(b, loc, next.output, shared[scan.getOutput()], zero);
   if (isPacked) {
+    // The last warp waits behind its own stores, the others for nothing.
+    gpu::ArriveOp::create(b, loc, numWarps - 1);
     // Before the sums they would find no registers; behind the update the block
     // would wait for them with nothing left to do.
     emitOutputLoads();
@@ -390,6 +409,8 @@ LogicalResult ResidentKernel::check() {
 /// What follows the scan, in the last warp.
 void ResidentKernel::emitOutput() {
   gpu::WarpsOp warps = enterWarps(ScanRole::output);
+  if (isPacked)
+    gpu::AwaitArrivalsOp::create(b, scan.getLoc());
   FragmentEmitter warp(b, scalars);
   for (auto [tile, fragment] : held)
     warp.set(tile, fragment);
@@ -417,10 +438,10 @@ void ResidentKernel::emitRootBlock(Block &block) {
 
   FragmentEmitter all(b, scalars, stateRows);
   const RoleWork &state = (*roles)[ScanRole::state];
+  emitWindows();
   if (numPasses == 1)
     for (Operation *op : state.tiles)
       all.emit(op);
-  emitPrefetches();
   emitAwait();
   if (!isPacked)
     emitOutputLoads();
@@ -437,8 +458,16 @@ void ResidentKernel::emitRootBlock(Block &block) {
     for (Operation *op : state.stores)
       all.emitStores(op, {});
   }
-  for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value})
-    emitLateStores(role);
-  gpu::BarrierOp::create(b, scan.getLoc());
+  if (!isPacked)
+    gpu::BarrierOp::create(b, scan.getLoc());
+  // Different warps, so the order is that of the code alone. With a narrow
+  // state behind it ptxas widens that before the first barrier, where all warps
+  // would wait for it.
+  bool isNarrow =
+      !cast<VectorType>(scan.getState().getType()).getElementType().isF32();
+  if (isNarrow && !isPacked)
+    emitLateStores();
   emitOutput();
+  if (!isNarrow || isPacked)
+    emitLateStores();
 }

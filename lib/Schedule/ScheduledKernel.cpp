@@ -94,19 +94,6 @@ SmallVector<tile::LoadOp> gdn::getLoads(ArrayRef<Operation *> ops) {
   return loads;
 }
 
-Value ScheduledKernel::countUnits() {
-  auto symbols = source->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
-  Value units;
-  for (Attribute form : source->getAttrOfType<ArrayAttr>("gdn_tile.grid")) {
-    auto symbol = llvm::find(symbols, form);
-    if (symbol == symbols.end())
-      return nullptr;
-    Value size = scalars.lookup(source.getArgument(symbol - symbols.begin()));
-    units = units ? arith::MulIOp::create(b, scan.getLoc(), units, size) : size;
-  }
-  return units;
-}
-
 Value ScheduledKernel::fetch(Value operand, Attribute layout, Value row) {
   auto type = cast<VectorType>(operand.getType());
   auto rowType = VectorType::get({type.getDimSize(1)}, type.getElementType());

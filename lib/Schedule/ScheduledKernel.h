@@ -58,11 +58,8 @@ protected:
   /// of floating point, which are computed where they are used.
   void emitScalars(mlir::Block &block);
   /// From here on what the launch ahead wrote may be read, and memory that it
-  /// reads be written. Only slots and states are read before.
+  /// reads be written. Only what lies in slots is read before, and slot ids.
   void emitAwait();
-  /// The number of units of a launch; null unless each axis of the grid is a
-  /// symbol.
-  mlir::Value countUnits();
 
   /// The body of the warp of a role; the state's are all.
   gpu::WarpsOp enterWarps(ScanRole role, mlir::TypeRange results = {});

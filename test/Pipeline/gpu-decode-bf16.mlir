@@ -18,7 +18,7 @@
 
 // Registers, shared bytes; no dynamic shared memory, stack or spills; code,
 // threads.
-// REPORT: decode {{ *}}sm_{{[0-9a-z]+ +(12[0-8]|1[01][0-9]|[0-9]?[0-9]) +3616 +0 +0 +0 +0 +[0-9]+ +256}}
+// REPORT: decode {{ *}}sm_{{[0-9a-z]+ +(12[0-8]|1[01][0-9]|[0-9]?[0-9]) +5920 +0 +0 +0 +0 +[0-9]+ +256}}
 
 // CHECK: .visible .entry decode(
 // CHECK: .reqntid 256

@@ -9,39 +9,40 @@
 // RUN: gdn-gpu-opt %t -gdn-gpu-check -o /dev/null
 
 // The state: 64 rows dealt to 8 warps, 8 lanes to a row.
-//       CHECK: #[[$STATE:.+]] = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
-//       CHECK: #[[$WARP:.+]] = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 1>
-//       CHECK: #[[$WIDE:.+]] = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 2>
+//   CHECK-DAG: #[[$STATE:.+]] = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+//   CHECK-DAG: #[[$WARP:.+]] = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 1>
+//   CHECK-DAG: #[[$WIDE:.+]] = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 2>
 
 // CHECK-LABEL: func.func @decode(
 //  CHECK-SAME:   {gdn.name = "state_pool", gdn_gpu.alignment = 16 : i64}
 //  CHECK-SAME:   gdn_gpu.min_blocks = 2 : i64, gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N", "Hv"]
 //       CHECK:   gdn_gpu.block_id 0
 //       CHECK:   scf.if
-// The state is asked for before anything else of the row, and before the launch
-// ahead has ended.
+// Windows and state are asked for before anything else of the row, and before
+// the launch ahead has ended; but a window of 2 bytes for each lane is not.
+//   CHECK-NOT:     gdn_gpu.warps 0
+//       CHECK:     gdn_gpu.warps 2 for 1 {
+//  CHECK-NEXT:       gdn_gpu.begin_load %{{.+}}, %[[V_BEGUN:.+]] : {{.+}}, <192xbf16>
+//   CHECK-NOT:     gdn_gpu.begin_load
 //       CHECK:     %[[M:.+]] = gdn_gpu.load %{{.+}} aligned 16 : {{.+}}, <64x32xf32, #[[$STATE]]>
-// A short launch asks for the rest as well.
-//       CHECK:     %[[UNITS:.+]] = arith.muli
-//       CHECK:     %[[SHORT:.+]] = arith.cmpi ule, %[[UNITS]]
-//       CHECK:     scf.if %[[SHORT]] {
-// CHECK-COUNT-11:       gdn_gpu.prefetch
 //       CHECK:     gdn_gpu.await_launch
 //  CHECK-NEXT:     gdn_gpu.release_launch
-// A role asks for all it reads before it computes; query and key keep their new
-// windows for the last reader of the old ones, and ask who that is.
+// A role asks for all it reads before it computes; query and key keep their new windows for the last reader of the old ones, and
+// ask who that is as soon as they have read.
 //       CHECK:     %[[Q_TICKET:.+]] = gdn_gpu.warps 0 for 1 -> i32 {
 // CHECK-COUNT-3:       gdn_gpu.load
 //   CHECK-NOT:       gdn_gpu.load
+//       CHECK:       gdn_gpu.take_ticket
 //       CHECK:       gdn_gpu.conv1d
 //       CHECK:       gdn_gpu.share %{{.+}}, %[[Q_PLACE:.+]] :
-//       CHECK:       gdn_gpu.take_ticket
 //       CHECK:       gdn_gpu.share %{{.+}}, %[[Q_WINDOW:.+]] : <3x32xbf16, #[[$WARP]]>
 //       CHECK:     gdn_gpu.warps 1 for 1 -> i32 {
 //       CHECK:       gdn_gpu.share %{{.+}}, %[[K_PLACE:.+]] :
 //       CHECK:       gdn_gpu.share %{{.+}}, %[[K_WINDOW:.+]] : <3x32xbf16, #[[$WARP]]>
-// The windows of value channels have one reader.
+// The windows of value channels have one reader. What has begun comes last.
 //       CHECK:     gdn_gpu.warps 2 for 1 {
+// CHECK-COUNT-2:       gdn_gpu.load
+//       CHECK:       gdn_gpu.load {{.+}} begun(%[[V_BEGUN]] :
 //       CHECK:       gdn_gpu.share %{{.+}}, %[[V_PLACE:.+]] :
 //       CHECK:       gdn_gpu.store
 //       CHECK:     gdn_gpu.warps 3 for 1 {
@@ -57,6 +58,10 @@
 // CHECK-COUNT-3:       vector.reduction <add>
 //       CHECK:     gdn_gpu.share %[[SCAN]]#1, %[[O_PLACE:.+]] row
 //       CHECK:     gdn_gpu.store %[[SCAN]]#0
+//       CHECK:     gdn_gpu.barrier
+//       CHECK:     gdn_gpu.warps 7 for 1 {
+//  CHECK-NEXT:       gdn_gpu.fetch %[[O_PLACE]]
+//       CHECK:       gdn_gpu.store
 //       CHECK:     gdn_gpu.warps 0 for 1 {
 //  CHECK-NEXT:       %[[WINDOW:.+]] = gdn_gpu.fetch %[[Q_WINDOW]]
 //  CHECK-NEXT:       %[[LAST:.+]] = gdn_gpu.is_last %[[Q_TICKET]]
@@ -64,10 +69,6 @@
 //  CHECK-NEXT:         gdn_gpu.store %[[WINDOW]]
 //       CHECK:     gdn_gpu.warps 1 for 1 {
 //  CHECK-NEXT:       gdn_gpu.fetch %[[K_WINDOW]]
-//       CHECK:     gdn_gpu.barrier
-//       CHECK:     gdn_gpu.warps 7 for 1 {
-//  CHECK-NEXT:       gdn_gpu.fetch %[[O_PLACE]]
-//       CHECK:       gdn_gpu.store
 // A row that is not live: zeros, and nothing of the pools.
 //       CHECK:   } else {
 //  CHECK-NEXT:     gdn_gpu.await_launch

@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -143,9 +144,33 @@ static bool needsFence(Operation *barrier) {
          findBefore(barrier, nullptr, operands) == Before::write;
 }
 
+/// The named barrier of gdn_gpu.arrive: the last one; roles have the first.
+static constexpr int64_t arrivalsBarrier = 15;
+
+/// One half of a barrier: the warp that waits, or the others that do not.
+static void emitHalf(OpBuilder &b, Operation *op, const BlockThreads &threads) {
+  Location loc = op->getLoc();
+  int64_t count = op->getParentOfType<func::FuncOp>()
+                      ->getAttrOfType<IntegerAttr>("gdn_gpu.threads")
+                      .getInt();
+  auto of = llvm::formatv(" {0}, {1};", arrivalsBarrier, count).str();
+  auto arrive = dyn_cast<gdn::gpu::ArriveOp>(op);
+  if (!arrive)
+    return (void)emitAssembly(b, loc, Type(), {}, "bar.sync" + of, "~{memory}",
+                              /*hasSideEffects=*/true);
+  Arithmetic a{b, loc};
+  emitAssembly(
+      b, loc, Type(), {threads.warp, a.i32(int64_t(arrive.getWarp()))},
+      "{ .reg .pred other; setp.ne.s32 other, $0, $1; @other bar.arrive" + of +
+          " }",
+      "r,r,~{memory}", /*hasSideEffects=*/true);
+}
+
 void gdn::emitBarrier(OpBuilder &b, Operation *op,
                       const BlockThreads &threads) {
   Location loc = op->getLoc();
+  if (isa<gdn::gpu::ArriveOp, gdn::gpu::AwaitArrivalsOp>(op))
+    return emitHalf(b, op, threads);
   // Barriers within other ops order what they write for themselves.
   if (op->getParentOfType<func::FuncOp>()->hasAttr("gdn_gpu.warpgroups") &&
       isa<gdn::gpu::BarrierOp>(op) && needsFence(op))

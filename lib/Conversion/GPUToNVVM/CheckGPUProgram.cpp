@@ -52,6 +52,7 @@ private:
   LogicalResult visitLoop(Operation &op);
   LogicalResult visitCommit(gpu::CommitOp commit);
   LogicalResult visitBranches(Operation &op);
+  LogicalResult visitAwaiting(Operation &op);
   LogicalResult needsBarrier(Operation *op, Operation *earlier);
   enum class Conflict { none, access, copy };
   Conflict getConflict(Operation *op) const;
@@ -61,6 +62,7 @@ private:
 
   bool places;
   States states;
+  DenseSet<Operation *> arrived; // what was shared before the gdn_gpu.arrive
 };
 
 struct PlaceBarriers final : gdn::impl::PlaceBarriersBase<PlaceBarriers> {
@@ -319,7 +321,33 @@ LogicalResult SharedTileWalk::visitCommit(gpu::CommitOp commit) {
   return success();
 }
 
+/// Whether the work of a warp begins when all others have arrived.
+static bool awaitsArrivals(Operation &op) {
+  auto warps = dyn_cast<gpu::WarpsOp>(op);
+  return warps &&
+         !warps.getBody().front().getOps<gpu::AwaitArrivalsOp>().empty();
+}
+
+/// What was shared before the others arrived is there for this warp alone.
+LogicalResult SharedTileWalk::visitAwaiting(Operation &op) {
+  States before = states;
+  for (auto &[place, state] : states)
+    if (arrived.contains(state.shared))
+      state.shared = nullptr;
+  if (failed(walk(op.getRegion(0))))
+    return failure();
+  join(states, before);
+  return success();
+}
+
 LogicalResult SharedTileWalk::visit(Operation &op) {
+  if (isa<gpu::ArriveOp>(op)) {
+    for (auto &[place, state] : states)
+      arrived.insert(state.shared);
+    return success();
+  }
+  if (awaitsArrivals(op))
+    return visitAwaiting(op);
   if (isa<gpu::BarrierOp>(op)) {
     meet(/*awaits=*/false);
     return success();

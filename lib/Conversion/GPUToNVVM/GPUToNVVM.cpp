@@ -66,6 +66,7 @@ private:
                           gdn::gpu::FragmentType type, Value row);
 
   Value get(Value value) { return values.lookupOrDefault(value); }
+  Value getIf(Value value) { return value ? get(value) : Value(); }
   SmallVector<Value> get(ValueRange range) {
     return llvm::map_to_vector(range, [&](Value value) { return get(value); });
   }
@@ -359,6 +360,11 @@ void KernelLowering::lower(Operation &op) {
     Value row = access.getRow();
     return row ? a.toI32(get(row)) : row;
   };
+  auto tileIn = [&](auto access, gdn::gpu::FragmentType type, int64_t aligned) {
+    return memory.getTile(b, loc, access.getView(), values,
+                          get(access.getIndices()), access.getDims(), type,
+                          aligned);
+  };
   llvm::TypeSwitch<Operation *>(&op)
       .Case([&](gdn::gpu::BlockIdOp id) {
         values.map(id.getResult(), entry.blockIds[id.getAxis()]);
@@ -370,28 +376,25 @@ void KernelLowering::lower(Operation &op) {
       .Case([&](scf::ForOp loop) { lowerLoop(loop); })
       .Case([&](scf::IfOp branch) { lowerIf(branch); })
       .Case([&](gdn::gpu::LoadOp load) {
-        TileMemory tile = memory.getTile(
-            b, loc, load.getView(), values, get(load.getIndices()),
-            load.getDims(), load.getTile().getType(), load.getAligned());
-        Value rows = load.getRows() ? get(load.getRows()) : Value();
-        values.map(load.getTile(),
-                   loadFragment(b, loc, threads, load.getTile().getType(), tile,
-                                rows));
+        auto type = load.getTile().getType();
+        TileMemory tile = tileIn(load, type, load.getAligned());
+        tile.begun = getIf(load.getBegun());
+        values.map(load.getTile(), loadFragment(b, loc, threads, type, tile,
+                                                getIf(load.getRows())));
       })
       .Case([&](gdn::gpu::StoreOp store) {
-        TileMemory tile = memory.getTile(
-            b, loc, store.getView(), values, get(store.getIndices()),
-            store.getDims(), store.getTile().getType(), store.getAligned());
-        Value rows = store.getRows() ? get(store.getRows()) : Value();
-        storeFragment(b, loc, threads, store.getTile().getType(),
-                      get(store.getTile()), tile, rows);
+        auto type = store.getTile().getType();
+        storeFragment(b, loc, threads, type, get(store.getTile()),
+                      tileIn(store, type, store.getAligned()),
+                      getIf(store.getRows()));
       })
-      .Case([&](gdn::gpu::PrefetchOp prefetch) {
-        auto type = cast<gdn::gpu::FragmentType>(prefetch.getTile());
-        TileMemory tile = memory.getTile(
-            b, loc, prefetch.getView(), values, get(prefetch.getIndices()),
-            prefetch.getDims(), type, /*aligned=*/0);
-        prefetchFragment(b, loc, threads, type, tile);
+      .Case<gdn::gpu::PrefetchOp, gdn::gpu::BeginLoadOp>([&](auto ask) {
+        auto type = cast<gdn::gpu::FragmentType>(ask.getTile());
+        TileMemory tile = tileIn(ask, type, /*aligned=*/0);
+        if (auto begin = dyn_cast<gdn::gpu::BeginLoadOp>(*ask))
+          tile.begun = get(begin.getPlace());
+        auto emit = tile.begun ? beginFragment : prefetchFragment;
+        emit(b, loc, threads, type, tile);
       })
       .Case([&](memref::LoadOp load) {
         values.map(load.getResult(),
@@ -476,8 +479,7 @@ void KernelLowering::lower(Operation &op) {
         TileMemory tile =
             memory.getTile(b, loc, copy.getView(), values,
                            get(copy.getIndices()), copy.getDims(), place);
-        emitCopy(b, copy, threads, tile,
-                 copy.getRows() ? get(copy.getRows()) : Value(),
+        emitCopy(b, copy, threads, tile, getIf(copy.getRows()),
                  values.lookup(copy.getPlace()));
       })
       .Case([&](gdn::gpu::CopyOutOp copy) {
@@ -485,8 +487,7 @@ void KernelLowering::lower(Operation &op) {
         TileMemory tile =
             memory.getTile(b, loc, copy.getView(), values,
                            get(copy.getIndices()), copy.getDims(), place);
-        emitCopyOut(b, copy, threads, tile,
-                    copy.getRows() ? get(copy.getRows()) : Value(),
+        emitCopyOut(b, copy, threads, tile, getIf(copy.getRows()),
                     values.lookup(copy.getPlace()));
       })
       .Case([&](gdn::gpu::AwaitCopiesOp await) {
@@ -497,7 +498,7 @@ void KernelLowering::lower(Operation &op) {
       })
       .Case([&](gdn::gpu::MatmulOp matmul) {
         Value lhs = get(matmul.getLhs()), tile = values.lookup(matmul.getRhs());
-        Value acc = matmul.getAcc() ? get(matmul.getAcc()) : Value();
+        Value acc = getIf(matmul.getAcc());
         if (!matmul.getWarpgroup()) {
           values.map(matmul.getResult(),
                      emitMatmul(b, threads, matmul, lhs, tile, acc));
@@ -522,7 +523,7 @@ void KernelLowering::lower(Operation &op) {
                  GroupLhs{place, get(start.getLhs()), start.getTurned()}, rhs,
                  start.getResult().getType().getFragment(),
                  start.getTransposeRhs(), values.lookup(start.getRhs()),
-                 start.getAcc() ? get(start.getAcc()) : Value())});
+                 getIf(start.getAcc()))});
       })
       .Case([&](gdn::gpu::AwaitMatmulOp await) {
         // Those begun later may go on.
@@ -554,9 +555,8 @@ void KernelLowering::lower(Operation &op) {
         values.map(extract.getValue(),
                    emitExtract(b, extract, get(extract.getTile())));
       })
-      .Case([&](gdn::gpu::BarrierOp barrier) {
-        emitBarrier(b, barrier, threads);
-      })
+      .Case<gdn::gpu::BarrierOp, gdn::gpu::ArriveOp, gdn::gpu::AwaitArrivalsOp>(
+          [&](Operation *barrier) { emitBarrier(b, barrier, threads); })
       .Case([&](gdn::gpu::LastReaderOp last) {
         Value count = get(last.getCount());
         Value ticket =

@@ -14,7 +14,11 @@
 // run time for the rest: one branch, the same in all threads.
 #include "TileAccess.h"
 
+#include "Assembly.h"
+#include "TileCopy.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
@@ -23,54 +27,7 @@ using namespace mlir;
 using namespace gdn;
 
 static constexpr int64_t maxAccessBytes = 16;
-
-VectorType gdn::getLocalType(gpu::FragmentType fragment) {
-  return VectorType::get({fragment.getLocalSize()}, fragment.getElementType());
-}
-
-/// `value` through assembly without an instruction: LLVM does not see where the
-/// copy comes from.
-static Value hide(OpBuilder &b, Location loc, Value value,
-                  StringRef constraints) {
-  return LLVM::InlineAsmOp::create(
-             b, loc, value.getType(), value, "", constraints,
-             /*has_side_effects=*/false, /*is_align_stack=*/false,
-             LLVM::tailcallkind::TailCallKind::None,
-             LLVM::AsmDialectAttr::get(b.getContext(),
-                                       LLVM::AsmDialect::AD_ATT),
-             /*operand_attrs=*/ArrayAttr())
-      .getResult(0);
-}
-
-Type gdn::getCarriedType(Type local) {
-  auto type = dyn_cast<VectorType>(local);
-  if (!type || type.getElementTypeBitWidth() != 16 ||
-      type.getNumElements() % 2 != 0)
-    return local;
-  return VectorType::get({type.getNumElements() / 2},
-                         IntegerType::get(local.getContext(), 32));
-}
-
-Value gdn::toCarried(OpBuilder &b, Location loc, Value local) {
-  Type type = getCarriedType(local.getType());
-  if (type == local.getType())
-    return local;
-  // LLVM would carry the elements if it saw where the words come from.
-  auto vector = cast<VectorType>(type);
-  Value words = vector::BitCastOp::create(b, loc, vector, local);
-  SmallVector<Value> hidden;
-  for (int64_t i = 0; i < vector.getNumElements(); ++i) {
-    Value word = vector::ExtractOp::create(b, loc, words, i);
-    hidden.push_back(hide(b, loc, word, "=r,0"));
-  }
-  return vector::FromElementsOp::create(b, loc, vector, hidden);
-}
-
-Value gdn::fromCarried(OpBuilder &b, Location loc, Value carried, Type local) {
-  if (carried.getType() == local)
-    return carried;
-  return vector::BitCastOp::create(b, loc, cast<VectorType>(local), carried);
-}
+static constexpr int64_t minCopyBytes = 4; // of an asynchronous copy
 
 namespace {
 
@@ -78,11 +35,19 @@ class TileAccess {
 public:
   /// `stored` is null for a load.
   TileAccess(OpBuilder &b, Location loc, const BlockThreads &threads,
-             gpu::FragmentType type, const TileMemory &memory, Value rows,
+             gdn::gpu::FragmentType type, const TileMemory &memory, Value rows,
              Value stored);
 
   /// The loaded elements; null for a store.
   Value emit();
+  /// Copies to shared memory instead, where the thread's elements lie side by
+  /// side, and takes them from there.
+  void begin() {
+    isBegun = true;
+    listWays();
+    choose(choices);
+  }
+  Value take();
 
 private:
   enum class Way { pieces, columns, elements };
@@ -104,7 +69,10 @@ private:
   Value emitElement(Value pointer, int64_t row, int64_t place, int64_t offset);
   Value guarded(Value condition, VectorType type, function_ref<Value()> access);
 
-  Value load(Value pointer, int64_t elements);
+  Value load(Value pointer, int64_t place, int64_t elements);
+  Value getCopied(int64_t place);
+  bool mayTurn();
+  Value turnIfAcross(Value all);
   void store(Value value, Value pointer);
   Value rowMask(int64_t row);
   Value advance(Value pointer, const Stride &stride, int64_t times);
@@ -126,24 +94,25 @@ private:
   Location loc;
   Arithmetic a;
   const BlockThreads &threads;
-  gpu::FragmentType type;
+  gdn::gpu::FragmentType type;
   TileMemory memory;
   Value rowLimit; // index, or null
   Value stored;
 
-  gpu::RowsAttr layout;
+  gdn::gpu::RowsAttr layout;
   int64_t bytes;                                 // of an element
   int64_t numRows = 1, numColumns = 1;           // of the tile
   int64_t localRows = 1, pieces = 1, vector = 1; // of the thread
   Value origin;                                  // the thread's first element
   SmallVector<Choice> choices;
   bool isTurnedLater = false; // columns come in the order of memory
+  bool isBegun = false;       // copies instead of loads
 };
 
 } // namespace
 
 TileAccess::TileAccess(OpBuilder &b, Location loc, const BlockThreads &threads,
-                       gpu::FragmentType type, const TileMemory &memory,
+                       gdn::gpu::FragmentType type, const TileMemory &memory,
                        Value rows, Value stored)
     : b(b), loc(loc), a{b, loc}, threads(threads), type(type), memory(memory),
       rowLimit(rows), stored(stored), layout(type.getRows()),
@@ -163,7 +132,8 @@ TileAccess::TileAccess(OpBuilder &b, Location loc, const BlockThreads &threads,
   // Of the addresses that a load of the same tile computed, only this one has
   // to stay until the store.
   if (stored && memory.isGlobal)
-    origin = hide(b, loc, origin, "=l,0");
+    origin = emitAssembly(b, loc, origin.getType(), origin, "", "=l,0",
+                          /*hasSideEffects=*/false);
   APInt constant;
   if (rowLimit && matchPattern(rowLimit, m_ConstantInt(&constant)) &&
       constant.getSExtValue() >= numRows)
@@ -285,7 +255,11 @@ Value TileAccess::emit() {
   // would wait for the loads, and whatever the program asks for next would
   // follow a turn around the memory later.
   isTurnedLater = true;
-  Value all = choose(choices);
+  return turnIfAcross(choose(choices));
+}
+
+/// `all` as it was loaded, turned around if it lies across memory.
+Value TileAccess::turnIfAcross(Value all) {
   Value isAcross;
   for (const Choice &choice : choices) {
     if (choice.way == Way::columns) {
@@ -297,8 +271,10 @@ Value TileAccess::emit() {
     isAcross = a.both(isAcross, isNot);
   }
   // Hidden, or LLVM would take the answer back into the branch.
-  Value answer = hide(
-      b, loc, arith::ExtUIOp::create(b, loc, b.getI32Type(), isAcross), "=r,0");
+  Value answer = emitAssembly(
+      b, loc, b.getI32Type(),
+      arith::ExtUIOp::create(b, loc, b.getI32Type(), isAcross).getResult(), "",
+      "=r,0", /*hasSideEffects=*/false);
   isAcross =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, answer, a.i32(0));
   VectorType local = getLocalType(type);
@@ -312,10 +288,31 @@ Value TileAccess::emit() {
 /// Whether a load may find its rows side by side, or not.
 bool TileAccess::turnsLater() {
   return !stored && choices.size() > 1 &&
-         getCarriedType(getLocalType(type)) != getLocalType(type) &&
-         llvm::any_of(choices, [](const Choice &choice) {
-           return choice.way == Way::columns && choice.condition;
-         });
+         getCarriedType(getLocalType(type)) != getLocalType(type) && mayTurn();
+}
+
+bool TileAccess::mayTurn() {
+  return llvm::any_of(choices, [](const Choice &choice) {
+    return choice.way == Way::columns && choice.condition;
+  });
+}
+
+Value TileAccess::take() {
+  listWays();
+  VectorType local = getLocalType(type);
+  const int64_t count = local.getNumElements();
+  const int64_t step =
+      std::min(maxAccessBytes, count * bytes & -(count * bytes)) / bytes;
+  Value all = zeros(local);
+  for (int64_t at = 0; at < count; at += step) {
+    Value part = LLVM::LoadOp::create(b, loc, vectorOf(step), getCopied(at),
+                                      step * bytes);
+    all = vector::InsertStridedSliceOp::create(
+        b, loc, part, all, ArrayRef<int64_t>{at}, ArrayRef<int64_t>{1});
+  }
+  if (mayTurn())
+    return turnIfAcross(all);
+  return choices.front().way == Way::columns ? turn(all) : all;
 }
 
 //===----------------------------------------------------------------------===//
@@ -332,20 +329,35 @@ static void pin(OpBuilder &b, Location loc, Value loaded) {
   bool isHalf = first.getType().getIntOrFloatBitWidth() == 16;
   if (isHalf)
     first = arith::BitcastOp::create(b, loc, b.getI16Type(), first);
-  LLVM::InlineAsmOp::create(
-      b, loc, TypeRange(), first, "", isHalf ? "h" : "f",
-      /*has_side_effects=*/true, /*is_align_stack=*/false,
-      LLVM::tailcallkind::TailCallKind::None,
-      LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
-      /*operand_attrs=*/ArrayAttr());
+  emitAssembly(b, loc, Type(), first, "", isHalf ? "h" : "f",
+               /*hasSideEffects=*/true);
 }
 
-Value TileAccess::load(Value pointer, int64_t elements) {
+/// Where the thread's element `place` is copied to.
+Value TileAccess::getCopied(int64_t place) {
+  const int64_t size = getLocalType(type).getNumElements() * bytes;
+  Value offset = a.add(a.mul(threads.lane, a.i32(size)), a.i32(place * bytes));
+  return LLVM::GEPOp::create(b, loc, memory.begun.getType(), b.getI8Type(),
+                             memory.begun, ArrayRef<LLVM::GEPArg>{offset});
+}
+
+Value TileAccess::load(Value pointer, int64_t place, int64_t elements) {
   Type loaded = elements == 1 ? type.getElementType() : vectorOf(elements);
+  const int64_t size = elements * bytes;
+  if (isBegun && size >= minCopyBytes) {
+    NVVM::CpAsyncOp::create(b, loc, getCopied(place), pointer, size,
+                            size == maxAccessBytes
+                                ? NVVM::LoadCacheModifierKind::CG
+                                : NVVM::LoadCacheModifierKind::CA,
+                            Value());
+    return arith::ConstantOp::create(b, loc, loaded, b.getZeroAttr(loaded));
+  }
   Value value = LLVM::LoadOp::create(
-      b, loc, loaded, pointer, /*alignment=*/elements * bytes,
+      b, loc, loaded, pointer, /*alignment=*/size,
       /*isVolatile=*/false, /*isNonTemporal=*/false, memory.isInvariant);
-  if (memory.isGlobal)
+  if (isBegun)
+    LLVM::StoreOp::create(b, loc, value, getCopied(place), size);
+  else if (memory.isGlobal)
     pin(b, loc, value);
   return value;
 }
@@ -452,7 +464,7 @@ Value TileAccess::emitPiece(Way way, Value pointer, int64_t row,
     Value part = guarded(mask, vectorOf(step), [&]() -> Value {
       Value at = advance(pointer, column, first + e);
       if (!stored) {
-        Value loaded = load(at, step);
+        Value loaded = load(at, place + e, step);
         if (step == 1)
           loaded = vector::BroadcastOp::create(b, loc, vectorOf(1), loaded);
         return loaded;
@@ -505,7 +517,7 @@ Value TileAccess::emitColumns() {
           store(part, pointer);
           continue;
         }
-        Value part = load(pointer, step);
+        Value part = load(pointer, piece * chunk + at, step);
         if (step == 1)
           part = vector::BroadcastOp::create(b, loc, vectorOf(1), part);
         values = vector::InsertStridedSliceOp::create(
@@ -515,7 +527,7 @@ Value TileAccess::emitColumns() {
     });
     if (stored)
       continue;
-    if (isTurnedLater) {
+    if (isTurnedLater || isBegun) {
       local = vector::InsertStridedSliceOp::create(
           b, loc, all, local, ArrayRef<int64_t>{piece * chunk},
           ArrayRef<int64_t>{1});
@@ -545,13 +557,22 @@ Value TileAccess::turn(Value inMemoryOrder) {
 }
 
 Value gdn::loadFragment(OpBuilder &b, Location loc, const BlockThreads &threads,
-                        gpu::FragmentType type, const TileMemory &memory,
+                        gdn::gpu::FragmentType type, const TileMemory &memory,
                         Value rows) {
+  if (memory.begun) {
+    emitAwaitCopies(b, loc);
+    return TileAccess(b, loc, threads, type, memory, rows, nullptr).take();
+  }
   return TileAccess(b, loc, threads, type, memory, rows, nullptr).emit();
 }
 
+void gdn::beginFragment(OpBuilder &b, Location loc, const BlockThreads &threads,
+                        gdn::gpu::FragmentType type, const TileMemory &memory) {
+  TileAccess(b, loc, threads, type, memory, nullptr, nullptr).begin();
+}
+
 void gdn::storeFragment(OpBuilder &b, Location loc, const BlockThreads &threads,
-                        gpu::FragmentType type, Value local,
+                        gdn::gpu::FragmentType type, Value local,
                         const TileMemory &memory, Value rows) {
   OpBuilder::InsertionGuard guard(b);
   if (Value isWriter = threads.isWriter(Arithmetic{b, loc}, type)) {

@@ -29,6 +29,7 @@ struct TileMemory {
   int64_t aligned = 0; // divides the address and `row`, in bytes; 0: unknown
   bool isGlobal = false;
   bool isInvariant = false; // nothing writes it while the kernel runs
+  mlir::Value begun;        // !llvm.ptr<3> to where a begun load goes; or null
 };
 
 /// The vector of a thread's elements of a fragment; see the attribute `rows`.
@@ -49,6 +50,12 @@ mlir::Value fromCarried(mlir::OpBuilder &b, mlir::Location loc,
 mlir::Value loadFragment(mlir::OpBuilder &b, mlir::Location loc,
                          const BlockThreads &threads, gpu::FragmentType type,
                          const TileMemory &memory, mlir::Value rows);
+
+/// Begins to copy what `loadFragment` will take from `memory.begun`, where each
+/// thread has a part of its own.
+void beginFragment(mlir::OpBuilder &b, mlir::Location loc,
+                   const BlockThreads &threads, gpu::FragmentType type,
+                   const TileMemory &memory);
 
 /// Asks for the first element of each of the thread's pieces, as far as the
 /// second-level cache.

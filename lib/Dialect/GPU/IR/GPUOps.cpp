@@ -61,6 +61,26 @@ LogicalResult LoadOp::verify() {
 LogicalResult StoreOp::verify() {
   return verifyAccess(*this, getTile().getType());
 }
+LogicalResult BeginLoadOp::verify() {
+  auto tile = cast<FragmentType>(getTile());
+  if (failed(verifyAccess(*this, tile)))
+    return failure();
+  // begin_load_c4
+  int64_t elements = 1;
+  for (int64_t size : tile.getShape())
+    elements *= size;
+  if (tile.getRows().getWarps() != 1 ||
+      tile.getLocalSize() * warpThreads != elements)
+    return emitOpError("expects a tile of which each thread of one warp holds "
+                       "as many elements, but got ")
+           << tile;
+  SharedType place = getPlace().getType();
+  if (place.getShape() != ArrayRef<int64_t>{elements} ||
+      place.getElementType() != tile.getElementType())
+    return emitOpError("expects a place of ")
+           << elements << " elements of the tile's type, but got " << place;
+  return success();
+}
 LogicalResult PrefetchOp::verify() {
   return verifyAccess(*this, cast<FragmentType>(getTile()));
 }
@@ -295,6 +315,29 @@ static LogicalResult verifyOutsideWarps(Operation *op) {
 }
 
 LogicalResult BarrierOp::verify() { return verifyOutsideWarps(*this); }
+LogicalResult ArriveOp::verify() {
+  // arrive_c2
+  if (std::optional<int64_t> warps = countWarps(*this);
+      warps && int64_t(getWarp()) >= *warps)
+    return emitOpError("expects a warp below ")
+           << *warps << ", but got " << getWarp();
+  return verifyOutsideWarps(*this);
+}
+LogicalResult AwaitArrivalsOp::verify() {
+  // await_arrivals_c1
+  auto warps = dyn_cast<WarpsOp>((*this)->getParentOp());
+  auto function = (*this)->getParentOfType<FunctionOpInterface>();
+  std::optional<int64_t> waits;
+  function->walk([&](ArriveOp arrive) { waits = arrive.getWarp(); });
+  if (!waits)
+    return emitOpError("expects a gdn_gpu.arrive in its function");
+  if (!warps || warps.getCount() != 1 || int64_t(warps.getFirst()) != *waits)
+    return emitOpError("expects to be in the body of a gdn_gpu.warps of warp ")
+           << *waits << " alone, which the gdn_gpu.arrive names";
+  if (getOperation() != &warps.getBody().front().front())
+    return emitOpError("expects to be the first op of its gdn_gpu.warps");
+  return success();
+}
 LogicalResult AwaitLaunchOp::verify() {
   return getRole(*this) ? success() : verifyOutsideWarps(*this);
 }

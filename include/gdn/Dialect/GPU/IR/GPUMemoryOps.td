@@ -19,12 +19,17 @@ def GPU_LoadOp : GPU_Op<"load", [AttrSizedOperandSegments]> {
     known. The code asks at run time what it needs beyond that to read several
     columns at once, and reads element by element where it does not hold.
 
+    A tile that a `gdn_gpu.begin_load` has begun to load to the place `begun` is
+    taken from there, once it has come.
+
     **Preconditions**
 
     - (C1) one index per dimension of the view; `dims` names as many distinct
       dimensions of the view as the tile has.
     - (C2) tile and view have the same element type.
     - (C3) the elements that are read lie inside the view. Not checked.
+    - (C4) `begun` is the place of one `gdn_gpu.begin_load`, which asks for the
+      same tile of the same view, at the same indices.
 
     **Example**
 
@@ -45,11 +50,70 @@ def GPU_LoadOp : GPU_Op<"load", [AttrSizedOperandSegments]> {
   let arguments = (ins
     Arg<AnyMemRef, "view", [MemRead]>:$view, Variadic<Index>:$indices,
     DenseI64ArrayAttr:$dims, Optional<Index>:$rows,
+    Optional<GPU_SharedType>:$begun,
     DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$aligned);
   let results = (outs GPU_FragmentType:$tile);
   let assemblyFormat = [{
     $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)?
-    (`aligned` $aligned^)? attr-dict `:` type($view) `,` type($tile)
+    (`begun` `(` $begun^ `:` type($begun) `)`)? (`aligned` $aligned^)? attr-dict
+    `:` type($view) `,` type($tile)
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Type":$tile, "::mlir::Value":$view,
+                                 "::mlir::ValueRange":$indices,
+                                 "::llvm::ArrayRef<int64_t>":$dims,
+                                 "::mlir::Value":$rows, "int64_t":$aligned), [{
+    build($_builder, $_state, tile, view, indices, dims, rows,
+          /*begun=*/::mlir::Value(), aligned);
+  }]>];
+  let hasVerifier = 1;
+}
+
+def GPU_BeginLoadOp : GPU_Op<"begin_load", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Begins to load a tile, by way of shared memory";
+  let description = [{
+    Each thread of a warp begins to copy what it will hold of the tile to a part
+    of `place` of its own, and goes on: until the `gdn_gpu.load` that takes the
+    tile from there, no register waits. So the op may stand far ahead of it, also
+    ahead of `gdn_gpu.await_launch` where the launch ahead does not write the
+    tile. What has to be read element by element is waited for here.
+
+    **Preconditions**
+
+    - (C1) one index per dimension of the view; `dims` names as many distinct
+      dimensions of the view as the tile has.
+    - (C2) tile, place and view have the same element type.
+    - (C3) the elements lie inside the view, and nothing writes them before the
+      load that takes them. Not checked.
+    - (C4) the tile is laid out over one warp, whose threads hold no places
+      without an element; `place` has as many elements, and no other use than the
+      load.
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+    func.func @early(%weights: memref<?x4xbf16>, %channel: index)
+        -> !gdn_gpu.fragment<4x128xbf16, #rows>
+        attributes {gdn_gpu.threads = 32 : i64} {
+      %c0 = arith.constant 0 : index
+      %place = gdn_gpu.alloc : !gdn_gpu.shared<512xbf16>
+      gdn_gpu.begin_load %weights[%channel, %c0] dims [1, 0], %place
+          : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #rows>,
+            !gdn_gpu.shared<512xbf16>
+      gdn_gpu.await_launch
+      %w = gdn_gpu.load %weights[%channel, %c0] dims [1, 0]
+          begun(%place : !gdn_gpu.shared<512xbf16>)
+          : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #rows>
+      return %w : !gdn_gpu.fragment<4x128xbf16, #rows>
+    }
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$view, Variadic<Index>:$indices,
+                       DenseI64ArrayAttr:$dims, GPU_SharedType:$place,
+                       TypeAttrOf<GPU_FragmentType>:$tile);
+  let assemblyFormat = [{
+    $view `[` $indices `]` `dims` $dims `,` $place attr-dict
+    `:` type($view) `,` $tile `,` type($place)
   }];
   let hasVerifier = 1;
 }

@@ -347,6 +347,60 @@ def GPU_BarrierOp : GPU_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;
 }
 
+def GPU_ArriveOp : GPU_Op<"arrive", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Half of a barrier: one warp waits for the others later";
+  let description = [{
+    All warps but `warp` note that they have come here and go on. What they
+    shared before, `warp` may fetch behind its `gdn_gpu.await_arrivals`.
+
+    **Preconditions**
+
+    - (C1) it is not inside a `gdn_gpu.warps` or a `gdn_gpu.each_warp`, nor under a
+      condition that differs among the threads of a block.
+    - (C2) `warp` is one of the block's, and the function has one such op.
+
+    **Example**
+
+    ```mlir
+    #rows = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+    #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+    func.func @meet(%o: !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>)
+        attributes {gdn_gpu.threads = 128 : i64} {
+      %place = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
+      gdn_gpu.share %o, %place
+          : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>,
+            !gdn_gpu.shared<128xf32>
+      gdn_gpu.arrive for 3
+      gdn_gpu.warps 3 for 1 {
+        gdn_gpu.await_arrivals
+        %all = gdn_gpu.fetch %place : !gdn_gpu.shared<128xf32>
+            -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#row>>
+      }
+      return
+    }
+    ```
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$warp);
+  let assemblyFormat = "`for` $warp attr-dict";
+  let hasVerifier = 1;
+}
+
+def GPU_AwaitArrivalsOp : GPU_Op<"await_arrivals", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "The other half: waits until all other warps have arrived";
+  let description = [{
+    See `gdn_gpu.arrive`.
+
+    **Preconditions**
+
+    - (C1) it is the first op of a `gdn_gpu.warps` of the one warp that the
+      `gdn_gpu.arrive` of the function names.
+
+    **Example**: that of `gdn_gpu.arrive`.
+  }];
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
+}
+
 def GPU_LastReaderOp : GPU_Op<"last_reader", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "True in the last of several blocks that have read a tile";
   let description = [{
