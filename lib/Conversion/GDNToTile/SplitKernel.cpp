@@ -164,6 +164,11 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
     chosen.push_back({{}, "_fused", 1, 0, together});
     for (const Waves &waves : fusedWaves)
       chosen.back().names.push_back(waves.variant);
+    chosen.push_back({{"fused-parts-2"}, "_fused_parts_2", 2, 0, together});
+    // Its rule has three cases where rows may be cut instead.
+    if (!wanted.cuts.empty() && canCut(parts, segmentParts))
+      chosen.back().names.append(
+          {"fused-parts-2-blocks", "fused-parts-2-rows"});
   }
   auto descending = [](ArrayRef<int64_t> numbers) {
     SmallVector<int64_t> sorted(numbers);
@@ -178,8 +183,6 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
       chosen.push_back(
           {{"split-cuts-" + number}, "_cuts_" + number, ofSegment, cuts, 0});
     }
-  if (together != 0)
-    chosen.push_back({{"fused-parts-2"}, "_fused_parts_2", 2, 0, together});
   SmallVector<int64_t> counts;
   for (int64_t count : wanted.valueParts)
     counts.push_back(chooseValueParts(parts, count));

@@ -43,18 +43,18 @@ static constexpr int64_t leastSegmentChunks = 4;
 /// Segments per row that pay, in the mean.
 static constexpr int64_t leastSegments = 4;
 /// Maps of segments cost more than idle multiprocessors where there are many
-/// blocks without: on 132 multiprocessors they pay from T = N^2 Hv^3 / 2 on,
-/// with up to 26 heads, and 33 of all rows (measured for 8 to 32 value heads and
-/// one or two rows).
+/// blocks without: on 132 multiprocessors they pay from T = N^2 Hv^3 / 2 on
+/// (measured for 8 to 32 value heads and one or two rows).
 static constexpr int64_t segmentCost = 132 * 132 / 2;
-static constexpr StringLiteral segmentHeads = "5", segmentBlocks = "4";
 
 /// Turns of a block that prepares its chunks itself, in the mean.
 static constexpr int64_t leastTurns = 2;
 /// Of a hundred multiprocessors, so many as blocks that prepare chunks for
 /// themselves pay with half of the values each, when there is one for each
-/// head.
-static constexpr StringLiteral fusedPartsLeast = "12";
+/// head. Cutting rows does not from so many rows on; nor, however long they are,
+/// from 1.15 times the square of multiprocessors on, of N^2 Hv^3.
+static constexpr StringLiteral fusedPartsLeast = "12", fusedPartsRows = "3",
+                               fusedPartsBlocks = "115";
 /// Rows of the state with which a block is no slower than one with all: it may
 /// have one beside it on its multiprocessor.
 static constexpr int64_t goodPartRows = 64;
@@ -135,8 +135,6 @@ void SplitStage::describe() {
         atMost({text(segmentCost), rowForm, rowForm, valueForm, valueForm,
                 valueForm},
                {"workers", "workers", getDimForm(rule.getQuery(), 0)}),
-        atMost({segmentHeads, valueForm}, {"workers"}),
-        atMost({segmentBlocks, rowForm, valueForm}, {"workers"}),
         atMost({perRow, rowForm}, {number}),
         atMost({least}, {getDimForm(rule.getQuery(), 0)})};
   } else if (algorithm.together != 0) {
@@ -161,10 +159,28 @@ void SplitStage::describe() {
       }
     } else {
       // One wave of parts, unless so few blocks that others have most of the
-      // multiprocessors.
-      add(variants.front(),
-          {atMost({fusedPartsLeast, "workers"}, {"100", rowForm, valueForm}),
-           atMost({blocks, rowForm, valueForm}, {"workers"}), enoughTurns});
+      // multiprocessors, or rows that are better cut: a name for each case.
+      SmallVector<Attribute> some = {
+          atMost({fusedPartsLeast, "workers"}, {"100", rowForm, valueForm}),
+          atMost({blocks, rowForm, valueForm}, {"workers"}), enoughTurns};
+      auto addCase = [&](StringRef variant, Attribute own) {
+        SmallVector<Attribute> all = some;
+        all.push_back(own);
+        add(variant, all);
+      };
+      if (variants.size() == 1) {
+        add(variants.front(), some);
+      } else {
+        addCase(variants[0],
+                atMost({"workers", "workers", getDimForm(rule.getQuery(), 0)},
+                       {text(segmentCost - 1), rowForm, rowForm, valueForm,
+                        valueForm, valueForm}));
+        addCase(variants[1],
+                atMost({fusedPartsBlocks, "workers", "workers"},
+                       {"100", rowForm, rowForm, valueForm, valueForm,
+                        valueForm}));
+        addCase(variants[2], atMost({fusedPartsRows}, {rowForm}));
+      }
     }
     function->setAttr("gdn_tile.conditions", b.getDictionaryAttr(byName));
   } else if (algorithm.shortPieces != 0) {

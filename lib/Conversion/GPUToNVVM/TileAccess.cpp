@@ -569,6 +569,7 @@ Value gdn::loadFragment(OpBuilder &b, Location loc, const BlockThreads &threads,
 void gdn::beginFragment(OpBuilder &b, Location loc, const BlockThreads &threads,
                         gdn::gpu::FragmentType type, const TileMemory &memory) {
   TileAccess(b, loc, threads, type, memory, nullptr, nullptr).begin();
+  emitEndOfCopies(b, loc);
 }
 
 void gdn::storeFragment(OpBuilder &b, Location loc, const BlockThreads &threads,

@@ -206,7 +206,6 @@ void gdn::emitCopyOut(OpBuilder &b, gdn::gpu::CopyOutOp copy,
                       const BlockThreads &threads, const TileMemory &memory,
                       Value rows, Value place) {
   Location loc = copy.getLoc();
-  Arithmetic a{b, loc};
   OwnPieces pieces(b, loc, threads, copy.getPlace().getType(), place, memory);
   auto words = VectorType::get({pieceBytes / 4}, b.getI32Type());
   SmallVector<Value> loaded;
@@ -301,14 +300,22 @@ void gdn::emitCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
                    const BlockThreads &threads, const TileMemory &memory,
                    Value rows, Value place) {
   emitPieces(b, copy, threads, memory, rows, place);
+  emitEndOfCopies(b, copy.getLoc());
+}
+
+void gdn::emitEndOfCopies(OpBuilder &b, Location loc) {
   // Here, since the commit takes its time: at the wait, that would be spent.
-  NVVM::CpAsyncCommitGroupOp::create(b, copy.getLoc());
+  NVVM::CpAsyncCommitGroupOp::create(b, loc);
+}
+
+void gdn::emitAwaitCopies(OpBuilder &b, Location loc) {
+  NVVM::CpAsyncWaitGroupOp::create(b, loc, 0);
 }
 
 void gdn::emitAwaitCopies(OpBuilder &b, gdn::gpu::AwaitCopiesOp await,
                           const BlockThreads &threads) {
   Location loc = await.getLoc();
-  NVVM::CpAsyncWaitGroupOp::create(b, loc, 0);
+  emitAwaitCopies(b, loc);
   // No barrier need follow for what a group copied for itself.
   bool hasOwn = false;
   gdn::gpu::WarpsOp role = gdn::gpu::getRole(await);

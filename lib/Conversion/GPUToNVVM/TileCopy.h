@@ -19,6 +19,11 @@ void emitCopyOut(mlir::OpBuilder &b, gpu::CopyOutOp copy,
                  const BlockThreads &threads, const TileMemory &memory,
                  mlir::Value rows, mlir::Value place);
 
+/// Behind the last piece that a thread begins to copy, and where it waits for
+/// all that it began.
+void emitEndOfCopies(mlir::OpBuilder &b, mlir::Location loc);
+void emitAwaitCopies(mlir::OpBuilder &b, mlir::Location loc);
+
 /// Waits for what the thread began, and where groups copy their own columns, for
 /// the others of its group.
 void emitAwaitCopies(mlir::OpBuilder &b, gpu::AwaitCopiesOp await,

@@ -17,7 +17,7 @@
 //  CHECK-SAME:   %[[POOL:[a-z0-9]+]]: memref<?x?x64x32xf32, {{.*}}> {gdn.name = "state_pool"}
 //  CHECK-SAME:   %[[STATES:[a-z0-9]+]]: memref<?x?x64x32xf32>, %[[MAPS:[a-z0-9]+]]: memref<?x?x32x32xf16>)
 //  CHECK-SAME:   gdn_tile.bits = "split-cuts-8"
-//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["8712", "N", "N", "Hv", "Hv", "Hv"], ["workers", "workers", "T"]], {{\[}}["5", "Hv"], ["workers"]], {{\[}}["4", "N", "Hv"], ["workers"]], {{\[}}["4", "N"], ["8"]], {{\[}}["2048"], ["T"]]]
+//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["8712", "N", "N", "Hv", "Hv", "Hv"], ["workers", "workers", "T"]], {{\[}}["4", "N"], ["8"]], {{\[}}["2048"], ["T"]]]
 //  CHECK-SAME:   gdn_tile.grid = ["N + 8", "Hv", "3"]
 //  CHECK-SAME:   gdn_tile.variant = "split-cuts-8"
 //  CHECK-SAME:   ["N + 8", "Hv", "64", "32", "4"], ["N + 8", "Hv", "32", "32", "2"]]
