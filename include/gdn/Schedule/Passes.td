@@ -17,23 +17,26 @@ def ScheduleResidentRecurrence
     what follows the scan is the work of the last warp. They pass tiles through
     shared memory:
 
+        warps 0 .. 2      begin to load the windows of the convolution
         all warps         load the state
                           wait for the launch ahead
         warps 0 .. 3      query, key, value, gates -> shared
         barrier
         all warps         scan; output -> shared; store the state
-        warps 0 .. 2      store the windows of the convolution
         barrier
+        warps 0 .. 2      store the windows of the convolution
         last warp         gated norm, store the output
 
-    Slots and states are read before the wait for the launch ahead, so a launch
-    may depend on it (programmatic dependent launch) only if that one writes
-    neither.
+    Slot ids, and what lies in slots, are read before the wait for the launch ahead,
+    so a launch may depend on it (programmatic dependent launch) only if that one
+    writes none of it.
 
     With `packed-units` a program with a state of 16 bits, as it is loaded, and one decay
     for a head has a second program, the variant "packed" for launches of at least so many
     units: four warps, three blocks per multiprocessor, a state whose rows are widened
-    one at a time (`gdn_gpu.rows_apart`) and that stays narrow otherwise.
+    one at a time (`gdn_gpu.rows_apart`) and that stays narrow otherwise. There the
+    operands too come by way of shared memory, and for the second barrier only the last
+    warp waits.
 
     A state that the registers of a block cannot hold is taken in passes over equal
     blocks of its rows, which do not depend on each other: a loop loads, scans and

@@ -365,3 +365,50 @@ func.func @start_matmul_c3_barrier(%t: !tile) -> !sums attributes {gdn_gpu.threa
   gdn_gpu.share %t, %p : !tile, !place
   return %a : !sums
 }
+
+// -----
+
+// What the others shared before they arrived is there for the warp that waits,
+// and for no other.
+#rows = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+
+func.func @arrived_for_another(%t: !row) attributes {gdn_gpu.threads = 128 : i64} {
+  %p = gdn_gpu.alloc : !place
+  // expected-note@+1 {{access before it}}
+  gdn_gpu.share %t, %p : !row, !place
+  gdn_gpu.arrive for 3
+  gdn_gpu.warps 3 for 1 {
+    gdn_gpu.await_arrivals
+    %a = gdn_gpu.fetch %p : !place -> !one
+  }
+  gdn_gpu.warps 2 for 1 {
+    // expected-error@+1 {{'gdn_gpu.fetch' op expects a gdn_gpu.barrier between it and the access before it}}
+    %b = gdn_gpu.fetch %p : !place -> !one
+  }
+  return
+}
+
+// -----
+
+#rows = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+!row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
+!one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
+!place = !gdn_gpu.shared<128xf32>
+
+func.func @shared_after_arrival(%t: !row) attributes {gdn_gpu.threads = 128 : i64} {
+  %p = gdn_gpu.alloc : !place
+  gdn_gpu.arrive for 3
+  // expected-note@+1 {{access before it}}
+  gdn_gpu.share %t, %p : !row, !place
+  gdn_gpu.warps 3 for 1 {
+    gdn_gpu.await_arrivals
+    // expected-error@+1 {{'gdn_gpu.fetch' op expects a gdn_gpu.barrier between it and the access before it}}
+    %a = gdn_gpu.fetch %p : !place -> !one
+  }
+  return
+}

@@ -115,6 +115,21 @@ func.func @conv(%x: !gdn_gpu.fragment<2x128xf32, #one>, %win: !gdn_gpu.fragment<
   return
 }
 
+// CHECK-LABEL: func.func @begin_load
+//       CHECK:   gdn_gpu.begin_load %{{.+}}[%{{.+}}, %{{.+}}] dims [1, 0], %[[P:.+]] : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #{{.+}}>, <512xbf16>
+//       CHECK:   gdn_gpu.arrive for 0
+//       CHECK:     gdn_gpu.await_arrivals
+//       CHECK:     gdn_gpu.load %{{.+}}[%{{.+}}, %{{.+}}] dims [1, 0] begun(%[[P]] : !gdn_gpu.shared<512xbf16>) : memref<?x4xbf16>,
+func.func @begin_load(%weights: memref<?x4xbf16>, %c: index, %p: !gdn_gpu.shared<512xbf16>) attributes {gdn_gpu.threads = 32 : i64} {
+  gdn_gpu.begin_load %weights[%c, %c] dims [1, 0], %p : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>, !gdn_gpu.shared<512xbf16>
+  gdn_gpu.arrive for 0
+  gdn_gpu.warps 0 for 1 {
+    gdn_gpu.await_arrivals
+    %w = gdn_gpu.load %weights[%c, %c] dims [1, 0] begun(%p : !gdn_gpu.shared<512xbf16>) : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>
+  }
+  return
+}
+
 // CHECK-LABEL: func.func @prefetch
 //       CHECK:   gdn_gpu.prefetch %{{.+}}[%{{.+}}, %{{.+}}] dims [1, 0] : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #{{.+}}>
 func.func @prefetch(%weights: memref<?x4xbf16>, %c: index) attributes {gdn_gpu.threads = 32 : i64} {

@@ -56,7 +56,20 @@ static LogicalResult verifyAccess(OpTy op, TileTy tile) {
 }
 
 LogicalResult LoadOp::verify() {
-  return verifyAccess(*this, getTile().getType());
+  if (failed(verifyAccess(*this, getTile().getType())))
+    return failure();
+  // load_c4
+  if (!getBegun())
+    return success();
+  BeginLoadOp begin;
+  for (Operation *user : getBegun().getUsers())
+    if (auto other = dyn_cast<BeginLoadOp>(user))
+      begin = other;
+  if (!begin || begin.getTile() != getTile().getType() ||
+      begin.getDims() != getDims())
+    return emitOpError("expects 'begun' to be the place of a "
+                       "gdn_gpu.begin_load of the same tile");
+  return success();
 }
 LogicalResult StoreOp::verify() {
   return verifyAccess(*this, getTile().getType());

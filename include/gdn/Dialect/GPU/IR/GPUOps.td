@@ -395,7 +395,17 @@ def GPU_AwaitArrivalsOp : GPU_Op<"await_arrivals", [MemoryEffects<[MemRead, MemW
     - (C1) it is the first op of a `gdn_gpu.warps` of the one warp that the
       `gdn_gpu.arrive` of the function names.
 
-    **Example**: that of `gdn_gpu.arrive`.
+    **Example**
+
+    ```mlir
+    func.func @last() attributes {gdn_gpu.threads = 64 : i64} {
+      gdn_gpu.arrive for 1
+      gdn_gpu.warps 1 for 1 {
+        gdn_gpu.await_arrivals
+      }
+      return
+    }
+    ```
   }];
   let assemblyFormat = "attr-dict";
   let hasVerifier = 1;
