@@ -2,8 +2,8 @@
 //
 // A loop over chunks that prepares them, in four roles: one copies keys and queries
 // and makes gates, one scales rows of keys, one makes the rest of what needs no state,
-// two chunks at a time, one walks from state to state. Of values and outputs a warp that
-// walks has its own columns, and meets nobody. With half of the values for a block, one
+// two chunks at a time, one walks from state to state. Of values and outputs a group that
+// walks has its own columns, and meets nobody else. With half of the values for a block, one
 // group walks, and those that load and scale are groups of their own.
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s
@@ -11,7 +11,7 @@
 // CHECK-LABEL: func.func @prefill__walk_fused(
 //  CHECK-SAME:   gdn_gpu.threads = 512 : i64
 //       CHECK:   gdn_gpu.alloc : <80x64xf16, swizzled>
-//       CHECK:   %[[SCALED:.+]] = gdn_gpu.channel : <64x128xf16, depth = 2, swizzled>
+//       CHECK:   %[[SCALED:.+]] = gdn_gpu.channel : <64x128xf16, depth = 1, swizzled>
 //       CHECK:   %[[MADE:.+]] = gdn_gpu.channel : <64x64xf16, depth = 2, swizzled>
 //       CHECK:   gdn_gpu.channel : <64x64xf16, depth = 2, swizzled> with %[[MADE]]
 //       CHECK:   %[[GATES:.+]] = gdn_gpu.channel : <64xf32, depth = 5>
@@ -24,20 +24,26 @@
 //       CHECK:       gdn_gpu.receive %[[KEYS]]
 //       CHECK:       gdn_gpu.start_matmul
 //       CHECK:       gdn_gpu.start_matmul
+// The outputs of the turn before, if there was one, and when these have been read
+// the next values.
+//       CHECK:       gdn_gpu.copy_out %[[OUT:.+]], {{.*}} rows(%{{.+}})
 //       CHECK:       gdn_gpu.release %[[KEYS]]
 //       CHECK:       gdn_gpu.receive %[[GATES]]
+//       CHECK:       gdn_gpu.await_copies
+//       CHECK:       gdn_gpu.fetch transpose
+//       CHECK:       gdn_gpu.begin_copy own
 //       CHECK:       gdn_gpu.receive %[[MADE]]
 //       CHECK:       gdn_gpu.receive %[[SCALED]]
-// X, then the outputs and the state from it; all is given back before outputs go
-// to memory.
+// X, then the outputs and the state from it.
 //       CHECK:       %[[X:.+]] = gdn_gpu.start_matmul
 //       CHECK:       gdn_gpu.await_matmul %[[X]]
 //       CHECK:       gdn_gpu.start_matmul
 //       CHECK:       gdn_gpu.start_matmul
+//       CHECK:       gdn_gpu.share transpose %{{.+}}, %[[OUT]]
 //       CHECK:       gdn_gpu.release %[[SCALED]]
 //       CHECK:       gdn_gpu.release %[[MADE]]
-//       CHECK:       gdn_gpu.copy_out
-//       CHECK:       gdn_gpu.begin_copy own
+//       CHECK:       scf.yield
+//       CHECK:     gdn_gpu.copy_out %[[OUT]]
 //       CHECK:   gdn_gpu.warps 8 for 4 registers 104 {
 //       CHECK:     scf.for %{{.+}} step %c128
 //       CHECK:       gdn_gpu.receive %[[KEYS]]

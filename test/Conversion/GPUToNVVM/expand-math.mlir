@@ -20,6 +20,15 @@ func.func @exp(%x: f32) -> f32 {
   return %y : f32
 }
 
+// A power of two that may be an approximation is the chip's.
+// CHECK-LABEL: func.func @power
+//       CHECK:   llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"(%{{.+}})
+//   CHECK-NOT:   math.exp2
+func.func @power(%x: f32) -> f32 {
+  %y = math.exp2 %x fastmath<afn> : f32
+  return %y : f32
+}
+
 // A vector goes element by element where there is an intrinsic.
 // CHECK-LABEL: func.func @gates
 //   CHECK-NOT:   math.{{exp|log|rsqrt}}

@@ -74,3 +74,36 @@ func.func @cut(%n: index, %x: memref<16x6xf32>)
   gdn_gpu.store %y, %x[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<16x6xf32, #cut>, memref<16x6xf32>
   return
 }
+
+// A number of the row and a multiple of the distance to each column: converted once
+// for a row, and an exact sum for each of a lane's 16 columns. Four lanes of two columns
+// have eight columns between one pair and the next.
+// CHECK-LABEL: llvm.func @distances(
+//       CHECK:   arith.sitofp %{{.+}} : i32 to f32
+//       CHECK:   %[[FIRST:.+]] = arith.addf %{{.+}}, %{{.+}} : f32
+//       CHECK:   arith.addf %[[FIRST]], %{{.+}} : f32
+//   CHECK-NOT:   arith.sitofp %{{.+}} : vector
+#tile = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+func.func @distances(%T: index, %g: memref<64xf32>, %out: memref<64x64xf32>)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+  %c0 = arith.constant 0 : index
+  %own = gdn_gpu.load %g[%c0] dims [0] : memref<64xf32>,
+      !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#tile>>
+  %bound = gdn_gpu.map_rows %own
+      : !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#tile>> -> !gdn_gpu.fragment<64x64xf32, #tile> {
+  ^bb0(%row: index, %x: f32):
+    %columns = vector.step : vector<64xindex>
+    %rows = vector.broadcast %row : index to vector<64xindex>
+    %distance = arith.subi %columns, %rows : vector<64xindex>
+    %narrow = arith.index_cast %distance : vector<64xindex> to vector<64xi32>
+    %steep = arith.constant dense<1024> : vector<64xi32>
+    %times = arith.muli %narrow, %steep : vector<64xi32>
+    %number = arith.sitofp %times : vector<64xi32> to vector<64xf32>
+    %start = vector.broadcast %x : f32 to vector<64xf32>
+    %y = arith.addf %number, %start : vector<64xf32>
+    gdn_gpu.yield %y : vector<64xf32>
+  }
+  gdn_gpu.store %bound, %out[%c0, %c0] dims [0, 1]
+      : !gdn_gpu.fragment<64x64xf32, #tile>, memref<64x64xf32>
+  return
+}

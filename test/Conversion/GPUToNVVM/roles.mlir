@@ -181,16 +181,16 @@ func.func @shared_group(%n: index)
 
 // Registers change hands; the numbers of a thread are kept; a role's barrier is
 // its own; what is filled for warpgroups is fenced before it is committed. A tile
-// goes out by the columns of each warp.
+// goes out by the columns of a group, behind a barrier of its own.
 //
 // CHECK-LABEL: llvm.func @registers(
 //       CHECK:   scf.if
 //       CHECK:     "setmaxnreg.dec.sync.aligned.u32 240;"
 //       CHECK:     nvvm.shfl.sync idx
-//       CHECK:     nvvm.bar.warp.sync
-//       CHECK:     llvm.load {{.+}} -> vector<4xi32>
-//       CHECK:     nvvm.bar.warp.sync
-//       CHECK:     llvm.store {{.+}} : vector<4xi32>
+//       CHECK:     nvvm.barrier id = %c2_i32 number_of_threads = %c128_i32
+// CHECK-COUNT-4:     llvm.load {{.+}} -> vector<4xi32>
+//       CHECK:     nvvm.barrier id = %c2_i32 number_of_threads = %c128_i32
+// CHECK-COUNT-4:     llvm.store {{.+}} : vector<4xi32>
 //       CHECK:   scf.if
 //       CHECK:     "setmaxnreg.dec.sync.aligned.u32 104;"
 //       CHECK:     nvvm.barrier id = %c3_i32 number_of_threads = %c128_i32
