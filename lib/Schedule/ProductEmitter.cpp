@@ -253,10 +253,10 @@ void ProductEmitter::emitOwnCopy(tile::LoadOp load, const IRMapping &at,
                                  Value rows) {
   Value place = places.lookup(load.getTile());
   if (!place)
-    pinPlace(load.getTile(),
-             place = allocate(
-                 gpu::SharedType::get(vectorType(load.getTile()), true),
-                 load.getTile().getParentBlock()));
+    pinPlace(
+        load.getTile(),
+        place = allocate(gpu::SharedType::get(vectorType(load.getTile()), true),
+                         load.getTile().getParentBlock()));
   Value view = at.lookupOrDefault(load.getView());
   promiseAlignment(view);
   if (!rows && load.getRows())
@@ -469,8 +469,7 @@ void ProductEmitter::emitDecayMatrix(tile::DecayMatrixOp decay) {
       b, loc, DenseElementsAttr::get(numbers, b.getI32IntegerAttr(steepness)));
   const float slack = turned ? steepness / 2 : -steepness / 2;
   Value start = arith::AddFOp::create(
-      b, loc, own,
-      arith::ConstantOp::create(b, loc, b.getF32FloatAttr(slack)));
+      b, loc, own, arith::ConstantOp::create(b, loc, b.getF32FloatAttr(slack)));
   Value bound = arith::AddFOp::create(
       b, loc,
       arith::SIToFPOp::create(b, loc, row,

@@ -264,8 +264,7 @@ static Value cloneInto(OpBuilder &b, Value value, Block *body,
 void ProductKernel::storeBehind(scf::ForOp loop, Operation *begun) {
   Block *body = loop.getBody();
   OpBuilder::InsertionGuard guard(b);
-  for (auto out :
-       llvm::make_early_inc_range(body->getOps<gpu::CopyOutOp>())) {
+  for (auto out : llvm::make_early_inc_range(body->getOps<gpu::CopyOutOp>())) {
     Location loc = out.getLoc();
     Value begin = loop.getLowerBound(), end = loop.getUpperBound(),
           step = loop.getStep();
@@ -293,11 +292,11 @@ void ProductKernel::storeBehind(scf::ForOp loop, Operation *begun) {
           isLess(begin, loop.getInductionVar()));
     // Zeros for the first turn, which stores none of them.
     b.setInsertionPoint(loop);
-    auto share = cast<gpu::ShareOp>(*llvm::find_if(
-        out.getPlace().getUsers(), llvm::IsaPred<gpu::ShareOp>));
+    auto share = cast<gpu::ShareOp>(
+        *llvm::find_if(out.getPlace().getUsers(), llvm::IsaPred<gpu::ShareOp>));
     auto type = cast<gpu::FragmentType>(share.getTile().getType());
-    Value zero = arith::ConstantOp::create(
-        b, loc, b.getZeroAttr(type.getElementType()));
+    Value zero =
+        arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
     gpu::ShareOp::create(b, loc, gpu::FillOp::create(b, loc, type, zero),
                          out.getPlace(), Value(), share.getTranspose());
     b.setInsertionPointAfter(loop);

@@ -26,7 +26,7 @@
 //       CHECK:       gdn_gpu.start_matmul
 // The outputs of the turn before, if there was one, and when these have been read
 // the next values.
-//       CHECK:       gdn_gpu.copy_out %[[OUT:.+]], {{.*}} rows(%{{.+}})
+//       CHECK:       gdn_gpu.copy_out %[[OUT:[0-9]+]], {{.*}} rows(%{{.+}})
 //       CHECK:       gdn_gpu.release %[[KEYS]]
 //       CHECK:       gdn_gpu.receive %[[GATES]]
 //       CHECK:       gdn_gpu.await_copies

@@ -146,8 +146,8 @@ Value RoundedChunkEmitter::keepBelow(Value i, Value row) {
   auto indices = VectorType::get(type.getShape(), b.getIndexType());
   Value column = vector::StepOp::create(b, loc, indices);
   Value own = vector::BroadcastOp::create(b, loc, indices, i);
-  Value kept = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column,
-                                     own);
+  Value kept =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column, own);
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
   return arith::SelectOp::create(b, loc, kept, row, zero);
 }

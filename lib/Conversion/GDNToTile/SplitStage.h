@@ -138,8 +138,8 @@ constexpr int64_t groupTokens = 4;
 bool hasPrologue(const KernelParts &parts, const Algorithm &algorithm);
 
 /// A variant of the kernel that prepares chunks in the walk, for batches whose
-/// blocks are `least` hundredths to `most` times as many as multiprocessors; 0: any
-/// number from `least` on.
+/// blocks are `least` hundredths to `most` times as many as multiprocessors; 0:
+/// any number from `least` on.
 struct Waves {
   const char *variant;
   int64_t least, most;

@@ -112,9 +112,9 @@ struct ExpandExp2 final : OpRewritePattern<math::Exp2Op> {
     if (!isF32(op.getOperand()) ||
         !arith::bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::afn))
       return failure();
-    b.replaceOp(op, callIntrinsic(b, op.getLoc(),
-                                  "llvm.nvvm.ex2.approx.ftz.f32",
-                                  op.getOperand()));
+    b.replaceOp(op,
+                callIntrinsic(b, op.getLoc(), "llvm.nvvm.ex2.approx.ftz.f32",
+                              op.getOperand()));
     return success();
   }
 };
@@ -261,9 +261,8 @@ struct ExpandGPUMath final : gdn::impl::ExpandGPUMathBase<ExpandGPUMath> {
     RewritePatternSet patterns(&getContext());
     populateMathPolynomialApproximationPatterns(
         patterns, MathPolynomialApproximationOptions());
-    patterns
-        .add<ExpandExp, ExpandExp2, ExpandRsqrt, ExpandDivision, WidenBF16, RoundTo16Bits>(
-            &getContext(), /*benefit=*/2);
+    patterns.add<ExpandExp, ExpandExp2, ExpandRsqrt, ExpandDivision, WidenBF16,
+                 RoundTo16Bits>(&getContext(), /*benefit=*/2);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

@@ -285,8 +285,8 @@ Value RowEmitter::emitDistance(arith::AddFOp op, IRMapping &row) {
                          : arith::MulIOp();
   auto narrow = product ? product.getLhs().getDefiningOp<arith::IndexCastOp>()
                         : arith::IndexCastOp();
-  auto distance = narrow ? narrow.getIn().getDefiningOp<arith::SubIOp>()
-                         : arith::SubIOp();
+  auto distance =
+      narrow ? narrow.getIn().getDefiningOp<arith::SubIOp>() : arith::SubIOp();
   DenseIntElementsAttr factors;
   if (!start || !distance || !isNumber(distance.getRhs()) ||
       !distance.getLhs().getDefiningOp<vector::StepOp>() ||
@@ -306,8 +306,7 @@ Value RowEmitter::emitDistance(arith::AddFOp op, IRMapping &row) {
     int64_t column = place / vector * lanes * vector + place % vector;
     elements.push_back(arith::AddFOp::create(
         b, loc, first,
-        arith::ConstantOp::create(b, loc,
-                                  b.getF32FloatAttr(factor * column))));
+        arith::ConstantOp::create(b, loc, b.getF32FloatAttr(factor * column))));
   }
   return vector::FromElementsOp::create(
       b, loc, cast<VectorType>(localType(op.getType())), elements);

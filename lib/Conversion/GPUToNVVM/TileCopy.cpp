@@ -116,10 +116,10 @@ static void meetGroup(OpBuilder &b, Location loc, const BlockThreads &threads) {
     return (void)NVVM::SyncWarpOp::create(b, loc, a.i32(-1));
   Value number = a.i32(2 + threads.firstWarp / 2);
   if (threads.numThreads > size)
-    number = a.add(number,
-                   a.mul(arith::DivUIOp::create(b, loc, threads.warp,
-                                                a.i32(gdn::gpu::groupWarps)),
-                         a.i32(gdn::gpu::groupWarps / 2)));
+    number =
+        a.add(number, a.mul(arith::DivUIOp::create(b, loc, threads.warp,
+                                                   a.i32(gdn::gpu::groupWarps)),
+                            a.i32(gdn::gpu::groupWarps / 2)));
   NVVM::BarrierOp::create(b, loc, TypeRange(), number, a.i32(size),
                           NVVM::BarrierReductionAttr(), Value());
 }
@@ -144,8 +144,8 @@ public:
         a.add(a.mul(warp, a.i32(gdn::gpu::warpThreads)), threads.lane);
     row = arith::DivUIOp::create(b, loc, thread, a.i32(rowPieces));
     Value number = arith::RemUIOp::create(b, loc, thread, a.i32(rowPieces));
-    column = a.mul(a.add(a.mul(group, a.i32(rowPieces)), number),
-                   a.i32(pieceBytes));
+    column =
+        a.mul(a.add(a.mul(group, a.i32(rowPieces)), number), a.i32(pieceBytes));
     stride = memory.row.known ? a.i64(*memory.row.known) : memory.row.value;
     start = advance(memory.pointer,
                     a.add(a.mul(a.toI64(row), stride), a.toI64(column)));

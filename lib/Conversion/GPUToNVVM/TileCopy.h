@@ -24,8 +24,8 @@ void emitCopyOut(mlir::OpBuilder &b, gpu::CopyOutOp copy,
 void emitEndOfCopies(mlir::OpBuilder &b, mlir::Location loc);
 void emitAwaitCopies(mlir::OpBuilder &b, mlir::Location loc);
 
-/// Waits for what the thread began, and where groups copy their own columns, for
-/// the others of its group.
+/// Waits for what the thread began, and where groups copy their own columns,
+/// for the others of its group.
 void emitAwaitCopies(mlir::OpBuilder &b, gpu::AwaitCopiesOp await,
                      const BlockThreads &threads);
 

@@ -58,7 +58,7 @@ private:
 
   /// A matrix on its way.
   struct Work {
-    bool isAcross = false; // the second one
+    bool isAcross = false;       // the second one
     Words negative;              // -D_w
     Words turned;                // D_w^T
     SmallVector<Words> products; // -B_wm
@@ -259,8 +259,8 @@ void BlockInverse::invertCorners() {
   syncWarp();
 }
 
-/// -D_w and D_w^T as left operands. With the corners D and E of blocks of 8, and
-/// C below the first, the block in the place of C is -E C D.
+/// -D_w and D_w^T as left operands. With the corners D and E of blocks of 8,
+/// and C below the first, the block in the place of C is -E C D.
 void BlockInverse::invertDiagonal(Work &work) {
   // In the order of a left operand's words: D, C, what is above, E; of which D
   // and E lie transposed.
@@ -292,8 +292,8 @@ void BlockInverse::invertDiagonal(Work &work) {
 /// the zeros there are.
 void BlockInverse::findColumn(Work &work) {
   for (int64_t i = 0; i < count; ++i) {
-    // All bits where the warp's diagonal is. Kept from the compiler, which would
-    // choose with a predicate for each word.
+    // All bits where the warp's diagonal is. Kept from the compiler, which
+    // would choose with a predicate for each word.
     Value isOwn = arith::ExtSIOp::create(b, loc, b.getI32Type(),
                                          a.isEqual(threads.warp, a.i32(i)));
     isOwn = hideValue(b, loc, isOwn);
