@@ -69,12 +69,14 @@ private:
                  mlir::Value at, mlir::Value end);
   void yield(mlir::scf::ForOp loop);
 
+  // ProductWalk.cpp
+  mlir::LogicalResult emitWalk(mlir::scf::ForOp loop, mlir::scf::ForOp copy);
+  void storeBehind(mlir::scf::ForOp loop, mlir::Operation *begun);
+
   // ProductRoles.cpp
   enum class Role { all, load, scale, feed, walk };
   mlir::LogicalResult emitRole(Role which, int64_t first, int64_t count,
                                int64_t registers);
-  mlir::LogicalResult emitWalk(mlir::scf::ForOp loop, mlir::scf::ForOp copy);
-  void storeBehind(mlir::scf::ForOp loop, mlir::Operation *begun);
   mlir::LogicalResult emitFeed(mlir::scf::ForOp loop);
   mlir::LogicalResult emitLoad(mlir::scf::ForOp loop);
   mlir::LogicalResult emitScale(mlir::scf::ForOp loop);

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The role that walks from state to state: of the four of ProductRoles.cpp the
+// one that all others work for. A group of four warps waits for channels and
+// for itself, never for another group: of values and outputs it has the columns
+// that are its rows of the state.
+#include "ProductKernel.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// The op of `block` that `op` is or is inside.
+static Operation *inBlock(Operation *op, Block *block) {
+  return block->findAncestorOpInBlock(*op);
+}
+
+/// Those of `ops` that left sides of products among `from` come from.
+static DenseSet<Operation *> getSources(ArrayRef<Operation *> from,
+                                        ArrayRef<Operation *> ops) {
+  DenseSet<Operation *> sources;
+  SmallVector<Value> work;
+  for (Operation *op : from)
+    if (auto matmul = dyn_cast<tile::MatmulOp>(op))
+      work.push_back(matmul.getLhs());
+  while (!work.empty())
+    if (Operation *source = work.pop_back_val().getDefiningOp();
+        llvm::is_contained(ops, source) && sources.insert(source).second)
+      llvm::append_range(work, source->getOperands());
+  return sources;
+}
+
+/// True if one of `ops` uses `tile`, as it is or turned round.
+static bool isUsedIn(Value tile, ArrayRef<Operation *> ops) {
+  return llvm::any_of(tile.getUsers(), [&](Operation *user) {
+    if (auto transpose = dyn_cast<tile::TransposeOp>(user))
+      return isUsedIn(transpose.getResult(), ops);
+    return llvm::any_of(ops,
+                        [&](Operation *op) { return op->isAncestor(user); });
+  });
+}
+
+/// A copy of `value` and of what it is computed from in the body of a loop.
+static Value cloneInto(OpBuilder &b, Value value, Block *body,
+                       IRMapping &mapping) {
+  Operation *op = value.getDefiningOp();
+  if (mapping.contains(value) || !op || op->getBlock() != body)
+    return mapping.lookupOrDefault(value);
+  for (Value operand : op->getOperands())
+    cloneInto(b, operand, body, mapping);
+  b.clone(*op, mapping);
+  return mapping.lookup(value);
+}
+
+/// What the body of `loop` copies to memory goes there in the turn behind, as
+/// soon as that one's products are under way (`begun`), or behind the loop: the
+/// products of a turn do not wait for the outputs of another.
+void ProductKernel::storeBehind(scf::ForOp loop, Operation *begun) {
+  Block *body = loop.getBody();
+  OpBuilder::InsertionGuard guard(b);
+  for (auto out : llvm::make_early_inc_range(body->getOps<gpu::CopyOutOp>())) {
+    Location loc = out.getLoc();
+    Value begin = loop.getLowerBound(), end = loop.getUpperBound(),
+          step = loop.getStep();
+    // Of the turn at `at`, if that is one.
+    auto store = [&](Value at, Value isTurn) {
+      IRMapping there;
+      there.map(loop.getInductionVar(), at);
+      for (Value operand : out->getOperands())
+        if (operand != out.getPlace())
+          cloneInto(b, operand, body, there);
+      auto copied = cast<gpu::CopyOutOp>(b.clone(*out, there));
+      b.setInsertionPoint(copied);
+      int64_t size = out.getPlace().getType().getShape()[0];
+      Value rows = copied.getRows()
+                       ? copied.getRows()
+                       : Value(arith::ConstantIndexOp::create(b, loc, size));
+      copied.getRowsMutable().assign(arith::SelectOp::create(
+          b, loc, isTurn, rows, arith::ConstantIndexOp::create(b, loc, 0)));
+    };
+    auto isLess = [&](Value x, Value y) -> Value {
+      return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, y);
+    };
+    b.setInsertionPointAfter(begun);
+    store(arith::SubIOp::create(b, loc, loop.getInductionVar(), step),
+          isLess(begin, loop.getInductionVar()));
+    // Zeros for the first turn, which stores none of them.
+    b.setInsertionPoint(loop);
+    auto share = cast<gpu::ShareOp>(
+        *llvm::find_if(out.getPlace().getUsers(), llvm::IsaPred<gpu::ShareOp>));
+    auto type = cast<gpu::FragmentType>(share.getTile().getType());
+    Value zero =
+        arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
+    gpu::ShareOp::create(b, loc, gpu::FillOp::create(b, loc, type, zero),
+                         out.getPlace(), Value(), share.getTranspose());
+    b.setInsertionPointAfter(loop);
+    Value behind = arith::SubIOp::create(
+        b, loc, end, arith::ConstantIndexOp::create(b, loc, 1));
+    Value turns = arith::DivUIOp::create(
+        b, loc, arith::SubIOp::create(b, loc, behind, begin), step);
+    Value last = arith::AddIOp::create(
+        b, loc, begin, arith::MulIOp::create(b, loc, turns, step));
+    store(last, isLess(begin, end));
+    out.erase();
+  }
+}
+
+LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
+  Block &body = *loop.getBody();
+  Location loc = loop.getLoc();
+  auto beginOwn = [&](Value at) {
+    emitAhead(plan->own, at, copy.getUpperBound(),
+              [&](tile::LoadOp load, const IRMapping &there, Value rows) {
+                tiles->emitOwnCopy(load, there, rows);
+              });
+  };
+  beginOwn(copy.getLowerBound());
+  copy->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.getBody());
+
+  auto isWalk = [&](Operation *op) { return !plan->isAhead(op); };
+  // What waits for gates and values, and what for more than that.
+  DenseSet<Operation *> behindGates, behindAll;
+  auto follow = [&](ValueRange tiles, DenseSet<Operation *> &into) {
+    SmallVector<Value> work(tiles);
+    while (!work.empty())
+      for (Operation *user : work.pop_back_val().getUsers()) {
+        Operation *op = inBlock(user, &body);
+        if (op && isWalk(op) && into.insert(op).second)
+          llvm::append_range(work, op->getResults());
+      }
+  };
+  follow(plan->vectors, behindGates);
+  for (tile::LoadOp load : plan->own)
+    follow(load.getTile(), behindGates);
+  follow(plan->prepared, behindAll);
+  follow(plan->scaled, behindAll);
+  Ops all, first, second, rest;
+  for (Operation &op : body.without_terminator()) {
+    all.push_back(&op);
+    if (!isa<tile::TileDialect>(op.getDialect()) || isa<tile::LoadOp>(op) ||
+        !isWalk(&op))
+      continue;
+    (behindAll.contains(&op)     ? rest
+     : behindGates.contains(&op) ? second
+                                 : first)
+        .push_back(&op);
+  }
+  // A leader is received whether it is read or not.
+  auto read = [&](ArrayRef<Value> group) {
+    SmallVector<Value> some;
+    for (Value tile : group)
+      if (some.empty() || llvm::any_of(tile.getUsers(), [&](Operation *user) {
+            Operation *op = inBlock(user, &body);
+            return op && isWalk(op);
+          }))
+        some.push_back(tile);
+    receive(some);
+  };
+  emitScalars(all, scalars);
+  read(plan->copied);
+  if (failed(emitSegment(first)))
+    return failure();
+  Operation *begun = &copy.getBody()->back();
+  // The sooner it is given back, the sooner the next is there.
+  if (llvm::none_of(plan->copied, [&](Value tile) {
+        return isUsedIn(tile, second) || isUsedIn(tile, rest);
+      }))
+    releaseAll();
+  read(plan->vectors);
+  gpu::AwaitCopiesOp::create(b, loc);
+  // What the last products multiply comes before the wait for what they
+  // multiply by; the rest behind it fetches gates again, rather than keep them.
+  DenseSet<Operation *> now = getSources(rest, second);
+  Ops soon;
+  for (Operation *op : second)
+    (now.contains(op) ? soon : rest).push_back(op);
+  llvm::sort(rest,
+             [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
+  if (failed(emitSegment(soon)))
+    return failure();
+  beginOwn(
+      arith::AddIOp::create(b, loc, copy.getInductionVar(), copy.getStep()));
+  read(plan->prepared);
+  read(plan->scaled);
+  if (failed(emitSegment(rest)))
+    return failure();
+  releaseAll();
+  storeBehind(copy, begun);
+  yield(loop);
+  b.setInsertionPointAfter(copy);
+  return success();
+}
