@@ -180,7 +180,8 @@ func.func @shared_group(%n: index)
 }
 
 // Registers change hands; the numbers of a thread are kept; a role's barrier is
-// its own; what is filled for warpgroups is fenced before it is committed. A tile
+// its own, with no fence where nothing was written; what is filled for warpgroups is
+// fenced before it is committed. A tile
 // goes out by the columns of a group, behind a barrier of its own.
 //
 // CHECK-LABEL: llvm.func @registers(
@@ -193,6 +194,7 @@ func.func @shared_group(%n: index)
 // CHECK-COUNT-4:     llvm.store {{.+}} : vector<4xi32>
 //       CHECK:   scf.if
 //       CHECK:     "setmaxnreg.dec.sync.aligned.u32 104;"
+//   CHECK-NOT:     fence
 //       CHECK:     nvvm.barrier id = %c3_i32 number_of_threads = %c128_i32
 //       CHECK:     "fence.proxy.async.shared::cta;"
 //       CHECK:     "mbarrier.arrive.shared::cta.b64 _, [$0];"
