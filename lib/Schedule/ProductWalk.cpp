@@ -9,11 +9,6 @@
 using namespace mlir;
 using namespace gdn;
 
-/// The op of `block` that `op` is or is inside.
-static Operation *inBlock(Operation *op, Block *block) {
-  return block->findAncestorOpInBlock(*op);
-}
-
 /// Those of `ops` that left sides of products among `from` come from.
 static DenseSet<Operation *> getSources(ArrayRef<Operation *> from,
                                         ArrayRef<Operation *> ops) {
@@ -125,7 +120,7 @@ LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
     SmallVector<Value> work(tiles);
     while (!work.empty())
       for (Operation *user : work.pop_back_val().getUsers()) {
-        Operation *op = inBlock(user, &body);
+        Operation *op = body.findAncestorOpInBlock(*user);
         if (op && isWalk(op) && into.insert(op).second)
           llvm::append_range(work, op->getResults());
       }
@@ -151,7 +146,7 @@ LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
     SmallVector<Value> some;
     for (Value tile : group)
       if (some.empty() || llvm::any_of(tile.getUsers(), [&](Operation *user) {
-            Operation *op = inBlock(user, &body);
+            Operation *op = body.findAncestorOpInBlock(*user);
             return op && isWalk(op);
           }))
         some.push_back(tile);

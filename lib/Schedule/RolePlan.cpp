@@ -18,18 +18,13 @@ static bool isMatrix(Value value) {
   return type && type.getRank() == 2;
 }
 
-/// The op of `block` that `op` is or is inside.
-static Operation *inBlock(Operation *op, Block *block) {
-  return block->findAncestorOpInBlock(*op);
-}
-
 /// Ops of `body` that need one of `work`, directly or not.
 static DenseSet<Operation *> getFollowers(SmallVector<Value> work,
                                           Block *body) {
   DenseSet<Operation *> followers;
   while (!work.empty())
     for (Operation *user : work.pop_back_val().getUsers()) {
-      Operation *op = inBlock(user, body);
+      Operation *op = body->findAncestorOpInBlock(*user);
       if (op && followers.insert(op).second)
         llvm::append_range(work, op->getResults());
     }
@@ -121,7 +116,7 @@ std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
   std::function<bool(Value, llvm::function_ref<bool(Operation *)>)> hasUser =
       [&](Value value, llvm::function_ref<bool(Operation *)> isOne) {
         return llvm::any_of(value.getUsers(), [&](Operation *user) {
-          Operation *op = inBlock(user, body);
+          Operation *op = body->findAncestorOpInBlock(*user);
           if (auto transpose = dyn_cast_or_null<tile::TransposeOp>(op))
             return isOne(op) || hasUser(transpose.getResult(), isOne);
           return op && isOne(op);

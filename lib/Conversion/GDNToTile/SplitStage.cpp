@@ -51,8 +51,8 @@ static constexpr int64_t segmentCost = 132 * 132 / 2;
 static constexpr int64_t leastTurns = 2;
 /// Of a hundred multiprocessors, so many as blocks that prepare chunks for
 /// themselves pay with half of the values each, when there is one for each
-/// head. Cutting rows does not from so many rows on; nor, however long they
-/// are, from 1.15 times the square of multiprocessors on, of N^2 Hv^3.
+/// head. Cutting rows does not pay from so many rows on; nor, however long they
+/// are, where N^2 Hv^3 is so many hundredths of the square of multiprocessors.
 static constexpr StringLiteral fusedPartsLeast = "12", fusedPartsRows = "3",
                                fusedPartsBlocks = "115";
 /// Rows of the state with which a block is no slower than one with all: it may

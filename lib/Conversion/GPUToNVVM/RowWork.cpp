@@ -46,6 +46,7 @@ private:
   Value emitInRow(Operation &op, IRMapping &row);
   Value emitFused(Operation &op, IRMapping &row);
   Value emitSum(vector::ReductionOp sum, IRMapping &row);
+  SmallVector<int64_t> columnsFromFirst() const;
   Value emitColumnNumbers(vector::StepOp step);
   Value emitDistance(arith::AddFOp op, IRMapping &row);
   bool isNumber(Value value);
@@ -241,14 +242,21 @@ Value RowEmitter::lookup(Value value, IRMapping &row) {
   return values.lookupOrDefault(value);
 }
 
+/// How far the columns of the thread's places are behind its first one.
+SmallVector<int64_t> RowEmitter::columnsFromFirst() const {
+  int64_t lanes = layout.getLanes(), vector = layout.getVector();
+  SmallVector<int64_t> columns;
+  for (int64_t place = 0; place < localColumns; ++place)
+    columns.push_back(place / vector * lanes * vector + place % vector);
+  return columns;
+}
+
 /// The columns of the thread's places.
 Value RowEmitter::emitColumnNumbers(vector::StepOp step) {
-  int64_t lanes = layout.getLanes(), vector = layout.getVector();
   Value first = threads.column(a, layout);
   SmallVector<Value> columns;
-  for (int64_t place = 0; place < localColumns; ++place)
-    columns.push_back(a.toIndex(
-        a.add(first, a.i32(place / vector * lanes * vector + place % vector))));
+  for (int64_t column : columnsFromFirst())
+    columns.push_back(a.toIndex(a.add(first, a.i32(column))));
   return vector::FromElementsOp::create(
       b, loc, cast<VectorType>(localType(step.getType())), columns);
 }
@@ -300,14 +308,11 @@ Value RowEmitter::emitDistance(arith::AddFOp op, IRMapping &row) {
   Value first = arith::SIToFPOp::create(b, loc, b.getF32Type(),
                                         a.mul(own, a.i32(factor)));
   first = arith::AddFOp::create(b, loc, first, lookup(start.getSource(), row));
-  int64_t lanes = layout.getLanes(), vector = layout.getVector();
   SmallVector<Value> elements;
-  for (int64_t place = 0; place < localColumns; ++place) {
-    int64_t column = place / vector * lanes * vector + place % vector;
+  for (int64_t column : columnsFromFirst())
     elements.push_back(arith::AddFOp::create(
         b, loc, first,
         arith::ConstantOp::create(b, loc, b.getF32FloatAttr(factor * column))));
-  }
   return vector::FromElementsOp::create(
       b, loc, cast<VectorType>(localType(op.getType())), elements);
 }

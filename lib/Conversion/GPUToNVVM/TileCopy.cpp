@@ -304,7 +304,7 @@ void gdn::emitCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
 }
 
 void gdn::emitEndOfCopies(OpBuilder &b, Location loc) {
-  // Here, since the commit takes its time: at the wait, that would be spent.
+  // Here, so that who waits has nothing to do but wait.
   NVVM::CpAsyncCommitGroupOp::create(b, loc);
 }
 

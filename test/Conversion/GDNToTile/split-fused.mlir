@@ -4,6 +4,7 @@
 // it, no workspace.
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 cuts=8 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s --check-prefix=CUTS
 // RUN: not gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=-1" 2>&1 | FileCheck %s --check-prefix=NEGATIVE
 
 // NEGATIVE: expects the option 'together' to be 0 or more, but got -1
@@ -31,6 +32,13 @@
 //  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hv", "2"]
 //  CHECK-SAME:   gdn_tile.variant = "fused-parts-2"
 //       CHECK:   -> (vector<64x64xf32>)
+
+// Where rows may be cut instead, a name for each case in which they are not: few tokens,
+// many rows and heads, many rows.
+// CUTS-LABEL: func.func @prefill__walk_fused_parts_2(
+//  CUTS-SAME:   "fused-parts-2" = {{\[\[}}["12", "workers"], ["100", "N", "Hv"]], {{\[}}["2", "N", "Hv"], ["workers"]], {{\[}}["256", "N"], ["T"]], {{\[}}["workers", "workers", "T"], ["8711", "N", "N", "Hv", "Hv", "Hv"]]],
+//  CUTS-SAME:   "fused-parts-2-blocks" = {{.*}}{{\[}}["256", "N"], ["T"]], {{\[}}["115", "workers", "workers"], ["100", "N", "N", "Hv", "Hv", "Hv"]]],
+//  CUTS-SAME:   "fused-parts-2-rows" = {{.*}}{{\[}}["256", "N"], ["T"]], {{\[}}["3"], ["N"]]]}
 
 // What finds its chunks prepared comes behind.
 // CHECK-LABEL: func.func @prefill__prepare(

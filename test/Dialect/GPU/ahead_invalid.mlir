@@ -98,3 +98,23 @@ func.func @await_arrivals_c1_first(%x: f32) attributes {gdn_gpu.threads = 128 : 
   }
   return
 }
+
+// -----
+
+func.func @arrive_c2_twice() attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.arrive' op expects to be the only one of its function, but there are 2}}
+  gdn_gpu.arrive for 3
+  gdn_gpu.arrive for 2
+  return
+}
+
+// -----
+
+#one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
+func.func @load_c4_elsewhere(%w: memref<?x4xbf16>, %c: index, %d: index) -> !gdn_gpu.fragment<4x128xbf16, #one> attributes {gdn_gpu.threads = 32 : i64} {
+  %p = gdn_gpu.alloc : !gdn_gpu.shared<512xbf16>
+  gdn_gpu.begin_load %w[%c, %d] dims [1, 0], %p : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #one>, !gdn_gpu.shared<512xbf16>
+  // expected-error@+1 {{'gdn_gpu.load' op expects 'begun' to be the place of a gdn_gpu.begin_load of the same tile}}
+  %t = gdn_gpu.load %w[%d, %c] dims [1, 0] begun(%p : !gdn_gpu.shared<512xbf16>) : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #one>
+  return %t : !gdn_gpu.fragment<4x128xbf16, #one>
+}

@@ -66,7 +66,8 @@ LogicalResult LoadOp::verify() {
     if (auto other = dyn_cast<BeginLoadOp>(user))
       begin = other;
   if (!begin || begin.getTile() != getTile().getType() ||
-      begin.getDims() != getDims())
+      begin.getDims() != getDims() || begin.getView() != getView() ||
+      begin.getIndices() != getIndices())
     return emitOpError("expects 'begun' to be the place of a "
                        "gdn_gpu.begin_load of the same tile");
   return success();
@@ -330,6 +331,13 @@ static LogicalResult verifyOutsideWarps(Operation *op) {
 LogicalResult BarrierOp::verify() { return verifyOutsideWarps(*this); }
 LogicalResult ArriveOp::verify() {
   // arrive_c2
+  int64_t count = 0;
+  (*this)->getParentOfType<FunctionOpInterface>()->walk(
+      [&](ArriveOp) { ++count; });
+  if (count != 1)
+    return emitOpError("expects to be the only one of its function, but there "
+                       "are ")
+           << count;
   if (std::optional<int64_t> warps = countWarps(*this);
       warps && int64_t(getWarp()) >= *warps)
     return emitOpError("expects a warp below ")
