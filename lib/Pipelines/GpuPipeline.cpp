@@ -30,8 +30,10 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   // Few tokens: two groups for each warp of a pass over memory.
   algorithm.shortPieces = 8;
   // Two groups of four warps, each with a chunk.
-  if (target.hasWgmma())
+  if (target.hasWgmma()) {
     algorithm.together = 2;
+    algorithm.fusedCuts = {8, 4};
+  }
   passes.addPass(createConvertGDNToTile(algorithm));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());

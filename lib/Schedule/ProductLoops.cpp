@@ -140,11 +140,12 @@ void ProductKernel::yield(scf::ForOp loop) {
 }
 
 LogicalResult ProductKernel::emitLoop(scf::ForOp loop) {
-  if (role == Role::feed)
+  const bool isShared = plan && loop == plan->loop; // by all roles
+  if (isShared && role == Role::feed)
     return emitFeed(loop);
-  if (role == Role::load)
+  if (isShared && role == Role::load)
     return emitLoad(loop);
-  if (role == Role::scale)
+  if (isShared && role == Role::scale)
     return emitScale(loop);
   SmallVector<Value> inits;
   for (Value value : loop.getInitArgs())
@@ -164,7 +165,7 @@ LogicalResult ProductKernel::emitLoop(scf::ForOp loop) {
     }
   };
   take(loop.getRegionIterArgs(), copy.getRegionIterArgs());
-  if (role == Role::walk && loop == plan->loop) {
+  if (isShared && role == Role::walk) {
     if (failed(emitWalk(loop, copy)))
       return failure();
     take(loop.getResults(), copy.getResults());

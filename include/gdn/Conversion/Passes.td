@@ -144,6 +144,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     ListOption<"cuts", "cuts", "int64_t",
                "Segments of a batch in further variants of 'split'; not with "
                "checkpoints">,
+    ListOption<"fusedCuts", "fused-cuts", "int64_t",
+               "Segments of a batch in variants whose blocks prepare their chunks">,
     Option<"together", "together", "int64_t", /*default=*/"0",
            "Chunks that a block of a further variant of 'split', 'fused', is to "
            "have at work at once in the mean. 0: no such variant">,

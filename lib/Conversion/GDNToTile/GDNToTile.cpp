@@ -51,7 +51,8 @@ struct ConvertGDNToTile final
     }
     for (auto [name, numbers, least] :
          {std::tuple("value-parts", ArrayRef<int64_t>(valueParts), 1),
-          {"cuts", ArrayRef<int64_t>(cuts), 2}})
+          {"cuts", ArrayRef<int64_t>(cuts), 2},
+          {"fused-cuts", ArrayRef<int64_t>(fusedCuts), 3}})
       for (int64_t number : numbers)
         if (number < least) {
           getOperation().emitError("expects the option '")
@@ -125,7 +126,7 @@ struct ConvertGDNToTile final
       return failure();
     if (chunkStages == ChunkStages::split &&
         failed(emitSplitKernel(entry, kernel, algorithm,
-                               {valueParts, cuts, together, shortPieces},
+                               {valueParts, cuts, fusedCuts, together, shortPieces},
                                stages)))
       return failure();
     numStages += stages;

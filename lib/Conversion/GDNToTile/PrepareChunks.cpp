@@ -109,20 +109,26 @@ StoredChunk SplitStage::prepareChunk(Chunk chunk, Value t, Value valid) {
   return stored;
 }
 
-StoredChunk SplitStage::prepareChunkAt(Value chunkSlot, Value t, Value valid) {
+StoredChunk SplitStage::prepareChunkAt(Value chunkSlot, Value t, Value valid,
+                                       Value valuesValid, bool wantsOutput) {
   DeltaRuleOp rule = parts.rule;
   const int64_t C = algorithm.chunk;
-  auto load = [&](Value region, Value at, Value input) {
-    return region ? loadRegion(region, chunkSlot, at, valid)
-                  : loadInput(input, t, valid, C, /*wholeValues=*/false);
+  auto load = [&](Value region, Value at, Value input, Value rows) {
+    return region ? loadRegion(region, chunkSlot, at, rows)
+                  : loadInput(input, t, rows, C, /*wholeValues=*/false);
   };
   StoredChunk chunk;
-  chunk.key = load(keys, h, rule.getKey());
-  chunk.query = load(queries, h, rule.getQuery());
-  chunk.value = load(values, headIndex(head), rule.getValue());
+  chunk.key = load(keys, h, rule.getKey(), valid);
+  if (wantsOutput)
+    chunk.query = load(queries, h, rule.getQuery(), valid);
+  chunk.value =
+      load(values, headIndex(head), rule.getValue(), valuesValid);
   Chunk known = {};
   known.key = castTile(b, loc, chunk.key, b.getF32Type());
-  known.query = castTile(b, loc, chunk.query, b.getF32Type());
+  // What asks for nothing has no scores: keys stand for queries.
+  known.query = wantsOutput
+                    ? castTile(b, loc, chunk.query, b.getF32Type())
+                    : known.key;
   // Gates in memory are loaded ahead, as all that is.
   auto vector = VectorType::get({C}, b.getF32Type());
   auto loadGates = [&](Value input) -> Value {
@@ -137,7 +143,8 @@ StoredChunk SplitStage::prepareChunkAt(Value chunkSlot, Value t, Value valid) {
   StoredChunk made = prepareChunk(known, t, valid);
   chunk.solve = made.solve;
   chunk.toState = made.toState;
-  chunk.toOutput = made.toOutput;
+  if (wantsOutput)
+    chunk.toOutput = made.toOutput;
   chunk.decay = made.decay;
   chunk.strength = made.strength;
   chunk.scale = rule.getScaleOrDefault();

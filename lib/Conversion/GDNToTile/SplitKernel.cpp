@@ -164,6 +164,15 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
     chosen.push_back({{}, "_fused", 1, 0, together});
     for (const Waves &waves : fusedWaves)
       chosen.back().names.push_back(waves.variant);
+    if (canCut(parts, segmentParts))
+      for (int64_t cuts : wanted.fusedCuts) {
+        std::string number = std::to_string(cuts);
+        chosen.push_back({{"fused-cuts-" + number},
+                          "_fused_cuts_" + number,
+                          fusedCutParts(cuts),
+                          cuts,
+                          together});
+      }
     chosen.push_back({{"fused-parts-2"}, "_fused_parts_2", 2, 0, together});
     // Its rule has three cases where rows may be cut instead.
     if (!wanted.cuts.empty() && canCut(parts, segmentParts))
@@ -264,8 +273,12 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
     if (variant.names.front() == prepared.front() &&
         failed(emit(emitPrepareStage, "__prepare", perKeyHead, prepared)))
       return failure();
+    // Maps of what a block prepares itself have whole states.
+    Algorithm ofMaps = own;
+    if (variant.together != 0)
+      ofMaps.valueParts = 1;
     if (variant.cuts != 0 &&
-        (failed(emit(emitMapsStage, "__maps" + variant.suffix, own,
+        (failed(emit(emitMapsStage, "__maps" + variant.suffix, ofMaps,
                      variant.names)) ||
          failed(emit(emitScanStage, "__scan" + variant.suffix, own,
                      variant.names))))

@@ -16,6 +16,9 @@ struct SplitVariants {
   mlir::ArrayRef<int64_t> valueParts;
   /// Segments of a batch: each number is a variant "split-cuts-<n>".
   mlir::ArrayRef<int64_t> cuts;
+  /// Likewise of batches whose blocks prepare their chunks themselves:
+  /// "fused-cuts-<n>".
+  mlir::ArrayRef<int64_t> fusedCuts;
   /// Chunks that a block of the variant "fused" prepares at once, at most: as
   /// many as have the state's number of rows. 0: no such variant.
   int64_t together;

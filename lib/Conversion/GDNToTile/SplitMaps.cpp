@@ -93,9 +93,19 @@ Value SplitMaps::emitChunks(Value from, Value to, Value start) {
   Value t = loop.getInductionVar();
   Value number =
       divide(arith::SubIOp::create(b, loc, t, begin), algorithm.chunk);
-  StoredChunk stored =
-      loadChunk(add(first, number), t, chunk, select(isMap, index(0), chunk),
-                /*wantsOutput=*/false);
+  Value slot = add(first, number), none = index(0);
+  StoredChunk stored;
+  if (algorithm.together != 0) {
+    // A role may be ahead of the segment's end.
+    Value at = arith::MinUIOp::create(b, loc, t, to);
+    Value valid = arith::MinUIOp::create(
+        b, loc, arith::SubIOp::create(b, loc, to, at), chunk);
+    stored = prepareChunkAt(slot, t, valid, select(isMap, none, valid),
+                            /*wantsOutput=*/false);
+  } else {
+    stored = loadChunk(slot, t, chunk, select(isMap, none, chunk),
+                       /*wantsOutput=*/false);
+  }
   Value state =
       emitStateRowsChunk(b, loc, loop.getRegionIterArg(0), stored, chunkTypes)
           .state;

@@ -128,7 +128,16 @@ void SplitStage::describe() {
   // that is not enough and rows are long, they are cut.
   std::string blocks = text(algorithm.valueParts), number = text(cuts);
   SmallVector<Attribute> conditions;
-  if (cuts != 0) {
+  if (cuts != 0 && algorithm.together != 0) {
+    // Maps in one wave, and the walk.
+    std::string number = text(2 * cuts - 3),
+                walked = text(cuts * fusedCutParts(cuts));
+    std::string least = text(cuts * leastSegmentChunks * C);
+    conditions = {atMost({number, rowForm, valueForm}, {"workers"}),
+                  atMost({walked, rowForm, valueForm}, {"workers"}),
+                  atMost({"3", rowForm}, {text(cuts)}),
+                  atMost({least}, {getDimForm(rule.getQuery(), 0)})};
+  } else if (cuts != 0) {
     std::string perRow = text(leastSegments);
     std::string least = text(cuts * leastSegmentChunks * C);
     conditions = {
@@ -208,7 +217,8 @@ void SplitStage::describe() {
   // Parts of the values do the same work on each, and so do variants that only
   // differ in their conditions; where a row is cut depends on the batch.
   if (algorithm.together != 0)
-    function->setAttr("gdn_tile.bits", b.getStringAttr("fused"));
+    function->setAttr("gdn_tile.bits",
+                      b.getStringAttr(cuts != 0 ? names.front() : "fused"));
   else if (names.size() == 1 || algorithm.shortPieces != 0)
     function->setAttr("gdn_tile.bits",
                       b.getStringAttr(cuts != 0 ? names.front() : "split"));

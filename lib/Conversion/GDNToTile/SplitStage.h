@@ -114,8 +114,10 @@ protected:
   /// tiles of some of its inputs, the others are computed.
   StoredChunk prepareChunk(Chunk known, mlir::Value t, mlir::Value valid);
   /// The chunk of `valid` tokens from `t` on, loaded and prepared.
+  /// As loadChunk has it.
   StoredChunk prepareChunkAt(mlir::Value chunkSlot, mlir::Value t,
-                             mlir::Value valid);
+                             mlir::Value valid, mlir::Value valuesValid,
+                             bool wantsOutput);
 
 private:
   void describe();
@@ -136,6 +138,10 @@ bool takesAny(DeltaRuleOp rule, int64_t valueParts);
 constexpr int64_t groupTokens = 4;
 /// Whether that stage has anything to do.
 bool hasPrologue(const KernelParts &parts, const Algorithm &algorithm);
+
+/// Parts of the values that walk a segment of rows cut into `cuts`: two where
+/// the heads are so few that both find a multiprocessor.
+constexpr int64_t fusedCutParts(int64_t cuts) { return cuts > 3 ? 2 : 1; }
 
 /// A variant of the kernel that prepares chunks in the walk, for batches whose
 /// blocks are `least` hundredths to `most` times as many as multiprocessors; 0:

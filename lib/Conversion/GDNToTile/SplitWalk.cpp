@@ -129,7 +129,8 @@ Value SplitWalk::emitChunks(TokenBlock &block, Value state, Value from,
   Value number = divide(arith::SubIOp::create(b, loc, t, begin), C);
   Value chunkSlot = add(first, number);
   StoredChunk chunk = algorithm.together != 0
-                          ? prepareChunkAt(chunkSlot, t, valid)
+                          ? prepareChunkAt(chunkSlot, t, valid, valid,
+                                           /*wantsOutput=*/true)
                           : loadChunk(chunkSlot, t, valid, valid,
                                       /*wantsOutput=*/true);
   ChunkResult result =
