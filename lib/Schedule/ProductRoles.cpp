@@ -44,7 +44,7 @@ static RoleSizes getSizes(int64_t walkWarps) {
 static constexpr int64_t aheadRegisters = 136;
 
 constexpr StringLiteral allowedSpills =
-    "spills up to 64 bytes: scalars of the roles that load and scale, which "
+    "spills up to 160 bytes: scalars of the roles that load and scale, which "
     "have the registers that the others leave (with the norm, one word)";
 
 /// Whether the role at hand has a place for `op`, of the loop or around it.
@@ -125,6 +125,12 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   open(plan->scaled, sizes.scaledDepth);
 
   b.setInsertionPointToEnd(entry);
+  auto isBeside = [&](StringRef neighbour) {
+    auto beside = source->getAttrOfType<StringAttr>("gdn_tile.beside");
+    return beside && beside.getValue() == neighbour;
+  };
+  if (isBeside("next"))
+    gpu::ReleaseLaunchOp::create(b, source.getLoc());
   auto roles = gpu::RolesOp::create(b, source.getLoc());
   b.createBlock(&roles.getBody());
   int64_t first = 0;
@@ -140,6 +146,9 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   if (scaling != 0 && failed(emitNext(Role::scale, scaling, sizes.others)))
     return failure();
   b.setInsertionPointToEnd(entry);
+  // Who comes next waits for both.
+  if (isBeside("last"))
+    gpu::AwaitLaunchOp::create(b, source.getLoc());
   func::ReturnOp::create(b, source.getLoc());
   return kernel;
 }

@@ -4,9 +4,11 @@
 // and makes gates, one scales rows of keys, one makes the rest of what needs no state,
 // two chunks at a time, one walks from state to state. Of values and outputs a group that
 // walks has its own columns, and meets nobody else. With half of the values for a block, one
-// group walks, and those that load and scale are groups of their own.
+// group walks, and those that load and scale are groups of their own. A stage beside the next
+// one lets it begin at once, and that one ends when the first has ended.
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 fused-cuts=5 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s --check-prefix=BESIDE
 
 // CHECK-LABEL: func.func @prefill__walk_fused(
 //  CHECK-SAME:   gdn_gpu.threads = 512 : i64
@@ -84,6 +86,21 @@
 //       CHECK:   gdn_gpu.warps 4 for 4 registers 160 {
 //       CHECK:   gdn_gpu.warps 8 for 4 registers 72 {
 //       CHECK:   gdn_gpu.warps 12 for 4 registers 72 {
+// BESIDE-LABEL: func.func @prefill__walk_fused(
+//   BESIDE-NOT:   _launch
+// BESIDE-LABEL: func.func @prefill__maps_fused_cuts_5(
+//   BESIDE-NOT:   gdn_gpu.await_launch
+//       BESIDE:   gdn_gpu.release_launch
+//  BESIDE-NEXT:   gdn_gpu.roles
+//   BESIDE-NOT:   _launch
+// BESIDE-LABEL: func.func @prefill__first_fused_cuts_5(
+//   BESIDE-NOT:   _launch
+//       BESIDE:   gdn_gpu.roles
+//   BESIDE-NOT:   _launch
+//       BESIDE:   gdn_gpu.await_launch
+//  BESIDE-NEXT:   return
+// BESIDE-LABEL: func.func @prefill__scan_fused_cuts_5(
+//   BESIDE-NOT:   _launch
 func.func @prefill(
     %q: tensor<?x?x128xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "128"]},
     %k: tensor<?x?x128xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "128"]},

@@ -26,6 +26,8 @@ struct Algorithm {
   int64_t valueParts =
       1;            ///< blocks of a variant in two stages that walk a head
   int64_t cuts = 0; ///< segments of a batch in such a variant; 0: whole rows
+  bool firstApart = false; ///< whether a row's first segment has a stage of
+                           ///< its own, beside the maps of the others
   int64_t together = 0;    ///< chunks that the walk prepares at once; 0: none
   bool ordersRows = false; ///< whether such a walk takes rows longest first
   int64_t shortPieces = 0; ///< tokens of a piece in passes over memory of the

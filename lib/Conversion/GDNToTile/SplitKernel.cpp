@@ -9,6 +9,8 @@
 //   prepare  a block per chunk and value head: Y, Z and the gates of the chunk
 //            to the workspace
 //   maps     where rows are cut into segments: what each does to the state
+//   first    where a block prepares its chunks: beside the maps, a block per
+//            row and part of a value head walks the row's first segment
 //   scan     likewise: the state before each
 //   walk     a block per row and value head, and one for the padding: from
 //            state to state, chunk after chunk; outputs, pools, zeros
@@ -159,17 +161,23 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
                                                 const Algorithm &algorithm,
                                                 const SplitVariants &wanted) {
   SmallVector<SplitVariant> chosen;
+  auto descending = [](ArrayRef<int64_t> numbers) {
+    SmallVector<int64_t> sorted(numbers);
+    llvm::sort(sorted, std::greater<>());
+    sorted.erase(llvm::unique(sorted), sorted.end());
+    return sorted;
+  };
   const int64_t together = canPrepare(parts, algorithm) ? wanted.together : 0;
   if (together != 0) {
     chosen.push_back({{}, "_fused", 1, 0, together});
     for (const Waves &waves : fusedWaves)
       chosen.back().names.push_back(waves.variant);
     if (canCut(parts, segmentParts))
-      for (int64_t cuts : wanted.fusedCuts) {
+      for (int64_t cuts : descending(wanted.fusedCuts)) {
         std::string number = std::to_string(cuts);
         chosen.push_back({{"fused-cuts-" + number},
                           "_fused_cuts_" + number,
-                          fusedCutParts(cuts),
+                          fusedCuts(cuts).parts,
                           cuts,
                           together});
       }
@@ -179,12 +187,6 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
       chosen.back().names.append(
           {"fused-parts-2-blocks", "fused-parts-2-rows"});
   }
-  auto descending = [](ArrayRef<int64_t> numbers) {
-    SmallVector<int64_t> sorted(numbers);
-    llvm::sort(sorted, std::greater<>());
-    sorted.erase(llvm::unique(sorted), sorted.end());
-    return sorted;
-  };
   const int64_t ofSegment = chooseValueParts(parts, segmentParts);
   if (canCut(parts, ofSegment))
     for (int64_t cuts : descending(wanted.cuts)) {
@@ -273,15 +275,20 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
     if (variant.names.front() == prepared.front() &&
         failed(emit(emitPrepareStage, "__prepare", perKeyHead, prepared)))
       return failure();
+    own.firstApart =
+        variant.cuts != 0 && variant.together != 0 && variant.valueParts > 1;
     // Maps of what a block prepares itself have whole states.
     Algorithm ofMaps = own;
     if (variant.together != 0)
       ofMaps.valueParts = 1;
-    if (variant.cuts != 0 &&
-        (failed(emit(emitMapsStage, "__maps" + variant.suffix, ofMaps,
-                     variant.names)) ||
-         failed(emit(emitScanStage, "__scan" + variant.suffix, own,
-                     variant.names))))
+    if (variant.cuts != 0 && failed(emit(emitMapsStage, "__maps" + variant.suffix,
+                                         ofMaps, variant.names)))
+      return failure();
+    if (own.firstApart && failed(emit(emitFirstStage, "__first" + variant.suffix,
+                                      own, variant.names)))
+      return failure();
+    if (variant.cuts != 0 && failed(emit(emitScanStage, "__scan" + variant.suffix,
+                                         own, variant.names)))
       return failure();
     if (failed(
             emit(emitWalkStage, "__walk" + variant.suffix, own, variant.names)))

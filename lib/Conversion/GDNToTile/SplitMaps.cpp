@@ -7,7 +7,8 @@
 // zero. A block has rows of H or rows of P, which do not know of each other;
 // the last segment of a row needs neither. The state that a row begins with
 // goes to the workspace: its first segment may be walked while the last one
-// writes the pool.
+// writes the pool. Where the first segments of rows have a stage of their own,
+// beside this one, all that is not done here.
 //
 // Formulas: docs/design/20261121-segments.md.
 #include "SplitStage.h"
@@ -57,13 +58,20 @@ SmallVector<std::string> SplitMaps::gridOf(const std::string &) {
 /// identity or of nothing.
 Value SplitMaps::emitStart(Value number) {
   Carry carry = stateCarry();
-  Value all = startRows(carry), none = index(0);
-  if (!all)
-    all = index(carry.type.getDimSize(0));
-  Value isFirst = compare(P::eq, number, none);
-  Value own = scaleTile(
-      b, loc, loadCarryAt(carry, head, slot, select(isFirst, all, none)),
-      chunkTypes.valueScale);
+  Value own;
+  if (algorithm.firstApart) {
+    own = tile::FillOp::create(b, loc, carry.type,
+                               arith::ConstantOp::create(
+                                   b, loc, b.getF32FloatAttr(0.0f)));
+  } else {
+    Value all = startRows(carry), none = index(0);
+    if (!all)
+      all = index(carry.type.getDimSize(0));
+    Value isFirst = compare(P::eq, number, none);
+    own = scaleTile(
+        b, loc, loadCarryAt(carry, head, slot, select(isFirst, all, none)),
+        chunkTypes.valueScale);
+  }
   // No column is as far as the rows of a block of H.
   const int64_t dk = carry.type.getDimSize(1);
   Value diagonal = select(isMap, firstRow, index(dk));
@@ -117,11 +125,11 @@ Value SplitMaps::emitChunks(Value from, Value to, Value start) {
 void SplitMaps::emitSegment(Value at, Value number, Value isLast,
                             Value tokens) {
   Value start = emitStart(number);
-  Value keeps = arith::AndIOp::create(
-      b, loc, compare(P::eq, number, index(0)),
-      arith::XOrIOp::create(b, loc, isMap,
-                            arith::ConstantIntOp::create(b, loc, 1, 1)));
-  {
+  if (!algorithm.firstApart) {
+    Value keeps = arith::AndIOp::create(
+        b, loc, compare(P::eq, number, index(0)),
+        arith::XOrIOp::create(b, loc, isMap,
+                              arith::ConstantIntOp::create(b, loc, 1, 1)));
     auto branch = scf::IfOp::create(b, loc, keeps, /*withElse=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
@@ -142,6 +150,8 @@ void SplitMaps::emitSegment(Value at, Value number, Value isLast,
 }
 
 void SplitMaps::emitBlock(Value at) {
+  if (algorithm.firstApart)
+    runBeside("next");
   Value part = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
   Value parts = index(algorithm.valueParts);
   isMap = compare(P::uge, part, parts);
@@ -158,10 +168,12 @@ void SplitMaps::emitBlock(Value at) {
   Value next = add(number, index(1));
   Value isLast = compare(P::uge, next, count);
   Value isFirst = compare(P::eq, number, index(0));
-  Value hasH =
-      arith::OrIOp::create(b, loc, isFirst, compare(P::ult, next, count));
   Value hasP = arith::AndIOp::create(b, loc, compare(P::ne, number, index(0)),
                                      compare(P::ult, next, count));
+  Value hasH = algorithm.firstApart ? hasP
+                             : arith::OrIOp::create(b, loc, isFirst,
+                                                    compare(P::ult, next, count))
+                                   .getResult();
   Value wanted = arith::AndIOp::create(b, loc, compare(P::ult, number, count),
                                        select(isMap, hasP, hasH));
   live = arith::AndIOp::create(b, loc, live, wanted);

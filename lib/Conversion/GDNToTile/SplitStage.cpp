@@ -129,14 +129,14 @@ void SplitStage::describe() {
   std::string blocks = text(algorithm.valueParts), number = text(cuts);
   SmallVector<Attribute> conditions;
   if (cuts != 0 && algorithm.together != 0) {
-    // Maps in one wave, and the walk.
-    std::string number = text(2 * cuts - 3),
-                walked = text(cuts * fusedCutParts(cuts));
-    std::string least = text(cuts * leastSegmentChunks * C);
-    conditions = {atMost({number, rowForm, valueForm}, {"workers"}),
-                  atMost({walked, rowForm, valueForm}, {"workers"}),
-                  atMost({"3", rowForm}, {text(cuts)}),
-                  atMost({least}, {getDimForm(rule.getQuery(), 0)})};
+    // All blocks of a stage in one wave: of the first H and P of all segments
+    // but one, or of its first one H alone; with rows as many more segments.
+    const FusedCuts fused = fusedCuts(cuts);
+    std::string most = text(fused.parts > 1 ? 2 * (cuts - 1) : 2 * cuts - 3);
+    conditions = {
+        atMost({most, valueForm}, {"workers"}),
+        atMost({rowForm}, {text(fused.mostRows)}),
+        atMost({text(fused.least)}, {getDimForm(rule.getQuery(), 0)})};
   } else if (cuts != 0) {
     std::string perRow = text(leastSegments);
     std::string least = text(cuts * leastSegmentChunks * C);

@@ -57,6 +57,12 @@ protected:
   /// Tokens of a segment: so many chunks that no more than `cuts` segments are
   /// whole ones.
   mlir::Value segmentTokens();
+  /// Notes that the stage may run at the same time as its neighbour, the "next"
+  /// stage or the "last", of which neither reads what the other writes.
+  void runBeside(mlir::StringRef neighbour) {
+    mlir::func::FuncOp function = views.function;
+    function->setAttr("gdn_tile.beside", b.getStringAttr(neighbour));
+  }
   /// The state's carry, or the block's part of it.
   Carry stateCarry();
   /// The block has part `part` of `count` of the values.
@@ -113,8 +119,7 @@ protected:
   /// is: all but what a product takes as it lies in memory. `known` has f32
   /// tiles of some of its inputs, the others are computed.
   StoredChunk prepareChunk(Chunk known, mlir::Value t, mlir::Value valid);
-  /// The chunk of `valid` tokens from `t` on, loaded and prepared.
-  /// As loadChunk has it.
+  /// What loadChunk gives, prepared here.
   StoredChunk prepareChunkAt(mlir::Value chunkSlot, mlir::Value t,
                              mlir::Value valid, mlir::Value valuesValid,
                              bool wantsOutput);
@@ -139,9 +144,19 @@ constexpr int64_t groupTokens = 4;
 /// Whether that stage has anything to do.
 bool hasPrologue(const KernelParts &parts, const Algorithm &algorithm);
 
-/// Parts of the values that walk a segment of rows cut into `cuts`: two where
-/// the heads are so few that both find a multiprocessor.
-constexpr int64_t fusedCutParts(int64_t cuts) { return cuts > 3 ? 2 : 1; }
+/// How segments are walked by blocks that prepare their chunks: parts of the
+/// values, which have the first segments apart if there are two. Measured with
+/// heads of 128 on 132 multiprocessors: from how many tokens on they pay, and
+/// up to how many rows. Four segments are for heads that are too many for five
+/// of two parts and too few for three.
+struct FusedCuts {
+  int64_t parts, least, mostRows;
+};
+constexpr FusedCuts fusedCuts(int64_t cuts) {
+  if (cuts == 4)
+    return {1, 3072, 2};
+  return {2, cuts > 5 ? 4608 : cuts > 3 ? 1920 : 3072, cuts > 3 ? 2 : 1};
+}
 
 /// A variant of the kernel that prepares chunks in the walk, for batches whose
 /// blocks are `least` hundredths to `most` times as many as multiprocessors; 0:
@@ -166,6 +181,9 @@ mlir::LogicalResult emitPrepareStage(EntryViews &views,
 mlir::LogicalResult emitMapsStage(EntryViews &views, const KernelParts &parts,
                                   const Algorithm &algorithm,
                                   mlir::ArrayRef<std::string> variants);
+mlir::LogicalResult emitFirstStage(EntryViews &views, const KernelParts &parts,
+                                   const Algorithm &algorithm,
+                                   mlir::ArrayRef<std::string> variants);
 mlir::LogicalResult emitScanStage(EntryViews &views, const KernelParts &parts,
                                   const Algorithm &algorithm,
                                   mlir::ArrayRef<std::string> variants);

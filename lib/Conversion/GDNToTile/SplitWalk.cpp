@@ -4,7 +4,8 @@
 // after chunk, with what the first stage left of each. A block has a value
 // head, or a part of its values, which are rows of the state and do not know of
 // each other. Where rows are cut, it has a segment, whose state SplitMaps.cpp
-// and SplitScan.cpp found.
+// and SplitScan.cpp found. First segments, which know their state, may have a
+// stage of their own, beside the maps of the others.
 //
 // The pools are written here, when all reading of them is over: windows of a
 // key head by its first value head.
@@ -23,16 +24,19 @@ namespace {
 
 class SplitWalk final : public SplitStage {
 public:
+  /// Of first segments alone, or without them, where they are apart.
   SplitWalk(EntryViews &views, const KernelParts &parts,
-            const Algorithm &algorithm, ArrayRef<std::string> variants)
+            const Algorithm &algorithm, ArrayRef<std::string> variants,
+            bool isFirst = false)
       : SplitStage(views, parts, algorithm, variants),
-        norm(NormStage::find(parts)) {}
+        norm(NormStage::find(parts)), isFirst(isFirst) {}
 
 protected:
   SmallVector<std::string> gridOf(const std::string &) override {
     SmallVector<std::string> grid = {rowForm + " + 1", valueForm};
-    if (algorithm.cuts != 0)
-      grid[0] = rowForm + " + " + std::to_string(algorithm.cuts + 1);
+    if (algorithm.cuts != 0 && !isFirst)
+      grid[0] = rowForm + " + " +
+                std::to_string(algorithm.cuts + !algorithm.firstApart);
     if (algorithm.valueParts > 1)
       grid.push_back(std::to_string(algorithm.valueParts));
     return grid;
@@ -53,9 +57,11 @@ private:
   void emitPieces(TokenBlock &block);
   void walkRow();
   void storeLast(TokenBlock &block, Value state);
+  void walkFirst();
   void emitSegmentBlock(Value slot);
 
   std::optional<NormStage> norm; // the stage behind this one
+  bool isFirst;
   Value writesShared;            // whether the block writes what blocks share
 };
 
@@ -205,19 +211,46 @@ void SplitWalk::storeLast(TokenBlock &block, Value state) {
   }
 }
 
+/// The first segment of the live row, of which there may be more.
+void SplitWalk::walkFirst() {
+  TokenBlock block(*this, head);
+  writesShared = compare(P::eq, head, index(0));
+  Value tokens = segmentTokens();
+  Value to = arith::MinUIOp::create(b, loc, add(begin, tokens), end);
+  Value start = scaled(loadCarry(stateCarry(), head));
+  Value last = emitChunks(block, start, begin, to);
+  auto isLast =
+      scf::IfOp::create(b, loc, compare(P::eq, to, end), /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(isLast.thenBlock());
+  storeLast(block, last);
+  b.setInsertionPointToStart(isLast.elseBlock());
+  storeRows(last, states, add(firstSlot(begin, n, tokens), index(1)),
+            valueStart());
+}
+
 /// The segment with the slot `at`, or zeros: for a row that is not live where
 /// its first segment would be, and for the padding behind all slots.
 void SplitWalk::emitSegmentBlock(Value at) {
   Value rows = rowCount(), tokens = segmentTokens();
-  Value isPadding = compare(P::eq, at, add(rows, index(algorithm.cuts)));
-  n = arith::SelectOp::create(b, loc, isPadding, rows, findRow(at, tokens));
+  const bool hasZeros = !algorithm.firstApart;
+  n = findRow(at, tokens);
+  Value isPadding;
+  if (hasZeros) {
+    isPadding = compare(P::eq, at, add(rows, index(algorithm.cuts)));
+    n = arith::SelectOp::create(b, loc, isPadding, rows, n);
+  }
   Value live = emitBounds();
   // Unsigned: a slot before the first row's is past every end.
   Value number = arith::SubIOp::create(b, loc, at, firstSlot(begin, n, tokens));
-  number = arith::SelectOp::create(b, loc, isPadding, index(0), number);
+  if (hasZeros)
+    number = arith::SelectOp::create(b, loc, isPadding, index(0), number);
+  else
+    live = arith::AndIOp::create(b, loc, live,
+                                 compare(P::ne, number, index(0)));
   Value count = countSegments(tokens);
   // Zeros come first, so that nothing that they take is kept during the walk.
-  {
+  if (hasZeros) {
     Value isDead = arith::XOrIOp::create(
         b, loc, live, arith::ConstantIntOp::create(b, loc, 1, 1));
     auto zeros = scf::IfOp::create(
@@ -251,17 +284,29 @@ void SplitWalk::emitBlock(Value row) {
   if (algorithm.valueParts > 1)
     takePart(tile::BlockIdOp::create(b, loc, b.getIndexType(), 2),
              algorithm.valueParts);
-  if (algorithm.cuts != 0)
+  if (isFirst)
+    runBeside("last");
+  else if (algorithm.cuts != 0)
     return emitSegmentBlock(row);
   n = order ? loadOrder(row) : row;
   Value live = emitBounds();
   auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
-  walkRow();
+  if (isFirst)
+    walkFirst();
+  else
+    walkRow();
   b.setInsertionPointToStart(branch.elseBlock());
   emitZeros(begin, end);
   emitZeros(index(0), lead);
+}
+
+LogicalResult gdn::emitFirstStage(EntryViews &views, const KernelParts &parts,
+                                  const Algorithm &algorithm,
+                                  ArrayRef<std::string> variants) {
+  return SplitWalk(views, parts, algorithm, variants, /*isFirst=*/true)
+      .emitStage();
 }
 
 LogicalResult gdn::emitWalkStage(EntryViews &views, const KernelParts &parts,

@@ -118,8 +118,9 @@ Status CudaCode::launch(const Binding &binding, void *stream) {
       std::copy(binding.words().begin(), binding.words().end(), words);
   end[0] =
       static_cast<int64_t>(reinterpret_cast<uintptr_t>(binding.workspace()));
-  // The stream is the barrier between stages. Only the first follows a kernel
-  // that the caller knows about.
+  // The stream is the barrier between stages. The first follows a kernel that
+  // the caller knows about; a later one may begin early where its code waits
+  // for the stage ahead of it.
   bool dependent = binding.allowsDependentLaunch();
   const std::vector<cuda::Kernel> &stages = kernels_[binding.variant()];
   for (size_t stage = 0; stage < stages.size(); ++stage) {
@@ -131,7 +132,7 @@ Status CudaCode::launch(const Binding &binding, void *stream) {
             stages[stage].launch(words, units, toStream(stream), dependent);
         !status.isOk())
       return status;
-    dependent = false;
+    dependent = true;
   }
   return {};
 }

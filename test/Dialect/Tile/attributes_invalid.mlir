@@ -46,6 +46,13 @@ func.func @variant_is_a_number() attributes {gdn_tile.variant = 3} {
 
 // -----
 
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.beside' to be "next" or "last", but got "first"}}
+func.func @beside_whom() attributes {gdn_tile.beside = "first"} {
+  return
+}
+
+// -----
+
 // expected-error@+1 {{'func.func' op expects 'gdn_tile.bits' to be a string, but got ["split"]}}
 func.func @bits_are_several() attributes {gdn_tile.bits = ["split"]} {
   return

@@ -99,13 +99,22 @@ tile::TileDialect::verifyOperationAttribute(Operation *op,
   bool isWorkspace = name == "gdn_tile.workspace";
   if (name == "gdn_tile.conditions")
     return verifyConditions(op, attribute.getValue());
-  if (!isGrid && !isSymbols && !isName && !isWorkspace)
+  const bool isBeside = name == "gdn_tile.beside";
+  if (!isGrid && !isSymbols && !isName && !isWorkspace && !isBeside)
     return success();
   auto function = dyn_cast<FunctionOpInterface>(op);
   if (!function)
     return op->emitOpError("expects '") << name << "' on a function only";
   if (isWorkspace)
     return verifyWorkspace(function, attribute.getValue());
+  if (isBeside) {
+    auto neighbour = dyn_cast<StringAttr>(attribute.getValue());
+    if (neighbour && (neighbour == "next" || neighbour == "last"))
+      return success();
+    return op->emitOpError("expects '")
+           << name << "' to be \"next\" or \"last\", but got "
+           << attribute.getValue();
+  }
   bool areNames = isVariant && isStringArray(attribute.getValue());
   if (isName && !areNames && !isa<StringAttr>(attribute.getValue()))
     return op->emitOpError("expects '")

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Segments of rows whose blocks prepare their chunks themselves. First segments are walked
+// beside the maps of the others, by halves of the values; four segments are for more heads,
+// have whole states, and the first ones among the others.
+//
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 fused-cuts=4,9 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
+// RUN: not gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 fused-cuts=9,2" 2>&1 | FileCheck %s --check-prefix=LEAST
+
+// LEAST: expects the option 'fused-cuts' to be at least 3, but got 2
+
+// CHECK-LABEL: func.func @prefill__maps_fused_cuts_9(
+//  CHECK-SAME:   gdn_tile.beside = "next"
+//  CHECK-SAME:   gdn_tile.bits = "fused-cuts-9"
+//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["16", "Hv"], ["workers"]], {{\[}}["N"], ["2"]], {{\[}}["4608"], ["T"]]]
+//  CHECK-SAME:   gdn_tile.grid = ["N + 9", "Hv", "2"]
+//  CHECK-SAME:   gdn_tile.workspace = {{\[\[}}"N + 9", "Hv", "128", "128", "4"], ["N + 9", "Hv", "128", "128", "2"]]
+// From nothing or the identity, never from the pool; and no outputs.
+//   CHECK-NOT:   memref.load %arg{{[0-9]+}}{{.*}}state_pool
+//       CHECK:   gdn_tile.map_rows
+//       CHECK:   scf.for {{.*}} -> (vector<128x128xf32>)
+//       CHECK:     gdn_tile.tri_inverse
+//   CHECK-NOT:     gdn_tile.store
+//       CHECK:     scf.yield
+// CHECK-LABEL: func.func @prefill__first_fused_cuts_9(
+//  CHECK-SAME:   gdn_tile.beside = "last"
+//  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hv", "2"]
+//       CHECK:   scf.for {{.*}} -> (vector<64x128xf32>)
+//       CHECK:     gdn_tile.tri_inverse
+//       CHECK:     gdn_tile.store
+//       CHECK:     scf.yield
+// CHECK-LABEL: func.func @prefill__scan_fused_cuts_9(
+//   CHECK-NOT:   gdn_tile.beside
+// CHECK-LABEL: func.func @prefill__walk_fused_cuts_9(
+//   CHECK-NOT:   gdn_tile.beside
+//  CHECK-SAME:   gdn_tile.grid = ["N + 9", "Hv", "2"]
+//       CHECK:   scf.for {{.*}} -> (vector<64x128xf32>)
+
+// CHECK-LABEL: func.func @prefill__maps_fused_cuts_4(
+//   CHECK-NOT:   gdn_tile.beside
+//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["5", "Hv"], ["workers"]], {{\[}}["N"], ["2"]], {{\[}}["3072"], ["T"]]]
+//  CHECK-SAME:   gdn_tile.grid = ["N + 4", "Hv", "2"]
+//   CHECK-NOT: func.func @prefill__first_fused_cuts_4(
+// CHECK-LABEL: func.func @prefill__scan_fused_cuts_4(
+// CHECK-LABEL: func.func @prefill__walk_fused_cuts_4(
+//  CHECK-SAME:   gdn_tile.grid = ["N + 5", "Hv"]
+//       CHECK:   scf.for {{.*}} -> (vector<128x128xf32>)
+func.func @prefill(
+    %q: tensor<?x?x128xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "128"]},
+    %k: tensor<?x?x128xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "128"]},
+    %v: tensor<?x?x128xbf16> {gdn.name = "v", gdn.dims = ["T", "Hv", "128"]},
+    %g: tensor<?x?xf32> {gdn.name = "log_decay", gdn.dims = ["T", "Hv"]},
+    %beta: tensor<?x?xf32> {gdn.name = "beta", gdn.dims = ["T", "Hv"]},
+    %cu: tensor<?xi32> {gdn.name = "cu_seqlens", gdn.dims = ["N + 1"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
+    %pool: !gdn.pool<?x?x128x128xf32> {gdn.name = "state_pool", gdn.dims = ["P", "Hv", "128", "128"]})
+    -> (tensor<?x?x128xbf16> {gdn.name = "core", gdn.dims = ["T", "Hv", "128"]})
+    attributes {gdn.entry} {
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      : tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?xf32>,
+        tensor<?x?xf32>, !gdn.pool<?x?x128x128xf32>, tensor<?xi32>, tensor<?xi32>
+        -> tensor<?x?x128xbf16>
+  return %o : tensor<?x?x128xbf16>
+}
