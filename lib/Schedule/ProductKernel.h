@@ -95,6 +95,11 @@ private:
                  llvm::function_ref<void(tile::LoadOp, const mlir::IRMapping &,
                                          mlir::Value)>
                      begin);
+  /// See `gdn_tile.beside`.
+  bool runsBeside(mlir::StringRef neighbour) {
+    auto beside = source->getAttrOfType<mlir::StringAttr>("gdn_tile.beside");
+    return beside && beside.getValue() == neighbour;
+  }
   void meet(mlir::Location loc) {
     gpu::AwaitCopiesOp::create(b, loc);
     gpu::BarrierOp::create(b, loc);

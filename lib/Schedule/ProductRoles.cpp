@@ -119,18 +119,14 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
       leader = leader ? leader : channels[tile];
     }
   };
+  if (runsBeside("next"))
+    gpu::ReleaseLaunchOp::create(b, source.getLoc());
   open(plan->copied, copiedDepth);
   open(plan->vectors, gatesDepth);
   open(plan->prepared, preparedDepth);
   open(plan->scaled, sizes.scaledDepth);
 
   b.setInsertionPointToEnd(entry);
-  auto isBeside = [&](StringRef neighbour) {
-    auto beside = source->getAttrOfType<StringAttr>("gdn_tile.beside");
-    return beside && beside.getValue() == neighbour;
-  };
-  if (isBeside("next"))
-    gpu::ReleaseLaunchOp::create(b, source.getLoc());
   auto roles = gpu::RolesOp::create(b, source.getLoc());
   b.createBlock(&roles.getBody());
   int64_t first = 0;
@@ -147,7 +143,7 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
     return failure();
   b.setInsertionPointToEnd(entry);
   // Who comes next waits for both.
-  if (isBeside("last"))
+  if (runsBeside("last"))
     gpu::AwaitLaunchOp::create(b, source.getLoc());
   func::ReturnOp::create(b, source.getLoc());
   return kernel;
@@ -164,6 +160,8 @@ LogicalResult ProductKernel::emitRole(Role which, int64_t first, int64_t count,
   tiles = std::make_unique<ProductEmitter>(b, scalars, entry, count);
   if (role == Role::walk)
     tiles->storeOwnColumns();
+  if (role == Role::walk && runsBeside("ahead"))
+    gpu::AwaitLaunchOp::create(b, source.getLoc());
   if (failed(emitBlock(source.getBody().front())))
     return failure();
   gpu::YieldOp::create(b, source.getLoc());

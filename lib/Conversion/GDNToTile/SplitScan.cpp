@@ -40,7 +40,8 @@ private:
 /// rows.
 int64_t SplitScan::countParts() {
   const int64_t rows = cast<MemRefType>(states.getType()).getDimSize(2);
-  int64_t parts = 4;
+  // Where blocks prepare their chunks, four warps make a product together.
+  int64_t parts = algorithm.together != 0 ? 2 : 4;
   while (parts > 1 && rows % (16 * parts) != 0)
     parts /= 2;
   return parts;
@@ -68,6 +69,8 @@ void SplitScan::emitScan(Value first, Value count) {
 }
 
 void SplitScan::emitBlock(Value row) {
+  if (algorithm.together != 0)
+    runBeside("next");
   takePart(tile::BlockIdOp::create(b, loc, b.getIndexType(), 2), countParts());
   n = row;
   Value live = emitBounds(), tokens = segmentTokens();

@@ -57,8 +57,9 @@ protected:
   /// Tokens of a segment: so many chunks that no more than `cuts` segments are
   /// whole ones.
   mlir::Value segmentTokens();
-  /// Notes that the stage may run at the same time as its neighbour, the "next"
-  /// stage or the "last", of which neither reads what the other writes.
+  /// Notes that the stage may run at the same time as a neighbour: that the
+  /// "next" may begin at once; that it reads nothing of what the "last" writes;
+  /// that nothing but the tile that its loop carries is read of that ("ahead").
   void runBeside(mlir::StringRef neighbour) {
     mlir::func::FuncOp function = views.function;
     function->setAttr("gdn_tile.beside", b.getStringAttr(neighbour));

@@ -286,7 +286,9 @@ void SplitWalk::emitBlock(Value row) {
              algorithm.valueParts);
   if (isFirst)
     runBeside("last");
-  else if (algorithm.cuts != 0)
+  if (algorithm.cuts != 0 && algorithm.together != 0 && !isFirst)
+    runBeside("ahead");
+  if (algorithm.cuts != 0 && !isFirst)
     return emitSegmentBlock(row);
   n = order ? loadOrder(row) : row;
   Value live = emitBounds();

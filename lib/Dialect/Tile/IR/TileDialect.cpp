@@ -109,10 +109,11 @@ tile::TileDialect::verifyOperationAttribute(Operation *op,
     return verifyWorkspace(function, attribute.getValue());
   if (isBeside) {
     auto neighbour = dyn_cast<StringAttr>(attribute.getValue());
-    if (neighbour && (neighbour == "next" || neighbour == "last"))
+    if (neighbour && llvm::is_contained({"next", "last", "ahead"},
+                                        neighbour.getValue()))
       return success();
     return op->emitOpError("expects '")
-           << name << "' to be \"next\" or \"last\", but got "
+           << name << "' to be \"next\", \"last\" or \"ahead\", but got "
            << attribute.getValue();
   }
   bool areNames = isVariant && isStringArray(attribute.getValue());
