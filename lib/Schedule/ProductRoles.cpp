@@ -160,8 +160,6 @@ LogicalResult ProductKernel::emitRole(Role which, int64_t first, int64_t count,
   tiles = std::make_unique<ProductEmitter>(b, scalars, entry, count);
   if (role == Role::walk)
     tiles->storeOwnColumns();
-  if (role == Role::walk && runsBeside("ahead"))
-    gpu::AwaitLaunchOp::create(b, source.getLoc());
   if (failed(emitBlock(source.getBody().front())))
     return failure();
   gpu::YieldOp::create(b, source.getLoc());

@@ -217,8 +217,6 @@ FailureOr<func::FuncOp> ProductKernel::emit(int64_t minBlocks) {
   Block &body = source.getBody().front();
   scalars.map(body.getArguments(), entry->getArguments());
   tiles = std::make_unique<ProductEmitter>(b, scalars, entry, numWarps);
-  if (runsBeside("next"))
-    gpu::ReleaseLaunchOp::create(b, source.getLoc());
   if (failed(emitBlock(body)))
     return failure();
   func::ReturnOp::create(b, source.getLoc());

@@ -69,8 +69,6 @@ void SplitScan::emitScan(Value first, Value count) {
 }
 
 void SplitScan::emitBlock(Value row) {
-  if (algorithm.together != 0)
-    runBeside("next");
   takePart(tile::BlockIdOp::create(b, loc, b.getIndexType(), 2), countParts());
   n = row;
   Value live = emitBounds(), tokens = segmentTokens();

@@ -136,7 +136,10 @@ void SplitStage::describe() {
     conditions = {
         atMost({most, valueForm}, {"workers"}),
         atMost({rowForm}, {text(fused.mostRows)}),
-        atMost({text(fused.least)}, {getDimForm(rule.getQuery(), 0)})};
+        atMost({text(fused.leastTokens)}, {getDimForm(rule.getQuery(), 0)})};
+    if (fused.leastBlocks != 0)
+      conditions.push_back(
+          atMost({"workers"}, {text(fused.leastBlocks), valueForm}));
   } else if (cuts != 0) {
     std::string perRow = text(leastSegments);
     std::string least = text(cuts * leastSegmentChunks * C);

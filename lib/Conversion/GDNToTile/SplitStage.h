@@ -58,8 +58,8 @@ protected:
   /// whole ones.
   mlir::Value segmentTokens();
   /// Notes that the stage may run at the same time as a neighbour: that the
-  /// "next" may begin at once; that it reads nothing of what the "last" writes;
-  /// that nothing but the tile that its loop carries is read of that ("ahead").
+  /// "next" may begin at once, or that it reads nothing of what the "last"
+  /// writes.
   void runBeside(mlir::StringRef neighbour) {
     mlir::func::FuncOp function = views.function;
     function->setAttr("gdn_tile.beside", b.getStringAttr(neighbour));
@@ -146,17 +146,21 @@ constexpr int64_t groupTokens = 4;
 bool hasPrologue(const KernelParts &parts, const Algorithm &algorithm);
 
 /// How segments are walked by blocks that prepare their chunks: parts of the
-/// values, which have the first segments apart if there are two. Measured with
-/// heads of 128 on 132 multiprocessors: from how many tokens on they pay, and
-/// up to how many rows. Four segments are for heads that are too many for five
-/// of two parts and too few for three.
+/// values, which have the first segments apart if there are two; how many
+/// blocks of each head have to be too many for the multiprocessors (those of
+/// the next variant, which cuts more; 0: none); from how many tokens and up to
+/// how many rows they pay. Measured with 8 to 32 heads of 128 on 132
+/// multiprocessors. Four segments are for heads that are too many for five of
+/// two parts and too few for three.
 struct FusedCuts {
-  int64_t parts, least, mostRows;
+  int64_t parts, leastBlocks, leastTokens, mostRows;
 };
 constexpr FusedCuts fusedCuts(int64_t cuts) {
   if (cuts == 4)
-    return {1, 3072, 2};
-  return {2, cuts > 5 ? 4608 : cuts > 3 ? 1920 : 3072, cuts > 3 ? 2 : 1};
+    return {1, 8, 3072, 2};
+  if (cuts > 5)
+    return {2, 0, 4608, 2};
+  return cuts > 3 ? FusedCuts{2, 16, 1920, 2} : FusedCuts{2, 8, 3072, 1};
 }
 
 /// A variant of the kernel that prepares chunks in the walk, for batches whose

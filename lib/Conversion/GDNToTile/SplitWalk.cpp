@@ -286,9 +286,7 @@ void SplitWalk::emitBlock(Value row) {
              algorithm.valueParts);
   if (isFirst)
     runBeside("last");
-  if (algorithm.cuts != 0 && algorithm.together != 0 && !isFirst)
-    runBeside("ahead");
-  if (algorithm.cuts != 0 && !isFirst)
+  else if (algorithm.cuts != 0)
     return emitSegmentBlock(row);
   n = order ? loadOrder(row) : row;
   Value live = emitBounds();

@@ -38,7 +38,7 @@
 
 // CHECK-LABEL: func.func @prefill__maps_fused_cuts_4(
 //   CHECK-NOT:   gdn_tile.beside
-//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["5", "Hv"], ["workers"]], {{\[}}["N"], ["2"]], {{\[}}["3072"], ["T"]]]
+//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["5", "Hv"], ["workers"]], {{\[}}["N"], ["2"]], {{\[}}["3072"], ["T"]], {{\[}}["workers"], ["8", "Hv"]]]
 //  CHECK-SAME:   gdn_tile.grid = ["N + 4", "Hv", "2"]
 //   CHECK-NOT: func.func @prefill__first_fused_cuts_4(
 // CHECK-LABEL: func.func @prefill__scan_fused_cuts_4(

@@ -46,7 +46,7 @@ func.func @variant_is_a_number() attributes {gdn_tile.variant = 3} {
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_tile.beside' to be "next", "last" or "ahead", but got "first"}}
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.beside' to be "next" or "last", but got "first"}}
 func.func @beside_whom() attributes {gdn_tile.beside = "first"} {
   return
 }

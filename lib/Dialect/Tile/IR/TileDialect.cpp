@@ -109,11 +109,10 @@ tile::TileDialect::verifyOperationAttribute(Operation *op,
     return verifyWorkspace(function, attribute.getValue());
   if (isBeside) {
     auto neighbour = dyn_cast<StringAttr>(attribute.getValue());
-    if (neighbour && llvm::is_contained({"next", "last", "ahead"},
-                                        neighbour.getValue()))
+    if (neighbour && (neighbour == "next" || neighbour == "last"))
       return success();
     return op->emitOpError("expects '")
-           << name << "' to be \"next\", \"last\" or \"ahead\", but got "
+           << name << "' to be \"next\" or \"last\", but got "
            << attribute.getValue();
   }
   bool areNames = isVariant && isStringArray(attribute.getValue());
