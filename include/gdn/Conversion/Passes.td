@@ -145,7 +145,8 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
                "Segments of a batch in further variants of 'split'; not with "
                "checkpoints">,
     ListOption<"fusedCuts", "fused-cuts", "int64_t",
-               "Segments of a batch in variants whose blocks prepare their chunks">,
+               "Segments of a batch, at least 3, in further variants of 'split' "
+               "whose blocks prepare their chunks ('together')">,
     Option<"together", "together", "int64_t", /*default=*/"0",
            "Chunks that a block of a further variant of 'split', 'fused', is to "
            "have at work at once in the mean. 0: no such variant">,
