@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT
 
 from gdn.bench import __main__ as bench
-from gdn.bench import limits, tables
+from gdn.bench import limits, prototype, tables
 
 
 def row(impl: str, variant: str, count: int, us: float, heads=(16, 32), **config) -> dict:
@@ -210,3 +210,56 @@ def test_table_command(tmp_path, capsys):
     assert bench.main(["table", str(report)]) == 0
     assert "of the stream" in capsys.readouterr().out
     assert bench.heads("2,8") == (2, 8)
+
+
+PRINTED = """\
+us per launch
+verify T4 mode1 fp32          8.10( 1.2)    16.70(48.2)    96.00(66.0)
+verify T4 mode1 fp32  pdl     6.80( 1.2)            -
+verify T4 mode2 fp32          7.70( 1.2)    15.00(48.2)
+verify T8 mode0 bf16          8.90( 1.2)    18.50(48.2)   116.20(66.0)   224.00(66.0)    33.00(60.0)
+done
+"""
+
+
+def test_the_hand_written_verify_is_read():
+    times = prototype.verify_times(PRINTED)
+    assert times["lazy", "float32", False, 4, 16, 32, 64] == 96.0
+    assert times["lazy", "float32", True, 4, 16, 32, 1] == 6.8
+    assert times["slots", "bfloat16", False, 8, 2, 8, 64] == 33.0
+    assert len(times) == 9  # what keeps no state to go back to, and what was left out, is not
+    assert prototype.verify_sizes(times, "lazy", "float32") == [
+        (16, 32, 1, 4),
+        (16, 32, 8, 4),
+        (16, 32, 64, 4),
+    ]
+
+
+def test_the_hand_written_verify_sets_limits():
+    same = {"T": 4, "mode": "lazy"}
+    rows = [
+        row("gdn", "rows", 1, 8.0, part="step", **same),
+        row("gdn", "rows pdl", 1, 6.0, part="step", **same),
+        row("gdn", "rows", 256, 8.0, part="step", **same),
+    ]
+    found = prototype.verify_rows(prototype.verify_times(PRINTED), rows)
+    assert [(r["impl"], r["us"]) for r in found] == [("prototype", 8.1), ("prototype pdl", 6.8)]
+    assert found[0]["suite"] == "verify"
+    limits.add_limits(rows + found)
+    assert [r.get("limit_us") for r in rows] == [8.1 * 1.03, 6.8 * 1.03, None]
+    assert rows[0]["limit_by"] == "prototype + 3 %"
+
+
+def test_the_hand_written_decode_is_read(tmp_path):
+    csv = tmp_path / "bench.csv"
+    csv.write_text(
+        "A S1 pdl0,16,32,64,76.5,0,1,1\nC pdl0,16,32,64,77.5,0,1,1\nC pdl2,16,32,64,74.5,0,1,1\n"
+        "Cb pdl0 bf16,16,32,64,43.5,0,1,1\nA S1 pdl0,16,32,8,12.5,0,1,1\n"
+    )
+    measured = [row("gdn", "rows", 64, 75.0), row("gdn", "lazy", 64, 90.0, T=4, mode="lazy")]
+    found = prototype.rows(csv, measured)
+    assert [(r["impl"], r["us"], r["config"]["variant"]) for r in found] == [
+        ("prototype", 76.5, "A S1 pdl0"),
+        ("prototype pdl", 74.5, "C pdl2"),
+    ]
+    assert {r["suite"] for r in found} == {"decode"}

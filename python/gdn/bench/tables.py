@@ -33,8 +33,8 @@ def label(row: dict) -> str:
     config = row["config"]
     if config.get("part") == "commit":
         return f"{row['impl']} commit"
-    if row["impl"] == "stream":
-        return "stream"
+    if row["impl"].split()[0] == "stream":
+        return row["impl"]
     if row["impl"] != "gdn":
         return " ".join(filter(None, (row["impl"], config.get("part"))))
     return "gdn pdl" if config.get("variant", "").endswith(" pdl") else "gdn"
@@ -86,7 +86,7 @@ def _ways(found: dict) -> list[str]:
     for (*key, mode), by_rows in sorted(found.items()):
         for count, rows in by_rows.items():
             for name, row in rows.items():
-                if name != "stream":
+                if name.split()[0] != "stream":
                     ways[tuple(key)].setdefault((mode, name), {})[count] = row["us"]
     lines = []
     for key, rows in ways.items():
