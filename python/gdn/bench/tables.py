@@ -25,6 +25,11 @@ _KEYS = {
     "verify": ("Hk", "Hv", "io", "state", "T", "mode"),
 }
 SUITES = tuple(_KEYS)
+_FLOOR = (
+    "Floor: the bytes that a step has to move (states, windows, projections, outputs) at the "
+    "rate of the stream through the same slots. A limit with * is less: the rule alone, from "
+    "what is ready, of states that lie in order or to memory of its own.\n"
+)
 
 
 def label(row: dict) -> str:
@@ -36,7 +41,9 @@ def label(row: dict) -> str:
     if row["impl"].split()[0] == "stream":
         return row["impl"]
     if row["impl"] != "gdn":
-        return " ".join(filter(None, (row["impl"], config.get("part"))))
+        # States side by side, where others have slots in random order.
+        place = "in order" if config.get("variant") == "state" else ""
+        return " ".join(filter(None, (row["impl"], config.get("part"), place)))
     return "gdn pdl" if config.get("variant", "").endswith(" pdl") else "gdn"
 
 
@@ -75,6 +82,8 @@ def markdown(report: dict, suite: str = "decode") -> str:
             lines += [*table, ""] if table else []
     if suite == "verify":
         lines += _ways(groups(report, suite))
+    elif any("floor_us" in row for row in report["rows"]):
+        lines += [_FLOOR]
     return "\n".join(lines)
 
 
@@ -154,11 +163,12 @@ def _limits(by_rows: dict) -> list[str]:
         for name in ("gdn", "gdn pdl"):
             row = rows.get(name)
             if row and "limit_us" in row:
-                limit = row["limit_us"]
-                table.append(
-                    [str(count), name, f"{limit:.2f}", row["limit_by"], f"{row['us'] / limit:.3f}"]
-                )
-    return _table(["N", "ours", "limit, us", "set by", "of the limit"], table)
+                limit, floor = row["limit_us"], row.get("floor_us")
+                by = row["limit_by"] + (" *" if floor and limit < floor else "")
+                table.append([str(count), name, f"{limit:.2f}", by, f"{row['us'] / limit:.3f}"])
+                table[-1] += [f"{floor:.2f}", f"{row['us'] / floor:.3f}"] if floor else ["", ""]
+    header = ["N", "ours", "limit, us", "set by", "of the limit", "floor, us", "of the floor"]
+    return _table(header, table)
 
 
 def _errors(by_rows: dict, names: list[str]) -> list[str]:
