@@ -114,15 +114,14 @@ def _ways(found: dict) -> list[str]:
 def host(report: dict) -> str:
     """What launches, loads and compiles cost the host, and what they may."""
     found = [row for row in report["rows"] if row["suite"] == "host"]
-    rows = [
-        [
-            row["config"]["variant"],
-            f"{row['us']:.1f}",
-            f"{row['limit_us']:.0f}" if "limit_us" in row else "",
-        ]
-        for row in found
-    ]
-    return "\n".join(_table(["what", "us of the host", "at most"], rows))
+    rows = []
+    for row in found:
+        config, limit = row["config"], row.get("limit_us")
+        sizes = f", batch {config['N']}, {config['layers']} layers" if "layers" in config else ""
+        least = f"{row['us_min']:.1f}" if "us_min" in row else ""
+        limit = f"{limit:.0f}" if limit else ""
+        rows.append([config["variant"] + sizes, f"{row['us']:.1f}", least, limit])
+    return "\n".join(_table(["what", "us of the host", "least", "at most"], rows))
 
 
 def _table(header: list[str], rows: list[list[str]]) -> list[str]:
