@@ -4,8 +4,8 @@
 
 What CMake turns into C++ gets a page: each dialect that a CMakeLists.txt below
 include/gdn generates, and each Passes.td. So does each report of gdn.bench in
-runtime/bench/results that has rows of decode, verify, prefill or of the host, with a plot for each of its
-heads and types with several numbers of rows, but for prefill.
+runtime/bench/results that has rows of decode, verify, prefill or of the host, with a plot
+for each of its heads and types with several numbers of rows, but for prefill.
 """
 
 from __future__ import annotations
