@@ -3,6 +3,8 @@
 // The passes from gdn to kernels for a GPU; see GpuPipeline.h.
 #include "gdn/Pipelines/GpuPipeline.h"
 
+#include "DecodePolicy.h"
+
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/GDN/Transforms/Passes.h"
 #include "gdn/Pipelines/GpuToLlvm.h"
@@ -39,20 +41,10 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   passes.addPass(createCSEPass());
   passes.addPass(createFuseTileRows());
   passes.addPass(createCSEPass());
-  if (target.hasTma()) {
-    ScheduleStreamedRecurrenceOptions streamed;
-    streamed.sharedBytes =
-        target.getSharedBytesPerSm() / 2 - target.getSharedBytesReserved();
-    // Where blocks have 49 KB each, a ring of f32 states has two places, and
-    // the scan spills.
-    if (target.getSharedBytesPerBlock() < 128 * 1024)
-      streamed.maxWideUnits = 0;
-    passes.addPass(createScheduleStreamedRecurrence(streamed));
-  }
-  ScheduleResidentRecurrenceOptions resident;
-  if (target.hasWgmma()) // where it was measured
-    resident.packedUnits = 4097;
-  passes.addPass(createScheduleResidentRecurrence(resident));
+  DecodePolicy decode = DecodePolicy::get(target);
+  if (decode.streamed)
+    passes.addPass(createScheduleStreamedRecurrence(*decode.streamed));
+  passes.addPass(createScheduleResidentRecurrence(decode.resident));
   passes.addPass(createScheduleResidentTokens());
   // Blocks of four warps: three where a product of warpgroups leaves registers
   // for them, else two.
@@ -64,7 +56,7 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   passes.addPass(createScheduleTokenGroups());
   if (target.hasWgmma())
     passes.addPass(createUseWarpgroups());
-  passes.addPass(createScheduleSlotMoves());
+  passes.addPass(createScheduleSlotMoves(decode.moves));
   passes.addPass(createDropUnscheduled());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());

@@ -24,6 +24,12 @@ namespace {
 /// Bytes that a lane moves at once.
 constexpr int64_t laneBytes = 16;
 
+/// ptxas takes as few registers as it likes for a kernel that asks for none.
+/// What was measured, on sm_90a, spills nothing.
+constexpr StringLiteral allowedSpills =
+    "spills up to 16 bytes: addresses, on sm_100a, sm_103a and sm_120a with "
+    "heads other than 128 or io f32; not measured";
+
 class SlotMovesKernel {
 public:
   SlotMovesKernel(func::FuncOp source, int64_t threads)
@@ -199,9 +205,7 @@ void SlotMovesKernel::emit() {
   b.insert(kernel);
   kernel->setAttr("gdn_gpu.threads",
                   b.getI64IntegerAttr(numWarps * gpu::warpThreads));
-  kernel->setAttr("gdn_gpu.allow",
-                  b.getStringAttr("spills: ptxas takes few registers of its "
-                                  "own accord, for a word or two"));
+  kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedSpills));
   Block *entry = kernel.addEntryBlock();
   b.setInsertionPointToStart(entry);
   Block &body = source.getBody().front();

@@ -31,6 +31,28 @@ def test_calls_that_are_moved_give_the_same(kernels, entry, tokens):
     assert findings.failures == []
 
 
+@pytest.mark.parametrize("mode", ["lazy", "slots", "buffer"])
+def test_tokens_that_can_be_taken_back(tool, build_dir, tmp_path, capsys, mode):
+    """Their entries are found by name; tables of slots are moved as well."""
+    image = tmp_path / "verify.gdnk"
+    options = ["--preset=qwen3.5-0.8b", f"--verify={mode}", "--state=f32", "--io=f32"]
+    only = "verify" if mode == "slots" else "verify,commit"
+    done = tool("gdn-compile", *options, f"--only={only}", "--target=x86-64-v3", "-o", image)
+    assert done.returncode == 0, done.stderr
+    library = ["--library", str(build_dir / "lib/libgdnrt.so"), "--device", "cpu"]
+    far = ["--beyond", str(1 << 18), "--heads", "1", "2"]
+    assert far_check.main([str(image), *library, *far]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"{entry}  8 slots" in printed for entry in only.split(","))
+    # A table that stays where it was names slots that hold NaN.
+    runtime = Runtime(build_dir / "lib/libgdnrt.so")
+    kernel = runtime.device().kernel(runtime.image(image), "verify")
+    near = problems.make(kernel.params, Sizes(1, 2, (3, 1, 4), seed=5))
+    moved = far_check.moved(kernel, near, 8, 0)
+    if mode != "lazy":
+        assert (moved["token_slots"] == near["token_slots"] + 8).all()
+
+
 def test_what_lands_elsewhere_is_found(kernels, monkeypatch):
     """A kernel that wraps around writes a slot at the beginning."""
     device, by_name = kernels

@@ -2,6 +2,7 @@
 """What a host pays, against what it may: compiling an image for one target within 30 s of
 one core, and loading one within 20 ms. Launches on a GPU are asserted on a GPU."""
 
+import ctypes as c
 import json
 
 import pytest
@@ -37,6 +38,22 @@ def test_load_and_report(build_dir, tool, tmp_path, capsys):
     (launch,) = (row for what, row in rows.items() if "decode_bf16_f32" in what)
     assert launch["us"] > 0
     assert "| load of image.gdnk" in capsys.readouterr().out
+
+
+def test_launches_are_counted_in_c():
+    """A function of three pointers that gives what it should not ends the loop."""
+    calls = []
+
+    @c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_void_p)
+    def count(first, second, third):
+        calls.append((first, second, third))
+        return len(calls) == 3
+
+    loop = costs.native_loop()
+    assert loop(c.cast(count, c.c_void_p), 1, None, 2, 2) == 0
+    assert calls == [(1, None, 2)] * 2
+    assert loop(c.cast(count, c.c_void_p), 1, None, 2, 5) == 1
+    assert len(calls) == 3
 
 
 def test_what_takes_too_long_fails():

@@ -53,6 +53,18 @@ def test_importing_gdn_loads_neither_torch_nor_the_library(package):
     assert done.stdout == "False False\n", done.stderr
 
 
+def test_the_benchmarks_are_a_program(package):
+    """What pip makes of the entry point, with the package alone: its help names each way."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    module, function = settings["project"]["scripts"]["gdn-bench"].split(":")
+    program = f"import sys; from {module} import {function}; sys.exit({function}())"
+    command = [sys.executable, "-c", program, "--help"]
+    done = subprocess.run(command, cwd=package, capture_output=True, text=True, env={})
+    assert done.returncode == 0, done.stderr
+    assert "gdn-bench" in done.stdout
+    assert "{run,host,prefill,prologue,table,plot}" in done.stdout
+
+
 def test_the_version_is_that_of_the_build():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     pattern = settings["tool"]["scikit-build"]["metadata"]["version"]["regex"]

@@ -4,8 +4,8 @@
 
 What CMake turns into C++ gets a page: each dialect that a CMakeLists.txt below
 include/gdn generates, and each Passes.td. So does each report of gdn.bench in
-runtime/bench/results that has rows of decode, verify or prefill, with a plot for each of its
-heads and types but for prefill.
+runtime/bench/results that has rows of decode, verify, prefill or of the host, with a plot
+for each of its heads and types with several numbers of rows, but for prefill.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def measurements() -> dict[Path, tuple[str, dict[str, str]]]:
             if keys:
                 text += [f"# {suite.capitalize()}: {report['device']}", ""]
                 text += [tables.markdown(report, suite).rstrip(), ""]
-            for key in keys:
+            # A plot of one number of rows shows nothing.
+            for key in (key for key, by_rows in keys.items() if len(by_rows) > 1):
                 name = f"{path.stem}_{'_'.join(map(str, key))}.svg"
                 plots[name] = tables.svg(report, key, suite)
                 text.append(f"![{tables.heading(key)}]({name})")
@@ -79,8 +80,8 @@ def measurements() -> dict[Path, tuple[str, dict[str, str]]]:
             text += [f"# Prefill: {report['device']}", "", table.rstrip()]
         if table := prologue_tables.markdown(report):
             text += [f"# Stages of a prefill: {report['device']}", "", table.rstrip()]
-        if text and (table := tables.host(report)):
-            text += ["# Host", "", table]
+        if table := tables.host(report):
+            text += [f"# Host: {report['device']}", "", table]
         if text:
             found[path] = ("\n".join(text) + "\n", plots)
     return found

@@ -7,6 +7,7 @@
     python -m gdn.bench table FILE                  what was measured, as a table
     python -m gdn.bench plot FILE --output FILE.svg
 
-Measuring needs PyTorch and Triton; tables and plots need nothing. How times are
-taken is in docs/design/20261121-gpu-measurements.md.
+`gdn-bench` is the same program where the package is installed. Measuring needs PyTorch
+and Triton; tables and plots need nothing. How times are taken is in
+docs/design/20261121-gpu-measurements.md.
 """

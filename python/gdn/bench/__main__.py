@@ -24,7 +24,7 @@ def suites_of(report: dict) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("gdn.bench")
+    parser = argparse.ArgumentParser("gdn-bench")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="measure the decode, verify and commit entries of images")
     run.add_argument("images", nargs="+", type=Path)
@@ -43,6 +43,12 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("--verify-tokens", type=int, nargs="+", default=[4, 8])
     run.add_argument("--repeats", type=int, default=15)
     run.add_argument("--prototype", type=Path, help="times of the hand-written schedules, as CSV")
+    run.add_argument(
+        "--prototype-verify",
+        type=Path,
+        help="what the hand-written verify printed; ours is measured at its sizes, too, and of "
+        "other sizes with the first heads alone",
+    )
     run.add_argument("--seconds", type=float, default=1e9, help="begin no configuration after")
     run.add_argument("--peers", nargs="+", default=[], help="these alone; else all that are there")
     run.add_argument("--no-peers", action="store_true")
@@ -96,8 +102,10 @@ def main(arguments: list[str] | None = None) -> int:
     if options.command == "run":
         from .measure import measure
 
-        print(tables.markdown(measure(options)))
-        return 0
+        report = measure(options)
+        print(tables.markdown(report))
+        print("\n".join(report.get("failed", [])))
+        return 1 if "failed" in report else 0
     if options.command == "prefill":
         from . import prefill_run
         from .measure import describe

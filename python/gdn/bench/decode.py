@@ -17,9 +17,9 @@ _WEIGHTS = ("A_log", "dt_bias", "conv_weight", "norm_weight")
 def bindings(kernel: Kernel, step: Step, dependent: bool) -> list:
     """Our kernel bound to each set. All share one workspace, as layers of a model do."""
     bound, workspace = [], None
-    for pools in step.sets:
-        arguments = step.shared | {name: Pool(pool) for name, pool in pools.items()}
-        binding = kernel.bind(**arguments)
+    pools = {name: Pool(pool) for name, pool in step.pools.items()}
+    for slots in step.slots:
+        binding = kernel.bind(**step.shared, **pools, slots=slots)
         if binding.workspace_bytes:
             if workspace is None:
                 size = binding.workspace_bytes
@@ -43,16 +43,21 @@ def output_of(step: Step) -> torch.Tensor:
 
 
 def step_errors(
-    step: Step, run: Callable[[], object], output: Callable, states: Callable
+    step: Step,
+    run: Callable[[], object],
+    output: Callable,
+    states: Callable,
+    in_slots: bool = True,
 ) -> tuple[float, float]:
-    """Errors of the picked rows after `run` has made a step on the first set."""
+    """Errors of the picked rows after `run` has made a step on the first set, with states
+    in slots or side by side."""
     rows = step.picked
     before = {
         name: to_host(value if name in _WEIGHTS else value[rows])
         for name, value in step.shared.items()
     }
-    picked = [0] + [row + 1 for row in rows]
-    for name, pool in step.sets[0].items():
+    picked = torch.cat([torch.zeros(1).long().to("cuda"), step.slots_of(in_slots)[rows]])
+    for name, pool in step.pools.items():
         before[name] = to_host(pool[picked])
     before["slots"] = np.arange(1, len(rows) + 1)
     want = reference.evaluate(step.layer, before)
@@ -65,14 +70,18 @@ def step_errors(
 
 
 def rule_errors(
-    x: Inputs, run: Callable[[], object], output: Callable, states: Callable
+    x: Inputs,
+    run: Callable[[], object],
+    output: Callable,
+    states: Callable,
+    in_slots: bool = True,
 ) -> tuple[float, float]:
     """Errors of the picked rows after `run` has applied the rule alone to what the
     convolution gave and the states of the first set."""
     step, rows = x.step, x.step.picked
     a_log, dt_bias = (to_host(step.shared[name]) for name in ("A_log", "dt_bias"))
     mixed, a, b = (to_host(value[rows])[:, None] for value in (x.convolved, x.a, x.b))
-    before = to_host(step.states[0][rows])
+    before = to_host(step.pools["state_pool"][step.slots_of(in_slots)[rows]])
     want = [
         reference.delta_rule(step.layer, mixed[i], before[i], a_log, dt_bias, a[i], b[i])
         for i in range(len(rows))

@@ -18,6 +18,8 @@ def tensors(kernel: Kernel, step: Step, index: int) -> list[torch.Tensor]:
 def measure(kernel: Kernel, step: Step) -> dict[str, dict[str, float]]:
     """Ways to their times. `step` has two sets at least."""
     first, second = (tensors(kernel, step, index) for index in (0, 1))
+    # Other pools too, as those of another layer are.
+    second = [value.clone() for value in second]
     pools = {param.name for param in kernel.params if param.kind == "pool"}
     names = [param.name for param in kernel.params]
 

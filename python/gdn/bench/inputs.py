@@ -40,34 +40,61 @@ def to_host(tensor: torch.Tensor) -> np.ndarray:
 
 @dataclass
 class Step:
-    """The arguments of one configuration: what rows share, and sets of pools. Row i has
-    slot i + 1; slot 0 is null."""
+    """The arguments of one configuration: what rows share, and sets of slots of the same
+    pools. Slots are in random order, as those of a server are after a while, and the same
+    for everybody who takes slots; slot 0 is null. Who takes states side by side has those
+    of as many slots one after another."""
 
     layer: reference.Layer
     sizes: Sizes
     shared: dict[str, torch.Tensor]
-    sets: list[dict[str, torch.Tensor]]
+    pools: dict[str, torch.Tensor]
+    slots: list[torch.Tensor]  # of each set, [rows]
+
+    @property
+    def sets(self) -> list[dict[str, torch.Tensor]]:
+        """What the arguments of a set are apart from what is shared."""
+        return [self.pools | {"slots": slots} for slots in self.slots]
 
     @property
     def state_bytes(self) -> int:
         """Bytes of the states of all rows, once."""
-        pool = self.sets[0]["state_pool"]
+        pool = self.pools["state_pool"]
         return self.sizes.rows * pool[0].numel() * pool.element_size()
+
+    def _side_by_side(self, name: str) -> list[torch.Tensor]:
+        rows = self.sizes.rows
+        return [self.pools[name][1 + i * rows :][:rows] for i in range(len(self.slots))]
 
     @property
     def states(self) -> list[torch.Tensor]:
-        """The states of the rows of each set, [rows, Hv, dv, dk], one piece of memory."""
-        return [pools["state_pool"][1 : self.sizes.rows + 1] for pools in self.sets]
+        """States side by side for each set, [rows, Hv, dv, dk], one piece of memory."""
+        return self._side_by_side("state_pool")
 
     @property
     def windows(self) -> list[torch.Tensor]:
-        """The windows of the convolution of the rows of each set, [rows, channels, K - 1]."""
-        return [pools["conv_pool"][1 : self.sizes.rows + 1] for pools in self.sets]
+        """The same of windows of the convolution, [rows, channels, K - 1]."""
+        return self._side_by_side("conv_pool")
+
+    def slots_of(self, in_slots: bool) -> torch.Tensor:
+        """The slots of the rows of the first set, or those side by side."""
+        rows = self.sizes.rows
+        return self.slots[0].long() if in_slots else torch.arange(1, rows + 1, device="cuda")
+
+    def states_in_slots(self) -> torch.Tensor:
+        """The states that the rows of the first set have in their slots, [rows, Hv, dv, dk]."""
+        return self.pools["state_pool"][self.slots_of(True)]
 
     @property
     def picked(self) -> list[int]:
         """The rows whose results are compared with float64."""
         return sorted({0, self.sizes.rows // 2, self.sizes.rows - 1})
+
+
+def random_slots(count: int, like: torch.dtype = torch.int32) -> torch.Tensor:
+    """Slots 1 to `count` in random order, the same for the same number."""
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(5))
+    return (1 + order).to(like).cuda()
 
 
 def make_step(
@@ -84,10 +111,13 @@ def make_step(
     pools = [param for param in kernel.params if param.kind == "pool"]
     others = [param for param in kernel.params if param.kind != "pool"]
     arrays = problems.make(others, sizes)
-    symbols = {"Hk": heads[0], "Hv": heads[1], "N": rows, "P": rows + 1}
-    shapes = {p.name: problems.shape_of(p.dims, symbols) for p in pools}
+    slots = arrays.pop("slots")
+    symbols = {"Hk": heads[0], "Hv": heads[1], "N": rows, "P": rows}
     state = next(p for p in pools if p.name == "state_pool")
-    size = int(np.prod(shapes["state_pool"])) * torch.empty(0, dtype=TORCH[state.dtype]).itemsize
+    size = int(np.prod(problems.shape_of(state.dims, symbols)))
+    count = number_of_sets(size * torch.empty(0, dtype=TORCH[state.dtype]).itemsize)
+    symbols["P"] = 1 + count * rows
+    shapes = {p.name: problems.shape_of(p.dims, symbols) for p in pools}
     generator = torch.Generator("cuda").manual_seed(seed)
 
     def make_pool(p: Param) -> torch.Tensor:
@@ -99,8 +129,12 @@ def make_step(
             pool = pool.transpose(1, 2).contiguous().transpose(1, 2)
         return pool
 
-    sets = [{p.name: make_pool(p) for p in pools} for _ in range(number_of_sets(size))]
-    return Step(layer, sizes, {name: to_gpu(array) for name, array in arrays.items()}, sets)
+    shared = {name: to_gpu(array) for name, array in arrays.items()}
+    order = random_slots(count * rows, TORCH[slots.dtype.name])
+    made = {p.name: make_pool(p) for p in pools}
+    # Memory of its own for each set: some peers want it aligned.
+    own = [slots.clone() for slots in order.view(count, rows)]
+    return Step(layer, sizes, shared, made, own)
 
 
 @dataclass
@@ -140,7 +174,7 @@ class Inputs:
     @cached_property
     def convolved(self) -> torch.Tensor:
         """What the convolution and SiLU give, in the io type: what the rule alone starts
-        from. Of the windows that the first set holds now."""
+        from. Of windows that lie side by side now."""
         history = torch.cat([self.step.windows[0], self.mixed[:, :, None]], dim=2).float()
         mixed = (history * self.step.shared["conv_weight"].float()).sum(-1)
         return torch.nn.functional.silu(mixed).to(self.mixed.dtype)

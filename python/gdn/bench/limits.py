@@ -17,6 +17,25 @@ def state_traffic(config: dict) -> int:
     return 2 * config["N"] * config["Hv"] * config["dk"] * config["dv"] * itemsize
 
 
+def step_traffic(config: dict) -> int:
+    """Bytes that a decode step moves at least: the states of all rows, windows of the
+    convolution of 4 inputs read and written, projections read, outputs written."""
+    itemsize = {"float32": 4}.get(config["io"], 2)
+    keys, values = config["Hk"] * config["dk"], config["Hv"] * config["dv"]
+    windows = 2 * 3 * (2 * keys + values)
+    projections = 2 * keys + 2 * values + 2 * config["Hv"]
+    return state_traffic(config) + config["N"] * itemsize * (windows + projections + values)
+
+
+def floor_us(config: dict, others: list[dict]) -> float | None:
+    """What those bytes take at the rate of the stream through the same slots; from 256 MiB on,
+    where a launch is long beside its beginning and its end."""
+    stream = next((row for row in others if row["impl"] == "stream"), None)
+    if stream is None or state_traffic(config) < 256 * _MIB:
+        return None
+    return stream["us"] * step_traffic(config) / state_traffic(config)
+
+
 def candidates(config: dict, dependent: bool, others: list[dict]) -> list[tuple[float, str]]:
     """Limits in microseconds and where they come from. `others` are rows of the same
     sizes and types; `dependent` says whether launches may overlap."""
@@ -35,17 +54,22 @@ def candidates(config: dict, dependent: bool, others: list[dict]) -> list[tuple[
         elif part == "step" and impl != "gdn":
             found.append((row["us"], f"{impl} step"))
         elif (part == "rule" and impl == "flashinfer") or (impl == "fla" and config["N"] >= 8):
-            found.append((row["us"], f"{impl} rule"))
+            in_order = row["config"]["variant"] == "state"  # takes no slots
+            found.append((row["us"], f"{impl} rule" + (" in order" if in_order else "")))
     return found
 
 
-def verify_candidates(others: list[dict]) -> list[tuple[float, str]]:
-    """The same for verify: peers that keep states as we do, which do less of a step."""
-    return [
-        (row["us"], f"{row['impl']} {row['config']['part']}")
-        for row in others
-        if row["impl"] not in ("gdn", "stream")
-    ]
+def verify_candidates(dependent: bool, others: list[dict]) -> list[tuple[float, str]]:
+    """The same for verify: the hand-written schedule, and peers that keep states as we do,
+    which do less of a step."""
+    wanted = "prototype pdl" if dependent else "prototype"
+    found = []
+    for row in others:
+        if row["impl"] == wanted:
+            found.append((row["us"] * _PROTOTYPE, "prototype + 3 %"))
+        elif row["impl"].split()[0] not in ("gdn", "stream", "prototype"):
+            found.append((row["us"], f"{row['impl']} {row['config']['part']}"))
+    return found
 
 
 def same_sizes(a: dict, b: dict) -> bool:
@@ -57,7 +81,8 @@ def same_sizes(a: dict, b: dict) -> bool:
 
 
 def add_limits(rows: list[dict]) -> None:
-    """Gives each row of a step of ours `limit_us`, the smallest limit, and `limit_by`."""
+    """Gives each row of a step of ours `limit_us`, the smallest limit, and `limit_by`; and
+    one of decode `floor_us`, which no step that moves what it has to can beat."""
     for row in rows:
         config = row["config"]
         if row["impl"] != "gdn" or config.get("part") == "commit":
@@ -69,10 +94,13 @@ def add_limits(rows: list[dict]) -> None:
             for r in rows
             if r is not row and r["suite"] == row["suite"] and same_sizes(r["config"], config)
         ]
+        dependent = config["variant"].endswith(" pdl")
         if row["suite"] == "verify":
-            found = verify_candidates(others)
+            found = verify_candidates(dependent, others)
         else:
-            found = candidates(config, config["variant"].endswith(" pdl"), others)
+            found = candidates(config, dependent, others)
+            if floor := floor_us(config, others):
+                row["floor_us"] = floor
         if found:
             row["limit_us"], row["limit_by"] = min(found)
 

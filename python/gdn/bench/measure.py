@@ -113,9 +113,8 @@ def measure_peers(report: Report, step, wanted: set[str]) -> None:
                 spent["first_call_ms"] = first_call_ms(peer.calls[0])
 
             check = decode.rule_errors if part == "rule" else decode.step_errors
-            error_o, error_state = check(
-                x if part == "rule" else step, run, peer.output, peer.states
-            )
+            on = x if part == "rule" else step
+            error_o, error_state = check(on, run, peer.output, peer.states, peer.in_slots)
             found = {"error_o": error_o, "error_state": error_state} | spent
             report.measure(impl, part, variant, peer.calls, **found)
         except Exception as error:
@@ -147,7 +146,7 @@ def measure_decode(kernel: Kernel, layer: reference.Layer, heads, rows: int, opt
     sets = [host.tensors(kernel, step, index) for index in range(len(step.sets))]
     by_call = [lambda t=t: call(*t) for t in sets]
     output = decode.output_of(step)
-    errors = decode.step_errors(step, by_call[0], lambda: output, lambda: step.states[0])
+    errors = decode.step_errors(step, by_call[0], lambda: output, step.states_in_slots)
     found = dict(zip(("error_o", "error_state"), errors, strict=True))
     ours = decode.bindings(kernel, step, dependent=False)
     variant = ours[0].variant
@@ -158,19 +157,38 @@ def measure_decode(kernel: Kernel, layer: reference.Layer, heads, rows: int, opt
         report.rows += host.rows(kernel, step, config)
     if not options.no_peers:
         measure_peers(report, step, set(options.peers))
-    policy, times = stream.fastest([states.view(-1) for states in step.states], options.repeats)
+    pool = step.pools["state_pool"]
+    policy, times = stream.fastest([(pool, slots) for slots in step.slots], options.repeats)
     report.add("stream", "", policy, times)
+    side_by_side = [states.view(-1) for states in step.states]
+    report.add("stream in order", "", "torch neg_", stream.in_order(side_by_side, options.repeats))
     return report.rows
 
 
+def sizes_of(entry: str, mode: str, state: str, options, by_hand: dict) -> list[tuple]:
+    """Heads, rows and, but for decode, tokens that an entry is measured at."""
+    if entry.startswith("decode"):
+        return list(product(options.heads, options.rows))
+    heads = options.heads[:1] if by_hand else options.heads
+    sizes = set(product(heads, options.verify_rows, options.verify_tokens))
+    if entry.startswith("verify"):
+        found = prototype.verify_sizes(by_hand, mode, state)
+        sizes |= {((hk, hv), rows, tokens) for hk, hv, rows, tokens in found}
+    return sorted(sizes)
+
+
 def measure(options) -> dict:
-    """The report of decision 9, printed as it grows and written at the end."""
+    """The report of decision 9, printed as it grows and written at the end. A configuration
+    that fails is named in it and does not end the others."""
     torch.cuda.init()
     torch.zeros(1, device="cuda")
     runtime = Runtime(options.library)
     device = runtime.cuda()
     end = time.monotonic() + options.seconds
-    rows, options.host = [], True  # of the first configuration
+    rows, failed, known, options.host = [], [], {}, True  # of the first configuration
+    by_hand = {}
+    if options.prototype_verify:
+        by_hand = prototype.verify_times(options.prototype_verify.read_text())
     layers = {}  # of what peers verify, by the types of projections and states
     for path in options.images:
         image = runtime.image(path)
@@ -180,22 +198,25 @@ def measure(options) -> dict:
                 continue
             kernel = device.kernel(image, entry)
             layer = reference.Layer.of(image.attributes(entry))
+            state = next(p.dtype for p in kernel.params if p.name == "state_pool")
             if is_decode:
-                state = next(p.dtype for p in kernel.params if p.name == "state_pool")
                 layers[io_of(kernel), state] = layer
-                sizes = [(count,) for count in options.rows]
-            else:
-                sizes = product(options.verify_rows, options.verify_tokens)
-            for heads, size in product(options.heads, list(sizes)):
+            mode = verify_ours.mode_of(kernel)
+            for heads, *size in sizes_of(entry, mode, state, options, by_hand):
                 if time.monotonic() > end:
                     print(f"left out: {entry}, heads {heads}, {size}", flush=True)
-                elif is_decode:
-                    rows += measure_decode(kernel, layer, heads, *size, options)
-                    options.host = False
-                else:
-                    rows += verify_ours.measure(
-                        device, kernel, layer, heads, *size, options.repeats
-                    )
+                    continue
+                try:
+                    if is_decode:
+                        rows += measure_decode(kernel, layer, heads, *size, options)
+                        options.host = False
+                    else:
+                        rows += verify_ours.measure(
+                            device, kernel, layer, heads, *size, options.repeats, known
+                        )
+                except Exception as error:
+                    traceback.print_exc()
+                    failed.append(f"{entry}, heads {heads}, {size}: {error}")
     if not options.no_peers:
         for types, layer in layers.items():
             for size in product(options.verify_rows, options.verify_tokens):
@@ -203,9 +224,11 @@ def measure(options) -> dict:
     in_place = [row["state_TBps"] for row in rows if row["impl"] == "stream"]
     if options.prototype:
         rows += prototype.rows(options.prototype, rows)
+    rows += prototype.verify_rows(by_hand, rows)
     limits.add_limits(rows)
     report = describe(options.commit)
     report["ceilings"]["inplace_TBps"] = max(in_place, default=None)
+    report |= {"failed": failed} if failed else {}
     report["rows"] = rows
     if options.output:
         options.output.write_text(json.dumps(report, indent=1) + "\n")

@@ -25,6 +25,11 @@ _KEYS = {
     "verify": ("Hk", "Hv", "io", "state", "T", "mode"),
 }
 SUITES = tuple(_KEYS)
+_FLOOR = (
+    "Floor: the bytes that a step has to move (states, windows, projections, outputs) at the "
+    "rate of the stream through the same slots. A limit with * is less: the rule alone, from "
+    "what is ready, of states that lie in order or to memory of its own.\n"
+)
 
 
 def label(row: dict) -> str:
@@ -33,10 +38,12 @@ def label(row: dict) -> str:
     config = row["config"]
     if config.get("part") == "commit":
         return f"{row['impl']} commit"
-    if row["impl"] == "stream":
-        return "stream"
+    if row["impl"].split()[0] == "stream":
+        return row["impl"]
     if row["impl"] != "gdn":
-        return " ".join(filter(None, (row["impl"], config.get("part"))))
+        # States side by side, where others have slots in random order.
+        place = "in order" if config.get("variant") == "state" else ""
+        return " ".join(filter(None, (row["impl"], config.get("part"), place)))
     return "gdn pdl" if config.get("variant", "").endswith(" pdl") else "gdn"
 
 
@@ -75,6 +82,8 @@ def markdown(report: dict, suite: str = "decode") -> str:
             lines += [*table, ""] if table else []
     if suite == "verify":
         lines += _ways(groups(report, suite))
+    elif any("floor_us" in row for row in report["rows"]):
+        lines += [_FLOOR]
     return "\n".join(lines)
 
 
@@ -86,7 +95,7 @@ def _ways(found: dict) -> list[str]:
     for (*key, mode), by_rows in sorted(found.items()):
         for count, rows in by_rows.items():
             for name, row in rows.items():
-                if name != "stream":
+                if name.split()[0] != "stream":
                     ways[tuple(key)].setdefault((mode, name), {})[count] = row["us"]
     lines = []
     for key, rows in ways.items():
@@ -105,15 +114,14 @@ def _ways(found: dict) -> list[str]:
 def host(report: dict) -> str:
     """What launches, loads and compiles cost the host, and what they may."""
     found = [row for row in report["rows"] if row["suite"] == "host"]
-    rows = [
-        [
-            row["config"]["variant"],
-            f"{row['us']:.1f}",
-            f"{row['limit_us']:.0f}" if "limit_us" in row else "",
-        ]
-        for row in found
-    ]
-    return "\n".join(_table(["what", "us of the host", "at most"], rows))
+    rows = []
+    for row in found:
+        config, limit = row["config"], row.get("limit_us")
+        sizes = f", batch {config['N']}, {config['layers']} layers" if "layers" in config else ""
+        least = f"{row['us_min']:.1f}" if "us_min" in row else ""
+        limit = f"{limit:.0f}" if limit else ""
+        rows.append([config["variant"] + sizes, f"{row['us']:.1f}", least, limit])
+    return "\n".join(_table(["what", "us of the host", "least", "at most"], rows))
 
 
 def _table(header: list[str], rows: list[list[str]]) -> list[str]:
@@ -154,11 +162,12 @@ def _limits(by_rows: dict) -> list[str]:
         for name in ("gdn", "gdn pdl"):
             row = rows.get(name)
             if row and "limit_us" in row:
-                limit = row["limit_us"]
-                table.append(
-                    [str(count), name, f"{limit:.2f}", row["limit_by"], f"{row['us'] / limit:.3f}"]
-                )
-    return _table(["N", "ours", "limit, us", "set by", "of the limit"], table)
+                limit, floor = row["limit_us"], row.get("floor_us")
+                by = row["limit_by"] + (" *" if floor and limit < floor else "")
+                table.append([str(count), name, f"{limit:.2f}", by, f"{row['us'] / limit:.3f}"])
+                table[-1] += [f"{floor:.2f}", f"{row['us'] / floor:.3f}"] if floor else ["", ""]
+    header = ["N", "ours", "limit, us", "set by", "of the limit", "floor, us", "of the floor"]
+    return _table(header, table)
 
 
 def _errors(by_rows: dict, names: list[str]) -> list[str]:

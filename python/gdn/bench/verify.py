@@ -10,7 +10,7 @@ import torch
 
 from .. import reference
 from ..checks import relative_error
-from .inputs import TORCH, to_host
+from .inputs import TORCH, random_slots, to_host
 from .peers.verify import PEERS
 from .timing import first_call_ms, host_times, number_of_sets, time_calls
 
@@ -20,8 +20,8 @@ _MOST_BYTES = 24 << 30
 @dataclass
 class Tokens:
     """T tokens of each row, from what the convolution gave, and sets of states. `states`
-    have one slot for each token of each row, after slot 0, which is null: row i begins in
-    slot 1 + i T. A set's `buffer`, [rows, T, Hv, dv, dk], is made when it is asked for."""
+    have one slot for each token of each row, in random order, after slot 0, which is null: a
+    row begins in the slot of its first token."""
 
     layer: reference.Layer
     heads: tuple[int, int]
@@ -49,8 +49,7 @@ class Tokens:
     @property
     def slots(self) -> torch.Tensor:
         """The slot of each token, [rows, T]."""
-        count = self.rows * self.tokens
-        return torch.arange(1, count + 1, dtype=torch.int32, device="cuda").view(self.rows, -1)
+        return random_slots(self.rows * self.tokens).view(self.rows, -1)
 
 
 def make_tokens(layer: reference.Layer, heads, rows: int, tokens: int, io: str, state: str):
@@ -85,7 +84,7 @@ def make_tokens(layer: reference.Layer, heads, rows: int, tokens: int, io: str, 
 def errors(x: Tokens, peer, run) -> tuple[float, float]:
     """Errors of outputs and of the states after the last token, of three rows."""
     rows = sorted({0, x.rows // 2, x.rows - 1})
-    before = to_host(x.states[0][[1 + row * x.tokens for row in rows]])
+    before = to_host(x.states[0][x.slots[rows, 0].long()])
     mixed, z, a, b = (to_host(value[rows]) for value in (x.mixed, x.z, x.a, x.b))
     gates, weight = [to_host(value) for value in (x.a_log, x.dt_bias)], to_host(x.norm_weight)
     want = [

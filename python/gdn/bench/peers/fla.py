@@ -35,7 +35,7 @@ def rule(step: Step, x: Inputs) -> Peer:
         return run
 
     calls = [call(index, state) for index, state in enumerate(step.states)]
-    return Peer(calls, lambda: left[0][0][:, 0], lambda: left[0][1])
+    return Peer(calls, lambda: left[0][0][:, 0], lambda: left[0][1], in_slots=False)
 
 
 def decode_step(step: Step, x: Inputs) -> Peer:
@@ -86,4 +86,4 @@ def decode_step(step: Step, x: Inputs) -> Peer:
 
     pairs = zip(step.states, step.windows, strict=True)
     calls = [call(index, *pair) for index, pair in enumerate(pairs)]
-    return Peer(calls, lambda: left[0][0][:, 0], lambda: left[0][1])
+    return Peer(calls, lambda: left[0][0][:, 0], lambda: left[0][1], in_slots=False)

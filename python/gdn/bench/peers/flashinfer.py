@@ -32,12 +32,9 @@ def _launch(step: Step, x: Inputs, q, k, v, output: torch.Tensor, **states):
 def rule_on_pool(step: Step, x: Inputs) -> Peer:
     """On slots of the pool."""
     q, k, v = x.heads_of(x.convolved)
-    output, slots = x.new_output(), step.shared["slots"]
-    calls = [
-        _launch(step, x, q, k, v, output, pool=pools["state_pool"], slots=slots)
-        for pools in step.sets
-    ]
-    return Peer(calls, lambda: output[:, 0], lambda: step.states[0])
+    output, pool = x.new_output(), step.pools["state_pool"]
+    calls = [_launch(step, x, q, k, v, output, pool=pool, slots=slots) for slots in step.slots]
+    return Peer(calls, lambda: output[:, 0], step.states_in_slots)
 
 
 def rule_on_states(step: Step, x: Inputs) -> Peer:
@@ -45,7 +42,7 @@ def rule_on_states(step: Step, x: Inputs) -> Peer:
     q, k, v = x.heads_of(x.convolved)
     output = x.new_output()
     calls = [_launch(step, x, q, k, v, output, state=state) for state in step.states]
-    return Peer(calls, lambda: output[:, 0], lambda: step.states[0])
+    return Peer(calls, lambda: output[:, 0], lambda: step.states[0], in_slots=False)
 
 
 def decode_step(step: Step, x: Inputs) -> Peer:
@@ -59,9 +56,9 @@ def decode_step(step: Step, x: Inputs) -> Peer:
     v = v.view(sizes.rows, 1, sizes.value_heads, -1)
 
     def call(pools: dict[str, torch.Tensor]):
-        convolve = vllm.convolution(step, x, pools["conv_pool"], mixed)
-        slots = step.shared["slots"]
-        rule = _launch(step, x, q, k, v, core, pool=pools["state_pool"], slots=slots)
+        convolve = vllm.convolution(step, x, pools, mixed)
+        states = {"pool": pools["state_pool"], "slots": pools["slots"]}
+        rule = _launch(step, x, q, k, v, core, **states)
 
         def run():
             convolve()
@@ -71,4 +68,4 @@ def decode_step(step: Step, x: Inputs) -> Peer:
         return run
 
     calls = [call(pools) for pools in step.sets]
-    return Peer(calls, lambda: output[:, 0], lambda: step.states[0])
+    return Peer(calls, lambda: output[:, 0], step.states_in_slots)

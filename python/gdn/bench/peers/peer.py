@@ -15,3 +15,4 @@ class Peer:
     calls: list[Callable[[], object]]
     output: Callable[[], torch.Tensor]
     states: Callable[[], torch.Tensor]
+    in_slots: bool = True  # else states lie side by side

@@ -12,17 +12,17 @@ from ..inputs import Inputs, Step
 from .peer import Peer
 
 
-def convolution(step: Step, x: Inputs, pool: torch.Tensor, output: torch.Tensor):
+def convolution(step: Step, x: Inputs, pools: dict[str, torch.Tensor], output: torch.Tensor):
     """The update of the convolution on slots of the pool, [slots, channels, K - 1]."""
     from vllm.model_executor.layers.mamba.ops.causal_conv1d import causal_conv1d_update
 
     return lambda: causal_conv1d_update(
         x.mixed,
-        pool,
+        pools["conv_pool"],
         step.shared["conv_weight"],
         None,
         "silu",
-        conv_state_indices=step.shared["slots"],
+        conv_state_indices=pools["slots"],
         out=output,
     )
 
@@ -47,7 +47,7 @@ def norm(step: Step, x: Inputs, core: torch.Tensor, output: torch.Tensor):
     )
 
 
-def _decode(step: Step, x: Inputs, mixed: torch.Tensor, pool: torch.Tensor, output: torch.Tensor):
+def _decode(step: Step, x: Inputs, mixed: torch.Tensor, pools: dict, output: torch.Tensor):
     from vllm.third_party.flash_linear_attention.ops.fused_recurrent import (
         fused_recurrent_gated_delta_rule_packed_decode,
     )
@@ -59,9 +59,9 @@ def _decode(step: Step, x: Inputs, mixed: torch.Tensor, pool: torch.Tensor, outp
         A_log=step.shared["A_log"],
         dt_bias=step.shared["dt_bias"],
         scale=step.layer.key_dim**-0.5,
-        initial_state=pool,
+        initial_state=pools["state_pool"],
         out=output,
-        ssm_state_indices=step.shared["slots"],
+        ssm_state_indices=pools["slots"],
         use_qk_l2norm_in_kernel=True,
     )
 
@@ -69,8 +69,8 @@ def _decode(step: Step, x: Inputs, mixed: torch.Tensor, pool: torch.Tensor, outp
 def rule(step: Step, x: Inputs) -> Peer:
     """The packed decode from what the convolution gives."""
     output = x.new_output()
-    calls = [_decode(step, x, x.convolved, pools["state_pool"], output) for pools in step.sets]
-    return Peer(calls, lambda: output[:, 0], lambda: step.states[0])
+    calls = [_decode(step, x, x.convolved, pools, output) for pools in step.sets]
+    return Peer(calls, lambda: output[:, 0], step.states_in_slots)
 
 
 def decode_step(step: Step, x: Inputs) -> Peer:
@@ -79,8 +79,8 @@ def decode_step(step: Step, x: Inputs) -> Peer:
     normalise = norm(step, x, core, output)
 
     def call(pools: dict[str, torch.Tensor]):
-        convolve = convolution(step, x, pools["conv_pool"], mixed)
-        decode = _decode(step, x, mixed, pools["state_pool"], core)
+        convolve = convolution(step, x, pools, mixed)
+        decode = _decode(step, x, mixed, pools, core)
 
         def run():
             convolve()
@@ -90,4 +90,4 @@ def decode_step(step: Step, x: Inputs) -> Peer:
         return run
 
     calls = [call(pools) for pools in step.sets]
-    return Peer(calls, lambda: output[:, 0], lambda: step.states[0])
+    return Peer(calls, lambda: output[:, 0], step.states_in_slots)

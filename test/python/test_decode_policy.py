@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What lib/Pipelines/DecodePolicy.cpp says, as it stands in programs: for which launches a
+variant of decode is, by target, and how wide a commit is."""
+
+import re
+
+import pytest
+
+ARGUMENTS = ["--preset=qwen3-next-80b-a3b", "--io=bf16", "--state=f32,bf16", "--verify=lazy"]
+HOPPER = {
+    "decode_bf16_f32_streamed": ("512", "1024"),
+    "decode_bf16_bf16_streamed": ("512", "4095"),
+    "decode_bf16_bf16_packed": ("4097", None),
+}
+BLACKWELL = {
+    "decode_bf16_f32_streamed": ("512", "1024"),
+    "decode_bf16_bf16_streamed": ("512", "4096"),
+}
+# Where blocks have 49 KB each.
+SMALL = {"decode_bf16_bf16_streamed": ("512", "4096")}
+
+
+@pytest.mark.parametrize(
+    "target, variants, commit_threads",
+    [
+        ("sm_80", {}, 256),
+        ("sm_90a", HOPPER, 256),
+        ("sm_100a", BLACKWELL, 512),
+        ("sm_120a", SMALL, 512),
+    ],
+)
+def test_policy(tool, target, variants, commit_threads):
+    arguments = [*ARGUMENTS, "--only=decode,commit", f"--target={target}", "--emit=gpu"]
+    done = tool("gdn-compile", *arguments)
+    assert done.returncode == 0, done.stderr
+    found = {}
+    for program in done.stdout.split("func.func @")[1:]:
+        name = re.match(r"\w+", program)[0]
+        if name.startswith("commit"):
+            assert f"gdn_gpu.threads = {commit_threads} " in program
+        if conditions := re.search(r"gdn_tile\.conditions = \[(.*?)\]\]\]", program):
+            least = re.search(r'\[\["(\d+)"\], \["N", "Hv"\]', conditions[0])
+            most = re.search(r'\["N", "Hv"\], \["(\d+)"\]', conditions[0])
+            found[name] = (least[1], most and most[1])
+    assert found == variants
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a", "sm_103a", "sm_120a"])
+def test_commits_of_the_default_heads_spill_nothing(tool, target):
+    arguments = [*ARGUMENTS, "--only=commit", f"--target={target}", "--emit=report"]
+    done = tool("gdn-compile", *arguments)
+    assert done.returncode == 0, done.stderr
+    header, *kernels = (line.split("  ") for line in done.stdout.splitlines())
+    columns = [name.strip() for name in header if name.strip()]
+    assert len(kernels) == 2
+    for kernel in kernels:
+        row = dict(zip(columns, (word for word in kernel if word.strip()), strict=True))
+        assert int(row["spill st"]) == int(row["spill ld"]) == 0
