@@ -125,9 +125,9 @@ struct ConvertGDNToTile final
         failed(emitSegmentedKernel(entry, kernel, algorithm, stages)))
       return failure();
     if (chunkStages == ChunkStages::split &&
-        failed(emitSplitKernel(entry, kernel, algorithm,
-                               {valueParts, cuts, fusedCuts, together, shortPieces},
-                               stages)))
+        failed(emitSplitKernel(
+            entry, kernel, algorithm,
+            {valueParts, cuts, fusedCuts, together, shortPieces}, stages)))
       return failure();
     numStages += stages;
     entry.erase();

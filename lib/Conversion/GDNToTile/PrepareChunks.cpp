@@ -121,14 +121,12 @@ StoredChunk SplitStage::prepareChunkAt(Value chunkSlot, Value t, Value valid,
   chunk.key = load(keys, h, rule.getKey(), valid);
   if (wantsOutput)
     chunk.query = load(queries, h, rule.getQuery(), valid);
-  chunk.value =
-      load(values, headIndex(head), rule.getValue(), valuesValid);
+  chunk.value = load(values, headIndex(head), rule.getValue(), valuesValid);
   Chunk known = {};
   known.key = castTile(b, loc, chunk.key, b.getF32Type());
   // What asks for nothing has no scores: keys stand for queries.
-  known.query = wantsOutput
-                    ? castTile(b, loc, chunk.query, b.getF32Type())
-                    : known.key;
+  known.query =
+      wantsOutput ? castTile(b, loc, chunk.query, b.getF32Type()) : known.key;
   // Gates in memory are loaded ahead, as all that is.
   auto vector = VectorType::get({C}, b.getF32Type());
   auto loadGates = [&](Value input) -> Value {

@@ -281,14 +281,17 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
     Algorithm ofMaps = own;
     if (variant.together != 0)
       ofMaps.valueParts = 1;
-    if (variant.cuts != 0 && failed(emit(emitMapsStage, "__maps" + variant.suffix,
-                                         ofMaps, variant.names)))
+    if (variant.cuts != 0 &&
+        failed(emit(emitMapsStage, "__maps" + variant.suffix, ofMaps,
+                    variant.names)))
       return failure();
-    if (own.firstApart && failed(emit(emitFirstStage, "__first" + variant.suffix,
-                                      own, variant.names)))
+    if (own.firstApart &&
+        failed(emit(emitFirstStage, "__first" + variant.suffix, own,
+                    variant.names)))
       return failure();
-    if (variant.cuts != 0 && failed(emit(emitScanStage, "__scan" + variant.suffix,
-                                         own, variant.names)))
+    if (variant.cuts != 0 &&
+        failed(
+            emit(emitScanStage, "__scan" + variant.suffix, own, variant.names)))
       return failure();
     if (failed(
             emit(emitWalkStage, "__walk" + variant.suffix, own, variant.names)))

@@ -60,17 +60,17 @@ Value SplitMaps::emitStart(Value number) {
   Carry carry = stateCarry();
   Value own;
   if (algorithm.firstApart) {
-    own = tile::FillOp::create(b, loc, carry.type,
-                               arith::ConstantOp::create(
-                                   b, loc, b.getF32FloatAttr(0.0f)));
+    own = tile::FillOp::create(
+        b, loc, carry.type,
+        arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f)));
   } else {
     Value all = startRows(carry), none = index(0);
     if (!all)
       all = index(carry.type.getDimSize(0));
     Value isFirst = compare(P::eq, number, none);
-    own = scaleTile(
-        b, loc, loadCarryAt(carry, head, slot, select(isFirst, all, none)),
-        chunkTypes.valueScale);
+    own = scaleTile(b, loc,
+                    loadCarryAt(carry, head, slot, select(isFirst, all, none)),
+                    chunkTypes.valueScale);
   }
   // No column is as far as the rows of a block of H.
   const int64_t dk = carry.type.getDimSize(1);
@@ -170,10 +170,11 @@ void SplitMaps::emitBlock(Value at) {
   Value isFirst = compare(P::eq, number, index(0));
   Value hasP = arith::AndIOp::create(b, loc, compare(P::ne, number, index(0)),
                                      compare(P::ult, next, count));
-  Value hasH = algorithm.firstApart ? hasP
-                             : arith::OrIOp::create(b, loc, isFirst,
-                                                    compare(P::ult, next, count))
-                                   .getResult();
+  Value hasH =
+      algorithm.firstApart
+          ? hasP
+          : arith::OrIOp::create(b, loc, isFirst, compare(P::ult, next, count))
+                .getResult();
   Value wanted = arith::AndIOp::create(b, loc, compare(P::ult, number, count),
                                        select(isMap, hasP, hasH));
   live = arith::AndIOp::create(b, loc, live, wanted);
