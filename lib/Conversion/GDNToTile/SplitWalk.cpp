@@ -34,9 +34,6 @@ public:
 protected:
   SmallVector<std::string> gridOf(const std::string &) override {
     SmallVector<std::string> grid = {rowForm + " + 1", valueForm};
-    // Rows of several segments, then those of one, then the padding.
-    if (isFirst)
-      grid[0] = "2*" + rowForm + " + 1";
     if (algorithm.cuts != 0 && !isFirst)
       grid[0] = rowForm + " + " +
                 std::to_string(algorithm.cuts + !algorithm.firstApart);
@@ -61,7 +58,6 @@ private:
   void walkRow();
   void storeLast(TokenBlock &block, Value state);
   void walkFirst();
-  void emitFirstBlock(Value at);
   void emitSegmentBlock(Value slot);
 
   std::optional<NormStage> norm; // the stage behind this one
@@ -233,31 +229,6 @@ void SplitWalk::walkFirst() {
             valueStart());
 }
 
-/// The first segment of a row: rows that have more come first, whichever they
-/// are, since others wait for those, and the last ones may find no
-/// multiprocessor before some are done. Zeros where a row is not live.
-void SplitWalk::emitFirstBlock(Value at) {
-  Value rows = rowCount();
-  Value isAgain = compare(P::uge, at, rows);
-  n = arith::SelectOp::create(b, loc, isAgain,
-                              arith::SubIOp::create(b, loc, at, rows), at);
-  Value live = emitBounds();
-  Value hasMore = compare(P::ugt, arith::SubIOp::create(b, loc, end, begin),
-                          segmentTokens());
-  // Of the two blocks of a row one has nothing to do.
-  Value isOther = arith::XOrIOp::create(
-      b, loc, arith::AndIOp::create(b, loc, live, hasMore), isAgain);
-  auto branch = scf::IfOp::create(b, loc, isOther, /*withElse=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  auto isLive = scf::IfOp::create(b, loc, live, /*withElse=*/true);
-  b.setInsertionPointToStart(isLive.thenBlock());
-  walkFirst();
-  b.setInsertionPointToStart(isLive.elseBlock());
-  emitZeros(begin, end);
-  emitZeros(index(0), lead);
-}
-
 /// The segment with the slot `at`, or zeros: for a row that is not live where
 /// its first segment would be, and for the padding behind all slots.
 void SplitWalk::emitSegmentBlock(Value at) {
@@ -313,18 +284,19 @@ void SplitWalk::emitBlock(Value row) {
   if (algorithm.valueParts > 1)
     takePart(tile::BlockIdOp::create(b, loc, b.getIndexType(), 2),
              algorithm.valueParts);
-  if (isFirst) {
+  if (isFirst)
     runBeside("last");
-    return emitFirstBlock(row);
-  }
-  if (algorithm.cuts != 0)
+  else if (algorithm.cuts != 0)
     return emitSegmentBlock(row);
   n = order ? loadOrder(row) : row;
   Value live = emitBounds();
   auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
-  walkRow();
+  if (isFirst)
+    walkFirst();
+  else
+    walkRow();
   b.setInsertionPointToStart(branch.elseBlock());
   emitZeros(begin, end);
   emitZeros(index(0), lead);
