@@ -88,8 +88,7 @@ void gdn::emitCheckpoint(TileProgram &p, const Carry &carry, Value r,
   // Tiles of the key head are the same for each of its value heads.
   if (carry.perKeyHead)
     write = arith::AndIOp::create(
-        b, p.loc, write,
-        arith::CmpIOp::create(b, p.loc, P::eq, r, p.index(0)));
+        b, p.loc, write, arith::CmpIOp::create(b, p.loc, P::eq, r, p.index(0)));
   auto branch = scf::IfOp::create(b, p.loc, write, /*withElse=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());

@@ -26,14 +26,14 @@ void emitCheckpoint(TileProgram &program, const Carry &carry, mlir::Value r,
 /// to, carried)` emits a piece, which may have no tokens, and returns the next
 /// tiles; `emitWrites(to, slot, carried)` what is written behind it, to a slot
 /// that may be dead. Both are called once. Returns the tiles after the row.
-llvm::SmallVector<mlir::Value> emitUpToCheckpoints(
-    TileProgram &program, llvm::ArrayRef<mlir::Value> start,
-    llvm::function_ref<llvm::SmallVector<mlir::Value>(
-        mlir::Value, mlir::Value, llvm::ArrayRef<mlir::Value>)>
-        emitTokens,
-    llvm::function_ref<void(mlir::Value, mlir::Value,
-                            llvm::ArrayRef<mlir::Value>)>
-        emitWrites);
+llvm::SmallVector<mlir::Value>
+emitUpToCheckpoints(TileProgram &program, llvm::ArrayRef<mlir::Value> start,
+                    llvm::function_ref<llvm::SmallVector<mlir::Value>(
+                        mlir::Value, mlir::Value, llvm::ArrayRef<mlir::Value>)>
+                        emitTokens,
+                    llvm::function_ref<void(mlir::Value, mlir::Value,
+                                            llvm::ArrayRef<mlir::Value>)>
+                        emitWrites);
 
 } // namespace gdn
 

@@ -132,7 +132,8 @@ Value SplitWalk::emitChunks(TokenBlock &block, Value state, Value from,
 }
 
 /// The state after the live row, and the states and windows inside it that were
-/// asked for, which lie between chunks and behind more tokens than a window has.
+/// asked for, which lie between chunks and behind more tokens than a window
+/// has.
 Value SplitWalk::emitPieces(TokenBlock &block, Value start) {
   emitCheckpointBounds(*this);
   return emitUpToCheckpoints(

@@ -95,6 +95,7 @@ private:
   Channels channels;
   /// Products of warpgroups in the order in which they begin, and their sums.
   SmallVector<std::pair<Value, SmallVector<Value>>> products;
+  gdn::gpu::MatmulOp lastProduct; // of a warp, since the last barrier
   NarrowDivision divisions;
   int64_t numThreads;
   KernelEntry entry;
@@ -341,6 +342,14 @@ void KernelLowering::lowerIf(scf::IfOp branch) {
   take(loc, branch.getResults(), copy.getResults());
 }
 
+/// Whether products are to be done at `barrier`, behind which copies go on.
+static bool finishesProducts(Operation *product, Operation *barrier) {
+  return product->getBlock() == barrier->getBlock() &&
+         isa_and_nonnull<gdn::gpu::AwaitCopiesOp>(barrier->getPrevNode()) &&
+         barrier->getParentOfType<func::FuncOp>()->hasAttr(
+             "gdn_gpu.finish_products");
+}
+
 //===----------------------------------------------------------------------===//
 // Ops
 //===----------------------------------------------------------------------===//
@@ -500,6 +509,7 @@ void KernelLowering::lower(Operation &op) {
         Value lhs = get(matmul.getLhs()), tile = values.lookup(matmul.getRhs());
         Value acc = getIf(matmul.getAcc());
         if (!matmul.getWarpgroup()) {
+          lastProduct = matmul;
           values.map(matmul.getResult(),
                      emitMatmul(b, threads, matmul, lhs, tile, acc));
           return;
@@ -556,7 +566,14 @@ void KernelLowering::lower(Operation &op) {
                    emitExtract(b, extract, get(extract.getTile())));
       })
       .Case<gdn::gpu::BarrierOp, gdn::gpu::ArriveOp, gdn::gpu::AwaitArrivalsOp>(
-          [&](Operation *barrier) { emitBarrier(b, barrier, threads); })
+          [&](Operation *barrier) {
+            if (lastProduct && finishesProducts(lastProduct, barrier))
+              finishMatmul(b, lastProduct,
+                           values.lookup(lastProduct.getResult()),
+                           values.lookup(lastProduct.getRhs()), entry);
+            lastProduct = {};
+            emitBarrier(b, barrier, threads);
+          })
       .Case([&](gdn::gpu::LastReaderOp last) {
         Value count = get(last.getCount());
         Value ticket =
