@@ -95,7 +95,6 @@ private:
   Channels channels;
   /// Products of warpgroups in the order in which they begin, and their sums.
   SmallVector<std::pair<Value, SmallVector<Value>>> products;
-  gdn::gpu::MatmulOp lastProduct; // of a warp, since the last barrier
   NarrowDivision divisions;
   int64_t numThreads;
   KernelEntry entry;
@@ -342,14 +341,6 @@ void KernelLowering::lowerIf(scf::IfOp branch) {
   take(loc, branch.getResults(), copy.getResults());
 }
 
-/// Whether products are to be done at `barrier`, behind which copies go on.
-static bool finishesProducts(Operation *product, Operation *barrier) {
-  return product->getBlock() == barrier->getBlock() &&
-         isa_and_nonnull<gdn::gpu::AwaitCopiesOp>(barrier->getPrevNode()) &&
-         barrier->getParentOfType<func::FuncOp>()->hasAttr(
-             "gdn_gpu.finish_products");
-}
-
 //===----------------------------------------------------------------------===//
 // Ops
 //===----------------------------------------------------------------------===//
@@ -509,7 +500,6 @@ void KernelLowering::lower(Operation &op) {
         Value lhs = get(matmul.getLhs()), tile = values.lookup(matmul.getRhs());
         Value acc = getIf(matmul.getAcc());
         if (!matmul.getWarpgroup()) {
-          lastProduct = matmul;
           values.map(matmul.getResult(),
                      emitMatmul(b, threads, matmul, lhs, tile, acc));
           return;
@@ -567,11 +557,7 @@ void KernelLowering::lower(Operation &op) {
       })
       .Case<gdn::gpu::BarrierOp, gdn::gpu::ArriveOp, gdn::gpu::AwaitArrivalsOp>(
           [&](Operation *barrier) {
-            if (lastProduct && finishesProducts(lastProduct, barrier))
-              finishMatmul(b, lastProduct,
-                           values.lookup(lastProduct.getResult()),
-                           values.lookup(lastProduct.getRhs()), entry);
-            lastProduct = {};
+            finishProducts(b, barrier, values, entry);
             emitBarrier(b, barrier, threads);
           })
       .Case([&](gdn::gpu::LastReaderOp last) {

@@ -222,9 +222,21 @@ Value gdn::emitMatmul(OpBuilder &b, const BlockThreads &threads,
       b, loc, VectorType::get({size}, b.getF32Type()), sums);
 }
 
-void gdn::finishMatmul(OpBuilder &b, gdn::gpu::MatmulOp matmul, Value sums,
-                       Value pointer, const KernelEntry &entry) {
+void gdn::finishProducts(OpBuilder &b, Operation *barrier,
+                         const IRMapping &values, const KernelEntry &entry) {
+  if (!isa_and_nonnull<gdn::gpu::AwaitCopiesOp>(barrier->getPrevNode()) ||
+      !barrier->getParentOfType<func::FuncOp>()->hasAttr(
+          "gdn_gpu.finish_products"))
+    return;
+  Operation *last = barrier->getPrevNode();
+  while (last && !isa<gdn::gpu::BarrierOp, gdn::gpu::MatmulOp>(last))
+    last = last->getPrevNode();
+  auto matmul = dyn_cast_or_null<gdn::gpu::MatmulOp>(last);
+  if (!matmul)
+    return;
   Location loc = matmul.getLoc();
+  Value sums = values.lookup(matmul.getResult());
+  Value pointer = values.lookup(matmul.getRhs());
   Type i32 = b.getI32Type();
   Blocks result(matmul.getResult().getType());
   SmallVector<Value> operands = {
