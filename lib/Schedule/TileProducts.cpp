@@ -46,17 +46,16 @@ constexpr StringLiteral allowedSpills =
     "does not change; none is stored in it, and of its 1,000 instructions at "
     "most 14 load one";
 
-/// True if a loop of `func` carries a matrix: its rows take registers of their
-/// own beside those of the products.
-static bool carriesMatrix(func::FuncOp func) {
-  bool carries = false;
+/// Elements of the largest matrix that a loop of `func` carries, whose rows
+/// take registers of their own beside those of the products; 0 if none does.
+static int64_t countCarried(func::FuncOp func) {
+  int64_t elements = 0;
   func.walk([&](scf::ForOp loop) {
-    carries |= llvm::any_of(loop.getResultTypes(), [](Type type) {
-      auto tile = dyn_cast<VectorType>(type);
-      return tile && tile.getRank() == 2;
-    });
+    for (Type type : loop.getResultTypes())
+      if (auto tile = dyn_cast<VectorType>(type); tile && tile.getRank() == 2)
+        elements = std::max(elements, tile.getNumElements());
   });
-  return carries;
+  return elements;
 }
 
 /// Copies ops that are no tiles and have no regions.
@@ -210,8 +209,6 @@ FailureOr<func::FuncOp> ProductKernel::emit(int64_t minBlocks) {
   kernel->setAttr("gdn_gpu.threads",
                   b.getI64IntegerAttr(numWarps * gpu::warpThreads));
   kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(minBlocks));
-  if (carriesMatrix(source))
-    kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedSpills));
   Block *entry = kernel.addEntryBlock();
   b.setInsertionPointToStart(entry);
   Block &body = source.getBody().front();
@@ -255,6 +252,22 @@ static std::optional<int64_t> countWarps(func::FuncOp func) {
 /// that it can have.
 static constexpr int64_t fewestWarps = 8;
 
+/// Registers of a state beside which a thread has room for all else.
+static constexpr int64_t mostOfState = 64;
+
+/// Registers that a state takes of a thread.
+static int64_t countStateRegisters(func::FuncOp func, int64_t numWarps) {
+  return countCarried(func) / (numWarps * gpu::warpThreads);
+}
+
+/// Whether products are to be done where a barrier follows: few warps copy so
+/// much each that ptxas spills where it moves products behind one and keeps
+/// what they multiply. Beside a larger state it has less ahead by itself.
+static bool finishesProducts(func::FuncOp func, int64_t numWarps) {
+  int64_t state = countStateRegisters(func, numWarps);
+  return numWarps < fewestWarps && state != 0 && state <= mostOfState;
+}
+
 /// Replaces the program by its kernel, or says what it would take.
 void ScheduleTileProducts::keepIfSmall(func::FuncOp func, func::FuncOp kernel) {
   if (int64_t bytes = countSharedBytes(kernel); bytes > sharedBytes) {
@@ -297,7 +310,7 @@ void ScheduleTileProducts::runOnOperation() {
         warpgroups && countRegisters(func, numWarps, /*together=*/true) <=
                           getMostRegisters(numWarps, /*numBlocks=*/1);
     int64_t residentWarps =
-        carriesMatrix(func) ? std::min<int64_t>(warps, fewestWarps) : warps;
+        countCarried(func) != 0 ? std::min<int64_t>(warps, fewestWarps) : warps;
     int64_t needed = countRegisters(func, numWarps, together);
     int64_t blocks = std::max<int64_t>(1, residentWarps / numWarps);
     while (blocks > 1 && getMostRegisters(numWarps, blocks) < needed)
@@ -313,6 +326,13 @@ void ScheduleTileProducts::runOnOperation() {
       return signalPassFailure();
     if (warpgroups && !together)
       (*kernel)->setAttr("gdn_gpu.single_warps", UnitAttr::get(&getContext()));
+    if (countCarried(func) != 0 &&
+        (warpgroups || countStateRegisters(func, numWarps) > mostOfState))
+      (*kernel)->setAttr("gdn_gpu.allow",
+                         StringAttr::get(&getContext(), allowedSpills));
+    if (!warpgroups && finishesProducts(func, numWarps))
+      (*kernel)->setAttr("gdn_gpu.finish_products",
+                         UnitAttr::get(&getContext()));
     keepIfSmall(func, *kernel);
   }
 }

@@ -149,6 +149,7 @@ def check_layer(check: Check, runtime, device, kernels) -> None:
 def check_backend(check: Check, runtime, device, kernels) -> None:
     """GDNAttnBackend on a pool of the device, eager and in a graph with a stale tail."""
     weights = checkpoint(kernels)
+    dtypes = {param.name: param.dtype for param in kernels["decode"].params}
     pool = StatePool(device, StatePoolShape(1, SLOTS - 1, HK, HV, D, D))
     slots = pool.allocate(3)
     backend = GDNAttnBackend(pool, device, kernels=kernels)
@@ -161,7 +162,7 @@ def check_backend(check: Check, runtime, device, kernels) -> None:
         D,
         weights["conv1d.weight"][:, 0].contiguous().cuda(),
         weights["A_log"].cuda(),
-        weights["dt_bias"].cuda(),
+        weights["dt_bias"].to("cuda", getattr(torch, dtypes["dt_bias"])),
     )
     generator = torch.Generator().manual_seed(5)
     qkv, b, a = (
@@ -191,6 +192,20 @@ def check_backend(check: Check, runtime, device, kernels) -> None:
     check.that("backend's graph", torch.equal(replayed, eager))
     idle = ForwardBatch(ForwardMode.IDLE, 0, attn_backend=backend)
     check.that("idle", bool((layer(idle, qkv, a, b) == 0).all()))
+
+
+def check_extend(check: Check, device, kernels) -> None:
+    """Prompts, pieces of prompts and a step of the backend against float64."""
+
+    def put(array: np.ndarray, dtype: str) -> torch.Tensor:
+        return torch.from_numpy(array).to(device.kind, getattr(torch, dtype))
+
+    got = layer_problem.run_backend(device, kernels, put)
+    wanted = layer_problem.expected_of_backend()
+    names = ("prompts", "pieces of prompts", "decode behind them")
+    for name, found, want in zip(names, got, wanted, strict=True):
+        error = error_of(found, want)
+        check.that(f"backend's {name}", error < LIMIT, f"error {error:.1e}")
 
 
 def run_steps(runtime, device, kernels):
@@ -271,6 +286,8 @@ def main() -> int:
         check_steps(check, runtime, device, kernels)
         if any(param.name == "qkv" for param in kernels["decode"].params):
             check_backend(check, runtime, device, kernels)
+            if "prefill" in kernels:
+                check_extend(check, device, kernels)
     print(f"{device.name}: {check.failed} failed")
     if arguments.output and rank == 0:
         arguments.output.write_text(json.dumps(report(device, ranks, check), indent=1) + "\n")

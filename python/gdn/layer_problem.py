@@ -7,8 +7,15 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from .layers.attention import CommonAttentionMetadata
+from .layers.attention import (
+    CommonAttentionMetadata,
+    ForwardBatch,
+    ForwardMode,
+    GDNAttnBackend,
+    RadixLinearAttention,
+)
 from .reference import Layer, evaluate
+from .state_pool import StatePool, StatePoolShape
 
 HK, HV, D, HIDDEN = 4, 8, 128, 256
 CHANNELS = 2 * HK * D + HV * D
@@ -140,3 +147,70 @@ def expected(order: str, steps: list[CommonAttentionMetadata]):
         pools = {name: result[name] for name in pools}
         outputs.append(result["out"].reshape(len(x), -1) @ weights["out_proj.weight"].T)
     return outputs, pools["conv_pool"].swapaxes(1, 2), pools["state_pool"]
+
+
+# Tokens of each request in batches of an attention backend: prompts, pieces of prompts that go
+# on, and a step of decode.
+BATCHES = ((5, 70, 130), (64, 1, 3), (1, 1, 1))
+
+
+def backend_inputs(batch: int) -> dict[str, np.ndarray]:
+    """What the projections of a batch give, by name."""
+    rng, tokens = np.random.default_rng(7 + batch), sum(BATCHES[batch])
+    sizes = {"qkv": CHANNELS, "a": HV, "b": HV}
+    return {name: rounded(rng.standard_normal((tokens, n))) for name, n in sizes.items()}
+
+
+def run_backend(device, kernels, put) -> list:
+    """What GDNAttnBackend gives for BATCHES on a pool of zeros. `put` makes an array of the
+    device of a NumPy array, in a type by its name."""
+    dtypes = {param.name: param.dtype for param in kernels["decode"].params}
+    shape = StatePoolShape(1, SLOTS - 1, HK, HV, D, D, conv_dtype=dtypes["conv_pool"])
+    pool = StatePool(device, shape)
+    slots = np.array(pool.allocate(len(BATCHES[0])), np.int64)
+    backend = GDNAttnBackend(pool, device, kernels=kernels)
+    weights = checkpoint("interleaved")
+    given = {
+        "conv_weight": np.ascontiguousarray(weights["conv1d.weight"][:, 0]),
+        "A_log": weights["A_log"],
+        "dt_bias": weights["dt_bias"],
+    }
+    given = {name: put(array, dtypes[name]) for name, array in given.items()}
+    layer = RadixLinearAttention(0, 0, HK, HV, D, D, **given)
+    outputs = []
+    for index, lengths in enumerate(BATCHES):
+        is_decode = max(lengths) == 1
+        batch = ForwardBatch(
+            ForwardMode.DECODE if is_decode else ForwardMode.EXTEND,
+            len(slots),
+            req_pool_indices=slots,
+            attn_backend=backend,
+            extend_seq_lens=None if is_decode else np.array(lengths, np.int32),
+        )
+        backend.init_forward_metadata(batch)
+        inputs = {name: put(x, dtypes[name]) for name, x in backend_inputs(index).items()}
+        outputs.append(layer(batch, inputs["qkv"], inputs["a"], inputs["b"]))
+        device.synchronize()
+    return outputs
+
+
+def expected_of_backend() -> list[np.ndarray]:
+    """The outputs of run_backend in float64."""
+    weights, rows = checkpoint("interleaved"), len(BATCHES[0])
+    pools = {
+        "conv_pool": np.zeros((rows + 1, CHANNELS, 3)),
+        "state_pool": np.zeros((rows + 1, HV, D, D)),
+    }
+    outputs = []
+    for index, lengths in enumerate(BATCHES):
+        arguments = backend_inputs(index) | {
+            "conv_weight": weights["conv1d.weight"][:, 0],
+            "A_log": weights["A_log"],
+            "dt_bias": weights["dt_bias"],
+            "cu_seqlens": np.cumsum([0, *lengths]),
+            "slots": np.arange(1, rows + 1),
+        }
+        result = evaluate(Layer(layout="split", key_dim=D, value_dim=D), arguments | pools)
+        pools = {name: result[name] for name in pools}
+        outputs.append(result["core"].reshape(sum(lengths), -1))
+    return outputs

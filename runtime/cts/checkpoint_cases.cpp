@@ -29,15 +29,17 @@ TEST_P(CheckpointCases, AtTheEndIsTheLastState) {
   }
 }
 
-// The window of the convolution is a copy of inputs: that of a row that ends
-// there, bit for bit. The first row's tokens are the same in both batches.
-TEST_P(CheckpointCases, WindowsAreInputs) {
+// What a row has inside is what a row has that ends there, bit for bit: of the
+// same tokens, which the first row of both batches has.
+TEST_P(CheckpointCases, InsideIsTheEndOfAShorterRow) {
   Problem whole(kernel.entry(), {{200}, {3}, 0, {{{64, 8}, {192, 9}}}});
   Problem ending(kernel.entry(), {{64}, {3}});
   kernel.run(whole);
   kernel.run(ending);
-  EXPECT_TRUE(whole.slotOf("conv_pool", 8) == ending.slotOf("conv_pool", 3));
-  EXPECT_FALSE(whole.slotOf("conv_pool", 8) == whole.slotOf("conv_pool", 9));
+  for (const std::string &pool : whole.pools()) {
+    EXPECT_TRUE(whole.slotOf(pool, 8) == ending.slotOf(pool, 3)) << pool;
+    EXPECT_FALSE(whole.slotOf(pool, 8) == whole.slotOf(pool, 9)) << pool;
+  }
 }
 
 // Counts that are no checkpoint, skipped ids and rows, and NaN in the slots.

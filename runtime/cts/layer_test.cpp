@@ -214,6 +214,9 @@ void *LayerTest::upload(const gdnrt_gdn_metadata &metadata) {
                                   &error),
             GDNRT_OK)
       << error.message;
+  // Steps and graphs are on streams that do not wait for that of the copy.
+  EXPECT_EQ(gdnrt_device_synchronize(kernel.device(), nullptr, &error),
+            GDNRT_OK);
   return arena_;
 }
 

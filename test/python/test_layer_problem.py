@@ -2,9 +2,14 @@
 """The layer of gdn.layer_problem, which device checks run with PyTorch, on images of every
 layout: against float64, and the ranks of tensor parallelism against the whole layer."""
 
+import os
+import subprocess
+import sys
+
 import ml_dtypes
 import numpy as np
 import pytest
+from conftest import ROOT
 from gdn_layer_model import relative_error
 
 from gdn import Runtime, layer_problem
@@ -129,3 +134,53 @@ def test_other_order_is_another_layer(runtime, kernels_of, monkeypatch):
     )
     errors = [relative_error(a + b, c) for a, b, c in zip(*ranks, whole, strict=True)]
     assert min(errors) > 0.5
+
+
+# As images of GPUs are checked with PyTorch.
+ON_A_GPU = """
+import ml_dtypes, numpy as np, sys
+from gdn import Runtime, layer_problem
+from gdn.arrays import DeviceArray
+from gdn.layers.attention import layer_kernels
+
+class Rows(DeviceArray):
+    def new_empty(self, shape):
+        return Rows(self._device, shape, self.dtype)
+    def reshape(self, *shape):
+        return self.numpy().reshape(shape)
+
+def put(array, dtype):
+    rows = Rows(device, array.shape, np.dtype(dtype))
+    rows.write(array.astype(dtype))
+    return rows
+
+runtime = Runtime(sys.argv[1])
+device = runtime.cuda()
+kernels = layer_kernels(device, runtime.image(sys.argv[2]))
+assert {kernel.code.target for kernel in kernels.values()} == {"sm_80"}
+for got, want in zip(layer_problem.run_backend(device, kernels, put),
+                     layer_problem.expected_of_backend(), strict=True):
+    error = np.linalg.norm(got.astype(float) - want) / np.linalg.norm(want)
+    assert error < 1e-2, error
+"""
+
+
+def test_backend_of_engines(runtime, kernels_of):
+    """Prompts, pieces of prompts and decode on one pool."""
+    kernels = kernels_of("split")
+    device = next(iter(kernels.values()))._device
+    got = layer_problem.run_backend(device, kernels, lambda x, _: x)
+    assert max(map(relative_error, got, layer_problem.expected_of_backend())) < LIMIT
+
+
+def test_backend_of_engines_on_a_gpu(build_dir, ptx_driver, tool, tmp_path):
+    """The same through GPU kernels on the driver that runs PTX on the CPU."""
+    image = tmp_path / "backend.gdnk"
+    options = ["--preset=qwen3.5-0.8b", "--layout=split", "--outputs=core", "--io=bf16"]
+    options += ["--state=f32", "--only=decode,prefill", "--target=sm_80", "--ptxas=none"]
+    done = tool("gdn-compile", *options, "-o", image)
+    assert done.returncode == 0, done.stderr
+    command = [sys.executable, "-c", ON_A_GPU, build_dir / "lib/libgdnrt.so", image]
+    paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(ptx_driver)}
+    done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr

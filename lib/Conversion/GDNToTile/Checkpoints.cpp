@@ -9,7 +9,7 @@
 //               t and within the row: then stop = begin + n, else stop = t
 //     c = end:  stop = the end of the row
 //     blocks of tokens t .. stop
-//     a checkpoint with a live slot:  carried tiles to that slot
+//     a checkpoint with a live slot:  states and windows to that slot
 //     t = stop
 //
 // So what a count may be is decided by one comparison with what has been done:
@@ -79,30 +79,26 @@ static Stop emitStop(TileProgram &p, Value c, Value done) {
   return {stop.getResult(0), stop.getResult(1)};
 }
 
-/// Writes the carried tiles of ops with checkpoints to `slot`, if it is live.
-static void emitWrites(TileProgram &p, Value r, Value slot,
-                       ArrayRef<Value> carried) {
+void gdn::emitCheckpoint(TileProgram &p, const Carry &carry, Value r,
+                         Value slot, function_ref<void()> emitStore) {
   OpBuilder &b = p.b;
-  for (auto [carry, tile] : llvm::zip(p.parts.carries, carried)) {
-    if (!CheckpointOperands::of(carry.op))
-      continue;
-    Value write = p.isLive(slot, carry.pool);
-    // Tiles of the key head are the same for each of its value heads.
-    if (carry.perKeyHead)
-      write = arith::AndIOp::create(
-          b, p.loc, write,
-          arith::CmpIOp::create(b, p.loc, P::eq, r, p.index(0)));
-    auto branch = scf::IfOp::create(b, p.loc, write, /*withElse=*/false);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    p.storeCarryAt(carry, tile, r, slot);
-  }
+  if (!CheckpointOperands::of(carry.op))
+    return;
+  Value write = p.isLive(slot, carry.pool);
+  // Tiles of the key head are the same for each of its value heads.
+  if (carry.perKeyHead)
+    write = arith::AndIOp::create(
+        b, p.loc, write, arith::CmpIOp::create(b, p.loc, P::eq, r, p.index(0)));
+  auto branch = scf::IfOp::create(b, p.loc, write, /*withElse=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  emitStore();
 }
 
 SmallVector<Value> gdn::emitUpToCheckpoints(
-    TileProgram &p, Value r, ArrayRef<Value> start,
-    function_ref<SmallVector<Value>(Value, Value, ArrayRef<Value>)>
-        emitTokens) {
+    TileProgram &p, ArrayRef<Value> start,
+    function_ref<SmallVector<Value>(Value, Value, ArrayRef<Value>)> emitTokens,
+    function_ref<void(Value, Value, ArrayRef<Value>)> emitWrites) {
   OpBuilder &b = p.b;
   SmallVector<Value> init(start);
   init.push_back(p.begin);
@@ -115,7 +111,7 @@ SmallVector<Value> gdn::emitUpToCheckpoints(
   Value done = carried.pop_back_val();
   Stop stop = emitStop(p, loop.getInductionVar(), done);
   SmallVector<Value> next = emitTokens(done, stop.token, carried);
-  emitWrites(p, r, stop.slot, next);
+  emitWrites(stop.token, stop.slot, next);
   next.push_back(stop.token);
   scf::YieldOp::create(b, p.loc, next);
   SmallVector<Value> last(loop.getResults());

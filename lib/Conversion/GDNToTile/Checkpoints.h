@@ -16,17 +16,24 @@ constexpr int64_t checkpointTokens = 64;
 /// Emits the bounds of the row's checkpoints, clamped to those there are.
 void emitCheckpointBounds(TileProgram &program);
 
-/// Emits the tokens of the row of value head `r` in pieces that end at its
-/// checkpoints, writing the carried tiles after each piece, and then the rest.
-/// `start` holds the carried tiles before the row. `emitTokens(from, to,
-/// carried)` emits a piece, which may have no tokens, and returns the next
-/// tiles; it is called once. Returns the tiles after the row.
+/// Emits `emitStore` of what `carry` is at a checkpoint where its op has
+/// checkpoints, `slot` is live and value head `r` is the one that writes it.
+void emitCheckpoint(TileProgram &program, const Carry &carry, mlir::Value r,
+                    mlir::Value slot, llvm::function_ref<void()> emitStore);
+
+/// Emits the tokens of the row in pieces that end at its checkpoints, and then
+/// the rest. `start` holds the carried tiles before the row. `emitTokens(from,
+/// to, carried)` emits a piece, which may have no tokens, and returns the next
+/// tiles; `emitWrites(to, slot, carried)` what is written behind it, to a slot
+/// that may be dead. Both are called once. Returns the tiles after the row.
 llvm::SmallVector<mlir::Value>
-emitUpToCheckpoints(TileProgram &program, mlir::Value r,
-                    llvm::ArrayRef<mlir::Value> start,
+emitUpToCheckpoints(TileProgram &program, llvm::ArrayRef<mlir::Value> start,
                     llvm::function_ref<llvm::SmallVector<mlir::Value>(
                         mlir::Value, mlir::Value, llvm::ArrayRef<mlir::Value>)>
-                        emitTokens);
+                        emitTokens,
+                    llvm::function_ref<void(mlir::Value, mlir::Value,
+                                            llvm::ArrayRef<mlir::Value>)>
+                        emitWrites);
 
 } // namespace gdn
 

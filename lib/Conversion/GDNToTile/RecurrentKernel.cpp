@@ -137,8 +137,14 @@ SmallVector<Value> RecurrentKernel::emitRowTokens(TokenBlock &block, Value r,
   if (!parts.checkpoints)
     return emitTokens(block, begin, end, start);
   return emitUpToCheckpoints(
-      *this, r, start, [&](Value from, Value to, ArrayRef<Value> carried) {
+      *this, start,
+      [&](Value from, Value to, ArrayRef<Value> carried) {
         return emitTokens(block, from, to, carried);
+      },
+      [&](Value, Value to, ArrayRef<Value> carried) {
+        for (auto [carry, tile] : llvm::zip(parts.carries, carried))
+          emitCheckpoint(*this, carry, r, to,
+                         [&] { storeCarryAt(carry, tile, r, to); });
       });
 }
 

@@ -50,11 +50,10 @@ private:
   Value unscaled(Value state) {
     return scaleTile(b, loc, state, 1 / chunkTypes.valueScale);
   }
-  Value nextWindow(TokenBlock &block, const Carry &carry, Value window,
-                   Value from, Value to);
+  Value lastInputs(const Carry &carry, Value to, Value count);
   void moveWindow(const Carry &carry);
   Value emitChunks(TokenBlock &block, Value state, Value from, Value to);
-  void emitPieces(TokenBlock &block);
+  Value emitPieces(TokenBlock &block, Value start);
   void walkRow();
   void storeLast(TokenBlock &block, Value state);
   void walkFirst();
@@ -67,18 +66,16 @@ private:
 
 } // namespace
 
-/// The window of `carry` after the tokens `from` to `to`: of their last inputs,
-/// and of what was there where they are fewer.
-Value SplitWalk::nextWindow(TokenBlock &block, const Carry &carry, Value window,
-                            Value from, Value to) {
-  const int64_t width = carry.type.getDimSize(0);
-  Value length = arith::SubIOp::create(b, loc, to, from);
-  Value count = arith::MinUIOp::create(b, loc, length, index(width));
-  Value first = arith::SubIOp::create(b, loc, to, count);
-  blockTokens = width;
-  Value next = block.emitWindow(carry, window, first, count);
-  blockTokens = algorithm.chunk;
-  return next;
+/// The last inputs of `carry` before the token `to`: `count` of them.
+Value SplitWalk::lastInputs(const Carry &carry, Value to, Value count) {
+  auto conv = cast<Conv1dOp>(carry.op);
+  Value own = loadInput(conv.getInputs()[carry.section],
+                        arith::SubIOp::create(b, loc, to, count), count,
+                        carry.type.getDimSize(0), /*wholeValues=*/true);
+  if (own.getType() != carry.stored)
+    own = castTile(b, loc, castTile(b, loc, own, b.getF32Type()),
+                   carry.stored.getElementType());
+  return own;
 }
 
 /// Writes the window of `carry` after the row: its last inputs, ahead of them
@@ -97,12 +94,7 @@ void SplitWalk::moveWindow(const Carry &carry) {
   const int64_t dims[] = {2, 1};
   Value old = tile::LoadOp::create(b, loc, carry.stored, memory,
                                    ValueRange{slot, at, count}, dims, kept);
-  Value own = loadInput(conv.getInputs()[carry.section],
-                        arith::SubIOp::create(b, loc, end, count), count,
-                        carry.type.getDimSize(0), /*wholeValues=*/true);
-  if (own.getType() != carry.stored)
-    own = castTile(b, loc, castTile(b, loc, own, b.getF32Type()),
-                   carry.stored.getElementType());
+  Value own = lastInputs(carry, end, count);
   OpBuilder::InsertionGuard guard(b);
   Value to = slot;
   if (carry.writeSlots) {
@@ -146,38 +138,30 @@ Value SplitWalk::emitChunks(TokenBlock &block, Value state, Value from,
   return loop.getResult(0);
 }
 
-/// The live row with the states inside it that were asked for, which lie
-/// between chunks.
-void SplitWalk::emitPieces(TokenBlock &block) {
+/// The state after the live row, and the states and windows inside it that were
+/// asked for, which lie between chunks and behind more tokens than a window
+/// has.
+Value SplitWalk::emitPieces(TokenBlock &block, Value start) {
   emitCheckpointBounds(*this);
-  SmallVector<Value> start;
-  for (const Carry &carry : parts.carries) {
-    // What the first value head writes, others do not read: it may be new.
-    Value rows = startRows(carry);
-    if (!rows)
-      rows = index(carry.type.getDimSize(0));
-    if (carry.perKeyHead)
-      rows = arith::SelectOp::create(b, loc, writesShared, rows, index(0));
-    start.push_back(loadCarryAt(carry, head, slot, rows));
-  }
-  SmallVector<Value> last = emitUpToCheckpoints(
-      *this, head, start, [&](Value from, Value to, ArrayRef<Value> carried) {
-        SmallVector<Value> next;
-        for (auto [carry, tile] : llvm::zip(parts.carries, carried))
-          next.push_back(
-              isa<Conv1dOp>(carry.op)
-                  ? nextWindow(block, carry, tile, from, to)
-                  : unscaled(emitChunks(block, scaled(tile), from, to)));
-        return next;
-      });
-  for (auto [carry, tile] : llvm::zip(parts.carries, last)) {
-    OpBuilder::InsertionGuard guard(b);
-    if (carry.perKeyHead) {
-      auto branch = scf::IfOp::create(b, loc, writesShared, false);
-      b.setInsertionPointToStart(branch.thenBlock());
-    }
-    storeCarry(carry, tile, head);
-  }
+  return emitUpToCheckpoints(
+             *this, start,
+             [&](Value from, Value to, ArrayRef<Value> carried) {
+               return SmallVector<Value>{
+                   emitChunks(block, carried[0], from, to)};
+             },
+             [&](Value stop, Value to, ArrayRef<Value> carried) {
+               for (const Carry &carry : parts.carries)
+                 emitCheckpoint(*this, carry, head, to, [&] {
+                   if (isa<Conv1dOp>(carry.op)) {
+                     Value width = index(carry.type.getDimSize(0));
+                     storeCarryAt(carry, lastInputs(carry, stop, width), head,
+                                  to);
+                   } else {
+                     storeCarryAt(carry, unscaled(carried[0]), head, to);
+                   }
+                 });
+             })
+      .front();
 }
 
 /// The live row, chunk after chunk.
@@ -185,10 +169,9 @@ void SplitWalk::walkRow() {
   TokenBlock block(*this, head);
   // Windows of a key head are the same for each of its value heads.
   writesShared = compare(P::eq, head, index(0));
-  if (parts.checkpoints)
-    return emitPieces(block);
   Value start = scaled(loadCarry(stateCarry(), head));
-  storeLast(block, emitChunks(block, start, begin, end));
+  storeLast(block, parts.checkpoints ? emitPieces(block, start)
+                                     : emitChunks(block, start, begin, end));
 }
 
 /// Keeps the state at the end of the row, and its windows.

@@ -556,7 +556,10 @@ void KernelLowering::lower(Operation &op) {
                    emitExtract(b, extract, get(extract.getTile())));
       })
       .Case<gdn::gpu::BarrierOp, gdn::gpu::ArriveOp, gdn::gpu::AwaitArrivalsOp>(
-          [&](Operation *barrier) { emitBarrier(b, barrier, threads); })
+          [&](Operation *barrier) {
+            finishProducts(b, barrier, values, entry);
+            emitBarrier(b, barrier, threads);
+          })
       .Case([&](gdn::gpu::LastReaderOp last) {
         Value count = get(last.getCount());
         Value ticket =

@@ -10,6 +10,8 @@
 
 namespace gdn {
 
+struct KernelEntry;
+
 /// The place of a swizzled shared tile, at which a warp stands.
 class SharedMatrix {
 public:
@@ -82,6 +84,14 @@ void shareMatrix(mlir::OpBuilder &b, mlir::Location loc,
 mlir::Value emitMatmul(mlir::OpBuilder &b, const BlockThreads &threads,
                        gpu::MatmulOp matmul, mlir::Value lhs,
                        mlir::Value pointer, mlir::Value acc);
+
+/// In kernels that finish products: keeps the end of the last one ahead of
+/// `barrier` where copies go on behind it, by stores of what its last
+/// instructions give in a unit that there is none of. ptxas sees no order
+/// between a barrier and products, moves products behind it, and holds what
+/// they multiply, which was loaded before it.
+void finishProducts(mlir::OpBuilder &b, mlir::Operation *barrier,
+                    const mlir::IRMapping &values, const KernelEntry &entry);
 /// Products of warpgroups: what `gdn_gpu.start_matmul` gives, the sums under
 /// way, and what `gdn_gpu.await_matmul` makes of them once `left` of the
 /// products that were begun are under way at most.

@@ -168,3 +168,34 @@ func.func @columns(%T: index, %g: memref<?x64xf32, strided<[64, 1]>>)
   gdn_gpu.store %s, %g[%c0, %c0] dims [1] : !gdn_gpu.fragment<64xf32, #gdn_gpu.per_column<#rows>>, memref<?x64xf32, strided<[64, 1]>>
   return
 }
+
+// Products before a barrier behind which copies go on are done there: stores, in
+// no unit, of what the last two instructions give. Not where none are awaited.
+// CHECK-LABEL: llvm.func @finished(
+//       CHECK: nvvm.cp.async.wait.group 0
+//   CHECK-NOT: llvm.inline_asm
+//       CHECK: nvvm.cp.async.wait.group 0
+//       CHECK: llvm.inline_asm has_side_effects
+//  CHECK-SAME: setp.ge.u32 never, $0, $1; @never st.shared.b32 [$2], $3; @never st.shared.b32 [$2], $4; }
+//  CHECK-NEXT: nvvm.barrier
+//   CHECK-NOT: @never
+//       CHECK: llvm.return
+func.func @finished(%T: index, %k: !view, %out: memref<64x64xf32, strided<[64, 1]>>)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.finish_products, gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : bf16
+  %t = gdn_gpu.block_id 0
+  %p = gdn_gpu.alloc : !keys
+  gdn_gpu.begin_copy %k[%t, %c0, %c0] dims [0, 2], %p : !view, !keys
+  gdn_gpu.await_copies
+  gdn_gpu.barrier
+  %a = gdn_gpu.fill %one : bf16 -> !gdn_gpu.fragment<64x128xbf16, #rows>
+  %s = gdn_gpu.matmul %a, transpose %p : !gdn_gpu.fragment<64x128xbf16, #rows>, !keys -> !gdn_gpu.fragment<64x64xf32, #rows>
+  gdn_gpu.await_copies
+  gdn_gpu.barrier
+  %u = gdn_gpu.matmul %a, transpose %p : !gdn_gpu.fragment<64x128xbf16, #rows>, !keys -> !gdn_gpu.fragment<64x64xf32, #rows>
+  gdn_gpu.barrier
+  gdn_gpu.store %s, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x64xf32, #rows>, memref<64x64xf32, strided<[64, 1]>>
+  gdn_gpu.store %u, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x64xf32, #rows>, memref<64x64xf32, strided<[64, 1]>>
+  return
+}
