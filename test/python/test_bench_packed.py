@@ -81,7 +81,7 @@ def test_each_kernel_is_compiled_once():
     # One for each count of 65,536 rows: 16 heads of 8,192 and 32,768 tokens, and 2 heads.
     norms = [count for job in found["fla"] if job[0] == "l2norm" for count in job[1:]]
     assert norms == ["65536", "131072", "524288"]
-    assert [job[1:3] for job in found["fla"] if job[0] == "rule"] == [
+    assert [job[3:5] for job in found["fla"] if job[:2] == ["rule", "0"]] == [
         [str(keys), str(values)] for keys, values in packed_compile.HEADS
     ]
     few, several = found["flashqla"][:2]

@@ -2,9 +2,11 @@
 """Compiles what peers' chains of kernels take, in processes beside each other, into the caches
 that Triton and TileLang keep in files: what then measures loads it.
 
-    python -m gdn.bench.packed_compile rule 16 32 8192x4 1x8192
+    python -m gdn.bench.packed_compile rule 0 2 16 32 8192x4 1x8192
 """
 
+import gc
+import os
 import subprocess
 import sys
 import time
@@ -16,6 +18,8 @@ from .grid import DIM, lengths_of
 _WARM_UP_MS, _MEASURE_MS = 1, 4
 _WIDTH = 4
 _BUCKET = 2048 * 32  # rows of a norm for which FLA's kernels have one code
+
+_SHARES = 2  # processes that compile a rule of FLA: it takes longest
 
 Pair = tuple[int, int]
 
@@ -36,9 +40,18 @@ def choose_quickly() -> None:
     driver.active.get_benchmarker = lambda: bench
 
 
+def take_share(share: int, of: int) -> None:
+    """Leaves of each kernel's configurations a part, so that processes compile a part each."""
+    from triton.runtime.autotuner import Autotuner
+
+    for found in gc.get_objects():
+        if issubclass(type(found), Autotuner):
+            found.configs = found.configs[share::of] or found.configs[:1]
+
+
 def jobs(pairs: list[Pair], sets: list[str], peers: list[str]) -> dict[str, list[list[str]]]:
     """Arguments of the processes, by the peer that has to wait for them; each kernel once. All
-    wait for those of FLA. FlashInfer keeps what it compiles in the process."""
+    wait for those of FLA, which go first. FlashInfer keeps what it compiles in the process."""
     if not peers:
         return {}
     longest = sorted({sum(lengths_of(name)) for name in sets})
@@ -52,7 +65,8 @@ def jobs(pairs: list[Pair], sets: list[str], peers: list[str]) -> dict[str, list
     fla += [["gates", str(heads)] for heads in sorted({pair[1] for pair in pairs})]
     found = {"fla": fla}
     if "fla" in peers:
-        fla += [["rule", *map(str, pair), *sets] for pair in pairs]
+        shares = [[str(share), str(_SHARES)] for share in range(_SHARES)]
+        fla += [["rule", *share, *map(str, pair), *sets] for pair in pairs for share in shares]
     if "flashqla" in peers:
         # Sets of few rows take kernels of their own.
         several = [name for name in sets if len(lengths_of(name)) > 2]
@@ -144,12 +158,14 @@ def projections(pair: Pair, name: str):
     return Problem(case, None, weights, [], [x]), x, q, k, v
 
 
-def call_fla(pair: Pair, sets: list[str]) -> None:
+def call_fla(pair: Pair, sets: list[str], share: int, of: int) -> None:
     """The rule, once for each set, without the l2norm, which has a process of its own."""
+    import fla.ops.gated_delta_rule  # noqa: F401  before a share is taken
     import torch
 
     from .peers import packed
 
+    take_share(share, of)
     for name in sets:
         problem, *arguments = projections(pair, name)
         with torch.no_grad():
@@ -172,15 +188,17 @@ def call_ready(make, pair: Pair, sets: list[str]) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     kind, *rest = sys.argv[1:] if arguments is None else arguments
+    if kind == "flashqla":
+        os.nice(10)  # it is measured last
     from .peers import packed
 
     choose_quickly()
-    if kind in ("rule", "flashqla"):
-        pair, sets = (int(rest[0]), int(rest[1])), rest[2:]
-        if kind == "rule":
-            call_fla(pair, sets)
-        else:
-            call_ready(packed.flashqla_ready, pair, sets)
+    if kind == "rule":
+        share, of, keys, values = map(int, rest[:4])
+        call_fla((keys, values), rest[4:], share, of)
+        return 0
+    if kind == "flashqla":
+        call_ready(packed.flashqla_ready, (int(rest[0]), int(rest[1])), rest[2:])
         return 0
     alone = {
         "convolution": _convolution,
