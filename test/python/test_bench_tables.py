@@ -195,7 +195,8 @@ ROW_FIELDS = {
     "mallocs",
     "state_TBps",
 }
-ALL_SUITES = ("decode", "verify", "prefill", "prologue", "norm", "cpu", "host", "compile")
+ALL_SUITES = ("decode", "verify", "prefill", "packed", "prologue", "norm")
+ALL_SUITES += ("cpu", "host", "compile")
 
 
 @pytest.mark.parametrize("path", RESULTS, ids=[path.stem for path in RESULTS])

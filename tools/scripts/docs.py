@@ -4,8 +4,8 @@
 
 What CMake turns into C++ gets a page: each dialect that a CMakeLists.txt below
 include/gdn generates, and each Passes.td. So does each report of gdn.bench in
-runtime/bench/results that has rows of decode, verify, prefill or of the host, with a plot
-for each of its heads and types with several numbers of rows, but for prefill.
+runtime/bench/results that has rows of decode, verify, prefill, packed or of the host, with a
+plot for each of its heads and types with several numbers of rows, but for prefill.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def pass_files() -> dict[str, Path]:
 def measurements() -> dict[Path, tuple[str, dict[str, str]]]:
     """Reports of decode to the text of their page and to their plots by file name."""
     sys.path.insert(0, str(ROOT / "python"))
-    from gdn.bench import prefill_tables, prologue_tables, tables
+    from gdn.bench import packed_tables, prefill_tables, prologue_tables, tables
 
     found = {}
     for path in sorted((ROOT / "runtime/bench/results").glob("*.json")):
@@ -78,6 +78,8 @@ def measurements() -> dict[Path, tuple[str, dict[str, str]]]:
                 text.append(f"![{tables.heading(key)}]({name})")
         if table := prefill_tables.markdown(report):
             text += [f"# Prefill: {report['device']}", "", table.rstrip()]
+        if table := packed_tables.markdown(report):
+            text += [f"# Prefill of projections: {report['device']}", "", table.rstrip()]
         if table := prologue_tables.markdown(report):
             text += [f"# Stages of a prefill: {report['device']}", "", table.rstrip()]
         if table := tables.host(report):

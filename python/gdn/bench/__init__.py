@@ -4,6 +4,7 @@
     python -m gdn.bench run IMAGE --output FILE     measure
     python -m gdn.bench prefill IMAGE --output FILE the grid of prefill
     python -m gdn.bench prologue IMAGE              the stages of a prefill, each alone
+    python -m gdn.bench packed IMAGE --output FILE  prefill of projections, beside chains of kernels
     python -m gdn.bench table FILE                  what was measured, as a table
     python -m gdn.bench plot FILE --output FILE.svg
 

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from . import grid, prefill_tables, prologue_tables, tables
+from . import grid, packed_compile, packed_tables, prefill_tables, prologue_tables, tables
 
 _BUILD = Path(__file__).resolve().parents[3] / "build/release"
 _LIBRARY, _COMPILER = _BUILD / "lib/libgdnrt.so", _BUILD / "bin/gdn-compile"
@@ -21,6 +21,24 @@ def heads(text: str) -> tuple[int, int]:
 def suites_of(report: dict) -> list[str]:
     """The suites with tables that a report has rows of."""
     return [suite for suite in tables.SUITES if tables.groups(report, suite)]
+
+
+def refusal_of(options) -> str:
+    """Why the arguments of `packed` cannot be measured; empty where they can."""
+    if not options.image.exists():
+        return f"image: no file {options.image}"
+    for keys, values in options.heads:
+        if keys < 1 or values < keys or values % keys:
+            return f"heads: expected a multiple of the key heads, got {keys},{values}"
+    try:
+        grid.plan(options.heads, options.sets)
+    except ValueError as error:
+        return str(error)
+    known = [name for names in packed_compile.PASSES for name in names]
+    for name in options.peers:
+        if name not in known:
+            return f"peers: expected some of {', '.join(known)}, got {name}"
+    return ""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -93,6 +111,21 @@ def main(arguments: list[str] | None = None) -> int:
     stages.add_argument("--heads", type=heads, nargs="+", default=[(16, 32), (2, 8), (16, 64)])
     stages.add_argument("--tokens", type=int, nargs="+", default=[8192, 32768])
     stages.add_argument("--repeats", type=int, default=9)
+    packed = commands.add_parser(
+        "packed", help="measure prefill of projections beside the peers' chains of kernels"
+    )
+    packed.add_argument("image", type=Path, help="of packed projections")
+    packed.add_argument("--output", type=Path, required=True, help="write the report as JSON")
+    packed.add_argument("--commit", help="that the image is of; that of this tree by default")
+    packed.add_argument("--library", type=Path, default=_LIBRARY)
+    packed.add_argument("--heads", type=heads, nargs="+", default=list(packed_compile.HEADS))
+    packed.add_argument("--sets", nargs="+", default=list(packed_compile.SETS), help="of lengths")
+    packed.add_argument("--repeats", type=int, default=9)
+    packed.add_argument("--seconds", type=float, default=1e9, help="begin no row after")
+    packed.add_argument(
+        "--peers", nargs="+", default=[], help="these alone; else all that are there"
+    )
+    packed.add_argument("--no-peers", action="store_true")
     table = commands.add_parser("table", help="print a report as tables")
     table.add_argument("report", type=Path)
     plot = commands.add_parser("plot", help="draw a report")
@@ -121,6 +154,13 @@ def main(arguments: list[str] | None = None) -> int:
             options.output.write_text(json.dumps(report, indent=1) + "\n")
         print(prologue_tables.markdown(report))
         return 0
+    if options.command == "packed":
+        if refusal := refusal_of(options):
+            parser.error(refusal)
+        from . import packed as packed_run
+
+        print(packed_tables.markdown(packed_run.measure(options)))
+        return 0
     if options.command == "host":
         from . import costs
 
@@ -135,6 +175,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.command == "table":
         print("\n".join(tables.markdown(report, suite) for suite in suites_of(report)))
         print(prefill_tables.markdown(report))
+        print(packed_tables.markdown(report))
         print(prologue_tables.markdown(report))
         print(tables.host(report))
         return 0

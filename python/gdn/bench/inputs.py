@@ -137,6 +137,25 @@ def make_step(
     return Step(layer, sizes, shared, made, own)
 
 
+def unpack(
+    layer: reference.Layer, heads: tuple[int, int], qkvz: torch.Tensor, ba: torch.Tensor
+) -> list[torch.Tensor]:
+    """q, k, v, z, a and b of packed projections, interleaved or flat: each [tokens, width],
+    contiguous."""
+    keys, values = heads
+    widths = [keys * layer.key_dim] * 2 + [values * layer.value_dim] * 2
+    if layer.layout == "interleaved":
+        group = qkvz.view(len(qkvz), keys, -1)
+        parts = group.split([width // keys for width in widths], dim=2)
+        b, a = ba.view(len(ba), keys, 2, -1).unbind(2)
+    elif layer.layout == "flat":
+        parts = qkvz.split(widths, dim=1)
+        b, a = ba.chunk(2, dim=1)
+    else:
+        raise ValueError(f"layout: expected interleaved or flat, got {layer.layout}")
+    return [part.reshape(len(qkvz), -1).contiguous() for part in (*parts, a, b)]
+
+
 @dataclass
 class Inputs:
     """The projections of a step as peers take them, each contiguous, in the io type."""
@@ -150,26 +169,10 @@ class Inputs:
     @classmethod
     def of(cls, step: Step) -> "Inputs":
         """From the packed projections of our entries, interleaved or flat."""
-        layer, sizes, shared = step.layer, step.sizes, step.shared
-        rows, keys, values = sizes.rows, sizes.key_heads, sizes.value_heads
-        widths = [keys * layer.key_dim] * 2 + [values * layer.value_dim] * 2
-        if layer.layout == "interleaved":
-            group = shared["qkvz"].view(rows, keys, -1)
-            parts = group.split([width // keys for width in widths], dim=2)
-            b, a = shared["ba"].view(rows, keys, 2, -1).unbind(2)
-        elif layer.layout == "flat":
-            parts = shared["qkvz"].split(widths, dim=1)
-            b, a = shared["ba"].chunk(2, dim=1)
-        else:
-            raise ValueError(f"layout: expected interleaved or flat, got {layer.layout}")
-        q, k, v, z = (part.reshape(rows, -1) for part in parts)
-        return cls(
-            step,
-            torch.cat([q, k, v], dim=1),
-            z.reshape(rows, values, -1).contiguous(),
-            a.reshape(rows, values).contiguous(),
-            b.reshape(rows, values).contiguous(),
-        )
+        sizes, shared = step.sizes, step.shared
+        heads = (sizes.key_heads, sizes.value_heads)
+        q, k, v, z, a, b = unpack(step.layer, heads, shared["qkvz"], shared["ba"])
+        return cls(step, torch.cat([q, k, v], dim=1), z.view(*a.shape, -1), a, b)
 
     @cached_property
     def convolved(self) -> torch.Tensor:

@@ -9,6 +9,7 @@ _MIB = 1 << 20
 _COPY_TBPS = 4.25  # of a large copy on an H200, bytes read and written
 _PROTOTYPE = 1.03
 _CHUNK = 64
+_WIDTH = 4  # inputs of a convolution
 
 
 def state_traffic(config: dict) -> int:
@@ -165,4 +166,24 @@ def add_prologue_limits(rows: list[dict], copy_us: Callable[[int], float]) -> No
     for row in rows:
         if row["suite"] == "prologue" and row["config"]["part"] in passes:
             row["limit_us"] = copy_us(passes[row["config"]["part"]](row["config"]))
+            row["limit_by"] = "the copy"
+
+
+def packed_bytes(config: dict) -> int:
+    """Bytes that a prefill of packed projections cannot avoid: projections read and outputs
+    written once, the states and windows of all rows read and written."""
+    itemsize = {"float32": 4}.get(config["io"], 2)
+    values = config["Hv"] * config["dv"]
+    channels = 2 * config["Hk"] * config["dk"] + values
+    elements = config["T"] * (channels + 2 * values + 2 * config["Hv"])
+    windows = 2 * config["N"] * channels * (_WIDTH - 1)
+    return (elements + windows) * itemsize + state_traffic(config)
+
+
+def add_packed_limits(rows: list[dict], ceilings: dict) -> None:
+    """Gives each row of a prefill of packed projections, whoever it is of, the time of a
+    copy of what has to be moved, as `limit_us`."""
+    for row in rows:
+        if row["suite"] == "packed":
+            row["limit_us"] = packed_bytes(row["config"]) / ceilings["copy_TBps"] * 1e-6
             row["limit_by"] = "the copy"

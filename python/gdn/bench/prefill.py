@@ -85,8 +85,9 @@ def bind(kernel: Kernel, problem: Problem, variant: str | None = None) -> tuple[
 class Measurement:
     """Rows of the report and what is not in it."""
 
-    def __init__(self, options, end: float):
-        self.options, self.end = options, end
+    def __init__(self, options, end: float, suite: str = "prefill", compiled: bool = False):
+        self.options, self.end, self.suite = options, end, suite
+        self.compiled = compiled  # before: what first calls take says nothing
         self.rows: list[dict] = []
         self.not_measured: list[dict] = []
 
@@ -96,9 +97,9 @@ class Measurement:
 
     def measure(self, problem: Problem, config: dict, impl: str, variant: str, peer, want) -> None:
         """Times of one implementation, and its errors where `want` has the exact results."""
-        row = {"suite": "prefill", "impl": impl, "config": config | {"variant": variant}}
+        row = {"suite": self.suite, "impl": impl, "config": config | {"variant": variant}}
         first = first_call_ms(peer.calls[0])
-        if self.options.turn is None:
+        if not self.compiled:
             row["first_call_ms"] = first  # with what it compiles
         errors = ""
         if want is not None:
@@ -109,7 +110,7 @@ class Measurement:
         row["host_us"] = host_times(peer.calls, _HOST_LAUNCHES)["us"]
         self.rows.append(row)
         print(
-            f"prefill {config['Hk']:2},{config['Hv']:2} {config['set']:12} {impl:13}"
+            f"{self.suite} {config['Hk']:2},{config['Hv']:2} {config['set']:12} {impl:13}"
             f" {variant:20} {row['us']:9.2f} us {errors}",
             flush=True,
         )
@@ -160,10 +161,10 @@ class Measurement:
 
             self.attempt(case, impl, theirs)
 
-    def importable(self) -> list:
-        """The peers that are wanted and there; the others are named."""
+    def importable(self, peers: list = PEERS) -> list:
+        """Those of `peers` that are wanted and there; the others are named."""
         wanted, found = self.options.peers, []
-        for peer in PEERS:
+        for peer in peers:
             impl, module = peer[0], peer[2]
             if self.options.no_peers or (wanted and impl not in wanted):
                 continue
@@ -242,7 +243,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not kernels:
         print(f"{options.image}: no prefill from ready queries that this device takes")
         return 1
-    measurement = Measurement(options, end)
+    measurement = Measurement(options, end, compiled=options.turn is not None)
     try:
         pair = (int(keys), int(values))
         measurement.run([Case(pair, name) for name in options.sets], kernels)

@@ -27,13 +27,13 @@ def label(row: dict) -> str:
     return f"{row['impl']} {part}" if part else row["impl"]
 
 
-def groups(report: dict) -> Rows:
+def groups(report: dict, suite: str = "prefill") -> Rows:
     """Rows by heads, set of lengths and label, in the order in which they were measured.
-    Variants that were forced are left out."""
+    Variants that were forced are left out, and rows that are there for their errors alone."""
     found: Rows = defaultdict(lambda: defaultdict(dict))
     for row in report["rows"]:
         config = row["config"]
-        if row["suite"] == "prefill" and config.get("part") != "forced":
+        if row["suite"] == suite and config.get("part") not in ("forced", "checked"):
             found[config["Hk"], config["Hv"]][config["set"]][label(row)] = row
     return found
 
@@ -57,7 +57,7 @@ def geometric_mean(values: list[float]) -> float:
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
-def _names(found: Rows) -> tuple[list[str], list[str]]:
+def names_of(found: Rows) -> tuple[list[str], list[str]]:
     """Labels of ours and of peers."""
     names = dict.fromkeys(
         name for by_set in found.values() for rows in by_set.values() for name in rows
@@ -66,7 +66,7 @@ def _names(found: Rows) -> tuple[list[str], list[str]]:
     return ours, [name for name in names if name not in ours]
 
 
-def _table(header: list[str], rows: list[list[str]]) -> list[str]:
+def table_of(header: list[str], rows: list[list[str]]) -> list[str]:
     if not rows:
         return []
     line = "|---|" + "---:|" * (len(header) - 1)
@@ -74,9 +74,9 @@ def _table(header: list[str], rows: list[list[str]]) -> list[str]:
     return [*lines, *(f"| {' | '.join(row)} |" for row in rows), ""]
 
 
-def summary(found: Rows) -> list[str]:
+def summary(found: Rows, goals: dict = GOALS) -> list[str]:
     """Ours beside each peer over all rows that both have."""
-    ours, peers = _names(found)
+    ours, peers = names_of(found)
     table = []
     for mine in (name for name in ours if not name.endswith(INVARIANT)):
         # What batch invariance costs, of the rows where it takes another variant.
@@ -87,7 +87,7 @@ def summary(found: Rows) -> list[str]:
             if not values:
                 continue
             mean, (worst, where) = geometric_mean([value for value, _ in values]), min(values)
-            goal = GOALS.get((mine, peer))
+            goal = goals.get((mine, peer))
             asked = f"{goal[0]}, {goal[1]}" if goal else ""
             met = ("yes" if mean >= goal[0] and worst >= goal[1] else "no") if goal else ""
             table.append(
@@ -95,7 +95,7 @@ def summary(found: Rows) -> list[str]:
                 + [asked, met]
             )
     header = ["times", "rows", "geometric mean", "worst", "of", "asked for", "met"]
-    return _table(header, table)
+    return table_of(header, table)
 
 
 def times(by_set: dict[str, dict[str, dict]], names: list[str]) -> list[str]:
@@ -112,7 +112,7 @@ def times(by_set: dict[str, dict[str, dict]], names: list[str]) -> list[str]:
         chosen = [rows[n]["config"]["variant"] for n in ours if n in rows]
         table.append([name, *cells, ", ".join(dict.fromkeys(chosen))])
     header = ["lengths", *names, "limit", *(f"{name}, of it" for name in ours), "our variant"]
-    return _table(header, table)
+    return table_of(header, table)
 
 
 def errors(found: Rows, names: list[str]) -> list[str]:
@@ -124,7 +124,7 @@ def errors(found: Rows, names: list[str]) -> list[str]:
         if checked:
             worst = [max(row[kind] for row in checked) for kind in ("error_o", "error_state")]
             table.append([name, f"{len(checked)}", *(f"{value:.1e}" for value in worst)])
-    return _table(["error of", "rows", "output", "state"], table)
+    return table_of(["error of", "rows", "output", "state"], table)
 
 
 def not_measured(report: dict) -> list[str]:
@@ -135,15 +135,21 @@ def not_measured(report: dict) -> list[str]:
     return ["Not measured:", "", *items, ""] if items else []
 
 
-def markdown(report: dict) -> str:
-    """All of it."""
-    found = groups(report)
-    if not found and not report.get("not_measured"):
-        return ""
-    ours, peers = _names(found)
+def heading(report: dict) -> list[str]:
+    """The machine and what ran on it."""
     lines = [f"{report['device']}, driver {report['driver']}, {report['date']}", ""]
     if versions := report.get("versions"):
         lines += [", ".join(f"{name} {value}" for name, value in versions.items()), ""]
+    return lines
+
+
+def markdown(report: dict) -> str:
+    """All of it."""
+    found = groups(report)
+    if not found and (report["rows"] or not report.get("not_measured")):
+        return ""
+    ours, peers = names_of(found)
+    lines = heading(report)
     ceilings = report.get("ceilings", {})
     if "copy_TBps" in ceilings:
         lines += [

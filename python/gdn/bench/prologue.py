@@ -40,19 +40,28 @@ def make_arguments(kernel: Kernel, sizes: Sizes, generator, device: str = "cuda"
     return made
 
 
+def bind_each(kernel: Kernel, sets, variant: str | None, device: str = "cuda") -> list:
+    """Bindings to each of `sets` of arguments, of the variant that suits them where None is
+    named. They share a workspace, which is NaN before."""
+    workspace, bound = None, []
+    for arguments in sets:
+        binding = kernel.bind(**arguments)
+        binding.force_variant(variant)
+        if binding.workspace_bytes:
+            if workspace is None:
+                count = binding.workspace_bytes
+                workspace = torch.full((count,), 255, dtype=torch.uint8, device=device)
+            binding.set_workspace(workspace, stream=torch.cuda.current_stream())
+        bound.append(binding)
+    return bound
+
+
 def bind_sets(kernel: Kernel, sizes: Sizes, size: int, device: str = "cuda") -> list:
     """Bindings over as many sets of arguments, of `size` bytes each, as no cache holds."""
     generator = torch.Generator(device).manual_seed(1)
-    workspace, bound = None, []
-    for _ in range(max(1, min(number_of_sets(size), _MOST_BYTES // size))):
-        binding = kernel.bind(**make_arguments(kernel, sizes, generator, device))
-        binding.force_variant(VARIANT)
-        if workspace is None:
-            count = binding.workspace_bytes
-            workspace = torch.full((count,), 255, dtype=torch.uint8, device=device)
-        binding.set_workspace(workspace, stream=torch.cuda.current_stream())
-        bound.append(binding)
-    return bound
+    count = max(1, min(number_of_sets(size), _MOST_BYTES // size))
+    sets = (make_arguments(kernel, sizes, generator, device) for _ in range(count))
+    return bind_each(kernel, sets, VARIANT, device)
 
 
 def kernels_of(device: Device, image: Image) -> list[tuple[str, Kernel, reference.Layer]]:

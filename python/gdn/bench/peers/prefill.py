@@ -26,7 +26,7 @@ class PrefillPeer:
     states: Callable[[], torch.Tensor]
 
 
-def _peer(problem: Problem, function: Callable[..., tuple]) -> PrefillPeer:
+def peer_of(problem, function: Callable[..., tuple]) -> PrefillPeer:
     """What is left of a call is kept for the first set alone: of others it would be memory
     that no server holds."""
     left: dict = {}
@@ -72,7 +72,7 @@ def fla(problem: Problem) -> PrefillPeer:
                 cu_seqlens=bounds,
             )
 
-    return _peer(problem, call)
+    return peer_of(problem, call)
 
 
 def flashqla(problem: Problem) -> PrefillPeer:
@@ -92,7 +92,7 @@ def flashqla(problem: Problem) -> PrefillPeer:
                 cu_seqlens=problem.bounds,
             )
 
-    return _peer(problem, call)
+    return peer_of(problem, call)
 
 
 def _flashinfer(problem: Problem, **options) -> PrefillPeer:
@@ -116,7 +116,7 @@ def _flashinfer(problem: Problem, **options) -> PrefillPeer:
             **options,
         )
 
-    return _peer(problem, call)
+    return peer_of(problem, call)
 
 
 def flashinfer(problem: Problem) -> PrefillPeer:
