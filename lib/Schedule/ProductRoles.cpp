@@ -44,9 +44,10 @@ static RoleSizes getSizes(int64_t walkWarps) {
 static constexpr int64_t aheadRegisters = 136;
 
 constexpr StringLiteral allowedSpills =
-    "spills up to 96 bytes: scalars of the roles that load and scale, which "
+    "spills up to 160 bytes: scalars of the roles that load and scale, which "
     "have the registers that the others leave, and of all roles ahead of the "
-    "loop over chunks of a segment";
+    "loop over chunks; with states of 16 bits a walk of segments loads eight "
+    "words a chunk of them (not timed apart)";
 
 /// Whether the role at hand has a place for `op`, of the loop or around it.
 bool ProductKernel::isOfRole(Operation *op) {
