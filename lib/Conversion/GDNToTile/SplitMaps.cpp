@@ -168,13 +168,16 @@ void SplitMaps::emitBlock(Value at) {
   Value next = add(number, index(1));
   Value isLast = compare(P::uge, next, count);
   Value isFirst = compare(P::eq, number, index(0));
-  Value hasP = arith::AndIOp::create(b, loc, compare(P::ne, number, index(0)),
-                                     compare(P::ult, next, count));
-  Value hasH =
-      algorithm.firstApart
-          ? hasP
-          : arith::OrIOp::create(b, loc, isFirst, compare(P::ult, next, count))
-                .getResult();
+  auto hasMap = [&] {
+    return arith::AndIOp::create(b, loc, compare(P::ne, number, index(0)),
+                                 compare(P::ult, next, count));
+  };
+  Value hasH;
+  if (algorithm.firstApart)
+    hasH = hasMap();
+  else
+    hasH = arith::OrIOp::create(b, loc, isFirst, compare(P::ult, next, count));
+  Value hasP = hasMap();
   Value wanted = arith::AndIOp::create(b, loc, compare(P::ult, number, count),
                                        select(isMap, hasP, hasH));
   live = arith::AndIOp::create(b, loc, live, wanted);

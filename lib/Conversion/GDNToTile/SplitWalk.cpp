@@ -217,12 +217,12 @@ void SplitWalk::walkFirst() {
 void SplitWalk::emitSegmentBlock(Value at) {
   Value rows = rowCount(), tokens = segmentTokens();
   const bool hasZeros = !algorithm.firstApart;
-  n = findRow(at, tokens);
   Value isPadding;
-  if (hasZeros) {
+  if (hasZeros)
     isPadding = compare(P::eq, at, add(rows, index(algorithm.cuts)));
+  n = findRow(at, tokens);
+  if (hasZeros)
     n = arith::SelectOp::create(b, loc, isPadding, rows, n);
-  }
   Value live = emitBounds();
   // Unsigned: a slot before the first row's is past every end.
   Value number = arith::SubIOp::create(b, loc, at, firstSlot(begin, n, tokens));
