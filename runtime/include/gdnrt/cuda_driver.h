@@ -31,11 +31,13 @@ struct Driver {
   /// 12080 for CUDA 12.8.
   int version = 0;
 
+  // NOLINTBEGIN(bugprone-macro-parentheses): of a list of parameters
 #define GDNRT_CUDA_MEMBER(MEMBER, SYMBOL, PARAMETERS)                          \
   Result(*MEMBER) PARAMETERS = nullptr;
   GDNRT_CUDA_REQUIRED(GDNRT_CUDA_MEMBER)
   GDNRT_CUDA_OPTIONAL(GDNRT_CUDA_MEMBER)
 #undef GDNRT_CUDA_MEMBER
+  // NOLINTEND(bugprone-macro-parentheses)
 };
 
 /// A context of one device: the caller's, or the primary one, which is then
