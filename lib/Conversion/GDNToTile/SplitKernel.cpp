@@ -11,7 +11,7 @@
 //   maps     where rows are cut into segments: what each does to the state
 //   first    where a block prepares its chunks: beside the maps, a block per
 //            row and part of a value head walks the row's first segment
-//   scan     likewise: the state before each
+//   scan     where rows are cut: the state before each segment
 //   walk     a block per row and value head, and one for the padding: from
 //            state to state, chunk after chunk; outputs, pools, zeros
 //   norm     a block per group of tokens and value head: where there is one

@@ -16,7 +16,7 @@ from .measure import describe, io_of
 from .packed_inputs import Problem, exact, make_problem
 from .peers.packed import PEERS, flashinfer_ready
 from .peers.prefill import PrefillPeer
-from .prefill import Measurement
+from .prefill import Measurement, bind_each
 
 # The set whose results are compared with float64, with the fewest heads. Its times are not
 # those of sets that no cache holds.
@@ -28,7 +28,7 @@ _MOST_TO_COMPILE = 0.7  # of the time that a run has
 def bind(kernel, problem: Problem) -> tuple[PrefillPeer, str]:
     """Our kernel bound to each set, in place, and the variant that it takes."""
     sets = (problem.arguments(index) for index in range(len(problem.ours)))
-    bound = prologue.bind_each(kernel, map(pools_of, sets), None)
+    bound = bind_each(kernel, map(pools_of, sets), None)
     calls = [lambda b=b: b.launch(torch.cuda.current_stream()) for b in bound]
     pool = problem.ours[0]["state_pool"]
     return PrefillPeer(calls, lambda: problem.weights["out"], lambda: pool[1:]), bound[0].variant

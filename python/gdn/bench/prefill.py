@@ -48,6 +48,23 @@ def kernels_of(device: Device, image: Image) -> list[tuple[str, Kernel]]:
     return found
 
 
+def bind_each(kernel: Kernel, sets, variant: str | None, device="cuda") -> list:
+    """Bindings to each of `sets` of arguments, of the variant that suits them where None is
+    named. They share a workspace, which is NaN before."""
+    workspace, bound = None, []
+    for arguments in sets:
+        binding = kernel.bind(**arguments)
+        if variant is not None:
+            binding.force_variant(variant)
+        if binding.workspace_bytes:
+            if workspace is None:
+                count = binding.workspace_bytes
+                workspace = torch.full((count,), 255, dtype=torch.uint8, device=device)
+            binding.set_workspace(workspace, stream=torch.cuda.current_stream())
+        bound.append(binding)
+    return bound
+
+
 def bind(kernel: Kernel, problem: Problem, variant: str | None = None) -> tuple[PrefillPeer, str]:
     """Our kernel bound to each set, and the variant that it takes. Row i has slot i + 1 of a
     pool, which is updated in place. Output and workspace, which sets share, are NaN before."""
@@ -55,29 +72,22 @@ def bind(kernel: Kernel, problem: Problem, variant: str | None = None) -> tuple[
     device = first.q.device
     slots = torch.arange(1, rows + 1, dtype=torch.int32, device=device)
     core = torch.full_like(first.v, float("nan"))
-    bound, pools, workspace = [], [], None
-    for x in problem.sets:
-        pool = torch.cat([torch.full_like(x.state[:1], float("nan")), x.state])
-        binding = kernel.bind(
-            q=x.q,
-            k=x.k,
-            v=x.v,
-            log_decay=x.g,
-            beta=x.beta,
-            cu_seqlens=problem.bounds,
-            slots=slots,
-            state_pool=Pool(pool),
-            core=core,
-        )
-        if variant is not None:
-            binding.force_variant(variant)
-        if binding.workspace_bytes:
-            if workspace is None:
-                size = binding.workspace_bytes
-                workspace = torch.full((size,), 255, dtype=torch.uint8, device=device)
-            binding.set_workspace(workspace, stream=torch.cuda.current_stream())
-        bound.append(binding)
-        pools.append(pool)
+    pools = [torch.cat([torch.full_like(x.state[:1], float("nan")), x.state]) for x in problem.sets]
+    sets = (
+        {
+            "q": x.q,
+            "k": x.k,
+            "v": x.v,
+            "log_decay": x.g,
+            "beta": x.beta,
+            "cu_seqlens": problem.bounds,
+            "slots": slots,
+            "state_pool": Pool(pool),
+            "core": core,
+        }
+        for x, pool in zip(problem.sets, pools, strict=True)
+    )
+    bound = bind_each(kernel, sets, variant, device)
     calls = [lambda b=b: b.launch(torch.cuda.current_stream()) for b in bound]
     return PrefillPeer(calls, lambda: core, lambda: pools[0][1:]), bound[0].variant
 

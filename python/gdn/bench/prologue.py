@@ -13,7 +13,7 @@ from ..runtime import Device, Image, Kernel, Pool, Runtime
 from . import limits, stream
 from .inputs import TORCH
 from .measure import describe, io_of
-from .prefill import impl_of
+from .prefill import bind_each, impl_of
 from .timing import number_of_sets, time_calls
 
 VARIANT = "split"
@@ -38,22 +38,6 @@ def make_arguments(kernel: Kernel, sizes: Sizes, generator, device: str = "cuda"
             value = torch.randn(shape, generator=generator, device=device).mul_(0.5).to(dtype)
         made[param.name] = Pool(value) if param.kind == "pool" else value
     return made
-
-
-def bind_each(kernel: Kernel, sets, variant: str | None, device: str = "cuda") -> list:
-    """Bindings to each of `sets` of arguments, of the variant that suits them where None is
-    named. They share a workspace, which is NaN before."""
-    workspace, bound = None, []
-    for arguments in sets:
-        binding = kernel.bind(**arguments)
-        binding.force_variant(variant)
-        if binding.workspace_bytes:
-            if workspace is None:
-                count = binding.workspace_bytes
-                workspace = torch.full((count,), 255, dtype=torch.uint8, device=device)
-            binding.set_workspace(workspace, stream=torch.cuda.current_stream())
-        bound.append(binding)
-    return bound
 
 
 def bind_sets(kernel: Kernel, sizes: Sizes, size: int, device: str = "cuda") -> list:

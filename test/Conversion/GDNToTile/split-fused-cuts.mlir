@@ -15,8 +15,9 @@
 //  CHECK-SAME:   gdn_tile.grid = ["N + 9", "Hv", "2"]
 //  CHECK-SAME:   gdn_tile.workspace = {{\[\[}}"N + 9", "Hv", "128", "128", "4"], ["N + 9", "Hv", "128", "128", "2"]]
 // From nothing or the identity, never from the pool; and no outputs.
-//   CHECK-NOT:   memref.load %arg{{[0-9]+}}{{.*}}state_pool
+//   CHECK-NOT:   gdn_tile.load
 //       CHECK:   gdn_tile.map_rows
+//   CHECK-NOT:   gdn_tile.load
 //       CHECK:   scf.for {{.*}} -> (vector<128x128xf32>)
 //       CHECK:     gdn_tile.tri_inverse
 //   CHECK-NOT:     gdn_tile.store
