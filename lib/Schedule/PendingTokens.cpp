@@ -63,7 +63,7 @@ void TokensKernel::beginPendingCopies() {
                       b.getI64IntegerAttr(16));
     gpu::BeginCopyOp::create(b, scan.getLoc(), view, indices, load.getDims(),
                              count, place, /*scattered=*/!isRows,
-                             /*own=*/false);
+                             /*own=*/false, /*boxed=*/false);
     return place;
   };
   bool isSolved = isSolvable();

@@ -226,8 +226,9 @@ static int64_t getAlignment(Value view, ValueRange indices, VectorType tile) {
              : 0;
 }
 
-void ProductEmitter::emitCopy(tile::LoadOp load, const IRMapping &at,
-                              Value rows, bool isPinned) {
+gpu::BeginCopyOp ProductEmitter::emitCopy(tile::LoadOp load,
+                                          const IRMapping &at, Value rows,
+                                          bool isPinned) {
   VectorType type = vectorType(load.getTile());
   if (!places.contains(load.getTile())) {
     Value place = allocate(gpu::SharedType::get(type, type.getRank() == 2),
@@ -242,11 +243,11 @@ void ProductEmitter::emitCopy(tile::LoadOp load, const IRMapping &at,
     promiseAlignment(view);
   if (!rows && load.getRows())
     rows = at.lookupOrDefault(load.getRows());
-  gpu::BeginCopyOp::create(b, load.getLoc(), view,
-                           mapped(load.getIndices(), at), load.getDims(), rows,
-                           places.lookup(load.getTile()), scattered,
-                           /*own=*/false);
   emitted.insert(load);
+  return gpu::BeginCopyOp::create(
+      b, load.getLoc(), view, mapped(load.getIndices(), at), load.getDims(),
+      rows, places.lookup(load.getTile()), scattered, /*own=*/false,
+      /*boxed=*/false);
 }
 
 void ProductEmitter::emitOwnCopy(tile::LoadOp load, const IRMapping &at,
@@ -263,7 +264,8 @@ void ProductEmitter::emitOwnCopy(tile::LoadOp load, const IRMapping &at,
     rows = at.lookupOrDefault(load.getRows());
   gpu::BeginCopyOp::create(b, load.getLoc(), view,
                            mapped(load.getIndices(), at), load.getDims(), rows,
-                           place, /*scattered=*/false, /*own=*/true);
+                           place, /*scattered=*/false, /*own=*/true,
+                           /*boxed=*/false);
   emitted.insert(load);
 }
 
@@ -517,7 +519,7 @@ LogicalResult ProductEmitter::emit(Operation *op) {
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](tile::LoadOp load) {
         if (isCopied(load))
-          return emitCopy(load, scalars, Value(), /*isPinned=*/false);
+          return (void)emitCopy(load, scalars, Value(), /*isPinned=*/false);
         Value rows =
             load.getRows() ? scalars.lookupOrDefault(load.getRows()) : Value();
         fragments[load.getTile()] =

@@ -36,8 +36,8 @@ public:
   /// Begins to copy what `load` reads, at the values that `at` gives it, `rows`
   /// of it if given. With `isPinned`, its place serves nothing else: another
   /// copy to it comes before the program asks for the tile again.
-  void emitCopy(tile::LoadOp load, const mlir::IRMapping &at, mlir::Value rows,
-                bool isPinned);
+  gpu::BeginCopyOp emitCopy(tile::LoadOp load, const mlir::IRMapping &at,
+                            mlir::Value rows, bool isPinned);
   /// True for loads that go to shared memory as they are: of 16-bit matrices,
   /// and of rows that no other op on tiles of rank 1 uses.
   static bool isCopied(tile::LoadOp load);

@@ -15,6 +15,8 @@
 // The walk is in ProductWalk.cpp.
 #include "ProductKernel.h"
 
+#include "mlir/IR/Matchers.h"
+
 using namespace mlir;
 using namespace gdn;
 
@@ -218,6 +220,19 @@ void ProductKernel::commit(ArrayRef<Value> group) {
 // Loading and feeding
 //===----------------------------------------------------------------------===//
 
+/// True if what is acquired can come as a box of an argument: begin_copy_c8.
+static bool isBox(gpu::BeginCopyOp copy) {
+  gpu::SharedType place = copy.getPlace().getType();
+  auto view = cast<MemRefType>(copy.getView().getType());
+  ArrayRef<int64_t> shape = place.getShape();
+  return isa<BlockArgument>(copy.getView()) && view.getRank() <= 4 &&
+         place.getElementType().getIntOrFloatBitWidth() == 16 &&
+         shape[0] <= 256 && shape[1] <= 256 && shape[1] % 64 == 0 &&
+         copy.getDims().back() == view.getRank() - 1 &&
+         view.getShape().back() == shape[1] &&
+         matchPattern(copy.getIndices().back(), m_Zero());
+}
+
 /// Takes the next places of what is copied and begins to copy the turn `at`.
 void ProductKernel::beginRing(Value at, Value end) {
   SmallVector<tile::LoadOp> loads;
@@ -229,7 +244,9 @@ void ProductKernel::beginRing(Value at, Value end) {
   }
   emitAhead(loads, at, end,
             [&](tile::LoadOp load, const IRMapping &there, Value rows) {
-              tiles->emitCopy(load, there, rows, /*isPinned=*/false);
+              gpu::BeginCopyOp copy =
+                  tiles->emitCopy(load, there, rows, /*isPinned=*/false);
+              copy.setBoxed(isBox(copy));
             });
 }
 

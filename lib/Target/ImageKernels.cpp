@@ -39,10 +39,13 @@ LogicalResult gdn::encodeKernel(func::FuncOp func, const StageCode &stage,
                                 fb::StageT &encoded) {
   // Behind the words of a call: the workspace and the number of units.
   uint64_t words = countWords(entry) + regions + 2;
+  if (size_t boxes = stage.launch->boxes.size())
+    words = llvm::alignTo(words, 8) + 16 * boxes; // maps of 128 bytes
   if (stage.words != words)
     return func.emitOpError("expects the kernel ")
            << stage.symbol << " to take " << words
-           << " words, those of a call and two more, but got " << stage.words;
+           << " words, those of a call, two more and its tensor maps, but got "
+           << stage.words;
   auto launch = std::make_unique<fb::LaunchT>();
   launch->threads = stage.launch->threads;
   launch->shared_bytes = stage.launch->sharedBytes;
@@ -52,6 +55,17 @@ LogicalResult gdn::encodeKernel(func::FuncOp func, const StageCode &stage,
   if (failed(encodeForms(func, "counters", stage.launch->counters,
                          entry.symbols, launch->counters)))
     return failure();
+  for (const KernelBox &box : stage.launch->boxes) {
+    auto described = std::make_unique<fb::BoxT>();
+    described->param = box.param;
+    described->region = box.region;
+    described->rows_dim = box.rowsDim;
+    described->rows = box.rows;
+    if (failed(encodeForms(func, "sizes of a box", box.sizes, entry.symbols,
+                           described->sizes)))
+      return failure();
+    launch->boxes.push_back(std::move(described));
+  }
   encoded.launch = std::move(launch);
   if (const std::optional<KernelResources> &said = stage.resources) {
     encoded.resources = std::make_unique<fb::ResourcesT>();

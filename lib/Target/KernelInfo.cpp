@@ -58,6 +58,38 @@ static LogicalResult readCounters(LLVM::LLVMFuncOp kernel, Attribute attribute,
          << attribute;
 }
 
+/// One of 'boxes'.
+static LogicalResult readBox(LLVM::LLVMFuncOp kernel, Attribute attribute,
+                             KernelBox &box) {
+  auto fields = dyn_cast<DictionaryAttr>(attribute);
+  auto rowsDim = fields ? fields.getAs<IntegerAttr>("rows_dim") : nullptr,
+       rows = fields ? fields.getAs<IntegerAttr>("rows") : nullptr,
+       param = fields ? fields.getAs<IntegerAttr>("param") : nullptr,
+       region = fields ? fields.getAs<IntegerAttr>("region") : nullptr;
+  auto sizes = fields ? fields.getAs<ArrayAttr>("sizes") : nullptr;
+  auto isIndex = [](IntegerAttr number) {
+    return number && number.getInt() >= 0 && number.getInt() <= INT16_MAX;
+  };
+  const bool isWhole =
+      isIndex(rowsDim) && isIndex(rows) && isIndex(param ? param : region) &&
+      !param != !region && !region == !sizes &&
+      (!sizes || llvm::all_of(sizes, llvm::IsaPred<StringAttr>));
+  if (!isWhole)
+    return kernel.emitOpError(
+               "expects 'boxes' of 'gdn_gpu.launch' to have "
+               "'rows_dim', 'rows', and 'param' or 'region' with "
+               "'sizes', but got ")
+           << attribute;
+  box.rowsDim = rowsDim.getInt();
+  box.rows = rows.getInt();
+  box.param = param ? param.getInt() : -1;
+  box.region = region ? region.getInt() : -1;
+  if (sizes)
+    for (auto form : sizes.getAsRange<StringAttr>())
+      box.sizes.push_back(form.str());
+  return success();
+}
+
 FailureOr<KernelLaunch> gdn::readLaunch(LLVM::LLVMFuncOp kernel) {
   Attribute attribute = kernel->getAttr("gdn_gpu.launch");
   auto launch = dyn_cast_or_null<DictionaryAttr>(attribute);
@@ -65,9 +97,9 @@ FailureOr<KernelLaunch> gdn::readLaunch(LLVM::LLVMFuncOp kernel) {
     return kernel.emitOpError(
                "expects 'gdn_gpu.launch' to be a dictionary, but got ")
            << textOf(attribute);
-  static constexpr StringRef known[] = {"threads",   "shared_bytes",
-                                        "cluster",   "blocks_per_sm",
-                                        "dependent", "counters"};
+  static constexpr StringRef known[] = {
+      "threads",   "shared_bytes", "cluster", "blocks_per_sm",
+      "dependent", "counters",     "boxes"};
   for (NamedAttribute field : launch)
     if (!llvm::is_contained(known, field.getName().getValue()))
       return kernel.emitOpError("expects the fields ")
@@ -94,6 +126,16 @@ FailureOr<KernelLaunch> gdn::readLaunch(LLVM::LLVMFuncOp kernel) {
   if (Attribute counters = launch.get("counters"))
     if (failed(readCounters(kernel, counters, read.counters)))
       return failure();
+  if (Attribute boxes = launch.get("boxes")) {
+    auto array = dyn_cast<ArrayAttr>(boxes);
+    if (!array)
+      return kernel.emitOpError(
+                 "expects 'boxes' of 'gdn_gpu.launch' to be an array, but got ")
+             << boxes;
+    for (Attribute box : array)
+      if (failed(readBox(kernel, box, read.boxes.emplace_back())))
+        return failure();
+  }
   return read;
 }
 
@@ -101,7 +143,7 @@ FailureOr<uint64_t> gdn::readParameterWords(LLVM::LLVMFuncOp kernel) {
   auto fail = [&] {
     return kernel.emitOpError(
         "expects a kernel to take one pointer with 'llvm.byval' to an array of "
-        "i64, 'llvm.align' = 8 and 'nvvm.grid_constant'");
+        "i64, 'llvm.align' = 8 or 64 and 'nvvm.grid_constant'");
   };
   if (kernel.getNumArguments() != 1)
     return fail() << ", but got " << kernel.getNumArguments() << " parameters";
@@ -110,7 +152,8 @@ FailureOr<uint64_t> gdn::readParameterWords(LLVM::LLVMFuncOp kernel) {
   auto array =
       byval ? dyn_cast<LLVM::LLVMArrayType>(byval.getValue()) : nullptr;
   if (!array || !array.getElementType().isInteger(64) || !align ||
-      align.getInt() != 8 || !kernel.getArgAttr(0, "nvvm.grid_constant"))
+      (align.getInt() != 8 && align.getInt() != 64) ||
+      !kernel.getArgAttr(0, "nvvm.grid_constant"))
     return fail() << ", but got " << textOf(kernel.getArgAttrDict(0));
   return array.getNumElements();
 }

@@ -13,6 +13,15 @@
 
 namespace gdn {
 
+/// A tensor map of a kernel: of an argument or of a region of the workspace.
+struct KernelBox {
+  int32_t param = -1, region = -1; // one of them
+  /// Of a region, in elements: linear forms.
+  llvm::SmallVector<std::string> sizes;
+  /// The dimension of which a box has `rows`.
+  uint32_t rowsDim = 0, rows = 0;
+};
+
 /// How a kernel is launched: the attribute `gdn_gpu.launch`.
 struct KernelLaunch {
   uint32_t threads = 0;     // of a block
@@ -25,6 +34,8 @@ struct KernelLaunch {
   bool dependent = false;
   /// Linear forms; their product is the number of zeroed u32 counters.
   llvm::SmallVector<std::string> counters;
+  /// Behind the words of its parameter, at a multiple of 64 bytes.
+  llvm::SmallVector<KernelBox> boxes;
 };
 
 /// What ptxas says about a kernel. Sizes in bytes.
@@ -42,7 +53,9 @@ bool isKernel(mlir::LLVM::LLVMFuncOp func);
 
 /// Reads `gdn_gpu.launch`:
 ///   {threads = 256 : i32, shared_bytes = 0 : i64, cluster = 1 : i32,
-///    blocks_per_sm = 0 : i32, dependent = false, counters = ["2*N", "Hk"]}
+///    blocks_per_sm = 0 : i32, dependent = false, counters = ["2*N", "Hk"],
+///    boxes = [{param = 1, rows_dim = 0, rows = 64},
+///             {region = 0, sizes = ["T", "64"], rows_dim = 0, rows = 64}]}
 /// of which only `threads` has to be there; counters may also be one string
 /// that is a product of numbers and symbols, "2*N*Hk". Fails with an error on
 /// the function.

@@ -193,6 +193,13 @@ Value Channels::getTile(OpBuilder &b, Location loc, const Ring &ring,
                              ArrayRef<LLVM::GEPArg>{offset});
 }
 
+Value Channels::getFull(OpBuilder &b, Location loc, gpu::AcquireOp op) {
+  const Ring &ring = getRing(op.getChannel());
+  const Ring &leader = ring.leader ? getRing(ring.leader) : ring;
+  return getBarrier(b, loc, leader, getPosition(b, loc, leader), leader.full,
+                    Value());
+}
+
 void Channels::advance(OpBuilder &b, Location loc, const Ring &ring) {
   Position next = getPosition(b, loc, ring, /*ahead=*/true);
   LLVM::StoreOp::create(b, loc, next.place, ring.place);

@@ -38,6 +38,9 @@ public:
                      gpu::CommitOp op);
   void release(mlir::OpBuilder &b, const BlockThreads &threads,
                gpu::ReleaseOp op);
+  /// The barrier that counts the bytes of a tile that was acquired.
+  mlir::Value getFull(mlir::OpBuilder &b, mlir::Location loc,
+                      gpu::AcquireOp op);
   /// `tile` points to what was acquired, `source` is where the rows lie.
   void copy(mlir::OpBuilder &b, const BlockThreads &threads, gpu::CopyOp op,
             mlir::Value tile, const TileMemory &source);

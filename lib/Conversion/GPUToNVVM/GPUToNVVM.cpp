@@ -62,6 +62,7 @@ private:
   void lowerLoop(scf::ForOp loop);
   void lowerIf(scf::IfOp branch);
   void lowerAwait(Location loc);
+  void lowerBoxed(gdn::gpu::BeginCopyOp copy);
   TileMemory sharedMemory(Location loc, Value place,
                           gdn::gpu::FragmentType type, Value row);
 
@@ -353,6 +354,34 @@ void KernelLowering::lowerAwait(Location loc) {
   emitAwaitLaunch(b, loc);
 }
 
+/// A box where all rows are there, else pieces.
+void KernelLowering::lowerBoxed(gdn::gpu::BeginCopyOp copy) {
+  Location loc = copy.getLoc();
+  Arithmetic a{b, loc};
+  Value place = values.lookup(copy.getPlace()), rows = getIf(copy.getRows());
+  Value map = entry.boxes.getMap(b, copy, entry.kernel.getArgument(0));
+  auto emitBox = [&] {
+    emitBoxCopy(
+        b, copy, threads, map, get(copy.getIndices()), place,
+        channels.getFull(b, loc,
+                         copy.getPlace().getDefiningOp<gdn::gpu::AcquireOp>()));
+  };
+  if (!rows)
+    return emitBox();
+  Value all = a.i64(copy.getPlace().getType().getShape()[0]);
+  Value isWhole = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge,
+                                        a.toI64(rows), all);
+  auto branch = scf::IfOp::create(b, loc, isWhole, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  emitBox();
+  b.setInsertionPointToStart(branch.elseBlock());
+  TileMemory tile =
+      memory.getTile(b, loc, copy.getView(), values, get(copy.getIndices()),
+                     copy.getDims(), copy.getPlace().getType());
+  emitCopy(b, copy, threads, tile, rows, place);
+}
+
 void KernelLowering::lower(Operation &op) {
   Location loc = op.getLoc();
   Arithmetic a{b, loc};
@@ -475,6 +504,8 @@ void KernelLowering::lower(Operation &op) {
         values.map(conv.getResults(), emitConv1d(b, conv, values));
       })
       .Case([&](gdn::gpu::BeginCopyOp copy) {
+        if (copy.getBoxed())
+          return lowerBoxed(copy);
         gdn::gpu::SharedType place = copy.getPlace().getType();
         TileMemory tile =
             memory.getTile(b, loc, copy.getView(), values,

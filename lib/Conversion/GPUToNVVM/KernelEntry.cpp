@@ -3,8 +3,8 @@
 // Words to views, blocks to units. The words of a bound call are, for each
 // argument of the program in order, the pointer, sizes and strides of a memref
 // or the value of a null slot, then the symbols, the workspace and the number
-// of units (page on entries and images). They lie in the parameter space: each
-// is read where it is used.
+// of units (page on entries and images); tensor maps follow. They lie in the
+// parameter space: each is read where it is used.
 #include "KernelEntry.h"
 
 #include "gdn/Conversion/FormCode.h"
@@ -156,17 +156,20 @@ KernelEntry gdn::beginKernel(OpBuilder &b, func::FuncOp source) {
   for (Type type : source.getArgumentTypes().drop_back(numRegions))
     numWords += WordReader::count(type);
 
+  KernelEntry entry;
+  entry.boxes = BoxMaps(source);
+  numWords = entry.boxes.place(numWords);
+
   b.setInsertionPoint(source);
   auto pointer = LLVM::LLVMPointerType::get(context);
   auto type =
       LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), {pointer});
-  KernelEntry entry;
   entry.kernel = LLVM::LLVMFuncOp::create(b, loc, source.getName(), type);
   auto words = LLVM::LLVMArrayType::get(b.getI64Type(), numWords);
   entry.kernel.setArgAttr(0, LLVM::LLVMDialect::getByValAttrName(),
                           TypeAttr::get(words));
   entry.kernel.setArgAttr(0, LLVM::LLVMDialect::getAlignAttrName(),
-                          b.getI64IntegerAttr(8));
+                          b.getI64IntegerAttr(entry.boxes.isEmpty() ? 8 : 64));
   entry.kernel.setArgAttr(0, NVVM::NVVMDialect::getGridConstantAttrName(),
                           b.getUnitAttr());
   Block *block = entry.kernel.addEntryBlock(b);
@@ -274,6 +277,8 @@ void gdn::finishKernel(OpBuilder &b, KernelEntry &entry, func::FuncOp source,
     counters = source->getAttr("gdn_tile.groups");
   if (counters)
     launch.push_back(b.getNamedAttr("counters", counters));
+  if (!entry.boxes.isEmpty())
+    launch.push_back(b.getNamedAttr("boxes", entry.boxes.describe(source)));
   // What parameters promise, in bytes; 0: their elements' size.
   SmallVector<int64_t> alignments;
   auto workspace = source->getAttrOfType<ArrayAttr>("gdn_tile.workspace");

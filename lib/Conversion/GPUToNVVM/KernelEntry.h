@@ -5,7 +5,7 @@
 #ifndef GDN_LIB_CONVERSION_GPUTONVVM_KERNELENTRY_H
 #define GDN_LIB_CONVERSION_GPUTONVVM_KERNELENTRY_H
 
-#include "BlockThreads.h"
+#include "BoxCopy.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -20,6 +20,7 @@ struct KernelEntry {
   mlir::Value workspace;                   // i64, address of the workspace
   BlockThreads threads;                    // all threads of the block
   mlir::Value units;                       // i64, of the launch
+  BoxMaps boxes;                           // behind the words
   llvm::SmallVector<mlir::Value> blockIds; // index, one per axis of the grid
 };
 

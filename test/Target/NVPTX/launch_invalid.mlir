@@ -15,7 +15,7 @@
 // RUN: not gdn-compile %t/counters.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/counters.mlir
 
 //--- parameter.mlir
-// CHECK: error: 'llvm.func' op expects a kernel to take one pointer with 'llvm.byval' to an array of i64, 'llvm.align' = 8 and 'nvvm.grid_constant', but got none
+// CHECK: error: 'llvm.func' op expects a kernel to take one pointer with 'llvm.byval' to an array of i64, 'llvm.align' = 8 or 64 and 'nvvm.grid_constant', but got none
 llvm.func @k(%words: !llvm.ptr)
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
                 gdn_gpu.launch = {threads = 32 : i32}} {

@@ -4,6 +4,7 @@
 // there.
 #include "gdn/Dialect/GPU/IR/GPU.h"
 
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
@@ -52,6 +53,37 @@ static LogicalResult verifyOwnColumns(Operation *op, SharedType place) {
          << *warps << " warps, but got " << place;
 }
 
+/// The tile is a box of an argument, as a tensor map has it.
+static LogicalResult verifyBox(BeginCopyOp copy) {
+  SharedType place = copy.getPlace().getType();
+  auto view = cast<MemRefType>(copy.getView().getType());
+  const int64_t last = view.getRank() - 1;
+  if (!copy.getPlace().getDefiningOp<AcquireOp>())
+    return copy.emitOpError("expects 'place' to be acquired for 'boxed'");
+  if (place.getRank() != 2 || !place.getSwizzled() ||
+      place.getElementType().getIntOrFloatBitWidth() != 16 ||
+      place.getShape()[0] > 256 || place.getShape()[1] > 256 ||
+      place.getPanelRowBytes() != 128 || place.getShape()[1] % 64 != 0)
+    return copy.emitOpError(
+               "expects a swizzled tile of up to 256 rows of 64 to "
+               "256 elements of 16 bits, a multiple of 64, for "
+               "'boxed', but got ")
+           << place;
+  auto argument = dyn_cast<BlockArgument>(copy.getView());
+  if (!argument ||
+      !isa<FunctionOpInterface>(argument.getOwner()->getParentOp()))
+    return copy.emitOpError(
+        "expects 'view' to be an argument of the function for 'boxed'");
+  if (view.getRank() > 4 || copy.getDims()[1] != last ||
+      view.getDimSize(last) != place.getShape()[1] ||
+      !matchPattern(copy.getIndices()[last], m_Zero()))
+    return copy.emitOpError(
+               "expects whole rows of a view of up to 4 dimensions "
+               "for 'boxed', but got ")
+           << view;
+  return success();
+}
+
 LogicalResult BeginCopyOp::verify() {
   // begin_copy_c1
   auto view = cast<MemRefType>(getView().getType());
@@ -73,6 +105,9 @@ LogicalResult BeginCopyOp::verify() {
            << place;
   // begin_copy_c7
   if (getOwn() && failed(verifyOwnColumns(*this, place)))
+    return failure();
+  // begin_copy_c8
+  if (getBoxed() && failed(verifyBox(*this)))
     return failure();
   // begin_copy_c4
   return verifyOutsideWarps(*this);

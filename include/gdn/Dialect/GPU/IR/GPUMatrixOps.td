@@ -24,6 +24,10 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
     read what was there, and `gdn_gpu.await_copies` for the whole group's copies: as
     long as a tile is used in such ways alone, no group has to wait for another.
 
+    With `boxed`, a tile of which all rows are there comes as one box, by a tensor
+    map that the launch brings: one thread asks, and the barrier of the channel that
+    the tile belongs to counts its bytes. Other tiles come in pieces.
+
     **Preconditions**
 
     - (C1) one index per dimension of the view; `dims` names as many distinct
@@ -38,6 +42,11 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
     - (C6) with `scattered`, the tile has rank 1 and elements of 32 bits.
     - (C7) with `own`, the tile is swizzled and the columns of a warp are whole
       pieces.
+    - (C8) with `boxed`, the tile comes from a `gdn_gpu.acquire`, is swizzled, has
+      rank 2, elements of 16 bits, at most 256 rows, and up to 256 columns, a
+      multiple of 64, which are all of the view's last dimension; the view is an
+      argument of the function, of up to 4 dimensions. Needs a target with bulk
+      copies.
 
     **Example**
 
@@ -60,9 +69,9 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
     Arg<AnyMemRef, "view", [MemRead]>:$view, Variadic<Index>:$indices,
     DenseI64ArrayAttr:$dims, Optional<Index>:$rows,
     Arg<GPU_SharedType, "place", [MemWrite]>:$place, UnitAttr:$scattered,
-    UnitAttr:$own);
+    UnitAttr:$own, UnitAttr:$boxed);
   let assemblyFormat = [{
-    (`scattered` $scattered^)? (`own` $own^)? $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)? `,` $place
+    (`scattered` $scattered^)? (`own` $own^)? (`boxed` $boxed^)? $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)? `,` $place
     attr-dict `:` type($view) `,` type($place)
   }];
   let hasVerifier = 1;

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Dimensions of a map, fastest first: 64 elements, which are the 128 bytes of
+// the swizzle; rows; these panels of a row; what else the view has, innermost
+// first. So a box lies in shared memory as wide swizzled tiles do, panel by
+// panel.
+#include "BoxCopy.h"
+
+#include "Assembly.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace gdn;
+
+static constexpr int64_t wordBytes = 8, mapBytes = 128, mapAlignment = 64;
+
+BoxMaps::Box BoxMaps::boxOf(gdn::gpu::BeginCopyOp copy) {
+  return {cast<BlockArgument>(copy.getView()), copy.getDims().front(),
+          copy.getPlace().getType().getShape().front()};
+}
+
+BoxMaps::BoxMaps(func::FuncOp program) {
+  program.walk([&](gdn::gpu::BeginCopyOp copy) {
+    if (copy.getBoxed() && !llvm::is_contained(boxes, boxOf(copy)))
+      boxes.push_back(boxOf(copy));
+  });
+}
+
+int64_t BoxMaps::place(int64_t words) {
+  if (isEmpty())
+    return words;
+  firstByte = llvm::alignTo(words * wordBytes, mapAlignment);
+  return (firstByte + int64_t(boxes.size()) * mapBytes) / wordBytes;
+}
+
+ArrayAttr BoxMaps::describe(func::FuncOp program) const {
+  OpBuilder b(program.getContext());
+  auto workspace = program->getAttrOfType<ArrayAttr>("gdn_tile.workspace");
+  const unsigned firstRegion =
+      program.getNumArguments() - (workspace ? workspace.size() : 0);
+  auto number = [&](StringRef name, int64_t value) {
+    return b.getNamedAttr(name, b.getI64IntegerAttr(value));
+  };
+  SmallVector<Attribute> described;
+  for (const Box &box : boxes) {
+    SmallVector<NamedAttribute> fields = {number("rows_dim", box.rowsDim),
+                                          number("rows", box.rows)};
+    const unsigned argument = box.view.getArgNumber();
+    if (argument >= firstRegion) {
+      // The last size of a region is that of an element.
+      auto sizes = cast<ArrayAttr>(workspace[argument - firstRegion]);
+      fields.push_back(number("region", argument - firstRegion));
+      fields.push_back(b.getNamedAttr(
+          "sizes", b.getArrayAttr(sizes.getValue().drop_back())));
+    } else {
+      auto before = program.getArgumentTypes().take_front(argument);
+      fields.push_back(
+          number("param", llvm::count_if(before, llvm::IsaPred<MemRefType>)));
+    }
+    described.push_back(b.getDictionaryAttr(fields));
+  }
+  return b.getArrayAttr(described);
+}
+
+Value BoxMaps::getMap(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
+                      Value parameter) const {
+  const int64_t number = llvm::find(boxes, boxOf(copy)) - boxes.begin();
+  return LLVM::GEPOp::create(
+      b, copy.getLoc(), parameter.getType(), b.getI8Type(), parameter,
+      ArrayRef<LLVM::GEPArg>{int32_t(firstByte + number * mapBytes)});
+}
+
+void gdn::emitBoxCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
+                      const BlockThreads &threads, Value map,
+                      ValueRange indices, Value place, Value barrier) {
+  Location loc = copy.getLoc();
+  Arithmetic a{b, loc};
+  Value isFirst = a.both(a.isEqual(threads.warp, a.i32(0)),
+                         a.isEqual(threads.lane, a.i32(0)));
+  auto branch = scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  // The bytes that are to come, ahead of the arrivals of the commit.
+  const int64_t bytes = copy.getPlace().getType().getBytes();
+  emitAssembly(b, loc, Type(), {barrier, a.i32(bytes)},
+               "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$0], $1;",
+               "r,r,~{memory}", /*hasSideEffects=*/true);
+  SmallVector<Value> operands = {
+      LLVM::PtrToIntOp::create(b, loc, b.getI32Type(), place),
+      map,
+      barrier,
+      a.i32(0),
+      a.toI32(indices[copy.getDims().front()]),
+      a.i32(0)};
+  for (int64_t i = int64_t(indices.size()) - 2; i >= 0; --i)
+    if (i != copy.getDims().front())
+      operands.push_back(a.toI32(indices[i]));
+  std::string coordinates, constraints = "r,l,r";
+  for (size_t i = 3; i < operands.size(); ++i) {
+    coordinates += (i == 3 ? "$" : ", $") + std::to_string(i);
+    constraints += ",r";
+  }
+  emitAssembly(b, loc, Type(), operands,
+               "cp.async.bulk.tensor." + std::to_string(operands.size() - 3) +
+                   "d.shared::cluster.global.tile.mbarrier::complete_tx::"
+                   "bytes [$0], [$1, {" +
+                   coordinates + "}], [$2];",
+               constraints + ",~{memory}", /*hasSideEffects=*/true);
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Copies of whole boxes by tensor maps, which the runtime makes for the call
+// and the kernel finds behind the words of its parameter.
+#ifndef GDN_LIB_CONVERSION_GPUTONVVM_BOXCOPY_H
+#define GDN_LIB_CONVERSION_GPUTONVVM_BOXCOPY_H
+
+#include "Channels.h"
+
+namespace gdn {
+
+/// The boxes of one program: one map for each argument or region and size of
+/// box, in the order in which the program comes to them.
+class BoxMaps {
+public:
+  BoxMaps() = default;
+  explicit BoxMaps(mlir::func::FuncOp program);
+
+  bool isEmpty() const { return boxes.empty(); }
+  /// Words of the parameter if those of the call are `words`: maps follow at
+  /// the next multiple of 64 bytes. Called once, before any copy.
+  int64_t place(int64_t words);
+  /// What the launch has to know of them: an array of dictionaries.
+  mlir::ArrayAttr describe(mlir::func::FuncOp program) const;
+  /// The generic pointer to the map of `copy`; `parameter` is the kernel's.
+  mlir::Value getMap(mlir::OpBuilder &b, gpu::BeginCopyOp copy,
+                     mlir::Value parameter) const;
+
+private:
+  struct Box {
+    mlir::BlockArgument view;
+    int64_t rowsDim, rows;
+    bool operator==(const Box &other) const {
+      return view == other.view && rowsDim == other.rowsDim &&
+             rows == other.rows;
+    }
+  };
+  static Box boxOf(gpu::BeginCopyOp copy);
+
+  llvm::SmallVector<Box> boxes;
+  int64_t firstByte = 0;
+};
+
+/// Asks for the whole tile of `copy`, by one thread of its role. `indices` are
+/// those of the copy, `place` points to the tile, and the barrier of the
+/// channel counts its bytes.
+void emitBoxCopy(mlir::OpBuilder &b, gpu::BeginCopyOp copy,
+                 const BlockThreads &threads, mlir::Value map,
+                 mlir::ValueRange indices, mlir::Value place,
+                 mlir::Value barrier);
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GPUTONVVM_BOXCOPY_H
