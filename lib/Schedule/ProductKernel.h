@@ -74,11 +74,13 @@ private:
   void storeBehind(mlir::scf::ForOp loop, mlir::Operation *begun);
 
   // ProductRoles.cpp
-  enum class Role { all, load, scale, feed, walk };
+  enum class Role { all, load, gate, scale, feed, walk };
   mlir::LogicalResult emitRole(Role which, int64_t first, int64_t count,
                                int64_t registers);
   mlir::LogicalResult emitFeed(mlir::scf::ForOp loop);
   mlir::LogicalResult emitLoad(mlir::scf::ForOp loop);
+  mlir::LogicalResult emitGates(mlir::scf::ForOp loop);
+  mlir::scf::ForOp createPairLoop(mlir::scf::ForOp loop);
   mlir::LogicalResult emitScale(mlir::scf::ForOp loop);
   void receive(mlir::ArrayRef<mlir::Value> group, bool ahead = false);
   void destine(mlir::ArrayRef<mlir::Value> group);

@@ -145,6 +145,8 @@ LogicalResult ProductKernel::emitLoop(scf::ForOp loop) {
     return emitFeed(loop);
   if (isShared && role == Role::load)
     return emitLoad(loop);
+  if (isShared && role == Role::gate)
+    return emitGates(loop);
   if (isShared && role == Role::scale)
     return emitScale(loop);
   SmallVector<Value> inits;

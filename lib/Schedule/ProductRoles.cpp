@@ -4,12 +4,14 @@
 //
 //     load                  feed: four warps      walk: warps for rows of S
 //     acquire, copy K, Q    receive K, Q, gates   receive K, Q
-//     gates; commit         of two chunks         U, O'; the last O to memory
-//     await copies          K K^T; inverses       release K, Q
-//     commit K, Q           of each: T            receive gates; await V
-//                           K Q^T; P'             W; copy the next V
-//     scale                 commit T, P'          receive K', T, P'
-//     receive K, gates      release all           X; O, S; release all
+//     await copies          of two chunks         U, O'; the last O to memory
+//     commit K, Q           K K^T; inverses       release K, Q
+//                           of each: T            receive gates; await V
+//     gate                  K Q^T; P'             W; copy the next V
+//     gates; commit         commit T, P'          receive K', T, P'
+//                           release all           X; O, S; release all
+//     scale
+//     receive K, gates
 //     K'; commit; release
 //
 // The walk is in ProductWalk.cpp.
@@ -33,12 +35,12 @@ namespace {
 /// has 64 of the state, 32 of it rounded, 64 of two products, and what is made
 /// of them. Places for what is scaled: one beside outputs as large.
 struct RoleSizes {
-  int64_t loading, scaling, walk, feed, others, scaledDepth;
+  int64_t loading, gating, scaling, walk, feed, others, scaledDepth;
 };
 } // namespace
 static RoleSizes getSizes(int64_t walkWarps) {
-  return walkWarps > groupWarps ? RoleSizes{2, 2, 192, 104, 24, 1}
-                                : RoleSizes{4, 4, 208, 160, 72, 2};
+  return walkWarps > groupWarps ? RoleSizes{1, 1, 2, 192, 104, 24, 1}
+                                : RoleSizes{2, 2, 4, 208, 160, 72, 2};
 }
 
 /// Of a thread that feeds, with which it can hold the factors of two chunks
@@ -65,6 +67,8 @@ bool ProductKernel::isOfRole(Operation *op) {
   if (hasLoop || !isTile)
     return true;
   if (role == Role::load)
+    return false;
+  if (role == Role::gate)
     return plan->gates.contains(op);
   if (role == Role::feed)
     return plan->feeds.contains(op);
@@ -103,7 +107,8 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   const RoleSizes sizes = getSizes(numWarps);
   const int64_t scaling = plan->scales.empty() ? 0 : sizes.scaling;
   const int64_t loading = sizes.loading + sizes.scaling - scaling;
-  const int64_t allWarps = numWarps + groupWarps + loading + scaling;
+  const int64_t allWarps =
+      numWarps + groupWarps + loading + sizes.gating + scaling;
   kernel->setAttr("gdn_gpu.threads",
                   b.getI64IntegerAttr(allWarps * gpu::warpThreads));
   kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(1));
@@ -141,7 +146,8 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   };
   if (failed(emitNext(Role::walk, numWarps, sizes.walk)) ||
       failed(emitNext(Role::feed, groupWarps, sizes.feed)) ||
-      failed(emitNext(Role::load, loading, sizes.others)))
+      failed(emitNext(Role::load, loading, sizes.others)) ||
+      failed(emitNext(Role::gate, sizes.gating, sizes.others)))
     return failure();
   if (scaling != 0 && failed(emitNext(Role::scale, scaling, sizes.others)))
     return failure();
@@ -266,20 +272,39 @@ ProductKernel::enterBody(scf::ForOp loop, scf::ForOp copy,
   return work;
 }
 
-/// Chunk after chunk, each as soon as there is a place for it: copies, and
-/// while they are under way, what needs no matrix.
-LogicalResult ProductKernel::emitLoad(scf::ForOp loop) {
+/// A loop over as many chunks as the role that feeds takes, two at a time: the
+/// last may be empty.
+scf::ForOp ProductKernel::createPairLoop(scf::ForOp loop) {
   Location loc = loop.getLoc();
   Value begin = scalars.lookupOrDefault(loop.getLowerBound()),
         end = scalars.lookupOrDefault(loop.getUpperBound()),
         step = scalars.lookupOrDefault(loop.getStep());
-  // The role that feeds takes two chunks at a time: the last may be empty.
   Value pair = arith::AddIOp::create(b, loc, step, step);
   Value pairs = arith::CeilDivUIOp::create(
       b, loc, arith::SubIOp::create(b, loc, end, begin), pair);
   Value until = arith::AddIOp::create(
       b, loc, begin, arith::MulIOp::create(b, loc, pairs, pair));
-  auto copy = scf::ForOp::create(b, loc, begin, until, step);
+  return scf::ForOp::create(b, loc, begin, until, step);
+}
+
+/// Chunk after chunk, each as soon as there is a place for it.
+LogicalResult ProductKernel::emitLoad(scf::ForOp loop) {
+  Location loc = loop.getLoc();
+  Value end = scalars.lookupOrDefault(loop.getUpperBound());
+  scf::ForOp copy = createPairLoop(loop);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.getBody());
+  (void)enterBody(loop, copy, {});
+  beginRing(copy.getInductionVar(), end);
+  // Each warp says for itself when its copies are there.
+  gpu::AwaitCopiesOp::create(b, loc);
+  commit(plan->copied);
+  return success();
+}
+
+/// What needs no matrix, for the same chunks.
+LogicalResult ProductKernel::emitGates(scf::ForOp loop) {
+  scf::ForOp copy = createPairLoop(loop);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
   Ops work = enterBody(loop, copy, plan->gates);
@@ -288,14 +313,10 @@ LogicalResult ProductKernel::emitLoad(scf::ForOp loop) {
              [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
   // Their inputs are on their way first.
   tiles->emitVectorLoads(work);
-  beginRing(copy.getInductionVar(), end);
   destine(plan->vectors);
   if (failed(tiles->emitVectors(work)))
     return failure();
   commit(plan->vectors);
-  // Each warp says for itself when its copies are there.
-  gpu::AwaitCopiesOp::create(b, loc);
-  commit(plan->copied);
   return success();
 }
 
