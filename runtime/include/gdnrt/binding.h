@@ -7,6 +7,7 @@
 #ifndef GDNRT_BINDING_H
 #define GDNRT_BINDING_H
 
+#include "gdnrt/box_maps.h"
 #include "gdnrt/entry_schema.h"
 #include "gdnrt/footprint.h"
 #include "gdnrt/launch_plan.h"
@@ -43,10 +44,12 @@ struct BoundParam {
 class Binding {
 public:
   /// Binds `count` arguments in parameter order. `code` will run, on a device
-  /// with `workers` workers; it is copied.
+  /// with `workers` workers; it is copied. `encoder` is that of the loaded
+  /// code, which has to live as long as the binding.
   static Result<std::unique_ptr<Binding>>
   make(std::shared_ptr<const EntrySchema> entry, const CodeSchema &code,
-       const Argument *args, size_t count, int workers = 1);
+       const Argument *args, size_t count, int workers = 1,
+       const BoxEncoder *encoder = nullptr);
 
   /// Replaces the arguments of some parameters and checks everything again.
   /// On failure the binding is what it was. Takes no memory on success.
@@ -65,7 +68,7 @@ public:
   uint64_t bytesToZero(uint64_t bytes) const {
     return plan_.bytesToZero(bytes);
   }
-  void *workspace() const { return workspace_; }
+  void *workspace() const { return workspace_.data; }
   /// Makes launches take variant `index` whatever its conditions say; nothing:
   /// they choose again.
   Status forceVariant(std::optional<size_t> index);
@@ -82,6 +85,8 @@ public:
   /// All parameters, all symbols, then the address of each region of the
   /// chosen variant's workspace.
   const std::vector<int64_t> &words() const { return words_; }
+  /// kMapWords words for each box of stage `index` of the chosen variant.
+  const int64_t *maps(size_t index) const { return maps_.ofStage(index); }
   const std::vector<BoundParam> &params() const { return params_; }
   int64_t symbol(size_t index) const {
     return words_[entry_->firstSymbolWord() + index];
@@ -90,7 +95,7 @@ public:
   /// The variant that a launch takes.
   size_t variant() const { return variant_; }
   /// Fails if there is no variant whose workspace fits, or the forced one's
-  /// does not.
+  /// does not, or a map of its boxes could not be made.
   Status checkVariant() const;
   /// Units of stage `index` of the chosen variant; none if another is forced.
   int64_t stageUnits(size_t index) const {
@@ -106,12 +111,33 @@ public:
 
 private:
   Binding(std::shared_ptr<const EntrySchema> entry, const CodeSchema &code,
-          int workers);
+          int workers, const BoxEncoder *encoder);
+
+  struct Workspace {
+    void *data = nullptr;
+    uint64_t bytes = 0;
+    /// The start that is kept for counters, also those of other entries.
+    uint64_t reservedBytes = 0;
+    /// The start that was zeroed and that no region used since.
+    uint64_t zeroBytes = 0;
+
+    bool fits(const LaunchPlan::Variant &variant) const {
+      return variant.workspaceBytes && *variant.workspaceBytes <= bytes &&
+             variant.counterBytes <= zeroBytes;
+    }
+  };
+
   Status checkAll();
-  Status takeWorkspace(void *data, uint64_t bytes, uint64_t reservedBytes);
+  Status takeWorkspace(const Workspace &next);
   void commit();
   void chooseVariant();
-  size_t choose(uint64_t bytes, uint64_t zeroBytes) const;
+  size_t choose(const LaunchPlan &plan, uint64_t bytes,
+                uint64_t zeroBytes) const;
+  Status encodeNextMaps(const LaunchPlan &plan,
+                        const std::vector<BoundParam> &params,
+                        const std::vector<int64_t> &symbols,
+                        const Workspace &workspace);
+  void takeVariant();
 
   std::shared_ptr<const EntrySchema> entry_;
   CodeSchema code_;
@@ -121,13 +147,16 @@ private:
   std::vector<BoundParam> params_, nextParams_;
   std::vector<const int64_t *> nextSizes_;
   LaunchPlan plan_, nextPlan_;
+  BoxMaps maps_, nextMaps_;
   std::vector<int64_t> words_;
-  void *workspace_ = nullptr;
-  uint64_t workspaceBytes_ = 0;
-  /// The start of the workspace that was zeroed and that no region used since.
-  uint64_t zeroBytes_ = 0;
+  /// The values of the symbols that are bound now.
+  std::vector<int64_t> symbols_;
+  Workspace workspace_;
   std::optional<size_t> forced_, stage_;
   size_t variant_ = 0;
+  /// Why maps_ are not those of variant_, where the call that chose it could
+  /// not fail.
+  Status mapStatus_;
   bool batchInvariant_ = false;
   bool dependentLaunch_ = false;
 };

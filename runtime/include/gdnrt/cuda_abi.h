@@ -61,6 +61,20 @@ constexpr int kCaptureRelaxed = 2;
 constexpr int kClusterDimension = 4;
 constexpr int kProgrammaticStreamSerialization = 6;
 
+// CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle,
+// CUtensorMapL2promotion and CUtensorMapFloatOOBfill.
+constexpr int kTensorMapUint16 = 1;
+constexpr int kTensorMapNoInterleave = 0;
+constexpr int kTensorMapSwizzle128 = 3;
+constexpr int kTensorMapPromote256 = 3;
+constexpr int kTensorMapFillZeros = 0;
+
+/// CUtensorMap, opaque.
+struct alignas(64) TensorMap {
+  uint64_t words[16];
+};
+static_assert(sizeof(TensorMap) == 128, "the size of CUtensorMap");
+
 /// CUlaunchAttribute: an id, padding to 8 bytes, a union of 64 bytes.
 struct LaunchAttribute {
   int id;
@@ -143,6 +157,11 @@ static_assert(sizeof(LaunchConfig) == 56 &&
   X(functionLoad, cuFuncLoad, (Function function))                             \
   X(streamIsCapturing, cuStreamIsCapturing, (Stream stream, int *status))      \
   X(functionParameter, cuFuncGetParamInfo,                                     \
-    (Function function, size_t index, size_t *offset, size_t *bytes))
+    (Function function, size_t index, size_t *offset, size_t *bytes))          \
+  X(tensorMapEncode, cuTensorMapEncodeTiled,                                   \
+    (TensorMap * map, int type, uint32_t rank, void *address,                  \
+     const uint64_t *sizes, const uint64_t *strides, const uint32_t *box,      \
+     const uint32_t *elementStrides, int interleave, int swizzle,              \
+     int promotion, int fill))
 
 #endif // GDNRT_CUDA_ABI_H

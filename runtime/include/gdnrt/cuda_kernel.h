@@ -5,6 +5,7 @@
 #ifndef GDNRT_CUDA_KERNEL_H
 #define GDNRT_CUDA_KERNEL_H
 
+#include "gdnrt/box_encoder.h"
 #include "gdnrt/cuda_driver.h"
 #include "gdnrt/entry_schema.h"
 #include "gdnrt/image.h"
@@ -43,12 +44,18 @@ constexpr size_t kMostWords = 4096 / sizeof(int64_t);
 /// Words that follow those of a binding: the workspace and the units.
 constexpr size_t kExtraWords = 2;
 
+/// Where maps begin behind `numWords` words.
+constexpr size_t firstMapWord(size_t numWords) {
+  return (numWords + kMapAlignmentWords - 1) / kMapAlignmentWords *
+         kMapAlignmentWords;
+}
+
 /// A kernel that can be launched without further preparation.
 class Kernel {
 public:
   /// Finds `symbol` and prepares it for launches as `schema` says, which pass
-  /// `numWords` words. `what` names the entry in messages. The context is
-  /// current.
+  /// `numWords` words and the maps of its boxes. `what` names the entry in
+  /// messages. The context is current.
   static ::gdnrt::Result<Kernel> make(std::shared_ptr<LoadedModule> module,
                                       const std::string &symbol,
                                       const LaunchSchema &schema,

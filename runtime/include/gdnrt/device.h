@@ -8,6 +8,7 @@
 #define GDNRT_DEVICE_H
 
 #include "gdnrt/binding.h"
+#include "gdnrt/box_encoder.h"
 #include "gdnrt/image.h"
 #include "gdnrt/status.h"
 
@@ -41,6 +42,8 @@ public:
   virtual const CodeSchema &schema() const = 0;
   /// Its index among the codes of the entry.
   virtual size_t codeIndex() const = 0;
+  /// What makes the maps of bindings; null where code has no boxes.
+  virtual const BoxEncoder *boxEncoder() const { return nullptr; }
   /// Runs all units of `binding`, in the order of `stream`; may return before
   /// they ran. The words may be rebound as soon as it returns.
   virtual Status launch(const Binding &binding, void *stream) = 0;

@@ -59,6 +59,17 @@ enum class CodeFormat : uint8_t { sharedObject, cubin, ptx };
 /// "shared object", "cubin" or "PTX".
 const char *toString(CodeFormat format);
 
+/// An array of which a kernel copies boxes; table Box of the schema says what
+/// is meant.
+struct BoxSchema {
+  /// Whose boxes: one of the two.
+  std::optional<size_t> param, region;
+  /// Of a region.
+  std::vector<LinearForm> sizes;
+  uint32_t rowsDim = 0;
+  uint32_t rows = 0;
+};
+
 /// How a GPU launches a kernel; table Launch of the schema says what is meant.
 struct LaunchSchema {
   uint32_t threads = 0;
@@ -67,6 +78,7 @@ struct LaunchSchema {
   uint32_t blocksPerSm = 0;
   bool dependent = false;
   std::vector<LinearForm> counters;
+  std::vector<BoxSchema> boxes;
 };
 
 /// What the assembler said about a kernel.
@@ -132,6 +144,8 @@ struct CodeSchema {
   uint64_t scratchBytes() const;
   /// The most workspace regions of its variants.
   size_t mostRegions() const;
+  /// Whether kernels of any variant have boxes.
+  bool hasBoxes() const;
 };
 
 /// A rule of an entry: `value` is a multiple of `of`.

@@ -20,9 +20,9 @@ static Argument toArgument(const gdnrt_arg &arg) {
 static Status bind(const gdnrt_kernel &kernel,
                    const std::vector<Argument> &args, gdnrt_binding **binding) {
   const std::shared_ptr<LoadedKernel> &loaded = kernel.loaded;
-  auto bound =
-      Binding::make(loaded->entry, loaded->code->schema(), args.data(),
-                    args.size(), loaded->device->properties().numWorkers);
+  auto bound = Binding::make(
+      loaded->entry, loaded->code->schema(), args.data(), args.size(),
+      loaded->device->properties().numWorkers, loaded->code->boxEncoder());
   if (bound.isOk())
     *binding = new gdnrt_binding{loaded, std::move(*bound), SlotReport()};
   return bound.status();

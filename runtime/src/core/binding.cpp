@@ -184,21 +184,24 @@ Status checkMultiples(const EntrySchema &entry,
 } // namespace
 
 Binding::Binding(std::shared_ptr<const EntrySchema> entry,
-                 const CodeSchema &code, int workers)
+                 const CodeSchema &code, int workers, const BoxEncoder *encoder)
     : entry_(std::move(entry)), code_(code), workers_(workers),
       solver_(*entry_), params_(entry_->params.size()),
       nextParams_(entry_->params.size()), nextSizes_(entry_->params.size()),
-      plan_(*entry_, code_), nextPlan_(*entry_, code_),
-      words_(entry_->numWords() + code_.mostRegions()) {}
+      plan_(*entry_, code_), nextPlan_(*entry_, code_), maps_(code_, encoder),
+      nextMaps_(code_, encoder),
+      words_(entry_->numWords() + code_.mostRegions()),
+      symbols_(entry_->symbols.size()) {}
 
 Result<std::unique_ptr<Binding>>
 Binding::make(std::shared_ptr<const EntrySchema> entry, const CodeSchema &code,
-              const Argument *args, size_t count, int workers) {
+              const Argument *args, size_t count, int workers,
+              const BoxEncoder *encoder) {
   if (count != entry->params.size())
     return invalid(entry->name, ": expected ", entry->params.size(),
                    " arguments, got ", count);
   std::unique_ptr<Binding> binding(
-      new Binding(std::move(entry), code, workers));
+      new Binding(std::move(entry), code, workers, encoder));
   for (size_t i = 0; i < count; ++i)
     if (Status status = checkArgument(binding->entry_->params[i], args[i],
                                       binding->nextParams_[i]);
@@ -240,11 +243,29 @@ Status Binding::checkAll() {
     return status;
   if (Status status = checkAliasing(*entry_, nextParams_); !status.isOk())
     return status;
-  if (Status status =
-          checkWorkspace(*entry_, nextParams_, workspace_, workspaceBytes_);
+  if (Status status = checkWorkspace(*entry_, nextParams_, workspace_.data,
+                                     workspace_.bytes);
       !status.isOk())
     return status;
-  return nextPlan_.update(*entry_, code_, solver_.values(), workers_);
+  if (Status status =
+          nextPlan_.update(*entry_, code_, solver_.values(), workers_);
+      !status.isOk())
+    return status;
+  return encodeNextMaps(nextPlan_, nextParams_, solver_.values(), workspace_);
+}
+
+/// Makes the maps of the variant that a launch takes with all of these.
+Status Binding::encodeNextMaps(const LaunchPlan &plan,
+                               const std::vector<BoundParam> &params,
+                               const std::vector<int64_t> &symbols,
+                               const Workspace &workspace) {
+  if (!nextMaps_.areNeeded())
+    return {};
+  size_t index = choose(plan, workspace.bytes, workspace.zeroBytes);
+  if (!workspace.fits(plan.variants()[index]))
+    return {}; // no launch takes it
+  return nextMaps_.encode(*entry_, code_, index, plan, params, symbols,
+                          workspace.data);
 }
 
 void Binding::commit() {
@@ -261,14 +282,16 @@ void Binding::commit() {
       *word++ = bound.nullSlot;
   }
   std::copy(solver_.values().begin(), solver_.values().end(), word);
-  chooseVariant();
+  symbols_ = solver_.values();
+  takeVariant();
 }
 
-size_t Binding::choose(uint64_t bytes, uint64_t zeroBytes) const {
+size_t Binding::choose(const LaunchPlan &plan, uint64_t bytes,
+                       uint64_t zeroBytes) const {
   if (forced_)
     return *forced_;
-  return batchInvariant_ ? plan_.chooseSameBits(bytes, zeroBytes)
-                         : plan_.choose(bytes, zeroBytes);
+  return batchInvariant_ ? plan.chooseSameBits(bytes, zeroBytes)
+                         : plan.choose(bytes, zeroBytes);
 }
 
 void Binding::setBatchInvariant(bool wanted) {
@@ -276,24 +299,30 @@ void Binding::setBatchInvariant(bool wanted) {
   chooseVariant();
 }
 
-/// Looks up what the next launch takes, and says where its regions are.
+/// Chooses again with what is bound; the launch says what went wrong.
 void Binding::chooseVariant() {
-  variant_ = choose(workspaceBytes_, zeroBytes_);
+  Status status = encodeNextMaps(plan_, params_, symbols_, workspace_);
+  takeVariant();
+  mapStatus_ = std::move(status);
+}
+
+/// Looks up what the next launch takes, whose maps are the next ones, and says
+/// where its regions are.
+void Binding::takeVariant() {
+  std::swap(maps_, nextMaps_);
+  mapStatus_ = Status();
+  variant_ = choose(plan_, workspace_.bytes, workspace_.zeroBytes);
   int64_t *word = words_.data() + entry_->numWords();
   std::fill(word, words_.data() + words_.size(), 0);
   if (plan_.variants().empty() || !checkVariant().isOk())
     return;
   for (uint64_t offset : plan_.variants()[variant_].regionOffsets)
-    *word++ =
-        static_cast<int64_t>(reinterpret_cast<uintptr_t>(workspace_) + offset);
+    *word++ = static_cast<int64_t>(
+        reinterpret_cast<uintptr_t>(workspace_.data) + offset);
 }
 
 Status Binding::setWorkspace(void *data, uint64_t bytes) {
-  if (Status status = takeWorkspace(data, bytes, 0); !status.isOk())
-    return status;
-  zeroBytes_ = plan_.bytesToZero(bytes);
-  chooseVariant();
-  return {};
+  return takeWorkspace({data, bytes, 0, plan_.bytesToZero(bytes)});
 }
 
 Status Binding::shareWorkspace(void *data, uint64_t bytes,
@@ -302,30 +331,31 @@ Status Binding::shareWorkspace(void *data, uint64_t bytes,
     return invalid("workspace: expected a multiple of ", kWorkspaceAlignment,
                    " bytes of counters, at most ", bytes, ", got ",
                    counterBytes);
-  if (Status status = takeWorkspace(data, bytes, counterBytes); !status.isOk())
-    return status;
-  zeroBytes_ = counterBytes;
-  chooseVariant();
-  return {};
+  return takeWorkspace({data, bytes, counterBytes, counterBytes});
 }
 
-Status Binding::takeWorkspace(void *data, uint64_t bytes,
-                              uint64_t reservedBytes) {
-  if (!data && bytes != 0)
+Status Binding::takeWorkspace(const Workspace &next) {
+  if (!next.data && next.bytes != 0)
     return invalid("workspace: expected data, got a null pointer");
-  if (uint64_t past = reinterpret_cast<uintptr_t>(data) % kWorkspaceAlignment)
+  if (uint64_t past =
+          reinterpret_cast<uintptr_t>(next.data) % kWorkspaceAlignment)
     return invalid("workspace: expected data aligned to ", kWorkspaceAlignment,
                    " bytes, got an address ", past, " past a multiple");
-  if (Status status = checkWorkspace(*entry_, params_, data, bytes);
+  if (Status status = checkWorkspace(*entry_, params_, next.data, next.bytes);
       !status.isOk())
     return status;
-  plan_.reserveCounters(reservedBytes);
-  nextPlan_.reserveCounters(reservedBytes);
-  if (Status status = plan_.update(*entry_, code_, solver_.values(), workers_);
-      !status.isOk())
+  nextPlan_.reserveCounters(next.reservedBytes);
+  Status status = nextPlan_.update(*entry_, code_, symbols_, workers_);
+  if (status.isOk())
+    status = encodeNextMaps(nextPlan_, params_, symbols_, next);
+  if (!status.isOk()) {
+    nextPlan_.reserveCounters(workspace_.reservedBytes);
     return status;
-  workspace_ = data;
-  workspaceBytes_ = bytes;
+  }
+  workspace_ = next;
+  std::swap(plan_, nextPlan_);
+  nextPlan_.reserveCounters(next.reservedBytes);
+  takeVariant();
   return {};
 }
 
@@ -340,20 +370,19 @@ Status Binding::forceVariant(std::optional<size_t> index) {
 
 Status Binding::checkVariant() const {
   const LaunchPlan::Variant &variant = plan_.variants()[variant_];
-  bool fits =
-      variant.workspaceBytes && *variant.workspaceBytes <= workspaceBytes_;
-  if (fits && variant.counterBytes <= zeroBytes_)
-    return {};
-  if (fits)
+  if (workspace_.fits(variant))
+    return mapStatus_;
+  if (variant.workspaceBytes && *variant.workspaceBytes <= workspace_.bytes)
     return invalid(entry_->name, ": expected a workspace with ",
-                   variant.counterBytes, " bytes of counters, got ", zeroBytes_,
+                   variant.counterBytes, " bytes of counters, got ",
+                   workspace_.zeroBytes,
                    "; give it again after its sizes have grown");
   Result<uint64_t> needed = workspaceBytes();
   if (!needed.isOk())
     return needed.status();
   return invalid(entry_->name, ": expected a workspace of at least ", *needed,
                  " bytes for the variant ", code_.variants[variant_].name,
-                 ", got ", workspaceBytes_);
+                 ", got ", workspace_.bytes);
 }
 
 int64_t Binding::units() const {
@@ -365,7 +394,7 @@ int64_t Binding::units() const {
 }
 
 Result<uint64_t> Binding::workspaceBytes() const {
-  size_t wanted = choose(UINT64_MAX, UINT64_MAX);
+  size_t wanted = choose(plan_, UINT64_MAX, UINT64_MAX);
   std::optional<uint64_t> bytes = plan_.variants()[wanted].workspaceBytes;
   if (!bytes)
     return invalid(entry_->name, ": the workspace of the variant ",

@@ -18,6 +18,7 @@ static constexpr size_t kMaxConditions = 16;
 static constexpr uint32_t kMaxThreads = 1024;
 static constexpr uint32_t kMaxCluster = 16;
 static constexpr uint64_t kMaxSharedBytes = uint64_t{1} << 24;
+static constexpr size_t kMaxBoxes = 16;
 static constexpr uint32_t kMaxParamAlignment = 4096;
 
 Status EntryReader::readCode(const fb::Code &source) {
@@ -107,9 +108,9 @@ Status EntryReader::readVariant(const fb::Variant &source,
     return s;
   for (size_t i = 0; i < numStages; ++i) {
     StageSchema stage;
-    if (Status s =
-            readStage(*source.stages()->Get(i),
-                      where + " stage " + std::to_string(i), isKernel, stage);
+    if (Status s = readStage(*source.stages()->Get(i),
+                             where + " stage " + std::to_string(i), isKernel,
+                             countOf(source.workspace()), stage);
         !s.isOk())
       return s;
     variant.stages.push_back(std::move(stage));
@@ -138,15 +139,16 @@ Status EntryReader::readVariant(const fb::Variant &source,
 }
 
 Status EntryReader::readStage(const fb::Stage &source, const std::string &where,
-                              bool isKernel, StageSchema &stage) {
+                              bool isKernel, size_t numRegions,
+                              StageSchema &stage) {
   stage.symbol = source.symbol()->str();
   stage.scratchBytes = source.scratch_bytes();
   if (isKernel != (source.launch() != nullptr))
     return defect(where, isKernel ? ": expected a launch, as it is for a GPU"
                                   : ": expected no launch of a shared object");
   if (source.launch())
-    if (Status status =
-            readLaunch(*source.launch(), where, stage.launch.emplace());
+    if (Status status = readLaunch(*source.launch(), where, numRegions,
+                                   stage.launch.emplace());
         !status.isOk())
       return status;
   if (const fb::Resources *said = source.resources())
@@ -157,7 +159,8 @@ Status EntryReader::readStage(const fb::Stage &source, const std::string &where,
 }
 
 Status EntryReader::readLaunch(const fb::Launch &source,
-                               const std::string &where, LaunchSchema &launch) {
+                               const std::string &where, size_t numRegions,
+                               LaunchSchema &launch) {
   if (source.threads() < 1 || source.threads() > kMaxThreads)
     return defect(where, ": expected 1 to ", kMaxThreads, " threads, got ",
                   source.threads());
@@ -172,6 +175,16 @@ Status EntryReader::readLaunch(const fb::Launch &source,
   launch.cluster = source.cluster();
   launch.blocksPerSm = source.blocks_per_sm();
   launch.dependent = source.dependent();
+  if (Status status =
+          atMost(kMaxBoxes, "boxes in " + where, countOf(source.boxes()));
+      !status.isOk())
+    return status;
+  for (size_t i = 0; i < countOf(source.boxes()); ++i)
+    if (Status status = readBox(*source.boxes()->Get(i),
+                                where + " box " + std::to_string(i), numRegions,
+                                launch.boxes.emplace_back());
+        !status.isOk())
+      return status;
   return readForms(source.counters(), where + " counters", entry_->symbols,
                    launch.counters);
 }

@@ -39,9 +39,11 @@ private:
   Status readVariant(const fb::Variant &source, const std::string &where,
                      bool isKernel, VariantSchema &variant);
   Status readStage(const fb::Stage &source, const std::string &where,
-                   bool isKernel, StageSchema &stage);
+                   bool isKernel, size_t numRegions, StageSchema &stage);
   Status readLaunch(const fb::Launch &source, const std::string &where,
-                    LaunchSchema &launch);
+                    size_t numRegions, LaunchSchema &launch);
+  Status readBox(const fb::Box &source, const std::string &where,
+                 size_t numRegions, BoxSchema &box);
   Status readAlignments(const fb::Code &source, const std::string &where,
                         std::vector<uint32_t> &alignments);
   Status readCondition(const fb::Condition &source, const std::string &where,

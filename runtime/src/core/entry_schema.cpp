@@ -101,6 +101,14 @@ size_t CodeSchema::mostRegions() const {
   return most;
 }
 
+bool CodeSchema::hasBoxes() const {
+  for (const VariantSchema &variant : variants)
+    for (const StageSchema &stage : variant.stages)
+      if (stage.launch && !stage.launch->boxes.empty())
+        return true;
+  return false;
+}
+
 size_t EntrySchema::firstSymbolWord() const {
   return params.empty() ? 0
                         : params.back().firstWord + params.back().numWords();

@@ -8,6 +8,7 @@
 #include "gdnrt/cuda_code_choice.h"
 #include "gdnrt/cuda_driver.h"
 #include "gdnrt/cuda_kernel.h"
+#include "gdnrt/cuda_tensor_map.h"
 
 #include <algorithm>
 #include <map>
@@ -20,9 +21,10 @@ namespace {
 class CudaCode final : public LoadedCode {
 public:
   CudaCode(CodeSchema schema, size_t index,
-           std::shared_ptr<const cuda::DeviceContext> context)
-      : schema_(std::move(schema)), index_(index),
-        context_(std::move(context)) {}
+           std::shared_ptr<const cuda::DeviceContext> context,
+           const std::string &what)
+      : schema_(std::move(schema)), index_(index), context_(std::move(context)),
+        hasBoxes_(schema_.hasBoxes()), encoder_(context_, what) {}
 
   /// Prepares the kernels of all stages; the context is current.
   Status makeKernels(const std::shared_ptr<cuda::LoadedModule> &module,
@@ -30,12 +32,17 @@ public:
 
   const CodeSchema &schema() const override { return schema_; }
   size_t codeIndex() const override { return index_; }
+  const BoxEncoder *boxEncoder() const override {
+    return hasBoxes_ ? &encoder_ : nullptr;
+  }
   Status launch(const Binding &binding, void *stream) override;
 
 private:
   CodeSchema schema_;
   size_t index_;
   std::shared_ptr<const cuda::DeviceContext> context_;
+  bool hasBoxes_;
+  cuda::TensorMapEncoder encoder_;
   /// By variant and stage.
   std::vector<std::vector<cuda::Kernel>> kernels_;
 };
@@ -123,11 +130,19 @@ Status CudaCode::launch(const Binding &binding, void *stream) {
   // for the stage ahead of it.
   bool dependent = binding.allowsDependentLaunch();
   const std::vector<cuda::Kernel> &stages = kernels_[binding.variant()];
+  const VariantSchema &variant = schema_.variants[binding.variant()];
   for (size_t stage = 0; stage < stages.size(); ++stage) {
     int64_t units = binding.stageUnits(stage);
     if (units == 0)
       continue;
     end[1] = units;
+    if (size_t boxes = variant.stages[stage].launch->boxes.size()) {
+      int64_t *behind = end + cuda::kExtraWords;
+      int64_t *maps =
+          words + cuda::firstMapWord(static_cast<size_t>(behind - words));
+      std::fill(behind, maps, 0);
+      std::copy_n(binding.maps(stage), boxes * kMapWords, maps);
+    }
     if (Status status =
             stages[stage].launch(words, units, toStream(stream), dependent);
         !status.isOk())
@@ -169,7 +184,7 @@ CudaDevice::load(const Image &image, size_t index,
   auto module = loadModule(image, code, entry.name);
   if (!module.isOk())
     return module.status();
-  auto loaded = std::make_unique<CudaCode>(code, *chosen, context_);
+  auto loaded = std::make_unique<CudaCode>(code, *chosen, context_, entry.name);
   if (Status status =
           loaded->makeKernels(*module, entry, properties_.numWorkers);
       !status.isOk())

@@ -47,7 +47,8 @@ Status SlotMoves::bind(Moves &moves, std::shared_ptr<LoadedKernel> kernel,
       arguments[*conv] = layer.conv;
     auto bound =
         Binding::make(kernel->entry, kernel->code->schema(), arguments.data(),
-                      arguments.size(), device_->properties().numWorkers);
+                      arguments.size(), device_->properties().numWorkers,
+                      kernel->code->boxEncoder());
     if (!bound.isOk())
       return bound.status();
     if (Status s = (*bound)->checkVariant(); !s.isOk())

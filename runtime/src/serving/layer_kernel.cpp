@@ -292,9 +292,9 @@ Status LayerKernel::bind() {
     std::vector<Argument> all(held_.size());
     for (size_t p = 0; p < held_.size(); ++p)
       all[p] = held_[p].view();
-    auto bound =
-        Binding::make(kernel_->entry, kernel_->code->schema(), all.data(),
-                      all.size(), device().properties().numWorkers);
+    auto bound = Binding::make(
+        kernel_->entry, kernel_->code->schema(), all.data(), all.size(),
+        device().properties().numWorkers, kernel_->code->boxEncoder());
     if (bound.isOk()) {
       binding_ = std::move(*bound);
       binding_->setBatchInvariant(batchInvariant_);

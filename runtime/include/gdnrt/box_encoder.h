@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Maps through which kernels copy boxes of arrays: what a binding asks of the
+// device that will launch them.
+
+#ifndef GDNRT_BOX_ENCODER_H
+#define GDNRT_BOX_ENCODER_H
+
+#include "gdnrt/status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace gdnrt {
+
+/// The most dimensions of an array that has boxes.
+constexpr size_t kMaxBoxedRank = 4;
+/// The columns of a box lie in pieces of so many, one piece behind the other.
+constexpr int64_t kBoxPieceColumns = 64;
+/// 64-bit words of a map, and of what maps are aligned to in a launch.
+constexpr size_t kMapWords = 16;
+constexpr size_t kMapAlignmentWords = 8;
+
+/// An array of 16-bit elements, and the boxes of it: `rows` in dimension
+/// `rowsDim`, all of the innermost one, one of each other.
+struct BoxedArray {
+  /// The name of the parameter, or null for region `region`.
+  const std::string *param = nullptr;
+  size_t region = 0;
+  /// Null: no array is bound.
+  void *data = nullptr;
+  int rank = 0;
+  /// Strides in elements.
+  int64_t sizes[kMaxBoxedRank] = {};
+  int64_t strides[kMaxBoxedRank] = {};
+  int rowsDim = 0;
+  uint32_t rows = 0;
+};
+
+class BoxEncoder {
+public:
+  virtual ~BoxEncoder() = default;
+  /// Writes a map for each array; zeros if there is no array or it has no
+  /// elements. Takes no memory unless it fails.
+  virtual Status encode(const BoxedArray *arrays, size_t count,
+                        int64_t *maps) const = 0;
+};
+
+} // namespace gdnrt
+
+#endif // GDNRT_BOX_ENCODER_H

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The driver's maps of boxes (CUtensorMap).
+
+#ifndef GDNRT_CUDA_TENSOR_MAP_H
+#define GDNRT_CUDA_TENSOR_MAP_H
+
+#include "gdnrt/box_encoder.h"
+#include "gdnrt/cuda_driver.h"
+
+#include <memory>
+#include <string>
+
+namespace gdnrt::cuda {
+
+static_assert(sizeof(TensorMap) == kMapWords * sizeof(int64_t) &&
+                  alignof(TensorMap) == kMapAlignmentWords * sizeof(int64_t),
+              "maps are laid out as the driver's");
+
+/// Maps over 128-byte pieces of rows, which arrive swizzled:
+///   dimension 0   64 columns
+///   dimension 1   rows
+///   dimension 2   pieces of a row
+///   then          what is left, from the innermost to the outermost
+class TensorMapEncoder final : public BoxEncoder {
+public:
+  /// `what` names the entry in messages.
+  TensorMapEncoder(std::shared_ptr<const DeviceContext> context,
+                   std::string what)
+      : context_(std::move(context)), what_(std::move(what)) {}
+
+  Status encode(const BoxedArray *arrays, size_t count,
+                int64_t *maps) const override;
+
+private:
+  Status encodeOne(const BoxedArray &array, int64_t *map) const;
+
+  std::shared_ptr<const DeviceContext> context_;
+  std::string what_;
+};
+
+} // namespace gdnrt::cuda
+
+#endif // GDNRT_CUDA_TENSOR_MAP_H
