@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Copies on the side: cp.async in groups, and bulk copies that tell a barrier.
+// Those of boxes are in TensorCopies.cpp.
 
 #include "LaneOps.h"
 
@@ -49,28 +50,37 @@ static Step waitGroup(Warp &warp, const Instruction &i, Mask mask) {
   return Step::next;
 }
 
-/// Looks at all bytes that a bulk copy reads and writes, as the agent that
-/// makes it, which knows what the warp knows; the first byte.
-static char *watch(Warp &warp, BulkCopy &copy, uint64_t address, Space space,
-                   unsigned lane, Use use) {
+BulkCopy ptx::beginBulkCopy(Warp &warp) {
+  Cluster &cluster = *warp.block->cluster;
+  BulkCopy copy;
+  copy.clock = warp.clock;
+  copy.clock[cluster.copyAgent()] = ++cluster.copyTime;
+  return copy;
+}
+
+char *ptx::watch(Warp &warp, BulkCopy &copy, uint64_t address, unsigned bytes,
+                 Space space, unsigned lane, Use use) {
   if (space == Space::shared && address >> 48)
     space = Space::generic;
   size_t agent = warp.block->cluster->copyAgent();
   std::swap(warp.agent, agent);
   std::swap(warp.clock, copy.clock);
-  char *first = nullptr;
-  try {
-    for (uint64_t offset = 0; offset < copy.bytes; offset += 16) {
-      char *piece = warp.resolve(space, address + offset, 16,
-                                 static_cast<int>(lane), use);
-      first = first ? first : piece;
-    }
-  } catch (...) {
-    std::swap(warp.clock, copy.clock);
-    throw;
-  }
+  // A Fault ends the launch: nobody asks who the warp is then.
+  char *place =
+      warp.resolve(space, address, bytes, static_cast<int>(lane), use);
   std::swap(warp.agent, agent);
   std::swap(warp.clock, copy.clock);
+  return place;
+}
+
+/// The same for many bytes; the first of them.
+static char *watchAll(Warp &warp, BulkCopy &copy, uint64_t address,
+                      uint64_t bytes, Space space, unsigned lane, Use use) {
+  char *first = nullptr;
+  for (uint64_t offset = 0; offset < bytes; offset += 16) {
+    char *place = watch(warp, copy, address + offset, 16, space, lane, use);
+    first = first ? first : place;
+  }
   return first;
 }
 
@@ -83,16 +93,16 @@ static Step copyBulk(Warp &warp, const Instruction &i, Mask mask) {
     auto address = [&](const Operand &operand) {
       return warp.at(operand)[l] + static_cast<uint64_t>(operand.offset);
     };
-    BulkCopy copy;
-    copy.bytes = warp.at(i.operands[2])[l] & 0xffffffff;
-    if (copy.bytes == 0 || copy.bytes % 16)
-      throw Fault("a bulk copy of " + std::to_string(copy.bytes) + " bytes");
-    copy.clock = warp.clock;
-    copy.clock[cluster.copyAgent()] = ++cluster.copyTime;
-    copy.to = watch(warp, copy, address(i.operands[0]),
-                    loads ? Space::shared : Space::global, l, Use::write);
-    copy.from = watch(warp, copy, address(i.operands[1]),
-                      loads ? Space::global : Space::shared, l, Use::read);
+    uint64_t bytes = warp.at(i.operands[2])[l] & 0xffffffff;
+    if (bytes == 0 || bytes % 16)
+      throw Fault("a bulk copy of " + std::to_string(bytes) + " bytes");
+    BulkCopy copy = beginBulkCopy(warp);
+    char *to = watchAll(warp, copy, address(i.operands[0]), bytes,
+                        loads ? Space::shared : Space::global, l, Use::write);
+    const char *from =
+        watchAll(warp, copy, address(i.operands[1]), bytes,
+                 loads ? Space::global : Space::shared, l, Use::read);
+    copy.pieces.push_back({to, from, bytes});
     if (loads)
       copy.barrier = &barrierWord(warp, address(i.operands[3]), l, copy.block);
     cluster.bulk.push_back(std::move(copy));
@@ -121,7 +131,7 @@ Execute ptx::findCopy(const Parts &parts, Instruction &instruction) {
     if (has(parts, "wait_group"))
       return waitBulk;
     if (has(parts, "tensor"))
-      return nullptr;
+      return findTensorCopy(parts, instruction);
     bool loads = parts[3].compare(0, 6, "shared") == 0;
     if (instruction.operands.size() < (loads ? 4u : 3u))
       return nullptr;

@@ -119,6 +119,7 @@ Execute findFragmentOp(const Parts &parts, Instruction &instruction);
 Execute findGroupProduct(const Parts &parts, Instruction &instruction);
 Execute findBarrier(const Parts &parts, Instruction &instruction);
 Execute findCopy(const Parts &parts, Instruction &instruction);
+Execute findTensorCopy(const Parts &parts, Instruction &instruction);
 
 } // namespace ptx
 

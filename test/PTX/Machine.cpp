@@ -51,6 +51,9 @@ char *Warp::resolve(Space space, uint64_t address, unsigned bytes, int lane,
     } else if (window == kLocalWindow) {
       space = Space::local;
       address -= kLocalWindow;
+    } else if (window == kParameterWindow) {
+      space = Space::parameter;
+      address -= kParameterWindow;
     } else {
       space = Space::global;
     }
@@ -85,6 +88,8 @@ char *Warp::resolve(Space space, uint64_t address, unsigned bytes, int lane,
     return local.data() + static_cast<size_t>(lane) * each + address;
   }
   if (space == Space::parameter) {
+    if (use == Use::write)
+      return fail("read-only:");
     std::vector<char> &parameters =
         const_cast<std::vector<char> &>(block->cluster->launch.parameters);
     if (address >= parameters.size() || bytes > parameters.size() - address)
@@ -379,12 +384,19 @@ size_t Cluster::groupAgent(const Warp &warp) const {
 void Cluster::makeBulkCopy() {
   BulkCopy copy = std::move(bulk.front());
   bulk.pop_front();
-  std::memcpy(copy.to, copy.from, copy.bytes);
+  size_t bytes = 0;
+  for (const BulkCopy::Piece &piece : copy.pieces) {
+    if (piece.from)
+      std::memcpy(piece.to, piece.from, piece.bytes);
+    else
+      std::memset(piece.to, 0, piece.bytes);
+    bytes += piece.bytes;
+  }
   if (!copy.barrier)
     return;
   PhaseClock &clocks = copy.block->phases[copy.barrier];
   join(clocks.arriving, copy.clock);
-  completeTransaction(*copy.barrier, clocks, static_cast<int64_t>(copy.bytes));
+  completeTransaction(*copy.barrier, clocks, static_cast<int64_t>(bytes));
 }
 
 /// One turn for each warp; whether something moved.

@@ -113,9 +113,13 @@ struct Block {
 
 /// A bulk copy under way.
 struct BulkCopy {
-  char *to = nullptr;
-  const char *from = nullptr;
-  size_t bytes = 0;
+  struct Piece {
+    char *to = nullptr;
+    /// Null: zeros.
+    const char *from = nullptr;
+    size_t bytes = 0;
+  };
+  std::vector<Piece> pieces;
   /// What is told of its end, or null, and the block it is in.
   uint64_t *barrier = nullptr;
   Block *block = nullptr;
@@ -165,6 +169,12 @@ void runKernel(const Launch &launch, const Memory &memory);
 uint64_t &barrierWord(Warp &warp, uint64_t address, unsigned lane,
                       Block *&owner);
 void completeTransaction(uint64_t &barrier, PhaseClock &clocks, int64_t bytes);
+
+/// A bulk copy without bytes, by an agent that knows what the warp knows.
+BulkCopy beginBulkCopy(Warp &warp);
+/// Looks at bytes that a bulk copy reads or writes, as the agent that makes it.
+char *watch(Warp &warp, BulkCopy &copy, uint64_t address, unsigned bytes,
+            Space space, unsigned lane, Use use);
 
 } // namespace ptx
 

@@ -94,6 +94,7 @@ Execute ptx::findMove(const Parts &parts, Instruction &instruction) {
     uint64_t window = has(parts, "shared") || has(parts, "shared::cta")
                           ? kSharedWindow
                       : has(parts, "local") ? kLocalWindow
+                      : has(parts, "param") ? kParameterWindow
                                             : 0;
     instruction.detail =
         static_cast<int64_t>(has(parts, "to") ? ~window + 1 : window);

@@ -221,6 +221,7 @@ void Reader::readParameters() {
       parameter.bytes = element * takeNumber();
       expect("]");
     }
+    parameter.align = align;
     parameter.offset = (kernel_->parameterBytes + align - 1) / align * align;
     kernel_->parameterBytes = parameter.offset + parameter.bytes;
     define(parameter.name, constant(parameter.offset));

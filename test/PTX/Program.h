@@ -72,7 +72,7 @@ struct Instruction {
 
 struct Parameter {
   std::string name;
-  size_t offset = 0, bytes = 0;
+  size_t offset = 0, bytes = 0, align = 1;
 };
 
 /// Registers that the hardware sets, in the order of the first values.
@@ -131,9 +131,10 @@ struct Program {
 /// Where the shared memory of a block begins in its address space: as on
 /// Hopper, behind a kilobyte that the system keeps.
 constexpr uint64_t kSharedBase = 1024;
-/// Generic addresses of shared and of local memory.
+/// Generic addresses of shared and of local memory and of parameters.
 constexpr uint64_t kSharedWindow = uint64_t(0x7f01) << 48;
 constexpr uint64_t kLocalWindow = uint64_t(0x7f02) << 48;
+constexpr uint64_t kParameterWindow = uint64_t(0x7f03) << 48;
 
 /// Reads a module; throws a Fault that names the line.
 std::unique_ptr<Program> readProgram(const std::string &text);
