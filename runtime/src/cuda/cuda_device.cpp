@@ -96,6 +96,10 @@ static cuda::Address toAddress(const void *data) {
 
 Status CudaCode::makeKernels(const std::shared_ptr<cuda::LoadedModule> &module,
                              const EntrySchema &entry, int multiprocessors) {
+  if (hasBoxes_ && !context_->driver().tensorMapEncode)
+    return failure(StatusCode::unsupported, entry.name,
+                   ": expected a driver that makes maps of boxes; this one "
+                   "lacks cuTensorMapEncodeTiled");
   size_t numWords =
       entry.numWords() + schema_.mostRegions() + cuda::kExtraWords;
   for (const VariantSchema &variant : schema_.variants) {

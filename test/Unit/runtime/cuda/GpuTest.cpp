@@ -313,6 +313,50 @@ TEST_F(Gpu, ManyThreads) {
     EXPECT_EQ(read(out, 2000), times(iota(2000), 2));
 }
 
+TEST_F(Gpu, BoxesThroughMaps) {
+  gdnrt_kernel *kernel;
+  std::string loaded = load("boxes", &kernel);
+  if (loaded.rfind("UNSUPPORTED", 0) == 0)
+    GTEST_SKIP() << loaded;
+  ASSERT_EQ(loaded, "OK");
+  // Rows of 72 words, of which the last eight are no part of them.
+  constexpr int64_t kRows = 20, kStride = 72, kUnits = 4;
+  void *x = array(iota(kRows * kStride)), *other = array(iota(2000));
+  void *out = array(iota(kUnits * 512));
+  const int64_t sizes[] = {kRows, 128}, strides[] = {2 * kStride, 1};
+  const int64_t outSizes[] = {kUnits, 512};
+  gdnrt_arg args[2] = {};
+  args[0].data = other;
+  args[0].dtype = GDNRT_BF16;
+  args[0].rank = 2;
+  args[0].sizes = sizes;
+  args[0].strides = strides;
+  args[1].data = out;
+  args[1].dtype = GDNRT_I32;
+  args[1].rank = 2;
+  args[1].sizes = outSizes;
+  gdnrt_binding *bound = nullptr;
+  ASSERT_EQ(gdnrt_kernel_bind(kernel, args, 2, &bound, &error), GDNRT_OK)
+      << error.message;
+  bindings.push_back(bound);
+  // The map is that of what is bound last.
+  args[0].data = x;
+  size_t index = 0;
+  ASSERT_EQ(gdnrt_binding_rebind(bound, &index, args, 1, &error), GDNRT_OK)
+      << error.message;
+  ASSERT_EQ(launch(bound), "OK");
+  std::vector<int32_t> words = read(out, kUnits * 512);
+  for (int64_t place = 0; place < kUnits * 512; ++place) {
+    int64_t row = place / 32 % 8, piece = place / 256 % 2;
+    // Chunks of four words change places within 128 bytes.
+    int64_t column = (place % 32) ^ (row * 4);
+    int64_t token = place / 512 * 8 - 4 + row;
+    bool isInside = token >= 0 && token < kRows;
+    int64_t expected = isInside ? token * kStride + piece * 32 + column : 0;
+    ASSERT_EQ(words[static_cast<size_t>(place)], expected) << place;
+  }
+}
+
 TEST_F(Gpu, HostTimeOfALaunch) {
   void *x = array(iota(132)), *out = array(iota(132));
   gdnrt_binding *bound = bind("scale", {x, out}, 132);

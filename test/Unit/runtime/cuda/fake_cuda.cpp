@@ -11,6 +11,7 @@
 using namespace gdnrt::cuda;
 using gdnrt::test::FakeCuda;
 using gdnrt::test::FakeLaunch;
+using gdnrt::test::FakeMap;
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -58,12 +59,14 @@ void gdnrt::test::resetFakeCuda() {
   fake.multiprocessors = fresh.multiprocessors;
   fake.maxThreads = fresh.maxThreads;
   fake.parameterBytes = 0;
+  fake.parameterBytesOf.clear();
   fake.isCapturing = false;
   fake.assemblerLog.clear();
   fake.run = nullptr;
   fake.failures.clear();
   fake.calls.clear();
   fake.launches.clear();
+  fake.maps.clear();
   fake.modules.clear();
   fake.functionAttributes.clear();
 }
@@ -243,7 +246,8 @@ EXPORT gdnrt::cuda::Result cuLaunchKernelEx(const LaunchConfig *config,
   launch.attributes.assign(config->attributes,
                            config->attributes + config->numAttributes);
   const int64_t *words = static_cast<const int64_t *>(parameters[0]);
-  launch.words.assign(words, words + fake().parameterBytes / sizeof(int64_t));
+  launch.words.assign(words,
+                      words + fake().bytesOf(function->name) / sizeof(int64_t));
   launch.context = gdnrt::test::fakeCurrentContext();
   if (fake().run)
     fake().run(launch);
@@ -310,10 +314,35 @@ EXPORT gdnrt::cuda::Result cuFuncLoad(Function) {
   NOTE("cuFuncLoad");
   return kSuccess;
 }
-EXPORT gdnrt::cuda::Result cuFuncGetParamInfo(Function, size_t, size_t *offset,
-                                              size_t *bytes) {
+EXPORT gdnrt::cuda::Result cuFuncGetParamInfo(Function function, size_t,
+                                              size_t *offset, size_t *bytes) {
   NOTE("cuFuncGetParamInfo");
   *offset = 0;
-  *bytes = fake().parameterBytes;
+  *bytes = fake().bytesOf(function->name);
   return kSuccess;
 }
+#ifndef FAKE_CUDA_HAS_NO_MAPS
+EXPORT gdnrt::cuda::Result
+cuTensorMapEncodeTiled(TensorMap *map, int type, uint32_t rank, void *address,
+                       const uint64_t *sizes, const uint64_t *strides,
+                       const uint32_t *box, const uint32_t *elementStrides,
+                       int interleave, int swizzle, int promotion, int fill) {
+  NOTE("cuTensorMapEncodeTiled");
+  FakeMap made;
+  made.type = type;
+  made.interleave = interleave;
+  made.swizzle = swizzle;
+  made.promotion = promotion;
+  made.fill = fill;
+  made.address = reinterpret_cast<Address>(address);
+  made.sizes.assign(sizes, sizes + rank);
+  made.strides.assign(strides, strides + rank - 1);
+  made.box.assign(box, box + rank);
+  made.elementStrides.assign(elementStrides, elementStrides + rank);
+  made.context = gdnrt::test::fakeCurrentContext();
+  std::lock_guard<std::mutex> guard(fake().lock);
+  fake().maps.push_back(std::move(made));
+  map->words[0] = fake().maps.size();
+  return reinterpret_cast<uintptr_t>(map) % 64 == 0 ? kSuccess : 1;
+}
+#endif

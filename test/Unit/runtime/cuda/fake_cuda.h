@@ -27,6 +27,15 @@ struct FakeLaunch {
   cuda::Context context = nullptr;
 };
 
+/// One map of boxes as it was asked for. Its first word is its number, from 1.
+struct FakeMap {
+  int type = 0, interleave = 0, swizzle = 0, promotion = 0, fill = 0;
+  cuda::Address address = 0;
+  std::vector<uint64_t> sizes, strides;
+  std::vector<uint32_t> box, elementStrides;
+  cuda::Context context = nullptr;
+};
+
 struct FakeCuda {
   // What the driver and its devices are.
   int version = 13000;
@@ -35,6 +44,8 @@ struct FakeCuda {
   int maxThreads = 1024;
   /// What the driver says about the size of a kernel's parameters.
   size_t parameterBytes = 0;
+  /// The same for kernels that differ.
+  std::map<std::string, size_t> parameterBytesOf;
   /// What the assembler writes into its error log.
   std::string assemblerLog;
   /// Whether streams are captured.
@@ -48,12 +59,17 @@ struct FakeCuda {
   // What happened.
   std::vector<std::string> calls;
   std::vector<FakeLaunch> launches;
+  std::vector<FakeMap> maps;
   std::vector<std::string> modules;
   std::map<std::string, std::map<int, int>> functionAttributes;
   int retained = 0, loadedModules = 0;
   int64_t allocations = 0;
   std::mutex lock;
 
+  size_t bytesOf(const std::string &kernel) const {
+    auto found = parameterBytesOf.find(kernel);
+    return found == parameterBytesOf.end() ? parameterBytes : found->second;
+  }
   /// Calls of that name so far.
   int count(const std::string &name) const;
 };

@@ -2,7 +2,8 @@
 //
 // The kernels' text and their schemas. Words of scale: x (ptr, N, stride), out
 // (ptr, N, stride), N, workspace, units; of the others: out, N, workspace,
-// units.
+// units; of boxes: x (ptr, T, 128, strides), out (ptr, N, 512, strides), T, N,
+// workspace, units, zeros, and the map of x.
 
 #include "gpu_kernels.h"
 
@@ -143,6 +144,59 @@ DONE:
 }
 )ptx";
 
+// Blocks copy eight rows of x [T, 128], from four before their first one on,
+// and write the 2048 bytes as they lie.
+static const char *const kBoxes = R"ptx(.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry boxes_kernel(.param .align 64 .b8 words[256])
+{
+  .reg .pred %p;
+  .reg .b32 %thread, %block, %tile, %bar, %zero, %row, %value, %place, %i;
+  .reg .b64 %map, %out, %offset;
+  .shared .align 1024 .b8 tile[2048];
+  .shared .align 8 .b8 bar[8];
+  mov.u32 %thread, %tid.x;
+  mov.u32 %block, %ctaid.x;
+  mov.u32 %tile, tile;
+  mov.u32 %bar, bar;
+  setp.ne.u32 %p, %thread, 0;
+  @%p bra READY;
+  mbarrier.init.shared::cta.b64 [%bar], 1;
+  fence.proxy.async.shared::cta;
+  mov.b64 %map, words;
+  cvta.param.u64 %map, %map;
+  add.s64 %map, %map, 128;
+  prefetch.tensormap [%map];
+  shl.b32 %row, %block, 3;
+  add.s32 %row, %row, -4;
+  mov.b32 %zero, 0;
+  mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%bar], 2048;
+  cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%tile], [%map, {%zero, %row, %zero}], [%bar];
+  mbarrier.arrive.shared::cta.b64 _, [%bar];
+READY:
+  bar.sync 0;
+WAIT:
+  mbarrier.try_wait.parity.shared::cta.b64 %p, [%bar], 0;
+  @!%p bra WAIT;
+  ld.param.u64 %out, [words+40];
+  shl.b32 %place, %thread, 2;
+  mad.lo.u32 %i, %block, 2048, %place;
+  cvt.u64.u32 %offset, %i;
+  add.s64 %out, %out, %offset;
+  add.s32 %place, %place, %tile;
+  ld.shared.u32 %value, [%place];
+  st.global.u32 [%out], %value;
+  ld.shared.u32 %value, [%place+512];
+  st.global.u32 [%out+512], %value;
+  ld.shared.u32 %value, [%place+1024];
+  st.global.u32 [%out+1024], %value;
+  ld.shared.u32 %value, [%place+1536];
+  st.global.u32 [%out+1536], %value;
+  ret;
+}
+)ptx";
+
 static const char *const kBroken = R"ptx(.version 7.0
 .target sm_80
 .address_size 64
@@ -171,6 +225,23 @@ static fb::LaunchT &addKernel(ImageBuilder &builder, const std::string &name,
   return *stage.launch;
 }
 
+/// Adds the entry with boxes, over other arrays.
+static void addBoxes(ImageBuilder &builder) {
+  addKernel(builder, "boxes", kBoxes, false, "sm_90");
+  fb::EntryT &entry = *builder.image.entries.back();
+  entry.params.clear();
+  entry.symbols.clear();
+  EntryBuilder again(entry);
+  again.tensor("x", fb::Access::read, fb::DType::bf16, {"T", "128"})
+      .tensor("out", fb::Access::write, fb::DType::i32, {"N", "512"});
+  fb::StageT &stage = *entry.codes[0]->variants[0]->stages[0];
+  *stage.grid[0] = again.form("N");
+  auto box = std::make_unique<fb::BoxT>();
+  box->param = 0;
+  box->rows = 8;
+  stage.launch->boxes.push_back(std::move(box));
+}
+
 ImageBuilder gdnrt::test::gpuImage() {
   ImageBuilder builder;
   addKernel(builder, "scale", kScale, true).blocks_per_sm = 1;
@@ -179,6 +250,7 @@ ImageBuilder gdnrt::test::gpuImage() {
   addKernel(builder, "ticket", kTicket).counters.push_back(std::move(one));
   addKernel(builder, "cluster", kCluster, false, "sm_90").cluster = 4;
   addKernel(builder, "shared", kShared).shared_bytes = 100000;
+  addBoxes(builder);
   addKernel(builder, "broken", kBroken);
   return builder;
 }
