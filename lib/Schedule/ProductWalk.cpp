@@ -176,9 +176,26 @@ LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
     return failure();
   beginOwn(
       arith::AddIOp::create(b, loc, copy.getInductionVar(), copy.getStep()));
+  // What is scaled has one place: it is not waited for before the products that
+  // read it can begin.
+  DenseSet<Operation *> behindScaled;
+  follow(plan->scaled, behindScaled);
+  DenseSet<Operation *> needed = getSources(
+      SmallVector<Operation *>(behindScaled.begin(), behindScaled.end()), rest);
+  SmallVector<Value> products;
+  for (Operation *op : rest)
+    if (isa<tile::MatmulOp>(op) && !needed.contains(op) &&
+        behindScaled.insert(op).second)
+      products.push_back(op->getResult(0));
+  follow(products, behindScaled);
+  Ops late;
+  for (Operation *op : std::exchange(rest, {}))
+    (behindScaled.contains(op) ? late : rest).push_back(op);
   read(plan->prepared);
-  read(plan->scaled);
   if (failed(emitSegment(rest)))
+    return failure();
+  read(plan->scaled);
+  if (failed(emitSegment(late)))
     return failure();
   releaseAll();
   storeBehind(copy, begun);
