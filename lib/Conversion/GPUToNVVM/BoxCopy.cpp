@@ -65,12 +65,19 @@ ArrayAttr BoxMaps::describe(func::FuncOp program) const {
   return b.getArrayAttr(described);
 }
 
+/// By the name that LLVM gives the parameter: an address that it takes itself
+/// is kept in registers from the start of the kernel on, through all roles.
 Value BoxMaps::getMap(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
-                      Value parameter) const {
+                      LLVM::LLVMFuncOp kernel) const {
   const int64_t number = llvm::find(boxes, boxOf(copy)) - boxes.begin();
-  return LLVM::GEPOp::create(
-      b, copy.getLoc(), parameter.getType(), b.getI8Type(), parameter,
-      ArrayRef<LLVM::GEPArg>{int32_t(firstByte + number * mapBytes)});
+  Value parameter =
+      emitAssembly(b, copy.getLoc(), b.getI64Type(), {},
+                   ("{\n.reg .b64 at;\nmov.b64 at, " + kernel.getName() +
+                    "_param_0;\ncvta.param.u64 $0, at;\n}")
+                       .str(),
+                   "=l", /*hasSideEffects=*/true);
+  Arithmetic a{b, copy.getLoc()};
+  return a.add(parameter, a.i64(firstByte + number * mapBytes));
 }
 
 void gdn::emitBoxCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,

@@ -7,6 +7,8 @@
 
 #include "Channels.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
 namespace gdn {
 
 /// The boxes of one program: one map for each argument or region and size of
@@ -22,9 +24,10 @@ public:
   int64_t place(int64_t words);
   /// What the launch has to know of them: an array of dictionaries.
   mlir::ArrayAttr describe(mlir::func::FuncOp program) const;
-  /// The generic pointer to the map of `copy`; `parameter` is the kernel's.
+  /// The generic address of the map of `copy`, an i64, in the parameter of the
+  /// kernel.
   mlir::Value getMap(mlir::OpBuilder &b, gpu::BeginCopyOp copy,
-                     mlir::Value parameter) const;
+                     mlir::LLVM::LLVMFuncOp kernel) const;
 
 private:
   struct Box {

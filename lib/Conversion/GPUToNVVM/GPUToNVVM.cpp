@@ -359,10 +359,10 @@ void KernelLowering::lowerBoxed(gdn::gpu::BeginCopyOp copy) {
   Location loc = copy.getLoc();
   Arithmetic a{b, loc};
   Value place = values.lookup(copy.getPlace()), rows = getIf(copy.getRows());
-  Value map = entry.boxes.getMap(b, copy, entry.kernel.getArgument(0));
   auto emitBox = [&] {
     emitBoxCopy(
-        b, copy, threads, map, get(copy.getIndices()), place,
+        b, copy, threads, entry.boxes.getMap(b, copy, entry.kernel),
+        get(copy.getIndices()), place,
         channels.getFull(b, loc,
                          copy.getPlace().getDefiningOp<gdn::gpu::AcquireOp>()));
   };
