@@ -34,7 +34,7 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   // Two groups of four warps, each with a chunk.
   if (target.hasWgmma()) {
     algorithm.together = 2;
-    algorithm.fusedCuts = {9, 5, 3}; // up to 8, 16 and 33 value heads
+    algorithm.fusedCuts = {9, 5, 4, 3}; // up to 8, 16, 26 and 33 value heads
   }
   passes.addPass(createConvertGDNToTile(algorithm));
   passes.addPass(createCanonicalizerPass());

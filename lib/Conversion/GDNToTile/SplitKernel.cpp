@@ -177,7 +177,7 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
         std::string number = std::to_string(cuts);
         chosen.push_back({{"fused-cuts-" + number},
                           "_fused_cuts_" + number,
-                          fusedCutParts,
+                          fusedCuts(cuts).parts,
                           cuts,
                           together});
       }
@@ -275,7 +275,8 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
     if (variant.names.front() == prepared.front() &&
         failed(emit(emitPrepareStage, "__prepare", perKeyHead, prepared)))
       return failure();
-    own.firstApart = variant.cuts != 0 && variant.together != 0;
+    own.firstApart =
+        variant.cuts != 0 && variant.together != 0 && variant.valueParts > 1;
     // Maps of what a block prepares itself have whole states.
     Algorithm ofMaps = own;
     if (variant.together != 0)

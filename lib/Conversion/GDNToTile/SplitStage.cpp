@@ -129,10 +129,10 @@ void SplitStage::describe() {
   std::string blocks = text(algorithm.valueParts), number = text(cuts);
   SmallVector<Attribute> conditions;
   if (cuts != 0 && algorithm.together != 0) {
-    // All blocks of a wave find a place: parts of first segments beside H and P
-    // of all but the last, and then parts of all but the first.
+    // All blocks of a stage in one wave: of the first H and P of all segments
+    // but one, or of its first one H alone; with rows as many more segments.
     const FusedCuts fused = fusedCuts(cuts);
-    std::string most = text(fusedCutParts * (cuts - 1));
+    std::string most = text(fused.parts > 1 ? 2 * (cuts - 1) : 2 * cuts - 3);
     conditions = {
         atMost({most, valueForm}, {"workers"}),
         atMost({rowForm}, {text(fused.mostRows)}),

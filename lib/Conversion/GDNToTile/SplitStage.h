@@ -145,19 +145,22 @@ constexpr int64_t groupTokens = 4;
 /// Whether that stage has anything to do.
 bool hasPrologue(const KernelParts &parts, const Algorithm &algorithm);
 
-/// Parts of the values that walk a segment where blocks prepare their chunks.
-constexpr int64_t fusedCutParts = 2;
-/// When such segments pay: how many blocks of each head have to be too many for
-/// the multiprocessors (those of the next variant, which cuts more; 0: none);
-/// from how many tokens, and up to how many rows. Measured with 8 to 32 heads
-/// of 128 on 132 multiprocessors.
+/// How segments are walked by blocks that prepare their chunks: parts of the
+/// values, which have the first segments apart if there are two; how many
+/// blocks of each head have to be too many for the multiprocessors (those of
+/// the next variant, which cuts more; 0: none); from how many tokens and up to
+/// how many rows they pay. Measured with 8 to 32 heads of 128 on 132
+/// multiprocessors. Four segments are for heads that are too many for five of
+/// two parts and too few for three.
 struct FusedCuts {
-  int64_t leastBlocks, leastTokens, mostRows;
+  int64_t parts, leastBlocks, leastTokens, mostRows;
 };
 constexpr FusedCuts fusedCuts(int64_t cuts) {
+  if (cuts == 4)
+    return {1, 8, 3072, 2};
   if (cuts > 5)
-    return {0, 4608, 2};
-  return cuts > 3 ? FusedCuts{16, 1920, 2} : FusedCuts{8, 3072, 1};
+    return {2, 0, 4608, 2};
+  return cuts > 3 ? FusedCuts{2, 16, 1920, 2} : FusedCuts{2, 8, 3072, 1};
 }
 
 /// A variant of the kernel that prepares chunks in the walk, for batches whose

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Segments of rows whose blocks prepare their chunks themselves. First segments are walked
-// beside the maps of the others, by halves of the values.
+// beside the maps of the others, by halves of the values; four segments are for more heads,
+// have whole states, and the first ones among the others.
 //
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 fused-cuts=5,9 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 fused-cuts=4,9 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
 // RUN: not gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 fused-cuts=9,2" 2>&1 | FileCheck %s --check-prefix=LEAST
 
 // LEAST: expects the option 'fused-cuts' to be at least 3, but got 2
@@ -24,7 +25,7 @@
 //       CHECK:     scf.yield
 // CHECK-LABEL: func.func @prefill__first_fused_cuts_9(
 //  CHECK-SAME:   gdn_tile.beside = "last"
-//  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hv", "2"]
+//  CHECK-SAME:   gdn_tile.grid = ["2*N + 1", "Hv", "2"]
 //       CHECK:   scf.for {{.*}} -> (vector<64x128xf32>)
 //       CHECK:     gdn_tile.tri_inverse
 //       CHECK:     gdn_tile.store
@@ -36,9 +37,15 @@
 //  CHECK-SAME:   gdn_tile.grid = ["N + 9", "Hv", "2"]
 //       CHECK:   scf.for {{.*}} -> (vector<64x128xf32>)
 
-// For heads that are too many for nine.
-// CHECK-LABEL: func.func @prefill__maps_fused_cuts_5(
-//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["8", "Hv"], ["workers"]], {{\[}}["N"], ["2"]], {{\[}}["1920"], ["T"]], {{\[}}["workers"], ["16", "Hv"]]]
+// CHECK-LABEL: func.func @prefill__maps_fused_cuts_4(
+//   CHECK-NOT:   gdn_tile.beside
+//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["5", "Hv"], ["workers"]], {{\[}}["N"], ["2"]], {{\[}}["3072"], ["T"]], {{\[}}["workers"], ["8", "Hv"]]]
+//  CHECK-SAME:   gdn_tile.grid = ["N + 4", "Hv", "2"]
+//   CHECK-NOT: func.func @prefill__first_fused_cuts_4(
+// CHECK-LABEL: func.func @prefill__scan_fused_cuts_4(
+// CHECK-LABEL: func.func @prefill__walk_fused_cuts_4(
+//  CHECK-SAME:   gdn_tile.grid = ["N + 5", "Hv"]
+//       CHECK:   scf.for {{.*}} -> (vector<128x128xf32>)
 func.func @prefill(
     %q: tensor<?x?x128xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "128"]},
     %k: tensor<?x?x128xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "128"]},
