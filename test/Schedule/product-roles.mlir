@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A loop over chunks that prepares them, in four roles: one copies keys and queries
-// and makes gates, one scales rows of keys, one makes the rest of what needs no state,
+// A loop over chunks that prepares them, in five roles: one copies keys and queries, as
+// boxes, one makes gates, one scales rows of keys, one makes the rest of what needs no state,
 // two chunks at a time, one walks from state to state. Of values and outputs a group that
 // walks has its own columns, and meets nobody else. With half of the values for a block, one
 // group walks, and those that load and scale are groups of their own. A stage beside the next
@@ -35,10 +35,13 @@
 //       CHECK:       gdn_gpu.fetch transpose
 //       CHECK:       gdn_gpu.begin_copy own
 //       CHECK:       gdn_gpu.receive %[[MADE]]
-//       CHECK:       gdn_gpu.receive %[[SCALED]]
-// X, then the outputs and the state from it.
+// X, then the outputs and the state from it. What is scaled has one place, so that it is
+// received as late as can be.
+//   CHECK-NOT:       gdn_gpu.receive %[[SCALED]]
 //       CHECK:       %[[X:.+]] = gdn_gpu.start_matmul
 //       CHECK:       gdn_gpu.await_matmul %[[X]]
+//       CHECK:       gdn_gpu.receive %[[SCALED]]
+//   CHECK-NOT:       gdn_gpu.map_rows
 //       CHECK:       gdn_gpu.start_matmul
 //       CHECK:       gdn_gpu.start_matmul
 //       CHECK:       gdn_gpu.share transpose %{{.+}}, %[[OUT]]
@@ -59,19 +62,22 @@
 //       CHECK:       gdn_gpu.acquire %[[MADE]]
 //       CHECK:       gdn_gpu.commit %[[MADE]]
 //       CHECK:       gdn_gpu.release %[[KEYS]]
-//       CHECK:   gdn_gpu.warps 12 for 2 registers 24 {
-// Inputs of gates are on their way before the copies are asked for.
+//       CHECK:   gdn_gpu.warps 12 for 1 registers 24 {
 //       CHECK:     scf.for
-//       CHECK:       gdn_gpu.warps 0 for 1 ->
-//       CHECK:         gdn_gpu.load
 //       CHECK:       gdn_gpu.acquire %[[KEYS]]
-//       CHECK:       gdn_gpu.begin_copy
-//       CHECK:       gdn_gpu.acquire %[[GATES]]
-//       CHECK:       gdn_gpu.warps 0 for 1 {
-//   CHECK-NOT:         gdn_gpu.load
-//       CHECK:       gdn_gpu.commit %[[GATES]]
+//       CHECK:       gdn_gpu.begin_copy boxed
+//       CHECK:       gdn_gpu.begin_copy boxed
+//   CHECK-NOT:       %[[GATES]]
 //       CHECK:       gdn_gpu.await_copies
 //       CHECK:       gdn_gpu.commit %[[KEYS]]
+// Gates wait for no place of keys.
+//       CHECK:   gdn_gpu.warps 13 for 1 registers 24 {
+//       CHECK:     scf.for
+//       CHECK:       gdn_gpu.load
+//   CHECK-NOT:       %[[KEYS]]
+//       CHECK:       gdn_gpu.acquire %[[GATES]]
+//   CHECK-NOT:       gdn_gpu.load
+//       CHECK:       gdn_gpu.commit %[[GATES]]
 //       CHECK:   gdn_gpu.warps 14 for 2 registers 24 {
 //       CHECK:       %[[KEY:.+]] = gdn_gpu.receive %[[KEYS]]
 //       CHECK:       gdn_gpu.receive %[[GATES]]
@@ -84,7 +90,8 @@
 //  CHECK-SAME:   gdn_gpu.threads = 512 : i64
 //       CHECK:   gdn_gpu.warps 0 for 4 registers 208 {
 //       CHECK:   gdn_gpu.warps 4 for 4 registers 160 {
-//       CHECK:   gdn_gpu.warps 8 for 4 registers 72 {
+//       CHECK:   gdn_gpu.warps 8 for 2 registers 72 {
+//       CHECK:   gdn_gpu.warps 10 for 2 registers 72 {
 //       CHECK:   gdn_gpu.warps 12 for 4 registers 72 {
 // BESIDE-LABEL: func.func @prefill__walk_fused(
 //   BESIDE-NOT:   _launch

@@ -25,7 +25,7 @@
 //       CHECK:     scf.yield
 // CHECK-LABEL: func.func @prefill__first_fused_cuts_9(
 //  CHECK-SAME:   gdn_tile.beside = "last"
-//  CHECK-SAME:   gdn_tile.grid = ["2*N + 1", "Hv", "2"]
+//  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hv", "2"]
 //       CHECK:   scf.for {{.*}} -> (vector<64x128xf32>)
 //       CHECK:     gdn_tile.tri_inverse
 //       CHECK:     gdn_tile.store

@@ -13,6 +13,8 @@
 // RUN: not gdn-compile %t/reqntid.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/reqntid.mlir
 // RUN: not gdn-compile %t/alignments.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/alignments.mlir
 // RUN: not gdn-compile %t/counters.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/counters.mlir
+// RUN: not gdn-compile %t/boxes.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/boxes.mlir
+// RUN: not gdn-compile %t/box.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/box.mlir
 
 //--- parameter.mlir
 // CHECK: error: 'llvm.func' op expects a kernel to take one pointer with 'llvm.byval' to an array of i64, 'llvm.align' = 8 or 64 and 'nvvm.grid_constant', but got none
@@ -31,7 +33,7 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
 }
 
 //--- field.mlir
-// CHECK: error: 'llvm.func' op expects the fields threads, shared_bytes, cluster, blocks_per_sm, dependent, counters in 'gdn_gpu.launch', but got 'warps'
+// CHECK: error: 'llvm.func' op expects the fields threads, shared_bytes, cluster, blocks_per_sm, dependent, counters, boxes in 'gdn_gpu.launch', but got 'warps'
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
@@ -94,5 +96,24 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
                 gdn_gpu.launch = {threads = 32 : i32, counters = 7 : i32}} {
+  llvm.return
+}
+
+//--- boxes.mlir
+// CHECK: error: 'llvm.func' op expects 'boxes' of 'gdn_gpu.launch' to be an array, but got 7 : i32
+llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
+                                llvm.align = 8 : i64, nvvm.grid_constant})
+    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
+                gdn_gpu.launch = {threads = 32 : i32, boxes = 7 : i32}} {
+  llvm.return
+}
+
+//--- box.mlir
+// CHECK: error: 'llvm.func' op expects 'boxes' of 'gdn_gpu.launch' to have 'rows_dim', 'rows', and 'param' or 'region' with 'sizes', but got {param = 0 : i64, region = 0 : i64, rows = 64 : i64, rows_dim = 0 : i64}
+llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
+                                llvm.align = 8 : i64, nvvm.grid_constant})
+    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
+                gdn_gpu.launch = {threads = 32 : i32,
+                                  boxes = [{param = 0, region = 0, rows = 64, rows_dim = 0}]}} {
   llvm.return
 }
