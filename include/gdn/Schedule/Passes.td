@@ -259,10 +259,10 @@ def ScheduleTileProducts
     turn before it is at work, and the rest while the first products run.
 
     Where such a loop also has products that do not need what it carries, its work is
-    that of four roles: one walks from state to state, one makes what needs no state,
-    one copies and makes what needs no product, and one scales rows of what was copied.
-    They hand tiles over through channels, so that a chunk is prepared while the one
-    before it is walked.
+    that of five roles: one walks from state to state, one makes what needs no state,
+    one copies, as boxes where tensor maps can bring them, one makes what needs no
+    product, and one scales rows of what was copied. They hand tiles over through
+    channels, so that a chunk is prepared while the one before it is walked.
 
     Tiles that are not needed any more give their shared memory to later ones. Work
     on rows of f32 tiles that registers hold turned round, a norm of outputs, is
