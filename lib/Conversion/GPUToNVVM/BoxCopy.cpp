@@ -80,9 +80,10 @@ Value BoxMaps::getMap(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   return a.add(parameter, a.i64(firstByte + number * mapBytes));
 }
 
-void gdn::emitBoxCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
-                      const BlockThreads &threads, Value map,
-                      ValueRange indices, Value place, Value barrier) {
+/// The barrier of the channel counts the bytes.
+static void emitBox(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
+                    const BlockThreads &threads, Value map, ValueRange indices,
+                    Value place, Value barrier) {
   Location loc = copy.getLoc();
   Arithmetic a{b, loc};
   Value isFirst = a.both(a.isEqual(threads.warp, a.i32(0)),
@@ -116,4 +117,30 @@ void gdn::emitBoxCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
                    "bytes [$0], [$1, {" +
                    coordinates + "}], [$2];",
                constraints + ",~{memory}", /*hasSideEffects=*/true);
+}
+
+void gdn::emitBoxCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
+                      const BlockThreads &threads, const BoxMaps &maps,
+                      LLVM::LLVMFuncOp kernel, Channels &channels,
+                      ValueRange indices, Value rows, Value place,
+                      llvm::function_ref<void()> emitPieces) {
+  Location loc = copy.getLoc();
+  Arithmetic a{b, loc};
+  auto emitWhole = [&] {
+    Value map = maps.getMap(b, copy, kernel);
+    Value barrier = channels.getFull(
+        b, loc, copy.getPlace().getDefiningOp<gdn::gpu::AcquireOp>());
+    emitBox(b, copy, threads, map, indices, place, barrier);
+  };
+  if (!rows)
+    return emitWhole();
+  Value all = a.i64(copy.getPlace().getType().getShape()[0]);
+  Value isWhole = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge,
+                                        a.toI64(rows), all);
+  auto branch = scf::IfOp::create(b, loc, isWhole, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  emitWhole();
+  b.setInsertionPointToStart(branch.elseBlock());
+  emitPieces();
 }

@@ -44,13 +44,15 @@ private:
   int64_t firstByte = 0;
 };
 
-/// Asks for the whole tile of `copy`, by one thread of its role. `indices` are
-/// those of the copy, `place` points to the tile, and the barrier of the
-/// channel counts its bytes.
+/// Asks for the tile of `copy` as a box, by one thread of its role, where all
+/// of its rows are there; elsewhere calls `emitPieces`. `indices` are those of
+/// the copy, `rows` is null if they are always there, `place` points to the
+/// tile.
 void emitBoxCopy(mlir::OpBuilder &b, gpu::BeginCopyOp copy,
-                 const BlockThreads &threads, mlir::Value map,
-                 mlir::ValueRange indices, mlir::Value place,
-                 mlir::Value barrier);
+                 const BlockThreads &threads, const BoxMaps &maps,
+                 mlir::LLVM::LLVMFuncOp kernel, Channels &channels,
+                 mlir::ValueRange indices, mlir::Value rows, mlir::Value place,
+                 llvm::function_ref<void()> emitPieces);
 
 } // namespace gdn
 

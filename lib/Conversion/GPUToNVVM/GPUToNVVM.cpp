@@ -62,7 +62,6 @@ private:
   void lowerLoop(scf::ForOp loop);
   void lowerIf(scf::IfOp branch);
   void lowerAwait(Location loc);
-  void lowerBoxed(gdn::gpu::BeginCopyOp copy);
   TileMemory sharedMemory(Location loc, Value place,
                           gdn::gpu::FragmentType type, Value row);
 
@@ -354,34 +353,6 @@ void KernelLowering::lowerAwait(Location loc) {
   emitAwaitLaunch(b, loc);
 }
 
-/// A box where all rows are there, else pieces.
-void KernelLowering::lowerBoxed(gdn::gpu::BeginCopyOp copy) {
-  Location loc = copy.getLoc();
-  Arithmetic a{b, loc};
-  Value place = values.lookup(copy.getPlace()), rows = getIf(copy.getRows());
-  auto emitBox = [&] {
-    emitBoxCopy(
-        b, copy, threads, entry.boxes.getMap(b, copy, entry.kernel),
-        get(copy.getIndices()), place,
-        channels.getFull(b, loc,
-                         copy.getPlace().getDefiningOp<gdn::gpu::AcquireOp>()));
-  };
-  if (!rows)
-    return emitBox();
-  Value all = a.i64(copy.getPlace().getType().getShape()[0]);
-  Value isWhole = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge,
-                                        a.toI64(rows), all);
-  auto branch = scf::IfOp::create(b, loc, isWhole, /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  emitBox();
-  b.setInsertionPointToStart(branch.elseBlock());
-  TileMemory tile =
-      memory.getTile(b, loc, copy.getView(), values, get(copy.getIndices()),
-                     copy.getDims(), copy.getPlace().getType());
-  emitCopy(b, copy, threads, tile, rows, place);
-}
-
 void KernelLowering::lower(Operation &op) {
   Location loc = op.getLoc();
   Arithmetic a{b, loc};
@@ -393,6 +364,11 @@ void KernelLowering::lower(Operation &op) {
     return memory.getTile(b, loc, access.getView(), values,
                           get(access.getIndices()), access.getDims(), type,
                           aligned);
+  };
+  auto at = [&](auto copy) {
+    return memory.getTile(b, loc, copy.getView(), values,
+                          get(copy.getIndices()), copy.getDims(),
+                          copy.getPlace().getType());
   };
   llvm::TypeSwitch<Operation *>(&op)
       .Case([&](gdn::gpu::BlockIdOp id) {
@@ -504,21 +480,15 @@ void KernelLowering::lower(Operation &op) {
         values.map(conv.getResults(), emitConv1d(b, conv, values));
       })
       .Case([&](gdn::gpu::BeginCopyOp copy) {
-        if (copy.getBoxed())
-          return lowerBoxed(copy);
-        gdn::gpu::SharedType place = copy.getPlace().getType();
-        TileMemory tile =
-            memory.getTile(b, loc, copy.getView(), values,
-                           get(copy.getIndices()), copy.getDims(), place);
-        emitCopy(b, copy, threads, tile, getIf(copy.getRows()),
-                 values.lookup(copy.getPlace()));
+        Value to = values.lookup(copy.getPlace()), rows = getIf(copy.getRows());
+        auto pieces = [&] { emitCopy(b, copy, threads, at(copy), rows, to); };
+        if (!copy.getBoxed())
+          return pieces();
+        emitBoxCopy(b, copy, threads, entry.boxes, entry.kernel, channels,
+                    get(copy.getIndices()), rows, to, pieces);
       })
       .Case([&](gdn::gpu::CopyOutOp copy) {
-        gdn::gpu::SharedType place = copy.getPlace().getType();
-        TileMemory tile =
-            memory.getTile(b, loc, copy.getView(), values,
-                           get(copy.getIndices()), copy.getDims(), place);
-        emitCopyOut(b, copy, threads, tile, getIf(copy.getRows()),
+        emitCopyOut(b, copy, threads, at(copy), getIf(copy.getRows()),
                     values.lookup(copy.getPlace()));
       })
       .Case([&](gdn::gpu::AwaitCopiesOp await) {
@@ -530,11 +500,9 @@ void KernelLowering::lower(Operation &op) {
       .Case([&](gdn::gpu::MatmulOp matmul) {
         Value lhs = get(matmul.getLhs()), tile = values.lookup(matmul.getRhs());
         Value acc = getIf(matmul.getAcc());
-        if (!matmul.getWarpgroup()) {
-          values.map(matmul.getResult(),
-                     emitMatmul(b, threads, matmul, lhs, tile, acc));
-          return;
-        }
+        if (!matmul.getWarpgroup())
+          return values.map(matmul.getResult(),
+                            emitMatmul(b, threads, matmul, lhs, tile, acc));
         gdn::gpu::FragmentType type = matmul.getResult().getType();
         auto sums =
             startGroupMatmul(b, loc, matmul.getLhs().getType().getDimSize(1),
