@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A loop over chunks as the work of four roles at the same time:
+// A loop over chunks as the work of five roles at the same time:
 //
 //     load                  feed: four warps      walk: warps for rows of S
 //     acquire, copy K, Q    receive K, Q, gates   receive K, Q
@@ -8,8 +8,8 @@
 //     commit K, Q           K K^T; inverses       release K, Q
 //                           of each: T            receive gates; await V
 //     gate                  K Q^T; P'             W; copy the next V
-//     gates; commit         commit T, P'          receive K', T, P'
-//                           release all           X; O, S; release all
+//     gates; commit         commit T, P'          receive T, P'; X
+//                           release all           receive K'; O, S; release all
 //     scale
 //     receive K, gates
 //     K'; commit; release

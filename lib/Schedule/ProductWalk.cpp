@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The role that walks from state to state: of the four of ProductRoles.cpp the
+// The role that walks from state to state: of the five of ProductRoles.cpp the
 // one that all others work for. A group of four warps waits for channels and
 // for itself, never for another group: of values and outputs it has the columns
 // that are its rows of the state.

@@ -17,6 +17,9 @@ LogicalResult gdn::readKernel(LLVM::LLVMFuncOp kernel, StageCode &stage,
   FailureOr<SmallVector<uint32_t>> demanded = readAlignments(kernel);
   if (failed(launch) || failed(words) || failed(demanded))
     return failure();
+  if (!launch->boxes.empty() && !hasAlignedParameter(kernel))
+    return kernel.emitOpError(
+        "expects 'llvm.align' = 64 of a parameter with tensor maps, but got 8");
   stage.launch = std::move(*launch);
   stage.words = *words;
   alignments.resize(std::max(alignments.size(), demanded->size()));

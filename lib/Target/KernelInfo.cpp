@@ -158,6 +158,11 @@ FailureOr<uint64_t> gdn::readParameterWords(LLVM::LLVMFuncOp kernel) {
   return array.getNumElements();
 }
 
+bool gdn::hasAlignedParameter(LLVM::LLVMFuncOp kernel) {
+  auto align = kernel.getArgAttrOfType<IntegerAttr>(0, "llvm.align");
+  return align && align.getInt() % 64 == 0;
+}
+
 FailureOr<SmallVector<uint32_t>> gdn::readAlignments(LLVM::LLVMFuncOp kernel) {
   SmallVector<uint32_t> alignments;
   Attribute attribute = kernel->getAttr("gdn_gpu.alignments");

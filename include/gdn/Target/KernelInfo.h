@@ -65,6 +65,10 @@ mlir::FailureOr<KernelLaunch> readLaunch(mlir::LLVM::LLVMFuncOp kernel);
 /// function unless it takes one by-value array of i64 in constant memory.
 mlir::FailureOr<uint64_t> readParameterWords(mlir::LLVM::LLVMFuncOp kernel);
 
+/// Whether that array begins at a multiple of 64 bytes, as tensor maps behind
+/// it want.
+bool hasAlignedParameter(mlir::LLVM::LLVMFuncOp kernel);
+
 /// Reads `gdn_gpu.alignments`, an array<i64> of bytes, one per parameter of the
 /// entry; empty without it. Fails with an error on the function.
 mlir::FailureOr<llvm::SmallVector<uint32_t>>

@@ -87,6 +87,8 @@ public:
   const std::vector<int64_t> &words() const { return words_; }
   /// kMapWords words for each box of stage `index` of the chosen variant.
   const int64_t *maps(size_t index) const { return maps_.ofStage(index); }
+  /// Whether it was made with the encoder of its code, so that there are maps.
+  bool hasMaps() const { return maps_.areNeeded(); }
   const std::vector<BoundParam> &params() const { return params_; }
   int64_t symbol(size_t index) const {
     return words_[entry_->firstSymbolWord() + index];
@@ -97,6 +99,9 @@ public:
   /// Fails if there is no variant whose workspace fits, or the forced one's
   /// does not, or a map of its boxes could not be made.
   Status checkVariant() const;
+  /// Whether the workspace is enough for that variant; then `checkVariant` says
+  /// what else is wrong.
+  bool hasPlace() const { return workspace_.fits(plan_.variants()[variant_]); }
   /// Units of stage `index` of the chosen variant; none if another is forced.
   int64_t stageUnits(size_t index) const {
     if (stage_ && *stage_ != index)

@@ -63,8 +63,11 @@ static Status arrayOf(const EntrySchema &entry, const BoxSchema &box,
   // The two bytes of an element, with no overflow.
   if (!isSound ||
       (!isEmpty && static_cast<uint64_t>(elements) > (end - begin) / 2))
-    return invalid(entry.name, ": region ", *box.region, " of the workspace, ",
-                   end - begin, " bytes, does not hold the array of its boxes");
+    return invalid(entry.name, ": region ", *box.region,
+                   " of the workspace: expected place for the array of its "
+                   "boxes, of ",
+                   isSound ? std::to_string(elements) : "too many",
+                   " elements of 2 bytes, got ", end - begin, " bytes");
   array.data =
       isEmpty ? nullptr : static_cast<unsigned char *>(workspace) + begin;
   return {};

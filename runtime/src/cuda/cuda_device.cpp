@@ -141,6 +141,10 @@ Status CudaCode::launch(const Binding &binding, void *stream) {
       continue;
     end[1] = units;
     if (size_t boxes = variant.stages[stage].launch->boxes.size()) {
+      if (!binding.hasMaps())
+        return invalid(binding.entry().name,
+                       ": expected a binding made with the encoder of its "
+                       "code, got one without");
       int64_t *behind = end + cuda::kExtraWords;
       int64_t *maps =
           words + cuda::firstMapWord(static_cast<size_t>(behind - words));

@@ -13,7 +13,8 @@ using namespace gdnrt::cuda;
 
 // What the driver takes.
 static constexpr int64_t kAlignment = 16;
-static constexpr int64_t kMostElements = int64_t{1} << 32;
+// Coordinates have 32 bits with a sign.
+static constexpr int64_t kMostElements = int64_t{1} << 31;
 static constexpr int64_t kStrideEnd = int64_t{1} << 40;
 
 static constexpr int64_t kElementBytes = 2;
@@ -98,9 +99,15 @@ Status TensorMapEncoder::encodeOne(const BoxedArray &array,
       &encoded, kTensorMapUint16, rank, array.data, sizes, strides, box,
       elementStrides, kTensorMapNoInterleave, kTensorMapSwizzle128,
       kTensorMapPromote256, kTensorMapFillZeros);
-  if (result != kSuccess)
-    return driver.check(result, "cuTensorMapEncodeTiled",
-                        what_ + ": " + describe(array));
+  if (result != kSuccess) {
+    std::string text = what_ + ": " + describe(array) + ", ";
+    for (int d = 0; d < array.rank; ++d)
+      text += (d ? " x " : "") + std::to_string(array.sizes[d]);
+    text += " with strides";
+    for (int d = 0; d < array.rank; ++d)
+      text += (d ? ", " : " ") + std::to_string(array.strides[d]);
+    return driver.check(result, "cuTensorMapEncodeTiled", text);
+  }
   std::memcpy(map, &encoded, sizeof(encoded));
   return {};
 }

@@ -324,9 +324,11 @@ Status LayerKernel::giveWorkspace(void *stream) {
   auto memory = device().allocate(bytes);
   if (!memory.isOk())
     return memory.status();
-  workspaces_.push_back(*memory);
-  if (Status s = binding_->setWorkspace(*memory, bytes); !s.isOk())
+  if (Status s = binding_->setWorkspace(*memory, bytes); !s.isOk()) {
+    (void)device().free(*memory);
     return s;
+  }
+  workspaces_.push_back(*memory);
   return device().fill(*memory, 0, binding_->bytesToZero(bytes), stream);
 }
 
@@ -364,11 +366,14 @@ Status LayerKernel::checkCapture(const GDNMetadataView &step,
                    "the stream, got a stream that is captured");
   if (Status s = prepare(step, run, tokens, count); !s.isOk())
     return s;
-  if (Status s = binding_->checkVariant(); !s.isOk())
+  if (Status s = binding_->checkVariant(); !s.isOk()) {
+    if (binding_->hasPlace())
+      return s;
     return failure(StatusCode::unsupported, entry().name,
                    ": expected a step of as many rows ahead of the capture, or "
                    "a workspace that is shared: ",
                    s.message());
+  }
   return {};
 }
 
@@ -378,7 +383,7 @@ Status LayerKernel::launch(const GDNMetadataView &step, const gdnrt_run &run,
   if (Status s = prepare(step, run, tokens, count); !s.isOk())
     return s;
   if (Status s = binding_->checkVariant(); !s.isOk()) {
-    if (shared_)
+    if (shared_ || binding_->hasPlace())
       return s;
     if (Status taken = giveWorkspace(stream); !taken.isOk())
       return taken;

@@ -85,3 +85,15 @@ func.func @not_from_the_first_column(%v: !view, %i: index) attributes {gdn_gpu.t
   }
   return
 }
+
+// -----
+
+!view = memref<?x128xbf16, strided<[?, 1]>>
+
+func.func @own(%v: !view, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %place = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
+  // expected-error@+1 {{'gdn_gpu.begin_copy' op expects neither 'own' nor 'scattered' with 'boxed'}}
+  gdn_gpu.begin_copy own boxed %v[%i, %c0] dims [0, 1], %place : !view, !gdn_gpu.shared<64x128xbf16, swizzled>
+  return
+}

@@ -169,8 +169,10 @@ TEST_F(KernelImageTest, TheKernelTakesTheEntrysWords) {
   said.clear();
   codes[0].entries[0].variants[0].stages[0].words = 9;
   EXPECT_FALSE(entry(codes));
-  EXPECT_EQ(said, "'func.func' op expects the kernel fill to take 8 "
-                  "words, those of a call, two more and its tensor maps, but got 9\n");
+  EXPECT_EQ(
+      said,
+      "'func.func' op expects the kernel fill to take 8 "
+      "words, those of a call, two more and its tensor maps, but got 9\n");
   said.clear();
   // A region of a workspace has its address among the words,
   // in every kernel.

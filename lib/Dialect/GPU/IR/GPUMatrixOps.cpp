@@ -58,6 +58,9 @@ static LogicalResult verifyBox(BeginCopyOp copy) {
   SharedType place = copy.getPlace().getType();
   auto view = cast<MemRefType>(copy.getView().getType());
   const int64_t last = view.getRank() - 1;
+  if (copy.getOwn() || copy.getScattered())
+    return copy.emitOpError("expects neither 'own' nor 'scattered' with "
+                            "'boxed'");
   if (!copy.getPlace().getDefiningOp<AcquireOp>())
     return copy.emitOpError("expects 'place' to be acquired for 'boxed'");
   if (place.getRank() != 2 || !place.getSwizzled() ||

@@ -239,10 +239,10 @@ TEST_F(CudaBox, LayoutsThatHaveNoMap) {
       refused + "stride 1 in dim 2 where boxes are copied, got 4");
   EXPECT_EQ(rebind(0, {address(0x10000),
                        DType::bf16,
-                       {100, (int64_t{1} << 32) + 1, 128},
+                       {100, (int64_t{1} << 31) + 1, 128},
                        {128, 0, 1}}),
-            refused + "dim 1 to be at most 4294967296 where boxes are copied, "
-                      "got 4294967297");
+            refused + "dim 1 to be at most 2147483648 where boxes are copied, "
+                      "got 2147483649");
   // The strides of a dimension of size 1 say nothing.
   EXPECT_EQ(
       rebind(0, {address(0x10000), DType::bf16, {100, 1, 128}, {128, 3, 1}}),
@@ -257,9 +257,12 @@ TEST_F(CudaBox, FailuresOfTheDriver) {
                           "(1): invalid argument";
   fakeCuda().failures = {{"cuTensorMapEncodeTiled", 1}};
   EXPECT_EQ(rebind(0, {address(0x20000), DType::bf16, {100, 4, 128}}),
-            "DEVICE_ERROR: copy: x" + why);
+            "DEVICE_ERROR: copy: x, 100 x 4 x 128 with strides 512, 128, 1" +
+                why);
   EXPECT_EQ(binding->setWorkspace(memory, sizeof(memory)).toString(),
-            "DEVICE_ERROR: copy: region 1 of the workspace" + why);
+            "DEVICE_ERROR: copy: region 1 of the workspace, 3 x 100 x 2 x 64 "
+            "with strides 12800, 128, 64, 1" +
+                why);
   // The binding is what it was.
   ASSERT_EQ(launch(), "OK");
   EXPECT_EQ(fakeCuda().launches[0].words[0], 0x10000);
@@ -267,7 +270,9 @@ TEST_F(CudaBox, FailuresOfTheDriver) {
   EXPECT_EQ(binding->workspace(), nullptr);
   // What cannot fail leaves it to the launch.
   EXPECT_EQ(binding->forceVariant(1).toString(), "OK");
-  EXPECT_EQ(launch(), "DEVICE_ERROR: copy: x" + why);
+  EXPECT_EQ(launch(),
+            "DEVICE_ERROR: copy: x, 100 x 4 x 128 with strides 1024, 160, 1" +
+                why);
   EXPECT_TRUE(fakeCuda().launches.empty());
   fakeCuda().failures.clear();
   EXPECT_EQ(binding->forceVariant(std::nullopt).toString(), "OK");

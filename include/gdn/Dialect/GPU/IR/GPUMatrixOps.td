@@ -26,7 +26,8 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
 
     With `boxed`, a tile of which all rows are there comes as one box, by a tensor
     map that the launch brings: one thread asks, and the barrier of the channel that
-    the tile belongs to counts its bytes. Other tiles come in pieces.
+    the tile belongs to counts its bytes: it is there for who receives it, not
+    behind a `gdn_gpu.await_copies`. Other tiles come in pieces.
 
     **Preconditions**
 
@@ -42,11 +43,12 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
     - (C6) with `scattered`, the tile has rank 1 and elements of 32 bits.
     - (C7) with `own`, the tile is swizzled and the columns of a warp are whole
       pieces.
-    - (C8) with `boxed`, the tile comes from a `gdn_gpu.acquire`, is swizzled, has
-      rank 2, elements of 16 bits, at most 256 rows, and up to 256 columns, a
-      multiple of 64, which are all of the view's last dimension; the view is an
-      argument of the function, of up to 4 dimensions. Needs a target with bulk
-      copies.
+    - (C8) with `boxed`, and neither `own` nor `scattered`, the tile comes from a
+      `gdn_gpu.acquire`, is swizzled, has rank 2, elements of 16 bits, at most 256
+      rows, and up to 256 columns, a multiple of 64, which are all of the view's last
+      dimension, from index 0 on; the view is an argument of the function, of up to 4
+      dimensions. 16 bytes divide all strides but the last: not checked. Needs a
+      target with bulk copies.
 
     **Example**
 
