@@ -32,8 +32,14 @@ TEST_P(LayoutCases, PaddedSlots) {
   expectPaddingIntact(wide);
 }
 
+/// Of a prompt that has whole chunks, which may come another way than its last
+/// tokens.
+static const Rows kLongRows = {{3, 0, 150, 1}, {2, 9, 4, 0}};
+
 TEST_P(LayoutCases, PaddedRows) {
-  Problem dense(kernel.entry(), kRows), wide(kernel.entry(), kRows);
+  const Rows &rows =
+      std::get<0>(GetParam()) == EntryKind::prefill ? kLongRows : kRows;
+  Problem dense(kernel.entry(), rows), wide(kernel.entry(), rows);
   for (const char *name :
        {"qkvz", "ba", "qkv", "q", "k", "v", "z", "b", "a", "core", "out"})
     if (wide.has(name))
@@ -43,6 +49,23 @@ TEST_P(LayoutCases, PaddedRows) {
   expectSameOutputs(dense, wide);
   expectSamePools(dense, wide);
   expectPaddingIntact(wide);
+}
+
+/// Queries and keys of one head behind those of another.
+TEST_P(LayoutCases, HeadsApart) {
+  if (std::get<0>(GetParam()) != EntryKind::prefill)
+    GTEST_SKIP() << "rows of one token or a few";
+  Problem dense(kernel.entry(), kLongRows), apart(kernel.entry(), kLongRows);
+  if (!apart.has("q") || apart["q"].sizes().size() != 3)
+    GTEST_SKIP() << "the entry makes queries and keys itself";
+  for (const char *name : {"q", "k"}) {
+    const Sizes &sizes = apart[name].sizes();
+    apart[name].relayout({sizes[2], sizes[0] * sizes[2], 1});
+  }
+  kernel.run(dense);
+  kernel.run(apart);
+  expectSameOutputs(dense, apart);
+  expectSamePools(dense, apart);
 }
 
 TEST_P(LayoutCases, ConvStateByPosition) {
