@@ -17,8 +17,6 @@
 // The walk is in ProductWalk.cpp.
 #include "ProductKernel.h"
 
-#include "mlir/IR/Matchers.h"
-
 using namespace mlir;
 using namespace gdn;
 
@@ -226,19 +224,6 @@ void ProductKernel::commit(ArrayRef<Value> group) {
 // Loading and feeding
 //===----------------------------------------------------------------------===//
 
-/// True if what is acquired can come as a box of an argument: begin_copy_c8.
-static bool isBox(gpu::BeginCopyOp copy) {
-  gpu::SharedType place = copy.getPlace().getType();
-  auto view = cast<MemRefType>(copy.getView().getType());
-  ArrayRef<int64_t> shape = place.getShape();
-  return isa<BlockArgument>(copy.getView()) && view.getRank() <= 4 &&
-         place.getElementType().getIntOrFloatBitWidth() == 16 &&
-         shape[0] <= 256 && shape[1] <= 256 && shape[1] % 64 == 0 &&
-         copy.getDims().back() == view.getRank() - 1 &&
-         view.getShape().back() == shape[1] &&
-         matchPattern(copy.getIndices().back(), m_Zero());
-}
-
 /// Takes the next places of what is copied and begins to copy the turn `at`.
 void ProductKernel::beginRing(Value at, Value end) {
   SmallVector<tile::LoadOp> loads;
@@ -252,7 +237,7 @@ void ProductKernel::beginRing(Value at, Value end) {
             [&](tile::LoadOp load, const IRMapping &there, Value rows) {
               gpu::BeginCopyOp copy =
                   tiles->emitCopy(load, there, rows, /*isPinned=*/false);
-              copy.setBoxed(isBox(copy));
+              copy.setBoxed(gpu::canBeBoxed(copy));
             });
 }
 

@@ -53,37 +53,56 @@ static LogicalResult verifyOwnColumns(Operation *op, SharedType place) {
          << *warps << " warps, but got " << place;
 }
 
-/// The tile is a box of an argument, as a tensor map has it.
-static LogicalResult verifyBox(BeginCopyOp copy) {
-  SharedType place = copy.getPlace().getType();
+/// A tile as a box lies in shared memory.
+static bool isBoxTile(SharedType place) {
+  return place.getRank() == 2 && place.getSwizzled() &&
+         place.getElementType().getIntOrFloatBitWidth() == 16 &&
+         place.getShape()[0] <= 256 && place.getShape()[1] <= 256 &&
+         place.getPanelRowBytes() == 128 && place.getShape()[1] % 64 == 0;
+}
+
+static bool isArgument(Value view) {
+  auto argument = dyn_cast<BlockArgument>(view);
+  return argument &&
+         isa<FunctionOpInterface>(argument.getOwner()->getParentOp());
+}
+
+static bool hasWholeRows(BeginCopyOp copy) {
   auto view = cast<MemRefType>(copy.getView().getType());
   const int64_t last = view.getRank() - 1;
+  return view.getRank() <= 4 && copy.getDims()[1] == last &&
+         view.getDimSize(last) == copy.getPlace().getType().getShape()[1] &&
+         matchPattern(copy.getIndices()[last], m_Zero());
+}
+
+bool gdn::gpu::canBeBoxed(BeginCopyOp copy) {
+  return !copy.getOwn() && !copy.getScattered() &&
+         copy.getPlace().getDefiningOp<AcquireOp>() &&
+         isBoxTile(copy.getPlace().getType()) && isArgument(copy.getView()) &&
+         hasWholeRows(copy);
+}
+
+/// The tile is a box of an argument, as a tensor map has it.
+static LogicalResult verifyBox(BeginCopyOp copy) {
   if (copy.getOwn() || copy.getScattered())
     return copy.emitOpError("expects neither 'own' nor 'scattered' with "
                             "'boxed'");
   if (!copy.getPlace().getDefiningOp<AcquireOp>())
     return copy.emitOpError("expects 'place' to be acquired for 'boxed'");
-  if (place.getRank() != 2 || !place.getSwizzled() ||
-      place.getElementType().getIntOrFloatBitWidth() != 16 ||
-      place.getShape()[0] > 256 || place.getShape()[1] > 256 ||
-      place.getPanelRowBytes() != 128 || place.getShape()[1] % 64 != 0)
+  if (!isBoxTile(copy.getPlace().getType()))
     return copy.emitOpError(
                "expects a swizzled tile of up to 256 rows of 64 to "
                "256 elements of 16 bits, a multiple of 64, for "
                "'boxed', but got ")
-           << place;
-  auto argument = dyn_cast<BlockArgument>(copy.getView());
-  if (!argument ||
-      !isa<FunctionOpInterface>(argument.getOwner()->getParentOp()))
+           << copy.getPlace().getType();
+  if (!isArgument(copy.getView()))
     return copy.emitOpError(
         "expects 'view' to be an argument of the function for 'boxed'");
-  if (view.getRank() > 4 || copy.getDims()[1] != last ||
-      view.getDimSize(last) != place.getShape()[1] ||
-      !matchPattern(copy.getIndices()[last], m_Zero()))
+  if (!hasWholeRows(copy))
     return copy.emitOpError(
                "expects whole rows of a view of up to 4 dimensions "
                "for 'boxed', but got ")
-           << view;
+           << copy.getView().getType();
   return success();
 }
 

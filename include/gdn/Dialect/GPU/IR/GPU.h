@@ -44,6 +44,9 @@ bool isInSomeWarps(mlir::Operation *op);
 /// How many warps run `op`: those of its role or of the block. None where no
 /// function says.
 std::optional<int64_t> countWarps(mlir::Operation *op);
+
+/// True if `copy` may be 'boxed': begin_copy_c8.
+bool canBeBoxed(BeginCopyOp copy);
 } // namespace gdn::gpu
 
 #endif // GDN_DIALECT_GPU_IR_GPU_H
