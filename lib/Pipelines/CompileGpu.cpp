@@ -70,15 +70,26 @@ FailureOr<GpuCode> gdn::compileForGpu(ModuleOp source,
   }
   if (!options.ptxas)
     return code;
-  llvm::Expected<Cubin> cubin = options.ptxas->assemble(code.ptx, target);
-  if (!cubin)
-    return module.emitError(llvm::toString(cubin.takeError()));
-  if (failed(checkReport(module, cubin->report, target)))
-    return failure();
-  for (StageCode *stage : stages)
-    stage->resources = cubin->report.kernels.lookup(stage->symbol);
-  code.cubin = std::move(*cubin);
-  return code;
+  // A digest is of what the compiler asked for; what ptxas makes of it may
+  // take another attempt.
+  for (;;) {
+    llvm::Expected<Cubin> cubin = options.ptxas->assemble(code.ptx, target);
+    if (!cubin)
+      return module.emitError(llvm::toString(cubin.takeError()));
+    if (takeFewerBlocks(module, cubin->report, target)) {
+      text = generateKernels(module, target, /*wantsPtx=*/true);
+      if (failed(text))
+        return failure();
+      code.ptx = std::move(text->ptx);
+      continue;
+    }
+    if (failed(checkReport(module, cubin->report, target)))
+      return failure();
+    for (StageCode *stage : stages)
+      stage->resources = cubin->report.kernels.lookup(stage->symbol);
+    code.cubin = std::move(*cubin);
+    return code;
+  }
 }
 
 FailureOr<SmallVector<TargetCode, 0>>

@@ -176,21 +176,21 @@ LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
     return failure();
   beginOwn(
       arith::AddIOp::create(b, loc, copy.getInductionVar(), copy.getStep()));
-  // What is scaled has one place: it is not waited for before the products that
-  // read it can begin.
+  // What is scaled has one place: ahead of the wait for it comes what those
+  // that read it need, and that alone.
   DenseSet<Operation *> behindScaled;
   follow(plan->scaled, behindScaled);
-  DenseSet<Operation *> needed = getSources(
-      SmallVector<Operation *>(behindScaled.begin(), behindScaled.end()), rest);
-  SmallVector<Value> products;
-  for (Operation *op : rest)
-    if (isa<tile::MatmulOp>(op) && !needed.contains(op) &&
-        behindScaled.insert(op).second)
-      products.push_back(op->getResult(0));
-  follow(products, behindScaled);
+  DenseSet<Operation *> needed;
+  for (Operation *op : llvm::reverse(rest))
+    if (!behindScaled.contains(op) &&
+        llvm::any_of(op->getUsers(), [&](Operation *user) {
+          Operation *there = body.findAncestorOpInBlock(*user);
+          return behindScaled.contains(there) || needed.contains(there);
+        }))
+      needed.insert(op);
   Ops late;
   for (Operation *op : std::exchange(rest, {}))
-    (behindScaled.contains(op) ? late : rest).push_back(op);
+    (needed.contains(op) ? rest : late).push_back(op);
   read(plan->prepared);
   if (failed(emitSegment(rest)))
     return failure();

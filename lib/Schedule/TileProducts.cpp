@@ -326,8 +326,7 @@ void ScheduleTileProducts::runOnOperation() {
       return signalPassFailure();
     if (warpgroups && !together)
       (*kernel)->setAttr("gdn_gpu.single_warps", UnitAttr::get(&getContext()));
-    if (countCarried(func) != 0 &&
-        (warpgroups || countStateRegisters(func, numWarps) > mostOfState))
+    if (warpgroups && countCarried(func) != 0)
       (*kernel)->setAttr("gdn_gpu.allow",
                          StringAttr::get(&getContext(), allowedSpills));
     if (!warpgroups && finishesProducts(func, numWarps))

@@ -228,6 +228,8 @@ void TokenGroupsKernel::emit(int64_t minBlocks) {
   kernel->setAttr("gdn_gpu.threads",
                   b.getI64IntegerAttr(numWarps * gpu::warpThreads));
   kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(minBlocks));
+  // Some types and dimensions take a few registers more.
+  kernel->setAttr("gdn_gpu.fewer_blocks", b.getUnitAttr());
   ArrayRef<Attribute> grid =
       source->getAttrOfType<ArrayAttr>("gdn_tile.grid").getValue();
   lastAxis = grid.size() - 1;

@@ -13,6 +13,7 @@
 // are kept.
 #include "gdn/Target/Ptxas.h"
 
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Regex.h"
@@ -135,6 +136,31 @@ llvm::Expected<PtxasReport> gdn::parsePtxasOutput(llvm::StringRef output) {
   return std::move(reader.report);
 }
 
+bool gdn::takeFewerBlocks(ModuleOp module, const PtxasReport &report,
+                          const TargetModel &target) {
+  bool changed = false;
+  for (auto func : module.getOps<LLVM::LLVMFuncOp>()) {
+    auto found = report.kernels.find(func.getName());
+    auto blocks = func->getAttrOfType<IntegerAttr>(
+        NVVM::NVVMDialect::getMinctasmAttrName());
+    if (found == report.kernels.end() || !blocks || blocks.getInt() <= 1 ||
+        !func->hasAttr("gdn_gpu.fewer_blocks"))
+      continue;
+    const KernelResources &got = found->second;
+    if (allowsSpills(func, std::max(got.spillStores, got.spillLoads)))
+      continue;
+    int64_t fewer = blocks.getInt() - std::max<int64_t>(1, blocks.getInt() / 8);
+    func->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                  IntegerAttr::get(blocks.getType(), fewer));
+    func.emitRemark("'") << func.getName() << "' spills with " << got.registers
+                         << " registers on " << target.getName()
+                         << ": it gets those of " << fewer
+                         << " blocks per SM, not of " << blocks.getInt();
+    changed = true;
+  }
+  return changed;
+}
+
 LogicalResult gdn::checkReport(ModuleOp module, const PtxasReport &report,
                                const TargetModel &target) {
   bool isSound = true;
@@ -150,11 +176,13 @@ LogicalResult gdn::checkReport(ModuleOp module, const PtxasReport &report,
     if (allowsSpills(func, std::max(got.spillStores, got.spillLoads)))
       continue;
     isSound = false;
-    func.emitOpError("expects no spilled registers on ")
-        << target.getName() << ", but got " << got.spillStores
-        << " bytes of stores and " << got.spillLoads << " bytes of loads with "
-        << got.registers << " registers; 'gdn_gpu.allow' = \"spills: <measured "
-        << "reason>\" lets it pass";
+    func.emitError("'") << func.getName()
+                        << "' expects no spilled registers on "
+                        << target.getName() << ", but got " << got.spillStores
+                        << " bytes of stores and " << got.spillLoads
+                        << " bytes of loads with " << got.registers
+                        << " registers; 'gdn_gpu.allow' = \"spills: <measured "
+                        << "reason>\" lets it pass";
   }
   for (const PtxasWarning &warning : report.warnings) {
     if (!llvm::StringRef(warning.code).starts_with("C75"))
@@ -169,10 +197,10 @@ LogicalResult gdn::checkReport(ModuleOp module, const PtxasReport &report,
         }))
       continue;
     isSound = false;
-    InFlightDiagnostic error =
-        func
-            ? func.emitOpError("expects no warning of ptxas about performance")
-            : module.emitError("expects no warning of ptxas about performance");
+    InFlightDiagnostic error = func ? func.emitError() : module.emitError();
+    if (func)
+      error << "'" << func.getName() << "' ";
+    error << "expects no warning of ptxas about performance";
     error << " on " << target.getName() << ", but got: " << warning.text;
   }
   return success(isSound);

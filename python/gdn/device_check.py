@@ -19,6 +19,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -314,8 +315,15 @@ def check_layers(options, device: Device) -> list[dict]:
     return results
 
 
-def run_sanitizer(tool: str, options) -> bool:
-    """This check again, quick and without times, under a tool of compute-sanitizer."""
+def count_errors(said: str) -> int | None:
+    """The errors that compute-sanitizer counted; None if it did not come to its summary."""
+    found = re.search(r"(?:ERROR SUMMARY: |RACECHECK SUMMARY: .*\()(\d+) error", said)
+    return int(found.group(1)) if found else None
+
+
+def run_sanitizer(tool: str, options) -> dict:
+    """This check again, quick and without times, under a tool of compute-sanitizer: its report,
+    whose kernels have the errors that the tool counted in all of them together."""
     command = ["compute-sanitizer", f"--tool={tool}", f"--error-exitcode={_SANITIZER_FAILED}"]
     if tool == "synccheck":
         # Blocks with rings have about a hundred each.
@@ -326,7 +334,38 @@ def run_sanitizer(tool: str, options) -> bool:
     for target in options.target:
         command += ["--target", target]
     print(f"{tool}:", flush=True)
-    return subprocess.run(command).returncode == 0
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "report.json"
+        command += ["--output", str(output)]
+        said = []
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            for line in process.stdout:
+                print(line, end="", flush=True)
+                said.append(line)
+        report = json.loads(output.read_text()) if output.exists() else {"kernels": []}
+    errors = count_errors("".join(said))
+    report["sanitizers"] = [
+        {field: row[field] for field in ("name", "target", "digest", "failures")}
+        | {"tool": tool, "errors": errors}
+        for row in report.pop("kernels")
+    ]
+    return report
+
+
+def run_sanitizers(options) -> int:
+    """Every tool that was asked for; the exit code. A kernel is clean where the tool came to its
+    end and counted no error, and the check itself had no complaint."""
+    report: dict = {"sanitizers": []}
+    failed = False
+    for tool in options.sanitizer:
+        found = run_sanitizer(tool, options)
+        rows = found["sanitizers"]
+        report |= found | {"sanitizers": report["sanitizers"] + rows}
+        write(report, options)
+        clean = bool(rows) and not any(row["errors"] != 0 or row["failures"] for row in rows)
+        print(f"{tool}: {len(rows)} kernels {'ok' if clean else 'FAILED'}", flush=True)
+        failed |= not clean
+    return int(failed)
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -347,8 +386,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     if options.sanitizer:
-        results = [run_sanitizer(tool, options) for tool in options.sanitizer]
-        return 0 if all(results) else 1
+        return run_sanitizers(options)
     runtime, driver = Runtime(options.library), None
     ordinal = int(options.device.partition(":")[2] or 0)
     try:

@@ -59,6 +59,10 @@ protected:
     void *arena = upload(metadata);
     ASSERT_EQ(forward(args, &metadata, arena, graph->stream()), GDNRT_OK)
         << error.message;
+    // It reads the arena, which the next step's metadata take.
+    EXPECT_EQ(
+        gdnrt_device_synchronize(kernel.device(), graph->stream(), &error),
+        GDNRT_OK);
     graph->beginCapture();
     EXPECT_EQ(forward(args, &metadata, arena, graph->stream()), GDNRT_OK)
         << error.message;

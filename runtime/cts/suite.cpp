@@ -160,6 +160,8 @@ void Kernel::onDevice(
         << error.message;
     named.arg.data = data;
   }
+  // Streams of graphs do not wait for that of the copies.
+  EXPECT_EQ(gdnrt_device_synchronize(device_, nullptr, &error), GDNRT_OK);
   body(onDevice);
   readBack(problem, onDevice);
   for (const gdnrt_named_arg &named : onDevice)

@@ -36,14 +36,17 @@
 //       CHECK:       gdn_gpu.begin_copy own
 //       CHECK:       gdn_gpu.receive %[[MADE]]
 // X, then the outputs and the state from it. What is scaled has one place, so that it is
-// received as late as can be.
+// received as late as can be: behind the decay of the state that it is added to, and ahead of
+// that of the outputs.
 //   CHECK-NOT:       gdn_gpu.receive %[[SCALED]]
 //       CHECK:       %[[X:.+]] = gdn_gpu.start_matmul
 //       CHECK:       gdn_gpu.await_matmul %[[X]]
+//       CHECK:       %[[DECAYED:.+]] = gdn_gpu.map_rows %{{arg[0-9]+}} :
 //       CHECK:       gdn_gpu.receive %[[SCALED]]
-//   CHECK-NOT:       gdn_gpu.map_rows
-//       CHECK:       gdn_gpu.start_matmul
-//       CHECK:       gdn_gpu.start_matmul
+//  CHECK-NEXT:       gdn_gpu.fetch
+//  CHECK-NEXT:       %[[OUTPUTS:.+]] = gdn_gpu.map_rows
+//       CHECK:       gdn_gpu.start_matmul {{.+}} acc(%[[OUTPUTS]] :
+//  CHECK-NEXT:       gdn_gpu.start_matmul {{.+}} acc(%[[DECAYED]] :
 //       CHECK:       gdn_gpu.share transpose %{{.+}}, %[[OUT]]
 //       CHECK:       gdn_gpu.release %[[SCALED]]
 //       CHECK:       gdn_gpu.release %[[MADE]]

@@ -2,6 +2,7 @@
 """The device check, on the CPU: it passes sound kernels, and finds what is wrong."""
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -48,6 +49,37 @@ def test_sound_kernels_pass(image, library, tmp_path, capsys):
         assert 0 < row["error_o"] < 2e-3
         assert 0 < row["error_state"] < 1e-5
     assert "layer/decode" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "said, errors",
+    [
+        ("========= ERROR SUMMARY: 0 errors\n", 0),
+        ("========= ERROR SUMMARY: 12 errors\n", 12),
+        ("========= RACECHECK SUMMARY: 3 hazards displayed (1 error, 2 warnings)\n", 1),
+        ("========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n", 0),
+        ("========= Error: process didn't terminate successfully\n", None),
+    ],
+)
+def test_a_sanitizer_counts(image, library, tmp_path, monkeypatch, capsys, said, errors):
+    """What runs under a tool is this check; its kernels get the tool's count."""
+    folder, output = tmp_path / "bin", tmp_path / "report.json"
+    folder.mkdir()
+    program = folder / "compute-sanitizer"
+    program.write_text('#!/bin/bash\nwhile [[ $1 == --* ]]; do shift; done\n"$@"\ncat <<E\n')
+    program.write_text(program.read_text() + said + "E\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(device_check.ROOT / "python"))
+    options = ["--device=cpu", f"--library={library}", "--entry=zero_slots", f"--output={output}"]
+    code = device_check.main([str(image), *options, "--sanitizer=memcheck"])
+    assert code == (0 if errors == 0 else 1)
+    report = json.loads(output.read_text())
+    assert {"device", "driver", "date"} <= report.keys()
+    (row,) = report["sanitizers"]
+    assert (row["name"], row["tool"], row["errors"]) == ("layer/zero_slots", "memcheck", errors)
+    verdict = "ok" if errors == 0 else "FAILED"
+    assert f"memcheck: 1 kernels {verdict}" in capsys.readouterr().out
 
 
 def test_what_was_checked_before_a_stop_is_kept(image, library, tmp_path, monkeypatch):

@@ -53,6 +53,15 @@ def test_tokens_that_can_be_taken_back(tool, build_dir, tmp_path, capsys, mode):
         assert (moved["token_slots"] == near["token_slots"] + 8).all()
 
 
+def test_errors_are_of_what_was_written():
+    """Slots of nobody hold NaN before and after; a NaN elsewhere is an error."""
+    want = np.array([1.0, np.nan, 2.0], np.float32)
+    error = far_check._error_where_written(np.array([1.0, np.nan, 2.1], np.float32), want)
+    assert error == pytest.approx(0.1 / np.sqrt(5), rel=1e-5)
+    for got in ([1.0, 0.0, 2.0], [np.nan, np.nan, 2.0]):
+        assert far_check._error_where_written(np.array(got, np.float32), want) == float("inf")
+
+
 def test_what_lands_elsewhere_is_found(kernels, monkeypatch):
     """A kernel that wraps around writes a slot at the beginning."""
     device, by_name = kernels

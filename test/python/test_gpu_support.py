@@ -33,8 +33,17 @@ def test_the_page_has_figures_or_reasons():
     where = {"heads": [64, 64], "layout": "ready", "io": "bf16", "target": "sm_86"}
     found = gpu_support.facts(REPORT, SAID, ["prefill"])
     text = gpu_support.markdown([where | {"entry": "prefill"} | found["prefill"]])
-    assert "| 64 x 64 | bf16, ready | `prefill` | 243, 93440, 12 |  |  |" in text
+    cells = ["243, 93440, 12" if name == "sm_86" else "" for name in gpu_support.TARGETS]
+    assert f"| 64 x 64 | bf16, ready | `prefill` | {' | '.join(cells)} |" in text
     assert "- `prefill__walk_parts_2` would take about 342 registers: 64 x 64 ready (" in text
+
+
+def test_prefill_of_mma_sync_spills_nothing():
+    rows = json.loads(gpu_support.RECORD.read_text())
+    others = [row for row in rows if row["entry"] == "prefill" and row["target"] != "sm_90a"]
+    assert len(others) == 4 * len(gpu_support.HEADS) * (len(gpu_support.TARGETS) - 1)
+    assert [row for row in others if row["spills"]] == []
+    assert max(row["shared"] for row in others) <= 99 * 1024
 
 
 def test_what_is_left_out_is_as_recorded(build_dir, tmp_path):

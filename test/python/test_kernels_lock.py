@@ -127,6 +127,34 @@ def test_measurements_that_do_not_count(sets, lock, tmp_path, capsys, digest, ro
     assert lock.read_text() == before
 
 
+def test_sanitizers_that_found_nothing_are_kept_until_a_kernel_changes(
+    sets, lock, tmp_path, capsys
+):
+    run(lock, Compiler(decode=BEFORE), update=True)
+    row = {"name": "qwen/decode", "target": "sm_80", "digest": BEFORE, "failures": []}
+    rows = [row | {"tool": tool, "errors": 0} for tool in ("synccheck", "memcheck", "memcheck")]
+    rows += [
+        row | {"tool": "racecheck", "errors": 2},
+        row | {"tool": "initcheck", "errors": None},
+        row | {"tool": "initcheck", "errors": 0, "failures": ["a NaN"]},
+        row | {"tool": "initcheck", "errors": 0, "digest": AFTER},
+        row | {"tool": "initcheck", "errors": 0, "name": "qwen/none"},
+    ]
+    path = tmp_path / "sanitizers.json"
+    path.write_text(json.dumps({"device": "H200", "sanitizers": rows}))
+    assert run(lock, None, record=[path]) == 0
+    said = capsys.readouterr().err
+    assert "qwen/decode sm_80: racecheck: has errors, or did not end" in said
+    assert said.count("qwen/decode sm_80: initcheck: has errors, or did not end") == 2
+    assert "qwen/decode sm_80: initcheck: another kernel of that name was checked" in said
+    assert "qwen/none sm_80: initcheck: is not in the lock" in said
+    kernel = json.loads(lock.read_text())[0]
+    assert kernel["sanitizers"] == ["memcheck", "synccheck"]
+    assert kernel["state"] == "assembled"  # numbers are another matter
+    run(lock, Compiler(decode=AFTER), update=True)
+    assert "sanitizers" not in json.loads(lock.read_text())[0]
+
+
 @pytest.mark.parametrize("text", ["", "{}x", '[{"name": 1}]'])
 def test_an_unreadable_lock(lock, text):
     lock.write_text(text)

@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = ROOT / "docs/generated/gpu-support.json"
 HEADS = [(64, 64), (64, 128), (96, 192), (128, 128), (256, 256)]  # keys, values
-TARGETS = ["sm_86", "sm_90a", "sm_120a"]
+TARGETS = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a"]
 LAYOUTS = {"packed": [], "ready": ["--layout=ready", "--outputs=core"]}
 ENTRIES = ["prefill", "decode"]
 MODEL = {

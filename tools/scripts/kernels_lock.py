@@ -11,7 +11,8 @@ states:
 
 --update writes the digests of today; a kernel that has changed loses its
 measurements. --record FILE takes over what tools/scripts/device-check measured,
-for kernels whose digest is the one that was measured.
+for kernels whose digest is the one that was measured: errors and time, and which
+tools of compute-sanitizer found nothing (`sanitizers`).
 """
 
 from __future__ import annotations
@@ -147,7 +148,7 @@ def record(locked: dict[tuple[str, str], Kernel], measured: dict) -> list[str]:
     the time of the first.
     """
     rows: dict[tuple[str, str], list[dict]] = {}
-    for row in measured["kernels"]:
+    for row in measured.get("kernels", []):
         rows.setdefault((row["name"], row["target"]), []).append(row)
     left = []
     for key, runs in rows.items():
@@ -170,6 +171,25 @@ def record(locked: dict[tuple[str, str], Kernel], measured: dict) -> list[str]:
                 if field in measured:
                     kernel[field] = measured[field]
             kernel |= errors | {"us": runs[0]["us"]}
+    return left + record_sanitizers(locked, measured.get("sanitizers", []))
+
+
+def record_sanitizers(locked: dict[tuple[str, str], Kernel], rows: list[dict]) -> list[str]:
+    """Enters the tools of compute-sanitizer that had nothing to say of a kernel; returns what
+    was left out and why."""
+    left = []
+    for row in rows:
+        kernel = locked.get((row["name"], row["target"]))
+        about = f"{row['name']} {row['target']}: {row['tool']}"
+        if kernel is None:
+            left.append(f"{about}: is not in the lock")
+        elif row["digest"] != kernel["digest"]:
+            left.append(f"{about}: another kernel of that name was checked")
+        elif row["errors"] != 0 or row["failures"]:
+            left.append(f"{about}: has errors, or did not end")
+        else:
+            clean = {*kernel.get("sanitizers", []), row["tool"]}
+            kernel["sanitizers"] = sorted(clean)
     return left
 
 

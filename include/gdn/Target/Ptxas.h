@@ -57,6 +57,12 @@ private:
   std::string path, version;
 };
 
+/// Gives those kernels of `module` that spill, and whose blocks may be fewer
+/// (`gdn_gpu.fewer_blocks`), the registers of an eighth less per SM, or of one
+/// less, with a remark. True if there was one: the module has to be assembled again.
+bool takeFewerBlocks(mlir::ModuleOp module, const PtxasReport &report,
+                     const TargetModel &target);
+
 /// Fails with an error on each kernel of `module` that spills registers or of
 /// which ptxas warns by a number C75xx, unless `gdn_gpu.allow` says why.
 mlir::LogicalResult checkReport(mlir::ModuleOp module,

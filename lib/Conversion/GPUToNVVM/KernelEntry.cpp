@@ -294,7 +294,8 @@ void gdn::finishKernel(OpBuilder &b, KernelEntry &entry, func::FuncOp source,
   kernel->setAttr("gdn_gpu.launch", b.getDictionaryAttr(launch));
   for (NamedAttribute attr : source->getDiscardableAttrs())
     if (attr.getName().getValue().starts_with("gdn_tile.") ||
-        attr.getName() == "gdn_gpu.allow")
+        attr.getName() == "gdn_gpu.allow" ||
+        attr.getName() == "gdn_gpu.fewer_blocks")
       kernel->setAttr(attr.getName(), attr.getValue());
   kernel->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
   kernel->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),

@@ -41,8 +41,8 @@ static void emitColumnCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
     places.push_back(matrix.getAddress(a.add(row, a.i32(i * step)), column));
   const int64_t period = places.size();
   Value stride = memory.row.known ? a.i64(*memory.row.known) : memory.row.value;
-  Value from = advance(memory.pointer, a.mul(a.toI64(row), stride));
-  from = advance(from, a.toI64(column));
+  Value from = advance(memory.pointer,
+                       a.add(a.mul(a.toI64(row), stride), a.toI64(column)));
   Value stepBytes = a.mul(a.i64(step), stride);
   Value left; // rows that are read from the thread's first one on
   if (rows) {

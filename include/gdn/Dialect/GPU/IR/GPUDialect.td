@@ -40,7 +40,8 @@ def GPU_Dialect : Dialect {
     `gdn_gpu.release`; phases, arrivals and their counts follow from the roles.
 
     **Attributes of a function.** Beside `gdn_gpu.threads`: `gdn_gpu.min_blocks`,
-    blocks that an SM must have registers for; `gdn_gpu.blocks_per_sm`, for a
+    blocks that an SM must have registers for, or fewer of them, with
+    `gdn_gpu.fewer_blocks`, where ptxas would spill; `gdn_gpu.blocks_per_sm`, for a
     launch of that many blocks per SM that share the units among them (0: a block
     per unit); `gdn_gpu.counters`, linear forms whose product says how many u32 counters
     the launch needs in its workspace. The grid and the symbols are those of `gdn_tile`.
