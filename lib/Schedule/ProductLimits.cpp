@@ -73,7 +73,9 @@ int64_t gdn::countSharedBytes(func::FuncOp kernel) {
   });
   kernel.walk([&](gpu::ChannelOp channel) {
     gpu::ChannelType type = channel.getChannel().getType();
-    bytes += type.getDepth() * (type.getTileBytes() + barrierBytes);
+    // Those that are led share the leader's barriers.
+    int64_t barriers = channel.getLeader() ? 0 : barrierBytes;
+    bytes += type.getDepth() * (type.getTileBytes() + barriers);
   });
   return bytes;
 }

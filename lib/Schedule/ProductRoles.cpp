@@ -23,9 +23,10 @@ using namespace gdn;
 using gpu::groupWarps;
 
 /// Places for tiles of chunks: one that is walked, one that is prepared, the
-/// next and one on its way; of gates, which are kept longer, one more.
+/// next and one on its way; of gates, which are kept longer, two more: what one
+/// makes of them takes as long as a chunk from when its place is free.
 static constexpr int64_t copiedDepth = 4, preparedDepth = 2,
-                         gatesDepth = copiedDepth + 1;
+                         gatesDepth = copiedDepth + 2;
 
 namespace {
 /// Warps of the roles beside those that walk and feed, and registers of a
@@ -110,7 +111,8 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   kernel->setAttr("gdn_gpu.threads",
                   b.getI64IntegerAttr(allWarps * gpu::warpThreads));
   kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(1));
-  kernel->setAttr("gdn_gpu.keep_loops", b.getUnitAttr());
+  if (numWarps > groupWarps)
+    kernel->setAttr("gdn_gpu.keep_loops", b.getUnitAttr());
   kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedSpills));
   entry = kernel.addEntryBlock();
   b.setInsertionPointToStart(entry);

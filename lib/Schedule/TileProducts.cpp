@@ -255,6 +255,16 @@ static constexpr int64_t fewestWarps = 8;
 /// Registers of a state beside which a thread has room for all else.
 static constexpr int64_t mostOfState = 64;
 
+/// Whether products are added to matrices from memory, of which the next is on
+/// its way then.
+static bool addsToLoaded(func::FuncOp func) {
+  bool found = false;
+  func.walk([&](tile::MatmulOp matmul) {
+    found |= matmul.getAcc() && matmul.getAcc().getDefiningOp<tile::LoadOp>();
+  });
+  return found;
+}
+
 /// Registers that a state takes of a thread.
 static int64_t countStateRegisters(func::FuncOp func, int64_t numWarps) {
   return countCarried(func) / (numWarps * gpu::warpThreads);
@@ -309,8 +319,9 @@ void ScheduleTileProducts::runOnOperation() {
     bool together =
         warpgroups && countRegisters(func, numWarps, /*together=*/true) <=
                           getMostRegisters(numWarps, /*numBlocks=*/1);
-    int64_t residentWarps =
-        countCarried(func) != 0 ? std::min<int64_t>(warps, fewestWarps) : warps;
+    int64_t residentWarps = countCarried(func) != 0 || addsToLoaded(func)
+                                ? std::min<int64_t>(warps, fewestWarps)
+                                : warps;
     int64_t needed = countRegisters(func, numWarps, together);
     int64_t blocks = std::max<int64_t>(1, residentWarps / numWarps);
     while (blocks > 1 && getMostRegisters(numWarps, blocks) < needed)

@@ -16,7 +16,7 @@
 //       CHECK:   %[[SCALED:.+]] = gdn_gpu.channel : <64x128xf16, depth = 1, swizzled>
 //       CHECK:   %[[MADE:.+]] = gdn_gpu.channel : <64x64xf16, depth = 2, swizzled>
 //       CHECK:   gdn_gpu.channel : <64x64xf16, depth = 2, swizzled> with %[[MADE]]
-//       CHECK:   %[[GATES:.+]] = gdn_gpu.channel : <64xf32, depth = 5>
+//       CHECK:   %[[GATES:.+]] = gdn_gpu.channel : <64xf32, depth = 6>
 //       CHECK:   %[[KEYS:.+]] = gdn_gpu.channel : <64x128xbf16, depth = 4, swizzled>
 //       CHECK:   %[[QUERIES:.+]] = gdn_gpu.channel : <64x128xbf16, depth = 4, swizzled> with %[[KEYS]]
 //       CHECK:   gdn_gpu.warps 0 for 8 registers 192 {

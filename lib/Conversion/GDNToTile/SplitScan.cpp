@@ -31,7 +31,10 @@ protected:
 
 private:
   int64_t countParts();
+  Value rounded(Value before);
+  Value advance(Value before, Value map, Value added);
   void emitScan(Value first, Value count);
+  void emitScanAtOnce(Value first, Value count);
 };
 
 } // namespace
@@ -47,6 +50,17 @@ int64_t SplitScan::countParts() {
   return parts;
 }
 
+/// `before` as products take it.
+Value SplitScan::rounded(Value before) {
+  return castTile(b, loc, before, chunkTypes.inner);
+}
+
+/// What a state is behind a segment that multiplies it by `map`.
+Value SplitScan::advance(Value before, Value map, Value added) {
+  return tile::MatmulOp::create(b, loc, stateCarry().type, before, map, added,
+                                /*transposeLhs=*/false);
+}
+
 /// The states of the `count` segments from slot `first` on.
 void SplitScan::emitScan(Value first, Value count) {
   Carry carry = stateCarry();
@@ -58,14 +72,45 @@ void SplitScan::emitScan(Value first, Value count) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value at = add(first, loop.getInductionVar());
-  Value before = castTile(b, loc, loop.getRegionIterArg(0), chunkTypes.inner);
+  Value before = rounded(loop.getRegionIterArg(0));
   Value map =
       loadRows(maps, arith::SubIOp::create(b, loc, at, index(1)), index(0), dk);
-  Value next = tile::MatmulOp::create(b, loc, carry.type, before, map,
-                                      loadRows(states, at, valueStart(), size),
-                                      /*transposeLhs=*/false);
+  Value next = advance(before, map, loadRows(states, at, valueStart(), size));
   storeRows(next, states, at, valueStart());
   scf::YieldOp::create(b, loc, next);
+}
+
+/// The same where all maps of a row have a place at once: none is waited for
+/// but the first, and what a segment adds is asked for a product ahead.
+void SplitScan::emitScanAtOnce(Value first, Value count) {
+  Carry carry = stateCarry();
+  const int64_t size = carry.type.getDimSize(0);
+  const int64_t dk = carry.type.getDimSize(1);
+  auto slotOf = [&](int64_t segment) { return add(first, index(segment)); };
+  // Of a segment that there is none of, no rows.
+  auto rowsOf = [&](int64_t segment, int64_t rows) -> Value {
+    return arith::SelectOp::create(
+        b, loc, compare(P::ugt, count, index(segment)), index(rows), index(0));
+  };
+  SmallVector<Value> all;
+  for (int64_t segment = 2; segment < algorithm.cuts; ++segment)
+    all.push_back(
+        loadRows(maps, slotOf(segment - 1), index(0), dk, rowsOf(segment, dk)));
+  auto added = [&](int64_t segment) {
+    return loadRows(states, slotOf(segment), valueStart(), size,
+                    rowsOf(segment, size));
+  };
+  Value state = loadRows(states, slotOf(1), valueStart(), size);
+  Value next = added(2);
+  for (auto [i, map] : llvm::enumerate(all)) {
+    const int64_t segment = int64_t(i) + 2;
+    Value current = next;
+    if (segment + 1 < algorithm.cuts)
+      next = added(segment + 1);
+    state = advance(rounded(state), map, current);
+    storeRows(state, states, slotOf(segment), valueStart(),
+              rowsOf(segment, size));
+  }
 }
 
 void SplitScan::emitBlock(Value row) {
@@ -78,7 +123,9 @@ void SplitScan::emitBlock(Value row) {
   auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
-  emitScan(firstSlot(begin, n, tokens), count);
+  Value first = firstSlot(begin, n, tokens);
+  algorithm.together != 0 ? emitScanAtOnce(first, count)
+                          : emitScan(first, count);
 }
 
 LogicalResult gdn::emitScanStage(EntryViews &views, const KernelParts &parts,

@@ -281,10 +281,11 @@ Value SplitStage::loadRows(Value region, Value at, Value firstRow,
       ArrayRef<int64_t>{2, 3}, rows);
 }
 
-void SplitStage::storeRows(Value tile, Value region, Value at, Value firstRow) {
+void SplitStage::storeRows(Value tile, Value region, Value at, Value firstRow,
+                           Value rows) {
   tile::StoreOp::create(b, loc, tile, region,
                         ValueRange{at, headIndex(head), firstRow, index(0)},
-                        ArrayRef<int64_t>{2, 3}, Value());
+                        ArrayRef<int64_t>{2, 3}, rows);
 }
 
 Value SplitStage::loadInput(Value input, Value t, Value valid, int64_t rows,

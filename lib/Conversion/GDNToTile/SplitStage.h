@@ -109,7 +109,7 @@ protected:
   mlir::Value loadRows(mlir::Value region, mlir::Value at, mlir::Value firstRow,
                        int64_t count, mlir::Value rows = {});
   void storeRows(mlir::Value tile, mlir::Value region, mlir::Value at,
-                 mlir::Value firstRow);
+                 mlir::Value firstRow, mlir::Value rows = {});
   /// What is known of the chunk of `valid` tokens from `t` on, of which
   /// `values` have values; without what only outputs need if `wantsOutput` is
   /// false.

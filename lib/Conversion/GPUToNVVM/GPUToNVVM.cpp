@@ -303,7 +303,8 @@ void KernelLowering::lowerLoop(scf::ForOp loop) {
   auto copy = scf::ForOp::create(b, loc, get(loop.getLowerBound()),
                                  get(loop.getUpperBound()), get(loop.getStep()),
                                  carry(loc, loop.getInitArgs()));
-  if (source->hasAttr("gdn_gpu.keep_loops"))
+  const bool keeps = source->hasAttr("gdn_gpu.keep_loops") && !hasRoom(loop);
+  if (keeps)
     keepInside(copy);
   {
     OpBuilder::InsertionGuard guard(b);
@@ -312,7 +313,7 @@ void KernelLowering::lowerLoop(scf::ForOp loop) {
     take(loc, loop.getRegionIterArgs(), copy.getRegionIterArgs());
     BlockThreads around = threads;
     IRMapping valuesAround = values;
-    if (source->hasAttr("gdn_gpu.keep_loops"))
+    if (keeps)
       hideSharedNumbers(loop.getRegion());
     lowerBlock(*loop.getBody());
     if (loop.getNumResults() > 0)

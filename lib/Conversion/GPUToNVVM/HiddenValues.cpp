@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "HiddenValues.h"
 
+#include "gdn/Dialect/GPU/IR/GPU.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -31,4 +32,11 @@ void gdn::keepInside(scf::ForOp loop) {
   LLVM::LoopAnnotationAttr annotation = LLVM::LoopAnnotationAttr::get(
       context, {}, {}, {}, {}, {}, licm, {}, {}, {}, {}, {}, {}, {}, {}, {});
   loop->setAttr("llvm.loop_annotation", annotation);
+}
+
+bool gdn::hasRoom(scf::ForOp loop) {
+  constexpr int64_t many = 160;
+  gdn::gpu::WarpsOp role = gdn::gpu::getRole(loop);
+  return role && role.getRegisters().value_or(0) >= many &&
+         loop.getOps<gdn::gpu::CopyOutOp>().empty();
 }

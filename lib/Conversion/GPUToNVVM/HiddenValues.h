@@ -17,6 +17,10 @@ mlir::Value hideValue(mlir::OpBuilder &b, mlir::Location loc,
 /// counts registers, and moves what there is room for.
 void keepInside(mlir::scf::ForOp loop);
 
+/// Whether what `loop` need not compute in each turn can stay in registers all
+/// the same: its role has many, and none are for copies of results.
+bool hasRoom(mlir::scf::ForOp loop);
+
 } // namespace gdn
 
 #endif // GDN_LIB_CONVERSION_GPUTONVVM_HIDDENVALUES_H

@@ -42,7 +42,19 @@
 //  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["5", "Hv"], ["workers"]], {{\[}}["N"], ["2"]], {{\[}}["3072"], ["T"]], {{\[}}["workers"], ["8", "Hv"]]]
 //  CHECK-SAME:   gdn_tile.grid = ["N + 4", "Hv", "2"]
 //   CHECK-NOT: func.func @prefill__first_fused_cuts_4(
+// All maps of a row at once, and what a segment adds a product ahead.
 // CHECK-LABEL: func.func @prefill__scan_fused_cuts_4(
+//   CHECK-NOT:   scf.for
+//       CHECK:   %[[P1:.+]] = gdn_tile.load {{.+}} rows(%{{.+}}) : {{.+}}, vector<128x128xf16>
+//       CHECK:   %[[P2:.+]] = gdn_tile.load {{.+}} rows(%{{.+}}) : {{.+}}, vector<128x128xf16>
+//       CHECK:   %[[M1:.+]] = gdn_tile.load {{.+}}, vector<64x128xf32>
+//       CHECK:   %[[H1:.+]] = gdn_tile.load {{.+}} rows(%{{.+}}) : {{.+}}, vector<64x128xf32>
+//       CHECK:   %[[H2:.+]] = gdn_tile.load {{.+}} rows(%{{.+}}) : {{.+}}, vector<64x128xf32>
+//       CHECK:   %[[M2:.+]] = gdn_tile.matmul %{{.+}}, %[[P1]] acc(%[[H1]] :
+//       CHECK:   gdn_tile.store %[[M2]], {{.+}} rows(%{{.+}})
+//       CHECK:   %[[M3:.+]] = gdn_tile.matmul %{{.+}}, %[[P2]] acc(%[[H2]] :
+//       CHECK:   gdn_tile.store %[[M3]], {{.+}} rows(%{{.+}})
+//   CHECK-NOT:   gdn_tile.matmul
 // CHECK-LABEL: func.func @prefill__walk_fused_cuts_4(
 //  CHECK-SAME:   gdn_tile.grid = ["N + 5", "Hv"]
 //       CHECK:   scf.for {{.*}} -> (vector<128x128xf32>)

@@ -121,6 +121,39 @@ func.func @each(%n: index, %y: memref<?x128xf32>)
   return
 }
 
+// A role with many registers and no results to copy has room for what its loop
+// does not change.
+//
+// CHECK-LABEL: llvm.func @room(
+//       CHECK:   "setmaxnreg.dec.sync.aligned.u32 208;"
+//       CHECK:   scf.for
+//   CHECK-NOT:   llvm.loop_annotation
+//       CHECK:   "setmaxnreg.dec.sync.aligned.u32 24;"
+//       CHECK:   scf.for
+//       CHECK:   } {llvm.loop_annotation = #{{.+}}}
+!rows_of_four = !gdn_gpu.fragment<64x128xf32, #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>>
+func.func @room(%n: index, %y: memref<?x64x128xf32>)
+    attributes {gdn_gpu.threads = 256 : i64, gdn_gpu.keep_loops, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 4 registers 208 {
+      scf.for %i = %c0 to %n step %c1 {
+        %t = gdn_gpu.fill %zero : f32 -> !rows_of_four
+        gdn_gpu.store %t, %y[%i, %c0, %c0] dims [1, 2] : !rows_of_four, memref<?x64x128xf32>
+      }
+    }
+    gdn_gpu.warps 4 for 4 registers 24 {
+      scf.for %i = %c0 to %n step %c1 {
+        %t = gdn_gpu.fill %zero : f32 -> !rows_of_four
+        gdn_gpu.store %t, %y[%i, %c0, %c0] dims [1, 2] : !rows_of_four, memref<?x64x128xf32>
+      }
+    }
+  }
+  return
+}
+
 // Two roles share a group of four warps, and the instruction that sets their
 // registers. Some rows of a swizzled tile lie a number of bytes behind the first.
 //
