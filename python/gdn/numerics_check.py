@@ -210,9 +210,11 @@ def check_image(options, device: Device, path: Path) -> list[dict]:
             continue
         layer = reference.Layer.of(image.attributes(entry))
         cases = cases_of(kernels[0], options.quick)
-        lengths = (70, 1, 0, 33) if options.quick else LENGTHS
+        lengths = (130, 1, 0, 33) if options.quick else LENGTHS
         for row in check_kernels(device, kernels, layer, cases, lengths):
-            rows.append({"image": path.stem} | facts_of(kernels[0], layer) | row)
+            facts = facts_of(kernels[0], layer)
+            digest = image.attributes(entry).get(f"gdn.digest.{row['target']}", "")
+            rows.append({"image": path.stem} | facts | {"digest": digest} | row)
             print_row(rows[-1])
     return rows
 

@@ -98,6 +98,14 @@ def numerics() -> dict[Path, str]:
     return {path: numerics_tables.markdown(json.loads(path.read_text())) for path in records}
 
 
+def sanitizers() -> dict[Path, str]:
+    """Records of gdn.sanitizer_tables to the text of their page."""
+    from gdn import sanitizer_tables
+
+    records = sorted(OUT.glob("sanitizers-*.json"))
+    return {path: sanitizer_tables.markdown(json.loads(path.read_text())) for path in records}
+
+
 def pages() -> dict[Path, str]:
     made = {}
     index = ["# Generated reference", "", "Made by `tools/scripts/docs.py`; do not edit.", ""]
@@ -116,6 +124,9 @@ def pages() -> dict[Path, str]:
     for path, text in numerics().items():
         made[path.with_suffix(".md")] = text
         index.append(f"- [errors of prefill]({path.stem}.md), from `{path.name}`")
+    for path, text in sanitizers().items():
+        made[path.with_suffix(".md")] = text
+        index.append(f"- [what compute-sanitizer found]({path.stem}.md), from `{path.name}`")
     made[OUT / "README.md"] = "\n".join(index) + "\n"
     return made
 

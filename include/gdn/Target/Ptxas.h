@@ -59,7 +59,8 @@ private:
 
 /// Gives those kernels of `module` that spill, and whose blocks may be fewer
 /// (`gdn_gpu.fewer_blocks`), the registers of an eighth less per SM, or of one
-/// less, with a remark. True if there was one: the module has to be assembled again.
+/// less, with a remark. True if there was one: the module has to be assembled
+/// again.
 bool takeFewerBlocks(mlir::ModuleOp module, const PtxasReport &report,
                      const TargetModel &target);
 

@@ -16,6 +16,7 @@
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace gdn;
@@ -49,7 +50,7 @@ private:
 SmallVector<std::string> SplitMaps::gridOf(const std::string &) {
   auto state = cast<MemRefType>(states.getType());
   const int64_t rows = state.getDimSize(2) / algorithm.valueParts;
-  const int64_t mapParts = state.getDimSize(3) / rows;
+  const int64_t mapParts = llvm::divideCeil(state.getDimSize(3), rows);
   return {rowForm + " + " + std::to_string(algorithm.cuts), valueForm,
           std::to_string(algorithm.valueParts + mapParts)};
 }
@@ -144,7 +145,12 @@ void SplitMaps::emitSegment(Value at, Value number, Value isLast,
   b.setInsertionPointToStart(goesOn.thenBlock());
   auto branch = scf::IfOp::create(b, loc, isMap, /*withElse=*/true);
   b.setInsertionPointToStart(branch.thenBlock());
-  storeRows(castTile(b, loc, last, chunkTypes.inner), maps, at, firstRow);
+  // A block may have more rows than P, which are zero.
+  const int64_t dk = stateCarry().type.getDimSize(1);
+  Value rows;
+  if (dk % numValues != 0)
+    rows = arith::SubIOp::create(b, loc, index(dk), firstRow);
+  storeRows(castTile(b, loc, last, chunkTypes.inner), maps, at, firstRow, rows);
   b.setInsertionPointToStart(branch.elseBlock());
   storeRows(last, states, add(at, index(1)), valueStart());
 }
