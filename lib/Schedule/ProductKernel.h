@@ -75,6 +75,7 @@ private:
 
   // ProductRoles.cpp
   enum class Role { all, load, gate, scale, feed, walk };
+  mlir::LogicalResult emitAheadOfRoles();
   mlir::LogicalResult emitRole(Role which, int64_t first, int64_t count,
                                int64_t registers);
   mlir::LogicalResult emitFeed(mlir::scf::ForOp loop);
@@ -115,6 +116,7 @@ private:
   std::optional<RolePlan> plan;
   Role role = Role::all;
   mlir::Block *entry = nullptr;
+  llvm::DenseSet<mlir::Operation *> aheadOfRoles;     // scalars of the source
   llvm::MapVector<mlir::Value, mlir::Value> channels; // by tile
   llvm::SmallVector<mlir::Value> received;            // channels, leaders first
 };

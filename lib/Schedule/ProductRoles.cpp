@@ -136,6 +136,8 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   open(plan->scaled, sizes.scaledDepth);
 
   b.setInsertionPointToEnd(entry);
+  if (failed(emitAheadOfRoles()))
+    return failure();
   auto roles = gpu::RolesOp::create(b, source.getLoc());
   b.createBlock(&roles.getBody());
   int64_t first = 0;
@@ -152,11 +154,70 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   if (scaling != 0 && failed(emitNext(Role::scale, scaling, sizes.others)))
     return failure();
   b.setInsertionPointToEnd(entry);
-  // Who comes next waits for both.
-  if (runsBeside("last"))
+  // Who comes next waits for both: for all blocks of this stage, of which the
+  // first waits for the other. Those that have nothing to do make room at once.
+  if (runsBeside("last")) {
+    Value isFirst;
+    for (int32_t axis = 0; axis < 3; ++axis) {
+      Value id =
+          gpu::BlockIdOp::create(b, source.getLoc(), b.getIndexType(), axis);
+      Value none = arith::ConstantIndexOp::create(b, source.getLoc(), 0);
+      Value isNone = arith::CmpIOp::create(b, source.getLoc(),
+                                           arith::CmpIPredicate::eq, id, none);
+      isFirst = isFirst
+                    ? arith::AndIOp::create(b, source.getLoc(), isFirst, isNone)
+                          .getResult()
+                    : isNone;
+    }
+    auto branch = scf::IfOp::create(b, source.getLoc(), isFirst,
+                                    /*withElse=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
     gpu::AwaitLaunchOp::create(b, source.getLoc());
+  }
   func::ReturnOp::create(b, source.getLoc());
   return kernel;
+}
+
+/// Where a block looks for its row in a loop: that, its bounds, and what stands
+/// ahead of them, once for all roles, each of which would have code of its own
+/// for it. Elsewhere it is little code, and would take registers from one role
+/// to the next.
+LogicalResult ProductKernel::emitAheadOfRoles() {
+  Block &body = source.getBody().front();
+  auto isTile = [](Operation *op) {
+    return isa<tile::TileDialect>(op->getDialect()) &&
+           !isa<tile::BlockIdOp>(op);
+  };
+  Operation *last = nullptr;
+  bool hasLoop = false;
+  for (Operation &op : body) {
+    if (op.getNumRegions() == 0 || op.getNumResults() == 0)
+      continue;
+    WalkResult hasTiles = op.walk([&](Operation *inner) {
+      return isTile(inner) ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (hasTiles.wasInterrupted())
+      break;
+    hasLoop |= isa<scf::ForOp>(op);
+    last = &op;
+  }
+  if (!hasLoop)
+    return success();
+  role = Role::all;
+  tiles = std::make_unique<ProductEmitter>(b, scalars, entry, numWarps);
+  for (Operation &op : body) {
+    if (isTile(&op))
+      continue;
+    if (op.getNumRegions() == 0)
+      emitScalars(&op, scalars);
+    else if (failed(emitRegions(&op)))
+      return failure();
+    aheadOfRoles.insert(&op);
+    if (&op == last)
+      break;
+  }
+  return success();
 }
 
 LogicalResult ProductKernel::emitRole(Role which, int64_t first, int64_t count,

@@ -159,7 +159,7 @@ LogicalResult ProductKernel::emitBlock(Block &block) {
     return result;
   };
   for (Operation &op : block.without_terminator()) {
-    if (!isOfRole(&op))
+    if (!isOfRole(&op) || aheadOfRoles.contains(&op))
       continue;
     if (op.getNumRegions() == 0 || isa<tile::MapRowsOp>(op)) {
       segment.push_back(&op);

@@ -101,13 +101,19 @@
 // BESIDE-LABEL: func.func @prefill__maps_fused_cuts_5(
 //   BESIDE-NOT:   gdn_gpu.await_launch
 //       BESIDE:   gdn_gpu.release_launch
-//  BESIDE-NEXT:   gdn_gpu.roles
+// A block looks for its row once, ahead of all roles.
+//   BESIDE-NOT:   gdn_gpu.warps
+//       BESIDE:   scf.for %
+//   BESIDE-NOT:   gdn_gpu.warps
+//       BESIDE:   gdn_gpu.roles
 //   BESIDE-NOT:   _launch
 // BESIDE-LABEL: func.func @prefill__first_fused_cuts_5(
 //   BESIDE-NOT:   _launch
 //       BESIDE:   gdn_gpu.roles
 //   BESIDE-NOT:   _launch
-//       BESIDE:   gdn_gpu.await_launch
+// The first block waits for the stage beside this one.
+//       BESIDE:     gdn_gpu.await_launch
+//  BESIDE-NEXT:   }
 //  BESIDE-NEXT:   return
 // BESIDE-LABEL: func.func @prefill__scan_fused_cuts_5(
 //   BESIDE-NOT:   _launch

@@ -5,6 +5,9 @@
 // alone. The place of a row is the number of rows that are longer, or as long
 // and ahead of it; the first stage finds it from `cu_seqlens`, so nothing is
 // planned on the host and a captured launch takes other lengths.
+//
+// A walk without such a stage finds the longest row alone, and whether it is
+// so long that its heads are better shared by two blocks each.
 #include "SplitStage.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
@@ -87,4 +90,54 @@ Value SplitStage::loadOrder(Value at) {
   b.setInsertionPointToStart(isRow.elseBlock());
   scf::YieldOp::create(b, loc, at);
   return isRow.getResult(0);
+}
+
+/// Multiprocessors of the devices whose walks are chosen by lengths.
+static constexpr int64_t multiprocessors = 132;
+/// Hundredths of the time of a chunk by parts that one of the whole takes.
+static constexpr int64_t wholeChunk = 128;
+
+RowChoice SplitStage::chooseByLengths(Value place) {
+  Value rows = rowCount(), none = index(0);
+  auto loop =
+      scf::ForOp::create(b, loc, none, rows, index(1),
+                         ValueRange{none, none, none, rowBound(none, none)});
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    auto state = loop.getRegionIterArgs();
+    Value row = loop.getInductionVar();
+    Value next = rowBound(add(row, index(1)), none);
+    Value tokens = lengthOf(b, loc, state[3], next);
+    Value isLonger = compare(P::ugt, tokens, state[1]);
+    scf::YieldOp::create(
+        b, loc,
+        ValueRange{arith::SelectOp::create(b, loc, isLonger, row, state[0]),
+                   arith::MaxUIOp::create(b, loc, tokens, state[1]),
+                   add(tokens, state[2]), next});
+  }
+  Value longest = loop.getResult(0), tokens = loop.getResult(1);
+  Value rest = arith::SubIOp::create(b, loc, loop.getResult(2), tokens);
+  // By parts the longest row has so many blocks at once, and those of the rest
+  // go through the places that are left, or come behind it.
+  Value blocks = mul(mul(heads, ratio), index(2));
+  Value most = index(multiprocessors - 1);
+  Value left =
+      arith::SubIOp::create(b, loc, index(multiprocessors),
+                            arith::MinUIOp::create(b, loc, blocks, most));
+  Value rounds = divideTokens(
+      add(blocks, arith::SubIOp::create(b, loc, left, index(1))), left);
+  // Behind it: rest < (wholeChunk - 100) / 100 of the longest.
+  constexpr int64_t behind = 100 * wholeChunk / (wholeChunk - 100);
+  Value cost =
+      arith::MinUIOp::create(b, loc, mul(rounds, index(100)), index(behind));
+  RowChoice choice;
+  choice.isWhole =
+      compare(P::uge, mul(cost, rest), mul(index(wholeChunk), tokens));
+  Value before = arith::SubIOp::create(b, loc, place, index(1));
+  choice.row = arith::SelectOp::create(b, loc, compare(P::ule, place, longest),
+                                       before, place);
+  choice.row = arith::SelectOp::create(b, loc, compare(P::eq, place, none),
+                                       longest, choice.row);
+  return choice;
 }

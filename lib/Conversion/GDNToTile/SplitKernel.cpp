@@ -152,6 +152,7 @@ struct SplitVariant {
   std::string suffix;
   int64_t valueParts, cuts, together;
   bool isShort = false; // the first name is that of the variant for few tokens
+  bool byLengths = false; // one of two walks, as lengths of rows say
 };
 } // namespace
 
@@ -169,6 +170,14 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
   };
   const int64_t together = canPrepare(parts, algorithm) ? wanted.together : 0;
   if (together != 0) {
+    for (int64_t count : {1, 2}) {
+      chosen.push_back({{"fused-by-lengths"},
+                        "_by_lengths_" + std::to_string(count),
+                        count,
+                        0,
+                        together});
+      chosen.back().byLengths = true;
+    }
     chosen.push_back({{}, "_fused", 1, 0, together});
     for (const Waves &waves : fusedWaves)
       chosen.back().names.push_back(waves.variant);
@@ -249,7 +258,8 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
   for (const SplitVariant &variant : chosen) {
     ArrayRef<std::string> all = variant.names;
     brief.append(all.begin(), all.begin() + variant.isShort);
-    names.append(all.begin() + variant.isShort, all.end());
+    if (names.empty() || names.back() != all.back())
+      names.append(all.begin() + variant.isShort, all.end());
     if (variant.together == 0)
       prepared.append(all.begin(), all.end());
   }
@@ -270,6 +280,7 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
     own.valueParts = variant.valueParts;
     own.cuts = variant.cuts;
     own.together = variant.together;
+    own.byLengths = variant.byLengths;
     own.shortPieces = variant.isShort ? variants.shortPieces : 0;
     // What they have in common stands before the first that has it.
     if (variant.names.front() == prepared.front() &&

@@ -128,6 +128,10 @@ void SplitStage::describe() {
   // that is not enough and rows are long, they are cut.
   std::string blocks = text(algorithm.valueParts), number = text(cuts);
   SmallVector<Attribute> conditions;
+  SmallVector<NamedAttribute> byName;
+  auto add = [&](StringRef variant, ArrayRef<Attribute> some) {
+    byName.push_back(b.getNamedAttr(variant, b.getArrayAttr(some)));
+  };
   if (cuts != 0 && algorithm.together != 0) {
     // All blocks of a stage in one wave: of the first H and P of all segments
     // but one, or of its first one H alone; with rows as many more segments.
@@ -153,11 +157,17 @@ void SplitStage::describe() {
     std::string turns = text(leastTurns * algorithm.together * C);
     Attribute enoughTurns =
         atMost({turns, rowForm}, {getDimForm(rule.getQuery(), 0)});
-    SmallVector<NamedAttribute> byName;
-    auto add = [&](StringRef variant, ArrayRef<Attribute> some) {
-      byName.push_back(b.getNamedAttr(variant, b.getArrayAttr(some)));
-    };
-    if (algorithm.valueParts == 1) {
+    if (algorithm.byLengths) {
+      // As many blocks of whole heads as have a multiprocessor each, and twice
+      // as many with half of the values, of which either go home at once.
+      add(variants.front(), {atMost({"2"}, {rowForm}),
+                             atMost({rowForm}, {text(mostChoosingRows)}),
+                             atMost({text(fusedWaves[0].least), "workers"},
+                                    {"100", rowForm, valueForm}),
+                             atMost({rowForm, valueForm}, {"workers"}),
+                             atMost({text(leastChoosingTokens), rowForm},
+                                    {getDimForm(rule.getQuery(), 0)})});
+    } else if (algorithm.valueParts == 1) {
       // A block has a multiprocessor to itself, so its blocks run in waves, of
       // which the last has to be full enough; and several turns each.
       for (const Waves &waves : fusedWaves) {
@@ -193,20 +203,18 @@ void SplitStage::describe() {
         addCase(variants[2], atMost({fusedPartsRows}, {rowForm}));
       }
     }
-    function->setAttr("gdn_tile.conditions", b.getDictionaryAttr(byName));
   } else if (algorithm.shortPieces != 0) {
     std::string tokens = getDimForm(rule.getQuery(), 0);
-    Attribute few[] = {
-        atMost({tokens, valueForm}, {text(mostShortWork), "workers"}),
-        atMost({tokens}, {text(mostShortTokens)})};
-    function->setAttr("gdn_tile.conditions",
-                      b.getDictionaryAttr(b.getNamedAttr(variants.front(),
-                                                         b.getArrayAttr(few))));
+    add(variants.front(),
+        {atMost({tokens, valueForm}, {text(mostShortWork), "workers"}),
+         atMost({tokens}, {text(mostShortTokens)})});
   } else if (!takesAny(rule, algorithm.valueParts)) {
     conditions = {atMost({blocks, rowForm, valueForm}, {"workers"})};
   }
   if (!conditions.empty())
     function->setAttr("gdn_tile.conditions", b.getArrayAttr(conditions));
+  else if (!byName.empty())
+    function->setAttr("gdn_tile.conditions", b.getDictionaryAttr(byName));
   SmallVector<std::string> grid = gridOf(slots);
   function->setAttr("gdn_tile.grid", b.getStrArrayAttr(SmallVector<StringRef>(
                                          grid.begin(), grid.end())));
@@ -371,11 +379,38 @@ Value SplitStage::countSegments(Value tokens) {
 Value SplitStage::segmentTokens() {
   Value tokens = memref::DimOp::create(
       b, loc, operandViews.lookup(views.results.front()), 0);
-  const int64_t C = algorithm.chunk;
-  Value chunks =
-      arith::CeilDivUIOp::create(b, loc, tokens, index(C * algorithm.cuts));
+  const int64_t C = algorithm.chunk, cuts = algorithm.cuts;
+  auto chunksOf = [&](Value some, int64_t segments) {
+    return arith::CeilDivUIOp::create(b, loc, some, index(C * segments));
+  };
+  Value chunks = chunksOf(tokens, cuts);
   chunks = arith::MaxUIOp::create(b, loc, chunks, index(1));
-  return mul(chunks, index(C));
+  Value length = mul(chunks, index(C));
+  // A row of one segment beside a long one: with one segment less, maps and
+  // first segments are as many as one row has.
+  if (!cutsByLengths())
+    return length;
+  auto pair = scf::IfOp::create(b, loc, b.getIndexType(),
+                                compare(P::eq, rowCount(), index(2)),
+                                /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(pair.elseBlock());
+  scf::YieldOp::create(b, loc, length);
+  b.setInsertionPointToStart(pair.thenBlock());
+  Value none = index(0), middle = rowBound(index(1), none);
+  Value first = arith::SubIOp::create(b, loc, middle, rowBound(none, none));
+  Value second =
+      arith::SubIOp::create(b, loc, rowBound(index(2), middle), middle);
+  first = arith::MaxSIOp::create(b, loc, first, none);
+  Value longer = arith::MaxUIOp::create(b, loc, first, second);
+  Value shorter = arith::MinUIOp::create(b, loc, first, second);
+  Value fewer = mul(chunksOf(longer, cuts - 1), index(C));
+  fewer = arith::MaxUIOp::create(b, loc, fewer, length);
+  scf::YieldOp::create(
+      b, loc,
+      ValueRange{arith::SelectOp::create(
+          b, loc, compare(P::ule, shorter, length), fewer, length)});
+  return pair.getResult(0);
 }
 
 Value SplitStage::findRow(Value slot, Value tokens) {

@@ -9,6 +9,30 @@
 
 namespace gdn {
 
+/// How segments are walked by blocks that prepare their chunks: parts of the
+/// values, which have the first segments apart if there are two; how many
+/// blocks of each head have to be too many for the multiprocessors (those of
+/// the next variant, which cuts more; 0: none); from how many tokens and up to
+/// how many rows they pay. Measured with 8 to 32 heads of 128 on 132
+/// multiprocessors. Four segments are for heads that are too many for five of
+/// two parts and too few for three.
+struct FusedCuts {
+  int64_t parts, leastBlocks, leastTokens, mostRows;
+};
+constexpr FusedCuts fusedCuts(int64_t cuts) {
+  if (cuts == 4)
+    return {1, 8, 3072, 2};
+  if (cuts > 5)
+    return {2, 0, 4608, 2};
+  return cuts > 3 ? FusedCuts{2, 16, 1920, 2} : FusedCuts{2, 8, 3072, 1};
+}
+
+/// What the lengths of rows decide for a block.
+struct RowChoice {
+  mlir::Value row;     ///< the block's
+  mlir::Value isWhole; ///< whether a block has all values of a head
+};
+
 class SplitStage : public RecurrentKernel {
 public:
   /// A stage of the variants `variants`.
@@ -55,8 +79,13 @@ protected:
   /// not behind it. Row 0 if there are none.
   mlir::Value findRow(mlir::Value slot, mlir::Value tokens);
   /// Tokens of a segment: so many chunks that no more than `cuts` segments are
-  /// whole ones.
+  /// whole ones, or `cuts - 1` of the longer of two rows.
   mlir::Value segmentTokens();
+  /// Whether lengths of two rows say how many segments the longer one has:
+  /// where maps and first segments run at the same time.
+  bool cutsByLengths() const {
+    return algorithm.together != 0 && fusedCuts(algorithm.cuts).parts > 1;
+  }
   /// Notes that the stage may run at the same time as a neighbour: that the
   /// "next" may begin at once, or that it reads nothing of what the "last"
   /// writes.
@@ -99,6 +128,10 @@ protected:
   void storeOrder(mlir::Value at);
   /// The row at place `at` of that order; behind all rows, `at`.
   mlir::Value loadOrder(mlir::Value at);
+  /// The row at place `place` where the longest comes first, and whether it is
+  /// too short for halves of its heads, as which chunks take less time each, of
+  /// twice as many blocks. From the row bounds, in each block.
+  RowChoice chooseByLengths(mlir::Value place);
 
   /// `rows` rows of an input in memory from token `t` on, zeros past the
   /// `valid` ones; of values those that the block has, unless it wants all.
@@ -145,24 +178,6 @@ constexpr int64_t groupTokens = 4;
 /// Whether that stage has anything to do.
 bool hasPrologue(const KernelParts &parts, const Algorithm &algorithm);
 
-/// How segments are walked by blocks that prepare their chunks: parts of the
-/// values, which have the first segments apart if there are two; how many
-/// blocks of each head have to be too many for the multiprocessors (those of
-/// the next variant, which cuts more; 0: none); from how many tokens and up to
-/// how many rows they pay. Measured with 8 to 32 heads of 128 on 132
-/// multiprocessors. Four segments are for heads that are too many for five of
-/// two parts and too few for three.
-struct FusedCuts {
-  int64_t parts, leastBlocks, leastTokens, mostRows;
-};
-constexpr FusedCuts fusedCuts(int64_t cuts) {
-  if (cuts == 4)
-    return {1, 8, 3072, 2};
-  if (cuts > 5)
-    return {2, 0, 4608, 2};
-  return cuts > 3 ? FusedCuts{2, 16, 1920, 2} : FusedCuts{2, 8, 3072, 1};
-}
-
 /// A variant of the kernel that prepares chunks in the walk, for batches whose
 /// blocks are `least` hundredths to `most` times as many as multiprocessors; 0:
 /// any number from `least` on.
@@ -172,6 +187,10 @@ struct Waves {
 };
 constexpr Waves fusedWaves[] = {
     {"fused", 51, 1}, {"fused-2-waves", 130, 2}, {"fused-waves", 220, 0}};
+/// Ahead of the first of them: up to so many rows, of so many tokens in the
+/// mean, choose by their lengths between its blocks and those with half of the
+/// values. It costs 4 us of rows that are as long as each other.
+constexpr int64_t mostChoosingRows = 8, leastChoosingTokens = 4096;
 
 /// Fill `views.function` with the program of a stage of a kernel that can be
 /// split, which the variants of these names have.

@@ -56,7 +56,7 @@ private:
   Value emitPieces(TokenBlock &block, Value start);
   void walkRow();
   void storeLast(TokenBlock &block, Value state);
-  void walkFirst();
+  void walkFirst(Value tokens);
   void emitSegmentBlock(Value slot);
 
   std::optional<NormStage> norm; // the stage behind this one
@@ -194,11 +194,10 @@ void SplitWalk::storeLast(TokenBlock &block, Value state) {
   }
 }
 
-/// The first segment of the live row, of which there may be more.
-void SplitWalk::walkFirst() {
+/// The first segment of the live row, of `tokens` tokens; there may be more.
+void SplitWalk::walkFirst(Value tokens) {
   TokenBlock block(*this, head);
   writesShared = compare(P::eq, head, index(0));
-  Value tokens = segmentTokens();
   Value to = arith::MinUIOp::create(b, loc, add(begin, tokens), end);
   Value start = scaled(loadCarry(stateCarry(), head));
   Value last = emitChunks(block, start, begin, to);
@@ -271,18 +270,35 @@ void SplitWalk::emitBlock(Value row) {
     runBeside("last");
   else if (algorithm.cuts != 0)
     return emitSegmentBlock(row);
+  Value tokens = isFirst ? segmentTokens() : Value();
+  Value isWanted;
+  if (algorithm.byLengths) {
+    const bool isWhole = algorithm.valueParts == 1;
+    runBeside(isWhole ? "next" : "last");
+    RowChoice choice = chooseByLengths(row);
+    row = choice.row;
+    isWanted = arith::XOrIOp::create(
+        b, loc, choice.isWhole,
+        arith::ConstantIntOp::create(b, loc, !isWhole, 1));
+  }
   n = order ? loadOrder(row) : row;
   Value live = emitBounds();
+  Value zerosEnd = end, zerosLead = lead;
+  if (isWanted) {
+    live = arith::AndIOp::create(b, loc, live, isWanted);
+    zerosEnd = arith::SelectOp::create(b, loc, isWanted, end, begin);
+    zerosLead = arith::SelectOp::create(b, loc, isWanted, lead, index(0));
+  }
   auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
   if (isFirst)
-    walkFirst();
+    walkFirst(tokens);
   else
     walkRow();
   b.setInsertionPointToStart(branch.elseBlock());
-  emitZeros(begin, end);
-  emitZeros(index(0), lead);
+  emitZeros(begin, zerosEnd);
+  emitZeros(index(0), zerosLead);
 }
 
 LogicalResult gdn::emitFirstStage(EntryViews &views, const KernelParts &parts,

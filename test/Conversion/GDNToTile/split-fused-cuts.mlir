@@ -15,6 +15,14 @@
 //  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["16", "Hv"], ["workers"]], {{\[}}["N"], ["2"]], {{\[}}["4608"], ["T"]]]
 //  CHECK-SAME:   gdn_tile.grid = ["N + 9", "Hv", "2"]
 //  CHECK-SAME:   gdn_tile.workspace = {{\[\[}}"N + 9", "Hv", "128", "128", "4"], ["N + 9", "Hv", "128", "128", "2"]]
+// Of two rows the longer one has one segment less if the other has but one.
+//       CHECK:   %[[PAIR:.+]] = arith.cmpi eq, %{{.+}}, %c2
+//       CHECK:   scf.if %[[PAIR]] -> (index) {
+//       CHECK:     %[[FEWER:.+]] = arith.ceildivui %{{.+}}, %c512
+//       CHECK:     %[[TOKENS:.+]] = arith.muli %[[FEWER]], %c64
+//       CHECK:     %[[LONGER:.+]] = arith.maxui %[[TOKENS]], %[[EVEN:.+]] :
+//       CHECK:     %[[ONE:.+]] = arith.cmpi ule, %{{.+}}, %[[EVEN]]
+//       CHECK:     arith.select %[[ONE]], %[[LONGER]], %[[EVEN]]
 // From nothing or the identity, never from the pool; and no outputs.
 //   CHECK-NOT:   gdn_tile.load
 //       CHECK:   gdn_tile.map_rows
