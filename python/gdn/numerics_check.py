@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import checks, problems, reference
+from . import checks, problems, records, reference
 from .device_check import ROOT, driver_version, kernels_of
 from .problems import Sizes
 from .runtime import Device, GdnError, Kernel, Runtime
@@ -32,6 +32,7 @@ _SKIPPED = 77  # the exit code where there is no such device
 _ROUNDING = {"float32": 0.0, "float16": 5e-4, "bfloat16": 4e-3}
 
 LENGTHS = (130, 1, 0, 63, 65)
+QUICK_LENGTHS = (130, 1, 0, 33)
 LARGE = 1e4
 
 
@@ -210,7 +211,8 @@ def check_image(options, device: Device, path: Path) -> list[dict]:
             continue
         layer = reference.Layer.of(image.attributes(entry))
         cases = cases_of(kernels[0], options.quick)
-        lengths = (130, 1, 0, 33) if options.quick else LENGTHS
+        lengths = QUICK_LENGTHS if options.quick else LENGTHS
+        lengths = tuple(options.lengths) if options.lengths else lengths
         for row in check_kernels(device, kernels, layer, cases, lengths):
             facts = facts_of(kernels[0], layer)
             digest = image.attributes(entry).get(f"gdn.digest.{row['target']}", "")
@@ -263,15 +265,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--library", type=Path, default=ROOT / "build/release/lib/libgdnrt.so")
     parser.add_argument("--target", action="append", default=[], help="codes of this target")
     parser.add_argument("--quick", action="store_true", help="three kinds of gates, short rows")
+    parser.add_argument("--lengths", type=int, nargs="+", help="tokens of the rows")
     parser.add_argument("--jobs", type=int, default=1, help="images at the same time")
     return parser.parse_args(arguments)
-
-
-def _by_rows(report: dict) -> str:
-    """The report as JSON with a row to a line."""
-    head = json.dumps({key: report[key] for key in report if key != "rows"}, indent=1)
-    rows = ",\n  ".join(json.dumps(row) for row in report["rows"])
-    return f'{head[:-2]},\n "rows": [\n  {rows}\n ]\n}}\n'
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -301,7 +297,7 @@ def main(arguments: list[str] | None = None) -> int:
         for path in options.images:
             report["rows"] += check_image(options, device, path)
     if options.output:
-        options.output.write_text(_by_rows(report))
+        options.output.write_text(records.text_of(report))
     if not report["rows"]:
         print("no prefill for this device")
         return 1

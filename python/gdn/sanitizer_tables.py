@@ -2,12 +2,13 @@
 """A record of what compute-sanitizer found, and its page: `python -m gdn.sanitizer_tables
 REPORT.. --output FILE` joins reports of `tools/scripts/device-check --sanitizer`.
 
-A kernel is known by its digest; a tool is clean where it came to its end, counted no error, and
-the check that ran under it had no complaint."""
+A kernel is known by its digest; when a tool is clean says `records.is_clean`."""
 
 import argparse
 import json
 from pathlib import Path
+
+from .records import is_clean, text_of
 
 TOOLS = ("memcheck", "initcheck", "synccheck", "racecheck")
 
@@ -20,8 +21,8 @@ def join(reports: list[dict]) -> dict:
     for report in reports:
         record |= {key: report[key] for key in ("device", "driver", "date") if key in report}
         for row in report["sanitizers"]:
-            clean = row["errors"] == 0 and not row["failures"]
-            found.setdefault((row["name"], row["target"], row["digest"]), {})[row["tool"]] = clean
+            tools = found.setdefault((row["name"], row["target"], row["digest"]), {})
+            tools[row["tool"]] = is_clean(row)
     rows = []
     for (name, target, digest), tools in sorted(found.items()):
         row = {"name": name, "target": target, "digest": digest}
@@ -60,9 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args(arguments)
     record = join([json.loads(path.read_text()) for path in options.reports])
-    head = json.dumps({key: record[key] for key in record if key != "rows"}, indent=1)
-    rows = ",\n  ".join(json.dumps(row) for row in record["rows"])
-    options.output.write_text(f'{head[:-2]},\n "rows": [\n  {rows}\n ]\n}}\n')
+    options.output.write_text(text_of(record))
     return 0
 
 

@@ -9,6 +9,7 @@
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 fused-cuts=5 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s --check-prefix=BESIDE
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 fused-cuts=5 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | grep -B 6 await_launch | FileCheck %s --check-prefix=FIRST
 
 // CHECK-LABEL: func.func @prefill__walk_fused(
 //  CHECK-SAME:   gdn_gpu.threads = 512 : i64
@@ -96,6 +97,14 @@
 //       CHECK:   gdn_gpu.warps 8 for 2 registers 72 {
 //       CHECK:   gdn_gpu.warps 10 for 2 registers 72 {
 //       CHECK:   gdn_gpu.warps 12 for 4 registers 72 {
+// Of a stage beside another the first block waits for it.
+//       FIRST: %[[Y:.+]] = arith.cmpi eq, %{{.+}}, %c0
+//  FIRST-NEXT: %[[XY:.+]] = arith.andi %{{.+}}, %[[Y]]
+//  FIRST-NEXT: %[[Z:.+]] = arith.cmpi eq, %{{.+}}, %c0
+//  FIRST-NEXT: %[[ALL:.+]] = arith.andi %[[XY]], %[[Z]]
+//  FIRST-NEXT: scf.if %[[ALL]] {
+//  FIRST-NEXT:   gdn_gpu.await_launch
+
 // BESIDE-LABEL: func.func @prefill__walk_fused(
 //   BESIDE-NOT:   _launch
 // BESIDE-LABEL: func.func @prefill__maps_fused_cuts_5(
@@ -111,7 +120,6 @@
 //   BESIDE-NOT:   _launch
 //       BESIDE:   gdn_gpu.roles
 //   BESIDE-NOT:   _launch
-// The first block waits for the stage beside this one.
 //       BESIDE:     gdn_gpu.await_launch
 //  BESIDE-NEXT:   }
 //  BESIDE-NEXT:   return

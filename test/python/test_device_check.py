@@ -252,3 +252,13 @@ def test_layers_of_images(image, library, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(device_check.subprocess, "run", ran)
     (result,) = device_check.check_layers(options, Gpu)
     assert result == {"name": "layer", "checked": 1, "failures": ["FAILED  state"]}
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_86", "sm_89"])
+def test_codes_without_rings(target):
+    assert device_check.is_before_rings(target)
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a", "sm_103a", "sm_120a", "x86-64-v3", ""])
+def test_codes_that_may_have_rings(target):
+    assert not device_check.is_before_rings(target)

@@ -42,3 +42,32 @@ def test_device_check(build_dir, ptx_driver, tool, tmp_path, layer, target):
     assert done.returncode == 0, done.stdout + done.stderr
     (kernel,) = json.loads(report.read_text())["kernels"]
     assert kernel["target"] == target and kernel["failures"] == []
+
+
+# Rows of 2 value heads. By lengths: whole heads, then halves. Two rows of which one is of one
+# segment, whose longer one has fewer segments than their tokens would give it.
+LENGTHS = {"whole": (130, 130, 130), "halves": (30, 200), "pair": (64, 704)}
+
+
+@pytest.fixture(scope="module")
+def image_90a(tool, tmp_path_factory):
+    image = tmp_path_factory.mktemp("lengths") / "ready.gdnk"
+    options = ["--preset=qwen3.5-0.8b", "--io=bf16", "--state=f32", "--only=prefill"]
+    options += ["--layout=ready", "--outputs=core", "--target=sm_90a", "--ptxas=none"]
+    done = tool("gdn-compile", *options, "-o", image)
+    assert done.returncode == 0, done.stderr
+    return image
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+def test_what_lengths_decide(build_dir, ptx_driver, image_90a, tmp_path, name):
+    report = tmp_path / "report.json"
+    command = [sys.executable, "-m", "gdn.numerics_check", image_90a, "--quick"]
+    command += ["--lengths", *map(str, LENGTHS[name])]
+    command += ["--library", build_dir / "lib/libgdnrt.so", "--output", report]
+    paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(ptx_driver)}
+    done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = json.loads(report.read_text())["rows"]
+    assert row["failures"] == [] and set(row["cases"]) == {"near_one", "realistic", "strong"}
+    assert {"fused-by-lengths", "fused-cuts-3", "fused-cuts-5"} <= set(row["variants"])

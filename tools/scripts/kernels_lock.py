@@ -177,6 +177,9 @@ def record(locked: dict[tuple[str, str], Kernel], measured: dict) -> list[str]:
 def record_sanitizers(locked: dict[tuple[str, str], Kernel], rows: list[dict]) -> list[str]:
     """Enters the tools of compute-sanitizer that had nothing to say of a kernel; returns what
     was left out and why."""
+    sys.path.insert(0, str(ROOT / "python"))
+    from gdn.records import is_clean
+
     left = []
     for row in rows:
         kernel = locked.get((row["name"], row["target"]))
@@ -185,7 +188,7 @@ def record_sanitizers(locked: dict[tuple[str, str], Kernel], rows: list[dict]) -
             left.append(f"{about}: is not in the lock")
         elif row["digest"] != kernel["digest"]:
             left.append(f"{about}: another kernel of that name was checked")
-        elif row["errors"] != 0 or row["failures"]:
+        elif not is_clean(row):
             left.append(f"{about}: has errors, or did not end")
         else:
             clean = {*kernel.get("sanitizers", []), row["tool"]}

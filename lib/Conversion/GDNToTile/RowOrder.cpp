@@ -92,8 +92,6 @@ Value SplitStage::loadOrder(Value at) {
   return isRow.getResult(0);
 }
 
-/// Multiprocessors of the devices whose walks are chosen by lengths.
-static constexpr int64_t multiprocessors = 132;
 /// Hundredths of the time of a chunk by parts that one of the whole takes.
 static constexpr int64_t wholeChunk = 128;
 
@@ -121,9 +119,9 @@ RowChoice SplitStage::chooseByLengths(Value place) {
   // By parts the longest row has so many blocks at once, and those of the rest
   // go through the places that are left, or come behind it.
   Value blocks = mul(mul(heads, ratio), index(2));
-  Value most = index(multiprocessors - 1);
+  Value most = index(measuredWorkers - 1);
   Value left =
-      arith::SubIOp::create(b, loc, index(multiprocessors),
+      arith::SubIOp::create(b, loc, index(measuredWorkers),
                             arith::MinUIOp::create(b, loc, blocks, most));
   Value rounds = divideTokens(
       add(blocks, arith::SubIOp::create(b, loc, left, index(1))), left);

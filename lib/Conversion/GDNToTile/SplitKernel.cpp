@@ -17,6 +17,9 @@
 //   norm     a block per group of tokens and value head: where there is one
 //            behind the rule
 //
+// Where lengths of rows decide how a head is shared, there is a walk for each
+// way, and blocks of one of them do nothing (RowOrder.cpp).
+//
 // The first and the last pass over memory. Where there are few tokens, more
 // blocks with fewer of them have them sooner: a variant of its own.
 //

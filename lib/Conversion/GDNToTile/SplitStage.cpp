@@ -45,7 +45,7 @@ static constexpr int64_t leastSegments = 4;
 /// Maps of segments cost more than idle multiprocessors where there are many
 /// blocks without: on 132 multiprocessors they pay from T = N^2 Hv^3 / 2 on
 /// (measured for 8 to 32 value heads and one or two rows).
-static constexpr int64_t segmentCost = 132 * 132 / 2;
+static constexpr int64_t segmentCost = measuredWorkers * measuredWorkers / 2;
 
 /// Turns of a block that prepares its chunks itself, in the mean.
 static constexpr int64_t leastTurns = 2;

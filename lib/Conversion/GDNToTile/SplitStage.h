@@ -9,6 +9,10 @@
 
 namespace gdn {
 
+/// Multiprocessors of the device on which variants were measured against each
+/// other. Launches count their own where a condition can; see `workers`.
+constexpr int64_t measuredWorkers = 132;
+
 /// How segments are walked by blocks that prepare their chunks: parts of the
 /// values, which have the first segments apart if there are two; how many
 /// blocks of each head have to be too many for the multiprocessors (those of
