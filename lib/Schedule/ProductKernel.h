@@ -76,6 +76,9 @@ private:
   // ProductRoles.cpp
   enum class Role { all, load, gate, scale, feed, walk };
   mlir::LogicalResult emitAheadOfRoles();
+  bool canPair();
+  mlir::scf::ForOp createTurns(mlir::scf::ForOp loop);
+  mlir::LogicalResult emitFeedAlone(mlir::scf::ForOp loop);
   mlir::LogicalResult emitRole(Role which, int64_t first, int64_t count,
                                int64_t registers);
   mlir::LogicalResult emitFeed(mlir::scf::ForOp loop);
@@ -92,7 +95,7 @@ private:
   void beginRing(mlir::Value at, mlir::Value end);
   bool isOfRole(mlir::Operation *op);
   mlir::Value createChannel(mlir::VectorType tile, int64_t depth,
-                            mlir::Value leader);
+                            mlir::Value leader, bool paired);
   void emitAhead(mlir::ArrayRef<tile::LoadOp> loads, mlir::Value at,
                  mlir::Value end,
                  llvm::function_ref<void(tile::LoadOp, const mlir::IRMapping &,
@@ -115,6 +118,7 @@ private:
   std::unique_ptr<ProductEmitter> tiles;
   std::optional<RolePlan> plan;
   Role role = Role::all;
+  bool isPaired = false; // two blocks prepare chunks for each other
   mlir::Block *entry = nullptr;
   llvm::DenseSet<mlir::Operation *> aheadOfRoles;     // scalars of the source
   llvm::MapVector<mlir::Value, mlir::Value> channels; // by tile
