@@ -37,9 +37,11 @@ struct RoleSizes {
   int64_t loading, gating, scaling, walk, feed, others, scaledDepth;
 };
 } // namespace
-static RoleSizes getSizes(int64_t walkWarps) {
-  return walkWarps > groupWarps ? RoleSizes{1, 1, 2, 192, 104, 24, 1}
-                                : RoleSizes{2, 2, 4, 208, 160, 72, 2};
+static RoleSizes getSizes(int64_t walkWarps, bool isPaired = false) {
+  if (walkWarps > groupWarps)
+    return {1, 1, 2, 192, 104, 24, isPaired ? 2 : 1};
+  return isPaired ? RoleSizes{2, 2, 4, 240, 128, 72, 2}
+                  : RoleSizes{2, 2, 4, 208, 160, 72, 2};
 }
 
 /// Of a thread that feeds, with which it can hold the factors of two chunks
@@ -143,7 +145,8 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   b.setInsertionPoint(source);
   auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
   b.insert(kernel);
-  const RoleSizes sizes = getSizes(numWarps);
+  isPaired = canPair();
+  const RoleSizes sizes = getSizes(numWarps, isPaired);
   const int64_t scaling = plan->scales.empty() ? 0 : sizes.scaling;
   const int64_t loading = sizes.loading + sizes.scaling - scaling;
   const int64_t allWarps =
@@ -158,7 +161,6 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   b.setInsertionPointToStart(entry);
   scalars.map(source.getBody().front().getArguments(), entry->getArguments());
 
-  isPaired = canPair();
   if (isPaired)
     kernel->setAttr("gdn_gpu.cluster", b.getI64IntegerAttr(2));
   auto open = [&](ArrayRef<Value> group, int64_t depth, bool paired) {
@@ -176,7 +178,7 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   open(plan->copied, copiedDepth, /*paired=*/false);
   open(plan->vectors, gatesDepth, isPaired);
   open(plan->prepared, preparedDepth, isPaired);
-  open(plan->scaled, isPaired ? preparedDepth : sizes.scaledDepth, isPaired);
+  open(plan->scaled, sizes.scaledDepth, isPaired);
 
   b.setInsertionPointToEnd(entry);
   if (failed(emitAheadOfRoles()))

@@ -85,7 +85,8 @@ static char *watchAll(Warp &warp, BulkCopy &copy, uint64_t address,
 }
 
 /// cp.async.bulk.shared.global [to], [from], bytes, [barrier], from shared
-/// memory where `near`, or back: cp.async.bulk.global.shared [to], [from], bytes.
+/// memory where `near`, or back: cp.async.bulk.global.shared [to], [from],
+/// bytes.
 template <bool loads, bool near = false>
 static Step copyBulk(Warp &warp, const Instruction &i, Mask mask) {
   Cluster &cluster = *warp.block->cluster;
