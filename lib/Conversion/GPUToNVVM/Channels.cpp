@@ -206,8 +206,8 @@ Channels::Position Channels::getPosition(OpBuilder &b, Location loc,
     return {place, parity};
   Value next = a.add(place, a.i32(alternates ? 2 : 1));
   Value depth = a.i32(ring.type.getDepth());
-  Value isOver =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, next, depth);
+  Value isOver = alternates ? a.isLess(depth, a.add(next, a.i32(1)))
+                            : a.isEqual(next, depth);
   Value other = arith::XOrIOp::create(b, loc, parity, a.i32(1));
   Value first = alternates ? rank : a.i32(0);
   return {arith::SelectOp::create(b, loc, isOver, first, next),
