@@ -14,7 +14,7 @@
 //     receive K, gates
 //     K'; commit; release
 //
-// The walk is in ProductWalk.cpp.
+// The walk is in ProductWalk.cpp, the feed in ProductFeed.cpp.
 #include "ProductKernel.h"
 
 using namespace mlir;
@@ -147,6 +147,7 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   b.insert(kernel);
   isPaired = canPair();
   const RoleSizes sizes = getSizes(numWarps, isPaired);
+  feedsAhead = sizes.feed >= aheadRegisters;
   const int64_t scaling = plan->scales.empty() ? 0 : sizes.scaling;
   const int64_t loading = sizes.loading + sizes.scaling - scaling;
   const int64_t allWarps =
@@ -445,139 +446,6 @@ LogicalResult ProductKernel::emitScale(scf::ForOp loop) {
   destine(plan->scaled);
   tiles->emitInSlices(work);
   commit(plan->scaled);
-  releaseAll();
-  return success();
-}
-
-/// Those of `ops` that `op` needs, directly or not.
-static ProductKernel::Ops getNeeded(Operation *op, ArrayRef<Operation *> ops) {
-  DenseSet<Operation *> needed;
-  SmallVector<Value> work(op->getOperands());
-  while (!work.empty())
-    if (Operation *source = work.pop_back_val().getDefiningOp();
-        source && needed.insert(source).second)
-      llvm::append_range(work, source->getOperands());
-  return llvm::filter_to_vector(
-      ops, [&](Operation *other) { return needed.contains(other); });
-}
-
-/// Two chunks at a time, products without the state. Up to their inverses they
-/// go side by side: each step waits for the one before it, and those of one
-/// chunk fill the waits of the other.
-LogicalResult ProductKernel::emitFeed(scf::ForOp loop) {
-  if (isPaired)
-    return emitFeedAlone(loop);
-  Location loc = loop.getLoc();
-  Value step = scalars.lookupOrDefault(loop.getStep());
-  auto copy =
-      scf::ForOp::create(b, loc, scalars.lookupOrDefault(loop.getLowerBound()),
-                         scalars.lookupOrDefault(loop.getUpperBound()),
-                         arith::AddIOp::create(b, loc, step, step).getResult());
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(copy.getBody());
-  Ops work = enterBody(loop, copy, plan->feeds);
-  Ops ahead = getNeeded(plan->inverse, work), behind;
-  for (Operation *op : work)
-    if (op != plan->inverse && !llvm::is_contained(ahead, op))
-      behind.push_back(op);
-
-  auto other = std::make_unique<ProductEmitter>(b, scalars, entry, groupWarps);
-  SmallVector<Value> places[2];
-  auto emitAll = [&](auto &&wanted, ArrayRef<Operation *> ops) {
-    for (Operation *op : ops)
-      if (wanted(op) && failed(tiles->emit(op)))
-        return failure();
-    return success();
-  };
-  // Of the first chunk, then of the second.
-  auto ofBoth = [&](auto &&emit) {
-    for (SmallVector<Value> &own : places) {
-      if (failed(emit(own)))
-        return failure();
-      std::swap(tiles, other);
-    }
-    return success();
-  };
-  using Wanted = bool (*)(Operation *);
-  Wanted isProduct = [](Operation *op) { return isa<tile::MatmulOp>(op); };
-  Wanted isOther = [](Operation *op) { return !isa<tile::MatmulOp>(op); };
-  auto isAny = [](Operation *) { return true; };
-  (void)ofBoth([&](SmallVector<Value> &own) {
-    receive(plan->copied, /*ahead=*/&own != places);
-    receive(plan->vectors, /*ahead=*/&own != places);
-    own = std::exchange(received, {});
-    return success();
-  });
-  for (auto wanted : {isProduct, isOther})
-    if (failed(ofBoth(
-            [&](SmallVector<Value> &) { return emitAll(wanted, ahead); })))
-      return failure();
-  ProductEmitter::emitInverse(plan->inverse, {tiles.get(), other.get()});
-  // What needs neither a product nor an inverse fills the waits of those steps,
-  // where there are registers for it.
-  DenseSet<Operation *> waiting = {plan->inverse};
-  for (Operation *op : behind)
-    if (isa<tile::MatmulOp>(op) ||
-        llvm::any_of(op->getOperands(), [&](Value operand) {
-          auto transpose = operand.getDefiningOp<tile::TransposeOp>();
-          return waiting.contains(transpose
-                                      ? transpose.getTile().getDefiningOp()
-                                      : operand.getDefiningOp());
-        }))
-      waiting.insert(op);
-  auto isFree = [&](Operation *op) { return !waiting.contains(op); };
-  const bool hasRoom = getSizes(numWarps).feed >= aheadRegisters;
-  if (hasRoom && failed(ofBoth([&](SmallVector<Value> &) {
-        return emitAll(isFree, behind);
-      })))
-    return failure();
-  if (hasRoom)
-    llvm::erase_if(behind, isFree);
-  // Products of the second begin beside the end of the first.
-  auto isFirst = [&](SmallVector<Value> &own) { return &own == places; };
-  return ofBoth([&](SmallVector<Value> &own) {
-    destine(plan->prepared);
-    if (failed(isFirst(own) ? emitAll(isAny, behind)
-                            : emitAll(isOther, behind)))
-      return failure();
-    if (isFirst(own)) {
-      std::swap(tiles, other);
-      LogicalResult begun = emitAll(isProduct, behind);
-      std::swap(tiles, other);
-      if (failed(begun))
-        return failure();
-    }
-    commit(plan->prepared);
-    received = std::exchange(own, {});
-    releaseAll();
-    return success();
-  });
-}
-
-/// One chunk at a time, while the other block of the pair has the next.
-LogicalResult ProductKernel::emitFeedAlone(scf::ForOp loop) {
-  scf::ForOp copy = createTurns(loop);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(copy.getBody());
-  Ops work = enterBody(loop, copy, plan->feeds);
-  Ops ahead = getNeeded(plan->inverse, work);
-  receive(plan->copied);
-  receive(plan->vectors);
-  auto emitAll = [&](ArrayRef<Operation *> ops) -> LogicalResult {
-    for (Operation *op : ops)
-      if (failed(tiles->emit(op)))
-        return failure();
-    return success();
-  };
-  if (failed(emitAll(ahead)))
-    return failure();
-  ProductEmitter::emitInverse(plan->inverse, {tiles.get()});
-  destine(plan->prepared);
-  for (Operation *op : work)
-    if (op != plan->inverse && !llvm::is_contained(ahead, op) &&
-        failed(tiles->emit(op)))
-      return failure();
-  commit(plan->prepared);
   releaseAll();
   return success();
 }
