@@ -128,14 +128,37 @@ LogicalResult ProductKernel::emitFeedAlone(scf::ForOp loop) {
         return failure();
     return success();
   };
-  if (failed(emitAll(ahead)))
+  // What needs neither a product nor an inverse comes while the first product
+  // is made.
+  DenseSet<Operation *> waiting(ahead.begin(), ahead.end());
+  waiting.insert(plan->inverse);
+  Ops free, rest;
+  for (Operation *op : work) {
+    if (waiting.contains(op))
+      continue;
+    bool waits =
+        isa<tile::MatmulOp>(op) ||
+        llvm::any_of(op->getOperands(), [&](Value operand) {
+          Operation *source = operand.getDefiningOp();
+          if (auto turned = dyn_cast_or_null<tile::TransposeOp>(source))
+            source = turned.getTile().getDefiningOp();
+          return waiting.contains(source);
+        });
+    if (waits)
+      waiting.insert(op);
+    (waits ? rest : free).push_back(op);
+  }
+  auto isProduct = [](Operation *op) { return isa<tile::MatmulOp>(op); };
+  auto behindProducts =
+      std::stable_partition(ahead.begin(), ahead.end(), isProduct);
+  if (failed(emitAll(ArrayRef(ahead.begin(), behindProducts))) ||
+      failed(emitAll(free)) ||
+      failed(emitAll(ArrayRef(behindProducts, ahead.end()))))
     return failure();
   ProductEmitter::emitInverse(plan->inverse, {tiles.get()});
   destine(plan->prepared);
-  for (Operation *op : work)
-    if (op != plan->inverse && !llvm::is_contained(ahead, op) &&
-        failed(tiles->emit(op)))
-      return failure();
+  if (failed(emitAll(rest)))
+    return failure();
   commit(plan->prepared);
   releaseAll();
   return success();
