@@ -17,10 +17,18 @@ namespace gdn {
 using namespace mlir;
 using namespace gdn;
 
+/// Registers of a thread with which products and other work have room beside
+/// each other.
+static constexpr int64_t roomyRegisters = 216;
+
 /// Whether a product that reads `tile` has to be over before `op`.
 static bool hasToWait(Operation *op, Value tile) {
   // Behind a wait for another role, what products hold is needed for new work.
-  if (isa<gdn::gpu::BarrierOp, gdn::gpu::ReceiveOp, gdn::gpu::ReleaseOp>(op) ||
+  if (isa<gdn::gpu::ReceiveOp>(op)) {
+    gdn::gpu::WarpsOp role = gdn::gpu::getRole(op);
+    return !role || role.getRegisters().value_or(0) < roomyRegisters;
+  }
+  if (isa<gdn::gpu::BarrierOp, gdn::gpu::ReleaseOp>(op) ||
       op->hasTrait<OpTrait::IsTerminator>())
     return true;
   if (isa<gdn::gpu::CommitOp>(op))

@@ -14,7 +14,7 @@
 //     receive K, gates
 //     K'; commit; release
 //
-// The walk is in ProductWalk.cpp.
+// The walk is in ProductWalk.cpp, the feed in ProductFeed.cpp.
 #include "ProductKernel.h"
 
 using namespace mlir;
@@ -37,9 +37,11 @@ struct RoleSizes {
   int64_t loading, gating, scaling, walk, feed, others, scaledDepth;
 };
 } // namespace
-static RoleSizes getSizes(int64_t walkWarps) {
-  return walkWarps > groupWarps ? RoleSizes{1, 1, 2, 192, 104, 24, 1}
-                                : RoleSizes{2, 2, 4, 208, 160, 72, 2};
+static RoleSizes getSizes(int64_t walkWarps, bool isPaired = false) {
+  if (walkWarps > groupWarps)
+    return {1, 1, 2, 192, 104, 24, isPaired ? 2 : 1};
+  return isPaired ? RoleSizes{2, 2, 4, 240, 128, 72, 2}
+                  : RoleSizes{2, 2, 4, 208, 160, 72, 2};
 }
 
 /// Of a thread that feeds, with which it can hold the factors of two chunks
@@ -86,8 +88,48 @@ bool ProductKernel::isOfRole(Operation *op) {
 // The roles
 //===----------------------------------------------------------------------===//
 
-Value ProductKernel::createChannel(VectorType tile, int64_t depth,
-                                   Value leader) {
+/// Whether two neighbouring blocks, which have the same chunks, can prepare
+/// every second one for both: where the last axis of the grid is two blocks
+/// that differ in what the walk alone does.
+bool ProductKernel::canPair() {
+  auto grid = source->getAttrOfType<ArrayAttr>("gdn_tile.grid");
+  if (!grid || grid.size() != 3 || grid[2] != b.getStringAttr("2"))
+    return false;
+  DenseSet<Operation *> seen;
+  SmallVector<Operation *> work(plan->gates.begin(), plan->gates.end());
+  work.append(plan->feeds.begin(), plan->feeds.end());
+  work.append(plan->scales.begin(), plan->scales.end());
+  for (Value tile : plan->copied)
+    work.push_back(tile.getDefiningOp());
+  scf::ForOp loop = plan->loop;
+  for (Value bound :
+       {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
+    if (Operation *op = bound.getDefiningOp())
+      work.push_back(op);
+  for (Operation *op = loop->getParentOp(); op != source;
+       op = op->getParentOp())
+    work.push_back(op);
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val();
+    if (auto id = dyn_cast<tile::BlockIdOp>(op); id && id.getAxis() == 2)
+      return false;
+    auto take = [&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        if (Operation *from = operand.getDefiningOp();
+            from && seen.insert(from).second)
+          work.push_back(from);
+    };
+    // Of what is around the loop, what it asks for and not what it holds.
+    if (op->isAncestor(loop))
+      take(op);
+    else
+      op->walk(take);
+  }
+  return true;
+}
+
+Value ProductKernel::createChannel(VectorType tile, int64_t depth, Value leader,
+                                   bool paired) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(entry, entry->begin());
   if (leader)
@@ -95,7 +137,7 @@ Value ProductKernel::createChannel(VectorType tile, int64_t depth,
   auto type = gpu::ChannelType::get(
       b.getContext(), tile.getShape(), tile.getElementType(), depth,
       /*parts=*/1, /*swizzled=*/tile.getRank() == 2);
-  return gpu::ChannelOp::create(b, source.getLoc(), type, leader);
+  return gpu::ChannelOp::create(b, source.getLoc(), type, leader, paired);
 }
 
 FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
@@ -103,7 +145,9 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   b.setInsertionPoint(source);
   auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
   b.insert(kernel);
-  const RoleSizes sizes = getSizes(numWarps);
+  isPaired = canPair();
+  const RoleSizes sizes = getSizes(numWarps, isPaired);
+  feedsAhead = sizes.feed >= aheadRegisters;
   const int64_t scaling = plan->scales.empty() ? 0 : sizes.scaling;
   const int64_t loading = sizes.loading + sizes.scaling - scaling;
   const int64_t allWarps =
@@ -118,22 +162,24 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   b.setInsertionPointToStart(entry);
   scalars.map(source.getBody().front().getArguments(), entry->getArguments());
 
-  auto open = [&](ArrayRef<Value> group, int64_t depth) {
+  if (isPaired)
+    kernel->setAttr("gdn_gpu.cluster", b.getI64IntegerAttr(2));
+  auto open = [&](ArrayRef<Value> group, int64_t depth, bool paired) {
     Value leader;
     for (Value tile : group) {
       auto type = cast<VectorType>(tile.getType());
       if (isa<tile::DecayMatrixOp>(tile.getDefiningOp())) // its running sums
         type = VectorType::get({type.getDimSize(0)}, type.getElementType());
-      channels[tile] = createChannel(type, depth, leader);
+      channels[tile] = createChannel(type, depth, leader, paired);
       leader = leader ? leader : channels[tile];
     }
   };
   if (runsBeside("next"))
     gpu::ReleaseLaunchOp::create(b, source.getLoc());
-  open(plan->copied, copiedDepth);
-  open(plan->vectors, gatesDepth);
-  open(plan->prepared, preparedDepth);
-  open(plan->scaled, sizes.scaledDepth);
+  open(plan->copied, copiedDepth, /*paired=*/false);
+  open(plan->vectors, gatesDepth, isPaired);
+  open(plan->prepared, preparedDepth, isPaired);
+  open(plan->scaled, sizes.scaledDepth, isPaired);
 
   b.setInsertionPointToEnd(entry);
   if (failed(emitAheadOfRoles()))
@@ -223,8 +269,10 @@ LogicalResult ProductKernel::emitAheadOfRoles() {
 LogicalResult ProductKernel::emitRole(Role which, int64_t first, int64_t count,
                                       int64_t registers) {
   OpBuilder::InsertionGuard guard(b);
-  auto warps = gpu::WarpsOp::create(b, source.getLoc(), TypeRange(), first,
-                                    count, b.getI64IntegerAttr(registers));
+  const bool alternate = isPaired && which != Role::walk && which != Role::load;
+  auto warps =
+      gpu::WarpsOp::create(b, source.getLoc(), TypeRange(), first, count,
+                           b.getI64IntegerAttr(registers), alternate);
   b.createBlock(&warps.getBody());
   IRMapping around = scalars;
   role = which;
@@ -320,6 +368,22 @@ ProductKernel::enterBody(scf::ForOp loop, scf::ForOp copy,
   return work;
 }
 
+/// A loop over the chunks that a role of this block takes: all, or of a pair of
+/// blocks every second one.
+scf::ForOp ProductKernel::createTurns(scf::ForOp loop) {
+  Location loc = loop.getLoc();
+  Value begin = scalars.lookupOrDefault(loop.getLowerBound()),
+        end = scalars.lookupOrDefault(loop.getUpperBound()),
+        step = scalars.lookupOrDefault(loop.getStep());
+  if (isPaired) {
+    Value block = gpu::BlockIdOp::create(b, loc, b.getIndexType(), 2);
+    begin = arith::AddIOp::create(b, loc, begin,
+                                  arith::MulIOp::create(b, loc, block, step));
+    step = arith::AddIOp::create(b, loc, step, step);
+  }
+  return scf::ForOp::create(b, loc, begin, end, step);
+}
+
 /// A loop over as many chunks as the role that feeds takes, two at a time: the
 /// last may be empty.
 scf::ForOp ProductKernel::createPairLoop(scf::ForOp loop) {
@@ -338,8 +402,11 @@ scf::ForOp ProductKernel::createPairLoop(scf::ForOp loop) {
 /// Chunk after chunk, each as soon as there is a place for it.
 LogicalResult ProductKernel::emitLoad(scf::ForOp loop) {
   Location loc = loop.getLoc();
-  Value end = scalars.lookupOrDefault(loop.getUpperBound());
-  scf::ForOp copy = createPairLoop(loop);
+  Value begin = scalars.lookupOrDefault(loop.getLowerBound()),
+        end = scalars.lookupOrDefault(loop.getUpperBound()),
+        step = scalars.lookupOrDefault(loop.getStep());
+  scf::ForOp copy = isPaired ? scf::ForOp::create(b, loc, begin, end, step)
+                             : createPairLoop(loop);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
   (void)enterBody(loop, copy, {});
@@ -352,7 +419,7 @@ LogicalResult ProductKernel::emitLoad(scf::ForOp loop) {
 
 /// What needs no matrix, for the same chunks.
 LogicalResult ProductKernel::emitGates(scf::ForOp loop) {
-  scf::ForOp copy = createPairLoop(loop);
+  scf::ForOp copy = isPaired ? createTurns(loop) : createPairLoop(loop);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
   Ops work = enterBody(loop, copy, plan->gates);
@@ -370,10 +437,7 @@ LogicalResult ProductKernel::emitGates(scf::ForOp loop) {
 
 /// Rows of what was loaded times elements of vectors, a few rows at a time.
 LogicalResult ProductKernel::emitScale(scf::ForOp loop) {
-  auto copy = scf::ForOp::create(b, loop.getLoc(),
-                                 scalars.lookupOrDefault(loop.getLowerBound()),
-                                 scalars.lookupOrDefault(loop.getUpperBound()),
-                                 scalars.lookupOrDefault(loop.getStep()));
+  scf::ForOp copy = createTurns(loop);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(copy.getBody());
   Ops work = enterBody(loop, copy, plan->scales);
@@ -384,107 +448,4 @@ LogicalResult ProductKernel::emitScale(scf::ForOp loop) {
   commit(plan->scaled);
   releaseAll();
   return success();
-}
-
-/// Those of `ops` that `op` needs, directly or not.
-static ProductKernel::Ops getNeeded(Operation *op, ArrayRef<Operation *> ops) {
-  DenseSet<Operation *> needed;
-  SmallVector<Value> work(op->getOperands());
-  while (!work.empty())
-    if (Operation *source = work.pop_back_val().getDefiningOp();
-        source && needed.insert(source).second)
-      llvm::append_range(work, source->getOperands());
-  return llvm::filter_to_vector(
-      ops, [&](Operation *other) { return needed.contains(other); });
-}
-
-/// Two chunks at a time, products without the state. Up to their inverses they
-/// go side by side: each step waits for the one before it, and those of one
-/// chunk fill the waits of the other.
-LogicalResult ProductKernel::emitFeed(scf::ForOp loop) {
-  Location loc = loop.getLoc();
-  Value step = scalars.lookupOrDefault(loop.getStep());
-  auto copy =
-      scf::ForOp::create(b, loc, scalars.lookupOrDefault(loop.getLowerBound()),
-                         scalars.lookupOrDefault(loop.getUpperBound()),
-                         arith::AddIOp::create(b, loc, step, step).getResult());
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(copy.getBody());
-  Ops work = enterBody(loop, copy, plan->feeds);
-  Ops ahead = getNeeded(plan->inverse, work), behind;
-  for (Operation *op : work)
-    if (op != plan->inverse && !llvm::is_contained(ahead, op))
-      behind.push_back(op);
-
-  auto other = std::make_unique<ProductEmitter>(b, scalars, entry, groupWarps);
-  SmallVector<Value> places[2];
-  auto emitAll = [&](auto &&wanted, ArrayRef<Operation *> ops) {
-    for (Operation *op : ops)
-      if (wanted(op) && failed(tiles->emit(op)))
-        return failure();
-    return success();
-  };
-  // Of the first chunk, then of the second.
-  auto ofBoth = [&](auto &&emit) {
-    for (SmallVector<Value> &own : places) {
-      if (failed(emit(own)))
-        return failure();
-      std::swap(tiles, other);
-    }
-    return success();
-  };
-  using Wanted = bool (*)(Operation *);
-  Wanted isProduct = [](Operation *op) { return isa<tile::MatmulOp>(op); };
-  Wanted isOther = [](Operation *op) { return !isa<tile::MatmulOp>(op); };
-  auto isAny = [](Operation *) { return true; };
-  (void)ofBoth([&](SmallVector<Value> &own) {
-    receive(plan->copied, /*ahead=*/&own != places);
-    receive(plan->vectors, /*ahead=*/&own != places);
-    own = std::exchange(received, {});
-    return success();
-  });
-  for (auto wanted : {isProduct, isOther})
-    if (failed(ofBoth(
-            [&](SmallVector<Value> &) { return emitAll(wanted, ahead); })))
-      return failure();
-  ProductEmitter::emitInverse(plan->inverse, {tiles.get(), other.get()});
-  // What needs neither a product nor an inverse fills the waits of those steps,
-  // where there are registers for it.
-  DenseSet<Operation *> waiting = {plan->inverse};
-  for (Operation *op : behind)
-    if (isa<tile::MatmulOp>(op) ||
-        llvm::any_of(op->getOperands(), [&](Value operand) {
-          auto transpose = operand.getDefiningOp<tile::TransposeOp>();
-          return waiting.contains(transpose
-                                      ? transpose.getTile().getDefiningOp()
-                                      : operand.getDefiningOp());
-        }))
-      waiting.insert(op);
-  auto isFree = [&](Operation *op) { return !waiting.contains(op); };
-  const bool hasRoom = getSizes(numWarps).feed >= aheadRegisters;
-  if (hasRoom && failed(ofBoth([&](SmallVector<Value> &) {
-        return emitAll(isFree, behind);
-      })))
-    return failure();
-  if (hasRoom)
-    llvm::erase_if(behind, isFree);
-  // Products of the second begin beside the end of the first.
-  auto isFirst = [&](SmallVector<Value> &own) { return &own == places; };
-  return ofBoth([&](SmallVector<Value> &own) {
-    destine(plan->prepared);
-    if (failed(isFirst(own) ? emitAll(isAny, behind)
-                            : emitAll(isOther, behind)))
-      return failure();
-    if (isFirst(own)) {
-      std::swap(tiles, other);
-      LogicalResult begun = emitAll(isProduct, behind);
-      std::swap(tiles, other);
-      if (failed(begun))
-        return failure();
-    }
-    commit(plan->prepared);
-    received = std::exchange(own, {});
-    releaseAll();
-    return success();
-  });
 }

@@ -157,11 +157,21 @@ LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
   if (failed(emitSegment(first)))
     return failure();
   Operation *begun = &copy.getBody()->back();
-  // The sooner it is given back, the sooner the next is there.
+  // The sooner it is given back, the sooner the next is there; but of a pair
+  // a thread has registers for these products beside the work on gates and
+  // values.
+  SmallVector<Value> multiplied;
   if (llvm::none_of(plan->copied, [&](Value tile) {
         return isUsedIn(tile, second) || isUsedIn(tile, rest);
       }))
-    releaseAll();
+    multiplied = std::exchange(received, {});
+  auto releaseMultiplied = [&] {
+    for (Value channel : llvm::reverse(std::exchange(multiplied, {})))
+      gpu::ReleaseOp::create(b, loc, channel);
+  };
+  const bool hasRoom = isPaired && numWarps == gpu::groupWarps;
+  if (!hasRoom)
+    releaseMultiplied();
   read(plan->vectors);
   gpu::AwaitCopiesOp::create(b, loc);
   // What the last products multiply comes before the wait for what they
@@ -191,6 +201,7 @@ LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
   Ops late;
   for (Operation *op : std::exchange(rest, {}))
     (needed.contains(op) ? rest : late).push_back(op);
+  releaseMultiplied();
   read(plan->prepared);
   if (failed(emitSegment(rest)))
     return failure();

@@ -84,9 +84,10 @@ static char *watchAll(Warp &warp, BulkCopy &copy, uint64_t address,
   return first;
 }
 
-/// cp.async.bulk.shared.global [to], [from], bytes, [barrier], or back:
-/// cp.async.bulk.global.shared [to], [from], bytes.
-template <bool loads>
+/// cp.async.bulk.shared.global [to], [from], bytes, [barrier], from shared
+/// memory where `near`, or back: cp.async.bulk.global.shared [to], [from],
+/// bytes.
+template <bool loads, bool near = false>
 static Step copyBulk(Warp &warp, const Instruction &i, Mask mask) {
   Cluster &cluster = *warp.block->cluster;
   forLanes(mask, [&](unsigned l) {
@@ -101,7 +102,7 @@ static Step copyBulk(Warp &warp, const Instruction &i, Mask mask) {
                         loads ? Space::shared : Space::global, l, Use::write);
     const char *from =
         watchAll(warp, copy, address(i.operands[1]), bytes,
-                 loads ? Space::global : Space::shared, l, Use::read);
+                 loads && !near ? Space::global : Space::shared, l, Use::read);
     copy.pieces.push_back({to, from, bytes});
     if (loads)
       copy.barrier = &barrierWord(warp, address(i.operands[3]), l, copy.block);
@@ -132,7 +133,12 @@ Execute ptx::findCopy(const Parts &parts, Instruction &instruction) {
       return waitBulk;
     if (has(parts, "tensor"))
       return findTensorCopy(parts, instruction);
-    bool loads = parts[3].compare(0, 6, "shared") == 0;
+    auto isShared = [&](size_t part) {
+      return part < parts.size() && parts[part].compare(0, 6, "shared") == 0;
+    };
+    bool loads = isShared(3);
+    if (loads && isShared(4))
+      return instruction.operands.size() < 4 ? nullptr : copyBulk<true, true>;
     if (instruction.operands.size() < (loads ? 4u : 3u))
       return nullptr;
     return loads ? copyBulk<true> : copyBulk<false>;

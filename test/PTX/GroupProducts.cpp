@@ -100,6 +100,8 @@ static Step multiply(Warp &warp, const Instruction &i, Mask mask) {
   bool isBColumnMajor = immediate(next + (hasRegisters ? 4 : 5)) == 1;
 
   float a[16][16], b[16][256]; // b by inner index and column
+  // A descriptor has no rank: it means the block's own memory.
+  const uint64_t own = uint64_t(warp.block->rank) << kSharedRankBit;
   asGroupAgent(warp, [&] {
     // f(n, k, element); eight at a time, which lie side by side in each layout.
     auto read = [&](const Tile &tile, unsigned first, unsigned size, auto f) {
@@ -108,8 +110,8 @@ static Step multiply(Warp &warp, const Instruction &i, Mask mask) {
         for (unsigned k = 0; k < 16; k += isColumns ? 1 : 8) {
           uint16_t bits[8];
           std::memcpy(bits,
-                      warp.resolve(Space::shared, tile.at(first + n, k), 16, 0,
-                                   Use::read),
+                      warp.resolve(Space::shared, own | tile.at(first + n, k),
+                                   16, 0, Use::read),
                       16);
           for (unsigned j = 0; j < 8; ++j)
             f(n + (isColumns ? j : 0), k + (isColumns ? 0 : j),

@@ -59,15 +59,11 @@ char *Warp::resolve(Space space, uint64_t address, unsigned bytes, int lane,
     }
   }
   if (space == Space::shared) {
-    // Above 24 bits: the rank in the cluster, from 1; 0 is the block itself.
-    uint32_t rank = static_cast<uint32_t>(address >> 24);
-    Block *target = block;
-    if (rank > 0) {
-      if (rank > block->cluster->blocks.size())
-        return fail("no block of the cluster has shared");
-      target = &block->cluster->blocks[rank - 1];
-    }
-    uint64_t offset = (address & 0xffffff) - kSharedBase;
+    uint64_t rank = address >> kSharedRankBit;
+    if (rank >= block->cluster->blocks.size())
+      return fail("no block of the cluster has shared");
+    Block *target = &block->cluster->blocks[rank];
+    uint64_t offset = address - (rank << kSharedRankBit) - kSharedBase;
     if (offset >= target->shared.size() ||
         bytes > target->shared.size() - offset)
       return fail("outside of shared memory:");
@@ -291,6 +287,9 @@ Cluster::Cluster(const Launch &launch, const Memory &memory)
       warp.values.resize(static_cast<size_t>(kernel.numValues));
       for (auto [index, bits] : kernel.constants)
         warp.values[static_cast<size_t>(index)].fill(bits);
+      for (auto [index, address] : kernel.sharedSymbols)
+        warp.values[static_cast<size_t>(index)].fill(
+            address | uint64_t(rank) << kSharedRankBit);
       for (uint32_t lane = 0; lane < kLanes; ++lane) {
         uint32_t thread = static_cast<uint32_t>(warp.index) * kLanes + lane;
         auto set = [&](Special special, uint64_t value) {

@@ -257,6 +257,39 @@ TEST_F(Machine, ClustersReadTheSharedMemoryOfOthers) {
   EXPECT_EQ(words[1], 40u);
 }
 
+TEST_F(Machine, BulkCopiesToTheOtherBlockOfACluster) {
+  auto words = run(R"(
+  mov.u32 %r1, %cluster_ctarank;
+  mov.u32 %r2, tile;
+  setp.eq.s32 %p0, %r0, 0;
+  @!%p0 bra MEET;
+  mbarrier.init.shared::cta.b64 [%r2], 1;
+  add.s32 %r3, %r1, 40;
+  st.shared.u32 [%r2+64], %r3;
+  fence.proxy.async.shared::cta;
+MEET:
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+  xor.b32 %r4, %r1, 1;
+  mapa.shared::cluster.u32 %r5, %r2, %r4;
+  @!%p0 bra AGAIN;
+  mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%r5], 16;
+  cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r5+128], [%r2+64], 16, [%r5];
+AGAIN:
+  mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p1, [%r2], 0;
+  @!%p1 bra AGAIN;
+  ld.shared.u32 %r6, [%r2+128];
+  mul.wide.u32 %rd2, %r1, 4;
+  add.s64 %rd2, %rd0, %rd2;
+  @%p0 st.global.u32 [%rd2], %r6;
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+)",
+                   32, 2, 2);
+  EXPECT_EQ(words[0], 41u);
+  EXPECT_EQ(words[1], 40u);
+}
+
 static const char *const kCopy = R"(
   mov.u32 %r1, tile;
   mov.u32 %r2, 5;

@@ -65,7 +65,8 @@ static Step mapAddress(Warp &warp, const Instruction &i, Mask mask) {
   Lanes &to = warp.at(i.operands[0]);
   const Lanes &from = warp.at(i.operands[1]), &rank = warp.at(i.operands[2]);
   forLanes(mask, [&](unsigned l) {
-    to[l] = (from[l] & ~(uint64_t(0xff) << 24)) | ((rank[l] + 1) << 24);
+    to[l] = (from[l] & ((uint64_t(1) << kSharedRankBit) - 1)) |
+            rank[l] << kSharedRankBit;
   });
   return Step::next;
 }

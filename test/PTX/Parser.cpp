@@ -70,6 +70,12 @@ private:
     if (!scopes_.back().values.emplace(name, value).second)
       fail(name + " is declared twice");
   }
+  /// A symbol for shared memory from byte `begin` of the block's on.
+  void defineShared(const std::string &name, uint64_t begin) {
+    define(name, kernel_->numValues);
+    kernel_->sharedSymbols.emplace_back(kernel_->numValues++,
+                                        kSharedBase + begin);
+  }
   void openScope() { scopes_.emplace_back(); }
   void closeScope();
 
@@ -174,7 +180,7 @@ void Reader::readKernel() {
       kernel_->requiredThreads = static_cast<uint32_t>(takeNumber());
   }
   for (auto &[name, bytes] : shared_) {
-    define(name, constant(kSharedBase + kernel_->staticSharedBytes));
+    defineShared(name, kernel_->staticSharedBytes);
     kernel_->staticSharedBytes += (bytes + 127) / 128 * 128;
   }
   take();
@@ -191,7 +197,7 @@ void Reader::readKernel() {
   }
   at_ = body;
   for (const std::string &name : dynamic_)
-    define(name, constant(kSharedBase + kernel_->staticSharedBytes));
+    defineShared(name, kernel_->staticSharedBytes);
   readBody();
   closeScope();
 }
@@ -270,7 +276,10 @@ void Reader::readSymbol(const std::string &space) {
       space == ".local" ? kernel_->localBytes : kernel_->staticSharedBytes;
   size_t begin = (end + align - 1) / align * align;
   end = begin + bytes;
-  define(name, constant(begin + (space == ".local" ? 0 : kSharedBase)));
+  if (space == ".local")
+    define(name, constant(begin));
+  else
+    defineShared(name, begin);
 }
 
 void Reader::readBody() {

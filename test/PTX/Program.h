@@ -116,6 +116,8 @@ struct Kernel {
   int numValues = kNumSpecials;
   /// Values that never change: index and bits.
   std::vector<std::pair<int, uint64_t>> constants;
+  /// Addresses in shared memory among them.
+  std::vector<std::pair<int, uint64_t>> sharedSymbols;
   /// Shared memory with a size; what has none begins after it.
   size_t staticSharedBytes = 0;
   size_t localBytes = 0;
@@ -131,6 +133,9 @@ struct Program {
 /// Where the shared memory of a block begins in its address space: as on
 /// Hopper, behind a kilobyte that the system keeps.
 constexpr uint64_t kSharedBase = 1024;
+/// From this bit on an address in shared memory has the rank of the block in
+/// its cluster, also where a block names its own: as on Hopper.
+constexpr int kSharedRankBit = 24;
 /// Generic addresses of shared and of local memory and of parameters.
 constexpr uint64_t kSharedWindow = uint64_t(0x7f01) << 48;
 constexpr uint64_t kLocalWindow = uint64_t(0x7f02) << 48;

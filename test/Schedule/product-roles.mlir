@@ -91,12 +91,40 @@
 //       CHECK:       gdn_gpu.release %[[KEYS]]
 
 // CHECK-LABEL: func.func @prefill__walk_fused_parts_2(
+// Two blocks have the same chunks, and each prepares every second one for both.
+//  CHECK-SAME:   gdn_gpu.cluster = 2 : i64
 //  CHECK-SAME:   gdn_gpu.threads = 512 : i64
-//       CHECK:   gdn_gpu.warps 0 for 4 registers 208 {
-//       CHECK:   gdn_gpu.warps 4 for 4 registers 160 {
+//       CHECK:   %[[SCALED2:.+]] = gdn_gpu.channel paired : <64x128xf16, depth = 2, swizzled>
+//       CHECK:   %[[MADE2:.+]] = gdn_gpu.channel paired : <64x64xf16, depth = 2, swizzled>
+//       CHECK:   gdn_gpu.channel paired : <64x64xf16, depth = 2, swizzled> with %[[MADE2]]
+//       CHECK:   %[[GATES2:.+]] = gdn_gpu.channel paired : <64xf32, depth = 6>
+//       CHECK:   %[[KEYS2:.+]] = gdn_gpu.channel : <64x128xbf16, depth = 4, swizzled>
+//       CHECK:   gdn_gpu.warps 0 for 4 registers 240 {
+// The walk awaits outputs of the state when it has worked on values.
+//       CHECK:     scf.for {{.+}} step %c64
+//       CHECK:       %[[U:.+]] = gdn_gpu.start_matmul
+//       CHECK:       %[[O:.+]] = gdn_gpu.start_matmul
+//       CHECK:       gdn_gpu.receive %[[GATES2]]
+//       CHECK:       gdn_gpu.await_matmul %[[U]]
+//       CHECK:       gdn_gpu.begin_copy own
+//       CHECK:       gdn_gpu.await_matmul %[[O]]
+//       CHECK:       gdn_gpu.release %[[KEYS2]]
+//       CHECK:       gdn_gpu.receive %[[MADE2]]
+//       CHECK:   gdn_gpu.warps 4 for 4 registers 128 alternate {
+//       CHECK:     %[[BLOCK:.+]] = gdn_gpu.block_id 2
+//       CHECK:     %[[SKIP:.+]] = arith.muli %[[BLOCK]], %c64
+//       CHECK:     %[[FROM:.+]] = arith.addi %{{.+}}, %[[SKIP]]
+//       CHECK:     scf.for %{{.+}} = %[[FROM]] to %{{.+}} step %c128
+//       CHECK:       gdn_gpu.receive %[[KEYS2]]
+//   CHECK-NOT:       gdn_gpu.receive ahead
+//       CHECK:       gdn_gpu.tri_inverse turned %{{[^,]+}} in
+//       CHECK:       gdn_gpu.commit %[[MADE2]]
+//       CHECK:       gdn_gpu.release %[[KEYS2]]
+// Keys and queries of all chunks: both blocks multiply the state by them.
 //       CHECK:   gdn_gpu.warps 8 for 2 registers 72 {
-//       CHECK:   gdn_gpu.warps 10 for 2 registers 72 {
-//       CHECK:   gdn_gpu.warps 12 for 4 registers 72 {
+//       CHECK:     scf.for {{.+}} step %c64
+//       CHECK:   gdn_gpu.warps 10 for 2 registers 72 alternate {
+//       CHECK:   gdn_gpu.warps 12 for 4 registers 72 alternate {
 // Of a stage beside another the first block waits for it.
 //       FIRST: %[[Y:.+]] = arith.cmpi eq, %{{.+}}, %c0
 //  FIRST-NEXT: %[[XY:.+]] = arith.andi %{{.+}}, %[[Y]]

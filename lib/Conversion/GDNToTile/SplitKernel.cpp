@@ -198,6 +198,7 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
     if (!wanted.cuts.empty() && canCut(parts, segmentParts))
       chosen.back().names.append(
           {"fused-parts-2-blocks", "fused-parts-2-rows"});
+    chosen.back().names.push_back(fusedPartsWaves.variant);
   }
   const int64_t ofSegment = chooseValueParts(parts, segmentParts);
   if (canCut(parts, ofSegment))

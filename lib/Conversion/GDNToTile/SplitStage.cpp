@@ -157,6 +157,17 @@ void SplitStage::describe() {
     std::string turns = text(leastTurns * algorithm.together * C);
     Attribute enoughTurns =
         atMost({turns, rowForm}, {getDimForm(rule.getQuery(), 0)});
+    auto addWaves = [&](const Waves &waves) {
+      std::string least = text(waves.least), most = text(waves.most);
+      SmallVector<Attribute> some = {
+          atMost({least, "workers"}, {"100", rowForm, valueForm}), enoughTurns};
+      SmallVector<StringRef> all = {rowForm, valueForm};
+      if (algorithm.valueParts > 1)
+        all.insert(all.begin(), blocks);
+      if (waves.most != 0)
+        some.push_back(atMost(all, {most, "workers"}));
+      add(waves.variant, some);
+    };
     if (algorithm.byLengths) {
       // As many blocks of whole heads as have a multiprocessor each, and twice
       // as many with half of the values, of which either go home at once.
@@ -170,15 +181,8 @@ void SplitStage::describe() {
     } else if (algorithm.valueParts == 1) {
       // A block has a multiprocessor to itself, so its blocks run in waves, of
       // which the last has to be full enough; and several turns each.
-      for (const Waves &waves : fusedWaves) {
-        std::string least = text(waves.least), most = text(waves.most);
-        SmallVector<Attribute> some = {
-            atMost({least, "workers"}, {"100", rowForm, valueForm}),
-            enoughTurns};
-        if (waves.most != 0)
-          some.push_back(atMost({rowForm, valueForm}, {most, "workers"}));
-        add(waves.variant, some);
-      }
+      for (const Waves &waves : fusedWaves)
+        addWaves(waves);
     } else {
       // One wave of parts, unless so few blocks that others have most of the
       // multiprocessors, or rows that are better cut: a name for each case.
@@ -190,7 +194,8 @@ void SplitStage::describe() {
         all.push_back(own);
         add(variant, all);
       };
-      if (variants.size() == 1) {
+      addWaves(fusedPartsWaves);
+      if (variants.size() == 2) {
         add(variants.front(), some);
       } else {
         addCase(variants[0],

@@ -187,6 +187,12 @@ void gdn::emitBarrier(OpBuilder &b, Operation *op,
                           NVVM::BarrierReductionAttr(), Value());
 }
 
+void gdn::emitClusterBarrier(OpBuilder &b, Location loc) {
+  emitAssembly(b, loc, Type(), {},
+               "barrier.cluster.arrive.release; barrier.cluster.wait.acquire;",
+               "~{memory}", /*hasSideEffects=*/true);
+}
+
 bool gdn::emitsFence(gdn::gpu::CommitOp commit) {
   return commit->getParentOfType<func::FuncOp>()->hasAttr(
              "gdn_gpu.warpgroups") &&

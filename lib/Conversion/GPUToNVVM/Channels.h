@@ -54,6 +54,8 @@ private:
     bool isCopied = false; // bytes arrive
     int64_t filling = 0;   // arrivals that make a tile full
     int64_t emptying = 0;  // arrivals that make its place free
+    bool isPaired = false; // of two blocks
+    int64_t alternate = 0; // of `emptying`, by roles that alternate
     int64_t tiles = 0, full = 0, empty = 0; // bytes from the base
     mlir::Value place, parity;              // of this thread: memory of an i32
   };
@@ -73,10 +75,18 @@ private:
   mlir::Value getTile(mlir::OpBuilder &b, mlir::Location loc, const Ring &ring,
                       const Position &at);
   void arrive(mlir::OpBuilder &b, mlir::Location loc,
-              const BlockThreads &threads, mlir::Value barrier);
+              const BlockThreads &threads, mlir::Value barrier,
+              bool isOther = false);
+  void countArrivals(mlir::OpBuilder &b, mlir::Location loc, const Ring &ring,
+                     mlir::Value number, mlir::Value &filling,
+                     mlir::Value &emptying);
+  void send(mlir::OpBuilder &b, const BlockThreads &threads, gpu::CommitOp op,
+            const Ring &leader, const Position &at);
   void advance(mlir::OpBuilder &b, mlir::Location loc, const Ring &ring);
 
   bool everyThreadArrives;
+  bool alternates = false; // whether the role at hand does
+  mlir::Value rank;        // of the block in its cluster, i32; null: alone
   llvm::MapVector<mlir::Value, Ring> rings; // by channel
   mlir::Value base, address;                // pointer, i32
 };

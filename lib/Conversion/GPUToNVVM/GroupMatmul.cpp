@@ -15,6 +15,8 @@ using namespace gdn;
 static constexpr int64_t panelRowBytes = 128;
 /// Eight rows of a panel, the unit of the swizzle.
 static constexpr int64_t atomBytes = 8 * panelRowBytes;
+/// The bits of an address that a descriptor has room for.
+static constexpr int32_t addressMask = 0x3ffff;
 
 /// What a descriptor says of a tile beside its address: the bytes from one
 /// panel to the next (where rows are contiguous in the product's columns) and
@@ -100,6 +102,13 @@ static Value describeTile(OpBuilder &b, Location loc, gdn::gpu::SharedType tile,
   // beside all that lies between.
   Value address =
       hideValue(b, loc, LLVM::PtrToIntOp::create(b, loc, i32, pointer));
+  // In a cluster the bits above these say which block's shared memory it is.
+  // (Elsewhere they are zero, and to clear them costs 2 % of a walk.)
+  auto kernel = b.getBlock()->getParent()->getParentOfType<LLVM::LLVMFuncOp>();
+  if (kernel->hasAttr(NVVM::NVVMDialect::getClusterDimAttrName()))
+    address = arith::AndIOp::create(
+        b, loc, address,
+        arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(addressMask)));
   Value start = arith::ExtUIOp::create(b, loc, i64, address);
   start = arith::ShRUIOp::create(b, loc, start, constant(4));
   return arith::OrIOp::create(b, loc, start,

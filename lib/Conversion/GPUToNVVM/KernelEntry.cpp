@@ -7,6 +7,8 @@
 // parameter space: each is read where it is used.
 #include "KernelEntry.h"
 
+#include "SharedMatrix.h"
+
 #include "gdn/Conversion/FormCode.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
@@ -172,6 +174,10 @@ KernelEntry gdn::beginKernel(OpBuilder &b, func::FuncOp source) {
                           b.getI64IntegerAttr(entry.boxes.isEmpty() ? 8 : 64));
   entry.kernel.setArgAttr(0, NVVM::NVVMDialect::getGridConstantAttrName(),
                           b.getUnitAttr());
+  if (auto cluster = source->getAttrOfType<IntegerAttr>("gdn_gpu.cluster"))
+    entry.kernel->setAttr(
+        NVVM::NVVMDialect::getClusterDimAttrName(),
+        b.getDenseI32ArrayAttr({int32_t(cluster.getInt()), 1, 1}));
   Block *block = entry.kernel.addEntryBlock(b);
   b.setInsertionPointToStart(block);
 
@@ -254,6 +260,9 @@ void gdn::finishKernel(OpBuilder &b, KernelEntry &entry, func::FuncOp source,
                        int64_t sharedBytes, bool isDependent) {
   Location loc = source.getLoc();
   LLVM::LLVMFuncOp kernel = entry.kernel;
+  // What lies in a block is there as long as the other may ask for it.
+  if (source->hasAttr("gdn_gpu.cluster"))
+    emitClusterBarrier(b, loc);
   if (isPersistent(source)) {
     // The next unit shares into the tiles that this one fetches from.
     NVVM::Barrier0Op::create(b, loc);
@@ -268,7 +277,8 @@ void gdn::finishKernel(OpBuilder &b, KernelEntry &entry, func::FuncOp source,
   SmallVector<NamedAttribute> launch = {
       b.getNamedAttr("threads", b.getI32IntegerAttr(threads)),
       b.getNamedAttr("shared_bytes", b.getI64IntegerAttr(sharedBytes)),
-      b.getNamedAttr("cluster", b.getI32IntegerAttr(1)),
+      b.getNamedAttr("cluster",
+                     b.getI32IntegerAttr(number("gdn_gpu.cluster", 1))),
       b.getNamedAttr("blocks_per_sm",
                      b.getI32IntegerAttr(number("gdn_gpu.blocks_per_sm", 0))),
       b.getNamedAttr("dependent", b.getBoolAttr(isDependent))};

@@ -112,6 +112,9 @@ mlir::Value awaitGroupMatmul(mlir::OpBuilder &b, mlir::Location loc,
 /// read behind it, by products of warpgroups too.
 void emitBarrier(mlir::OpBuilder &b, mlir::Operation *op,
                  const BlockThreads &threads);
+
+/// All threads of the blocks of a cluster meet; what they wrote is known.
+void emitClusterBarrier(mlir::OpBuilder &b, mlir::Location loc);
 /// Whether what was written before `commit` has to be fenced for products of
 /// warpgroups in the roles that receive it.
 bool emitsFence(gpu::CommitOp commit);

@@ -24,7 +24,7 @@
 //       CHECK:     scf.yield %[[NEXT]], %[[LONGEST]], %[[SUM]], %{{.+}}
 //       CHECK:   %[[REST:.+]] = arith.subi %[[ROWS]]#2, %[[ROWS]]#1
 //       CHECK:   %[[COST:.+]] = arith.muli %{{.+}}, %[[REST]]
-//       CHECK:   %[[LIMIT:.+]] = arith.muli %[[ROWS]]#1, %c128
+//       CHECK:   %[[LIMIT:.+]] = arith.muli %[[ROWS]]#1, %c165
 //       CHECK:   %[[WHOLE:.+]] = arith.cmpi uge, %[[COST]], %[[LIMIT]]
 // The longest row first, the others behind it.
 //       CHECK:   %[[LATER:.+]] = arith.cmpi ule, %[[PLACE:.+]], %[[ROWS]]#0

@@ -402,3 +402,36 @@ func.func @receive_c3(%f: f32) attributes {gdn_gpu.threads = 64 : i64} {
   }
   return
 }
+
+// -----
+
+func.func @channel_c6_depth(%f: f32) attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 64 : i64} {
+  // expected-error@+1 {{'gdn_gpu.channel' op expects an even depth and no parts where roles are alternate, but got '!gdn_gpu.channel<8x32xf32, depth = 3>'}}
+  %ring = gdn_gpu.channel paired : !gdn_gpu.channel<8x32xf32, depth = 3>
+  return
+}
+
+// -----
+
+func.func @channel_c6_alone(%f: f32) attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 64 : i64} {
+  // expected-error@+1 {{'gdn_gpu.channel' op expects to be paired if, and only if, the role that fills it is alternate}}
+  %ring = gdn_gpu.channel : !gdn_gpu.channel<8x32xf32, depth = 2>
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 alternate {
+      %tile = gdn_gpu.acquire %ring : !gdn_gpu.channel<8x32xf32, depth = 2> -> !gdn_gpu.shared<8x32xf32>
+      gdn_gpu.commit %ring : !gdn_gpu.channel<8x32xf32, depth = 2>
+    }
+  }
+  return
+}
+
+// -----
+
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+
+func.func @channel_c5_paired() attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 128 : i64} {
+  %c = gdn_gpu.channel : !chan
+  // expected-error@+1 {{'gdn_gpu.channel' op expects its leader to be paired as well, or neither}}
+  %d = gdn_gpu.channel paired : !chan with %c : !chan
+  return
+}

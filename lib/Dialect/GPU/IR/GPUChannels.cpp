@@ -97,6 +97,22 @@ LogicalResult ChannelOp::verify() {
   if (!isa<FunctionOpInterface>((*this)->getParentOp()))
     return emitOpError("expects to be directly in the function, but is in '")
            << (*this)->getParentOp()->getName() << "'";
+  // channel_c6
+  bool isShared = getPaired();
+  for (Operation *user : (*this)->getUsers()) {
+    WarpsOp role = getRole(user);
+    if (!role)
+      continue;
+    isShared |= role.getAlternate();
+    if (isa<AcquireOp>(user) && role.getAlternate() != getPaired())
+      return emitOpError("expects to be paired if, and only if, the role that "
+                         "fills it is alternate");
+  }
+  if (isShared && (getChannel().getType().getDepth() % 2 != 0 ||
+                   getChannel().getType().getParts() != 1))
+    return emitOpError("expects an even depth and no parts where roles are "
+                       "alternate, but got ")
+           << getChannel().getType();
   // channel_c5
   if (!getLeader())
     return success();
@@ -104,6 +120,8 @@ LogicalResult ChannelOp::verify() {
   if (!leader || leader.getLeader())
     return emitOpError("expects its leader to be a gdn_gpu.channel that has "
                        "none");
+  if (leader.getPaired() != getPaired())
+    return emitOpError("expects its leader to be paired as well, or neither");
   ChannelType type = getChannel().getType(), other = getLeader().getType();
   if (type.getDepth() != other.getDepth() || type.getParts() != 1 ||
       other.getParts() != 1)

@@ -102,6 +102,15 @@ static LogicalResult verifyWarps(OpTy op, int64_t layoutWarps) {
 }
 
 LogicalResult WarpsOp::verifyRegions() {
+  // warps_c6
+  if (getAlternate()) {
+    auto function = (*this)->getParentOfType<FunctionOpInterface>();
+    auto cluster = function->getAttrOfType<IntegerAttr>("gdn_gpu.cluster");
+    if (!isa<RolesOp>((*this)->getParentOp()) || !cluster ||
+        cluster.getInt() != 2)
+      return emitOpError("expects to be a role of a function with "
+                         "'gdn_gpu.cluster' = 2 where it is alternate");
+  }
   // warps_c5
   if (getRegisters()) {
     int64_t registers = *getRegisters();

@@ -136,6 +136,10 @@ def GPU_ChannelOp : GPU_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
     committed before its commit, received behind its receive and released before
     its release.
 
+    A *paired* channel is of two blocks, a cluster: its places are filled by the
+    `alternate` roles of both in turn, and what one of them commits goes to the
+    place of both.
+
     **Preconditions**
 
     - (C1) it is directly in the function.
@@ -146,7 +150,11 @@ def GPU_ChannelOp : GPU_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
       part; checked on the function.
     - (C4) no role passes more tiles than the one that fills it; those that it
       leaves are lost when the block ends. Not checked.
-    - (C5) a leader has no leader, and as many places; neither is in parts.
+    - (C5) a leader has no leader, and as many places; neither is in parts; both
+      are paired or neither is.
+    - (C6) a paired channel, and one that `alternate` roles use, has an even
+      number of places and no parts; the role that fills it is `alternate` if and
+      only if it is paired.
 
     **Example**
 
@@ -157,10 +165,10 @@ def GPU_ChannelOp : GPU_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
     }
     ```
   }];
-  let arguments = (ins Optional<GPU_ChannelType>:$leader);
+  let arguments = (ins Optional<GPU_ChannelType>:$leader, UnitAttr:$paired);
   let results = (outs GPU_ChannelType:$channel);
   let assemblyFormat = [{
-    attr-dict `:` type($channel) (`with` $leader^ `:` type($leader))?
+    (`paired` $paired^)? attr-dict `:` type($channel) (`with` $leader^ `:` type($leader))?
   }];
   let hasVerifier = 1;
 }

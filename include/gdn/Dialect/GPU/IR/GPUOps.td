@@ -64,6 +64,9 @@ def GPU_WarpsOp : GPU_Op<"warps", [
     - (C5) `registers`, which a thread of a role has as long as it runs, are a
       multiple of 8 from 24 to 256; `first` and `count` are multiples of 4, or
       all warps are of one group of four, which begins at a multiple of 4.
+    - (C6) with `alternate` it is a role of a function with `gdn_gpu.cluster` = 2:
+      of two blocks each has every second place of its channels, from the block's
+      number in the cluster on.
 
     **Example**
 
@@ -85,11 +88,12 @@ def GPU_WarpsOp : GPU_Op<"warps", [
   }];
   let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$first,
                        ConfinedAttr<I64Attr, [IntPositive]>:$count,
-                       OptionalAttr<I64Attr>:$registers);
+                       OptionalAttr<I64Attr>:$registers, UnitAttr:$alternate);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $first `for` $count (`registers` $registers^)? (`->` type($results)^)? $body
+    $first `for` $count (`registers` $registers^)? (`alternate` $alternate^)?
+    (`->` type($results)^)? $body
     attr-dict
   }];
   let hasRegionVerifier = 1;

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The role that feeds: of the five of ProductRoles.cpp the one that makes all
+// products and inverses that do not need the state.
+#include "ProductKernel.h"
+
+using namespace mlir;
+using namespace gdn;
+
+using gpu::groupWarps;
+
+/// Those of `ops` that `op` needs, directly or not.
+static ProductKernel::Ops getNeeded(Operation *op, ArrayRef<Operation *> ops) {
+  DenseSet<Operation *> needed;
+  SmallVector<Value> work(op->getOperands());
+  while (!work.empty())
+    if (Operation *source = work.pop_back_val().getDefiningOp();
+        source && needed.insert(source).second)
+      llvm::append_range(work, source->getOperands());
+  return llvm::filter_to_vector(
+      ops, [&](Operation *other) { return needed.contains(other); });
+}
+
+/// Two chunks at a time, products without the state. Up to their inverses they
+/// go side by side: each step waits for the one before it, and those of one
+/// chunk fill the waits of the other.
+LogicalResult ProductKernel::emitFeed(scf::ForOp loop) {
+  if (isPaired)
+    return emitFeedAlone(loop);
+  Location loc = loop.getLoc();
+  Value step = scalars.lookupOrDefault(loop.getStep());
+  auto copy =
+      scf::ForOp::create(b, loc, scalars.lookupOrDefault(loop.getLowerBound()),
+                         scalars.lookupOrDefault(loop.getUpperBound()),
+                         arith::AddIOp::create(b, loc, step, step).getResult());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.getBody());
+  Ops work = enterBody(loop, copy, plan->feeds);
+  Ops ahead = getNeeded(plan->inverse, work), behind;
+  for (Operation *op : work)
+    if (op != plan->inverse && !llvm::is_contained(ahead, op))
+      behind.push_back(op);
+
+  auto other = std::make_unique<ProductEmitter>(b, scalars, entry, groupWarps);
+  SmallVector<Value> places[2];
+  auto emitAll = [&](auto &&wanted, ArrayRef<Operation *> ops) {
+    for (Operation *op : ops)
+      if (wanted(op) && failed(tiles->emit(op)))
+        return failure();
+    return success();
+  };
+  // Of the first chunk, then of the second.
+  auto ofBoth = [&](auto &&emit) {
+    for (SmallVector<Value> &own : places) {
+      if (failed(emit(own)))
+        return failure();
+      std::swap(tiles, other);
+    }
+    return success();
+  };
+  using Wanted = bool (*)(Operation *);
+  Wanted isProduct = [](Operation *op) { return isa<tile::MatmulOp>(op); };
+  Wanted isOther = [](Operation *op) { return !isa<tile::MatmulOp>(op); };
+  auto isAny = [](Operation *) { return true; };
+  (void)ofBoth([&](SmallVector<Value> &own) {
+    receive(plan->copied, /*ahead=*/&own != places);
+    receive(plan->vectors, /*ahead=*/&own != places);
+    own = std::exchange(received, {});
+    return success();
+  });
+  for (auto wanted : {isProduct, isOther})
+    if (failed(ofBoth(
+            [&](SmallVector<Value> &) { return emitAll(wanted, ahead); })))
+      return failure();
+  ProductEmitter::emitInverse(plan->inverse, {tiles.get(), other.get()});
+  // What needs neither a product nor an inverse fills the waits of those steps,
+  // where there are registers for it.
+  DenseSet<Operation *> waiting = {plan->inverse};
+  for (Operation *op : behind)
+    if (isa<tile::MatmulOp>(op) ||
+        llvm::any_of(op->getOperands(), [&](Value operand) {
+          auto transpose = operand.getDefiningOp<tile::TransposeOp>();
+          return waiting.contains(transpose
+                                      ? transpose.getTile().getDefiningOp()
+                                      : operand.getDefiningOp());
+        }))
+      waiting.insert(op);
+  auto isFree = [&](Operation *op) { return !waiting.contains(op); };
+  if (feedsAhead && failed(ofBoth([&](SmallVector<Value> &) {
+        return emitAll(isFree, behind);
+      })))
+    return failure();
+  if (feedsAhead)
+    llvm::erase_if(behind, isFree);
+  // Products of the second begin beside the end of the first.
+  auto isFirst = [&](SmallVector<Value> &own) { return &own == places; };
+  return ofBoth([&](SmallVector<Value> &own) {
+    destine(plan->prepared);
+    if (failed(isFirst(own) ? emitAll(isAny, behind)
+                            : emitAll(isOther, behind)))
+      return failure();
+    if (isFirst(own)) {
+      std::swap(tiles, other);
+      LogicalResult begun = emitAll(isProduct, behind);
+      std::swap(tiles, other);
+      if (failed(begun))
+        return failure();
+    }
+    commit(plan->prepared);
+    received = std::exchange(own, {});
+    releaseAll();
+    return success();
+  });
+}
+
+/// One chunk at a time, while the other block of the pair has the next.
+LogicalResult ProductKernel::emitFeedAlone(scf::ForOp loop) {
+  scf::ForOp copy = createTurns(loop);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.getBody());
+  Ops work = enterBody(loop, copy, plan->feeds);
+  Ops ahead = getNeeded(plan->inverse, work);
+  receive(plan->copied);
+  receive(plan->vectors);
+  auto emitAll = [&](ArrayRef<Operation *> ops) -> LogicalResult {
+    for (Operation *op : ops)
+      if (failed(tiles->emit(op)))
+        return failure();
+    return success();
+  };
+  // What needs neither a product nor an inverse comes while the first product
+  // is made.
+  DenseSet<Operation *> waiting(ahead.begin(), ahead.end());
+  waiting.insert(plan->inverse);
+  Ops free, rest;
+  for (Operation *op : work) {
+    if (waiting.contains(op))
+      continue;
+    bool waits =
+        isa<tile::MatmulOp>(op) ||
+        llvm::any_of(op->getOperands(), [&](Value operand) {
+          Operation *source = operand.getDefiningOp();
+          if (auto turned = dyn_cast_or_null<tile::TransposeOp>(source))
+            source = turned.getTile().getDefiningOp();
+          return waiting.contains(source);
+        });
+    if (waits)
+      waiting.insert(op);
+    (waits ? rest : free).push_back(op);
+  }
+  auto isProduct = [](Operation *op) { return isa<tile::MatmulOp>(op); };
+  auto behindProducts =
+      std::stable_partition(ahead.begin(), ahead.end(), isProduct);
+  if (failed(emitAll(ArrayRef(ahead.begin(), behindProducts))) ||
+      failed(emitAll(free)) ||
+      failed(emitAll(ArrayRef(behindProducts, ahead.end()))))
+    return failure();
+  ProductEmitter::emitInverse(plan->inverse, {tiles.get()});
+  destine(plan->prepared);
+  if (failed(emitAll(rest)))
+    return failure();
+  commit(plan->prepared);
+  releaseAll();
+  return success();
+}
