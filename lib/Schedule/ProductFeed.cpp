@@ -21,6 +21,29 @@ static ProductKernel::Ops getNeeded(Operation *op, ArrayRef<Operation *> ops) {
       ops, [&](Operation *other) { return needed.contains(other); });
 }
 
+/// Takes those out of `ops` that wait for nothing: they are no products, and
+/// need none, nor what `waiting` has.
+static ProductKernel::Ops takeFree(ProductKernel::Ops &ops,
+                                   DenseSet<Operation *> waiting) {
+  ProductKernel::Ops free;
+  llvm::erase_if(ops, [&](Operation *op) {
+    bool waits =
+        isa<tile::MatmulOp>(op) ||
+        llvm::any_of(op->getOperands(), [&](Value operand) {
+          Operation *source = operand.getDefiningOp();
+          if (auto turned = dyn_cast_or_null<tile::TransposeOp>(source))
+            source = turned.getTile().getDefiningOp();
+          return waiting.contains(source);
+        });
+    if (waits)
+      waiting.insert(op);
+    else
+      free.push_back(op);
+    return !waits;
+  });
+  return free;
+}
+
 /// Two chunks at a time, products without the state. Up to their inverses they
 /// go side by side: each step waits for the one before it, and those of one
 /// chunk fill the waits of the other.
@@ -75,23 +98,12 @@ LogicalResult ProductKernel::emitFeed(scf::ForOp loop) {
   ProductEmitter::emitInverse(plan->inverse, {tiles.get(), other.get()});
   // What needs neither a product nor an inverse fills the waits of those steps,
   // where there are registers for it.
-  DenseSet<Operation *> waiting = {plan->inverse};
-  for (Operation *op : behind)
-    if (isa<tile::MatmulOp>(op) ||
-        llvm::any_of(op->getOperands(), [&](Value operand) {
-          auto transpose = operand.getDefiningOp<tile::TransposeOp>();
-          return waiting.contains(transpose
-                                      ? transpose.getTile().getDefiningOp()
-                                      : operand.getDefiningOp());
-        }))
-      waiting.insert(op);
-  auto isFree = [&](Operation *op) { return !waiting.contains(op); };
-  if (feedsAhead && failed(ofBoth([&](SmallVector<Value> &) {
-        return emitAll(isFree, behind);
-      })))
-    return failure();
-  if (feedsAhead)
-    llvm::erase_if(behind, isFree);
+  if (feedsAhead) {
+    Ops free = takeFree(behind, {plan->inverse});
+    if (failed(
+            ofBoth([&](SmallVector<Value> &) { return emitAll(isAny, free); })))
+      return failure();
+  }
   // Products of the second begin beside the end of the first.
   auto isFirst = [&](SmallVector<Value> &own) { return &own == places; };
   return ofBoth([&](SmallVector<Value> &own) {
@@ -132,28 +144,14 @@ LogicalResult ProductKernel::emitFeedAlone(scf::ForOp loop) {
   // is made.
   DenseSet<Operation *> waiting(ahead.begin(), ahead.end());
   waiting.insert(plan->inverse);
-  Ops free, rest;
-  for (Operation *op : work) {
-    if (waiting.contains(op))
-      continue;
-    bool waits =
-        isa<tile::MatmulOp>(op) ||
-        llvm::any_of(op->getOperands(), [&](Value operand) {
-          Operation *source = operand.getDefiningOp();
-          if (auto turned = dyn_cast_or_null<tile::TransposeOp>(source))
-            source = turned.getTile().getDefiningOp();
-          return waiting.contains(source);
-        });
-    if (waits)
-      waiting.insert(op);
-    (waits ? rest : free).push_back(op);
-  }
+  Ops rest = llvm::filter_to_vector(
+      work, [&](Operation *op) { return !waiting.contains(op); });
+  Ops free = takeFree(rest, waiting);
   auto isProduct = [](Operation *op) { return isa<tile::MatmulOp>(op); };
-  auto behindProducts =
-      std::stable_partition(ahead.begin(), ahead.end(), isProduct);
-  if (failed(emitAll(ArrayRef(ahead.begin(), behindProducts))) ||
-      failed(emitAll(free)) ||
-      failed(emitAll(ArrayRef(behindProducts, ahead.end()))))
+  Ops products = llvm::filter_to_vector(ahead, isProduct);
+  llvm::erase_if(ahead, isProduct);
+  if (failed(emitAll(products)) || failed(emitAll(free)) ||
+      failed(emitAll(ahead)))
     return failure();
   ProductEmitter::emitInverse(plan->inverse, {tiles.get()});
   destine(plan->prepared);

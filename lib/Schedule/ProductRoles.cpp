@@ -14,6 +14,9 @@
 //     receive K, gates
 //     K'; commit; release
 //
+// Of two blocks that have the same chunks, those that gate, scale and feed take
+// every second chunk, one at a time, and hand it to both.
+//
 // The walk is in ProductWalk.cpp, the feed in ProductFeed.cpp.
 #include "ProductKernel.h"
 
@@ -95,6 +98,7 @@ bool ProductKernel::canPair() {
   auto grid = source->getAttrOfType<ArrayAttr>("gdn_tile.grid");
   if (!grid || grid.size() != 3 || grid[2] != b.getStringAttr("2"))
     return false;
+  bool carries = false;
   DenseSet<Operation *> seen;
   SmallVector<Operation *> work(plan->gates.begin(), plan->gates.end());
   work.append(plan->feeds.begin(), plan->feeds.end());
@@ -114,10 +118,18 @@ bool ProductKernel::canPair() {
     if (auto id = dyn_cast<tile::BlockIdOp>(op); id && id.getAxis() == 2)
       return false;
     auto take = [&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        if (Operation *from = operand.getDefiningOp();
-            from && seen.insert(from).second)
-          work.push_back(from);
+      for (Value operand : inner->getOperands()) {
+        if (Operation *from = operand.getDefiningOp()) {
+          if (seen.insert(from).second)
+            work.push_back(from);
+          continue;
+        }
+        // What a loop around carries may come from anywhere.
+        auto argument = cast<BlockArgument>(operand);
+        auto around = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+        carries |= around && around->isProperAncestor(loop) &&
+                   argument != around.getInductionVar();
+      }
     };
     // Of what is around the loop, what it asks for and not what it holds.
     if (op->isAncestor(loop))
@@ -125,7 +137,7 @@ bool ProductKernel::canPair() {
     else
       op->walk(take);
   }
-  return true;
+  return !carries;
 }
 
 Value ProductKernel::createChannel(VectorType tile, int64_t depth, Value leader,

@@ -186,7 +186,7 @@ LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
     return failure();
   beginOwn(
       arith::AddIOp::create(b, loc, copy.getInductionVar(), copy.getStep()));
-  // What is scaled has one place: ahead of the wait for it comes what those
+  // What is scaled has few places: ahead of the wait for it comes what those
   // that read it need, and that alone.
   DenseSet<Operation *> behindScaled;
   follow(plan->scaled, behindScaled);

@@ -273,10 +273,10 @@ MEET:
   xor.b32 %r4, %r1, 1;
   mapa.shared::cluster.u32 %r5, %r2, %r4;
   @!%p0 bra AGAIN;
-  mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%r5], 16;
+  mbarrier.arrive.expect_tx.shared::cluster.b64 _, [%r5], 16;
   cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r5+128], [%r2+64], 16, [%r5];
 AGAIN:
-  mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p1, [%r2], 0;
+  mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r2], 0;
   @!%p1 bra AGAIN;
   ld.shared.u32 %r6, [%r2+128];
   mul.wide.u32 %rd2, %r1, 4;
@@ -288,6 +288,24 @@ AGAIN:
                    32, 2, 2);
   EXPECT_EQ(words[0], 41u);
   EXPECT_EQ(words[1], 40u);
+}
+
+TEST_F(Machine, AddressesInSharedMemoryHaveTheRankOfTheBlock) {
+  const char *const text = R"(
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, tile;
+  shr.u32 %r2, %r2, 24;
+  mul.wide.u32 %rd2, %r1, 4;
+  add.s64 %rd2, %rd0, %rd2;
+  @%p0 st.global.u32 [%rd2], %r2;
+)";
+  const std::string first = "  setp.eq.s32 %p0, %r0, 0;\n";
+  auto alone = run(first + text, 32, 2, 1);
+  EXPECT_EQ(alone[0], 0u);
+  EXPECT_EQ(alone[1], 0u);
+  auto pair = run(first + text, 32, 2, 2);
+  EXPECT_EQ(pair[0], 0u);
+  EXPECT_EQ(pair[1], 1u);
 }
 
 static const char *const kCopy = R"(

@@ -136,6 +136,8 @@
 // BESIDE-LABEL: func.func @prefill__walk_fused(
 //   BESIDE-NOT:   _launch
 // BESIDE-LABEL: func.func @prefill__maps_fused_cuts_5(
+// Both maps of a segment are of the same chunks.
+//  BESIDE-SAME:   gdn_gpu.cluster = 2
 //   BESIDE-NOT:   gdn_gpu.await_launch
 //       BESIDE:   gdn_gpu.release_launch
 // A block looks for its row once, ahead of all roles.

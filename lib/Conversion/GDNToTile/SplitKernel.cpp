@@ -194,7 +194,7 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
                           together});
       }
     chosen.push_back({{"fused-parts-2"}, "_fused_parts_2", 2, 0, together});
-    // Its rule has three cases where rows may be cut instead.
+    // One wave of it has three cases where rows may be cut instead.
     if (!wanted.cuts.empty() && canCut(parts, segmentParts))
       chosen.back().names.append(
           {"fused-parts-2-blocks", "fused-parts-2-rows"});

@@ -194,19 +194,21 @@ void SplitStage::describe() {
         all.push_back(own);
         add(variant, all);
       };
-      addWaves(fusedPartsWaves);
-      if (variants.size() == 2) {
-        add(variants.front(), some);
+      ArrayRef<std::string> cases = variants.drop_back();
+      if (cases.size() == 1) {
+        add(cases.front(), some);
       } else {
-        addCase(variants[0],
+        addCase(cases[0],
                 atMost({"workers", "workers", getDimForm(rule.getQuery(), 0)},
                        {text(segmentCost - 1), rowForm, rowForm, valueForm,
                         valueForm, valueForm}));
-        addCase(variants[1], atMost({fusedPartsBlocks, "workers", "workers"},
-                                    {"100", rowForm, rowForm, valueForm,
-                                     valueForm, valueForm}));
-        addCase(variants[2], atMost({fusedPartsRows}, {rowForm}));
+        addCase(cases[1], atMost({fusedPartsBlocks, "workers", "workers"},
+                                 {"100", rowForm, rowForm, valueForm, valueForm,
+                                  valueForm}));
+        addCase(cases[2], atMost({fusedPartsRows}, {rowForm}));
       }
+      // The last name: several waves of parts.
+      addWaves(fusedPartsWaves);
     }
   } else if (algorithm.shortPieces != 0) {
     std::string tokens = getDimForm(rule.getQuery(), 0);

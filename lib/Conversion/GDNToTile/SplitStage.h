@@ -193,11 +193,11 @@ constexpr Waves fusedWaves[] = {
     {"fused", 51, 1}, {"fused-2-waves", 150, 2}, {"fused-waves", 220, 0}};
 /// Between the first two, where the second wave would be short of blocks, three
 /// waves of twice as many blocks with half of the values, of which a chunk
-/// takes 1 / 1.7 of the time; `most` counts these.
+/// takes 1 / 1.65 of the time; `most` counts these.
 constexpr Waves fusedPartsWaves = {"fused-parts-2-3-waves", 100, 3};
 /// Ahead of the first of them: up to so many rows, of so many tokens in the
 /// mean, choose by their lengths between its blocks and those with half of the
-/// values. It costs 4 us of rows that are as long as each other.
+/// values. It costs 2 to 11 us of rows that are as long as each other.
 constexpr int64_t mostChoosingRows = 8, leastChoosingTokens = 4096;
 
 /// Fill `views.function` with the program of a stage of a kernel that can be

@@ -85,8 +85,9 @@ private:
   void advance(mlir::OpBuilder &b, mlir::Location loc, const Ring &ring);
 
   bool everyThreadArrives;
-  bool alternates = false; // whether the role at hand does
-  mlir::Value rank;        // of the block in its cluster, i32; null: alone
+  bool hasAlternate = false; // whether some role takes every second place
+  bool alternates = false;   // whether the role at hand does
+  mlir::Value rank;          // of the block in its cluster, i32; null: alone
   llvm::MapVector<mlir::Value, Ring> rings; // by channel
   mlir::Value base, address;                // pointer, i32
 };

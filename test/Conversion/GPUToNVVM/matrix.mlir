@@ -118,6 +118,7 @@ func.func @sums(%T: index, %g: memref<?xf32, strided<[1]>>)
 // first is awaited with the second under way. Threads tell the tensor cores of
 // what they wrote before they meet.
 // CHECK-LABEL: llvm.func @groups(
+//   CHECK-NOT: 262143
 //       CHECK: llvm.inline_asm {{.*}}fence.proxy.async.shared::cta
 //  CHECK-NEXT: nvvm.barrier
 //       CHECK: nvvm.wgmma.fence.aligned
@@ -146,6 +147,30 @@ func.func @groups(%T: index, %out: memref<64x64xf32, strided<[64, 1]>>)
   gdn_gpu.store %first, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x64xf32, #rows>, memref<64x64xf32, strided<[64, 1]>>
   %second = gdn_gpu.await_matmul %b : !gdn_gpu.pending<64x64xf32, #rows>
   gdn_gpu.store %second, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x64xf32, #rows>, memref<64x64xf32, strided<[64, 1]>>
+  return
+}
+
+// In a cluster an address has the block's rank above the bits that a descriptor has room
+// for; alone it has none, and none is cleared.
+// CHECK-LABEL: llvm.func @group_of_pair(
+//  CHECK-SAME:   nvvm.cluster_dim = array<i32: 2, 1, 1>
+//       CHECK:   %[[MASK:.+]] = arith.constant 262143 : i32
+//       CHECK:   %[[ADDRESS:.+]] = arith.andi %{{.+}}, %[[MASK]] : i32
+//       CHECK:   %[[WIDE:.+]] = arith.extui %[[ADDRESS]] : i32 to i64
+//       CHECK:   arith.shrui %[[WIDE]], %{{.+}}
+//       CHECK:   wgmma.mma_async
+func.func @group_of_pair(%T: index, %out: memref<64x64xf32, strided<[64, 1]>>)
+    attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups, gdn_tile.grid = ["T", "2"], gdn_tile.symbols = ["T"]} {
+  %c0 = arith.constant 0 : index
+  %h = arith.constant 5.0e-01 : f16
+  %t = gdn_gpu.fill %h : f16 -> !gdn_gpu.fragment<64x64xf16, #rows>
+  %p = gdn_gpu.alloc : !gdn_gpu.shared<64x64xf16, swizzled>
+  gdn_gpu.share %t, %p : !gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<64x64xf16, swizzled>
+  gdn_gpu.barrier
+  %a = gdn_gpu.start_matmul %t, %p : !gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<64x64xf16, swizzled>
+      -> !gdn_gpu.pending<64x64xf32, #rows>
+  %first = gdn_gpu.await_matmul %a : !gdn_gpu.pending<64x64xf32, #rows>
+  gdn_gpu.store %first, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x64xf32, #rows>, memref<64x64xf32, strided<[64, 1]>>
   return
 }
 

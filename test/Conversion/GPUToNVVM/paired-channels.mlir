@@ -4,10 +4,17 @@
 // other, whose barrier counts the bytes.
 //
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
+// RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm="every-thread-arrives" -canonicalize -cse | FileCheck %s --check-prefix=EVERY
 
+// EVERY-LABEL: llvm.func @pair(
+//       EVERY:   arith.select %{{.+}}, %c64_i32, %c1_i32
+//       EVERY:   "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.+}}, %c64_i32
+
+#one = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4>
 #two = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
 !chan = !gdn_gpu.channel<8x32xf32, depth = 4>
 !tile = !gdn_gpu.shared<8x32xf32>
+!one = !gdn_gpu.fragment<8x32xf32, #one>
 !two = !gdn_gpu.fragment<8x32xf32, #two>
 
 // CHECK-LABEL: llvm.func @pair(
@@ -65,6 +72,89 @@ func.func @pair(%n: index, %out: memref<?x32xf32>)
     gdn_gpu.warps 2 for 1 {
       scf.for %i = %c0 to %n step %c1 {
         %t = gdn_gpu.receive %ring : !chan -> !tile
+        gdn_gpu.release %ring : !chan
+      }
+    }
+  }
+  return
+}
+
+// Of a ring that each block fills for itself an alternate role empties every second place: the
+// others wait for one role less.
+// CHECK-LABEL: llvm.func @alternate_reader(
+//       CHECK:   %[[BLOCK:.+]] = llvm.inline_asm asm_dialect = att "mov.u32 $0, %cluster_ctarank;"
+//       CHECK:   %[[TURN:.+]] = arith.xori %[[NUMBER:.+]], %[[BLOCK]]
+//       CHECK:   %[[EMPTYING:.+]] = arith.select %{{.+}}, %c3_i32, %c2_i32
+//       CHECK:   "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.+}}, %c1_i32
+//       CHECK:   "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.+}}, %[[EMPTYING]]
+//   CHECK-NOT:   mapa
+//       CHECK:   llvm.return
+func.func @alternate_reader(%n: index, %out: memref<?x32xf32>)
+    attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["N", "2"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %v = arith.constant 1.0 : f32
+  %ring = gdn_gpu.channel : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      scf.for %i = %c0 to %n step %c1 {
+        %t = gdn_gpu.acquire %ring : !chan -> !tile
+        %f = gdn_gpu.fill %v : f32 -> !one
+        gdn_gpu.share %f, %t : !one, !tile
+        gdn_gpu.commit %ring : !chan
+      }
+    }
+    gdn_gpu.warps 1 for 2 {
+      scf.for %i = %c0 to %n step %c1 {
+        %t = gdn_gpu.receive %ring : !chan -> !tile
+        gdn_gpu.release %ring : !chan
+      }
+    }
+    gdn_gpu.warps 3 for 1 alternate {
+      %block = gdn_gpu.block_id 1
+      scf.for %i = %block to %n step %c2 {
+        %t = gdn_gpu.receive %ring : !chan -> !tile
+        gdn_gpu.release %ring : !chan
+      }
+    }
+  }
+  return
+}
+
+// What goes together is awaited together: the bytes of both tiles at one barrier.
+// CHECK-LABEL: llvm.func @follower(
+//       CHECK:     "mbarrier.arrive.expect_tx.shared::cluster.b64 _, [$0], $1;", "r,r,~{memory}" %[[FULL:.+]], %c2048_i32
+//       CHECK:     "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];", "r,r,r,r,~{memory}" %{{.+}}, %{{.+}}, %c1024_i32, %[[FULL]]
+//       CHECK:     "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];", "r,r,r,r,~{memory}" %{{.+}}, %{{.+}}, %c1024_i32, %[[FULL]]
+//   CHECK-NOT:     cp.async.bulk
+//       CHECK:   llvm.return
+func.func @follower(%n: index, %out: memref<?x32xf32>)
+    attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 96 : i64, gdn_tile.grid = ["N", "2"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %v = arith.constant 1.0 : f32
+  %ring = gdn_gpu.channel paired : !chan
+  %other = gdn_gpu.channel paired : !chan with %ring : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 2 alternate {
+      %block = gdn_gpu.block_id 1
+      scf.for %i = %block to %n step %c2 {
+        %t = gdn_gpu.acquire %ring : !chan -> !tile
+        %u = gdn_gpu.acquire %other : !chan -> !tile
+        %f = gdn_gpu.fill %v : f32 -> !two
+        gdn_gpu.share %f, %t : !two, !tile
+        gdn_gpu.share %f, %u : !two, !tile
+        gdn_gpu.commit %other : !chan
+        gdn_gpu.commit %ring : !chan
+      }
+    }
+    gdn_gpu.warps 2 for 1 {
+      scf.for %i = %c0 to %n step %c1 {
+        %t = gdn_gpu.receive %ring : !chan -> !tile
+        %u = gdn_gpu.receive %other : !chan -> !tile
+        gdn_gpu.release %other : !chan
         gdn_gpu.release %ring : !chan
       }
     }

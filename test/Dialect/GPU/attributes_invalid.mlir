@@ -37,3 +37,13 @@ func.func private @launch() attributes {gdn_gpu.launch = "once"}
 // expected-error@+1 {{'builtin.module' op expects 'gdn_gpu.threads' on a function only}}
 module attributes {gdn_gpu.threads = 32 : i64} {
 }
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_gpu.cluster' to be an integer from 1 to 8, but got "x"}}
+func.func private @cluster() attributes {gdn_gpu.cluster = "x"}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_gpu.cluster' to be an integer from 1 to 8, but got 16 : i64}}
+func.func private @cluster_size() attributes {gdn_gpu.cluster = 16 : i64}

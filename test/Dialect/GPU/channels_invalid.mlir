@@ -435,3 +435,73 @@ func.func @channel_c5_paired() attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.th
   %d = gdn_gpu.channel paired : !chan with %c : !chan
   return
 }
+
+// -----
+
+func.func @channel_c6_parts() attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 64 : i64} {
+  // expected-error@+1 {{'gdn_gpu.channel' op expects an even depth and no parts where roles are alternate, but got '!gdn_gpu.channel<8x32xf32, depth = 2, parts = 4>'}}
+  %ring = gdn_gpu.channel paired : !gdn_gpu.channel<8x32xf32, depth = 2, parts = 4>
+  return
+}
+
+// -----
+
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+!tile = !gdn_gpu.shared<8x32xf32>
+
+func.func @channel_c6_all() attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 64 : i64} {
+  // expected-error@+1 {{'gdn_gpu.channel' op expects a role that receives each of its tiles beside those that are alternate}}
+  %ring = gdn_gpu.channel : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      %t = gdn_gpu.acquire %ring : !chan -> !tile
+      gdn_gpu.commit %ring : !chan
+    }
+    gdn_gpu.warps 1 for 1 alternate {
+      %t = gdn_gpu.receive %ring : !chan -> !tile
+      gdn_gpu.release %ring : !chan
+    }
+  }
+  return
+}
+
+// -----
+
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+!tile = !gdn_gpu.shared<8x32xf32>
+
+func.func @channel_c6_copied(%x: memref<8x32xf32, strided<[32, 1]>>) attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 64 : i64} {
+  %c0 = arith.constant 0 : index
+  // expected-error@+1 {{'gdn_gpu.channel' op expects to be filled by threads where it is paired, not by copies}}
+  %ring = gdn_gpu.channel paired : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 alternate {
+      %t = gdn_gpu.acquire %ring : !chan -> !tile
+      gdn_gpu.copy %x[%c0, %c0] dims [0, 1], %t : memref<8x32xf32, strided<[32, 1]>>, !tile
+      gdn_gpu.commit %ring : !chan
+    }
+    gdn_gpu.warps 1 for 1 {
+      %t = gdn_gpu.receive %ring : !chan -> !tile
+      gdn_gpu.release %ring : !chan
+    }
+  }
+  return
+}
+
+// -----
+
+!chan = !gdn_gpu.channel<8x32xf32, depth = 2>
+
+func.func @receive_c3_alternate() attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 64 : i64} {
+  %ring = gdn_gpu.channel paired : !chan
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 alternate {
+      // expected-error@+1 {{'gdn_gpu.receive' op expects a channel of at least four places and no parts to receive ahead from, but got '!gdn_gpu.channel<8x32xf32, depth = 2>'}}
+      %tile = gdn_gpu.receive ahead %ring : !chan -> !gdn_gpu.shared<8x32xf32>
+    }
+    gdn_gpu.warps 1 for 1 {
+      %tile = gdn_gpu.receive %ring : !chan -> !gdn_gpu.shared<8x32xf32>
+    }
+  }
+  return
+}

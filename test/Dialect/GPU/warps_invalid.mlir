@@ -215,3 +215,29 @@ func.func @warps_c6() attributes {gdn_gpu.threads = 64 : i64} {
   }
   return
 }
+
+// -----
+
+func.func @warps_c6_many() attributes {gdn_gpu.cluster = 4 : i64, gdn_gpu.threads = 64 : i64} {
+  gdn_gpu.roles {
+    // expected-error@+1 {{'gdn_gpu.warps' op expects to be a role of a function with 'gdn_gpu.cluster' = 2 where it is alternate}}
+    gdn_gpu.warps 0 for 1 alternate {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @warps_c6_part() attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 64 : i64} {
+  // expected-error@+1 {{'gdn_gpu.warps' op expects to be a role of a function with 'gdn_gpu.cluster' = 2 where it is alternate}}
+  gdn_gpu.warps 0 for 1 alternate {
+  }
+  return
+}
+
+// -----
+
+// expected-error@+1 {{'gdn_gpu.warps' op expects to be a role of a function with 'gdn_gpu.cluster' = 2 where it is alternate}}
+gdn_gpu.warps 0 for 1 alternate {
+}

@@ -98,16 +98,29 @@ LogicalResult ChannelOp::verify() {
     return emitOpError("expects to be directly in the function, but is in '")
            << (*this)->getParentOp()->getName() << "'";
   // channel_c6
-  bool isShared = getPaired();
+  bool isShared = getPaired(), isReceived = false, isReceivedByAll = false;
   for (Operation *user : (*this)->getUsers()) {
     WarpsOp role = getRole(user);
     if (!role)
       continue;
     isShared |= role.getAlternate();
-    if (isa<AcquireOp>(user) && role.getAlternate() != getPaired())
+    if (isa<ReceiveOp>(user)) {
+      isReceived = true;
+      isReceivedByAll |= !role.getAlternate();
+    }
+    auto acquire = dyn_cast<AcquireOp>(user);
+    if (acquire && role.getAlternate() != getPaired())
       return emitOpError("expects to be paired if, and only if, the role that "
                          "fills it is alternate");
+    if (acquire && getPaired() &&
+        llvm::any_of(acquire.getTile().getUsers(),
+                     llvm::IsaPred<CopyOp, BeginCopyOp>))
+      return emitOpError("expects to be filled by threads where it is paired, "
+                         "not by copies");
   }
+  if (isShared && isReceived && !isReceivedByAll && !getLeader())
+    return emitOpError("expects a role that receives each of its tiles beside "
+                       "those that are alternate");
   if (isShared && (getChannel().getType().getDepth() % 2 != 0 ||
                    getChannel().getType().getParts() != 1))
     return emitOpError("expects an even depth and no parts where roles are "
@@ -153,9 +166,12 @@ LogicalResult CommitOp::verify() {
 LogicalResult ReceiveOp::verify() {
   // receive_c3
   ChannelType channel = getChannel().getType();
-  if (getAhead() && (channel.getParts() > 1 || channel.getDepth() < 2))
-    return emitOpError("expects a channel of at least two places and no parts "
-                       "to receive ahead from, but got ")
-           << channel;
+  WarpsOp role = getRole(*this);
+  bool isAlternate = role && role.getAlternate();
+  if (getAhead() &&
+      (channel.getParts() > 1 || channel.getDepth() < (isAlternate ? 4 : 2)))
+    return emitOpError("expects a channel of at least ")
+           << (isAlternate ? "four" : "two")
+           << " places and no parts to receive ahead from, but got " << channel;
   return verifyTileOf(*this, channel, getTile().getType());
 }

@@ -62,6 +62,8 @@ LogicalResult GPUDialect::verifyOperationAttribute(Operation *op,
   }
   if (name == "gdn_gpu.min_blocks")
     return verifyNumber(op, attribute, 1, 32);
+  if (name == "gdn_gpu.cluster")
+    return verifyNumber(op, attribute, 1, 8);
   if (name == "gdn_gpu.blocks_per_sm")
     return verifyNumber(op, attribute, 0, 32);
   if (name == "gdn_gpu.counters") {

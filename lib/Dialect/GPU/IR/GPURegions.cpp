@@ -105,7 +105,9 @@ LogicalResult WarpsOp::verifyRegions() {
   // warps_c6
   if (getAlternate()) {
     auto function = (*this)->getParentOfType<FunctionOpInterface>();
-    auto cluster = function->getAttrOfType<IntegerAttr>("gdn_gpu.cluster");
+    auto cluster = function
+                       ? function->getAttrOfType<IntegerAttr>("gdn_gpu.cluster")
+                       : IntegerAttr();
     if (!isa<RolesOp>((*this)->getParentOp()) || !cluster ||
         cluster.getInt() != 2)
       return emitOpError("expects to be a role of a function with "

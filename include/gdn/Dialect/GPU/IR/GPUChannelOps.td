@@ -154,7 +154,8 @@ def GPU_ChannelOp : GPU_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
       are paired or neither is.
     - (C6) a paired channel, and one that `alternate` roles use, has an even
       number of places and no parts; the role that fills it is `alternate` if and
-      only if it is paired.
+      only if it is paired, and then by threads, not by copies. Where `alternate`
+      roles receive from a leader, so does one that is not, which takes all tiles.
 
     **Example**
 

@@ -43,7 +43,8 @@ def GPU_Dialect : Dialect {
     blocks that an SM must have registers for, or fewer of them, with
     `gdn_gpu.fewer_blocks`, where ptxas would spill; `gdn_gpu.blocks_per_sm`, for a
     launch of that many blocks per SM that share the units among them (0: a block
-    per unit); `gdn_gpu.counters`, linear forms whose product says how many u32 counters
+    per unit); `gdn_gpu.cluster`, how many blocks that follow one another are a
+    cluster; `gdn_gpu.counters`, linear forms whose product says how many u32 counters
     the launch needs in its workspace. The grid and the symbols are those of `gdn_tile`.
 
     **Rounding is explicit**, as in `gdn_tile`.
