@@ -6,6 +6,7 @@
 #include "ImageKernels.h"
 #include "ImageManifest.h"
 
+#include "gdnrt/image_limits.h"
 #include "gdnrt/image_trailer.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -151,6 +152,10 @@ FailureOr<SmallVector<EntryCode, 0>> gdn::collectEntryCodes(ModuleOp lowered) {
             {fact.getName().str(), cast<StringAttr>(fact.getValue()).str()});
     for (StringRef name : getVariants(func)) {
       VariantCode &variant = variantOf(name, code);
+      if (code.variants.size() > gdnrt::kMaxVariants)
+        return func.emitOpError("expects at most ")
+               << gdnrt::kMaxVariants << " variants of entry " << code.entry
+               << ", which the runtime takes, but " << name << " is one more";
       if (failed(readVariant(func, variant)))
         return failure();
       variant.stages.push_back(stage);

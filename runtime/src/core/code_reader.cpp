@@ -5,12 +5,13 @@
 
 #include "entry_reader.h"
 
+#include "gdnrt/image_limits.h"
+
 #include <unordered_set>
 
 using namespace gdnrt;
 
 // Guards the work per entry, far beyond real entries.
-static constexpr size_t kMaxVariants = 16;
 static constexpr size_t kMaxStages = 16;
 static constexpr size_t kMaxRegions = 16;
 static constexpr size_t kMaxConditions = 16;

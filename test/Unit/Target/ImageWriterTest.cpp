@@ -238,6 +238,22 @@ TEST_F(ImageWriterTest, VariantsComeFromStages) {
   EXPECT_EQ(variants[1].bits, "rows");
 }
 
+TEST_F(ImageWriterTest, NoMoreVariantsThanTheRuntimeTakes) {
+  auto entryOf = [](size_t numVariants) {
+    std::string names;
+    for (size_t i = 0; i < numVariants; ++i)
+      names += (i ? ", \"v" : "\"v") + std::to_string(i) + '"';
+    return "llvm.func @f__a() attributes {gdn_tile.grid = [\"N\"], "
+           "gdn_tile.symbols = [\"N\"], gdn_tile.stage_of = \"f\", "
+           "gdn_tile.variant = [" +
+           names + "]} { llvm.return }";
+  };
+  EXPECT_TRUE(succeeded(collectEntryCodes(*parse(entryOf(24))))) << said;
+  EXPECT_TRUE(failed(collectEntryCodes(*parse(entryOf(25)))));
+  EXPECT_EQ(said, "'llvm.func' op expects at most 24 variants of entry f, "
+                  "which the runtime takes, but v24 is one more\n");
+}
+
 TEST_F(ImageWriterTest, StagesShareTheirSymbols) {
   auto module = parse(R"(
     llvm.func @f() attributes {gdn_tile.grid = ["N"],

@@ -356,4 +356,12 @@ TEST(Variants, CorruptImages) {
             }),
             "CORRUPT: image: entry e: expected at most 16 stages in code 0 "
             "variant 0, got 17");
+  EXPECT_EQ(load([](fb::CodeT &code) {
+              auto &variants = code.variants;
+              while (variants.size() < 25)
+                variants.push_back(
+                    std::make_unique<fb::VariantT>(*variants[0]));
+            }),
+            "CORRUPT: image: entry e: expected at most 24 variants in code 0, "
+            "got 25");
 }
