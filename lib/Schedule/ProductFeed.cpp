@@ -96,14 +96,6 @@ LogicalResult ProductKernel::emitFeed(scf::ForOp loop) {
             [&](SmallVector<Value> &) { return emitAll(wanted, ahead); })))
       return failure();
   ProductEmitter::emitInverse(plan->inverse, {tiles.get(), other.get()});
-  // What needs neither a product nor an inverse fills the waits of those steps,
-  // where there are registers for it.
-  if (feedsAhead) {
-    Ops free = takeFree(behind, {plan->inverse});
-    if (failed(
-            ofBoth([&](SmallVector<Value> &) { return emitAll(isAny, free); })))
-      return failure();
-  }
   // Products of the second begin beside the end of the first.
   auto isFirst = [&](SmallVector<Value> &own) { return &own == places; };
   return ofBoth([&](SmallVector<Value> &own) {

@@ -121,8 +121,6 @@ private:
   std::optional<RolePlan> plan;
   Role role = Role::all;
   bool isPaired = false; // two blocks prepare chunks for each other
-  bool feedsAhead =
-      false; // work that fills the waits of inverses has registers
   mlir::Block *entry = nullptr;
   llvm::DenseSet<mlir::Operation *> aheadOfRoles;     // scalars of the source
   llvm::MapVector<mlir::Value, mlir::Value> channels; // by tile

@@ -47,10 +47,6 @@ static RoleSizes getSizes(int64_t walkWarps, bool isPaired = false) {
                   : RoleSizes{2, 2, 4, 208, 160, 72, 2};
 }
 
-/// Of a thread that feeds, with which it can hold the factors of two chunks
-/// beside their inverses.
-static constexpr int64_t aheadRegisters = 136;
-
 constexpr StringLiteral allowedSpills =
     "spills up to 160 bytes: scalars of the roles that load and scale, which "
     "have the registers that the others leave, and of all roles ahead of the "
@@ -98,18 +94,30 @@ bool ProductKernel::canPair() {
   auto grid = source->getAttrOfType<ArrayAttr>("gdn_tile.grid");
   if (!grid || grid.size() != 3 || grid[2] != b.getStringAttr("2"))
     return false;
-  bool carries = false;
+  scf::ForOp loop = plan->loop;
+  bool isKnown = true;
   DenseSet<Operation *> seen;
   SmallVector<Operation *> work(plan->gates.begin(), plan->gates.end());
   work.append(plan->feeds.begin(), plan->feeds.end());
   work.append(plan->scales.begin(), plan->scales.end());
   for (Value tile : plan->copied)
     work.push_back(tile.getDefiningOp());
-  scf::ForOp loop = plan->loop;
+  auto look = [&](Value value) {
+    if (Operation *from = value.getDefiningOp()) {
+      if (seen.insert(from).second)
+        work.push_back(from);
+      return;
+    }
+    // What something around the loop carries may come from anywhere.
+    auto argument = cast<BlockArgument>(value);
+    Operation *around = argument.getOwner()->getParentOp();
+    auto outer = dyn_cast<scf::ForOp>(around);
+    isKnown &= around == source || !around->isProperAncestor(loop) ||
+               (outer && argument == outer.getInductionVar());
+  };
   for (Value bound :
        {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
-    if (Operation *op = bound.getDefiningOp())
-      work.push_back(op);
+    look(bound);
   for (Operation *op = loop->getParentOp(); op != source;
        op = op->getParentOp())
     work.push_back(op);
@@ -118,18 +126,7 @@ bool ProductKernel::canPair() {
     if (auto id = dyn_cast<tile::BlockIdOp>(op); id && id.getAxis() == 2)
       return false;
     auto take = [&](Operation *inner) {
-      for (Value operand : inner->getOperands()) {
-        if (Operation *from = operand.getDefiningOp()) {
-          if (seen.insert(from).second)
-            work.push_back(from);
-          continue;
-        }
-        // What a loop around carries may come from anywhere.
-        auto argument = cast<BlockArgument>(operand);
-        auto around = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
-        carries |= around && around->isProperAncestor(loop) &&
-                   argument != around.getInductionVar();
-      }
+      llvm::for_each(inner->getOperands(), look);
     };
     // Of what is around the loop, what it asks for and not what it holds.
     if (op->isAncestor(loop))
@@ -137,7 +134,7 @@ bool ProductKernel::canPair() {
     else
       op->walk(take);
   }
-  return !carries;
+  return isKnown;
 }
 
 Value ProductKernel::createChannel(VectorType tile, int64_t depth, Value leader,
@@ -159,7 +156,6 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   b.insert(kernel);
   isPaired = canPair();
   const RoleSizes sizes = getSizes(numWarps, isPaired);
-  feedsAhead = sizes.feed >= aheadRegisters;
   const int64_t scaling = plan->scales.empty() ? 0 : sizes.scaling;
   const int64_t loading = sizes.loading + sizes.scaling - scaling;
   const int64_t allWarps =
