@@ -21,14 +21,14 @@ static ProductKernel::Ops getNeeded(Operation *op, ArrayRef<Operation *> ops) {
       ops, [&](Operation *other) { return needed.contains(other); });
 }
 
-/// Takes those out of `ops` that wait for nothing: they are no products, and
-/// need none, nor what `waiting` has.
+/// Takes those out of `ops` that wait for nothing: they are no products, nor
+/// in `waiting`, and need neither.
 static ProductKernel::Ops takeFree(ProductKernel::Ops &ops,
                                    DenseSet<Operation *> waiting) {
   ProductKernel::Ops free;
   llvm::erase_if(ops, [&](Operation *op) {
     bool waits =
-        isa<tile::MatmulOp>(op) ||
+        isa<tile::MatmulOp>(op) || waiting.contains(op) ||
         llvm::any_of(op->getOperands(), [&](Value operand) {
           Operation *source = operand.getDefiningOp();
           if (auto turned = dyn_cast_or_null<tile::TransposeOp>(source))
@@ -63,6 +63,12 @@ LogicalResult ProductKernel::emitFeed(scf::ForOp loop) {
   for (Operation *op : work)
     if (op != plan->inverse && !llvm::is_contained(ahead, op))
       behind.push_back(op);
+  // What needs no product, nor tiles of channels, each of which has a place for
+  // one chunk.
+  DenseSet<Operation *> waiting;
+  for (Value tile : plan->prepared)
+    waiting.insert(tile.getDefiningOp());
+  Ops late = behind, free = takeFree(late, waiting);
 
   auto other = std::make_unique<ProductEmitter>(b, scalars, entry, groupWarps);
   SmallVector<Value> places[2];
@@ -85,6 +91,9 @@ LogicalResult ProductKernel::emitFeed(scf::ForOp loop) {
   Wanted isProduct = [](Operation *op) { return isa<tile::MatmulOp>(op); };
   Wanted isOther = [](Operation *op) { return !isa<tile::MatmulOp>(op); };
   auto isAny = [](Operation *) { return true; };
+  auto isLeft = [&](Operation *op) {
+    return isOther(op) && !llvm::is_contained(free, op);
+  };
   (void)ofBoth([&](SmallVector<Value> &own) {
     receive(plan->copied, /*ahead=*/&own != places);
     receive(plan->vectors, /*ahead=*/&own != places);
@@ -96,16 +105,19 @@ LogicalResult ProductKernel::emitFeed(scf::ForOp loop) {
             [&](SmallVector<Value> &) { return emitAll(wanted, ahead); })))
       return failure();
   ProductEmitter::emitInverse(plan->inverse, {tiles.get(), other.get()});
-  // Products of the second begin beside the end of the first.
+  // Products of the second begin beside the end of the first. What waits for
+  // none comes ahead of the commit, whose fence waits until all is written that
+  // the first has shared: 355 us of a walk without, 349 with it.
   auto isFirst = [&](SmallVector<Value> &own) { return &own == places; };
   return ofBoth([&](SmallVector<Value> &own) {
     destine(plan->prepared);
-    if (failed(isFirst(own) ? emitAll(isAny, behind)
-                            : emitAll(isOther, behind)))
+    if (failed(isFirst(own) ? emitAll(isAny, behind) : emitAll(isLeft, behind)))
       return failure();
     if (isFirst(own)) {
       std::swap(tiles, other);
       LogicalResult begun = emitAll(isProduct, behind);
+      if (succeeded(begun))
+        begun = emitAll(isAny, free);
       std::swap(tiles, other);
       if (failed(begun))
         return failure();

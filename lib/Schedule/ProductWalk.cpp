@@ -71,13 +71,21 @@ void ProductKernel::storeBehind(scf::ForOp loop, Operation *begun) {
                        : Value(arith::ConstantIndexOp::create(b, loc, size));
       copied.getRowsMutable().assign(arith::SelectOp::create(
           b, loc, isTurn, rows, arith::ConstantIndexOp::create(b, loc, 0)));
+      return copied;
     };
     auto isLess = [&](Value x, Value y) -> Value {
       return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, y);
     };
     b.setInsertionPointAfter(begun);
-    store(arith::SubIOp::create(b, loc, loop.getInductionVar(), step),
-          isLess(begin, loop.getInductionVar()));
+    // Behind the loop nothing shares into the tile, so nothing would wait. Of a
+    // pair, where the walk is what takes time, the wait costs more than the
+    // copy (245 us, not 217).
+    gpu::CopyOutOp inside =
+        store(arith::SubIOp::create(b, loc, loop.getInductionVar(), step),
+              isLess(begin, loop.getInductionVar()));
+    bool isWhole =
+        getConstantIntValue(step) == out.getPlace().getType().getShape()[0];
+    inside.setBoxed(!isPaired && isWhole && gpu::canBeBoxed(inside));
     // Zeros for the first turn, which stores none of them.
     b.setInsertionPoint(loop);
     auto share = cast<gpu::ShareOp>(

@@ -64,6 +64,7 @@ LogicalResult gdn::encodeKernel(func::FuncOp func, const StageCode &stage,
     described->region = box.region;
     described->rows_dim = box.rowsDim;
     described->rows = box.rows;
+    described->pieces = box.pieces;
     if (failed(encodeForms(func, "sizes of a box", box.sizes, entry.symbols,
                            described->sizes)))
       return failure();

@@ -58,6 +58,9 @@ static LogicalResult readCounters(LLVM::LLVMFuncOp kernel, Attribute attribute,
          << attribute;
 }
 
+/// Of 64 columns, in a box.
+static constexpr int64_t mostPieces = 4;
+
 /// One of 'boxes'.
 static LogicalResult readBox(LLVM::LLVMFuncOp kernel, Attribute attribute,
                              KernelBox &box) {
@@ -65,7 +68,8 @@ static LogicalResult readBox(LLVM::LLVMFuncOp kernel, Attribute attribute,
   auto rowsDim = fields ? fields.getAs<IntegerAttr>("rows_dim") : nullptr,
        rows = fields ? fields.getAs<IntegerAttr>("rows") : nullptr,
        param = fields ? fields.getAs<IntegerAttr>("param") : nullptr,
-       region = fields ? fields.getAs<IntegerAttr>("region") : nullptr;
+       region = fields ? fields.getAs<IntegerAttr>("region") : nullptr,
+       pieces = fields ? fields.getAs<IntegerAttr>("pieces") : nullptr;
   auto sizes = fields ? fields.getAs<ArrayAttr>("sizes") : nullptr;
   auto isIndex = [](IntegerAttr number) {
     return number && number.getInt() >= 0 && number.getInt() <= INT16_MAX;
@@ -73,15 +77,17 @@ static LogicalResult readBox(LLVM::LLVMFuncOp kernel, Attribute attribute,
   const bool isWhole =
       isIndex(rowsDim) && isIndex(rows) && isIndex(param ? param : region) &&
       !param != !region && !region == !sizes &&
+      (!pieces || (isIndex(pieces) && pieces.getInt() <= mostPieces)) &&
       (!sizes || llvm::all_of(sizes, llvm::IsaPred<StringAttr>));
   if (!isWhole)
     return kernel.emitOpError(
                "expects 'boxes' of 'gdn_gpu.launch' to have "
                "'rows_dim', 'rows', and 'param' or 'region' with "
-               "'sizes', but got ")
+               "'sizes', and up to 4 'pieces', but got ")
            << attribute;
   box.rowsDim = rowsDim.getInt();
   box.rows = rows.getInt();
+  box.pieces = pieces ? pieces.getInt() : 0;
   box.param = param ? param.getInt() : -1;
   box.region = region ? region.getInt() : -1;
   if (sizes)

@@ -53,6 +53,7 @@ static Step waitGroup(Warp &warp, const Instruction &i, Mask mask) {
 BulkCopy ptx::beginBulkCopy(Warp &warp) {
   Cluster &cluster = *warp.block->cluster;
   BulkCopy copy;
+  copy.owner = &warp;
   copy.clock = warp.clock;
   copy.clock[cluster.copyAgent()] = ++cluster.copyTime;
   return copy;
@@ -111,13 +112,13 @@ static Step copyBulk(Warp &warp, const Instruction &i, Mask mask) {
   return Step::next;
 }
 
-/// Waits for all bulk copies, those of others too, which is late enough.
+/// Waits for all bulk copies, those of others too, which is late enough; but
+/// knows the end of the warp's own stores alone.
 static Step waitBulk(Warp &warp, const Instruction &, Mask) {
   Cluster &cluster = *warp.block->cluster;
-  while (!cluster.bulk.empty()) {
-    warp.acquire(cluster.bulk.front().clock);
+  while (!cluster.bulk.empty())
     cluster.makeBulkCopy();
-  }
+  warp.acquire(warp.bulkStored);
   return Step::next;
 }
 

@@ -12,8 +12,8 @@ using namespace ptx;
 
 /// Instructions a warp runs before the next one's turn.
 static constexpr uint64_t kTurn = 2000;
-/// A turn of so few instructions is one more look at a barrier.
-static constexpr uint64_t kIdleTurn = 8;
+/// A turn of so few instructions is one more look at a barrier, or at several.
+static constexpr uint64_t kIdleTurn = 32;
 /// Rounds in which nothing moves before that counts as a deadlock.
 static constexpr int kIdleRounds = 1000;
 
@@ -349,6 +349,7 @@ void Cluster::run(uint32_t first) {
       warp.groups.fill(0);
       warp.groupTime = 0;
       warp.groupEnds.clear();
+      warp.bulkStored.clear();
       for (unsigned lane = 0; lane < kLanes; ++lane) {
         for (unsigned axis = 0; axis < 3; ++axis)
           warp.values[kCtaidX + axis][lane] = block.id[axis];
@@ -391,8 +392,10 @@ void Cluster::makeBulkCopy() {
       std::memset(piece.to, 0, piece.bytes);
     bytes += piece.bytes;
   }
-  if (!copy.barrier)
+  if (!copy.barrier) {
+    join(copy.owner->bulkStored, copy.clock);
     return;
+  }
   PhaseClock &clocks = copy.block->phases[copy.barrier];
   join(clocks.arriving, copy.clock);
   completeTransaction(*copy.barrier, clocks, static_cast<int64_t>(bytes));

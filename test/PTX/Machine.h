@@ -58,6 +58,8 @@ struct Warp {
   /// group that was committed and not waited for.
   uint32_t groupTime = 0;
   std::vector<uint32_t> groupEnds;
+  /// What is known of the end of the bulk copies to memory that it asked for.
+  Clock bulkStored;
 
   Lanes &at(const Operand &operand) {
     return values[static_cast<size_t>(operand.value)];
@@ -123,6 +125,7 @@ struct BulkCopy {
   /// What is told of its end, or null, and the block it is in.
   uint64_t *barrier = nullptr;
   Block *block = nullptr;
+  Warp *owner = nullptr; // which asked for it
   Clock clock;
 };
 

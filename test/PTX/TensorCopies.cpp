@@ -69,7 +69,9 @@ private:
 };
 } // namespace
 
-/// cp.async.bulk.tensor [to], [map, {coordinates}], [barrier]
+/// cp.async.bulk.tensor [to], [map, {coordinates}], [barrier], or where it
+/// stores [map, {coordinates}], [from].
+template <bool stores>
 static Step copyBox(Warp &warp, const Instruction &i, Mask mask) {
   constexpr unsigned kChunk = 16, kElement = TensorMap::kElementBytes;
   uint32_t rank = static_cast<uint32_t>(i.detail);
@@ -78,16 +80,17 @@ static Step copyBox(Warp &warp, const Instruction &i, Mask mask) {
     auto address = [&](const Operand &operand) {
       return warp.at(operand)[l] + static_cast<uint64_t>(operand.offset);
     };
-    TensorMap map = mapAt(warp, address(i.operands[1]), l);
+    const size_t mapAt0 = stores ? 0 : 1;
+    TensorMap map = mapAt(warp, address(i.operands[mapAt0]), l);
     if (map.rank != rank)
       throw Fault("a tensor map of " + std::to_string(map.rank) +
                   " dimensions");
-    uint64_t to = address(i.operands[0]);
-    if (to % TensorMap::kPieceBytes)
-      throw Fault("a box goes to an address that is not a multiple of 128");
+    uint64_t shared = address(i.operands[stores ? 1 + rank : 0]);
+    if (shared % TensorMap::kPieceBytes)
+      throw Fault("a box lies at an address that is not a multiple of 128");
     int64_t begin[TensorMap::kMostRank];
     for (uint32_t d = 0; d < rank; ++d)
-      begin[d] = static_cast<int32_t>(warp.at(i.operands[2 + d])[l]);
+      begin[d] = static_cast<int32_t>(warp.at(i.operands[mapAt0 + 1 + d])[l]);
 
     BulkCopy copy = beginBulkCopy(warp);
     BoxRows rows(map, begin);
@@ -99,17 +102,21 @@ static Step copyBox(Warp &warp, const Instruction &i, Mask mask) {
       bool hasRow = rows.find(row);
       for (unsigned byte = 0; byte < TensorMap::kPieceBytes; byte += kChunk) {
         // The swizzle goes by addresses: bits 7 to 9 change bits 4 to 6.
-        uint64_t place = (to + byte) ^ (to >> 3 & 0x70);
-        char *target =
-            watch(warp, copy, place, kChunk, Space::shared, l, Use::write);
+        uint64_t place = (shared + byte) ^ (shared >> 3 & 0x70);
+        char *near = watch(warp, copy, place, kChunk, Space::shared, l,
+                           stores ? Use::read : Use::write);
         auto add = [&](unsigned offset, bool hasData, unsigned bytes) {
-          const char *from = nullptr;
+          char *far = nullptr;
           if (hasData)
-            from = watch(warp, copy,
-                         row + static_cast<uint64_t>(begin[0]) * kElement +
-                             byte + offset,
-                         bytes, Space::global, l, Use::read);
-          copy.pieces.push_back({target + offset, from, bytes});
+            far =
+                watch(warp, copy,
+                      row + static_cast<uint64_t>(begin[0]) * kElement + byte +
+                          offset,
+                      bytes, Space::global, l, stores ? Use::write : Use::read);
+          if (!stores)
+            copy.pieces.push_back({near + offset, far, bytes});
+          else if (far)
+            copy.pieces.push_back({far, near + offset, bytes});
         };
         int64_t first = begin[0] + byte / kElement,
                 last = first + kChunk / kElement - 1;
@@ -122,10 +129,11 @@ static Step copyBox(Warp &warp, const Instruction &i, Mask mask) {
             add(e * kElement, isInside(first + e), kElement);
         }
       }
-      to += TensorMap::kPieceBytes;
+      shared += TensorMap::kPieceBytes;
     } while (rows.advance());
-    copy.barrier =
-        &barrierWord(warp, address(i.operands[2 + rank]), l, copy.block);
+    if (!stores)
+      copy.barrier =
+          &barrierWord(warp, address(i.operands[2 + rank]), l, copy.block);
     cluster.bulk.push_back(std::move(copy));
   });
   return Step::next;
@@ -133,16 +141,22 @@ static Step copyBox(Warp &warp, const Instruction &i, Mask mask) {
 
 Execute ptx::findTensorCopy(const Parts &parts, Instruction &instruction) {
   // cp.async.bulk.tensor.4d.shared::cluster.global{.tile}.mbarrier...
-  if (parts.size() < 8 || parts[5].compare(0, 6, "shared") != 0 ||
-      parts[6] != "global" || parts.back() != "mbarrier::complete_tx::bytes" ||
-      (parts.size() == 9 && parts[7] != "tile") || parts.size() > 9)
+  // cp.async.bulk.tensor.4d.global.shared::cta{.tile}.bulk_group
+  if (parts.size() < 8 || parts.size() > 9 ||
+      (parts.size() == 9 && parts[7] != "tile"))
+    return nullptr;
+  const bool stores = parts[5] == "global" && parts[6] == "shared::cta" &&
+                      parts.back() == "bulk_group";
+  if (!stores &&
+      (parts[5].compare(0, 6, "shared") != 0 || parts[6] != "global" ||
+       parts.back() != "mbarrier::complete_tx::bytes"))
     return nullptr;
   const std::string &rank = parts[4];
   if (rank != "3d" && rank != "4d" && rank != "5d")
     return nullptr;
   instruction.detail = rank[0] - '0';
   if (instruction.operands.size() !=
-      3 + static_cast<size_t>(instruction.detail))
+      (stores ? 2u : 3u) + static_cast<size_t>(instruction.detail))
     return nullptr;
-  return copyBox;
+  return stores ? copyBox<true> : copyBox<false>;
 }

@@ -123,6 +123,57 @@ NEXT:
     return kernel(text);
   }
 
+  /// A kernel that numbers the words of a tile, stores it as the box at
+  /// `begin`, and overwrites the tile when that has been read.
+  static std::string storing(int row, int piece, int batch) {
+    std::string begin;
+    int number = 3;
+    for (int each : {0, row, piece, batch})
+      begin += "mov.b32 %r" + std::to_string(number++) + ", " +
+               std::to_string(each) + ";\n  ";
+    return with(R"(
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry test(.param .align 64 .b8 test_param_0[192]) {
+  .reg .pred %p<3>;
+  .reg .b32 %r<20>;
+  .reg .b64 %rd<9>;
+  .shared .align 1024 .b8 tile[3072];
+  mov.b64 %rd2, test_param_0;
+  cvta.param.u64 %rd3, %rd2;
+  add.s64 %rd4, %rd3, 64;
+  mov.u32 %r0, %tid.x;
+  mov.u32 %r1, tile;
+  setp.ne.s32 %p0, %r0, 0;
+  shl.b32 %r7, %r0, 6;
+  add.s32 %r8, %r1, %r7;
+  shl.b32 %r10, %r0, 4;
+  mov.b32 %r9, 0;
+NEXT:
+  st.shared.u32 [%r8], %r10;
+  add.s32 %r8, %r8, 4;
+  add.s32 %r10, %r10, 1;
+  add.s32 %r9, %r9, 1;
+  setp.lt.s32 %p2, %r9, 16;
+  @%p2 bra NEXT;
+  fence.proxy.async.shared::cta;
+  bar.warp.sync -1;
+  @%p0 bra WRITE;
+  BEGIN;
+  cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%rd4, {%r3, %r4, %r5, %r6}], [%r1];
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group.read 0;
+WRITE:
+  bar.warp.sync -1;
+  add.s32 %r8, %r1, %r7;
+  st.shared.u32 [%r8], 77;
+  ret;
+}
+)",
+                "BEGIN;", begin);
+  }
+
   const uint16_t *run(const std::string &text) {
     auto program = readProgram(text);
     Launch launch;
@@ -207,6 +258,39 @@ TEST_F(TensorCopy, TheBarrierCountsAllBytes) {
   // Nobody waits for the box, which therefore has not come.
   std::string early = with(text, "  @!%p1 bra AGAIN;\n", "");
   expectPart(fault(early), "a race with PTX line");
+}
+
+TEST_F(TensorCopy, StoresABox) {
+  // Rows past the end of the array are left out, and so is its second half.
+  for (int row : {3, 17})
+    for (int piece : {0, 1}) {
+      SetUp();
+      run(storing(row, piece, 1));
+      const uint16_t *elements = reinterpret_cast<const uint16_t *>(array);
+      for (int e = 0; e < kBatch * kRows * kColumns; ++e) {
+        int column = e % kColumns, r = e / kColumns % kRows - row,
+            k = column / 64 - piece;
+        bool isInside =
+            e / kColumns / kRows == 1 && r >= 0 && r < kBoxRows && k >= 0;
+        uint32_t place =
+            static_cast<uint32_t>((k * kBoxRows + r) * 128 + column % 64 * 2);
+        place ^= (place >> 7 & 7) << 4;
+        // Words have their number: its half that counts lies first.
+        uint32_t word = place % 4 == 0 ? place / 4 : 0;
+        ASSERT_EQ(elements[e], isInside ? word : static_cast<uint16_t>(e))
+            << "row " << row << ", piece " << piece << ", element " << e;
+      }
+    }
+}
+
+TEST_F(TensorCopy, StoresAreAwaited) {
+  std::string text = storing(3, 0, 1);
+  EXPECT_EQ(fault(text), "nothing");
+  expectPart(fault(with(text, "  cp.async.bulk.wait_group.read 0;\n", "")),
+             "a race with PTX line");
+  expectPart(fault(with(text, "tile.bulk_group [%rd4, {%r3, %r4, %r5, %r6}]",
+                        "tile.bulk_group [%rd4, {%r3, %r4, %r5}]")),
+             "no meaning known");
 }
 
 TEST_F(TensorCopy, SaysWhatIsWrong) {

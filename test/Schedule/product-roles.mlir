@@ -29,7 +29,7 @@
 //       CHECK:       gdn_gpu.start_matmul
 // The outputs of the turn before, if there was one, and when these have been read
 // the next values.
-//       CHECK:       gdn_gpu.copy_out %[[OUT:[0-9]+]], {{.*}} rows(%{{.+}})
+//       CHECK:       gdn_gpu.copy_out boxed %[[OUT:[0-9]+]], %arg{{.*}} rows(%{{.+}})
 //       CHECK:       gdn_gpu.release %[[KEYS]]
 //       CHECK:       gdn_gpu.receive %[[GATES]]
 //       CHECK:       gdn_gpu.await_copies
@@ -60,7 +60,15 @@
 //       CHECK:       gdn_gpu.start_matmul
 //       CHECK:       gdn_gpu.start_matmul
 //       CHECK:       gdn_gpu.tri_inverse turned %{{.+}}, %{{.+}} in
+//       CHECK:       math.exp2
+// What of the second chunk waits for no product comes ahead of the commit of the first, but
+// takes no place yet.
 //       CHECK:       gdn_gpu.acquire %[[MADE]]
+//       CHECK:       gdn_gpu.start_matmul
+//       CHECK:       gdn_gpu.start_matmul
+//   CHECK-NOT:       gdn_gpu.commit
+//   CHECK-NOT:       gdn_gpu.acquire
+//       CHECK:       math.exp2
 //       CHECK:       gdn_gpu.commit %[[MADE]]
 //       CHECK:       gdn_gpu.release %[[KEYS]]
 //       CHECK:       gdn_gpu.acquire %[[MADE]]

@@ -20,6 +20,7 @@ struct KernelBox {
   llvm::SmallVector<std::string> sizes;
   /// The dimension of which a box has `rows`.
   uint32_t rowsDim = 0, rows = 0;
+  uint32_t pieces = 0; // of 64 columns; 0: all
 };
 
 /// How a kernel is launched: the attribute `gdn_gpu.launch`.

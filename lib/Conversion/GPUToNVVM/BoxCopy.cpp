@@ -17,16 +17,22 @@ using namespace gdn;
 
 static constexpr int64_t wordBytes = 8, mapBytes = 128, mapAlignment = 64;
 
-BoxMaps::Box BoxMaps::boxOf(gdn::gpu::BeginCopyOp copy) {
+BoxMaps::Box BoxMaps::boxOf(Operation *op) {
+  if (auto out = dyn_cast<gdn::gpu::CopyOutOp>(op))
+    return {cast<BlockArgument>(out.getView()), out.getDims().front(),
+            out.getPlace().getType().getShape().front(), /*pieces=*/1};
+  auto copy = cast<gdn::gpu::BeginCopyOp>(op);
   return {cast<BlockArgument>(copy.getView()), copy.getDims().front(),
-          copy.getPlace().getType().getShape().front()};
+          copy.getPlace().getType().getShape().front(), /*pieces=*/0};
 }
 
 BoxMaps::BoxMaps(func::FuncOp program) {
-  program.walk([&](gdn::gpu::BeginCopyOp copy) {
+  auto add = [&](auto copy) {
     if (copy.getBoxed() && !llvm::is_contained(boxes, boxOf(copy)))
       boxes.push_back(boxOf(copy));
-  });
+  };
+  program.walk([&](gdn::gpu::BeginCopyOp copy) { add(copy); });
+  program.walk([&](gdn::gpu::CopyOutOp copy) { add(copy); });
 }
 
 int64_t BoxMaps::place(int64_t words) {
@@ -48,6 +54,8 @@ ArrayAttr BoxMaps::describe(func::FuncOp program) const {
   for (const Box &box : boxes) {
     SmallVector<NamedAttribute> fields = {number("rows_dim", box.rowsDim),
                                           number("rows", box.rows)};
+    if (box.pieces != 0)
+      fields.push_back(number("pieces", box.pieces));
     const unsigned argument = box.view.getArgNumber();
     if (argument >= firstRegion) {
       // The last size of a region is that of an element.
@@ -67,17 +75,33 @@ ArrayAttr BoxMaps::describe(func::FuncOp program) const {
 
 /// By the name that LLVM gives the parameter: an address that it takes itself
 /// is kept in registers from the start of the kernel on, through all roles.
-Value BoxMaps::getMap(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
+Value BoxMaps::getMap(OpBuilder &b, Operation *copy,
                       LLVM::LLVMFuncOp kernel) const {
   const int64_t number = llvm::find(boxes, boxOf(copy)) - boxes.begin();
   Value parameter =
-      emitAssembly(b, copy.getLoc(), b.getI64Type(), {},
+      emitAssembly(b, copy->getLoc(), b.getI64Type(), {},
                    ("{\n.reg .b64 at;\nmov.b64 at, " + kernel.getName() +
                     "_param_0;\ncvta.param.u64 $0, at;\n}")
                        .str(),
                    "=l", /*hasSideEffects=*/true);
-  Arithmetic a{b, copy.getLoc()};
+  Arithmetic a{b, copy->getLoc()};
   return a.add(parameter, a.i64(firstByte + number * mapBytes));
+}
+
+/// Adds the coordinates of the box of the tile at `indices` of a view to
+/// `operands`; `panel` is the first of its panels. They as text.
+static std::string addCoordinates(Arithmetic &a, ValueRange indices,
+                                  int64_t rowsDim, Value panel,
+                                  SmallVectorImpl<Value> &operands) {
+  const size_t first = operands.size();
+  operands.append({a.i32(0), a.toI32(indices[rowsDim]), panel});
+  for (int64_t i = int64_t(indices.size()) - 2; i >= 0; --i)
+    if (i != rowsDim)
+      operands.push_back(a.toI32(indices[i]));
+  std::string text;
+  for (size_t i = first; i < operands.size(); ++i)
+    text += (i == first ? "$" : ", $") + std::to_string(i);
+  return text;
 }
 
 /// The barrier of the channel counts the bytes.
@@ -97,20 +121,12 @@ static void emitBox(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
                "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$0], $1;",
                "r,r,~{memory}", /*hasSideEffects=*/true);
   SmallVector<Value> operands = {
-      LLVM::PtrToIntOp::create(b, loc, b.getI32Type(), place),
-      map,
-      barrier,
-      a.i32(0),
-      a.toI32(indices[copy.getDims().front()]),
-      a.i32(0)};
-  for (int64_t i = int64_t(indices.size()) - 2; i >= 0; --i)
-    if (i != copy.getDims().front())
-      operands.push_back(a.toI32(indices[i]));
-  std::string coordinates, constraints = "r,l,r";
-  for (size_t i = 3; i < operands.size(); ++i) {
-    coordinates += (i == 3 ? "$" : ", $") + std::to_string(i);
+      LLVM::PtrToIntOp::create(b, loc, b.getI32Type(), place), map, barrier};
+  std::string coordinates =
+      addCoordinates(a, indices, copy.getDims().front(), a.i32(0), operands);
+  std::string constraints = "r,l,r";
+  for (size_t i = 3; i < operands.size(); ++i)
     constraints += ",r";
-  }
   emitAssembly(b, loc, Type(), operands,
                "cp.async.bulk.tensor." + std::to_string(operands.size() - 3) +
                    "d.shared::cluster.global.tile.mbarrier::complete_tx::"
@@ -143,4 +159,36 @@ void gdn::emitBoxCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   emitWhole();
   b.setInsertionPointToStart(branch.elseBlock());
   emitPieces();
+}
+
+void gdn::emitBoxStore(OpBuilder &b, gdn::gpu::CopyOutOp copy, Value isFirst,
+                       Value panel, const BoxMaps &maps,
+                       LLVM::LLVMFuncOp kernel, ValueRange indices, Value rows,
+                       Value place) {
+  Location loc = copy.getLoc();
+  Arithmetic a{b, loc};
+  gdn::gpu::SharedType type = copy.getPlace().getType();
+  if (rows) // none or all
+    isFirst =
+        a.both(isFirst, arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt,
+                                              a.toI64(rows), a.i64(0)));
+  auto first = scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(first.thenBlock());
+  Value from = LLVM::PtrToIntOp::create(b, loc, b.getI32Type(), place);
+  SmallVector<Value> operands = {
+      a.add(from, a.mul(panel, a.i32(type.getPanelBytes()))),
+      maps.getMap(b, copy, kernel)};
+  Value column =
+      arith::ShRUIOp::create(b, loc, a.toI32(indices.back()), a.i32(6));
+  std::string coordinates = addCoordinates(a, indices, copy.getDims().front(),
+                                           a.add(column, panel), operands);
+  std::string constraints = "r,l";
+  for (size_t i = 2; i < operands.size(); ++i)
+    constraints += ",r";
+  emitAssembly(b, loc, Type(), operands,
+               "cp.async.bulk.tensor." + std::to_string(operands.size() - 2) +
+                   "d.global.shared::cta.tile.bulk_group [$1, {" + coordinates +
+                   "}], [$0]; cp.async.bulk.commit_group;",
+               constraints + ",~{memory}", /*hasSideEffects=*/true);
 }

@@ -26,19 +26,19 @@ public:
   mlir::ArrayAttr describe(mlir::func::FuncOp program) const;
   /// The generic address of the map of `copy`, an i64, in the parameter of the
   /// kernel.
-  mlir::Value getMap(mlir::OpBuilder &b, gpu::BeginCopyOp copy,
+  mlir::Value getMap(mlir::OpBuilder &b, mlir::Operation *copy,
                      mlir::LLVM::LLVMFuncOp kernel) const;
 
 private:
   struct Box {
     mlir::BlockArgument view;
-    int64_t rowsDim, rows;
+    int64_t rowsDim, rows, pieces; // no pieces: all columns
     bool operator==(const Box &other) const {
       return view == other.view && rowsDim == other.rowsDim &&
-             rows == other.rows;
+             rows == other.rows && pieces == other.pieces;
     }
   };
-  static Box boxOf(gpu::BeginCopyOp copy);
+  static Box boxOf(mlir::Operation *copy);
 
   llvm::SmallVector<Box> boxes;
   int64_t firstByte = 0;
@@ -53,6 +53,14 @@ void emitBoxCopy(mlir::OpBuilder &b, gpu::BeginCopyOp copy,
                  mlir::LLVM::LLVMFuncOp kernel, Channels &channels,
                  mlir::ValueRange indices, mlir::Value rows, mlir::Value place,
                  llvm::function_ref<void()> emitPieces);
+
+/// The columns of a group to memory as a box, by its first thread, unless there
+/// are no rows; `panel` is the place of its columns in the tile, in panels
+/// of 64.
+void emitBoxStore(mlir::OpBuilder &b, gpu::CopyOutOp copy, mlir::Value isFirst,
+                  mlir::Value panel, const BoxMaps &maps,
+                  mlir::LLVM::LLVMFuncOp kernel, mlir::ValueRange indices,
+                  mlir::Value rows, mlir::Value place);
 
 } // namespace gdn
 

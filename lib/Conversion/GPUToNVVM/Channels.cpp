@@ -26,6 +26,7 @@
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -257,18 +258,26 @@ void Channels::advance(OpBuilder &b, Location loc, const Ring &ring) {
 // Waiting and arriving
 //===----------------------------------------------------------------------===//
 
-/// Until the phase of `parity` has ended.
-static void wait(OpBuilder &b, Location loc, Value barrier, Value parity) {
-  emitAssembly(b, loc, Type(), {barrier, parity},
-               "{\n"
-               ".reg .pred done;\n"
-               "WAIT:\n"
-               "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n"
-               "@done bra DONE;\n"
-               "bra WAIT;\n"
-               "DONE:\n"
-               "}",
-               "r,r,~{memory}", /*hasSideEffects=*/true);
+/// Until the phases have ended; `phases` are barriers and their parities in
+/// turn. What has ended is not waited for one after the other: an answer takes
+/// as long as several questions.
+static void wait(OpBuilder &b, Location loc, ValueRange phases) {
+  std::string code = "{\n.reg .pred done", constraints;
+  code += phases.size() > 2 ? ", also;\nWAIT:\n" : ";\nWAIT:\n";
+  for (size_t i = 0; i < phases.size(); i += 2) {
+    code += llvm::formatv("mbarrier.try_wait.parity.shared::cta.b64 {0}, "
+                          "[${1}], ${2};\n",
+                          i == 0 ? "done" : "also", i, i + 1);
+    if (i > 0)
+      code += "and.pred done, done, also;\n";
+    constraints += "r,r,";
+  }
+  code += "@done bra DONE;\n"
+          "bra WAIT;\n"
+          "DONE:\n"
+          "}";
+  emitAssembly(b, loc, Type(), phases, code, constraints + "~{memory}",
+               /*hasSideEffects=*/true);
 }
 
 /// The address, an i32, that `shared` has in block `block` of the cluster.
@@ -354,7 +363,7 @@ Value Channels::acquire(OpBuilder &b, const BlockThreads &threads,
         /*withElseRegion=*/false);
     b.setInsertionPointToStart(branch.thenBlock());
   }
-  wait(b, loc, getBarrier(b, loc, ring, at, ring.empty, part), at.parity);
+  wait(b, loc, {getBarrier(b, loc, ring, at, ring.empty, part), at.parity});
   return tile;
 }
 
@@ -362,13 +371,24 @@ Value Channels::receive(OpBuilder &b, const BlockThreads &threads,
                         gpu::ReceiveOp op) {
   Location loc = op.getLoc();
   const Ring &ring = getRing(op.getChannel());
-  Position at = getPosition(b, loc, ring, op.getAhead());
-  if (!ring.leader)
-    wait(
-        b, loc,
-        getBarrier(b, loc, ring, at, ring.full, getPart(b, loc, ring, threads)),
-        at.parity);
-  return getTile(b, loc, ring, at);
+  // The first of some waits for all.
+  SmallVector<Value> phases;
+  if (!ring.leader && !awaited.contains(op))
+    for (auto next = op; next;
+         next = dyn_cast_or_null<gpu::ReceiveOp>(next->getNextNode())) {
+      const Ring &other = getRing(next.getChannel());
+      if (other.leader)
+        continue;
+      Position there = getPosition(b, loc, other, next.getAhead());
+      phases.push_back(getBarrier(b, loc, other, there, other.full,
+                                  getPart(b, loc, other, threads)));
+      phases.push_back(there.parity);
+      if (next != op)
+        awaited.insert(next);
+    }
+  if (!phases.empty())
+    wait(b, loc, phases);
+  return getTile(b, loc, ring, getPosition(b, loc, ring, op.getAhead()));
 }
 
 Value Channels::commit(OpBuilder &b, const BlockThreads &threads,

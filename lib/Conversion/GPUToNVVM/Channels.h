@@ -88,8 +88,9 @@ private:
   bool hasAlternate = false; // whether some role takes every second place
   bool alternates = false;   // whether the role at hand does
   mlir::Value rank;          // of the block in its cluster, i32; null: alone
-  llvm::MapVector<mlir::Value, Ring> rings; // by channel
-  mlir::Value base, address;                // pointer, i32
+  llvm::MapVector<mlir::Value, Ring> rings;  // by channel
+  llvm::DenseSet<mlir::Operation *> awaited; // receives, by one before them
+  mlir::Value base, address;                 // pointer, i32
 };
 
 } // namespace gdn

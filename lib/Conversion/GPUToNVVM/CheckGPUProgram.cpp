@@ -429,8 +429,44 @@ static LogicalResult checkLayouts(FunctionOpInterface function) {
   return failure(walk.wasInterrupted());
 }
 
+/// Who shares into a tile waits until boxes have been read from it
+/// (copy_out_c6), and one does so behind each, so that none is under way where
+/// the tile ends.
+static LogicalResult checkBoxStores(FunctionOpInterface function) {
+  WalkResult walk = function->walk([&](gpu::CopyOutOp copy) {
+    if (!copy.getBoxed())
+      return WalkResult::advance();
+    InFlightDiagnostic diag = copy.emitOpError(
+        "expects a tile of gdn_gpu.alloc into which the same role shares own "
+        "columns, once behind it in its block, and which nothing else writes, "
+        "for 'boxed'");
+    bool isShared = false;
+    auto mayUse = [&](Operation *user) {
+      auto share = dyn_cast<gpu::ShareOp>(user);
+      if (!share)
+        return isa<gpu::CopyOutOp, gpu::FetchOp, gpu::FetchElementOp>(user);
+      isShared |=
+          share->getBlock() == copy->getBlock() && copy->isBeforeInBlock(share);
+      return isOwn(share) && gpu::getRole(share) == gpu::getRole(copy) &&
+             !gpu::isInSomeWarps(share) &&
+             !share->getParentOfType<gpu::EachWarpOp>();
+    };
+    for (Operation *user : copy.getPlace().getUsers())
+      if (!mayUse(user)) {
+        diag.attachNote(user->getLoc()) << "other use";
+        return WalkResult::interrupt();
+      }
+    if (!isShared || !copy.getPlace().getDefiningOp<gpu::AllocOp>())
+      return WalkResult::interrupt();
+    diag.abandon();
+    return WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
+}
+
 LogicalResult gdn::checkGPUProgram(FunctionOpInterface function) {
-  if (failed(checkLayouts(function)) || failed(checkChannels(function)))
+  if (failed(checkLayouts(function)) || failed(checkChannels(function)) ||
+      failed(checkBoxStores(function)))
     return failure();
   return SharedTileWalk(/*places=*/false).walk(function.getFunctionBody());
 }

@@ -432,6 +432,7 @@ void KernelLowering::lower(Operation &op) {
       .Case([&](gdn::gpu::ShareOp share) {
         gdn::gpu::FragmentType type = share.getTile().getType();
         gdn::gpu::SharedType place = share.getPlace().getType();
+        emitAwaitBoxStores(b, share, threads);
         if (place.getSwizzled() || share.getTranspose())
           return shareMatrix(b, loc, threads, type, get(share.getTile()), place,
                              values.lookup(share.getPlace()), rowOf(share),
@@ -465,11 +466,9 @@ void KernelLowering::lower(Operation &op) {
                    LLVM::LoadOp::create(b, loc, type, pointer).getResult());
       })
       .Case([&](gdn::gpu::FillOp fill) {
-        values.map(fill.getTile(),
-                   vector::BroadcastOp::create(
-                       b, loc, getLocalType(fill.getTile().getType()),
-                       get(fill.getValue()))
-                       .getResult());
+        Type type = getLocalType(fill.getTile().getType());
+        values.map(fill.getTile(), Value(vector::BroadcastOp::create(
+                                       b, loc, type, get(fill.getValue()))));
       })
       .Case([&](gdn::gpu::MapRowsOp map) {
         values.map(map.getResults(),
@@ -489,8 +488,8 @@ void KernelLowering::lower(Operation &op) {
                     get(copy.getIndices()), rows, to, pieces);
       })
       .Case([&](gdn::gpu::CopyOutOp copy) {
-        emitCopyOut(b, copy, threads, at(copy), getIf(copy.getRows()),
-                    values.lookup(copy.getPlace()));
+        emitCopyOut(b, copy, threads, at(copy), values, entry.boxes,
+                    entry.kernel);
       })
       .Case([&](gdn::gpu::AwaitCopiesOp await) {
         emitAwaitCopies(b, await, threads);

@@ -4,6 +4,7 @@
 // one after the other, so that neighbours copy what lies side by side.
 #include "TileCopy.h"
 
+#include "Assembly.h"
 #include "SharedMatrix.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -202,9 +203,11 @@ static void emitOwnCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   }
 }
 
-void gdn::emitCopyOut(OpBuilder &b, gdn::gpu::CopyOutOp copy,
-                      const BlockThreads &threads, const TileMemory &memory,
-                      Value rows, Value place) {
+/// By all threads of the group.
+static void emitCopyOutPieces(OpBuilder &b, gdn::gpu::CopyOutOp copy,
+                              const BlockThreads &threads,
+                              const TileMemory &memory, Value rows,
+                              Value place) {
   Location loc = copy.getLoc();
   OwnPieces pieces(b, loc, threads, copy.getPlace().getType(), place, memory);
   auto words = VectorType::get({pieceBytes / 4}, b.getI32Type());
@@ -223,6 +226,57 @@ void gdn::emitCopyOut(OpBuilder &b, gdn::gpu::CopyOutOp copy,
     }
     LLVM::StoreOp::create(b, loc, piece, pieces.memory(i), pieceBytes);
   }
+}
+
+static Value isFirstOfGroup(OpBuilder &b, Location loc,
+                            const BlockThreads &threads) {
+  Arithmetic a{b, loc};
+  Value warp =
+      arith::RemUIOp::create(b, loc, threads.warp, a.i32(gdn::gpu::groupWarps));
+  return a.both(a.isEqual(warp, a.i32(0)), a.isEqual(threads.lane, a.i32(0)));
+}
+
+void gdn::emitAwaitBoxStores(OpBuilder &b, gdn::gpu::ShareOp share,
+                             const BlockThreads &threads) {
+  auto isBoxed = [](Operation *user) {
+    auto out = dyn_cast<gdn::gpu::CopyOutOp>(user);
+    return out && out.getBoxed();
+  };
+  if (llvm::none_of(share.getPlace().getUsers(), isBoxed))
+    return;
+  Location loc = share.getLoc();
+  auto first = scf::IfOp::create(b, loc, isFirstOfGroup(b, loc, threads),
+                                 /*withElseRegion=*/false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(first.thenBlock());
+    emitAssembly(b, loc, Type(), {}, "cp.async.bulk.wait_group.read 0;",
+                 "~{memory}", /*hasSideEffects=*/true);
+  }
+  meetGroup(b, loc, threads);
+}
+
+void gdn::emitCopyOut(OpBuilder &b, gdn::gpu::CopyOutOp copy,
+                      const BlockThreads &threads, const TileMemory &memory,
+                      const IRMapping &values, const BoxMaps &maps,
+                      LLVM::LLVMFuncOp kernel) {
+  Value place = values.lookup(copy.getPlace()),
+        rows =
+            copy.getRows() ? values.lookupOrDefault(copy.getRows()) : Value();
+  if (!copy.getBoxed())
+    return emitCopyOutPieces(b, copy, threads, memory, rows, place);
+  Location loc = copy.getLoc();
+  Arithmetic a{b, loc};
+  emitAssembly(b, loc, Type(), {}, "fence.proxy.async.shared::cta;",
+               "~{memory}", /*hasSideEffects=*/true);
+  meetGroup(b, loc, threads); // others have shared it
+  Value panel =
+      arith::DivUIOp::create(b, loc, threads.warp, a.i32(gdn::gpu::groupWarps));
+  auto indices = llvm::map_to_vector(copy.getIndices(), [&](Value index) {
+    return values.lookupOrDefault(index);
+  });
+  emitBoxStore(b, copy, isFirstOfGroup(b, loc, threads), panel, maps, kernel,
+               indices, rows, place);
 }
 
 /// The copy, still to be committed.

@@ -4,6 +4,7 @@
 #ifndef GDN_LIB_CONVERSION_GPUTONVVM_TILECOPY_H
 #define GDN_LIB_CONVERSION_GPUTONVVM_TILECOPY_H
 
+#include "BoxCopy.h"
 #include "TileAccess.h"
 
 namespace gdn {
@@ -14,10 +15,16 @@ void emitCopy(mlir::OpBuilder &b, gpu::BeginCopyOp copy,
               const BlockThreads &threads, const TileMemory &memory,
               mlir::Value rows, mlir::Value place);
 
-/// The way back, each group its own columns.
+/// The way back, each group its own columns; as boxes of `maps` where the copy
+/// is boxed, with its `indices` in the view.
 void emitCopyOut(mlir::OpBuilder &b, gpu::CopyOutOp copy,
                  const BlockThreads &threads, const TileMemory &memory,
-                 mlir::Value rows, mlir::Value place);
+                 const mlir::IRMapping &values, const BoxMaps &maps,
+                 mlir::LLVM::LLVMFuncOp kernel);
+/// Ahead of `share`: until boxes that the group stores have been read from the
+/// tile, if there are any.
+void emitAwaitBoxStores(mlir::OpBuilder &b, gpu::ShareOp share,
+                        const BlockThreads &threads);
 
 /// Behind the last piece that a thread begins to copy, and where it waits for
 /// all that it began.

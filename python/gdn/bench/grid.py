@@ -36,6 +36,7 @@ class Case:
 
     heads: tuple[int, int]
     name: str  # of the set of lengths
+    dims: tuple[int, int] = (DIM, DIM)  # of keys and values
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -49,7 +50,8 @@ class Case:
     def config(self, io: str, state: str) -> dict:
         """As rows of a report have it, but for the variant."""
         lengths = self.lengths
-        sizes = {"Hk": self.heads[0], "Hv": self.heads[1], "dk": DIM, "dv": DIM}
+        sizes = {"Hk": self.heads[0], "Hv": self.heads[1], "dk": self.dims[0]}
+        sizes |= {"dv": self.dims[1]}
         sizes |= {"N": len(lengths), "T": sum(lengths), "set": self.name, "lens": list(lengths)}
         return sizes | {"io": io, "state": state, "gates": "log sigmoid / 16, a quarter 0"}
 

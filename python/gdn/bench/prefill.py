@@ -48,6 +48,12 @@ def kernels_of(device: Device, image: Image) -> list[tuple[str, Kernel]]:
     return found
 
 
+def dims_of(kernel: Kernel) -> tuple[int, int]:
+    """Of keys and values, for which the kernel was made."""
+    last = {param.name: int(param.dims[-1]) for param in kernel.params if param.name in ("q", "v")}
+    return last["q"], last["v"]
+
+
 def bind_each(kernel: Kernel, sets, variant: str | None, device="cuda") -> list:
     """Bindings to each of `sets` of arguments, of the variant that suits them where None is
     named. They share a workspace, which is NaN before."""
@@ -256,7 +262,8 @@ def main(arguments: list[str] | None = None) -> int:
     measurement = Measurement(options, end, compiled=options.turn is not None)
     try:
         pair = (int(keys), int(values))
-        measurement.run([Case(pair, name) for name in options.sets], kernels)
+        dims = dims_of(kernels[0][1])
+        measurement.run([Case(pair, name, dims) for name in options.sets], kernels)
     finally:
         measurement.write()
     return 0

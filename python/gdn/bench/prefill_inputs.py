@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .grid import DIM, Case
+from .grid import Case
 from .inputs import TORCH
 from .timing import number_of_sets
 
@@ -16,12 +16,12 @@ _MOST_BYTES = 48 << 30
 class Tokens:
     """One set: every launch of a set finds its inputs out of the cache."""
 
-    q: torch.Tensor  # [T, Hk, D], of unit length
+    q: torch.Tensor  # [T, Hk, dk], of unit length
     k: torch.Tensor
-    v: torch.Tensor  # [T, Hv, D]
+    v: torch.Tensor  # [T, Hv, dv]
     g: torch.Tensor  # [T, Hv], log decay, f32
     beta: torch.Tensor
-    state: torch.Tensor  # [N, Hv, D, D], values by keys, as it was before
+    state: torch.Tensor  # [N, Hv, dv, dk], values by keys, as it was before
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Problem:
 def make_tokens(case: Case, io: str, state: str, device: str, generator) -> Tokens:
     """As the grid's authors make them: random directions, gates of log sigmoid / 16 and
     none for a quarter of the heads, states of a normal distribution."""
-    (keys, values), tokens = case.heads, sum(case.lengths)
+    (keys, values), (dk, dv), tokens = case.heads, case.dims, sum(case.lengths)
 
     def normal(*shape: int, dtype: str = "float32") -> torch.Tensor:
         return torch.randn(shape, generator=generator, device=device, dtype=TORCH[dtype])
@@ -47,21 +47,21 @@ def make_tokens(case: Case, io: str, state: str, device: str, generator) -> Toke
     g = torch.nn.functional.logsigmoid(normal(tokens, values)) / 16
     g[:, torch.randperm(values, generator=generator, device=device)[: values // 4]] = 0
     return Tokens(
-        unit(tokens, keys, DIM),
-        unit(tokens, keys, DIM),
-        normal(tokens, values, DIM, dtype=io),
+        unit(tokens, keys, dk),
+        unit(tokens, keys, dk),
+        normal(tokens, values, dv, dtype=io),
         g,
         torch.sigmoid(normal(tokens, values)),
-        normal(len(case.lengths), values, DIM, DIM, dtype=state),
+        normal(len(case.lengths), values, dv, dk, dtype=state),
     )
 
 
 def set_bytes(case: Case) -> int:
     """About the bytes of a set: what 16 bits per element of q, k, v and o and f32 states
     take."""
-    keys, values = case.heads
-    tokens = sum(case.lengths) * (2 * keys + 2 * values) * DIM * 2
-    return tokens + len(case.lengths) * values * DIM * DIM * 4
+    (keys, values), (dk, dv) = case.heads, case.dims
+    tokens = sum(case.lengths) * (2 * keys * dk + 2 * values * dv) * 2
+    return tokens + len(case.lengths) * values * dv * dk * 4
 
 
 def make_problem(case: Case, io: str, state: str, device: str = "cuda", sets: int = 0) -> Problem:
@@ -76,7 +76,7 @@ def make_problem(case: Case, io: str, state: str, device: str = "cuda", sets: in
 
 
 def exact(case: Case, x: Tokens) -> tuple[torch.Tensor, torch.Tensor]:
-    """Outputs [T, Hv, D] and states after the last token [N, Hv, D, D] of the recurrence in
+    """Outputs [T, Hv, dv] and states after the last token [N, Hv, dv, dk] of the recurrence in
     float64, token after token, all rows at the same time."""
     each = case.heads[1] // case.heads[0]
     q, k, v, beta = (value.double() for value in (x.q, x.k, x.v, x.beta))
@@ -94,7 +94,7 @@ def exact(case: Case, x: Tokens) -> tuple[torch.Tensor, torch.Tensor]:
             now = now * decay[at][:, :, None, None]
             wrong = v[at][..., None] - now @ key
             now = now + (beta[at][:, :, None, None] * wrong) @ key.transpose(2, 3)
-            output[at] = (now @ query)[..., 0] * DIM**-0.5
+            output[at] = (now @ query)[..., 0] * case.dims[0] ** -0.5
             at = at + 1
         state[live], done = now, end
     return output, state

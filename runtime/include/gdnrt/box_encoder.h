@@ -23,7 +23,7 @@ constexpr size_t kMapWords = 16;
 constexpr size_t kMapAlignmentWords = 8;
 
 /// An array of 16-bit elements, and the boxes of it: `rows` in dimension
-/// `rowsDim`, all of the innermost one, one of each other.
+/// `rowsDim`, `pieces` of 64 of the innermost one (0: all), one of each other.
 struct BoxedArray {
   /// The name of the parameter, or null for region `region`.
   const std::string *param = nullptr;
@@ -36,6 +36,7 @@ struct BoxedArray {
   int64_t strides[kMaxBoxedRank] = {};
   int rowsDim = 0;
   uint32_t rows = 0;
+  uint32_t pieces = 0;
 };
 
 class BoxEncoder {

@@ -68,6 +68,7 @@ struct BoxSchema {
   std::vector<LinearForm> sizes;
   uint32_t rowsDim = 0;
   uint32_t rows = 0;
+  uint32_t pieces = 0;
 };
 
 /// How a GPU launches a kernel; table Launch of the schema says what is meant.

@@ -91,6 +91,7 @@ Status BoxMaps::encode(const EntrySchema &entry, const CodeSchema &code,
         return status;
       array.rowsDim = static_cast<int>(box.rowsDim);
       array.rows = box.rows;
+      array.pieces = box.pieces;
       arrays_.push_back(array);
     }
   }

@@ -64,5 +64,10 @@ Status EntryReader::readBox(const fb::Box &source, const std::string &where,
   box.rows = source.rows();
   if (box.rows < 1 || box.rows > kMaxRows)
     return defect(where, ": expected 1 to ", kMaxRows, " rows, got ", box.rows);
+  box.pieces = source.pieces();
+  if (box.pieces > columns.constant / kBoxPieceColumns)
+    return defect(where, ": expected at most ",
+                  columns.constant / kBoxPieceColumns, " pieces of ",
+                  kBoxPieceColumns, " columns, got ", box.pieces);
   return {};
 }

@@ -87,7 +87,8 @@ Status TensorMapEncoder::encodeOne(const BoxedArray &array,
     return status;
   uint64_t pieces =
       static_cast<uint64_t>(array.sizes[columns] / kBoxPieceColumns);
-  add(pieces, kPieceBytes, static_cast<uint32_t>(pieces));
+  add(pieces, kPieceBytes,
+      array.pieces ? array.pieces : static_cast<uint32_t>(pieces));
   for (int d = columns - 1; d >= 0; --d)
     if (d != array.rowsDim)
       if (Status status = addDim(d, 1); !status.isOk())

@@ -2,6 +2,8 @@
 //
 // Copies as boxes: the maps behind the words of the parameter, one for each array and size,
 // what the launch has to know of them, one thread that asks, and pieces where rows are missing.
+// The columns of a group of four warps as a box to memory: one thread of the group asks, and
+// waits before the group shares into the tile again.
 //
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
 
@@ -51,6 +53,46 @@ func.func @boxes(%n: index, %t: index, %k: !view, %q: memref<?x64x128xbf16>)
       %f = gdn_gpu.fetch %key : !tile -> !gdn_gpu.fragment<64x128xbf16, #rows>
       gdn_gpu.release %keys : !ring
     }
+  }
+  return
+}
+
+#walk = #gdn_gpu.rows<warps = 8, lanes = 4, vector = 2>
+
+// CHECK-LABEL: llvm.func @stores(
+//  CHECK-SAME:   boxes = [{param = 0 : i64, pieces = 1 : i64, rows = 64 : i64, rows_dim = 0 : i64}]
+//       CHECK:   %[[IN_GROUP:.+]] = arith.remui %[[WARP:.+]], %c4_i32
+//       CHECK:   %[[FIRST_WARP:.+]] = arith.cmpi eq, %[[IN_GROUP]], %c0_i32
+//       CHECK:   %[[FIRST:.+]] = arith.andi %[[FIRST_WARP]], %{{.+}}
+//       CHECK:   %[[GROUP:.+]] = arith.divui %[[WARP]], %c4_i32
+//       CHECK:   scf.for
+// What all threads of the group have shared, unless there are no rows.
+//       CHECK:     "fence.proxy.async.shared::cta;"
+//  CHECK-NEXT:     nvvm.barrier id = %[[BARRIER:.+]] number_of_threads = %c128_i32
+//       CHECK:     %[[ANY:.+]] = arith.cmpi sgt, %{{.+}}, %c0
+//       CHECK:     %[[ASKS:.+]] = arith.andi %[[FIRST]], %[[ANY]]
+//       CHECK:     scf.if %[[ASKS]] {
+//       CHECK:       %[[PANEL:.+]] = arith.muli %[[GROUP]], %c8192_i32
+//       CHECK:       %[[FROM:.+]] = arith.addi %{{.+}}, %[[PANEL]]
+//       CHECK:       "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [$1, {$2, $3, $4, $5}], [$0]; cp.async.bulk.commit_group;", "r,l,r,r,r,r,~{memory}" %[[FROM]], %{{.+}}, %c0_i32, %{{.+}}, %[[GROUP]], %{{.+}} :
+//       CHECK:     }
+//  CHECK-NEXT:     scf.if %[[FIRST]] {
+//  CHECK-NEXT:       llvm.inline_asm has_side_effects {{.*}}"cp.async.bulk.wait_group.read 0;"
+//       CHECK:     nvvm.barrier id = %[[BARRIER]] number_of_threads = %c128_i32
+//       CHECK:     nvvm.stmatrix
+func.func @stores(%n: index, %t: index, %o: !view)
+    attributes {gdn_gpu.threads = 256 : i64, gdn_gpu.warpgroups, gdn_tile.grid = ["N"],
+                gdn_tile.symbols = ["N", "T"]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1.0 : bf16
+  %i = gdn_gpu.block_id 0
+  %p = gdn_gpu.alloc : !tile
+  %f = gdn_gpu.fill %one : bf16 -> !gdn_gpu.fragment<128x64xbf16, #walk>
+  gdn_gpu.share transpose %f, %p : !gdn_gpu.fragment<128x64xbf16, #walk>, !tile
+  scf.for %turn = %c0 to %n step %c1 {
+    gdn_gpu.copy_out boxed %p, %o[%turn, %i, %c0] dims [0, 2] rows(%t) : !tile, !view
+    gdn_gpu.share transpose %f, %p : !gdn_gpu.fragment<128x64xbf16, #walk>, !tile
   }
   return
 }

@@ -136,6 +136,57 @@ func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?
   return
 }
 
+// Of receives that follow one another the first asks all barriers, and waits for all; a ring that
+// is led has none, and of one that is received ahead it is the next place's.
+// CHECK-LABEL: llvm.func @together(
+//       CHECK:   %[[PLACE:.+]] = llvm.load %[[RING:.+]] : !llvm.ptr -> i32
+//       CHECK:   %[[NEXT:.+]] = arith.addi %{{.+}}, %c1_i32
+//       CHECK:   arith.cmpi eq, %[[NEXT]], %c2_i32
+//       CHECK:   mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\0Ambarrier.try_wait.parity.shared::cta.b64 also, [$2], $3;\0Aand.pred done, done, also;\0Ambarrier.try_wait.parity.shared::cta.b64 also, [$4], $5;\0Aand.pred done, done, also;\0A@done bra
+//   CHECK-NOT:   mbarrier.try_wait
+//       CHECK:   "mbarrier.arrive.shared
+//       CHECK:   "mbarrier.arrive.shared
+//       CHECK:   .reg .pred done;\0AWAIT:\0Ambarrier.try_wait
+!vector = !gdn_gpu.channel<32xf32, depth = 2>
+func.func @together(%n: index, %y: memref<?x32xf32>)
+    attributes {gdn_gpu.threads = 64 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %a = gdn_gpu.channel : !vector
+  %led = gdn_gpu.channel : !vector with %a : !vector
+  %b = gdn_gpu.channel : !vector
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      %ta = gdn_gpu.receive %a : !vector -> !gdn_gpu.shared<32xf32>
+      %tl = gdn_gpu.receive %led : !vector -> !gdn_gpu.shared<32xf32>
+      %tb = gdn_gpu.receive %b : !vector -> !gdn_gpu.shared<32xf32>
+      %next = gdn_gpu.receive ahead %b : !vector -> !gdn_gpu.shared<32xf32>
+      %i = gdn_gpu.block_id 0
+      %fa = gdn_gpu.fetch %ta : !gdn_gpu.shared<32xf32> -> !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#one>>
+      %fb = gdn_gpu.fetch %tb : !gdn_gpu.shared<32xf32> -> !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#one>>
+      gdn_gpu.store %fa, %y[%i, %c0] dims [1] : !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#one>>, memref<?x32xf32>
+      gdn_gpu.store %fb, %y[%i, %c0] dims [1] : !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#one>>, memref<?x32xf32>
+      gdn_gpu.release %b : !vector
+      gdn_gpu.release %b : !vector
+      gdn_gpu.release %led : !vector
+      gdn_gpu.release %a : !vector
+    }
+    gdn_gpu.warps 1 for 1 {
+      %zero = arith.constant 0.0 : f32
+      %f = gdn_gpu.fill %zero : f32 -> !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#one>>
+      %ta = gdn_gpu.acquire %a : !vector -> !gdn_gpu.shared<32xf32>
+      %tl = gdn_gpu.acquire %led : !vector -> !gdn_gpu.shared<32xf32>
+      gdn_gpu.share %f, %ta : !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#one>>, !gdn_gpu.shared<32xf32>
+      gdn_gpu.share %f, %tl : !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#one>>, !gdn_gpu.shared<32xf32>
+      gdn_gpu.commit %led : !vector
+      gdn_gpu.commit %a : !vector
+      %tb = gdn_gpu.acquire %b : !vector -> !gdn_gpu.shared<32xf32>
+      gdn_gpu.share %f, %tb : !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#one>>, !gdn_gpu.shared<32xf32>
+      gdn_gpu.commit %b : !vector
+    }
+  }
+  return
+}
+
 // Rows that need not follow one another are copied one by one where they do not.
 // CHECK-LABEL: llvm.func @rows(
 //       CHECK:   %[[IS_ONE:.+]] = arith.cmpi eq, %{{.+}}, %c128_i64

@@ -96,6 +96,31 @@ func.func @inverse(%T: index, %out: memref<64x64xf16, strided<[64, 1]>>)
   return
 }
 
+// Two: the blocks and products of both, then for the upper warps 6 down each column; for the
+// lower ones what is left of them, one.
+// CHECK-LABEL: llvm.func @inverses(
+// CHECK-COUNT-16: nvvm.mma.sync
+//   CHECK-NOT: nvvm.mma.sync
+//       CHECK: %[[UPPER:.+]] = arith.cmpi slt, %{{.+}}, %c2_i32
+//       CHECK: scf.if %[[UPPER]] -> (i32
+// CHECK-COUNT-24: nvvm.mma.sync
+//   CHECK-NOT: nvvm.mma.sync
+//       CHECK: } else {
+// CHECK-COUNT-4: nvvm.mma.sync
+//   CHECK-NOT: nvvm.mma.sync
+//       CHECK: llvm.return
+func.func @inverses(%T: index, %out: memref<64x64xf16, strided<[64, 1]>>)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f16
+  %p = gdn_gpu.alloc : !gdn_gpu.shared<80x64xf16, swizzled>
+  %a = gdn_gpu.fill %one : f16 -> !gdn_gpu.fragment<64x64xf16, #rows>
+  %b:2 = gdn_gpu.tri_inverse turned %a, %a in %p : (!gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<80x64xf16, swizzled>) -> (!gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.fragment<64x64xf16, #rows>)
+  gdn_gpu.store %b#0, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x64xf16, #rows>, memref<64x64xf16, strided<[64, 1]>>
+  gdn_gpu.store %b#1, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x64xf16, #rows>, memref<64x64xf16, strided<[64, 1]>>
+  return
+}
+
 // Sums over lanes in five steps, up for prefixes and down for suffixes.
 #one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
 // CHECK-LABEL: llvm.func @sums(

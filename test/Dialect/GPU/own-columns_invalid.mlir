@@ -51,6 +51,65 @@ func.func @copy_out_c4(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.thre
 
 // -----
 
+// One group has all columns.
+!view = memref<?x128xbf16, strided<[?, 1]>>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+
+func.func @copy_out_c5_columns(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.copy_out' op expects a swizzled tile of up to 256 rows and 64 columns for each group, of 16 bits, of an argument of the function of up to 4 dimensions whose last is a multiple of 64 up to 256, for 'boxed', but got '!gdn_gpu.shared<64x128xbf16, swizzled>' and 'memref<?x128xbf16, strided<[?, 1]>>'}}
+  gdn_gpu.copy_out boxed %p, %v[%i, %i] dims [0, 1] : !keys, !view
+  return
+}
+
+// -----
+
+!view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
+!half = !gdn_gpu.shared<64x64xbf16, swizzled>
+
+func.func @copy_out_c5_argument(%v: !view, %p: !half, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %part = memref.subview %v[%i, 0, 0] [64, 1, 128] [1, 1, 1] : !view to memref<64x1x128xbf16, strided<[?, ?, 1], offset: ?>>
+  // expected-error@+1 {{'gdn_gpu.copy_out' op expects a swizzled tile of up to 256 rows and 64 columns for each group, of 16 bits, of an argument of the function of up to 4 dimensions whose last is a multiple of 64 up to 256, for 'boxed', but got '!gdn_gpu.shared<64x64xbf16, swizzled>' and 'memref<64x1x128xbf16, strided<[?, ?, 1], offset: ?>>'}}
+  gdn_gpu.copy_out boxed %p, %part[%c0, %c0, %c0] dims [0, 2] : !half, memref<64x1x128xbf16, strided<[?, ?, 1], offset: ?>>
+  return
+}
+
+// -----
+
+!view = memref<?x96xbf16, strided<[?, 1]>>
+!half = !gdn_gpu.shared<64x64xbf16, swizzled>
+
+func.func @copy_out_c5_view(%v: !view, %p: !half, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.copy_out' op expects a swizzled tile of up to 256 rows and 64 columns for each group, of 16 bits, of an argument of the function of up to 4 dimensions whose last is a multiple of 64 up to 256, for 'boxed', but got '!gdn_gpu.shared<64x64xbf16, swizzled>' and 'memref<?x96xbf16, strided<[?, 1]>>'}}
+  gdn_gpu.copy_out boxed %p, %v[%i, %i] dims [0, 1] : !half, !view
+  return
+}
+
+// -----
+
+!view = memref<?x128xbf16, strided<[?, 1]>>
+!half = !gdn_gpu.shared<64x64xbf16, swizzled>
+
+func.func @copy_out_c5_dims(%v: !view, %p: !half, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.copy_out' op expects a swizzled tile of up to 256 rows and 64 columns for each group, of 16 bits, of an argument of the function of up to 4 dimensions whose last is a multiple of 64 up to 256, for 'boxed', but got }}
+  gdn_gpu.copy_out boxed %p, %v[%i, %i] dims [1, 0] : !half, !view
+  return
+}
+
+// -----
+
+// More columns than the view has.
+!view = memref<?x64xbf16, strided<[?, 1]>>
+!keys = !gdn_gpu.shared<64x128xbf16, swizzled>
+
+func.func @copy_out_c5_wide(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.threads = 256 : i64} {
+  // expected-error@+1 {{'gdn_gpu.copy_out' op expects a swizzled tile of up to 256 rows and 64 columns for each group, of 16 bits, of an argument of the function of up to 4 dimensions whose last is a multiple of 64 up to 256, for 'boxed', but got '!gdn_gpu.shared<64x128xbf16, swizzled>' and 'memref<?x64xbf16, strided<[?, 1]>>'}}
+  gdn_gpu.copy_out boxed %p, %v[%i, %i] dims [0, 1] : !keys, !view
+  return
+}
+
+// -----
+
 #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !tile = !gdn_gpu.fragment<64x64xf16, #rows>
 !place = !gdn_gpu.shared<64x64xf16, swizzled>

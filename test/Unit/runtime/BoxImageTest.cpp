@@ -39,6 +39,7 @@ ImageBuilder boxImage() {
     box->sizes.push_back(std::make_unique<fb::LinearFormT>(entry.form(size)));
   box->rows_dim = 1;
   box->rows = 16;
+  box->pieces = 1;
   stage.launch->boxes.push_back(std::move(box));
   builder.blob({1, 2, 3});
   return builder;
@@ -77,12 +78,14 @@ TEST(BoxImage, Boxes) {
   EXPECT_EQ(boxes[0].region, std::nullopt);
   EXPECT_EQ(boxes[0].rowsDim, 0u);
   EXPECT_EQ(boxes[0].rows, 64u);
+  EXPECT_EQ(boxes[0].pieces, 0u);
   EXPECT_EQ(boxes[1].param, std::nullopt);
   EXPECT_EQ(boxes[1].region, 0u);
   ASSERT_EQ(boxes[1].sizes.size(), 3u);
   EXPECT_EQ(boxes[1].sizes[1].toString({"T", "H"}), "T");
   EXPECT_EQ(boxes[1].rowsDim, 1u);
   EXPECT_EQ(boxes[1].rows, 16u);
+  EXPECT_EQ(boxes[1].pieces, 1u);
 }
 
 TEST(BoxImage, Whose) {
@@ -127,6 +130,9 @@ TEST(BoxImage, Shapes) {
             "box 0: expected 1 to 256 rows, got 0");
   EXPECT_EQ(loadChanged([](Boxes &boxes) { boxes[0]->rows = 257; }),
             "box 0: expected 1 to 256 rows, got 257");
+  EXPECT_EQ(loadChanged([](Boxes &boxes) { boxes[0]->pieces = 2; }), "OK");
+  EXPECT_EQ(loadChanged([](Boxes &boxes) { boxes[0]->pieces = 3; }),
+            "box 0: expected at most 2 pieces of 64 columns, got 3");
   EXPECT_EQ(loadChanged([](Boxes &boxes) {
               while (boxes.size() < 17)
                 boxes.push_back(std::make_unique<fb::BoxT>(*boxes[0]));

@@ -82,6 +82,19 @@ bool gdn::gpu::canBeBoxed(BeginCopyOp copy) {
          hasWholeRows(copy);
 }
 
+bool gdn::gpu::canBeBoxed(CopyOutOp copy) {
+  auto view = cast<MemRefType>(copy.getView().getType());
+  const int64_t last = view.getRank() - 1;
+  SharedType place = copy.getPlace().getType();
+  std::optional<int64_t> warps = countWarps(copy);
+  return isBoxTile(place) && isArgument(copy.getView()) &&
+         view.getRank() <= 4 && copy.getDims().back() == last &&
+         !view.isDynamicDim(last) && view.getDimSize(last) % 64 == 0 &&
+         view.getDimSize(last) <= 256 && warps &&
+         place.getShape()[1] <= view.getDimSize(last) &&
+         place.getShape()[1] * groupWarps == 64 * *warps;
+}
+
 /// The tile is a box of an argument, as a tensor map has it.
 static LogicalResult verifyBox(BeginCopyOp copy) {
   if (copy.getOwn() || copy.getScattered())
@@ -147,6 +160,14 @@ LogicalResult CopyOutOp::verify() {
            << view.getElementType() << ", but got " << place.getElementType();
   if (failed(verifyOwnColumns(*this, place)))
     return failure();
+  // copy_out_c5
+  if (getBoxed() && !canBeBoxed(*this))
+    return emitOpError(
+               "expects a swizzled tile of up to 256 rows and 64 columns for "
+               "each group, of 16 bits, of an argument of the function of up "
+               "to 4 dimensions whose last is a multiple of 64 up to 256, for "
+               "'boxed', but got ")
+           << place << " and " << view;
   return verifyOutsideWarps(*this);
 }
 

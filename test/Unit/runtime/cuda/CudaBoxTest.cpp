@@ -141,6 +141,22 @@ TEST_F(CudaBox, WhatTheDriverIsAsked) {
   EXPECT_EQ(second.box, (Box{64, 8, 1}));
 }
 
+TEST_F(CudaBox, PiecesOfColumns) {
+  ImageBuilder builder = boxImage();
+  for (auto &variant : builder.image.entries[0]->codes[0]->variants)
+    for (auto &stage : variant->stages)
+      if (stage->launch->boxes.size() == 2)
+        stage->launch->boxes[0]->pieces = 1;
+  Bytes bytes = builder.build();
+  auto loaded = Image::loadMemory(bytes.data(), bytes.size());
+  ASSERT_TRUE(loaded.isOk()) << loaded.status().toString();
+  image = *loaded;
+  ASSERT_EQ(load(), "OK");
+  ASSERT_EQ(bind({x, none, out}), "OK");
+  EXPECT_EQ(lastMap().sizes, (Sizes{64, 100, 2, 4}));
+  EXPECT_EQ(lastMap().box, (Box{64, 64, 1, 1}));
+}
+
 TEST_F(CudaBox, WhereLaunchesHaveThem) {
   ASSERT_EQ(load(), "OK");
   ASSERT_EQ(bind({x, y, out}), "OK");

@@ -47,6 +47,8 @@ std::optional<int64_t> countWarps(mlir::Operation *op);
 
 /// True if `copy` may be 'boxed': begin_copy_c8.
 bool canBeBoxed(BeginCopyOp copy);
+/// The same of copy_out_c5.
+bool canBeBoxed(CopyOutOp copy);
 } // namespace gdn::gpu
 
 #endif // GDN_DIALECT_GPU_IR_GPU_H

@@ -87,6 +87,11 @@ def GPU_CopyOutOp : GPU_Op<"copy_out", [AttrSizedOperandSegments]> {
     are left out. The op waits for the group to have shared, and behind it the group
     may share into its columns again.
 
+    With `boxed`, the columns of a group go as a box, by a tensor map that the
+    runtime makes (`cp.async.bulk.tensor`, sm_90a): one thread asks. What shares
+    into the tile next waits until it has been read. There are all rows, or none
+    (not checked).
+
     **Preconditions**
 
     - (C1) one index per dimension of the view; `dims` names as many distinct
@@ -96,6 +101,14 @@ def GPU_CopyOutOp : GPU_Op<"copy_out", [AttrSizedOperandSegments]> {
     - (C3) the columns of the tile lie side by side in the view; 16 bytes divide
       the address and the stride of rows. Not checked.
     - (C4) it is not inside a `gdn_gpu.warps` that is no role.
+    - (C5) with `boxed`, the view is an argument of the function, of up to 4
+      dimensions, the last of which is a known multiple of 64, at most 256; the
+      tile has rows of that and elements of 16 bits, and 64 columns for each
+      group, together no more than the view; they begin at a multiple of 64 (not
+      checked).
+    - (C6) with `boxed`, the tile is one of `gdn_gpu.alloc`, into which the role
+      shares own columns, and does so behind the op in its block; nothing else
+      writes it. `gdn-gpu-check` makes sure of this.
 
     **Example**
 
@@ -120,9 +133,9 @@ def GPU_CopyOutOp : GPU_Op<"copy_out", [AttrSizedOperandSegments]> {
   let arguments = (ins
     Arg<GPU_SharedType, "place", [MemRead]>:$place,
     Arg<AnyMemRef, "view", [MemWrite]>:$view, Variadic<Index>:$indices,
-    DenseI64ArrayAttr:$dims, Optional<Index>:$rows);
+    DenseI64ArrayAttr:$dims, Optional<Index>:$rows, UnitAttr:$boxed);
   let assemblyFormat = [{
-    $place `,` $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)?
+    (`boxed` $boxed^)? $place `,` $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)?
     attr-dict `:` type($place) `,` type($view)
   }];
   let hasVerifier = 1;
