@@ -6,8 +6,10 @@
 #include "gdn/Conversion/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -16,20 +18,29 @@ using namespace gdn;
 void gdn::buildGPUToLlvmPipeline(OpPassManager &passes,
                                  const ConvertGPUToNVVMOptions &kernels) {
   passes.addPass(createConvertGPUToNVVM(kernels));
-  passes.addPass(createCanonicalizerPass());
-  passes.addPass(createCSEPass());
-  passes.addPass(createExpandGPUMath());
-  passes.addPass(memref::createExpandStridedMetadataPass());
-  passes.addPass(createLowerAffinePass());
-  passes.addPass(createSCFToControlFlowPass());
-  passes.addPass(createConvertVectorToLLVMPass());
+  // Kernels beside each other, but where a pass takes modules alone.
+  auto eachKernel = [&]() -> OpPassManager & {
+    return passes.nest<LLVM::LLVMFuncOp>();
+  };
+  GreedyRewriteConfig config; // LLVM's optimiser tidies up blocks
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  OpPassManager &loops = eachKernel();
+  loops.addPass(createCanonicalizerPass(config));
+  loops.addPass(createCSEPass());
+  loops.addPass(createExpandGPUMath());
+  loops.addPass(memref::createExpandStridedMetadataPass());
+  loops.addPass(createLowerAffinePass());
+  loops.addPass(createSCFToControlFlowPass());
+  loops.addPass(createConvertVectorToLLVMPass());
   passes.addPass(createFinalizeMemRefToLLVMConversionPass());
-  passes.addPass(createArithToLLVMConversionPass());
-  passes.addPass(createConvertMathToLLVMPass());
+  OpPassManager &values = eachKernel();
+  values.addPass(createArithToLLVMConversionPass());
+  values.addPass(createConvertMathToLLVMPass());
   passes.addPass(createConvertControlFlowToLLVMPass());
-  passes.addPass(createReconcileUnrealizedCastsPass());
-  passes.addPass(createCanonicalizerPass());
-  passes.addPass(createCSEPass());
+  OpPassManager &blocks = eachKernel();
+  blocks.addPass(createReconcileUnrealizedCastsPass());
+  blocks.addPass(createCanonicalizerPass(config));
+  blocks.addPass(createCSEPass());
 }
 
 namespace {

@@ -3,6 +3,8 @@
 // Kernels in the manifest; see ImageKernels.h.
 #include "ImageKernels.h"
 
+#include "gdnrt/image_limits.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
 
@@ -17,6 +19,10 @@ LogicalResult gdn::readKernel(LLVM::LLVMFuncOp kernel, StageCode &stage,
   FailureOr<SmallVector<uint32_t>> demanded = readAlignments(kernel);
   if (failed(launch) || failed(words) || failed(demanded))
     return failure();
+  if (launch->boxes.size() > gdnrt::kMaxBoxes)
+    return kernel.emitOpError("expects at most ")
+           << gdnrt::kMaxBoxes << " boxes, which the runtime takes, but got "
+           << launch->boxes.size();
   if (!launch->boxes.empty() && !hasAlignedParameter(kernel))
     return kernel.emitOpError(
         "expects 'llvm.align' = 64 of a parameter with tensor maps, but got 8");

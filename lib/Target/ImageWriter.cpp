@@ -103,6 +103,16 @@ static VariantCode &variantOf(StringRef name, EntryCode &code) {
   return *added;
 }
 
+/// Fails if the entry has more than `most` of `what`.
+static LogicalResult atMost(LLVM::LLVMFuncOp func, size_t most, size_t number,
+                            const Twine &what) {
+  if (number <= most)
+    return success();
+  return func.emitOpError("expects at most ")
+         << most << ' ' << what << ", which the runtime takes, but got "
+         << number;
+}
+
 /// The code of `entry` in `codes`, added if it is new.
 static EntryCode &codeOf(StringRef entry, SmallVectorImpl<EntryCode> &codes) {
   for (EntryCode &code : codes)
@@ -152,13 +162,19 @@ FailureOr<SmallVector<EntryCode, 0>> gdn::collectEntryCodes(ModuleOp lowered) {
             {fact.getName().str(), cast<StringAttr>(fact.getValue()).str()});
     for (StringRef name : getVariants(func)) {
       VariantCode &variant = variantOf(name, code);
-      if (code.variants.size() > gdnrt::kMaxVariants)
-        return func.emitOpError("expects at most ")
-               << gdnrt::kMaxVariants << " variants of entry " << code.entry
-               << ", which the runtime takes, but " << name << " is one more";
       if (failed(readVariant(func, variant)))
         return failure();
       variant.stages.push_back(stage);
+      std::string of = " of variant " + name.str() + " of entry " + code.entry;
+      if (failed(atMost(func, gdnrt::kMaxVariants, code.variants.size(),
+                        "variants of entry " + code.entry)) ||
+          failed(atMost(func, gdnrt::kMaxStages, variant.stages.size(),
+                        "stages" + of)) ||
+          failed(atMost(func, gdnrt::kMaxRegions, variant.workspace.size(),
+                        "workspace regions" + of)) ||
+          failed(atMost(func, gdnrt::kMaxConditions, variant.conditions.size(),
+                        "conditions" + of)))
+        return failure();
     }
   }
   return codes;

@@ -202,9 +202,10 @@ FailureOr<KernelText> Generator::generate(bool wantsPtx) {
   optimise();
   if (failed(checkDefined()))
     return failure();
-  llvm::raw_string_ostream(result.llvmIr) << *ir;
   if (wantsPtx)
     result.ptx = emitPtx();
+  else
+    llvm::raw_string_ostream(result.llvmIr) << *ir;
   if (!complaint.empty())
     return module.emitError("the code generator for ")
            << target.getName() << " refuses the kernels: " << complaint;

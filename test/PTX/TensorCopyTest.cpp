@@ -30,6 +30,28 @@ std::string with(std::string text, const std::string &from,
   return text.replace(at, from.size(), to);
 }
 
+/// How a kernel begins: a tile in %r1, the tensor map in %rd4, the thread in
+/// %r0 with the byte %r7 of the tile.
+const std::string kBegin = R"(
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry test(.param .align 64 .b8 test_param_0[192]) {
+  .reg .pred %p<3>;
+  .reg .b32 %r<20>;
+  .reg .b64 %rd<9>;
+  .shared .align 1024 .b8 tile[3072];
+  .shared .align 8 .b8 bar[8];
+  mov.b64 %rd2, test_param_0;
+  cvta.param.u64 %rd3, %rd2;
+  add.s64 %rd4, %rd3, 64;
+  mov.u32 %r0, %tid.x;
+  mov.u32 %r1, tile;
+  setp.ne.s32 %p0, %r0, 0;
+  shl.b32 %r7, %r0, 6;
+  add.s32 %r8, %r1, %r7;
+)";
+
 /// Boxes of 8 rows of an array [3, 20, 128] whose element i is i.
 class TensorCopy : public ::testing::Test {
 protected:
@@ -65,24 +87,9 @@ protected:
   /// A kernel that copies the box at `begin` and writes its bytes, as they
   /// lie, to `out`.
   static std::string kernel(const std::string &begin) {
-    return with(R"(
-.version 9.0
-.target sm_90
-.address_size 64
-.visible .entry test(.param .align 64 .b8 test_param_0[192]) {
-  .reg .pred %p<3>;
-  .reg .b32 %r<20>;
-  .reg .b64 %rd<9>;
-  .shared .align 1024 .b8 tile[3072];
-  .shared .align 8 .b8 bar[8];
+    return with(kBegin + R"(
   ld.param.b64 %rd0, [test_param_0];
-  mov.b64 %rd2, test_param_0;
-  cvta.param.u64 %rd3, %rd2;
-  add.s64 %rd4, %rd3, 64;
-  mov.u32 %r0, %tid.x;
-  mov.u32 %r1, tile;
   mov.u32 %r2, bar;
-  setp.ne.s32 %p0, %r0, 0;
   @%p0 bra READ;
   mbarrier.init.shared::cta.b64 [%r2], 1;
   fence.proxy.async.shared::cta;
@@ -96,8 +103,6 @@ READ:
 AGAIN:
   mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r2], 0;
   @!%p1 bra AGAIN;
-  shl.b32 %r7, %r0, 6;
-  add.s32 %r8, %r1, %r7;
   cvt.u64.u32 %rd5, %r7;
   add.s64 %rd6, %rd0, %rd5;
   mov.b32 %r9, 0;
@@ -131,23 +136,7 @@ NEXT:
     for (int each : {0, row, piece, batch})
       begin += "mov.b32 %r" + std::to_string(number++) + ", " +
                std::to_string(each) + ";\n  ";
-    return with(R"(
-.version 9.0
-.target sm_90
-.address_size 64
-.visible .entry test(.param .align 64 .b8 test_param_0[192]) {
-  .reg .pred %p<3>;
-  .reg .b32 %r<20>;
-  .reg .b64 %rd<9>;
-  .shared .align 1024 .b8 tile[3072];
-  mov.b64 %rd2, test_param_0;
-  cvta.param.u64 %rd3, %rd2;
-  add.s64 %rd4, %rd3, 64;
-  mov.u32 %r0, %tid.x;
-  mov.u32 %r1, tile;
-  setp.ne.s32 %p0, %r0, 0;
-  shl.b32 %r7, %r0, 6;
-  add.s32 %r8, %r1, %r7;
+    return with(kBegin + R"(
   shl.b32 %r10, %r0, 4;
   mov.b32 %r9, 0;
 NEXT:

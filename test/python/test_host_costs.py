@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a host pays, against what it may: compiling a whole image for one target within 60 s of
-one core and one of decode within 30, and loading one within 20 ms. Launches on a GPU are asserted
+"""What a host pays, against what it may: compiling a whole image for one target within 60 s and
+one of decode within 30, on two cores, and loading one within 20 ms. Launches on a GPU are asserted
 on a GPU."""
 
 import ctypes as c

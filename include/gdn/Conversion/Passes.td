@@ -411,7 +411,7 @@ def ConvertGPUToNVVM : Pass<"convert-gdn-gpu-to-nvvm", "::mlir::ModuleOp"> {
   ];
 }
 
-def ExpandGPUMath : Pass<"gdn-expand-gpu-math", "::mlir::ModuleOp"> {
+def ExpandGPUMath : Pass<"gdn-expand-gpu-math"> {
   let summary = "Functions of math and conversions of bf16 as instructions";
   let description = [{
     Replaces `math.exp` by two of the chip's powers of two behind an exact

@@ -19,13 +19,13 @@ void registerKernelDialects(mlir::DialectRegistry &registry);
 
 /// What a module of kernels becomes.
 struct KernelText {
-  std::string llvmIr; // after optimisation
-  std::string ptx;    // only if it was asked for
+  std::string llvmIr; // after optimisation; empty if PTX was asked for
+  std::string ptx;    // empty if it was not
 };
 
-/// Translates `module`, optimises it for `target`, and with `wantsPtx` makes
-/// PTX of it. One call at a time in a process. Functions with `nvvm.kernel` are
-/// visible, all others internal.
+/// Translates `module`, optimises it for `target`, and makes PTX of it or,
+/// without `wantsPtx`, text of LLVM IR. One call at a time in a process.
+/// Functions with `nvvm.kernel` are visible, all others internal.
 ///
 /// Fails with an error on the operation that `target` cannot do, on a call of
 /// a function that nothing defines (there is no device library), and on

@@ -263,7 +263,10 @@ struct ExpandGPUMath final : gdn::impl::ExpandGPUMathBase<ExpandGPUMath> {
         patterns, MathPolynomialApproximationOptions());
     patterns.add<ExpandExp, ExpandExp2, ExpandRsqrt, ExpandDivision, WidenBF16,
                  RoundTo16Bits>(&getContext(), /*benefit=*/2);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    GreedyRewriteConfig config; // no pattern touches a block
+    config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+    if (failed(
+            applyPatternsGreedily(getOperation(), std::move(patterns), config)))
       signalPassFailure();
   }
 };

@@ -13,6 +13,12 @@ namespace gdnrt {
 
 /// Variants of a code of an entry.
 constexpr size_t kMaxVariants = 24;
+/// Stages, workspace regions and conditions of a variant.
+constexpr size_t kMaxStages = 16;
+constexpr size_t kMaxRegions = 16;
+constexpr size_t kMaxConditions = 16;
+/// Boxes, tensor maps that is, of a launch.
+constexpr size_t kMaxBoxes = 16;
 
 } // namespace gdnrt
 

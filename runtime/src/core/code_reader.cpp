@@ -11,15 +11,10 @@
 
 using namespace gdnrt;
 
-// Guards the work per entry, far beyond real entries.
-static constexpr size_t kMaxStages = 16;
-static constexpr size_t kMaxRegions = 16;
-static constexpr size_t kMaxConditions = 16;
 // What any GPU of the next years takes; the driver knows the exact limits.
 static constexpr uint32_t kMaxThreads = 1024;
 static constexpr uint32_t kMaxCluster = 16;
 static constexpr uint64_t kMaxSharedBytes = uint64_t{1} << 24;
-static constexpr size_t kMaxBoxes = 16;
 static constexpr uint32_t kMaxParamAlignment = 4096;
 
 Status EntryReader::readCode(const fb::Code &source) {

@@ -16,6 +16,7 @@
 // RUN: not gdn-compile %t/boxes.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/boxes.mlir
 // RUN: not gdn-compile %t/box.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/box.mlir
 // RUN: not gdn-compile %t/pieces.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/pieces.mlir
+// RUN: not gdn-compile %t/many.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/many.mlir
 
 //--- parameter.mlir
 // CHECK: error: 'llvm.func' op expects a kernel to take one pointer with 'llvm.byval' to an array of i64, 'llvm.align' = 8 or 64 and 'nvvm.grid_constant', but got none
@@ -126,5 +127,17 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
                 gdn_gpu.launch = {threads = 32 : i32,
                                   boxes = [{param = 0, pieces = 5, rows = 64, rows_dim = 0}]}} {
+  llvm.return
+}
+
+//--- many.mlir
+// CHECK: error: 'llvm.func' op expects at most 16 boxes, which the runtime takes, but got 17
+#box = {param = 0, rows = 64, rows_dim = 0}
+llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
+                                llvm.align = 8 : i64, nvvm.grid_constant})
+    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"], nvvm.kernel, nvvm.reqntid = array<i32: 32>,
+                gdn_gpu.launch = {threads = 32 : i32,
+                                  boxes = [#box, #box, #box, #box, #box, #box, #box, #box, #box,
+                                           #box, #box, #box, #box, #box, #box, #box, #box]}} {
   llvm.return
 }

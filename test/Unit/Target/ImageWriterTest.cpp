@@ -238,20 +238,69 @@ TEST_F(ImageWriterTest, VariantsComeFromStages) {
   EXPECT_EQ(variants[1].bits, "rows");
 }
 
+/// A stage of an entry "f".
+static std::string stageOf(const std::string &name,
+                           const std::string &attributes) {
+  return "llvm.func @" + name +
+         "() attributes {gdn_tile.grid = [\"N\"], gdn_tile.symbols = "
+         "[\"N\"], gdn_tile.stage_of = \"f\", " +
+         attributes + "} { llvm.return }\n";
+}
+
+/// `number` times `element`, with commas between them.
+static std::string listOf(size_t number, const std::string &element) {
+  std::string list = number ? element : "";
+  for (size_t i = 1; i < number; ++i)
+    list += ", " + element;
+  return '[' + list + ']';
+}
+
 TEST_F(ImageWriterTest, NoMoreVariantsThanTheRuntimeTakes) {
   auto entryOf = [](size_t numVariants) {
     std::string names;
     for (size_t i = 0; i < numVariants; ++i)
       names += (i ? ", \"v" : "\"v") + std::to_string(i) + '"';
-    return "llvm.func @f__a() attributes {gdn_tile.grid = [\"N\"], "
-           "gdn_tile.symbols = [\"N\"], gdn_tile.stage_of = \"f\", "
-           "gdn_tile.variant = [" +
-           names + "]} { llvm.return }";
+    return stageOf("f__a", "gdn_tile.variant = [" + names + ']');
   };
   EXPECT_TRUE(succeeded(collectEntryCodes(*parse(entryOf(24))))) << said;
   EXPECT_TRUE(failed(collectEntryCodes(*parse(entryOf(25)))));
   EXPECT_EQ(said, "'llvm.func' op expects at most 24 variants of entry f, "
-                  "which the runtime takes, but v24 is one more\n");
+                  "which the runtime takes, but got 25\n");
+}
+
+TEST_F(ImageWriterTest, NoMoreStagesThanTheRuntimeTakes) {
+  auto entryOf = [](size_t numStages) {
+    std::string stages;
+    for (size_t i = 0; i < numStages; ++i)
+      stages += stageOf("f__" + std::to_string(i), "gdn_tile.variant = \"v\"");
+    return stages;
+  };
+  EXPECT_TRUE(succeeded(collectEntryCodes(*parse(entryOf(16))))) << said;
+  EXPECT_TRUE(failed(collectEntryCodes(*parse(entryOf(17)))));
+  EXPECT_EQ(said, "'llvm.func' op expects at most 16 stages of variant v of "
+                  "entry f, which the runtime takes, but got 17\n");
+}
+
+TEST_F(ImageWriterTest, NoMoreOfAVariantThanTheRuntimeTakes) {
+  struct Case {
+    const char *attribute, *element, *what;
+  };
+  for (const Case &each :
+       {Case{"gdn_tile.workspace", "[\"N\"]", "workspace regions"},
+        Case{"gdn_tile.conditions", "[[\"N\"], [\"2\"]]", "conditions"}}) {
+    auto entryOf = [&](size_t number) {
+      return stageOf("f__a", "gdn_tile.variant = \"v\", " +
+                                 std::string(each.attribute) + " = " +
+                                 listOf(number, each.element));
+    };
+    said.clear();
+    EXPECT_TRUE(succeeded(collectEntryCodes(*parse(entryOf(16))))) << said;
+    EXPECT_TRUE(failed(collectEntryCodes(*parse(entryOf(17)))));
+    EXPECT_EQ(said, "'llvm.func' op expects at most 16 " +
+                        std::string(each.what) +
+                        " of variant v of entry f, which the runtime takes, "
+                        "but got 17\n");
+  }
 }
 
 TEST_F(ImageWriterTest, StagesShareTheirSymbols) {
