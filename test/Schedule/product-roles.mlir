@@ -10,6 +10,7 @@
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 fused-cuts=5 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s --check-prefix=BESIDE
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 fused-cuts=5 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | grep -B 6 await_launch | FileCheck %s --check-prefix=FIRST
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | sed 's/"N + 1", "Hv", "2"/"N + 1", "Hv", "3"/' | gdn-opt -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s --check-prefix=APART
 
 // CHECK-LABEL: func.func @prefill__walk_fused(
 //  CHECK-SAME:   gdn_gpu.threads = 512 : i64
@@ -163,6 +164,19 @@
 //  BESIDE-NEXT:   return
 // BESIDE-LABEL: func.func @prefill__scan_fused_cuts_5(
 //   BESIDE-NOT:   _launch
+// With three blocks of the same chunks nobody has a neighbour, and each prepares its own.
+// APART-LABEL: func.func @prefill__walk_fused_parts_2(
+//   APART-NOT:   gdn_gpu.cluster
+//       APART:   gdn_gpu.threads = 512 : i64
+//   APART-NOT:   gdn_gpu.channel paired
+//       APART:   gdn_gpu.warps 0 for 4 registers 208 {
+//       APART:     scf.for {{.+}} step %c64
+//       APART:   gdn_gpu.warps 4 for 4 registers 160 {
+//       APART:     scf.for {{.+}} step %c128
+//       APART:       gdn_gpu.receive ahead
+//       APART:       gdn_gpu.tri_inverse turned %{{.+}}, %{{.+}} in
+//   APART-NOT:   alternate
+// APART-LABEL: func.func @prefill__prepare(
 func.func @prefill(
     %q: tensor<?x?x128xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "128"]},
     %k: tensor<?x?x128xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "128"]},
