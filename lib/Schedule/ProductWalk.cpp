@@ -46,6 +46,35 @@ static Value cloneInto(OpBuilder &b, Value value, Block *body,
   return mapping.lookup(value);
 }
 
+/// Whether `out` stores all rows of its tile, of whole panels, in each turn of
+/// `loop` but the last: those from the turn's first row on to the loop's end.
+static bool storesAllRows(gpu::CopyOutOp out, scf::ForOp loop) {
+  const int64_t size = out.getPlace().getType().getShape()[0];
+  if (getConstantIntValue(loop.getStep()) != size ||
+      !matchPattern(out.getIndices().back(), m_Zero()))
+    return false;
+  if (!out.getRows())
+    return true;
+  auto valid = out.getRows().getDefiningOp<arith::MinUIOp>();
+  if (!valid)
+    return false;
+  for (auto [left, most] : {std::pair(valid.getLhs(), valid.getRhs()),
+                            std::pair(valid.getRhs(), valid.getLhs())}) {
+    auto rest = left.getDefiningOp<arith::SubIOp>();
+    if (!rest || getConstantIntValue(most) != size ||
+        rest.getLhs() != loop.getUpperBound())
+      continue;
+    // A role may be ahead of the end.
+    Value at = rest.getRhs();
+    if (auto clamped = at.getDefiningOp<arith::MinUIOp>();
+        clamped && clamped.getRhs() == loop.getUpperBound())
+      at = clamped.getLhs();
+    if (at == loop.getInductionVar())
+      return true;
+  }
+  return false;
+}
+
 /// What the body of `loop` copies to memory goes there in the turn behind, as
 /// soon as that one's products are under way (`begun`), or behind the loop: the
 /// products of a turn do not wait for the outputs of another.
@@ -83,9 +112,8 @@ void ProductKernel::storeBehind(scf::ForOp loop, Operation *begun) {
     gpu::CopyOutOp inside =
         store(arith::SubIOp::create(b, loc, loop.getInductionVar(), step),
               isLess(begin, loop.getInductionVar()));
-    bool isWhole =
-        getConstantIntValue(step) == out.getPlace().getType().getShape()[0];
-    inside.setBoxed(!isPaired && isWhole && gpu::canBeBoxed(inside));
+    inside.setBoxed(!isPaired && storesAllRows(out, loop) &&
+                    gpu::canBeBoxed(inside));
     // Zeros for the first turn, which stores none of them.
     b.setInsertionPoint(loop);
     auto share = cast<gpu::ShareOp>(

@@ -43,6 +43,42 @@ static uint64_t countWords(const fb::EntryT &entry) {
   return words;
 }
 
+/// Fails if `box` is not of an array that the runtime takes boxes of: a
+/// parameter, or one of `regions` with `sizes`.
+static LogicalResult
+checkBox(func::FuncOp func, const KernelBox &box, const fb::EntryT &entry,
+         size_t regions,
+         const std::vector<std::unique_ptr<fb::LinearFormT>> &sizes) {
+  const auto *dims = &sizes;
+  const size_t known = box.param >= 0 ? entry.params.size() : regions;
+  if (size_t(std::max(box.param, box.region)) >= known)
+    return func.emitOpError("expects a box of one of ")
+           << known << (box.param >= 0 ? " parameters" : " regions")
+           << ", but got number " << std::max(box.param, box.region);
+  if (box.param >= 0) {
+    const fb::ParamT &param = *entry.params[box.param];
+    if (param.dtype != fb::DType::bf16 && param.dtype != fb::DType::f16)
+      return func.emitOpError("expects a box of elements of 16 bits, but ")
+             << param.name << " has " << fb::EnumNameDType(param.dtype);
+    dims = &param.dims;
+  }
+  const size_t rank = dims->size();
+  const int64_t columns =
+      rank != 0 && dims->back()->symbols.empty() ? dims->back()->constant : 0;
+  if (rank >= 2 && rank <= gdnrt::kMaxBoxedRank && box.rowsDim < rank - 1 &&
+      columns > 0 && columns <= gdnrt::kMaxBoxedColumns &&
+      columns % gdnrt::kBoxPieceColumns == 0 &&
+      box.pieces <= columns / gdnrt::kBoxPieceColumns)
+    return success();
+  return func.emitOpError("expects a box of an array of 2 to ")
+         << gdnrt::kMaxBoxedRank << " dimensions, the last a multiple of "
+         << gdnrt::kBoxPieceColumns << " up to " << gdnrt::kMaxBoxedColumns
+         << ", and of another one's rows, but got rank " << rank << ", "
+         << columns << " columns, rows of dimension " << box.rowsDim << " and "
+         << box.pieces << " pieces of " << gdnrt::kBoxPieceColumns
+         << " columns";
+}
+
 LogicalResult gdn::encodeKernel(func::FuncOp func, const StageCode &stage,
                                 size_t regions, const fb::EntryT &entry,
                                 fb::StageT &encoded) {
@@ -72,7 +108,8 @@ LogicalResult gdn::encodeKernel(func::FuncOp func, const StageCode &stage,
     described->rows = box.rows;
     described->pieces = box.pieces;
     if (failed(encodeForms(func, "sizes of a box", box.sizes, entry.symbols,
-                           described->sizes)))
+                           described->sizes)) ||
+        failed(checkBox(func, box, entry, regions, described->sizes)))
       return failure();
     launch->boxes.push_back(std::move(described));
   }

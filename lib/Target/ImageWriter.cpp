@@ -198,6 +198,11 @@ LogicalResult
 gdn::encodeForms(func::FuncOp func, StringRef what, ArrayRef<std::string> forms,
                  ArrayRef<std::string> symbols,
                  std::vector<std::unique_ptr<fb::LinearFormT>> &encoded) {
+  if (forms.size() > gdnrt::kMaxForms)
+    return func.emitOpError("expects ")
+           << what << " of at most " << gdnrt::kMaxForms
+           << " linear forms, which the runtime takes, but got "
+           << forms.size();
   for (const std::string &form : forms) {
     FailureOr<fb::LinearFormT> one = encodeForm(form, symbols);
     if (failed(one))

@@ -3,6 +3,8 @@
 // Attributes of kernels; see KernelInfo.h.
 #include "gdn/Target/KernelInfo.h"
 
+#include "gdnrt/image_limits.h"
+
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -58,9 +60,6 @@ static LogicalResult readCounters(LLVM::LLVMFuncOp kernel, Attribute attribute,
          << attribute;
 }
 
-/// Of 64 columns, in a box.
-static constexpr int64_t mostPieces = 4;
-
 /// One of 'boxes'.
 static LogicalResult readBox(LLVM::LLVMFuncOp kernel, Attribute attribute,
                              KernelBox &box) {
@@ -71,19 +70,22 @@ static LogicalResult readBox(LLVM::LLVMFuncOp kernel, Attribute attribute,
        region = fields ? fields.getAs<IntegerAttr>("region") : nullptr,
        pieces = fields ? fields.getAs<IntegerAttr>("pieces") : nullptr;
   auto sizes = fields ? fields.getAs<ArrayAttr>("sizes") : nullptr;
-  auto isIndex = [](IntegerAttr number) {
-    return number && number.getInt() >= 0 && number.getInt() <= INT16_MAX;
+  auto isAtMost = [](IntegerAttr number, int64_t most) {
+    return number && number.getInt() >= 0 && number.getInt() <= most;
   };
+  constexpr int64_t mostPieces =
+      gdnrt::kMaxBoxedColumns / gdnrt::kBoxPieceColumns;
   const bool isWhole =
-      isIndex(rowsDim) && isIndex(rows) && isIndex(param ? param : region) &&
-      !param != !region && !region == !sizes &&
-      (!pieces || (isIndex(pieces) && pieces.getInt() <= mostPieces)) &&
+      isAtMost(rowsDim, gdnrt::kMaxBoxedRank - 2) &&
+      isAtMost(rows, gdnrt::kMaxBoxRows) && rows.getInt() != 0 &&
+      isAtMost(param ? param : region, INT16_MAX) && !param != !region &&
+      !region == !sizes && (!pieces || isAtMost(pieces, mostPieces)) &&
       (!sizes || llvm::all_of(sizes, llvm::IsaPred<StringAttr>));
   if (!isWhole)
     return kernel.emitOpError(
                "expects 'boxes' of 'gdn_gpu.launch' to have "
-               "'rows_dim', 'rows', and 'param' or 'region' with "
-               "'sizes', and up to 4 'pieces', but got ")
+               "'rows_dim' up to 2, 1 to 256 'rows', and 'param' or "
+               "'region' with 'sizes', and up to 4 'pieces', but got ")
            << attribute;
   box.rowsDim = rowsDim.getInt();
   box.rows = rows.getInt();

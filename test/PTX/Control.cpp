@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Branches, ends, and instructions that change nothing here: hints, fences
-// (every access is made in order), register budgets.
+// but those of bulk copies (every access is made in order), register budgets.
 
 #include "LaneOps.h"
 
@@ -23,8 +23,11 @@ static Step branchByIndex(Warp &warp, const Instruction &i, Mask mask) {
 }
 
 static Step leave(Warp &warp, const Instruction &, Mask mask) {
+  const size_t stores = warp.block->cluster->storeAgent(warp);
   forLanes(mask, [&](unsigned l) {
     warp.makeCopies(static_cast<int>(l), INT64_MAX);
+    if (warp.stores[l] > warp.clock[stores])
+      throw Fault("a thread ends before its bulk copies to memory have read");
   });
   warp.alive &= ~mask;
   return Step::next;
@@ -33,6 +36,13 @@ static Step leave(Warp &warp, const Instruction &, Mask mask) {
 static Step trap(Warp &, const Instruction &, Mask) { throw Fault("a trap"); }
 
 static Step nothing(Warp &, const Instruction &, Mask) { return Step::next; }
+
+/// What the warp has written is there for bulk copies to memory.
+static Step fenceProxy(Warp &warp, const Instruction &, Mask) {
+  warp.block->cluster->fenced[warp.agent] = warp.clock[warp.agent];
+  ++warp.clock[warp.agent];
+  return Step::next;
+}
 
 static Step sleep(Warp &, const Instruction &, Mask) { return Step::yields; }
 
@@ -48,6 +58,9 @@ Execute ptx::findControl(const Parts &parts, Instruction &instruction) {
     return trap;
   if (op == "nanosleep")
     return sleep;
+  if (op == "fence" && parts.size() > 2 && parts[1] == "proxy" &&
+      parts[2] == "async")
+    return fenceProxy;
   if (op == "griddepcontrol" || op == "fence" || op == "membar" ||
       op == "setmaxnreg" || op == "pmevent")
     return nothing;

@@ -53,9 +53,20 @@ static Step waitGroup(Warp &warp, const Instruction &i, Mask mask) {
 BulkCopy ptx::beginBulkCopy(Warp &warp) {
   Cluster &cluster = *warp.block->cluster;
   BulkCopy copy;
-  copy.owner = &warp;
+  copy.agent = cluster.copyAgent();
   copy.clock = warp.clock;
-  copy.clock[cluster.copyAgent()] = ++cluster.copyTime;
+  copy.clock[copy.agent] = ++cluster.copyTime;
+  return copy;
+}
+
+BulkCopy ptx::beginBulkStore(Warp &warp, unsigned lane) {
+  Cluster &cluster = *warp.block->cluster;
+  BulkCopy copy;
+  copy.agent = cluster.storeAgent(warp);
+  copy.clock = warp.clock;
+  for (size_t other = 0; other < cluster.numWarps(); ++other)
+    copy.clock[other] = std::min(copy.clock[other], cluster.fenced[other]);
+  copy.clock[copy.agent] = warp.stores[lane] = ++warp.storeTime;
   return copy;
 }
 
@@ -63,7 +74,7 @@ char *ptx::watch(Warp &warp, BulkCopy &copy, uint64_t address, unsigned bytes,
                  Space space, unsigned lane, Use use) {
   if (space == Space::shared && address >> 48)
     space = Space::generic;
-  size_t agent = warp.block->cluster->copyAgent();
+  size_t agent = copy.agent;
   std::swap(warp.agent, agent);
   std::swap(warp.clock, copy.clock);
   // A Fault ends the launch: nobody asks who the warp is then.
@@ -98,7 +109,7 @@ static Step copyBulk(Warp &warp, const Instruction &i, Mask mask) {
     uint64_t bytes = warp.at(i.operands[2])[l] & 0xffffffff;
     if (bytes == 0 || bytes % 16)
       throw Fault("a bulk copy of " + std::to_string(bytes) + " bytes");
-    BulkCopy copy = beginBulkCopy(warp);
+    BulkCopy copy = loads ? beginBulkCopy(warp) : beginBulkStore(warp, l);
     char *to = watchAll(warp, copy, address(i.operands[0]), bytes,
                         loads ? Space::shared : Space::global, l, Use::write);
     const char *from =
@@ -112,13 +123,25 @@ static Step copyBulk(Warp &warp, const Instruction &i, Mask mask) {
   return Step::next;
 }
 
+static Step commitBulk(Warp &warp, const Instruction &, Mask mask) {
+  forLanes(mask,
+           [&](unsigned l) { warp.storeGroups[l].push_back(warp.stores[l]); });
+  return Step::next;
+}
+
 /// Waits for all bulk copies, those of others too, which is late enough; but
-/// knows the end of the warp's own stores alone.
-static Step waitBulk(Warp &warp, const Instruction &, Mask) {
+/// knows the end of groups that its own lanes have committed alone.
+static Step waitBulk(Warp &warp, const Instruction &i, Mask mask) {
   Cluster &cluster = *warp.block->cluster;
   while (!cluster.bulk.empty())
     cluster.makeBulkCopy();
-  warp.acquire(warp.bulkStored);
+  uint32_t &known = warp.clock[cluster.storeAgent(warp)];
+  forLanes(mask, [&](unsigned l) {
+    const std::vector<uint32_t> &groups = warp.storeGroups[l];
+    uint64_t left = warp.at(i.operands[0])[l];
+    if (left < groups.size())
+      known = std::max(known, groups[groups.size() - 1 - left]);
+  });
   return Step::next;
 }
 
@@ -128,10 +151,12 @@ Execute ptx::findCopy(const Parts &parts, Instruction &instruction) {
   if (parts[0] != "cp" || parts.size() < 3)
     return nullptr;
   if (has(parts, "bulk")) {
-    if (has(parts, "prefetch") || has(parts, "commit_group"))
+    if (has(parts, "prefetch"))
       return nothing;
+    if (has(parts, "commit_group"))
+      return commitBulk;
     if (has(parts, "wait_group"))
-      return waitBulk;
+      return instruction.operands.size() != 1 ? nullptr : waitBulk;
     if (has(parts, "tensor"))
       return findTensorCopy(parts, instruction);
     auto isShared = [&](size_t part) {

@@ -333,7 +333,7 @@ void Cluster::run(uint32_t first) {
     std::fill(block.shared.begin(), block.shared.end(), char(0xff));
     block.barriers = {};
     block.phases.clear();
-    size_t agents = 2 * copyAgent() + 1;
+    size_t agents = 3 * numWarps() + 1;
     block.races.reset(block.shared.size(), agents);
     for (Warp &warp : block.warps) {
       warp.agent =
@@ -349,7 +349,9 @@ void Cluster::run(uint32_t first) {
       warp.groups.fill(0);
       warp.groupTime = 0;
       warp.groupEnds.clear();
-      warp.bulkStored.clear();
+      warp.storeTime = 0;
+      warp.stores.fill(0);
+      warp.storeGroups.fill({});
       for (unsigned lane = 0; lane < kLanes; ++lane) {
         for (unsigned axis = 0; axis < 3; ++axis)
           warp.values[kCtaidX + axis][lane] = block.id[axis];
@@ -361,6 +363,7 @@ void Cluster::run(uint32_t first) {
   clusterKnown.clear();
   clusterArriving.clear();
   copyTime = 0;
+  fenced.assign(numWarps(), 0);
   int idle = 0;
   for (bool ended = false; !ended;) {
     if (turn(ended)) {
@@ -392,10 +395,8 @@ void Cluster::makeBulkCopy() {
       std::memset(piece.to, 0, piece.bytes);
     bytes += piece.bytes;
   }
-  if (!copy.barrier) {
-    join(copy.owner->bulkStored, copy.clock);
+  if (!copy.barrier)
     return;
-  }
   PhaseClock &clocks = copy.block->phases[copy.barrier];
   join(clocks.arriving, copy.clock);
   completeTransaction(*copy.barrier, clocks, static_cast<int64_t>(bytes));

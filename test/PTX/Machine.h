@@ -58,8 +58,11 @@ struct Warp {
   /// group that was committed and not waited for.
   uint32_t groupTime = 0;
   std::vector<uint32_t> groupEnds;
-  /// What is known of the end of the bulk copies to memory that it asked for.
-  Clock bulkStored;
+  /// Bulk copies to memory: how many were begun, and by lane the last one of
+  /// the lane and of each group that it committed.
+  uint32_t storeTime = 0;
+  std::array<uint32_t, kLanes> stores{};
+  std::array<std::vector<uint32_t>, kLanes> storeGroups;
 
   Lanes &at(const Operand &operand) {
     return values[static_cast<size_t>(operand.value)];
@@ -125,7 +128,8 @@ struct BulkCopy {
   /// What is told of its end, or null, and the block it is in.
   uint64_t *barrier = nullptr;
   Block *block = nullptr;
-  Warp *owner = nullptr; // which asked for it
+  /// Who makes it, and what that one knows.
+  size_t agent = 0;
   Clock clock;
 };
 
@@ -152,11 +156,20 @@ struct Cluster {
   /// Warps that have come to the barrier of the cluster.
   std::vector<Warp *> atClusterBarrier;
   Clock clusterKnown, clusterArriving;
-  /// Copies on the side so far: the time of the agent that makes them.
+  /// Bulk copies that tell a barrier, so far: the time of the agent that makes
+  /// them.
   uint32_t copyTime = 0;
-  size_t copyAgent() const { return blocks.size() * blocks[0].warps.size(); }
+  size_t numWarps() const { return blocks.size() * blocks[0].warps.size(); }
+  size_t copyAgent() const { return numWarps(); }
+  /// By warp: the time up to which its writes are behind a fence, so that
+  /// copies to memory find them.
+  std::vector<uint32_t> fenced;
   /// The agent that makes a warp's products.
   size_t groupAgent(const Warp &warp) const;
+  /// The agent that makes a warp's bulk copies to memory.
+  size_t storeAgent(const Warp &warp) const {
+    return groupAgent(warp) + numWarps();
+  }
   /// Makes the oldest bulk copy.
   void makeBulkCopy();
 
@@ -173,8 +186,10 @@ uint64_t &barrierWord(Warp &warp, uint64_t address, unsigned lane,
                       Block *&owner);
 void completeTransaction(uint64_t &barrier, PhaseClock &clocks, int64_t bytes);
 
-/// A bulk copy without bytes, by an agent that knows what the warp knows.
+/// A bulk copy without bytes, by an agent that knows what the warp knows. One
+/// to memory is of a lane, and knows what is behind a fence.
 BulkCopy beginBulkCopy(Warp &warp);
+BulkCopy beginBulkStore(Warp &warp, unsigned lane);
 /// Looks at bytes that a bulk copy reads or writes, as the agent that makes it.
 char *watch(Warp &warp, BulkCopy &copy, uint64_t address, unsigned bytes,
             Space space, unsigned lane, Use use);

@@ -92,7 +92,7 @@ static Step copyBox(Warp &warp, const Instruction &i, Mask mask) {
     for (uint32_t d = 0; d < rank; ++d)
       begin[d] = static_cast<int32_t>(warp.at(i.operands[mapAt0 + 1 + d])[l]);
 
-    BulkCopy copy = beginBulkCopy(warp);
+    BulkCopy copy = stores ? beginBulkStore(warp, l) : beginBulkCopy(warp);
     BoxRows rows(map, begin);
     auto isInside = [&](int64_t column) {
       return column >= 0 && static_cast<uint64_t>(column) < map.sizes[0];

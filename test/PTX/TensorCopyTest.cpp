@@ -275,8 +275,23 @@ TEST_F(TensorCopy, StoresABox) {
 TEST_F(TensorCopy, StoresAreAwaited) {
   std::string text = storing(3, 0, 1);
   EXPECT_EQ(fault(text), "nothing");
-  expectPart(fault(with(text, "  cp.async.bulk.wait_group.read 0;\n", "")),
-             "a race with PTX line");
+  // Nobody waits; nothing was committed; for all groups but one; another lane.
+  const std::string wait = "  cp.async.bulk.wait_group.read 0;\n",
+                    commit = "  cp.async.bulk.commit_group;\n";
+  for (const std::string &wrong :
+       {with(text, wait, ""), with(text, commit, ""),
+        with(text, "group.read 0", "group.read 1"),
+        with(with(text, wait, ""), "WRITE:\n",
+             "WRITE:\n  @!%p0 bra WRITTEN;\n" + wait + "WRITTEN:\n")})
+    expectPart(fault(wrong), "a race with PTX line");
+  // Nobody else writes, but the block ends.
+  std::string unread = with(text, "  st.shared.u32 [%r8], 77;\n", "");
+  EXPECT_EQ(fault(unread), "nothing");
+  expectPart(fault(with(unread, wait, "")),
+             "ends before its bulk copies to memory");
+  // A fence of those who wrote, ahead of the barrier.
+  const std::string fence = "  fence.proxy.async.shared::cta;\n";
+  expectPart(fault(with(text, fence, "")), "a race with PTX line");
   expectPart(fault(with(text, "tile.bulk_group [%rd4, {%r3, %r4, %r5, %r6}]",
                         "tile.bulk_group [%rd4, {%r3, %r4, %r5}]")),
              "no meaning known");

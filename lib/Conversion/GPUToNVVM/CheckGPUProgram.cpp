@@ -436,6 +436,12 @@ static LogicalResult checkBoxStores(FunctionOpInterface function) {
   WalkResult walk = function->walk([&](gpu::CopyOutOp copy) {
     if (!copy.getBoxed())
       return WalkResult::advance();
+    // Only then tiles lie at multiples of what the swizzle repeats behind.
+    if (!function->hasAttr("gdn_gpu.warpgroups")) {
+      copy.emitOpError("expects the function to have 'gdn_gpu.warpgroups' for "
+                       "'boxed'");
+      return WalkResult::interrupt();
+    }
     InFlightDiagnostic diag = copy.emitOpError(
         "expects a tile of gdn_gpu.alloc into which the same role shares own "
         "columns, once behind it in its block, and which nothing else writes, "

@@ -151,7 +151,8 @@ def measure(options) -> dict:
                 rows.append(row("launch", what, times, not is_cpu))
     for text in options.compile:
         times = compile_times(options.gdn_compile, text.split())
-        rows.append(row("compile", f"gdn-compile {text}", times, True))
+        kind = "compile of decode" if "--only=decode" in text else "compile"
+        rows.append(row(kind, f"gdn-compile {text}", times, True))
     return {
         "device": device.name,
         "driver": driver_version(None),

@@ -6,6 +6,7 @@
 #ifndef GDNRT_BOX_ENCODER_H
 #define GDNRT_BOX_ENCODER_H
 
+#include "gdnrt/image_limits.h"
 #include "gdnrt/status.h"
 
 #include <cstddef>
@@ -14,10 +15,6 @@
 
 namespace gdnrt {
 
-/// The most dimensions of an array that has boxes.
-constexpr size_t kMaxBoxedRank = 4;
-/// The columns of a box lie in pieces of so many, one piece behind the other.
-constexpr int64_t kBoxPieceColumns = 64;
 /// 64-bit words of a map, and of what maps are aligned to in a launch.
 constexpr size_t kMapWords = 16;
 constexpr size_t kMapAlignmentWords = 8;

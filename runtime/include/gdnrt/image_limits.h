@@ -8,6 +8,7 @@
 #define GDNRT_IMAGE_LIMITS_H
 
 #include <cstddef>
+#include <cstdint>
 
 namespace gdnrt {
 
@@ -19,6 +20,15 @@ constexpr size_t kMaxRegions = 16;
 constexpr size_t kMaxConditions = 16;
 /// Boxes, tensor maps that is, of a launch.
 constexpr size_t kMaxBoxes = 16;
+/// Dimensions of an array that has boxes, its columns, and rows of a box.
+constexpr size_t kMaxBoxedRank = 4;
+constexpr int64_t kMaxBoxedColumns = 256;
+constexpr uint32_t kMaxBoxRows = 256;
+/// The columns of a box lie in pieces of so many, one piece behind the other.
+constexpr int64_t kBoxPieceColumns = 64;
+/// Forms of the same thing: a grid, the sizes of an array, the factors of a
+/// product.
+constexpr size_t kMaxForms = 8;
 
 } // namespace gdnrt
 

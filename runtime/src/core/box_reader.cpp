@@ -8,9 +8,6 @@
 
 using namespace gdnrt;
 
-static constexpr uint32_t kMaxRows = 256;
-static constexpr int64_t kMaxColumns = 256;
-
 static bool has16Bits(DType dtype) {
   return dtype == DType::bf16 || dtype == DType::f16;
 }
@@ -52,18 +49,19 @@ Status EntryReader::readBox(const fb::Box &source, const std::string &where,
                   rank);
   const LinearForm &columns = sizes->back();
   if (!columns.terms.empty() || columns.constant <= 0 ||
-      columns.constant > kMaxColumns ||
+      columns.constant > kMaxBoxedColumns ||
       columns.constant % kBoxPieceColumns != 0)
     return defect(where, ": expected a multiple of ", kBoxPieceColumns,
-                  " columns, at most ", kMaxColumns, ", got ",
+                  " columns, at most ", kMaxBoxedColumns, ", got ",
                   columns.toString(entry_->symbols));
   box.rowsDim = source.rows_dim();
   if (box.rowsDim >= rank - 1)
     return defect(where, ": expected the dimension of rows to be less than ",
                   rank - 1, ", got ", box.rowsDim);
   box.rows = source.rows();
-  if (box.rows < 1 || box.rows > kMaxRows)
-    return defect(where, ": expected 1 to ", kMaxRows, " rows, got ", box.rows);
+  if (box.rows < 1 || box.rows > kMaxBoxRows)
+    return defect(where, ": expected 1 to ", kMaxBoxRows, " rows, got ",
+                  box.rows);
   box.pieces = source.pieces();
   if (box.pieces > columns.constant / kBoxPieceColumns)
     return defect(where, ": expected at most ",

@@ -5,13 +5,14 @@
 
 #include "entry_reader.h"
 
+#include "gdnrt/image_limits.h"
+
 #include <unordered_set>
 
 using namespace gdnrt;
 
 // Guards the sums of words and the work per entry, far beyond real entries.
 static constexpr size_t kMaxParams = 1024;
-static constexpr size_t kMaxForms = 8;
 
 Result<std::shared_ptr<const EntrySchema>> EntryReader::read() {
   entry_->name = source_.name()->str();

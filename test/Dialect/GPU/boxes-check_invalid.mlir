@@ -123,3 +123,26 @@ func.func @reshaped(%v: !view, %i: index, %n: index) attributes {gdn_gpu.threads
   }
   return
 }
+
+// -----
+
+// Tiles lie anywhere.
+#rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
+!view = memref<?x64xbf16, strided<[?, 1]>>
+!half = !gdn_gpu.shared<64x64xbf16, swizzled>
+!own = !gdn_gpu.fragment<64x64xbf16, #rows>
+
+func.func @no_groups(%v: !view, %i: index, %n: index) attributes {gdn_gpu.threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1.0 : bf16
+  %p = gdn_gpu.alloc : !half
+  %f = gdn_gpu.fill %one : bf16 -> !own
+  gdn_gpu.share transpose %f, %p : !own, !half
+  scf.for %at = %c0 to %n step %c1 {
+    // expected-error@+1 {{'gdn_gpu.copy_out' op expects the function to have 'gdn_gpu.warpgroups' for 'boxed'}}
+    gdn_gpu.copy_out boxed %p, %v[%at, %c0] dims [0, 1] : !half, !view
+    gdn_gpu.share transpose %f, %p : !own, !half
+  }
+  return
+}

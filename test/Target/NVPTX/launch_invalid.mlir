@@ -17,6 +17,8 @@
 // RUN: not gdn-compile %t/box.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/box.mlir
 // RUN: not gdn-compile %t/pieces.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/pieces.mlir
 // RUN: not gdn-compile %t/many.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/many.mlir
+// RUN: not gdn-compile %t/rows-dim.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/rows-dim.mlir
+// RUN: not gdn-compile %t/rows.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/rows.mlir
 
 //--- parameter.mlir
 // CHECK: error: 'llvm.func' op expects a kernel to take one pointer with 'llvm.byval' to an array of i64, 'llvm.align' = 8 or 64 and 'nvvm.grid_constant', but got none
@@ -111,7 +113,7 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
 }
 
 //--- box.mlir
-// CHECK: error: 'llvm.func' op expects 'boxes' of 'gdn_gpu.launch' to have 'rows_dim', 'rows', and 'param' or 'region' with 'sizes', and up to 4 'pieces', but got {param = 0 : i64, region = 0 : i64, rows = 64 : i64, rows_dim = 0 : i64}
+// CHECK: error: 'llvm.func' op expects 'boxes' of 'gdn_gpu.launch' to have 'rows_dim' up to 2, 1 to 256 'rows', and 'param' or 'region' with 'sizes', and up to 4 'pieces', but got {param = 0 : i64, region = 0 : i64, rows = 64 : i64, rows_dim = 0 : i64}
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
@@ -121,7 +123,7 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
 }
 
 //--- pieces.mlir
-// CHECK: error: 'llvm.func' op expects 'boxes' of 'gdn_gpu.launch' to have 'rows_dim', 'rows', and 'param' or 'region' with 'sizes', and up to 4 'pieces', but got {param = 0 : i64, pieces = 5 : i64, rows = 64 : i64, rows_dim = 0 : i64}
+// CHECK: error: 'llvm.func' op expects 'boxes' of 'gdn_gpu.launch' to have 'rows_dim' up to 2, 1 to 256 'rows', and 'param' or 'region' with 'sizes', and up to 4 'pieces', but got {param = 0 : i64, pieces = 5 : i64, rows = 64 : i64, rows_dim = 0 : i64}
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
@@ -139,5 +141,23 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                 gdn_gpu.launch = {threads = 32 : i32,
                                   boxes = [#box, #box, #box, #box, #box, #box, #box, #box, #box,
                                            #box, #box, #box, #box, #box, #box, #box, #box]}} {
+  llvm.return
+}
+
+//--- rows-dim.mlir
+// CHECK: error: 'llvm.func' op expects 'boxes' of 'gdn_gpu.launch' to have 'rows_dim' up to 2, 1 to 256 'rows', and 'param' or 'region' with 'sizes', and up to 4 'pieces', but got {param = 0 : i64, rows = 64 : i64, rows_dim = 256 : i64}
+llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
+                                llvm.align = 8 : i64, nvvm.grid_constant})
+    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
+                gdn_gpu.launch = {threads = 32 : i32, boxes = [{param = 0, rows = 64, rows_dim = 256}]}} {
+  llvm.return
+}
+
+//--- rows.mlir
+// CHECK: error: 'llvm.func' op expects 'boxes' of 'gdn_gpu.launch' to have 'rows_dim' up to 2, 1 to 256 'rows', and 'param' or 'region' with 'sizes', and up to 4 'pieces', but got {param = 0 : i64, rows = 0 : i64, rows_dim = 0 : i64}
+llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
+                                llvm.align = 8 : i64, nvvm.grid_constant})
+    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
+                gdn_gpu.launch = {threads = 32 : i32, boxes = [{param = 0, rows = 0, rows_dim = 0}]}} {
   llvm.return
 }

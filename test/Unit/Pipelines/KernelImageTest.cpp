@@ -196,6 +196,69 @@ TEST_F(KernelImageTest, TheKernelTakesTheEntrysWords) {
                   "entry's symbols, but got \"M\"\n");
 }
 
+TEST_F(KernelImageTest, NoMoreFormsThanTheRuntimeTakes) {
+  options.ptxas.reset();
+  SmallVector<TargetCode, 0> codes = compile(kernel, "sm_80");
+  auto &counters = codes[0].entries[0].variants[0].stages[0].launch->counters;
+  counters.assign(8, "N");
+  EXPECT_TRUE(entry(codes)) << said;
+  said.clear();
+  counters.assign(9, "N");
+  EXPECT_FALSE(entry(codes));
+  EXPECT_EQ(said, "'func.func' op expects counters of at most 8 linear forms, "
+                  "which the runtime takes, but got 9\n");
+}
+
+TEST_F(KernelImageTest, BoxesThatTheRuntimeTakes) {
+  options.ptxas.reset();
+  SmallVector<TargetCode, 0> codes = compile(kernel, "sm_90a");
+  VariantCode &variant = codes[0].entries[0].variants[0];
+  StageCode &stage = variant.stages[0];
+  variant.workspace.push_back({"64"});
+  stage.words = 16 + 16; // a region's too, up to a multiple of 8, and a map
+  auto make = [&](ArrayRef<std::string> sizes, uint32_t rowsDim,
+                  uint32_t pieces, int32_t param = -1) {
+    KernelBox box;
+    box.param = param;
+    box.region = param < 0 ? 0 : -1;
+    box.sizes.assign(sizes.begin(), sizes.end());
+    box.rowsDim = rowsDim;
+    box.rows = 64;
+    box.pieces = pieces;
+    stage.launch->boxes.assign(1, box);
+    said.clear();
+    return entry(codes) ? "OK" : said;
+  };
+  EXPECT_EQ(make({"N", "128"}, 0, 2), "OK");
+  EXPECT_EQ(make({"N", "2", "2", "256"}, 2, 0), "OK");
+  const std::string expected =
+      "'func.func' op expects a box of an array of 2 to 4 dimensions, the last "
+      "a multiple of 64 up to 256, and of another one's rows, but got ";
+  EXPECT_EQ(make({"N", "128"}, 0, 3),
+            expected + "rank 2, 128 columns, rows of dimension 0 and 3 pieces "
+                       "of 64 columns\n");
+  EXPECT_EQ(make({"N", "128"}, 1, 0),
+            expected + "rank 2, 128 columns, rows of dimension 1 and 0 pieces "
+                       "of 64 columns\n");
+  EXPECT_EQ(make({"N", "N"}, 0, 0),
+            expected + "rank 2, 0 columns, rows of dimension 0 and 0 pieces of "
+                       "64 columns\n");
+  EXPECT_EQ(make({"N", "N", "N", "N", "64"}, 0, 0),
+            expected + "rank 5, 64 columns, rows of dimension 0 and 0 pieces "
+                       "of 64 columns\n");
+  EXPECT_EQ(make({}, 0, 0, /*param=*/0),
+            "'func.func' op expects a box of elements of 16 bits, but x has "
+            "f32\n");
+  EXPECT_EQ(make({}, 0, 0, /*param=*/1),
+            "'func.func' op expects a box of one of 1 parameters, but got "
+            "number 1\n");
+  variant.workspace.clear();
+  stage.words = 8 + 16;
+  EXPECT_EQ(make({"N", "128"}, 0, 2),
+            "'func.func' op expects a box of one of 0 regions, but got number "
+            "0\n");
+}
+
 TEST_F(KernelImageTest, AnImageWithoutCodeIsAnError) {
   TargetCode none;
   none.target = "sm_90a";

@@ -108,7 +108,8 @@ def GPU_CopyOutOp : GPU_Op<"copy_out", [AttrSizedOperandSegments]> {
       checked).
     - (C6) with `boxed`, the tile is one of `gdn_gpu.alloc`, into which the role
       shares own columns, and does so behind the op in its block; nothing else
-      writes it. `gdn-gpu-check` makes sure of this.
+      writes it; and the function has `gdn_gpu.warpgroups`, with which tiles lie
+      where the swizzle begins. `gdn-gpu-check` makes sure of this.
 
     **Example**
 
