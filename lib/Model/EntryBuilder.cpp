@@ -19,8 +19,9 @@ namespace {
 
 enum class Phase { prefill, decode, verify, commit };
 
-/// The most tokens of a row whose tokens stay pending: as many as can.
-constexpr int64_t maxPendingTokens = 8;
+/// The most tokens of a row of `verify`, unless asked otherwise: as many as can
+/// be pending, and as eight warps take in one go.
+constexpr int64_t maxVerifyTokens = 8;
 
 /// Builds one entry function.
 class EntryBuilder {
@@ -49,7 +50,8 @@ private:
   void addRows();
   void addPools();
   void buildCommit();
-  Value acceptedSlots();
+  Value acceptedSlots(int64_t mostTokens);
+  int64_t mostTokens() const;
   bool isLazy() const {
     return options.verify == VerifyStates::lazy &&
            (phase == Phase::verify || phase == Phase::commit);
@@ -316,9 +318,9 @@ void EntryBuilder::buildBody() {
   if (pending)
     slots = CountedSlotsOp::create(
         builder, loc("slots"), slots.getType(), slots, accepted, signature["S"],
-        signature["cu_seqlens"], builder.getI64IntegerAttr(maxPendingTokens));
+        signature["cu_seqlens"], builder.getI64IntegerAttr(mostTokens()));
   else if (accepted)
-    slots = acceptedSlots();
+    slots = acceptedSlots(mostTokens());
   Value writeSlots = signature["write_slots"];
   Value rows = signature["cu_seqlens"];
   Value hasInitial = signature["has_initial"];
@@ -393,19 +395,34 @@ void EntryBuilder::buildBody() {
   func::ReturnOp::create(builder, builder.getUnknownLoc(), outputs);
 }
 
-/// The slot after the last accepted token of each row.
-Value EntryBuilder::acceptedSlots() {
+/// The most tokens of a row that `verify` takes; 0 for any number. A tree has
+/// no state that goes from token to token, and so nothing to gain.
+int64_t EntryBuilder::mostTokens() const {
+  if (options.verifyTokens)
+    return *options.verifyTokens;
+  return options.verify == VerifyStates::tree ? 0 : maxVerifyTokens;
+}
+
+/// The slot after the last accepted token of each row; -1 for rows of more than
+/// `mostTokens`, if not 0.
+Value EntryBuilder::acceptedSlots(int64_t mostTokens) {
   Value table = signature["token_slots"];
+  Value rows;
+  IntegerAttr most;
+  if (mostTokens != 0) {
+    rows = signature["cu_seqlens"];
+    most = builder.getI64IntegerAttr(mostTokens);
+  }
   return AcceptedSlotsOp::create(
       builder, loc("accepted"),
       RankedTensorType::get({ShapedType::kDynamic},
                             getElementTypeOrSelf(table)),
-      table, signature["num_accepted"]);
+      table, signature["num_accepted"], rows, most);
 }
 
 void EntryBuilder::buildCommit() {
   if (isBuffer()) {
-    Value from = acceptedSlots();
+    Value from = acceptedSlots(/*mostTokens=*/0);
     for (StringRef pool : {"conv_pool", "state_pool"})
       if (Value target = signature[pool])
         PoolCopyOp::create(builder, loc(pool),
@@ -448,6 +465,30 @@ static llvm::Error checkVariant(const ModelConfig &config,
     return llvm::createStringError(llvm::formatv(
         "{0}: the layout ready expects the outputs core, but got {1}",
         config.name, stringify(options.outputs)));
+  if (options.verifyTokens) {
+    const int64_t most = *options.verifyTokens;
+    if (options.verify == VerifyStates::none)
+      return llvm::createStringError(llvm::formatv(
+          "{0}: a bound for the tokens of verify expects such an entry, but "
+          "got verify none",
+          config.name));
+    const bool isLazy = options.verify == VerifyStates::lazy;
+    if (isLazy && (most < 1 || most > maxVerifyTokens))
+      return llvm::createStringError(llvm::formatv(
+          "{0}: verify lazy expects a bound of 1 to {1} tokens of a row, but "
+          "got {2}",
+          config.name, maxVerifyTokens, most));
+    if (options.verify == VerifyStates::buffer && most != 0)
+      return llvm::createStringError(llvm::formatv(
+          "{0}: verify buffer takes rows of any number of tokens, but got a "
+          "bound of {1}",
+          config.name, most));
+    if (most < 0)
+      return llvm::createStringError(
+          llvm::formatv("{0}: verify expects a bound of tokens of a row, or 0 "
+                        "for none, but got {1}",
+                        config.name, most));
+  }
   if (isReady && options.verify == VerifyStates::lazy)
     return llvm::createStringError(llvm::formatv(
         "{0}: the layout ready expects verify none, slots or tree, but got "

@@ -12,6 +12,20 @@
 using namespace mlir;
 using namespace gdn::reference;
 
+/// -1 in `slots` for rows of more tokens than the op takes.
+template <typename OpTy>
+static LogicalResult skipLongRows(OpTy op, Environment &env, Tensor &slots) {
+  const Tensor *bounds = env.optional(op.getCuSeqlens());
+  if (!bounds)
+    return success();
+  if (failed(expectShape(op, "cu_seqlens", bounds->shape, {slots.dim(0) + 1})))
+    return failure();
+  for (int64_t n = 0; n < slots.dim(0); ++n)
+    if (bounds->data[n + 1] - bounds->data[n] > double(*op.getMaxTokens()))
+      slots.data[n] = -1;
+  return success();
+}
+
 LogicalResult gdn::reference::evaluateOp(gdn::AcceptedSlotsOp op,
                                          Environment &env) {
   const Tensor &slots = env.tensor(op.getTokenSlots());
@@ -24,6 +38,8 @@ LogicalResult gdn::reference::evaluateOp(gdn::AcceptedSlotsOp op,
     const bool isStep = count >= 1 && count <= double(slots.dim(1));
     result.data[n] = isStep ? slots.row(n)[int64_t(count) - 1] : -1;
   }
+  if (failed(skipLongRows(op, env, result)))
+    return failure();
   return env.defineResult(op->getResult(0), std::move(result));
 }
 
@@ -36,14 +52,8 @@ LogicalResult gdn::reference::evaluateOp(gdn::CountedSlotsOp op,
   for (auto [slot, count] : llvm::zip(result.data, accepted.data))
     if (!acceptedOf(count, env.index(op.getSteps())))
       slot = -1;
-  if (const Tensor *bounds = env.optional(op.getCuSeqlens())) {
-    if (failed(
-            expectShape(op, "cu_seqlens", bounds->shape, {result.dim(0) + 1})))
-      return failure();
-    for (int64_t n = 0; n < result.dim(0); ++n)
-      if (bounds->data[n + 1] - bounds->data[n] > double(*op.getMaxTokens()))
-        result.data[n] = -1;
-  }
+  if (failed(skipLongRows(op, env, result)))
+    return failure();
   return env.defineResult(op->getResult(0), std::move(result));
 }
 

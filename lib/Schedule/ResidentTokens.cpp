@@ -128,7 +128,7 @@ void TokensKernel::place(ScanRole role, ArrayRef<Value> operands) {
   const RoleWork &work = (*roles)[role];
   tile::Conv1dOp carried = findCarriedConv(loop, work.tiles);
   SetVector<Value> kept = findStoredWindows(work.stores);
-  if (carried && fold) // its inputs are kept
+  if (carried && (fold || preparesByHistory())) // its inputs are kept
     kept.insert(carried.getNewWindow());
   for (Value window : kept) {
     int64_t steps = cast<VectorType>(window.getType()).getDimSize(0);

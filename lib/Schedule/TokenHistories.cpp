@@ -3,15 +3,15 @@
 // Preparation in two steps, where eight warps hold the state and a row has one
 // block of tokens: two warps of each convolution read its window and inputs,
 // four tokens each, into shared memory, where they are kept anyway. Behind a
-// barrier each takes two tokens at a time from there: beside the state its 128
-// registers have no room for more.
+// barrier each takes a token at a time from there: rows of one or two tokens,
+// whose preparation is the longest part, use both warps.
 #include "TokensKernel.h"
 
 using namespace mlir;
 using namespace gdn;
 
 /// Tokens of a warp at a time in the second step.
-static constexpr int64_t preparedTokens = 2;
+static constexpr int64_t preparedTokens = 1;
 /// Tokens whose inputs a warp reads in the first.
 static constexpr int64_t readTokens = 4;
 
@@ -21,7 +21,7 @@ static Warps warpsOf(ScanRole role) { return {2 * int64_t(role), 2}; }
 /// Whether queries, keys and values come from convolutions that keep their
 /// inputs in shared memory, and there are rows and warps for it.
 bool TokensKernel::preparesByHistory() {
-  bool allHave = fold && isOneBlock && numWarps == 8;
+  bool allHave = isOneBlock && numWarps == 8;
   for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value})
     allHave &= bool(findCarriedConv(loop, (*roles)[role].tiles));
   return allHave;

@@ -41,6 +41,14 @@ bool TokensKernel::takesTensorCores() {
          columns % 32 == 0 && columns <= 128;
 }
 
+/// Whether tokens are taken one after another, a decay is a number, and eight
+/// warps have registers for the state.
+bool TokensKernel::scansNumbers() {
+  auto state = cast<VectorType>(scan.getState().getType());
+  return !getFold(loop, scan) && state.getNumElements() <= 128 * 128 &&
+         cast<VectorType>(scan.getLogDecay().getType()).getRank() == 1;
+}
+
 /// Whether the state in memory has at most 11 significant bits.
 bool TokensKernel::isStateNarrow() {
   ArrayRef<int64_t> shape =
@@ -58,8 +66,8 @@ bool TokensKernel::isStateNarrow() {
 /// inputs on their way are narrow.
 void TokensKernel::chooseWarps() {
   int64_t given = std::exchange(numWarps, 8);
-  if (given > 8 || !takesTensorCores() || !preparesByHistory() ||
-      !haveNarrowInputs())
+  if (given > 8 || !(takesTensorCores() || scansNumbers()) ||
+      !preparesByHistory() || !haveNarrowInputs())
     numWarps = given;
 }
 

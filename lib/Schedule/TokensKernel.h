@@ -66,6 +66,7 @@ private:
   // All tokens of a block at once (TokenSolve.cpp).
   bool isSolvable();
   bool takesTensorCores();
+  bool scansNumbers();
   bool isStateNarrow();
   void placeSolve();
   mlir::Value fetchNumber(mlir::Value place, mlir::Value at);

@@ -136,11 +136,11 @@
 //       SHORT:   gdn_gpu.each_warp 6 for 1
 //       SHORT:   gdn_gpu.barrier
 //       SHORT:   gdn_gpu.each_warp 0 for 2 {
-//       SHORT:     scf.for %[[T:.+]] = %{{.+}} to %{{.+}} step %c4 {
+//       SHORT:     scf.for %[[T:.+]] = %{{.+}} to %{{.+}} step %c2 {
 //   SHORT-NOT:       gdn_gpu.load
 //   SHORT-DAG:       gdn_gpu.map_rows %[[WEIGHT]]
 //   SHORT-DAG:       gdn_gpu.fetch %[[HISTORY]] row(%[[T]]) {{.*}}<3x128xf32
-//       SHORT:       gdn_gpu.conv1d {{.*}}<2x128xf32
+//       SHORT:       gdn_gpu.conv1d {{.*}}<1x128xf32
 //       SHORT:   gdn_gpu.await_copies
 //  SHORT-NEXT:   gdn_gpu.barrier
 //       SHORT:   gdn_gpu.share_products

@@ -50,6 +50,7 @@ func.func @large(%T: index, %k: memref<?x32x256xbf16>, %y: memref<?x32x256xf16>)
 }
 
 // CHECK-LABEL: func.func @good(
+//   CHECK-NOT:   gdn_gpu.finish_products
 //   CHECK-NOT:   gdn_gpu.single_warps
 //       CHECK:   gdn_gpu.matmul
 func.func @good(%T: index, %y: memref<?x64x128xf16>, %w: memref<?x64x64xf16>)
@@ -63,6 +64,28 @@ func.func @good(%T: index, %y: memref<?x64x128xf16>, %w: memref<?x64x64xf16>)
     %to = gdn_tile.load %y[%t, %c0, %c0] dims [1, 2] : memref<?x64x128xf16>, vector<64x128xf16>
     %next = gdn_tile.matmul %left, %to acc(%m : vector<64x128xf32>) : vector<64x64xf16>, vector<64x128xf16> -> vector<64x128xf32>
     scf.yield %next : vector<64x128xf32>
+  }
+  return
+}
+
+// Two warps make products by themselves, also where warpgroups are: these end where a barrier
+// follows, or ptxas holds what they multiply beyond it.
+// CHECK-LABEL: func.func @two_warps(
+//  CHECK-SAME:   gdn_gpu.finish_products
+//  CHECK-SAME:   gdn_gpu.threads = 64
+// ALONE-LABEL: func.func @two_warps(
+//  ALONE-SAME:   gdn_gpu.finish_products
+func.func @two_warps(%T: index, %y: memref<?x64x64xf16>, %w: memref<?x32x64xf16>)
+    attributes {gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %start = gdn_tile.fill %zero : f32 -> vector<32x64xf32>
+  %end = scf.for %t = %c0 to %T step %c1 iter_args(%m = %start) -> (vector<32x64xf32>) {
+    %left = gdn_tile.load %w[%t, %c0, %c0] dims [1, 2] : memref<?x32x64xf16>, vector<32x64xf16>
+    %to = gdn_tile.load %y[%t, %c0, %c0] dims [1, 2] : memref<?x64x64xf16>, vector<64x64xf16>
+    %next = gdn_tile.matmul %left, %to acc(%m : vector<32x64xf32>) : vector<32x64xf16>, vector<64x64xf16> -> vector<32x64xf32>
+    scf.yield %next : vector<32x64xf32>
   }
   return
 }

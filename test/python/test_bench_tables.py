@@ -146,6 +146,115 @@ def test_limits_of_overlapping_launches_are_of_overlapping_launches():
         assert by == "prototype + 3 %"
 
 
+def of_both_orders(count: int = 64, **config) -> list[dict]:
+    """Ours through slots in random order and in order; without and with dependent launches."""
+    ends = ("", " pdl", " in order", " in order pdl")
+    return [row("gdn", f"rows{end}", count, 80.0, part="step", **config) for end in ends]
+
+
+def limits_by_label(others: list[dict], ours: list[dict]) -> dict[str, tuple]:
+    limits.add_limits(ours + others)
+    return {tables.label(r): (r.get("limit_us"), r.get("limit_by")) for r in ours}
+
+
+def test_who_takes_no_slots_limits_ours_in_order_alone():
+    pool = row("flashinfer", "pool", 64, 9.0, part="rule")
+    for other, by in (
+        (row("flashinfer", "state", 64, 7.0, part="rule"), "flashinfer rule in order"),
+        (row("fla", "", 64, 7.0, part="rule"), "fla rule"),
+        (row("fla", "", 64, 7.0, part="step"), "fla step"),
+    ):
+        found = limits_by_label([pool, other], of_both_orders())
+        assert found["gdn"] == found["gdn pdl"] == (9.0, "flashinfer rule")
+        assert found["gdn in order"] == found["gdn in order pdl"] == (7.0, by)
+
+
+def test_who_takes_slots_limits_ours_in_random_order_alone():
+    state = row("flashinfer", "state", 64, 9.0, part="rule")
+    for other, us, by in (
+        (row("flashinfer", "pool", 64, 7.0, part="rule"), 7.0, "flashinfer rule"),
+        (row("flashinfer", "conv", 64, 7.0, part="step"), 7.0, "flashinfer step"),
+        (row("vllm", "", 64, 7.0, part="step"), 7.0, "vllm step"),
+        (row("stream", "plain", 64, 7.2), 8.0, "90 % of the stream"),
+    ):
+        found = limits_by_label([state, other], of_both_orders())
+        assert found["gdn"] == found["gdn pdl"] == (us, by)
+        assert found["gdn in order"] == (9.0, "flashinfer rule in order")
+        assert found["gdn in order pdl"] == found["gdn in order"]
+
+
+def test_the_prototype_and_the_copy_say_nothing_of_slots_in_order():
+    by_hand = [row("prototype", "C", 8, 10.0), row("prototype pdl", "C", 8, 8.0)]
+    found = limits_by_label(by_hand, of_both_orders(8))
+    assert [us and round(us, 3) for us, _ in found.values()] == [10.3, 8.24, None, None]
+    found = limits_by_label([], of_both_orders(256, state="bfloat16"))
+    assert [by for _, by in found.values()] == ["80 % of the copy"] * 2 + [None] * 2
+
+
+def test_the_floor_in_order_is_of_the_stream_in_order():
+    streams = [row("stream", "plain", 64, 70.0), row("stream in order", "torch neg_", 64, 65.0)]
+    assert [limits.is_in_order(r) for r in streams] == [False, True]
+    ours = of_both_orders()
+    limits.add_limits(ours + streams)
+    share = limits.step_traffic(ours[0]["config"]) / limits.state_traffic(ours[0]["config"])
+    assert [r["floor_us"] for r in ours] == [70.0 * share] * 2 + [65.0 * share] * 2
+    alone = of_both_orders()
+    limits.add_limits([*alone, streams[0]])
+    assert ["floor_us" in r for r in alone] == [True, True, False, False]
+
+
+def test_records_without_slots_in_order_keep_their_limits():
+    others = [
+        row("flashinfer", "pool", 64, 9.0, part="rule"),
+        row("flashinfer", "state", 64, 8.0, part="rule"),
+        row("stream", "plain", 64, 70.0),
+    ]
+    ours = of_both_orders()[:2]
+    # What is in order of another size changes nothing.
+    found = limits_by_label([*others, *of_both_orders(32)], ours)
+    assert found == dict.fromkeys(("gdn", "gdn pdl"), (8.0, "flashinfer rule in order"))
+    assert all("floor_us" in r for r in ours)
+    text = tables.markdown(REPORT | {"rows": ours + others})
+    assert "| 64 | 0.11 | 0.10 |" in text
+    assert "Times over ours" not in text
+    assert "stream in order" not in text
+
+
+def test_tables_set_like_beside_like():
+    ours = of_both_orders()
+    for r, us in zip(ours, (100.0, 90.0, 80.0, 60.0), strict=True):
+        r["us"] = us
+    others = [
+        row("fla", "", 64, 96.0, part="rule"),
+        row("flashinfer", "pool", 64, 110.0, part="rule"),
+        row("flashinfer", "state", 64, 88.0, part="rule"),
+        row("stream in order", "torch neg_", 64, 60.0),
+    ]
+    limits.add_limits(ours + others)
+    text = tables.markdown(REPORT | {"rows": ours + others})
+    assert "| gdn | gdn in order | gdn in order pdl | gdn pdl | stream in order |\n" in text
+    assert "| 100.00 | 80.00 | 60.00 | 90.00 | 60.00 |\n" in text
+    names = "| N | fla rule / gdn | flashinfer rule / gdn | flashinfer rule in order / gdn |\n"
+    assert 'order) over "gdn in order", of all others over "gdn".\n\n' + names in text
+    assert "| 64 | 1.20 | 1.10 | 1.10 |\n" in text
+    assert "| 64 | gdn | 110.00 | flashinfer rule | 0.909 |" in text
+    assert "| 64 | gdn in order | 88.00 | flashinfer rule in order | 0.909 |" in text
+    assert "| 64 | gdn in order pdl | 88.00 | flashinfer rule in order | 0.682 |" in text
+    assert "floor is at the rate of the stream in order." in text
+
+
+def test_plots_have_ours_in_order_dashed_in_its_colour():
+    key = (16, 32, "bfloat16", "float32")
+    plot = ET.fromstring(tables.svg(REPORT | {"rows": of_both_orders()}, key))
+    lines = plot.findall("{http://www.w3.org/2000/svg}polyline")
+    # Sorted by name: gdn, gdn in order, gdn in order pdl, gdn pdl.
+    plain, ordered, ordered_pdl, pdl = (line.get("stroke") for line in lines)
+    assert (ordered, ordered_pdl) == (plain, pdl)
+    assert plain != pdl
+    dashes = [line.get("stroke-dasharray") for line in lines]
+    assert dashes == [None, "6 4", "6 4", None]
+
+
 def test_ways_to_launch_have_a_table():
     ways = [{"suite": "host", "impl": "gdn", "config": {"variant": "Call"}, "us": 2.26}]
     ways.append(ways[0] | {"limit_us": 4.0, "us_min": 2.1, "config": {"variant": "C ABI"}})

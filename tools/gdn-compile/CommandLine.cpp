@@ -221,6 +221,11 @@ struct Options {
                  clEnumValN(VerifyStates::lazy, "lazy",
                             "Tokens stay pending until the next step, or until "
                             "an entry commit"))};
+  cl::opt<long> verifyTokens{
+      "verify-tokens", cl::cat(entries), cl::value_desc("number"),
+      cl::desc("The most tokens of a row of verify, 0 for any number: longer "
+               "rows are skipped, and eight or fewer are faster (default: 8; "
+               "for tree and buffer any number)")};
 
   CommandLine collect();
 
@@ -261,6 +266,7 @@ CommandLine Options::collect() {
   given(convWeight, line.entries.convWeight);
   given(normWeight, line.entries.normWeight);
   given(layout, line.entries.layout);
+  given(verifyTokens, line.entries.verifyTokens);
   line.entries.dtBias = dtBias;
   line.entries.outputs = results;
   line.entries.l2norm = l2norm;

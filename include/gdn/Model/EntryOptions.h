@@ -58,6 +58,9 @@ struct EntryOptions {
   bool checkpoints = false; // prefill takes `cu_checkpoints`,
                             // `checkpoint_tokens`, `checkpoint_slots`
   VerifyStates verify = VerifyStates::none;
+  /// The most tokens of a row of `verify`, 0 for any number; longer rows are
+  /// skipped. Default: 8; for trees, and with a buffer, any number.
+  std::optional<int64_t> verifyTokens;
 };
 
 llvm::StringRef stringify(FloatKind kind);

@@ -85,6 +85,19 @@ Value gdn::numAcceptedOf(Operation *op) {
       .Default(Value());
 }
 
+/// Takes the bound of the tokens of a row where states after tokens have slots.
+LogicalResult KernelParts::takeBound() {
+  auto accepted = slots.getDefiningOp<AcceptedSlotsOp>();
+  if (!accepted || !accepted.getCuSeqlens())
+    return success();
+  if (accepted.getCuSeqlens() != cuSeqlens)
+    return rowsOp->emitOpError("expects the rows whose tokens "
+                               "gdn.accepted_slots counts to be its own on "
+                               "the way to tiles");
+  maxTokens = *accepted.getMaxTokens();
+  return success();
+}
+
 /// Takes the count of pending tokens, which all ops with states have or none:
 /// the row is skipped in all of them where it is no count.
 LogicalResult KernelParts::takePending() {
@@ -92,7 +105,7 @@ LogicalResult KernelParts::takePending() {
     if (Value own = numAcceptedOf(carry.op))
       numAccepted = own;
   if (!numAccepted)
-    return success();
+    return takeBound();
   for (const Carry &carry : carries)
     if (numAcceptedOf(carry.op) != numAccepted)
       return carry.op->emitOpError("expects the pending tokens of the other "

@@ -88,6 +88,7 @@ private:
   mlir::LogicalResult takeTokenSlots(mlir::Operation *op);
   mlir::LogicalResult checkParents();
   mlir::LogicalResult takePending();
+  mlir::LogicalResult takeBound();
   void collectCarries();
   void markKeyHeads(mlir::Value value);
 

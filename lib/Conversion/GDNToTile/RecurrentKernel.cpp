@@ -178,11 +178,7 @@ SmallVector<Value> RecurrentKernel::emitPendingTokens(TokenBlock &block,
           scf::IfOp::create(b, loc, keyWriter, false).thenBlock());
     storeCarryAt(carry, tile, r, slot);
   }
-  Value last = end;
-  if (parts.maxTokens) // live rows have no more: schedules see that here
-    last =
-        arith::MinSIOp::create(b, loc, end, add(begin, index(parts.maxTokens)));
-  return emitBlocks(block, begin, last, tiles);
+  return emitBlocks(block, begin, lastEnd(), tiles);
 }
 
 /// One value head: its state and window, token block after token block.

@@ -221,7 +221,7 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
     DeltaRuleOp rule = parts.rule;
     auto first = llvm::find_if(chosen, [&](const SplitVariant &variant) {
       return variant.cuts == 0 && variant.together == 0 &&
-             takesAny(rule, variant.valueParts);
+             takesFewTokens(rule, variant.valueParts);
     });
     first->names.insert(first->names.begin(), first->names.front() + "-short");
     first->isShort = true;

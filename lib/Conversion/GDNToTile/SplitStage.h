@@ -176,6 +176,9 @@ std::string getChunkForm(DeltaRuleOp rule, int64_t chunk);
 /// Whether any launch can take a walk by so many parts of the values.
 bool takesAny(DeltaRuleOp rule, int64_t valueParts);
 
+/// Whether it may be the one for few tokens, whatever their rows.
+bool takesFewTokens(DeltaRuleOp rule, int64_t valueParts);
+
 /// Tokens that a warp of a pass over memory works on at once: so few that there
 /// are registers for many warps.
 constexpr int64_t groupTokens = 4;

@@ -53,6 +53,13 @@ Value TileProgram::addRegion(ArrayRef<std::string> sizes,
 }
 
 /// The slot contract: not negative, not the null slot, below P.
+Value TileProgram::lastEnd() {
+  if (parts.maxTokens == 0)
+    return end;
+  return arith::MinSIOp::create(b, loc, end,
+                                add(begin, index(parts.maxTokens)));
+}
+
 Value TileProgram::isLive(Value id, Value pool) {
   return emitIsLive(b, loc, views, id, pool);
 }

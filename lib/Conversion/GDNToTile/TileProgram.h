@@ -55,6 +55,9 @@ struct TileProgram {
   mlir::Value mul(mlir::Value x, mlir::Value y) {
     return b.createOrFold<mlir::arith::MulIOp>(loc, x, y);
   }
+  /// The end of the row's tokens. Where live rows have a bound it is one here,
+  /// too, for schedules to see.
+  mlir::Value lastEnd();
   /// The first of the block's values, of `all` how many it has.
   mlir::Value valueStart() { return firstValue ? firstValue : index(0); }
   int64_t valueCount(int64_t all) const { return firstValue ? numValues : all; }

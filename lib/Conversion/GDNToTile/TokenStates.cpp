@@ -131,7 +131,7 @@ SmallVector<Value> gdn::emitTokenByToken(TileProgram &p, TokenBlock &block,
                                          ArrayRef<Value> writers) {
   OpBuilder &b = p.b;
   bool isTree = bool(p.parts.parents);
-  auto loop = scf::ForOp::create(b, p.loc, p.begin, p.end, p.index(1),
+  auto loop = scf::ForOp::create(b, p.loc, p.begin, p.lastEnd(), p.index(1),
                                  isTree ? ArrayRef<Value>() : start);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());

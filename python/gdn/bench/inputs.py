@@ -2,7 +2,7 @@
 """The arguments of a decode step on a GPU: as our entries take them, and the same
 numbers as peers take them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -61,6 +61,14 @@ class Step:
         """Bytes of the states of all rows, once."""
         pool = self.pools["state_pool"]
         return self.sizes.rows * pool[0].numel() * pool.element_size()
+
+    def in_order(self) -> "Step":
+        """The same step with the slots of each set one after another: those of the states that
+        who takes no slots has."""
+        rows, like = self.sizes.rows, self.slots[0]
+        slots = torch.arange(1, 1 + len(self.slots) * rows, dtype=like.dtype, device=like.device)
+        # Memory of its own for each set, as in random order.
+        return replace(self, slots=[own.clone() for own in slots.view(-1, rows)])
 
     def _side_by_side(self, name: str) -> list[torch.Tensor]:
         rows = self.sizes.rows

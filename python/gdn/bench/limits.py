@@ -28,23 +28,44 @@ def step_traffic(config: dict) -> int:
     return state_traffic(config) + config["N"] * itemsize * (windows + projections + values)
 
 
-def floor_us(config: dict, others: list[dict]) -> float | None:
-    """What those bytes take at the rate of the stream through the same slots; from 256 MiB on,
-    where a launch is long beside its beginning and its end."""
-    stream = next((row for row in others if row["impl"] == "stream"), None)
+def is_in_order(row: dict) -> bool:
+    """Whether the states of a row of decode lie one after another: of ours with such slots, and
+    of those who take no slots (FLA, FlashInfer's rule on states, a stream)."""
+    variant = row["config"].get("variant", "")
+    if row["impl"] == "gdn":
+        return variant.removesuffix(" pdl").endswith(" in order")
+    return row["impl"] in ("fla", "stream in order") or variant == "state"
+
+
+def floor_us(config: dict, ordered: bool, others: list[dict]) -> float | None:
+    """What those bytes take at the rate of the stream through the same slots, or of that in
+    order; from 256 MiB on, where a launch is long beside its beginning and its end."""
+    name = "stream in order" if ordered else "stream"
+    stream = next((row for row in others if row["impl"] == name), None)
     if stream is None or state_traffic(config) < 256 * _MIB:
         return None
     return stream["us"] * step_traffic(config) / state_traffic(config)
 
 
-def candidates(config: dict, dependent: bool, others: list[dict]) -> list[tuple[float, str]]:
+def comparable(ordered: bool, others: list[dict]) -> list[dict]:
+    """The rows whose states lie as those of a step of ours. All are compared with ours through
+    random slots where none of ours is in order: records of before that was measured."""
+    if not ordered and not any(row["impl"] == "gdn" and is_in_order(row) for row in others):
+        return others
+    return [row for row in others if is_in_order(row) == ordered]
+
+
+def candidates(
+    config: dict, dependent: bool, ordered: bool, others: list[dict]
+) -> list[tuple[float, str]]:
     """Limits in microseconds and where they come from. `others` are rows of the same
-    sizes and types; `dependent` says whether launches may overlap."""
+    sizes and types; `dependent` says whether launches may overlap, `ordered` whether our
+    states lie one after another: then shares of the stream and of the copy ask nothing."""
     traffic = state_traffic(config)
     found = []
-    if config["state"] != "float32" and traffic >= 512 * _MIB:
+    if not ordered and config["state"] != "float32" and traffic >= 512 * _MIB:
         found.append((traffic / (0.80 * _COPY_TBPS) * 1e-6, "80 % of the copy"))
-    for row in others:
+    for row in comparable(ordered, others):
         impl, part = row["impl"], row["config"].get("part")
         if impl == "stream" and config["state"] == "float32":
             share = 0.93 if traffic >= 512 * _MIB else 0.90 if traffic >= 256 * _MIB else None
@@ -99,8 +120,9 @@ def add_limits(rows: list[dict]) -> None:
         if row["suite"] == "verify":
             found = verify_candidates(dependent, others)
         else:
-            found = candidates(config, dependent, others)
-            if floor := floor_us(config, others):
+            ordered = is_in_order(row)
+            found = candidates(config, dependent, ordered, others)
+            if floor := floor_us(config, ordered, others):
                 row["floor_us"] = floor
         if found:
             row["limit_us"], row["limit_by"] = min(found)

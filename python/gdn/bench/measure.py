@@ -130,16 +130,9 @@ def io_of(kernel: Kernel) -> str:
     return next(p.dtype for p in kernel.params if p.name in ("qkvz", "qkv", "q"))
 
 
-def measure_decode(kernel: Kernel, layer: reference.Layer, heads, rows: int, options) -> list[dict]:
-    """Rows of the report for one configuration."""
-    params = {param.name: param for param in kernel.params}
-    state = params["state_pool"].dtype
-    io = io_of(kernel)
-    config = {"Hk": heads[0], "Hv": heads[1], "dk": layer.key_dim, "dv": layer.value_dim}
-    config |= {"N": rows, "T": 1, "io": io, "state": state, "conv": options.conv_layout}
-    step = make_step(kernel, layer, heads, rows, options.conv_layout)
-    report = Report(config, 2 * step.state_bytes, options.repeats)
-
+def measure_ours(report: Report, kernel: Kernel, step, place: str = "") -> None:
+    """Rows of ours, without and with dependent launches. `place` says in their variant how the
+    slots of `step` lie unless it is in random order."""
     # What is checked and what the host's time is of: calls with tensors, on the stream
     # that PyTorch has as its current one. What is timed on the GPU: the same launches.
     call = Call(kernel)
@@ -149,10 +142,23 @@ def measure_decode(kernel: Kernel, layer: reference.Layer, heads, rows: int, opt
     errors = decode.step_errors(step, by_call[0], lambda: output, step.states_in_slots)
     found = dict(zip(("error_o", "error_state"), errors, strict=True))
     ours = decode.bindings(kernel, step, dependent=False)
-    variant = ours[0].variant
+    variant = ours[0].variant + place
     report.measure("gdn", "step", variant, decode.calls(ours), by_call, **found)
     dependent = decode.bindings(kernel, step, dependent=True)
     report.measure("gdn", "step", variant + " pdl", decode.calls(dependent), by_call, **found)
+
+
+def measure_decode(kernel: Kernel, layer: reference.Layer, heads, rows: int, options) -> list[dict]:
+    """Rows of the report for one configuration."""
+    params = {param.name: param for param in kernel.params}
+    state = params["state_pool"].dtype
+    io = io_of(kernel)
+    config = {"Hk": heads[0], "Hv": heads[1], "dk": layer.key_dim, "dv": layer.value_dim}
+    config |= {"N": rows, "T": 1, "io": io, "state": state, "conv": options.conv_layout}
+    step = make_step(kernel, layer, heads, rows, options.conv_layout)
+    report = Report(config, 2 * step.state_bytes, options.repeats)
+    measure_ours(report, kernel, step)
+    measure_ours(report, kernel, step.in_order(), " in order")
     if options.host:
         report.rows += host.rows(kernel, step, config)
     if not options.no_peers:

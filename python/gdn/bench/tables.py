@@ -4,6 +4,8 @@
 from collections import defaultdict
 from html import escape
 
+from . import limits
+
 _COLOURS = (
     "#1b6ca8",
     "#c0392b",
@@ -25,11 +27,17 @@ _KEYS = {
     "verify": ("Hk", "Hv", "io", "state", "T", "mode"),
 }
 SUITES = tuple(_KEYS)
+_OURS = ("gdn", "gdn pdl", "gdn in order", "gdn in order pdl")
+_BESIDE = (
+    "Times over ours: of who takes no slots (FLA, FlashInfer's rule in order) over \"gdn in "
+    'order", of all others over "gdn".'
+)
 _FLOOR = (
     "Floor: the bytes that a step has to move (states, windows, projections, outputs) at the "
     "rate of the stream through the same slots. A limit with * is less: the rule alone, from "
     "what is ready, of states that lie in order or to memory of its own.\n"
 )
+_FLOOR_IN_ORDER = "Of rows in order the floor is at the rate of the stream in order.\n"
 
 
 def label(row: dict) -> str:
@@ -44,7 +52,8 @@ def label(row: dict) -> str:
         # States side by side, where others have slots in random order.
         place = "in order" if config.get("variant") == "state" else ""
         return " ".join(filter(None, (row["impl"], config.get("part"), place)))
-    return "gdn pdl" if config.get("variant", "").endswith(" pdl") else "gdn"
+    place = " in order" if limits.is_in_order(row) else ""
+    return f"gdn{place}" + (" pdl" if config.get("variant", "").endswith(" pdl") else "")
 
 
 def groups(report: dict, suite: str) -> dict[tuple, dict[int, dict[str, dict]]]:
@@ -84,6 +93,8 @@ def markdown(report: dict, suite: str = "decode") -> str:
         lines += _ways(groups(report, suite))
     elif any("floor_us" in row for row in report["rows"]):
         lines += [_FLOOR]
+        if any("floor_us" in row and limits.is_in_order(row) for row in report["rows"]):
+            lines += [_FLOOR_IN_ORDER]
     return "\n".join(lines)
 
 
@@ -144,22 +155,34 @@ def _times(by_rows: dict, names: list[str]) -> list[str]:
     return _table(["N", *names] + (["of the stream"] if "stream" in names else []), table)
 
 
+def _beside(row: dict, rows: dict) -> dict:
+    """Our row that another is compared with: of those who take no slots ours with slots in
+    order, where that was measured."""
+    return rows.get("gdn in order", rows["gdn"]) if limits.is_in_order(row) else rows["gdn"]
+
+
 def _ratios(by_rows: dict, names: list[str]) -> list[str]:
     """How many times as long as ours others take."""
     others = [name for name in names if name.split()[0] not in ("gdn", "stream", "prototype")]
     table = [
         [str(count)]
-        + [f"{rows[n]['us'] / rows['gdn']['us']:.2f}" if n in rows else "" for n in others]
+        + [
+            f"{rows[n]['us'] / _beside(rows[n], rows)['us']:.2f}" if n in rows else ""
+            for n in others
+        ]
         for count, rows in sorted(by_rows.items())
         if "gdn" in rows
     ]
-    return _table(["N", *(f"{name} / gdn" for name in others)], table) if others else []
+    if not others:
+        return []
+    text = [_BESIDE, ""] if "gdn in order" in names and table else []
+    return text + _table(["N", *(f"{name} / gdn" for name in others)], table)
 
 
 def _limits(by_rows: dict) -> list[str]:
     table = []
     for count, rows in sorted(by_rows.items()):
-        for name in ("gdn", "gdn pdl"):
+        for name in _OURS:
             row = rows.get(name)
             if row and "limit_us" in row:
                 limit, floor = row["limit_us"], row.get("floor_us")
@@ -209,18 +232,35 @@ def svg(report: dict, key: tuple, suite: str = "decode") -> str:
         parts.append(_text(x - 8, y + 4, f"{top * tick / 4:.1f}", "end"))
     for index, count in enumerate(counts):
         parts.append(_text(place(index, 0)[0], _HEIGHT - _BOTTOM + 18, str(count), "middle"))
+    colours = _colours(names)
     for number, name in enumerate(names):
-        colour = _COLOURS[number % len(_COLOURS)]
+        colour, dashes = colours[name]
         points = [
             place(i, by_rows[count][name]["state_TBps"])
             for i, count in enumerate(counts)
             if name in by_rows[count]
         ]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts.append(
+            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>'
+        )
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points]
         parts.append(_text(_WIDTH - _RIGHT + 14, _TOP + 18 * number + 10, name, "start", colour))
     return "\n".join([*parts, "</svg>", ""])
+
+
+def _colours(names: list[str]) -> dict[str, tuple[str, str]]:
+    """The colour of each line, and the attribute that dashes it: ours in order is dashed, in
+    the colour of ours, since there are fewer colours than lines."""
+    alike = {name: name.replace("gdn in order", "gdn") for name in names}
+    order = sorted(set(alike.values()))
+    return {
+        name: (
+            _COLOURS[order.index(other) % len(_COLOURS)],
+            "" if other == name else ' stroke-dasharray="6 4"',
+        )
+        for name, other in alike.items()
+    }
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", colour: str = "#222") -> str:

@@ -40,6 +40,23 @@ TEST_F(PoolOps, MaskRowsOfDecode) {
   expectSame(results[0].data, {0, 7, 0, 0});
 }
 
+// Counts from 1 to 2, rows of up to 3 tokens.
+TEST_F(PoolOps, AcceptedSlots) {
+  Tensor table({4, 2}, {5, 6, 7, 8, 9, 10, 11, 12});
+  auto results = run(R"(
+    func.func @f(%t: tensor<?x?xi32>, %a: tensor<?xi32>, %cu: tensor<?xi32>)
+        -> (tensor<?xi32>, tensor<?xi32>) {
+      %x = gdn.accepted_slots %t[%a]
+          : tensor<?x?xi32>, tensor<?xi32> -> tensor<?xi32>
+      %y = gdn.accepted_slots %t[%a] rows(%cu) max_tokens(3)
+          : tensor<?x?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?xi32>
+      return %x, %y : tensor<?xi32>, tensor<?xi32>
+    })",
+                     {table, vector({1, 2, 3, 2}), vector({0, 3, 7, 8, 8})});
+  expectSame(results[0].data, {5, 8, -1, 12});
+  expectSame(results[1].data, {5, -1, -1, 12});
+}
+
 // Counts from 0 to 2, rows of up to 3 tokens; ids that are skipped are passed
 // on.
 TEST_F(PoolOps, CountedSlots) {

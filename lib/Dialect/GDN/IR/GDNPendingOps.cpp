@@ -3,6 +3,7 @@
 // Verifiers of the ops in GDNPendingOps.td, and of pending tokens wherever an
 // op has some. A label such as commit_conv1d_c1 is constraint (C1) of that op,
 // there and in docs/spec.
+#include "OpChecks.h"
 #include "PendingChecks.h"
 
 using namespace mlir;
@@ -60,15 +61,7 @@ LogicalResult CountedSlotsOp::verify() {
     if (failed(sizes.agree("cu_seqlens", bounds.getType(), {{"N", 1}})))
       return failure();
   // counted_slots_c2
-  std::optional<int64_t> most = getMaxTokens();
-  if (most.has_value() != bool(getCuSeqlens()))
-    return emitOpError("expects 'max_tokens' to be given with 'cu_seqlens', "
-                       "but got ")
-           << (most ? "'max_tokens'" : "'cu_seqlens'") << " alone";
-  if (most && *most < 1)
-    return emitOpError("expects 'max_tokens' to be at least 1, but got ")
-           << *most;
-  return success();
+  return verifyMaxTokens(*this, getCuSeqlens(), getMaxTokens());
 }
 
 /// Checks the operands that say what is accepted of which slot.

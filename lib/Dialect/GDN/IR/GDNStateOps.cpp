@@ -282,6 +282,9 @@ LogicalResult AcceptedSlotsOp::verify() {
       failed(sizes.agree("num_accepted", getNumAccepted().getType(), {"N"})) ||
       failed(sizes.agree("result", getResult().getType(), {"N"})))
     return failure();
+  if (Value bounds = getCuSeqlens())
+    if (failed(sizes.agree("cu_seqlens", bounds.getType(), {{"N", 1}})))
+      return failure();
   // accepted_slots_c2
   Type want = getElementTypeOrSelf(getTokenSlots()),
        got = getElementTypeOrSelf(getResult());
@@ -289,7 +292,8 @@ LogicalResult AcceptedSlotsOp::verify() {
     return emitOpError(
                "expects 'result' to have the element type of 'token_slots', ")
            << want << ", but got " << got;
-  return success();
+  // accepted_slots_c3
+  return verifyMaxTokens(*this, getCuSeqlens(), getMaxTokens());
 }
 
 LogicalResult MaskRowsOp::verify() {

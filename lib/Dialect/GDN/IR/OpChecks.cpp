@@ -29,6 +29,18 @@ LogicalResult gdn::verifyActivation(Operation *op, Activation got,
          << ", but got " << stringifyActivation(got);
 }
 
+LogicalResult gdn::verifyMaxTokens(Operation *op, Value cuSeqlens,
+                                   std::optional<int64_t> most) {
+  if (most.has_value() != bool(cuSeqlens))
+    return op->emitOpError("expects 'max_tokens' to be given with "
+                           "'cu_seqlens', but got ")
+           << (most ? "'max_tokens'" : "'cu_seqlens'") << " alone";
+  if (most && *most < 1)
+    return op->emitOpError("expects 'max_tokens' to be at least 1, but got ")
+           << *most;
+  return success();
+}
+
 LogicalResult gdn::verifySameShape(Operation *op, StringRef want, Type wantType,
                                    StringRef got, Type gotType) {
   ArrayRef<int64_t> wantSizes = getSizes(wantType),

@@ -17,6 +17,11 @@ mlir::LogicalResult verifyPositive(mlir::Operation *op, llvm::StringRef name,
 mlir::LogicalResult verifyActivation(mlir::Operation *op, Activation got,
                                      llvm::ArrayRef<Activation> allowed);
 
+/// Checks that the attribute `max_tokens` is given with `cu_seqlens` and not
+/// without, and is at least 1.
+mlir::LogicalResult verifyMaxTokens(mlir::Operation *op, mlir::Value cuSeqlens,
+                                    std::optional<int64_t> most);
+
 /// Checks that two shaped values have the same rank and sizes; the first sets.
 mlir::LogicalResult verifySameShape(mlir::Operation *op, llvm::StringRef want,
                                     mlir::Type wantType, llvm::StringRef got,

@@ -290,31 +290,40 @@ def GDN_AcceptedSlotsOp : GDN_Op<"accepted_slots", [Pure]> {
   let description = [{
     Element `n` of the result is `token_slots[n, num_accepted[n] - 1]`: where the
     state after the last accepted token of a row's previous step is. It is -1,
-    which is skipped, where `num_accepted[n]` is not from 1 to `S`.
+    which is skipped, where `num_accepted[n]` is not from 1 to `S`. With
+    `cu_seqlens` it is -1 also where row `n` has more than `max_tokens` tokens: a
+    target may then count on rows that it takes in one go.
 
     **Preconditions**
 
-    - (C1) `token_slots` is `N x S`, `num_accepted` and the result are `N`.
+    - (C1) `token_slots` is `N x S`, `num_accepted` and the result are `N`;
+      `cu_seqlens`, where there is one, is `N + 1`.
     - (C2) the result has the element type of `token_slots`.
+    - (C3) `max_tokens` is given where `cu_seqlens` is, and nowhere else; it is at
+      least 1.
 
     **Example**
 
     ```mlir
-    func.func @last(%table: tensor<?x5xi64>, %accepted: tensor<?xi32>)
-        -> tensor<?xi64> {
-      %slots = gdn.accepted_slots %table[%accepted]
-          : tensor<?x5xi64>, tensor<?xi32> -> tensor<?xi64>
+    func.func @last(%table: tensor<?x5xi64>, %accepted: tensor<?xi32>,
+                    %cu: tensor<?xi32>) -> tensor<?xi64> {
+      %slots = gdn.accepted_slots %table[%accepted] rows(%cu) max_tokens(8)
+          : tensor<?x5xi64>, tensor<?xi32>, tensor<?xi32> -> tensor<?xi64>
       return %slots : tensor<?xi64>
     }
     ```
   }];
   let arguments = (ins
     Arg<GDN_SlotsTable, "slots of the states after each token, N x S">:$token_slots,
-    Arg<GDN_RowsTensor, "accepted tokens of the previous step, N">:$num_accepted);
+    Arg<GDN_RowsTensor, "accepted tokens of the previous step, N">:$num_accepted,
+    Arg<Optional<GDN_RowsTensor>, "bounds of the rows, N + 1">:$cu_seqlens,
+    OptionalAttr<I64Attr>:$max_tokens);
   let results = (outs GDN_SlotsTensor:$result);
   let assemblyFormat = [{
-    $token_slots `[` $num_accepted `]` attr-dict
-    `:` type($token_slots) `,` type($num_accepted) `->` type($result)
+    $token_slots `[` $num_accepted `]` (`rows` `(` $cu_seqlens^ `)`)?
+    (`max_tokens` `(` $max_tokens^ `)`)? attr-dict
+    `:` type($token_slots) `,` type($num_accepted) (`,` type($cu_seqlens)^)?
+    `->` type($result)
   }];
   let hasVerifier = 1;
 }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The rows that have a bound are those whose states are read.
+//
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile -verify-diagnostics
+
+func.func @verify(
+    %q: tensor<?x?x16xf32> {gdn.name = "q", gdn.dims = ["T", "H", "16"]},
+    %k: tensor<?x?x16xf32> {gdn.name = "k", gdn.dims = ["T", "H", "16"]},
+    %v: tensor<?x?x64xf32> {gdn.name = "v", gdn.dims = ["T", "H", "64"]},
+    %g: tensor<?x?xf32> {gdn.name = "g", gdn.dims = ["T", "H"]},
+    %beta: tensor<?x?xf32> {gdn.name = "beta", gdn.dims = ["T", "H"]},
+    %pool: !gdn.pool<?x?x64x16xf32> {gdn.name = "state_pool", gdn.dims = ["P", "H", "64", "16"]},
+    %cu: tensor<?xi32> {gdn.name = "cu_seqlens", gdn.dims = ["N + 1"]},
+    %others: tensor<?xi32> {gdn.name = "others", gdn.dims = ["N + 1"]},
+    %table: tensor<?x?xi32> {gdn.name = "token_slots", gdn.dims = ["N", "S"]},
+    %accepted: tensor<?xi32> {gdn.name = "num_accepted", gdn.dims = ["N"]})
+    -> (tensor<?x?x64xf32> {gdn.name = "core", gdn.dims = ["T", "H", "64"]})
+    attributes {gdn.entry} {
+  %slots = gdn.accepted_slots %table[%accepted] rows(%others) max_tokens(6)
+      : tensor<?x?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?xi32>
+  // expected-error@+1 {{'gdn.delta_rule' op expects the rows whose tokens gdn.accepted_slots counts to be its own on the way to tiles}}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+      token_slots(%table)
+      : tensor<?x?x16xf32>, tensor<?x?x16xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>,
+        tensor<?x?xf32>, !gdn.pool<?x?x64x16xf32>, tensor<?xi32>, tensor<?xi32>
+        token_slots tensor<?x?xi32> -> tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
+}
