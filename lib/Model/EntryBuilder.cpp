@@ -51,7 +51,10 @@ private:
   void addPools();
   void buildCommit();
   Value acceptedSlots(int64_t mostTokens);
-  int64_t mostTokens() const;
+  /// The most tokens of a row of `verify`; 0 for any number.
+  int64_t mostTokens() const {
+    return options.verifyTokens.value_or(maxVerifyTokens);
+  }
   bool isLazy() const {
     return options.verify == VerifyStates::lazy &&
            (phase == Phase::verify || phase == Phase::commit);
@@ -395,14 +398,6 @@ void EntryBuilder::buildBody() {
   func::ReturnOp::create(builder, builder.getUnknownLoc(), outputs);
 }
 
-/// The most tokens of a row that `verify` takes; 0 for any number. A tree has
-/// no state that goes from token to token, and so nothing to gain.
-int64_t EntryBuilder::mostTokens() const {
-  if (options.verifyTokens)
-    return *options.verifyTokens;
-  return options.verify == VerifyStates::tree ? 0 : maxVerifyTokens;
-}
-
 /// The slot after the last accepted token of each row; -1 for rows of more than
 /// `mostTokens`, if not 0.
 Value EntryBuilder::acceptedSlots(int64_t mostTokens) {
@@ -478,10 +473,11 @@ static llvm::Error checkVariant(const ModelConfig &config,
           "{0}: verify lazy expects a bound of 1 to {1} tokens of a row, but "
           "got {2}",
           config.name, maxVerifyTokens, most));
-    if (options.verify == VerifyStates::buffer && most != 0)
+    if (most != 0 && (options.verify == VerifyStates::tree ||
+                      options.verify == VerifyStates::buffer))
       return llvm::createStringError(llvm::formatv(
-          "{0}: verify buffer takes rows of any number of tokens, but got a "
-          "bound of {1}",
+          "{0}: verify tree and buffer take rows of any number of tokens, but "
+          "got a bound of {1}",
           config.name, most));
     if (most < 0)
       return llvm::createStringError(

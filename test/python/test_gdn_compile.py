@@ -271,3 +271,38 @@ def test_some_entries_alone(tool, config):
     done = tool("gdn-compile", *options, "--only=veri")
     assert done.returncode == 1
     assert "--only: expects names of entries, but got 'veri'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "options, bound",
+    [
+        ("--verify=slots", 8),
+        ("--verify=slots --verify-tokens=5", 5),
+        ("--verify=slots --verify-tokens=0", None),
+        ("--verify=tree", None),
+        ("--verify=lazy", 8),
+        ("--verify=lazy --verify-tokens=3", 3),
+        ("--verify=buffer", None),
+    ],
+)
+def test_rows_of_verify_have_a_bound(tool, config, options, bound):
+    done = tool("gdn-compile", "--config", config, *options.split(), "--emit=gdn", "--only=verify")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.findall(r"max_tokens\((\d+)\)", done.stdout) == ([str(bound)] if bound else [])
+
+
+@pytest.mark.parametrize(
+    "options, error",
+    [
+        ("--verify-tokens=3", "a bound for the tokens of verify expects such an entry"),
+        ("--verify=lazy --verify-tokens=9", "expects a bound of 1 to 8 tokens of a row, but got 9"),
+        ("--verify=lazy --verify-tokens=0", "expects a bound of 1 to 8 tokens of a row, but got 0"),
+        ("--verify=slots --verify-tokens=-1", "or 0 for none, but got -1"),
+        ("--verify=tree --verify-tokens=12", "any number of tokens, but got a bound of 12"),
+        ("--verify=buffer --verify-tokens=8", "any number of tokens, but got a bound of 8"),
+    ],
+)
+def test_bounds_that_verify_cannot_have(tool, config, options, error):
+    done = tool("gdn-compile", "--config", config, *options.split(), "--emit=gdn")
+    assert done.returncode == 1
+    assert error in done.stderr

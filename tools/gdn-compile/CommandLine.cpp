@@ -225,7 +225,7 @@ struct Options {
       "verify-tokens", cl::cat(entries), cl::value_desc("number"),
       cl::desc("The most tokens of a row of verify, 0 for any number: longer "
                "rows are skipped, and eight or fewer are faster (default: 8; "
-               "for tree and buffer any number)")};
+               "tree and buffer have no bound)")};
 
   CommandLine collect();
 

@@ -59,7 +59,7 @@ struct EntryOptions {
                             // `checkpoint_tokens`, `checkpoint_slots`
   VerifyStates verify = VerifyStates::none;
   /// The most tokens of a row of `verify`, 0 for any number; longer rows are
-  /// skipped. Default: 8; for trees, and with a buffer, any number.
+  /// skipped. Default: 8. Trees and buffers have no bound.
   std::optional<int64_t> verifyTokens;
 };
 
