@@ -149,15 +149,17 @@ def check_moves(device: Device, kernel: Kernel, sizes: Sizes, findings: Findings
 
 def pick_rows(kernel: Kernel, whole: dict[str, np.ndarray], rows: list[int]) -> dict:
     """The arguments of a launch of these rows of a batch, in this order."""
-    bounds = whole.get("cu_seqlens", np.arange(len(whole["slots"]) + 1))
-    lengths = [int(bounds[row + 1] - bounds[row]) for row in rows]
-    tokens = np.concatenate([np.arange(bounds[row], bounds[row + 1]) for row in rows])
-    cuts = {"N": np.array(rows), "T": tokens.astype(np.int64)}
+    cuts, bounds_of_picked = {"N": np.array(rows)}, {}
+    # Tokens of the rows, and their checkpoints.
+    for name, dim in (("cu_seqlens", "T"), ("cu_checkpoints", "C")):
+        if name in whole:
+            bounds = whole[name]
+            own = [np.arange(bounds[row], bounds[row + 1], dtype=np.int64) for row in rows]
+            cuts[dim] = np.concatenate(own)
+            bounds_of_picked[name] = np.cumsum([0, *map(len, own)]).astype(bounds.dtype)
     first_dims = {p.name: p.dims[0] for p in kernel.params if p.dims}
     picked = {n: v[cuts[first_dims[n]]] if first_dims[n] in cuts else v for n, v in whole.items()}
-    if "cu_seqlens" in whole:
-        picked["cu_seqlens"] = np.cumsum([0, *lengths]).astype(whole["cu_seqlens"].dtype)
-    return picked
+    return picked | bounds_of_picked
 
 
 def check_picked(

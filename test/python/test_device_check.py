@@ -12,9 +12,7 @@ from gdn import Runtime, checks, device_check, reference
 from gdn.problems import Sizes
 
 
-@pytest.fixture(scope="module")
-def image(tool, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("check")
+def compile_layer(tool, folder, *more):
     config, path = folder / "config.json", folder / "layer.gdnk"
     config.write_text(
         '{"model_type": "qwen3_5_text", "hidden_size": 128, "hidden_act": "silu",'
@@ -23,9 +21,14 @@ def image(tool, tmp_path_factory):
         ' "linear_conv_kernel_dim": 4, "rms_norm_eps": 1e-6}'
     )
     options = ["--io=bf16", "--outputs=both", "--target=native", "-o", path]
-    done = tool("gdn-compile", "--config", config, *options)
+    done = tool("gdn-compile", "--config", config, *options, *more)
     assert done.returncode == 0, done.stderr
     return path
+
+
+@pytest.fixture(scope="module")
+def image(tool, tmp_path_factory):
+    return compile_layer(tool, tmp_path_factory.mktemp("check"))
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +52,12 @@ def test_sound_kernels_pass(image, library, tmp_path, capsys):
         assert 0 < row["error_o"] < 2e-3
         assert 0 < row["error_state"] < 1e-5
     assert "layer/decode" in capsys.readouterr().out
+
+
+def test_states_inside_rows_pass(tool, library, tmp_path):
+    path = compile_layer(tool, tmp_path, "--only=prefill", "--checkpoints", "--has-initial")
+    options = ["--device=cpu", "--quick", "--no-times", f"--library={library}"]
+    assert device_check.main([str(path), *options]) == 0
 
 
 @pytest.mark.parametrize(
