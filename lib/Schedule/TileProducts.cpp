@@ -274,8 +274,7 @@ static int64_t countStateRegisters(func::FuncOp func, int64_t numWarps) {
 
 /// Whether products are to be done where a barrier follows: few warps copy so
 /// much each that ptxas spills where it moves products behind one and keeps
-/// what they multiply. Beside a larger state it has less ahead by itself. Of
-/// products that four warps make together it moves none.
+/// what they multiply. Beside a larger state it has less ahead by itself.
 static bool finishesProducts(func::FuncOp func, int64_t numWarps) {
   int64_t state = countStateRegisters(func, numWarps);
   return numWarps < fewestWarps && state != 0 && state <= mostOfState;
