@@ -130,6 +130,19 @@ static std::string sourceOf(func::FuncOp entry) {
   return text;
 }
 
+/// The tokens beyond which the entry skips a row, of which a serving layer has
+/// to know; nothing where rows of any length are taken.
+static std::optional<int64_t> maxTokensOf(func::FuncOp entry) {
+  std::optional<int64_t> most;
+  auto take = [&](std::optional<uint64_t> tokens) {
+    if (tokens)
+      most = std::min<int64_t>(most.value_or(*tokens), *tokens);
+  };
+  entry.walk([&](AcceptedSlotsOp op) { take(op.getMaxTokens()); });
+  entry.walk([&](CountedSlotsOp op) { take(op.getMaxTokens()); });
+  return most;
+}
+
 static std::unique_ptr<fb::KeyValueT> keyValue(StringRef key, StringRef value) {
   auto pair = std::make_unique<fb::KeyValueT>();
   pair->key = key.str();
@@ -169,6 +182,9 @@ FailureOr<fb::EntryT> gdn::describeEntry(func::FuncOp entry,
       if (auto value = dyn_cast<StringAttr>(fact.getValue()))
         described.attributes.push_back(
             keyValue(fact.getName(), value.getValue()));
+  if (std::optional<int64_t> most = maxTokensOf(entry))
+    described.attributes.push_back(
+        keyValue("gdn.max_tokens", std::to_string(*most)));
   described.attributes.push_back(keyValue("gdn.source", sourceOf(entry)));
   return described;
 }

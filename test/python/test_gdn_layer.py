@@ -316,6 +316,23 @@ def test_refusals(runtime, kernels, layer, tool, tmp_path):
         moved.step([0], [1])
 
 
+def test_rows_longer_than_verify_is_compiled_for(runtime, tool, tmp_path):
+    """The kernel would skip such a row, so the layer refuses the step."""
+    image = runtime.image(
+        compile_image(tool, tmp_path, *FULL, "--verify=slots", "--verify-tokens=2")
+    )
+    assert image.attributes("verify")["gdn.max_tokens"] == "2"
+    bounded = Fixture(runtime, layer_kernels(runtime.device(), image), 9)
+    bounded.step([0, 1], [5, 4])
+    message = (
+        "verify: expected at most 2 tokens in a row, which verify.* is compiled for, got 3 in row 1"
+    )
+    state = bounded.state.copy()
+    with pytest.raises(GdnError, match=message):
+        bounded.step([0, 1], [2, 3], np.array([1, 2], np.int32))
+    assert np.array_equal(bounded.state, state, equal_nan=True)
+
+
 def test_one_workspace_for_all_layers(runtime, kernels):
     """Two layers take turns in it, and compute what each does in its own."""
     outputs = []

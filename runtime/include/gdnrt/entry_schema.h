@@ -160,6 +160,9 @@ struct EntrySchema {
   std::vector<ParamSchema> params;
   std::vector<CodeSchema> codes;
   std::vector<std::pair<std::string, std::string>> attributes;
+  /// The attribute `gdn.max_tokens`: rows of more tokens are skipped by the
+  /// entry. 0: rows of any length are taken.
+  int64_t maxRowTokens = 0;
   std::vector<MultipleRule> multiples;
 
   /// Words of a bound call: all parameters, then all symbols.

@@ -7,6 +7,7 @@
 
 #include "gdnrt/image_limits.h"
 
+#include <charconv>
 #include <unordered_set>
 
 using namespace gdnrt;
@@ -37,6 +38,9 @@ Result<std::shared_ptr<const EntrySchema>> EntryReader::read() {
   for (size_t i = 0; i < countOf(source_.attributes()); ++i) {
     const fb::KeyValue &pair = *source_.attributes()->Get(i);
     entry_->attributes.emplace_back(pair.key()->str(), pair.value()->str());
+    if (Status status = readMaxTokens(entry_->attributes.back());
+        !status.isOk())
+      return status;
   }
   for (size_t i = 0; i < countOf(source_.multiples()); ++i) {
     const fb::Multiple &source = *source_.multiples()->Get(i);
@@ -53,6 +57,19 @@ Result<std::shared_ptr<const EntrySchema>> EntryReader::read() {
     entry_->multiples.push_back(std::move(rule));
   }
   return std::shared_ptr<const EntrySchema>(std::move(entry_));
+}
+
+Status EntryReader::readMaxTokens(
+    const std::pair<std::string, std::string> &attribute) {
+  const auto &[key, value] = attribute;
+  if (key != "gdn.max_tokens")
+    return {};
+  const char *end = value.data() + value.size();
+  auto parsed = std::from_chars(value.data(), end, entry_->maxRowTokens);
+  if (parsed.ec != std::errc() || parsed.ptr != end || entry_->maxRowTokens < 1)
+    return defect("gdn.max_tokens: expected a positive number, got '", value,
+                  "'");
+  return {};
 }
 
 Status EntryReader::readSymbols() {

@@ -33,6 +33,7 @@ public:
   Result<std::shared_ptr<const EntrySchema>> read();
 
 private:
+  Status readMaxTokens(const std::pair<std::string, std::string> &attribute);
   Status readSymbols();
   Status readParam(const fb::Param &source);
   Status readCode(const fb::Code &source);

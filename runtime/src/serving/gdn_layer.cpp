@@ -130,6 +130,18 @@ Status GDNLayer::checkRuns(const gdnrt_gdn_metadata &metadata) const {
       return invalid("metadata: expected the verify states ",
                      nameOfStates(verifyStates_), ", those of the kernel, got ",
                      nameOfStates(metadata.verify_states));
+    // The kernel skips longer rows.
+    const int64_t most = kernelFor(run.kind)->entry().maxRowTokens;
+    if (run.kind != GDNRT_RUN_VERIFY || most == 0)
+      continue;
+    for (int64_t row = 0; row < run.num_rows; ++row)
+      if (int64_t tokens =
+              run.query_start_loc[row + 1] - run.query_start_loc[row];
+          tokens > most)
+        return invalid("verify: expected at most ", most,
+                       " tokens in a row, which ", verify_->entry().name,
+                       " is compiled for, got ", tokens, " in row ",
+                       run.first_row + row);
   }
   return {};
 }

@@ -178,6 +178,26 @@ TEST(Image, Names) {
             "CORRUPT: image: entry accumulate_f32: two symbols are named D");
 }
 
+TEST(Image, TokensOfARow) {
+  auto with = [](const std::string &value) {
+    ImageBuilder builder = smallImage();
+    auto pair = std::make_unique<fb::KeyValueT>();
+    pair->key = "gdn.max_tokens";
+    pair->value = value;
+    builder.image.entries[0]->attributes.push_back(std::move(pair));
+    Bytes bytes = builder.build();
+    return Image::loadMemory(bytes.data(), bytes.size());
+  };
+  auto image = with("8");
+  ASSERT_TRUE(image.isOk()) << image.status().toString();
+  EXPECT_EQ((*image)->entries()[0]->maxRowTokens, 8);
+  for (std::string value : {"", "0", "-1", "8 tokens", "9223372036854775808"})
+    EXPECT_EQ(with(value).status().toString(),
+              "CORRUPT: image: entry accumulate_f32: gdn.max_tokens: expected "
+              "a positive number, got '" +
+                  value + "'");
+}
+
 TEST(Image, Enums) {
   EXPECT_EQ(loadChanged([](fb::ImageT &i) {
               i.entries[0]->params[0]->dtype = static_cast<fb::DType>(7);
