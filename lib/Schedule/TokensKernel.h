@@ -31,7 +31,8 @@ public:
   TokensKernel(mlir::func::FuncOp source, tile::DeltaScanOp scan,
                mlir::scf::ForOp loop, int64_t threads)
       : ScheduledKernel(source, scan, loop, threads), loop(loop),
-        blockTokens(8), isOneBlock(hasAtMost(loop, blockTokens)) {}
+        blockTokens(hasAtMost(loop, 4) ? 4 : 8),
+        isOneBlock(hasAtMost(loop, blockTokens)) {}
 
 private:
   void emitRootBlock(mlir::Block &block) override;

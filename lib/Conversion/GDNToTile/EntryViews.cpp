@@ -290,6 +290,20 @@ static Value groupHeads(OpBuilder &builder, Location loc, Value base,
   return makeView(builder, loc, base, math.constant(0), sizes, shape, strides);
 }
 
+Value EntryViews::size(OpBuilder &builder, Location loc, Value value,
+                       unsigned dim) const {
+  func::FuncOp program = function;
+  auto names = program->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
+  std::string form = getDimForm(value, dim);
+  for (auto [name, argument] :
+       llvm::zip(names.getAsRange<StringAttr>(), program.getArguments()))
+    if (name == form)
+      return argument;
+  Value view = isa<PoolType>(value.getType()) ? pools.find(value)->second.memory
+                                              : tensors.lookup(value);
+  return memref::DimOp::create(builder, loc, view, dim);
+}
+
 Value EntryViews::index(OpBuilder &builder, Value value) const {
   if (Value symbol = symbols.lookup(value))
     return symbol;

@@ -40,6 +40,11 @@ struct EntryViews {
   mlir::Value valueHeads(mlir::OpBuilder &builder, mlir::Value value,
                          mlir::Value ratio) const;
 
+  /// Size `dim` of a tensor or pool argument: the symbol that it is, which one
+  /// word holds for all arguments, or else what the view says.
+  mlir::Value size(mlir::OpBuilder &builder, mlir::Location loc,
+                   mlir::Value value, unsigned dim) const;
+
   /// An index of the gdn function: a symbol argument or a constant.
   mlir::Value index(mlir::OpBuilder &builder, mlir::Value value) const;
 

@@ -242,8 +242,6 @@ void RecurrentKernel::emitOneValueHead(MutableArrayRef<Value> keyCarries) {
 void RecurrentKernel::emitRow() {
   if (parts.checkpoints)
     emitCheckpointBounds(*this);
-  if (parts.numAccepted)
-    accepted = elementAt(parts.numAccepted, n);
   tokenWriters.assign(parts.carries.size(), Value());
   SmallVector<Value> first(parts.carries.size());
   SmallVector<Value> init;
@@ -370,9 +368,12 @@ LogicalResult RecurrentKernel::emitViews() {
 }
 
 Value RecurrentKernel::rowBound(Value at, Value low) {
+  return clampBound(elementAt(parts.cuSeqlens, at), low);
+}
+
+Value RecurrentKernel::clampBound(Value raw, Value low) {
   Value tokens = memref::DimOp::create(
       b, loc, operandViews.lookup(views.results.front()), 0);
-  Value raw = elementAt(parts.cuSeqlens, at);
   Value high = arith::MinSIOp::create(b, loc, raw, tokens);
   return arith::MaxSIOp::create(b, loc, high, low);
 }
@@ -391,23 +392,32 @@ Value RecurrentKernel::emitBounds() {
         b, loc, operandViews.lookup(views.results.front()), 0);
     Value isRow =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, n, rows);
-    begin = rowBound(n, index(0));
-    Type type = b.getIndexType();
-    auto row = scf::IfOp::create(b, loc, {type, type, type}, isRow, true);
+    auto row = scf::IfOp::create(
+        b, loc, SmallVector<Type>(5, b.getIndexType()), isRow, true);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(row.thenBlock());
-      SmallVector<Value> values = {rowBound(add(n, index(1)), begin), slotOf(n),
-                                   index(0)};
+      // All is asked for ahead of the first use: memory is far. That of
+      // padding has other indices, since loads of both ways would be one ahead
+      // of them, and waited for there.
+      Value first = elementAt(parts.cuSeqlens, n);
+      Value last = elementAt(parts.cuSeqlens, add(n, index(1)));
+      Value count =
+          parts.numAccepted ? elementAt(parts.numAccepted, n) : index(0);
+      SmallVector<Value> values = {first, last, slotOf(n), index(0), count};
       scf::YieldOp::create(b, loc, values);
       b.setInsertionPointToStart(row.elseBlock());
-      SmallVector<Value> padding = {tokens, index(-1),
-                                    rowBound(index(0), index(0))};
+      SmallVector<Value> padding = {
+          elementAt(parts.cuSeqlens, rows), tokens, index(-1),
+          elementAt(parts.cuSeqlens, index(0)), index(0)};
       scf::YieldOp::create(b, loc, padding);
     }
-    end = row.getResult(0);
-    slot = row.getResult(1);
-    lead = row.getResult(2);
+    begin = clampBound(row.getResult(0), index(0));
+    end = clampBound(row.getResult(1), begin);
+    slot = row.getResult(2);
+    lead = clampBound(row.getResult(3), index(0));
+    if (parts.numAccepted)
+      accepted = row.getResult(4);
     if (parts.maxTokens) {
       Value length = arith::SubIOp::create(b, loc, end, begin);
       Value isLong = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt,

@@ -76,6 +76,7 @@ protected:
   /// Element `at` of the row bounds, at least `low` and at most the number of
   /// tokens: others would reach past the buffers.
   mlir::Value rowBound(mlir::Value at, mlir::Value low);
+  mlir::Value clampBound(mlir::Value raw, mlir::Value low);
 
   mlir::Value head; // value head of the key head; null in a block of all
   std::string rowForm, headForm, valueForm; // rows, key heads, value heads
