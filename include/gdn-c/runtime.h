@@ -503,7 +503,8 @@ GDNRT_API int64_t gdnrt_binding_units(const gdnrt_binding *binding);
  *  that kernel by itself then does what needs no result of it, such as reading
  *  weights, in the meantime; other code is launched as ever. Legal only if the
  *  kernel ahead writes nothing that this one reads before it waits: neither the
- *  slot ids, nor the pools' slots that they name, nor the weights. */
+ *  slot ids, nor the pools' slots that they name, nor the weights. The
+ *  variant is chosen again: another may be faster then. */
 GDNRT_API gdnrt_status gdnrt_binding_allow_dependent_launch(
     gdnrt_binding *binding, int32_t allowed, gdnrt_error *error);
 

@@ -10,7 +10,8 @@ DecodePolicy DecodePolicy::get(const TargetModel &target) {
   DecodePolicy policy;
   if (target.hasTma()) {
     auto &streamed = policy.streamed.emplace();
-    streamed.minUnits = 512;
+    streamed.minUnits = 288;
+    streamed.minWideUnits = 192;
     streamed.maxUnits = 4096;
     streamed.maxWideUnits = 1024;
     // Two blocks per multiprocessor.

@@ -106,10 +106,11 @@ struct ScheduleStreamedRecurrence final
       FailureOr<bool> suits = kernel.analyse(sharedBytes);
       if (failed(suits))
         return signalPassFailure();
-      int64_t most = kernel.getElementBytes() > 2 ? maxWideUnits : maxUnits;
+      const bool isWide = kernel.getElementBytes() > 2;
+      int64_t most = isWide ? maxWideUnits : maxUnits;
       if (!*suits || most == 0)
         continue;
-      kernel.emitVariant(minUnits, most);
+      kernel.emitVariant(isWide ? minWideUnits : minUnits, most);
       ++numKernels;
     }
   }
@@ -450,9 +451,13 @@ void StreamedKernel::emitVariant(int64_t minUnits, int64_t maxUnits) {
     return b.getStrArrayAttr(StringRef(std::to_string(value)));
   };
   Attribute units = source->getAttr("gdn_tile.grid");
-  kernel->setAttr("gdn_tile.conditions",
-                  b.getArrayAttr({b.getArrayAttr({number(minUnits), units}),
-                                  b.getArrayAttr({units, number(maxUnits)})}));
+  // What it is faster by is the work ahead of the wait for the launch before.
+  Attribute isDependent =
+      b.getArrayAttr({number(1), b.getStrArrayAttr({"dependent"})});
+  kernel->setAttr(
+      "gdn_tile.conditions",
+      b.getArrayAttr({isDependent, b.getArrayAttr({number(minUnits), units}),
+                      b.getArrayAttr({units, number(maxUnits)})}));
   static constexpr Role others[] = {Role::query, Role::key, Role::valueGates,
                                     Role::output, Role::states};
   kernel->setAttr(

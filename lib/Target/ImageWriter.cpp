@@ -240,9 +240,10 @@ static FailureOr<fb::VariantT> encodeVariant(func::FuncOp func,
       return failure();
     encoded.workspace.push_back(std::move(made));
   }
-  // In conditions, "workers" stands behind the entry's symbols.
+  // In conditions these stand behind the entry's symbols.
   SmallVector<std::string> known(symbols.begin(), symbols.end());
   known.push_back("workers");
+  known.push_back("dependent");
   for (const auto &[left, right] : variant.conditions) {
     auto made = std::make_unique<fb::ConditionT>();
     made->left = std::make_unique<fb::ProductT>();

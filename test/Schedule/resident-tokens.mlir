@@ -115,7 +115,6 @@
 // and inputs of each convolution by two of them, four tokens each, to shared memory;
 // then two tokens at a time from there.
 // SHORT-LABEL: func.func @verify(
-//  SHORT-SAME:   gdn_gpu.allow = "spills: {{[^"]+}}"
 //  SHORT-SAME:   gdn_gpu.threads = 256
 //       SHORT:   gdn_gpu.load {{.+}} aligned 16
 //       SHORT:   gdn_gpu.await_launch

@@ -15,7 +15,7 @@
 // NONE-NOT: gdn_gpu.roles
 //
 // RUN: sed s/x128x64xbf16/x128x64xf32/ %s | gdn-opt -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-streamed-recurrence=max-wide-units=700 | FileCheck %s --check-prefix=WIDE
-// WIDE: gdn_tile.conditions = {{.}}{{.}}["512"], ["N", "Hv"]], {{.}}["N", "Hv"], ["700"]]]
+// WIDE: gdn_tile.conditions = {{.}}{{.}}["1"], ["dependent"]], {{.}}["512"], ["N", "Hv"]], {{.}}["N", "Hv"], ["700"]]]
 
 // The variant "packed" of what is resident, for states of 16 bits: four warps whose
 // rows are widened one at a time, in two goes.
@@ -49,7 +49,7 @@
 // CHECK-LABEL: func.func @decode_streamed(
 //  CHECK-SAME:   {gdn.name = "state_pool", gdn_gpu.alignment = 16 : i64}
 //  CHECK-SAME:   gdn_gpu.blocks_per_sm = 2 : i64, gdn_gpu.min_blocks = 2 : i64, gdn_gpu.threads = 288 : i64
-//  CHECK-SAME:   gdn_tile.conditions = {{.}}{{.}}["100"], ["N", "Hv"]], {{.}}["N", "Hv"], ["200"]]]
+//  CHECK-SAME:   gdn_tile.conditions = {{.}}{{.}}["1"], ["dependent"]], {{.}}["100"], ["N", "Hv"]], {{.}}["N", "Hv"], ["200"]]]
 //  CHECK-SAME:   gdn_tile.stage_of = "decode"
 //  CHECK-SAME:   gdn_tile.variant = "streamed"
 //   CHECK-DAG:   %[[RING:.+]] = gdn_gpu.channel : <64x64xbf16, depth = 6, parts = 4>

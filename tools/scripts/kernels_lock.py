@@ -48,6 +48,13 @@ for _kind in ("slots", "tree"):
     KERNEL_SETS[f"d128-verify-{_kind}"] = [*_VERIFY, f"--verify={_kind}", "--only=verify"]
 for _kind in ("lazy", "buffer"):
     KERNEL_SETS[f"d128-verify-{_kind}"] = [*_VERIFY, f"--verify={_kind}", "--only=verify,commit"]
+# Rows of up to four tokens.
+KERNEL_SETS["d128-verify-lazy-4"] = [
+    *_VERIFY,
+    "--verify=lazy",
+    "--verify-tokens=4",
+    "--only=verify",
+]
 # A decay per channel.
 KERNEL_SETS["d128-kda"] = [
     "--preset=kimi-linear-48b-a3b",

@@ -97,7 +97,8 @@ def ScheduleStreamedRecurrence
 
     No warp waits for more than what it needs next, and the ring asks for states
     of the units to come while this one is worked on. The variant is taken from
-    `min-units` to `max-units` units. The programs themselves are left for
+    `min-units` to `max-units` units of launches that may begin before the one ahead
+    has ended (`dependent`): without, "rows" is as fast. The programs themselves are left for
     `gdn-schedule-resident-recurrence`, which lays out the other variant.
 
     **Runs after** `convert-gdn-to-tile` with `value-heads` and
@@ -122,9 +123,11 @@ def ScheduleStreamedRecurrence
   }];
   let options = [
     Option<"minUnits", "min-units", "int64_t", /*default=*/"512",
-           "Units of a launch from which the variant is taken">,
+           "Units of a dependent launch from which the variant is taken">,
+    Option<"minWideUnits", "min-wide-units", "int64_t", /*default=*/"512",
+           "The same for states of f32">,
     Option<"maxUnits", "max-units", "int64_t", /*default=*/"4096",
-           "Units of a launch up to which the variant is taken">,
+           "Units of a dependent launch up to which the variant is taken">,
     Option<"sharedBytes", "shared-bytes", "int64_t", /*default=*/"115712",
            "Bytes of shared memory that a block may take">,
     Option<"maxWideUnits", "max-wide-units", "int64_t", /*default=*/"1024",
@@ -163,7 +166,7 @@ def ScheduleResidentTokens
 
     A row of more tokens goes on with the next eight. Where the program says that no row
     has more (a loop that ends at the minimum of some number and of its begin and at most
-    eight), there is no loop; and where tensor cores also take the state and inputs
+    eight), there is no loop, and with at most four, tiles of four tokens; and where tensor cores also take the state and inputs
     have 16 bits, the block has eight warps of 128 registers: two of each convolution
     read its inputs to shared memory, and behind a barrier prepare two tokens at a
     time. A convolution whose window the loop carries is one of several tokens; one that finds its window anew at

@@ -242,6 +242,8 @@ void RecurrentKernel::emitOneValueHead(MutableArrayRef<Value> keyCarries) {
 void RecurrentKernel::emitRow() {
   if (parts.checkpoints)
     emitCheckpointBounds(*this);
+  if (parts.numAccepted && !accepted)
+    accepted = elementAt(parts.numAccepted, n);
   tokenWriters.assign(parts.carries.size(), Value());
   SmallVector<Value> first(parts.carries.size());
   SmallVector<Value> init;
@@ -378,6 +380,45 @@ Value RecurrentKernel::clampBound(Value raw, Value low) {
   return arith::MaxSIOp::create(b, loc, high, low);
 }
 
+/// Bounds, slot and count of a row that has few tokens, so that the way to
+/// memory and back counts: all is asked for ahead of the first use. What
+/// padding asks for has other indices, since a load of both ways would be one
+/// ahead of them, and waited for there.
+void RecurrentKernel::emitShortBounds() {
+  Value rows = rowCount();
+  Value tokens = memref::DimOp::create(
+      b, loc, operandViews.lookup(views.results.front()), 0);
+  Value isRow =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, n, rows);
+  auto row = scf::IfOp::create(b, loc, SmallVector<Type>(5, b.getIndexType()),
+                               isRow, true);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(row.thenBlock());
+    Value first = elementAt(parts.cuSeqlens, n);
+    Value last = elementAt(parts.cuSeqlens, add(n, index(1)));
+    Value count =
+        parts.numAccepted ? elementAt(parts.numAccepted, n) : index(0);
+    SmallVector<Value> values = {first, last, slotOf(n), index(0), count};
+    scf::YieldOp::create(b, loc, values);
+    b.setInsertionPointToStart(row.elseBlock());
+    first = elementAt(parts.cuSeqlens, rows);
+    Value before = elementAt(parts.cuSeqlens, index(0));
+    values = {first, tokens, index(-1), before, index(0)};
+    scf::YieldOp::create(b, loc, values);
+  }
+  begin = clampBound(row.getResult(0), index(0));
+  end = clampBound(row.getResult(1), begin);
+  slot = row.getResult(2);
+  lead = clampBound(row.getResult(3), index(0));
+  if (parts.numAccepted)
+    accepted = row.getResult(4);
+  Value length = arith::SubIOp::create(b, loc, end, begin);
+  Value isLong = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt,
+                                       length, index(parts.maxTokens));
+  slot = arith::SelectOp::create(b, loc, isLong, index(-1), slot);
+}
+
 Value RecurrentKernel::emitBounds() {
   begin = n;
   end = add(n, index(1));
@@ -386,46 +427,34 @@ Value RecurrentKernel::emitBounds() {
   Value live;
   if (!parts.cuSeqlens) {
     slot = slotOf(n);
+  } else if (parts.maxTokens) {
+    emitShortBounds();
   } else {
     Value rows = rowCount();
     Value tokens = memref::DimOp::create(
         b, loc, operandViews.lookup(views.results.front()), 0);
     Value isRow =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, n, rows);
-    auto row = scf::IfOp::create(
-        b, loc, SmallVector<Type>(5, b.getIndexType()), isRow, true);
+    begin = rowBound(n, index(0));
+    Type type = b.getIndexType();
+    auto row = scf::IfOp::create(b, loc, {type, type, type}, isRow, true);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(row.thenBlock());
-      // All is asked for ahead of the first use: memory is far. That of
-      // padding has other indices, since loads of both ways would be one ahead
-      // of them, and waited for there.
-      Value first = elementAt(parts.cuSeqlens, n);
-      Value last = elementAt(parts.cuSeqlens, add(n, index(1)));
-      Value count =
-          parts.numAccepted ? elementAt(parts.numAccepted, n) : index(0);
-      SmallVector<Value> values = {first, last, slotOf(n), index(0), count};
+      SmallVector<Value> values = {rowBound(add(n, index(1)), begin), slotOf(n),
+                                   index(0)};
       scf::YieldOp::create(b, loc, values);
       b.setInsertionPointToStart(row.elseBlock());
-      SmallVector<Value> padding = {
-          elementAt(parts.cuSeqlens, rows), tokens, index(-1),
-          elementAt(parts.cuSeqlens, index(0)), index(0)};
+      SmallVector<Value> padding = {tokens, index(-1),
+                                    rowBound(index(0), index(0))};
       scf::YieldOp::create(b, loc, padding);
     }
-    begin = clampBound(row.getResult(0), index(0));
-    end = clampBound(row.getResult(1), begin);
-    slot = row.getResult(2);
-    lead = clampBound(row.getResult(3), index(0));
-    if (parts.numAccepted)
-      accepted = row.getResult(4);
-    if (parts.maxTokens) {
-      Value length = arith::SubIOp::create(b, loc, end, begin);
-      Value isLong = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt,
-                                           length, index(parts.maxTokens));
-      slot = arith::SelectOp::create(b, loc, isLong, index(-1), slot);
-    }
-    live = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, begin, end);
+    end = row.getResult(0);
+    slot = row.getResult(1);
+    lead = row.getResult(2);
   }
+  if (parts.cuSeqlens)
+    live = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, begin, end);
   for (Value pool : parts.pools) {
     Value ok = isLive(slot, pool);
     live = live ? Value(arith::AndIOp::create(b, loc, live, ok)) : ok;

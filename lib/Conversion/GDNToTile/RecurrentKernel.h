@@ -77,6 +77,7 @@ protected:
   /// tokens: others would reach past the buffers.
   mlir::Value rowBound(mlir::Value at, mlir::Value low);
   mlir::Value clampBound(mlir::Value raw, mlir::Value low);
+  void emitShortBounds();
 
   mlir::Value head; // value head of the key head; null in a block of all
   std::string rowForm, headForm, valueForm; // rows, key heads, value heads

@@ -70,14 +70,15 @@ Value gdn::emitRowCount(OpBuilder &b, Location loc, const EntryViews &views,
     tensor = accepted.getTokenSlots();
   else if (auto counted = slots.getDefiningOp<CountedSlotsOp>())
     tensor = counted.getSlots();
-  return views.size(b, loc, tensor, 0);
+  return memref::DimOp::create(b, loc, views.tensors.lookup(tensor), 0);
 }
 
 Value gdn::emitIsLive(OpBuilder &b, Location loc, const EntryViews &views,
-                      Value id, Value pool) {
+                      Value id, Value pool, Value size) {
   const PoolView &view = views.pools.find(pool)->second;
   using P = arith::CmpIPredicate;
-  Value size = views.size(b, loc, pool, 0);
+  if (!size)
+    size = memref::DimOp::create(b, loc, view.memory, 0);
   // Unsigned: a negative id is past every end.
   Value inside = arith::CmpIOp::create(b, loc, P::ult, id, size);
   Value real = arith::CmpIOp::create(b, loc, P::ne, id, view.nullSlot);

@@ -23,10 +23,11 @@ mlir::Value emitSlot(mlir::OpBuilder &b, mlir::Location loc,
 mlir::Value emitRowCount(mlir::OpBuilder &b, mlir::Location loc,
                          const EntryViews &views, mlir::Value slots);
 
-/// The slot contract: `id` is not negative, not the null slot and below P.
+/// The slot contract: `id` is not negative, not the null slot and below P;
+/// `size` is P where it is at hand, and else read from the pool's view.
 mlir::Value emitIsLive(mlir::OpBuilder &b, mlir::Location loc,
                        const EntryViews &views, mlir::Value id,
-                       mlir::Value pool);
+                       mlir::Value pool, mlir::Value size = {});
 
 } // namespace gdn
 

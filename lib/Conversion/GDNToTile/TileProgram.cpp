@@ -61,7 +61,10 @@ Value TileProgram::lastEnd() {
 }
 
 Value TileProgram::isLive(Value id, Value pool) {
-  return emitIsLive(b, loc, views, id, pool);
+  // The symbol is one word for all pools, where each word that a short row asks
+  // for counts.
+  Value size = parts.maxTokens ? views.size(b, loc, pool, 0) : Value();
+  return emitIsLive(b, loc, views, id, pool, size);
 }
 
 /// First channel of a section's head in the convolution's channels.

@@ -212,6 +212,9 @@ def measure(options) -> dict:
                 if time.monotonic() > end:
                     print(f"left out: {entry}, heads {heads}, {size}", flush=True)
                     continue
+                if not is_decode and 0 < layer.max_tokens < size[1]:
+                    print(f"{entry}: rows have up to {layer.max_tokens} tokens, not {size[1]}")
+                    continue
                 try:
                     if is_decode:
                         rows += measure_decode(kernel, layer, heads, *size, options)

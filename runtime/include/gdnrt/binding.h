@@ -77,8 +77,9 @@ public:
   /// Whether launches take only variants that give a row the same bits in any
   /// batch; see gdnrt_binding_set_batch_invariant.
   void setBatchInvariant(bool wanted);
-  /// Whether launches may begin before the kernel ahead of them has ended.
-  void allowDependentLaunch(bool allowed) { dependentLaunch_ = allowed; }
+  /// Whether launches may begin before the kernel ahead of them has ended,
+  /// which conditions of variants may ask for.
+  void allowDependentLaunch(bool allowed);
   bool allowsDependentLaunch() const { return dependentLaunch_; }
 
   const EntrySchema &entry() const { return *entry_; }

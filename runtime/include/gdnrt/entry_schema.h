@@ -105,8 +105,8 @@ struct StageSchema {
   std::optional<ResourcesSchema> resources;
 };
 
-/// left <= right, over the entry's symbols and, as one symbol more, the workers
-/// of the device.
+/// left <= right, over the entry's symbols and, behind them, the workers of the
+/// device, and 1 where launches may be dependent, else 0.
 struct ConditionSchema {
   Product left, right;
 };

@@ -47,6 +47,10 @@ public:
   Status update(const EntrySchema &entry, const CodeSchema &code,
                 const std::vector<int64_t> &symbols, int workers);
 
+  /// Works out the conditions again for launches that may begin before the one
+  /// ahead of them has ended, or may not, as at first.
+  void allowDependent(const CodeSchema &code, bool allowed);
+
   /// Reserves `bytes` bytes for counters at the start of the workspace: regions
   /// begin behind them. Holds from the next update on.
   void reserveCounters(uint64_t bytes) { reservedBytes_ = bytes; }
@@ -65,6 +69,7 @@ public:
   uint64_t bytesToZero(uint64_t bytes) const;
 
 private:
+  void applyConditions(const CodeSchema &code);
   bool fits(const Variant &variant, uint64_t bytes, uint64_t zeroBytes) const;
 
   std::vector<Variant> variants_;
@@ -74,7 +79,8 @@ private:
   std::optional<uint64_t> counterBytes_ = 0;
   bool hasRegions_ = false, hasCounters_ = false;
   uint64_t reservedBytes_ = 0;
-  /// The symbols and, behind them, the workers.
+  /// The symbols and, behind them, the workers, and 1 or 0 for launches that
+  /// may be dependent or may not.
   std::vector<int64_t> conditionSymbols_;
 };
 

@@ -299,6 +299,14 @@ void Binding::setBatchInvariant(bool wanted) {
   chooseVariant();
 }
 
+void Binding::allowDependentLaunch(bool allowed) {
+  if (std::exchange(dependentLaunch_, allowed) == allowed)
+    return;
+  plan_.allowDependent(code_, allowed);
+  nextPlan_.allowDependent(code_, allowed);
+  chooseVariant();
+}
+
 /// Chooses again with what is bound; the launch says what went wrong.
 void Binding::chooseVariant() {
   Status status = encodeNextMaps(plan_, params_, symbols_, workspace_);

@@ -87,6 +87,7 @@ Status EntryReader::readSymbols() {
   }
   conditionSymbols_ = entry_->symbols;
   conditionSymbols_.push_back("workers");
+  conditionSymbols_.push_back("dependent");
   return {};
 }
 

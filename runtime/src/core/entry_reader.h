@@ -68,7 +68,7 @@ private:
   const fb::Entry &source_;
   size_t numBlobs_;
   std::shared_ptr<EntrySchema> entry_;
-  /// The symbols of the entry and, behind them, "workers".
+  /// The symbols of the entry and, behind them, "workers" and "dependent".
   std::vector<std::string> conditionSymbols_;
   size_t numWords_ = 0;
 };

@@ -98,7 +98,7 @@ static void placeRegions(const VariantSchema &schema,
 
 LaunchPlan::LaunchPlan(const EntrySchema &entry, const CodeSchema &code)
     : variants_(code.variants.size()),
-      conditionSymbols_(entry.symbols.size() + 1) {
+      conditionSymbols_(entry.symbols.size() + 2) {
   for (size_t i = 0; i < variants_.size(); ++i) {
     hasRegions_ |= !code.variants[i].workspace.empty();
     hasCounters_ |= hasCounters(code.variants[i]);
@@ -129,16 +129,28 @@ Status LaunchPlan::update(const EntrySchema &entry, const CodeSchema &code,
         return units.status();
       variant.stageUnits[s] = *units;
     }
-    variant.applies =
-        std::all_of(schema.conditions.begin(), schema.conditions.end(),
+    placeRegions(schema, counterBytes_, reservedBytes_, symbols, variant);
+  }
+  applyConditions(code);
+  return {};
+}
+
+void LaunchPlan::applyConditions(const CodeSchema &code) {
+  for (size_t i = 0; i < variants_.size(); ++i) {
+    const auto &conditions = code.variants[i].conditions;
+    variants_[i].applies =
+        std::all_of(conditions.begin(), conditions.end(),
                     [&](const ConditionSchema &condition) {
                       auto left = evaluate(condition.left, conditionSymbols_);
                       auto right = evaluate(condition.right, conditionSymbols_);
                       return left && right && *left <= *right;
                     });
-    placeRegions(schema, counterBytes_, reservedBytes_, symbols, variant);
   }
-  return {};
+}
+
+void LaunchPlan::allowDependent(const CodeSchema &code, bool allowed) {
+  conditionSymbols_.back() = allowed;
+  applyConditions(code);
 }
 
 bool LaunchPlan::fits(const Variant &variant, uint64_t bytes,

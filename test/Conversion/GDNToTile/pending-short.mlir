@@ -8,21 +8,34 @@
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile -canonicalize -cse | FileCheck %s
 
 // CHECK-LABEL: func.func @verify(
-// The row's bounds, and its slot by its count.
+// The row's bounds, and its slot by its count, which are asked for together;
+// padding begins where the last row ends.
+//       CHECK:   %[[ROW:.+]]:5 = scf.if
+//       CHECK:     memref.load %[[CU:.+]][%[[N:.+]]] : memref<?xi32
+//       CHECK:     memref.load %[[CU]]
+//       CHECK:     memref.load %[[COUNTS:.+]][%[[N]]] : memref<?xi32
+//       CHECK:     memref.load %{{.+}}[%[[N]]] : memref<?xi64
+//       CHECK:   } else {
+//       CHECK:     memref.load %[[CU]][%{{dim.*}}]
+//       CHECK:     memref.load %[[CU]][%c0]
+//       CHECK:   arith.minsi %[[ROW]]#0, %[[TOKENS:.+]] : index
 //       CHECK:   %[[BEGIN:.+]] = arith.maxsi %{{.+}}, %c0
-//       CHECK:   %[[ROW:.+]]:3 = scf.if
-//       CHECK:   %[[LENGTH:.+]] = arith.subi %[[ROW]]#0, %[[BEGIN]]
+//       CHECK:   arith.minsi %[[ROW]]#1, %[[TOKENS]]
+//       CHECK:   %[[ROWEND:.+]] = arith.maxsi %{{.+}}, %[[BEGIN]]
+//       CHECK:   %[[LENGTH:.+]] = arith.subi %[[ROWEND]], %[[BEGIN]]
 //       CHECK:   %[[LONG:.+]] = arith.cmpi sgt, %[[LENGTH]], %c8
-//       CHECK:   %[[SLOT:.+]] = arith.select %[[LONG]], %c-1, %[[ROW]]#1
-//       CHECK:   arith.cmpi ult, %[[SLOT]],
+//       CHECK:   %[[SLOT:.+]] = arith.select %[[LONG]], %c-1, %[[ROW]]#2
+// P is the same for all pools.
+//       CHECK:   arith.cmpi ult, %[[SLOT]], %arg3
+//   CHECK-NOT:   arith.cmpi ult, %[[SLOT]]
 //       CHECK:   gdn_tile.delta_fold
 //       CHECK:   %[[BOUND:.+]] = arith.addi %[[BEGIN]], %c8
-//       CHECK:   %[[END:.+]] = arith.minsi %[[ROW]]#0, %[[BOUND]]
+//       CHECK:   %[[END:.+]] = arith.minsi %[[ROWEND]], %[[BOUND]]
 //       CHECK:   scf.for %{{.+}} = %[[BEGIN]] to %[[END]] step %c8
 //       CHECK:     gdn_tile.delta_scan
 // Of a row that is skipped all outputs are zero.
 //       CHECK:   } else {
-//       CHECK:     scf.for %{{.+}} = %[[BEGIN]] to %[[ROW]]#0 step
+//       CHECK:     scf.for %{{.+}} = %[[BEGIN]] to %[[ROWEND]] step
 //       CHECK:       gdn_tile.fill
 func.func @verify(
     %S: index {gdn.name = "S"},

@@ -204,6 +204,37 @@ TEST(Variants, BatchInvariantLaunchesTakeOneKindOfBits) {
   EXPECT_EQ(names(1, 0), "rows whole");
 }
 
+TEST(Variants, DependentLaunches) {
+  auto entry = makeEntry([](EntryBuilder builder) {
+    builder.tensor("x", fb::Access::read, fb::DType::i64, {"N"})
+        .tensor("out", fb::Access::write, fb::DType::i64, {"N"})
+        .code("plain", {"N"})
+        .variant("early")
+        .stage("early", {"N"})
+        .condition({"1"}, {"dependent"})
+        .condition({"N"}, {"16"})
+        .firstVariant();
+  });
+  EXPECT_EQ(entry->codes[0].variants[0].conditionText,
+            "1 <= dependent, N <= 16");
+  std::vector<Argument> args = neighbours(16);
+  auto made = Binding::make(entry, entry->codes[0], args.data(), 2, 1);
+  ASSERT_TRUE(made.isOk()) << made.status().toString();
+  Binding &binding = **made;
+  EXPECT_EQ(binding.variant(), 1u);
+  binding.allowDependentLaunch(true);
+  EXPECT_EQ(binding.variant(), 0u);
+  // It holds for what is bound later, too.
+  constexpr size_t params[] = {0, 1};
+  for (auto [rows, variant] : {std::pair(17, 1u), {3, 0u}, {16, 0u}}) {
+    args = neighbours(rows);
+    ASSERT_TRUE(binding.rebind(params, args.data(), 2).isOk());
+    EXPECT_EQ(binding.variant(), variant) << rows;
+  }
+  binding.allowDependentLaunch(false);
+  EXPECT_EQ(binding.variant(), 1u);
+}
+
 TEST(Variants, OneStage) {
   auto binding = bindNeighbours(16, 2);
   ASSERT_TRUE(binding->setWorkspace(address(0x1000), 192).isOk());
@@ -338,17 +369,17 @@ TEST(Variants, CorruptImages) {
               code.variants[0]->workspace.clear();
             }),
             last);
-  // Only conditions know the workers.
+  // Only conditions know the workers, and dependent launches.
   EXPECT_EQ(load([](fb::CodeT &code) {
               code.variants[0]->workspace[1]->factors[1]->symbols = {1};
             }),
             "CORRUPT: image: entry e: code 0 variant 0 workspace 1 1: symbol "
             "index 1 is past the 1 symbols");
   EXPECT_EQ(load([](fb::CodeT &code) {
-              code.variants[0]->conditions[1]->right->factors[0]->symbols = {2};
+              code.variants[0]->conditions[1]->right->factors[0]->symbols = {3};
             }),
             "CORRUPT: image: entry e: code 0 variant 0 condition 1 right 0: "
-            "symbol index 2 is past the 2 symbols");
+            "symbol index 3 is past the 3 symbols");
   EXPECT_EQ(load([](fb::CodeT &code) {
               auto &stages = code.variants[0]->stages;
               while (stages.size() < 17)

@@ -19,6 +19,8 @@ uint16_t EntryBuilder::symbol(const std::string &name) {
   auto &symbols = entry_.symbols;
   if (name == "workers") // behind all symbols, which must be there by now
     return static_cast<uint16_t>(symbols.size());
+  if (name == "dependent")
+    return static_cast<uint16_t>(symbols.size() + 1);
   auto found = std::find(symbols.begin(), symbols.end(), name);
   if (found == symbols.end())
     found = symbols.insert(symbols.end(), name);

@@ -40,7 +40,7 @@ public:
                       const std::vector<std::string> &grid,
                       uint64_t scratchBytes = 0);
   EntryBuilder &workspace(const std::vector<std::string> &bytes);
-  /// Factors may use "workers".
+  /// Factors may use "workers" and "dependent".
   EntryBuilder &condition(const std::vector<std::string> &left,
                           const std::vector<std::string> &right);
   /// Says which variants give the same bits.
