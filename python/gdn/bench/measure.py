@@ -142,10 +142,10 @@ def measure_ours(report: Report, kernel: Kernel, step, place: str = "") -> None:
     errors = decode.step_errors(step, by_call[0], lambda: output, step.states_in_slots)
     found = dict(zip(("error_o", "error_state"), errors, strict=True))
     ours = decode.bindings(kernel, step, dependent=False)
-    variant = ours[0].variant + place
-    report.measure("gdn", "step", variant, decode.calls(ours), by_call, **found)
+    report.measure("gdn", "step", ours[0].variant + place, decode.calls(ours), by_call, **found)
     dependent = decode.bindings(kernel, step, dependent=True)
-    report.measure("gdn", "step", variant + " pdl", decode.calls(dependent), by_call, **found)
+    variant = dependent[0].variant + place + " pdl"
+    report.measure("gdn", "step", variant, decode.calls(dependent), by_call, **found)
 
 
 def measure_decode(kernel: Kernel, layer: reference.Layer, heads, rows: int, options) -> list[dict]:
