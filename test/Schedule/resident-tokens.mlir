@@ -18,6 +18,9 @@
 // RUN: FileCheck %s --check-prefix=SHORT < %t.short
 // RUN: gdn-gpu-opt %t.short -gdn-gpu-check -o /dev/null
 // RUN: sed 's/bf16/f32/g' %S/../Conversion/GDNToTile/pending-short.mlir | gdn-opt -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-tokens -canonicalize -cse | FileCheck %s --check-prefix=WIDE
+// RUN: sed 's/max_tokens(8)/max_tokens(4)/' %S/../Conversion/GDNToTile/pending-short.mlir | gdn-opt -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-tokens -canonicalize -cse -o %t.four
+// RUN: FileCheck %s --check-prefix=FOUR < %t.four
+// RUN: gdn-gpu-opt %t.four -gdn-gpu-check -o /dev/null
 // RUN: not gdn-opt %t.tile -gdn-schedule-resident-tokens=threads=96 -o /dev/null 2>&1 | FileCheck %s --check-prefix=THREADS
 
 // THREADS: error: expects the option 'threads' to be a multiple of 32 from 128 to 1024, but got 96
@@ -110,6 +113,11 @@
 //       LAZY:     scf.if {{.+}} -> (!gdn_gpu.fragment<
 //       LAZY:       gdn_gpu.map_rows %[[M]]
 //       LAZY:       scf.for {{.+}} iter_args({{.+}} -> (!gdn_gpu.fragment<
+
+// Rows of up to four tokens: tiles of four.
+//       FOUR: gdn_gpu.allow = "spills: {{[^"]+}}"
+//       FOUR: gdn_gpu.share_products {{.+}}, <4x128xf32>, <4x{{[0-9]+}}xf32>
+//   FOUR-NOT: gdn_gpu.share_products
 
 // Rows of up to eight tokens: no loop over blocks of them, and eight warps. Windows
 // and inputs of each convolution by two of them, four tokens each, to shared memory;

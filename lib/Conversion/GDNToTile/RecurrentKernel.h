@@ -76,7 +76,9 @@ protected:
   /// Element `at` of the row bounds, at least `low` and at most the number of
   /// tokens: others would reach past the buffers.
   mlir::Value rowBound(mlir::Value at, mlir::Value low);
+  /// The same of an element that has been read.
   mlir::Value clampBound(mlir::Value raw, mlir::Value low);
+  /// The bounds of a ragged row where rows have a bound.
   void emitShortBounds();
 
   mlir::Value head; // value head of the key head; null in a block of all
