@@ -58,6 +58,7 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
     passes.addPass(createUseWarpgroups());
   passes.addPass(createScheduleSlotMoves(decode.moves));
   passes.addPass(createDropUnscheduled());
+  passes.addPass(createAddAlignedVariants());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addPass(createPlaceBarriers());

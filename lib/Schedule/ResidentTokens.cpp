@@ -37,6 +37,10 @@ constexpr llvm::StringLiteral allowedSpills =
     "chips none; on an H200 four warps of 255 registers, which spill none "
     "anywhere, take 10 to 14 % longer";
 
+constexpr llvm::StringLiteral allowedFewSpills =
+    "spills up to 16 bytes: on sm_120a where a row has up to eight tokens and "
+    "arrays are aligned, on other chips none; not measured there";
+
 /// Warps that prepare operands: if there are enough, two for each of query, key
 /// and value.
 Warps getPreparing(ScanRole role, int64_t numWarps) {
@@ -342,8 +346,12 @@ void TokensKernel::emitOutput(Value first, Value count) {
 void TokensKernel::emitRootBlock(Block &block) {
   Operation *kernel = entry->getParentOp();
   kernel->setAttr("gdn_gpu.keep_loops", b.getUnitAttr());
-  if (preparesByHistory() && blockTokens == 4)
-    kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedSpills));
+  if (preparesByHistory()) {
+    kernel->setAttr("gdn_gpu.aligned_variant", b.getUnitAttr());
+    kernel->setAttr(
+        "gdn_gpu.allow",
+        b.getStringAttr(blockTokens == 4 ? allowedSpills : allowedFewSpills));
+  }
   emitTokenScalars(b, block, scalars);
   begin = scalars.lookupOrDefault(loop.getLowerBound());
   end = scalars.lookupOrDefault(loop.getUpperBound());

@@ -464,6 +464,7 @@ void StreamedKernel::emitVariant(int64_t minUnits, int64_t maxUnits) {
       "gdn_gpu.threads",
       b.getI64IntegerAttr((scanWarps + std::size(others)) * gpu::warpThreads));
   kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(2));
+  kernel->setAttr("gdn_gpu.aligned_variant", b.getUnitAttr());
   kernel->setAttr("gdn_gpu.blocks_per_sm", b.getI64IntegerAttr(2));
   auto align = [&](Value view) {
     if (auto pool = dyn_cast<BlockArgument>(view))

@@ -127,7 +127,8 @@ static LogicalResult checkMath(Operation *op) {
 /// Threads, shared memory, clusters and dependence of a launch.
 static LogicalResult checkLaunch(LLVM::LLVMFuncOp kernel,
                                  const TargetModel &target) {
-  if (failed(readParameterWords(kernel)) || failed(readAlignments(kernel)))
+  if (failed(readParameterWords(kernel)) || failed(readAlignments(kernel)) ||
+      failed(readLayouts(kernel)))
     return failure();
   FailureOr<KernelLaunch> launch = readLaunch(kernel);
   if (failed(launch))

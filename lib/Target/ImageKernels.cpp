@@ -137,6 +137,29 @@ LogicalResult gdn::encodeAlignments(func::FuncOp func, const EntryCode &code,
   return success();
 }
 
+LogicalResult gdn::encodeLayouts(func::FuncOp func, const VariantCode &variant,
+                                 const fb::EntryT &entry,
+                                 fb::VariantT &encoded) {
+  if (variant.layouts.empty())
+    return success();
+  if (variant.layouts.size() != entry.params.size())
+    return func.emitOpError("expects a layout for each of the entry's ")
+           << entry.params.size() << " parameters in the variant "
+           << variant.name << ", but got " << variant.layouts.size();
+  for (auto [param, layout] : llvm::zip(entry.params, variant.layouts)) {
+    if (!layout.strides.empty() && layout.strides.size() != param->dims.size())
+      return func.emitOpError("expects ")
+             << param->dims.size() << " strides of " << param->name
+             << " in the variant " << variant.name << ", but got "
+             << layout.strides.size();
+    auto made = std::make_unique<fb::LayoutT>();
+    made->alignment = layout.alignment;
+    made->strides.assign(layout.strides.begin(), layout.strides.end());
+    encoded.layouts.push_back(std::move(made));
+  }
+  return success();
+}
+
 std::string EntryCode::getDigest() const {
   SmallVector<StringRef> digests;
   for (const VariantCode &variant : variants)

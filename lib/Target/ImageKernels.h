@@ -31,6 +31,12 @@ mlir::LogicalResult encodeAlignments(mlir::func::FuncOp func,
                                      const gdnrt::fb::EntryT &entry,
                                      gdnrt::fb::CodeT &encoded);
 
+/// Puts what a variant asks of the entry's parameters into the manifest.
+mlir::LogicalResult encodeLayouts(mlir::func::FuncOp func,
+                                  const VariantCode &variant,
+                                  const gdnrt::fb::EntryT &entry,
+                                  gdnrt::fb::VariantT &encoded);
+
 /// Adds the attribute `gdn.digest.<target>` to the entry, once.
 void addDigest(const TargetCode &target, const EntryCode &code,
                gdnrt::fb::EntryT &entry);

@@ -63,6 +63,16 @@ static LogicalResult readVariant(LLVM::LLVMFuncOp func, VariantCode &variant) {
            << func->getAttr("gdn_tile.workspace");
   if (auto bits = func->getAttrOfType<StringAttr>("gdn_tile.bits"))
     variant.bits = bits.str();
+  FailureOr<SmallVector<KernelLayout, 0>> layouts = readLayouts(func);
+  if (failed(layouts))
+    return failure();
+  if (!layouts->empty() && !variant.layouts.empty() &&
+      *layouts != variant.layouts)
+    return func.emitOpError("expects 'gdn_gpu.layouts' to be as in the other "
+                            "stages of its variant '")
+           << variant.name << "', but got " << func->getAttr("gdn_gpu.layouts");
+  if (!layouts->empty())
+    variant.layouts = std::move(*layouts);
   if (!variant.conditions.empty())
     return success();
   for (Attribute pair : conditionsOf(func, variant.name)) {
@@ -255,6 +265,8 @@ static FailureOr<fb::VariantT> encodeVariant(func::FuncOp func,
       return failure();
     encoded.conditions.push_back(std::move(made));
   }
+  if (failed(encodeLayouts(func, variant, entry, encoded)))
+    return failure();
   return encoded;
 }
 

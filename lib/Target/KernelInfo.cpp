@@ -171,16 +171,17 @@ bool gdn::hasAlignedParameter(LLVM::LLVMFuncOp kernel) {
   return align && align.getInt() % 64 == 0;
 }
 
+static bool isAlignment(int64_t bytes) {
+  return bytes == 0 ||
+         (bytes > 0 && bytes <= 4096 && llvm::isPowerOf2_64(bytes));
+}
+
 FailureOr<SmallVector<uint32_t>> gdn::readAlignments(LLVM::LLVMFuncOp kernel) {
   SmallVector<uint32_t> alignments;
   Attribute attribute = kernel->getAttr("gdn_gpu.alignments");
   if (!attribute)
     return alignments;
   auto array = dyn_cast<DenseI64ArrayAttr>(attribute);
-  auto isAlignment = [](int64_t bytes) {
-    return bytes == 0 ||
-           (bytes > 0 && bytes <= 4096 && llvm::isPowerOf2_64(bytes));
-  };
   if (!array || !llvm::all_of(array.asArrayRef(), isAlignment))
     return kernel.emitOpError("expects 'gdn_gpu.alignments' to be an "
                               "array<i64> of powers of two up to 4096, or 0, "
@@ -188,6 +189,31 @@ FailureOr<SmallVector<uint32_t>> gdn::readAlignments(LLVM::LLVMFuncOp kernel) {
            << attribute;
   llvm::append_range(alignments, array.asArrayRef());
   return alignments;
+}
+
+FailureOr<SmallVector<KernelLayout, 0>>
+gdn::readLayouts(LLVM::LLVMFuncOp kernel) {
+  SmallVector<KernelLayout, 0> layouts;
+  Attribute attribute = kernel->getAttr("gdn_gpu.layouts");
+  if (!attribute)
+    return layouts;
+  auto isLayout = [](Attribute numbers) {
+    auto array = dyn_cast<DenseI64ArrayAttr>(numbers);
+    return array && !array.empty() && isAlignment(array[0]) &&
+           llvm::all_of(array.asArrayRef(), [](int64_t n) { return n >= 0; });
+  };
+  auto array = dyn_cast<ArrayAttr>(attribute);
+  if (!array || !llvm::all_of(array, isLayout))
+    return kernel.emitOpError("expects 'gdn_gpu.layouts' to be an array of "
+                              "array<i64>, a power of two up to 4096 or 0, "
+                              "then strides of at least 0, but got ")
+           << attribute;
+  for (auto numbers : array.getAsRange<DenseI64ArrayAttr>()) {
+    ArrayRef<int64_t> strides = numbers.asArrayRef().drop_front();
+    layouts.push_back({uint32_t(numbers[0]),
+                       SmallVector<int64_t>(strides.begin(), strides.end())});
+  }
+  return layouts;
 }
 
 /// The lines of `gdn_gpu.allow` that have a reason, by what they allow. A line

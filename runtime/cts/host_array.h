@@ -24,6 +24,7 @@ public:
   HostArray(gdnrt_dtype dtype, Sizes sizes);
 
   const Sizes &sizes() const { return sizes_; }
+  const Sizes &strides() const { return strides_; }
   int64_t count() const;
 
   /// Element `index` in row-major order, whatever the strides are.

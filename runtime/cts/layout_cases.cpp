@@ -12,11 +12,9 @@ GDNRT_CTS_ENTRIES(LayoutCases);
 
 static const Rows kRows = {{3, 0, 5, 1}, {2, 9, 4, 0}};
 
-/// Row-major strides with `padding` more elements per index of dimension 0.
-static Sizes padded(const Sizes &sizes, int64_t padding) {
-  Sizes strides(sizes.size(), 1);
-  for (size_t d = sizes.size() - 1; d-- > 0;)
-    strides[d] = strides[d + 1] * sizes[d + 1];
+/// The array's strides with `padding` more elements per index of dimension 0.
+static Sizes padded(const HostArray &array, int64_t padding) {
+  Sizes strides = array.strides();
   strides[0] += padding;
   return strides;
 }
@@ -24,7 +22,7 @@ static Sizes padded(const Sizes &sizes, int64_t padding) {
 TEST_P(LayoutCases, PaddedSlots) {
   Problem dense(kernel.entry(), kRows), wide(kernel.entry(), kRows);
   for (const std::string &pool : wide.pools())
-    wide[pool].relayout(padded(wide[pool].sizes(), 40));
+    wide[pool].relayout(padded(wide[pool], 40));
   kernel.run(dense);
   kernel.run(wide);
   expectSameOutputs(dense, wide);
@@ -43,7 +41,7 @@ TEST_P(LayoutCases, PaddedRows) {
   for (const char *name :
        {"qkvz", "ba", "qkv", "q", "k", "v", "z", "b", "a", "core", "out"})
     if (wide.has(name))
-      wide[name].relayout(padded(wide[name].sizes(), 24));
+      wide[name].relayout(padded(wide[name], 24));
   kernel.run(dense);
   kernel.run(wide);
   expectSameOutputs(dense, wide);

@@ -5,6 +5,8 @@
 
 #include "problem.h"
 
+#include "suite.h"
+
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -104,6 +106,17 @@ Problem::Problem(const gdnrt_entry *entry, const Rows &rows)
       outputs_.push_back(info.name);
     firstDims_.emplace(info.name, info.rank ? info.dims[0] : "");
     arrays_.emplace(info.name, std::move(array));
+  }
+  if (suiteOptions.byPosition)
+    layOutByPosition();
+}
+
+void Problem::layOutByPosition() {
+  for (const std::string &pool : pools_) {
+    HostArray &array = arrays_.at(pool);
+    const Sizes &sizes = array.sizes();
+    if (pool.find("conv_pool") != std::string::npos && sizes.size() == 3)
+      array.relayout({sizes[1] * sizes[2], 1, sizes[1]});
   }
 }
 

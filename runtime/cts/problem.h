@@ -77,6 +77,9 @@ public:
   /// windows, the first columns of each channel, as many as both have.
   void takePools(const Problem &other);
 
+  /// Windows get the channels of a position side by side.
+  void layOutByPosition();
+
   /// Row `row` alone, with inputs and pools of the same values.
   Problem alone(int64_t row) const;
 

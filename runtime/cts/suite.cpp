@@ -5,10 +5,11 @@
 //
 //   gdnrt_cts --image=FILE [--device=cpu|cuda[:N]] [--decode=NAME]
 //             [--prefill=NAME] [--verify=NAME] [--commit=NAME] [--copy=NAME]
-//             [--zero=NAME] [--variant=NAME]
+//             [--zero=NAME] [--variant=NAME] [--windows=channel|position]
 //
 // Without --variant, launches on a CPU have no workspace and take what needs
-// none; on a GPU they have what they ask for. Options of googletest follow.
+// none; on a GPU they have what they ask for. Windows of convolutions lie
+// channel by channel, or position by position. Options of googletest follow.
 // Where there is no such device it prints why and exits with 77.
 
 #include "suite.h"
@@ -310,18 +311,20 @@ int main(int argc, char **argv) {
       suiteOptions.zero = value;
     else if (key == "--variant")
       suiteOptions.variant = value;
+    else if (key == "--windows" && (value == "channel" || value == "position"))
+      suiteOptions.byPosition = value == "position";
     else {
       std::fprintf(stderr, "unknown option %s\n", arg.c_str());
       return 2;
     }
   }
   if (suiteOptions.image.empty()) {
-    std::fprintf(
-        stderr,
-        "usage: %s --image=FILE [--device=cpu|cuda[:N]] "
-        "[--decode=NAME] [--prefill=NAME] [--verify=NAME] "
-        "[--commit=NAME] [--copy=NAME] [--zero=NAME] [--variant=NAME]\n",
-        argv[0]);
+    std::fprintf(stderr,
+                 "usage: %s --image=FILE [--device=cpu|cuda[:N]] "
+                 "[--decode=NAME] [--prefill=NAME] [--verify=NAME] "
+                 "[--commit=NAME] [--copy=NAME] [--zero=NAME] [--variant=NAME] "
+                 "[--windows=channel|position]\n",
+                 argv[0]);
     return 2;
   }
   gdnrt_device *device = nullptr;

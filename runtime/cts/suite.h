@@ -32,6 +32,9 @@ struct SuiteOptions {
   std::string zero = "zero_slots";
   /// The variant to force in entries that have it; "": the device chooses.
   std::string variant;
+  /// Whether windows of convolutions have the channels of a position side by
+  /// side, as variants for aligned arrays ask, or the positions of a channel.
+  bool byPosition = false;
 };
 extern SuiteOptions suiteOptions;
 

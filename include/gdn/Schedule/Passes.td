@@ -423,6 +423,37 @@ def ScheduleTokenGroups
   ];
 }
 
+def AddAlignedVariants : Pass<"gdn-add-aligned-variants", "::mlir::ModuleOp"> {
+  let summary = "Variants for calls whose arrays lie well";
+  let description = [{
+    Gives each program of `gdn_gpu` with `gdn_gpu.aligned_variant` a variant
+    "aligned" ahead of it, for calls that promise how their arrays lie: where a
+    thread moves several columns of a fragment at once, these lie side by side (or,
+    where rows do, behind each other's rows), and the address and all other strides
+    are multiples of 16 bytes. Then there is one way to each array, and no code for
+    the others: a launch of few blocks waits for instructions as it does for memory.
+
+    The promise is what the program says of its arguments: static strides in
+    their types, and `gdn_gpu.alignment`. A launch takes the variant where it holds.
+
+    **Runs after** the schedules; **before** `gdn-gpu-check`.
+
+    **Needs**: programs of `gdn_gpu`.
+
+    **Leaves**: these, without the mark, and a variant of each, unless that
+    promises no more than the program itself asks for.
+
+    **Numerics**: bit-preserving.
+
+    **Fails**: never.
+
+    Before and after: `test/Schedule/aligned-variants.mlir`.
+  }];
+  let statistics = [
+    Statistic<"numAdded", "num-added", "Variants added">
+  ];
+}
+
 def DropUnscheduled : Pass<"gdn-drop-unscheduled", "::mlir::ModuleOp"> {
   let summary = "Leave out tile programs that no schedule has taken";
   let description = [{

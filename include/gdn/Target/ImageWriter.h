@@ -37,6 +37,8 @@ struct VariantCode {
   llvm::SmallVector<FormProduct, 0> workspace; // bytes of each region
   /// left <= right, over the symbols and "workers".
   llvm::SmallVector<std::pair<FormProduct, FormProduct>, 0> conditions;
+  /// What it asks of each parameter of the entry, or none.
+  llvm::SmallVector<KernelLayout, 0> layouts = {};
   /// Variants with the same text give a row the same bits: by default those of
   /// the one-pass program.
   std::string bits = "rows";

@@ -23,6 +23,18 @@ struct KernelBox {
   uint32_t pieces = 0; // of 64 columns; 0: all
 };
 
+/// What a call promises of an argument of a kernel.
+struct KernelLayout {
+  /// Bytes that divide the address and the strides that are open; 0: none.
+  uint32_t alignment = 0;
+  /// Of each dimension, in elements; 0: open. None: all are.
+  llvm::SmallVector<int64_t> strides;
+
+  bool operator==(const KernelLayout &other) const {
+    return alignment == other.alignment && strides == other.strides;
+  }
+};
+
 /// How a kernel is launched: the attribute `gdn_gpu.launch`.
 struct KernelLaunch {
   uint32_t threads = 0;     // of a block
@@ -74,6 +86,13 @@ bool hasAlignedParameter(mlir::LLVM::LLVMFuncOp kernel);
 /// entry; empty without it. Fails with an error on the function.
 mlir::FailureOr<llvm::SmallVector<uint32_t>>
 readAlignments(mlir::LLVM::LLVMFuncOp kernel);
+
+/// Reads `gdn_gpu.layouts`, an array of an array<i64> for each parameter of the
+/// entry, its alignment and its strides: [array<i64: 16, 0, 1>, array<i64: 0>].
+/// Calls that do not promise this take another variant. Empty without it. Fails
+/// with an error on the function.
+mlir::FailureOr<llvm::SmallVector<KernelLayout, 0>>
+readLayouts(mlir::LLVM::LLVMFuncOp kernel);
 
 /// The measured reason for which the kernel may have `what`: "spills" or the
 /// number of a warning, "C7510". From `gdn_gpu.allow`, a string

@@ -383,6 +383,7 @@ void KernelLowering::lower(Operation &op) {
       .Case([&](scf::IfOp branch) { lowerIf(branch); })
       .Case([&](gdn::gpu::LoadOp load) {
         auto type = load.getTile().getType();
+        emitLoadOrder(b, load);
         TileMemory tile = tileIn(load, type, load.getAligned());
         tile.begun = getIf(load.getBegun());
         values.map(load.getTile(), loadFragment(b, loc, threads, type, tile,

@@ -35,17 +35,27 @@ public:
   Value index() {
     return arith::IndexCastOp::create(b, loc, b.getIndexType(), word());
   }
-  Value view(MemRefType type) {
+  /// `alignment` bytes divide the address and the strides that `type` does not
+  /// say, or it is 0.
+  Value view(MemRefType type, int64_t alignment) {
+    Value address = word();
+    assumeMultiple(address, alignment);
     Value pointer = LLVM::IntToPtrOp::create(
-        b, loc, LLVM::LLVMPointerType::get(b.getContext()), word());
+        b, loc, LLVM::LLVMPointerType::get(b.getContext()), address);
     auto view = MemRefDescriptor::poison(b, loc, types.convertType(type));
     view.setAllocatedPtr(b, loc, pointer);
     view.setAlignedPtr(b, loc, pointer);
     view.setConstantOffset(b, loc, 0);
     for (unsigned i = 0; i < type.getRank(); ++i)
       view.setSize(b, loc, i, word());
-    for (unsigned i = 0; i < type.getRank(); ++i)
-      view.setStride(b, loc, i, word());
+    int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    SmallVector<int64_t> known = type.getStridesAndOffset().first;
+    for (unsigned i = 0; i < type.getRank(); ++i) {
+      Value stride = word();
+      if (ShapedType::isDynamic(known[i]))
+        assumeMultiple(stride, alignment / bytes);
+      view.setStride(b, loc, i, stride);
+    }
     return UnrealizedConversionCastOp::create(b, loc, type, Value(view))
         .getResult(0);
   }
@@ -75,6 +85,14 @@ public:
   }
 
 private:
+  void assumeMultiple(Value value, int64_t of) {
+    if (of <= 1)
+      return;
+    Arithmetic a{b, loc};
+    Value rest = arith::AndIOp::create(b, loc, value, a.i64(of - 1));
+    LLVM::AssumeOp::create(b, loc, a.isEqual(rest, a.i64(0)));
+  }
+
   OpBuilder &b;
   Location loc;
   Value words;
@@ -146,6 +164,14 @@ static unsigned countCallRegions(func::FuncOp source) {
   return most;
 }
 
+/// Bytes that an argument of a variant for aligned arrays promises.
+static int64_t promisedAlignment(BlockArgument arg) {
+  auto source = cast<func::FuncOp>(arg.getOwner()->getParentOp());
+  auto bytes = source.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(),
+                                                    "gdn_gpu.alignment");
+  return bytes && source->hasAttr("gdn_gpu.promised") ? bytes.getInt() : 0;
+}
+
 KernelEntry gdn::beginKernel(OpBuilder &b, func::FuncOp source) {
   Location loc = source.getLoc();
   MLIRContext *context = source.getContext();
@@ -186,7 +212,7 @@ KernelEntry gdn::beginKernel(OpBuilder &b, func::FuncOp source) {
   for (BlockArgument arg :
        arguments.drop_front(numSymbols).drop_back(numRegions)) {
     if (auto view = dyn_cast<MemRefType>(arg.getType()))
-      entry.arguments.map(arg, reader.view(view));
+      entry.arguments.map(arg, reader.view(view, promisedAlignment(arg)));
     else
       entry.arguments.map(arg, reader.index());
   }
@@ -289,8 +315,10 @@ void gdn::finishKernel(OpBuilder &b, KernelEntry &entry, func::FuncOp source,
     launch.push_back(b.getNamedAttr("counters", counters));
   if (!entry.boxes.isEmpty())
     launch.push_back(b.getNamedAttr("boxes", entry.boxes.describe(source)));
-  // What parameters promise, in bytes; 0: their elements' size.
+  // What parameters promise: bytes (0: their elements' size) and, for a variant
+  // that not every call can take, strides (0: any).
   SmallVector<int64_t> alignments;
+  SmallVector<Attribute> layouts;
   auto workspace = source->getAttrOfType<ArrayAttr>("gdn_tile.workspace");
   for (BlockArgument arg :
        source.getArguments().drop_back(workspace ? workspace.size() : 0)) {
@@ -299,8 +327,17 @@ void gdn::finishKernel(OpBuilder &b, KernelEntry &entry, func::FuncOp source,
     auto bytes = source.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(),
                                                       "gdn_gpu.alignment");
     alignments.push_back(bytes ? bytes.getInt() : 0);
+    SmallVector<int64_t> layout = {alignments.back()};
+    if (bytes)
+      for (int64_t stride :
+           cast<MemRefType>(arg.getType()).getStridesAndOffset().first)
+        layout.push_back(ShapedType::isDynamic(stride) ? 0 : stride);
+    layouts.push_back(b.getDenseI64ArrayAttr(layout));
   }
-  kernel->setAttr("gdn_gpu.alignments", b.getDenseI64ArrayAttr(alignments));
+  if (source->hasAttr("gdn_gpu.promised"))
+    kernel->setAttr("gdn_gpu.layouts", b.getArrayAttr(layouts));
+  else
+    kernel->setAttr("gdn_gpu.alignments", b.getDenseI64ArrayAttr(alignments));
   kernel->setAttr("gdn_gpu.launch", b.getDictionaryAttr(launch));
   for (NamedAttribute attr : source->getDiscardableAttrs())
     if (attr.getName().getValue().starts_with("gdn_tile.") ||

@@ -366,6 +366,29 @@ void gdn::emitAwaitCopies(OpBuilder &b, Location loc) {
   NVVM::CpAsyncWaitGroupOp::create(b, loc, 0);
 }
 
+/// Whether copies have begun in the block of `load` since the loads before it.
+static bool isFirstBehindCopies(gdn::gpu::LoadOp load) {
+  bool hasBegun = false;
+  for (Operation *op = load->getPrevNode(); op && !hasBegun;
+       op = op->getPrevNode()) {
+    if (isa<gdn::gpu::LoadOp>(op))
+      return false;
+    op->walk([&](gdn::gpu::BeginLoadOp) { hasBegun = true; });
+  }
+  return hasBegun;
+}
+
+void gdn::emitLoadOrder(OpBuilder &b, gdn::gpu::LoadOp load) {
+  auto program = load->getParentOfType<func::FuncOp>();
+  if (!program->hasAttr("gdn_gpu.promised") ||
+      !(load.getBegun() || isFirstBehindCopies(load)))
+    return;
+  // ptxas makes no instruction of it where a warp's threads are together. In
+  // other programs the branches by the ways to an array are as good.
+  Location loc = load.getLoc();
+  NVVM::SyncWarpOp::create(b, loc, Arithmetic{b, loc}.i32(-1));
+}
+
 void gdn::emitAwaitCopies(OpBuilder &b, gdn::gpu::AwaitCopiesOp await,
                           const BlockThreads &threads) {
   Location loc = await.getLoc();

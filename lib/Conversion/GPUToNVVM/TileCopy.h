@@ -31,6 +31,11 @@ void emitAwaitBoxStores(mlir::OpBuilder &b, gpu::ShareOp share,
 void emitEndOfCopies(mlir::OpBuilder &b, mlir::Location loc);
 void emitAwaitCopies(mlir::OpBuilder &b, mlir::Location loc);
 
+/// Ahead of a load, in a program with one way to each array: keeps loads before
+/// and behind what ptxas would move them past, the copies that other loads
+/// begin and the wait for these.
+void emitLoadOrder(mlir::OpBuilder &b, gpu::LoadOp load);
+
 /// Waits for what the thread began, and where groups copy their own columns,
 /// for the others of its group.
 void emitAwaitCopies(mlir::OpBuilder &b, gpu::AwaitCopiesOp await,

@@ -70,7 +70,7 @@ public:
   }
   void *workspace() const { return workspace_.data; }
   /// Makes launches take variant `index` whatever its conditions say; nothing:
-  /// they choose again.
+  /// they choose again. Where arguments do not lie as it asks, they fail.
   Status forceVariant(std::optional<size_t> index);
   /// Makes launches run one stage of their variant alone; nothing: all of them.
   void forceStage(std::optional<size_t> index) { stage_ = index; }
@@ -98,7 +98,8 @@ public:
   /// The variant that a launch takes.
   size_t variant() const { return variant_; }
   /// Fails if there is no variant whose workspace fits, or the forced one's
-  /// does not, or a map of its boxes could not be made.
+  /// does not, or arguments do not lie as that one asks, or a map of its boxes
+  /// could not be made.
   Status checkVariant() const;
   /// Whether the workspace is enough for that variant; then `checkVariant` says
   /// what else is wrong.
@@ -136,6 +137,8 @@ private:
   Status checkAll();
   Status takeWorkspace(const Workspace &next);
   void commit();
+  void tellLayouts(LaunchPlan &plan,
+                   const std::vector<BoundParam> &params) const;
   void chooseVariant();
   size_t choose(const LaunchPlan &plan, uint64_t bytes,
                 uint64_t zeroBytes) const;

@@ -111,6 +111,12 @@ struct ConditionSchema {
   Product left, right;
 };
 
+/// How an array has to lie; table Layout of the schema says what is meant.
+struct LayoutSchema {
+  uint32_t alignment = 0;
+  std::vector<int64_t> strides;
+};
+
 /// One way to do the work of an entry: stages with a barrier between them.
 struct VariantSchema {
   std::string name;
@@ -118,7 +124,10 @@ struct VariantSchema {
   /// Bytes of each region of the workspace.
   std::vector<Product> workspace;
   std::vector<ConditionSchema> conditions;
-  /// `conditions` as text: "2*N * Hk <= workers", joined by ", ".
+  /// One per parameter, or empty.
+  std::vector<LayoutSchema> layouts;
+  /// `conditions` and `layouts` as text, joined by ", ": "2*N * Hk <= workers",
+  /// "conv_pool strides [?, 1, ?] by 16 bytes".
   std::string conditionText;
   /// Variants with the same text here give a row the same bits.
   std::string bits;

@@ -23,8 +23,10 @@ constexpr uint64_t kWorkspaceAlignment = 64;
 class LaunchPlan {
 public:
   struct Variant {
-    /// Whether all conditions hold.
+    /// Whether all conditions hold and arrays lie as it asks.
     bool applies = false;
+    /// Whether arrays do.
+    bool isLaidOut = false;
     /// Bytes of counters at the start of the workspace, which are zero before
     /// a launch and after it. The same for all variants that have any.
     uint64_t counterBytes = 0;
@@ -34,7 +36,7 @@ public:
     /// Where each region begins, from the start of the workspace.
     std::vector<uint64_t> regionOffsets;
     std::vector<int64_t> stageUnits;
-    /// Whether a row has the bits of the first variant without conditions.
+    /// Whether a row has the bits of the first variant that any call can take.
     bool isCommon = false;
   };
 
@@ -46,6 +48,12 @@ public:
   /// memory unless it fails. `entry` and `code` are those of construction.
   Status update(const EntrySchema &entry, const CodeSchema &code,
                 const std::vector<int64_t> &symbols, int workers);
+
+  /// Takes what holds of the layouts that variant `index` asks for; by the next
+  /// update. Those without layouts need not be told.
+  void setLaidOut(size_t index, bool isLaidOut) {
+    variants_[index].isLaidOut = isLaidOut;
+  }
 
   /// Works out the conditions again for launches that may begin before the one
   /// ahead of them has ended, or may not, as at first.
@@ -61,7 +69,7 @@ public:
   /// which the first `zeroBytes` are known to be zero; otherwise the last.
   size_t choose(uint64_t bytes, uint64_t zeroBytes) const;
   /// The same among the variants that give a row the bits of the first one
-  /// without conditions; if none fits, that one.
+  /// that has neither conditions nor layouts; if none fits, that one.
   size_t chooseSameBits(uint64_t bytes, uint64_t zeroBytes) const;
 
   /// Bytes at the start of a workspace of `bytes` bytes that must be zeroed

@@ -102,6 +102,28 @@ Status checkArgument(const ParamSchema &param, const Argument &arg,
   return checkMemory(param, bound, empty);
 }
 
+/// Whether an argument has elements, so that it matters how they lie.
+bool hasElements(const ParamSchema &param, const BoundParam &arg) {
+  return arg.present && std::count(arg.sizes, arg.sizes + param.rank(), 0) == 0;
+}
+
+Status checkAddress(const ParamSchema &param, const BoundParam &arg,
+                    uint32_t bytes) {
+  if (uint64_t past = reinterpret_cast<uintptr_t>(arg.data) % bytes)
+    return invalid(param.name, ": expected data aligned to ", bytes,
+                   " bytes, got an address ", past, " past a multiple");
+  return {};
+}
+
+Status checkStride(const ParamSchema &param, const BoundParam &arg, int dim,
+                   uint32_t bytes) {
+  int64_t stride = arg.strides[dim] * sizeInBytes(param.dtype);
+  if (arg.sizes[dim] > 1 && stride % bytes != 0)
+    return invalid(param.name, ": expected the stride of dim ", dim,
+                   " to be a multiple of ", bytes, " bytes, got ", stride);
+  return {};
+}
+
 /// What code asks beyond the alignment of elements, so that it can move
 /// several of them at once.
 Status checkAlignments(const EntrySchema &entry,
@@ -109,24 +131,73 @@ Status checkAlignments(const EntrySchema &entry,
                        const std::vector<BoundParam> &bound) {
   for (size_t p = 0; p < alignments.size(); ++p) {
     const ParamSchema &param = entry.params[p];
-    const BoundParam &arg = bound[p];
-    int64_t bytes = alignments[p];
-    int rank = param.rank();
-    if (bytes == 0 || !arg.present ||
-        std::count(arg.sizes, arg.sizes + rank, 0) != 0)
+    if (alignments[p] == 0 || !hasElements(param, bound[p]))
       continue;
-    if (uint64_t past = reinterpret_cast<uintptr_t>(arg.data) %
-                        static_cast<uint64_t>(bytes))
-      return invalid(param.name, ": expected data aligned to ", bytes,
-                     " bytes, got an address ", past, " past a multiple");
-    for (int d = 0; d + 1 < rank; ++d) {
-      int64_t stride = arg.strides[d] * sizeInBytes(param.dtype);
-      if (arg.sizes[d] > 1 && stride % bytes != 0)
-        return invalid(param.name, ": expected the stride of dim ", d,
-                       " to be a multiple of ", bytes, " bytes, got ", stride);
-    }
+    if (Status s = checkAddress(param, bound[p], alignments[p]); !s.isOk())
+      return s;
+    for (int d = 0; d + 1 < param.rank(); ++d)
+      if (Status s = checkStride(param, bound[p], d, alignments[p]); !s.isOk())
+        return s;
   }
   return {};
+}
+
+/// Whether the argument lies as a variant asks, in dimension `dim` or, where
+/// that is none, from its address on.
+bool liesAs(const ParamSchema &param, const BoundParam &arg,
+            const LayoutSchema &layout, std::optional<int> dim) {
+  uint32_t bytes = std::max(layout.alignment, 1U);
+  if (!dim)
+    return reinterpret_cast<uintptr_t>(arg.data) % bytes == 0;
+  if (arg.sizes[*dim] <= 1)
+    return true;
+  int64_t wanted = layout.strides.empty() ? 0 : layout.strides[*dim];
+  if (wanted != 0)
+    return arg.strides[*dim] == wanted;
+  return arg.strides[*dim] * sizeInBytes(param.dtype) % bytes == 0;
+}
+
+/// Where an argument does not lie as a variant asks.
+struct Misfit {
+  size_t param;
+  std::optional<int> dim;
+};
+
+/// The first one. Makes no text: most calls that find one go on without it.
+std::optional<Misfit> findMisfit(const EntrySchema &entry,
+                                 const VariantSchema &variant,
+                                 const std::vector<BoundParam> &bound) {
+  for (size_t p = 0; p < variant.layouts.size(); ++p) {
+    const ParamSchema &param = entry.params[p];
+    const LayoutSchema &layout = variant.layouts[p];
+    if (!hasElements(param, bound[p]))
+      continue;
+    if (!liesAs(param, bound[p], layout, std::nullopt))
+      return Misfit{p, std::nullopt};
+    for (int d = 0; d < param.rank(); ++d)
+      if (!liesAs(param, bound[p], layout, d))
+        return Misfit{p, d};
+  }
+  return std::nullopt;
+}
+
+Status describe(const Misfit &misfit, const EntrySchema &entry,
+                const VariantSchema &variant,
+                const std::vector<BoundParam> &bound) {
+  const ParamSchema &param = entry.params[misfit.param];
+  const BoundParam &arg = bound[misfit.param];
+  const LayoutSchema &layout = variant.layouts[misfit.param];
+  Status status;
+  if (!misfit.dim)
+    status = checkAddress(param, arg, layout.alignment);
+  else if (layout.strides.empty() || layout.strides[*misfit.dim] == 0)
+    status = checkStride(param, arg, *misfit.dim, layout.alignment);
+  else
+    status =
+        invalid(param.name, ": expected stride ", layout.strides[*misfit.dim],
+                " in dim ", *misfit.dim, ", got ", arg.strides[*misfit.dim]);
+  return invalid(entry.name, ", variant ", variant.name, ": ",
+                 status.message());
 }
 
 /// Memory that an entry writes belongs to one parameter alone.
@@ -247,11 +318,19 @@ Status Binding::checkAll() {
                                      workspace_.bytes);
       !status.isOk())
     return status;
+  tellLayouts(nextPlan_, nextParams_);
   if (Status status =
           nextPlan_.update(*entry_, code_, solver_.values(), workers_);
       !status.isOk())
     return status;
   return encodeNextMaps(nextPlan_, nextParams_, solver_.values(), workspace_);
+}
+
+/// Says of which variants' layouts the arguments are.
+void Binding::tellLayouts(LaunchPlan &plan,
+                          const std::vector<BoundParam> &params) const {
+  for (size_t i = 0; i < code_.variants.size(); ++i)
+    plan.setLaidOut(i, !findMisfit(*entry_, code_.variants[i], params));
 }
 
 /// Makes the maps of the variant that a launch takes with all of these.
@@ -353,6 +432,7 @@ Status Binding::takeWorkspace(const Workspace &next) {
       !status.isOk())
     return status;
   nextPlan_.reserveCounters(next.reservedBytes);
+  tellLayouts(nextPlan_, params_);
   Status status = nextPlan_.update(*entry_, code_, symbols_, workers_);
   if (status.isOk())
     status = encodeNextMaps(nextPlan_, params_, symbols_, next);
@@ -378,6 +458,10 @@ Status Binding::forceVariant(std::optional<size_t> index) {
 
 Status Binding::checkVariant() const {
   const LaunchPlan::Variant &variant = plan_.variants()[variant_];
+  const VariantSchema &schema = code_.variants[variant_];
+  if (!variant.isLaidOut) // it was forced
+    if (auto misfit = findMisfit(*entry_, schema, params_))
+      return describe(*misfit, *entry_, schema, params_);
   if (workspace_.fits(variant))
     return mapStatus_;
   if (variant.workspaceBytes && *variant.workspaceBytes <= workspace_.bytes)

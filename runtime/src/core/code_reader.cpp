@@ -17,6 +17,10 @@ static constexpr uint32_t kMaxCluster = 16;
 static constexpr uint64_t kMaxSharedBytes = uint64_t{1} << 24;
 static constexpr uint32_t kMaxParamAlignment = 4096;
 
+static bool isParamAlignment(uint32_t bytes) {
+  return bytes <= kMaxParamAlignment && (bytes & (bytes - 1)) == 0;
+}
+
 Status EntryReader::readCode(const fb::Code &source) {
   CodeSchema code;
   std::string where = "code " + std::to_string(entry_->codes.size());
@@ -57,10 +61,12 @@ Status EntryReader::readCode(const fb::Code &source) {
   }
   const VariantSchema &last = code.variants.back();
   // A kernel may ask for a workspace, as it may for counters.
-  if (!last.conditions.empty() || (!isKernel && !last.workspace.empty()))
+  if (!last.conditions.empty() || !last.layouts.empty() ||
+      (!isKernel && !last.workspace.empty()))
     return defect(where, ": expected its last variant, ", last.name,
                   ", to have no conditions",
-                  isKernel ? "" : " and no workspace");
+                  isKernel ? " and no layouts"
+                           : ", no layouts and no workspace");
   entry_->codes.push_back(std::move(code));
   return {};
 }
@@ -130,6 +136,55 @@ Status EntryReader::readVariant(const fb::Variant &source,
     variant.conditionText += (variant.conditionText.empty() ? "" : ", ") +
                              toText(condition, conditionSymbols_);
     variant.conditions.push_back(std::move(condition));
+  }
+  return readLayouts(source, where, variant);
+}
+
+/// "conv_pool strides [?, 1, ?] by 16 bytes", "norm_weight by 16 bytes".
+static std::string toText(const ParamSchema &param,
+                          const LayoutSchema &layout) {
+  std::string text = param.name;
+  for (size_t d = 0; d < layout.strides.size(); ++d)
+    text += (d == 0 ? " strides [" : ", ") +
+            (layout.strides[d] ? std::to_string(layout.strides[d]) : "?");
+  if (!layout.strides.empty())
+    text += "]";
+  if (layout.alignment)
+    text += " by " + std::to_string(layout.alignment) + " bytes";
+  return text;
+}
+
+Status EntryReader::readLayouts(const fb::Variant &source,
+                                const std::string &where,
+                                VariantSchema &variant) {
+  size_t count = countOf(source.layouts());
+  if (count != 0 && count != entry_->params.size())
+    return defect(where, ": expected a layout for each of the ",
+                  entry_->params.size(), " parameters or none, got ", count);
+  for (size_t i = 0; i < count; ++i) {
+    const fb::Layout &said = *source.layouts()->Get(i);
+    const ParamSchema &param = entry_->params[i];
+    LayoutSchema layout;
+    layout.alignment = said.alignment();
+    if (!isParamAlignment(layout.alignment))
+      return defect(where, ": expected the alignment of ", param.name,
+                    " to be 0 or a power of two up to ", kMaxParamAlignment,
+                    ", got ", layout.alignment);
+    if (countOf(said.strides()) != 0 &&
+        countOf(said.strides()) != static_cast<size_t>(param.rank()))
+      return defect(where, ": expected a stride for each of the ", param.rank(),
+                    " dimensions of ", param.name, " or none, got ",
+                    countOf(said.strides()));
+    for (size_t d = 0; d < countOf(said.strides()); ++d) {
+      layout.strides.push_back(said.strides()->Get(d));
+      if (layout.strides.back() < 0)
+        return defect(where, ": expected the strides of ", param.name,
+                      " to be at least 0, got ", layout.strides.back());
+    }
+    if (layout.alignment || !layout.strides.empty())
+      variant.conditionText +=
+          (variant.conditionText.empty() ? "" : ", ") + toText(param, layout);
+    variant.layouts.push_back(std::move(layout));
   }
   return {};
 }
@@ -205,7 +260,7 @@ Status EntryReader::readAlignments(const fb::Code &source,
                   entry_->params.size(), " parameters or none, got ", count);
   for (size_t i = 0; i < count; ++i) {
     uint32_t bytes = source.alignments()->Get(i);
-    if (bytes > kMaxParamAlignment || (bytes & (bytes - 1)) != 0)
+    if (!isParamAlignment(bytes))
       return defect(where, ": expected the alignment of ",
                     entry_->params[i].name, " to be 0 or a power of two up to ",
                     kMaxParamAlignment, ", got ", bytes);

@@ -45,6 +45,8 @@ private:
                     size_t numRegions, LaunchSchema &launch);
   Status readBox(const fb::Box &source, const std::string &where,
                  size_t numRegions, BoxSchema &box);
+  Status readLayouts(const fb::Variant &source, const std::string &where,
+                     VariantSchema &variant);
   Status readAlignments(const fb::Code &source, const std::string &where,
                         std::vector<uint32_t> &alignments);
   Status readCondition(const fb::Condition &source, const std::string &where,

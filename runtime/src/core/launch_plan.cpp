@@ -105,14 +105,17 @@ LaunchPlan::LaunchPlan(const EntrySchema &entry, const CodeSchema &code)
     variants_[i].regionOffsets.resize(code.variants[i].workspace.size());
     variants_[i].stageUnits.resize(code.variants[i].stages.size());
   }
-  // Which variant has no conditions does not depend on any call, so neither do
+  // Which variant asks for nothing does not depend on any call, so neither do
   // the bits.
   while (firstCommon_ + 1 < variants_.size() &&
-         !code.variants[firstCommon_].conditions.empty())
+         !(code.variants[firstCommon_].conditions.empty() &&
+           code.variants[firstCommon_].layouts.empty()))
     ++firstCommon_;
-  for (size_t i = 0; i < variants_.size(); ++i)
+  for (size_t i = 0; i < variants_.size(); ++i) {
     variants_[i].isCommon =
         code.variants[i].bits == code.variants[firstCommon_].bits;
+    variants_[i].isLaidOut = code.variants[i].layouts.empty();
+  }
 }
 
 Status LaunchPlan::update(const EntrySchema &entry, const CodeSchema &code,
@@ -139,6 +142,7 @@ void LaunchPlan::applyConditions(const CodeSchema &code) {
   for (size_t i = 0; i < variants_.size(); ++i) {
     const auto &conditions = code.variants[i].conditions;
     variants_[i].applies =
+        variants_[i].isLaidOut &&
         std::all_of(conditions.begin(), conditions.end(),
                     [&](const ConditionSchema &condition) {
                       auto left = evaluate(condition.left, conditionSymbols_);

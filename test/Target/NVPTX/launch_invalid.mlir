@@ -94,6 +94,16 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
   llvm.return
 }
 
+//--- layouts.mlir
+// CHECK: error: 'llvm.func' op expects 'gdn_gpu.layouts' to be an array of array<i64>, a power of two up to 4096 or 0, then strides of at least 0, but got [array<i64: 16, 0, 1>, array<i64: 16, -1>]
+llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
+                                llvm.align = 8 : i64, nvvm.grid_constant})
+    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
+                gdn_gpu.layouts = [array<i64: 16, 0, 1>, array<i64: 16, -1>],
+                gdn_gpu.launch = {threads = 32 : i32}} {
+  llvm.return
+}
+
 //--- counters.mlir
 // CHECK: error: 'llvm.func' op expects 'counters' of 'gdn_gpu.launch' to be linear forms or a product, but got 7 : i32
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,

@@ -196,6 +196,33 @@ TEST_F(KernelImageTest, TheKernelTakesTheEntrysWords) {
                   "entry's symbols, but got \"M\"\n");
 }
 
+TEST_F(KernelImageTest, LayoutsOfAVariant) {
+  options.ptxas.reset();
+  SmallVector<TargetCode, 0> codes = compile(kernel, "sm_80");
+  EntryCode &code = codes[0].entries[0];
+  VariantCode aligned = code.variants[0];
+  aligned.name = "aligned";
+  aligned.layouts = {{16, {0, 1}}};
+  code.variants.insert(code.variants.begin(), aligned);
+  std::unique_ptr<fb::EntryT> described = entry(codes);
+  ASSERT_TRUE(described) << said;
+  const auto &variants = described->codes[0]->variants;
+  ASSERT_EQ(variants[0]->layouts.size(), 1u);
+  EXPECT_EQ(variants[0]->layouts[0]->alignment, 16u);
+  EXPECT_EQ(variants[0]->layouts[0]->strides, (std::vector<int64_t>{0, 1}));
+  EXPECT_TRUE(variants[1]->layouts.empty());
+  said.clear();
+  code.variants[0].layouts = {{16, {0, 1}}, {0, {}}};
+  EXPECT_FALSE(entry(codes));
+  EXPECT_EQ(said, "'func.func' op expects a layout for each of the entry's 1 "
+                  "parameters in the variant aligned, but got 2\n");
+  said.clear();
+  code.variants[0].layouts = {{16, {0}}};
+  EXPECT_FALSE(entry(codes));
+  EXPECT_EQ(said, "'func.func' op expects 2 strides of x in the variant "
+                  "aligned, but got 1\n");
+}
+
 TEST_F(KernelImageTest, NoMoreFormsThanTheRuntimeTakes) {
   options.ptxas.reset();
   SmallVector<TargetCode, 0> codes = compile(kernel, "sm_80");

@@ -356,8 +356,8 @@ TEST(Variants, CorruptImages) {
   EXPECT_EQ(load([](fb::CodeT &code) { code.variants[1]->name = ""; }),
             "CORRUPT: image: entry e: code 0 variant 1: the name is empty");
   const std::string last = "CORRUPT: image: entry e: code 0: expected its last "
-                           "variant, staged, to have no conditions and no "
-                           "workspace";
+                           "variant, staged, to have no conditions, no "
+                           "layouts and no workspace";
   EXPECT_EQ(load([](fb::CodeT &code) { code.variants.pop_back(); }), last);
   EXPECT_EQ(load([](fb::CodeT &code) {
               code.variants.pop_back();

@@ -132,6 +132,15 @@ EntryBuilder &EntryBuilder::condition(const std::vector<std::string> &left,
   return *this;
 }
 
+EntryBuilder &EntryBuilder::layout(uint32_t alignment,
+                                   const std::vector<int64_t> &strides) {
+  auto layout = std::make_unique<fb::LayoutT>();
+  layout->alignment = alignment;
+  layout->strides = strides;
+  lastVariant().layouts.push_back(std::move(layout));
+  return *this;
+}
+
 EntryBuilder &EntryBuilder::bits(const std::string &text) {
   lastVariant().bits = text;
   return *this;

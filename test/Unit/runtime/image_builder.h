@@ -43,6 +43,9 @@ public:
   /// Factors may use "workers" and "dependent".
   EntryBuilder &condition(const std::vector<std::string> &left,
                           const std::vector<std::string> &right);
+  /// Says how the next parameter has to lie, from the first on.
+  EntryBuilder &layout(uint32_t alignment,
+                       const std::vector<int64_t> &strides = {});
   /// Says which variants give the same bits.
   EntryBuilder &bits(const std::string &text);
   /// Moves the last variant to the front.
