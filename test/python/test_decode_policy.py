@@ -43,8 +43,23 @@ def test_policy(tool, target, variants, commit_threads):
             most = re.search(r'\["N", "Hv"\], \["(\d+)"\]', conditions[0])
             found[name] = (least[1], most and most[1])
             # Faster behind the work ahead of it alone.
-            assert ('[["1"], ["dependent"]]' in conditions[0]) == name.endswith("_streamed")
-    assert found == variants
+            assert ('[["1"], ["dependent"]]' in conditions[0]) == ("_streamed" in name)
+    # Those for aligned arrays are for the same sizes.
+    aligned = {name: sizes for name, sizes in variants.items() if name.endswith("_streamed")}
+    assert found == variants | {f"{name}_aligned": sizes for name, sizes in aligned.items()}
+
+
+def test_what_aligned_arrays_get(tool):
+    """A step with states of f32 and the streams; narrow states have none of their own."""
+    arguments = [*ARGUMENTS, "--only=decode", "--target=sm_90a", "--emit=gpu"]
+    done = tool("gdn-compile", *arguments)
+    assert done.returncode == 0, done.stderr
+    programs = re.findall(r"func\.func @(\w+)", done.stdout)
+    assert {name for name in programs if name.endswith("_aligned")} == {
+        "decode_bf16_f32_aligned",
+        "decode_bf16_f32_streamed_aligned",
+        "decode_bf16_bf16_streamed_aligned",
+    }
 
 
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a", "sm_103a", "sm_120a"])

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gdn import Runtime, checks, device_check, reference
+from gdn import Runtime, checks, device_check, problems, reference
 from gdn.problems import Sizes
 
 
@@ -150,8 +150,8 @@ def corrupt(monkeypatch, change):
     """Runs give what `change` makes of the results."""
     honest = checks.run
 
-    def run(device, kernel, arguments, null_slot=0):
-        results = honest(device, kernel, arguments, null_slot)
+    def run(device, kernel, arguments, **options):
+        results = honest(device, kernel, arguments, **options)
         change(results, arguments)
         return results
 
@@ -183,6 +183,34 @@ def test_a_nan_and_a_wrong_window_are_found(decode, monkeypatch):
     failures = " ".join(check(decode))
     assert "core: error inf" in failures
     assert "conv_pool: a window differs" in failures
+
+
+def test_a_result_that_depends_on_the_layout_is_found(decode, monkeypatch):
+    honest, layouts = checks.run, []
+
+    def run(device, kernel, arguments, by_position=False):
+        results = honest(device, kernel, arguments, by_position=by_position)
+        layouts.append(by_position)
+        results["state_pool"][1] *= 1 + by_position * 1e-7
+        return results
+
+    monkeypatch.setattr(checks, "run", run)
+    assert check(decode) == ["Hk=2 Hv=4 lens=[1, 1, 1, 1]: state_pool: runs differ"]
+    assert layouts == [False, True]
+
+
+def test_windows_by_position_are_arrays_that_lie_so(decode):
+    device, kernel, _ = decode
+    arguments = problems.make(kernel.params, Sizes(2, 4, (1,) * 4))
+    strides, bind = [], kernel.bind
+    kernel.bind = lambda **given: strides.append(given["conv_pool"].array) or bind(**given)
+    by_channel, by_position = (
+        checks.run(device, kernel, arguments, by_position=turned) for turned in (False, True)
+    )
+    _, channels, window = arguments["conv_pool"].shape
+    assert strides[1].strides == (channels * window, 1, channels)
+    for name, values in by_channel.items():
+        assert np.array_equal(values.view(np.uint8), by_position[name].copy().view(np.uint8))
 
 
 def test_a_row_that_depends_on_the_batch_is_found(decode, monkeypatch):
