@@ -469,8 +469,8 @@ GDNRT_API gdnrt_status gdnrt_binding_set_workspace(gdnrt_binding *binding,
 
 /** Makes launches take variant `index` of the kernel's code whatever its
  *  conditions say, for tests and measurements; -1: the device chooses again. A
- *  launch whose forced variant lacks workspace, or asks of arrays to lie as these
- *  do not, is an INVALID_ARGUMENT. */
+ *  launch whose forced variant lacks workspace, or asks of arrays to lie as
+ * these do not, is an INVALID_ARGUMENT. */
 GDNRT_API gdnrt_status gdnrt_binding_force_variant(gdnrt_binding *binding,
                                                    int64_t index,
                                                    gdnrt_error *error);
