@@ -33,9 +33,10 @@ namespace {
 constexpr int64_t maxGroupTokens = 4;
 
 constexpr llvm::StringLiteral allowedSpills =
-    "spills: 31 words on sm_120a where a row has up to four tokens, on other "
-    "chips none; on an H200 four warps of 255 registers, which spill none "
-    "anywhere, take 10 to 14 % longer";
+    "spills: where a row has up to four tokens 31 words on sm_120a, five on "
+    "sm_86 and sm_89 with narrow states and aligned arrays, on other chips "
+    "none; on an H200 four warps of 255 registers, which spill none anywhere, "
+    "take 10 to 14 % longer";
 
 constexpr llvm::StringLiteral allowedFewSpills =
     "spills up to 16 bytes: on sm_120a where a row has up to eight tokens and "
@@ -424,10 +425,11 @@ Value TokensKernel::emitBlock(Value first, Value before) {
   if (fold) // once would be enough; later there is nothing to wait for
     gpu::AwaitCopiesOp::create(b, loc);
   gpu::BarrierOp::create(b, loc);
-  if (solves) { // beside decays per channel an answer finds no register
+  const bool asksEarly = solves || storesWindowsLast();
+  if (asksEarly) // beside decays per channel an answer finds no register
     emitTickets(first);
+  if (solves)
     emitPairs(count);
-  }
   if (fold)
     before = emitFold(before, first);
   Value next;
@@ -438,15 +440,19 @@ Value TokensKernel::emitBlock(Value first, Value before) {
   } else {
     next = emitScans(before, first, count);
   }
-  if (fold)
+  if (fold || asksEarly)
     emitIsLast(first);
   else
-    for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value})
-      emitWindowStores(role, first, count);
+    emitWindowStores(first, count, /*firstWarp=*/0);
   gpu::BarrierOp::create(b, loc);
   if (solves && !isOneBlock)
     next = emitCarried(before, add(first, index(blockTokens)), count);
   emitOutput(first, count);
+  if (storesWindowsLast()) { // by warps that have few tokens' outputs
+    IRMapping outside = std::exchange(scalars, withFlags());
+    emitWindowStores(first, count, numWarps - 3);
+    scalars = outside;
+  }
   if (fold) {
     emitKept(first, count);
     if (!isOneBlock)

@@ -143,14 +143,26 @@ Value TokensKernel::emitIsLast(tile::LastInGroupOp last, ScanRole role,
   return branch.getResult(0);
 }
 
+/// Whether windows are stored behind the outputs, which then wait neither for
+/// them nor for the answer of the counter: a block of eight warps asks it
+/// early, and no other block of tokens follows.
+bool TokensKernel::storesWindowsLast() { return preparesByHistory() && !fold; }
+
 /// The windows after each token, by one warp for each role.
-void TokensKernel::emitWindowStores(ScanRole role, Value first, Value count) {
+void TokensKernel::emitWindowStores(Value first, Value count,
+                                    int64_t firstWarp) {
+  for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value})
+    emitWindowStores(role, first, count, firstWarp + int64_t(role));
+}
+
+void TokensKernel::emitWindowStores(ScanRole role, Value first, Value count,
+                                    int64_t warp) {
   const RoleWork &work = (*roles)[role];
   SetVector<Value> stored = findStoredWindows(work.stores);
   if (work.stores.empty())
     return;
   Location loc = scan.getLoc();
-  gpu::WarpsOp warps = enterWarp(int64_t(role));
+  gpu::WarpsOp warps = enterWarp(warp);
   IRMapping outside = scalars;
   for (Operation *op : work.stores)
     for (Operation *last : findLastInGroup(op))

@@ -9,6 +9,8 @@
 #include "ScheduledKernel.h"
 #include "TokenRoles.h"
 
+#include "llvm/ADT/MapVector.h"
+
 namespace gdn {
 
 /// A range of warps.
@@ -81,7 +83,11 @@ private:
 
   llvm::SmallVector<tile::LoadOp> getOutputLoads();
   void emitOutput(mlir::Value first, mlir::Value count);
-  void emitWindowStores(ScanRole role, mlir::Value first, mlir::Value count);
+  bool storesWindowsLast();
+  void emitWindowStores(mlir::Value first, mlir::Value count,
+                        int64_t firstWarp);
+  void emitWindowStores(ScanRole role, mlir::Value first, mlir::Value count,
+                        int64_t warp);
   // Tokens that stay pending.
   void findEarlyStores(mlir::Block &block);
   void beginPendingCopies();
@@ -138,8 +144,8 @@ private:
     int64_t firstRow, rowsPerToken;
   };
   llvm::DenseMap<mlir::Value, WindowPlace> windows;
-  llvm::DenseMap<mlir::Operation *, mlir::Value>
-      flags; // of last_in_group, 1 or 0
+  // Of last_in_group, 1 or 0; code is written in this order.
+  llvm::MapVector<mlir::Operation *, mlir::Value> flags;
   llvm::DenseMap<mlir::Operation *, mlir::Value> tickets; // of the same
 
   // Of tokens that are taken at once, in shared memory.
