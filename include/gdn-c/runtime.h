@@ -183,7 +183,8 @@ typedef struct gdnrt_variant_info {
   /** For example "rows" or "segments". */
   const char *name;
   /** When the device takes it, over the entry's symbols and the workers of the
-   *  device: "2*N * Hk <= workers, 1024*N <= T". "" means always. */
+   *  device: "2*N * Hk <= workers, 1024*N <= T". "" means always. What it asks
+   *  of how arrays lie is not in it. */
   const char *conditions;
   /** Passes that run one after another in a launch. */
   size_t stage_count;
@@ -240,7 +241,7 @@ GDNRT_API gdnrt_status gdnrt_entry_code(const gdnrt_entry *entry, size_t index,
                                         gdnrt_error *error);
 
 /** The number of variants of code `code`: a launch takes the first whose
- *  conditions hold and whose workspace fits. */
+ *  conditions hold, whose workspace fits and as which the arrays lie. */
 GDNRT_API size_t gdnrt_entry_variant_count(const gdnrt_entry *entry,
                                            size_t code);
 
@@ -468,9 +469,9 @@ GDNRT_API gdnrt_status gdnrt_binding_set_workspace(gdnrt_binding *binding,
                                                    gdnrt_error *error);
 
 /** Makes launches take variant `index` of the kernel's code whatever its
- *  conditions say, for tests and measurements; -1: the device chooses again. A
- *  launch whose forced variant lacks workspace, or asks of arrays to lie as
- * these do not, is an INVALID_ARGUMENT. */
+ *  conditions say, for tests and measurements; -1: the device chooses again.
+ *  Where it lacks workspace, or the arrays do not lie as it asks, the launch is
+ *  an INVALID_ARGUMENT. */
 GDNRT_API gdnrt_status gdnrt_binding_force_variant(gdnrt_binding *binding,
                                                    int64_t index,
                                                    gdnrt_error *error);
@@ -484,8 +485,8 @@ GDNRT_API gdnrt_status gdnrt_binding_force_stage(gdnrt_binding *binding,
 
 /** Whether a row's results are the same bits in any batch: alone, beside other
  *  rows, in any order; off at first. Launches then take only variants whose
- * bits are those of the first one without conditions, and refuse a workspace in
- *  which none of them fits (INVALID_ARGUMENT) rather than take another. What
+ *  bits are those of the first one without conditions, and refuse a workspace
+ * in which none of them fits (INVALID_ARGUMENT) rather than take another. What
  *  that costs: few long rows are no longer cut into segments, and one
  *  multiprocessor or a few walk each. A forced variant goes before. */
 GDNRT_API gdnrt_status gdnrt_binding_set_batch_invariant(gdnrt_binding *binding,
