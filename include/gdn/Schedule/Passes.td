@@ -164,14 +164,17 @@ def ScheduleResidentTokens
         each warp         gated norm of a token, store the output;
                           store what stays pending of a token
 
-    A row of more tokens goes on with the next eight. Where the program says that no row
-    has more (a loop that ends at the minimum of some number and of its begin and at most
-    eight), there is no loop, and with at most four, tiles of four tokens; and where tensor cores also take the state and inputs
-    have 16 bits, the block has eight warps of 128 registers: two of each convolution
-    read its inputs to shared memory, and behind a barrier prepare two tokens at a
-    time. A convolution whose window the loop carries is one of several tokens; one that finds its window anew at
-    each token, as in a tree of tokens, stays one token by token. A state that is
-    loaded inside the loop is read back by the threads that wrote it.
+    A row of more tokens goes on with the next eight. Where the program says
+    that no row has more (a loop that ends at the minimum of some number and of
+    its begin and at most eight), there is no loop, and with at most four, tiles
+    of four tokens; and where tensor cores also take the state and inputs have
+    16 bits, the block has eight warps of 128 registers: two of each convolution
+    read its inputs to shared memory, and behind a barrier prepare a token at a
+    time; where no token stays pending, the last three warps store windows
+    behind the outputs. A convolution whose window the loop carries is one of
+    several tokens; one that finds its window anew at each token, as in a tree
+    of tokens, stays one token by token. A state that is loaded inside the loop
+    is read back by the threads that wrote it.
 
     **Runs after** `convert-gdn-to-tile` with `value-heads` and
     `gdn-tile-fuse-rows`; **before** `convert-gdn-gpu-to-nvvm`.
