@@ -485,9 +485,9 @@ GDNRT_API gdnrt_status gdnrt_binding_force_stage(gdnrt_binding *binding,
 
 /** Whether a row's results are the same bits in any batch: alone, beside other
  *  rows, in any order; off at first. Launches then take only variants whose
- *  bits are those of the first one without conditions, and refuse a workspace
- * in which none of them fits (INVALID_ARGUMENT) rather than take another. What
- *  that costs: few long rows are no longer cut into segments, and one
+ *  bits are those of the first one without conditions, and refuse a
+ *  workspace in which none fits (INVALID_ARGUMENT) rather than take another.
+ *  What that costs: few long rows are no longer cut into segments, and one
  *  multiprocessor or a few walk each. A forced variant goes before. */
 GDNRT_API gdnrt_status gdnrt_binding_set_batch_invariant(gdnrt_binding *binding,
                                                          int32_t wanted,
