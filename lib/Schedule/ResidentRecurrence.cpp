@@ -132,6 +132,13 @@ LogicalResult ScheduleResidentRecurrence::addPacked(func::FuncOp source,
   return success(succeeded(isScheduled));
 }
 
+/// Whether all that a role loads takes a register for each element.
+static bool areWide(ArrayRef<tile::LoadOp> loads) {
+  return llvm::all_of(loads, [](tile::LoadOp load) {
+    return load.getTile().getType().getElementType().isF32();
+  });
+}
+
 /// Operands of the scan, made by the warp of their role, in shared memory.
 /// What only this block stores is stored at once; what the last reader stores
 /// waits in shared memory until the scan is done: to find the last one takes a
@@ -158,8 +165,9 @@ void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
   SmallVector<tile::LoadOp> loads = getLoads(work.tiles);
   // ptxas counts loads whose values another block of code uses together with
   // those of the state, and whoever uses one would wait for all. With three
-  // blocks beside each other the operands are worth the way around.
-  if (isPacked && role != ScanRole::gates)
+  // blocks beside each other the operands are worth the way around. For wide
+  // ones there are no registers beside the state.
+  if ((isPacked || areWide(loads)) && role != ScanRole::gates)
     for (tile::LoadOp load : loads)
       if (!begun.contains(load.getTile()))
         emitBegin(warp, load);
@@ -250,6 +258,19 @@ void ResidentKernel::emitOutputLoads() {
   SmallVector<tile::LoadOp> loads = getLoads((*roles)[ScanRole::output].tiles);
   if (loads.empty())
     return;
+  // Wide ones wait in shared memory: beside the state there is no register for
+  // them.
+  if (!isPacked && areWide(loads)) {
+    gpu::WarpsOp warps = enterWarps(ScanRole::output);
+    FragmentEmitter warp(b, scalars);
+    for (tile::LoadOp load : loads)
+      emitBegin(warp, load);
+    gpu::YieldOp::create(b, scan.getLoc());
+    b.setInsertionPointAfter(warps);
+    llvm::erase_if(loads, [&](tile::LoadOp load) {
+      return begun.contains(load.getTile());
+    });
+  }
   SmallVector<Type> types;
   for (tile::LoadOp load : loads)
     types.push_back(FragmentEmitter(b, scalars).typeOf(load.getTile()));
@@ -418,6 +439,11 @@ void ResidentKernel::emitOutput() {
            gpu::FetchOp::create(b, scan.getLoc(), warp.typeOf(scan.getOutput()),
                                 shared[scan.getOutput()], Value()));
   const RoleWork &work = (*roles)[ScanRole::output];
+  for (tile::LoadOp load : getLoads(work.tiles))
+    if (Value place = begun.lookup(load.getTile())) {
+      warp.setBegun(load.getTile(), place);
+      warp.emit(load);
+    }
   for (Operation *op : work.tiles)
     if (!isa<tile::LoadOp>(op))
       warp.emit(op);

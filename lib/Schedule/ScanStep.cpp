@@ -38,6 +38,7 @@ ScanResult gdn::emitScanStep(OpBuilder &b, Location loc, Value oldState,
   if (withDelta)
     results.push_back(output);
   auto map = gpu::MapRowsOp::create(b, loc, results, inputs);
+  map.setShareSums(state.getRows().getInterleaved());
   OpBuilder::InsertionGuard guard(b);
   Block *body = b.createBlock(&map.getBody(), {}, argTypes,
                               SmallVector<Location>(argTypes.size(), loc));

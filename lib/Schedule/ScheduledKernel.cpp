@@ -23,8 +23,10 @@ static int64_t getWarp(ScanRole role, int64_t numWarps) {
 /// take as many registers each.
 static constexpr int64_t maxLocalColumns = 16;
 
-/// Rows of the state to warps, eight lanes to a row: 128 bytes of it at once.
-/// Rows of more than 128 columns take more lanes.
+/// Rows of the state to warps, some lanes to a row, more for rows of many
+/// columns. Where memory bounds the kernel, all warps take rows in turn, so that
+/// the block sweeps over the state: with 512 rows of 32 heads and states of f32
+/// that and the lanes are 2 %.
 bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
   int64_t maxLocalElements =
       numRegisters / (minBlocks * numWarps * gpu::warpThreads) / 2;
@@ -34,15 +36,16 @@ bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
   int64_t vector = 16 / (stored.getIntOrFloatBitWidth() / 8);
   while (columns % vector != 0)
     vector /= 2;
-  const int64_t preferred = preferredLanes();
-  int64_t lanes = preferred;
+  const std::optional<int64_t> own = getOwnLanes();
+  int64_t lanes = own.value_or(getRowLanes(stored));
   while (lanes > 1 && columns % (lanes * vector) != 0)
     lanes /= 2;
-  while (preferred == rowLanes && lanes < gpu::warpThreads &&
+  while (!own && lanes < gpu::warpThreads &&
          columns > lanes * maxLocalColumns &&
          columns % (2 * lanes * vector) == 0)
     lanes *= 2;
-  stateRows = gpu::RowsAttr::get(b.getContext(), numWarps, lanes, vector);
+  stateRows = gpu::RowsAttr::get(b.getContext(), numWarps, lanes, vector,
+                                 /*interleaved=*/stored.isF32() || widensRows());
   int64_t rows = state.getDimSize(0);
   auto fits = [&](int64_t passes) {
     if (rows % passes != 0)

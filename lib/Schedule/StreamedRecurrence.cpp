@@ -159,7 +159,8 @@ FailureOr<bool> StreamedKernel::analyse(int64_t sharedBytes) {
     return false;
 
   // As many rows at once as a thread has registers for, the same in each warp.
-  int64_t vector = 16 / bytes, lanes = 8, columns = type.getDimSize(1);
+  int64_t vector = 16 / bytes, lanes = getRowLanes(type.getElementType());
+  int64_t columns = type.getDimSize(1);
   while (lanes > 1 && columns % (lanes * vector) != 0)
     lanes /= 2;
   stateRows = gpu::RowsAttr::get(b.getContext(), scanWarps, lanes, vector);

@@ -71,8 +71,8 @@ void TokensKernel::chooseWarps() {
     numWarps = given;
 }
 
-int64_t TokensKernel::preferredLanes() {
-  return takesTensorCores() ? 4 : ScheduledKernel::preferredLanes();
+std::optional<int64_t> TokensKernel::getOwnLanes() {
+  return takesTensorCores() ? std::optional<int64_t>(4) : std::nullopt;
 }
 
 void TokensKernel::placeSolve() {

@@ -38,7 +38,7 @@ public:
 
 private:
   void emitRootBlock(mlir::Block &block) override;
-  int64_t preferredLanes() override;
+  std::optional<int64_t> getOwnLanes() override;
   void chooseWarps() override;
   void emitBlocks(mlir::ValueRange start);
   mlir::Value emitBlock(mlir::Value first, mlir::Value before);

@@ -9,7 +9,7 @@
 // RUN: gdn-gpu-opt %t -gdn-gpu-check -o /dev/null
 
 // 16 lanes to a row of 256.
-//       CHECK: #[[$STATE:.+]] = #gdn_gpu.rows<warps = 8, lanes = 16, vector = 4>
+//       CHECK: #[[$STATE:.+]] = #gdn_gpu.rows<warps = 8, lanes = 16, vector = 4, interleaved = true>
 // CHECK-LABEL: func.func @wide(
 //  CHECK-SAME:     %[[POOL:[a-z0-9]+]]: memref<?x256x256xf32> {gdn_gpu.alignment = 16 : i64}
 //   CHECK-NOT:   gdn_gpu.load {{.*}}256x256

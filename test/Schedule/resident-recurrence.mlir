@@ -8,8 +8,8 @@
 // RUN: FileCheck %s < %t
 // RUN: gdn-gpu-opt %t -gdn-gpu-check -o /dev/null
 
-// The state: 64 rows dealt to 8 warps, 8 lanes to a row.
-//   CHECK-DAG: #[[$STATE:.+]] = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
+// The state: 64 rows in turns to 8 warps; a row of 32 has 8 lanes.
+//   CHECK-DAG: #[[$STATE:.+]] = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4, interleaved = true>
 //   CHECK-DAG: #[[$WARP:.+]] = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 1>
 //   CHECK-DAG: #[[$WIDE:.+]] = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 2>
 

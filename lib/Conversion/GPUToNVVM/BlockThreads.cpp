@@ -58,15 +58,14 @@ Value Arithmetic::isEqual(Value lhs, Value rhs) const {
 
 Value BlockThreads::row(const Arithmetic &a, gpu::RowsAttr layout, int64_t rows,
                         int64_t i) const {
-  int64_t groups = layout.getGroups();
   Value group =
       arith::DivUIOp::create(a.b, a.loc, lane, a.i32(layout.getLanes()));
-  if (groups == 1)
+  if (layout.getGroups() == 1)
     group = a.i32(0);
-  Value row = a.add(group, a.i32(i * groups));
+  Value row = a.add(group, a.i32(i * layout.getRowStep()));
   if (layout.getWarps() == 1)
     return row;
-  return a.add(a.mul(warp, a.i32(layout.getLocalRows(rows) * groups)), row);
+  return a.add(a.mul(warp, a.i32(layout.getWarpStep(rows))), row);
 }
 
 Value BlockThreads::column(const Arithmetic &a, gpu::RowsAttr layout) const {

@@ -104,7 +104,8 @@ LogicalResult ChannelCheck::checkPart(Operation *use) {
       fetch ? dyn_cast<gpu::RowsAttr>(fetch.getTile().getType().getLayout())
             : gpu::RowsAttr();
   // channel_c3
-  if (!rows || fetch.getRow() || rows.getWarps() != type.getParts() ||
+  if (!rows || rows.getInterleaved() || fetch.getRow() ||
+      rows.getWarps() != type.getParts() ||
       rows.getLocalRows(type.getShape()[0]) * rows.getGroups() *
               rows.getWarps() !=
           type.getShape()[0] ||

@@ -10,7 +10,7 @@
 //
 //   1. over the thread's places, even and odd ones in a chain each,
 //   2. over the two chains,
-//   3. over the lanes of the row, in a butterfly.
+//   3. over the lanes of the row, in a butterfly, the rows of a thread together.
 #include "RowWork.h"
 
 #include "Assembly.h"
@@ -42,10 +42,13 @@ private:
   void mapArguments();
   void findFusedProducts();
   arith::MulFOp getFusedProduct(Value operand);
+  bool isSameForRows(Operation &op);
   void emitOp(Operation &op, int64_t first, int64_t last);
   Value emitInRow(Operation &op, IRMapping &row);
   Value emitFused(Operation &op, IRMapping &row);
-  Value emitSum(vector::ReductionOp sum, IRMapping &row);
+  Value emitPart(vector::ReductionOp sum, IRMapping &row);
+  Value shuffle(NVVM::ShflKind kind, Value value, Value by, int64_t segment);
+  void emitLaneSums(MutableArrayRef<Value> parts);
   SmallVector<int64_t> columnsFromFirst() const;
   Value emitColumnNumbers(vector::StepOp step);
   Value emitDistance(arith::AddFOp op, IRMapping &row);
@@ -53,6 +56,8 @@ private:
   Value emitCompare(arith::CmpIOp compare, IRMapping &row);
   void separate(int64_t row, ArrayRef<Operation *> ops);
   void emitApart(ArrayRef<Operation *> ops);
+  void emitApartResults(IRMapping &row);
+  Value hide(Value number);
   Value collect(unsigned result);
 
   Type localType(Type type) {
@@ -176,7 +181,8 @@ Value RowEmitter::emitFused(Operation &op, IRMapping &row) {
 // Sums along a row
 //===----------------------------------------------------------------------===//
 
-Value RowEmitter::emitSum(vector::ReductionOp sum, IRMapping &row) {
+/// What the thread has of the sum.
+Value RowEmitter::emitPart(vector::ReductionOp sum, IRMapping &row) {
   auto product = sum.getVector().getDefiningOp<arith::MulFOp>();
   bool isFused = product && fused.contains(product);
   SmallVector<Value> factors;
@@ -210,16 +216,56 @@ Value RowEmitter::emitSum(vector::ReductionOp sum, IRMapping &row) {
     else
       chain = arith::AddFOp::create(b, loc, chain, elements[0]);
   }
-  Value total = chains[0];
-  if (chains[1])
-    total = arith::AddFOp::create(b, loc, total, chains[1]);
-  for (int64_t distance = 1; distance < lanes; distance *= 2) {
-    Value other = NVVM::ShflOp::create(b, loc, b.getF32Type(), a.i32(-1), total,
-                                       a.i32(distance), a.i32(31),
-                                       NVVM::ShflKind::bfly, UnitAttr());
-    total = arith::AddFOp::create(b, loc, total, other);
+  return chains[1]
+             ? arith::AddFOp::create(b, loc, chains[0], chains[1]).getResult()
+             : chains[0];
+}
+
+/// `value` of another lane among `segment` neighbours.
+Value RowEmitter::shuffle(NVVM::ShflKind kind, Value value, Value by,
+                          int64_t segment) {
+  const int64_t fixed = gdn::gpu::warpThreads - segment; // bits of the lane
+  return NVVM::ShflOp::create(b, loc, b.getF32Type(), a.i32(-1), value, by,
+                              a.i32(fixed << 8 | 31), kind, UnitAttr());
+}
+
+/// The parts of a sum for each row of the thread become sums over the lanes of
+/// the row. Where sums are shared, of two lanes at a distance one goes on with
+/// even rows and gives the parts of odd ones away. In the end a row's sum is
+/// fetched from the lane that has it.
+void RowEmitter::emitLaneSums(MutableArrayRef<Value> parts) {
+  const int64_t lanes = layout.getLanes();
+  SmallVector<Value> held(parts.begin(), parts.end());
+  int64_t distance = 1;
+  for (; map.getShareSums() && held.size() > 1 && held.size() % 2 == 0 &&
+         distance < lanes;
+       distance *= 2) {
+    Value bit =
+        arith::AndIOp::create(b, loc, threads.lane, a.i32(distance));
+    Value isOdd = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, bit,
+                                        a.i32(0));
+    SmallVector<Value> sums;
+    for (size_t i = 0; i < held.size(); i += 2) {
+      Value kept =
+          arith::SelectOp::create(b, loc, isOdd, held[i + 1], held[i]);
+      Value given =
+          arith::SelectOp::create(b, loc, isOdd, held[i], held[i + 1]);
+      Value other =
+          shuffle(NVVM::ShflKind::bfly, given, a.i32(distance), /*segment=*/32);
+      sums.push_back(arith::AddFOp::create(b, loc, kept, other));
+    }
+    held = std::move(sums);
   }
-  return total;
+  const int64_t dealt = distance; // lanes among which the rows are dealt
+  for (; distance < lanes; distance *= 2)
+    for (Value &sum : held)
+      sum = arith::AddFOp::create(
+          b, loc, sum,
+          shuffle(NVVM::ShflKind::bfly, sum, a.i32(distance), /*segment=*/32));
+  for (auto [i, part] : llvm::enumerate(parts))
+    part = dealt == 1 ? held[i]
+                      : shuffle(NVVM::ShflKind::idx, held[i / dealt],
+                                a.i32(i % dealt), lanes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -318,8 +364,11 @@ Value RowEmitter::emitDistance(arith::AddFOp op, IRMapping &row) {
 }
 
 Value RowEmitter::emitInRow(Operation &op, IRMapping &row) {
-  if (auto sum = dyn_cast<vector::ReductionOp>(op))
-    return emitSum(sum, row);
+  if (auto sum = dyn_cast<vector::ReductionOp>(op)) {
+    Value total = emitPart(sum, row);
+    emitLaneSums(total);
+    return total;
+  }
   if (isa<arith::AddFOp, arith::SubFOp>(op))
     if (Value value = emitFused(op, row))
       return value;
@@ -344,19 +393,34 @@ Value RowEmitter::emitInRow(Operation &op, IRMapping &row) {
   return copy->getResult(0);
 }
 
-/// Rows `first` to `last - 1` of an op; those before come first.
-void RowEmitter::emitOp(Operation &op, int64_t first, int64_t last) {
-  if (fused.contains(&op))
-    return;
-  bool isShared = llvm::all_of(op.getOperands(), [&](Value operand) {
+/// Whether no row's values go into `op`.
+bool RowEmitter::isSameForRows(Operation &op) {
+  return llvm::all_of(op.getOperands(), [&](Value operand) {
     auto product = operand.getDefiningOp<arith::MulFOp>();
     if (product && fused.contains(product))
       return isRowInvariant(product.getLhs()) &&
              isRowInvariant(product.getRhs());
     return isRowInvariant(operand);
   });
+}
+
+/// Rows `first` to `last - 1` of an op; those before come first.
+void RowEmitter::emitOp(Operation &op, int64_t first, int64_t last) {
+  if (fused.contains(&op))
+    return;
+  bool isShared = isSameForRows(op);
   if (isShared)
     invariant.insert(op.getResult(0));
+  auto sum = dyn_cast<vector::ReductionOp>(op);
+  if (sum && !isShared && map.getShareSums()) {
+    SmallVector<Value> parts;
+    for (int64_t i = first; i < last; ++i)
+      parts.push_back(emitPart(sum, rows[i]));
+    emitLaneSums(parts);
+    for (int64_t i = first; i < last; ++i)
+      rows[i].map(sum.getResult(), parts[i - first]);
+    return;
+  }
   for (int64_t i = first; i < last; ++i) {
     Value value = isShared && i > 0 ? rows[0].lookup(op.getResult(0))
                                     : emitInRow(op, rows[i]);
@@ -422,10 +486,19 @@ Value RowEmitter::collect(unsigned index) {
   return all;
 }
 
+/// `number`, an f32, through assembly without an instruction, which stays where
+/// it is.
+Value RowEmitter::hide(Value number) {
+  Value bits = arith::BitcastOp::create(b, loc, b.getI32Type(), number);
+  return arith::BitcastOp::create(b, loc, number.getType(),
+                                  hideValue(b, loc, bits));
+}
+
 /// One row after another: narrow rows pass through assembly without an
-/// instruction, and sums through some that stays where it is. ptxas does not
-/// see it, and would keep rows as they were widened for sums before: where
-/// there are none, a zero that only the launch knows is mixed in.
+/// instruction, and sums, or the thread's parts of them, through some that stays
+/// where it is. Shared sums follow for all rows together. ptxas does not see
+/// it, and would keep rows as they were widened for sums before: where there
+/// are none, a zero that only the launch knows is mixed in.
 void RowEmitter::emitApart(ArrayRef<Operation *> ops) {
   Value zero;
   if (llvm::none_of(ops, llvm::IsaPred<vector::ReductionOp>)) {
@@ -433,6 +506,26 @@ void RowEmitter::emitApart(ArrayRef<Operation *> ops) {
         emitAssembly(b, loc, b.getI32Type(), {}, "mov.u32 $0, %nctaid.z;", "=r",
                      /*hasSideEffects=*/true);
     zero = arith::SubIOp::create(b, loc, one, a.i32(1));
+  }
+  // What sums go into comes behind the sums of all rows; sums of sums there are
+  // none of.
+  DenseSet<Value> ofSums;
+  llvm::MapVector<Operation *, SmallVector<Value>> parts;
+  SmallVector<Operation *> early, late;
+  for (Operation *op : ops) {
+    bool isLate = llvm::any_of(op->getOperands(), [&](Value operand) {
+      return ofSums.contains(operand);
+    });
+    bool isSame = isSameForRows(*op);
+    if (isSame && !fused.contains(op))
+      invariant.insert_range(op->getResults());
+    bool isSum =
+        map.getShareSums() && isa<vector::ReductionOp>(op) && !isSame;
+    if (isLate || isSum)
+      ofSums.insert_range(op->getResults());
+    if (isSum)
+      parts[op];
+    (isLate ? late : early).push_back(op);
   }
   for (auto [i, row] : llvm::enumerate(rows)) {
     for (Value arg : body.getArguments().drop_front()) {
@@ -446,20 +539,39 @@ void RowEmitter::emitApart(ArrayRef<Operation *> ops) {
             vector::BroadcastOp::create(b, loc, words.getType(), zero));
       row.map(arg, fromCarried(b, loc, words, local.getType()));
     }
-    for (Operation *op : ops)
-      emitOp(*op, i, i + 1);
-    for (Value yielded : body.getTerminator()->getOperands()) {
-      Value result = lookup(yielded, row);
-      if (isa<VectorType>(result.getType())) {
-        row.map(yielded, fromCarried(b, loc, toCarried(b, loc, result),
-                                     result.getType()));
-        continue;
-      }
-      Value bits = arith::BitcastOp::create(b, loc, b.getI32Type(), result);
-      row.map(yielded, arith::BitcastOp::create(b, loc, result.getType(),
-                                                hideValue(b, loc, bits))
-                           .getResult());
+    for (Operation *op : early) {
+      if (auto found = parts.find(op); found != parts.end())
+        found->second.push_back(
+            hide(emitPart(cast<vector::ReductionOp>(op), row)));
+      else
+        emitOp(*op, i, i + 1);
     }
+    if (late.empty())
+      emitApartResults(row);
+  }
+  for (auto &[op, ofRows] : parts) {
+    emitLaneSums(ofRows);
+    for (auto [row, sum] : llvm::zip(rows, ofRows))
+      row.map(op->getResult(0), sum);
+  }
+  if (late.empty())
+    return;
+  for (auto [i, row] : llvm::enumerate(rows)) {
+    for (Operation *op : late)
+      emitOp(*op, i, i + 1);
+    emitApartResults(row);
+  }
+}
+
+/// Results of a row, kept from being mixed with the next row's.
+void RowEmitter::emitApartResults(IRMapping &row) {
+  for (Value yielded : body.getTerminator()->getOperands()) {
+    Value result = lookup(yielded, row);
+    if (isa<VectorType>(result.getType()))
+      row.map(yielded, fromCarried(b, loc, toCarried(b, loc, result),
+                                   result.getType()));
+    else
+      row.map(yielded, hide(result));
   }
 }
 

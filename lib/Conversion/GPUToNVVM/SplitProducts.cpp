@@ -190,7 +190,7 @@ void ProductsEmitter::emit(int64_t count) {
         Value sum = arith::AddFOp::create(b, loc, small[of], other[of]);
         sum = arith::AddFOp::create(b, loc, large[of], sum);
         int64_t bytes = (g * groupRows + i % 2) * rowBytes +
-                        (2 * t + i / 2) * layout.getGroups() * f32Bytes;
+                        (2 * t + i / 2) * layout.getRowStep() * f32Bytes;
         Value place =
             LLVM::GEPOp::create(b, loc, to.getType(), b.getI8Type(), to,
                                 ArrayRef<LLVM::GEPArg>{int32_t(bytes)});

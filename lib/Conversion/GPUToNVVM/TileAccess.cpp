@@ -423,7 +423,7 @@ Value TileAccess::emitWay(Way way) {
 }
 
 Value TileAccess::emitRow(Way way, int64_t row) {
-  Value pointer = advance(origin, memory.row, row * layout.getGroups());
+  Value pointer = advance(origin, memory.row, row * layout.getRowStep());
   Value local = stored ? Value() : zeros(vectorOf(pieces * vector));
   for (int64_t piece = 0; piece < pieces; ++piece) {
     int64_t first = piece * layout.getLanes() * vector;

@@ -53,3 +53,40 @@ func.func @twice(%N: index, %view: !view)
   gdn_gpu.store %next, %view[%n, %c0, %c0] dims [1, 2] : !state, !view
   return
 }
+
+#turns = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 8, interleaved = true>
+!turns = !gdn_gpu.fragment<8x64xbf16, #turns>
+!number = !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#turns>>
+
+// Shared sums: what a thread has of a row passes before the next row is widened, and the lanes
+// exchange behind the last one; what is computed from a sum comes behind that, row after row.
+// CHECK-LABEL: llvm.func @shared(
+//       CHECK: arith.extf
+//   CHECK-NOT: nvvm.shfl.sync
+//       CHECK: llvm.inline_asm has_side_effects {{.*}}"=r,0"
+//       CHECK: arith.extf
+//   CHECK-NOT: nvvm.shfl.sync
+//       CHECK: llvm.inline_asm has_side_effects {{.*}}"=r,0"
+//       CHECK: nvvm.shfl.sync bfly
+// CHECK-COUNT-2: nvvm.shfl.sync idx
+//   CHECK-NOT: nvvm.shfl.sync
+//       CHECK: arith.mulf
+//       CHECK: llvm.inline_asm has_side_effects {{.*}}"=r,0"
+//       CHECK: arith.mulf
+//       CHECK: llvm.inline_asm has_side_effects {{.*}}"=r,0"
+//       CHECK: llvm.return
+func.func @shared(%N: index, %view: !view, %to: memref<?x8xf32, strided<[8, 1]>>)
+    attributes {gdn_gpu.rows_apart, gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %n = gdn_gpu.block_id 0
+  %state = gdn_gpu.load %view[%n, %c0, %c0] dims [1, 2] : !view, !turns
+  %sum = gdn_gpu.map_rows %state : !turns -> !number {
+  ^bb0(%i: index, %row: vector<64xbf16>):
+    %wide = arith.extf %row : vector<64xbf16> to vector<64xf32>
+    %s = vector.reduction <add>, %wide fastmath<reassoc> : vector<64xf32> into f32
+    %square = arith.mulf %s, %s : f32
+    gdn_gpu.yield %square : f32
+  } {share_sums}
+  gdn_gpu.store %sum, %to[%n, %c0] dims [1] : !number, memref<?x8xf32, strided<[8, 1]>>
+  return
+}

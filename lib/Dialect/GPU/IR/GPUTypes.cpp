@@ -32,7 +32,8 @@ void GPUDialect::registerLayoutsAndTypes() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult RowsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                               int64_t warps, int64_t lanes, int64_t vector) {
+                               int64_t warps, int64_t lanes, int64_t vector,
+                               bool interleaved) {
   if (warps < 1)
     return emitError() << "expects 'warps' to be at least 1, but got " << warps;
   if (!llvm::is_contained({1, 2, 4, 8, 16, 32}, lanes))

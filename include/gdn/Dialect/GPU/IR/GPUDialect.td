@@ -82,9 +82,20 @@ def GPU_RowsAttr : GPU_Attr<"Rows", "rows"> {
     the tile, the place holds nothing: it is never stored and does not count in
     a reduction.
 
+    With `interleaved` the rows go round: the warps together hold the next
+    `warps * g` rows at each `i`, so that a block sweeps over the tile, and the
+    row is
+
+        (i * warps + w) * g + l / lanes
+
     `lanes` is a power of two up to 32; `vector` 1, 2, 4 or 8.
   }];
-  let parameters = (ins "int64_t":$warps, "int64_t":$lanes, "int64_t":$vector);
+  let parameters = (ins "int64_t":$warps, "int64_t":$lanes, "int64_t":$vector,
+                        DefaultValuedParameter<"bool", "false">:$interleaved);
+  let builders = [
+    AttrBuilder<(ins "int64_t":$warps, "int64_t":$lanes, "int64_t":$vector), [{
+      return $_get($_ctxt, warps, lanes, vector, /*interleaved=*/false);
+    }]>];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -92,11 +103,21 @@ def GPU_RowsAttr : GPU_Attr<"Rows", "rows"> {
     int64_t getGroups() const { return 32 / getLanes(); }
     /// Rows of a tile of `rows` rows that a thread holds (n above).
     int64_t getLocalRows(int64_t rows) const;
+    /// From a row of a thread to its next.
+    int64_t getRowStep() const {
+      return getGroups() * (getInterleaved() ? getWarps() : 1);
+    }
+    /// From the first row of a warp to that of the next.
+    int64_t getWarpStep(int64_t rows) const {
+      return getGroups() * (getInterleaved() ? 1 : getLocalRows(rows));
+    }
     /// Pieces of a row of `columns` columns that a thread holds (m above).
     int64_t getPieces(int64_t columns) const;
     /// True if the tiles of matrix instructions lie like this: four lanes to a
     /// row, two columns each, eight rows at once.
-    bool isMatrix() const { return getLanes() == 4 && getVector() == 2; }
+    bool isMatrix() const {
+      return getLanes() == 4 && getVector() == 2 && !getInterleaved();
+    }
     /// Columns of a row that a thread holds: pieces * vector.
     int64_t getLocalColumns(int64_t columns) const {
       return getPieces(columns) * getVector();

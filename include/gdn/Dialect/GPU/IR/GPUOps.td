@@ -186,6 +186,11 @@ def GPU_MapRowsOp : GPU_Op<"map_rows", [
     depends on layout and size alone. Work that is the same for every row, such
     as a reduction of tiles `per_column`, is done once.
 
+    With `share_sums` the lanes of a row share out the sums of their rows: at
+    each step a lane goes on with half of them, and in the end fetches each row's
+    from the lane that has it. The same additions, with half the shuffles, and
+    two selections for each.
+
     The body computes on whole rows with `arith`, `math`, `vector.broadcast` of a
     scalar and `vector.reduction`; which lane has which columns is not its
     business.
@@ -232,12 +237,20 @@ def GPU_MapRowsOp : GPU_Op<"map_rows", [
     }
     ```
   }];
-  let arguments = (ins Variadic<GPU_FragmentType>:$inputs);
+  let arguments = (ins Variadic<GPU_FragmentType>:$inputs, UnitAttr:$share_sums);
   let results = (outs Variadic<GPU_FragmentType>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     ($inputs^ `:` type($inputs))? `->` type($results) $body attr-dict
   }];
+  // Of the default ones two take the same arguments.
+  let skipDefaultBuilders = 1;
+  let builders = [
+    OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::ValueRange":$inputs), [{
+      $_state.addOperands(inputs);
+      $_state.addTypes(results);
+      $_state.addRegion();
+    }]>];
   let hasRegionVerifier = 1;
 }
 
