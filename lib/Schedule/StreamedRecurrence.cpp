@@ -309,11 +309,12 @@ void StreamedKernel::emitScan() {
       VectorType::get(type.getShape(), type.getElementType()), stateRows);
   Value tile = gpu::ReceiveOp::create(b, loc, type.getTile(), ring);
   Value rows = gpu::FetchOp::create(b, loc, state, tile, Value());
-  gpu::ReleaseOp::create(b, loc, ring); // the rows are in registers
   auto f32Rows = VectorType::get({chunkRows}, b.getF32Type());
   token.value = gpu::FetchOp::create(
       b, loc, gpu::FragmentType::get(f32Rows, perRow), values, chunk);
   ScanResult next = emitScanStep(b, loc, rows, token);
+  // Not right behind the fetch: the next copy may overtake reads under way.
+  gpu::ReleaseOp::create(b, loc, ring);
   gpu::ShareOp::create(b, loc, next.output, outputs, chunk);
   for (tile::StoreOp store : stores)
     gpu::StoreOp::create(

@@ -67,9 +67,11 @@
 //       CHECK:           scf.for %[[CHUNK:.+]] = %c0 to %c2
 //  CHECK-NEXT:             %[[TILE:.+]] = gdn_gpu.receive %[[RING]]
 //  CHECK-NEXT:             %[[ROWS:.+]] = gdn_gpu.fetch %[[TILE]] : <64x64xbf16> -> <64x64xbf16, #[[$STATE]]>
-//  CHECK-NEXT:             gdn_gpu.release %[[RING]]
 //  CHECK-NEXT:             %[[V:.+]] = gdn_gpu.fetch %[[VALUE]] row(%[[CHUNK]])
 //       CHECK:             %[[STEP:.+]]:2 = gdn_gpu.map_rows %[[ROWS]]
+//   CHECK-NOT:             gdn_gpu.release
+//       CHECK:             }
+//  CHECK-NEXT:             gdn_gpu.release %[[RING]]
 //       CHECK:             gdn_gpu.share %[[STEP]]#1, %[[OUT]] row(%[[CHUNK]])
 //       CHECK:             gdn_gpu.store %[[STEP]]#0, %{{.+}} dims [2, 3] aligned 16
 //       CHECK:           gdn_gpu.release %[[VALUES]]

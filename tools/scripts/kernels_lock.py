@@ -55,6 +55,13 @@ KERNEL_SETS["d128-verify-lazy-4"] = [
     "--verify-tokens=4",
     "--only=verify",
 ]
+# Inputs and outputs of f32: prefill of these has no kernels on GPUs.
+KERNEL_SETS["d128-f32"] = [
+    "--preset=qwen3-next-80b-a3b",
+    "--io=f32",
+    "--state=f32,bf16",
+    "--only=decode",
+]
 # A decay per channel.
 KERNEL_SETS["d128-kda"] = [
     "--preset=kimi-linear-48b-a3b",

@@ -28,6 +28,7 @@ private:
   LogicalResult checkUse(Operation *begin, Operation *end, OpOperand &use);
   LogicalResult checkPart(Operation *use);
   LogicalResult checkCopies();
+  LogicalResult checkReads(gpu::ReceiveOp receive);
   enum class Turn { acquire, commit, unknown };
   LogicalResult checkTurns(Region &region, Turn &turn);
   LogicalResult checkLeader(Operation *op);
@@ -306,6 +307,28 @@ LogicalResult ChannelCheck::checkCopies() {
   return success();
 }
 
+/// release_c2: what is used is in registers. A fetch alone may still be under
+/// way when the next copy writes the place.
+LogicalResult ChannelCheck::checkReads(gpu::ReceiveOp receive) {
+  Operation *end = getRelease(receive);
+  for (Operation *fetch : receive.getResult().getUsers()) {
+    if (!isa<gpu::FetchOp, gpu::FetchElementOp>(fetch) || fetch->use_empty())
+      continue;
+    bool isUsed = llvm::any_of(fetch->getUsers(), [&](Operation *user) {
+      Operation *at = end->getBlock()->findAncestorOpInBlock(*user);
+      return at && at->isBeforeInBlock(end);
+    });
+    if (isUsed)
+      continue;
+    InFlightDiagnostic diag =
+        end->emitOpError("expects what was fetched to be used before, since "
+                         "gdn_gpu.copy fills the channel");
+    diag.attachNote(fetch->getLoc()) << "fetched here";
+    return diag;
+  }
+  return success();
+}
+
 LogicalResult ChannelCheck::run() {
   if (failed(collect()))
     return failure();
@@ -328,7 +351,13 @@ LogicalResult ChannelCheck::run() {
     for (Operation *op : llvm::concat<Operation *>(begins, ends))
       if (failed(checkLeader(op)))
         return failure();
-  return checkCopies();
+  if (failed(checkCopies()))
+    return failure();
+  for (Operation *begin : begins)
+    if (auto receive = dyn_cast<gpu::ReceiveOp>(begin); receive && copy)
+      if (failed(checkReads(receive)))
+        return failure();
+  return success();
 }
 
 LogicalResult gdn::checkChannels(FunctionOpInterface function) {

@@ -41,6 +41,7 @@
 //       CHECK:       arith.addi %[[FIRST]], %[[WARP]]
 //       CHECK:       mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;{{.*}}%[[PHASE]]
 //       CHECK:       llvm.load %{{.+}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xf32>
+//       CHECK:       nvvm.shfl.sync
 //       CHECK:       nvvm.bar.warp.sync
 //       CHECK:       %[[IS_FIRST:.+]] = arith.cmpi eq, %[[LANE]], %c0
 //       CHECK:       scf.if %[[IS_FIRST]] {
@@ -49,7 +50,6 @@
 //       CHECK:       %[[OVER:.+]] = arith.cmpi eq, %{{.+}}, %c4_i32
 //       CHECK:       arith.xori %{{.+}}, %c1_i32
 //       CHECK:       arith.select %[[OVER]], %c0_i32
-//       CHECK:       nvvm.shfl.sync
 //       CHECK:       mbarrier.try_wait.parity
 //       CHECK:       llvm.store %{{.+}}, %{{.+}} {alignment = 4 : i64} : f32, !llvm.ptr<3>
 //       CHECK:       mbarrier.arrive.shared
@@ -89,13 +89,13 @@ func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?
       gdn_gpu.units contiguous {
         %tile = gdn_gpu.receive %ring : !ring -> !gdn_gpu.shared<8x32xf32>
         %t = gdn_gpu.fetch %tile : !gdn_gpu.shared<8x32xf32> -> !gdn_gpu.fragment<8x32xf32, #two>
-        gdn_gpu.release %ring : !ring
         %s = gdn_gpu.map_rows %t : !gdn_gpu.fragment<8x32xf32, #two>
             -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#two>> {
         ^bb0(%row: index, %v: vector<32xf32>):
           %sum = vector.reduction <add>, %v fastmath<reassoc> : vector<32xf32> into f32
           gdn_gpu.yield %sum : f32
         }
+        gdn_gpu.release %ring : !ring
         %place = gdn_gpu.acquire %sums : !sums -> !gdn_gpu.shared<8xf32>
         gdn_gpu.share %s, %place : !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#two>>, !gdn_gpu.shared<8xf32>
         gdn_gpu.commit %sums : !sums

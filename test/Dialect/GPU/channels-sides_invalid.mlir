@@ -199,6 +199,36 @@ func.func @rows_of_another(%x: memref<?x32xf32>, %v: f32)
 // -----
 
 !ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
+!tile = !gdn_gpu.shared<8x32xf32>
+#two = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
+!two = !gdn_gpu.fragment<8x32xf32, #two>
+
+// The copy engine does not wait for reads that are under way.
+func.func @read_under_way(%x: memref<?x32xf32>)
+    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %c = gdn_gpu.channel : !ring
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 2 {
+      %t = gdn_gpu.receive %c : !ring -> !tile
+      // expected-note@+1 {{fetched here}}
+      %f = gdn_gpu.fetch %t : !tile -> !two
+      // expected-error@+1 {{'gdn_gpu.release' op expects what was fetched to be used before, since gdn_gpu.copy fills the channel}}
+      gdn_gpu.release %c : !ring
+      gdn_gpu.store %f, %x[%c0, %c0] dims [0, 1] : !two, memref<?x32xf32>
+    }
+    gdn_gpu.warps 2 for 1 {
+      %t = gdn_gpu.acquire %c : !ring -> !tile
+      gdn_gpu.copy %x[%c0, %c0] dims [0, 1], %t : memref<?x32xf32>, !tile
+      gdn_gpu.commit %c : !ring
+    }
+  }
+  return
+}
+
+// -----
+
+!ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
 !chan = !gdn_gpu.channel<8x32xf32, depth = 2>
 !tile = !gdn_gpu.shared<8x32xf32>
 #two = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>

@@ -45,13 +45,13 @@ func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?
       gdn_gpu.units contiguous {
         %tile = gdn_gpu.receive %ring : !ring -> !gdn_gpu.shared<8x32xf32>
         %t = gdn_gpu.fetch %tile : !gdn_gpu.shared<8x32xf32> -> !gdn_gpu.fragment<8x32xf32, #two>
-        gdn_gpu.release %ring : !ring
         %s = gdn_gpu.map_rows %t : !gdn_gpu.fragment<8x32xf32, #two>
             -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#two>> {
         ^bb0(%row: index, %v: vector<32xf32>):
           %sum = vector.reduction <add>, %v fastmath<reassoc> : vector<32xf32> into f32
           gdn_gpu.yield %sum : f32
         }
+        gdn_gpu.release %ring : !ring
         %place = gdn_gpu.acquire %sums : !sums -> !gdn_gpu.shared<8xf32>
         gdn_gpu.share %s, %place : !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#two>>, !gdn_gpu.shared<8xf32>
         gdn_gpu.commit %sums : !sums
