@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 _MIB = 1 << 20
 _COPY_TBPS = 4.25  # of a large copy on an H200, bytes read and written
+_COPIES = {"NVIDIA H200": _COPY_TBPS}
 _PROTOTYPE = 1.03
 _CHUNK = 64
 _WIDTH = 4  # inputs of a convolution
@@ -55,8 +56,14 @@ def comparable(ordered: bool, others: list[dict]) -> list[dict]:
     return [row for row in others if is_in_order(row) == ordered]
 
 
+def copy_tbps(report: dict) -> float:
+    """The rate that a share of the copy is of: where none is agreed on for the device, that
+    of the run."""
+    return _COPIES.get(report["device"], report["ceilings"]["copy_TBps"])
+
+
 def candidates(
-    config: dict, dependent: bool, ordered: bool, others: list[dict]
+    config: dict, dependent: bool, ordered: bool, others: list[dict], copy: float = _COPY_TBPS
 ) -> list[tuple[float, str]]:
     """Limits in microseconds and where they come from. `others` are rows of the same
     sizes and types; `dependent` says whether launches may overlap, `ordered` whether our
@@ -64,7 +71,7 @@ def candidates(
     traffic = state_traffic(config)
     found = []
     if not ordered and config["state"] != "float32" and traffic >= 512 * _MIB:
-        found.append((traffic / (0.80 * _COPY_TBPS) * 1e-6, "80 % of the copy"))
+        found.append((traffic / (0.80 * copy) * 1e-6, "80 % of the copy"))
     for row in comparable(ordered, others):
         impl, part = row["impl"], row["config"].get("part")
         if impl == "stream" and config["state"] == "float32":
@@ -102,9 +109,10 @@ def same_sizes(a: dict, b: dict) -> bool:
     }
 
 
-def add_limits(rows: list[dict]) -> None:
+def add_limits(rows: list[dict], copy: float = _COPY_TBPS) -> None:
     """Gives each row of a step of ours `limit_us`, the smallest limit, and `limit_by`; and
-    one of decode `floor_us`, which no step that moves what it has to can beat."""
+    one of decode `floor_us`, which no step that moves what it has to can beat. `copy` is the
+    rate of a copy in TB/s."""
     for row in rows:
         config = row["config"]
         if row["impl"] != "gdn" or config.get("part") == "commit":
@@ -121,7 +129,7 @@ def add_limits(rows: list[dict]) -> None:
             found = verify_candidates(dependent, others)
         else:
             ordered = is_in_order(row)
-            found = candidates(config, dependent, ordered, others)
+            found = candidates(config, dependent, ordered, others, copy)
             if floor := floor_us(config, ordered, others):
                 row["floor_us"] = floor
         if found:

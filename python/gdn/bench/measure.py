@@ -234,8 +234,8 @@ def measure(options) -> dict:
     if options.prototype:
         rows += prototype.rows(options.prototype, rows)
     rows += prototype.verify_rows(by_hand, rows)
-    limits.add_limits(rows)
     report = describe(options.commit)
+    limits.add_limits(rows, limits.copy_tbps(report))
     report["ceilings"]["inplace_TBps"] = max(in_place, default=None)
     report |= {"failed": failed} if failed else {}
     report["rows"] = rows

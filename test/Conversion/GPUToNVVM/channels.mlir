@@ -209,8 +209,8 @@ func.func @rows(%n: index, %x: memref<?x32xf32, strided<[?, 1]>>, %y: memref<?x3
     gdn_gpu.warps 1 for 1 {
       %tile = gdn_gpu.receive %c : !gdn_gpu.channel<8x32xf32, depth = 2> -> !gdn_gpu.shared<8x32xf32>
       %t = gdn_gpu.fetch %tile : !gdn_gpu.shared<8x32xf32> -> !gdn_gpu.fragment<8x32xf32, #one>
-      gdn_gpu.release %c : !gdn_gpu.channel<8x32xf32, depth = 2>
       gdn_gpu.store %t, %y[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<8x32xf32, #one>, memref<?x32xf32>
+      gdn_gpu.release %c : !gdn_gpu.channel<8x32xf32, depth = 2>
     }
   }
   return

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Decode with inputs and outputs of f32: what a role reads waits in shared memory, also what
+// the last warp needs behind the scan, and no register is spilled on any chip.
+//
+// RUN: gdn-compile --preset=qwen3-next-80b-a3b --io=f32 --state=f32 --only=decode --target=sm_80 --emit=gpu -o - | FileCheck %s
+// RUN: gdn-compile --preset=qwen3-next-80b-a3b --io=f32 --state=f32 --only=decode --target=sm_80,sm_86,sm_89,sm_90a,sm_100a,sm_103a,sm_120a --emit=report -o - | FileCheck %s --check-prefix=REPORT
+
+// CHECK-LABEL: func.func @decode_aligned(
+// Windows, before the launch ahead has ended.
+//       CHECK:   gdn_gpu.await_launch
+//       CHECK:   gdn_gpu.warps 7 for 1 {
+//  CHECK-NEXT:     gdn_gpu.begin_load %{{.+}}, %[[GATE:.+]] :
+//  CHECK-NEXT:     gdn_gpu.begin_load %{{.+}}, %[[WEIGHT:.+]] :
+//       CHECK:   gdn_gpu.warps 0 for 1 -> i32 {
+//  CHECK-NEXT:     gdn_gpu.begin_load %{{.+}}, %[[INPUT:.+]] :
+//  CHECK-NEXT:     gdn_gpu.begin_load %{{.+}}, %[[TAPS:.+]] :
+//       CHECK:     gdn_gpu.load {{.+}} begun(%[[INPUT]] :
+//       CHECK:     gdn_gpu.load {{.+}} begun(%[[TAPS]] :
+//       CHECK:     gdn_gpu.take_ticket
+//       CHECK:   gdn_gpu.barrier
+//       CHECK:   gdn_gpu.map_rows {{.+}} -> {{.+}}
+//       CHECK:   } {share_sums}
+//       CHECK:   gdn_gpu.barrier
+//       CHECK:   gdn_gpu.warps 7 for 1 {
+//       CHECK:     gdn_gpu.load {{.+}} begun(%[[GATE]] :
+//       CHECK:     gdn_gpu.load {{.+}} begun(%[[WEIGHT]] :
+
+// Registers, shared and dynamic shared memory; no stack, no spills. The first figures of each
+// target's kernels, of which the last is the one for any layout of arrays.
+//         REPORT: kernel
+// REPORT-COUNT-7: decode {{ *}}sm_{{[0-9a-z]+ +[0-9]+ +[0-9]+ +[0-9]+ +0 +0 +0 }}
