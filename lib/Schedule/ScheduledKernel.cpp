@@ -24,9 +24,9 @@ static int64_t getWarp(ScanRole role, int64_t numWarps) {
 static constexpr int64_t maxLocalColumns = 16;
 
 /// Rows of the state to warps, some lanes to a row, more for rows of many
-/// columns. Where memory bounds the kernel, all warps take rows in turn, so that
-/// the block sweeps over the state: with 512 rows of 32 heads and states of f32
-/// that and the lanes are 2 %.
+/// columns. Where memory bounds the kernel, all warps take rows in turn, so
+/// that the block sweeps over the state: with 512 rows of 32 heads and states
+/// of f32 that and the lanes are 2 %.
 bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
   int64_t maxLocalElements =
       numRegisters / (minBlocks * numWarps * gpu::warpThreads) / 2;
@@ -44,8 +44,9 @@ bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
          columns > lanes * maxLocalColumns &&
          columns % (2 * lanes * vector) == 0)
     lanes *= 2;
-  stateRows = gpu::RowsAttr::get(b.getContext(), numWarps, lanes, vector,
-                                 /*interleaved=*/stored.isF32() || widensRows());
+  stateRows =
+      gpu::RowsAttr::get(b.getContext(), numWarps, lanes, vector,
+                         /*interleaved=*/stored.isF32() || widensRows());
   int64_t rows = state.getDimSize(0);
   auto fits = [&](int64_t passes) {
     if (rows % passes != 0)

@@ -10,7 +10,8 @@
 //
 //   1. over the thread's places, even and odd ones in a chain each,
 //   2. over the two chains,
-//   3. over the lanes of the row, in a butterfly, the rows of a thread together.
+//   3. over the lanes of the row, in a butterfly, the rows of a thread
+//   together.
 #include "RowWork.h"
 
 #include "Assembly.h"
@@ -47,8 +48,9 @@ private:
   Value emitInRow(Operation &op, IRMapping &row);
   Value emitFused(Operation &op, IRMapping &row);
   Value emitPart(vector::ReductionOp sum, IRMapping &row);
-  Value shuffle(NVVM::ShflKind kind, Value value, Value by, int64_t segment);
-  void emitLaneSums(MutableArrayRef<Value> parts);
+  void addLanes(MutableArrayRef<Value> parts) {
+    emitLaneSums(b, loc, threads, layout, parts, map.getShareSums());
+  }
   SmallVector<int64_t> columnsFromFirst() const;
   Value emitColumnNumbers(vector::StepOp step);
   Value emitDistance(arith::AddFOp op, IRMapping &row);
@@ -221,53 +223,6 @@ Value RowEmitter::emitPart(vector::ReductionOp sum, IRMapping &row) {
              : chains[0];
 }
 
-/// `value` of another lane among `segment` neighbours.
-Value RowEmitter::shuffle(NVVM::ShflKind kind, Value value, Value by,
-                          int64_t segment) {
-  const int64_t fixed = gdn::gpu::warpThreads - segment; // bits of the lane
-  return NVVM::ShflOp::create(b, loc, b.getF32Type(), a.i32(-1), value, by,
-                              a.i32(fixed << 8 | 31), kind, UnitAttr());
-}
-
-/// The parts of a sum for each row of the thread become sums over the lanes of
-/// the row. Where sums are shared, of two lanes at a distance one goes on with
-/// even rows and gives the parts of odd ones away. In the end a row's sum is
-/// fetched from the lane that has it.
-void RowEmitter::emitLaneSums(MutableArrayRef<Value> parts) {
-  const int64_t lanes = layout.getLanes();
-  SmallVector<Value> held(parts.begin(), parts.end());
-  int64_t distance = 1;
-  for (; map.getShareSums() && held.size() > 1 && held.size() % 2 == 0 &&
-         distance < lanes;
-       distance *= 2) {
-    Value bit =
-        arith::AndIOp::create(b, loc, threads.lane, a.i32(distance));
-    Value isOdd = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, bit,
-                                        a.i32(0));
-    SmallVector<Value> sums;
-    for (size_t i = 0; i < held.size(); i += 2) {
-      Value kept =
-          arith::SelectOp::create(b, loc, isOdd, held[i + 1], held[i]);
-      Value given =
-          arith::SelectOp::create(b, loc, isOdd, held[i], held[i + 1]);
-      Value other =
-          shuffle(NVVM::ShflKind::bfly, given, a.i32(distance), /*segment=*/32);
-      sums.push_back(arith::AddFOp::create(b, loc, kept, other));
-    }
-    held = std::move(sums);
-  }
-  const int64_t dealt = distance; // lanes among which the rows are dealt
-  for (; distance < lanes; distance *= 2)
-    for (Value &sum : held)
-      sum = arith::AddFOp::create(
-          b, loc, sum,
-          shuffle(NVVM::ShflKind::bfly, sum, a.i32(distance), /*segment=*/32));
-  for (auto [i, part] : llvm::enumerate(parts))
-    part = dealt == 1 ? held[i]
-                      : shuffle(NVVM::ShflKind::idx, held[i / dealt],
-                                a.i32(i % dealt), lanes);
-}
-
 //===----------------------------------------------------------------------===//
 // Ops
 //===----------------------------------------------------------------------===//
@@ -366,7 +321,7 @@ Value RowEmitter::emitDistance(arith::AddFOp op, IRMapping &row) {
 Value RowEmitter::emitInRow(Operation &op, IRMapping &row) {
   if (auto sum = dyn_cast<vector::ReductionOp>(op)) {
     Value total = emitPart(sum, row);
-    emitLaneSums(total);
+    addLanes(total);
     return total;
   }
   if (isa<arith::AddFOp, arith::SubFOp>(op))
@@ -416,7 +371,7 @@ void RowEmitter::emitOp(Operation &op, int64_t first, int64_t last) {
     SmallVector<Value> parts;
     for (int64_t i = first; i < last; ++i)
       parts.push_back(emitPart(sum, rows[i]));
-    emitLaneSums(parts);
+    addLanes(parts);
     for (int64_t i = first; i < last; ++i)
       rows[i].map(sum.getResult(), parts[i - first]);
     return;
@@ -495,10 +450,10 @@ Value RowEmitter::hide(Value number) {
 }
 
 /// One row after another: narrow rows pass through assembly without an
-/// instruction, and sums, or the thread's parts of them, through some that stays
-/// where it is. Shared sums follow for all rows together. ptxas does not see
-/// it, and would keep rows as they were widened for sums before: where there
-/// are none, a zero that only the launch knows is mixed in.
+/// instruction, and sums, or the thread's parts of them, through some that
+/// stays where it is. Shared sums follow for all rows together. ptxas does not
+/// see it, and would keep rows as they were widened for sums before: where
+/// there are none, a zero that only the launch knows is mixed in.
 void RowEmitter::emitApart(ArrayRef<Operation *> ops) {
   Value zero;
   if (llvm::none_of(ops, llvm::IsaPred<vector::ReductionOp>)) {
@@ -519,8 +474,7 @@ void RowEmitter::emitApart(ArrayRef<Operation *> ops) {
     bool isSame = isSameForRows(*op);
     if (isSame && !fused.contains(op))
       invariant.insert_range(op->getResults());
-    bool isSum =
-        map.getShareSums() && isa<vector::ReductionOp>(op) && !isSame;
+    bool isSum = map.getShareSums() && isa<vector::ReductionOp>(op) && !isSame;
     if (isLate || isSum)
       ofSums.insert_range(op->getResults());
     if (isSum)
@@ -550,7 +504,7 @@ void RowEmitter::emitApart(ArrayRef<Operation *> ops) {
       emitApartResults(row);
   }
   for (auto &[op, ofRows] : parts) {
-    emitLaneSums(ofRows);
+    addLanes(ofRows);
     for (auto [row, sum] : llvm::zip(rows, ofRows))
       row.map(op->getResult(0), sum);
   }
@@ -568,8 +522,8 @@ void RowEmitter::emitApartResults(IRMapping &row) {
   for (Value yielded : body.getTerminator()->getOperands()) {
     Value result = lookup(yielded, row);
     if (isa<VectorType>(result.getType()))
-      row.map(yielded, fromCarried(b, loc, toCarried(b, loc, result),
-                                   result.getType()));
+      row.map(yielded,
+              fromCarried(b, loc, toCarried(b, loc, result), result.getType()));
     else
       row.map(yielded, hide(result));
   }
@@ -610,102 +564,4 @@ SmallVector<Value> gdn::emitMapRows(OpBuilder &b, const BlockThreads &threads,
                                     const IRMapping &values, bool rowByRow,
                                     bool isApart) {
   return RowEmitter(b, threads, map, values, rowByRow, isApart).emit();
-}
-
-SmallVector<Value> gdn::emitConv1d(OpBuilder &b, gdn::gpu::Conv1dOp conv,
-                                   const IRMapping &values) {
-  Location loc = conv.getLoc();
-  Arithmetic a{b, loc};
-  gdn::gpu::FragmentType input = conv.getInput().getType();
-  int64_t tokens = input.getDimSize(0);
-  int64_t width = conv.getWeight().getType().getDimSize(0);
-  int64_t columns = input.getRows().getLocalColumns(input.getDimSize(1));
-  auto slice = [&](Value tile, int64_t row) -> Value {
-    return vector::ExtractStridedSliceOp::create(
-        b, loc, values.lookup(tile), ArrayRef<int64_t>{row * columns},
-        ArrayRef<int64_t>{columns}, ArrayRef<int64_t>{1});
-  };
-  auto stack = [&](ArrayRef<Value> rows) -> Value {
-    auto type =
-        VectorType::get({int64_t(rows.size()) * columns}, b.getF32Type());
-    Value all = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
-    for (auto [i, row] : llvm::enumerate(rows))
-      all = vector::InsertStridedSliceOp::create(
-          b, loc, row, all, ArrayRef<int64_t>{int64_t(i) * columns},
-          ArrayRef<int64_t>{1});
-    return all;
-  };
-
-  SmallVector<Value> history, weights, results, window;
-  for (int64_t row = 0; row + 1 < width; ++row)
-    history.push_back(slice(conv.getWindow(), row));
-  for (int64_t row = 0; row < tokens; ++row)
-    history.push_back(slice(conv.getInput(), row));
-  for (int64_t row = 0; row < width; ++row)
-    weights.push_back(slice(conv.getWeight(), row));
-
-  for (int64_t t = 0; t < tokens; ++t) {
-    Value sum;
-    if (conv.getBias())
-      sum = values.lookup(conv.getBias());
-    for (int64_t j = 0; j < width; ++j)
-      sum = sum ? math::FmaOp::create(b, loc, weights[j], history[t + j], sum)
-                      .getResult()
-                : arith::MulFOp::create(b, loc, weights[j], history[t + j])
-                      .getResult();
-    results.push_back(sum);
-  }
-  Value valid = values.lookupOrDefault(conv.getValid());
-  APInt known;
-  bool isKnown = matchPattern(valid, m_ConstantInt(&known));
-  for (int64_t p = 0; p + 1 < width; ++p) {
-    if (isKnown) {
-      window.push_back(history[known.getSExtValue() + p]);
-      continue;
-    }
-    Value row = history[p];
-    for (int64_t v = 1; v <= tokens; ++v) {
-      Value isHere = a.isEqual(a.toI64(valid), a.i64(v));
-      row = arith::SelectOp::create(b, loc, isHere, history[v + p], row);
-    }
-    window.push_back(row);
-  }
-  return {stack(results), stack(window)};
-}
-
-Value gdn::emitExtract(OpBuilder &b, gdn::gpu::ExtractOp extract, Value local) {
-  Location loc = extract.getLoc();
-  Arithmetic a{b, loc};
-  gdn::gpu::FragmentType type = extract.getTile().getType();
-  gdn::gpu::RowsAttr layout = type.getRows();
-  int64_t index = extract.getIndex(), place, lane;
-  bool isEverywhere;
-  if (type.isPerRow()) {
-    place = index / layout.getGroups();
-    lane = index % layout.getGroups() * layout.getLanes();
-    isEverywhere = layout.getGroups() == 1;
-  } else {
-    int64_t vector = layout.getVector(), piece = index / vector;
-    place = piece / layout.getLanes() * vector + index % vector;
-    lane = piece % layout.getLanes();
-    isEverywhere = layout.getLanes() == 1;
-  }
-  Value element = vector::ExtractOp::create(b, loc, local, place);
-  if (isEverywhere)
-    return element;
-  // A shuffle moves 32 bits.
-  Type elementType = type.getElementType();
-  bool isHalf = elementType.getIntOrFloatBitWidth() == 16;
-  if (isHalf)
-    element = arith::ExtUIOp::create(
-        b, loc, b.getI32Type(),
-        arith::BitcastOp::create(b, loc, b.getI16Type(), element));
-  element = NVVM::ShflOp::create(b, loc, element.getType(), a.i32(-1), element,
-                                 a.i32(lane), a.i32(31), NVVM::ShflKind::idx,
-                                 UnitAttr());
-  if (isHalf)
-    element = arith::BitcastOp::create(
-        b, loc, elementType,
-        arith::TruncIOp::create(b, loc, b.getI16Type(), element));
-  return element;
 }

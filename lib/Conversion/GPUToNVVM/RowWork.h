@@ -19,6 +19,13 @@ llvm::SmallVector<mlir::Value>
 emitMapRows(mlir::OpBuilder &b, const BlockThreads &threads, gpu::MapRowsOp map,
             const mlir::IRMapping &values, bool rowByRow, bool isApart);
 
+/// Makes the thread's parts of a sum for each of its rows the sums over the
+/// lanes of the rows, in a butterfly for each. With `share` the lanes share
+/// them out: a row's sum is fetched from the lane that has it.
+void emitLaneSums(mlir::OpBuilder &b, mlir::Location loc,
+                  const BlockThreads &threads, gpu::RowsAttr layout,
+                  llvm::MutableArrayRef<mlir::Value> parts, bool share);
+
 /// The thread's channels of `conv`; returns `result` and `new_window`.
 llvm::SmallVector<mlir::Value> emitConv1d(mlir::OpBuilder &b,
                                           gpu::Conv1dOp conv,
