@@ -40,7 +40,10 @@ private:
   bool widensRows() const override { return isPacked; }
   LogicalResult check() override;
   void emitRootBlock(Block &block) override;
-  void emitBegin(FragmentEmitter &warp, tile::LoadOp load);
+  Value getBegun(tile::LoadOp load, ScanRole role) {
+    return begun.lookup({load.getTile(), unsigned(role)});
+  }
+  void emitBegin(FragmentEmitter &warp, tile::LoadOp load, ScanRole role);
   void emitWindows();
   void emitOutputLoads();
   void emitOperands(ScanRole role, ArrayRef<Value> operands);
@@ -55,8 +58,10 @@ private:
 
   bool isPacked; // a narrow state stays so in registers
   Value zero;
-  DenseMap<Value, Value> begun; // places of tiles whose loads have begun
-  DenseMap<Value, Value> held;  // fragments that one warp holds for later
+  /// Places of tiles whose loads a role has begun: its warp alone waits for
+  /// them.
+  DenseMap<std::pair<Value, unsigned>, Value> begun;
+  DenseMap<Value, Value> held; // fragments that one warp holds for later
   DenseMap<Operation *, Value> tickets; // of stores of a last reader
 };
 
@@ -169,14 +174,14 @@ void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
   // ones there are no registers beside the state.
   if ((isPacked || areWide(loads)) && role != ScanRole::gates)
     for (tile::LoadOp load : loads)
-      if (!begun.contains(load.getTile()))
-        emitBegin(warp, load);
+      if (!getBegun(load, role))
+        emitBegin(warp, load, role);
   // What has begun comes last: to take it is to wait for it.
   llvm::stable_sort(loads, [&](tile::LoadOp x, tile::LoadOp y) {
-    return !begun.contains(x.getTile()) && begun.contains(y.getTile());
+    return !getBegun(x, role) && getBegun(y, role);
   });
   for (tile::LoadOp load : loads) {
-    warp.setBegun(load.getTile(), begun.lookup(load.getTile()));
+    warp.setBegun(load.getTile(), getBegun(load, role));
     warp.emit(load);
   }
   SmallVector<Value> yielded;
@@ -221,14 +226,15 @@ void ResidentKernel::emitLateStores() {
 }
 
 /// Begins the load of what a role reads, if it can be begun.
-void ResidentKernel::emitBegin(FragmentEmitter &warp, tile::LoadOp load) {
+void ResidentKernel::emitBegin(FragmentEmitter &warp, tile::LoadOp load,
+                               ScanRole role) {
   if (!warp.mayBegin(load))
     return;
   auto type = cast<VectorType>(load.getTile().getType());
   Value place =
       allocate(VectorType::get({type.getNumElements()}, type.getElementType()));
   warp.emitBegin(load, place);
-  begun[load.getTile()] = place;
+  begun[{load.getTile(), unsigned(role)}] = place;
 }
 
 /// Asks for the windows, which the launch ahead does not write and no cache
@@ -246,7 +252,7 @@ void ResidentKernel::emitWindows() {
     gpu::WarpsOp warps = enterWarps(role);
     FragmentEmitter warp(b, scalars);
     for (tile::LoadOp load : loads)
-      emitBegin(warp, load);
+      emitBegin(warp, load, role);
     gpu::YieldOp::create(b, scan.getLoc());
     b.setInsertionPointAfter(warps);
   }
@@ -264,11 +270,11 @@ void ResidentKernel::emitOutputLoads() {
     gpu::WarpsOp warps = enterWarps(ScanRole::output);
     FragmentEmitter warp(b, scalars);
     for (tile::LoadOp load : loads)
-      emitBegin(warp, load);
+      emitBegin(warp, load, ScanRole::output);
     gpu::YieldOp::create(b, scan.getLoc());
     b.setInsertionPointAfter(warps);
     llvm::erase_if(loads, [&](tile::LoadOp load) {
-      return begun.contains(load.getTile());
+      return bool(getBegun(load, ScanRole::output));
     });
   }
   SmallVector<Type> types;
@@ -440,7 +446,7 @@ void ResidentKernel::emitOutput() {
                                 shared[scan.getOutput()], Value()));
   const RoleWork &work = (*roles)[ScanRole::output];
   for (tile::LoadOp load : getLoads(work.tiles))
-    if (Value place = begun.lookup(load.getTile())) {
+    if (Value place = getBegun(load, ScanRole::output)) {
       warp.setBegun(load.getTile(), place);
       warp.emit(load);
     }

@@ -24,9 +24,9 @@ static int64_t getWarp(ScanRole role, int64_t numWarps) {
 static constexpr int64_t maxLocalColumns = 16;
 
 /// Rows of the state to warps, some lanes to a row, more for rows of many
-/// columns. Where memory bounds the kernel, all warps take rows in turn, so
-/// that the block sweeps over the state: with 512 rows of 32 heads and states
-/// of f32 that and the lanes are 2 %.
+/// columns. Rows of f32, and of "packed", go to the warps in turns, so that the
+/// block sweeps over the state: with 512 rows of 32 heads and states of f32
+/// that and the lanes are 2 %.
 bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
   int64_t maxLocalElements =
       numRegisters / (minBlocks * numWarps * gpu::warpThreads) / 2;

@@ -38,9 +38,9 @@ protected:
   /// layout are known.
   virtual mlir::LogicalResult check() { return mlir::success(); }
   /// Lanes that hold a row of the state, whose elements in memory are `stored`,
-  /// where its columns allow that: two pieces of 128 columns for each. Memory
-  /// takes up to 5 % longer for f32 where a warp asks for 128 bytes of a row
-  /// instead of 256; with all 512 at once it is no faster.
+  /// where its columns allow that: two pieces of 128 columns for each. With f32
+  /// memory takes 2.5 % longer where a warp asks for 128 bytes of a row instead
+  /// of 256; for all 512 at once it is no faster.
   static int64_t getRowLanes(mlir::Type stored) {
     return stored.isF32() ? 16 : 8;
   }

@@ -107,6 +107,19 @@ def test_limits():
     assert limits_of(apart, ours=row("gdn", "rows", 64, 80.0)) == (None, None)
 
 
+def test_a_share_of_the_copy_is_of_the_device():
+    report = {"device": "NVIDIA H200", "ceilings": {"copy_TBps": 4.4}}
+    assert limits.copy_tbps(report) == 4.25
+    other = {"device": "NVIDIA H100 80GB HBM3", "ceilings": {"copy_TBps": 3.0}}
+    assert limits.copy_tbps(other) == 3.0
+    narrow = row("gdn", "rows", 256, 300.0)
+    narrow["config"]["state"] = "bfloat16"
+    limits.add_limits([narrow], limits.copy_tbps(other))
+    traffic = limits.state_traffic(narrow["config"])
+    assert narrow["limit_by"] == "80 % of the copy"
+    assert narrow["limit_us"] == pytest.approx(traffic / (0.8 * 3.0) * 1e-6)
+
+
 def test_limits_are_the_smallest_of_the_peers():
     fla = row("fla", "", 8, 9.0, part="rule")
     rule = row("flashinfer", "pool", 8, 8.0, part="rule")

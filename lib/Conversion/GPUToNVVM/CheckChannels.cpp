@@ -28,7 +28,7 @@ private:
   LogicalResult checkUse(Operation *begin, Operation *end, OpOperand &use);
   LogicalResult checkPart(Operation *use);
   LogicalResult checkCopies();
-  LogicalResult checkReads(gpu::ReceiveOp receive);
+  LogicalResult checkReads(Value tile, Operation *end);
   enum class Turn { acquire, commit, unknown };
   LogicalResult checkTurns(Region &region, Turn &turn);
   LogicalResult checkLeader(Operation *op);
@@ -307,15 +307,19 @@ LogicalResult ChannelCheck::checkCopies() {
   return success();
 }
 
-/// release_c2: what is used is in registers. A fetch alone may still be under
-/// way when the next copy writes the place.
-LogicalResult ChannelCheck::checkReads(gpu::ReceiveOp receive) {
-  Operation *end = getRelease(receive);
-  for (Operation *fetch : receive.getResult().getUsers()) {
-    if (!isa<gpu::FetchOp, gpu::FetchElementOp>(fetch) || fetch->use_empty())
+/// release_c2: of what was fetched of `tile` something has been used. A fetch
+/// alone may still be under way when the next copy writes the place.
+LogicalResult ChannelCheck::checkReads(Value tile, Operation *end) {
+  for (Operation *user : tile.getUsers()) {
+    if (auto reshape = dyn_cast<gpu::ReshapeOp>(user)) {
+      if (failed(checkReads(reshape.getResult(), end)))
+        return failure();
       continue;
-    bool isUsed = llvm::any_of(fetch->getUsers(), [&](Operation *user) {
-      Operation *at = end->getBlock()->findAncestorOpInBlock(*user);
+    }
+    if (!isa<gpu::FetchOp, gpu::FetchElementOp>(user) || user->use_empty())
+      continue;
+    bool isUsed = llvm::any_of(user->getUsers(), [&](Operation *of) {
+      Operation *at = end->getBlock()->findAncestorOpInBlock(*of);
       return at && at->isBeforeInBlock(end);
     });
     if (isUsed)
@@ -323,7 +327,7 @@ LogicalResult ChannelCheck::checkReads(gpu::ReceiveOp receive) {
     InFlightDiagnostic diag =
         end->emitOpError("expects what was fetched to be used before, since "
                          "gdn_gpu.copy fills the channel");
-    diag.attachNote(fetch->getLoc()) << "fetched here";
+    diag.attachNote(user->getLoc()) << "fetched here";
     return diag;
   }
   return success();
@@ -355,7 +359,7 @@ LogicalResult ChannelCheck::run() {
     return failure();
   for (Operation *begin : begins)
     if (auto receive = dyn_cast<gpu::ReceiveOp>(begin); receive && copy)
-      if (failed(checkReads(receive)))
+      if (failed(checkReads(receive.getResult(), getRelease(receive))))
         return failure();
   return success();
 }

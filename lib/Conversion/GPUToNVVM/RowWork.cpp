@@ -462,8 +462,7 @@ void RowEmitter::emitApart(ArrayRef<Operation *> ops) {
                      /*hasSideEffects=*/true);
     zero = arith::SubIOp::create(b, loc, one, a.i32(1));
   }
-  // What sums go into comes behind the sums of all rows; sums of sums there are
-  // none of.
+  // What shared sums go into comes behind those of all rows.
   DenseSet<Value> ofSums;
   llvm::MapVector<Operation *, SmallVector<Value>> parts;
   SmallVector<Operation *> early, late;
@@ -500,7 +499,7 @@ void RowEmitter::emitApart(ArrayRef<Operation *> ops) {
       else
         emitOp(*op, i, i + 1);
     }
-    if (late.empty())
+    if (late.empty() && parts.empty())
       emitApartResults(row);
   }
   for (auto &[op, ofRows] : parts) {
@@ -508,7 +507,7 @@ void RowEmitter::emitApart(ArrayRef<Operation *> ops) {
     for (auto [row, sum] : llvm::zip(rows, ofRows))
       row.map(op->getResult(0), sum);
   }
-  if (late.empty())
+  if (late.empty() && parts.empty())
     return;
   for (auto [i, row] : llvm::enumerate(rows)) {
     for (Operation *op : late)

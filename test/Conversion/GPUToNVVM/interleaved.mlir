@@ -90,3 +90,47 @@ func.func @shared(%n: index, %x: !pool, %y: !rows)
   gdn_gpu.store %s, %y[%i, %c0] dims [1] : !sums, !rows
   return
 }
+
+#eight = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4>
+
+// Three rows of a thread: an odd number is not shared out. Three exchanges for each.
+// CHECK-LABEL: llvm.func @three(
+//   CHECK-NOT:   nvvm.shfl.sync idx
+// CHECK-COUNT-9:   nvvm.shfl.sync bfly
+//   CHECK-NOT:   nvvm.shfl.sync
+//       CHECK:   llvm.return
+func.func @three(%n: index, %x: memref<?x12x32xf32, strided<[384, 32, 1]>>, %y: memref<?x12xf32, strided<[12, 1]>>)
+    attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %i = gdn_gpu.block_id 0
+  %c0 = arith.constant 0 : index
+  %m = gdn_gpu.load %x[%i, %c0, %c0] dims [1, 2] aligned 16
+      : memref<?x12x32xf32, strided<[384, 32, 1]>>, !gdn_gpu.fragment<12x32xf32, #eight>
+  %s = gdn_gpu.map_rows %m : !gdn_gpu.fragment<12x32xf32, #eight> -> !gdn_gpu.fragment<12xf32, #gdn_gpu.per_row<#eight>> {
+  ^bb0(%r: index, %row: vector<32xf32>):
+    %sum = vector.reduction <add>, %row fastmath<reassoc> : vector<32xf32> into f32
+    gdn_gpu.yield %sum : f32
+  } {share_sums}
+  gdn_gpu.store %s, %y[%i, %c0] dims [1] : !gdn_gpu.fragment<12xf32, #gdn_gpu.per_row<#eight>>, memref<?x12xf32, strided<[12, 1]>>
+  return
+}
+
+// Six: of two lanes each goes on with three, and with these as above.
+// CHECK-LABEL: llvm.func @six(
+// CHECK-COUNT-9:   nvvm.shfl.sync bfly
+// CHECK-COUNT-6:   nvvm.shfl.sync idx
+//   CHECK-NOT:   nvvm.shfl.sync
+//       CHECK:   llvm.return
+func.func @six(%n: index, %x: memref<?x24x32xf32, strided<[768, 32, 1]>>, %y: memref<?x24xf32, strided<[24, 1]>>)
+    attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %i = gdn_gpu.block_id 0
+  %c0 = arith.constant 0 : index
+  %m = gdn_gpu.load %x[%i, %c0, %c0] dims [1, 2] aligned 16
+      : memref<?x24x32xf32, strided<[768, 32, 1]>>, !gdn_gpu.fragment<24x32xf32, #eight>
+  %s = gdn_gpu.map_rows %m : !gdn_gpu.fragment<24x32xf32, #eight> -> !gdn_gpu.fragment<24xf32, #gdn_gpu.per_row<#eight>> {
+  ^bb0(%r: index, %row: vector<32xf32>):
+    %sum = vector.reduction <add>, %row fastmath<reassoc> : vector<32xf32> into f32
+    gdn_gpu.yield %sum : f32
+  } {share_sums}
+  gdn_gpu.store %s, %y[%i, %c0] dims [1] : !gdn_gpu.fragment<24xf32, #gdn_gpu.per_row<#eight>>, memref<?x24xf32, strided<[24, 1]>>
+  return
+}

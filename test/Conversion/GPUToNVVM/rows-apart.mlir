@@ -90,3 +90,27 @@ func.func @shared(%N: index, %view: !view, %to: memref<?x8xf32, strided<[8, 1]>>
   gdn_gpu.store %sum, %to[%n, %c0] dims [1] : !number, memref<?x8xf32, strided<[8, 1]>>
   return
 }
+
+// A shared sum that is given as it is: the sums of both rows, from the lanes that have them.
+// CHECK-LABEL: llvm.func @given(
+//       CHECK: nvvm.shfl.sync bfly
+//       CHECK: %[[FIRST:.+]] = nvvm.shfl.sync idx
+//       CHECK: %[[SECOND:.+]] = nvvm.shfl.sync idx
+//   CHECK-NOT: vector.reduction
+//       CHECK: arith.bitcast %[[FIRST]] : f32 to i32
+//       CHECK: arith.bitcast %[[SECOND]] : f32 to i32
+//       CHECK: llvm.return
+func.func @given(%N: index, %view: !view, %to: memref<?x8xf32, strided<[8, 1]>>)
+    attributes {gdn_gpu.rows_apart, gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %n = gdn_gpu.block_id 0
+  %state = gdn_gpu.load %view[%n, %c0, %c0] dims [1, 2] : !view, !turns
+  %sum = gdn_gpu.map_rows %state : !turns -> !number {
+  ^bb0(%i: index, %row: vector<64xbf16>):
+    %wide = arith.extf %row : vector<64xbf16> to vector<64xf32>
+    %s = vector.reduction <add>, %wide fastmath<reassoc> : vector<64xf32> into f32
+    gdn_gpu.yield %s : f32
+  } {share_sums}
+  gdn_gpu.store %sum, %to[%n, %c0] dims [1] : !number, memref<?x8xf32, strided<[8, 1]>>
+  return
+}

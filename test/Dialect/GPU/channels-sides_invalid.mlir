@@ -228,6 +228,37 @@ func.func @read_under_way(%x: memref<?x32xf32>)
 
 // -----
 
+!ring = !gdn_gpu.channel<8x32xf32, depth = 2>
+!tile = !gdn_gpu.shared<8x32xf32>
+#one = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 4>
+!row = !gdn_gpu.fragment<64xf32, #gdn_gpu.per_column<#one>>
+
+// In another shape it is the same tile.
+func.func @reshaped_under_way(%x: memref<?x32xf32>, %y: memref<64xf32>)
+    attributes {gdn_gpu.threads = 64 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %c = gdn_gpu.channel : !ring
+  gdn_gpu.roles {
+    gdn_gpu.warps 0 for 1 {
+      %t = gdn_gpu.receive %c : !ring -> !tile
+      %r = gdn_gpu.reshape %t : !tile -> !gdn_gpu.shared<4x64xf32>
+      // expected-note@+1 {{fetched here}}
+      %f = gdn_gpu.fetch %r row(%c0) : !gdn_gpu.shared<4x64xf32> -> !row
+      // expected-error@+1 {{'gdn_gpu.release' op expects what was fetched to be used before, since gdn_gpu.copy fills the channel}}
+      gdn_gpu.release %c : !ring
+      gdn_gpu.store %f, %y[%c0] dims [0] : !row, memref<64xf32>
+    }
+    gdn_gpu.warps 1 for 1 {
+      %t = gdn_gpu.acquire %c : !ring -> !tile
+      gdn_gpu.copy %x[%c0, %c0] dims [0, 1], %t : memref<?x32xf32>, !tile
+      gdn_gpu.commit %c : !ring
+    }
+  }
+  return
+}
+
+// -----
+
 !ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
 !chan = !gdn_gpu.channel<8x32xf32, depth = 2>
 !tile = !gdn_gpu.shared<8x32xf32>

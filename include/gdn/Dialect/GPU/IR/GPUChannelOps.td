@@ -321,9 +321,10 @@ def GPU_ReleaseOp : GPU_ChannelEndOp<"release"> {
 
     - (C1) the op of this role on the channel before it is a `gdn_gpu.receive` in
       the same block, or a release behind a receive ahead; checked on the function.
-    - (C2) where `gdn_gpu.copy` fills the channel, what is fetched of the tile and
-      used is used before, so that it is in registers: copies are not ordered
-      behind reads that are still under way; checked on the function.
+    - (C2) where `gdn_gpu.copy` fills the channel, a fragment fetched from the tile
+      that has uses has one before the release: copies are not ordered behind reads
+      that are still under way, and a use such as a sum over lanes has waited for
+      them; checked on the function.
 
     **Example**
 

@@ -186,10 +186,11 @@ def GPU_MapRowsOp : GPU_Op<"map_rows", [
     depends on layout and size alone. Work that is the same for every row, such
     as a reduction of tiles `per_column`, is done once.
 
-    With `share_sums` the lanes of a row share out the sums of their rows: at
-    each step a lane goes on with half of them, and in the end fetches each row's
-    from the lane that has it. The same additions, with half the shuffles, and
-    two selections for each.
+    With `share_sums` the lanes of a row share out the sums of their rows: as long
+    as their number is even a lane goes on with half of them, and in the end it
+    fetches each row's from the lane that has it. The same additions, with fewer
+    shuffles (16 instead of 32 for eight rows over 16 lanes), and two selections
+    for each exchange that halves.
 
     The body computes on whole rows with `arith`, `math`, `vector.broadcast` of a
     scalar and `vector.reduction`; which lane has which columns is not its
