@@ -241,7 +241,7 @@ func.func @reshaped_under_way(%x: memref<?x32xf32>, %y: memref<64xf32>)
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 1 {
       %t = gdn_gpu.receive %c : !ring -> !tile
-      %r = gdn_gpu.reshape %t : !tile -> !gdn_gpu.shared<4x64xf32>
+      %r = gdn_gpu.reshape %t : !tile to !gdn_gpu.shared<4x64xf32>
       // expected-note@+1 {{fetched here}}
       %f = gdn_gpu.fetch %r row(%c0) : !gdn_gpu.shared<4x64xf32> -> !row
       // expected-error@+1 {{'gdn_gpu.release' op expects what was fetched to be used before, since gdn_gpu.copy fills the channel}}
