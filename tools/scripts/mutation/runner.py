@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs suites on one fault after the other, up to the first that notices it."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mutation.draw import Mutant, MutationError
+from mutation.judged import EQUIVALENT
+from mutation.rewrite import Tree, run
+
+COMPILER = ("passes", "emitters")
+ALL = (*COMPILER, "runtime")
+IMAGES = "build of images"
+# First failing tests, as lit, ctest and pytest name them.
+LIT = r"^(?:FAIL|TIMEOUT|UNRESOLVED|XPASS): \S+ :: (\S+)"
+CTEST = r"^ *\d+/\d+ Test +#\d+: (\S+) \.*\*+"
+PYTEST = r"^(?:FAILED|ERROR) (\S+)"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A command that fails when a test does. It runs in the clone; {build}, {python}, {lit}
+    and {jobs} stand for what they say. `images`: it reads images that the build makes, which
+    faults of the compiler change. `old`: it runs only on what survives all others, and what
+    it alone catches counts as not caught."""
+
+    name: str
+    areas: tuple[str, ...]
+    command: tuple[str, ...]
+    test: str = ""
+    limit_s: float = 3600
+    images: bool = False
+    old: bool = False
+
+
+_CTEST = ("ctest", "--test-dir", "{build}", "--stop-on-failure", "--timeout", "900", "-j", "{jobs}")
+# In the order in which they run.
+SUITES = [
+    Suite(
+        "lit",
+        COMPILER,
+        ("{lit}", "-v", "-j", "{jobs}", "--max-failures=1", "{build}/test"),
+        LIT,
+    ),
+    Suite("unit", ALL, (*_CTEST, "-LE", "^(cts|full|fuzz|traces)$"), CTEST, images=True),
+    Suite(
+        "kernels.lock",
+        COMPILER,
+        ("{python}", "tools/scripts/kernels_lock.py", "--build-dir={build}"),
+        r"^kernels.lock: (\S+ \S+): ",
+    ),
+    Suite("conformance", ALL, (*_CTEST, "-L", "^cts$"), CTEST, images=True),
+    Suite(
+        "pytest",
+        ALL,
+        (
+            "{python}",
+            "-m",
+            "pytest",
+            "-x",
+            "-q",
+            "--build-dir={build}",
+            "--ignore-glob=test/python/test_mutate*.py",
+            "--deselect=test/python/test_kernels_lock.py::test_the_lock_of_this_tree_is_fresh",
+            "test/python",
+        ),
+        PYTEST,
+        images=True,
+    ),
+]
+
+
+@dataclass
+class Outcome:
+    failed: bool
+    seconds: float
+    timed_out: bool = False
+    test: str = ""
+
+
+class Runner:
+    """The suites on the clone, and a record of what they say, written after every fault."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        suites: list[Suite],
+        facts: dict,
+        record: Path,
+        say: Callable[[str], None] = print,
+    ):
+        self.tree, self.suites, self.record, self.say = tree, suites, record, say
+        self.facts = facts | {"base": {}, "mutants": []}
+
+    def resume(self) -> None:
+        """Takes over what is known of the same sources: who was caught, and of others what
+        has passed at this commit."""
+        try:
+            known = json.loads(self.record.read_text())
+        except (OSError, ValueError):
+            return
+        same = ("seed", "sources")
+        if any(known.get(fact) != self.facts[fact] for fact in same):
+            return
+        is_here = known.get("commit") == self.facts["commit"]
+        if is_here:
+            self.facts["base"] = known.get("base", {})
+        for entry in known.get("mutants", []):
+            if not is_here and not self.is_caught(entry):
+                entry |= {"caught_by": None, "test": "", "passed": []}
+            self.facts["mutants"].append(entry)
+
+    # Suites.
+
+    def execute(self, suite: Suite, mutant: int | None, limit_s: float) -> Outcome:
+        words = {
+            "build": self.tree.build,
+            "python": sys.executable,
+            "jobs": self.tree.jobs,
+            "lit": lit_program(self.tree.root),
+        }
+        log = self.log(mutant, suite.name)
+        start = time.monotonic()
+        command = [part.format(**words) for part in suite.command]
+        code = run(command, self.tree.path, log, limit_s, mutant)
+        outcome = Outcome(code != 0, time.monotonic() - start, timed_out=code is None)
+        if outcome.failed and suite.test:
+            found = re.search(suite.test, log.read_text(errors="replace"), re.MULTILINE)
+            outcome.test = found[1] if found else ""
+        return outcome
+
+    def log(self, mutant: int | None, name: str) -> Path:
+        of = "base" if mutant is None else str(mutant)
+        return self.tree.work / "logs" / f"{of}-{name.replace(' ', '-')}.log"
+
+    def limit_s(self, suite: Suite) -> float:
+        """What takes much longer than without a fault does not end."""
+        usual = self.facts["base"].get(suite.name)
+        return suite.limit_s if usual is None else min(suite.limit_s, 3 * usual + 120)
+
+    def check_base(self, areas: set[str]) -> None:
+        """Every suite passes without a fault; how long it takes is the measure of others."""
+        for suite in self.suites:
+            if suite.name in self.facts["base"] or not areas & set(suite.areas):
+                continue
+            outcome = self.execute(suite, None, suite.limit_s)
+            self.say(f"without a fault: {suite.name}: {outcome.seconds:.0f} s")
+            if outcome.failed:
+                log = self.log(None, suite.name)
+                raise MutationError(f"{suite.name} fails without a fault: {outcome.test} ({log})")
+            self.facts["base"][suite.name] = round(outcome.seconds, 1)
+            self.write()
+
+    # Faults.
+
+    def run(self, mutants: list[Mutant]) -> None:
+        self.tree.forget()
+        self.check_base({mutant.area for mutant in mutants})
+        for mutant in mutants:
+            entry = self.entry(mutant)
+            if not entry["caught_by"]:
+                self.run_one(mutant, entry)
+                self.write()
+
+    def entry(self, mutant: Mutant) -> dict:
+        """What is known of a fault, new or from a run before."""
+        site = mutant.site
+        start = {
+            "number": mutant.number,
+            "kind": site.kind,
+            "area": mutant.area,
+            "site": f"{site.file}:{site.line}",
+            "original": " ".join(site.original.split()),
+            "mutated": " ".join(site.mutated.split()),
+        }
+        if mutant.name:
+            start["name"] = mutant.name
+        for entry in self.facts["mutants"]:
+            if all(entry.get(field) == value for field, value in start.items()):
+                return entry
+        numbers = [entry["number"] for entry in self.facts["mutants"]]
+        if mutant.number in numbers:  # of a site that has left its number
+            del self.facts["mutants"][numbers.index(mutant.number)]
+        start |= {"caught_by": None, "test": "", "passed": [], "seconds": 0.0}
+        self.facts["mutants"].append(start)
+        return start
+
+    def run_one(self, mutant: Mutant, entry: dict) -> None:
+        self.tree.forget()
+        has_images = mutant.area == "runtime"
+        relevant = [suite for suite in self.suites if mutant.area in suite.areas]
+        try:
+            for suite in sorted(relevant, key=lambda suite: suite.old):
+                if suite.name in entry["passed"]:
+                    continue
+                if suite.images and not has_images:
+                    outcome = self.make_images(mutant)
+                    has_images = True
+                    if self.note(entry, IMAGES, outcome):
+                        break
+                outcome = self.execute(suite, mutant.number, self.limit_s(suite))
+                if self.note(entry, suite.name, outcome):
+                    break
+                entry["passed"].append(suite.name)
+        finally:
+            if mutant.area != "runtime" and has_images:
+                self.tree.restore_images()
+        entry["commit"] = self.facts["commit"]
+        entry["date"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%MZ")
+        by = entry["caught_by"]
+        how = f"caught by {by} {entry['test']}".rstrip() if by else "SURVIVES"
+        self.say(
+            f"{mutant.number:3} {entry['kind']:5} {entry['site']}: {how}, {entry['seconds']:.0f} s"
+        )
+
+    def make_images(self, mutant: Mutant) -> Outcome:
+        start = time.monotonic()
+        log = self.log(mutant.number, IMAGES)
+        code = self.tree.make_images(mutant.number, log, 1800)
+        outcome = Outcome(code != 0, time.monotonic() - start, timed_out=code is None)
+        if outcome.failed:
+            found = re.search(r"^FAILED: (?:\[.*?\] )?(\S+)", log.read_text(), re.MULTILINE)
+            outcome.test = found[1] if found else ""
+        return outcome
+
+    def note(self, entry: dict, name: str, outcome: Outcome) -> bool:
+        """Enters what a suite said; whether it has noticed the fault."""
+        entry["seconds"] = round(entry["seconds"] + outcome.seconds, 1)
+        if outcome.failed:
+            entry["caught_by"] = name
+            entry["test"] = "no end" if outcome.timed_out and not outcome.test else outcome.test
+        return outcome.failed
+
+    # The record.
+
+    def is_caught(self, entry: dict) -> bool:
+        """By a suite that is not an old one."""
+        old = [suite.name for suite in self.suites if suite.old]
+        return bool(entry["caught_by"]) and entry["caught_by"] not in old
+
+    def totals(self) -> dict:
+        entries = self.facts["mutants"]
+        caught = [entry for entry in entries if self.is_caught(entry)]
+        rest = [e for e in entries if e not in caught]
+        equivalent = [e for e in rest if why_equivalent(e)]
+        for entry in equivalent:
+            entry["equivalent"] = why_equivalent(entry)
+        real = len(entries) - len(equivalent)
+        return {
+            "caught": len(caught),
+            "equivalent": len(equivalent),
+            "survived": real - len(caught),
+            "caught_of_100": round(100 * len(caught) / real, 1) if real else 100.0,
+        }
+
+    def write(self) -> None:
+        self.facts["mutants"].sort(key=lambda entry: entry["number"])
+        totals = self.totals()
+        mutants = self.facts.pop("mutants")
+        self.facts |= totals
+        self.facts["mutants"] = mutants
+        self.record.parent.mkdir(parents=True, exist_ok=True)
+        new = self.record.with_suffix(".new")
+        new.write_text(json.dumps(self.facts, indent=2) + "\n")
+        new.replace(self.record)
+
+
+def why_equivalent(entry: dict) -> str:
+    file = entry["site"].rpartition(":")[0]
+    for each in EQUIVALENT:
+        if (each.file, each.original, each.mutated) == (file, entry["original"], entry["mutated"]):
+            return each.why
+    return ""
+
+
+def lit_program(root: Path) -> str:
+    return f"/usr/lib/llvm-{(root / 'LLVM_VERSION').read_text().strip()}/bin/lit"
