@@ -15,12 +15,25 @@ config.suffixes = [".mlir", ".test"]
 config.excludes = ["Unit", "CAPI", "data", "python", "lib", "Inputs"]
 config.test_source_root = str(Path(__file__).parent)
 config.test_exec_root = str(Path(config.gdn_binary_dir) / "test")
+if shard := lit_config.params.get("shard"):
+    # Shards run at the same time; each keeps the times of its tests.
+    config.test_exec_root += f"/shard-{shard}"
 
 tool_dirs = [str(Path(config.gdn_binary_dir) / "bin"), config.llvm_tools_dir]
 config.environment["PATH"] = os.pathsep.join([*tool_dirs, config.environment["PATH"]])
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope --allow-unused-prefixes=false"
 
 config.substitutions.append(("%gdn_data", str(Path(config.test_source_root) / "data")))
+
+if config.gdn_image_cache:
+    # In RUN lines gdn-compile takes what it has made before.
+    config.substitutions.append(
+        (r"\bgdn-compile(?= )", f"gdn-compile --cache={config.gdn_image_cache}")
+    )
+
+if "long" in lit_config.params:
+    # Tests of ./check --full.
+    config.available_features.add("long")
 
 if platform.machine() == "x86_64":
     config.available_features.add("x86")

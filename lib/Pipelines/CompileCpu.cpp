@@ -3,6 +3,8 @@
 // Runs the CPU pipeline; see CompileCpu.h.
 #include "gdn/Pipelines/CompileCpu.h"
 
+#include "CachedModule.h"
+
 using namespace mlir;
 using namespace gdn;
 
@@ -28,26 +30,60 @@ gdn::lowerForCpu(ModuleOp source, const TargetModel &target, Level level,
   return module;
 }
 
+/// All that decides what compileForCpu gives.
+static ContentKey keyOf(ModuleOp source, const TargetModel &target,
+                        const CpuPipelineOptions &options) {
+  ContentKey key("compile for a CPU");
+  key.add(identityOfThisProgram()).add(textForKey(source));
+  key.add(target.getName()).add(target.getLlvmCpu());
+  key.add(target.getLlvmTuneCpu()).add(target.getVectorBits());
+  key.add(options.tokens).add(options.chunk).add(options.chunkFrom);
+  key.add(uint64_t(options.precision)).add(uint64_t(options.chunkStages));
+  key.add(options.segments).add(options.segmentsFrom);
+  for (const auto &list : {options.valueParts, options.cuts}) {
+    key.add(list.size());
+    for (int64_t number : list)
+      key.add(number);
+  }
+  return key;
+}
+
 FailureOr<TargetCode> gdn::compileForCpu(ModuleOp source,
                                          const TargetModel &target,
                                          const CpuPipelineOptions &options,
-                                         ConfigurePasses configure) {
-  FailureOr<OwningOpRef<ModuleOp>> lowered =
-      lowerForCpu(source, target, Level::llvm, options, configure);
-  if (failed(lowered))
+                                         ConfigurePasses configure,
+                                         const ContentCache *cache) {
+  auto compile = [&]() -> FailureOr<CachedModule> {
+    CachedModule compiled;
+    FailureOr<OwningOpRef<ModuleOp>> lowered =
+        lowerForCpu(source, target, Level::llvm, options, configure);
+    if (failed(lowered))
+      return failure();
+    compiled.module = std::move(*lowered);
+    FailureOr<CpuCodegen> codegen =
+        CpuCodegen::create(*compiled.module, target);
+    if (failed(codegen))
+      return failure();
+    FailureOr<Bytes> blob = codegen->emitSharedObject(cache);
+    if (failed(blob))
+      return failure();
+    compiled.parts.push_back(std::string(blob->begin(), blob->end()));
+    return compiled;
+  };
+  FailureOr<CachedModule> compiled =
+      cache ? compileOnce(*cache, keyOf(source, target, options),
+                          source.getContext(), compile)
+            : compile();
+  if (failed(compiled))
     return failure();
   TargetCode code;
-  FailureOr<SmallVector<EntryCode, 0>> entries = collectEntryCodes(**lowered);
+  FailureOr<SmallVector<EntryCode, 0>> entries =
+      collectEntryCodes(*compiled->module);
   if (failed(entries))
     return failure();
   code.entries = std::move(*entries);
   code.features = target.getRequiredFeatures();
-  FailureOr<CpuCodegen> codegen = CpuCodegen::create(**lowered, target);
-  if (failed(codegen))
-    return failure();
-  FailureOr<Bytes> blob = codegen->emitSharedObject();
-  if (failed(blob))
-    return failure();
-  code.blob = std::move(*blob);
+  StringRef blob = compiled->parts.front();
+  code.blob.assign(blob.begin(), blob.end());
   return code;
 }

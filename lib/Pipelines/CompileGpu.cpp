@@ -3,6 +3,8 @@
 // From gdn, or from kernels, to code for a GPU; see CompileGpu.h.
 #include "gdn/Pipelines/CompileGpu.h"
 
+#include "CachedModule.h"
+
 #include "gdn/Target/CudaProgram.h"
 #include "gdn/Target/NvptxCodegen.h"
 #include "gdn/Target/PtxDigest.h"
@@ -35,61 +37,114 @@ gdn::lowerForGpu(ModuleOp source, const TargetModel &target, GpuLevel level,
   return module;
 }
 
-FailureOr<GpuCode> gdn::compileForGpu(ModuleOp source,
-                                      const TargetModel &target,
-                                      const GpuCompileOptions &options,
-                                      ConfigurePasses configure) {
+/// All that decides what compileForGpu gives.
+static ContentKey keyOf(ModuleOp source, const TargetModel &target,
+                        const GpuCompileOptions &options) {
+  ContentKey key("compile for a GPU");
+  key.add(identityOfThisProgram()).add(textForKey(source));
+  key.add(target.getName()).add(options.pipeline.everyThreadArrives);
+  return key.add(options.ptxas ? options.ptxas->getIdentity() : "none");
+}
+
+/// Where a digest stands on a kernel.
+static constexpr StringLiteral digestName = "gdn_gpu.digest";
+
+/// The kernels of a module with their digests, its PTX, and with an assembler
+/// the cubin and what was said about it.
+static FailureOr<CachedModule> compileKernels(ModuleOp source,
+                                              const TargetModel &target,
+                                              const GpuCompileOptions &options,
+                                              ConfigurePasses configure) {
+  CachedModule compiled;
   FailureOr<OwningOpRef<ModuleOp>> lowered =
       lowerForGpu(source, target, GpuLevel::nvvm, options.pipeline, configure);
   if (failed(lowered))
     return failure();
-  ModuleOp module = **lowered;
-  GpuCode code;
+  compiled.module = std::move(*lowered);
+  ModuleOp module = *compiled.module;
   FailureOr<KernelText> text =
-      generateKernels(module, target, /*wantsPtx=*/true);
+      generateKernels(module, target, /*wantsPtx=*/true, options.cache);
   if (failed(text))
     return failure();
-  code.ptx = std::move(text->ptx);
   FailureOr<SmallVector<EntryCode, 0>> entries = collectEntryCodes(module);
   if (failed(entries))
     return failure();
-  code.entries = std::move(*entries);
-  if (code.entries.empty())
+  if (entries->empty())
     return module.emitError("expects at least one entry with a schedule, or a "
                             "kernel, but got none");
-  SmallVector<StageCode *> stages;
-  for (EntryCode &entry : code.entries)
-    for (VariantCode &variant : entry.variants)
-      for (StageCode &stage : variant.stages)
-        stages.push_back(&stage);
-  for (StageCode *stage : stages) {
-    llvm::Expected<std::string> digest = digestPtx(code.ptx, stage->symbol);
+  for (auto func : module.getOps<LLVM::LLVMFuncOp>()) {
+    if (!isKernel(func))
+      continue;
+    llvm::Expected<std::string> digest = digestPtx(text->ptx, func.getName());
     if (!digest)
       return module.emitError(llvm::toString(digest.takeError()));
-    stage->digest = std::move(*digest);
+    func->setAttr(digestName, StringAttr::get(module.getContext(), *digest));
   }
-  if (!options.ptxas)
-    return code;
   // A digest is of what the compiler asked for; what ptxas makes of it may
   // take another attempt.
-  for (;;) {
-    llvm::Expected<Cubin> cubin = options.ptxas->assemble(code.ptx, target);
+  while (options.ptxas) {
+    llvm::Expected<Cubin> cubin =
+        options.ptxas->assemble(text->ptx, target, options.cache);
     if (!cubin)
       return module.emitError(llvm::toString(cubin.takeError()));
     if (takeFewerBlocks(module, cubin->report, target)) {
-      text = generateKernels(module, target, /*wantsPtx=*/true);
+      text = generateKernels(module, target, /*wantsPtx=*/true, options.cache);
       if (failed(text))
         return failure();
-      code.ptx = std::move(text->ptx);
       continue;
     }
     if (failed(checkReport(module, cubin->report, target)))
       return failure();
-    for (StageCode *stage : stages)
-      stage->resources = cubin->report.kernels.lookup(stage->symbol);
-    code.cubin = std::move(*cubin);
-    return code;
+    compiled.parts = {std::move(text->ptx), std::move(cubin->bytes),
+                      std::move(cubin->said)};
+    return compiled;
   }
+  compiled.parts = {std::move(text->ptx)};
+  return compiled;
+}
+
+FailureOr<GpuCode> gdn::compileForGpu(ModuleOp source,
+                                      const TargetModel &target,
+                                      const GpuCompileOptions &options,
+                                      ConfigurePasses configure) {
+  // Whoever does without a cubin takes code that has one, but makes none.
+  GpuCompileOptions used = options;
+  if (!options.needsCubin &&
+      !(options.cache && options.cache->has(keyOf(source, target, options))))
+    used.ptxas.reset();
+  auto compile = [&] {
+    return compileKernels(source, target, used, configure);
+  };
+  FailureOr<CachedModule> compiled =
+      options.cache ? compileOnce(*options.cache, keyOf(source, target, used),
+                                  source.getContext(), compile)
+                    : compile();
+  if (failed(compiled))
+    return failure();
+  ModuleOp module = *compiled->module;
+  FailureOr<SmallVector<EntryCode, 0>> entries = collectEntryCodes(module);
+  if (failed(entries))
+    return failure();
+  GpuCode code;
+  code.entries = std::move(*entries);
+  code.ptx = std::move(compiled->parts[0]);
+  if (compiled->parts.size() > 1) {
+    llvm::Expected<Cubin> cubin =
+        makeCubin(std::move(compiled->parts[1]), std::move(compiled->parts[2]));
+    if (!cubin)
+      return module.emitError(llvm::toString(cubin.takeError()));
+    code.cubin = std::move(*cubin);
+  }
+  for (EntryCode &entry : code.entries)
+    for (VariantCode &variant : entry.variants)
+      for (StageCode &stage : variant.stages) {
+        if (code.cubin)
+          stage.resources = code.cubin->report.kernels.lookup(stage.symbol);
+        auto func = module.lookupSymbol<LLVM::LLVMFuncOp>(stage.symbol);
+        if (auto digest = func->getAttrOfType<StringAttr>(digestName))
+          stage.digest = digest.str();
+      }
+  return code;
 }
 
 FailureOr<SmallVector<TargetCode, 0>>

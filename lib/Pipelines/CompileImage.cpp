@@ -21,8 +21,8 @@ FailureOr<std::vector<uint8_t>> gdn::compileImage(ModuleOp source,
   for (const TargetModel *target : ordered) {
     switch (target->getKind()) {
     case TargetKind::cpu: {
-      FailureOr<TargetCode> code =
-          compileForCpu(source, *target, options.cpu, configure);
+      FailureOr<TargetCode> code = compileForCpu(source, *target, options.cpu,
+                                                 configure, options.gpu.cache);
       if (failed(code))
         return failure();
       all.push_back(std::move(*code));

@@ -7,6 +7,7 @@
 #include "gdn/Target/CpuCodegen.h"
 
 #include "BFloatStorage.h"
+#include "CodegenKey.h"
 #include "SharedObject.h"
 
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -32,9 +33,9 @@ using namespace gdn;
 /// become calls of memcpy and memset.
 static constexpr uint64_t maxInlineBytes = 64;
 
-CpuCodegen::CpuCodegen(ModuleOp module,
+CpuCodegen::CpuCodegen(ModuleOp module, const TargetModel &target,
                        std::unique_ptr<llvm::LLVMContext> context)
-    : module(module), context(std::move(context)) {}
+    : module(module), target(target), context(std::move(context)) {}
 CpuCodegen::CpuCodegen(CpuCodegen &&) = default;
 CpuCodegen::~CpuCodegen() = default;
 
@@ -49,7 +50,7 @@ LogicalResult CpuCodegen::translate() {
   return success(ir != nullptr);
 }
 
-LogicalResult CpuCodegen::createMachine(const TargetModel &target) {
+LogicalResult CpuCodegen::createMachine() {
   LLVMInitializeX86TargetInfo();
   LLVMInitializeX86Target();
   LLVMInitializeX86TargetMC();
@@ -75,7 +76,7 @@ LogicalResult CpuCodegen::createMachine(const TargetModel &target) {
   return success();
 }
 
-void CpuCodegen::prepareFunctions(const TargetModel &target) {
+void CpuCodegen::prepareFunctions() {
   llvm::StringMap<bool> exported;
   for (auto func : module.getOps<LLVM::LLVMFuncOp>())
     exported[func.getName()] = func->hasAttr("gdn_tile.grid");
@@ -128,6 +129,8 @@ static void expandMemoryIntrinsics(llvm::Module &ir,
 }
 
 void CpuCodegen::optimise() {
+  if (std::exchange(isOptimised, true))
+    return;
   llvm::PipelineTuningOptions tuning;
   // The vectors are in the IR already, and loops are as long as they should be:
   // what these passes add is code that is fetched once and compile time.
@@ -156,15 +159,15 @@ void CpuCodegen::optimise() {
 
 FailureOr<CpuCodegen> CpuCodegen::create(ModuleOp module,
                                          const TargetModel &target) {
-  CpuCodegen codegen(module, std::make_unique<llvm::LLVMContext>());
-  if (failed(codegen.translate()) || failed(codegen.createMachine(target)))
+  CpuCodegen codegen(module, target, std::make_unique<llvm::LLVMContext>());
+  if (failed(codegen.translate()) || failed(codegen.createMachine()))
     return failure();
-  codegen.prepareFunctions(target);
-  codegen.optimise();
+  codegen.prepareFunctions();
   return codegen;
 }
 
-std::string CpuCodegen::getLlvmIr() const {
+std::string CpuCodegen::getLlvmIr() {
+  optimise();
   std::string text;
   llvm::raw_string_ostream stream(text);
   ir->print(stream, nullptr);
@@ -172,6 +175,7 @@ std::string CpuCodegen::getLlvmIr() const {
 }
 
 FailureOr<Bytes> CpuCodegen::emit(bool assembly) {
+  optimise();
   // The code generator changes the IR, so it works on a copy.
   std::unique_ptr<llvm::Module> copy = llvm::CloneModule(*ir);
   Bytes bytes;
@@ -196,12 +200,20 @@ FailureOr<std::string> CpuCodegen::emitAssembly() {
   return std::string(bytes->begin(), bytes->end());
 }
 
-FailureOr<Bytes> CpuCodegen::emitSharedObject() {
+FailureOr<Bytes> CpuCodegen::emitSharedObject(const ContentCache *cache) {
+  std::optional<ContentKey> key;
+  if (cache && !isOptimised) {
+    key = keyOfCodegen("shared object", *ir, target);
+    if (std::optional<std::string> bytes = cache->find(*key))
+      return Bytes(bytes->begin(), bytes->end());
+  }
   FailureOr<Bytes> object = emit(/*assembly=*/false);
   if (failed(object))
     return failure();
   llvm::Expected<Bytes> shared = linkSharedObject(*object);
   if (!shared)
     return module.emitError(llvm::toString(shared.takeError()));
+  if (key)
+    cache->store(*key, StringRef(shared->data(), shared->size()));
   return std::move(*shared);
 }

@@ -6,6 +6,7 @@
 #include "gdn/Target/NvptxCodegen.h"
 
 #include "CheckKernels.h"
+#include "CodegenKey.h"
 
 #include "gdn/Target/KernelInfo.h"
 
@@ -40,8 +41,9 @@ namespace {
 /// One module on its way to PTX.
 class Generator {
 public:
-  Generator(ModuleOp module, const TargetModel &target)
-      : module(module), target(target) {}
+  Generator(ModuleOp module, const TargetModel &target,
+            const ContentCache *cache)
+      : module(module), target(target), cache(cache) {}
   LogicalResult translate();
   LogicalResult createMachine();
   /// Runs the optimiser and, on request, the code generator.
@@ -55,6 +57,7 @@ private:
 
   ModuleOp module;
   const TargetModel &target;
+  const ContentCache *cache; // or null
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> ir;
   std::unique_ptr<llvm::TargetMachine> machine;
@@ -199,6 +202,14 @@ FailureOr<KernelText> Generator::generate(bool wantsPtx) {
       },
       this);
   prepareFunctions();
+  std::optional<ContentKey> key;
+  if (cache && wantsPtx) {
+    key = keyOfCodegen("ptx", *ir, target);
+    if (std::optional<std::string> ptx = cache->find(*key)) {
+      result.ptx = std::move(*ptx);
+      return result;
+    }
+  }
   optimise();
   if (failed(checkDefined()))
     return failure();
@@ -209,6 +220,8 @@ FailureOr<KernelText> Generator::generate(bool wantsPtx) {
   if (!complaint.empty())
     return module.emitError("the code generator for ")
            << target.getName() << " refuses the kernels: " << complaint;
+  if (key)
+    cache->store(*key, result.ptx);
   return result;
 }
 
@@ -240,12 +253,13 @@ private:
 
 FailureOr<KernelText> gdn::generateKernels(ModuleOp module,
                                            const TargetModel &target,
-                                           bool wantsPtx) {
+                                           bool wantsPtx,
+                                           const ContentCache *cache) {
   if (failed(checkKernels(module, target)))
     return failure();
   // On a fatal error the generator's memory is in an unknown state: it is
   // given up, not freed.
-  auto *generator = new Generator(module, target);
+  auto *generator = new Generator(module, target, cache);
   if (failed(generator->translate()) || failed(generator->createMachine())) {
     delete generator;
     return failure();

@@ -6,7 +6,9 @@
 #include "gdn/Target/CudaProgram.h"
 #include "gdn/Target/TemporaryFile.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Object/ELFObjectFile.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Regex.h"
 
@@ -74,33 +76,60 @@ static llvm::Error readCodeSizes(llvm::StringRef bytes, PtxasReport &report) {
   return llvm::Error::success();
 }
 
+std::string Ptxas::getIdentity() const {
+  llvm::sys::fs::file_status file;
+  (void)llvm::sys::fs::status(path, file);
+  return version + " of " + std::to_string(file.getSize()) + " bytes";
+}
+
+llvm::Expected<Cubin> gdn::makeCubin(std::string bytes, std::string said) {
+  llvm::Expected<PtxasReport> report = parsePtxasOutput(said);
+  if (!report)
+    return report.takeError();
+  if (llvm::Error error = readCodeSizes(bytes, *report))
+    return std::move(error);
+  return Cubin{std::move(bytes), std::move(said), std::move(*report)};
+}
+
 llvm::Expected<Cubin> Ptxas::assemble(llvm::StringRef ptx,
                                       const TargetModel &target,
+                                      const ContentCache *cache,
                                       unsigned seconds) const {
+  llvm::SmallVector<std::string> options = {
+      "-v", "-O3", ("-arch=" + target.getName()).str(), "--split-compile",
+      "2"}; // kernels side by side: the same code, sooner
+  ContentKey key("cubin");
+  key.add(getIdentity()).add(llvm::join(options, " ")).add(ptx);
+  ContentKey keyOfSaid("ptxas output");
+  keyOfSaid.add(key.getDigest());
+  if (cache) {
+    std::optional<std::string> bytes = cache->find(key),
+                               said = cache->find(keyOfSaid);
+    if (bytes && said)
+      return makeCubin(std::move(*bytes), std::move(*said));
+  }
   TemporaryFile input, output;
   if (llvm::Error error = input.create("ptx", ptx))
     return std::move(error);
   if (llvm::Error error = output.create("cubin", ""))
     return std::move(error);
-  std::string arch = ("-arch=" + target.getName()).str();
-  llvm::Expected<ProgramOutput> said = runProgram(
-      path,
-      {"-v", "-O3", arch, input.getPath(), "-o", output.getPath(),
-       "--split-compile", "2"}, // kernels side by side: the same code, sooner
-      seconds);
+  llvm::SmallVector<llvm::StringRef> arguments(options.begin(), options.end());
+  arguments.append({input.getPath(), "-o", output.getPath()});
+  llvm::Expected<ProgramOutput> said = runProgram(path, arguments, seconds);
   if (!said)
     return said.takeError();
   if (said->exitCode != 0)
     return llvm::createStringError(
         "ptxas " + version + " refuses the code for " + target.getName() +
         ":\n" + errorsOf(said->text, input.getPath()));
-  llvm::Expected<PtxasReport> report = parsePtxasOutput(said->text);
-  if (!report)
-    return report.takeError();
   llvm::Expected<std::string> bytes = output.read();
   if (!bytes)
     return bytes.takeError();
-  if (llvm::Error error = readCodeSizes(*bytes, *report))
-    return std::move(error);
-  return Cubin{std::move(*bytes), std::move(*report)};
+  llvm::Expected<Cubin> cubin =
+      makeCubin(std::move(*bytes), std::move(said->text));
+  if (cubin && cache) {
+    cache->store(key, cubin->bytes);
+    cache->store(keyOfSaid, cubin->said);
+  }
+  return cubin;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <mutex>
 #include <sstream>
 #include <thread>
 
@@ -269,6 +270,37 @@ bool Block::arrive(int id, int threads, Warp &warp, bool waits) {
   return opens;
 }
 
+/// What warps and blocks that have ended leave to the next, as it is: megabytes
+/// each, whose pages would otherwise be made anew for every block.
+namespace {
+template <typename T> class Spare {
+public:
+  static void take(T &to) {
+    std::lock_guard lock(mutex);
+    if (left.empty())
+      return;
+    to = std::move(left.back());
+    left.pop_back();
+  }
+  static void give(T &&from) {
+    std::lock_guard lock(mutex);
+    left.push_back(std::move(from));
+  }
+
+private:
+  static inline std::mutex mutex;
+  static inline std::vector<T> left;
+};
+} // namespace
+
+Cluster::~Cluster() {
+  for (Block &block : blocks) {
+    Spare<Races>::give(std::move(block.races));
+    for (Warp &warp : block.warps)
+      Spare<std::vector<Lanes>>::give(std::move(warp.values));
+  }
+}
+
 Cluster::Cluster(const Launch &launch, const Memory &memory)
     : launch(launch), memory(memory), blocks(launch.cluster) {
   const Kernel &kernel = *launch.kernel;
@@ -278,12 +310,16 @@ Cluster::Cluster(const Launch &launch, const Memory &memory)
     Block &block = blocks[rank];
     block.cluster = this;
     block.rank = rank;
+    Spare<Races>::take(block.races);
     block.numThreads = numThreads;
     block.shared.resize(kernel.staticSharedBytes + launch.dynamicSharedBytes);
     block.warps.resize(static_cast<size_t>((numThreads + 31) / 32));
     for (Warp &warp : block.warps) {
       warp.block = &block;
       warp.index = static_cast<int>(&warp - block.warps.data());
+      // PTX has a register for each value, and reads none that it has not
+      // written.
+      Spare<std::vector<Lanes>>::take(warp.values);
       warp.values.resize(static_cast<size_t>(kernel.numValues));
       for (auto [index, bits] : kernel.constants)
         warp.values[static_cast<size_t>(index)].fill(bits);

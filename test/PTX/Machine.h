@@ -144,6 +144,8 @@ struct Launch {
 /// Blocks that run at the same time.
 struct Cluster {
   Cluster(const Launch &launch, const Memory &memory);
+  Cluster(const Cluster &) = delete;
+  ~Cluster();
 
   /// Runs the blocks from `first` on to their ends.
   void run(uint32_t first);

@@ -35,15 +35,33 @@ public:
             int line);
 
 private:
+  static constexpr uint32_t kNobody = ~0u, kSeveral = ~0u - 1;
   struct Word {
     uint32_t time = 0;
     uint32_t agent = 0;
     int writeLine = 0;
     int readLine = 0;
+    /// Who has read it since it was written last: nobody, one agent, or
+    /// several.
+    uint32_t reader = kNobody;
+    uint32_t readTime = 0; // of the one
+    uint64_t readers = 0;  // of several: a bit for each
+    /// What is older than the last reset counts for nothing.
+    uint32_t round = 0;
   };
+  Word &word(size_t index) {
+    Word &found = words_[index];
+    if (found.round != round_) {
+      found = Word();
+      found.round = round_;
+    }
+    return found;
+  }
   size_t agents_ = 0;
+  uint32_t round_ = 0;
   std::vector<Word> words_;
-  /// By word and agent: when it was read last.
+  /// By word and agent: when it was read last, of words that several have read.
+  /// Beyond 64 agents, agents share bits, and times of all are there.
   std::vector<uint32_t> reads_;
 };
 

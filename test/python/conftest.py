@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import run_once
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -22,6 +24,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--sanitized",
         action="store_true",
         help="the build tree has sanitizers: its library cannot be loaded into Python",
+    )
+    parser.addoption(
+        "--long",
+        action="store_true",
+        help="all chunk lengths in random calls, not a sample of them",
     )
     group = parser.getgroup("chunk form", "random calls in test_chunk_property.py")
     group.addoption("--examples", type=int, default=1000, help="how many (default: 1000)")
@@ -61,11 +68,22 @@ def build_dir(pytestconfig: pytest.Config) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tool(build_dir: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def gdn_compile(build_dir: Path) -> list[str]:
+    """The command that compiles, through the cache of images that the build uses."""
+    folder = run_once.image_cache(build_dir)
+    cache = [f"--cache={folder}"] if folder else []
+    return [str(build_dir / "bin/gdn-compile"), *cache]
+
+
+@pytest.fixture(scope="session")
+def tool(
+    build_dir: Path, gdn_compile: list[str]
+) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs a built tool: tool("gdn-opt", args..., stdin=text)."""
 
     def run(name: str, *arguments: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        command = [str(build_dir / "bin" / name), *map(str, arguments)]
+        program = gdn_compile if name == "gdn-compile" else [str(build_dir / "bin" / name)]
+        command = [*program, *map(str, arguments)]
         return subprocess.run(command, input=stdin, text=True, capture_output=True, timeout=300)
 
     return run

@@ -85,12 +85,14 @@ func.func @"{variant.name}"(
 
 
 def compile_image(
-    gdn_compile: Path, folder: Path, variants: Sequence[Variant], options: Sequence[str]
+    gdn_compile: Sequence, folder: Path, variants: Sequence[Variant], options: Sequence[str]
 ) -> Path:
-    """Compiles the entries of `variants` in `folder`; the image's path."""
+    """Compiles the entries of `variants` in `folder` by the command `gdn_compile`; the
+    image's path."""
     source, image = folder / "entries.mlir", folder / "entries.gdnk"
     source.write_text("".join(map(entry, variants)))
-    command = [gdn_compile, source, "--target=native", *options, "-o", image]
-    done = subprocess.run(command, text=True, capture_output=True)
+    # Caches of images know a source by its text and the name by which it is given.
+    command = [*gdn_compile, source.name, "--target=native", *options, "-o", image]
+    done = subprocess.run(command, text=True, capture_output=True, cwd=folder)
     assert done.returncode == 0, done.stderr
     return image

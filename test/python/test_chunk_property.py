@@ -31,6 +31,7 @@ VARIANTS = (
     Variant(16, 16, "float16", "float16", per_channel=True, write_slots=True),
 )
 CHUNKS = (16, 32, 64, 128)
+SAMPLE = (16, 64)  # without --long: each length is four more compilations of ten entries
 PRECISIONS = ("f32", "mixed")
 
 # Relative, of a head of a row. 16-bit results may differ where two nearly equal
@@ -45,18 +46,23 @@ MIXED_BOUNDS = {"core": 3e-3 + 2e-3, "state": {"float32": 3e-3, "bfloat16": 5e-3
 
 
 @pytest.fixture(scope="module")
-def run(build_dir, tmp_path_factory) -> Callable[..., dict[str, np.ndarray]]:
+def chunks(pytestconfig) -> tuple[int, ...]:
+    """The lengths of chunks that calls are drawn with."""
+    return CHUNKS if pytestconfig.getoption("--long") else SAMPLE
+
+
+@pytest.fixture(scope="module")
+def run(build_dir, gdn_compile, chunks, tmp_path_factory) -> Callable[..., dict[str, np.ndarray]]:
     """Runs a call in chunks as it says, or as the recurrence; its outputs."""
     runtime = Runtime(build_dir / "lib/libgdnrt.so")
     device = runtime.device()
     forms = {None: ["--chunk-from=-1"]}
-    for chunk, precision in product(CHUNKS, PRECISIONS):
+    for chunk, precision in product(chunks, PRECISIONS):
         flags = [f"--chunk={chunk}", "--chunk-from=1", f"--precision={precision}"]
         forms[chunk, precision] = flags
     folders = {form: tmp_path_factory.mktemp("chunk") for form in forms}
 
     def compile_form(form: tuple[int, str] | None) -> Path:
-        gdn_compile = build_dir / "bin/gdn-compile"
         return compile_image(gdn_compile, folders[form], VARIANTS, forms[form])
 
     with ThreadPoolExecutor(max_workers=2) as pool:
@@ -127,10 +133,10 @@ def check(call: Call, run: Callable) -> None:
             errors = [relative_error(x["core"][tokens, head], want) for x in (chunked, recurrent)]
             text.append(f"row {n}, head {head}: core {errors[0]:.2e} and {errors[1]:.2e}")
     command = ".venv/bin/python -m pytest test/python/test_chunk_property.py"
-    pytest.fail("\n".join([*text, f"again: {command} --case='{call.case.to_json()}'"]))
+    pytest.fail("\n".join([*text, f"again: {command} --long --case='{call.case.to_json()}'"]))
 
 
-def test_chunks_equal_the_recurrence(run, pytestconfig):
+def test_chunks_equal_the_recurrence(run, chunks, pytestconfig):
     """Examples are the same in every run, unless --hypothesis-seed asks for others."""
     fixed = pytestconfig.getoption("--hypothesis-seed") is None
 
@@ -142,7 +148,7 @@ def test_chunks_equal_the_recurrence(run, pytestconfig):
         phases=(Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck),
     )
-    @given(cases(VARIANTS, CHUNKS, PRECISIONS))
+    @given(cases(VARIANTS, chunks, PRECISIONS))
     def holds(case: Case) -> None:
         check(Call(case), run)
 

@@ -2,6 +2,7 @@
 """kernels.lock: what counts as stale, how kernels change state, with a compiler that pretends."""
 
 import json
+import subprocess
 from types import SimpleNamespace
 
 import pytest
@@ -44,8 +45,8 @@ def lock(tmp_path):
     return path
 
 
-def run(lock, compiler, update=False, record=None):
-    arguments = SimpleNamespace(lock=lock, update=update, record=record)
+def run(lock, compiler, update=False, record=None, only=None):
+    arguments = SimpleNamespace(lock=lock, update=update, record=record, set=only, targets="all")
     return kernels_lock.run(arguments, compiler)
 
 
@@ -172,6 +173,31 @@ def test_a_compiler_that_fails_is_an_error(tmp_path):
         kernels_lock.compiler(tmp_path)(["--x"])
 
 
-def test_the_lock_of_this_tree_is_fresh(tool, build_dir):
-    arguments = SimpleNamespace(lock=kernels_lock.LOCK, update=False, record=None)
-    assert kernels_lock.run(arguments, kernels_lock.compiler(build_dir)) == 0
+def test_the_lock_of_this_tree_has_no_other_sets():
+    """CTest compares set by set, so that nothing else would find a set that is gone."""
+    sets = {kernels_lock.set_of(key) for key in kernels_lock.read(kernels_lock.LOCK)}
+    assert sets == set(kernels_lock.KERNEL_SETS)
+
+
+@pytest.mark.parametrize("name", kernels_lock.KERNEL_SETS)
+def test_siblings_have_the_programs_of_their_family(gdn_compile, name):
+    """What lets ./check generate the code of one chip of each family."""
+
+    def programs(target: str) -> str:
+        command = [*gdn_compile, *kernels_lock.KERNEL_SETS[name], f"--target={target}"]
+        done = subprocess.run([*command, "--emit=gpu"], text=True, capture_output=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    for chip, other in kernels_lock.SIBLINGS.items():
+        assert programs(chip) == programs(other)
+
+
+def test_one_set_alone(monkeypatch, lock, capsys):
+    monkeypatch.setattr(kernels_lock, "KERNEL_SETS", {"qwen": ["--preset=qwen"], "x": ["--x"]})
+    monkeypatch.setattr(kernels_lock, "TARGETS", ["sm_80", "sm_90a"])
+    compiler = Compiler(decode=BEFORE)
+    kernels_lock.write(lock, kernels_lock.updated({}, {("x/decode", "sm_80"): BEFORE}))
+    assert run(lock, compiler, only="qwen") == 1
+    said = capsys.readouterr().err
+    assert "qwen/decode sm_80: is not in the lock" in said and "x/decode" not in said

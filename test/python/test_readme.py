@@ -70,6 +70,13 @@ def compiled(tool, build_dir, tmp_path_factory):
     def entries(target: str) -> set[str]:
         image = folder / f"{target}.gdnk"
         types = [f"--io={t}" for t in ("bf16", "f16", "f32")] + ["--state=f32"]
+        if target.startswith("sm_"):
+            # Whether there is a program; that code comes of it is for test/Pipeline.
+            options = [f"--target={target}", "--emit=gpu"]
+            text = tool("gdn-compile", "--preset", PRESET, *types, *options).stdout
+            return set(re.findall(r"gdn_tile.stage_of = \"(\w+)\"", text)) | set(
+                re.findall(r"func\.func @(\w+)", text)
+            )
         options = [f"--target={target}", "-o", image]
         done = tool("gdn-compile", "--preset", PRESET, *types, *options)
         if done.returncode:

@@ -34,14 +34,24 @@ target_link_options(gdn_compiler_flags INTERFACE -Wl,--gc-sections)
 add_library(gdn_pch STATIC ${CMAKE_SOURCE_DIR}/lib/pch.cpp)
 target_link_libraries(gdn_pch PUBLIC gdn_compiler_flags)
 target_precompile_headers(gdn_pch PRIVATE ${CMAKE_SOURCE_DIR}/lib/pch.h)
+add_library(gdn_kernels_pch STATIC ${CMAKE_SOURCE_DIR}/lib/pch_kernels.cpp)
+target_link_libraries(gdn_kernels_pch PUBLIC gdn_compiler_flags)
+target_precompile_headers(gdn_kernels_pch PRIVATE
+  ${CMAKE_SOURCE_DIR}/lib/pch_kernels.h)
 
 # gdn_add_library(<name> <sources>... [DEPENDS <tablegen targets>...]
-#                 [LINK_LIBS <libraries>...])
+#                 [LINK_LIBS <libraries>...] [KERNELS])
+#
+# With KERNELS the precompiled header is that of lib/pch_kernels.h.
 function(gdn_add_library name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "KERNELS" "" "DEPENDS;LINK_LIBS" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC gdn_compiler_flags ${ARG_LINK_LIBS})
-  target_precompile_headers(${name} REUSE_FROM gdn_pch)
+  if(ARG_KERNELS)
+    target_precompile_headers(${name} REUSE_FROM gdn_kernels_pch)
+  else()
+    target_precompile_headers(${name} REUSE_FROM gdn_pch)
+  endif()
   add_dependencies(${name} gdn-headers ${ARG_DEPENDS})
 endfunction()
 

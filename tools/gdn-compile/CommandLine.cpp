@@ -102,6 +102,11 @@ struct Options {
       cl::desc(
           "The assembler for GPUs, or none to do without (default: the one "
           "on PATH or in .venv)")};
+  cl::opt<std::string> cache{
+      "cache", cl::value_desc("folder"), cl::cat(outputs),
+      cl::desc("Keep what is compiled in this folder, and take from there what "
+               "was compiled before; several processes may share it. Not used "
+               "with options of MLIR and LLVM")};
   cl::opt<int64_t> tokens{"tokens", cl::init(16), cl::cat(outputs),
                           cl::desc("Tokens per block of prefill's loop "
                                    "(default 16)")};
@@ -245,6 +250,7 @@ CommandLine Options::collect() {
     line.targets.push_back("x86-64-v3");
   line.emit = emit;
   line.ptxas = ptxas;
+  line.cache = cache;
   line.output = output;
   if (line.output.empty() && line.emit != Emit::image)
     line.output = "-";
@@ -276,9 +282,17 @@ CommandLine Options::collect() {
   line.entries.writeSlots = writeSlots;
   line.entries.checkpoints = checkpoints;
   line.entries.verify = verify;
-  for (auto &[name, option] : cl::getRegisteredOptions())
-    if (llvm::is_contained(option->Categories, &entries))
-      line.changesEntries |= option->getNumOccurrences() > 0;
+  for (auto &[name, option] : cl::getRegisteredOptions()) {
+    if (!option->getNumOccurrences())
+      continue;
+    auto isIn = [&, option = option](cl::OptionCategory &category) {
+      return llvm::is_contained(option->Categories, &category);
+    };
+    line.changesEntries |= isIn(entries);
+    // Options of MLIR and LLVM ask to see passes at work, or change them.
+    if (!isIn(inputs) && !isIn(outputs) && !isIn(entries))
+      line.cache.clear();
+  }
   return line;
 }
 

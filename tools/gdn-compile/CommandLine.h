@@ -41,6 +41,7 @@ struct CommandLine {
   std::string output; // "-" is standard output
   Emit emit = Emit::image;
   std::string ptxas; // path; empty: find it; "none": do without
+  std::string cache; // a folder; empty: none
   int64_t tokens = 16;
   int64_t chunk = 64;
   int64_t chunkFrom = 0;

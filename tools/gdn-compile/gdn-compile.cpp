@@ -104,6 +104,7 @@ static FailureOr<std::string> showForGpu(ModuleOp source, Emit emit,
 static FailureOr<std::string> compile(ModuleOp source, const CommandLine &line,
                                       ArrayRef<TargetModel> targets,
                                       const std::optional<Ptxas> &ptxas,
+                                      const ContentCache *cache,
                                       ConfigurePasses configure) {
   CompileOptions options;
   options.cpu.tokens = line.tokens;
@@ -114,6 +115,8 @@ static FailureOr<std::string> compile(ModuleOp source, const CommandLine &line,
   options.cpu.segments = line.segments;
   options.cpu.segmentsFrom = line.segmentsFrom;
   options.gpu.ptxas = ptxas;
+  options.gpu.needsCubin = line.emit != Emit::digest;
+  options.gpu.cache = cache;
   options.gpu.pipeline.everyThreadArrives = line.everyThreadArrives;
   if (line.emit == Emit::gdn)
     return print(source);
@@ -175,7 +178,8 @@ static llvm::Error checkStage(Emit emit, const TargetModel &target) {
 static llvm::Expected<std::optional<Ptxas>>
 findPtxas(const CommandLine &line, ArrayRef<TargetModel> targets) {
   bool wanted = line.emit == Emit::image || line.emit == Emit::report ||
-                line.emit == Emit::sass;
+                line.emit == Emit::sass ||
+                (line.emit == Emit::digest && !line.cache.empty());
   bool anyGpu = llvm::any_of(targets, [](const TargetModel &target) {
     return target.getKind() == TargetKind::nvptx;
   });
@@ -224,6 +228,13 @@ int main(int argc, char **argv) {
   llvm::Expected<std::optional<Ptxas>> ptxas = findPtxas(*line, *targets);
   if (!ptxas)
     return fail(ptxas.takeError());
+  std::optional<ContentCache> cache;
+  if (!line->cache.empty()) {
+    llvm::Expected<ContentCache> opened = ContentCache::open(line->cache);
+    if (!opened)
+      return fail(opened.takeError());
+    cache = std::move(*opened);
+  }
 
   DialectRegistry registry;
   registry.insert<GDNDialect, arith::ArithDialect, func::FuncDialect,
@@ -251,8 +262,8 @@ int main(int argc, char **argv) {
     passes.enableTiming(scope);
     return applyPassManagerCLOptions(passes);
   };
-  FailureOr<std::string> output =
-      compile(**module, *line, *targets, *ptxas, configure);
+  FailureOr<std::string> output = compile(**module, *line, *targets, *ptxas,
+                                          cache ? &*cache : nullptr, configure);
   if (failed(output))
     return 1;
   if (llvm::Error error = write(line->output, *output))

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Builds gdn, runs its suites, and ends with the line "N passed, N failed".
 
-Without options: what must hold before a change lands, in minutes. --full adds
-the sanitizer build, the fuzzers, clang-tidy over everything and a short run of
-each benchmark, and records the outcome in docs/generated/check-full.json.
+Without options: what must hold before a change lands, in a quarter of an hour on two
+cores. --full adds the sanitizer build, the fuzzers, clang-tidy over everything and a short
+run of each benchmark, and records the outcome in docs/generated/check-full.json.
 Two parts of --full can be run alone, and are recorded there: --traces plays the 10,000
 traces of a scheduler; --sanitizers builds the runtime and its tests with sanitizers,
 without the compiler, and runs them on the images of the release build.
+
+Runs on the CPU of kernels that have passed before, with the same kernels and the same
+programs, are not repeated; --fresh repeats them, as --full does. --times shows how long
+the last run took beside the record, --tidy runs clang-tidy over everything.
 """
 
 from __future__ import annotations
@@ -18,13 +22,17 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from pathlib import Path
 
+import check_times
+import one_run
+import run_once
 import suites
 
 ROOT = Path(__file__).resolve().parents[2]
+RELEASE = ROOT / "build/release"
 RECORD = ROOT / "docs/generated/check-full.json"
 SCRIPTS = ROOT / "tools/scripts"
 LLVM_BIN = Path(f"/usr/lib/llvm-{(ROOT / 'LLVM_VERSION').read_text().strip()}/bin")
@@ -48,11 +56,15 @@ def build(preset: str, *targets: str) -> suites.Result:
     return suites.run(name, [SCRIPTS / "build.sh", preset, *targets])
 
 
+def lint_step(name: str, *command: str | Path) -> suites.Result:
+    """A step that runs beside the build: what it says comes in one piece."""
+    return suites.run(name, command, cwd=ROOT, log=ROOT / f"build/lint/{name}.log")
+
+
 def clang_format() -> suites.Result:
     """All C and C++ files, less the templates of new.py, which have placeholders."""
     files = tracked("*.cpp", "*.h", "*.c", ":!tools/scripts/templates")
-    command = [LLVM_BIN / "clang-format", "--dry-run", "-Werror", *files]
-    return suites.run("clang-format", command, cwd=ROOT)
+    return lint_step("clang-format", LLVM_BIN / "clang-format", "--dry-run", "-Werror", *files)
 
 
 def clang_tidy(full: bool) -> suites.Result:
@@ -64,85 +76,45 @@ def clang_tidy(full: bool) -> suites.Result:
 def ruff() -> list[suites.Result]:
     tool = Path(sys.executable).parent / "ruff"
     return [
-        suites.run("ruff check", [tool, "check", "--quiet", "."], cwd=ROOT),
-        suites.run("ruff format", [tool, "format", "--check", "--quiet", "."], cwd=ROOT),
+        lint_step("ruff check", tool, "check", "--quiet", "."),
+        lint_step("ruff format", tool, "format", "--check", "--quiet", "."),
     ]
 
 
 def shellcheck() -> suites.Result:
     scripts = ["check", "demo", ".ci/run", *tracked("*.sh")]
-    return suites.run("shellcheck", ["shellcheck", *scripts], cwd=ROOT)
+    return lint_step("shellcheck", "shellcheck", *scripts)
 
 
 def docs() -> suites.Result:
-    return suites.run("docs", [sys.executable, SCRIPTS / "docs.py", "--check"])
+    return lint_step("docs", sys.executable, SCRIPTS / "docs.py", "--check")
 
 
 def requirements() -> suites.Result:
     """Every requirement names a test that exists."""
-    return suites.run("requirements", [sys.executable, SCRIPTS / "requirements.py", "--strict"])
+    return lint_step("requirements", sys.executable, SCRIPTS / "requirements.py", "--strict")
 
 
-def kernels_lock() -> suites.Result:
-    """The generated GPU kernels are those that kernels.lock lists."""
-    return suites.run("kernels.lock", [sys.executable, SCRIPTS / "kernels_lock.py"])
+def tests(*select: str, jobs: str = JOBS) -> list[suites.Result]:
+    """The suites of the release build: all of them, or those that arguments of ctest select."""
+    long = "|".join(one_run.LONG)
+    return one_run.run(RELEASE, int(jobs), list(select) or ["-LE", f"^({long})$"])
 
 
-def lit(preset: str = "release") -> suites.Result:
-    directory = ROOT / "build" / preset
-    xml = directory / "results/lit.xml"
-    command = [LLVM_BIN / "lit", "-s", "-v", "-j", JOBS, "--xunit-xml-output", xml]
-    return suites.run(f"lit{suffix(preset)}", [*command, directory / "test"], xml)
-
-
-def ctest(kind: str, preset: str = "release", jobs: str = JOBS) -> suites.Result:
-    """What ctest runs: `conformance` (labelled cts), `full` (what takes long), `traces`
-    (10,000 of each kind), or `unit` for all others."""
-    directory = ROOT / "build" / preset
-    xml = directory / f"results/{kind}.xml"
-    labels = {"conformance": "cts", "full": "full", "traces": "traces"}
-    select = ["-LE", "^(cts|full|fuzz|traces)$"]
-    if kind in labels:
-        select = ["-L", f"^{labels[kind]}$"]
-    command = ["ctest", "--test-dir", directory, "--output-on-failure", "-j", jobs, *select]
-    return suites.run(
-        f"{kind}{suffix(preset)}",
-        [*command, "--output-junit", xml],
-        xml,
-        drop=r"^ +Start +\d+:|^ *\d+/\d+ Test .* Passed ",
-    )
-
-
-def pytest(preset: str = "release", log: Path | None = None) -> suites.Result:
-    directory = ROOT / "build" / preset
-    xml = directory / "results/pytest.xml"
-    command = [sys.executable, "-m", "pytest", "-q", f"--build-dir={directory}"]
-    command += [f"--junitxml={xml}", "test/python"]
-    if preset == "release":
-        # What the suite kernels.lock has just done, with the same compiler.
-        test = "test_kernels_lock.py::test_the_lock_of_this_tree_is_fresh"
-        command.append(f"--deselect=test/python/{test}")
-    if preset == "asan":
-        # What loads the library in a process of its own.
-        command += ["--sanitized", "--ignore=test/python/test_package.py"]
-    return suites.run(f"pytest{suffix(preset)}", command, xml, cwd=ROOT, log=log)
-
-
-def tests() -> list[suites.Result]:
-    """Tests of Python run one after the other; those of ctest beside them, on the other
-    cores."""
-    jobs = str(max(1, int(JOBS) - 1))
-    with ThreadPoolExecutor(1) as beside:
-        python = beside.submit(pytest, log=ROOT / "build/release/results/pytest.log")
-        results = [ctest("unit", jobs=jobs), ctest("conformance", jobs=jobs)]
-        return [*results, python.result()]
+def asan_tests() -> list[suites.Result]:
+    """Those of the build with sanitizers."""
+    name = " (asan)"
+    results = one_run.run(ROOT / "build/asan", int(JOBS), ["-LE", "^(full|fuzz|traces|lock)$"])
+    for result in results:
+        result.name += name
+    return results
 
 
 def more_random_calls() -> suites.Result:
     """Chunks against the recurrence on other calls than those of every run."""
     seed = int(datetime.datetime.now(datetime.UTC).timestamp())
     command = [sys.executable, "-m", "pytest", "-q", "test/python/test_chunk_property.py"]
-    command += ["-k", "chunks_equal", "--examples=5000", f"--hypothesis-seed={seed}"]
+    command += ["-k", "chunks_equal", "--long", "--examples=5000", f"--hypothesis-seed={seed}"]
     return suites.run(f"random calls, seed {seed}", command, cwd=ROOT)
 
 
@@ -184,10 +156,6 @@ def thread_sanitizer() -> list[suites.Result]:
     xml = ROOT / "build/tsan/results/pool.xml"
     command = [ROOT / "build/tsan/bin/gdnrt_pool_tests", f"--gtest_output=xml:{xml}"]
     return [built, suites.run("pool (tsan)", command, xml, drop=r"^\[ +(RUN|OK)")]
-
-
-def demo() -> suites.Result:
-    return suites.run("demo", [sys.executable, SCRIPTS / "demo.py"])
 
 
 def fuzz(preset: str) -> list[suites.Result]:
@@ -246,7 +214,7 @@ def record(results: list[suites.Result]) -> None:
         "passed": sum(r.passed for r in results),
         "failed": sum(r.failed for r in results),
         "seconds": round(sum(r.seconds for r in results)),
-        "suites": [{**asdict(r), "seconds": round(r.seconds, 1)} for r in results],
+        "suites": [r.facts() for r in results],
     }
     RECORD.write_text(json.dumps(facts, indent=2) + "\n")
     print(f"recorded in {RECORD.relative_to(ROOT)}")
@@ -256,7 +224,7 @@ def record_parts(results: list[suites.Result]) -> None:
     """Puts suites into the record of a full run, each with a date and commit of its own."""
     facts = json.loads(RECORD.read_text())
     for result in results:
-        entry = {**asdict(result), "seconds": round(result.seconds, 1)}
+        entry = result.facts()
         entry["date"] = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%MZ")
         entry["commit"] = git("rev-parse", "HEAD")
         others = [each for each in facts["suites"] if each["name"] != result.name]
@@ -280,39 +248,70 @@ def summary(results: list[suites.Result]) -> int:
     return 1 if failed else 0
 
 
+def lint() -> list[suites.Result]:
+    """What needs nothing built."""
+    return [clang_format(), *ruff(), shellcheck(), docs(), requirements()]
+
+
+def long_suites() -> list[suites.Result]:
+    """What --full adds."""
+    results = [*tests("-L", "^(full|traces)$"), more_random_calls(), *benchmarks(), wheel()]
+    results.append(build("asan"))
+    # LLVM's libraries use memory that our half of its allocators would poison.
+    os.environ["ASAN_OPTIONS"] = "allow_user_poisoning=0"
+    if not results[-1].failed:
+        results += [*asan_tests(), *fuzz("asan")]
+    return results + thread_sanitizer()
+
+
+def check(full: bool, setup_seconds: float) -> int:
+    """Lint beside the build, then all tests in one run."""
+    start = time.monotonic() - setup_seconds
+    with ThreadPoolExecutor(1) as beside:
+        linted = beside.submit(lint)
+        built = build("release")
+    results = [*linted.result(), built]
+    if not built.failed:
+        results += [clang_tidy(full), *tests()]
+        if full:
+            results += long_suites()
+            record(results)
+    timed = [suites.Result("setup", seconds=setup_seconds), *results]
+    facts = check_times.facts_of(timed, time.monotonic() - start, git("rev-parse", "HEAD"))
+    check_times.write(facts)
+    print("\n== the slowest tests", *check_times.slowest(facts), sep="\n")
+    return summary(results)
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="check", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="check", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--full", action="store_true", help="add the long suites")
     parser.add_argument("--traces", action="store_true", help="the 10,000 traces alone")
     parser.add_argument("--sanitizers", action="store_true", help="the runtime with sanitizers")
+    parser.add_argument("--tidy", action="store_true", help="clang-tidy over everything")
+    parser.add_argument("--times", action="store_true", help="how long the last run took")
+    parser.add_argument("--setup-seconds", type=float, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--fresh", action="store_true", help="repeat what has passed before")
     options = parser.parse_args()
-    full = options.full
+    if options.times:
+        return check_times.show()
+    if options.fresh or options.full:
+        run_once.forget(RELEASE)
+    if options.tidy:
+        built = build("release")
+        return summary([built] if built.failed else [built, clang_tidy(full=True)])
     if options.sanitizers:
         results = sanitized_runtime()
         record_parts([result for result in results if not result.name.startswith("build")])
         return summary(results)
     if options.traces:
         images = [f"gdnrt_traces_{kind}" for kind in ("slots", "tree", "lazy", "buffer")]
-        results = [build("release", "gdnrt_traces", *images), ctest("traces")]
+        results = [build("release", "gdnrt_traces", *images), *tests("-L", "^traces$")]
         record_parts(results[-1:])
         return summary(results)
-
-    results = [clang_format(), *ruff(), shellcheck(), docs(), requirements()]
-    results.append(build("release"))
-    if results[-1].failed:
-        return summary(results)
-    results += [clang_tidy(full), kernels_lock(), lit(), *tests(), demo()]
-    if full:
-        results += [ctest("full"), ctest("traces"), more_random_calls(), *benchmarks(), wheel()]
-        results.append(build("asan"))
-        # LLVM's libraries use memory that our half of its allocators would poison.
-        os.environ["ASAN_OPTIONS"] = "allow_user_poisoning=0"
-        if not results[-1].failed:
-            results += [lit("asan"), ctest("unit", "asan"), ctest("conformance", "asan")]
-            results += [pytest("asan"), *fuzz("asan")]
-        results += thread_sanitizer()
-        record(results)
-    return summary(results)
+    return check(options.full, options.setup_seconds)
 
 
 if __name__ == "__main__":

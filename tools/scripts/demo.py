@@ -236,9 +236,11 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="a row for every decode step")
     parser.add_argument("--recordings", type=Path, default=ROOT / "test/data")
     parser.add_argument("--ptxas", help="gdn-compile's option of that name")
+    parser.add_argument("--cache", help="gdn-compile's option of that name")
     arguments = parser.parse_args()
     every_step = arguments.all
-    options = [f"--ptxas={arguments.ptxas}"] if arguments.ptxas else []
+    given = {"ptxas": arguments.ptxas, "cache": arguments.cache}
+    options = [f"--{name}={value}" for name, value in given.items() if value]
 
     OUT.mkdir(parents=True, exist_ok=True)
     gpu = gpu_of(BIN.parent)

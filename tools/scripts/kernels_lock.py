@@ -30,6 +30,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "kernels.lock"
 TARGETS = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a"]
+# Chips that get the programs of another, which test/python/test_kernels_lock.py compares:
+# their kernels are compared in ./check --full, those of the others in each run.
+SIBLINGS = {"sm_89": "sm_86", "sm_103a": "sm_100a"}
 # The default kernels: the name of a set, and what gdn-compile makes it of. A
 # kernel is called <set>/<entry>.
 KERNEL_SETS: dict[str, list[str]] = {
@@ -81,11 +84,11 @@ class LockError(Exception):
     """Something that the user has to know; its text is the whole message."""
 
 
-def compiler(build_dir: Path) -> Compile:
+def compiler(build_dir: Path, cache: Path | None = None) -> Compile:
+    program = [build_dir / "bin/gdn-compile", *([f"--cache={cache}"] if cache else [])]
+
     def run(arguments: list[str]) -> str:
-        done = subprocess.run(
-            [build_dir / "bin/gdn-compile", *arguments], text=True, capture_output=True
-        )
+        done = subprocess.run([*program, *arguments], text=True, capture_output=True)
         if done.returncode:
             raise LockError(f"gdn-compile {' '.join(arguments)} failed:\n{done.stderr.rstrip()}")
         return done.stdout
@@ -93,12 +96,14 @@ def compiler(build_dir: Path) -> Compile:
     return run
 
 
-def generate(compile_: Compile, assemble: bool) -> dict[tuple[str, str], str]:
-    """Digests by name and target. With `assemble`, ptxas has accepted each kernel. As many
-    sets at a time as there are cores."""
+def generate(
+    compile_: Compile, assemble: bool, only: str | None = None, targets: list[str] | None = None
+) -> dict[tuple[str, str], str]:
+    """Digests by name and target, of one set or of all, for some targets or all. With
+    `assemble`, ptxas has accepted each kernel. As many sets at a time as there are cores."""
 
     def digests_of(name: str) -> dict[tuple[str, str], str]:
-        arguments = [*KERNEL_SETS[name], f"--target={','.join(TARGETS)}"]
+        arguments = [*KERNEL_SETS[name], f"--target={','.join(targets or TARGETS)}"]
         if assemble:
             compile_([*arguments, "--emit=report"])
         lines = [line.split() for line in compile_([*arguments, "--emit=digest"]).splitlines()]
@@ -106,9 +111,21 @@ def generate(compile_: Compile, assemble: bool) -> dict[tuple[str, str], str]:
 
     digests = {}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for found in pool.map(digests_of, KERNEL_SETS):
+        for found in pool.map(digests_of, [only] if only else KERNEL_SETS):
             digests |= found
     return digests
+
+
+def set_of(key: tuple[str, str]) -> str:
+    """The set of a kernel, whose name is <set>/<entry>."""
+    return key[0].partition("/")[0]
+
+
+def chosen(targets: str) -> list[str]:
+    """The targets that --targets means."""
+    if targets == "all":
+        return TARGETS
+    return [name for name in TARGETS if (name in SIBLINGS) == (targets == "siblings")]
 
 
 def read(path: Path) -> dict[tuple[str, str], Kernel]:
@@ -218,7 +235,13 @@ def run(arguments: argparse.Namespace, compile_: Compile) -> int:
                 print(f"kernels.lock: {path.name}: {line}", file=sys.stderr)
         write(arguments.lock, locked)
         return 0
-    digests = generate(compile_, assemble=arguments.update)
+    targets = chosen(arguments.targets)
+    locked = {
+        key: kernel
+        for key, kernel in locked.items()
+        if arguments.set in (None, set_of(key)) and key[1] in targets
+    }
+    digests = generate(compile_, arguments.update, arguments.set, targets)
     if arguments.update:
         write(arguments.lock, updated(locked, digests))
         return 0
@@ -245,10 +268,25 @@ def main() -> int:
         "--record", type=Path, nargs="+", metavar="FILE", help="results of device-check"
     )
     parser.add_argument("--build-dir", type=Path, default=ROOT / "build/release")
+    parser.add_argument("--set", choices=KERNEL_SETS, help="compare this set alone")
+    parser.add_argument(
+        "--targets",
+        choices=["all", "families", "siblings"],
+        default="all",
+        help="compare one chip of each family, or those with the programs of another",
+    )
+    parser.add_argument("--list", action="store_true", help="print the names of the sets")
+    parser.add_argument("--cache", type=Path, help="gdn-compile's option of that name")
     parser.add_argument("--lock", type=Path, default=LOCK, help="the file (default: kernels.lock)")
     arguments = parser.parse_args()
+    if arguments.list:
+        print(";".join(KERNEL_SETS))
+        return 0
+    in_part = arguments.set or arguments.targets != "all"
+    if in_part and (arguments.update or arguments.record):
+        parser.error("--set and --targets go with neither --update nor --record")
     try:
-        return run(arguments, compiler(arguments.build_dir))
+        return run(arguments, compiler(arguments.build_dir, arguments.cache))
     except LockError as error:
         print(f"kernels_lock.py: error: {error}", file=sys.stderr)
         return 1

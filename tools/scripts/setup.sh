@@ -27,6 +27,20 @@ missing_packages() {
   printf '%s\n' "${packages[@]}" | grep -vxFf <(sed -n 's/^installed //p' <<<"$installed") || true
 }
 
+# Runs a command until it succeeds, five times at most: servers of packages fail now
+# and then, and what was fetched before stays.
+with_retries() {
+  local wait=5 try
+  for try in 1 2 3 4 5; do
+    "$@" && return 0
+    ((try == 5)) && break
+    echo "setup: failed (try $try of 5), again in $wait s: $*" >&2
+    sleep "$wait"
+    wait=$((2 * wait))
+  done
+  return 1
+}
+
 as_root() {
   if ((EUID == 0)); then
     "$@"
@@ -45,14 +59,16 @@ if ((${#missing[@]})); then
     exit 1
   fi
   echo "setup: installing ${#missing[@]} packages: ${missing[*]}"
-  as_root apt-get update -qq
+  # Without it, apt-get update is content with lists that are gone.
+  with_retries as_root apt-get update -qq -o APT::Update::Error-Mode=any
   for package in "${missing[@]}"; do
     if ! apt-cache show "$package" >/dev/null 2>&1; then
       echo "setup: apt does not know $package; give apt a source that has LLVM $llvm for this release" >&2
       exit 1
     fi
   done
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}" >/dev/null
+  with_retries as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -qq -y -o Acquire::Retries=3 --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
 # Debian's own Python: the version the pinned packages were chosen for.
@@ -62,7 +78,8 @@ stamp=.venv/requirements.txt
 if ! cmp -s <(cat "$requirements" "$cuda") "$stamp"; then
   echo "setup: installing Python packages into .venv"
   [[ -x .venv/bin/python ]] || /usr/bin/python3 -m venv .venv
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check -r "$requirements"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r "$cuda"
+  pip=(.venv/bin/python -m pip install --quiet --disable-pip-version-check)
+  with_retries "${pip[@]}" -r "$requirements"
+  with_retries "${pip[@]}" --no-deps -r "$cuda"
   cat "$requirements" "$cuda" >"$stamp"
 fi

@@ -14,43 +14,75 @@ import threading
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
 @dataclass
+class Case:
+    """One case of a suite: its name is the same in every run."""
+
+    name: str
+    status: str  # "passed", "failed" or "skipped"
+    seconds: float = 0.0
+    output: str = ""
+
+
+@dataclass
 class Result:
-    """What one suite did; `failed` is at least 1 unless the suite succeeded."""
+    """What one suite did; `failed` is at least 1 unless the suite succeeded. Seconds are
+    those of the suite's processes, which may run beside those of others."""
 
     name: str
     passed: int = 0
     failed: int = 0
     skipped: int = 0
     seconds: float = 0.0
+    cases: list[Case] = field(default_factory=list, repr=False)
+
+    def facts(self) -> dict[str, object]:
+        """What records keep of it."""
+        counts = {"passed": self.passed, "failed": self.failed, "skipped": self.skipped}
+        return {"name": self.name, **counts, "seconds": round(self.seconds, 1)}
+
+
+def read_cases(xml: Path) -> list[Case] | None:
+    """The cases of a JUnit file; None if it cannot be read."""
+    try:
+        root = ET.parse(xml).getroot()
+    except (OSError, ET.ParseError):
+        return None
+    cases = []
+    for case in root.iter("testcase"):
+        status = "passed"
+        if case.find("failure") is not None or case.find("error") is not None:
+            status = "failed"
+        elif case.find("skipped") is not None or case.get("status") in ("notrun", "disabled"):
+            status = "skipped"
+        # What googletest prints of a parameter may hold addresses.
+        name, group = (case.get(key, "").partition("  # ")[0] for key in ("name", "classname"))
+        full = name if group in ("", name) else f"{group}.{name}"
+        output = case.findtext("system-out", "")
+        cases.append(Case(full, status, float(case.get("time") or 0), output))
+    return cases
 
 
 def count(xml: Path) -> tuple[int, int, int]:
     """Passed, failed and skipped cases of a JUnit file; (0, 1, 0) if unreadable."""
-    passed = failed = skipped = 0
-    try:
-        root = ET.parse(xml).getroot()
-    except (OSError, ET.ParseError):
+    cases = read_cases(xml)
+    if cases is None:
         return 0, 1, 0
-    for case in root.iter("testcase"):
-        if case.find("failure") is not None or case.find("error") is not None:
-            failed += 1
-        elif case.find("skipped") is not None:
-            skipped += 1
-        else:
-            passed += 1
-    return passed, failed, skipped
+    found = [case.status for case in cases]
+    return found.count("passed"), found.count("failed"), found.count("skipped")
 
 
 def judge(name: str, code: int, xml: Path | None) -> Result:
     """Turns an exit code and the XML (None: the suite is one case) into counts."""
     if xml is None:
-        return Result(name, passed=int(code == 0), failed=int(code != 0))
-    result = Result(name, *count(xml))
+        status = "failed" if code else "passed"
+        case = Case(name, status)
+        return Result(name, passed=int(code == 0), failed=int(code != 0), cases=[case])
+    result = Result(name, *count(xml), cases=read_cases(xml) or [])
     if result.failed == 0 and (code != 0 or result.passed == 0):
         result.failed = 1
     return result
@@ -106,4 +138,6 @@ def run(
         print(f"\n== {name}\n{log.read_text(errors='replace')}", end="", flush=True)
     result = judge(name, code, xml)
     result.seconds = time.monotonic() - start
+    if xml is None:
+        result.cases[0].seconds = result.seconds
     return result

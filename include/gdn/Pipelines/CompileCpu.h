@@ -23,11 +23,13 @@ mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 lowerForCpu(mlir::ModuleOp source, const TargetModel &target, Level level,
             const CpuPipelineOptions &options, ConfigurePasses configure);
 
-/// The code of all entries of `source` for `target`.
+/// The code of all entries of `source` for `target`; with a cache, what the
+/// same compiler made of the same source.
 mlir::FailureOr<TargetCode> compileForCpu(mlir::ModuleOp source,
                                           const TargetModel &target,
                                           const CpuPipelineOptions &options,
-                                          ConfigurePasses configure);
+                                          ConfigurePasses configure,
+                                          const ContentCache *cache = nullptr);
 
 } // namespace gdn
 

@@ -19,6 +19,10 @@ struct GpuCompileOptions {
   GpuPipelineOptions pipeline;
   /// The assembler; without one, images carry PTX.
   std::optional<Ptxas> ptxas;
+  /// False: a caller of digests alone, for whom nothing has to be assembled.
+  bool needsCubin = true;
+  /// Where compilations and their parts are kept, or null.
+  const ContentCache *cache = nullptr;
 };
 
 /// The kernels of a module for one target.
@@ -36,8 +40,9 @@ mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 lowerForGpu(mlir::ModuleOp source, const TargetModel &target, GpuLevel level,
             const GpuPipelineOptions &options, ConfigurePasses configure);
 
-/// The code of all kernels of `source` for `target`. Fails also if a kernel
-/// spills registers; see `checkReport`.
+/// The code of all kernels of `source` for `target`; with a cache, what the
+/// same compiler made of the same source. Fails also if a kernel spills
+/// registers; see `checkReport`.
 mlir::FailureOr<GpuCode> compileForGpu(mlir::ModuleOp source,
                                        const TargetModel &target,
                                        const GpuCompileOptions &options,

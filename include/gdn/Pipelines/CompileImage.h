@@ -11,7 +11,7 @@ namespace gdn {
 /// What a caller may choose, for each kind of target.
 struct CompileOptions {
   CpuPipelineOptions cpu;
-  GpuCompileOptions gpu;
+  GpuCompileOptions gpu; // its cache serves CPUs, too
 };
 
 /// An image with the entries of `source` and code for each of `targets`. A

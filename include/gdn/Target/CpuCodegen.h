@@ -5,6 +5,7 @@
 #ifndef GDN_TARGET_CPUCODEGEN_H
 #define GDN_TARGET_CPUCODEGEN_H
 
+#include "gdn/Support/ContentCache.h"
 #include "gdn/Target/TargetModel.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -27,32 +28,37 @@ using Bytes = llvm::SmallVector<char, 0>;
 /// the module given to `create`, which has to outlive the object.
 class CpuCodegen {
 public:
-  /// Translates `module` to LLVM IR and optimises it for `target`. Functions
-  /// with `gdn_tile.grid` are exported; all others become internal.
+  /// Translates `module` to LLVM IR for `target`. Functions with
+  /// `gdn_tile.grid` are exported; all others become internal.
   static mlir::FailureOr<CpuCodegen> create(mlir::ModuleOp module,
                                             const TargetModel &target);
   CpuCodegen(CpuCodegen &&);
   ~CpuCodegen();
 
   /// The optimised LLVM IR as text.
-  std::string getLlvmIr() const;
+  std::string getLlvmIr();
 
   /// The assembly as text.
   mlir::FailureOr<std::string> emitAssembly();
 
   /// A position-independent shared object without needed libraries. Fails if
-  /// the code refers to any symbol that it does not define, and names it.
-  mlir::FailureOr<Bytes> emitSharedObject();
+  /// the code refers to any symbol that it does not define, and names it. With
+  /// a cache, what was made of the same IR is taken from there.
+  mlir::FailureOr<Bytes> emitSharedObject(const ContentCache *cache = nullptr);
 
 private:
-  CpuCodegen(mlir::ModuleOp module, std::unique_ptr<llvm::LLVMContext> context);
+  CpuCodegen(mlir::ModuleOp module, const TargetModel &target,
+             std::unique_ptr<llvm::LLVMContext> context);
   mlir::LogicalResult translate();
-  mlir::LogicalResult createMachine(const TargetModel &target);
-  void prepareFunctions(const TargetModel &target);
+  mlir::LogicalResult createMachine();
+  void prepareFunctions();
+  /// Once, when it is needed.
   void optimise();
   mlir::FailureOr<Bytes> emit(bool assembly);
 
   mlir::ModuleOp module;
+  TargetModel target;
+  bool isOptimised = false;
   std::unique_ptr<llvm::LLVMContext> context;
   std::unique_ptr<llvm::Module> ir;
   std::unique_ptr<llvm::TargetMachine> machine;

@@ -5,6 +5,7 @@
 #ifndef GDN_TARGET_NVPTXCODEGEN_H
 #define GDN_TARGET_NVPTXCODEGEN_H
 
+#include "gdn/Support/ContentCache.h"
 #include "gdn/Target/TargetModel.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -29,10 +30,11 @@ struct KernelText {
 ///
 /// Fails with an error on the operation that `target` cannot do, on a call of
 /// a function that nothing defines (there is no device library), and on
-/// whatever LLVM refuses, which would otherwise end the process.
-mlir::FailureOr<KernelText> generateKernels(mlir::ModuleOp module,
-                                            const TargetModel &target,
-                                            bool wantsPtx);
+/// whatever LLVM refuses, which would otherwise end the process. With a cache,
+/// PTX that was made of the same IR is taken from there.
+mlir::FailureOr<KernelText>
+generateKernels(mlir::ModuleOp module, const TargetModel &target, bool wantsPtx,
+                const ContentCache *cache = nullptr);
 
 } // namespace gdn
 

@@ -5,6 +5,7 @@
 #ifndef GDN_TARGET_PTXAS_H
 #define GDN_TARGET_PTXAS_H
 
+#include "gdn/Support/ContentCache.h"
 #include "gdn/Target/KernelInfo.h"
 #include "gdn/Target/TargetModel.h"
 
@@ -32,8 +33,13 @@ llvm::Expected<PtxasReport> parsePtxasOutput(llvm::StringRef output);
 /// Code of one chip.
 struct Cubin {
   std::string bytes; // an ELF file
+  std::string said;  // what `report` was read from
   PtxasReport report;
 };
+
+/// Reads what ptxas said and the sizes in the ELF file. Fails if a kernel of
+/// the code has no report.
+llvm::Expected<Cubin> makeCubin(std::string bytes, std::string said);
 
 /// An installed ptxas.
 class Ptxas {
@@ -45,10 +51,14 @@ public:
   const std::string &getPath() const { return path; }
   /// "13.0.88".
   const std::string &getVersion() const { return version; }
+  /// Version and size of the program's file, for keys of caches.
+  std::string getIdentity() const;
 
   /// Assembles `ptx` for `target`. Fails with the lines that ptxas calls
-  /// errors, after `seconds`, or when a kernel of the code has no report.
+  /// errors, after `seconds`, or when a kernel of the code has no report. With
+  /// a cache, what this version made of the same PTX is taken from there.
   llvm::Expected<Cubin> assemble(llvm::StringRef ptx, const TargetModel &target,
+                                 const ContentCache *cache = nullptr,
                                  unsigned seconds = 300) const;
 
 private:

@@ -17,12 +17,12 @@ namespace {
 /// One channel of a function.
 class ChannelCheck {
 public:
-  explicit ChannelCheck(gpu::ChannelOp channel) : channel(channel) {}
+  explicit ChannelCheck(gdn::gpu::ChannelOp channel) : channel(channel) {}
   LogicalResult run();
 
 private:
   LogicalResult collect();
-  Operation *getRelease(gpu::ReceiveOp receive);
+  Operation *getRelease(gdn::gpu::ReceiveOp receive);
   LogicalResult checkPair(Operation *begin);
   LogicalResult checkEnd(Operation *end);
   LogicalResult checkUse(Operation *begin, Operation *end, OpOperand &use);
@@ -33,48 +33,48 @@ private:
   LogicalResult checkTurns(Region &region, Turn &turn);
   LogicalResult checkLeader(Operation *op);
 
-  gpu::ChannelOp channel;
+  gdn::gpu::ChannelOp channel;
   SmallVector<Operation *> begins, ends; // of either side
-  gpu::WarpsOp filler;
+  gdn::gpu::WarpsOp filler;
   Operation *share = nullptr, *copy = nullptr; // some op that fills it
 };
 
 } // namespace
 
 static bool fills(Operation *op) {
-  return isa<gpu::AcquireOp, gpu::CommitOp>(op);
+  return isa<gdn::gpu::AcquireOp, gdn::gpu::CommitOp>(op);
 }
 static bool begins(Operation *op) {
-  return isa<gpu::AcquireOp, gpu::ReceiveOp>(op);
+  return isa<gdn::gpu::AcquireOp, gdn::gpu::ReceiveOp>(op);
 }
 
 /// (C2) of channel: who is on which side.
 LogicalResult ChannelCheck::collect() {
   bool isEmptied = false;
   for (Operation *user : channel->getUsers()) {
-    if (isa<gpu::ChannelOp>(user))
+    if (isa<gdn::gpu::ChannelOp>(user))
       continue; // led by this one
-    if (!gpu::getRole(user))
+    if (!gdn::gpu::getRole(user))
       return user->emitOpError("expects to be inside a role of gdn_gpu.roles");
     (::begins(user) ? begins : ends).push_back(user);
-    isEmptied |= isa<gpu::ReceiveOp>(user);
+    isEmptied |= isa<gdn::gpu::ReceiveOp>(user);
   }
   for (Operation *op : begins) {
     if (!fills(op))
       continue;
-    if (filler && filler != gpu::getRole(op)) {
+    if (filler && filler != gdn::gpu::getRole(op)) {
       InFlightDiagnostic diag =
           op->emitOpError("expects one role to fill the channel");
       diag.attachNote(filler.getLoc()) << "other role that fills it";
       return diag;
     }
-    filler = gpu::getRole(op);
+    filler = gdn::gpu::getRole(op);
   }
   if (!filler || (!isEmptied && !channel.getLeader()))
     return channel.emitOpError("expects a role that fills the channel and one "
                                "that empties it");
   for (Operation *op : begins)
-    if (!fills(op) && gpu::getRole(op) == filler)
+    if (!fills(op) && gdn::gpu::getRole(op) == filler)
       return op->emitOpError("expects another role to empty the channel than "
                              "the one that fills it");
   return success();
@@ -97,13 +97,14 @@ static Operation *getNeighbour(Operation *op, Value channel, bool next) {
 
 /// Where parts go their own ways, each warp reads its own.
 LogicalResult ChannelCheck::checkPart(Operation *use) {
-  gpu::ChannelType type = channel.getChannel().getType();
+  gdn::gpu::ChannelType type = channel.getChannel().getType();
   if (type.getParts() == 1)
     return success();
-  auto fetch = dyn_cast<gpu::FetchOp>(use);
+  auto fetch = dyn_cast<gdn::gpu::FetchOp>(use);
   auto rows =
-      fetch ? dyn_cast<gpu::RowsAttr>(fetch.getTile().getType().getLayout())
-            : gpu::RowsAttr();
+      fetch
+          ? dyn_cast<gdn::gpu::RowsAttr>(fetch.getTile().getType().getLayout())
+          : gdn::gpu::RowsAttr();
   // channel_c3
   if (!rows || rows.getInterleaved() || fetch.getRow() ||
       rows.getWarps() != type.getParts() ||
@@ -122,19 +123,20 @@ LogicalResult ChannelCheck::checkPart(Operation *use) {
 LogicalResult ChannelCheck::checkUse(Operation *begin, Operation *end,
                                      OpOperand &use) {
   Operation *user = use.getOwner();
-  if (auto reshape = dyn_cast<gpu::ReshapeOp>(user)) {
+  if (auto reshape = dyn_cast<gdn::gpu::ReshapeOp>(user)) {
     for (OpOperand &inner : reshape->getUses())
       if (failed(checkUse(begin, end, inner)))
         return failure();
     return success();
   }
   bool isFilling = fills(begin);
-  bool reads =
-      isa<gpu::FetchOp, gpu::FetchElementOp, gpu::MatmulOp, gpu::StartMatmulOp>(
-          user);
+  bool reads = isa<gdn::gpu::FetchOp, gdn::gpu::FetchElementOp,
+                   gdn::gpu::MatmulOp, gdn::gpu::StartMatmulOp>(user);
   // What is to be filled may serve as scratch before.
-  bool fits = reads || (isFilling &&
-                        isa<gpu::ShareOp, gpu::CopyOp, gpu::BeginCopyOp>(user));
+  bool fits =
+      reads ||
+      (isFilling &&
+       isa<gdn::gpu::ShareOp, gdn::gpu::CopyOp, gdn::gpu::BeginCopyOp>(user));
   if (!fits)
     return user->emitOpError("expects ")
            << (isFilling ? "to write a tile that was acquired"
@@ -143,7 +145,7 @@ LogicalResult ChannelCheck::checkUse(Operation *begin, Operation *end,
            << (isFilling ? "gdn_gpu.share, gdn_gpu.begin_copy or gdn_gpu.copy"
                          : "gdn_gpu.fetch, gdn_gpu.fetch_element or a product");
   SmallVector<Operation *, 2> users = {user};
-  if (auto start = dyn_cast<gpu::StartMatmulOp>(user))
+  if (auto start = dyn_cast<gdn::gpu::StartMatmulOp>(user))
     users.push_back(*start.getResult().user_begin());
   for (Operation *op : users) {
     Operation *at = begin->getBlock()->findAncestorOpInBlock(*op);
@@ -155,9 +157,9 @@ LogicalResult ChannelCheck::checkUse(Operation *begin, Operation *end,
       return diag;
     }
   }
-  if (isa<gpu::ShareOp, gpu::BeginCopyOp>(user))
+  if (isa<gdn::gpu::ShareOp, gdn::gpu::BeginCopyOp>(user))
     share = user;
-  if (isa<gpu::CopyOp>(user)) {
+  if (isa<gdn::gpu::CopyOp>(user)) {
     // copy_c5
     if (copy && copy->getBlock() == user->getBlock() &&
         copy->getOperands().back() == use.get())
@@ -172,30 +174,30 @@ LogicalResult ChannelCheck::checkUse(Operation *begin, Operation *end,
 }
 
 static bool isAhead(Operation *op) {
-  auto receive = dyn_cast_or_null<gpu::ReceiveOp>(op);
+  auto receive = dyn_cast_or_null<gdn::gpu::ReceiveOp>(op);
   return receive && receive.getAhead();
 }
 
 /// The op that gives back what `receive` takes.
-Operation *ChannelCheck::getRelease(gpu::ReceiveOp receive) {
+Operation *ChannelCheck::getRelease(gdn::gpu::ReceiveOp receive) {
   auto next = [&](Operation *op) {
     return op ? getNeighbour(op, channel.getChannel(), /*next=*/true) : op;
   };
   Operation *end = next(receive);
   if (isAhead(end) ||
-      (isAhead(receive) && isa_and_nonnull<gpu::ReleaseOp>(end)))
+      (isAhead(receive) && isa_and_nonnull<gdn::gpu::ReleaseOp>(end)))
     end = next(end);
-  return isa_and_nonnull<gpu::ReleaseOp>(end) ? end : nullptr;
+  return isa_and_nonnull<gdn::gpu::ReleaseOp>(end) ? end : nullptr;
 }
 
 LogicalResult ChannelCheck::checkPair(Operation *begin) {
   Operation *end = getNeighbour(begin, channel.getChannel(), /*next=*/true);
-  if (auto receive = dyn_cast<gpu::ReceiveOp>(begin)) {
+  if (auto receive = dyn_cast<gdn::gpu::ReceiveOp>(begin)) {
     Operation *before =
         getNeighbour(begin, channel.getChannel(), /*next=*/false);
     // receive_c3
     if (receive.getAhead() &&
-        (!isa_and_nonnull<gpu::ReceiveOp>(before) || isAhead(before)))
+        (!isa_and_nonnull<gdn::gpu::ReceiveOp>(before) || isAhead(before)))
       return begin->emitOpError("expects to stand right behind a "
                                 "gdn_gpu.receive of the channel that is not "
                                 "ahead");
@@ -208,9 +210,9 @@ LogicalResult ChannelCheck::checkPair(Operation *begin) {
   for (OpOperand &use : begin->getResult(0).getUses())
     if (failed(checkUse(begin, end, use)))
       return failure();
-  if (isa<gpu::ReceiveOp>(begin)) {
-    gpu::ChannelType type = channel.getChannel().getType();
-    gpu::WarpsOp role = gpu::getRole(begin);
+  if (isa<gdn::gpu::ReceiveOp>(begin)) {
+    gdn::gpu::ChannelType type = channel.getChannel().getType();
+    gdn::gpu::WarpsOp role = gdn::gpu::getRole(begin);
     // channel_c3
     if (type.getParts() > 1 && int64_t(role.getCount()) != type.getParts())
       return begin->emitOpError(
@@ -222,11 +224,11 @@ LogicalResult ChannelCheck::checkPair(Operation *begin) {
 }
 
 LogicalResult ChannelCheck::checkEnd(Operation *end) {
-  if (isa<gpu::CommitOp>(end))
+  if (isa<gdn::gpu::CommitOp>(end))
     return success(); // checkTurns
   // release_c1
   Operation *begin = getNeighbour(end, channel.getChannel(), /*next=*/false);
-  if (isa_and_nonnull<gpu::ReleaseOp>(begin) &&
+  if (isa_and_nonnull<gdn::gpu::ReleaseOp>(begin) &&
       isAhead(getNeighbour(begin, channel.getChannel(), /*next=*/false)))
     return success();
   if (begin && ::begins(begin))
@@ -240,20 +242,20 @@ LogicalResult ChannelCheck::checkEnd(Operation *end) {
 LogicalResult ChannelCheck::checkTurns(Region &region, Turn &turn) {
   for (Operation &op : region.getOps()) {
     bool isOurs = llvm::is_contained(op.getOperands(), channel.getChannel());
-    if (isOurs && isa<gpu::AcquireOp>(op)) {
+    if (isOurs && isa<gdn::gpu::AcquireOp>(op)) {
       if (turn != Turn::acquire)
         return op.emitOpError("expects a gdn_gpu.commit of the channel on "
                               "every way from the gdn_gpu.acquire before it");
       turn = Turn::commit;
-    } else if (isOurs && isa<gpu::CommitOp>(op)) {
+    } else if (isOurs && isa<gdn::gpu::CommitOp>(op)) {
       if (turn != Turn::commit)
         return op.emitOpError("expects a gdn_gpu.acquire of the channel on "
                               "every way before it");
       turn = Turn::acquire;
     }
     const Turn before = turn;
-    bool isLoop = isa<scf::ForOp, scf::WhileOp, gpu::UnitsOp>(op);
-    if (op.getNumRegions() == 0 || isa<gpu::MapRowsOp>(op))
+    bool isLoop = isa<scf::ForOp, scf::WhileOp, gdn::gpu::UnitsOp>(op);
+    if (op.getNumRegions() == 0 || isa<gdn::gpu::MapRowsOp>(op))
       continue;
     std::optional<Turn> after;
     if (isLoop)
@@ -311,12 +313,13 @@ LogicalResult ChannelCheck::checkCopies() {
 /// alone may still be under way when the next copy writes the place.
 LogicalResult ChannelCheck::checkReads(Value tile, Operation *end) {
   for (Operation *user : tile.getUsers()) {
-    if (auto reshape = dyn_cast<gpu::ReshapeOp>(user)) {
+    if (auto reshape = dyn_cast<gdn::gpu::ReshapeOp>(user)) {
       if (failed(checkReads(reshape.getResult(), end)))
         return failure();
       continue;
     }
-    if (!isa<gpu::FetchOp, gpu::FetchElementOp>(user) || user->use_empty())
+    if (!isa<gdn::gpu::FetchOp, gdn::gpu::FetchElementOp>(user) ||
+        user->use_empty())
       continue;
     bool isUsed = llvm::any_of(user->getUsers(), [&](Operation *of) {
       Operation *at = end->getBlock()->findAncestorOpInBlock(*of);
@@ -358,21 +361,21 @@ LogicalResult ChannelCheck::run() {
   if (failed(checkCopies()))
     return failure();
   for (Operation *begin : begins)
-    if (auto receive = dyn_cast<gpu::ReceiveOp>(begin); receive && copy)
+    if (auto receive = dyn_cast<gdn::gpu::ReceiveOp>(begin); receive && copy)
       if (failed(checkReads(receive.getResult(), getRelease(receive))))
         return failure();
   return success();
 }
 
 LogicalResult gdn::checkChannels(FunctionOpInterface function) {
-  for (auto channel : function.getFunctionBody().getOps<gpu::ChannelOp>())
+  for (auto channel : function.getFunctionBody().getOps<gdn::gpu::ChannelOp>())
     if (failed(ChannelCheck(channel).run()))
       return failure();
   // block_id_c2
   bool hasUnits = false;
-  function->walk([&](gpu::UnitsOp) { hasUnits = true; });
-  WalkResult walk = function->walk([&](gpu::BlockIdOp id) {
-    if (!hasUnits || id->getParentOfType<gpu::UnitsOp>())
+  function->walk([&](gdn::gpu::UnitsOp) { hasUnits = true; });
+  WalkResult walk = function->walk([&](gdn::gpu::BlockIdOp id) {
+    if (!hasUnits || id->getParentOfType<gdn::gpu::UnitsOp>())
       return WalkResult::advance();
     id.emitOpError("expects to be inside a gdn_gpu.units, since the function "
                    "has some");

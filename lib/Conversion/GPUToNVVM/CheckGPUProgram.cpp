@@ -50,7 +50,7 @@ private:
   LogicalResult visitAccess(Operation *op, Value place, bool writes,
                             bool reads);
   LogicalResult visitLoop(Operation &op);
-  LogicalResult visitCommit(gpu::CommitOp commit);
+  LogicalResult visitCommit(gdn::gpu::CommitOp commit);
   LogicalResult visitBranches(Operation &op);
   LogicalResult visitAwaiting(Operation &op);
   LogicalResult needsBarrier(Operation *op, Operation *earlier);
@@ -83,28 +83,28 @@ struct CheckGPU final : gdn::impl::CheckGPUBase<CheckGPU> {
 /// The tile that `place` is, whatever shape it has here. Until it is committed,
 /// what a role fills is known by the channel.
 static Value getTile(Value place) {
-  if (auto reshape = place.getDefiningOp<gpu::ReshapeOp>())
+  if (auto reshape = place.getDefiningOp<gdn::gpu::ReshapeOp>())
     return getTile(reshape.getPlace());
-  if (auto acquire = place.getDefiningOp<gpu::AcquireOp>())
+  if (auto acquire = place.getDefiningOp<gdn::gpu::AcquireOp>())
     return acquire.getChannel();
   return place;
 }
 
 /// True if each warp uses the columns of the tile that are its own.
 static bool isOwn(Operation *op) {
-  auto hasAllRows = [&](gpu::FragmentType type) {
-    auto rows = dyn_cast<gpu::RowsAttr>(type.getLayout());
+  auto hasAllRows = [&](gdn::gpu::FragmentType type) {
+    auto rows = dyn_cast<gdn::gpu::RowsAttr>(type.getLayout());
     return rows && rows.isMatrix() &&
            type.getDimSize(0) % (16 * rows.getWarps()) == 0 &&
-           gpu::countWarps(op) == rows.getWarps();
+           gdn::gpu::countWarps(op) == rows.getWarps();
   };
-  if (auto copy = dyn_cast<gpu::BeginCopyOp>(op))
+  if (auto copy = dyn_cast<gdn::gpu::BeginCopyOp>(op))
     return copy.getOwn();
-  if (auto fetch = dyn_cast<gpu::FetchOp>(op))
+  if (auto fetch = dyn_cast<gdn::gpu::FetchOp>(op))
     return fetch.getTranspose() && hasAllRows(fetch.getTile().getType());
-  if (auto share = dyn_cast<gpu::ShareOp>(op))
+  if (auto share = dyn_cast<gdn::gpu::ShareOp>(op))
     return share.getTranspose() && hasAllRows(share.getTile().getType());
-  return isa<gpu::CopyOutOp>(op);
+  return isa<gdn::gpu::CopyOutOp>(op);
 }
 
 /// What an op does to a shared tile.
@@ -114,29 +114,30 @@ struct Access {
 };
 
 static SmallVector<Access, 4> getAccesses(Operation *op) {
-  if (auto share = dyn_cast<gpu::ShareOp>(op)) // share_c2
+  if (auto share = dyn_cast<gdn::gpu::ShareOp>(op)) // share_c2
     return {Access{share.getPlace(), true, false}};
-  if (auto copy = dyn_cast<gpu::BeginCopyOp>(op)) // begin_copy_c5
+  if (auto copy = dyn_cast<gdn::gpu::BeginCopyOp>(op)) // begin_copy_c5
     return {Access{copy.getPlace(), true, false}};
-  if (auto inverse = dyn_cast<gpu::TriInverseOp>(op)) // tri_inverse_c4
+  if (auto inverse = dyn_cast<gdn::gpu::TriInverseOp>(op)) // tri_inverse_c4
     return {Access{inverse.getScratch(), true, true}};
-  if (auto sum = dyn_cast<gpu::ColumnSumOp>(op)) // column_sum_c4
+  if (auto sum = dyn_cast<gdn::gpu::ColumnSumOp>(op)) // column_sum_c4
     return {Access{sum.getScratch(), true, true}};
-  if (isa<gpu::FetchOp, gpu::FetchElementOp, gpu::CopyOutOp>(
+  if (isa<gdn::gpu::FetchOp, gdn::gpu::FetchElementOp, gdn::gpu::CopyOutOp>(
           op)) // fetch_c2, fetch_element_c2
     return {Access{op->getOperand(0), false, true}};
-  if (auto matmul = dyn_cast<gpu::MatmulOp>(op)) // matmul_c5
+  if (auto matmul = dyn_cast<gdn::gpu::MatmulOp>(op)) // matmul_c5
     return {Access{matmul.getRhs(), false, true}};
-  auto start = dyn_cast<gpu::StartMatmulOp>(op);
-  if (auto await = dyn_cast<gpu::AwaitMatmulOp>(op))
-    start = await.getProduct().getDefiningOp<gpu::StartMatmulOp>();
+  auto start = dyn_cast<gdn::gpu::StartMatmulOp>(op);
+  if (auto await = dyn_cast<gdn::gpu::AwaitMatmulOp>(op))
+    start = await.getProduct().getDefiningOp<gdn::gpu::StartMatmulOp>();
   if (start) {
     SmallVector<Access, 4> accesses;
     for (Value place : start.getPlaces())
       accesses.push_back({place, false, true});
     return accesses;
   }
-  if (auto products = dyn_cast<gpu::ShareProductsOp>(op)) // share_products_c3
+  if (auto products =
+          dyn_cast<gdn::gpu::ShareProductsOp>(op)) // share_products_c3
     return {Access{products.getFirst(), false, true},
             Access{products.getSecond(), false, true},
             Access{products.getFirstTo(), true, false},
@@ -148,8 +149,8 @@ static SmallVector<Access, 4> getAccesses(Operation *op) {
 static bool areApart(Operation *op, Operation *other) {
   if (isOwn(op) && isOwn(other))
     return true;
-  auto share = dyn_cast<gpu::ShareOp>(op);
-  auto before = dyn_cast<gpu::ShareOp>(other);
+  auto share = dyn_cast<gdn::gpu::ShareOp>(op);
+  auto before = dyn_cast<gdn::gpu::ShareOp>(other);
   return share && before && share.getRow() && before.getRow() &&
          share.getPlace().getType() == before.getPlace().getType();
 }
@@ -184,8 +185,8 @@ void SharedTileWalk::meet(bool awaits) {
 void SharedTileWalk::meetBefore(Operation *op, bool awaits) {
   OpBuilder b(op);
   if (awaits)
-    gpu::AwaitCopiesOp::create(b, op->getLoc());
-  gpu::BarrierOp::create(b, op->getLoc());
+    gdn::gpu::AwaitCopiesOp::create(b, op->getLoc());
+  gdn::gpu::BarrierOp::create(b, op->getLoc());
   meet(awaits);
 }
 
@@ -283,23 +284,23 @@ LogicalResult SharedTileWalk::visitAccess(Operation *op, Value place,
   if (writes) {
     state.shared = op;
     state.hasValue = true;
-    if (auto share = dyn_cast<gpu::ShareOp>(op))
+    if (auto share = dyn_cast<gdn::gpu::ShareOp>(op))
       state.hasRows |= bool(share.getRow());
   }
   if (reads)
     state.fetched = op;
-  if (isa<gpu::BeginCopyOp>(op))
+  if (isa<gdn::gpu::BeginCopyOp>(op))
     state.copied = op;
-  if (isa<gpu::StartMatmulOp>(op))
+  if (isa<gdn::gpu::StartMatmulOp>(op))
     state.product = op;
-  if (isa<gpu::AwaitMatmulOp>(op))
+  if (isa<gdn::gpu::AwaitMatmulOp>(op))
     state.product = nullptr;
   return success();
 }
 
 /// What is committed has been copied whole; who filled it reads it under the
 /// name that the commit gives it.
-LogicalResult SharedTileWalk::visitCommit(gpu::CommitOp commit) {
+LogicalResult SharedTileWalk::visitCommit(gdn::gpu::CommitOp commit) {
   TileState state = states.lookup(commit.getChannel());
   if (state.copied) { // commit_c2
     InFlightDiagnostic diag = commit.emitOpError(
@@ -323,9 +324,9 @@ LogicalResult SharedTileWalk::visitCommit(gpu::CommitOp commit) {
 
 /// Whether the work of a warp begins when all others have arrived.
 static bool awaitsArrivals(Operation &op) {
-  auto warps = dyn_cast<gpu::WarpsOp>(op);
+  auto warps = dyn_cast<gdn::gpu::WarpsOp>(op);
   return warps &&
-         !warps.getBody().front().getOps<gpu::AwaitArrivalsOp>().empty();
+         !warps.getBody().front().getOps<gdn::gpu::AwaitArrivalsOp>().empty();
 }
 
 /// What was shared before the others arrived is there for this warp alone.
@@ -341,36 +342,36 @@ LogicalResult SharedTileWalk::visitAwaiting(Operation &op) {
 }
 
 LogicalResult SharedTileWalk::visit(Operation &op) {
-  if (isa<gpu::ArriveOp>(op)) {
+  if (isa<gdn::gpu::ArriveOp>(op)) {
     for (auto &[place, state] : states)
       arrived.insert(state.shared);
     return success();
   }
   if (awaitsArrivals(op))
     return visitAwaiting(op);
-  if (isa<gpu::BarrierOp>(op)) {
+  if (isa<gdn::gpu::BarrierOp>(op)) {
     meet(/*awaits=*/false);
     return success();
   }
-  if (isa<gpu::AwaitCopiesOp>(op)) {
+  if (isa<gdn::gpu::AwaitCopiesOp>(op)) {
     for (auto &[place, state] : states)
       state.copied = nullptr;
     return success();
   }
-  if (auto acquire = dyn_cast<gpu::AcquireOp>(op)) {
+  if (auto acquire = dyn_cast<gdn::gpu::AcquireOp>(op)) {
     states.erase(acquire.getChannel()); // another place
     return success();
   }
-  if (auto commit = dyn_cast<gpu::CommitOp>(op))
+  if (auto commit = dyn_cast<gdn::gpu::CommitOp>(op))
     return visitCommit(commit);
   if (SmallVector<Access, 4> accesses = getAccesses(&op); !accesses.empty()) {
     // Channels order what other roles do with their tiles.
     llvm::erase_if(accesses, [](const Access &access) {
-      return bool(getTile(access.place).getDefiningOp<gpu::ReceiveOp>());
+      return bool(getTile(access.place).getDefiningOp<gdn::gpu::ReceiveOp>());
     });
     Conflict conflict = getConflict(&op);
-    if (places && conflict != Conflict::none && !gpu::isInSomeWarps(&op) &&
-        !op.getParentOfType<gpu::EachWarpOp>())
+    if (places && conflict != Conflict::none && !gdn::gpu::isInSomeWarps(&op) &&
+        !op.getParentOfType<gdn::gpu::EachWarpOp>())
       meetBefore(&op, conflict == Conflict::copy);
     for (const Access &access : accesses)
       if (failed(visitAccess(&op, getTile(access.place), access.writes,
@@ -379,8 +380,8 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
     return success();
   }
   // A barrier is outside of a role, so one for any of its ops comes before it.
-  if (places && isa<gpu::WarpsOp, gpu::EachWarpOp>(op) &&
-      !isa<gpu::RolesOp>(op.getParentOp())) {
+  if (places && isa<gdn::gpu::WarpsOp, gdn::gpu::EachWarpOp>(op) &&
+      !isa<gdn::gpu::RolesOp>(op.getParentOp())) {
     Conflict conflict = Conflict::none;
     op.walk([&](Operation *inner) {
       conflict = std::max(conflict, getConflict(inner));
@@ -389,11 +390,11 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
       meetBefore(&op, conflict == Conflict::copy);
   }
   // The warps that go past a role meet the others at the next barrier.
-  if (isa<gpu::WarpsOp, gpu::EachWarpOp, gpu::RolesOp>(op))
+  if (isa<gdn::gpu::WarpsOp, gdn::gpu::EachWarpOp, gdn::gpu::RolesOp>(op))
     return walk(op.getRegion(0));
   if (isa<scf::IfOp>(op))
     return visitBranches(op);
-  if (isa<scf::ForOp, scf::WhileOp, gpu::UnitsOp>(op))
+  if (isa<scf::ForOp, scf::WhileOp, gdn::gpu::UnitsOp>(op))
     return visitLoop(op);
   return success();
 }
@@ -410,13 +411,13 @@ LogicalResult SharedTileWalk::walk(Region &region) {
 static LogicalResult checkLayouts(FunctionOpInterface function) {
   int64_t warps =
       function->getAttrOfType<IntegerAttr>("gdn_gpu.threads").getInt() /
-      gpu::warpThreads;
+      gdn::gpu::warpThreads;
   WalkResult walk = function->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isa<gpu::WarpsOp, gpu::EachWarpOp>(op))
+    if (isa<gdn::gpu::WarpsOp, gdn::gpu::EachWarpOp>(op))
       return WalkResult::skip();
     for (Value value :
          llvm::concat<Value>(op->getOperands(), op->getResults())) {
-      auto type = dyn_cast<gpu::FragmentType>(value.getType());
+      auto type = dyn_cast<gdn::gpu::FragmentType>(value.getType());
       if (!type || type.getRows().getWarps() == warps)
         continue;
       op->emitOpError("expects fragments laid out over ")
@@ -433,7 +434,7 @@ static LogicalResult checkLayouts(FunctionOpInterface function) {
 /// (copy_out_c6), and one does so behind each, so that none is under way where
 /// the tile ends.
 static LogicalResult checkBoxStores(FunctionOpInterface function) {
-  WalkResult walk = function->walk([&](gpu::CopyOutOp copy) {
+  WalkResult walk = function->walk([&](gdn::gpu::CopyOutOp copy) {
     if (!copy.getBoxed())
       return WalkResult::advance();
     // Only then tiles lie at multiples of what the swizzle repeats behind.
@@ -448,21 +449,23 @@ static LogicalResult checkBoxStores(FunctionOpInterface function) {
         "for 'boxed'");
     bool isShared = false;
     auto mayUse = [&](Operation *user) {
-      auto share = dyn_cast<gpu::ShareOp>(user);
+      auto share = dyn_cast<gdn::gpu::ShareOp>(user);
       if (!share)
-        return isa<gpu::CopyOutOp, gpu::FetchOp, gpu::FetchElementOp>(user);
+        return isa<gdn::gpu::CopyOutOp, gdn::gpu::FetchOp,
+                   gdn::gpu::FetchElementOp>(user);
       isShared |=
           share->getBlock() == copy->getBlock() && copy->isBeforeInBlock(share);
-      return isOwn(share) && gpu::getRole(share) == gpu::getRole(copy) &&
-             !gpu::isInSomeWarps(share) &&
-             !share->getParentOfType<gpu::EachWarpOp>();
+      return isOwn(share) &&
+             gdn::gpu::getRole(share) == gdn::gpu::getRole(copy) &&
+             !gdn::gpu::isInSomeWarps(share) &&
+             !share->getParentOfType<gdn::gpu::EachWarpOp>();
     };
     for (Operation *user : copy.getPlace().getUsers())
       if (!mayUse(user)) {
         diag.attachNote(user->getLoc()) << "other use";
         return WalkResult::interrupt();
       }
-    if (!isShared || !copy.getPlace().getDefiningOp<gpu::AllocOp>())
+    if (!isShared || !copy.getPlace().getDefiningOp<gdn::gpu::AllocOp>())
       return WalkResult::interrupt();
     diag.abandon();
     return WalkResult::advance();

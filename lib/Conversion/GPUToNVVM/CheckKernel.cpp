@@ -57,7 +57,7 @@ static LogicalResult checkSignature(func::FuncOp function) {
 
 /// True for ops that the lowering rewrites or copies.
 static bool isKnown(Operation *op) {
-  return isa<gpu::GPUDialect, arith::ArithDialect, math::MathDialect>(
+  return isa<gdn::gpu::GPUDialect, arith::ArithDialect, math::MathDialect>(
              op->getDialect()) ||
          isa<scf::ForOp, scf::IfOp, scf::YieldOp, func::ReturnOp,
              memref::LoadOp, memref::DimOp, memref::CastOp,
@@ -70,11 +70,12 @@ static LogicalResult checkOp(Operation *op) {
     return op->emitOpError("has no code on a GPU");
   for (Value value : llvm::concat<Value>(op->getOperands(), op->getResults())) {
     Type type = value.getType();
-    bool mayPass = isa<gpu::GPUDialect, scf::SCFDialect>(op->getDialect());
-    if (isa<gpu::FragmentType, gpu::SharedType>(type) && !mayPass)
+    bool mayPass = isa<gdn::gpu::GPUDialect, scf::SCFDialect>(op->getDialect());
+    if (isa<gdn::gpu::FragmentType, gdn::gpu::SharedType>(type) && !mayPass)
       return op->emitOpError("expects to be a gdn_gpu op or of scf to use ")
              << type;
-    if (isa<gpu::SharedType>(type) && isa<scf::SCFDialect>(op->getDialect()))
+    if (isa<gdn::gpu::SharedType>(type) &&
+        isa<scf::SCFDialect>(op->getDialect()))
       return op->emitOpError("expects shared tiles to be used directly, not "
                              "carried");
     if (isa<VectorType>(type) && !op->hasTrait<OpTrait::ConstantLike>())
@@ -86,7 +87,7 @@ static LogicalResult checkOp(Operation *op) {
 LogicalResult gdn::checkKernel(func::FuncOp function, bool hasBulkCopies) {
   if (failed(checkSignature(function)))
     return failure();
-  for (auto channel : function.getBody().getOps<gpu::ChannelOp>())
+  for (auto channel : function.getBody().getOps<gdn::gpu::ChannelOp>())
     if (!hasBulkCopies)
       return channel.emitOpError("has no code on a target without bulk copies");
   WalkResult walk =
@@ -94,8 +95,8 @@ LogicalResult gdn::checkKernel(func::FuncOp function, bool hasBulkCopies) {
         if (failed(checkOp(op)))
           return WalkResult::interrupt();
         // Its verifier knows what is in it.
-        return isa<gpu::MapRowsOp>(op) ? WalkResult::skip()
-                                       : WalkResult::advance();
+        return isa<gdn::gpu::MapRowsOp>(op) ? WalkResult::skip()
+                                            : WalkResult::advance();
       });
   return failure(walk.wasInterrupted());
 }

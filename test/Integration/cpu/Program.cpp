@@ -69,6 +69,17 @@ static gdnrt_device *sharedDevice(int workers) {
   return device;
 }
 
+/// What other shards and earlier runs of this program have compiled, or null.
+static const ContentCache *sharedCache() {
+  static auto &cache = *new std::optional<ContentCache>([] {
+    StringRef folder = GDN_IMAGE_CACHE;
+    return folder.empty() ? std::nullopt
+                          : std::optional<ContentCache>(
+                                llvm::cantFail(ContentCache::open(folder)));
+  }());
+  return cache ? &*cache : nullptr;
+}
+
 Program &Program::get(const Config &config) {
   // Never destroyed, so that what programs hold stays reachable.
   static auto &programs = *new std::map<std::string, std::unique_ptr<Program>>;
@@ -83,9 +94,11 @@ Program::Program(const Config &config) : config(config) {
   llvm::Expected<TargetModel> target = TargetModel::get(config.target);
   if (!target)
     fail(config, llvm::toString(target.takeError()));
-  FailureOr<std::vector<uint8_t>> result =
-      compileImage(*module, *target, CompileOptions{config.pipeline, {}},
-                   [](PassManager &) { return success(); });
+  CompileOptions options;
+  options.cpu = config.pipeline;
+  options.gpu.cache = sharedCache();
+  FailureOr<std::vector<uint8_t>> result = compileImage(
+      *module, *target, options, [](PassManager &) { return success(); });
   if (failed(result))
     fail(config, "does not compile");
   bytes = std::move(*result);

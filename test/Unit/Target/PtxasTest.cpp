@@ -97,7 +97,7 @@ protected:
         file.create("sh", ("#!/bin/sh\nif [ \"$1\" = --version ]; then echo '" +
                            version + "'; exit 0; fi\n" + body + "\n")
                               .str()));
-    llvm::sys::fs::setPermissions(file.getPath(), llvm::sys::fs::all_all);
+    (void)llvm::sys::fs::setPermissions(file.getPath(), llvm::sys::fs::all_all);
     return file.getPath();
   }
   std::string assemble(llvm::StringRef body, unsigned seconds = 20) {
@@ -105,8 +105,9 @@ protected:
         Ptxas::open(write("release 13.0, V13.0.88", body));
     if (!ptxas)
       return errorOf(ptxas.takeError());
-    llvm::Expected<Cubin> cubin = ptxas->assemble(
-        "// nothing", llvm::cantFail(TargetModel::get("sm_80")), seconds);
+    llvm::Expected<Cubin> cubin =
+        ptxas->assemble("// nothing", llvm::cantFail(TargetModel::get("sm_80")),
+                        /*cache=*/nullptr, seconds);
     return cubin ? "assembled" : errorOf(cubin.takeError());
   }
   TemporaryFile file;
@@ -146,7 +147,7 @@ TEST_F(FakePtxas, NoProgram) {
 }
 
 TEST_F(FakePtxas, ErrorsAreShown) {
-  EXPECT_EQ(assemble("echo 'ptxas info : noise'; echo \"ptxas $4, line 4; "
+  EXPECT_EQ(assemble("echo 'ptxas info : noise'; echo \"ptxas $6, line 4; "
                      "error   : Unknown symbol 'r'\"; echo 'ptxas fatal   : "
                      "Ptx assembly aborted due to errors'; exit 255"),
             "ptxas 13.0.88 refuses the code for sm_80:\n"

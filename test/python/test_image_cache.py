@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""gdn-compile --cache: what comes from the cache is what would be compiled, and says what was
+said then; other arguments, inputs and assemblers never get it."""
+
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+# Small: two kernels that copy and zero. The other entries have no f32 kernels on GPUs.
+SMALL = ["--preset=qwen3.5-0.8b", "--only=copy_slots,zero_slots"]
+GPU = [*SMALL, "--io=bf16", "--target=sm_90a"]
+LEFT_OUT = ["--preset=qwen3.5-0.8b", "--io=f32", "--only=prefill,copy_slots", "--target=sm_90a"]
+
+
+@pytest.fixture
+def compile_(build_dir, tmp_path):
+    """Runs gdn-compile with a cache of its own, or without; its bytes, and what it said."""
+    program = build_dir / "bin/gdn-compile"
+
+    def run(*arguments: object, cache: bool = True, folder=None) -> tuple[bytes, str]:
+        place = folder or tmp_path / "cache"
+        command = [program, *map(str, arguments), *([f"--cache={place}"] if cache else [])]
+        done = subprocess.run([*command, "-o", "-"], capture_output=True, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout, done.stderr.decode()
+
+    run.files = lambda: sorted((tmp_path / "cache").glob("llvmcache-*"))
+    return run
+
+
+@pytest.mark.parametrize("arguments", [GPU, [*GPU, "--ptxas=none"], SMALL, LEFT_OUT])
+def test_the_same_bytes_and_the_same_words(compile_, arguments):
+    plain = compile_(*arguments, cache=False)
+    assert compile_(*arguments) == plain
+    files = compile_.files()
+    times = [file.stat().st_mtime_ns for file in files]
+    assert compile_(*arguments) == plain
+    assert compile_.files() == files
+    assert [file.stat().st_mtime_ns for file in files] == times
+    if arguments is LEFT_OUT:
+        assert "entry 'prefill' has no schedule for a GPU and is left out" in plain[1]
+
+
+def test_one_compilation_gives_image_report_and_digest(compile_):
+    compile_(*GPU)
+    files = compile_.files()
+    for emit in ("report", "digest", "sass"):
+        plain = compile_(*GPU, f"--emit={emit}", cache=False)
+        assert compile_(*GPU, f"--emit={emit}") == plain
+    assert compile_.files() == files
+
+
+def test_a_digest_needs_no_assembler(compile_, monkeypatch):
+    digests, _ = compile_(*GPU, "--emit=digest")
+    assert len(digests.splitlines()) == 2
+    assert len(compile_.files()) == 2  # the kernels' PTX, and the module around it
+
+
+def test_other_arguments_are_other_keys(compile_):
+    variants = [
+        GPU,
+        [*GPU, "--ptxas=none"],
+        [*GPU, "--state=bf16"],
+        [*GPU, "--slots64"],
+        [*GPU[:-1], "--target=sm_80"],
+        SMALL,
+        [*SMALL, "--target=x86-64-v4"],
+    ]
+    plain = [compile_(*arguments, cache=False)[0] for arguments in variants]
+    assert len(set(plain)) == len(variants)
+    for _ in range(2):
+        assert [compile_(*arguments)[0] for arguments in variants] == plain
+
+
+def test_an_input_that_changes(compile_, tmp_path):
+    layer = tmp_path / "layer.mlir"
+    text = compile_(*SMALL, "--emit=gdn", cache=False)[0].decode()
+    layer.write_text(text)
+    first = compile_("layer.mlir", "--target=sm_90a", "--emit=digest")[0]
+    assert first.startswith(b"copy_slots sm_90a ")
+    layer.write_text(text.replace("@copy_slots", "@move_slots"))
+    second = compile_("layer.mlir", "--target=sm_90a", "--emit=digest")[0]
+    assert second.startswith(b"move_slots sm_90a ")
+    assert second.split()[2] == first.split()[2]  # names are no part of a digest
+    layer.write_text(text)
+    assert compile_("layer.mlir", "--target=sm_90a", "--emit=digest")[0] == first
+
+
+def test_broken_files_are_compiled_again(compile_):
+    plain, _ = compile_(*GPU)
+    for number, file in enumerate(compile_.files()):
+        content = bytearray(file.read_bytes())
+        content[len(content) * number // 7] ^= 1
+        file.write_bytes(content[: len(content) - number % 2])
+    assert compile_(*GPU)[0] == plain
+
+
+def test_several_at_a_time(compile_):
+    with ThreadPoolExecutor(4) as pool:
+        images = list(pool.map(lambda _: compile_(*GPU)[0], range(8)))
+    assert set(images) == {compile_(*GPU, cache=False)[0]}
+
+
+def test_a_folder_that_cannot_be_used(build_dir, tmp_path):
+    (tmp_path / "file").write_text("")
+    command = [build_dir / "bin/gdn-compile", *GPU, f"--cache={tmp_path}/file", "-o", "x.gdnk"]
+    done = subprocess.run(command, text=True, capture_output=True, cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"gdn-compile: error: {tmp_path}/file: cannot be made" in done.stderr
+    assert not (tmp_path / "x.gdnk").exists()
