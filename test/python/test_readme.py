@@ -61,6 +61,9 @@ def table() -> list:
     return claims
 
 
+TARGETS = sorted({target for _, _, target, _ in table()})
+
+
 @pytest.fixture(scope="module")
 def compiled(tool, build_dir, tmp_path_factory):
     """Entry names that an image for a target has, by target; empty if refused."""
@@ -70,9 +73,10 @@ def compiled(tool, build_dir, tmp_path_factory):
     def entries(target: str) -> set[str]:
         image = folder / f"{target}.gdnk"
         types = [f"--io={t}" for t in ("bf16", "f16", "f32")] + ["--state=f32"]
-        if target.startswith("sm_"):
-            # Whether there is a program; that code comes of it is for test/Pipeline.
-            options = [f"--target={target}", "--emit=gpu"]
+        if target.startswith("sm_") or target != TARGETS[0]:
+            # Whether there is a program; that code comes of it is for other tests.
+            stage = "gpu" if target.startswith("sm_") else "tile"
+            options = [f"--target={target}", f"--emit={stage}"]
             text = tool("gdn-compile", "--preset", PRESET, *types, *options).stdout
             return set(re.findall(r"gdn_tile.stage_of = \"(\w+)\"", text)) | set(
                 re.findall(r"func\.func @(\w+)", text)
@@ -84,7 +88,7 @@ def compiled(tool, build_dir, tmp_path_factory):
             return set()
         return set(runtime.image(image).entries)
 
-    return {target: entries(target) for target in {t for _, _, t, _ in table()}}
+    return {target: entries(target) for target in TARGETS}
 
 
 @pytest.mark.parametrize("entry, io, target, claim", table())

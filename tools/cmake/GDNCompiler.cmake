@@ -39,6 +39,21 @@ target_link_libraries(gdn_kernels_pch PUBLIC gdn_compiler_flags)
 target_precompile_headers(gdn_kernels_pch PRIVATE
   ${CMAKE_SOURCE_DIR}/lib/pch_kernels.h)
 
+add_library(gdn_tests_pch STATIC EXCLUDE_FROM_ALL
+  ${CMAKE_SOURCE_DIR}/test/Unit/pch_tests.cpp)
+target_link_libraries(gdn_tests_pch PUBLIC gdn_compiler_flags)
+target_precompile_headers(gdn_tests_pch PRIVATE
+  ${CMAKE_SOURCE_DIR}/test/Unit/pch_tests.h)
+
+# gdn_use_precompiled_header(<target> <whether that of kernels>)
+function(gdn_use_precompiled_header target kernels)
+  if(kernels)
+    target_precompile_headers(${target} REUSE_FROM gdn_kernels_pch)
+  else()
+    target_precompile_headers(${target} REUSE_FROM gdn_pch)
+  endif()
+endfunction()
+
 # gdn_add_library(<name> <sources>... [DEPENDS <tablegen targets>...]
 #                 [LINK_LIBS <libraries>...] [KERNELS])
 #
@@ -47,20 +62,16 @@ function(gdn_add_library name)
   cmake_parse_arguments(ARG "KERNELS" "" "DEPENDS;LINK_LIBS" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC gdn_compiler_flags ${ARG_LINK_LIBS})
-  if(ARG_KERNELS)
-    target_precompile_headers(${name} REUSE_FROM gdn_kernels_pch)
-  else()
-    target_precompile_headers(${name} REUSE_FROM gdn_pch)
-  endif()
+  gdn_use_precompiled_header(${name} ${ARG_KERNELS})
   add_dependencies(${name} gdn-headers ${ARG_DEPENDS})
 endfunction()
 
-# gdn_add_tool(<name> <sources>... [LINK_LIBS <libraries>...])
+# gdn_add_tool(<name> <sources>... [LINK_LIBS <libraries>...] [KERNELS])
 function(gdn_add_tool name)
-  cmake_parse_arguments(ARG "" "" "LINK_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "KERNELS" "" "LINK_LIBS" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE gdn_compiler_flags ${ARG_LINK_LIBS})
-  target_precompile_headers(${name} REUSE_FROM gdn_pch)
+  gdn_use_precompiled_header(${name} ${ARG_KERNELS})
   add_dependencies(${name} gdn-headers)
   set_property(GLOBAL APPEND PROPERTY GDN_TOOLS ${name}) # what check-gdn-lit builds
 endfunction()

@@ -22,6 +22,12 @@ if [[ ! -f $dir/build.ninja ]]; then
   fi
 fi
 
+# Compilers live on small allocations: a tenth of their time.
+jemalloc=/usr/lib/$(uname -m)-linux-gnu/libjemalloc.so.2
+if [[ -f $jemalloc && $preset != *san ]]; then
+  export LD_PRELOAD=$jemalloc
+fi
+
 # ninja configures again by itself when a CMake file has changed.
 build=(cmake --build --preset "$preset" --parallel "$(nproc)")
 (($# == 0)) || build+=(--target "$@")

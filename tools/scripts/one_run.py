@@ -54,8 +54,10 @@ def labels_of(build: Path) -> dict[str, str]:
 
 def collect(ctest: suites.Result, labels: dict[str, str], results: Path) -> list[suites.Result]:
     """Turns the cases of a CTest run into suites. A failed test whose own file has no
-    failed case is a failed case by itself."""
+    failed case is a failed case by itself; so is a case that two shards have run, since then
+    another may have run in none."""
     found: dict[str, suites.Result] = {}
+    ran_in: dict[str, str] = {}
     for case in ctest.cases:
         name = labels.get(case.name, "unit")
         suite = found.setdefault(name, suites.Result(name))
@@ -65,6 +67,12 @@ def collect(ctest: suites.Result, labels: dict[str, str], results: Path) -> list
         if case.status == "failed" and all(each.status != "failed" for each in cases):
             cases = [*cases, case] if own is not None else cases
         suite.cases += cases
+        for each in own or []:
+            other = ran_in.setdefault(f"{name}: {each.name}", case.name)
+            if other != case.name:
+                what = f"{each.name} in {other} and {case.name}"
+                print(f"{name}: shards overlap: {what}")
+                suite.cases.append(suites.Case(f"shards overlap: {what}", "failed"))
     for suite in found.values():
         status = [case.status for case in suite.cases]
         suite.passed, suite.failed = status.count("passed"), status.count("failed")

@@ -89,8 +89,19 @@ Program &Program::get(const Config &config) {
   return *program;
 }
 
-Program::Program(const Config &config) : config(config) {
-  module = buildModule(sharedContext(), config);
+Program::Program(const Config &config)
+    : config(config), module(buildModule(sharedContext(), config)) {}
+
+Program::Image &Program::image(StringRef name) {
+  auto [it, fresh] = images.try_emplace(name.str());
+  Image &image = it->second;
+  if (!fresh)
+    return image;
+  OwningOpRef<ModuleOp> alone = module->clone();
+  for (auto function :
+       llvm::make_early_inc_range(alone->getOps<func::FuncOp>()))
+    if (function.getName() != name)
+      function.erase();
   llvm::Expected<TargetModel> target = TargetModel::get(config.target);
   if (!target)
     fail(config, llvm::toString(target.takeError()));
@@ -98,14 +109,15 @@ Program::Program(const Config &config) : config(config) {
   options.cpu = config.pipeline;
   options.gpu.cache = sharedCache();
   FailureOr<std::vector<uint8_t>> result = compileImage(
-      *module, *target, options, [](PassManager &) { return success(); });
+      *alone, *target, options, [](PassManager &) { return success(); });
   if (failed(result))
     fail(config, "does not compile");
-  bytes = std::move(*result);
+  image.bytes = std::move(*result);
   gdnrt_error error;
-  if (gdnrt_image_load_memory(bytes.data(), bytes.size(), &image, &error) !=
-      GDNRT_OK)
+  if (gdnrt_image_load_memory(image.bytes.data(), image.bytes.size(),
+                              &image.handle, &error) != GDNRT_OK)
     fail(config, error.message);
+  return image;
 }
 
 /// The parameters of an entry as the image describes them.
@@ -133,8 +145,9 @@ Entry &Program::entry(StringRef name, int workers) {
   Entry &entry = it->second;
   if (fresh) {
     gdnrt_error error;
-    if (gdnrt_kernel_create(sharedDevice(workers), image, name.str().c_str(),
-                            &entry.kernel, &error) != GDNRT_OK)
+    if (gdnrt_kernel_create(sharedDevice(workers), image(name).handle,
+                            name.str().c_str(), &entry.kernel,
+                            &error) != GDNRT_OK)
       fail(config, error.message);
     entry.function = module->lookupSymbol<func::FuncOp>(name);
     entry.parameters = describe(gdnrt_kernel_entry(entry.kernel));

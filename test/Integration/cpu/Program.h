@@ -76,10 +76,11 @@ struct Entry {
 /// The entries `prefill` and `decode` of one configuration.
 class Program {
 public:
-  /// Compiles at the first call for a configuration; all programs live until
-  /// the process ends. Ends the process where something does not compile.
+  /// All programs live until the process ends.
   static Program &get(const Config &config);
 
+  /// Compiles the entry, and no other, when it is asked for first. Ends the
+  /// process where it does not compile.
   Entry &entry(llvm::StringRef name, int workers = 1);
 
   const Config config;
@@ -87,9 +88,15 @@ public:
 private:
   explicit Program(const Config &config);
 
+  /// An image with one entry.
+  struct Image {
+    std::vector<uint8_t> bytes;
+    gdnrt_image *handle = nullptr;
+  };
+  Image &image(llvm::StringRef name);
+
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  std::vector<uint8_t> bytes;
-  gdnrt_image *image = nullptr;
+  std::map<std::string, Image> images;
   std::map<std::pair<std::string, int>, Entry> entries;
 };
 
