@@ -84,7 +84,7 @@ class LockError(Exception):
     """Something that the user has to know; its text is the whole message."""
 
 
-def compiler(build_dir: Path, cache: Path | None = None) -> Compile:
+def compiler(build_dir: Path, cache: str = "") -> Compile:
     program = [build_dir / "bin/gdn-compile", *([f"--cache={cache}"] if cache else [])]
 
     def run(arguments: list[str]) -> str:
@@ -276,7 +276,7 @@ def main() -> int:
         help="compare one chip of each family, or those with the programs of another",
     )
     parser.add_argument("--list", action="store_true", help="print the names of the sets")
-    parser.add_argument("--cache", type=Path, help="gdn-compile's option of that name")
+    parser.add_argument("--cache", default="", help="gdn-compile's option of that name")
     parser.add_argument("--lock", type=Path, default=LOCK, help="the file (default: kernels.lock)")
     arguments = parser.parse_args()
     if arguments.list:

@@ -21,7 +21,7 @@ ALL = (*COMPILER, "runtime")
 IMAGES = "build of images"
 # First failing tests, as lit, ctest and pytest name them.
 LIT = r"^(?:FAIL|TIMEOUT|UNRESOLVED|XPASS): \S+ :: (\S+)"
-CTEST = r"^ *\d+/\d+ Test +#\d+: (\S+) \.*\*+"
+CTEST = r"^ *\d+/\d+ Test +#\d+: (\S+) .*\*\*\*(?!Skipped)"
 PYTEST = r"^(?:FAILED|ERROR) (\S+)"
 
 
@@ -50,13 +50,8 @@ SUITES = [
         ("{lit}", "-v", "-j", "{jobs}", "--max-failures=1", "{build}/test"),
         LIT,
     ),
-    Suite("unit", ALL, (*_CTEST, "-LE", "^(cts|full|fuzz|traces)$"), CTEST, images=True),
-    Suite(
-        "kernels.lock",
-        COMPILER,
-        ("{python}", "tools/scripts/kernels_lock.py", "--build-dir={build}"),
-        r"^kernels.lock: (\S+ \S+): ",
-    ),
+    Suite("unit", ALL, (*_CTEST, "-L", "^(unit|integration)$"), CTEST, images=True),
+    Suite("kernels.lock", COMPILER, (*_CTEST, "-L", "^lock$"), CTEST),
     Suite("conformance", ALL, (*_CTEST, "-L", "^cts$"), CTEST, images=True),
     Suite(
         "pytest",
@@ -68,8 +63,8 @@ SUITES = [
             "-x",
             "-q",
             "--build-dir={build}",
+            "-mnot long",
             "--ignore-glob=test/python/test_mutate*.py",
-            "--deselect=test/python/test_kernels_lock.py::test_the_lock_of_this_tree_is_fresh",
             "test/python",
         ),
         PYTEST,
