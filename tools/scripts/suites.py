@@ -60,7 +60,10 @@ def read_cases(xml: Path) -> list[Case] | None:
         elif case.find("skipped") is not None or case.get("status") in ("notrun", "disabled"):
             status = "skipped"
         # What googletest prints of a parameter may hold addresses.
-        name, group = (case.get(key, "").partition("  # ")[0] for key in ("name", "classname"))
+        name, group = (
+            re.sub(r"\d+-byte object <[^>]*>", "object", case.get(key, "").partition("  # ")[0])
+            for key in ("name", "classname")
+        )
         full = name if group in ("", name) else f"{group}.{name}"
         output = case.findtext("system-out", "")
         cases.append(Case(full, status, float(case.get("time") or 0), output))
