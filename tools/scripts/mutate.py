@@ -22,6 +22,7 @@ import argparse
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -128,6 +129,8 @@ def say(text: str) -> None:
 
 
 def main() -> int:
+    # What runs is stopped too, and images are put back.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         return main_of(parse())
     except MutationError as error:
