@@ -74,7 +74,7 @@ def campaign(tmp_path):
     said = []
 
     def run(suites, mutants, tree=tree, **facts):
-        facts = {"seed": 1, "commit": "c", "sources": "s"} | facts
+        facts = {"seed": 1, "drawn": 3, "commit": "c", "sources": "s"} | facts
         record = tmp_path / "mutations.json"
         each = Runner(tree, suites, facts, record, said.append)
         each.resume()
@@ -103,8 +103,8 @@ def test_the_first_suite_that_fails_ends_it(campaign):
     assert [entries[n]["caught_by"] for n in (1, 2, 3)] == ["two", "one", None]
     assert entries[1]["test"] == "a/test.mlir" and entries[3]["test"] == ""
     assert entries[1]["original"] == "a * 1" and entries[1]["site"] == f"{RUNTIME}:1"
-    totals = [record[name] for name in ("caught", "survived", "equivalent", "caught_of_100")]
-    assert totals == [2, 1, 0, 66.7]
+    totals = [record[name] for name in ("run", "caught", "survived", "equivalent")]
+    assert totals == [3, 2, 1, 0] and record["caught_of_100"] == 66.7
     assert list(record)[-1] == "mutants" and set(record["base"]) == {"one", "two", "three"}
     assert campaign.tree.forgotten == 4  # what was made with another fault
     assert "caught by two a/test.mlir" in campaign.said[3] and "SURVIVES" in campaign.said[5]
@@ -172,7 +172,7 @@ def test_a_run_goes_on_where_it_stopped(campaign, monkeypatch):
     campaign([*suites, pretend("three", "('2',)")], mutants)
     assert campaign.ran == ["three:None", "three:2", "three:3"]
     # Another seed or other sources: from the beginning.
-    for other in ({"seed": 2}, {"sources": "t"}):
+    for other in ({"seed": 2}, {"drawn": 4}, {"sources": "t"}):
         campaign(suites, mutants, **other)
         assert len(campaign.ran) == 7
 

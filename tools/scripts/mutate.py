@@ -12,8 +12,9 @@ other, up to the first suite that fails.
   mutate.py --only 3,17       runs some
   mutate.py --record          the same, into docs/generated/mutations.json
 
-Ends with 0 if at least 95 of 100 are caught; a fault that is none, by judged.py, does not
-count. After a commit that changes tests alone, what had survived runs again.
+Ends with 0 if all have run and at least 95 of 100 are caught; a fault that is none, by
+judged.py, does not count. After a commit that changes tests alone, what had survived runs
+again.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def main_of(options: argparse.Namespace) -> int:
     if options.build:
         return 0
     suites = [s for s in SUITES if not options.suites or s.name in options.suites.split(",")]
-    facts = {"seed": options.seed, "commit": commit, "sources": digest}
+    facts = {"seed": options.seed, "commit": commit, "sources": digest, "drawn": len(mutants)}
     record = RECORD if options.record else options.work / "mutations.json"
     runner = Runner(tree, suites, facts, record, say)
     if not options.again:
@@ -118,10 +119,12 @@ def main_of(options: argparse.Namespace) -> int:
     runner.run([m for m in mutants if not options.only or m.number in options.only])
     totals = runner.totals()
     say(
-        f"{totals['caught']} caught, {totals['survived']} survive, {totals['equivalent']} are "
-        f"no faults: {totals['caught_of_100']} of 100"
+        f"{totals['run']} of {len(mutants)} ran: {totals['caught']} caught, "
+        f"{totals['survived']} survive, {totals['equivalent']} are no faults: "
+        f"{totals['caught_of_100']} of 100"
     )
-    return 0 if totals["caught_of_100"] >= WANTED else 1
+    has_all = totals["run"] == len(mutants)
+    return 0 if has_all and totals["caught_of_100"] >= WANTED else 1
 
 
 def say(text: str) -> None:

@@ -189,9 +189,8 @@ class Tree:
         """Builds everything without a fault on; what the compiler says, if it fails."""
         log = self.work / "logs/build.log"
         # All faults are in one compiler, so what it has made before is of any of them.
-        configure = ["cmake", "--preset", "release", f"-DGDN_IMAGE_CACHE={self.cache}"]
-        is_configured = (self.build / "build.ninja").exists()
-        if not is_configured and run(configure, self.path, log, 600) != 0:
+        configure = ["cmake", "--preset", "release", f"-DGDN_IMAGE_CACHE:PATH={self.cache}"]
+        if run(configure, self.path, log, 600) != 0:
             raise MutationError(f"cmake failed:\n{log.read_text()[-4000:]}")
         if self.make(log, 4 * 3600, "-k", "0") == 0:
             return ""

@@ -102,7 +102,7 @@ class Runner:
             known = json.loads(self.record.read_text())
         except (OSError, ValueError):
             return
-        same = ("seed", "sources")
+        same = ("seed", "drawn", "sources")
         if any(known.get(fact) != self.facts[fact] for fact in same):
             return
         is_here = known.get("commit") == self.facts["commit"]
@@ -250,6 +250,7 @@ class Runner:
             entry["equivalent"] = why_equivalent(entry)
         real = len(entries) - len(equivalent)
         return {
+            "run": len(entries),
             "caught": len(caught),
             "equivalent": len(equivalent),
             "survived": real - len(caught),
