@@ -31,7 +31,7 @@ VARIANTS = (
     Variant(16, 16, "float16", "float16", per_channel=True, write_slots=True),
 )
 CHUNKS = (16, 32, 64, 128)
-SAMPLE = (16, 64)  # without --long: each length is four more compilations of ten entries
+SAMPLE = (16, 64)  # without --long: each length is two more compilations of ten entries
 PRECISIONS = ("f32", "mixed")
 
 # Relative, of a head of a row. 16-bit results may differ where two nearly equal

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Builds gdn, runs its suites, and ends with the line "N passed, N failed".
 
-Without options: what must hold before a change lands, in a quarter of an hour on two
-cores. --full adds the sanitizer build, the fuzzers, clang-tidy over everything and a short
-run of each benchmark, and records the outcome in docs/generated/check-full.json.
-Two parts of --full can be run alone, and are recorded there: --traces plays the 10,000
-traces of a scheduler; --sanitizers builds the runtime and its tests with sanitizers,
-without the compiler, and runs them on the images of the release build.
+Without options: what must hold before a change lands, in minutes. --full adds the
+sanitizer build, the fuzzers, clang-tidy over everything and a short run of each benchmark,
+and records the outcome in docs/generated/check-full.json. Two parts of --full can be run
+alone, and are recorded there: --traces plays the 10,000 traces of a scheduler; --sanitizers
+builds the runtime and its tests with sanitizers, without the compiler, and runs them on the
+images of the release build.
 
 Runs on the CPU of kernels that have passed before, with the same kernels and the same
 programs, are not repeated; --fresh repeats them, as --full does. --times shows how long

@@ -29,6 +29,8 @@ LABELS = {
 }
 # What a plain run leaves out.
 LONG = ("full", "fuzz", "traces")
+# Of one call of ctest, in which all that --full adds may run.
+LIMIT_S = 3 * 3600
 # run_once.py says so of a command that did not run.
 AGAIN = "run_once: passed before"
 # Lines of ctest about tests that nobody has to look at.
@@ -91,10 +93,5 @@ def run(build: Path, jobs: int, select: list[str], name: str = "tests") -> list[
     xml = results / "ctest.xml"
     command = ["ctest", "--test-dir", build, "--output-on-failure", "-j", str(jobs)]
     command += ["--output-junit", xml, *select]
-    ran = suites.run(
-        name,
-        command,
-        xml,
-        drop=PASSED,
-    )
+    ran = suites.run(name, command, xml, limit_s=LIMIT_S, drop=PASSED)
     return collect(ran, labels_of(build), results)
