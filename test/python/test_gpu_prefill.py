@@ -18,8 +18,14 @@ LAYERS = {
 }
 
 
-# What chips without warpgroups run, whose walks take rows longest first.
-CASES = [(layer, "sm_90a") for layer in LAYERS] + [("ready", "sm_80")]
+# On sm_80 what chips without warpgroups run, whose walks take rows longest first. With a norm
+# the stages of `packed` run, too, and one behind them.
+CASES = [
+    ("ready", "sm_90a"),
+    pytest.param("packed", "sm_90a", marks=pytest.mark.long),
+    ("norm", "sm_90a"),
+    ("ready", "sm_80"),
+]
 
 
 @pytest.mark.parametrize("layer, target", CASES)

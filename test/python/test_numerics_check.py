@@ -46,24 +46,41 @@ def compiled(tool, tmp_path_factory):
     return run
 
 
+@pytest.fixture
+def check_types(build_dir, ptx_driver, compiled, tmp_path):
+    """Checks a prefill of some heads in some types."""
+
+    def run(keys, values, layout, types):
+        form = ["--layout=ready", "--outputs=core"] if layout == "ready" else ["--outputs=both"]
+        options = [*form, *(f"--io={io}" for io in types), "--state=f32"]
+        image = compiled(keys, values, *options, "--target=sm_90a", "--ptxas=none")
+        report = tmp_path / "report.json"
+        command = [sys.executable, "-m", "gdn.numerics_check", image, "--quick"]
+        command += ["--output", report, "--library", build_dir / "lib/libgdnrt.so"]
+        paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(ptx_driver)}
+        done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        rows = json.loads(report.read_text())["rows"]
+        assert [row["io"] for row in rows] == [types[io] for io in types]
+        for row in rows:
+            assert row["heads"] == [keys, values] and row["layout"] == layout
+            assert set(row["cases"]) == {"near_one", "realistic", "strong"}
+            assert row["variants"][-1] == ("split-parts-4" if keys == 256 else "split")
+
+    return run
+
+
 @pytest.mark.parametrize("keys, values", HEADS)
 @pytest.mark.parametrize("layout", ["ready", "packed"])
-def test_heads_and_types(build_dir, ptx_driver, compiled, tmp_path, keys, values, layout):
-    form = ["--layout=ready", "--outputs=core"] if layout == "ready" else ["--outputs=both"]
-    types = ["--io=bf16", "--io=f16", "--state=f32"]
-    image = compiled(keys, values, *form, *types, "--target=sm_90a", "--ptxas=none")
-    report = tmp_path / "report.json"
-    command = [sys.executable, "-m", "gdn.numerics_check", image, "--quick", "--output", report]
-    command += ["--library", build_dir / "lib/libgdnrt.so"]
-    paths = {"PYTHONPATH": str(ROOT / "python"), "LD_LIBRARY_PATH": str(ptx_driver)}
-    done = subprocess.run(command, env=os.environ | paths, text=True, capture_output=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    rows = json.loads(report.read_text())["rows"]
-    assert [row["io"] for row in rows] == ["bfloat16", "float16"]
-    for row in rows:
-        assert row["heads"] == [keys, values] and row["layout"] == layout
-        assert set(row["cases"]) == {"near_one", "realistic", "strong"}
-        assert row["variants"][-1] == ("split-parts-4" if keys == 256 else "split")
+def test_heads_and_types(check_types, keys, values, layout):
+    check_types(keys, values, layout, {"bf16": "bfloat16"})
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("keys, values", HEADS)
+@pytest.mark.parametrize("layout", ["ready", "packed"])
+def test_heads_and_more_types(check_types, keys, values, layout):
+    check_types(keys, values, layout, {"bf16": "bfloat16", "f16": "float16"})
 
 
 @pytest.fixture
