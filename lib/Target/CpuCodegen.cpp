@@ -138,11 +138,11 @@ void CpuCodegen::optimise() {
   tuning.SLPVectorization = false;
   tuning.LoopUnrolling = false;
   tuning.LoopInterleaving = false;
-  // Loads that follow a store of the iteration before: looked for in every loop,
-  // by proofs that take a tenth of the whole time, and there are none.
+  // Loads that follow a store of the iteration before: looked for in every
+  // loop, by proofs that take a tenth of the whole time, and there are none.
   llvm::PassInstrumentationCallbacks callbacks;
   callbacks.registerShouldRunOptionalPassCallback(
-      [](llvm::StringRef pass, llvm::Any) {
+      [](llvm::StringRef pass, const llvm::Any &) {
         return pass != "LoopLoadEliminationPass";
       });
   llvm::PassBuilder passes(machine.get(), tuning, std::nullopt, &callbacks);

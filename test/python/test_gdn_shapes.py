@@ -114,7 +114,7 @@ def test_decay_per_channel(check, io):
     check(kimi(32), [f"--io={io}"], *texts)
 
 
-@pytest.mark.parametrize("chunk", [16, 32, 64, 128])
+@pytest.mark.parametrize("chunk", [16, pytest.param(32, marks=pytest.mark.long), 64, 128])
 @pytest.mark.parametrize("dim, io", [(128, "f32"), (64, "bf16"), (40, "f16")])
 def test_chunk_form_of_decay_per_channel(check, chunk, dim, io):
     """As test_chunk_form: decays per channel keep the bounds in every kind of gates."""
