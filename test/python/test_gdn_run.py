@@ -288,7 +288,7 @@ def test_image_that_is_not_there(tool):
     assert "no.gdnk" in done.stderr and "No such file or directory" in done.stderr
 
 
-@pytest.mark.parametrize("io", ["f32", "bf16", "f16"])
+@pytest.mark.parametrize("io", ["f32", "bf16", pytest.param("f16", marks=pytest.mark.long)])
 @pytest.mark.parametrize("model", MODELS)
 def test_replays_recorded_models(tool, tmp_path, model, io):
     recording = DATA / f"{model}.safetensors"

@@ -6,6 +6,13 @@ import json
 import pytest
 
 SHAPES = [(96, 192), (64, 64), (128, 128), (256, 256), (64, 128), (40, 24), (8, 8)]
+
+
+def rarely(*values):
+    """What each run leaves to --full."""
+    return [pytest.param(value, marks=pytest.mark.long) for value in values]
+
+
 GATES = ["realistic", "near_one", "strong", "very_strong"]
 
 
@@ -114,7 +121,7 @@ def test_decay_per_channel(check, io):
     check(kimi(32), [f"--io={io}"], *texts)
 
 
-@pytest.mark.parametrize("chunk", [16, pytest.param(32, marks=pytest.mark.long), 64, 128])
+@pytest.mark.parametrize("chunk", [16, *rarely(32), 64, *rarely(128)])
 @pytest.mark.parametrize("dim, io", [(128, "f32"), (64, "bf16"), (40, "f16")])
 def test_chunk_form_of_decay_per_channel(check, chunk, dim, io):
     """As test_chunk_form: decays per channel keep the bounds in every kind of gates."""
@@ -131,7 +138,7 @@ def test_convolution_widths(check, width):
     check(config(16, 16, linear_conv_kernel_dim=width), ["--io=f32"], "lens=1:2:0:9")
 
 
-@pytest.mark.parametrize("chunk", [16, 64, 128])
+@pytest.mark.parametrize("chunk", [16, 64, *rarely(128)])
 @pytest.mark.parametrize("dk, dv", [(128, 128), (96, 192), (40, 24)])
 def test_chunk_form(check, chunk, dk, dv):
     """Every row in chunks: the same bounds as token by token, whatever the gates."""

@@ -68,9 +68,8 @@ def clang_format() -> suites.Result:
 
 
 def clang_tidy(full: bool) -> suites.Result:
-    return suites.run(
-        "clang-tidy", [sys.executable, SCRIPTS / "tidy.py", *(["--all"] if full else [])]
-    )
+    command = [sys.executable, SCRIPTS / "tidy.py", *(["--all"] if full else [])]
+    return lint_step("clang-tidy", *command)
 
 
 def ruff() -> list[suites.Result]:
@@ -265,14 +264,17 @@ def long_suites() -> list[suites.Result]:
 
 
 def check(full: bool, setup_seconds: float) -> int:
-    """Lint beside the build, then all tests in one run."""
+    """Lint beside the build, then all tests in one run, clang-tidy beside them."""
     start = time.monotonic() - setup_seconds
     with ThreadPoolExecutor(1) as beside:
         linted = beside.submit(lint)
         built = build("release")
     results = [*linted.result(), built]
     if not built.failed:
-        results += [clang_tidy(full), *tests()]
+        with ThreadPoolExecutor(1) as beside:
+            tidied = beside.submit(clang_tidy, full)
+            tested = tests()
+        results += [tidied.result(), *tested]
         if full:
             results += long_suites()
             record(results)
