@@ -70,13 +70,16 @@ typedef struct gdnrt_forward_batch {
 typedef struct gdnrt_graph_batch {
   int64_t bs;
   int64_t num_tokens;
+  /** [bs]: slots; of padding anything. */
   const int64_t *req_pool_indices;
-  /** [bs] or null. A row of at most one token is padding: a request that
-   *  decodes has two. */
+  /** [bs] or null; the linear side does not look at it. */
   const int32_t *seq_lens;
   int64_t seq_lens_sum;
   int32_t forward_mode;
   void *stream;
+  /** Requests, 0 .. bs: the first rows. Those behind are padding, whatever the
+   *  arrays say there, and get the null slot. */
+  int64_t num_reqs;
 } gdnrt_graph_batch;
 
 /*===-- Full attention ----------------------------------------------------===*/

@@ -102,13 +102,18 @@ typedef struct gdnrt_common_metadata {
   int64_t block_table_columns;
   int64_t block_table_stride;
   /** [num_reqs]: tokens of the step before that were right, 1 .. 1 + S, with
-   *  LAZY and BUFFER 0 where none wait for a commit; or null. Not looked at
-   * with TREE. */
+   *  LAZY and BUFFER 0 where none wait for a commit. Null without speculation,
+   *  where no row has tokens before this step, and with TREE, which does not
+   *  look at it. */
   const int32_t *num_accepted_tokens;
   /** [num_reqs]: drafts of this step, or -1 for rows that are not verified; or
-   *  null. */
+   *  null. A row with 0 drafts is verified; with SLOTS it is decoded if no row
+   *  of the step has any, which gives the same states. */
   const int32_t *num_decode_draft_tokens;
-  /** Rows that a graph's arrays are padded to; 0 means num_reqs. */
+  /** Rows that arrays of a graph's size are padded to; 0 means num_reqs, or
+   *  num_actual_tokens where those are more and rows decode. Whatever it says,
+   *  elements behind the rows of a step are padding up to the end of every
+   *  array that a graph reads. */
   int64_t num_padded_reqs;
   /** [num_reqs, 1 + S] with rows token_slots_stride apart, of TREE and BUFFER:
    *  where the states after a row's tokens go; with BUFFER those of its step
@@ -241,6 +246,11 @@ typedef struct gdnrt_gdn_metadata {
   const void *arena;
   size_t arena_bytes;
   size_t device_bytes;
+
+  /** 1 if a step of this builder may have rows that read another slot than they
+   *  write (SLOTS with speculation, mode all): what a graph captures then needs
+   *  a decode kernel with write_slots. */
+  int32_t moves_states;
 } gdnrt_gdn_metadata;
 
 typedef struct gdnrt_metadata_builder gdnrt_metadata_builder;
@@ -327,9 +337,13 @@ GDNRT_API void gdnrt_gdn_layer_destroy(gdnrt_gdn_layer *layer);
  *
  *  Rows of prefills start from their slot where has_initial_state says so,
  *  which needs kernels with has_initial. The first token of a request is a
- *  prefill as well, except in a graph: there its slot has to be zero. Rows that
- *  read and write different slots need kernels with write_slots. Metadata of
- *  verified rows has to be of the kernel's gdnrt_verify_states.
+ *  prefill as well; a graph of decode may be replayed for such a row if its
+ *  decode kernel has has_initial, too. Rows that read and write different slots
+ *  need kernels with write_slots. Metadata of verified rows has to be of the
+ *  kernel's gdnrt_verify_states.
+ *
+ *  Everything is checked, and memory taken, before the first launch: a step
+ *  that is refused has changed nothing.
  *
  *  Graphs. A step of decode, verify and commit on a stream that is captured is
  *  recorded; metadata, and what the workspace needs, has to be there before.

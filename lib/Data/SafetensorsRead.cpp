@@ -4,6 +4,7 @@
 // of it is checked against the size of the file before any byte is used.
 #include "SafetensorsHeader.h"
 #include "gdn/Data/Safetensors.h"
+#include "gdn/Support/InputFile.h"
 
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/Endian.h"
@@ -144,13 +145,13 @@ Expected<Tensors> gdn::data::parseSafetensors(StringRef bytes,
   return tensors;
 }
 
+/// A larger file is no file of this format. Nothing is read before it is used.
+static constexpr uint64_t mostFileBytes = uint64_t{1} << 40;
+
 Expected<Tensors> gdn::data::readSafetensors(StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/false);
+  auto buffer = readInputFile(path, mostFileBytes);
   if (!buffer)
-    return createStringError(
-        buffer.getError(),
-        path + ": cannot be read: " + buffer.getError().message());
+    return buffer.takeError();
   return parseSafetensors((*buffer)->getBuffer(), path);
 }
 

@@ -3,11 +3,10 @@
 // Writes safetensors files. Tensors are laid out by falling element size
 // behind a header padded to 8 bytes, which aligns each to its elements.
 #include "gdn/Data/Safetensors.h"
+#include "gdn/Support/OutputFile.h"
 
 #include "llvm/Support/Endian.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <nlohmann/json.hpp>
 
@@ -103,34 +102,5 @@ Error gdn::data::writeSafetensors(StringRef path, const Tensors &tensors) {
   Expected<std::string> bytes = serializeSafetensors(tensors);
   if (!bytes)
     return bytes.takeError();
-  auto failed = [&](Error error) {
-    return createStringError(
-        path + ": cannot be written: " + llvm::toString(std::move(error)));
-  };
-
-  Expected<llvm::sys::fs::TempFile> temporary =
-      llvm::sys::fs::TempFile::create(path + ".%%%%%%%%.tmp");
-  if (!temporary)
-    return failed(temporary.takeError());
-  std::error_code code;
-  {
-    llvm::raw_fd_ostream out(temporary->FD, /*shouldClose=*/false);
-    out << *bytes;
-    out.flush();
-    code = out.error();
-    out.clear_error(); // reported here; the destructor would abort
-  }
-  if (code)
-    return failed(
-        llvm::joinErrors(llvm::errorCodeToError(code), temporary->discard()));
-  // keep(path) would fall back to copying onto the old file, byte by byte.
-  const std::string name = temporary->TmpName;
-  if (Error error = temporary->keep())
-    return failed(std::move(error));
-  if (std::error_code renamed = llvm::sys::fs::rename(name, path)) {
-    const std::error_code removed = llvm::sys::fs::remove(name);
-    return failed(llvm::joinErrors(llvm::errorCodeToError(renamed),
-                                   llvm::errorCodeToError(removed)));
-  }
-  return Error::success();
+  return writeOutputFile(path, *bytes);
 }

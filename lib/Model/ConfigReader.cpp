@@ -34,11 +34,38 @@ static llvm::Error checkNesting(llvm::StringRef text, llvm::StringRef file) {
   return llvm::Error::success();
 }
 
+/// Numbers that Python writes and JSON has no words for are null.
+static std::string withoutNonFinite(llvm::StringRef text) {
+  std::string result;
+  bool inString = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (!inString) {
+      bool isWord = false;
+      for (llvm::StringRef word : {"-Infinity", "Infinity", "NaN"})
+        if (!isWord && text.substr(i).starts_with(word)) {
+          result += "null";
+          i += word.size() - 1;
+          isWord = true;
+        }
+      if (isWord)
+        continue;
+    }
+    result += c;
+    if (inString && c == '\\' && i + 1 < text.size())
+      result += text[++i];
+    else if (c == '"')
+      inString = !inString;
+  }
+  return result;
+}
+
 llvm::Expected<llvm::json::Object> gdn::parseJsonObject(llvm::StringRef text,
                                                         llvm::StringRef file) {
   if (llvm::Error error = checkNesting(text, file))
     return std::move(error);
-  llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
+  llvm::Expected<llvm::json::Value> value =
+      llvm::json::parse(withoutNonFinite(text));
   if (!value)
     return llvm::createStringError(llvm::formatv(
         "{0}: is not JSON: {1}", file, llvm::toString(value.takeError())));

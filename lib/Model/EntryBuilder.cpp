@@ -12,6 +12,9 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <charconv>
+#include <iterator>
+
 using namespace mlir;
 using namespace gdn;
 
@@ -253,17 +256,26 @@ void EntryBuilder::addParameters() {
     signature.addResult("out", io, {tokens, "Hv", dv});
 }
 
+/// A number that reads back as the same one.
+static std::string printed(double value) {
+  char text[32];
+  return std::string(text, std::to_chars(text, std::end(text), value).ptr);
+}
+
 void EntryBuilder::addAttributes(func::FuncOp func) {
   auto fact = [&](StringRef key, StringRef value) {
     return builder.getNamedAttr(key, builder.getStringAttr(value));
   };
-  func->setAttr(
-      "gdn.facts",
-      builder.getDictionaryAttr({fact("model_type", config.modelType),
-                                 fact("io", stringify(options.io)),
-                                 fact("state", stringify(options.state)),
-                                 fact("layout", stringify(layout)),
-                                 fact("outputs", stringify(options.outputs))}));
+  func->setAttr("gdn.facts",
+                builder.getDictionaryAttr(
+                    {fact("model_type", config.modelType),
+                     fact("io", stringify(options.io)),
+                     fact("state", stringify(options.state)),
+                     fact("layout", stringify(layout)),
+                     fact("outputs", stringify(options.outputs)),
+                     fact("norm_eps", printed(config.normEps)),
+                     fact("output_gate", stringifyActivation(config.gate)),
+                     fact("doubled_beta", config.doubleBeta ? "1" : "0")}));
 }
 
 ValueRange EntryBuilder::unpack(StringRef parts, PackLayout packing,

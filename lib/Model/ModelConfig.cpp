@@ -7,6 +7,7 @@
 #include "ConfigReader.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -60,13 +61,39 @@ static std::optional<FloatKind> readDtype(ConfigReader &reader,
 /// The layers that are gated delta networks: counted in `layer_types`, or all
 /// but every `full_attention_interval`-th.
 static int64_t countGdnLayers(ConfigReader &reader, int64_t numLayers) {
-  if (const llvm::json::Array *types = reader.optionalArray("layer_types"))
-    return llvm::count_if(*types, [](const llvm::json::Value &type) {
+  if (const llvm::json::Array *types = reader.optionalArray("layer_types")) {
+    int64_t count = llvm::count_if(*types, [](const llvm::json::Value &type) {
       return type.getAsString() == "linear_attention";
     });
-  if (reader.has("full_attention_interval"))
-    return numLayers - numLayers / reader.positive("full_attention_interval");
-  return numLayers;
+    if (int64_t(types->size()) != numLayers || count == 0)
+      reader.expected("layer_types",
+                      llvm::formatv("the kinds of {0} layers, of which one is "
+                                    "linear_attention",
+                                    numLayers)
+                          .str());
+    return count;
+  }
+  if (!reader.has("full_attention_interval"))
+    return numLayers;
+  int64_t interval = reader.positive("full_attention_interval");
+  if (interval < 2)
+    reader.expected("full_attention_interval",
+                    "2 or more, so that a layer is linear attention");
+  return numLayers - numLayers / interval;
+}
+
+/// Fields that change what a layer computes, and that no entry here computes:
+/// only the value that leaves it as it is may stand there.
+static void refuseFlag(ConfigReader &reader, llvm::StringRef key,
+                       bool neutral) {
+  if (reader.has(key) && reader.boolean(key) != neutral)
+    reader.expected(key, neutral ? "true, the only form that is implemented"
+                                 : "false, the only form that is implemented");
+}
+
+static void refuse(ConfigReader &reader, llvm::StringRef key) {
+  if (reader.has(key))
+    reader.expected(key, "nothing: a bounded decay is not implemented");
 }
 
 /// The keys of Qwen's models, which OLMo-Hybrid shares.
@@ -84,6 +111,7 @@ static void readHeads(ConfigReader &reader, ModelConfig &config) {
 
 static void readQwen(ConfigReader &reader, ModelConfig &config) {
   readHeads(reader, config);
+  refuseFlag(reader, "linear_allow_neg_eigval", false);
   config.normEps = reader.positiveNumber("rms_norm_eps");
   std::string gate = reader.optionalString("output_gate_type").value_or("silu");
   if (gate == "sigmoid")
@@ -94,9 +122,37 @@ static void readQwen(ConfigReader &reader, ModelConfig &config) {
 
 static void readOlmo(ConfigReader &reader, ModelConfig &config) {
   readHeads(reader, config);
+  refuseFlag(reader, "linear_use_gate", true);
   config.doubleBeta = reader.boolean("linear_allow_neg_eigval");
   // The model fixes this eps; `rms_norm_eps` belongs to its other norms.
   config.normEps = 1e-5;
+}
+
+/// The layers of a list of numbers, from 0 or from 1 on.
+static void readKdaLayers(ConfigReader &linear, ModelConfig &config) {
+  const llvm::json::Array *layers = linear.optionalArray("kda_layers");
+  if (!layers)
+    return;
+  llvm::SmallSet<int64_t, 32> numbers;
+  bool areNumbers = true;
+  for (const llvm::json::Value &layer : *layers) {
+    std::optional<int64_t> number = layer.getAsInteger();
+    areNumbers &= number && *number >= 0 && *number <= config.numLayers &&
+                  numbers.insert(*number).second;
+  }
+  config.numGdnLayers = layers->size();
+  if (!areNumbers || layers->empty() || config.numGdnLayers > config.numLayers)
+    linear.expected(
+        "kda_layers",
+        llvm::formatv("numbers of some of {0} layers", config.numLayers).str());
+  const llvm::json::Array *full = linear.optionalArray("full_attn_layers");
+  if (full && int64_t(full->size()) + config.numGdnLayers != config.numLayers)
+    linear.expected("full_attn_layers",
+                    llvm::formatv("the {0} of {1} layers that are not among "
+                                  "kda_layers",
+                                  config.numLayers - config.numGdnLayers,
+                                  config.numLayers)
+                        .str());
 }
 
 static void readKimi(ConfigReader &reader, ModelConfig &config) {
@@ -104,9 +160,14 @@ static void readKimi(ConfigReader &reader, ModelConfig &config) {
   config.keyHeads = config.valueHeads = linear.positive("num_heads");
   config.keyDim = config.valueDim = linear.positive("head_dim");
   config.convWidth = linear.positive("short_conv_kernel_size");
-  if (const llvm::json::Array *layers = linear.optionalArray("kda_layers"))
-    config.numGdnLayers = layers->size();
+  config.numGdnLayers = config.numLayers;
+  readKdaLayers(linear, config);
+  refuse(linear, "gate_lower_bound");
+  refuseFlag(linear, "safe_gate", false);
+  refuseFlag(linear, "allow_neg_eigval", false);
   reader.take(linear);
+  refuse(reader, "linear_lower_bound");
+  refuse(reader, "kda_lower_bound");
   config.normEps = reader.positiveNumber("rms_norm_eps");
   config.gate = Activation::sigmoid;
   config.perChannelDecay = true;
@@ -117,9 +178,10 @@ static llvm::Error unknownModelType(llvm::StringRef file,
   llvm::SmallVector<llvm::StringRef> known;
   for (const ModelType &type : modelTypes)
     known.push_back(type.name);
-  return llvm::createStringError(
-      llvm::formatv("{0}: model_type: expects one of {1}, but got \"{2}\"",
-                    file, llvm::join(known, ", "), found));
+  return llvm::createStringError(llvm::formatv(
+      "{0}: model_type: expects one of {1}, but got \"{2}\"", file,
+      llvm::join(known, ", "),
+      found.size() > 60 ? found.take_front(57).str() + "..." : found.str()));
 }
 
 llvm::Expected<ModelConfig> gdn::parseModelConfig(llvm::StringRef text,
@@ -159,8 +221,18 @@ llvm::Expected<ModelConfig> gdn::parseModelConfig(llvm::StringRef text,
     readKimi(reader, config);
     break;
   }
-  config.io = readDtype(reader, reader.has("dtype") ? "dtype" : "torch_dtype");
-  config.state = readDtype(reader, "mamba_ssm_dtype");
+  // Types may stand outside alone.
+  auto readType =
+      [&](llvm::ArrayRef<llvm::StringRef> keys) -> std::optional<FloatKind> {
+    for (ConfigReader *each : {&reader, &top})
+      for (llvm::StringRef key : keys)
+        if (each->has(key))
+          return readDtype(*each, key);
+    return std::nullopt;
+  };
+  config.io = readType({"dtype", "torch_dtype"});
+  config.state = readType({"mamba_ssm_dtype"});
+  reader.take(top);
   if (llvm::Error error = reader.takeError())
     return std::move(error);
   if (llvm::Error error = checkModelConfig(config))

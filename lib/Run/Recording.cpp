@@ -101,13 +101,35 @@ const data::Array *Recording::findWeight(const RecordedStep &step,
   return tensors.find("weights." + step.layer + "." + name.str());
 }
 
-/// Arrays [..., tokens, columns] of one element type, side by side.
+static int64_t rowsOf(const data::Array &array) {
+  return array.size() / array.shape.back();
+}
+
+/// What parts of a row are: arrays [..., tokens, columns] of one element type,
+/// with the same tokens. The name of one that is none, with what it should be.
+static std::optional<std::string>
+differentPart(llvm::ArrayRef<const data::Array *> parts,
+              llvm::ArrayRef<std::string> names) {
+  for (auto [part, name] : llvm::zip_equal(parts, names)) {
+    if (part->shape.empty() || part->shape.back() == 0)
+      return name + "': expects rows with columns, but got " +
+             part->typeString();
+    if (part->dtype != parts.front()->dtype ||
+        rowsOf(*part) != rowsOf(*parts.front()))
+      return name + "': expects the element type and the rows of '" +
+             names.front() + "', " + parts.front()->typeString() +
+             ", but got " + part->typeString();
+  }
+  return std::nullopt;
+}
+
+/// Such arrays side by side.
 static data::Array
 concatenateColumns(llvm::ArrayRef<const data::Array *> parts) {
   int64_t columns = 0;
   for (const data::Array *part : parts)
     columns += part->shape.back();
-  int64_t rows = parts.front()->size() / parts.front()->shape.back();
+  int64_t rows = rowsOf(*parts.front());
   data::Array whole = data::Array::zeros(parts.front()->dtype, {rows, columns});
   size_t width = data::byteSize(whole.dtype);
   char *to = whole.bytes.data();
@@ -124,6 +146,7 @@ llvm::Expected<data::Array> Recording::argument(const RecordedStep &step,
                                                 const Parameter &parameter,
                                                 const Symbols &symbols) const {
   std::vector<const data::Array *> parts;
+  std::vector<std::string> names;
   for (llvm::StringRef name : weightNames(parameter.name))
     if (parts.empty())
       if (const data::Array *weight = findWeight(step, name))
@@ -134,8 +157,11 @@ llvm::Expected<data::Array> Recording::argument(const RecordedStep &step,
     for (const auto &alternative : source.alternatives) {
       if (!parts.empty())
         break;
-      for (llvm::StringRef module : alternative)
+      names.clear();
+      for (llvm::StringRef module : alternative) {
         parts.push_back(find(step, module));
+        names.push_back(module.str());
+      }
       if (llvm::is_contained(parts, nullptr))
         parts.clear();
     }
@@ -145,6 +171,10 @@ llvm::Expected<data::Array> Recording::argument(const RecordedStep &step,
         "{0}: {1}.{2}: nothing was recorded for the entry's parameter '{3}'",
         tensors.origin, step.phase, step.layer, parameter.name));
   bool isWeight = !weightNames(parameter.name).empty();
+  if (!isWeight)
+    if (std::optional<std::string> why = differentPart(parts, names))
+      return llvm::createStringError(llvm::formatv(
+          "{0}: '{1}.{2}.{3}", tensors.origin, step.phase, step.layer, *why));
   data::Array array = isWeight ? *parts.front() : concatenateColumns(parts);
   auto shape = shapeOf(parameter, symbols);
   if (!shape)
@@ -175,9 +205,25 @@ llvm::Expected<Symbols> Recording::symbols(const RecordedStep &step,
   if (!conv || conv->shape.empty())
     return missing("weights." + step.layer + ".conv1d.weight");
   int64_t valueHeads = aLog->shape[0];
-  int64_t keyHeads = (conv->shape[0] - valueDim * valueHeads) / (2 * keyDim);
+  auto wrong = [&](const std::string &name, const data::Array &array,
+                   const llvm::Twine &expected) {
+    return llvm::createStringError(
+        llvm::formatv("{0}: '{1}': expects {2}, but got {3}", tensors.origin,
+                      name, expected.str(), array.typeString()));
+  };
+  int64_t keys = conv->shape[0] - valueDim * valueHeads;
+  if (keys <= 0 || keys % (2 * keyDim) != 0)
+    return wrong("weights." + step.layer + ".conv1d.weight", *conv,
+                 llvm::Twine(valueDim * valueHeads) +
+                     " channels of values and a multiple of " +
+                     llvm::Twine(2 * keyDim) + " of keys");
+  int64_t keyHeads = keys / (2 * keyDim);
   // Rows of the core output are tokens times value heads.
   const data::Array *core = find(step, "core_pre_norm");
+  if (core->size() == 0 || core->size() % (valueHeads * valueDim) != 0)
+    return wrong(step.phase + "." + step.layer + ".core_pre_norm", *core,
+                 "tokens of " + llvm::Twine(valueHeads) + " x " +
+                     llvm::Twine(valueDim) + " elements");
   int64_t tokens = core->size() / (valueHeads * valueDim);
   return Symbols{{"T", tokens},
                  {"N", step.isPrefill() ? 1 : tokens},
@@ -204,7 +250,9 @@ std::optional<data::Array> Recording::result(const RecordedStep &step,
   std::vector<double> values = found->toDoubles(), kept;
   if (parameter.name == "conv_pool") {
     // [1, D, K] with K raw inputs, of which the last K-1 are the state.
-    int64_t width = found->shape.back();
+    int64_t width = found->shape.empty() ? 0 : found->shape.back();
+    if (width < 2)
+      return std::nullopt;
     for (int64_t i = 0, e = values.size(); i < e; ++i)
       if (i % width != 0)
         kept.push_back(values[i]);
@@ -213,6 +261,8 @@ std::optional<data::Array> Recording::result(const RecordedStep &step,
   }
   // [1, Hv, dk, dv] to [Hv, dv, dk].
   int64_t rank = found->shape.size();
+  if (rank < 2)
+    return std::nullopt;
   int64_t dk = found->shape[rank - 2], dv = found->shape[rank - 1];
   int64_t heads = dk * dv ? int64_t(values.size()) / (dk * dv) : 0;
   kept.resize(values.size());

@@ -4,6 +4,8 @@
 import ctypes as c
 from pathlib import Path
 
+import numpy as np
+
 MAX_RANK = 8
 MESSAGE_SIZE = 1024
 
@@ -170,3 +172,10 @@ def load(path: str | Path) -> c.CDLL:
     _serving_abi.declare(library)
     _state_pool_abi.declare(library)
     return library
+
+
+def in_place(address: int, element: type, size: int, owner: object) -> np.ndarray:
+    """Memory of the library as an array, which keeps `owner`, whose memory it is."""
+    memory = (element * size).from_address(address)
+    memory._owner = owner
+    return np.ctypeslib.as_array(memory)

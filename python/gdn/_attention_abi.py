@@ -35,6 +35,7 @@ class GraphBatch(c.Structure):
         ("seq_lens_sum", c.c_int64),
         ("forward_mode", c.c_int32),
         ("stream", c.c_void_p),
+        ("num_reqs", c.c_int64),
     ]
 
 

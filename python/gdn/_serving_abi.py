@@ -5,7 +5,7 @@ import ctypes as c
 
 import numpy as np
 
-from ._abi import Error, NamedArg
+from ._abi import Error, NamedArg, in_place
 
 
 class MetadataOptions(c.Structure):
@@ -44,23 +44,17 @@ class CommonMetadata(c.Structure):
 class I32Array(c.Structure):
     _fields_ = [("data", c.c_void_p), ("size", c.c_int64)]
 
-    def numpy(self) -> np.ndarray | None:
-        """The array in place; None if there is none."""
-        return _in_place(self, c.c_int32)
+    def numpy(self, owner: object) -> np.ndarray | None:
+        """The array in place, which keeps `owner` of its memory; None if there is none."""
+        return in_place(self.data, c.c_int32, self.size, owner) if self.data else None
 
 
 class BoolArray(c.Structure):
     _fields_ = [("data", c.c_void_p), ("size", c.c_int64)]
 
-    def numpy(self) -> np.ndarray | None:
-        """The array in place; None if there is none."""
-        return _in_place(self, c.c_bool)
-
-
-def _in_place(array, element) -> np.ndarray | None:
-    if not array.data:
-        return None
-    return np.ctypeslib.as_array((element * array.size).from_address(array.data))
+    def numpy(self, owner: object) -> np.ndarray | None:
+        """The array in place, which keeps `owner` of its memory; None if there is none."""
+        return in_place(self.data, c.c_bool, self.size, owner) if self.data else None
 
 
 class Run(c.Structure):
@@ -123,6 +117,7 @@ class Metadata(c.Structure):
         ("arena", c.c_void_p),
         ("arena_bytes", c.c_size_t),
         ("device_bytes", c.c_size_t),
+        ("moves_states", c.c_int32),
     ]
 
 

@@ -58,6 +58,8 @@ class View:
     strides: tuple[int, ...]
     device: str
     owner: object  # keeps the memory alive
+    ordinal: int = 0  # which of the devices of that kind
+    readonly: bool = False  # nobody may write it
 
     @property
     def is_contiguous(self) -> bool:
@@ -133,9 +135,17 @@ def _view(name: str, value: object) -> View:
         strides = [1]
         for size in reversed(value.shape[1:]):
             strides.append(strides[-1] * size)
-        kind = value._device.kind
+        device = value._device
         strides = tuple(reversed(strides)) if value.shape else ()
-        return View(value.data, value.dtype.name, value.shape, strides, kind, value)
+        return View(
+            value.data,
+            value.dtype.name,
+            value.shape,
+            strides,
+            device.kind,
+            value,
+            device.ordinal,
+        )
     if hasattr(value, "__dlpack__"):
         return _dlpack_view(name, value)
     raise TypeError(
@@ -146,12 +156,25 @@ def _view(name: str, value: object) -> View:
 def _numpy_view(name: str, array: np.ndarray) -> View:
     if any(stride % array.itemsize for stride in array.strides):
         raise ValueError(f"{name}: expected strides in whole elements, got {array.strides} bytes")
+    if not array.dtype.isnative:
+        raise TypeError(
+            f"{name}: expected the byte order of this machine, got {array.dtype.str}; "
+            "astype(array.dtype.newbyteorder('=')) copies"
+        )
     strides = tuple(stride // array.itemsize for stride in array.strides)
-    return View(array.ctypes.data, array.dtype.name, array.shape, strides, "cpu", array)
+    return View(
+        array.ctypes.data,
+        array.dtype.name,
+        array.shape,
+        strides,
+        "cpu",
+        array,
+        readonly=not array.flags.writeable,
+    )
 
 
 def _dlpack_view(name: str, value) -> View:
-    device_type = int(value.__dlpack_device__()[0])
+    device_type, ordinal = (int(part) for part in value.__dlpack_device__())
     if device_type not in _DEVICES:
         raise TypeError(f"{name}: expected memory of a CPU or of CUDA, got device {device_type}")
     # -1 asks for no synchronisation, which a CPU has none of.
@@ -171,4 +194,37 @@ def _dlpack_view(name: str, value) -> View:
     else:
         strides = tuple(int(np.prod(shape[i + 1 :], dtype=np.int64)) for i in range(len(shape)))
     data = (tensor.data or 0) + tensor.byte_offset
-    return View(data, dtype, shape, strides, _DEVICES[device_type], (value, capsule))
+    # Memory of the host that CUDA allocated is the host's, whatever its number.
+    kind = _DEVICES[device_type]
+    return View(
+        data,
+        dtype,
+        shape,
+        strides,
+        kind,
+        (value, capsule),
+        ordinal if kind == "cuda" else 0,
+    )
+
+
+def argument(
+    name: str, value: object, device, written: bool, dtypes: tuple[str, ...] = DTYPES
+) -> View:
+    """`value` as an argument of a kernel on `device`, which has `kind` and `ordinal`; errors
+    begin with `name`. What the kernel writes may not be read-only."""
+    found = view(name, value, dtypes)
+    # An array without elements has no memory.
+    if found.nbytes == 0:
+        return found
+    if (found.device, found.ordinal) != (device.kind, device.ordinal):
+        raise ValueError(
+            f"{name}: expected memory of {_device_name(device.kind, device.ordinal)}, "
+            f"got {_device_name(found.device, found.ordinal)}"
+        )
+    if written and found.readonly:
+        raise ValueError(f"{name}: expected an array that can be written, got a read-only one")
+    return found
+
+
+def _device_name(kind: str, ordinal: int) -> str:
+    return kind if kind == "cpu" else f"{kind}:{ordinal}"

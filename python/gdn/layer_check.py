@@ -186,7 +186,7 @@ def check_backend(check: Check, runtime, device, kernels) -> None:
     pool.reset_states(slots)
     # The tail names a slot that lives.
     stale = torch.tensor([*slots, slots[0]], dtype=torch.int64)
-    backend.init_forward_metadata_replay_cuda_graph(4, stale, np.array([7, 7, 7, 1], np.int32))
+    backend.init_forward_metadata_replay_cuda_graph(4, stale, np.full(4, 7, np.int32), num_reqs=3)
     graph.replay()
     torch.cuda.synchronize()
     check.that("backend's graph", torch.equal(replayed, eager))

@@ -11,13 +11,15 @@ CUDA tensors of PyTorch and others, and launches on the stream that it is given.
 """
 
 import ctypes as c
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from . import _abi
-from .arrays import DTYPES, DeviceArray, view
+from .arrays import DTYPES, DeviceArray, argument
 
 _KINDS = ("tensor", "pool")
 _ACCESS = ("read", "write", "read_write")
@@ -232,7 +234,7 @@ class Kernel(_Handle):
         lib = self._runtime._lib
         return lib.gdnrt_entry_name(lib.gdnrt_kernel_entry(self._handle)).decode()
 
-    @property
+    @cached_property
     def params(self) -> list[Param]:
         lib = self._runtime._lib
         entry = lib.gdnrt_kernel_entry(self._handle)
@@ -299,12 +301,8 @@ class Binding(_Handle):
     def __init__(self, kernel: Kernel, arguments: dict[str, object]):
         self._kernel = kernel
         self._arguments = arguments
-        named = (_abi.NamedArg * len(arguments))()
-        keep = []
-        for slot, (name, value) in zip(named, arguments.items(), strict=True):
-            slot.name = name.encode()
-            slot.arg, alive = _argument(name, value, kernel._device.kind)
-            keep.append(alive)
+        written = {param.name for param in kernel.params if param.access != "read"}
+        named, keep = named_arguments(arguments, kernel._device, written)
         handle = kernel._runtime.create(
             "gdnrt_kernel_bind_named", kernel._handle, named, len(arguments)
         )
@@ -334,8 +332,8 @@ class Binding(_Handle):
         `stream`."""
         if memory is None:
             memory = self._kernel._device.empty((self.workspace_bytes,), np.uint8)
-        space = view("workspace", memory, ("uint8",))
-        _check_device("workspace", space, self._kernel._device.kind)
+        device = self._kernel._device
+        space = argument("workspace", memory, device, written=True, dtypes=("uint8",))
         if not space.is_contiguous:
             raise ValueError("workspace: expected contiguous memory")
         self._runtime.call(
@@ -380,6 +378,17 @@ class Binding(_Handle):
         return value.value
 
 
+def named_arguments(arguments: Mapping[str, object], device: Device, written: Container[str]):
+    """The C form of arguments by name, and what must live as long as they are used."""
+    named = (_abi.NamedArg * max(len(arguments), 1))()
+    keep = []
+    for slot, (name, value) in zip(named, arguments.items(), strict=False):
+        slot.name = name.encode()
+        slot.arg, alive = _argument(name, value, device, name in written)
+        keep.append(alive)
+    return named, keep
+
+
 def _code(runtime: Runtime, entry: int, index: int) -> Code:
     info = _abi.CodeInfo()
     runtime.call("gdnrt_entry_code", entry, index, c.byref(info))
@@ -393,19 +402,12 @@ def _stream(stream: object) -> int | None:
     return stream or None
 
 
-def _check_device(name: str, array, kind: str) -> None:
-    # An array without elements has no memory.
-    if array.device != kind and array.nbytes != 0:
-        raise ValueError(f"{name}: expected memory of the device {kind}, got {array.device}")
-
-
-def _argument(name: str, value: object, kind: str):
+def _argument(name: str, value: object, device: "Device", written: bool):
     """The C form of an argument, and what must live as long as the binding."""
     null_slot = 0
     if isinstance(value, Pool):
         value, null_slot = value.array, value.null_slot
-    array = view(name, value)
-    _check_device(name, array, kind)
+    array = argument(name, value, device, written)
     rank = len(array.shape)
     sizes = (c.c_int64 * rank)(*array.shape)
     strides = (c.c_int64 * rank)(*array.strides)

@@ -115,7 +115,9 @@ class StatePool(_Handle):
         args, keep = [(_abi.Arg * len(layers))(), (_abi.Arg * len(layers))()], []
         for i, pair in enumerate(layers):
             for kind, array in enumerate(pair):
-                args[kind][i], alive = _argument(("state", "conv")[kind], array, device.kind)
+                args[kind][i], alive = _argument(
+                    ("state", "conv")[kind], array, device, written=True
+                )
                 keep.append(alive)
         options = shape.options(debug_checks, foreign_requests)
         handle = device._runtime.create(
@@ -163,7 +165,8 @@ class StatePool(_Handle):
         arg = _abi.Arg()
         self._runtime.call("gdnrt_state_pool_view", self._handle, buffer, layer, c.byref(arg))
         shape, strides = (tuple(x[i] for i in range(arg.rank)) for x in (arg.sizes, arg.strides))
-        found = View(arg.data, DTYPES[arg.dtype], shape, strides, self._device.kind, self)
+        device = self._device
+        found = View(arg.data, DTYPES[arg.dtype], shape, strides, device.kind, self, device.ordinal)
         return _numpy(found) if self._device.kind == "cpu" else found
 
     @property
@@ -269,10 +272,13 @@ def _ids(slots: object) -> c.Array:
         if found.device != "cpu":
             raise ValueError("slots: expected ids on the host, got memory of a GPU")
         slots = _numpy(found)
-    ids = np.atleast_1d(np.asarray(slots, np.int64))
+    ids = np.atleast_1d(np.asarray(slots))
+    if ids.size and ids.dtype.kind not in "iu":
+        raise TypeError(f"slots: expected integers, got {ids.dtype}")
     if ids.size and (ids.max() > 2**31 - 1 or ids.min() < -(2**31)):
-        raise ValueError(f"slots: expected ids of 32 bits, got {ids.max()}")
-    return (c.c_int32 * ids.size)(*ids.ravel().tolist())
+        worst = ids.max() if ids.max() > 2**31 - 1 else ids.min()
+        raise ValueError(f"slots: expected ids of 32 bits, got {worst}")
+    return (c.c_int32 * ids.size)(*(int(each) for each in ids.ravel()))
 
 
 def _numpy(array: View) -> np.ndarray:

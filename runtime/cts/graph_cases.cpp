@@ -196,7 +196,8 @@ TEST_P(GraphCases, DecodesCommitFirst) {
 }
 
 // Backends keep the slots of a graph in one place; the tail of a replay still
-// names a slot that lives, and its lengths say that it is padding.
+// names a slot that lives, and only the count of requests says that it is
+// padding.
 TEST_P(GraphCases, BackendReplaysHaveTheBitsOfEagerLaunches) {
   if (kind != EntryKind::decode)
     GTEST_SKIP() << "graphs of backends are of decode";
@@ -211,7 +212,7 @@ TEST_P(GraphCases, BackendReplaysHaveTheBitsOfEagerLaunches) {
   std::vector<int64_t> slots(static_cast<size_t>(room), 0);
   std::vector<int32_t> lengths(slots.size(), 1);
   gdnrt_graph_batch shape = {};
-  shape.bs = room;
+  shape.bs = shape.num_reqs = room;
   shape.req_pool_indices = slots.data();
   shape.seq_lens = lengths.data();
   shape.forward_mode = GDNRT_MODE_DECODE;
@@ -250,8 +251,9 @@ TEST_P(GraphCases, BackendReplaysHaveTheBitsOfEagerLaunches) {
     for (size_t row = 0; row < slots.size(); ++row) {
       const bool lives = row < live.slots.size();
       slots[row] = lives ? live.slots[row] : live.slots[0];
-      lengths[row] = lives ? 9 : 1;
+      lengths[row] = 9;
     }
+    shape.num_reqs = static_cast<int64_t>(live.slots.size());
     ASSERT_EQ(gdnrt_attention_init_forward_metadata_replay_cuda_graph(
                   backend, &shape, &error),
               GDNRT_OK)

@@ -92,7 +92,7 @@ void Kernels::readSizes() {
 
 Engine::Engine(const Kernels &kernels, const Trace &trace)
     : kernels_(kernels), sizes_(kernels.sizes()),
-      verifyTokens_(trace.verifyTokens), zeroes_(trace.zeroes) {
+      verifyTokens_(trace.verifyTokens) {
   sizes_.keyHeads = trace.keyHeads;
   sizes_.valueHeads = trace.valueHeads;
   for (int64_t layer = 0; layer < kNumLayers; ++layer)

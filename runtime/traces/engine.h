@@ -152,7 +152,6 @@ private:
   const Kernels &kernels_;
   LayerSizes sizes_;
   int64_t verifyTokens_;
-  bool zeroes_;
   std::vector<LayerWeights> weights_;
   gdnrt_state_pool *pool_ = nullptr;
   /// Slots for states after tokens, with VerifyKind::buffer: those of slot s of
@@ -160,6 +159,7 @@ private:
   gdnrt_state_pool *tokenPool_ = nullptr;
   /// Made when they are first needed.
   gdnrt_metadata_builder *builder_ = nullptr;
+  int64_t numServed_ = 0;
   std::vector<gdnrt_gdn_layer *> layers_;
   std::map<std::string, DeviceArray> arrays_;
 };

@@ -18,8 +18,7 @@ void Engine::makeLayers() {
   options.max_num_seqs = kMostRows;
   options.max_num_tokens = kMostTokens;
   options.num_speculative_tokens = verifyTokens_ - 1;
-  // In a graph the first token of a request reads its slot.
-  options.use_full_cuda_graph = zeroes_;
+  options.use_full_cuda_graph = 1;
   options.verify_states =
       kernels_.verifyKind() == VerifyKind::tree     ? GDNRT_VERIFY_TREE
       : kernels_.verifyKind() == VerifyKind::lazy   ? GDNRT_VERIFY_LAZY
@@ -37,6 +36,23 @@ void Engine::makeLayers() {
                                  args.named().size(), &layers_.back(), &error),
           error);
   }
+}
+
+/// Gives the runs of a step the rows that a graph was captured with: more than
+/// the step has, and as the arrays say they are padding. False for a step that
+/// no graph is replayed for.
+static bool asGraph(gdnrt_gdn_metadata &metadata, std::vector<gdnrt_run> &runs,
+                    int64_t rows) {
+  if (metadata.num_runs == 0 || metadata.num_prefills > 0)
+    return false;
+  runs.assign(metadata.runs, metadata.runs + metadata.num_runs);
+  for (gdnrt_run &run : runs) {
+    run.num_rows = rows;
+    if (run.kind == GDNRT_RUN_DECODE)
+      metadata.num_run_tokens = run.num_tokens = rows;
+  }
+  metadata.runs = runs.data();
+  return true;
 }
 
 std::vector<Outputs> Engine::serve(const std::vector<ServedRow> &rows,
@@ -70,7 +86,9 @@ std::vector<Outputs> Engine::serve(const std::vector<ServedRow> &rows,
   common.block_table_columns = common.block_table_stride = verifyTokens_;
   common.num_accepted_tokens = accepted.data();
   common.num_decode_draft_tokens = drafts.data();
-  common.num_padded_reqs = common.num_reqs + padding - emptyRows;
+  // The caller may say how many rows a graph has, or leave it out.
+  const bool isEven = ++numServed_ % 2 == 0;
+  common.num_padded_reqs = isEven ? common.num_reqs + padding - emptyRows : 0;
   common.token_slots = tokenSlots.data();
   common.parents = parents.data();
   common.token_slots_stride = verifyTokens_;
@@ -80,6 +98,10 @@ std::vector<Outputs> Engine::serve(const std::vector<ServedRow> &rows,
   gdnrt_gdn_metadata metadata;
   check(gdnrt_metadata_builder_build(builder_, &common, &metadata, &error),
         error);
+  std::vector<gdnrt_run> runs;
+  if (numServed_ % 4 < 2 && asGraph(metadata, runs, kMostRows))
+    while (static_cast<int64_t>(tokens.size()) < metadata.num_run_tokens)
+      tokens.push_back(mix(97, tokens.size()));
   void *arena = nullptr;
   if (!kernels_.isHost()) {
     std::vector<uint8_t> room(metadata.arena_bytes);

@@ -92,8 +92,10 @@ void Scheduler::serve(const Step &step) {
   // A graph has a token for each of its rows.
   const auto padding = static_cast<int64_t>(staleRows + draw(step, -1, 40, 4));
   std::vector<Outputs> outputs = engine_.serve(rows, padding);
-  // Without a single draft a row of one token is a decode like any other.
+  // A row without drafts is verified like others; with slots it is decoded if
+  // no row of the step has any.
   const bool verifies =
+      (kind != VerifyKind::slots && trace_.verifyTokens > 1) ||
       std::any_of(plan.begin(), plan.end(),
                   [](const Served &served) { return served.row.drafts > 0; });
   size_t token = 0;

@@ -14,7 +14,7 @@
 //  CHECK-SAME:   %qkvz: tensor<?x?xbf16> {gdn.dims = ["T", "256*Hk + 256*Hv"], gdn.name = "qkvz"}
 //  CHECK-SAME:   %cu_seqlens: tensor<?xi32> {gdn.dims = ["N + 1"], gdn.name = "cu_seqlens"}
 //  CHECK-SAME:   %state_pool: !gdn.pool<?x?x128x128xf32>
-//  CHECK-SAME:   attributes {gdn.entry, gdn.facts = {io = "bf16", layout = "interleaved", model_type = "qwen3_next", outputs = "norm", state = "f32"}}
+//  CHECK-SAME:   attributes {gdn.entry, gdn.facts = {doubled_beta = "0", io = "bf16", layout = "interleaved", model_type = "qwen3_next", norm_eps = "1e-06", output_gate = "silu", outputs = "norm", state = "f32"}}
 //       CHECK:   gdn.unpack "qkvz" interleaved %qkvz heads(%[[HK]], %Hv)
 // CHECK-LABEL: func.func @decode(
 //   CHECK-NOT:   cu_seqlens

@@ -11,15 +11,15 @@ KEY_DIM = VALUE_DIM = 64
 WIDTH = 4
 
 
-def compile_image(tool, folder: Path, *options: str) -> Path:
-    """A layer with heads of 64, on this CPU, in f32."""
+def compile_image(tool, folder: Path, *options: str, extra: str = "") -> Path:
+    """A layer with heads of 64, on this CPU, in f32; `extra` stands in its configuration."""
     config = folder / "config.json"
     config.write_text(
         '{"model_type": "qwen3_5_text", "hidden_size": 128, "hidden_act": "silu",'
         ' "num_hidden_layers": 4, "linear_num_key_heads": 1,'
         ' "linear_num_value_heads": 2, "linear_key_head_dim": 64,'
         ' "linear_value_head_dim": 64, "linear_conv_kernel_dim": 4,'
-        ' "rms_norm_eps": 1e-6}'
+        ' "rms_norm_eps": 1e-6' + extra + "}"
     )
     path = folder / f"layer{abs(hash(options))}.gdnk"
     result: subprocess.CompletedProcess = tool(

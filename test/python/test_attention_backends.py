@@ -2,7 +2,9 @@
 """Attention backends of engines in Python: linear attention on pools against a float64
 model, paged attention against its formula, the hybrid one call for call."""
 
+import gc
 import logging
+import weakref
 from types import SimpleNamespace
 
 import ml_dtypes
@@ -212,16 +214,37 @@ def test_replay_pads_with_the_null_slot(engine):
     )
     address = backend.forward_metadata.cache_indices.ctypes.data
     slots = np.array([3, 1, 2, 1], np.int64)
-    backend.init_forward_metadata_replay_cuda_graph(4, slots, np.array([7, fill, fill, fill]))
+    # What pads lengths is the business of full attention.
+    for padding in (fill, 64):
+        lengths = np.array([7, padding, padding, padding])
+        backend.init_forward_metadata_replay_cuda_graph(4, slots, lengths, num_reqs=1)
+        assert backend.forward_metadata.cache_indices.tolist() == [3, 0, 0, 0]
     assert backend.forward_metadata.cache_indices.tolist() == [3, 0, 0, 0]
     assert backend.forward_metadata.cache_indices.ctypes.data == address
     batch = engine.batch(ForwardMode.DECODE, [3, 0, 0, 0])
     assert engine.run(batch, [1] * 4) < 1e-5
     engine.check_states()
     # A shorter batch uses the front of the same buffer.
-    backend.init_forward_metadata_replay_cuda_graph(2, slots, np.array([9, 9]))
+    backend.init_forward_metadata_replay_cuda_graph(2, slots, np.array([9, 9]), num_reqs=2)
     assert backend.forward_metadata.cache_indices.tolist() == [3, 1]
     assert backend.forward_metadata.cache_indices.ctypes.data == address
+    with pytest.raises(ValueError, match="num_reqs: expected how many of the 4 rows"):
+        backend.init_forward_metadata_replay_cuda_graph(4, slots, np.full(4, 9))
+
+
+def test_views_keep_the_backend(engine):
+    """Arrays of metadata are in the backend's memory, which lives as long as they do."""
+    device, kernels = engine.backend.device, engine.backend.kernels
+    backend = GDNAttnBackend(engine.backend.gdn_pool, device, kernels=kernels)
+    backend.init_forward_metadata(engine.batch(ForwardMode.DECODE, [1, 2]))
+    slots = backend.forward_metadata.cache_indices
+    alive = weakref.ref(backend)
+    del backend
+    gc.collect()
+    assert alive() is not None and slots.tolist() == [1, 2]
+    del slots
+    gc.collect()
+    assert alive() is None
 
 
 def test_choice_is_reported_once(device, kernels, caplog):
@@ -311,12 +334,12 @@ def test_hybrid_delegates_as_the_original():
         num_tokens=4, forward_mode=ForwardMode.DECODE, **graph
     )
     rest = {"seq_lens_sum": 9, "forward_mode": ForwardMode.DECODE, "seq_lens_cpu": None}
-    hybrid.init_forward_metadata_replay_cuda_graph(**graph, **rest)
+    hybrid.init_forward_metadata_replay_cuda_graph(**graph, **rest, num_reqs=3)
     assert [(name, kwargs) for name, _, _, kwargs in calls] == [
         ("full", graph | {"num_tokens": 4, "forward_mode": ForwardMode.DECODE}),
         ("gdn", graph),
         ("full", graph | rest),
-        ("gdn", graph),
+        ("gdn", graph | {"num_reqs": 3}),
     ]
 
 

@@ -80,14 +80,14 @@ def test_device_memory(fake_gpu):
     fake_gpu.synchronize()
 
 
-def test_host_arrays_are_refused_by_a_gpu(fake_gpu):
+def test_host_arrays_are_refused_by_a_gpu(runtime, fake_gpu):
     from gdn.runtime import _argument
 
-    with pytest.raises(ValueError, match="x: expected memory of the device cuda, got cpu"):
-        _argument("x", np.zeros(3, np.float32), "cuda")
-    _argument("x", np.zeros(0, np.float32), "cuda")
-    with pytest.raises(ValueError, match="x: expected memory of the device cpu, got cuda"):
-        _argument("x", fake_gpu.empty((3,)), "cpu")
+    with pytest.raises(ValueError, match="x: expected memory of cuda:0, got cpu"):
+        _argument("x", np.zeros(3, np.float32), fake_gpu, written=False)
+    _argument("x", np.zeros(0, np.float32), fake_gpu, written=False)
+    with pytest.raises(ValueError, match="x: expected memory of cpu, got cuda:0"):
+        _argument("x", fake_gpu.empty((3,)), runtime.device(), written=False)
 
 
 def test_kernels_take_dlpack(runtime, build_dir):
@@ -115,7 +115,7 @@ def test_state_pools_of_a_gpu(fake_gpu):
     slots = pool.allocate(2)
     pool.copy_states(slots[:1], slots[1:], stream=7)
     pool.free(slots)
-    with pytest.raises(ValueError, match="state: expected memory of the device cuda, got cpu"):
+    with pytest.raises(ValueError, match="state: expected memory of cuda:0, got cpu"):
         host = np.zeros((2, 4, 2, 4, 4), np.float32)
         StatePool.wrap(fake_gpu, shape, host, np.zeros((2, 4, 16, 3), np.float32))
     with pytest.raises(ValueError, match="slots: expected ids on the host, got memory of a GPU"):

@@ -217,10 +217,14 @@ def test_layouts_of_states_have_the_same_bits(runtime, kernels_of):
         assert all(a.tobytes() == b.tobytes() for a, b in zip(results[0], other, strict=True))
 
 
-def test_gate_of_the_norm(runtime, kernels_of):
+def test_gate_of_the_norm(runtime, kernels_of, tool, tmp_path):
+    options = ("--layout=split", "--outputs=core", "--has-initial")
+    path = compile_image(tool, tmp_path, *options, extra=', "output_gate_type": "sigmoid"')
+    sigmoids = layer_kernels(runtime.device(), runtime.image(path))
     config = SimpleNamespace(**vars(CONFIG), output_gate_type="sigmoid")
-    layer = make_layer(kernels_of("split", "core"), "separate", config)
-    assert worst_error(run(runtime, layer), "sigmoid") < 2e-5
+    for each in (config, CONFIG):
+        layer = make_layer(sigmoids, "separate", each)
+        assert worst_error(run(runtime, layer), "sigmoid") < 2e-5
     config.output_gate_type = "swish"
     assert make_layer(kernels_of("split", "core"), "separate", config).output_gate == "silu"
     config.output_gate_type = "gelu"
@@ -305,6 +309,101 @@ def test_refusals(runtime, kernels_of):
         layer.bind_kv_cache(np.zeros((2, 512, 3)), np.zeros((2, HV, D, D)))
     with pytest.raises(ValueError, match="order: expected flat for kernels with that, got interl"):
         make_layer(kernels_of("flat", "core"), "interleaved")
+
+
+def test_weights_fit_the_configuration(kernels_of):
+    """What is cut to fit gives a layer that runs, of another model."""
+    kernels, good = kernels_of("split", "core"), make_weights("flat")
+    more = SimpleNamespace(**vars(CONFIG) | {"linear_num_value_heads": HV + HK})
+    for config in (more, SimpleNamespace(**vars(CONFIG) | {"hidden_size": HIDDEN + 8})):
+        with pytest.raises(ValueError, match=r": expected \[.*\] by the configuration, got \["):
+            GatedDeltaNetAttention(config, kernels, good, order="flat")
+    rows = len(good["in_proj_qkvz.weight"])
+    wrong = {
+        "in_proj_qkvz.weight": (good["in_proj_qkvz.weight"][:-D], [rows, HIDDEN]),
+        "conv1d.weight": (good["conv1d.weight"][:, :, :3], [rows - HV * D, 1, 4]),
+        "A_log": (good["A_log"].reshape(1, 1, HV, 1), [HV]),
+        "dt_bias": (np.tile(good["dt_bias"], D), [HV]),
+        "norm.weight": (good["norm.weight"][: D // 2], [D]),
+        "out_proj.weight": (good["out_proj.weight"].T, [HIDDEN, HV * D]),
+    }
+    for name, (weight, expected) in wrong.items():
+        text = f"{name}: expected {expected} by the configuration, got {list(weight.shape)}"
+        for rank in ({}, {"tp_size": 2, "tp_rank": 1}):
+            with pytest.raises(ValueError) as caught:
+                GatedDeltaNetAttention(CONFIG, kernels, good | {name: weight}, order="flat", **rank)
+            assert str(caught.value) == text
+    # Convolutions have no middle dimension in some checkpoints.
+    flat = good | {"conv1d.weight": good["conv1d.weight"][:, 0]}
+    GatedDeltaNetAttention(CONFIG, kernels, flat, order="flat")
+
+
+@pytest.mark.parametrize("tp_size", [1, 2])
+def test_merged_gates_beside_separate_projections(runtime, kernels_of, tp_size):
+    """As adapters split a layer: in_proj_qkv and in_proj_z, and in_proj_ba as it was."""
+    weights = make_weights("separate")
+    b, a = weights.pop("in_proj_b.weight"), weights.pop("in_proj_a.weight")
+    weights["in_proj_ba.weight"] = np.concatenate([b, a])
+    total = [0.0 for _ in LENGTHS]
+    for rank in range(tp_size):
+        layer = GatedDeltaNetAttention(
+            CONFIG,
+            kernels_of("split", "core"),
+            weights,
+            tp_size=tp_size,
+            tp_rank=rank,
+            model_dtype="float32",
+        )
+        conv, ssm = layer.get_state_shape()
+        caches = (np.zeros((SLOTS, *shape), np.float32) for shape in (conv, ssm))
+        layer.bind_kv_cache(*caches)
+        total = [sum(pair) for pair in zip(total, run(runtime, layer), strict=True)]
+    assert worst_error(total) < 2e-5
+
+
+def test_what_the_image_says_of_the_norm(runtime, tool, tmp_path):
+    """OLMo-Hybrid's layers have an epsilon of their own, whatever the configuration has for
+    its other norms."""
+    options = ["--preset=olmo-hybrid-7b", "--io=f32", "--layout=split", "--outputs=core"]
+    path = tmp_path / "olmo.gdnk"
+    done = tool("gdn-compile", *options, "--only=decode", "--target=native", "-o", path)
+    assert done.returncode == 0, done.stderr
+    image = runtime.image(path)
+    facts = image.attributes("decode")
+    assert (facts["norm_eps"], facts["output_gate"], facts["doubled_beta"]) == (
+        "1e-05",
+        "silu",
+        "1",
+    )
+    kernels = layer_kernels(runtime.device(), image)
+    layer = GatedDeltaNetAttention(CONFIG, kernels, make_weights("flat"), order="flat")
+    assert (layer.layer_norm_epsilon, CONFIG.rms_norm_eps) == (1e-5, 1e-6)
+    config = SimpleNamespace(**vars(CONFIG), output_gate_type="sigmoid")
+    with pytest.raises(
+        ValueError, match="output_gate_type: expected silu, that of the image, got s"
+    ):
+        GatedDeltaNetAttention(config, kernels, make_weights("flat"), order="flat")
+
+
+def test_kernels_that_make_no_layer(runtime, kernels_of, tool, tmp_path):
+    weights = make_weights("flat")
+    with pytest.raises(ValueError, match="kernels: expected at least one, got none"):
+        GatedDeltaNetAttention(CONFIG, {}, weights, order="flat")
+    with pytest.raises(
+        ValueError, match=r"expected one of the outputs core and out of .*, got both"
+    ):
+        GatedDeltaNetAttention(CONFIG, kernels_of("split", "both"), weights, order="flat")
+    options = ["--preset=qwen3.5-0.8b", "--io=f32,bf16", "--state=f32", "--only=decode"]
+    path = tmp_path / "two.gdnk"
+    done = tool("gdn-compile", *options, "--target=native", "-o", path)
+    assert done.returncode == 0, done.stderr
+    image = runtime.image(path)
+    with pytest.raises(ValueError, match="suffix: expected one of '_bf16_f32', '_f32_f32', for"):
+        layer_kernels(runtime.device(), image)
+    assert list(layer_kernels(runtime.device(), image, "_f32_f32")) == ["decode"]
+    missing = {n: w for n, w in weights.items() if n != "in_proj_ba.weight"}
+    with pytest.raises(ValueError, match="projections: expected in_proj_qkvz and in_proj_ba, or"):
+        GatedDeltaNetAttention(CONFIG, kernels_of("split", "core"), missing, order="flat")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="PyTorch is there")

@@ -2,6 +2,9 @@
 """The core of a layer over metadata, against a float64 model that knows none: decodes,
 prefills, verified rows and mixtures of them, padding, profile runs, refusals."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from gdn_layer_model import CoreModel, compile_image, make_inputs, make_weights, relative_error
@@ -118,10 +121,10 @@ def test_prefill_then_decode(layer):
 
 
 def test_first_token_alone(layer):
-    """A request of one token counts as a decode, but has no state to start from."""
+    """A request of one token counts as a prefill: it has no state to start from."""
     layer.step([0, 1], [3, 4])
     core, expected, m = layer.step([0, 5, 4, 1], [1, 1, 1, 1])
-    assert m.num_decodes == 4
+    assert (m.num_decodes, m.num_prefills) == (1, 3)
     assert relative_error(core, expected) < 1e-5
     layer.check_states()
 
@@ -359,3 +362,85 @@ def test_one_workspace_for_all_layers(runtime, kernels):
         Workspace([], 1, 1)
     with pytest.raises(GdnError, match="expected at least 0 rows and tokens, got -1 and 1"):
         Workspace([layers[0].layer], -1, 1)
+
+
+def test_a_step_that_is_refused_has_changed_nothing(runtime, tool, tmp_path):
+    """All runs are checked before the first is launched, so that a step can be tried again."""
+    path = compile_image(tool, tmp_path, "--layout=split", "--outputs=core")
+    without = layer_kernels(runtime.device(), runtime.image(path))
+    layer = Fixture(runtime, without, 21, num_spec=0)
+    # A decode, and behind it a prefill that has no state, which these kernels cannot say.
+    layer.done[0] = 5
+    layer.state[:], layer.conv[:] = 1, 1
+    state, conv = layer.state.copy(), layer.conv.copy()
+    for _ in range(2):
+        with pytest.raises(
+            GdnError, match="has no state to start from, but the entry has no has_i"
+        ):
+            layer.step([0, 1], [1, 7])
+        assert np.array_equal(layer.state, state) and np.array_equal(layer.conv, conv)
+    # Nor is an output looked at when states have moved on.
+    common = CommonAttentionMetadata(
+        query_start_loc=np.array([0, 1], np.int32),
+        seq_lens=np.array([6], np.int32),
+        num_reqs=1,
+        num_actual_tokens=1,
+        block_table_tensor=layer.table[[0]],
+    )
+    m = layer.builder.build(0, common)
+    core = np.zeros((3, D, HV), np.float32).swapaxes(1, 2)
+    with pytest.raises(GdnError, match="core: expected rows of neighbouring elements"):
+        layer.layer.forward(m, **make_inputs(layer.rng, 3, HK, HV), core=core)
+    assert np.array_equal(layer.state, state)
+
+
+def test_rows_of_several_runs_do_not_share_slots(runtime, tool, tmp_path):
+    """Of devices with debug checks: a slot that a decode writes, and a prefill as well."""
+    path = compile_image(tool, tmp_path, *FULL, "--verify=slots")
+    device = runtime.device(num_workers=1, debug_checks=True)
+    layer = Fixture(runtime, layer_kernels(device, runtime.image(path)), 22)
+    layer.step([0, 1], [3, 4])
+    layer.table[2] = layer.table[0]
+    state = layer.state.copy()
+    with pytest.raises(GdnError, match="row 0 and row 1 of the step both write slot 1"):
+        layer.step([0, 2], [1, 5])
+    with pytest.raises(GdnError, match="row 0 of the step both write slot 1"):
+        layer.step([0, 2], [3, 5], np.array([2, -1], np.int32))
+    assert np.array_equal(layer.state, state, equal_nan=True)
+
+
+def test_graphs_of_rows_that_move_need_write_slots(runtime, kernels):
+    """Capture is refused on a stream that is captured; without one the metadata says so."""
+    layer = Fixture(runtime, kernels, 23, use_full_cuda_graph=True)
+    common = CommonAttentionMetadata(
+        query_start_loc=np.array([0, 1], np.int32),
+        seq_lens=np.array([1], np.int32),
+        num_reqs=1,
+        num_actual_tokens=1,
+        block_table_tensor=layer.table[[0]],
+    )
+    assert layer.builder.build_for_cudagraph_capture(common).raw.moves_states == 1
+
+
+def test_views_keep_the_builder(runtime):
+    """Arrays of metadata are in the builder's memory, which lives as long as they do."""
+    builder = GDNAttentionMetadataBuilder.from_options(runtime, max_num_seqs=4, max_num_tokens=64)
+    common = CommonAttentionMetadata(
+        query_start_loc=np.array([0, 1, 2], np.int32),
+        seq_lens=np.array([5, 6], np.int32),
+        num_reqs=2,
+        num_actual_tokens=2,
+        block_table_tensor=np.array([[11], [12]], np.int32),
+    )
+    metadata = builder.build(0, common)
+    alive = weakref.ref(builder)
+    del builder
+    gc.collect()
+    assert metadata.non_spec_state_indices_tensor.tolist() == [11, 12]
+    slots = metadata.non_spec_state_indices_tensor
+    del metadata
+    gc.collect()
+    assert alive() is not None and slots.tolist() == [11, 12]
+    del slots
+    gc.collect()
+    assert alive() is None

@@ -115,7 +115,7 @@ def check_against_definition(m, common, accepted, drafts, lengths, context, num_
             return
     else:
         assert m.spec_sequence_masks is m.spec_token_indx is m.spec_query_start_loc is None
-        long = np.flatnonzero(lengths > 1)
+        long = np.flatnonzero((lengths > 1) | ((lengths == 1) & (context == 0)))
         decodes = long[0] if len(long) else rows
         assert (m.num_decodes, m.num_prefills) == (decodes, rows - decodes)
         assert m.num_decode_tokens == lengths[:decodes].sum()

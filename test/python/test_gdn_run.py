@@ -337,3 +337,40 @@ def test_replay_of_another_model_says_what_does_not_fit(tool, image):
     done = tool("gdn-run", image, "--replay", recording)
     assert done.returncode == 1
     assert done.stderr.startswith(f"gdn-run: error: {recording}: prefill.layer0: expects ")
+
+
+def test_replay_of_wrong_shapes_is_an_error(tool, tmp_path):
+    """Whatever shape a tensor has, gdn-run ends by itself."""
+    path, image = DATA / "qwen3_next_tiny.safetensors", tmp_path / "m.gdnk"
+    done = tool("gdn-compile", "--config", path, "--io=f32", "--outputs=both", "-o", image)
+    assert done.returncode == 0, done.stderr
+    recording = tensorfile.read(path)
+    own = [n for n in recording if ".layer0." in n and n.split(".")[0] in ("prefill", "weights")]
+    assert len(own) > 6
+    broken = 0
+    for name in own:
+        dtype, shape, content = recording[name]
+        size = tensorfile.SIZES[dtype]
+        half = max(shape[-1] // 2, 1)
+        for wrong in (
+            (dtype, [], content[:size]),
+            (dtype, [*shape[:-1], 0], b""),
+            (dtype, [*shape[:-1], half], content[: len(content) // shape[-1] * half]),
+        ):
+            path = tensorfile.write(tmp_path / "wrong.safetensors", {**recording, name: wrong})
+            done = tool("gdn-run", image, "--replay", path)
+            assert done.returncode in (0, 1, 2), f"{name} {wrong[:2]}: {done.returncode}"
+            broken += done.returncode == 1
+            assert (done.returncode == 1) == done.stderr.startswith("gdn-run: error: "), done.stderr
+    assert broken > len(own)
+
+
+@pytest.mark.parametrize("option", ["--config=", "--replay=", "--entry=decode --input="])
+def test_inputs_without_end_are_an_error(tool, image, option):
+    words = f"{option}/dev/zero".split()
+    if option == "--config=":
+        done = tool("gdn-compile", *words, "-o", "/dev/null")
+    else:
+        done = tool("gdn-run", image, *words)
+    assert done.returncode == 1
+    assert "/dev/zero: cannot be read: expects at most" in done.stderr

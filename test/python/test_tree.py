@@ -107,3 +107,19 @@ def test_lit_tests_run_something():
     tests = [p for p in TEXTS if p.suffix == ".mlir" and p.is_relative_to(ROOT / "test")]
     tests = [p for p in tests if not {"Inputs", "data"} & set(p.parts)]
     complain([name(p) for p in tests if "RUN:" not in TEXTS[p]])
+
+
+def test_every_source_is_built():
+    """A test that no program has never fails."""
+    lists = {p.parent: TEXTS[p] for p in TEXTS if p.name == "CMakeLists.txt"}
+    rest = "".join(TEXTS[p] for p in TEXTS if p.suffix == ".cmake")
+    found = []
+    for path in TEXTS:
+        if path.suffix not in (".cpp", ".c") or path.is_relative_to(ROOT / "tools/scripts"):
+            continue
+        owner = next(folder for folder in path.parents if folder in lists)
+        # Benchmarks are named by a loop, without what is common to their names.
+        words = (str(path.relative_to(owner)), "${bench}" + path.name[path.name.rfind("_") :])
+        if not any(word in lists[owner] for word in words) and name(path) not in rest:
+            found.append(name(path))
+    complain(found)

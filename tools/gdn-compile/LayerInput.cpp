@@ -5,23 +5,17 @@
 
 #include "gdn/Data/Safetensors.h"
 #include "gdn/Model/EntryBuilder.h"
+#include "gdn/Support/InputFile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 using namespace gdn;
 
-static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
-readFile(llvm::StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path);
-  if (!buffer)
-    return llvm::createStringError(
-        buffer.getError(),
-        path + ": cannot be read: " + buffer.getError().message());
-  return std::move(*buffer);
-}
+// Configurations have kilobytes, modules of many entries less than one of
+// these.
+static constexpr uint64_t mostConfigBytes = 16 << 20, mostModuleBytes = 1 << 30;
 
 static llvm::Expected<ModelConfig> loadConfig(llvm::StringRef path) {
   if (path.ends_with(".safetensors")) {
@@ -35,7 +29,7 @@ static llvm::Expected<ModelConfig> loadConfig(llvm::StringRef path) {
                  "metadata, but got none");
     return parseModelConfig(config->second, path);
   }
-  auto buffer = readFile(path);
+  auto buffer = readInputFile(path, mostConfigBytes);
   if (!buffer)
     return buffer.takeError();
   return parseModelConfig((*buffer)->getBuffer(), path);
@@ -70,7 +64,7 @@ llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 gdn::loadLayer(mlir::MLIRContext &context, const CommandLine &line,
                const std::shared_ptr<llvm::SourceMgr> &sources) {
   if (!line.layerPath.empty()) {
-    auto buffer = readFile(line.layerPath);
+    auto buffer = readInputFile(line.layerPath, mostModuleBytes);
     if (!buffer)
       return buffer.takeError();
     sources->AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());

@@ -6,6 +6,7 @@
 
 #include "gdn/Pipelines/CompileImage.h"
 #include "gdn/Pipelines/CrashReproducer.h"
+#include "gdn/Support/OutputFile.h"
 #include "gdn/Target/CudaProgram.h"
 #include "gdn/Target/NvptxCodegen.h"
 
@@ -20,14 +21,6 @@
 
 using namespace mlir;
 using namespace gdn;
-
-/// Writes the whole of `text` or nothing.
-static llvm::Error write(StringRef path, StringRef text) {
-  return llvm::writeToOutput(path, [&](raw_ostream &stream) {
-    stream << text;
-    return llvm::Error::success();
-  });
-}
 
 static std::string print(ModuleOp module) {
   std::string text;
@@ -266,7 +259,7 @@ int main(int argc, char **argv) {
                                           cache ? &*cache : nullptr, configure);
   if (failed(output))
     return 1;
-  if (llvm::Error error = write(line->output, *output))
+  if (llvm::Error error = writeOutputFile(line->output, *output))
     return fail(std::move(error));
   return 0;
 }

@@ -10,6 +10,7 @@
 #include "gdn-c/serving.h"
 #include "gdnrt/binding.h"
 #include "gdnrt/loaded_kernel.h"
+#include "gdnrt/step_check.h"
 #include "gdnrt/workspace.h"
 
 #include <array>
@@ -64,7 +65,12 @@ public:
   make(std::shared_ptr<LoadedKernel> kernel, const gdnrt_named_arg *fixed,
        size_t count);
 
-  /// Launches one run of a step. `tokens` have the rows of the run alone.
+  /// Whether one run of a step can be launched: binds its arguments, takes what
+  /// memory it needs, and checks slots where that is wanted. `tokens` have the
+  /// rows of the run alone.
+  Status check(const GDNMetadataView &step, const gdnrt_run &run,
+               const gdnrt_named_arg *tokens, size_t count, void *stream);
+  /// Launches a run that was checked.
   Status launch(const GDNMetadataView &step, const gdnrt_run &run,
                 const gdnrt_named_arg *tokens, size_t count, void *stream);
   /// Whether the run could be recorded into a graph: nothing is taken, waited
@@ -81,6 +87,9 @@ public:
   const EntrySchema &entry() const { return *kernel_->entry; }
   const ParamSchema *tokenParam(const char *name) const;
   Device &device() const { return *kernel_->device; }
+  bool hasDebugChecks() const { return kernel_->debugChecks; }
+  /// The slots of its pool of states, with the null slot; no slots without one.
+  SlotRange slotRange() const;
 
 private:
   /// An argument with sizes and strides of its own.
@@ -118,6 +127,8 @@ private:
   /// That of all layers, and whether the binding has it.
   std::shared_ptr<const Workspace> shared_;
   bool sharesWorkspace_ = false;
+  /// The run whose arguments the binding has; only compared.
+  const gdnrt_run *prepared_ = nullptr;
   bool changed_ = true;
   bool batchInvariant_ = false;
 };
@@ -148,6 +159,10 @@ private:
   void slice(const gdnrt_run &run, const gdnrt_named_arg *tokens, size_t count);
   Status checkCapture(const GDNMetadataView &step,
                       const gdnrt_named_arg *tokens, size_t count);
+  Status checkLaunches(const GDNMetadataView &step,
+                       const gdnrt_named_arg *tokens, size_t count,
+                       void *stream);
+  bool isWritten(const char *name) const;
   Status checkTokens(const gdnrt_named_arg *tokens, size_t count,
                      int64_t needed) const;
 

@@ -42,11 +42,13 @@ private:
 
   Status check(const CommonMetadata &common) const;
   Status checkTable(const CommonMetadata &common) const;
+  Status checkCounts(const CommonMetadata &common) const;
   bool usesSpec(const CommonMetadata &common) const;
   const int32_t *stateColumns(const CommonMetadata &common, int64_t row) const;
   void fillSlots(const CommonMetadata &common, int64_t row, int64_t to);
   bool hasCommits() const;
   bool isCount(int32_t accepted) const;
+  bool movesStates() const;
 
   Status buildPlain(const CommonMetadata &common, GDNMetadata &m);
   Status buildSpec(const CommonMetadata &common, GDNMetadata &m);
@@ -63,6 +65,7 @@ private:
   Status pad(const CommonMetadata &common, GDNMetadata &m);
   void padDecode(GDNMetadata &m, int64_t rows);
   void padSpec(GDNMetadata &m, int64_t rows);
+  void padTails();
 
   MetadataOptions options_;
   int64_t numColumns_;
@@ -84,12 +87,19 @@ private:
   int32_t *convNums_, *batchPtr_, *tokenChunkOffsetPtr_, *tailStarts_;
   uint8_t *specMasks_;
 
+  /// Rows that arrays hold: of this step, and of those before it.
+  struct RowCounts {
+    int64_t nonSpec = 0, spec = 0, commits = 0;
+  };
+  RowCounts used_, filled_;
+
   std::vector<gdnrt_run> runs_;
   int64_t numRunStarts_ = 0;
   /// Of the row in non_spec order, of the row in the step.
   std::vector<int32_t> rowOfNonSpec_;
-  /// Counts of a capture, and the slots and parents of its tokens.
-  std::vector<int32_t> captureAccepted_, captureDrafts_, captureTokens_;
+  /// Lengths and counts of a capture, and the slots and parents of its tokens.
+  std::vector<int32_t> captureLengths_, captureAccepted_, captureDrafts_,
+      captureTokens_;
 };
 
 } // namespace gdnrt

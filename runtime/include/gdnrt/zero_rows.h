@@ -10,8 +10,11 @@
 
 namespace gdnrt {
 
-/// Zeroes the rows of `arg` from `first` on, in the order of `stream`. Elements
-/// of a row are neighbours; rows may be apart.
+/// Whether zeroRows can do its work: elements of a row are neighbours.
+Status checkRowsToZero(const char *name, const gdnrt_arg &arg, int64_t first);
+
+/// Zeroes the rows of `arg` from `first` on, in the order of `stream`. Rows may
+/// be apart.
 Status zeroRows(Device &device, const char *name, const gdnrt_arg &arg,
                 int64_t first, void *stream);
 

@@ -92,6 +92,7 @@ Status HybridAttnBackend::initCudaGraphState(int64_t maxBs,
 static GraphBatch linearPart(const GraphBatch &batch) {
   GraphBatch part = {};
   part.bs = batch.bs;
+  part.num_reqs = batch.num_reqs;
   part.req_pool_indices = batch.req_pool_indices;
   part.seq_lens = batch.seq_lens;
   part.forward_mode = GDNRT_MODE_DECODE;

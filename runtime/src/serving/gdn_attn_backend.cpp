@@ -27,7 +27,7 @@ public:
   Status reserve(int64_t rows, void *stream);
   int64_t capacity() const { return capacity_; }
 
-  Status setSlots(const int64_t *ids, const int32_t *seqLens, int64_t rows);
+  Status setSlots(const int64_t *ids, int64_t rows);
   void setStarts(const int32_t *lengths, int64_t rows);
   Status upload(bool withStarts, void *stream);
 
@@ -123,15 +123,13 @@ static int32_t narrow(int64_t id) {
       std::min<int64_t>(id, std::numeric_limits<int32_t>::max()));
 }
 
-Status BatchArrays::setSlots(const int64_t *ids, const int32_t *seqLens,
-                             int64_t rows) {
+/// Whatever stood behind the rows before is padding then: a graph may have more
+/// rows than this batch (D8).
+Status BatchArrays::setSlots(const int64_t *ids, int64_t rows) {
   if (!ids && rows > 0)
     return invalid("req_pool_indices: expected an array, got null");
-  for (int64_t row = 0; row < rows; ++row) {
-    // A request that decodes has a prompt and a token. The padding of a graph
-    // has fewer, and may still name the slot of a request that lives (D8).
-    bool padding = seqLens && seqLens[row] <= 1;
-    cacheIndices[row] = padding ? GDNRT_NULL_BLOCK_ID : ids[row];
+  for (int64_t row = 0; row < capacity_; ++row) {
+    cacheIndices[row] = row < rows ? ids[row] : GDNRT_NULL_BLOCK_ID;
     slots()[row] = narrow(cacheIndices[row]);
   }
   return {};
@@ -184,8 +182,7 @@ Status GDNAttnBackend::initForwardMetadata(const ForwardBatch &batch) {
   if (Status s = eager_.reserve(std::max<int64_t>(rows, 1), batch.stream);
       !s.isOk())
     return s;
-  if (Status s = eager_.setSlots(batch.req_pool_indices, nullptr, rows);
-      !s.isOk())
+  if (Status s = eager_.setSlots(batch.req_pool_indices, rows); !s.isOk())
     return s;
   if (extend)
     eager_.setStarts(batch.extend_seq_lens, rows);
@@ -212,8 +209,10 @@ Status GDNAttnBackend::setGraph(const GraphBatch &batch) {
   if (!isDecode(batch.forward_mode))
     return failure(StatusCode::unsupported,
                    "forward_mode: expected decode, the only mode of graphs");
-  if (Status s =
-          graph_.setSlots(batch.req_pool_indices, batch.seq_lens, batch.bs);
+  if (batch.num_reqs < 0 || batch.num_reqs > batch.bs)
+    return invalid("num_reqs: expected 0 to ", batch.bs,
+                   ", the rows of the graph, got ", batch.num_reqs);
+  if (Status s = graph_.setSlots(batch.req_pool_indices, batch.num_reqs);
       !s.isOk())
     return s;
   if (Status s = graph_.upload(false, batch.stream); !s.isOk())

@@ -112,6 +112,9 @@ Status GDNLayer::checkTokens(const gdnrt_named_arg *tokens, size_t count,
     if (each.arg.sizes[0] < needed)
       return invalid(each.name, ": expected at least ", needed,
                      " rows, the tokens of the step, got ", each.arg.sizes[0]);
+    if (isWritten(each.name))
+      if (Status s = checkRowsToZero(each.name, each.arg, needed); !s.isOk())
+        return s;
   }
   return {};
 }
@@ -187,6 +190,36 @@ Status GDNLayer::checkCapture(const GDNMetadataView &step,
   return {};
 }
 
+/// All of a step, before any of it is launched.
+Status GDNLayer::checkLaunches(const GDNMetadataView &step,
+                               const gdnrt_named_arg *tokens, size_t count,
+                               void *stream) {
+  // The last one checked of each kernel is the first one launched.
+  bool wantsSlots = false;
+  SlotRange range;
+  for (int64_t r = step.metadata.num_runs; r-- > 0;) {
+    const gdnrt_run &run = step.metadata.runs[r];
+    LayerKernel &kernel = *kernelFor(run.kind);
+    slice(run, tokens, count);
+    if (Status s = kernel.check(step, run, slices_.data(), count, stream);
+        !s.isOk())
+      return s;
+    wantsSlots |= kernel.hasDebugChecks();
+    range = kernel.slotRange();
+  }
+  return wantsSlots ? checkStepSlots(step.metadata, range) : Status();
+}
+
+/// Whether a kernel of the layer writes the array.
+bool GDNLayer::isWritten(const char *name) const {
+  for (const auto *kernel : {&decode_, &prefill_, &verify_})
+    if (*kernel)
+      if (const ParamSchema *param = (*kernel)->tokenParam(name);
+          param && param->isWritten())
+        return true;
+  return false;
+}
+
 Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
                          const void *deviceArena, const gdnrt_named_arg *tokens,
                          size_t count, void *stream) {
@@ -209,9 +242,11 @@ Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
     auto capturing = device_->isCapturing(stream);
     if (!capturing.isOk())
       return capturing.status();
-    if (*capturing)
+    if (*capturing) {
       if (Status s = checkCapture(step, tokens, count); !s.isOk())
         return s;
+    } else if (Status s = checkLaunches(step, tokens, count, stream); !s.isOk())
+      return s;
     for (int64_t r = 0; r < metadata->num_runs; ++r) {
       const gdnrt_run &run = metadata->runs[r];
       slice(run, tokens, count);
@@ -221,17 +256,11 @@ Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
         return s;
     }
   }
-  for (size_t i = 0; i < count; ++i) {
-    bool written = false;
-    for (const auto *kernel : {&decode_, &prefill_, &verify_})
-      if (*kernel)
-        if (const ParamSchema *param = (*kernel)->tokenParam(tokens[i].name))
-          written |= param->isWritten();
-    if (written)
+  for (size_t i = 0; i < count; ++i)
+    if (isWritten(tokens[i].name))
       if (Status s =
               zeroRows(*device_, tokens[i].name, tokens[i].arg, needed, stream);
           !s.isOk())
         return s;
-  }
   return {};
 }

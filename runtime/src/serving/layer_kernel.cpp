@@ -287,6 +287,13 @@ Status LayerKernel::fill(const GDNMetadataView &step, const gdnrt_run &run,
   return {};
 }
 
+SlotRange LayerKernel::slotRange() const {
+  auto pool = entry().findParam("state_pool");
+  if (!pool)
+    return {};
+  return {held_[*pool].sizes[0], held_[*pool].nullSlot};
+}
+
 Status LayerKernel::bind() {
   if (!binding_) {
     std::vector<Argument> all(held_.size());
@@ -364,6 +371,11 @@ Status LayerKernel::checkCapture(const GDNMetadataView &step,
     return failure(StatusCode::unsupported, entry().name,
                    ": expected a device without debug checks, which wait for "
                    "the stream, got a stream that is captured");
+  if (run.kind == GDNRT_RUN_DECODE && step.metadata.moves_states &&
+      !entry().findParam("write_slots"))
+    return failure(StatusCode::unsupported, entry().name,
+                   ": expected an entry with write_slots in a graph, for rows "
+                   "of later steps may read another slot than they write");
   if (Status s = prepare(step, run, tokens, count); !s.isOk())
     return s;
   if (Status s = binding_->checkVariant(); !s.isOk()) {
@@ -377,9 +389,9 @@ Status LayerKernel::checkCapture(const GDNMetadataView &step,
   return {};
 }
 
-Status LayerKernel::launch(const GDNMetadataView &step, const gdnrt_run &run,
-                           const gdnrt_named_arg *tokens, size_t count,
-                           void *stream) {
+Status LayerKernel::check(const GDNMetadataView &step, const gdnrt_run &run,
+                          const gdnrt_named_arg *tokens, size_t count,
+                          void *stream) {
   if (Status s = prepare(step, run, tokens, count); !s.isOk())
     return s;
   if (Status s = binding_->checkVariant(); !s.isOk()) {
@@ -396,5 +408,17 @@ Status LayerKernel::launch(const GDNMetadataView &step, const gdnrt_run &run,
         !slots.isOk())
       return slots.status();
   }
+  prepared_ = &run;
+  return {};
+}
+
+Status LayerKernel::launch(const GDNMetadataView &step, const gdnrt_run &run,
+                           const gdnrt_named_arg *tokens, size_t count,
+                           void *stream) {
+  // Runs of one kernel share its binding, which has the one checked last.
+  if (prepared_ != &run)
+    if (Status s = prepare(step, run, tokens, count); !s.isOk())
+      return s;
+  prepared_ = nullptr;
   return kernel_->code->launch(*binding_, stream);
 }

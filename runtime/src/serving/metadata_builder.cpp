@@ -3,7 +3,8 @@
 // Sorts the rows of a step into decodes, prefills and verified rows, and says
 // which slots they read and write. What prefills need besides is in
 // prefill_fields.cpp, what verified rows keep states in and commits take in
-// spec_fields.cpp, memory and checks are in metadata_memory.cpp.
+// spec_fields.cpp, what graphs read behind the rows in graph_padding.cpp,
+// memory and checks are in metadata_memory.cpp.
 
 #include "gdnrt/metadata_builder.h"
 
@@ -19,13 +20,17 @@ static bool isVerified(const CommonMetadata &common, int64_t row) {
   return common.num_decode_draft_tokens[row] >= 0;
 }
 
-/// Without a single draft in the step, verified rows are plain decodes.
+/// With slots, verified rows of a step without a single draft are plain
+/// decodes: the states are the same. Elsewhere what a row leaves behind depends
+/// on how it ran, so that rows without drafts are verified whatever the others
+/// do.
 bool MetadataBuilder::usesSpec(const CommonMetadata &common) const {
   if (options_.num_speculative_tokens == 0 || !common.num_decode_draft_tokens)
     return false;
+  const int32_t least = options_.verify_states == GDNRT_VERIFY_SLOTS ? 1 : 0;
   return std::any_of(common.num_decode_draft_tokens,
                      common.num_decode_draft_tokens + common.num_reqs,
-                     [](int32_t drafts) { return drafts > 0; });
+                     [&](int32_t drafts) { return drafts >= least; });
 }
 
 /// The columns of the block table that hold the row's states.
@@ -103,14 +108,26 @@ void MetadataBuilder::addRun(GDNMetadata &m, int32_t kind, int64_t firstToken,
   m.num_runs = static_cast<int64_t>(runs_.size());
 }
 
-/// No row is verified: rows of one token up to the first longer one decode.
+/// Whether a row goes on from a state by one token at most. The first token of
+/// a request has no state before it.
+static bool isDecode(const CommonMetadata &common, int64_t row) {
+  int64_t tokens = queryLength(common, row);
+  return tokens == 0 || (tokens == 1 && common.seq_lens[row] > 1);
+}
+
+/// No row is verified: rows up to the first that does not decode do.
 Status MetadataBuilder::buildPlain(const CommonMetadata &common,
                                    GDNMetadata &m) {
   int64_t rows = common.num_reqs, decodes = 0;
-  while (decodes < rows && queryLength(common, decodes) <= 1)
+  while (decodes < rows && isDecode(common, decodes))
     ++decodes;
+  int64_t shortRows = decodes;
+  while (shortRows < rows && queryLength(common, shortRows) <= 1)
+    ++shortRows;
   for (int64_t row = 0; row < rows; ++row)
     fillSlots(common, row, row);
+  used_.nonSpec = rows;
+  specStarts_[0] = 0;
   std::copy_n(common.query_start_loc, rows + 1, nonSpecStarts_);
   for (int64_t row = 0; row < rows; ++row)
     hasInitial_[row] = common.seq_lens[row] > queryLength(common, row);
@@ -133,25 +150,25 @@ Status MetadataBuilder::buildPlain(const CommonMetadata &common,
     m.spec_decode_src_indices = {readSlots_, rows};
   }
 
-  // Decode wants a token in every row; an empty row may only stand behind. It
-  // reads a state, which the first token of a request has none of.
-  int64_t decodeTokens = common.query_start_loc[decodes];
+  // Decode wants a token in every row; an empty row may only stand behind.
+  // Among rows of one token, those without a state are launches of their own.
+  int64_t shortTokens = common.query_start_loc[shortRows];
   bool dense = true;
-  for (int64_t row = 0; row < decodeTokens && dense; ++row)
+  for (int64_t row = 0; row < shortTokens && dense; ++row)
     dense = queryLength(common, row) == 1;
-  if (decodeTokens > 0 && !dense)
-    addRun(m, GDNRT_RUN_PREFILL, 0, decodeTokens, 0, decodes);
-  for (int64_t row = 0; dense && row < decodeTokens;) {
+  if (shortTokens > 0 && !dense)
+    addRun(m, GDNRT_RUN_PREFILL, 0, shortTokens, 0, shortRows);
+  for (int64_t row = 0; dense && row < shortTokens;) {
     int64_t end = row + 1;
-    while (end < decodeTokens && hasInitial_[end] == hasInitial_[row])
+    while (end < shortTokens && hasInitial_[end] == hasInitial_[row])
       ++end;
     addRun(m, hasInitial_[row] ? GDNRT_RUN_DECODE : GDNRT_RUN_PREFILL, row,
            end - row, row, end - row);
     row = end;
   }
-  if (!onlyDecodes)
-    addRun(m, GDNRT_RUN_PREFILL, decodeTokens, tokens - decodeTokens, decodes,
-           rows - decodes);
+  if (shortRows < rows)
+    addRun(m, GDNRT_RUN_PREFILL, shortTokens, tokens - shortTokens, shortRows,
+           rows - shortRows);
   return {};
 }
 
@@ -160,10 +177,6 @@ Status MetadataBuilder::buildSpec(const CommonMetadata &common,
                                   GDNMetadata &m) {
   if (Status s = addCommit(common, /*spec=*/true, m); !s.isOk())
     return s;
-  if (!common.num_accepted_tokens &&
-      options_.verify_states != GDNRT_VERIFY_TREE)
-    return invalid("num_accepted_tokens: expected counts for a step that "
-                   "verifies drafts, got null");
   int64_t spec = 0, nonSpec = 0, specTokens = 0, nonSpecTokens = 0;
   specStarts_[0] = nonSpecStarts_[0] = 0;
   for (int64_t row = 0; row < common.num_reqs; ++row) {
@@ -192,6 +205,8 @@ Status MetadataBuilder::buildSpec(const CommonMetadata &common,
       ++m.num_prefills;
     nonSpecStarts_[++nonSpec] = static_cast<int32_t>(nonSpecTokens);
   }
+  used_.nonSpec = nonSpec;
+  used_.spec = spec;
   m.num_prefill_tokens = nonSpecTokens;
   m.num_spec_decodes = spec;
   m.num_spec_decode_tokens = specTokens;
@@ -233,90 +248,24 @@ Status MetadataBuilder::buildSpec(const CommonMetadata &common,
   return {};
 }
 
-/// Grows a step of one kind to the rows of a graph, if graphs are that large.
-Status MetadataBuilder::pad(const CommonMetadata &common, GDNMetadata &m) {
-  bool spec = m.num_spec_decodes > 0;
-  int64_t live = spec ? m.num_spec_decodes : m.num_decodes;
-  if (live > maxGraphRows_ || m.num_spec_decode_tokens > maxGraphRows_)
-    return {};
-  int64_t rows =
-      common.num_padded_reqs ? common.num_padded_reqs : common.num_reqs;
-  if (rows < live || rows > maxGraphRows_)
-    return invalid("num_padded_reqs: expected ", live, " to ", maxGraphRows_,
-                   ", got ", rows);
-  if (spec) {
-    padSpec(m, rows);
-    return {};
-  }
-  int64_t tokens = common.query_start_loc[common.num_reqs];
-  if (tokens > 0 && common.query_start_loc[tokens] != tokens)
-    return invalid("query_start_loc: expected the rows without tokens of a "
-                   "graph behind all others");
-  padDecode(m, rows);
-  return {};
-}
-
-/// Rows behind the last one of a decode graph: the null slot, no tokens.
-void MetadataBuilder::padDecode(GDNMetadata &m, int64_t rows) {
-  int64_t live = m.non_spec_state_indices.size;
-  std::fill(writeSlots_ + live, writeSlots_ + rows, options_.pad_slot);
-  std::fill(readSlots_ + live, readSlots_ + rows, options_.pad_slot);
-  std::fill(nonSpecAccepted_ + live, nonSpecAccepted_ + rows,
-            hasCommits() ? 0 : 1);
-  std::fill(nonSpecStarts_ + live + 1, nonSpecStarts_ + rows + 1,
-            nonSpecStarts_[live]);
-  m.non_spec_state_indices.size = rows;
-  m.non_spec_read_indices.size = rows;
-  m.non_spec_query_start_loc.size = rows + 1;
-  for (gdnrt_i32_array *counts :
-       {&m.num_accepted_tokens, &m.non_spec_num_accepted,
-        &m.spec_decode_src_indices})
-    if (counts->data)
-      counts->size = rows;
-  // A graph has a token in every row, those of the padding included.
-  runs_.clear();
-  padCommit(m, rows);
-  addRun(m, GDNRT_RUN_DECODE, 0, rows, 0, rows);
-  m.num_run_tokens = rows;
-}
-
-/// Rows behind the last one of a verify graph.
-void MetadataBuilder::padSpec(GDNMetadata &m, int64_t rows) {
-  int64_t spec = m.num_spec_decodes;
-  std::fill(specSlots_ + spec * numColumns_, specSlots_ + rows * numColumns_,
-            options_.pad_slot);
-  std::fill(specStarts_ + spec + 1, specStarts_ + rows + 1, specStarts_[spec]);
-  std::fill(specAccepted_ + spec, specAccepted_ + rows, hasCommits() ? 0 : 1);
-  std::fill(specMasks_, specMasks_ + spec, uint8_t{1});
-  std::fill(specMasks_ + spec, specMasks_ + rows, uint8_t{0});
-  if (m.spec_state_indices.data)
-    m.spec_state_indices.size = rows * numColumns_;
-  if (m.spec_slots.data) {
-    std::fill(specRowSlots_ + spec, specRowSlots_ + rows, options_.pad_slot);
-    m.spec_slots.size = rows;
-  }
-  if (m.spec_parents.data) {
-    std::fill(specParents_ + spec * numColumns_,
-              specParents_ + rows * numColumns_, -1);
-    m.spec_parents.size = rows * numColumns_;
-  }
-  m.spec_query_start_loc.size = rows + 1;
-  m.num_accepted_tokens.size = rows;
-  m.spec_sequence_masks.size = rows;
-  runs_.clear();
-  if (options_.verify_states == GDNRT_VERIFY_BUFFER)
-    padCommit(m, rows);
-  addRun(m, GDNRT_RUN_VERIFY, 0, m.num_actual_tokens, 0, rows);
-  m.num_run_tokens = m.num_actual_tokens;
+/// Whether a later step may read another slot than it writes, in the same row
+/// of the same graph.
+bool MetadataBuilder::movesStates() const {
+  return options_.mamba_cache_mode == GDNRT_CACHE_ALL ||
+         (options_.num_speculative_tokens > 0 &&
+          options_.verify_states == GDNRT_VERIFY_SLOTS);
 }
 
 Status MetadataBuilder::build(const CommonMetadata &common,
                               GDNMetadata &metadata) {
   if (Status s = check(common); !s.isOk())
     return s;
+  if (Status s = checkCounts(common); !s.isOk())
+    return s;
   GDNMetadata m = {};
   runs_.clear();
   numRunStarts_ = 0;
+  used_ = {};
   m.num_actual_tokens = common.num_actual_tokens;
   m.num_run_tokens = common.query_start_loc[common.num_reqs];
   m.arena = readSlots_;
@@ -328,18 +277,23 @@ Status MetadataBuilder::build(const CommonMetadata &common,
   m.run_has_initial = {hasInitial_, maxRows_};
   m.zeros = {zeros_, maxRows_ + 1};
 
-  bool spec = usesSpec(common);
-  if (Status s = spec ? buildSpec(common, m) : buildPlain(common, m); !s.isOk())
-    return s;
-  if (m.num_prefills > 0)
-    addPrefillFields(common, m);
+  m.moves_states = movesStates();
 
-  if (options_.use_full_cuda_graph && m.num_prefills == 0 &&
-      common.num_reqs > 0)
-    if (Status s = pad(common, m); !s.isOk())
-      return s;
-  metadata = m;
-  return {};
+  Status built =
+      usesSpec(common) ? buildSpec(common, m) : buildPlain(common, m);
+  if (built.isOk() && m.num_prefills > 0)
+    addPrefillFields(common, m);
+  if (built.isOk() && options_.use_full_cuda_graph && m.num_prefills == 0)
+    built = pad(common, m);
+  // Rows of a step that was refused belong to nobody.
+  if (!built.isOk()) {
+    used_ = {};
+    filled_ = {maxRows_, maxRows_, maxRows_};
+  }
+  padTails();
+  if (built.isOk())
+    metadata = m;
+  return built;
 }
 
 Status MetadataBuilder::buildForCudagraphCapture(const CommonMetadata &common,
@@ -355,14 +309,20 @@ Status MetadataBuilder::buildForCudagraphCapture(const CommonMetadata &common,
     return s;
   CommonMetadata capture = common;
   for (int64_t row = 0; row < common.num_reqs; ++row) {
+    // Rows of a graph go on from a state, whatever lengths a capture has.
+    captureLengths_[row] =
+        std::max(common.seq_lens[row],
+                 static_cast<int32_t>(queryLength(common, row)) + 1);
     captureAccepted_[row] = static_cast<int32_t>(queryLength(common, row));
-    captureDrafts_[row] = captureAccepted_[row] - 1;
+    captureDrafts_[row] =
+        captureAccepted_[row] > 1 ? captureAccepted_[row] - 1 : -1;
     // Nothing waits for a commit in what is launched to be captured.
     if (hasCommits())
       captureAccepted_[row] = 0;
   }
   capture.token_slots = capture.parents = captureTokens_.data();
   capture.token_slots_stride = 0;
+  capture.seq_lens = captureLengths_.data();
   capture.num_accepted_tokens = captureAccepted_.data();
   capture.num_decode_draft_tokens = captureDrafts_.data();
   return build(capture, metadata);

@@ -133,8 +133,11 @@ void MetadataBuilder::allocate() {
   uintptr_t address = reinterpret_cast<uintptr_t>(arena_.data());
   const size_t before = (64 - address % 64) % 64 / sizeof(int32_t);
   layOut({arena_.data() + before});
+  filled_ = {rows, rows, rows};
+  padTails();
   runs_.reserve(static_cast<size_t>(rows) + 2);
   rowOfNonSpec_.assign(static_cast<size_t>(rows), 0);
+  captureLengths_.assign(static_cast<size_t>(rows), 0);
   captureAccepted_.assign(static_cast<size_t>(rows), 0);
   captureDrafts_.assign(static_cast<size_t>(rows), 0);
   captureTokens_.assign(static_cast<size_t>(numColumns_), GDNRT_PAD_SLOT_ID);

@@ -23,6 +23,23 @@ bool MetadataBuilder::isCount(int32_t accepted) const {
          (accepted >= (hasCommits() ? 0 : 1) && accepted <= numColumns_);
 }
 
+/// Rows that go on from a state need to know how many tokens of the step before
+/// were right: whatever is taken instead is wrong for some.
+Status MetadataBuilder::checkCounts(const CommonMetadata &common) const {
+  if (options_.num_speculative_tokens == 0 || common.num_accepted_tokens ||
+      options_.verify_states == GDNRT_VERIFY_TREE)
+    return {};
+  for (int64_t row = 0; row < common.num_reqs; ++row) {
+    int64_t tokens =
+        common.query_start_loc[row + 1] - common.query_start_loc[row];
+    if (tokens > 0 && common.seq_lens[row] > tokens)
+      return invalid("num_accepted_tokens: expected counts, for row ", row,
+                     " goes on behind ", common.seq_lens[row] - tokens,
+                     " tokens, got null");
+  }
+  return {};
+}
+
 /// Element `to` of the arrays of verified rows.
 Status MetadataBuilder::fillSpec(const CommonMetadata &common, int64_t row,
                                  int64_t to) {
@@ -111,6 +128,7 @@ Status MetadataBuilder::addCommit(const CommonMetadata &common, bool spec,
     std::copy_n(common.token_slots + row * common.token_slots_stride,
                 numColumns_, slots);
   }
+  used_.commits = count;
   m.commit_slots = {commitSlots_, count};
   m.commit_num_accepted = {commitAccepted_, count};
   if (isBuffer)
@@ -118,21 +136,4 @@ Status MetadataBuilder::addCommit(const CommonMetadata &common, bool spec,
   if (any)
     addRun(m, GDNRT_RUN_COMMIT, 0, 0, 0, count);
   return {};
-}
-
-/// The commit of a graph over `rows` rows, those of padding included. The graph
-/// has it whether or not anything waits.
-void MetadataBuilder::padCommit(GDNMetadata &m, int64_t rows) {
-  if (!hasCommits())
-    return;
-  int64_t live = m.commit_slots.size;
-  std::fill(commitSlots_ + live, commitSlots_ + rows, options_.pad_slot);
-  std::fill(commitAccepted_ + live, commitAccepted_ + rows, 0);
-  m.commit_slots.size = m.commit_num_accepted.size = rows;
-  if (m.commit_token_slots.data) {
-    std::fill(commitTokenSlots_ + live * numColumns_,
-              commitTokenSlots_ + rows * numColumns_, options_.pad_slot);
-    m.commit_token_slots.size = rows * numColumns_;
-  }
-  addRun(m, GDNRT_RUN_COMMIT, 0, 0, 0, rows);
 }

@@ -8,19 +8,38 @@
 
 using namespace gdnrt;
 
-Status gdnrt::zeroRows(Device &device, const char *name, const gdnrt_arg &arg,
-                       int64_t first, void *stream) {
-  int64_t bytes = sizeInBytes(static_cast<DType>(arg.dtype)), dense = 1;
-  int64_t rows = arg.sizes[0] - first;
+static bool hasRows(const gdnrt_arg &arg, int64_t first) {
   // Arrays without elements have any strides.
-  if (rows <= 0 || std::any_of(arg.sizes, arg.sizes + arg.rank,
-                               [](int64_t size) { return size <= 0; }))
+  return arg.sizes[0] > first &&
+         std::none_of(arg.sizes, arg.sizes + arg.rank,
+                      [](int64_t size) { return size <= 0; });
+}
+
+Status gdnrt::checkRowsToZero(const char *name, const gdnrt_arg &arg,
+                              int64_t first) {
+  if (!hasRows(arg, first))
     return {};
+  int64_t dense = 1;
   for (int d = arg.rank; d-- > 1;) {
     if (arg.strides && arg.sizes[d] != 1 && arg.strides[d] != dense)
       return invalid(name, ": expected rows of neighbouring elements");
     dense *= arg.sizes[d];
   }
+  if (!arg.data)
+    return invalid(name, ": expected an array, got null");
+  return {};
+}
+
+Status gdnrt::zeroRows(Device &device, const char *name, const gdnrt_arg &arg,
+                       int64_t first, void *stream) {
+  if (Status s = checkRowsToZero(name, arg, first); !s.isOk())
+    return s;
+  if (!hasRows(arg, first))
+    return {};
+  int64_t bytes = sizeInBytes(static_cast<DType>(arg.dtype)), dense = 1;
+  for (int d = arg.rank; d-- > 1;)
+    dense *= arg.sizes[d];
+  int64_t rows = arg.sizes[0] - first;
   int64_t stride = arg.strides ? arg.strides[0] : dense;
   char *data = static_cast<char *>(arg.data) + first * stride * bytes;
   if (stride == dense)

@@ -66,6 +66,8 @@ TEST(ModelConfig, TextConfigStandsForTheWhole) {
                     "\"bfloat16\", \"layer_types\": [\"linear_attention\", "
                     "\"full_attention\", \"linear_attention\"]"),
                "qwen3_next", "qwen3_5_text");
+  inner =
+      replaced(inner, "\"num_hidden_layers\": 48", "\"num_hidden_layers\": 3");
   ModelConfig config =
       parsed("{\"model_type\": \"qwen3_5\", \"text_config\": " + inner + "}");
   EXPECT_EQ(config.modelType, "qwen3_5_text");
@@ -80,6 +82,33 @@ TEST(ModelConfig, NestedTypeMayStandOutside) {
   ModelConfig config = parsed(
       "{\"model_type\": \"qwen3_5_moe\", \"text_config\": " + inner + "}");
   EXPECT_EQ(config.modelType, "qwen3_5_moe");
+}
+
+// Some nested configurations leave types to the outer one, too.
+TEST(ModelConfig, TypesMayStandOutside) {
+  std::string outside = "{\"model_type\": \"qwen3_5\", \"dtype\": "
+                        "\"bfloat16\", \"mamba_ssm_dtype\": \"float32\", "
+                        "\"text_config\": ";
+  ModelConfig config = parsed(outside + qwen() + "}");
+  EXPECT_EQ(config.io, FloatKind::bf16);
+  EXPECT_EQ(config.state, FloatKind::f32);
+  config = parsed(outside + qwen(", \"dtype\": \"float16\"") + "}");
+  EXPECT_EQ(config.io, FloatKind::f16);
+  EXPECT_EQ(errorOf("{\"model_type\": \"qwen3_5\", \"dtype\": \"int8\", "
+                    "\"text_config\": " +
+                    qwen() + "}"),
+            "config.json: dtype: expects float32, bfloat16, float16 or auto, "
+            "but got \"int8\"");
+}
+
+// Python writes words that JSON does not have.
+TEST(ModelConfig, NumbersThatAreNotFinite) {
+  ModelConfig config =
+      parsed(qwen(", \"rope\": [NaN, -Infinity, Infinity], \"x\": \"NaN\""));
+  EXPECT_EQ(config.keyHeads, 16);
+  EXPECT_EQ(errorOf(replaced(qwen(), "1e-06", "NaN")),
+            "config.json: rms_norm_eps: expects a positive number, but got "
+            "null");
 }
 
 TEST(ModelConfig, SigmoidGate) {
@@ -117,6 +146,82 @@ TEST(ModelConfig, EveryPresetIsSound) {
     llvm::Error error = checkModelConfig(*config);
     EXPECT_FALSE(bool(error)) << llvm::toString(std::move(error));
   }
+}
+
+namespace {
+std::string kimi(llvm::StringRef linear, llvm::StringRef extra = "") {
+  return ("{\"model_type\": \"kimi_linear\", \"hidden_size\": 2304, "
+          "\"num_hidden_layers\": 4, \"rms_norm_eps\": 1e-05, "
+          "\"linear_attn_config\": {\"num_heads\": 32, \"head_dim\": 128, "
+          "\"short_conv_kernel_size\": 4" +
+          linear + "}" + extra + "}")
+      .str();
+}
+} // namespace
+
+// What a layer here does not compute is refused, not left out.
+TEST(ModelConfigErrors, MathematicsThatIsNotThere) {
+  EXPECT_EQ(
+      errorOf(kimi(", \"gate_lower_bound\": -5.0")),
+      "config.json: linear_attn_config.gate_lower_bound: expects nothing: "
+      "a bounded decay is not implemented, but got -5");
+  EXPECT_EQ(errorOf(kimi(", \"gate_lower_bound\": null")), "no error");
+  EXPECT_EQ(
+      errorOf(kimi(", \"safe_gate\": true")),
+      "config.json: linear_attn_config.safe_gate: expects false, the only "
+      "form that is implemented, but got true");
+  EXPECT_EQ(errorOf(kimi("", ", \"linear_lower_bound\": -5")),
+            "config.json: linear_lower_bound: expects nothing: a bounded decay "
+            "is not implemented, but got -5");
+  EXPECT_EQ(
+      errorOf(qwen(", \"linear_allow_neg_eigval\": true")),
+      "config.json: linear_allow_neg_eigval: expects false, the only form "
+      "that is implemented, but got true");
+  EXPECT_EQ(errorOf(qwen(", \"linear_allow_neg_eigval\": false")), "no error");
+  std::string olmo = replaced(qwen(", \"linear_allow_neg_eigval\": true, "
+                                   "\"linear_use_gate\": false"),
+                              "qwen3_next", "olmo_hybrid");
+  EXPECT_EQ(errorOf(olmo), "config.json: linear_use_gate: expects true, the "
+                           "only form that is implemented, but got false");
+}
+
+TEST(ModelConfigErrors, LayersThatContradictTheirNumber) {
+  std::string three =
+      replaced(qwen(", \"layer_types\": [TYPES]"), "\"num_hidden_layers\": 48",
+               "\"num_hidden_layers\": 3");
+  const std::string full = "\"full_attention\"", some = "\"linear_attention\"";
+  EXPECT_EQ(errorOf(replaced(three, "TYPES", some + "," + full + "," + some)),
+            "no error");
+  for (const std::string &types :
+       {some + "," + full, full + "," + full + "," + full, std::string()})
+    EXPECT_THAT(errorOf(replaced(three, "TYPES", types)),
+                ::testing::StartsWith(
+                    "config.json: layer_types: expects the kinds of 3 layers, "
+                    "of which one is linear_attention, but got ["));
+  EXPECT_EQ(
+      errorOf(qwen(", \"full_attention_interval\": 1")),
+      "config.json: full_attention_interval: expects 2 or more, so that a "
+      "layer is linear attention, but got 1");
+  EXPECT_EQ(errorOf(kimi(", \"kda_layers\": [1, 2, 3], "
+                         "\"full_attn_layers\": [4]")),
+            "no error");
+  for (const char *layers : {"[]", "[1, 1]", "[9]", "[\"a\"]"})
+    EXPECT_EQ(errorOf(kimi(std::string(", \"kda_layers\": ") + layers)),
+              std::string("config.json: linear_attn_config.kda_layers: expects "
+                          "numbers of some of 4 layers, but got ") +
+                  (llvm::StringRef(layers) == "[1, 1]" ? "[1,1]" : layers))
+        << layers;
+  EXPECT_THAT(
+      errorOf(kimi(", \"kda_layers\": [1, 2], "
+                   "\"full_attn_layers\": [4]")),
+      ::testing::StartsWith(
+          "config.json: linear_attn_config.full_attn_layers: expects the "
+          "2 of 4 layers that are not among kda_layers, but got ["));
+}
+
+TEST(ModelConfigErrors, MessagesStayShort) {
+  std::string text = replaced(qwen(), "qwen3_next", std::string(100000, 'x'));
+  EXPECT_LT(errorOf(text).size(), 400u);
 }
 
 TEST(ModelConfigErrors, UnknownPresetListsTheKnown) {

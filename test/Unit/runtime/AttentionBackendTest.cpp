@@ -217,6 +217,7 @@ TEST_F(AttentionBackend, GraphsKeepAddresses) {
   gdnrt_graph_batch graph = {};
   graph.bs = 3;
   graph.num_tokens = 3;
+  graph.num_reqs = 3;
   graph.req_pool_indices = slots;
   graph.forward_mode = GDNRT_MODE_DECODE;
   EXPECT_EQ(gdnrt_attention_init_forward_metadata_capture_cuda_graph(
@@ -235,9 +236,11 @@ TEST_F(AttentionBackend, GraphsKeepAddresses) {
             GDNRT_OK);
   EXPECT_NE(metadata().cache_indices, captured.cache_indices);
 
-  // D8: the tail still names slots of requests that live.
-  const int32_t seqLens[] = {17, 1, 1};
+  // D8: the tail still names slots of requests that live, and its lengths are
+  // whatever the backend of full attention pads with.
+  const int32_t seqLens[] = {17, 64, 64};
   slots[0] = 6;
+  graph.num_reqs = 1;
   graph.seq_lens = seqLens;
   graph.seq_lens_sum = 19;
   EXPECT_EQ(gdnrt_attention_init_forward_metadata_replay_cuda_graph(
@@ -252,6 +255,22 @@ TEST_F(AttentionBackend, GraphsKeepAddresses) {
   EXPECT_EQ(recorder.calls,
             (std::vector<std::string>{"state 4 4", "capture 3 3 0 mode 1",
                                       "metadata 3", "replay 3 3 19 mode 1"}));
+  // A graph may have more rows than its next batch, and an idle rank has none.
+  graph.bs = 2;
+  graph.num_reqs = 0;
+  slots[0] = 7;
+  EXPECT_EQ(gdnrt_attention_init_forward_metadata_replay_cuda_graph(
+                hybrid, &graph, &error),
+            GDNRT_OK);
+  EXPECT_EQ(
+      std::vector<int64_t>(captured.cache_indices, captured.cache_indices + 4),
+      (std::vector<int64_t>{0, 0, 0, 0}));
+  graph.num_reqs = 3;
+  EXPECT_EQ(gdnrt_attention_init_forward_metadata_replay_cuda_graph(gdn, &graph,
+                                                                    &error),
+            GDNRT_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.message, "INVALID_ARGUMENT: num_reqs: expected 0 to 2, "
+                              "the rows of the graph, got 3");
   graph.bs = 5;
   EXPECT_EQ(gdnrt_attention_init_forward_metadata_replay_cuda_graph(gdn, &graph,
                                                                     &error),

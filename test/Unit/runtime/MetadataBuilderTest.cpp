@@ -395,8 +395,8 @@ TEST(MetadataBuilder, Refusals) {
   common.num_accepted_tokens = nullptr;
   GDNMetadata m = {};
   EXPECT_EQ(builder->build(common, m).message(),
-            "num_accepted_tokens: expected counts for a step that verifies "
-            "drafts, got null");
+            "num_accepted_tokens: expected counts, for row 0 goes on behind 6 "
+            "tokens, got null");
   builder = makeBuilder(options(0, true));
   step = {{9, 9}, {1, 1}, {}, {}};
   step.paddedReqs = 1;

@@ -111,6 +111,7 @@ TEST(VerifyStates, GraphsOfDecodesCommitAlways) {
   Step step;
   step.seqLens = {20, 30};
   step.queryLens = {1, 1};
+  step.accepted = {0, 0};
   step.columns = 1;
   step.paddedReqs = 4;
   GDNMetadata m = build(*builder, step);

@@ -12,14 +12,14 @@ using namespace gdn::gpu;
 
 WarpsOp gdn::gpu::getRole(Operation *op) {
   auto warps = op->getParentOfType<WarpsOp>();
-  while (warps && !isa<RolesOp>(warps->getParentOp()))
+  while (warps && !isa_and_nonnull<RolesOp>(warps->getParentOp()))
     warps = warps->getParentOfType<WarpsOp>();
   return warps;
 }
 
 bool gdn::gpu::isInSomeWarps(Operation *op) {
   auto warps = op->getParentOfType<WarpsOp>();
-  return warps && !isa<RolesOp>(warps->getParentOp());
+  return warps && !isa_and_nonnull<RolesOp>(warps->getParentOp());
 }
 
 std::optional<int64_t> gdn::gpu::countWarps(Operation *op) {
@@ -36,10 +36,11 @@ std::optional<int64_t> gdn::gpu::countWarps(Operation *op) {
 
 LogicalResult RolesOp::verifyRegions() {
   // roles_c1
-  auto function = dyn_cast<FunctionOpInterface>((*this)->getParentOp());
+  Operation *around = (*this)->getParentOp();
+  auto function = dyn_cast_or_null<FunctionOpInterface>(around);
   if (!function)
     return emitOpError("expects to be directly in a function, but is in '")
-           << (*this)->getParentOp()->getName() << "'";
+           << (around ? around->getName().getStringRef() : "nothing") << "'";
   for (auto other : function.getFunctionBody().getOps<RolesOp>())
     if (other != *this)
       return emitOpError(
@@ -85,7 +86,9 @@ LogicalResult UnitsOp::verifyRegions() {
         "other gdn_gpu.units");
   // units_c2
   auto function = (*this)->getParentOfType<FunctionOpInterface>();
-  auto blocks = function->getAttrOfType<IntegerAttr>("gdn_gpu.blocks_per_sm");
+  auto blocks =
+      function ? function->getAttrOfType<IntegerAttr>("gdn_gpu.blocks_per_sm")
+               : IntegerAttr();
   if (!blocks || blocks.getInt() < 1)
     return emitOpError("expects a function with 'gdn_gpu.blocks_per_sm' of at "
                        "least 1 around it");
@@ -94,9 +97,8 @@ LogicalResult UnitsOp::verifyRegions() {
 
 LogicalResult ChannelOp::verify() {
   // channel_c1
-  if (!isa<FunctionOpInterface>((*this)->getParentOp()))
-    return emitOpError("expects to be directly in the function, but is in '")
-           << (*this)->getParentOp()->getName() << "'";
+  if (failed(verifyDirectlyInFunction(*this)))
+    return failure();
   // channel_c6
   bool isShared = getPaired(), isReceived = false, isReceivedByAll = false;
   for (Operation *user : (*this)->getUsers()) {

@@ -15,6 +15,14 @@ using namespace gdn::gpu;
 #define GET_OP_CLASSES
 #include "gdn/Dialect/GPU/IR/GPUOps.cpp.inc"
 
+LogicalResult gdn::gpu::verifyDirectlyInFunction(Operation *op) {
+  Operation *around = op->getParentOp();
+  if (isa_and_nonnull<FunctionOpInterface>(around))
+    return success();
+  return op->emitOpError("expects to be directly in the function, but is in '")
+         << (around ? around->getName().getStringRef() : "nothing") << "'";
+}
+
 LogicalResult BlockIdOp::verify() {
   // block_id_c1
   auto function = (*this)->getParentOfType<FunctionOpInterface>();
@@ -127,10 +135,7 @@ LogicalResult CopyOp::verify() {
 
 LogicalResult AllocOp::verify() {
   // alloc_c1
-  if (!isa<FunctionOpInterface>((*this)->getParentOp()))
-    return emitOpError("expects to be directly in the function, but is in '")
-           << (*this)->getParentOp()->getName() << "'";
-  return success();
+  return verifyDirectlyInFunction(*this);
 }
 
 LogicalResult ReshapeOp::verify() {
@@ -331,9 +336,11 @@ static LogicalResult verifyOutsideWarps(Operation *op) {
 LogicalResult BarrierOp::verify() { return verifyOutsideWarps(*this); }
 LogicalResult ArriveOp::verify() {
   // arrive_c2
+  auto function = (*this)->getParentOfType<FunctionOpInterface>();
+  if (!function)
+    return emitOpError("expects a function around it");
   int64_t count = 0;
-  (*this)->getParentOfType<FunctionOpInterface>()->walk(
-      [&](ArriveOp) { ++count; });
+  function->walk([&](ArriveOp) { ++count; });
   if (count != 1)
     return emitOpError("expects to be the only one of its function, but there "
                        "are ")
@@ -346,8 +353,10 @@ LogicalResult ArriveOp::verify() {
 }
 LogicalResult AwaitArrivalsOp::verify() {
   // await_arrivals_c1
-  auto warps = dyn_cast<WarpsOp>((*this)->getParentOp());
+  auto warps = dyn_cast_or_null<WarpsOp>((*this)->getParentOp());
   auto function = (*this)->getParentOfType<FunctionOpInterface>();
+  if (!function)
+    return emitOpError("expects a function around it");
   std::optional<int64_t> waits;
   function->walk([&](ArriveOp arrive) { waits = arrive.getWarp(); });
   if (!waits)

@@ -47,7 +47,7 @@ static LogicalResult verifyWarps(OpTy op, int64_t layoutWarps) {
   for (Operation *around = op->getParentOp(); around;
        around = around->getParentOp())
     if (isa<WarpsOp, EachWarpOp>(around) &&
-        !isa<RolesOp>(around->getParentOp()))
+        !isa_and_nonnull<RolesOp>(around->getParentOp()))
       return op.emitOpError("expects to be outside other ")
              << around->getName();
   auto function = op->template getParentOfType<FunctionOpInterface>();
@@ -108,7 +108,7 @@ LogicalResult WarpsOp::verifyRegions() {
     auto cluster = function
                        ? function->getAttrOfType<IntegerAttr>("gdn_gpu.cluster")
                        : IntegerAttr();
-    if (!isa<RolesOp>((*this)->getParentOp()) || !cluster ||
+    if (!isa_and_nonnull<RolesOp>((*this)->getParentOp()) || !cluster ||
         cluster.getInt() != 2)
       return emitOpError("expects to be a role of a function with "
                          "'gdn_gpu.cluster' = 2 where it is alternate");
@@ -118,7 +118,8 @@ LogicalResult WarpsOp::verifyRegions() {
     int64_t registers = *getRegisters();
     bool isWhole = getFirst() % groupWarps == 0 && getCount() % groupWarps == 0;
     bool isPart = getFirst() % groupWarps + getCount() <= groupWarps;
-    if (!isa<RolesOp>((*this)->getParentOp()) || !(isWhole || isPart))
+    if (!isa_and_nonnull<RolesOp>((*this)->getParentOp()) ||
+        !(isWhole || isPart))
       return emitOpError("expects 'registers' in a role of whole groups of "
                          "four warps, or of a part of one");
     if (registers < 24 || registers > 256 || registers % 8 != 0)

@@ -33,6 +33,15 @@ def order_of(kernels: Mapping[str, Kernel]) -> str | None:
     return found.pop() if found else None
 
 
+def fact_of(kernels: Mapping[str, Kernel], name: str, otherwise: object) -> object:
+    """What the image states about its layer, in the type of `otherwise`, which holds where
+    it states nothing. One image has one layer, and so has what a layer is made of."""
+    found = {k._image.attributes(k.name).get(name) for k in kernels.values()} - {None}
+    if len(found) > 1:
+        raise ValueError(f"kernels: expected one {name}, got {', '.join(sorted(found))}")
+    return type(otherwise)(found.pop()) if found else otherwise
+
+
 class GatedDeltaNetAttention:
     """One rank's part of a layer.
 
@@ -40,7 +49,9 @@ class GatedDeltaNetAttention:
     `weights` are the whole layer's, by the checkpoint's names without prefix
     ("in_proj_qkvz.weight", "conv1d.weight", "A_log"); this rank's share is taken. A
     projection that is given as a callable is used as it is: that is where quantised ones
-    come in. `order` is that of in_proj_qkvz, "interleaved" (Qwen3-Next) or "flat".
+    come in. `order` is that of in_proj_qkvz and in_proj_ba, "interleaved" (Qwen3-Next) or
+    "flat"; beside in_proj_qkv in_proj_ba is flat always. Epsilon and gate of the norm are
+    those that the image was made for.
 
     The layout of the kernels says what is handed over: kernels of the checkpoint's layout
     take the projections in place, those with the layout split get views. Kernels that give
@@ -69,11 +80,10 @@ class GatedDeltaNetAttention:
         all_reduce: Callable | None = None,
     ):
         self.prefix = prefix
-        if static_forward_context is not None:
-            if prefix in static_forward_context:
-                raise ValueError(f"prefix: expected a name of its own, got {prefix} twice")
-            static_forward_context[prefix] = self
+        if static_forward_context is not None and prefix in static_forward_context:
+            raise ValueError(f"prefix: expected a name of its own, got {prefix} twice")
         self.kernels = dict(kernels)
+        check_kernels(self.kernels)
         self._runtime = next(iter(self.kernels.values()))._runtime
         self._taken = {param.name for k in self.kernels.values() for param in k.params}
         wanted = order_of(self.kernels)
@@ -89,13 +99,21 @@ class GatedDeltaNetAttention:
         self.value_dim = self.num_v_heads * self.head_v_dim
         self.conv_dim = 2 * self.key_dim + self.value_dim
         self.conv_kernel_size = config.linear_conv_kernel_dim
-        self.layer_norm_epsilon = config.rms_norm_eps
+        # Models have several epsilons, and not all have a gate: the image was made of the right
+        # ones.
+        self.layer_norm_epsilon = fact_of(kernels, "norm_eps", float(config.rms_norm_eps))
         self.activation = config.hidden_act
-        gate = getattr(config, "output_gate_type", None) or "silu"
-        if gate not in _GATES:
+        gate = getattr(config, "output_gate_type", None)
+        if gate is not None and gate not in _GATES:
             raise ValueError(f"output_gate_type: expected {', '.join(_GATES)}, got {gate}")
-        self.output_gate = _GATES[gate]
-        self.order = order
+        self.output_gate = fact_of(kernels, "output_gate", _GATES[gate or "silu"])
+        if gate is not None and _GATES[gate] != self.output_gate:
+            raise ValueError(
+                f"output_gate_type: expected {self.output_gate}, that of the image, got {gate}"
+            )
+        # Checkpoints that have q, k and v apart from z have b and a one behind the other.
+        apart = "in_proj_qkv.weight" in weights or "in_proj_qkv" in (projections or {})
+        self.order = "flat" if apart else order
         self.num_spec = num_spec
         self.model_dtype = model_dtype
         self.mamba_cache_dtype = mamba_cache_dtype
@@ -124,10 +142,34 @@ class GatedDeltaNetAttention:
         self.norm_weight = share.get("norm.weight")
         if self.out_proj is None:
             raise ValueError("out_proj: expected a weight or a callable")
+        self._check_projections()
+        if static_forward_context is not None:
+            static_forward_context[prefix] = self
 
     def take_share(self, heads: LayerHeads, weights: Mapping[str, object]) -> dict[str, object]:
         """This rank's part of the whole layer's weights."""
-        return shard_weights(self._runtime, heads, weights, self.tp_size, self.tp_rank, self.order)
+        return shard_weights(
+            self._runtime,
+            heads,
+            weights,
+            self.tp_size,
+            self.tp_rank,
+            self.order,
+            hidden_size=self.hidden_size,
+            conv_width=self.conv_kernel_size,
+        )
+
+    def _check_projections(self) -> None:
+        """Every projection that a step calls is there."""
+        has = {name for name in PROJECTIONS if getattr(self, name) is not None}
+        gates = has >= {"in_proj_ba"} or has >= {"in_proj_b", "in_proj_a"}
+        packed = has >= {"in_proj_qkvz"} and "in_proj_ba" in has
+        apart = has >= {"in_proj_qkv", "in_proj_z"} and gates
+        if not (packed or (apart and "qkvz" not in self._taken)):
+            raise ValueError(
+                "projections: expected in_proj_qkvz and in_proj_ba, or in_proj_qkv, in_proj_z and"
+                f" those of b and a, got {', '.join(sorted(has)) or 'none'}"
+            )
 
     # States.
 
@@ -225,9 +267,15 @@ class GatedDeltaNetAttention:
             return {"qkvz": qkvz, "ba": ba}, z
         if self.in_proj_qkv is not None:
             qkv = self.in_proj_qkv(hidden_states)
-            b = self._call("in_proj_b", hidden_states)
-            a = self._call("in_proj_a", hidden_states)
             z = self._call("in_proj_z", hidden_states)
+            # Of both kinds those apart: what is merged may be left over from a checkpoint.
+            if self.in_proj_b is not None and self.in_proj_a is not None:
+                b = self._call("in_proj_b", hidden_states)
+                a = self._call("in_proj_a", hidden_states)
+            else:
+                ba = self._call("in_proj_ba", hidden_states)
+                half = ba.shape[1] // 2
+                b, a = ba[:, :half], ba[:, half:]
         else:
             qkvz = self._call("in_proj_qkvz", hidden_states)
             ba = self._call("in_proj_ba", hidden_states)
@@ -306,6 +354,18 @@ class GatedDeltaNetAttention:
         import torch
 
         return torch.cat(flat, dim=1)
+
+
+def check_kernels(kernels: Mapping[str, Kernel]) -> None:
+    """ValueError for kernels that no layer can be made of."""
+    if not kernels:
+        raise ValueError("kernels: expected at least one, got none")
+    for kind, kernel in kernels.items():
+        if {"core", "out"} <= {param.name for param in kernel.params}:
+            raise ValueError(
+                f"kernels: expected one of the outputs core and out of {kind}, got both; compile"
+                " with --outputs=core or --outputs=norm"
+            )
 
 
 def _linear(weight) -> Callable:

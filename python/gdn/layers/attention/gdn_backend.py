@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ... import _attention_abi as abi
-from ...runtime import Device, Kernel, Pool, _Handle, _stream
+from ..._abi import in_place
+from ...runtime import Device, Kernel, Pool, _Handle, _stream, named_arguments
 from ...state_pool import StatePool
 from .device_arrays import empty_like_rows, stream_of
 from .forward_batch import ForwardBatch, ForwardMode
-from .gdn_layer import GDNLayer, _named
+from .gdn_layer import GDNLayer
 from .host_arrays import host_attribute, on_host
 from .radix_linear_attention import RadixLinearAttention
 
@@ -22,7 +23,8 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class GDNForwardMetadata:
-    """Views of the backend's arrays, which the next batch overwrites."""
+    """Views of the backend's arrays, which live as long as these and which the next batch
+    overwrites."""
 
     cache_indices: np.ndarray
     """[batch_size] i64: slots"""
@@ -64,7 +66,7 @@ class GDNAttnBackend(_Handle):
             return None
 
         def view(address: int, size: int) -> np.ndarray:
-            return np.ctypeslib.as_array((c.c_int64 * size).from_address(address))
+            return in_place(address, c.c_int64, size, owner=self)
 
         starts = view(raw.cu_seqlens, raw.batch_size + 1) if raw.cu_seqlens else None
         return GDNForwardMetadata(view(raw.cache_indices, raw.batch_size), starts)
@@ -83,14 +85,23 @@ class GDNAttnBackend(_Handle):
     def init_forward_metadata_capture_cuda_graph(
         self, bs: int, req_pool_indices, seq_lens, stream: object = None
     ) -> None:
-        self._graph("capture", bs, req_pool_indices, seq_lens, stream)
+        self._graph("capture", bs, req_pool_indices, seq_lens, stream, bs)
 
     def init_forward_metadata_replay_cuda_graph(
-        self, bs: int, req_pool_indices, seq_lens, stream: object = None
+        self,
+        bs: int,
+        req_pool_indices,
+        seq_lens,
+        stream: object = None,
+        *,
+        num_reqs: int | None = None,
     ) -> None:
-        """Rows whose seq_lens is that of padding get the null slot, whatever slot the caller
-        left there."""
-        self._graph("replay", bs, req_pool_indices, seq_lens, stream)
+        """The first `num_reqs` of the `bs` rows are requests. Those behind get the null slot,
+        whatever the caller left there; no length tells them apart, so the count has to be
+        given."""
+        if num_reqs is None:
+            raise ValueError(f"num_reqs: expected how many of the {bs} rows are requests, got None")
+        self._graph("replay", bs, req_pool_indices, seq_lens, stream, num_reqs)
 
     def forward_decode(self, layer, forward_batch, mixed_qkv, a, b):
         """mixed_qkv [bs, D], a and b [bs, Hv] to [bs, Hv * dv]."""
@@ -128,11 +139,11 @@ class GDNAttnBackend(_Handle):
         tokens = mixed_qkv.shape[0]
         out = empty_like_rows(mixed_qkv, (tokens, layer.num_v_heads, layer.head_v_dim))
         arrays = {"qkv": mixed_qkv, "b": b, "a": a, "core": out}
-        named, keep = _named(arrays, self.device.kind)
+        made = self.layer(layer)
+        named, keep = named_arguments(arrays, self.device, made.written)
         stream = stream_of(mixed_qkv, getattr(forward_batch, "stream", None))
         batch = abi.ForwardBatch(forward_mode=mode.value, stream=_stream(stream))
-        handle = self.layer(layer)._handle
-        self._call("gdnrt_attention_forward_gdn", handle, c.byref(batch), named, len(arrays))
+        self._call("gdnrt_attention_forward_gdn", made._handle, c.byref(batch), named, len(arrays))
         del keep
         return out.reshape(tokens, layer.num_v_heads * layer.head_v_dim)
 
@@ -147,8 +158,9 @@ class GDNAttnBackend(_Handle):
         kernel = self.kernels.get("prefill" if path == "extend" else "decode")
         logger.info("%s of linear attention: %s", path, kernel.code if kernel else "no kernel")
 
-    def _graph(self, step: str, bs: int, req_pool_indices, seq_lens, stream) -> None:
-        slots, lengths = on_host(req_pool_indices, np.int64), on_host(seq_lens)
+    def _graph(self, step: str, bs: int, req_pool_indices, seq_lens, stream, num_reqs) -> None:
+        slots = on_host("req_pool_indices", req_pool_indices, np.int64)
+        lengths = on_host("seq_lens", seq_lens)
         for name, array in (("req_pool_indices", slots), ("seq_lens", lengths)):
             if array is not None and len(array) < bs:
                 raise ValueError(f"{name}: expected at least {bs} elements, got {len(array)}")
@@ -159,6 +171,7 @@ class GDNAttnBackend(_Handle):
             seq_lens=None if lengths is None else lengths.ctypes.data,
             forward_mode=ForwardMode.DECODE.value,
             stream=_stream(stream_of(req_pool_indices, stream)),
+            num_reqs=num_reqs,
         )
         self._call(f"gdnrt_attention_init_forward_metadata_{step}_cuda_graph", c.byref(batch))
 

@@ -6,9 +6,9 @@ import ctypes as c
 import logging
 from collections.abc import Mapping
 
-from ... import _abi, _serving_abi
+from ... import _serving_abi
 from ...arrays import DeviceArray
-from ...runtime import GdnError, Image, Kernel, _argument, _Handle, _stream
+from ...runtime import GdnError, Image, Kernel, _Handle, _stream, named_arguments
 from .device_arrays import as_dtype
 from .gdn_metadata import GDNAttentionMetadata
 
@@ -22,6 +22,12 @@ def layer_kernels(device, image: Image, suffix: str = "") -> dict[str, Kernel]:
     of types: "_bf16_f32". A kernel without code for the device is left out; a step that
     needs it is refused."""
     entries, kernels = set(image.entries), {}
+    if not any(kind + suffix in entries for kind in KINDS):
+        known = {e.removeprefix(kind) for e in entries for kind in KINDS if e.startswith(kind)}
+        raise ValueError(
+            f"suffix: expected one of {', '.join(map(repr, sorted(known))) or 'none'}, for these"
+            f" the image has kernels of layers, got {suffix!r}"
+        )
     for kind in KINDS:
         if kind + suffix not in entries:
             continue
@@ -32,16 +38,6 @@ def layer_kernels(device, image: Image, suffix: str = "") -> dict[str, Kernel]:
                 raise
             logger.info("%s is left out: %s", kind, error)
     return kernels
-
-
-def _named(arguments: Mapping[str, object], kind: str):
-    named = (_abi.NamedArg * max(len(arguments), 1))()
-    keep = []
-    for slot, (name, value) in zip(named, arguments.items(), strict=False):
-        slot.name = name.encode()
-        slot.arg, alive = _argument(name, value, kind)
-        keep.append(alive)
-    return named, keep
 
 
 def _in_type_of(dtype: str | None, array: object) -> object:
@@ -82,10 +78,13 @@ class GDNLayer(_Handle):
         runtime = first._runtime
         self.kernels = dict(kernels)
         self.device = first._device
-        dtypes = {param.name: param.dtype for k in kernels.values() for param in k.params}
+        params = [param for kernel in kernels.values() for param in kernel.params]
+        dtypes = {param.name: param.dtype for param in params}
+        #: Parameters that a kernel writes.
+        self.written = {param.name for param in params if param.access != "read"}
         fixed = {name: _in_type_of(dtypes.get(name), array) for name, array in fixed.items()}
         self._fixed = fixed
-        named, self._keep = _named(fixed, self.device.kind)
+        named, self._keep = named_arguments(fixed, self.device, self.written)
         raw = _serving_abi.Kernels(**{kind: k._handle for kind, k in kernels.items()})
         handle = runtime.create("gdnrt_gdn_layer_create", c.byref(raw), named, len(fixed))
         super().__init__(runtime, handle, "gdnrt_gdn_layer_destroy")
@@ -117,7 +116,7 @@ class GDNLayer(_Handle):
         **tokens: object,
     ) -> None:
         """Runs a step into the outputs among `tokens`; see gdnrt_gdn_layer_forward."""
-        named, keep = _named(tokens, self.device.kind)
+        named, keep = named_arguments(tokens, self.device, self.written)
         raw = None if metadata is None else c.byref(metadata.raw)
         arena = None if metadata is None else metadata.device_arena
         self._runtime.call(

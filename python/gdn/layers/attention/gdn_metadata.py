@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The metadata of a step, with vLLM's names. The builder's arrays are made once;
-those of a GDNAttentionMetadata are views of them, which the next build overwrites."""
+those of a GDNAttentionMetadata are views of them, which keep the builder and which the next
+build overwrites."""
 
 import ctypes as c
 from dataclasses import dataclass, field
@@ -78,6 +79,8 @@ class GDNAttentionMetadata:
     """The same for the runtime library."""
     device_arena: object = field(default=None, repr=False)
     """What kernels of a GPU read of it; None on a CPU."""
+    builder: object = field(default=None, repr=False)
+    """Whose memory all of that is."""
 
 
 class GDNAttentionMetadataBuilder(_Handle):
@@ -180,13 +183,15 @@ class GDNAttentionMetadataBuilder(_Handle):
         stream: object = None,
     ) -> GDNAttentionMetadata:
         """The metadata of a step. `common_prefix_len` and `fast_build` are not looked at.
-        Arrays of graphs are padded to `num_padded_reqs` rows, by default num_reqs. The copy
-        to a GPU is in the order of `stream`, PyTorch's current one if there is none."""
+        Arrays of graphs have `num_padded_reqs` rows, by default num_reqs or, where rows
+        decode, num_actual_tokens; what a graph reads behind them is padding always. Counts
+        may be left out where no row has tokens before this step. The copy to a GPU is in the
+        order of `stream`, PyTorch's current one if there is none."""
         return self._build(
             "gdnrt_metadata_builder_build",
             common_attn_metadata,
-            on_host(num_accepted_tokens),
-            on_host(num_decode_draft_tokens_cpu),
+            on_host("num_accepted_tokens", num_accepted_tokens),
+            on_host("num_decode_draft_tokens_cpu", num_decode_draft_tokens_cpu),
             num_padded_reqs,
             stream,
         )
@@ -201,7 +206,9 @@ class GDNAttentionMetadataBuilder(_Handle):
         lengths = host_attribute(common, "seq_lens")
         table = host_attribute(common, "block_table_tensor")
         rows = common.num_reqs
-        spec = {name: on_host(getattr(common, name, None)) for name in ("token_slots", "parents")}
+        spec = {
+            each: on_host(each, getattr(common, each, None)) for each in ("token_slots", "parents")
+        }
         arrays = {
             "query_start_loc": (starts, rows + 1),
             "seq_lens": (lengths, rows),
@@ -238,7 +245,7 @@ class GDNAttentionMetadataBuilder(_Handle):
         )
         self._runtime.call(name, self._handle, c.byref(given), c.byref(raw))
         self._upload(raw, stream)
-        return _metadata(raw, self.num_spec + 1, self.device_arena)
+        return _metadata(raw, self.num_spec + 1, self)
 
     def _upload(self, raw: abi.Metadata, stream: object) -> None:
         """Not within the capture of a graph: what a graph reads is copied ahead of it."""
@@ -271,8 +278,10 @@ _ARRAYS = {
 }
 
 
-def _metadata(raw: abi.Metadata, columns: int, arena: object) -> GDNAttentionMetadata:
-    fields = {ours: getattr(raw, name).numpy() for name, ours in _ARRAYS.items()}
+def _metadata(
+    raw: abi.Metadata, columns: int, builder: GDNAttentionMetadataBuilder
+) -> GDNAttentionMetadata:
+    fields = {ours: getattr(raw, name).numpy(builder) for name, ours in _ARRAYS.items()}
     for name, width in (("spec_state_indices_tensor", columns), ("chunk_indices", 2)):
         if fields[name] is not None:
             fields[name] = fields[name].reshape(-1, width)
@@ -282,16 +291,21 @@ def _metadata(raw: abi.Metadata, columns: int, arena: object) -> GDNAttentionMet
         if n not in ("num_runs", "num_run_tokens", "num_spec_columns")
     }
     return GDNAttentionMetadata(
-        **counts, **fields, nums_dict=_conv_metadata(raw), raw=raw, device_arena=arena
+        **counts,
+        **fields,
+        nums_dict=_conv_metadata(raw, builder),
+        raw=raw,
+        device_arena=builder.device_arena,
+        builder=builder,
     )
 
 
-def _conv_metadata(raw: abi.Metadata) -> dict | None:
-    nums = raw.conv_nums.numpy()
+def _conv_metadata(raw: abi.Metadata, owner: object) -> dict | None:
+    nums = raw.conv_nums.numpy(owner)
     if nums is None:
         return None
     total = raw.conv_total
-    batch_ptr, offsets = raw.batch_ptr.numpy(), raw.token_chunk_offset_ptr.numpy()
+    batch_ptr, offsets = raw.batch_ptr.numpy(owner), raw.token_chunk_offset_ptr.numpy(owner)
     return {
         CONV_BLOCK: {
             "nums": nums,

@@ -4,14 +4,26 @@
 import numpy as np
 
 
-def on_host(value: object, dtype: type = np.int32) -> np.ndarray | None:
-    """A row-major array of `dtype`; None stays None. A tensor of a GPU is copied, which
-    waits for the GPU: engines that have the numbers on the host pass those."""
+def on_host(name: str, value: object, dtype: type = np.int32) -> np.ndarray | None:
+    """A row-major array of `dtype`; None stays None. Anything but integers that `dtype` holds
+    is an error that begins with `name`: what is cut to fit names another slot. A tensor of a
+    GPU is copied, which waits for the GPU: engines that have the numbers on the host pass
+    those."""
     if value is None:
         return None
     if hasattr(value, "cpu"):
         value = value.cpu().numpy()
-    return np.ascontiguousarray(value, dtype)
+    array = np.asarray(value)
+    if array.dtype == dtype:
+        return np.ascontiguousarray(array)
+    # An empty list is one of floats.
+    if array.size and array.dtype.kind not in "iu":
+        raise TypeError(f"{name}: expected integers, got {array.dtype}")
+    bounds = np.iinfo(dtype)
+    if array.size and (array.min() < bounds.min or array.max() > bounds.max):
+        worst = array.max() if array.max() > bounds.max else array.min()
+        raise ValueError(f"{name}: expected {np.dtype(dtype).name}, got {worst}")
+    return np.ascontiguousarray(array, dtype)
 
 
 def host_attribute(owner: object, name: str, dtype: type = np.int32) -> np.ndarray | None:
@@ -19,5 +31,5 @@ def host_attribute(owner: object, name: str, dtype: type = np.int32) -> np.ndarr
     for each in (f"{name}_cpu", name):
         value = getattr(owner, each, None)
         if value is not None:
-            return on_host(value, dtype)
+            return on_host(each, value, dtype)
     return None

@@ -71,7 +71,10 @@ class HybridAttnBackend(AttentionBackend):
         seq_lens_sum: int,
         forward_mode: ForwardMode,
         seq_lens_cpu,
+        *,
+        num_reqs: int | None = None,
     ) -> None:
+        """`num_reqs` is for linear attention: how many of the rows are requests."""
         self.full_attn_backend.init_forward_metadata_replay_cuda_graph(
             bs=bs,
             req_pool_indices=req_pool_indices,
@@ -81,5 +84,5 @@ class HybridAttnBackend(AttentionBackend):
             seq_lens_cpu=seq_lens_cpu,
         )
         self.gdn_backend.init_forward_metadata_replay_cuda_graph(
-            bs=bs, req_pool_indices=req_pool_indices, seq_lens=seq_lens
+            bs=bs, req_pool_indices=req_pool_indices, seq_lens=seq_lens, num_reqs=num_reqs
         )

@@ -116,6 +116,38 @@ def weight_slices(
     return axis.value, [slice(s.begin, s.begin + s.size) for s in slices[: count.value]]
 
 
+def weight_shape(
+    runtime: Runtime,
+    heads: LayerHeads,
+    weight: str,
+    *,
+    hidden_size: int | None = None,
+    conv_width: int | None = None,
+) -> tuple[int | None, ...]:
+    """The shape of the whole layer's weight; None where any size goes."""
+    axis, slices = weight_slices(runtime, heads, weight, 1, 0)
+    size = sum(part.stop - part.start for part in slices)
+    if weight == "conv1d":
+        return (size, 1, conv_width)
+    if weight in ("A_log", "dt_bias", "norm"):
+        return (size,)
+    return (hidden_size, size) if axis == 1 else (size, hidden_size)
+
+
+def check_weight(name: str, shape: tuple[int, ...], expected: tuple[int | None, ...]) -> None:
+    """ValueError unless the shape is as expected. The middle dimension of conv1d may be left
+    out."""
+    forms = [expected, (expected[0], expected[2])] if len(expected) == 3 else [expected]
+    shape = tuple(shape)
+    if not any(
+        len(shape) == len(form)
+        and all(want in (None, got) for want, got in zip(form, shape, strict=True))
+        for form in forms
+    ):
+        sizes = ", ".join("any" if size is None else str(size) for size in expected)
+        raise ValueError(f"{name}: expected [{sizes}] by the configuration, got {list(shape)}")
+
+
 def shard_weights(
     runtime: Runtime,
     heads: LayerHeads,
@@ -123,15 +155,22 @@ def shard_weights(
     tp_size: int,
     tp_rank: int,
     order: str = "interleaved",
+    *,
+    hidden_size: int | None = None,
+    conv_width: int | None = None,
 ) -> dict[str, object]:
     """The share of one rank of weights by their names in checkpoints ("in_proj_qkvz.weight",
     "A_log"). NumPy arrays and tensors of PyTorch; a new array where there are several
-    slices, otherwise a view."""
+    slices, otherwise a view. A weight of another shape than the heads give is an error, as
+    are other sizes than `hidden_size` and `conv_width` where those are given."""
     shares = {}
     for name, array in weights.items():
-        axis, slices = weight_slices(
-            runtime, heads, name.removesuffix(".weight"), tp_size, tp_rank, order
+        weight = name.removesuffix(".weight")
+        axis, slices = weight_slices(runtime, heads, weight, tp_size, tp_rank, order)
+        expected = weight_shape(
+            runtime, heads, weight, hidden_size=hidden_size, conv_width=conv_width
         )
+        check_weight(name, array.shape, expected)
         parts = [array[(slice(None),) * axis + (part,)] for part in slices]
         shares[name] = parts[0] if len(parts) == 1 else _concatenate(parts, axis)
     return shares

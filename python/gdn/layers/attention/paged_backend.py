@@ -64,9 +64,10 @@ class PagedAttnBackend(AttentionBackend):
             "out": out,
         }
         raw = {}
+        written = {"out", *(("k_buffer", "v_buffer") if save_kv_cache else ())}
         for label, array in arrays.items():
             if array is not None:
-                raw[label], alive = _argument(label, array, "cpu")
+                raw[label], alive = _argument(label, array, self.device, label in written)
                 keep[label] = alive
         heads = abi.RadixAttention(
             layer.layer_id,

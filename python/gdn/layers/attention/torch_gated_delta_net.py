@@ -15,7 +15,7 @@ except ImportError as error:
 from ...runtime import Kernel
 from . import gated_delta_net
 from .gdn_metadata import GDNAttentionMetadata
-from .layer_shape import LayerHeads, weight_slices
+from .layer_shape import LayerHeads, check_weight, weight_shape, weight_slices
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -41,7 +41,8 @@ class GatedDeltaNetAttention(torch.nn.Module):
         **options,
     ):
         super().__init__()
-        self.config, self.kernels, self.order = config, dict(kernels), order
+        self.config, self.kernels = config, dict(kernels)
+        self.order = "flat" if "in_proj_qkv" in names else order
         self.projections = dict(projections or {})
         self.options = options
         distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
@@ -54,6 +55,7 @@ class GatedDeltaNetAttention(torch.nn.Module):
             config.linear_key_head_dim,
             config.linear_value_head_dim,
         )
+        gated_delta_net.check_kernels(self.kernels)
         self._runtime = next(iter(self.kernels.values()))._runtime
         self.names = (*names, "conv1d", "A_log", "dt_bias", "norm", "out_proj")
         self.dtype = dtype
@@ -61,8 +63,9 @@ class GatedDeltaNetAttention(torch.nn.Module):
             if name in self.projections:
                 continue
             wide = torch.float32 if name == "A_log" else dtype
-            empty = torch.ones if name == "dt_bias" else torch.empty
-            weight = empty(self._shape(name), dtype=wide, device=device)
+            # No weight yet: whoever computes with it shall see that.
+            start = 1 if name == "dt_bias" else float("nan")
+            weight = torch.full(self._shape(name), start, dtype=wide, device=device)
             parameter = torch.nn.Parameter(weight, requires_grad=False)
             if name in ("A_log", "dt_bias"):
                 self.register_parameter(name, parameter)
@@ -97,22 +100,21 @@ class GatedDeltaNetAttention(torch.nn.Module):
         for name, weight in weights:
             if name not in parameters:
                 continue
-            axis, slices = weight_slices(
+            short = name.removesuffix(".weight")
+            expected = weight_shape(
                 self._runtime,
                 self.heads,
-                name.removesuffix(".weight"),
-                self.tp_size,
-                self.tp_rank,
-                self.order,
+                short,
+                hidden_size=self.config.hidden_size,
+                conv_width=self.config.linear_conv_kernel_dim,
+            )
+            check_weight(name, weight.shape, expected)
+            axis, slices = weight_slices(
+                self._runtime, self.heads, short, self.tp_size, self.tp_rank, self.order
             )
             parts = [weight.narrow(axis, s.start, s.stop - s.start) for s in slices]
             share = torch.cat(parts, dim=axis)
-            if share.shape != parameters[name].shape:
-                raise ValueError(
-                    f"{name}: expected {list(parameters[name].shape)} on a rank, got"
-                    f" {list(share.shape)}"
-                )
-            parameters[name].data.copy_(share)
+            parameters[name].data.copy_(share.reshape(parameters[name].shape))
             taken.add(name)
         self._layer = None
         return taken
@@ -120,6 +122,9 @@ class GatedDeltaNetAttention(torch.nn.Module):
     def _made(self) -> gated_delta_net.GatedDeltaNetAttention:
         """The layer over the parameters, which are one rank's already."""
         if self._layer is None:
+            missing = [n for n, p in self.named_parameters() if bool(p.data.isnan().any())]
+            if missing:
+                raise ValueError(f"weights: expected load_weights to bring {', '.join(missing)}")
             self._layer = _RankLayer(
                 self.config,
                 self.kernels,

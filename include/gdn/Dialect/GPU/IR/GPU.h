@@ -41,6 +41,10 @@ WarpsOp getRole(mlir::Operation *op);
 /// True if only some warps of the block or role run `op`, by a `gdn_gpu.warps`.
 bool isInSomeWarps(mlir::Operation *op);
 
+/// Fails, with a diagnostic, unless the op is in the body of a function and in
+/// nothing else.
+mlir::LogicalResult verifyDirectlyInFunction(mlir::Operation *op);
+
 /// How many warps run `op`: those of its role or of the block. None where no
 /// function says.
 std::optional<int64_t> countWarps(mlir::Operation *op);
