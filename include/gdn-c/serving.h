@@ -337,10 +337,10 @@ GDNRT_API void gdnrt_gdn_layer_destroy(gdnrt_gdn_layer *layer);
  *
  *  Rows of prefills start from their slot where has_initial_state says so,
  *  which needs kernels with has_initial. The first token of a request is a
- *  prefill as well; a graph of decode may be replayed for such a row if its
- *  decode kernel has has_initial, too. Rows that read and write different slots
- *  need kernels with write_slots. Metadata of verified rows has to be of the
- *  kernel's gdnrt_verify_states.
+ *  prefill as well: a graph of decode must not be replayed for a step with
+ *  prefills, for it would read the slot. Rows that read and write different
+ *  slots need kernels with write_slots. Metadata of verified rows has to be of
+ *  the kernel's gdnrt_verify_states.
  *
  *  Everything is checked, and memory taken, before the first launch: a step
  *  that is refused has changed nothing.

@@ -145,7 +145,7 @@ Expected<Tensors> gdn::data::parseSafetensors(StringRef bytes,
   return tensors;
 }
 
-/// A larger file is no file of this format. Nothing is read before it is used.
+/// A larger file is no file of this format.
 static constexpr uint64_t mostFileBytes = uint64_t{1} << 40;
 
 Expected<Tensors> gdn::data::readSafetensors(StringRef path) {

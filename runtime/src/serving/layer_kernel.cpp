@@ -347,6 +347,7 @@ LayerKernel::~LayerKernel() {
 /// Everything but the launch: arguments, and the shared workspace.
 Status LayerKernel::prepare(const GDNMetadataView &step, const gdnrt_run &run,
                             const gdnrt_named_arg *tokens, size_t count) {
+  prepared_ = nullptr;
   if (Status s = fill(step, run, tokens, count); !s.isOk())
     return s;
   if (changed_ || !binding_)

@@ -177,6 +177,11 @@ Status MetadataBuilder::buildSpec(const CommonMetadata &common,
                                   GDNMetadata &m) {
   if (Status s = addCommit(common, /*spec=*/true, m); !s.isOk())
     return s;
+  // First tokens of requests need no counts, verified rows do.
+  if (!common.num_accepted_tokens &&
+      options_.verify_states != GDNRT_VERIFY_TREE)
+    return invalid("num_accepted_tokens: expected counts for a step that "
+                   "verifies rows, got null");
   int64_t spec = 0, nonSpec = 0, specTokens = 0, nonSpecTokens = 0;
   specStarts_[0] = nonSpecStarts_[0] = 0;
   for (int64_t row = 0; row < common.num_reqs; ++row) {

@@ -152,6 +152,16 @@ TEST(GraphTails, CountsAreNotMadeUp) {
                   ? ""
                   : "num_accepted_tokens: expected counts, for row 1 goes on "
                     "behind 64 tokens, got null");
+    // Verified rows have a count, whatever is before them.
+    if (states != GDNRT_VERIFY_TREE && states != GDNRT_VERIFY_BUFFER) {
+      Step first = {{3}, {3}, {2}, {}};
+      CommonMetadata common = first.common();
+      common.num_accepted_tokens = nullptr;
+      GDNMetadata m = {};
+      EXPECT_EQ(builder->build(common, m).message(),
+                "num_accepted_tokens: expected counts for a step that verifies "
+                "rows, got null");
+    }
     // Nothing was verified before the first tokens of a request.
     EXPECT_EQ(failure(*builder, {{5, 7}, {5, 7}, {}, {}}), "");
     EXPECT_EQ(failure(*builder, {{5, 7}, {5, 0}, {}, {}}), "");
