@@ -201,3 +201,12 @@ def test_one_set_alone(monkeypatch, lock, capsys):
     assert run(lock, compiler, only="qwen") == 1
     said = capsys.readouterr().err
     assert "qwen/decode sm_80: is not in the lock" in said and "x/decode" not in said
+
+
+def test_each_run_and_the_rest_are_all_kernels():
+    """What ./check compares and what --full adds have no target twice and leave none out."""
+    for name in kernels_lock.KERNEL_SETS:
+        each_run = kernels_lock.chosen("families", name)
+        rest = kernels_lock.chosen("siblings", name)
+        assert each_run and sorted(each_run + rest) == sorted(kernels_lock.TARGETS)
+    assert not set(kernels_lock.SIBLINGS) & set(kernels_lock.FAMILIES)
