@@ -8,9 +8,15 @@ import pytest
 SHAPES = [(96, 192), (64, 64), (128, 128), (256, 256), (64, 128), (40, 24), (8, 8)]
 
 
-def rarely(*values):
-    """What each run leaves to --full."""
-    return [pytest.param(value, marks=pytest.mark.long) for value in values]
+def in_turn(rows, columns, long=(), column_first=False):
+    """All pairs, as arguments. Each run has one column for each row, in turn, and no column that
+    is `long`; the others are in --full."""
+    short = [column for column in columns if column not in long]
+    for i, row in enumerate(rows):
+        for column in columns:
+            is_long = column != short[i % len(short)]
+            values = (column, *row) if column_first else (*row, column)
+            yield pytest.param(*values, marks=pytest.mark.long if is_long else ())
 
 
 GATES = ["realistic", "near_one", "strong", "very_strong"]
@@ -49,9 +55,8 @@ def check(tool, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("dk, dv", SHAPES)
-@pytest.mark.parametrize("io", ["f32", "bf16"])
-def test_head_dimensions(check, dk, dv, io):
+@pytest.mark.parametrize("io, dk, dv", in_turn(SHAPES, ["f32", "bf16"], column_first=True))
+def test_head_dimensions(check, io, dk, dv):
     check(config(dk, dv), [f"--io={io}"], "lens=5:0:17:1,pad=3,skip=1,Hk=2,Hv=4")
 
 
@@ -121,8 +126,10 @@ def test_decay_per_channel(check, io):
     check(kimi(32), [f"--io={io}"], *texts)
 
 
-@pytest.mark.parametrize("chunk", [16, *rarely(32), 64, *rarely(128)])
-@pytest.mark.parametrize("dim, io", [(128, "f32"), (64, "bf16"), (40, "f16")])
+@pytest.mark.parametrize(
+    "dim, io, chunk",
+    in_turn([(128, "f32"), (64, "bf16"), (40, "f16")], [64, 16, 32, 128], long=[32, 128]),
+)
 def test_chunk_form_of_decay_per_channel(check, chunk, dim, io):
     """As test_chunk_form: decays per channel keep the bounds in every kind of gates."""
     lengths = "lens=0:1:15:17:63:64:65:127:129:0:273,pad=3,skip=1,Hk=2,Hv=2"
@@ -138,8 +145,9 @@ def test_convolution_widths(check, width):
     check(config(16, 16, linear_conv_kernel_dim=width), ["--io=f32"], "lens=1:2:0:9")
 
 
-@pytest.mark.parametrize("chunk", [16, 64, *rarely(128)])
-@pytest.mark.parametrize("dk, dv", [(128, 128), (96, 192), (40, 24)])
+@pytest.mark.parametrize(
+    "dk, dv, chunk", in_turn([(128, 128), (96, 192), (40, 24)], [64, 16, 128], long=[128])
+)
 def test_chunk_form(check, chunk, dk, dv):
     """Every row in chunks: the same bounds as token by token, whatever the gates."""
     lengths = "lens=0:1:15:17:63:64:65:127:129:0:273,pad=3,skip=1,Hk=1,Hv=2"
@@ -149,14 +157,20 @@ def test_chunk_form(check, chunk, dk, dv):
     check(config(dk, dv), options, *texts, entries=("prefill",))
 
 
-@pytest.mark.parametrize("dk, dv", [(8, 256), (72, 136), (248, 16), (200, 104)])
-@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize(
+    "target, dk, dv",
+    in_turn(
+        [(8, 256), (72, 136), (248, 16), (200, 104)],
+        ["x86-64-v3", "x86-64-v4"],
+        column_first=True,
+    ),
+)
 def test_chunk_form_where_vectors_do_not_fit(check, target, dk, dv):
     options = ["--io=f32", f"--target={target},x86-64-v3", "--chunk-from=1"]
     check(config(dk, dv), options, "lens=65:127:3,Hk=1,Hv=2")
 
 
-@pytest.mark.parametrize("least", [2, 20, 64, 100])
+@pytest.mark.parametrize("least", [2, 20, 64, pytest.param(100, marks=pytest.mark.long)])
 def test_chunks_while_enough_tokens_are_left(check, least):
     """Both forms in one row, whatever is left for the second one."""
     options = ["--io=bf16", "--state=bf16", f"--chunk-from={least}"]

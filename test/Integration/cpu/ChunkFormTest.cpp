@@ -236,9 +236,15 @@ INSTANTIATE_TEST_SUITE_P(Cpu, ChunkForm,
                          ::testing::Combine(::testing::ValuesIn(everyRunsKinds),
                                             ::testing::ValuesIn(forms)),
                          nameOf);
+// From packed projections the numbers of the split form are those of the PTX
+// machine's runs as well.
 INSTANTIATE_TEST_SUITE_P(CpuSplit, ChunkForm,
                          ::testing::Combine(::testing::ValuesIn(splitKinds),
-                                            ::testing::ValuesIn(forms)),
+                                            ::testing::Values(Form::plain)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(FullPacked, ChunkForm,
+                         ::testing::Combine(::testing::ValuesIn(splitKinds),
+                                            ::testing::Values(Form::layer)),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(FullSplit, ChunkForm,
                          ::testing::Combine(::testing::ValuesIn(moreSplitKinds),
