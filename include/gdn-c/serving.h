@@ -337,8 +337,9 @@ GDNRT_API void gdnrt_gdn_layer_destroy(gdnrt_gdn_layer *layer);
  *
  *  Rows of prefills start from their slot where has_initial_state says so,
  *  which needs kernels with has_initial. The first token of a request is a
- *  prefill as well: a graph of decode must not be replayed for a step with
- *  prefills, for it would read the slot. Rows that read and write different
+ *  prefill as well: a graph of decode may be replayed for a step with such rows,
+ *  and no longer ones, if its kernel takes has_initial (gdn-compile
+ *  --decode-initial); another one would read the slot. Rows that read and write different
  *  slots need kernels with write_slots. Metadata of verified rows has to be of
  *  the kernel's gdnrt_verify_states.
  *

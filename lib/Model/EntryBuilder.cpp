@@ -174,7 +174,8 @@ void EntryBuilder::addRows() {
   signature.addTensor("slots", slots, {"N"});
   if (options.writeSlots)
     signature.addTensor("write_slots", slots, {"N"});
-  if (phase == Phase::prefill && options.hasInitial)
+  if ((phase == Phase::prefill && options.hasInitial) ||
+      (phase == Phase::decode && options.decodeInitial))
     signature.addTensor("has_initial", builder.getI1Type(), {"N"});
   if (phase == Phase::prefill && options.checkpoints) {
     signature.addTensor("cu_checkpoints", i32, {"N + 1"});
@@ -343,6 +344,8 @@ void EntryBuilder::buildBody() {
   Value checkpointTokens = signature["checkpoint_tokens"];
   Value checkpointSlots = signature["checkpoint_slots"];
   Value statePool = signature["state_pool"];
+  UnitAttr doubledBeta =
+      config.doubleBeta ? builder.getUnitAttr() : UnitAttr();
   auto unit = [&](Value heads, StringRef name) -> Value {
     return L2NormOp::create(builder, loc(name), likeOf(heads, f32), heads,
                             builder.getF32FloatAttr(1e-6f));
@@ -360,7 +363,7 @@ void EntryBuilder::buildBody() {
         parents, signature["token_state_pool"], pending,
         signature["pending_keys"], signature["pending_deltas"],
         signature["pending_decays"],
-        /*scale=*/FloatAttr());
+        /*scale=*/FloatAttr(), doubledBeta);
     func::ReturnOp::create(builder, builder.getUnknownLoc(), rule.getOutput());
     return;
   }
@@ -379,7 +382,7 @@ void EntryBuilder::buildBody() {
   auto gates = GatesOp::create(
       builder, loc("gates"), likeOf(in.a, f32), likeOf(in.b, f32), in.a, in.b,
       signature["A_log"], signature["dt_bias"], builder.getF32FloatAttr(20.0f),
-      config.doubleBeta ? builder.getUnitAttr() : UnitAttr());
+      doubledBeta);
 
   // The norm reads the core output before it is rounded.
   Type coreElement = givesNorm() ? f32 : io;
@@ -390,7 +393,7 @@ void EntryBuilder::buildBody() {
       tokenSlots, parents, signature["token_state_pool"], pending,
       signature["pending_keys"], signature["pending_deltas"],
       signature["pending_decays"],
-      /*scale=*/FloatAttr());
+      /*scale=*/FloatAttr(), doubledBeta);
   SmallVector<Value> outputs;
   if (givesCore()) {
     Value given = core;

@@ -26,6 +26,8 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   // memory.
   algorithm.precision = Precision::mixedIo;
   algorithm.chunkStages = ChunkStages::split;
+  // What they do not take: token by token, with the state in registers.
+  algorithm.walkTokens = true;
   // Few rows and heads: more blocks for each.
   algorithm.valueParts = {2};
   algorithm.cuts = {8};

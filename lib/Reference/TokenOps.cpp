@@ -133,7 +133,9 @@ LogicalResult gdn::reference::evaluateOp(gdn::GatesOp op, Environment &env) {
         const int64_t i = h * channels + c;
         const double u = a.row(t)[i] + bias.data[i];
         const double softplus = u > threshold ? u : std::log1p(std::exp(u));
-        decay.row(t)[i] = -std::exp(aLog.data[h]) * softplus;
+        // The same number where softplus is exp(u), and one where it is 0.
+        decay.row(t)[i] = u < -36 ? -std::exp(aLog.data[h] + u)
+                                  : -std::exp(aLog.data[h]) * softplus;
       }
       beta.row(t)[h] = factor * sigmoid(b.row(t)[h]);
     }

@@ -38,7 +38,7 @@ llvm::Expected<DeviceHandle> run::createDevice(llvm::StringRef text,
   return DeviceHandle(device, gdnrt_device_destroy);
 }
 
-llvm::Expected<DeviceMemory> DeviceMemory::copyOf(DeviceHandle device,
+llvm::Expected<DeviceMemory> DeviceMemory::copyOf(const DeviceHandle &device,
                                                   llvm::ArrayRef<char> bytes) {
   gdnrt_error error;
   void *data = nullptr;

@@ -332,16 +332,25 @@ void ResidentKernel::emitScan(FragmentEmitter &all) {
   all.set(scan.getNewState(), next.state);
 }
 
-/// The rows of the state that a pass loads, from `first` on.
+/// The rows of the state that a pass loads, from `first` on: of those that
+/// the load has, where it does not have all.
 Value ResidentKernel::emitPassLoad(tile::LoadOp load, Value first,
                                    gpu::FragmentType type) {
   SmallVector<Value> at = llvm::map_to_vector(
       load.getIndices(), [&](Value index) { return lookup(index); });
   int64_t rowDim = load.getDims().front();
   at[rowDim] = arith::AddIOp::create(b, load.getLoc(), at[rowDim], first);
-  Value view = lookup(load.getView());
+  Value view = lookup(load.getView()), rows;
+  if (load.getRows()) {
+    auto count =
+        arith::ConstantIndexOp::create(b, load.getLoc(), type.getDimSize(0));
+    Value left =
+        arith::SubIOp::create(b, load.getLoc(), lookup(load.getRows()), first);
+    left = arith::MaxSIOp::create(b, load.getLoc(), left, zero);
+    rows = arith::MinSIOp::create(b, load.getLoc(), left, count);
+  }
   return gpu::LoadOp::create(b, load.getLoc(), type, view, at, load.getDims(),
-                             Value(), getAlignment(view));
+                             rows, getAlignment(view));
 }
 
 /// The stores of the new state, of the rows of a pass alone: `op` is a store,
@@ -419,13 +428,11 @@ LogicalResult ResidentKernel::check() {
   const RoleWork &work = (*roles)[ScanRole::state];
   auto load = work.tiles.size() == 1 ? dyn_cast<tile::LoadOp>(work.tiles[0])
                                      : tile::LoadOp();
-  auto isPlain = [](auto access) {
-    return !access.getRows() && llvm::is_sorted(access.getDims());
-  };
-  bool ok = load && isPlain(load);
+  bool ok = load && llvm::is_sorted(load.getDims());
   for (Operation *op : work.stores)
     op->walk([&](tile::StoreOp store) {
-      ok &= store.getTile() == scan.getNewState() && isPlain(store);
+      ok &= store.getTile() == scan.getNewState() && !store.getRows() &&
+            llvm::is_sorted(store.getDims());
     });
   if (ok)
     return success();

@@ -123,6 +123,15 @@ FailureOr<ScanRoles> ScanRoles::analyse(tile::DeltaScanOp scan) {
       return op.emitOpError("expects to store the state, what follows from the "
                             "output, or what an operand of the scan is made "
                             "from");
+    if (role == ScanRole::state)
+      for (Value tile : getUsedTiles(&op)) {
+        SetVector<Operation *> own;
+        SetVector<Value> from;
+        collectSlice(tile, scan, own, from);
+        if (!from.contains(scan.getNewState()))
+          return op.emitOpError("expects to store the state alone, but also "
+                                "stores another tile");
+      }
     slices[unsigned(*role)].insert_range(slice);
     roles.work[unsigned(*role)].stores.push_back(&op);
   }

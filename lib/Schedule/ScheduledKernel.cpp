@@ -183,7 +183,7 @@ FailureOr<bool> ScheduledKernel::emit(int64_t minBlocks) {
   Type stored = cast<VectorType>(scan.getState().getType()).getElementType();
   if (!stateLoads.empty())
     stored = stateLoads.front().getTile().getType().getElementType();
-  chooseWarps();
+  chooseWarps(minBlocks);
   if (!chooseLayout(stored, minBlocks))
     return false;
   if (failed(check()))

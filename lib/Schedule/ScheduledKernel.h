@@ -49,8 +49,9 @@ protected:
   /// Whether elements of a narrow state are widened a row at a time, so that
   /// the others take their own size in registers.
   virtual bool widensRows() const { return false; }
-  /// Sets `numWarps`, if not to what it is made with, once roles are known.
-  virtual void chooseWarps() {}
+  /// Sets `numWarps` and the blocks that registers must allow, if not to what
+  /// the schedule is made with, once roles are known.
+  virtual void chooseWarps(int64_t &minBlocks) {}
   /// Whether the schedule can go over the rows of a state in passes.
   virtual bool takesPasses() const { return false; }
 

@@ -64,11 +64,21 @@ bool TokensKernel::isStateNarrow() {
 /// 255, where these are enough: tensor cores take the state as it lies, rows
 /// have one block of tokens, so that no loop keeps anything beside it, and
 /// inputs on their way are narrow.
-void TokensKernel::chooseWarps() {
+void TokensKernel::chooseWarps(int64_t &minBlocks) {
   int64_t given = std::exchange(numWarps, 8);
   if (given > 8 || !(takesTensorCores() || scansNumbers()) ||
       !preparesByHistory() || !haveNarrowInputs())
     numWarps = given;
+  // A row of the decays beside those of keys and queries, or a larger state:
+  // eight warps of 255 registers.
+  auto state = cast<VectorType>(scan.getState().getType());
+  const bool perChannel =
+      cast<VectorType>(scan.getLogDecay().getType()).getRank() == 2;
+  if (!isOneBlock && given <= 8 &&
+      (perChannel || state.getNumElements() > 128 * 128)) {
+    numWarps = 8;
+    minBlocks = 1;
+  }
 }
 
 std::optional<int64_t> TokensKernel::getOwnLanes() {

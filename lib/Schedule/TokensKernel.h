@@ -39,7 +39,7 @@ public:
 private:
   void emitRootBlock(mlir::Block &block) override;
   std::optional<int64_t> getOwnLanes() override;
-  void chooseWarps() override;
+  void chooseWarps(int64_t &minBlocks) override;
   void emitBlocks(mlir::ValueRange start);
   mlir::Value emitBlock(mlir::Value first, mlir::Value before);
   void place(ScanRole role, llvm::ArrayRef<mlir::Value> operands);

@@ -53,7 +53,7 @@ llvm::Expected<Buffer> gdn::readInputFile(llvm::StringRef path, uint64_t most) {
     bool isOurs;
     ~CloseAtEnd() {
       if (isOurs)
-        fs::closeFile(file);
+        (void)fs::closeFile(file);
     }
   } closeAtEnd{file, path != "-"};
 

@@ -42,6 +42,7 @@ void setInteger(TVMFFIAny *result, int64_t value) {
 
 } // namespace
 
+// NOLINTBEGIN(bugprone-reserved-identifier): names that TVM FFI looks for.
 extern "C" {
 
 /// create(device, kernel, device type, device id, null slot, may overlap, batch
@@ -97,3 +98,4 @@ TVM_FFI_DLL_EXPORT int __tvm_ffi_workspace_bytes(void *, const TVMFFIAny *args,
   return 0;
 }
 }
+// NOLINTEND(bugprone-reserved-identifier)

@@ -45,6 +45,7 @@ class Case:
     same_keys: bool = False  # and strengths of 1: each token overwrites the one before
     large: bool = False  # values of 1e4
     calls: int = 1  # that share the tokens of each row
+    period: int = 0  # of tokens that repeat, with strengths of nearly 2; 0: none do
 
 
 CASES = (
@@ -57,6 +58,9 @@ CASES = (
     Case("two_calls", "near_one", calls=2),
 )
 _READY_ALONE = ("same_keys", "large_values")
+# Where beta may be 2, tokens that repeat turn the state on and on, and errors of a turn add up.
+REPEATS = tuple(Case(f"every_{n}", "near_one", period=n) for n in (1, 2, 3, 4, 17, 64))
+REPEATED_LENGTHS = (8192,)
 
 
 @dataclass
@@ -71,6 +75,8 @@ class Errors:
 def make(kernel: Kernel, case: Case, lengths: tuple[int, ...]) -> dict[str, np.ndarray]:
     """The arguments of a call."""
     arguments = problems.make(kernel.params, Sizes(1, 2, lengths, seed=31, decay=case.decay))
+    if case.period:
+        repeat(kernel, case.period, arguments)
     if case.same_keys:
         arguments["k"][:] = arguments["k"][:1]
         arguments["beta"][:] = 1
@@ -80,6 +86,28 @@ def make(kernel: Kernel, case: Case, lengths: tuple[int, ...]) -> dict[str, np.n
             most = 3.0 * LARGE if name == "v" else np.inf  # f16 ends at 65504
             arguments[name] = np.clip(scaled, -most, most).astype(arguments[name].dtype)
     return arguments
+
+
+def repeat(kernel: Kernel, period: int, arguments: dict[str, np.ndarray]) -> None:
+    """Makes tokens of each row those before them by `period`; they forget little and write with
+    nearly all of 2."""
+    bounds = arguments["cu_seqlens"].astype(np.int64)
+    tokens = np.concatenate(
+        [first + np.arange(last - first) % period for first, last in itertools.pairwise(bounds)]
+    )
+    for name in (param.name for param in kernel.params if param.dims and param.dims[0] == "T"):
+        arguments[name][: bounds[-1]] = arguments[name][tokens]
+    strength, decay = 8, -7
+    if "beta" in arguments:
+        arguments["beta"][:] = 2 / (1 + np.exp(-strength))
+        arguments["log_decay"][:] = -np.exp(decay) * np.log(2)
+        return
+    arguments["A_log"][:] = decay
+    arguments["dt_bias"][:] = 0
+    if "b" in arguments:
+        arguments["b"][:] = strength
+    else:  # of one key head, so that its columns come first
+        arguments["ba"][:, : arguments["ba"].shape[1] // 2] = strength
 
 
 def tokens_of(kernel: Kernel, whole: dict, call: int, calls: int) -> tuple[dict, np.ndarray]:
@@ -161,7 +189,7 @@ def check_kernels(
     found = [{case.name: Errors() for case in cases} for _ in kernels]
     names = [[variant.name for variant in kernel.variants] for kernel in kernels]
     for case in cases:
-        whole = make(kernels[0], case, lengths)
+        whole = make(kernels[0], case, REPEATED_LENGTHS if case.period else lengths)
         want = reference.evaluate(layer, whole)
         for kernel, variants, errors in zip(kernels, names, found, strict=True):
             for kernel.variant in variants:
@@ -182,11 +210,13 @@ def check_kernels(
     return rows
 
 
-def cases_of(kernel: Kernel, quick: bool) -> tuple[Case, ...]:
+def cases_of(kernel: Kernel, layer: reference.Layer, quick: bool) -> tuple[Case, ...]:
     """The cases that an entry has arguments for; with `quick` those of gates alone."""
     is_ready = any(param.name == "log_decay" for param in kernel.params)
     cases = [case for case in CASES if is_ready or case.name not in _READY_ALONE]
-    return tuple(cases[:3] if quick else cases)
+    if quick:
+        return tuple(cases[:3])
+    return (*cases, *REPEATS) if layer.double_beta else tuple(cases)
 
 
 def facts_of(kernel: Kernel, layer: reference.Layer) -> dict:
@@ -210,7 +240,7 @@ def check_image(options, device: Device, path: Path) -> list[dict]:
         if not kernels:
             continue
         layer = reference.Layer.of(image.attributes(entry))
-        cases = cases_of(kernels[0], options.quick)
+        cases = cases_of(kernels[0], layer, options.quick)
         lengths = QUICK_LENGTHS if options.quick else LENGTHS
         lengths = tuple(options.lengths) if options.lengths else lengths
         for row in check_kernels(device, kernels, layer, cases, lengths):

@@ -129,6 +129,29 @@ TEST_P(GraphCases, ReplaysHaveTheBitsOfEagerLaunches) {
   expectSamePools(graphed, eager);
 }
 
+// A request of one token, whose slot holds what another request left, in a
+// graph whose decode says which rows start from zeros.
+TEST_P(GraphCases, FirstTokensOfRequestsStartFromZeros) {
+  if (kind != EntryKind::decode || !takes(kernel, "has_initial"))
+    GTEST_SKIP() << "rows of the entry start from their slots";
+  const Rows live = rows();
+  const int64_t room = static_cast<int64_t>(live.lengths.size()) + 2;
+  Problem graphed(kernel.entry(), emptyRows(live, kind));
+  Problem alone(kernel.entry(), live);
+  kernel.onDevice(graphed, [&](const auto &args) {
+    makeLayer(args);
+    capture(args, live, kind);
+    firstTokens = {0};
+    upload(build(kind, live, room));
+    graph->replay();
+    kernel.readBack(graphed, args);
+  });
+  alone["has_initial"].setInteger(0, 0);
+  kernel.run(alone);
+  expectReplayed(graphed, alone);
+  expectSamePools(graphed, alone);
+}
+
 // Rows behind the live ones have no tokens and still name slots that live.
 TEST_P(GraphCases, PaddingNeverTouchesALiveSlot) {
   if (kind == EntryKind::prefill)
@@ -305,10 +328,12 @@ TEST_P(GraphCases, WhatIsRefusedRecordsNothing) {
   const Rows live = rows();
   Problem problem(kernel.entry(), live);
   const Problem before = problem;
+  bool movesStates = false;
   auto expectRefusal = [&](const Kernel &on, const std::string &reason) {
     on.onDevice(problem, [&](const auto &args) {
       makeLayer(args);
       gdnrt_gdn_metadata metadata = build(kind, live);
+      metadata.moves_states = movesStates;
       void *arena = upload(metadata);
       graph->beginCapture();
       EXPECT_EQ(forward(args, &metadata, arena, graph->stream()),
@@ -328,6 +353,11 @@ TEST_P(GraphCases, WhatIsRefusedRecordsNothing) {
   };
   if (kind == EntryKind::prefill)
     return expectRefusal(kernel, "expected a step of decode or verify");
+  // Rows of a later step may write another slot than they read.
+  movesStates = true;
+  if (kind == EntryKind::decode && !takes(kernel, "write_slots"))
+    expectRefusal(kernel, "expected an entry with write_slots in a graph");
+  movesStates = false;
   // Kernels that cannot work in place have taken no memory yet.
   bool inPlace = true;
   const size_t code = gdnrt_kernel_code(kernel.handle());

@@ -160,7 +160,9 @@ gdnrt_gdn_metadata LayerTest::build(EntryKind of, const Rows &rows,
   for (size_t row = 0; row < rows.lengths.size(); ++row) {
     auto tokens = static_cast<int32_t>(rows.lengths[row]);
     starts.push_back(starts.back() + tokens);
-    lengths.push_back(20 + tokens);
+    const bool isFirst = std::find(firstTokens.begin(), firstTokens.end(),
+                                   row) != firstTokens.end();
+    lengths.push_back((isFirst ? 0 : 20) + tokens);
     drafts.push_back(verifies ? tokens - 1 : -1);
     if (hasTable) {
       append(table, rows.tokenSlots[row]);

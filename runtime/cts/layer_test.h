@@ -54,7 +54,11 @@ protected:
   void step(const std::vector<gdnrt_named_arg> &args,
             const gdnrt_gdn_metadata *metadata, void *stream = nullptr);
 
+  bool takes(const Kernel &kernel, const char *name) const;
+
   EntryKind kind = EntryKind::decode;
+  /// Rows of the next step whose tokens are the first of their request.
+  std::vector<size_t> firstTokens;
   gdnrt_error error = {};
   gdnrt_gdn_layer *layer = nullptr;
   gdnrt_metadata_builder *builder = nullptr;
@@ -62,7 +66,6 @@ protected:
   Kernel decode, prefill, verify, commit;
 
 private:
-  bool takes(const Kernel &kernel, const char *name) const;
   void *arena_ = nullptr;
   size_t arenaBytes_ = 0;
   /// Whether the builder is one for graphs.

@@ -56,6 +56,29 @@ TEST_P(SlotCases, OtherNullSlot) {
   }
 }
 
+TEST_P(SlotCases, RowsFromZerosDoNotReadTheirSlots) {
+  Problem zeros(kernel.entry(), {{2, 1, 3}, {4, 2, 6}});
+  if (!zeros.has("has_initial"))
+    GTEST_SKIP() << "rows of the entry start from their slots";
+  Problem told = zeros;
+  for (int64_t row : {0, 2})
+    told["has_initial"].setInteger(row, 0);
+  for (const std::string &pool : zeros.pools())
+    for (int64_t slot : {4, 6}) {
+      const int64_t width = zeros[pool].count() / kNumSlots;
+      for (int64_t i = 0; i < width; ++i)
+        zeros[pool].setNumber(slot * width + i, 0);
+      told.poisonSlot(pool, slot);
+    }
+  kernel.run(zeros);
+  kernel.run(told);
+  expectSameOutputs(zeros, told);
+  for (const std::string &pool : zeros.pools())
+    for (int64_t slot : {2, 4, 6})
+      EXPECT_TRUE(zeros.slotOf(pool, slot) == told.slotOf(pool, slot))
+          << pool << ", slot " << slot;
+}
+
 TEST_P(SlotCases, NanInUnusedSlotsStaysThere) {
   Rows rows = {{2, 3, 1}, {4, 0, 6}};
   Problem clean(kernel.entry(), rows), poisoned(kernel.entry(), rows);

@@ -121,7 +121,7 @@ Execute ptx::findComparison(const Parts &parts, Instruction &instruction) {
   if (op != "setp" || parts.size() < 3)
     return nullptr;
   if (has(parts, "and") || has(parts, "or") || has(parts, "xor"))
-    instruction.detail = parts[2][0];
+    instruction.detail = static_cast<unsigned char>(parts[2][0]);
   if (type == "s16")
     return ofComparison<int16_t>(parts[1]);
   if (type == "u16" || type == "b16")

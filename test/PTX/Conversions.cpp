@@ -50,7 +50,7 @@ static To convert(From value) {
   if constexpr (!isFloat<From> && !isFloat<To>) {
     if constexpr (saturates) {
       using Limits = std::numeric_limits<To>;
-      __int128 wide = value;
+      __int128 wide = +value; // an int of what is shorter
       return wide < __int128(Limits::min())   ? Limits::min()
              : wide > __int128(Limits::max()) ? Limits::max()
                                               : static_cast<To>(value);

@@ -125,21 +125,23 @@ static Step active(Warp &warp, const Instruction &i, Mask mask) {
 Execute ptx::findExchange(const Parts &parts, Instruction &instruction) {
   const std::string &op = parts[0];
   if (op == "shfl" && parts.size() == 4) {
-    instruction.detail = parts[2][0];
+    instruction.detail = static_cast<unsigned char>(parts[2][0]);
     return shuffle;
   }
   if (op == "vote" && parts.size() == 4) {
-    instruction.detail = parts[2] == "any" ? 'y' : parts[2][0];
+    const char how = parts[2] == "any" ? 'y' : parts[2][0];
+    instruction.detail = static_cast<unsigned char>(how);
     return vote;
   }
   if (op == "redux" && parts.size() == 4) {
     const std::string &how = parts[2];
-    instruction.detail = how == "add"   ? '+'
-                         : how == "min" ? '<'
-                         : how == "max" ? '>'
-                         : how == "and" ? '&'
-                         : how == "or"  ? '|'
-                                        : '^';
+    const char sign = how == "add"   ? '+'
+                      : how == "min" ? '<'
+                      : how == "max" ? '>'
+                      : how == "and" ? '&'
+                      : how == "or"  ? '|'
+                                     : '^';
+    instruction.detail = static_cast<unsigned char>(sign);
     return parts[3] == "s32" ? reduce<int32_t> : reduce<uint32_t>;
   }
   if (op == "elect")

@@ -42,6 +42,26 @@ func.func @no_role(%pool: memref<?x64x32xf32>, %out: memref<?x64xf32>, %x: memre
 
 // -----
 
+// What different warps have is not stored in one branch.
+func.func @two_roles(%pool: memref<?x64x32xf32>, %keys: memref<?x32xf32>,
+                     %q: vector<1x32xf32>, %v: vector<1x64xf32>,
+                     %g: vector<1xf32>, %beta: vector<1xf32>, %n: index, %on: i1)
+    attributes {gdn_tile.grid = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %m = gdn_tile.load %pool[%n, %c0, %c0] dims [1, 2] : memref<?x64x32xf32>, vector<64x32xf32>
+  %k = gdn_tile.load %keys[%n, %c0] dims [0, 1] : memref<?x32xf32>, vector<1x32xf32>
+  %m1, %o = gdn_tile.delta_scan %m, %q, %k, %v gates(%g, %beta) valid(%n)
+      : vector<64x32xf32>, vector<1x32xf32>, vector<1x64xf32>, vector<1xf32>
+  // expected-error@+1 {{'scf.if' op expects to store the state alone, but also stores another tile}}
+  scf.if %on {
+    gdn_tile.store %k, %keys[%n, %c0] dims [0, 1] : vector<1x32xf32>, memref<?x32xf32>
+    gdn_tile.store %m1, %pool[%n, %c0, %c0] dims [1, 2] : vector<64x32xf32>, memref<?x64x32xf32>
+  }
+  return
+}
+
+// -----
+
 // Several tokens: not this schedule's.
 func.func @several(%m: vector<64x32xf32>, %q: vector<4x32xf32>, %k: vector<4x32xf32>,
                    %v: vector<4x64xf32>, %g: vector<4xf32>, %beta: vector<4xf32>, %n: index)

@@ -93,6 +93,49 @@ def kernel(build_dir, compiled):
     return device, device.kernel(image, "prefill"), reference.Layer.of(image.attributes("prefill"))
 
 
+@pytest.fixture
+def doubled(build_dir, tool, tmp_path):
+    """A prefill whose strengths reach 2, with operands in the precision that is asked for."""
+
+    def compiled(layout):
+        sizes = {"num_hidden_layers": 1, "linear_key_head_dim": 32, "linear_value_head_dim": 48}
+        config, image = tmp_path / "config.json", tmp_path / "layer.gdnk"
+        fields = model(32, 48) | sizes | {"model_type": "olmo_hybrid"}
+        config.write_text(json.dumps(fields | {"linear_allow_neg_eigval": True}))
+        form = ["--layout=ready", "--outputs=core"] if layout == "ready" else ["--outputs=both"]
+        options = [*form, "--io=bf16", "--target=native", "--precision=mixed-io", "--chunk-from=1"]
+        command = ["gdn-compile", "--config", config, "--only=prefill", *options, "-o", image]
+        done = tool(*command)
+        assert done.returncode == 0, done.stderr
+        runtime = Runtime(build_dir / "lib/libgdnrt.so")
+        device = runtime.device(num_workers=1)
+        image = runtime.image(image)
+        layer = reference.Layer.of(image.attributes("prefill"))
+        return device, device.kernel(image, "prefill"), layer
+
+    return compiled
+
+
+@pytest.mark.parametrize(
+    "tokens", [2048, pytest.param(8192, marks=pytest.mark.long)], ids=["short", "long"]
+)
+@pytest.mark.parametrize("layout", ["ready", "packed"])
+def test_tokens_that_repeat_with_doubled_beta(doubled, monkeypatch, layout, tokens):
+    """What repeats turns the state on and on: errors of a turn must not add up."""
+    monkeypatch.setattr(numerics_check, "REPEATED_LENGTHS", (tokens,))
+    device, prefill, layer = doubled(layout)
+    assert layer.double_beta
+    cases = numerics_check.cases_of(prefill, layer, quick=False)
+    repeats = cases[-len(numerics_check.REPEATS) :]
+    assert repeats == numerics_check.REPEATS
+    periods = repeats if tokens > 4096 else repeats[:2]
+    (row,) = numerics_check.check_kernels(device, [prefill], layer, periods)
+    assert row["failures"] == []
+    # Rounded keys give 1e-3; keys of bf16 are not of length 1, so that states grow with the text.
+    most = 2e-4 if tokens < 4096 else 1e-3
+    assert all(state < most for _, state in row["cases"].values())
+
+
 def test_all_cases_of_a_sound_kernel(kernel):
     device, prefill, layer = kernel
     (row,) = numerics_check.check_kernels(device, [prefill], layer, numerics_check.CASES)

@@ -204,6 +204,10 @@ struct Options {
   cl::opt<bool> hasInitial{
       "has-initial", cl::cat(entries),
       cl::desc("Give prefill a parameter that says which rows have a state")};
+  cl::opt<bool> decodeInitial{
+      "decode-initial", cl::cat(entries),
+      cl::desc("Give decode that parameter, so that graphs of decodes can take "
+               "requests of one token")};
   cl::opt<bool> writeSlots{
       "write-slots", cl::cat(entries),
       cl::desc("Give entries a parameter with the slots to write to")};
@@ -279,6 +283,7 @@ CommandLine Options::collect() {
   line.only.assign(only.begin(), only.end());
   line.entries.slots64 = slots64;
   line.entries.hasInitial = hasInitial;
+  line.entries.decodeInitial = decodeInitial;
   line.entries.writeSlots = writeSlots;
   line.entries.checkpoints = checkpoints;
   line.entries.verify = verify;

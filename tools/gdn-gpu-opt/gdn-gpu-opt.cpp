@@ -6,6 +6,7 @@
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/GPU/IR/GPU.h"
 #include "gdn/Pipelines/GpuToLlvm.h"
+#include "gdn/Support/OptimizerMain.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -13,7 +14,6 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
@@ -29,6 +29,5 @@ int main(int argc, char **argv) {
                   mlir::cf::ControlFlowDialect, mlir::func::FuncDialect,
                   mlir::math::MathDialect, mlir::memref::MemRefDialect,
                   mlir::scf::SCFDialect, mlir::vector::VectorDialect>();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "gdn GPU-level optimizer\n", registry));
+  return gdn::runOptimizer(argc, argv, "gdn GPU-level optimizer\n", registry);
 }

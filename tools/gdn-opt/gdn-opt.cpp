@@ -2,14 +2,13 @@
 //
 // gdn-opt: runs gdn's passes on IR of every level.
 #include "gdn/Pipelines/Registration.h"
+#include "gdn/Support/OptimizerMain.h"
 
 #include "mlir/IR/DialectRegistry.h"
-#include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   gdn::registerAllDialects(registry);
   gdn::registerAllPasses();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "gdn optimizer\n", registry));
+  return gdn::runOptimizer(argc, argv, "gdn optimizer\n", registry);
 }

@@ -4,13 +4,13 @@
 // dialect, so an op that leaks through convert-gdn-to-tile is a parse error.
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/Tile/IR/Tile.h"
+#include "gdn/Support/OptimizerMain.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
@@ -25,6 +25,5 @@ int main(int argc, char **argv) {
                   mlir::func::FuncDialect, mlir::math::MathDialect,
                   mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
                   mlir::vector::VectorDialect>();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "gdn tile-level optimizer\n", registry));
+  return gdn::runOptimizer(argc, argv, "gdn tile-level optimizer\n", registry);
 }

@@ -35,7 +35,7 @@ SIBLINGS = {"sm_89": "sm_86", "sm_103a": "sm_100a"}
 # What each run of ./check compares; the rest is in --full. sm_86 has the instructions of
 # sm_80 and the shared memory of sm_120a. A type differs from another in conversions.
 FAMILIES = ["sm_80", "sm_90a", "sm_100a", "sm_120a"]
-FAMILIES_OF = {"d128-f16": ["sm_90a"]}
+FAMILIES_OF = {"d128-f16": ["sm_90a"], "d96-olmo": ["sm_90a"]}
 # The default kernels: the name of a set, and what gdn-compile makes it of. A
 # kernel is called <set>/<entry>.
 KERNEL_SETS: dict[str, list[str]] = {
@@ -49,6 +49,13 @@ KERNEL_SETS: dict[str, list[str]] = {
         "--state=f32,bf16",
     ],
 }
+# Prefill that is walked token by token; that of a decay per channel is in d128-kda.
+KERNEL_SETS["d96-olmo"] = [
+    "--preset=olmo-hybrid-7b",
+    "--io=bf16",
+    "--state=f32",
+    "--only=decode,prefill",
+]
 _VERIFY = ["--preset=qwen3-next-80b-a3b", "--io=bf16", "--state=f32,bf16"]
 for _kind in ("slots", "tree"):
     KERNEL_SETS[f"d128-verify-{_kind}"] = [*_VERIFY, f"--verify={_kind}", "--only=verify"]
@@ -61,12 +68,12 @@ KERNEL_SETS["d128-verify-lazy-4"] = [
     "--verify-tokens=4",
     "--only=verify",
 ]
-# Inputs and outputs of f32: prefill of these has no kernels on GPUs.
+# Inputs and outputs of f32.
 KERNEL_SETS["d128-f32"] = [
     "--preset=qwen3-next-80b-a3b",
     "--io=f32",
     "--state=f32,bf16",
-    "--only=decode",
+    "--only=decode,prefill",
 ]
 # A decay per channel.
 KERNEL_SETS["d128-kda"] = [
@@ -74,7 +81,7 @@ KERNEL_SETS["d128-kda"] = [
     "--io=bf16",
     "--state=f32",
     "--verify=lazy",
-    "--only=decode,verify,commit",
+    "--only=decode,verify,commit,prefill",
 ]
 MEASURED = ["device", "driver", "date", "error_o", "error_state", "us"]
 

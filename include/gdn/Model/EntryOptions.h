@@ -51,12 +51,13 @@ struct EntryOptions {
   FloatKind dtBias = FloatKind::f32;
   std::optional<InputLayout> layout; // default: the model's
   EntryOutputs outputs = EntryOutputs::norm;
-  bool l2norm = false;      // of ready `q` and `k`, in the entry
-  bool slots64 = false;     // slot ids are i64 instead of i32
-  bool hasInitial = false;  // prefill takes `has_initial`
-  bool writeSlots = false;  // entries take `write_slots`
-  bool checkpoints = false; // prefill takes `cu_checkpoints`,
-                            // `checkpoint_tokens`, `checkpoint_slots`
+  bool l2norm = false;        // of ready `q` and `k`, in the entry
+  bool slots64 = false;       // slot ids are i64 instead of i32
+  bool hasInitial = false;    // prefill takes `has_initial`
+  bool decodeInitial = false; // decode takes `has_initial`
+  bool writeSlots = false;    // entries take `write_slots`
+  bool checkpoints = false;   // prefill takes `cu_checkpoints`,
+                              // `checkpoint_tokens`, `checkpoint_slots`
   VerifyStates verify = VerifyStates::none;
   /// The most tokens of a row of `verify`, 0 for any number; longer rows are
   /// skipped. Default: 8. Trees and buffers have no bound.

@@ -26,7 +26,7 @@ class DeviceMemory {
 public:
   DeviceMemory() = default;
   /// A block that holds `bytes`.
-  static llvm::Expected<DeviceMemory> copyOf(DeviceHandle device,
+  static llvm::Expected<DeviceMemory> copyOf(const DeviceHandle &device,
                                              llvm::ArrayRef<char> bytes);
 
   void *get() const { return data.get(); }

@@ -19,6 +19,12 @@ static Type inputTypeOf(Value key) {
   return getElementTypeOrSelf(key.getType());
 }
 
+/// Whether tokens may write with strengths of more than 1.
+static bool hasDoubledBeta(DeltaRuleOp rule) {
+  auto gates = rule.getBeta().getDefiningOp<GatesOp>();
+  return rule.getDoubleBeta() || (gates && gates.getDoubleBeta());
+}
+
 bool gdn::isInMemory(Value value) {
   Operation *op = value.getDefiningOp();
   return !op || isa<UnpackOp>(op);
@@ -28,7 +34,8 @@ ChunkTypes ChunkTypes::choose(const KernelParts &parts, Precision precision) {
   DeltaRuleOp rule = parts.rule;
   Builder b(rule.getContext());
   Type input = inputTypeOf(rule.getKey());
-  if (precision == Precision::f32 || input.isF32() || rule.isPerChannel())
+  if (precision == Precision::f32 || input.isF32() || rule.isPerChannel() ||
+      hasDoubledBeta(rule))
     return {b.getF32Type(), b.getF32Type()};
   // Keys that the kernel computes are nowhere in memory, and f16 is closer.
   FloatType key = b.getF16Type();

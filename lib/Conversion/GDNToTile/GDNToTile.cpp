@@ -108,6 +108,7 @@ struct ConvertGDNToTile final
 
     Algorithm algorithm = {tokens,     chunk, chunkFrom, precision,
                            valueHeads, lanes, segments,  segmentsFrom};
+    algorithm.walkTokens = walkTokens;
     EntryViews views = createEntryViews(entry, entry.getName());
     if (isCommitKernel(kernel) || hasSlotMoves(kernel)) {
       LogicalResult emitted = isCommitKernel(kernel)

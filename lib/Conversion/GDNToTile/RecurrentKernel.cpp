@@ -29,7 +29,6 @@
 #include "ChunkRule.h"
 #include "PendingTokens.h"
 #include "TokenBlock.h"
-#include "TokenStates.h"
 #include "TokenWork.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
@@ -118,19 +117,27 @@ SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
   return emitBlocks(block, rest, to, SmallVector<Value>(once.getResults()));
 }
 
+bool RecurrentKernel::walksTokens() {
+  return algorithm.walkTokens && parts.cuSeqlens && parts.rule &&
+         !parts.tokenSlots && !parts.numAccepted && !parts.checkpoints &&
+         chunkTypes.isExact();
+}
+
 /// The tokens of the row, in the pieces that its states ask for.
 SmallVector<Value> RecurrentKernel::emitRowTokens(TokenBlock &block, Value r,
                                                   ArrayRef<Value> start) {
   if (!parts.cuSeqlens)
     return block.emit(begin, index(1), start);
-  if (parts.tokenSlots) {
+  if (parts.tokenSlots || walksTokens()) {
     // Windows of the key head are the same for each of its value heads.
     SmallVector<Value> writers = tokenWriters;
     for (auto [carry, writer] : llvm::zip(parts.carries, writers))
       if (carry.perKeyHead && !head)
         writer = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, r,
                                        index(0));
-    return emitTokenByToken(*this, block, r, start, writers);
+    return parts.tokenSlots
+               ? emitTokenByToken(*this, block, r, start, writers)
+               : emitTokensUpToEnd(*this, block, r, start, writers);
   }
   if (parts.numAccepted)
     return emitPendingTokens(block, r, start);
@@ -194,7 +201,7 @@ void RecurrentKernel::emitValueHead(Value r,
   for (auto [carry, value, held] : llvm::zip(parts.carries, last, keyCarries)) {
     if (carry.perKeyHead)
       held = value;
-    else if (!isWrittenOnTheWay(carry))
+    else if (!isWrittenInside(carry))
       storeEnd(carry, value, r);
   }
 }
@@ -218,7 +225,7 @@ void RecurrentKernel::emitOneValueHead(MutableArrayRef<Value> keyCarries) {
   // What is written on the way: once all blocks have read what was there.
   int64_t next = 0;
   for (auto [carry, writer] : llvm::zip(parts.carries, tokenWriters))
-    if (carry.perKeyHead && isWrittenOnTheWay(carry))
+    if (carry.perKeyHead && isWrittenInside(carry))
       writer = emitIsLastOfGroup(next++);
     else if (carry.perKeyHead)
       ++next;
@@ -228,7 +235,7 @@ void RecurrentKernel::emitOneValueHead(MutableArrayRef<Value> keyCarries) {
     if (!carry.perKeyHead)
       continue;
     int64_t window = next++;
-    if (isWrittenOnTheWay(carry))
+    if (isWrittenInside(carry))
       continue;
     Value stored = castTile(b, loc, value, carry.stored.getElementType());
     Value isLast = emitIsLastOfGroup(window);
@@ -271,7 +278,7 @@ void RecurrentKernel::emitRow() {
     if (!carry.perKeyHead)
       continue;
     Value tile = loop.getResult(next++);
-    if (!isWrittenOnTheWay(carry))
+    if (!isWrittenInside(carry))
       storeEnd(carry, tile, zero);
   }
 }
@@ -483,7 +490,7 @@ void RecurrentKernel::recordForm() {
 
 LogicalResult RecurrentKernel::emit() {
   recordForm();
-  if (!parts.cuSeqlens || parts.tokenSlots)
+  if (!parts.cuSeqlens || parts.tokenSlots || walksTokens())
     blockTokens = 1;
   else if (parts.numAccepted) // no more are looked at again
     blockTokens = std::min(blockTokens, mostPendingTokens);

@@ -5,6 +5,7 @@
 #define GDN_LIB_CONVERSION_GDNTOTILE_RECURRENTKERNEL_H
 
 #include "TokenBlock.h"
+#include "TokenStates.h"
 
 #include "gdn/Conversion/Precision.h"
 
@@ -35,6 +36,9 @@ struct Algorithm {
   int64_t shortPieces = 0; ///< tokens of a piece in passes over memory of the
                            ///< first variant of a stage, which is for few
                            ///< tokens; 0: as many as are best for many
+  bool walkTokens = false; ///< whether rows whose products would take f32
+                           ///< operands are walked token by token, and written
+                           ///< in the last turn
 };
 
 /// The program of a block while it is written; see RecurrentKernel.cpp.
@@ -103,6 +107,12 @@ private:
                      llvm::MutableArrayRef<mlir::Value> keyCarries);
   void emitOneValueHead(llvm::MutableArrayRef<mlir::Value> keyCarries);
 
+  /// Whether a row is walked token by token and written in the last turn.
+  bool walksTokens();
+  /// Whether the carried tile is written before the row's tokens are through.
+  bool isWrittenInside(const Carry &carry) {
+    return isWrittenOnTheWay(carry) || walksTokens();
+  }
   llvm::SmallVector<mlir::Value>
   emitRowTokens(TokenBlock &block, mlir::Value r,
                 llvm::ArrayRef<mlir::Value> start);

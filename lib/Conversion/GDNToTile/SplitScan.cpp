@@ -58,7 +58,7 @@ Value SplitScan::rounded(Value before) {
 /// What a state is behind a segment that multiplies it by `map`.
 Value SplitScan::advance(Value before, Value map, Value added) {
   return tile::MatmulOp::create(b, loc, stateCarry().type, before, map, added,
-                                /*transposeLhs=*/false);
+                                /*transpose_lhs=*/false);
 }
 
 /// The states of the `count` segments from slot `first` on.

@@ -170,3 +170,41 @@ SmallVector<Value> gdn::emitTokenByToken(TileProgram &p, TokenBlock &block,
     scf::YieldOp::create(b, p.loc, next);
   return SmallVector<Value>(loop.getResults());
 }
+
+SmallVector<Value> gdn::emitTokensUpToEnd(TileProgram &p, TokenBlock &block,
+                                          Value r, ArrayRef<Value> start,
+                                          ArrayRef<Value> writers) {
+  OpBuilder &b = p.b;
+  // Where each carried tile goes, and whether: known before the first token.
+  SmallVector<Value> places, writes;
+  for (auto [carry, writer] : llvm::zip(p.parts.carries, writers)) {
+    Value place =
+        carry.writeSlots ? p.elementAt(carry.writeSlots, p.n) : p.slot;
+    // Each asks its own pool, so that no two branches are one: another warp
+    // writes each.
+    Value write = p.isLive(place, carry.pool);
+    if (writer)
+      write = arith::AndIOp::create(b, p.loc, writer, write);
+    places.push_back(place);
+    writes.push_back(write);
+  }
+  auto loop = scf::ForOp::create(b, p.loc, p.begin, p.end, p.index(1), start);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value t = loop.getInductionVar();
+  SmallVector<Value> next =
+      block.emit(t, p.index(1), SmallVector<Value>(loop.getRegionIterArgs()));
+  Value isEnd = arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::eq,
+                                      p.add(t, p.index(1)), p.end);
+  for (auto [carry, tile, place, write] :
+       llvm::zip(p.parts.carries, next, places, writes)) {
+    Value condition = arith::AndIOp::create(b, p.loc, isEnd, write);
+    auto branch = scf::IfOp::create(b, p.loc, condition, /*withElse=*/false);
+    OpBuilder::InsertionGuard inner(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    p.storeCarryIn(carry.pool, carry, tile, r, place);
+  }
+  if (!next.empty())
+    scf::YieldOp::create(b, p.loc, next);
+  return SmallVector<Value>(loop.getResults());
+}

@@ -22,6 +22,13 @@ emitTokenByToken(TileProgram &program, TokenBlock &block, mlir::Value r,
                  llvm::ArrayRef<mlir::Value> start,
                  llvm::ArrayRef<mlir::Value> writers);
 
+/// The same of a row of which only what is behind the last token is kept:
+/// carried tiles are written in the turn of that token.
+llvm::SmallVector<mlir::Value>
+emitTokensUpToEnd(TileProgram &program, TokenBlock &block, mlir::Value r,
+                  llvm::ArrayRef<mlir::Value> start,
+                  llvm::ArrayRef<mlir::Value> writers);
+
 } // namespace gdn
 
 #endif // GDN_LIB_CONVERSION_GDNTOTILE_TOKENSTATES_H

@@ -163,22 +163,37 @@ Value gdn::l2normTile(OpBuilder &builder, Location loc, Value tile,
                  })[0];
 }
 
+/// Below this `softplus(u)` is `exp(u)` to the accuracy of f32.
+static constexpr double kExponential = -17;
+
 Value gdn::logDecayTile(OpBuilder &builder, Location loc, Value a, Value aLog,
                         Value dtBias, double threshold) {
-  return mapRows(builder, loc, a, {withElement(a, builder.getF32Type())},
-                 [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
-                   Row row{b, loc};
-                   Type type = in[0].getType();
-                   Value u = row.add(in[0], row.splat(dtBias, type));
-                   Value soft = math::Log1pOp::create(b, loc, row.exp(u));
-                   Value large =
-                       arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT,
-                                             u, row.constant(threshold, type));
-                   Value softplus =
-                       arith::SelectOp::create(b, loc, large, u, soft);
-                   Value rate = arith::NegFOp::create(b, loc, row.exp(aLog));
-                   return {row.mul(row.splat(rate, type), softplus)};
-                 })[0];
+  return mapRows(
+      builder, loc, a, {withElement(a, builder.getF32Type())},
+      [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
+        Row row{b, loc};
+        Type type = in[0].getType();
+        Value u = row.add(in[0], row.splat(dtBias, type));
+        auto compare = [&](arith::CmpFPredicate predicate, double bound) {
+          return arith::CmpFOp::create(b, loc, predicate, u,
+                                       row.constant(bound, type));
+        };
+        auto select = [&](Value condition, Value x, Value y) -> Value {
+          return arith::SelectOp::create(b, loc, condition, x, y);
+        };
+        // Where softplus might be 0 and the rate infinite, exp(a_log) exp(u)
+        // is one exponential. Elsewhere an infinite product is a decay of 0.
+        Value isSmall = compare(arith::CmpFPredicate::OLT, kExponential);
+        Value sum = row.add(u, row.splat(aLog, type));
+        Value power = row.exp(select(isSmall, sum, u));
+        Value soft = math::Log1pOp::create(b, loc, power);
+        Value large = compare(arith::CmpFPredicate::OGT, threshold);
+        Value softplus = select(large, u, soft);
+        Value rate = arith::NegFOp::create(b, loc, row.exp(aLog));
+        Value decay = row.mul(row.splat(rate, type), softplus);
+        Value together = arith::NegFOp::create(b, loc, power);
+        return {select(isSmall, together, decay)};
+      })[0];
 }
 
 Value gdn::betaTile(OpBuilder &builder, Location loc, Value b0, bool doubled) {

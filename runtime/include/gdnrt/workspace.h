@@ -16,7 +16,7 @@ namespace gdnrt {
 class Workspace {
 public:
   static Result<std::shared_ptr<const Workspace>>
-  make(std::shared_ptr<Device> device, const gdnrt_workspace_size &size);
+  make(const std::shared_ptr<Device> &device, const gdnrt_workspace_size &size);
   ~Workspace();
   Workspace(const Workspace &) = delete;
   Workspace &operator=(const Workspace &) = delete;

@@ -13,7 +13,7 @@
 using namespace gdnrt;
 
 Result<std::shared_ptr<const Workspace>>
-Workspace::make(std::shared_ptr<Device> device,
+Workspace::make(const std::shared_ptr<Device> &device,
                 const gdnrt_workspace_size &size) {
   if (size.counter_bytes > size.total_bytes ||
       size.counter_bytes % kWorkspaceAlignment != 0)

@@ -129,6 +129,26 @@ TEST_P(LayerExtremes, LargeProjections) {
   Call(Config(), "prefill", batch).runAndCheck();
 }
 
+// exp(A_log) is infinite in f32, softplus(u) is 0: their product is a decay all
+// the same. With larger u nothing is left of a state.
+TEST(LayerRates, OverflowWhereSoftplusVanishes) {
+  for (const char *entry : {"prefill", "decode"})
+    for (auto [aLog, bias] : {std::pair{100.0, -104.0}, std::pair{100.0, -30.0},
+                              std::pair{100.0, 3.0}, std::pair{88.0, -90.0},
+                              std::pair{-3.0, -17.0}, std::pair{14.0, -17.0}}) {
+      SCOPED_TRACE(entry + (" A_log " + std::to_string(aLog)) + " dt_bias " +
+                   std::to_string(bias));
+      Batch batch;
+      batch.lengths = {1, 1, 1};
+      if (entry == std::string("prefill"))
+        batch.lengths = {80, 30};
+      Call call(Config(), entry, batch);
+      call["A_log"].fill(aLog);
+      call["dt_bias"].fill(bias);
+      call.runAndCheck();
+    }
+}
+
 // Keys and values are zero after the convolution of zeros; the states of the
 // convolution are zero too.
 TEST_P(LayerExtremes, ZeroProjections) {

@@ -84,23 +84,28 @@ TEST_P(Slots, Prefill) {
   Call(configOf(wide), "prefill", batchOf(c)).runAndCheck();
 }
 
-// The same rows with one token each; those without tokens are left out.
+// The same rows with one token each; those without tokens are left out. Rows
+// that start from zeros do so in decodes that are asked to say it.
 TEST_P(Slots, Decode) {
   const auto &[c, wide] = GetParam();
   Case rows = c;
   rows.ids.clear();
   rows.writeIds.clear();
+  rows.initial.clear();
   for (size_t n = 0; n < c.lengths.size(); ++n) {
     if (c.lengths[n] == 0)
       continue;
     rows.ids.push_back(c.ids[n]);
+    if (!c.initial.empty())
+      rows.initial.push_back(c.initial[n]);
     if (!c.writeIds.empty())
       rows.writeIds.push_back(c.writeIds[n]);
   }
   rows.lengths.assign(rows.ids.size(), 1);
-  rows.initial.clear();
   rows.padding = rows.leading = 0;
-  Call(configOf(wide), "decode", batchOf(rows)).runAndCheck();
+  Config config = configOf(wide);
+  config.options.decodeInitial = !c.initial.empty();
+  Call(config, "decode", batchOf(rows)).runAndCheck();
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Slots,

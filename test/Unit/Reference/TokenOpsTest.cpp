@@ -130,6 +130,14 @@ TEST_F(TokenOps, GatesThresholdAndDoubledBeta) {
   EXPECT_NEAR(-small[0].data[0] / std::exp(-40.0), 1, 1e-15);
 }
 
+// exp(800) is infinite and softplus(-800) is 0; their product is 1.
+TEST_F(TokenOps, GatesOfAnInfiniteRate) {
+  auto results = run(withAttributes(gates, ""),
+                     {tensor({1, 1}, {-800}), tensor({1, 1}, {0}),
+                      vector({800}), vector({0})});
+  EXPECT_EQ(results[0].data[0], -1);
+}
+
 // Eight channels with biases 0, ln(e-1), then 0: one decay each, one beta.
 TEST_F(TokenOps, GatesPerChannel) {
   auto results =

@@ -26,7 +26,7 @@ protected:
   void SetUp() override {
     ASSERT_FALSE(fs::createUniqueDirectory("gdn-output", folder));
   }
-  void TearDown() override { fs::remove_directories(folder); }
+  void TearDown() override { (void)fs::remove_directories(folder); }
 
   std::string path(llvm::StringRef name) const {
     return (folder + "/" + name).str();

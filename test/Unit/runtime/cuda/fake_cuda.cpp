@@ -10,8 +10,6 @@
 
 using namespace gdnrt::cuda;
 using gdnrt::test::FakeCuda;
-using gdnrt::test::FakeLaunch;
-using gdnrt::test::FakeMap;
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -240,14 +238,14 @@ EXPORT gdnrt::cuda::Result cuLaunchKernelEx(const LaunchConfig *config,
   NOTE("cuLaunchKernelEx");
   if (extra)
     return 1;
-  FakeLaunch launch;
+  gdnrt::test::FakeLaunch launch;
   launch.kernel = function->name;
   launch.config = *config;
   launch.attributes.assign(config->attributes,
                            config->attributes + config->numAttributes);
   const int64_t *words = static_cast<const int64_t *>(parameters[0]);
-  launch.words.assign(words,
-                      words + fake().bytesOf(function->name) / sizeof(int64_t));
+  const size_t count = fake().bytesOf(function->name) / sizeof(int64_t);
+  launch.words.assign(words, words + count);
   launch.context = gdnrt::test::fakeCurrentContext();
   if (fake().run)
     fake().run(launch);
@@ -328,7 +326,7 @@ cuTensorMapEncodeTiled(TensorMap *map, int type, uint32_t rank, void *address,
                        const uint32_t *box, const uint32_t *elementStrides,
                        int interleave, int swizzle, int promotion, int fill) {
   NOTE("cuTensorMapEncodeTiled");
-  FakeMap made;
+  gdnrt::test::FakeMap made;
   made.type = type;
   made.interleave = interleave;
   made.swizzle = swizzle;

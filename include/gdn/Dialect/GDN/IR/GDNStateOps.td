@@ -193,6 +193,9 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     `d` and log decays of its first `min(L, S)` tokens become pending in their
     turn. A row whose count is not from 0 to `S` is skipped.
 
+    `double_beta` says that `beta` may be up to 2, not 1. The formulas are the
+    same; forms that round keys, whose errors add up then, are not taken.
+
     **Preconditions**
 
     - (C1) `query`, `key` are `T x Hk x dk`, `value` and the result
@@ -255,7 +258,7 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
         GDN_PoolReadWrite>:$pending_deltas,
     Arg<Optional<GDN_PoolType>, "their log decays, P x Hv x S (x dk)",
         GDN_PoolReadWrite>:$pending_decays,
-    OptionalAttr<F32Attr>:$scale);
+    OptionalAttr<F32Attr>:$scale, UnitAttr:$double_beta);
   let results = (outs Res<GDN_FloatTensor<3>, "T x Hv x dv">:$output);
   let assemblyFormat = [{
     $query `,` $key `,` $value `gates` `(` $log_decay `,` $beta `)`
