@@ -11,9 +11,27 @@
 
 #include "gdn/Target/TemporaryFile.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace gdn;
+
+/// The entries of `source` that nothing in `lowered` is a program or kernel of.
+static SmallVector<func::FuncOp> getLeftOut(ModuleOp source, ModuleOp lowered) {
+  llvm::StringSet<> present;
+  for (Operation &op : lowered.getBody()->getOperations()) {
+    auto owner = op.getAttrOfType<StringAttr>("gdn_tile.stage_of");
+    if (!owner)
+      owner = op.getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
+    if (owner)
+      present.insert(owner.getValue());
+  }
+  SmallVector<func::FuncOp> missing;
+  for (auto func : source.getOps<func::FuncOp>())
+    if (func->hasAttr("gdn.entry") && !present.contains(func.getName()))
+      missing.push_back(func);
+  return missing;
+}
 
 FailureOr<OwningOpRef<ModuleOp>>
 gdn::lowerForGpu(ModuleOp source, const TargetModel &target, GpuLevel level,
@@ -34,6 +52,10 @@ gdn::lowerForGpu(ModuleOp source, const TargetModel &target, GpuLevel level,
     buildGpuPipeline(passes, target, options);
   if (failed(passes.run(*module)))
     return failure();
+  for (func::FuncOp entry : getLeftOut(source, *module))
+    entry.emitWarning() << "entry '" << entry.getName()
+                        << "' has no schedule for " << target.getName()
+                        << " and is left out";
   return module;
 }
 
@@ -87,7 +109,8 @@ static FailureOr<CachedModule> compileKernels(ModuleOp source,
         options.ptxas->assemble(text->ptx, target, options.cache);
     if (!cubin)
       return module.emitError(llvm::toString(cubin.takeError()));
-    if (takeFewerBlocks(module, cubin->report, target)) {
+    if (takeFewerBlocks(module, cubin->report, target) ||
+        leaveOutVariants(module, cubin->report, target)) {
       text = generateKernels(module, target, /*wantsPtx=*/true, options.cache);
       if (failed(text))
         return failure();
@@ -122,6 +145,16 @@ FailureOr<GpuCode> gdn::compileForGpu(ModuleOp source,
   if (failed(compiled))
     return failure();
   ModuleOp module = *compiled->module;
+  SmallVector<func::FuncOp> leftOut = getLeftOut(source, module);
+  if (options.needsAllEntries && !leftOut.empty()) {
+    auto quoted = llvm::map_range(leftOut, [](func::FuncOp entry) {
+      return "'" + entry.getName().str() + "'";
+    });
+    return source.emitError("expects code for ")
+           << target.getName()
+           << " of every entry that was asked for, but got none of "
+           << llvm::join(quoted, ", ");
+  }
   FailureOr<SmallVector<EntryCode, 0>> entries = collectEntryCodes(module);
   if (failed(entries))
     return failure();

@@ -5,7 +5,6 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "llvm/ADT/StringSet.h"
 
 namespace gdn {
 #define GEN_PASS_DEF_DROPUNSCHEDULED
@@ -42,16 +41,13 @@ struct DropUnscheduled final : gdn::impl::DropUnscheduledBase<DropUnscheduled> {
         for (Attribute name : getVariants(func))
           incomplete.insert({func->getAttr("gdn_tile.stage_of"), name});
     }
-    llvm::StringSet<> present; // entries
     for (func::FuncOp func : programs) {
       auto owner = func->getAttrOfType<StringAttr>("gdn_tile.stage_of");
-      StringRef entry = owner ? owner.getValue() : func.getName();
       SmallVector<Attribute> complete = getVariants(func);
       llvm::erase_if(complete, [&](Attribute name) {
         return incomplete.contains({owner, name});
       });
       if (isScheduled(func) && (!owner || !complete.empty())) {
-        present.insert(entry);
         if (isa_and_nonnull<ArrayAttr>(func->getAttr("gdn_tile.variant")))
           func->setAttr("gdn_tile.variant",
                         ArrayAttr::get(&getContext(), complete));
@@ -66,9 +62,6 @@ struct DropUnscheduled final : gdn::impl::DropUnscheduledBase<DropUnscheduled> {
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       if (!func->hasAttr("gdn_tile.grid") || isScheduled(func))
         continue;
-      if (!present.contains(func.getName()))
-        func.emitRemark() << "entry '" << func.getName()
-                          << "' has no schedule for a GPU and is left out";
       func.erase();
       ++numDropped;
     }

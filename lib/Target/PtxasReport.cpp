@@ -14,7 +14,9 @@
 #include "gdn/Target/Ptxas.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Regex.h"
 
@@ -99,9 +101,10 @@ bool Reader::readWarning(llvm::StringRef line) {
   PtxasWarning warning;
   if (hasNumber)
     warning.code = match[1].str();
-  warning.kernel = quotedAfter(line, "in the function").str();
-  if (warning.kernel.empty())
-    warning.kernel = quotedAfter(line, "in function").str();
+  for (llvm::StringRef words :
+       {"in the function", "in function", "for the function"})
+    if (warning.kernel.empty())
+      warning.kernel = quotedAfter(line, words).str();
   warning.text = line.split(':').second.trim().str();
   report.warnings.push_back(std::move(warning));
   return true;
@@ -157,6 +160,94 @@ bool gdn::takeFewerBlocks(ModuleOp module, const PtxasReport &report,
                          << ": it gets those of " << fewer
                          << " blocks per SM, not of " << blocks.getInt();
     changed = true;
+  }
+  return changed;
+}
+
+/// The variants that `func` is a stage of; none if its entry has but one.
+static SmallVector<StringAttr> getVariants(LLVM::LLVMFuncOp func) {
+  Attribute attribute = func->getAttr("gdn_tile.variant");
+  if (auto name = dyn_cast_or_null<StringAttr>(attribute))
+    return {name};
+  if (auto names = dyn_cast_or_null<ArrayAttr>(attribute))
+    return llvm::to_vector(names.getAsRange<StringAttr>());
+  return {};
+}
+
+/// Whether the stage lets all calls take its variant.
+static bool takesAllCalls(LLVM::LLVMFuncOp func, StringAttr variant) {
+  Attribute conditions = func->getAttr("gdn_tile.conditions");
+  if (auto byName = dyn_cast_or_null<DictionaryAttr>(conditions))
+    conditions = byName.get(variant);
+  auto pairs = dyn_cast_or_null<ArrayAttr>(conditions);
+  return (!pairs || pairs.empty()) && !func->hasAttr("gdn_gpu.layouts");
+}
+
+/// What checkReport refuses the kernel for; empty if it does not.
+static std::string getFault(LLVM::LLVMFuncOp func, const PtxasReport &report) {
+  auto found = report.kernels.find(func.getName());
+  if (found == report.kernels.end())
+    return "";
+  const KernelResources &got = found->second;
+  const uint32_t bytes = std::max(got.spillStores, got.spillLoads);
+  if (!allowsSpills(func, bytes))
+    return llvm::formatv("spills {0} bytes of registers", bytes);
+  for (const PtxasWarning &warning : report.warnings)
+    if (warning.kernel == func.getName() &&
+        llvm::StringRef(warning.code).starts_with("C75") &&
+        !readAllowance(func, warning.code))
+      return "is slow: " + warning.text;
+  return "";
+}
+
+bool gdn::leaveOutVariants(ModuleOp module, const PtxasReport &report,
+                           const TargetModel &target) {
+  // Stages by entry; a kernel without an owner takes all calls of its entry.
+  llvm::MapVector<StringAttr, SmallVector<LLVM::LLVMFuncOp>> stages;
+  llvm::StringSet<> whole;
+  for (auto func : module.getOps<LLVM::LLVMFuncOp>()) {
+    if (!isKernel(func))
+      continue;
+    if (auto owner = func->getAttrOfType<StringAttr>("gdn_tile.stage_of"))
+      stages[owner].push_back(func);
+    else if (getFault(func, report).empty())
+      whole.insert(func.getName());
+  }
+  bool changed = false;
+  for (auto &[entry, funcs] : stages) {
+    DenseSet<StringAttr> all, refused, limited;
+    for (LLVM::LLVMFuncOp func : funcs)
+      for (StringAttr variant : getVariants(func)) {
+        all.insert(variant);
+        if (!getFault(func, report).empty())
+          refused.insert(variant);
+        if (!takesAllCalls(func, variant))
+          limited.insert(variant);
+      }
+    bool isServed =
+        whole.contains(entry.getValue()) ||
+        llvm::any_of(all, [&](StringAttr variant) {
+          return !refused.contains(variant) && !limited.contains(variant);
+        });
+    if (refused.empty() || !isServed)
+      continue;
+    changed = true;
+    for (LLVM::LLVMFuncOp func : funcs) {
+      SmallVector<StringAttr> variants = getVariants(func);
+      SmallVector<Attribute> left;
+      llvm::copy_if(variants, std::back_inserter(left),
+                    [&](StringAttr name) { return !refused.contains(name); });
+      if (std::string fault = getFault(func, report); !fault.empty())
+        func.emitWarning("'")
+            << func.getName() << "' on " << target.getName() << " " << fault
+            << "; it is left out, and calls of '" << entry.getValue()
+            << "' take another variant";
+      if (left.empty())
+        func.erase();
+      else if (left.size() < variants.size())
+        func->setAttr("gdn_tile.variant",
+                      ArrayAttr::get(module.getContext(), left));
+    }
   }
   return changed;
 }

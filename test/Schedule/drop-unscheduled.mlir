@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A tile program goes, with a remark; programs of gdn_gpu and functions without
+// A tile program goes; programs of gdn_gpu and functions without
 // a grid stay.
 //
-// RUN: gdn-opt %s -gdn-drop-unscheduled -verify-diagnostics | FileCheck %s
+// RUN: gdn-opt %s -gdn-drop-unscheduled | FileCheck %s
 
-// One stage of a variant is nothing without the others; an entry of which a whole
-// variant is left gets no remark.
+// One stage of a variant is nothing without the others.
 //
 //   CHECK-NOT: @prefill
 //       CHECK: func.func @decode
@@ -19,7 +18,6 @@ func.func @prefill__prepare() attributes {gdn_tile.grid = ["N"], gdn_gpu.threads
 func.func @prefill__walk() attributes {gdn_tile.grid = ["N"], gdn_tile.stage_of = "prefill", gdn_tile.variant = "split"} {
   return
 }
-// expected-remark@+1 {{entry 'prefill' has no schedule for a GPU and is left out}}
 func.func @prefill() attributes {gdn_tile.grid = ["N"]} {
   return
 }

@@ -306,3 +306,41 @@ def test_bounds_that_verify_cannot_have(tool, config, options, error):
     done = tool("gdn-compile", "--config", config, *options.split(), "--emit=gdn")
     assert done.returncode == 1
     assert error in done.stderr
+
+
+def entries_of(tool, *options) -> dict[str, list[str]]:
+    """The parameters of each entry that gdn-compile makes of these options."""
+    done = tool("gdn-compile", *options, "--emit=gdn")
+    assert (done.returncode, done.stderr) == (0, "")
+    functions = re.findall(r"func\.func @(\w+)\((.*)", done.stdout)
+    return {name: re.findall(r'gdn\.name = "(\w+)"', signature) for name, signature in functions}
+
+
+@pytest.mark.parametrize(
+    "engine, options",
+    [
+        ("vllm", "--has-initial --write-slots --verify=slots"),
+        ("sglang", "--layout=split --outputs=core --has-initial --checkpoints --verify=buffer"),
+        ("pymllm", "--layout=split --outputs=core"),
+        ("c", "--has-initial --write-slots"),
+    ],
+)
+def test_an_engine_is_its_options(tool, config, engine, options):
+    made = entries_of(tool, "--config", config, f"--for={engine}")
+    assert made == entries_of(tool, "--config", config, *options.split())
+    assert {"prefill", "decode"} <= set(made)
+
+
+def test_options_beside_an_engine_win(tool, config):
+    made = entries_of(tool, "--config", config, "--for=sglang", "--checkpoints=false")
+    assert "cu_checkpoints" not in made["prefill"] and "has_initial" in made["prefill"]
+    made = entries_of(tool, "--config", config, "--for=c", "--verify=lazy", "--outputs=core")
+    assert {"verify", "commit"} <= set(made) and "norm_weight" not in made["decode"]
+
+
+def test_an_engine_that_a_model_does_not_fit(tool):
+    failed(
+        tool("gdn-compile", "--preset=kimi-linear-48b-a3b", "--for=sglang", "-o", "x"),
+        "kimi-linear-48b-a3b: a decay per channel expects the layout separate or ready,"
+        " but got split",
+    )

@@ -4,13 +4,16 @@ said then; other arguments, inputs and assemblers never get it."""
 
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-# Small: two kernels that copy and zero. The other entries have no f32 kernels on GPUs.
+# Small: two kernels that copy and zero.
 SMALL = ["--preset=qwen3.5-0.8b", "--only=copy_slots,zero_slots"]
 GPU = [*SMALL, "--io=bf16", "--target=sm_90a"]
-LEFT_OUT = ["--preset=qwen3.5-0.8b", "--io=f32", "--only=prefill,copy_slots", "--target=sm_90a"]
+# Heads whose states no block can hold: entries that are left out, with a warning.
+LEFT_OUT = ["--config=odd.json", "--io=bf16", "--target=sm_90a"]
+HEADS = Path(__file__).resolve().parents[1] / "Pipeline/Inputs/heads.json"
 
 
 @pytest.fixture
@@ -20,6 +23,8 @@ def compile_(build_dir, tmp_path):
 
     def run(*arguments: object, cache: bool = True, folder=None) -> tuple[bytes, str]:
         place = folder or tmp_path / "cache"
+        odd = HEADS.read_text().replace("KEYS", "200").replace("VALUES", "200")
+        (tmp_path / "odd.json").write_text(odd)
         command = [program, *map(str, arguments), *([f"--cache={place}"] if cache else [])]
         done = subprocess.run([*command, "-o", "-"], capture_output=True, cwd=tmp_path)
         assert done.returncode == 0, done.stderr.decode()
@@ -39,7 +44,23 @@ def test_the_same_bytes_and_the_same_words(compile_, arguments):
     assert compile_.files() == files
     assert [file.stat().st_mtime_ns for file in files] == times
     if arguments is LEFT_OUT:
-        assert "entry 'prefill' has no schedule for a GPU and is left out" in plain[1]
+        for entry in ("prefill", "decode"):
+            said = f"warning: entry '{entry}' has no schedule for sm_90a and is left out"
+            assert f"odd.json: {said}" in plain[1]
+
+
+def test_an_entry_that_was_asked_for_is_wanted_from_the_cache_too(compile_, build_dir, tmp_path):
+    """The same compilation, where a warning will not do."""
+    compile_(*LEFT_OUT)
+    wanted = [*LEFT_OUT, "--only=decode,prefill,copy_slots,zero_slots", "--cache=cache"]
+    for _ in range(2):
+        command = [build_dir / "bin/gdn-compile", *wanted, "-o", "-"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.endswith(
+            "odd.json: error: expects code for sm_90a of every entry that was asked for, but got"
+            " none of 'prefill', 'decode'\n"
+        )
 
 
 def test_one_compilation_gives_image_report_and_digest(compile_):

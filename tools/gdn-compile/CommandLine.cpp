@@ -45,6 +45,12 @@ CommandLine::variants(const ModelConfig &config) const {
   return variants;
 }
 
+llvm::StringRef CommandLine::getInputName() const {
+  return !preset.empty()       ? preset
+         : !configPath.empty() ? configPath
+                               : layerPath;
+}
+
 static std::string presetHelp() {
   std::string text = "A model by name: ";
   llvm::raw_string_ostream stream(text);
@@ -147,6 +153,23 @@ struct Options {
       "every-thread-arrives", cl::cat(outputs),
       cl::desc("For tools that look for races in kernels: at barriers between "
                "roles each thread arrives, not one for its warp")};
+
+  cl::opt<Engine> engine{
+      "for", cl::cat(entries),
+      cl::desc("What serves the layers, which sets other options of entries "
+               "unless they are given, and wants each entry for each target:"),
+      cl::values(
+          clEnumValN(Engine::vllm, "vllm",
+                     "--has-initial --write-slots --verify=slots; for "
+                     "block tables of mode all also --checkpoints"),
+          clEnumValN(Engine::sglang, "sglang",
+                     "--layout=split --outputs=core --has-initial "
+                     "--checkpoints --verify=buffer"),
+          clEnumValN(Engine::pymllm, "pymllm", "--layout=split --outputs=core"),
+          clEnumValN(Engine::c, "c",
+                     "--has-initial --write-slots: gdn-c/serving.h, and "
+                     "gdn.layers.attention; with speculation also "
+                     "--verify=KIND"))};
 
   cl::ValuesClass floats{clEnumValN(FloatKind::f32, "f32", ""),
                          clEnumValN(FloatKind::bf16, "bf16", ""),
@@ -272,21 +295,25 @@ CommandLine Options::collect() {
     if (option.getNumOccurrences())
       place = option.getValue();
   };
+  if (engine.getNumOccurrences()) {
+    line.engine = engine;
+    line.entries = getEntryOptions(engine);
+  }
   given(convState, line.entries.convState);
   given(convWeight, line.entries.convWeight);
   given(normWeight, line.entries.normWeight);
   given(layout, line.entries.layout);
   given(verifyTokens, line.entries.verifyTokens);
   line.entries.dtBias = dtBias;
-  line.entries.outputs = results;
+  given(results, line.entries.outputs);
   line.entries.l2norm = l2norm;
   line.only.assign(only.begin(), only.end());
   line.entries.slots64 = slots64;
-  line.entries.hasInitial = hasInitial;
-  line.entries.decodeInitial = decodeInitial;
-  line.entries.writeSlots = writeSlots;
-  line.entries.checkpoints = checkpoints;
-  line.entries.verify = verify;
+  given(hasInitial, line.entries.hasInitial);
+  given(decodeInitial, line.entries.decodeInitial);
+  given(writeSlots, line.entries.writeSlots);
+  given(checkpoints, line.entries.checkpoints);
+  given(verify, line.entries.verify);
   for (auto &[name, option] : cl::getRegisteredOptions()) {
     if (!option->getNumOccurrences())
       continue;

@@ -5,6 +5,7 @@
 #define GDN_TOOLS_GDNCOMPILE_COMMANDLINE_H
 
 #include "gdn/Conversion/Precision.h"
+#include "gdn/Model/Engine.h"
 #include "gdn/Model/ModelConfig.h"
 
 #include <string>
@@ -55,8 +56,14 @@ struct CommandLine {
   // Empty lists mean what the model says.
   std::vector<FloatKind> io, state;
   EntryOptions entries;
+  std::optional<Engine> engine;  // that the entries are for
   std::vector<std::string> only; // entries that are made; empty: all
   bool changesEntries = false;   // an option about entries was given
+
+  /// Whether each entry has to have code for each target.
+  bool needsAllEntries() const { return engine || !only.empty(); }
+  /// What the input is called in messages.
+  llvm::StringRef getInputName() const;
 
   /// The variants for a model.
   std::vector<EntryOptions> variants(const ModelConfig &config) const;

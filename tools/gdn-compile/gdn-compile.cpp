@@ -29,6 +29,35 @@ static std::string print(ModuleOp module) {
   return text + "\n";
 }
 
+/// Prints what is said of no place in a file, such as of generated entries, as
+/// if it were of the input.
+static LogicalResult printWithInput(StringRef input, Diagnostic &diagnostic) {
+  if (diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
+    return failure();
+  auto print = [&](Diagnostic &part) {
+    llvm::errs() << input << ": ";
+    switch (part.getSeverity()) {
+    case DiagnosticSeverity::Error:
+      llvm::WithColor::error(llvm::errs());
+      break;
+    case DiagnosticSeverity::Warning:
+      llvm::WithColor::warning(llvm::errs());
+      break;
+    case DiagnosticSeverity::Note:
+      llvm::WithColor::note(llvm::errs());
+      break;
+    case DiagnosticSeverity::Remark:
+      llvm::WithColor::remark(llvm::errs());
+      break;
+    }
+    llvm::errs() << part << "\n";
+  };
+  print(diagnostic);
+  for (Diagnostic &note : diagnostic.getNotes())
+    print(note);
+  return success();
+}
+
 /// A stage of the way to a CPU.
 static FailureOr<std::string> showForCpu(ModuleOp source, Emit emit,
                                          const TargetModel &target,
@@ -109,6 +138,7 @@ static FailureOr<std::string> compile(ModuleOp source, const CommandLine &line,
   options.cpu.segmentsFrom = line.segmentsFrom;
   options.gpu.ptxas = ptxas;
   options.gpu.needsCubin = line.emit != Emit::digest;
+  options.gpu.needsAllEntries = line.needsAllEntries();
   options.gpu.cache = cache;
   options.gpu.pipeline.everyThreadArrives = line.everyThreadArrives;
   if (line.emit == Emit::gdn)
@@ -237,6 +267,9 @@ int main(int argc, char **argv) {
   context.printOpOnDiagnostic(false);
   auto sources = std::make_shared<llvm::SourceMgr>();
   SourceMgrDiagnosticHandler diagnostics(*sources, &context);
+  ScopedDiagnosticHandler withInput(&context, [&](Diagnostic &diagnostic) {
+    return printWithInput(line->getInputName(), diagnostic);
+  });
 
   llvm::Expected<OwningOpRef<ModuleOp>> module =
       loadLayer(context, *line, sources);

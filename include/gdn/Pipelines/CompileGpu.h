@@ -21,6 +21,8 @@ struct GpuCompileOptions {
   std::optional<Ptxas> ptxas;
   /// False: a caller of digests alone, for whom nothing has to be assembled.
   bool needsCubin = true;
+  /// An entry without code is an error, not a warning.
+  bool needsAllEntries = false;
   /// Where compilations and their parts are kept, or null.
   const ContentCache *cache = nullptr;
 };
@@ -34,8 +36,8 @@ struct GpuCode {
 };
 
 /// A copy of `source`, which stays as it is, lowered to `level`. A module that
-/// has kernels already passes through. Fails with an error on an entry for
-/// which there is no kernel.
+/// has kernels already passes through. Warns of each entry for which there is
+/// no kernel.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 lowerForGpu(mlir::ModuleOp source, const TargetModel &target, GpuLevel level,
             const GpuPipelineOptions &options, ConfigurePasses configure);

@@ -461,9 +461,9 @@ def DropUnscheduled : Pass<"gdn-drop-unscheduled", "::mlir::ModuleOp"> {
   let summary = "Leave out tile programs that no schedule has taken";
   let description = [{
     Removes functions with `gdn_tile.grid` that are no program of `gdn_gpu`, and all
-    stages of a variant of which one is not, with a remark on each entry of which
-    nothing is left. A stage of several variants stays in those that are whole. Their entries have no code for this target; other targets
-    of an image may have some.
+    stages of a variant of which one is not. A stage of several variants stays in those
+    that are whole. Entries of which nothing is left have no code for this target, of
+    which `gdn-compile` warns; other targets of an image may have some.
 
     **Runs after** the schedules; **before** `gdn-gpu-check`.
 

@@ -74,6 +74,13 @@ private:
 bool takeFewerBlocks(mlir::ModuleOp module, const PtxasReport &report,
                      const TargetModel &target);
 
+/// Takes away those variants of entries that have a kernel which checkReport
+/// refuses, and their kernels, with a warning: calls then take another variant.
+/// Only where a variant for all calls is left. True if there was one: the
+/// module has to be assembled again.
+bool leaveOutVariants(mlir::ModuleOp module, const PtxasReport &report,
+                      const TargetModel &target);
+
 /// Fails with an error on each kernel of `module` that spills registers or of
 /// which ptxas warns by a number C75xx, unless `gdn_gpu.allow` says why.
 mlir::LogicalResult checkReport(mlir::ModuleOp module,

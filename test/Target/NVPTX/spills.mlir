@@ -2,7 +2,8 @@
 //
 // Spilled registers and ptxas' warnings about performance (C75xx) fail the
 // build, unless the kernel has a measured reason; a name without a reason is
-// none. PTX alone is not judged.
+// none. PTX alone is not judged. Where an entry has another variant, for all
+// calls, the one with the kernel is left out instead.
 //
 // RUN: split-file %s %t
 // RUN: not gdn-compile %t/spills.mlir --target=sm_80 --emit=report 2>&1 | FileCheck %t/spills.mlir
@@ -22,6 +23,10 @@
 // RUN: not gdn-compile %t/wish.mlir --target=sm_80 --emit=report 2>&1 | FileCheck %t/spills.mlir --check-prefix=WISH
 // RUN: sed 's/gdn_gpu.allow/gdn_gpu.fewer_blocks, gdn_gpu.allow/' %t/wish.mlir > %t/fewer.mlir
 // RUN: gdn-compile %t/fewer.mlir --target=sm_80 --emit=report 2>&1 | FileCheck %t/spills.mlir --check-prefix=FEWER
+
+// RUN: gdn-compile %t/variants.mlir --target=sm_80 --emit=report 2>&1 | FileCheck %t/variants.mlir
+// RUN: sed 's/gdn_tile.variant = "all"/gdn_tile.conditions = [[["N"], ["2"]]], &/' %t/variants.mlir > %t/some_calls.mlir
+// RUN: not gdn-compile %t/some_calls.mlir --target=sm_80 --emit=report 2>&1 | FileCheck %t/variants.mlir --check-prefix=SOME
 
 //--- spills.mlir
 // CHECK: error: 'k' expects no spilled registers on sm_80, but got {{[1-9][0-9]*}} bytes of stores and {{[1-9][0-9]*}} bytes of loads with 24 registers; 'gdn_gpu.allow' = "spills: <measured reason>" lets it pass
@@ -53,5 +58,44 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                 gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
                 gdn_gpu.launch = {threads = 128 : i32}} {
   nvvm.setmaxregister increase 128
+  llvm.return
+}
+
+//--- variants.mlir
+// The stage that both variants have stays, in one of them.
+// CHECK: warning: 'k__spills' on sm_80 spills {{[1-9][0-9]*}} bytes of registers; it is left out, and calls of 'k' take another variant
+// CHECK-NOT: error
+// CHECK: {{^}}k__both
+// CHECK-NOT: k__spills
+// CHECK: {{^}}k__all
+// SOME: error: 'k__spills' expects no spilled registers on sm_80
+llvm.func @k__both(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
+                                      llvm.align = 8 : i64, nvvm.grid_constant})
+    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
+                gdn_tile.stage_of = "k", gdn_tile.variant = ["few", "all"],
+                gdn_tile.conditions = {few = [[["N"], ["2"]]]},
+                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
+                gdn_gpu.launch = {threads = 32 : i32}} {
+  llvm.return
+}
+llvm.func @k__spills(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
+                                        llvm.align = 8 : i64, nvvm.grid_constant})
+    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
+                nvvm.maxnreg = 24 : i32, gdn_tile.stage_of = "k",
+                gdn_tile.variant = "few",
+                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
+                gdn_gpu.launch = {threads = 32 : i32}} {
+  %at = llvm.load %words : !llvm.ptr -> !llvm.ptr<1>
+  %x = llvm.load volatile %at : !llvm.ptr<1> -> vector<64xf32>
+  %y = llvm.fadd %x, %x : vector<64xf32>
+  llvm.store volatile %y, %at : vector<64xf32>, !llvm.ptr<1>
+  llvm.return
+}
+llvm.func @k__all(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
+                                     llvm.align = 8 : i64, nvvm.grid_constant})
+    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
+                gdn_tile.stage_of = "k", gdn_tile.variant = "all",
+                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
+                gdn_gpu.launch = {threads = 32 : i32}} {
   llvm.return
 }
