@@ -35,10 +35,12 @@ extern "C" {
 typedef enum gdnrt_mamba_cache_mode {
   /** Columns 0 .. S: one slot, or one per speculated token. */
   GDNRT_CACHE_NONE = 0,
-  /** Columns from the block of the last token on. */
+  /** Columns from the block of the last token on; see
+   *  gdnrt_align_states_before. */
   GDNRT_CACHE_ALIGN = 1,
   /** One column per block: read that of the last computed token, write that of
-   *  the last scheduled one, keep those between. */
+   *  the last scheduled one, keep those between. A row that starts inside a
+   *  block ends in it, or at its end. */
   GDNRT_CACHE_ALL = 2
 } gdnrt_mamba_cache_mode;
 
@@ -284,6 +286,32 @@ GDNRT_API gdnrt_status gdnrt_metadata_builder_build_for_cudagraph_capture(
     gdnrt_metadata_builder *builder, const gdnrt_common_metadata *common,
     gdnrt_gdn_metadata *metadata, gdnrt_error *error);
 
+/** Mode align: which states have to be copied ahead of a step, from from[i] to
+ *  to[i], as gdnrt_state_pool_copy takes them; called before build. A request's
+ *  states begin in the column of the block of its last token, so one that grows
+ *  into another block takes its state along.
+ *
+ *  `columns` [num_reqs] is the engine's: where each request's states began in
+ *  its last step, -1 for one that has had none (its state is then that at the
+ *  end of a prefix, in the column of the prefix' last block). It becomes that
+ *  of this step. `accepted` [num_reqs], null without speculation, are the
+ *  counts that build gets; with SLOTS they become 1 in rows that move. `from`
+ *  and `to` have room for num_reqs slots. On failure only they have changed. */
+GDNRT_API gdnrt_status gdnrt_align_states_before(
+    const gdnrt_metadata_builder *builder, const gdnrt_common_metadata *common,
+    int32_t *columns, int32_t *accepted, int32_t *from, int32_t *to,
+    int64_t *count, gdnrt_error *error);
+
+/** The same behind a step of drafts, once their counts are known: which states
+ *  go to the columns of blocks that the accepted tokens have filled, so that
+ *  others can start there. `accepted` are the counts of this step, for the next
+ *  one; they become 1 where what the next step starts from has moved. Without
+ *  speculation nothing has to move. UNSUPPORTED with other kinds than SLOTS. */
+GDNRT_API gdnrt_status gdnrt_align_states_after(
+    const gdnrt_metadata_builder *builder, const gdnrt_common_metadata *common,
+    int32_t *columns, int32_t *accepted, int32_t *from, int32_t *to,
+    int64_t *count, gdnrt_error *error);
+
 /** Copies what kernels read of the metadata to `device_arena`, memory of the
  *  device for arena_bytes bytes, in the order of `stream`. Not within the
  *  capture of a graph: a replay copies first. The addresses in a graph stay
@@ -323,6 +351,14 @@ GDNRT_API gdnrt_status gdnrt_gdn_layer_create(const gdnrt_gdn_kernels *kernels,
                                               gdnrt_gdn_layer **layer,
                                               gdnrt_error *error);
 
+/** Whether the layer can serve every step that the builder makes metadata for:
+ *  UNSUPPORTED if not, with all that its kernels lack and the options of
+ *  gdn-compile that they were to be made with. For engines that want to know
+ *  when they start; forward checks each step by itself. */
+GDNRT_API gdnrt_status gdnrt_gdn_layer_check_steps(
+    const gdnrt_gdn_layer *layer, const gdnrt_metadata_builder *builder,
+    gdnrt_error *error);
+
 /** Destroys the layer. Its launches must have run. */
 GDNRT_API void gdnrt_gdn_layer_destroy(gdnrt_gdn_layer *layer);
 
@@ -337,11 +373,11 @@ GDNRT_API void gdnrt_gdn_layer_destroy(gdnrt_gdn_layer *layer);
  *
  *  Rows of prefills start from their slot where has_initial_state says so,
  *  which needs kernels with has_initial. The first token of a request is a
- *  prefill as well: a graph of decode may be replayed for a step with such rows,
- *  and no longer ones, if its kernel takes has_initial (gdn-compile
- *  --decode-initial); another one would read the slot. Rows that read and write different
- *  slots need kernels with write_slots. Metadata of verified rows has to be of
- *  the kernel's gdnrt_verify_states.
+ *  prefill as well: a graph of decode may be replayed for a step with such
+ *  rows, and no longer ones, if its kernel takes has_initial (gdn-compile
+ *  --decode-initial); another one would read the slot. Rows that read and write
+ *  different slots need kernels with write_slots. Metadata of verified rows has
+ *  to be of the kernel's gdnrt_verify_states.
  *
  *  Everything is checked, and memory taken, before the first launch: a step
  *  that is refused has changed nothing.

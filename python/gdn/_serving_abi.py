@@ -166,11 +166,20 @@ FUNCTIONS = {
         c.c_int,
         [_P, c.POINTER(CommonMetadata), c.POINTER(Metadata), _ERR],
     ),
+    "gdnrt_align_states_before": (
+        c.c_int,
+        [_P, c.POINTER(CommonMetadata), _P, _P, _P, _P, c.POINTER(c.c_int64), _ERR],
+    ),
+    "gdnrt_align_states_after": (
+        c.c_int,
+        [_P, c.POINTER(CommonMetadata), _P, _P, _P, _P, c.POINTER(c.c_int64), _ERR],
+    ),
     "gdnrt_metadata_upload": (c.c_int, [_P, c.POINTER(Metadata), _P, _P, _ERR]),
     "gdnrt_gdn_layer_create": (
         c.c_int,
         [c.POINTER(Kernels), c.POINTER(NamedArg), c.c_size_t, _OUT, _ERR],
     ),
+    "gdnrt_gdn_layer_check_steps": (c.c_int, [_P, _P, _ERR]),
     "gdnrt_gdn_layer_destroy": (None, [_P]),
     "gdnrt_gdn_layer_forward": (
         c.c_int,

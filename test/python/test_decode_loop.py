@@ -1,38 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The decode loop of the guide compiles without warnings, runs, and is right: what a
+"""The decode loop of the guide in C compiles without warnings, runs, and is right: what a
 request gets does not depend on who else is there."""
 
-import re
 import subprocess
-from pathlib import Path
+from collections.abc import Callable
 
+import guides
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-GUIDE = ROOT / "docs/guides/decode-loop-in-c.md"
-CLANG = f"clang-{(ROOT / 'LLVM_VERSION').read_text().strip()}"
+PAGE = guides.FOLDER / "decode-loop-in-c.md"
 
 
 @pytest.fixture(scope="module")
-def loop(tool, build_dir, tmp_path_factory):
+def loop(build_dir, gdn_compile, tmp_path_factory) -> Callable:
     """Runs the guide's program with so many slots."""
-    folder = tmp_path_factory.mktemp("loop")
-    (program,) = re.findall(r"^```c\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
-    source, binary, image = folder / "loop.c", folder / "loop", folder / "layer.gdnk"
-    source.write_text(program)
-    command = [CLANG, "-std=c11", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-    command += ["-I", ROOT / "include", source, "-o", binary]
-    command += [build_dir / "lib/libgdnrt.so", f"-Wl,-rpath,{build_dir / 'lib'}"]
-    subprocess.run(command, check=True)
-    config = ROOT / "runtime/traces/layer.json"
-    options = ["--io=f32", "--state=f32", "--has-initial", "--target=native"]
-    done = tool("gdn-compile", "--config", config, *options, "-o", image)
-    assert done.returncode == 0, done.stderr
-
-    def run(slots: int) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([binary, image, str(slots)], text=True, capture_output=True)
-
-    return run
+    sources = guides.Sources(tmp_path_factory.mktemp("loop"), build_dir, gdn_compile)
+    (program,) = guides.programs(PAGE, "c")
+    (sources.folder / "decode_loop.c").write_text(program)
+    compile_, build, run = guides.commands(PAGE)
+    for command in (compile_, f"{build} -O1 -Wall -Wextra -Wpedantic -Werror"):
+        done = sources.run(command)
+        assert done.returncode == 0, done.stderr
+    assert run.endswith(" 3")
+    return lambda slots: sources.run(f"{run.removesuffix(' 3')} {slots}")
 
 
 def requests(done: subprocess.CompletedProcess[str]) -> list[str]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks docs/spec/requirements.md: every row has a test that exists.
 
-Rows are R1 to R54, D1 to D15, and those of what must not go wrong silently (N). The last
-cell of a row is one of
+Rows are R1 to R54, D1 to D15, those of what must not go wrong silently (N), and those of what
+engines ask for (P). The last cell of a row is one of
   `File.cpp::Suite.Case`, `test_x.py::test_y`, `file.mlir`, ...  tests that show it,
   out of scope: why                                              or a reason,
   open                                                           or nothing yet.
@@ -23,6 +23,8 @@ PAGE = ROOT / "docs/spec/requirements.md"
 ROWS = [f"R{n}" for n in range(1, 55)] + [f"D{n}" for n in range(1, 16)]
 # The numbers are those of a list of faults; the others of it are not mended yet.
 ROWS += [f"N{n}" for n in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 18, 19)]
+# What engines ask for, by the same list.
+ROWS += [f"P{n}" for n in (3, 6)]
 
 
 def tracked(root: Path) -> list[str]:
@@ -72,7 +74,7 @@ def rows_of(page: str) -> list[tuple[str, str]]:
     rows = []
     for line in page.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if line.startswith("|") and re.fullmatch(r"[RDN]\d+", cells[0]):
+        if line.startswith("|") and re.fullmatch(r"[RDNP]\d+", cells[0]):
             rows.append((cells[0], cells[-1]))
     return rows
 

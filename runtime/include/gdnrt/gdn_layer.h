@@ -20,6 +20,11 @@
 
 namespace gdnrt {
 
+class MetadataBuilder;
+
+/// "slots", ..; of a gdnrt_verify_states.
+const char *nameOfVerifyStates(int64_t states);
+
 /// Metadata of a step, and where its arena is on the device: null for the
 /// host's own.
 struct GDNMetadataView {
@@ -146,6 +151,8 @@ public:
   /// See gdnrt_gdn_layer_forward.
   Status forward(const gdnrt_gdn_metadata *metadata, const void *deviceArena,
                  const gdnrt_named_arg *tokens, size_t count, void *stream);
+  /// See gdnrt_gdn_layer_check_steps.
+  Status checkSteps(const MetadataBuilder &builder) const;
   Device &device() const { return *device_; }
   Status shareWorkspace(const std::shared_ptr<const Workspace> &workspace);
   void setBatchInvariant(bool wanted);

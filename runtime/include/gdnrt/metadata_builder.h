@@ -22,6 +22,15 @@ using MetadataOptions = gdnrt_metadata_options;
 using CommonMetadata = gdnrt_common_metadata;
 using GDNMetadata = gdnrt_gdn_metadata;
 
+/// Copies of states between columns of the block table, for
+/// gdnrt_state_pool_copy; see gdnrt_align_states_before.
+struct StateMoves {
+  int32_t *columns;  // by row: where its states begin, -1 for not known
+  int32_t *accepted; // by row, or null without speculation
+  int32_t *from, *to;
+  int64_t count = 0;
+};
+
 class MetadataBuilder {
 public:
   static Result<std::unique_ptr<MetadataBuilder>>
@@ -32,6 +41,13 @@ public:
   Status buildForCudagraphCapture(const CommonMetadata &common,
                                   GDNMetadata &metadata);
 
+  /// See gdnrt_align_states_before and _after.
+  Status alignBefore(const CommonMetadata &common, StateMoves &moves) const;
+  Status alignAfter(const CommonMetadata &common, StateMoves &moves) const;
+
+  /// Whether a later step may read another slot than it writes, in the same
+  /// row of the same graph.
+  bool movesStates() const;
   const MetadataOptions &options() const { return options_; }
   int64_t reorderBatchThreshold() const { return numColumns_; }
   int64_t decodeCudagraphMaxBs() const { return maxGraphRows_; }
@@ -48,7 +64,10 @@ private:
   void fillSlots(const CommonMetadata &common, int64_t row, int64_t to);
   bool hasCommits() const;
   bool isCount(int32_t accepted) const;
-  bool movesStates() const;
+  Status checkAlign(const CommonMetadata &common,
+                    const StateMoves &moves) const;
+  Status addMove(const CommonMetadata &common, int64_t row, int64_t source,
+                 int64_t target, StateMoves &moves) const;
 
   Status buildPlain(const CommonMetadata &common, GDNMetadata &m);
   Status buildSpec(const CommonMetadata &common, GDNMetadata &m);

@@ -64,6 +64,18 @@ gdnrt_status gdnrt_gdn_layer_create(const gdnrt_gdn_kernels *kernels,
   });
 }
 
+gdnrt_status gdnrt_gdn_layer_check_steps(const gdnrt_gdn_layer *layer,
+                                         const gdnrt_metadata_builder *builder,
+                                         gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!layer)
+      return nullPointer("layer");
+    if (!builder)
+      return nullPointer("builder");
+    return layer->layer->checkSteps(*builder->builder);
+  });
+}
+
 void gdnrt_gdn_layer_destroy(gdnrt_gdn_layer *layer) { delete layer; }
 
 gdnrt_status gdnrt_gdn_layer_forward(gdnrt_gdn_layer *layer,

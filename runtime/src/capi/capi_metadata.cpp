@@ -4,6 +4,8 @@
 
 #include "serving_handles.h"
 
+#include <utility>
+
 using namespace gdnrt;
 
 gdnrt_status
@@ -64,4 +66,47 @@ gdnrt_status gdnrt_metadata_builder_build_for_cudagraph_capture(
     gdnrt_gdn_metadata *metadata, gdnrt_error *error) {
   return build(builder, common, metadata, error,
                &MetadataBuilder::buildForCudagraphCapture);
+}
+
+static gdnrt_status align(const gdnrt_metadata_builder *builder,
+                          const gdnrt_common_metadata *common, int32_t *columns,
+                          int32_t *accepted, int32_t *from, int32_t *to,
+                          int64_t *count, gdnrt_error *error,
+                          Status (MetadataBuilder::*how)(const CommonMetadata &,
+                                                         StateMoves &) const) {
+  return guarded(error, [&]() -> Status {
+    if (!builder)
+      return nullPointer("builder");
+    if (!common)
+      return nullPointer("common");
+    if (!count)
+      return nullPointer("count");
+    for (auto [name, array] :
+         {std::pair("columns", columns), {"from", from}, {"to", to}})
+      if (!array && common->num_reqs > 0)
+        return nullPointer(name);
+    StateMoves moves = {columns, accepted, from, to};
+    Status s = (builder->builder.get()->*how)(*common, moves);
+    if (s.isOk())
+      *count = moves.count;
+    return s;
+  });
+}
+
+gdnrt_status gdnrt_align_states_before(const gdnrt_metadata_builder *builder,
+                                       const gdnrt_common_metadata *common,
+                                       int32_t *columns, int32_t *accepted,
+                                       int32_t *from, int32_t *to,
+                                       int64_t *count, gdnrt_error *error) {
+  return align(builder, common, columns, accepted, from, to, count, error,
+               &MetadataBuilder::alignBefore);
+}
+
+gdnrt_status gdnrt_align_states_after(const gdnrt_metadata_builder *builder,
+                                      const gdnrt_common_metadata *common,
+                                      int32_t *columns, int32_t *accepted,
+                                      int32_t *from, int32_t *to,
+                                      int64_t *count, gdnrt_error *error) {
+  return align(builder, common, columns, accepted, from, to, count, error,
+               &MetadataBuilder::alignAfter);
 }

@@ -19,7 +19,7 @@ static int32_t statesOf(const EntrySchema &entry) {
                                                : GDNRT_VERIFY_SLOTS;
 }
 
-static const char *nameOfStates(int64_t states) {
+const char *gdnrt::nameOfVerifyStates(int64_t states) {
   static const char *const kNames[] = {"slots", "tree", "lazy", "buffer"};
   return states >= 0 && states < 4 ? kNames[states] : "unknown";
 }
@@ -131,8 +131,9 @@ Status GDNLayer::checkRuns(const gdnrt_gdn_metadata &metadata) const {
         run.kind == GDNRT_RUN_VERIFY || run.kind == GDNRT_RUN_COMMIT;
     if (keepsStates && metadata.verify_states != verifyStates_)
       return invalid("metadata: expected the verify states ",
-                     nameOfStates(verifyStates_), ", those of the kernel, got ",
-                     nameOfStates(metadata.verify_states));
+                     nameOfVerifyStates(verifyStates_),
+                     ", those of the kernel, got ",
+                     nameOfVerifyStates(metadata.verify_states));
     // The kernel skips longer rows.
     const int64_t most = kernelFor(run.kind)->entry().maxRowTokens;
     if (run.kind != GDNRT_RUN_VERIFY || most == 0)

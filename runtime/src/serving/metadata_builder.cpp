@@ -253,8 +253,6 @@ Status MetadataBuilder::buildSpec(const CommonMetadata &common,
   return {};
 }
 
-/// Whether a later step may read another slot than it writes, in the same row
-/// of the same graph.
 bool MetadataBuilder::movesStates() const {
   return options_.mamba_cache_mode == GDNRT_CACHE_ALL ||
          (options_.num_speculative_tokens > 0 &&

@@ -10,11 +10,13 @@ from ... import _serving_abi
 from ...arrays import DeviceArray
 from ...runtime import GdnError, Image, Kernel, _Handle, _stream, named_arguments
 from .device_arrays import as_dtype
-from .gdn_metadata import GDNAttentionMetadata
+from .gdn_metadata import GDNAttentionMetadata, GDNAttentionMetadataBuilder
 
 logger = logging.getLogger(__name__)
 
 KINDS = ("decode", "prefill", "verify", "commit")
+# Parameters that an entry may have or not, and some steps need.
+_OF_STEPS = ("has_initial", "write_slots", "cu_checkpoints", "num_accepted", "parents")
 
 
 def layer_kernels(device, image: Image, suffix: str = "") -> dict[str, Kernel]:
@@ -66,9 +68,17 @@ class Workspace(_Handle):
 
 
 class GDNLayer(_Handle):
-    """See gdnrt_gdn_layer_create. Weights in another type than the kernels' are copied."""
+    """See gdnrt_gdn_layer_create. Weights in another type than the kernels' are copied. With
+    the builder of an engine's steps a layer that cannot serve all of them is refused when it
+    is made; see check_steps."""
 
-    def __init__(self, kernels: Mapping[str, Kernel], **fixed: object):
+    def __init__(
+        self,
+        kernels: Mapping[str, Kernel],
+        *,
+        builder: GDNAttentionMetadataBuilder | None = None,
+        **fixed: object,
+    ):
         if not kernels:
             raise ValueError("kernels: expected at least one")
         unknown = set(kernels) - set(KINDS)
@@ -90,6 +100,25 @@ class GDNLayer(_Handle):
         super().__init__(runtime, handle, "gdnrt_gdn_layer_destroy")
         if any(kernel.batch_invariant for kernel in kernels.values()):
             self.set_batch_invariant()
+        logger.info("a layer with %s", self.serves)
+        if builder is not None:
+            self.check_steps(builder)
+
+    @property
+    def serves(self) -> str:
+        """Which kinds of rows have a kernel, and which parameters of steps it takes, such as
+        "decode (write_slots), prefill (has_initial, write_slots)"."""
+        parts = []
+        for kind, kernel in self.kernels.items():
+            taken = {param.name for param in kernel.params}
+            found = ", ".join(name for name in _OF_STEPS if name in taken)
+            parts.append(f"{kind} ({found})" if found else kind)
+        return ", ".join(parts)
+
+    def check_steps(self, builder: GDNAttentionMetadataBuilder) -> None:
+        """GdnError, UNSUPPORTED, unless the layer can serve every step of the builder: it
+        names what the kernels lack, and the options of gdn-compile that make it."""
+        self._runtime.call("gdnrt_gdn_layer_check_steps", self._handle, builder._handle)
 
     def set_batch_invariant(self, wanted: bool = True) -> None:
         """See gdnrt_gdn_layer_set_batch_invariant; on for kernels that are batch

@@ -10,6 +10,7 @@ import numpy as np
 
 from ... import _serving_abi as abi
 from ...runtime import Device, Runtime, _Handle, _stream
+from ...state_pool import StatePool
 from .device_arrays import current_stream
 from .host_arrays import host_attribute, on_host
 
@@ -201,7 +202,72 @@ class GDNAttentionMetadataBuilder(_Handle):
         name = "gdnrt_metadata_builder_build_for_cudagraph_capture"
         return self._build(name, common_attn_metadata, None, None, 0, None)
 
+    def align_states_before(
+        self,
+        common_attn_metadata,
+        columns: np.ndarray,
+        accepted: np.ndarray | None = None,
+        *,
+        pool: StatePool | None = None,
+        stream: object = None,
+    ) -> tuple[list[int], list[int]]:
+        """Mode align, ahead of build: the slots whose states have to be copied, and where to;
+        with a pool they are. `columns` [num_reqs] i32 says where each request's states began
+        in its last step, -1 for none, and is brought up to date, as are the counts in
+        `accepted`; see gdnrt_align_states_before."""
+        name = "gdnrt_align_states_before"
+        return self._align(name, common_attn_metadata, columns, accepted, None, pool, stream)
+
+    def align_states_after(
+        self,
+        common_attn_metadata,
+        columns: np.ndarray,
+        accepted: np.ndarray,
+        num_decode_draft_tokens_cpu=None,
+        *,
+        pool: StatePool | None = None,
+        stream: object = None,
+    ) -> tuple[list[int], list[int]]:
+        """The same behind a step with drafts, whose counts are in `accepted`: the states at
+        the ends of blocks that are full now; see gdnrt_align_states_after."""
+        drafts = on_host("num_decode_draft_tokens_cpu", num_decode_draft_tokens_cpu)
+        name = "gdnrt_align_states_after"
+        return self._align(name, common_attn_metadata, columns, accepted, drafts, pool, stream)
+
+    def _align(self, name, common, columns, accepted, drafts, pool, stream):
+        rows = common.num_reqs
+        given, keep = self._given(common, None, drafts, 0)
+        for label, array in (("columns", columns), ("accepted", accepted)):
+            if array is None and label == "accepted":
+                continue
+            # They are written, so that a copy would not do.
+            if (
+                not isinstance(array, np.ndarray)
+                or array.dtype != np.int32
+                or array.shape != (rows,)
+                or not array.flags.c_contiguous
+                or not array.flags.writeable
+            ):
+                raise ValueError(f"{label}: expected an int32 array of {rows} elements to write to")
+        slots, count = np.empty((2, max(rows, 1)), np.int32), c.c_int64()
+        addresses = [None if a is None else a.ctypes.data for a in (columns, accepted, *slots)]
+        self._runtime.call(name, self._handle, c.byref(given), *addresses, c.byref(count))
+        del keep
+        source, target = slots[:, : count.value].tolist()
+        if pool is not None and source:
+            pool.copy_states(source, target, stream=stream)
+        return source, target
+
     def _build(self, name, common, accepted, drafts, padded, stream) -> GDNAttentionMetadata:
+        given, keep = self._given(common, accepted, drafts, padded)
+        raw = abi.Metadata()
+        self._runtime.call(name, self._handle, c.byref(given), c.byref(raw))
+        del keep
+        self._upload(raw, stream)
+        return _metadata(raw, self.num_spec + 1, self)
+
+    def _given(self, common, accepted, drafts, padded) -> tuple[abi.CommonMetadata, object]:
+        """The C form of a step, and what must live as long."""
         starts = host_attribute(common, "query_start_loc")
         lengths = host_attribute(common, "seq_lens")
         table = host_attribute(common, "block_table_tensor")
@@ -228,7 +294,6 @@ class GDNAttentionMetadataBuilder(_Handle):
                 raise ValueError(
                     f"{label}: expected [num_reqs, {columns}], got {list(array.shape)}"
                 )
-        raw = abi.Metadata()
         given = abi.CommonMetadata(
             num_reqs=rows,
             num_actual_tokens=common.num_actual_tokens,
@@ -243,9 +308,7 @@ class GDNAttentionMetadataBuilder(_Handle):
             token_slots_stride=columns,
             **{name: None if a is None else a.ctypes.data for name, a in spec.items()},
         )
-        self._runtime.call(name, self._handle, c.byref(given), c.byref(raw))
-        self._upload(raw, stream)
-        return _metadata(raw, self.num_spec + 1, self)
+        return given, arrays
 
     def _upload(self, raw: abi.Metadata, stream: object) -> None:
         """Not within the capture of a graph: what a graph reads is copied ahead of it."""

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the steps of a builder ask of a layer's kernels, said when both are made
+// and not when such a row comes.
+
+#include "gdnrt/gdn_layer.h"
+#include "gdnrt/metadata_builder.h"
+
+using namespace gdnrt;
+
+namespace {
+
+/// Collects what is missing, for one message.
+class Wants {
+public:
+  /// Returns whether there is such a kernel.
+  bool kernel(const LayerKernel *kernel, const char *name) {
+    if (!kernel)
+      add(std::string("no kernel ") + name);
+    return kernel != nullptr;
+  }
+  void param(const LayerKernel *kernel, const char *name, const char *option) {
+    if (kernel && !kernel->entry().findParam(name))
+      add(kernel->entry().name + " has no " + name + " (" + option + ")");
+  }
+  void add(const std::string &what) {
+    text_ += (text_.empty() ? "" : "; ") + what;
+  }
+  Status status() const {
+    if (text_.empty())
+      return {};
+    return failure(StatusCode::unsupported,
+                   "layer: expected kernels for all steps of the builder, got "
+                   "others, which gdn-compile makes with the options in "
+                   "brackets: ",
+                   text_);
+  }
+
+private:
+  std::string text_;
+};
+
+} // namespace
+
+Status GDNLayer::checkSteps(const MetadataBuilder &builder) const {
+  const MetadataOptions &options = builder.options();
+  Wants wants;
+  wants.kernel(decode_.get(), "decode");
+  wants.kernel(prefill_.get(), "prefill");
+  wants.param(prefill_.get(), "has_initial", "--has-initial");
+  if (builder.movesStates()) {
+    wants.param(decode_.get(), "write_slots", "--write-slots");
+    wants.param(prefill_.get(), "write_slots", "--write-slots");
+  }
+  if (options.mamba_cache_mode == GDNRT_CACHE_ALL)
+    wants.param(prefill_.get(), "cu_checkpoints", "--checkpoints");
+  if (options.num_speculative_tokens == 0)
+    return wants.status();
+  const std::string kind = nameOfVerifyStates(options.verify_states);
+  if (wants.kernel(verify_.get(), ("verify (--verify=" + kind + ")").c_str())) {
+    if (verifyStates_ != options.verify_states)
+      wants.add(verify_->entry().name + " keeps states as " +
+                nameOfVerifyStates(verifyStates_) + " (--verify=" + kind + ")");
+    const int64_t most = verify_->entry().maxRowTokens,
+                  tokens = options.num_speculative_tokens + 1;
+    if (most != 0 && most < tokens)
+      wants.add(verify_->entry().name + " takes " + std::to_string(most) +
+                " tokens of a row, not " + std::to_string(tokens) +
+                " (--verify-tokens=" + std::to_string(tokens) + ")");
+  }
+  if (options.verify_states == GDNRT_VERIFY_LAZY ||
+      options.verify_states == GDNRT_VERIFY_BUFFER)
+    wants.kernel(commit_.get(), ("commit (--verify=" + kind + ")").c_str());
+  return wants.status();
+}
