@@ -21,10 +21,10 @@ func.func @grid_has_another_symbol(%n: index)
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects sizes in 'gdn_tile.workspace' to be a linear form over 'gdn_tile.symbols', but got 'N*N'}}
-func.func @size_is_no_form(%n: index, %w: memref<?xf32>)
+// expected-error@+1 {{'func.func' op expects sizes in 'gdn_tile.workspace' to be a linear form over 'gdn_tile.symbols', but got '2*M'}}
+func.func @size_has_another_symbol(%n: index, %w: memref<?xf32>)
     attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
-                gdn_tile.workspace = [["N*N", "4"]]} {
+                gdn_tile.workspace = [["2*M", "4"]]} {
   return
 }
 

@@ -163,13 +163,13 @@ func.func @c10_unsolvable(%x: tensor<?x?xf32> {gdn.name = "x", gdn.dims = ["Hk +
 
 // -----
 
-// expected-error @+1 {{'builtin.module' op expects 'gdn.entry' to be a unit attribute of a function}}
+// expected-error @+1 {{'builtin.module' op expects 'gdn.entry' on functions only}}
 module attributes {gdn.entry} {
 }
 
 // -----
 
-// expected-error @+1 {{'func.func' op expects 'gdn.entry' to be a unit attribute of a function}}
+// expected-error @+1 {{'func.func' op expects 'gdn.entry' to be a unit attribute, but got 1 : i32}}
 func.func @value() attributes {gdn.entry = 1 : i32} {
   return
 }
@@ -195,5 +195,13 @@ func.func @name_elsewhere(%x: tensor<?x?x8xf32>) {
 
 // expected-error @+1 {{'func.func' op requires attribute 'function_type'}}
 "func.func"() <{sym_name = "untyped"}> ({
+  "func.return"() : () -> ()
+}) {gdn.entry} : () -> ()
+
+// -----
+
+// expected-error @+1 {{'func.func' op attribute 'arg_attrs' failed to satisfy constraint: Array of dictionary attributes}}
+"func.func"() <{sym_name = "attributes_are_numbers", function_type = (index) -> (), arg_attrs = [1]}> ({
+^bb0(%n: index):
   "func.return"() : () -> ()
 }) {gdn.entry} : () -> ()

@@ -1,97 +1,195 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the attributes of gdn_tile may say of a function.
+// Attributes of gdn_tile that there are not, of wrong values, and where they may
+// not stand.
 //
 // RUN: gdn-tile-opt %s -split-input-file -verify-diagnostics
 
-// expected-error@+1 {{'func.func' op expects 'gdn_tile.grid' to be an array of strings, but got 4 : i64}}
-func.func @grid_is_a_number() attributes {gdn_tile.grid = 4} {
-  return
-}
+// expected-error@+1 {{'func.func' op expects an attribute that gdn_tile has, but got 'gdn_tile.grids'; like it is 'gdn_tile.grid'}}
+func.func private @slip() attributes {gdn_tile.grids = ["N"]}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_tile.symbols' to be an array of strings, but got [1]}}
-func.func @symbols_are_numbers() attributes {gdn_tile.symbols = [1]} {
-  return
-}
+// expected-error@+1 {{'func.func' op expects an attribute that gdn_tile has, but got 'gdn_tile.launch_bounds'; there are 'gdn_tile.grid', 'gdn_tile.symbols', 'gdn_tile.groups', 'gdn_tile.multiples', 'gdn_tile.facts', 'gdn_tile.stage_of', 'gdn_tile.variant', 'gdn_tile.workspace', 'gdn_tile.conditions', 'gdn_tile.beside', 'gdn_tile.bits', 'gdn_tile.scratch_bytes'}}
+func.func private @unknown() attributes {gdn_tile.launch_bounds = 4}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects argument 1 to be an index, the value of symbol "Hk"}}
-func.func @symbol_without_argument(%n: index)
-    attributes {gdn_tile.symbols = ["N", "Hk"]} {
-  return
-}
-
-// -----
-
-// expected-error@+1 {{'builtin.module' op expects 'gdn_tile.grid' on a function only}}
+// expected-error@+1 {{'builtin.module' op expects 'gdn_tile.grid' on functions only}}
 module attributes {gdn_tile.grid = ["N"]} {
 }
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_tile.facts' to be a dictionary of strings, but got {chunk = 64 : i64}}}
-func.func @fact_is_a_number() attributes {gdn_tile.facts = {chunk = 64}} {
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.beside' on functions only, but got it on argument 0}}
+func.func private @of_an_argument(index {gdn_tile.beside = "next"})
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.bits' on functions only, but got it on result 1}}
+func.func private @of_a_result() -> (index, index {gdn_tile.bits = "split"})
+
+// -----
+
+func.func @of_an_op(%n: index) {
+  // expected-error@+1 {{'arith.addi' op expects 'gdn_tile.multiples' on functions only}}
+  %m = arith.addi %n, %n {gdn_tile.multiples = ["N", "2"]} : index
   return
 }
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.grid' to be an array of linear forms, but got 4 : i64}}
+func.func private @grid_is_a_number() attributes {gdn_tile.grid = 4}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.grid' to hold linear forms, but form 1 is not: expected a number after '*', as a form is linear, at column 3 of "N*H", but got 'H'}}
+func.func private @grid_is_no_form() attributes {gdn_tile.grid = ["N", "N*H"]}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.groups' to be an array of linear forms, but got [4]}}
+func.func private @groups_is_a_number() attributes {gdn_tile.groups = [4]}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.groups' to hold linear forms, but form 0 is not: expected a number or a symbol at column 4 of "N +", but the form ends}}
+func.func private @group_is_no_form() attributes {gdn_tile.groups = ["N +"]}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.symbols' to be an array of identifiers, but got [1]}}
+func.func private @symbols_are_numbers() attributes {gdn_tile.symbols = [1]}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.symbols' to be an array of identifiers, but got ["2*N"]}}
+func.func private @symbol_is_a_form() attributes {gdn_tile.symbols = ["2*N"]}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects the symbols of 'gdn_tile.symbols' to be unique, but got "N" twice}}
+func.func private @symbols_are_the_same() attributes {gdn_tile.symbols = ["N", "H", "N"]}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects argument 1 to be an index, the value of symbol "Hk"}}
+func.func private @symbol_without_argument(index) attributes {gdn_tile.symbols = ["N", "Hk"]}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects argument 0 to be an index, the value of symbol "N"}}
+func.func private @symbol_of_another_type(i64) attributes {gdn_tile.symbols = ["N"]}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.multiples' to be an array of linear forms, in pairs, but got ["Hv"]}}
+func.func private @multiple_of_nothing() attributes {gdn_tile.multiples = ["Hv"]}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.multiples' to hold linear forms, but form 1 is not: expected '+' or '-' at column 3 of "Hk!", but got '!'}}
+func.func private @multiple_is_no_form() attributes {gdn_tile.multiples = ["Hv", "Hk!"]}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.facts' to be a dictionary of strings, but got {chunk = 64 : i64}}}
+func.func private @fact_is_a_number() attributes {gdn_tile.facts = {chunk = 64}}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.stage_of' to be a string, but got ""}}
+func.func private @stage_of_nothing() attributes {gdn_tile.stage_of = ""}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.stage_of' to be a string, but got @prefill}}
+func.func private @stage_of_a_symbol() attributes {gdn_tile.stage_of = @prefill}
 
 // -----
 
 // expected-error@+1 {{'func.func' op expects 'gdn_tile.variant' to be a string or several, but got 3 : i64}}
-func.func @variant_is_a_number() attributes {gdn_tile.variant = 3} {
-  return
-}
+func.func private @variant_is_a_number() attributes {gdn_tile.variant = 3}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.variant' to be a string or several, but got []}}
+func.func private @no_variant() attributes {gdn_tile.variant = []}
 
 // -----
 
 // expected-error@+1 {{'func.func' op expects 'gdn_tile.beside' to be "next" or "last", but got "first"}}
-func.func @beside_whom() attributes {gdn_tile.beside = "first"} {
-  return
-}
+func.func private @beside_whom() attributes {gdn_tile.beside = "first"}
 
 // -----
 
 // expected-error@+1 {{'func.func' op expects 'gdn_tile.bits' to be a string, but got ["split"]}}
-func.func @bits_are_several() attributes {gdn_tile.bits = ["split"]} {
-  return
-}
+func.func private @bits_are_several() attributes {gdn_tile.bits = ["split"]}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_tile.workspace' to be an array of arrays of strings, but got ["N"]}}
-func.func @regions_are_strings() attributes {gdn_tile.workspace = ["N"]} {
-  return
-}
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.scratch_bytes' to be an i64 of at least 0, but got -1 : i64}}
+func.func private @scratch_below_zero() attributes {gdn_tile.scratch_bytes = -1}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects an argument for each of the 1 regions of 'gdn_tile.workspace'}}
-func.func @region_without_argument()
-    attributes {gdn_tile.workspace = [["N", "4"]]} {
-  return
-}
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.scratch_bytes' to be an i64 of at least 0, but got 64 : i32}}
+func.func private @scratch_of_another_type() attributes {gdn_tile.scratch_bytes = 64 : i32}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.workspace' to be an array of arrays of at least one linear form, but got ["N"]}}
+func.func private @regions_are_strings() attributes {gdn_tile.workspace = ["N"]}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.workspace' to be an array of arrays of at least one linear form, but got [[]]}}
+func.func private @region_without_bytes(memref<f32>) attributes {gdn_tile.workspace = [[]]}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.workspace' to hold linear forms, but form 0 of region 1 is not: expected a number after '*', as a form is linear, at column 3 of "N*N", but got 'N'}}
+func.func private @size_is_no_form() attributes {gdn_tile.workspace = [["4"], ["N*N", "4"]]}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects an argument for each of the 1 regions of 'gdn_tile.workspace', but got 0}}
+func.func private @region_without_argument() attributes {gdn_tile.workspace = [["N", "4"]]}
 
 // -----
 
 // expected-error@+1 {{'func.func' op expects argument 1 to be a row-major memref of rank 2, region 0 of 'gdn_tile.workspace', but got 'memref<?xf32>'}}
-func.func @region_of_another_rank(%n: index, %w: memref<?xf32>)
-    attributes {gdn_tile.workspace = [["N", "8", "4"]]} {
-  return
-}
+func.func private @region_of_another_rank(index, memref<?xf32>) attributes {gdn_tile.workspace = [["N", "8", "4"]]}
 
 // -----
 
 // expected-error@+1 {{'func.func' op expects argument 0 to be a row-major memref of rank 1, region 0 of 'gdn_tile.workspace', but got 'memref<?xf32, strided<[2]>>'}}
-func.func @region_with_strides(%w: memref<?xf32, strided<[2]>>)
-    attributes {gdn_tile.workspace = [["N", "4"]]} {
-  return
-}
+func.func private @region_with_strides(memref<?xf32, strided<[2]>>) attributes {gdn_tile.workspace = [["N", "4"]]}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_tile.conditions' to be an array of pairs of arrays of strings, or several by name, but got [["N"]]}}
-func.func @condition_is_no_pair() attributes {gdn_tile.conditions = [["N"]]} {
-  return
-}
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.conditions' to be an array of pairs of arrays of linear forms, or several by name, but got [["N"]]}}
+func.func private @condition_is_no_pair() attributes {gdn_tile.conditions = [["N"]]}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.conditions' to be an array of pairs of arrays of linear forms, or several by name, but got {split = ["N"]}}}
+func.func private @condition_by_name_is_no_pair() attributes {gdn_tile.conditions = {split = ["N"]}}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.conditions' to hold linear forms, but form 0 of condition 1 is not: expected '+' or '-' at column 2 of "N/2", but got '/'}}
+func.func private @condition_is_no_form() attributes {gdn_tile.conditions = [[["N"], ["2"]], [["N/2"], ["2"]]]}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.conditions' to hold linear forms, but form 1 of condition 0 of "split" is not: expected a number or a symbol at column 1 of "", but the form ends}}
+func.func private @condition_by_name_is_no_form() attributes {gdn_tile.conditions = {split = [[["2"], ["2", ""]]]}}
+
+// -----
+
+// The function itself is at fault, and says so.
+// expected-error@+1 {{'func.func' op requires attribute 'function_type'}}
+"func.func"() <{sym_name = "untyped"}> ({
+}) {gdn_tile.symbols = ["N"], gdn_tile.workspace = [["N", "4"]]} : () -> ()

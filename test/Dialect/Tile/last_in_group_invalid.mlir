@@ -13,7 +13,7 @@ func.func @c1_no_groups(%group: index, %count: index) -> i1 {
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_tile.groups' to be an array of strings, but got 3 : i64}}
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.groups' to be an array of linear forms, but got 3 : i64}}
 func.func @groups_type() attributes {gdn_tile.groups = 3 : i64} {
   return
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Verification of `gdn.entry`, `gdn.name` and `gdn.dims`: the schema of an
-// entry. A label such as entry_c1 is a constraint of docs/spec/entry.md.
+// The attributes of gdn; foremost `gdn.entry`, `gdn.name` and `gdn.dims`, the
+// schema of an entry. A label such as entry_c1 is a constraint of
+// docs/spec/entry.md.
+#include "gdn/Dialect/AttributeTable.h"
 #include "gdn/Dialect/GDN/IR/GDN.h"
 #include "gdn/Support/LinearForm.h"
 
@@ -46,14 +48,10 @@ static std::optional<std::pair<ArrayRef<int64_t>, Type>> getShape(Type type) {
   return std::nullopt;
 }
 
-static LogicalResult verifyName(const Port &port, Attribute attr) {
-  // entry_c1
-  auto name = dyn_cast<StringAttr>(attr);
-  if (name && isIdentifier(name))
-    return success();
-  return port.emitError() << "expects 'gdn.name' of " << port.str()
-                          << " to be a string that is an identifier, but got "
-                          << attr;
+// entry_c1
+static bool isIdentifierString(Attribute value) {
+  auto name = dyn_cast<StringAttr>(value);
+  return name && isIdentifier(name);
 }
 
 /// Checks `gdn.dims` and gives its forms.
@@ -65,10 +63,7 @@ static FailureOr<SmallVector<LinearForm>> verifyDims(const Port &port,
     return port.emitError() << "expects 'gdn.dims' on tensors and pools only, "
                                "but "
                             << port.str() << " is " << port.getType();
-  auto array = dyn_cast<ArrayAttr>(attr);
-  if (!array || !llvm::all_of(array, llvm::IsaPred<StringAttr>))
-    return port.emitError() << "expects 'gdn.dims' of " << port.str()
-                            << " to be an array of strings, but got " << attr;
+  auto array = cast<ArrayAttr>(attr);
   if (array.size() != shape->first.size())
     return port.emitError()
            << "expects 'gdn.dims' of " << port.str()
@@ -98,15 +93,6 @@ static FailureOr<SmallVector<LinearForm>> verifyDims(const Port &port,
     forms.push_back(std::move(*form));
   }
   return forms;
-}
-
-static LogicalResult verifyPortAttribute(const Port &port,
-                                         NamedAttribute attr) {
-  if (attr.getName() == nameAttr)
-    return verifyName(port, attr.getValue());
-  if (attr.getName() == dimsAttr)
-    return verifyDims(port, attr.getValue());
-  return success();
 }
 
 /// The symbols that no chain of forms with one unknown each can give, in the
@@ -158,6 +144,9 @@ static LogicalResult verifyPortType(const Port &port) {
                           << ", but got " << type;
 }
 
+/// Checks the attribute `name` of `port`, which has it, as the table does.
+static LogicalResult verifyPort(const Port &port, StringRef name);
+
 /// Checks that a function is an entry: every parameter is described, and the
 /// descriptions fit together.
 static LogicalResult verifyEntry(FunctionOpInterface func) {
@@ -182,7 +171,7 @@ static LogicalResult verifyEntry(FunctionOpInterface func) {
       return port.emitError()
              << "expects " << port.str() << " of an entry to have '"
              << (name ? dimsAttr : nameAttr) << "'";
-    if (failed(verifyName(port, name)))
+    if (failed(verifyPort(port, nameAttr)))
       return failure();
     // entry_c8
     auto [it, isFirst] =
@@ -196,10 +185,9 @@ static LogicalResult verifyEntry(FunctionOpInterface func) {
       symbolPorts.push_back(port);
     if (!dims)
       continue;
-    FailureOr<SmallVector<LinearForm>> own = verifyDims(port, dims);
-    if (failed(own))
+    if (failed(verifyPort(port, dimsAttr)))
       return failure();
-    llvm::append_range(forms, *own);
+    llvm::append_range(forms, *verifyDims(port, dims));
   }
 
   // entry_c9
@@ -224,41 +212,70 @@ static LogicalResult verifyEntry(FunctionOpInterface func) {
 /// True if the function's own attributes can be read. Dialect attributes are
 /// verified before the function itself is.
 static bool isWellFormed(func::FuncOp func) {
-  auto attr = func->getAttrOfType<TypeAttr>(func.getFunctionTypeAttrName());
-  auto type = attr ? dyn_cast<FunctionType>(attr.getValue()) : FunctionType();
-  ArrayAttr args = func.getArgAttrsAttr(), results = func.getResAttrsAttr();
-  return type && (!args || args.size() == type.getNumInputs()) &&
-         (!results || results.size() == type.getNumResults());
+  FunctionType type = getReadableType(func);
+  auto fit = [](ArrayAttr attrs, unsigned count) {
+    return !attrs || (attrs.size() == count &&
+                      llvm::all_of(attrs, llvm::IsaPred<DictionaryAttr>));
+  };
+  return type && fit(func.getArgAttrsAttr(), type.getNumInputs()) &&
+         fit(func.getResAttrsAttr(), type.getNumResults());
+}
+
+/// The schema belongs to gdn's level; a lowered function keeps the mark.
+static LogicalResult verifyEntryMark(const AttributeUse &use) {
+  auto func = dyn_cast<func::FuncOp>(use.op);
+  return func && isWellFormed(func) ? verifyEntry(func) : success();
+}
+
+static LogicalResult verifyPortDims(const AttributeUse &use) {
+  auto func = cast<FunctionOpInterface>(use.op);
+  return verifyDims({func, use.place == onResults, use.index}, use.getValue());
+}
+
+static bool isUnit(Attribute value) { return isa<UnitAttr>(value); }
+static bool isString(Attribute value) { return isa<StringAttr>(value); }
+static bool isSeverity(Attribute value) {
+  auto number = dyn_cast<IntegerAttr>(value);
+  return number && number.getType().isSignlessInteger(32) &&
+         number.getInt() >= 0 && number.getInt() <= 3;
+}
+
+static constexpr AttributeRow rows[] = {
+    {"gdn.entry", onFunctions, "a unit attribute", isUnit, verifyEntryMark},
+    {"gdn.facts", onFunctions, "a dictionary of strings", isStringDictionary},
+    {nameAttr, onArguments | onResults, "a string that is an identifier",
+     isIdentifierString},
+    {dimsAttr, onArguments | onResults, "an array of strings", isStringArray,
+     verifyPortDims},
+    // What was said of a compilation that is kept.
+    {"gdn.severity", onModules, "an i32 from 0 to 3", isSeverity},
+    {"gdn.message", onModules, "a string", isString},
+};
+
+static constexpr AttributeTable table("gdn", rows);
+
+const AttributeTable &gdn::getAttributeTable() { return table; }
+
+static LogicalResult verifyPort(const Port &port, StringRef name) {
+  Attribute value = port.getAttr(name);
+  return table.verify(
+      {port.func, port.isResult ? onResults : onArguments, port.index,
+       NamedAttribute(StringAttr::get(value.getContext(), name), value)});
 }
 
 LogicalResult GDNDialect::verifyOperationAttribute(Operation *op,
-                                                   NamedAttribute attr) {
-  if (attr.getName() == nameAttr || attr.getName() == dimsAttr)
-    return op->emitOpError("expects '")
-           << attr.getName().getValue()
-           << "' on arguments and results of functions only";
-  if (attr.getName() != "gdn.entry")
-    return success();
-  if (!isa<FunctionOpInterface>(op) || !isa<UnitAttr>(attr.getValue()))
-    return op->emitOpError("expects 'gdn.entry' to be a unit attribute of a "
-                           "function");
-  // The schema belongs to gdn's level; a lowered function keeps the mark.
-  auto func = dyn_cast<func::FuncOp>(op);
-  return func && isWellFormed(func) ? verifyEntry(func) : success();
+                                                   NamedAttribute attribute) {
+  return table.verifyOfOp(op, attribute);
 }
 
 LogicalResult GDNDialect::verifyRegionArgAttribute(Operation *op, unsigned,
                                                    unsigned index,
-                                                   NamedAttribute attr) {
-  if (auto func = dyn_cast<FunctionOpInterface>(op))
-    return verifyPortAttribute({func, /*isResult=*/false, index}, attr);
-  return success();
+                                                   NamedAttribute attribute) {
+  return table.verify({op, onArguments, index, attribute});
 }
 
-LogicalResult GDNDialect::verifyRegionResultAttribute(Operation *op, unsigned,
-                                                      unsigned index,
-                                                      NamedAttribute attr) {
-  if (auto func = dyn_cast<FunctionOpInterface>(op))
-    return verifyPortAttribute({func, /*isResult=*/true, index}, attr);
-  return success();
+LogicalResult
+GDNDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned index,
+                                        NamedAttribute attribute) {
+  return table.verify({op, onResults, index, attribute});
 }

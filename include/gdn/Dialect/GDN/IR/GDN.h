@@ -21,4 +21,11 @@
 #define GET_OP_CLASSES
 #include "gdn/Dialect/GDN/IR/GDNOps.h.inc"
 
+namespace gdn {
+class AttributeTable;
+
+/// The attributes of the dialect on functions, arguments and results.
+const AttributeTable &getAttributeTable();
+} // namespace gdn
+
 #endif // GDN_DIALECT_GDN_IR_GDN_H

@@ -24,6 +24,10 @@
 #define GET_OP_CLASSES
 #include "gdn/Dialect/GPU/IR/GPUOps.h.inc"
 
+namespace gdn {
+class AttributeTable;
+} // namespace gdn
+
 namespace gdn::gpu {
 /// What one row has of a fragment: its row, a rank-1 vector, of a fragment in
 /// the layout `rows`; a scalar of one `per_row`; the whole tile, a rank-1
@@ -53,6 +57,9 @@ std::optional<int64_t> countWarps(mlir::Operation *op);
 bool canBeBoxed(BeginCopyOp copy);
 /// The same of copy_out_c5.
 bool canBeBoxed(CopyOutOp copy);
+
+/// The attributes of the dialect on functions.
+const AttributeTable &getAttributeTable();
 } // namespace gdn::gpu
 
 #endif // GDN_DIALECT_GPU_IR_GPU_H

@@ -46,12 +46,15 @@ def GPU_Dialect : Dialect {
     per unit); `gdn_gpu.cluster`, how many blocks that follow one another are a
     cluster; `gdn_gpu.counters`, linear forms whose product says how many u32 counters
     the launch needs in its workspace. The grid and the symbols are those of `gdn_tile`.
+    The page `docs/spec/attributes.md` has all of them.
 
     **Rounding is explicit**, as in `gdn_tile`.
   }];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
   let extraClassDeclaration = [{
     /// Registers layouts (attributes) and types.
     void registerLayoutsAndTypes();

@@ -21,11 +21,18 @@
 #define GET_OP_CLASSES
 #include "gdn/Dialect/Tile/IR/TileOps.h.inc"
 
+namespace gdn {
+class AttributeTable;
+} // namespace gdn
+
 namespace gdn::tile {
 /// The row of a tile: a rank-1 vector for rank 2, the element type for rank 1.
 mlir::Type getRowType(mlir::VectorType tile);
 /// Rows and columns of the blocks of a gdn_tile.tri_inverse in f16.
 constexpr int64_t inverseBlock = 16;
+
+/// The attributes of the dialect on functions.
+const AttributeTable &getAttributeTable();
 } // namespace gdn::tile
 
 #endif // GDN_DIALECT_TILE_IR_TILE_H

@@ -14,7 +14,8 @@ def Tile_Dialect : Dialect {
     A function of this level is the program of one block of a kernel. It has a
     sequential meaning: no threads, no barriers, no roles. How many blocks there
     are is the function's attribute `gdn_tile.grid`, one linear form over the
-    entry's symbols per axis; blocks are independent of each other.
+    entry's symbols per axis; blocks are independent of each other. The page
+    `docs/spec/attributes.md` has all attributes of such a function.
 
     **Values.** A *tile* is a builtin vector of rank 1 or 2 with static sizes. A
     *view* is a memref, usually with dynamic strides: memory of the caller.
@@ -30,6 +31,8 @@ def Tile_Dialect : Dialect {
     rounded where an `arith.truncf` stands and nowhere else.
   }];
   let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::memref::MemRefDialect",
                            "::mlir::vector::VectorDialect"];

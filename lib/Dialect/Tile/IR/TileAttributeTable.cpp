@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The attributes of gdn_tile on functions: which there are, and what each may
+// be. The page docs/spec/attributes.md says what they mean.
+#include "gdn/Dialect/AttributeTable.h"
+#include "gdn/Dialect/Tile/IR/Tile.h"
+#include "gdn/Support/LinearForm.h"
+
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace mlir;
+using namespace gdn;
+
+static bool isName(Attribute value) {
+  auto name = dyn_cast<StringAttr>(value);
+  return name && !name.empty();
+}
+
+static bool isNameOrSeveral(Attribute value) {
+  auto names = dyn_cast<ArrayAttr>(value);
+  return isName(value) ||
+         (names && !names.empty() && llvm::all_of(names, isName));
+}
+
+static bool isNeighbour(Attribute value) {
+  auto name = dyn_cast<StringAttr>(value);
+  return name && (name == "next" || name == "last");
+}
+
+static bool areSymbols(Attribute value) {
+  auto isSymbol = [](Attribute symbol) {
+    auto name = dyn_cast<StringAttr>(symbol);
+    return name && isIdentifier(name);
+  };
+  auto array = dyn_cast<ArrayAttr>(value);
+  return array && llvm::all_of(array, isSymbol);
+}
+
+static bool arePairedStrings(Attribute value) {
+  return isStringArray(value) && cast<ArrayAttr>(value).size() % 2 == 0;
+}
+
+/// A region has at least the bytes of an element.
+static bool areRegions(Attribute value) {
+  auto isRegion = [](Attribute region) {
+    return isStringArray(region) && !cast<ArrayAttr>(region).empty();
+  };
+  auto regions = dyn_cast<ArrayAttr>(value);
+  return regions && llvm::all_of(regions, isRegion);
+}
+
+static bool arePairsOfProducts(Attribute value) {
+  auto isPair = [](Attribute pair) {
+    auto sides = dyn_cast<ArrayAttr>(pair);
+    return sides && sides.size() == 2 && llvm::all_of(sides, isStringArray);
+  };
+  auto pairs = dyn_cast<ArrayAttr>(value);
+  return pairs && llvm::all_of(pairs, isPair);
+}
+
+static bool areConditions(Attribute value) {
+  auto byName = dyn_cast<DictionaryAttr>(value);
+  return byName ? llvm::all_of(byName,
+                               [](NamedAttribute variant) {
+                                 return arePairsOfProducts(variant.getValue());
+                               })
+                : arePairsOfProducts(value);
+}
+
+static LogicalResult verifyOwnForms(const AttributeUse &use) {
+  return verifyForms(use, use.getValue());
+}
+
+/// The inputs of a program; none of code, which takes words instead, and of a
+/// function that is at fault itself.
+static std::optional<ArrayRef<Type>> getProgramInputs(const AttributeUse &use) {
+  FunctionType type = getReadableType(use.op);
+  if (use.place == onCode || !type ||
+      use.op->hasAttr("gdn_tile.scratch_bytes") ||
+      use.op->hasAttr("nvvm.kernel"))
+    return std::nullopt;
+  return type.getInputs();
+}
+
+/// Symbols differ, and are the first arguments of a program.
+static LogicalResult verifySymbols(const AttributeUse &use) {
+  auto symbols = cast<ArrayAttr>(use.getValue());
+  llvm::SmallPtrSet<Attribute, 8> seen;
+  for (Attribute symbol : symbols)
+    if (!seen.insert(symbol).second)
+      return use.emitError() << "expects the symbols of " << use.str()
+                             << " to be unique, but got " << symbol << " twice";
+  std::optional<ArrayRef<Type>> inputs = getProgramInputs(use);
+  if (!inputs)
+    return success();
+  for (auto [i, symbol] : llvm::enumerate(symbols))
+    if (i >= inputs->size() || !(*inputs)[i].isIndex())
+      return use.emitError()
+             << "expects argument " << i
+             << " to be an index, the value of symbol " << symbol;
+  return success();
+}
+
+/// Each region is an argument, the last ones of the function: a row-major
+/// memref whose sizes are the forms, but for the last form, which is the bytes
+/// of an element.
+static LogicalResult verifyWorkspace(const AttributeUse &use) {
+  auto regions = cast<ArrayAttr>(use.getValue());
+  for (auto [i, region] : llvm::enumerate(regions))
+    if (failed(verifyForms(use, region, " of region " + Twine(i))))
+      return failure();
+  std::optional<ArrayRef<Type>> inputs = getProgramInputs(use);
+  if (!inputs)
+    return success();
+  if (inputs->size() < regions.size())
+    return use.emitError() << "expects an argument for each of the "
+                           << regions.size()
+                           << " regions of 'gdn_tile.workspace', but got "
+                           << inputs->size();
+  unsigned first = inputs->size() - regions.size();
+  for (auto [i, region] : llvm::enumerate(regions)) {
+    Type input = (*inputs)[first + i];
+    auto type = dyn_cast<MemRefType>(input);
+    int64_t rank = int64_t(cast<ArrayAttr>(region).size()) - 1;
+    if (!type || !type.getLayout().isIdentity() || type.getRank() != rank)
+      return use.emitError()
+             << "expects argument " << first + i
+             << " to be a row-major memref of rank " << rank << ", region " << i
+             << " of 'gdn_tile.workspace', but got " << input;
+  }
+  return success();
+}
+
+static LogicalResult verifyConditions(const AttributeUse &use) {
+  auto verifyPairs = [&](Attribute pairs, const Twine &whose) {
+    for (auto [i, pair] : llvm::enumerate(cast<ArrayAttr>(pairs)))
+      for (Attribute side : cast<ArrayAttr>(pair))
+        if (failed(verifyForms(use, side, " of condition " + Twine(i) + whose)))
+          return failure();
+    return success();
+  };
+  auto byName = dyn_cast<DictionaryAttr>(use.getValue());
+  if (!byName)
+    return verifyPairs(use.getValue(), "");
+  for (NamedAttribute variant : byName)
+    if (failed(verifyPairs(variant.getValue(),
+                           " of \"" + variant.getName().getValue() + "\"")))
+      return failure();
+  return success();
+}
+
+static constexpr AttributeRow rows[] = {
+    {"gdn_tile.grid", onFunctions, "an array of linear forms", isStringArray,
+     verifyOwnForms},
+    {"gdn_tile.symbols", onFunctions, "an array of identifiers", areSymbols,
+     verifySymbols},
+    {"gdn_tile.groups", onFunctions, "an array of linear forms", isStringArray,
+     verifyOwnForms},
+    {"gdn_tile.multiples", onFunctions, "an array of linear forms, in pairs",
+     arePairedStrings, verifyOwnForms},
+    {"gdn_tile.facts", onFunctions, "a dictionary of strings",
+     isStringDictionary},
+    {"gdn_tile.stage_of", onFunctions, "a string", isName},
+    {"gdn_tile.variant", onFunctions, "a string or several", isNameOrSeveral},
+    {"gdn_tile.workspace", onFunctions,
+     "an array of arrays of at least one linear form", areRegions,
+     verifyWorkspace},
+    {"gdn_tile.conditions", onFunctions,
+     "an array of pairs of arrays of linear forms, or several by name",
+     areConditions, verifyConditions},
+    {"gdn_tile.beside", onFunctions, "\"next\" or \"last\"", isNeighbour},
+    {"gdn_tile.bits", onFunctions, "a string", isName},
+    {"gdn_tile.scratch_bytes", onFunctions, "an i64 of at least 0",
+     isNumber<0, INT64_MAX>},
+};
+
+static constexpr AttributeTable table("gdn_tile", rows);
+
+const AttributeTable &tile::getAttributeTable() { return table; }
+
+LogicalResult
+tile::TileDialect::verifyOperationAttribute(Operation *op,
+                                            NamedAttribute attribute) {
+  return table.verifyOfOp(op, attribute);
+}
+
+LogicalResult tile::TileDialect::verifyRegionArgAttribute(
+    Operation *op, unsigned, unsigned index, NamedAttribute attribute) {
+  return table.verify({op, onArguments, index, attribute});
+}
+
+LogicalResult tile::TileDialect::verifyRegionResultAttribute(
+    Operation *op, unsigned, unsigned index, NamedAttribute attribute) {
+  return table.verify({op, onResults, index, attribute});
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Every attribute of gdn_tile, on a program and on the code made of it.
+//
+// RUN: gdn-tile-opt %s | gdn-tile-opt | FileCheck %s
+// RUN: gdn-tile-opt -mlir-print-op-generic %s | gdn-tile-opt | FileCheck %s
+
+// CHECK-LABEL: func.func @program(
+//  CHECK-SAME:   gdn_tile.beside = "next", gdn_tile.bits = "split"
+//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["2", "N", "H"], ["workers"]], {{\[\[}}], ["dependent"]]]
+//  CHECK-SAME:   gdn_tile.facts = {chunk = "64"}
+//  CHECK-SAME:   gdn_tile.grid = ["T floordiv 64 + N", "H"]
+//  CHECK-SAME:   gdn_tile.groups = ["2", "N", "H"]
+//  CHECK-SAME:   gdn_tile.multiples = ["H", "2"]
+//  CHECK-SAME:   gdn_tile.stage_of = "prefill", gdn_tile.symbols = ["N", "T", "H"]
+//  CHECK-SAME:   gdn_tile.variant = ["split", "split-parts-2"]
+//  CHECK-SAME:   gdn_tile.workspace = {{\[\[}}"N", "4"], ["4"]]
+func.func @program(%n: index, %t: index, %h: index, %x: memref<?xf32, strided<[2]>>,
+                   %w: memref<?xf32>, %last: memref<i32>)
+    attributes {gdn_tile.grid = ["T floordiv 64 + N", "H"], gdn_tile.symbols = ["N", "T", "H"],
+                gdn_tile.groups = ["2", "N", "H"], gdn_tile.multiples = ["H", "2"],
+                gdn_tile.facts = {chunk = "64"}, gdn_tile.stage_of = "prefill",
+                gdn_tile.variant = ["split", "split-parts-2"],
+                gdn_tile.workspace = [["N", "4"], ["4"]],
+                gdn_tile.conditions = [[["2", "N", "H"], ["workers"]], [[], ["dependent"]]],
+                gdn_tile.beside = "next", gdn_tile.bits = "split"} {
+  return
+}
+
+// CHECK-LABEL: func.func private @last()
+//  CHECK-SAME:   gdn_tile.beside = "last", gdn_tile.conditions = {split = {{\[\[}}["N"], ["2"]]]}
+//  CHECK-SAME:   gdn_tile.variant = "split"
+func.func private @last()
+    attributes {gdn_tile.beside = "last", gdn_tile.variant = "split",
+                gdn_tile.conditions = {split = [[["N"], ["2"]]]}}
+
+// Code has words, not symbols and regions, as arguments.
+// CHECK-LABEL: func.func private @code(index)
+//  CHECK-SAME:   gdn_tile.scratch_bytes = 512 : i64, gdn_tile.symbols = ["N", "H"]
+func.func private @code(index)
+    attributes {gdn_tile.scratch_bytes = 512, gdn_tile.symbols = ["N", "H"],
+                gdn_tile.workspace = [["N", "4"]]}
+// CHECK-LABEL: llvm.func @lowered(!llvm.ptr)
+//  CHECK-SAME:   gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]
+llvm.func @lowered(!llvm.ptr)
+    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
+                gdn_tile.workspace = [["N", "4"]]}
