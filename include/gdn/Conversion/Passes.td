@@ -154,9 +154,9 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
            "Tokens of a piece in the passes over memory of a further variant of "
            "'split', 'short', for few tokens. 0: no such variant">,
     Option<"walkTokens", "walk-tokens", "bool", /*default=*/"false",
-           "Prefill whose products would take f32 operands, and which keeps no states "
-           "inside of rows, walks token by token and writes states and windows in "
-           "the last turn, as schedules want it that hold a state while tokens pass">,
+           "Prefill whose products would take f32 operands walks token by token and "
+           "writes states and windows in the turns of the tokens that they are kept "
+           "after, as schedules want it that hold a state while tokens pass">,
     Option<"valueHeads", "value-heads", "bool", /*default=*/"false",
            "A block serves one value head instead of one key head">,
     Option<"segments", "segments", "int64_t", /*default=*/"0",

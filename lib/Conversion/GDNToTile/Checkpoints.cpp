@@ -118,3 +118,50 @@ SmallVector<Value> gdn::emitUpToCheckpoints(
   last.pop_back();
   return last;
 }
+
+/// Whether a count is one that a row may have, whatever came before it.
+static Value emitIsCount(TileProgram &p, Value n) {
+  OpBuilder &b = p.b;
+  Value length = arith::SubIOp::create(b, p.loc, p.end, p.begin);
+  Value rest =
+      arith::AndIOp::create(b, p.loc, n, p.index(checkpointTokens - 1));
+  Value ok = arith::CmpIOp::create(b, p.loc, P::eq, rest, p.index(0));
+  for (Value bound :
+       {arith::CmpIOp::create(b, p.loc, P::sgt, n, p.index(0)).getResult(),
+        arith::CmpIOp::create(b, p.loc, P::sle, n, length).getResult()})
+    ok = arith::AndIOp::create(b, p.loc, ok, bound);
+  return ok;
+}
+
+Value gdn::emitCheckpointSlot(TileProgram &p, Value count) {
+  OpBuilder &b = p.b;
+  Location loc = p.loc;
+  const CheckpointOperands &operands = p.parts.checkpoints;
+  Type type = b.getIndexType();
+  Value none = p.index(-1);
+  auto slot = scf::IfOp::create(b, loc, {type}, emitIsCount(p, count), true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(slot.elseBlock());
+  scf::YieldOp::create(b, loc, none);
+  b.setInsertionPointToStart(slot.thenBlock());
+  // The largest count so far, and the slot of the one that is `count`.
+  auto loop = scf::ForOp::create(b, loc, p.firstCheckpoint, p.endCheckpoint,
+                                 p.index(1), ValueRange{p.index(0), none});
+  scf::YieldOp::create(b, loc, loop.getResult(1));
+  b.setInsertionPointToStart(loop.getBody());
+  Value most = loop.getRegionIterArg(0), found = loop.getRegionIterArg(1);
+  Value n = p.elementAt(operands.tokens, loop.getInductionVar());
+  Value isNew = arith::AndIOp::create(
+      b, loc, emitIsCount(p, n),
+      arith::CmpIOp::create(b, loc, P::sgt, n, most).getResult());
+  Value isThis = arith::AndIOp::create(
+      b, loc, isNew,
+      arith::CmpIOp::create(b, loc, P::eq, n, count).getResult());
+  Value own = p.elementAt(operands.slots, loop.getInductionVar());
+  scf::YieldOp::create(
+      b, loc,
+      ValueRange{
+          arith::SelectOp::create(b, loc, isNew, n, most).getResult(),
+          arith::SelectOp::create(b, loc, isThis, own, found).getResult()});
+  return slot.getResult(0);
+}

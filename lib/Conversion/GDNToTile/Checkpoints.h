@@ -35,6 +35,10 @@ emitUpToCheckpoints(TileProgram &program, llvm::ArrayRef<mlir::Value> start,
                                             llvm::ArrayRef<mlir::Value>)>
                         emitWrites);
 
+/// The slot of the row's checkpoint after `count` of its tokens; one that is
+/// skipped where there is none. It asks all of them, when `count` may be one.
+mlir::Value emitCheckpointSlot(TileProgram &program, mlir::Value count);
+
 } // namespace gdn
 
 #endif // GDN_LIB_CONVERSION_GDNTOTILE_CHECKPOINTS_H

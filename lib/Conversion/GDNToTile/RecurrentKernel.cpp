@@ -119,8 +119,7 @@ SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
 
 bool RecurrentKernel::walksTokens() {
   return algorithm.walkTokens && parts.cuSeqlens && parts.rule &&
-         !parts.tokenSlots && !parts.numAccepted && !parts.checkpoints &&
-         chunkTypes.isExact();
+         !parts.tokenSlots && !parts.numAccepted && chunkTypes.isExact();
 }
 
 /// The tokens of the row, in the pieces that its states ask for.

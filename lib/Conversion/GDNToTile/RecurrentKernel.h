@@ -38,7 +38,7 @@ struct Algorithm {
                            ///< tokens; 0: as many as are best for many
   bool walkTokens = false; ///< whether rows whose products would take f32
                            ///< operands are walked token by token, and written
-                           ///< in the last turn
+                           ///< on the way
 };
 
 /// The program of a block while it is written; see RecurrentKernel.cpp.
@@ -107,7 +107,7 @@ private:
                      llvm::MutableArrayRef<mlir::Value> keyCarries);
   void emitOneValueHead(llvm::MutableArrayRef<mlir::Value> keyCarries);
 
-  /// Whether a row is walked token by token and written in the last turn.
+  /// Whether a row is walked token by token and written on the way.
   bool walksTokens();
   /// Whether the carried tile is written before the row's tokens are through.
   bool isWrittenInside(const Carry &carry) {

@@ -19,6 +19,8 @@
 //     the kernel's ops on token t; tiles to the token's slot, as above
 #include "TokenStates.h"
 
+#include "Checkpoints.h"
+
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -171,6 +173,30 @@ SmallVector<Value> gdn::emitTokenByToken(TileProgram &p, TokenBlock &block,
   return SmallVector<Value>(loop.getResults());
 }
 
+/// Carried tiles after `count` tokens of the row, if it has a checkpoint there.
+/// Those of the key head are the same for each of its value heads: one of them
+/// writes each, another the next, so that no two branches are one.
+static void emitCheckpointStores(TileProgram &p, Value r, Value count,
+                                 ArrayRef<Value> tiles) {
+  OpBuilder &b = p.b;
+  Value slot = emitCheckpointSlot(p, count);
+  Value last = arith::SubIOp::create(b, p.loc, p.ratio, p.index(1));
+  int64_t numShared = 0;
+  for (auto [carry, tile] : llvm::zip(p.parts.carries, tiles)) {
+    Value write = p.isLive(slot, carry.pool);
+    if (carry.perKeyHead) {
+      Value writer = numShared++ == 0 ? p.index(0) : last;
+      Value isWriter =
+          arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::eq, r, writer);
+      write = arith::AndIOp::create(b, p.loc, write, isWriter);
+    }
+    auto branch = scf::IfOp::create(b, p.loc, write, /*withElse=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    p.storeCarryIn(carry.pool, carry, tile, r, slot);
+  }
+}
+
 SmallVector<Value> gdn::emitTokensUpToEnd(TileProgram &p, TokenBlock &block,
                                           Value r, ArrayRef<Value> start,
                                           ArrayRef<Value> writers) {
@@ -194,8 +220,12 @@ SmallVector<Value> gdn::emitTokensUpToEnd(TileProgram &p, TokenBlock &block,
   Value t = loop.getInductionVar();
   SmallVector<Value> next =
       block.emit(t, p.index(1), SmallVector<Value>(loop.getRegionIterArgs()));
-  Value isEnd = arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::eq,
-                                      p.add(t, p.index(1)), p.end);
+  Value behind = p.add(t, p.index(1));
+  if (p.parts.checkpoints)
+    emitCheckpointStores(p, r, arith::SubIOp::create(b, p.loc, behind, p.begin),
+                         next);
+  Value isEnd =
+      arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::eq, behind, p.end);
   for (auto [carry, tile, place, write] :
        llvm::zip(p.parts.carries, next, places, writes)) {
     Value condition = arith::AndIOp::create(b, p.loc, isEnd, write);

@@ -22,8 +22,8 @@ emitTokenByToken(TileProgram &program, TokenBlock &block, mlir::Value r,
                  llvm::ArrayRef<mlir::Value> start,
                  llvm::ArrayRef<mlir::Value> writers);
 
-/// The same of a row of which only what is behind the last token is kept:
-/// carried tiles are written in the turn of that token.
+/// The same of a row of which what is behind the last token is kept, and behind
+/// those that its checkpoints name: carried tiles are written in their turns.
 llvm::SmallVector<mlir::Value>
 emitTokensUpToEnd(TileProgram &program, TokenBlock &block, mlir::Value r,
                   llvm::ArrayRef<mlir::Value> start,
