@@ -202,7 +202,8 @@ LogicalResult ProductKernel::emitWalk(scf::ForOp loop, scf::ForOp copy) {
       }))
     multiplied = std::exchange(received, {});
   auto releaseMultiplied = [&] {
-    for (Value channel : llvm::reverse(std::exchange(multiplied, {})))
+    SmallVector<Value> channels = std::exchange(multiplied, {});
+    for (Value channel : llvm::reverse(channels))
       gpu::ReleaseOp::create(b, loc, channel);
   };
   const bool hasRoom = isPaired && numWarps == gpu::groupWarps;

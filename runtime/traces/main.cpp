@@ -125,9 +125,10 @@ int main(int argc, char **argv) {
               << " s: " << all.steps << " steps, " << all.tokens
               << " tokens of prompts and decodes, " << all.guesses
               << " guessed tokens, " << all.rolledBack << " rows rolled back, "
-              << all.skippedRows << " rows skipped, " << all.forks << " forks, "
-              << all.resumed << " resumed, " << all.evicted << " evicted, "
-              << all.full << " times full\n";
+              << all.skippedRows << " rows skipped, " << all.firstTokens
+              << " requests of one token, " << all.idleSteps << " idle steps, "
+              << all.forks << " forks, " << all.resumed << " resumed, "
+              << all.evicted << " evicted, " << all.full << " times full\n";
   } catch (const RuntimeError &error) {
     std::cout << error.what() << "\n";
     constexpr int skipped = 77;

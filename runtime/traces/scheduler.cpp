@@ -66,6 +66,8 @@ void Coverage::add(const Coverage &other) {
   guesses += other.guesses;
   rolledBack += other.rolledBack;
   skippedRows += other.skippedRows;
+  firstTokens += other.firstTokens;
+  idleSteps += other.idleSteps;
   forks += other.forks;
   resumed += other.resumed;
   evicted += other.evicted;

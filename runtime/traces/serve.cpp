@@ -96,8 +96,14 @@ std::vector<Outputs> Engine::serve(const std::vector<ServedRow> &rows,
     tokens.push_back(mix(98, static_cast<uint64_t>(t)));
   gdnrt_error error;
   gdnrt_gdn_metadata metadata;
-  check(gdnrt_metadata_builder_build(builder_, &common, &metadata, &error),
-        error);
+  // Counts that are left out are either not needed or an error.
+  gdnrt_common_metadata without = common;
+  without.num_accepted_tokens = nullptr;
+  if (numServed_ % 3 != 0 ||
+      gdnrt_metadata_builder_build(builder_, &without, &metadata, &error) !=
+          GDNRT_OK)
+    check(gdnrt_metadata_builder_build(builder_, &common, &metadata, &error),
+          error);
   std::vector<gdnrt_run> runs;
   if (numServed_ % 4 < 2 && asGraph(metadata, runs, kMostRows))
     while (static_cast<int64_t>(tokens.size()) < metadata.num_run_tokens)

@@ -89,6 +89,10 @@ void Scheduler::serve(const Step &step) {
       rows.push_back(stale[i]);
   const size_t staleRows = rows.size() - plan.size();
   coverage_.skippedRows += staleRows;
+  coverage_.idleSteps += plan.empty();
+  for (const Served &served : plan)
+    coverage_.firstTokens +=
+        served.row.context == 0 && served.row.tokens.size() == 1;
   // A graph has a token for each of its rows.
   const auto padding = static_cast<int64_t>(staleRows + draw(step, -1, 40, 4));
   std::vector<Outputs> outputs = engine_.serve(rows, padding);
