@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // gdn-gpu-opt: runs the passes of the GPU level. It knows neither gdn nor
-// gdn_tile, so an op that leaks through convert-tile-to-gpu is a parse error;
+// gdn_tile, so an op that leaks through the schedules is a parse error;
 // attributes of gdn_tile on functions stay as they are.
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/GPU/IR/GPU.h"

@@ -317,7 +317,7 @@ def CheckGPU : Pass<"gdn-gpu-check", "::mlir::ModuleOp"> {
     own`, `gdn_gpu.copy_out`, tiles fetched or shared turned round) need none among
     themselves.
 
-    **Runs after** `convert-tile-to-gpu`; **before** `convert-gdn-gpu-to-nvvm`,
+    **Runs after** the schedules; **before** `convert-gdn-gpu-to-nvvm`,
     which begins with the same check.
 
     **Needs**: nothing.

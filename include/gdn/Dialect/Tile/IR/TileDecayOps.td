@@ -97,10 +97,12 @@ def Tile_DecayMatrixOp : Tile_Op<"decay_matrix", [Pure]> {
 
         result[i, j] = exp(g[j+1] + ... + g[i])
 
-    and 0 for `j > i`, in f32. As in `gdn_tile.suffix_sum`, differences of
+    and 0 for `j > i`, in f32. As in `gdn_tile.suffix_sum`, plain differences of
     running sums are no way to compute this: after a token that forgets nearly
     everything they have lost their last digits. Sums from `j` on, or products
-    of the decays of single tokens, have not.
+    of the decays of single tokens, have not. Nor have differences where the decay
+    of a token is bounded first by what is zero in the result's use, as
+    `gdn-schedule-tile-products` does for factors of 16 bits.
 
     **Preconditions**
 
