@@ -11,9 +11,10 @@ EntryOptions gdn::getEntryOptions(Engine engine) {
   EntryOptions options;
   switch (engine) {
   case Engine::vllm:
-    // New requests have slots that nobody zeroed, and rows read another slot
-    // than they write behind drafts.
-    options.hasInitial = options.writeSlots = true;
+    // New requests have slots that nobody zeroed, also those of one token that
+    // a graph of decodes takes, and rows read another slot than they write
+    // behind drafts.
+    options.hasInitial = options.decodeInitial = options.writeSlots = true;
     options.verify = VerifyStates::slots;
     return options;
   case Engine::sglang:

@@ -319,7 +319,7 @@ def entries_of(tool, *options) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     "engine, options",
     [
-        ("vllm", "--has-initial --write-slots --verify=slots"),
+        ("vllm", "--has-initial --decode-initial --write-slots --verify=slots"),
         ("sglang", "--layout=split --outputs=core --has-initial --checkpoints --verify=buffer"),
         ("pymllm", "--layout=split --outputs=core"),
         ("c", "--has-initial --write-slots"),

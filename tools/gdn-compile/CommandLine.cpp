@@ -160,8 +160,9 @@ struct Options {
                "unless they are given, and wants each entry for each target:"),
       cl::values(
           clEnumValN(Engine::vllm, "vllm",
-                     "--has-initial --write-slots --verify=slots; for "
-                     "block tables of mode all also --checkpoints"),
+                     "--has-initial --decode-initial --write-slots "
+                     "--verify=slots; for block tables of mode all also "
+                     "--checkpoints"),
           clEnumValN(Engine::sglang, "sglang",
                      "--layout=split --outputs=core --has-initial "
                      "--checkpoints --verify=buffer"),

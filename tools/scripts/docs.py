@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Makes docs/generated from the .td files and the files of recorded measurements;
---check fails if something is stale.
+"""Makes docs/generated, and the table of README.md, from the .td files and the files of
+recorded measurements; --check fails if something is stale.
 
 What CMake turns into C++ gets a page: each dialect that a CMakeLists.txt below
 include/gdn generates, and each Passes.td. So does each report of gdn.bench in
@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 
 import gpu_support
+import presets
 
 ROOT = Path(__file__).resolve().parents[2]
 LLVM = Path(f"/usr/lib/llvm-{(ROOT / 'LLVM_VERSION').read_text().strip()}")
@@ -121,6 +122,10 @@ def pages() -> dict[Path, str]:
         index.append(f"- [{path.stem}]({path.stem}.md), from `{path.relative_to(ROOT)}`")
     made[OUT / "gpu-support.md"] = gpu_support.markdown(json.loads(gpu_support.RECORD.read_text()))
     index.append("- [heads that GPUs have kernels for](gpu-support.md), from `gpu-support.json`")
+    rows = json.loads(presets.RECORD.read_text())
+    made[OUT / "presets.md"] = presets.markdown(rows)
+    made[ROOT / "README.md"] = presets.readme((ROOT / "README.md").read_text(), rows)
+    index.append("- [what presets have on which target](presets.md), from `presets.json`")
     for path, text in numerics().items():
         made[path.with_suffix(".md")] = text
         index.append(f"- [errors of prefill]({path.stem}.md), from `{path.name}`")
