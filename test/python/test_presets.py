@@ -56,12 +56,8 @@ def test_entries_are_as_recorded(tool, preset, io, target):
 
 @pytest.mark.long
 def test_all_of_it_is_as_recorded(build_dir):
-    targets = sorted({row["target"] for row in ROWS})
     command = [sys.executable, Path(presets.__file__), "--check", f"--build-dir={build_dir}"]
-    command += [
-        f"--cache={run_once.image_cache(build_dir) or ''}",
-        f"--targets={','.join(targets)}",
-    ]
+    command.append(f"--cache={run_once.image_cache(build_dir) or ''}")
     done = subprocess.run(command, text=True, capture_output=True)
     assert done.returncode == 0, done.stdout + done.stderr
 

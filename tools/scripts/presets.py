@@ -8,7 +8,7 @@ the records of gdn.numerics_check. Writes docs/generated/presets.json, of which
 tools/scripts/docs.py makes a page and the table of README.md. What is not compiled this time
 (--targets, --io, --engines) keeps what was recorded before.
 
-./check --full compiles everything and fails where the record says something else (--check).
+./check --full compiles all that is recorded, and fails where it finds something else (--check).
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ SHOWN = ["prefill", "decode", "copy_slots"]
 # What an entry is run with on this CPU.
 CALLS = {"prefill": "lens=70:1,Hk=1,Hv=2", "decode": "rows=3,Hk=1,Hv=2"}
 _LEFT_OUT = re.compile(r"warning: entry '(\w+)' has no schedule for \S+ and is left out(?:: (.*))?")
+_REMARK = re.compile(r"remark: (a state of .*)")
 _VARIANT = re.compile(r"warning: '(\w+)' on \S+ (spills \d+ bytes of registers|is slow: \(\w+\))")
 # Records of kernels that ran, with a digest for each.
 RAN = [LOCK, *sorted((ROOT / "docs/generated").glob("numerics-*.json"))]
@@ -76,7 +77,8 @@ class Compiler:
 def on_gpu(compile_: Compiler, options: list[str]) -> Row:
     """Digests of the entries that have code, and why others have none."""
     report = compile_(*options, "--emit=report")
-    no = {name: reason or "no schedule" for name, reason in _LEFT_OUT.findall(report.stderr)}
+    because = "; ".join(sorted(set(_REMARK.findall(report.stderr)))) or "no schedule"
+    no = {name: reason or because for name, reason in _LEFT_OUT.findall(report.stderr)}
     left_out = dict(_VARIANT.findall(report.stderr))
     if report.returncode:
         if not no:
@@ -103,8 +105,8 @@ def digests_of(compile_: Compiler, options: list[str]) -> dict[str, str]:
 
 def message(done: subprocess.CompletedProcess[str]) -> str:
     """The last error, without the name of the preset or the tool."""
-    errors = [line for line in done.stderr.splitlines() if "error: " in line]
-    return errors[-1].partition("error: ")[2] if errors else f"exit code {done.returncode}"
+    errors = re.findall(r"error: (?:[\w.-]+: )?(.*)", done.stderr)
+    return errors[-1] if errors else f"exit code {done.returncode}"
 
 
 def on_cpu(compile_: Compiler, options: list[str]) -> Row:
@@ -130,14 +132,23 @@ def on_cpu(compile_: Compiler, options: list[str]) -> Row:
         return {"entries": entries, "no": no}
 
 
-def record(compile_: Compiler, targets: list[str], ios: list[str], engines: list[str]) -> list[Row]:
-    """A row for each program, type, target and engine; the default entries are for none."""
+def record(
+    compile_: Compiler,
+    targets: list[str],
+    ios: list[str],
+    engines: list[str],
+    only: set[tuple] | None = None,
+) -> list[Row]:
+    """A row for each program, type, target and engine, or for those of `only`; the default
+    entries are for no engine."""
     tasks: list[tuple[Row, list[str]]] = []
     for engine in ["", *engines]:
         flags = [f"--for={engine}"] if engine else []
         for io in ios if not engine else [io for io in ios if io == "bf16"]:
             for presets in compile_.groups(f"--io={io}", *flags):
                 for target in targets:
+                    if only is not None and (engine, io, target) not in only:
+                        continue
                     where: Row = {"presets": presets, "engine": engine, "io": io, "target": target}
                     options = [f"--preset={presets[0]}", f"--io={io}", "--state=f32", *flags]
                     tasks.append((where, [*options, f"--target={target}"]))
@@ -343,8 +354,8 @@ def markdown(rows: list[Row]) -> str:
         '"runs" on a CPU: prefill and decode ran, against the float64 reference. "runs" on a GPU',
         "names a chip on which just these kernels ran, compared with float64 (`kernels.lock`,",
         "`numerics-*.json`); kernels for `sm_80` and `sm_86` have run on Hopper alone.",
-        '"assembled": ptxas takes the kernels, which have never run. What was not compiled has no',
-        "cell.",
+        '"assembled": ptxas takes the kernels, which have never run. An empty cell has not been',
+        "compiled.",
         "",
         *table(rows),
         "",
@@ -406,10 +417,13 @@ def main() -> int:
     split = {name: getattr(options, name).split(",") for name in ("targets", "io", "engines")}
     compile_ = Compiler(options.build_dir, options.cache)
     engines = [engine for engine in split["engines"] if engine]
-    rows = record(compile_, split["targets"], split["io"], engines)
-    old = json.loads(RECORD.read_text()) if RECORD.exists() else []
     if options.check:
-        return check(old, rows)
+        old = json.loads(RECORD.read_text())
+        only = {(row["engine"], row["io"], row["target"]) for row in old}
+        return check(old, record(compile_, split["targets"], split["io"], engines, only))
+    rows = record(compile_, split["targets"], split["io"], engines)
+    # Others may have been written meanwhile.
+    old = json.loads(RECORD.read_text()) if RECORD.exists() else []
     lines = ",\n".join("  " + json.dumps(row) for row in merged(old, rows))
     RECORD.write_text(f"[\n{lines}\n]\n")
     return 0
