@@ -40,6 +40,7 @@ GDNRT_API int32_t gdnrt_forward_mode_is_decode_or_idle(int32_t mode);
 
 /** Arrays lie in memory of the host, and hold while the batch is worked on. */
 typedef struct gdnrt_forward_batch {
+  size_t struct_size;
   /** A gdnrt_forward_mode. */
   int32_t forward_mode;
   int64_t batch_size;
@@ -65,9 +66,11 @@ typedef struct gdnrt_forward_batch {
   /** The stream of the device; null on a CPU. */
   void *stream;
 } gdnrt_forward_batch;
+GDNRT_STRUCT(gdnrt_forward_batch)
 
 /** A batch of decode in a graph, of `bs` rows with padding behind. */
 typedef struct gdnrt_graph_batch {
+  size_t struct_size;
   int64_t bs;
   int64_t num_tokens;
   /** [bs]: slots; of padding anything. */
@@ -81,11 +84,13 @@ typedef struct gdnrt_graph_batch {
    *  arrays say there, and get the null slot. */
   int64_t num_reqs;
 } gdnrt_graph_batch;
+GDNRT_STRUCT(gdnrt_graph_batch)
 
 /*===-- Full attention ----------------------------------------------------===*/
 
 /** A layer of full attention, heads of one rank. */
 typedef struct gdnrt_radix_attention {
+  size_t struct_size;
   int64_t layer_id;
   int64_t tp_q_head_num;
   int64_t tp_k_head_num;
@@ -99,20 +104,26 @@ typedef struct gdnrt_radix_attention {
   gdnrt_arg k_buffer;
   gdnrt_arg v_buffer;
 } gdnrt_radix_attention;
+GDNRT_STRUCT(gdnrt_radix_attention)
 
 /** One call of a layer: q, k [tokens, heads * head_dim], v and out [tokens,
  *  heads * v_head_dim]. Null data of k and v: they are in the cache. */
 typedef struct gdnrt_attention_call {
+  size_t struct_size;
   const gdnrt_radix_attention *layer;
   gdnrt_arg q, k, v, out;
   int32_t save_kv_cache;
+  /** 0. */
+  int32_t reserved;
 } gdnrt_attention_call;
+GDNRT_STRUCT(gdnrt_attention_call)
 
 /** What a backend of the caller's is made of; null members refuse with
  *  UNSUPPORTED, and the first three may not be null. Failing members fill
- *  `error`. */
+ *  `error`. The structs that they get have the struct_size of the library,
+ * which may be older or newer than the backend: members that a size does not
+ * reach are not there. */
 typedef struct gdnrt_attention_callbacks {
-  /** sizeof(gdnrt_attention_callbacks), so that later versions can add. */
   size_t struct_size;
   void *context;
   gdnrt_status (*init_forward_metadata)(void *context,
@@ -139,6 +150,7 @@ typedef struct gdnrt_attention_callbacks {
   /** When the last user of the backend is gone; may be null. */
   void (*destroy)(void *context);
 } gdnrt_attention_callbacks;
+GDNRT_STRUCT(gdnrt_attention_callbacks)
 
 /*===-- Backends ----------------------------------------------------------===*/
 
@@ -202,15 +214,18 @@ GDNRT_API gdnrt_status gdnrt_attention_forward_gdn(
 /** What the linear side was told last. `cu_seqlens` is null unless the batch
  *  was extend. Arrays stay where they are between capture and replay. */
 typedef struct gdnrt_gdn_forward_metadata {
+  size_t struct_size;
   const int64_t *cache_indices;
   int64_t batch_size;
   const int64_t *cu_seqlens;
 } gdnrt_gdn_forward_metadata;
+GDNRT_STRUCT(gdnrt_gdn_forward_metadata)
 
-/** False (0) as long as there is none, or if `backend` has no linear side. */
-GDNRT_API int32_t
-gdnrt_attention_forward_metadata(const gdnrt_attention_backend *backend,
-                                 gdnrt_gdn_forward_metadata *metadata);
+/** `*known` is 0, and `metadata` unchanged, as long as there is none, or if
+ *  `backend` has no linear side. */
+GDNRT_API gdnrt_status gdnrt_attention_forward_metadata(
+    const gdnrt_attention_backend *backend,
+    gdnrt_gdn_forward_metadata *metadata, int32_t *known, gdnrt_error *error);
 
 /** What pads seq_lens in graphs; 1 for backends here. */
 GDNRT_API gdnrt_status gdnrt_attention_get_cuda_graph_seq_len_fill_value(

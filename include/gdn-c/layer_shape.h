@@ -15,11 +15,13 @@ extern "C" {
 
 /** Heads of the whole layer, all ranks together. */
 typedef struct gdnrt_layer_heads {
+  size_t struct_size;
   int64_t num_key_heads;
   int64_t num_value_heads;
   int64_t key_dim;
   int64_t value_dim;
 } gdnrt_layer_heads;
+GDNRT_STRUCT(gdnrt_layer_heads)
 
 /** The shapes of a slot's states on one of `tp` ranks. With `dim_first` the
  *  convolution's is [D / tp, width - 1 + num_spec], else [width - 1 + num_spec,

@@ -17,6 +17,19 @@
  * Threads. Images, devices, kernels and entries may be used by any number of
  * threads at once. A binding is used by one thread at a time. A process that
  * forks uses in the child no device that the parent created.
+ *
+ * Structs that may grow begin with struct_size, the sizeof of the caller's
+ * header: gdnrt_x_default() makes a gdnrt_x with it and all else 0. Later
+ * versions add members at the end, and 0 in them means what the versions before
+ * did. So libraries and callers of different versions go together: members
+ * that an older caller lacks count as 0 and are never written; of a newer
+ * caller the library refuses members that it does not know and that are not 0
+ * (UNSUPPORTED), and sets them to 0 where it fills the struct. A struct_size
+ * that is no multiple of 8 from 16 to 4096 is an INVALID_ARGUMENT.
+ *
+ * Structs without struct_size never change. They are elements of arrays or
+ * members of others: gdnrt_error, gdnrt_arg, gdnrt_named_arg, gdnrt_i32_array,
+ * gdnrt_bool_array, gdnrt_run and gdnrt_slice. Enums may get values.
  */
 
 #ifndef GDN_C_RUNTIME_H
@@ -34,6 +47,22 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/*===-- Structs that may grow ---------------------------------------------===*/
+
+#if defined(__cplusplus)
+#define GDNRT_ZERO(TYPE) TYPE()
+#else
+#define GDNRT_ZERO(TYPE) {0}
+#endif
+
+/** Defines TYPE_default(): a TYPE with its struct_size, and all else 0. */
+#define GDNRT_STRUCT(TYPE)                                                     \
+  static inline TYPE TYPE##_default(void) {                                    \
+    TYPE made = GDNRT_ZERO(TYPE);                                              \
+    made.struct_size = sizeof(TYPE);                                           \
+    return made;                                                               \
+  }
 
 /*===-- Versions ----------------------------------------------------------===*/
 
@@ -152,6 +181,7 @@ typedef enum gdnrt_access {
 
 /** What an argument must be. Strings are borrowed from the entry. */
 typedef struct gdnrt_param_info {
+  size_t struct_size;
   const char *name;
   gdnrt_param_kind kind;
   gdnrt_access access;
@@ -164,9 +194,11 @@ typedef struct gdnrt_param_info {
   /** 1 if the argument may be left out. */
   int32_t optional;
 } gdnrt_param_info;
+GDNRT_STRUCT(gdnrt_param_info)
 
 /** Code of an entry for one target. Strings are borrowed from the entry. */
 typedef struct gdnrt_code_info {
+  size_t struct_size;
   /** "x86-64" for a CPU, "sm_90a" and so on for a GPU. */
   const char *target;
   /** "shared object" for a CPU, "cubin" or "PTX" for a GPU. */
@@ -176,10 +208,12 @@ typedef struct gdnrt_code_info {
   /** Bytes of scratch memory per worker. */
   uint64_t scratch_bytes;
 } gdnrt_code_info;
+GDNRT_STRUCT(gdnrt_code_info)
 
 /** One way in which code does the work of an entry. Strings are borrowed from
  *  the entry. */
 typedef struct gdnrt_variant_info {
+  size_t struct_size;
   /** For example "rows" or "segments". */
   const char *name;
   /** When the device takes it, over the entry's symbols and the workers of the
@@ -195,6 +229,7 @@ typedef struct gdnrt_variant_info {
   /** Variants of the code with the same text give a row the same bits. */
   const char *bits;
 } gdnrt_variant_info;
+GDNRT_STRUCT(gdnrt_variant_info)
 
 /** The name of the entry. */
 GDNRT_API const char *gdnrt_entry_name(const gdnrt_entry *entry);
@@ -202,7 +237,8 @@ GDNRT_API const char *gdnrt_entry_name(const gdnrt_entry *entry);
 /** The number of parameters: arguments of the call, in order. */
 GDNRT_API size_t gdnrt_entry_param_count(const gdnrt_entry *entry);
 
-/** Describes parameter `index`. */
+/** Describes parameter `index`; `info` is a gdnrt_param_info_default() at
+ *  first, as of all functions that describe. */
 GDNRT_API gdnrt_status gdnrt_entry_param(const gdnrt_entry *entry, size_t index,
                                          gdnrt_param_info *info,
                                          gdnrt_error *error);
@@ -256,7 +292,6 @@ GDNRT_API gdnrt_status gdnrt_entry_variant(const gdnrt_entry *entry,
 typedef struct gdnrt_device gdnrt_device;
 
 typedef struct gdnrt_cpu_options {
-  /** sizeof(gdnrt_cpu_options), so that later versions can add members. */
   size_t struct_size;
   /** Threads of a launch, the caller included: 1 runs everything on the
    *  caller, 0 means one for each hardware thread. At most 1024; what is past
@@ -266,9 +301,11 @@ typedef struct gdnrt_cpu_options {
    *  a slot and counts skipped ids; see gdnrt_binding_slot_report. */
   int32_t debug_checks;
 } gdnrt_cpu_options;
+GDNRT_STRUCT(gdnrt_cpu_options)
 
 /** What a device is. Strings are borrowed from the device. */
 typedef struct gdnrt_device_info {
+  size_t struct_size;
   /** "cpu", "cuda" or "null". */
   const char *kind;
   /** For people: "x86-64 CPU, 2 workers". */
@@ -277,16 +314,19 @@ typedef struct gdnrt_device_info {
   const char *features;
   /** Threads of a CPU, multiprocessors of a GPU. */
   int32_t num_workers;
+  /** 0. */
+  int32_t reserved;
 } gdnrt_device_info;
+GDNRT_STRUCT(gdnrt_device_info)
 
-/** Creates a device that runs on this CPU. `options` null means all zero. */
+/** Creates a device that runs on this CPU. `options` null means
+ *  gdnrt_cpu_options_default(). */
 GDNRT_API gdnrt_status gdnrt_device_create_cpu(const gdnrt_cpu_options *options,
                                                gdnrt_device **device,
                                                gdnrt_error *error);
 
 /** Zero options mean GPU 0 with its primary context. */
 typedef struct gdnrt_cuda_options {
-  /** sizeof(gdnrt_cuda_options), so that later versions can add members. */
   size_t struct_size;
   /** The number of the GPU, as the driver counts. */
   int32_t ordinal;
@@ -296,10 +336,11 @@ typedef struct gdnrt_cuda_options {
   /** The driver's library, or null for "libcuda.so.1". For tests. */
   const char *driver;
 } gdnrt_cuda_options;
+GDNRT_STRUCT(gdnrt_cuda_options)
 
-/** Creates a device that runs on an NVIDIA GPU. `options` null means all zero.
- *  The driver's library is looked for here and not before: without one, or
- *  without a GPU, this is UNSUPPORTED.
+/** Creates a device that runs on an NVIDIA GPU. `options` null means
+ *  gdnrt_cuda_options_default(). The driver's library is looked for here and
+ * not before: without one, or without a GPU, this is UNSUPPORTED.
  *
  *  Contexts. If a context of this GPU is current on the calling thread, the
  *  device uses it, and it must live as long as what is made of the device;
@@ -520,11 +561,13 @@ GDNRT_API gdnrt_status gdnrt_launch(gdnrt_binding *binding, void *stream,
  *  has an output of zeros and touches no pool. Where pools differ in slots,
  *  the smallest counts. */
 typedef struct gdnrt_slot_report {
+  size_t struct_size;
   int64_t live;
   int64_t skipped_negative;
   int64_t skipped_null;
   int64_t skipped_past_end;
 } gdnrt_slot_report;
+GDNRT_STRUCT(gdnrt_slot_report)
 
 /** Reads the slot tensors now, on the host, with or without debug checks; on a
  *  GPU after what was launched on the null stream. An entry without slots

@@ -66,7 +66,6 @@ typedef enum gdnrt_verify_states {
 /*===-- Metadata of a step ------------------------------------------------===*/
 
 typedef struct gdnrt_metadata_options {
-  /** sizeof(gdnrt_metadata_options), so that later versions can add members. */
   size_t struct_size;
   /** The most rows of a step. */
   int64_t max_num_seqs;
@@ -88,10 +87,12 @@ typedef struct gdnrt_metadata_options {
   /** A gdnrt_verify_states. */
   int32_t verify_states;
 } gdnrt_metadata_options;
+GDNRT_STRUCT(gdnrt_metadata_options)
 
 /** What the scheduler knows of a step. Memory of the host, read during the
  *  call only. */
 typedef struct gdnrt_common_metadata {
+  size_t struct_size;
   int64_t num_reqs;
   /** The tokens of the step, those of a graph's padding included. */
   int64_t num_actual_tokens;
@@ -125,6 +126,7 @@ typedef struct gdnrt_common_metadata {
   const int32_t *parents;
   int64_t token_slots_stride;
 } gdnrt_common_metadata;
+GDNRT_STRUCT(gdnrt_common_metadata)
 
 /** `data` null: there is no such array in this step (Python's None). An empty
  *  array has data. */
@@ -165,6 +167,7 @@ typedef struct gdnrt_run {
 /** What a layer does in a step. Arrays belong to the builder and hold until its
  *  next build; after that their addresses hold something else. */
 typedef struct gdnrt_gdn_metadata {
+  size_t struct_size;
   int64_t num_prefills;
   int64_t num_prefill_tokens;
   int64_t num_decodes;
@@ -253,7 +256,10 @@ typedef struct gdnrt_gdn_metadata {
    *  write (SLOTS with speculation, mode all): what a graph captures then needs
    *  a decode kernel with write_slots. */
   int32_t moves_states;
+  /** 0. */
+  int32_t reserved;
 } gdnrt_gdn_metadata;
+GDNRT_STRUCT(gdnrt_gdn_metadata)
 
 typedef struct gdnrt_metadata_builder gdnrt_metadata_builder;
 
@@ -333,11 +339,13 @@ typedef struct gdnrt_gdn_layer gdnrt_gdn_layer;
  *  and nothing of their step is launched. `commit` is that of images whose
  *  verify is LAZY or BUFFER. */
 typedef struct gdnrt_gdn_kernels {
+  size_t struct_size;
   gdnrt_kernel *decode;
   gdnrt_kernel *prefill;
   gdnrt_kernel *verify;
   gdnrt_kernel *commit;
 } gdnrt_gdn_kernels;
+GDNRT_STRUCT(gdnrt_gdn_kernels)
 
 /** Makes a layer of kernels of one device and the arrays that never change:
  *  conv_weight, A_log, dt_bias, norm_weight, conv_pool, state_pool, and what
@@ -374,10 +382,10 @@ GDNRT_API void gdnrt_gdn_layer_destroy(gdnrt_gdn_layer *layer);
  *  Rows of prefills start from their slot where has_initial_state says so,
  *  which needs kernels with has_initial. The first token of a request is a
  *  prefill as well: a graph of decode may be replayed for a step with such
- *  rows, and no longer ones, if its kernel takes has_initial (gdn-compile
+ * rows, and no longer ones, if its kernel takes has_initial (gdn-compile
  *  --decode-initial); another one would read the slot. Rows that read and write
- *  different slots need kernels with write_slots. Metadata of verified rows has
- *  to be of the kernel's gdnrt_verify_states.
+ * different slots need kernels with write_slots. Metadata of verified rows has
+ * to be of the kernel's gdnrt_verify_states.
  *
  *  Everything is checked, and memory taken, before the first launch: a step
  *  that is refused has changed nothing.
@@ -403,14 +411,18 @@ typedef struct gdnrt_workspace gdnrt_workspace;
 
 /** What launches need, in bytes; a model adds total_bytes to its account. */
 typedef struct gdnrt_workspace_size {
-  /** Zero between launches. A multiple of 64. */
+  size_t struct_size;
+  /** Of counters, the first bytes, which are zero between launches. A multiple
+   *  of 64. */
   uint64_t counter_bytes;
   uint64_t total_bytes;
 } gdnrt_workspace_size;
+GDNRT_STRUCT(gdnrt_workspace_size)
 
-/** Raises `size`, zeros at first, to what all kernels of the layer need for the
- *  runs of steps of up to `rows` rows and `tokens` tokens, however they do
- *  their work. Asked of each layer, it gives the size for all. */
+/** Raises `size`, a gdnrt_workspace_size_default() at first, to what all
+ * kernels of the layer need for the runs of steps of up to `rows` rows and
+ * `tokens` tokens, however they do their work. Asked of each layer, it gives
+ * the size for all. */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_workspace_size(
     const gdnrt_gdn_layer *layer, int64_t rows, int64_t tokens,
     gdnrt_workspace_size *size, gdnrt_error *error);

@@ -43,7 +43,6 @@ typedef enum gdnrt_conv_layout {
 /** Heads are those of one rank; the window has
  *  D = 2 * num_key_heads * key_dim + num_value_heads * value_dim channels. */
 typedef struct gdnrt_state_pool_options {
-  /** sizeof(gdnrt_state_pool_options), so that later versions can add. */
   size_t struct_size;
   int64_t num_layers;
   int64_t num_requests;
@@ -79,7 +78,10 @@ typedef struct gdnrt_state_pool_options {
   int64_t pending_tokens;
   /** 1: their decays are per channel of the key. */
   int32_t decay_per_channel;
+  /** 0. */
+  int32_t reserved;
 } gdnrt_state_pool_options;
+GDNRT_STRUCT(gdnrt_state_pool_options)
 
 /** The bytes that such a pool takes. Strides count. */
 GDNRT_API gdnrt_status
@@ -120,6 +122,7 @@ GDNRT_API void gdnrt_state_pool_destroy(gdnrt_state_pool *pool);
 
 /** Counts at the time of the call. */
 typedef struct gdnrt_state_pool_info {
+  size_t struct_size;
   /** P, the null slot included. */
   int64_t num_slots;
   int64_t free_requests;
@@ -129,6 +132,7 @@ typedef struct gdnrt_state_pool_info {
   /** Bytes of all memory of slots. */
   uint64_t bytes;
 } gdnrt_state_pool_info;
+GDNRT_STRUCT(gdnrt_state_pool_info)
 
 /** Describes the pool. */
 GDNRT_API gdnrt_status gdnrt_state_pool_describe(const gdnrt_state_pool *pool,

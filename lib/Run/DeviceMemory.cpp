@@ -17,13 +17,11 @@ llvm::Expected<DeviceHandle> run::createDevice(llvm::StringRef text,
   gdnrt_status status;
   llvm::StringRef number = text;
   if (text == "cpu") {
-    gdnrt_cpu_options options = {};
-    options.struct_size = sizeof(options);
+    gdnrt_cpu_options options = gdnrt_cpu_options_default();
     options.num_workers = workers;
     status = gdnrt_device_create_cpu(&options, &device, &error);
   } else if (number.consume_front("cuda")) {
-    gdnrt_cuda_options options = {};
-    options.struct_size = sizeof(options);
+    gdnrt_cuda_options options = gdnrt_cuda_options_default();
     if (!number.empty() && (!number.consume_front(":") ||
                             number.getAsInteger(10, options.ordinal)))
       return llvm::createStringError(

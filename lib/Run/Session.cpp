@@ -96,7 +96,7 @@ std::vector<std::pair<std::string, std::string>> Kernel::getFacts() const {
 }
 
 std::string Kernel::getFeatures() const {
-  gdnrt_code_info info;
+  gdnrt_code_info info = gdnrt_code_info_default();
   if (gdnrt_entry_code(gdnrt_kernel_entry(handle.get()),
                        gdnrt_kernel_code(handle.get()), &info,
                        nullptr) != GDNRT_OK)
@@ -110,7 +110,7 @@ std::vector<gdnrt_variant_info> Kernel::getVariants() const {
   const gdnrt_entry *entry = gdnrt_kernel_entry(handle.get());
   size_t code = gdnrt_kernel_code(handle.get());
   std::vector<gdnrt_variant_info> variants(
-      gdnrt_entry_variant_count(entry, code));
+      gdnrt_entry_variant_count(entry, code), gdnrt_variant_info_default());
   for (auto [i, info] : llvm::enumerate(variants))
     (void)gdnrt_entry_variant(entry, code, i, &info, nullptr);
   return variants;
@@ -204,7 +204,7 @@ std::vector<std::string> Program::entryNames() const {
 }
 
 static std::string nameOf(const DeviceHandle &device) {
-  gdnrt_device_info info;
+  gdnrt_device_info info = gdnrt_device_info_default();
   if (gdnrt_device_describe(device.get(), &info, nullptr) != GDNRT_OK)
     return "";
   return info.name;
@@ -217,7 +217,7 @@ std::string Kernel::getDeviceName() const { return nameOf(device); }
 /// Describes parameter `index` of `entry`.
 static llvm::Expected<Parameter> describe(const gdnrt_entry *entry,
                                           size_t index) {
-  gdnrt_param_info info;
+  gdnrt_param_info info = gdnrt_param_info_default();
   gdnrt_error error;
   if (gdnrt_entry_param(entry, index, &info, &error) != GDNRT_OK)
     return toError(error);

@@ -83,7 +83,7 @@ Call::Call(gdnrt_device *device, gdnrt_kernel *kernel, int32_t deviceType,
   const gdnrt_entry *entry = gdnrt_kernel_entry(kernel);
   size_t count = gdnrt_entry_param_count(entry);
   for (size_t i = 0; i < count; ++i) {
-    gdnrt_param_info info;
+    gdnrt_param_info info = gdnrt_param_info_default();
     if (gdnrt_entry_param(entry, i, &info, nullptr) == GDNRT_OK)
       params.push_back({info.name, info.kind == GDNRT_POOL});
   }

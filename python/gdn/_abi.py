@@ -14,8 +14,17 @@ class Error(c.Structure):
     _fields_ = [("status", c.c_int), ("message", c.c_char * MESSAGE_SIZE)]
 
 
-class ParamInfo(c.Structure):
+class Sized:
+    """Of a struct that may grow: it begins with the size that it has here. The other
+    fields are given behind it, or are 0."""
+
+    def __init__(self, *fields: object, **named: object):
+        super().__init__(c.sizeof(self), *fields, **named)
+
+
+class ParamInfo(Sized, c.Structure):
     _fields_ = [
+        ("struct_size", c.c_size_t),
         ("name", c.c_char_p),
         ("kind", c.c_int),
         ("access", c.c_int),
@@ -27,8 +36,9 @@ class ParamInfo(c.Structure):
     ]
 
 
-class VariantInfo(c.Structure):
+class VariantInfo(Sized, c.Structure):
     _fields_ = [
+        ("struct_size", c.c_size_t),
         ("name", c.c_char_p),
         ("conditions", c.c_char_p),
         ("stage_count", c.c_size_t),
@@ -38,7 +48,7 @@ class VariantInfo(c.Structure):
     ]
 
 
-class CpuOptions(c.Structure):
+class CpuOptions(Sized, c.Structure):
     _fields_ = [
         ("struct_size", c.c_size_t),
         ("num_workers", c.c_int32),
@@ -46,7 +56,7 @@ class CpuOptions(c.Structure):
     ]
 
 
-class CudaOptions(c.Structure):
+class CudaOptions(Sized, c.Structure):
     _fields_ = [
         ("struct_size", c.c_size_t),
         ("ordinal", c.c_int32),
@@ -55,17 +65,20 @@ class CudaOptions(c.Structure):
     ]
 
 
-class DeviceInfo(c.Structure):
+class DeviceInfo(Sized, c.Structure):
     _fields_ = [
+        ("struct_size", c.c_size_t),
         ("kind", c.c_char_p),
         ("name", c.c_char_p),
         ("features", c.c_char_p),
         ("num_workers", c.c_int32),
+        ("reserved", c.c_int32),
     ]
 
 
-class CodeInfo(c.Structure):
+class CodeInfo(Sized, c.Structure):
     _fields_ = [
+        ("struct_size", c.c_size_t),
         ("target", c.c_char_p),
         ("format", c.c_char_p),
         ("features", c.c_char_p),
@@ -88,8 +101,9 @@ class NamedArg(c.Structure):
     _fields_ = [("name", c.c_char_p), ("arg", Arg)]
 
 
-class SlotReport(c.Structure):
+class SlotReport(Sized, c.Structure):
     _fields_ = [
+        ("struct_size", c.c_size_t),
         ("live", c.c_int64),
         ("skipped_negative", c.c_int64),
         ("skipped_null", c.c_int64),

@@ -3,11 +3,12 @@
 
 import ctypes as c
 
-from ._abi import Arg, Error, NamedArg
+from ._abi import Arg, Error, NamedArg, Sized
 
 
-class ForwardBatch(c.Structure):
+class ForwardBatch(Sized, c.Structure):
     _fields_ = [
+        ("struct_size", c.c_size_t),
         ("forward_mode", c.c_int32),
         ("batch_size", c.c_int64),
         ("req_pool_indices", c.c_void_p),
@@ -26,8 +27,9 @@ class ForwardBatch(c.Structure):
     ]
 
 
-class GraphBatch(c.Structure):
+class GraphBatch(Sized, c.Structure):
     _fields_ = [
+        ("struct_size", c.c_size_t),
         ("bs", c.c_int64),
         ("num_tokens", c.c_int64),
         ("req_pool_indices", c.c_void_p),
@@ -39,8 +41,9 @@ class GraphBatch(c.Structure):
     ]
 
 
-class RadixAttention(c.Structure):
+class RadixAttention(Sized, c.Structure):
     _fields_ = [
+        ("struct_size", c.c_size_t),
         ("layer_id", c.c_int64),
         ("tp_q_head_num", c.c_int64),
         ("tp_k_head_num", c.c_int64),
@@ -53,19 +56,22 @@ class RadixAttention(c.Structure):
     ]
 
 
-class AttentionCall(c.Structure):
+class AttentionCall(Sized, c.Structure):
     _fields_ = [
+        ("struct_size", c.c_size_t),
         ("layer", c.POINTER(RadixAttention)),
         ("q", Arg),
         ("k", Arg),
         ("v", Arg),
         ("out", Arg),
         ("save_kv_cache", c.c_int32),
+        ("reserved", c.c_int32),
     ]
 
 
-class GDNForwardMetadata(c.Structure):
+class GDNForwardMetadata(Sized, c.Structure):
     _fields_ = [
+        ("struct_size", c.c_size_t),
         ("cache_indices", c.c_void_p),
         ("batch_size", c.c_int64),
         ("cu_seqlens", c.c_void_p),
@@ -91,7 +97,10 @@ FUNCTIONS = {
         c.c_int,
         [_P, _P, c.POINTER(ForwardBatch), c.POINTER(NamedArg), c.c_size_t, _ERR],
     ),
-    "gdnrt_attention_forward_metadata": (c.c_int32, [_P, c.POINTER(GDNForwardMetadata)]),
+    "gdnrt_attention_forward_metadata": (
+        c.c_int,
+        [_P, c.POINTER(GDNForwardMetadata), c.POINTER(c.c_int32), _ERR],
+    ),
     "gdnrt_attention_init_cuda_graph_state": (c.c_int, [_P, c.c_int64, c.c_int64, _ERR]),
     "gdnrt_attention_init_forward_metadata_capture_cuda_graph": _GRAPH,
     "gdnrt_attention_init_forward_metadata_replay_cuda_graph": _GRAPH,

@@ -5,10 +5,10 @@ import ctypes as c
 
 import numpy as np
 
-from ._abi import Error, NamedArg, in_place
+from ._abi import Error, NamedArg, Sized, in_place
 
 
-class MetadataOptions(c.Structure):
+class MetadataOptions(Sized, c.Structure):
     _fields_ = [
         ("struct_size", c.c_size_t),
         ("max_num_seqs", c.c_int64),
@@ -23,8 +23,9 @@ class MetadataOptions(c.Structure):
     ]
 
 
-class CommonMetadata(c.Structure):
+class CommonMetadata(Sized, c.Structure):
     _fields_ = [
+        ("struct_size", c.c_size_t),
         ("num_reqs", c.c_int64),
         ("num_actual_tokens", c.c_int64),
         ("query_start_loc", c.c_void_p),
@@ -69,8 +70,9 @@ class Run(c.Structure):
     ]
 
 
-class Metadata(c.Structure):
+class Metadata(Sized, c.Structure):
     _fields_ = [
+        ("struct_size", c.c_size_t),
         ("num_prefills", c.c_int64),
         ("num_prefill_tokens", c.c_int64),
         ("num_decodes", c.c_int64),
@@ -118,11 +120,13 @@ class Metadata(c.Structure):
         ("arena_bytes", c.c_size_t),
         ("device_bytes", c.c_size_t),
         ("moves_states", c.c_int32),
+        ("reserved", c.c_int32),
     ]
 
 
-class LayerHeads(c.Structure):
+class LayerHeads(Sized, c.Structure):
     _fields_ = [
+        ("struct_size", c.c_size_t),
         ("num_key_heads", c.c_int64),
         ("num_value_heads", c.c_int64),
         ("key_dim", c.c_int64),
@@ -134,8 +138,9 @@ class Slice(c.Structure):
     _fields_ = [("begin", c.c_int64), ("size", c.c_int64)]
 
 
-class Kernels(c.Structure):
+class Kernels(Sized, c.Structure):
     _fields_ = [
+        ("struct_size", c.c_size_t),
         ("decode", c.c_void_p),
         ("prefill", c.c_void_p),
         ("verify", c.c_void_p),
@@ -143,8 +148,12 @@ class Kernels(c.Structure):
     ]
 
 
-class WorkspaceSize(c.Structure):
-    _fields_ = [("counter_bytes", c.c_uint64), ("total_bytes", c.c_uint64)]
+class WorkspaceSize(Sized, c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("counter_bytes", c.c_uint64),
+        ("total_bytes", c.c_uint64),
+    ]
 
 
 MAX_SLICES = 4

@@ -3,10 +3,10 @@
 
 import ctypes as c
 
-from ._abi import Arg, Error
+from ._abi import Arg, Error, Sized
 
 
-class StatePoolOptions(c.Structure):
+class StatePoolOptions(Sized, c.Structure):
     _fields_ = [
         ("struct_size", c.c_size_t),
         ("num_layers", c.c_int64),
@@ -29,11 +29,13 @@ class StatePoolOptions(c.Structure):
         ("foreign_requests", c.c_int32),
         ("pending_tokens", c.c_int64),
         ("decay_per_channel", c.c_int32),
+        ("reserved", c.c_int32),
     ]
 
 
-class StatePoolInfo(c.Structure):
+class StatePoolInfo(Sized, c.Structure):
     _fields_ = [
+        ("struct_size", c.c_size_t),
         ("num_slots", c.c_int64),
         ("free_requests", c.c_int64),
         ("used_requests", c.c_int64),

@@ -93,7 +93,7 @@ class Runtime:
 
     def device(self, num_workers: int = 1, debug_checks: bool = False) -> "Device":
         """This CPU; `num_workers` 0 means one for each hardware thread."""
-        options = _abi.CpuOptions(c.sizeof(_abi.CpuOptions), num_workers, int(debug_checks))
+        options = _abi.CpuOptions(num_workers, int(debug_checks))
         return Device(self, self.create("gdnrt_device_create_cpu", c.byref(options)))
 
     def cuda(
@@ -103,7 +103,6 @@ class Runtime:
         PyTorch's. UNSUPPORTED where there is none. `driver` is a library other than the
         system's, for tests."""
         options = _abi.CudaOptions(
-            c.sizeof(_abi.CudaOptions),
             ordinal,
             int(debug_checks),
             str(driver).encode() if driver else None,

@@ -53,7 +53,7 @@ class StatePoolShape:
 
     def options(self, debug_checks: bool = False, foreign_requests: bool = False):
         """The C form."""
-        options = StatePoolOptions(struct_size=c.sizeof(StatePoolOptions))
+        options = StatePoolOptions()
         for name, value in vars(self).items():
             if name.endswith("_dtype"):
                 value = _index(name, DTYPES, value)

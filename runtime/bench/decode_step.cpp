@@ -48,8 +48,7 @@ DecodeStep::DecodeStep(const std::string &image, int64_t batch, int64_t layers)
   check(gdnrt_kernel_create(device_, image_, "decode", &kernel_, &error),
         error);
   makePool();
-  gdnrt_metadata_options options = {};
-  options.struct_size = sizeof(options);
+  gdnrt_metadata_options options = gdnrt_metadata_options_default();
   options.max_num_seqs = options.max_num_tokens = batch;
   check(gdnrt_metadata_builder_create(&options, &builder_, &error), error);
   makeTokens();
@@ -71,14 +70,13 @@ DecodeStep::~DecodeStep() {
 void DecodeStep::makePool() {
   gdnrt_error error;
   const gdnrt_entry *entry = gdnrt_kernel_entry(kernel_);
-  gdnrt_state_pool_options options = {};
-  options.struct_size = sizeof(options);
+  gdnrt_state_pool_options options = gdnrt_state_pool_options_default();
   options.num_layers = numLayers_;
   options.num_requests = batch_;
   options.num_key_heads = 1;
   options.num_value_heads = 2;
   for (size_t p = 0; p < gdnrt_entry_param_count(entry); ++p) {
-    gdnrt_param_info info;
+    gdnrt_param_info info = gdnrt_param_info_default();
     check(gdnrt_entry_param(entry, p, &info, &error), error);
     if (std::strcmp(info.name, "state_pool") == 0) {
       options.state_dtype = info.dtype;
@@ -107,7 +105,7 @@ void DecodeStep::makeTokens() {
   // Addresses of sizes stay.
   sizes_.reserve(params);
   for (size_t p = 0; p < params; ++p) {
-    gdnrt_param_info info;
+    gdnrt_param_info info = gdnrt_param_info_default();
     check(gdnrt_entry_param(entry, p, &info, &error), error);
     const bool isSlots = std::strstr(info.name, "slots") != nullptr;
     if (info.kind == GDNRT_POOL || isSlots)
@@ -140,7 +138,8 @@ void DecodeStep::makeTokens() {
     check(gdnrt_state_pool_view(pool_, GDNRT_POOL_CONV, layer,
                                 &fixed.back().arg, &error),
           error);
-    gdnrt_gdn_kernels kernels = {kernel_, nullptr, nullptr, nullptr};
+    gdnrt_gdn_kernels kernels = gdnrt_gdn_kernels_default();
+    kernels.decode = kernel_;
     layers_.push_back(nullptr);
     check(gdnrt_gdn_layer_create(&kernels, fixed.data(), fixed.size(),
                                  &layers_.back(), &error),
@@ -152,13 +151,13 @@ void DecodeStep::run(bool arraysMove) {
   gdnrt_error error;
   for (int32_t &length : seqLens_)
     ++length;
-  gdnrt_common_metadata common = {};
+  gdnrt_common_metadata common = gdnrt_common_metadata_default();
   common.num_reqs = common.num_actual_tokens = batch_;
   common.query_start_loc = queryStartLoc_.data();
   common.seq_lens = seqLens_.data();
   common.block_table = slots_.data();
   common.block_table_columns = common.block_table_stride = 1;
-  gdnrt_gdn_metadata metadata;
+  gdnrt_gdn_metadata metadata = gdnrt_gdn_metadata_default();
   check(gdnrt_metadata_builder_build(builder_, &common, &metadata, &error),
         error);
   if (!arena_)

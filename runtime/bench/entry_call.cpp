@@ -26,7 +26,8 @@ void gdnbench::check(gdnrt_status status, const gdnrt_error &error) {
 Runtime::Runtime(const std::string &imagePath, int workers) {
   gdnrt_error error;
   check(gdnrt_image_load_file(imagePath.c_str(), &image, &error), error);
-  gdnrt_cpu_options options = {sizeof(options), workers, 0};
+  gdnrt_cpu_options options = gdnrt_cpu_options_default();
+  options.num_workers = workers;
   check(gdnrt_device_create_cpu(&options, &device, &error), error);
 }
 
@@ -174,7 +175,7 @@ EntryCall::EntryCall(Runtime &runtime, const std::string &entryName,
         error);
   const gdnrt_entry *entry = gdnrt_kernel_entry(kernel);
   for (size_t i = 0; i < gdnrt_entry_param_count(entry); ++i) {
-    gdnrt_param_info info;
+    gdnrt_param_info info = gdnrt_param_info_default();
     check(gdnrt_entry_param(entry, i, &info, &error), error);
     addParam(info, memory, poolKey);
   }

@@ -32,7 +32,8 @@ void check(gdnrt_status status, const gdnrt_error &error) {
 struct Setup {
   explicit Setup(int workers) {
     check(gdnrt_image_load_file(imagePath.c_str(), &image, &error), error);
-    gdnrt_cpu_options options = {sizeof(options), workers, 0};
+    gdnrt_cpu_options options = gdnrt_cpu_options_default();
+    options.num_workers = workers;
     check(gdnrt_device_create_cpu(&options, &device, &error), error);
     check(gdnrt_kernel_create(device, image, kEntry, &kernel, &error), error);
     args[0] = {x, GDNRT_F32, 2, sizes, nullptr, 0};

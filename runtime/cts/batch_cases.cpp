@@ -133,7 +133,7 @@ TEST_P(BatchCases, VariantsOfTheSameBitsGiveThem) {
   const size_t code = gdnrt_kernel_code(kernel.handle());
   std::map<std::string, std::unique_ptr<Problem>> first; // by bits
   for (size_t i = 0; i < gdnrt_entry_variant_count(kernel.entry(), code); ++i) {
-    gdnrt_variant_info info;
+    gdnrt_variant_info info = gdnrt_variant_info_default();
     gdnrt_error error;
     ASSERT_EQ(gdnrt_entry_variant(kernel.entry(), code, i, &info, &error),
               GDNRT_OK);

@@ -234,13 +234,13 @@ TEST_P(GraphCases, BackendReplaysHaveTheBitsOfEagerLaunches) {
   const auto room = static_cast<int64_t>(graphed.numRows());
   std::vector<int64_t> slots(static_cast<size_t>(room), 0);
   std::vector<int32_t> lengths(slots.size(), 1);
-  gdnrt_graph_batch shape = {};
+  gdnrt_graph_batch shape = gdnrt_graph_batch_default();
   shape.bs = shape.num_reqs = room;
   shape.req_pool_indices = slots.data();
   shape.seq_lens = lengths.data();
   shape.forward_mode = GDNRT_MODE_DECODE;
   shape.stream = graph->stream();
-  gdnrt_forward_batch batch = {};
+  gdnrt_forward_batch batch = gdnrt_forward_batch_default();
   batch.forward_mode = GDNRT_MODE_DECODE;
   batch.batch_size = room;
   batch.stream = graph->stream();
@@ -298,7 +298,7 @@ TEST_P(GraphCases, SharedWorkspaceNeedsNoWarmUp) {
   kernel.run(alone);
   kernel.onDevice(graphed, [&](const auto &args) {
     makeLayer(args);
-    gdnrt_workspace_size size = {};
+    gdnrt_workspace_size size = gdnrt_workspace_size_default();
     ASSERT_EQ(gdnrt_gdn_layer_workspace_size(layer, room, graphed.numTokens(),
                                              &size, &error),
               GDNRT_OK)
@@ -362,7 +362,7 @@ TEST_P(GraphCases, WhatIsRefusedRecordsNothing) {
   bool inPlace = true;
   const size_t code = gdnrt_kernel_code(kernel.handle());
   for (size_t i = 0; i < gdnrt_entry_variant_count(kernel.entry(), code); ++i) {
-    gdnrt_variant_info info;
+    gdnrt_variant_info info = gdnrt_variant_info_default();
     gdnrt_entry_variant(kernel.entry(), code, i, &info, &error);
     inPlace = !info.needs_workspace;
   }

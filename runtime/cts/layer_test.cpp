@@ -20,7 +20,7 @@ void LayerTest::SetUp() {
     return;
   // Ids of engines are i32; that a layer says so is a case of its own.
   for (size_t p = 0; p < gdnrt_entry_param_count(kernel.entry()); ++p) {
-    gdnrt_param_info info;
+    gdnrt_param_info info = gdnrt_param_info_default();
     gdnrt_entry_param(kernel.entry(), p, &info, &error);
     bool slots = std::string(info.name).find("slots") != std::string::npos;
     if (slots && info.dtype != GDNRT_I32)
@@ -114,7 +114,7 @@ void LayerTest::makeLayer(const std::vector<gdnrt_named_arg> &args,
                           bool whole) {
   gdnrt_gdn_layer_destroy(layer);
   layer = nullptr;
-  gdnrt_gdn_kernels kernels = {};
+  gdnrt_gdn_kernels kernels = gdnrt_gdn_kernels_default();
   auto has = [&](EntryKind one) { return whole || kind == one; };
   if (has(EntryKind::decode))
     kernels.decode = decode.handle();
@@ -139,8 +139,7 @@ gdnrt_gdn_metadata LayerTest::build(EntryKind of, const Rows &rows,
     gdnrt_metadata_builder_destroy(builder);
     builder = nullptr;
     forGraphs_ = padded > 0 || capture;
-    gdnrt_metadata_options options = {};
-    options.struct_size = sizeof(options);
+    gdnrt_metadata_options options = gdnrt_metadata_options_default();
     options.max_num_seqs = 8;
     options.max_num_tokens = 8192;
     options.num_speculative_tokens = kind == EntryKind::verify ? kDrafts : 0;
@@ -179,7 +178,7 @@ gdnrt_gdn_metadata LayerTest::build(EntryKind of, const Rows &rows,
     if (!rows.parents.empty())
       append(parents, rows.parents[row]);
   }
-  gdnrt_common_metadata common = {};
+  gdnrt_common_metadata common = gdnrt_common_metadata_default();
   common.num_reqs = count;
   common.num_actual_tokens = starts.back();
   common.query_start_loc = starts.data();
@@ -192,7 +191,7 @@ gdnrt_gdn_metadata LayerTest::build(EntryKind of, const Rows &rows,
   common.token_slots = tokenSlots.empty() ? nullptr : tokenSlots.data();
   common.parents = parents.empty() ? nullptr : parents.data();
   common.token_slots_stride = 1 + kDrafts;
-  gdnrt_gdn_metadata metadata = {};
+  gdnrt_gdn_metadata metadata = gdnrt_gdn_metadata_default();
   EXPECT_EQ(capture ? gdnrt_metadata_builder_build_for_cudagraph_capture(
                           builder, &common, &metadata, &error)
                     : gdnrt_metadata_builder_build(builder, &common, &metadata,

@@ -54,7 +54,6 @@ protected:
     bytes = GetParam().dtype == GDNRT_F32 ? 4 : 2;
     place(state, kStateElements);
     place(conv, kConvElements);
-    options.struct_size = sizeof(options);
     options.num_layers = kLayers;
     options.num_requests = 5;
     options.num_track = 2;
@@ -149,7 +148,7 @@ protected:
 
   gdnrt_device *device = nullptr;
   gdnrt_state_pool *pool = nullptr;
-  gdnrt_state_pool_options options = {};
+  gdnrt_state_pool_options options = gdnrt_state_pool_options_default();
   gdnrt_error error = {};
   int64_t bytes = 4;
   Memory state, conv;

@@ -29,7 +29,7 @@ protected:
 
   gdnrt_param_info param(const char *name) {
     size_t index = 0;
-    gdnrt_param_info info = {};
+    gdnrt_param_info info = gdnrt_param_info_default();
     if (gdnrt_entry_find_param(kernel.entry(), name, &index, nullptr) ==
         GDNRT_OK)
       ok(gdnrt_entry_param(kernel.entry(), index, &info, &error));
@@ -39,8 +39,7 @@ protected:
 
   /// 2 layers, 300 slots: more than one launch has.
   void makePools(int32_t layout, int64_t extra, int64_t pending) {
-    gdnrt_state_pool_options options = {};
-    options.struct_size = sizeof(options);
+    gdnrt_state_pool_options options = gdnrt_state_pool_options_default();
     options.num_layers = 2;
     options.num_requests = 299;
     const gdnrt_param_info state = param("state_pool");

@@ -93,7 +93,7 @@ Problem::Problem(const gdnrt_entry *entry, const Rows &rows)
   for (const auto &row : rows_.checkpoints)
     symbols["C"] += static_cast<int64_t>(row.size());
   for (size_t p = 0; p < gdnrt_entry_param_count(entry); ++p) {
-    gdnrt_param_info info;
+    gdnrt_param_info info = gdnrt_param_info_default();
     gdnrt_entry_param(entry, p, &info, nullptr);
     Sizes sizes;
     for (int32_t d = 0; d < info.rank; ++d)

@@ -80,7 +80,7 @@ TEST_P(StepCases, BackendHasTheBitsOfTheKernel) {
   const Rows live = rows();
   const std::vector<int64_t> &slots = live.slots;
   std::vector<int32_t> lengths(live.lengths.begin(), live.lengths.end());
-  gdnrt_forward_batch batch = {};
+  gdnrt_forward_batch batch = gdnrt_forward_batch_default();
   batch.batch_size = static_cast<int64_t>(slots.size());
   batch.req_pool_indices = slots.data();
   batch.extend_seq_lens = lengths.data();
@@ -123,7 +123,7 @@ TEST_P(StepCases, SharedWorkspaceLeavesNoTrace) {
     length = kind == EntryKind::decode ? 1 : std::min<int64_t>(length, 2);
   Problem alone(kernel.entry(), live), shared = alone;
   Problem before(kernel.entry(), other);
-  gdnrt_workspace_size size = {};
+  gdnrt_workspace_size size = gdnrt_workspace_size_default();
   auto run = [&](const Problem &problem, const Rows &rows,
                  const gdnrt_workspace *workspace) {
     gdnrt_gdn_metadata metadata = build(kind, rows);
@@ -173,7 +173,7 @@ GDNRT_CTS_ENTRIES(LayerRefusals);
 // Schedulers' ids are i32; a layer of an entry that takes others says so.
 TEST_P(LayerRefusals, IdsOfI64) {
   gdnrt_error error;
-  gdnrt_param_info info = {};
+  gdnrt_param_info info = gdnrt_param_info_default();
   for (size_t p = 0; p < gdnrt_entry_param_count(kernel.entry()); ++p) {
     gdnrt_entry_param(kernel.entry(), p, &info, &error);
     if (std::string(info.name) == "slots")
@@ -189,7 +189,7 @@ TEST_P(LayerRefusals, IdsOfI64) {
         std::string(each.name) == "A_log" ||
         std::string(each.name) == "dt_bias")
       fixed.push_back(each);
-  gdnrt_gdn_kernels kernels = {};
+  gdnrt_gdn_kernels kernels = gdnrt_gdn_kernels_default();
   kernels.prefill = kernel.handle();
   gdnrt_gdn_layer *layer = nullptr;
   EXPECT_EQ(gdnrt_gdn_layer_create(&kernels, fixed.data(), fixed.size(), &layer,

@@ -36,14 +36,12 @@ static gdnrt_status createDevice(int workers, bool debugChecks,
                                  gdnrt_device **device, gdnrt_error *error) {
   const std::string &name = suiteOptions.device;
   if (name == "cpu") {
-    gdnrt_cpu_options options = {};
-    options.struct_size = sizeof(options);
+    gdnrt_cpu_options options = gdnrt_cpu_options_default();
     options.num_workers = workers;
     options.debug_checks = debugChecks;
     return gdnrt_device_create_cpu(&options, device, error);
   }
-  gdnrt_cuda_options options = {};
-  options.struct_size = sizeof(options);
+  gdnrt_cuda_options options = gdnrt_cuda_options_default();
   options.ordinal =
       name == "cuda" ? 0 : int(std::strtol(name.c_str() + 5, nullptr, 10));
   options.debug_checks = debugChecks;
@@ -101,7 +99,7 @@ void *Kernel::giveWorkspace(gdnrt_binding *binding) const {
     check(gdnrt_binding_set_batch_invariant(binding, 1, &error), error);
   size_t code = gdnrt_kernel_code(kernel_);
   for (size_t i = 0; i < gdnrt_entry_variant_count(entry(), code); ++i) {
-    gdnrt_variant_info info;
+    gdnrt_variant_info info = gdnrt_variant_info_default();
     check(gdnrt_entry_variant(entry(), code, i, &info, &error), error);
     if (suiteOptions.variant == info.name)
       check(

@@ -39,7 +39,7 @@ public:
     check(gdnrt_kernel_bind_named(kernel, named_.data(), named_.size(),
                                   &binding, &error),
           error);
-    gdnrt_device_info info;
+    gdnrt_device_info info = gdnrt_device_info_default();
     check(gdnrt_device_describe(device, &info, &error), error);
     void *workspace = nullptr;
     uint64_t bytes = 0;

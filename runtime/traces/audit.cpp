@@ -61,7 +61,7 @@ void Scheduler::expectState(const std::string &who, const Known &known,
 
 void Scheduler::audit() {
   gdnrt_error error;
-  gdnrt_state_pool_info info;
+  gdnrt_state_pool_info info = gdnrt_state_pool_info_default();
   check(gdnrt_state_pool_describe(engine_.pool(), &info, &error), error);
   std::vector<int32_t> owned = buffer_;
   for (const Sequence &sequence : sequences_)

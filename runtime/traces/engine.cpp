@@ -18,14 +18,12 @@ Kernels::Kernels(const std::string &image, const std::string &device)
   gdnrt_error error;
   check(gdnrt_image_load_file(image.c_str(), &image_, &error), error);
   if (device == "cpu") {
-    gdnrt_cpu_options options = {};
-    options.struct_size = sizeof(options);
+    gdnrt_cpu_options options = gdnrt_cpu_options_default();
     options.num_workers = 1;
     options.debug_checks = 1;
     check(gdnrt_device_create_cpu(&options, &device_, &error), error);
   } else {
-    gdnrt_cuda_options options = {};
-    options.struct_size = sizeof(options);
+    gdnrt_cuda_options options = gdnrt_cuda_options_default();
     options.debug_checks = 1;
     check(gdnrt_device_create_cuda(&options, &device_, &error), error);
   }
@@ -75,7 +73,7 @@ void Kernels::readSizes() {
   gdnrt_error error;
   auto dims = [&](const char *name) {
     size_t index = 0;
-    gdnrt_param_info info;
+    gdnrt_param_info info = gdnrt_param_info_default();
     check(gdnrt_entry_find_param(entry, name, &index, &error), error);
     check(gdnrt_entry_param(entry, index, &info, &error), error);
     if (info.dtype != GDNRT_F32)
@@ -105,8 +103,7 @@ Engine::Engine(const Kernels &kernels, const Trace &trace)
 
 gdnrt_state_pool *Engine::makePool(const Trace &trace, int64_t requests,
                                    bool pending) const {
-  gdnrt_state_pool_options options = {};
-  options.struct_size = sizeof(options);
+  gdnrt_state_pool_options options = gdnrt_state_pool_options_default();
   options.num_layers = kNumLayers;
   options.num_requests = requests;
   options.num_track = trace.numTrack;

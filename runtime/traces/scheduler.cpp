@@ -119,7 +119,7 @@ void Scheduler::perform(const Step &step) {
 
 bool Scheduler::take(Sequence &sequence) {
   gdnrt_error error;
-  gdnrt_state_pool_info before;
+  gdnrt_state_pool_info before = gdnrt_state_pool_info_default();
   check(gdnrt_state_pool_describe(engine_.pool(), &before, &error), error);
   int32_t taken = -1;
   sequence.slots.assign(groupSize_, 0);

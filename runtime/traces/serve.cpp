@@ -13,8 +13,7 @@ constexpr int64_t kMostRows = 64, kMostTokens = 8192;
 
 void Engine::makeLayers() {
   gdnrt_error error;
-  gdnrt_metadata_options options = {};
-  options.struct_size = sizeof(options);
+  gdnrt_metadata_options options = gdnrt_metadata_options_default();
   options.max_num_seqs = kMostRows;
   options.max_num_tokens = kMostTokens;
   options.num_speculative_tokens = verifyTokens_ - 1;
@@ -25,8 +24,11 @@ void Engine::makeLayers() {
       : kernels_.verifyKind() == VerifyKind::buffer ? GDNRT_VERIFY_BUFFER
                                                     : GDNRT_VERIFY_SLOTS;
   check(gdnrt_metadata_builder_create(&options, &builder_, &error), error);
-  gdnrt_gdn_kernels kernels = {kernels_.decode, kernels_.prefill,
-                               kernels_.verify, kernels_.commit};
+  gdnrt_gdn_kernels kernels = gdnrt_gdn_kernels_default();
+  kernels.decode = kernels_.decode;
+  kernels.prefill = kernels_.prefill;
+  kernels.verify = kernels_.verify;
+  kernels.commit = kernels_.commit;
   for (int64_t layer = 0; layer < kNumLayers; ++layer) {
     Arguments args;
     addWeights(args, layer);
@@ -77,7 +79,7 @@ std::vector<Outputs> Engine::serve(const std::vector<ServedRow> &rows,
     accepted.push_back(row.accepted);
     drafts.push_back(row.drafts);
   }
-  gdnrt_common_metadata common = {};
+  gdnrt_common_metadata common = gdnrt_common_metadata_default();
   common.num_reqs = static_cast<int64_t>(rows.size());
   common.num_actual_tokens = static_cast<int64_t>(tokens.size()) + padding;
   common.query_start_loc = queryStartLoc.data();
@@ -95,7 +97,7 @@ std::vector<Outputs> Engine::serve(const std::vector<ServedRow> &rows,
   for (int64_t t = 0; t < padding; ++t)
     tokens.push_back(mix(98, static_cast<uint64_t>(t)));
   gdnrt_error error;
-  gdnrt_gdn_metadata metadata;
+  gdnrt_gdn_metadata metadata = gdnrt_gdn_metadata_default();
   // Counts that are left out are either not needed or an error.
   gdnrt_common_metadata without = common;
   without.num_accepted_tokens = nullptr;

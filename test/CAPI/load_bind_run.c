@@ -93,6 +93,7 @@ static void run_on_null_slots(gdnrt_kernel *kernel, gdnrt_device *device) {
   expect(count <= MAX_PARAMS, "has too many parameters",
          gdnrt_entry_name(entry));
   for (size_t p = 0; p < count; ++p) {
+    info[p] = gdnrt_param_info_default();
     check(gdnrt_entry_param(entry, p, &info[p], &error), &error);
     bytes[p] = element_size(info[p].dtype);
     for (int d = 0; d < info[p].rank; ++d) {

@@ -94,6 +94,11 @@ def requirements() -> suites.Result:
     return lint_step("requirements", sys.executable, SCRIPTS / "requirements.py", "--strict")
 
 
+def abi() -> suites.Result:
+    """The C interface is that of runtime/abi, with which programs were built."""
+    return lint_step("abi", sys.executable, SCRIPTS / "abi.py")
+
+
 def tests(*select: str, jobs: str = JOBS) -> list[suites.Result]:
     """The suites of the release build: all of them, or those that arguments of ctest select."""
     long = "|".join(one_run.LONG)
@@ -249,7 +254,7 @@ def summary(results: list[suites.Result]) -> int:
 
 def lint() -> list[suites.Result]:
     """What needs nothing built."""
-    return [clang_format(), *ruff(), shellcheck(), docs(), requirements()]
+    return [clang_format(), *ruff(), shellcheck(), docs(), requirements(), abi()]
 
 
 def long_suites() -> list[suites.Result]:

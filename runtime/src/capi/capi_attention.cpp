@@ -57,8 +57,8 @@ gdnrt_status gdnrt_attention_backend_create_custom(
       return nullPointer("device");
     if (!backend)
       return nullPointer("backend");
-    gdnrt_attention_callbacks given = {};
-    if (Status s = readOptions(callbacks, given); !s.isOk())
+    gdnrt_attention_callbacks given;
+    if (Status s = readStruct("callbacks", callbacks, given); !s.isOk())
       return s;
     auto made = makeCustomBackend(device->device, given);
     if (made.isOk())
@@ -94,9 +94,12 @@ gdnrt_attention_init_forward_metadata(gdnrt_attention_backend *backend,
                                       const gdnrt_forward_batch *batch,
                                       gdnrt_error *error) {
   return guarded(error, [&]() -> Status {
-    if (!backend || !batch)
-      return nullPointer(backend ? "batch" : "backend");
-    return backend->backend->initForwardMetadata(*batch);
+    if (!backend)
+      return nullPointer("backend");
+    ForwardBatch known;
+    if (Status s = readStruct("batch", batch, known); !s.isOk())
+      return s;
+    return backend->backend->initForwardMetadata(known);
   });
 }
 
@@ -106,17 +109,27 @@ attend(gdnrt_attention_backend *backend, const gdnrt_attention_call *call,
        Status (AttentionBackend::*how)(const AttentionCall &,
                                        const ForwardBatch &)) {
   return guarded(error, [&]() -> Status {
-    if (!backend || !batch)
-      return nullPointer(backend ? "batch" : "backend");
-    if (!call)
-      return nullPointer("call");
+    if (!backend)
+      return nullPointer("backend");
+    ForwardBatch batchKnown;
+    if (Status s = readStruct("batch", batch, batchKnown); !s.isOk())
+      return s;
+    AttentionCall known;
+    if (Status s = readStruct("call", call, known); !s.isOk())
+      return s;
+    gdnrt_radix_attention layer;
+    if (known.layer) {
+      if (Status s = readStruct("layer", known.layer, layer); !s.isOk())
+        return s;
+      known.layer = &layer;
+    }
     const gdnrt_named_arg arrays[] = {
-        {"q", call->q}, {"k", call->k}, {"v", call->v}, {"out", call->out}};
+        {"q", known.q}, {"k", known.k}, {"v", known.v}, {"out", known.out}};
     if (Status s = checkNamedArgs("call", arrays, 4); !s.isOk())
       return s;
-    if (call->out.rank < 1)
+    if (known.out.rank < 1)
       return invalid("out: expected a rank of 2 or 3, got 0");
-    return (backend->backend.get()->*how)(*call, *batch);
+    return (backend->backend.get()->*how)(known, batchKnown);
   });
 }
 
@@ -147,24 +160,36 @@ gdnrt_status gdnrt_attention_forward_gdn(gdnrt_attention_backend *backend,
                                          const gdnrt_named_arg *tokens,
                                          size_t count, gdnrt_error *error) {
   return guarded(error, [&]() -> Status {
-    if (!backend || !batch)
-      return nullPointer(backend ? "batch" : "backend");
+    if (!backend)
+      return nullPointer("backend");
+    ForwardBatch known;
+    if (Status s = readStruct("batch", batch, known); !s.isOk())
+      return s;
     if (!layer)
       return nullPointer("layer");
     if (Status s = checkNamedArgs("tokens", tokens, count); !s.isOk())
       return s;
-    return backend->backend->forwardGdn(*layer->layer, *batch, tokens, count);
+    return backend->backend->forwardGdn(*layer->layer, known, tokens, count);
   });
 }
 
-int32_t gdnrt_attention_forward_metadata(const gdnrt_attention_backend *backend,
-                                         gdnrt_gdn_forward_metadata *metadata) {
-  const GDNForwardMetadata *found =
-      backend ? backend->backend->forwardMetadata() : nullptr;
-  if (!found || !metadata)
-    return 0;
-  *metadata = *found;
-  return 1;
+gdnrt_status
+gdnrt_attention_forward_metadata(const gdnrt_attention_backend *backend,
+                                 gdnrt_gdn_forward_metadata *metadata,
+                                 int32_t *known, gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!backend)
+      return nullPointer("backend");
+    if (Status s = checkStruct("metadata", metadata); !s.isOk())
+      return s;
+    if (!known)
+      return nullPointer("known");
+    const GDNForwardMetadata *found = backend->backend->forwardMetadata();
+    if (found)
+      writeStruct(*found, metadata);
+    *known = found ? 1 : 0;
+    return {};
+  });
 }
 
 gdnrt_status gdnrt_attention_get_cuda_graph_seq_len_fill_value(
@@ -194,9 +219,12 @@ gdnrt_status gdnrt_attention_init_forward_metadata_capture_cuda_graph(
     gdnrt_attention_backend *backend, const gdnrt_graph_batch *batch,
     gdnrt_error *error) {
   return guarded(error, [&]() -> Status {
-    if (!backend || !batch)
-      return nullPointer(backend ? "batch" : "backend");
-    return backend->backend->initForwardMetadataCaptureCudaGraph(*batch);
+    if (!backend)
+      return nullPointer("backend");
+    GraphBatch known;
+    if (Status s = readStruct("batch", batch, known); !s.isOk())
+      return s;
+    return backend->backend->initForwardMetadataCaptureCudaGraph(known);
   });
 }
 
@@ -204,8 +232,11 @@ gdnrt_status gdnrt_attention_init_forward_metadata_replay_cuda_graph(
     gdnrt_attention_backend *backend, const gdnrt_graph_batch *batch,
     gdnrt_error *error) {
   return guarded(error, [&]() -> Status {
-    if (!backend || !batch)
-      return nullPointer(backend ? "batch" : "backend");
-    return backend->backend->initForwardMetadataReplayCudaGraph(*batch);
+    if (!backend)
+      return nullPointer("backend");
+    GraphBatch known;
+    if (Status s = readStruct("batch", batch, known); !s.isOk())
+      return s;
+    return backend->backend->initForwardMetadataReplayCudaGraph(known);
   });
 }

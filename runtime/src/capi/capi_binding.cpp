@@ -3,6 +3,7 @@
 // The C ABI of bindings and launches.
 
 #include "handles.h"
+#include "sized_struct.h"
 
 using namespace gdnrt;
 
@@ -251,7 +252,7 @@ gdnrt_status gdnrt_launch(gdnrt_binding *binding, void *stream,
 }
 
 static gdnrt_slot_report toC(const SlotReport &counted) {
-  gdnrt_slot_report report;
+  gdnrt_slot_report report = gdnrt_slot_report_default();
   report.live = counted.live;
   report.skipped_negative = counted.skippedNegative;
   report.skipped_null = counted.skippedNull;
@@ -265,11 +266,11 @@ gdnrt_status gdnrt_binding_check_slots(const gdnrt_binding *binding,
   return guarded(error, [&]() -> Status {
     if (!binding)
       return nullPointer("binding");
-    if (!report)
-      return nullPointer("report");
+    if (Status s = checkStruct("report", report); !s.isOk())
+      return s;
     auto counted = readSlots(*binding, nullptr);
     if (counted.isOk())
-      *report = toC(*counted);
+      writeStruct(toC(*counted), report);
     return counted.status();
   });
 }
@@ -280,9 +281,9 @@ gdnrt_status gdnrt_binding_slot_report(const gdnrt_binding *binding,
   return guarded(error, [&]() -> Status {
     if (!binding)
       return nullPointer("binding");
-    if (!report)
-      return nullPointer("report");
-    *report = toC(binding->lastReport);
+    if (Status s = checkStruct("report", report); !s.isOk())
+      return s;
+    writeStruct(toC(binding->lastReport), report);
     return {};
   });
 }

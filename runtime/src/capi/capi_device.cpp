@@ -6,6 +6,7 @@
 #include "gdnrt/cuda_device.h"
 #include "gdnrt/null_device.h"
 #include "handles.h"
+#include "sized_struct.h"
 
 using namespace gdnrt;
 
@@ -24,15 +25,10 @@ gdnrt_status gdnrt_device_create_cpu(const gdnrt_cpu_options *options,
   return guarded(error, [&]() -> Status {
     if (!device)
       return nullPointer("device");
-    gdnrt_cpu_options chosen = {};
-    if (options) {
-      // The first version of the struct is the smallest there is.
-      if (options->struct_size < sizeof(gdnrt_cpu_options))
-        return invalid("options: expected struct_size to be at least ",
-                       sizeof(gdnrt_cpu_options), ", got ",
-                       options->struct_size);
-      chosen = *options;
-    }
+    gdnrt_cpu_options chosen = gdnrt_cpu_options_default();
+    if (options)
+      if (Status s = readStruct("options", options, chosen); !s.isOk())
+        return s;
     auto created = createCpuDevice(chosen.num_workers);
     if (!created.isOk())
       return created.status();
@@ -47,14 +43,10 @@ gdnrt_status gdnrt_device_create_cuda(const gdnrt_cuda_options *options,
   return guarded(error, [&]() -> Status {
     if (!device)
       return nullPointer("device");
-    gdnrt_cuda_options chosen = {};
-    if (options) {
-      if (options->struct_size < sizeof(gdnrt_cuda_options))
-        return invalid("options: expected struct_size to be at least ",
-                       sizeof(gdnrt_cuda_options), ", got ",
-                       options->struct_size);
-      chosen = *options;
-    }
+    gdnrt_cuda_options chosen = gdnrt_cuda_options_default();
+    if (options)
+      if (Status s = readStruct("options", options, chosen); !s.isOk())
+        return s;
     CudaOptions cuda;
     cuda.ordinal = chosen.ordinal;
     cuda.driver = chosen.driver;
@@ -84,13 +76,15 @@ gdnrt_status gdnrt_device_describe(const gdnrt_device *device,
   return guarded(error, [&]() -> Status {
     if (!device)
       return nullPointer("device");
-    if (!info)
-      return nullPointer("info");
+    if (Status s = checkStruct("info", info); !s.isOk())
+      return s;
     const DeviceProperties &properties = device->device->properties();
-    info->kind = properties.kind.c_str();
-    info->name = properties.name.c_str();
-    info->features = device->features.c_str();
-    info->num_workers = properties.numWorkers;
+    gdnrt_device_info filled = gdnrt_device_info_default();
+    filled.kind = properties.kind.c_str();
+    filled.name = properties.name.c_str();
+    filled.features = device->features.c_str();
+    filled.num_workers = properties.numWorkers;
+    writeStruct(filled, info);
     return {};
   });
 }

@@ -3,6 +3,7 @@
 // The C ABI of images and of what their entries say.
 
 #include "handles.h"
+#include "sized_struct.h"
 
 using namespace gdnrt;
 
@@ -80,23 +81,24 @@ gdnrt_status gdnrt_entry_param(const gdnrt_entry *entry, size_t index,
   return guarded(error, [&]() -> Status {
     if (!entry)
       return nullPointer("entry");
-    if (!info)
-      return nullPointer("info");
+    if (Status s = checkStruct("info", info); !s.isOk())
+      return s;
     const EntrySchema &schema = *unwrap(entry);
     if (index >= schema.params.size())
       return invalid(schema.name, ": parameter index ", index, " is past the ",
                      schema.params.size(), " parameters");
     const ParamSchema &param = schema.params[index];
-    *info = gdnrt_param_info();
-    info->name = param.name.c_str();
-    info->kind = static_cast<gdnrt_param_kind>(param.kind);
-    info->access = static_cast<gdnrt_access>(param.access);
-    info->dtype = static_cast<gdnrt_dtype>(param.dtype);
-    info->rank = param.rank();
+    gdnrt_param_info filled = gdnrt_param_info_default();
+    filled.name = param.name.c_str();
+    filled.kind = static_cast<gdnrt_param_kind>(param.kind);
+    filled.access = static_cast<gdnrt_access>(param.access);
+    filled.dtype = static_cast<gdnrt_dtype>(param.dtype);
+    filled.rank = param.rank();
     for (int d = 0; d < param.rank(); ++d)
-      info->dims[d] = param.dimTexts[d].c_str();
-    info->unit_stride_last = param.unitStrideLast;
-    info->optional = param.optional;
+      filled.dims[d] = param.dimTexts[d].c_str();
+    filled.unit_stride_last = param.unitStrideLast;
+    filled.optional = param.optional;
+    writeStruct(filled, info);
     return {};
   });
 }
@@ -164,17 +166,19 @@ gdnrt_status gdnrt_entry_code(const gdnrt_entry *entry, size_t index,
   return guarded(error, [&]() -> Status {
     if (!entry)
       return nullPointer("entry");
-    if (!info)
-      return nullPointer("info");
+    if (Status s = checkStruct("info", info); !s.isOk())
+      return s;
     const EntrySchema &schema = *unwrap(entry);
     if (index >= schema.codes.size())
       return invalid(schema.name, ": code index ", index, " is past the ",
                      schema.codes.size(), " codes");
     const CodeSchema &code = schema.codes[index];
-    info->target = code.target.c_str();
-    info->format = toString(code.format);
-    info->features = code.featureText.c_str();
-    info->scratch_bytes = code.scratchBytes();
+    gdnrt_code_info filled = gdnrt_code_info_default();
+    filled.target = code.target.c_str();
+    filled.format = toString(code.format);
+    filled.features = code.featureText.c_str();
+    filled.scratch_bytes = code.scratchBytes();
+    writeStruct(filled, info);
     return {};
   });
 }
@@ -191,8 +195,8 @@ gdnrt_status gdnrt_entry_variant(const gdnrt_entry *entry, size_t code,
   return guarded(error, [&]() -> Status {
     if (!entry)
       return nullPointer("entry");
-    if (!info)
-      return nullPointer("info");
+    if (Status s = checkStruct("info", info); !s.isOk())
+      return s;
     const EntrySchema &schema = *unwrap(entry);
     if (code >= schema.codes.size())
       return invalid(schema.name, ": code index ", code, " is past the ",
@@ -202,12 +206,14 @@ gdnrt_status gdnrt_entry_variant(const gdnrt_entry *entry, size_t code,
       return invalid(schema.name, ": variant index ", index, " is past the ",
                      variants.size(), " variants");
     const VariantSchema &variant = variants[index];
-    info->name = variant.name.c_str();
-    info->conditions = variant.conditionText.c_str();
-    info->stage_count = variant.stages.size();
-    info->needs_workspace = variant.needsWorkspace();
-    info->scratch_bytes = variant.scratchBytes();
-    info->bits = variant.bits.c_str();
+    gdnrt_variant_info filled = gdnrt_variant_info_default();
+    filled.name = variant.name.c_str();
+    filled.conditions = variant.conditionText.c_str();
+    filled.stage_count = variant.stages.size();
+    filled.needs_workspace = variant.needsWorkspace();
+    filled.scratch_bytes = variant.scratchBytes();
+    filled.bits = variant.bits.c_str();
+    writeStruct(filled, info);
     return {};
   });
 }

@@ -32,12 +32,13 @@ gdnrt_status gdnrt_metadata_upload(gdnrt_device *device,
   return guarded(error, [&]() -> Status {
     if (!device)
       return nullPointer("device");
-    if (!metadata)
-      return nullPointer("metadata");
+    gdnrt_gdn_metadata known;
+    if (Status s = readStruct("metadata", metadata, known); !s.isOk())
+      return s;
     if (!device_arena)
       return nullPointer("device_arena");
-    return device->device->upload(device_arena, metadata->arena,
-                                  metadata->device_bytes, stream);
+    return device->device->upload(device_arena, known.arena, known.device_bytes,
+                                  stream);
   });
 }
 
@@ -46,8 +47,9 @@ gdnrt_status gdnrt_gdn_layer_create(const gdnrt_gdn_kernels *kernels,
                                     gdnrt_gdn_layer **layer,
                                     gdnrt_error *error) {
   return guarded(error, [&]() -> Status {
-    if (!kernels)
-      return nullPointer("kernels");
+    gdnrt_gdn_kernels known;
+    if (Status s = readStruct("kernels", kernels, known); !s.isOk())
+      return s;
     if (!layer)
       return nullPointer("layer");
     if (Status s = checkNamedArgs("fixed", fixed, count); !s.isOk())
@@ -55,9 +57,9 @@ gdnrt_status gdnrt_gdn_layer_create(const gdnrt_gdn_kernels *kernels,
     auto loaded = [](const gdnrt_kernel *kernel) {
       return kernel ? kernel->loaded : nullptr;
     };
-    auto made = GDNLayer::make(
-        loaded(kernels->decode), loaded(kernels->prefill),
-        loaded(kernels->verify), loaded(kernels->commit), fixed, count);
+    auto made = GDNLayer::make(loaded(known.decode), loaded(known.prefill),
+                               loaded(known.verify), loaded(known.commit),
+                               fixed, count);
     if (made.isOk())
       *layer = new gdnrt_gdn_layer{std::move(*made)};
     return made.status();
@@ -89,7 +91,13 @@ gdnrt_status gdnrt_gdn_layer_forward(gdnrt_gdn_layer *layer,
       return nullPointer("layer");
     if (Status s = checkNamedArgs("tokens", tokens, count); !s.isOk())
       return s;
-    return layer->layer->forward(metadata, device_arena, tokens, count, stream);
+    if (!metadata) // a profile run
+      return layer->layer->forward(nullptr, device_arena, tokens, count,
+                                   stream);
+    gdnrt_gdn_metadata known;
+    if (Status s = readStruct("metadata", metadata, known); !s.isOk())
+      return s;
+    return layer->layer->forward(&known, device_arena, tokens, count, stream);
   });
 }
 
@@ -100,12 +108,12 @@ gdnrt_status gdnrt_gdn_layer_workspace_size(const gdnrt_gdn_layer *layer,
   return guarded(error, [&]() -> Status {
     if (!layer)
       return nullPointer("layer");
-    if (!size)
-      return nullPointer("size");
-    gdnrt_workspace_size raised = *size;
+    gdnrt_workspace_size raised;
+    if (Status s = readStruct("size", size, raised); !s.isOk())
+      return s;
     Status s = layer->layer->addWorkspace(rows, tokens, raised);
     if (s.isOk())
-      *size = raised;
+      writeStruct(raised, size);
     return s;
   });
 }
@@ -117,11 +125,12 @@ gdnrt_status gdnrt_workspace_create(gdnrt_device *device,
   return guarded(error, [&]() -> Status {
     if (!device)
       return nullPointer("device");
-    if (!size)
-      return nullPointer("size");
+    gdnrt_workspace_size known;
+    if (Status s = readStruct("size", size, known); !s.isOk())
+      return s;
     if (!workspace)
       return nullPointer("workspace");
-    auto made = Workspace::make(device->device, *size);
+    auto made = Workspace::make(device->device, known);
     if (made.isOk())
       *workspace = new gdnrt_workspace{std::move(*made)};
     return made.status();

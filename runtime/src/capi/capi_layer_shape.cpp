@@ -3,6 +3,7 @@
 // The C ABI of a layer's shapes.
 
 #include "handles.h"
+#include "sized_struct.h"
 
 #include "gdnrt/layer_shape.h"
 
@@ -15,12 +16,13 @@ gdnrt_status gdnrt_layer_state_shape(const gdnrt_layer_heads *heads, int64_t tp,
                                      int32_t dim_first, int64_t conv[2],
                                      int64_t ssm[3], gdnrt_error *error) {
   return guarded(error, [&]() -> Status {
-    if (!heads)
-      return nullPointer("heads");
+    gdnrt_layer_heads known;
+    if (Status s = readStruct("heads", heads, known); !s.isOk())
+      return s;
     if (!conv || !ssm)
       return nullPointer(conv ? "ssm" : "conv");
     auto shape =
-        layerStateShape(*heads, tp, conv_width, num_spec, dim_first != 0);
+        layerStateShape(known, tp, conv_width, num_spec, dim_first != 0);
     if (!shape.isOk())
       return shape.status();
     std::copy(shape->conv.begin(), shape->conv.end(), conv);
@@ -61,13 +63,14 @@ gdnrt_status gdnrt_layer_weight_slices(const gdnrt_layer_heads *heads,
                                        gdnrt_slice slices[GDNRT_MAX_SLICES],
                                        size_t *count, gdnrt_error *error) {
   return guarded(error, [&]() -> Status {
-    if (!heads)
-      return nullPointer("heads");
+    gdnrt_layer_heads known;
+    if (Status s = readStruct("heads", heads, known); !s.isOk())
+      return s;
     if (!weight)
       return nullPointer("weight");
     if (!axis || !slices || !count)
       return nullPointer("axis, slices, count");
-    auto shard = weightShard(*heads, weight, order, tp, rank);
+    auto shard = weightShard(known, weight, order, tp, rank);
     if (!shard.isOk())
       return shard.status();
     *axis = shard->axis;

@@ -15,8 +15,8 @@ gdnrt_metadata_builder_create(const gdnrt_metadata_options *options,
   return guarded(error, [&]() -> Status {
     if (!builder)
       return nullPointer("builder");
-    gdnrt_metadata_options given = {};
-    if (Status s = readOptions(options, given); !s.isOk())
+    gdnrt_metadata_options given;
+    if (Status s = readStruct("options", options, given); !s.isOk())
       return s;
     auto made = MetadataBuilder::make(given);
     if (made.isOk())
@@ -46,11 +46,16 @@ build(gdnrt_metadata_builder *builder, const gdnrt_common_metadata *common,
   return guarded(error, [&]() -> Status {
     if (!builder)
       return nullPointer("builder");
-    if (!common)
-      return nullPointer("common");
-    if (!metadata)
-      return nullPointer("metadata");
-    return (builder->builder.get()->*how)(*common, *metadata);
+    gdnrt_common_metadata known;
+    if (Status s = readStruct("common", common, known); !s.isOk())
+      return s;
+    if (Status s = checkStruct("metadata", metadata); !s.isOk())
+      return s;
+    gdnrt_gdn_metadata filled;
+    Status s = (builder->builder.get()->*how)(known, filled);
+    if (s.isOk())
+      writeStruct(filled, metadata);
+    return s;
   });
 }
 
@@ -77,16 +82,17 @@ static gdnrt_status align(const gdnrt_metadata_builder *builder,
   return guarded(error, [&]() -> Status {
     if (!builder)
       return nullPointer("builder");
-    if (!common)
-      return nullPointer("common");
+    gdnrt_common_metadata known;
+    if (Status s = readStruct("common", common, known); !s.isOk())
+      return s;
     if (!count)
       return nullPointer("count");
     for (auto [name, array] :
          {std::pair("columns", columns), {"from", from}, {"to", to}})
-      if (!array && common->num_reqs > 0)
+      if (!array && known.num_reqs > 0)
         return nullPointer(name);
     StateMoves moves = {columns, accepted, from, to};
-    Status s = (builder->builder.get()->*how)(*common, moves);
+    Status s = (builder->builder.get()->*how)(known, moves);
     if (s.isOk())
       *count = moves.count;
     return s;

@@ -5,6 +5,7 @@
 #include "gdn-c/state_pool.h"
 #include "gdnrt/state_pool.h"
 #include "handles.h"
+#include "sized_struct.h"
 
 using namespace gdnrt;
 
@@ -12,42 +13,38 @@ struct gdnrt_state_pool {
   std::unique_ptr<StatePool> pool;
 };
 
-static Status toOptions(const gdnrt_state_pool_options *given,
-                        StatePoolShape &shape, StatePoolOptions &options) {
-  if (!given)
-    return nullPointer("options");
-  if (given->struct_size < sizeof(gdnrt_state_pool_options))
-    return invalid("options: expected struct_size to be at least ",
-                   sizeof(gdnrt_state_pool_options), ", got ",
-                   given->struct_size);
-  if (given->conv_layout != GDNRT_CONV_DS &&
-      given->conv_layout != GDNRT_CONV_SD)
+static Status toOptions(const gdnrt_state_pool_options *options,
+                        StatePoolShape &shape, StatePoolOptions &others) {
+  gdnrt_state_pool_options known;
+  if (Status s = readStruct("options", options, known); !s.isOk())
+    return s;
+  if (known.conv_layout != GDNRT_CONV_DS && known.conv_layout != GDNRT_CONV_SD)
     return invalid("state_pool: conv_layout: expected 0 (DS) or 1 (SD), got ",
-                   given->conv_layout);
-  for (int32_t dtype : {given->state_dtype, given->conv_dtype})
+                   known.conv_layout);
+  for (int32_t dtype : {known.state_dtype, known.conv_dtype})
     if (dtype < GDNRT_F32 || dtype > GDNRT_F64)
       return invalid("state_pool: expected dtypes f32, bf16 or f16, got ",
                      dtype);
-  shape.numLayers = given->num_layers;
-  shape.numRequests = given->num_requests;
-  shape.numTrack = given->num_track;
-  shape.keyHeads = given->num_key_heads;
-  shape.valueHeads = given->num_value_heads;
-  shape.keyDim = given->key_dim;
-  shape.valueDim = given->value_dim;
-  shape.convWidth = given->conv_width;
-  shape.convExtra = given->conv_extra;
-  shape.pendingTokens = given->pending_tokens;
-  shape.decayPerChannel = given->decay_per_channel != 0;
-  shape.stateSlotStride = given->state_slot_stride;
-  shape.stateLayerStride = given->state_layer_stride;
-  shape.convSlotStride = given->conv_slot_stride;
-  shape.convLayerStride = given->conv_layer_stride;
-  shape.stateDType = static_cast<DType>(given->state_dtype);
-  shape.convDType = static_cast<DType>(given->conv_dtype);
-  shape.convLayout = static_cast<ConvLayout>(given->conv_layout);
-  options.debugChecks = given->debug_checks != 0;
-  options.foreignRequests = given->foreign_requests != 0;
+  shape.numLayers = known.num_layers;
+  shape.numRequests = known.num_requests;
+  shape.numTrack = known.num_track;
+  shape.keyHeads = known.num_key_heads;
+  shape.valueHeads = known.num_value_heads;
+  shape.keyDim = known.key_dim;
+  shape.valueDim = known.value_dim;
+  shape.convWidth = known.conv_width;
+  shape.convExtra = known.conv_extra;
+  shape.pendingTokens = known.pending_tokens;
+  shape.decayPerChannel = known.decay_per_channel != 0;
+  shape.stateSlotStride = known.state_slot_stride;
+  shape.stateLayerStride = known.state_layer_stride;
+  shape.convSlotStride = known.conv_slot_stride;
+  shape.convLayerStride = known.conv_layer_stride;
+  shape.stateDType = static_cast<DType>(known.state_dtype);
+  shape.convDType = static_cast<DType>(known.conv_dtype);
+  shape.convLayout = static_cast<ConvLayout>(known.conv_layout);
+  others.debugChecks = known.debug_checks != 0;
+  others.foreignRequests = known.foreign_requests != 0;
   return {};
 }
 
@@ -166,15 +163,17 @@ gdnrt_status gdnrt_state_pool_describe(const gdnrt_state_pool *pool,
   return guarded(error, [&]() -> Status {
     if (!pool)
       return nullPointer("pool");
-    if (!info)
-      return nullPointer("info");
+    if (Status s = checkStruct("info", info); !s.isOk())
+      return s;
     const StatePool &described = *pool->pool;
-    info->num_slots = described.numSlots();
-    info->free_requests = described.numFree(SlotKind::request);
-    info->used_requests = described.numInUse(SlotKind::request);
-    info->free_track = described.numFree(SlotKind::track);
-    info->used_track = described.numInUse(SlotKind::track);
-    info->bytes = described.memoryBytes();
+    gdnrt_state_pool_info filled = gdnrt_state_pool_info_default();
+    filled.num_slots = described.numSlots();
+    filled.free_requests = described.numFree(SlotKind::request);
+    filled.used_requests = described.numInUse(SlotKind::request);
+    filled.free_track = described.numFree(SlotKind::track);
+    filled.used_track = described.numInUse(SlotKind::track);
+    filled.bytes = described.memoryBytes();
+    writeStruct(filled, info);
     return {};
   });
 }

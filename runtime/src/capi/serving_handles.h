@@ -6,13 +6,11 @@
 #define GDNRT_SRC_CAPI_SERVING_HANDLES_H
 
 #include "handles.h"
+#include "sized_struct.h"
 
 #include "gdn-c/serving.h"
 #include "gdnrt/gdn_layer.h"
 #include "gdnrt/metadata_builder.h"
-
-#include <algorithm>
-#include <cstring>
 
 struct gdnrt_metadata_builder {
   std::unique_ptr<gdnrt::MetadataBuilder> builder;
@@ -31,19 +29,6 @@ namespace gdnrt {
 /// Refuses arguments that C++ would trip over.
 Status checkNamedArgs(const char *what, const gdnrt_named_arg *args,
                       size_t count);
-
-/// Copies options of an older or newer caller; members that it lacks stay 0.
-template <typename Options>
-Status readOptions(const Options *given, Options &options) {
-  if (!given)
-    return nullPointer("options");
-  if (given->struct_size < sizeof(given->struct_size))
-    return invalid("options: expected struct_size to be that of the struct, "
-                   "got ",
-                   given->struct_size);
-  std::memcpy(&options, given, std::min(given->struct_size, sizeof(Options)));
-  return {};
-}
 
 } // namespace gdnrt
 

@@ -90,7 +90,7 @@ Status HybridAttnBackend::initCudaGraphState(int64_t maxBs,
 
 /// What the linear side takes of a graph's batch.
 static GraphBatch linearPart(const GraphBatch &batch) {
-  GraphBatch part = {};
+  GraphBatch part = gdnrt_graph_batch_default();
   part.bs = batch.bs;
   part.num_reqs = batch.num_reqs;
   part.req_pool_indices = batch.req_pool_indices;

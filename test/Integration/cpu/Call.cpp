@@ -300,7 +300,7 @@ void Call::takeVariant(gdnrt_binding *binding, const std::string &variant) {
   const size_t code = gdnrt_kernel_code(program->kernel);
   gdnrt_error error;
   for (size_t i = 0; i < gdnrt_entry_variant_count(entry, code); ++i) {
-    gdnrt_variant_info info;
+    gdnrt_variant_info info = gdnrt_variant_info_default();
     ASSERT_EQ(gdnrt_entry_variant(entry, code, i, &info, &error), GDNRT_OK);
     if (variant != info.name)
       continue;

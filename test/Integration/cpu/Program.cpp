@@ -59,8 +59,7 @@ static gdnrt_device *sharedDevice(int workers) {
   static auto &devices = *new std::map<int, gdnrt_device *>;
   gdnrt_device *&device = devices[workers];
   if (!device) {
-    gdnrt_cpu_options options = {};
-    options.struct_size = sizeof(options);
+    gdnrt_cpu_options options = gdnrt_cpu_options_default();
     options.num_workers = workers;
     gdnrt_error error;
     if (gdnrt_device_create_cpu(&options, &device, &error) != GDNRT_OK)
@@ -124,7 +123,7 @@ Program::Image &Program::image(StringRef name) {
 static std::vector<Parameter> describe(const gdnrt_entry *entry) {
   std::vector<Parameter> parameters;
   for (size_t i = 0; i < gdnrt_entry_param_count(entry); ++i) {
-    gdnrt_param_info info;
+    gdnrt_param_info info = gdnrt_param_info_default();
     gdnrt_error error;
     if (gdnrt_entry_param(entry, i, &info, &error) != GDNRT_OK)
       llvm::report_fatal_error(error.message);

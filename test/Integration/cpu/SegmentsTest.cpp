@@ -148,7 +148,7 @@ TEST(SegmentRule, NeedsWorkersAndTokens) {
   config.pipeline.segmentsFrom = 256;
   Program &program = Program::get(config);
   gdnrt_kernel *kernel = program.entry("prefill", 2).kernel;
-  gdnrt_variant_info info;
+  gdnrt_variant_info info = gdnrt_variant_info_default();
   gdnrt_error error;
   ASSERT_EQ(gdnrt_entry_variant(gdnrt_kernel_entry(kernel),
                                 gdnrt_kernel_code(kernel), 0, &info, &error),

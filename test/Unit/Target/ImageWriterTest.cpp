@@ -92,7 +92,8 @@ TEST_F(ImageWriterTest, TheRuntimeReadsWhatWasWritten) {
   EXPECT_STREQ(gdnrt_entry_symbol(entry, 0), "N");
 
   ASSERT_EQ(gdnrt_entry_param_count(entry), 2u);
-  gdnrt_param_info pool, out;
+  gdnrt_param_info pool = gdnrt_param_info_default(),
+                   out = gdnrt_param_info_default();
   ASSERT_EQ(gdnrt_entry_param(entry, 0, &pool, &error), GDNRT_OK);
   ASSERT_EQ(gdnrt_entry_param(entry, 1, &out, &error), GDNRT_OK);
   EXPECT_STREQ(pool.name, "pool");
@@ -104,7 +105,7 @@ TEST_F(ImageWriterTest, TheRuntimeReadsWhatWasWritten) {
   EXPECT_EQ(out.access, GDNRT_WRITE);
   EXPECT_EQ(out.unit_stride_last, 1);
 
-  gdnrt_code_info info;
+  gdnrt_code_info info = gdnrt_code_info_default();
   ASSERT_EQ(gdnrt_entry_code(entry, 0, &info, &error), GDNRT_OK);
   EXPECT_STREQ(info.target, "x86-64");
   EXPECT_STREQ(info.features, "x86-64-v3");

@@ -41,8 +41,7 @@ struct Recorder {
   }
 
   gdnrt_attention_callbacks callbacks(bool graphs) {
-    gdnrt_attention_callbacks c = {};
-    c.struct_size = sizeof(c);
+    gdnrt_attention_callbacks c = gdnrt_attention_callbacks_default();
     c.context = this;
     c.init_forward_metadata = [](void *context, const gdnrt_forward_batch *b,
                                  gdnrt_error *error) {
@@ -112,9 +111,17 @@ protected:
     gdnrt_attention_backend_destroy(full);
     gdnrt_device_destroy(device);
   }
+  bool hasMetadata(const gdnrt_attention_backend *backend,
+                   gdnrt_gdn_forward_metadata &found) {
+    int32_t known = 7;
+    EXPECT_EQ(gdnrt_attention_forward_metadata(backend, &found, &known, &error),
+              GDNRT_OK)
+        << error.message;
+    return known == 1;
+  }
   gdnrt_gdn_forward_metadata metadata() {
-    gdnrt_gdn_forward_metadata found = {};
-    EXPECT_EQ(gdnrt_attention_forward_metadata(hybrid, &found), 1);
+    gdnrt_gdn_forward_metadata found = gdnrt_gdn_forward_metadata_default();
+    EXPECT_TRUE(hasMetadata(hybrid, found));
     return found;
   }
 
@@ -122,9 +129,9 @@ protected:
   gdnrt_error error = {};
   gdnrt_device *device = nullptr;
   gdnrt_attention_backend *full = nullptr, *gdn = nullptr, *hybrid = nullptr;
-  gdnrt_forward_batch batch = {};
-  gdnrt_radix_attention layer = {};
-  gdnrt_attention_call call = {};
+  gdnrt_forward_batch batch = gdnrt_forward_batch_default();
+  gdnrt_radix_attention layer = gdnrt_radix_attention_default();
+  gdnrt_attention_call call = gdnrt_attention_call_default();
   int64_t sizes[2] = {2, 4};
   float out[8], q[8];
   int64_t slots[3] = {4, 9, 2};
@@ -173,11 +180,11 @@ TEST_F(AttentionBackend, IdleIsZeroAndAsksNobody) {
             (std::vector<float>{0, 0, 5, 5, 0, 0, 5, 5}));
   EXPECT_TRUE(recorder.calls.empty());
   // Neither is metadata looked at.
-  gdnrt_gdn_forward_metadata found = {};
+  gdnrt_gdn_forward_metadata found = gdnrt_gdn_forward_metadata_default();
   batch.req_pool_indices = nullptr;
   EXPECT_EQ(gdnrt_attention_init_forward_metadata(gdn, &batch, &error),
             GDNRT_OK);
-  EXPECT_EQ(gdnrt_attention_forward_metadata(gdn, &found), 0);
+  EXPECT_FALSE(hasMetadata(gdn, found));
 }
 
 TEST_F(AttentionBackend, HybridAsksBothTheFullOneFirst) {
@@ -186,8 +193,8 @@ TEST_F(AttentionBackend, HybridAsksBothTheFullOneFirst) {
   EXPECT_EQ(gdnrt_attention_init_forward_metadata(hybrid, &batch, &error),
             GDNRT_INVALID_ARGUMENT);
   EXPECT_STREQ(error.message, "INVALID_ARGUMENT: the recorder refuses");
-  gdnrt_gdn_forward_metadata found = {};
-  EXPECT_EQ(gdnrt_attention_forward_metadata(hybrid, &found), 0);
+  gdnrt_gdn_forward_metadata found = gdnrt_gdn_forward_metadata_default();
+  EXPECT_FALSE(hasMetadata(hybrid, found));
   recorder.refuses = false;
   EXPECT_EQ(gdnrt_attention_init_forward_metadata(hybrid, &batch, &error),
             GDNRT_OK);
@@ -214,7 +221,7 @@ TEST_F(AttentionBackend, HybridAsksBothTheFullOneFirst) {
 }
 
 TEST_F(AttentionBackend, GraphsKeepAddresses) {
-  gdnrt_graph_batch graph = {};
+  gdnrt_graph_batch graph = gdnrt_graph_batch_default();
   graph.bs = 3;
   graph.num_tokens = 3;
   graph.num_reqs = 3;
@@ -288,7 +295,7 @@ TEST_F(AttentionBackend, WhatABackendLacksIsRefused) {
       gdnrt_attention_backend_create_custom(device, &calls, &small, &error),
       GDNRT_OK);
   int64_t value = 0;
-  gdnrt_graph_batch graph = {};
+  gdnrt_graph_batch graph = gdnrt_graph_batch_default();
   EXPECT_EQ(
       gdnrt_attention_get_cuda_graph_seq_len_fill_value(small, &value, &error),
       GDNRT_UNSUPPORTED);

@@ -26,8 +26,7 @@ protected:
         gdnrt_image_load_memory(bytes.data(), bytes.size(), &image, &error),
         GDNRT_OK)
         << error.message;
-    gdnrt_cpu_options options = {};
-    options.struct_size = sizeof(options);
+    gdnrt_cpu_options options = gdnrt_cpu_options_default();
     options.num_workers = 2;
     options.debug_checks = 1;
     ASSERT_EQ(gdnrt_device_create_cpu(&options, &device, &error), GDNRT_OK);
@@ -91,7 +90,7 @@ TEST_F(CApiTest, Reflection) {
   EXPECT_STREQ(gdnrt_entry_name(entry), "accumulate_f32");
   EXPECT_EQ(gdnrt_image_entry(image, 5), nullptr);
   ASSERT_EQ(gdnrt_entry_param_count(entry), 5u);
-  gdnrt_param_info info;
+  gdnrt_param_info info = gdnrt_param_info_default();
   ASSERT_EQ(gdnrt_entry_param(entry, 3, &info, &error), GDNRT_OK);
   EXPECT_STREQ(info.name, "state_pool");
   EXPECT_EQ(info.kind, GDNRT_POOL);
@@ -115,12 +114,12 @@ TEST_F(CApiTest, Reflection) {
   EXPECT_STREQ(gdnrt_entry_attribute(entry, "model"), "test");
   EXPECT_EQ(gdnrt_entry_attribute(entry, "no"), nullptr);
   ASSERT_EQ(gdnrt_entry_code_count(entry), 1u);
-  gdnrt_code_info code;
+  gdnrt_code_info code = gdnrt_code_info_default();
   ASSERT_EQ(gdnrt_entry_code(entry, 0, &code, &error), GDNRT_OK);
   EXPECT_STREQ(code.target, "x86-64");
   EXPECT_STREQ(code.features, "");
   EXPECT_EQ(code.scratch_bytes, 4096u);
-  gdnrt_device_info deviceInfo;
+  gdnrt_device_info deviceInfo = gdnrt_device_info_default();
   ASSERT_EQ(gdnrt_device_describe(device, &deviceInfo, &error), GDNRT_OK);
   EXPECT_STREQ(deviceInfo.kind, "cpu");
   EXPECT_EQ(deviceInfo.num_workers, 2);
@@ -155,7 +154,7 @@ TEST_F(CApiTest, DebugChecksRefuseRaces) {
   EXPECT_EQ(pool[2], 0); // nothing ran
   slots[1] = -1;
   ASSERT_EQ(gdnrt_launch(binding, nullptr, &error), GDNRT_OK);
-  gdnrt_slot_report report;
+  gdnrt_slot_report report = gdnrt_slot_report_default();
   ASSERT_EQ(gdnrt_binding_slot_report(binding, &report, &error), GDNRT_OK);
   EXPECT_EQ(report.live, 1);
   EXPECT_EQ(report.skipped_negative, 1);
@@ -206,12 +205,12 @@ TEST_F(CApiTest, Refusals) {
             GDNRT_INVALID_ARGUMENT);
   EXPECT_STREQ(error.message, "INVALID_ARGUMENT: accumulate_f32: expected 5 "
                               "arguments, got 1");
-  gdnrt_param_info info;
+  gdnrt_param_info info = gdnrt_param_info_default();
   const gdnrt_entry *entry = gdnrt_kernel_entry(kernel);
   EXPECT_EQ(gdnrt_entry_param(entry, 5, &info, &error), GDNRT_INVALID_ARGUMENT);
   EXPECT_STREQ(error.message, "INVALID_ARGUMENT: accumulate_f32: parameter "
                               "index 5 is past the 5 parameters");
-  gdnrt_code_info code;
+  gdnrt_code_info code = gdnrt_code_info_default();
   EXPECT_EQ(gdnrt_entry_code(entry, 1, &code, &error), GDNRT_INVALID_ARGUMENT);
   EXPECT_STREQ(error.message, "INVALID_ARGUMENT: accumulate_f32: code index 1 "
                               "is past the 1 codes");
@@ -224,12 +223,15 @@ TEST_F(CApiTest, Refusals) {
   EXPECT_EQ(gdnrt_launch(binding, &value, &error), GDNRT_INVALID_ARGUMENT);
   EXPECT_STREQ(error.message, "INVALID_ARGUMENT: stream: expected null, as a "
                               "CPU has one queue");
-  gdnrt_cpu_options options = {};
+  gdnrt_cpu_options options = gdnrt_cpu_options_default();
+  options.struct_size = 0;
   gdnrt_device *other = nullptr;
   EXPECT_EQ(gdnrt_device_create_cpu(&options, &other, &error),
             GDNRT_INVALID_ARGUMENT);
-  EXPECT_STREQ(error.message, "INVALID_ARGUMENT: options: expected struct_size "
-                              "to be at least 16, got 0");
+  EXPECT_STREQ(
+      error.message,
+      "INVALID_ARGUMENT: options: expected the struct_size of "
+      "gdnrt_cpu_options to be a multiple of 8 from 16 to 4096, got 0");
 }
 
 TEST_F(CApiTest, Variants) {
@@ -238,7 +240,7 @@ TEST_F(CApiTest, Variants) {
             GDNRT_OK);
   ASSERT_EQ(gdnrt_entry_variant_count(entry, 0), 2u);
   EXPECT_EQ(gdnrt_entry_variant_count(entry, 1), 0u);
-  gdnrt_variant_info info;
+  gdnrt_variant_info info = gdnrt_variant_info_default();
   ASSERT_EQ(gdnrt_entry_variant(entry, 0, 0, &info, &error), GDNRT_OK);
   EXPECT_STREQ(info.name, "staged");
   EXPECT_STREQ(info.conditions, "2 <= workers, 8 * workers <= N");
@@ -273,7 +275,7 @@ TEST_F(CApiTest, WorkspaceOfABinding) {
   ASSERT_EQ(gdnrt_kernel_bind(neighbours, list.data(), 2, &bound, &error),
             GDNRT_OK)
       << error.message;
-  gdnrt_device_info described;
+  gdnrt_device_info described = gdnrt_device_info_default();
   ASSERT_EQ(gdnrt_device_describe(device, &described, &error), GDNRT_OK);
   if (described.num_workers < 2) // then conditions cannot hold
     ASSERT_EQ(gdnrt_binding_force_variant(bound, 0, &error), GDNRT_OK);
@@ -327,8 +329,8 @@ TEST_F(CApiTest, NullNeverCrashes) {
   EXPECT_EQ(gdnrt_image_find_entry(nullptr, "x", &found, e), bad);
   EXPECT_EQ(gdnrt_image_find_entry(image, nullptr, &found, e), bad);
   EXPECT_EQ(gdnrt_image_find_entry(image, "count", nullptr, e), bad);
-  gdnrt_param_info param;
-  gdnrt_code_info code;
+  gdnrt_param_info param = gdnrt_param_info_default();
+  gdnrt_code_info code = gdnrt_code_info_default();
   size_t index = 0;
   EXPECT_STREQ(gdnrt_entry_name(nullptr), "");
   EXPECT_EQ(gdnrt_entry_param_count(nullptr), 0u);
@@ -347,7 +349,7 @@ TEST_F(CApiTest, NullNeverCrashes) {
   EXPECT_EQ(gdnrt_entry_code(nullptr, 0, &code, e), bad);
   EXPECT_EQ(gdnrt_entry_code(entry, 0, nullptr, e), bad);
   EXPECT_EQ(gdnrt_device_create_cpu(nullptr, nullptr, e), bad);
-  gdnrt_device_info info;
+  gdnrt_device_info info = gdnrt_device_info_default();
   EXPECT_EQ(gdnrt_device_describe(nullptr, &info, e), bad);
   EXPECT_EQ(gdnrt_device_describe(device, nullptr, e), bad);
   EXPECT_EQ(gdnrt_device_synchronize(nullptr, nullptr, e), bad);
@@ -365,7 +367,7 @@ TEST_F(CApiTest, NullNeverCrashes) {
   EXPECT_EQ(gdnrt_kernel_bind_named(kernel, nullptr, 5, &binding, e), bad);
   EXPECT_EQ(gdnrt_kernel_bind_named(kernel, nullptr, 0, nullptr, e), bad);
   EXPECT_EQ(gdnrt_binding_units(nullptr), 0);
-  gdnrt_variant_info variant;
+  gdnrt_variant_info variant = gdnrt_variant_info_default();
   EXPECT_EQ(gdnrt_entry_variant_count(nullptr, 0), 0u);
   EXPECT_EQ(gdnrt_entry_variant(nullptr, 0, 0, &variant, e), bad);
   EXPECT_EQ(gdnrt_entry_variant(entry, 0, 0, nullptr, e), bad);
@@ -377,7 +379,7 @@ TEST_F(CApiTest, NullNeverCrashes) {
   EXPECT_EQ(gdnrt_binding_force_stage(nullptr, 0, e), bad);
   EXPECT_EQ(gdnrt_binding_variant(nullptr), 0u);
   int64_t value;
-  gdnrt_slot_report report;
+  gdnrt_slot_report report = gdnrt_slot_report_default();
   EXPECT_EQ(gdnrt_binding_symbol(nullptr, "N", &value, e), bad);
   EXPECT_EQ(gdnrt_binding_rebind(nullptr, nullptr, nullptr, 0, e), bad);
   EXPECT_EQ(gdnrt_launch(nullptr, nullptr, e), bad);

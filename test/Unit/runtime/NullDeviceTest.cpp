@@ -36,7 +36,7 @@ protected:
 } // namespace
 
 TEST_F(NullDevice, RunsNothing) {
-  gdnrt_device_info info;
+  gdnrt_device_info info = gdnrt_device_info_default();
   ASSERT_EQ(gdnrt_device_describe(device, &info, &error), GDNRT_OK);
   EXPECT_STREQ(info.kind, "null");
   ASSERT_EQ(gdnrt_kernel_create(device, image, "count", &kernel, &error),

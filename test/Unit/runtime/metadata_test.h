@@ -50,7 +50,6 @@ struct Step {
 
 inline MetadataOptions options(int64_t drafts, bool graphs = false) {
   MetadataOptions o = {};
-  o.struct_size = sizeof(o);
   o.max_num_seqs = 16;
   o.max_num_tokens = 2048;
   o.num_speculative_tokens = drafts;

@@ -61,8 +61,9 @@ class GDNAttnBackend(_Handle):
 
     @property
     def forward_metadata(self) -> GDNForwardMetadata | None:
-        raw = abi.GDNForwardMetadata()
-        if not self._runtime._lib.gdnrt_attention_forward_metadata(self._handle, c.byref(raw)):
+        raw, known = abi.GDNForwardMetadata(), c.c_int32()
+        self._call("gdnrt_attention_forward_metadata", c.byref(raw), c.byref(known))
+        if not known:
             return None
 
         def view(address: int, size: int) -> np.ndarray:

@@ -157,7 +157,6 @@ class GDNAttentionMetadataBuilder(_Handle):
         self.use_spec_decode = self.num_spec > 0
         self.use_full_cuda_graph = bool(options["use_full_cuda_graph"])
         raw = abi.MetadataOptions(
-            struct_size=c.sizeof(abi.MetadataOptions),
             **options
             | {
                 "use_full_cuda_graph": int(self.use_full_cuda_graph),

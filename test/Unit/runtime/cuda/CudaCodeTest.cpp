@@ -105,7 +105,7 @@ TEST_F(CudaCode, Forced) {
                        "this GPU is sm_90");
   EXPECT_EQ(create(3),
             "INVALID_ARGUMENT: scale: code index 3 is past the 3 codes");
-  gdnrt_code_info info;
+  gdnrt_code_info info = gdnrt_code_info_default();
   ASSERT_EQ(gdnrt_entry_code(gdnrt_image_entry(image, 0), 2, &info, &error),
             GDNRT_OK);
   EXPECT_STREQ(info.format, "PTX");

@@ -125,14 +125,16 @@ TEST_F(CudaDevice, Memory) {
 TEST_F(CudaDevice, CAbi) {
   gdnrt_device *device = nullptr;
   gdnrt_error error;
-  gdnrt_cuda_options options = {};
+  gdnrt_cuda_options options = gdnrt_cuda_options_default();
   options.struct_size = 4;
   EXPECT_EQ(gdnrt_device_create_cuda(&options, &device, &error),
             GDNRT_INVALID_ARGUMENT);
-  EXPECT_STREQ(error.message, "INVALID_ARGUMENT: options: expected struct_size "
-                              "to be at least 24, got 4");
+  EXPECT_STREQ(
+      error.message,
+      "INVALID_ARGUMENT: options: expected the struct_size of "
+      "gdnrt_cuda_options to be a multiple of 8 from 16 to 4096, got 4");
   device = makeHandle();
-  gdnrt_device_info info;
+  gdnrt_device_info info = gdnrt_device_info_default();
   ASSERT_EQ(gdnrt_device_describe(device, &info, &error), GDNRT_OK);
   EXPECT_STREQ(info.kind, "cuda");
   EXPECT_EQ(info.num_workers, 132);

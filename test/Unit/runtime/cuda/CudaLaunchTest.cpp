@@ -157,7 +157,7 @@ TEST_F(CudaLaunch, DebugChecksReadSlotsFromTheDevice) {
       << error.message;
   EXPECT_EQ(launchWith(ids), "OK");
   EXPECT_EQ(fakeCuda().count("cuMemcpyDtoHAsync"), 1);
-  gdnrt_slot_report report;
+  gdnrt_slot_report report = gdnrt_slot_report_default();
   ASSERT_EQ(gdnrt_binding_slot_report(binding, &report, &error), GDNRT_OK);
   EXPECT_EQ(report.live, 2);
   EXPECT_EQ(report.skipped_negative, 1);

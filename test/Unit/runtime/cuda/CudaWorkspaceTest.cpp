@@ -77,7 +77,7 @@ TEST_F(CudaWorkspace, CountersAreZeroedWhenGiven) {
   EXPECT_EQ(seen().words[kScaleWords - 1], 10);
   // Not per launch.
   EXPECT_EQ(fakeCuda().count("cuMemsetD8Async"), 0);
-  gdnrt_variant_info info;
+  gdnrt_variant_info info = gdnrt_variant_info_default();
   ASSERT_EQ(
       gdnrt_entry_variant(gdnrt_kernel_entry(kernel), 0, 0, &info, &error),
       GDNRT_OK);

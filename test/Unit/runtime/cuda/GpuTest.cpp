@@ -159,7 +159,7 @@ std::vector<int32_t> times(std::vector<int32_t> values, int32_t factor) {
 } // namespace
 
 TEST_F(Gpu, SayWhatItIs) {
-  gdnrt_device_info info;
+  gdnrt_device_info info = gdnrt_device_info_default();
   ASSERT_EQ(gdnrt_device_describe(device, &info, &error), GDNRT_OK);
   std::printf("%s\n", info.name);
   EXPECT_STREQ(info.kind, "cuda");

@@ -73,8 +73,7 @@ std::unique_ptr<LoadedCode> CudaTest::load(const ImageBuilder &builder,
 }
 
 gdnrt_device *CudaTest::makeHandle(bool debugChecks) {
-  gdnrt_cuda_options options = {};
-  options.struct_size = sizeof(options);
+  gdnrt_cuda_options options = gdnrt_cuda_options_default();
   options.debug_checks = debugChecks;
   options.driver = GDNRT_FAKE_CUDA;
   gdnrt_device *device = nullptr;

@@ -15,7 +15,6 @@ class StatePoolApi : public ::testing::Test {
 protected:
   void SetUp() override {
     ASSERT_EQ(gdnrt_device_create_cpu(nullptr, &device, &error), GDNRT_OK);
-    options.struct_size = sizeof(options);
     options.num_layers = 2;
     options.num_requests = 3;
     options.num_track = 1;
@@ -36,7 +35,7 @@ protected:
   }
 
   gdnrt_device *device = nullptr;
-  gdnrt_state_pool_options options = {};
+  gdnrt_state_pool_options options = gdnrt_state_pool_options_default();
   gdnrt_error error = {};
 };
 
@@ -76,7 +75,7 @@ TEST_F(StatePoolApi, LifeOfASequence) {
   ASSERT_EQ(gdnrt_state_pool_reset(pool, &fork, 1, nullptr, &error), GDNRT_OK);
   EXPECT_EQ(state[fork * view.strides[0]], 0);
   EXPECT_EQ(state[track * view.strides[0]], 7);
-  gdnrt_state_pool_info info;
+  gdnrt_state_pool_info info = gdnrt_state_pool_info_default();
   ASSERT_EQ(gdnrt_state_pool_describe(pool, &info, &error), GDNRT_OK);
   EXPECT_EQ(info.num_slots, 5);
   EXPECT_EQ(info.free_requests, 1);
@@ -133,7 +132,7 @@ TEST_F(StatePoolApi, Nulls) {
   int64_t requests;
   int32_t slot = 1, taken = 0;
   gdnrt_arg arg = {};
-  gdnrt_state_pool_info info;
+  gdnrt_state_pool_info info = gdnrt_state_pool_info_default();
   auto refused = [&](gdnrt_status status, const char *name) {
     EXPECT_EQ(status, GDNRT_INVALID_ARGUMENT) << name;
     EXPECT_EQ(std::string(error.message), std::string("INVALID_ARGUMENT: ") +
@@ -196,10 +195,11 @@ TEST_F(StatePoolApi, Options) {
               GDNRT_INVALID_ARGUMENT);
     return std::string(error.message);
   };
-  options.struct_size -= 8;
-  EXPECT_NE(message().find("options: expected struct_size to be at least"),
+  options.struct_size -= 4;
+  EXPECT_NE(message().find("options: expected the struct_size of "
+                           "gdnrt_state_pool_options to be a multiple of 8"),
             std::string::npos);
-  options.struct_size += 8;
+  options.struct_size += 4;
   options.conv_layout = 2;
   EXPECT_EQ(message(), "INVALID_ARGUMENT: state_pool: conv_layout: expected 0 "
                        "(DS) or 1 (SD), got 2");
