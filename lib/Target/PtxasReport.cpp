@@ -183,6 +183,11 @@ static bool takesAllCalls(LLVM::LLVMFuncOp func, StringAttr variant) {
   return (!pairs || pairs.empty()) && !func->hasAttr("gdn_gpu.layouts");
 }
 
+static bool hasWorkspace(LLVM::LLVMFuncOp func) {
+  auto regions = func->getAttrOfType<ArrayAttr>("gdn_tile.workspace");
+  return regions && !regions.empty();
+}
+
 /// What checkReport refuses the kernel for; empty if it does not.
 static std::string getFault(LLVM::LLVMFuncOp func, const PtxasReport &report) {
   auto found = report.kernels.find(func.getName());
@@ -215,7 +220,7 @@ bool gdn::leaveOutVariants(ModuleOp module, const PtxasReport &report,
   }
   bool changed = false;
   for (auto &[entry, funcs] : stages) {
-    DenseSet<StringAttr> all, refused, limited;
+    DenseSet<StringAttr> all, refused, limited, inWorkspace;
     for (LLVM::LLVMFuncOp func : funcs)
       for (StringAttr variant : getVariants(func)) {
         all.insert(variant);
@@ -223,12 +228,19 @@ bool gdn::leaveOutVariants(ModuleOp module, const PtxasReport &report,
           refused.insert(variant);
         if (!takesAllCalls(func, variant))
           limited.insert(variant);
+        if (hasWorkspace(func))
+          inWorkspace.insert(variant);
       }
-    bool isServed =
-        whole.contains(entry.getValue()) ||
-        llvm::any_of(all, [&](StringAttr variant) {
-          return !refused.contains(variant) && !limited.contains(variant);
-        });
+    // Whoever calls without a workspace still does.
+    const bool wantsNone = llvm::any_of(all, [&](StringAttr variant) {
+      return !limited.contains(variant) && !inWorkspace.contains(variant);
+    });
+    auto isLeft = [&](StringAttr variant) {
+      return !refused.contains(variant) && !limited.contains(variant) &&
+             !(wantsNone && inWorkspace.contains(variant));
+    };
+    const bool isServed =
+        whole.contains(entry.getValue()) || llvm::any_of(all, isLeft);
     if (refused.empty() || !isServed)
       continue;
     changed = true;

@@ -76,7 +76,8 @@ bool takeFewerBlocks(mlir::ModuleOp module, const PtxasReport &report,
 
 /// Takes away those variants of entries that have a kernel which checkReport
 /// refuses, and their kernels, with a warning: calls then take another variant.
-/// Only where a variant for all calls is left. True if there was one: the
+/// Only where a variant for all calls is left, without a workspace if there was
+/// one. True if there was one: the
 /// module has to be assembled again.
 bool leaveOutVariants(mlir::ModuleOp module, const PtxasReport &report,
                       const TargetModel &target);

@@ -28,6 +28,9 @@
 // RUN: sed 's/gdn_tile.variant = "all"/gdn_tile.conditions = [[["N"], ["2"]]], &/' %t/variants.mlir > %t/some_calls.mlir
 // RUN: not gdn-compile %t/some_calls.mlir --target=sm_80 --emit=report 2>&1 | FileCheck %t/variants.mlir --check-prefix=SOME
 
+// RUN: sed -e 's/gdn_tile.conditions = {few = .*},$//' -e 's/gdn_tile.variant = "all"/gdn_tile.workspace = [["N", "4"]], &/' %t/variants.mlir > %t/workspace.mlir
+// RUN: not gdn-compile %t/workspace.mlir --target=sm_80 --emit=report 2>&1 | FileCheck %t/variants.mlir --check-prefix=SOME
+
 //--- spills.mlir
 // CHECK: error: 'k' expects no spilled registers on sm_80, but got {{[1-9][0-9]*}} bytes of stores and {{[1-9][0-9]*}} bytes of loads with 24 registers; 'gdn_gpu.allow' = "spills: <measured reason>" lets it pass
 // PTX: .maxnreg 24
