@@ -8,7 +8,6 @@
 #include "gdn/Dialect/GDN/IR/GDN.h"
 #include "gdn/Dialect/GPU/IR/GPU.h"
 #include "gdn/Dialect/Tile/IR/Tile.h"
-#include "gdn/Pipelines/Registration.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -145,10 +144,9 @@ SmallVector<Attribute> makeValues(MLIRContext *context) {
 /// Every attribute at every place with every value: right, or one error of the
 /// operation that has it.
 TEST(AttributeTable, EveryValueAtEveryPlaceHasAnAnswer) {
-  DialectRegistry registry;
-  registerAllDialects(registry);
-  MLIRContext context(registry);
-  context.loadAllAvailableDialects();
+  MLIRContext context;
+  context.loadDialect<GDNDialect, tile::TileDialect, gpu::GPUDialect,
+                      func::FuncDialect, LLVM::LLVMDialect>();
   Builder b(&context);
   Location loc = b.getUnknownLoc();
   Type memref = MemRefType::get({4}, b.getF32Type());

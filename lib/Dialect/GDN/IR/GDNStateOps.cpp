@@ -8,6 +8,7 @@
 
 #include "gdn/Dialect/GDN/IR/GDN.h"
 
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/CheckedArithmetic.h"
 
@@ -321,11 +322,16 @@ static bool isZeroWhereMasked(Value value, MaskRowsOp mask) {
            op.getCuSeqlens() == mask.getCuSeqlens();
   };
   Operation *def = value.getDefiningOp();
+  // A zero head has length 0, which l2norm keeps; rounding keeps zeros too. In
+  // a module's own body, which has no order, these may go round.
+  llvm::SmallPtrSet<Operation *, 4> seen;
+  while (isa_and_nonnull<CastOp, L2NormOp>(def)) {
+    if (!seen.insert(def).second)
+      return false;
+    def = def->getOperand(0).getDefiningOp();
+  }
   if (!def)
     return false;
-  // A zero head has length 0, which l2norm keeps; rounding keeps zeros too.
-  if (isa<CastOp, L2NormOp>(def))
-    return isZeroWhereMasked(def->getOperand(0), mask);
   return llvm::TypeSwitch<Operation *, bool>(def)
       .Case<Conv1dOp, DeltaRuleOp, MaskRowsOp>(hasRowsOf)
       .Default(false);

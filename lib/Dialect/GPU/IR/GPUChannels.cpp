@@ -23,8 +23,10 @@ bool gdn::gpu::isInSomeWarps(Operation *op) {
 }
 
 std::optional<int64_t> gdn::gpu::countWarps(Operation *op) {
-  if (WarpsOp role = getRole(op))
-    return role.getCount();
+  if (WarpsOp role = getRole(op)) {
+    IntegerAttr count = role.getCountAttr();
+    return count ? std::optional(count.getInt()) : std::nullopt;
+  }
   auto function = op->getParentOfType<FunctionOpInterface>();
   auto threads = function
                      ? function->getAttrOfType<IntegerAttr>("gdn_gpu.threads")
@@ -115,8 +117,7 @@ LogicalResult ChannelOp::verify() {
       return emitOpError("expects to be paired if, and only if, the role that "
                          "fills it is alternate");
     if (acquire && getPaired() &&
-        llvm::any_of(acquire.getTile().getUsers(),
-                     llvm::IsaPred<CopyOp, BeginCopyOp>))
+        llvm::any_of(acquire->getUsers(), llvm::IsaPred<CopyOp, BeginCopyOp>))
       return emitOpError("expects to be filled by threads where it is paired, "
                          "not by copies");
   }

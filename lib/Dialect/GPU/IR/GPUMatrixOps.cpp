@@ -311,7 +311,8 @@ LogicalResult StartMatmulOp::verify() {
   auto await = getResult().hasOneUse()
                    ? dyn_cast<AwaitMatmulOp>(*getResult().user_begin())
                    : AwaitMatmulOp();
-  if (!await || await->getBlock() != (*this)->getBlock())
+  if (!await || await->getBlock() != (*this)->getBlock() ||
+      await->isBeforeInBlock(*this))
     return emitOpError("expects one gdn_gpu.await_matmul of its result, in the "
                        "same block");
   for (Operation *op = (*this)->getNextNode(); op != await;

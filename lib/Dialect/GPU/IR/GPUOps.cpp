@@ -63,6 +63,16 @@ static LogicalResult verifyAccess(OpTy op, TileTy tile) {
   return success();
 }
 
+/// True if `begin` begins a load of what `load` loads. It may stand further
+/// down, where it has not been verified yet.
+static bool begins(BeginLoadOp begin, LoadOp load) {
+  return begin->getNumOperands() >= 2 && begin.getTileAttr() &&
+         begin.getDimsAttr() && begin.getTile() == load.getTile().getType() &&
+         begin.getDims() == load.getDims() &&
+         begin->getOperand(0) == load.getView() &&
+         begin->getOperands().drop_front().drop_back() == load.getIndices();
+}
+
 LogicalResult LoadOp::verify() {
   if (failed(verifyAccess(*this, getTile().getType())))
     return failure();
@@ -73,9 +83,7 @@ LogicalResult LoadOp::verify() {
   for (Operation *user : getBegun().getUsers())
     if (auto other = dyn_cast<BeginLoadOp>(user))
       begin = other;
-  if (!begin || begin.getTile() != getTile().getType() ||
-      begin.getDims() != getDims() || begin.getView() != getView() ||
-      begin.getIndices() != getIndices())
+  if (!begin || !begins(begin, *this))
     return emitOpError("expects 'begun' to be the place of a "
                        "gdn_gpu.begin_load of the same tile");
   return success();
@@ -113,9 +121,13 @@ LogicalResult CopyOp::verify() {
     return failure();
   // copy_c3
   auto acquire = getTile().getDefiningOp<AcquireOp>();
-  if (!acquire)
+  // It may stand further down, where it has not been verified yet.
+  auto channel = acquire && acquire->getNumOperands() == 1
+                     ? dyn_cast<ChannelType>(acquire->getOperand(0).getType())
+                     : ChannelType();
+  if (!channel)
     return emitOpError("expects 'tile' to come from a gdn_gpu.acquire");
-  SharedType whole = acquire.getChannel().getType().getTile();
+  SharedType whole = channel.getTile();
   if (tile != whole || tile.getShape().size() != 2)
     return emitOpError("expects a tile of rank 2 in the shape of its channel, ")
            << whole << ", but got " << tile;
@@ -205,10 +217,16 @@ static LogicalResult verifySameTile(OpTy op, FragmentType fragment,
   return success();
 }
 
+/// True if one warp runs the body; also asked of what is not right itself.
+template <typename OpTy> static bool hasOneWarp(OpTy warps) {
+  IntegerAttr count = warps.getCountAttr();
+  return count && count.getInt() == 1;
+}
+
 LogicalResult ShareOp::verify() {
   // share_c5
   auto each = (*this)->getParentOfType<EachWarpOp>();
-  if (!getRow() && each && each.getCount() > 1)
+  if (!getRow() && each && !hasOneWarp(each))
     return emitOpError(
         "expects a 'row' inside gdn_gpu.each_warp, so that warps "
         "write different rows");
@@ -357,13 +375,14 @@ LogicalResult AwaitArrivalsOp::verify() {
   auto function = (*this)->getParentOfType<FunctionOpInterface>();
   if (!function)
     return emitOpError("expects a function around it");
-  std::optional<int64_t> waits;
-  function->walk([&](ArriveOp arrive) { waits = arrive.getWarp(); });
+  // It may stand further down, where it has not been verified yet.
+  IntegerAttr waits;
+  function->walk([&](ArriveOp arrive) { waits = arrive.getWarpAttr(); });
   if (!waits)
     return emitOpError("expects a gdn_gpu.arrive in its function");
-  if (!warps || warps.getCount() != 1 || int64_t(warps.getFirst()) != *waits)
+  if (!warps || !hasOneWarp(warps) || warps.getFirstAttr() != waits)
     return emitOpError("expects to be in the body of a gdn_gpu.warps of warp ")
-           << *waits << " alone, which the gdn_gpu.arrive names";
+           << waits.getInt() << " alone, which the gdn_gpu.arrive names";
   if (getOperation() != &warps.getBody().front().front())
     return emitOpError("expects to be the first op of its gdn_gpu.warps");
   return success();
@@ -378,7 +397,7 @@ LogicalResult ReleaseLaunchOp::verify() {
 /// (C1) of the ops on counters.
 static LogicalResult verifyInOneWarp(Operation *op) {
   auto warps = op->getParentOfType<WarpsOp>();
-  if (!warps || warps.getCount() != 1)
+  if (!warps || !hasOneWarp(warps))
     return op->emitOpError("expects to be inside a gdn_gpu.warps of one warp");
   return success();
 }

@@ -35,8 +35,8 @@ static LogicalResult verifyYield(YieldOp yield, ArrayRef<Type> want,
 template <typename OpTy>
 static bool runsOnSameWarps(Operation *user, OpTy warps) {
   auto around = user->getParentOfType<OpTy>();
-  return around && around.getFirst() == warps.getFirst() &&
-         around.getCount() == warps.getCount();
+  return around && around.getFirstAttr() == warps.getFirstAttr() &&
+         around.getCountAttr() == warps.getCountAttr();
 }
 
 /// (C1) to (C4) of both; `layoutWarps` is the number of warps of the layouts
@@ -55,15 +55,15 @@ static LogicalResult verifyWarps(OpTy op, int64_t layoutWarps) {
       function
           ? function->template getAttrOfType<IntegerAttr>("gdn_gpu.threads")
           : nullptr;
-  if (!threads)
+  std::optional<int64_t> warps = countWarps(op);
+  if (!threads || !warps)
     return op.emitOpError(
         "expects a function with 'gdn_gpu.threads' around it");
-  int64_t last = op.getFirst() + op.getCount();
+  const uint64_t last = op.getFirst() + op.getCount(); // both are below 2^63
   WarpsOp role = getRole(op);
-  int64_t warps = *countWarps(op);
-  if (last > warps)
+  if (last > uint64_t(*warps))
     return op.emitOpError("expects warps below ")
-           << warps << ", "
+           << *warps << ", "
            << (role ? "those of its role"
                     : "set by 'gdn_gpu.threads' of the function")
            << ", but got warps up to " << last - 1;

@@ -13,7 +13,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 //===-- Roles -------------------------------------------------------------===//
 
 def GPU_RolesOp : GPU_Op<"roles", [
-    RecursiveMemoryEffects, SingleBlock, NoTerminator]> {
+    RecursiveMemoryEffects, NoRegionArguments, SingleBlock, NoTerminator]> {
   let summary = "Work of several warps at the same time";
   let description = [{
     Each `gdn_gpu.warps` of the body is a role. Roles run at the same time, each
@@ -87,7 +87,7 @@ def GPU_RolesOp : GPU_Op<"roles", [
 }
 
 def GPU_UnitsOp : GPU_Op<"units", [
-    RecursiveMemoryEffects, SingleBlock, NoTerminator]> {
+    RecursiveMemoryEffects, NoRegionArguments, SingleBlock, NoTerminator]> {
   let summary = "Work for each unit of this block";
   let description = [{
     Runs the body for each unit that falls to the block; inside, `gdn_gpu.block_id`

@@ -44,8 +44,8 @@ def GPU_BlockIdOp : GPU_Op<"block_id", [Pure]> {
   let hasVerifier = 1;
 }
 
-def GPU_WarpsOp : GPU_Op<"warps", [
-    RecursiveMemoryEffects, SingleBlockImplicitTerminator<"::gdn::gpu::YieldOp">]> {
+def GPU_WarpsOp : GPU_Op<"warps", [RecursiveMemoryEffects, NoRegionArguments,
+    SingleBlockImplicitTerminator<"::gdn::gpu::YieldOp">]> {
   let summary = "Work of some warps";
   let description = [{
     Warps `first` to `first + count - 1` run the body; the others go past it.
