@@ -435,7 +435,20 @@ GDNRT_API gdnrt_status gdnrt_workspace_create(gdnrt_device *device,
                                               gdnrt_workspace **workspace,
                                               gdnrt_error *error);
 
-/** Destroys the handle; the memory lives as long as layers that share it. */
+/** The same in memory of the caller's: total_bytes of the device at `data`,
+ *  64-byte aligned, which stay his and have to be there as long as layers share
+ *  the workspace and graphs that were captured with it are replayed. Counters
+ *  are zeroed in the order of `stream` (null on a CPU), which is not captured;
+ *  launches follow on it or behind it, and nobody else writes to the memory
+ *  between the first and the last of them. */
+GDNRT_API gdnrt_status gdnrt_workspace_wrap(gdnrt_device *device,
+                                            const gdnrt_workspace_size *size,
+                                            void *data, void *stream,
+                                            gdnrt_workspace **workspace,
+                                            gdnrt_error *error);
+
+/** Destroys the handle; memory that was taken lives as long as layers share it.
+ */
 GDNRT_API void gdnrt_workspace_destroy(gdnrt_workspace *workspace);
 
 /** Whether a row's results are the same bits in any step; off at first. See

@@ -199,6 +199,10 @@ FUNCTIONS = {
         [_P, c.c_int64, c.c_int64, c.POINTER(WorkspaceSize), _ERR],
     ),
     "gdnrt_workspace_create": (c.c_int, [_P, c.POINTER(WorkspaceSize), _OUT, _ERR]),
+    "gdnrt_workspace_wrap": (
+        c.c_int,
+        [_P, c.POINTER(WorkspaceSize), _P, _P, _OUT, _ERR],
+    ),
     "gdnrt_workspace_destroy": (None, [_P]),
     "gdnrt_gdn_layer_set_batch_invariant": (c.c_int, [_P, c.c_int32, _ERR]),
     "gdnrt_gdn_layer_share_workspace": (c.c_int, [_P, _P, _ERR]),

@@ -151,11 +151,24 @@ TEST_P(StepCases, SharedWorkspaceLeavesNoTrace) {
   size.counter_bytes += 128;
   size.total_bytes += 4096;
   gdnrt_workspace *workspaces[2] = {};
-  for (gdnrt_workspace *&workspace : workspaces)
-    ASSERT_EQ(
-        gdnrt_workspace_create(kernel.device(), &size, &workspace, &error),
-        GDNRT_OK)
-        << error.message;
+  ASSERT_EQ(
+      gdnrt_workspace_create(kernel.device(), &size, &workspaces[0], &error),
+      GDNRT_OK)
+      << error.message;
+  // The other one lies in memory of ours, which held something.
+  constexpr size_t kBehind = 64;
+  std::vector<uint8_t> held(size.total_bytes + kBehind, 0xff);
+  void *memory = nullptr;
+  ASSERT_EQ(
+      gdnrt_device_allocate(kernel.device(), held.size(), &memory, &error),
+      GDNRT_OK);
+  ASSERT_EQ(gdnrt_device_write(kernel.device(), memory, held.data(),
+                               held.size(), &error),
+            GDNRT_OK);
+  ASSERT_EQ(gdnrt_workspace_wrap(kernel.device(), &size, memory, nullptr,
+                                 &workspaces[1], &error),
+            GDNRT_OK)
+      << error.message;
   run(alone, live, workspaces[0]);
   run(before, other, workspaces[1]);
   run(shared, live, workspaces[1]);
@@ -163,6 +176,15 @@ TEST_P(StepCases, SharedWorkspaceLeavesNoTrace) {
   expectSamePools(shared, alone);
   for (gdnrt_workspace *workspace : workspaces)
     gdnrt_workspace_destroy(workspace);
+  // It is ours still: counters are zero, and nothing was written behind it.
+  ASSERT_EQ(gdnrt_device_read(kernel.device(), held.data(), memory, held.size(),
+                              &error),
+            GDNRT_OK);
+  EXPECT_TRUE(std::all_of(held.begin(), held.begin() + size.counter_bytes,
+                          [](uint8_t byte) { return byte == 0; }));
+  EXPECT_TRUE(std::all_of(held.end() - kBehind, held.end(),
+                          [](uint8_t byte) { return byte == 0xff; }));
+  EXPECT_EQ(gdnrt_device_free(kernel.device(), memory, &error), GDNRT_OK);
 }
 
 namespace {

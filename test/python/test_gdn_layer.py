@@ -358,6 +358,21 @@ def test_one_workspace_for_all_layers(runtime, kernels):
             each.check_states()
     for own, shared in zip(*outputs, strict=True):
         assert relative_error(shared, own) < 1e-5
+    # In memory of ours, which is kept as long as layers work in it.
+    own = layers[0].layer.device.empty((workspace.nbytes,), np.uint8)
+    seen = weakref.ref(own)
+    wrapped = Workspace([each.layer for each in layers], ROWS, 300, memory=own)
+    assert wrapped.nbytes == workspace.nbytes
+    with pytest.raises(ValueError, match=r"expected \d+ contiguous bytes, got 64"):
+        Workspace([layers[0].layer], ROWS + 1, 100_000, memory=np.zeros(64, np.uint8))
+    del own, wrapped
+    assert seen() is not None
+    for each in layers:
+        core, expected, _ = each.step([0, 1], [65, 1])
+        assert relative_error(core, expected) < 1e-5
+    for each in layers:
+        each.layer.share_workspace(None)
+    assert seen() is None
     with pytest.raises(ValueError, match="layers: expected at least one"):
         Workspace([], 1, 1)
     with pytest.raises(GdnError, match="expected at least 0 rows and tokens, got -1 and 1"):

@@ -17,6 +17,11 @@ class Workspace {
 public:
   static Result<std::shared_ptr<const Workspace>>
   make(const std::shared_ptr<Device> &device, const gdnrt_workspace_size &size);
+  /// In memory of the caller's, whose counters become zero in the order of
+  /// `stream`.
+  static Result<std::shared_ptr<const Workspace>>
+  wrap(const std::shared_ptr<Device> &device, const gdnrt_workspace_size &size,
+       void *data, void *stream);
   ~Workspace();
   Workspace(const Workspace &) = delete;
   Workspace &operator=(const Workspace &) = delete;
@@ -27,12 +32,14 @@ public:
 
 private:
   Workspace(std::shared_ptr<Device> device, void *data,
-            const gdnrt_workspace_size &size)
-      : device_(std::move(device)), data_(data), size_(size) {}
+            const gdnrt_workspace_size &size, bool isOwned)
+      : device_(std::move(device)), data_(data), size_(size),
+        isOwned_(isOwned) {}
 
   std::shared_ptr<Device> device_;
   void *data_;
   gdnrt_workspace_size size_;
+  bool isOwned_;
 };
 
 } // namespace gdnrt

@@ -137,6 +137,25 @@ gdnrt_status gdnrt_workspace_create(gdnrt_device *device,
   });
 }
 
+gdnrt_status gdnrt_workspace_wrap(gdnrt_device *device,
+                                  const gdnrt_workspace_size *size, void *data,
+                                  void *stream, gdnrt_workspace **workspace,
+                                  gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!device)
+      return nullPointer("device");
+    gdnrt_workspace_size known;
+    if (Status s = readStruct("size", size, known); !s.isOk())
+      return s;
+    if (!workspace)
+      return nullPointer("workspace");
+    auto made = Workspace::wrap(device->device, known, data, stream);
+    if (made.isOk())
+      *workspace = new gdnrt_workspace{std::move(*made)};
+    return made.status();
+  });
+}
+
 void gdnrt_workspace_destroy(gdnrt_workspace *workspace) { delete workspace; }
 
 gdnrt_status gdnrt_gdn_layer_set_batch_invariant(gdnrt_gdn_layer *layer,

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 
 from ... import _serving_abi
-from ...arrays import DeviceArray
+from ...arrays import DeviceArray, argument
 from ...runtime import GdnError, Image, Kernel, _Handle, _stream, named_arguments
 from .device_arrays import as_dtype
 from .gdn_metadata import GDNAttentionMetadata, GDNAttentionMetadataBuilder
@@ -51,16 +51,35 @@ def _in_type_of(dtype: str | None, array: object) -> object:
 class Workspace(_Handle):
     """Memory in which all of `layers` work, one after another on one stream: as much as the
     one that needs most has to have for steps of up to `rows` rows and `tokens` tokens. Taken
-    once; see gdnrt_workspace_create."""
+    once, or `memory`: bytes of the device, 64-byte aligned, which it keeps; work on `stream`
+    follows. See gdnrt_workspace_create and gdnrt_workspace_wrap."""
 
-    def __init__(self, layers: list["GDNLayer"], rows: int, tokens: int):
+    def __init__(
+        self,
+        layers: list["GDNLayer"],
+        rows: int,
+        tokens: int,
+        memory: object = None,
+        stream: object = None,
+    ):
         if not layers:
             raise ValueError("layers: expected at least one")
         runtime, device = layers[0]._runtime, layers[0].device
         size = _serving_abi.WorkspaceSize()
         for layer in layers:
             layer.add_workspace(rows, tokens, size)
-        handle = runtime.create("gdnrt_workspace_create", device._handle, c.byref(size))
+        if memory is None:
+            handle = runtime.create("gdnrt_workspace_create", device._handle, c.byref(size))
+        else:
+            space = argument("workspace", memory, device, written=True, dtypes=("uint8",))
+            if not space.is_contiguous or space.nbytes < size.total_bytes:
+                raise ValueError(
+                    f"workspace: expected {size.total_bytes} contiguous bytes, got {space.nbytes}"
+                )
+            handle = runtime.create(
+                "gdnrt_workspace_wrap", device._handle, c.byref(size), space.data, _stream(stream)
+            )
+        self._memory = memory
         super().__init__(runtime, handle, "gdnrt_workspace_destroy")
         self.nbytes = size.total_bytes
         for layer in layers:
