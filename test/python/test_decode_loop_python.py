@@ -2,12 +2,19 @@
 """The guide of a decode loop in Python: its program serves every request."""
 
 import guides
+import pytest
 
 PAGE = guides.FOLDER / "decode-loop-in-python.md"
 
 
-def test_the_program_runs(build_dir, gdn_compile, tmp_path, monkeypatch, capsys):
-    guides.Sources(tmp_path, build_dir, gdn_compile).run_all(PAGE)
+@pytest.mark.parametrize("engine", ["pymllm", "sglang"])
+def test_the_program_runs(engine, build_dir, gdn_compile, tmp_path, monkeypatch, capsys):
+    """With the image that the guide compiles, and with one that has more than its steps need."""
+    (command,) = guides.commands(PAGE)
+    assert "--for=pymllm" in command
+    sources = guides.Sources(tmp_path, build_dir, gdn_compile)
+    done = sources.run(command.replace("--for=pymllm", f"--for={engine}"))
+    assert done.returncode == 0, done.stderr
     monkeypatch.chdir(tmp_path)
     (program,) = guides.programs(PAGE, "python")
     exec(compile(program, PAGE.name, "exec"), {})

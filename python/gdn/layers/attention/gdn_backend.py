@@ -53,7 +53,8 @@ class GDNAttnBackend(_Handle):
         super().__init__(device._runtime, handle, "gdnrt_attention_backend_destroy")
         self.gdn_pool = gdn_pool
         self.device = device
-        self.kernels = dict(kernels)
+        # Of an image with more, such as a verify with pools of its own.
+        self.kernels = {kind: kernels[kind] for kind in ("decode", "prefill") if kind in kernels}
         self.gdn_decode_backend = gdn_decode_backend
         self.gdn_extend_backend = gdn_extend_backend
         self._layers: dict[int, tuple[RadixLinearAttention, GDNLayer]] = {}
