@@ -151,6 +151,17 @@ GDNRT_API gdnrt_status gdnrt_image_find_entry(const gdnrt_image *image,
                                               const gdnrt_entry **entry,
                                               gdnrt_error *error);
 
+/** The entry of a kind, "decode", "prefill" and so on, for a type of inputs and
+ *  outputs and a type of states, both a gdnrt_dtype or -1 for whichever there
+ *  is. Names have types in them only where an image has several pairs; this
+ *  finds an entry either way. NOT_FOUND lists what there is, or what fits
+ *  where that is more than one. */
+GDNRT_API gdnrt_status gdnrt_image_find_kind(const gdnrt_image *image,
+                                             const char *kind, int32_t io,
+                                             int32_t state,
+                                             const gdnrt_entry **entry,
+                                             gdnrt_error *error);
+
 /*===-- Entries: what a call looks like -----------------------------------===*/
 
 /** Element types; i1 takes one byte per element. */

@@ -84,17 +84,6 @@ std::string Kernel::getAttribute(llvm::StringRef key) const {
   return value ? value : "";
 }
 
-std::vector<std::pair<std::string, std::string>> Kernel::getFacts() const {
-  const gdnrt_entry *entry = gdnrt_kernel_entry(handle.get());
-  std::vector<std::pair<std::string, std::string>> facts;
-  for (size_t i = 0; i < gdnrt_entry_attribute_count(entry); ++i) {
-    llvm::StringRef key = gdnrt_entry_attribute_key(entry, i);
-    if (!key.starts_with("gdn."))
-      facts.emplace_back(key, gdnrt_entry_attribute_value(entry, i));
-  }
-  return facts;
-}
-
 std::string Kernel::getFeatures() const {
   gdnrt_code_info info = gdnrt_code_info_default();
   if (gdnrt_entry_code(gdnrt_kernel_entry(handle.get()),

@@ -126,6 +126,10 @@ _FUNCTIONS = {
     "gdnrt_image_entry_count": (c.c_size_t, [_P]),
     "gdnrt_image_entry": (_P, [_P, c.c_size_t]),
     "gdnrt_image_find_entry": (c.c_int, [_P, c.c_char_p, _OUT, _ERR]),
+    "gdnrt_image_find_kind": (
+        c.c_int,
+        [_P, c.c_char_p, c.c_int32, c.c_int32, _OUT, _ERR],
+    ),
     "gdnrt_entry_name": (c.c_char_p, [_P]),
     "gdnrt_entry_param_count": (c.c_size_t, [_P]),
     "gdnrt_entry_param": (c.c_int, [_P, c.c_size_t, c.POINTER(ParamInfo), _ERR]),

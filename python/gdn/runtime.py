@@ -161,6 +161,16 @@ class Image(_Handle):
             for i in range(count)
         ]
 
+    def find(self, kind: str, io: str | None = None, state: str | None = None) -> str:
+        """The name of the entry of a kind ("decode", ..) for a type of inputs and outputs and
+        one of states ("bfloat16", ..), by default whichever there is; see gdnrt_image_find_kind."""
+        for what, dtype in (("io", io), ("state", state)):
+            if dtype not in (None, *DTYPES):
+                raise ValueError(f"{what}: expected one of {', '.join(DTYPES)}, got {dtype!r}")
+        wanted = [-1 if dtype is None else DTYPES.index(dtype) for dtype in (io, state)]
+        found = self._runtime.create("gdnrt_image_find_kind", self._handle, kind.encode(), *wanted)
+        return self._runtime._lib.gdnrt_entry_name(found).decode()
+
     def codes(self, entry: str) -> list[Code]:
         """The codes of an entry, in the order in which devices look at them."""
         lib = self._runtime._lib

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import tensorfile
 
+from gdn import GdnError, Runtime
+
 DATA = Path(__file__).parents[1] / "data"
 MODELS = ["qwen3_next_tiny", "qwen3_5_tiny", "olmo_hybrid_tiny"]
 
@@ -51,6 +53,51 @@ def test_lists_what_is_in_an_image(tool, image):
     assert "  pool state_pool: f32[P, Hv, 128, 128]" in lines
     assert "  out  out: f32[N, Hv, 128]" in lines
     assert "zero_slots  (x86-64-v3)" in lines
+
+
+def test_lists_images_of_other_devices(tool, tmp_path):
+    """Codes of all targets, and the variants of each; --device is not looked for."""
+    image = tmp_path / "x.gdnk"
+    only = ("--preset=qwen3.5-4b", "--io=f32", "--only=decode", "-o", image)
+    done = tool("gdn-compile", *only, "--target=x86-64-v3,sm_90a")
+    assert done.returncode == 0, done.stderr
+    done = tool("gdn-run", image, "--device=cuda")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "decode  (x86-64-v3; sm_90a, cubin)"
+    assert "  fact io: f32" in lines
+    assert "  pool state_pool: f32[P, Hv, 128, 128]" in lines
+    # Only code with several variants has them listed.
+    code = lines.index("  code sm_90a, cubin")
+    assert len(lines) > code + 2
+    assert all(line.startswith("  variant ") for line in lines[code + 1 :])
+
+
+def test_entries_are_found_by_kind_and_types(tool, image, build_dir, tmp_path):
+    """Whether names have types in them or not."""
+    pairs = tmp_path / "pairs.gdnk"
+    done = tool(
+        "gdn-compile",
+        "--preset=qwen3.5-4b",
+        "--io=f32,bf16",
+        "--state=f32",
+        "--only=decode",
+        "-o",
+        pairs,
+    )
+    assert done.returncode == 0, done.stderr
+    runtime = Runtime(build_dir / "lib/libgdnrt.so")
+    one, two = runtime.image(image), runtime.image(pairs)
+    assert one.find("decode", io="float32", state="float32") == "decode"
+    assert one.find("decode") == "decode"
+    assert two.find("decode", io="float32", state="float32") == "decode_f32_f32"
+    assert two.find("decode", io="bfloat16") == "decode_bf16_f32"
+    with pytest.raises(GdnError, match="several entries fit: decode"):
+        two.find("decode")
+    with pytest.raises(GdnError, match=r"decode .io f16, state any.: the image has no such entry"):
+        two.find("decode", io="float16")
+    with pytest.raises(ValueError, match=r"io: expected one of float32, .*, got 'bf16'"):
+        two.find("decode", io="bf16")
 
 
 @pytest.mark.parametrize("entry", ["prefill", "decode"])

@@ -2,6 +2,7 @@
 //
 // gdn-run: runs entries of an image and says how right and how fast they are.
 #include "CommandLine.h"
+#include "ListImage.h"
 
 #include "gdn/Run/Arguments.h"
 #include "gdn/Run/Replay.h"
@@ -18,31 +19,6 @@ static constexpr int outOfBounds = 2;
 
 static void printJson(llvm::json::Value value) {
   llvm::outs() << llvm::formatv("{0:2}", value) << '\n';
-}
-
-/// Lists the entries of an image, the facts it states about them, and their
-/// parameters.
-static llvm::Error listEntries(const Program &program) {
-  for (const std::string &name : program.entryNames()) {
-    llvm::Expected<Kernel> kernel = program.kernel(name);
-    if (!kernel)
-      return kernel.takeError();
-    llvm::outs() << name << "  (" << kernel->getFeatures() << ")\n";
-    for (const auto &[key, value] : kernel->getFacts())
-      llvm::outs() << "  fact " << key << ": " << value << '\n';
-    for (const Parameter &parameter : kernel->getParameters())
-      llvm::outs() << (parameter.isPool      ? "  pool "
-                       : parameter.isWritten ? "  out  "
-                                             : "  in   ")
-                   << parameter.name << ": " << parameter.typeString() << '\n';
-    std::vector<gdnrt_variant_info> variants = kernel->getVariants();
-    for (const gdnrt_variant_info &info : variants)
-      if (variants.size() > 1)
-        llvm::outs() << "  variant " << info.name
-                     << (*info.conditions ? " where " : "") << info.conditions
-                     << '\n';
-  }
-  return llvm::Error::success();
 }
 
 static llvm::Expected<int> replayRecording(const Program &program,
@@ -164,17 +140,18 @@ static llvm::Expected<int> runOne(const Program &program,
 }
 
 static llvm::Expected<int> execute(const CommandLine &line) {
+  if (line.replayPath.empty() && line.entry.empty()) {
+    if (llvm::Error error = listImage(line.imagePath, llvm::outs()))
+      return std::move(error);
+    return 0;
+  }
   llvm::Expected<Program> program =
       Program::load(line.imagePath, line.workers, line.device);
   if (!program)
     return program.takeError();
   if (!line.replayPath.empty())
     return replayRecording(*program, line);
-  if (!line.entry.empty())
-    return runOne(*program, line);
-  if (llvm::Error error = listEntries(*program))
-    return std::move(error);
-  return 0;
+  return runOne(*program, line);
 }
 
 int main(int argc, char **argv) {

@@ -84,9 +84,6 @@ public:
   const Parameter *find(llvm::StringRef parameter) const;
   /// A fact that the image states about the entry, or "".
   std::string getAttribute(llvm::StringRef key) const;
-  /// All of these facts in the image's order, but for those that are for tools
-  /// ("gdn.source", ..).
-  std::vector<std::pair<std::string, std::string>> getFacts() const;
   /// The features of the code that the device chose; the target where it has
   /// none.
   std::string getFeatures() const;

@@ -57,6 +57,10 @@ public:
 
   /// The entry called `name`, or else the only one called `name` + "_" + more.
   Result<size_t> findEntry(std::string_view name) const;
+  /// The entry of a kind for a type of inputs and outputs and a type of states,
+  /// "bf16" and so on; "" for whichever there is.
+  Result<size_t> findKind(std::string_view kind, std::string_view io,
+                          std::string_view state) const;
 
 private:
   Image();
@@ -65,6 +69,9 @@ private:
   AlignedBytes copy_;
   ImageContents contents_;
 };
+
+/// What an entry is, "decode" and so on: its name without types.
+std::string_view kindOf(const EntrySchema &entry);
 
 } // namespace gdnrt
 

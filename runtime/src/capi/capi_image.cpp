@@ -68,6 +68,30 @@ gdnrt_status gdnrt_image_find_entry(const gdnrt_image *image, const char *name,
   });
 }
 
+gdnrt_status gdnrt_image_find_kind(const gdnrt_image *image, const char *kind,
+                                   int32_t io, int32_t state,
+                                   const gdnrt_entry **entry,
+                                   gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!image)
+      return nullPointer("image");
+    if (!kind)
+      return nullPointer("kind");
+    if (!entry)
+      return nullPointer("entry");
+    for (auto [name, dtype] : {std::pair("io", io), {"state", state}})
+      if (dtype < -1 || dtype > GDNRT_F64)
+        return invalid(name, ": expected a dtype or -1, got ", dtype);
+    auto text = [](int32_t dtype) {
+      return dtype == -1 ? "" : toString(static_cast<DType>(dtype));
+    };
+    auto index = image->image->findKind(kind, text(io), text(state));
+    if (index.isOk())
+      *entry = gdnrt_image_entry(image, *index);
+    return index.status();
+  });
+}
+
 const char *gdnrt_entry_name(const gdnrt_entry *entry) {
   return entry ? unwrap(entry)->name.c_str() : "";
 }

@@ -47,6 +47,55 @@ Result<std::shared_ptr<const Image>> Image::loadMemory(const void *data,
   return std::shared_ptr<const Image>(std::move(image));
 }
 
+/// The value of an attribute, "" if there is none.
+static std::string_view attributeOf(const EntrySchema &entry,
+                                    std::string_view key) {
+  for (const auto &[name, value] : entry.attributes)
+    if (name == key)
+      return value;
+  return "";
+}
+
+std::string_view gdnrt::kindOf(const EntrySchema &entry) {
+  std::string_view name = entry.name;
+  // Names have their types behind where an image has several pairs of them.
+  std::string types = "_" + std::string(attributeOf(entry, "io")) + "_" +
+                      std::string(attributeOf(entry, "state"));
+  if (name.size() > types.size() &&
+      name.substr(name.size() - types.size()) == types)
+    name.remove_suffix(types.size());
+  return name;
+}
+
+Result<size_t> Image::findKind(std::string_view kind, std::string_view io,
+                               std::string_view state) const {
+  std::vector<std::string> all, matches;
+  size_t match = 0;
+  for (size_t i = 0; i < entries().size(); ++i) {
+    const EntrySchema &entry = *entries()[i];
+    std::string_view ioOf = attributeOf(entry, "io");
+    std::string_view stateOf = attributeOf(entry, "state");
+    all.push_back(std::string(kindOf(entry)) + " (io " + std::string(ioOf) +
+                  ", state " + std::string(stateOf) + ")");
+    if (kindOf(entry) == kind && (io.empty() || io == ioOf) &&
+        (state.empty() || state == stateOf)) {
+      matches.push_back(all.back());
+      match = i;
+    }
+  }
+  if (matches.size() == 1)
+    return match;
+  std::string wanted = std::string(kind) + " (io " +
+                       std::string(io.empty() ? "any" : io) + ", state " +
+                       std::string(state.empty() ? "any" : state) + ")";
+  if (matches.empty())
+    return failure(StatusCode::notFound, wanted,
+                   ": the image has no such entry; it has: ",
+                   all.empty() ? "none" : joinNames(all));
+  return failure(StatusCode::notFound, wanted,
+                 ": several entries fit: ", joinNames(matches));
+}
+
 Result<size_t> Image::findEntry(std::string_view name) const {
   std::vector<std::string> all, matches;
   size_t match = 0;

@@ -303,6 +303,65 @@ TEST_F(CApiTest, WorkspaceOfABinding) {
   gdnrt_kernel_destroy(neighbours);
 }
 
+TEST_F(CApiTest, KindsAndTypes) {
+  // One pair of types has no types in names, several have.
+  auto make = [](std::vector<std::vector<std::string>> entries) {
+    ImageBuilder builder;
+    for (const std::vector<std::string> &each : entries)
+      builder.entry(each[0])
+          .tensor("out", fb::Access::write, fb::DType::f32, {"N"})
+          .code("any", {"N"})
+          .attribute("io", each[1])
+          .attribute("state", each[2]);
+    builder.blob({1});
+    return builder.build();
+  };
+  auto find = [&](const Bytes &of, const char *kind, int32_t io,
+                  int32_t state) -> std::string {
+    gdnrt_image *loaded = nullptr;
+    EXPECT_EQ(gdnrt_image_load_memory(of.data(), of.size(), &loaded, &error),
+              GDNRT_OK)
+        << error.message;
+    const gdnrt_entry *found = nullptr;
+    gdnrt_status status =
+        gdnrt_image_find_kind(loaded, kind, io, state, &found, &error);
+    std::string text =
+        status == GDNRT_OK ? gdnrt_entry_name(found) : error.message;
+    gdnrt_image_destroy(loaded);
+    return text;
+  };
+  const Bytes one =
+      make({{"decode", "bf16", "f32"}, {"decode_more", "bf16", "f32"}});
+  const Bytes two = make({{"decode_bf16_f32", "bf16", "f32"},
+                          {"decode_bf16_bf16", "bf16", "bf16"},
+                          {"prefill_bf16_f32", "bf16", "f32"}});
+  EXPECT_EQ(find(one, "decode", GDNRT_BF16, GDNRT_F32), "decode");
+  EXPECT_EQ(find(two, "decode", GDNRT_BF16, GDNRT_F32), "decode_bf16_f32");
+  EXPECT_EQ(find(one, "decode", -1, -1), "decode");
+  EXPECT_EQ(find(two, "decode", -1, GDNRT_BF16), "decode_bf16_bf16");
+  EXPECT_EQ(find(two, "prefill", -1, -1), "prefill_bf16_f32");
+  EXPECT_EQ(find(one, "decode", GDNRT_F16, GDNRT_F32),
+            "NOT_FOUND: decode (io f16, state f32): the image has no such "
+            "entry; it has: decode (io bf16, state f32), decode_more (io "
+            "bf16, state f32)");
+  EXPECT_EQ(find(two, "decode", GDNRT_BF16, -1),
+            "NOT_FOUND: decode (io bf16, state any): several entries fit: "
+            "decode (io bf16, state f32), decode (io bf16, state bf16)");
+  EXPECT_EQ(find(two, "decode", GDNRT_BF16, 9),
+            "INVALID_ARGUMENT: state: expected a dtype or -1, got 9");
+  // Entries without such facts are found by their names.
+  const gdnrt_entry *found = nullptr;
+  ASSERT_EQ(gdnrt_image_find_kind(image, "neighbours", -1, -1, &found, &error),
+            GDNRT_OK);
+  EXPECT_STREQ(gdnrt_entry_name(found), "neighbours");
+  EXPECT_EQ(gdnrt_image_find_kind(nullptr, "x", -1, -1, &found, &error),
+            GDNRT_INVALID_ARGUMENT);
+  EXPECT_EQ(gdnrt_image_find_kind(image, nullptr, -1, -1, &found, &error),
+            GDNRT_INVALID_ARGUMENT);
+  EXPECT_EQ(gdnrt_image_find_kind(image, "x", -1, -1, nullptr, &error),
+            GDNRT_INVALID_ARGUMENT);
+}
+
 TEST_F(CApiTest, LongMessagesAreCut) {
   std::string name(3000, 'n');
   const gdnrt_entry *entry = nullptr;
