@@ -37,6 +37,7 @@ SHOWN = ["prefill", "decode", "copy_slots"]
 # What an entry is run with on this CPU.
 CALLS = {"prefill": "lens=70:1,Hk=1,Hv=2", "decode": "rows=3,Hk=1,Hv=2"}
 _LEFT_OUT = re.compile(r"warning: entry '(\w+)' has no schedule for \S+ and is left out(?:: (.*))?")
+_SPILLS = re.compile(r"'(\w+)' expects no spilled registers on \S+, but got (\d+) bytes")
 _REMARK = re.compile(r"remark: (a state of .*)")
 _VARIANT = re.compile(r"warning: '(\w+)' on \S+ (spills \d+ bytes of registers|is slow: \(\w+\))")
 # Records of kernels that ran, with a digest for each.
@@ -328,21 +329,28 @@ def engine_table(rows: list[Row]) -> list[str]:
             if row is None:
                 cells.append("")
                 continue
-            why = [
-                f"`{entry}`: {reason}" if entry else reason
-                for entry, reason in row.get("no", {}).items()
-            ]
+            reasons = why(row)
             gone = [
                 f"without `{name}`, which {fault}"
                 for name, fault in row.get("variants", {}).items()
             ]
-            numbers = [notes.setdefault(text, len(notes) + 1) for text in [*why, *gone]]
+            numbers = [notes.setdefault(text, len(notes) + 1) for text in [*reasons, *gone]]
             marks = ", ".join(f"({n})" for n in numbers)
-            cells.append(f"{'no' if why else 'yes'} {marks}".strip())
+            cells.append(f"{'no' if reasons else 'yes'} {marks}".strip())
         lines.append(f"| `{engine}` | {', '.join(short(list(presets)))} | {' | '.join(cells)} |")
     if notes:
         lines += ["", *(f"{number}. {text}" for text, number in notes.items())]
     return lines
+
+
+def why(row: Row) -> list[str]:
+    """The reasons of a row, as the page has them."""
+    reasons = []
+    for entry, reason in row.get("no", {}).items():
+        spills = _SPILLS.match(reason)
+        text = f"`{spills[1]}` spills {spills[2]} bytes of registers" if spills else reason
+        reasons.append(f"`{entry}`: {text}" if entry else text)
+    return reasons
 
 
 def markdown(rows: list[Row]) -> str:
@@ -362,9 +370,9 @@ def markdown(rows: list[Row]) -> str:
     ]
     reasons: dict[str, list[str]] = {}
     for row in rows:
-        for entry, reason in row.get("no", {}).items() if not row["engine"] else ():
+        for reason in why(row) if not row["engine"] else ():
             where = f"{row['presets'][0]} {row['io']} {row['target']}"
-            reasons.setdefault(f"`{entry}`: {reason}" if entry else reason, []).append(where)
+            reasons.setdefault(reason, []).append(where)
     if reasons:
         lines += ["No, because:", ""]
         lines += [f"- {reason} ({', '.join(where)})" for reason, where in reasons.items()]
