@@ -16,6 +16,7 @@ namespace gdn {
 
 /// Where an attribute stands; a row has those where it may.
 enum AttributePlace : unsigned {
+  nowhere = 0,     // on any other op
   onPrograms = 1,  // functions of any dialect but llvm
   onCode = 2,      // llvm.func
   onArguments = 4, // of any function

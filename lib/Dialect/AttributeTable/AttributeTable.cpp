@@ -93,7 +93,7 @@ LogicalResult AttributeTable::verify(const AttributeUse &use) const {
 
 LogicalResult AttributeTable::verifyOfOp(Operation *op,
                                          NamedAttribute attribute) const {
-  AttributePlace place = {};
+  AttributePlace place = nowhere;
   if (isa<ModuleOp>(op))
     place = onModules;
   else if (isa<FunctionOpInterface>(op))

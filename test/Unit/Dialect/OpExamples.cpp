@@ -86,19 +86,18 @@ OpExamplesTest::OpExamplesTest() {
                      VectorType::get({1, 1, 1}, f32),
                      VectorType::get({4}, f32, {true}), ComplexType::get(f32)});
   // Sizes whose products have no 64 bits, where the types allow them.
-  for (StringRef text :
-       {"!gdn.pool<4611686018427387904x4x64x64xf32>",
-        "!gdn_gpu.shared<4611686018427387904x4xf32>",
-        "!gdn_gpu.channel<4611686018427387904x4xf32, depth = 2>",
-        "!gdn_gpu.channel<4x4xf32, depth = 4611686018427387904>",
-        "!gdn_gpu.fragment<4611686018427387904x4xf32, #gdn_gpu.rows<warps = "
-        "4, lanes = 4, vector = 2>>",
-        "!gdn_gpu.fragment<4x4xf32, #gdn_gpu.rows<warps = "
-        "4611686018427387904, lanes = 4, vector = 2>>",
-        "vector<4611686018427387904xf32>", "vector<2147483648x2xf32>",
-        "memref<4611686018427387904x4xf32>",
-        "memref<4x4xf32, strided<[4611686018427387904, 1], offset: ?>>",
-        "tensor<9223372036854775807x4x8xf32>"})
+  const std::string rows = ", #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>>";
+  for (const std::string &text :
+       {std::string("!gdn.pool<4611686018427387904x4x64x64xf32>"),
+        std::string("!gdn_gpu.shared<4611686018427387904x4xf32>"),
+        std::string("!gdn_gpu.channel<4611686018427387904x4xf32, depth = 2>"),
+        std::string("!gdn_gpu.channel<4x4xf32, depth = 4611686018427387904>"),
+        "!gdn_gpu.fragment<4611686018427387904x4xf32" + rows,
+        std::string("vector<4611686018427387904xf32>"),
+        std::string("vector<2147483648x2xf32>"),
+        std::string("memref<4611686018427387904x4xf32>"),
+        std::string("memref<4x4xf32, strided<[4611686018427387904, 1]>>"),
+        std::string("tensor<9223372036854775807x4x8xf32>")})
     if (Type type = parseType(text, &context))
       types.push_back(type);
   auto integer = [&](unsigned bits, bool isSigned) -> Attribute {

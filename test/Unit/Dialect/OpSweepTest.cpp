@@ -264,7 +264,7 @@ void OpSweep::change(ModuleOp module, Draws &draws) {
     OpBuilder::atBlockBegin(block).clone(*op);
     break;
   }
-  case 12:
+  default:
     changeResults(op, draws.oneIn(2), draws.pick(types),
                   [&](OpBuilder &b, Type type) { return makeValue(b, type); });
     break;
