@@ -362,8 +362,14 @@ GDNRT_STRUCT(gdnrt_cuda_options)
  *  Streams are CUstream (or cudaStream_t) of that context; null is the legacy
  *  default stream. Launches neither wait nor allocate, and may be captured into
  *  a graph; the arguments and the workspace of a captured launch are those that
- *  the binding had. Code is loaded, and PTX assembled, when kernels are
- *  created, also while another thread captures. */
+ *  the binding had. A graph, and what is instantiated from it, keeps alive the
+ *  code of its launches, though kernels and bindings are destroyed (user
+ * objects of the driver, CUDA 11.3; a driver without them keeps nothing, and
+ * then kernels have to outlive graphs). Memory of arguments and workspaces that
+ * the caller gave stays his to keep. What graphs kept is given back within
+ * later calls that create kernels, allocate, synchronize or destroy a device.
+ * Code is loaded, and PTX assembled, when kernels are created, also while
+ * another thread captures. */
 GDNRT_API gdnrt_status
 gdnrt_device_create_cuda(const gdnrt_cuda_options *options,
                          gdnrt_device **device, gdnrt_error *error);

@@ -367,7 +367,8 @@ GDNRT_API gdnrt_status gdnrt_gdn_layer_check_steps(
     const gdnrt_gdn_layer *layer, const gdnrt_metadata_builder *builder,
     gdnrt_error *error);
 
-/** Destroys the layer. Its launches must have run. */
+/** Destroys the layer. Its launches must have run; graphs keep alive what they
+ *  need of its kernels and of the memory that it took to work in. */
 GDNRT_API void gdnrt_gdn_layer_destroy(gdnrt_gdn_layer *layer);
 
 /** Runs the core over a step. `tokens` are the projections and outputs, one row
@@ -458,7 +459,8 @@ GDNRT_API gdnrt_status gdnrt_gdn_layer_set_batch_invariant(
 
 /** From its next launch on the layer works in `workspace`, of its device. All
  *  layers that do must run in the order of one stream. Null: in its own again.
- *  Graphs keep the one that they were captured with, which then has to live. */
+ *  Graphs work in the one that they were captured with, and keep it alive if
+ *  its memory was taken; see gdnrt_device_create_cuda. */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_share_workspace(
     gdnrt_gdn_layer *layer, const gdnrt_workspace *workspace,
     gdnrt_error *error);

@@ -24,6 +24,8 @@ using Module = struct OpaqueModule *;
 using Function = struct OpaqueFunction *;
 using Stream = struct OpaqueStream *;
 using Event = struct OpaqueEvent *;
+using Graph = struct OpaqueGraph *;
+using UserObject = struct OpaqueUserObject *;
 
 // Values of CUresult that the runtime tells apart.
 constexpr Result kSuccess = 0;
@@ -54,8 +56,13 @@ constexpr int kJitInfoLogBytes = 4;
 constexpr int kJitErrorLog = 5;
 constexpr int kJitErrorLogBytes = 6;
 
-// CUstreamCaptureMode.
+// CUstreamCaptureMode and CUstreamCaptureStatus.
 constexpr int kCaptureRelaxed = 2;
+constexpr int kCaptureActive = 1;
+
+// CUuserObject_flags and CUuserObjectRetain_flags.
+constexpr unsigned kUserObjectNoDestructorSync = 1;
+constexpr unsigned kGraphUserObjectMove = 1;
 
 // CUlaunchAttributeID.
 constexpr int kClusterDimension = 4;
@@ -156,6 +163,16 @@ static_assert(sizeof(LaunchConfig) == 56 &&
 #define GDNRT_CUDA_OPTIONAL(X)                                                 \
   X(functionLoad, cuFuncLoad, (Function function))                             \
   X(streamIsCapturing, cuStreamIsCapturing, (Stream stream, int *status))      \
+  X(streamCaptureInfo, cuStreamGetCaptureInfo_v2,                              \
+    (Stream stream, int *status, uint64_t *id, Graph *graph,                   \
+     const void **dependencies, size_t *count))                                \
+  X(userObjectCreate, cuUserObjectCreate,                                      \
+    (UserObject * object, void *data, void (*destroy)(void *),                 \
+     unsigned references, unsigned flags))                                     \
+  X(userObjectRelease, cuUserObjectRelease,                                    \
+    (UserObject object, unsigned count))                                       \
+  X(graphRetain, cuGraphRetainUserObject,                                      \
+    (Graph graph, UserObject object, unsigned count, unsigned flags))          \
   X(functionParameter, cuFuncGetParamInfo,                                     \
     (Function function, size_t index, size_t *offset, size_t *bytes))          \
   X(tensorMapEncode, cuTensorMapEncodeTiled,                                   \

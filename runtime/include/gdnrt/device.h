@@ -66,6 +66,11 @@ public:
   /// Whether launches on `stream` are recorded into a graph now instead of run.
   virtual Result<bool> isCapturing(void *stream);
 
+  /// `object` lives as long as a graph that launches on `stream` are recorded
+  /// into now, if they are and the driver can keep it.
+  virtual Status keepForGraph(void *stream,
+                              const std::shared_ptr<const void> &object);
+
   /// Sets every byte of memory of the device, in the order of `stream`.
   virtual Status fill(void *data, uint8_t value, uint64_t bytes,
                       void *stream) = 0;

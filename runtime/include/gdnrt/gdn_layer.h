@@ -63,7 +63,6 @@ enum class ParamRole : uint8_t {
 /// rebound where something changed.
 class LayerKernel {
 public:
-  ~LayerKernel();
   LayerKernel(const LayerKernel &) = delete;
   LayerKernel &operator=(const LayerKernel &) = delete;
   static Result<std::unique_ptr<LayerKernel>>
@@ -128,7 +127,7 @@ private:
   std::vector<Argument> arguments_;
   /// Memory of the device that launches work in. Graphs may know the old ones,
   /// so they stay.
-  std::vector<void *> workspaces_;
+  std::vector<std::shared_ptr<void>> workspaces_;
   /// That of all layers, and whether the binding has it.
   std::shared_ptr<const Workspace> shared_;
   bool sharesWorkspace_ = false;

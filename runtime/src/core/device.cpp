@@ -11,6 +11,10 @@ Device::~Device() = default;
 
 Result<bool> Device::isCapturing(void *) { return false; }
 
+Status Device::keepForGraph(void *, const std::shared_ptr<const void> &) {
+  return {};
+}
+
 Status gdnrt::refuseCapture(Device &device, void *stream, const char *what) {
   auto capturing = device.isCapturing(stream);
   if (capturing.isOk() && *capturing)

@@ -7,6 +7,7 @@
 
 #include "gdnrt/cuda_code_choice.h"
 #include "gdnrt/cuda_driver.h"
+#include "gdnrt/cuda_graph.h"
 #include "gdnrt/cuda_kernel.h"
 #include "gdnrt/cuda_tensor_map.h"
 
@@ -41,6 +42,7 @@ private:
   CodeSchema schema_;
   size_t index_;
   std::shared_ptr<const cuda::DeviceContext> context_;
+  std::shared_ptr<cuda::LoadedModule> module_;
   bool hasBoxes_;
   cuda::TensorMapEncoder encoder_;
   /// By variant and stage.
@@ -54,12 +56,16 @@ public:
       : context_(std::move(context)), capability_(capability),
         properties_(std::move(properties)) {}
 
+  ~CudaDevice() override { cuda::releaseOfGraphs(context_->driver()); }
+
   const DeviceProperties &properties() const override { return properties_; }
   Result<std::unique_ptr<LoadedCode>>
   load(const Image &image, size_t entry,
        std::optional<size_t> forcedCode) override;
   Status synchronize(void *stream) override;
   Result<bool> isCapturing(void *stream) override;
+  Status keepForGraph(void *stream,
+                      const std::shared_ptr<const void> &object) override;
   Status fill(void *data, uint8_t value, uint64_t bytes, void *stream) override;
   Status copy(void *to, const void *from, uint64_t bytes,
               void *stream) override;
@@ -100,6 +106,7 @@ Status CudaCode::makeKernels(const std::shared_ptr<cuda::LoadedModule> &module,
     return failure(StatusCode::unsupported, entry.name,
                    ": expected a driver that makes maps of boxes; this one "
                    "lacks cuTensorMapEncodeTiled");
+  module_ = module;
   size_t numWords =
       entry.numWords() + schema_.mostRegions() + cuda::kExtraWords;
   for (const VariantSchema &variant : schema_.variants) {
@@ -123,6 +130,10 @@ Status CudaCode::launch(const Binding &binding, void *stream) {
   cuda::CurrentContext current(*context_);
   if (!current.status().isOk())
     return current.status();
+  if (Status status = cuda::keepForGraph(context_->driver(), toStream(stream),
+                                         module_, binding.entry().name);
+      !status.isOk())
+    return status;
   // makeKernels has checked that they fit.
   int64_t words[cuda::kMostWords];
   int64_t *end =
@@ -189,6 +200,7 @@ CudaDevice::load(const Image &image, size_t index,
   if (!current.status().isOk())
     return current.status();
   cuda::RelaxedCapture relaxed(context_->driver());
+  cuda::releaseOfGraphs(context_->driver());
   auto module = loadModule(image, code, entry.name);
   if (!module.isOk())
     return module.status();
@@ -204,6 +216,7 @@ Status CudaDevice::synchronize(void *stream) {
   cuda::CurrentContext current(*context_);
   if (!current.status().isOk())
     return current.status();
+  cuda::releaseOfGraphs(context_->driver());
   const cuda::Driver &driver = context_->driver();
   return driver.check(driver.streamSynchronize(toStream(stream)),
                       "cuStreamSynchronize", "synchronize");
@@ -263,12 +276,22 @@ Status CudaDevice::upload(void *to, const void *from, uint64_t bytes,
       "cuMemcpyHtoDAsync", "upload");
 }
 
+Status CudaDevice::keepForGraph(void *stream,
+                                const std::shared_ptr<const void> &object) {
+  cuda::CurrentContext current(*context_);
+  if (!current.status().isOk())
+    return current.status();
+  return cuda::keepForGraph(context_->driver(), toStream(stream), object,
+                            "workspace");
+}
+
 Result<void *> CudaDevice::allocate(size_t bytes) {
   cuda::CurrentContext current(*context_);
   if (!current.status().isOk())
     return current.status();
   const cuda::Driver &driver = context_->driver();
   cuda::RelaxedCapture relaxed(driver);
+  cuda::releaseOfGraphs(context_->driver());
   cuda::Address address = 0;
   // The driver refuses to allocate nothing.
   if (Status s = driver.check(

@@ -331,17 +331,13 @@ Status LayerKernel::giveWorkspace(void *stream) {
   auto memory = device().allocate(bytes);
   if (!memory.isOk())
     return memory.status();
-  if (Status s = binding_->setWorkspace(*memory, bytes); !s.isOk()) {
-    (void)device().free(*memory);
+  std::shared_ptr<void> owner(*memory, [device = kernel_->device](void *data) {
+    (void)device->free(data);
+  });
+  if (Status s = binding_->setWorkspace(*memory, bytes); !s.isOk())
     return s;
-  }
-  workspaces_.push_back(*memory);
+  workspaces_.push_back(std::move(owner));
   return device().fill(*memory, 0, binding_->bytesToZero(bytes), stream);
-}
-
-LayerKernel::~LayerKernel() {
-  for (void *memory : workspaces_)
-    (void)device().free(memory);
 }
 
 /// Everything but the launch: arguments, and the shared workspace.
@@ -421,5 +417,13 @@ Status LayerKernel::launch(const GDNMetadataView &step, const gdnrt_run &run,
     if (Status s = prepare(step, run, tokens, count); !s.isOk())
       return s;
   prepared_ = nullptr;
+  std::shared_ptr<const void> memory;
+  if (sharesWorkspace_)
+    memory = shared_;
+  else if (!workspaces_.empty())
+    memory = workspaces_.back();
+  if (memory)
+    if (Status s = device().keepForGraph(stream, memory); !s.isOk())
+      return s;
   return kernel_->code->launch(*binding_, stream);
 }

@@ -247,6 +247,38 @@ TEST_F(Gpu, Graphs) {
   ASSERT_EQ(driver.setCurrent(nullptr), 0);
 }
 
+TEST_F(Gpu, GraphsOutliveTheirKernels) {
+  Streams driver;
+  void *context = nullptr, *stream = nullptr, *graph = nullptr, *exec = nullptr;
+  ASSERT_EQ(driver.retain(&context, 0), 0);
+  ASSERT_EQ(driver.setCurrent(context), 0);
+  ASSERT_EQ(driver.create(&stream, 1), 0);
+  void *x = array(iota(500)), *out = array(iota(500));
+  gdnrt_binding *bound = bind("scale", {x, out}, 500);
+  ASSERT_EQ(driver.begin(stream, /*global*/ 0), 0);
+  EXPECT_EQ(launch(bound, stream), "OK");
+  ASSERT_EQ(driver.end(stream, &graph), 0);
+  ASSERT_EQ(driver.instantiate(&exec, graph, 0), 0);
+  EXPECT_EQ(driver.destroyGraph(graph), 0);
+  // The last kernel of the image: without the graph its module is unloaded.
+  for (gdnrt_binding *each : bindings)
+    gdnrt_binding_destroy(each);
+  for (gdnrt_kernel *each : kernels)
+    gdnrt_kernel_destroy(each);
+  bindings.clear();
+  kernels.clear();
+  for (int32_t factor : {1, 5}) {
+    write(x, times(iota(500), factor));
+    ASSERT_EQ(driver.launch(exec, stream), 0);
+    ASSERT_EQ(driver.synchronize(stream), 0);
+    EXPECT_EQ(read(out, 500), times(iota(500), 2 * factor));
+  }
+  EXPECT_EQ(driver.destroyExecutable(exec), 0);
+  EXPECT_EQ(driver.destroy(stream), 0);
+  ASSERT_EQ(gdnrt_device_synchronize(device, nullptr, &error), GDNRT_OK);
+  ASSERT_EQ(driver.setCurrent(nullptr), 0);
+}
+
 TEST_F(Gpu, CountersStartAtZero) {
   void *order = array(iota(4000));
   void *workspace = array(std::vector<int32_t>(64, -1));

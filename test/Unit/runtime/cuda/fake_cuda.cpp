@@ -46,6 +46,13 @@ int FakeCuda::count(const std::string &name) const {
   return found;
 }
 
+void gdnrt::test::destroyFakeGraphs() {
+  auto objects = std::move(fakeCuda().userObjects);
+  fakeCuda().userObjects.clear();
+  for (auto [destroy, data] : objects)
+    destroy(data);
+}
+
 void gdnrt::test::resetFakeCuda() {
   FakeCuda &fake = fakeCuda();
   FakeCuda fresh;
@@ -59,6 +66,7 @@ void gdnrt::test::resetFakeCuda() {
   fake.parameterBytes = 0;
   fake.parameterBytesOf.clear();
   fake.isCapturing = false;
+  fake.userObjects.clear();
   fake.assemblerLog.clear();
   fake.run = nullptr;
   fake.failures.clear();
@@ -306,6 +314,37 @@ EXPORT gdnrt::cuda::Result cuMemsetD8Async(Address address, unsigned char value,
 EXPORT gdnrt::cuda::Result cuStreamIsCapturing(Stream, int *status) {
   NOTE("cuStreamIsCapturing");
   *status = fake().isCapturing;
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuStreamGetCaptureInfo_v2(Stream, int *status,
+                                                     uint64_t *, Graph *graph,
+                                                     const void **, size_t *) {
+  NOTE("cuStreamGetCaptureInfo_v2");
+  *status = fake().isCapturing;
+  *graph = reinterpret_cast<Graph>(&fake().userObjects);
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuUserObjectCreate(UserObject *object, void *data,
+                                              void (*destroy)(void *), unsigned,
+                                              unsigned) {
+  NOTE("cuUserObjectCreate");
+  auto *made = new std::pair<void (*)(void *), void *>(destroy, data);
+  *object = reinterpret_cast<UserObject>(made);
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuUserObjectRelease(UserObject object, unsigned) {
+  NOTE("cuUserObjectRelease");
+  auto *made = reinterpret_cast<std::pair<void (*)(void *), void *> *>(object);
+  made->first(made->second);
+  delete made;
+  return kSuccess;
+}
+EXPORT gdnrt::cuda::Result cuGraphRetainUserObject(Graph, UserObject object,
+                                                   unsigned, unsigned) {
+  NOTE("cuGraphRetainUserObject");
+  auto *made = reinterpret_cast<std::pair<void (*)(void *), void *> *>(object);
+  fake().userObjects.push_back(*made);
+  delete made;
   return kSuccess;
 }
 EXPORT gdnrt::cuda::Result cuFuncLoad(Function) {

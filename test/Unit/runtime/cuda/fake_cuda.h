@@ -14,6 +14,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gdnrt::test {
@@ -50,6 +51,9 @@ struct FakeCuda {
   std::string assemblerLog;
   /// Whether streams are captured.
   bool isCapturing = false;
+  /// What graphs hold: a destructor and its data. A test that destroys graphs
+  /// calls them.
+  std::vector<std::pair<void (*)(void *), void *>> userObjects;
   /// Runs instead of a kernel.
   std::function<void(const FakeLaunch &)> run;
 
@@ -76,6 +80,10 @@ struct FakeCuda {
 
 /// The state of the stand-in that this program has loaded.
 FakeCuda &fakeCuda();
+
+/// Destroys all graphs, as a thread of the driver's would: no call of it until
+/// the destructors have run.
+void destroyFakeGraphs();
 
 /// Forgets everything but what is loaded and retained.
 void resetFakeCuda();

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// User objects of graphs that hold modules and workspaces.
+
+#include "gdnrt/cuda_graph.h"
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+using namespace gdnrt;
+using namespace gdnrt::cuda;
+
+namespace {
+
+using Held = std::shared_ptr<const void>;
+
+/// What graphs held that are gone, of all devices of the process.
+struct Aside {
+  std::mutex lock;
+  std::vector<Held> held;
+};
+
+} // namespace
+
+/// Never destroyed: the driver's threads may outlive everything else.
+static Aside &aside() {
+  static auto *made = new Aside;
+  return *made;
+}
+
+/// On a thread of the driver's, where its functions may not be called.
+static void putAside(void *data) {
+  std::unique_ptr<Held> held(static_cast<Held *>(data));
+  std::lock_guard<std::mutex> guard(aside().lock);
+  aside().held.push_back(std::move(*held));
+}
+
+Status cuda::keepForGraph(const Driver &driver, Stream stream,
+                          const Held &object, std::string_view what) {
+  // The legacy default stream is never captured.
+  if (!stream || !driver.streamCaptureInfo || !driver.userObjectCreate ||
+      !driver.userObjectRelease || !driver.graphRetain)
+    return {};
+  int status = 0;
+  Graph graph = nullptr;
+  if (Status s =
+          driver.check(driver.streamCaptureInfo(stream, &status, nullptr,
+                                                &graph, nullptr, nullptr),
+                       "cuStreamGetCaptureInfo", what);
+      !s.isOk())
+    return s;
+  if (status != kCaptureActive)
+    return {};
+  auto held = std::make_unique<Held>(object);
+  UserObject made = nullptr;
+  if (Status s =
+          driver.check(driver.userObjectCreate(&made, held.get(), putAside, 1,
+                                               kUserObjectNoDestructorSync),
+                       "cuUserObjectCreate", what);
+      !s.isOk())
+    return s;
+  (void)held.release(); // the user object's, whose destructor deletes it
+  Status s =
+      driver.check(driver.graphRetain(graph, made, 1, kGraphUserObjectMove),
+                   "cuGraphRetainUserObject", what);
+  if (!s.isOk())
+    (void)driver.userObjectRelease(made, 1);
+  return s;
+}
+
+void cuda::releaseOfGraphs(const Driver &driver) {
+  std::vector<Held> held;
+  {
+    std::lock_guard<std::mutex> guard(aside().lock);
+    held.swap(aside().held);
+  }
+  if (held.empty())
+    return;
+  RelaxedCapture relaxed(driver);
+  held.clear(); // destructors may come here again
+}
