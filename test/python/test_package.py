@@ -69,7 +69,7 @@ def test_the_version_is_that_of_the_build():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     pattern = settings["tool"]["scikit-build"]["metadata"]["version"]["regex"]
     version = re.search(pattern, (ROOT / "CMakeLists.txt").read_text())
-    header = (ROOT / "include/gdn-c/runtime.h").read_text()
+    header = (ROOT / "include/gdn-c/status.h").read_text()
     numbers = [
         re.search(rf"#define GDNRT_VERSION_{part} (\d+)", header).group(1)
         for part in ("MAJOR", "MINOR", "PATCH")
