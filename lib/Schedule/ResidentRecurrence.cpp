@@ -473,6 +473,10 @@ void ResidentKernel::emitRootBlock(Block &block) {
     entry->getParentOp()->setAttr("gdn_gpu.allow",
                                   b.getStringAttr(packedSpills));
   }
+  // Where parameters that few layers ask for leave no room for two blocks, one
+  // is right, too.
+  if (!isPacked)
+    entry->getParentOp()->setAttr("gdn_gpu.fewer_blocks", b.getUnitAttr());
   zero = arith::ConstantIndexOp::create(b, scan.getLoc(), 0);
   bool isNarrow =
       !cast<VectorType>(scan.getState().getType()).getElementType().isF32();
