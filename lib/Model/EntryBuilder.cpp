@@ -344,8 +344,7 @@ void EntryBuilder::buildBody() {
   Value checkpointTokens = signature["checkpoint_tokens"];
   Value checkpointSlots = signature["checkpoint_slots"];
   Value statePool = signature["state_pool"];
-  UnitAttr doubledBeta =
-      config.doubleBeta ? builder.getUnitAttr() : UnitAttr();
+  UnitAttr doubledBeta = config.doubleBeta ? builder.getUnitAttr() : UnitAttr();
   auto unit = [&](Value heads, StringRef name) -> Value {
     return L2NormOp::create(builder, loc(name), likeOf(heads, f32), heads,
                             builder.getF32FloatAttr(1e-6f));
@@ -379,10 +378,10 @@ void EntryBuilder::buildBody() {
   ValueRange qkv = conv.getResults();
   Value q = unit(qkv[0], "q");
   Value k = unit(qkv[1], "k");
-  auto gates = GatesOp::create(
-      builder, loc("gates"), likeOf(in.a, f32), likeOf(in.b, f32), in.a, in.b,
-      signature["A_log"], signature["dt_bias"], builder.getF32FloatAttr(20.0f),
-      doubledBeta);
+  auto gates = GatesOp::create(builder, loc("gates"), likeOf(in.a, f32),
+                               likeOf(in.b, f32), in.a, in.b,
+                               signature["A_log"], signature["dt_bias"],
+                               builder.getF32FloatAttr(20.0f), doubledBeta);
 
   // The norm reads the core output before it is rounded.
   Type coreElement = givesNorm() ? f32 : io;

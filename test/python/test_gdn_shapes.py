@@ -12,11 +12,13 @@ def in_turn(rows, columns, long=(), column_first=False):
     """All pairs, as arguments. Each run has one column for each row, in turn, and no column that
     is `long`; the others are in --full."""
     short = [column for column in columns if column not in long]
+    pairs = []
     for i, row in enumerate(rows):
         for column in columns:
             is_long = column != short[i % len(short)]
             values = (column, *row) if column_first else (*row, column)
-            yield pytest.param(*values, marks=pytest.mark.long if is_long else ())
+            pairs.append(pytest.param(*values, marks=pytest.mark.long if is_long else ()))
+    return pairs
 
 
 GATES = ["realistic", "near_one", "strong", "very_strong"]
