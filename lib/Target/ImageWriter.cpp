@@ -90,14 +90,13 @@ static LogicalResult readVariant(LLVM::LLVMFuncOp func, VariantCode &variant) {
 }
 
 /// The names of the variants that the function is a stage of.
-static SmallVector<StringRef> getVariants(LLVM::LLVMFuncOp func) {
-  Attribute attribute = func->getAttr("gdn_tile.variant");
-  if (auto name = dyn_cast_or_null<StringAttr>(attribute))
-    return {name.getValue()};
-  if (auto names = dyn_cast_or_null<ArrayAttr>(attribute))
-    return llvm::map_to_vector(names.getAsRange<StringAttr>(),
-                               [](StringAttr name) { return name.getValue(); });
-  return {"rows"};
+static SmallVector<StringRef> getVariantNames(LLVM::LLVMFuncOp func) {
+  SmallVector<StringRef> names;
+  for (StringAttr variant : readVariants(func))
+    names.push_back(variant.getValue());
+  if (names.empty())
+    names.push_back("rows");
+  return names;
 }
 
 /// The variant `name` of `code`, added if it is new.
@@ -170,7 +169,7 @@ FailureOr<SmallVector<EntryCode, 0>> gdn::collectEntryCodes(ModuleOp lowered) {
       for (NamedAttribute fact : facts)
         code.facts.push_back(
             {fact.getName().str(), cast<StringAttr>(fact.getValue()).str()});
-    for (StringRef name : getVariants(func)) {
+    for (StringRef name : getVariantNames(func)) {
       VariantCode &variant = variantOf(name, code);
       if (failed(readVariant(func, variant)))
         return failure();

@@ -164,16 +164,6 @@ bool gdn::takeFewerBlocks(ModuleOp module, const PtxasReport &report,
   return changed;
 }
 
-/// The variants that `func` is a stage of; none if its entry has but one.
-static SmallVector<StringAttr> getVariants(LLVM::LLVMFuncOp func) {
-  Attribute attribute = func->getAttr("gdn_tile.variant");
-  if (auto name = dyn_cast_or_null<StringAttr>(attribute))
-    return {name};
-  if (auto names = dyn_cast_or_null<ArrayAttr>(attribute))
-    return llvm::to_vector(names.getAsRange<StringAttr>());
-  return {};
-}
-
 /// Whether the stage lets all calls take its variant.
 static bool takesAllCalls(LLVM::LLVMFuncOp func, StringAttr variant) {
   Attribute conditions = func->getAttr("gdn_tile.conditions");
@@ -222,7 +212,7 @@ bool gdn::leaveOutVariants(ModuleOp module, const PtxasReport &report,
   for (auto &[entry, funcs] : stages) {
     DenseSet<StringAttr> all, refused, limited, inWorkspace;
     for (LLVM::LLVMFuncOp func : funcs)
-      for (StringAttr variant : getVariants(func)) {
+      for (StringAttr variant : readVariants(func)) {
         all.insert(variant);
         if (!getFault(func, report).empty())
           refused.insert(variant);
@@ -245,7 +235,7 @@ bool gdn::leaveOutVariants(ModuleOp module, const PtxasReport &report,
       continue;
     changed = true;
     for (LLVM::LLVMFuncOp func : funcs) {
-      SmallVector<StringAttr> variants = getVariants(func);
+      SmallVector<StringAttr> variants = readVariants(func);
       SmallVector<Attribute> left;
       llvm::copy_if(variants, std::back_inserter(left),
                     [&](StringAttr name) { return !refused.contains(name); });
