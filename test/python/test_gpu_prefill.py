@@ -19,9 +19,10 @@ LAYERS = {
 
 
 # On sm_80 what chips without warpgroups run, whose walks take rows longest first. With a norm
-# the stages of `packed` run, too, and one behind them.
+# the stages of `packed` run, too, and one behind them; those of `ready` run on sm_90a in
+# test_what_lengths_decide and in the conformance suite.
 CASES = [
-    ("ready", "sm_90a"),
+    pytest.param("ready", "sm_90a", marks=pytest.mark.long),
     pytest.param("packed", "sm_90a", marks=pytest.mark.long),
     ("norm", "sm_90a"),
     ("ready", "sm_80"),

@@ -42,6 +42,9 @@ target_precompile_headers(gdn_kernels_pch PRIVATE
 add_library(gdn_tests_pch STATIC EXCLUDE_FROM_ALL
   ${CMAKE_SOURCE_DIR}/test/Unit/pch_tests.cpp)
 target_link_libraries(gdn_tests_pch PUBLIC gdn_compiler_flags)
+# As its users.
+target_compile_options(gdn_tests_pch PRIVATE $<$<CONFIG:Release>:-O0>)
+target_compile_definitions(gdn_tests_pch PRIVATE GTEST_HAS_PTHREAD=1)
 target_precompile_headers(gdn_tests_pch PRIVATE
   ${CMAKE_SOURCE_DIR}/test/Unit/pch_tests.h)
 

@@ -35,7 +35,13 @@ SIBLINGS = {"sm_89": "sm_86", "sm_103a": "sm_100a"}
 # What each run of ./check compares; the rest is in --full. sm_86 has the instructions of
 # sm_80 and the shared memory of sm_120a. A type differs from another in conversions.
 FAMILIES = ["sm_80", "sm_90a", "sm_100a", "sm_120a"]
-FAMILIES_OF = {"d128-f16": ["sm_90a"], "d96-olmo": ["sm_90a"]}
+FAMILIES_OF = {
+    "d128-f16": ["sm_90a"],
+    "d96-olmo": ["sm_90a"],
+    # Two sets that share most of prefill share the families, too.
+    "d128-bf16": ["sm_80", "sm_90a", "sm_120a"],
+    "d128-ready-bf16": ["sm_90a", "sm_100a"],
+}
 # The default kernels: the name of a set, and what gdn-compile makes it of. A
 # kernel is called <set>/<entry>.
 KERNEL_SETS: dict[str, list[str]] = {

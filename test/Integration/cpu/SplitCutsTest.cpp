@@ -101,7 +101,6 @@ TEST_P(SplitCuts, InPlaceForAnyWorkers) {
 
 static const Case cases[] = {
     {"BF16"},
-    {"F16", Precision::mixed, FloatKind::f16},
     {"Io", Precision::mixedIo, FloatKind::bf16, FloatKind::f32, 128, 128},
     {"StatesBF16", Precision::mixed, FloatKind::bf16, FloatKind::bf16, 32, 64,
      4},
@@ -111,10 +110,15 @@ static const Case cases[] = {
     {"Chunks16", Precision::mixed, FloatKind::bf16, FloatKind::f32, 64, 64, 3,
      InputLayout::flat, 16},
 };
-INSTANTIATE_TEST_SUITE_P(Cpu, SplitCuts, ::testing::ValuesIn(cases),
-                         [](const auto &info) {
-                           return std::string(info.param.name);
-                         });
+static const Case longCases[] = {
+    {"F16", Precision::mixed, FloatKind::f16},
+};
+static std::string nameOf(const ::testing::TestParamInfo<Case> &info) {
+  return info.param.name;
+}
+INSTANTIATE_TEST_SUITE_P(Cpu, SplitCuts, ::testing::ValuesIn(cases), nameOf);
+INSTANTIATE_TEST_SUITE_P(Full, SplitCuts, ::testing::ValuesIn(longCases),
+                         nameOf);
 
 // All offsets in a segment, at all numbers of rows.
 TEST(SegmentSlots, AdjacentRowsShareNoSlot) {
