@@ -221,6 +221,21 @@ GDNRT_API gdnrt_status gdnrt_entry_variant(const gdnrt_entry *entry,
 
 typedef struct gdnrt_device gdnrt_device;
 
+typedef enum gdnrt_log_level {
+  /** What was made: a device; code, with its target and the milliseconds that
+   *  it took to load; memory of workspaces and pools, in bytes. */
+  GDNRT_LOG_INFO = 0,
+  /** What works and costs more than it has to: PTX that the driver assembled.
+   */
+  GDNRT_LOG_WARNING = 1
+} gdnrt_log_level;
+
+/** Takes one message, without a newline at its end, that lives during the call.
+ *  It is called on the thread of the functions that create something with the
+ *  device, never by launches; it must not throw, and may call anything. */
+typedef void (*gdnrt_log_function)(void *user, gdnrt_log_level level,
+                                   const char *message);
+
 typedef struct gdnrt_cpu_options {
   size_t struct_size;
   /** Threads of a launch, the caller included: 1 runs everything on the
@@ -230,6 +245,10 @@ typedef struct gdnrt_cpu_options {
   /** 1: every launch first reads the slot tensors, refuses rows that race on
    *  a slot and counts skipped ids; see gdnrt_binding_slot_report. */
   int32_t debug_checks;
+  /** Takes messages about what is made with the device; null: nobody does. */
+  gdnrt_log_function log;
+  /** The first argument of `log`. */
+  void *log_user;
 } gdnrt_cpu_options;
 GDNRT_STRUCT(gdnrt_cpu_options)
 
@@ -265,6 +284,9 @@ typedef struct gdnrt_cuda_options {
   int32_t debug_checks;
   /** The driver's library, or null for "libcuda.so.1". For tests. */
   const char *driver;
+  /** As for a CPU. */
+  gdnrt_log_function log;
+  void *log_user;
 } gdnrt_cuda_options;
 GDNRT_STRUCT(gdnrt_cuda_options)
 

@@ -48,11 +48,16 @@ class VariantInfo(Sized, c.Structure):
     ]
 
 
+LogFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_int, c.c_char_p)
+
+
 class CpuOptions(Sized, c.Structure):
     _fields_ = [
         ("struct_size", c.c_size_t),
         ("num_workers", c.c_int32),
         ("debug_checks", c.c_int32),
+        ("log", LogFunction),
+        ("log_user", c.c_void_p),
     ]
 
 
@@ -62,6 +67,8 @@ class CudaOptions(Sized, c.Structure):
         ("ordinal", c.c_int32),
         ("debug_checks", c.c_int32),
         ("driver", c.c_char_p),
+        ("log", LogFunction),
+        ("log_user", c.c_void_p),
     ]
 
 

@@ -8,9 +8,13 @@
 Arrays are used in place, with their strides; outputs are arrays of the caller.
 bfloat16 arrays of NumPy are those of ml_dtypes. A GPU (`runtime.cuda()`) takes
 CUDA tensors of PyTorch and others, and launches on the stream that it is given.
+
+What is made with a device (code and how long it took to load, memory) goes to the
+logger "gdn" of Python's logging.
 """
 
 import ctypes as c
+import logging
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +27,13 @@ from .arrays import DTYPES, DeviceArray, argument
 
 _KINDS = ("tensor", "pool")
 _ACCESS = ("read", "write", "read_write")
+
+
+@_abi.LogFunction
+def _log(user: int | None, level: int, message: bytes):
+    """A message of the runtime, of a level of gdnrt_log_level."""
+    levels = (logging.INFO, logging.WARNING)
+    logging.getLogger("gdn").log(levels[level], "%s", message.decode(errors="replace"))
 
 
 class GdnError(RuntimeError):
@@ -93,7 +104,7 @@ class Runtime:
 
     def device(self, num_workers: int = 1, debug_checks: bool = False) -> "Device":
         """This CPU; `num_workers` 0 means one for each hardware thread."""
-        options = _abi.CpuOptions(num_workers, int(debug_checks))
+        options = _abi.CpuOptions(num_workers, int(debug_checks), _log)
         return Device(self, self.create("gdnrt_device_create_cpu", c.byref(options)))
 
     def cuda(
@@ -106,6 +117,7 @@ class Runtime:
             ordinal,
             int(debug_checks),
             str(driver).encode() if driver else None,
+            _log,
         )
         handle = self.create("gdnrt_device_create_cuda", c.byref(options))
         return Device(self, handle, ordinal)

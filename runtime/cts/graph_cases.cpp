@@ -323,6 +323,38 @@ TEST_P(GraphCases, SharedWorkspaceNeedsNoWarmUp) {
   expectSamePools(graphed, alone);
 }
 
+// What a graph runs stays, though whoever made it has gone: the layer with the
+// memory that it works in, and all kernels that share its module.
+TEST_P(GraphCases, OutlivesItsLayerAndKernels) {
+  if (kind == EntryKind::prefill)
+    GTEST_SKIP() << "graphs are of decode and verify";
+  const Rows live = rows();
+  const int64_t room = static_cast<int64_t>(live.lengths.size()) + 2;
+  Problem graphed(kernel.entry(), emptyRows(live, kind)),
+      alone(kernel.entry(), live);
+  kernel.run(alone);
+  kernel.onDevice(graphed, [&](const auto &args) {
+    makeLayer(args);
+    capture(args, live, kind);
+    upload(build(kind, live, room));
+    gdnrt_gdn_layer_destroy(layer);
+    layer = nullptr;
+    for (Kernel *one : {&kernel, &decode, &prefill, &verify, &commit})
+      one->destroy();
+    // Calls that give back what graphs no longer need.
+    void *memory = nullptr;
+    EXPECT_EQ(
+        gdnrt_device_synchronize(kernel.device(), graph->stream(), &error),
+        GDNRT_OK);
+    EXPECT_EQ(gdnrt_device_allocate(kernel.device(), 1 << 20, &memory, &error),
+              GDNRT_OK);
+    graph->replay();
+    EXPECT_EQ(gdnrt_device_free(kernel.device(), memory, &error), GDNRT_OK);
+  });
+  expectReplayed(graphed, alone);
+  expectSamePools(graphed, alone);
+}
+
 // A refusal leaves the capture as it was: its graph does nothing.
 TEST_P(GraphCases, WhatIsRefusedRecordsNothing) {
   const Rows live = rows();

@@ -79,6 +79,11 @@ public:
   /// Takes what the device has in the arrays of `onDevice` now.
   void readBack(const Problem &problem,
                 const std::vector<gdnrt_named_arg> &onDevice) const;
+  /// Destroys the kernel: from here on only what needs the device alone goes.
+  void destroy() {
+    gdnrt_kernel_destroy(kernel_);
+    kernel_ = nullptr;
+  }
   /// Whether launches are batch invariant; see the C ABI.
   void setBatchInvariant(bool wanted) { batchInvariant_ = wanted; }
   /// Gives the binding memory of the device that holds NaN, as much as it asks

@@ -25,10 +25,12 @@ using gdnrt::cuda::Address;
 using gdnrt::cuda::Context;
 using gdnrt::cuda::Device;
 using gdnrt::cuda::Function;
+using gdnrt::cuda::Graph;
 using gdnrt::cuda::LaunchConfig;
 using gdnrt::cuda::Module;
 using gdnrt::cuda::Result;
 using gdnrt::cuda::Stream;
+using gdnrt::cuda::UserObject;
 
 namespace gdnrt::cuda {
 struct OpaqueContext {
@@ -39,18 +41,25 @@ struct OpaqueModule {
   std::vector<std::unique_ptr<OpaqueFunction>> functions;
 };
 struct OpaqueFunction {
-  const ptx::Kernel *kernel = nullptr;
+  /// Null once the module is unloaded, for what was recorded before.
+  std::shared_ptr<const ptx::Kernel *> kernel;
   int dynamicSharedBytes = 48 << 10;
+};
+struct OpaqueUserObject {
+  std::shared_ptr<void> held;
+};
+struct OpaqueGraph {
+  std::vector<std::function<Result()>> work;
+  /// User objects that it and what is instantiated from it keep alive.
+  std::vector<std::shared_ptr<void>> held;
 };
 struct OpaqueStream {
   /// What is recorded while the stream is captured.
-  std::unique_ptr<std::vector<std::function<Result()>>> recorded;
+  std::unique_ptr<OpaqueGraph> recorded;
 };
 } // namespace gdnrt::cuda
 
 namespace {
-
-using Work = std::vector<std::function<Result()>>;
 
 constexpr Result kInvalidValue = 1;
 constexpr Result kIllegalState = 700; // CUDA_ERROR_ILLEGAL_ADDRESS
@@ -82,7 +91,7 @@ thread_local std::vector<Context> contexts;
 Result submit(Stream stream, std::function<Result()> work) {
   gdnrt::cuda::OpaqueStream &target = stream ? *stream : state().defaultStream;
   if (target.recorded) {
-    target.recorded->push_back(std::move(work));
+    target.recorded->work.push_back(std::move(work));
     return 0;
   }
   return work();
@@ -238,7 +247,8 @@ EXPORT Result cuModuleLoadDataEx(Module *module, const void *data,
     for (auto &kernel : loaded->program->kernels) {
       loaded->functions.push_back(
           std::make_unique<gdnrt::cuda::OpaqueFunction>());
-      loaded->functions.back()->kernel = kernel.get();
+      loaded->functions.back()->kernel =
+          std::make_shared<const ptx::Kernel *>(kernel.get());
     }
     *module = loaded.release();
     return 0;
@@ -258,6 +268,8 @@ EXPORT Result cuModuleLoadDataEx(Module *module, const void *data,
 }
 
 EXPORT Result cuModuleUnload(Module module) {
+  for (auto &function : module->functions)
+    *function->kernel = nullptr;
   delete module;
   return 0;
 }
@@ -265,7 +277,7 @@ EXPORT Result cuModuleUnload(Module module) {
 EXPORT Result cuModuleGetFunction(Function *function, Module module,
                                   const char *name) {
   for (auto &one : module->functions)
-    if (one->kernel->name == name) {
+    if ((*one->kernel)->name == name) {
       *function = one.get();
       return 0;
     }
@@ -277,7 +289,7 @@ EXPORT Result cuFuncLoad(Function) { return 0; }
 EXPORT Result cuFuncGetAttribute(int *value, int attribute, Function function) {
   if (attribute != gdnrt::cuda::kFunctionMaxThreads)
     return kInvalidValue;
-  uint32_t required = function->kernel->requiredThreads;
+  uint32_t required = (*function->kernel)->requiredThreads;
   *value = required ? static_cast<int>(required) : 1024;
   return 0;
 }
@@ -286,7 +298,7 @@ EXPORT Result cuFuncSetAttribute(Function function, int attribute, int value) {
   if (attribute != gdnrt::cuda::kFunctionDynamicSharedBytes)
     return 0;
   if (value < 0 ||
-      static_cast<size_t>(value) + function->kernel->staticSharedBytes >
+      static_cast<size_t>(value) + (*function->kernel)->staticSharedBytes >
           kMostSharedBytes)
     return kInvalidValue;
   function->dynamicSharedBytes = value;
@@ -295,7 +307,7 @@ EXPORT Result cuFuncSetAttribute(Function function, int attribute, int value) {
 
 EXPORT Result cuFuncGetParamInfo(Function function, size_t index,
                                  size_t *offset, size_t *bytes) {
-  const auto &parameters = function->kernel->parameters;
+  const auto &parameters = (*function->kernel)->parameters;
   if (index >= parameters.size())
     return kInvalidValue;
   *offset = parameters[index].offset;
@@ -305,7 +317,7 @@ EXPORT Result cuFuncGetParamInfo(Function function, size_t index,
 
 EXPORT Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
                                void **parameters, void **) {
-  const ptx::Kernel &kernel = *function->kernel;
+  const ptx::Kernel &kernel = **function->kernel;
   auto launch = std::make_shared<ptx::Launch>();
   launch->kernel = &kernel;
   launch->grid = {config->gridX, config->gridY, config->gridZ};
@@ -324,14 +336,18 @@ EXPORT Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
   for (size_t i = 0; i < kernel.parameters.size(); ++i)
     std::memcpy(launch->parameters.data() + kernel.parameters[i].offset,
                 parameters[i], kernel.parameters[i].bytes);
-  return submit(config->stream, [launch]() -> Result {
-    try {
-      ptx::runKernel(*launch, state().memory);
-      return 0;
-    } catch (const ptx::Fault &fault) {
-      return report(fault.what());
-    }
-  });
+  return submit(config->stream,
+                [launch, loaded = function->kernel]() -> Result {
+                  if (!*loaded)
+                    return report("the module of " + launch->kernel->name +
+                                  " is unloaded");
+                  try {
+                    ptx::runKernel(*launch, state().memory);
+                    return 0;
+                  } catch (const ptx::Fault &fault) {
+                    return report(fault.what());
+                  }
+                });
 }
 
 //===----------------------------------------------------------------------===//
@@ -422,37 +438,65 @@ EXPORT Result cuStreamIsCapturing(Stream stream, int *status) {
 EXPORT Result cuStreamBeginCapture_v2(Stream stream, int) {
   if (!stream || stream->recorded)
     return kCaptureUnsupported;
-  stream->recorded = std::make_unique<Work>();
+  stream->recorded = std::make_unique<gdnrt::cuda::OpaqueGraph>();
   return 0;
 }
 
-EXPORT Result cuStreamEndCapture(Stream stream, void **graph) {
+EXPORT Result cuStreamEndCapture(Stream stream, Graph *graph) {
   if (!stream->recorded)
     return kCaptureUnsupported;
   *graph = stream->recorded.release();
   return 0;
 }
 
-EXPORT Result cuGraphInstantiateWithFlags(void **executable, void *graph,
-                                          unsigned long long) {
-  *executable = new Work(*static_cast<Work *>(graph));
+EXPORT Result cuStreamGetCaptureInfo_v2(Stream stream, int *status, uint64_t *,
+                                        Graph *graph, const void **, size_t *) {
+  *status = stream && stream->recorded;
+  *graph = *status ? stream->recorded.get() : nullptr;
   return 0;
 }
 
-EXPORT Result cuGraphLaunch(void *executable, Stream) {
-  for (auto &work : *static_cast<Work *>(executable))
+EXPORT Result cuUserObjectCreate(UserObject *object, void *data,
+                                 void (*destroy)(void *), unsigned, unsigned) {
+  *object = new gdnrt::cuda::OpaqueUserObject{{data, destroy}};
+  return 0;
+}
+
+EXPORT Result cuUserObjectRelease(UserObject object, unsigned) {
+  delete object;
+  return 0;
+}
+
+/// The reference of the caller becomes the graph's: what the runtime asks for.
+EXPORT Result cuGraphRetainUserObject(Graph graph, UserObject object, unsigned,
+                                      unsigned flags) {
+  if (flags != gdnrt::cuda::kGraphUserObjectMove)
+    return kInvalidValue;
+  graph->held.push_back(std::move(object->held));
+  delete object;
+  return 0;
+}
+
+EXPORT Result cuGraphInstantiateWithFlags(Graph *executable, Graph graph,
+                                          unsigned long long) {
+  *executable = new gdnrt::cuda::OpaqueGraph(*graph);
+  return 0;
+}
+
+EXPORT Result cuGraphLaunch(Graph executable, Stream) {
+  for (auto &work : executable->work)
     if (Result result = work())
       return result;
   return 0;
 }
 
-EXPORT Result cuGraphDestroy(void *graph) {
-  delete static_cast<Work *>(graph);
+EXPORT Result cuGraphDestroy(Graph graph) {
+  delete graph;
   return 0;
 }
 
-EXPORT Result cuGraphExecDestroy(void *executable) {
-  delete static_cast<Work *>(executable);
+EXPORT Result cuGraphExecDestroy(Graph executable) {
+  delete executable;
   return 0;
 }
 

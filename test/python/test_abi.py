@@ -143,12 +143,16 @@ class Types(abi.Interface):
         return ("void", 0) if e.get("name") == "void" else (kind, size)
 
 
+# Of functions, too.
+POINTERS = (ctypes._Pointer, ctypes._CFuncPtr)
+
+
 def shape(of: type | None) -> tuple[str, int]:
     """The same of a type of ctypes."""
     if of is None:
         return "void", 0
     size = ctypes.sizeof(of)
-    if of in (ctypes.c_void_p, ctypes.c_char_p) or issubclass(of, ctypes._Pointer):
+    if of in (ctypes.c_void_p, ctypes.c_char_p) or issubclass(of, POINTERS):
         return "pointer", size
     if issubclass(of, ctypes.Array):
         return "array", size

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The Python binding: a compiled layer on NumPy arrays, and its errors."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -274,3 +275,12 @@ def test_damaged_image_is_refused(runtime, image_path):
 def test_missing_file_is_named(runtime, tmp_path):
     with pytest.raises(GdnError, match="no-such-file"):
         runtime.image(tmp_path / "no-such-file.gdnk")
+
+
+def test_what_is_made_is_logged(runtime, image_path, caplog):
+    with caplog.at_level("INFO", logger="gdn"):
+        runtime.device(num_workers=1).kernel(runtime.image(image_path), "decode")
+    assert [record.levelname for record in caplog.records] == ["INFO", "INFO"]
+    device, kernel = caplog.messages
+    assert re.fullmatch(r"device: .*CPU, 1 worker", device)
+    assert re.fullmatch(r"decode: shared object for .*, loaded in [0-9.]+ ms", kernel)

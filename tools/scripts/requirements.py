@@ -26,7 +26,7 @@ ROWS += [f"N{n}" for n in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16
 # What engines and contributors ask for, by the same list.
 ROWS += [f"P{n}" for n in (1, 2, 3, 4, 5, 6)]
 # What the C interface needs to grow.
-ROWS += [f"C{n}" for n in (1, 2, 3, 4, 5)]
+ROWS += [f"C{n}" for n in (1, 2, 3, 4, 5, 6)]
 
 
 def tracked(root: Path) -> list[str]:

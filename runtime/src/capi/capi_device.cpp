@@ -11,11 +11,13 @@
 using namespace gdnrt;
 
 static gdnrt_device *wrapDevice(std::shared_ptr<Device> device,
-                                int32_t debugChecks) {
+                                int32_t debugChecks, Log log = {}) {
   auto handle = std::make_unique<gdnrt_device>();
   handle->device = std::move(device);
   handle->features = joinNames(handle->device->properties().features);
   handle->debugChecks = debugChecks != 0;
+  handle->log = log;
+  log(GDNRT_LOG_INFO, "device: ", handle->device->properties().name);
   return handle.release();
 }
 
@@ -32,7 +34,8 @@ gdnrt_status gdnrt_device_create_cpu(const gdnrt_cpu_options *options,
     auto created = createCpuDevice(chosen.num_workers);
     if (!created.isOk())
       return created.status();
-    *device = wrapDevice(std::move(*created), chosen.debug_checks);
+    *device = wrapDevice(std::move(*created), chosen.debug_checks,
+                         {chosen.log, chosen.log_user});
     return {};
   });
 }
@@ -53,7 +56,8 @@ gdnrt_status gdnrt_device_create_cuda(const gdnrt_cuda_options *options,
     auto created = createCudaDevice(cuda);
     if (!created.isOk())
       return created.status();
-    *device = wrapDevice(std::move(*created), chosen.debug_checks);
+    *device = wrapDevice(std::move(*created), chosen.debug_checks,
+                         {chosen.log, chosen.log_user});
     return {};
   });
 }
@@ -148,6 +152,16 @@ gdnrt_status gdnrt_device_read(gdnrt_device *device, void *to, const void *from,
   });
 }
 
+static void logLoaded(const Log &log, const LoadedKernel &loaded,
+                      const std::string &milliseconds) {
+  const CodeSchema &code = loaded.code->schema();
+  const bool isPtx = code.format == CodeFormat::ptx;
+  log(isPtx ? GDNRT_LOG_WARNING : GDNRT_LOG_INFO, loaded.entry->name, ": ",
+      toString(code.format), " for ", code.target, ", loaded in ", milliseconds,
+      isPtx ? " ms: the driver assembled it; a cubin would only be copied"
+            : " ms");
+}
+
 static Status createKernel(gdnrt_device *device, const gdnrt_image *image,
                            const char *entryName, std::optional<size_t> code,
                            gdnrt_kernel **kernel) {
@@ -162,6 +176,7 @@ static Status createKernel(gdnrt_device *device, const gdnrt_image *image,
   auto index = image->image->findEntry(entryName);
   if (!index.isOk())
     return index.status();
+  const Stopwatch watch;
   auto loadedCode = device->device->load(*image->image, *index, code);
   if (!loadedCode.isOk())
     return loadedCode.status();
@@ -170,6 +185,7 @@ static Status createKernel(gdnrt_device *device, const gdnrt_image *image,
   loaded->entry = image->image->entries()[*index];
   loaded->code = std::move(*loadedCode);
   loaded->debugChecks = device->debugChecks;
+  logLoaded(device->log, *loaded, watch.milliseconds());
   *kernel = new gdnrt_kernel{std::move(loaded)};
   return {};
 }

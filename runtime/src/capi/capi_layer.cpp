@@ -131,9 +131,11 @@ gdnrt_status gdnrt_workspace_create(gdnrt_device *device,
     if (!workspace)
       return nullPointer("workspace");
     auto made = Workspace::make(device->device, known);
-    if (made.isOk())
-      *workspace = new gdnrt_workspace{std::move(*made)};
-    return made.status();
+    if (!made.isOk())
+      return made.status();
+    device->log(GDNRT_LOG_INFO, "workspace: ", known.total_bytes, " bytes");
+    *workspace = new gdnrt_workspace{std::move(*made)};
+    return {};
   });
 }
 

@@ -117,9 +117,12 @@ gdnrt_status gdnrt_state_pool_create(gdnrt_device *device,
     if (Status status = toOptions(options, shape, others); !status.isOk())
       return status;
     auto made = StatePool::make(device->device, shape, others);
-    if (made.isOk())
-      *pool = new gdnrt_state_pool{std::move(*made)};
-    return made.status();
+    if (!made.isOk())
+      return made.status();
+    device->log(GDNRT_LOG_INFO, "state pool: ", shape.numSlots(), " slots, ",
+                (*made)->memoryBytes(), " bytes");
+    *pool = new gdnrt_state_pool{std::move(*made)};
+    return {};
   });
 }
 

@@ -6,6 +6,8 @@
 #ifndef GDNRT_SRC_CAPI_HANDLES_H
 #define GDNRT_SRC_CAPI_HANDLES_H
 
+#include "log.h"
+
 #include "gdn-c/runtime.h"
 #include "gdnrt/binding.h"
 #include "gdnrt/device.h"
@@ -26,6 +28,7 @@ struct gdnrt_device {
   std::shared_ptr<gdnrt::Device> device;
   std::string features;
   bool debugChecks = false;
+  gdnrt::Log log;
 };
 
 using gdnrt::LoadedKernel;

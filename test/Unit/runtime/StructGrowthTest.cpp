@@ -176,7 +176,7 @@ TEST_F(StructGrowth, Devices) {
   gdnrt_cpu_options options = gdnrt_cpu_options_default();
   options.num_workers = 1;
   takes<gdnrt_cpu_options>(
-      "options", options, sizeof(options),
+      "options", options, offsetof(gdnrt_cpu_options, log),
       [](gdnrt_cpu_options *given, gdnrt_error *e) {
         gdnrt_device *made = nullptr;
         gdnrt_status status = gdnrt_device_create_cpu(given, &made, e);
@@ -433,7 +433,8 @@ TEST_F(StructGrowth, Attention) {
                 "padding at the end of " #STRUCT)
 GDNRT_ENDS_WITH(gdnrt_param_info, optional);
 GDNRT_ENDS_WITH(gdnrt_device_info, reserved);
-GDNRT_ENDS_WITH(gdnrt_cpu_options, debug_checks);
+GDNRT_ENDS_WITH(gdnrt_cpu_options, log_user);
+GDNRT_ENDS_WITH(gdnrt_cuda_options, log_user);
 GDNRT_ENDS_WITH(gdnrt_metadata_options, verify_states);
 GDNRT_ENDS_WITH(gdnrt_gdn_metadata, reserved);
 GDNRT_ENDS_WITH(gdnrt_attention_call, reserved);

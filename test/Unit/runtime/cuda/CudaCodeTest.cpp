@@ -113,6 +113,40 @@ TEST_F(CudaCode, Forced) {
   gdnrt_image_destroy(image);
 }
 
+// PTX costs whoever loads it: a warning.
+TEST_F(CudaCode, LogSaysWhatWasLoaded) {
+  std::vector<std::string> messages;
+  gdnrt_cuda_options options = gdnrt_cuda_options_default();
+  options.driver = GDNRT_FAKE_CUDA;
+  options.log_user = &messages;
+  options.log = [](void *user, gdnrt_log_level level, const char *message) {
+    static_cast<std::vector<std::string> *>(user)->push_back(
+        std::to_string(level) + " " + message);
+  };
+  gdnrt_device *device = nullptr;
+  gdnrt_image *image = nullptr;
+  Bytes bytes = manyTargets().build();
+  ASSERT_EQ(gdnrt_device_create_cuda(&options, &device, nullptr), GDNRT_OK);
+  ASSERT_EQ(
+      gdnrt_image_load_memory(bytes.data(), bytes.size(), &image, nullptr),
+      GDNRT_OK);
+  for (size_t code : {1, 2}) {
+    gdnrt_kernel *kernel = nullptr;
+    ASSERT_EQ(gdnrt_kernel_create_from_code(device, image, "scale", code,
+                                            &kernel, nullptr),
+              GDNRT_OK);
+    gdnrt_kernel_destroy(kernel);
+  }
+  ASSERT_EQ(messages.size(), 3u);
+  EXPECT_EQ(messages[0], "0 device: Fake GPU, sm_90, 132 multiprocessors");
+  EXPECT_EQ(messages[1].rfind("0 scale: cubin for sm_90a, loaded in ", 0), 0u)
+      << messages[1];
+  EXPECT_EQ(messages[2].rfind("1 scale: PTX for sm_80, loaded in ", 0), 0u)
+      << messages[2];
+  gdnrt_image_destroy(image);
+  gdnrt_device_destroy(device);
+}
+
 TEST_F(CudaCode, PreparesTheKernel) {
   load(scaleImage([](fb::CodeT &code) {
     launchOf(code).shared_bytes = 200000;
