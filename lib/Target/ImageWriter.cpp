@@ -45,6 +45,24 @@ static ArrayRef<Attribute> conditionsOf(LLVM::LLVMFuncOp func,
   return pairs ? pairs.getValue() : ArrayRef<Attribute>();
 }
 
+/// Conditions that hold together: pairs of products.
+static LogicalResult readConditions(LLVM::LLVMFuncOp func,
+                                    ArrayRef<Attribute> pairs,
+                                    Conditions &conditions) {
+  for (Attribute pair : pairs) {
+    auto sides = dyn_cast<ArrayAttr>(pair);
+    if (!sides || sides.size() != 2)
+      return func.emitOpError("expects 'gdn_tile.conditions' to hold pairs of "
+                              "products, but got ")
+             << pair;
+    auto &[left, right] = conditions.emplace_back();
+    if (failed(readStrings(func, "gdn_tile.conditions", sides[0], left)) ||
+        failed(readStrings(func, "gdn_tile.conditions", sides[1], right)))
+      return failure();
+  }
+  return success();
+}
+
 /// Workspace and conditions, as the stages of a variant say them: each names
 /// the first of its regions, and those that say conditions say the same.
 static LogicalResult readVariant(LLVM::LLVMFuncOp func, VariantCode &variant) {
@@ -73,20 +91,21 @@ static LogicalResult readVariant(LLVM::LLVMFuncOp func, VariantCode &variant) {
            << variant.name << "', but got " << func->getAttr("gdn_gpu.layouts");
   if (!layouts->empty())
     variant.layouts = std::move(*layouts);
-  if (!variant.conditions.empty())
+  if (!variant.conditions.empty() || !variant.alternatives.empty())
     return success();
-  for (Attribute pair : conditionsOf(func, variant.name)) {
-    auto sides = dyn_cast<ArrayAttr>(pair);
-    if (!sides || sides.size() != 2)
-      return func.emitOpError("expects 'gdn_tile.conditions' to hold pairs of "
-                              "products, but got ")
-             << pair;
-    auto &[left, right] = variant.conditions.emplace_back();
-    if (failed(readStrings(func, "gdn_tile.conditions", sides[0], left)) ||
-        failed(readStrings(func, "gdn_tile.conditions", sides[1], right)))
-      return failure();
+  SmallVector<Attribute> pairs;
+  for (Attribute condition : conditionsOf(func, variant.name)) {
+    auto several = dyn_cast<DictionaryAttr>(condition);
+    if (!several) {
+      pairs.push_back(condition);
+      continue;
+    }
+    for (Attribute one : several.getAs<ArrayAttr>("any"))
+      if (failed(readConditions(func, cast<ArrayAttr>(one).getValue(),
+                                variant.alternatives.emplace_back())))
+        return failure();
   }
-  return success();
+  return readConditions(func, pairs, variant.conditions);
 }
 
 /// The names of the variants that the function is a stage of.
@@ -182,8 +201,14 @@ FailureOr<SmallVector<EntryCode, 0>> gdn::collectEntryCodes(ModuleOp lowered) {
           failed(atMost(func, gdnrt::kMaxRegions, variant.workspace.size(),
                         "workspace regions" + of)) ||
           failed(atMost(func, gdnrt::kMaxConditions, variant.conditions.size(),
-                        "conditions" + of)))
+                        "conditions" + of)) ||
+          failed(atMost(func, gdnrt::kMaxAlternatives,
+                        variant.alternatives.size(), "alternatives" + of)))
         return failure();
+      for (const Conditions &alternative : variant.alternatives)
+        if (failed(atMost(func, gdnrt::kMaxConditions, alternative.size(),
+                          "conditions of an alternative" + of)))
+          return failure();
     }
   }
   return codes;
@@ -253,16 +278,27 @@ static FailureOr<fb::VariantT> encodeVariant(func::FuncOp func,
   SmallVector<std::string> known(symbols.begin(), symbols.end());
   known.push_back("workers");
   known.push_back("dependent");
-  for (const auto &[left, right] : variant.conditions) {
-    auto made = std::make_unique<fb::ConditionT>();
-    made->left = std::make_unique<fb::ProductT>();
-    made->right = std::make_unique<fb::ProductT>();
-    if (failed(encodeForms(func, "conditions", left, known,
-                           made->left->factors)) ||
-        failed(encodeForms(func, "conditions", right, known,
-                           made->right->factors)))
+  auto encode = [&](const Conditions &conditions,
+                    std::vector<std::unique_ptr<fb::ConditionT>> &into) {
+    for (const auto &[left, right] : conditions) {
+      auto made = std::make_unique<fb::ConditionT>();
+      made->left = std::make_unique<fb::ProductT>();
+      made->right = std::make_unique<fb::ProductT>();
+      if (failed(encodeForms(func, "conditions", left, known,
+                             made->left->factors)) ||
+          failed(encodeForms(func, "conditions", right, known,
+                             made->right->factors)))
+        return failure();
+      into.push_back(std::move(made));
+    }
+    return success();
+  };
+  if (failed(encode(variant.conditions, encoded.conditions)))
+    return failure();
+  for (const Conditions &alternative : variant.alternatives) {
+    encoded.alternatives.push_back(std::make_unique<fb::ConjunctionT>());
+    if (failed(encode(alternative, encoded.alternatives.back()->conditions)))
       return failure();
-    encoded.conditions.push_back(std::move(made));
   }
   if (failed(encodeLayouts(func, variant, entry, encoded)))
     return failure();

@@ -30,6 +30,7 @@ struct Algorithm {
   bool firstApart = false; ///< whether a row's first segment has a stage of
                            ///< its own, beside the maps of the others
   int64_t together = 0;    ///< chunks that the walk prepares at once; 0: none
+  bool mayBeCut = false;   ///< whether another variant cuts rows of its batches
   bool byLengths = false;  ///< whether lengths of rows decide if a block of
                            ///< such a walk does anything
   bool ordersRows = false; ///< whether such a walk takes rows longest first

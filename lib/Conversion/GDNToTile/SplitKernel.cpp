@@ -156,6 +156,7 @@ struct SplitVariant {
   int64_t valueParts, cuts, together;
   bool isShort = false; // the first name is that of the variant for few tokens
   bool byLengths = false; // one of two walks, as lengths of rows say
+  bool mayBeCut = false;  // another variant cuts rows of its batches
 };
 } // namespace
 
@@ -181,9 +182,7 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
                         together});
       chosen.back().byLengths = true;
     }
-    chosen.push_back({{}, "_fused", 1, 0, together});
-    for (const Waves &waves : fusedWaves)
-      chosen.back().names.push_back(waves.variant);
+    chosen.push_back({{"fused"}, "_fused", 1, 0, together});
     if (canCut(parts, segmentParts))
       for (int64_t cuts : descending(wanted.fusedCuts)) {
         std::string number = std::to_string(cuts);
@@ -194,11 +193,8 @@ static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
                           together});
       }
     chosen.push_back({{"fused-parts-2"}, "_fused_parts_2", 2, 0, together});
-    // One wave of it has three cases where rows may be cut instead.
-    if (!wanted.cuts.empty() && canCut(parts, segmentParts))
-      chosen.back().names.append(
-          {"fused-parts-2-blocks", "fused-parts-2-rows"});
-    chosen.back().names.push_back(fusedPartsWaves.variant);
+    chosen.back().mayBeCut =
+        !wanted.cuts.empty() && canCut(parts, segmentParts);
   }
   const int64_t ofSegment = chooseValueParts(parts, segmentParts);
   if (canCut(parts, ofSegment))
@@ -285,6 +281,7 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
     own.cuts = variant.cuts;
     own.together = variant.together;
     own.byLengths = variant.byLengths;
+    own.mayBeCut = variant.mayBeCut;
     own.shortPieces = variant.isShort ? variants.shortPieces : 0;
     // What they have in common stands before the first that has it.
     if (variant.names.front() == prepared.front() &&

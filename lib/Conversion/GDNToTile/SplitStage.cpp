@@ -166,59 +166,63 @@ void SplitStage::describe() {
     std::string turns = text(leastTurns * algorithm.together * C);
     Attribute enoughTurns =
         atMost({turns, rowForm}, {getDimForm(rule.getQuery(), 0)});
-    auto addWaves = [&](const Waves &waves) {
+    auto inWaves = [&](const Waves &waves) {
       std::string least = text(waves.least), most = text(waves.most);
       SmallVector<Attribute> some = {
-          atMost({least, "workers"}, {"100", rowForm, valueForm}), enoughTurns};
+          atMost({least, "workers"}, {"100", rowForm, valueForm})};
       SmallVector<StringRef> all = {rowForm, valueForm};
       if (algorithm.valueParts > 1)
         all.insert(all.begin(), blocks);
       if (waves.most != 0)
         some.push_back(atMost(all, {most, "workers"}));
-      add(waves.variant, some);
+      return b.getArrayAttr(some);
     };
+    SmallVector<Attribute> alternatives;
     if (algorithm.byLengths) {
       // As many blocks of whole heads as have a multiprocessor each, and twice
       // as many with half of the values, of which either go home at once.
-      add(variants.front(), {atMost({"2"}, {rowForm}),
-                             atMost({rowForm}, {text(mostChoosingRows)}),
-                             atMost({text(fusedWaves[0].least), "workers"},
-                                    {"100", rowForm, valueForm}),
-                             atMost({rowForm, valueForm}, {"workers"}),
-                             atMost({text(leastChoosingTokens), rowForm},
-                                    {getDimForm(rule.getQuery(), 0)})});
+      conditions = {atMost({"2"}, {rowForm}),
+                    atMost({rowForm}, {text(mostChoosingRows)}),
+                    atMost({text(fusedWaves[0].least), "workers"},
+                           {"100", rowForm, valueForm}),
+                    atMost({rowForm, valueForm}, {"workers"}),
+                    atMost({text(leastChoosingTokens), rowForm},
+                           {getDimForm(rule.getQuery(), 0)})};
     } else if (algorithm.valueParts == 1) {
       // A block has a multiprocessor to itself, so its blocks run in waves, of
       // which the last has to be full enough; and several turns each.
+      conditions = {enoughTurns};
       for (const Waves &waves : fusedWaves)
-        addWaves(waves);
+        alternatives.push_back(inWaves(waves));
     } else {
       // One wave of parts, unless so few blocks that others have most of the
-      // multiprocessors, or rows that are better cut: a name for each case.
-      SmallVector<Attribute> some = {
+      // multiprocessors, or rows that are better cut: few tokens, many blocks
+      // and many rows are not.
+      conditions = {enoughTurns};
+      SmallVector<Attribute> oneWave = {
           atMost({fusedPartsLeast, "workers"}, {"100", rowForm, valueForm}),
-          atMost({blocks, rowForm, valueForm}, {"workers"}), enoughTurns};
-      auto addCase = [&](StringRef variant, Attribute own) {
-        SmallVector<Attribute> all = some;
-        all.push_back(own);
-        add(variant, all);
+          atMost({blocks, rowForm, valueForm}, {"workers"})};
+      auto addCase = [&](Attribute uncut) {
+        SmallVector<Attribute> all = oneWave;
+        all.push_back(uncut);
+        alternatives.push_back(b.getArrayAttr(all));
       };
-      ArrayRef<std::string> cases = variants.drop_back();
-      if (cases.size() == 1) {
-        add(cases.front(), some);
+      if (!algorithm.mayBeCut) {
+        alternatives.push_back(b.getArrayAttr(oneWave));
       } else {
-        addCase(cases[0],
-                atMost({"workers", "workers", getDimForm(rule.getQuery(), 0)},
+        addCase(atMost({"workers", "workers", getDimForm(rule.getQuery(), 0)},
                        {text(segmentCost - 1), rowForm, rowForm, valueForm,
                         valueForm, valueForm}));
-        addCase(cases[1], atMost({fusedPartsBlocks, "workers", "workers"},
-                                 {"100", rowForm, rowForm, valueForm, valueForm,
-                                  valueForm}));
-        addCase(cases[2], atMost({fusedPartsRows}, {rowForm}));
+        addCase(
+            atMost({fusedPartsBlocks, "workers", "workers"},
+                   {"100", rowForm, rowForm, valueForm, valueForm, valueForm}));
+        addCase(atMost({fusedPartsRows}, {rowForm}));
       }
-      // The last name: several waves of parts.
-      addWaves(fusedPartsWaves);
+      alternatives.push_back(inWaves(fusedPartsWaves));
     }
+    if (!alternatives.empty())
+      conditions.push_back(b.getDictionaryAttr(
+          b.getNamedAttr("any", b.getArrayAttr(alternatives))));
   } else if (algorithm.shortPieces != 0) {
     std::string tokens = getDimForm(rule.getQuery(), 0);
     add(variants.front(),

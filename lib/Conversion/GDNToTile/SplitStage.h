@@ -185,19 +185,17 @@ constexpr int64_t groupTokens = 4;
 /// Whether that stage has anything to do.
 bool hasPrologue(const KernelParts &parts, const Algorithm &algorithm);
 
-/// A variant of the kernel that prepares chunks in the walk, for batches whose
+/// Batches that the kernel that prepares chunks in the walk is for: whose
 /// blocks are `least` hundredths to `most` times as many as multiprocessors; 0:
 /// any number from `least` on.
 struct Waves {
-  const char *variant;
   int64_t least, most;
 };
-constexpr Waves fusedWaves[] = {
-    {"fused", 51, 1}, {"fused-2-waves", 150, 2}, {"fused-waves", 220, 0}};
+constexpr Waves fusedWaves[] = {{51, 1}, {150, 2}, {220, 0}};
 /// Between the first two, where the second wave would be short of blocks, three
 /// waves of twice as many blocks with half of the values, of which a chunk
 /// takes 1 / 1.65 of the time; `most` counts these.
-constexpr Waves fusedPartsWaves = {"fused-parts-2-3-waves", 100, 3};
+constexpr Waves fusedPartsWaves = {100, 3};
 /// Ahead of the first of them: up to so many rows, of so many tokens in the
 /// mean, choose by their lengths between its blocks and those with half of the
 /// values. It costs 2 to 11 us of rows that are as long as each other.

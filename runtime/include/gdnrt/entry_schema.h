@@ -124,9 +124,12 @@ struct VariantSchema {
   /// Bytes of each region of the workspace.
   std::vector<Product> workspace;
   std::vector<ConditionSchema> conditions;
+  /// Of these, all conditions of one hold besides; two at least, or none.
+  std::vector<std::vector<ConditionSchema>> alternatives;
   /// One per parameter, or empty.
   std::vector<LayoutSchema> layouts;
-  /// `conditions` and `layouts` as text, joined by ", ": "2*N * Hk <= workers",
+  /// `conditions`, `alternatives` and `layouts` as text, joined by ", ":
+  /// "2*N * Hk <= workers", "(N <= 2 and 8 <= T or T <= 4)",
   /// "conv_pool strides [?, 1, ?] by 16 bytes".
   std::string conditionText;
   /// Variants with the same text here give a row the same bits.

@@ -14,10 +14,13 @@ namespace gdnrt {
 
 /// Variants of a code of an entry.
 constexpr size_t kMaxVariants = 24;
-/// Stages, workspace regions and conditions of a variant.
+/// Stages and workspace regions of a variant, and conditions that hold
+/// together.
 constexpr size_t kMaxStages = 16;
 constexpr size_t kMaxRegions = 16;
 constexpr size_t kMaxConditions = 16;
+/// Alternatives of a variant; each has its conditions.
+constexpr size_t kMaxAlternatives = 8;
 /// Boxes, tensor maps that is, of a launch.
 constexpr size_t kMaxBoxes = 16;
 /// Dimensions of an array that has boxes, its columns, and rows of a box.

@@ -20,7 +20,7 @@
 namespace gdnrt {
 
 /// The version of the format that writers write and the reader reads.
-constexpr uint32_t kFormatVersion = 6;
+constexpr uint32_t kFormatVersion = 7;
 
 constexpr size_t kTrailerSize = 16;
 constexpr char kTrailerMagic[9] = "GDNKEND1";

@@ -61,8 +61,8 @@ Status EntryReader::readCode(const fb::Code &source) {
   }
   const VariantSchema &last = code.variants.back();
   // A kernel may ask for a workspace, as it may for counters.
-  if (!last.conditions.empty() || !last.layouts.empty() ||
-      (!isKernel && !last.workspace.empty()))
+  if (!last.conditions.empty() || !last.alternatives.empty() ||
+      !last.layouts.empty() || (!isKernel && !last.workspace.empty()))
     return defect(where, ": expected its last variant, ", last.name,
                   ", to have no conditions",
                   isKernel ? " and no layouts"
@@ -104,10 +104,6 @@ Status EntryReader::readVariant(const fb::Variant &source,
                         countOf(source.workspace()));
       !s.isOk())
     return s;
-  if (Status s = atMost(kMaxConditions, "conditions in " + where,
-                        countOf(source.conditions()));
-      !s.isOk())
-    return s;
   for (size_t i = 0; i < numStages; ++i) {
     StageSchema stage;
     if (Status s = readStage(*source.stages()->Get(i),
@@ -126,18 +122,61 @@ Status EntryReader::readVariant(const fb::Variant &source,
       return s;
     variant.workspace.push_back(std::move(region));
   }
-  for (size_t i = 0; i < countOf(source.conditions()); ++i) {
+  if (Status s = readConditions(source.conditions(), where, ", ", variant.conditions,
+                                variant.conditionText);
+      !s.isOk())
+    return s;
+  if (Status s = readAlternatives(source, where, variant); !s.isOk())
+    return s;
+  return readLayouts(source, where, variant);
+}
+
+Status EntryReader::readConditions(
+    const flatbuffers::Vector<flatbuffers::Offset<fb::Condition>> *source,
+    const std::string &where, const char *joint, std::vector<ConditionSchema> &conditions, std::string &text) {
+  if (Status s =
+          atMost(kMaxConditions, "conditions in " + where, countOf(source));
+      !s.isOk())
+    return s;
+  for (size_t i = 0; i < countOf(source); ++i) {
     ConditionSchema condition;
     if (Status s =
-            readCondition(*source.conditions()->Get(i),
+            readCondition(*source->Get(i),
                           where + " condition " + std::to_string(i), condition);
         !s.isOk())
       return s;
-    variant.conditionText += (variant.conditionText.empty() ? "" : ", ") +
-                             toText(condition, conditionSymbols_);
-    variant.conditions.push_back(std::move(condition));
+    text += (text.empty() ? "" : joint) + toText(condition, conditionSymbols_);
+    conditions.push_back(std::move(condition));
   }
-  return readLayouts(source, where, variant);
+  return {};
+}
+
+Status EntryReader::readAlternatives(const fb::Variant &source,
+                                     const std::string &where,
+                                     VariantSchema &variant) {
+  const size_t count = countOf(source.alternatives());
+  if (Status s = atMost(kMaxAlternatives, "alternatives in " + where, count);
+      !s.isOk())
+    return s;
+  if (count == 1)
+    return defect(where, ": expected no alternatives or two at least, got one");
+  std::string all;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string name = where + " alternative " + std::to_string(i);
+    std::string text;
+    if (Status s =
+            readConditions(source.alternatives()->Get(i)->conditions(), name, " and ",
+                           variant.alternatives.emplace_back(), text);
+        !s.isOk())
+      return s;
+    if (text.empty())
+      return defect(name, ": expected at least one condition, got none");
+    all += (i == 0 ? "(" : " or ") + text;
+  }
+  if (count != 0)
+    variant.conditionText +=
+        (variant.conditionText.empty() ? "" : ", ") + all + ")";
+  return {};
 }
 
 /// "conv_pool strides [?, 1, ?] by 16 bytes", "norm_weight by 16 bytes".

@@ -51,6 +51,13 @@ private:
                         std::vector<uint32_t> &alignments);
   Status readCondition(const fb::Condition &source, const std::string &where,
                        ConditionSchema &condition);
+  /// Conditions that hold together, and their text, joined by `joint`.
+  Status readConditions(
+      const flatbuffers::Vector<flatbuffers::Offset<fb::Condition>> *source,
+      const std::string &where, const char *joint,
+      std::vector<ConditionSchema> &conditions, std::string &text);
+  Status readAlternatives(const fb::Variant &source, const std::string &where,
+                          VariantSchema &variant);
   Status readForms(
       const flatbuffers::Vector<flatbuffers::Offset<fb::LinearForm>> *source,
       const std::string &where, const std::vector<std::string> &symbols,

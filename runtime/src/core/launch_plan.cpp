@@ -139,16 +139,22 @@ Status LaunchPlan::update(const EntrySchema &entry, const CodeSchema &code,
 }
 
 void LaunchPlan::applyConditions(const CodeSchema &code) {
+  auto holds = [&](const std::vector<ConditionSchema> &conditions) {
+    return std::all_of(conditions.begin(), conditions.end(),
+                       [&](const ConditionSchema &condition) {
+                         auto left =
+                             evaluate(condition.left, conditionSymbols_);
+                         auto right =
+                             evaluate(condition.right, conditionSymbols_);
+                         return left && right && *left <= *right;
+                       });
+  };
   for (size_t i = 0; i < variants_.size(); ++i) {
-    const auto &conditions = code.variants[i].conditions;
+    const VariantSchema &schema = code.variants[i];
+    const auto &some = schema.alternatives;
     variants_[i].applies =
-        variants_[i].isLaidOut &&
-        std::all_of(conditions.begin(), conditions.end(),
-                    [&](const ConditionSchema &condition) {
-                      auto left = evaluate(condition.left, conditionSymbols_);
-                      auto right = evaluate(condition.right, conditionSymbols_);
-                      return left && right && *left <= *right;
-                    });
+        variants_[i].isLaidOut && holds(schema.conditions) &&
+        (some.empty() || std::any_of(some.begin(), some.end(), holds));
   }
 }
 

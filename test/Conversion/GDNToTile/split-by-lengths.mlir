@@ -11,7 +11,7 @@
 
 // CHECK-LABEL: func.func @prefill__walk_by_lengths_1(
 //  CHECK-SAME:   gdn_tile.beside = "next", gdn_tile.bits = "fused"
-//  CHECK-SAME:   gdn_tile.conditions = {"fused-by-lengths" = {{\[\[}}["2"], ["N"]], {{\[}}["N"], ["8"]], {{\[}}["51", "workers"], ["100", "N", "Hv"]], {{\[}}["N", "Hv"], ["workers"]], {{\[}}["4096", "N"], ["T"]]]}
+//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["2"], ["N"]], {{\[}}["N"], ["8"]], {{\[}}["51", "workers"], ["100", "N", "Hv"]], {{\[}}["N", "Hv"], ["workers"]], {{\[}}["4096", "N"], ["T"]]]
 //  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hv"]
 //  CHECK-SAME:   gdn_tile.variant = "fused-by-lengths"
 // The longest row, its tokens, those of all, the last bound.

@@ -10,9 +10,11 @@
 // NEGATIVE: expects the option 'together' to be 0 or more, but got -1
 
 // CHECK-LABEL: func.func @prefill__walk_fused(
-//  CHECK-SAME:   gdn_tile.conditions = {fused = {{\[\[}}["51", "workers"], ["100", "N", "Hv"]], {{\[}}["256", "N"], ["T"]], {{\[}}["N", "Hv"], ["1", "workers"]]],
-//  CHECK-SAME:   "fused-2-waves" = {{\[\[}}["150", "workers"], ["100", "N", "Hv"]],
-//  CHECK-SAME:   gdn_tile.variant = ["fused", "fused-2-waves", "fused-waves"], gdn_tile.workspace = []
+//  CHECK-SAME:   gdn_tile.conditions = {{\[\[\["256", "N"\], \["T"\]\]}}, {any = [
+//  CHECK-SAME:     {{\[\[\["51", "workers"\], \["100", "N", "Hv"\]\], \[\["N", "Hv"\], \["1", "workers"\]\]\]}},
+//  CHECK-SAME:     {{\[\[\["150", "workers"\], \["100", "N", "Hv"\]\], \[\["N", "Hv"\], \["2", "workers"\]\]\]}},
+//  CHECK-SAME:     {{\[\[\["220", "workers"\], \["100", "N", "Hv"\]\]\]}}]}]
+//  CHECK-SAME:   gdn_tile.variant = "fused", gdn_tile.workspace = []
 //       CHECK:   scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c64 iter_args(%[[S:.+]] = %{{.+}}) -> (vector<128x64xf32>)
 // CHECK-COUNT-5:     gdn_tile.load
 //       CHECK:     gdn_tile.prefix_sum
@@ -29,18 +31,21 @@
 // Half of the values each, for fewer rows and heads; and where a wave of whole heads would
 // be half empty, for 100 to 150 hundredths of the multiprocessors.
 // CHECK-LABEL: func.func @prefill__walk_fused_parts_2(
-//  CHECK-SAME:   gdn_tile.conditions = {"fused-parts-2" = {{\[\[}}["12", "workers"], ["100", "N", "Hv"]], {{\[}}["2", "N", "Hv"], ["workers"]], {{\[}}["256", "N"], ["T"]]],
-//  CHECK-SAME:   "fused-parts-2-3-waves" = {{\[\[}}["100", "workers"], ["100", "N", "Hv"]], {{\[}}["256", "N"], ["T"]], {{\[}}["2", "N", "Hv"], ["3", "workers"]]]}
+//  CHECK-SAME:   gdn_tile.conditions = {{\[\[\["256", "N"\], \["T"\]\]}}, {any = [
+//  CHECK-SAME:     {{\[\[\["12", "workers"\], \["100", "N", "Hv"\]\], \[\["2", "N", "Hv"\], \["workers"\]\]\]}},
+//  CHECK-SAME:     {{\[\[\["100", "workers"\], \["100", "N", "Hv"\]\], \[\["2", "N", "Hv"\], \["3", "workers"\]\]\]}}]}]
 //  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hv", "2"]
-//  CHECK-SAME:   gdn_tile.variant = ["fused-parts-2", "fused-parts-2-3-waves"]
+//  CHECK-SAME:   gdn_tile.variant = "fused-parts-2"
 //       CHECK:   -> (vector<64x64xf32>)
 
-// Where rows may be cut instead, a name for each case in which they are not: few tokens,
-// many rows and heads, many rows.
+// Where rows may be cut instead, an alternative for each case in which they are not: few
+// tokens, many rows and heads, many rows.
 // CUTS-LABEL: func.func @prefill__walk_fused_parts_2(
-//  CUTS-SAME:   "fused-parts-2" = {{\[\[}}["12", "workers"], ["100", "N", "Hv"]], {{\[}}["2", "N", "Hv"], ["workers"]], {{\[}}["256", "N"], ["T"]], {{\[}}["workers", "workers", "T"], ["8711", "N", "N", "Hv", "Hv", "Hv"]]],
-//  CUTS-SAME:   "fused-parts-2-blocks" = {{.*}}{{\[}}["256", "N"], ["T"]], {{\[}}["115", "workers", "workers"], ["100", "N", "N", "Hv", "Hv", "Hv"]]],
-//  CUTS-SAME:   "fused-parts-2-rows" = {{.*}}{{\[}}["256", "N"], ["T"]], {{\[}}["3"], ["N"]]]
+//  CUTS-SAME:   gdn_tile.conditions = {{\[\[\["256", "N"\], \["T"\]\]}}, {any = [
+//  CUTS-SAME:     {{\[\["workers", "workers", "T"\], \["8711", "N", "N", "Hv", "Hv", "Hv"\]\]\]}},
+//  CUTS-SAME:     {{\[\["115", "workers", "workers"\], \["100", "N", "N", "Hv", "Hv", "Hv"\]\]\]}},
+//  CUTS-SAME:     {{\[\["3"\], \["N"\]\]\]}},
+//  CUTS-SAME:     {{\[\["2", "N", "Hv"\], \["3", "workers"\]\]\]}}]}]
 
 // What finds its chunks prepared comes behind.
 // CHECK-LABEL: func.func @prefill__prepare(

@@ -28,11 +28,12 @@ func.func @program(%n: index, %t: index, %h: index, %x: memref<?xf32, strided<[2
 }
 
 // CHECK-LABEL: func.func private @last()
-//  CHECK-SAME:   gdn_tile.beside = "last", gdn_tile.conditions = {split = {{\[\[}}["N"], ["2"]]]}
+//  CHECK-SAME:   gdn_tile.beside = "last", gdn_tile.conditions = {split = {{\[\[}}["N"], ["2"]], {any = {{\[\[\[}}["N"], ["1"]]], {{\[\[}}["T"], ["N"]], {{\[}}["4"], ["T"]]]]}]}
 //  CHECK-SAME:   gdn_tile.variant = "split"
 func.func private @last()
     attributes {gdn_tile.beside = "last", gdn_tile.variant = "split",
-                gdn_tile.conditions = {split = [[["N"], ["2"]]]}}
+                gdn_tile.conditions = {split = [[["N"], ["2"]],
+                    {any = [[[["N"], ["1"]]], [[["T"], ["N"]], [["4"], ["T"]]]]}]}}
 
 // Code has words, not symbols and regions, as arguments.
 // CHECK-LABEL: func.func private @code(index)

@@ -169,12 +169,12 @@ func.func private @region_with_strides(memref<?xf32, strided<[2]>>) attributes {
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_tile.conditions' to be an array of pairs of arrays of linear forms, or several by name, but got [["N"]]}}
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.conditions' to be an array of pairs of arrays of linear forms, with alternatives as {any = [..]} once at most, or several by name, but got [["N"]]}}
 func.func private @condition_is_no_pair() attributes {gdn_tile.conditions = [["N"]]}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_tile.conditions' to be an array of pairs of arrays of linear forms, or several by name, but got {split = ["N"]}}}
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.conditions' to be an array of pairs of arrays of linear forms, with alternatives as {any = [..]} once at most, or several by name, but got {split = ["N"]}}}
 func.func private @condition_by_name_is_no_pair() attributes {gdn_tile.conditions = {split = ["N"]}}
 
 // -----
@@ -186,6 +186,26 @@ func.func private @condition_is_no_form() attributes {gdn_tile.conditions = [[["
 
 // expected-error@+1 {{'func.func' op expects 'gdn_tile.conditions' to hold linear forms, but form 1 of condition 0 of "split" is not: expected a number or a symbol at column 1 of "", but the form ends}}
 func.func private @condition_by_name_is_no_form() attributes {gdn_tile.conditions = {split = [[["2"], ["2", ""]]]}}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.conditions' to be an array of pairs of arrays of linear forms, with alternatives as {any = [..]} once at most, or several by name, but got [{any = [[[["N"], ["2"]]]]}]}}
+func.func private @one_alternative() attributes {gdn_tile.conditions = [{any = [[[["N"], ["2"]]]]}]}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.conditions' to be an array of pairs of arrays of linear forms, with alternatives as {any = [..]} once at most, or several by name, but got [{any = [[[["N"], ["2"]]], []]}]}}
+func.func private @empty_alternative() attributes {gdn_tile.conditions = [{any = [[[["N"], ["2"]]], []]}]}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.conditions' to be an array of pairs of arrays of linear forms, with alternatives as {any = [..]} once at most, or several by name, but got [{any = [[[["N"], ["2"]]], [[["2"], ["N"]]]]}, {any = [[[["N"], ["2"]]], [[["2"], ["N"]]]]}]}}
+func.func private @alternatives_twice() attributes {gdn_tile.conditions = [{any = [[[["N"], ["2"]]], [[["2"], ["N"]]]]}, {any = [[[["N"], ["2"]]], [[["2"], ["N"]]]]}]}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.conditions' to hold linear forms, but form 0 of condition 0 of alternative 1 of "split" is not: expected a number or a symbol at column 1 of "", but the form ends}}
+func.func private @alternative_is_no_form() attributes {gdn_tile.conditions = {split = [{any = [[[["N"], ["2"]]], [[["2"], [""]]]]}]}}
 
 // -----
 

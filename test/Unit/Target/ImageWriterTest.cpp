@@ -239,6 +239,24 @@ TEST_F(ImageWriterTest, VariantsComeFromStages) {
   EXPECT_EQ(variants[1].bits, "rows");
 }
 
+TEST_F(ImageWriterTest, AlternativesOfAVariant) {
+  auto module = parse(R"(
+    llvm.func @f__a() attributes {gdn_tile.grid = ["N"],
+        gdn_tile.symbols = ["N"], gdn_tile.stage_of = "f",
+        gdn_tile.variant = "v",
+        gdn_tile.conditions = [[["2"], ["N"]],
+            {any = [[[["N"], ["3"]]], [[["5"], ["N"]], [["N"], ["workers"]]]]}]
+        } { llvm.return })");
+  auto codes = collectEntryCodes(*module);
+  ASSERT_TRUE(succeeded(codes)) << said;
+  const auto &variant = codes->front().variants.front();
+  ASSERT_EQ(variant.conditions.size(), 1u);
+  EXPECT_EQ(variant.conditions[0].first, (FormProduct{"2"}));
+  ASSERT_EQ(variant.alternatives.size(), 2u);
+  ASSERT_EQ(variant.alternatives[1].size(), 2u);
+  EXPECT_EQ(variant.alternatives[1][1].second, (FormProduct{"workers"}));
+}
+
 /// A stage of an entry "f".
 static std::string stageOf(const std::string &name,
                            const std::string &attributes) {

@@ -131,7 +131,7 @@ TEST(Image, SizeTrailerHashIdentifierManifest) {
 
 TEST(Image, FormatVersion) {
   EXPECT_EQ(loadChanged([](fb::ImageT &image) { image.format_version = 1; }),
-            "UNSUPPORTED: image: expected format version 6, got 1");
+            "UNSUPPORTED: image: expected format version 7, got 1");
 }
 
 TEST(Image, Blobs) {

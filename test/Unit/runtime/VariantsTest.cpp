@@ -92,6 +92,41 @@ TEST(Variants, WhatDoesNotFitDoesNotHold) {
   EXPECT_TRUE(holds({"N", "N", "M"}, {"0"}, kLarge, 0));
 }
 
+// Few of N, or many of both; and M is odd in none of them.
+TEST(Variants, OneAlternativeHoldsBesides) {
+  auto applies = [](int64_t n, int64_t m) {
+    return plan(
+               [](EntryBuilder &b) {
+                 b.condition({"M"}, {"9"})
+                     .alternative({{{"N"}, {"2"}}})
+                     .alternative({{{"5"}, {"N"}}, {{"workers", "4"}, {"M"}}});
+               },
+               n, m)
+        .variants()[0]
+        .applies;
+  };
+  EXPECT_TRUE(applies(2, 1));   // the first
+  EXPECT_FALSE(applies(3, 8));  // neither
+  EXPECT_FALSE(applies(5, 7));  // half of the second
+  EXPECT_TRUE(applies(5, 8));   // the second
+  EXPECT_FALSE(applies(2, 10)); // the first, and not what holds for both
+}
+
+TEST(Variants, AlternativesAsText) {
+  auto entry = makeEntry([&](EntryBuilder builder) {
+    builder.tensor("x", fb::Access::read, fb::DType::f32, {"N"})
+        .code("a", {"N"})
+        .variant("b")
+        .stage("b", {"N"})
+        .condition({"N"}, {"9"})
+        .alternative({{{"N"}, {"2"}}})
+        .alternative({{{"5"}, {"N"}}, {{"2", "N"}, {"workers"}}})
+        .firstVariant();
+  });
+  EXPECT_EQ(entry->codes[0].variants[0].conditionText,
+            "N <= 9, (N <= 2 or 5 <= N and 2 * N <= workers)");
+}
+
 TEST(Variants, RegionsLieOneAfterAnother) {
   LaunchPlan made = plan(
       [](EntryBuilder &b) {
@@ -395,4 +430,41 @@ TEST(Variants, CorruptImages) {
             }),
             "CORRUPT: image: entry e: expected at most 24 variants in code 0, "
             "got 25");
+  auto withAlternatives = [&](size_t count, size_t conditions) {
+    return load([&](fb::CodeT &code) {
+      fb::VariantT &variant = *code.variants[0];
+      for (size_t i = 0; i < count; ++i) {
+        variant.alternatives.push_back(std::make_unique<fb::ConjunctionT>());
+        for (size_t c = 0; c < conditions; ++c)
+          variant.alternatives.back()->conditions.push_back(
+              std::make_unique<fb::ConditionT>(*variant.conditions[0]));
+      }
+    });
+  };
+  EXPECT_EQ(withAlternatives(2, 16), "OK");
+  EXPECT_EQ(withAlternatives(8, 1), "OK");
+  EXPECT_EQ(withAlternatives(1, 1),
+            "CORRUPT: image: entry e: code 0 variant 0: expected no "
+            "alternatives or two at least, got one");
+  EXPECT_EQ(withAlternatives(9, 1),
+            "CORRUPT: image: entry e: expected at most 8 alternatives in code "
+            "0 variant 0, got 9");
+  EXPECT_EQ(withAlternatives(2, 0),
+            "CORRUPT: image: entry e: code 0 variant 0 alternative 0: expected "
+            "at least one condition, got none");
+  EXPECT_EQ(withAlternatives(2, 17),
+            "CORRUPT: image: entry e: expected at most 16 conditions in code 0 "
+            "variant 0 alternative 0, got 17");
+  EXPECT_EQ(load([](fb::CodeT &code) {
+              // An alternative of the last variant is a condition, too.
+              for (int i = 0; i < 2; ++i) {
+                code.variants[1]->alternatives.push_back(
+                    std::make_unique<fb::ConjunctionT>());
+                code.variants[1]->alternatives.back()->conditions.push_back(
+                    std::make_unique<fb::ConditionT>(
+                        *code.variants[0]->conditions[0]));
+              }
+            }),
+            "CORRUPT: image: entry e: code 0: expected its last variant, rows, "
+            "to have no conditions, no layouts and no workspace");
 }

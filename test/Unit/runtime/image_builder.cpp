@@ -132,6 +132,19 @@ EntryBuilder &EntryBuilder::condition(const std::vector<std::string> &left,
   return *this;
 }
 
+EntryBuilder &EntryBuilder::alternative(
+    const std::vector<
+        std::pair<std::vector<std::string>, std::vector<std::string>>> &all) {
+  auto made = std::make_unique<fb::ConjunctionT>();
+  for (const auto &[left, right] : all) {
+    made->conditions.push_back(std::make_unique<fb::ConditionT>());
+    made->conditions.back()->left = product(left);
+    made->conditions.back()->right = product(right);
+  }
+  lastVariant().alternatives.push_back(std::move(made));
+  return *this;
+}
+
 EntryBuilder &EntryBuilder::layout(uint32_t alignment,
                                    const std::vector<int64_t> &strides) {
   auto layout = std::make_unique<fb::LayoutT>();

@@ -49,22 +49,39 @@ static bool areRegions(Attribute value) {
   return regions && llvm::all_of(regions, isRegion);
 }
 
-static bool arePairsOfProducts(Attribute value) {
-  auto isPair = [](Attribute pair) {
-    auto sides = dyn_cast<ArrayAttr>(pair);
-    return sides && sides.size() == 2 && llvm::all_of(sides, isStringArray);
-  };
-  auto pairs = dyn_cast<ArrayAttr>(value);
-  return pairs && llvm::all_of(pairs, isPair);
+static bool isPairOfProducts(Attribute pair) {
+  auto sides = dyn_cast<ArrayAttr>(pair);
+  return sides && sides.size() == 2 && llvm::all_of(sides, isStringArray);
+}
+
+/// {any = [conditions, conditions, ..]}: two at least, none of them empty.
+static bool areAlternatives(Attribute value) {
+  auto any = dyn_cast<DictionaryAttr>(value);
+  auto several = any ? any.getAs<ArrayAttr>("any") : ArrayAttr();
+  return several && any.size() == 1 && several.size() >= 2 &&
+         llvm::all_of(several, [](Attribute one) {
+           auto pairs = dyn_cast<ArrayAttr>(one);
+           return pairs && !pairs.empty() &&
+                  llvm::all_of(pairs, isPairOfProducts);
+         });
+}
+
+/// Pairs of products, and alternatives once at most.
+static bool areConditionsOfOne(Attribute value) {
+  auto conditions = dyn_cast<ArrayAttr>(value);
+  return conditions && llvm::count_if(conditions, areAlternatives) <= 1 &&
+         llvm::all_of(conditions, [](Attribute one) {
+           return isPairOfProducts(one) || areAlternatives(one);
+         });
 }
 
 static bool areConditions(Attribute value) {
   auto byName = dyn_cast<DictionaryAttr>(value);
   return byName ? llvm::all_of(byName,
                                [](NamedAttribute variant) {
-                                 return arePairsOfProducts(variant.getValue());
+                                 return areConditionsOfOne(variant.getValue());
                                })
-                : arePairsOfProducts(value);
+                : areConditionsOfOne(value);
 }
 
 static LogicalResult verifyOwnForms(const AttributeUse &use) {
@@ -132,11 +149,26 @@ static LogicalResult verifyWorkspace(const AttributeUse &use) {
 }
 
 static LogicalResult verifyConditions(const AttributeUse &use) {
-  auto verifyPairs = [&](Attribute pairs, const Twine &whose) {
-    for (auto [i, pair] : llvm::enumerate(cast<ArrayAttr>(pairs)))
-      for (Attribute side : cast<ArrayAttr>(pair))
-        if (failed(verifyForms(use, side, " of condition " + Twine(i) + whose)))
-          return failure();
+  auto verifyPair = [&](Attribute pair, const Twine &which) {
+    for (Attribute side : cast<ArrayAttr>(pair))
+      if (failed(verifyForms(use, side, which)))
+        return failure();
+    return success();
+  };
+  auto verifyPairs = [&](Attribute conditions, const Twine &whose) {
+    for (auto [i, one] : llvm::enumerate(cast<ArrayAttr>(conditions))) {
+      auto any = dyn_cast<DictionaryAttr>(one);
+      if (!any && failed(verifyPair(one, " of condition " + Twine(i) + whose)))
+        return failure();
+      if (!any)
+        continue;
+      for (auto [j, several] : llvm::enumerate(any.getAs<ArrayAttr>("any")))
+        for (auto [k, pair] : llvm::enumerate(cast<ArrayAttr>(several)))
+          if (failed(verifyPair(pair, " of condition " + Twine(k) +
+                                          " of alternative " + Twine(j) +
+                                          whose)))
+            return failure();
+    }
     return success();
   };
   auto byName = dyn_cast<DictionaryAttr>(use.getValue());
@@ -166,7 +198,8 @@ static constexpr AttributeRow rows[] = {
      "an array of arrays of at least one linear form", areRegions,
      verifyWorkspace},
     {"gdn_tile.conditions", onFunctions,
-     "an array of pairs of arrays of linear forms, or several by name",
+     "an array of pairs of arrays of linear forms, with alternatives as {any = "
+     "[..]} once at most, or several by name",
      areConditions, verifyConditions},
     {"gdn_tile.beside", onFunctions, "\"next\" or \"last\"", isNeighbour},
     {"gdn_tile.bits", onFunctions, "a string", isName},

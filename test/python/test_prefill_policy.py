@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which variant of prefill a launch takes, for the batches that were measured: each keeps the
+kernels that were fastest for it (test/data/prefill-choices.json has value heads, rows and
+tokens of each, and the variant). The devices of the records have 132 multiprocessors."""
+
+import ast
+import json
+import re
+from math import prod
+
+import pytest
+from conftest import ROOT
+
+CHOICES = json.loads((ROOT / "test/data/prefill-choices.json").read_text())
+HEADS = (ROOT / "test/Pipeline/Inputs/heads.json").read_text()
+LAYOUTS = {"ready": ["--layout=ready", "--outputs=core"], "packed": []}
+WORKERS = 132
+
+
+def attribute(text: str) -> object:
+    """An attribute of strings, arrays and dictionaries as MLIR prints it."""
+    quoted = re.sub(r'("[^"]*"|[\w]+) = ', lambda m: f"{json.dumps(m[1].strip(chr(34)))}: ", text)
+    return ast.literal_eval(quoted)
+
+
+def bracketed(text: str) -> str:
+    """The beginning of `text` up to the bracket that closes the one that it begins with."""
+    depth = 0
+    for at, character in enumerate(text):
+        depth += (character in "[{") - (character in "]}")
+        if depth == 0:
+            return text[: at + 1]
+    raise AssertionError(f"no end: {text[:80]}")
+
+
+def variants_of(program: str) -> dict[str, list]:
+    """The conditions of each variant, in the order in which launches ask for them."""
+    found: dict[str, list] = {}
+    for stage in program.split("func.func @")[1:]:
+        if not (match := re.search(r'gdn_tile\.variant = (?:"([^"]+)"|(\[[^]]*\]))', stage)):
+            continue
+        names = [match[1]] if match[1] else ast.literal_eval(match[2])
+        head = stage.partition("gdn_tile.conditions = ")[2]
+        conditions = attribute(bracketed(head)) if head else []
+        for name in names:
+            own = conditions.get(name, []) if isinstance(conditions, dict) else conditions
+            found[name] = found.get(name) or own
+    return found
+
+
+def holds(condition: object, values: dict[str, int]) -> bool:
+    if isinstance(condition, dict):
+        return any(all(holds(one, values) for one in some) for some in condition["any"])
+    left, right = (
+        prod(values[factor] if factor in values else int(factor) for factor in side)
+        for side in condition
+    )
+    return left <= right
+
+
+@pytest.mark.parametrize("case", CHOICES)
+def test_measured_batches_keep_their_kernels(tool, tmp_path, case):
+    heads, layout = case.split()
+    keys, values = heads.split("x")
+    config = tmp_path / "config.json"
+    config.write_text(HEADS.replace("KEYS", keys).replace("VALUES", values))
+    options = ["--config", config, "--io=bf16", "--state=f32", "--only=prefill", *LAYOUTS[layout]]
+    done = tool("gdn-compile", *options, "--target=sm_90a", "--emit=gpu", "-o", "-")
+    assert done.returncode == 0, done.stderr
+    variants = variants_of(done.stdout)
+    assert len(variants) < 12
+    wrong = {}
+    for wanted, batches in CHOICES[case].items():
+        for value_heads, rows, tokens in batches:
+            symbols = {"N": rows, "T": tokens, "Hv": value_heads, "workers": WORKERS}
+            symbols["dependent"] = 0
+            taken = next(
+                name
+                for name, conditions in variants.items()
+                if all(holds(one, symbols) for one in conditions)
+            )
+            if taken != wanted:
+                wrong[value_heads, rows, tokens] = (wanted, taken)
+    assert not wrong
+
+
+def test_there_are_all_measured_batches():
+    """Heads of 256 x 256 have one variant."""
+    known = {
+        (case, *batch)
+        for case, variants in CHOICES.items()
+        for batches in variants.values()
+        for batch in batches
+    }
+    measured = set()
+    for record in sorted((ROOT / "runtime/bench/results").glob("p*.json")):
+        layout = "packed" if record.name.startswith("packed") else "ready"
+        for row in json.loads(record.read_text())["rows"]:
+            batch = row["config"]
+            if "T" in batch and batch["dk"] != 256:
+                heads = f"{batch['dk']}x{batch['dv']} {layout}"
+                measured.add((heads, batch["Hv"], batch["N"], batch["T"]))
+    assert len(measured) > 100 and measured <= known
