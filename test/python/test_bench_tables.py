@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tables and plots of the benchmarks, from a small report."""
+"""Tables of the benchmarks, from a small report."""
 
 import json
-import xml.etree.ElementTree as ET
 
 import pytest
 from conftest import ROOT
@@ -256,18 +255,6 @@ def test_tables_set_like_beside_like():
     assert "floor is at the rate of the stream in order." in text
 
 
-def test_plots_have_ours_in_order_dashed_in_its_colour():
-    key = (16, 32, "bfloat16", "float32")
-    plot = ET.fromstring(tables.svg(REPORT | {"rows": of_both_orders()}, key))
-    lines = plot.findall("{http://www.w3.org/2000/svg}polyline")
-    # Sorted by name: gdn, gdn in order, gdn in order pdl, gdn pdl.
-    plain, ordered, ordered_pdl, pdl = (line.get("stroke") for line in lines)
-    assert (ordered, ordered_pdl) == (plain, pdl)
-    assert plain != pdl
-    dashes = [line.get("stroke-dasharray") for line in lines]
-    assert dashes == [None, "6 4", "6 4", None]
-
-
 def test_ways_to_launch_have_a_table():
     ways = [{"suite": "host", "impl": "gdn", "config": {"variant": "Call"}, "us": 2.26}]
     ways.append(ways[0] | {"limit_us": 4.0, "us_min": 2.1, "config": {"variant": "C ABI"}})
@@ -332,23 +319,6 @@ def test_recorded_reports_have_one_format(path):
         assert set(row) <= ROW_FIELDS, set(row) - ROW_FIELDS
         assert "variant" in row["config"]
         assert row["us_min"] <= row["us"] <= row.get("us_max", row["us"])
-
-
-def test_plots_are_svg(tmp_path):
-    report = tmp_path / "report.json"
-    report.write_text(json.dumps(REPORT))
-    assert bench.main(["plot", str(report), "--output", str(tmp_path / "plot.svg")]) == 0
-    files = sorted(path.name for path in tmp_path.glob("*.svg"))
-    assert files == [
-        "plot_16_32_bfloat16_float32.svg",
-        "plot_2_8_bfloat16_float32.svg",
-    ]
-    svg = ET.parse(tmp_path / files[0]).getroot()
-    lines = svg.findall("{http://www.w3.org/2000/svg}polyline")
-    points = svg.findall("{http://www.w3.org/2000/svg}circle")
-    assert len(lines) == 4
-    assert len(points) == 5
-    assert "GPU <1>" in "".join(svg.itertext())
 
 
 def test_table_command(tmp_path, capsys):

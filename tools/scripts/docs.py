@@ -2,10 +2,11 @@
 """Makes docs/generated, and the table of README.md, from the .td files and the files of
 recorded measurements; --check fails if something is stale.
 
-What CMake turns into C++ gets a page: each dialect that a CMakeLists.txt below
-include/gdn generates, and each Passes.td. So does each report of gdn.bench in
-runtime/bench/results that has rows of decode, verify, prefill, packed or of the host, with a
-plot for each of its heads and types with several numbers of rows, but for prefill.
+What CMake turns into C++ has a page: each dialect that a CMakeLists.txt below include/gdn
+generates, and each Passes.td. Pages of passes are not kept in the repository: build_site.py
+makes them. measured_pages.py makes those of measurements, and their pictures.
+
+A picture carries a digest of what it shows, so that --check needs no drawing and no matplotlib.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 from pathlib import Path
 
 import gpu_support
+import measured_pages
 import presets
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,41 +60,8 @@ def pass_files() -> dict[str, Path]:
     }
 
 
-def measurements() -> dict[Path, tuple[str, dict[str, str]]]:
-    """Reports of decode to the text of their page and to their plots by file name."""
-    sys.path.insert(0, str(ROOT / "python"))
-    from gdn.bench import packed_tables, prefill_tables, prologue_tables, tables
-
-    found = {}
-    for path in sorted((ROOT / "runtime/bench/results").glob("*.json")):
-        report = json.loads(path.read_text())
-        text, plots = [], {}
-        for suite in tables.SUITES:
-            keys = tables.groups(report, suite)
-            if keys:
-                text += [f"# {suite.capitalize()}: {report['device']}", ""]
-                text += [tables.markdown(report, suite).rstrip(), ""]
-            # A plot of one number of rows shows nothing.
-            for key in (key for key, by_rows in keys.items() if len(by_rows) > 1):
-                name = f"{path.stem}_{'_'.join(map(str, key))}.svg"
-                plots[name] = tables.svg(report, key, suite)
-                text.append(f"![{tables.heading(key)}]({name})")
-        if table := prefill_tables.markdown(report):
-            text += [f"# Prefill: {report['device']}", "", table.rstrip()]
-        if table := packed_tables.markdown(report):
-            text += [f"# Prefill of projections: {report['device']}", "", table.rstrip()]
-        if table := prologue_tables.markdown(report):
-            text += [f"# Stages of a prefill: {report['device']}", "", table.rstrip()]
-        if table := tables.host(report):
-            text += [f"# Host: {report['device']}", "", table]
-        if text:
-            found[path] = ("\n".join(text) + "\n", plots)
-    return found
-
-
 def numerics() -> dict[Path, str]:
     """Records of gdn.numerics_check to the text of their page."""
-    sys.path.insert(0, str(ROOT / "python"))
     from gdn import numerics_tables
 
     records = sorted(OUT.glob("numerics-*.json"))
@@ -107,33 +76,53 @@ def sanitizers() -> dict[Path, str]:
     return {path: sanitizer_tables.markdown(json.loads(path.read_text())) for path in records}
 
 
+def of_passes() -> dict[str, str]:
+    """Pages that only the site has: their texts by their names."""
+    return {
+        name: f"# Passes: {name.removeprefix('passes-')}\n\n{tblgen(td, '-gen-pass-doc')}"
+        for name, td in pass_files().items()
+    }
+
+
+def index(has_passes: bool) -> str:
+    """The page with links to all others, with or without those of passes."""
+    lines = ["# Generated reference", "", "Made by `tools/scripts/docs.py`; do not edit.", ""]
+    for name, td in dialects().items():
+        lines.append(f"- [the `{name}` dialect]({name}.md), from `{td.relative_to(ROOT)}`")
+    for name, td in pass_files().items():
+        page = f"[{name}]({name}.md)" if has_passes else name
+        where = "" if has_passes else ": built with the site"
+        lines.append(f"- {page}, from `{td.relative_to(ROOT)}`{where}")
+    for page in measured_pages.pages():
+        names = ", ".join(f"`{path.relative_to(ROOT)}`" for path in page.reports)
+        lines.append(f"- [{page.name}]({page.name}.md), from {names}")
+    lines.append("- [heads that GPUs have kernels for](gpu-support.md), from `gpu-support.json`")
+    lines.append("- [what presets have on which target](presets.md), from `presets.json`")
+    for path in numerics():
+        lines.append(f"- [errors of prefill]({path.stem}.md), from `{path.name}`")
+    for path in sanitizers():
+        lines.append(f"- [what compute-sanitizer found]({path.stem}.md), from `{path.name}`")
+    return "\n".join(lines) + "\n"
+
+
 def pages() -> dict[Path, str]:
-    made = {}
-    index = ["# Generated reference", "", "Made by `tools/scripts/docs.py`; do not edit.", ""]
+    """Texts of the pages that the repository keeps, by their files."""
+    made = {OUT / "README.md": index(has_passes=False)}
     for name, td in dialects().items():
         made[OUT / f"{name}.md"] = tblgen(td, "-gen-dialect-doc", f"-dialect={name}")
-        index.append(f"- [the `{name}` dialect]({name}.md), from `{td.relative_to(ROOT)}`")
-    for name, td in pass_files().items():
-        made[OUT / f"{name}.md"] = tblgen(td, "-gen-pass-doc")
-        index.append(f"- [{name}]({name}.md), from `{td.relative_to(ROOT)}`")
-    for path, (text, plots) in measurements().items():
-        made[OUT / f"{path.stem}.md"] = text
-        made |= {OUT / name: plot for name, plot in plots.items()}
-        index.append(f"- [{path.stem}]({path.stem}.md), from `{path.relative_to(ROOT)}`")
+    made |= {OUT / f"{page.name}.md": page.text for page in measured_pages.pages()}
     made[OUT / "gpu-support.md"] = gpu_support.markdown(json.loads(gpu_support.RECORD.read_text()))
-    index.append("- [heads that GPUs have kernels for](gpu-support.md), from `gpu-support.json`")
     rows = json.loads(presets.RECORD.read_text())
     made[OUT / "presets.md"] = presets.markdown(rows)
     made[ROOT / "README.md"] = presets.readme((ROOT / "README.md").read_text(), rows)
-    index.append("- [what presets have on which target](presets.md), from `presets.json`")
-    for path, text in numerics().items():
+    for path, text in (numerics() | sanitizers()).items():
         made[path.with_suffix(".md")] = text
-        index.append(f"- [errors of prefill]({path.stem}.md), from `{path.name}`")
-    for path, text in sanitizers().items():
-        made[path.with_suffix(".md")] = text
-        index.append(f"- [what compute-sanitizer found]({path.stem}.md), from `{path.name}`")
-    made[OUT / "README.md"] = "\n".join(index) + "\n"
     return made
+
+
+def pictures() -> dict[Path, measured_pages.Page]:
+    """Pages that have a picture, by its file."""
+    return {OUT / f"{page.name}.svg": page for page in measured_pages.pages() if page.picture}
 
 
 def main() -> int:
@@ -141,19 +130,23 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; fail on a difference")
     check = parser.parse_args().check
 
-    made = pages()
-    old = {*OUT.glob("*.md"), *OUT.glob("*.svg")}
+    made, shown = pages(), pictures()
     stale = sorted(p for p in made if not p.exists() or p.read_text() != made[p])
-    gone = sorted(old - set(made))
+    undrawn = sorted(p for p in shown if not shown[p].is_drawn(p))
+    gone = sorted({*OUT.glob("*.md"), *OUT.glob("*.svg")} - set(made) - set(shown))
     if check:
-        for path in [*stale, *gone]:
+        found = [*stale, *undrawn, *gone]
+        for path in found:
             print(f"{path.relative_to(ROOT)} is stale; run tools/scripts/docs.py")
-        print(f"docs: {len(made)} pages, {len(stale) + len(gone)} stale")
-        return 1 if stale or gone else 0
+        print(f"docs: {len(made)} pages, {len(shown)} pictures, {len(found)} stale")
+        return 1 if found else 0
     OUT.mkdir(parents=True, exist_ok=True)
     for path in stale:
         path.write_text(made[path])
         print(f"wrote {path.relative_to(ROOT)}")
+    for path in undrawn:
+        shown[path].draw(path)
+        print(f"drew {path.relative_to(ROOT)}")
     for path in gone:
         path.unlink()
         print(f"removed {path.relative_to(ROOT)}")

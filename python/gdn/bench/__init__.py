@@ -6,9 +6,9 @@
     python -m gdn.bench prologue IMAGE              the stages of a prefill, each alone
     python -m gdn.bench packed IMAGE --output FILE  prefill of projections, beside chains of kernels
     python -m gdn.bench table FILE                  what was measured, as a table
-    python -m gdn.bench plot FILE --output FILE.svg
+    python -m gdn.bench plot FILE.. --output FILE.svg   what of it is beside others, as a picture
 
 `gdn-bench` is the same program where the package is installed. Measuring needs PyTorch
-and Triton; tables and plots need nothing. How times are taken is in
+and Triton, pictures matplotlib; tables need nothing. How times are taken is in
 docs/design/20261121-gpu-measurements.md.
 """

@@ -128,9 +128,9 @@ def main(arguments: list[str] | None = None) -> int:
     packed.add_argument("--no-peers", action="store_true")
     table = commands.add_parser("table", help="print a report as tables")
     table.add_argument("report", type=Path)
-    plot = commands.add_parser("plot", help="draw a report")
-    plot.add_argument("report", type=Path)
-    plot.add_argument("--output", type=Path, required=True, help="FILE.svg, one per heads and type")
+    plot = commands.add_parser("plot", help="draw reports in one picture")
+    plot.add_argument("reports", type=Path, nargs="+")
+    plot.add_argument("--output", type=Path, required=True, help="FILE.svg")
     options = parser.parse_args(arguments)
     if options.command == "run":
         from .measure import measure
@@ -171,18 +171,20 @@ def main(arguments: list[str] | None = None) -> int:
         late = costs.failures(report)
         print("\n".join(late))
         return 1 if late else 0
-    report = json.loads(options.report.read_text())
-    if options.command == "table":
-        print("\n".join(tables.markdown(report, suite) for suite in suites_of(report)))
-        print(prefill_tables.markdown(report))
-        print(packed_tables.markdown(report))
-        print(prologue_tables.markdown(report))
-        print(tables.host(report))
+    if options.command == "plot":
+        from . import drawing, pictures
+
+        read = (json.loads(path.read_text()) for path in options.reports)
+        if not (picture := pictures.of_reports(read)):
+            parser.error("no rows of decode, verify or prefill, with others beside them")
+        options.output.write_text(drawing.svg(picture))
         return 0
-    for suite in suites_of(report):
-        for key in tables.groups(report, suite):
-            name = f"{options.output.stem}_{'_'.join(map(str, key))}.svg"
-            options.output.with_name(name).write_text(tables.svg(report, key, suite))
+    report = json.loads(options.report.read_text())
+    print("\n".join(tables.markdown(report, suite) for suite in suites_of(report)))
+    print(prefill_tables.markdown(report))
+    print(packed_tables.markdown(report))
+    print(prologue_tables.markdown(report))
+    print(tables.host(report))
     return 0
 
 

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 
 from .grid import DIM
+from .markdown_table import lines_of
 
 # What is asked of ours beside a peer: the geometric mean of their time over ours, and the
 # smallest ratio of a row. The prototype is no peer: it is to be matched on each of its rows.
@@ -71,11 +72,9 @@ def names_of(found: Rows) -> tuple[list[str], list[str]]:
 
 
 def table_of(header: list[str], rows: list[list[str]]) -> list[str]:
-    if not rows:
-        return []
-    line = "|---|" + "---:|" * (len(header) - 1)
-    lines = [f"| {' | '.join(header)} |", line]
-    return [*lines, *(f"| {' | '.join(row)} |" for row in rows), ""]
+    """With an empty line behind it; the first column is words."""
+    lines = lines_of(header, rows, left=1)
+    return [*lines, ""] if lines else []
 
 
 def summary(found: Rows, goals: dict = GOALS) -> list[str]:

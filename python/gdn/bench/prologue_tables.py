@@ -4,6 +4,8 @@ memory come to a copy of the bytes that they move."""
 
 from collections import defaultdict
 
+from .markdown_table import lines_of
+
 # The part of the bandwidth of a copy that is asked for, from so many tokens on.
 GOAL, FROM_TOKENS = 0.8, 8192
 _PARTS = ("prologue", "prepare", "walk", "norm", "whole")
@@ -23,8 +25,7 @@ def markdown(report: dict) -> str:
     header = ["", "heads", "tokens", *_PARTS]
     for name in _PASSES:
         header += [f"{name}: a copy", "of the copy", "as asked"]
-    lines = [f"{report['device']}, driver {report['driver']}, {report['date']}; us", ""]
-    lines += [f"| {' | '.join(header)} |", "|---|---|" + "---:|" * (len(header) - 2)]
+    table = []
     for (impl, keys, values, tokens), parts in found.items():
         times = [f"{parts[part]['us']:.1f}" if part in parts else "" for part in _PARTS]
         cells = []
@@ -36,5 +37,6 @@ def markdown(report: dict) -> str:
             share = limit / parts[name]["us"]
             met = ("yes" if share >= GOAL else "no") if tokens >= FROM_TOKENS else ""
             cells += [f"{limit:.1f}", f"{100 * share:.0f} %", met]
-        lines.append(f"| {' | '.join([impl, f'{keys}, {values}', str(tokens), *times, *cells])} |")
-    return "\n".join(lines) + "\n"
+        table.append([impl, f"{keys}, {values}", str(tokens), *times, *cells])
+    machine = f"{report['device']}, driver {report['driver']}, {report['date']}; us"
+    return "\n".join([machine, "", *lines_of(header, table, left=2)]) + "\n"

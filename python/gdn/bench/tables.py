@@ -1,26 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tables and plots from files of measurements, with no library."""
+"""Tables of decode, verify and the host, from files of measurements."""
 
 from collections import defaultdict
-from html import escape
 
 from . import limits
+from .markdown_table import lines_of
 
-_COLOURS = (
-    "#1b6ca8",
-    "#c0392b",
-    "#27826b",
-    "#8e44ad",
-    "#b7791f",
-    "#555555",
-    "#e67e22",
-    "#16a2b8",
-    "#7f8c1d",
-    "#d6336c",
-    "#3d3d8f",
-    "#8b5a2b",
-)
-_WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _BOTTOM = 640, 400, 60, 40, 170, 50
 # What one table or plot has in common; its lines are the numbers of rows, N.
 _KEYS = {
     "decode": ("Hk", "Hv", "io", "state"),
@@ -118,7 +103,7 @@ def _ways(found: dict) -> list[str]:
             for (mode, name), times in sorted(rows.items())
         ]
         lines += [f"{heading(key)}, all ways to keep states; us of so many rows", ""]
-        lines += [*_table(["states", "", *map(str, counts)], table), ""]
+        lines += [*lines_of(["states", "", *map(str, counts)], table), ""]
     return lines
 
 
@@ -132,15 +117,7 @@ def host(report: dict) -> str:
         least = f"{row['us_min']:.1f}" if "us_min" in row else ""
         limit = f"{limit:.0f}" if limit else ""
         rows.append([config["variant"] + sizes, f"{row['us']:.1f}", least, limit])
-    return "\n".join(_table(["what", "us of the host", "least", "at most"], rows))
-
-
-def _table(header: list[str], rows: list[list[str]]) -> list[str]:
-    """In Markdown; nothing where there are no rows."""
-    if not rows:
-        return []
-    line = "|" + "---:|" * len(header)
-    return [f"| {' | '.join(header)} |", line, *(f"| {' | '.join(row)} |" for row in rows)]
+    return "\n".join(lines_of(["what", "us of the host", "least", "at most"], rows))
 
 
 def _times(by_rows: dict, names: list[str]) -> list[str]:
@@ -152,7 +129,7 @@ def _times(by_rows: dict, names: list[str]) -> list[str]:
             share = rows["stream"]["us"] / rows["gdn"]["us"] if whole else 0
             cells.append(f"{100 * share:.1f} %" if whole else "")
         table.append([str(count), *cells])
-    return _table(["N", *names] + (["of the stream"] if "stream" in names else []), table)
+    return lines_of(["N", *names] + (["of the stream"] if "stream" in names else []), table)
 
 
 def _beside(row: dict, rows: dict) -> dict:
@@ -176,7 +153,7 @@ def _ratios(by_rows: dict, names: list[str]) -> list[str]:
     if not others:
         return []
     text = [_BESIDE, ""] if "gdn in order" in names and table else []
-    return text + _table(["N", *(f"{name} / gdn" for name in others)], table)
+    return text + lines_of(["N", *(f"{name} / gdn" for name in others)], table)
 
 
 def _limits(by_rows: dict) -> list[str]:
@@ -190,7 +167,7 @@ def _limits(by_rows: dict) -> list[str]:
                 table.append([str(count), name, f"{limit:.2f}", by, f"{row['us'] / limit:.3f}"])
                 table[-1] += [f"{floor:.2f}", f"{row['us'] / floor:.3f}"] if floor else ["", ""]
     header = ["N", "ours", "limit, us", "set by", "of the limit", "floor, us", "of the floor"]
-    return _table(header, table)
+    return lines_of(header, table)
 
 
 def _errors(by_rows: dict, names: list[str]) -> list[str]:
@@ -201,68 +178,4 @@ def _errors(by_rows: dict, names: list[str]) -> list[str]:
         if found:
             worst = [max(row[kind] for row in found) for kind in ("error_o", "error_state")]
             table.append([name, *(f"{value:.1e}" for value in worst)])
-    return _table(["error of", "output", "state"], table)
-
-
-def svg(report: dict, key: tuple, suite: str = "decode") -> str:
-    """State bytes per second over the number of rows, one line per implementation."""
-    by_rows = groups(report, suite)[key]
-    counts = sorted(by_rows)
-    names = sorted({name for rows in by_rows.values() for name in rows})
-    top = max(row["state_TBps"] for rows in by_rows.values() for row in rows.values()) * 1.1
-    span = max(len(counts) - 1, 1)
-
-    def place(index: int, value: float) -> tuple[float, float]:
-        x = _LEFT + index * (_WIDTH - _LEFT - _RIGHT) / span
-        y = _HEIGHT - _BOTTOM - value / top * (_HEIGHT - _TOP - _BOTTOM)
-        return x, y
-
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}"'
-        ' font-family="sans-serif" font-size="12">',
-        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
-        _text(_LEFT, 20, f"{suite}: {heading(key)}"),
-        _text(_LEFT, 34, f"TB/s of state over rows; {report['device']}, {report['date']}"),
-    ]
-    for tick in range(5):
-        x, y = place(0, top * tick / 4)
-        parts.append(
-            f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}" stroke="#ddd"/>'
-        )
-        parts.append(_text(x - 8, y + 4, f"{top * tick / 4:.1f}", "end"))
-    for index, count in enumerate(counts):
-        parts.append(_text(place(index, 0)[0], _HEIGHT - _BOTTOM + 18, str(count), "middle"))
-    colours = _colours(names)
-    for number, name in enumerate(names):
-        colour, dashes = colours[name]
-        points = [
-            place(i, by_rows[count][name]["state_TBps"])
-            for i, count in enumerate(counts)
-            if name in by_rows[count]
-        ]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        parts.append(
-            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>'
-        )
-        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points]
-        parts.append(_text(_WIDTH - _RIGHT + 14, _TOP + 18 * number + 10, name, "start", colour))
-    return "\n".join([*parts, "</svg>", ""])
-
-
-def _colours(names: list[str]) -> dict[str, tuple[str, str]]:
-    """The colour of each line, and the attribute that dashes it: ours in order is dashed, in
-    the colour of ours, since there are fewer colours than lines."""
-    alike = {name: name.replace("gdn in order", "gdn") for name in names}
-    order = sorted(set(alike.values()))
-    return {
-        name: (
-            _COLOURS[order.index(other) % len(_COLOURS)],
-            "" if other == name else ' stroke-dasharray="6 4"',
-        )
-        for name, other in alike.items()
-    }
-
-
-def _text(x: float, y: float, text: str, anchor: str = "start", colour: str = "#222") -> str:
-    where = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}"'
-    return f"<text {where}>{escape(text)}</text>"
+    return lines_of(["error of", "output", "state"], table)
