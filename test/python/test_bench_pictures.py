@@ -42,7 +42,7 @@ PREFILL = MACHINE | {
 
 def test_decode_is_shown_beside_ours():
     (panel,) = pictures.of_reports([DECODE]).panels
-    assert panel.title == "Heads 16, 32; io bfloat16, state float32"
+    assert panel.title == "Heads 16, 32; io bf16, state f32"
     assert panel.curves["gdn"] == [(1, 1.0), (64, 1.0)]
     assert panel.curves["gdn in order"] == [(64, 0.75)]
     assert panel.curves["fla rule"] == [(64, 1.125)]

@@ -129,6 +129,11 @@ def wheel() -> suites.Result:
     return suites.run("wheel", [*command, "--quiet", "--wheel-dir", folder])
 
 
+def site() -> suites.Result:
+    """The documentation as a site; its links lead to pages, headings and files that are there."""
+    return suites.run("site", [sys.executable, SCRIPTS / "build_site.py"], limit_s=300)
+
+
 def sanitized_runtime() -> list[suites.Result]:
     """The runtime's tests, its conformance and 200 traces of each kind, with sanitizers of
     addresses and undefined behaviour, and its pool with that of threads."""
@@ -259,7 +264,7 @@ def lint() -> list[suites.Result]:
 
 def long_suites() -> list[suites.Result]:
     """What --full adds."""
-    results = [*tests("-L", "^(full|traces)$"), more_random_calls(), *benchmarks(), wheel()]
+    results = [*tests("-L", "^(full|traces)$"), more_random_calls(), *benchmarks(), wheel(), site()]
     results.append(build("asan"))
     # LLVM's libraries use memory that our half of its allocators would poison.
     os.environ["ASAN_OPTIONS"] = "allow_user_poisoning=0"

@@ -27,13 +27,13 @@ _LINES = ("-", "--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)))
 _LEAST, _MOST = 0.7, 1.5
 _TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 20, 50, 100)
 # Inches: the width of a picture, the height of a panel, of its labels, and of the rest.
-_WIDTH, _HEIGHT, _LABELS, _REST = 9.6, 1.9, 0.7, 1.0
+_WIDTH, _HEIGHT, _LABELS, _REST = 9.6, 2.0, 0.8, 1.2
 _SETTINGS = {
     # Text can be searched and read aloud; its place is that of a font that comes along.
     "svg.fonttype": "none",
     "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 7.5,
-    "axes.titlesize": 8,
+    "font.size": 9,
+    "axes.titlesize": 9,
 }
 
 
@@ -72,9 +72,9 @@ def svg(picture: Picture) -> str:
             _draw(axis, panel, looks)
         for axis in axes[len(picture.panels) :]:
             axis.remove()
-        figure.suptitle(f"Times over that of gdn, by {picture.x}; {picture.title}", fontsize=9)
+        figure.suptitle(f"Times over that of gdn, by {picture.x}; {picture.title}", fontsize=10)
         handles = [Line2D([], [], label=name, **looks[name]) for name in looks]
-        figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False)
+        figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
         # Without a date, the same picture is the same file.
         facts = {"Date": None, "Title": picture.title, "Identifier": f"sha256:{kept}"}
         figure.savefig(out, format="svg", metadata=facts)

@@ -46,6 +46,15 @@ def _curves(at: dict[float, dict[str, dict]]) -> dict[str, list[tuple[float, flo
     return dict(sorted(found.items()))
 
 
+def _title(heading: str) -> str:
+    """Short enough for a panel: types in short, and what is more than heads and types in a
+    second line."""
+    for name in ("bfloat", "float"):
+        heading = heading.replace(name, name[:-4])
+    first, *rest = heading.split("; ", 2)
+    return "\n".join(["; ".join([first, *rest[:1]]), *rest[1:]])
+
+
 def _of_rows(report: dict) -> list[Panel]:
     """Decode and verify, over the number of rows. One number of rows alone is not drawn."""
     panels = []
@@ -53,9 +62,7 @@ def _of_rows(report: dict) -> list[Panel]:
         for key, by_rows in sorted(tables.groups(report, suite).items()):
             curves = _curves(dict(sorted(by_rows.items())))
             if len(curves.get(_OURS, [])) > 1:
-                # In two lines where there is more than heads and types.
-                title = tables.heading(key).replace("; ", "\n").replace("\n", "; ", 1)
-                panels.append(Panel(title, curves, []))
+                panels.append(Panel(_title(tables.heading(key)), curves, []))
     return panels
 
 
@@ -68,7 +75,7 @@ def _of_lengths(report: dict) -> list[Panel]:
             names += [name for name in by_set if name not in grid.LENGTHS]
             if curves := _curves({i: by_set[name] for i, name in enumerate(names)}):
                 title = f"Heads {keys}, {values}{prefill_tables.dims_of(by_set)}"
-                panels.append(Panel(title, curves, names))
+                panels.append(Panel(_title(title), curves, names))
     return panels
 
 
