@@ -2,7 +2,7 @@
 """Builds the documentation as a site in build/site, README.md first, and fails on a broken link.
 
 The builder is ProperDocs, the maintained continuation of MkDocs 1, which has had no release
-since 2024. It takes seconds, needs ten small packages, and its strict mode checks links to
+since 2024. It takes seconds, needs a dozen small packages, and its strict mode checks links to
 pages, headings and pictures. Sphinx with MyST checks the same, in seven times as long and with
 twice as many packages. site_pages.py adds links to source files and folders.
 
