@@ -40,11 +40,9 @@ static ContentKey keyOf(ModuleOp source, const TargetModel &target,
   key.add(options.tokens).add(options.chunk).add(options.chunkFrom);
   key.add(uint64_t(options.precision)).add(uint64_t(options.chunkStages));
   key.add(options.segments).add(options.segmentsFrom);
-  for (const auto &list : {options.valueParts, options.cuts}) {
-    key.add(list.size());
-    for (int64_t number : list)
-      key.add(number);
-  }
+  key.add(options.variants.size());
+  for (const std::string &variant : options.variants)
+    key.add(variant);
   return key;
 }
 

@@ -23,8 +23,7 @@ void gdn::buildTilePipeline(OpPassManager &passes, const TargetModel &target,
   algorithm.chunkFrom = options.chunkFrom;
   algorithm.precision = options.precision;
   algorithm.chunkStages = options.chunkStages;
-  algorithm.valueParts = options.valueParts;
-  algorithm.cuts = options.cuts;
+  algorithm.variants = options.variants;
   algorithm.lanes = target.getF32Lanes();
   algorithm.segments =
       options.segments < 0 ? target.getRowSegments() : options.segments;

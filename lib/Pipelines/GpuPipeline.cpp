@@ -4,6 +4,7 @@
 #include "gdn/Pipelines/GpuPipeline.h"
 
 #include "DecodePolicy.h"
+#include "PrefillPolicy.h"
 
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/GDN/Transforms/Passes.h"
@@ -28,16 +29,7 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   algorithm.chunkStages = ChunkStages::split;
   // What they do not take: token by token, with the state in registers.
   algorithm.walkTokens = true;
-  // Few rows and heads: more blocks for each.
-  algorithm.valueParts = {2};
-  algorithm.cuts = {8};
-  // Few tokens: two groups for each warp of a pass over memory.
-  algorithm.shortPieces = 8;
-  // Two groups of four warps, each with a chunk.
-  if (target.hasWgmma()) {
-    algorithm.together = 2;
-    algorithm.fusedCuts = {9, 5, 4, 3}; // up to 8, 16, 26 and 33 value heads
-  }
+  algorithm.variants = getPrefillPolicy(target);
   passes.addPass(createConvertGDNToTile(algorithm));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());

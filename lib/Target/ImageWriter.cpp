@@ -48,7 +48,7 @@ static ArrayRef<Attribute> conditionsOf(LLVM::LLVMFuncOp func,
 /// Conditions that hold together: pairs of products.
 static LogicalResult readConditions(LLVM::LLVMFuncOp func,
                                     ArrayRef<Attribute> pairs,
-                                    Conditions &conditions) {
+                                    SmallVectorImpl<Inequality> &conditions) {
   for (Attribute pair : pairs) {
     auto sides = dyn_cast<ArrayAttr>(pair);
     if (!sides || sides.size() != 2)
@@ -91,7 +91,7 @@ static LogicalResult readVariant(LLVM::LLVMFuncOp func, VariantCode &variant) {
            << variant.name << "', but got " << func->getAttr("gdn_gpu.layouts");
   if (!layouts->empty())
     variant.layouts = std::move(*layouts);
-  if (!variant.conditions.empty() || !variant.alternatives.empty())
+  if (!variant.conditions.empty())
     return success();
   SmallVector<Attribute> pairs;
   for (Attribute condition : conditionsOf(func, variant.name)) {
@@ -101,11 +101,12 @@ static LogicalResult readVariant(LLVM::LLVMFuncOp func, VariantCode &variant) {
       continue;
     }
     for (Attribute one : several.getAs<ArrayAttr>("any"))
-      if (failed(readConditions(func, cast<ArrayAttr>(one).getValue(),
-                                variant.alternatives.emplace_back())))
+      if (failed(
+              readConditions(func, cast<ArrayAttr>(one).getValue(),
+                             variant.conditions.alternatives.emplace_back())))
         return failure();
   }
-  return readConditions(func, pairs, variant.conditions);
+  return readConditions(func, pairs, variant.conditions.all);
 }
 
 /// The names of the variants that the function is a stage of.
@@ -200,12 +201,13 @@ FailureOr<SmallVector<EntryCode, 0>> gdn::collectEntryCodes(ModuleOp lowered) {
                         "stages" + of)) ||
           failed(atMost(func, gdnrt::kMaxRegions, variant.workspace.size(),
                         "workspace regions" + of)) ||
-          failed(atMost(func, gdnrt::kMaxConditions, variant.conditions.size(),
-                        "conditions" + of)) ||
+          failed(atMost(func, gdnrt::kMaxConditions,
+                        variant.conditions.all.size(), "conditions" + of)) ||
           failed(atMost(func, gdnrt::kMaxAlternatives,
-                        variant.alternatives.size(), "alternatives" + of)))
+                        variant.conditions.alternatives.size(),
+                        "alternatives" + of)))
         return failure();
-      for (const Conditions &alternative : variant.alternatives)
+      for (const auto &alternative : variant.conditions.alternatives)
         if (failed(atMost(func, gdnrt::kMaxConditions, alternative.size(),
                           "conditions of an alternative" + of)))
           return failure();
@@ -278,7 +280,7 @@ static FailureOr<fb::VariantT> encodeVariant(func::FuncOp func,
   SmallVector<std::string> known(symbols.begin(), symbols.end());
   known.push_back("workers");
   known.push_back("dependent");
-  auto encode = [&](const Conditions &conditions,
+  auto encode = [&](ArrayRef<Inequality> conditions,
                     std::vector<std::unique_ptr<fb::ConditionT>> &into) {
     for (const auto &[left, right] : conditions) {
       auto made = std::make_unique<fb::ConditionT>();
@@ -293,9 +295,9 @@ static FailureOr<fb::VariantT> encodeVariant(func::FuncOp func,
     }
     return success();
   };
-  if (failed(encode(variant.conditions, encoded.conditions)))
+  if (failed(encode(variant.conditions.all, encoded.conditions)))
     return failure();
-  for (const Conditions &alternative : variant.alternatives) {
+  for (const auto &alternative : variant.conditions.alternatives) {
     encoded.alternatives.push_back(std::make_unique<fb::ConjunctionT>());
     if (failed(encode(alternative, encoded.alternatives.back()->conditions)))
       return failure();

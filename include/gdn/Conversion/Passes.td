@@ -53,18 +53,32 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     a block per row and value head, goes from state to state, with states in rows. Where a
     gated norm follows the rule, `__norm`, a block per piece and value head, finds its input in
     a result of the entry, rounded to that result's type. All tokens go in chunks. Chunks have slots in the workspace that need no plan: their
-    number is at most `T floordiv C + N`. Each number in `value-parts` is a variant
-    `split-parts-<n>`, in which several blocks share the walk of a head, each with a part of
-    the state's rows, and each number in `cuts` a variant `split-cuts-<n>`, in which rows
-    are cut into segments, at most `<n> + N` of them: `@<entry>__maps_cuts_<n>` says what
-    each does to the state, and each is walked at the same time. They share
-    `@<entry>__prepare`, and have conditions: few rows and heads, and for segments many tokens.
-    With `together` there are variants `fused`, whose `@<entry>__walk_fused` prepares
-    chunks in the loop that walks them, and has no `__prepare`; of `fused-parts-2`
-    each block has half of the values. With `short-pieces` an entry with a `__prologue` has
-    a variant `split-short`, or `split-parts-<n>-short` where that is the first without
-    conditions, for few tokens: its `@<entry>__prologue_short` and `__norm_short` have pieces
-    of so many tokens, all else and all bits are the other's.
+    number is at most `T floordiv C + N`. They share `@<entry>__prepare`.
+
+    `variants` says which variants there are; a policy of the target writes it. Each text is a
+    name, a colon and fields with `;` between them, all of which may be left out:
+
+    - `v-split=<k>`: so many blocks share the walk of a value head, each with a part of the
+      state's rows. There is no such variant where `k` does not divide the values, where
+      something behind the rule wants whole rows, and with checkpoints.
+    - `segments=<n>`: rows are cut into segments, at most `<n> + N` of them:
+      `@<entry>__maps_cuts_<n>` says what each does to the state, and each is walked at the
+      same time.
+    - `fused=<c>`: `@<entry>__walk_fused` prepares `c` chunks at once in the loop that walks
+      them, and needs no `__prepare`. With `by-lengths=<cost>/<workers>` there are two walks,
+      of whole heads and of halves, and the lengths of rows decide in which of them blocks do
+      anything: `cost` hundredths of the time of a chunk of halves are that of a whole one,
+      on a device of so many multiprocessors.
+    - `pieces=<t>`: the variant without `fused` and `segments` that has as many blocks for a
+      head, with passes over memory (`@<entry>__prologue_short`, `__norm_short`) in pieces of
+      so many tokens; all else and all bits are the other's. It comes first of all.
+    - `where=<conditions>` over `keys` and `values`, the sizes of heads: otherwise there is no
+      such variant.
+    - `when=<conditions>` over `rows`, `heads` (of values), `tokens` and `workers`: launches
+      take it then (`gdn_tile.conditions`). `keys`, `values` and `chunk` are numbers in it.
+
+    Conditions are products that are compared, `2*rows*heads<=workers`, joined by `&`; in
+    parentheses stand alternatives, joined by `|`.
     Kernels that keep f32 operands, kernels with
     `token_slots` or pending tokens, with checkpoints that cut chunks, and kernels that use inputs of the rule
     behind it have no such variant.
@@ -100,9 +114,9 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     `test/Conversion/GDNToTile/pending.mlir`, a commit
     `test/Conversion/GDNToTile/commit.mlir`, slots that are moved
     `test/Conversion/GDNToTile/slot-moves.mlir`, with `chunk-stages=split`
-    `test/Conversion/GDNToTile/split.mlir`, with `cuts`
-    `test/Conversion/GDNToTile/split-cuts.mlir`, with `together`
-    `test/Conversion/GDNToTile/split-fused.mlir`, and with `short-pieces`
+    `test/Conversion/GDNToTile/split.mlir`, of segments
+    `test/Conversion/GDNToTile/split-cuts.mlir`, fused
+    `test/Conversion/GDNToTile/split-fused.mlir`, and with short pieces
     `test/Conversion/GDNToTile/split-short.mlir`.
   }];
   let options = [
@@ -136,23 +150,10 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
                           "also the variant 'split': what does not depend on "
                           "the state, then the walk; in chunks to the end of "
                           "each row"))}]>,
-    ListOption<"valueParts", "value-parts", "int64_t",
-               "Blocks that share the walk of a value head in further variants of "
-               "'split': each has a part of the state's rows. Where they divide "
-               "them, and no norm wants whole rows; twice as many while a part "
-               "has more than 16,384 elements">,
-    ListOption<"cuts", "cuts", "int64_t",
-               "Segments of a batch in further variants of 'split'; not with "
-               "checkpoints">,
-    ListOption<"fusedCuts", "fused-cuts", "int64_t",
-               "Segments of a batch, at least 3, in further variants of 'split' "
-               "whose blocks prepare their chunks ('together')">,
-    Option<"together", "together", "int64_t", /*default=*/"0",
-           "Chunks that a block of a further variant of 'split', 'fused', is to "
-           "have at work at once in the mean. 0: no such variant">,
-    Option<"shortPieces", "short-pieces", "int64_t", /*default=*/"0",
-           "Tokens of a piece in the passes over memory of a further variant of "
-           "'split', 'short', for few tokens. 0: no such variant">,
+    ListOption<"variants", "variants", "std::string",
+               "With 'chunk-stages=split', the variants of prefill in the order in which "
+               "launches ask for them: 'NAME:fused=2;v-split=2;segments=5;where=..;when=..', "
+               "see above. None: 'split:'">,
     Option<"walkTokens", "walk-tokens", "bool", /*default=*/"false",
            "Prefill whose products would take f32 operands walks token by token and "
            "writes states and windows in the turns of the tokens that they are kept "

@@ -25,10 +25,9 @@ struct CpuPipelineOptions {
   /// Whether prefills also have a variant in two stages, which devices take
   /// once they have a workspace; not for Precision::f32.
   ChunkStages chunkStages = ChunkStages::onePass;
-  /// Blocks that share the walk of a value head, in further variants.
-  llvm::SmallVector<int64_t> valueParts = {};
-  /// Segments of a batch, in further variants.
-  llvm::SmallVector<int64_t> cuts = {};
+  /// Its variants, texts of the option `variants` of convert-gdn-to-tile; none:
+  /// "split:".
+  llvm::SmallVector<std::string> variants = {};
   /// Segments of a row in the variant that works on them at the same time; 0:
   /// no such variant; negative: the rule of the target.
   int64_t segments = -1;

@@ -6,6 +6,7 @@
 #ifndef GDN_TARGET_IMAGEWRITER_H
 #define GDN_TARGET_IMAGEWRITER_H
 
+#include "gdn/Support/Conditions.h"
 #include "gdn/Target/CpuCodegen.h"
 #include "gdn/Target/KernelInfo.h"
 
@@ -31,17 +32,12 @@ struct StageCode {
 };
 
 /// One way to do the work of an entry; see runtime/schema/image.fbs.
-/// Conditions that hold together: left <= right, over the symbols and
-/// "workers".
-using Conditions = llvm::SmallVector<std::pair<FormProduct, FormProduct>, 0>;
-
 struct VariantCode {
   std::string name;
   llvm::SmallVector<StageCode, 0> stages;
   llvm::SmallVector<FormProduct, 0> workspace; // bytes of each region
-  /// All of them hold, and all of one of the alternatives, where there are any.
+  /// When a device takes it: over the symbols and "workers".
   Conditions conditions;
-  llvm::SmallVector<Conditions, 0> alternatives;
   /// What it asks of each parameter of the entry, or none.
   llvm::SmallVector<KernelLayout, 0> layouts = {};
   /// Variants with the same text give a row the same bits: by default those of

@@ -49,29 +49,12 @@ struct ConvertGDNToTile final
           "'chunk-stages=split', but got f32");
       return signalPassFailure();
     }
-    for (auto [name, numbers, least] :
-         {std::tuple("value-parts", ArrayRef<int64_t>(valueParts), 1),
-          {"cuts", ArrayRef<int64_t>(cuts), 2},
-          {"fused-cuts", ArrayRef<int64_t>(fusedCuts), 3}})
-      for (int64_t number : numbers)
-        if (number < least) {
-          getOperation().emitError("expects the option '")
-              << name << "' to be at least " << least << ", but got " << number;
-          return signalPassFailure();
-        }
-    if (together < 0) {
-      getOperation().emitError("expects the option 'together' to be 0 or more, "
-                               "but got ")
-          << together.getValue();
-      return signalPassFailure();
-    }
-    if (shortPieces < 0 || shortPieces % groupTokens != 0 ||
-        !llvm::isPowerOf2_64(std::max<int64_t>(1, shortPieces))) {
-      getOperation().emitError("expects the option 'short-pieces' to be 0 or a "
-                               "power of two from ")
-          << groupTokens << " on, but got " << shortPieces.getValue();
-      return signalPassFailure();
-    }
+    specs.clear();
+    for (StringRef text : variants)
+      if (failed(readVariant(text)))
+        return signalPassFailure();
+    if (specs.empty())
+      specs.push_back(llvm::cantFail(VariantSpec::parse("split:")));
     SmallVector<func::FuncOp> entries;
     for (auto func : getOperation().getOps<func::FuncOp>())
       if (func->hasAttr("gdn.entry"))
@@ -81,6 +64,24 @@ struct ConvertGDNToTile final
         return signalPassFailure();
       ++numKernels;
     }
+  }
+
+  LogicalResult readVariant(StringRef text) {
+    auto spec = VariantSpec::parse(text);
+    if (!spec)
+      return getOperation().emitError(
+                 "expects the option 'variants' to hold variants of prefill, "
+                 "but of '")
+             << text << "': " << llvm::toString(spec.takeError());
+    const int64_t pieces = spec->pieces;
+    if (pieces != 0 &&
+        (pieces % groupTokens != 0 || !llvm::isPowerOf2_64(pieces)))
+      return getOperation().emitError("expects pieces of a power of two of "
+                                      "tokens from ")
+             << groupTokens << " on in the option 'variants', but got "
+             << pieces;
+    specs.push_back(std::move(*spec));
+    return success();
   }
 
   /// Replaces one entry by its tile function.
@@ -126,13 +127,13 @@ struct ConvertGDNToTile final
         failed(emitSegmentedKernel(entry, kernel, algorithm, stages)))
       return failure();
     if (chunkStages == ChunkStages::split &&
-        failed(emitSplitKernel(
-            entry, kernel, algorithm,
-            {valueParts, cuts, fusedCuts, together, shortPieces}, stages)))
+        failed(emitSplitKernel(entry, kernel, algorithm, specs, stages)))
       return failure();
     numStages += stages;
     entry.erase();
     return success();
   }
+
+  SmallVector<VariantSpec, 0> specs;
 };
 } // namespace

@@ -30,9 +30,10 @@ struct Algorithm {
   bool firstApart = false; ///< whether a row's first segment has a stage of
                            ///< its own, beside the maps of the others
   int64_t together = 0;    ///< chunks that the walk prepares at once; 0: none
-  bool mayBeCut = false;   ///< whether another variant cuts rows of its batches
-  bool byLengths = false;  ///< whether lengths of rows decide if a block of
-                           ///< such a walk does anything
+  int64_t wholeCost = 0;   ///< where lengths of rows decide if a block of such
+                           ///< a walk does anything: hundredths of a chunk of
+                           ///< halves that one of whole heads takes
+  int64_t workers = 0;     ///< and the multiprocessors of the device
   bool ordersRows = false; ///< whether such a walk takes rows longest first
   int64_t shortPieces = 0; ///< tokens of a piece in passes over memory of the
                            ///< first variant of a stage, which is for few

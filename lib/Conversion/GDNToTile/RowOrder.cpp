@@ -92,11 +92,6 @@ Value SplitStage::loadOrder(Value at) {
   return isRow.getResult(0);
 }
 
-/// Hundredths of the time of a chunk by parts that one of the whole takes: 2.81
-/// us and 1.61 us where they fill an H200, and blocks of either begin at a
-/// loss.
-static constexpr int64_t wholeChunk = 165;
-
 RowChoice SplitStage::chooseByLengths(Value place) {
   Value rows = rowCount(), none = index(0);
   auto loop =
@@ -121,19 +116,19 @@ RowChoice SplitStage::chooseByLengths(Value place) {
   // By parts the longest row has so many blocks at once, and those of the rest
   // go through the places that are left, or come behind it.
   Value blocks = mul(mul(heads, ratio), index(2));
-  Value most = index(measuredWorkers - 1);
-  Value left =
-      arith::SubIOp::create(b, loc, index(measuredWorkers),
-                            arith::MinUIOp::create(b, loc, blocks, most));
+  const int64_t workers = algorithm.workers, wholeCost = algorithm.wholeCost;
+  Value most = index(workers - 1);
+  Value left = arith::SubIOp::create(
+      b, loc, index(workers), arith::MinUIOp::create(b, loc, blocks, most));
   Value rounds = divideTokens(
       add(blocks, arith::SubIOp::create(b, loc, left, index(1))), left);
-  // Behind it: rest < (wholeChunk - 100) / 100 of the longest.
-  constexpr int64_t behind = 100 * wholeChunk / (wholeChunk - 100);
+  // Behind it: rest < (wholeCost - 100) / 100 of the longest.
+  const int64_t behind = 100 * wholeCost / (wholeCost - 100);
   Value cost =
       arith::MinUIOp::create(b, loc, mul(rounds, index(100)), index(behind));
   RowChoice choice;
   choice.isWhole =
-      compare(P::uge, mul(cost, rest), mul(index(wholeChunk), tokens));
+      compare(P::uge, mul(cost, rest), mul(index(wholeCost), tokens));
   Value before = arith::SubIOp::create(b, loc, place, index(1));
   choice.row = arith::SelectOp::create(b, loc, compare(P::ule, place, longest),
                                        before, place);

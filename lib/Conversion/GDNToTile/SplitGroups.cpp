@@ -17,7 +17,7 @@ static constexpr int64_t pieceGroups = 8;
 
 SplitGroupStage::SplitGroupStage(EntryViews &views, const KernelParts &parts,
                                  const Algorithm &algorithm,
-                                 ArrayRef<std::string> variants)
+                                 ArrayRef<StageVariant> variants)
     : SplitChunkStage(views, parts, algorithm, variants) {
   blockTokens = std::min(algorithm.chunk, groupTokens);
   pieceTokens = std::min(algorithm.chunk, algorithm.shortPieces != 0

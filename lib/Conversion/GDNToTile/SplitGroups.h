@@ -14,7 +14,7 @@ class SplitGroupStage : public SplitChunkStage {
 public:
   SplitGroupStage(EntryViews &views, const KernelParts &parts,
                   const Algorithm &algorithm,
-                  mlir::ArrayRef<std::string> variants);
+                  mlir::ArrayRef<StageVariant> variants);
 
 protected:
   using Tiles = llvm::SmallVector<mlir::Value>;

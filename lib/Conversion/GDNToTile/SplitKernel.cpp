@@ -30,6 +30,8 @@
 #include "NormStage.h"
 #include "SplitStage.h"
 
+#include "llvm/ADT/StringSet.h"
+
 using namespace mlir;
 using namespace gdn;
 
@@ -85,23 +87,12 @@ static int64_t getHeadSize(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape().back();
 }
 
-/// Elements of a state, or of rows of one, that fit well into the registers of
-/// eight warps.
-static constexpr int64_t goodStateElements = 128 * 128;
-
-/// How many blocks may share the walk of a value head: as many as asked for, or
-/// more if the state is large, if they have the same number of values and all
-/// that follows the rule goes value by value.
-static int64_t chooseValueParts(const KernelParts &parts, int64_t wanted) {
+/// Whether so many blocks may share the walk of a value head, each with as many
+/// of its values.
+static bool canShare(const KernelParts &parts, int64_t valueParts) {
   DeltaRuleOp rule = parts.rule;
-  int64_t keys = getHeadSize(rule.getKey());
-  int64_t values = getHeadSize(rule.getValue());
-  if (!goesByValue(parts) || parts.checkpoints)
-    return 1;
-  while (values % (2 * wanted) == 0 &&
-         values / wanted * keys > goodStateElements)
-    wanted *= 2;
-  return values % wanted == 0 ? wanted : 1;
+  return valueParts == 1 || (goesByValue(parts) && !parts.checkpoints &&
+                             getHeadSize(rule.getValue()) % valueParts == 0);
 }
 
 /// Tokens of a chunk. A block of a GPU has a warp for 16 values. Of more than
@@ -116,10 +107,6 @@ static int64_t chooseChunk(const KernelParts &parts,
       algorithm.valueHeads && (values > 128 || (values < 128 && keys > 64));
   return isLarge ? std::min<int64_t>(algorithm.chunk, 32) : algorithm.chunk;
 }
-
-/// Blocks of a value head that walk a segment: so many that one has as many
-/// rows of the state as fit well into the registers of four warps.
-static constexpr int64_t segmentParts = 2;
 
 /// Keys of the largest map of a segment that the scan takes without spilling.
 static constexpr int64_t mostMapKeys = 128;
@@ -149,85 +136,118 @@ static bool canPrepare(const KernelParts &parts, const Algorithm &algorithm) {
 }
 
 namespace {
-/// A variant and what its stages but the first are called.
+/// A kernel of variants that differ in their conditions alone, or in passes
+/// over memory, and what its stages but the first are called.
 struct SplitVariant {
-  SmallVector<std::string> names;
+  SmallVector<StageVariant, 0> variants;
   std::string suffix;
   int64_t valueParts, cuts, together;
-  bool isShort = false; // the first name is that of the variant for few tokens
-  bool byLengths = false; // one of two walks, as lengths of rows say
-  bool mayBeCut = false;  // another variant cuts rows of its batches
+  int64_t pieces = 0; // of the passes over memory of the first; 0: none of its
+                      // own
+  int64_t wholeCost = 0,
+          workers = 0; // one of two walks, as lengths of rows say
 };
 } // namespace
 
-/// The variants in the order in which they are preferred, but the one for few
-/// tokens, which comes first of all.
-static SmallVector<SplitVariant> chooseVariants(const KernelParts &parts,
-                                                const Algorithm &algorithm,
-                                                const SplitVariants &wanted) {
-  SmallVector<SplitVariant> chosen;
-  auto descending = [](ArrayRef<int64_t> numbers) {
-    SmallVector<int64_t> sorted(numbers);
-    llvm::sort(sorted, std::greater<>());
-    sorted.erase(llvm::unique(sorted), sorted.end());
-    return sorted;
+/// The conditions with what is known of the heads and of chunks; nothing if
+/// they never hold.
+static std::optional<Conditions> specialise(const Conditions &conditions,
+                                            const KernelParts &parts,
+                                            const Algorithm &algorithm) {
+  DeltaRuleOp rule = parts.rule;
+  return conditions.substitute([&](StringRef symbol) -> std::string {
+    if (symbol == "keys")
+      return std::to_string(getHeadSize(rule.getKey()));
+    if (symbol == "values")
+      return std::to_string(getHeadSize(rule.getValue()));
+    if (symbol == "chunk")
+      return std::to_string(algorithm.chunk);
+    return symbol.str();
+  });
+}
+
+/// Adds a variant that is wanted and can be had.
+static void addVariant(const VariantSpec &spec, const Conditions &when,
+                       const KernelParts &parts, const Algorithm &algorithm,
+                       SmallVectorImpl<SplitVariant> &chosen) {
+  auto add = [&](const Twine &suffix, int64_t valueParts) -> SplitVariant & {
+    chosen.push_back({{{spec.name, when, /*saysWhen=*/true}},
+                      suffix.str(),
+                      valueParts,
+                      spec.segments,
+                      spec.fused});
+    return chosen.back();
   };
-  const int64_t together = canPrepare(parts, algorithm) ? wanted.together : 0;
-  if (together != 0) {
-    for (int64_t count : {1, 2}) {
-      chosen.push_back({{"fused-by-lengths"},
-                        "_by_lengths_" + std::to_string(count),
-                        count,
-                        0,
-                        together});
-      chosen.back().byLengths = true;
-    }
-    chosen.push_back({{"fused"}, "_fused", 1, 0, together});
-    if (canCut(parts, segmentParts))
-      for (int64_t cuts : descending(wanted.fusedCuts)) {
-        std::string number = std::to_string(cuts);
-        chosen.push_back({{"fused-cuts-" + number},
-                          "_fused_cuts_" + number,
-                          fusedCuts(cuts).parts,
-                          cuts,
-                          together});
+  std::string cuts;
+  if (spec.segments != 0)
+    cuts = "_cuts_" + std::to_string(spec.segments);
+  if (spec.fused != 0) {
+    if (!canPrepare(parts, algorithm) || !canShare(parts, spec.valueParts) ||
+        (spec.segments != 0 &&
+         !canCut(parts, std::max<int64_t>(2, spec.valueParts))))
+      return;
+    if (spec.wholeCost != 0) {
+      for (int64_t count : {1, 2}) {
+        SplitVariant &one = add("_by_lengths_" + Twine(count), count);
+        one.wholeCost = spec.wholeCost;
+        one.workers = spec.workers;
       }
-    chosen.push_back({{"fused-parts-2"}, "_fused_parts_2", 2, 0, together});
-    chosen.back().mayBeCut =
-        !wanted.cuts.empty() && canCut(parts, segmentParts);
-  }
-  const int64_t ofSegment = chooseValueParts(parts, segmentParts);
-  if (canCut(parts, ofSegment))
-    for (int64_t cuts : descending(wanted.cuts)) {
-      std::string number = std::to_string(cuts);
-      chosen.push_back(
-          {{"split-cuts-" + number}, "_cuts_" + number, ofSegment, cuts, 0});
+      return;
     }
-  SmallVector<int64_t> counts;
-  for (int64_t count : wanted.valueParts)
-    counts.push_back(chooseValueParts(parts, count));
-  for (int64_t count : descending(counts)) {
-    std::string number = std::to_string(count);
-    if (count > 1)
-      chosen.push_back(
-          {{"split-parts-" + number}, "_parts_" + number, count, 0, 0});
+    const bool isShared = spec.segments == 0 && spec.valueParts > 1;
+    add("_fused" + cuts +
+            (isShared ? "_parts_" + Twine(spec.valueParts) : Twine()).str(),
+        spec.valueParts);
+    return;
   }
-  chosen.push_back({{"split"}, "", 1, 0, 0});
-  if (wanted.shortPieces != 0 && hasPrologue(parts, algorithm)) {
-    DeltaRuleOp rule = parts.rule;
-    auto first = llvm::find_if(chosen, [&](const SplitVariant &variant) {
+  const bool isShared = canShare(parts, spec.valueParts);
+  if (spec.segments != 0) {
+    const int64_t valueParts = isShared ? spec.valueParts : 1;
+    if (canCut(parts, valueParts))
+      add(cuts, valueParts);
+    return;
+  }
+  if (isShared)
+    add((spec.valueParts > 1 ? "_parts_" + Twine(spec.valueParts) : Twine())
+            .str(),
+        spec.valueParts);
+}
+
+/// The variants that are wanted for the heads and that can be had, in the order
+/// in which they are preferred, but the one for few tokens, which comes first
+/// of all.
+static SmallVector<SplitVariant, 0>
+chooseVariants(const KernelParts &parts, const Algorithm &algorithm,
+               ArrayRef<VariantSpec> wanted) {
+  SmallVector<SplitVariant, 0> chosen;
+  SmallVector<std::pair<const VariantSpec *, Conditions>, 0> brief;
+  for (const VariantSpec &spec : wanted) {
+    std::optional<Conditions> when = specialise(spec.when, parts, algorithm);
+    if (!when || !specialise(spec.where, parts, algorithm))
+      continue;
+    if (spec.pieces != 0)
+      brief.emplace_back(&spec, *when);
+    else
+      addVariant(spec, *when, parts, algorithm, chosen);
+  }
+  for (const auto &[spec, when] : brief) {
+    auto same = llvm::find_if(chosen, [&](const SplitVariant &variant) {
       return variant.cuts == 0 && variant.together == 0 &&
-             takesFewTokens(rule, variant.valueParts);
+             variant.valueParts == spec->valueParts;
     });
-    first->names.insert(first->names.begin(), first->names.front() + "-short");
-    first->isShort = true;
+    if (same == chosen.end() || !hasPrologue(parts, algorithm))
+      continue;
+    same->variants.insert(same->variants.begin(),
+                          StageVariant{spec->name, when, /*saysWhen=*/true});
+    same->pieces = spec->pieces;
+    break;
   }
   return chosen;
 }
 
 LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
                                    const Algorithm &algorithm,
-                                   const SplitVariants &variants,
+                                   ArrayRef<VariantSpec> wanted,
                                    int64_t &numStages) {
   FailureOr<KernelParts> parts = KernelParts::analyse(entry, kernel);
   if (failed(parts))
@@ -238,11 +258,12 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
     perKeyHead.chunk = chooseChunk(*parts, algorithm);
   // Where "fused" is wanted it takes the batches of many blocks, and rows of
   // few tokens would pay for an order (3 to 5 %).
-  perKeyHead.ordersRows = variants.together == 0;
+  perKeyHead.ordersRows = llvm::all_of(
+      wanted, [](const VariantSpec &spec) { return spec.fused == 0; });
   if (!canSplit(*parts, perKeyHead))
     return success();
   auto emit = [&](decltype(emitPrepareStage) &emitStage, const Twine &name,
-                  const Algorithm &chosen, ArrayRef<std::string> names) {
+                  const Algorithm &chosen, ArrayRef<StageVariant> names) {
     EntryViews views = createEntryViews(entry, (entry.getName() + name).str());
     if (failed(emitStage(views, *parts, chosen, names))) {
       views.function.erase();
@@ -251,20 +272,34 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
     ++numStages;
     return success();
   };
-  SmallVector<SplitVariant> chosen =
-      chooseVariants(*parts, perKeyHead, variants);
-  // Those that have a pass over memory of their own, and others.
-  SmallVector<std::string> brief, names, prepared;
-  for (const SplitVariant &variant : chosen) {
-    ArrayRef<std::string> all = variant.names;
-    brief.append(all.begin(), all.begin() + variant.isShort);
-    if (names.empty() || names.back() != all.back())
-      names.append(all.begin() + variant.isShort, all.end());
-    if (variant.together == 0)
-      prepared.append(all.begin(), all.end());
-  }
+  SmallVector<SplitVariant, 0> chosen =
+      chooseVariants(*parts, perKeyHead, wanted);
+  llvm::StringSet<> suffixes;
+  for (const SplitVariant &variant : chosen)
+    if (!suffixes.insert(variant.suffix).second)
+      return entry.emitOpError("expects variants of prefill that differ in how "
+                               "work is split, but got '")
+             << variant.variants.back().name << "' besides another";
+  // Those that have a pass over memory of their own, and others. What many have
+  // in common does not say when each is taken.
+  SmallVector<StageVariant, 0> brief, names, prepared;
   Algorithm shortPieces = perKeyHead;
-  shortPieces.shortPieces = variants.shortPieces;
+  for (const SplitVariant &variant : chosen) {
+    ArrayRef<StageVariant> all = variant.variants;
+    if (variant.pieces != 0) {
+      brief.push_back(all.front());
+      shortPieces.shortPieces = variant.pieces;
+    }
+    auto append = [](SmallVector<StageVariant, 0> &list,
+                     ArrayRef<StageVariant> some) {
+      for (const StageVariant &one : some)
+        list.push_back({one.name, {}, /*saysWhen=*/false});
+    };
+    if (names.empty() || names.back().name != all.back().name)
+      append(names, all.drop_front(variant.pieces != 0));
+    if (variant.together == 0)
+      append(prepared, all);
+  }
   auto emitPass = [&](decltype(emitPrepareStage) &emitStage,
                       const Twine &name) -> LogicalResult {
     if (!brief.empty() &&
@@ -280,11 +315,12 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
     own.valueParts = variant.valueParts;
     own.cuts = variant.cuts;
     own.together = variant.together;
-    own.byLengths = variant.byLengths;
-    own.mayBeCut = variant.mayBeCut;
-    own.shortPieces = variant.isShort ? variants.shortPieces : 0;
+    own.wholeCost = variant.wholeCost;
+    own.workers = variant.workers;
+    own.shortPieces = variant.pieces;
     // What they have in common stands before the first that has it.
-    if (variant.names.front() == prepared.front() &&
+    if (!prepared.empty() &&
+        variant.variants.front().name == prepared.front().name &&
         failed(emit(emitPrepareStage, "__prepare", perKeyHead, prepared)))
       return failure();
     own.firstApart =
@@ -295,18 +331,18 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
       ofMaps.valueParts = 1;
     if (variant.cuts != 0 &&
         failed(emit(emitMapsStage, "__maps" + variant.suffix, ofMaps,
-                    variant.names)))
+                    variant.variants)))
       return failure();
     if (own.firstApart &&
         failed(emit(emitFirstStage, "__first" + variant.suffix, own,
-                    variant.names)))
+                    variant.variants)))
       return failure();
     if (variant.cuts != 0 &&
-        failed(
-            emit(emitScanStage, "__scan" + variant.suffix, own, variant.names)))
+        failed(emit(emitScanStage, "__scan" + variant.suffix, own,
+                    variant.variants)))
       return failure();
-    if (failed(
-            emit(emitWalkStage, "__walk" + variant.suffix, own, variant.names)))
+    if (failed(emit(emitWalkStage, "__walk" + variant.suffix, own,
+                    variant.variants)))
       return failure();
   }
   if (NormStage::find(*parts) && failed(emitPass(emitNormStage, "__norm")))

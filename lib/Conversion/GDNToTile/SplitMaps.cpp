@@ -195,6 +195,6 @@ void SplitMaps::emitBlock(Value at) {
 
 LogicalResult gdn::emitMapsStage(EntryViews &views, const KernelParts &parts,
                                  const Algorithm &algorithm,
-                                 ArrayRef<std::string> variants) {
+                                 ArrayRef<StageVariant> variants) {
   return SplitMaps(views, parts, algorithm, variants).emitStage();
 }

@@ -65,7 +65,7 @@ namespace {
 class SplitNorm final : public SplitGroupStage {
 public:
   SplitNorm(EntryViews &views, const KernelParts &parts,
-            const Algorithm &algorithm, ArrayRef<std::string> variants,
+            const Algorithm &algorithm, ArrayRef<StageVariant> variants,
             const NormStage &stage)
       : SplitGroupStage(views, parts, algorithm, variants), stage(stage) {}
 
@@ -105,7 +105,7 @@ void SplitNorm::emitPiece(Value, Value) {
 
 LogicalResult gdn::emitNormStage(EntryViews &views, const KernelParts &parts,
                                  const Algorithm &algorithm,
-                                 ArrayRef<std::string> variants) {
+                                 ArrayRef<StageVariant> variants) {
   std::optional<NormStage> stage = NormStage::find(parts);
   return SplitNorm(views, parts, algorithm, variants, *stage).emitStage();
 }

@@ -53,6 +53,6 @@ void SplitPrepare::emitChunkSlot(Value chunkSlot, Value, Value valid) {
 
 LogicalResult gdn::emitPrepareStage(EntryViews &views, const KernelParts &parts,
                                     const Algorithm &algorithm,
-                                    ArrayRef<std::string> variants) {
+                                    ArrayRef<StageVariant> variants) {
   return SplitPrepare(views, parts, algorithm, variants).emitStage();
 }

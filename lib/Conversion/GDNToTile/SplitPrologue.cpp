@@ -172,6 +172,6 @@ void SplitPrologue::emitPiece(Value chunkSlot, Value isFirst) {
 LogicalResult gdn::emitPrologueStage(EntryViews &views,
                                      const KernelParts &parts,
                                      const Algorithm &algorithm,
-                                     ArrayRef<std::string> variants) {
+                                     ArrayRef<StageVariant> variants) {
   return SplitPrologue(views, parts, algorithm, variants).emitStage();
 }

@@ -130,6 +130,6 @@ void SplitScan::emitBlock(Value row) {
 
 LogicalResult gdn::emitScanStage(EntryViews &views, const KernelParts &parts,
                                  const Algorithm &algorithm,
-                                 ArrayRef<std::string> variants) {
+                                 ArrayRef<StageVariant> variants) {
   return SplitScan(views, parts, algorithm, variants).emitStage();
 }

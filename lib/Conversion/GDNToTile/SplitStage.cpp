@@ -38,52 +38,40 @@ static bool isReady(Value input, Type element) {
          (!element || getElementTypeOrSelf(input.getType()) == element);
 }
 
-/// Chunks of a segment from which a map of it pays.
-static constexpr int64_t leastSegmentChunks = 4;
-/// Segments per row that pay, in the mean.
-static constexpr int64_t leastSegments = 4;
-/// Maps of segments cost more than idle multiprocessors where there are many
-/// blocks without: on 132 multiprocessors they pay from T = N^2 Hv^3 / 2 on
-/// (measured for 8 to 32 value heads and one or two rows).
-static constexpr int64_t segmentCost = measuredWorkers * measuredWorkers / 2;
-
-/// Turns of a block that prepares its chunks itself, in the mean.
-static constexpr int64_t leastTurns = 2;
-/// Of a hundred multiprocessors, so many as blocks that prepare chunks for
-/// themselves pay with half of the values each, when there is one for each
-/// head. Cutting rows does not pay from so many rows on; nor, however long they
-/// are, where N^2 Hv^3 is so many hundredths of the square of multiprocessors.
-static constexpr StringLiteral fusedPartsLeast = "12", fusedPartsRows = "3",
-                               fusedPartsBlocks = "115";
-/// Rows of the state, four warps, with which a block is no slower than one with
-/// all: it has one beside it on its multiprocessor. One of six warps has none
-/// and takes 14 to 17 % longer where all are busy (96 x 192 heads on an H200).
-static constexpr int64_t goodPartRows = 64;
-/// Passes over memory with short pieces pay up to so many tokens times value
-/// heads per multiprocessor (measured: 2 of 8 and 16 of 32 heads win up to 124,
-/// 16 of 32 lose at 248); and up to so many tokens, as from there on segments
-/// of rows are better where they can be.
-static constexpr int64_t mostShortWork = 128, mostShortTokens = 2047;
-
-static int64_t getPartRows(DeltaRuleOp rule, int64_t valueParts) {
-  auto value = cast<RankedTensorType>(rule.getValue().getType());
-  return value.getShape().back() / valueParts;
-}
-
-bool gdn::takesAny(DeltaRuleOp rule, int64_t valueParts) {
-  return valueParts == 1 || getPartRows(rule, valueParts) == goodPartRows;
-}
-
-bool gdn::takesFewTokens(DeltaRuleOp rule, int64_t valueParts) {
-  return valueParts == 1 || getPartRows(rule, valueParts) >= goodPartRows;
-}
-
 bool gdn::hasPrologue(const KernelParts &parts, const Algorithm &algorithm) {
   DeltaRuleOp rule = parts.rule;
   ChunkTypes types = ChunkTypes::choose(parts, algorithm.precision);
   return !isReady(rule.getQuery(), types.key) ||
          !isReady(rule.getKey(), types.key) ||
          !isReady(rule.getValue(), Type());
+}
+
+ArrayAttr SplitStage::toAttribute(const Conditions &when) {
+  DeltaRuleOp rule = parts.rule;
+  std::string tokens = getDimForm(rule.getQuery(), 0);
+  auto toForm = [&](StringRef symbol) -> Attribute {
+    return b.getStringAttr(symbol == "rows"     ? rowForm
+                           : symbol == "heads"  ? valueForm
+                           : symbol == "tokens" ? tokens
+                                                : symbol.str());
+  };
+  auto toPairs = [&](ArrayRef<Inequality> all) {
+    SmallVector<Attribute> pairs;
+    for (const Inequality &one : all) {
+      auto side = [&](ArrayRef<std::string> factors) {
+        return b.getArrayAttr(llvm::map_to_vector(factors, toForm));
+      };
+      pairs.push_back(b.getArrayAttr({side(one.left), side(one.right)}));
+    }
+    return pairs;
+  };
+  SmallVector<Attribute> all = toPairs(when.all), any;
+  for (const auto &one : when.alternatives)
+    any.push_back(b.getArrayAttr(toPairs(one)));
+  if (!any.empty())
+    all.push_back(
+        b.getDictionaryAttr(b.getNamedAttr("any", b.getArrayAttr(any))));
+  return b.getArrayAttr(all);
 }
 
 /// Grid, workspace and conditions of the stage.
@@ -129,112 +117,12 @@ void SplitStage::describe() {
   }
   func::FuncOp function = views.function;
   function->setAttr("gdn_tile.workspace", b.getArrayAttr(regions));
-  auto atMost = [&](ArrayRef<StringRef> left, ArrayRef<StringRef> right) {
-    return b.getArrayAttr({b.getStrArrayAttr(left), b.getStrArrayAttr(right)});
-  };
-  // Where one row's chain leaves multiprocessors idle, several share it; where
-  // that is not enough and rows are long, they are cut.
-  std::string blocks = text(algorithm.valueParts), number = text(cuts);
-  const Attribute fewBlocks = atMost({blocks, rowForm, valueForm}, {"workers"});
-  SmallVector<Attribute> conditions;
   SmallVector<NamedAttribute> byName;
-  auto add = [&](StringRef variant, ArrayRef<Attribute> some) {
-    byName.push_back(b.getNamedAttr(variant, b.getArrayAttr(some)));
-  };
-  if (cuts != 0 && algorithm.together != 0) {
-    // All blocks of a stage in one wave: of the first H and P of all segments
-    // but one, or of its first one H alone; with rows as many more segments.
-    const FusedCuts fused = fusedCuts(cuts);
-    std::string most = text(fused.parts > 1 ? 2 * (cuts - 1) : 2 * cuts - 3);
-    conditions = {
-        atMost({most, valueForm}, {"workers"}),
-        atMost({rowForm}, {text(fused.mostRows)}),
-        atMost({text(fused.leastTokens)}, {getDimForm(rule.getQuery(), 0)})};
-    if (fused.leastBlocks != 0)
-      conditions.push_back(
-          atMost({"workers"}, {text(fused.leastBlocks), valueForm}));
-  } else if (cuts != 0) {
-    std::string perRow = text(leastSegments);
-    std::string least = text(cuts * leastSegmentChunks * C);
-    conditions = {
-        atMost({text(segmentCost), rowForm, rowForm, valueForm, valueForm,
-                valueForm},
-               {"workers", "workers", getDimForm(rule.getQuery(), 0)}),
-        atMost({perRow, rowForm}, {number}),
-        atMost({least}, {getDimForm(rule.getQuery(), 0)})};
-  } else if (algorithm.together != 0) {
-    std::string turns = text(leastTurns * algorithm.together * C);
-    Attribute enoughTurns =
-        atMost({turns, rowForm}, {getDimForm(rule.getQuery(), 0)});
-    auto inWaves = [&](const Waves &waves) {
-      std::string least = text(waves.least), most = text(waves.most);
-      SmallVector<Attribute> some = {
-          atMost({least, "workers"}, {"100", rowForm, valueForm})};
-      SmallVector<StringRef> all = {rowForm, valueForm};
-      if (algorithm.valueParts > 1)
-        all.insert(all.begin(), blocks);
-      if (waves.most != 0)
-        some.push_back(atMost(all, {most, "workers"}));
-      return b.getArrayAttr(some);
-    };
-    SmallVector<Attribute> alternatives;
-    if (algorithm.byLengths) {
-      // As many blocks of whole heads as have a multiprocessor each, and twice
-      // as many with half of the values, of which either go home at once.
-      conditions = {atMost({"2"}, {rowForm}),
-                    atMost({rowForm}, {text(mostChoosingRows)}),
-                    atMost({text(fusedWaves[0].least), "workers"},
-                           {"100", rowForm, valueForm}),
-                    atMost({rowForm, valueForm}, {"workers"}),
-                    atMost({text(leastChoosingTokens), rowForm},
-                           {getDimForm(rule.getQuery(), 0)})};
-    } else if (algorithm.valueParts == 1) {
-      // A block has a multiprocessor to itself, so its blocks run in waves, of
-      // which the last has to be full enough; and several turns each.
-      conditions = {enoughTurns};
-      for (const Waves &waves : fusedWaves)
-        alternatives.push_back(inWaves(waves));
-    } else {
-      // One wave of parts, unless so few blocks that others have most of the
-      // multiprocessors, or rows that are better cut: few tokens, many blocks
-      // and many rows are not.
-      conditions = {enoughTurns};
-      SmallVector<Attribute> oneWave = {
-          atMost({fusedPartsLeast, "workers"}, {"100", rowForm, valueForm}),
-          atMost({blocks, rowForm, valueForm}, {"workers"})};
-      auto addCase = [&](Attribute uncut) {
-        SmallVector<Attribute> all = oneWave;
-        all.push_back(uncut);
-        alternatives.push_back(b.getArrayAttr(all));
-      };
-      if (!algorithm.mayBeCut) {
-        alternatives.push_back(b.getArrayAttr(oneWave));
-      } else {
-        addCase(atMost({"workers", "workers", getDimForm(rule.getQuery(), 0)},
-                       {text(segmentCost - 1), rowForm, rowForm, valueForm,
-                        valueForm, valueForm}));
-        addCase(
-            atMost({fusedPartsBlocks, "workers", "workers"},
-                   {"100", rowForm, rowForm, valueForm, valueForm, valueForm}));
-        addCase(atMost({fusedPartsRows}, {rowForm}));
-      }
-      alternatives.push_back(inWaves(fusedPartsWaves));
-    }
-    if (!alternatives.empty())
-      conditions.push_back(b.getDictionaryAttr(
-          b.getNamedAttr("any", b.getArrayAttr(alternatives))));
-  } else if (algorithm.shortPieces != 0) {
-    std::string tokens = getDimForm(rule.getQuery(), 0);
-    add(variants.front(),
-        {atMost({tokens, valueForm}, {text(mostShortWork), "workers"}),
-         atMost({tokens}, {text(mostShortTokens)})});
-    if (!takesAny(rule, algorithm.valueParts))
-      add(variants.back(), fewBlocks);
-  } else if (!takesAny(rule, algorithm.valueParts)) {
-    conditions = {fewBlocks};
-  }
-  if (!conditions.empty())
-    function->setAttr("gdn_tile.conditions", b.getArrayAttr(conditions));
+  for (const StageVariant &variant : variants)
+    if (variant.saysWhen && !variant.when.empty())
+      byName.push_back(b.getNamedAttr(variant.name, toAttribute(variant.when)));
+  if (!byName.empty() && variants.size() == 1)
+    function->setAttr("gdn_tile.conditions", byName.front().getValue());
   else if (!byName.empty())
     function->setAttr("gdn_tile.conditions", b.getDictionaryAttr(byName));
   SmallVector<std::string> grid = gridOf(slots);
@@ -242,7 +130,9 @@ void SplitStage::describe() {
                                          grid.begin(), grid.end())));
   func::FuncOp entry = views.source;
   function->setAttr("gdn_tile.stage_of", b.getStringAttr(entry.getName()));
-  SmallVector<StringRef> names(variants.begin(), variants.end());
+  SmallVector<StringRef> names;
+  for (const StageVariant &variant : variants)
+    names.push_back(variant.name);
   if (names.size() == 1)
     function->setAttr("gdn_tile.variant", b.getStringAttr(names.front()));
   else

@@ -6,30 +6,9 @@
 #define GDN_LIB_CONVERSION_GDNTOTILE_SPLITSTAGE_H
 
 #include "RecurrentKernel.h"
+#include "VariantSpec.h"
 
 namespace gdn {
-
-/// Multiprocessors of the device on which variants were measured against each
-/// other. Launches count their own where a condition can; see `workers`.
-constexpr int64_t measuredWorkers = 132;
-
-/// How segments are walked by blocks that prepare their chunks: parts of the
-/// values, which have the first segments apart if there are two; how many
-/// blocks of each head have to be too many for the multiprocessors (those of
-/// the next variant, which cuts more; 0: none); from how many tokens and up to
-/// how many rows they pay. Measured with 8 to 32 heads of 128 on 132
-/// multiprocessors. Four segments are for heads that are too many for five of
-/// two parts and too few for three.
-struct FusedCuts {
-  int64_t parts, leastBlocks, leastTokens, mostRows;
-};
-constexpr FusedCuts fusedCuts(int64_t cuts) {
-  if (cuts == 4)
-    return {1, 8, 3072, 2};
-  if (cuts > 5)
-    return {2, 0, 4608, 2};
-  return cuts > 3 ? FusedCuts{2, 16, 1920, 2} : FusedCuts{2, 8, 3072, 1};
-}
 
 /// What the lengths of rows decide for a block.
 struct RowChoice {
@@ -37,11 +16,19 @@ struct RowChoice {
   mlir::Value isWhole; ///< whether a block has all values of a head
 };
 
+/// A variant that a stage is of, and when launches take it: with `saysWhen` the
+/// stage says so.
+struct StageVariant {
+  std::string name;
+  Conditions when;
+  bool saysWhen = false;
+};
+
 class SplitStage : public RecurrentKernel {
 public:
   /// A stage of the variants `variants`.
   SplitStage(EntryViews &views, const KernelParts &parts,
-             const Algorithm &algorithm, mlir::ArrayRef<std::string> variants)
+             const Algorithm &algorithm, mlir::ArrayRef<StageVariant> variants)
       : RecurrentKernel(views, parts, algorithm), variants(variants) {
     blockTokens = algorithm.chunk;
   }
@@ -87,9 +74,7 @@ protected:
   mlir::Value segmentTokens();
   /// Whether lengths of two rows say how many segments the longer one has:
   /// where maps and first segments run at the same time.
-  bool cutsByLengths() const {
-    return algorithm.together != 0 && fusedCuts(algorithm.cuts).parts > 1;
-  }
+  bool cutsByLengths() const { return algorithm.firstApart; }
   /// Notes that the stage may run at the same time as a neighbour: that the
   /// "next" may begin at once, or that it reads nothing of what the "last"
   /// writes.
@@ -164,20 +149,16 @@ protected:
 
 private:
   void describe();
+  /// The conditions of a variant over the symbols of the entry.
+  mlir::ArrayAttr toAttribute(const Conditions &when);
   mlir::Value rankOf(mlir::Value row, mlir::Value rows);
 
-  mlir::ArrayRef<std::string> variants;
+  mlir::ArrayRef<StageVariant> variants;
 };
 
 /// The form of the number of chunk slots, without the rows in it; empty if it
 /// has none.
 std::string getChunkForm(DeltaRuleOp rule, int64_t chunk);
-
-/// Whether any launch can take a walk by so many parts of the values.
-bool takesAny(DeltaRuleOp rule, int64_t valueParts);
-
-/// Whether it may be the one for few tokens, whatever their rows.
-bool takesFewTokens(DeltaRuleOp rule, int64_t valueParts);
 
 /// Tokens that a warp of a pass over memory works on at once: so few that there
 /// are registers for many warps.
@@ -185,47 +166,31 @@ constexpr int64_t groupTokens = 4;
 /// Whether that stage has anything to do.
 bool hasPrologue(const KernelParts &parts, const Algorithm &algorithm);
 
-/// Batches that the kernel that prepares chunks in the walk is for: whose
-/// blocks are `least` hundredths to `most` times as many as multiprocessors; 0:
-/// any number from `least` on.
-struct Waves {
-  int64_t least, most;
-};
-constexpr Waves fusedWaves[] = {{51, 1}, {150, 2}, {220, 0}};
-/// Between the first two, where the second wave would be short of blocks, three
-/// waves of twice as many blocks with half of the values, of which a chunk
-/// takes 1 / 1.65 of the time; `most` counts these.
-constexpr Waves fusedPartsWaves = {100, 3};
-/// Ahead of the first of them: up to so many rows, of so many tokens in the
-/// mean, choose by their lengths between its blocks and those with half of the
-/// values. It costs 2 to 11 us of rows that are as long as each other.
-constexpr int64_t mostChoosingRows = 8, leastChoosingTokens = 4096;
-
 /// Fill `views.function` with the program of a stage of a kernel that can be
 /// split, which the variants of these names have.
 mlir::LogicalResult emitPrologueStage(EntryViews &views,
                                       const KernelParts &parts,
                                       const Algorithm &algorithm,
-                                      mlir::ArrayRef<std::string> variants);
+                                      mlir::ArrayRef<StageVariant> variants);
 mlir::LogicalResult emitPrepareStage(EntryViews &views,
                                      const KernelParts &parts,
                                      const Algorithm &algorithm,
-                                     mlir::ArrayRef<std::string> variants);
+                                     mlir::ArrayRef<StageVariant> variants);
 mlir::LogicalResult emitMapsStage(EntryViews &views, const KernelParts &parts,
                                   const Algorithm &algorithm,
-                                  mlir::ArrayRef<std::string> variants);
+                                  mlir::ArrayRef<StageVariant> variants);
 mlir::LogicalResult emitFirstStage(EntryViews &views, const KernelParts &parts,
                                    const Algorithm &algorithm,
-                                   mlir::ArrayRef<std::string> variants);
+                                   mlir::ArrayRef<StageVariant> variants);
 mlir::LogicalResult emitScanStage(EntryViews &views, const KernelParts &parts,
                                   const Algorithm &algorithm,
-                                  mlir::ArrayRef<std::string> variants);
+                                  mlir::ArrayRef<StageVariant> variants);
 mlir::LogicalResult emitWalkStage(EntryViews &views, const KernelParts &parts,
                                   const Algorithm &algorithm,
-                                  mlir::ArrayRef<std::string> variants);
+                                  mlir::ArrayRef<StageVariant> variants);
 mlir::LogicalResult emitNormStage(EntryViews &views, const KernelParts &parts,
                                   const Algorithm &algorithm,
-                                  mlir::ArrayRef<std::string> variants);
+                                  mlir::ArrayRef<StageVariant> variants);
 
 } // namespace gdn
 

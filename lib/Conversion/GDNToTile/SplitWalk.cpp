@@ -26,7 +26,7 @@ class SplitWalk final : public SplitStage {
 public:
   /// Of first segments alone, or without them, where they are apart.
   SplitWalk(EntryViews &views, const KernelParts &parts,
-            const Algorithm &algorithm, ArrayRef<std::string> variants,
+            const Algorithm &algorithm, ArrayRef<StageVariant> variants,
             bool isFirst = false)
       : SplitStage(views, parts, algorithm, variants),
         norm(NormStage::find(parts)), isFirst(isFirst) {}
@@ -272,7 +272,7 @@ void SplitWalk::emitBlock(Value row) {
     return emitSegmentBlock(row);
   Value tokens = isFirst ? segmentTokens() : Value();
   Value isWanted;
-  if (algorithm.byLengths) {
+  if (algorithm.wholeCost != 0) {
     const bool isWhole = algorithm.valueParts == 1;
     runBeside(isWhole ? "next" : "last");
     RowChoice choice = chooseByLengths(row);
@@ -303,13 +303,13 @@ void SplitWalk::emitBlock(Value row) {
 
 LogicalResult gdn::emitFirstStage(EntryViews &views, const KernelParts &parts,
                                   const Algorithm &algorithm,
-                                  ArrayRef<std::string> variants) {
+                                  ArrayRef<StageVariant> variants) {
   return SplitWalk(views, parts, algorithm, variants, /*isFirst=*/true)
       .emitStage();
 }
 
 LogicalResult gdn::emitWalkStage(EntryViews &views, const KernelParts &parts,
                                  const Algorithm &algorithm,
-                                 ArrayRef<std::string> variants) {
+                                 ArrayRef<StageVariant> variants) {
   return SplitWalk(views, parts, algorithm, variants).emitStage();
 }

@@ -4,7 +4,7 @@
 // the row bounds and go on in one of them, the longest row first. The second
 // begins beside the first.
 //
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split variants=fused-by-lengths:fused=2;by-lengths=165/132;when=2<=rows&rows<=8&51*workers<=100*rows*heads&rows*heads<=workers&4096*rows<=tokens,fused:fused=2;when=256*rows<=tokens&(51*workers<=100*rows*heads&rows*heads<=workers|150*workers<=100*rows*heads&rows*heads<=2*workers|220*workers<=100*rows*heads),split: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split value-heads" -canonicalize -cse | FileCheck %s --check-prefix=SPLIT
 
 // SPLIT-NOT: by-lengths

@@ -3,9 +3,9 @@
 // A variant of "split" whose rows are cut: what each segment does to the state,
 // then all segments from their own states at the same time.
 //
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split cuts=8" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split variants=split-cuts-8:v-split=2;segments=8;when=8712*rows*rows*heads*heads*heads<=workers*workers*tokens&rows<=2&32*chunk<=tokens,split:" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
 
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split cuts=8,8,2" -canonicalize -cse | FileCheck %s --check-prefix=ORDER
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split variants=split-cuts-8:segments=8;v-split=2,split-cuts-2:segments=2;v-split=2,split:" -canonicalize -cse | FileCheck %s --check-prefix=ORDER
 
 // The first stage does not know of segments.
 // CHECK-LABEL: func.func @prefill__prepare(
@@ -17,7 +17,7 @@
 //  CHECK-SAME:   %[[POOL:[a-z0-9]+]]: memref<?x?x64x32xf32, {{.*}}> {gdn.name = "state_pool"}
 //  CHECK-SAME:   %[[STATES:[a-z0-9]+]]: memref<?x?x64x32xf32>, %[[MAPS:[a-z0-9]+]]: memref<?x?x32x32xf16>)
 //  CHECK-SAME:   gdn_tile.bits = "split-cuts-8"
-//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["8712", "N", "N", "Hv", "Hv", "Hv"], ["workers", "workers", "T"]], {{\[}}["4", "N"], ["8"]], {{\[}}["2048"], ["T"]]]
+//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["8712", "N", "N", "Hv", "Hv", "Hv"], ["workers", "workers", "T"]], {{\[}}["N"], ["2"]], {{\[}}["2048"], ["T"]]]
 //  CHECK-SAME:   gdn_tile.grid = ["N + 8", "Hv", "3"]
 //  CHECK-SAME:   gdn_tile.variant = "split-cuts-8"
 //  CHECK-SAME:   ["N + 8", "Hv", "64", "32", "4"], ["N + 8", "Hv", "32", "32", "2"]]

@@ -4,10 +4,10 @@
 // beside the maps of the others, by halves of the values; four segments are for more heads,
 // have whole states, and the first ones among the others.
 //
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 fused-cuts=4,9 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
-// RUN: not gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 fused-cuts=9,2" 2>&1 | FileCheck %s --check-prefix=LEAST
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split variants=fused-cuts-9:fused=2;v-split=2;segments=9;when=16*heads<=workers&rows<=2&4608<=tokens,fused-cuts-4:fused=2;segments=4;when=5*heads<=workers&rows<=2&3072<=tokens&workers<=8*heads,split: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
+// RUN: not gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split variants=fused-cuts-2:fused=2;segments=2" 2>&1 | FileCheck %s --check-prefix=LEAST
 
-// LEAST: expects the option 'fused-cuts' to be at least 3, but got 2
+// LEAST: expects the option 'variants' to hold variants of prefill, but of 'fused-cuts-2:fused=2;segments=2': expected at least 3 segments of a fused variant, got 2
 
 // CHECK-LABEL: func.func @prefill__maps_fused_cuts_9(
 //  CHECK-SAME:   gdn_tile.beside = "next"

@@ -3,15 +3,14 @@
 // A variant of "split" whose walk prepares its chunks itself: no stage before
 // it, no workspace.
 //
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=2 cuts=8 value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s --check-prefix=CUTS
-// RUN: not gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split together=-1" 2>&1 | FileCheck %s --check-prefix=NEGATIVE
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split variants=fused:fused=2;when=256*rows<=tokens&(51*workers<=100*rows*heads&rows*heads<=workers|150*workers<=100*rows*heads&rows*heads<=2*workers|220*workers<=100*rows*heads),fused-parts-2:fused=2;v-split=2;when=256*rows<=tokens&(12*workers<=100*rows*heads&2*rows*heads<=workers|100*workers<=100*rows*heads&2*rows*heads<=3*workers),split: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
+// RUN: not gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split variants=fused:fused=-1" 2>&1 | FileCheck %s --check-prefix=NEGATIVE
 
-// NEGATIVE: expects the option 'together' to be 0 or more, but got -1
+// NEGATIVE: expected 'fused' to be at least 1, got '-1'
 
 // CHECK-LABEL: func.func @prefill__walk_fused(
 //  CHECK-SAME:   gdn_tile.conditions = {{\[\[\["256", "N"\], \["T"\]\]}}, {any = [
-//  CHECK-SAME:     {{\[\[\["51", "workers"\], \["100", "N", "Hv"\]\], \[\["N", "Hv"\], \["1", "workers"\]\]\]}},
+//  CHECK-SAME:     {{\[\[\["51", "workers"\], \["100", "N", "Hv"\]\], \[\["N", "Hv"\], \["workers"\]\]\]}},
 //  CHECK-SAME:     {{\[\[\["150", "workers"\], \["100", "N", "Hv"\]\], \[\["N", "Hv"\], \["2", "workers"\]\]\]}},
 //  CHECK-SAME:     {{\[\[\["220", "workers"\], \["100", "N", "Hv"\]\]\]}}]}]
 //  CHECK-SAME:   gdn_tile.variant = "fused", gdn_tile.workspace = []
@@ -37,15 +36,6 @@
 //  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hv", "2"]
 //  CHECK-SAME:   gdn_tile.variant = "fused-parts-2"
 //       CHECK:   -> (vector<64x64xf32>)
-
-// Where rows may be cut instead, an alternative for each case in which they are not: few
-// tokens, many rows and heads, many rows.
-// CUTS-LABEL: func.func @prefill__walk_fused_parts_2(
-//  CUTS-SAME:   gdn_tile.conditions = {{\[\[\["256", "N"\], \["T"\]\]}}, {any = [
-//  CUTS-SAME:     {{\[\["workers", "workers", "T"\], \["8711", "N", "N", "Hv", "Hv", "Hv"\]\]\]}},
-//  CUTS-SAME:     {{\[\["115", "workers", "workers"\], \["100", "N", "N", "Hv", "Hv", "Hv"\]\]\]}},
-//  CUTS-SAME:     {{\[\["3"\], \["N"\]\]\]}},
-//  CUTS-SAME:     {{\[\["2", "N", "Hv"\], \["3", "workers"\]\]\]}}]}]
 
 // What finds its chunks prepared comes behind.
 // CHECK-LABEL: func.func @prefill__prepare(

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A variant of "split" for few tokens: its pass over memory has short pieces, all
-// else it has from the first variant without conditions.
+// else it has from the one with as many blocks for a head.
 //
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed chunk-stages=split value-parts=4,2 short-pieces=8" -canonicalize -cse | FileCheck %s
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split short-pieces=8" | FileCheck %s --check-prefix=NOTHING
-// RUN: not gdn-opt %s -convert-gdn-to-tile="short-pieces=6" 2>&1 | FileCheck %s --check-prefix=SIX
-// RUN: not gdn-opt %s -convert-gdn-to-tile="short-pieces=12" 2>&1 | FileCheck %s --check-prefix=TWELVE
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed chunk-stages=split variants=split-parts-2-short:pieces=8;v-split=2;when=tokens*heads<=128*workers&tokens<=2047,split-parts-4:v-split=4;when=4*rows*heads<=workers,split-parts-2:v-split=2,split:" -canonicalize -cse | FileCheck %s
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split variants=split-short:pieces=8,split:" | FileCheck %s --check-prefix=NOTHING
+// RUN: not gdn-opt %s -convert-gdn-to-tile="variants=split-short:pieces=6" 2>&1 | FileCheck %s --check-prefix=SIX
+// RUN: not gdn-opt %s -convert-gdn-to-tile="variants=split-short:pieces=12" 2>&1 | FileCheck %s --check-prefix=TWELVE
 
-//    SIX: error: expects the option 'short-pieces' to be 0 or a power of two from 4 on, but got 6
-// TWELVE: error: expects the option 'short-pieces' to be 0 or a power of two from 4 on, but got 12
+//    SIX: error: expects pieces of a power of two of tokens from 4 on in the option 'variants', but got 6
+// TWELVE: error: expects pieces of a power of two of tokens from 4 on in the option 'variants', but got 12
 
 // Keys and queries that are in memory as products take them need no pass.
 // NOTHING-NOT: short
@@ -17,7 +17,7 @@
 // Two groups of tokens in a piece. It is asked first.
 // CHECK-LABEL: func.func @prefill__prologue_short(
 //  CHECK-SAME:   gdn_tile.bits = "split"
-//  CHECK-SAME:   gdn_tile.conditions = {"split-parts-2-short" = {{\[\[}}["T", "Hv"], ["128", "workers"]], {{\[}}["T"], ["2047"]]]}
+//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["T", "Hv"], ["128", "workers"]], {{\[}}["T"], ["2047"]]]
 //  CHECK-SAME:   gdn_tile.grid = ["T floordiv 64 + N", "Hk + Hk", "8"]
 //  CHECK-SAME:   gdn_tile.variant = "split-parts-2-short"
 //       CHECK:   gdn_tile.load {{.*}}, vector<4x64xbf16>

@@ -5,8 +5,11 @@
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk=32 chunk-stages=split" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed chunk=32 chunk-stages=split" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s --check-prefix=MIXED
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split value-parts=4" -canonicalize -cse | FileCheck %s --check-prefix=PARTS
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split value-parts=3" -canonicalize -cse | FileCheck %s --check-prefix=WHOLE
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split variants=split-parts-4:v-split=4;when=(256<=values&values<=256|4*rows*heads<=workers),split:" -canonicalize -cse | FileCheck %s --check-prefix=PARTS
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split variants=split-parts-3:v-split=3,split:" -canonicalize -cse | FileCheck %s --check-prefix=WHOLE
+
+// RUN: not gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split variants=split:,again:" 2>&1 | FileCheck %s --check-prefix=TWICE
+// TWICE: error: 'func.func' op expects variants of prefill that differ in how work is split, but got 'again' besides another
 
 // The one-pass program stays as it is.
 // CHECK-LABEL: func.func @prefill(

@@ -219,7 +219,10 @@ TEST(ValueParts, EqualBits) {
     Call whole(config, "prefill", batch);
     whole.run("split");
     whole.check({5e-3, 1e-2, 5e-3});
-    config.pipeline.valueParts = {2, 3, 5}; // 5 do not divide 96
+    config.pipeline.variants = {"split-parts-2:v-split=2",
+                                "split-parts-3:v-split=3",
+                                "split-parts-5:v-split=5", // not of 96
+                                "split:"};
     for (const char *variant : {"split", "split-parts-2", "split-parts-3"}) {
       SCOPED_TRACE(variant);
       if (outputs == EntryOutputs::norm && llvm::StringRef(variant) != "split")

@@ -51,6 +51,18 @@ struct Config {
   std::string target = "native";
   CpuPipelineOptions pipeline; ///< block size, the chunk form, its precision
 
+  /// Gives prefill variants of so many segments, two blocks for a head, beside
+  /// "split".
+  void addSegments(llvm::ArrayRef<int64_t> numbers) {
+    pipeline.variants.clear();
+    for (int64_t number : numbers) {
+      std::string text = std::to_string(number);
+      pipeline.variants.push_back("split-cuts-" + text +
+                                  ":v-split=2;segments=" + text);
+    }
+    pipeline.variants.push_back("split:");
+  }
+
   /// The choices as text; equal for equal configurations.
   std::string key() const;
 };

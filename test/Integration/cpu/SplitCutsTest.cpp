@@ -35,7 +35,7 @@ protected:
     config.pipeline.precision = c.precision;
     config.pipeline.chunk = c.chunk;
     config.pipeline.chunkStages = ChunkStages::split;
-    config.pipeline.cuts = {2, 3, 8, 40};
+    config.addSegments({2, 3, 8, 40});
     return config;
   }
   /// Rows of many segments and of one, without tokens and with a tail; a row
@@ -83,7 +83,7 @@ TEST_P(SplitCuts, EqualReference) {
 TEST_P(SplitCuts, InPlaceForAnyWorkers) {
   Config inPlace = config();
   inPlace.options.hasInitial = inPlace.options.writeSlots = false;
-  inPlace.pipeline.cuts = {8}; // no others run here
+  inPlace.addSegments({8}); // no others run here
   Batch batch;
   batch.lengths = {1500, 70};
   batch.ratio = GetParam().ratio;
@@ -129,7 +129,7 @@ TEST(SegmentSlots, AdjacentRowsShareNoSlot) {
   config.pipeline.precision = Precision::mixed;
   config.pipeline.chunk = 16;
   config.pipeline.chunkStages = ChunkStages::split;
-  config.pipeline.cuts = {3, 5, 16};
+  config.addSegments({3, 5, 16});
   for (int64_t rows : {0, 1, 2, 5, 9})
     for (const char *variant :
          {"split-cuts-3", "split-cuts-5", "split-cuts-16"}) {

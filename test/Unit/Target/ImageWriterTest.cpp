@@ -232,8 +232,9 @@ TEST_F(ImageWriterTest, VariantsComeFromStages) {
   EXPECT_EQ(variants[0].stages[1].symbol, "fill__b");
   ASSERT_EQ(variants[0].workspace.size(), 1u);
   EXPECT_EQ(variants[0].workspace[0], (FormProduct{"N", "8"}));
-  ASSERT_EQ(variants[0].conditions.size(), 1u);
-  EXPECT_EQ(variants[0].conditions[0].second, (FormProduct{"workers", "P"}));
+  ASSERT_EQ(variants[0].conditions.all.size(), 1u);
+  EXPECT_EQ(variants[0].conditions.all[0].right,
+            (SmallVector<std::string>{"workers", "P"}));
   EXPECT_EQ(variants[0].bits, "halves");
   EXPECT_EQ(variants[1].name, "rows");
   EXPECT_EQ(variants[1].bits, "rows");
@@ -250,11 +251,11 @@ TEST_F(ImageWriterTest, AlternativesOfAVariant) {
   auto codes = collectEntryCodes(*module);
   ASSERT_TRUE(succeeded(codes)) << said;
   const auto &variant = codes->front().variants.front();
-  ASSERT_EQ(variant.conditions.size(), 1u);
-  EXPECT_EQ(variant.conditions[0].first, (FormProduct{"2"}));
-  ASSERT_EQ(variant.alternatives.size(), 2u);
-  ASSERT_EQ(variant.alternatives[1].size(), 2u);
-  EXPECT_EQ(variant.alternatives[1][1].second, (FormProduct{"workers"}));
+  auto expected =
+      Conditions::parse("2 <= N & (N <= 3 | 5 <= N & N <= workers)");
+  ASSERT_TRUE(bool(expected));
+  EXPECT_EQ(variant.conditions.all, expected->all);
+  EXPECT_EQ(variant.conditions.alternatives, expected->alternatives);
 }
 
 /// A stage of an entry "f".

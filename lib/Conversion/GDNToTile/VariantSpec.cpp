@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Reading what a policy asks for; see VariantSpec.h.
+#include "VariantSpec.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace gdn;
+using llvm::ArrayRef;
+using llvm::Expected;
+using llvm::StringRef;
+
+/// A number of at least `least`.
+static llvm::Error readNumber(StringRef key, StringRef text, int64_t least,
+                              int64_t &number) {
+  if (!text.getAsInteger(10, number) && number >= least)
+    return llvm::Error::success();
+  return llvm::createStringError("expected '" + key + "' to be at least " +
+                                 llvm::Twine(least) + ", got '" + text + "'");
+}
+
+static llvm::Error readConditions(StringRef key, StringRef text,
+                                  ArrayRef<StringRef> known,
+                                  Conditions &conditions) {
+  auto read = Conditions::parse(text);
+  if (!read)
+    return read.takeError();
+  conditions = std::move(*read);
+  std::string unknown;
+  conditions.forEachSymbol([&](StringRef symbol) {
+    if (!llvm::is_contained(known, symbol))
+      unknown = symbol.str();
+  });
+  if (unknown.empty())
+    return llvm::Error::success();
+  return llvm::createStringError("expected '" + key + "' to be about " +
+                                 llvm::join(known, ", ") + ", got '" + unknown +
+                                 "'");
+}
+
+static llvm::Error readField(StringRef field, VariantSpec &spec) {
+  static constexpr StringRef ofHeads[] = {"keys", "values"};
+  static constexpr StringRef ofLaunches[] = {
+      "rows", "heads", "tokens", "workers", "keys", "values", "chunk"};
+  auto [key, value] = field.split('=');
+  if (key == "fused")
+    return readNumber(key, value, 1, spec.fused);
+  if (key == "v-split")
+    return readNumber(key, value, 1, spec.valueParts);
+  if (key == "segments")
+    return readNumber(key, value, 2, spec.segments);
+  if (key == "pieces")
+    return readNumber(key, value, 1, spec.pieces);
+  if (key == "where")
+    return readConditions(key, value, ofHeads, spec.where);
+  if (key == "when")
+    return readConditions(key, value, ofLaunches, spec.when);
+  if (key == "by-lengths") {
+    auto [cost, workers] = value.split('/');
+    if (llvm::Error error = readNumber(key, cost, 101, spec.wholeCost))
+      return error;
+    return readNumber(key, workers, 2, spec.workers);
+  }
+  return llvm::createStringError(
+      "expected fused, v-split, segments, pieces, by-lengths, where or when, "
+      "got '" +
+      key + "'");
+}
+
+Expected<VariantSpec> VariantSpec::parse(StringRef given) {
+  std::string text;
+  llvm::copy_if(given, std::back_inserter(text),
+                [](char c) { return !llvm::isSpace(c); });
+  VariantSpec spec;
+  auto [name, fields] = StringRef(text).split(':');
+  spec.name = name.str();
+  if (name.empty())
+    return llvm::createStringError("expected a name, got '" + text + "'");
+  for (StringRef field : llvm::split(fields, ';'))
+    if (!field.empty())
+      if (llvm::Error error = readField(field, spec))
+        return error;
+  if (spec.fused != 0 && spec.segments == 2)
+    return llvm::createStringError(
+        "expected at least 3 segments of a fused variant, got 2");
+  if (spec.pieces != 0 && (spec.fused != 0 || spec.segments != 0))
+    return llvm::createStringError(
+        "expected 'pieces' without 'fused' and 'segments'");
+  if (spec.wholeCost != 0 && spec.fused == 0)
+    return llvm::createStringError("expected 'by-lengths' with 'fused'");
+  return spec;
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A variant of prefill as a policy asks for it: how its work is split, for
+// which heads it is, and for which launches. Texts of the option `variants`.
+#ifndef GDN_LIB_CONVERSION_GDNTOTILE_VARIANTSPEC_H
+#define GDN_LIB_CONVERSION_GDNTOTILE_VARIANTSPEC_H
+
+#include "gdn/Support/Conditions.h"
+
+namespace gdn {
+
+struct VariantSpec {
+  std::string name;
+  /// Chunks that a block prepares at once in the loop from state to state, in
+  /// the mean; 0: another stage prepares all chunks ahead of it ("staged").
+  int64_t fused = 0;
+  /// Blocks of a value head, each with as many of its values.
+  int64_t valueParts = 1;
+  /// Segments of a batch; 0: whole rows.
+  int64_t segments = 0;
+  /// Tokens of a piece in the passes over memory of a variant that has all else
+  /// of the staged one with as many parts; 0: it has its own.
+  int64_t pieces = 0;
+  /// For a choice between whole heads and halves by the lengths of rows: the
+  /// hundredths of the time of a chunk of halves that one of whole heads takes,
+  /// and the multiprocessors of the device; 0: no such choice.
+  int64_t wholeCost = 0, workers = 0;
+  /// Over `keys` and `values`, the sizes of heads: whether there is the
+  /// variant.
+  Conditions where;
+  /// Over `rows`, `heads` (of values), `tokens`, `workers`, and as numbers
+  /// `keys`, `values` and `chunk`: when launches take it.
+  Conditions when;
+
+  /// Reads "NAME: fused=2; v-split=2; segments=5; where=..; when=..", in which
+  /// all but the name may be left out; blanks are free. "NAME: pieces=8; .." is
+  /// for few tokens, "NAME: by-lengths=165/132; fused=2; .." a choice.
+  static llvm::Expected<VariantSpec> parse(llvm::StringRef text);
+};
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GDNTOTILE_VARIANTSPEC_H

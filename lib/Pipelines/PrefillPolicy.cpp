@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The variants of prefill as data, each with the record that its numbers come
+// from. Chips with warpgroups have all of them, others those that are staged.
+// That launches of the records take what was fastest is
+// test/python/test_prefill_policy.py.
+#include "PrefillPolicy.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace gdn;
+
+namespace {
+struct Row {
+  const char *text, *record;
+};
+} // namespace
+
+// Whole heads and halves (V-split) of 128 values on 132 multiprocessors.
+static constexpr const char *prefillH200 =
+    "runtime/bench/results/prefill-h200.json";
+static constexpr const char *packedH200 =
+    "runtime/bench/results/packed-h200.json";
+static constexpr const char *headsH200 =
+    "runtime/bench/results/prefill-96x192-bf16-h200.json";
+
+/// Blocks prepare their chunks themselves: two groups of four warps, each with
+/// a chunk, and a multiprocessor for each block of whole heads.
+static constexpr Row fused[] = {
+    // Up to eight long rows choose by their lengths between whole heads and
+    // halves, of which either go home at once. A chunk takes 2.81 us whole and
+    // 1.61 us by halves where they fill the GPU. It costs rows that are as long
+    // as each other 2 to 11 us.
+    {"fused-by-lengths: fused=2; by-lengths=165/132;"
+     "when=2 <= rows & rows <= 8 & 51*workers <= 100*rows*heads &"
+     "  rows*heads <= workers & 4096*rows <= tokens",
+     prefillH200},
+    // One wave, two or more, of which the last has to be full enough; and two
+    // turns of two chunks for each block, in the mean.
+    {"fused: fused=2;"
+     "when=256*rows <= tokens &"
+     "  (51*workers <= 100*rows*heads & rows*heads <= workers |"
+     "   150*workers <= 100*rows*heads & rows*heads <= 2*workers |"
+     "   220*workers <= 100*rows*heads)",
+     prefillH200},
+    // Segments: all blocks of a stage in one wave, and enough tokens. Four are
+    // for heads that are too many for five of halves and too few for three.
+    {"fused-cuts-9: fused=2; v-split=2; segments=9;"
+     "when=16*heads <= workers & rows <= 2 & 4608 <= tokens",
+     prefillH200},
+    {"fused-cuts-5: fused=2; v-split=2; segments=5;"
+     "when=8*heads <= workers & rows <= 2 & 1920 <= tokens &"
+     "  workers <= 16*heads",
+     prefillH200},
+    {"fused-cuts-4: fused=2; segments=4;"
+     "when=5*heads <= workers & rows <= 2 & 3072 <= tokens &"
+     "  workers <= 8*heads",
+     prefillH200},
+    {"fused-cuts-3: fused=2; v-split=2; segments=3;"
+     "when=4*heads <= workers & rows <= 1 & 3072 <= tokens &"
+     "  workers <= 8*heads",
+     prefillH200},
+    // Halves: one wave, unless so few blocks that others have most of the
+    // multiprocessors; but not of rows that are better cut, which few tokens,
+    // many blocks and many rows are not. And three waves where two of whole
+    // heads would be half empty: a chunk of a half takes 1 / 1.65 of the time.
+    {"fused-parts-2: fused=2; v-split=2; where=keys <= 128;"
+     "when=256*rows <= tokens &"
+     "  (12*workers <= 100*rows*heads & 2*rows*heads <= workers &"
+     "     workers*workers*tokens <= 8711*rows*rows*heads*heads*heads |"
+     "   12*workers <= 100*rows*heads & 2*rows*heads <= workers &"
+     "     115*workers*workers <= 100*rows*rows*heads*heads*heads |"
+     "   12*workers <= 100*rows*heads & 2*rows*heads <= workers & 3 <= rows |"
+     "   100*workers <= 100*rows*heads & 2*rows*heads <= 3*workers)",
+     prefillH200},
+    {"fused-parts-2: fused=2; v-split=2; where=129 <= keys;"
+     "when=256*rows <= tokens &"
+     "  (12*workers <= 100*rows*heads & 2*rows*heads <= workers |"
+     "   100*workers <= 100*rows*heads & 2*rows*heads <= 3*workers)",
+     prefillH200},
+};
+
+/// A stage prepares all chunks ahead of the walk.
+static constexpr Row staged[] = {
+    // Few tokens: two groups for each warp of a pass over memory. Measured: 2
+    // of
+    // 8 and 16 of 32 heads win up to 124 tokens times heads a multiprocessor,
+    // 16
+    // of 32 lose at 248; from 2,048 tokens on segments are better.
+    {"split-parts-4-short: pieces=8; v-split=4;"
+     "where=256 <= values & 32769 <= keys*values;"
+     "when=tokens*heads <= 128*workers & tokens <= 2047",
+     packedH200},
+    {"split-parts-2-short: pieces=8; v-split=2;"
+     "where=128 <= values & keys*values <= 32768;"
+     "when=tokens*heads <= 128*workers & tokens <= 2047",
+     packedH200},
+    {"split-short: pieces=8;" // and of whole heads, where they are not shared
+     "when=tokens*heads <= 128*workers & tokens <= 2047",
+     packedH200},
+    // Maps of segments cost more than idle multiprocessors where there are many
+    // blocks without: they pay from T = N^2 Hv^3 / 2 on, for rows that have
+    // four
+    // segments in the mean, of four chunks.
+    {"split-cuts-8: v-split=2; segments=8; where=keys*values <= 32768;"
+     "when=8712*rows*rows*heads*heads*heads <= workers*workers*tokens &"
+     "  rows <= 2 & 32*chunk <= tokens",
+     prefillH200},
+    {"split-cuts-8: v-split=4; segments=8; where=32769 <= keys*values;"
+     "when=8712*rows*rows*heads*heads*heads <= workers*workers*tokens &"
+     "  rows <= 2 & 32*chunk <= tokens",
+     prefillH200},
+    // So many blocks for a head that one has at most 128 x 128 elements of the
+    // state. With 64 values a block, four warps, is no slower than one of whole
+    // heads, since it has another beside it on its multiprocessor. One of six
+    // warps has none and takes 14 to 17 % longer where all are busy.
+    {"split-parts-4: v-split=4; where=32769 <= keys*values;"
+     "when=(256 <= values & values <= 256 | 4*rows*heads <= workers)",
+     headsH200},
+    {"split-parts-2: v-split=2; where=keys*values <= 32768;"
+     "when=(128 <= values & values <= 128 | 2*rows*heads <= workers)",
+     headsH200},
+    {"split:", prefillH200},
+};
+
+llvm::SmallVector<std::string>
+gdn::getPrefillPolicy(const TargetModel &target) {
+  llvm::SmallVector<std::string> texts;
+  auto add = [&](llvm::ArrayRef<Row> rows) {
+    for (const Row &row : rows) {
+      std::string &text = texts.emplace_back();
+      // As one word: pipelines are written as text, too.
+      llvm::copy_if(llvm::StringRef(row.text), std::back_inserter(text),
+                    [](char c) { return !llvm::isSpace(c); });
+    }
+  };
+  if (target.hasWgmma())
+    add(fused);
+  add(staged);
+  return texts;
+}
