@@ -148,7 +148,8 @@ typedef struct gdnrt_variant_info {
   const char *name;
   /** When the device takes it, over the entry's symbols and the workers of the
    *  device: "2*N * Hk <= workers, (1024*N <= T or N <= 2 and 64 <= T)", all of
-   *  which hold. "" means always. What it asks of how arrays lie is not in it. */
+   *  which hold. "" means always. What it asks of how arrays lie is not in it.
+   */
   const char *conditions;
   /** Passes that run one after another in a launch. */
   size_t stage_count;

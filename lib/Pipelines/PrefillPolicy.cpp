@@ -46,19 +46,20 @@ static constexpr Row fused[] = {
      "   220*workers <= 100*rows*heads)",
      prefillH200},
     // Segments: all blocks of a stage in one wave, and enough tokens. Four are
-    // for heads that are too many for five of halves and too few for three.
-    {"fused-cuts-9: fused=2; v-split=2; segments=9;"
+    // for heads that are too many for five of halves and too few for three. The
+    // scan takes maps of up to 128 keys without spilling.
+    {"fused-cuts-9: fused=2; v-split=2; segments=9; where=keys <= 128;"
      "when=16*heads <= workers & rows <= 2 & 4608 <= tokens",
      prefillH200},
-    {"fused-cuts-5: fused=2; v-split=2; segments=5;"
+    {"fused-cuts-5: fused=2; v-split=2; segments=5; where=keys <= 128;"
      "when=8*heads <= workers & rows <= 2 & 1920 <= tokens &"
      "  workers <= 16*heads",
      prefillH200},
-    {"fused-cuts-4: fused=2; segments=4;"
+    {"fused-cuts-4: fused=2; segments=4; where=keys <= 128;"
      "when=5*heads <= workers & rows <= 2 & 3072 <= tokens &"
      "  workers <= 8*heads",
      prefillH200},
-    {"fused-cuts-3: fused=2; v-split=2; segments=3;"
+    {"fused-cuts-3: fused=2; v-split=2; segments=3; where=keys <= 128;"
      "when=4*heads <= workers & rows <= 1 & 3072 <= tokens &"
      "  workers <= 8*heads",
      prefillH200},
@@ -104,11 +105,13 @@ static constexpr Row staged[] = {
     // blocks without: they pay from T = N^2 Hv^3 / 2 on, for rows that have
     // four
     // segments in the mean, of four chunks.
-    {"split-cuts-8: v-split=2; segments=8; where=keys*values <= 32768;"
+    {"split-cuts-8: v-split=2; segments=8;"
+     "where=keys <= 128 & keys*values <= 32768;"
      "when=8712*rows*rows*heads*heads*heads <= workers*workers*tokens &"
      "  rows <= 2 & 32*chunk <= tokens",
      prefillH200},
-    {"split-cuts-8: v-split=4; segments=8; where=32769 <= keys*values;"
+    {"split-cuts-8: v-split=4; segments=8;"
+     "where=keys <= 128 & 32769 <= keys*values;"
      "when=8712*rows*rows*heads*heads*heads <= workers*workers*tokens &"
      "  rows <= 2 & 32*chunk <= tokens",
      prefillH200},

@@ -8,6 +8,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace gdn;
 using llvm::ArrayRef;
@@ -15,9 +16,10 @@ using llvm::Expected;
 using llvm::SmallVector;
 using llvm::StringRef;
 
+/// Numbers from 0 to 2^31 - 1: of two the product has 64 bits.
 static bool isNumber(StringRef factor) {
-  int64_t value;
-  return !factor.getAsInteger(10, value);
+  uint32_t value;
+  return !factor.getAsInteger(10, value) && value <= INT32_MAX;
 }
 
 /// The pieces of `text` between those `separator` that stand in no parentheses.
@@ -110,11 +112,13 @@ fold(ArrayRef<std::string> factors,
   SmallVector<std::string> symbols;
   for (StringRef factor : factors) {
     std::string value = isNumber(factor) ? factor.str() : valueOf(factor);
-    int64_t known;
-    if (StringRef(value).getAsInteger(10, known))
+    int64_t known, product;
+    // What has more than 64 bits stays apart, as the runtime multiplies it.
+    if (StringRef(value).getAsInteger(10, known) ||
+        llvm::MulOverflow(number, known, product))
       symbols.push_back(std::move(value));
     else
-      number *= known;
+      number = product;
   }
   if (number != 1 || symbols.empty())
     symbols.insert(symbols.begin(), std::to_string(number));

@@ -24,11 +24,12 @@ class Variant:
     per_channel: bool = False
     has_initial: bool = False
     write_slots: bool = False
+    double_beta: bool = False
 
     @property
     def name(self) -> str:
         words = [f"d{self.dk}x{self.dv}", self.io, self.state]
-        flags = ["per_channel", "has_initial", "write_slots"]
+        flags = ["per_channel", "has_initial", "write_slots", "double_beta"]
         return "-".join(words + [flag for flag in flags if getattr(self, flag)])
 
     @property
@@ -68,6 +69,7 @@ def entry(variant: Variant) -> str:
     initial = " initial(%has_initial)" if variant.has_initial else ""
     into_type = " into tensor<?xi32>" if variant.write_slots else ""
     initial_type = " initial tensor<?xi1>" if variant.has_initial else ""
+    doubled = " {double_beta}" if variant.double_beta else ""
     core = attributes("core", ["T", "Hv", dv])
     return f"""
 func.func @"{variant.name}"(
@@ -75,7 +77,7 @@ func.func @"{variant.name}"(
     -> ({values} {core})
     attributes {{gdn.entry}} {{
   %o = gdn.delta_rule %q, %k, %v gates(%log_decay, %beta) pool(%state_pool)
-      slots(%slots{into}) rows(%cu_seqlens){initial}
+      slots(%slots{into}) rows(%cu_seqlens){initial}{doubled}
       : {keys}, {keys}, {values}, {variant.log_decay_type}, tensor<?x?xf32>,
         {pool}, tensor<?xi32>{into_type}, tensor<?xi32>{initial_type}
         -> {values}

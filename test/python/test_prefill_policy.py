@@ -101,3 +101,9 @@ def test_there_are_all_measured_batches():
                 heads = f"{batch['dk']}x{batch['dv']} {layout}"
                 measured.add((heads, batch["Hv"], batch["N"], batch["T"]))
     assert len(measured) > 100 and measured <= known
+
+
+def test_rows_of_the_policy_name_records():
+    policy = (ROOT / "lib/Pipelines/PrefillPolicy.cpp").read_text()
+    records = re.findall(r'"(\S+\.json)"', policy)
+    assert records and all((ROOT / record).is_file() for record in records)

@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 llvm=$(<LLVM_VERSION)
 packages=(
-  "clang-$llvm" "lld-$llvm" "liblld-$llvm-dev" "libclang-rt-$llvm-dev"
+  lld "clang-$llvm" "lld-$llvm" "liblld-$llvm-dev" "libclang-rt-$llvm-dev"
   "llvm-$llvm-dev" "llvm-$llvm-tools" "libmlir-$llvm-dev" "mlir-$llvm-tools"
   "clang-format-$llvm" "clang-tidy-$llvm"
   abigail-tools ccache cmake git libjemalloc2 ninja-build pkgconf shellcheck

@@ -53,7 +53,7 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     a block per row and value head, goes from state to state, with states in rows. Where a
     gated norm follows the rule, `__norm`, a block per piece and value head, finds its input in
     a result of the entry, rounded to that result's type. All tokens go in chunks. Chunks have slots in the workspace that need no plan: their
-    number is at most `T floordiv C + N`. They share `@<entry>__prepare`.
+    number is at most `T floordiv C + N`. Variants share `@<entry>__prepare`.
 
     `variants` says which variants there are; a policy of the target writes it. Each text is a
     name, a colon and fields with `;` between them, all of which may be left out:

@@ -108,15 +108,12 @@ static int64_t chooseChunk(const KernelParts &parts,
   return isLarge ? std::min<int64_t>(algorithm.chunk, 32) : algorithm.chunk;
 }
 
-/// Keys of the largest map of a segment that the scan takes without spilling.
-static constexpr int64_t mostMapKeys = 128;
-
 /// True if rows of the kernel can be cut into segments of `valueParts` parts,
 /// each of which fits into a map as well.
 static bool canCut(const KernelParts &parts, int64_t valueParts) {
   DeltaRuleOp rule = parts.rule;
   int64_t keys = getHeadSize(rule.getKey());
-  return !parts.checkpoints && keys <= mostMapKeys &&
+  return !parts.checkpoints &&
          keys % (getHeadSize(rule.getValue()) / valueParts) == 0;
 }
 
@@ -274,15 +271,23 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
   };
   SmallVector<SplitVariant, 0> chosen =
       chooseVariants(*parts, perKeyHead, wanted);
-  llvm::StringSet<> suffixes;
-  for (const SplitVariant &variant : chosen)
+  llvm::StringSet<> suffixes, names;
+  for (const SplitVariant &variant : chosen) {
     if (!suffixes.insert(variant.suffix).second)
       return entry.emitOpError("expects variants of prefill that differ in how "
                                "work is split, but got '")
              << variant.variants.back().name << "' besides another";
+    // The second of two walks is of the variant of the first.
+    const bool isSecond = variant.wholeCost != 0 && variant.valueParts > 1;
+    for (const StageVariant &one : variant.variants)
+      if (!isSecond && !names.insert(one.name).second)
+        return entry.emitOpError("expects variants of prefill with names of "
+                                 "their own, but got '")
+               << one.name << "' twice";
+  }
   // Those that have a pass over memory of their own, and others. What many have
   // in common does not say when each is taken.
-  SmallVector<StageVariant, 0> brief, names, prepared;
+  SmallVector<StageVariant, 0> brief, others, prepared;
   Algorithm shortPieces = perKeyHead;
   for (const SplitVariant &variant : chosen) {
     ArrayRef<StageVariant> all = variant.variants;
@@ -295,8 +300,8 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
       for (const StageVariant &one : some)
         list.push_back({one.name, {}, /*saysWhen=*/false});
     };
-    if (names.empty() || names.back().name != all.back().name)
-      append(names, all.drop_front(variant.pieces != 0));
+    if (others.empty() || others.back().name != all.back().name)
+      append(others, all.drop_front(variant.pieces != 0));
     if (variant.together == 0)
       append(prepared, all);
   }
@@ -305,7 +310,7 @@ LogicalResult gdn::emitSplitKernel(func::FuncOp entry, KernelOp kernel,
     if (!brief.empty() &&
         failed(emit(emitStage, name + "_short", shortPieces, brief)))
       return failure();
-    return emit(emitStage, name, perKeyHead, names);
+    return emit(emitStage, name, perKeyHead, others);
   };
   if (hasPrologue(*parts, perKeyHead) &&
       failed(emitPass(emitPrologueStage, "__prologue")))

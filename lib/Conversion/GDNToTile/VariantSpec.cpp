@@ -89,5 +89,8 @@ Expected<VariantSpec> VariantSpec::parse(StringRef given) {
         "expected 'pieces' without 'fused' and 'segments'");
   if (spec.wholeCost != 0 && spec.fused == 0)
     return llvm::createStringError("expected 'by-lengths' with 'fused'");
+  if (spec.wholeCost != 0 && (spec.segments != 0 || spec.valueParts != 1))
+    return llvm::createStringError(
+        "expected 'by-lengths' without 'segments' and 'v-split'");
   return spec;
 }

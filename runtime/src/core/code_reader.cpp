@@ -122,8 +122,8 @@ Status EntryReader::readVariant(const fb::Variant &source,
       return s;
     variant.workspace.push_back(std::move(region));
   }
-  if (Status s = readConditions(source.conditions(), where, ", ", variant.conditions,
-                                variant.conditionText);
+  if (Status s = readConditions(source.conditions(), where, ", ",
+                                variant.conditions, variant.conditionText);
       !s.isOk())
     return s;
   if (Status s = readAlternatives(source, where, variant); !s.isOk())
@@ -133,7 +133,8 @@ Status EntryReader::readVariant(const fb::Variant &source,
 
 Status EntryReader::readConditions(
     const flatbuffers::Vector<flatbuffers::Offset<fb::Condition>> *source,
-    const std::string &where, const char *joint, std::vector<ConditionSchema> &conditions, std::string &text) {
+    const std::string &where, const char *joint,
+    std::vector<ConditionSchema> &conditions, std::string &text) {
   if (Status s =
           atMost(kMaxConditions, "conditions in " + where, countOf(source));
       !s.isOk())
@@ -165,8 +166,8 @@ Status EntryReader::readAlternatives(const fb::Variant &source,
     const std::string name = where + " alternative " + std::to_string(i);
     std::string text;
     if (Status s =
-            readConditions(source.alternatives()->Get(i)->conditions(), name, " and ",
-                           variant.alternatives.emplace_back(), text);
+            readConditions(source.alternatives()->Get(i)->conditions(), name,
+                           " and ", variant.alternatives.emplace_back(), text);
         !s.isOk())
       return s;
     if (text.empty())

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A state of which four blocks share the walk, and not two: `where` is false. There are no segments,
-// whose maps of 256 x 256 no block has the registers for.
+// whose maps of 256 x 256 no block has the registers for: `where` is false, too.
 //
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split variants=split-cuts-8:v-split=4;segments=8,split-parts-4:v-split=4;when=(256<=values&values<=256|4*rows*heads<=workers),split-parts-2:v-split=2;where=keys*values<=32768,split:" -canonicalize -cse | FileCheck %s
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split variants=split-cuts-8:v-split=4;segments=8;where=keys<=128,split-parts-4:v-split=4;when=(256<=values&values<=256|4*rows*heads<=workers),split-parts-2:v-split=2;where=keys*values<=32768,split:" -canonicalize -cse | FileCheck %s
 
 // CHECK-LABEL: func.func @prefill__prepare(
 //  CHECK-SAME:   gdn_tile.variant = ["split-parts-4", "split"]

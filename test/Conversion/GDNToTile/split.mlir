@@ -11,6 +11,9 @@
 // RUN: not gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split variants=split:,again:" 2>&1 | FileCheck %s --check-prefix=TWICE
 // TWICE: error: 'func.func' op expects variants of prefill that differ in how work is split, but got 'again' besides another
 
+// RUN: not gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=split variants=split:v-split=2,split:" 2>&1 | FileCheck %s --check-prefix=NAMES
+// NAMES: error: 'func.func' op expects variants of prefill with names of their own, but got 'split' twice
+
 // The one-pass program stays as it is.
 // CHECK-LABEL: func.func @prefill(
 //  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hk"]

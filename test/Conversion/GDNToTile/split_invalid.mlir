@@ -20,6 +20,8 @@
 //    WHEN: expected 'product <= product', got 'rows'
 // RUN: not gdn-opt %s -convert-gdn-to-tile=variants=a:by-lengths=165/132 2>&1 | FileCheck %s --check-prefix=LENGTHS
 // LENGTHS: expected 'by-lengths' with 'fused'
+// RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:fused=2;by-lengths=165/132;v-split=2' 2>&1 | FileCheck %s --check-prefix=HALVES
+//  HALVES: expected 'by-lengths' without 'segments' and 'v-split'
 // RUN: not gdn-opt %s '-convert-gdn-to-tile=variants=a:pieces=8;segments=2' 2>&1 | FileCheck %s --check-prefix=PIECES
 //  PIECES: expected 'pieces' without 'fused' and 'segments'
 //   CHECK: error: expects the option 'precision' to be mixed or mixed-io with 'chunk-stages=split', but got f32

@@ -61,6 +61,9 @@ TEST(Conditions, Text) {
 TEST(Conditions, WhatIsNoCondition) {
   EXPECT_EQ(parse("a"), "expected 'product <= product', got 'a'");
   EXPECT_EQ(parse("a <= "), "expected a number or a symbol, got ''");
+  EXPECT_EQ(parse("a <= -1"), "expected a number or a symbol, got '-1'");
+  EXPECT_EQ(parse("a <= 2147483648"),
+            "expected a number or a symbol, got '2147483648'");
   EXPECT_EQ(parse("a <= 2 + b"), "expected a number or a symbol, got '2+b'");
   EXPECT_EQ(parse("(a <= 2 | b <= 1"), "expected ')' at the end of "
                                        "'(a<=2|b<=1'");
@@ -82,6 +85,12 @@ TEST(Conditions, NumbersDecide) {
   EXPECT_EQ(substitute("(keys <= 1 | 65 <= keys)"), "never");
   EXPECT_EQ(substitute("(2 <= rows & keys <= 64 | rows <= tokens)"),
             "(2 <= N | N <= tokens)");
+}
+
+TEST(Conditions, NoNumberOfMoreThan64Bits) {
+  const std::string most = "2147483647";
+  EXPECT_EQ(substitute(most + "*" + most + "*" + most + "*rows <= 1"),
+            "4611686014132420609*" + most + "*N <= 1");
 }
 
 TEST(Conditions, Symbols) {

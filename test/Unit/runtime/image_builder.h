@@ -45,8 +45,8 @@ public:
                           const std::vector<std::string> &right);
   /// Conditions of one alternative, of which a variant has two at least.
   EntryBuilder &alternative(
-      const std::vector<std::pair<std::vector<std::string>,
-                                  std::vector<std::string>>> &all);
+      const std::vector<
+          std::pair<std::vector<std::string>, std::vector<std::string>>> &all);
   /// Says how the next parameter has to lie, from the first on.
   EntryBuilder &layout(uint32_t alignment,
                        const std::vector<int64_t> &strides = {});
