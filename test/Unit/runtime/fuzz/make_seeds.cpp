@@ -46,9 +46,21 @@ int main(int argc, char **argv) {
   ImageBuilder variants;
   addNeighbours(variants.entry("neighbours"));
   variants.blob({1, 2, 3});
+  ImageBuilder alternatives;
+  alternatives.entry("e")
+      .tensor("x", fb::Access::read, fb::DType::f32, {"N", "M"})
+      .code("a", {"N"})
+      .variant("b")
+      .stage("b", {"N"})
+      .condition({"N"}, {"9"})
+      .alternative({{{"M"}, {"2"}}})
+      .alternative({{{"5"}, {"M"}}, {{"2", "N"}, {"workers"}}})
+      .firstVariant();
+  alternatives.blob({1});
   bool ok = write(directory + "empty.gdnk", empty.build()) &&
             write(directory + "accumulate.gdnk", accumulate.build()) &&
             write(directory + "forms.gdnk", forms.build()) &&
-            write(directory + "variants.gdnk", variants.build());
+            write(directory + "variants.gdnk", variants.build()) &&
+            write(directory + "alternatives.gdnk", alternatives.build());
   return ok ? 0 : 1;
 }
