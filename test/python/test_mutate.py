@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mutation import draw, rewrite, runner, sites
+from mutation import draw, reach, rewrite, runner, sites
 from mutation.draw import Mutant, MutationError
 from mutation.judged import Equivalent
 from mutation.runner import Runner, Suite
@@ -27,6 +27,7 @@ class PretendTree:
     def __init__(self, path):
         self.path = self.root = self.build = path
         self.work = path / "work"
+        self.work.mkdir()
         self.jobs = 1
         self.made, self.forgotten = [], 0
         self.code = 0
@@ -212,6 +213,62 @@ def test_a_number_whose_site_has_changed_starts_anew(campaign):
     assert [e["kind"] for e in record["mutants"]] == ["mask"] and campaign.ran == ["one:1"]
 
 
+def test_what_executes_the_site_runs_first(campaign, monkeypatch):
+    """A suite whose tests are numbers: each notes the site, if it may, as the clone does."""
+    script = (
+        "for test in sys.argv[1:] or ['7', '8']:\n"
+        "  folder = os.environ.get('GDN_MUTANT_REACHED')\n"
+        "  if folder: open(folder + '/' + '1', 'a').write(test + ' (call)\\n')\n"
+        "  with open('ran', 'a') as ran: ran.write(f'{test}:{number} ')\n"
+        "  if (test, number) == ('8', '1'): sys.exit('FAIL: some :: a/test.mlir (1 of 2)')\n"
+    )
+    took = runner.Program(lambda command, tests: [*command, *tests], lambda *_: {"7": 3.0})
+    monkeypatch.setitem(runner.PROGRAMS, "numbers", took)
+    script = script.replace("{", "{{").replace("}", "}}")
+    suites = [pretend("one", script=script, program="numbers")]
+    record = campaign(suites, [mutant(1), mutant(2)])
+    base = ["one:None", "7:None", "8:None"]
+    assert campaign.ran == [*base, "one:1", "8:1", "one:2", "7:2", "8:2"]
+    assert by_number(record)[1]["caught_by"] == "one"
+    # A run that goes on knows which tests those are.
+    campaign(suites, [mutant(3)])
+    assert campaign.ran == ["one:3", "7:3", "8:3"]
+
+
+def test_the_clone_notes_tests(tmp_path):
+    header = tmp_path / "gdn_mutant.h"
+    header.write_text(rewrite.HEADER)
+    program = tmp_path / "a.cpp"
+    program.write_text(
+        '#include "gdn_mutant.h"\n'
+        "int main() {\n"
+        '  for (const char *test : {"t.py::a (setup)", "t.py::a (call)", "t.py::b (call)"}) {\n'
+        '    setenv("PYTEST_CURRENT_TEST", test, 1);\n'
+        "    if (gdn_mutant(4) || gdn_mutant(4)) return 1;\n"
+        "  }\n"
+        "}\n"
+    )
+    subprocess.run(["c++", "-std=c++17", "-o", tmp_path / "a", program], check=True)
+    folder = tmp_path / "reached" / "pytest"
+    log = tmp_path / "log"
+    for more in ({}, reach.environment(folder)):
+        assert rewrite.run([tmp_path / "a"], tmp_path, log, 60, more=more) == 0
+    assert reach.read(folder, {"t.py::a": 2.0}) == {"4": ["t.py::b", "t.py::a"]}
+    more = reach.environment(folder) | {reach.TEST: "Decode.Rule"}
+    assert rewrite.run([tmp_path / "a"], tmp_path, log, 60, more=more) == 0
+    assert reach.read(folder, {}) == {"4": ["Decode.Rule"]}
+
+
+def test_how_programs_are_told_which_tests_to_run(tmp_path):
+    assert reach.lit_tests(["lit", "b/test"], ["a.mlir"]) == ["lit", "b/test/a.mlir"]
+    assert reach.pytest_tests(["pytest", "test"], ["test/a.py::b"]) == ["pytest", "test/a.py::b"]
+    chosen = reach.ctest_tests(["ctest"], ["Rule.a/0", "Rule.(b)"])
+    assert chosen == ["ctest", "-R", r"^(Rule\.a/0|Rule\.\(b\))$"]
+    log = tmp_path / "log"
+    log.write_text("0.25s setup    t.py::a\n1.50s call     t.py::a\n")
+    assert reach.pytest_seconds(tmp_path, log) == {"t.py::a": 1.75}
+
+
 @pytest.mark.parametrize(
     "pattern, log, test",
     [
@@ -282,7 +339,8 @@ def test_the_clone_has_the_commit_and_the_faults(tmp_path):
     assert "gdn_mutant(1)" in copy.read_text()
     assert (tree.path / rewrite.HEADER_PATH).read_text() == rewrite.HEADER
     config = (tree.path / "test/lit.cfg.py").read_text()
-    assert config.count("GDN_MUTANT") == 3
+    assert config.count('environment["GDN_MUTANT"]') == 1
+    compile(config, "lit.cfg.py", "exec")
     tree.write(texts, [])
     assert copy.read_text() == text
     assert file.read_text().endswith("// not committed\n")

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from mutation import reach
 from mutation.draw import Mutant, MutationError
 from mutation.sites import Site
 
@@ -31,13 +32,19 @@ HEADER = f"""// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef GDN_MUTANT_H
 #define GDN_MUTANT_H
 
+#include <atomic>
+#include <cstdio>
 #include <cstdlib>
-
+#include <string>
+{reach.SOURCE}
 inline bool gdn_mutant(int number) {{
   static const int on = [] {{
     const char *text = std::getenv("{VARIABLE}");
     return text ? std::atoi(text) : 0;
   }}();
+  static const char *const folder = std::getenv("{reach.FOLDER}");
+  if (folder)
+    gdn_mutant_reached(folder, number);
   return on == number;
 }}
 
@@ -48,7 +55,7 @@ LIT_CONFIG = "test/lit.cfg.py"
 LIT_LINES = f"""
 if "{VARIABLE}" in os.environ:
     config.environment["{VARIABLE}"] = os.environ["{VARIABLE}"]
-"""
+{reach.LIT_LINES}"""
 ERROR = re.compile(r"^(\S[^:\n]*):(\d+):\d+: (?:fatal )?(error|note|warning): (.*)$")
 INCLUDED = re.compile(r"^(?:In file included from|\s+from) ([^:\n]+):(\d+)")
 

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs suites on one fault after the other, up to the first that notices it."""
+"""Runs suites on one fault after the other, up to the first that notices it. Tests that execute
+the site of the fault run first."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from mutation import reach
 from mutation.draw import Mutant, MutationError
 from mutation.judged import EQUIVALENT
 from mutation.rewrite import Tree, run
@@ -19,6 +23,8 @@ from mutation.rewrite import Tree, run
 COMPILER = ("passes", "emitters")
 ALL = (*COMPILER, "runtime")
 IMAGES = "build of images"
+# As many tests that execute the site run before a whole suite does.
+FIRST = 40
 # First failing tests, as lit, ctest and pytest name them.
 LIT = r"^(?:FAIL|TIMEOUT|UNRESOLVED|XPASS): \S+ :: (\S+)"
 CTEST = r"^ *\d+/\d+ Test +#\d+: (\S+) .*\*\*\*(?!Skipped)"
@@ -26,16 +32,34 @@ PYTEST = r"^(?:FAILED|ERROR) (\S+)"
 
 
 @dataclass(frozen=True)
+class Program:
+    """What runs tests: how it is told which ones, and where it says how long each took; ctest
+    says no test its name, so that each runs by itself."""
+
+    choose: Callable[[list[str], list[str]], list[str]]
+    seconds: Callable[[Path, Path], dict[str, float]] | None = None
+
+
+PROGRAMS = {
+    "lit": Program(reach.lit_tests, reach.lit_seconds),
+    "ctest": Program(reach.ctest_tests),
+    "pytest": Program(reach.pytest_tests, reach.pytest_seconds),
+}
+
+
+@dataclass(frozen=True)
 class Suite:
     """A command that fails when a test does. It runs in the clone; {build}, {python}, {lit}
     and {jobs} stand for what they say. `images`: it reads images that the build makes, which
     faults of the compiler change. `old`: it runs only on what survives all others, and what
-    it alone catches counts as not caught."""
+    it alone catches counts as not caught. `program`: what runs its tests, if it can be told
+    which ones (lit, ctest or pytest)."""
 
     name: str
     areas: tuple[str, ...]
     command: tuple[str, ...]
     test: str = ""
+    program: str = ""
     limit_s: float = 3600
     images: bool = False
     old: bool = False
@@ -49,10 +73,11 @@ SUITES = [
         COMPILER,
         ("{lit}", "-v", "-j", "{jobs}", "--max-failures=1", "{build}/test"),
         LIT,
+        "lit",
     ),
-    Suite("unit", ALL, (*_CTEST, "-L", "^(unit|integration)$"), CTEST, images=True),
     Suite("kernels.lock", COMPILER, (*_CTEST, "-L", "^lock$"), CTEST),
-    Suite("conformance", ALL, (*_CTEST, "-L", "^cts$"), CTEST, images=True),
+    Suite("unit", ALL, (*_CTEST, "-L", "^(unit|integration)$"), CTEST, "ctest", images=True),
+    Suite("conformance", ALL, (*_CTEST, "-L", "^cts$"), CTEST, "ctest", images=True),
     Suite(
         "pytest",
         ALL,
@@ -62,12 +87,14 @@ SUITES = [
             "pytest",
             "-x",
             "-q",
+            "--durations=0",
             "--build-dir={build}",
             "-mnot long",
             "--ignore-glob=test/python/test_mutate*.py",
             "test/python",
         ),
         PYTEST,
+        "pytest",
         images=True,
     ),
 ]
@@ -94,6 +121,8 @@ class Runner:
     ):
         self.tree, self.suites, self.record, self.say = tree, suites, record, say
         self.facts = facts | {"base": {}, "mutants": []}
+        # By suite and number, tests that execute the site.
+        self.reached: dict[str, dict[str, list[str]]] = {}
 
     def resume(self) -> None:
         """Takes over what is known of the same sources: who was caught, and of others what
@@ -115,17 +144,30 @@ class Runner:
 
     # Suites.
 
-    def execute(self, suite: Suite, mutant: int | None, limit_s: float) -> Outcome:
+    def command(self, suite: Suite) -> list[str]:
         words = {
             "build": self.tree.build,
             "python": sys.executable,
             "jobs": self.tree.jobs,
             "lit": lit_program(self.tree.root),
         }
+        return [part.format(**words) for part in suite.command]
+
+    def execute(
+        self,
+        suite: Suite,
+        mutant: int | None,
+        limit_s: float,
+        tests: list[str] | None = None,
+        more: dict[str, str] | None = None,
+    ) -> Outcome:
+        """Runs a suite, or only some of its tests."""
+        command = self.command(suite)
+        if tests:
+            command = PROGRAMS[suite.program].choose(command, tests)
         log = self.log(mutant, suite.name)
         start = time.monotonic()
-        command = [part.format(**words) for part in suite.command]
-        code = run(command, self.tree.path, log, limit_s, mutant)
+        code = run(command, self.tree.path, log, limit_s, mutant, more)
         outcome = Outcome(code != 0, time.monotonic() - start, timed_out=code is None)
         if outcome.failed and suite.test:
             found = re.search(suite.test, log.read_text(errors="replace"), re.MULTILINE)
@@ -142,17 +184,62 @@ class Runner:
         return suite.limit_s if usual is None else min(suite.limit_s, 3 * usual + 120)
 
     def check_base(self, areas: set[str]) -> None:
-        """Every suite passes without a fault; how long it takes is the measure of others."""
+        """Every suite passes without a fault; how long it takes is the measure of others, and
+        which tests execute which sites is noted meanwhile."""
+        known = self.tree.work / "reached.json"
+        with contextlib.suppress(OSError, ValueError):
+            facts = json.loads(known.read_text())
+            if facts["commit"] == self.facts["commit"]:
+                self.reached = facts["reached"]
         for suite in self.suites:
-            if suite.name in self.facts["base"] or not areas & set(suite.areas):
+            has_base = suite.name in self.facts["base"]
+            has_reached = not suite.program or suite.name in self.reached
+            if (has_base and has_reached) or not areas & set(suite.areas):
                 continue
-            outcome = self.execute(suite, None, suite.limit_s)
+            outcome = self.execute_base(suite)
             self.say(f"without a fault: {suite.name}: {outcome.seconds:.0f} s")
             if outcome.failed:
                 log = self.log(None, suite.name)
                 raise MutationError(f"{suite.name} fails without a fault: {outcome.test} ({log})")
             self.facts["base"][suite.name] = round(outcome.seconds, 1)
             self.write()
+            facts = {"commit": self.facts["commit"], "reached": self.reached}
+            known.write_text(json.dumps(facts) + "\n")
+
+    def execute_base(self, suite: Suite) -> Outcome:
+        if not suite.program:
+            return self.execute(suite, None, suite.limit_s)
+        program = PROGRAMS[suite.program]
+        folder = self.tree.work / "reached" / suite.name
+        more = reach.environment(folder)
+        outcome = self.execute(suite, None, suite.limit_s, more=more)
+        if outcome.failed:
+            return outcome
+        if program.seconds:
+            seconds = program.seconds(self.tree.build, self.log(None, suite.name))
+        else:
+            seconds = self.execute_each(suite, more)
+        self.reached[suite.name] = reach.read(folder, seconds)
+        return outcome
+
+    def execute_each(self, suite: Suite, more: dict[str, str]) -> dict[str, float]:
+        """Runs every test by itself, since ctest tells no test its name. How long each took."""
+        command = self.command(suite)
+
+        def one(test: str) -> float:
+            start = time.monotonic()
+            log = self.tree.work / "logs/each" / f"{re.sub('[^A-Za-z0-9_.-]', '-', test)}.log"
+            chosen = PROGRAMS[suite.program].choose(command, [test])
+            run(chosen, self.tree.path, log, suite.limit_s, more=more | {reach.TEST: test})
+            return time.monotonic() - start
+
+        tests = reach.ctest_names(command, self.tree.path)
+        with ThreadPoolExecutor(self.tree.jobs) as pool:
+            return dict(zip(tests, pool.map(one, tests), strict=True))
+
+    def first_tests(self, suite: Suite, mutant: int) -> list[str]:
+        """The shortest of those that execute the site of a fault."""
+        return self.reached.get(suite.name, {}).get(str(mutant), [])[:FIRST]
 
     # Faults.
 
@@ -201,8 +288,7 @@ class Runner:
                     has_images = True
                     if self.note(entry, IMAGES, outcome):
                         break
-                outcome = self.execute(suite, mutant.number, self.limit_s(suite))
-                if self.note(entry, suite.name, outcome):
+                if self.has_noticed(suite, mutant.number, entry):
                     break
                 entry["passed"].append(suite.name)
         finally:
@@ -215,6 +301,14 @@ class Runner:
         self.say(
             f"{mutant.number:3} {entry['kind']:5} {entry['site']}: {how}, {entry['seconds']:.0f} s"
         )
+
+    def has_noticed(self, suite: Suite, mutant: int, entry: dict) -> bool:
+        """Runs a suite on a fault; whether it fails."""
+        limit_s = self.limit_s(suite)
+        first = self.first_tests(suite, mutant)
+        if first and self.note(entry, suite.name, self.execute(suite, mutant, limit_s, first)):
+            return True
+        return self.note(entry, suite.name, self.execute(suite, mutant, limit_s))
 
     def make_images(self, mutant: Mutant) -> Outcome:
         start = time.monotonic()
