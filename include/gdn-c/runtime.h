@@ -157,7 +157,7 @@ typedef struct gdnrt_variant_info {
   int32_t needs_workspace;
   /** Bytes of scratch memory per worker. */
   uint64_t scratch_bytes;
-  /** Variants of the code with the same text give a row the same bits. */
+  /** Variants of the code with the same text give a sequence the same bits. */
   const char *bits;
 } gdnrt_variant_info;
 GDNRT_STRUCT(gdnrt_variant_info)
@@ -243,8 +243,8 @@ typedef struct gdnrt_cpu_options {
    *  caller, 0 means one for each hardware thread. At most 1024; what is past
    *  the hardware threads is not given (see gdnrt_device_info). */
   int32_t num_workers;
-  /** 1: every launch first reads the slot tensors, refuses rows that race on
-   *  a slot and counts skipped ids; see gdnrt_binding_slot_report. */
+  /** 1: every launch first reads the slot tensors, refuses sequences that race
+   *  on a slot and counts skipped ids; see gdnrt_binding_slot_report. */
   int32_t debug_checks;
   /** Takes messages about what is made with the device; null: nobody does. */
   gdnrt_log_function log;
@@ -483,12 +483,13 @@ GDNRT_API gdnrt_status gdnrt_binding_force_stage(gdnrt_binding *binding,
                                                  int64_t index,
                                                  gdnrt_error *error);
 
-/** Whether a row's results are the same bits in any batch: alone, beside other
- *  rows, in any order; off at first. Launches then take only variants whose
- *  bits are those of the first one without conditions, and refuse a
- *  workspace in which none fits (INVALID_ARGUMENT) rather than take another.
- *  What that costs: few long rows are no longer cut into segments, and one
- *  multiprocessor or a few walk each. A forced variant goes before. */
+/** Whether a sequence's results are the same bits in any batch: alone, beside
+ *  other sequences, in any order; off at first. Launches then take only
+ *  variants whose bits are those of the first one without conditions, and
+ *  refuse a workspace in which none fits (INVALID_ARGUMENT) rather than take
+ *  another. What that costs: few long sequences are no longer cut into
+ *  segments, and one multiprocessor or a few work on each. A forced variant
+ *  goes before. */
 GDNRT_API gdnrt_status gdnrt_binding_set_batch_invariant(gdnrt_binding *binding,
                                                          int32_t wanted,
                                                          gdnrt_error *error);
@@ -511,13 +512,13 @@ GDNRT_API gdnrt_status gdnrt_binding_allow_dependent_launch(
     gdnrt_binding *binding, int32_t allowed, gdnrt_error *error);
 
 /** Launches the kernel on `stream` of its device (null on a CPU). A launch of
- *  no units does nothing. With debug checks, rows that race on a slot are an
- *  INVALID_ARGUMENT and nothing is launched. */
+ *  no units does nothing. With debug checks, sequences that race on a slot are
+ *  an INVALID_ARGUMENT and nothing is launched. */
 GDNRT_API gdnrt_status gdnrt_launch(gdnrt_binding *binding, void *stream,
                                     gdnrt_error *error);
 
-/** Ids of the parameter `slots`, as kernels see them: a row with a skipped id
- *  has an output of zeros and touches no pool. Where pools differ in slots,
+/** Ids of the parameter `slots`, as kernels see them: a sequence with a skipped
+ *  id has an output of zeros and touches no pool. Where pools differ in slots,
  *  the smallest counts. */
 typedef struct gdnrt_slot_report {
   size_t struct_size;
@@ -530,7 +531,7 @@ GDNRT_STRUCT(gdnrt_slot_report)
 
 /** Reads the slot tensors now, on the host, with or without debug checks; on a
  *  GPU after what was launched on the null stream. An entry without slots
- * reports zeros. Rows that race on one slot are an INVALID_ARGUMENT. */
+ * reports zeros. Sequences that race on one slot are an INVALID_ARGUMENT. */
 GDNRT_API gdnrt_status gdnrt_binding_check_slots(const gdnrt_binding *binding,
                                                  gdnrt_slot_report *report,
                                                  gdnrt_error *error);

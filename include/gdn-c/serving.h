@@ -4,7 +4,7 @@
  * host, and the core of a layer. Conventions of calls, errors and handles are
  * those of runtime.h.
  *
- * Arrays are row-major. A "row" is a request of the step; its tokens are
+ * Arrays are row-major. A "sequence" is a request of the step; its tokens are
  * query_start_loc[i] <= t < query_start_loc[i + 1].
  *
  * Threads. A builder is used by one thread at a time. It takes no memory after
@@ -39,27 +39,28 @@ typedef enum gdnrt_mamba_cache_mode {
    *  gdnrt_align_states_before. */
   GDNRT_CACHE_ALIGN = 1,
   /** One column per block: read that of the last computed token, write that of
-   *  the last scheduled one, keep those between. A row that starts inside a
-   *  block ends in it, or at its end. */
+   *  the last scheduled one, keep those between. A sequence that starts inside
+   *  a block ends in it, or at its end. */
   GDNRT_CACHE_ALL = 2
 } gdnrt_mamba_cache_mode;
 
 /** How the kernel verify keeps what may be taken back: gdn-compile's --verify.
- *  Its rows have one slot each, but with SLOTS 1 + S, and accepted counts begin
- *  at 1 with SLOTS, at 0 with LAZY and BUFFER, where a count says how many
- *  tokens wait for a commit. */
+ *  Its sequences have one slot each, but with SLOTS 1 + S, and accepted counts
+ *  begin at 1 with SLOTS, at 0 with LAZY and BUFFER, where a count says how
+ *  many tokens wait for a commit. */
 typedef enum gdnrt_verify_states {
-  /** States after tokens go to columns 0 .. S; the row goes on from column
+  /** States after tokens go to columns 0 .. S; the sequence goes on from column
    *  num_accepted - 1. */
   GDNRT_VERIFY_SLOTS = 0,
   /** They go to token_slots of the pool, and tokens have parents. The engine
-   *  makes the slot after the last accepted token the row's. */
+   *  makes the slot after the last accepted token the sequence's. */
   GDNRT_VERIFY_TREE = 1,
-  /** Tokens stay pending in the slot, at most 8 of a row. The row's next step
-   *  takes accepted ones in: verify by itself, others behind a commit. */
+  /** Tokens stay pending in the slot, at most 8 of a sequence. The sequence's
+   *  next step takes accepted ones in: verify by itself, others behind a
+   *  commit. */
   GDNRT_VERIFY_LAZY = 2,
-  /** States go to token_slots of a buffer; the row's next step begins with a
-   *  commit, so that they are the row's until then. */
+  /** States go to token_slots of a buffer; the sequence's next step begins with
+   *  a commit, so that they are the sequence's until then. */
   GDNRT_VERIFY_BUFFER = 3
 } gdnrt_verify_states;
 
@@ -67,7 +68,7 @@ typedef enum gdnrt_verify_states {
 
 typedef struct gdnrt_metadata_options {
   size_t struct_size;
-  /** The most rows of a step. */
+  /** The most sequences of a step. */
   int64_t max_num_seqs;
   /** The most tokens of a step. */
   int64_t max_num_tokens;
@@ -106,23 +107,25 @@ typedef struct gdnrt_common_metadata {
   int64_t block_table_stride;
   /** [num_reqs]: tokens of the step before that were right, 1 .. 1 + S, with
    *  LAZY and BUFFER 0 where none wait for a commit. Null without speculation,
-   *  where no row has tokens before this step, and with TREE, which does not
-   *  look at it. */
+   *  where no sequence has tokens before this step, and with TREE, which does
+   *  not look at it. */
   const int32_t *num_accepted_tokens;
-  /** [num_reqs]: drafts of this step, or -1 for rows that are not verified; or
-   *  null. A row with 0 drafts is verified; with SLOTS it is decoded if no row
-   *  of the step has any, which gives the same states. */
+  /** [num_reqs]: drafts of this step, or -1 for sequences that are not
+   *  verified; or null. A sequence with 0 drafts is verified; with SLOTS it is
+   *  decoded if no sequence of the step has any, which gives the same
+   *  states. */
   const int32_t *num_decode_draft_tokens;
   /** Rows that arrays of a graph's size are padded to; 0 means num_reqs, or
-   *  num_actual_tokens where those are more and rows decode. Whatever it says,
-   *  elements behind the rows of a step are padding up to the end of every
-   *  array that a graph reads. */
+   *  num_actual_tokens where those are more and sequences decode. Whatever it
+   *  says, elements behind the sequences of a step are padding up to the end of
+   *  every array that a graph reads. */
   int64_t num_padded_reqs;
   /** [num_reqs, 1 + S] with rows token_slots_stride apart, of TREE and BUFFER:
-   *  where the states after a row's tokens go; with BUFFER those of its step
-   *  before are there as well. Of rows that need none anything, or null. */
+   *  where the states after a sequence's tokens go; with BUFFER those of its
+   *  step before are there as well. Of sequences that need none anything, or
+   *  null. */
   const int32_t *token_slots;
-  /** The same of TREE: the tokens' parents within the row, -1 for none. */
+  /** The same of TREE: the tokens' parents within the sequence, -1 for none. */
   const int32_t *parents;
   int64_t token_slots_stride;
 } gdnrt_common_metadata;
@@ -141,23 +144,24 @@ typedef struct gdnrt_bool_array {
 } gdnrt_bool_array;
 
 typedef enum gdnrt_run_kind {
-  /** One token per row; tokens and rows are the same. */
+  /** One token per sequence; tokens and sequences are the same. */
   GDNRT_RUN_DECODE = 0,
   GDNRT_RUN_PREFILL = 1,
   GDNRT_RUN_VERIFY = 2,
-  /** No tokens; before all others. Rows are those of commit_slots. */
+  /** No tokens; before all others. Sequences are those of commit_slots. */
   GDNRT_RUN_COMMIT = 3
 } gdnrt_run_kind;
 
-/** Rows of one kind that follow each other in the step: one launch. */
+/** Sequences of one kind that follow each other in the step: one launch. */
 typedef struct gdnrt_run {
   /** A gdnrt_run_kind. */
   int32_t kind;
-  /** 1 if a row has a state to start from; of prefill. */
+  /** 1 if a sequence has a state to start from; of prefill. */
   int32_t reads_state;
   int64_t first_token;
   int64_t num_tokens;
-  /** Of the arrays of its kind: spec_* for verify, non_spec_* for others. */
+  /** Both count sequences, in the arrays of its kind: spec_* for verify,
+   *  non_spec_* for others. */
   int64_t first_row;
   int64_t num_rows;
   /** [num_rows + 1] from 0; of prefill and verify. */
@@ -176,66 +180,69 @@ typedef struct gdnrt_gdn_metadata {
   int64_t num_spec_decode_tokens;
   int64_t num_actual_tokens;
 
-  /** [rows that are not verified]; where there are prefills. */
+  /** [sequences that are not verified]; where there are prefills. */
   gdnrt_bool_array has_initial_state;
-  /** [chunks, 2]: the row and its chunk; where there are prefills. */
+  /** [chunks, 2]: the sequence and its chunk; where there are prefills. */
   gdnrt_i32_array chunk_indices;
-  /** [rows that are not verified + 1]. */
+  /** [sequences that are not verified + 1]. */
   gdnrt_i32_array chunk_offsets;
 
   gdnrt_i32_array spec_query_start_loc;
   gdnrt_i32_array non_spec_query_start_loc;
-  /** [verified rows, num_spec_columns], which is 1 + S: slots of the states
-   *  after tokens. None with LAZY. */
+  /** [verified sequences, num_spec_columns], which is 1 + S: slots of the
+   *  states after tokens. None with LAZY. */
   gdnrt_i32_array spec_state_indices;
   int64_t num_spec_columns;
-  /** [rows that are not verified]: the slots that rows write. */
+  /** [sequences that are not verified]: the slots that sequences write. */
   gdnrt_i32_array non_spec_state_indices;
   gdnrt_bool_array spec_sequence_masks;
   gdnrt_i32_array spec_token_indx;
   gdnrt_i32_array non_spec_token_indx;
-  /** Of the verified rows; without any, of all rows if they were given. */
+  /** Of the verified sequences; without any, of all sequences if they were
+   *  given. */
   gdnrt_i32_array num_accepted_tokens;
 
-  /** The rows that are not verified, where accepted counts were given: the
+  /** The sequences that are not verified, where accepted counts were given: the
    *  slots that they read, and the counts. */
   gdnrt_i32_array spec_decode_src_indices;
   gdnrt_i32_array non_spec_num_accepted;
 
-  /** The prefills behind the decodes of a batch without verified rows. */
+  /** The prefills behind the decodes of a batch without verified sequences. */
   gdnrt_i32_array prefill_query_start_loc;
   gdnrt_i32_array prefill_state_indices;
   gdnrt_bool_array prefill_has_initial_state;
 
-  /** Of blocks of GDNRT_CONV_BLOCK tokens: blocks of each row; the row and the
-   *  number within the row of each block, followed by -1 up to size. */
+  /** Of blocks of GDNRT_CONV_BLOCK tokens: blocks of each sequence; the
+   *  sequence and the number within the sequence of each block, followed by -1
+   *  up to size. */
   gdnrt_i32_array conv_nums;
   int64_t conv_total;
   gdnrt_i32_array batch_ptr;
   gdnrt_i32_array token_chunk_offset_ptr;
 
-  /** Mode all: states at the ends of blocks that a prefill passes, in rows of
-   *  non_spec_state_indices. The shape is that of a kernel's checkpoints. */
+  /** Mode all: states at the ends of blocks that a prefill passes, by sequence
+   *  of non_spec_state_indices. The shape is that of a kernel's checkpoints. */
   gdnrt_i32_array cu_checkpoints;
   gdnrt_i32_array checkpoint_tokens;
   gdnrt_i32_array checkpoint_slots;
 
-  /** A gdnrt_verify_states. Other than SLOTS: the slots of the verified rows;
-   *  with TREE: parents, [verified rows, num_spec_columns]. */
+  /** A gdnrt_verify_states. Other than SLOTS: the slots of the verified
+   *  sequences; with TREE: parents, [verified sequences, num_spec_columns]. */
   int64_t verify_states;
   gdnrt_i32_array spec_slots;
   gdnrt_i32_array spec_parents;
   /** Where a step begins with a commit, LAZY and BUFFER: slots, how many tokens
    *  of the step before go into each, and with BUFFER where their states are,
-   *  [rows, num_spec_columns]. */
+   *  [sequences, num_spec_columns]. */
   gdnrt_i32_array commit_slots;
   gdnrt_i32_array commit_num_accepted;
   gdnrt_i32_array commit_token_slots;
 
-  /** Always there unless empty: the slots that rows which are not verified read
-   *  their state from; a row without one has its slot to write here. */
+  /** Always there unless empty: the slots that sequences which are not verified
+   *  read their state from; a sequence without one has its slot to write
+   *  here. */
   gdnrt_i32_array non_spec_read_indices;
-  /** At least as many as rows and one more: cu_checkpoints of kernels that
+  /** At least as many as sequences and one more: cu_checkpoints of kernels that
    *  could keep states where none is asked for. */
   gdnrt_i32_array zeros;
   /** has_initial_state, whether or not there are prefills. */
@@ -252,9 +259,9 @@ typedef struct gdnrt_gdn_metadata {
   size_t arena_bytes;
   size_t device_bytes;
 
-  /** 1 if a step of this builder may have rows that read another slot than they
-   *  write (SLOTS with speculation, mode all): what a graph captures then needs
-   *  a decode kernel with write_slots. */
+  /** 1 if a step of this builder may have sequences that read another slot than
+   *  they write (SLOTS with speculation, mode all): what a graph captures then
+   *  needs a decode kernel with write_slots. */
   int32_t moves_states;
   /** 0. */
   int32_t reserved;
@@ -270,8 +277,8 @@ GDNRT_API gdnrt_status gdnrt_metadata_builder_create(
 
 GDNRT_API void gdnrt_metadata_builder_destroy(gdnrt_metadata_builder *builder);
 
-/** Up to how many tokens a row is decode-like: 1 + S. Schedulers put such rows
- *  first. 0 for null. */
+/** Up to how many tokens a sequence is decode-like: 1 + S. Schedulers put such
+ *  sequences first. 0 for null. */
 GDNRT_API int64_t gdnrt_metadata_builder_reorder_batch_threshold(
     const gdnrt_metadata_builder *builder);
 
@@ -285,9 +292,9 @@ GDNRT_API gdnrt_status gdnrt_metadata_builder_build(
     gdnrt_metadata_builder *builder, const gdnrt_common_metadata *common,
     gdnrt_gdn_metadata *metadata, gdnrt_error *error);
 
-/** The metadata to capture a graph with: rows of one token make the graph of
- *  decode, rows of 1 + S that of verify. Accepted counts and drafts of `common`
- *  are not looked at. */
+/** The metadata to capture a graph with: sequences of one token make the graph
+ *  of decode, sequences of 1 + S that of verify. Accepted counts and drafts of
+ *  `common` are not looked at. */
 GDNRT_API gdnrt_status gdnrt_metadata_builder_build_for_cudagraph_capture(
     gdnrt_metadata_builder *builder, const gdnrt_common_metadata *common,
     gdnrt_gdn_metadata *metadata, gdnrt_error *error);
@@ -301,8 +308,9 @@ GDNRT_API gdnrt_status gdnrt_metadata_builder_build_for_cudagraph_capture(
  *  its last step, -1 for one that has had none (its state is then that at the
  *  end of a prefix, in the column of the prefix' last block). It becomes that
  *  of this step. `accepted` [num_reqs], null without speculation, are the
- *  counts that build gets; with SLOTS they become 1 in rows that move. `from`
- *  and `to` have room for num_reqs slots. On failure only they have changed. */
+ *  counts that build gets; with SLOTS they become 1 in sequences that move.
+ *  `from` and `to` have room for num_reqs slots. On failure only they have
+ *  changed. */
 GDNRT_API gdnrt_status gdnrt_align_states_before(
     const gdnrt_metadata_builder *builder, const gdnrt_common_metadata *common,
     int32_t *columns, int32_t *accepted, int32_t *from, int32_t *to,
@@ -332,12 +340,12 @@ GDNRT_API gdnrt_status gdnrt_metadata_upload(gdnrt_device *device,
 /** The core of one GatedDeltaNetAttention layer: its kernels, weights and
  *  pools. Used by one thread at a time. Takes memory at the first launch of
  *  each kernel, and of the device where a kernel cannot work in place and has
- *  more rows than before: so an engine warms up with its largest batch. */
+ *  more sequences than before: so an engine warms up with its largest batch. */
 typedef struct gdnrt_gdn_layer gdnrt_gdn_layer;
 
-/** Kernels for the kinds of rows; null: such rows are refused (UNSUPPORTED),
- *  and nothing of their step is launched. `commit` is that of images whose
- *  verify is LAZY or BUFFER. */
+/** Kernels for the kinds of sequences; null: such sequences are refused
+ *  (UNSUPPORTED), and nothing of their step is launched. `commit` is that of
+ *  images whose verify is LAZY or BUFFER. */
 typedef struct gdnrt_gdn_kernels {
   size_t struct_size;
   gdnrt_kernel *decode;
@@ -380,13 +388,13 @@ GDNRT_API void gdnrt_gdn_layer_destroy(gdnrt_gdn_layer *layer);
  *  null and reads the builder's. `metadata` null is a profile run: outputs
  *  become zero, and no pool is touched.
  *
- *  Rows of prefills start from their slot where has_initial_state says so,
+ *  Sequences of prefills start from their slot where has_initial_state says so,
  *  which needs kernels with has_initial. The first token of a request is a
  *  prefill as well: a graph of decode may be replayed for a step with such
- * rows, and no longer ones, if its kernel takes has_initial (gdn-compile
- *  --decode-initial); another one would read the slot. Rows that read and write
- * different slots need kernels with write_slots. Metadata of verified rows has
- * to be of the kernel's gdnrt_verify_states.
+ * sequences, and no longer ones, if its kernel takes has_initial (gdn-compile
+ *  --decode-initial); another one would read the slot. Sequences that read and
+ * write different slots need kernels with write_slots. Metadata of verified
+ * sequences has to be of the kernel's gdnrt_verify_states.
  *
  *  Everything is checked, and memory taken, before the first launch: a step
  *  that is refused has changed nothing.
@@ -421,7 +429,7 @@ typedef struct gdnrt_workspace_size {
 GDNRT_STRUCT(gdnrt_workspace_size)
 
 /** Raises `size`, a gdnrt_workspace_size_default() at first, to what all
- * kernels of the layer need for the runs of steps of up to `rows` rows and
+ * kernels of the layer need for the runs of steps of up to `rows` sequences and
  * `tokens` tokens, however they do their work. Asked of each layer, it gives
  * the size for all. */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_workspace_size(
@@ -452,8 +460,8 @@ GDNRT_API gdnrt_status gdnrt_workspace_wrap(gdnrt_device *device,
  */
 GDNRT_API void gdnrt_workspace_destroy(gdnrt_workspace *workspace);
 
-/** Whether a row's results are the same bits in any step; off at first. See
- *  gdnrt_binding_set_batch_invariant, which says what it costs. */
+/** Whether a sequence's results are the same bits in any step; off at first.
+ *  See gdnrt_binding_set_batch_invariant, which says what it costs. */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_set_batch_invariant(
     gdnrt_gdn_layer *layer, int32_t wanted, gdnrt_error *error);
 

@@ -3,10 +3,10 @@
  * Pools of states: memory for the states of many sequences in all layers of a
  * model, and who owns which slot of it.
  *
- * Slots. Slot 0 is the null slot: it belongs to nobody, and kernels skip rows
- * that name it. Slots 1 to num_requests are for requests, num_track more behind
- * them for states that a cache keeps. A full pool is no error: it is an outcome
- * of the functions that take slots, which then take none.
+ * Slots. Slot 0 is the null slot: it belongs to nobody, and kernels skip
+ * sequences that name it. Slots 1 to num_requests are for requests, num_track
+ * more behind them for states that a cache keeps. A full pool is no error: it
+ * is an outcome of the functions that take slots, which then take none.
  *
  * Owners. Who took a slot owns it until he frees it. A slot that is freed may
  * be taken again at once, while what was launched before still uses it: the

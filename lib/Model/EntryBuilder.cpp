@@ -406,8 +406,8 @@ void EntryBuilder::buildBody() {
         signature["norm_weight"],
         ActivationAttr::get(builder.getContext(), config.gate),
         builder.getF32FloatAttr(config.normEps));
-    outputs.push_back(MaskRowsOp::create(builder, loc("out"), norm.getType(),
-                                         norm, statePool, slots, rows));
+    outputs.push_back(MaskSequencesOp::create(
+        builder, loc("out"), norm.getType(), norm, statePool, slots, rows));
   }
   func::ReturnOp::create(builder, builder.getUnknownLoc(), outputs);
 }

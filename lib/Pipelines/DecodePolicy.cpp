@@ -9,24 +9,24 @@ using namespace gdn;
 DecodePolicy DecodePolicy::get(const TargetModel &target) {
   DecodePolicy policy;
   if (target.hasTma()) {
-    auto &streamed = policy.streamed.emplace();
-    streamed.minUnits = 288;
-    streamed.minWideUnits = 192;
-    streamed.maxUnits = 4096;
-    streamed.maxWideUnits = 1024;
+    auto &persistent = policy.persistent.emplace();
+    persistent.minUnits = 288;
+    persistent.minWideUnits = 192;
+    persistent.maxUnits = 4096;
+    persistent.maxWideUnits = 1024;
     // Two blocks per multiprocessor.
-    streamed.sharedBytes =
+    persistent.sharedBytes =
         target.getSharedBytesPerSm() / 2 - target.getSharedBytesReserved();
     // Where blocks have 49 KB each, a ring of f32 states has two places, and
     // the scan spills.
     if (target.getSharedBytesPerBlock() < 128 * 1024)
-      streamed.maxWideUnits = 0;
+      persistent.maxWideUnits = 0;
   }
   // Measured on an H200 alone, where 4,096 units in random order take 84.2 us
-  // by "rows", 84.0 by "packed" and 86.7 by "streamed".
+  // by "rows", 84.0 by "narrow" and 86.7 by "persistent".
   if (target.hasWgmma()) {
-    policy.streamed->maxUnits = 4095;
-    policy.resident.packedUnits = 4097;
+    policy.persistent->maxUnits = 4095;
+    policy.resident.narrowUnits = 4097;
   }
   // With 256 threads ptxas keeps to 128 registers there and spills four words
   // of a commit with states of f32.

@@ -14,9 +14,9 @@
 namespace gdn {
 
 struct DecodePolicy {
-  /// Of the variant "streamed"; none where there are no bulk copies.
-  std::optional<ScheduleStreamedRecurrenceOptions> streamed;
-  /// Of the variants "rows" and "packed".
+  /// Of the variant "persistent"; none where there are no bulk copies.
+  std::optional<SchedulePersistentRecurrenceOptions> persistent;
+  /// Of the variants "rows" and "narrow".
   ScheduleResidentRecurrenceOptions resident;
   /// Of commits and moves of slots.
   ScheduleSlotMovesOptions moves;

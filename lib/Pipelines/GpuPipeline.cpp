@@ -26,9 +26,9 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   // What tensor cores take: prefill in chunks, keys and states as they lie in
   // memory.
   algorithm.precision = Precision::mixedIo;
-  algorithm.chunkStages = ChunkStages::split;
+  algorithm.chunkStages = ChunkStages::staged;
   // What they do not take: token by token, with the state in registers.
-  algorithm.walkTokens = true;
+  algorithm.tokenByToken = true;
   algorithm.variants = getPrefillPolicy(target);
   passes.addPass(createConvertGDNToTile(algorithm));
   passes.addPass(createCanonicalizerPass());
@@ -36,8 +36,8 @@ void gdn::buildGdnToGpuPipeline(OpPassManager &passes,
   passes.addPass(createFuseTileRows());
   passes.addPass(createCSEPass());
   DecodePolicy decode = DecodePolicy::get(target);
-  if (decode.streamed)
-    passes.addPass(createScheduleStreamedRecurrence(*decode.streamed));
+  if (decode.persistent)
+    passes.addPass(createSchedulePersistentRecurrence(*decode.persistent));
   passes.addPass(createScheduleResidentRecurrence(decode.resident));
   passes.addPass(createScheduleResidentTokens());
   // Blocks of four warps: three where a product of warpgroups leaves registers

@@ -48,18 +48,18 @@ static constexpr Row fused[] = {
     // Segments: all blocks of a stage in one wave, and enough tokens. Four are
     // for heads that are too many for five of halves and too few for three. The
     // scan takes maps of up to 128 keys without spilling.
-    {"fused-cuts-9: fused=2; v-split=2; segments=9; where=keys <= 128;"
+    {"fused-segments-9: fused=2; v-split=2; segments=9; where=keys <= 128;"
      "when=16*heads <= workers & rows <= 2 & 4608 <= tokens",
      prefillH200},
-    {"fused-cuts-5: fused=2; v-split=2; segments=5; where=keys <= 128;"
+    {"fused-segments-5: fused=2; v-split=2; segments=5; where=keys <= 128;"
      "when=8*heads <= workers & rows <= 2 & 1920 <= tokens &"
      "  workers <= 16*heads",
      prefillH200},
-    {"fused-cuts-4: fused=2; segments=4; where=keys <= 128;"
+    {"fused-segments-4: fused=2; segments=4; where=keys <= 128;"
      "when=5*heads <= workers & rows <= 2 & 3072 <= tokens &"
      "  workers <= 8*heads",
      prefillH200},
-    {"fused-cuts-3: fused=2; v-split=2; segments=3; where=keys <= 128;"
+    {"fused-segments-3: fused=2; v-split=2; segments=3; where=keys <= 128;"
      "when=4*heads <= workers & rows <= 1 & 3072 <= tokens &"
      "  workers <= 8*heads",
      prefillH200},
@@ -67,7 +67,7 @@ static constexpr Row fused[] = {
     // multiprocessors; but not of rows that are better cut, which few tokens,
     // many blocks and many rows are not. And three waves where two of whole
     // heads would be half empty: a chunk of a half takes 1 / 1.65 of the time.
-    {"fused-parts-2: fused=2; v-split=2; where=keys <= 128;"
+    {"fused-v-split-2: fused=2; v-split=2; where=keys <= 128;"
      "when=256*rows <= tokens &"
      "  (12*workers <= 100*rows*heads & 2*rows*heads <= workers &"
      "     workers*workers*tokens <= 8711*rows*rows*heads*heads*heads |"
@@ -76,41 +76,41 @@ static constexpr Row fused[] = {
      "   12*workers <= 100*rows*heads & 2*rows*heads <= workers & 3 <= rows |"
      "   100*workers <= 100*rows*heads & 2*rows*heads <= 3*workers)",
      prefillH200},
-    {"fused-parts-2: fused=2; v-split=2; where=129 <= keys;"
+    {"fused-v-split-2: fused=2; v-split=2; where=129 <= keys;"
      "when=256*rows <= tokens &"
      "  (12*workers <= 100*rows*heads & 2*rows*heads <= workers |"
      "   100*workers <= 100*rows*heads & 2*rows*heads <= 3*workers)",
      prefillH200},
 };
 
-/// A stage prepares all chunks ahead of the walk.
+/// A stage prepares all chunks ahead of the recurrence.
 static constexpr Row staged[] = {
     // Few tokens: two groups for each warp of a pass over memory. Measured: 2
     // of
     // 8 and 16 of 32 heads win up to 124 tokens times heads a multiprocessor,
     // 16
     // of 32 lose at 248; from 2,048 tokens on segments are better.
-    {"split-parts-4-short: pieces=8; v-split=4;"
+    {"staged-v-split-4-short: pieces=8; v-split=4;"
      "where=256 <= values & 32769 <= keys*values;"
      "when=tokens*heads <= 128*workers & tokens <= 2047",
      packedH200},
-    {"split-parts-2-short: pieces=8; v-split=2;"
+    {"staged-v-split-2-short: pieces=8; v-split=2;"
      "where=128 <= values & keys*values <= 32768;"
      "when=tokens*heads <= 128*workers & tokens <= 2047",
      packedH200},
-    {"split-short: pieces=8;" // and of whole heads, where they are not shared
+    {"staged-short: pieces=8;" // and of whole heads, where they are not shared
      "when=tokens*heads <= 128*workers & tokens <= 2047",
      packedH200},
     // Maps of segments cost more than idle multiprocessors where there are many
     // blocks without: they pay from T = N^2 Hv^3 / 2 on, for rows that have
     // four
     // segments in the mean, of four chunks.
-    {"split-cuts-8: v-split=2; segments=8;"
+    {"staged-segments-8: v-split=2; segments=8;"
      "where=keys <= 128 & keys*values <= 32768;"
      "when=8712*rows*rows*heads*heads*heads <= workers*workers*tokens &"
      "  rows <= 2 & 32*chunk <= tokens",
      prefillH200},
-    {"split-cuts-8: v-split=4; segments=8;"
+    {"staged-segments-8: v-split=4; segments=8;"
      "where=keys <= 128 & 32769 <= keys*values;"
      "when=8712*rows*rows*heads*heads*heads <= workers*workers*tokens &"
      "  rows <= 2 & 32*chunk <= tokens",
@@ -119,13 +119,13 @@ static constexpr Row staged[] = {
     // state. With 64 values a block, four warps, is no slower than one of whole
     // heads, since it has another beside it on its multiprocessor. One of six
     // warps has none and takes 14 to 17 % longer where all are busy.
-    {"split-parts-4: v-split=4; where=32769 <= keys*values;"
+    {"staged-v-split-4: v-split=4; where=32769 <= keys*values;"
      "when=(256 <= values & values <= 256 | 4*rows*heads <= workers)",
      headsH200},
-    {"split-parts-2: v-split=2; where=keys*values <= 32768;"
+    {"staged-v-split-2: v-split=2; where=keys*values <= 32768;"
      "when=(128 <= values & values <= 128 | 2*rows*heads <= workers)",
      headsH200},
-    {"split:", prefillH200},
+    {"staged:", prefillH200},
 };
 
 llvm::SmallVector<std::string>

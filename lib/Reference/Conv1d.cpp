@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // gdn.conv1d: every output from its formula, with the state as the inputs
-// before the row's first token; and gdn.commit_conv1d, which moves it on.
+// before the sequence's first token; and gdn.commit_conv1d, which moves it on.
 #include "Ops.h"
-#include "Rows.h"
+#include "Sequences.h"
 
 #include "mlir/IR/Diagnostics.h"
 
@@ -45,7 +45,7 @@ LogicalResult gdn::reference::evaluateOp(gdn::Conv1dOp op, Environment &env) {
     return failure();
   // Columns of a slot: the window, and where tokens stay pending their inputs.
   const int64_t columns = pool.data.dim(2);
-  RowOperands operands = RowOperands::of(op, env);
+  SequenceOperands operands = SequenceOperands::of(op, env);
   operands.steps = columns - (width - 1);
   Pool &tokenPool = op.getTokenPool() ? env.pool(op.getTokenPool()) : pool;
   if (op.getTokenPool()) {
@@ -54,12 +54,13 @@ LogicalResult gdn::reference::evaluateOp(gdn::Conv1dOp op, Environment &env) {
                            {-1, channels, columns})))
       return failure();
   }
-  FailureOr<SmallVector<Row>> rows = makeRows(op, tokens, pool, operands);
-  if (failed(rows) || failed(expectIndependent(op, *rows)))
+  FailureOr<SmallVector<Sequence>> sequences =
+      makeSequences(op, tokens, pool, operands);
+  if (failed(sequences) || failed(expectIndependent(op, *sequences)))
     return failure();
 
-  for (const Row &row : *rows) {
-    if (!row.live() || row.length() == 0)
+  for (const Sequence &sequence : *sequences) {
+    if (!sequence.live() || sequence.length() == 0)
       continue;
     int64_t channel = 0;
     for (size_t section = 0; section < inputs.size(); ++section) {
@@ -68,43 +69,45 @@ LogicalResult gdn::reference::evaluateOp(gdn::Conv1dOp op, Environment &env) {
       for (int64_t c = 0; c < input->rowSize(); ++c, ++channel) {
         // A copy: a slot that is written may be the one that is read.
         const SmallVector<double> state(
-            ArrayRef<double>(pool.data.row(row.slot))
+            ArrayRef<double>(pool.data.row(sequence.slot))
                 .slice(channel * columns, columns));
-        // x_t of the row; t < 0 is before its first token.
+        // x_t of the sequence; t < 0 is before its first token.
         auto x = [&](int64_t t) {
           if (t >= 0)
-            return input->row(row.begin + t)[c];
-          return row.fromZeros ? 0 : state[row.accepted + width - 1 + t];
+            return input->row(sequence.begin + t)[c];
+          return sequence.fromZeros ? 0
+                                    : state[sequence.accepted + width - 1 + t];
         };
         std::vector<int64_t> window(width); // K tokens up to t
-        for (int64_t t = 0; t < row.length(); ++t) {
+        for (int64_t t = 0; t < sequence.length(); ++t) {
           double sum = bias ? bias->data[channel] : 0;
-          for (int64_t j = width, token = t; j-- > 0; token = row.before(token))
+          for (int64_t j = width, token = t; j-- > 0;
+               token = sequence.before(token))
             window[j] = token;
           for (int64_t j = 0; j < width; ++j)
             sum += weight.row(channel)[j] * x(window[j]);
-          result.row(row.begin + t)[c] = activate(op.getActivation(), sum);
+          result.row(sequence.begin + t)[c] = activate(op.getActivation(), sum);
         }
         // The state after `tokens` tokens, to `slot`.
         auto write = [&](Pool &target, int64_t tokens, int64_t slot) {
           MutableArrayRef<double> next =
               target.data.row(slot).slice(channel * columns, width - 1);
           for (int64_t j = width - 1, token = tokens - 1; j-- > 0;
-               token = row.before(token))
+               token = sequence.before(token))
             next[j] = x(token);
         };
-        for (const Checkpoint &checkpoint : row.checkpoints)
+        for (const Checkpoint &checkpoint : sequence.checkpoints)
           write(pool, checkpoint.tokens, checkpoint.slot);
-        for (auto [t, slot] : llvm::enumerate(row.tokenSlots))
+        for (auto [t, slot] : llvm::enumerate(sequence.tokenSlots))
           if (slot >= 0)
             write(tokenPool, t + 1, slot);
         if (op.getNumAccepted())
           for (int64_t t = 1 - width;
-               t < std::min(row.length(), operands.steps); ++t)
-            pool.data.row(row.writeSlot)[channel * columns + width - 1 + t] =
-                x(t);
-        else if (row.writeSlot >= 0)
-          write(pool, row.length(), row.writeSlot);
+               t < std::min(sequence.length(), operands.steps); ++t)
+            pool.data.row(
+                sequence.writeSlot)[channel * columns + width - 1 + t] = x(t);
+        else if (sequence.writeSlot >= 0)
+          write(pool, sequence.length(), sequence.writeSlot);
       }
     }
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // gdn.delta_rule: the recurrence, token after token; and gdn.commit_delta_rule,
-// which puts pending tokens into states. Heads of rows are
-// independent and run on the context's threads; sums within one keep their
-// order, so that results do not depend on the threads.
+// which puts pending tokens into states. Heads of sequences are independent
+// and run on the context's threads; sums within one keep their order, so that
+// results do not depend on the threads.
 #include "Ops.h"
-#include "Rows.h"
+#include "Sequences.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Threading.h"
@@ -54,36 +54,38 @@ struct DeltaRule {
   std::optional<Pending> pending;
   Pool *tokenPool; // of the states after tokens, or null
 
-  void run(const Row &row, int64_t head, Pool &pool, Tensor &output) const;
+  void run(const Sequence &sequence, int64_t head, Pool &pool,
+           Tensor &output) const;
 };
 } // namespace
 
-/// One value head of one live row.
-void DeltaRule::run(const Row &row, int64_t head, Pool &pool,
+/// One value head of one live sequence.
+void DeltaRule::run(const Sequence &sequence, int64_t head, Pool &pool,
                     Tensor &output) const {
   const int64_t keyHead = head / (valueHeads / keyHeads);
   const bool perChannel = decay.shape.size() == 3;
   std::vector<double> m(dv * dk), k(dk), q(dk), alpha(dk), delta(dv);
-  if (!row.fromZeros)
-    llvm::copy(pool.data.row(row.slot).slice(head * dv * dk, dv * dk),
+  if (!sequence.fromZeros)
+    llvm::copy(pool.data.row(sequence.slot).slice(head * dv * dk, dv * dk),
                m.begin());
 
   auto writeTo = [&](Pool &target, int64_t slot) {
     llvm::copy(m, target.data.row(slot).slice(head * dv * dk, dv * dk).begin());
   };
   auto write = [&](int64_t slot) { writeTo(pool, slot); };
-  if (pending && row.accepted > 0) {
-    pending->fold(m, row.slot, head, keyHead, row.accepted);
-    write(row.slot);
+  if (pending && sequence.accepted > 0) {
+    pending->fold(m, sequence.slot, head, keyHead, sequence.accepted);
+    write(sequence.slot);
   }
-  const Checkpoint *checkpoint = row.checkpoints.begin();
-  // The state after each token, and before them all the row's; of trees only.
+  const Checkpoint *checkpoint = sequence.checkpoints.begin();
+  // The state after each token, and before them all that of the sequence; of
+  // trees only.
   std::vector<std::vector<double>> after;
-  if (!row.parents.empty())
+  if (!sequence.parents.empty())
     after.push_back(m);
-  for (int64_t t = row.begin; t < row.end; ++t) {
-    if (!row.parents.empty())
-      m = after[1 + row.parents[t - row.begin]];
+  for (int64_t t = sequence.begin; t < sequence.end; ++t) {
+    if (!sequence.parents.empty())
+      m = after[1 + sequence.parents[t - sequence.begin]];
     for (int64_t j = 0; j < dk; ++j) {
       k[j] = key.row(t)[keyHead * dk + j];
       q[j] = scale * query.row(t)[keyHead * dk + j];
@@ -107,33 +109,37 @@ void DeltaRule::run(const Row &row, int64_t head, Pool &pool,
       }
       output.row(t)[head * dv + i] = out;
     }
-    if (const int64_t at = t - row.begin; pending && at < pending->steps()) {
+    if (const int64_t at = t - sequence.begin;
+        pending && at < pending->steps()) {
       llvm::copy(delta,
-                 Pending::at(pending->deltas, row.slot, head, at).begin());
-      auto decays = Pending::at(pending->decays, row.slot, head, at);
+                 Pending::at(pending->deltas, sequence.slot, head, at).begin());
+      auto decays = Pending::at(pending->decays, sequence.slot, head, at);
       llvm::copy(decay.row(t).slice(head * decays.size(), decays.size()),
                  decays.begin());
     }
-    if (checkpoint != row.checkpoints.end() &&
-        checkpoint->tokens == t + 1 - row.begin)
+    if (checkpoint != sequence.checkpoints.end() &&
+        checkpoint->tokens == t + 1 - sequence.begin)
       write(checkpoint++->slot);
-    if (!row.tokenSlots.empty() && row.tokenSlots[t - row.begin] >= 0)
-      writeTo(tokenPool ? *tokenPool : pool, row.tokenSlots[t - row.begin]);
-    if (!row.parents.empty())
+    if (!sequence.tokenSlots.empty() &&
+        sequence.tokenSlots[t - sequence.begin] >= 0)
+      writeTo(tokenPool ? *tokenPool : pool,
+              sequence.tokenSlots[t - sequence.begin]);
+    if (!sequence.parents.empty())
       after.push_back(m);
   }
-  if (!pending && row.writeSlot >= 0)
-    write(row.writeSlot);
+  if (!pending && sequence.writeSlot >= 0)
+    write(sequence.writeSlot);
 }
 
-/// Keeps the keys of a row's tokens: once all value heads have put the keys of
-/// the previous step into their states.
-static void keepKeys(const Pending &pending, const Row &row,
+/// Keeps the keys of a sequence's tokens: once all value heads have put the
+/// keys of the previous step into their states.
+static void keepKeys(const Pending &pending, const Sequence &sequence,
                      const Tensor &key) {
-  for (int64_t t = 0; t < std::min(row.length(), pending.steps()); ++t)
+  for (int64_t t = 0; t < std::min(sequence.length(), pending.steps()); ++t)
     for (int64_t head = 0; head < key.dim(1); ++head)
-      llvm::copy(key.row(row.begin + t).slice(head * key.dim(2), key.dim(2)),
-                 Pending::at(pending.keys, row.slot, head, t).begin());
+      llvm::copy(
+          key.row(sequence.begin + t).slice(head * key.dim(2), key.dim(2)),
+          Pending::at(pending.keys, sequence.slot, head, t).begin());
 }
 
 /// Checks the pools of pending tokens; decays have a value per channel where
@@ -182,7 +188,7 @@ LogicalResult gdn::reference::evaluateOp(gdn::DeltaRuleOp op,
            << "expects the value heads to be a multiple of the key heads, but "
               "got "
            << valueHeads << " value heads and " << keyHeads << " key heads";
-  RowOperands operands = RowOperands::of(op, env);
+  SequenceOperands operands = SequenceOperands::of(op, env);
   Pool *tokenPool = nullptr;
   if (op.getTokenPool()) {
     operands.tokenPool = tokenPool = &env.pool(op.getTokenPool());
@@ -202,8 +208,9 @@ LogicalResult gdn::reference::evaluateOp(gdn::DeltaRuleOp op,
     operands.pendingPools = {&pending->keys, &pending->deltas,
                              &pending->decays};
   }
-  FailureOr<SmallVector<Row>> rows = makeRows(op, tokens, pool, operands);
-  if (failed(rows) || failed(expectIndependent(op, *rows)))
+  FailureOr<SmallVector<Sequence>> sequences =
+      makeSequences(op, tokens, pool, operands);
+  if (failed(sequences) || failed(expectIndependent(op, *sequences)))
     return failure();
 
   std::optional<APFloat> scale = op.getScale();
@@ -215,14 +222,15 @@ LogicalResult gdn::reference::evaluateOp(gdn::DeltaRuleOp op,
       dv,         scale ? scale->convertToDouble() : 1 / std::sqrt(double(dk)),
       pending,    tokenPool};
   Tensor output = Tensor::zeros(value.shape);
-  parallelFor(op.getContext(), 0, rows->size() * valueHeads, [&](size_t unit) {
-    const Row &row = (*rows)[unit / valueHeads];
-    if (row.live() && row.length() > 0)
-      rule.run(row, unit % valueHeads, pool, output);
-  });
-  for (const Row &row : *rows)
-    if (pending && row.live())
-      keepKeys(*pending, row, key);
+  parallelFor(op.getContext(), 0, sequences->size() * valueHeads,
+              [&](size_t unit) {
+                const Sequence &sequence = (*sequences)[unit / valueHeads];
+                if (sequence.live() && sequence.length() > 0)
+                  rule.run(sequence, unit % valueHeads, pool, output);
+              });
+  for (const Sequence &sequence : *sequences)
+    if (pending && sequence.live())
+      keepKeys(*pending, sequence, key);
   return env.defineResult(op->getResult(0), std::move(output));
 }
 

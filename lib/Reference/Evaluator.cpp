@@ -76,11 +76,12 @@ static LogicalResult evaluateBlock(Block &block, Environment &env) {
             .Case<gdn::UnpackOp, gdn::GatesOp, gdn::L2NormOp,
                   gdn::GatedRMSNormOp, gdn::Conv1dOp, gdn::DeltaRuleOp,
                   gdn::AcceptedSlotsOp, gdn::CountedSlotsOp,
-                  gdn::CommitConv1dOp, gdn::CommitDeltaRuleOp, gdn::MaskRowsOp,
-                  gdn::PoolReadOp, gdn::PoolWriteOp, gdn::PoolCopyOp,
-                  gdn::PoolZeroOp, gdn::CastOp>([&](auto known) {
-              return gdn::reference::evaluateOp(known, env);
-            })
+                  gdn::CommitConv1dOp, gdn::CommitDeltaRuleOp,
+                  gdn::MaskSequencesOp, gdn::PoolReadOp, gdn::PoolWriteOp,
+                  gdn::PoolCopyOp, gdn::PoolZeroOp, gdn::CastOp>(
+                [&](auto known) {
+                  return gdn::reference::evaluateOp(known, env);
+                })
             .Case<gdn::KernelOp, arith::ConstantOp, tensor::DimOp,
                   tensor::CastOp>(
                 [&](auto known) { return ::evaluateOp(known, env); })

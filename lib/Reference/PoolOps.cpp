@@ -3,7 +3,7 @@
 // Ops that move states in and out of pools, or choose slots, and the mask that
 // follows slots.
 #include "Ops.h"
-#include "Rows.h"
+#include "Sequences.h"
 
 #include "mlir/IR/Diagnostics.h"
 
@@ -12,9 +12,10 @@
 using namespace mlir;
 using namespace gdn::reference;
 
-/// -1 in `slots` for rows of more tokens than the op takes.
+/// -1 in `slots` for sequences of more tokens than the op takes.
 template <typename OpTy>
-static LogicalResult skipLongRows(OpTy op, Environment &env, Tensor &slots) {
+static LogicalResult skipLongSequences(OpTy op, Environment &env,
+                                       Tensor &slots) {
   const Tensor *bounds = env.optional(op.getCuSeqlens());
   if (!bounds)
     return success();
@@ -38,7 +39,7 @@ LogicalResult gdn::reference::evaluateOp(gdn::AcceptedSlotsOp op,
     const bool isStep = count >= 1 && count <= double(slots.dim(1));
     result.data[n] = isStep ? slots.row(n)[int64_t(count) - 1] : -1;
   }
-  if (failed(skipLongRows(op, env, result)))
+  if (failed(skipLongSequences(op, env, result)))
     return failure();
   return env.defineResult(op->getResult(0), std::move(result));
 }
@@ -52,22 +53,23 @@ LogicalResult gdn::reference::evaluateOp(gdn::CountedSlotsOp op,
   for (auto [slot, count] : llvm::zip(result.data, accepted.data))
     if (!acceptedOf(count, env.index(op.getSteps())))
       slot = -1;
-  if (failed(skipLongRows(op, env, result)))
+  if (failed(skipLongSequences(op, env, result)))
     return failure();
   return env.defineResult(op->getResult(0), std::move(result));
 }
 
-LogicalResult gdn::reference::evaluateOp(gdn::MaskRowsOp op, Environment &env) {
+LogicalResult gdn::reference::evaluateOp(gdn::MaskSequencesOp op,
+                                         Environment &env) {
   const Tensor &input = env.tensor(op.getInput());
-  FailureOr<SmallVector<Row>> rows =
-      makeRows(op, input.dim(0), env.pool(op.getPool()),
-               {&env.tensor(op.getSlots()), env.optional(op.getCuSeqlens())});
-  if (failed(rows))
+  FailureOr<SmallVector<Sequence>> sequences = makeSequences(
+      op, input.dim(0), env.pool(op.getPool()),
+      {&env.tensor(op.getSlots()), env.optional(op.getCuSeqlens())});
+  if (failed(sequences))
     return failure();
   Tensor result = Tensor::zeros(input.shape);
-  for (const Row &row : *rows)
-    if (row.live())
-      for (int64_t t = row.begin; t < row.end; ++t)
+  for (const Sequence &sequence : *sequences)
+    if (sequence.live())
+      for (int64_t t = sequence.begin; t < sequence.end; ++t)
         llvm::copy(input.row(t), result.row(t).begin());
   return env.defineResult(op->getResult(0), std::move(result));
 }

@@ -43,10 +43,10 @@ static bool hasToWait(Operation *op, Value tile) {
         .wasInterrupted();
   if (op->getNumRegions() > 0 && !isa<gdn::gpu::MapRowsOp>(op))
     return true;
-  if (auto share = dyn_cast<gdn::gpu::ShareOp>(op))
-    return share.getPlace() == tile;
+  if (auto store = dyn_cast<gdn::gpu::StoreSharedOp>(op))
+    return store.getBuffer() == tile;
   if (auto copy = dyn_cast<gdn::gpu::BeginCopyOp>(op))
-    return copy.getPlace() == tile;
+    return copy.getBuffer() == tile;
   return false;
 }
 
@@ -60,67 +60,67 @@ static bool uses(Operation *op, Value value) {
       .wasInterrupted();
 }
 
-/// True if `op` may write the tile at `place`.
-static bool mayWrite(Operation *op, Value place) {
-  if (auto share = dyn_cast<gdn::gpu::ShareOp>(op))
-    return share.getPlace() == place;
+/// True if `op` may write the tile at `buffer`.
+static bool mayWrite(Operation *op, Value buffer) {
+  if (auto store = dyn_cast<gdn::gpu::StoreSharedOp>(op))
+    return store.getBuffer() == buffer;
   if (auto copy = dyn_cast<gdn::gpu::BeginCopyOp>(op))
-    return copy.getPlace() == place;
-  return !isa<gdn::gpu::FetchOp, gdn::gpu::FetchElementOp, gdn::gpu::MapRowsOp,
-              gdn::gpu::StartMatmulOp, gdn::gpu::AwaitMatmulOp,
-              gdn::gpu::MatmulOp, gdn::gpu::BarrierOp, gdn::gpu::AcquireOp>(
-             op) &&
+    return copy.getBuffer() == buffer;
+  return !isa<gdn::gpu::LoadSharedOp, gdn::gpu::LoadSharedElementOp,
+              gdn::gpu::MapRowsOp, gdn::gpu::StartMatmulOp,
+              gdn::gpu::AwaitMatmulOp, gdn::gpu::MatmulOp, gdn::gpu::BarrierOp,
+              gdn::gpu::AcquireOp>(op) &&
          !isPure(op);
 }
 
-/// The fetch of `matmul`'s left side, if tensor cores can read it for
+/// The load of `matmul`'s left side, if tensor cores can read it for
 /// themselves: nothing may write the tile in between.
-static gdn::gpu::FetchOp getSharedLhs(gdn::gpu::MatmulOp matmul) {
-  auto fetch = matmul.getLhs().getDefiningOp<gdn::gpu::FetchOp>();
+static gdn::gpu::LoadSharedOp getSharedLhs(gdn::gpu::MatmulOp matmul) {
+  auto load = matmul.getLhs().getDefiningOp<gdn::gpu::LoadSharedOp>();
   gdn::gpu::FragmentType type = matmul.getLhs().getType();
-  if (!fetch || fetch.getRow() || fetch->getBlock() != matmul->getBlock() ||
+  if (!load || load.getRow() || load->getBlock() != matmul->getBlock() ||
       type.getRows().getWarps() != 4 || type.getDimSize(0) != 64)
     return {};
-  gdn::gpu::SharedType place = fetch.getPlace().getType();
-  if (!place.getSwizzled() || place.getPanelRowBytes() != 128)
+  gdn::gpu::SharedType buffer = load.getBuffer().getType();
+  if (!buffer.getSwizzled() || buffer.getPanelRowBytes() != 128)
     return {};
-  for (Operation *op = fetch->getNextNode(); op != matmul;
+  for (Operation *op = load->getNextNode(); op != matmul;
        op = op->getNextNode())
-    if (mayWrite(op, fetch.getPlace()))
+    if (mayWrite(op, load.getBuffer()))
       return {};
-  return fetch;
+  return load;
 }
 
 static void overlap(gdn::gpu::MatmulOp matmul) {
   OpBuilder b(matmul);
-  gdn::gpu::FetchOp fetch = getSharedLhs(matmul);
-  Value lhs = fetch ? Value(fetch.getPlace()) : Value(matmul.getLhs());
+  gdn::gpu::LoadSharedOp load = getSharedLhs(matmul);
+  Value lhs = load ? Value(load.getBuffer()) : Value(matmul.getLhs());
   auto start = gdn::gpu::StartMatmulOp::create(
       b, matmul.getLoc(),
-      gdn::gpu::PendingType::get(matmul.getResult().getType()), lhs,
+      gdn::gpu::AsyncTokenType::get(matmul.getResult().getType()), lhs,
       matmul.getRhs(), matmul.getAcc(), matmul.getTransposeRhs(),
-      /*turned=*/fetch && fetch.getTranspose());
+      /*transposed=*/load && load.getTranspose());
   Operation *next = matmul->getNextNode();
-  auto places = start.getPlaces();
+  auto buffers = start.getBuffers();
   while (!uses(next, matmul.getResult()) &&
-         llvm::none_of(places,
-                       [&](Value place) { return hasToWait(next, place); }))
+         llvm::none_of(buffers,
+                       [&](Value buffer) { return hasToWait(next, buffer); }))
     next = next->getNextNode();
   b.setInsertionPoint(next);
   Value result = gdn::gpu::AwaitMatmulOp::create(
       b, matmul.getLoc(), matmul.getResult().getType(), start.getResult());
   matmul.getResult().replaceAllUsesWith(result);
   matmul.erase();
-  if (fetch && fetch->use_empty())
-    fetch.erase();
+  if (load && load->use_empty())
+    load.erase();
 }
 
 /// Elementwise work, and what it has one number of for each row.
 static bool isHoisted(Operation *op) {
-  auto fetch = dyn_cast<gdn::gpu::FetchOp>(op);
-  return isa<gdn::gpu::MapRowsOp, gdn::gpu::FetchElementOp>(op) ||
-         (fetch && fetch.getTile().getType().isPerRow() &&
-          fetch.getPlace().getDefiningOp<gdn::gpu::ReceiveOp>());
+  auto load = dyn_cast<gdn::gpu::LoadSharedOp>(op);
+  return isa<gdn::gpu::MapRowsOp, gdn::gpu::LoadSharedElementOp>(op) ||
+         (load && load.getTile().getType().isPerRow() &&
+          load.getBuffer().getDefiningOp<gdn::gpu::ReceiveOp>());
 }
 
 /// Elementwise work that needs no product under way comes before the first of

@@ -19,11 +19,12 @@ LogicalResult gdn::readKernel(LLVM::LLVMFuncOp kernel, StageCode &stage,
   FailureOr<SmallVector<uint32_t>> demanded = readAlignments(kernel);
   if (failed(launch) || failed(words) || failed(demanded))
     return failure();
-  if (launch->boxes.size() > gdnrt::kMaxBoxes)
+  if (launch->tensorMaps.size() > gdnrt::kMaxTensorMaps)
     return kernel.emitOpError("expects at most ")
-           << gdnrt::kMaxBoxes << " boxes, which the runtime takes, but got "
-           << launch->boxes.size();
-  if (!launch->boxes.empty() && !hasAlignedParameter(kernel))
+           << gdnrt::kMaxTensorMaps
+           << " boxes, which the runtime takes, but got "
+           << launch->tensorMaps.size();
+  if (!launch->tensorMaps.empty() && !hasAlignedParameter(kernel))
     return kernel.emitOpError(
         "expects 'llvm.align' = 64 of a parameter with tensor maps, but got 8");
   stage.launch = std::move(*launch);
@@ -46,9 +47,9 @@ static uint64_t countWords(const fb::EntryT &entry) {
 /// Fails if `box` is not of an array that the runtime takes boxes of: a
 /// parameter, or one of `regions` with `sizes`.
 static LogicalResult
-checkBox(func::FuncOp func, const KernelBox &box, const fb::EntryT &entry,
-         size_t regions,
-         const std::vector<std::unique_ptr<fb::LinearFormT>> &sizes) {
+checkTensorMap(func::FuncOp func, const KernelTensorMap &box,
+               const fb::EntryT &entry, size_t regions,
+               const std::vector<std::unique_ptr<fb::LinearFormT>> &sizes) {
   const auto *dims = &sizes;
   const size_t known = box.param >= 0 ? entry.params.size() : regions;
   if (size_t(std::max(box.param, box.region)) >= known)
@@ -65,14 +66,14 @@ checkBox(func::FuncOp func, const KernelBox &box, const fb::EntryT &entry,
   const size_t rank = dims->size();
   const int64_t columns =
       rank != 0 && dims->back()->symbols.empty() ? dims->back()->constant : 0;
-  if (rank >= 2 && rank <= gdnrt::kMaxBoxedRank && box.rowsDim < rank - 1 &&
-      columns > 0 && columns <= gdnrt::kMaxBoxedColumns &&
+  if (rank >= 2 && rank <= gdnrt::kMaxMappedRank && box.rowsDim < rank - 1 &&
+      columns > 0 && columns <= gdnrt::kMaxMappedColumns &&
       columns % gdnrt::kBoxPieceColumns == 0 &&
       box.pieces <= columns / gdnrt::kBoxPieceColumns)
     return success();
   return func.emitOpError("expects a box of an array of 2 to ")
-         << gdnrt::kMaxBoxedRank << " dimensions, the last a multiple of "
-         << gdnrt::kBoxPieceColumns << " up to " << gdnrt::kMaxBoxedColumns
+         << gdnrt::kMaxMappedRank << " dimensions, the last a multiple of "
+         << gdnrt::kBoxPieceColumns << " up to " << gdnrt::kMaxMappedColumns
          << ", and of another one's rows, but got rank " << rank << ", "
          << columns << " columns, rows of dimension " << box.rowsDim << " and "
          << box.pieces << " pieces of " << gdnrt::kBoxPieceColumns
@@ -84,7 +85,7 @@ LogicalResult gdn::encodeKernel(func::FuncOp func, const StageCode &stage,
                                 fb::StageT &encoded) {
   // Behind the words of a call: the workspace and the number of units.
   uint64_t words = countWords(entry) + regions + 2;
-  if (size_t boxes = stage.launch->boxes.size())
+  if (size_t boxes = stage.launch->tensorMaps.size())
     words = llvm::alignTo(words, 8) + 16 * boxes; // maps of 128 bytes
   if (stage.words != words)
     return func.emitOpError("expects the kernel ")
@@ -100,8 +101,8 @@ LogicalResult gdn::encodeKernel(func::FuncOp func, const StageCode &stage,
   if (failed(encodeForms(func, "counters", stage.launch->counters,
                          entry.symbols, launch->counters)))
     return failure();
-  for (const KernelBox &box : stage.launch->boxes) {
-    auto described = std::make_unique<fb::BoxT>();
+  for (const KernelTensorMap &box : stage.launch->tensorMaps) {
+    auto described = std::make_unique<fb::TensorMapT>();
     described->param = box.param;
     described->region = box.region;
     described->rows_dim = box.rowsDim;
@@ -109,9 +110,9 @@ LogicalResult gdn::encodeKernel(func::FuncOp func, const StageCode &stage,
     described->pieces = box.pieces;
     if (failed(encodeForms(func, "sizes of a box", box.sizes, entry.symbols,
                            described->sizes)) ||
-        failed(checkBox(func, box, entry, regions, described->sizes)))
+        failed(checkTensorMap(func, box, entry, regions, described->sizes)))
       return failure();
-    launch->boxes.push_back(std::move(described));
+    launch->tensor_maps.push_back(std::move(described));
   }
   encoded.launch = std::move(launch);
   if (const std::optional<KernelResources> &said = stage.resources) {

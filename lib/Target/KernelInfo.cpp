@@ -60,9 +60,9 @@ static LogicalResult readCounters(LLVM::LLVMFuncOp kernel, Attribute attribute,
          << attribute;
 }
 
-/// One of 'boxes'.
-static LogicalResult readBox(LLVM::LLVMFuncOp kernel, Attribute attribute,
-                             KernelBox &box) {
+/// One of 'tensor_maps'.
+static LogicalResult readTensorMap(LLVM::LLVMFuncOp kernel, Attribute attribute,
+                                   KernelTensorMap &box) {
   auto fields = dyn_cast<DictionaryAttr>(attribute);
   auto rowsDim = fields ? fields.getAs<IntegerAttr>("rows_dim") : nullptr,
        rows = fields ? fields.getAs<IntegerAttr>("rows") : nullptr,
@@ -74,16 +74,16 @@ static LogicalResult readBox(LLVM::LLVMFuncOp kernel, Attribute attribute,
     return number && number.getInt() >= 0 && number.getInt() <= most;
   };
   constexpr int64_t mostPieces =
-      gdnrt::kMaxBoxedColumns / gdnrt::kBoxPieceColumns;
+      gdnrt::kMaxMappedColumns / gdnrt::kBoxPieceColumns;
   const bool isWhole =
-      isAtMost(rowsDim, gdnrt::kMaxBoxedRank - 2) &&
+      isAtMost(rowsDim, gdnrt::kMaxMappedRank - 2) &&
       isAtMost(rows, gdnrt::kMaxBoxRows) && rows.getInt() != 0 &&
       isAtMost(param ? param : region, INT16_MAX) && !param != !region &&
       !region == !sizes && (!pieces || isAtMost(pieces, mostPieces)) &&
       (!sizes || llvm::all_of(sizes, llvm::IsaPred<StringAttr>));
   if (!isWhole)
     return kernel.emitOpError(
-               "expects 'boxes' of 'gdn_gpu.launch' to have "
+               "expects 'tensor_maps' of 'gdn_gpu.launch' to have "
                "'rows_dim' up to 2, 1 to 256 'rows', and 'param' or "
                "'region' with 'sizes', and up to 4 'pieces', but got ")
            << attribute;
@@ -106,8 +106,8 @@ FailureOr<KernelLaunch> gdn::readLaunch(LLVM::LLVMFuncOp kernel) {
                "expects 'gdn_gpu.launch' to be a dictionary, but got ")
            << textOf(attribute);
   static constexpr StringRef known[] = {
-      "threads",   "shared_bytes", "cluster", "blocks_per_sm",
-      "dependent", "counters",     "boxes"};
+      "threads",   "shared_bytes", "cluster",    "blocks_per_sm",
+      "dependent", "counters",     "tensor_maps"};
   for (NamedAttribute field : launch)
     if (!llvm::is_contained(known, field.getName().getValue()))
       return kernel.emitOpError("expects the fields ")
@@ -134,14 +134,14 @@ FailureOr<KernelLaunch> gdn::readLaunch(LLVM::LLVMFuncOp kernel) {
   if (Attribute counters = launch.get("counters"))
     if (failed(readCounters(kernel, counters, read.counters)))
       return failure();
-  if (Attribute boxes = launch.get("boxes")) {
+  if (Attribute boxes = launch.get("tensor_maps")) {
     auto array = dyn_cast<ArrayAttr>(boxes);
     if (!array)
-      return kernel.emitOpError(
-                 "expects 'boxes' of 'gdn_gpu.launch' to be an array, but got ")
+      return kernel.emitOpError("expects 'tensor_maps' of 'gdn_gpu.launch' to "
+                                "be an array, but got ")
              << boxes;
     for (Attribute box : array)
-      if (failed(readBox(kernel, box, read.boxes.emplace_back())))
+      if (failed(readTensorMap(kernel, box, read.tensorMaps.emplace_back())))
         return failure();
   }
   return read;

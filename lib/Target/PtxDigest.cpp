@@ -38,10 +38,11 @@ void Normalizer::addName(llvm::StringRef name) {
     text += "$L" + std::to_string(number);
   } else if (name == kernel) {
     text += "kernel";
-  } else if (name.starts_with(kernel) &&
-             name.drop_front(kernel.size()).starts_with("_param_")) {
+  } else if (llvm::StringRef rest = name;
+             rest.consume_front(kernel) &&
+             (rest.starts_with("_param_") || rest == "_shared")) {
     text += "kernel";
-    text += name.drop_front(kernel.size());
+    text += rest;
   } else {
     text += name;
   }

@@ -40,7 +40,7 @@ class Call:
 
     Slot `null_slot` of every pool is no slot (-1: there is none). `may_overlap` allows
     dependent launches: see gdnrt_binding_allow_dependent_launch, which says when.
-    Results of a row are the same bits in any batch if the kernel is `batch_invariant` when
+    Results of a sequence are the same bits in any batch if the kernel is `batch_invariant` when
     the call is made.
     Errors are GdnError with the runtime's status, TypeError for what is no tensor, and
     ValueError for memory of another device.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What a kernel on a device must do, beside a float64 reference: errors within
-bounds, slots and rows left alone, the same bits for a row whatever the batch."""
+bounds, slots and sequences left alone, the same bits for a sequence whatever the batch."""
 
 from dataclasses import dataclass, field
 
@@ -54,9 +54,9 @@ def run(
     """Launches on copies of `arguments`, and gives what the kernel wrote. Windows have their
     channels side by side where a position's are asked for, or the variant that calls take does."""
     by_position |= (kernel.variant or "").endswith("aligned")
-    turned = {p.name for p in kernel.params if by_position and p.name.endswith("conv_pool")}
-    copies = {n: device.array(v.swapaxes(1, 2) if n in turned else v) for n, v in arguments.items()}
-    views = {n: _turn(n, a) if n in turned else a for n, a in copies.items()}
+    transposed = {p.name for p in kernel.params if by_position and p.name.endswith("conv_pool")}
+    copies = {n: device.array(v.swapaxes(1, 2) if n in transposed else v) for n, v in arguments.items()}
+    views = {n: _turn(n, a) if n in transposed else a for n, a in copies.items()}
     pools = {p.name for p in kernel.params if p.kind == "pool"}
     binding = kernel.bind(**{n: Pool(a, null_slot) if n in pools else a for n, a in views.items()})
     if binding.workspace_bytes:
@@ -64,7 +64,7 @@ def run(
     binding.launch()
     device.synchronize()
     after = {p.name: copies[p.name].numpy() for p in kernel.params if p.access != "read"}
-    return {n: v.swapaxes(1, 2) if n in turned else v for n, v in after.items()}
+    return {n: v.swapaxes(1, 2) if n in transposed else v for n, v in after.items()}
 
 
 def _turn(name: str, array: DeviceArray) -> View:
@@ -167,9 +167,9 @@ def check_moves(device: Device, kernel: Kernel, sizes: Sizes, findings: Findings
 
 
 def pick_rows(kernel: Kernel, whole: dict[str, np.ndarray], rows: list[int]) -> dict:
-    """The arguments of a launch of these rows of a batch, in this order."""
+    """The arguments of a launch of these sequences of a batch, in this order."""
     cuts, bounds_of_picked = {"N": np.array(rows)}, {}
-    # Tokens of the rows, and their checkpoints.
+    # Tokens of the sequences, and their checkpoints.
     for name, dim in (("cu_seqlens", "T"), ("cu_checkpoints", "C")):
         if name in whole:
             bounds = whole[name]
@@ -184,7 +184,7 @@ def pick_rows(kernel: Kernel, whole: dict[str, np.ndarray], rows: list[int]) -> 
 def check_picked(
     device: Device, kernel: Kernel, whole: dict, batch: dict, rows: list[int], findings: Findings
 ) -> None:
-    """Rows of a batch give the same bits in a launch of these alone, in this order."""
+    """Sequences of a batch give the same bits in a launch of these alone, in this order."""
     bounds = whole.get("cu_seqlens", np.arange(len(whole["slots"]) + 1))
     picked = pick_rows(kernel, whole, rows)
     got, first = run(device, kernel, picked), 0
@@ -202,7 +202,7 @@ def check_picked(
 
 
 def check_rows_alone(device: Device, kernel: Kernel, sizes: Sizes, findings: Findings) -> None:
-    """A row gives the same bits alone and at any place of any batch."""
+    """A sequence gives the same bits alone and at any place of any batch."""
     whole = problems.make(kernel.params, sizes)
     batch = run(device, kernel, whole)
     for row in (0, sizes.rows // 2, sizes.rows - 1):
@@ -210,7 +210,7 @@ def check_rows_alone(device: Device, kernel: Kernel, sizes: Sizes, findings: Fin
 
 
 def check_any_batch(device: Device, kernel: Kernel, sizes: Sizes, findings: Findings) -> None:
-    """With `batch_invariant` rows give the same bits whatever variant their number and
+    """With `batch_invariant` sequences give the same bits whatever variant their number and
     tokens call for: in another order, in two launches, and the longest one alone."""
     whole = problems.make(kernel.params, sizes)
     rows, half = list(range(sizes.rows)), sizes.rows // 2

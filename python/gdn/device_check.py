@@ -41,7 +41,7 @@ _SKIPPED = 77  # the exit code where there is no such device
 
 
 def cases(entry: str, quick: bool) -> list[Sizes]:
-    """Sizes to check an entry with: skipped rows, empty rows, strong decay, the shapes
+    """Sizes to check an entry with: skipped sequences, empty sequences, strong decay, the shapes
     of models."""
     skipped = {1: 0, 3: -1, 4: 9999}
     if entry.startswith(MOVES):
@@ -63,11 +63,11 @@ def cases(entry: str, quick: bool) -> list[Sizes]:
                 Sizes(2, 8, (1,) * 67, skipped=skipped, seed=6, decay="strong"),
             ]
         )
-    # Around chunks of 64; rows and slots that are skipped; decays of all kinds.
+    # Around chunks of 64; sequences and slots that are skipped; decays of all kinds.
     small = [
         Sizes(1, 2, (5, 3, 0, 2, 1, 70), skipped={1: 0, 3: -1}, seed=7),
         Sizes(1, 2, (66,), seed=10, decay="very_strong"),
-        Sizes(1, 1, (1, 0, 0) * 90, seed=13),  # more rows than are put in order
+        Sizes(1, 1, (1, 0, 0) * 90, seed=13),  # more sequences than are put in order
     ]
     return (
         small
@@ -105,7 +105,7 @@ def check_kernel(
         many = max((e for e in (many, error) if e is not None), default=None)
     kernel.variant = None
     if not kernel.name.startswith("decode"):
-        # A row so long that it is cut where it is alone, with so few heads.
+        # A sequence so long that it is cut where it is alone, with so few heads.
         lengths = (3, 700, 70) if quick else (3, 4160, 70)
         sizes = Sizes(1, 1, lengths, seed=23, decay="near_one")
         checks.check_any_batch(device, kernel, sizes, findings)
@@ -127,8 +127,8 @@ def check_variant(
     """As check_kernel, of the variant that calls take."""
     for sizes in cases(kernel.name, quick):
         checks.check_case(device, kernel, layer, sizes, findings)
-    if kernel.variant is not None and "-cuts-" in kernel.variant:
-        return None  # where a row is cut depends on the batch, and so do its bits
+    if kernel.variant is not None and "-segments-" in kernel.variant:
+        return None  # where a sequence is cut depends on the batch, and so do its bits
     if not kernel.name.startswith("decode"):
         lengths = (70, 2, 33) if quick else (70, 2, 191, 64, 33)
         checks.check_rows_alone(device, kernel, Sizes(1, 2, lengths, seed=20), findings)

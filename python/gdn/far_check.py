@@ -15,7 +15,7 @@ from .problems import Sizes
 from .runtime import Device, Kernel, Runtime
 
 BEYOND = 1 << 31  # elements
-# Tokens of each row, by entry. A commit has none of its own.
+# Tokens of each sequence, by entry. A commit has none of its own.
 LENGTHS = {"decode": (1,) * 3, "prefill": (70, 3, 130), "verify": (3, 1, 4), "commit": (4,) * 3}
 
 
@@ -27,7 +27,7 @@ def _behind(values: np.ndarray, gap: int) -> np.ndarray:
 
 def moved(kernel: Kernel, near: dict[str, np.ndarray], slots: int, tokens: int) -> dict:
     """The same call with its slots `slots` and its tokens `tokens` farther. The tokens before
-    are those of a row that is skipped."""
+    are those of a sequence that is skipped."""
     far = dict(near)
     for param in kernel.params:
         if param.kind == "pool":
@@ -63,7 +63,7 @@ def check(
     beyond: int = BEYOND,
     with_tokens: bool = False,
 ) -> None:
-    """One call near and far, in every variant. Where rows are cut depends on the tokens of the
+    """One call near and far, in every variant. Where sequences are cut depends on the tokens of the
     batch: there the bounds of errors hold instead of bits."""
     near = problems.make(kernel.params, sizes)
     names = [p.name for p in kernel.params if p.kind == "pool" and p.access != "read"]
@@ -79,7 +79,7 @@ def check(
         for name in (*outputs, *names):
             gap = tokens if name in outputs else slots
             want, got = here[name], there[name][gap:]
-            if variant and "cuts" in variant and tokens:
+            if variant and "segments" in variant and tokens:
                 error = _error_where_written(got, want)
                 findings.expect(error <= largest, f"{what}: {name}: error {error:.2e}")
             else:

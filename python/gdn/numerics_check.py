@@ -44,7 +44,7 @@ class Case:
     decay: str
     same_keys: bool = False  # and strengths of 1: each token overwrites the one before
     large: bool = False  # values of 1e4
-    calls: int = 1  # that share the tokens of each row
+    calls: int = 1  # that share the tokens of each sequence
     period: int = 0  # of tokens that repeat, with strengths of nearly 2; 0: none do
 
 
@@ -89,8 +89,8 @@ def make(kernel: Kernel, case: Case, lengths: tuple[int, ...]) -> dict[str, np.n
 
 
 def repeat(kernel: Kernel, period: int, arguments: dict[str, np.ndarray]) -> None:
-    """Makes tokens of each row those before them by `period`; they forget little and write with
-    nearly all of 2."""
+    """Makes tokens of each sequence those before them by `period`; they forget little and write
+    with nearly all of 2."""
     bounds = arguments["cu_seqlens"].astype(np.int64)
     tokens = np.concatenate(
         [first + np.arange(last - first) % period for first, last in itertools.pairwise(bounds)]
@@ -111,7 +111,7 @@ def repeat(kernel: Kernel, period: int, arguments: dict[str, np.ndarray]) -> Non
 
 
 def tokens_of(kernel: Kernel, whole: dict, call: int, calls: int) -> tuple[dict, np.ndarray]:
-    """The arguments of a call with its share of each row's tokens, and which these are."""
+    """The arguments of a call with its share of each sequence's tokens, and which these are."""
     bounds = whole["cu_seqlens"].astype(np.int64)
     cuts = [
         np.arange(

@@ -20,18 +20,18 @@ DECAYS = {
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of a call. `lengths` are the tokens of each row; decode has one each."""
+    """Sizes of a call. `lengths` are the tokens of each sequence; decode has one each."""
 
     key_heads: int
     value_heads: int
     lengths: tuple[int, ...]
-    slots: int = 0  # of the pools; 0 means the rows and three more
+    slots: int = 0  # of the pools; 0 means the sequences and three more
     seed: int = 0
     decay: str = "realistic"  # or near_one, strong, very_strong
-    skipped: dict[int, int] = field(default_factory=dict)  # row: id that is skipped
-    # Of verify and commit: how many tokens of each row's step before are accepted, numbers
+    skipped: dict[int, int] = field(default_factory=dict)  # sequence: id that is skipped
+    # Of verify and commit: how many tokens of each sequence's step before are accepted, numbers
     # of all kinds where it is empty; and how many there can be, 0 for those of the longest
-    # row, at most 8.
+    # sequence, at most 8.
     accepted: tuple[int, ...] = ()
     steps: int = 0
 
@@ -89,8 +89,8 @@ def shapes(
 def make(
     params: list[Param], sizes: Sizes, entry: list[Param] | None = None
 ) -> dict[str, np.ndarray]:
-    """Arguments for every parameter, in its type; rows as those of gdn.rows. Elements of
-    pools that no row looks at hold NaN, and so do outputs. `entry` are all parameters of the
+    """Arguments for every parameter, in its type; sequences as those of gdn.rows. Elements of
+    pools that no sequence looks at hold NaN, and so do outputs. `entry` are all parameters of the
     entry, where `params` are some of them."""
     rng = np.random.default_rng(sizes.seed)
     rows, found = _rows(sizes, entry or params), shapes(params, sizes, entry)

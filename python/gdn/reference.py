@@ -25,7 +25,7 @@ class Layer:
     double_beta: bool = False
     norm_eps: float = 1e-6
     normalises: bool = True  # queries and keys
-    max_tokens: int = 0  # of a row whose tokens stay pending; 0: any number
+    max_tokens: int = 0  # of a sequence whose tokens stay pending; 0: any number
 
     @classmethod
     def of(cls, attributes: dict[str, str]) -> "Layer":
@@ -53,7 +53,7 @@ class Layer:
 
 
 def is_live(slot: int, slots: int, null_slot: int) -> bool:
-    """Whether a row with this slot runs; the others are skipped."""
+    """Whether a sequence with this slot runs; the others are skipped."""
     return 0 <= slot < slots and slot != null_slot
 
 
@@ -190,7 +190,7 @@ def _unit(x: np.ndarray) -> np.ndarray:
 
 
 def rule_steps(layer: Layer, mixed, state, a_log, dt_bias, a, b):
-    """The recurrence of one row, token after token: what it gives, the state it leaves,
+    """The recurrence of one sequence, token after token: what it gives, the state it leaves,
     the key of each value head, what is written with it, and the log decay.
 
     `mixed` is what the convolution gives, [tokens, 2 Hk dk + Hv dv]; `state` is
@@ -226,7 +226,7 @@ def ready_steps(layer: Layer, q, k, v, log_decay, beta, state):
 
 
 def delta_rule(layer: Layer, mixed, state, a_log, dt_bias, a, b):
-    """The recurrence of one row: what it gives, [tokens, Hv, dv], and the state it leaves.
+    """The recurrence of one sequence: what it gives, [tokens, Hv, dv], and the state it leaves.
     Arguments as those of `rule_steps`."""
     core = np.empty((*b.shape, layer.value_dim))
     return last_of(rule_steps(layer, mixed, state, a_log, dt_bias, a, b), core)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The rows of a made-up call: slots, tables of slots, counts of accepted tokens, and
+"""The sequences of a made-up call: slots, tables of slots, counts of accepted tokens, and
 which elements of pools a launch may look at."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-MOST_STEPS = 8  # tokens of a row that can be taken back
+MOST_STEPS = 8  # tokens of a sequence that can be taken back
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Rows:
 
     @classmethod
     def make(cls, names, lengths, skipped, accepted, steps) -> "Rows":
-        """Row i has slot i + 1 and, where states are kept for each token, S slots of its
-        own: behind the rows' slots, or from slot 1 on where it has no other. Row i of
+        """Sequence i has slot i + 1 and, where states are kept for each token, S slots of its
+        own: behind the sequences' slots, or from slot 1 on where it has no other. Sequence i of
         `skipped` has that id instead. Where `accepted` is empty, counts of all kinds."""
         names = frozenset(names)
         if "cu_seqlens" not in names:
@@ -44,12 +44,12 @@ class Rows:
         return cls(names, tuple(lengths), steps, slots, table, np.asarray(accepted), slots)
 
     def to_others(self) -> "Rows":
-        """The same, written to slots behind the rows' own."""
+        """The same, written to slots behind the sequences' own."""
         count = len(self.lengths)
         return replace(self, write_slots=1 + count + np.arange(count))
 
     def integers(self) -> dict[str, np.ndarray]:
-        """Values of parameters that say what the rows are, by name."""
+        """Values of parameters that say what the sequences are, by name."""
         index = np.arange(self.steps)
         tree = np.where(index > 0, (index - 1) // 2, -1)  # each the start of two others
         return {
@@ -72,7 +72,7 @@ class Rows:
             own.append(self.write_slots)
         if "token_slots" in self.names and "token_state_pool" not in self.names:
             own.append(self.table.ravel())
-        # Ids of rows that are skipped may lie past the end.
+        # Ids of sequences that are skipped may lie past the end.
         rows = len(self.lengths) * (self.steps + 1)
         used = max((s for ids in own for s in ids if s <= rows), default=0)
         return {

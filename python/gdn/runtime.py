@@ -48,7 +48,7 @@ class GdnError(RuntimeError):
 class Pool:
     """A pool argument: states of many sequences, slot axis first.
 
-    Rows whose slot is negative, `null_slot` or past the end are skipped. -1
+    Sequences whose slot is negative, `null_slot` or past the end are skipped. -1
     means that no slot is null.
     """
 
@@ -75,7 +75,7 @@ class Variant:
     conditions: str
     stages: int
     needs_workspace: bool
-    bits: str = "rows"  # variants with the same text give a row the same bits
+    bits: str = "rows"  # variants with the same text give a sequence the same bits
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,8 @@ class Kernel(_Handle):
         self._device = device
         #: The variant that calls take whatever its conditions; None: they choose.
         self.variant: str | None = None
-        #: Whether calls give a row the same bits in any batch: gdnrt_binding_set_batch_invariant.
+        #: Whether calls give a sequence the same bits in any batch:
+        #: gdnrt_binding_set_batch_invariant.
         self.batch_invariant = False
 
     @property
@@ -382,7 +383,7 @@ class Binding(_Handle):
         )
 
     def set_batch_invariant(self, wanted: bool = True) -> None:
-        """Makes launches give a row the same bits in any batch, or, by default, take what is
+        """Makes launches give a sequence the same bits in any batch, or, by default, take what is
         fastest; see gdnrt_binding_set_batch_invariant, which says what it costs."""
         self._runtime.call("gdnrt_binding_set_batch_invariant", self._handle, int(wanted))
 

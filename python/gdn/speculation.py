@@ -48,7 +48,7 @@ def evaluate(
 
 
 class _Row:
-    """One row of a verify step. `before` holds the pools as they were, `after` as they
+    """One sequence of a verify step. `before` holds the pools as they were, `after` as they
     will be."""
 
     def __init__(self, layer, arguments, before, after, null_slot, row):
@@ -76,7 +76,7 @@ class _Row:
         return is_live(slot, len(self.before[pool]), self.null_slot)
 
     def parent(self, t: int) -> int:
-        """The token whose state token `t` starts from, -1 for the row's."""
+        """The token whose state token `t` starts from, -1 for the sequence's."""
         if self.parents is None:
             return t - 1
         if t >= self.steps:
@@ -89,7 +89,7 @@ class _Row:
         return f"{self.target}{kind}_pool"
 
     def run(self, parts) -> np.ndarray:
-        """Walks the tokens, keeps what is to be kept, and gives the core outputs."""
+        """Goes through the tokens, keeps what is to be kept, and gives the core outputs."""
         q, k, v, _, b, a = parts
         inputs = np.concatenate([x.reshape(len(b), -1) for x in (q, k, v)], axis=1)
         window, state = (self.before[pool][self.slot] for pool in ("conv_pool", "state_pool"))

@@ -11,8 +11,8 @@ from .runtime import Device, Kernel
 
 
 def cases(quick: bool) -> list[Sizes]:
-    """Sizes for `verify` and `commit`: rows without tokens, more tokens than are kept, and
-    than a row may have where it has a bound, skipped rows, counts out of range, strong
+    """Sizes for `verify` and `commit`: sequences without tokens, more tokens than are kept, and
+    than a sequence may have where it has a bound, skipped sequences, counts out of range, strong
     decay, shapes of models."""
     small = [
         Sizes(2, 4, (4, 0, 1, 3, 2), seed=30),

@@ -15,7 +15,7 @@ func.func @prefill(
     -> (tensor<?x?x128xbf16> {gdn.name = "core", gdn.dims = ["T", "Hv", "128"]})
     attributes {gdn.entry} {
   %core = gdn.delta_rule %q, %k, %v gates(%g, %beta)
-      pool(%state_pool) slots(%slots) rows(%cu_seqlens)
+      pool(%state_pool) slots(%slots) sequences(%cu_seqlens)
       : tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x128x128xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x128xbf16>
   return %core : tensor<?x?x128xbf16>

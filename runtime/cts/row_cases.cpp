@@ -76,7 +76,7 @@ TEST_P(RaggedCases, OneTokenIsADecodeStep) {
   Problem extend(kernel.entry(), rows), step(decode.entry(), rows);
   kernel.run(extend);
   decode.run(step);
-  // Code for GPUs walks chunks whatever their length, with other roundings.
+  // Code for GPUs works in chunks whatever their length, with other roundings.
   if (suiteOptions.device != "cpu")
     return expectNear(extend, step, 5e-3);
   expectSameOutputs(extend, step);

@@ -166,8 +166,8 @@ Warp::Outcome Warp::run(const Kernel &kernel, uint64_t &executed) {
     }
     waiting &= ~lanes;
     tired &= ~lanes;
-    bool isTogether = true;
-    while (isTogether && executed < end) {
+    bool inStep = true;
+    while (inStep && executed < end) {
       if (place >= static_cast<int>(kernel.code.size()))
         throw Fault(kernel.name + ": runs past its last instruction");
       const Instruction &instruction = kernel.code[static_cast<size_t>(place)];
@@ -195,12 +195,12 @@ Warp::Outcome Warp::run(const Kernel &kernel, uint64_t &executed) {
           return Outcome::ended;
         if ((lanes & alive) != lanes) { // some have returned
           setPlaces(lanes, place + 1);
-          isTogether = false;
+          inStep = false;
           break;
         }
         if (++place == next) {
           setPlaces(lanes, place);
-          isTogether = false;
+          inStep = false;
         }
         break;
       case Step::jumped:
@@ -209,21 +209,21 @@ Warp::Outcome Warp::run(const Kernel &kernel, uint64_t &executed) {
         if (mask == alive)
           place = instruction.target; // nobody to meet
         else
-          isTogether = false;
+          inStep = false;
         break;
       case Step::placed:
-        isTogether = false;
+        inStep = false;
         break;
       case Step::waits:
         setPlaces(lanes, place);
         waiting |= lanes;
-        isTogether = false;
+        inStep = false;
         break;
       case Step::yields:
       case Step::again:
         setPlaces(lanes, step == Step::again ? place : place + 1);
         tired |= lanes;
-        isTogether = false;
+        inStep = false;
         break;
       case Step::barrier:
         setPlaces(lanes, place + 1);
@@ -231,7 +231,7 @@ Warp::Outcome Warp::run(const Kernel &kernel, uint64_t &executed) {
         return Outcome::blocked;
       }
     }
-    if (isTogether)
+    if (inStep)
       setPlaces(lanes, place);
   }
   return alive ? Outcome::running : Outcome::ended;

@@ -185,8 +185,8 @@ WRITE:
 
   /// Expects the box of `batch` whose first element has these places, in
   /// shared memory whose address is a multiple of 1024 but for `phase`.
-  void expectBox(const uint16_t *words, int column, int row, int piece,
-                 int batch, uint32_t phase = 0) {
+  void expectTensorMap(const uint16_t *words, int column, int row, int piece,
+                       int batch, uint32_t phase = 0) {
     for (int k = 0; k < kColumns / 64; ++k)
       for (int r = 0; r < kBoxRows; ++r)
         for (int c = 0; c < 64; ++c) {
@@ -213,31 +213,32 @@ void expectPart(const std::string &text, const char *part) {
 } // namespace
 
 TEST_F(TensorCopy, AWholeBox) {
-  expectBox(run(at(0, 3, 0, 1)), 0, 3, 0, 1);
-  expectBox(run(at(0, 12, 0, 2)), 0, 12, 0, 2);
+  expectTensorMap(run(at(0, 3, 0, 1)), 0, 3, 0, 1);
+  expectTensorMap(run(at(0, 12, 0, 2)), 0, 12, 0, 2);
 }
 
 TEST_F(TensorCopy, SwizzlesByAddresses) {
   // One row further the pattern begins one row further.
   std::string text = with(at(0, 0, 0, 0), "mov.u32 %r1, tile;",
                           "mov.u32 %r1, tile;\n  add.s32 %r1, %r1, 128;");
-  expectBox(run(text), 0, 0, 0, 0, 128);
+  expectTensorMap(run(text), 0, 0, 0, 0, 128);
 }
 
 TEST_F(TensorCopy, ZerosOutsideOfTheArray) {
-  expectBox(run(at(0, 17, 0, 2)), 0, 17, 0, 2);
-  expectBox(run(at(0, -3, 0, 0)), 0, -3, 0, 0);
-  expectBox(run(at(0, 100, 0, 0)), 0, 100, 0, 0);
-  expectBox(run(at(0, 4, 1, 0)), 0, 4, 1, 0);
-  expectBox(run(at(-3, 4, 0, 0)), -3, 4, 0, 0);
-  expectBox(run(at(13, 4, 0, 0)), 13, 4, 0, 0);
+  expectTensorMap(run(at(0, 17, 0, 2)), 0, 17, 0, 2);
+  expectTensorMap(run(at(0, -3, 0, 0)), 0, -3, 0, 0);
+  expectTensorMap(run(at(0, 100, 0, 0)), 0, 100, 0, 0);
+  expectTensorMap(run(at(0, 4, 1, 0)), 0, 4, 1, 0);
+  expectTensorMap(run(at(-3, 4, 0, 0)), -3, 4, 0, 0);
+  expectTensorMap(run(at(13, 4, 0, 0)), 13, 4, 0, 0);
 }
 
 TEST_F(TensorCopy, OtherWaysToNameTheMap) {
   std::string text = at(0, 3, 0, 1);
-  expectBox(run(with(text, "[%rd4, {", "[test_param_0+64, {")), 0, 3, 0, 1);
-  expectBox(run(with(text, "[%rd4, {", "[%rd3+64, {")), 0, 3, 0, 1);
-  expectBox(run(with(text, "global.tile.", "global.")), 0, 3, 0, 1);
+  expectTensorMap(run(with(text, "[%rd4, {", "[test_param_0+64, {")), 0, 3, 0,
+                  1);
+  expectTensorMap(run(with(text, "[%rd4, {", "[%rd3+64, {")), 0, 3, 0, 1);
+  expectTensorMap(run(with(text, "global.tile.", "global.")), 0, 3, 0, 1);
 }
 
 TEST_F(TensorCopy, TheBarrierCountsAllBytes) {

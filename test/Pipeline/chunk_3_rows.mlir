@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The chunk form step by step, 3: gdn-tile-fuse-rows. Elementwise work between
-// two products is one walk over the rows of a tile.
+// two products is one pass over the rows of a tile.
 //
 // RUN: gdn-opt %S/Inputs/chunk.mlir -gdn-fuse -convert-gdn-to-tile="chunk-from=1 chunk=16" -canonicalize -cse -gdn-tile-fuse-rows -cse | FileCheck %s
 

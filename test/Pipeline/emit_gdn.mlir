@@ -28,7 +28,7 @@
 //       OPS:   %[[DECAY:.+]], %[[BETA:.+]] = gdn.gates
 //       OPS:   %[[CORE:.+]] = gdn.delta_rule %[[Q]], %[[K]], %[[CONV]]#2 gates(%[[DECAY]], %[[BETA]])
 //       OPS:   %[[NORM:.+]] = gdn.gated_rms_norm %[[CORE]], %[[PARTS]]#3
-//       OPS:   %[[OUT:.+]] = gdn.mask_rows %[[NORM]]
+//       OPS:   %[[OUT:.+]] = gdn.mask_sequences %[[NORM]]
 //       OPS:   return %[[OUT]]
 
 // The core output is rounded after the norm has read it.

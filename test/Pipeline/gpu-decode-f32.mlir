@@ -67,7 +67,7 @@ func.func @decode(
     %y = gdn.gated_rms_norm %core, %z, %nw silu
         : tensor<?x?x128xf32>, tensor<?x?x128xbf16>, tensor<128xf32>
           -> tensor<?x?x128xbf16>
-    %m = gdn.mask_rows %y of(%sp) slots(%slots)
+    %m = gdn.mask_sequences %y of(%sp) slots(%slots)
         : tensor<?x?x128xbf16>, !gdn.pool<?x?x128x128xf32>, tensor<?xi32>
           -> tensor<?x?x128xbf16>
     gdn.yield %m : tensor<?x?x128xbf16>

@@ -48,14 +48,14 @@ func.func @step(%inputs: memref<?x?xbf16, strided<[?, 1], offset: ?>>,
 }
 
 // A variant has one of its own, with its conditions.
-// CHECK-LABEL: func.func @step_streamed_aligned(
+// CHECK-LABEL: func.func @step_persistent_aligned(
 //  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["1"], ["dependent"]]],
-//  CHECK-SAME:   gdn_tile.stage_of = "step", gdn_tile.variant = "streamed-aligned"
-// CHECK-LABEL: func.func @step_streamed(
-//  CHECK-SAME:   gdn_tile.variant = "streamed"
-func.func @step_streamed(%inputs: memref<?x?xbf16, strided<[?, 1], offset: ?>>, %row: index)
+//  CHECK-SAME:   gdn_tile.stage_of = "step", gdn_tile.variant = "persistent-aligned"
+// CHECK-LABEL: func.func @step_persistent(
+//  CHECK-SAME:   gdn_tile.variant = "persistent"
+func.func @step_persistent(%inputs: memref<?x?xbf16, strided<[?, 1], offset: ?>>, %row: index)
     attributes {gdn_gpu.aligned_variant, gdn_gpu.threads = 32 : i64, gdn_tile.stage_of = "step",
-                gdn_tile.variant = "streamed", gdn_tile.conditions = [[["1"], ["dependent"]]]} {
+                gdn_tile.variant = "persistent", gdn_tile.conditions = [[["1"], ["dependent"]]]} {
   %c0 = arith.constant 0 : index
   %x = gdn_gpu.load %inputs[%row, %c0] dims [1]
       : memref<?x?xbf16, strided<[?, 1], offset: ?>>, <128xbf16, #gdn_gpu.per_column<#rows>>

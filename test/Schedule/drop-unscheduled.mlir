@@ -11,11 +11,11 @@
 //       CHECK: func.func @decode
 //       CHECK: func.func @other
 //   CHECK-NOT: @ready()
-//       CHECK: func.func @ready__walk
-func.func @prefill__prepare() attributes {gdn_tile.grid = ["N"], gdn_gpu.threads = 32 : i64, gdn_tile.stage_of = "prefill", gdn_tile.variant = "split"} {
+//       CHECK: func.func @ready__inter_chunk
+func.func @prefill__intra_chunk() attributes {gdn_tile.grid = ["N"], gdn_gpu.threads = 32 : i64, gdn_tile.stage_of = "prefill", gdn_tile.variant = "staged"} {
   return
 }
-func.func @prefill__walk() attributes {gdn_tile.grid = ["N"], gdn_tile.stage_of = "prefill", gdn_tile.variant = "split"} {
+func.func @prefill__inter_chunk() attributes {gdn_tile.grid = ["N"], gdn_tile.stage_of = "prefill", gdn_tile.variant = "staged"} {
   return
 }
 func.func @prefill() attributes {gdn_tile.grid = ["N"]} {
@@ -30,16 +30,16 @@ func.func @other() {
 func.func @ready() attributes {gdn_tile.grid = ["N"]} {
   return
 }
-func.func @ready__walk() attributes {gdn_tile.grid = ["N"], gdn_gpu.threads = 32 : i64, gdn_tile.stage_of = "ready", gdn_tile.variant = "split"} {
+func.func @ready__inter_chunk() attributes {gdn_tile.grid = ["N"], gdn_gpu.threads = 32 : i64, gdn_tile.stage_of = "ready", gdn_tile.variant = "staged"} {
   return
 }
 
 // Of the two variants that share a stage, one is whole.
-//       CHECK: func.func @both__prepare
+//       CHECK: func.func @both__intra_chunk
 //  CHECK-SAME:   gdn_tile.variant = ["whole"]
 //   CHECK-NOT: @both__half
 //       CHECK: func.func @both__whole
-func.func @both__prepare() attributes {gdn_tile.grid = ["N"], gdn_gpu.threads = 32 : i64, gdn_tile.stage_of = "both", gdn_tile.variant = ["half", "whole"]} {
+func.func @both__intra_chunk() attributes {gdn_tile.grid = ["N"], gdn_gpu.threads = 32 : i64, gdn_tile.stage_of = "both", gdn_tile.variant = ["half", "whole"]} {
   return
 }
 func.func @both__half() attributes {gdn_tile.grid = ["N"], gdn_tile.stage_of = "both", gdn_tile.variant = "half"} {

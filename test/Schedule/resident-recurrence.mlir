@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A decode entry with its state in the registers of a block: each operand of
-// the scan is made by a warp of its own, shared, and fetched by all; the last
+// the scan is made by a warp of its own, shared, and loaded by all; the last
 // warp does what follows. No tile op is left.
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-resident-recurrence -canonicalize -cse -o %t
@@ -9,7 +9,7 @@
 // RUN: gdn-gpu-opt %t -gdn-gpu-check -o /dev/null
 
 // The state: 64 rows in turns to 8 warps; a row of 32 has 8 lanes.
-//   CHECK-DAG: #[[$STATE:.+]] = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4, interleaved = true>
+//   CHECK-DAG: #[[$STATE:.+]] = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4, cyclic = true>
 //   CHECK-DAG: #[[$WARP:.+]] = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 1>
 //   CHECK-DAG: #[[$WIDE:.+]] = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 2>
 
@@ -34,41 +34,41 @@
 //   CHECK-NOT:       gdn_gpu.load
 //       CHECK:       gdn_gpu.take_ticket
 //       CHECK:       gdn_gpu.conv1d
-//       CHECK:       gdn_gpu.share %{{.+}}, %[[Q_PLACE:.+]] :
-//       CHECK:       gdn_gpu.share %{{.+}}, %[[Q_WINDOW:.+]] : <3x32xbf16, #[[$WARP]]>
+//       CHECK:       gdn_gpu.store_shared %{{.+}}, %[[Q_PLACE:.+]] :
+//       CHECK:       gdn_gpu.store_shared %{{.+}}, %[[Q_WINDOW:.+]] : <3x32xbf16, #[[$WARP]]>
 //       CHECK:     gdn_gpu.warps 1 for 1 -> i32 {
-//       CHECK:       gdn_gpu.share %{{.+}}, %[[K_PLACE:.+]] :
-//       CHECK:       gdn_gpu.share %{{.+}}, %[[K_WINDOW:.+]] : <3x32xbf16, #[[$WARP]]>
+//       CHECK:       gdn_gpu.store_shared %{{.+}}, %[[K_PLACE:.+]] :
+//       CHECK:       gdn_gpu.store_shared %{{.+}}, %[[K_WINDOW:.+]] : <3x32xbf16, #[[$WARP]]>
 // The windows of value channels have one reader. What has begun comes last.
 //       CHECK:     gdn_gpu.warps 2 for 1 {
 // CHECK-COUNT-2:       gdn_gpu.load
 //       CHECK:       gdn_gpu.load {{.+}} begun(%[[V_BEGUN]] :
-//       CHECK:       gdn_gpu.share %{{.+}}, %[[V_PLACE:.+]] :
+//       CHECK:       gdn_gpu.store_shared %{{.+}}, %[[V_PLACE:.+]] :
 //       CHECK:       gdn_gpu.store
 //       CHECK:     gdn_gpu.warps 3 for 1 {
 //       CHECK:       math.log1p
-// CHECK-COUNT-2:       gdn_gpu.share
+// CHECK-COUNT-2:       gdn_gpu.store_shared
 //       CHECK:     gdn_gpu.barrier
-//       CHECK:     %[[K:.+]] = gdn_gpu.fetch %[[K_PLACE]] row
+//       CHECK:     %[[K:.+]] = gdn_gpu.load_shared %[[K_PLACE]] row
 //  CHECK-SAME:       #gdn_gpu.per_column<#[[$STATE]]>
-//       CHECK:     %[[Q:.+]] = gdn_gpu.fetch %[[Q_PLACE]] row
-//       CHECK:     %[[V:.+]] = gdn_gpu.fetch %[[V_PLACE]] row
+//       CHECK:     %[[Q:.+]] = gdn_gpu.load_shared %[[Q_PLACE]] row
+//       CHECK:     %[[V:.+]] = gdn_gpu.load_shared %[[V_PLACE]] row
 //  CHECK-SAME:       #gdn_gpu.per_row<#[[$STATE]]>
 //       CHECK:     %[[SCAN:.+]]:2 = gdn_gpu.map_rows %[[M]], %[[K]], %[[Q]], %[[V]]
 // CHECK-COUNT-3:       vector.reduction <add>
-//       CHECK:     gdn_gpu.share %[[SCAN]]#1, %[[O_PLACE:.+]] row
+//       CHECK:     gdn_gpu.store_shared %[[SCAN]]#1, %[[O_PLACE:.+]] row
 //       CHECK:     gdn_gpu.store %[[SCAN]]#0
 //       CHECK:     gdn_gpu.barrier
 //       CHECK:     gdn_gpu.warps 7 for 1 {
-//  CHECK-NEXT:       gdn_gpu.fetch %[[O_PLACE]]
+//  CHECK-NEXT:       gdn_gpu.load_shared %[[O_PLACE]]
 //       CHECK:       gdn_gpu.store
 //       CHECK:     gdn_gpu.warps 0 for 1 {
-//  CHECK-NEXT:       %[[WINDOW:.+]] = gdn_gpu.fetch %[[Q_WINDOW]]
+//  CHECK-NEXT:       %[[WINDOW:.+]] = gdn_gpu.load_shared %[[Q_WINDOW]]
 //  CHECK-NEXT:       %[[LAST:.+]] = gdn_gpu.is_last %[[Q_TICKET]]
 //  CHECK-NEXT:       scf.if %[[LAST]] {
 //  CHECK-NEXT:         gdn_gpu.store %[[WINDOW]]
 //       CHECK:     gdn_gpu.warps 1 for 1 {
-//  CHECK-NEXT:       gdn_gpu.fetch %[[K_WINDOW]]
+//  CHECK-NEXT:       gdn_gpu.load_shared %[[K_WINDOW]]
 // A row that is not live: zeros, and nothing of the pools.
 //       CHECK:   } else {
 //  CHECK-NEXT:     gdn_gpu.await_launch
@@ -111,7 +111,7 @@ func.func @decode(
     %y = gdn.gated_rms_norm %core, %z, %nw silu
         : tensor<?x?x64xf32>, tensor<?x?x64xbf16>, tensor<64xf32>
           -> tensor<?x?x64xbf16>
-    %m = gdn.mask_rows %y of(%sp) slots(%slots)
+    %m = gdn.mask_sequences %y of(%sp) slots(%slots)
         : tensor<?x?x64xbf16>, !gdn.pool<?x?x64x32xf32>, tensor<?xi32>
           -> tensor<?x?x64xbf16>
     gdn.yield %m : tensor<?x?x64xbf16>

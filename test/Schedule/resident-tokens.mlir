@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A program that walks the tokens of a row with its state in the registers of a
+// A program that goes through the tokens of a row with its state in the registers of a
 // block: eight tokens are prepared, then scanned one by one, then finished. It is
 // no decode step, so that schedule leaves it as it is.
 //
@@ -41,38 +41,38 @@
 //       CHECK:         arith.cmpi eq, %{{.+}}, %[[BEGIN]]
 //       CHECK:         scf.if
 //       CHECK:         gdn_gpu.conv1d
-//       CHECK:         gdn_gpu.share %{{.+}}, %[[Q:.+]] row(%[[I]])
+//       CHECK:         gdn_gpu.store_shared %{{.+}}, %[[Q:.+]] row(%[[I]])
 //       CHECK:     gdn_gpu.each_warp 1 for 1 {
 //       CHECK:     gdn_gpu.each_warp 2 for 1 {
 //       CHECK:     gdn_gpu.each_warp 3 for 1 {
-//       CHECK:       gdn_gpu.share {{.*}}<8xf32, #gdn_gpu.per_row<
+//       CHECK:       gdn_gpu.store_shared {{.*}}<8xf32, #gdn_gpu.per_row<
 //       CHECK:     gdn_gpu.barrier
 //       CHECK:     scf.for %[[J:.+]] = %c0 to %{{.+}} step %c1 iter_args(
-//       CHECK:       gdn_gpu.fetch %[[Q]] row(%[[J]])
+//       CHECK:       gdn_gpu.load_shared %[[Q]] row(%[[J]])
 //       CHECK:       gdn_gpu.map_rows
-//       CHECK:       gdn_gpu.share %{{.+}}, %[[O:.+]] row(%[[J]])
+//       CHECK:       gdn_gpu.store_shared %{{.+}}, %[[O:.+]] row(%[[J]])
 //       CHECK:       scf.if
 //       CHECK:         gdn_gpu.store {{.+}} aligned 16
 // The windows after each token, if this block is the last that has read them.
 //       CHECK:     gdn_gpu.warps 0 for 1 {
 //       CHECK:       gdn_gpu.last_reader
 //       CHECK:       scf.for
-//       CHECK:         gdn_gpu.fetch {{.*}}<11x{{.*}} -> {{.*}}<3x
+//       CHECK:         gdn_gpu.load_shared {{.*}}<11x{{.*}} -> {{.*}}<3x
 //       CHECK:         gdn_gpu.store
 //       CHECK:     gdn_gpu.warps 1 for 1 {
 //       CHECK:     gdn_gpu.warps 2 for 1 {
 //   CHECK-NOT:       gdn_gpu.last_reader
 //       CHECK:     gdn_gpu.barrier
 //       CHECK:     gdn_gpu.each_warp 0 for 4 {
-//       CHECK:       gdn_gpu.fetch %[[O]] row
+//       CHECK:       gdn_gpu.load_shared %[[O]] row
 
 // A tree: tokens one by one, each with a window of its own; the state is read
-// back inside the walk.
+// back inside the loop.
 // TREE-LABEL: func.func @verify(
 //       TREE:   gdn_gpu.each_warp 0 for 1 {
 //       TREE:     scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c1 {
 // TREE-COUNT-4:     gdn_gpu.conv1d
-//       TREE:       gdn_gpu.share {{.*}}<3x{{.*}}<24x
+//       TREE:       gdn_gpu.store_shared {{.*}}<3x{{.*}}<24x
 //       TREE:   gdn_gpu.barrier
 //       TREE:   scf.for %{{.+}} = %c0 to %{{.+}} step %c1 {
 //       TREE:     gdn_gpu.load {{.+}} aligned 16
@@ -93,20 +93,20 @@
 //       LAZY:     %[[TICKET:.+]] = gdn_gpu.warps 0 for 1
 //       LAZY:       gdn_gpu.take_ticket
 //       LAZY:     gdn_gpu.each_warp 0 for 4 {
-//       LAZY:       gdn_gpu.fetch %{{.+}} : <8x16xf32> -> <8x16xf32,
+//       LAZY:       gdn_gpu.load_shared %{{.+}} : <8x16xf32> -> <8x16xf32,
 //       LAZY:       gdn_gpu.map_rows
-//       LAZY:       gdn_gpu.share %{{.+}}, %[[KK:.+]] row({{.+}}<8x8xf32>
-//       LAZY:       gdn_gpu.share %{{.+}}, %[[KQ:.+]] row({{.+}}<8x8xf32>
+//       LAZY:       gdn_gpu.store_shared %{{.+}}, %[[KK:.+]] row({{.+}}<8x8xf32>
+//       LAZY:       gdn_gpu.store_shared %{{.+}}, %[[KQ:.+]] row({{.+}}<8x8xf32>
 //       LAZY:     %[[M:.+]] = scf.if {{.+}} -> (!gdn_gpu.fragment<
 //       LAZY:       scf.for {{.+}} iter_args(
 //       LAZY:         gdn_gpu.map_rows
 //       LAZY:       gdn_gpu.store {{.+}} aligned 16
 //       LAZY:     scf.for %[[T:.+]] = %c0 to %[[COUNT:.+]] step %c1 {
 //       LAZY:       gdn_gpu.map_rows %[[M]], %{{.+}}, %{{.+}}
-//       LAZY:       gdn_gpu.share %{{.+}}, %[[A:.+]] row(%[[T]])
-//       LAZY:       gdn_gpu.share %{{.+}}, %[[B:.+]] row(%[[T]])
+//       LAZY:       gdn_gpu.store_shared %{{.+}}, %[[A:.+]] row(%[[T]])
+//       LAZY:       gdn_gpu.store_shared %{{.+}}, %[[B:.+]] row(%[[T]])
 //       LAZY:     gdn_gpu.barrier
-// LAZY-COUNT-8:     gdn_gpu.fetch %[[A]] row(
+// LAZY-COUNT-8:     gdn_gpu.load_shared %[[A]] row(
 //   LAZY-NOT:   aligned 16
 //       LAZY:     gdn_gpu.is_last %[[TICKET]]
 //       LAZY:     gdn_gpu.barrier
@@ -136,8 +136,8 @@
 //       SHORT:     gdn_gpu.load {{.*}}<4x128xbf16
 //       SHORT:     gdn_gpu.map_rows
 //       SHORT:     scf.if
-//       SHORT:       gdn_gpu.share %{{.+}}, %[[HISTORY:.+]] row(%c0) : <3x128xf32
-//       SHORT:     gdn_gpu.share %{{.+}}, %[[HISTORY]] row(%{{.+}}) : <4x128xf32
+//       SHORT:       gdn_gpu.store_shared %{{.+}}, %[[HISTORY:.+]] row(%c0) : <3x128xf32
+//       SHORT:     gdn_gpu.store_shared %{{.+}}, %[[HISTORY]] row(%{{.+}}) : <4x128xf32
 //       SHORT:   gdn_gpu.each_warp 2 for 2
 //       SHORT:   gdn_gpu.each_warp 4 for 2
 //       SHORT:   gdn_gpu.each_warp 6 for 1
@@ -146,7 +146,7 @@
 //       SHORT:     scf.for %[[T:.+]] = %{{.+}} to %{{.+}} step %c2 {
 //   SHORT-NOT:       gdn_gpu.load
 //   SHORT-DAG:       gdn_gpu.map_rows %[[WEIGHT]]
-//   SHORT-DAG:       gdn_gpu.fetch %[[HISTORY]] row(%[[T]]) {{.*}}<3x128xf32
+//   SHORT-DAG:       gdn_gpu.load_shared %[[HISTORY]] row(%[[T]]) {{.*}}<3x128xf32
 //       SHORT:       gdn_gpu.conv1d {{.*}}<1x128xf32
 //       SHORT:   gdn_gpu.await_copies
 //  SHORT-NEXT:   gdn_gpu.barrier

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A gated norm of outputs that registers hold turned round: its rows become
+// A gated norm of outputs that registers hold transposed: its rows become
 // columns, its sum one over columns, and what it is gated with is read the other
 // way round from shared memory, which then takes the result. The weights are
 // loaded once. Tiles of few rows, a window, are the work of the first warp.
@@ -12,23 +12,23 @@
 
 // CHECK-DAG: #[[$ROWS:.+]] = #gdn_gpu.rows<warps = 8, lanes = 4, vector = 2>
 
-// CHECK-LABEL: func.func @walk(
+// CHECK-LABEL: func.func @recurrence(
 //       CHECK:   gdn_gpu.begin_copy %{{.+}}[%c0] dims [0], %[[WEIGHT:.+]] : memref<128xf32>
 //       CHECK:   scf.for
 //       CHECK:     gdn_gpu.begin_copy %{{.+}}, %[[GATE:.+]] : {{.+}}<64x128xbf16, swizzled>
 //       CHECK:     %[[O:.+]] = gdn_gpu.matmul {{.+}} -> <128x64xf32, #[[$ROWS]]>
-//       CHECK:     %[[Z:.+]] = gdn_gpu.fetch transpose %[[GATE]] : {{.+}} -> <128x64xbf16, #[[$ROWS]]>
-//       CHECK:     %[[W:.+]] = gdn_gpu.fetch %[[WEIGHT]] : {{.+}}#gdn_gpu.per_row<#[[$ROWS]]>>
+//       CHECK:     %[[Z:.+]] = gdn_gpu.load_shared transpose %[[GATE]] : {{.+}} -> <128x64xbf16, #[[$ROWS]]>
+//       CHECK:     %[[W:.+]] = gdn_gpu.load_shared %[[WEIGHT]] : {{.+}}#gdn_gpu.per_row<#[[$ROWS]]>>
 //       CHECK:     %[[SQUARES:.+]] = gdn_gpu.map_rows %[[O]], %[[Z]], %[[W]] :
 //       CHECK:     %[[SUM:.+]] = gdn_gpu.column_sum %[[SQUARES]], %{{.+}} : {{.+}}<8x64xf32> -> <64xf32, #gdn_gpu.per_column<#[[$ROWS]]>>
 //       CHECK:     %[[RESULT:.+]] = gdn_gpu.map_rows %[[O]], %[[Z]], %[[W]], %[[SUM]] :{{.+}} -> !gdn_gpu.fragment<128x64xbf16, #[[$ROWS]]>
-//       CHECK:     gdn_gpu.share transpose %[[RESULT]], %[[GATE]] :
+//       CHECK:     gdn_gpu.store_shared transpose %[[RESULT]], %[[GATE]] :
 //  CHECK-NEXT:     gdn_gpu.barrier
-//  CHECK-NEXT:     gdn_gpu.fetch %[[GATE]]
+//  CHECK-NEXT:     gdn_gpu.load_shared %[[GATE]]
 //       CHECK:   gdn_gpu.warps 0 for 1 {
 //  CHECK-NEXT:     %[[OLD:.+]] = gdn_gpu.load %{{.+}} dims [2, 1] rows(%{{.+}}) : {{.+}}<3x128xbf16
 //  CHECK-NEXT:     gdn_gpu.store %[[OLD]]
-func.func @walk(%T: index, %k: !keys, %z: !keys, %weight: memref<128xf32>, %pool: !pool, %out: !keys)
+func.func @recurrence(%T: index, %k: !keys, %z: !keys, %weight: memref<128xf32>, %pool: !pool, %out: !keys)
     attributes {gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -42,8 +42,8 @@ func.func @walk(%T: index, %k: !keys, %z: !keys, %weight: memref<128xf32>, %pool
     %keys = gdn_tile.load %k[%t, %h, %c0] dims [0, 2] rows(%valid) : !keys, vector<64x128xbf16>
     %gate = gdn_tile.load %z[%t, %h, %c0] dims [0, 2] rows(%valid) : !keys, vector<64x128xbf16>
     %w = gdn_tile.load %weight[%c0] dims [0] : memref<128xf32>, vector<128xf32>
-    %turned = gdn_tile.transpose %keys : vector<64x128xbf16> -> vector<128x64xbf16>
-    %u = gdn_tile.matmul %state, %turned : vector<128x128xbf16>, vector<128x64xbf16> -> vector<128x64xf32>
+    %transposed = gdn_tile.transpose %keys : vector<64x128xbf16> -> vector<128x64xbf16>
+    %u = gdn_tile.matmul %state, %transposed : vector<128x128xbf16>, vector<128x64xbf16> -> vector<128x64xf32>
     %tokens = gdn_tile.transpose %u : vector<128x64xf32> -> vector<64x128xf32>
     %o = gdn_tile.map_rows %tokens, %gate : vector<64x128xf32>, vector<64x128xbf16> -> vector<64x128xbf16> {
     ^bb0(%i: index, %row: vector<128xf32>, %g: vector<128xbf16>):

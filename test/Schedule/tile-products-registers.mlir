@@ -2,7 +2,7 @@
 //
 // Where warpgroups are, a state of 256 keys leaves too few registers for products of
 // four warps together: the left operand and two results at once. Each warp then makes its own,
-// which rounds the state piece by piece. With 128 keys there is place for both.
+// which rounds the state piece by piece. With 128 keys there is buffer for both.
 //
 // RUN: gdn-opt %s -gdn-schedule-tile-products=warpgroups=true | FileCheck %s
 // RUN: gdn-opt %s -gdn-schedule-tile-products=warpgroups=true -gdn-gpu-use-warpgroups | FileCheck %s --check-prefix=USED
@@ -36,8 +36,8 @@ func.func @large(%T: index, %k: memref<?x32x256xbf16>, %y: memref<?x32x256xf16>)
       %r = arith.truncf %x : vector<256xf32> to vector<256xbf16>
       gdn_tile.yield %r : vector<256xbf16>
     }
-    %turned = gdn_tile.transpose %keys : vector<32x256xbf16> -> vector<256x32xbf16>
-    %known = gdn_tile.matmul %held, %turned : vector<64x256xbf16>, vector<256x32xbf16> -> vector<64x32xf32>
+    %transposed = gdn_tile.transpose %keys : vector<32x256xbf16> -> vector<256x32xbf16>
+    %known = gdn_tile.matmul %held, %transposed : vector<64x256xbf16>, vector<256x32xbf16> -> vector<64x32xf32>
     %w = gdn_tile.map_rows %known : vector<64x32xf32> -> vector<64x32xf16> {
     ^bb0(%row: index, %x: vector<32xf32>):
       %r = arith.truncf %x : vector<32xf32> to vector<32xf16>

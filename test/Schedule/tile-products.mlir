@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A walk over chunks: what a turn needs first is copied ahead, the rest while the
+// A recurrence over chunks: what a turn needs first is copied ahead, the rest while the
 // first product runs; left operands stay in registers, right ones are read as they
 // lie. Results of 16 bits go to memory in whole pieces of rows. A product of f32 is
 // left alone.
@@ -14,7 +14,7 @@
 // CHECK-DAG: #[[$ROWS:.+]] = #gdn_gpu.rows<warps = 8, lanes = 4, vector = 2>
 // CHECK-DAG: #[[$WIDE:.+]] = #gdn_gpu.rows<warps = 8, lanes = 16, vector = 8>
 
-// CHECK-LABEL: func.func @walk(
+// CHECK-LABEL: func.func @recurrence(
 //  CHECK-SAME:     %[[K:[a-z0-9]+]]: memref<?x?x128xbf16, strided<{{[^>]+}}>> {gdn_gpu.alignment = 16 : i64}
 //  CHECK-SAME:     %[[OUT:[a-z0-9]+]]: memref<?x?x128xbf16, strided<{{[^>]+}}>> {gdn_gpu.alignment = 16 : i64}
 //  CHECK-SAME:     gdn_gpu.threads = 256 : i64
@@ -28,9 +28,9 @@
 //       CHECK:     %[[U:.+]] = gdn_gpu.matmul %[[HELD]], transpose %[[KEYS]] :
 //       CHECK:     %[[W:.+]] = gdn_gpu.map_rows %[[U]] : {{.+}} -> !gdn_gpu.fragment<128x64xf16, #[[$ROWS]]>
 //       CHECK:     %[[O:.+]] = gdn_gpu.map_rows %[[U]] : {{.+}} -> !gdn_gpu.fragment<128x64xbf16, #[[$ROWS]]>
-//       CHECK:     gdn_gpu.share transpose %[[O]], %[[PLACE:.+]] :
+//       CHECK:     gdn_gpu.store_shared transpose %[[O]], %[[PLACE:.+]] :
 //  CHECK-NEXT:     gdn_gpu.barrier
-//  CHECK-NEXT:     %[[PIECES:.+]] = gdn_gpu.fetch %[[PLACE]] : {{.+}}<64x128xbf16, #[[$WIDE]]>
+//  CHECK-NEXT:     %[[PIECES:.+]] = gdn_gpu.load_shared %[[PLACE]] : {{.+}}<64x128xbf16, #[[$WIDE]]>
 //  CHECK-NEXT:     gdn_gpu.store %[[PIECES]], %[[OUT]]{{.+}} aligned 16
 //  CHECK-NEXT:     gdn_gpu.await_copies
 //  CHECK-NEXT:     gdn_gpu.barrier
@@ -38,7 +38,7 @@
 //       CHECK:     %[[NEXT:.+]] = gdn_gpu.matmul %[[W]], %[[MAPS]] acc(%[[S]] :
 //       CHECK:     scf.yield %[[NEXT]]
 //       CHECK:   gdn_gpu.store %[[LAST]],
-func.func @walk(%T: index, %k: !keys, %y: !maps, %pool: !pool, %out: !keys)
+func.func @recurrence(%T: index, %k: !keys, %y: !maps, %pool: !pool, %out: !keys)
     attributes {gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -55,8 +55,8 @@ func.func @walk(%T: index, %k: !keys, %y: !maps, %pool: !pool, %out: !keys)
       %n = arith.truncf %row : vector<128xf32> to vector<128xbf16>
       gdn_tile.yield %n : vector<128xbf16>
     }
-    %turned = gdn_tile.transpose %keys : vector<64x128xbf16> -> vector<128x64xbf16>
-    %u = gdn_tile.matmul %held, %turned : vector<128x128xbf16>, vector<128x64xbf16> -> vector<128x64xf32>
+    %transposed = gdn_tile.transpose %keys : vector<64x128xbf16> -> vector<128x64xbf16>
+    %u = gdn_tile.matmul %held, %transposed : vector<128x128xbf16>, vector<128x64xbf16> -> vector<128x64xf32>
     %w = gdn_tile.map_rows %u : vector<128x64xf32> -> vector<128x64xf16> {
     ^bb0(%i: index, %row: vector<64xf32>):
       %n = arith.truncf %row : vector<64xf32> to vector<64xf16>
@@ -77,7 +77,7 @@ func.func @walk(%T: index, %k: !keys, %y: !maps, %pool: !pool, %out: !keys)
 }
 
 // The first warp sums; the matrix of decays is made where it is used; the inverse
-// has a tile of its own; a left operand that is turned round goes by way of shared
+// has a tile of its own; a left operand that is transposed goes by way of shared
 // memory.
 // CHECK-LABEL: func.func @chunk(
 //  CHECK-SAME:   gdn_gpu.threads = 128 : i64
@@ -88,7 +88,7 @@ func.func @walk(%T: index, %k: !keys, %y: !maps, %pool: !pool, %out: !keys)
 //       CHECK:     %[[SUMS:.+]] = gdn_gpu.running_sum %[[BOUNDED]]
 //       CHECK:     %[[POWERS:.+]] = gdn_gpu.map_rows %[[SUMS]]
 //       CHECK:       arith.mulf
-//       CHECK:     gdn_gpu.share %[[POWERS]]
+//       CHECK:     gdn_gpu.store_shared %[[POWERS]]
 //       CHECK:   gdn_gpu.barrier
 //       CHECK:   %[[E:.+]] = gdn_gpu.map_rows
 //       CHECK:     %[[DISTANCE:.+]] = arith.sitofp
@@ -97,8 +97,8 @@ func.func @walk(%T: index, %k: !keys, %y: !maps, %pool: !pool, %out: !keys)
 //       CHECK:     math.exp2
 //       CHECK:   %[[A:.+]] = gdn_gpu.map_rows %[[E]]
 //       CHECK:   %[[R:.+]] = gdn_gpu.tri_inverse %[[A]] in %[[SCRATCH:.+]] :
-//       CHECK:   gdn_gpu.share %[[R]], %[[INVERSE:.+]] :
-//       CHECK:   %[[RT:.+]] = gdn_gpu.fetch transpose %[[INVERSE]]
+//       CHECK:   gdn_gpu.store_shared %[[R]], %[[INVERSE:.+]] :
+//       CHECK:   %[[RT:.+]] = gdn_gpu.load_shared transpose %[[INVERSE]]
 //       CHECK:   gdn_gpu.matmul %[[RT]], %[[INVERSE]]
 func.func @chunk(%T: index, %g: memref<?x?xf32, strided<[?, 1]>>, %out: memref<?x64x64xf32>)
     attributes {gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {

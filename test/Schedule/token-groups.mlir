@@ -58,7 +58,7 @@ func.func @inputs(%T: index, %H: index, %x: !inputs, %w: memref<4x128xf32>, %out
 }
 
 // Narrow tiles leave registers for twice as many blocks. The weight is a row.
-// CHECK-LABEL: func.func @walk(
+// CHECK-LABEL: func.func @recurrence(
 //  CHECK-SAME:   gdn_gpu.min_blocks = 16 : i64, gdn_gpu.threads = 64 : i64, gdn_tile.grid = ["T"]
 //       CHECK:   gdn_gpu.each_warp 0 for 2 {
 //       CHECK:     %[[WEIGHT:.+]] = gdn_gpu.load {{.*}}<128xbf16, #gdn_gpu.per_column
@@ -68,7 +68,7 @@ func.func @inputs(%T: index, %H: index, %x: !inputs, %w: memref<4x128xf32>, %out
 //       CHECK:       %[[OUT:.+]] = gdn_gpu.map_rows %[[HELD]], %[[WEIGHT]]
 //       CHECK:       gdn_gpu.store %[[OUT]]
 //       CHECK:       scf.yield %[[NEXT]]
-func.func @walk(%T: index, %x: memref<?x128xbf16>, %w: memref<128xbf16>)
+func.func @recurrence(%T: index, %x: memref<?x128xbf16>, %w: memref<128xbf16>)
     attributes {gdn_tile.grid = ["T", "2"], gdn_tile.symbols = ["T"]} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index

@@ -15,11 +15,11 @@
 !keys = !gdn_gpu.shared<64x128xbf16, swizzled>
 !view = memref<?x64x128xbf16>
 
-// GROUPS-LABEL: func.func @walk(
+// GROUPS-LABEL: func.func @recurrence(
 //  GROUPS-SAME:   gdn_gpu.warpgroups
 // GROUPS-COUNT-2: gdn_gpu.matmul warpgroup
 
-// OVERLAP-LABEL: func.func @walk(
+// OVERLAP-LABEL: func.func @recurrence(
 //       OVERLAP:   gdn_gpu.barrier
 //       OVERLAP:   %[[NEXT:.+]] = gdn_gpu.map_rows %{{.+}} : !gdn_gpu.fragment<128x128xf32
 //       OVERLAP:   %[[U:.+]] = gdn_gpu.start_matmul %{{.+}}, transpose
@@ -28,7 +28,7 @@
 //  OVERLAP-NEXT:   gdn_gpu.map_rows %[[USED]] :
 //       OVERLAP:   gdn_gpu.await_matmul %[[O]] :
 //  OVERLAP-NEXT:   gdn_gpu.barrier
-func.func @walk(%k: !view, %q: !view, %s: !state, %l: !left, %i: index)
+func.func @recurrence(%k: !view, %q: !view, %s: !state, %l: !left, %i: index)
     -> (!sums, !sums, !state) attributes {gdn_gpu.threads = 256 : i64} {
   %c0 = arith.constant 0 : index
   %keys = gdn_gpu.alloc : !keys
@@ -65,31 +65,31 @@ func.func @walk(%k: !view, %q: !view, %s: !state, %l: !left, %i: index)
 func.func @narrow(%l: !gdn_gpu.fragment<32x32xf16, #two>)
     -> !gdn_gpu.fragment<32x32xf32, #two> attributes {gdn_gpu.threads = 64 : i64} {
   %p = gdn_gpu.alloc : !gdn_gpu.shared<32x32xf16, swizzled>
-  gdn_gpu.share %l, %p : !gdn_gpu.fragment<32x32xf16, #two>, !gdn_gpu.shared<32x32xf16, swizzled>
+  gdn_gpu.store_shared %l, %p : !gdn_gpu.fragment<32x32xf16, #two>, !gdn_gpu.shared<32x32xf16, swizzled>
   gdn_gpu.barrier
   %s = gdn_gpu.matmul %l, %p : !gdn_gpu.fragment<32x32xf16, #two>, !gdn_gpu.shared<32x32xf16, swizzled>
       -> !gdn_gpu.fragment<32x32xf32, #two>
   return %s : !gdn_gpu.fragment<32x32xf32, #two>
 }
 
-// A left side that lies in shared memory is read there, turned or as it is.
+// A left side that lies in shared memory is read there, transposed or as it is.
 // OVERLAP-LABEL: func.func @shared_lhs(
 //       OVERLAP:   %[[P:.+]] = gdn_gpu.alloc
-//   OVERLAP-NOT:   gdn_gpu.fetch
+//   OVERLAP-NOT:   gdn_gpu.load_shared
 //       OVERLAP:   gdn_gpu.start_matmul %[[P]], transpose %[[P]] : !gdn_gpu.shared<64x64xf16, swizzled>,
-//       OVERLAP:   gdn_gpu.start_matmul turned %[[P]], %[[P]] : !gdn_gpu.shared<64x64xf16, swizzled>,
+//       OVERLAP:   gdn_gpu.start_matmul transposed %[[P]], %[[P]] : !gdn_gpu.shared<64x64xf16, swizzled>,
 #group = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !square = !gdn_gpu.fragment<64x64xf16, #group>
-!place = !gdn_gpu.shared<64x64xf16, swizzled>
+!buffer = !gdn_gpu.shared<64x64xf16, swizzled>
 !product = !gdn_gpu.fragment<64x64xf32, #group>
 func.func @shared_lhs(%t: !square) -> (!product, !product)
     attributes {gdn_gpu.threads = 128 : i64} {
-  %p = gdn_gpu.alloc : !place
-  gdn_gpu.share %t, %p : !square, !place
+  %p = gdn_gpu.alloc : !buffer
+  gdn_gpu.store_shared %t, %p : !square, !buffer
   gdn_gpu.barrier
-  %a = gdn_gpu.fetch %p : !place -> !square
-  %s = gdn_gpu.matmul %a, transpose %p : !square, !place -> !product
-  %b = gdn_gpu.fetch transpose %p : !place -> !square
-  %r = gdn_gpu.matmul %b, %p : !square, !place -> !product
+  %a = gdn_gpu.load_shared %p : !buffer -> !square
+  %s = gdn_gpu.matmul %a, transpose %p : !square, !buffer -> !product
+  %b = gdn_gpu.load_shared transpose %p : !buffer -> !square
+  %r = gdn_gpu.matmul %b, %p : !square, !buffer -> !product
   return %s, %r : !product, !product
 }

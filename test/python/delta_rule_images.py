@@ -77,7 +77,7 @@ func.func @"{variant.name}"(
     -> ({values} {core})
     attributes {{gdn.entry}} {{
   %o = gdn.delta_rule %q, %k, %v gates(%log_decay, %beta) pool(%state_pool)
-      slots(%slots{into}) rows(%cu_seqlens){initial}{doubled}
+      slots(%slots{into}) sequences(%cu_seqlens){initial}{doubled}
       : {keys}, {keys}, {values}, {variant.log_decay_type}, tensor<?x?xf32>,
         {pool}, tensor<?xi32>{into_type}, tensor<?xi32>{initial_type}
         -> {values}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Batch invariance on a CPU, whose variants "segments" and "split" round otherwise than one
+"""Batch invariance on a CPU, whose variants "segments" and "staged" round otherwise than one
 pass: which bits a row gets no longer depends on the batch, and a check that sees it."""
 
 import pytest
@@ -53,9 +53,9 @@ def test_the_check_sees_what_depends_on_the_batch(kernel_of, monkeypatch):
 
 
 def test_split_is_taken_whatever_the_workspace(kernel_of):
-    device, kernel = kernel_of("split", "--chunk-stages=split", "--precision=mixed-io")
+    device, kernel = kernel_of("staged", "--chunk-stages=staged", "--precision=mixed-io")
     bits = {v.name: v.bits for v in kernel.variants}
-    assert bits == {"split": "split", "segments": "segments", "rows": "rows"}
+    assert bits == {"staged": "staged", "segments": "segments", "rows": "rows"}
     assert failures(device, kernel) == []
     arguments = problems.make(kernel.params, SIZES)
     kernel.batch_invariant = True

@@ -12,7 +12,7 @@ from gdn.bench import __main__ as bench
 from gdn.bench import grid, limits, packed_compile, packed_tables, prefill_tables
 
 
-def row(impl: str, us: float, heads=(16, 32), name="8192x4", variant="split", **more) -> dict:
+def row(impl: str, us: float, heads=(16, 32), name="8192x4", variant="staged", **more) -> dict:
     config = grid.Case(heads, name).config("bfloat16", "float32") | {"variant": variant}
     if "part" in more:
         config["part"] = more.pop("part")

@@ -18,7 +18,7 @@ from gdn.bench import grid, limits, prefill_run, prefill_tables, prologue_tables
 CEILINGS = {"copy_TBps": 4.25, "matmul_TFLOPs": 800.0}
 
 
-def row(impl: str, us: float, heads=(16, 32), name="8192x4", variant="split", **more) -> dict:
+def row(impl: str, us: float, heads=(16, 32), name="8192x4", variant="staged", **more) -> dict:
     config = grid.Case(heads, name).config("bfloat16", "float32")
     part = {"part": more.pop("part")} if "part" in more else {}
     times = {"us": us, "us_min": us * 0.9, "us_max": us * 1.1}
@@ -237,8 +237,8 @@ REPORT = describe() | {
     "rows": [
         row("gdn-sm80", 100.0, error_o=2e-3, error_state=1e-3),
         row("gdn", 80.0),
-        row("gdn", 10.0, part="forced", variant="split-parts-4"),
-        row("gdn", 120.0, part="batch-invariant", variant="split-parts-2"),
+        row("gdn", 10.0, part="forced", variant="staged-v-split-4"),
+        row("gdn", 120.0, part="batch-invariant", variant="staged-v-split-2"),
         row("fla", 200.0, variant="", error_o=3e-3, error_state=2e-3),
         row("flashinfer", 72.0, variant="auto"),
         row("gdn-sm80", 50.0, heads=(2, 8), name="1x2048"),
@@ -261,7 +261,7 @@ def test_tables_say_how_ours_stand_beside_each_peer():
     assert "| gdn-sm80 | 1 | 2.0e-03 | 1.0e-03 |" in text
     limit = report["rows"][0]["limit_us"]
     shares = " | ".join(f"{100 * limit / us:.0f} %" for us in (100, 80, 120))
-    assert f"| {limit:.1f} | {shares} | split, split-parts-2 |" in text
+    assert f"| {limit:.1f} | {shares} | split, staged-v-split-2 |" in text
     # What batch invariance costs; it is beside no peer.
     assert "| gdn batch-invariant / gdn | 1 | 1.50 | 1.50 | 16/32 8192x4 |  |  |" in text
     assert "/ gdn batch-invariant |" not in text
@@ -285,13 +285,13 @@ def test_the_table_command(tmp_path, capsys):
 
 def stage(part: str, us: float, tokens: int = 8192, **more) -> dict:
     config = {"Hk": 16, "Hv": 32, "dk": 128, "dv": 128, "N": 1, "T": tokens, "lens": [tokens]}
-    config |= {"io": "bfloat16", "state": "float32", "variant": "split", "part": part}
+    config |= {"io": "bfloat16", "state": "float32", "variant": "staged", "part": part}
     return {"suite": "prologue", "impl": "gdn-sm80", "config": config, "us": us} | more
 
 
 def test_the_prologue_stands_beside_a_copy():
-    rows = [stage("whole", 500.0), stage("prologue", 79.0), stage("prepare", 200.0)]
-    rows += [stage("prologue", 78.0, 4096), stage("walk", 220.0), stage("norm", 50.0)]
+    rows = [stage("whole", 500.0), stage("prologue", 79.0), stage("intra-chunk", 200.0)]
+    rows += [stage("prologue", 78.0, 4096), stage("inter-chunk", 220.0), stage("norm", 50.0)]
     limits.add_prologue_limits(rows, lambda size: size / 4.25e6)
     moved = 8192 * (2 * 16 * 128 + 32 * 128) * 2 * 2
     assert limits.prologue_bytes(rows[0]["config"]) == moved

@@ -11,7 +11,7 @@ import site_pages
 
 NAMES = {
     "README.md",
-    "lib/Walk.cpp",
+    "lib/Visit.cpp",
     "docs/spec/README.md",
     "docs/spec/gates.md",
     "docs/design/one.md",
@@ -27,25 +27,25 @@ def linked(page: str, text: str) -> tuple[str, set[str]]:
 
 
 def test_pages_and_pictures_are_those_of_docs():
-    assert set(PAGES) == NAMES - {"lib/Walk.cpp", "docs/design/one.svg", "tools/new.md"}
+    assert set(PAGES) == NAMES - {"lib/Visit.cpp", "docs/design/one.svg", "tools/new.md"}
     assert [name for name in NAMES if site_pages.is_asset(name)] == ["docs/design/one.svg"]
 
 
 def test_links_between_pages_stay():
-    text = "[a](../spec/gates.md#gates), ![b](one.svg), [c](#here), [d](https://e.org/lib/Walk.cpp)"
+    text = "[a](../spec/gates.md#gates), ![b](one.svg), [c](#here), [d](https://e.org/lib/Visit.cpp)"
     assert linked("docs/design/one.md", text) == (text, set())
 
 
 def test_a_source_has_a_page_and_a_folder_has_a_list():
-    text, wanted = linked("docs/design/one.md", "[`walk`](../../lib/Walk.cpp#L3) [all](../design/)")
-    assert text == "[`walk`](../../lib/Walk.cpp.md) [all](../design/README.md)"
-    assert wanted == {"lib/Walk.cpp", "docs/design"}
+    text, wanted = linked("docs/design/one.md", "[`visit`](../../lib/Visit.cpp#L3) [all](../design/)")
+    assert text == "[`visit`](../../lib/Visit.cpp.md) [all](../design/README.md)"
+    assert wanted == {"lib/Visit.cpp", "docs/design"}
     # One that has a page of its own needs no list.
     assert linked("README.md", "[spec](docs/spec)") == ("[spec](docs/spec/README.md)", set())
 
 
 def test_code_has_no_links():
-    text = "`[a](lib/Walk.cpp)`\n\n```c\nx[a](lib/Walk.cpp)\n```\n"
+    text = "`[a](lib/Visit.cpp)`\n\n```c\nx[a](lib/Visit.cpp)\n```\n"
     assert linked("README.md", text) == (text, set())
 
 
@@ -57,12 +57,12 @@ def test_what_is_not_in_the_repository_stays_as_it_is():
 
 
 def test_the_site_is_what_is_there_made_or_linked():
-    texts = TEXTS | {"README.md": "# gdn\n\n[a](lib/Walk.cpp) [b](docs/design) [c](tools/new.md)\n"}
+    texts = TEXTS | {"README.md": "# gdn\n\n[a](lib/Visit.cpp) [b](docs/design) [c](tools/new.md)\n"}
     made = {"docs/spec/made.md": "# Made\n"}
     site = site_pages.collect(NAMES, texts.__getitem__, made)
-    new = {"lib/Walk.cpp.md", "docs/design/README.md", "tools/new.md.md"}
+    new = {"lib/Visit.cpp.md", "docs/design/README.md", "tools/new.md.md"}
     assert set(site) == set(PAGES) | set(made) | new
-    assert "~~~\n# Title of lib/Walk.cpp\n~~~" in site["lib/Walk.cpp.md"]
+    assert "~~~\n# Title of lib/Visit.cpp\n~~~" in site["lib/Visit.cpp.md"]
     assert "- [Title of docs/design/one.md](one.md)\n- one.svg" in site["docs/design/README.md"]
 
 

@@ -8,16 +8,16 @@ import pytest
 
 ARGUMENTS = ["--preset=qwen3-next-80b-a3b", "--io=bf16", "--state=f32,bf16", "--verify=lazy"]
 HOPPER = {
-    "decode_bf16_f32_streamed": ("192", "1024"),
-    "decode_bf16_bf16_streamed": ("288", "4095"),
-    "decode_bf16_bf16_packed": ("4097", None),
+    "decode_bf16_f32_persistent": ("192", "1024"),
+    "decode_bf16_bf16_persistent": ("288", "4095"),
+    "decode_bf16_bf16_narrow": ("4097", None),
 }
 BLACKWELL = {
-    "decode_bf16_f32_streamed": ("192", "1024"),
-    "decode_bf16_bf16_streamed": ("288", "4096"),
+    "decode_bf16_f32_persistent": ("192", "1024"),
+    "decode_bf16_bf16_persistent": ("288", "4096"),
 }
 # Where blocks have 49 KB each.
-SMALL = {"decode_bf16_bf16_streamed": ("288", "4096")}
+SMALL = {"decode_bf16_bf16_persistent": ("288", "4096")}
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,9 @@ def test_policy(tool, target, variants, commit_threads):
             most = re.search(r'\["N", "Hv"\], \["(\d+)"\]', conditions[0])
             found[name] = (least[1], most and most[1])
             # Faster behind the work ahead of it alone.
-            assert ('[["1"], ["dependent"]]' in conditions[0]) == ("_streamed" in name)
+            assert ('[["1"], ["dependent"]]' in conditions[0]) == ("_persistent" in name)
     # Those for aligned arrays are for the same sizes.
-    aligned = {name: sizes for name, sizes in variants.items() if name.endswith("_streamed")}
+    aligned = {name: sizes for name, sizes in variants.items() if name.endswith("_persistent")}
     assert found == variants | {f"{name}_aligned": sizes for name, sizes in aligned.items()}
 
 
@@ -57,8 +57,8 @@ def test_what_aligned_arrays_get(tool):
     programs = re.findall(r"func\.func @(\w+)", done.stdout)
     assert {name for name in programs if name.endswith("_aligned")} == {
         "decode_bf16_f32_aligned",
-        "decode_bf16_f32_streamed_aligned",
-        "decode_bf16_bf16_streamed_aligned",
+        "decode_bf16_f32_persistent_aligned",
+        "decode_bf16_bf16_persistent_aligned",
     }
 
 

@@ -205,7 +205,7 @@ def test_windows_by_position_are_arrays_that_lie_so(decode):
     strides, bind = [], kernel.bind
     kernel.bind = lambda **given: strides.append(given["conv_pool"].array) or bind(**given)
     by_channel, by_position = (
-        checks.run(device, kernel, arguments, by_position=turned) for turned in (False, True)
+        checks.run(device, kernel, arguments, by_position=transposed) for transposed in (False, True)
     )
     _, channels, window = arguments["conv_pool"].shape
     assert strides[1].strides == (channels * window, 1, channels)

@@ -10,15 +10,15 @@ import sys
 import pytest
 from conftest import ROOT
 
-ALL = {"fused", "fused-cuts-5", "fused-parts-2", "split-cuts-8", "split-parts-2"}
+ALL = {"fused", "fused-segments-5", "fused-v-split-2", "staged-segments-8", "staged-v-split-2"}
 LAYERS = {
     "ready": (["--layout=ready", "--outputs=core"], ALL),
-    "packed": (["--outputs=core"], ALL | {"split-parts-2-short"}),
-    "norm": ([], ALL | {"split-parts-2-short"}),
+    "packed": (["--outputs=core"], ALL | {"staged-v-split-2-short"}),
+    "norm": ([], ALL | {"staged-v-split-2-short"}),
 }
 
 
-# On sm_80 what chips without warpgroups run, whose walks take rows longest first. With a norm
+# On sm_80 what chips without warpgroups run, whose recurrences take rows longest first. With a norm
 # the stages of `packed` run, too, and one behind them; those of `ready` run on sm_90a in
 # test_what_lengths_decide and in the conformance suite.
 CASES = [
@@ -77,4 +77,4 @@ def test_what_lengths_decide(build_dir, ptx_driver, image_90a, tmp_path, name):
     assert done.returncode == 0, done.stdout + done.stderr
     (row,) = json.loads(report.read_text())["rows"]
     assert row["failures"] == [] and set(row["cases"]) == {"near_one", "realistic", "strong"}
-    assert {"fused-by-lengths", "fused-cuts-3", "fused-cuts-5"} <= set(row["variants"])
+    assert {"fused-by-lengths", "fused-segments-3", "fused-segments-5"} <= set(row["variants"])

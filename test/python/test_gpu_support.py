@@ -8,13 +8,13 @@ import subprocess
 import gpu_support
 
 REPORT = """kernel target registers shared dynamic stack spills loads code threads cluster sm pdl
-prefill__prepare sm_86 206 41984 0 0 0 0 52352 128 1 0 no
-prefill__walk sm_86 243 0 93440 8 12 16 60544 256 1 0 no
-decode_streamed sm_86 94 0 105376 0 0 0 47744 288 1 2 yes
+prefill__intra_chunk sm_86 206 41984 0 0 0 0 52352 128 1 0 no
+prefill__inter_chunk sm_86 243 0 93440 8 12 16 60544 256 1 0 no
+decode_persistent sm_86 94 0 105376 0 0 0 47744 288 1 2 yes
 decode sm_86 128 3616 0 0 0 0 39168 256 1 0 no
 """
 SAID = (
-    "<unknown>:0: remark: 'prefill__walk_parts_2' would take about 342 registers\n"
+    "<unknown>:0: remark: 'prefill__inter_chunk_v_split_2' would take about 342 registers\n"
     "<unknown>:0: remark: entry 'verify' has no schedule for a GPU and is left out\n"
 )
 
@@ -24,7 +24,7 @@ def test_facts_are_the_largest_of_an_entrys_kernels():
     prefill, decode = found["prefill"], found["decode"]
     assert (prefill["kernels"], prefill["registers"], prefill["shared"]) == (2, 243, 93440)
     assert prefill["spills"] == 12
-    assert prefill["left_out"] == {"walk_parts_2": "would take about 342 registers"}
+    assert prefill["left_out"] == {"inter_chunk_v_split_2": "would take about 342 registers"}
     assert (decode["kernels"], decode["registers"], decode["shared"]) == (2, 128, 105376)
     assert decode["left_out"] == {}
 
@@ -35,7 +35,7 @@ def test_the_page_has_figures_or_reasons():
     text = gpu_support.markdown([where | {"entry": "prefill"} | found["prefill"]])
     cells = ["243, 93440, 12" if name == "sm_86" else "" for name in gpu_support.TARGETS]
     assert f"| 64 x 64 | bf16, ready | `prefill` | {' | '.join(cells)} |" in text
-    assert "- `prefill__walk_parts_2` would take about 342 registers: 64 x 64 ready (" in text
+    assert "- `prefill__inter_chunk_v_split_2` would take about 342 registers: 64 x 64 ready (" in text
 
 
 def test_prefill_of_mma_sync_spills_nothing():

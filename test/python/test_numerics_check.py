@@ -65,7 +65,7 @@ def check_types(build_dir, ptx_driver, compiled, tmp_path):
         for row in rows:
             assert row["heads"] == [keys, values] and row["layout"] == layout
             assert set(row["cases"]) == {"near_one", "realistic", "strong"}
-            assert row["variants"][-1] == ("split-parts-4" if keys == 256 else "split")
+            assert row["variants"][-1] == ("staged-v-split-4" if keys == 256 else "split")
 
     return run
 
@@ -179,7 +179,7 @@ def test_a_result_that_is_not_finite_is_found(kernel, monkeypatch):
 
 def test_the_page_has_a_line_for_each_entry():
     row = {"heads": [64, 128], "layout": "ready", "io": "bfloat16", "state": "float32"}
-    row |= {"target": "sm_90a", "variants": ["split"], "failures": []}
+    row |= {"target": "sm_90a", "variants": ["staged"], "failures": []}
     cases = {"near_one": [2e-3, 4e-4], "strong": [1.9e-3, 3e-4]}
     fewer = {"near_one": [2.2e-3, 5e-4]}
     rows = [row | {"cases": cases}, row | {"layout": "packed", "cases": fewer}]

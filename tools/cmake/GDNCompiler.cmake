@@ -64,6 +64,8 @@ endfunction()
 function(gdn_add_library name)
   cmake_parse_arguments(ARG "KERNELS" "" "DEPENDS;LINK_LIBS" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  # Headers that only its own files read lie in its folder, some in rooms of it.
+  target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC gdn_compiler_flags ${ARG_LINK_LIBS})
   gdn_use_precompiled_header(${name} ${ARG_KERNELS})
   add_dependencies(${name} gdn-headers ${ARG_DEPENDS})

@@ -138,9 +138,11 @@ struct Options {
       cl::desc("Stages of the chunk form on a CPU:"),
       cl::values(
           clEnumValN(ChunkStages::onePass, "one-pass", "One (default)"),
-          clEnumValN(ChunkStages::split, "split",
+          clEnumValN(ChunkStages::staged, "staged",
                      "Also a variant of two, as GPUs run it; with --precision "
-                     "mixed or mixed-io"))};
+                     "mixed or mixed-io"),
+          clEnumValN(ChunkStages::staged, "split",
+                     "Deprecated name of staged"))};
   cl::opt<int64_t> segments{
       "segments", cl::init(-1), cl::cat(outputs), cl::value_desc("n"),
       cl::desc("Segments of a row of prefill in the variant for idle workers; "
@@ -348,10 +350,10 @@ static llvm::Error check(const CommandLine &line) {
       line.chunk != 128)
     return llvm::createStringError(llvm::formatv(
         "--chunk: expects 16, 32, 64 or 128, but got {0}", line.chunk));
-  if (line.chunkStages == ChunkStages::split &&
+  if (line.chunkStages == ChunkStages::staged &&
       line.precision == Precision::f32)
     return llvm::createStringError(
-        "--chunk-stages=split: expects --precision mixed or mixed-io, but got "
+        "--chunk-stages=staged: expects --precision mixed or mixed-io, but got "
         "f32");
   if (line.segments == 1)
     return llvm::createStringError(

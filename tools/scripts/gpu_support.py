@@ -37,7 +37,7 @@ _REMARK = re.compile(r"remark: '([^']+)' (.+)")
 
 def entry_of(kernel: str, names: list[str]) -> str | None:
     """The entry that a kernel is a stage or a variant of."""
-    return next((name for name in names if re.match(rf"{name}(_streamed|__.*)?$", kernel)), None)
+    return next((name for name in names if re.match(rf"{name}(_persistent|__.*)?$", kernel)), None)
 
 
 def facts(report: str, said: str, names: list[str]) -> dict[str, dict]:

@@ -55,7 +55,7 @@ KERNEL_SETS: dict[str, list[str]] = {
         "--state=f32,bf16",
     ],
 }
-# Prefill that is walked token by token; that of a decay per channel is in d128-kda.
+# Prefill that is computed token by token; that of a decay per channel is in d128-kda.
 KERNEL_SETS["d96-olmo"] = [
     "--preset=olmo-hybrid-7b",
     "--io=bf16",

@@ -21,16 +21,16 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     the windows of its keys and queries, and the last one writes them
     (`gdn_tile.last_in_group`); `gdn_tile.groups` of the function, forms whose
     product counts the groups, says so. A row is
-    walked in blocks of `tokens` tokens (one token in a decode entry); the
+    done in blocks of `tokens` tokens (one token in a decode entry); the
     state of the recurrence and the windows of the convolution are carried from
     block to block as f32 tiles. The program has one block more than there are
     rows: it writes zeros to the padding, before the first row and behind the
-    last. Where ops have checkpoints, the walk stops at each in turn and writes
-    the carried tiles to its slot. Where they have `token_slots`, the walk goes
+    last. Where ops have checkpoints, the recurrence stops at each in turn and writes
+    the carried tiles to its slot. Where they have `token_slots`, the recurrence goes
     token by token and writes them after each; with `parents` a token starts
     from what its parent has written. Where their tokens are pending, those that
-    the row accepts are folded into the state, which is written before the walk,
-    and what the walk's own tokens would do to it takes their place
+    the row accepts are folded into the state, which is written before the recurrence,
+    and what the recurrence's own tokens would do to it takes their place
     (`gdn_tile.delta_fold`, and the deltas of `gdn_tile.delta_scan`). A kernel of
     commits has a block per row and value head.
 
@@ -42,32 +42,32 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     `@<entry>__maps`, `__scan` and `__segments`, which run one after another and
     share a workspace (`gdn_tile.workspace`). A row is cut into segments; what
     each does to the state is an affine map; the states between them follow by
-    products; then each segment is walked from its own state. Kernels with
+    products; then each segment is computed from its own state. Kernels with
     checkpoints, `token_slots` or pending tokens, with `value-heads`, and with windows of the convolution longer
     than a chunk have no such variant.
 
-    With `chunk-stages=split` it gets those of its variant `split`: `@<entry>__prologue`, a
+    With `chunk-stages=staged` it gets those of its variant `staged`: `@<entry>__prologue`, a
     block per piece of 32 tokens and head of values, queries or keys, computes these
-    where they are not in memory as products take them; `__prepare`, a
-    block per chunk and value head, does all else that does not depend on the state; `__walk`,
+    where they are not in memory as products take them; `__intra_chunk`, a
+    block per chunk and value head, does all else that does not depend on the state; `__inter_chunk`,
     a block per row and value head, goes from state to state, with states in rows. Where a
     gated norm follows the rule, `__norm`, a block per piece and value head, finds its input in
     a result of the entry, rounded to that result's type. All tokens go in chunks. Chunks have slots in the workspace that need no plan: their
-    number is at most `T floordiv C + N`. Variants share `@<entry>__prepare`.
+    number is at most `T floordiv C + N`. Variants share `@<entry>__intra_chunk`.
 
     `variants` says which variants there are; a policy of the target writes it. Each text is a
     name, a colon and fields with `;` between them, all of which may be left out:
 
-    - `v-split=<k>`: so many blocks share the walk of a value head, each with a part of the
+    - `v-split=<k>`: so many blocks share the recurrence of a value head, each with a part of the
       state's rows. There is no such variant where `k` does not divide the values, where
       something behind the rule wants whole rows, and with checkpoints.
     - `segments=<n>`: rows are cut into segments, at most `<n> + N` of them:
-      `@<entry>__maps_cuts_<n>` says what each does to the state, and each is walked at the
+      `@<entry>__maps_segments_<n>` says what each does to the state, and each is computed at the
       same time.
-    - `fused=<c>`: `@<entry>__walk_fused` prepares `c` chunks at once in the loop that walks
-      them, and needs no `__prepare`. With `by-lengths=<cost>/<workers>` there are two walks,
-      of whole heads and of halves, and the lengths of rows decide in which of them blocks do
-      anything: `cost` hundredths of the time of a chunk of halves are that of a whole one,
+    - `fused=<c>`: `@<entry>__inter_chunk_fused` prepares `c` chunks at once in the loop over
+      them, and needs no `__intra_chunk`. With `by-lengths=<cost>/<workers>` there are two recurrences,
+      of whole heads and of V-splits of two, and the lengths of rows decide in which of them blocks do
+      anything: `cost` hundredths of the time of a chunk of V-splits of two are that of a whole one,
       on a device of so many multiprocessors.
     - `pieces=<t>`: the variant without `fused` and `segments` that has as many blocks for a
       head, with passes over memory (`@<entry>__prologue_short`, `__norm_short`) in pieces of
@@ -104,7 +104,7 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     argument, two kernels in one entry, ops over different rows or with different
     checkpoints, `token_slots` or `parents`; pending tokens of some of its ops, or
     in slots that `gdn.counted_slots` did not give for the same counts, or for rows of
-    other bounds; ops that move slots beside others; on the module where `chunk-stages=split` comes with
+    other bounds; ops that move slots beside others; on the module where `chunk-stages=staged` comes with
     `precision=f32`.
 
     Before and after: `test/Conversion/GDNToTile/decode.mlir`, and with
@@ -113,11 +113,11 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     `test/Conversion/GDNToTile/parents.mlir`, with pending tokens
     `test/Conversion/GDNToTile/pending.mlir`, a commit
     `test/Conversion/GDNToTile/commit.mlir`, slots that are moved
-    `test/Conversion/GDNToTile/slot-moves.mlir`, with `chunk-stages=split`
-    `test/Conversion/GDNToTile/split.mlir`, of segments
-    `test/Conversion/GDNToTile/split-cuts.mlir`, fused
-    `test/Conversion/GDNToTile/split-fused.mlir`, and with short pieces
-    `test/Conversion/GDNToTile/split-short.mlir`.
+    `test/Conversion/GDNToTile/slot-moves.mlir`, with `chunk-stages=staged`
+    `test/Conversion/GDNToTile/staged.mlir`, of segments
+    `test/Conversion/GDNToTile/staged-segments.mlir`, fused
+    `test/Conversion/GDNToTile/fused.mlir`, and with short pieces
+    `test/Conversion/GDNToTile/staged-short.mlir`.
   }];
   let options = [
     Option<"tokens", "tokens", "int64_t", /*default=*/"16",
@@ -146,16 +146,16 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
            [{::llvm::cl::values(
                clEnumValN(::gdn::ChunkStages::onePass, "one-pass",
                           "one program"),
-               clEnumValN(::gdn::ChunkStages::split, "split",
-                          "also the variant 'split': what does not depend on "
-                          "the state, then the walk; in chunks to the end of "
+               clEnumValN(::gdn::ChunkStages::staged, "staged",
+                          "also the variant 'staged': what does not depend on "
+                          "the state, then the recurrence; in chunks to the end of "
                           "each row"))}]>,
     ListOption<"variants", "variants", "std::string",
-               "With 'chunk-stages=split', the variants of prefill in the order in which "
+               "With 'chunk-stages=staged', the variants of prefill in the order in which "
                "launches ask for them: 'NAME:fused=2;v-split=2;segments=5;where=..;when=..', "
-               "see above. None: 'split:'">,
-    Option<"walkTokens", "walk-tokens", "bool", /*default=*/"false",
-           "Prefill whose products would take f32 operands walks token by token and "
+               "see above. None: 'staged:'">,
+    Option<"tokenByToken", "token-by-token", "bool", /*default=*/"false",
+           "Prefill whose products would take f32 operands goes token by token and "
            "writes states and windows in the turns of the tokens that they are kept "
            "after, as schedules want it that hold a state while tokens pass">,
     Option<"valueHeads", "value-heads", "bool", /*default=*/"false",
@@ -310,12 +310,12 @@ def CheckGPU : Pass<"gdn-gpu-check", "::mlir::ModuleOp"> {
   let summary = "Refuse GPU programs whose threads would race";
   let description = [{
     Follows every shared tile through each function with `gdn_gpu.threads`: a
-    `gdn_gpu.fetch` stands behind a `gdn_gpu.barrier` behind the `gdn_gpu.share`
+    `gdn_gpu.load_shared` stands behind a `gdn_gpu.barrier` behind the `gdn_gpu.store_shared`
     it reads, on every way to it; between accesses of which one writes there is a
     barrier, also from one iteration of a loop to the next. Outside
     `gdn_gpu.warps`, fragments are laid out over all warps of the block. Inside a
-    role the same holds of its warps; accesses by own columns (`gdn_gpu.begin_copy
-    own`, `gdn_gpu.copy_out`, tiles fetched or shared turned round) need none among
+    role the same holds of its warps; accesses per warpgroup (`gdn_gpu.begin_copy
+    per_warpgroup`, `gdn_gpu.copy_out`, tiles loaded or stored transposed) need none among
     themselves.
 
     **Runs after** the schedules; **before** `convert-gdn-gpu-to-nvvm`,

@@ -14,7 +14,7 @@ enum class Precision {
   /// keeps the bounds of docs/spec/numerics.md.
   mixed,
   /// The same with keys, queries, the state and its increments in the type that
-  /// the caller's keys have: what a kernel computes that feeds tiles of bf16
+  /// the caller's keys have: what a kernel computes for tiles of bf16
   /// from memory to tensor cores as they are.
   mixedIo
 };
@@ -24,8 +24,8 @@ enum class ChunkStages {
   /// One program does all.
   onePass,
   /// Also a variant in two stages: what does not depend on the state, for all
-  /// chunks at once, and the walk from state to state.
-  split
+  /// chunks at once, and the inter-chunk recurrence.
+  staged
 };
 
 } // namespace gdn

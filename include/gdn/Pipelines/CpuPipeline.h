@@ -26,7 +26,7 @@ struct CpuPipelineOptions {
   /// once they have a workspace; not for Precision::f32.
   ChunkStages chunkStages = ChunkStages::onePass;
   /// Its variants, texts of the option `variants` of convert-gdn-to-tile; none:
-  /// "split:".
+  /// "staged:".
   llvm::SmallVector<std::string> variants = {};
   /// Segments of a row in the variant that works on them at the same time; 0:
   /// no such variant; negative: the rule of the target.

@@ -31,8 +31,8 @@ def ScheduleResidentRecurrence
     so a launch may depend on it (programmatic dependent launch) only if that one
     writes none of it.
 
-    With `packed-units` a program with a state of 16 bits, as it is loaded, and one decay
-    for a head has a second program, the variant "packed" for launches of at least so many
+    With `narrow-units` a program with a state of 16 bits, as it is loaded, and one decay
+    for a head has a second program, the variant "narrow" for launches of at least so many
     units: four warps, three blocks per multiprocessor, a state whose rows are widened
     one at a time (`gdn_gpu.rows_apart`) and that stays narrow otherwise. There the
     operands too come by way of shared memory, and for the second barrier only the last
@@ -54,7 +54,7 @@ def ScheduleResidentRecurrence
     fixed tree; the state's product with the query is taken before the update,
     `M' q = e^g M q + d (k . q)`.
 
-    **Fails** with an error on the scan or the op that the schedule has no place
+    **Fails** with an error on the scan or the op that the schedule has no buffer
     for: a state of several passes that is not loaded and stored as it is, an op
     that is neither before nor after the scan.
 
@@ -66,9 +66,9 @@ def ScheduleResidentRecurrence
            "Threads per block; a multiple of 32, at least 160">,
     Option<"minBlocks", "min-blocks", "int64_t", /*default=*/"2",
            "Blocks per multiprocessor that registers must allow">,
-    Option<"packedUnits", "packed-units", "int64_t", /*default=*/"0",
+    Option<"narrowUnits", "narrow-units", "int64_t", /*default=*/"0",
            "Units of a launch, rows times value heads, from which the variant "
-           "'packed' is for; 0 for none">
+           "'narrow' is for; 0 for none">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">
@@ -79,12 +79,12 @@ def ScheduleResidentRecurrence
   ];
 }
 
-def ScheduleStreamedRecurrence
-    : Pass<"gdn-schedule-streamed-recurrence", "::mlir::ModuleOp"> {
+def SchedulePersistentRecurrence
+    : Pass<"gdn-schedule-persistent-recurrence", "::mlir::ModuleOp"> {
   let summary = "Stream states through blocks that stay: a variant for many units";
   let description = [{
     Adds to tile programs with one `gdn_tile.delta_scan` of a single token a second
-    program, the entry's variant "streamed": blocks that stay and walk over the
+    program, the entry's variant "persistent": blocks that stay and work on the
     units, with roles that hand tiles over through channels:
 
         warps 0 .. 3   scan: some rows of a state at a time, out of a ring,
@@ -106,7 +106,7 @@ def ScheduleStreamedRecurrence
 
     **Needs**: tile programs, a value head per block; a target with bulk copies.
 
-    **Leaves**: a function `<entry>_streamed` of `gdn_gpu`, with
+    **Leaves**: a function `<entry>_persistent` of `gdn_gpu`, with
     `gdn_tile.stage_of`, `gdn_tile.variant` and `gdn_tile.conditions`, for each
     program that it can lay out. It passes over those with rows of the state that
     are no multiple of 16 bytes, with a state that is not read whole and written
@@ -116,10 +116,10 @@ def ScheduleStreamedRecurrence
     **Numerics**: bit for bit those of `gdn-schedule-resident-recurrence`: a row of
     the state lies in as many lanes, in the same order.
 
-    **Fails** with an error on the scan or the op that has no place before or after
+    **Fails** with an error on the scan or the op that has no buffer before or after
     the scan.
 
-    Before and after: `test/Schedule/streamed-recurrence.mlir`.
+    Before and after: `test/Schedule/persistent-recurrence.mlir`.
   }];
   let options = [
     Option<"minUnits", "min-units", "int64_t", /*default=*/"512",
@@ -145,7 +145,7 @@ def ScheduleStreamedRecurrence
 
 def ScheduleResidentTokens
     : Pass<"gdn-schedule-resident-tokens", "::mlir::ModuleOp"> {
-  let summary = "Hold the state in registers while tokens pass: walks to GPU blocks";
+  let summary = "Hold the state in registers while tokens pass: recurrences to GPU blocks";
   let description = [{
     Turns tile programs whose one `gdn_tile.delta_scan` stands in a loop over the
     tokens of a row into programs of a block of GPU threads. As in
@@ -189,7 +189,7 @@ def ScheduleResidentTokens
     tokens that stay pending with a decay per head: these are solved for together, where
     it can be with products on tensor cores that are as good as in f32.
 
-    **Fails** with an error on the scan or the op that the schedule has no place
+    **Fails** with an error on the scan or the op that the schedule has no buffer
     for: a state that does not fit in the registers of a block, an op that is
     neither before nor after the scan.
 
@@ -265,17 +265,17 @@ def ScheduleTileProducts
     turn before it is at work, and the rest while the first products run.
 
     Where such a loop also has products that do not need what it carries, its work is
-    that of five roles: one walks from state to state, one makes what needs no state,
+    that of five roles: one has the inter-chunk recurrence, one makes what needs no state,
     one copies, as boxes where tensor maps can bring them, one makes what needs no
     product, and one scales rows of what was copied. They hand tiles over through
-    channels, so that a chunk is prepared while the one before it is walked.
+    channels, so that a chunk has its intra-chunk work done while the recurrence is at the one before it.
 
     Tiles that are not needed any more give their shared memory to later ones. Work
-    on rows of f32 tiles that registers hold turned round, a norm of outputs, is
-    turned itself: a sum over a row becomes a `gdn_gpu.column_sum`. Tiles of fewer than
+    on rows of f32 tiles that registers hold transposed, a norm of outputs, is
+    transposed itself: a sum over a row becomes a `gdn_gpu.column_sum`. Tiles of fewer than
     16 rows, a window of a convolution, are the work of the first warp.
 
-    **Runs after** `convert-gdn-to-tile` with `chunk-stages=split` and
+    **Runs after** `convert-gdn-to-tile` with `chunk-stages=staged` and
     `gdn-tile-fuse-rows`; **before** `gdn-gpu-place-barriers`.
 
     **Needs**: tile programs, a value head per block.
@@ -286,7 +286,7 @@ def ScheduleTileProducts
 
     **Numerics**: sums of products in the order of the target's instructions, from
     the first inner element to the last. `gdn_tile.prefix_sum` and
-    `gdn_tile.suffix_sum` in a tree, sums of turned rows over warps last. `gdn_tile.decay_matrix` as the exponential of a
+    `gdn_tile.suffix_sum` in a tree, sums of transposed rows over warps last. `gdn_tile.decay_matrix` as the exponential of a
     difference of running sums, of decays of at least -18: below, the factor is
     zero in 16 bits.
 
@@ -360,7 +360,7 @@ def OverlapProducts : Pass<"gdn-gpu-overlap-products", "::mlir::ModuleOp"> {
       - a write to a tile that it reads,
       - a loop, a branch, the end of the block.
 
-    A left side that was fetched for the product alone, 64 rows for four warps, is read
+    A left side that was loaded for the product alone, 64 rows for four warps, is read
     from shared memory.
 
     So products that do not need each other run one behind the other without a
@@ -395,7 +395,7 @@ def ScheduleTokenGroups
     convolution goes from register to register, and a norm is a sum over lanes. What a
     block reads is asked for before any of it is used; loops may carry tiles.
 
-    **Runs after** `convert-gdn-to-tile` with `chunk-stages=split` and
+    **Runs after** `convert-gdn-to-tile` with `chunk-stages=staged` and
     `gdn-tile-fuse-rows`; **before** `gdn-drop-unscheduled`.
 
     **Needs**: tile programs, a value head per block.

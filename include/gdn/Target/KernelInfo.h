@@ -14,7 +14,7 @@
 namespace gdn {
 
 /// A tensor map of a kernel: of an argument or of a region of the workspace.
-struct KernelBox {
+struct KernelTensorMap {
   int32_t param = -1, region = -1; // one of them
   /// Of a region, in elements: linear forms.
   llvm::SmallVector<std::string> sizes;
@@ -48,7 +48,7 @@ struct KernelLaunch {
   /// Linear forms; their product is the number of zeroed u32 counters.
   llvm::SmallVector<std::string> counters;
   /// Behind the words of its parameter, at a multiple of 64 bytes.
-  llvm::SmallVector<KernelBox> boxes;
+  llvm::SmallVector<KernelTensorMap> tensorMaps;
 };
 
 /// What ptxas says about a kernel. Sizes in bytes.
@@ -67,7 +67,7 @@ bool isKernel(mlir::LLVM::LLVMFuncOp func);
 /// Reads `gdn_gpu.launch`:
 ///   {threads = 256 : i32, shared_bytes = 0 : i64, cluster = 1 : i32,
 ///    blocks_per_sm = 0 : i32, dependent = false, counters = ["2*N", "Hk"],
-///    boxes = [{param = 1, rows_dim = 0, rows = 64},
+///    tensor_maps = [{param = 1, rows_dim = 0, rows = 64},
 ///             {region = 0, sizes = ["T", "64"], rows_dim = 0, rows = 64}]}
 /// of which only `threads` has to be there; counters may also be one string
 /// that is a product of numbers and symbols, "2*N*Hk". Fails with an error on

@@ -2,12 +2,12 @@
 //
 // convert-gdn-to-tile: every entry function becomes the tile program of its
 // kernel. See Passes.td.
-#include "CommitKernel.h"
-#include "EntryViews.h"
-#include "SegmentedKernel.h"
-#include "SlotMoves.h"
-#include "SplitKernel.h"
-#include "SplitStage.h"
+#include "Program/EntryViews.h"
+#include "Recurrence/CommitKernel.h"
+#include "Recurrence/SlotMoves.h"
+#include "Stages/KernelStage.h"
+#include "Stages/SplitSequences.h"
+#include "Stages/StagedKernel.h"
 
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/GDN/IR/GDN.h"
@@ -43,10 +43,10 @@ struct ConvertGDNToTile final
           << segments.getValue();
       return signalPassFailure();
     }
-    if (chunkStages == ChunkStages::split && precision == Precision::f32) {
+    if (chunkStages == ChunkStages::staged && precision == Precision::f32) {
       getOperation().emitError(
           "expects the option 'precision' to be mixed or mixed-io with "
-          "'chunk-stages=split', but got f32");
+          "'chunk-stages=staged', but got f32");
       return signalPassFailure();
     }
     specs.clear();
@@ -54,7 +54,7 @@ struct ConvertGDNToTile final
       if (failed(readVariant(text)))
         return signalPassFailure();
     if (specs.empty())
-      specs.push_back(llvm::cantFail(VariantSpec::parse("split:")));
+      specs.push_back(llvm::cantFail(VariantSpec::parse("staged:")));
     SmallVector<func::FuncOp> entries;
     for (auto func : getOperation().getOps<func::FuncOp>())
       if (func->hasAttr("gdn.entry"))
@@ -109,7 +109,7 @@ struct ConvertGDNToTile final
 
     Algorithm algorithm = {tokens,     chunk, chunkFrom, precision,
                            valueHeads, lanes, segments,  segmentsFrom};
-    algorithm.walkTokens = walkTokens;
+    algorithm.tokenByToken = tokenByToken;
     EntryViews views = createEntryViews(entry, entry.getName());
     if (isCommitKernel(kernel) || hasSlotMoves(kernel)) {
       LogicalResult emitted = isCommitKernel(kernel)
@@ -126,8 +126,8 @@ struct ConvertGDNToTile final
     if (segments != 0 &&
         failed(emitSegmentedKernel(entry, kernel, algorithm, stages)))
       return failure();
-    if (chunkStages == ChunkStages::split &&
-        failed(emitSplitKernel(entry, kernel, algorithm, specs, stages)))
+    if (chunkStages == ChunkStages::staged &&
+        failed(emitStagedKernel(entry, kernel, algorithm, specs, stages)))
       return failure();
     numStages += stages;
     entry.erase();

@@ -47,7 +47,7 @@ static llvm::Error readField(StringRef field, VariantSpec &spec) {
   if (key == "fused")
     return readNumber(key, value, 1, spec.fused);
   if (key == "v-split")
-    return readNumber(key, value, 1, spec.valueParts);
+    return readNumber(key, value, 1, spec.vSplit);
   if (key == "segments")
     return readNumber(key, value, 2, spec.segments);
   if (key == "pieces")
@@ -89,7 +89,7 @@ Expected<VariantSpec> VariantSpec::parse(StringRef given) {
         "expected 'pieces' without 'fused' and 'segments'");
   if (spec.wholeCost != 0 && spec.fused == 0)
     return llvm::createStringError("expected 'by-lengths' with 'fused'");
-  if (spec.wholeCost != 0 && (spec.segments != 0 || spec.valueParts != 1))
+  if (spec.wholeCost != 0 && (spec.segments != 0 || spec.vSplit != 1))
     return llvm::createStringError(
         "expected 'by-lengths' without 'segments' and 'v-split'");
   return spec;

@@ -15,15 +15,16 @@ struct VariantSpec {
   /// the mean; 0: another stage prepares all chunks ahead of it ("staged").
   int64_t fused = 0;
   /// Blocks of a value head, each with as many of its values.
-  int64_t valueParts = 1;
+  int64_t vSplit = 1;
   /// Segments of a batch; 0: whole rows.
   int64_t segments = 0;
   /// Tokens of a piece in the passes over memory of a variant that has all else
-  /// of the staged one with as many parts; 0: it has its own.
+  /// of the staged one with the same V-split; 0: it has its own.
   int64_t pieces = 0;
-  /// For a choice between whole heads and halves by the lengths of rows: the
-  /// hundredths of the time of a chunk of halves that one of whole heads takes,
-  /// and the multiprocessors of the device; 0: no such choice.
+  /// For a choice between whole heads and V-splits of two by the lengths of
+  /// rows: the hundredths of the time of a chunk of V-splits of two that one of
+  /// whole heads takes, and the multiprocessors of the device; 0: no such
+  /// choice.
   int64_t wholeCost = 0, workers = 0;
   /// Over `keys` and `values`, the sizes of heads: whether there is the
   /// variant.

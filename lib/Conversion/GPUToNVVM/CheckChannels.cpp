@@ -36,7 +36,7 @@ private:
   gdn::gpu::ChannelOp channel;
   SmallVector<Operation *> begins, ends; // of either side
   gdn::gpu::WarpsOp filler;
-  Operation *share = nullptr, *copy = nullptr; // some op that fills it
+  Operation *store = nullptr, *copy = nullptr; // some op that fills it
 };
 
 } // namespace
@@ -100,20 +100,20 @@ LogicalResult ChannelCheck::checkPart(Operation *use) {
   gdn::gpu::ChannelType type = channel.getChannel().getType();
   if (type.getParts() == 1)
     return success();
-  auto fetch = dyn_cast<gdn::gpu::FetchOp>(use);
+  auto load = dyn_cast<gdn::gpu::LoadSharedOp>(use);
   auto rows =
-      fetch
-          ? dyn_cast<gdn::gpu::RowsAttr>(fetch.getTile().getType().getLayout())
-          : gdn::gpu::RowsAttr();
+      load ? dyn_cast<gdn::gpu::RowsAttr>(load.getTile().getType().getLayout())
+           : gdn::gpu::RowsAttr();
   // channel_c3
-  if (!rows || rows.getInterleaved() || fetch.getRow() ||
+  if (!rows || rows.getCyclic() || load.getRow() ||
       rows.getWarps() != type.getParts() ||
       rows.getLocalRows(type.getShape()[0]) * rows.getGroups() *
               rows.getWarps() !=
           type.getShape()[0] ||
-      fetch.getTile().getType().getShape() != type.getShape())
-    return use->emitOpError("expects a gdn_gpu.fetch of the whole tile with a "
-                            "part in each warp, since the channel is in ")
+      load.getTile().getType().getShape() != type.getShape())
+    return use->emitOpError(
+               "expects a gdn_gpu.load_shared of the whole tile with a "
+               "part in each warp, since the channel is in ")
            << type.getParts() << " parts";
   return success();
 }
@@ -130,20 +130,23 @@ LogicalResult ChannelCheck::checkUse(Operation *begin, Operation *end,
     return success();
   }
   bool isFilling = fills(begin);
-  bool reads = isa<gdn::gpu::FetchOp, gdn::gpu::FetchElementOp,
+  bool reads = isa<gdn::gpu::LoadSharedOp, gdn::gpu::LoadSharedElementOp,
                    gdn::gpu::MatmulOp, gdn::gpu::StartMatmulOp>(user);
   // What is to be filled may serve as scratch before.
   bool fits =
       reads ||
       (isFilling &&
-       isa<gdn::gpu::ShareOp, gdn::gpu::CopyOp, gdn::gpu::BeginCopyOp>(user));
+       isa<gdn::gpu::StoreSharedOp, gdn::gpu::CopyOp, gdn::gpu::BeginCopyOp>(
+           user));
   if (!fits)
     return user->emitOpError("expects ")
            << (isFilling ? "to write a tile that was acquired"
                          : "to read a tile that was received")
            << ", by "
-           << (isFilling ? "gdn_gpu.share, gdn_gpu.begin_copy or gdn_gpu.copy"
-                         : "gdn_gpu.fetch, gdn_gpu.fetch_element or a product");
+           << (isFilling
+                   ? "gdn_gpu.store_shared, gdn_gpu.begin_copy or gdn_gpu.copy"
+                   : "gdn_gpu.load_shared, gdn_gpu.load_shared_element or a "
+                     "product");
   SmallVector<Operation *, 2> users = {user};
   if (auto start = dyn_cast<gdn::gpu::StartMatmulOp>(user))
     users.push_back(*start.getResult().user_begin());
@@ -157,8 +160,8 @@ LogicalResult ChannelCheck::checkUse(Operation *begin, Operation *end,
       return diag;
     }
   }
-  if (isa<gdn::gpu::ShareOp, gdn::gpu::BeginCopyOp>(user))
-    share = user;
+  if (isa<gdn::gpu::StoreSharedOp, gdn::gpu::BeginCopyOp>(user))
+    store = user;
   if (isa<gdn::gpu::CopyOp>(user)) {
     // copy_c5
     if (copy && copy->getBlock() == user->getBlock() &&
@@ -292,8 +295,8 @@ LogicalResult ChannelCheck::checkLeader(Operation *op) {
 /// What fills a channel is either all of its tiles' rows by copies, whose bytes
 /// are counted, or warps that arrive.
 LogicalResult ChannelCheck::checkCopies() {
-  if (copy && share)
-    return share->emitOpError("expects a channel that gdn_gpu.copy does not "
+  if (copy && store)
+    return store->emitOpError("expects a channel that gdn_gpu.copy does not "
                               "fill");
   if (copy && filler.getCount() != 1)
     return copy->emitOpError(
@@ -309,8 +312,8 @@ LogicalResult ChannelCheck::checkCopies() {
   return success();
 }
 
-/// release_c2: of what was fetched of `tile` something has been used. A fetch
-/// alone may still be under way when the next copy writes the place.
+/// release_c2: of what was loaded of `tile` something has been used. A load
+/// alone may still be under way when the next copy writes the buffer.
 LogicalResult ChannelCheck::checkReads(Value tile, Operation *end) {
   for (Operation *user : tile.getUsers()) {
     if (auto reshape = dyn_cast<gdn::gpu::ReshapeOp>(user)) {
@@ -318,7 +321,7 @@ LogicalResult ChannelCheck::checkReads(Value tile, Operation *end) {
         return failure();
       continue;
     }
-    if (!isa<gdn::gpu::FetchOp, gdn::gpu::FetchElementOp>(user) ||
+    if (!isa<gdn::gpu::LoadSharedOp, gdn::gpu::LoadSharedElementOp>(user) ||
         user->use_empty())
       continue;
     bool isUsed = llvm::any_of(user->getUsers(), [&](Operation *of) {
@@ -328,9 +331,9 @@ LogicalResult ChannelCheck::checkReads(Value tile, Operation *end) {
     if (isUsed)
       continue;
     InFlightDiagnostic diag =
-        end->emitOpError("expects what was fetched to be used before, since "
+        end->emitOpError("expects what was loaded to be used before, since "
                          "gdn_gpu.copy fills the channel");
-    diag.attachNote(user->getLoc()) << "fetched here";
+    diag.attachNote(user->getLoc()) << "loaded here";
     return diag;
   }
   return success();

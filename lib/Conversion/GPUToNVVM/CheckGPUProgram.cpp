@@ -3,7 +3,7 @@
 // gdn-gpu-check and gdn-gpu-place-barriers: one walk over a function, in the
 // order in which a thread runs it, that follows what happened to each shared
 // tile since the last barrier. Where two ways meet, whatever happened on either
-// has happened; the body of a loop is walked twice, so that its end meets its
+// has happened; the body of a loop is visited twice, so that its end meets its
 // beginning. Where a barrier is missing, one pass says so and the other puts it
 // there. Which rows of a tile have a value is not followed: one that is shared
 // by rows has one on every way as soon as it has on one.
@@ -30,7 +30,7 @@ namespace {
 /// thread may still be at, and whether the tile has a value on every way here.
 struct TileState {
   Operation *shared = nullptr;
-  Operation *fetched = nullptr;
+  Operation *loaded = nullptr;
   Operation *copied = nullptr;  // not awaited yet
   Operation *product = nullptr; // reads it and was not awaited yet
   bool hasValue = false;
@@ -39,15 +39,15 @@ struct TileState {
 
 class SharedTileWalk {
 public:
-  /// With `places`, missing barriers are inserted.
-  explicit SharedTileWalk(bool places) : places(places) {}
+  /// With `inserts`, missing barriers are inserted.
+  explicit SharedTileWalk(bool inserts) : inserts(inserts) {}
   LogicalResult walk(Region &region);
 
 private:
   using States = llvm::MapVector<Value, TileState>;
 
   LogicalResult visit(Operation &op);
-  LogicalResult visitAccess(Operation *op, Value place, bool writes,
+  LogicalResult visitAccess(Operation *op, Value buffer, bool writes,
                             bool reads);
   LogicalResult visitLoop(Operation &op);
   LogicalResult visitCommit(gdn::gpu::CommitOp commit);
@@ -60,7 +60,7 @@ private:
   void meetBefore(Operation *op, bool awaits);
   static void join(States &into, const States &other);
 
-  bool places;
+  bool inserts;
   States states;
   DenseSet<Operation *> arrived; // what was shared before the gdn_gpu.arrive
 };
@@ -80,18 +80,18 @@ struct CheckGPU final : gdn::impl::CheckGPUBase<CheckGPU> {
 
 } // namespace
 
-/// The tile that `place` is, whatever shape it has here. Until it is committed,
-/// what a role fills is known by the channel.
-static Value getTile(Value place) {
-  if (auto reshape = place.getDefiningOp<gdn::gpu::ReshapeOp>())
-    return getTile(reshape.getPlace());
-  if (auto acquire = place.getDefiningOp<gdn::gpu::AcquireOp>())
+/// The tile that `buffer` is, whatever shape it has here. Until it is
+/// committed, what a role fills is known by the channel.
+static Value getTile(Value buffer) {
+  if (auto reshape = buffer.getDefiningOp<gdn::gpu::ReshapeOp>())
+    return getTile(reshape.getBuffer());
+  if (auto acquire = buffer.getDefiningOp<gdn::gpu::AcquireOp>())
     return acquire.getChannel();
-  return place;
+  return buffer;
 }
 
-/// True if each warp uses the columns of the tile that are its own.
-static bool isOwn(Operation *op) {
+/// True if each warp uses the columns of the tile that are its group's.
+static bool isPerWarpgroup(Operation *op) {
   auto hasAllRows = [&](gdn::gpu::FragmentType type) {
     auto rows = dyn_cast<gdn::gpu::RowsAttr>(type.getLayout());
     return rows && rows.isMatrix() &&
@@ -99,31 +99,31 @@ static bool isOwn(Operation *op) {
            gdn::gpu::countWarps(op) == rows.getWarps();
   };
   if (auto copy = dyn_cast<gdn::gpu::BeginCopyOp>(op))
-    return copy.getOwn();
-  if (auto fetch = dyn_cast<gdn::gpu::FetchOp>(op))
-    return fetch.getTranspose() && hasAllRows(fetch.getTile().getType());
-  if (auto share = dyn_cast<gdn::gpu::ShareOp>(op))
-    return share.getTranspose() && hasAllRows(share.getTile().getType());
+    return copy.getPerWarpgroup();
+  if (auto load = dyn_cast<gdn::gpu::LoadSharedOp>(op))
+    return load.getTranspose() && hasAllRows(load.getTile().getType());
+  if (auto store = dyn_cast<gdn::gpu::StoreSharedOp>(op))
+    return store.getTranspose() && hasAllRows(store.getTile().getType());
   return isa<gdn::gpu::CopyOutOp>(op);
 }
 
 /// What an op does to a shared tile.
 struct Access {
-  Value place;
+  Value buffer;
   bool writes = false, reads = false;
 };
 
 static SmallVector<Access, 4> getAccesses(Operation *op) {
-  if (auto share = dyn_cast<gdn::gpu::ShareOp>(op)) // share_c2
-    return {Access{share.getPlace(), true, false}};
+  if (auto store = dyn_cast<gdn::gpu::StoreSharedOp>(op)) // store_shared_c2
+    return {Access{store.getBuffer(), true, false}};
   if (auto copy = dyn_cast<gdn::gpu::BeginCopyOp>(op)) // begin_copy_c5
-    return {Access{copy.getPlace(), true, false}};
+    return {Access{copy.getBuffer(), true, false}};
   if (auto inverse = dyn_cast<gdn::gpu::TriInverseOp>(op)) // tri_inverse_c4
     return {Access{inverse.getScratch(), true, true}};
   if (auto sum = dyn_cast<gdn::gpu::ColumnSumOp>(op)) // column_sum_c4
     return {Access{sum.getScratch(), true, true}};
-  if (isa<gdn::gpu::FetchOp, gdn::gpu::FetchElementOp, gdn::gpu::CopyOutOp>(
-          op)) // fetch_c2, fetch_element_c2
+  if (isa<gdn::gpu::LoadSharedOp, gdn::gpu::LoadSharedElementOp,
+          gdn::gpu::CopyOutOp>(op)) // load_shared_c2, load_shared_element_c2
     return {Access{op->getOperand(0), false, true}};
   if (auto matmul = dyn_cast<gdn::gpu::MatmulOp>(op)) // matmul_c5
     return {Access{matmul.getRhs(), false, true}};
@@ -132,8 +132,8 @@ static SmallVector<Access, 4> getAccesses(Operation *op) {
     start = await.getProduct().getDefiningOp<gdn::gpu::StartMatmulOp>();
   if (start) {
     SmallVector<Access, 4> accesses;
-    for (Value place : start.getPlaces())
-      accesses.push_back({place, false, true});
+    for (Value buffer : start.getBuffers())
+      accesses.push_back({buffer, false, true});
     return accesses;
   }
   if (auto products =
@@ -147,35 +147,35 @@ static SmallVector<Access, 4> getAccesses(Operation *op) {
 
 /// Two rows of a tile are apart, and so are the columns of two warps.
 static bool areApart(Operation *op, Operation *other) {
-  if (isOwn(op) && isOwn(other))
+  if (isPerWarpgroup(op) && isPerWarpgroup(other))
     return true;
-  auto share = dyn_cast<gdn::gpu::ShareOp>(op);
-  auto before = dyn_cast<gdn::gpu::ShareOp>(other);
-  return share && before && share.getRow() && before.getRow() &&
-         share.getPlace().getType() == before.getPlace().getType();
+  auto store = dyn_cast<gdn::gpu::StoreSharedOp>(op);
+  auto before = dyn_cast<gdn::gpu::StoreSharedOp>(other);
+  return store && before && store.getRow() && before.getRow() &&
+         store.getBuffer().getType() == before.getBuffer().getType();
 }
 
 /// What has to be over before `op`.
 SharedTileWalk::Conflict SharedTileWalk::getConflict(Operation *op) const {
   Conflict conflict = Conflict::none;
   for (const Access &access : getAccesses(op))
-    if (auto found = states.find(getTile(access.place));
+    if (auto found = states.find(getTile(access.buffer));
         found != states.end()) {
       const TileState &state = found->second;
       if (state.copied && !areApart(op, state.copied))
         return Conflict::copy;
       if ((state.shared && !areApart(op, state.shared)) ||
-          (access.writes && state.fetched && !areApart(op, state.fetched)))
+          (access.writes && state.loaded && !areApart(op, state.loaded)))
         conflict = Conflict::access;
     }
   return conflict;
 }
 
 void SharedTileWalk::meet(bool awaits) {
-  for (auto &[place, state] : states) {
+  for (auto &[buffer, state] : states) {
     if (awaits)
       state.copied = nullptr;
-    state.fetched = nullptr;
+    state.loaded = nullptr;
     if (!state.copied) // what is still on its way is there for no thread
       state.shared = nullptr;
   }
@@ -198,20 +198,20 @@ LogicalResult SharedTileWalk::needsBarrier(Operation *op, Operation *earlier) {
 }
 
 void SharedTileWalk::join(States &into, const States &other) {
-  for (auto &[place, state] : other) {
-    TileState &mine = into[place];
+  for (auto &[buffer, state] : other) {
+    TileState &mine = into[buffer];
     if (!mine.shared)
       mine.shared = state.shared;
-    if (!mine.fetched)
-      mine.fetched = state.fetched;
+    if (!mine.loaded)
+      mine.loaded = state.loaded;
     if (!mine.copied)
       mine.copied = state.copied;
     if (!mine.product)
       mine.product = state.product;
     mine.hasRows |= state.hasRows;
   }
-  for (auto &[place, state] : into) {
-    auto found = other.find(place);
+  for (auto &[buffer, state] : into) {
+    auto found = other.find(buffer);
     state.hasValue &= found != other.end() && found->second.hasValue;
     state.hasValue |= state.hasRows;
   }
@@ -257,9 +257,9 @@ LogicalResult SharedTileWalk::visitLoop(Operation &op) {
   return success();
 }
 
-LogicalResult SharedTileWalk::visitAccess(Operation *op, Value place,
+LogicalResult SharedTileWalk::visitAccess(Operation *op, Value buffer,
                                           bool writes, bool reads) {
-  TileState &state = states[place];
+  TileState &state = states[buffer];
   if (state.copied) {
     InFlightDiagnostic diag = op->emitOpError(
         "expects a gdn_gpu.await_copies between it and the copy before it");
@@ -273,8 +273,8 @@ LogicalResult SharedTileWalk::visitAccess(Operation *op, Value place,
     diag.attachNote(state.product->getLoc()) << "product";
     return diag;
   }
-  if (writes && state.fetched && !areApart(op, state.fetched))
-    return needsBarrier(op, state.fetched);
+  if (writes && state.loaded && !areApart(op, state.loaded))
+    return needsBarrier(op, state.loaded);
   if (state.shared && !areApart(op, state.shared))
     if (writes || state.hasValue)
       return needsBarrier(op, state.shared);
@@ -284,11 +284,11 @@ LogicalResult SharedTileWalk::visitAccess(Operation *op, Value place,
   if (writes) {
     state.shared = op;
     state.hasValue = true;
-    if (auto share = dyn_cast<gdn::gpu::ShareOp>(op))
-      state.hasRows |= bool(share.getRow());
+    if (auto store = dyn_cast<gdn::gpu::StoreSharedOp>(op))
+      state.hasRows |= bool(store.getRow());
   }
   if (reads)
-    state.fetched = op;
+    state.loaded = op;
   if (isa<gdn::gpu::BeginCopyOp>(op))
     state.copied = op;
   if (isa<gdn::gpu::StartMatmulOp>(op))
@@ -332,7 +332,7 @@ static bool awaitsArrivals(Operation &op) {
 /// What was shared before the others arrived is there for this warp alone.
 LogicalResult SharedTileWalk::visitAwaiting(Operation &op) {
   States before = states;
-  for (auto &[place, state] : states)
+  for (auto &[buffer, state] : states)
     if (arrived.contains(state.shared))
       state.shared = nullptr;
   if (failed(walk(op.getRegion(0))))
@@ -343,7 +343,7 @@ LogicalResult SharedTileWalk::visitAwaiting(Operation &op) {
 
 LogicalResult SharedTileWalk::visit(Operation &op) {
   if (isa<gdn::gpu::ArriveOp>(op)) {
-    for (auto &[place, state] : states)
+    for (auto &[buffer, state] : states)
       arrived.insert(state.shared);
     return success();
   }
@@ -354,12 +354,12 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
     return success();
   }
   if (isa<gdn::gpu::AwaitCopiesOp>(op)) {
-    for (auto &[place, state] : states)
+    for (auto &[buffer, state] : states)
       state.copied = nullptr;
     return success();
   }
   if (auto acquire = dyn_cast<gdn::gpu::AcquireOp>(op)) {
-    states.erase(acquire.getChannel()); // another place
+    states.erase(acquire.getChannel()); // another ring stage
     return success();
   }
   if (auto commit = dyn_cast<gdn::gpu::CommitOp>(op))
@@ -367,20 +367,21 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
   if (SmallVector<Access, 4> accesses = getAccesses(&op); !accesses.empty()) {
     // Channels order what other roles do with their tiles.
     llvm::erase_if(accesses, [](const Access &access) {
-      return bool(getTile(access.place).getDefiningOp<gdn::gpu::ReceiveOp>());
+      return bool(getTile(access.buffer).getDefiningOp<gdn::gpu::ReceiveOp>());
     });
     Conflict conflict = getConflict(&op);
-    if (places && conflict != Conflict::none && !gdn::gpu::isInSomeWarps(&op) &&
+    if (inserts && conflict != Conflict::none &&
+        !gdn::gpu::isInSomeWarps(&op) &&
         !op.getParentOfType<gdn::gpu::EachWarpOp>())
       meetBefore(&op, conflict == Conflict::copy);
     for (const Access &access : accesses)
-      if (failed(visitAccess(&op, getTile(access.place), access.writes,
+      if (failed(visitAccess(&op, getTile(access.buffer), access.writes,
                              access.reads)))
         return failure();
     return success();
   }
   // A barrier is outside of a role, so one for any of its ops comes before it.
-  if (places && isa<gdn::gpu::WarpsOp, gdn::gpu::EachWarpOp>(op) &&
+  if (inserts && isa<gdn::gpu::WarpsOp, gdn::gpu::EachWarpOp>(op) &&
       !isa<gdn::gpu::RolesOp>(op.getParentOp())) {
     Conflict conflict = Conflict::none;
     op.walk([&](Operation *inner) {
@@ -430,42 +431,42 @@ static LogicalResult checkLayouts(FunctionOpInterface function) {
   return failure(walk.wasInterrupted());
 }
 
-/// Who shares into a tile waits until boxes have been read from it
+/// Who stores into a tile waits until boxes have been read from it
 /// (copy_out_c6), and one does so behind each, so that none is under way where
 /// the tile ends.
-static LogicalResult checkBoxStores(FunctionOpInterface function) {
+static LogicalResult checkTensorMapStores(FunctionOpInterface function) {
   WalkResult walk = function->walk([&](gdn::gpu::CopyOutOp copy) {
-    if (!copy.getBoxed())
+    if (!copy.getTensorMap())
       return WalkResult::advance();
     // Only then tiles lie at multiples of what the swizzle repeats behind.
     if (!function->hasAttr("gdn_gpu.warpgroups")) {
       copy.emitOpError("expects the function to have 'gdn_gpu.warpgroups' for "
-                       "'boxed'");
+                       "'tensor_map'");
       return WalkResult::interrupt();
     }
     InFlightDiagnostic diag = copy.emitOpError(
-        "expects a tile of gdn_gpu.alloc into which the same role shares own "
+        "expects a tile of gdn_gpu.alloc into which the same role stores the "
         "columns, once behind it in its block, and which nothing else writes, "
-        "for 'boxed'");
+        "for 'tensor_map'");
     bool isShared = false;
     auto mayUse = [&](Operation *user) {
-      auto share = dyn_cast<gdn::gpu::ShareOp>(user);
-      if (!share)
-        return isa<gdn::gpu::CopyOutOp, gdn::gpu::FetchOp,
-                   gdn::gpu::FetchElementOp>(user);
+      auto store = dyn_cast<gdn::gpu::StoreSharedOp>(user);
+      if (!store)
+        return isa<gdn::gpu::CopyOutOp, gdn::gpu::LoadSharedOp,
+                   gdn::gpu::LoadSharedElementOp>(user);
       isShared |=
-          share->getBlock() == copy->getBlock() && copy->isBeforeInBlock(share);
-      return isOwn(share) &&
-             gdn::gpu::getRole(share) == gdn::gpu::getRole(copy) &&
-             !gdn::gpu::isInSomeWarps(share) &&
-             !share->getParentOfType<gdn::gpu::EachWarpOp>();
+          store->getBlock() == copy->getBlock() && copy->isBeforeInBlock(store);
+      return isPerWarpgroup(store) &&
+             gdn::gpu::getRole(store) == gdn::gpu::getRole(copy) &&
+             !gdn::gpu::isInSomeWarps(store) &&
+             !store->getParentOfType<gdn::gpu::EachWarpOp>();
     };
-    for (Operation *user : copy.getPlace().getUsers())
+    for (Operation *user : copy.getBuffer().getUsers())
       if (!mayUse(user)) {
         diag.attachNote(user->getLoc()) << "other use";
         return WalkResult::interrupt();
       }
-    if (!isShared || !copy.getPlace().getDefiningOp<gdn::gpu::AllocOp>())
+    if (!isShared || !copy.getBuffer().getDefiningOp<gdn::gpu::AllocOp>())
       return WalkResult::interrupt();
     diag.abandon();
     return WalkResult::advance();
@@ -475,15 +476,15 @@ static LogicalResult checkBoxStores(FunctionOpInterface function) {
 
 LogicalResult gdn::checkGPUProgram(FunctionOpInterface function) {
   if (failed(checkLayouts(function)) || failed(checkChannels(function)) ||
-      failed(checkBoxStores(function)))
+      failed(checkTensorMapStores(function)))
     return failure();
-  return SharedTileWalk(/*places=*/false).walk(function.getFunctionBody());
+  return SharedTileWalk(/*inserts=*/false).walk(function.getFunctionBody());
 }
 
 void PlaceBarriers::runOnOperation() {
   for (auto function : getOperation().getOps<FunctionOpInterface>())
     if (function->hasAttr("gdn_gpu.threads") &&
         failed(
-            SharedTileWalk(/*places=*/true).walk(function.getFunctionBody())))
+            SharedTileWalk(/*inserts=*/true).walk(function.getFunctionBody())))
       return signalPassFailure();
 }

@@ -3,18 +3,18 @@
 // convert-gdn-gpu-to-nvvm: one walk over a program that writes its kernel. A
 // fragment becomes the vector of the elements that a thread holds, a shared
 // tile a pointer, gdn_gpu.warps a branch. See Passes.td.
-#include "Channels.h"
 #include "CheckGPUProgram.h"
-#include "HiddenValues.h"
-#include "KernelEntry.h"
-#include "LaunchOrder.h"
-#include "NarrowDivision.h"
-#include "RoleEntry.h"
-#include "RowWork.h"
-#include "SharedMatrix.h"
-#include "SplitProducts.h"
-#include "TileCopy.h"
-#include "ViewMemory.h"
+#include "Copies/Channels.h"
+#include "Copies/TileCopy.h"
+#include "Fragments/SharedMatrix.h"
+#include "Kernel/KernelEntry.h"
+#include "Kernel/NarrowDivision.h"
+#include "Kernel/OptimizationBarrier.h"
+#include "Kernel/RoleEntry.h"
+#include "Kernel/ViewMemory.h"
+#include "Products/SplitMma.h"
+#include "Rows/RowWork.h"
+#include "Sync/LaunchOrder.h"
 
 #include "gdn/Conversion/Passes.h"
 
@@ -56,13 +56,13 @@ private:
   void lowerBlock(Block &block);
   template <typename OpTy> void lowerWarps(OpTy warps);
   void lowerRoles(gdn::gpu::RolesOp roles);
-  void hideThread(Location loc);
-  void hideSharedNumbers(Region &role);
+  void recomputeThread(Location loc);
+  void recomputeSharedNumbers(Region &role);
   void lowerUnits(gdn::gpu::UnitsOp units);
   void lowerLoop(scf::ForOp loop);
   void lowerIf(scf::IfOp branch);
   void lowerAwait(Location loc);
-  TileMemory sharedMemory(Location loc, Value place,
+  TileMemory sharedMemory(Location loc, Value buffer,
                           gdn::gpu::FragmentType type, Value row);
 
   Value get(Value value) { return values.lookupOrDefault(value); }
@@ -148,7 +148,7 @@ void KernelLowering::placeSharedTiles() {
       sharedBytes =
           llvm::alignTo(sharedBytes + alloc.getTile().getType().getBytes(), 16);
     });
-  sharedBytes = channels.place(sharedBytes);
+  sharedBytes = channels.assign(sharedBytes);
   if (sharedBytes == 0)
     return;
   Location loc = source.getLoc();
@@ -177,14 +177,14 @@ void KernelLowering::placeSharedTiles() {
     sharedBytes = 0;
 }
 
-TileMemory KernelLowering::sharedMemory(Location loc, Value place,
+TileMemory KernelLowering::sharedMemory(Location loc, Value buffer,
                                         gdn::gpu::FragmentType type,
                                         Value row) {
-  auto shared = cast<gdn::gpu::SharedType>(place.getType());
+  auto shared = cast<gdn::gpu::SharedType>(buffer.getType());
   int64_t bytes = type.getElementType().getIntOrFloatBitWidth() / 8;
   int64_t columns = shared.getShape().back();
   TileMemory tile;
-  tile.pointer = values.lookup(place);
+  tile.pointer = values.lookup(buffer);
   tile.row = {type.isPerRow() ? bytes : columns * bytes, Value()};
   tile.column = {bytes, Value()};
   // Rows begin at multiples of their size.
@@ -212,24 +212,24 @@ void KernelLowering::lowerBlock(Block &block) {
       lower(op);
 }
 
-void KernelLowering::hideThread(Location loc) {
+void KernelLowering::recomputeThread(Location loc) {
   for (Value *number : {&threads.lane, &threads.warp})
     if (!matchPattern(*number, m_Constant()))
-      *number = hideValue(b, loc, *number);
+      *number = optimizationBarrier(b, loc, *number);
 }
 
 /// Makes the work of a role compute its addresses itself. Beside a state in
 /// registers there is no room for those that several roles have in common.
-void KernelLowering::hideSharedNumbers(Region &role) {
+void KernelLowering::recomputeSharedNumbers(Region &role) {
   Location loc = role.getLoc();
-  hideThread(loc);
+  recomputeThread(loc);
   SetVector<Value> used;
   getUsedValuesDefinedAbove(role, used);
   for (Value value : used)
     if (Value known = values.lookupOrNull(value);
         known && known.getType().isIndex() &&
         !matchPattern(known, m_Constant()))
-      values.map(value, hideValue(b, loc, known));
+      values.map(value, optimizationBarrier(b, loc, known));
 }
 
 /// The warps take one way, the others hold nothing.
@@ -257,7 +257,7 @@ template <typename OpTy> void KernelLowering::lowerWarps(OpTy warps) {
       channels.enterRole(b, role);
     }
     if (source->hasAttr("gdn_gpu.keep_loops"))
-      hideSharedNumbers(warps.getBody());
+      recomputeSharedNumbers(warps.getBody());
     if (body.getNumArguments() == 1) { // each by itself
       values.map(body.getArgument(0), a.toIndex(threads.warp));
       threads.warp = a.i32(0);
@@ -314,7 +314,7 @@ void KernelLowering::lowerLoop(scf::ForOp loop) {
     BlockThreads around = threads;
     IRMapping valuesAround = values;
     if (keeps)
-      hideSharedNumbers(loop.getRegion());
+      recomputeSharedNumbers(loop.getRegion());
     lowerBlock(*loop.getBody());
     if (loop.getNumResults() > 0)
       scf::YieldOp::create(
@@ -369,7 +369,7 @@ void KernelLowering::lower(Operation &op) {
   auto at = [&](auto copy) {
     return memory.getTile(b, loc, copy.getView(), values,
                           get(copy.getIndices()), copy.getDims(),
-                          copy.getPlace().getType());
+                          copy.getBuffer().getType());
   };
   llvm::TypeSwitch<Operation *>(&op)
       .Case([&](gdn::gpu::BlockIdOp id) {
@@ -399,7 +399,7 @@ void KernelLowering::lower(Operation &op) {
         auto type = cast<gdn::gpu::FragmentType>(ask.getTile());
         TileMemory tile = tileIn(ask, type, /*aligned=*/0);
         if (auto begin = dyn_cast<gdn::gpu::BeginLoadOp>(*ask))
-          tile.begun = get(begin.getPlace());
+          tile.begun = get(begin.getBuffer());
         auto emit = tile.begun ? beginFragment : prefetchFragment;
         emit(b, loc, threads, type, tile);
       })
@@ -410,7 +410,7 @@ void KernelLowering::lower(Operation &op) {
       })
       .Case<gdn::gpu::AllocOp, gdn::gpu::ChannelOp>([](auto) {})
       .Case([&](gdn::gpu::ReshapeOp reshape) {
-        values.map(reshape.getResult(), get(reshape.getPlace()));
+        values.map(reshape.getResult(), get(reshape.getBuffer()));
       })
       .Case([&](gdn::gpu::AcquireOp acquire) {
         values.map(acquire.getTile(), channels.acquire(b, threads, acquire));
@@ -430,40 +430,41 @@ void KernelLowering::lower(Operation &op) {
         channels.copy(b, threads, copy, values.lookup(copy.getTile()),
                       memory.getRows(b, loc, copy, values));
       })
-      .Case([&](gdn::gpu::ShareOp share) {
-        gdn::gpu::FragmentType type = share.getTile().getType();
-        gdn::gpu::SharedType place = share.getPlace().getType();
-        emitAwaitBoxStores(b, share, threads);
-        if (place.getSwizzled() || share.getTranspose())
-          return shareMatrix(b, loc, threads, type, get(share.getTile()), place,
-                             values.lookup(share.getPlace()), rowOf(share),
-                             share.getTranspose(),
+      .Case([&](gdn::gpu::StoreSharedOp store) {
+        gdn::gpu::FragmentType type = store.getTile().getType();
+        gdn::gpu::SharedType buffer = store.getBuffer().getType();
+        emitAwaitTensorMapStores(b, store, threads);
+        if (buffer.getSwizzled() || store.getTranspose())
+          return storeMatrix(b, loc, threads, type, get(store.getTile()),
+                             buffer, values.lookup(store.getBuffer()),
+                             rowOf(store), store.getTranspose(),
                              source->hasAttr("gdn_gpu.warpgroups"));
-        storeFragment(b, loc, threads, type, get(share.getTile()),
-                      sharedMemory(loc, share.getPlace(), type, share.getRow()),
-                      Value());
+        storeFragment(
+            b, loc, threads, type, get(store.getTile()),
+            sharedMemory(loc, store.getBuffer(), type, store.getRow()),
+            Value());
       })
-      .Case([&](gdn::gpu::FetchOp fetch) {
-        gdn::gpu::FragmentType type = fetch.getTile().getType();
-        gdn::gpu::SharedType place = fetch.getPlace().getType();
-        if (place.getSwizzled() || fetch.getTranspose())
-          return values.map(fetch.getTile(),
-                            fetchMatrix(b, loc, threads, type, place,
-                                        values.lookup(fetch.getPlace()),
-                                        rowOf(fetch), fetch.getTranspose()));
-        values.map(fetch.getTile(),
-                   loadFragment(b, loc, threads, type,
-                                sharedMemory(loc, fetch.getPlace(), type,
-                                             fetch.getRow()),
-                                Value()));
+      .Case([&](gdn::gpu::LoadSharedOp load) {
+        gdn::gpu::FragmentType type = load.getTile().getType();
+        gdn::gpu::SharedType buffer = load.getBuffer().getType();
+        if (buffer.getSwizzled() || load.getTranspose())
+          return values.map(load.getTile(),
+                            loadMatrix(b, loc, threads, type, buffer,
+                                       values.lookup(load.getBuffer()),
+                                       rowOf(load), load.getTranspose()));
+        values.map(load.getTile(),
+                   loadFragment(
+                       b, loc, threads, type,
+                       sharedMemory(loc, load.getBuffer(), type, load.getRow()),
+                       Value()));
       })
-      .Case([&](gdn::gpu::FetchElementOp fetch) {
-        Type type = fetch.getValue().getType();
-        Value pointer = values.lookup(fetch.getPlace());
+      .Case([&](gdn::gpu::LoadSharedElementOp load) {
+        Type type = load.getValue().getType();
+        Value pointer = values.lookup(load.getBuffer());
         pointer = LLVM::GEPOp::create(
             b, loc, pointer.getType(), type, pointer,
-            ArrayRef<LLVM::GEPArg>{a.toI64(get(fetch.getIndex()))});
-        values.map(fetch.getValue(),
+            ArrayRef<LLVM::GEPArg>{a.toI64(get(load.getIndex()))});
+        values.map(load.getValue(),
                    LLVM::LoadOp::create(b, loc, type, pointer).getResult());
       })
       .Case([&](gdn::gpu::FillOp fill) {
@@ -481,15 +482,16 @@ void KernelLowering::lower(Operation &op) {
         values.map(conv.getResults(), emitConv1d(b, conv, values));
       })
       .Case([&](gdn::gpu::BeginCopyOp copy) {
-        Value to = values.lookup(copy.getPlace()), rows = getIf(copy.getRows());
+        Value to = values.lookup(copy.getBuffer()),
+              rows = getIf(copy.getRows());
         auto pieces = [&] { emitCopy(b, copy, threads, at(copy), rows, to); };
-        if (!copy.getBoxed())
+        if (!copy.getTensorMap())
           return pieces();
-        emitBoxCopy(b, copy, threads, entry.boxes, entry.kernel, channels,
-                    get(copy.getIndices()), rows, to, pieces);
+        emitTensorMapCopy(b, copy, threads, entry.tensorMaps, entry.kernel,
+                          channels, get(copy.getIndices()), rows, to, pieces);
       })
       .Case([&](gdn::gpu::CopyOutOp copy) {
-        emitCopyOut(b, copy, threads, at(copy), values, entry.boxes,
+        emitCopyOut(b, copy, threads, at(copy), values, entry.tensorMaps,
                     entry.kernel);
       })
       .Case([&](gdn::gpu::AwaitCopiesOp await) {
@@ -514,14 +516,14 @@ void KernelLowering::lower(Operation &op) {
                    awaitGroupMatmul(b, loc, type, sums, /*left=*/0));
       })
       .Case([&](gdn::gpu::StartMatmulOp start) {
-        auto place = dyn_cast<gdn::gpu::SharedType>(start.getLhs().getType());
+        auto buffer = dyn_cast<gdn::gpu::SharedType>(start.getLhs().getType());
         gdn::gpu::SharedType rhs = start.getRhs().getType();
         products.push_back(
             {start.getResult(),
              startGroupMatmul(
                  b, loc, rhs.getShape()[start.getTransposeRhs() ? 1 : 0],
-                 GroupLhs{place, get(start.getLhs()), start.getTurned()}, rhs,
-                 start.getResult().getType().getFragment(),
+                 GroupLhs{buffer, get(start.getLhs()), start.getTransposed()},
+                 rhs, start.getResult().getType().getFragment(),
                  start.getTransposeRhs(), values.lookup(start.getRhs()),
                  getIf(start.getAcc()))});
       })

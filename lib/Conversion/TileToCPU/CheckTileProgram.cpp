@@ -18,8 +18,8 @@ static bool isTileOp(Operation *op) {
   return isa<tile::TileDialect>(op->getDialect());
 }
 
-/// True if `value` has a place: it comes from a gdn_tile op or an scf.for.
-static bool hasPlace(Value value) {
+/// True if `value` has a buffer: it comes from a gdn_tile op or an scf.for.
+static bool hasBuffer(Value value) {
   if (auto arg = dyn_cast<BlockArgument>(value))
     return isa<scf::ForOp>(arg.getOwner()->getParentOp());
   return isTileOp(value.getDefiningOp()) ||
@@ -91,7 +91,7 @@ static LogicalResult checkRowOp(Operation *op, tile::MapRowsOp map) {
     auto type = dyn_cast<VectorType>(operand.getType());
     if (type && type.getRank() != 1 &&
         !map.getBody().isAncestor(operand.getParentRegion()) &&
-        hasPlace(operand)) {
+        hasBuffer(operand)) {
       InFlightDiagnostic diag =
           op->emitOpError("expects a tile that a body uses whole to have rank "
                           "1, but got ")
@@ -122,7 +122,7 @@ LogicalResult gdn::checkTileProgram(func::FuncOp function) {
       return WalkResult::interrupt();
     }
     for (Value operand : op->getOperands()) {
-      if (!isTile(operand) || (carries && hasPlace(operand)))
+      if (!isTile(operand) || (carries && hasBuffer(operand)))
         continue;
       if (carries)
         op->emitOpError("expects its tiles to be results of gdn_tile ops or "

@@ -27,12 +27,12 @@ using namespace gdn;
 
 namespace {
 
-/// Loops over the rows of places of one shape, vector by vector.
+/// Loops over the rows of buffers of one shape, vector by vector.
 class RowLoops {
 public:
-  RowLoops(OpBuilder &b, Location loc, Value place, int64_t lanes)
+  RowLoops(OpBuilder &b, Location loc, Value buffer, int64_t lanes)
       : b(b), loc(loc), lanes(lanes) {
-    auto type = cast<MemRefType>(place.getType());
+    auto type = cast<MemRefType>(buffer.getType());
     rows = type.getDimSize(0);
     columns = type.getRank() == 2 ? type.getDimSize(1) : 1;
     while (columns % this->lanes != 0)
@@ -50,17 +50,17 @@ public:
     return loop;
   }
   /// A vector of a row; the element of a place of rank 1.
-  Value read(Value place, Value row, Value column) {
-    if (cast<MemRefType>(place.getType()).getRank() == 1)
-      return memref::LoadOp::create(b, loc, place, row);
-    return vector::LoadOp::create(b, loc, vector, place,
+  Value read(Value buffer, Value row, Value column) {
+    if (cast<MemRefType>(buffer.getType()).getRank() == 1)
+      return memref::LoadOp::create(b, loc, buffer, row);
+    return vector::LoadOp::create(b, loc, vector, buffer,
                                   ValueRange{row, column});
   }
-  void write(Value value, Value place, Value row, Value column) {
-    if (cast<MemRefType>(place.getType()).getRank() == 1)
-      memref::StoreOp::create(b, loc, value, place, row);
+  void write(Value value, Value buffer, Value row, Value column) {
+    if (cast<MemRefType>(buffer.getType()).getRank() == 1)
+      memref::StoreOp::create(b, loc, value, buffer, row);
     else
-      vector::StoreOp::create(b, loc, value, place, ValueRange{row, column});
+      vector::StoreOp::create(b, loc, value, buffer, ValueRange{row, column});
   }
 
   OpBuilder &b;
@@ -72,27 +72,27 @@ public:
 /// Scores of one key after another with the tokens behind it.
 class ScoreLoops : RowLoops {
 public:
-  ScoreLoops(OpBuilder &b, Location loc, const DecayScoresPlaces &places,
+  ScoreLoops(OpBuilder &b, Location loc, const DecayScoresBuffers &buffers,
              int64_t lanes)
-      : RowLoops(b, loc, places.key, lanes), places(places) {}
+      : RowLoops(b, loc, buffers.key, lanes), buffers(buffers) {}
 
   void emit();
 
 private:
   using Vectors = SmallVector<Value>;
 
-  Vectors readRow(Value place, Value row) {
+  Vectors readRow(Value buffer, Value row) {
     Vectors vectors;
     for (int64_t c = 0; c < columns; c += lanes)
-      vectors.push_back(read(place, row, index(c)));
+      vectors.push_back(read(buffer, row, index(c)));
     return vectors;
   }
   void emitDecay();
-  void emitZeros(Value place);
+  void emitZeros(Value buffer);
   /// Row `i` of both results in column `j`, for the key `faded`.
   void emitScores(ArrayRef<Value> faded, Value i, Value j);
 
-  const DecayScoresPlaces &places;
+  const DecayScoresBuffers &buffers;
 };
 
 } // namespace
@@ -181,11 +181,11 @@ void ScoreLoops::emitDecay() {
   OpBuilder::InsertionGuard guard(b);
   Value i = enter(index(0), index(rows), 1).getInductionVar();
   Value column = enter(index(0), index(columns), lanes).getInductionVar();
-  Value x = read(places.logDecay, i, column);
-  write(math::ExpOp::create(b, loc, x), places.decay, i, column);
+  Value x = read(buffers.logDecay, i, column);
+  write(math::ExpOp::create(b, loc, x), buffers.decay, i, column);
 }
 
-void ScoreLoops::emitZeros(Value place) {
+void ScoreLoops::emitZeros(Value buffer) {
   OpBuilder::InsertionGuard guard(b);
   int64_t width = lanes;
   while (rows % width != 0)
@@ -194,12 +194,12 @@ void ScoreLoops::emitZeros(Value place) {
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
   Value i = enter(index(0), index(rows), 1).getInductionVar();
   Value j = enter(index(0), index(rows), width).getInductionVar();
-  write(zero, place, i, j);
+  write(zero, buffer, i, j);
 }
 
 void ScoreLoops::emitScores(ArrayRef<Value> faded, Value i, Value j) {
-  for (auto [tile, scores] : {std::pair{places.query, places.queryScores},
-                              std::pair{places.key, places.keyScores}}) {
+  for (auto [tile, scores] : {std::pair{buffers.query, buffers.queryScores},
+                              std::pair{buffers.key, buffers.keyScores}}) {
     // Two chains, as in the recurrence: additions take four cycles.
     Vectors partial;
     for (auto [c, x] : llvm::enumerate(readRow(tile, i))) {
@@ -221,24 +221,24 @@ void ScoreLoops::emitScores(ArrayRef<Value> faded, Value i, Value j) {
 
 void ScoreLoops::emit() {
   emitDecay();
-  emitZeros(places.queryScores);
-  emitZeros(places.keyScores);
+  emitZeros(buffers.queryScores);
+  emitZeros(buffers.keyScores);
   OpBuilder::InsertionGuard guard(b);
   Value j = enter(index(0), index(rows), 1).getInductionVar();
-  Vectors key = readRow(places.key, j);
+  Vectors key = readRow(buffers.key, j);
   emitScores(key, j, j);
   Value next = arith::AddIOp::create(b, loc, j, index(1));
   scf::ForOp loop = enter(next, index(rows), 1, key);
   Value i = loop.getInductionVar();
   Vectors faded;
   for (auto [w, decay] :
-       llvm::zip(loop.getRegionIterArgs(), readRow(places.decay, i)))
+       llvm::zip(loop.getRegionIterArgs(), readRow(buffers.decay, i)))
     faded.push_back(arith::MulFOp::create(b, loc, w, decay));
   emitScores(faded, i, j);
   scf::YieldOp::create(b, loc, faded);
 }
 
 void gdn::expandDecayScores(OpBuilder &b, Location loc,
-                            const DecayScoresPlaces &places, int64_t lanes) {
-  ScoreLoops(b, loc, places, lanes).emit();
+                            const DecayScoresBuffers &buffers, int64_t lanes) {
+  ScoreLoops(b, loc, buffers, lanes).emit();
 }

@@ -8,7 +8,7 @@
 
 namespace gdn {
 
-/// Running sums of the rows of `from` in `to`; the places may be the same.
+/// Running sums of the rows of `from` in `to`; the buffers may be the same.
 void expandPrefixSum(mlir::OpBuilder &builder, mlir::Location loc,
                      mlir::Value from, mlir::Value to, int64_t lanes);
 
@@ -26,13 +26,13 @@ void expandDecayMatrix(mlir::OpBuilder &builder, mlir::Location loc,
                        mlir::Value logDecay, mlir::Value decay, mlir::Value to,
                        int64_t lanes);
 
-/// Places of a gdn_tile.decay_scores; `decay` is scratch of the shape of
+/// Buffers of a gdn_tile.decay_scores; `decay` is scratch of the shape of
 /// `logDecay` for exp(logDecay).
-struct DecayScoresPlaces {
+struct DecayScoresBuffers {
   mlir::Value query, key, logDecay, decay, queryScores, keyScores;
 };
 void expandDecayScores(mlir::OpBuilder &builder, mlir::Location loc,
-                       const DecayScoresPlaces &places, int64_t lanes);
+                       const DecayScoresBuffers &buffers, int64_t lanes);
 
 } // namespace gdn
 

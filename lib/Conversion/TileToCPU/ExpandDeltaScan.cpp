@@ -33,10 +33,10 @@ constexpr int64_t kCacheLine = 64;
 
 class ScanLoops : private StateRows {
 public:
-  ScanLoops(OpBuilder &b, tile::DeltaScanOp scan, const ScanPlaces &places,
+  ScanLoops(OpBuilder &b, tile::DeltaScanOp scan, const ScanBuffers &buffers,
             int64_t lanes)
       : StateRows(b, scan.getLoc(), scan.getState().getType(), lanes),
-        scan(scan), places(places),
+        scan(scan), buffers(buffers),
         tokens(scan.getKey().getType().getDimSize(0)) {}
 
   void emit();
@@ -62,7 +62,7 @@ private:
   void emitToken(Value from, Value t, Value first, Value last);
 
   tile::DeltaScanOp scan;
-  const ScanPlaces &places;
+  const ScanBuffers &buffers;
   int64_t tokens;
 };
 
@@ -84,13 +84,13 @@ void ScanLoops::emitPrefetch(Value memory, Value row) {
 
 /// One token over rows `first` to `last`; the state before it is in `from`.
 void ScanLoops::emitToken(Value from, Value t, Value first, Value last) {
-  Chunks key = read(places.key, t), query = read(places.query, t);
-  Chunks decay = decayOf(places.decay, t);
-  Value beta = memref::LoadOp::create(b, loc, places.beta, t);
+  Chunks key = read(buffers.key, t), query = read(buffers.query, t);
+  Chunks decay = decayOf(buffers.decay, t);
+  Value beta = memref::LoadOp::create(b, loc, buffers.beta, t);
 
   OpBuilder::InsertionGuard guard(b);
   Value i = loop(first, last, 1).getInductionVar();
-  if (places.stateIsInPool)
+  if (buffers.stateIsInPool)
     emitPrefetch(from, i);
   Chunks state = read(from, i);
   SmallVector<Value> predicted, output;
@@ -98,28 +98,29 @@ void ScanLoops::emitToken(Value from, Value t, Value first, Value last) {
     state[c] = arith::MulFOp::create(b, loc, state[c], decay[c]);
     accumulate(predicted, c, state[c], key[c]);
   }
-  Value v = memref::LoadOp::create(b, loc, places.value, ValueRange{t, i});
+  Value v = memref::LoadOp::create(b, loc, buffers.value, ValueRange{t, i});
   Value error = arith::SubFOp::create(b, loc, v, sum(predicted));
   Value d = arith::MulFOp::create(b, loc, beta, error);
-  if (places.deltas)
-    memref::StoreOp::create(b, loc, d, places.deltas, ValueRange{t, i});
+  if (buffers.deltas)
+    memref::StoreOp::create(b, loc, d, buffers.deltas, ValueRange{t, i});
   Value delta = splat(d);
   for (unsigned c = 0; c < state.size(); ++c) {
     state[c] = vector::FMAOp::create(b, loc, delta, key[c], state[c]);
     accumulate(output, c, state[c], query[c]);
-    write(state[c], places.newState, i, c * lanes);
+    write(state[c], buffers.newState, i, c * lanes);
   }
-  memref::StoreOp::create(b, loc, sum(output), places.output, ValueRange{t, i});
+  memref::StoreOp::create(b, loc, sum(output), buffers.output,
+                          ValueRange{t, i});
 }
 
 void ScanLoops::emit() {
-  emitDecay(places.logDecay, places.decay, scan.getValid());
-  Value from = places.state;
+  emitDecay(buffers.logDecay, buffers.decay, scan.getValid());
+  Value from = buffers.state;
   // One token reads each row once, before it writes it; none leaves the rows.
   bool oneToken = tokens == 1 && getConstantIntValue(scan.getValid()) == 1;
-  if (from != places.newState && !oneToken) {
-    expandCopy(b, loc, from, places.newState);
-    from = places.newState;
+  if (from != buffers.newState && !oneToken) {
+    expandCopy(b, loc, from, buffers.newState);
+    from = buffers.newState;
   }
   forBlocks(scan.getValid(), [&](Value t, Value first, Value last) {
     emitToken(from, t, first, last);
@@ -127,23 +128,23 @@ void ScanLoops::emit() {
 }
 
 void gdn::expandDeltaScan(OpBuilder &b, tile::DeltaScanOp scan,
-                          const ScanPlaces &places, int64_t lanes) {
-  ScanLoops(b, scan, places, lanes).emit();
+                          const ScanBuffers &buffers, int64_t lanes) {
+  ScanLoops(b, scan, buffers, lanes).emit();
 }
 
 namespace {
 /// The second half of a scan, with deltas that are known.
 class FoldLoops : private StateRows {
 public:
-  FoldLoops(OpBuilder &b, tile::DeltaFoldOp fold, const FoldPlaces &places,
+  FoldLoops(OpBuilder &b, tile::DeltaFoldOp fold, const FoldBuffers &buffers,
             int64_t lanes)
       : StateRows(b, fold.getLoc(), fold.getState().getType(), lanes),
-        fold(fold), places(places) {}
+        fold(fold), buffers(buffers) {}
 
   void emit() {
-    emitDecay(places.logDecay, places.decay, fold.getValid());
-    if (places.state != places.newState)
-      expandCopy(b, loc, places.state, places.newState);
+    emitDecay(buffers.logDecay, buffers.decay, fold.getValid());
+    if (buffers.state != buffers.newState)
+      expandCopy(b, loc, buffers.state, buffers.newState);
     forBlocks(fold.getValid(), [&](Value t, Value first, Value last) {
       emitToken(t, first, last);
     });
@@ -151,24 +152,24 @@ public:
 
 private:
   void emitToken(Value t, Value first, Value last) {
-    Chunks key = read(places.key, t), decay = decayOf(places.decay, t);
+    Chunks key = read(buffers.key, t), decay = decayOf(buffers.decay, t);
     OpBuilder::InsertionGuard guard(b);
     Value i = loop(first, last, 1).getInductionVar();
     Value delta =
-        splat(memref::LoadOp::create(b, loc, places.deltas, ValueRange{t, i}));
-    for (auto [c, state] : llvm::enumerate(read(places.newState, i))) {
+        splat(memref::LoadOp::create(b, loc, buffers.deltas, ValueRange{t, i}));
+    for (auto [c, state] : llvm::enumerate(read(buffers.newState, i))) {
       Value kept = arith::MulFOp::create(b, loc, state, decay[c]);
-      write(vector::FMAOp::create(b, loc, delta, key[c], kept), places.newState,
-            i, c * lanes);
+      write(vector::FMAOp::create(b, loc, delta, key[c], kept),
+            buffers.newState, i, c * lanes);
     }
   }
 
   tile::DeltaFoldOp fold;
-  const FoldPlaces &places;
+  const FoldBuffers &buffers;
 };
 } // namespace
 
 void gdn::expandDeltaFold(OpBuilder &b, tile::DeltaFoldOp fold,
-                          const FoldPlaces &places, int64_t lanes) {
-  FoldLoops(b, fold, places, lanes).emit();
+                          const FoldBuffers &buffers, int64_t lanes) {
+  FoldLoops(b, fold, buffers, lanes).emit();
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // gdn_tile.map_rows as loops over vectors. A body works on whole rows; here a
-// row is walked one vector at a time, so that the code stays as short as the
-// body. A sum over the row ends such a walk, because what follows needs it:
+// row is passed over one vector at a time, so that the code stays as short as
+// the body. A sum over the row ends such a pass, because what follows needs it:
 //
 //   for each row:
 //     for each vector of the row:  x = f(row);  sum += x * x;  keep x
 //     s = g(sum)
 //     for each vector of the row:  row = x * s
 //
-// The walks are the stages: stage n uses the sums of the stages before it. What
-// two stages need is computed in both, unless it is dear and a result's row is
-// free to keep it.
+// The passes are the stages: stage n uses the sums of the stages before it.
+// What two stages need is computed in both, unless it is dear and a result's
+// row is free to keep it.
 #include "ExpandTileOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -38,17 +38,17 @@ static Attribute splatOf(Value value) {
 
 namespace {
 
-using Places = DenseMap<Value, Value>;
+using Buffers = DenseMap<Value, Value>;
 
-class RowWalk {
+class RowPass {
 public:
-  RowWalk(OpBuilder &b, tile::MapRowsOp map, ArrayRef<Value> inputs,
-          ArrayRef<Value> results, const Places &captured, int64_t lanes)
+  RowPass(OpBuilder &b, tile::MapRowsOp map, ArrayRef<Value> inputs,
+          ArrayRef<Value> results, const Buffers &captured, int64_t lanes)
       : b(b), loc(map.getLoc()), map(map), body(map.getBody().front()),
         results(results), captured(captured), lanes(lanes) {
-    for (auto [arg, place] :
+    for (auto [arg, buffer] :
          llvm::zip(body.getArguments().drop_front(), inputs))
-      inputPlaces[arg] = place;
+      inputBuffers[arg] = buffer;
   }
 
   /// Emits the loop over the rows; false, and nothing, if the body does not go
@@ -76,8 +76,9 @@ private:
   void emitRow(Value row);
   void emitStage(Value row, IRMapping &scalars);
   Value part(Value value, Value row, Value column, IRMapping &known);
-  Value load(Value value, Value place, ValueRange at) {
-    return vector::LoadOp::create(b, loc, vectorOf(value.getType()), place, at);
+  Value load(Value value, Value buffer, ValueRange at) {
+    return vector::LoadOp::create(b, loc, vectorOf(value.getType()), buffer,
+                                  at);
   }
 
   OpBuilder &b;
@@ -85,15 +86,15 @@ private:
   tile::MapRowsOp map;
   Block &body;
   ArrayRef<Value> results;
-  const Places &captured;
+  const Buffers &captured;
   int64_t lanes, width = 1;
-  llvm::MapVector<Value, Value> inputPlaces;
+  llvm::MapVector<Value, Value> inputBuffers;
   DenseMap<Value, unsigned> stages; // of results in the body
   unsigned stage = 0, lastStage = 0;
 
   /// A value that a result's row keeps for the stages after `stage`.
   struct Kept {
-    Value place;
+    Value buffer;
     unsigned stage;
   };
   llvm::MapVector<Value, Kept> kept;
@@ -101,7 +102,7 @@ private:
 
 } // namespace
 
-bool RowWalk::canSplit() {
+bool RowPass::canSplit() {
   SmallVector<Value> values(body.getArguments());
   for (Operation &op : body.without_terminator())
     if (op.getNumResults() != 1)
@@ -138,8 +139,9 @@ bool RowWalk::canSplit() {
   return true;
 }
 
-/// A value's stage is the number of walks that must be over before it is known.
-void RowWalk::assignStages() {
+/// A value's stage is the number of passes that must be over before it is
+/// known.
+void RowPass::assignStages() {
   for (Operation &op : body.without_terminator()) {
     unsigned stage = 0;
     for (Value operand : op.getOperands())
@@ -154,10 +156,10 @@ void RowWalk::assignStages() {
 
 /// Vector ops and inputs that `value` is computed from, as far as it is not
 /// kept.
-void RowWalk::reach(Value value, Set &ops, DenseSet<Value> &inputs) {
+void RowPass::reach(Value value, Set &ops, DenseSet<Value> &inputs) {
   if (!isVector(value) || kept.contains(value))
     return;
-  if (inputPlaces.contains(value))
+  if (inputBuffers.contains(value))
     inputs.insert(value);
   Operation *op = value.getDefiningOp();
   if (!op || op->getBlock() != &body || !ops.insert(op))
@@ -166,7 +168,7 @@ void RowWalk::reach(Value value, Set &ops, DenseSet<Value> &inputs) {
     reach(operand, ops, inputs);
 }
 
-void RowWalk::reachStage(unsigned stage, Set &ops, DenseSet<Value> &inputs) {
+void RowPass::reachStage(unsigned stage, Set &ops, DenseSet<Value> &inputs) {
   if (stage == lastStage)
     for (Value result : body.getTerminator()->getOperands())
       reach(result, ops, inputs);
@@ -176,14 +178,14 @@ void RowWalk::reachStage(unsigned stage, Set &ops, DenseSet<Value> &inputs) {
 }
 
 /// True for what is no dearer to compute than to keep.
-bool RowWalk::isCheap(Operation *op) {
+bool RowPass::isCheap(Operation *op) {
   return llvm::all_of(op->getOperands(), [&](Value operand) {
     return !operand.getDefiningOp() || operand.getParentBlock() != &body ||
            !isVector(operand);
   });
 }
 
-void RowWalk::chooseKept() {
+void RowPass::chooseKept() {
   for (stage = 0; stage < lastStage; ++stage) {
     Set first;
     DenseSet<Value> unused;
@@ -196,14 +198,14 @@ void RowWalk::chooseKept() {
       });
       if (!isWanted || isCheap(op))
         continue;
-      for (Value place : results) {
-        auto type = cast<MemRefType>(place.getType());
+      for (Value buffer : results) {
+        auto type = cast<MemRefType>(buffer.getType());
         bool isTaken = llvm::any_of(
-            kept, [&](auto &other) { return other.second.place == place; });
+            kept, [&](auto &other) { return other.second.buffer == buffer; });
         if (isTaken || type.getRank() != 2 ||
             type.getElementType() != getElementTypeOrSelf(value.getType()))
           continue;
-        kept[value] = {place, stage};
+        kept[value] = {buffer, stage};
         // An input that lives in the same row must not be read after that.
         DenseSet<Value> later;
         for (unsigned next = stage + 1; next <= lastStage; ++next) {
@@ -211,7 +213,7 @@ void RowWalk::chooseKept() {
           reachStage(next, ops, later);
         }
         if (llvm::none_of(later, [&](Value input) {
-              return inputPlaces.lookup(input) == place;
+              return inputBuffers.lookup(input) == buffer;
             }))
           break;
         kept.erase(value);
@@ -221,18 +223,18 @@ void RowWalk::chooseKept() {
 }
 
 /// The vector of `value` that begins at `column`.
-Value RowWalk::part(Value value, Value row, Value column, IRMapping &known) {
+Value RowPass::part(Value value, Value row, Value column, IRMapping &known) {
   if (Value done = known.lookupOrNull(value))
     return done;
   Value result;
   Operation *op = value.getDefiningOp();
   if (auto found = kept.find(value);
       found != kept.end() && found->second.stage < stage) {
-    result = load(value, found->second.place, {row, column});
-  } else if (Value place = inputPlaces.lookup(value)) {
-    result = load(value, place, {row, column});
-  } else if (Value place = captured.lookup(value)) {
-    result = load(value, place, column);
+    result = load(value, found->second.buffer, {row, column});
+  } else if (Value buffer = inputBuffers.lookup(value)) {
+    result = load(value, buffer, {row, column});
+  } else if (Value buffer = captured.lookup(value)) {
+    result = load(value, buffer, column);
   } else if (Attribute splat = splatOf(value)) {
     VectorType type = vectorOf(value.getType());
     result =
@@ -256,8 +258,8 @@ Value RowWalk::part(Value value, Value row, Value column, IRMapping &known) {
   return result;
 }
 
-/// Scalars of the stage, then one walk over the row.
-void RowWalk::emitStage(Value row, IRMapping &scalars) {
+/// Scalars of the stage, then one pass over the row.
+void RowPass::emitStage(Value row, IRMapping &scalars) {
   for (Operation &op : body.without_terminator())
     if (!isa<vector::ReductionOp>(op) &&
         llvm::none_of(op.getResults(), isVector) &&
@@ -278,33 +280,33 @@ void RowWalk::emitStage(Value row, IRMapping &scalars) {
     zeros.push_back(
         arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type)));
   }
-  auto walk =
+  auto pass =
       scf::ForOp::create(b, loc, index(0), index(width), index(lanes), zeros);
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(walk.getBody());
-  Value column = walk.getInductionVar();
+  b.setInsertionPointToStart(pass.getBody());
+  Value column = pass.getInductionVar();
   IRMapping known = scalars;
   SmallVector<Value> partial;
-  for (auto [sum, acc] : llvm::zip(sums, walk.getRegionIterArgs())) {
+  for (auto [sum, acc] : llvm::zip(sums, pass.getRegionIterArgs())) {
     Value x = part(sum.getVector(), row, column, known);
     partial.push_back(arith::AddFOp::create(b, loc, acc, x));
   }
   SmallVector<std::pair<Value, Value>> stores;
   if (stage == lastStage)
-    for (auto [value, place] :
+    for (auto [value, buffer] :
          llvm::zip(body.getTerminator()->getOperands(), results))
       if (isVector(value))
-        stores.push_back({part(value, row, column, known), place});
+        stores.push_back({part(value, row, column, known), buffer});
   for (auto &[value, home] : kept)
     if (home.stage == stage)
-      stores.push_back({part(value, row, column, known), home.place});
-  for (auto [value, place] : stores)
-    vector::StoreOp::create(b, loc, value, place, ValueRange{row, column});
+      stores.push_back({part(value, row, column, known), home.buffer});
+  for (auto [value, buffer] : stores)
+    vector::StoreOp::create(b, loc, value, buffer, ValueRange{row, column});
   if (!sums.empty())
     scf::YieldOp::create(b, loc, partial);
 
-  b.setInsertionPointAfter(walk);
-  for (auto [sum, total] : llvm::zip(sums, walk.getResults())) {
+  b.setInsertionPointAfter(pass);
+  for (auto [sum, total] : llvm::zip(sums, pass.getResults())) {
     Value scalar =
         vector::ReductionOp::create(b, loc, vector::CombiningKind::ADD, total,
                                     arith::FastMathFlags::reassoc);
@@ -312,22 +314,22 @@ void RowWalk::emitStage(Value row, IRMapping &scalars) {
   }
 }
 
-void RowWalk::emitRow(Value row) {
+void RowPass::emitRow(Value row) {
   IRMapping scalars;
   scalars.map(body.getArgument(0), row);
-  for (auto [arg, place] : inputPlaces)
+  for (auto [arg, buffer] : inputBuffers)
     if (!isVector(arg))
-      scalars.map(arg, memref::LoadOp::create(b, loc, place, row).getResult());
+      scalars.map(arg, memref::LoadOp::create(b, loc, buffer, row).getResult());
   for (stage = 0; stage <= lastStage; ++stage)
     emitStage(row, scalars);
-  for (auto [value, place] :
+  for (auto [value, buffer] :
        llvm::zip(body.getTerminator()->getOperands(), results))
     if (!isVector(value))
-      memref::StoreOp::create(b, loc, scalars.lookupOrDefault(value), place,
+      memref::StoreOp::create(b, loc, scalars.lookupOrDefault(value), buffer,
                               row);
 }
 
-bool RowWalk::emit() {
+bool RowPass::emit() {
   if (!canSplit())
     return false;
   assignStages();
@@ -343,6 +345,6 @@ bool RowWalk::emit() {
 void gdn::expandMapRows(OpBuilder &b, tile::MapRowsOp map,
                         ArrayRef<Value> inputs, ArrayRef<Value> results,
                         const DenseMap<Value, Value> &captured, int64_t lanes) {
-  if (!RowWalk(b, map, inputs, results, captured, lanes).emit())
+  if (!RowPass(b, map, inputs, results, captured, lanes).emit())
     expandWholeRows(b, map, inputs, results, captured);
 }

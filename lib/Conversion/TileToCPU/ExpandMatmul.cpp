@@ -27,9 +27,9 @@ struct Panel {
 
 class Product {
 public:
-  Product(OpBuilder &b, tile::MatmulOp matmul, const MatmulPlaces &places,
+  Product(OpBuilder &b, tile::MatmulOp matmul, const MatmulBuffers &buffers,
           int64_t lanes)
-      : b(b), l{b, matmul.getLoc()}, matmul(matmul), places(places) {
+      : b(b), l{b, matmul.getLoc()}, matmul(matmul), buffers(buffers) {
     VectorType type = matmul.getResult().getType();
     rows = type.getDimSize(0);
     columns = type.getDimSize(1);
@@ -47,7 +47,7 @@ private:
   OpBuilder &b;
   MatrixLoops l;
   tile::MatmulOp matmul;
-  const MatmulPlaces &places;
+  const MatmulBuffers &buffers;
   int64_t rows, columns, inner, blockRows;
 };
 
@@ -73,9 +73,9 @@ void Product::emit(const Panel &panel) {
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vector));
   for (int64_t r = 0; r < blockRows; ++r)
     for (int64_t v = 0; v < panel.vectors; ++v)
-      sums.push_back(places.acc ? l.read(vector, places.acc, l.add(i, r),
-                                         l.add(j, v * panel.lanes))
-                                : zero);
+      sums.push_back(buffers.acc ? l.read(vector, buffers.acc, l.add(i, r),
+                                          l.add(j, v * panel.lanes))
+                                 : zero);
   Value last = l.index(inner);
   if (matmul.getLowerLhs())
     last = arith::MinUIOp::create(b, loc, l.add(i, blockRows), last);
@@ -83,11 +83,11 @@ void Product::emit(const Panel &panel) {
   Value k = loop.getInductionVar();
   SmallVector<Value> right, next(loop.getRegionIterArgs());
   for (int64_t v = 0; v < panel.vectors; ++v)
-    right.push_back(l.read(vector, places.rhs, k, l.add(j, v * panel.lanes)));
+    right.push_back(l.read(vector, buffers.rhs, k, l.add(j, v * panel.lanes)));
   for (int64_t r = 0; r < blockRows; ++r) {
     Value row = l.add(i, r);
-    Value x = matmul.getTransposeLhs() ? l.element(places.lhs, k, row)
-                                       : l.element(places.lhs, row, k);
+    Value x = matmul.getTransposeLhs() ? l.element(buffers.lhs, k, row)
+                                       : l.element(buffers.lhs, row, k);
     Value left = vector::BroadcastOp::create(b, loc, vector, x);
     for (int64_t v = 0; v < panel.vectors; ++v) {
       Value &sum = next[r * panel.vectors + v];
@@ -98,13 +98,13 @@ void Product::emit(const Panel &panel) {
   b.setInsertionPointAfter(loop);
   for (int64_t r = 0; r < blockRows; ++r)
     for (int64_t v = 0; v < panel.vectors; ++v)
-      l.write(loop.getResult(r * panel.vectors + v), places.result, l.add(i, r),
-              l.add(j, v * panel.lanes));
+      l.write(loop.getResult(r * panel.vectors + v), buffers.result,
+              l.add(i, r), l.add(j, v * panel.lanes));
 }
 
 void gdn::expandMatmul(OpBuilder &b, tile::MatmulOp matmul,
-                       const MatmulPlaces &places, int64_t lanes) {
-  Product product(b, matmul, places, lanes);
+                       const MatmulBuffers &buffers, int64_t lanes) {
+  Product product(b, matmul, buffers, lanes);
   int64_t columns = product.numColumns();
   // 32 registers: blocks of 3 vectors where they come out even, else of 2 and
   // one of 3 or 1. 16 registers would spill with 3.

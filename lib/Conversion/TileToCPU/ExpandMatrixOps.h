@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loops for products of tiles, on the places of their operands.
+// Loops for products of tiles, on the buffers of their operands.
 #ifndef GDN_LIB_CONVERSION_TILETOCPU_EXPANDMATRIXOPS_H
 #define GDN_LIB_CONVERSION_TILETOCPU_EXPANDMATRIXOPS_H
 
@@ -8,30 +8,30 @@
 
 namespace gdn {
 
-/// Places of a gdn_tile.matmul, all f32; `acc` may be null and may be the
+/// Buffers of a gdn_tile.matmul, all f32; `acc` may be null and may be the
 /// place of `result`.
-struct MatmulPlaces {
+struct MatmulBuffers {
   mlir::Value lhs, rhs, acc, result;
 };
 void expandMatmul(mlir::OpBuilder &builder, tile::MatmulOp matmul,
-                  const MatmulPlaces &places, int64_t lanes);
+                  const MatmulBuffers &buffers, int64_t lanes);
 
 /// Columns of `from` become rows of `to`.
 void expandTranspose(mlir::OpBuilder &builder, mlir::Location loc,
                      mlir::Value from, mlir::Value to, int64_t lanes);
 
 /// Forward substitution, row by row; `matrix` and `result` are different
-/// places.
+/// buffers.
 void expandTriInverse(mlir::OpBuilder &builder, mlir::Location loc,
                       mlir::Value matrix, mlir::Value result, int64_t lanes);
 
-/// Places of a gdn_tile.tri_inverse in f16: `from` and `result` in f16, and
+/// Buffers of a gdn_tile.tri_inverse in f16: `from` and `result` in f16, and
 /// f32 scratch of their size.
-struct NarrowInversePlaces {
+struct NarrowInverseBuffers {
   mlir::Value from, matrix, inverse, result;
 };
 void expandNarrowInverse(mlir::OpBuilder &builder, mlir::Location loc,
-                         const NarrowInversePlaces &places);
+                         const NarrowInverseBuffers &buffers);
 
 } // namespace gdn
 

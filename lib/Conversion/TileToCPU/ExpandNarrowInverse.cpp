@@ -19,8 +19,8 @@ namespace {
 /// Rows of 16 elements of a matrix; a block is 16 of them.
 class BlockInverse {
 public:
-  BlockInverse(OpBuilder &b, Location loc, const NarrowInversePlaces &places)
-      : b(b), loc(loc), at(places),
+  BlockInverse(OpBuilder &b, Location loc, const NarrowInverseBuffers &buffers)
+      : b(b), loc(loc), at(buffers),
         row(VectorType::get({tile::inverseBlock}, b.getF32Type())) {}
   void emit();
 
@@ -39,11 +39,11 @@ private:
     b.setInsertionPointToStart(loop.getBody());
     body(loop.getInductionVar());
   }
-  Value read(Value place, Value i, Value j) {
-    return vector::LoadOp::create(b, loc, row, place, ValueRange{i, j});
+  Value read(Value buffer, Value i, Value j) {
+    return vector::LoadOp::create(b, loc, row, buffer, ValueRange{i, j});
   }
-  void write(Value value, Value place, Value i, Value j) {
-    vector::StoreOp::create(b, loc, value, place, ValueRange{i, j});
+  void write(Value value, Value buffer, Value i, Value j) {
+    vector::StoreOp::create(b, loc, value, buffer, ValueRange{i, j});
   }
   Value round(Value value) {
     Value narrow =
@@ -60,7 +60,7 @@ private:
 
   OpBuilder &b;
   Location loc;
-  const NarrowInversePlaces &at;
+  const NarrowInverseBuffers &at;
   VectorType row;
 };
 
@@ -140,7 +140,7 @@ void BlockInverse::emit() {
 }
 
 void gdn::expandNarrowInverse(OpBuilder &b, Location loc,
-                              const NarrowInversePlaces &places) {
+                              const NarrowInverseBuffers &buffers) {
   OpBuilder::InsertionGuard guard(b);
-  BlockInverse(b, loc, places).emit();
+  BlockInverse(b, loc, buffers).emit();
 }

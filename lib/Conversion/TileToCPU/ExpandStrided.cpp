@@ -21,10 +21,10 @@ namespace {
 class StridedAccess {
 public:
   StridedAccess(OpBuilder &b, Location loc, const StridedMatrix &matrix,
-                Value place, bool isLoad, int64_t lanes)
-      : b(b), loc(loc), matrix(matrix), place(place), isLoad(isLoad),
+                Value buffer, bool isLoad, int64_t lanes)
+      : b(b), loc(loc), matrix(matrix), buffer(buffer), isLoad(isLoad),
         lanes(lanes) {
-    auto type = cast<MemRefType>(place.getType());
+    auto type = cast<MemRefType>(buffer.getType());
     rows = type.getDimSize(0);
     columns = type.getDimSize(1);
     element = type.getElementType();
@@ -53,7 +53,7 @@ private:
   OpBuilder &b;
   Location loc;
   const StridedMatrix &matrix;
-  Value place;
+  Value buffer;
   bool isLoad;
   int64_t lanes, rows, columns;
   Type element;
@@ -96,9 +96,9 @@ void StridedAccess::emitRows() {
       b, loc, offset, arith::MulIOp::create(b, loc, i, rowStride));
   Value view = flatView(start, columns);
   if (isLoad)
-    write(read(view, index(0), columns), place, {i, index(0)});
+    write(read(view, index(0), columns), buffer, {i, index(0)});
   else
-    write(read(place, {i, index(0)}, columns), view, index(0));
+    write(read(buffer, {i, index(0)}, columns), view, index(0));
 }
 
 void StridedAccess::emitInterleaved() {
@@ -115,13 +115,13 @@ void StridedAccess::emitInterleaved() {
       SmallVector<int64_t> mask;
       for (int64_t j = 0; j < lanes; ++j)
         mask.push_back(j * rows + i);
-      write(shuffle(all, all, mask), place, {index(i), column});
+      write(shuffle(all, all, mask), buffer, {index(i), column});
     }
     return;
   }
-  Value all = read(place, {index(0), column}, lanes);
+  Value all = read(buffer, {index(0), column}, lanes);
   for (int64_t i = 1; i < rows; ++i)
-    all = shuffle(all, read(place, {index(i), column}, lanes),
+    all = shuffle(all, read(buffer, {index(i), column}, lanes),
                   llvm::to_vector(llvm::seq<int64_t>(0, (i + 1) * lanes)));
   SmallVector<int64_t> mask;
   for (int64_t j = 0; j < lanes; ++j)
@@ -155,7 +155,7 @@ void StridedAccess::emit(function_ref<void()> byElement) {
 }
 
 void gdn::expandStrided(OpBuilder &b, Location loc, const StridedMatrix &matrix,
-                        Value place, bool isLoad, int64_t lanes,
+                        Value buffer, bool isLoad, int64_t lanes,
                         function_ref<void()> byElement) {
-  StridedAccess(b, loc, matrix, place, isLoad, lanes).emit(byElement);
+  StridedAccess(b, loc, matrix, buffer, isLoad, lanes).emit(byElement);
 }

@@ -16,11 +16,11 @@ struct StridedMatrix {
   int64_t rowDim, columnDim;
 };
 
-/// Copies the matrix into `place`, a whole tile, or the other way round. Where
+/// Copies the matrix into `buffer`, a whole tile, or the other way round. Where
 /// the strides at run time allow it, by vectors; otherwise by what `byElement`
 /// emits.
 void expandStrided(mlir::OpBuilder &builder, mlir::Location loc,
-                   const StridedMatrix &matrix, mlir::Value place, bool isLoad,
+                   const StridedMatrix &matrix, mlir::Value buffer, bool isLoad,
                    int64_t lanes, llvm::function_ref<void()> byElement);
 
 } // namespace gdn

@@ -30,23 +30,23 @@ static MemRefType typeOf(Value memory) {
   return cast<MemRefType>(memory.getType());
 }
 
-/// A whole row of a place: a vector for rank 2, an element for rank 1.
-static Value readRow(OpBuilder &b, Location loc, Value place, Value row) {
-  MemRefType type = typeOf(place);
+/// A whole row of a buffer: a vector for rank 2, an element for rank 1.
+static Value readRow(OpBuilder &b, Location loc, Value buffer, Value row) {
+  MemRefType type = typeOf(buffer);
   if (type.getRank() == 1)
-    return memref::LoadOp::create(b, loc, place, row);
+    return memref::LoadOp::create(b, loc, buffer, row);
   auto vector = VectorType::get({type.getDimSize(1)}, type.getElementType());
-  return vector::LoadOp::create(b, loc, vector, place,
+  return vector::LoadOp::create(b, loc, vector, buffer,
                                 ValueRange{row, index(b, loc, 0)});
 }
 
-static void writeRow(OpBuilder &b, Location loc, Value value, Value place,
+static void writeRow(OpBuilder &b, Location loc, Value value, Value buffer,
                      Value row) {
-  if (typeOf(place).getRank() == 1) {
-    memref::StoreOp::create(b, loc, value, place, row);
+  if (typeOf(buffer).getRank() == 1) {
+    memref::StoreOp::create(b, loc, value, buffer, row);
     return;
   }
-  vector::StoreOp::create(b, loc, value, place,
+  vector::StoreOp::create(b, loc, value, buffer,
                           ValueRange{row, index(b, loc, 0)});
 }
 
@@ -210,9 +210,9 @@ void gdn::expandWholeRows(OpBuilder &b, tile::MapRowsOp map,
                           const DenseMap<Value, Value> &captured) {
   Location loc = map.getLoc();
   IRMapping mapping;
-  for (auto [tile, place] : captured) {
+  for (auto [tile, buffer] : captured) {
     auto type = cast<VectorType>(tile.getType());
-    mapping.map(tile, vector::LoadOp::create(b, loc, type, place,
+    mapping.map(tile, vector::LoadOp::create(b, loc, type, buffer,
                                              ValueRange{index(b, loc, 0)})
                           .getResult());
   }
@@ -220,19 +220,19 @@ void gdn::expandWholeRows(OpBuilder &b, tile::MapRowsOp map,
   int64_t rows = cast<VectorType>(map.getResult(0).getType()).getDimSize(0);
   forRows(b, loc, index(b, loc, 0), index(b, loc, rows), [&](Value i) {
     mapping.map(body.getArgument(0), i);
-    for (auto [arg, place] :
+    for (auto [arg, buffer] :
          llvm::zip(body.getArguments().drop_front(), inputs))
-      mapping.map(arg, readRow(b, loc, place, i));
+      mapping.map(arg, readRow(b, loc, buffer, i));
     for (Operation &op : body.without_terminator())
       b.clone(op, mapping);
-    for (auto [value, place] :
+    for (auto [value, buffer] :
          llvm::zip(body.getTerminator()->getOperands(), results))
-      writeRow(b, loc, mapping.lookupOrDefault(value), place, i);
+      writeRow(b, loc, mapping.lookupOrDefault(value), buffer, i);
   });
 }
 
 void gdn::expandConv1d(OpBuilder &b, tile::Conv1dOp conv,
-                       const ConvPlaces &places, int64_t lanes) {
+                       const ConvBuffers &buffers, int64_t lanes) {
   Location loc = conv.getLoc();
   Value zero = index(b, loc, 0);
   int64_t channels = conv.getInput().getType().getDimSize(1);
@@ -241,8 +241,8 @@ void gdn::expandConv1d(OpBuilder &b, tile::Conv1dOp conv,
     lanes /= 2;
   Value valid = conv.getValid();
   auto vector = VectorType::get({lanes}, b.getF32Type());
-  auto read = [&](Value place, Value row, Value column) -> Value {
-    return vector::LoadOp::create(b, loc, vector, place,
+  auto read = [&](Value buffer, Value row, Value column) -> Value {
+    return vector::LoadOp::create(b, loc, vector, buffer,
                                   ValueRange{row, column});
   };
   // Columns outside, tokens inside: the window of a column block slides
@@ -254,12 +254,12 @@ void gdn::expandConv1d(OpBuilder &b, tile::Conv1dOp conv,
   Value c = columns.getInductionVar();
   SmallVector<Value> weights, window;
   for (int64_t j = 0; j < width; ++j)
-    weights.push_back(read(places.weight, index(b, loc, j), c));
+    weights.push_back(read(buffers.weight, index(b, loc, j), c));
   for (int64_t j = 0; j + 1 < width; ++j)
-    window.push_back(read(places.window, index(b, loc, j), c));
+    window.push_back(read(buffers.window, index(b, loc, j), c));
   Value bias;
-  if (places.bias)
-    bias = vector::LoadOp::create(b, loc, vector, places.bias, ValueRange{c});
+  if (buffers.bias)
+    bias = vector::LoadOp::create(b, loc, vector, buffers.bias, ValueRange{c});
   auto tokens =
       scf::ForOp::create(b, loc, zero, valid, index(b, loc, 1), window);
   {
@@ -267,15 +267,15 @@ void gdn::expandConv1d(OpBuilder &b, tile::Conv1dOp conv,
     b.setInsertionPointToStart(tokens.getBody());
     Value t = tokens.getInductionVar();
     SmallVector<Value> taps(tokens.getRegionIterArgs());
-    taps.push_back(read(places.input, t, c));
+    taps.push_back(read(buffers.input, t, c));
     Value sum = bias;
     for (auto [weight, tap] : llvm::zip(weights, taps))
       sum = sum ? Value(vector::FMAOp::create(b, loc, weight, tap, sum))
                 : Value(arith::MulFOp::create(b, loc, weight, tap));
-    vector::StoreOp::create(b, loc, sum, places.result, ValueRange{t, c});
+    vector::StoreOp::create(b, loc, sum, buffers.result, ValueRange{t, c});
     scf::YieldOp::create(b, loc, SmallVector<Value>(llvm::drop_begin(taps)));
   }
   for (int64_t j = 0; j + 1 < width; ++j)
-    vector::StoreOp::create(b, loc, tokens.getResult(j), places.newWindow,
+    vector::StoreOp::create(b, loc, tokens.getResult(j), buffers.newWindow,
                             ValueRange{index(b, loc, j), c});
 }

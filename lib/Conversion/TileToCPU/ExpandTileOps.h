@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loops for the ops of gdn_tile, on the places of their tiles.
+// Loops for the ops of gdn_tile, on the buffers of their tiles.
 #ifndef GDN_LIB_CONVERSION_TILETOCPU_EXPANDTILEOPS_H
 #define GDN_LIB_CONVERSION_TILETOCPU_EXPANDTILEOPS_H
 
@@ -24,8 +24,8 @@ void expandStore(mlir::OpBuilder &builder, tile::StoreOp store,
 void expandFill(mlir::OpBuilder &builder, tile::FillOp fill, mlir::Value to);
 
 /// One loop over the rows, each vector by vector. `inputs` and `results` are
-/// the places of the op's tiles, `captured` maps tiles that the body uses whole
-/// to their places.
+/// the buffers of the op's tiles, `captured` maps tiles that the body uses
+/// whole to their buffers.
 void expandMapRows(mlir::OpBuilder &builder, tile::MapRowsOp map,
                    llvm::ArrayRef<mlir::Value> inputs,
                    llvm::ArrayRef<mlir::Value> results,
@@ -38,30 +38,30 @@ void expandWholeRows(mlir::OpBuilder &builder, tile::MapRowsOp map,
                      llvm::ArrayRef<mlir::Value> results,
                      const llvm::DenseMap<mlir::Value, mlir::Value> &captured);
 
-/// Places of the tiles of a gdn_tile.conv1d.
-struct ConvPlaces {
+/// Buffers of the tiles of a gdn_tile.conv1d.
+struct ConvBuffers {
   mlir::Value input, window, weight, bias, result, newWindow;
 };
 void expandConv1d(mlir::OpBuilder &builder, tile::Conv1dOp conv,
-                  const ConvPlaces &places, int64_t lanes);
+                  const ConvBuffers &buffers, int64_t lanes);
 
-/// Places of the tiles of a gdn_tile.delta_scan; `decay` is scratch of the
+/// Buffers of the tiles of a gdn_tile.delta_scan; `decay` is scratch of the
 /// shape of `logDecay` for exp(logDecay), `deltas` may be null. `stateIsInPool`
 /// says that `state` is a view of a pool, whose rows come from memory.
-struct ScanPlaces {
+struct ScanBuffers {
   mlir::Value state, query, key, value, logDecay, decay, beta, newState, output,
       deltas;
   bool stateIsInPool = false;
 };
 void expandDeltaScan(mlir::OpBuilder &builder, tile::DeltaScanOp scan,
-                     const ScanPlaces &places, int64_t lanes);
+                     const ScanBuffers &buffers, int64_t lanes);
 
-/// Places of the tiles of a gdn_tile.delta_fold; `decay` as above.
-struct FoldPlaces {
+/// Buffers of the tiles of a gdn_tile.delta_fold; `decay` as above.
+struct FoldBuffers {
   mlir::Value state, key, deltas, logDecay, decay, newState;
 };
 void expandDeltaFold(mlir::OpBuilder &builder, tile::DeltaFoldOp fold,
-                     const FoldPlaces &places, int64_t lanes);
+                     const FoldBuffers &buffers, int64_t lanes);
 
 } // namespace gdn
 

@@ -29,18 +29,18 @@ struct MatrixLoops {
     b.setInsertionPointToStart(loop.getBody());
     return loop;
   }
-  mlir::Value read(mlir::VectorType type, mlir::Value place, mlir::Value row,
+  mlir::Value read(mlir::VectorType type, mlir::Value buffer, mlir::Value row,
                    mlir::Value column) {
-    return mlir::vector::LoadOp::create(b, loc, type, place,
+    return mlir::vector::LoadOp::create(b, loc, type, buffer,
                                         mlir::ValueRange{row, column});
   }
-  void write(mlir::Value value, mlir::Value place, mlir::Value row,
+  void write(mlir::Value value, mlir::Value buffer, mlir::Value row,
              mlir::Value column) {
-    mlir::vector::StoreOp::create(b, loc, value, place,
+    mlir::vector::StoreOp::create(b, loc, value, buffer,
                                   mlir::ValueRange{row, column});
   }
-  mlir::Value element(mlir::Value place, mlir::Value row, mlir::Value column) {
-    return mlir::memref::LoadOp::create(b, loc, place,
+  mlir::Value element(mlir::Value buffer, mlir::Value row, mlir::Value column) {
+    return mlir::memref::LoadOp::create(b, loc, buffer,
                                         mlir::ValueRange{row, column});
   }
 };

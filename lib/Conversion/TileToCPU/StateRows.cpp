@@ -31,11 +31,11 @@ scf::ForOp StateRows::loop(Value from, Value to, int64_t step) {
   return op;
 }
 
-StateRows::Chunks StateRows::read(Value place, Value row) {
-  Type stored = cast<MemRefType>(place.getType()).getElementType();
+StateRows::Chunks StateRows::read(Value buffer, Value row) {
+  Type stored = cast<MemRefType>(buffer.getType()).getElementType();
   Chunks chunks;
   for (int64_t c = 0; c < columns; c += lanes) {
-    Value chunk = vector::LoadOp::create(b, loc, vector.clone(stored), place,
+    Value chunk = vector::LoadOp::create(b, loc, vector.clone(stored), buffer,
                                          ValueRange{row, index(c)});
     if (!stored.isF32())
       chunk = arith::ExtFOp::create(b, loc, vector, chunk);
@@ -44,11 +44,12 @@ StateRows::Chunks StateRows::read(Value place, Value row) {
   return chunks;
 }
 
-void StateRows::write(Value chunk, Value place, Value row, int64_t column) {
-  Type stored = cast<MemRefType>(place.getType()).getElementType();
+void StateRows::write(Value chunk, Value buffer, Value row, int64_t column) {
+  Type stored = cast<MemRefType>(buffer.getType()).getElementType();
   if (!stored.isF32())
     chunk = arith::TruncFOp::create(b, loc, vector.clone(stored), chunk);
-  vector::StoreOp::create(b, loc, chunk, place, ValueRange{row, index(column)});
+  vector::StoreOp::create(b, loc, chunk, buffer,
+                          ValueRange{row, index(column)});
 }
 
 void StateRows::emitDecay(Value logDecay, Value decay, Value valid) {

@@ -28,9 +28,9 @@ protected:
   mlir::Value splat(mlir::Value scalar) {
     return mlir::vector::BroadcastOp::create(b, loc, vector, scalar);
   }
-  /// A row in f32, whatever the place holds.
-  Chunks read(mlir::Value place, mlir::Value row);
-  void write(mlir::Value chunk, mlir::Value place, mlir::Value row,
+  /// A row in f32, whatever the buffer holds.
+  Chunks read(mlir::Value buffer, mlir::Value row);
+  void write(mlir::Value chunk, mlir::Value buffer, mlir::Value row,
              int64_t column);
   /// exp(log_decay) of the first `valid` tokens, to `decay`.
   void emitDecay(mlir::Value logDecay, mlir::Value decay, mlir::Value valid);

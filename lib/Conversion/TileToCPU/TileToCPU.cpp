@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// convert-tile-to-cpu: places for the tiles, loops for the ops, words for the
+// convert-tile-to-cpu: buffers for the tiles, loops for the ops, words for the
 // arguments. See Passes.td.
 #include "CheckTileProgram.h"
 #include "EntryCode.h"
 #include "ExpandDecayOps.h"
 #include "ExpandMatrixOps.h"
 #include "ExpandTileOps.h"
-#include "TilePlaces.h"
+#include "TileBuffers.h"
 
 #include "gdn/Conversion/Passes.h"
 
@@ -28,33 +28,33 @@ using namespace gdn;
 
 namespace {
 
-/// Rewrites the tile ops of one function into loops over the places.
+/// Rewrites the tile ops of one function into loops over the buffers.
 class FunctionLowering {
 public:
-  FunctionLowering(func::FuncOp function, TilePlaces &places, int64_t lanes)
-      : function(function), places(places), lanes(lanes) {}
+  FunctionLowering(func::FuncOp function, TileBuffers &buffers, int64_t lanes)
+      : function(function), buffers(buffers), lanes(lanes) {}
 
   void run();
 
 private:
-  Value memory(OpBuilder &b, Location loc, unsigned place);
+  Value memory(OpBuilder &b, Location loc, unsigned buffer);
   Value memory(OpBuilder &b, Location loc, Value tile) {
-    return memory(b, loc, places[tile]);
+    return memory(b, loc, buffers[tile]);
   }
   Value view(OpBuilder &b, Operation *access);
   void lower(Operation *op);
   void lowerMap(OpBuilder &b, tile::MapRowsOp map);
-  Value decayPlace(OpBuilder &b, Value logDecay, Operation *op);
+  Value decayBuffer(OpBuilder &b, Value logDecay, Operation *op);
   void lowerScan(OpBuilder &b, tile::DeltaScanOp scan);
   void lowerLoop(scf::ForOp loop);
-  /// A tile leaves place `from` for place `to`.
+  /// A tile leaves buffer `from` for buffer `to`.
   struct Move {
     unsigned from, to;
   };
   void moveTiles(OpBuilder &b, Location loc, SmallVector<Move> moves);
 
   func::FuncOp function;
-  TilePlaces &places;
+  TileBuffers &buffers;
   int64_t lanes;
   Value scratch;
   DenseMap<unsigned, Value> scratchViews;
@@ -79,10 +79,10 @@ struct ConvertTileToCPU final
     for (func::FuncOp program : programs) {
       if (failed(checkTileProgram(program)))
         return signalPassFailure();
-      TilePlaces places = TilePlaces::assign(program);
-      FunctionLowering(program, places, lanes).run();
-      numTiles += places.places.size();
-      numInPlace += places.numInPlace;
+      TileBuffers buffers = TileBuffers::assign(program);
+      FunctionLowering(program, buffers, lanes).run();
+      numTiles += buffers.buffers.size();
+      numInPlace += buffers.numInPlace;
       emitEntryCode(program);
     }
   }
@@ -112,17 +112,17 @@ Value FunctionLowering::view(OpBuilder &b, Operation *access) {
 }
 
 Value FunctionLowering::memory(OpBuilder &b, Location loc, unsigned index) {
-  const Place &place = places.places[index];
-  if (place.kind != Place::Scratch)
-    return view(b, place.access);
+  const Buffer &buffer = buffers.buffers[index];
+  if (buffer.kind != Buffer::Scratch)
+    return view(b, buffer.access);
   Value &known = scratchViews[index];
   if (!known) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&function.getBody().front());
-    Value offset = arith::ConstantIndexOp::create(b, loc, place.offset);
+    Value offset = arith::ConstantIndexOp::create(b, loc, buffer.offset);
     known = memref::ViewOp::create(
         b, loc,
-        MemRefType::get(place.type.getShape(), place.type.getElementType()),
+        MemRefType::get(buffer.type.getShape(), buffer.type.getElementType()),
         scratch, offset, ValueRange{});
   }
   return known;
@@ -138,7 +138,7 @@ void FunctionLowering::lowerMap(OpBuilder &b, tile::MapRowsOp map) {
   DenseMap<Value, Value> captured;
   map.getBody().walk([&](Operation *inner) {
     for (Value operand : inner->getOperands())
-      if (places.has(operand) && !captured.contains(operand))
+      if (buffers.has(operand) && !captured.contains(operand))
         captured[operand] = memory(b, loc, operand);
   });
   expandMapRows(b, map, inputs, results, captured, lanes);
@@ -146,12 +146,12 @@ void FunctionLowering::lowerMap(OpBuilder &b, tile::MapRowsOp map) {
 
 /// Where exp(log_decay) goes: to the place of the log decay when nothing else
 /// wants it.
-Value FunctionLowering::decayPlace(OpBuilder &b, Value logDecay,
-                                   Operation *op) {
+Value FunctionLowering::decayBuffer(OpBuilder &b, Value logDecay,
+                                    Operation *op) {
   if (logDecay.hasOneUse() && logDecay.getParentBlock() == op->getBlock())
     return memory(b, op->getLoc(), logDecay);
   auto type = cast<VectorType>(logDecay.getType());
-  return memory(b, op->getLoc(), places.addScratch(type));
+  return memory(b, op->getLoc(), buffers.addScratch(type));
 }
 
 void FunctionLowering::lowerScan(OpBuilder &b, tile::DeltaScanOp scan) {
@@ -161,10 +161,10 @@ void FunctionLowering::lowerScan(OpBuilder &b, tile::DeltaScanOp scan) {
       {memory(b, loc, scan.getState()), memory(b, loc, scan.getQuery()),
        memory(b, loc, scan.getKey()), memory(b, loc, scan.getValue()),
        memory(b, loc, scan.getLogDecay()),
-       decayPlace(b, scan.getLogDecay(), scan), memory(b, loc, scan.getBeta()),
+       decayBuffer(b, scan.getLogDecay(), scan), memory(b, loc, scan.getBeta()),
        memory(b, loc, scan.getNewState()), memory(b, loc, scan.getOutput()),
        scan.getDeltas() ? memory(b, loc, scan.getDeltas()) : Value(),
-       places.places[places[scan.getState()]].kind == Place::LoadedView},
+       buffers.buffers[buffers[scan.getState()]].kind == Buffer::LoadedView},
       lanes);
 }
 
@@ -185,7 +185,7 @@ void FunctionLowering::moveTiles(OpBuilder &b, Location loc,
       continue;
     }
     unsigned from = moves.front().from;
-    unsigned parked = places.addScratch(places.places[from].type);
+    unsigned parked = buffers.addScratch(buffers.buffers[from].type);
     expandCopy(b, loc, memory(b, loc, from), memory(b, loc, parked));
     for (Move &move : moves)
       if (move.from == from)
@@ -193,7 +193,7 @@ void FunctionLowering::moveTiles(OpBuilder &b, Location loc,
   }
 }
 
-/// Drops the carried tiles of a loop; their places do the carrying.
+/// Drops the carried tiles of a loop; their buffers do the carrying.
 void FunctionLowering::lowerLoop(scf::ForOp loop) {
   OpBuilder b(loop);
   Location loc = loop.getLoc();
@@ -204,7 +204,7 @@ void FunctionLowering::lowerLoop(scf::ForOp loop) {
       continue;
     }
     Value arg = loop.getRegionIterArg(i);
-    if (places[init] != places[arg])
+    if (buffers[init] != buffers[arg])
       expandCopy(b, loc, memory(b, loc, init), memory(b, loc, arg));
   }
   auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
@@ -212,8 +212,8 @@ void FunctionLowering::lowerLoop(scf::ForOp loop) {
   SmallVector<Move> moves;
   for (auto [value, arg] :
        llvm::zip(yield.getResults(), loop.getRegionIterArgs()))
-    if (isa<VectorType>(value.getType()) && places[value] != places[arg])
-      moves.push_back({places[value], places[arg]});
+    if (isa<VectorType>(value.getType()) && buffers[value] != buffers[arg])
+      moves.push_back({buffers[value], buffers[arg]});
   moveTiles(b, loc, moves);
   SmallVector<Value> inits, yields;
   for (unsigned i : kept) {
@@ -242,12 +242,12 @@ void FunctionLowering::lower(Operation *op) {
   Location loc = op->getLoc();
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](tile::LoadOp load) {
-        if (places.places[places[load.getTile()]].kind == Place::Scratch)
+        if (buffers.buffers[buffers[load.getTile()]].kind == Buffer::Scratch)
           expandLoad(b, load, memory(b, loc, load.getTile()), lanes);
       })
       .Case([&](tile::StoreOp store) {
-        const Place &from = places.places[places[store.getTile()]];
-        if (from.kind != Place::StoredView)
+        const Buffer &from = buffers.buffers[buffers[store.getTile()]];
+        if (from.kind != Buffer::StoredView)
           expandStore(b, store, memory(b, loc, store.getTile()), lanes);
       })
       .Case([&](tile::FillOp fill) {
@@ -255,13 +255,13 @@ void FunctionLowering::lower(Operation *op) {
       })
       .Case([&](tile::MapRowsOp map) { lowerMap(b, map); })
       .Case([&](tile::Conv1dOp conv) {
-        ConvPlaces at = {memory(b, loc, conv.getInput()),
-                         memory(b, loc, conv.getWindow()),
-                         memory(b, loc, conv.getWeight()),
-                         conv.getBias() ? memory(b, loc, conv.getBias())
-                                        : Value(),
-                         memory(b, loc, conv.getResult()),
-                         memory(b, loc, conv.getNewWindow())};
+        ConvBuffers at = {memory(b, loc, conv.getInput()),
+                          memory(b, loc, conv.getWindow()),
+                          memory(b, loc, conv.getWeight()),
+                          conv.getBias() ? memory(b, loc, conv.getBias())
+                                         : Value(),
+                          memory(b, loc, conv.getResult()),
+                          memory(b, loc, conv.getNewWindow())};
         expandConv1d(b, conv, at, lanes);
       })
       .Case([&](tile::DeltaScanOp scan) { lowerScan(b, scan); })
@@ -271,12 +271,12 @@ void FunctionLowering::lower(Operation *op) {
                          memory(b, loc, fold.getKey()),
                          memory(b, loc, fold.getDeltas()),
                          memory(b, loc, fold.getLogDecay()),
-                         decayPlace(b, fold.getLogDecay(), fold),
+                         decayBuffer(b, fold.getLogDecay(), fold),
                          memory(b, loc, fold.getNewState())},
                         lanes);
       })
       .Case([&](tile::MatmulOp matmul) {
-        MatmulPlaces at = {
+        MatmulBuffers at = {
             memory(b, loc, matmul.getLhs()), memory(b, loc, matmul.getRhs()),
             matmul.getAcc() ? memory(b, loc, matmul.getAcc()) : Value(),
             memory(b, loc, matmul.getResult())};
@@ -302,17 +302,17 @@ void FunctionLowering::lower(Operation *op) {
       .Case([&](tile::DecayMatrixOp decay) {
         VectorType type = decay.getLogDecay().getType();
         expandDecayMatrix(b, loc, memory(b, loc, decay.getLogDecay()),
-                          memory(b, loc, places.addScratch(type)),
+                          memory(b, loc, buffers.addScratch(type)),
                           memory(b, loc, decay.getResult()), lanes);
       })
       .Case([&](tile::DecayScoresOp scores) {
         VectorType type = scores.getLogDecay().getType();
-        DecayScoresPlaces at = {memory(b, loc, scores.getQuery()),
-                                memory(b, loc, scores.getKey()),
-                                memory(b, loc, scores.getLogDecay()),
-                                memory(b, loc, places.addScratch(type)),
-                                memory(b, loc, scores.getQueryScores()),
-                                memory(b, loc, scores.getKeyScores())};
+        DecayScoresBuffers at = {memory(b, loc, scores.getQuery()),
+                                 memory(b, loc, scores.getKey()),
+                                 memory(b, loc, scores.getLogDecay()),
+                                 memory(b, loc, buffers.addScratch(type)),
+                                 memory(b, loc, scores.getQueryScores()),
+                                 memory(b, loc, scores.getKeyScores())};
         expandDecayScores(b, loc, at, lanes);
       })
       .Case([&](tile::TriInverseOp inverse) {
@@ -321,8 +321,8 @@ void FunctionLowering::lower(Operation *op) {
           auto wide = cast<VectorType>(type.clone(b.getF32Type()));
           expandNarrowInverse(b, loc,
                               {memory(b, loc, inverse.getMatrix()),
-                               memory(b, loc, places.addScratch(wide)),
-                               memory(b, loc, places.addScratch(wide)),
+                               memory(b, loc, buffers.addScratch(wide)),
+                               memory(b, loc, buffers.addScratch(wide)),
                                memory(b, loc, inverse.getResult())});
           return;
         }
@@ -352,7 +352,7 @@ void FunctionLowering::run() {
   SmallVector<Operation *> dead;
   function.walk([&](scf::ForOp loop) {
     if (llvm::any_of(loop.getRegionIterArgs(),
-                     [&](Value arg) { return places.has(arg); }))
+                     [&](Value arg) { return buffers.has(arg); }))
       dead.push_back(loop);
   });
   for (Operation *loop : dead)
@@ -367,8 +367,8 @@ void FunctionLowering::run() {
   for (Operation *op : llvm::reverse(dead))
     op->erase();
 
-  auto sized = MemRefType::get({places.scratchBytes}, b.getI8Type());
+  auto sized = MemRefType::get({buffers.scratchBytes}, b.getI8Type());
   scratch.setType(sized);
   function->setAttr("gdn_tile.scratch_bytes",
-                    b.getI64IntegerAttr(places.scratchBytes));
+                    b.getI64IntegerAttr(buffers.scratchBytes));
 }

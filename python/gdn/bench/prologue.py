@@ -16,8 +16,8 @@ from .measure import describe, io_of
 from .prefill import bind_each, impl_of
 from .timing import number_of_sets, time_calls
 
-VARIANT = "split"
-STAGES = ("prologue", "prepare", "walk", "norm")  # the last one where there is a norm
+VARIANT = "staged"
+STAGES = ("prologue", "intra-chunk", "inter-chunk", "norm")  # the last one where there is a norm
 _MOST_BYTES = 48 << 30
 
 

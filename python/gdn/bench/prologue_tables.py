@@ -8,7 +8,7 @@ from .markdown_table import lines_of
 
 # The part of the bandwidth of a copy that is asked for, from so many tokens on.
 GOAL, FROM_TOKENS = 0.8, 8192
-_PARTS = ("prologue", "prepare", "walk", "norm", "whole")
+_PARTS = ("prologue", "intra-chunk", "inter-chunk", "norm", "whole")
 _PASSES = ("prologue", "norm")
 
 

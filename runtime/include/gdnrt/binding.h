@@ -7,12 +7,12 @@
 #ifndef GDNRT_BINDING_H
 #define GDNRT_BINDING_H
 
-#include "gdnrt/box_maps.h"
 #include "gdnrt/entry_schema.h"
 #include "gdnrt/footprint.h"
 #include "gdnrt/launch_plan.h"
 #include "gdnrt/status.h"
 #include "gdnrt/symbol_solver.h"
+#include "gdnrt/tensor_maps.h"
 
 #include <memory>
 #include <vector>
@@ -49,7 +49,7 @@ public:
   static Result<std::unique_ptr<Binding>>
   make(std::shared_ptr<const EntrySchema> entry, const CodeSchema &code,
        const Argument *args, size_t count, int workers = 1,
-       const BoxEncoder *encoder = nullptr);
+       const TensorMapEncoder *encoder = nullptr);
 
   /// Replaces the arguments of some parameters and checks everything again.
   /// On failure the binding is what it was. Takes no memory on success.
@@ -74,8 +74,8 @@ public:
   Status forceVariant(std::optional<size_t> index);
   /// Makes launches run one stage of their variant alone; nothing: all of them.
   void forceStage(std::optional<size_t> index) { stage_ = index; }
-  /// Whether launches take only variants that give a row the same bits in any
-  /// batch; see gdnrt_binding_set_batch_invariant.
+  /// Whether launches take only variants that give a sequence the same bits in
+  /// any batch; see gdnrt_binding_set_batch_invariant.
   void setBatchInvariant(bool wanted);
   /// Whether launches may begin before the kernel ahead of them has ended,
   /// which conditions of variants may ask for.
@@ -118,7 +118,7 @@ public:
 
 private:
   Binding(std::shared_ptr<const EntrySchema> entry, const CodeSchema &code,
-          int workers, const BoxEncoder *encoder);
+          int workers, const TensorMapEncoder *encoder);
 
   struct Workspace {
     void *data = nullptr;
@@ -156,7 +156,7 @@ private:
   std::vector<BoundParam> params_, nextParams_;
   std::vector<const int64_t *> nextSizes_;
   LaunchPlan plan_, nextPlan_;
-  BoxMaps maps_, nextMaps_;
+  TensorMaps maps_, nextMaps_;
   std::vector<int64_t> words_;
   /// The values of the symbols that are bound now.
   std::vector<int64_t> symbols_;

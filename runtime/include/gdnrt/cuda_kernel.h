@@ -5,10 +5,10 @@
 #ifndef GDNRT_CUDA_KERNEL_H
 #define GDNRT_CUDA_KERNEL_H
 
-#include "gdnrt/box_encoder.h"
 #include "gdnrt/cuda_driver.h"
 #include "gdnrt/entry_schema.h"
 #include "gdnrt/image.h"
+#include "gdnrt/tensor_map_encoder.h"
 
 #include <memory>
 #include <string>

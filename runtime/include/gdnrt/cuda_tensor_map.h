@@ -5,8 +5,8 @@
 #ifndef GDNRT_CUDA_TENSOR_MAP_H
 #define GDNRT_CUDA_TENSOR_MAP_H
 
-#include "gdnrt/box_encoder.h"
 #include "gdnrt/cuda_driver.h"
+#include "gdnrt/tensor_map_encoder.h"
 
 #include <memory>
 #include <string>
@@ -22,18 +22,18 @@ static_assert(sizeof(TensorMap) == kMapWords * sizeof(int64_t) &&
 ///   dimension 1   rows
 ///   dimension 2   pieces of a row
 ///   then          what is left, from the innermost to the outermost
-class TensorMapEncoder final : public BoxEncoder {
+class CudaTensorMapEncoder final : public TensorMapEncoder {
 public:
   /// `what` names the entry in messages.
-  TensorMapEncoder(std::shared_ptr<const DeviceContext> context,
-                   std::string what)
+  CudaTensorMapEncoder(std::shared_ptr<const DeviceContext> context,
+                       std::string what)
       : context_(std::move(context)), what_(std::move(what)) {}
 
-  Status encode(const BoxedArray *arrays, size_t count,
+  Status encode(const MappedArray *arrays, size_t count,
                 int64_t *maps) const override;
 
 private:
-  Status encodeOne(const BoxedArray &array, int64_t *map) const;
+  Status encodeOne(const MappedArray &array, int64_t *map) const;
 
   std::shared_ptr<const DeviceContext> context_;
   std::string what_;

@@ -8,9 +8,9 @@
 #define GDNRT_DEVICE_H
 
 #include "gdnrt/binding.h"
-#include "gdnrt/box_encoder.h"
 #include "gdnrt/image.h"
 #include "gdnrt/status.h"
+#include "gdnrt/tensor_map_encoder.h"
 
 #include <memory>
 #include <optional>
@@ -43,7 +43,7 @@ public:
   /// Its index among the codes of the entry.
   virtual size_t codeIndex() const = 0;
   /// What makes the maps of bindings; null where code has no boxes.
-  virtual const BoxEncoder *boxEncoder() const { return nullptr; }
+  virtual const TensorMapEncoder *tensorMapEncoder() const { return nullptr; }
   /// Runs all units of `binding`, in the order of `stream`; may return before
   /// they ran. The words may be rebound as soon as it returns.
   virtual Status launch(const Binding &binding, void *stream) = 0;

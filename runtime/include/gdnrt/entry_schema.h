@@ -59,9 +59,9 @@ enum class CodeFormat : uint8_t { sharedObject, cubin, ptx };
 /// "shared object", "cubin" or "PTX".
 const char *toString(CodeFormat format);
 
-/// An array of which a kernel copies boxes; table Box of the schema says what
-/// is meant.
-struct BoxSchema {
+/// An array of which a kernel copies boxes; table TensorMap of the schema says
+/// what is meant.
+struct TensorMapSchema {
   /// Whose boxes: one of the two.
   std::optional<size_t> param, region;
   /// Of a region.
@@ -79,7 +79,7 @@ struct LaunchSchema {
   uint32_t blocksPerSm = 0;
   bool dependent = false;
   std::vector<LinearForm> counters;
-  std::vector<BoxSchema> boxes;
+  std::vector<TensorMapSchema> tensorMaps;
 };
 
 /// What the assembler said about a kernel.
@@ -132,7 +132,7 @@ struct VariantSchema {
   /// "2*N * Hk <= workers", "(N <= 2 and 8 <= T or T <= 4)",
   /// "conv_pool strides [?, 1, ?] by 16 bytes".
   std::string conditionText;
-  /// Variants with the same text here give a row the same bits.
+  /// Variants with the same text here give a sequence the same bits.
   std::string bits;
 
   /// Whether it has regions or counters.
@@ -158,7 +158,7 @@ struct CodeSchema {
   /// The most workspace regions of its variants.
   size_t mostRegions() const;
   /// Whether kernels of any variant have boxes.
-  bool hasBoxes() const;
+  bool hasTensorMaps() const;
 };
 
 /// A rule of an entry: `value` is a multiple of `of`.
@@ -172,8 +172,8 @@ struct EntrySchema {
   std::vector<ParamSchema> params;
   std::vector<CodeSchema> codes;
   std::vector<std::pair<std::string, std::string>> attributes;
-  /// The attribute `gdn.max_tokens`: rows of more tokens are skipped by the
-  /// entry. 0: rows of any length are taken.
+  /// The attribute `gdn.max_tokens`: sequences of more tokens are skipped by
+  /// the entry. 0: sequences of any length are taken.
   int64_t maxRowTokens = 0;
   std::vector<MultipleRule> multiples;
 

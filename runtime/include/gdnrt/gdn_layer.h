@@ -85,7 +85,7 @@ public:
   Status shareWorkspace(std::shared_ptr<const Workspace> workspace);
   /// See Binding::setBatchInvariant.
   void setBatchInvariant(bool wanted);
-  /// Raises `size` to what runs of up to so many rows and tokens need.
+  /// Raises `size` to what runs of up to so many sequences and tokens need.
   Status addWorkspace(int64_t rows, int64_t tokens,
                       gdnrt_workspace_size &size) const;
   const EntrySchema &entry() const { return *kernel_->entry; }
@@ -139,7 +139,8 @@ private:
 
 class GDNLayer {
 public:
-  /// Any of the kernels may be missing; rows that need it are then refused.
+  /// Any of the kernels may be missing; sequences that need it are then
+  /// refused.
   static Result<std::unique_ptr<GDNLayer>>
   make(std::shared_ptr<LoadedKernel> decode,
        std::shared_ptr<LoadedKernel> prefill,

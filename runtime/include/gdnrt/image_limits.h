@@ -22,10 +22,10 @@ constexpr size_t kMaxConditions = 16;
 /// Alternatives of a variant; each has its conditions.
 constexpr size_t kMaxAlternatives = 8;
 /// Boxes, tensor maps that is, of a launch.
-constexpr size_t kMaxBoxes = 16;
+constexpr size_t kMaxTensorMaps = 16;
 /// Dimensions of an array that has boxes, its columns, and rows of a box.
-constexpr size_t kMaxBoxedRank = 4;
-constexpr int64_t kMaxBoxedColumns = 256;
+constexpr size_t kMaxMappedRank = 4;
+constexpr int64_t kMaxMappedColumns = 256;
 constexpr uint32_t kMaxBoxRows = 256;
 /// The columns of a box lie in pieces of so many, one piece behind the other.
 constexpr int64_t kBoxPieceColumns = 64;

@@ -36,7 +36,8 @@ public:
     /// Where each region begins, from the start of the workspace.
     std::vector<uint64_t> regionOffsets;
     std::vector<int64_t> stageUnits;
-    /// Whether a row has the bits of the first variant that any call can take.
+    /// Whether a sequence has the bits of the first variant that any call can
+    /// take.
     bool isCommon = false;
   };
 
@@ -68,7 +69,7 @@ public:
   /// The first variant that applies and whose workspace fits in `bytes`, of
   /// which the first `zeroBytes` are known to be zero; otherwise the last.
   size_t choose(uint64_t bytes, uint64_t zeroBytes) const;
-  /// The same among the variants that give a row the bits of the first one
+  /// The same among the variants that give a sequence the bits of the first one
   /// that has neither conditions nor layouts; if none fits, that one.
   size_t chooseSameBits(uint64_t bytes, uint64_t zeroBytes) const;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The metadata of a step: which rows decode, which are prefilled, which are
-// verified, from which slots to which. The semantics are those of vLLM's
+// The metadata of a step: which sequences decode, which are prefilled, which
+// are verified, from which slots to which. The semantics are those of vLLM's
 // GDNAttentionMetadataBuilder; the design of serving says where it differs.
 
 #ifndef GDNRT_METADATA_BUILDER_H
@@ -25,8 +25,8 @@ using GDNMetadata = gdnrt_gdn_metadata;
 /// Copies of states between columns of the block table, for
 /// gdnrt_state_pool_copy; see gdnrt_align_states_before.
 struct StateMoves {
-  int32_t *columns;  // by row: where its states begin, -1 for not known
-  int32_t *accepted; // by row, or null without speculation
+  int32_t *columns;  // by sequence: where its states begin, -1 for not known
+  int32_t *accepted; // by sequence, or null without speculation
   int32_t *from, *to;
   int64_t count = 0;
 };
@@ -114,7 +114,7 @@ private:
 
   std::vector<gdnrt_run> runs_;
   int64_t numRunStarts_ = 0;
-  /// Of the row in non_spec order, of the row in the step.
+  /// Of the sequence in non_spec order, of the sequence in the step.
   std::vector<int32_t> rowOfNonSpec_;
   /// Lengths and counts of a capture, and the slots and parents of its tokens.
   std::vector<int32_t> captureLengths_, captureAccepted_, captureDrafts_,

@@ -3,8 +3,8 @@
 // The debug check of slot ids. It reads the tensors `slots`, `write_slots`,
 // `token_slots` with `num_accepted`, and those of checkpoints on the host,
 // which binding and launching never do otherwise, counts the ids that kernels
-// skip, and refuses two rows that would race on one slot, and a checkpoint in a
-// slot that something else uses.
+// skip, and refuses two sequences that would race on one slot, and a checkpoint
+// in a slot that something else uses.
 
 #ifndef GDNRT_SLOT_CHECK_H
 #define GDNRT_SLOT_CHECK_H

@@ -22,8 +22,8 @@ struct SlotRange {
   }
 };
 
-/// Refuses a step in which a row writes a slot that another row, of the same or
-/// of another run, reads or writes. Reads the host's metadata.
+/// Refuses a step in which a sequence writes a slot that another sequence, of
+/// the same or of another run, reads or writes. Reads the host's metadata.
 Status checkStepSlots(const gdnrt_gdn_metadata &metadata, SlotRange range);
 
 } // namespace gdnrt

@@ -2,7 +2,7 @@
 //
 // Spreads the units of a launch over threads. Each thread takes one contiguous
 // range after another, large ones first and single units at the end, so that
-// rows of very different length still finish together.
+// sequences of very different length still finish together.
 
 #ifndef GDNRT_WORKER_POOL_H
 #define GDNRT_WORKER_POOL_H

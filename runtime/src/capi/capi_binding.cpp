@@ -21,9 +21,10 @@ static Argument toArgument(const gdnrt_arg &arg) {
 static Status bind(const gdnrt_kernel &kernel,
                    const std::vector<Argument> &args, gdnrt_binding **binding) {
   const std::shared_ptr<LoadedKernel> &loaded = kernel.loaded;
-  auto bound = Binding::make(
-      loaded->entry, loaded->code->schema(), args.data(), args.size(),
-      loaded->device->properties().numWorkers, loaded->code->boxEncoder());
+  auto bound =
+      Binding::make(loaded->entry, loaded->code->schema(), args.data(),
+                    args.size(), loaded->device->properties().numWorkers,
+                    loaded->code->tensorMapEncoder());
   if (bound.isOk())
     *binding = new gdnrt_binding{loaded, std::move(*bound), SlotReport()};
   return bound.status();

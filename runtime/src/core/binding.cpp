@@ -255,7 +255,8 @@ Status checkMultiples(const EntrySchema &entry,
 } // namespace
 
 Binding::Binding(std::shared_ptr<const EntrySchema> entry,
-                 const CodeSchema &code, int workers, const BoxEncoder *encoder)
+                 const CodeSchema &code, int workers,
+                 const TensorMapEncoder *encoder)
     : entry_(std::move(entry)), code_(code), workers_(workers),
       solver_(*entry_), params_(entry_->params.size()),
       nextParams_(entry_->params.size()), nextSizes_(entry_->params.size()),
@@ -267,7 +268,7 @@ Binding::Binding(std::shared_ptr<const EntrySchema> entry,
 Result<std::unique_ptr<Binding>>
 Binding::make(std::shared_ptr<const EntrySchema> entry, const CodeSchema &code,
               const Argument *args, size_t count, int workers,
-              const BoxEncoder *encoder) {
+              const TensorMapEncoder *encoder) {
   if (count != entry->params.size())
     return invalid(entry->name, ": expected ", entry->params.size(),
                    " arguments, got ", count);

@@ -266,14 +266,14 @@ Status EntryReader::readLaunch(const fb::Launch &source,
   launch.cluster = source.cluster();
   launch.blocksPerSm = source.blocks_per_sm();
   launch.dependent = source.dependent();
-  if (Status status =
-          atMost(kMaxBoxes, "boxes in " + where, countOf(source.boxes()));
+  if (Status status = atMost(kMaxTensorMaps, "boxes in " + where,
+                             countOf(source.tensor_maps()));
       !status.isOk())
     return status;
-  for (size_t i = 0; i < countOf(source.boxes()); ++i)
-    if (Status status = readBox(*source.boxes()->Get(i),
-                                where + " box " + std::to_string(i), numRegions,
-                                launch.boxes.emplace_back());
+  for (size_t i = 0; i < countOf(source.tensor_maps()); ++i)
+    if (Status status = readTensorMap(
+            *source.tensor_maps()->Get(i), where + " box " + std::to_string(i),
+            numRegions, launch.tensorMaps.emplace_back());
         !status.isOk())
       return status;
   return readForms(source.counters(), where + " counters", entry_->symbols,

@@ -43,8 +43,8 @@ private:
                    bool isKernel, size_t numRegions, StageSchema &stage);
   Status readLaunch(const fb::Launch &source, const std::string &where,
                     size_t numRegions, LaunchSchema &launch);
-  Status readBox(const fb::Box &source, const std::string &where,
-                 size_t numRegions, BoxSchema &box);
+  Status readTensorMap(const fb::TensorMap &source, const std::string &where,
+                       size_t numRegions, TensorMapSchema &box);
   Status readLayouts(const fb::Variant &source, const std::string &where,
                      VariantSchema &variant);
   Status readAlignments(const fb::Code &source, const std::string &where,

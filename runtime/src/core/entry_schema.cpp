@@ -101,10 +101,10 @@ size_t CodeSchema::mostRegions() const {
   return most;
 }
 
-bool CodeSchema::hasBoxes() const {
+bool CodeSchema::hasTensorMaps() const {
   for (const VariantSchema &variant : variants)
     for (const StageSchema &stage : variant.stages)
-      if (stage.launch && !stage.launch->boxes.empty())
+      if (stage.launch && !stage.launch->tensorMaps.empty())
         return true;
   return false;
 }

@@ -25,7 +25,7 @@ public:
            std::shared_ptr<const cuda::DeviceContext> context,
            const std::string &what)
       : schema_(std::move(schema)), index_(index), context_(std::move(context)),
-        hasBoxes_(schema_.hasBoxes()), encoder_(context_, what) {}
+        hasTensorMaps_(schema_.hasTensorMaps()), encoder_(context_, what) {}
 
   /// Prepares the kernels of all stages; the context is current.
   Status makeKernels(const std::shared_ptr<cuda::LoadedModule> &module,
@@ -33,8 +33,8 @@ public:
 
   const CodeSchema &schema() const override { return schema_; }
   size_t codeIndex() const override { return index_; }
-  const BoxEncoder *boxEncoder() const override {
-    return hasBoxes_ ? &encoder_ : nullptr;
+  const TensorMapEncoder *tensorMapEncoder() const override {
+    return hasTensorMaps_ ? &encoder_ : nullptr;
   }
   Status launch(const Binding &binding, void *stream) override;
 
@@ -43,8 +43,8 @@ private:
   size_t index_;
   std::shared_ptr<const cuda::DeviceContext> context_;
   std::shared_ptr<cuda::LoadedModule> module_;
-  bool hasBoxes_;
-  cuda::TensorMapEncoder encoder_;
+  bool hasTensorMaps_;
+  cuda::CudaTensorMapEncoder encoder_;
   /// By variant and stage.
   std::vector<std::vector<cuda::Kernel>> kernels_;
 };
@@ -102,7 +102,7 @@ static cuda::Address toAddress(const void *data) {
 
 Status CudaCode::makeKernels(const std::shared_ptr<cuda::LoadedModule> &module,
                              const EntrySchema &entry, int multiprocessors) {
-  if (hasBoxes_ && !context_->driver().tensorMapEncode)
+  if (hasTensorMaps_ && !context_->driver().tensorMapEncode)
     return failure(StatusCode::unsupported, entry.name,
                    ": expected a driver that makes maps of boxes; this one "
                    "lacks cuTensorMapEncodeTiled");
@@ -151,7 +151,7 @@ Status CudaCode::launch(const Binding &binding, void *stream) {
     if (units == 0)
       continue;
     end[1] = units;
-    if (size_t boxes = variant.stages[stage].launch->boxes.size()) {
+    if (size_t boxes = variant.stages[stage].launch->tensorMaps.size()) {
       if (!binding.hasMaps())
         return invalid(binding.entry().name,
                        ": expected a binding made with the encoder of its "

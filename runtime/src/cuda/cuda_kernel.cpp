@@ -21,8 +21,8 @@ static constexpr uint32_t kPortableCluster = 8;
   const Driver &driver = module->context().driver();
   Kernel kernel;
   kernel.what_ = what + ": " + symbol;
-  if (!schema.boxes.empty())
-    numWords = firstMapWord(numWords) + schema.boxes.size() * kMapWords;
+  if (!schema.tensorMaps.empty())
+    numWords = firstMapWord(numWords) + schema.tensorMaps.size() * kMapWords;
   if (numWords > kMostWords)
     return failure(StatusCode::unsupported, what, ": expected at most ",
                    kMostWords, " words of arguments, got ", numWords);

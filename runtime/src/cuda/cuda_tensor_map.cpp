@@ -20,7 +20,7 @@ static constexpr int64_t kStrideEnd = int64_t{1} << 40;
 static constexpr int64_t kElementBytes = 2;
 static constexpr int64_t kPieceBytes = kBoxPieceColumns * kElementBytes;
 
-static std::string describe(const BoxedArray &array) {
+static std::string describe(const MappedArray &array) {
   return array.param
              ? *array.param
              : "region " + std::to_string(array.region) + " of the workspace";
@@ -28,7 +28,7 @@ static std::string describe(const BoxedArray &array) {
 
 /// The bytes from one element of dimension `d` to the next, as the driver takes
 /// them.
-static Status strideOf(const BoxedArray &array, int d, uint64_t &bytes) {
+static Status strideOf(const MappedArray &array, int d, uint64_t &bytes) {
   // There is no next one, so the caller's stride may be anything.
   if (array.sizes[d] == 1) {
     bytes = kPieceBytes;
@@ -48,9 +48,9 @@ static Status strideOf(const BoxedArray &array, int d, uint64_t &bytes) {
   return {};
 }
 
-Status TensorMapEncoder::encodeOne(const BoxedArray &array,
-                                   int64_t *map) const {
-  constexpr size_t kMostRank = kMaxBoxedRank + 1;
+Status CudaTensorMapEncoder::encodeOne(const MappedArray &array,
+                                       int64_t *map) const {
+  constexpr size_t kMostRank = kMaxMappedRank + 1;
   int columns = array.rank - 1;
   if (array.strides[columns] != 1)
     return invalid(describe(array), ": expected stride 1 in dim ", columns,
@@ -113,13 +113,13 @@ Status TensorMapEncoder::encodeOne(const BoxedArray &array,
   return {};
 }
 
-Status TensorMapEncoder::encode(const BoxedArray *arrays, size_t count,
-                                int64_t *maps) const {
+Status CudaTensorMapEncoder::encode(const MappedArray *arrays, size_t count,
+                                    int64_t *maps) const {
   CurrentContext current(*context_);
   if (!current.status().isOk())
     return current.status();
   for (size_t i = 0; i < count; ++i) {
-    const BoxedArray &array = arrays[i];
+    const MappedArray &array = arrays[i];
     int64_t *map = maps + i * kMapWords;
     if (!array.data ||
         std::count(array.sizes, array.sizes + array.rank, 0) != 0) {

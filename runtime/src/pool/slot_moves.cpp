@@ -48,7 +48,7 @@ Status SlotMoves::bind(Moves &moves, std::shared_ptr<LoadedKernel> kernel,
     auto bound =
         Binding::make(kernel->entry, kernel->code->schema(), arguments.data(),
                       arguments.size(), device_->properties().numWorkers,
-                      kernel->code->boxEncoder());
+                      kernel->code->tensorMapEncoder());
     if (!bound.isOk())
       return bound.status();
     if (Status s = (*bound)->checkVariant(); !s.isOk())

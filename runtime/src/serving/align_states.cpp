@@ -42,7 +42,7 @@ Status MetadataBuilder::addMove(const CommonMetadata &common, int64_t row,
   return {};
 }
 
-/// The count of a row, which kinds other than slots do not look at.
+/// The count of a sequence, which kinds other than slots do not look at.
 static Status checkCount(int64_t row, int32_t count, int64_t most) {
   if (count < 1 || count > most)
     return invalid("accepted: expected 1 to ", most, " in row ", row, ", got ",

@@ -23,7 +23,7 @@ public:
   BatchArrays(const BatchArrays &) = delete;
   BatchArrays &operator=(const BatchArrays &) = delete;
 
-  /// Makes room for `rows` rows. Keeps nothing that was there.
+  /// Makes room for `rows` sequences. Keeps nothing that was there.
   Status reserve(int64_t rows, void *stream);
   int64_t capacity() const { return capacity_; }
 
@@ -123,8 +123,8 @@ static int32_t narrow(int64_t id) {
       std::min<int64_t>(id, std::numeric_limits<int32_t>::max()));
 }
 
-/// Whatever stood behind the rows before is padding then: a graph may have more
-/// rows than this batch (D8).
+/// Whatever stood behind the sequences before is padding then: a graph may have
+/// more rows than this batch (D8).
 Status BatchArrays::setSlots(const int64_t *ids, int64_t rows) {
   if (!ids && rows > 0)
     return invalid("req_pool_indices: expected an array, got null");

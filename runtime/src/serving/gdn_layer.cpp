@@ -134,7 +134,7 @@ Status GDNLayer::checkRuns(const gdnrt_gdn_metadata &metadata) const {
                      nameOfVerifyStates(verifyStates_),
                      ", those of the kernel, got ",
                      nameOfVerifyStates(metadata.verify_states));
-    // The kernel skips longer rows.
+    // The kernel skips longer sequences.
     const int64_t most = kernelFor(run.kind)->entry().maxRowTokens;
     if (run.kind != GDNRT_RUN_VERIFY || most == 0)
       continue;

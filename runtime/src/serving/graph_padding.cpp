@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What graphs read behind the rows of a step. A graph has the rows that it was
-// captured with, and no step knows how many those are: so every array says
+// What graphs read behind the sequences of a step. A graph has the rows that it
+// was captured with, and no step knows how many those are: so every array says
 // padding up to its end, in every step.
 
 #include "gdnrt/metadata_builder.h"
@@ -18,7 +18,7 @@ Status MetadataBuilder::pad(const CommonMetadata &common, GDNMetadata &m) {
     return {};
   int64_t rows = common.num_padded_reqs;
   if (rows == 0)
-    // A row of decode is a token, so tokens of padding are rows.
+    // A sequence of decode is a token, so tokens of padding are rows.
     rows = spec ? common.num_reqs
                 : std::max(common.num_reqs, common.num_actual_tokens);
   if (common.num_padded_reqs == 0 && rows > maxGraphRows_)

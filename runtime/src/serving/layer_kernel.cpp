@@ -266,7 +266,7 @@ Status LayerKernel::fill(const GDNMetadataView &step, const gdnrt_run &run,
   if (run.kind == GDNRT_RUN_VERIFY || run.kind == GDNRT_RUN_COMMIT)
     return {};
   for (int64_t row = first; row < first + rows && !movesState; ++row)
-    // A row that reads nothing writes nothing.
+    // A sequence that reads nothing writes nothing.
     if (m.non_spec_read_indices.data[row] != GDNRT_PAD_SLOT_ID &&
         m.non_spec_read_indices.data[row] != m.non_spec_state_indices.data[row])
       return failure(StatusCode::unsupported, entry().name, ": row ", row,
@@ -301,7 +301,7 @@ Status LayerKernel::bind() {
       all[p] = held_[p].view();
     auto bound = Binding::make(
         kernel_->entry, kernel_->code->schema(), all.data(), all.size(),
-        device().properties().numWorkers, kernel_->code->boxEncoder());
+        device().properties().numWorkers, kernel_->code->tensorMapEncoder());
     if (bound.isOk()) {
       binding_ = std::move(*bound);
       binding_->setBatchInvariant(batchInvariant_);
@@ -319,8 +319,8 @@ void LayerKernel::setBatchInvariant(bool wanted) {
     binding_->setBatchInvariant(wanted);
 }
 
-/// Takes memory for a kernel that has no way to work in place, for more rows
-/// than it is asked for now.
+/// Takes memory for a kernel that has no way to work in place, for more
+/// sequences than it is asked for now.
 Status LayerKernel::giveWorkspace(void *stream) {
   auto needed = binding_->workspaceBytes();
   if (!needed.isOk())

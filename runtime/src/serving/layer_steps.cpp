@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What the steps of a builder ask of a layer's kernels, said when both are made
-// and not when such a row comes.
+// and not when such a sequence comes.
 
 #include "gdnrt/gdn_layer.h"
 #include "gdnrt/metadata_builder.h"

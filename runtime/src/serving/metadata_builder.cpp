@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sorts the rows of a step into decodes, prefills and verified rows, and says
-// which slots they read and write. What prefills need besides is in
-// prefill_fields.cpp, what verified rows keep states in and commits take in
-// spec_fields.cpp, what graphs read behind the rows in graph_padding.cpp,
-// memory and checks are in metadata_memory.cpp.
+// Sorts the sequences of a step into decodes, prefills and verified sequences,
+// and says which slots they read and write. What prefills need besides is in
+// prefill_fields.cpp, what verified sequences keep states in and commits take
+// in spec_fields.cpp, what graphs read behind the sequences in
+// graph_padding.cpp, memory and checks are in metadata_memory.cpp.
 
 #include "gdnrt/metadata_builder.h"
 
@@ -20,10 +20,10 @@ static bool isVerified(const CommonMetadata &common, int64_t row) {
   return common.num_decode_draft_tokens[row] >= 0;
 }
 
-/// With slots, verified rows of a step without a single draft are plain
-/// decodes: the states are the same. Elsewhere what a row leaves behind depends
-/// on how it ran, so that rows without drafts are verified whatever the others
-/// do.
+/// With slots, verified sequences of a step without a single draft are plain
+/// decodes: the states are the same. Elsewhere what a sequence leaves behind
+/// depends on how it ran, so that sequences without drafts are verified
+/// whatever the others do.
 bool MetadataBuilder::usesSpec(const CommonMetadata &common) const {
   if (options_.num_speculative_tokens == 0 || !common.num_decode_draft_tokens)
     return false;
@@ -33,7 +33,7 @@ bool MetadataBuilder::usesSpec(const CommonMetadata &common) const {
                      [&](int32_t drafts) { return drafts >= least; });
 }
 
-/// The columns of the block table that hold the row's states.
+/// The columns of the block table that hold the sequence's states.
 const int32_t *MetadataBuilder::stateColumns(const CommonMetadata &common,
                                              int64_t row) const {
   const int32_t *columns = common.block_table + row * common.block_table_stride;
@@ -91,7 +91,7 @@ void MetadataBuilder::addRun(GDNMetadata &m, int32_t kind, int64_t firstToken,
         kind == GDNRT_RUN_VERIFY ? specStarts_ : nonSpecStarts_;
     run.query_start_loc = starts;
     if (firstRow != 0) {
-      // Rows of a launch count from 0, on a slice of the tokens.
+      // Sequences of a launch count from 0, on a slice of the tokens.
       int32_t *own = runStarts_ + numRunStarts_;
       for (int64_t i = 0; i <= numRows; ++i)
         own[i] = starts[firstRow + i] - starts[firstRow];
@@ -108,14 +108,14 @@ void MetadataBuilder::addRun(GDNMetadata &m, int32_t kind, int64_t firstToken,
   m.num_runs = static_cast<int64_t>(runs_.size());
 }
 
-/// Whether a row goes on from a state by one token at most. The first token of
-/// a request has no state before it.
+/// Whether a sequence goes on from a state by one token at most. The first
+/// token of a request has no state before it.
 static bool isDecode(const CommonMetadata &common, int64_t row) {
   int64_t tokens = queryLength(common, row);
   return tokens == 0 || (tokens == 1 && common.seq_lens[row] > 1);
 }
 
-/// No row is verified: rows up to the first that does not decode do.
+/// No sequence is verified: sequences up to the first that does not decode do.
 Status MetadataBuilder::buildPlain(const CommonMetadata &common,
                                    GDNMetadata &m) {
   int64_t rows = common.num_reqs, decodes = 0;
@@ -150,8 +150,9 @@ Status MetadataBuilder::buildPlain(const CommonMetadata &common,
     m.spec_decode_src_indices = {readSlots_, rows};
   }
 
-  // Decode wants a token in every row; an empty row may only stand behind.
-  // Among rows of one token, those without a state are launches of their own.
+  // Decode wants a token in every sequence; an empty sequence may only stand
+  // behind. Among sequences of one token, those without a state are launches of
+  // their own.
   int64_t shortTokens = common.query_start_loc[shortRows];
   bool dense = true;
   for (int64_t row = 0; row < shortTokens && dense; ++row)
@@ -172,12 +173,13 @@ Status MetadataBuilder::buildPlain(const CommonMetadata &common,
   return {};
 }
 
-/// Some rows are verified, so the others are prefills, of one token or more.
+/// Some sequences are verified, so the others are prefills, of one token or
+/// more.
 Status MetadataBuilder::buildSpec(const CommonMetadata &common,
                                   GDNMetadata &m) {
   if (Status s = addCommit(common, /*spec=*/true, m); !s.isOk())
     return s;
-  // First tokens of requests need no counts, verified rows do.
+  // First tokens of requests need no counts, verified sequences do.
   if (!common.num_accepted_tokens &&
       options_.verify_states != GDNRT_VERIFY_TREE)
     return invalid("num_accepted_tokens: expected counts for a step that "
@@ -288,7 +290,7 @@ Status MetadataBuilder::build(const CommonMetadata &common,
     addPrefillFields(common, m);
   if (built.isOk() && options_.use_full_cuda_graph && m.num_prefills == 0)
     built = pad(common, m);
-  // Rows of a step that was refused belong to nobody.
+  // Sequences of a step that was refused belong to nobody.
   if (!built.isOk()) {
     used_ = {};
     filled_ = {maxRows_, maxRows_, maxRows_};

@@ -11,7 +11,7 @@ using namespace gdnrt;
 
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 256;
 constexpr int64_t kMostColumns = 64;
-// Tokens of a row that can stay pending: verify skips rows of more.
+// Tokens of a sequence that can stay pending: verify skips sequences of more.
 constexpr int64_t kMostPending = 8;
 
 static Status checkRange(const char *name, int64_t value, int64_t from,
@@ -178,7 +178,7 @@ Status MetadataBuilder::check(const CommonMetadata &common) const {
   return checkTable(common);
 }
 
-/// Every column that a row with tokens needs is in the table.
+/// Every column that a sequence with tokens needs is in the table.
 Status MetadataBuilder::checkTable(const CommonMetadata &common) const {
   if (common.num_reqs > 1 &&
       common.block_table_stride < common.block_table_columns)

@@ -30,8 +30,8 @@ void MetadataBuilder::addTail(GDNMetadata &m) {
   m.prefill_has_initial_state = {hasInitial_ + first, rows};
 }
 
-/// Rows are numbered as they are, so a row without tokens owns no chunk and
-/// shifts nobody's number.
+/// Sequences are numbered as they are, so a sequence without tokens owns no
+/// chunk and shifts nobody's number.
 void MetadataBuilder::addChunks(GDNMetadata &m) {
   int64_t rows = m.non_spec_state_indices.size;
   int32_t count = 0;
@@ -69,7 +69,8 @@ void MetadataBuilder::addConvBlocks(GDNMetadata &m) {
   m.token_chunk_offset_ptr = {tokenChunkOffsetPtr_, size};
 }
 
-/// The ends of blocks that a row passes; its own end is in its slot to write.
+/// The ends of blocks that a sequence passes; its own end is in its slot to
+/// write.
 void MetadataBuilder::addCheckpoints(const CommonMetadata &common,
                                      GDNMetadata &m) {
   int64_t rows = m.non_spec_state_indices.size;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where verified rows keep what may be taken back, by the kind of the verify
-// kernel, and the commit that a step begins with where tokens of the step
-// before wait for one.
+// Where verified sequences keep what may be taken back, by the kind of the
+// verify kernel, and the commit that a step begins with where tokens of the
+// step before wait for one.
 
 #include "gdnrt/metadata_builder.h"
 
@@ -10,7 +10,7 @@
 
 using namespace gdnrt;
 
-/// Whether accepted tokens have to be put into the state of their row.
+/// Whether accepted tokens have to be put into the state of their sequence.
 bool MetadataBuilder::hasCommits() const {
   return options_.num_speculative_tokens > 0 &&
          (options_.verify_states == GDNRT_VERIFY_LAZY ||
@@ -23,8 +23,8 @@ bool MetadataBuilder::isCount(int32_t accepted) const {
          (accepted >= (hasCommits() ? 0 : 1) && accepted <= numColumns_);
 }
 
-/// Rows that go on from a state need to know how many tokens of the step before
-/// were right: whatever is taken instead is wrong for some.
+/// Sequences that go on from a state need to know how many tokens of the step
+/// before were right: whatever is taken instead is wrong for some.
 Status MetadataBuilder::checkCounts(const CommonMetadata &common) const {
   if (options_.num_speculative_tokens == 0 || common.num_accepted_tokens ||
       options_.verify_states == GDNRT_VERIFY_TREE)
@@ -40,7 +40,7 @@ Status MetadataBuilder::checkCounts(const CommonMetadata &common) const {
   return {};
 }
 
-/// Element `to` of the arrays of verified rows.
+/// Element `to` of the arrays of verified sequences.
 Status MetadataBuilder::fillSpec(const CommonMetadata &common, int64_t row,
                                  int64_t to) {
   const int32_t kind = options_.verify_states;
@@ -86,9 +86,10 @@ Status MetadataBuilder::fillSpec(const CommonMetadata &common, int64_t row,
   return {};
 }
 
-/// The rows of the step whose tokens of the step before have to be committed;
-/// no run where there is none. Pending tokens of verified rows are not among
-/// them: verify takes them in. `spec` says whether the step verifies rows.
+/// The sequences of the step whose tokens of the step before have to be
+/// committed; no run where there is none. Pending tokens of verified sequences
+/// are not among them: verify takes them in. `spec` says whether the step
+/// verifies sequences.
 Status MetadataBuilder::addCommit(const CommonMetadata &common, bool spec,
                                   GDNMetadata &m) {
   if (!hasCommits())
@@ -101,8 +102,8 @@ Status MetadataBuilder::addCommit(const CommonMetadata &common, bool spec,
         common.query_start_loc[row + 1] - common.query_start_loc[row];
     int32_t accepted =
         common.num_accepted_tokens ? common.num_accepted_tokens[row] : 0;
-    // A row without tokens keeps what waits. One without tokens before it, or
-    // whose count is none, has nothing.
+    // A sequence without tokens keeps what waits. One without tokens before it,
+    // or whose count is none, has nothing.
     if (tokens == 0)
       continue;
     bool commits =

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A row is known by its run and its place in the arrays of its kind. Verified
-// rows with slots write one after each token; all others write their own slot.
+// A sequence is known by its run and its place in the arrays of its kind.
+// Verified sequences with slots write one after each token; all others write
+// their own slot.
 
 #include "gdnrt/step_check.h"
 
@@ -58,7 +59,7 @@ private:
   }
 
   Status addWrites(const gdnrt_run &run) {
-    // A commit is of rows that the step has besides.
+    // A commit is of sequences that the step has besides.
     if (run.kind == GDNRT_RUN_COMMIT)
       return {};
     for (int64_t row = 0; row < run.num_rows; ++row) {

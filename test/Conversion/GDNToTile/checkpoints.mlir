@@ -85,13 +85,13 @@ func.func @prefill(
     %cs: tensor<?xi64> {gdn.name = "checkpoint_slots", gdn.dims = ["C"]})
     -> (tensor<?x?x64xf32> {gdn.name = "core", gdn.dims = ["T", "Hv", "64"]})
     attributes {gdn.entry} {
-  %c:3 = gdn.conv1d %q, %k, %v weight(%w) silu pool(%cp) slots(%slots) rows(%cu)
+  %c:3 = gdn.conv1d %q, %k, %v weight(%w) silu pool(%cp) slots(%slots) sequences(%cu)
       checkpoints(%cc, %ct, %cs)
       : (tensor<?x?x16xf16>, tensor<?x?x16xf16>, tensor<?x?x64xf16>), tensor<?x4xf16>,
         !gdn.pool<?x?x3xf16>, tensor<?xi32>, tensor<?xi32>
         checkpoints tensor<?xi32>, tensor<?xi32>, tensor<?xi64>
         -> tensor<?x?x16xf32>, tensor<?x?x16xf32>, tensor<?x?x64xf32>
-  %o = gdn.delta_rule %c#0, %c#1, %c#2 gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %c#0, %c#1, %c#2 gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       checkpoints(%cc, %ct, %cs)
       : tensor<?x?x16xf32>, tensor<?x?x16xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>,
         tensor<?x?xf32>, !gdn.pool<?x?x64x16xbf16>, tensor<?xi32>, tensor<?xi32>

@@ -86,7 +86,7 @@ func.func @prefill(
     %cu: tensor<?xi32> {gdn.name = "cu_seqlens", gdn.dims = ["N + 1"]})
     -> (tensor<?x?x64xbf16> {gdn.name = "core", gdn.dims = ["T", "Hv", "64"]})
     attributes {gdn.entry} {
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       : tensor<?x?x16xbf16>, tensor<?x?x16xbf16>, tensor<?x?x64xbf16>, tensor<?x?xf32>,
         tensor<?x?xf32>, !gdn.pool<?x?x64x16xf32>, tensor<?xi32>, tensor<?xi32>
         -> tensor<?x?x64xbf16>

@@ -109,7 +109,7 @@ func.func @decode(
     %y = gdn.gated_rms_norm %core, %z, %nw silu
         : tensor<?x?x64xf32>, tensor<?x?x64xbf16>, tensor<64xf32>
           -> tensor<?x?x64xbf16>
-    %m = gdn.mask_rows %y of(%sp) slots(%slots)
+    %m = gdn.mask_sequences %y of(%sp) slots(%slots)
         : tensor<?x?x64xbf16>, !gdn.pool<?x?x64x32xf32>, tensor<?xi32>
           -> tensor<?x?x64xbf16>
     gdn.yield %m : tensor<?x?x64xbf16>

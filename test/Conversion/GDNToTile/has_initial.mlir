@@ -28,7 +28,7 @@ func.func @has_initial(
     attributes {gdn.entry} {
   %o = gdn.kernel "has_initial" {
     %core = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%sp)
-        slots(%slots) rows(%cu) initial(%init)
+        slots(%slots) sequences(%cu) initial(%init)
         : tensor<?x?x32xbf16>, tensor<?x?x32xbf16>, tensor<?x?x64xbf16>,
           tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x64x32xf32>,
           tensor<?xi32>, tensor<?xi32> initial tensor<?xi1> -> tensor<?x?x64xbf16>

@@ -149,7 +149,7 @@ func.func @not_zero_in_skipped_rows(
           tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
           tensor<?xi32> -> tensor<?x?x32xf32>
     %y = gdn.l2norm %a : tensor<?x?x32xf32> -> tensor<?x?x32xf32>
-    // expected-error@+1 {{'gdn.yield' op expects operand 0 to be zero in skipped rows: the result of gdn.delta_rule, gdn.conv1d or gdn.mask_rows}}
+    // expected-error@+1 {{'gdn.yield' op expects operand 0 to be zero in skipped rows: the result of gdn.delta_rule, gdn.conv1d or gdn.mask_sequences}}
     gdn.yield %y : tensor<?x?x32xf32>
   } : tensor<?x?x32xf32>
   return %o : tensor<?x?x32xf32>
@@ -172,7 +172,7 @@ func.func @result_with_key_heads(
           tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
           tensor<?xi32> -> tensor<?x?x32xf32>
     %n = gdn.l2norm %q : tensor<?x?x32xf32> -> tensor<?x?x32xf32>
-    %y = gdn.mask_rows %n of(%pool) slots(%slots)
+    %y = gdn.mask_sequences %n of(%pool) slots(%slots)
         : tensor<?x?x32xf32>, !gdn.pool<?x?x32x32xf32>, tensor<?xi32>
           -> tensor<?x?x32xf32>
     gdn.yield %y : tensor<?x?x32xf32>
@@ -247,12 +247,12 @@ func.func @checkpoints_differ(
     attributes {gdn.entry} {
   %o = gdn.kernel "k" {
     // expected-note@+1 {{other op}}
-    %vc = gdn.conv1d %v weight(%w) silu pool(%cp) slots(%slots) rows(%cu)
+    %vc = gdn.conv1d %v weight(%w) silu pool(%cp) slots(%slots) sequences(%cu)
         checkpoints(%cu, %n, %to)
         : (tensor<?x?x32xf32>), tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>, tensor<?xi32>
           checkpoints tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x32xf32>
     // expected-error@+1 {{'gdn.delta_rule' op expects the checkpoints of the other ops in its kernel}}
-    %y = gdn.delta_rule %q, %q, %vc gates(%g, %g) pool(%pool) slots(%slots) rows(%cu)
+    %y = gdn.delta_rule %q, %q, %vc gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu)
         checkpoints(%cu, %n, %other)
         : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
           tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
@@ -280,11 +280,11 @@ func.func @token_slots_differ(
     attributes {gdn.entry} {
   %o = gdn.kernel "k" {
     // expected-note@+1 {{other op}}
-    %vc = gdn.conv1d %v weight(%w) silu pool(%cp) slots(%slots) rows(%cu) token_slots(%a)
+    %vc = gdn.conv1d %v weight(%w) silu pool(%cp) slots(%slots) sequences(%cu) token_slots(%a)
         : (tensor<?x?x32xf32>), tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>, tensor<?xi32>
           token_slots tensor<?x4xi32> -> tensor<?x?x32xf32>
     // expected-error@+1 {{'gdn.delta_rule' op expects the token slots of the other ops in its kernel}}
-    %y = gdn.delta_rule %q, %q, %vc gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) token_slots(%b)
+    %y = gdn.delta_rule %q, %q, %vc gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) token_slots(%b)
         : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
           tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
           tensor<?xi32>, tensor<?xi32> token_slots tensor<?x4xi32> -> tensor<?x?x32xf32>
@@ -310,11 +310,11 @@ func.func @token_slots_beside_checkpoints(
     attributes {gdn.entry} {
   %o = gdn.kernel "k" {
     // expected-note@+1 {{other op}}
-    %vc = gdn.conv1d %v weight(%w) silu pool(%cp) slots(%slots) rows(%cu) checkpoints(%cu, %cu, %cu)
+    %vc = gdn.conv1d %v weight(%w) silu pool(%cp) slots(%slots) sequences(%cu) checkpoints(%cu, %cu, %cu)
         : (tensor<?x?x32xf32>), tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>, tensor<?xi32>
           checkpoints tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x32xf32>
     // expected-error@+1 {{'gdn.delta_rule' op expects no checkpoints beside 'token_slots' in its kernel}}
-    %y = gdn.delta_rule %q, %q, %vc gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) token_slots(%a)
+    %y = gdn.delta_rule %q, %q, %vc gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) token_slots(%a)
         : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
           tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
           tensor<?xi32>, tensor<?xi32> token_slots tensor<?x4xi32> -> tensor<?x?x32xf32>
@@ -340,11 +340,11 @@ func.func @checkpoints_beside_token_slots(
     attributes {gdn.entry} {
   %o = gdn.kernel "k" {
     // expected-note@+1 {{other op}}
-    %vc = gdn.conv1d %v weight(%w) silu pool(%cp) slots(%slots) rows(%cu) token_slots(%a)
+    %vc = gdn.conv1d %v weight(%w) silu pool(%cp) slots(%slots) sequences(%cu) token_slots(%a)
         : (tensor<?x?x32xf32>), tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>, tensor<?xi32>
           token_slots tensor<?x4xi32> -> tensor<?x?x32xf32>
     // expected-error@+1 {{'gdn.delta_rule' op expects no checkpoints beside 'token_slots' in its kernel}}
-    %y = gdn.delta_rule %q, %q, %vc gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) checkpoints(%cu, %cu, %cu)
+    %y = gdn.delta_rule %q, %q, %vc gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) checkpoints(%cu, %cu, %cu)
         : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
           tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
           tensor<?xi32>, tensor<?xi32> checkpoints tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x32xf32>
@@ -370,11 +370,11 @@ func.func @parents_of_one(
     attributes {gdn.entry} {
   %o = gdn.kernel "k" {
     // expected-note@+1 {{other op}}
-    %vc = gdn.conv1d %v weight(%w) silu pool(%cp) slots(%slots) rows(%cu) token_slots(%a)
+    %vc = gdn.conv1d %v weight(%w) silu pool(%cp) slots(%slots) sequences(%cu) token_slots(%a)
         : (tensor<?x?x32xf32>), tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>, tensor<?xi32>
           token_slots tensor<?x4xi32> -> tensor<?x?x32xf32>
     // expected-error@+1 {{'gdn.delta_rule' op expects the token slots of the other ops in its kernel}}
-    %y = gdn.delta_rule %q, %q, %vc gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) token_slots(%a) parents(%b)
+    %y = gdn.delta_rule %q, %q, %vc gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) token_slots(%a) parents(%b)
         : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
           tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
           tensor<?xi32>, tensor<?xi32> token_slots tensor<?x4xi32> parents tensor<?x4xi32> -> tensor<?x?x32xf32>
@@ -479,7 +479,7 @@ func.func @buffer_of_a_tree(
     attributes {gdn.entry} {
   %o = gdn.kernel "k" {
     // expected-error@+1 {{'gdn.delta_rule' op expects no 'token_pool' beside 'parents' on the way to tiles}}
-    %y = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) token_slots(%a) parents(%a) token_pool(%buffer)
+    %y = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) token_slots(%a) parents(%a) token_pool(%buffer)
         : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
           tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
           tensor<?xi32>, tensor<?xi32> token_slots tensor<?x4xi32> parents tensor<?x4xi32> token_pool !gdn.pool<?x?x32x32xf32> -> tensor<?x?x32xf32>

@@ -60,13 +60,13 @@ func.func @verify(
     %parents: tensor<?x?xi32> {gdn.name = "parents", gdn.dims = ["N", "S"]})
     -> (tensor<?x?x64xf32> {gdn.name = "core", gdn.dims = ["T", "Hv", "64"]})
     attributes {gdn.entry} {
-  %c:3 = gdn.conv1d %q, %k, %v weight(%w) silu pool(%cp) slots(%slots) rows(%cu) initial(%initial)
+  %c:3 = gdn.conv1d %q, %k, %v weight(%w) silu pool(%cp) slots(%slots) sequences(%cu) initial(%initial)
       token_slots(%table) parents(%parents)
       : (tensor<?x?x16xf16>, tensor<?x?x16xf16>, tensor<?x?x64xf16>), tensor<?x4xf16>,
         !gdn.pool<?x?x3xf16>, tensor<?xi64>, tensor<?xi32> initial tensor<?xi1>
         token_slots tensor<?x?xi64> parents tensor<?x?xi32>
         -> tensor<?x?x16xf32>, tensor<?x?x16xf32>, tensor<?x?x64xf32>
-  %o = gdn.delta_rule %c#0, %c#1, %c#2 gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu) initial(%initial)
+  %o = gdn.delta_rule %c#0, %c#1, %c#2 gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu) initial(%initial)
       token_slots(%table) parents(%parents)
       : tensor<?x?x16xf32>, tensor<?x?x16xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>,
         tensor<?x?xf32>, !gdn.pool<?x?x64x16xbf16>, tensor<?xi64>, tensor<?xi32> initial tensor<?xi1>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Pending tokens of rows with a bound: a row of more tokens is skipped, and the
-// walk ends at the bound, from which a schedule sees that it has one block of
+// recurrence ends at the bound, from which a schedule sees that it has one block of
 // tokens.
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse | FileCheck %s
@@ -55,14 +55,14 @@ func.func @verify(
     %decays: !gdn.pool<?x?x?xf32> {gdn.name = "pending_decays", gdn.dims = ["P", "Hv", "S"]})
     -> (tensor<?x?x128xf32> {gdn.name = "core", gdn.dims = ["T", "Hv", "128"]})
     attributes {gdn.entry} {
-  %slots = gdn.counted_slots %ids[%accepted] up_to(%S) rows(%cu) max_tokens(8)
+  %slots = gdn.counted_slots %ids[%accepted] up_to(%S) sequences(%cu) max_tokens(8)
       : tensor<?xi64>, tensor<?xi32>, tensor<?xi32>
-  %c:3 = gdn.conv1d %q, %k, %v weight(%w) silu pool(%cp) slots(%slots) rows(%cu)
+  %c:3 = gdn.conv1d %q, %k, %v weight(%w) silu pool(%cp) slots(%slots) sequences(%cu)
       pending(%accepted)
       : (tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>), tensor<?x4xbf16>,
         !gdn.pool<?x?x?xbf16>, tensor<?xi64>, tensor<?xi32> pending tensor<?xi32>
         -> tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<?x?x128xf32>
-  %o = gdn.delta_rule %c#0, %c#1, %c#2 gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %c#0, %c#1, %c#2 gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       pending(%accepted, %keys, %deltas, %decays)
       : tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<?x?xf32>,
         tensor<?x?xf32>, !gdn.pool<?x?x128x128xf32>, tensor<?xi64>, tensor<?xi32>

@@ -2,7 +2,7 @@
 //
 // Pending tokens: what the row accepts is folded into the state, which is written
 // once; the row's tokens go to the places of the previous step's. In either form
-// of the recurrence the walk goes in blocks of tokens, as many as can be pending.
+// the recurrence goes in blocks of tokens, as many as can be pending.
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile -canonicalize -cse | FileCheck %s
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="chunk-from=1 segments=4" -canonicalize -cse | FileCheck %s
@@ -102,12 +102,12 @@ func.func @verify(
     -> (tensor<?x?x64xf32> {gdn.name = "core", gdn.dims = ["T", "Hv", "64"]})
     attributes {gdn.entry} {
   %slots = gdn.counted_slots %ids[%accepted] up_to(%S) : tensor<?xi64>, tensor<?xi32>
-  %c:3 = gdn.conv1d %q, %k, %v weight(%w) silu pool(%cp) slots(%slots) rows(%cu)
+  %c:3 = gdn.conv1d %q, %k, %v weight(%w) silu pool(%cp) slots(%slots) sequences(%cu)
       pending(%accepted)
       : (tensor<?x?x16xf16>, tensor<?x?x16xf16>, tensor<?x?x64xf16>), tensor<?x4xf16>,
         !gdn.pool<?x?x?xf16>, tensor<?xi64>, tensor<?xi32> pending tensor<?xi32>
         -> tensor<?x?x16xf32>, tensor<?x?x16xf32>, tensor<?x?x64xf32>
-  %o = gdn.delta_rule %c#0, %c#1, %c#2 gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %c#0, %c#1, %c#2 gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       pending(%accepted, %keys, %deltas, %decays)
       : tensor<?x?x16xf32>, tensor<?x?x16xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>,
         tensor<?x?xf32>, !gdn.pool<?x?x64x16xbf16>, tensor<?xi64>, tensor<?xi32>

@@ -17,11 +17,11 @@ func.func @pending_of_one(
     -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "Hv", "32"]})
     attributes {gdn.entry} {
   %o = gdn.kernel "k" {
-    %vc = gdn.conv1d %v weight(%w) silu pool(%cp) slots(%slots) rows(%cu) pending(%slots)
+    %vc = gdn.conv1d %v weight(%w) silu pool(%cp) slots(%slots) sequences(%cu) pending(%slots)
         : (tensor<?x?x32xf32>), tensor<?x4xf32>, !gdn.pool<?x?x7xf32>, tensor<?xi32>, tensor<?xi32>
           pending tensor<?xi32> -> tensor<?x?x32xf32>
     // expected-error@+1 {{'gdn.delta_rule' op expects the pending tokens of the other ops in its kernel}}
-    %y = gdn.delta_rule %q, %q, %vc gates(%g, %g) pool(%pool) slots(%slots) rows(%cu)
+    %y = gdn.delta_rule %q, %q, %vc gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu)
         : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
           tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
           tensor<?xi32>, tensor<?xi32> -> tensor<?x?x32xf32>
@@ -43,7 +43,7 @@ func.func @pending_in_slots_of_any_count(
     attributes {gdn.entry} {
   %o = gdn.kernel "k" {
     // expected-error@+1 {{'gdn.conv1d' op expects its slots to be those that gdn.counted_slots gives for the same 'num_accepted' on the way to tiles}}
-    %y = gdn.conv1d %v weight(%w) silu pool(%cp) slots(%slots) rows(%cu) pending(%accepted)
+    %y = gdn.conv1d %v weight(%w) silu pool(%cp) slots(%slots) sequences(%cu) pending(%accepted)
         : (tensor<?x?x32xf32>), tensor<?x4xf32>, !gdn.pool<?x?x7xf32>, tensor<?xi32>, tensor<?xi32>
           pending tensor<?xi32> -> tensor<?x?x32xf32>
     gdn.yield %y : tensor<?x?x32xf32>
@@ -64,11 +64,11 @@ func.func @pending_with_bounds_of_other_rows(
     -> (tensor<?x?x32xf32> {gdn.name = "y", gdn.dims = ["T", "H", "32"]})
     attributes {gdn.entry} {
   %four = arith.constant 4 : index
-  %slots = gdn.counted_slots %ids[%accepted] up_to(%four) rows(%others) max_tokens(8)
+  %slots = gdn.counted_slots %ids[%accepted] up_to(%four) sequences(%others) max_tokens(8)
       : tensor<?xi32>, tensor<?xi32>, tensor<?xi32>
   %o = gdn.kernel "k" {
     // expected-error@+1 {{'gdn.conv1d' op expects the rows whose tokens gdn.counted_slots counts to be its own on the way to tiles}}
-    %y = gdn.conv1d %v weight(%w) silu pool(%cp) slots(%slots) rows(%cu) pending(%accepted)
+    %y = gdn.conv1d %v weight(%w) silu pool(%cp) slots(%slots) sequences(%cu) pending(%accepted)
         : (tensor<?x?x32xf32>), tensor<?x4xf32>, !gdn.pool<?x?x7xf32>, tensor<?xi32>, tensor<?xi32>
           pending tensor<?xi32> -> tensor<?x?x32xf32>
     gdn.yield %y : tensor<?x?x32xf32>

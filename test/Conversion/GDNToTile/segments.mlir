@@ -128,12 +128,12 @@ func.func @prefill(
     attributes {gdn.entry} {
   %o = gdn.kernel "prefill" {
     %qc, %kc, %vc = gdn.conv1d %q, %k, %v weight(%w) silu pool(%cp)
-        slots(%slots) rows(%cu)
+        slots(%slots) sequences(%cu)
         : (tensor<?x?x32xbf16>, tensor<?x?x32xbf16>, tensor<?x?x32xbf16>),
           tensor<?x4xbf16>, !gdn.pool<?x?x3xbf16>, tensor<?xi32>, tensor<?xi32>
           -> tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>
     %core = gdn.delta_rule %qc, %kc, %vc gates(%g, %beta) pool(%sp)
-        slots(%slots) rows(%cu)
+        slots(%slots) sequences(%cu)
         : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
           tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xbf16>,
           tensor<?xi32>, tensor<?xi32> -> tensor<?x?x32xbf16>

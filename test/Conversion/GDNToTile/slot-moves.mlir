@@ -43,7 +43,7 @@ func.func @copy(
 }
 
 // From a pool that is read after a number of accepted tokens; heads of another
-// count than the first pool's are walked.
+// count than the first pool's are moved.
 // CHECK-LABEL: func.func @commit(
 //  CHECK-SAME:     gdn_tile.grid = ["N", "Hv", "1"]
 //       CHECK:   scf.if

@@ -27,7 +27,7 @@ func.func @verify(
     %buffer: !gdn.pool<?x?x64x16xf32> {gdn.name = "token_state_pool", gdn.dims = ["B", "H", "64", "16"]})
     -> (tensor<?x?x64xf32> {gdn.name = "core", gdn.dims = ["T", "H", "64"]})
     attributes {gdn.entry} {
-  %o = gdn.delta_rule %q, %q, %v gates(%g, %g) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %q, %v gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu)
       token_slots(%table) token_pool(%buffer)
       : tensor<?x?x16xf32>, tensor<?x?x16xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>,
         tensor<?x?xf32>, !gdn.pool<?x?x64x16xf32>, tensor<?xi32>, tensor<?xi32>

@@ -24,9 +24,9 @@ func.func @verify(
     %accepted: tensor<?xi32> {gdn.name = "num_accepted", gdn.dims = ["N"]})
     -> (tensor<?x?x64xf32> {gdn.name = "core", gdn.dims = ["T", "H", "64"]})
     attributes {gdn.entry} {
-  %slots = gdn.accepted_slots %table[%accepted] rows(%cu) max_tokens(6)
+  %slots = gdn.accepted_slots %table[%accepted] sequences(%cu) max_tokens(6)
       : tensor<?x?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?xi32>
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       token_slots(%table)
       : tensor<?x?x16xf32>, tensor<?x?x16xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>,
         tensor<?x?xf32>, !gdn.pool<?x?x64x16xf32>, tensor<?xi32>, tensor<?xi32>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // States after every token: the slot to read is that of the last accepted token,
-// the row is walked token by token, in either form of the recurrence, and every
+// the row is computed token by token, in either form of the recurrence, and every
 // carried tile is written on the way, none behind the last token.
 //
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile -canonicalize -cse | FileCheck %s
@@ -75,12 +75,12 @@ func.func @verify(
     -> (tensor<?x?x64xf32> {gdn.name = "core", gdn.dims = ["T", "Hv", "64"]})
     attributes {gdn.entry} {
   %slots = gdn.accepted_slots %table[%accepted] : tensor<?x?xi64>, tensor<?xi32> -> tensor<?xi64>
-  %c:3 = gdn.conv1d %q, %k, %v weight(%w) silu pool(%cp) slots(%slots) rows(%cu)
+  %c:3 = gdn.conv1d %q, %k, %v weight(%w) silu pool(%cp) slots(%slots) sequences(%cu)
       token_slots(%table)
       : (tensor<?x?x16xf16>, tensor<?x?x16xf16>, tensor<?x?x64xf16>), tensor<?x4xf16>,
         !gdn.pool<?x?x3xf16>, tensor<?xi64>, tensor<?xi32> token_slots tensor<?x?xi64>
         -> tensor<?x?x16xf32>, tensor<?x?x16xf32>, tensor<?x?x64xf32>
-  %o = gdn.delta_rule %c#0, %c#1, %c#2 gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %c#0, %c#1, %c#2 gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       token_slots(%table)
       : tensor<?x?x16xf32>, tensor<?x?x16xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>,
         tensor<?x?xf32>, !gdn.pool<?x?x64x16xbf16>, tensor<?xi64>, tensor<?xi32>

@@ -2,7 +2,7 @@
 //
 // A load that begins ahead: asynchronous copies of each way that the load may
 // go, element by element where neither holds; behind the wait the thread takes
-// its part, turned around if it lies across memory.
+// its part, transposed if it lies across memory.
 //
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
 
@@ -22,11 +22,11 @@
 func.func @early(%n: index, %windows: memref<?x3xbf16, strided<[?, ?], offset: ?>>, %out: memref<3x128xbf16>)
     attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
   %c0 = arith.constant 0 : index
-  %place = gdn_gpu.alloc : !gdn_gpu.shared<384xbf16>
-  gdn_gpu.begin_load %windows[%c0, %c0] dims [1, 0], %place
+  %buffer = gdn_gpu.alloc : !gdn_gpu.shared<384xbf16>
+  gdn_gpu.begin_load %windows[%c0, %c0] dims [1, 0], %buffer
       : memref<?x3xbf16, strided<[?, ?], offset: ?>>, !gdn_gpu.fragment<3x128xbf16, #rows>, !gdn_gpu.shared<384xbf16>
   gdn_gpu.await_launch
-  %w = gdn_gpu.load %windows[%c0, %c0] dims [1, 0] begun(%place : !gdn_gpu.shared<384xbf16>)
+  %w = gdn_gpu.load %windows[%c0, %c0] dims [1, 0] begun(%buffer : !gdn_gpu.shared<384xbf16>)
       : memref<?x3xbf16, strided<[?, ?], offset: ?>>, !gdn_gpu.fragment<3x128xbf16, #rows>
   gdn_gpu.store %w, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<3x128xbf16, #rows>, memref<3x128xbf16>
   return
@@ -39,14 +39,14 @@ func.func @early(%n: index, %windows: memref<?x3xbf16, strided<[?, ?], offset: ?
 //       CHECK:     "bar.sync 15, 128;"
 #state = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
 func.func @half(%n: index) attributes {gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
-  %place = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
+  %buffer = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
   %x = arith.constant 1.0 : f32
   %t = gdn_gpu.fill %x : f32 -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#state>>
-  gdn_gpu.share %t, %place : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#state>>, !gdn_gpu.shared<128xf32>
+  gdn_gpu.store_shared %t, %buffer : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#state>>, !gdn_gpu.shared<128xf32>
   gdn_gpu.arrive for 3
   gdn_gpu.warps 3 for 1 {
     gdn_gpu.await_arrivals
-    %all = gdn_gpu.fetch %place : !gdn_gpu.shared<128xf32> -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
+    %all = gdn_gpu.load_shared %buffer : !gdn_gpu.shared<128xf32> -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
   }
   return
 }

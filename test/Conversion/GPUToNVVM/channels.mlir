@@ -14,7 +14,7 @@
 //   CHECK-DAG:   %[[LANE:.+]] = arith.andi %{{.+}}, %c31
 //   CHECK-DAG:   %[[WARP:.+]] = arith.shrui %{{.+}}, %c5
 //       CHECK:   %[[BASE:.+]] = llvm.ptrtoint %{{.+}} : !llvm.ptr<3> to i32
-// The ring: a copy makes a part full, the warp that has it makes its place free.
+// The ring: a copy makes a part full, the warp that has it makes its buffer free.
 // The sums: two warps fill them, two roles of a warp empty them.
 //       CHECK:   "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.+}}, %c1_i32
 //       CHECK:   "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.+}}, %c1_i32
@@ -46,7 +46,7 @@
 //       CHECK:       %[[IS_FIRST:.+]] = arith.cmpi eq, %[[LANE]], %c0
 //       CHECK:       scf.if %[[IS_FIRST]] {
 //  CHECK-NEXT:         "mbarrier.arrive.shared::cta.b64 _, [$0];"
-// At the end of the ring the place is 0 again, and the parity the other one.
+// At the end of the ring the buffer is 0 again, and the parity the other one.
 //       CHECK:       %[[OVER:.+]] = arith.cmpi eq, %{{.+}}, %c4_i32
 //       CHECK:       arith.xori %{{.+}}, %c1_i32
 //       CHECK:       arith.select %[[OVER]], %c0_i32
@@ -88,7 +88,7 @@ func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?
       gdn_gpu.await_launch
       gdn_gpu.units contiguous {
         %tile = gdn_gpu.receive %ring : !ring -> !gdn_gpu.shared<8x32xf32>
-        %t = gdn_gpu.fetch %tile : !gdn_gpu.shared<8x32xf32> -> !gdn_gpu.fragment<8x32xf32, #two>
+        %t = gdn_gpu.load_shared %tile : !gdn_gpu.shared<8x32xf32> -> !gdn_gpu.fragment<8x32xf32, #two>
         %s = gdn_gpu.map_rows %t : !gdn_gpu.fragment<8x32xf32, #two>
             -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#two>> {
         ^bb0(%row: index, %v: vector<32xf32>):
@@ -96,8 +96,8 @@ func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?
           gdn_gpu.yield %sum : f32
         }
         gdn_gpu.release %ring : !ring
-        %place = gdn_gpu.acquire %sums : !sums -> !gdn_gpu.shared<8xf32>
-        gdn_gpu.share %s, %place : !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#two>>, !gdn_gpu.shared<8xf32>
+        %buffer = gdn_gpu.acquire %sums : !sums -> !gdn_gpu.shared<8xf32>
+        gdn_gpu.store_shared %s, %buffer : !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#two>>, !gdn_gpu.shared<8xf32>
         gdn_gpu.commit %sums : !sums
       }
     }
@@ -116,7 +116,7 @@ func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?
         %first = arith.muli %i, %c8 : index
         %tile = gdn_gpu.receive %sums : !sums -> !gdn_gpu.shared<1x8xf32>
         scf.for %j = %c0 to %c1 step %c1 {
-          %t = gdn_gpu.fetch %tile row(%j) : !gdn_gpu.shared<1x8xf32> -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>
+          %t = gdn_gpu.load_shared %tile row(%j) : !gdn_gpu.shared<1x8xf32> -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>
           gdn_gpu.store %t, %y[%first] dims [0] : !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>, memref<?xf32>
         }
         gdn_gpu.release %sums : !sums
@@ -127,7 +127,7 @@ func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?
         %i = gdn_gpu.block_id 0
         %first = arith.muli %i, %c8 : index
         %tile = gdn_gpu.receive %sums : !sums -> !gdn_gpu.shared<8xf32>
-        %t = gdn_gpu.fetch %tile : !gdn_gpu.shared<8xf32> -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>
+        %t = gdn_gpu.load_shared %tile : !gdn_gpu.shared<8xf32> -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>
         gdn_gpu.release %sums : !sums
         gdn_gpu.store %t, %z[%first] dims [0] : !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>, memref<?xf32>
       }
@@ -137,7 +137,7 @@ func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?
 }
 
 // Of receives that follow one another the first asks all barriers, and waits for all; a ring that
-// is led has none, and of one that is received ahead it is the next place's.
+// is led has none, and of one that is received ahead it is the next buffer's.
 // CHECK-LABEL: llvm.func @together(
 //       CHECK:   %[[PLACE:.+]] = llvm.load %[[RING:.+]] : !llvm.ptr -> i32
 //       CHECK:   %[[NEXT:.+]] = arith.addi %{{.+}}, %c1_i32
@@ -161,8 +161,8 @@ func.func @together(%n: index, %y: memref<?x32xf32>)
       %tb = gdn_gpu.receive %b : !vector -> !gdn_gpu.shared<32xf32>
       %next = gdn_gpu.receive ahead %b : !vector -> !gdn_gpu.shared<32xf32>
       %i = gdn_gpu.block_id 0
-      %fa = gdn_gpu.fetch %ta : !gdn_gpu.shared<32xf32> -> !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#one>>
-      %fb = gdn_gpu.fetch %tb : !gdn_gpu.shared<32xf32> -> !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#one>>
+      %fa = gdn_gpu.load_shared %ta : !gdn_gpu.shared<32xf32> -> !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#one>>
+      %fb = gdn_gpu.load_shared %tb : !gdn_gpu.shared<32xf32> -> !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#one>>
       gdn_gpu.store %fa, %y[%i, %c0] dims [1] : !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#one>>, memref<?x32xf32>
       gdn_gpu.store %fb, %y[%i, %c0] dims [1] : !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#one>>, memref<?x32xf32>
       gdn_gpu.release %b : !vector
@@ -175,12 +175,12 @@ func.func @together(%n: index, %y: memref<?x32xf32>)
       %f = gdn_gpu.fill %zero : f32 -> !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#one>>
       %ta = gdn_gpu.acquire %a : !vector -> !gdn_gpu.shared<32xf32>
       %tl = gdn_gpu.acquire %led : !vector -> !gdn_gpu.shared<32xf32>
-      gdn_gpu.share %f, %ta : !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#one>>, !gdn_gpu.shared<32xf32>
-      gdn_gpu.share %f, %tl : !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#one>>, !gdn_gpu.shared<32xf32>
+      gdn_gpu.store_shared %f, %ta : !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#one>>, !gdn_gpu.shared<32xf32>
+      gdn_gpu.store_shared %f, %tl : !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#one>>, !gdn_gpu.shared<32xf32>
       gdn_gpu.commit %led : !vector
       gdn_gpu.commit %a : !vector
       %tb = gdn_gpu.acquire %b : !vector -> !gdn_gpu.shared<32xf32>
-      gdn_gpu.share %f, %tb : !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#one>>, !gdn_gpu.shared<32xf32>
+      gdn_gpu.store_shared %f, %tb : !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#one>>, !gdn_gpu.shared<32xf32>
       gdn_gpu.commit %b : !vector
     }
   }
@@ -208,7 +208,7 @@ func.func @rows(%n: index, %x: memref<?x32xf32, strided<[?, 1]>>, %y: memref<?x3
     }
     gdn_gpu.warps 1 for 1 {
       %tile = gdn_gpu.receive %c : !gdn_gpu.channel<8x32xf32, depth = 2> -> !gdn_gpu.shared<8x32xf32>
-      %t = gdn_gpu.fetch %tile : !gdn_gpu.shared<8x32xf32> -> !gdn_gpu.fragment<8x32xf32, #one>
+      %t = gdn_gpu.load_shared %tile : !gdn_gpu.shared<8x32xf32> -> !gdn_gpu.fragment<8x32xf32, #one>
       gdn_gpu.store %t, %y[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<8x32xf32, #one>, memref<?x32xf32>
       gdn_gpu.release %c : !gdn_gpu.channel<8x32xf32, depth = 2>
     }

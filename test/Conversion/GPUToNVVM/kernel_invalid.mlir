@@ -70,7 +70,7 @@ func.func @vectors(%n: index, %x: memref<4xf32>) attributes {gdn_gpu.threads = 3
 func.func @race(%n: index) attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
   %p = gdn_gpu.alloc : !gdn_gpu.shared<4xf32>
   %i = arith.constant 0 : index
-  // expected-error@+1 {{'gdn_gpu.fetch_element' op expects a tile that has been shared on every way to it}}
-  %x = gdn_gpu.fetch_element %p[%i] : !gdn_gpu.shared<4xf32> -> f32
+  // expected-error@+1 {{'gdn_gpu.load_shared_element' op expects a tile that has been shared on every way to it}}
+  %x = gdn_gpu.load_shared_element %p[%i] : !gdn_gpu.shared<4xf32> -> f32
   return
 }

@@ -49,7 +49,7 @@ func.func @asks(%n: index, %x: memref<?x?xbf16, strided<[?, 1]>>, %y: memref<64x
 }
 
 // Steps side by side: a lane reads the three steps of its four channels as three
-// times 8 bytes. Channels side by side: 8 bytes per step. Elements are turned
+// times 8 bytes. Channels side by side: 8 bytes per step. Elements are transposed
 // around behind the branch, where nothing that is asked for next waits for them.
 // CHECK-LABEL: llvm.func @window(
 //       CHECK:   scf.if %{{.+}} -> (vector<6xi32>) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Work on rows: each row of a thread, products that are added with one rounding,
-// sums over places and lanes, and what all rows share.
+// sums over buffers and lanes, and what all rows share.
 //
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
 
@@ -9,7 +9,7 @@
 #cut = #gdn_gpu.rows<warps = 1, lanes = 2, vector = 4>
 
 // Two lanes' rows of four columns each: two rows per thread. A row's product goes
-// even places first, in two chains; then four exchanges.
+// even buffers first, in two chains; then four exchanges.
 // CHECK-LABEL: llvm.func @sums(
 //   CHECK-DAG:   %[[C1:.+]] = arith.constant 1 : i32
 //   CHECK-DAG:   %[[C8:.+]] = arith.constant 8 : i32
@@ -51,7 +51,7 @@ func.func @sums(%n: index, %x: memref<4x64xf32>, %k: memref<64xf32>)
   return
 }
 
-// 6 columns over lanes of 4: places 2 and 3 of the second lane hold nothing and do
+// 6 columns over lanes of 4: buffers 2 and 3 of the second lane hold nothing and do
 // not count. A product with two uses is rounded.
 // CHECK-LABEL: llvm.func @cut(
 //       CHECK:   %[[PRODUCT:.+]] = arith.mulf %{{.+}} : vector<4xf32>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Tensor cores: four blocks per ldmatrix, transposed or not, two products of 16 x
-// 8 x 16 for each; turned blocks by movmatrix; copies of 16 bytes, of which
+// 8 x 16 for each; transposed blocks by movmatrix; copies of 16 bytes, of which
 // absent rows read none.
 //
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
@@ -34,7 +34,7 @@ func.func @product(%T: index, %k: !view, %out: memref<64x64xf32, strided<[64, 1]
   gdn_gpu.begin_copy %k[%t, %c0, %c0] dims [0, 2] rows(%T), %p : !view, !keys
   gdn_gpu.await_copies
   gdn_gpu.barrier
-  %a = gdn_gpu.fetch %p : !keys -> !gdn_gpu.fragment<64x128xbf16, #rows>
+  %a = gdn_gpu.load_shared %p : !keys -> !gdn_gpu.fragment<64x128xbf16, #rows>
   %s = gdn_gpu.matmul %a, transpose %p : !gdn_gpu.fragment<64x128xbf16, #rows>, !keys -> !gdn_gpu.fragment<64x64xf32, #rows>
   gdn_gpu.store %s, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x64xf32, #rows>, memref<64x64xf32, strided<[64, 1]>>
   return
@@ -60,21 +60,21 @@ func.func @rows_of_keys(%T: index, %k: !view, %out: memref<64x128xf32, strided<[
   return
 }
 
-// CHECK-LABEL: llvm.func @turned(
+// CHECK-LABEL: llvm.func @transposed(
 // CHECK-COUNT-16: llvm.inline_asm has_side_effects {{.*}}"movmatrix.sync.aligned.m8n8.trans.b16
 //   CHECK-NOT: movmatrix
 //       CHECK: nvvm.barrier
 //       CHECK: nvvm.ldmatrix %{{.+}} layout = #nvvm.mma_layout<col>, num = 4
 //       CHECK: llvm.return
-func.func @turned(%T: index, %out: memref<64x64xf16, strided<[64, 1]>>)
+func.func @transposed(%T: index, %out: memref<64x64xf16, strided<[64, 1]>>)
     attributes {gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1.0 : f16
   %p = gdn_gpu.alloc : !gdn_gpu.shared<64x64xf16, swizzled>
   %a = gdn_gpu.fill %one : f16 -> !gdn_gpu.fragment<64x64xf16, #rows>
-  gdn_gpu.share transpose %a, %p : !gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<64x64xf16, swizzled>
+  gdn_gpu.store_shared transpose %a, %p : !gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<64x64xf16, swizzled>
   gdn_gpu.barrier
-  %b = gdn_gpu.fetch transpose %p : !gdn_gpu.shared<64x64xf16, swizzled> -> !gdn_gpu.fragment<64x64xf16, #rows>
+  %b = gdn_gpu.load_shared transpose %p : !gdn_gpu.shared<64x64xf16, swizzled> -> !gdn_gpu.fragment<64x64xf16, #rows>
   gdn_gpu.store %b, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x64xf16, #rows>, memref<64x64xf16, strided<[64, 1]>>
   return
 }
@@ -115,7 +115,7 @@ func.func @inverses(%T: index, %out: memref<64x64xf16, strided<[64, 1]>>)
   %one = arith.constant 1.0 : f16
   %p = gdn_gpu.alloc : !gdn_gpu.shared<80x64xf16, swizzled>
   %a = gdn_gpu.fill %one : f16 -> !gdn_gpu.fragment<64x64xf16, #rows>
-  %b:2 = gdn_gpu.tri_inverse turned %a, %a in %p : (!gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<80x64xf16, swizzled>) -> (!gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.fragment<64x64xf16, #rows>)
+  %b:2 = gdn_gpu.tri_inverse transposed %a, %a in %p : (!gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<80x64xf16, swizzled>) -> (!gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.fragment<64x64xf16, #rows>)
   gdn_gpu.store %b#0, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x64xf16, #rows>, memref<64x64xf16, strided<[64, 1]>>
   gdn_gpu.store %b#1, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x64xf16, #rows>, memref<64x64xf16, strided<[64, 1]>>
   return
@@ -162,15 +162,15 @@ func.func @groups(%T: index, %out: memref<64x64xf32, strided<[64, 1]>>)
   %h = arith.constant 5.0e-01 : f16
   %t = gdn_gpu.fill %h : f16 -> !gdn_gpu.fragment<64x64xf16, #rows>
   %p = gdn_gpu.alloc : !gdn_gpu.shared<64x64xf16, swizzled>
-  gdn_gpu.share %t, %p : !gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<64x64xf16, swizzled>
+  gdn_gpu.store_shared %t, %p : !gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<64x64xf16, swizzled>
   gdn_gpu.barrier
   %a = gdn_gpu.start_matmul %t, %p : !gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<64x64xf16, swizzled>
-      -> !gdn_gpu.pending<64x64xf32, #rows>
+      -> !gdn_gpu.async_token<64x64xf32, #rows>
   %b = gdn_gpu.start_matmul %t, transpose %p : !gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<64x64xf16, swizzled>
-      -> !gdn_gpu.pending<64x64xf32, #rows>
-  %first = gdn_gpu.await_matmul %a : !gdn_gpu.pending<64x64xf32, #rows>
+      -> !gdn_gpu.async_token<64x64xf32, #rows>
+  %first = gdn_gpu.await_matmul %a : !gdn_gpu.async_token<64x64xf32, #rows>
   gdn_gpu.store %first, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x64xf32, #rows>, memref<64x64xf32, strided<[64, 1]>>
-  %second = gdn_gpu.await_matmul %b : !gdn_gpu.pending<64x64xf32, #rows>
+  %second = gdn_gpu.await_matmul %b : !gdn_gpu.async_token<64x64xf32, #rows>
   gdn_gpu.store %second, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x64xf32, #rows>, memref<64x64xf32, strided<[64, 1]>>
   return
 }
@@ -190,11 +190,11 @@ func.func @group_of_pair(%T: index, %out: memref<64x64xf32, strided<[64, 1]>>)
   %h = arith.constant 5.0e-01 : f16
   %t = gdn_gpu.fill %h : f16 -> !gdn_gpu.fragment<64x64xf16, #rows>
   %p = gdn_gpu.alloc : !gdn_gpu.shared<64x64xf16, swizzled>
-  gdn_gpu.share %t, %p : !gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<64x64xf16, swizzled>
+  gdn_gpu.store_shared %t, %p : !gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<64x64xf16, swizzled>
   gdn_gpu.barrier
   %a = gdn_gpu.start_matmul %t, %p : !gdn_gpu.fragment<64x64xf16, #rows>, !gdn_gpu.shared<64x64xf16, swizzled>
-      -> !gdn_gpu.pending<64x64xf32, #rows>
-  %first = gdn_gpu.await_matmul %a : !gdn_gpu.pending<64x64xf32, #rows>
+      -> !gdn_gpu.async_token<64x64xf32, #rows>
+  %first = gdn_gpu.await_matmul %a : !gdn_gpu.async_token<64x64xf32, #rows>
   gdn_gpu.store %first, %out[%c0, %c0] dims [0, 1] : !gdn_gpu.fragment<64x64xf32, #rows>, memref<64x64xf32, strided<[64, 1]>>
   return
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A channel of two blocks: each fills every second place, and sends it to the
+// A channel of two blocks: each fills every second buffer, and sends it to the
 // other, whose barrier counts the bytes.
 //
 // RUN: gdn-gpu-opt %s -convert-gdn-gpu-to-nvvm -canonicalize -cse | FileCheck %s
@@ -42,7 +42,7 @@
 //       CHECK:     "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];", "r,r,r,r,~{memory}" %[[THERE]], %{{.+}}, %c1024_i32, %[[FULL]]
 //       CHECK:     "mbarrier.arrive.shared::cta.b64 _, [$0];"
 //       CHECK:     arith.addi %{{.+}}, %c2_i32
-// Who empties takes all places, and tells the block that fills the place.
+// Who empties takes all buffers, and tells the block that fills the buffer.
 //       CHECK:     llvm.store %c0_i32
 //       CHECK:     mbarrier.try_wait.parity.shared::cta.b64 done
 //       CHECK:     %[[FILLER:.+]] = arith.andi %{{.+}}, %c1_i32
@@ -65,7 +65,7 @@ func.func @pair(%n: index, %out: memref<?x32xf32>)
       scf.for %i = %block to %n step %c2 {
         %t = gdn_gpu.acquire %ring : !chan -> !tile
         %f = gdn_gpu.fill %v : f32 -> !two
-        gdn_gpu.share %f, %t : !two, !tile
+        gdn_gpu.store_shared %f, %t : !two, !tile
         gdn_gpu.commit %ring : !chan
       }
     }
@@ -79,7 +79,7 @@ func.func @pair(%n: index, %out: memref<?x32xf32>)
   return
 }
 
-// Of a ring that each block fills for itself an alternate role empties every second place: the
+// Of a ring that each block fills for itself an alternate role empties every second buffer: the
 // others wait for one role less.
 // CHECK-LABEL: llvm.func @alternate_reader(
 //       CHECK:   %[[BLOCK:.+]] = llvm.inline_asm asm_dialect = att "mov.u32 $0, %cluster_ctarank;"
@@ -101,7 +101,7 @@ func.func @alternate_reader(%n: index, %out: memref<?x32xf32>)
       scf.for %i = %c0 to %n step %c1 {
         %t = gdn_gpu.acquire %ring : !chan -> !tile
         %f = gdn_gpu.fill %v : f32 -> !one
-        gdn_gpu.share %f, %t : !one, !tile
+        gdn_gpu.store_shared %f, %t : !one, !tile
         gdn_gpu.commit %ring : !chan
       }
     }
@@ -144,8 +144,8 @@ func.func @follower(%n: index, %out: memref<?x32xf32>)
         %t = gdn_gpu.acquire %ring : !chan -> !tile
         %u = gdn_gpu.acquire %other : !chan -> !tile
         %f = gdn_gpu.fill %v : f32 -> !two
-        gdn_gpu.share %f, %t : !two, !tile
-        gdn_gpu.share %f, %u : !two, !tile
+        gdn_gpu.store_shared %f, %t : !two, !tile
+        gdn_gpu.store_shared %f, %u : !two, !tile
         gdn_gpu.commit %other : !chan
         gdn_gpu.commit %ring : !chan
       }

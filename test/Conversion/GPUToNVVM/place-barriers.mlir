@@ -9,32 +9,32 @@
 #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 #one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
 !tile = !gdn_gpu.fragment<64x64xf16, #rows>
-!place = !gdn_gpu.shared<64x64xf16, swizzled>
+!buffer = !gdn_gpu.shared<64x64xf16, swizzled>
 !view = memref<?x64x64xf16, strided<[4096, 64, 1]>>
 
 // CHECK-LABEL: func.func @share_and_fetch(
-//       CHECK: gdn_gpu.share
+//       CHECK: gdn_gpu.store_shared
 //  CHECK-NEXT: gdn_gpu.barrier
-//  CHECK-NEXT: gdn_gpu.fetch
-//  CHECK-NEXT: gdn_gpu.fetch transpose
+//  CHECK-NEXT: gdn_gpu.load_shared
+//  CHECK-NEXT: gdn_gpu.load_shared transpose
 //  CHECK-NEXT: gdn_gpu.barrier
-//  CHECK-NEXT: gdn_gpu.share
+//  CHECK-NEXT: gdn_gpu.store_shared
 //  CHECK-NEXT: return
 func.func @share_and_fetch(%t: !tile) attributes {gdn_gpu.threads = 128 : i64} {
-  %p = gdn_gpu.alloc : !place
-  gdn_gpu.share %t, %p : !tile, !place
-  %a = gdn_gpu.fetch %p : !place -> !tile
-  %b = gdn_gpu.fetch transpose %p : !place -> !tile
-  gdn_gpu.share %t, %p : !tile, !place
+  %p = gdn_gpu.alloc : !buffer
+  gdn_gpu.store_shared %t, %p : !tile, !buffer
+  %a = gdn_gpu.load_shared %p : !buffer -> !tile
+  %b = gdn_gpu.load_shared transpose %p : !buffer -> !tile
+  gdn_gpu.store_shared %t, %p : !tile, !buffer
   return
 }
 
 // CHECK-LABEL: func.func @role(
 //       CHECK: gdn_gpu.warps 0 for 1
-//       CHECK:   gdn_gpu.share
+//       CHECK:   gdn_gpu.store_shared
 //       CHECK: gdn_gpu.barrier
 //  CHECK-NEXT: gdn_gpu.warps 1 for 1
-//  CHECK-NEXT:   gdn_gpu.fetch
+//  CHECK-NEXT:   gdn_gpu.load_shared
 //       CHECK: return
 func.func @role(%g: !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#one>>)
     attributes {gdn_gpu.threads = 128 : i64} {
@@ -42,10 +42,10 @@ func.func @role(%g: !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#one>>)
   %x = arith.constant 1.0 : f32
   gdn_gpu.warps 0 for 1 {
     %f = gdn_gpu.fill %x : f32 -> !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#one>>
-    gdn_gpu.share %f, %p : !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#one>>, !gdn_gpu.shared<64xf32>
+    gdn_gpu.store_shared %f, %p : !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#one>>, !gdn_gpu.shared<64xf32>
   }
   gdn_gpu.warps 1 for 1 {
-    %f = gdn_gpu.fetch %p : !gdn_gpu.shared<64xf32> -> !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#one>>
+    %f = gdn_gpu.load_shared %p : !gdn_gpu.shared<64xf32> -> !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#one>>
   }
   return
 }
@@ -54,17 +54,17 @@ func.func @role(%g: !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#one>>)
 // CHECK-LABEL: func.func @loop(
 //       CHECK: scf.for
 //  CHECK-NEXT:   gdn_gpu.barrier
-//  CHECK-NEXT:   gdn_gpu.share
+//  CHECK-NEXT:   gdn_gpu.store_shared
 //  CHECK-NEXT:   gdn_gpu.barrier
-//  CHECK-NEXT:   gdn_gpu.fetch
+//  CHECK-NEXT:   gdn_gpu.load_shared
 //  CHECK-NEXT: }
 func.func @loop(%t: !tile, %n: index) attributes {gdn_gpu.threads = 128 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %p = gdn_gpu.alloc : !place
+  %p = gdn_gpu.alloc : !buffer
   scf.for %i = %c0 to %n step %c1 {
-    gdn_gpu.share %t, %p : !tile, !place
-    %a = gdn_gpu.fetch %p : !place -> !tile
+    gdn_gpu.store_shared %t, %p : !tile, !buffer
+    %a = gdn_gpu.load_shared %p : !buffer -> !tile
   }
   return
 }
@@ -72,19 +72,19 @@ func.func @loop(%t: !tile, %n: index) attributes {gdn_gpu.threads = 128 : i64} {
 // The other copy goes on.
 // CHECK-LABEL: func.func @copies(
 //       CHECK: gdn_gpu.begin_copy
-//  CHECK-NEXT: gdn_gpu.share
+//  CHECK-NEXT: gdn_gpu.store_shared
 //  CHECK-NEXT: gdn_gpu.barrier
-//  CHECK-NEXT: gdn_gpu.fetch
+//  CHECK-NEXT: gdn_gpu.load_shared
 //  CHECK-NEXT: gdn_gpu.await_copies
 //  CHECK-NEXT: gdn_gpu.barrier
-//  CHECK-NEXT: gdn_gpu.fetch
+//  CHECK-NEXT: gdn_gpu.load_shared
 func.func @copies(%v: !view, %t: !tile) attributes {gdn_gpu.threads = 128 : i64} {
   %c0 = arith.constant 0 : index
-  %p = gdn_gpu.alloc : !place
-  %q = gdn_gpu.alloc : !place
-  gdn_gpu.begin_copy %v[%c0, %c0, %c0] dims [1, 2], %p : !view, !place
-  gdn_gpu.share %t, %q : !tile, !place
-  %a = gdn_gpu.fetch %q : !place -> !tile
-  %b = gdn_gpu.fetch %p : !place -> !tile
+  %p = gdn_gpu.alloc : !buffer
+  %q = gdn_gpu.alloc : !buffer
+  gdn_gpu.begin_copy %v[%c0, %c0, %c0] dims [1, 2], %p : !view, !buffer
+  gdn_gpu.store_shared %t, %q : !tile, !buffer
+  %a = gdn_gpu.load_shared %q : !buffer -> !tile
+  %b = gdn_gpu.load_shared %p : !buffer -> !tile
   return
 }

@@ -33,12 +33,12 @@ func.func @promised(%x: memref<?x?xbf16, strided<[?, 1]>> {gdn_gpu.alignment = 1
                     %out: memref<?xbf16, strided<[?]>>)
     attributes {gdn_gpu.threads = 32 : i64, gdn_gpu.promised, gdn_tile.grid = ["1"], gdn_tile.symbols = []} {
   %c0 = arith.constant 0 : index
-  %place = gdn_gpu.alloc : !gdn_gpu.shared<512xbf16>
-  gdn_gpu.begin_load %weights[%c0, %c0] dims [1, 0], %place
+  %buffer = gdn_gpu.alloc : !gdn_gpu.shared<512xbf16>
+  gdn_gpu.begin_load %weights[%c0, %c0] dims [1, 0], %buffer
       : memref<?x4xbf16, strided<[4, 1]>>, !gdn_gpu.fragment<4x128xbf16, #rows>, !gdn_gpu.shared<512xbf16>
   %a = gdn_gpu.load %x[%c0, %c0] dims [1]
       : memref<?x?xbf16, strided<[?, 1]>>, !gdn_gpu.fragment<128xbf16, #gdn_gpu.per_column<#rows>>
-  %w = gdn_gpu.load %weights[%c0, %c0] dims [1, 0] begun(%place : !gdn_gpu.shared<512xbf16>)
+  %w = gdn_gpu.load %weights[%c0, %c0] dims [1, 0] begun(%buffer : !gdn_gpu.shared<512xbf16>)
       : memref<?x4xbf16, strided<[4, 1]>>, !gdn_gpu.fragment<4x128xbf16, #rows>
   gdn_gpu.store %a, %out[%c0] dims [0]
       : !gdn_gpu.fragment<128xbf16, #gdn_gpu.per_column<#rows>>, memref<?xbf16, strided<[?]>>

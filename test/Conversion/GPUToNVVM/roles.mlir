@@ -41,21 +41,21 @@ func.func @roles(%n: index, %x: memref<?x128xf32>, %y: memref<128x128xf32>)
     attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
   %c0 = arith.constant 0 : index
   %i = gdn_gpu.block_id 0
-  %place = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
+  %buffer = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
   %gate = gdn_gpu.alloc : !gdn_gpu.shared<5xf32>
   gdn_gpu.await_launch
   gdn_gpu.release_launch
   gdn_gpu.warps 2 for 1 {
     %t = gdn_gpu.load %x[%i, %c0] dims [1] aligned 16 : memref<?x128xf32>, !one
-    gdn_gpu.share %t, %place : !one, !gdn_gpu.shared<128xf32>
+    gdn_gpu.store_shared %t, %buffer : !one, !gdn_gpu.shared<128xf32>
     %last = gdn_gpu.last_reader %i of %n after %t : !one
     scf.if %last {
       gdn_gpu.store %t, %x[%i, %c0] dims [1] aligned 16 : !one, memref<?x128xf32>
     }
   }
   gdn_gpu.barrier
-  %k = gdn_gpu.fetch %place : !gdn_gpu.shared<128xf32> -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#state>>
-  %v = gdn_gpu.fetch %place : !gdn_gpu.shared<128xf32> -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#state>>
+  %k = gdn_gpu.load_shared %buffer : !gdn_gpu.shared<128xf32> -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#state>>
+  %v = gdn_gpu.load_shared %buffer : !gdn_gpu.shared<128xf32> -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#state>>
   %m = gdn_gpu.map_rows %k, %v : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#state>>, !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#state>>
       -> !gdn_gpu.fragment<128x128xf32, #state> {
   ^bb0(%r: index, %key: vector<128xf32>, %value: f32):
@@ -73,7 +73,7 @@ func.func @roles(%n: index, %x: memref<?x128xf32>, %y: memref<128x128xf32>)
 //       CHECK: llvm.mlir.global external @large_shared() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
 func.func @large(%n: index, %x: memref<?xf32>)
     attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
-  %place = gdn_gpu.alloc : !gdn_gpu.shared<128x128xf32>
+  %buffer = gdn_gpu.alloc : !gdn_gpu.shared<128x128xf32>
   return
 }
 
@@ -195,16 +195,16 @@ func.func @shared_group(%n: index)
     gdn_gpu.warps 4 for 2 registers 24 {
       %p = gdn_gpu.acquire %full : !keys -> !key
       %t = gdn_gpu.fill %one : bf16 -> !gdn_gpu.fragment<64x64xbf16, #pieces>
-      gdn_gpu.share %t, %p : !gdn_gpu.fragment<64x64xbf16, #pieces>, !key
+      gdn_gpu.store_shared %t, %p : !gdn_gpu.fragment<64x64xbf16, #pieces>, !key
       gdn_gpu.commit %full : !keys
     }
     gdn_gpu.warps 6 for 2 registers 24 {
       %p = gdn_gpu.receive %full : !keys -> !key
       %to = gdn_gpu.acquire %scaled : !keys -> !key
-      %first = gdn_gpu.fetch %p row(%c0) : !key -> !rows
-      gdn_gpu.share %first, %to row(%c0) : !rows, !key
-      %next = gdn_gpu.fetch %p row(%c8) : !key -> !rows
-      gdn_gpu.share %next, %to row(%c8) : !rows, !key
+      %first = gdn_gpu.load_shared %p row(%c0) : !key -> !rows
+      gdn_gpu.store_shared %first, %to row(%c0) : !rows, !key
+      %next = gdn_gpu.load_shared %p row(%c8) : !key -> !rows
+      gdn_gpu.store_shared %next, %to row(%c8) : !rows, !key
       gdn_gpu.commit %scaled : !keys
       gdn_gpu.release %full : !keys
     }
@@ -233,7 +233,7 @@ func.func @shared_group(%n: index)
 //       CHECK:     "mbarrier.arrive.shared::cta.b64 _, [$0];"
 #group = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !ring = !gdn_gpu.channel<64x64xf16, depth = 2, swizzled>
-!place = !gdn_gpu.shared<64x64xf16, swizzled>
+!buffer = !gdn_gpu.shared<64x64xf16, swizzled>
 !square = !gdn_gpu.fragment<64x64xf16, #group>
 func.func @registers(%n: index, %y: memref<?x64xf16>)
     attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
@@ -241,22 +241,22 @@ func.func @registers(%n: index, %y: memref<?x64xf16>)
   %c0 = arith.constant 0 : index
   %one = arith.constant 1.0 : f16
   %ring = gdn_gpu.channel : !ring
-  %own = gdn_gpu.alloc : !place
+  %own = gdn_gpu.alloc : !buffer
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 4 registers 240 {
       %t = gdn_gpu.fill %one : f16 -> !square
-      %p = gdn_gpu.receive %ring : !ring -> !place
-      %s = gdn_gpu.matmul warpgroup %t, %p : !square, !place
+      %p = gdn_gpu.receive %ring : !ring -> !buffer
+      %s = gdn_gpu.matmul warpgroup %t, %p : !square, !buffer
           -> !gdn_gpu.fragment<64x64xf32, #group>
       gdn_gpu.release %ring : !ring
-      gdn_gpu.share transpose %t, %own : !square, !place
-      gdn_gpu.copy_out %own, %y[%c0, %c0] dims [0, 1] : !place, memref<?x64xf16>
+      gdn_gpu.store_shared transpose %t, %own : !square, !buffer
+      gdn_gpu.copy_out %own, %y[%c0, %c0] dims [0, 1] : !buffer, memref<?x64xf16>
     }
     gdn_gpu.warps 4 for 4 registers 104 {
       %t = gdn_gpu.fill %one : f16 -> !square
       gdn_gpu.barrier
-      %p = gdn_gpu.acquire %ring : !ring -> !place
-      gdn_gpu.share %t, %p : !square, !place
+      %p = gdn_gpu.acquire %ring : !ring -> !buffer
+      gdn_gpu.store_shared %t, %p : !square, !buffer
       gdn_gpu.commit %ring : !ring
     }
   }

@@ -54,7 +54,7 @@ func.func @twice(%N: index, %view: !view)
   return
 }
 
-#turns = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 8, interleaved = true>
+#turns = #gdn_gpu.rows<warps = 1, lanes = 8, vector = 8, cyclic = true>
 !turns = !gdn_gpu.fragment<8x64xbf16, #turns>
 !number = !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#turns>>
 

@@ -17,7 +17,7 @@
 //       CHECK:   %[[QK:.+]] = memref.view {{.+}} to memref<4x16xf32>
 //       CHECK:   %[[M:.+]] = memref.view {{.+}} to memref<8x16xf32>
 
-// The log decay is dead: its place receives the decay.
+// The log decay is dead: its buffer receives the decay.
 //       CHECK:   scf.for %[[T:.+]] = %[[C0]] to %[[N]]
 //       CHECK:     %[[LOG:.+]] = memref.load %[[G]][%[[T]]]
 //       CHECK:     %[[EXP:.+]] = math.exp %[[LOG]] : f32

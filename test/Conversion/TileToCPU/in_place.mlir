@@ -133,7 +133,7 @@ func.func @late_view(%n: index, %slot: index, %to: index, %pool: !pool,
   return
 }
 
-// A tile that a loop carries keeps one place from the load to the store.
+// A tile that a loop carries keeps one buffer from the load to the store.
 // CHECK-LABEL: func.func @carried
 //  CHECK-SAME:   gdn_tile.scratch_bytes = 512
 //       CHECK:   %[[M:.+]] = memref.view %{{.+}} to memref<16x8xf32>
@@ -178,8 +178,8 @@ func.func @last_use(%n: index, %x: memref<8x8xf32>, %y: memref<8x8xf32>)
   %c1 = arith.constant 1 : index
   %t = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<8x8xf32>, vector<8x8xf32>
   %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %t) -> vector<8x8xf32> {
-    %turned = gdn_tile.transpose %a : vector<8x8xf32> -> vector<8x8xf32>
-    gdn_tile.store %turned, %y[%c0, %c0] dims [0, 1] : vector<8x8xf32>, memref<8x8xf32>
+    %transposed = gdn_tile.transpose %a : vector<8x8xf32> -> vector<8x8xf32>
+    gdn_tile.store %transposed, %y[%c0, %c0] dims [0, 1] : vector<8x8xf32>, memref<8x8xf32>
     %next = gdn_tile.map_rows %a : vector<8x8xf32> -> vector<8x8xf32> {
     ^bb0(%j: index, %row: vector<8xf32>):
       %twice = arith.addf %row, %row : vector<8xf32>
@@ -191,7 +191,7 @@ func.func @last_use(%n: index, %x: memref<8x8xf32>, %y: memref<8x8xf32>)
   return
 }
 
-// What is read later keeps its place.
+// What is read later keeps its buffer.
 // CHECK-LABEL: func.func @read_later
 //       CHECK:   %[[T:.+]] = memref.view %{{.+}}[%c0]{{.*}} to memref<8x8xf32>
 //       CHECK:   arith.addf
@@ -207,13 +207,13 @@ func.func @read_later(%n: index, %x: memref<8x8xf32>, %y: memref<8x8xf32>)
     %twice = arith.addf %row, %row : vector<8xf32>
     gdn_tile.yield %twice : vector<8xf32>
   }
-  %turned = gdn_tile.transpose %t : vector<8x8xf32> -> vector<8x8xf32>
-  gdn_tile.store %turned, %y[%c0, %c0] dims [0, 1] : vector<8x8xf32>, memref<8x8xf32>
+  %transposed = gdn_tile.transpose %t : vector<8x8xf32> -> vector<8x8xf32>
+  gdn_tile.store %transposed, %y[%c0, %c0] dims [0, 1] : vector<8x8xf32>, memref<8x8xf32>
   gdn_tile.store %next, %x[%c0, %c0] dims [0, 1] : vector<8x8xf32>, memref<8x8xf32>
   return
 }
 
-// A transpose cannot work in place, but its result goes to the place that the
+// A transpose cannot work in place, but its result goes to the buffer that the
 // loop carries, because the body has done with what was there.
 // CHECK-LABEL: func.func @carried_place
 //  CHECK-SAME:   gdn_tile.scratch_bytes = 512
@@ -229,8 +229,8 @@ func.func @carried_place(%n: index, %x: memref<8x8xf32>)
   %c1 = arith.constant 1 : index
   %t = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<8x8xf32>, vector<8x8xf32>
   %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %t) -> vector<8x8xf32> {
-    %turned = gdn_tile.transpose %a : vector<8x8xf32> -> vector<8x8xf32>
-    %back = gdn_tile.transpose %turned : vector<8x8xf32> -> vector<8x8xf32>
+    %transposed = gdn_tile.transpose %a : vector<8x8xf32> -> vector<8x8xf32>
+    %back = gdn_tile.transpose %transposed : vector<8x8xf32> -> vector<8x8xf32>
     scf.yield %back : vector<8x8xf32>
   }
   gdn_tile.store %r, %x[%c0, %c0] dims [0, 1] : vector<8x8xf32>, memref<8x8xf32>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One loop over the rows, one over the vectors of a row. A result takes the place
+// One loop over the rows, one over the vectors of a row. A result takes the buffer
 // of an input that is dead; of a tile that the body uses whole, each vector reads
 // its part.
 //
@@ -52,7 +52,7 @@ func.func @own_place(%n: index, %x: memref<4xf32>, %z: memref<4xf32>) attributes
   return
 }
 
-// A sum ends the walk over the row. What was computed before it and is wanted
+// A sum ends the pass over the row. What was computed before it and is wanted
 // after it stays in the row of the result.
 // CHECK-LABEL: func.func @sum
 //       CHECK:   %[[TILE:.+]] = memref.view %{{.+}} to memref<4x32xf32>

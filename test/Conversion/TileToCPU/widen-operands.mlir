@@ -21,7 +21,7 @@ func.func @scores(%q: vector<16x8xbf16>, %k: vector<16x8xbf16>)
   return %qk, %kk : vector<16x16xf32>, vector<16x16xf32>
 }
 
-// The rounding stays, in one walk with the widening.
+// The rounding stays, in one pass with the widening.
 // FUSED-LABEL: func.func @rounded
 //       FUSED:   gdn_tile.map_rows %{{.+}} : vector<16x16xf32> -> vector<16x16xf32>
 //       FUSED:     arith.truncf %{{.+}} : vector<16xf32> to vector<16xf16>

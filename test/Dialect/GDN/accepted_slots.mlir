@@ -13,8 +13,8 @@ func.func @last(%table: tensor<3x5xi64>, %accepted: tensor<?xi32>) -> tensor<3xi
 }
 
 // CHECK-LABEL: func.func @of_short_rows(
-//       CHECK:   gdn.accepted_slots %{{.+}}[%{{.+}}] rows(%{{.+}}) max_tokens(8) : tensor<3x5xi64>, tensor<?xi32>, tensor<4xi32> -> tensor<3xi64>
+//       CHECK:   gdn.accepted_slots %{{.+}}[%{{.+}}] sequences(%{{.+}}) max_tokens(8) : tensor<3x5xi64>, tensor<?xi32>, tensor<4xi32> -> tensor<3xi64>
 func.func @of_short_rows(%table: tensor<3x5xi64>, %accepted: tensor<?xi32>, %cu: tensor<4xi32>) -> tensor<3xi64> {
-  %slots = gdn.accepted_slots %table[%accepted] rows(%cu) max_tokens(8) : tensor<3x5xi64>, tensor<?xi32>, tensor<4xi32> -> tensor<3xi64>
+  %slots = gdn.accepted_slots %table[%accepted] sequences(%cu) max_tokens(8) : tensor<3x5xi64>, tensor<?xi32>, tensor<4xi32> -> tensor<3xi64>
   return %slots : tensor<3xi64>
 }

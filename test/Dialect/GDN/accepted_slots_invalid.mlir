@@ -30,7 +30,7 @@ func.func @c2_element(%table: tensor<?x5xi64>, %accepted: tensor<?xi32>) {
 
 func.func @c1_rows(%table: tensor<3x5xi64>, %accepted: tensor<?xi32>, %cu: tensor<3xi32>) {
   // expected-error @+1 {{'gdn.accepted_slots' op expects dim 0 of 'cu_seqlens' to be N + 1 = 4, N set by dim 0 of 'token_slots', but got 3}}
-  %slots = gdn.accepted_slots %table[%accepted] rows(%cu) max_tokens(8) : tensor<3x5xi64>, tensor<?xi32>, tensor<3xi32> -> tensor<3xi64>
+  %slots = gdn.accepted_slots %table[%accepted] sequences(%cu) max_tokens(8) : tensor<3x5xi64>, tensor<?xi32>, tensor<3xi32> -> tensor<3xi64>
   return
 }
 
@@ -38,7 +38,7 @@ func.func @c1_rows(%table: tensor<3x5xi64>, %accepted: tensor<?xi32>, %cu: tenso
 
 func.func @c3_rows_alone(%table: tensor<3x5xi64>, %accepted: tensor<?xi32>, %cu: tensor<4xi32>) {
   // expected-error @+1 {{'gdn.accepted_slots' op expects 'max_tokens' to be given with 'cu_seqlens', but got 'cu_seqlens' alone}}
-  %slots = gdn.accepted_slots %table[%accepted] rows(%cu) : tensor<3x5xi64>, tensor<?xi32>, tensor<4xi32> -> tensor<3xi64>
+  %slots = gdn.accepted_slots %table[%accepted] sequences(%cu) : tensor<3x5xi64>, tensor<?xi32>, tensor<4xi32> -> tensor<3xi64>
   return
 }
 
@@ -54,6 +54,6 @@ func.func @c3_bound_alone(%table: tensor<3x5xi64>, %accepted: tensor<?xi32>) {
 
 func.func @c3_no_tokens(%table: tensor<3x5xi64>, %accepted: tensor<?xi32>, %cu: tensor<4xi32>) {
   // expected-error @+1 {{'gdn.accepted_slots' op expects 'max_tokens' to be at least 1, but got 0}}
-  %slots = gdn.accepted_slots %table[%accepted] rows(%cu) max_tokens(0) : tensor<3x5xi64>, tensor<?xi32>, tensor<4xi32> -> tensor<3xi64>
+  %slots = gdn.accepted_slots %table[%accepted] sequences(%cu) max_tokens(0) : tensor<3x5xi64>, tensor<?xi32>, tensor<4xi32> -> tensor<3xi64>
   return
 }

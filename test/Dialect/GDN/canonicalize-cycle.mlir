@@ -7,11 +7,11 @@
 
 // CHECK: %[[A:.+]] = gdn.l2norm %[[B:.+]] :
 // CHECK: %[[B]] = gdn.l2norm %[[A]] :
-// CHECK: %[[M:.+]] = gdn.mask_rows %[[B]] of(
+// CHECK: %[[M:.+]] = gdn.mask_sequences %[[B]] of(
 // CHECK: "test.use"(%[[M]])
 %pool, %slots = "test.inputs"() : () -> (!gdn.pool<?x?x8x8xf32>, tensor<?xi32>)
 %a = gdn.l2norm %b : tensor<?x?x8xf32> -> tensor<?x?x8xf32>
 %b = gdn.l2norm %a : tensor<?x?x8xf32> -> tensor<?x?x8xf32>
-%m = gdn.mask_rows %b of(%pool) slots(%slots)
+%m = gdn.mask_sequences %b of(%pool) slots(%slots)
     : tensor<?x?x8xf32>, !gdn.pool<?x?x8x8xf32>, tensor<?xi32> -> tensor<?x?x8xf32>
 "test.use"(%m) : (tensor<?x?x8xf32>) -> ()

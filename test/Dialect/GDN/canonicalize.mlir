@@ -7,14 +7,14 @@
 // delta_rule gives zeros where the mask would put them.
 // CHECK-LABEL: func.func @mask_of_delta_rule(
 //       CHECK:   %[[O:.+]] = gdn.delta_rule
-//   CHECK-NOT:   gdn.mask_rows
+//   CHECK-NOT:   gdn.mask_sequences
 //       CHECK:   return %[[O]]
 func.func @mask_of_delta_rule(%q: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>,
     %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) -> tensor<?x?x64xf32> {
-  %o = gdn.delta_rule %q, %q, %v gates(%g, %g) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %q, %v gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
-  %m = gdn.mask_rows %o of(%pool) slots(%slots) rows(%cu)
+  %m = gdn.mask_sequences %o of(%pool) slots(%slots) sequences(%cu)
       : tensor<?x?x64xf32>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
   return %m : tensor<?x?x64xf32>
 }
@@ -24,7 +24,7 @@ func.func @mask_of_delta_rule(%q: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g
 //       CHECK:   gdn.conv1d
 //       CHECK:   gdn.l2norm
 //       CHECK:   %[[C:.+]] = gdn.cast
-//   CHECK-NOT:   gdn.mask_rows
+//   CHECK-NOT:   gdn.mask_sequences
 //       CHECK:   return %[[C]]
 func.func @mask_of_normalised_conv1d(%x: tensor<?x?x64xf32>, %w: tensor<?x4xf32>,
     %pool: !gdn.pool<?x?x3xf32>, %slots: tensor<?xi32>) -> tensor<?x?x64xbf16> {
@@ -32,33 +32,33 @@ func.func @mask_of_normalised_conv1d(%x: tensor<?x?x64xf32>, %w: tensor<?x4xf32>
       : (tensor<?x?x64xf32>), tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?x64xf32>
   %n = gdn.l2norm %y : tensor<?x?x64xf32> -> tensor<?x?x64xf32>
   %c = gdn.cast %n : tensor<?x?x64xf32> -> tensor<?x?x64xbf16>
-  %m = gdn.mask_rows %c of(%pool) slots(%slots)
+  %m = gdn.mask_sequences %c of(%pool) slots(%slots)
       : tensor<?x?x64xbf16>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?x64xbf16>
   return %m : tensor<?x?x64xbf16>
 }
 
 // CHECK-LABEL: func.func @mask_of_mask(
-//       CHECK:   %[[M:.+]] = gdn.mask_rows
-//   CHECK-NOT:   gdn.mask_rows
+//       CHECK:   %[[M:.+]] = gdn.mask_sequences
+//   CHECK-NOT:   gdn.mask_sequences
 //       CHECK:   return %[[M]]
 func.func @mask_of_mask(%x: tensor<?x?xf32>, %pool: !gdn.pool<?x?x3xf32>, %slots: tensor<?xi32>) -> tensor<?x?xf32> {
-  %m = gdn.mask_rows %x of(%pool) slots(%slots) : tensor<?x?xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?xf32>
-  %n = gdn.mask_rows %m of(%pool) slots(%slots) : tensor<?x?xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?xf32>
+  %m = gdn.mask_sequences %x of(%pool) slots(%slots) : tensor<?x?xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?xf32>
+  %n = gdn.mask_sequences %m of(%pool) slots(%slots) : tensor<?x?xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?xf32>
   return %n : tensor<?x?xf32>
 }
 
 // Another pool has another null slot and size; other slots are other rows; and
 // a gated norm of zeros is not zero where the gate is NaN.
 // CHECK-LABEL: func.func @masks_that_stay(
-// CHECK-COUNT-4: gdn.mask_rows
-//   CHECK-NOT:   gdn.mask_rows
+// CHECK-COUNT-4: gdn.mask_sequences
+//   CHECK-NOT:   gdn.mask_sequences
 func.func @masks_that_stay(%x: tensor<?x?x8xf32>, %w: tensor<8xf32>, %p: !gdn.pool<?x?x3xf32>, %r: !gdn.pool<?x?x3xf32>,
     %slots: tensor<?xi32>, %others: tensor<?xi32>) -> (tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<?x?x8xf32>) {
-  %m = gdn.mask_rows %x of(%p) slots(%slots) : tensor<?x?x8xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?x8xf32>
-  %a = gdn.mask_rows %m of(%r) slots(%slots) : tensor<?x?x8xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?x8xf32>
-  %b = gdn.mask_rows %m of(%p) slots(%others) : tensor<?x?x8xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?x8xf32>
+  %m = gdn.mask_sequences %x of(%p) slots(%slots) : tensor<?x?x8xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?x8xf32>
+  %a = gdn.mask_sequences %m of(%r) slots(%slots) : tensor<?x?x8xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?x8xf32>
+  %b = gdn.mask_sequences %m of(%p) slots(%others) : tensor<?x?x8xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?x8xf32>
   %n = gdn.gated_rms_norm %m, %x, %w silu : tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<8xf32> -> tensor<?x?x8xf32>
-  %c = gdn.mask_rows %n of(%p) slots(%slots) : tensor<?x?x8xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?x8xf32>
+  %c = gdn.mask_sequences %n of(%p) slots(%slots) : tensor<?x?x8xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?x8xf32>
   return %a, %b, %c : tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<?x?x8xf32>
 }
 
@@ -89,7 +89,7 @@ func.func @casts_of_narrowing(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
 func.func @dead(%x: tensor<?x?xf32>, %hk: index, %pool: !gdn.pool<?x?x3xf32>, %slots: tensor<?xi32>) {
   %q = gdn.unpack "q" flat %x heads(%hk, %hk) : tensor<?x?xf32> -> tensor<?x?x8xf32>
   %n = gdn.l2norm %q : tensor<?x?x8xf32> -> tensor<?x?x8xf32>
-  %m = gdn.mask_rows %n of(%pool) slots(%slots) : tensor<?x?x8xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?x8xf32>
+  %m = gdn.mask_sequences %n of(%pool) slots(%slots) : tensor<?x?x8xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?x8xf32>
   %s = gdn.pool_read %pool[%slots] : !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?x3xf32>
   gdn.kernel "unused" {
     %y = gdn.l2norm %m : tensor<?x?x8xf32> -> tensor<?x?x8xf32>

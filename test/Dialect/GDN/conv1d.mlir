@@ -18,12 +18,12 @@ func.func @update(%x: tensor<?x?xbf16>, %w: tensor<?x4xbf16>, %pool: !gdn.pool<?
 // optional operand.
 // CHECK-LABEL: func.func @everything(
 //       CHECK:   gdn.conv1d %{{.+}}, %{{.+}}, %{{.+}} weight(%{{.+}}) bias(%{{.+}}) silu
-//  CHECK-SAME:   pool(%{{.+}}) slots(%{{.+}} -> %{{.+}}) rows(%{{.+}}) initial(%{{.+}}) : (tensor<?x2x8xf32>, tensor<?x2x8xf32>, tensor<?x4x16xf32>), tensor<96x3xf32> bias tensor<96xf32>, !gdn.pool<?x96x2xf32>, tensor<4xi64> into tensor<4xi64>, tensor<5xi32> initial tensor<4xi1> -> tensor<?x2x8xf32>, tensor<?x2x8xf32>, tensor<?x4x16xf32>
+//  CHECK-SAME:   pool(%{{.+}}) slots(%{{.+}} -> %{{.+}}) sequences(%{{.+}}) initial(%{{.+}}) : (tensor<?x2x8xf32>, tensor<?x2x8xf32>, tensor<?x4x16xf32>), tensor<96x3xf32> bias tensor<96xf32>, !gdn.pool<?x96x2xf32>, tensor<4xi64> into tensor<4xi64>, tensor<5xi32> initial tensor<4xi1> -> tensor<?x2x8xf32>, tensor<?x2x8xf32>, tensor<?x4x16xf32>
 func.func @everything(%q: tensor<?x2x8xf32>, %k: tensor<?x2x8xf32>, %v: tensor<?x4x16xf32>,
     %w: tensor<96x3xf32>, %bias: tensor<96xf32>, %pool: !gdn.pool<?x96x2xf32>, %slots: tensor<4xi64>,
     %into: tensor<4xi64>, %cu: tensor<5xi32>, %initial: tensor<4xi1>) -> tensor<?x4x16xf32> {
   %qc, %kc, %vc = gdn.conv1d %q, %k, %v weight(%w) bias(%bias) silu
-      pool(%pool) slots(%slots -> %into) rows(%cu) initial(%initial)
+      pool(%pool) slots(%slots -> %into) sequences(%cu) initial(%initial)
       : (tensor<?x2x8xf32>, tensor<?x2x8xf32>, tensor<?x4x16xf32>), tensor<96x3xf32> bias tensor<96xf32>,
         !gdn.pool<?x96x2xf32>, tensor<4xi64> into tensor<4xi64>, tensor<5xi32> initial tensor<4xi1>
         -> tensor<?x2x8xf32>, tensor<?x2x8xf32>, tensor<?x4x16xf32>
@@ -32,31 +32,31 @@ func.func @everything(%q: tensor<?x2x8xf32>, %k: tensor<?x2x8xf32>, %v: tensor<?
 
 // Windows inside rows.
 // CHECK-LABEL: func.func @checkpoints(
-//       CHECK:   gdn.conv1d %{{.+}} slots(%{{.+}}) rows(%{{.+}}) initial(%{{.+}}) checkpoints(%{{.+}}, %{{.+}}, %{{.+}}) :
+//       CHECK:   gdn.conv1d %{{.+}} slots(%{{.+}}) sequences(%{{.+}}) initial(%{{.+}}) checkpoints(%{{.+}}, %{{.+}}, %{{.+}}) :
 //  CHECK-SAME:   initial tensor<2xi1> checkpoints tensor<3xi32>, tensor<?xi64>, tensor<?xi32> -> tensor<?x64xf32>
 func.func @checkpoints(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.pool<?x64x3xf32>, %slots: tensor<2xi32>,
     %cu: tensor<3xi32>, %initial: tensor<2xi1>, %cu_checkpoints: tensor<3xi32>, %tokens: tensor<?xi64>, %to: tensor<?xi32>) -> tensor<?x64xf32> {
-  %y = gdn.conv1d %x weight(%w) silu pool(%pool) slots(%slots) rows(%cu) initial(%initial) checkpoints(%cu_checkpoints, %tokens, %to)
+  %y = gdn.conv1d %x weight(%w) silu pool(%pool) slots(%slots) sequences(%cu) initial(%initial) checkpoints(%cu_checkpoints, %tokens, %to)
       : (tensor<?x64xf32>), tensor<64x4xf32>, !gdn.pool<?x64x3xf32>, tensor<2xi32>, tensor<3xi32>
         initial tensor<2xi1> checkpoints tensor<3xi32>, tensor<?xi64>, tensor<?xi32> -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }
 
 // CHECK-LABEL: func.func @token_slots(
-//       CHECK:   gdn.conv1d %{{.+}} slots(%{{.+}}) rows(%{{.+}}) token_slots(%{{.+}}) : {{.*}} token_slots tensor<?x8xi32> -> tensor<?x64xf32>
+//       CHECK:   gdn.conv1d %{{.+}} slots(%{{.+}}) sequences(%{{.+}}) token_slots(%{{.+}}) : {{.*}} token_slots tensor<?x8xi32> -> tensor<?x64xf32>
 func.func @token_slots(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.pool<?x64x3xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
     %table: tensor<?x8xi32>) -> tensor<?x64xf32> {
-  %y = gdn.conv1d %x weight(%w) silu pool(%pool) slots(%slots) rows(%cu) token_slots(%table)
+  %y = gdn.conv1d %x weight(%w) silu pool(%pool) slots(%slots) sequences(%cu) token_slots(%table)
       : (tensor<?x64xf32>), tensor<64x4xf32>, !gdn.pool<?x64x3xf32>, tensor<?xi32>, tensor<?xi32>
         token_slots tensor<?x8xi32> -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }
 
 // CHECK-LABEL: func.func @pending(
-//       CHECK:   gdn.conv1d %{{.+}} slots(%{{.+}}) rows(%{{.+}}) pending(%{{.+}}) : {{.*}} !gdn.pool<?x64x7xf32>, {{.*}} pending tensor<?xi32> -> tensor<?x64xf32>
+//       CHECK:   gdn.conv1d %{{.+}} slots(%{{.+}}) sequences(%{{.+}}) pending(%{{.+}}) : {{.*}} !gdn.pool<?x64x7xf32>, {{.*}} pending tensor<?xi32> -> tensor<?x64xf32>
 func.func @pending(%x: tensor<?x64xf32>, %w: tensor<64x4xf32>, %pool: !gdn.pool<?x64x7xf32>, %slots: tensor<?xi64>, %cu: tensor<?xi32>,
     %accepted: tensor<?xi32>) -> tensor<?x64xf32> {
-  %y = gdn.conv1d %x weight(%w) silu pool(%pool) slots(%slots) rows(%cu) pending(%accepted)
+  %y = gdn.conv1d %x weight(%w) silu pool(%pool) slots(%slots) sequences(%cu) pending(%accepted)
       : (tensor<?x64xf32>), tensor<64x4xf32>, !gdn.pool<?x64x7xf32>, tensor<?xi64>, tensor<?xi32>
         pending tensor<?xi32> -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>

@@ -14,7 +14,7 @@ func.func @c1_accepted(%slots: tensor<3xi64>, %accepted: tensor<4xi32>, %steps: 
 
 func.func @c1_bounds(%slots: tensor<3xi64>, %accepted: tensor<3xi32>, %steps: index, %cu: tensor<3xi32>) {
   // expected-error @+1 {{'gdn.counted_slots' op expects dim 0 of 'cu_seqlens' to be N + 1 = 4, N set by dim 0 of 'slots', but got 3}}
-  %rows = gdn.counted_slots %slots[%accepted] up_to(%steps) rows(%cu) max_tokens(8) : tensor<3xi64>, tensor<3xi32>, tensor<3xi32>
+  %rows = gdn.counted_slots %slots[%accepted] up_to(%steps) sequences(%cu) max_tokens(8) : tensor<3xi64>, tensor<3xi32>, tensor<3xi32>
   return
 }
 
@@ -22,7 +22,7 @@ func.func @c1_bounds(%slots: tensor<3xi64>, %accepted: tensor<3xi32>, %steps: in
 
 func.func @c2_rows_alone(%slots: tensor<3xi64>, %accepted: tensor<3xi32>, %steps: index, %cu: tensor<4xi32>) {
   // expected-error @+1 {{'gdn.counted_slots' op expects 'max_tokens' to be given with 'cu_seqlens', but got 'cu_seqlens' alone}}
-  %rows = gdn.counted_slots %slots[%accepted] up_to(%steps) rows(%cu) : tensor<3xi64>, tensor<3xi32>, tensor<4xi32>
+  %rows = gdn.counted_slots %slots[%accepted] up_to(%steps) sequences(%cu) : tensor<3xi64>, tensor<3xi32>, tensor<4xi32>
   return
 }
 
@@ -38,6 +38,6 @@ func.func @c2_bound_alone(%slots: tensor<3xi64>, %accepted: tensor<3xi32>, %step
 
 func.func @c2_no_token(%slots: tensor<3xi64>, %accepted: tensor<3xi32>, %steps: index, %cu: tensor<4xi32>) {
   // expected-error @+1 {{'gdn.counted_slots' op expects 'max_tokens' to be at least 1, but got 0}}
-  %rows = gdn.counted_slots %slots[%accepted] up_to(%steps) rows(%cu) max_tokens(0) : tensor<3xi64>, tensor<3xi32>, tensor<4xi32>
+  %rows = gdn.counted_slots %slots[%accepted] up_to(%steps) sequences(%cu) max_tokens(0) : tensor<3xi64>, tensor<3xi32>, tensor<4xi32>
   return
 }

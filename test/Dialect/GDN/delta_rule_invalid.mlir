@@ -7,7 +7,7 @@
 func.func @c1_key(%q: tensor<?x?x64xf32>, %k: tensor<?x?x32xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
     %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dim 2 of 'key' to be dk = 64, set by dim 2 of 'query', but got 32}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       : tensor<?x?x64xf32>, tensor<?x?x32xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
   return
@@ -18,7 +18,7 @@ func.func @c1_key(%q: tensor<?x?x64xf32>, %k: tensor<?x?x32xf32>, %v: tensor<?x?
 func.func @c1_key_heads(%q: tensor<?x2x64xf32>, %k: tensor<?x4x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
     %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dim 1 of 'key' to be Hk = 2, set by dim 1 of 'query', but got 4}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       : tensor<?x2x64xf32>, tensor<?x4x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
   return
@@ -29,7 +29,7 @@ func.func @c1_key_heads(%q: tensor<?x2x64xf32>, %k: tensor<?x4x64xf32>, %v: tens
 func.func @c1_tokens(%q: tensor<5x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<6x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
     %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dim 0 of 'value' to be T = 5, set by dim 0 of 'query', but got 6}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       : tensor<5x?x64xf32>, tensor<?x?x64xf32>, tensor<6x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
   return
@@ -40,7 +40,7 @@ func.func @c1_tokens(%q: tensor<5x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<
 func.func @c1_decay_heads(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x4x64xf32>, %g: tensor<?x2xf32>, %beta: tensor<?x?xf32>,
     %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dim 1 of 'log_decay' to be Hv = 4, set by dim 1 of 'value', but got 2}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x4x64xf32>, tensor<?x2xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
   return
@@ -51,7 +51,7 @@ func.func @c1_decay_heads(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: te
 func.func @c1_decay_channels(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x128xf32>, %g: tensor<?x?x128xf32>, %beta: tensor<?x?xf32>,
     %pool: !gdn.pool<?x?x128x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dim 2 of 'log_decay' to be dk = 64, set by dim 2 of 'query', but got 128}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x128x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x128xf32>
   return
@@ -62,7 +62,7 @@ func.func @c1_decay_channels(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v:
 func.func @c1_beta(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x4xf32>, %beta: tensor<?x2xf32>,
     %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dim 1 of 'beta' to be Hv = 4, set by dim 1 of 'log_decay', but got 2}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x4xf32>, tensor<?x2xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
   return
@@ -73,7 +73,7 @@ func.func @c1_beta(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x
 func.func @c1_output(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
     %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dim 2 of 'output' to be dv = 64, set by dim 2 of 'value', but got 32}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x32xf32>
   return
@@ -84,7 +84,7 @@ func.func @c1_output(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<
 func.func @c2_dynamic_key(%q: tensor<?x?x?xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
     %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dim 2 of 'query', dk, to be static, but got a dynamic size}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       : tensor<?x?x?xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
   return
@@ -95,7 +95,7 @@ func.func @c2_dynamic_key(%q: tensor<?x?x?xf32>, %k: tensor<?x?x64xf32>, %v: ten
 func.func @c2_dynamic_value(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x?xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
     %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dim 2 of 'value', dv, to be static, but got a dynamic size}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x?xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
   return
@@ -106,7 +106,7 @@ func.func @c2_dynamic_value(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: 
 func.func @c2_multiple_of_8(%q: tensor<?x?x12xf32>, %k: tensor<?x?x12xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
     %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dk, set by dim 2 of 'query', to be a multiple of 8 from 8 to 256, but got 12}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       : tensor<?x?x12xf32>, tensor<?x?x12xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
   return
@@ -117,7 +117,7 @@ func.func @c2_multiple_of_8(%q: tensor<?x?x12xf32>, %k: tensor<?x?x12xf32>, %v: 
 func.func @c2_too_wide(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x512xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
     %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dv, set by dim 2 of 'value', to be a multiple of 8 from 8 to 256, but got 512}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x512xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x512xf32>
   return
@@ -128,7 +128,7 @@ func.func @c2_too_wide(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tenso
 func.func @c3_heads_do_not_divide(%q: tensor<?x4x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x6x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
     %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects Hv to be a multiple of Hk, but got Hv = 6, set by dim 1 of 'value', and Hk = 4, set by dim 1 of 'query'}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       : tensor<?x4x64xf32>, tensor<?x?x64xf32>, tensor<?x6x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
   return
@@ -139,7 +139,7 @@ func.func @c3_heads_do_not_divide(%q: tensor<?x4x64xf32>, %k: tensor<?x?x64xf32>
 func.func @c3_heads_of_pool(%q: tensor<?x?x64xf32>, %k: tensor<?x4x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
     %pool: !gdn.pool<?x6x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects Hv to be a multiple of Hk, but got Hv = 6, set by dim 1 of 'pool', and Hk = 4, set by dim 1 of 'key'}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       : tensor<?x?x64xf32>, tensor<?x4x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x6x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
   return
@@ -150,7 +150,7 @@ func.func @c3_heads_of_pool(%q: tensor<?x?x64xf32>, %k: tensor<?x4x64xf32>, %v: 
 func.func @c3_no_key_heads(%q: tensor<?x0x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x6x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
     %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects Hv to be a multiple of Hk, but got Hv = 6, set by dim 1 of 'value', and Hk = 0, set by dim 1 of 'query'}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       : tensor<?x0x64xf32>, tensor<?x?x64xf32>, tensor<?x6x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
   return
@@ -161,7 +161,7 @@ func.func @c3_no_key_heads(%q: tensor<?x0x64xf32>, %k: tensor<?x?x64xf32>, %v: t
 func.func @c4_rank(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
     %pool: !gdn.pool<?x?x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects 'pool' to have rank 4, P x Hv x dv x dk, but got rank 3}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
   return
@@ -172,7 +172,7 @@ func.func @c4_rank(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x
 func.func @c4_k_major(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x128xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
     %pool: !gdn.pool<?x?x64x128xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dim 2 of 'pool' to be dv = 128, set by dim 2 of 'value', but got 64}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x128xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x128xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x128xf32>
   return
@@ -183,7 +183,7 @@ func.func @c4_k_major(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor
 func.func @c4_dynamic(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
     %pool: !gdn.pool<?x?x64x?xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dim 3 of 'pool', dk, to be static, but got a dynamic size}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x?xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
   return
@@ -194,7 +194,7 @@ func.func @c4_dynamic(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor
 func.func @c5_rows(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
     %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<4xi32>, %cu: tensor<4xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dim 0 of 'cu_seqlens' to be N + 1 = 5, N set by dim 0 of 'slots', but got 4}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<4xi32>, tensor<4xi32> -> tensor<?x?x64xf32>
   return
@@ -216,7 +216,7 @@ func.func @c5_decode(%q: tensor<5x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<
 func.func @c5_write_slots(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
     %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<4xi32>, %into: tensor<5xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dim 0 of 'write_slots' to be N = 4, set by dim 0 of 'slots', but got 5}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots -> %into) rows(%cu)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots -> %into) sequences(%cu)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<4xi32> into tensor<5xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
   return
@@ -238,7 +238,7 @@ func.func @c5_has_initial(%q: tensor<5x?x64xf32>, %k: tensor<?x?x64xf32>, %v: te
 func.func @c6_scale(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
     %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects 'scale' to be finite, but got -Inf}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu) {scale = 0xFF800000 : f32}
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu) {scale = 0xFF800000 : f32}
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
   return
@@ -249,7 +249,7 @@ func.func @c6_scale(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?
 func.func @c7_bounds(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
     %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<3xi32>, %cc: tensor<4xi32>, %ct: tensor<?xi32>, %cs: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dim 0 of 'cu_checkpoints' to be N + 1 = 3, N set by dim 0 of 'cu_seqlens', but got 4}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu) checkpoints(%cc, %ct, %cs)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu) checkpoints(%cc, %ct, %cs)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<3xi32> checkpoints tensor<4xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
   return
@@ -260,7 +260,7 @@ func.func @c7_bounds(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<
 func.func @c7_slots(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
     %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<3xi32>, %cc: tensor<3xi32>, %ct: tensor<5xi32>, %cs: tensor<4xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dim 0 of 'checkpoint_slots' to be C = 5, set by dim 0 of 'checkpoint_tokens', but got 4}}
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) rows(%cu) checkpoints(%cc, %ct, %cs)
+  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) sequences(%cu) checkpoints(%cc, %ct, %cs)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<3xi32> checkpoints tensor<3xi32>, tensor<5xi32>, tensor<4xi32> -> tensor<?x?x64xf32>
   return
@@ -290,7 +290,7 @@ func.func @c7_without_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: 
 
 func.func @c8_rows(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<3xi32>, %cu: tensor<?xi32>, %table: tensor<5x4xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dim 0 of 'token_slots' to be N = 3, set by dim 0 of 'slots', but got 5}}
-  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) token_slots(%table)
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) token_slots(%table)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<3xi32>, tensor<?xi32> token_slots tensor<5x4xi32> -> tensor<?x?x64xf32>
   return
@@ -300,7 +300,7 @@ func.func @c8_rows(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool
 
 func.func @c8_steps(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>, %table: tensor<?x9xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects S, set by dim 1 of 'token_slots', to be from 1 to 8, but got 9}}
-  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) token_slots(%table)
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) token_slots(%table)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> token_slots tensor<?x9xi32> -> tensor<?x?x64xf32>
   return
@@ -320,7 +320,7 @@ func.func @c8_without_rows(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !
 
 func.func @c8_write_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>, %table: tensor<?x4xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects no 'write_slots' beside 'token_slots', but got some}}
-  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots -> %slots) rows(%cu) token_slots(%table)
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots -> %slots) sequences(%cu) token_slots(%table)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32> into tensor<?xi32>, tensor<?xi32> token_slots tensor<?x4xi32> -> tensor<?x?x64xf32>
   return
@@ -330,7 +330,7 @@ func.func @c8_write_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !g
 
 func.func @c8_checkpoints(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>, %table: tensor<?x4xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects no 'checkpoints' beside 'token_slots', but got some}}
-  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) checkpoints(%cu, %cu, %cu) token_slots(%table)
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) checkpoints(%cu, %cu, %cu) token_slots(%table)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> checkpoints tensor<?xi32>, tensor<?xi32>, tensor<?xi32> token_slots tensor<?x4xi32> -> tensor<?x?x64xf32>
   return
@@ -341,7 +341,7 @@ func.func @c8_checkpoints(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !g
 func.func @c9_steps(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
     %table: tensor<?x4xi32>, %parents: tensor<?x5xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dim 1 of 'parents' to be S = 4, set by dim 1 of 'token_slots', but got 5}}
-  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) token_slots(%table) parents(%parents)
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) token_slots(%table) parents(%parents)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> token_slots tensor<?x4xi32> parents tensor<?x5xi32> -> tensor<?x?x64xf32>
   return
@@ -352,7 +352,7 @@ func.func @c9_steps(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.poo
 func.func @c9_without_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
     %table: tensor<?x4xi32>, %parents: tensor<?x4xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects 'token_slots' to be given with 'parents', but got none}}
-  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) parents(%parents)
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) parents(%parents)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> parents tensor<?x4xi32> -> tensor<?x?x64xf32>
   return
@@ -385,7 +385,7 @@ func.func @c10_without_rows(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: 
 func.func @c10_write_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
     %keys: !gdn.pool<?x?x4x64xf32>, %decays: !gdn.pool<?x?x4xf32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects no 'write_slots' beside 'pending', but got some}}
-  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots -> %slots) rows(%cu) pending(%slots, %keys, %keys, %decays)
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots -> %slots) sequences(%cu) pending(%slots, %keys, %keys, %decays)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32> into tensor<?xi32>, tensor<?xi32> pending tensor<?xi32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf32> -> tensor<?x?x64xf32>
   return
@@ -396,7 +396,7 @@ func.func @c10_write_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !
 func.func @c10_count(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<3xi32>, %cu: tensor<?xi32>, %count: tensor<4xi32>,
     %keys: !gdn.pool<?x?x4x64xf32>, %decays: !gdn.pool<?x?x4xf32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dim 0 of 'num_accepted' to be N = 3, set by dim 0 of 'slots', but got 4}}
-  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) pending(%count, %keys, %keys, %decays)
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) pending(%count, %keys, %keys, %decays)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<3xi32>, tensor<?xi32> pending tensor<4xi32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf32> -> tensor<?x?x64xf32>
   return
@@ -407,7 +407,7 @@ func.func @c10_count(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.po
 func.func @c10_decays(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
     %keys: !gdn.pool<?x?x4x64xf32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects 'pending_decays' to have rank 3, set by 'log_decay', but got rank 4}}
-  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) pending(%slots, %keys, %keys, %keys)
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) pending(%slots, %keys, %keys, %keys)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> pending tensor<?xi32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32> -> tensor<?x?x64xf32>
   return
@@ -418,7 +418,7 @@ func.func @c10_decays(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.p
 func.func @c10_steps(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
     %keys: !gdn.pool<?x?x4x64xf32>, %deltas: !gdn.pool<?x?x5x64xf32>, %decays: !gdn.pool<?x?x4xf32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects dim 2 of 'pending_deltas' to be S = 4, set by dim 2 of 'pending_keys', but got 5}}
-  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) pending(%slots, %keys, %deltas, %decays)
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) pending(%slots, %keys, %deltas, %decays)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> pending tensor<?xi32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x5x64xf32>, !gdn.pool<?x?x4xf32> -> tensor<?x?x64xf32>
   return
@@ -429,7 +429,7 @@ func.func @c10_steps(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.po
 func.func @c10_elements(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
     %keys: !gdn.pool<?x?x4x64xf32>, %decays: !gdn.pool<?x?x4xf16>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects the elements of 'pending_decays' to be 'f32', but got 'f16'}}
-  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) pending(%slots, %keys, %keys, %decays)
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) pending(%slots, %keys, %keys, %decays)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> pending tensor<?xi32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4x64xf32>, !gdn.pool<?x?x4xf16> -> tensor<?x?x64xf32>
   return
@@ -440,7 +440,7 @@ func.func @c10_elements(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn
 func.func @c11_elements(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>,
     %table: tensor<?x4xi32>, %buffer: !gdn.pool<?x?x64x64xbf16>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects 'token_pool' to have the element type of 'pool', 'f32', but got 'bf16'}}
-  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) token_slots(%table) token_pool(%buffer)
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) token_slots(%table) token_pool(%buffer)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> token_slots tensor<?x4xi32> token_pool !gdn.pool<?x?x64x64xbf16> -> tensor<?x?x64xf32>
   return
@@ -450,7 +450,7 @@ func.func @c11_elements(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn
 
 func.func @c11_without_slots(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.delta_rule' op expects 'token_slots' to be given with 'token_pool', but got none}}
-  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) token_pool(%pool)
+  %o = gdn.delta_rule %q, %q, %q gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) token_pool(%pool)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> token_pool !gdn.pool<?x?x64x64xf32> -> tensor<?x?x64xf32>
   return

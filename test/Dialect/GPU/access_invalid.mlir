@@ -10,7 +10,7 @@
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @block_id_c1_no_grid() attributes {gdn_gpu.threads = 256 : i64} {
@@ -27,7 +27,7 @@ func.func @block_id_c1_no_grid() attributes {gdn_gpu.threads = 256 : i64} {
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @block_id_c1_axis() attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"]} {
@@ -44,7 +44,7 @@ func.func @block_id_c1_axis() attributes {gdn_gpu.threads = 256 : i64, gdn_tile.
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @load_c1_indices(%x: memref<?x?xf32>, %i: index) attributes {gdn_gpu.threads = 256 : i64} {
@@ -61,7 +61,7 @@ func.func @load_c1_indices(%x: memref<?x?xf32>, %i: index) attributes {gdn_gpu.t
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @load_c1_dims(%x: memref<?x?xf32>, %i: index) attributes {gdn_gpu.threads = 256 : i64} {
@@ -78,7 +78,7 @@ func.func @load_c1_dims(%x: memref<?x?xf32>, %i: index) attributes {gdn_gpu.thre
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @load_c1_dim_past_the_view(%x: memref<?x?xf32>, %i: index) attributes {gdn_gpu.threads = 256 : i64} {
@@ -95,7 +95,7 @@ func.func @load_c1_dim_past_the_view(%x: memref<?x?xf32>, %i: index) attributes 
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @load_c1_dim_twice(%x: memref<?x?xf32>, %i: index) attributes {gdn_gpu.threads = 256 : i64} {
@@ -112,7 +112,7 @@ func.func @load_c1_dim_twice(%x: memref<?x?xf32>, %i: index) attributes {gdn_gpu
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @load_c2(%x: memref<?x?xbf16>, %i: index) attributes {gdn_gpu.threads = 256 : i64} {
@@ -129,7 +129,7 @@ func.func @load_c2(%x: memref<?x?xbf16>, %i: index) attributes {gdn_gpu.threads 
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @store_c1_indices(%x: memref<?x?xf32>, %i: index, %t: !state) attributes {gdn_gpu.threads = 256 : i64} {
@@ -146,7 +146,7 @@ func.func @store_c1_indices(%x: memref<?x?xf32>, %i: index, %t: !state) attribut
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @store_c2(%x: memref<?x?xf16>, %i: index, %t: !state) attributes {gdn_gpu.threads = 256 : i64} {

@@ -240,7 +240,7 @@ llvm.func @launch_without_threads() attributes {gdn_gpu.launch = {cluster = 2 : 
 
 // -----
 
-// expected-error@+1 {{'llvm.func' op expects the fields threads, shared_bytes, cluster, blocks_per_sm, dependent, counters, boxes in 'gdn_gpu.launch', but got 'warps'}}
+// expected-error@+1 {{'llvm.func' op expects the fields threads, shared_bytes, cluster, blocks_per_sm, dependent, counters, tensor_maps in 'gdn_gpu.launch', but got 'warps'}}
 llvm.func @launch_of_warps() attributes {gdn_gpu.launch = {threads = 32 : i32, warps = 1 : i32}}
 
 // -----
@@ -275,8 +275,8 @@ llvm.func @launch_counters() attributes {gdn_gpu.launch = {threads = 32 : i32, c
 
 // -----
 
-// expected-error@+1 {{'llvm.func' op expects 'boxes' of 'gdn_gpu.launch' to be an array, but got 7 : i32}}
-llvm.func @launch_boxes() attributes {gdn_gpu.launch = {threads = 32 : i32, boxes = 7 : i32}}
+// expected-error@+1 {{'llvm.func' op expects 'tensor_maps' of 'gdn_gpu.launch' to be an array, but got 7 : i32}}
+llvm.func @launch_tensor_maps() attributes {gdn_gpu.launch = {threads = 32 : i32, tensor_maps = 7 : i32}}
 
 // -----
 

@@ -29,7 +29,7 @@ func.func @read_before_receive(%x: memref<?x64xbf16>)
     gdn_gpu.warps 2 for 2 {
       %t = gdn_gpu.acquire %c : !panel -> !whole
       %f = gdn_gpu.reshape %t : !whole to !whole
-      // expected-error@+1 {{'gdn_gpu.copy_out' op expects to write a tile that was acquired, by gdn_gpu.share, gdn_gpu.begin_copy or gdn_gpu.copy}}
+      // expected-error@+1 {{'gdn_gpu.copy_out' op expects to write a tile that was acquired, by gdn_gpu.store_shared, gdn_gpu.begin_copy or gdn_gpu.copy}}
       gdn_gpu.copy_out %f, %x[%c0, %c0] dims [0, 1] : !whole, memref<?x64xbf16>
       gdn_gpu.commit %c : !panel
     }
@@ -55,14 +55,14 @@ func.func @write_before_acquire(%x: memref<?x32xf32>, %v: f32)
     gdn_gpu.warps 0 for 2 {
       %s = gdn_gpu.fill %v : f32 -> !two
       %t = gdn_gpu.receive %c : !chan -> !tile
-      // expected-error@+1 {{'gdn_gpu.share' op expects to read a tile that was received, by gdn_gpu.fetch, gdn_gpu.fetch_element or a product}}
-      gdn_gpu.share %s, %t : !two, !tile
+      // expected-error@+1 {{'gdn_gpu.store_shared' op expects to read a tile that was received, by gdn_gpu.load_shared, gdn_gpu.load_shared_element or a product}}
+      gdn_gpu.store_shared %s, %t : !two, !tile
       gdn_gpu.release %c : !chan
     }
     gdn_gpu.warps 2 for 1 {
       %s = gdn_gpu.fill %v : f32 -> !one
       %t = gdn_gpu.acquire %c : !chan -> !tile
-      gdn_gpu.share %s, %t : !one, !tile
+      gdn_gpu.store_shared %s, %t : !one, !tile
       gdn_gpu.commit %c : !chan
     }
   }
@@ -86,7 +86,7 @@ func.func @release_without_receive(%x: memref<?x32xf32>, %v: f32)
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 2 {
       %t = gdn_gpu.receive %c : !chan -> !tile
-      %f = gdn_gpu.fetch %t : !tile -> !two
+      %f = gdn_gpu.load_shared %t : !tile -> !two
       gdn_gpu.release %c : !chan
       // expected-error@+1 {{'gdn_gpu.release' op expects a gdn_gpu.receive of the channel before it in the same block}}
       gdn_gpu.release %c : !chan
@@ -94,7 +94,7 @@ func.func @release_without_receive(%x: memref<?x32xf32>, %v: f32)
     gdn_gpu.warps 2 for 1 {
       %s = gdn_gpu.fill %v : f32 -> !one
       %t = gdn_gpu.acquire %c : !chan -> !tile
-      gdn_gpu.share %s, %t : !one, !tile
+      gdn_gpu.store_shared %s, %t : !one, !tile
       gdn_gpu.commit %c : !chan
     }
   }
@@ -118,7 +118,7 @@ func.func @commit_without_acquire(%x: memref<?x32xf32>, %v: f32)
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 2 {
       %t = gdn_gpu.receive %c : !chan -> !tile
-      %f = gdn_gpu.fetch %t : !tile -> !two
+      %f = gdn_gpu.load_shared %t : !tile -> !two
       gdn_gpu.release %c : !chan
     }
     gdn_gpu.warps 2 for 1 {
@@ -126,7 +126,7 @@ func.func @commit_without_acquire(%x: memref<?x32xf32>, %v: f32)
       gdn_gpu.commit %c : !chan
       %s = gdn_gpu.fill %v : f32 -> !one
       %t = gdn_gpu.acquire %c : !chan -> !tile
-      gdn_gpu.share %s, %t : !one, !tile
+      gdn_gpu.store_shared %s, %t : !one, !tile
       gdn_gpu.commit %c : !chan
     }
   }
@@ -151,12 +151,12 @@ func.func @receive_without_release(%x: memref<?x32xf32>, %v: f32)
     gdn_gpu.warps 0 for 2 {
       // expected-error@+1 {{'gdn_gpu.receive' op expects a gdn_gpu.release of the channel behind it in the same block}}
       %t = gdn_gpu.receive %c : !chan -> !tile
-      %f = gdn_gpu.fetch %t : !tile -> !two
+      %f = gdn_gpu.load_shared %t : !tile -> !two
     }
     gdn_gpu.warps 2 for 1 {
       %s = gdn_gpu.fill %v : f32 -> !one
       %t = gdn_gpu.acquire %c : !chan -> !tile
-      gdn_gpu.share %s, %t : !one, !tile
+      gdn_gpu.store_shared %s, %t : !one, !tile
       gdn_gpu.commit %c : !chan
     }
   }
@@ -180,7 +180,7 @@ func.func @acquired_twice(%x: memref<?x32xf32>, %v: f32)
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 2 {
       %t = gdn_gpu.receive %c : !chan -> !tile
-      %f = gdn_gpu.fetch %t : !tile -> !two
+      %f = gdn_gpu.load_shared %t : !tile -> !two
       gdn_gpu.release %c : !chan
     }
     gdn_gpu.warps 2 for 1 {
@@ -188,7 +188,7 @@ func.func @acquired_twice(%x: memref<?x32xf32>, %v: f32)
       %s = gdn_gpu.fill %v : f32 -> !one
       // expected-error@+1 {{'gdn_gpu.acquire' op expects a gdn_gpu.commit of the channel on every way from the gdn_gpu.acquire before it}}
       %t = gdn_gpu.acquire %c : !chan -> !tile
-      gdn_gpu.share %s, %t : !one, !tile
+      gdn_gpu.store_shared %s, %t : !one, !tile
       gdn_gpu.commit %c : !chan
     }
   }
@@ -213,7 +213,7 @@ func.func @released_in_a_branch(%x: memref<?x32xf32>, %v: f32)
     gdn_gpu.warps 0 for 2 {
       %b = arith.constant true
       %t = gdn_gpu.receive %c : !chan -> !tile
-      %f = gdn_gpu.fetch %t : !tile -> !two
+      %f = gdn_gpu.load_shared %t : !tile -> !two
       scf.if %b {
         // expected-error@+1 {{'gdn_gpu.release' op expects a gdn_gpu.receive of the channel before it in the same block}}
         gdn_gpu.release %c : !chan
@@ -222,7 +222,7 @@ func.func @released_in_a_branch(%x: memref<?x32xf32>, %v: f32)
     gdn_gpu.warps 2 for 1 {
       %s = gdn_gpu.fill %v : f32 -> !one
       %t = gdn_gpu.acquire %c : !chan -> !tile
-      gdn_gpu.share %s, %t : !one, !tile
+      gdn_gpu.store_shared %s, %t : !one, !tile
       gdn_gpu.commit %c : !chan
     }
   }
@@ -248,13 +248,13 @@ func.func @read_behind_release(%x: memref<?x32xf32>, %v: f32)
       %t = gdn_gpu.receive %c : !chan -> !tile
       // expected-note@+1 {{given up here}}
       gdn_gpu.release %c : !chan
-      // expected-error@+1 {{'gdn_gpu.fetch' op expects a tile that has not been given up}}
-      %f = gdn_gpu.fetch %t : !tile -> !two
+      // expected-error@+1 {{'gdn_gpu.load_shared' op expects a tile that has not been given up}}
+      %f = gdn_gpu.load_shared %t : !tile -> !two
     }
     gdn_gpu.warps 2 for 1 {
       %s = gdn_gpu.fill %v : f32 -> !one
       %t = gdn_gpu.acquire %c : !chan -> !tile
-      gdn_gpu.share %s, %t : !one, !tile
+      gdn_gpu.store_shared %s, %t : !one, !tile
       gdn_gpu.commit %c : !chan
     }
   }
@@ -278,7 +278,7 @@ func.func @written_behind_commit(%x: memref<?x32xf32>, %v: f32)
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 2 {
       %t = gdn_gpu.receive %c : !chan -> !tile
-      %f = gdn_gpu.fetch %t : !tile -> !two
+      %f = gdn_gpu.load_shared %t : !tile -> !two
       gdn_gpu.release %c : !chan
     }
     gdn_gpu.warps 2 for 1 {
@@ -286,8 +286,8 @@ func.func @written_behind_commit(%x: memref<?x32xf32>, %v: f32)
       %t = gdn_gpu.acquire %c : !chan -> !tile
       // expected-note@+1 {{given up here}}
       gdn_gpu.commit %c : !chan
-      // expected-error@+1 {{'gdn_gpu.share' op expects a tile that has not been given up}}
-      gdn_gpu.share %s, %t : !one, !tile
+      // expected-error@+1 {{'gdn_gpu.store_shared' op expects a tile that has not been given up}}
+      gdn_gpu.store_shared %s, %t : !one, !tile
     }
   }
   return
@@ -307,7 +307,7 @@ func.func @turns_differ(%n: index) attributes {gdn_gpu.threads = 256 : i64} {
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 4 {
       %t = gdn_gpu.receive %c : !chan -> !tile
-      %f = gdn_gpu.fetch %t : !tile -> !four
+      %f = gdn_gpu.load_shared %t : !tile -> !four
       gdn_gpu.release %c : !chan
     }
     gdn_gpu.warps 4 for 4 {
@@ -333,7 +333,7 @@ func.func @open_on_one_way(%b: i1) attributes {gdn_gpu.threads = 256 : i64} {
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 4 {
       %t = gdn_gpu.receive %c : !chan -> !tile
-      %f = gdn_gpu.fetch %t : !tile -> !four
+      %f = gdn_gpu.load_shared %t : !tile -> !four
       gdn_gpu.release %c : !chan
     }
     gdn_gpu.warps 4 for 4 {
@@ -361,7 +361,7 @@ func.func @commit_before_await(%x: memref<?x128xbf16>, %i: index) attributes {gd
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 4 {
       %t = gdn_gpu.receive %c : !chan -> !tile
-      %f = gdn_gpu.fetch %t : !tile -> !four
+      %f = gdn_gpu.load_shared %t : !tile -> !four
       gdn_gpu.release %c : !chan
     }
     gdn_gpu.warps 4 for 4 {
@@ -387,16 +387,16 @@ func.func @read_by_filler(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 4 {
       %t = gdn_gpu.receive %c : !chan -> !tile
-      %g = gdn_gpu.fetch %t : !tile -> !four
+      %g = gdn_gpu.load_shared %t : !tile -> !four
       gdn_gpu.release %c : !chan
     }
     gdn_gpu.warps 4 for 4 {
       %t = gdn_gpu.acquire %c : !chan -> !tile
       // expected-note@+1 {{access before it}}
-      gdn_gpu.share %f, %t : !four, !tile
+      gdn_gpu.store_shared %f, %t : !four, !tile
       %own = gdn_gpu.commit %c : !chan -> !tile
-      // expected-error@+1 {{'gdn_gpu.fetch' op expects a gdn_gpu.barrier between it and the access before it}}
-      %g = gdn_gpu.fetch %own : !tile -> !four
+      // expected-error@+1 {{'gdn_gpu.load_shared' op expects a gdn_gpu.barrier between it and the access before it}}
+      %g = gdn_gpu.load_shared %own : !tile -> !four
     }
   }
   return
@@ -416,7 +416,7 @@ func.func @leader_after(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
     gdn_gpu.warps 0 for 4 {
       %t = gdn_gpu.receive %c : !chan -> !tile
       %u = gdn_gpu.receive %d : !chan -> !tile
-      %g = gdn_gpu.fetch %u : !tile -> !four
+      %g = gdn_gpu.load_shared %u : !tile -> !four
       gdn_gpu.release %c : !chan
       // expected-error@+1 {{'gdn_gpu.release' op expects to be behind the gdn_gpu.receive of the channel's leader and before its gdn_gpu.release}}
       gdn_gpu.release %d : !chan
@@ -424,7 +424,7 @@ func.func @leader_after(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
     gdn_gpu.warps 4 for 4 {
       %t = gdn_gpu.acquire %c : !chan -> !tile
       %u = gdn_gpu.acquire %d : !chan -> !tile
-      gdn_gpu.share %f, %u : !four, !tile
+      gdn_gpu.store_shared %f, %u : !four, !tile
       gdn_gpu.commit %d : !chan
       gdn_gpu.commit %c : !chan
     }
@@ -444,13 +444,13 @@ func.func @never_committed(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 4 {
       %t = gdn_gpu.receive %c : !chan -> !tile
-      %g = gdn_gpu.fetch %t : !tile -> !four
+      %g = gdn_gpu.load_shared %t : !tile -> !four
       gdn_gpu.release %c : !chan
     }
     gdn_gpu.warps 4 for 4 {
       // expected-error@+1 {{'gdn_gpu.acquire' op expects a gdn_gpu.commit of the channel in its role}}
       %t = gdn_gpu.acquire %c : !chan -> !tile
-      gdn_gpu.share %f, %t : !four, !tile
+      gdn_gpu.store_shared %f, %t : !four, !tile
     }
   }
   return
@@ -473,7 +473,7 @@ func.func @ahead_of_nothing(%f: !four) attributes {gdn_gpu.threads = 256 : i64} 
     }
     gdn_gpu.warps 4 for 4 {
       %t = gdn_gpu.acquire %c : !chan -> !tile
-      gdn_gpu.share %f, %t : !four, !tile
+      gdn_gpu.store_shared %f, %t : !four, !tile
       gdn_gpu.commit %c : !chan
     }
   }
@@ -498,7 +498,7 @@ func.func @ahead_kept(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
     }
     gdn_gpu.warps 4 for 4 {
       %t = gdn_gpu.acquire %c : !chan -> !tile
-      gdn_gpu.share %f, %t : !four, !tile
+      gdn_gpu.store_shared %f, %t : !four, !tile
       gdn_gpu.commit %c : !chan
     }
   }
@@ -519,15 +519,15 @@ func.func @ahead_given_up(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
       %t = gdn_gpu.receive %c : !chan -> !tile
       %u = gdn_gpu.receive ahead %c : !chan -> !tile
       gdn_gpu.release %c : !chan
-      %g = gdn_gpu.fetch %u : !tile -> !four
+      %g = gdn_gpu.load_shared %u : !tile -> !four
       // expected-note@+1 {{given up here}}
       gdn_gpu.release %c : !chan
-      // expected-error@+1 {{'gdn_gpu.fetch' op expects a tile that has not been given up}}
-      %h = gdn_gpu.fetch %u : !tile -> !four
+      // expected-error@+1 {{'gdn_gpu.load_shared' op expects a tile that has not been given up}}
+      %h = gdn_gpu.load_shared %u : !tile -> !four
     }
     gdn_gpu.warps 4 for 4 {
       %t = gdn_gpu.acquire %c : !chan -> !tile
-      gdn_gpu.share %f, %t : !four, !tile
+      gdn_gpu.store_shared %f, %t : !four, !tile
       gdn_gpu.commit %c : !chan
     }
   }

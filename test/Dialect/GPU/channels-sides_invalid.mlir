@@ -39,7 +39,7 @@ func.func @nobody_empties(%x: memref<?x32xf32>, %v: f32)
     gdn_gpu.warps 2 for 1 {
       %s = gdn_gpu.fill %v : f32 -> !one
       %t = gdn_gpu.acquire %c : !chan -> !tile
-      gdn_gpu.share %s, %t : !one, !tile
+      gdn_gpu.store_shared %s, %t : !one, !tile
       gdn_gpu.commit %c : !chan
     }
   }
@@ -64,19 +64,19 @@ func.func @two_fill(%x: memref<?x32xf32>, %v: f32)
       %s = gdn_gpu.fill %v : f32 -> !one
       // expected-error@+1 {{'gdn_gpu.acquire' op expects one role to fill the channel}}
       %t = gdn_gpu.acquire %c : !chan -> !tile
-      gdn_gpu.share %s, %t : !one, !tile
+      gdn_gpu.store_shared %s, %t : !one, !tile
       gdn_gpu.commit %c : !chan
     }
     // expected-note@+1 {{other role that fills it}}
     gdn_gpu.warps 1 for 1 {
       %s = gdn_gpu.fill %v : f32 -> !one
       %t = gdn_gpu.acquire %c : !chan -> !tile
-      gdn_gpu.share %s, %t : !one, !tile
+      gdn_gpu.store_shared %s, %t : !one, !tile
       gdn_gpu.commit %c : !chan
     }
     gdn_gpu.warps 2 for 2 {
       %t = gdn_gpu.receive %c : !chan -> !tile
-      %f = gdn_gpu.fetch %t : !tile -> !two
+      %f = gdn_gpu.load_shared %t : !tile -> !two
       gdn_gpu.release %c : !chan
     }
   }
@@ -100,7 +100,7 @@ func.func @one_role_on_both_sides(%x: memref<?x32xf32>, %v: f32)
     gdn_gpu.warps 0 for 1 {
       %s = gdn_gpu.fill %v : f32 -> !one
       %t = gdn_gpu.acquire %c : !chan -> !tile
-      gdn_gpu.share %s, %t : !one, !tile
+      gdn_gpu.store_shared %s, %t : !one, !tile
       gdn_gpu.commit %c : !chan
       // expected-error@+1 {{'gdn_gpu.receive' op expects another role to empty the channel than the one that fills it}}
       %u = gdn_gpu.receive %c : !chan -> !tile
@@ -156,8 +156,8 @@ func.func @part_of_another(%x: memref<?x32xf32>, %v: f32)
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 2 {
       %t = gdn_gpu.receive %c : !ring -> !tile
-      // expected-error@+1 {{'gdn_gpu.fetch' op expects a gdn_gpu.fetch of the whole tile with a part in each warp, since the channel is in 2 parts}}
-      %f = gdn_gpu.fetch %t row(%c0) : !tile -> !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#two>>
+      // expected-error@+1 {{'gdn_gpu.load_shared' op expects a gdn_gpu.load_shared of the whole tile with a part in each warp, since the channel is in 2 parts}}
+      %f = gdn_gpu.load_shared %t row(%c0) : !tile -> !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#two>>
       gdn_gpu.release %c : !ring
     }
     gdn_gpu.warps 2 for 1 {
@@ -173,7 +173,7 @@ func.func @part_of_another(%x: memref<?x32xf32>, %v: f32)
 
 !ring = !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
 !tile = !gdn_gpu.shared<8x32xf32>
-#turns = #gdn_gpu.rows<warps = 2, lanes = 16, vector = 2, interleaved = true>
+#turns = #gdn_gpu.rows<warps = 2, lanes = 16, vector = 2, cyclic = true>
 
 // Rows in turns: a warp's are not those of its part.
 func.func @rows_of_another(%x: memref<?x32xf32>, %v: f32)
@@ -183,8 +183,8 @@ func.func @rows_of_another(%x: memref<?x32xf32>, %v: f32)
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 2 {
       %t = gdn_gpu.receive %c : !ring -> !tile
-      // expected-error@+1 {{'gdn_gpu.fetch' op expects a gdn_gpu.fetch of the whole tile with a part in each warp, since the channel is in 2 parts}}
-      %f = gdn_gpu.fetch %t : !tile -> !gdn_gpu.fragment<8x32xf32, #turns>
+      // expected-error@+1 {{'gdn_gpu.load_shared' op expects a gdn_gpu.load_shared of the whole tile with a part in each warp, since the channel is in 2 parts}}
+      %f = gdn_gpu.load_shared %t : !tile -> !gdn_gpu.fragment<8x32xf32, #turns>
       gdn_gpu.release %c : !ring
     }
     gdn_gpu.warps 2 for 1 {
@@ -211,9 +211,9 @@ func.func @read_under_way(%x: memref<?x32xf32>)
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 2 {
       %t = gdn_gpu.receive %c : !ring -> !tile
-      // expected-note@+1 {{fetched here}}
-      %f = gdn_gpu.fetch %t : !tile -> !two
-      // expected-error@+1 {{'gdn_gpu.release' op expects what was fetched to be used before, since gdn_gpu.copy fills the channel}}
+      // expected-note@+1 {{loaded here}}
+      %f = gdn_gpu.load_shared %t : !tile -> !two
+      // expected-error@+1 {{'gdn_gpu.release' op expects what was loaded to be used before, since gdn_gpu.copy fills the channel}}
       gdn_gpu.release %c : !ring
       gdn_gpu.store %f, %x[%c0, %c0] dims [0, 1] : !two, memref<?x32xf32>
     }
@@ -242,9 +242,9 @@ func.func @reshaped_under_way(%x: memref<?x32xf32>, %y: memref<64xf32>)
     gdn_gpu.warps 0 for 1 {
       %t = gdn_gpu.receive %c : !ring -> !tile
       %r = gdn_gpu.reshape %t : !tile to !gdn_gpu.shared<4x64xf32>
-      // expected-note@+1 {{fetched here}}
-      %f = gdn_gpu.fetch %r row(%c0) : !gdn_gpu.shared<4x64xf32> -> !row
-      // expected-error@+1 {{'gdn_gpu.release' op expects what was fetched to be used before, since gdn_gpu.copy fills the channel}}
+      // expected-note@+1 {{loaded here}}
+      %f = gdn_gpu.load_shared %r row(%c0) : !gdn_gpu.shared<4x64xf32> -> !row
+      // expected-error@+1 {{'gdn_gpu.release' op expects what was loaded to be used before, since gdn_gpu.copy fills the channel}}
       gdn_gpu.release %c : !ring
       gdn_gpu.store %f, %y[%c0] dims [0] : !row, memref<64xf32>
     }
@@ -274,13 +274,13 @@ func.func @parts_without_copies(%x: memref<?x32xf32>, %v: f32)
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 2 {
       %t = gdn_gpu.receive %c : !ring -> !tile
-      %f = gdn_gpu.fetch %t : !tile -> !two
+      %f = gdn_gpu.load_shared %t : !tile -> !two
       gdn_gpu.release %c : !ring
     }
     gdn_gpu.warps 2 for 1 {
       %s = gdn_gpu.fill %v : f32 -> !one
       %t = gdn_gpu.acquire %c : !ring -> !tile
-      gdn_gpu.share %s, %t : !one, !tile
+      gdn_gpu.store_shared %s, %t : !one, !tile
       gdn_gpu.commit %c : !ring
     }
   }
@@ -304,15 +304,15 @@ func.func @copied_and_shared(%x: memref<?x32xf32>, %v: f32)
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 2 {
       %t = gdn_gpu.receive %c : !chan -> !tile
-      %f = gdn_gpu.fetch %t : !tile -> !two
+      %f = gdn_gpu.load_shared %t : !tile -> !two
       gdn_gpu.release %c : !chan
     }
     gdn_gpu.warps 2 for 1 {
       %s = gdn_gpu.fill %v : f32 -> !one
       %t = gdn_gpu.acquire %c : !chan -> !tile
       gdn_gpu.copy %x[%c0, %c0] dims [0, 1], %t : memref<?x32xf32>, !tile
-      // expected-error@+1 {{'gdn_gpu.share' op expects a channel that gdn_gpu.copy does not fill}}
-      gdn_gpu.share %s, %t : !one, !tile
+      // expected-error@+1 {{'gdn_gpu.store_shared' op expects a channel that gdn_gpu.copy does not fill}}
+      gdn_gpu.store_shared %s, %t : !one, !tile
       gdn_gpu.commit %c : !chan
     }
   }
@@ -336,7 +336,7 @@ func.func @copied_twice(%x: memref<?x32xf32>, %v: f32)
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 2 {
       %t = gdn_gpu.receive %c : !ring -> !tile
-      %f = gdn_gpu.fetch %t : !tile -> !two
+      %f = gdn_gpu.load_shared %t : !tile -> !two
       gdn_gpu.release %c : !ring
     }
     gdn_gpu.warps 2 for 1 {
@@ -367,7 +367,7 @@ func.func @copied_in_a_branch(%x: memref<?x32xf32>, %v: f32)
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 2 {
       %t = gdn_gpu.receive %c : !ring -> !tile
-      %f = gdn_gpu.fetch %t : !tile -> !two
+      %f = gdn_gpu.load_shared %t : !tile -> !two
       gdn_gpu.release %c : !ring
     }
     gdn_gpu.warps 2 for 1 {
@@ -400,7 +400,7 @@ func.func @copied_by_two_warps(%x: memref<?x32xf32>, %v: f32)
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 2 {
       %t = gdn_gpu.receive %c : !ring -> !tile
-      %f = gdn_gpu.fetch %t : !tile -> !two
+      %f = gdn_gpu.load_shared %t : !tile -> !two
       gdn_gpu.release %c : !ring
     }
     gdn_gpu.warps 2 for 2 {
@@ -430,7 +430,7 @@ func.func @not_copied(%x: memref<?x32xf32>, %v: f32)
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 2 {
       %t = gdn_gpu.receive %c : !ring -> !tile
-      %f = gdn_gpu.fetch %t : !tile -> !two
+      %f = gdn_gpu.load_shared %t : !tile -> !two
       gdn_gpu.release %c : !ring
     }
     gdn_gpu.warps 2 for 1 {

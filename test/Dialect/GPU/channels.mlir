@@ -21,10 +21,10 @@
 //       CHECK:       gdn_gpu.await_launch
 //  CHECK-NEXT:       gdn_gpu.units contiguous {
 //       CHECK:         %[[TILE:.+]] = gdn_gpu.receive %[[RING]] : <8x32xf32, depth = 4, parts = 2> -> <8x32xf32>
-//       CHECK:         gdn_gpu.fetch %[[TILE]]
+//       CHECK:         gdn_gpu.load_shared %[[TILE]]
 //       CHECK:         gdn_gpu.release %[[RING]] : <8x32xf32, depth = 4, parts = 2>
 //       CHECK:         %[[PLACE:.+]] = gdn_gpu.acquire %[[SUMS]] : <1x8xf32, depth = 2> -> <8xf32>
-//       CHECK:         gdn_gpu.share %{{.+}}, %[[PLACE]]
+//       CHECK:         gdn_gpu.store_shared %{{.+}}, %[[PLACE]]
 //       CHECK:         gdn_gpu.commit %[[SUMS]] : <1x8xf32, depth = 2>
 //       CHECK:     gdn_gpu.warps 2 for 1 {
 //  CHECK-NEXT:       gdn_gpu.units contiguous {
@@ -44,7 +44,7 @@ func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?
       gdn_gpu.await_launch
       gdn_gpu.units contiguous {
         %tile = gdn_gpu.receive %ring : !ring -> !gdn_gpu.shared<8x32xf32>
-        %t = gdn_gpu.fetch %tile : !gdn_gpu.shared<8x32xf32> -> !gdn_gpu.fragment<8x32xf32, #two>
+        %t = gdn_gpu.load_shared %tile : !gdn_gpu.shared<8x32xf32> -> !gdn_gpu.fragment<8x32xf32, #two>
         %s = gdn_gpu.map_rows %t : !gdn_gpu.fragment<8x32xf32, #two>
             -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#two>> {
         ^bb0(%row: index, %v: vector<32xf32>):
@@ -52,8 +52,8 @@ func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?
           gdn_gpu.yield %sum : f32
         }
         gdn_gpu.release %ring : !ring
-        %place = gdn_gpu.acquire %sums : !sums -> !gdn_gpu.shared<8xf32>
-        gdn_gpu.share %s, %place : !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#two>>, !gdn_gpu.shared<8xf32>
+        %buffer = gdn_gpu.acquire %sums : !sums -> !gdn_gpu.shared<8xf32>
+        gdn_gpu.store_shared %s, %buffer : !gdn_gpu.fragment<8xf32, #gdn_gpu.per_row<#two>>, !gdn_gpu.shared<8xf32>
         gdn_gpu.commit %sums : !sums
       }
     }
@@ -72,7 +72,7 @@ func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?
         %first = arith.muli %i, %c8 : index
         %tile = gdn_gpu.receive %sums : !sums -> !gdn_gpu.shared<1x8xf32>
         scf.for %j = %c0 to %c1 step %c1 {
-          %t = gdn_gpu.fetch %tile row(%j) : !gdn_gpu.shared<1x8xf32> -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>
+          %t = gdn_gpu.load_shared %tile row(%j) : !gdn_gpu.shared<1x8xf32> -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>
           gdn_gpu.store %t, %y[%first] dims [0] : !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>, memref<?xf32>
         }
         gdn_gpu.release %sums : !sums
@@ -83,7 +83,7 @@ func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?
         %i = gdn_gpu.block_id 0
         %first = arith.muli %i, %c8 : index
         %tile = gdn_gpu.receive %sums : !sums -> !gdn_gpu.shared<8xf32>
-        %t = gdn_gpu.fetch %tile : !gdn_gpu.shared<8xf32> -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>
+        %t = gdn_gpu.load_shared %tile : !gdn_gpu.shared<8xf32> -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>
         gdn_gpu.release %sums : !sums
         gdn_gpu.store %t, %z[%first] dims [0] : !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>, memref<?xf32>
       }
@@ -100,12 +100,12 @@ func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?
 //       CHECK:   %[[KEYS:.+]] = gdn_gpu.channel : <64x64xbf16, depth = 2, swizzled>
 //       CHECK:   %[[GATES:.+]] = gdn_gpu.channel : <64xf32, depth = 2> with %[[KEYS]] : !gdn_gpu.channel<64x64xbf16, depth = 2, swizzled>
 //       CHECK:   gdn_gpu.warps 0 for 4 registers 96 {
-//       CHECK:     gdn_gpu.begin_copy own
+//       CHECK:     gdn_gpu.begin_copy per_warpgroup
 //       CHECK:     gdn_gpu.receive ahead %[[KEYS]]
 //       CHECK:     gdn_gpu.copy_out %{{.+}}, %{{.+}}[%{{.+}}, %{{.+}}] dims [0, 1] rows(%{{.+}}) :
 //       CHECK:   gdn_gpu.warps 4 for 4 registers 24 {
 //       CHECK:     %[[OWN:.+]] = gdn_gpu.commit %[[KEYS]] : <64x64xbf16, depth = 2, swizzled> -> !gdn_gpu.shared<64x64xbf16, swizzled>
-//       CHECK:     gdn_gpu.fetch %[[OWN]]
+//       CHECK:     gdn_gpu.load_shared %[[OWN]]
 #four = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !keys = !gdn_gpu.channel<64x64xbf16, depth = 2, swizzled>
 !gates = !gdn_gpu.channel<64xf32, depth = 2>
@@ -118,27 +118,27 @@ func.func @roles(%n: index, %x: memref<?x64xbf16>, %y: memref<?x64xbf16>, %one: 
   %c64 = arith.constant 64 : index
   %keys = gdn_gpu.channel : !keys
   %gates = gdn_gpu.channel : !gates with %keys : !keys
-  %place = gdn_gpu.alloc : !key
+  %buffer = gdn_gpu.alloc : !key
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 4 registers 96 {
-      gdn_gpu.begin_copy own %y[%c0, %c0] dims [0, 1], %place : memref<?x64xbf16>, !key
+      gdn_gpu.begin_copy per_warpgroup %y[%c0, %c0] dims [0, 1], %buffer : memref<?x64xbf16>, !key
       scf.for %t = %c0 to %n step %c64 {
         %k = gdn_gpu.receive %keys : !keys -> !key
         %g = gdn_gpu.receive %gates : !gates -> !gate
         %k2 = gdn_gpu.receive ahead %keys : !keys -> !key
         %g2 = gdn_gpu.receive ahead %gates : !gates -> !gate
-        %a = gdn_gpu.fetch %k : !key -> !tile
-        %b = gdn_gpu.fetch_element %g[%c0] : !gate -> f32
+        %a = gdn_gpu.load_shared %k : !key -> !tile
+        %b = gdn_gpu.load_shared_element %g[%c0] : !gate -> f32
         gdn_gpu.release %gates : !gates
         gdn_gpu.release %keys : !keys
-        %a2 = gdn_gpu.fetch %k2 : !key -> !tile
+        %a2 = gdn_gpu.load_shared %k2 : !key -> !tile
         gdn_gpu.release %gates : !gates
         gdn_gpu.release %keys : !keys
         gdn_gpu.await_copies
-        %turned = gdn_gpu.fetch transpose %place : !key -> !tile
-        gdn_gpu.share transpose %turned, %place : !tile, !key
-        gdn_gpu.copy_out %place, %y[%t, %c0] dims [0, 1] rows(%n) : !key, memref<?x64xbf16>
-        gdn_gpu.begin_copy own %y[%t, %c0] dims [0, 1], %place : memref<?x64xbf16>, !key
+        %transposed = gdn_gpu.load_shared transpose %buffer : !key -> !tile
+        gdn_gpu.store_shared transpose %transposed, %buffer : !tile, !key
+        gdn_gpu.copy_out %buffer, %y[%t, %c0] dims [0, 1] rows(%n) : !key, memref<?x64xbf16>
+        gdn_gpu.begin_copy per_warpgroup %y[%t, %c0] dims [0, 1], %buffer : memref<?x64xbf16>, !key
       }
     }
     gdn_gpu.warps 4 for 4 registers 24 {
@@ -149,10 +149,10 @@ func.func @roles(%n: index, %x: memref<?x64xbf16>, %y: memref<?x64xbf16>, %one: 
         gdn_gpu.await_copies
         gdn_gpu.barrier
         %g = gdn_gpu.acquire %gates : !gates -> !gate
-        gdn_gpu.share %row, %g : !gdn_gpu.fragment<64xf32, #gdn_gpu.per_column<#four>>, !gate
+        gdn_gpu.store_shared %row, %g : !gdn_gpu.fragment<64xf32, #gdn_gpu.per_column<#four>>, !gate
         gdn_gpu.commit %gates : !gates
         %own = gdn_gpu.commit %keys : !keys -> !key
-        %a = gdn_gpu.fetch %own : !key -> !tile
+        %a = gdn_gpu.load_shared %own : !key -> !tile
         %next = gdn_gpu.acquire %keys : !keys -> !key
         gdn_gpu.begin_copy %x[%t, %c0] dims [0, 1], %next : memref<?x64xbf16>, !key
       }

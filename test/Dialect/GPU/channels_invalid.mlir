@@ -396,7 +396,7 @@ func.func @receive_c3(%f: f32) attributes {gdn_gpu.threads = 64 : i64} {
   %ring = gdn_gpu.channel : !gdn_gpu.channel<8x32xf32, depth = 1>
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 1 {
-      // expected-error@+1 {{'gdn_gpu.receive' op expects a channel of at least two places and no parts to receive ahead from, but got '!gdn_gpu.channel<8x32xf32, depth = 1>'}}
+      // expected-error@+1 {{'gdn_gpu.receive' op expects a channel of at least two ring stages and no parts to receive ahead from, but got '!gdn_gpu.channel<8x32xf32, depth = 1>'}}
       %tile = gdn_gpu.receive ahead %ring : !gdn_gpu.channel<8x32xf32, depth = 1> -> !gdn_gpu.shared<8x32xf32>
     }
   }
@@ -496,7 +496,7 @@ func.func @receive_c3_alternate() attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu
   %ring = gdn_gpu.channel paired : !chan
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 1 alternate {
-      // expected-error@+1 {{'gdn_gpu.receive' op expects a channel of at least four places and no parts to receive ahead from, but got '!gdn_gpu.channel<8x32xf32, depth = 2>'}}
+      // expected-error@+1 {{'gdn_gpu.receive' op expects a channel of at least four ring stages and no parts to receive ahead from, but got '!gdn_gpu.channel<8x32xf32, depth = 2>'}}
       %tile = gdn_gpu.receive ahead %ring : !chan -> !gdn_gpu.shared<8x32xf32>
     }
     gdn_gpu.warps 1 for 1 {

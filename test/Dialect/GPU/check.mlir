@@ -10,19 +10,19 @@
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @loop(%x: f32, %a: index, %b: index, %c: index) attributes {gdn_gpu.threads = 256 : i64} {
-  %p = gdn_gpu.alloc : !place
+  %p = gdn_gpu.alloc : !buffer
   // CHECK: scf.for
   scf.for %j = %a to %b step %c {
     gdn_gpu.warps 0 for 1 {
       %s = gdn_gpu.fill %x : f32 -> !one
-      gdn_gpu.share %s, %p : !one, !place
+      gdn_gpu.store_shared %s, %p : !one, !buffer
     }
     gdn_gpu.barrier
-    %t = gdn_gpu.fetch %p : !place -> !row
+    %t = gdn_gpu.load_shared %p : !buffer -> !row
     gdn_gpu.barrier
   }
   return
@@ -30,24 +30,24 @@ func.func @loop(%x: f32, %a: index, %b: index, %c: index) attributes {gdn_gpu.th
 
 // Rows of a tile are apart, and a value from each way is a value.
 func.func @rows(%x: f32, %i: index, %j: index, %c: i1) attributes {gdn_gpu.threads = 256 : i64} {
-  %p = gdn_gpu.alloc : !place
+  %p = gdn_gpu.alloc : !buffer
   %g = gdn_gpu.alloc : !gdn_gpu.shared<4x128xf32>
   scf.if %c {
     gdn_gpu.warps 0 for 1 {
       %s = gdn_gpu.fill %x : f32 -> !one
-      gdn_gpu.share %s, %p : !one, !place
-      gdn_gpu.share %s, %g row(%i) : !one, !gdn_gpu.shared<4x128xf32>
-      gdn_gpu.share %s, %g row(%j) : !one, !gdn_gpu.shared<4x128xf32>
+      gdn_gpu.store_shared %s, %p : !one, !buffer
+      gdn_gpu.store_shared %s, %g row(%i) : !one, !gdn_gpu.shared<4x128xf32>
+      gdn_gpu.store_shared %s, %g row(%j) : !one, !gdn_gpu.shared<4x128xf32>
     }
   } else {
     gdn_gpu.warps 1 for 1 {
       %s = gdn_gpu.fill %x : f32 -> !one
-      gdn_gpu.share %s, %p : !one, !place
+      gdn_gpu.store_shared %s, %p : !one, !buffer
     }
   }
   gdn_gpu.barrier
-  // CHECK: gdn_gpu.fetch
-  %t = gdn_gpu.fetch %p : !place -> !row
+  // CHECK: gdn_gpu.load_shared
+  %t = gdn_gpu.load_shared %p : !buffer -> !row
   return
 }
 
@@ -58,11 +58,11 @@ func.func @rows_in_a_loop(%x: f32, %a: index, %b: index, %c: index) attributes {
   ^bb0(%w: index):
     scf.for %i = %w to %b step %c {
       %s = gdn_gpu.fill %x : f32 -> !one
-      gdn_gpu.share %s, %g row(%i) : !one, !gdn_gpu.shared<4x128xf32>
+      gdn_gpu.store_shared %s, %g row(%i) : !one, !gdn_gpu.shared<4x128xf32>
     }
   }
   gdn_gpu.barrier
-  // CHECK: gdn_gpu.fetch
-  %t = gdn_gpu.fetch %g row(%a) : !gdn_gpu.shared<4x128xf32> -> !row
+  // CHECK: gdn_gpu.load_shared
+  %t = gdn_gpu.load_shared %g row(%a) : !gdn_gpu.shared<4x128xf32> -> !row
   return
 }

@@ -10,7 +10,7 @@
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c1_rank(%x: !one, %win: !gdn_gpu.fragment<3x128xf32, #one>, %w: !gdn_gpu.fragment<4x128xf32, #one>, %n: index) {
@@ -27,7 +27,7 @@ func.func @c1_rank(%x: !one, %win: !gdn_gpu.fragment<3x128xf32, #one>, %w: !gdn_
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c1_width(%x: !gdn_gpu.fragment<1x128xf32, #one>, %win: !gdn_gpu.fragment<3x128xf32, #one>, %w: !gdn_gpu.fragment<1x128xf32, #one>, %n: index) {
@@ -44,7 +44,7 @@ func.func @c1_width(%x: !gdn_gpu.fragment<1x128xf32, #one>, %win: !gdn_gpu.fragm
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c1_channels(%x: !gdn_gpu.fragment<1x128xf32, #one>, %win: !gdn_gpu.fragment<3x128xf32, #one>, %w: !gdn_gpu.fragment<4x64xf32, #one>, %n: index) {
@@ -61,7 +61,7 @@ func.func @c1_channels(%x: !gdn_gpu.fragment<1x128xf32, #one>, %win: !gdn_gpu.fr
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c1_window(%x: !gdn_gpu.fragment<1x128xf32, #one>, %win: !gdn_gpu.fragment<4x128xf32, #one>, %w: !gdn_gpu.fragment<4x128xf32, #one>, %n: index) {
@@ -78,7 +78,7 @@ func.func @c1_window(%x: !gdn_gpu.fragment<1x128xf32, #one>, %win: !gdn_gpu.frag
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c1_result(%x: !gdn_gpu.fragment<1x128xf32, #one>, %win: !gdn_gpu.fragment<3x128xf32, #one>, %w: !gdn_gpu.fragment<4x128xf32, #one>, %n: index) {
@@ -95,7 +95,7 @@ func.func @c1_result(%x: !gdn_gpu.fragment<1x128xf32, #one>, %win: !gdn_gpu.frag
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c1_new_window(%x: !gdn_gpu.fragment<1x128xf32, #one>, %win: !gdn_gpu.fragment<3x128xf32, #one>, %w: !gdn_gpu.fragment<4x128xf32, #one>, %n: index) {
@@ -112,7 +112,7 @@ func.func @c1_new_window(%x: !gdn_gpu.fragment<1x128xf32, #one>, %win: !gdn_gpu.
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c1_bias(%x: !gdn_gpu.fragment<1x128xf32, #one>, %win: !gdn_gpu.fragment<3x128xf32, #one>, %w: !gdn_gpu.fragment<4x128xf32, #one>, %n: index, %b: !gdn_gpu.fragment<64xf32, #gdn_gpu.per_column<#one>>) {
@@ -129,7 +129,7 @@ func.func @c1_bias(%x: !gdn_gpu.fragment<1x128xf32, #one>, %win: !gdn_gpu.fragme
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c1_type(%x: !gdn_gpu.fragment<1x128xbf16, #one>, %win: !gdn_gpu.fragment<3x128xf32, #one>, %w: !gdn_gpu.fragment<4x128xf32, #one>, %n: index) {
@@ -146,7 +146,7 @@ func.func @c1_type(%x: !gdn_gpu.fragment<1x128xbf16, #one>, %win: !gdn_gpu.fragm
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c2_layout(%x: !gdn_gpu.fragment<1x128xf32, #rows>, %win: !gdn_gpu.fragment<3x128xf32, #one>, %w: !gdn_gpu.fragment<4x128xf32, #one>, %n: index) {
@@ -163,7 +163,7 @@ func.func @c2_layout(%x: !gdn_gpu.fragment<1x128xf32, #rows>, %win: !gdn_gpu.fra
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c2_two_layouts(%x: !gdn_gpu.fragment<1x128xf32, #one>, %win: !gdn_gpu.fragment<3x128xf32, #one>, %w: !gdn_gpu.fragment<4x128xf32, #rows>, %n: index) {
@@ -180,7 +180,7 @@ func.func @c2_two_layouts(%x: !gdn_gpu.fragment<1x128xf32, #one>, %win: !gdn_gpu
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c2_bias_per_row(%x: !gdn_gpu.fragment<1x128xf32, #one>, %win: !gdn_gpu.fragment<3x128xf32, #one>, %w: !gdn_gpu.fragment<4x128xf32, #one>, %n: index, %b: !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#one>>) {

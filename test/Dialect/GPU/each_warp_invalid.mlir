@@ -123,12 +123,12 @@ func.func @barrier_c1() attributes {gdn_gpu.threads = 256 : i64} {
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
 
-func.func @share_c5(%x: f32, %p: !gdn_gpu.shared<128xf32>) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @store_shared_c5(%x: f32, %p: !gdn_gpu.shared<128xf32>) attributes {gdn_gpu.threads = 256 : i64} {
   gdn_gpu.each_warp 0 for 2 {
   ^bb0(%w: index):
     %t = gdn_gpu.fill %x : f32 -> !one
-    // expected-error@+1 {{'gdn_gpu.share' op expects a 'row' inside gdn_gpu.each_warp, so that warps write different rows}}
-    gdn_gpu.share %t, %p : !one, !gdn_gpu.shared<128xf32>
+    // expected-error@+1 {{'gdn_gpu.store_shared' op expects a 'row' inside gdn_gpu.each_warp, so that warps write different rows}}
+    gdn_gpu.store_shared %t, %p : !one, !gdn_gpu.shared<128xf32>
   }
   return
 }
@@ -140,12 +140,12 @@ func.func @share_c5(%x: f32, %p: !gdn_gpu.shared<128xf32>) attributes {gdn_gpu.t
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
 
-func.func @share_c1_rows(%x: f32, %p: !gdn_gpu.shared<4x128xf32>) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @store_shared_c1_rows(%x: f32, %p: !gdn_gpu.shared<4x128xf32>) attributes {gdn_gpu.threads = 256 : i64} {
   gdn_gpu.each_warp 0 for 2 {
   ^bb0(%w: index):
     %t = gdn_gpu.fill %x : f32 -> !gdn_gpu.fragment<5x128xf32, #one>
-    // expected-error@+1 {{'gdn_gpu.share' op expects a fragment of the shape and element type of '!gdn_gpu.shared<4x128xf32>', rows of 'place', but got '!gdn_gpu.fragment<5x128xf32, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>'}}
-    gdn_gpu.share %t, %p row(%w) : !gdn_gpu.fragment<5x128xf32, #one>, !gdn_gpu.shared<4x128xf32>
+    // expected-error@+1 {{'gdn_gpu.store_shared' op expects a fragment of the shape and element type of '!gdn_gpu.shared<4x128xf32>', rows of 'buffer', but got '!gdn_gpu.fragment<5x128xf32, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>'}}
+    gdn_gpu.store_shared %t, %p row(%w) : !gdn_gpu.fragment<5x128xf32, #one>, !gdn_gpu.shared<4x128xf32>
   }
   return
 }

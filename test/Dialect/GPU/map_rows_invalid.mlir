@@ -10,7 +10,7 @@
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c1_no_result(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: !one) attributes {gdn_gpu.threads = 256 : i64} {
@@ -30,7 +30,7 @@ func.func @c1_no_result(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, 
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c1_two_layouts(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: !one) attributes {gdn_gpu.threads = 256 : i64} {
@@ -50,7 +50,7 @@ func.func @c1_two_layouts(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c1_result_per_column(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: !one) attributes {gdn_gpu.threads = 256 : i64} {
@@ -70,7 +70,7 @@ func.func @c1_result_per_column(%m: !state, %v: !row, %k: !column, %x: vector<12
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c1_rows(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: !one) attributes {gdn_gpu.threads = 256 : i64} {
@@ -90,7 +90,7 @@ func.func @c1_rows(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: !
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c1_columns(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: !one) attributes {gdn_gpu.threads = 256 : i64} {
@@ -110,7 +110,7 @@ func.func @c1_columns(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c2_count(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: !one) attributes {gdn_gpu.threads = 256 : i64} {
@@ -130,7 +130,7 @@ func.func @c2_count(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: 
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c2_row_number(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: !one) attributes {gdn_gpu.threads = 256 : i64} {
@@ -150,7 +150,7 @@ func.func @c2_row_number(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>,
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c2_row(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: !one) attributes {gdn_gpu.threads = 256 : i64} {
@@ -170,7 +170,7 @@ func.func @c2_row(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: !o
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c3_count(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: !one) attributes {gdn_gpu.threads = 256 : i64} {
@@ -190,7 +190,7 @@ func.func @c3_count(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: 
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c3_type(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: !one) attributes {gdn_gpu.threads = 256 : i64} {
@@ -210,7 +210,7 @@ func.func @c3_type(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: !
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c4_memory(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: !one) attributes {gdn_gpu.threads = 256 : i64} {
@@ -231,7 +231,7 @@ func.func @c4_memory(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o:
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c4_maximum(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: !one) attributes {gdn_gpu.threads = 256 : i64} {
@@ -252,7 +252,7 @@ func.func @c4_maximum(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c4_broadcast(%m: !state, %z: vector<1xf32>) attributes {gdn_gpu.threads = 256 : i64} {
@@ -273,7 +273,7 @@ func.func @c4_broadcast(%m: !state, %z: vector<1xf32>) attributes {gdn_gpu.threa
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c4_constant(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: !one) attributes {gdn_gpu.threads = 256 : i64} {
@@ -294,7 +294,7 @@ func.func @c4_constant(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c4_outside(%m: !state, %v: !row, %k: !column, %x: vector<128xf32>, %o: !one) attributes {gdn_gpu.threads = 256 : i64} {

@@ -33,7 +33,7 @@ func.func @begin_copy_c1_indices(%v: !view, %p: !keys, %i: index) attributes {gd
 !view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
 
 func.func @begin_copy_c1_count(%v: !view, %p: !keys, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
-  // expected-error@+1 {{'gdn_gpu.begin_copy' op expects one entry of 'dims' per dimension of 'place', which is 2, but got 1}}
+  // expected-error@+1 {{'gdn_gpu.begin_copy' op expects one entry of 'dims' per dimension of 'buffer', which is 2, but got 1}}
   gdn_gpu.begin_copy %v[%i, %i, %i] dims [2], %p : !view, !keys
   return
 }
@@ -69,7 +69,7 @@ func.func @begin_copy_c1_dims(%v: !view, %p: !keys, %i: index) attributes {gdn_g
 !view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
 
 func.func @begin_copy_c2_type(%v: !view, %p: !gdn_gpu.shared<64x128xf16, swizzled>, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
-  // expected-error@+1 {{'gdn_gpu.begin_copy' op expects 'place' to have the view's element type 'bf16', but got 'f16'}}
+  // expected-error@+1 {{'gdn_gpu.begin_copy' op expects 'buffer' to have the view's element type 'bf16', but got 'f16'}}
   gdn_gpu.begin_copy %v[%i, %i, %i] dims [0, 2], %p : !view, !gdn_gpu.shared<64x128xf16, swizzled>
   return
 }
@@ -288,9 +288,9 @@ func.func @running_sum_c1(%a: !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#rows>>
 !matrix = !gdn_gpu.fragment<64x64xf16, #rows>
 !view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
 
-func.func @fetch_c1_transpose(%p: !keys) attributes {gdn_gpu.threads = 128 : i64} {
-  // expected-error@+1 {{'gdn_gpu.fetch' op expects a fragment of the shape and element type of '!gdn_gpu.shared<128x64xbf16>', the transpose of 'place', but got '!gdn_gpu.fragment<64x128xbf16, #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>>'}}
-  %r = gdn_gpu.fetch transpose %p : !keys -> !left
+func.func @load_shared_c1_transpose(%p: !keys) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.load_shared' op expects a fragment of the shape and element type of '!gdn_gpu.shared<128x64xbf16>', the transpose of 'buffer', but got '!gdn_gpu.fragment<64x128xbf16, #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>>'}}
+  %r = gdn_gpu.load_shared transpose %p : !keys -> !left
   return
 }
 
@@ -306,9 +306,9 @@ func.func @fetch_c1_transpose(%p: !keys) attributes {gdn_gpu.threads = 128 : i64
 !matrix = !gdn_gpu.fragment<64x64xf16, #rows>
 !view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
 
-func.func @fetch_c1_rank(%p: !gdn_gpu.shared<64xbf16>) attributes {gdn_gpu.threads = 128 : i64} {
-  // expected-error@+1 {{'gdn_gpu.fetch' op expects 'place' to have rank 2, of which it takes the transpose, but got '!gdn_gpu.shared<64xbf16>'}}
-  %r = gdn_gpu.fetch transpose %p : !gdn_gpu.shared<64xbf16> -> !left
+func.func @load_shared_c1_rank(%p: !gdn_gpu.shared<64xbf16>) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.load_shared' op expects 'buffer' to have rank 2, of which it takes the transpose, but got '!gdn_gpu.shared<64xbf16>'}}
+  %r = gdn_gpu.load_shared transpose %p : !gdn_gpu.shared<64xbf16> -> !left
   return
 }
 
@@ -324,9 +324,9 @@ func.func @fetch_c1_rank(%p: !gdn_gpu.shared<64xbf16>) attributes {gdn_gpu.threa
 !matrix = !gdn_gpu.fragment<64x64xf16, #rows>
 !view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
 
-func.func @fetch_c4(%p: !keys) attributes {gdn_gpu.threads = 128 : i64} {
-  // expected-error@+1 {{'gdn_gpu.fetch' op expects all of a tile of 16-bit elements in a layout of matrix instructions, or pieces of up to 16 bytes, since 'place' is transposed, but got '!gdn_gpu.fragment<128x64xbf16, #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>>'}}
-  %r = gdn_gpu.fetch transpose %p : !keys -> !gdn_gpu.fragment<128x64xbf16, #wide>
+func.func @load_shared_c4(%p: !keys) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.load_shared' op expects all of a tile of 16-bit elements in a layout of matrix instructions, or pieces of up to 16 bytes, since 'buffer' is transposed, but got '!gdn_gpu.fragment<128x64xbf16, #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>>'}}
+  %r = gdn_gpu.load_shared transpose %p : !keys -> !gdn_gpu.fragment<128x64xbf16, #wide>
   return
 }
 
@@ -342,9 +342,9 @@ func.func @fetch_c4(%p: !keys) attributes {gdn_gpu.threads = 128 : i64} {
 !matrix = !gdn_gpu.fragment<64x64xf16, #rows>
 !view = memref<?x?x128xbf16, strided<[?, ?, 1]>>
 
-func.func @share_c4(%t: !gdn_gpu.fragment<128xbf16, #gdn_gpu.per_row<#rows>>, %p: !keys, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
-  // expected-error@+1 {{'gdn_gpu.share' op expects all of a tile of 16-bit elements in a layout of matrix instructions, or pieces of up to 16 bytes, since 'place' is swizzled, but got '!gdn_gpu.fragment<128xbf16, #gdn_gpu.per_row<<warps = 4, lanes = 4, vector = 2>>>'}}
-  gdn_gpu.share %t, %p row(%i) : !gdn_gpu.fragment<128xbf16, #gdn_gpu.per_row<#rows>>, !keys
+func.func @store_shared_c4(%t: !gdn_gpu.fragment<128xbf16, #gdn_gpu.per_row<#rows>>, %p: !keys, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.store_shared' op expects all of a tile of 16-bit elements in a layout of matrix instructions, or pieces of up to 16 bytes, since 'buffer' is swizzled, but got '!gdn_gpu.fragment<128xbf16, #gdn_gpu.per_row<<warps = 4, lanes = 4, vector = 2>>>'}}
+  gdn_gpu.store_shared %t, %p row(%i) : !gdn_gpu.fragment<128xbf16, #gdn_gpu.per_row<#rows>>, !keys
   return
 }
 
@@ -408,12 +408,12 @@ func.func @column_sum_c3(%t: !sums, %s: !scratch) attributes {gdn_gpu.threads = 
 #two = #gdn_gpu.rows<warps = 2, lanes = 4, vector = 2>
 !tile = !gdn_gpu.fragment<64x64xf16, #rows>
 !sums = !gdn_gpu.fragment<64x64xf32, #rows>
-!pending = !gdn_gpu.pending<64x64xf32, #rows>
-!place = !gdn_gpu.shared<64x64xf16, swizzled>
+!async_token = !gdn_gpu.async_token<64x64xf32, #rows>
+!buffer = !gdn_gpu.shared<64x64xf16, swizzled>
 
-func.func @matmul_c6_warps(%t: !gdn_gpu.fragment<32x64xf16, #two>, %p: !place) attributes {gdn_gpu.threads = 64 : i64, gdn_gpu.warpgroups} {
+func.func @matmul_c6_warps(%t: !gdn_gpu.fragment<32x64xf16, #two>, %p: !buffer) attributes {gdn_gpu.threads = 64 : i64, gdn_gpu.warpgroups} {
   // expected-error@+1 {{'gdn_gpu.matmul' op expects a product of warpgroups with warps in multiples of 4, rows of 'rhs' of a multiple of 128 bytes and at most 256 columns, but got 2 warps, '!gdn_gpu.shared<64x64xf16, swizzled>' and 64 columns}}
-  %s = gdn_gpu.matmul warpgroup %t, %p : !gdn_gpu.fragment<32x64xf16, #two>, !place -> !gdn_gpu.fragment<32x64xf32, #two>
+  %s = gdn_gpu.matmul warpgroup %t, %p : !gdn_gpu.fragment<32x64xf16, #two>, !buffer -> !gdn_gpu.fragment<32x64xf32, #two>
   return
 }
 
@@ -423,12 +423,12 @@ func.func @matmul_c6_warps(%t: !gdn_gpu.fragment<32x64xf16, #two>, %p: !place) a
 #two = #gdn_gpu.rows<warps = 2, lanes = 4, vector = 2>
 !tile = !gdn_gpu.fragment<64x64xf16, #rows>
 !sums = !gdn_gpu.fragment<64x64xf32, #rows>
-!pending = !gdn_gpu.pending<64x64xf32, #rows>
-!place = !gdn_gpu.shared<64x64xf16, swizzled>
+!async_token = !gdn_gpu.async_token<64x64xf32, #rows>
+!buffer = !gdn_gpu.shared<64x64xf16, swizzled>
 
-func.func @matmul_c6_function(%t: !tile, %p: !place) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @matmul_c6_function(%t: !tile, %p: !buffer) attributes {gdn_gpu.threads = 128 : i64} {
   // expected-error@+1 {{'gdn_gpu.matmul' op expects a product of warpgroups in a function with the attribute gdn_gpu.warpgroups, but 'matmul_c6_function' has none}}
-  %s = gdn_gpu.matmul warpgroup %t, %p : !tile, !place -> !sums
+  %s = gdn_gpu.matmul warpgroup %t, %p : !tile, !buffer -> !sums
   return
 }
 
@@ -438,12 +438,12 @@ func.func @matmul_c6_function(%t: !tile, %p: !place) attributes {gdn_gpu.threads
 #two = #gdn_gpu.rows<warps = 2, lanes = 4, vector = 2>
 !tile = !gdn_gpu.fragment<64x64xf16, #rows>
 !sums = !gdn_gpu.fragment<64x64xf32, #rows>
-!pending = !gdn_gpu.pending<64x64xf32, #rows>
-!place = !gdn_gpu.shared<64x64xf16, swizzled>
+!async_token = !gdn_gpu.async_token<64x64xf32, #rows>
+!buffer = !gdn_gpu.shared<64x64xf16, swizzled>
 
 func.func @start_matmul_c1(%t: !tile, %p: !gdn_gpu.shared<64x32xf16, swizzled>) attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
   // expected-error@+1 {{'gdn_gpu.start_matmul' op expects a product of warpgroups with warps in multiples of 4, rows of 'rhs' of a multiple of 128 bytes and at most 256 columns, but got 4 warps, '!gdn_gpu.shared<64x32xf16, swizzled>' and 32 columns}}
-  %s = gdn_gpu.start_matmul %t, %p : !tile, !gdn_gpu.shared<64x32xf16, swizzled> -> !gdn_gpu.pending<64x32xf32, #rows>
+  %s = gdn_gpu.start_matmul %t, %p : !tile, !gdn_gpu.shared<64x32xf16, swizzled> -> !gdn_gpu.async_token<64x32xf32, #rows>
   return
 }
 
@@ -453,12 +453,12 @@ func.func @start_matmul_c1(%t: !tile, %p: !gdn_gpu.shared<64x32xf16, swizzled>) 
 #two = #gdn_gpu.rows<warps = 2, lanes = 4, vector = 2>
 !tile = !gdn_gpu.fragment<64x64xf16, #rows>
 !sums = !gdn_gpu.fragment<64x64xf32, #rows>
-!pending = !gdn_gpu.pending<64x64xf32, #rows>
-!place = !gdn_gpu.shared<64x64xf16, swizzled>
+!async_token = !gdn_gpu.async_token<64x64xf32, #rows>
+!buffer = !gdn_gpu.shared<64x64xf16, swizzled>
 
-func.func @start_matmul_c2_unused(%t: !tile, %p: !place) attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
+func.func @start_matmul_c2_unused(%t: !tile, %p: !buffer) attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
   // expected-error@+1 {{'gdn_gpu.start_matmul' op expects one gdn_gpu.await_matmul of its result, in the same block}}
-  %s = gdn_gpu.start_matmul %t, %p : !tile, !place -> !pending
+  %s = gdn_gpu.start_matmul %t, %p : !tile, !buffer -> !async_token
   return
 }
 
@@ -468,16 +468,16 @@ func.func @start_matmul_c2_unused(%t: !tile, %p: !place) attributes {gdn_gpu.thr
 #two = #gdn_gpu.rows<warps = 2, lanes = 4, vector = 2>
 !tile = !gdn_gpu.fragment<64x64xf16, #rows>
 !sums = !gdn_gpu.fragment<64x64xf32, #rows>
-!pending = !gdn_gpu.pending<64x64xf32, #rows>
-!place = !gdn_gpu.shared<64x64xf16, swizzled>
+!async_token = !gdn_gpu.async_token<64x64xf32, #rows>
+!buffer = !gdn_gpu.shared<64x64xf16, swizzled>
 
-func.func @start_matmul_c2_region(%t: !tile, %p: !place, %c: i1) attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
+func.func @start_matmul_c2_region(%t: !tile, %p: !buffer, %c: i1) attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
   // expected-error@+1 {{'gdn_gpu.start_matmul' op expects its gdn_gpu.await_matmul before scf.if}}
-  %s = gdn_gpu.start_matmul %t, %p : !tile, !place -> !pending
+  %s = gdn_gpu.start_matmul %t, %p : !tile, !buffer -> !async_token
   scf.if %c {
     gdn_gpu.barrier
   }
-  %a = gdn_gpu.await_matmul %s : !pending
+  %a = gdn_gpu.await_matmul %s : !async_token
   return
 }
 
@@ -487,12 +487,12 @@ func.func @start_matmul_c2_region(%t: !tile, %p: !place, %c: i1) attributes {gdn
 #two = #gdn_gpu.rows<warps = 2, lanes = 4, vector = 2>
 !tile = !gdn_gpu.fragment<64x64xf16, #rows>
 !sums = !gdn_gpu.fragment<64x64xf32, #rows>
-!pending = !gdn_gpu.pending<64x64xf32, #rows>
-!place = !gdn_gpu.shared<64x64xf16, swizzled>
+!async_token = !gdn_gpu.async_token<64x64xf32, #rows>
+!buffer = !gdn_gpu.shared<64x64xf16, swizzled>
 
-func.func @await_matmul_c1(%s: !pending) {
+func.func @await_matmul_c1(%s: !async_token) {
   // expected-error@+1 {{failed to verify that result is the fragment under way}}
-  %a = "gdn_gpu.await_matmul"(%s) : (!pending) -> !gdn_gpu.fragment<64x32xf32, #rows>
+  %a = "gdn_gpu.await_matmul"(%s) : (!async_token) -> !gdn_gpu.fragment<64x32xf32, #rows>
   return
 }
 
@@ -500,10 +500,10 @@ func.func @await_matmul_c1(%s: !pending) {
 
 #pieces = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 8>
 
-func.func @fetch_c3(%p: !gdn_gpu.shared<64x64xbf16, swizzled>) attributes {gdn_gpu.threads = 64 : i64} {
+func.func @load_shared_c3(%p: !gdn_gpu.shared<64x64xbf16, swizzled>) attributes {gdn_gpu.threads = 64 : i64} {
   %c4 = arith.constant 4 : index
-  // expected-error@+1 {{'gdn_gpu.fetch' op expects a 'row' that is a multiple of 8, since 'place' is swizzled, but got 4}}
-  %f = gdn_gpu.fetch %p row(%c4) : !gdn_gpu.shared<64x64xbf16, swizzled>
+  // expected-error@+1 {{'gdn_gpu.load_shared' op expects a 'row' that is a multiple of 8, since 'buffer' is swizzled, but got 4}}
+  %f = gdn_gpu.load_shared %p row(%c4) : !gdn_gpu.shared<64x64xbf16, swizzled>
       -> !gdn_gpu.fragment<8x64xbf16, #pieces>
   return
 }

@@ -11,7 +11,7 @@
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 // Memory to registers and back, with all that the ops may say.
@@ -38,29 +38,29 @@ func.func @access(%pool: !view, %slot: index, %n: index)
 //       CHECK:   gdn_gpu.await_launch
 //       CHECK:   gdn_gpu.release_launch
 //       CHECK:   %[[R:.+]]:2 = gdn_gpu.warps 3 for 1 -> {{(!gdn_gpu.fragment)?}}<128xf32, {{.+}}>, f32 {
-//       CHECK:     gdn_gpu.share %{{.+}}, %[[PLACE]] : {{(!gdn_gpu.fragment)?}}<128xf32, {{.+}}>, {{(!gdn_gpu.shared)?}}<128xf32>
-//       CHECK:     gdn_gpu.share %{{.+}}, %[[GRID]] row(%{{.+}}) : {{(!gdn_gpu.fragment)?}}<128xf32, {{.+}}>, {{(!gdn_gpu.shared)?}}<4x128xf32>
+//       CHECK:     gdn_gpu.store_shared %{{.+}}, %[[PLACE]] : {{(!gdn_gpu.fragment)?}}<128xf32, {{.+}}>, {{(!gdn_gpu.shared)?}}<128xf32>
+//       CHECK:     gdn_gpu.store_shared %{{.+}}, %[[GRID]] row(%{{.+}}) : {{(!gdn_gpu.fragment)?}}<128xf32, {{.+}}>, {{(!gdn_gpu.shared)?}}<4x128xf32>
 //       CHECK:     %[[E:.+]] = gdn_gpu.extract %{{.+}}[127] : {{(!gdn_gpu.fragment)?}}<128xf32, {{.+}}> -> f32
 //       CHECK:     gdn_gpu.last_reader %{{.+}} of %{{.+}} after %{{.+}}, %{{.+}} : {{(!gdn_gpu.fragment)?}}<128xf32, {{.+}}>, {{(!gdn_gpu.fragment)?}}<128xf32, {{.+}}>
 //       CHECK:     %[[TICKET:.+]] = gdn_gpu.take_ticket %{{.+}} of %{{.+}} after %{{.+}} : {{(!gdn_gpu.fragment)?}}<128xf32, {{.+}}>
 //       CHECK:     gdn_gpu.is_last %[[TICKET]] of %{{.+}}
 //       CHECK:     gdn_gpu.yield %{{.+}}, %[[E]] : {{(!gdn_gpu.fragment)?}}<128xf32, {{.+}}>, f32
 //       CHECK:   gdn_gpu.barrier
-//       CHECK:   gdn_gpu.fetch %[[PLACE]] : {{(!gdn_gpu.shared)?}}<128xf32> -> {{(!gdn_gpu.fragment)?}}<128xf32, #gdn_gpu.per_row<#{{.+}}>>
-//       CHECK:   gdn_gpu.fetch %[[GRID]] row(%{{.+}}) : {{(!gdn_gpu.shared)?}}<4x128xf32> -> {{(!gdn_gpu.fragment)?}}<128xf32, #gdn_gpu.per_column<#{{.+}}>>
-//       CHECK:   gdn_gpu.fetch_element %[[PLACE]][%{{.+}}] : {{(!gdn_gpu.shared)?}}<128xf32> -> f32
+//       CHECK:   gdn_gpu.load_shared %[[PLACE]] : {{(!gdn_gpu.shared)?}}<128xf32> -> {{(!gdn_gpu.fragment)?}}<128xf32, #gdn_gpu.per_row<#{{.+}}>>
+//       CHECK:   gdn_gpu.load_shared %[[GRID]] row(%{{.+}}) : {{(!gdn_gpu.shared)?}}<4x128xf32> -> {{(!gdn_gpu.fragment)?}}<128xf32, #gdn_gpu.per_column<#{{.+}}>>
+//       CHECK:   gdn_gpu.load_shared_element %[[PLACE]][%{{.+}}] : {{(!gdn_gpu.shared)?}}<128xf32> -> f32
 //       CHECK:   gdn_gpu.warps 3 for 1 {
 //       CHECK:     arith.negf %[[R]]#1
 func.func @roles(%i: index, %x: f32) attributes {gdn_gpu.threads = 256 : i64} {
-  %place = gdn_gpu.alloc : !place
+  %buffer = gdn_gpu.alloc : !buffer
   %grid = gdn_gpu.alloc : !gdn_gpu.shared<4x128xf32>
   %row = gdn_gpu.reshape %grid : !gdn_gpu.shared<4x128xf32> to !gdn_gpu.shared<512xf32>
   gdn_gpu.await_launch
   gdn_gpu.release_launch
   %r, %y = gdn_gpu.warps 3 for 1 -> !one, f32 {
     %t = gdn_gpu.fill %x : f32 -> !one
-    gdn_gpu.share %t, %place : !one, !place
-    gdn_gpu.share %t, %grid row(%i) : !one, !gdn_gpu.shared<4x128xf32>
+    gdn_gpu.store_shared %t, %buffer : !one, !buffer
+    gdn_gpu.store_shared %t, %grid row(%i) : !one, !gdn_gpu.shared<4x128xf32>
     %e = gdn_gpu.extract %t[127] : !one -> f32
     %last = gdn_gpu.last_reader %i of %i after %t, %t : !one, !one
     %ticket = gdn_gpu.take_ticket %i of %i after %t : !one
@@ -68,9 +68,9 @@ func.func @roles(%i: index, %x: f32) attributes {gdn_gpu.threads = 256 : i64} {
     gdn_gpu.yield %t, %e : !one, f32
   }
   gdn_gpu.barrier
-  %v = gdn_gpu.fetch %place : !place -> !row
-  %k = gdn_gpu.fetch %grid row(%i) : !gdn_gpu.shared<4x128xf32> -> !column
-  %s = gdn_gpu.fetch_element %place[%i] : !place -> f32
+  %v = gdn_gpu.load_shared %buffer : !buffer -> !row
+  %k = gdn_gpu.load_shared %grid row(%i) : !gdn_gpu.shared<4x128xf32> -> !column
+  %s = gdn_gpu.load_shared_element %buffer[%i] : !buffer -> f32
   gdn_gpu.warps 3 for 1 {
     %z = arith.negf %y : f32
   }
@@ -141,21 +141,21 @@ func.func @prefetch(%weights: memref<?x4xbf16>, %c: index) attributes {gdn_gpu.t
 // CHECK-LABEL: func.func @each_warp
 //       CHECK:   %[[T:.+]] = gdn_gpu.each_warp 2 for 4 -> {{.+}} {
 //       CHECK:   ^bb0(%[[W:.+]]: index):
-//       CHECK:     gdn_gpu.share %{{.+}}, %[[P:.+]] row(%[[W]]) : {{.*}}<2x128xf32, #{{.+}}>, {{.*}}<8x128xf32>
+//       CHECK:     gdn_gpu.store_shared %{{.+}}, %[[P:.+]] row(%[[W]]) : {{.*}}<2x128xf32, #{{.+}}>, {{.*}}<8x128xf32>
 //       CHECK:   gdn_gpu.each_warp 2 for 4 {
-//       CHECK:     gdn_gpu.fetch %[[P]] row(%{{.+}}) : {{.*}}<8x128xf32> -> {{.*}}<3x128xf32, #{{.+}}>
+//       CHECK:     gdn_gpu.load_shared %[[P]] row(%{{.+}}) : {{.*}}<8x128xf32> -> {{.*}}<3x128xf32, #{{.+}}>
 func.func @each_warp(%x: f32, %p: !gdn_gpu.shared<8x128xf32>)
     attributes {gdn_gpu.threads = 256 : i64} {
   %t = gdn_gpu.each_warp 2 for 4 -> !gdn_gpu.fragment<2x128xf32, #one> {
   ^bb0(%w: index):
     %s = gdn_gpu.fill %x : f32 -> !gdn_gpu.fragment<2x128xf32, #one>
-    gdn_gpu.share %s, %p row(%w) : !gdn_gpu.fragment<2x128xf32, #one>, !gdn_gpu.shared<8x128xf32>
+    gdn_gpu.store_shared %s, %p row(%w) : !gdn_gpu.fragment<2x128xf32, #one>, !gdn_gpu.shared<8x128xf32>
     gdn_gpu.yield %s : !gdn_gpu.fragment<2x128xf32, #one>
   }
   gdn_gpu.barrier
   gdn_gpu.each_warp 2 for 4 {
   ^bb0(%w: index):
-    %s = gdn_gpu.fetch %p row(%w) : !gdn_gpu.shared<8x128xf32> -> !gdn_gpu.fragment<3x128xf32, #one>
+    %s = gdn_gpu.load_shared %p row(%w) : !gdn_gpu.shared<8x128xf32> -> !gdn_gpu.fragment<3x128xf32, #one>
   }
   return
 }

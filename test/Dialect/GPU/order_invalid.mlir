@@ -7,7 +7,7 @@
 
 #one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
 !tile = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-func.func @result_in_warps_without_a_number(%x: !tile, %place: !gdn_gpu.shared<128xf32>)
+func.func @result_in_warps_without_a_number(%x: !tile, %buffer: !gdn_gpu.shared<128xf32>)
     attributes {gdn_gpu.threads = 64 : i64} {
   // expected-error@+1 {{'gdn_gpu.warps' op expects result 0 to be used on the same warps only}}
   %t = gdn_gpu.warps 1 for 1 -> !tile {
@@ -15,7 +15,7 @@ func.func @result_in_warps_without_a_number(%x: !tile, %place: !gdn_gpu.shared<1
   }
   "gdn_gpu.warps"() <{first = 1 : i64}> ({
     // expected-note@+1 {{other use}}
-    gdn_gpu.share %t, %place : !tile, !gdn_gpu.shared<128xf32>
+    gdn_gpu.store_shared %t, %buffer : !tile, !gdn_gpu.shared<128xf32>
     gdn_gpu.yield
   }) : () -> ()
   return
@@ -57,12 +57,12 @@ func.func @arrival_without_a_warp() attributes {gdn_gpu.threads = 64 : i64} {
 
 #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !tile = !gdn_gpu.fragment<64x128xbf16, #rows>
-!place = !gdn_gpu.shared<64x128xbf16, swizzled>
+!buffer = !gdn_gpu.shared<64x128xbf16, swizzled>
 func.func @product_awaited_before_it_starts(%k: !tile) attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
-  %place = gdn_gpu.alloc : !place
-  %s = gdn_gpu.await_matmul %p : !gdn_gpu.pending<64x64xf32, #rows>
+  %buffer = gdn_gpu.alloc : !buffer
+  %s = gdn_gpu.await_matmul %p : !gdn_gpu.async_token<64x64xf32, #rows>
   // expected-error@+1 {{'gdn_gpu.start_matmul' op expects one gdn_gpu.await_matmul of its result, in the same block}}
-  %p = gdn_gpu.start_matmul %k, transpose %place : !tile, !place -> !gdn_gpu.pending<64x64xf32, #rows>
+  %p = gdn_gpu.start_matmul %k, transpose %buffer : !tile, !buffer -> !gdn_gpu.async_token<64x64xf32, #rows>
   return
 }
 
@@ -70,11 +70,11 @@ func.func @product_awaited_before_it_starts(%k: !tile) attributes {gdn_gpu.threa
 
 #one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
 !tile = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-func.func @load_of_what_is_not_begun(%x: memref<?xf32>, %n: index, %place: !gdn_gpu.shared<128xf32>)
+func.func @load_of_what_is_not_begun(%x: memref<?xf32>, %n: index, %buffer: !gdn_gpu.shared<128xf32>)
     attributes {gdn_gpu.threads = 32 : i64} {
   // expected-error@+1 {{'gdn_gpu.load' op expects 'begun' to be the place of a gdn_gpu.begin_load of the same tile}}
-  %t = gdn_gpu.load %x[%n] dims [0] begun(%place : !gdn_gpu.shared<128xf32>) : memref<?xf32>, !tile
-  "gdn_gpu.begin_load"(%place) : (!gdn_gpu.shared<128xf32>) -> ()
+  %t = gdn_gpu.load %x[%n] dims [0] begun(%buffer : !gdn_gpu.shared<128xf32>) : memref<?xf32>, !tile
+  "gdn_gpu.begin_load"(%buffer) : (!gdn_gpu.shared<128xf32>) -> ()
   return
 }
 

@@ -15,4 +15,4 @@ gdn_gpu.await_arrivals
 // -----
 
 // expected-error@+1 {{'gdn_gpu.alloc' op expects to be directly in the function, but is in 'builtin.module'}}
-%place = gdn_gpu.alloc : !gdn_gpu.shared<4x4xf32>
+%buffer = gdn_gpu.alloc : !gdn_gpu.shared<4x4xf32>

@@ -95,10 +95,10 @@ func.func @share_products_c3(%s: !state, %t: !keys, %n: index) attributes {gdn_g
   %q = gdn_gpu.alloc : !with
   %d = gdn_gpu.alloc : !to
   %e = gdn_gpu.alloc : !to
-  gdn_gpu.share %t, %k : !keys, !with
+  gdn_gpu.store_shared %t, %k : !keys, !with
   gdn_gpu.barrier
   // expected-note@+1 {{access before it}}
-  gdn_gpu.share %t, %q : !keys, !with
+  gdn_gpu.store_shared %t, %q : !keys, !with
   // expected-error@+1 {{'gdn_gpu.share_products' op expects a gdn_gpu.barrier between it and the access before it}}
   gdn_gpu.share_products %s, %k, %q rows(%n), %d, %e : !state, !with, !to
   return

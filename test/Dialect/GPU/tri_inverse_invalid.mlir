@@ -46,7 +46,7 @@ func.func @tri_inverse_c3(%a: !matrix, %p: !square) attributes {gdn_gpu.threads 
 
 func.func @tri_inverse_c1_count(%a: !matrix, %p: !square) attributes {gdn_gpu.threads = 128 : i64} {
   // expected-error@+1 {{'gdn_gpu.tri_inverse' op expects one matrix or two, but got 3}}
-  %r:3 = gdn_gpu.tri_inverse turned %a, %a, %a in %p : (!matrix, !matrix, !matrix, !square) -> (!matrix, !matrix, !matrix)
+  %r:3 = gdn_gpu.tri_inverse transposed %a, %a, %a in %p : (!matrix, !matrix, !matrix, !square) -> (!matrix, !matrix, !matrix)
   return
 }
 
@@ -58,7 +58,7 @@ func.func @tri_inverse_c1_count(%a: !matrix, %p: !square) attributes {gdn_gpu.th
 
 func.func @tri_inverse_c1_results(%a: !matrix, %p: !square) attributes {gdn_gpu.threads = 128 : i64} {
   // expected-error@+1 {{'gdn_gpu.tri_inverse' op expects as many results as matrices, 2, but got 1}}
-  %r = gdn_gpu.tri_inverse turned %a, %a in %p : (!matrix, !matrix, !square) -> !matrix
+  %r = gdn_gpu.tri_inverse transposed %a, %a in %p : (!matrix, !matrix, !square) -> !matrix
   return
 }
 
@@ -71,7 +71,7 @@ func.func @tri_inverse_c1_results(%a: !matrix, %p: !square) attributes {gdn_gpu.
 
 func.func @tri_inverse_c1_types(%a: !matrix, %b: !sums, %p: !square) attributes {gdn_gpu.threads = 128 : i64} {
   // expected-error@+1 {{'gdn_gpu.tri_inverse' op expects matrices and results of one type, '!gdn_gpu.fragment<64x64xf16, #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>>', but got '!gdn_gpu.fragment<64x64xf32, #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>>'}}
-  %r:2 = gdn_gpu.tri_inverse turned %a, %b in %p : (!matrix, !sums, !square) -> (!matrix, !matrix)
+  %r:2 = gdn_gpu.tri_inverse transposed %a, %b in %p : (!matrix, !sums, !square) -> (!matrix, !matrix)
   return
 }
 
@@ -82,7 +82,7 @@ func.func @tri_inverse_c1_types(%a: !matrix, %b: !sums, %p: !square) attributes 
 !matrix = !gdn_gpu.fragment<64x64xf16, #rows>
 
 func.func @tri_inverse_c1_plain(%a: !matrix, %p: !square) attributes {gdn_gpu.threads = 128 : i64} {
-  // expected-error@+1 {{'gdn_gpu.tri_inverse' op expects two matrices to have four warps and 'turned'}}
+  // expected-error@+1 {{'gdn_gpu.tri_inverse' op expects two matrices to have four warps and 'transposed'}}
   %r:2 = gdn_gpu.tri_inverse %a, %a in %p : (!matrix, !matrix, !square) -> (!matrix, !matrix)
   return
 }
@@ -95,6 +95,6 @@ func.func @tri_inverse_c1_plain(%a: !matrix, %p: !square) attributes {gdn_gpu.th
 
 func.func @tri_inverse_c2_two(%a: !matrix, %p: !square) attributes {gdn_gpu.threads = 128 : i64} {
   // expected-error@+1 {{'gdn_gpu.tri_inverse' op expects 'scratch' to be '!gdn_gpu.shared<80x64xf16, swizzled>', but got '!gdn_gpu.shared<64x64xf16, swizzled>'}}
-  %r:2 = gdn_gpu.tri_inverse turned %a, %a in %p : (!matrix, !matrix, !square) -> (!matrix, !matrix)
+  %r:2 = gdn_gpu.tri_inverse transposed %a, %a in %p : (!matrix, !matrix, !square) -> (!matrix, !matrix)
   return
 }

@@ -7,10 +7,10 @@
 
 #rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
 #one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 1>
-#turns = #gdn_gpu.rows<warps = 8, lanes = 16, vector = 4, interleaved = true>
-#plain = #gdn_gpu.rows<warps = 4, lanes = 16, vector = 4, interleaved = false>
+#turns = #gdn_gpu.rows<warps = 8, lanes = 16, vector = 4, cyclic = true>
+#plain = #gdn_gpu.rows<warps = 4, lanes = 16, vector = 4, cyclic = false>
 
-// CHECK-DAG: #[[$TURNS:.+]] = #gdn_gpu.rows<warps = 8, lanes = 16, vector = 4, interleaved = true>
+// CHECK-DAG: #[[$TURNS:.+]] = #gdn_gpu.rows<warps = 8, lanes = 16, vector = 4, cyclic = true>
 // CHECK-DAG: #[[$PLAIN:.+]] = #gdn_gpu.rows<warps = 4, lanes = 16, vector = 4>
 // CHECK-DAG: #[[$ROWS:.+]] = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
 // CHECK-DAG: #[[$ONE:.+]] = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 1>

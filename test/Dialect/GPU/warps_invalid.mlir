@@ -10,7 +10,7 @@
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c1_nested() attributes {gdn_gpu.threads = 256 : i64} {
@@ -30,7 +30,7 @@ func.func @c1_nested() attributes {gdn_gpu.threads = 256 : i64} {
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c1_no_threads() {
@@ -48,7 +48,7 @@ func.func @c1_no_threads() {
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c1_too_many() attributes {gdn_gpu.threads = 256 : i64} {
@@ -66,7 +66,7 @@ func.func @c1_too_many() attributes {gdn_gpu.threads = 256 : i64} {
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c2_count() attributes {gdn_gpu.threads = 256 : i64} {
@@ -85,7 +85,7 @@ func.func @c2_count() attributes {gdn_gpu.threads = 256 : i64} {
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c2_type(%x: bf16) attributes {gdn_gpu.threads = 256 : i64} {
@@ -104,7 +104,7 @@ func.func @c2_type(%x: bf16) attributes {gdn_gpu.threads = 256 : i64} {
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c3_outside(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
@@ -125,7 +125,7 @@ func.func @c3_outside(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c3_other_warps(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
@@ -148,7 +148,7 @@ func.func @c3_other_warps(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !column = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
-!place = !gdn_gpu.shared<128xf32>
+!buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c4_layout(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {

@@ -10,7 +10,7 @@ func.func private @slip() attributes {gdn_tile.grids = ["N"]}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects an attribute that gdn_tile has, but got 'gdn_tile.launch_bounds'; there are 'gdn_tile.grid', 'gdn_tile.symbols', 'gdn_tile.groups', 'gdn_tile.multiples', 'gdn_tile.facts', 'gdn_tile.stage_of', 'gdn_tile.variant', 'gdn_tile.workspace', 'gdn_tile.conditions', 'gdn_tile.beside', 'gdn_tile.bits', 'gdn_tile.scratch_bytes'}}
+// expected-error@+1 {{'func.func' op expects an attribute that gdn_tile has, but got 'gdn_tile.launch_bounds'; there are 'gdn_tile.grid', 'gdn_tile.symbols', 'gdn_tile.groups', 'gdn_tile.multiples', 'gdn_tile.facts', 'gdn_tile.stage_of', 'gdn_tile.variant', 'gdn_tile.workspace', 'gdn_tile.conditions', 'gdn_tile.overlaps', 'gdn_tile.bits', 'gdn_tile.scratch_bytes'}}
 func.func private @unknown() attributes {gdn_tile.launch_bounds = 4}
 
 // -----
@@ -21,13 +21,13 @@ module attributes {gdn_tile.grid = ["N"]} {
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_tile.beside' on functions only, but got it on argument 0}}
-func.func private @of_an_argument(index {gdn_tile.beside = "next"})
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.overlaps' on functions only, but got it on argument 0}}
+func.func private @of_an_argument(index {gdn_tile.overlaps = "next"})
 
 // -----
 
 // expected-error@+1 {{'func.func' op expects 'gdn_tile.bits' on functions only, but got it on result 1}}
-func.func private @of_a_result() -> (index, index {gdn_tile.bits = "split"})
+func.func private @of_a_result() -> (index, index {gdn_tile.bits = "staged"})
 
 // -----
 
@@ -119,13 +119,13 @@ func.func private @no_variant() attributes {gdn_tile.variant = []}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_tile.beside' to be "next" or "last", but got "first"}}
-func.func private @beside_whom() attributes {gdn_tile.beside = "first"}
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.overlaps' to be "next" or "last", but got "first"}}
+func.func private @beside_whom() attributes {gdn_tile.overlaps = "first"}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_tile.bits' to be a string, but got ["split"]}}
-func.func private @bits_are_several() attributes {gdn_tile.bits = ["split"]}
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.bits' to be a string, but got ["staged"]}}
+func.func private @bits_are_several() attributes {gdn_tile.bits = ["staged"]}
 
 // -----
 

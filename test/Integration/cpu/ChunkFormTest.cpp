@@ -113,7 +113,7 @@ void ChunkForm::check(const Config &config, Batch batch, const Inputs &inputs) {
       value *= inputs.valueScale;
     call["v"].assign(values);
   }
-  call.run(kind().stages == ChunkStages::split ? "split" : "");
+  call.run(kind().stages == ChunkStages::staged ? "staged" : "");
   const Errors want = bounds();
   call.check(want);
   const std::string what = std::string("chunks, ") + kind().name +
@@ -214,11 +214,11 @@ static const Kind kinds[] = {
 };
 static const Kind splitKinds[] = {
     {"BF16MixedIoSplit", FloatKind::bf16, Precision::mixedIo,
-     ChunkStages::split},
+     ChunkStages::staged},
 };
 static const Kind moreSplitKinds[] = {
-    {"BF16MixedSplit", FloatKind::bf16, Precision::mixed, ChunkStages::split},
-    {"F16MixedSplit", FloatKind::f16, Precision::mixed, ChunkStages::split},
+    {"BF16MixedSplit", FloatKind::bf16, Precision::mixed, ChunkStages::staged},
+    {"F16MixedSplit", FloatKind::f16, Precision::mixed, ChunkStages::staged},
 };
 static const Kind everyRunsKinds[] = {kinds[0], kinds[1], kinds[3]};
 static const Kind moreKinds[] = {

@@ -36,7 +36,7 @@ protected:
     config.options.hasInitial = config.options.writeSlots = true;
     config.pipeline.precision = c.precision;
     config.pipeline.chunk = c.chunk;
-    config.pipeline.chunkStages = ChunkStages::split;
+    config.pipeline.chunkStages = ChunkStages::staged;
     return config;
   }
   /// Rows without tokens, shorter than a window and than a chunk, of whole
@@ -72,7 +72,7 @@ TEST_P(TwoStages, EqualReference) {
     Batch batch = ragged();
     batch.inputs.gates = gates;
     Call call(config(), "prefill", batch);
-    call.run("split");
+    call.run("staged");
     call.check(bounds());
   }
 }
@@ -80,10 +80,10 @@ TEST_P(TwoStages, EqualReference) {
 // Chunks have the same slots whatever runs at the same time.
 TEST_P(TwoStages, EqualBitsForAnyWorkers) {
   Call one(config(), "prefill", ragged());
-  one.run("split");
+  one.run("staged");
   for (int workers : {2, 0}) {
     Call many(config(), "prefill", ragged(), {}, workers);
-    many.run("split");
+    many.run("staged");
     for (const char *name : {"core", "out", "conv_pool", "state_pool"})
       EXPECT_TRUE(many[name].sameMemory(one[name])) << name;
   }
@@ -120,7 +120,7 @@ TEST(ChunkSlots, AnyNumberOfRows) {
   config.options.outputs = EntryOutputs::core;
   config.pipeline.precision = Precision::mixed;
   config.pipeline.chunk = 16;
-  config.pipeline.chunkStages = ChunkStages::split;
+  config.pipeline.chunkStages = ChunkStages::staged;
   for (int64_t rows : {0, 1, 2, 3, 5, 8, 17, 64, 65}) {
     SCOPED_TRACE(rows);
     Batch batch;
@@ -129,7 +129,7 @@ TEST(ChunkSlots, AnyNumberOfRows) {
     batch.leading = rows % 2 * 37;
     batch.padding = 20;
     Call call(config, "prefill", batch);
-    call.run("split");
+    call.run("staged");
     call.check({5e-3, 5e-3, 2e-3});
   }
 }
@@ -142,7 +142,7 @@ TEST(ChunkSlots, AdjacentRowsShareNoSlot) {
   config.options.outputs = EntryOutputs::core;
   config.pipeline.precision = Precision::mixedIo;
   config.pipeline.chunk = 16;
-  config.pipeline.chunkStages = ChunkStages::split;
+  config.pipeline.chunkStages = ChunkStages::staged;
   for (int64_t offset = 0; offset < 16; ++offset) {
     SCOPED_TRACE(offset);
     Batch batch;
@@ -150,7 +150,7 @@ TEST(ChunkSlots, AdjacentRowsShareNoSlot) {
     for (int64_t length = 0; length <= 33; ++length)
       batch.lengths.push_back((length * 19) % 34);
     Call call(config, "prefill", batch);
-    call.run("split");
+    call.run("staged");
     call.check({5e-3, 5e-3, 5e-3});
   }
 }
@@ -171,7 +171,7 @@ TEST(TwoStageCheckpoints, EqualReference) {
       }
       config.pipeline.precision = Precision::mixed;
       config.pipeline.chunk = chunk;
-      config.pipeline.chunkStages = ChunkStages::split;
+      config.pipeline.chunkStages = ChunkStages::staged;
       Batch batch;
       batch.lengths = {200, 0, 64, 5, 130, 63, 128, 193};
       batch.ids = {1, 2, 3, 4, 5, 6, 0, 7};
@@ -191,7 +191,7 @@ TEST(TwoStageCheckpoints, EqualReference) {
                            {{64, 31}},
                            {{192, 26}}};
       Call call(config, "prefill", batch);
-      call.run("split");
+      call.run("staged");
       call.check({5e-3, 5e-3, 2e-3});
     }
 }
@@ -208,7 +208,7 @@ TEST(ValueParts, EqualBits) {
     config.options.outputs = outputs;
     config.options.l2norm = layout == InputLayout::ready;
     config.pipeline.precision = Precision::mixedIo;
-    config.pipeline.chunkStages = ChunkStages::split;
+    config.pipeline.chunkStages = ChunkStages::staged;
     Batch batch;
     batch.lengths = {130, 0, 2, 64, 77};
     batch.ids = {1, 2, 3, 0, 5};
@@ -217,15 +217,16 @@ TEST(ValueParts, EqualBits) {
     batch.leading = 2;
     batch.padding = 3;
     Call whole(config, "prefill", batch);
-    whole.run("split");
+    whole.run("staged");
     whole.check({5e-3, 1e-2, 5e-3});
-    config.pipeline.variants = {"split-parts-2:v-split=2",
-                                "split-parts-3:v-split=3",
-                                "split-parts-5:v-split=5", // not of 96
-                                "split:"};
-    for (const char *variant : {"split", "split-parts-2", "split-parts-3"}) {
+    config.pipeline.variants = {"staged-v-split-2:v-split=2",
+                                "staged-v-split-3:v-split=3",
+                                "staged-v-split-5:v-split=5", // not of 96
+                                "staged:"};
+    for (const char *variant :
+         {"staged", "staged-v-split-2", "staged-v-split-3"}) {
       SCOPED_TRACE(variant);
-      if (outputs == EntryOutputs::norm && llvm::StringRef(variant) != "split")
+      if (outputs == EntryOutputs::norm && llvm::StringRef(variant) != "staged")
         continue; // a norm wants whole rows
       Call cut(config, "prefill", batch);
       cut.run(variant);

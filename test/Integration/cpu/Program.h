@@ -57,10 +57,10 @@ struct Config {
     pipeline.variants.clear();
     for (int64_t number : numbers) {
       std::string text = std::to_string(number);
-      pipeline.variants.push_back("split-cuts-" + text +
+      pipeline.variants.push_back("staged-segments-" + text +
                                   ":v-split=2;segments=" + text);
     }
-    pipeline.variants.push_back("split:");
+    pipeline.variants.push_back("staged:");
   }
 
   /// The choices as text; equal for equal configurations.

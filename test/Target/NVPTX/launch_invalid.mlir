@@ -13,7 +13,7 @@
 // RUN: not gdn-compile %t/reqntid.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/reqntid.mlir
 // RUN: not gdn-compile %t/alignments.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/alignments.mlir
 // RUN: not gdn-compile %t/counters.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/counters.mlir
-// RUN: not gdn-compile %t/boxes.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/boxes.mlir
+// RUN: not gdn-compile %t/tensor-maps.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/tensor-maps.mlir
 // RUN: not gdn-compile %t/box.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/box.mlir
 // RUN: not gdn-compile %t/pieces.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/pieces.mlir
 // RUN: not gdn-compile %t/many.mlir --target=sm_90a --emit=ptx 2>&1 | FileCheck %t/many.mlir
@@ -37,7 +37,7 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
 }
 
 //--- field.mlir
-// CHECK: error: 'llvm.func' op expects the fields threads, shared_bytes, cluster, blocks_per_sm, dependent, counters, boxes in 'gdn_gpu.launch', but got 'warps'
+// CHECK: error: 'llvm.func' op expects the fields threads, shared_bytes, cluster, blocks_per_sm, dependent, counters, tensor_maps in 'gdn_gpu.launch', but got 'warps'
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
@@ -113,32 +113,32 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
   llvm.return
 }
 
-//--- boxes.mlir
-// CHECK: error: 'llvm.func' op expects 'boxes' of 'gdn_gpu.launch' to be an array, but got 7 : i32
+//--- tensor-maps.mlir
+// CHECK: error: 'llvm.func' op expects 'tensor_maps' of 'gdn_gpu.launch' to be an array, but got 7 : i32
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
-                gdn_gpu.launch = {threads = 32 : i32, boxes = 7 : i32}} {
+                gdn_gpu.launch = {threads = 32 : i32, tensor_maps = 7 : i32}} {
   llvm.return
 }
 
 //--- box.mlir
-// CHECK: error: 'llvm.func' op expects 'boxes' of 'gdn_gpu.launch' to have 'rows_dim' up to 2, 1 to 256 'rows', and 'param' or 'region' with 'sizes', and up to 4 'pieces', but got {param = 0 : i64, region = 0 : i64, rows = 64 : i64, rows_dim = 0 : i64}
+// CHECK: error: 'llvm.func' op expects 'tensor_maps' of 'gdn_gpu.launch' to have 'rows_dim' up to 2, 1 to 256 'rows', and 'param' or 'region' with 'sizes', and up to 4 'pieces', but got {param = 0 : i64, region = 0 : i64, rows = 64 : i64, rows_dim = 0 : i64}
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
                 gdn_gpu.launch = {threads = 32 : i32,
-                                  boxes = [{param = 0, region = 0, rows = 64, rows_dim = 0}]}} {
+                                  tensor_maps = [{param = 0, region = 0, rows = 64, rows_dim = 0}]}} {
   llvm.return
 }
 
 //--- pieces.mlir
-// CHECK: error: 'llvm.func' op expects 'boxes' of 'gdn_gpu.launch' to have 'rows_dim' up to 2, 1 to 256 'rows', and 'param' or 'region' with 'sizes', and up to 4 'pieces', but got {param = 0 : i64, pieces = 5 : i64, rows = 64 : i64, rows_dim = 0 : i64}
+// CHECK: error: 'llvm.func' op expects 'tensor_maps' of 'gdn_gpu.launch' to have 'rows_dim' up to 2, 1 to 256 'rows', and 'param' or 'region' with 'sizes', and up to 4 'pieces', but got {param = 0 : i64, pieces = 5 : i64, rows = 64 : i64, rows_dim = 0 : i64}
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
                 gdn_gpu.launch = {threads = 32 : i32,
-                                  boxes = [{param = 0, pieces = 5, rows = 64, rows_dim = 0}]}} {
+                                  tensor_maps = [{param = 0, pieces = 5, rows = 64, rows_dim = 0}]}} {
   llvm.return
 }
 
@@ -149,25 +149,25 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"], nvvm.kernel, nvvm.reqntid = array<i32: 32>,
                 gdn_gpu.launch = {threads = 32 : i32,
-                                  boxes = [#box, #box, #box, #box, #box, #box, #box, #box, #box,
+                                  tensor_maps = [#box, #box, #box, #box, #box, #box, #box, #box, #box,
                                            #box, #box, #box, #box, #box, #box, #box, #box]}} {
   llvm.return
 }
 
 //--- rows-dim.mlir
-// CHECK: error: 'llvm.func' op expects 'boxes' of 'gdn_gpu.launch' to have 'rows_dim' up to 2, 1 to 256 'rows', and 'param' or 'region' with 'sizes', and up to 4 'pieces', but got {param = 0 : i64, rows = 64 : i64, rows_dim = 256 : i64}
+// CHECK: error: 'llvm.func' op expects 'tensor_maps' of 'gdn_gpu.launch' to have 'rows_dim' up to 2, 1 to 256 'rows', and 'param' or 'region' with 'sizes', and up to 4 'pieces', but got {param = 0 : i64, rows = 64 : i64, rows_dim = 256 : i64}
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
-                gdn_gpu.launch = {threads = 32 : i32, boxes = [{param = 0, rows = 64, rows_dim = 256}]}} {
+                gdn_gpu.launch = {threads = 32 : i32, tensor_maps = [{param = 0, rows = 64, rows_dim = 256}]}} {
   llvm.return
 }
 
 //--- rows.mlir
-// CHECK: error: 'llvm.func' op expects 'boxes' of 'gdn_gpu.launch' to have 'rows_dim' up to 2, 1 to 256 'rows', and 'param' or 'region' with 'sizes', and up to 4 'pieces', but got {param = 0 : i64, rows = 0 : i64, rows_dim = 0 : i64}
+// CHECK: error: 'llvm.func' op expects 'tensor_maps' of 'gdn_gpu.launch' to have 'rows_dim' up to 2, 1 to 256 'rows', and 'param' or 'region' with 'sizes', and up to 4 'pieces', but got {param = 0 : i64, rows = 0 : i64, rows_dim = 0 : i64}
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
-                gdn_gpu.launch = {threads = 32 : i32, boxes = [{param = 0, rows = 0, rows_dim = 0}]}} {
+                gdn_gpu.launch = {threads = 32 : i32, tensor_maps = [{param = 0, rows = 0, rows_dim = 0}]}} {
   llvm.return
 }

@@ -101,7 +101,7 @@ TEST(SafetensorsRead, HeaderForm) {
             "f: metadata 'a': expects a string, but got an object");
 }
 
-// Nesting is refused at the first level too many, not walked.
+// Nesting is refused at the first level too many, not visited.
 TEST(SafetensorsRead, DeepNesting) {
   EXPECT_EQ(errorOf("{\"a\":{\"shape\":" + std::string(1000000, '['), ""),
             "f: tensor 'a': expects a list of integers that are not negative "
@@ -146,7 +146,7 @@ TEST(SafetensorsRead, Tensor) {
             a + "0 or 1 in every BOOL, but got 2");
 }
 
-// Names are walked in order of their data: a then b.
+// Names are read in order of their data: a then b.
 TEST(SafetensorsRead, Cover) {
   auto two = [](const char *first, const char *second) {
     return std::string(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":)") +

@@ -245,14 +245,14 @@ TEST_F(KernelImageTest, BoxesThatTheRuntimeTakes) {
   stage.words = 16 + 16; // a region's too, up to a multiple of 8, and a map
   auto make = [&](ArrayRef<std::string> sizes, uint32_t rowsDim,
                   uint32_t pieces, int32_t param = -1) {
-    KernelBox box;
+    KernelTensorMap box;
     box.param = param;
     box.region = param < 0 ? 0 : -1;
     box.sizes.assign(sizes.begin(), sizes.end());
     box.rowsDim = rowsDim;
     box.rows = 64;
     box.pieces = pieces;
-    stage.launch->boxes.assign(1, box);
+    stage.launch->tensorMaps.assign(1, box);
     said.clear();
     return entry(codes) ? "OK" : said;
   };

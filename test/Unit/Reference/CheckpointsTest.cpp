@@ -16,13 +16,13 @@ static const char *const text = R"(
       %cu: tensor<?xi32>, %cc: tensor<?xi32>, %ct: tensor<?xi32>,
       %cs: tensor<?xi32>) -> tensor<?x?x8xf32> {
     %qc, %kc, %vc = gdn.conv1d %q, %k, %v weight(%w) silu pool(%cp)
-        slots(%s -> %into) rows(%cu) CHECKPOINTS
+        slots(%s -> %into) sequences(%cu) CHECKPOINTS
         : (tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<?x?x8xf32>),
           tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> into
           tensor<?xi32>, tensor<?xi32> CTYPE
           -> tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<?x?x8xf32>
     %o = gdn.delta_rule %qc, %kc, %vc gates(%g, %b) pool(%sp)
-        slots(%s -> %into) rows(%cu) CHECKPOINTS
+        slots(%s -> %into) sequences(%cu) CHECKPOINTS
         : tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<?x?x8xf32>,
           tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x8x8xf32>,
           tensor<?xi32> into tensor<?xi32>, tensor<?xi32> CTYPE

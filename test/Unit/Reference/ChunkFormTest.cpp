@@ -120,7 +120,7 @@ TEST_P(ChunkForm, EqualsTheRecurrence) {
         %pool: !gdn.pool<?x?x16x32xf32>, %s: tensor<?xi32>, %cu: tensor<?xi32>)
         -> tensor<?x?x16xf32> {
       %o = gdn.delta_rule %q, %k, %v gates(%g, %b) pool(%pool) slots(%s)
-          rows(%cu)
+          sequences(%cu)
           : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x16xf32>,
             tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x16x32xf32>,
             tensor<?xi32>, tensor<?xi32> -> tensor<?x?x16xf32>

@@ -118,7 +118,7 @@ TEST_F(Errors, DeltaRule) {
           %pool: !gdn.pool<?x?x8x8xf32>, %s: tensor<?xi32>, %w: tensor<?xi32>,
           %cu: tensor<?xi32>, %has: tensor<?xi1>) {
         %o = gdn.delta_rule %q, %k, %v gates(%g, %b) pool(%pool)
-            slots(%s -> %w) rows(%cu) initial(%has)
+            slots(%s -> %w) sequences(%cu) initial(%has)
             : tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<?x?x8xf32>,
               tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x8x8xf32>,
               tensor<?xi32> into tensor<?xi32>, tensor<?xi32>
@@ -212,7 +212,7 @@ TEST_F(Errors, NaNBound) {
         errorOf(R"(
     func.func @f(%x: tensor<?x?xf32>, %pool: !gdn.pool<?x?x1xf32>,
                  %s: tensor<?xi32>, %cu: tensor<?xi32>) {
-      %y = gdn.mask_rows %x of(%pool) slots(%s) rows(%cu)
+      %y = gdn.mask_sequences %x of(%pool) slots(%s) sequences(%cu)
           : tensor<?x?xf32>, !gdn.pool<?x?x1xf32>, tensor<?xi32>, tensor<?xi32>
             -> tensor<?x?xf32>
       return

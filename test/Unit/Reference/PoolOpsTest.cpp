@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn.mask_rows, gdn.counted_slots, gdn.pool_read, gdn.pool_write,
+// gdn.mask_sequences, gdn.counted_slots, gdn.pool_read, gdn.pool_write,
 // gdn.pool_copy and gdn.pool_zero.
 #include "EvaluatorTest.h"
 
@@ -9,13 +9,13 @@ using namespace gdn::reference;
 using PoolOps = EvaluatorTest;
 
 // Tokens: padding, row 0 (null slot), row 1 (live, two tokens), padding.
-TEST_F(PoolOps, MaskRows) {
+TEST_F(PoolOps, MaskSequences) {
   Pool pool = {filled({3, 1, 1}, qNaN), /*nullSlot=*/1};
   auto results =
       run(R"(
     func.func @f(%x: tensor<?x?xf32>, %pool: !gdn.pool<?x?x1xf32>,
                  %s: tensor<?xi64>, %cu: tensor<?xi64>) -> tensor<?x?xf32> {
-      %y = gdn.mask_rows %x of(%pool) slots(%s) rows(%cu)
+      %y = gdn.mask_sequences %x of(%pool) slots(%s) sequences(%cu)
           : tensor<?x?xf32>, !gdn.pool<?x?x1xf32>, tensor<?xi64>, tensor<?xi64>
             -> tensor<?x?xf32>
       return %y : tensor<?x?xf32>
@@ -25,13 +25,13 @@ TEST_F(PoolOps, MaskRows) {
   expectSame(results[0].data, {0, 0, 0, 0, 1, 2, 3, qNaN, 0, 0});
 }
 
-TEST_F(PoolOps, MaskRowsOfDecode) {
+TEST_F(PoolOps, MaskSequencesOfDecode) {
   Pool pool = {filled({3, 1, 1}, qNaN), 0};
   auto results = run(
       R"(
     func.func @f(%x: tensor<?x?xf32>, %pool: !gdn.pool<?x?x1xf32>,
                  %s: tensor<?xi32>) -> tensor<?x?xf32> {
-      %y = gdn.mask_rows %x of(%pool) slots(%s)
+      %y = gdn.mask_sequences %x of(%pool) slots(%s)
           : tensor<?x?xf32>, !gdn.pool<?x?x1xf32>, tensor<?xi32>
             -> tensor<?x?xf32>
       return %y : tensor<?x?xf32>
@@ -48,7 +48,7 @@ TEST_F(PoolOps, AcceptedSlots) {
         -> (tensor<?xi32>, tensor<?xi32>) {
       %x = gdn.accepted_slots %t[%a]
           : tensor<?x?xi32>, tensor<?xi32> -> tensor<?xi32>
-      %y = gdn.accepted_slots %t[%a] rows(%cu) max_tokens(3)
+      %y = gdn.accepted_slots %t[%a] sequences(%cu) max_tokens(3)
           : tensor<?x?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?xi32>
       return %x, %y : tensor<?xi32>, tensor<?xi32>
     })",
@@ -65,7 +65,7 @@ TEST_F(PoolOps, CountedSlots) {
                  %cu: tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>) {
       %x = gdn.counted_slots %s[%a] up_to(%most)
           : tensor<?xi32>, tensor<?xi32>
-      %y = gdn.counted_slots %s[%a] up_to(%most) rows(%cu) max_tokens(3)
+      %y = gdn.counted_slots %s[%a] up_to(%most) sequences(%cu) max_tokens(3)
           : tensor<?xi32>, tensor<?xi32>, tensor<?xi32>
       return %x, %y : tensor<?xi32>, tensor<?xi32>
     })",

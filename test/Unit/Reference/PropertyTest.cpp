@@ -42,7 +42,7 @@ static const char *const layer = R"(
     %n = gdn.gated_rms_norm %o, %z, %nw silu
         : tensor<?x?x16xf32>, tensor<?x?x16xf32>, tensor<16xf32>
           -> tensor<?x?x16xf32>
-    %r = gdn.mask_rows %n of(%sp) slots(%s) ROWS
+    %r = gdn.mask_sequences %n of(%sp) slots(%s) ROWS
         : tensor<?x?x16xf32>, !gdn.pool<?x?x16x8xf32>, tensor<?xi32> TYPE
           -> tensor<?x?x16xf32>
     return %r : tensor<?x?x16xf32>

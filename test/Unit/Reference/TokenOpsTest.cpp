@@ -210,7 +210,7 @@ TEST_F(TokenOps, CastKeepsValues) {
   EXPECT_EQ(results[0].data[0], 1.0 / 3); // not rounded
 }
 
-// A kernel is its body in place; constants and dims feed it.
+// A kernel is its body in place; it has constants and dims.
 TEST_F(TokenOps, KernelAndIndexOps) {
   auto results = run(R"(
     func.func @f(%x: tensor<?x?xf32>, %like: tensor<?xf32>)

@@ -18,12 +18,12 @@ static const char *const text = R"(
     %s = gdn.accepted_slots %table[%a]
         : tensor<?x?xi32>, tensor<?xi32> -> tensor<?xi32>
     %qc, %kc, %vc = gdn.conv1d %q, %k, %v weight(%w) silu pool(%cp)
-        slots(%s) rows(%cu) TOKENS
+        slots(%s) sequences(%cu) TOKENS
         : (tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<?x?x8xf32>),
           tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>, tensor<?xi32>
           TYPE -> tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<?x?x8xf32>
     %o = gdn.delta_rule %qc, %kc, %vc gates(%g, %b) pool(%sp)
-        slots(%s) rows(%cu) TOKENS
+        slots(%s) sequences(%cu) TOKENS
         : tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<?x?x8xf32>,
           tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x8x8xf32>,
           tensor<?xi32>, tensor<?xi32> TYPE -> tensor<?x?x8xf32>

@@ -18,7 +18,7 @@ constexpr llvm::StringLiteral module = R"(//
 .address_size 64
 
   // .globl  first
-.extern .shared .align 16 .b8 smem[];
+.extern .shared .align 16 .b8 first_shared[];
 
 .visible .entry first(
   .param .align 8 .b8 first_param_0[24]
@@ -28,7 +28,7 @@ constexpr llvm::StringLiteral module = R"(//
   .reg .b64   %rd<2>;
 
   ld.param.b64   %rd1, [first_param_0];  // words
-  mov.b64   %rd1, smem;
+  mov.b64   %rd1, first_shared;
 $L__BB0_1:
   bra.uni   $L__BB0_1;
 
@@ -60,7 +60,7 @@ TEST(PtxDigest, NormalForm) {
   EXPECT_EQ(llvm::cantFail(normalizePtx(module, "first")),
             ".target sm_90a\n"
             ".address_size 64\n"
-            ".extern .shared .align 16 .b8 smem[];\n"
+            ".extern .shared .align 16 .b8 kernel_shared[];\n"
             ".visible .entry kernel(\n"
             ".param .align 8 .b8 kernel_param_0[24]\n"
             ")\n"
@@ -68,7 +68,7 @@ TEST(PtxDigest, NormalForm) {
             "{\n"
             ".reg .b64 %rd<2>;\n"
             "ld.param.b64 %rd1, [kernel_param_0];\n"
-            "mov.b64 %rd1, smem;\n"
+            "mov.b64 %rd1, kernel_shared;\n"
             "$L0:\n"
             "bra.uni $L0;\n"
             "}\n");
@@ -92,7 +92,7 @@ TEST(PtxDigest, CodeCounts) {
   for (auto [from, to] :
        {std::pair("sm_90a", "sm_80"), std::pair("%rd1,", "%rd0,"),
         std::pair(".reqntid 128", ".reqntid 256"),
-        std::pair(".align 16 .b8 smem", ".align 32 .b8 smem"),
+        std::pair(".align 16 .b8 first_shared", ".align 32 .b8 first_shared"),
         std::pair("bra.uni", "bra")})
     EXPECT_NE(digest(replaced(module, from, to)), before) << from;
   EXPECT_NE(digest(module, "second"), before);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Accuracy of exp, log1p and sigmoid in CPU code, over what gates feed them,
+// Accuracy of exp, log1p and sigmoid in CPU code, over what gates give them,
 // scalar and vector.
 #include "TileProgram.h"
 

@@ -30,7 +30,7 @@ func.func @prefill(
   %vh = gdn.unpack "v" flat %v heads(%hk, %hv) : tensor<?x?xf32> -> tensor<?x?x192xf32>
   %zh = gdn.unpack "z" flat %z heads(%hk, %hv) : tensor<?x?xf32> -> tensor<?x?x192xf32>
   %qc, %kc, %vc = gdn.conv1d %qh, %kh, %vh weight(%conv_weight) silu
-      pool(%conv_pool) slots(%slots) rows(%cu_seqlens)
+      pool(%conv_pool) slots(%slots) sequences(%cu_seqlens)
       : (tensor<?x?x96xf32>, tensor<?x?x96xf32>, tensor<?x?x192xf32>), tensor<?x4xf32>,
         !gdn.pool<?x?x3xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x96xf32>, tensor<?x?x96xf32>, tensor<?x?x192xf32>
   %qn = gdn.l2norm %qc : tensor<?x?x96xf32> -> tensor<?x?x96xf32>
@@ -38,12 +38,12 @@ func.func @prefill(
   %g, %beta = gdn.gates %a, %b, %a_log, %dt_bias {double_beta}
       : tensor<?x?xf32>, tensor<?x?xf32>, tensor<?xf32>, tensor<?xf32> -> tensor<?x?xf32>, tensor<?x?xf32>
   %core = gdn.delta_rule %qn, %kn, %vc gates(%g, %beta)
-      pool(%state_pool) slots(%slots) rows(%cu_seqlens)
+      pool(%state_pool) slots(%slots) sequences(%cu_seqlens)
       : tensor<?x?x96xf32>, tensor<?x?x96xf32>, tensor<?x?x192xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x192x96xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x192xf32>
   %normed = gdn.gated_rms_norm %core, %zh, %norm_weight silu {eps = 1.0e-05 : f32}
       : tensor<?x?x192xf32>, tensor<?x?x192xf32>, tensor<192xf32> -> tensor<?x?x192xf32>
-  %out = gdn.mask_rows %normed of(%state_pool) slots(%slots) rows(%cu_seqlens)
+  %out = gdn.mask_sequences %normed of(%state_pool) slots(%slots) sequences(%cu_seqlens)
       : tensor<?x?x192xf32>, !gdn.pool<?x?x192x96xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x192xf32>
   return %core, %out : tensor<?x?x192xf32>, tensor<?x?x192xf32>
 }
@@ -86,7 +86,7 @@ func.func @decode(
         !gdn.pool<?x?x192x96xf32>, tensor<?xi32> -> tensor<?x?x192xf32>
   %normed = gdn.gated_rms_norm %core, %zh, %norm_weight silu {eps = 1.0e-05 : f32}
       : tensor<?x?x192xf32>, tensor<?x?x192xf32>, tensor<192xf32> -> tensor<?x?x192xf32>
-  %out = gdn.mask_rows %normed of(%state_pool) slots(%slots)
+  %out = gdn.mask_sequences %normed of(%state_pool) slots(%slots)
       : tensor<?x?x192xf32>, !gdn.pool<?x?x192x96xf32>, tensor<?xi32> -> tensor<?x?x192xf32>
   return %core, %out : tensor<?x?x192xf32>, tensor<?x?x192xf32>
 }

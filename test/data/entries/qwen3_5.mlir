@@ -26,7 +26,7 @@ func.func @prefill(
       : tensor<?x?xf32> -> tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<?x?x128xf32>
   %zh = gdn.unpack "z" flat %z heads(%hk, %hv) : tensor<?x?xf32> -> tensor<?x?x128xf32>
   %qc, %kc, %vc = gdn.conv1d %q, %k, %v weight(%conv_weight) silu
-      pool(%conv_pool) slots(%slots) rows(%cu_seqlens)
+      pool(%conv_pool) slots(%slots) sequences(%cu_seqlens)
       : (tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<?x?x128xf32>), tensor<?x4xf32>,
         !gdn.pool<?x?x3xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<?x?x128xf32>
   %qn = gdn.l2norm %qc : tensor<?x?x128xf32> -> tensor<?x?x128xf32>
@@ -34,12 +34,12 @@ func.func @prefill(
   %g, %beta = gdn.gates %a, %b, %a_log, %dt_bias
       : tensor<?x?xf32>, tensor<?x?xf32>, tensor<?xf32>, tensor<?xf32> -> tensor<?x?xf32>, tensor<?x?xf32>
   %core = gdn.delta_rule %qn, %kn, %vc gates(%g, %beta)
-      pool(%state_pool) slots(%slots) rows(%cu_seqlens)
+      pool(%state_pool) slots(%slots) sequences(%cu_seqlens)
       : tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x128x128xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x128xf32>
   %normed = gdn.gated_rms_norm %core, %zh, %norm_weight silu
       : tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<128xf32> -> tensor<?x?x128xf32>
-  %out = gdn.mask_rows %normed of(%state_pool) slots(%slots) rows(%cu_seqlens)
+  %out = gdn.mask_sequences %normed of(%state_pool) slots(%slots) sequences(%cu_seqlens)
       : tensor<?x?x128xf32>, !gdn.pool<?x?x128x128xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x128xf32>
   return %core, %out : tensor<?x?x128xf32>, tensor<?x?x128xf32>
 }
@@ -79,7 +79,7 @@ func.func @decode(
         !gdn.pool<?x?x128x128xf32>, tensor<?xi32> -> tensor<?x?x128xf32>
   %normed = gdn.gated_rms_norm %core, %zh, %norm_weight silu
       : tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<128xf32> -> tensor<?x?x128xf32>
-  %out = gdn.mask_rows %normed of(%state_pool) slots(%slots)
+  %out = gdn.mask_sequences %normed of(%state_pool) slots(%slots)
       : tensor<?x?x128xf32>, !gdn.pool<?x?x128x128xf32>, tensor<?xi32> -> tensor<?x?x128xf32>
   return %core, %out : tensor<?x?x128xf32>, tensor<?x?x128xf32>
 }

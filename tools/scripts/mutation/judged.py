@@ -31,7 +31,7 @@ FIXED = [
     Fixed(
         "a counter of arrivals that takes the one before the last for the last",
         "bound",
-        "lib/Conversion/GPUToNVVM/LaunchOrder.cpp",
+        "lib/Conversion/GPUToNVVM/Sync/LaunchOrder.cpp",
         "limit = arith::SubIOp::create(b, loc, limit, a.i32(1));\n  return a.isEqual",
         "a.i32(1)",
         "a.i32(2)",
@@ -39,7 +39,7 @@ FIXED = [
     Fixed(
         "a counter of arrivals that begins again one too late",
         "bound",
-        "lib/Conversion/GPUToNVVM/LaunchOrder.cpp",
+        "lib/Conversion/GPUToNVVM/Sync/LaunchOrder.cpp",
         "limit = arith::SubIOp::create(b, loc, limit, a.i32(1));\n  Value bound",
         "a.i32(1)",
         "a.i32(0)",
@@ -47,7 +47,7 @@ FIXED = [
     Fixed(
         "a copy whose tail is not cut off",
         "bound",
-        "lib/Conversion/GPUToNVVM/TileCopy.cpp",
+        "lib/Conversion/GPUToNVVM/Copies/TileCopy.cpp",
         "bytes = arith::MaxSIOp::create(b, loc, bytes, a.i32(0));",
         "arith::MaxSIOp::create(b, loc, bytes, a.i32(0))",
         "bytes",
@@ -55,7 +55,7 @@ FIXED = [
     Fixed(
         "a tail of tokens that is not cut off",
         "bound",
-        "lib/Schedule/TokensKernel.h",
+        "lib/Schedule/Tokens/TokensKernel.h",
         "value = mlir::arith::MinSIOp::create(b, scan.getLoc(), value, index(most));",
         "mlir::arith::MinSIOp::create(b, scan.getLoc(), value, index(most))",
         "value",

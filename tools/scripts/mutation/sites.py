@@ -16,8 +16,8 @@ from mutation.cpp import KEYWORDS, MESSAGES, PRECEDENCE, Source
 
 KINDS = ("mask", "bound", "wait", "scale", "index", "key", "check")
 AREAS = {
-    "passes": ("lib/Dialect/*/Transforms", "lib/Schedule", "lib/Conversion/GDNToTile"),
-    "emitters": ("lib/Conversion/GPUToNVVM", "lib/Conversion/TileToCPU", "lib/Target"),
+    "passes": ("lib/Dialect/*/Transforms", "lib/Schedule*", "lib/Conversion/GDNToTile*"),
+    "emitters": ("lib/Conversion/GPUToNVVM*", "lib/Conversion/TileToCPU", "lib/Target"),
     "runtime": ("runtime/src/*",),
 }
 # What asks in the rewritten text whether the fault of a number is on.

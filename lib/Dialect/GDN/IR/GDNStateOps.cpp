@@ -23,27 +23,27 @@ double DeltaRuleOp::getScaleOrDefault() {
   return 1.0 / std::sqrt(double(getKey().getType().getDimSize(2)));
 }
 
-/// Checks the operands that describe rows. Without row bounds every token is a
-/// row, so that N is T.
+/// Checks the operands that describe sequences. Without bounds every token is a
+/// sequence, so that N is T.
 template <typename OpTy>
-static LogicalResult verifyRows(OpTy op, NamedSizes &sizes) {
-  StringRef rows = op.getCuSeqlens() ? "N" : "T";
-  if (failed(sizes.agree("slots", op.getSlots().getType(), {rows})))
+static LogicalResult verifySequences(OpTy op, NamedSizes &sizes) {
+  StringRef count = op.getCuSeqlens() ? "N" : "T";
+  if (failed(sizes.agree("slots", op.getSlots().getType(), {count})))
     return failure();
   if (Value bounds = op.getCuSeqlens())
     if (failed(sizes.agree("cu_seqlens", bounds.getType(), {{"N", 1}})))
       return failure();
-  if constexpr (!std::is_same_v<OpTy, MaskRowsOp>) {
+  if constexpr (!std::is_same_v<OpTy, MaskSequencesOp>) {
     if (Value slots = op.getWriteSlots())
-      if (failed(sizes.agree("write_slots", slots.getType(), {rows})))
+      if (failed(sizes.agree("write_slots", slots.getType(), {count})))
         return failure();
     if (Value flags = op.getHasInitial())
-      return sizes.agree("has_initial", flags.getType(), {rows});
+      return sizes.agree("has_initial", flags.getType(), {count});
   }
   return success();
 }
 
-/// Checks the operands that ask for states inside a row.
+/// Checks the operands that ask for states inside a sequence.
 template <typename OpTy>
 static LogicalResult verifyCheckpoints(OpTy op, NamedSizes &sizes) {
   Value bounds = op.getCuCheckpoints(), tokens = op.getCheckpointTokens(),
@@ -215,7 +215,7 @@ LogicalResult Conv1dOp::verify() {
     return failure();
   }
   // conv1d_c4
-  if (failed(verifyRows(*this, sizes)))
+  if (failed(verifySequences(*this, sizes)))
     return failure();
   // conv1d_c5
   if (failed(verifyActivation(*this, getActivation(),
@@ -255,7 +255,7 @@ LogicalResult DeltaRuleOp::verify() {
   if (failed(sizes.verifyHeadCounts()))
     return failure();
   // delta_rule_c5
-  if (failed(verifyRows(*this, sizes)))
+  if (failed(verifySequences(*this, sizes)))
     return failure();
   // delta_rule_c6
   if (std::optional<APFloat> scale = getScale(); scale && !scale->isFinite()) {
@@ -297,8 +297,8 @@ LogicalResult AcceptedSlotsOp::verify() {
   return verifyMaxTokens(*this, getCuSeqlens(), getMaxTokens());
 }
 
-LogicalResult MaskRowsOp::verify() {
-  // mask_rows_c1
+LogicalResult MaskSequencesOp::verify() {
+  // mask_sequences_c1
   if (failed(verifySameShape(*this, "input", getInput().getType(), "result",
                              getResult().getType())))
     return failure();
@@ -307,17 +307,17 @@ LogicalResult MaskRowsOp::verify() {
   if (got != want)
     return emitOpError("expects 'result' to have the element type of 'input', ")
            << want << ", but got " << got;
-  // mask_rows_c2
+  // mask_sequences_c2
   NamedSizes sizes(*this);
   if (failed(sizes.agreeDim("input", getInput().getType(), 0, "T")))
     return failure();
-  return verifyRows(*this, sizes);
+  return verifySequences(*this, sizes);
 }
 
-/// True if `value` is known to be zero in the tokens of skipped rows and of
-/// padding, where pool, slots and row bounds are those of `mask`.
-static bool isZeroWhereMasked(Value value, MaskRowsOp mask) {
-  auto hasRowsOf = [&](auto op) {
+/// True if `value` is known to be zero in the tokens of skipped sequences and
+/// of padding, where pool, slots and bounds are those of `mask`.
+static bool isZeroWhereMasked(Value value, MaskSequencesOp mask) {
+  auto hasSequencesOf = [&](auto op) {
     return op.getPool() == mask.getPool() && op.getSlots() == mask.getSlots() &&
            op.getCuSeqlens() == mask.getCuSeqlens();
   };
@@ -333,11 +333,11 @@ static bool isZeroWhereMasked(Value value, MaskRowsOp mask) {
   if (!def)
     return false;
   return llvm::TypeSwitch<Operation *, bool>(def)
-      .Case<Conv1dOp, DeltaRuleOp, MaskRowsOp>(hasRowsOf)
+      .Case<Conv1dOp, DeltaRuleOp, MaskSequencesOp>(hasSequencesOf)
       .Default(false);
 }
 
-OpFoldResult MaskRowsOp::fold(FoldAdaptor) {
+OpFoldResult MaskSequencesOp::fold(FoldAdaptor) {
   if (getInput().getType() == getResult().getType() &&
       isZeroWhereMasked(getInput(), *this))
     return getInput();

@@ -23,8 +23,8 @@ using namespace gdn;
 static bool isTokenWise(Operation *op) {
   return isa<GatesOp, L2NormOp, GatedRMSNormOp, CastOp>(op);
 }
-static bool isRowWise(Operation *op) {
-  return isa<Conv1dOp, DeltaRuleOp, MaskRowsOp>(op);
+static bool isSequenceWise(Operation *op) {
+  return isa<Conv1dOp, DeltaRuleOp, MaskSequencesOp>(op);
 }
 static bool isCommit(Operation *op) {
   return isa<CommitConv1dOp, CommitDeltaRuleOp>(op);
@@ -37,46 +37,48 @@ static bool isSlotMove(Operation *op) {
 }
 
 namespace {
-/// What two row-wise ops must have in common to share a kernel.
-struct Rows {
+/// What two sequence-wise ops must have in common to share a kernel.
+struct Sequences {
   Value slots, bounds;
-  bool operator==(const Rows &other) const {
+  bool operator==(const Sequences &other) const {
     return slots == other.slots && bounds == other.bounds;
   }
 };
 } // namespace
 
-static Rows getRows(Operation *op) {
-  return llvm::TypeSwitch<Operation *, Rows>(op)
-      .Case<Conv1dOp, DeltaRuleOp, MaskRowsOp>([](auto rowWise) {
-        return Rows{rowWise.getSlots(), rowWise.getCuSeqlens()};
+static Sequences getSequences(Operation *op) {
+  return llvm::TypeSwitch<Operation *, Sequences>(op)
+      .Case<Conv1dOp, DeltaRuleOp, MaskSequencesOp>([](auto sequenceWise) {
+        return Sequences{sequenceWise.getSlots(), sequenceWise.getCuSeqlens()};
       });
 }
 
-/// True if a row of `op` may write another slot than the one it reads.
+/// True if a sequence of `op` may write another slot than the one it reads.
 static bool writesElsewhere(Operation *op) {
   return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case<Conv1dOp, DeltaRuleOp>([](auto rowWise) {
-        return rowWise.getWriteSlots() || rowWise.getCheckpointSlots() ||
-               rowWise.getTokenSlots();
+      .Case<Conv1dOp, DeltaRuleOp>([](auto sequenceWise) {
+        return sequenceWise.getWriteSlots() ||
+               sequenceWise.getCheckpointSlots() ||
+               sequenceWise.getTokenSlots();
       })
       .Default(false);
 }
 
-/// The operands of `op` that ask for states inside rows; empty without.
+/// The operands of `op` that ask for states inside sequences; empty without.
 static SmallVector<Value> getInnerStates(Operation *op) {
   return llvm::TypeSwitch<Operation *, SmallVector<Value>>(op)
-      .Case<Conv1dOp, DeltaRuleOp>([](auto rowWise) {
+      .Case<Conv1dOp, DeltaRuleOp>([](auto sequenceWise) {
         SmallVector<Value> operands;
-        if (rowWise.getCuCheckpoints())
-          operands = {rowWise.getCuCheckpoints(), rowWise.getCheckpointTokens(),
-                      rowWise.getCheckpointSlots()};
-        if (rowWise.getTokenSlots())
-          operands = {rowWise.getTokenSlots()};
-        if (rowWise.getParents())
-          operands.push_back(rowWise.getParents());
-        if (rowWise.getNumAccepted())
-          operands = {rowWise.getNumAccepted()};
+        if (sequenceWise.getCuCheckpoints())
+          operands = {sequenceWise.getCuCheckpoints(),
+                      sequenceWise.getCheckpointTokens(),
+                      sequenceWise.getCheckpointSlots()};
+        if (sequenceWise.getTokenSlots())
+          operands = {sequenceWise.getTokenSlots()};
+        if (sequenceWise.getParents())
+          operands.push_back(sequenceWise.getParents());
+        if (sequenceWise.getNumAccepted())
+          operands = {sequenceWise.getNumAccepted()};
         return operands;
       })
       .Default(SmallVector<Value>());
@@ -99,7 +101,7 @@ static SmallVector<Value> getTokenOperands(Operation *op) {
                                   rule.getValue(), rule.getLogDecay(),
                                   rule.getBeta()};
       })
-      .Case<L2NormOp, CastOp, MaskRowsOp>(
+      .Case<L2NormOp, CastOp, MaskSequencesOp>(
           [](auto unary) { return SmallVector<Value>{unary.getInput()}; });
 }
 
@@ -134,7 +136,7 @@ static SmallVector<Value> getMovedSlots(Operation *op) {
   return {cast<PoolZeroOp>(op).getSlots()};
 }
 
-/// True if these moves can be one kernel: the same rows, and none touches what
+/// True if these moves can be one kernel: the same slots, and none touches what
 /// another one writes.
 static bool mayMoveTogether(ArrayRef<Operation *> ops) {
   for (auto [index, a] : llvm::enumerate(ops)) {
@@ -149,16 +151,17 @@ static bool mayMoveTogether(ArrayRef<Operation *> ops) {
 
 /// True if these ops can be one kernel.
 static bool mayShareKernel(ArrayRef<Operation *> ops) {
-  std::optional<Rows> rows;
+  std::optional<Sequences> sequences;
   SmallVector<Value> inner; // of those that have some: the same
   bool anyInOrder = false, anyTree = false;
   for (Operation *op : ops) {
-    if (!isRowWise(op) && !isTokenWise(op))
+    if (!isSequenceWise(op) && !isTokenWise(op))
       return false;
-    if (isRowWise(op) && !(rows.value_or(getRows(op)) == getRows(op)))
+    if (isSequenceWise(op) &&
+        !(sequences.value_or(getSequences(op)) == getSequences(op)))
       return false;
-    if (isRowWise(op))
-      rows = getRows(op);
+    if (isSequenceWise(op))
+      sequences = getSequences(op);
     SmallVector<Value> own = getInnerStates(op);
     if (!own.empty() && !inner.empty() && own != inner)
       return false;
@@ -167,15 +170,18 @@ static bool mayShareKernel(ArrayRef<Operation *> ops) {
     if (isa<Conv1dOp, DeltaRuleOp>(op)) {
       bool isTree =
           llvm::TypeSwitch<Operation *, bool>(op).Case<Conv1dOp, DeltaRuleOp>(
-              [](auto rowWise) { return rowWise.getParents() != nullptr; });
+              [](auto sequenceWise) {
+                return sequenceWise.getParents() != nullptr;
+              });
       anyTree |= isTree;
       anyInOrder |= !isTree;
     }
   }
-  // One walk over a row's tokens cannot follow a tree and their order.
+  // One recurrence over a sequence's tokens cannot follow a tree and their
+  // order.
   if (anyTree && anyInOrder)
     return false;
-  // Rows run in any order: none may read a slot that another one writes.
+  // Sequences run in any order: none may read a slot that another one writes.
   for (auto [index, a] : llvm::enumerate(ops))
     for (Operation *b : ops.drop_front(index + 1))
       if ((writesElsewhere(a) || writesElsewhere(b)) &&
@@ -184,7 +190,8 @@ static bool mayShareKernel(ArrayRef<Operation *> ops) {
   return true;
 }
 
-/// True if these ops put the same tokens of the same rows into their states.
+/// True if these ops put the same tokens of the same sequences into their
+/// states.
 static bool mayCommitTogether(ArrayRef<Operation *> ops) {
   auto operandsOf = [](Operation *op) {
     return std::pair(op->getOperand(1), op->getOperand(2)); // slots, counts
@@ -200,19 +207,19 @@ static bool mayCommitTogether(ArrayRef<Operation *> ops) {
 
 /// Puts together what shares a kernel.
 static void mergeGroups(Block &block, OpGroups &groups) {
-  SmallVector<Operation *> rowWise, fusible, commits, moves;
+  SmallVector<Operation *> sequenceWise, fusible, commits, moves;
   for (Operation &op : block) {
     if (isCommit(&op))
       commits.push_back(&op);
     if (isSlotMove(&op))
       moves.push_back(&op);
-    if (isRowWise(&op))
-      rowWise.push_back(&op);
-    if (isRowWise(&op) || isTokenWise(&op))
+    if (isSequenceWise(&op))
+      sequenceWise.push_back(&op);
+    if (isSequenceWise(&op) || isTokenWise(&op))
       fusible.push_back(&op);
   }
-  for (auto [index, op] : llvm::enumerate(rowWise))
-    for (Operation *earlier : ArrayRef(rowWise).take_front(index))
+  for (auto [index, op] : llvm::enumerate(sequenceWise))
+    for (Operation *earlier : ArrayRef(sequenceWise).take_front(index))
       groups.merge(earlier, op, mayShareKernel);
   for (auto [index, op] : llvm::enumerate(commits))
     for (Operation *earlier : ArrayRef(commits).take_front(index))
@@ -291,7 +298,7 @@ struct GDNFuse final : gdn::impl::GDNFuseBase<GDNFuse> {
     mergeGroups(block, groups);
     SmallVector<SmallVector<Operation *>> ordered = groups.getOrdered();
     auto isKernel = [](ArrayRef<Operation *> ops) {
-      return isRowWise(ops.front()) || isTokenWise(ops.front()) ||
+      return isSequenceWise(ops.front()) || isTokenWise(ops.front()) ||
              isCommit(ops.front()) || isSlotMove(ops.front()) ||
              isAlone(ops.front());
     };

@@ -121,7 +121,7 @@ static constexpr LaunchField launchFields[] = {
      [](Attribute value) {
        return isStringArray(value) || isa<StringAttr>(value);
      }},
-    {"boxes", "an array",
+    {"tensor_maps", "an array",
      [](Attribute value) { return isa<ArrayAttr>(value); }},
 };
 

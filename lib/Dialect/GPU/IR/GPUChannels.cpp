@@ -175,6 +175,7 @@ LogicalResult ReceiveOp::verify() {
       (channel.getParts() > 1 || channel.getDepth() < (isAlternate ? 4 : 2)))
     return emitOpError("expects a channel of at least ")
            << (isAlternate ? "four" : "two")
-           << " places and no parts to receive ahead from, but got " << channel;
+           << " ring stages and no parts to receive ahead from, but got "
+           << channel;
   return verifyTileOf(*this, channel, getTile().getType());
 }

@@ -20,16 +20,16 @@ static LogicalResult verifyOutsideWarps(Operation *op) {
 
 /// (C1) of copies.
 static LogicalResult verifyDims(Operation *op, MemRefType view,
-                                SharedType place, ValueRange indices,
+                                SharedType buffer, ValueRange indices,
                                 ArrayRef<int64_t> dims) {
   if (int64_t(indices.size()) != view.getRank())
     return op->emitOpError(
                "expects one index per dimension of 'view', which is ")
            << view.getRank() << ", but got " << indices.size();
-  if (int64_t(dims.size()) != place.getRank())
+  if (int64_t(dims.size()) != buffer.getRank())
     return op->emitOpError("expects one entry of 'dims' per dimension of "
-                           "'place', which is ")
-           << place.getRank() << ", but got " << dims.size();
+                           "'buffer', which is ")
+           << buffer.getRank() << ", but got " << dims.size();
   llvm::SmallSet<int64_t, 2> seen;
   for (int64_t dim : dims)
     if (dim < 0 || dim >= view.getRank() || !seen.insert(dim).second)
@@ -40,25 +40,25 @@ static LogicalResult verifyDims(Operation *op, MemRefType view,
 }
 
 /// The columns of a warp are whole pieces.
-static LogicalResult verifyOwnColumns(Operation *op, SharedType place) {
+static LogicalResult verifyWarpgroupColumns(Operation *op, SharedType buffer) {
   std::optional<int64_t> warps = countWarps(op);
   if (!warps)
     return op->emitOpError(
         "expects a function with 'gdn_gpu.threads' around it");
-  if (place.getRank() == 2 && place.getSwizzled() &&
-      place.getRowBytes() % (*warps * 16) == 0)
+  if (buffer.getRank() == 2 && buffer.getSwizzled() &&
+      buffer.getRowBytes() % (*warps * 16) == 0)
     return success();
   return op->emitOpError("expects a swizzled tile with as many pieces of 16 "
                          "bytes in its rows for each of ")
-         << *warps << " warps, but got " << place;
+         << *warps << " warps, but got " << buffer;
 }
 
 /// A tile as a box lies in shared memory.
-static bool isBoxTile(SharedType place) {
-  return place.getRank() == 2 && place.getSwizzled() &&
-         place.getElementType().getIntOrFloatBitWidth() == 16 &&
-         place.getShape()[0] <= 256 && place.getShape()[1] <= 256 &&
-         place.getPanelRowBytes() == 128 && place.getShape()[1] % 64 == 0;
+static bool isTensorMapTile(SharedType buffer) {
+  return buffer.getRank() == 2 && buffer.getSwizzled() &&
+         buffer.getElementType().getIntOrFloatBitWidth() == 16 &&
+         buffer.getShape()[0] <= 256 && buffer.getShape()[1] <= 256 &&
+         buffer.getPanelRowBytes() == 128 && buffer.getShape()[1] % 64 == 0;
 }
 
 static bool isArgument(Value view) {
@@ -71,50 +71,51 @@ static bool hasWholeRows(BeginCopyOp copy) {
   auto view = cast<MemRefType>(copy.getView().getType());
   const int64_t last = view.getRank() - 1;
   return view.getRank() <= 4 && copy.getDims()[1] == last &&
-         view.getDimSize(last) == copy.getPlace().getType().getShape()[1] &&
+         view.getDimSize(last) == copy.getBuffer().getType().getShape()[1] &&
          matchPattern(copy.getIndices()[last], m_Zero());
 }
 
-bool gdn::gpu::canBeBoxed(BeginCopyOp copy) {
-  return !copy.getOwn() && !copy.getScattered() &&
-         copy.getPlace().getDefiningOp<AcquireOp>() &&
-         isBoxTile(copy.getPlace().getType()) && isArgument(copy.getView()) &&
-         hasWholeRows(copy);
+bool gdn::gpu::canUseTensorMap(BeginCopyOp copy) {
+  return !copy.getPerWarpgroup() && !copy.getScattered() &&
+         copy.getBuffer().getDefiningOp<AcquireOp>() &&
+         isTensorMapTile(copy.getBuffer().getType()) &&
+         isArgument(copy.getView()) && hasWholeRows(copy);
 }
 
-bool gdn::gpu::canBeBoxed(CopyOutOp copy) {
+bool gdn::gpu::canUseTensorMap(CopyOutOp copy) {
   auto view = cast<MemRefType>(copy.getView().getType());
   const int64_t last = view.getRank() - 1;
-  SharedType place = copy.getPlace().getType();
+  SharedType buffer = copy.getBuffer().getType();
   std::optional<int64_t> warps = countWarps(copy);
-  return isBoxTile(place) && isArgument(copy.getView()) &&
+  return isTensorMapTile(buffer) && isArgument(copy.getView()) &&
          view.getRank() <= 4 && copy.getDims().back() == last &&
          !view.isDynamicDim(last) && view.getDimSize(last) % 64 == 0 &&
          view.getDimSize(last) <= 256 && warps &&
-         place.getShape()[1] <= view.getDimSize(last) &&
-         place.getShape()[1] * groupWarps == 64 * *warps;
+         buffer.getShape()[1] <= view.getDimSize(last) &&
+         buffer.getShape()[1] * groupWarps == 64 * *warps;
 }
 
 /// The tile is a box of an argument, as a tensor map has it.
-static LogicalResult verifyBox(BeginCopyOp copy) {
-  if (copy.getOwn() || copy.getScattered())
-    return copy.emitOpError("expects neither 'own' nor 'scattered' with "
-                            "'boxed'");
-  if (!copy.getPlace().getDefiningOp<AcquireOp>())
-    return copy.emitOpError("expects 'place' to be acquired for 'boxed'");
-  if (!isBoxTile(copy.getPlace().getType()))
+static LogicalResult verifyTensorMap(BeginCopyOp copy) {
+  if (copy.getPerWarpgroup() || copy.getScattered())
+    return copy.emitOpError(
+        "expects neither 'per_warpgroup' nor 'scattered' with "
+        "'tensor_map'");
+  if (!copy.getBuffer().getDefiningOp<AcquireOp>())
+    return copy.emitOpError("expects 'buffer' to be acquired for 'tensor_map'");
+  if (!isTensorMapTile(copy.getBuffer().getType()))
     return copy.emitOpError(
                "expects a swizzled tile of up to 256 rows of 64 to "
                "256 elements of 16 bits, a multiple of 64, for "
-               "'boxed', but got ")
-           << copy.getPlace().getType();
+               "'tensor_map', but got ")
+           << copy.getBuffer().getType();
   if (!isArgument(copy.getView()))
     return copy.emitOpError(
-        "expects 'view' to be an argument of the function for 'boxed'");
+        "expects 'view' to be an argument of the function for 'tensor_map'");
   if (!hasWholeRows(copy))
     return copy.emitOpError(
                "expects whole rows of a view of up to 4 dimensions "
-               "for 'boxed', but got ")
+               "for 'tensor_map', but got ")
            << copy.getView().getType();
   return success();
 }
@@ -122,27 +123,27 @@ static LogicalResult verifyBox(BeginCopyOp copy) {
 LogicalResult BeginCopyOp::verify() {
   // begin_copy_c1
   auto view = cast<MemRefType>(getView().getType());
-  SharedType place = getPlace().getType();
-  if (failed(verifyDims(*this, view, place, getIndices(), getDims())))
+  SharedType buffer = getBuffer().getType();
+  if (failed(verifyDims(*this, view, buffer, getIndices(), getDims())))
     return failure();
   // begin_copy_c2
-  if (view.getElementType() != place.getElementType())
-    return emitOpError("expects 'place' to have the view's element type ")
-           << view.getElementType() << ", but got " << place.getElementType();
-  if (place.getRowBytes() % 16 != 0)
+  if (view.getElementType() != buffer.getElementType())
+    return emitOpError("expects 'buffer' to have the view's element type ")
+           << view.getElementType() << ", but got " << buffer.getElementType();
+  if (buffer.getRowBytes() % 16 != 0)
     return emitOpError("expects rows of a multiple of 16 bytes, but got ")
-           << place;
+           << buffer;
   // begin_copy_c6
   if (getScattered() &&
-      (place.getRank() != 1 || view.getElementTypeBitWidth() != 32))
+      (buffer.getRank() != 1 || view.getElementTypeBitWidth() != 32))
     return emitOpError("expects a tile of rank 1 with elements of 32 bits for "
                        "'scattered', but got ")
-           << place;
+           << buffer;
   // begin_copy_c7
-  if (getOwn() && failed(verifyOwnColumns(*this, place)))
+  if (getPerWarpgroup() && failed(verifyWarpgroupColumns(*this, buffer)))
     return failure();
   // begin_copy_c8
-  if (getBoxed() && failed(verifyBox(*this)))
+  if (getTensorMap() && failed(verifyTensorMap(*this)))
     return failure();
   // begin_copy_c4
   return verifyOutsideWarps(*this);
@@ -151,23 +152,23 @@ LogicalResult BeginCopyOp::verify() {
 LogicalResult CopyOutOp::verify() {
   // copy_out_c1
   auto view = cast<MemRefType>(getView().getType());
-  SharedType place = getPlace().getType();
-  if (failed(verifyDims(*this, view, place, getIndices(), getDims())))
+  SharedType buffer = getBuffer().getType();
+  if (failed(verifyDims(*this, view, buffer, getIndices(), getDims())))
     return failure();
   // copy_out_c2
-  if (view.getElementType() != place.getElementType())
-    return emitOpError("expects 'place' to have the view's element type ")
-           << view.getElementType() << ", but got " << place.getElementType();
-  if (failed(verifyOwnColumns(*this, place)))
+  if (view.getElementType() != buffer.getElementType())
+    return emitOpError("expects 'buffer' to have the view's element type ")
+           << view.getElementType() << ", but got " << buffer.getElementType();
+  if (failed(verifyWarpgroupColumns(*this, buffer)))
     return failure();
   // copy_out_c5
-  if (getBoxed() && !canBeBoxed(*this))
+  if (getTensorMap() && !canUseTensorMap(*this))
     return emitOpError(
                "expects a swizzled tile of up to 256 rows and 64 columns for "
                "each group, of 16 bits, of an argument of the function of up "
                "to 4 dimensions whose last is a multiple of 64 up to 256, for "
-               "'boxed', but got ")
-           << place << " and " << view;
+               "'tensor_map', but got ")
+           << buffer << " and " << view;
   return verifyOutsideWarps(*this);
 }
 
@@ -191,16 +192,16 @@ LogicalResult ShareProductsOp::verify() {
            << 16 * rows.getWarps() << " rows and of " << 4 * vector
            << " columns, but got " << lhs;
   // share_products_c2
-  auto isPlace = [](SharedType place, int64_t size) {
-    return place.getRank() == 2 && place.getElementType().isF32() &&
-           !place.getSwizzled() && place.getShape()[1] == size;
+  auto isBuffer = [](SharedType buffer, int64_t size) {
+    return buffer.getRank() == 2 && buffer.getElementType().isF32() &&
+           !buffer.getSwizzled() && buffer.getShape()[1] == size;
   };
   SharedType first = getFirst().getType(), to = getFirstTo().getType();
-  if (!isPlace(first, columns) || first.getShape()[0] % 4 != 0)
+  if (!isBuffer(first, columns) || first.getShape()[0] % 4 != 0)
     return emitOpError("expects 'first' and 'second' to have a multiple of 4 "
                        "rows of ")
            << columns << " f32, but got " << first;
-  if (!isPlace(to, numRows) || to.getShape()[0] != first.getShape()[0])
+  if (!isBuffer(to, numRows) || to.getShape()[0] != first.getShape()[0])
     return emitOpError("expects 'first_to' and 'second_to' to have ")
            << first.getShape()[0] << " rows of " << numRows << " f32, but got "
            << to;
@@ -276,31 +277,31 @@ LogicalResult MatmulOp::verify() {
                        getWarpgroup());
 }
 
-SmallVector<Value, 2> StartMatmulOp::getPlaces() {
-  SmallVector<Value, 2> places = {getRhs()};
+SmallVector<Value, 2> StartMatmulOp::getBuffers() {
+  SmallVector<Value, 2> buffers = {getRhs()};
   if (isa<SharedType>(getLhs().getType()))
-    places.push_back(getLhs());
-  return places;
+    buffers.push_back(getLhs());
+  return buffers;
 }
 
 LogicalResult StartMatmulOp::verify() {
   // start_matmul_c4
   FragmentType result = getResult().getType().getFragment();
   auto lhs = dyn_cast<FragmentType>(getLhs().getType());
-  if (lhs && getTurned())
-    return emitOpError("expects a shared 'lhs' where it is 'turned'");
-  if (auto place = dyn_cast<SharedType>(getLhs().getType())) {
-    SmallVector<int64_t> shape(place.getShape());
-    if (getTurned())
+  if (lhs && getTransposed())
+    return emitOpError("expects a shared 'lhs' where it is 'transposed'");
+  if (auto buffer = dyn_cast<SharedType>(getLhs().getType())) {
+    SmallVector<int64_t> shape(buffer.getShape());
+    if (getTransposed())
       std::reverse(shape.begin(), shape.end());
-    if (place.getRank() != 2 || shape[0] != 64 ||
-        result.getRows().getWarps() != 4 || !place.getSwizzled() ||
-        place.getPanelRowBytes() != 128)
+    if (buffer.getRank() != 2 || shape[0] != 64 ||
+        result.getRows().getWarps() != 4 || !buffer.getSwizzled() ||
+        buffer.getPanelRowBytes() != 128)
       return emitOpError("expects a shared 'lhs' of 64 rows for four warps, "
                          "swizzled, with rows of a multiple of 128 bytes, but "
                          "got ")
-             << place << " for " << result;
-    lhs = FragmentType::get(VectorType::get(shape, place.getElementType()),
+             << buffer << " for " << result;
+    lhs = FragmentType::get(VectorType::get(shape, buffer.getElementType()),
                             result.getRows());
   }
   // start_matmul_c1
@@ -356,8 +357,9 @@ LogicalResult TriInverseOp::verify() {
     if (value.getType() != matrix)
       return emitOpError("expects matrices and results of one type, ")
              << matrix << ", but got " << value.getType();
-  if (getMatrices().size() > 1 && (rows.getWarps() != 4 || !getTurned()))
-    return emitOpError("expects two matrices to have four warps and 'turned'");
+  if (getMatrices().size() > 1 && (rows.getWarps() != 4 || !getTransposed()))
+    return emitOpError(
+        "expects two matrices to have four warps and 'transposed'");
   // tri_inverse_c2
   SharedType want = getScratchType(matrix, getMatrices().size());
   if (getScratch().getType() != want)

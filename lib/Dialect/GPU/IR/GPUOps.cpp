@@ -104,11 +104,11 @@ LogicalResult BeginLoadOp::verify() {
     return emitOpError("expects a tile of which each thread of one warp holds "
                        "as many elements, but got ")
            << tile;
-  SharedType place = getPlace().getType();
-  if (place.getShape() != ArrayRef<int64_t>{elements} ||
-      place.getElementType() != tile.getElementType())
+  SharedType buffer = getBuffer().getType();
+  if (buffer.getShape() != ArrayRef<int64_t>{elements} ||
+      buffer.getElementType() != tile.getElementType())
     return emitOpError("expects a place of ")
-           << elements << " elements of the tile's type, but got " << place;
+           << elements << " elements of the tile's type, but got " << buffer;
   return success();
 }
 LogicalResult PrefetchOp::verify() {
@@ -152,7 +152,7 @@ LogicalResult AllocOp::verify() {
 
 LogicalResult ReshapeOp::verify() {
   // reshape_c1
-  SharedType from = getPlace().getType(), to = getResult().getType();
+  SharedType from = getBuffer().getType(), to = getResult().getType();
   auto count = [](SharedType type) {
     return ShapedType::getNumElements(type.getShape());
   };
@@ -160,20 +160,20 @@ LogicalResult ReshapeOp::verify() {
   if (bits == to.getElementType().getIntOrFloatBitWidth() &&
       count(from) == count(to))
     return success();
-  return emitOpError("expects 'result' to have as many elements as 'place', ")
+  return emitOpError("expects 'result' to have as many elements as 'buffer', ")
          << count(from) << " of " << bits << " bits, but got " << to;
 }
 
-/// (C1) and (C4) of share and fetch.
+/// (C1) and (C4) of share and load.
 template <typename OpTy>
 static LogicalResult verifySameTile(OpTy op, FragmentType fragment,
-                                    SharedType place) {
+                                    SharedType buffer) {
   bool isRow = bool(op.getRow()), transpose = op.getTranspose();
-  SmallVector<int64_t> shape(place.getShape());
+  SmallVector<int64_t> shape(buffer.getShape());
   if ((isRow || transpose) && shape.size() != 2)
-    return op.emitOpError("expects 'place' to have rank 2, of which ")
+    return op.emitOpError("expects 'buffer' to have rank 2, of which ")
            << (isRow ? "'row' is a row" : "it takes the transpose")
-           << ", but got " << place;
+           << ", but got " << buffer;
   // Some of its rows, or one.
   bool hasRows = isRow && fragment.getRank() == 2;
   if (hasRows)
@@ -183,20 +183,20 @@ static LogicalResult verifySameTile(OpTy op, FragmentType fragment,
   if (transpose)
     std::swap(shape[0], shape[1]);
   if (fragment.getShape() != ArrayRef<int64_t>(shape) ||
-      fragment.getElementType() != place.getElementType())
+      fragment.getElementType() != buffer.getElementType())
     return op.emitOpError(
                "expects a fragment of the shape and element type of ")
-           << SharedType::get(op.getContext(), shape, place.getElementType(),
+           << SharedType::get(op.getContext(), shape, buffer.getElementType(),
                               /*swizzled=*/false)
-           << (hasRows     ? ", rows of 'place'"
-               : isRow     ? ", a row of 'place'"
-               : transpose ? ", the transpose of 'place'"
-                           : ", the type of 'place'")
+           << (hasRows     ? ", rows of 'buffer'"
+               : isRow     ? ", a row of 'buffer'"
+               : transpose ? ", the transpose of 'buffer'"
+                           : ", the type of 'buffer'")
            << ", but got " << fragment;
-  if (!transpose && !place.getSwizzled())
+  if (!transpose && !buffer.getSwizzled())
     return success();
   RowsAttr rows = fragment.getRows();
-  int64_t bytes = place.getElementType().getIntOrFloatBitWidth() / 8;
+  int64_t bytes = buffer.getElementType().getIntOrFloatBitWidth() / 8;
   bool isMatrix = bytes == 2 && rows.isMatrix() && shape.size() == 2 &&
                   shape[0] % 8 == 0 && shape[1] % 8 == 0;
   bool isPieces =
@@ -205,14 +205,14 @@ static LogicalResult verifySameTile(OpTy op, FragmentType fragment,
     return op.emitOpError(
                "expects all of a tile of 16-bit elements in a layout "
                "of matrix instructions, or pieces of up to 16 bytes, "
-               "since 'place' is ")
+               "since 'buffer' is ")
            << (transpose ? "transposed" : "swizzled") << ", but got "
            << fragment;
   llvm::APInt row;
   if (isRow && matchPattern(op.getRow(), m_ConstantInt(&row)) &&
       row.urem(8) != 0)
     return op.emitOpError("expects a 'row' that is a multiple of 8, since "
-                          "'place' is swizzled, but got ")
+                          "'buffer' is swizzled, but got ")
            << row.getSExtValue();
   return success();
 }
@@ -223,28 +223,28 @@ template <typename OpTy> static bool hasOneWarp(OpTy warps) {
   return count && count.getInt() == 1;
 }
 
-LogicalResult ShareOp::verify() {
-  // share_c5
+LogicalResult StoreSharedOp::verify() {
+  // store_shared_c5
   auto each = (*this)->getParentOfType<EachWarpOp>();
   if (!getRow() && each && !hasOneWarp(each))
     return emitOpError(
         "expects a 'row' inside gdn_gpu.each_warp, so that warps "
         "write different rows");
-  return verifySameTile(*this, getTile().getType(), getPlace().getType());
+  return verifySameTile(*this, getTile().getType(), getBuffer().getType());
 }
 
-LogicalResult FetchOp::verify() {
-  return verifySameTile(*this, getTile().getType(), getPlace().getType());
+LogicalResult LoadSharedOp::verify() {
+  return verifySameTile(*this, getTile().getType(), getBuffer().getType());
 }
 
-LogicalResult FetchElementOp::verify() {
-  // fetch_element_c1
-  SharedType place = getPlace().getType();
-  if (place.getShape().size() != 1)
-    return emitOpError("expects 'place' to have rank 1, but got ") << place;
-  if (getValue().getType() != place.getElementType())
-    return emitOpError("expects 'value' to have the element type of 'place' ")
-           << place.getElementType() << ", but got " << getValue().getType();
+LogicalResult LoadSharedElementOp::verify() {
+  // load_shared_element_c1
+  SharedType buffer = getBuffer().getType();
+  if (buffer.getShape().size() != 1)
+    return emitOpError("expects 'buffer' to have rank 1, but got ") << buffer;
+  if (getValue().getType() != buffer.getElementType())
+    return emitOpError("expects 'value' to have the element type of 'buffer' ")
+           << buffer.getElementType() << ", but got " << getValue().getType();
   return success();
 }
 

@@ -33,7 +33,7 @@ void GPUDialect::registerLayoutsAndTypes() {
 
 LogicalResult RowsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                int64_t warps, int64_t lanes, int64_t vector,
-                               bool interleaved) {
+                               bool cyclic) {
   if (warps < 1)
     return emitError() << "expects 'warps' to be at least 1, but got " << warps;
   if (!llvm::is_contained({1, 2, 4, 8, 16, 32}, lanes))
@@ -143,12 +143,12 @@ void FragmentType::print(AsmPrinter &printer) const {
   printer << "x" << getElementType() << ", " << getLayout() << ">";
 }
 
-Type PendingType::parse(AsmParser &parser) {
+Type AsyncTokenType::parse(AsmParser &parser) {
   Type fragment = FragmentType::parse(parser);
-  return fragment ? PendingType::get(cast<FragmentType>(fragment)) : Type();
+  return fragment ? AsyncTokenType::get(cast<FragmentType>(fragment)) : Type();
 }
 
-void PendingType::print(AsmPrinter &printer) const {
+void AsyncTokenType::print(AsmPrinter &printer) const {
   getFragment().print(printer);
 }
 

@@ -201,7 +201,7 @@ static constexpr AttributeRow rows[] = {
      "an array of pairs of arrays of linear forms, with alternatives as {any = "
      "[..]} once at most, or several by name",
      areConditions, verifyConditions},
-    {"gdn_tile.beside", onFunctions, "\"next\" or \"last\"", isNeighbour},
+    {"gdn_tile.overlaps", onFunctions, "\"next\" or \"last\"", isNeighbour},
     {"gdn_tile.bits", onFunctions, "a string", isName},
     {"gdn_tile.scratch_bytes", onFunctions, "an i64 of at least 0",
      isNumber<0, INT64_MAX>},

@@ -50,7 +50,7 @@ def _in_type_of(dtype: str | None, array: object) -> object:
 
 class Workspace(_Handle):
     """Memory in which all of `layers` work, one after another on one stream: as much as the
-    one that needs most has to have for steps of up to `rows` rows and `tokens` tokens. Taken
+    one that needs most has to have for steps of up to `rows` sequences and `tokens` tokens. Taken
     once, or `memory`: bytes of the device, 64-byte aligned, which it keeps; work on `stream`
     follows. See gdnrt_workspace_create and gdnrt_workspace_wrap."""
 
@@ -125,7 +125,7 @@ class GDNLayer(_Handle):
 
     @property
     def serves(self) -> str:
-        """Which kinds of rows have a kernel, and which parameters of steps it takes, such as
+        """Which kinds of sequences have a kernel, and which parameters of steps it takes, such as
         "decode (write_slots), prefill (has_initial, write_slots)"."""
         parts = []
         for kind, kernel in self.kernels.items():
@@ -145,7 +145,7 @@ class GDNLayer(_Handle):
         self._runtime.call("gdnrt_gdn_layer_set_batch_invariant", self._handle, int(wanted))
 
     def add_workspace(self, rows: int, tokens: int, size: _serving_abi.WorkspaceSize) -> None:
-        """Raises `size` to what steps of up to so many rows and tokens need."""
+        """Raises `size` to what steps of up to so many sequences and tokens need."""
         self._runtime.call(
             "gdnrt_gdn_layer_workspace_size", self._handle, rows, tokens, c.byref(size)
         )

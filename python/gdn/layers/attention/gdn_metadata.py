@@ -85,7 +85,7 @@ class GDNAttentionMetadata:
 
 
 class GDNAttentionMetadataBuilder(_Handle):
-    """Sorts the rows of a step. Arguments and attributes are vLLM's; `vllm_config` and
+    """Sorts the sequences of a step. Arguments and attributes are vLLM's; `vllm_config` and
     `kv_cache_spec` are any objects with the attributes that are read here. `device` is a
     gdn.Device: with a GPU, builds copy what kernels read to its memory."""
 
@@ -183,9 +183,9 @@ class GDNAttentionMetadataBuilder(_Handle):
         stream: object = None,
     ) -> GDNAttentionMetadata:
         """The metadata of a step. `common_prefix_len` and `fast_build` are not looked at.
-        Arrays of graphs have `num_padded_reqs` rows, by default num_reqs or, where rows
+        Arrays of graphs have `num_padded_reqs` rows, by default num_reqs or, where sequences
         decode, num_actual_tokens; what a graph reads behind them is padding always. Counts
-        may be left out where no row has tokens before this step. The copy to a GPU is in the
+        may be left out where no sequence has tokens before this step. The copy to a GPU is in the
         order of `stream`, PyTorch's current one if there is none."""
         return self._build(
             "gdnrt_metadata_builder_build",
@@ -197,7 +197,8 @@ class GDNAttentionMetadataBuilder(_Handle):
         )
 
     def build_for_cudagraph_capture(self, common_attn_metadata) -> GDNAttentionMetadata:
-        """Rows of one token make the graph of decode, rows of 1 + num_spec that of verify."""
+        """Sequences of one token make the graph of decode, sequences of 1 + num_spec that of
+        verify."""
         name = "gdnrt_metadata_builder_build_for_cudagraph_capture"
         return self._build(name, common_attn_metadata, None, None, 0, None)
 

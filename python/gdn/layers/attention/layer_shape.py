@@ -42,7 +42,7 @@ def gated_delta_net_state_shape(
     num_spec: int = 0,
     conv_state_layout: str = "SD",
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shapes of a slot: (width - 1 + num_spec, D) with layout SD, turned with DS; (Hv, dv,
+    """Shapes of a slot: (width - 1 + num_spec, D) with layout SD, transposed with DS; (Hv, dv,
     dk). Heads are global, the shapes those of one rank."""
     if conv_state_layout not in ("SD", "DS"):
         raise ValueError(f"conv_state_layout: expected SD or DS, got {conv_state_layout}")

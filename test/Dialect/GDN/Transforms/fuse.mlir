@@ -137,41 +137,41 @@ func.func @one_pool_twice(
 // Different rows, so different kernels; what connects them goes to the first.
 // CHECK-LABEL: func.func @other_rows(
 //       CHECK:   %[[A:.+]] = gdn.kernel "other_rows_0" {
-//       CHECK:     %[[M:.+]] = gdn.mask_rows %{{.+}} of(%{{.+}}) slots(%[[S:.+]]) :
+//       CHECK:     %[[M:.+]] = gdn.mask_sequences %{{.+}} of(%{{.+}}) slots(%[[S:.+]]) :
 //       CHECK:     %[[N:.+]] = gdn.l2norm %[[M]]
 //       CHECK:     gdn.yield %[[N]]
 //       CHECK:   gdn.kernel "other_rows_1" {
-//       CHECK:     gdn.mask_rows %[[A]]
+//       CHECK:     gdn.mask_sequences %[[A]]
 func.func @other_rows(
     %x: tensor<?x?x8xf32> {gdn.name = "x", gdn.dims = ["N", "H", "8"]},
     %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
     %others: tensor<?xi32> {gdn.name = "others", gdn.dims = ["N"]},
     %pool: !gdn.pool<?x?x3xf32> {gdn.name = "pool", gdn.dims = ["P", "D", "3"]})
     -> (tensor<?x?x8xf32> {gdn.name = "y", gdn.dims = ["N", "H", "8"]}) attributes {gdn.entry} {
-  %a = gdn.mask_rows %x of(%pool) slots(%slots) : tensor<?x?x8xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?x8xf32>
+  %a = gdn.mask_sequences %x of(%pool) slots(%slots) : tensor<?x?x8xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?x8xf32>
   %b = gdn.l2norm %a : tensor<?x?x8xf32> -> tensor<?x?x8xf32>
-  %c = gdn.mask_rows %b of(%pool) slots(%others) : tensor<?x?x8xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?x8xf32>
+  %c = gdn.mask_sequences %b of(%pool) slots(%others) : tensor<?x?x8xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?x8xf32>
   return %c : tensor<?x?x8xf32>
 }
 
 // An unpack of a computed value has to stand between two kernels.
 // CHECK-LABEL: func.func @unpack_between(
 //       CHECK:   %[[A:.+]] = gdn.kernel "unpack_between_0" {
-//       CHECK:     gdn.mask_rows
+//       CHECK:     gdn.mask_sequences
 //       CHECK:   %[[Q:.+]] = gdn.unpack "q" flat %[[A]]
 //       CHECK:   gdn.kernel "unpack_between_1" {
 //       CHECK:     %[[N:.+]] = gdn.l2norm %[[Q]]
-//       CHECK:     gdn.mask_rows %[[N]]
+//       CHECK:     gdn.mask_sequences %[[N]]
 func.func @unpack_between(
     %hk: index {gdn.name = "Hk"},
     %x: tensor<?x?xf32> {gdn.name = "x", gdn.dims = ["N", "8*Hk"]},
     %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
     %pool: !gdn.pool<?x?x3xf32> {gdn.name = "pool", gdn.dims = ["P", "D", "3"]})
     -> (tensor<?x?x8xf32> {gdn.name = "y", gdn.dims = ["N", "Hk", "8"]}) attributes {gdn.entry} {
-  %a = gdn.mask_rows %x of(%pool) slots(%slots) : tensor<?x?xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?xf32>
+  %a = gdn.mask_sequences %x of(%pool) slots(%slots) : tensor<?x?xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?xf32>
   %q = gdn.unpack "q" flat %a heads(%hk, %hk) : tensor<?x?xf32> -> tensor<?x?x8xf32>
   %n = gdn.l2norm %q : tensor<?x?x8xf32> -> tensor<?x?x8xf32>
-  %m = gdn.mask_rows %n of(%pool) slots(%slots) : tensor<?x?x8xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?x8xf32>
+  %m = gdn.mask_sequences %n of(%pool) slots(%slots) : tensor<?x?x8xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32> -> tensor<?x?x8xf32>
   return %m : tensor<?x?x8xf32>
 }
 
@@ -204,7 +204,7 @@ func.func @taken_0(%x: tensor<?x?x8xf32>) -> tensor<?x?x8xf32> {
 //       CHECK:   gdn.kernel "checkpoints_0" {
 //       CHECK:     gdn.conv1d {{.*}} checkpoints(%[[CU:.+]], %[[N:.+]], %[[A:[a-z0-9]+]])
 //       CHECK:     gdn.delta_rule {{.*}} checkpoints(%[[CU]], %[[N]], %[[A]])
-//       CHECK:     gdn.mask_rows
+//       CHECK:     gdn.mask_sequences
 //       CHECK:   gdn.kernel "checkpoints_1" {
 //       CHECK:     gdn.delta_rule {{.*}} checkpoints(%[[CU]], %[[N]], %[[B:[a-z0-9]+]])
 //   CHECK-NOT:   gdn.kernel
@@ -223,16 +223,16 @@ func.func @checkpoints(
     %second: !gdn.pool<?x?x64x64xf32> {gdn.name = "second", gdn.dims = ["P", "H", "64", "64"]})
     -> (tensor<?x?x64xf32> {gdn.name = "y", gdn.dims = ["T", "H", "64"]},
         tensor<?x?x64xf32> {gdn.name = "z", gdn.dims = ["T", "H", "64"]}) attributes {gdn.entry} {
-  %c = gdn.conv1d %x weight(%w) silu pool(%conv_pool) slots(%slots) rows(%cu) checkpoints(%cc, %n, %a)
+  %c = gdn.conv1d %x weight(%w) silu pool(%conv_pool) slots(%slots) sequences(%cu) checkpoints(%cc, %n, %a)
       : (tensor<?x?x64xf32>), tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>, tensor<?xi32>
         checkpoints tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
-  %o = gdn.delta_rule %c, %c, %c gates(%g, %g) pool(%first) slots(%slots) rows(%cu) checkpoints(%cc, %n, %a)
+  %o = gdn.delta_rule %c, %c, %c gates(%g, %g) pool(%first) slots(%slots) sequences(%cu) checkpoints(%cc, %n, %a)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>
         checkpoints tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
-  %m = gdn.mask_rows %x of(%first) slots(%slots) rows(%cu)
+  %m = gdn.mask_sequences %x of(%first) slots(%slots) sequences(%cu)
       : tensor<?x?x64xf32>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
-  %p = gdn.delta_rule %m, %m, %o gates(%g, %g) pool(%second) slots(%slots) rows(%cu) checkpoints(%cc, %n, %b)
+  %p = gdn.delta_rule %m, %m, %o gates(%g, %g) pool(%second) slots(%slots) sequences(%cu) checkpoints(%cc, %n, %b)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>
         checkpoints tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
@@ -246,7 +246,7 @@ func.func @checkpoints(
 //       CHECK:   gdn.kernel "token_slots_0" {
 //       CHECK:     gdn.conv1d {{.*}} slots(%[[S]]) {{.*}} token_slots(%[[A:[a-z0-9]+]])
 //       CHECK:     gdn.delta_rule {{.*}} slots(%[[S]]) {{.*}} token_slots(%[[A]])
-//       CHECK:     gdn.mask_rows
+//       CHECK:     gdn.mask_sequences
 //       CHECK:   gdn.kernel "token_slots_1" {
 //       CHECK:     gdn.delta_rule {{.*}} token_slots(%[[B:[a-z0-9]+]])
 //   CHECK-NOT:   gdn.kernel
@@ -264,16 +264,16 @@ func.func @token_slots(
     -> (tensor<?x?x64xf32> {gdn.name = "y", gdn.dims = ["T", "H", "64"]},
         tensor<?x?x64xf32> {gdn.name = "z", gdn.dims = ["T", "H", "64"]}) attributes {gdn.entry} {
   %slots = gdn.accepted_slots %a[%n] : tensor<?x?xi32>, tensor<?xi32> -> tensor<?xi32>
-  %c = gdn.conv1d %x weight(%w) silu pool(%conv_pool) slots(%slots) rows(%cu) token_slots(%a)
+  %c = gdn.conv1d %x weight(%w) silu pool(%conv_pool) slots(%slots) sequences(%cu) token_slots(%a)
       : (tensor<?x?x64xf32>), tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>, tensor<?xi32>
         token_slots tensor<?x?xi32> -> tensor<?x?x64xf32>
-  %o = gdn.delta_rule %c, %c, %c gates(%g, %g) pool(%first) slots(%slots) rows(%cu) token_slots(%a)
+  %o = gdn.delta_rule %c, %c, %c gates(%g, %g) pool(%first) slots(%slots) sequences(%cu) token_slots(%a)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>
         token_slots tensor<?x?xi32> -> tensor<?x?x64xf32>
-  %m = gdn.mask_rows %x of(%first) slots(%slots) rows(%cu)
+  %m = gdn.mask_sequences %x of(%first) slots(%slots) sequences(%cu)
       : tensor<?x?x64xf32>, !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
-  %p = gdn.delta_rule %m, %m, %o gates(%g, %g) pool(%second) slots(%slots) rows(%cu) token_slots(%b)
+  %p = gdn.delta_rule %m, %m, %o gates(%g, %g) pool(%second) slots(%slots) sequences(%cu) token_slots(%b)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>
         token_slots tensor<?x?xi32> -> tensor<?x?x64xf32>
@@ -299,10 +299,10 @@ func.func @parents(
     %conv_pool: !gdn.pool<?x?x3xf32> {gdn.name = "conv_pool", gdn.dims = ["P", "64*H", "3"]},
     %pool: !gdn.pool<?x?x64x64xf32> {gdn.name = "pool", gdn.dims = ["P", "H", "64", "64"]})
     -> (tensor<?x?x64xf32> {gdn.name = "y", gdn.dims = ["T", "H", "64"]}) attributes {gdn.entry} {
-  %c = gdn.conv1d %x weight(%w) silu pool(%conv_pool) slots(%slots) rows(%cu) token_slots(%table)
+  %c = gdn.conv1d %x weight(%w) silu pool(%conv_pool) slots(%slots) sequences(%cu) token_slots(%table)
       : (tensor<?x?x64xf32>), tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>, tensor<?xi32>
         token_slots tensor<?x?xi32> -> tensor<?x?x64xf32>
-  %o = gdn.delta_rule %c, %c, %c gates(%g, %g) pool(%pool) slots(%slots) rows(%cu) token_slots(%table) parents(%parents)
+  %o = gdn.delta_rule %c, %c, %c gates(%g, %g) pool(%pool) slots(%slots) sequences(%cu) token_slots(%table) parents(%parents)
       : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>
         token_slots tensor<?x?xi32> parents tensor<?x?xi32> -> tensor<?x?x64xf32>

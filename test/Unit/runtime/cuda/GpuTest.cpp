@@ -345,9 +345,9 @@ TEST_F(Gpu, ManyThreads) {
     EXPECT_EQ(read(out, 2000), times(iota(2000), 2));
 }
 
-TEST_F(Gpu, BoxesThroughMaps) {
+TEST_F(Gpu, TensorMaps) {
   gdnrt_kernel *kernel;
-  std::string loaded = load("boxes", &kernel);
+  std::string loaded = load("tensor_maps", &kernel);
   if (loaded.rfind("UNSUPPORTED", 0) == 0)
     GTEST_SKIP() << loaded;
   ASSERT_EQ(loaded, "OK");

@@ -226,8 +226,8 @@ static fb::LaunchT &addKernel(ImageBuilder &builder, const std::string &name,
 }
 
 /// Adds the entry with boxes, over other arrays.
-static void addBoxes(ImageBuilder &builder) {
-  addKernel(builder, "boxes", kBoxes, false, "sm_90");
+static void addTensorMaps(ImageBuilder &builder) {
+  addKernel(builder, "tensor_maps", kBoxes, false, "sm_90");
   fb::EntryT &entry = *builder.image.entries.back();
   entry.params.clear();
   entry.symbols.clear();
@@ -236,10 +236,10 @@ static void addBoxes(ImageBuilder &builder) {
       .tensor("out", fb::Access::write, fb::DType::i32, {"N", "512"});
   fb::StageT &stage = *entry.codes[0]->variants[0]->stages[0];
   *stage.grid[0] = again.form("N");
-  auto box = std::make_unique<fb::BoxT>();
+  auto box = std::make_unique<fb::TensorMapT>();
   box->param = 0;
   box->rows = 8;
-  stage.launch->boxes.push_back(std::move(box));
+  stage.launch->tensor_maps.push_back(std::move(box));
 }
 
 ImageBuilder gdnrt::test::gpuImage() {
@@ -250,7 +250,7 @@ ImageBuilder gdnrt::test::gpuImage() {
   addKernel(builder, "ticket", kTicket).counters.push_back(std::move(one));
   addKernel(builder, "cluster", kCluster, false, "sm_90").cluster = 4;
   addKernel(builder, "shared", kShared).shared_bytes = 100000;
-  addBoxes(builder);
+  addTensorMaps(builder);
   addKernel(builder, "broken", kBroken);
   return builder;
 }

@@ -124,7 +124,7 @@ TEST(SlotTable, MarksSurviveManyChecks) {
 }
 
 TEST(SlotTable, NoSlotIsUsedTwice) {
-  // A walk through many states against a set of who has what.
+  // A way through many states against a set of who has what.
   SlotTable table(7, 3);
   std::set<int32_t> owned;
   uint32_t random = 1;

@@ -17,21 +17,21 @@ def GDN_Dialect : Dialect {
     | name | meaning |
     |---|---|
     | `T` | tokens of the whole ragged batch |
-    | `N` | rows, i.e. sequences of the batch |
+    | `N` | sequences of the batch |
     | `P` | slots of a pool |
     | `Hk`, `Hv` | key heads, value heads; `Hv` is a multiple of `Hk` |
     | `dk`, `dv` | head dimensions; multiples of 8 up to 256 |
     | `K` | width of the causal convolution |
     | `D` | convolution channels, `2*Hk*dk + Hv*dv` |
 
-    **Ragged batch.** A tensor `[T, ...]` and `cu_seqlens` `[N+1]`: row `n` owns
+    **Ragged batch.** A tensor `[T, ...]` and `cu_seqlens` `[N+1]`: sequence `n` owns
     the tokens `cu_seqlens[n] <= t < cu_seqlens[n+1]`. Without `cu_seqlens`
-    every token is a row of its own (`N = T`): a decode step. Tokens that
-    belong to no row are padding.
+    every token is a sequence of its own (`N = T`): a decode step. Tokens that
+    belong to no sequence are padding.
 
-    **Slots.** Row `n` keeps its state in slot `slots[n]` of a pool. An id that
+    **Slots.** Sequence `n` keeps its state in slot `slots[n]` of a pool. An id that
     is negative, equal to the pool's null slot, or at least `P` is *skipped*:
-    the row's results are zero and no pool element is read or written. A row
+    the sequence's results are zero and no pool element is read or written. A sequence
     whose slot is not skipped is *live*.
 
     **Functions.** An argument of an entry function carries `gdn.name` and

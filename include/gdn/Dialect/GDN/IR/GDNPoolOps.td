@@ -11,9 +11,9 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def GDN_PoolCopyOp : GDN_Op<"pool_copy", []> {
   let summary = "Copy slots, bit for bit";
   let description = [{
-    For every row `n`, slot `write_slots[n]` of `target` becomes slot `slots[n]`
-    of `source`. A row is left alone if either slot is skipped by its pool.
-    `target` may be `source`: a fork. No live row writes a slot that another one
+    For every `n`, slot `write_slots[n]` of `target` becomes slot `slots[n]`
+    of `source`. A pair is left alone if either slot is skipped by its pool.
+    `target` may be `source`: a fork. No live pair writes a slot that another one
     reads or writes.
 
     **Preconditions**
@@ -50,7 +50,7 @@ def GDN_PoolCopyOp : GDN_Op<"pool_copy", []> {
 def GDN_PoolZeroOp : GDN_Op<"pool_zero", []> {
   let summary = "Zero slots";
   let description = [{
-    Every element of slot `slots[n]` becomes +0, for every row `n`; a skipped
+    Every element of slot `slots[n]` becomes +0, for every `n`; a skipped
     slot is left alone. No live slot may occur twice.
 
     **Preconditions**

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ops over the rows of a ragged batch whose states live in pools.
+// Ops over the sequences of a ragged batch whose states live in pools.
 #ifndef GDN_DIALECT_GDN_IR_GDNSTATEOPS_TD
 #define GDN_DIALECT_GDN_IR_GDNSTATEOPS_TD
 
@@ -11,18 +11,18 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 defvar GDN_PoolReadWrite = [MemRead<DefaultResource, 0, FullEffect>,
                             MemWrite<DefaultResource, 1, FullEffect>];
 
-// States inside a row, written on the way; the same three operands on each op
+// States inside a sequence, written on the way; the same three operands on each op
 // whose states they may be.
-defvar GDN_CheckpointBounds = Arg<Optional<GDN_RowsTensor>,
-    "bounds of each row's checkpoints, N+1">;
-defvar GDN_CheckpointTokens = Arg<Optional<GDN_RowsTensor>,
-    "tokens of the row before each checkpoint, C">;
+defvar GDN_CheckpointBounds = Arg<Optional<GDN_SequencesTensor>,
+    "bounds of each sequence's checkpoints, N+1">;
+defvar GDN_CheckpointTokens = Arg<Optional<GDN_SequencesTensor>,
+    "tokens of the sequence before each checkpoint, C">;
 defvar GDN_CheckpointSlots = Arg<Optional<GDN_SlotsTensor>,
     "slot of each checkpoint, C">;
-// States after every token of a row, of which one will turn out to be right.
+// States after every token of a sequence, of which one will turn out to be right.
 defvar GDN_TokenSlots = Arg<Optional<GDN_SlotsTable>,
-    "slot of the state after each token of a row, N x S">;
-// Where those states go, if not to the pool that rows start from.
+    "slot of the state after each token of a sequence, N x S">;
+// Where those states go, if not to the pool that sequences start from.
 defvar GDN_TokenPool = Arg<Optional<GDN_PoolType>,
     "states after tokens, the pool's shape but for the slots", GDN_PoolReadWrite>;
 defvar GDN_Parents = Arg<Optional<GDN_SlotsTable>,
@@ -30,48 +30,48 @@ defvar GDN_Parents = Arg<Optional<GDN_SlotsTable>,
 
 // How many tokens of the step before were right, where that step's tokens are
 // pending.
-defvar GDN_NumAccepted = Arg<Optional<GDN_RowsTensor>,
+defvar GDN_NumAccepted = Arg<Optional<GDN_SequencesTensor>,
     "accepted tokens of the previous step, N">;
 
 def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
-  let summary = "Causal depthwise convolution of ragged rows, with state";
+  let summary = "Causal depthwise convolution of a ragged batch, with state";
   let description = [{
     The inputs are consecutive sections of the `D` channels (`q`, `k`, `v`, or
     one of all); channel `c` of the concatenation has the weights `weight[c]`.
-    Per live row with tokens `x_0 .. x_{L-1}`, and `x_{-j} = state[slot, c, K-1-j]`
+    Per live sequence with tokens `x_0 .. x_{L-1}`, and `x_{-j} = state[slot, c, K-1-j]`
     for `j = 1 .. K-1` (0 where `has_initial` is false):
 
         y_t    = act(bias + sum_j weight[c, j] * x_{t-K+1+j})
         state' = the last K-1 of (state ++ x_0 .. x_{L-1})     // raw inputs
 
-    `state'` goes to `write_slots` if given, else to the slot read. A row with
-    `L = 0` changes nothing. Skipped rows and padding give zeros; a row whose
+    `state'` goes to `write_slots` if given, else to the slot read. A sequence with
+    `L = 0` changes nothing. Skipped sequences and padding give zeros; a sequence whose
     write slot is skipped gives its result and leaves the pool alone.
 
-    With `checkpoints(%cu_checkpoints, %tokens, %slots)` live row `n` also
+    With `checkpoints(%cu_checkpoints, %tokens, %slots)` live sequence `n` also
     writes what `state'` is after `tokens[c]` of its tokens to `slots[c]` of the
     same pool, for `cu_checkpoints[n] <= c < cu_checkpoints[n+1]`. See
     docs/spec/slots.md for counts and slots that write nothing.
 
-    With `token_slots(%table)` live row `n` writes what `state'` is after its
+    With `token_slots(%table)` live sequence `n` writes what `state'` is after its
     token `t` to `table[n, t]` of the same pool, for every `t < S`, and its last
     state nowhere else.
 
-    With `parents(%parents)` too, token `t` of the row starts from the state
+    With `parents(%parents)` too, token `t` of the sequence starts from the state
     after its token `parents[n, t]`, which lies before it and whose slot is not
-    skipped, and else from the row's state: the tokens are a tree.
+    skipped, and else from the sequence's state: the tokens are a tree.
 
     With `token_pool(%buffer)` these slots are those of another pool, and the
-    row's own slot keeps its state; see `gdn.pool_copy` for the way back.
+    sequence's own slot keeps its state; see `gdn.pool_copy` for the way back.
 
     With `pending(%num_accepted)` the pool keeps `S` inputs more, those of the
-    row's previous step behind the state before it, of which the first
+    sequence's previous step behind the state before it, of which the first
     `a = num_accepted[n]` are right: `x_{-j} = state[slot, c, K-1-j+a]`. The
     inputs of this step become pending in turn:
 
         state'[p] = x_{p-K+1}     p = 0 .. K-2 + min(L, S)
 
-    A row whose count is not from 0 to `S` is skipped.
+    A sequence whose count is not from 0 to `S` is skipped.
 
     **Preconditions**
 
@@ -81,7 +81,7 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
     - (C3) `pool` is `P x D x (K-1)`, but with `num_accepted` as in (C10).
     - (C4) `cu_seqlens` has one more element than `slots`; without it there is
       one slot per token. `write_slots` and `has_initial` have one element per
-      row.
+      sequence.
     - (C5) the activation is `identity` or `silu`.
     - (C6) where static, the channels of the inputs add up to `D`.
     - (C7) the three operands of `checkpoints` come together, and with
@@ -104,7 +104,7 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
         %pool: !gdn.pool<?x?x3xbf16>, %cu: tensor<?xi32>, %slots: tensor<?xi32>)
         -> tensor<?x?x128xf32> {
       %qc, %kc, %vc = gdn.conv1d %q, %k, %v weight(%w) silu
-          pool(%pool) slots(%slots) rows(%cu)
+          pool(%pool) slots(%slots) sequences(%cu)
           : (tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>),
             tensor<?x4xbf16>, !gdn.pool<?x?x3xbf16>, tensor<?xi32>, tensor<?xi32>
             -> tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<?x?x128xf32>
@@ -117,11 +117,12 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
     Arg<GDN_FloatTensor<2>, "weights, D x K">:$weight,
     Arg<Optional<GDN_FloatTensor<1>>, "bias, D">:$bias,
     GDN_Activation:$activation,
-    Arg<GDN_PoolType, "raw inputs before each row, P x D x (K-1)", GDN_PoolReadWrite>:$pool,
-    Arg<GDN_SlotsTensor, "slot of each row">:$slots,
+    Arg<GDN_PoolType, "raw inputs before each sequence, P x D x (K-1)",
+        GDN_PoolReadWrite>:$pool,
+    Arg<GDN_SlotsTensor, "slot of each sequence">:$slots,
     Arg<Optional<GDN_SlotsTensor>, "slot to write, if not the one read">:$write_slots,
-    Arg<Optional<GDN_RowsTensor>, "row bounds, N+1">:$cu_seqlens,
-    Arg<Optional<GDN_FlagsTensor>, "false: the row starts from zeros">:$has_initial,
+    Arg<Optional<GDN_SequencesTensor>, "bounds of the sequences, N+1">:$cu_seqlens,
+    Arg<Optional<GDN_FlagsTensor>, "false: the sequence starts from zeros">:$has_initial,
     GDN_CheckpointBounds:$cu_checkpoints, GDN_CheckpointTokens:$checkpoint_tokens,
     GDN_CheckpointSlots:$checkpoint_slots, GDN_TokenSlots:$token_slots,
     GDN_Parents:$parents, GDN_TokenPool:$token_pool, GDN_NumAccepted:$num_accepted);
@@ -129,7 +130,7 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
   let assemblyFormat = [{
     $inputs `weight` `(` $weight `)` (`bias` `(` $bias^ `)`)? $activation
     `pool` `(` $pool `)` `slots` `(` $slots (`->` $write_slots^)? `)`
-    (`rows` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)?
+    (`sequences` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)?
     (`checkpoints` `(` $cu_checkpoints^ `,` $checkpoint_tokens `,` $checkpoint_slots `)`)?
     (`token_slots` `(` $token_slots^ `)`)? (`parents` `(` $parents^ `)`)?
     (`token_pool` `(` $token_pool^ `)`)?
@@ -146,10 +147,10 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
 }
 
 def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
-  let summary = "Gated delta rule over ragged rows, states in a pool";
+  let summary = "Gated delta rule over a ragged batch, states in a pool";
   let description = [{
-    Per live row and value head `h`, with key head `h' = h / (Hv/Hk)` and the
-    state `M` (`dv x dk`) of the row's slot (zeros where `has_initial` is
+    Per live sequence and value head `h`, with key head `h' = h / (Hv/Hk)` and the
+    state `M` (`dv x dk`) of the sequence's slot (zeros where `has_initial` is
     false), token after token:
 
         M <- M * exp(log_decay[t,h])                 // per head or per channel
@@ -161,27 +162,27 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     once to the pool's element type. With rank-3 `log_decay` (`T x Hv x dk`)
     column `j` of `M` decays by `exp(log_decay[t,h,j])`.
 
-    Skipped rows and padding give zeros; rows of length 0 change nothing; a row
-    whose write slot is skipped gives its result and leaves the pool alone.
+    Skipped sequences and padding give zeros; sequences of length 0 change nothing; a
+    sequence whose write slot is skipped gives its result and leaves the pool alone.
 
-    With `checkpoints(%cu_checkpoints, %tokens, %slots)` live row `n` also
+    With `checkpoints(%cu_checkpoints, %tokens, %slots)` live sequence `n` also
     writes `M` as it is after `tokens[c]` of its tokens to `slots[c]` of the
     same pool, for `cu_checkpoints[n] <= c < cu_checkpoints[n+1]`. See
     docs/spec/slots.md for counts and slots that write nothing.
 
-    With `token_slots(%table)` live row `n` writes `M` as it is after its token
+    With `token_slots(%table)` live sequence `n` writes `M` as it is after its token
     `t` to `table[n, t]` of the same pool, for every `t < S`, and its last state
     nowhere else.
 
-    With `parents(%parents)` too, token `t` of the row starts from the state
+    With `parents(%parents)` too, token `t` of the sequence starts from the state
     after its token `parents[n, t]`, which lies before it and whose slot is not
-    skipped, and else from the row's state: the tokens are a tree.
+    skipped, and else from the sequence's state: the tokens are a tree.
 
     With `token_pool(%buffer)` these slots are those of another pool, and the
-    row's own slot keeps its state; see `gdn.pool_copy` for the way back.
+    sequence's own slot keeps its state; see `gdn.pool_copy` for the way back.
 
     With `pending(%num_accepted, %keys, %deltas, %decays)` the state lacks the
-    tokens of the row's previous step, which are pending in three more pools.
+    tokens of the sequence's previous step, which are pending in three more pools.
     The first `a = num_accepted[n]` of them are right. They are put into the
     state first, token after token,
 
@@ -191,7 +192,7 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     and where `a > 0` the slot read receives `M`, rounded once, from which this
     step starts. What this step's tokens add to `M` is not written; the keys,
     `d` and log decays of its first `min(L, S)` tokens become pending in their
-    turn. A row whose count is not from 0 to `S` is skipped.
+    turn. A sequence whose count is not from 0 to `S` is skipped.
 
     `double_beta` says that `beta` may be up to 2, not 1. The formulas are the
     same; forms that round keys, whose errors add up then, are not taken.
@@ -206,7 +207,7 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     - (C4) `pool` is `P x Hv x dv x dk`.
     - (C5) `cu_seqlens` has one more element than `slots`; without it there is
       one slot per token. `write_slots` and `has_initial` have one element per
-      row.
+      sequence.
     - (C6) `scale` is finite; the default is `dk^(-1/2)`.
     - (C7) the three operands of `checkpoints` come together, and with
       `cu_seqlens`; `cu_checkpoints` has as many elements as `cu_seqlens`, the
@@ -245,10 +246,10 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
     Arg<GDN_F32Tensor<[2, 3]>, "log of the decay, T x Hv (x dk)">:$log_decay,
     Arg<GDN_F32Tensor<[2]>, "write strength, T x Hv">:$beta,
     Arg<GDN_PoolType, "states, P x Hv x dv x dk", GDN_PoolReadWrite>:$pool,
-    Arg<GDN_SlotsTensor, "slot of each row">:$slots,
+    Arg<GDN_SlotsTensor, "slot of each sequence">:$slots,
     Arg<Optional<GDN_SlotsTensor>, "slot to write, if not the one read">:$write_slots,
-    Arg<Optional<GDN_RowsTensor>, "row bounds, N+1">:$cu_seqlens,
-    Arg<Optional<GDN_FlagsTensor>, "false: the row starts from zeros">:$has_initial,
+    Arg<Optional<GDN_SequencesTensor>, "bounds of the sequences, N+1">:$cu_seqlens,
+    Arg<Optional<GDN_FlagsTensor>, "false: the sequence starts from zeros">:$has_initial,
     GDN_CheckpointBounds:$cu_checkpoints, GDN_CheckpointTokens:$checkpoint_tokens,
     GDN_CheckpointSlots:$checkpoint_slots, GDN_TokenSlots:$token_slots,
     GDN_Parents:$parents, GDN_TokenPool:$token_pool, GDN_NumAccepted:$num_accepted,
@@ -263,7 +264,7 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
   let assemblyFormat = [{
     $query `,` $key `,` $value `gates` `(` $log_decay `,` $beta `)`
     `pool` `(` $pool `)` `slots` `(` $slots (`->` $write_slots^)? `)`
-    (`rows` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)?
+    (`sequences` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)?
     (`checkpoints` `(` $cu_checkpoints^ `,` $checkpoint_tokens `,` $checkpoint_slots `)`)?
     (`token_slots` `(` $token_slots^ `)`)? (`parents` `(` $parents^ `)`)?
     (`token_pool` `(` $token_pool^ `)`)?
@@ -292,10 +293,10 @@ def GDN_AcceptedSlotsOp : GDN_Op<"accepted_slots", [Pure]> {
   let summary = "Slots of the states after the last accepted tokens";
   let description = [{
     Element `n` of the result is `token_slots[n, num_accepted[n] - 1]`: where the
-    state after the last accepted token of a row's previous step is. It is -1,
+    state after the last accepted token of a sequence's previous step is. It is -1,
     which is skipped, where `num_accepted[n]` is not from 1 to `S`. With
-    `cu_seqlens` it is -1 also where row `n` has more than `max_tokens` tokens: a
-    target may then count on rows that it takes in one go.
+    `cu_seqlens` it is -1 also where sequence `n` has more than `max_tokens` tokens: a
+    target may then count on sequences that it takes in one go.
 
     **Preconditions**
 
@@ -310,7 +311,7 @@ def GDN_AcceptedSlotsOp : GDN_Op<"accepted_slots", [Pure]> {
     ```mlir
     func.func @last(%table: tensor<?x5xi64>, %accepted: tensor<?xi32>,
                     %cu: tensor<?xi32>) -> tensor<?xi64> {
-      %slots = gdn.accepted_slots %table[%accepted] rows(%cu) max_tokens(8)
+      %slots = gdn.accepted_slots %table[%accepted] sequences(%cu) max_tokens(8)
           : tensor<?x5xi64>, tensor<?xi32>, tensor<?xi32> -> tensor<?xi64>
       return %slots : tensor<?xi64>
     }
@@ -318,12 +319,12 @@ def GDN_AcceptedSlotsOp : GDN_Op<"accepted_slots", [Pure]> {
   }];
   let arguments = (ins
     Arg<GDN_SlotsTable, "slots of the states after each token, N x S">:$token_slots,
-    Arg<GDN_RowsTensor, "accepted tokens of the previous step, N">:$num_accepted,
-    Arg<Optional<GDN_RowsTensor>, "bounds of the rows, N + 1">:$cu_seqlens,
+    Arg<GDN_SequencesTensor, "accepted tokens of the previous step, N">:$num_accepted,
+    Arg<Optional<GDN_SequencesTensor>, "bounds of the sequences, N + 1">:$cu_seqlens,
     OptionalAttr<I64Attr>:$max_tokens);
   let results = (outs GDN_SlotsTensor:$result);
   let assemblyFormat = [{
-    $token_slots `[` $num_accepted `]` (`rows` `(` $cu_seqlens^ `)`)?
+    $token_slots `[` $num_accepted `]` (`sequences` `(` $cu_seqlens^ `)`)?
     (`max_tokens` `(` $max_tokens^ `)`)? attr-dict
     `:` type($token_slots) `,` type($num_accepted) (`,` type($cu_seqlens)^)?
     `->` type($result)
@@ -331,10 +332,10 @@ def GDN_AcceptedSlotsOp : GDN_Op<"accepted_slots", [Pure]> {
   let hasVerifier = 1;
 }
 
-def GDN_MaskRowsOp : GDN_Op<"mask_rows", [Pure]> {
-  let summary = "Zeros in the tokens of skipped rows and of padding";
+def GDN_MaskSequencesOp : GDN_Op<"mask_sequences", [Pure]> {
+  let summary = "Zeros in the tokens of skipped sequences and of padding";
   let description = [{
-    The result is `input` where the token belongs to a live row, and exactly
+    The result is `input` where the token belongs to a live sequence, and exactly
     zero elsewhere, whatever `input` holds there (NaN included). The pool is
     asked for its size and null slot only, which are fixed when it is bound:
     the op reads no memory.
@@ -351,7 +352,7 @@ def GDN_MaskRowsOp : GDN_Op<"mask_rows", [Pure]> {
     ```mlir
     func.func @mask(%x: tensor<?x?x128xf32>, %slots: tensor<?xi32>,
         %pool: !gdn.pool<?x?x128x128xf32>) -> tensor<?x?x128xf32> {
-      %y = gdn.mask_rows %x of(%pool) slots(%slots)
+      %y = gdn.mask_sequences %x of(%pool) slots(%slots)
           : tensor<?x?x128xf32>, !gdn.pool<?x?x128x128xf32>, tensor<?xi32>
             -> tensor<?x?x128xf32>
       return %y : tensor<?x?x128xf32>
@@ -361,11 +362,11 @@ def GDN_MaskRowsOp : GDN_Op<"mask_rows", [Pure]> {
   let arguments = (ins
     Arg<GDN_FloatTensorOf<[2, 3]>, "T x ...">:$input,
     Arg<GDN_PoolType, "whose slots count">:$pool,
-    Arg<GDN_SlotsTensor, "slot of each row">:$slots,
-    Arg<Optional<GDN_RowsTensor>, "row bounds, N+1">:$cu_seqlens);
+    Arg<GDN_SlotsTensor, "slot of each sequence">:$slots,
+    Arg<Optional<GDN_SequencesTensor>, "bounds of the sequences, N+1">:$cu_seqlens);
   let results = (outs GDN_FloatTensorOf<[2, 3]>:$result);
   let assemblyFormat = [{
-    $input `of` `(` $pool `)` `slots` `(` $slots `)` (`rows` `(` $cu_seqlens^ `)`)?
+    $input `of` `(` $pool `)` `slots` `(` $slots `)` (`sequences` `(` $cu_seqlens^ `)`)?
     attr-dict `:` type($input) `,` qualified(type($pool)) `,` type($slots)
     (`,` type($cu_seqlens)^)? `->` type($result)
   }];

@@ -53,7 +53,7 @@ defvar GDN_FloatTypes = [F32, BF16, F16];
 class GDN_FloatTensor<int rank> : TensorRankOf<GDN_FloatTypes, [rank]>;
 class GDN_FloatTensorOf<list<int> ranks> : TensorRankOf<GDN_FloatTypes, ranks>;
 class GDN_F32Tensor<list<int> ranks> : TensorRankOf<[F32], ranks>;
-def GDN_RowsTensor : TensorRankOf<[I32, I64], [1]>;
+def GDN_SequencesTensor : TensorRankOf<[I32, I64], [1]>;
 def GDN_SlotsTensor : TensorRankOf<[I32, I64], [1]>;
 def GDN_SlotsTable : TensorRankOf<[I32, I64], [2]>;
 def GDN_FlagsTensor : TensorRankOf<[I1], [1]>;

@@ -12,7 +12,7 @@ def GDNFuse : Pass<"gdn-fuse", "::mlir::ModuleOp"> {
     Wraps the gdn ops of every entry in `gdn.kernel`. What shares a kernel is
     decided here and nowhere else:
 
-    - `conv1d`, `delta_rule` and `mask_rows` with the same `slots` and
+    - `conv1d`, `delta_rule` and `mask_sequences` with the same `slots` and
       `cu_seqlens`, and the same checkpoints, `token_slots` or pending tokens
       where they have some, share one, and so do the token-wise ops (`gates`, `l2norm`, `gated_rms_norm`, `cast`)
       connected to them;
@@ -28,8 +28,8 @@ def GDNFuse : Pass<"gdn-fuse", "::mlir::ModuleOp"> {
     Ops are not put together where something between them has to stay outside,
     such as an `unpack` of a result or a `pool_read` between two writes. Two ops
     on one pool share a kernel only if both write the slots they read and no
-    others: rows of one kernel run in any order, so no row may read what another
-    one wrote.
+    others: sequences of one kernel run in any order, so no sequence may read what
+    another one wrote.
 
     The kernel has the name of its entry; if the entry needs several, they are
     numbered in program order. Names are unique in the module. Ops outside

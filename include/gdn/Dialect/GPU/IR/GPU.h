@@ -53,10 +53,10 @@ mlir::LogicalResult verifyDirectlyInFunction(mlir::Operation *op);
 /// function says.
 std::optional<int64_t> countWarps(mlir::Operation *op);
 
-/// True if `copy` may be 'boxed': begin_copy_c8.
-bool canBeBoxed(BeginCopyOp copy);
+/// True if `copy` may be 'tensor_map': begin_copy_c8.
+bool canUseTensorMap(BeginCopyOp copy);
 /// The same of copy_out_c5.
-bool canBeBoxed(CopyOutOp copy);
+bool canUseTensorMap(CopyOutOp copy);
 
 /// The attributes of the dialect on functions.
 const AttributeTable &getAttributeTable();

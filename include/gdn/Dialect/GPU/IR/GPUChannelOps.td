@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Roles that run at the same time, the units that each walks over, and channels
+// Roles that run at the same time, the units that each works on, and channels
 // through which they hand tiles over.
 #ifndef GDN_DIALECT_GPU_IR_GPUCHANNELOPS_TD
 #define GDN_DIALECT_GPU_IR_GPUCHANNELOPS_TD
@@ -48,7 +48,7 @@ def GPU_RolesOp : GPU_Op<"roles", [
             %tile = gdn_gpu.receive %ring
                 : !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
                   -> !gdn_gpu.shared<8x32xf32>
-            %t = gdn_gpu.fetch %tile : !gdn_gpu.shared<8x32xf32>
+            %t = gdn_gpu.load_shared %tile : !gdn_gpu.shared<8x32xf32>
                 -> !gdn_gpu.fragment<8x32xf32, #rows>
             gdn_gpu.release %ring
                 : !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
@@ -136,7 +136,7 @@ def GPU_ChannelOp : GPU_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
     committed before its commit, received behind its receive and released before
     its release.
 
-    A *paired* channel is of two blocks, a cluster: its places are filled by the
+    A *paired* channel is of two blocks, a cluster: its buffers are filled by the
     `alternate` roles of both in turn, and what one of them commits goes to the
     place of both.
 
@@ -150,10 +150,10 @@ def GPU_ChannelOp : GPU_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
       part; checked on the function.
     - (C4) no role passes more tiles than the one that fills it; those that it
       leaves are lost when the block ends. Not checked.
-    - (C5) a leader has no leader, and as many places; neither is in parts; both
+    - (C5) a leader has no leader, and as many buffers; neither is in parts; both
       are paired or neither is.
     - (C6) a paired channel, and one that `alternate` roles use, has an even
-      number of places and no parts; the role that fills it is `alternate` if and
+      number of buffers and no parts; the role that fills it is `alternate` if and
       only if it is paired, and then by threads, not by copies. Where `alternate`
       roles receive from a leader, so does one that is not, which takes all tiles.
 
@@ -200,7 +200,7 @@ def GPU_AcquireOp : GPU_ChannelTileOp<"acquire"> {
       shape may be another, row-major over the same memory.
     - (C2) on every way the next op of this role on the channel is a
       `gdn_gpu.commit`, if any; the tile is used before it, filled by
-      `gdn_gpu.share`, `gdn_gpu.begin_copy` or `gdn_gpu.copy`; checked on the
+      `gdn_gpu.store_shared`, `gdn_gpu.begin_copy` or `gdn_gpu.copy`; checked on the
       function.
 
     **Example**
@@ -215,7 +215,7 @@ def GPU_AcquireOp : GPU_ChannelTileOp<"acquire"> {
               1x128xf32, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>
           %tile = gdn_gpu.acquire %ring
               : !gdn_gpu.channel<1x128xf32, depth = 3> -> !gdn_gpu.shared<1x128xf32>
-          gdn_gpu.share %one, %tile : !gdn_gpu.fragment<
+          gdn_gpu.store_shared %one, %tile : !gdn_gpu.fragment<
               1x128xf32, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>,
               !gdn_gpu.shared<1x128xf32>
           gdn_gpu.commit %ring : !gdn_gpu.channel<1x128xf32, depth = 3>
@@ -234,7 +234,7 @@ def GPU_CommitOp : GPU_Op<"commit", [
     What was shared into the tile by the warps of this role, and what a
     `gdn_gpu.copy` brings there, is what the roles that empty the channel receive.
     The result, if wanted, is the tile, which this role may read as well until it
-    acquires the place again; a barrier lies between. Not checked.
+    acquires the buffer again; a barrier lies between. Not checked.
 
     **Preconditions**
 
@@ -253,7 +253,7 @@ def GPU_CommitOp : GPU_Op<"commit", [
               1x128xf32, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>
           %tile = gdn_gpu.acquire %ring
               : !gdn_gpu.channel<1x128xf32, depth = 3> -> !gdn_gpu.shared<1x128xf32>
-          gdn_gpu.share %one, %tile : !gdn_gpu.fragment<
+          gdn_gpu.store_shared %one, %tile : !gdn_gpu.fragment<
               1x128xf32, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>,
               !gdn_gpu.shared<1x128xf32>
           gdn_gpu.commit %ring : !gdn_gpu.channel<1x128xf32, depth = 3>
@@ -282,9 +282,9 @@ def GPU_ReceiveOp : GPU_ChannelTileOp<"receive"> {
       shape may be another, row-major over the same memory.
     - (C2) the next op of this role on the channel, but for a receive ahead, is a
       `gdn_gpu.release` in the same block; the tile is used before it, by
-      `gdn_gpu.fetch` or `gdn_gpu.fetch_element`; checked on the function.
+      `gdn_gpu.load_shared` or `gdn_gpu.load_shared_element`; checked on the function.
     - (C3) the channel of one that is `ahead` is not in parts and has at least two
-      places; it stands right behind a receive that is not, and two releases in the
+      buffers; it stands right behind a receive that is not, and two releases in the
       same block follow, which is checked on the function.
 
     **Example**
@@ -297,7 +297,7 @@ def GPU_ReceiveOp : GPU_ChannelTileOp<"receive"> {
         gdn_gpu.warps 0 for 1 {
           %tile = gdn_gpu.receive %ring
               : !gdn_gpu.channel<1x128xf32, depth = 3> -> !gdn_gpu.shared<128xf32>
-          %row = gdn_gpu.fetch %tile : !gdn_gpu.shared<128xf32> -> !gdn_gpu.fragment<
+          %row = gdn_gpu.load_shared %tile : !gdn_gpu.shared<128xf32> -> !gdn_gpu.fragment<
               128xf32, #gdn_gpu.per_column<#gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>>
           gdn_gpu.release %ring : !gdn_gpu.channel<1x128xf32, depth = 3>
         }
@@ -315,13 +315,13 @@ def GPU_ReceiveOp : GPU_ChannelTileOp<"receive"> {
 def GPU_ReleaseOp : GPU_ChannelEndOp<"release"> {
   let summary = "The tile has been read";
   let description = [{
-    Gives the place in the ring back to the role that fills the channel.
+    Gives the buffer in the ring back to the role that fills the channel.
 
     **Preconditions**
 
     - (C1) the op of this role on the channel before it is a `gdn_gpu.receive` in
       the same block, or a release behind a receive ahead; checked on the function.
-    - (C2) where `gdn_gpu.copy` fills the channel, a fragment fetched from the tile
+    - (C2) where `gdn_gpu.copy` fills the channel, a fragment loaded from the tile
       that has uses has one before the release: copies are not ordered behind reads
       that are still under way, and a use such as a sum over lanes has waited for
       them; checked on the function.
@@ -336,7 +336,7 @@ def GPU_ReleaseOp : GPU_ChannelEndOp<"release"> {
         gdn_gpu.warps 0 for 1 {
           %tile = gdn_gpu.receive %ring
               : !gdn_gpu.channel<1x128xf32, depth = 3> -> !gdn_gpu.shared<128xf32>
-          %row = gdn_gpu.fetch %tile : !gdn_gpu.shared<128xf32> -> !gdn_gpu.fragment<
+          %row = gdn_gpu.load_shared %tile : !gdn_gpu.shared<128xf32> -> !gdn_gpu.fragment<
               128xf32, #gdn_gpu.per_column<#gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>>
           gdn_gpu.release %ring : !gdn_gpu.channel<1x128xf32, depth = 3>
         }

@@ -26,10 +26,10 @@ def GPU_Dialect : Dialect {
 
     **Layouts are in the types.** An op takes fragments whose layouts fit
     together; a tile changes its layout only by way of a shared tile
-    (`gdn_gpu.share`, `gdn_gpu.fetch`).
+    (`gdn_gpu.store_shared`, `gdn_gpu.load_shared`).
 
-    **Order is in the barriers.** A shared tile is fetched behind a
-    `gdn_gpu.barrier` that stands behind its `gdn_gpu.share`; the pass
+    **Order is in the barriers.** A shared tile is loaded behind a
+    `gdn_gpu.barrier` that stands behind its `gdn_gpu.store_shared`; the pass
     `gdn-gpu-check` refuses anything else, on its own and as the first step of
     `convert-gdn-gpu-to-nvvm`.
 
@@ -81,11 +81,11 @@ def GPU_RowsAttr : GPU_Attr<"Rows", "rows"> {
         row     w * n * g + i * g + l / lanes
         column  (p * lanes + l mod lanes) * vector + e
 
-    at place `(i * m + p) * vector + e` of its registers. Where that lies past
-    the tile, the place holds nothing: it is never stored and does not count in
+    at buffer `(i * m + p) * vector + e` of its registers. Where that lies past
+    the tile, the buffer holds nothing: it is never stored and does not count in
     a reduction.
 
-    With `interleaved` the rows go round: the warps together hold the next
+    With `cyclic` the rows go round: the warps together hold the next
     `warps * g` rows at each `i`, so that a block sweeps over the tile, and the
     row is
 
@@ -94,10 +94,10 @@ def GPU_RowsAttr : GPU_Attr<"Rows", "rows"> {
     `lanes` is a power of two up to 32; `vector` 1, 2, 4 or 8.
   }];
   let parameters = (ins "int64_t":$warps, "int64_t":$lanes, "int64_t":$vector,
-                        DefaultValuedParameter<"bool", "false">:$interleaved);
+                        DefaultValuedParameter<"bool", "false">:$cyclic);
   let builders = [
     AttrBuilder<(ins "int64_t":$warps, "int64_t":$lanes, "int64_t":$vector), [{
-      return $_get($_ctxt, warps, lanes, vector, /*interleaved=*/false);
+      return $_get($_ctxt, warps, lanes, vector, /*cyclic=*/false);
     }]>];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
@@ -108,18 +108,18 @@ def GPU_RowsAttr : GPU_Attr<"Rows", "rows"> {
     int64_t getLocalRows(int64_t rows) const;
     /// From a row of a thread to its next.
     int64_t getRowStep() const {
-      return getGroups() * (getInterleaved() ? getWarps() : 1);
+      return getGroups() * (getCyclic() ? getWarps() : 1);
     }
     /// From the first row of a warp to that of the next.
     int64_t getWarpStep(int64_t rows) const {
-      return getGroups() * (getInterleaved() ? 1 : getLocalRows(rows));
+      return getGroups() * (getCyclic() ? 1 : getLocalRows(rows));
     }
     /// Pieces of a row of `columns` columns that a thread holds (m above).
     int64_t getPieces(int64_t columns) const;
     /// True if the tiles of matrix instructions lie like this: four lanes to a
     /// row, two columns each, eight rows at once.
     bool isMatrix() const {
-      return getLanes() == 4 && getVector() == 2 && !getInterleaved();
+      return getLanes() == 4 && getVector() == 2 && !getCyclic();
     }
     /// Columns of a row that a thread holds: pieces * vector.
     int64_t getLocalColumns(int64_t columns) const {
@@ -193,7 +193,7 @@ def GPU_SharedType : GPU_Type<"Shared", "shared"> {
 
     `!gdn_gpu.shared<64x128xbf16, swizzled>`: what matrix instructions read. A row
     is `n` pieces of 16 bytes; with `g` the largest power of two up to 8 that
-    divides `n`, piece `p` of row `r` lies at place `p xor (r / (8 / g) mod g)` of
+    divides `n`, piece `p` of row `r` lies at buffer `p xor (r / (8 / g) mod g)` of
     the row. So 8 rows of a column of pieces, or of a row of them, lie in
     different banks. Rows of several times 128 bytes lie in panels of 128 bytes a
     row, one panel behind the other, each swizzled by itself: that is the layout
@@ -223,10 +223,10 @@ def GPU_SharedType : GPU_Type<"Shared", "shared"> {
   }];
 }
 
-def GPU_PendingType : GPU_Type<"Pending", "pending"> {
+def GPU_AsyncTokenType : GPU_Type<"AsyncToken", "async_token"> {
   let summary = "A product under way";
   let description = [{
-    `!gdn_gpu.pending<128x64xf32, #rows>`: the fragment that a
+    `!gdn_gpu.async_token<128x64xf32, #rows>`: the fragment that a
     `gdn_gpu.start_matmul` makes. Nothing but `gdn_gpu.await_matmul` takes it, so no
     program can touch the sums before they are there.
   }];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Products on tensor cores, and what feeds them.
+// Products on tensor cores, and what brings their operands.
 #ifndef GDN_DIALECT_GPU_IR_GPUMATRIXOPS_TD
 #define GDN_DIALECT_GPU_IR_GPUMATRIXOPS_TD
 
@@ -18,13 +18,13 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
     zero; nothing is read for them. The tile is there behind a `gdn_gpu.barrier`
     behind a `gdn_gpu.await_copies`.
 
-    With `own`, each group of four warps (each warp, where there are fewer) copies
-    the columns that are its rows where the tile is fetched or shared turned round:
+    With `per_warpgroup`, each group of four warps (each warp, where there are fewer) copies
+    the columns that are its rows where the tile is loaded or stored transposed:
     of `G` groups, group `g` has the `g`th part. The op waits for the group to have
     read what was there, and `gdn_gpu.await_copies` for the whole group's copies: as
     long as a tile is used in such ways alone, no group has to wait for another.
 
-    With `boxed`, a tile of which all rows are there comes as one box, by a tensor
+    With `tensor_map`, a tile of which all rows are there comes as one box, by a tensor
     map that the launch brings: one thread asks, and the barrier of the channel that
     the tile belongs to counts its bytes: it is there for who receives it, not
     behind a `gdn_gpu.await_copies`. Other tiles come in pieces.
@@ -33,7 +33,7 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
 
     - (C1) one index per dimension of the view; `dims` names as many distinct
       dimensions of the view as the tile has.
-    - (C2) view and place have the same element type; a row of the place, or all
+    - (C2) view and buffer have the same element type; a row of the buffer, or all
       of it for rank 1, is a multiple of 16 bytes.
     - (C3) without `scattered`, the columns of the tile lie side by side in the
       view; 16 bytes divide the address and the stride of rows. Not checked.
@@ -41,9 +41,9 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
     - (C5) a `gdn_gpu.barrier` stands between this op and the last access to the
       tile before it; checked on the function.
     - (C6) with `scattered`, the tile has rank 1 and elements of 32 bits.
-    - (C7) with `own`, the tile is swizzled and the columns of a warp are whole
+    - (C7) with `per_warpgroup`, the tile is swizzled and the columns of a warp are whole
       pieces.
-    - (C8) with `boxed`, and neither `own` nor `scattered`, the tile comes from a
+    - (C8) with `tensor_map`, and neither `per_warpgroup` nor `scattered`, the tile comes from a
       `gdn_gpu.acquire`, is swizzled, has rank 2, elements of 16 bits, at most 256
       rows, and up to 256 columns, a multiple of 64, which are all of the view's last
       dimension, from index 0 on; the view is an argument of the function, of up to 4
@@ -57,8 +57,8 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
                     %h: index, %valid: index)
         attributes {gdn_gpu.threads = 128 : i64} {
       %c0 = arith.constant 0 : index
-      %place = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
-      gdn_gpu.begin_copy %k[%t, %h, %c0] dims [0, 2] rows(%valid), %place
+      %buffer = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
+      gdn_gpu.begin_copy %k[%t, %h, %c0] dims [0, 2] rows(%valid), %buffer
           : memref<?x?x128xbf16, strided<[?, ?, 1]>>,
             !gdn_gpu.shared<64x128xbf16, swizzled>
       gdn_gpu.await_copies
@@ -70,24 +70,24 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
   let arguments = (ins
     Arg<AnyMemRef, "view", [MemRead]>:$view, Variadic<Index>:$indices,
     DenseI64ArrayAttr:$dims, Optional<Index>:$rows,
-    Arg<GPU_SharedType, "place", [MemWrite]>:$place, UnitAttr:$scattered,
-    UnitAttr:$own, UnitAttr:$boxed);
+    Arg<GPU_SharedType, "buffer", [MemWrite]>:$buffer, UnitAttr:$scattered,
+    UnitAttr:$per_warpgroup, UnitAttr:$tensor_map);
   let assemblyFormat = [{
-    (`scattered` $scattered^)? (`own` $own^)? (`boxed` $boxed^)? $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)? `,` $place
-    attr-dict `:` type($view) `,` type($place)
+    (`scattered` $scattered^)? (`per_warpgroup` $per_warpgroup^)? (`tensor_map` $tensor_map^)? $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)? `,` $buffer
+    attr-dict `:` type($view) `,` type($buffer)
   }];
   let hasVerifier = 1;
 }
 
 def GPU_CopyOutOp : GPU_Op<"copy_out", [AttrSizedOperandSegments]> {
-  let summary = "Copies a shared tile to memory, by its own columns";
+  let summary = "Copies a shared tile to memory, per warpgroup";
   let description = [{
     Each group of warps writes the columns that are its rows where it shared the
-    tile turned round, as `gdn_gpu.begin_copy own` deals them; rows from `rows` on
+    tile transposed, as `gdn_gpu.begin_copy per_warpgroup` deals them; rows from `rows` on
     are left out. The op waits for the group to have shared, and behind it the group
-    may share into its columns again.
+    may store into its columns again.
 
-    With `boxed`, the columns of a group go as a box, by a tensor map that the
+    With `tensor_map`, the columns of a group go as a box, by a tensor map that the
     runtime makes (`cp.async.bulk.tensor`, sm_90a): one thread asks. What shares
     into the tile next waits until it has been read. There are all rows, or none
     (not checked).
@@ -96,18 +96,18 @@ def GPU_CopyOutOp : GPU_Op<"copy_out", [AttrSizedOperandSegments]> {
 
     - (C1) one index per dimension of the view; `dims` names as many distinct
       dimensions of the view as the tile has.
-    - (C2) view and place have the same element type; the place is swizzled and the
+    - (C2) view and buffer have the same element type; the buffer is swizzled and the
       columns of a warp are whole pieces of 16 bytes.
     - (C3) the columns of the tile lie side by side in the view; 16 bytes divide
       the address and the stride of rows. Not checked.
     - (C4) it is not inside a `gdn_gpu.warps` that is no role.
-    - (C5) with `boxed`, the view is an argument of the function, of up to 4
+    - (C5) with `tensor_map`, the view is an argument of the function, of up to 4
       dimensions, the last of which is a known multiple of 64, at most 256; the
       tile has rows of that and elements of 16 bits, and 64 columns for each
       group, together no more than the view; they begin at a multiple of 64 (not
       checked).
-    - (C6) with `boxed`, the tile is one of `gdn_gpu.alloc`, into which the role
-      shares own columns, and does so behind the op in its block; nothing else
+    - (C6) with `tensor_map`, the tile is one of `gdn_gpu.alloc`, into which the role
+      stores columns per warpgroup, and does so behind the op in its block; nothing else
       writes it; and the function has `gdn_gpu.warpgroups`, with which tiles lie
       where the swizzle begins. `gdn-gpu-check` makes sure of this.
 
@@ -116,15 +116,15 @@ def GPU_CopyOutOp : GPU_Op<"copy_out", [AttrSizedOperandSegments]> {
     ```mlir
     #rows = #gdn_gpu.rows<warps = 8, lanes = 4, vector = 2>
     func.func @outputs(%o: memref<?x128xbf16, strided<[?, 1]>>, %t: index,
-                       %turned: !gdn_gpu.fragment<128x64xbf16, #rows>,
+                       %transposed: !gdn_gpu.fragment<128x64xbf16, #rows>,
                        %valid: index)
         attributes {gdn_gpu.threads = 256 : i64} {
       %c0 = arith.constant 0 : index
-      %place = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
-      gdn_gpu.share transpose %turned, %place
+      %buffer = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
+      gdn_gpu.store_shared transpose %transposed, %buffer
           : !gdn_gpu.fragment<128x64xbf16, #rows>,
             !gdn_gpu.shared<64x128xbf16, swizzled>
-      gdn_gpu.copy_out %place, %o[%t, %c0] dims [0, 1] rows(%valid)
+      gdn_gpu.copy_out %buffer, %o[%t, %c0] dims [0, 1] rows(%valid)
           : !gdn_gpu.shared<64x128xbf16, swizzled>,
             memref<?x128xbf16, strided<[?, 1]>>
       return
@@ -132,12 +132,12 @@ def GPU_CopyOutOp : GPU_Op<"copy_out", [AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins
-    Arg<GPU_SharedType, "place", [MemRead]>:$place,
+    Arg<GPU_SharedType, "buffer", [MemRead]>:$buffer,
     Arg<AnyMemRef, "view", [MemWrite]>:$view, Variadic<Index>:$indices,
-    DenseI64ArrayAttr:$dims, Optional<Index>:$rows, UnitAttr:$boxed);
+    DenseI64ArrayAttr:$dims, Optional<Index>:$rows, UnitAttr:$tensor_map);
   let assemblyFormat = [{
-    (`boxed` $boxed^)? $place `,` $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)?
-    attr-dict `:` type($place) `,` type($view)
+    (`tensor_map` $tensor_map^)? $buffer `,` $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)?
+    attr-dict `:` type($buffer) `,` type($view)
   }];
   let hasVerifier = 1;
 }
@@ -146,7 +146,7 @@ def GPU_AwaitCopiesOp : GPU_Op<"await_copies", [MemoryEffects<[MemRead, MemWrite
   let summary = "The copies that this thread began are done";
   let description = [{
     Waits for all `gdn_gpu.begin_copy` before it. What other threads copied is there
-    behind the next `gdn_gpu.barrier`; in a role with copies `own`, what its group of
+    behind the next `gdn_gpu.barrier`; in a role with copies `per_warpgroup`, what its group of
     warps copied is there at once.
 
     **Preconditions**
@@ -189,7 +189,7 @@ def GPU_ShareProductsOp : GPU_Op<"share_products", [
       over all warps, `R` a multiple of 16 times the warps, `C` of 4 times the vector.
     - (C2) `first` and `second` have the same type, `N x C` of f32; `first_to` and
       `second_to` are `N x R` of f32; `N` is a multiple of 4.
-    - (C3) ordered by barriers as `gdn_gpu.fetch` (C2) and `gdn_gpu.share` (C2).
+    - (C3) ordered by barriers as `gdn_gpu.load_shared` (C2) and `gdn_gpu.store_shared` (C2).
     - (C4) it is not inside a `gdn_gpu.warps`.
 
     **Example**
@@ -204,9 +204,9 @@ def GPU_ShareProductsOp : GPU_Op<"share_products", [
       %queries = gdn_gpu.alloc : !gdn_gpu.shared<4x128xf32>
       %known = gdn_gpu.alloc : !gdn_gpu.shared<4x16xf32>
       %seen = gdn_gpu.alloc : !gdn_gpu.shared<4x16xf32>
-      gdn_gpu.share %k, %keys : !gdn_gpu.fragment<4x128xf32, #row>,
+      gdn_gpu.store_shared %k, %keys : !gdn_gpu.fragment<4x128xf32, #row>,
                                 !gdn_gpu.shared<4x128xf32>
-      gdn_gpu.share %k, %queries : !gdn_gpu.fragment<4x128xf32, #row>,
+      gdn_gpu.store_shared %k, %queries : !gdn_gpu.fragment<4x128xf32, #row>,
                                    !gdn_gpu.shared<4x128xf32>
       gdn_gpu.barrier
       gdn_gpu.share_products %state, %keys, %queries rows(%count), %known, %seen
@@ -249,7 +249,7 @@ def GPU_MatmulOp : GPU_Op<"matmul"> {
     - (C3) all fragments have one layout, of matrix instructions (`lanes = 4, vector
       = 2`).
     - (C4) `rhs` is swizzled.
-    - (C5) ordered by barriers as `gdn_gpu.fetch` (C2).
+    - (C5) ordered by barriers as `gdn_gpu.load_shared` (C2).
     - (C6) with `warpgroup`: warps in multiples of 4, rows of `rhs` of a multiple of
       128 bytes, `N` at most 256, and a function with `gdn_gpu.warpgroups`, on
       sm_90a.
@@ -261,11 +261,11 @@ def GPU_MatmulOp : GPU_Op<"matmul"> {
     func.func @scores(%k: !gdn_gpu.fragment<64x128xbf16, #rows>)
         -> !gdn_gpu.fragment<64x64xf32, #rows>
         attributes {gdn_gpu.threads = 128 : i64} {
-      %place = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
-      gdn_gpu.share %k, %place : !gdn_gpu.fragment<64x128xbf16, #rows>,
+      %buffer = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
+      gdn_gpu.store_shared %k, %buffer : !gdn_gpu.fragment<64x128xbf16, #rows>,
                                  !gdn_gpu.shared<64x128xbf16, swizzled>
       gdn_gpu.barrier
-      %s = gdn_gpu.matmul %k, transpose %place
+      %s = gdn_gpu.matmul %k, transpose %buffer
           : !gdn_gpu.fragment<64x128xbf16, #rows>,
             !gdn_gpu.shared<64x128xbf16, swizzled>
           -> !gdn_gpu.fragment<64x64xf32, #rows>
@@ -295,7 +295,7 @@ def GPU_StartMatmulOp : GPU_Op<"start_matmul"> {
   let description = [{
     As `gdn_gpu.matmul` with `warpgroup`, but the program goes on while tensor cores
     work. `gdn_gpu.await_matmul` gives the product. `lhs` may be a shared tile too,
-    or with `turned` its transpose, which spares the registers of a fragment.
+    or with `transposed` its transpose, which spares the registers of a fragment.
 
     **Preconditions**
 
@@ -307,7 +307,7 @@ def GPU_StartMatmulOp : GPU_Op<"start_matmul"> {
       `gdn_gpu.barrier` (asked by `gdn-gpu-check`); the same of an `lhs` that is
       shared.
     - (C4) a shared `lhs` has 64 rows for four warps, is swizzled and has rows of a
-      multiple of 128 bytes; `turned` is for such ones alone.
+      multiple of 128 bytes; `transposed` is for such ones alone.
 
     **Example**
 
@@ -316,15 +316,15 @@ def GPU_StartMatmulOp : GPU_Op<"start_matmul"> {
     func.func @scores(%k: !gdn_gpu.fragment<64x128xbf16, #rows>)
         -> !gdn_gpu.fragment<64x64xf32, #rows>
         attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
-      %place = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
-      gdn_gpu.share %k, %place : !gdn_gpu.fragment<64x128xbf16, #rows>,
+      %buffer = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
+      gdn_gpu.store_shared %k, %buffer : !gdn_gpu.fragment<64x128xbf16, #rows>,
                                  !gdn_gpu.shared<64x128xbf16, swizzled>
       gdn_gpu.barrier
-      %p = gdn_gpu.start_matmul %k, transpose %place
+      %p = gdn_gpu.start_matmul %k, transpose %buffer
           : !gdn_gpu.fragment<64x128xbf16, #rows>,
             !gdn_gpu.shared<64x128xbf16, swizzled>
-          -> !gdn_gpu.pending<64x64xf32, #rows>
-      %s = gdn_gpu.await_matmul %p : !gdn_gpu.pending<64x64xf32, #rows>
+          -> !gdn_gpu.async_token<64x64xf32, #rows>
+      %s = gdn_gpu.await_matmul %p : !gdn_gpu.async_token<64x64xf32, #rows>
       return %s : !gdn_gpu.fragment<64x64xf32, #rows>
     }
     ```
@@ -333,23 +333,23 @@ def GPU_StartMatmulOp : GPU_Op<"start_matmul"> {
     Arg<AnyTypeOf<[GPU_FragmentType, GPU_SharedType]>, "lhs", [MemRead]>:$lhs,
     Arg<GPU_SharedType, "rhs", [MemRead]>:$rhs,
     Optional<GPU_FragmentType>:$acc, UnitAttr:$transpose_rhs,
-    UnitAttr:$turned);
-  let results = (outs GPU_PendingType:$result);
+    UnitAttr:$transposed);
+  let results = (outs GPU_AsyncTokenType:$result);
   let assemblyFormat = [{
-    (`turned` $turned^)? $lhs `,` (`transpose` $transpose_rhs^)? $rhs
+    (`transposed` $transposed^)? $lhs `,` (`transpose` $transpose_rhs^)? $rhs
     (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict
     `:` type($lhs) `,` type($rhs) `->` type($result)
   }];
   let extraClassDeclaration = [{
     /// The shared tiles that it reads.
-    ::llvm::SmallVector<::mlir::Value, 2> getPlaces();
+    ::llvm::SmallVector<::mlir::Value, 2> getBuffers();
   }];
   let hasVerifier = 1;
 }
 
 def GPU_AwaitMatmulOp : GPU_Op<"await_matmul", [MemoryEffects<[MemRead]>,
     TypesMatchWith<"result is the fragment under way", "product", "result",
-                   "::llvm::cast<PendingType>($_self).getFragment()">]> {
+                   "::llvm::cast<AsyncTokenType>($_self).getFragment()">]> {
   let summary = "The product of a start_matmul";
   let description = [{
     Waits for the product, and for those begun before it.
@@ -362,14 +362,14 @@ def GPU_AwaitMatmulOp : GPU_Op<"await_matmul", [MemoryEffects<[MemRead]>,
 
     ```mlir
     #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
-    func.func @product(%s: !gdn_gpu.pending<64x64xf32, #rows>)
+    func.func @product(%s: !gdn_gpu.async_token<64x64xf32, #rows>)
         -> !gdn_gpu.fragment<64x64xf32, #rows> {
-      %a = gdn_gpu.await_matmul %s : !gdn_gpu.pending<64x64xf32, #rows>
+      %a = gdn_gpu.await_matmul %s : !gdn_gpu.async_token<64x64xf32, #rows>
       return %a : !gdn_gpu.fragment<64x64xf32, #rows>
     }
     ```
   }];
-  let arguments = (ins GPU_PendingType:$product);
+  let arguments = (ins GPU_AsyncTokenType:$product);
   let results = (outs GPU_FragmentType:$result);
   let assemblyFormat = "$product attr-dict `:` type($product)";
 }
@@ -382,14 +382,14 @@ def GPU_TriInverseOp : GPU_Op<"tri_inverse"> {
     memory, and those of one matrix fill the waits of the other. A warp
     inverts its own block of 16 rows; then each warp works down one column of
     blocks. `scratch` holds what they pass to each other; what it held is lost.
-    With `turned` the results are the transposes of the inverses, which is how
+    With `transposed` the results are the transposes of the inverses, which is how
     they come out of the last products.
 
     **Preconditions**
 
     - (C1) there are one or two matrices, of one type: square, of f16, with 16 rows
       per warp, in a layout of matrix instructions; the results have their type.
-      Two matrices have four warps and turned inverses.
+      Two matrices have four warps and transposed inverses.
     - (C2) `scratch` has the shape and element type of a matrix and is swizzled. For
       two it has 16 rows more: what is below the diagonal of the second lies above
       that of the first, and its diagonal in those rows.
@@ -415,10 +415,10 @@ def GPU_TriInverseOp : GPU_Op<"tri_inverse"> {
   }];
   let arguments = (ins Variadic<GPU_FragmentType>:$matrices,
                        Arg<GPU_SharedType, "scratch", [MemRead, MemWrite]>:$scratch,
-                       UnitAttr:$turned);
+                       UnitAttr:$transposed);
   let results = (outs Variadic<GPU_FragmentType>:$inverses);
   let assemblyFormat = [{
-    (`turned` $turned^)? $matrices `in` $scratch attr-dict `:`
+    (`transposed` $transposed^)? $matrices `in` $scratch attr-dict `:`
     functional-type(operands, results)
   }];
   let hasVerifier = 1;

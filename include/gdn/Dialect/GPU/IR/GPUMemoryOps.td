@@ -12,14 +12,14 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def GPU_LoadOp : GPU_Op<"load", [AttrSizedOperandSegments]> {
   let summary = "A fragment from global memory";
   let description = [{
-    As `gdn_tile.load`, into registers: each thread reads what it holds. Places
+    As `gdn_tile.load`, into registers: each thread reads what it holds. Buffers
     that hold nothing, and rows from `rows` on, are zero and nothing is read
     for them. `aligned` bytes divide the address of the element at `indices` and
     the strides of all of `dims` but the innermost, in bytes; 0 if nothing is
     known. The code asks at run time what it needs beyond that to read several
     columns at once, and reads element by element where it does not hold.
 
-    A tile that a `gdn_gpu.begin_load` has begun to load to the place `begun` is
+    A tile that a `gdn_gpu.begin_load` has begun to load to the buffer `begun` is
     taken from there, once it has come.
 
     **Preconditions**
@@ -72,7 +72,7 @@ def GPU_BeginLoadOp : GPU_Op<"begin_load", [MemoryEffects<[MemRead, MemWrite]>]>
   let summary = "Begins to load a tile, by way of shared memory";
   let description = [{
     Each thread of a warp begins to copy what it will hold of the tile to a part
-    of `place` of its own, and goes on: until the `gdn_gpu.load` that takes the
+    of `buffer` of its own, and goes on: until the `gdn_gpu.load` that takes the
     tile from there, no register waits. So the op may stand far ahead of it, also
     ahead of `gdn_gpu.await_launch` where the launch ahead does not write the
     tile. What has to be read element by element is waited for here.
@@ -81,11 +81,11 @@ def GPU_BeginLoadOp : GPU_Op<"begin_load", [MemoryEffects<[MemRead, MemWrite]>]>
 
     - (C1) one index per dimension of the view; `dims` names as many distinct
       dimensions of the view as the tile has.
-    - (C2) tile, place and view have the same element type.
+    - (C2) tile, buffer and view have the same element type.
     - (C3) the elements lie inside the view, and nothing writes them before the
       load that takes them. Not checked.
-    - (C4) the tile is laid out over one warp, whose threads hold no places
-      without an element; `place` has as many elements, and no other use than the
+    - (C4) the tile is laid out over one warp, whose threads hold no buffers
+      without an element; `buffer` has as many elements, and no other use than the
       load.
 
     **Example**
@@ -96,24 +96,24 @@ def GPU_BeginLoadOp : GPU_Op<"begin_load", [MemoryEffects<[MemRead, MemWrite]>]>
         -> !gdn_gpu.fragment<4x128xbf16, #rows>
         attributes {gdn_gpu.threads = 32 : i64} {
       %c0 = arith.constant 0 : index
-      %place = gdn_gpu.alloc : !gdn_gpu.shared<512xbf16>
-      gdn_gpu.begin_load %weights[%channel, %c0] dims [1, 0], %place
+      %buffer = gdn_gpu.alloc : !gdn_gpu.shared<512xbf16>
+      gdn_gpu.begin_load %weights[%channel, %c0] dims [1, 0], %buffer
           : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #rows>,
             !gdn_gpu.shared<512xbf16>
       gdn_gpu.await_launch
       %w = gdn_gpu.load %weights[%channel, %c0] dims [1, 0]
-          begun(%place : !gdn_gpu.shared<512xbf16>)
+          begun(%buffer : !gdn_gpu.shared<512xbf16>)
           : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #rows>
       return %w : !gdn_gpu.fragment<4x128xbf16, #rows>
     }
     ```
   }];
   let arguments = (ins AnyMemRef:$view, Variadic<Index>:$indices,
-                       DenseI64ArrayAttr:$dims, GPU_SharedType:$place,
+                       DenseI64ArrayAttr:$dims, GPU_SharedType:$buffer,
                        TypeAttrOf<GPU_FragmentType>:$tile);
   let assemblyFormat = [{
-    $view `[` $indices `]` `dims` $dims `,` $place attr-dict
-    `:` type($view) `,` $tile `,` type($place)
+    $view `[` $indices `]` `dims` $dims `,` $buffer attr-dict
+    `:` type($view) `,` $tile `,` type($buffer)
   }];
   let hasVerifier = 1;
 }
@@ -196,7 +196,7 @@ def GPU_AllocOp : GPU_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
   let summary = "A tile of shared memory";
   let description = [{
     Memory of its own for the life of the block, 16-byte aligned. Its content is
-    unspecified until the first `gdn_gpu.share`.
+    unspecified until the first `gdn_gpu.store_shared`.
 
     **Preconditions**
 
@@ -207,8 +207,8 @@ def GPU_AllocOp : GPU_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
     ```mlir
     func.func @place() -> !gdn_gpu.shared<128xf32>
         attributes {gdn_gpu.threads = 32 : i64} {
-      %place = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
-      return %place : !gdn_gpu.shared<128xf32>
+      %buffer = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
+      return %buffer : !gdn_gpu.shared<128xf32>
     }
     ```
   }];
@@ -225,7 +225,7 @@ def GPU_ReshapeOp : GPU_Op<"reshape", [Pure]> {
 
     **Preconditions**
 
-    - (C1) `place` and `result` have as many elements, of as many bits.
+    - (C1) `buffer` and `result` have as many elements, of as many bits.
 
     **Example**
 
@@ -238,13 +238,13 @@ def GPU_ReshapeOp : GPU_Op<"reshape", [Pure]> {
     }
     ```
   }];
-  let arguments = (ins GPU_SharedType:$place);
+  let arguments = (ins GPU_SharedType:$buffer);
   let results = (outs GPU_SharedType:$result);
-  let assemblyFormat = "$place attr-dict `:` type($place) `to` type($result)";
+  let assemblyFormat = "$buffer attr-dict `:` type($buffer) `to` type($result)";
   let hasVerifier = 1;
 }
 
-def GPU_ShareOp : GPU_Op<"share"> {
+def GPU_StoreSharedOp : GPU_Op<"store_shared"> {
   let summary = "A fragment to shared memory";
   let description = [{
     Writes the tile; with `row` to a rank-2 shared tile a rank-1 tile to that row, a
@@ -258,10 +258,10 @@ def GPU_ShareOp : GPU_Op<"share"> {
       of its row, or of some of its rows; with `transpose`, the fragment has the
       shape of its transpose.
     - (C2) a `gdn_gpu.barrier` stands between this op and the last
-      `gdn_gpu.fetch` or `gdn_gpu.share` of the tile before it, other than a
-      `gdn_gpu.share` of another row; checked on the function.
+      `gdn_gpu.load_shared` or `gdn_gpu.store_shared` of the tile before it, other than a
+      `gdn_gpu.store_shared` of another row; checked on the function.
     - (C3) the rows lie inside the tile. Not checked.
-    - (C4) as `gdn_gpu.fetch` (C4).
+    - (C4) as `gdn_gpu.load_shared` (C4).
     - (C5) inside a `gdn_gpu.each_warp` of several warps it has `row`, which differs
       from warp to warp so that they write other rows; only that it is there is
       checked.
@@ -272,33 +272,33 @@ def GPU_ShareOp : GPU_Op<"share"> {
     #rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
     func.func @hand_over(%o: !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>)
         attributes {gdn_gpu.threads = 256 : i64} {
-      %place = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
-      gdn_gpu.share %o, %place : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>,
+      %buffer = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
+      gdn_gpu.store_shared %o, %buffer : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>,
                                  !gdn_gpu.shared<128xf32>
       return
     }
     ```
   }];
   let arguments = (ins GPU_FragmentType:$tile,
-                       Arg<GPU_SharedType, "place", [MemWrite]>:$place,
+                       Arg<GPU_SharedType, "buffer", [MemWrite]>:$buffer,
                        Optional<Index>:$row, UnitAttr:$transpose);
   let assemblyFormat = [{
-    (`transpose` $transpose^)? $tile `,` $place (`row` `(` $row^ `)`)? attr-dict
-    `:` type($tile) `,` type($place)
+    (`transpose` $transpose^)? $tile `,` $buffer (`row` `(` $row^ `)`)? attr-dict
+    `:` type($tile) `,` type($buffer)
   }];
-  let builders = [OpBuilder<(ins "::mlir::Value":$tile, "::mlir::Value":$place,
+  let builders = [OpBuilder<(ins "::mlir::Value":$tile, "::mlir::Value":$buffer,
                                  "::mlir::Value":$row), [{
-    build($_builder, $_state, tile, place, row, /*transpose=*/false);
+    build($_builder, $_state, tile, buffer, row, /*transpose=*/false);
   }]>];
   let hasVerifier = 1;
 }
 
-def GPU_FetchOp : GPU_Op<"fetch"> {
+def GPU_LoadSharedOp : GPU_Op<"load_shared"> {
   let summary = "A fragment from shared memory";
   let description = [{
     Reads the tile, with `row` that row of it, or as many rows from it on as the
     result has, or with `transpose` its transpose, in the layout of the result.
-    Places that hold nothing are zero.
+    Buffers that hold nothing are zero.
 
     **Preconditions**
 
@@ -322,44 +322,44 @@ def GPU_FetchOp : GPU_Op<"fetch"> {
     #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
     func.func @key(%k: f32) -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
         attributes {gdn_gpu.threads = 256 : i64} {
-      %place = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
+      %buffer = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
       gdn_gpu.warps 0 for 1 {
         %one = gdn_gpu.fill %k : f32
             -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#row>>
-        gdn_gpu.share %one, %place
+        gdn_gpu.store_shared %one, %buffer
             : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#row>>,
               !gdn_gpu.shared<128xf32>
       }
       gdn_gpu.barrier
-      %all = gdn_gpu.fetch %place : !gdn_gpu.shared<128xf32>
+      %all = gdn_gpu.load_shared %buffer : !gdn_gpu.shared<128xf32>
           -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
       return %all : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
     }
     ```
   }];
-  let arguments = (ins Arg<GPU_SharedType, "place", [MemRead]>:$place,
+  let arguments = (ins Arg<GPU_SharedType, "buffer", [MemRead]>:$buffer,
                        Optional<Index>:$row, UnitAttr:$transpose);
   let results = (outs GPU_FragmentType:$tile);
   let assemblyFormat = [{
-    (`transpose` $transpose^)? $place (`row` `(` $row^ `)`)? attr-dict
-    `:` type($place) `->` type($tile)
+    (`transpose` $transpose^)? $buffer (`row` `(` $row^ `)`)? attr-dict
+    `:` type($buffer) `->` type($tile)
   }];
-  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$place,
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$buffer,
                                  "::mlir::Value":$row), [{
-    build($_builder, $_state, type, place, row, /*transpose=*/false);
+    build($_builder, $_state, type, buffer, row, /*transpose=*/false);
   }]>];
   let hasVerifier = 1;
 }
 
-def GPU_FetchElementOp : GPU_Op<"fetch_element"> {
+def GPU_LoadSharedElementOp : GPU_Op<"load_shared_element"> {
   let summary = "One element of a shared tile, in every thread";
   let description = [{
     Reads element `index`, the same in all threads that run the op.
 
     **Preconditions**
 
-    - (C1) `place` has rank 1 and `value` its element type.
-    - (C2) ordered by barriers as `gdn_gpu.fetch` (C2).
+    - (C1) `buffer` has rank 1 and `value` its element type.
+    - (C2) ordered by barriers as `gdn_gpu.load_shared` (C2).
     - (C3) `index` lies inside the tile. Not checked.
 
     **Example**
@@ -372,19 +372,19 @@ def GPU_FetchElementOp : GPU_Op<"fetch_element"> {
       gdn_gpu.warps 3 for 1 {
         %t = gdn_gpu.fill %g : f32
             -> !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>
-        gdn_gpu.share %t, %gates
+        gdn_gpu.store_shared %t, %gates
             : !gdn_gpu.fragment<8xf32, #gdn_gpu.per_column<#one>>,
               !gdn_gpu.shared<8xf32>
       }
       gdn_gpu.barrier
-      %x = gdn_gpu.fetch_element %gates[%i] : !gdn_gpu.shared<8xf32> -> f32
+      %x = gdn_gpu.load_shared_element %gates[%i] : !gdn_gpu.shared<8xf32> -> f32
       return %x : f32
     }
     ```
   }];
-  let arguments = (ins Arg<GPU_SharedType, "place", [MemRead]>:$place, Index:$index);
+  let arguments = (ins Arg<GPU_SharedType, "buffer", [MemRead]>:$buffer, Index:$index);
   let results = (outs AnyTypeOf<[F32, BF16, F16]>:$value);
-  let assemblyFormat = "$place `[` $index `]` attr-dict `:` type($place) `->` type($value)";
+  let assemblyFormat = "$buffer `[` $index `]` attr-dict `:` type($buffer) `->` type($value)";
   let hasVerifier = 1;
 }
 

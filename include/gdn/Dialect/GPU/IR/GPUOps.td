@@ -72,13 +72,13 @@ def GPU_WarpsOp : GPU_Op<"warps", [RecursiveMemoryEffects, NoRegionArguments,
 
     ```mlir
     #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
-    func.func @roles(%x: memref<?xf32>, %place: !gdn_gpu.shared<128xf32>)
+    func.func @roles(%x: memref<?xf32>, %buffer: !gdn_gpu.shared<128xf32>)
         attributes {gdn_gpu.threads = 256 : i64} {
       %c0 = arith.constant 0 : index
       gdn_gpu.warps 1 for 1 {
         %t = gdn_gpu.load %x[%c0] dims [0] : memref<?xf32>,
             !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#row>>
-        gdn_gpu.share %t, %place
+        gdn_gpu.store_shared %t, %buffer
             : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#row>>,
               !gdn_gpu.shared<128xf32>
       }
@@ -124,14 +124,14 @@ def GPU_EachWarpOp : GPU_Op<"each_warp", [
 
     ```mlir
     #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
-    func.func @tokens(%x: memref<?x128xf32>, %place: !gdn_gpu.shared<8x128xf32>)
+    func.func @tokens(%x: memref<?x128xf32>, %buffer: !gdn_gpu.shared<8x128xf32>)
         attributes {gdn_gpu.threads = 256 : i64} {
       %c0 = arith.constant 0 : index
       gdn_gpu.each_warp 0 for 8 {
       ^bb0(%t: index):
         %row = gdn_gpu.load %x[%t, %c0] dims [1] : memref<?x128xf32>,
             !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#row>>
-        gdn_gpu.share %row, %place row(%t)
+        gdn_gpu.store_shared %row, %buffer row(%t)
             : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#row>>,
               !gdn_gpu.shared<8x128xf32>
       }
@@ -188,7 +188,7 @@ def GPU_MapRowsOp : GPU_Op<"map_rows", [
 
     With `share_sums` the lanes of a row share out the sums of their rows: as long
     as their number is even a lane goes on with half of them, and in the end it
-    fetches each row's from the lane that has it. The same additions, with fewer
+    loads each row's from the lane that has it. The same additions, with fewer
     shuffles (16 instead of 32 for eight rows over 16 lanes), and two selections
     for each exchange that halves.
 
@@ -345,7 +345,7 @@ def GPU_ExtractOp : GPU_Op<"extract", [Pure]> {
 def GPU_BarrierOp : GPU_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "All threads of the block meet, or of a role";
   let description = [{
-    What any thread shared before the barrier, every thread may fetch behind it.
+    What any thread shared before the barrier, every thread may load behind it.
 
     **Preconditions**
 
@@ -369,7 +369,7 @@ def GPU_ArriveOp : GPU_Op<"arrive", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Half of a barrier: one warp waits for the others later";
   let description = [{
     All warps but `warp` note that they have come here and go on. What they
-    shared before, `warp` may fetch behind its `gdn_gpu.await_arrivals`.
+    shared before, `warp` may load behind its `gdn_gpu.await_arrivals`.
 
     **Preconditions**
 
@@ -384,14 +384,14 @@ def GPU_ArriveOp : GPU_Op<"arrive", [MemoryEffects<[MemRead, MemWrite]>]> {
     #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
     func.func @meet(%o: !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>)
         attributes {gdn_gpu.threads = 128 : i64} {
-      %place = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
-      gdn_gpu.share %o, %place
+      %buffer = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
+      gdn_gpu.store_shared %o, %buffer
           : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>,
             !gdn_gpu.shared<128xf32>
       gdn_gpu.arrive for 3
       gdn_gpu.warps 3 for 1 {
         gdn_gpu.await_arrivals
-        %all = gdn_gpu.fetch %place : !gdn_gpu.shared<128xf32>
+        %all = gdn_gpu.load_shared %buffer : !gdn_gpu.shared<128xf32>
             -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#row>>
       }
       return

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The gated delta rule over one chunk of tokens as products of tiles.
+#ifndef GDN_LIB_CONVERSION_GDNTOTILE_CHUNKS_CHUNKFORM_H
+#define GDN_LIB_CONVERSION_GDNTOTILE_CHUNKS_CHUNKFORM_H
+
+#include "Program/OperandTypes.h"
+
+#include "mlir/IR/Builders.h"
+
+namespace gdn {
+
+/// f32 tiles of one chunk of `C` tokens and one value head. Rows past the
+/// valid ones may hold anything.
+struct Chunk {
+  mlir::Value query;    // C x dk
+  mlir::Value key;      // C x dk
+  mlir::Value value;    // C x dv
+  mlir::Value logDecay; // C, or C x dk for a decay per channel
+  mlir::Value beta;     // C
+  mlir::Value valid;    // tokens that count
+  double scale;         // of the queries
+};
+
+/// `tile` with zeros in the rows from `valid` on.
+mlir::Value maskRows(mlir::OpBuilder &builder, mlir::Location loc,
+                     mlir::Value tile, mlir::Value valid);
+
+/// The chunk with zeros in the rows past the valid ones: they write nothing
+/// and decay nothing.
+Chunk maskChunk(mlir::OpBuilder &builder, mlir::Location loc,
+                const Chunk &chunk);
+
+/// The state after the chunk, and its output `C x dv`.
+struct ChunkResult {
+  mlir::Value state, output;
+};
+
+/// What is known of a chunk before the state is, with operands rounded: tiles
+/// of ChunkFormRounded.cpp.
+struct IntraChunkTiles {
+  mlir::Value query, key; // Q and K, C x dk, in the type of keys
+  mlir::Value solve;      // T^T, C x C, or null
+  mlir::Value toState;    // Y, C x dk; null where T is apart
+  mlir::Value toOutput;   // Z, C x C, zero above its diagonal, or P'^T
+  mlir::Value sums;       // G
+  mlir::Value outside;    // H
+  mlir::Value toEnd;      // G'_last - G'
+};
+
+/// Emits all of the chunk form that does not depend on the state, for types
+/// that round. Rows of `chunk` past the valid ones are zero; `value` is not
+/// used. With `apart`, T is not multiplied with others.
+IntraChunkTiles emitRoundedIntraChunk(mlir::OpBuilder &builder,
+                                      mlir::Location loc, const Chunk &chunk,
+                                      const ChunkTypes &types, bool apart);
+
+/// Emits the chunk form with operands rounded to `types`. `state` is the
+/// transpose of the state, `dk x dv`, so that no product needs a packed
+/// operand, times `types.valueScale`; so is the state of the result. The output
+/// is as it is.
+ChunkResult emitChunk(mlir::OpBuilder &builder, mlir::Location loc,
+                      mlir::Value state, const Chunk &chunk,
+                      const ChunkTypes &types);
+
+/// The same for types that round, in the order of products that rounding asks
+/// for.
+ChunkResult emitRoundedChunk(mlir::OpBuilder &builder, mlir::Location loc,
+                             mlir::Value state, const Chunk &chunk,
+                             const ChunkTypes &types);
+
+/// A chunk as a stage before left it, and as it lies in memory: tiles with
+/// zeros in the rows of tokens past the valid ones.
+struct StoredChunk {
+  mlir::Value query, key; // Q and K, C x dk, in the type of keys
+  mlir::Value value;      // V, C x dv, in any type
+  mlir::Value solve;      // T^T, C x C, if the others are without
+  mlir::Value toState;    // Y or K', C x dk
+  mlir::Value toOutput;   // Z or P'^T, C x C
+  mlir::Value decay;      // e^G, C
+  mlir::Value strength;   // beta e^-H, C
+  mlir::Value end;        // e^(G_last), C times; null: it follows from `decay`
+  double scale;           // of the queries
+};
+
+/// Emits what is left to do for a chunk: from the state, `dv x dk` times
+/// `types.valueScale`, to the state after it, likewise, and the output; none if
+/// the chunk has no queries.
+ChunkResult emitStateRowsChunk(mlir::OpBuilder &builder, mlir::Location loc,
+                               mlir::Value state, const StoredChunk &chunk,
+                               const ChunkTypes &types);
+
+/// The chunk form in f32 with a decay per channel; state and output as with
+/// `emitChunk`.
+ChunkResult emitChannelChunk(mlir::OpBuilder &builder, mlir::Location loc,
+                             mlir::Value state, const Chunk &chunk);
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GDNTOTILE_CHUNKS_CHUNKFORM_H

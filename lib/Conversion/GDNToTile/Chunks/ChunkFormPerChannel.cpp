@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The chunk form of the gated delta rule with a decay per channel of the key
+// (KDA). With g the log decays (C x dk), G their running sums, and S the state
+// before the chunk (dk x dv; channel d decays its row d), per value head:
+//
+//   e[i,j,d] = exp(g[j+1,d] + .. + g[i,d])     decay from token j to token i
+//   P[i,j] = sum_d q[i,d] k[j,d] e[i,j,d]      j <= i, else 0
+//   L[i,j] = beta_i sum_d k[i,d] k[j,d] e[i,j,d]
+//   X = (1 + tril(L, -1))^-1 (beta (V - (K . e^G) S))
+//   O = (Q . e^G) S + P X
+//   S <- e^(G_last) S + (K . e^(G_last - G))^T X
+//
+// Here decay is no similarity of the triangle, so it is part of what is
+// inverted. No factor exceeds 1: decays are taken from the start of the chunk,
+// to its end, or between two of its tokens, always forward in time.
+#include "Chunks/ChunkForm.h"
+#include "Program/TokenOps.h"
+
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+
+class ChannelChunkEmitter {
+public:
+  ChannelChunkEmitter(OpBuilder &b, Location loc) : b(b), loc(loc) {}
+
+  ChunkResult emit(Value state, const Chunk &chunk);
+
+private:
+  using Rows = SmallVector<Value>;
+
+  Value matmul(Value lhs, Value rhs, Value acc = {},
+               bool transposeLhs = false) {
+    auto left = cast<VectorType>(lhs.getType());
+    auto right = cast<VectorType>(rhs.getType());
+    auto type = VectorType::get(
+        {left.getDimSize(transposeLhs ? 1 : 0), right.getDimSize(1)},
+        b.getF32Type());
+    return tile::MatmulOp::create(b, loc, type, lhs, rhs, acc, transposeLhs);
+  }
+  /// The same with zeros in `lhs` above its diagonal.
+  Value triangularMatmul(Value lhs, Value rhs, Value acc = {}) {
+    Value product = matmul(lhs, rhs, acc);
+    product.getDefiningOp<tile::MatmulOp>().setLowerLhs(true);
+    return product;
+  }
+  /// Each tile times exp(exponents), element by element; with exponents of
+  /// rank 1, row by row.
+  Rows fade(ValueRange tiles, Value exponents);
+  /// Row i times x_i.
+  Value scaleRows(Value tile, Value factors);
+
+  OpBuilder &b;
+  Location loc;
+};
+
+} // namespace
+
+/// `value` in every element of `like`, if that is a vector.
+static Value splat(OpBuilder &b, Location loc, Value value, Type like) {
+  return vector::BroadcastOp::create(b, loc, like, value);
+}
+
+SmallVector<Value> ChannelChunkEmitter::fade(ValueRange tiles,
+                                             Value exponents) {
+  SmallVector<Value> inputs(tiles);
+  inputs.push_back(exponents);
+  return mapRows(b, loc, inputs, tiles.getTypes(),
+                 [&](OpBuilder &b, ValueRange in) {
+                   Value factor = math::ExpOp::create(b, loc, in.back());
+                   if (!isa<VectorType>(factor.getType()))
+                     factor = splat(b, loc, factor, in[0].getType());
+                   Rows rows;
+                   for (Value row : in.drop_back())
+                     rows.push_back(arith::MulFOp::create(b, loc, row, factor));
+                   return rows;
+                 });
+}
+
+Value ChannelChunkEmitter::scaleRows(Value tile, Value factors) {
+  return mapRows(b, loc, {tile, factors}, {tile.getType()},
+                 [&](OpBuilder &b, ValueRange in) -> Rows {
+                   Value row = splat(b, loc, in[1], in[0].getType());
+                   return {arith::MulFOp::create(b, loc, in[0], row)};
+                 })[0];
+}
+
+ChunkResult ChannelChunkEmitter::emit(Value state, const Chunk &chunk) {
+  auto [rawQuery, key, value, logDecay, beta, valid, scale] =
+      maskChunk(b, loc, chunk);
+  Value query = scaleTile(b, loc, rawQuery, scale);
+  Value sums = tile::PrefixSumOp::create(b, loc, logDecay);
+  Value rest = tile::SuffixSumOp::create(b, loc, logDecay);
+  auto sumsType = cast<VectorType>(sums.getType());
+  int64_t tokens = sumsType.getDimSize(0);
+
+  // Scores among the tokens of the chunk.
+  auto square = VectorType::get({tokens, tokens}, b.getF32Type());
+  auto scores =
+      tile::DecayScoresOp::create(b, loc, square, square, query, key, logDecay);
+  Value inverse = tile::TriInverseOp::create(
+      b, loc, scaleRows(scores.getKeyScores(), beta));
+
+  // What the tokens write, given what is left of the state.
+  Rows faded = fade({query, key}, sums);
+  Value known = matmul(faded[1], state);
+  Value error =
+      mapRows(b, loc, {value, known, beta}, {value.getType()},
+              [&](OpBuilder &b, ValueRange in) -> Rows {
+                Value rest = arith::SubFOp::create(b, loc, in[0], in[1]);
+                Value strength = splat(b, loc, in[2], in[0].getType());
+                return {arith::MulFOp::create(b, loc, rest, strength)};
+              })[0];
+  Value written = triangularMatmul(inverse, error);
+  Value output = triangularMatmul(scores.getQueryScores(), written,
+                                  matmul(faded[0], state));
+
+  // The state after the chunk.
+  Value total = tile::ExtractRowOp::create(
+      b, loc, VectorType::get({sumsType.getDimSize(1)}, b.getF32Type()), sums,
+      tokens - 1);
+  Value next = matmul(fade(key, rest)[0], written, fade(state, total)[0],
+                      /*transposeLhs=*/true);
+  return {next, output};
+}
+
+ChunkResult gdn::emitChannelChunk(OpBuilder &builder, Location loc, Value state,
+                                  const Chunk &chunk) {
+  return ChannelChunkEmitter(builder, loc).emit(state, chunk);
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One chunk of the recurrence from state to state, with all that is known
+// before the state is at hand (ChunkFormRounded.cpp) and the state in rows, M =
+// S^T, dv x dk, times the scale of values. With the chunk's tokens as columns:
+//
+//   U = M K^T
+//   W = (V^T - e^G U) diag(beta e^-H)
+//   O^T = e^G scale (M Q^T) + W Z^T
+//   M <- e^(G_last) M + W Y
+//
+// Without Q and Z there is no output. Where T is apart, X = W T^T is in the
+// place of W in the last two, P' in that of Z and K' in that of Y.
+//
+// So every left operand is the result of a step before it, or the state: on a
+// tensor core it stays in registers, and only what is loaded lies in shared
+// memory. Numbers and roundings are those of the other orientation.
+#include "Chunks/ChunkForm.h"
+#include "Program/TokenOps.h"
+
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace gdn;
+
+using Rows = SmallVector<Value>;
+
+static Value multiply(OpBuilder &b, Location loc, Value lhs, Value rhs,
+                      Value acc = {}) {
+  auto left = cast<VectorType>(lhs.getType());
+  auto right = cast<VectorType>(rhs.getType());
+  auto type = VectorType::get({left.getDimSize(0), right.getDimSize(1)},
+                              b.getF32Type());
+  return tile::MatmulOp::create(b, loc, type, lhs, rhs, acc,
+                                /*transpose_lhs=*/false);
+}
+
+ChunkResult gdn::emitStateRowsChunk(OpBuilder &b, Location loc, Value state,
+                                    const StoredChunk &chunk,
+                                    const ChunkTypes &types) {
+  auto mul = [&](Value x, Value y) -> Value {
+    return arith::MulFOp::create(b, loc, x, y);
+  };
+  auto times = [&](Value row, double factor) -> Value {
+    auto type = cast<VectorType>(row.getType());
+    auto splat = DenseElementsAttr::get(type, b.getF32FloatAttr(factor));
+    return mul(row, arith::ConstantOp::create(b, loc, splat));
+  };
+  const int64_t size = cast<VectorType>(chunk.decay.getType()).getDimSize(0);
+  Value held = castTile(b, loc, state, types.key);
+  Value known = multiply(b, loc, held, transposeTile(b, loc, chunk.key));
+  // What waits for nothing else comes first.
+  Value answers;
+  if (chunk.query)
+    answers = multiply(b, loc, held, transposeTile(b, loc, chunk.query));
+  Value value =
+      castTile(b, loc, transposeTile(b, loc, chunk.value), b.getF32Type());
+  Value error = castTile(b, loc,
+                         mapRows(b, loc, {value, known}, {known.getType()},
+                                 [&](OpBuilder &, ValueRange in) -> Rows {
+                                   Value left = arith::SubFOp::create(
+                                       b, loc, in[0], mul(in[1], chunk.decay));
+                                   return {mul(left, chunk.strength)};
+                                 })[0],
+                         types.inner);
+
+  if (chunk.solve)
+    error = castTile(b, loc, multiply(b, loc, error, chunk.solve), types.inner);
+
+  auto next = [&] {
+    Value decayed =
+        mapRows(b, loc, state, {state.getType()},
+                [&](OpBuilder &, ValueRange in) -> Rows {
+                  // Decays are divided by the scale of values.
+                  Value end = vector::ExtractOp::create(
+                      b, loc, chunk.end ? chunk.end : chunk.decay,
+                      chunk.end ? 0 : size - 1);
+                  Value all =
+                      vector::BroadcastOp::create(b, loc, in[0].getType(), end);
+                  return {chunk.end ? mul(in[0], all)
+                                    : mul(in[0], times(all, types.valueScale))};
+                })[0];
+    return multiply(b, loc, error, chunk.toState, decayed);
+  };
+  if (!chunk.query)
+    return {next(), Value()};
+
+  Value fromState =
+      mapRows(b, loc, answers, {answers.getType()},
+              [&](OpBuilder &, ValueRange in) -> Rows {
+                return {mul(in[0], times(chunk.decay, chunk.scale))};
+              })[0];
+  Value toOutput =
+      chunk.solve ? chunk.toOutput : transposeTile(b, loc, chunk.toOutput);
+  Value output = multiply(b, loc, error, toOutput, fromState);
+  return {next(), transposeTile(b, loc, output)};
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Reading a gdn.kernel: its recurrence, rows, pools, carried tiles and results.
+#include "Program/KernelOperands.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// Everything that `value` is computed from, head by head, has its heads.
+void KernelOperands::markKeyHeads(Value value) {
+  keyHeaded.insert(value);
+  Operation *op = value.getDefiningOp();
+  if (auto conv = dyn_cast_or_null<Conv1dOp>(op))
+    markKeyHeads(conv.getInputs()[cast<OpResult>(value).getResultNumber()]);
+  else if (isa_and_nonnull<L2NormOp, CastOp, MaskSequencesOp>(op))
+    markKeyHeads(op->getOperand(0));
+}
+
+/// Takes the rows of the first op that has some; others must agree.
+LogicalResult KernelOperands::takeRows(Operation *op, Value opSlots,
+                                       Value opRows) {
+  if (!rowsOp) {
+    rowsOp = op;
+    slots = opSlots;
+    cuSeqlens = opRows;
+    return success();
+  }
+  if (slots == opSlots && cuSeqlens == opRows)
+    return success();
+  InFlightDiagnostic diag = op->emitOpError(
+      "expects the slots and rows of the other ops in its kernel");
+  diag.attachNote(rowsOp->getLoc()) << "other op";
+  return diag;
+}
+
+CheckpointOperands CheckpointOperands::of(Operation *op) {
+  return llvm::TypeSwitch<Operation *, CheckpointOperands>(op)
+      .Case<Conv1dOp, DeltaRuleOp>([](auto rowWise) {
+        return CheckpointOperands{rowWise.getCuCheckpoints(),
+                                  rowWise.getCheckpointTokens(),
+                                  rowWise.getCheckpointSlots()};
+      })
+      .Default(CheckpointOperands());
+}
+
+/// Takes the checkpoints of the first op that has some; others have the same
+/// or none: one recurrence over the row's tokens serves all.
+LogicalResult KernelOperands::takeCheckpoints(Operation *op) {
+  CheckpointOperands own = CheckpointOperands::of(op);
+  if (!own || own == checkpoints)
+    return success();
+  if (!checkpoints && !tokenSlots) {
+    checkpoints = own;
+    checkpointsOp = op;
+    return success();
+  }
+  InFlightDiagnostic diag = op->emitOpError(
+      tokenSlots ? "expects no checkpoints beside 'token_slots' in its kernel"
+                 : "expects the checkpoints of the other ops in its kernel");
+  diag.attachNote((tokenSlots ? tokenSlotsOp : checkpointsOp)->getLoc())
+      << "other op";
+  return diag;
+}
+
+Value gdn::tokenSlotsOf(Operation *op) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case<Conv1dOp, DeltaRuleOp>(
+          [](auto rowWise) { return rowWise.getTokenSlots(); })
+      .Default(Value());
+}
+
+Value gdn::parentsOf(Operation *op) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case<Conv1dOp, DeltaRuleOp>(
+          [](auto rowWise) { return rowWise.getParents(); })
+      .Default(Value());
+}
+
+Value gdn::numAcceptedOf(Operation *op) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case<Conv1dOp, DeltaRuleOp>(
+          [](auto rowWise) { return rowWise.getNumAccepted(); })
+      .Default(Value());
+}
+
+/// Takes the bound of the tokens of a row where states after tokens have slots.
+LogicalResult KernelOperands::takeBound() {
+  auto accepted = slots.getDefiningOp<AcceptedSlotsOp>();
+  if (!accepted || !accepted.getCuSeqlens())
+    return success();
+  if (accepted.getCuSeqlens() != cuSeqlens)
+    return rowsOp->emitOpError("expects the rows whose tokens "
+                               "gdn.accepted_slots counts to be its own on "
+                               "the way to tiles");
+  maxTokens = *accepted.getMaxTokens();
+  return success();
+}
+
+/// Takes the count of pending tokens, which all ops with states have or none:
+/// the row is skipped in all of them where it is no count.
+LogicalResult KernelOperands::takePending() {
+  for (const Carry &carry : carries)
+    if (Value own = numAcceptedOf(carry.op))
+      numAccepted = own;
+  if (!numAccepted)
+    return takeBound();
+  for (const Carry &carry : carries)
+    if (numAcceptedOf(carry.op) != numAccepted)
+      return carry.op->emitOpError("expects the pending tokens of the other "
+                                   "ops in its kernel");
+  auto counted = slots.getDefiningOp<CountedSlotsOp>();
+  if (!counted || counted.getNumAccepted() != numAccepted)
+    return rowsOp->emitOpError("expects its slots to be those that "
+                               "gdn.counted_slots gives for the same "
+                               "'num_accepted' on the way to tiles");
+  if (counted.getCuSeqlens() && counted.getCuSeqlens() != cuSeqlens)
+    return rowsOp->emitOpError("expects the rows whose tokens "
+                               "gdn.counted_slots counts to be its own on the "
+                               "way to tiles");
+  maxTokens = counted.getMaxTokens().value_or(0);
+  return success();
+}
+
+/// Takes the token slots of the first op that has some; others have the same or
+/// none. A tree of tokens is that of all ops with states.
+LogicalResult KernelOperands::takeTokenSlots(Operation *op) {
+  Value own = tokenSlotsOf(op);
+  if (!own || (own == tokenSlots && parentsOf(op) == parents))
+    return success();
+  if (!tokenSlots && !checkpoints) {
+    tokenSlots = own;
+    parents = parentsOf(op);
+    tokenSlotsOp = op;
+    return success();
+  }
+  InFlightDiagnostic diag = op->emitOpError(
+      checkpoints ? "expects no checkpoints beside 'token_slots' in its kernel"
+                  : "expects the token slots of the other ops in its kernel");
+  diag.attachNote((checkpoints ? checkpointsOp : tokenSlotsOp)->getLoc())
+      << "other op";
+  return diag;
+}
+
+LogicalResult KernelOperands::collectOps() {
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    LogicalResult ok =
+        llvm::TypeSwitch<Operation *, LogicalResult>(&op)
+            .Case([&](DeltaRuleOp delta) {
+              if (rule)
+                return LogicalResult(delta.emitOpError(
+                    "expects to be the only gdn.delta_rule of its kernel"));
+              rule = delta;
+              pools.push_back(delta.getPool());
+              if (delta.getNumAccepted())
+                pools.append({delta.getPendingKeys(), delta.getPendingDeltas(),
+                              delta.getPendingDecays()});
+              return takeRows(delta, delta.getSlots(), delta.getCuSeqlens());
+            })
+            .Case([&](Conv1dOp conv) {
+              for (Value input : conv.getInputs()) {
+                if (cast<RankedTensorType>(input.getType()).getRank() != 3)
+                  return LogicalResult(conv.emitOpError(
+                      "expects inputs T x H x d on the way to tiles; put "
+                      "gdn.unpack before gdn.conv1d"));
+                if (input.getDefiningOp() && !input.getDefiningOp<UnpackOp>())
+                  return LogicalResult(conv.emitOpError(
+                      "expects its inputs to be arguments of the entry or "
+                      "parts of one on the way to tiles"));
+              }
+              pools.push_back(conv.getPool());
+              return takeRows(conv, conv.getSlots(), conv.getCuSeqlens());
+            })
+            .Case([&](MaskSequencesOp mask) {
+              pools.push_back(mask.getPool());
+              return takeRows(mask, mask.getSlots(), mask.getCuSeqlens());
+            })
+            .Case<GatesOp, L2NormOp, GatedRMSNormOp, CastOp>(
+                [](Operation *) { return success(); })
+            .Default([](Operation *other) {
+              return LogicalResult(other->emitOpError(
+                  "has no tile program inside a fused kernel"));
+            });
+    if (failed(ok) || failed(takeCheckpoints(&op)) ||
+        failed(takeTokenSlots(&op)))
+      return failure();
+  }
+  return success();
+}
+
+void KernelOperands::collectCarries() {
+  Type f32 = Float32Type::get(kernel.getContext());
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    if (auto conv = dyn_cast<Conv1dOp>(op)) {
+      auto pool = cast<PoolType>(conv.getPool().getType());
+      for (auto [i, input] : llvm::enumerate(conv.getInputs())) {
+        SmallVector<int64_t> shape = {
+            cast<RankedTensorType>(conv.getWeight().getType()).getDimSize(1) -
+                1,
+            cast<RankedTensorType>(input.getType()).getDimSize(2)};
+        carries.push_back(
+            {conv.getPool(), conv.getWriteSlots(), conv.getHasInitial(),
+             isKey(input), VectorType::get(shape, f32),
+             VectorType::get(shape, pool.getElementType()), conv, unsigned(i),
+             conv.getTokenPool() ? conv.getTokenPool() : conv.getPool()});
+      }
+    } else if (auto delta = dyn_cast<DeltaRuleOp>(op)) {
+      auto pool = cast<PoolType>(delta.getPool().getType());
+      ArrayRef<int64_t> shape = pool.getShape().drop_front(2);
+      carries.push_back(
+          {delta.getPool(), delta.getWriteSlots(), delta.getHasInitial(), false,
+           VectorType::get(shape, f32),
+           VectorType::get(shape, pool.getElementType()), delta, 0,
+           delta.getTokenPool() ? delta.getTokenPool() : delta.getPool()});
+    }
+  }
+}
+
+/// True if `value` is zero in skipped rows and padding by its op's meaning.
+static bool isZeroInDeadRows(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<CastOp>(op))
+    return isZeroInDeadRows(op->getOperand(0));
+  return isa_and_nonnull<DeltaRuleOp, Conv1dOp, MaskSequencesOp>(op);
+}
+
+LogicalResult KernelOperands::checkParents() {
+  for (const Carry &carry : carries) {
+    // Where a token's state is read from would be a choice of pools.
+    if (parents && carry.tokenPool != carry.pool)
+      return carry.op->emitOpError("expects no 'token_pool' beside 'parents' "
+                                   "on the way to tiles");
+    if (parentsOf(carry.op) == parents)
+      continue;
+    InFlightDiagnostic diag = carry.op->emitOpError(
+        "expects the parents of the other ops in its kernel");
+    diag.attachNote(tokenSlotsOp->getLoc()) << "other op";
+    return diag;
+  }
+  return success();
+}
+
+LogicalResult KernelOperands::collectResults(func::FuncOp entry) {
+  auto ret = cast<func::ReturnOp>(entry.getBody().front().getTerminator());
+  auto yield = cast<YieldOp>(kernel.getBody().front().getTerminator());
+  for (auto [i, operand] : llvm::enumerate(ret.getOperands())) {
+    auto result = dyn_cast<OpResult>(operand);
+    if (!result || result.getOwner() != kernel)
+      return ret.emitOpError("expects operand ")
+             << i << " to be a result of the entry's kernel";
+    Value value = yield.getResults()[result.getResultNumber()];
+    if (!value.getDefiningOp() ||
+        value.getDefiningOp()->getParentOp() != kernel)
+      return yield.emitOpError("expects operand ")
+             << result.getResultNumber() << " to be computed in the kernel";
+    if (slots && !isZeroInDeadRows(value))
+      return yield.emitOpError("expects operand ")
+             << result.getResultNumber()
+             << " to be zero in skipped rows: the result of gdn.delta_rule, "
+                "gdn.conv1d or gdn.mask_sequences";
+    results.push_back({unsigned(i), value});
+  }
+  return success();
+}
+
+/// `todo`, and all that they are computed from in the kernel.
+llvm::DenseSet<Value> KernelOperands::inputsOf(SmallVector<Value> todo) const {
+  llvm::DenseSet<Value> found;
+  while (!todo.empty()) {
+    Value value = todo.pop_back_val();
+    if (!found.insert(value).second)
+      continue;
+    auto result = dyn_cast<OpResult>(value);
+    if (!result || result.getOwner()->getParentOp() != kernel)
+      continue;
+    // A section of a convolution depends on its own input alone.
+    if (auto conv = dyn_cast<Conv1dOp>(result.getOwner()))
+      todo.push_back(conv.getInputs()[result.getResultNumber()]);
+    else
+      llvm::append_range(todo, result.getOwner()->getOperands());
+  }
+  return found;
+}
+
+llvm::DenseSet<Value> KernelOperands::stateInputs() const {
+  DeltaRuleOp delta = rule;
+  return inputsOf(
+      {delta.getKey(), delta.getValue(), delta.getLogDecay(), delta.getBeta()});
+}
+
+llvm::DenseSet<Value> KernelOperands::ruleInputs() const {
+  DeltaRuleOp delta = rule;
+  return inputsOf({delta.getQuery(), delta.getKey(), delta.getValue(),
+                   delta.getLogDecay(), delta.getBeta()});
+}
+
+FailureOr<KernelOperands> KernelOperands::analyse(func::FuncOp entry,
+                                                  KernelOp kernel) {
+  KernelOperands parts;
+  parts.kernel = kernel;
+  if (failed(parts.collectOps()))
+    return failure();
+  // Roles before carries: a section's window follows its head kind.
+  if (DeltaRuleOp rule = parts.rule) {
+    parts.markKeyHeads(rule.getQuery());
+    parts.markKeyHeads(rule.getKey());
+  }
+  parts.collectCarries();
+  if (failed(parts.checkParents()) || failed(parts.takePending()))
+    return failure();
+  if (failed(parts.collectResults(entry)))
+    return failure();
+  if (parts.results.empty())
+    return kernel.emitOpError("expects the entry to return a result of it");
+  return parts;
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a gdn.kernel is made of, as far as its tile program asks.
+#ifndef GDN_LIB_CONVERSION_GDNTOTILE_PROGRAM_KERNELOPERANDS_H
+#define GDN_LIB_CONVERSION_GDNTOTILE_PROGRAM_KERNELOPERANDS_H
+
+#include "gdn/Dialect/GDN/IR/GDN.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace gdn {
+
+/// A tile that is carried from token block to token block.
+struct Carry {
+  mlir::Value pool;        // the gdn pool it lives in
+  mlir::Value writeSlots;  // gdn operand, may be null
+  mlir::Value hasInitial;  // gdn operand, may be null
+  bool perKeyHead;         // one per key head, else one per value head
+  mlir::VectorType type;   // f32
+  mlir::VectorType stored; // in the pool's element type
+  mlir::Operation *op;     // conv1d or delta_rule
+  unsigned section;        // of conv1d
+  mlir::Value tokenPool;   // the gdn pool of its states after tokens
+};
+
+/// The operands that ask for states inside a row, or all null.
+struct CheckpointOperands {
+  mlir::Value bounds, tokens, slots;
+
+  static CheckpointOperands of(mlir::Operation *op);
+  explicit operator bool() const { return bounds != nullptr; }
+  bool operator==(const CheckpointOperands &other) const {
+    return bounds == other.bounds && tokens == other.tokens &&
+           slots == other.slots;
+  }
+};
+
+/// The operand that asks for the state after every token, or null.
+mlir::Value tokenSlotsOf(mlir::Operation *op);
+/// The operand that says from whose state each token starts, or null.
+mlir::Value parentsOf(mlir::Operation *op);
+
+/// The operand that counts the pending tokens which become part of the states,
+/// or null.
+mlir::Value numAcceptedOf(mlir::Operation *op);
+
+/// The ops of one kernel, checked to work on the same rows and slots.
+struct KernelOperands {
+  /// Fails with an error on the op that has no tile program.
+  static mlir::FailureOr<KernelOperands> analyse(mlir::func::FuncOp entry,
+                                                 KernelOp kernel);
+
+  /// `values`, and all that they are computed from in the kernel.
+  llvm::DenseSet<mlir::Value>
+  inputsOf(llvm::SmallVector<mlir::Value> values) const;
+
+  /// What the state's change depends on: the rule's keys, values, decays and
+  /// strengths, and all that they are computed from in the kernel.
+  llvm::DenseSet<mlir::Value> stateInputs() const;
+
+  /// The same for all that the rule computes: with its queries.
+  llvm::DenseSet<mlir::Value> ruleInputs() const;
+
+  /// True if `value` has one head per key head, and not per value head.
+  bool isKey(mlir::Value value) const { return keyHeaded.contains(value); }
+
+  KernelOp kernel;
+  DeltaRuleOp rule;               // null in a kernel without the recurrence
+  mlir::Value slots;              // null in a kernel of token-wise ops
+  mlir::Value cuSeqlens;          // null where every token is a row
+  CheckpointOperands checkpoints; // of every op that has some
+  mlir::Value tokenSlots;         // of every op that has some
+  mlir::Value parents;            // of all ops with states, or null
+  mlir::Value numAccepted;        // of all ops with states, or null
+  int64_t maxTokens = 0;          // of a row that is live; 0: no bound
+  llvm::SmallVector<mlir::Value> pools;
+  llvm::SmallVector<Carry> carries;
+  /// Number of the entry's result, and the value of the body that it is.
+  llvm::SmallVector<std::pair<unsigned, mlir::Value>> results;
+
+private:
+  mlir::LogicalResult collectOps();
+  mlir::LogicalResult collectResults(mlir::func::FuncOp entry);
+  mlir::LogicalResult takeRows(mlir::Operation *op, mlir::Value opSlots,
+                               mlir::Value opRows);
+  mlir::LogicalResult takeCheckpoints(mlir::Operation *op);
+  mlir::LogicalResult takeTokenSlots(mlir::Operation *op);
+  mlir::LogicalResult checkParents();
+  mlir::LogicalResult takePending();
+  mlir::LogicalResult takeBound();
+  void collectCarries();
+  void markKeyHeads(mlir::Value value);
+
+  mlir::Operation *rowsOp = nullptr;
+  mlir::Operation *checkpointsOp = nullptr;
+  mlir::Operation *tokenSlotsOp = nullptr;
+  llvm::DenseSet<mlir::Value> keyHeaded;
+};
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GDNTOTILE_PROGRAM_KERNELOPERANDS_H

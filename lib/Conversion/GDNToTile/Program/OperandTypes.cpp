@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Chooses the types of operands; see OperandTypes.h.
+#include "Program/OperandTypes.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// The type of what the caller hands over as, or for, the keys.
+static Type inputTypeOf(Value key) {
+  while (Operation *op = key.getDefiningOp()) {
+    if (auto conv = dyn_cast<Conv1dOp>(op))
+      key = conv.getInputs()[cast<OpResult>(key).getResultNumber()];
+    else if (isa<L2NormOp, CastOp>(op))
+      key = op->getOperand(0);
+    else
+      break;
+  }
+  return getElementTypeOrSelf(key.getType());
+}
+
+/// Whether tokens may write with strengths of more than 1.
+static bool hasDoubledBeta(DeltaRuleOp rule) {
+  auto gates = rule.getBeta().getDefiningOp<GatesOp>();
+  return rule.getDoubleBeta() || (gates && gates.getDoubleBeta());
+}
+
+bool gdn::isInMemory(Value value) {
+  Operation *op = value.getDefiningOp();
+  return !op || isa<UnpackOp>(op);
+}
+
+ChunkTypes ChunkTypes::choose(const KernelOperands &parts,
+                              Precision precision) {
+  DeltaRuleOp rule = parts.rule;
+  Builder b(rule.getContext());
+  Type input = inputTypeOf(rule.getKey());
+  if (precision == Precision::f32 || input.isF32() || rule.isPerChannel() ||
+      hasDoubledBeta(rule))
+    return {b.getF32Type(), b.getF32Type()};
+  // Keys that the kernel computes are nowhere in memory, and f16 is closer.
+  FloatType key = b.getF16Type();
+  if (precision == Precision::mixedIo && isInMemory(rule.getKey()))
+    key = cast<FloatType>(input);
+  // Values of 1e4 write at most 1e4 (1 + sqrt(dk)), below 2e5; an f16 ends at
+  // 65504. Values of 1e-3 still keep ten bits.
+  return {key, b.getF16Type(), 1.0 / 16};
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A tile program while it is written: the kernel it comes from, where the
+// builder stands, and the values that its steps share.
+#ifndef GDN_LIB_CONVERSION_GDNTOTILE_PROGRAM_TILEPROGRAM_H
+#define GDN_LIB_CONVERSION_GDNTOTILE_PROGRAM_TILEPROGRAM_H
+
+#include "Program/EntryViews.h"
+#include "Program/KernelOperands.h"
+#include "Program/OperandTypes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace gdn {
+
+/// The most tokens of a row that can be pending.
+constexpr int64_t mostPendingTokens = 8;
+
+struct TileProgram {
+  TileProgram(EntryViews &views, const KernelOperands &parts, int64_t tokens)
+      : views(views), parts(parts), blockTokens(tokens),
+        loc(KernelOp(parts.kernel).getLoc()), b(loc.getContext()) {}
+
+  EntryViews &views;
+  const KernelOperands &parts;
+  int64_t blockTokens;   // tokens per block
+  bool chunked = false;  // the chunk form, with its kind of state
+  ChunkTypes chunkTypes; // of the chunk form
+  /// Whether exponentials of token-wise work may be as good as 16 bits ask.
+  bool fastExponentials = false;
+  mlir::Location loc;
+  mlir::OpBuilder b;
+
+  mlir::Value n, h;         // coordinates of the block: row, key head
+  mlir::Value heads, ratio; // key heads, value heads per key head
+  mlir::Value begin, end;   // tokens of the row
+  mlir::Value slot;         // of the row
+  mlir::Value accepted;     // pending tokens that the row's state receives
+  /// Whether the block writes what its key head has of pending tokens; null:
+  /// it does.
+  mlir::Value keyWriter;
+  mlir::Value firstCheckpoint, endCheckpoint; // of the row, if it may have any
+  llvm::DenseMap<mlir::Value, mlir::Value> operandViews; // grouped by key head
+  /// The part of the values, and of the state's rows, that the block has; null:
+  /// all of them.
+  mlir::Value firstValue;
+  int64_t numValues = 0;
+
+  mlir::Value index(int64_t value) {
+    return mlir::arith::ConstantIndexOp::create(b, loc, value);
+  }
+  mlir::Value add(mlir::Value x, mlir::Value y) {
+    return b.createOrFold<mlir::arith::AddIOp>(loc, x, y);
+  }
+  mlir::Value mul(mlir::Value x, mlir::Value y) {
+    return b.createOrFold<mlir::arith::MulIOp>(loc, x, y);
+  }
+  /// The end of the row's tokens. Where live rows have a bound it is one here,
+  /// too, for schedules to see.
+  mlir::Value lastEnd();
+  /// The first of the block's values, of `all` how many it has.
+  mlir::Value valueStart() { return firstValue ? firstValue : index(0); }
+  int64_t valueCount(int64_t all) const { return firstValue ? numValues : all; }
+  /// Value head `r` of this block's key head, among all value heads.
+  mlir::Value headIndex(mlir::Value r) { return add(mul(h, ratio), r); }
+  /// The number of heads of a tensor.
+  mlir::Value headCount(mlir::Value value);
+  /// Element `at` of an integer tensor, as an index.
+  mlir::Value elementAt(mlir::Value tensor, mlir::ValueRange at);
+  /// The slot that row `row` reads.
+  mlir::Value slotOf(mlir::Value row);
+  /// The number of slots in the kernel's `slots`.
+  mlir::Value rowCount();
+  /// Gives the function a region of the workspace of its variant: a row-major
+  /// memref of `shape` with the given sizes, linear forms as text. `regions`
+  /// receives what `gdn_tile.workspace` says of it.
+  mlir::Value addRegion(llvm::ArrayRef<std::string> sizes,
+                        llvm::ArrayRef<int64_t> shape, mlir::Type element,
+                        llvm::SmallVectorImpl<mlir::Attribute> &regions);
+  /// The first column of the row's window among those of its slot.
+  mlir::Value windowStart() { return accepted ? accepted : index(0); }
+  /// The slot contract: `id` is not negative, not null and below P.
+  mlir::Value isLive(mlir::Value id, mlir::Value pool);
+  /// First channel of a section's head among the convolution's channels.
+  mlir::Value channel(Conv1dOp op, unsigned section, mlir::Value r);
+  /// The chunk form keeps the state as dk x dv, times its value scale; what a
+  /// carry holds is dv x dk.
+  mlir::Value toChunkState(mlir::Value state);
+  mlir::Value fromChunkState(mlir::Value state);
+  /// The carried tile before the row's first token, f32.
+  mlir::Value loadCarry(const Carry &carry, mlir::Value r);
+  /// The carried tile in the slot `from`, f32; `rows` of it are read,
+  /// all of them where that is null, and others are zero.
+  mlir::Value loadCarryAt(const Carry &carry, mlir::Value r, mlir::Value from,
+                          mlir::Value rows);
+  /// The window of `carry` before token `begin`, from the row's own inputs;
+  /// only its first `rows` rows, unless that is null.
+  mlir::Value loadOwnWindow(const Carry &carry, mlir::Value r,
+                            mlir::Value rows = {});
+  /// The rows of the carried tile that the row starts from: none where it
+  /// starts from nothing, null where it never does.
+  mlir::Value startRows(const Carry &carry);
+  /// Writes the carried tile after the row's last token to its pool.
+  void storeCarry(const Carry &carry, mlir::Value tile, mlir::Value r);
+  /// Writes a carried tile to the slot `to`, which is live.
+  void storeCarryAt(const Carry &carry, mlir::Value tile, mlir::Value r,
+                    mlir::Value to) {
+    storeCarryIn(carry.pool, carry, tile, r, to);
+  }
+  /// The same to a slot of `pool`.
+  void storeCarryIn(mlir::Value pool, const Carry &carry, mlir::Value tile,
+                    mlir::Value r, mlir::Value to);
+};
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GDNTOTILE_PROGRAM_TILEPROGRAM_H

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Token-wise gdn ops as rows of tiles. The forms are the safe ones: log1p with
+// the threshold for softplus (log(1+e^u) overflows), eps inside the square
+// root (a zero row stays zero).
+#include "Program/TokenOps.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+/// f32 arithmetic on a row (vector) or a single element (scalar) alike.
+struct Row {
+  OpBuilder &b;
+  Location loc;
+  bool fast = false;
+
+  /// `value` in every element, in the shape of `like`.
+  Value constant(double value, Type like) {
+    auto attr = FloatAttr::get(getElementTypeOrSelf(like), value);
+    if (auto type = dyn_cast<VectorType>(like))
+      return arith::ConstantOp::create(b, loc,
+                                       DenseElementsAttr::get(type, attr));
+    return arith::ConstantOp::create(b, loc, attr);
+  }
+  Value splat(Value scalar, Type like) {
+    if (isa<VectorType>(like) && !isa<VectorType>(scalar.getType()))
+      return vector::BroadcastOp::create(b, loc, like, scalar);
+    return scalar;
+  }
+  Value add(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
+  Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
+  Value div(Value x, Value y) { return arith::DivFOp::create(b, loc, x, y); }
+  Value exp(Value x) {
+    auto flags = fast ? arith::FastMathFlags::afn : arith::FastMathFlags::none;
+    return math::ExpOp::create(b, loc, x, flags);
+  }
+  /// 1 / (1 + e^-x); e^-x may overflow to infinity, which gives 0.
+  Value sigmoid(Value x) {
+    Value one = constant(1.0, x.getType());
+    Value e = exp(arith::NegFOp::create(b, loc, x));
+    return div(one, add(one, e));
+  }
+  Value activate(Value x, Activation activation) {
+    switch (activation) {
+    case Activation::identity:
+      return x;
+    case Activation::silu:
+      return mul(x, sigmoid(x));
+    case Activation::sigmoid:
+      return sigmoid(x);
+    }
+    llvm_unreachable("every activation is handled");
+  }
+  /// Sum of the squares of a row. The order is a tree that depends on the
+  /// length alone, so it is the same for every token of every kernel.
+  Value sumOfSquares(Value x) {
+    return vector::ReductionOp::create(b, loc, vector::CombiningKind::ADD,
+                                       mul(x, x),
+                                       arith::FastMathFlags::reassoc);
+  }
+  Value rsqrt(Value x) { return math::RsqrtOp::create(b, loc, x); }
+};
+} // namespace
+
+SmallVector<Value>
+gdn::mapRows(OpBuilder &builder, Location loc, ValueRange inputs,
+             TypeRange results,
+             function_ref<SmallVector<Value>(OpBuilder &, ValueRange)> body) {
+  auto map = tile::MapRowsOp::create(builder, loc, results, inputs);
+  SmallVector<Type> types = {builder.getIndexType()};
+  for (Value input : inputs)
+    types.push_back(tile::getRowType(cast<VectorType>(input.getType())));
+  OpBuilder::InsertionGuard guard(builder);
+  Block *block = builder.createBlock(&map.getBody(), {}, types,
+                                     SmallVector<Location>(types.size(), loc));
+  SmallVector<Value> rows = body(builder, block->getArguments().drop_front());
+  tile::YieldOp::create(builder, loc, rows);
+  return map.getResults();
+}
+
+static VectorType withElement(Value tile, Type element) {
+  return VectorType::get(cast<VectorType>(tile.getType()).getShape(), element);
+}
+
+Value gdn::castTile(OpBuilder &builder, Location loc, Value tile,
+                    Type element) {
+  VectorType type = withElement(tile, element);
+  if (type == tile.getType())
+    return tile;
+  auto row = tile::getRowType(type);
+  unsigned from = cast<VectorType>(tile.getType()).getElementTypeBitWidth();
+  unsigned to = element.getIntOrFloatBitWidth();
+  return mapRows(builder, loc, tile, {type},
+                 [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
+                   if (from < to)
+                     return {arith::ExtFOp::create(b, loc, row, in[0])};
+                   if (from > to)
+                     return {arith::TruncFOp::create(b, loc, row, in[0])};
+                   // Between bf16 and f16, through f32.
+                   Type wide = b.getF32Type();
+                   if (auto vec = dyn_cast<VectorType>(row))
+                     wide = VectorType::get(vec.getShape(), wide);
+                   Value x = arith::ExtFOp::create(b, loc, wide, in[0]);
+                   return {arith::TruncFOp::create(b, loc, row, x)};
+                 })[0];
+}
+
+Value gdn::roundTile(OpBuilder &builder, Location loc, Value tile,
+                     Type element) {
+  auto map = tile.getDefiningOp<tile::MapRowsOp>();
+  if (map && map.getInputs().size() == 1 && map->getNumResults() == 1 &&
+      getElementTypeOrSelf(map.getInputs().front().getType()) == element) {
+    Block &body = map.getBody().front();
+    auto extend = dyn_cast<arith::ExtFOp>(body.front());
+    if (extend && extend.getIn() == body.getArgument(1) &&
+        extend.getOut() == body.getTerminator()->getOperand(0))
+      return map.getInputs().front();
+  }
+  return castTile(builder, loc, tile, element);
+}
+
+Value gdn::transposeTile(OpBuilder &builder, Location loc, Value tile) {
+  auto type = cast<VectorType>(tile.getType());
+  auto result = VectorType::get({type.getDimSize(1), type.getDimSize(0)},
+                                type.getElementType());
+  return tile::TransposeOp::create(builder, loc, result, tile);
+}
+
+Value gdn::scaleTile(OpBuilder &builder, Location loc, Value tile,
+                     double factor) {
+  return mapRows(builder, loc, tile, {tile.getType()},
+                 [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
+                   Row row{b, loc};
+                   return {
+                       row.mul(in[0], row.constant(factor, in[0].getType()))};
+                 })[0];
+}
+
+Value gdn::activateTile(OpBuilder &builder, Location loc, Value tile,
+                        Activation activation, bool fast) {
+  if (activation == Activation::identity)
+    return tile;
+  return mapRows(builder, loc, tile, {tile.getType()},
+                 [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
+                   return {Row{b, loc, fast}.activate(in[0], activation)};
+                 })[0];
+}
+
+Value gdn::l2normTile(OpBuilder &builder, Location loc, Value tile,
+                      double eps) {
+  return mapRows(builder, loc, tile, {tile.getType()},
+                 [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
+                   Row row{b, loc};
+                   Value sum = row.sumOfSquares(in[0]);
+                   Value norm = row.rsqrt(
+                       row.add(sum, row.constant(eps, sum.getType())));
+                   return {row.mul(in[0], row.splat(norm, in[0].getType()))};
+                 })[0];
+}
+
+/// Below this `softplus(u)` is `exp(u)` to the accuracy of f32.
+static constexpr double kExponential = -17;
+
+Value gdn::logDecayTile(OpBuilder &builder, Location loc, Value a, Value aLog,
+                        Value dtBias, double threshold) {
+  return mapRows(
+      builder, loc, a, {withElement(a, builder.getF32Type())},
+      [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
+        Row row{b, loc};
+        Type type = in[0].getType();
+        Value u = row.add(in[0], row.splat(dtBias, type));
+        auto compare = [&](arith::CmpFPredicate predicate, double bound) {
+          return arith::CmpFOp::create(b, loc, predicate, u,
+                                       row.constant(bound, type));
+        };
+        auto select = [&](Value condition, Value x, Value y) -> Value {
+          return arith::SelectOp::create(b, loc, condition, x, y);
+        };
+        // Where softplus might be 0 and the rate infinite, exp(a_log) exp(u)
+        // is one exponential. Elsewhere an infinite product is a decay of 0.
+        Value isSmall = compare(arith::CmpFPredicate::OLT, kExponential);
+        Value sum = row.add(u, row.splat(aLog, type));
+        Value power = row.exp(select(isSmall, sum, u));
+        Value soft = math::Log1pOp::create(b, loc, power);
+        Value large = compare(arith::CmpFPredicate::OGT, threshold);
+        Value softplus = select(large, u, soft);
+        Value rate = arith::NegFOp::create(b, loc, row.exp(aLog));
+        Value decay = row.mul(row.splat(rate, type), softplus);
+        Value together = arith::NegFOp::create(b, loc, power);
+        return {select(isSmall, together, decay)};
+      })[0];
+}
+
+Value gdn::betaTile(OpBuilder &builder, Location loc, Value b0, bool doubled) {
+  return mapRows(builder, loc, b0, {b0.getType()},
+                 [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
+                   Row row{b, loc};
+                   Value beta = row.sigmoid(in[0]);
+                   if (doubled)
+                     beta = row.mul(beta, row.constant(2.0, beta.getType()));
+                   return {beta};
+                 })[0];
+}
+
+Value gdn::gatedNormTile(OpBuilder &builder, Location loc, Value tile,
+                         Value gate, Value weight, GatedRMSNormOp op,
+                         bool fast) {
+  double eps = op.getEps().convertToFloat();
+  int64_t width = cast<VectorType>(tile.getType()).getDimSize(1);
+  return mapRows(
+      builder, loc, {tile, gate}, {tile.getType()},
+      [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
+        Row row{b, loc, fast};
+        Value x = in[0];
+        Value act = row.activate(in[1], op.getActivation());
+        if (op.getNormAfterGate())
+          x = row.mul(x, act);
+        Value sum = row.sumOfSquares(x);
+        Value mean = row.div(sum, row.constant(width, sum.getType()));
+        Value norm =
+            row.rsqrt(row.add(mean, row.constant(eps, mean.getType())));
+        Value y = row.mul(row.mul(x, row.splat(norm, x.getType())), weight);
+        return {op.getNormAfterGate() ? y : row.mul(y, act)};
+      })[0];
+}

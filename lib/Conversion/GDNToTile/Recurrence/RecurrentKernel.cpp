@@ -1,0 +1,547 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The token recurrence as a tile program. A block serves one row and one key
+// head with its value heads:
+//
+//   bounds and slot of the row; is it live?
+//   live:  windows of q and k
+//          for each value head of the key head:
+//            window of v, state
+//            for each chunk of tokens:   conv, norms, gates, products of the
+//                                        chunk form, output norm
+//            for each block of the rest: conv, norms, gates, scan, output norm
+//              (both up to each checkpoint of the row in turn, if it may have
+//              some; token by token if the state after each is kept; with
+//              pending tokens see PendingTokens.cpp)
+//            write window of v and state
+//          write windows of q and k
+//   else:  zeros to the row's output; in the block behind the last row, to the
+//          tokens before the first and behind the last row
+//
+// Or, with `valueHeads`, one value head: then the blocks of a key head agree on
+// which of them writes the windows of q and k.
+//
+// q and k are prepared once per value head: it costs less than one tenth of the
+// scan and keeps every carried tile a value of the program.
+#include "Recurrence/RecurrentKernel.h"
+#include "Chunks/CostModel.h"
+#include "Program/CheckOperands.h"
+#include "Program/PendingTokens.h"
+#include "Program/TokenOps.h"
+#include "Recurrence/Checkpoints.h"
+#include "Recurrence/TokenBlock.h"
+
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// Block after block of the tokens `from` to `to`. `start` holds the carried
+/// tiles before them; returns those after them.
+SmallVector<Value> RecurrentKernel::emitBlocks(TokenBlock &block, Value from,
+                                               Value to,
+                                               ArrayRef<Value> start) {
+  auto loop = scf::ForOp::create(b, loc, from, to, index(blockTokens), start);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value t = loop.getInductionVar();
+  Value left = arith::SubIOp::create(b, loc, to, t);
+  Value valid = arith::MinUIOp::create(b, loc, left, index(blockTokens));
+  SmallVector<Value> next =
+      block.emit(t, valid, SmallVector<Value>(loop.getRegionIterArgs()));
+  if (!next.empty())
+    scf::YieldOp::create(b, loc, next);
+  return SmallVector<Value>(loop.getResults());
+}
+
+/// Chunk after chunk of the tokens `from` to `to`.
+SmallVector<Value> RecurrentKernel::emitChunks(TokenBlock &block, Value from,
+                                               Value to,
+                                               ArrayRef<Value> start) {
+  SmallVector<Value> tiles(start);
+  auto isState = [](const Carry &carry) { return isa<DeltaRuleOp>(carry.op); };
+  for (auto [carry, tile] : llvm::zip(parts.carries, tiles))
+    if (isState(carry))
+      tile = toChunkState(tile);
+  chunked = true;
+  blockTokens = algorithm.chunk;
+  tiles = emitBlocks(block, from, to, tiles);
+  chunked = false;
+  blockTokens = algorithm.tokens;
+  for (auto [carry, tile] : llvm::zip(parts.carries, tiles))
+    if (isState(carry))
+      tile = fromChunkState(tile);
+  return tiles;
+}
+
+/// The tokens `from` to `to`: in chunks while enough of them are left, the rest
+/// token by token. Whether there are chunks at all is asked of the row, so that
+/// pieces of it take the form that it takes.
+SmallVector<Value> RecurrentKernel::emitTokens(TokenBlock &block, Value from,
+                                               Value to,
+                                               ArrayRef<Value> start) {
+  if (!parts.rule || algorithm.chunkFrom < 0)
+    return emitBlocks(block, from, to, start);
+  if (algorithm.chunkFrom <= 1)
+    return emitChunks(block, from, to, start);
+  int64_t least =
+      algorithm.chunkNext ? algorithm.chunkNext : algorithm.chunkFrom;
+  Value length = arith::SubIOp::create(b, loc, to, from);
+  // floor((length - least + chunk) / chunk), or 0 where that is negative.
+  Value more = add(length, index(algorithm.chunk));
+  Value enough = arith::MaxUIOp::create(b, loc, more, index(least));
+  Value chunks = arith::DivUIOp::create(
+      b, loc, arith::SubIOp::create(b, loc, enough, index(least)),
+      index(algorithm.chunk));
+  if (least < algorithm.chunkFrom) {
+    Value row = arith::SubIOp::create(b, loc, end, begin);
+    Value isLong = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, row,
+                                         index(algorithm.chunkFrom));
+    chunks = arith::SelectOp::create(b, loc, isLong, chunks, index(0));
+  }
+  Value tokens = arith::MinUIOp::create(
+      b, loc, mul(chunks, index(algorithm.chunk)), length);
+  Value rest = add(from, tokens);
+  // Once, or never: a row without chunks need not turn its state around.
+  Value runs = arith::MinUIOp::create(b, loc, chunks, index(1));
+  auto once = scf::ForOp::create(b, loc, index(0), runs, index(1), start);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(once.getBody());
+    SmallVector<Value> carried(once.getRegionIterArgs());
+    scf::YieldOp::create(b, loc, emitChunks(block, from, rest, carried));
+  }
+  return emitBlocks(block, rest, to, SmallVector<Value>(once.getResults()));
+}
+
+bool RecurrentKernel::goesTokenByToken() {
+  return algorithm.tokenByToken && parts.cuSeqlens && parts.rule &&
+         !parts.tokenSlots && !parts.numAccepted && chunkTypes.isExact();
+}
+
+/// The tokens of the row, in the pieces that its states ask for.
+SmallVector<Value> RecurrentKernel::emitRowTokens(TokenBlock &block, Value r,
+                                                  ArrayRef<Value> start) {
+  if (!parts.cuSeqlens)
+    return block.emit(begin, index(1), start);
+  if (parts.tokenSlots || goesTokenByToken()) {
+    // Windows of the key head are the same for each of its value heads.
+    SmallVector<Value> writers = tokenWriters;
+    for (auto [carry, writer] : llvm::zip(parts.carries, writers))
+      if (carry.perKeyHead && !head)
+        writer = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, r,
+                                       index(0));
+    return parts.tokenSlots
+               ? emitTokenByToken(*this, block, r, start, writers)
+               : emitTokensUpToEnd(*this, block, r, start, writers);
+  }
+  if (parts.numAccepted)
+    return emitPendingTokens(block, r, start);
+  if (!parts.checkpoints)
+    return emitTokens(block, begin, end, start);
+  return emitUpToCheckpoints(
+      *this, start,
+      [&](Value from, Value to, ArrayRef<Value> carried) {
+        return emitTokens(block, from, to, carried);
+      },
+      [&](Value, Value to, ArrayRef<Value> carried) {
+        for (auto [carry, tile] : llvm::zip(parts.carries, carried))
+          emitCheckpoint(*this, carry, r, to,
+                         [&] { storeCarryAt(carry, tile, r, to); });
+      });
+}
+
+/// What the row accepts of its last step, and then its tokens, which become
+/// pending.
+SmallVector<Value> RecurrentKernel::emitPendingTokens(TokenBlock &block,
+                                                      Value r,
+                                                      ArrayRef<Value> start) {
+  SmallVector<Value> tiles(start);
+  PendingTiles pending;
+  if (DeltaRuleOp rule = parts.rule)
+    pending = loadPending(b, loc, pendingBufferOf(*this, r), accepted,
+                          rule.getPendingKeys().getType(),
+                          rule.getPendingDeltas().getType(),
+                          rule.getPendingDecays().getType());
+  // What the key head has is overwritten once all value heads have read it.
+  if (!head)
+    keyWriter =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, r,
+                              arith::SubIOp::create(b, loc, ratio, index(1)));
+  else if (llvm::any_of(parts.carries, [](auto &c) { return c.perKeyHead; }))
+    keyWriter = emitIsLastOfGroup(0);
+  for (auto [carry, tile] : llvm::zip(parts.carries, tiles)) {
+    if (isa<DeltaRuleOp>(carry.op)) {
+      tile = emitCommit(*this, carry, r, tile, pending);
+      continue;
+    }
+    OpBuilder::InsertionGuard guard(b);
+    if (carry.perKeyHead)
+      b.setInsertionPointToStart(
+          scf::IfOp::create(b, loc, keyWriter, false).thenBlock());
+    storeCarryAt(carry, tile, r, slot);
+  }
+  return emitBlocks(block, begin, lastEnd(), tiles);
+}
+
+/// One value head: its state and window, token block after token block.
+/// `keyCarries` holds the carried tiles of the key head before the row, and
+/// receives them as they are after it.
+void RecurrentKernel::emitValueHead(Value r,
+                                    MutableArrayRef<Value> keyCarries) {
+  SmallVector<Value> start;
+  for (auto [carry, held] : llvm::zip(parts.carries, keyCarries))
+    start.push_back(carry.perKeyHead ? held : loadStart(carry, r));
+  TokenBlock block(*this, r);
+  SmallVector<Value> last = emitRowTokens(block, r, start);
+  for (auto [carry, value, held] : llvm::zip(parts.carries, last, keyCarries)) {
+    if (carry.perKeyHead)
+      held = value;
+    else if (!isWrittenInside(carry))
+      storeEnd(carry, value, r);
+  }
+}
+
+/// Whether the block is the last of its key head's to come here, for window
+/// number `window` of the key head.
+Value RecurrentKernel::emitIsLastOfGroup(int64_t window) {
+  int64_t numShared = llvm::count_if(
+      parts.carries, [](const Carry &carry) { return carry.perKeyHead; });
+  Value keyHead = add(mul(n, heads), h);
+  Value group = add(mul(keyHead, index(numShared)), index(window));
+  return tile::LastInGroupOp::create(b, loc, b.getI1Type(), group, ratio);
+}
+
+/// The block's value head. The windows of its key head are read by the blocks
+/// of all its value heads, so the last of them writes them.
+void RecurrentKernel::emitOneValueHead(MutableArrayRef<Value> keyCarries) {
+  SmallVector<Value> last(keyCarries.begin(), keyCarries.end());
+  if (parts.numAccepted)
+    return emitValueHead(head, last);
+  // What is written on the way: once all blocks have read what was there.
+  int64_t next = 0;
+  for (auto [carry, writer] : llvm::zip(parts.carries, tokenWriters))
+    if (carry.perKeyHead && isWrittenInside(carry))
+      writer = emitIsLastOfGroup(next++);
+    else if (carry.perKeyHead)
+      ++next;
+  emitValueHead(head, last);
+  next = 0;
+  for (auto [carry, value] : llvm::zip(parts.carries, last)) {
+    if (!carry.perKeyHead)
+      continue;
+    int64_t window = next++;
+    if (isWrittenInside(carry))
+      continue;
+    Value stored = castTile(b, loc, value, carry.stored.getElementType());
+    Value isLast = emitIsLastOfGroup(window);
+    auto write = scf::IfOp::create(b, loc, isLast, /*withElse=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(write.thenBlock());
+    storeCarry(carry, stored, index(0));
+  }
+}
+
+void RecurrentKernel::emitRow() {
+  if (parts.checkpoints)
+    emitCheckpointBounds(*this);
+  if (parts.numAccepted && !accepted)
+    accepted = elementAt(parts.numAccepted, n);
+  tokenWriters.assign(parts.carries.size(), Value());
+  SmallVector<Value> first(parts.carries.size());
+  SmallVector<Value> init;
+  Value zero = index(0);
+  for (auto [carry, value] : llvm::zip(parts.carries, first))
+    if (carry.perKeyHead)
+      init.push_back(value = loadStart(carry, zero));
+  if (head)
+    return emitOneValueHead(first);
+  auto loop = scf::ForOp::create(b, loc, zero, ratio, index(1), init);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    SmallVector<Value> held = first;
+    emitValueHead(loop.getInductionVar(), held);
+    SmallVector<Value> yielded;
+    for (auto [carry, value] : llvm::zip(parts.carries, held))
+      if (carry.perKeyHead)
+        yielded.push_back(value);
+    if (!init.empty())
+      scf::YieldOp::create(b, loc, yielded);
+  }
+  unsigned next = 0;
+  for (const Carry &carry : parts.carries) {
+    if (!carry.perKeyHead)
+      continue;
+    Value tile = loop.getResult(next++);
+    if (!isWrittenInside(carry))
+      storeEnd(carry, tile, zero);
+  }
+}
+
+void RecurrentKernel::emitZeros(Value from, Value to) {
+  OpBuilder::InsertionGuard guard(b);
+  Value r = head;
+  if (!r) {
+    auto valueHeads = scf::ForOp::create(b, loc, index(0), ratio, index(1));
+    b.setInsertionPointToStart(valueHeads.getBody());
+    r = valueHeads.getInductionVar();
+  }
+  auto loop = scf::ForOp::create(b, loc, from, to, index(blockTokens));
+  b.setInsertionPointToStart(loop.getBody());
+  Value left = arith::SubIOp::create(b, loc, to, loop.getInductionVar());
+  Value valid = arith::MinUIOp::create(b, loc, left, index(blockTokens));
+  for (auto [number, value] : parts.results) {
+    auto type = cast<RankedTensorType>(value.getType());
+    SmallVector<int64_t> shape = {blockTokens}, dims = {0};
+    SmallVector<Value> at = {loop.getInductionVar(), h, r};
+    if (type.getRank() == 3) {
+      shape.push_back(valueCount(type.getDimSize(2)));
+      dims.push_back(3);
+      at.push_back(valueStart());
+    }
+    Value zero = arith::ConstantOp::create(
+        b, loc, b.getFloatAttr(type.getElementType(), 0.0));
+    Value tile = tile::FillOp::create(
+        b, loc, VectorType::get(shape, type.getElementType()), zero);
+    tile::StoreOp::create(b, loc, tile,
+                          operandViews.lookup(views.results[number]), at, dims,
+                          valid);
+  }
+}
+
+LogicalResult RecurrentKernel::emitGrid() {
+  DeltaRuleOp rule = parts.rule;
+  Value lead = rule ? Value(rule.getQuery()) : parts.results.front().second;
+  heads = headCount(lead);
+  ratio = rule ? b.createOrFold<arith::DivUIOp>(loc, headCount(rule.getValue()),
+                                                heads)
+               : index(1);
+  headForm = getDimForm(lead, 1);
+  valueForm = rule ? getDimForm(rule.getValue(), 1) : headForm;
+  rowForm = getDimForm(parts.slots ? parts.slots : lead, 0);
+  KernelOp kernel = parts.kernel;
+  // A ragged batch has one block more than rows: that of the padding.
+  std::string blockForm = parts.cuSeqlens ? rowForm + " + 1" : rowForm;
+  views.function->setAttr(
+      "gdn_tile.grid",
+      b.getStrArrayAttr(
+          {blockForm, algorithm.valueHeads ? valueForm : headForm}));
+  int64_t numShared = llvm::count_if(
+      parts.carries, [](const Carry &carry) { return carry.perKeyHead; });
+  if (algorithm.valueHeads && numShared != 0)
+    views.function->setAttr(
+        "gdn_tile.groups",
+        b.getStrArrayAttr({std::to_string(numShared), blockForm, headForm}));
+  if (valueForm != headForm) // value heads come in whole groups
+    views.function->setAttr("gdn_tile.multiples",
+                            b.getStrArrayAttr({valueForm, headForm}));
+  for (auto [number, value] : parts.results)
+    if (std::string form = getDimForm(value, 1); form != valueForm)
+      return kernel.emitOpError("expects ")
+             << valueForm << " heads, those of its "
+             << (rule ? "values" : "first result") << ", in result " << number
+             << " of the entry, but got " << form;
+  return success();
+}
+
+LogicalResult RecurrentKernel::emitViews() {
+  KernelOp kernel = parts.kernel;
+  for (Operation &op : kernel.getBody().front().without_terminator())
+    for (auto [number, operand] : llvm::enumerate(op.getOperands())) {
+      auto type = dyn_cast<RankedTensorType>(operand.getType());
+      bool external =
+          !operand.getDefiningOp() || operand.getDefiningOp<UnpackOp>();
+      if (!type || !external || operandViews.contains(operand) ||
+          !isa<FloatType>(type.getElementType()) || !isPerToken(&op, operand))
+        continue;
+      std::string form = getDimForm(operand, 1);
+      const std::string &want = parts.isKey(operand) ? headForm : valueForm;
+      if (form != want)
+        return op.emitOpError("expects ")
+               << want << " heads, those of the "
+               << (parts.isKey(operand) ? "keys" : "values")
+               << " of its kernel, in operand " << number << ", but got "
+               << form;
+      operandViews[operand] = parts.isKey(operand)
+                                  ? views.keyHeads(b, operand)
+                                  : views.valueHeads(b, operand, ratio);
+    }
+  for (unsigned number : llvm::make_first_range(parts.results))
+    operandViews[views.results[number]] = views.resultHeads(b, number, ratio);
+  return success();
+}
+
+Value RecurrentKernel::rowBound(Value at, Value low) {
+  return clampBound(elementAt(parts.cuSeqlens, at), low);
+}
+
+Value RecurrentKernel::clampBound(Value raw, Value low) {
+  Value tokens = memref::DimOp::create(
+      b, loc, operandViews.lookup(views.results.front()), 0);
+  Value high = arith::MinSIOp::create(b, loc, raw, tokens);
+  return arith::MaxSIOp::create(b, loc, high, low);
+}
+
+/// Bounds, slot and count of a row that has few tokens, so that the way to
+/// memory and back counts: all is asked for ahead of the first use. What
+/// padding asks for has other indices, since a load of both ways would be one
+/// ahead of them, and waited for there.
+void RecurrentKernel::emitShortBounds() {
+  Value rows = rowCount();
+  Value tokens = memref::DimOp::create(
+      b, loc, operandViews.lookup(views.results.front()), 0);
+  Value isRow =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, n, rows);
+  auto row = scf::IfOp::create(b, loc, SmallVector<Type>(5, b.getIndexType()),
+                               isRow, true);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(row.thenBlock());
+    Value first = elementAt(parts.cuSeqlens, n);
+    Value last = elementAt(parts.cuSeqlens, add(n, index(1)));
+    Value count =
+        parts.numAccepted ? elementAt(parts.numAccepted, n) : index(0);
+    SmallVector<Value> values = {first, last, slotOf(n), index(0), count};
+    scf::YieldOp::create(b, loc, values);
+    b.setInsertionPointToStart(row.elseBlock());
+    first = elementAt(parts.cuSeqlens, rows);
+    Value before = elementAt(parts.cuSeqlens, index(0));
+    values = {first, tokens, index(-1), before, index(0)};
+    scf::YieldOp::create(b, loc, values);
+  }
+  begin = clampBound(row.getResult(0), index(0));
+  end = clampBound(row.getResult(1), begin);
+  slot = row.getResult(2);
+  lead = clampBound(row.getResult(3), index(0));
+  if (parts.numAccepted)
+    accepted = row.getResult(4);
+  Value length = arith::SubIOp::create(b, loc, end, begin);
+  Value isLong = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt,
+                                       length, index(parts.maxTokens));
+  slot = arith::SelectOp::create(b, loc, isLong, index(-1), slot);
+}
+
+Value RecurrentKernel::emitBounds() {
+  begin = n;
+  end = add(n, index(1));
+  if (!parts.slots)
+    return Value();
+  Value live;
+  if (!parts.cuSeqlens) {
+    slot = slotOf(n);
+  } else if (parts.maxTokens) {
+    emitShortBounds();
+  } else {
+    Value rows = rowCount();
+    Value tokens = memref::DimOp::create(
+        b, loc, operandViews.lookup(views.results.front()), 0);
+    Value isRow =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, n, rows);
+    begin = rowBound(n, index(0));
+    Type type = b.getIndexType();
+    auto row = scf::IfOp::create(b, loc, {type, type, type}, isRow, true);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(row.thenBlock());
+      SmallVector<Value> values = {rowBound(add(n, index(1)), begin), slotOf(n),
+                                   index(0)};
+      scf::YieldOp::create(b, loc, values);
+      b.setInsertionPointToStart(row.elseBlock());
+      SmallVector<Value> padding = {tokens, index(-1),
+                                    rowBound(index(0), index(0))};
+      scf::YieldOp::create(b, loc, padding);
+    }
+    end = row.getResult(0);
+    slot = row.getResult(1);
+    lead = row.getResult(2);
+  }
+  if (parts.cuSeqlens)
+    live = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, begin, end);
+  for (Value pool : parts.pools) {
+    Value ok = isLive(slot, pool);
+    live = live ? Value(arith::AndIOp::create(b, loc, live, ok)) : ok;
+  }
+  return live;
+}
+
+void RecurrentKernel::recordForm() {
+  if (!parts.cuSeqlens || !parts.rule || parts.tokenSlots || parts.numAccepted)
+    return;
+  SmallVector<NamedAttribute> facts;
+  auto record = [&](StringRef name, const Twine &value) {
+    facts.push_back(b.getNamedAttr(name, b.getStringAttr(value)));
+  };
+  const bool chunks = algorithm.chunkFrom > 0;
+  record("chunk_from", chunks ? Twine(algorithm.chunkFrom) : Twine("never"));
+  if (chunks && algorithm.chunkNext)
+    record("chunk_next", Twine(algorithm.chunkNext));
+  // Maps of segments take chunks even if the tokens of a row never do.
+  if (chunks || algorithm.segments >= 2) {
+    record("chunk", Twine(algorithm.chunk));
+    record("precision", chunkTypes.precision());
+  }
+  views.function->setAttr("gdn_tile.facts", b.getDictionaryAttr(facts));
+}
+
+LogicalResult RecurrentKernel::emit() {
+  recordForm();
+  if (!parts.cuSeqlens || parts.tokenSlots || goesTokenByToken())
+    blockTokens = 1;
+  else if (parts.numAccepted) // no more are looked at again
+    blockTokens = std::min(blockTokens, mostPendingTokens);
+  b.setInsertionPointToStart(&views.function.getBody().front());
+  if (failed(emitGrid()) || failed(emitViews()))
+    return failure();
+  n = tile::BlockIdOp::create(b, loc, b.getIndexType(), 0);
+  h = tile::BlockIdOp::create(b, loc, b.getIndexType(), 1);
+  if (algorithm.valueHeads) {
+    head = arith::RemUIOp::create(b, loc, h, ratio);
+    h = arith::DivUIOp::create(b, loc, h, ratio);
+  }
+  if (Value live = emitBounds()) {
+    auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    emitRow();
+    b.setInsertionPointToStart(branch.elseBlock());
+    emitZeros(begin, end);
+    if (lead)
+      emitZeros(index(0), lead);
+  } else {
+    emitRow();
+  }
+  func::ReturnOp::create(b, loc);
+  return success();
+}
+
+Algorithm gdn::chooseForm(const KernelOperands &parts,
+                          const Algorithm &algorithm) {
+  Algorithm chosen = algorithm;
+  if (DeltaRuleOp rule = parts.rule; rule && chosen.chunkFrom == 0) {
+    auto last = [](Value value) {
+      return cast<RankedTensorType>(value.getType()).getShape().back();
+    };
+    ChunkRule picked = chooseChunkRule(
+        {last(rule.getKey()), last(rule.getValue()), rule.isPerChannel()},
+        algorithm.chunk, algorithm.lanes);
+    chosen.chunkFrom = picked.first;
+    chosen.chunkNext = picked.next;
+  }
+  return chosen;
+}
+
+LogicalResult gdn::emitRecurrentKernel(EntryViews &views, KernelOp kernel,
+                                       const Algorithm &algorithm) {
+  if (failed(checkKernelOperands(kernel)))
+    return failure();
+  FailureOr<KernelOperands> parts =
+      KernelOperands::analyse(views.source, kernel);
+  if (failed(parts))
+    return failure();
+  Algorithm chosen = chooseForm(*parts, algorithm);
+  return RecurrentKernel(views, *parts, chosen).emit();
+}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The last stage of the variants "staged": a row from state to state, chunk
+// after chunk, with what the first stage left of each. A block has a value
+// head, or a part of its values, which are rows of the state and do not know of
+// each other. Where rows are cut, it has a segment, whose state
+// SequenceMaps.cpp and SequenceScan.cpp found. First segments, which know their
+// state, may have a stage of their own, beside the maps of the others.
+//
+// The pools are written here, when all reading of them is over: windows of a
+// key head by its first value head.
+#include "Program/TokenOps.h"
+#include "Recurrence/Checkpoints.h"
+#include "Stages/KernelStage.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+using P = arith::CmpIPredicate;
+
+namespace {
+
+class InterChunkStage final : public KernelStage {
+public:
+  /// Of first segments alone, or without them, where they are apart.
+  InterChunkStage(EntryViews &views, const KernelOperands &parts,
+                  const Algorithm &algorithm, ArrayRef<StageVariant> variants,
+                  bool isFirst = false)
+      : KernelStage(views, parts, algorithm, variants),
+        norm(NormOperands::find(parts)), isFirst(isFirst) {}
+
+protected:
+  SmallVector<std::string> gridOf(const std::string &) override {
+    SmallVector<std::string> grid = {rowForm + " + 1", valueForm};
+    if (algorithm.batchSegments != 0 && !isFirst)
+      grid[0] = rowForm + " + " +
+                std::to_string(algorithm.batchSegments + !algorithm.firstApart);
+    if (algorithm.vSplit > 1)
+      grid.push_back(std::to_string(algorithm.vSplit));
+    return grid;
+  }
+  void emitBlock(Value row) override;
+
+private:
+  Value scaled(Value state) {
+    return scaleTile(b, loc, state, chunkTypes.valueScale);
+  }
+  Value unscaled(Value state) {
+    return scaleTile(b, loc, state, 1 / chunkTypes.valueScale);
+  }
+  Value lastInputs(const Carry &carry, Value to, Value count);
+  void moveWindow(const Carry &carry);
+  Value emitChunks(TokenBlock &block, Value state, Value from, Value to);
+  Value emitPieces(TokenBlock &block, Value start);
+  void emitRow();
+  void storeLast(TokenBlock &block, Value state);
+  void emitFirst(Value tokens);
+  void emitSegmentBlock(Value slot);
+
+  std::optional<NormOperands> norm; // the stage behind this one
+  bool isFirst;
+  Value writesShared; // whether the block writes what blocks share
+};
+
+} // namespace
+
+/// The last inputs of `carry` before the token `to`: `count` of them.
+Value InterChunkStage::lastInputs(const Carry &carry, Value to, Value count) {
+  auto conv = cast<Conv1dOp>(carry.op);
+  Value own = loadInput(conv.getInputs()[carry.section],
+                        arith::SubIOp::create(b, loc, to, count), count,
+                        carry.type.getDimSize(0), /*wholeValues=*/true);
+  if (own.getType() != carry.stored)
+    own = castTile(b, loc, castTile(b, loc, own, b.getF32Type()),
+                   carry.stored.getElementType());
+  return own;
+}
+
+/// Writes the window of `carry` after the row: its last inputs, ahead of them
+/// what was there where they are fewer. Tiles are stored as they are loaded.
+void InterChunkStage::moveWindow(const Carry &carry) {
+  auto conv = cast<Conv1dOp>(carry.op);
+  Value memory = views.pools.find(carry.pool)->second.memory;
+  Value width = index(carry.type.getDimSize(0));
+  Value length = arith::SubIOp::create(b, loc, end, begin);
+  Value count = arith::MinUIOp::create(b, loc, length, width);
+  Value rest = arith::SubIOp::create(b, loc, width, count);
+  Value kept = rest;
+  if (Value start = startRows(carry))
+    kept = arith::MinUIOp::create(b, loc, start, rest);
+  Value at = channel(conv, carry.section, head);
+  const int64_t dims[] = {2, 1};
+  Value old = tile::LoadOp::create(b, loc, carry.stored, memory,
+                                   ValueRange{slot, at, count}, dims, kept);
+  Value own = lastInputs(carry, end, count);
+  OpBuilder::InsertionGuard guard(b);
+  Value to = slot;
+  if (carry.writeSlots) {
+    to = elementAt(carry.writeSlots, n);
+    auto write = scf::IfOp::create(b, loc, isLive(to, carry.pool), false);
+    b.setInsertionPointToStart(write.thenBlock());
+  }
+  tile::StoreOp::create(b, loc, old, memory, ValueRange{to, at, index(0)}, dims,
+                        rest);
+  tile::StoreOp::create(b, loc, own, memory, ValueRange{to, at, rest}, dims,
+                        count);
+}
+
+/// The state after the tokens `from` to `to`, chunk after chunk; their outputs.
+/// States are times the scale of values.
+Value InterChunkStage::emitChunks(TokenBlock &block, Value state, Value from,
+                                  Value to) {
+  Value first = firstSlot(begin, n);
+  const int64_t C = algorithm.chunk;
+  auto loop = scf::ForOp::create(b, loc, from, to, index(C), ValueRange{state});
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value t = loop.getInductionVar();
+  // A role may be ahead of the row's end.
+  Value at = algorithm.fusedChunks != 0
+                 ? arith::MinUIOp::create(b, loc, t, to).getResult()
+                 : t;
+  Value left = arith::SubIOp::create(b, loc, to, at);
+  Value valid = arith::MinUIOp::create(b, loc, left, index(C));
+  Value number = divide(arith::SubIOp::create(b, loc, t, begin), C);
+  Value chunkSlot = add(first, number);
+  StoredChunk chunk = algorithm.fusedChunks != 0
+                          ? emitIntraChunkAt(chunkSlot, t, valid, valid,
+                                             /*wantsOutput=*/true)
+                          : loadChunk(chunkSlot, t, valid, valid,
+                                      /*wantsOutput=*/true);
+  ChunkResult result =
+      emitStateRowsChunk(b, loc, loop.getRegionIterArg(0), chunk, chunkTypes);
+  block.emitRuleResults(t, valid, result.output, norm ? &*norm : nullptr);
+  scf::YieldOp::create(b, loc, result.state);
+  return loop.getResult(0);
+}
+
+/// The state after the live row, and the states and windows inside it that were
+/// asked for, which lie between chunks and behind more tokens than a window
+/// has.
+Value InterChunkStage::emitPieces(TokenBlock &block, Value start) {
+  emitCheckpointBounds(*this);
+  return emitUpToCheckpoints(
+             *this, start,
+             [&](Value from, Value to, ArrayRef<Value> carried) {
+               return SmallVector<Value>{
+                   emitChunks(block, carried[0], from, to)};
+             },
+             [&](Value stop, Value to, ArrayRef<Value> carried) {
+               for (const Carry &carry : parts.carries)
+                 emitCheckpoint(*this, carry, head, to, [&] {
+                   if (isa<Conv1dOp>(carry.op)) {
+                     Value width = index(carry.type.getDimSize(0));
+                     storeCarryAt(carry, lastInputs(carry, stop, width), head,
+                                  to);
+                   } else {
+                     storeCarryAt(carry, unscaled(carried[0]), head, to);
+                   }
+                 });
+             })
+      .front();
+}
+
+/// The live row, chunk after chunk.
+void InterChunkStage::emitRow() {
+  TokenBlock block(*this, head);
+  // Windows of a key head are the same for each of its value heads.
+  writesShared = compare(P::eq, head, index(0));
+  Value start = scaled(loadCarry(stateCarry(), head));
+  storeLast(block, parts.checkpoints ? emitPieces(block, start)
+                                     : emitChunks(block, start, begin, end));
+}
+
+/// Keeps the state at the end of the row, and its windows.
+void InterChunkStage::storeLast(TokenBlock &block, Value state) {
+  storeCarry(stateCarry(), unscaled(state), head);
+  Value isFirstPart;
+  if (firstValue) {
+    isFirstPart = compare(P::eq, firstValue, index(0));
+    writesShared = arith::AndIOp::create(b, loc, writesShared, isFirstPart);
+  }
+  for (const Carry &window : parts.carries) {
+    if (!isa<Conv1dOp>(window.op))
+      continue;
+    OpBuilder::InsertionGuard guard(b);
+    if (Value writes = window.perKeyHead ? writesShared : isFirstPart) {
+      auto branch = scf::IfOp::create(b, loc, writes, /*withElse=*/false);
+      b.setInsertionPointToStart(branch.thenBlock());
+    }
+    moveWindow(window);
+  }
+}
+
+/// The first segment of the live row, of `tokens` tokens; there may be more.
+void InterChunkStage::emitFirst(Value tokens) {
+  TokenBlock block(*this, head);
+  writesShared = compare(P::eq, head, index(0));
+  Value to = arith::MinUIOp::create(b, loc, add(begin, tokens), end);
+  Value start = scaled(loadCarry(stateCarry(), head));
+  Value last = emitChunks(block, start, begin, to);
+  auto isLast =
+      scf::IfOp::create(b, loc, compare(P::eq, to, end), /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(isLast.thenBlock());
+  storeLast(block, last);
+  b.setInsertionPointToStart(isLast.elseBlock());
+  storeRows(last, states, add(firstSlot(begin, n, tokens), index(1)),
+            valueStart());
+}
+
+/// The segment with the slot `at`, or zeros: for a row that is not live where
+/// its first segment would be, and for the padding behind all slots.
+void InterChunkStage::emitSegmentBlock(Value at) {
+  Value rows = rowCount(), tokens = segmentTokens();
+  const bool hasZeros = !algorithm.firstApart;
+  Value isPadding;
+  if (hasZeros)
+    isPadding = compare(P::eq, at, add(rows, index(algorithm.batchSegments)));
+  n = findRow(at, tokens);
+  if (hasZeros)
+    n = arith::SelectOp::create(b, loc, isPadding, rows, n);
+  Value live = emitBounds();
+  // Unsigned: a slot before the first row's is past every end.
+  Value number = arith::SubIOp::create(b, loc, at, firstSlot(begin, n, tokens));
+  if (hasZeros)
+    number = arith::SelectOp::create(b, loc, isPadding, index(0), number);
+  else
+    live =
+        arith::AndIOp::create(b, loc, live, compare(P::ne, number, index(0)));
+  Value count = countSegments(tokens);
+  // Zeros come first, so that nothing that they take is kept during the
+  // recurrence.
+  if (hasZeros) {
+    Value isDead = arith::XOrIOp::create(
+        b, loc, live, arith::ConstantIntOp::create(b, loc, 1, 1));
+    auto zeros = scf::IfOp::create(
+        b, loc,
+        arith::AndIOp::create(b, loc, isDead, compare(P::eq, number, index(0))),
+        /*withElse=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(zeros.thenBlock());
+    emitZeros(begin, end);
+    emitZeros(index(0), lead);
+  }
+  Value isOwned =
+      arith::AndIOp::create(b, loc, live, compare(P::ult, number, count));
+  auto branch = scf::IfOp::create(b, loc, isOwned, /*withElse=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  TokenBlock block(*this, head);
+  writesShared = compare(P::eq, head, index(0));
+  Value from = add(begin, mul(number, tokens));
+  Value to = arith::MinUIOp::create(b, loc, add(from, tokens), end);
+  Value start =
+      loadRows(states, at, valueStart(), stateCarry().type.getDimSize(0));
+  Value last = emitChunks(block, start, from, to);
+  auto isLast =
+      scf::IfOp::create(b, loc, compare(P::eq, to, end), /*withElse=*/false);
+  b.setInsertionPointToStart(isLast.thenBlock());
+  storeLast(block, last);
+}
+
+void InterChunkStage::emitBlock(Value row) {
+  if (algorithm.vSplit > 1)
+    takePart(tile::BlockIdOp::create(b, loc, b.getIndexType(), 2),
+             algorithm.vSplit);
+  if (isFirst)
+    overlapWith("last");
+  else if (algorithm.batchSegments != 0)
+    return emitSegmentBlock(row);
+  Value tokens = isFirst ? segmentTokens() : Value();
+  Value isWanted;
+  if (algorithm.wholeCost != 0) {
+    const bool isWhole = algorithm.vSplit == 1;
+    overlapWith(isWhole ? "next" : "last");
+    RowChoice choice = chooseByLengths(row);
+    row = choice.row;
+    isWanted = arith::XOrIOp::create(
+        b, loc, choice.isWhole,
+        arith::ConstantIntOp::create(b, loc, !isWhole, 1));
+  }
+  n = order ? loadOrder(row) : row;
+  Value live = emitBounds();
+  Value zerosEnd = end, zerosLead = lead;
+  if (isWanted) {
+    live = arith::AndIOp::create(b, loc, live, isWanted);
+    zerosEnd = arith::SelectOp::create(b, loc, isWanted, end, begin);
+    zerosLead = arith::SelectOp::create(b, loc, isWanted, lead, index(0));
+  }
+  auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  if (isFirst)
+    emitFirst(tokens);
+  else
+    emitRow();
+  b.setInsertionPointToStart(branch.elseBlock());
+  emitZeros(begin, zerosEnd);
+  emitZeros(index(0), zerosLead);
+}
+
+LogicalResult gdn::emitFirstStage(EntryViews &views,
+                                  const KernelOperands &parts,
+                                  const Algorithm &algorithm,
+                                  ArrayRef<StageVariant> variants) {
+  return InterChunkStage(views, parts, algorithm, variants, /*isFirst=*/true)
+      .emitStage();
+}
+
+LogicalResult gdn::emitInterChunkStage(EntryViews &views,
+                                       const KernelOperands &parts,
+                                       const Algorithm &algorithm,
+                                       ArrayRef<StageVariant> variants) {
+  return InterChunkStage(views, parts, algorithm, variants).emitStage();
+}

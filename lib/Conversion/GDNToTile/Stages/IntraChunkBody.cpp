@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a chunk needs no state for: for the stage that leaves it in the
+// workspace, and for the recurrence of the variant "fused", which prepares
+// chunks where it needs them.
+#include "Program/TokenOps.h"
+#include "Stages/KernelStage.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace gdn;
+
+using P = arith::CmpIPredicate;
+
+/// True if rows of `value` past the valid ones are zero as the kernel computes
+/// them from rows that are.
+static bool keepsZeros(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<L2NormOp, CastOp>(op))
+    return keepsZeros(op->getOperand(0));
+  return !op || isa<UnpackOp>(op);
+}
+
+StoredChunk KernelStage::emitIntraChunk(Chunk chunk, Value t, Value valid) {
+  DeltaRuleOp rule = parts.rule;
+  std::pair<Value *, Value> inputs[] = {{&chunk.logDecay, rule.getLogDecay()},
+                                        {&chunk.beta, rule.getBeta()},
+                                        {&chunk.query, rule.getQuery()},
+                                        {&chunk.key, rule.getKey()}};
+  SmallVector<Value> wanted;
+  for (auto [tile, input] : inputs)
+    if (!*tile)
+      wanted.push_back(input);
+  TokenBlock block(*this, head);
+  SmallVector<Value> carried(parts.carries.size());
+  SmallVector<Value> tiles = block.emitInputs(t, valid, wanted, carried);
+  llvm::SmallDenseMap<Value, Value> tileOf;
+  for (auto [input, tile] : llvm::zip(wanted, tiles))
+    tileOf[input] = keepsZeros(input) ? tile : maskRows(b, loc, tile, valid);
+  for (auto [tile, input] : inputs)
+    if (!*tile)
+      *tile = tileOf.lookup(input);
+  chunk.valid = valid;
+  chunk.scale = rule.getScaleOrDefault();
+  // Beside a recurrence in the same block, what is ahead of the state is what
+  // others wait for.
+  IntraChunkTiles made =
+      emitRoundedIntraChunk(b, loc, chunk, chunkTypes,
+                            /*apart=*/algorithm.fusedChunks != 0);
+
+  StoredChunk stored;
+  stored.solve = made.solve;
+  stored.toState = made.toState;
+  stored.toOutput = made.toOutput;
+  stored.scale = chunk.scale;
+  auto exp = [&](Value x) -> Value {
+    return math::ExpOp::create(b, loc, x, arith::FastMathFlags::afn);
+  };
+  using Rows = SmallVector<Value>;
+  Type type = made.sums.getType();
+  // Values are multiplied by their scale behind what the state gives for them.
+  auto times = [&](Value x, double factor) -> Value {
+    return arith::MulFOp::create(
+        b, loc, x,
+        arith::ConstantOp::create(b, loc, b.getF32FloatAttr(factor)));
+  };
+  auto decay = [&](Value sum) {
+    return times(exp(sum), 1 / chunkTypes.valueScale);
+  };
+  if (made.toState) {
+    stored.decay = mapRows(
+        b, loc, made.sums, {type},
+        [&](OpBuilder &, ValueRange in) -> Rows { return {decay(in[0])}; })[0];
+  } else {
+    // With what is left at the end of what a token writes: of two results, the
+    // factor stays a vector, and its exponential one for a row; alone it would
+    // be fused into K', and be one for each lane that has a piece of the row.
+    Rows both =
+        mapRows(b, loc, {made.sums, made.toEnd}, {type, type},
+                [&](OpBuilder &, ValueRange in) -> Rows {
+                  Value last = vector::ExtractOp::create(b, loc, made.outside,
+                                                         algorithm.chunk - 1);
+                  return {decay(in[0]),
+                          exp(arith::AddFOp::create(b, loc, in[1], last))};
+                });
+    stored.decay = both[0];
+    Value faded = mapRows(
+        b, loc, {chunk.key, both[1]}, {chunk.key.getType()},
+        [&](OpBuilder &, ValueRange in) -> Rows {
+          return {arith::MulFOp::create(
+              b, loc, in[0],
+              vector::BroadcastOp::create(b, loc, in[0].getType(), in[1]))};
+        })[0];
+    stored.toState = castTile(b, loc, faded, chunkTypes.inner);
+  }
+  stored.strength =
+      mapRows(b, loc, {chunk.beta, made.outside}, {type},
+              [&](OpBuilder &, ValueRange in) -> Rows {
+                Value less = exp(arith::NegFOp::create(b, loc, in[1]));
+                return {times(arith::MulFOp::create(b, loc, in[0], less),
+                              chunkTypes.valueScale)};
+              })[0];
+  stored.end =
+      mapRows(b, loc, made.sums, {type}, [&](OpBuilder &, ValueRange) -> Rows {
+        return {exp(
+            vector::ExtractOp::create(b, loc, made.sums, algorithm.chunk - 1))};
+      })[0];
+  return stored;
+}
+
+StoredChunk KernelStage::emitIntraChunkAt(Value chunkSlot, Value t, Value valid,
+                                          Value valuesValid, bool wantsOutput) {
+  DeltaRuleOp rule = parts.rule;
+  const int64_t C = algorithm.chunk;
+  auto load = [&](Value region, Value at, Value input, Value rows) {
+    return region ? loadRegion(region, chunkSlot, at, rows)
+                  : loadInput(input, t, rows, C, /*wholeValues=*/false);
+  };
+  StoredChunk chunk;
+  chunk.key = load(keys, h, rule.getKey(), valid);
+  if (wantsOutput)
+    chunk.query = load(queries, h, rule.getQuery(), valid);
+  chunk.value = load(values, headIndex(head), rule.getValue(), valuesValid);
+  Chunk known = {};
+  known.key = castTile(b, loc, chunk.key, b.getF32Type());
+  // What asks for nothing has no scores: keys stand for queries.
+  known.query =
+      wantsOutput ? castTile(b, loc, chunk.query, b.getF32Type()) : known.key;
+  // Gates in memory are loaded ahead, as all that is.
+  auto vector = VectorType::get({C}, b.getF32Type());
+  auto loadGates = [&](Value input) -> Value {
+    if (!isInMemory(input) || !getElementTypeOrSelf(input.getType()).isF32())
+      return {};
+    return tile::LoadOp::create(b, loc, vector, operandViews.lookup(input),
+                                ValueRange{t, h, head}, ArrayRef<int64_t>{0},
+                                valid);
+  };
+  known.logDecay = loadGates(rule.getLogDecay());
+  known.beta = loadGates(rule.getBeta());
+  StoredChunk made = emitIntraChunk(known, t, valid);
+  chunk.solve = made.solve;
+  chunk.toState = made.toState;
+  if (wantsOutput)
+    chunk.toOutput = made.toOutput;
+  chunk.decay = made.decay;
+  chunk.strength = made.strength;
+  chunk.scale = rule.getScaleOrDefault();
+  return chunk;
+}

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Chunks have slots in the workspace. Chunk i of row n, which begins at token
+// c[n], has the slot floor(c[n] / C) + n + i. A row of L tokens has ceil(L / C)
+// chunks, and the next row's first slot is at least as much farther, so that no
+// slot has two owners; floor(T / C) + N of them are enough. So nothing is
+// planned. Segments have slots in the same way; how long they are follows from
+// the number of tokens of the batch.
+#include "Stages/KernelStage.h"
+
+#include "gdn/Dialect/Tile/IR/Tile.h"
+#include "gdn/Support/LinearForm.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+using P = arith::CmpIPredicate;
+
+std::string gdn::getChunkForm(DeltaRuleOp rule, int64_t chunk) {
+  std::string tokens = getDimForm(rule.getQuery(), 0);
+  if (tokens.empty())
+    return "";
+  LinearForm form = llvm::cantFail(LinearForm::parse(tokens));
+  if (form.isConstant())
+    return std::to_string(form.getConstant() / chunk);
+  return isIdentifier(tokens) ? tokens + " floordiv " + std::to_string(chunk)
+                              : "";
+}
+
+/// True if `input` of the rule lies in memory, and in that type where one is
+/// given.
+static bool isReady(Value input, Type element) {
+  return isInMemory(input) &&
+         (!element || getElementTypeOrSelf(input.getType()) == element);
+}
+
+bool gdn::hasPrologue(const KernelOperands &parts, const Algorithm &algorithm) {
+  DeltaRuleOp rule = parts.rule;
+  ChunkTypes types = ChunkTypes::choose(parts, algorithm.precision);
+  return !isReady(rule.getQuery(), types.key) ||
+         !isReady(rule.getKey(), types.key) ||
+         !isReady(rule.getValue(), Type());
+}
+
+ArrayAttr KernelStage::toAttribute(const Conditions &when) {
+  DeltaRuleOp rule = parts.rule;
+  std::string tokens = getDimForm(rule.getQuery(), 0);
+  auto toForm = [&](StringRef symbol) -> Attribute {
+    return b.getStringAttr(symbol == "rows"     ? rowForm
+                           : symbol == "heads"  ? valueForm
+                           : symbol == "tokens" ? tokens
+                                                : symbol.str());
+  };
+  auto toPairs = [&](ArrayRef<Inequality> all) {
+    SmallVector<Attribute> pairs;
+    for (const Inequality &one : all) {
+      auto side = [&](ArrayRef<std::string> factors) {
+        return b.getArrayAttr(llvm::map_to_vector(factors, toForm));
+      };
+      pairs.push_back(b.getArrayAttr({side(one.left), side(one.right)}));
+    }
+    return pairs;
+  };
+  SmallVector<Attribute> all = toPairs(when.all), any;
+  for (const auto &one : when.alternatives)
+    any.push_back(b.getArrayAttr(toPairs(one)));
+  if (!any.empty())
+    all.push_back(
+        b.getDictionaryAttr(b.getNamedAttr("any", b.getArrayAttr(any))));
+  return b.getArrayAttr(all);
+}
+
+/// Grid, workspace and conditions of the stage.
+void KernelStage::describe() {
+  DeltaRuleOp rule = parts.rule;
+  auto last = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getShape().back();
+  };
+  const int64_t dk = last(rule.getKey()), dv = last(rule.getValue());
+  const int64_t C = algorithm.chunk;
+  std::string slots = getChunkForm(rule, C) + " + " + rowForm;
+  constexpr int64_t any = ShapedType::kDynamic;
+  SmallVector<Attribute> regions;
+  auto region = [&](const std::string &heads, int64_t rows, int64_t columns,
+                    Type element) {
+    return addRegion(
+        {slots, heads, std::to_string(rows), std::to_string(columns)},
+        {any, any, rows, columns}, element, regions);
+  };
+  // What the variants' first stages leave comes first.
+  if (!isReady(rule.getQuery(), chunkTypes.key))
+    queries = region(headForm, C, dk, chunkTypes.key);
+  if (!isReady(rule.getKey(), chunkTypes.key))
+    keys = region(headForm, C, dk, chunkTypes.key);
+  if (!isReady(rule.getValue(), Type()))
+    values = region(valueForm, C, dv, chunkTypes.inner);
+  if (readsIntraChunk()) {
+    toState = region(valueForm, C, dk, chunkTypes.inner);
+    toOutput = region(valueForm, C, C, chunkTypes.inner);
+    gates = region(valueForm, gateRows, C, b.getF32Type());
+    if (algorithm.ordersRows)
+      order = addRegion({rowForm, "1"}, {any, 1}, b.getF32Type(), regions);
+  }
+  // In a variant that numSegments rows, the regions of its first stage come
+  // first.
+  auto text = [](int64_t number) { return std::to_string(number); };
+  const int64_t numSegments = algorithm.batchSegments;
+  if (numSegments != 0) {
+    std::string segments = rowForm + " + " + text(numSegments);
+    states = addRegion({segments, valueForm, text(dv), text(dk)},
+                       {any, any, dv, dk}, b.getF32Type(), regions);
+    maps = addRegion({segments, valueForm, text(dk), text(dk)},
+                     {any, any, dk, dk}, chunkTypes.inner, regions);
+  }
+  func::FuncOp function = views.function;
+  function->setAttr("gdn_tile.workspace", b.getArrayAttr(regions));
+  SmallVector<NamedAttribute> byName;
+  for (const StageVariant &variant : variants)
+    if (variant.saysWhen && !variant.when.empty())
+      byName.push_back(b.getNamedAttr(variant.name, toAttribute(variant.when)));
+  if (!byName.empty() && variants.size() == 1)
+    function->setAttr("gdn_tile.conditions", byName.front().getValue());
+  else if (!byName.empty())
+    function->setAttr("gdn_tile.conditions", b.getDictionaryAttr(byName));
+  SmallVector<std::string> grid = gridOf(slots);
+  function->setAttr("gdn_tile.grid", b.getStrArrayAttr(SmallVector<StringRef>(
+                                         grid.begin(), grid.end())));
+  func::FuncOp entry = views.source;
+  function->setAttr("gdn_tile.stage_of", b.getStringAttr(entry.getName()));
+  SmallVector<StringRef> names;
+  for (const StageVariant &variant : variants)
+    names.push_back(variant.name);
+  if (names.size() == 1)
+    function->setAttr("gdn_tile.variant", b.getStringAttr(names.front()));
+  else
+    function->setAttr("gdn_tile.variant", b.getStrArrayAttr(names));
+  // Parts of the values do the same work on each, and so do variants that only
+  // differ in their conditions; where a row is cut depends on the batch.
+  if (algorithm.fusedChunks != 0)
+    function->setAttr(
+        "gdn_tile.bits",
+        b.getStringAttr(numSegments != 0 ? names.front() : "fused"));
+  else if (names.size() == 1 || algorithm.shortPieces != 0)
+    function->setAttr(
+        "gdn_tile.bits",
+        b.getStringAttr(numSegments != 0 ? names.front() : "staged"));
+  // For targets that have these variants alone.
+  auto fact = [&](StringRef name, const Twine &value) {
+    return b.getNamedAttr(name, b.getStringAttr(value));
+  };
+  function->setAttr(
+      "gdn_tile.facts",
+      b.getDictionaryAttr({fact("chunk_from", "1"), fact("chunk", Twine(C)),
+                           fact("precision", chunkTypes.precision())}));
+}
+
+Value KernelStage::loadRegion(Value region, Value chunkSlot, Value head,
+                              Value rows) {
+  auto type = cast<MemRefType>(region.getType());
+  const bool isValue = region == values;
+  int64_t columns = type.getDimSize(3);
+  auto tile = VectorType::get(
+      {type.getDimSize(2), isValue ? valueCount(columns) : columns},
+      type.getElementType());
+  Value first = isValue ? valueStart() : index(0);
+  return tile::LoadOp::create(b, loc, tile, region,
+                              ValueRange{chunkSlot, head, index(0), first},
+                              ArrayRef<int64_t>{2, 3}, rows);
+}
+
+void KernelStage::storeRegion(Value tile, Value region, Value chunkSlot,
+                              Value head) {
+  tile::StoreOp::create(b, loc, tile, region,
+                        ValueRange{chunkSlot, head, index(0), index(0)},
+                        ArrayRef<int64_t>{2, 3}, Value());
+}
+
+Value KernelStage::loadGate(Gate row, Value chunkSlot) {
+  auto tile = VectorType::get({algorithm.chunk}, b.getF32Type());
+  return tile::LoadOp::create(
+      b, loc, tile, gates,
+      ValueRange{chunkSlot, headIndex(head), index(row), index(0)},
+      ArrayRef<int64_t>{3}, Value());
+}
+
+void KernelStage::storeGate(Value tile, Gate row, Value chunkSlot) {
+  tile::StoreOp::create(
+      b, loc, tile, gates,
+      ValueRange{chunkSlot, headIndex(head), index(row), index(0)},
+      ArrayRef<int64_t>{3}, Value());
+}
+
+Value KernelStage::loadRows(Value region, Value at, Value firstRow,
+                            int64_t count, Value rows) {
+  auto type = cast<MemRefType>(region.getType());
+  auto tile =
+      VectorType::get({count, type.getDimSize(3)}, type.getElementType());
+  return tile::LoadOp::create(
+      b, loc, tile, region, ValueRange{at, headIndex(head), firstRow, index(0)},
+      ArrayRef<int64_t>{2, 3}, rows);
+}
+
+void KernelStage::storeRows(Value tile, Value region, Value at, Value firstRow,
+                            Value rows) {
+  tile::StoreOp::create(b, loc, tile, region,
+                        ValueRange{at, headIndex(head), firstRow, index(0)},
+                        ArrayRef<int64_t>{2, 3}, rows);
+}
+
+Value KernelStage::loadInput(Value input, Value t, Value valid, int64_t rows,
+                             bool wholeValues) {
+  auto type = cast<RankedTensorType>(input.getType());
+  SmallVector<Value> at = {t, h};
+  int64_t columns = type.getShape().back();
+  Value first = index(0);
+  if (!parts.isKey(input)) {
+    at.push_back(head);
+    if (!wholeValues) {
+      columns = valueCount(columns);
+      first = valueStart();
+    }
+  }
+  SmallVector<int64_t> dims = {0, int64_t(at.size())};
+  at.push_back(first);
+  auto tile = VectorType::get({rows, columns}, type.getElementType());
+  return tile::LoadOp::create(b, loc, tile, operandViews.lookup(input), at,
+                              dims, valid);
+}
+
+StoredChunk KernelStage::loadChunk(Value chunkSlot, Value t, Value valid,
+                                   Value valuesValid, bool wantsOutput) {
+  DeltaRuleOp rule = parts.rule;
+  Value own = headIndex(head);
+  auto key = [&](Value region, Value input) {
+    return region ? loadRegion(region, chunkSlot, h)
+                  : loadInput(input, t, valid, algorithm.chunk, false);
+  };
+  StoredChunk chunk;
+  chunk.key = key(keys, rule.getKey());
+  if (wantsOutput)
+    chunk.query = key(queries, rule.getQuery());
+  // Values in the workspace are zero past the valid ones.
+  Value some = valid == valuesValid ? Value() : valuesValid;
+  chunk.value = values ? loadRegion(values, chunkSlot, own, some)
+                       : loadInput(rule.getValue(), t, valuesValid,
+                                   algorithm.chunk, false);
+  chunk.toState = loadRegion(toState, chunkSlot, own);
+  if (wantsOutput)
+    chunk.toOutput = loadRegion(toOutput, chunkSlot, own);
+  chunk.decay = loadGate(decayRow, chunkSlot);
+  chunk.strength = loadGate(strengthRow, chunkSlot);
+  chunk.end = loadGate(endRow, chunkSlot);
+  chunk.scale = rule.getScaleOrDefault();
+  return chunk;
+}
+
+Carry KernelStage::stateCarry() {
+  Carry carry = *llvm::find_if(
+      parts.carries, [](const Carry &c) { return isa<DeltaRuleOp>(c.op); });
+  SmallVector<int64_t> shape(carry.type.getShape());
+  shape[0] = valueCount(shape[0]);
+  carry.type = VectorType::get(shape, carry.type.getElementType());
+  carry.stored = VectorType::get(shape, carry.stored.getElementType());
+  return carry;
+}
+
+void KernelStage::takePart(Value part, int64_t count) {
+  DeltaRuleOp rule = parts.rule;
+  auto value = cast<RankedTensorType>(rule.getValue().getType());
+  numValues = value.getShape().back() / count;
+  firstValue = mul(part, index(numValues));
+}
+
+Value KernelStage::divideTokens(Value x, Value y) {
+  if (matchPattern(y, m_Constant()))
+    return arith::DivUIOp::create(b, loc, x, y);
+  Type i32 = b.getI32Type();
+  Value quotient =
+      arith::DivUIOp::create(b, loc, arith::IndexCastOp::create(b, loc, i32, x),
+                             arith::IndexCastOp::create(b, loc, i32, y));
+  return arith::IndexCastOp::create(b, loc, b.getIndexType(), quotient);
+}
+
+Value KernelStage::countSegments(Value tokens) {
+  Value length = arith::SubIOp::create(b, loc, end, begin);
+  Value last = arith::SubIOp::create(b, loc, tokens, index(1));
+  return divideTokens(add(length, last), tokens);
+}
+
+Value KernelStage::segmentTokens() {
+  Value tokens = memref::DimOp::create(
+      b, loc, operandViews.lookup(views.results.front()), 0);
+  const int64_t C = algorithm.chunk, numSegments = algorithm.batchSegments;
+  auto chunksOf = [&](Value some, int64_t segments) {
+    return arith::CeilDivUIOp::create(b, loc, some, index(C * segments));
+  };
+  Value chunks = chunksOf(tokens, numSegments);
+  chunks = arith::MaxUIOp::create(b, loc, chunks, index(1));
+  Value length = mul(chunks, index(C));
+  // A row of one segment beside a long one: with one segment less, maps and
+  // first segments are as many as one row has.
+  if (!segmentsByLengths())
+    return length;
+  auto pair = scf::IfOp::create(b, loc, b.getIndexType(),
+                                compare(P::eq, rowCount(), index(2)),
+                                /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(pair.elseBlock());
+  scf::YieldOp::create(b, loc, length);
+  b.setInsertionPointToStart(pair.thenBlock());
+  Value none = index(0), middle = rowBound(index(1), none);
+  Value first = arith::SubIOp::create(b, loc, middle, rowBound(none, none));
+  Value second =
+      arith::SubIOp::create(b, loc, rowBound(index(2), middle), middle);
+  first = arith::MaxSIOp::create(b, loc, first, none);
+  Value longer = arith::MaxUIOp::create(b, loc, first, second);
+  Value shorter = arith::MinUIOp::create(b, loc, first, second);
+  Value fewer = mul(chunksOf(longer, numSegments - 1), index(C));
+  fewer = arith::MaxUIOp::create(b, loc, fewer, length);
+  scf::YieldOp::create(
+      b, loc,
+      ValueRange{arith::SelectOp::create(
+          b, loc, compare(P::ule, shorter, length), fewer, length)});
+  return pair.getResult(0);
+}
+
+Value KernelStage::findRow(Value slot, Value tokens) {
+  Value rows = rowCount();
+  Type i64 = b.getI64Type();
+  Value zeros = math::CountLeadingZerosOp::create(
+      b, loc, arith::IndexCastOp::create(b, loc, i64, rows));
+  Value bits = arith::SubIOp::create(
+      b, loc, index(64),
+      arith::IndexCastOp::create(b, loc, b.getIndexType(), zeros));
+  auto loop = scf::ForOp::create(b, loc, index(0), bits, index(1),
+                                 ValueRange{index(0)});
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value found = loop.getRegionIterArg(0);
+  Value bit = arith::SubIOp::create(
+      b, loc, arith::SubIOp::create(b, loc, bits, index(1)),
+      loop.getInductionVar());
+  Value row = add(found, arith::ShLIOp::create(b, loc, index(1), bit));
+  // One past the last row has a bound as well: that of its end.
+  Value at = arith::MinUIOp::create(b, loc, row, rows);
+  Value first = firstSlot(rowBound(at, index(0)), at, tokens);
+  Value owns = arith::AndIOp::create(b, loc, compare(P::ult, row, rows),
+                                     compare(P::ule, first, slot));
+  scf::YieldOp::create(
+      b, loc, ValueRange{arith::SelectOp::create(b, loc, owns, row, found)});
+  return loop.getResult(0);
+}
+
+LogicalResult KernelStage::emitStage() {
+  b.setInsertionPointToStart(&views.function.getBody().front());
+  if (failed(emitGrid()) || failed(emitViews()))
+    return failure();
+  describe();
+  Value first = tile::BlockIdOp::create(b, loc, b.getIndexType(), 0);
+  h = tile::BlockIdOp::create(b, loc, b.getIndexType(), 1);
+  head = arith::RemUIOp::create(b, loc, h, ratio);
+  h = arith::DivUIOp::create(b, loc, h, ratio);
+  emitBlock(first);
+  func::ReturnOp::create(b, loc);
+  return success();
+}

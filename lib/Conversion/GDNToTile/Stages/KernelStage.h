@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the stages of the variants "staged" share: the chunk slots and what the
+// workspace holds of each; the segments of rows, where rows are cut.
+#ifndef GDN_LIB_CONVERSION_GDNTOTILE_STAGES_KERNELSTAGE_H
+#define GDN_LIB_CONVERSION_GDNTOTILE_STAGES_KERNELSTAGE_H
+
+#include "Recurrence/RecurrentKernel.h"
+#include "VariantSpec.h"
+
+namespace gdn {
+
+/// What the lengths of rows decide for a block.
+struct RowChoice {
+  mlir::Value row;     ///< the block's
+  mlir::Value isWhole; ///< whether a block has all values of a head
+};
+
+/// A variant that a stage is of, and when launches take it: with `saysWhen` the
+/// stage says so.
+struct StageVariant {
+  std::string name;
+  Conditions when;
+  bool saysWhen = false;
+};
+
+class KernelStage : public RecurrentKernel {
+public:
+  /// A stage of the variants `variants`.
+  KernelStage(EntryViews &views, const KernelOperands &parts,
+              const Algorithm &algorithm, mlir::ArrayRef<StageVariant> variants)
+      : RecurrentKernel(views, parts, algorithm), variants(variants) {
+    blockTokens = algorithm.chunk;
+  }
+
+  /// Fills the function with the program of the stage.
+  mlir::LogicalResult emitStage();
+
+protected:
+  /// The grid, as linear forms; `slots` is the number of chunk slots.
+  virtual llvm::SmallVector<std::string> gridOf(const std::string &slots) = 0;
+  /// The program of a block, whose coordinate 0 is `first` and which has value
+  /// head `head` of key head `h`.
+  virtual void emitBlock(mlir::Value first) = 0;
+  /// Whether the stage knows what the intra-chunk stage leaves of chunks.
+  virtual bool readsIntraChunk() const { return algorithm.fusedChunks == 0; }
+
+  mlir::Value compare(mlir::arith::CmpIPredicate how, mlir::Value x,
+                      mlir::Value y) {
+    return mlir::arith::CmpIOp::create(b, loc, how, x, y);
+  }
+  mlir::Value divide(mlir::Value x, int64_t by) {
+    return mlir::arith::DivUIOp::create(b, loc, x, index(by));
+  }
+  /// The first slot of a row that begins at token `rowBegin`: of its chunks, or
+  /// of other equal pieces of `tokens` tokens.
+  mlir::Value firstSlot(mlir::Value rowBegin, mlir::Value row,
+                        mlir::Value tokens) {
+    return add(divideTokens(rowBegin, tokens), row);
+  }
+  mlir::Value firstSlot(mlir::Value rowBegin, mlir::Value row) {
+    return firstSlot(rowBegin, row, index(algorithm.chunk));
+  }
+  /// `x / y`, rounded down, of numbers of tokens. Row bounds have 32 bits, and
+  /// a GPU branches in a division of more unless `y` is a constant.
+  mlir::Value divideTokens(mlir::Value x, mlir::Value y);
+  /// The segments of the row, of `tokens` tokens each.
+  mlir::Value countSegments(mlir::Value tokens);
+  /// The row that owns `slot` if any row does: the last one whose first slot is
+  /// not behind it. Row 0 if there are none.
+  mlir::Value findRow(mlir::Value slot, mlir::Value tokens);
+  /// Tokens of a segment: so many chunks that no more than `numSegments`
+  /// segments are whole ones, or `numSegments - 1` of the longer of two rows.
+  mlir::Value segmentTokens();
+  /// Whether lengths of two rows say how many segments the longer one has:
+  /// where maps and first segments run at the same time.
+  bool segmentsByLengths() const { return algorithm.firstApart; }
+  /// Notes that the stage may run at the same time as a neighbour: that the
+  /// "next" may begin at once, or that it reads nothing of what the "last"
+  /// writes.
+  void overlapWith(mlir::StringRef neighbour) {
+    mlir::func::FuncOp function = views.function;
+    function->setAttr("gdn_tile.overlaps", b.getStringAttr(neighbour));
+  }
+  /// The state's carry, or the block's part of it.
+  Carry stateCarry();
+  /// The block has part `part` of `count` of the values.
+  void takePart(mlir::Value part, int64_t count);
+
+  /// Rows of a chunk's tile of gates.
+  enum Gate : int64_t { decayRow, strengthRow, freeRow, endRow, gateRows };
+
+  /// A tile of a region of the workspace, at a head of the region's kind; of
+  /// values those that the block has.
+  mlir::Value loadRegion(mlir::Value region, mlir::Value chunkSlot,
+                         mlir::Value head, mlir::Value rows = {});
+  void storeRegion(mlir::Value tile, mlir::Value region, mlir::Value chunkSlot,
+                   mlir::Value head);
+  /// A row of the gates of the block's value head.
+  mlir::Value loadGate(Gate row, mlir::Value chunkSlot);
+  void storeGate(mlir::Value tile, Gate row, mlir::Value chunkSlot);
+
+  // The workspace, by chunk slot and value head: Y, Z and the gates.
+  mlir::Value toState, toOutput, gates;
+  // By rank in the order of the recurrence: the row.
+  mlir::Value order;
+  // By segment slot and value head, where rows are cut: what precedes a
+  // segment, or is to be added to what the one before it makes of its state,
+  // times the scale of values; P of the segment.
+  mlir::Value states, maps;
+  // By chunk slot and key head, C x dk, and value head, C x dv; null for what
+  // is in memory already, as products take it.
+  mlir::Value queries, keys, values;
+
+  /// In the block of the first value head and chunk slot `at`, below the number
+  /// of rows: writes the rank of row `at` in the order of the recurrence.
+  void storeOrder(mlir::Value at);
+  /// The row at rank `at` of that order; behind all rows, `at`.
+  mlir::Value loadOrder(mlir::Value at);
+  /// The row at rank `rank` where the longest comes first, and whether it is
+  /// too short for V-splits of its heads, as which chunks take less time each,
+  /// of twice as many blocks. From the row bounds, in each block.
+  RowChoice chooseByLengths(mlir::Value rank);
+
+  /// `rows` rows of an input in memory from token `t` on, zeros past the
+  /// `valid` ones; of values those that the block has, unless it wants all.
+  mlir::Value loadInput(mlir::Value input, mlir::Value t, mlir::Value valid,
+                        int64_t rows, bool wholeValues);
+  /// Rows of a matrix of `states` or `maps`: all from `firstRow` on that the
+  /// block has, of which `rows` are read and others are zero.
+  mlir::Value loadRows(mlir::Value region, mlir::Value at, mlir::Value firstRow,
+                       int64_t count, mlir::Value rows = {});
+  void storeRows(mlir::Value tile, mlir::Value region, mlir::Value at,
+                 mlir::Value firstRow, mlir::Value rows = {});
+  /// What is known of the chunk of `valid` tokens from `t` on, of which
+  /// `values` have values; without what only outputs need if `wantsOutput` is
+  /// false.
+  StoredChunk loadChunk(mlir::Value chunkSlot, mlir::Value t, mlir::Value valid,
+                        mlir::Value valuesValid, bool wantsOutput);
+
+  /// What is known of the chunk of `valid` tokens from `t` on before the state
+  /// is: all but what a product takes as it lies in memory. `known` has f32
+  /// tiles of some of its inputs, the others are computed.
+  StoredChunk emitIntraChunk(Chunk known, mlir::Value t, mlir::Value valid);
+  /// What loadChunk gives, prepared here.
+  StoredChunk emitIntraChunkAt(mlir::Value chunkSlot, mlir::Value t,
+                               mlir::Value valid, mlir::Value valuesValid,
+                               bool wantsOutput);
+
+private:
+  void describe();
+  /// The conditions of a variant over the symbols of the entry.
+  mlir::ArrayAttr toAttribute(const Conditions &when);
+  mlir::Value rankOf(mlir::Value row, mlir::Value rows);
+
+  mlir::ArrayRef<StageVariant> variants;
+};
+
+/// The form of the number of chunk slots, without the rows in it; empty if it
+/// has none.
+std::string getChunkForm(DeltaRuleOp rule, int64_t chunk);
+
+/// Tokens that a warp of a pass over memory works on at once: so few that there
+/// are registers for many warps.
+constexpr int64_t groupTokens = 4;
+/// Whether that stage has anything to do.
+bool hasPrologue(const KernelOperands &parts, const Algorithm &algorithm);
+
+/// Fill `views.function` with the program of a stage of a kernel that can be
+/// split, which the variants of these names have.
+mlir::LogicalResult emitPrologueStage(EntryViews &views,
+                                      const KernelOperands &parts,
+                                      const Algorithm &algorithm,
+                                      mlir::ArrayRef<StageVariant> variants);
+mlir::LogicalResult emitIntraChunkStage(EntryViews &views,
+                                        const KernelOperands &parts,
+                                        const Algorithm &algorithm,
+                                        mlir::ArrayRef<StageVariant> variants);
+mlir::LogicalResult emitMapsStage(EntryViews &views,
+                                  const KernelOperands &parts,
+                                  const Algorithm &algorithm,
+                                  mlir::ArrayRef<StageVariant> variants);
+mlir::LogicalResult emitFirstStage(EntryViews &views,
+                                   const KernelOperands &parts,
+                                   const Algorithm &algorithm,
+                                   mlir::ArrayRef<StageVariant> variants);
+mlir::LogicalResult emitScanStage(EntryViews &views,
+                                  const KernelOperands &parts,
+                                  const Algorithm &algorithm,
+                                  mlir::ArrayRef<StageVariant> variants);
+mlir::LogicalResult emitInterChunkStage(EntryViews &views,
+                                        const KernelOperands &parts,
+                                        const Algorithm &algorithm,
+                                        mlir::ArrayRef<StageVariant> variants);
+mlir::LogicalResult emitNormStage(EntryViews &views,
+                                  const KernelOperands &parts,
+                                  const Algorithm &algorithm,
+                                  mlir::ArrayRef<StageVariant> variants);
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GDNTOTILE_STAGES_KERNELSTAGE_H

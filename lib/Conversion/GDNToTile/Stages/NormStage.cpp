@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The last stage of the variants "staged" of a kernel with a norm behind the
+// rule: a block per piece of a chunk and value head. The recurrence left the
+// rule's output in a result of the entry, rounded to its type, as it is between
+// the layers of a model; so the norm is a pass over memory.
+#include "Program/NormOperands.h"
+#include "Stages/TokenGroupStage.h"
+
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// `value` without the casts and masks that it went through.
+static Value sourceOf(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto cast = dyn_cast<CastOp>(op))
+      value = cast.getInput();
+    else if (auto mask = dyn_cast<MaskSequencesOp>(op))
+      value = mask.getInput();
+    else
+      break;
+  }
+  return value;
+}
+
+std::optional<NormOperands> NormOperands::find(const KernelOperands &parts) {
+  DeltaRuleOp rule = parts.rule;
+  KernelOp kernel = parts.kernel;
+  if (!rule)
+    return std::nullopt;
+  NormOperands stage;
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    auto norm = dyn_cast<GatedRMSNormOp>(op);
+    if (norm && (stage.norm || sourceOf(norm.getInput()) != rule.getOutput()))
+      return std::nullopt;
+    if (norm)
+      stage.norm = norm;
+    if (norm || llvm::any_of(op.getOperands(), [&](Value operand) {
+          return stage.behind.contains(operand);
+        }))
+      stage.behind.insert(op.result_begin(), op.result_end());
+  }
+  if (!stage.norm)
+    return std::nullopt;
+  std::optional<unsigned> own, input;
+  for (auto [number, value] : parts.results) {
+    Value source = sourceOf(value);
+    if (source == rule.getOutput())
+      input = number;
+    else if (source == stage.norm.getResult())
+      own = number;
+    else
+      return std::nullopt;
+  }
+  if (!input && !own)
+    return std::nullopt;
+  stage.inputResult = input ? *input : *own;
+  return stage;
+}
+
+namespace {
+
+class NormStage final : public TokenGroupStage {
+public:
+  NormStage(EntryViews &views, const KernelOperands &parts,
+            const Algorithm &algorithm, ArrayRef<StageVariant> variants,
+            const NormOperands &stage)
+      : TokenGroupStage(views, parts, algorithm, variants), stage(stage) {}
+
+protected:
+  void emitPiece(Value chunkSlot, Value isFirst) override;
+
+private:
+  const NormOperands &stage;
+};
+
+} // namespace
+
+void NormStage::emitPiece(Value, Value) {
+  TokenBlock block(*this, head);
+  GatedRMSNormOp norm = stage.norm;
+  Value input = operandViews.lookup(views.results[stage.inputResult]);
+  auto load = [&](Value at, Value valid) -> Tiles {
+    Value t = add(begin, at);
+    auto type = VectorType::get(
+        {blockTokens,
+         cast<RankedTensorType>(norm.getInput().getType()).getShape().back()},
+        cast<MemRefType>(input.getType()).getElementType());
+    return {tile::LoadOp::create(b, loc, type, input,
+                                 ValueRange{t, h, head, index(0)},
+                                 ArrayRef<int64_t>{0, 3}, valid),
+            loadInput(norm.getGate(), t, valid, blockTokens,
+                      /*wholeValues=*/true)};
+  };
+  emitGroups(
+      load, [](Value) { return Tiles(); },
+      [&](Value at, Value valid, ValueRange loaded, Tiles &) {
+        block.hold(norm.getInput(), loaded[0]);
+        block.hold(norm.getGate(), loaded[1]);
+        block.emitNormResults(add(begin, at), valid, stage);
+      });
+}
+
+LogicalResult gdn::emitNormStage(EntryViews &views, const KernelOperands &parts,
+                                 const Algorithm &algorithm,
+                                 ArrayRef<StageVariant> variants) {
+  std::optional<NormOperands> stage = NormOperands::find(parts);
+  return NormStage(views, parts, algorithm, variants, *stage).emitStage();
+}

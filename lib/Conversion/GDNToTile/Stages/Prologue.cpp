@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The stage of the variant "staged" before the others: queries, keys and values
+// that are not in memory as products take them. They are computed token by
+// token; a block has a piece of a chunk for one head of one of the three. The
+// window of the convolution before it is the pool's at the beginning of a row,
+// and else the row's own input.
+#include "Program/TokenOps.h"
+#include "Stages/TokenGroupStage.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+using namespace mlir;
+using namespace gdn;
+
+using P = arith::CmpIPredicate;
+
+namespace {
+
+class PrologueStage final : public TokenGroupStage {
+public:
+  using TokenGroupStage::TokenGroupStage;
+
+protected:
+  std::string unitsForm() override;
+  void emitPiece(Value chunkSlot, Value isFirst) override;
+
+private:
+  Value loadWindow(const Carry &carry, Value at, Value isFirst);
+  void emitInput(Value input, Value region, Value chunkSlot, Value own,
+                 Value isFirst);
+  SmallVector<Value> operandsOf(Value input);
+};
+
+} // namespace
+
+/// Heads of values, of queries and of keys, as far as they are computed here.
+std::string PrologueStage::unitsForm() {
+  SmallVector<std::string> forms;
+  if (values)
+    forms.push_back(valueForm);
+  if (queries)
+    forms.push_back(headForm);
+  if (keys)
+    forms.push_back(headForm);
+  return llvm::join(forms, " + ");
+}
+
+/// The window of `carry` before token `at` of the piece. One of two places is
+/// read, the other gives zeros. Neither for a piece without tokens, which may
+/// lie past all of them.
+Value PrologueStage::loadWindow(const Carry &carry, Value at, Value isFirst) {
+  Value all = index(carry.type.getDimSize(0)), none = index(0);
+  auto select = [&](Value condition, Value yes, Value no) -> Value {
+    return arith::SelectOp::create(b, loc, condition, yes, no);
+  };
+  Value fromPool =
+      arith::AndIOp::create(b, loc, isFirst, compare(P::eq, at, none));
+  Value start = startRows(carry);
+  Value kept = select(fromPool, start ? start : all, none);
+  Value own =
+      select(compare(P::eq, count, none), none, select(fromPool, none, all));
+  llvm::SaveAndRestore token(begin, add(begin, at));
+  return mapRows(
+      b, loc,
+      {loadCarryAt(carry, head, slot, kept), loadOwnWindow(carry, head, own)},
+      {carry.type}, [&](OpBuilder &, ValueRange in) -> SmallVector<Value> {
+        return {arith::AddFOp::create(b, loc, in[0], in[1])};
+      })[0];
+}
+
+/// What an input of the rule is computed from and lies in memory, by token.
+SmallVector<Value> PrologueStage::operandsOf(Value input) {
+  llvm::SetVector<Value> operands;
+  llvm::DenseSet<Value> needed = parts.inputsOf({input});
+  if (operandViews.contains(input))
+    operands.insert(input);
+  KernelOp kernel = parts.kernel;
+  for (Operation &op : kernel.getBody().front().without_terminator())
+    for (Value operand : op.getOperands())
+      if (operandViews.contains(operand) && needed.contains(operand))
+        operands.insert(operand);
+  return operands.takeVector();
+}
+
+/// An input of the rule to its region, zeros behind the tokens that count.
+/// `per_warpgroup` is the head in the region.
+void PrologueStage::emitInput(Value input, Value region, Value chunkSlot,
+                              Value own, Value isFirst) {
+  TokenBlock block(*this, head);
+  llvm::DenseSet<Value> needed = parts.inputsOf({input});
+  SmallVector<unsigned> windows; // by number of the carry
+  for (auto [i, carry] : llvm::enumerate(parts.carries)) {
+    auto conv = dyn_cast<Conv1dOp>(carry.op);
+    if (conv && needed.contains(conv.getResult(carry.section)))
+      windows.push_back(i);
+  }
+  SmallVector<Value> operands = operandsOf(input);
+  auto load = [&](Value at, Value valid) -> Tiles {
+    return llvm::map_to_vector(operands, [&](Value operand) {
+      return loadInput(operand, add(begin, at), valid, blockTokens,
+                       /*wholeValues=*/true);
+    });
+  };
+  auto start = [&](Value at) -> Tiles {
+    return llvm::map_to_vector(windows, [&](unsigned i) {
+      return loadWindow(parts.carries[i], at, isFirst);
+    });
+  };
+  Type element = cast<MemRefType>(region.getType()).getElementType();
+  auto store = [&](Value tile, Value at) {
+    tile::StoreOp::create(b, loc, tile, region,
+                          ValueRange{chunkSlot, own, add(first, at), index(0)},
+                          ArrayRef<int64_t>{2, 3}, Value());
+  };
+  auto work = [&](Value at, Value valid, ValueRange loaded, Tiles &carried) {
+    for (auto [operand, tile] : llvm::zip(operands, loaded))
+      block.hold(operand, tile);
+    SmallVector<Value> all(parts.carries.size());
+    for (auto [i, window] : llvm::zip(windows, carried))
+      all[i] = window;
+    // A group with fewer tokens is the last: no one wants the window behind it.
+    Value tile =
+        block.emitInputs(add(begin, at), index(blockTokens), input, all)
+            .front();
+    for (auto [i, window] : llvm::zip(windows, carried))
+      window = all[i];
+    tile = castTile(b, loc, tile, element);
+    store(valid ? maskRows(b, loc, tile, valid) : tile, at);
+  };
+  emitGroups(load, start, work);
+  // The groups behind them.
+  Value step = index(blockTokens);
+  Value groups = arith::CeilDivUIOp::create(b, loc, count, step);
+  auto rest =
+      scf::ForOp::create(b, loc, mul(groups, step), index(pieceTokens), step);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(rest.getBody());
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
+  auto type = VectorType::get(
+      {blockTokens, cast<MemRefType>(region.getType()).getDimSize(3)}, element);
+  store(tile::FillOp::create(b, loc, type, zero), rest.getInductionVar());
+}
+
+void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
+  DeltaRuleOp rule = parts.rule;
+  Value unit = tile::BlockIdOp::create(b, loc, b.getIndexType(), 1);
+  Value allValues = mul(heads, ratio), none = index(0);
+  // Which heads the unit is one of, in the order of the form.
+  auto emitIf = [&](Value region, Value input, Value count, bool isValue) {
+    if (!region)
+      return;
+    OpBuilder::InsertionGuard guard(b);
+    auto branch = scf::IfOp::create(b, loc, compare(P::ult, unit, count),
+                                    /*withElse=*/false);
+    b.setInsertionPointToStart(branch.thenBlock());
+    h = isValue ? Value(arith::DivUIOp::create(b, loc, unit, ratio)) : unit;
+    head = isValue ? Value(arith::RemUIOp::create(b, loc, unit, ratio)) : none;
+    emitInput(input, region, chunkSlot, unit, isFirst);
+  };
+  emitIf(values, rule.getValue(), allValues, true);
+  if (values)
+    unit = arith::SubIOp::create(b, loc, unit, allValues);
+  emitIf(queries, rule.getQuery(), heads, false);
+  if (queries)
+    unit = arith::SubIOp::create(b, loc, unit, heads);
+  emitIf(keys, rule.getKey(), heads, false);
+}
+
+LogicalResult gdn::emitPrologueStage(EntryViews &views,
+                                     const KernelOperands &parts,
+                                     const Algorithm &algorithm,
+                                     ArrayRef<StageVariant> variants) {
+  return PrologueStage(views, parts, algorithm, variants).emitStage();
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The stage between the two of a variant "staged" that cuts rows into segments:
+// what a segment does to the state, M <- M P + H, from what the first stage
+// left of its chunks. H is what it makes of nothing, and in a row's first
+// segment of the row's state; P what it makes of the identity if its values are
+// zero. A block has rows of H or rows of P, which do not know of each other;
+// the last segment of a row needs neither. The state that a row begins with
+// goes to the workspace: its first segment may be computed while the last one
+// writes the pool. Where the first segments of rows have a stage of their own,
+// beside this one, all that is not done here.
+//
+// Formulas: docs/design/20261121-segments.md.
+#include "Program/TokenOps.h"
+#include "Stages/KernelStage.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace gdn;
+
+using P = arith::CmpIPredicate;
+
+namespace {
+
+class SequenceMapsStage final : public KernelStage {
+public:
+  using KernelStage::KernelStage;
+
+protected:
+  SmallVector<std::string> gridOf(const std::string &) override;
+  void emitBlock(Value at) override;
+
+private:
+  Value emitStart(Value number);
+  Value emitChunks(Value from, Value to, Value start);
+  void emitSegment(Value at, Value number, Value isLast, Value tokens);
+  Value select(Value condition, Value x, Value y) {
+    return arith::SelectOp::create(b, loc, condition, x, y);
+  }
+
+  Value isMap;    // the block has rows of P
+  Value firstRow; // of P
+};
+
+} // namespace
+
+SmallVector<std::string> SequenceMapsStage::gridOf(const std::string &) {
+  auto state = cast<MemRefType>(states.getType());
+  const int64_t rows = state.getDimSize(2) / algorithm.vSplit;
+  const int64_t mapParts = llvm::divideCeil(state.getDimSize(3), rows);
+  return {rowForm + " + " + std::to_string(algorithm.batchSegments), valueForm,
+          std::to_string(algorithm.vSplit + mapParts)};
+}
+
+/// The block's rows of the state before a segment: of the row's own, of the
+/// identity or of nothing.
+Value SequenceMapsStage::emitStart(Value number) {
+  Carry carry = stateCarry();
+  Value own;
+  if (algorithm.firstApart) {
+    own = tile::FillOp::create(
+        b, loc, carry.type,
+        arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f)));
+  } else {
+    Value all = startRows(carry), none = index(0);
+    if (!all)
+      all = index(carry.type.getDimSize(0));
+    Value isFirst = compare(P::eq, number, none);
+    own = scaleTile(b, loc,
+                    loadCarryAt(carry, head, slot, select(isFirst, all, none)),
+                    chunkTypes.valueScale);
+  }
+  // No column is as far as the rows of a block of H.
+  const int64_t dk = carry.type.getDimSize(1);
+  Value diagonal = select(isMap, firstRow, index(dk));
+  auto map =
+      tile::MapRowsOp::create(b, loc, TypeRange{carry.type}, ValueRange{own});
+  OpBuilder::InsertionGuard guard(b);
+  auto row = VectorType::get({dk}, b.getF32Type());
+  Block *body =
+      b.createBlock(&map.getBody(), {}, {b.getIndexType(), row}, {loc, loc});
+  auto indices = VectorType::get({dk}, b.getIndexType());
+  Value column = vector::StepOp::create(b, loc, indices);
+  Value at = vector::BroadcastOp::create(b, loc, indices,
+                                         add(body->getArgument(0), diagonal));
+  Value one =
+      arith::ConstantOp::create(b, loc, DenseElementsAttr::get(row, 1.0f));
+  tile::YieldOp::create(
+      b, loc, select(compare(P::eq, column, at), one, body->getArgument(1)));
+  return map.getResult(0);
+}
+
+/// The state after the tokens `from` to `to`, whole chunks.
+Value SequenceMapsStage::emitChunks(Value from, Value to, Value start) {
+  Value first = firstSlot(begin, n), chunk = index(algorithm.chunk);
+  auto loop = scf::ForOp::create(b, loc, from, to, chunk, ValueRange{start});
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value t = loop.getInductionVar();
+  Value number =
+      divide(arith::SubIOp::create(b, loc, t, begin), algorithm.chunk);
+  Value slot = add(first, number), none = index(0);
+  StoredChunk stored;
+  if (algorithm.fusedChunks != 0) {
+    // A role may be ahead of the segment's end.
+    Value at = arith::MinUIOp::create(b, loc, t, to);
+    Value valid = arith::MinUIOp::create(
+        b, loc, arith::SubIOp::create(b, loc, to, at), chunk);
+    stored = emitIntraChunkAt(slot, t, valid, select(isMap, none, valid),
+                              /*wantsOutput=*/false);
+  } else {
+    stored = loadChunk(slot, t, chunk, select(isMap, none, chunk),
+                       /*wantsOutput=*/false);
+  }
+  Value state =
+      emitStateRowsChunk(b, loc, loop.getRegionIterArg(0), stored, chunkTypes)
+          .state;
+  scf::YieldOp::create(b, loc, state);
+  return loop.getResult(0);
+}
+
+/// Segment `number` of the row, of `tokens` tokens, with the slot `at`.
+void SequenceMapsStage::emitSegment(Value at, Value number, Value isLast,
+                                    Value tokens) {
+  Value start = emitStart(number);
+  if (!algorithm.firstApart) {
+    Value keeps = arith::AndIOp::create(
+        b, loc, compare(P::eq, number, index(0)),
+        arith::XOrIOp::create(b, loc, isMap,
+                              arith::ConstantIntOp::create(b, loc, 1, 1)));
+    auto branch = scf::IfOp::create(b, loc, keeps, /*withElse=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    storeRows(start, states, at, valueStart());
+  }
+  Value from = add(begin, mul(number, tokens));
+  Value to = select(isLast, from, add(from, tokens));
+  Value last = emitChunks(from, to, start);
+  auto goesOn = scf::IfOp::create(b, loc, compare(P::ne, from, to),
+                                  /*withElse=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(goesOn.thenBlock());
+  auto branch = scf::IfOp::create(b, loc, isMap, /*withElse=*/true);
+  b.setInsertionPointToStart(branch.thenBlock());
+  // A block may have more rows than P, which are zero.
+  const int64_t dk = stateCarry().type.getDimSize(1);
+  Value rows;
+  if (dk % numValues != 0)
+    rows = arith::SubIOp::create(b, loc, index(dk), firstRow);
+  storeRows(castTile(b, loc, last, chunkTypes.inner), maps, at, firstRow, rows);
+  b.setInsertionPointToStart(branch.elseBlock());
+  storeRows(last, states, add(at, index(1)), valueStart());
+}
+
+void SequenceMapsStage::emitBlock(Value at) {
+  if (algorithm.firstApart)
+    overlapWith("next");
+  Value part = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
+  Value parts = index(algorithm.vSplit);
+  isMap = compare(P::uge, part, parts);
+  takePart(select(isMap, index(0), part), algorithm.vSplit);
+  firstRow = mul(arith::SubIOp::create(b, loc, part, parts), index(numValues));
+  Value tokens = segmentTokens();
+  n = findRow(at, tokens);
+  Value live = emitBounds();
+  Value number = arith::SubIOp::create(b, loc, at, firstSlot(begin, n, tokens));
+  Value count = countSegments(tokens);
+  // Unsigned: a slot before the first row's is past every end. There is no map
+  // of a first segment, and of a last one nothing but the state if it is the
+  // first.
+  Value next = add(number, index(1));
+  Value isLast = compare(P::uge, next, count);
+  Value isFirst = compare(P::eq, number, index(0));
+  auto hasMap = [&] {
+    return arith::AndIOp::create(b, loc, compare(P::ne, number, index(0)),
+                                 compare(P::ult, next, count));
+  };
+  Value hasH;
+  if (algorithm.firstApart)
+    hasH = hasMap();
+  else
+    hasH = arith::OrIOp::create(b, loc, isFirst, compare(P::ult, next, count));
+  Value hasP = hasMap();
+  Value wanted = arith::AndIOp::create(b, loc, compare(P::ult, number, count),
+                                       select(isMap, hasP, hasH));
+  live = arith::AndIOp::create(b, loc, live, wanted);
+  auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  emitSegment(at, number, isLast, tokens);
+}
+
+LogicalResult gdn::emitMapsStage(EntryViews &views, const KernelOperands &parts,
+                                 const Algorithm &algorithm,
+                                 ArrayRef<StageVariant> variants) {
+  return SequenceMapsStage(views, parts, algorithm, variants).emitStage();
+}

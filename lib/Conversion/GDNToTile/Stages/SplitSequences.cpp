@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A row is cut into `S` segments of whole chunks. What the tokens of a segment
+// do to the state M is an affine map, M <- M P + H. Three stages:
+//
+//   maps      a block per row, key head and segment s < S - 1
+//             s = 0: the ordinary pass, whose last state goes to the workspace;
+//             s > 0: P and H, by the chunk form without queries from the
+//             identity and from zero
+//             rows of one segment, skipped rows and padding end here
+//   scan      a block per row and value head: the state before each segment,
+//             M_(s+1) = M_s P_s + H_s
+//   segments  a block per row, key head and segment s > 0: the ordinary pass
+//             from M_s; the last one writes the states of the row
+//
+// The window of the convolution before a segment is the row's own input. No
+// pool is written before all that the row reads of it was read. Formulas:
+// docs/design/20261121-segments.md.
+#include "Stages/SplitSequences.h"
+#include "Program/CheckOperands.h"
+#include "Program/TokenOps.h"
+
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+
+class SegmentedKernel : public RecurrentKernel {
+public:
+  enum class Stage { maps, scan, segments };
+
+  SegmentedKernel(EntryViews &views, const KernelOperands &parts,
+                  const Algorithm &algorithm, Stage stage)
+      : RecurrentKernel(views, parts, algorithm), stage(stage) {}
+  LogicalResult emitStage();
+
+protected:
+  Value loadStart(const Carry &carry, Value r) override;
+  void storeEnd(const Carry &carry, Value tile, Value r) override;
+
+private:
+  void describe();
+  Value segmentTokens();
+  void emitMapsStage(Value live);
+  void emitScan(Value live);
+  void emitSegmentsStage(Value live);
+  void emitMap(Value r);
+  Value loadMatrix(Value region, Value head, Value at);
+  void storeMatrix(Value tile, Value region, Value head, Value at);
+  Value identity(int64_t size);
+  Value minimum(Value x, Value y) {
+    return arith::MinUIOp::create(b, loc, x, y);
+  }
+  Value compare(arith::CmpIPredicate how, Value x, Value y) {
+    return arith::CmpIOp::create(b, loc, how, x, y);
+  }
+
+  Stage stage;
+  Value states;  // N x Hv x (S-1) x dv x dk: at s - 1 what precedes segment s
+  Value maps;    // N x Hv x (S-2) x dk x dk: at s - 1 the P of segment s
+  Value segment; // of the block
+  Value isLast;  // whether the row ends with the block's segment
+};
+
+} // namespace
+
+/// Grid, workspace and conditions of the stage.
+void SegmentedKernel::describe() {
+  DeltaRuleOp rule = parts.rule;
+  auto last = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getShape().back();
+  };
+  int64_t dk = last(rule.getKey()), dv = last(rule.getValue());
+  int64_t S = algorithm.segments;
+  auto text = [](int64_t number) { return std::to_string(number); };
+  constexpr int64_t any = ShapedType::kDynamic;
+  SmallVector<Attribute> regions;
+  states = addRegion({rowForm, valueForm, text(S - 1), text(dv), text(dk)},
+                     {any, any, S - 1, dv, dk}, b.getF32Type(), regions);
+  if (S > 2)
+    maps = addRegion({rowForm, valueForm, text(S - 2), text(dk), text(dk)},
+                     {any, any, S - 2, dk, dk}, b.getF32Type(), regions);
+  func::FuncOp function = views.function;
+  function->setAttr("gdn_tile.workspace", b.getArrayAttr(regions));
+
+  std::string segments = text(S - 1), tokens = getDimForm(rule.getQuery(), 0);
+  SmallVector<StringRef> grid = {rowForm, headForm, segments};
+  std::string withPadding = rowForm + " + 1";
+  if (stage == Stage::maps)
+    grid[0] = withPadding;
+  if (stage == Stage::scan)
+    grid = {rowForm, valueForm};
+  function->setAttr("gdn_tile.grid", b.getStrArrayAttr(grid));
+
+  // Segments pay where workers would idle and rows are long.
+  auto pair = [&](ArrayRef<StringRef> left, ArrayRef<StringRef> right) {
+    return b.getArrayAttr({b.getStrArrayAttr(left), b.getStrArrayAttr(right)});
+  };
+  std::string from = text(algorithm.segmentsFrom);
+  function->setAttr(
+      "gdn_tile.conditions",
+      b.getArrayAttr({pair({segments, rowForm, headForm}, {"workers"}),
+                      pair({from, rowForm}, {tokens})}));
+  func::FuncOp entry = views.source;
+  function->setAttr("gdn_tile.stage_of", b.getStringAttr(entry.getName()));
+  function->setAttr("gdn_tile.variant", b.getStringAttr("segments"));
+  function->setAttr("gdn_tile.bits", b.getStringAttr("segments"));
+}
+
+/// Tokens of each segment of the row but the last: its chunks over S, rounded
+/// up. Every segment is empty past the last token.
+Value SegmentedKernel::segmentTokens() {
+  Value length = arith::SubIOp::create(b, loc, end, begin);
+  Value chunks =
+      arith::CeilDivUIOp::create(b, loc, length, index(algorithm.chunk));
+  Value share =
+      arith::CeilDivUIOp::create(b, loc, chunks, index(algorithm.segments));
+  return mul(share, index(algorithm.chunk));
+}
+
+Value SegmentedKernel::loadMatrix(Value region, Value head, Value at) {
+  auto type = cast<MemRefType>(region.getType());
+  auto tile = VectorType::get(type.getShape().take_back(2), b.getF32Type());
+  SmallVector<Value> indices = {n, head, at, index(0), index(0)};
+  return tile::LoadOp::create(b, loc, tile, region, indices,
+                              ArrayRef<int64_t>{3, 4}, Value());
+}
+
+void SegmentedKernel::storeMatrix(Value tile, Value region, Value head,
+                                  Value at) {
+  SmallVector<Value> indices = {n, head, at, index(0), index(0)};
+  tile::StoreOp::create(b, loc, tile, region, indices, ArrayRef<int64_t>{3, 4},
+                        Value());
+}
+
+Value SegmentedKernel::identity(int64_t size) {
+  auto type = VectorType::get({size, size}, b.getF32Type());
+  auto row = VectorType::get({size}, b.getF32Type());
+  auto indices = VectorType::get({size}, b.getIndexType());
+  auto map = tile::MapRowsOp::create(b, loc, type, ValueRange());
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = b.createBlock(&map.getBody(), {}, {b.getIndexType()}, {loc});
+  Value column = vector::StepOp::create(b, loc, indices);
+  Value own =
+      vector::BroadcastOp::create(b, loc, indices, body->getArgument(0));
+  auto splat = [&](float value) -> Value {
+    return arith::ConstantOp::create(b, loc,
+                                     DenseElementsAttr::get(row, value));
+  };
+  Value isOwn = compare(arith::CmpIPredicate::eq, column, own);
+  Value one = arith::SelectOp::create(b, loc, isOwn, splat(1), splat(0));
+  tile::YieldOp::create(b, loc, one);
+  return map.getResult(0);
+}
+
+Value SegmentedKernel::loadStart(const Carry &carry, Value r) {
+  if (stage == Stage::maps)
+    return loadCarry(carry, r);
+  if (isa<Conv1dOp>(carry.op))
+    return loadOwnWindow(carry, r);
+  return loadMatrix(states, headIndex(r), segment);
+}
+
+/// A row that ends here writes its pools; a state that goes on, the workspace.
+void SegmentedKernel::storeEnd(const Carry &carry, Value tile, Value r) {
+  bool goesOn = stage == Stage::maps && isa<DeltaRuleOp>(carry.op);
+  auto branch = scf::IfOp::create(b, loc, isLast, /*withElse=*/goesOn);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  storeCarry(carry, tile, r);
+  if (!goesOn)
+    return;
+  b.setInsertionPointToStart(branch.elseBlock());
+  storeMatrix(tile, states, headIndex(r), index(0));
+}
+
+/// P and H of the tokens `begin` to `end`, whole chunks, for value head `r`.
+void SegmentedKernel::emitMap(Value r) {
+  chunked = true;
+  blockTokens = algorithm.chunk;
+  TokenBlock block(*this, r);
+  llvm::DenseSet<Value> needed = parts.stateInputs();
+  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
+  auto stateType = cast<MemRefType>(states.getType());
+  int64_t dv = stateType.getDimSize(3), dk = stateType.getDimSize(4);
+  // The chunk form's state is dk x dv.
+  SmallVector<unsigned> active;
+  SmallVector<Value> start;
+  unsigned state = 0;
+  for (auto [i, carry] : llvm::enumerate(parts.carries)) {
+    if (auto conv = dyn_cast<Conv1dOp>(carry.op)) {
+      if (!needed.contains(conv.getResult(carry.section)))
+        continue;
+      start.push_back(loadOwnWindow(carry, r));
+    } else {
+      state = start.size();
+      start.push_back(tile::FillOp::create(
+          b, loc, VectorType::get({dk, dv}, b.getF32Type()), zero));
+    }
+    active.push_back(i);
+  }
+  start.push_back(identity(dk));
+  auto loop = scf::ForOp::create(b, loc, begin, end, index(blockTokens), start);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    SmallVector<Value> carried(parts.carries.size());
+    for (auto [i, arg] : llvm::zip(active, loop.getRegionIterArgs()))
+      carried[i] = arg;
+    Value map = loop.getRegionIterArgs().back();
+    SmallVector<Value> next =
+        block.emitMap(loop.getInductionVar(), index(blockTokens), carried, map);
+    SmallVector<Value> yielded;
+    for (unsigned i : active)
+      yielded.push_back(next[i]);
+    yielded.push_back(map);
+    scf::YieldOp::create(b, loc, yielded);
+  }
+  storeMatrix(fromChunkState(loop.getResult(state)), states, headIndex(r),
+              segment);
+  storeMatrix(transposeTile(b, loc, loop.getResults().back()), maps,
+              headIndex(r), arith::SubIOp::create(b, loc, segment, index(1)));
+  chunked = false;
+  blockTokens = algorithm.tokens;
+}
+
+void SegmentedKernel::emitMapsStage(Value live) {
+  Value rowBegin = begin, rowEnd = end;
+  Value isFirst = compare(arith::CmpIPredicate::eq, segment, index(0));
+  auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  {
+    Value tokens = segmentTokens();
+    bool hasMaps = bool(maps);
+    auto first = scf::IfOp::create(b, loc, isFirst, /*withElse=*/hasMaps);
+    OpBuilder::InsertionGuard inner(b);
+    b.setInsertionPointToStart(first.thenBlock());
+    end = minimum(add(rowBegin, tokens), rowEnd);
+    isLast = compare(arith::CmpIPredicate::eq, end, rowEnd);
+    emitRow();
+    if (hasMaps) {
+      b.setInsertionPointToStart(first.elseBlock());
+      begin = add(rowBegin, mul(segment, tokens));
+      end = add(begin, tokens);
+      // The map of the last segment is of no use.
+      Value goesOn = compare(arith::CmpIPredicate::ult, end, rowEnd);
+      auto map = scf::IfOp::create(b, loc, goesOn, /*withElse=*/false);
+      b.setInsertionPointToStart(map.thenBlock());
+      auto heads = scf::ForOp::create(b, loc, index(0), ratio, index(1));
+      b.setInsertionPointToStart(heads.getBody());
+      emitMap(heads.getInductionVar());
+    }
+  }
+  b.setInsertionPointToStart(branch.elseBlock());
+  auto first = scf::IfOp::create(b, loc, isFirst, /*withElse=*/false);
+  b.setInsertionPointToStart(first.thenBlock());
+  emitZeros(rowBegin, rowEnd);
+  emitZeros(index(0), lead);
+}
+
+void SegmentedKernel::emitScan(Value live) {
+  auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  Value length = arith::SubIOp::create(b, loc, end, begin);
+  Value count = arith::CeilDivUIOp::create(b, loc, length, segmentTokens());
+  // Nothing to do with fewer than three segments: the loop below is empty.
+  Value enough = compare(arith::CmpIPredicate::ugt, count, index(2));
+  auto some = scf::IfOp::create(b, loc, enough, /*withElse=*/false);
+  b.setInsertionPointToStart(some.thenBlock());
+  Value start = loadMatrix(states, h, index(0));
+  Value last = arith::SubIOp::create(b, loc, count, index(1));
+  auto loop =
+      scf::ForOp::create(b, loc, index(1), last, index(1), ValueRange{start});
+  b.setInsertionPointToStart(loop.getBody());
+  Value s = loop.getInductionVar();
+  Value before = arith::SubIOp::create(b, loc, s, index(1));
+  Value own = loadMatrix(states, h, s);
+  Value next = tile::MatmulOp::create(
+      b, loc, own.getType(), loop.getRegionIterArg(0),
+      loadMatrix(maps, h, before), own, /*transpose_lhs=*/false);
+  storeMatrix(next, states, h, s);
+  scf::YieldOp::create(b, loc, next);
+}
+
+void SegmentedKernel::emitSegmentsStage(Value live) {
+  auto branch = scf::IfOp::create(b, loc, live, /*withElse=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  Value rowEnd = end, tokens = segmentTokens();
+  begin = add(begin, mul(add(segment, index(1)), tokens));
+  Value some = compare(arith::CmpIPredicate::ult, begin, rowEnd);
+  auto row = scf::IfOp::create(b, loc, some, /*withElse=*/false);
+  b.setInsertionPointToStart(row.thenBlock());
+  end = minimum(add(begin, tokens), rowEnd);
+  isLast = compare(arith::CmpIPredicate::eq, end, rowEnd);
+  emitRow();
+}
+
+LogicalResult SegmentedKernel::emitStage() {
+  b.setInsertionPointToStart(&views.function.getBody().front());
+  if (failed(emitGrid()) || failed(emitViews()))
+    return failure();
+  describe();
+  n = tile::BlockIdOp::create(b, loc, b.getIndexType(), 0);
+  h = tile::BlockIdOp::create(b, loc, b.getIndexType(), 1);
+  if (stage != Stage::scan)
+    segment = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
+  Value live = emitBounds();
+  switch (stage) {
+  case Stage::maps:
+    emitMapsStage(live);
+    break;
+  case Stage::scan:
+    emitScan(live);
+    break;
+  case Stage::segments:
+    emitSegmentsStage(live);
+    break;
+  }
+  func::ReturnOp::create(b, loc);
+  return success();
+}
+
+/// Whether rows of the kernel can be cut; see emitSegmentedKernel.
+static bool hasSegments(const KernelOperands &parts,
+                        const Algorithm &algorithm) {
+  if (!parts.cuSeqlens || !parts.rule || parts.checkpoints ||
+      parts.tokenSlots || parts.numAccepted || algorithm.valueHeads)
+    return false;
+  return llvm::all_of(parts.carries, [&](const Carry &carry) {
+    return isa<DeltaRuleOp>(carry.op) ||
+           carry.type.getDimSize(0) <= algorithm.chunk;
+  });
+}
+
+LogicalResult gdn::emitSegmentedKernel(func::FuncOp entry, KernelOp kernel,
+                                       const Algorithm &algorithm,
+                                       int64_t &numStages) {
+  FailureOr<KernelOperands> parts = KernelOperands::analyse(entry, kernel);
+  if (failed(parts))
+    return failure();
+  if (!hasSegments(*parts, algorithm))
+    return success();
+  Algorithm chosen = chooseForm(*parts, algorithm);
+  using Stage = SegmentedKernel::Stage;
+  for (auto [stage, name] :
+       {std::pair(Stage::maps, "__maps"), std::pair(Stage::scan, "__scan"),
+        std::pair(Stage::segments, "__segments")}) {
+    if (stage == Stage::scan && algorithm.segments == 2)
+      continue; // segment 0 leaves what precedes segment 1
+    EntryViews views = createEntryViews(entry, (entry.getName() + name).str());
+    if (failed(SegmentedKernel(views, *parts, chosen, stage).emitStage())) {
+      views.function.erase();
+      return failure();
+    }
+    ++numStages;
+  }
+  return success();
+}

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A prefill in stages. What a chunk does not need the state for is most of
+// its work, and all chunks can do it at the same time:
+//
+//   prologue a block per group of tokens and value head: queries, keys and
+//            values to the workspace, where they are not in memory as products
+//            take them
+//   intra-chunk: a block per chunk and value head: Y, Z and the gates of the
+//   chunk
+//            to the workspace
+//   maps     where rows are cut into segments: what each does to the state
+//   first    where a block prepares its chunks: beside the maps, a block per
+//            row and part of a value head computes the row's first segment
+//   scan     where rows are cut: the state before each segment
+//   inter-chunk: a block per row and value head, and one for the padding: from
+//            state to state, chunk after chunk; outputs, pools, zeros
+//   norm     a block per group of tokens and value head: where there is one
+//            behind the rule
+//
+// Where lengths of rows decide how a head is shared, there is a recurrence for
+// each way, and blocks of one of them do nothing (SequenceOrder.cpp).
+//
+// The first and the last pass over memory. Where there are few tokens, more
+// blocks with fewer of them have them sooner: a variant of its own.
+//
+// Here: which kernels are split, and in which variants. They have the first
+// stage in common, and the last.
+#include "Stages/StagedKernel.h"
+#include "Program/NormOperands.h"
+#include "Recurrence/Checkpoints.h"
+#include "Stages/KernelStage.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// Whether the kernel can be split; see emitStagedKernel.
+static bool canSplit(const KernelOperands &parts, const Algorithm &algorithm) {
+  if (!parts.cuSeqlens || !parts.rule || parts.tokenSlots || parts.numAccepted)
+    return false;
+  if (parts.checkpoints && checkpointTokens % algorithm.chunk != 0)
+    return false;
+  DeltaRuleOp rule = parts.rule;
+  if (ChunkTypes::choose(parts, algorithm.precision).isExact() ||
+      getChunkForm(rule, algorithm.chunk).empty())
+    return false;
+  // A window before a group of tokens has to lie in the row.
+  if (llvm::any_of(parts.carries, [&](const Carry &carry) {
+        return isa<Conv1dOp>(carry.op) &&
+               carry.type.getDimSize(0) > groupTokens;
+      }))
+    return false;
+  // Behind the rule stand ops on its output and on what is in memory.
+  llvm::DenseSet<Value> inputs = parts.ruleInputs();
+  auto isBefore = [&](Value value) {
+    return inputs.contains(value) && value.getDefiningOp() &&
+           value.getDefiningOp()->getParentOp() == parts.kernel;
+  };
+  KernelOp kernel = parts.kernel;
+  for (Operation &op : kernel.getBody().front()) {
+    bool isInput = llvm::any_of(op.getResults(), isBefore);
+    if (!isInput && !isa<DeltaRuleOp>(op) &&
+        llvm::any_of(op.getOperands(), isBefore))
+      return false;
+  }
+  return true;
+}
+
+/// True if all that the recurrence does behind the rule goes value by value.
+static bool goesByValue(const KernelOperands &parts) {
+  if (NormOperands::find(parts))
+    return true;
+  KernelOp kernel = parts.kernel;
+  llvm::DenseSet<Value> inputs = parts.ruleInputs();
+  return llvm::all_of(kernel.getBody().front().without_terminator(),
+                      [&](Operation &op) {
+                        return isa<DeltaRuleOp, CastOp, MaskSequencesOp>(op) ||
+                               llvm::any_of(op.getResults(), [&](Value result) {
+                                 return inputs.contains(result);
+                               });
+                      });
+}
+
+/// The last dimension of `value`, an input of the rule: that of a head.
+static int64_t getHeadSize(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape().back();
+}
+
+/// Whether so many blocks may share the recurrence of a value head, each with
+/// as many of its values.
+static bool canShare(const KernelOperands &parts, int64_t vSplit) {
+  DeltaRuleOp rule = parts.rule;
+  return vSplit == 1 || (goesByValue(parts) && !parts.checkpoints &&
+                         getHeadSize(rule.getValue()) % vSplit == 0);
+}
+
+/// Tokens of a chunk. A block of a GPU has a warp for 16 values. Of more than
+/// eight warps a thread has too few registers for its state and results for 64
+/// tokens; of fewer than eight each thread copies more beside a large state.
+static int64_t chooseChunk(const KernelOperands &parts,
+                           const Algorithm &algorithm) {
+  DeltaRuleOp rule = parts.rule;
+  int64_t keys = getHeadSize(rule.getKey());
+  int64_t values = getHeadSize(rule.getValue());
+  bool isLarge =
+      algorithm.valueHeads && (values > 128 || (values < 128 && keys > 64));
+  return isLarge ? std::min<int64_t>(algorithm.chunk, 32) : algorithm.chunk;
+}
+
+/// True if rows of the kernel can be cut into segments of `vSplit` parts,
+/// each of which fits into a map as well.
+static bool canSegment(const KernelOperands &parts, int64_t vSplit) {
+  DeltaRuleOp rule = parts.rule;
+  int64_t keys = getHeadSize(rule.getKey());
+  return !parts.checkpoints &&
+         keys % (getHeadSize(rule.getValue()) / vSplit) == 0;
+}
+
+/// Rows of a product that four warps make together, and its inner size in
+/// steps that their instructions read from one row of shared memory.
+static constexpr int64_t groupRows = 64, panelElements = 64;
+
+/// Whether a block can do the intra-chunk work of its chunks: where products of
+/// chunks are those of four warps, and the state of a head as many rows again
+/// or twice as many.
+static bool canFuse(const KernelOperands &parts, const Algorithm &algorithm) {
+  DeltaRuleOp rule = parts.rule;
+  return goesByValue(parts) && !parts.checkpoints &&
+         algorithm.chunk == groupRows &&
+         getHeadSize(rule.getValue()) == 2 * groupRows &&
+         getHeadSize(rule.getKey()) % panelElements == 0;
+}
+
+namespace {
+/// A kernel of variants that differ in their conditions alone, or in passes
+/// over memory, and what its stages but the first are called.
+struct StagedVariant {
+  SmallVector<StageVariant, 0> variants;
+  std::string suffix;
+  int64_t vSplit, segments, fusedChunks;
+  int64_t pieces = 0; // of the passes over memory of the first; 0: none of its
+                      // own
+  int64_t wholeCost = 0,
+          workers = 0; // one of two recurrences, as lengths of rows say
+};
+} // namespace
+
+/// The conditions with what is known of the heads and of chunks; nothing if
+/// they never hold.
+static std::optional<Conditions> specialise(const Conditions &conditions,
+                                            const KernelOperands &parts,
+                                            const Algorithm &algorithm) {
+  DeltaRuleOp rule = parts.rule;
+  return conditions.substitute([&](StringRef symbol) -> std::string {
+    if (symbol == "keys")
+      return std::to_string(getHeadSize(rule.getKey()));
+    if (symbol == "values")
+      return std::to_string(getHeadSize(rule.getValue()));
+    if (symbol == "chunk")
+      return std::to_string(algorithm.chunk);
+    return symbol.str();
+  });
+}
+
+/// Adds a variant that is wanted and can be had.
+static void addVariant(const VariantSpec &spec, const Conditions &when,
+                       const KernelOperands &parts, const Algorithm &algorithm,
+                       SmallVectorImpl<StagedVariant> &chosen) {
+  auto add = [&](const Twine &suffix, int64_t vSplit) -> StagedVariant & {
+    chosen.push_back({{{spec.name, when, /*saysWhen=*/true}},
+                      suffix.str(),
+                      vSplit,
+                      spec.segments,
+                      spec.fused});
+    return chosen.back();
+  };
+  std::string segments;
+  if (spec.segments != 0)
+    segments = "_segments_" + std::to_string(spec.segments);
+  if (spec.fused != 0) {
+    if (!canFuse(parts, algorithm) || !canShare(parts, spec.vSplit) ||
+        (spec.segments != 0 &&
+         !canSegment(parts, std::max<int64_t>(2, spec.vSplit))))
+      return;
+    if (spec.wholeCost != 0) {
+      for (int64_t count : {1, 2}) {
+        StagedVariant &one = add("_by_lengths_" + Twine(count), count);
+        one.wholeCost = spec.wholeCost;
+        one.workers = spec.workers;
+      }
+      return;
+    }
+    const bool isShared = spec.segments == 0 && spec.vSplit > 1;
+    add("_fused" + segments +
+            (isShared ? "_v_split_" + Twine(spec.vSplit) : Twine()).str(),
+        spec.vSplit);
+    return;
+  }
+  const bool isShared = canShare(parts, spec.vSplit);
+  if (spec.segments != 0) {
+    const int64_t vSplit = isShared ? spec.vSplit : 1;
+    if (canSegment(parts, vSplit))
+      add(segments, vSplit);
+    return;
+  }
+  if (isShared)
+    add((spec.vSplit > 1 ? "_v_split_" + Twine(spec.vSplit) : Twine()).str(),
+        spec.vSplit);
+}
+
+/// The variants that are wanted for the heads and that can be had, in the order
+/// in which they are preferred, but the one for few tokens, which comes first
+/// of all.
+static SmallVector<StagedVariant, 0>
+chooseVariants(const KernelOperands &parts, const Algorithm &algorithm,
+               ArrayRef<VariantSpec> wanted) {
+  SmallVector<StagedVariant, 0> chosen;
+  SmallVector<std::pair<const VariantSpec *, Conditions>, 0> brief;
+  for (const VariantSpec &spec : wanted) {
+    std::optional<Conditions> when = specialise(spec.when, parts, algorithm);
+    if (!when || !specialise(spec.where, parts, algorithm))
+      continue;
+    if (spec.pieces != 0)
+      brief.emplace_back(&spec, *when);
+    else
+      addVariant(spec, *when, parts, algorithm, chosen);
+  }
+  for (const auto &[spec, when] : brief) {
+    auto same = llvm::find_if(chosen, [&](const StagedVariant &variant) {
+      return variant.segments == 0 && variant.fusedChunks == 0 &&
+             variant.vSplit == spec->vSplit;
+    });
+    if (same == chosen.end() || !hasPrologue(parts, algorithm))
+      continue;
+    same->variants.insert(same->variants.begin(),
+                          StageVariant{spec->name, when, /*saysWhen=*/true});
+    same->pieces = spec->pieces;
+    break;
+  }
+  return chosen;
+}
+
+LogicalResult gdn::emitStagedKernel(func::FuncOp entry, KernelOp kernel,
+                                    const Algorithm &algorithm,
+                                    ArrayRef<VariantSpec> wanted,
+                                    int64_t &numStages) {
+  FailureOr<KernelOperands> parts = KernelOperands::analyse(entry, kernel);
+  if (failed(parts))
+    return failure();
+  Algorithm perKeyHead = algorithm;
+  perKeyHead.valueHeads = false;
+  if (parts->rule)
+    perKeyHead.chunk = chooseChunk(*parts, algorithm);
+  // Where "fused" is wanted it takes the batches of many blocks, and rows of
+  // few tokens would pay for an order (3 to 5 %).
+  perKeyHead.ordersRows = llvm::all_of(
+      wanted, [](const VariantSpec &spec) { return spec.fused == 0; });
+  if (!canSplit(*parts, perKeyHead))
+    return success();
+  auto emit = [&](decltype(emitIntraChunkStage) &emitStage, const Twine &name,
+                  const Algorithm &chosen, ArrayRef<StageVariant> names) {
+    EntryViews views = createEntryViews(entry, (entry.getName() + name).str());
+    if (failed(emitStage(views, *parts, chosen, names))) {
+      views.function.erase();
+      return failure();
+    }
+    ++numStages;
+    return success();
+  };
+  SmallVector<StagedVariant, 0> chosen =
+      chooseVariants(*parts, perKeyHead, wanted);
+  llvm::StringSet<> suffixes, names;
+  for (const StagedVariant &variant : chosen) {
+    if (!suffixes.insert(variant.suffix).second)
+      return entry.emitOpError("expects variants of prefill that differ in how "
+                               "work is split, but got '")
+             << variant.variants.back().name << "' besides another";
+    // The second of two recurrences is of the variant of the first.
+    const bool isSecond = variant.wholeCost != 0 && variant.vSplit > 1;
+    for (const StageVariant &one : variant.variants)
+      if (!isSecond && !names.insert(one.name).second)
+        return entry.emitOpError("expects variants of prefill with names of "
+                                 "their own, but got '")
+               << one.name << "' twice";
+  }
+  // Those that have a pass over memory of their own, and others. What many have
+  // in common does not say when each is taken.
+  SmallVector<StageVariant, 0> brief, others, prepared;
+  Algorithm shortPieces = perKeyHead;
+  for (const StagedVariant &variant : chosen) {
+    ArrayRef<StageVariant> all = variant.variants;
+    if (variant.pieces != 0) {
+      brief.push_back(all.front());
+      shortPieces.shortPieces = variant.pieces;
+    }
+    auto append = [](SmallVector<StageVariant, 0> &list,
+                     ArrayRef<StageVariant> some) {
+      for (const StageVariant &one : some)
+        list.push_back({one.name, {}, /*saysWhen=*/false});
+    };
+    if (others.empty() || others.back().name != all.back().name)
+      append(others, all.drop_front(variant.pieces != 0));
+    if (variant.fusedChunks == 0)
+      append(prepared, all);
+  }
+  auto emitPass = [&](decltype(emitIntraChunkStage) &emitStage,
+                      const Twine &name) -> LogicalResult {
+    if (!brief.empty() &&
+        failed(emit(emitStage, name + "_short", shortPieces, brief)))
+      return failure();
+    return emit(emitStage, name, perKeyHead, others);
+  };
+  if (hasPrologue(*parts, perKeyHead) &&
+      failed(emitPass(emitPrologueStage, "__prologue")))
+    return failure();
+  for (const StagedVariant &variant : chosen) {
+    Algorithm own = perKeyHead;
+    own.vSplit = variant.vSplit;
+    own.batchSegments = variant.segments;
+    own.fusedChunks = variant.fusedChunks;
+    own.wholeCost = variant.wholeCost;
+    own.workers = variant.workers;
+    own.shortPieces = variant.pieces;
+    // What they have in common stands before the first that has it.
+    if (!prepared.empty() &&
+        variant.variants.front().name == prepared.front().name &&
+        failed(
+            emit(emitIntraChunkStage, "__intra_chunk", perKeyHead, prepared)))
+      return failure();
+    own.firstApart =
+        variant.segments != 0 && variant.fusedChunks != 0 && variant.vSplit > 1;
+    // Maps of what a block prepares itself have whole states.
+    Algorithm ofMaps = own;
+    if (variant.fusedChunks != 0)
+      ofMaps.vSplit = 1;
+    if (variant.segments != 0 &&
+        failed(emit(emitMapsStage, "__maps" + variant.suffix, ofMaps,
+                    variant.variants)))
+      return failure();
+    if (own.firstApart &&
+        failed(emit(emitFirstStage, "__first" + variant.suffix, own,
+                    variant.variants)))
+      return failure();
+    if (variant.segments != 0 &&
+        failed(emit(emitScanStage, "__scan" + variant.suffix, own,
+                    variant.variants)))
+      return failure();
+    if (failed(emit(emitInterChunkStage, "__inter_chunk" + variant.suffix, own,
+                    variant.variants)))
+      return failure();
+  }
+  if (NormOperands::find(*parts) && failed(emitPass(emitNormStage, "__norm")))
+    return failure();
+  return success();
+}

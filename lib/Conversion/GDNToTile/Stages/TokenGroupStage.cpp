@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a group needs of memory is loaded a group ahead, into registers: there
+// are few warps, and each has something under way at any time.
+#include "Stages/TokenGroupStage.h"
+
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// Groups of a piece where there are many tokens: more of them share what a
+/// warp does once.
+static constexpr int64_t pieceGroups = 8;
+
+TokenGroupStage::TokenGroupStage(EntryViews &views, const KernelOperands &parts,
+                                 const Algorithm &algorithm,
+                                 ArrayRef<StageVariant> variants)
+    : ChunkStage(views, parts, algorithm, variants) {
+  blockTokens = std::min(algorithm.chunk, groupTokens);
+  pieceTokens = std::min(algorithm.chunk, algorithm.shortPieces != 0
+                                              ? algorithm.shortPieces
+                                              : pieceGroups * blockTokens);
+  // What comes of it is rounded to 16 bits.
+  fastExponentials = true;
+}
+
+SmallVector<std::string> TokenGroupStage::gridOf(const std::string &slots) {
+  return {slots, unitsForm(), std::to_string(algorithm.chunk / pieceTokens)};
+}
+
+void TokenGroupStage::emitChunkSlot(Value chunkSlot, Value isFirst,
+                                    Value valid) {
+  Value piece = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
+  first = mul(piece, index(pieceTokens));
+  // Tokens of a piece behind the row's end may lie past all of them.
+  Value before = arith::MinUIOp::create(b, loc, valid, first);
+  count = arith::MinUIOp::create(
+      b, loc, arith::SubIOp::create(b, loc, valid, before), index(pieceTokens));
+  begin = add(begin, first);
+  Value isFirstPiece = compare(arith::CmpIPredicate::eq, piece, index(0));
+  emitPiece(chunkSlot, arith::AndIOp::create(b, loc, isFirst, isFirstPiece));
+}
+
+void TokenGroupStage::emitGroups(
+    function_ref<Tiles(Value at, Value valid)> load,
+    function_ref<Tiles(Value at)> start,
+    function_ref<void(Value at, Value valid, ValueRange loaded, Tiles &carried)>
+        work) {
+  using arith::MinUIOp, arith::SubIOp;
+  Value step = index(blockTokens), none = index(0);
+  Value rest = arith::RemUIOp::create(b, loc, count, step);
+  Value whole = SubIOp::create(b, loc, count, rest);
+  Tiles tiles = load(none, MinUIOp::create(b, loc, whole, step));
+  const size_t numLoaded = tiles.size();
+  tiles.append(start(none));
+  auto loop = scf::ForOp::create(b, loc, none, whole, step, tiles);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value at = loop.getInductionVar();
+  // The last one once more, so that nothing depends on whether there is a next.
+  Value next = MinUIOp::create(b, loc, add(at, step),
+                               SubIOp::create(b, loc, whole, step));
+  Tiles yielded = load(next, Value());
+  Tiles held(loop.getRegionIterArgs());
+  Tiles carried(held.begin() + numLoaded, held.end());
+  work(at, Value(), ValueRange(held).take_front(numLoaded), carried);
+  yielded.append(carried);
+  if (!yielded.empty())
+    scf::YieldOp::create(b, loc, yielded);
+  b.setInsertionPointAfter(loop);
+  auto last = scf::IfOp::create(
+      b, loc, compare(arith::CmpIPredicate::ne, rest, none), false);
+  b.setInsertionPointToStart(last.thenBlock());
+  tiles = load(whole, rest);
+  carried = start(whole);
+  work(whole, rest, tiles, carried);
+}

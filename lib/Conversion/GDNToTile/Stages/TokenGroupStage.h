@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A stage of the variant "staged" that is a pass over memory: of a chunk, each
+// block has a piece for each head, and goes through it by groups of tokens that
+// fit the registers of a warp.
+#ifndef GDN_LIB_CONVERSION_GDNTOTILE_STAGES_TOKENGROUPSTAGE_H
+#define GDN_LIB_CONVERSION_GDNTOTILE_STAGES_TOKENGROUPSTAGE_H
+
+#include "Stages/ChunkStage.h"
+
+namespace gdn {
+
+class TokenGroupStage : public ChunkStage {
+public:
+  TokenGroupStage(EntryViews &views, const KernelOperands &parts,
+                  const Algorithm &algorithm,
+                  mlir::ArrayRef<StageVariant> variants);
+
+protected:
+  using Tiles = llvm::SmallVector<mlir::Value>;
+
+  llvm::SmallVector<std::string> gridOf(const std::string &slots) override;
+  bool readsIntraChunk() const override { return false; }
+  void emitChunkSlot(mlir::Value chunkSlot, mlir::Value isFirst,
+                     mlir::Value valid) override;
+  /// How many blocks share a piece, one for each head of something.
+  virtual std::string unitsForm() { return valueForm; }
+  /// The program of a piece, whose first token is `begin`; `isFirst` says
+  /// whether it is the first of its row.
+  virtual void emitPiece(mlir::Value chunkSlot, mlir::Value isFirst) = 0;
+  /// Group after group: `work` gets the group's first token within the piece,
+  /// what `load` gave for it, and the tiles that are carried from group to
+  /// group, for which it leaves the next; `start` gives those before a group.
+  /// How many tokens a group has is null where they are all it can have. Tiles
+  /// are loaded while the group before is worked on.
+  void
+  emitGroups(llvm::function_ref<Tiles(mlir::Value at, mlir::Value valid)> load,
+             llvm::function_ref<Tiles(mlir::Value at)> start,
+             llvm::function_ref<void(mlir::Value at, mlir::Value valid,
+                                     mlir::ValueRange loaded, Tiles &carried)>
+                 work);
+
+  mlir::Value first; // token of the piece within the chunk
+  mlir::Value count; // tokens of the piece that count
+  int64_t pieceTokens;
+};
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GDNTOTILE_STAGES_TOKENGROUPSTAGE_H

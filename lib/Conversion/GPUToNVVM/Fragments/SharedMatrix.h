@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A swizzled tile of 16-bit elements in shared memory, as matrix instructions
+// see it: blocks of 8 x 8 elements, of which a lane holds two neighbours of a
+// row in one 32-bit register.
+#ifndef GDN_LIB_CONVERSION_GPUTONVVM_FRAGMENTS_SHAREDMATRIX_H
+#define GDN_LIB_CONVERSION_GPUTONVVM_FRAGMENTS_SHAREDMATRIX_H
+
+#include "Kernel/BlockThreads.h"
+
+namespace gdn {
+
+struct KernelEntry;
+
+/// The place of a swizzled shared tile, at which a warp stands.
+class SharedMatrix {
+public:
+  SharedMatrix(mlir::OpBuilder &b, mlir::Location loc, mlir::Value lane,
+               gpu::SharedType type, mlir::Value pointer);
+
+  /// The corner of a block: row and column over 8, each a constant and a value
+  /// (an i32, or null for 0). A value's bits are apart from the constant's.
+  struct Corner {
+    int64_t row = 0, column = 0;
+    mlir::Value rowValue, columnValue;
+  };
+
+  /// Loads four blocks, i32 each: the one at `corner`, at a step from it, at
+  /// another step, at both. Steps are in blocks, (rows, columns); the corner's
+  /// column is a multiple of what they reach. With `transpose` each block is
+  /// transposed.
+  llvm::SmallVector<mlir::Value, 4> load4(const Corner &corner,
+                                          std::pair<int64_t, int64_t> step,
+                                          std::pair<int64_t, int64_t> other,
+                                          bool transpose) const;
+  /// Stores four blocks, which lie as those of `load4`, by one instruction that
+  /// GPUs with warpgroups have.
+  void store4(const Corner &corner, std::pair<int64_t, int64_t> step,
+              std::pair<int64_t, int64_t> other, mlir::ValueRange blocks,
+              bool transpose) const;
+  /// Stores a block, an i32 per lane, with `transpose` its transpose.
+  void store(const Corner &corner, mlir::Value block, bool transpose) const;
+
+  /// Address of the piece of 16 bytes that `column` bytes into `row` begin in,
+  /// plus what is left of them; i32 values.
+  mlir::Value getAddress(mlir::Value row, mlir::Value column) const;
+  /// `address`, `rows` rows further down, a multiple of 8.
+  mlir::Value getBelow(mlir::Value address, mlir::Value rows) const;
+
+private:
+  mlir::Value addressOf4(const Corner &corner, std::pair<int64_t, int64_t> step,
+                         std::pair<int64_t, int64_t> other) const;
+  mlir::Value swizzleOf(mlir::Value row) const;
+  mlir::Value addressOf(mlir::Value rowInBlock, const Corner &corner,
+                        mlir::Value laneColumn) const;
+
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+  Arithmetic a;
+  mlir::Value lane, pointer;
+  int64_t rowBytes;   // in a panel
+  int64_t panelBytes; // 0 if there is one panel
+  int64_t group;      // pieces that are swizzled among each other
+};
+
+/// The lhs and rhs operands of a product of 16 rows, 16 inner and 8 columns, in
+/// registers of `type` (bf16 or f16): 4 and 2 i32, and 4 sums, f32. Returns the
+/// sums with the product.
+llvm::SmallVector<mlir::Value, 4>
+emitMma(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type,
+        mlir::ValueRange lhs, mlir::ValueRange rhs, mlir::ValueRange acc);
+
+/// `gdn_gpu.load_shared` and `gdn_gpu.store_shared` of a swizzled tile,
+/// `gdn_gpu.matmul` and `gdn_gpu.tri_inverse`, on the thread's elements;
+/// `from`, an i32, is the first row of the buffer that a fragment of fewer rows
+/// has, or null.
+mlir::Value loadMatrix(mlir::OpBuilder &b, mlir::Location loc,
+                       const BlockThreads &threads, gpu::FragmentType type,
+                       gpu::SharedType buffer, mlir::Value pointer,
+                       mlir::Value from, bool transpose);
+void storeMatrix(mlir::OpBuilder &b, mlir::Location loc,
+                 const BlockThreads &threads, gpu::FragmentType type,
+                 mlir::Value local, gpu::SharedType buffer, mlir::Value pointer,
+                 mlir::Value from, bool transpose, bool hasStore4);
+mlir::Value emitMatmul(mlir::OpBuilder &b, const BlockThreads &threads,
+                       gpu::MatmulOp matmul, mlir::Value lhs,
+                       mlir::Value pointer, mlir::Value acc);
+
+/// In kernels that finish products: keeps the end of the last one ahead of
+/// `barrier` where copies go on behind it, by stores of what its last
+/// instructions give in a unit that there is none of. ptxas sees no order
+/// between a barrier and products, moves products behind it, and holds what
+/// they multiply, which was loaded before it.
+void finishProducts(mlir::OpBuilder &b, mlir::Operation *barrier,
+                    const mlir::IRMapping &values, const KernelEntry &entry);
+/// Products of warpgroups: what `gdn_gpu.start_matmul` gives, the sums under
+/// way, and what `gdn_gpu.await_matmul` makes of them once `left` of the
+/// products that were begun are under way at most.
+struct GroupLhs {
+  gpu::SharedType buffer; // null: the thread's elements of a fragment
+  mlir::Value value;      // those, or a pointer
+  bool transposed;        // a shared tile that is the transpose
+};
+llvm::SmallVector<mlir::Value>
+startGroupMatmul(mlir::OpBuilder &b, mlir::Location loc, int64_t inner,
+                 const GroupLhs &lhs, gpu::SharedType tile,
+                 gpu::FragmentType result, bool transposeRhs,
+                 mlir::Value pointer, mlir::Value acc);
+mlir::Value awaitGroupMatmul(mlir::OpBuilder &b, mlir::Location loc,
+                             gpu::FragmentType result,
+                             llvm::ArrayRef<mlir::Value> sums, int64_t left);
+/// A barrier of the block, for or in `op`: what was written before it can be
+/// read behind it, by products of warpgroups too.
+void emitBarrier(mlir::OpBuilder &b, mlir::Operation *op,
+                 const BlockThreads &threads);
+
+/// All threads of the blocks of a cluster meet; what they wrote is known.
+void emitClusterBarrier(mlir::OpBuilder &b, mlir::Location loc);
+/// Whether what was written before `commit` has to be fenced for products of
+/// warpgroups in the roles that receive it.
+bool emitsFence(gpu::CommitOp commit);
+/// `pointer` is that of the scratch tile.
+llvm::SmallVector<mlir::Value> emitTriInverse(mlir::OpBuilder &b,
+                                              const BlockThreads &threads,
+                                              gpu::TriInverseOp inverse,
+                                              mlir::ValueRange matrices,
+                                              mlir::Value pointer);
+
+/// The thread's 16-bit elements, two in an i32, and back.
+llvm::SmallVector<mlir::Value> getWords(mlir::OpBuilder &b, mlir::Location loc,
+                                        mlir::Value local);
+mlir::Value fromWords(mlir::OpBuilder &b, mlir::Location loc,
+                      mlir::ValueRange words, mlir::Type element);
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GPUTONVVM_FRAGMENTS_SHAREDMATRIX_H

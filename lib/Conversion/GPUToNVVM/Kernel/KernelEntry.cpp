@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Words to views, blocks to units. The words of a bound call are, for each
+// argument of the program in order, the pointer, sizes and strides of a memref
+// or the value of a null slot, then the symbols, the workspace and the number
+// of units (page on entries and images); tensor maps follow. They lie in the
+// parameter space: each is read where it is used.
+#include "Kernel/KernelEntry.h"
+
+#include "Fragments/SharedMatrix.h"
+
+#include "gdn/Conversion/FormCode.h"
+
+#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+/// Reads words one after another.
+class WordReader {
+public:
+  WordReader(OpBuilder &b, Location loc, Value words)
+      : b(b), loc(loc), words(words), types(b.getContext()) {}
+
+  Value word() {
+    Value at = LLVM::GEPOp::create(
+        b, loc, LLVM::LLVMPointerType::get(b.getContext()), b.getI64Type(),
+        words, ArrayRef<LLVM::GEPArg>{int32_t(next++)});
+    return LLVM::LoadOp::create(b, loc, b.getI64Type(), at);
+  }
+  Value index() {
+    return arith::IndexCastOp::create(b, loc, b.getIndexType(), word());
+  }
+  /// `alignment` bytes divide the address and the strides that `type` does not
+  /// say, or it is 0.
+  Value view(MemRefType type, int64_t alignment) {
+    Value address = word();
+    assumeMultiple(address, alignment);
+    Value pointer = LLVM::IntToPtrOp::create(
+        b, loc, LLVM::LLVMPointerType::get(b.getContext()), address);
+    auto view = MemRefDescriptor::poison(b, loc, types.convertType(type));
+    view.setAllocatedPtr(b, loc, pointer);
+    view.setAlignedPtr(b, loc, pointer);
+    view.setConstantOffset(b, loc, 0);
+    for (unsigned i = 0; i < type.getRank(); ++i)
+      view.setSize(b, loc, i, word());
+    int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    SmallVector<int64_t> known = type.getStridesAndOffset().first;
+    for (unsigned i = 0; i < type.getRank(); ++i) {
+      Value stride = word();
+      if (ShapedType::isDynamic(known[i]))
+        assumeMultiple(stride, alignment / bytes);
+      view.setStride(b, loc, i, stride);
+    }
+    return UnrealizedConversionCastOp::create(b, loc, type, Value(view))
+        .getResult(0);
+  }
+  /// A region of the workspace, row-major, from its address and its sizes.
+  Value region(MemRefType type, ArrayRef<Value> sizes) {
+    Value pointer = LLVM::IntToPtrOp::create(
+        b, loc, LLVM::LLVMPointerType::get(b.getContext()), word());
+    auto view = MemRefDescriptor::poison(b, loc, types.convertType(type));
+    view.setAllocatedPtr(b, loc, pointer);
+    view.setAlignedPtr(b, loc, pointer);
+    view.setConstantOffset(b, loc, 0);
+    Value stride = arith::ConstantIndexOp::create(b, loc, 1);
+    for (int64_t i = type.getRank() - 1; i >= 0; --i) {
+      auto asWord = [&](Value value) -> Value {
+        return arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
+      };
+      view.setSize(b, loc, i, asWord(sizes[i]));
+      view.setStride(b, loc, i, asWord(stride));
+      stride = b.createOrFold<arith::MulIOp>(loc, stride, sizes[i]);
+    }
+    return UnrealizedConversionCastOp::create(b, loc, type, Value(view))
+        .getResult(0);
+  }
+  static int64_t count(Type type) {
+    auto view = dyn_cast<MemRefType>(type);
+    return view ? 1 + 2 * view.getRank() : 1;
+  }
+
+private:
+  void assumeMultiple(Value value, int64_t of) {
+    if (of <= 1)
+      return;
+    Arithmetic a{b, loc};
+    Value rest = arith::AndIOp::create(b, loc, value, a.i64(of - 1));
+    LLVM::AssumeOp::create(b, loc, a.isEqual(rest, a.i64(0)));
+  }
+
+  OpBuilder &b;
+  Location loc;
+  Value words;
+  LLVMTypeConverter types;
+  unsigned next = 0;
+};
+} // namespace
+
+/// The size of an axis of the grid, an i32.
+static Value getAxisSize(OpBuilder &b, func::FuncOp source,
+                         const IRMapping &arguments, StringRef form) {
+  auto symbols = source->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
+  SmallVector<Value> values;
+  for (Value argument : source.getArguments().take_front(symbols.size()))
+    values.push_back(arguments.lookup(argument));
+  return arith::IndexCastOp::create(
+      b, source.getLoc(), b.getI32Type(),
+      emitForm(b, source.getLoc(), form, symbols, values));
+}
+
+/// Coordinates of `unit`, an i32: the last axis runs fastest. There are fewer
+/// than 2^31 units, so that 32 bits are enough, and far faster to divide.
+static SmallVector<Value> splitUnit(OpBuilder &b, func::FuncOp source,
+                                    const IRMapping &arguments, Value unit) {
+  Arithmetic a{b, source.getLoc()};
+  auto grid = source->getAttrOfType<ArrayAttr>("gdn_tile.grid");
+  SmallVector<Value> ids(grid.size());
+  for (int64_t axis = int64_t(grid.size()) - 1; axis >= 0; --axis) {
+    if (axis == 0) {
+      ids[0] = a.toIndex(unit);
+      break;
+    }
+    Value size = getAxisSize(b, source, arguments,
+                             cast<StringAttr>(grid[axis]).getValue());
+    ids[axis] = a.toIndex(arith::RemUIOp::create(b, a.loc, unit, size));
+    unit = arith::DivUIOp::create(b, a.loc, unit, size);
+  }
+  return ids;
+}
+
+/// True if the whole program runs for each unit of a block; else there is one
+/// unit, or roles take them by themselves.
+static bool isPersistent(func::FuncOp source) {
+  bool hasUnits = false;
+  source.walk([&](gdn::gpu::UnitsOp) { hasUnits = true; });
+  if (hasUnits)
+    return false;
+  auto perSm = source->getAttrOfType<IntegerAttr>("gdn_gpu.blocks_per_sm");
+  return perSm && perSm.getInt() > 0;
+}
+
+static unsigned countRegions(Operation *stage) {
+  auto workspace = stage->getAttrOfType<ArrayAttr>("gdn_tile.workspace");
+  return workspace ? workspace.size() : 0;
+}
+
+/// The most regions of a stage of the entry that `source` belongs to: a call
+/// has words for those of any variant.
+static unsigned countCallRegions(func::FuncOp source) {
+  auto entryOf = [](Operation *stage) {
+    auto owner = stage->getAttrOfType<StringAttr>("gdn_tile.stage_of");
+    return owner ? owner : SymbolTable::getSymbolName(stage);
+  };
+  unsigned most = countRegions(source);
+  for (Operation &op : *source->getBlock())
+    if (isa<func::FuncOp, LLVM::LLVMFuncOp>(op) &&
+        entryOf(&op) == entryOf(source))
+      most = std::max(most, countRegions(&op));
+  return most;
+}
+
+/// Bytes that an argument of a variant for aligned arrays promises.
+static int64_t promisedAlignment(BlockArgument arg) {
+  auto source = cast<func::FuncOp>(arg.getOwner()->getParentOp());
+  auto bytes = source.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(),
+                                                    "gdn_gpu.alignment");
+  return bytes && source->hasAttr("gdn_gpu.promised") ? bytes.getInt() : 0;
+}
+
+KernelEntry gdn::beginKernel(OpBuilder &b, func::FuncOp source) {
+  Location loc = source.getLoc();
+  MLIRContext *context = source.getContext();
+  unsigned numSymbols =
+      source->getAttrOfType<ArrayAttr>("gdn_tile.symbols").size();
+  auto workspace = source->getAttrOfType<ArrayAttr>("gdn_tile.workspace");
+  unsigned numRegions = countRegions(source);
+  unsigned numCallRegions = countCallRegions(source);
+  int64_t numWords = 2 + numCallRegions;
+  for (Type type : source.getArgumentTypes().drop_back(numRegions))
+    numWords += WordReader::count(type);
+
+  KernelEntry entry;
+  entry.tensorMaps = TensorMaps(source);
+  numWords = entry.tensorMaps.place(numWords);
+
+  b.setInsertionPoint(source);
+  auto pointer = LLVM::LLVMPointerType::get(context);
+  auto type =
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), {pointer});
+  entry.kernel = LLVM::LLVMFuncOp::create(b, loc, source.getName(), type);
+  auto words = LLVM::LLVMArrayType::get(b.getI64Type(), numWords);
+  entry.kernel.setArgAttr(0, LLVM::LLVMDialect::getByValAttrName(),
+                          TypeAttr::get(words));
+  entry.kernel.setArgAttr(
+      0, LLVM::LLVMDialect::getAlignAttrName(),
+      b.getI64IntegerAttr(entry.tensorMaps.isEmpty() ? 8 : 64));
+  entry.kernel.setArgAttr(0, NVVM::NVVMDialect::getGridConstantAttrName(),
+                          b.getUnitAttr());
+  if (auto cluster = source->getAttrOfType<IntegerAttr>("gdn_gpu.cluster"))
+    entry.kernel->setAttr(
+        NVVM::NVVMDialect::getClusterDimAttrName(),
+        b.getDenseI32ArrayAttr({int32_t(cluster.getInt()), 1, 1}));
+  Block *block = entry.kernel.addEntryBlock(b);
+  b.setInsertionPointToStart(block);
+
+  WordReader reader(b, loc, block->getArgument(0));
+  auto arguments = source.getArguments();
+  for (BlockArgument arg :
+       arguments.drop_front(numSymbols).drop_back(numRegions)) {
+    if (auto view = dyn_cast<MemRefType>(arg.getType()))
+      entry.arguments.map(arg, reader.view(view, promisedAlignment(arg)));
+    else
+      entry.arguments.map(arg, reader.index());
+  }
+  SmallVector<Value> symbols;
+  for (BlockArgument arg : arguments.take_front(numSymbols)) {
+    symbols.push_back(reader.index());
+    entry.arguments.map(arg, symbols.back());
+  }
+  for (auto [i, arg] : llvm::enumerate(arguments.take_back(numRegions))) {
+    SmallVector<Value> sizes;
+    for (auto form : cast<ArrayAttr>(workspace[i]).getAsRange<StringAttr>())
+      sizes.push_back(emitForm(
+          b, loc, form.getValue(),
+          source->getAttrOfType<ArrayAttr>("gdn_tile.symbols"), symbols));
+    // The last size is that of an element, in bytes.
+    auto type = cast<MemRefType>(arg.getType());
+    sizes.resize(type.getRank());
+    entry.arguments.map(arg, reader.region(type, sizes));
+  }
+  for (unsigned i = numRegions; i < numCallRegions; ++i)
+    (void)reader.word(); // of other variants
+  entry.workspace = reader.word();
+  entry.units = reader.word();
+
+  Arithmetic a{b, loc};
+  Type i32 = b.getI32Type();
+  Value thread = NVVM::ThreadIdXOp::create(b, loc, i32);
+  entry.threads.lane =
+      arith::AndIOp::create(b, loc, thread, a.i32(gdn::gpu::warpThreads - 1));
+  entry.threads.warp = arith::ShRUIOp::create(b, loc, thread, a.i32(5));
+  Value unit = NVVM::BlockIdXOp::create(b, loc, i32);
+  if (isPersistent(source)) {
+    Value end = arith::TruncIOp::create(b, loc, i32, entry.units);
+    Value step = NVVM::GridDimXOp::create(b, loc, i32);
+    auto loop = scf::ForOp::create(b, loc, unit, end, step);
+    LLVM::ReturnOp::create(b, loc, ValueRange());
+    b.setInsertionPointToStart(loop.getBody());
+    unit = loop.getInductionVar();
+  }
+  entry.blockIds = splitUnit(b, source, entry.arguments, unit);
+  return entry;
+}
+
+SmallVector<Value> gdn::beginUnits(OpBuilder &b, const KernelEntry &entry,
+                                   func::FuncOp source,
+                                   gdn::gpu::UnitsOp units) {
+  Location loc = units.getLoc();
+  Arithmetic a{b, loc};
+  Type i32 = b.getI32Type();
+  Value first = NVVM::BlockIdXOp::create(b, loc, i32);
+  Value blocks = NVVM::GridDimXOp::create(b, loc, i32);
+  Value end, step = blocks;
+  if (units.getContiguous()) {
+    auto share = [&](Value block) -> Value {
+      Value before = arith::DivUIOp::create(
+          b, loc, a.mul(a.toI64(block), entry.units), a.toI64(blocks));
+      return arith::TruncIOp::create(b, loc, i32, before);
+    };
+    end = share(a.add(first, a.i32(1)));
+    first = share(first);
+    step = a.i32(1);
+  } else {
+    end = arith::TruncIOp::create(b, loc, i32, entry.units);
+  }
+  auto loop = scf::ForOp::create(b, loc, first, end, step);
+  b.setInsertionPointToStart(loop.getBody());
+  return splitUnit(b, source, entry.arguments, loop.getInductionVar());
+}
+
+void gdn::finishKernel(OpBuilder &b, KernelEntry &entry, func::FuncOp source,
+                       int64_t sharedBytes, bool isDependent) {
+  Location loc = source.getLoc();
+  LLVM::LLVMFuncOp kernel = entry.kernel;
+  // What lies in a block is there as long as the other may ask for it.
+  if (source->hasAttr("gdn_gpu.cluster"))
+    emitClusterBarrier(b, loc);
+  if (isPersistent(source)) {
+    // The next unit stores into the tiles that this one loads from.
+    NVVM::Barrier0Op::create(b, loc);
+  } else {
+    LLVM::ReturnOp::create(b, loc, ValueRange());
+  }
+  auto number = [&](StringRef name, int64_t otherwise) {
+    auto attr = source->getAttrOfType<IntegerAttr>(name);
+    return int32_t(attr ? attr.getInt() : otherwise);
+  };
+  int32_t threads = number("gdn_gpu.threads", 0);
+  SmallVector<NamedAttribute> launch = {
+      b.getNamedAttr("threads", b.getI32IntegerAttr(threads)),
+      b.getNamedAttr("shared_bytes", b.getI64IntegerAttr(sharedBytes)),
+      b.getNamedAttr("cluster",
+                     b.getI32IntegerAttr(number("gdn_gpu.cluster", 1))),
+      b.getNamedAttr("blocks_per_sm",
+                     b.getI32IntegerAttr(number("gdn_gpu.blocks_per_sm", 0))),
+      b.getNamedAttr("dependent", b.getBoolAttr(isDependent))};
+  Attribute counters = source->getAttr("gdn_gpu.counters");
+  if (!counters) // groups of units that look for their last member
+    counters = source->getAttr("gdn_tile.groups");
+  if (counters)
+    launch.push_back(b.getNamedAttr("counters", counters));
+  if (!entry.tensorMaps.isEmpty())
+    launch.push_back(
+        b.getNamedAttr("tensor_maps", entry.tensorMaps.describe(source)));
+  // What parameters promise: bytes (0: their elements' size) and, for a variant
+  // that not every call can take, strides (0: any).
+  SmallVector<int64_t> alignments;
+  SmallVector<Attribute> layouts;
+  auto workspace = source->getAttrOfType<ArrayAttr>("gdn_tile.workspace");
+  for (BlockArgument arg :
+       source.getArguments().drop_back(workspace ? workspace.size() : 0)) {
+    if (!isa<MemRefType>(arg.getType()))
+      continue;
+    auto bytes = source.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(),
+                                                      "gdn_gpu.alignment");
+    alignments.push_back(bytes ? bytes.getInt() : 0);
+    SmallVector<int64_t> layout = {alignments.back()};
+    if (bytes)
+      for (int64_t stride :
+           cast<MemRefType>(arg.getType()).getStridesAndOffset().first)
+        layout.push_back(ShapedType::isDynamic(stride) ? 0 : stride);
+    layouts.push_back(b.getDenseI64ArrayAttr(layout));
+  }
+  if (source->hasAttr("gdn_gpu.promised"))
+    kernel->setAttr("gdn_gpu.layouts", b.getArrayAttr(layouts));
+  else
+    kernel->setAttr("gdn_gpu.alignments", b.getDenseI64ArrayAttr(alignments));
+  kernel->setAttr("gdn_gpu.launch", b.getDictionaryAttr(launch));
+  for (NamedAttribute attr : source->getDiscardableAttrs())
+    if (attr.getName().getValue().starts_with("gdn_tile.") ||
+        attr.getName() == "gdn_gpu.allow" ||
+        attr.getName() == "gdn_gpu.fewer_blocks")
+      kernel->setAttr(attr.getName(), attr.getValue());
+  kernel->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
+  kernel->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
+                  b.getDenseI32ArrayAttr({threads}));
+  if (int32_t blocks = number("gdn_gpu.min_blocks", 0))
+    kernel->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                    b.getI32IntegerAttr(blocks));
+  source.erase();
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Counters and launch dependences. The order that a last reader needs is: all
+// readers have their values before the last one overwrites them. A load is over
+// when an instruction that uses its register runs. So the counter's limit is
+// made to depend on the registers, by arithmetic that always gives zero but
+// that no compiler knows to: x * 0 is a zero or a NaN, and both are 0 as an
+// integer. Then a relaxed atomic is enough. A fence would wait for every load
+// that the thread has under way, the state's among them.
+#include "Sync/LaunchOrder.h"
+
+#include "Kernel/Assembly.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// All bits of the thread's elements, folded into an i32.
+static Value foldBits(OpBuilder &b, Location loc, Value local, Value bits) {
+  auto type = cast<VectorType>(local.getType());
+  auto integers = VectorType::get(
+      type.getShape(), b.getIntegerType(type.getElementTypeBitWidth()));
+  Value all = arith::BitcastOp::create(b, loc, integers, local);
+  for (int64_t i = 0; i < type.getNumElements(); ++i) {
+    Value element = vector::ExtractOp::create(b, loc, all, i);
+    if (!element.getType().isInteger(32))
+      element = arith::ExtUIOp::create(b, loc, b.getI32Type(), element);
+    bits = bits ? arith::XOrIOp::create(b, loc, bits, element).getResult()
+                : element;
+  }
+  return bits;
+}
+
+Value gdn::emitTicket(OpBuilder &b, Location loc, const BlockThreads &threads,
+                      Value workspace, Value counter, Value count,
+                      ArrayRef<Value> after) {
+  Arithmetic a{b, loc};
+  Type i32 = b.getI32Type();
+  Value limit = arith::IndexCastOp::create(b, loc, i32, count);
+  limit = arith::SubIOp::create(b, loc, limit, a.i32(1));
+  Value bound = limit, bits;
+  for (Value local : after)
+    bits = foldBits(b, loc, local, bits);
+  if (bits) {
+    Value zero = emitAssembly(b, loc, i32, bits,
+                              "{ .reg .f32 x; mov.b32 x, $1; mul.rn.f32 x, x, "
+                              "0f00000000; cvt.rzi.u32.f32 $0, x; }",
+                              "=r,r", /*hasSideEffects=*/false);
+    // Of all lanes: the one that counts stands for them.
+    Value isZero =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, zero, a.i32(0));
+    Value any = NVVM::VoteSyncOp::create(b, loc, b.getI1Type(), a.i32(-1),
+                                         isZero, NVVM::VoteSyncKind::any);
+    bound = arith::OrIOp::create(b, loc, limit,
+                                 arith::ExtUIOp::create(b, loc, i32, any));
+  }
+  Value address = a.add(workspace, a.mul(a.toI64(counter), a.i64(4)));
+  // Without a branch: where two ways met, a move would wait for the answer.
+  return emitAssembly(b, loc, i32, {threads.lane, address, bound},
+                      "{ .reg .pred first; setp.eq.s32 first, $1, 0; "
+                      "mov.u32 $0, 0; "
+                      "@first atom.relaxed.gpu.global.inc.u32 $0, [$2], $3; }",
+                      "=&r,r,l,r,~{memory}", /*hasSideEffects=*/true);
+}
+
+Value gdn::emitIsLast(OpBuilder &b, Location loc, Value ticket, Value count) {
+  Arithmetic a{b, loc};
+  Type i32 = b.getI32Type();
+  ticket = NVVM::ShflOp::create(b, loc, i32, a.i32(-1), ticket, a.i32(0),
+                                a.i32(31), NVVM::ShflKind::idx, UnitAttr());
+  Value limit = arith::IndexCastOp::create(b, loc, i32, count);
+  limit = arith::SubIOp::create(b, loc, limit, a.i32(1));
+  return a.isEqual(ticket, limit);
+}
+
+void gdn::emitAwaitLaunch(OpBuilder &b, Location loc) {
+  emitAssembly(b, loc, Type(), {}, "griddepcontrol.wait;", "~{memory}",
+               /*hasSideEffects=*/true);
+}
+
+void gdn::emitReleaseLaunch(OpBuilder &b, Location loc) {
+  emitAssembly(b, loc, Type(), {}, "griddepcontrol.launch_dependents;",
+               "~{memory}",
+               /*hasSideEffects=*/true);
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Buffers by one walk in program order. Every tile gets scratch of its own
+// unless a rule below shows that it can share.
+#include "TileBuffers.h"
+
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SmallSet.h"
+
+using namespace mlir;
+using namespace gdn;
+
+static bool isTile(Value value) { return isa<VectorType>(value.getType()); }
+
+unsigned TileBuffers::addScratch(VectorType type) {
+  Buffer buffer;
+  buffer.type = type;
+  buffer.offset = scratchBytes;
+  int64_t bytes =
+      type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
+  scratchBytes += llvm::alignTo(bytes, 64);
+  buffers.push_back(buffer);
+  return buffers.size() - 1;
+}
+
+/// True if the tile's rows are whole, contiguous rows of the view.
+template <typename OpTy> static bool isWholeRows(OpTy op) {
+  auto view = cast<MemRefType>(op.getView().getType());
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  ArrayRef<int64_t> dims = op.getDims();
+  return !op.getRows() && dims.size() == 2 && dims[0] == view.getRank() - 2 &&
+         dims[1] == view.getRank() - 1 &&
+         view.getDimSize(dims[1]) == op.getTile().getType().getDimSize(1) &&
+         succeeded(view.getStridesAndOffset(strides, offset)) &&
+         strides.back() == 1;
+}
+
+/// What a view is cut from: an argument of the function, if all is well.
+static Value rootOf(Value view) {
+  while (Operation *op = view.getDefiningOp()) {
+    if (!isa<memref::ReinterpretCastOp, memref::CastOp, memref::SubViewOp,
+             memref::ExtractStridedMetadataOp>(op))
+      break;
+    view = op->getOperand(0);
+  }
+  return view;
+}
+
+/// Views of different arguments do not overlap where one of them is written:
+/// binding checks that. Nothing is known of other views.
+static bool mayOverlap(Value a, Value b) {
+  auto isArgument = [](Value root) {
+    auto arg = dyn_cast<BlockArgument>(root);
+    return arg && isa<func::FuncOp>(arg.getOwner()->getParentOp());
+  };
+  Value first = rootOf(a), second = rootOf(b);
+  return first == second || !isArgument(first) || !isArgument(second);
+}
+
+/// True if an op strictly between `from` and `to` in one block may have one of
+/// `Effects` on the memory of `view`.
+template <typename... Effects>
+static bool touchesMemory(Operation *from, Operation *to, Value view) {
+  for (Operation *op = from->getNextNode(); op && op != to;
+       op = op->getNextNode()) {
+    if (isMemoryEffectFree(op))
+      continue;
+    auto interface = dyn_cast<MemoryEffectOpInterface>(op);
+    if (!interface)
+      return true;
+    SmallVector<MemoryEffects::EffectInstance> effects;
+    interface.getEffects(effects);
+    for (const MemoryEffects::EffectInstance &effect : effects)
+      if (isa<Effects...>(effect.getEffect()) &&
+          (!effect.getValue() || mayOverlap(effect.getValue(), view)))
+        return true;
+  }
+  return false;
+}
+
+/// True if `scan` does exactly one token: its state passes through once.
+static bool isOneToken(tile::DeltaScanOp scan) {
+  return cast<VectorType>(scan.getKey().getType()).getDimSize(0) == 1 &&
+         getConstantIntValue(scan.getValid()) == 1;
+}
+
+/// True if rows that `store` writes are rows that `load` has read before, or
+/// rows that it never reads: the matrices are the same or apart.
+static bool canUpdateRows(tile::LoadOp load, tile::StoreOp store) {
+  if (!mayOverlap(load.getView(), store.getView()))
+    return true;
+  if (load.getView() != store.getView())
+    return false;
+  for (int64_t dim : load.getDims()) {
+    Value from = load.getIndices()[dim], to = store.getIndices()[dim];
+    if (from != to && (!getConstantIntValue(from) ||
+                       getConstantIntValue(from) != getConstantIntValue(to)))
+      return false;
+  }
+  return true;
+}
+
+/// A load whose only use reads it row by row, with no write in between, stays
+/// where it is.
+void TileBuffers::assignLoad(tile::LoadOp load) {
+  Value tile = load.getTile();
+  Operation *user = tile.hasOneUse() ? *tile.user_begin() : nullptr;
+  auto scan = dyn_cast_or_null<tile::DeltaScanOp>(user);
+  if (scan && scan.getState() == tile && isOneToken(scan) &&
+      user->getBlock() == load->getBlock() && isWholeRows(load) &&
+      !touchesMemory<MemoryEffects::Write>(load, user, load.getView())) {
+    Buffer buffer;
+    buffer.kind = Buffer::LoadedView;
+    buffer.type = load.getTile().getType();
+    buffer.access = load;
+    buffers.push_back(buffer);
+    of[tile] = buffers.size() - 1;
+    ++numInPlace;
+    return;
+  }
+  of[tile] = addScratch(load.getTile().getType());
+}
+
+/// The new state of one token goes straight to the view that stores it, if the
+/// store may happen as early as the scan.
+bool TileBuffers::assignInPlace(tile::DeltaScanOp scan) {
+  const Buffer &from = buffers[of[scan.getState()]];
+  Value next = scan.getNewState();
+  auto store = next.hasOneUse() ? dyn_cast<tile::StoreOp>(*next.user_begin())
+                                : tile::StoreOp();
+  if (from.kind != Buffer::LoadedView || !store ||
+      store->getBlock() != scan->getBlock() || !isWholeRows(store) ||
+      !canUpdateRows(cast<tile::LoadOp>(from.access), store) ||
+      touchesMemory<MemoryEffects::Read, MemoryEffects::Write>(scan, store,
+                                                               store.getView()))
+    return false;
+  auto isLate = [&](Value operand) {
+    Operation *def = operand.getDefiningOp();
+    return def && def->getBlock() == scan->getBlock() &&
+           !def->isBeforeInBlock(scan);
+  };
+  if (isLate(store.getView()) || llvm::any_of(store.getIndices(), isLate))
+    return false;
+  Buffer buffer;
+  buffer.kind = Buffer::StoredView;
+  buffer.type = scan.getNewState().getType();
+  buffer.access = store;
+  buffers.push_back(buffer);
+  of[next] = buffers.size() - 1;
+  ++numInPlace;
+  return true;
+}
+
+void TileBuffers::assignScan(tile::DeltaScanOp scan) {
+  of[scan.getOutput()] = addScratch(scan.getOutput().getType());
+  if (Value deltas = scan.getDeltas())
+    of[deltas] = addScratch(cast<VectorType>(deltas.getType()));
+  if (!assignInPlace(scan) && !takeOver(scan.getNewState(), scan.getState()))
+    of[scan.getNewState()] = addScratch(scan.getNewState().getType());
+}
+
+/// Each result takes the place of an input that no other result has taken.
+void TileBuffers::assignMap(tile::MapRowsOp map) {
+  llvm::SmallDenseSet<unsigned> taken;
+  for (Value result : map.getResults()) {
+    bool found = llvm::any_of(map.getInputs(), [&](Value input) {
+      return !taken.contains(of[input]) && takeOver(result, input);
+    });
+    if (!found)
+      of[result] = addScratch(cast<VectorType>(result.getType()));
+    taken.insert(of[result]);
+  }
+}
+
+/// True if `op` is the last to use `value` and uses it once, as an operand: not
+/// from its body. A value from outside a loop is read again by the next
+/// iteration, so it has to be of the same block.
+static bool isLastUse(Value value, Operation *op) {
+  Block *block = value.getParentBlock();
+  if (op->getBlock() != block || llvm::count(op->getOperands(), value) != 1)
+    return false;
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    if (user == op)
+      return true;
+    Operation *other = block->findAncestorOpInBlock(*user);
+    return other && other != op && other->isBeforeInBlock(op);
+  });
+}
+
+bool TileBuffers::takeOver(Value result, Value operand) {
+  if (operand.getType() != result.getType() ||
+      buffers[of[operand]].kind != Buffer::Scratch ||
+      !isLastUse(operand, result.getDefiningOp()))
+    return false;
+  of[result] = of[operand];
+  ++numInPlace;
+  return true;
+}
+
+/// Gives a tile that only the end of its loop's body uses the buffer that the
+/// loop carries it in, where the body has done with the tile it got there.
+bool TileBuffers::moveToCarried(Value result) {
+  auto loop = dyn_cast<scf::ForOp>(result.getDefiningOp()->getParentOp());
+  if (!loop || !result.hasOneUse())
+    return false;
+  OpOperand &use = *result.use_begin();
+  if (use.getOwner() != loop.getBody()->getTerminator())
+    return false;
+  Value arg = loop.getRegionIterArg(use.getOperandNumber());
+  unsigned buffer = of[arg];
+  auto isDone = [&](Operation *user) {
+    Operation *other = loop.getBody()->findAncestorOpInBlock(*user);
+    return other && other->isBeforeInBlock(result.getDefiningOp());
+  };
+  if (!llvm::all_of(arg.getUsers(), isDone) ||
+      llvm::any_of(of, [&](auto &known) {
+        return known.second == buffer && known.first != arg &&
+               loop->isAncestor(known.first.getParentBlock()->getParentOp());
+      }))
+    return false;
+  of[result] = buffer;
+  ++numInPlace;
+  return true;
+}
+
+void TileBuffers::assignLoop(scf::ForOp loop) {
+  for (auto [init, arg, result] : llvm::zip(
+           loop.getInitArgs(), loop.getRegionIterArgs(), loop.getResults())) {
+    if (!isTile(init))
+      continue;
+    bool owned = init.hasOneUse() &&
+                 buffers[of[init]].kind == Buffer::Scratch &&
+                 init.getParentBlock() == loop->getBlock();
+    of[arg] = owned ? of[init] : addScratch(cast<VectorType>(init.getType()));
+    of[result] = of[arg];
+    numInPlace += owned;
+  }
+}
+
+TileBuffers TileBuffers::assign(func::FuncOp function) {
+  TileBuffers buffers;
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto map = dyn_cast<tile::MapRowsOp>(op)) {
+      buffers.assignMap(map);
+      return WalkResult::skip(); // the body works on rows, not tiles
+    }
+    if (auto load = dyn_cast<tile::LoadOp>(op)) {
+      buffers.assignLoad(load);
+    } else if (auto fill = dyn_cast<tile::FillOp>(op)) {
+      buffers.of[fill.getTile()] = buffers.addScratch(fill.getTile().getType());
+    } else if (auto conv = dyn_cast<tile::Conv1dOp>(op)) {
+      buffers.of[conv.getResult()] =
+          buffers.addScratch(conv.getResult().getType());
+      if (!buffers.takeOver(conv.getNewWindow(), conv.getWindow()))
+        buffers.of[conv.getNewWindow()] =
+            buffers.addScratch(conv.getNewWindow().getType());
+    } else if (auto scan = dyn_cast<tile::DeltaScanOp>(op)) {
+      buffers.assignScan(scan);
+    } else if (auto fold = dyn_cast<tile::DeltaFoldOp>(op)) {
+      if (!buffers.takeOver(fold.getNewState(), fold.getState()))
+        buffers.of[fold.getNewState()] =
+            buffers.addScratch(fold.getNewState().getType());
+    } else if (auto matmul = dyn_cast<tile::MatmulOp>(op)) {
+      if (!matmul.getAcc() ||
+          !buffers.takeOver(matmul.getResult(), matmul.getAcc()))
+        buffers.of[matmul.getResult()] =
+            buffers.addScratch(matmul.getResult().getType());
+    } else if (isa<tile::TransposeOp, tile::TriInverseOp, tile::PrefixSumOp,
+                   tile::SuffixSumOp, tile::ExtractRowOp, tile::DecayMatrixOp,
+                   tile::DecayScoresOp>(op)) {
+      for (Value result : op->getResults())
+        if (!buffers.moveToCarried(result))
+          buffers.of[result] =
+              buffers.addScratch(cast<VectorType>(result.getType()));
+    } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      buffers.assignLoop(loop);
+    }
+    return WalkResult::advance();
+  });
+  return buffers;
+}

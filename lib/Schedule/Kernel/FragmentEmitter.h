@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The ops of a tile program as ops on fragments, for warps that all hold their
+// tiles the same way.
+#ifndef GDN_LIB_SCHEDULE_KERNEL_FRAGMENTEMITTER_H
+#define GDN_LIB_SCHEDULE_KERNEL_FRAGMENTEMITTER_H
+
+#include "gdn/Dialect/GPU/IR/GPU.h"
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace gdn {
+
+/// The layout of tiles of `columns` columns in one warp: as few columns per
+/// lane as make a power of two.
+gpu::RowsAttr getWarpRows(mlir::MLIRContext *context, int64_t columns);
+
+/// Bytes that are known to divide the addresses of a view's tiles: the caller
+/// promises them for an argument.
+int64_t getAlignment(mlir::Value view);
+
+/// Tokens of a recurrence that ops are emitted for at once: of the tiles named
+/// here, which have a row or an element per token, `count` rows, of which the
+/// first `valid` are read and written.
+struct TokenGroup {
+  llvm::DenseSet<mlir::Value> tiles;
+  int64_t count = 1;
+  mlir::Value valid;
+};
+
+/// Emits tile ops for the warps of one role.
+///
+/// `scalars` maps the values of the tile program that are no tiles. A value of
+/// floating point that it lacks is computed where it is first used.
+class FragmentEmitter {
+public:
+  /// For one warp.
+  FragmentEmitter(mlir::OpBuilder &b, const mlir::IRMapping &scalars)
+      : b(b), scalars(scalars) {}
+  /// For all warps of the block, matrices in the layout `rows`.
+  FragmentEmitter(mlir::OpBuilder &b, const mlir::IRMapping &scalars,
+                  gpu::RowsAttr rows)
+      : b(b), scalars(scalars), rows(rows) {}
+
+  /// From here on ops are those of a group of tokens; null ends it.
+  void setTokens(const TokenGroup *group) { tokens = group; }
+
+  /// Emits an op whose result is a tile; see makesTile.
+  void emit(mlir::Operation *op);
+  /// Asks for what `load` will read.
+  void emitPrefetch(tile::LoadOp load);
+  /// Whether a load may be begun ahead of it: whole, and by each thread its
+  /// part.
+  bool mayBegin(tile::LoadOp load) const;
+  /// Begins to load what `load` asks for, to `buffer`; whoever emits the load
+  /// says so with `setBegun`.
+  void emitBegin(tile::LoadOp load, mlir::Value buffer);
+  void setBegun(mlir::Value tile, mlir::Value buffer) { begun[tile] = buffer; }
+  /// Emits a `gdn_tile.store`, or an `scf.if` around some. Before the last
+  /// block of a group stores, all of the group hold what they loaded of the
+  /// same view: `loads` names these loads.
+  void emitStores(mlir::Operation *op, mlir::ArrayRef<mlir::Operation *> loads);
+
+  /// Asks who is the last of the group that `branch` waits for, long before
+  /// `emitStores` of it; null if it waits for none. The answer is for
+  /// `setTicket`.
+  mlir::Value emitTicket(mlir::Operation *branch,
+                         mlir::ArrayRef<mlir::Operation *> loads);
+  void setTicket(mlir::Operation *branch, mlir::Value ticket) {
+    tickets[branch] = ticket;
+  }
+
+  /// The fragment of a tile that was emitted or set.
+  mlir::Value operator[](mlir::Value tile) const {
+    return fragments.lookup(tile);
+  }
+  void set(mlir::Value tile, mlir::Value fragment) {
+    fragments[tile] = fragment;
+  }
+
+  /// From here on `value`, which is no tile, is `here`.
+  void mapScalar(mlir::Value value, mlir::Value here) {
+    scalars.map(value, here);
+  }
+  /// A value that is no tile.
+  mlir::Value scalar(mlir::Value value);
+  /// The fragment type of a tile of the program.
+  gpu::FragmentType typeOf(mlir::Value tile) const;
+
+private:
+  llvm::SmallVector<mlir::Value>
+  getReads(mlir::Operation *branch, mlir::ArrayRef<mlir::Operation *> loads);
+  void emitMap(tile::MapRowsOp map);
+  bool isPerToken(mlir::Value tile) const {
+    return tokens && tokens->tiles.contains(tile);
+  }
+  /// The tile's type, with as many rows as there are tokens.
+  mlir::VectorType tileType(mlir::Value tile) const;
+  mlir::Value inlineRow(mlir::Value tile,
+                        llvm::DenseMap<mlir::Value, mlir::Value> &rowOf);
+  mlir::Operation *cloneInto(mlir::Operation *op, mlir::IRMapping &mapping);
+  llvm::SmallVector<mlir::Value> mapped(mlir::ValueRange values);
+
+  mlir::OpBuilder &b;
+  mlir::IRMapping scalars;
+  gpu::RowsAttr rows; // null for one warp
+  const TokenGroup *tokens = nullptr;
+  llvm::DenseMap<mlir::Value, mlir::Value> fragments;
+  llvm::DenseMap<mlir::Value, mlir::Value> begun; // tiles' buffers
+  llvm::DenseMap<mlir::Operation *, mlir::Value> tickets;
+};
+
+} // namespace gdn
+
+#endif // GDN_LIB_SCHEDULE_KERNEL_FRAGMENTEMITTER_H

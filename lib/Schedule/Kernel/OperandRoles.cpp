@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Roles by slices: what an operand of the scan is computed from belongs to the
+// operand's role; a store belongs to the role that computes with what it
+// stores.
+#include "Kernel/OperandRoles.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+bool gdn::makesTile(Operation *op) {
+  return isa<tile::LoadOp, tile::FillOp, tile::MapRowsOp, tile::Conv1dOp>(op);
+}
+
+SetVector<Value> gdn::getUsedTiles(Operation *op) {
+  SetVector<Value> used;
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (Operation *from = operand.getDefiningOp();
+          from && isa<tile::TileDialect>(from->getDialect()) &&
+          isa<VectorType>(operand.getType()) && !op->isAncestor(from))
+        used.insert(operand);
+  });
+  return used;
+}
+
+/// The ops that `value` is computed from, `value`'s own included, up to the
+/// scan; notes in `reached` which results of the scan they use.
+static void collectSlice(Value value, tile::DeltaScanOp scan,
+                         SetVector<Operation *> &slice,
+                         SetVector<Value> &reached) {
+  Operation *op = value.getDefiningOp();
+  if (op == scan) {
+    reached.insert(value);
+    return;
+  }
+  if (!op || !slice.insert(op))
+    return;
+  for (Value used : getUsedTiles(op))
+    collectSlice(used, scan, slice, reached);
+}
+
+static bool inProgramOrder(Operation *x, Operation *y) {
+  return x->isBeforeInBlock(y);
+}
+
+SmallVector<Operation *> gdn::getTilesBefore(Operation *loop, Value value) {
+  SetVector<Operation *> slice;
+  SmallVector<Value> next = {value};
+  while (!next.empty()) {
+    Operation *op = next.pop_back_val().getDefiningOp();
+    if (op && op->getBlock() == loop->getBlock() && makesTile(op) &&
+        slice.insert(op))
+      llvm::append_range(next, getUsedTiles(op));
+  }
+  SmallVector<Operation *> ops = slice.takeVector();
+  llvm::sort(ops, inProgramOrder);
+  return ops;
+}
+
+/// What the loop begins with where `value` is one of its carried tiles.
+static Value getInitial(scf::ForOp loop, Value value) {
+  auto arg = dyn_cast<BlockArgument>(value);
+  if (!loop || !arg || arg.getOwner() != loop.getBody() ||
+      arg == loop.getInductionVar())
+    return nullptr;
+  return loop.getTiedLoopInit(arg)->get();
+}
+
+tile::DeltaFoldOp gdn::getFold(Operation *loop, tile::DeltaScanOp scan) {
+  Value value = getInitial(dyn_cast<scf::ForOp>(loop), scan.getState());
+  while (value) {
+    Operation *op = value.getDefiningOp();
+    if (auto fold = dyn_cast_or_null<tile::DeltaFoldOp>(op))
+      return fold;
+    auto map = dyn_cast_or_null<tile::MapRowsOp>(op);
+    value = map ? map.getInputs().front() : Value();
+  }
+  return nullptr;
+}
+
+FailureOr<ScanRoles> ScanRoles::analyse(tile::DeltaScanOp scan) {
+  std::array<SetVector<Operation *>, 6> slices;
+  SetVector<Value> none;
+  auto make = [&](ScanRole role, Value operand) {
+    collectSlice(operand, scan, slices[unsigned(role)], none);
+  };
+  make(ScanRole::query, scan.getQuery());
+  make(ScanRole::key, scan.getKey());
+  make(ScanRole::value, scan.getValue());
+  make(ScanRole::gates, scan.getLogDecay());
+  make(ScanRole::gates, scan.getBeta());
+  make(ScanRole::state, scan.getState());
+
+  ScanRoles roles;
+  for (Operation &op : *scan->getBlock()) {
+    bool stores = isa<tile::StoreOp>(op);
+    op.walk([&](tile::StoreOp) { stores = true; });
+    if (!stores)
+      continue;
+    SetVector<Operation *> slice;
+    SetVector<Value> reached;
+    for (Value tile : getUsedTiles(&op))
+      collectSlice(tile, scan, slice, reached);
+    std::optional<ScanRole> role;
+    if (reached.contains(scan.getNewState()))
+      role = ScanRole::state;
+    else if (reached.contains(scan.getOutput()))
+      role = ScanRole::output;
+    else if (scan.getDeltas() && reached.contains(scan.getDeltas()))
+      role = ScanRole::value;
+    // By what it computes with, or else by what it loads.
+    for (bool isLoad : {false, true})
+      for (unsigned i = 0; !role && i < slices.size(); ++i)
+        if (llvm::any_of(slice, [&](Operation *inner) {
+              return isa<tile::LoadOp>(inner) == isLoad &&
+                     slices[i].contains(inner);
+            }))
+          role = ScanRole(i);
+    if (!role || reached.size() > 1)
+      return op.emitOpError("expects to store the state, what follows from the "
+                            "output, or what an operand of the scan is made "
+                            "from");
+    if (role == ScanRole::state)
+      for (Value tile : getUsedTiles(&op)) {
+        SetVector<Operation *> own;
+        SetVector<Value> from;
+        collectSlice(tile, scan, own, from);
+        if (!from.contains(scan.getNewState()))
+          return op.emitOpError("expects to store the state alone, but also "
+                                "stores another tile");
+      }
+    slices[unsigned(*role)].insert_range(slice);
+    roles.work[unsigned(*role)].stores.push_back(&op);
+  }
+  auto loop = dyn_cast<scf::ForOp>(scan->getParentOp());
+  for (auto [slice, work] : llvm::zip(slices, roles.work)) {
+    SetVector<Operation *> before;
+    auto addBefore = [&](Value value) {
+      before.insert_range(getTilesBefore(loop, value));
+    };
+    for (Operation *op : slice) {
+      bool isBefore = loop && op->getBlock() == loop->getBlock();
+      if (!makesTile(op) || !(isBefore || op->getBlock() == scan->getBlock()))
+        return op->emitOpError("expects to make a tile beside the scan");
+      if (isBefore)
+        before.insert(op);
+      else
+        work.tiles.push_back(op);
+      for (Value operand : op->getOperands())
+        if (Value initial = getInitial(loop, operand))
+          addBefore(initial);
+    }
+    work.before = before.takeVector();
+    llvm::sort(work.before, inProgramOrder);
+    llvm::sort(work.tiles, inProgramOrder);
+  }
+  if (Value initial = getInitial(loop, scan.getState())) {
+    SmallVector<Operation *> before = getTilesBefore(loop, initial);
+    // Pending tokens come between the state in memory and the scan.
+    if (tile::DeltaFoldOp fold = getFold(loop, scan))
+      llvm::append_range(before, getTilesBefore(loop, fold.getState()));
+    llvm::sort(before, inProgramOrder);
+    roles.work[unsigned(ScanRole::state)].before = before;
+  }
+  return roles;
+}

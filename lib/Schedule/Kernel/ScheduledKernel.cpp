@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The control flow of a tile program around what a schedule lays out: the same
+// ops, with stores by the last warp.
+#include "Kernel/ScheduledKernel.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// Registers of a multiprocessor. Of its share a thread gives half to elements
+/// of the state, which all are f32 for a while; in passes a quarter, since keys
+/// and queries stay beside them from one to the next.
+static constexpr int64_t numRegisters = 64 * 1024;
+
+/// The warp of each role but the state, which all warps hold.
+static int64_t getWarp(ScanRole role, int64_t numWarps) {
+  return role == ScanRole::output ? numWarps - 1 : int64_t(role);
+}
+
+/// Columns of a row that a thread holds, where it can be: a key and a query
+/// take as many registers each.
+static constexpr int64_t maxLocalColumns = 16;
+
+/// Rows of the state to warps, some lanes to a row, more for rows of many
+/// columns. Rows of f32, and of "narrow", go to the warps in turns, so that the
+/// block sweeps over the state: with 512 rows of 32 heads and states of f32
+/// that and the lanes are 2 %.
+bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
+  int64_t maxLocalElements =
+      numRegisters / (minBlocks * numWarps * gpu::warpThreads) / 2;
+  int64_t maxPassElements = maxLocalElements / 2;
+  auto state = cast<VectorType>(scan.getState().getType());
+  int64_t columns = state.getDimSize(1);
+  int64_t vector = 16 / (stored.getIntOrFloatBitWidth() / 8);
+  while (columns % vector != 0)
+    vector /= 2;
+  const std::optional<int64_t> own = getOwnLanes();
+  int64_t lanes = own.value_or(getRowLanes(stored));
+  while (lanes > 1 && columns % (lanes * vector) != 0)
+    lanes /= 2;
+  while (!own && lanes < gpu::warpThreads &&
+         columns > lanes * maxLocalColumns &&
+         columns % (2 * lanes * vector) == 0)
+    lanes *= 2;
+  stateRows = gpu::RowsAttr::get(b.getContext(), numWarps, lanes, vector,
+                                 /*cyclic=*/stored.isF32() || widensRows());
+  int64_t rows = state.getDimSize(0);
+  auto fits = [&](int64_t passes) {
+    if (rows % passes != 0)
+      return false;
+    auto part =
+        VectorType::get({rows / passes, columns}, state.getElementType());
+    int64_t size = gpu::FragmentType::get(part, stateRows).getLocalSize();
+    if (widensRows())
+      size = llvm::divideCeil(size * stored.getIntOrFloatBitWidth(), 32);
+    return size <= (passes == 1 ? maxLocalElements : maxPassElements);
+  };
+  while (takesPasses() && numPasses < rows && !fits(numPasses))
+    ++numPasses;
+  if (fits(numPasses))
+    return true;
+  scan.emitRemark("a state of ")
+      << state.getNumElements()
+      << " elements has no buffer in the registers of " << numWarps
+      << " warps, which can hold "
+      << maxLocalElements * numWarps * gpu::warpThreads;
+  return false;
+}
+
+gpu::WarpsOp ScheduledKernel::enterWarps(ScanRole role, TypeRange results) {
+  auto warps = gpu::WarpsOp::create(b, scan.getLoc(), results,
+                                    getWarp(role, numWarps), 1, {});
+  b.createBlock(&warps.getBody());
+  return warps;
+}
+
+void ScheduledKernel::emitAwait() {
+  gpu::AwaitLaunchOp::create(b, scan.getLoc());
+  gpu::ReleaseLaunchOp::create(b, scan.getLoc());
+}
+
+Value ScheduledKernel::allocate(VectorType tile) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(entry);
+  return gpu::AllocOp::create(b, scan.getLoc(), gpu::SharedType::get(tile));
+}
+
+SmallVector<tile::LoadOp> gdn::getLoads(ArrayRef<Operation *> ops) {
+  SmallVector<tile::LoadOp> loads;
+  for (Operation *op : ops)
+    if (auto load = dyn_cast<tile::LoadOp>(op))
+      loads.push_back(load);
+  llvm::stable_sort(loads, [](tile::LoadOp x, tile::LoadOp y) {
+    return llvm::is_sorted(x.getDims()) && !llvm::is_sorted(y.getDims());
+  });
+  return loads;
+}
+
+Value ScheduledKernel::loadShared(Value operand, Attribute layout, Value row) {
+  auto type = cast<VectorType>(operand.getType());
+  auto rowType = VectorType::get({type.getDimSize(1)}, type.getElementType());
+  return gpu::LoadSharedOp::create(b, scan.getLoc(),
+                                   gpu::FragmentType::get(rowType, layout),
+                                   shared[operand], row);
+}
+
+void ScheduledKernel::emitScalars(Block &block) {
+  for (Operation &op : block.without_terminator()) {
+    if (auto id = dyn_cast<tile::BlockIdOp>(op))
+      scalars.map(id.getResult(),
+                  gpu::BlockIdOp::create(b, op.getLoc(), b.getIndexType(),
+                                         id.getAxis()));
+    else if (!isa<tile::TileDialect>(op.getDialect()) &&
+             op.getNumRegions() == 0 &&
+             llvm::none_of(op.getResultTypes(), llvm::IsaPred<FloatType>))
+      b.clone(op, scalars);
+  }
+}
+
+/// Stores beside the scan's branch: zeros of a row that is not live.
+void ScheduledKernel::emitPlainStore(tile::StoreOp store) {
+  gpu::WarpsOp warps = enterWarps(ScanRole::output);
+  FragmentEmitter warp(b, scalars);
+  for (Value tile : getUsedTiles(store))
+    warp.emit(tile.getDefiningOp());
+  warp.emitStores(store, {});
+  gpu::YieldOp::create(b, scan.getLoc());
+  b.setInsertionPointAfter(warps);
+}
+
+/// A block of the program: the root's own by role, others op by op.
+void ScheduledKernel::emitBlock(Block &block) {
+  if (root->getBlock() == &block)
+    return emitRootBlock(block);
+  emitOps(block.without_terminator());
+}
+
+void ScheduledKernel::emitOps(llvm::iterator_range<Block::iterator> ops) {
+  for (Operation &op : ops) {
+    if (auto id = dyn_cast<tile::BlockIdOp>(op)) {
+      scalars.map(id.getResult(),
+                  gpu::BlockIdOp::create(b, op.getLoc(), b.getIndexType(),
+                                         id.getAxis()));
+    } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
+      emitPlainStore(store);
+    } else if (makesTile(&op)) {
+      continue; // made where it is stored
+    } else if (op.getNumRegions() == 0) {
+      b.clone(op, scalars);
+    } else {
+      // The same op with regions of its own.
+      Operation *clone = op.cloneWithoutRegions(scalars);
+      b.insert(clone);
+      OpBuilder::InsertionGuard guard(b);
+      for (auto [from, to] : llvm::zip(op.getRegions(), clone->getRegions())) {
+        if (from.empty())
+          continue;
+        Block &body = from.front();
+        Block *copy = b.createBlock(
+            &to, {}, body.getArgumentTypes(),
+            SmallVector<Location>(body.getNumArguments(), op.getLoc()));
+        scalars.map(body.getArguments(), copy->getArguments());
+        if (op.isAncestor(root) && !from.isAncestor(root->getParentRegion()))
+          enterOverlap();
+        emitBlock(body);
+        b.clone(*body.getTerminator(), scalars);
+      }
+    }
+  }
+}
+
+FailureOr<bool> ScheduledKernel::emit(int64_t minBlocks) {
+  FailureOr<ScanRoles> found = ScanRoles::analyse(scan);
+  if (failed(found))
+    return failure();
+  roles = std::move(*found);
+  // In memory the state may be narrower than the scan has it.
+  const RoleWork &state = (*roles)[ScanRole::state];
+  SmallVector<tile::LoadOp> stateLoads = getLoads(state.tiles);
+  stateLoads.append(getLoads(state.before));
+  Type stored = cast<VectorType>(scan.getState().getType()).getElementType();
+  if (!stateLoads.empty())
+    stored = stateLoads.front().getTile().getType().getElementType();
+  chooseWarps(minBlocks);
+  if (!chooseLayout(stored, minBlocks))
+    return false;
+  if (failed(check()))
+    return failure();
+
+  b.setInsertionPoint(source);
+  auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
+  b.insert(kernel);
+  kernel->setAttr("gdn_gpu.threads",
+                  b.getI64IntegerAttr(numWarps * gpu::warpThreads));
+  kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(minBlocks));
+  // Rows of the state are read and written 16 bytes at a time, in the pool that
+  // it comes from and in one that takes states after tokens.
+  auto align = [&](Value view) {
+    if (auto pool = dyn_cast<BlockArgument>(view))
+      kernel.setArgAttr(pool.getArgNumber(), "gdn_gpu.alignment",
+                        b.getI64IntegerAttr(16));
+  };
+  for (tile::LoadOp load : stateLoads)
+    align(load.getView());
+  for (Operation *op : state.stores)
+    op->walk([&](tile::StoreOp store) { align(store.getView()); });
+  entry = kernel.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  Block &body = source.getBody().front();
+  scalars.map(body.getArguments(), entry->getArguments());
+  emitBlock(body);
+  func::ReturnOp::create(b, source.getLoc());
+  source.erase();
+  return true;
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A state that is loaded, takes pending tokens in and is stored: a move of a
+// slot with work on the way.
+#ifndef GDN_LIB_SCHEDULE_MOVES_FOLDMOVE_H
+#define GDN_LIB_SCHEDULE_MOVES_FOLDMOVE_H
+
+#include "Kernel/FragmentEmitter.h"
+
+namespace gdn {
+
+/// The ops of one move: `load`, a cast, `fold`, a cast and `store`. The casts
+/// are null where the state is f32 in memory.
+struct FoldMove {
+  tile::LoadOp load;
+  tile::MapRowsOp widen;
+  tile::DeltaFoldOp fold;
+  tile::MapRowsOp narrow;
+  tile::StoreOp store;
+
+  /// Whether `op` belongs to the move, loads of pending tokens included.
+  bool contains(mlir::Operation *op);
+};
+
+/// The move that `fold` stands in; none if its results have other uses, or its
+/// operands other sources.
+std::optional<FoldMove> findFoldMove(tile::DeltaFoldOp fold);
+
+/// Emits the move for all warps of a block of `numWarps`, in passes over blocks
+/// of rows of which registers hold one. `scalars` are the values of the program
+/// that are no tiles.
+void emitFoldMove(mlir::OpBuilder &b, FoldMove move,
+                  const mlir::IRMapping &scalars, gpu::RowsAttr layout);
+
+} // namespace gdn
+
+#endif // GDN_LIB_SCHEDULE_MOVES_FOLDMOVE_H

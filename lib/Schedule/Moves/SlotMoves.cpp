@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn-schedule-slot-moves: tiles that are stored as they are loaded, and states
+// that take pending tokens in on the way. See Passes.td.
+#include "Moves/FoldMove.h"
+
+#include "gdn/Schedule/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace gdn {
+#define GEN_PASS_DEF_SCHEDULESLOTMOVES
+#include "gdn/Schedule/Passes.h.inc"
+} // namespace gdn
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+
+/// Bytes that a lane moves at once.
+constexpr int64_t laneBytes = 16;
+
+/// ptxas takes as few registers as it likes for a kernel that asks for none.
+/// What was measured, on sm_90a, spills nothing.
+constexpr StringLiteral allowedSpills =
+    "spills up to 16 bytes: addresses, on sm_100a, sm_103a and sm_120a with "
+    "heads other than 128 or io f32; not measured";
+
+class SlotMovesKernel {
+public:
+  SlotMovesKernel(func::FuncOp source, int64_t threads)
+      : source(source), numWarps(threads / gpu::warpThreads),
+        b(source.getContext()) {}
+
+  void emit();
+
+private:
+  void emitBlock(Block &block);
+  void emitMove(tile::StoreOp store);
+  void align(Value view, VectorType tile);
+  gpu::RowsAttr getLayout(VectorType tile);
+
+  func::FuncOp source, kernel;
+  SmallVector<FoldMove> folds;
+  int64_t numWarps;
+  OpBuilder b;
+  IRMapping scalars;
+};
+
+/// The folds of `func` by the stores of their moves; none if one is no move.
+std::optional<SmallVector<FoldMove>> findFolds(func::FuncOp func) {
+  SmallVector<FoldMove> moves;
+  WalkResult walk = func.walk([&](tile::DeltaFoldOp fold) {
+    std::optional<FoldMove> move = findFoldMove(fold);
+    if (move)
+      moves.push_back(*move);
+    return move ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  if (walk.wasInterrupted())
+    return std::nullopt;
+  return moves;
+}
+
+struct ScheduleSlotMoves final
+    : gdn::impl::ScheduleSlotMovesBase<ScheduleSlotMoves> {
+  using ScheduleSlotMovesBase::ScheduleSlotMovesBase;
+
+  void runOnOperation() override {
+    if (threads % gpu::warpThreads != 0 || threads < 32 || threads > 1024) {
+      getOperation().emitError("expects the option 'threads' to be a multiple "
+                               "of 32 from 32 to 1024, but got ")
+          << threads.getValue();
+      return signalPassFailure();
+    }
+    for (auto func :
+         llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
+      if (!func->hasAttr("gdn_tile.grid") || !movesOnly(func))
+        continue;
+      SlotMovesKernel(func, threads).emit();
+      ++numKernels;
+    }
+  }
+
+  /// True if each tile of the program is stored by the op behind the one that
+  /// makes it, or is part of a fold's move.
+  static bool movesOnly(func::FuncOp func) {
+    std::optional<SmallVector<FoldMove>> folds = findFolds(func);
+    if (!folds)
+      return false;
+    bool moves = !folds->empty();
+    // A cast takes no tiles in its body: those ops are skipped with it.
+    WalkResult walk = func.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (llvm::any_of(*folds,
+                       [&](FoldMove &fold) { return fold.contains(op); }))
+        return WalkResult::skip();
+      if (isa<tile::LoadOp, tile::FillOp>(op)) {
+        auto store = dyn_cast_or_null<tile::StoreOp>(op->getNextNode());
+        bool isStored = store && op->hasOneUse() &&
+                        store.getTile() == op->getResult(0) &&
+                        store.getTile().getType().getRank() == 2;
+        moves |= isStored;
+        return isStored ? WalkResult::advance() : WalkResult::interrupt();
+      }
+      bool isKnown = isa<tile::StoreOp, tile::BlockIdOp>(op) ||
+                     !isa<tile::TileDialect>(op->getDialect());
+      return isKnown ? WalkResult::advance() : WalkResult::interrupt();
+    });
+    return moves && !walk.wasInterrupted();
+  }
+};
+
+} // namespace
+
+/// Rows to warps, 16 bytes to a lane, as many lanes to a row as it has such
+/// pieces for.
+gpu::RowsAttr SlotMovesKernel::getLayout(VectorType tile) {
+  int64_t bytes = tile.getElementTypeBitWidth() / 8;
+  int64_t columns = tile.getDimSize(1), vector = laneBytes / bytes;
+  while (columns % vector != 0)
+    vector /= 2;
+  int64_t lanes = gpu::warpThreads;
+  while (lanes > 1 && columns % (lanes * vector) != 0)
+    lanes /= 2;
+  return gpu::RowsAttr::get(b.getContext(), numWarps, lanes, vector);
+}
+
+/// Rows that are whole multiples of 16 bytes are moved that way only.
+void SlotMovesKernel::align(Value view, VectorType tile) {
+  int64_t rowBytes = tile.getDimSize(1) * tile.getElementTypeBitWidth() / 8;
+  if (auto arg = dyn_cast<BlockArgument>(view))
+    kernel.setArgAttr(
+        arg.getArgNumber(), "gdn_gpu.alignment",
+        b.getI64IntegerAttr(std::min(laneBytes, rowBytes & -rowBytes)));
+}
+
+/// A store with the op that makes its tile. Rows in the order of memory are
+/// dealt to all warps; of what lies across memory there is little.
+void SlotMovesKernel::emitMove(tile::StoreOp store) {
+  Location loc = store.getLoc();
+  Operation *from = store.getTile().getDefiningOp();
+  VectorType tile = store.getTile().getType();
+  for (FoldMove &fold : folds)
+    if (fold.store == store) {
+      align(fold.load.getView(), tile);
+      align(store.getView(), tile);
+      return emitFoldMove(b, fold, scalars, getLayout(tile));
+    }
+  if (!llvm::is_sorted(store.getDims())) {
+    auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), numWarps - 1, 1, {});
+    OpBuilder::InsertionGuard guard(b);
+    b.createBlock(&warps.getBody());
+    FragmentEmitter warp(b, scalars);
+    warp.emit(from);
+    warp.emitStores(store, {});
+    gpu::YieldOp::create(b, loc);
+    return;
+  }
+  if (auto load = dyn_cast<tile::LoadOp>(from))
+    align(load.getView(), tile);
+  align(store.getView(), tile);
+  FragmentEmitter all(b, scalars, getLayout(tile));
+  all.emit(from);
+  all.emitStores(store, {});
+}
+
+void SlotMovesKernel::emitBlock(Block &block) {
+  for (Operation &op : block.without_terminator()) {
+    if (auto id = dyn_cast<tile::BlockIdOp>(op)) {
+      scalars.map(id.getResult(),
+                  gpu::BlockIdOp::create(b, op.getLoc(), b.getIndexType(),
+                                         id.getAxis()));
+    } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
+      emitMove(store);
+    } else if (isa<tile::TileDialect>(op.getDialect())) {
+      continue; // with its store
+    } else if (op.getNumRegions() == 0) {
+      b.clone(op, scalars);
+    } else {
+      Operation *clone = op.cloneWithoutRegions(scalars);
+      b.insert(clone);
+      OpBuilder::InsertionGuard guard(b);
+      for (auto [from, to] : llvm::zip(op.getRegions(), clone->getRegions())) {
+        if (from.empty())
+          continue;
+        Block &body = from.front();
+        Block *copy = b.createBlock(
+            &to, {}, body.getArgumentTypes(),
+            SmallVector<Location>(body.getNumArguments(), op.getLoc()));
+        scalars.map(body.getArguments(), copy->getArguments());
+        emitBlock(body);
+        b.clone(*body.getTerminator(), scalars);
+      }
+    }
+  }
+}
+
+void SlotMovesKernel::emit() {
+  folds = *findFolds(source);
+  b.setInsertionPoint(source);
+  kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
+  b.insert(kernel);
+  kernel->setAttr("gdn_gpu.threads",
+                  b.getI64IntegerAttr(numWarps * gpu::warpThreads));
+  kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedSpills));
+  Block *entry = kernel.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  Block &body = source.getBody().front();
+  scalars.map(body.getArguments(), entry->getArguments());
+  emitBlock(body);
+  func::ReturnOp::create(b, source.getLoc());
+  source.erase();
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The role that has the inter-chunk recurrence: of the five of WarpRoles.cpp
+// the one that all others work for. A group of four warps waits for channels
+// and for itself, never for another group: of values and outputs it has the
+// columns that are its rows of the state.
+#include "Products/ProductKernel.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// Those of `ops` that left sides of products among `from` come from.
+static DenseSet<Operation *> getSources(ArrayRef<Operation *> from,
+                                        ArrayRef<Operation *> ops) {
+  DenseSet<Operation *> sources;
+  SmallVector<Value> work;
+  for (Operation *op : from)
+    if (auto matmul = dyn_cast<tile::MatmulOp>(op))
+      work.push_back(matmul.getLhs());
+  while (!work.empty())
+    if (Operation *source = work.pop_back_val().getDefiningOp();
+        llvm::is_contained(ops, source) && sources.insert(source).second)
+      llvm::append_range(work, source->getOperands());
+  return sources;
+}
+
+/// True if one of `ops` uses `tile`, as it is or transposed.
+static bool isUsedIn(Value tile, ArrayRef<Operation *> ops) {
+  return llvm::any_of(tile.getUsers(), [&](Operation *user) {
+    if (auto transpose = dyn_cast<tile::TransposeOp>(user))
+      return isUsedIn(transpose.getResult(), ops);
+    return llvm::any_of(ops,
+                        [&](Operation *op) { return op->isAncestor(user); });
+  });
+}
+
+/// A copy of `value` and of what it is computed from in the body of a loop.
+static Value cloneInto(OpBuilder &b, Value value, Block *body,
+                       IRMapping &mapping) {
+  Operation *op = value.getDefiningOp();
+  if (mapping.contains(value) || !op || op->getBlock() != body)
+    return mapping.lookupOrDefault(value);
+  for (Value operand : op->getOperands())
+    cloneInto(b, operand, body, mapping);
+  b.clone(*op, mapping);
+  return mapping.lookup(value);
+}
+
+/// Whether `out` stores all rows of its tile, of whole panels, in each turn of
+/// `loop` but the last: those from the turn's first row on to the loop's end.
+static bool storesAllRows(gpu::CopyOutOp out, scf::ForOp loop) {
+  const int64_t size = out.getBuffer().getType().getShape()[0];
+  if (getConstantIntValue(loop.getStep()) != size ||
+      !matchPattern(out.getIndices().back(), m_Zero()))
+    return false;
+  if (!out.getRows())
+    return true;
+  auto valid = out.getRows().getDefiningOp<arith::MinUIOp>();
+  if (!valid)
+    return false;
+  for (auto [left, most] : {std::pair(valid.getLhs(), valid.getRhs()),
+                            std::pair(valid.getRhs(), valid.getLhs())}) {
+    auto rest = left.getDefiningOp<arith::SubIOp>();
+    if (!rest || getConstantIntValue(most) != size ||
+        rest.getLhs() != loop.getUpperBound())
+      continue;
+    // A role may be ahead of the end.
+    Value at = rest.getRhs();
+    if (auto clamped = at.getDefiningOp<arith::MinUIOp>();
+        clamped && clamped.getRhs() == loop.getUpperBound())
+      at = clamped.getLhs();
+    if (at == loop.getInductionVar())
+      return true;
+  }
+  return false;
+}
+
+/// What the body of `loop` copies to memory goes there in the turn behind, as
+/// soon as that one's products are under way (`begun`), or behind the loop: the
+/// products of a turn do not wait for the outputs of another.
+void ProductKernel::storeBehind(scf::ForOp loop, Operation *begun) {
+  Block *body = loop.getBody();
+  OpBuilder::InsertionGuard guard(b);
+  for (auto out : llvm::make_early_inc_range(body->getOps<gpu::CopyOutOp>())) {
+    Location loc = out.getLoc();
+    Value begin = loop.getLowerBound(), end = loop.getUpperBound(),
+          step = loop.getStep();
+    // Of the turn at `at`, if that is one.
+    auto store = [&](Value at, Value isTurn) {
+      IRMapping there;
+      there.map(loop.getInductionVar(), at);
+      for (Value operand : out->getOperands())
+        if (operand != out.getBuffer())
+          cloneInto(b, operand, body, there);
+      auto copied = cast<gpu::CopyOutOp>(b.clone(*out, there));
+      b.setInsertionPoint(copied);
+      int64_t size = out.getBuffer().getType().getShape()[0];
+      Value rows = copied.getRows()
+                       ? copied.getRows()
+                       : Value(arith::ConstantIndexOp::create(b, loc, size));
+      copied.getRowsMutable().assign(arith::SelectOp::create(
+          b, loc, isTurn, rows, arith::ConstantIndexOp::create(b, loc, 0)));
+      return copied;
+    };
+    auto isLess = [&](Value x, Value y) -> Value {
+      return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, y);
+    };
+    b.setInsertionPointAfter(begun);
+    // Behind the loop nothing stores into the tile, so nothing would wait. Of a
+    // pair, where the recurrence is what takes time, the wait costs more than
+    // the copy (245 us, not 217).
+    gpu::CopyOutOp inside =
+        store(arith::SubIOp::create(b, loc, loop.getInductionVar(), step),
+              isLess(begin, loop.getInductionVar()));
+    inside.setTensorMap(!isPaired && storesAllRows(out, loop) &&
+                        gpu::canUseTensorMap(inside));
+    // Zeros for the first turn, which stores none of them.
+    b.setInsertionPoint(loop);
+    auto stored = cast<gpu::StoreSharedOp>(*llvm::find_if(
+        out.getBuffer().getUsers(), llvm::IsaPred<gpu::StoreSharedOp>));
+    auto type = cast<gpu::FragmentType>(stored.getTile().getType());
+    Value zero =
+        arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
+    gpu::StoreSharedOp::create(b, loc, gpu::FillOp::create(b, loc, type, zero),
+                               out.getBuffer(), Value(), stored.getTranspose());
+    b.setInsertionPointAfter(loop);
+    Value behind = arith::SubIOp::create(
+        b, loc, end, arith::ConstantIndexOp::create(b, loc, 1));
+    Value turns = arith::DivUIOp::create(
+        b, loc, arith::SubIOp::create(b, loc, behind, begin), step);
+    Value last = arith::AddIOp::create(
+        b, loc, begin, arith::MulIOp::create(b, loc, turns, step));
+    store(last, isLess(begin, end));
+    out.erase();
+  }
+}
+
+LogicalResult ProductKernel::emitConsumers(scf::ForOp loop, scf::ForOp copy) {
+  Block &body = *loop.getBody();
+  Location loc = loop.getLoc();
+  auto beginOwn = [&](Value at) {
+    emitAhead(plan->perWarpgroup, at, copy.getUpperBound(),
+              [&](tile::LoadOp load, const IRMapping &there, Value rows) {
+                tiles->emitOwnCopy(load, there, rows);
+              });
+  };
+  beginOwn(copy.getLowerBound());
+  copy->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.getBody());
+
+  auto isInRecurrence = [&](Operation *op) { return !plan->isAhead(op); };
+  // What waits for gates and values, and what for more than that.
+  DenseSet<Operation *> behindGates, behindAll;
+  auto follow = [&](ValueRange tiles, DenseSet<Operation *> &into) {
+    SmallVector<Value> work(tiles);
+    while (!work.empty())
+      for (Operation *user : work.pop_back_val().getUsers()) {
+        Operation *op = body.findAncestorOpInBlock(*user);
+        if (op && isInRecurrence(op) && into.insert(op).second)
+          llvm::append_range(work, op->getResults());
+      }
+  };
+  follow(plan->vectors, behindGates);
+  for (tile::LoadOp load : plan->perWarpgroup)
+    follow(load.getTile(), behindGates);
+  follow(plan->products, behindAll);
+  follow(plan->scaled, behindAll);
+  Ops all, first, second, rest;
+  for (Operation &op : body.without_terminator()) {
+    all.push_back(&op);
+    if (!isa<tile::TileDialect>(op.getDialect()) || isa<tile::LoadOp>(op) ||
+        !isInRecurrence(&op))
+      continue;
+    (behindAll.contains(&op)     ? rest
+     : behindGates.contains(&op) ? second
+                                 : first)
+        .push_back(&op);
+  }
+  // A leader is received whether it is read or not.
+  auto read = [&](ArrayRef<Value> group) {
+    SmallVector<Value> some;
+    for (Value tile : group)
+      if (some.empty() || llvm::any_of(tile.getUsers(), [&](Operation *user) {
+            Operation *op = body.findAncestorOpInBlock(*user);
+            return op && isInRecurrence(op);
+          }))
+        some.push_back(tile);
+    receive(some);
+  };
+  emitScalars(all, scalars);
+  read(plan->copied);
+  if (failed(emitSegment(first)))
+    return failure();
+  Operation *begun = &copy.getBody()->back();
+  // The sooner it is given back, the sooner the next is there; but of a pair
+  // a thread has registers for these products beside the work on gates and
+  // values.
+  SmallVector<Value> multiplied;
+  if (llvm::none_of(plan->copied, [&](Value tile) {
+        return isUsedIn(tile, second) || isUsedIn(tile, rest);
+      }))
+    multiplied = std::exchange(received, {});
+  auto releaseMultiplied = [&] {
+    SmallVector<Value> channels = std::exchange(multiplied, {});
+    for (Value channel : llvm::reverse(channels))
+      gpu::ReleaseOp::create(b, loc, channel);
+  };
+  const bool hasRoom = isPaired && numWarps == gpu::groupWarps;
+  if (!hasRoom)
+    releaseMultiplied();
+  read(plan->vectors);
+  gpu::AwaitCopiesOp::create(b, loc);
+  // What the last products multiply comes before the wait for what they
+  // multiply by; the rest behind it loads gates again, rather than keep them.
+  DenseSet<Operation *> now = getSources(rest, second);
+  Ops soon;
+  for (Operation *op : second)
+    (now.contains(op) ? soon : rest).push_back(op);
+  llvm::sort(rest,
+             [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
+  if (failed(emitSegment(soon)))
+    return failure();
+  beginOwn(
+      arith::AddIOp::create(b, loc, copy.getInductionVar(), copy.getStep()));
+  // What is scaled has few buffers: ahead of the wait for it comes what those
+  // that read it need, and that alone.
+  DenseSet<Operation *> behindScaled;
+  follow(plan->scaled, behindScaled);
+  DenseSet<Operation *> needed;
+  for (Operation *op : llvm::reverse(rest))
+    if (!behindScaled.contains(op) &&
+        llvm::any_of(op->getUsers(), [&](Operation *user) {
+          Operation *there = body.findAncestorOpInBlock(*user);
+          return behindScaled.contains(there) || needed.contains(there);
+        }))
+      needed.insert(op);
+  Ops late;
+  for (Operation *op : std::exchange(rest, {}))
+    (needed.contains(op) ? rest : late).push_back(op);
+  releaseMultiplied();
+  read(plan->products);
+  if (failed(emitSegment(rest)))
+    return failure();
+  read(plan->scaled);
+  if (failed(emitSegment(late)))
+    return failure();
+  releaseAll();
+  storeBehind(copy, begun);
+  yield(loop);
+  b.setInsertionPointAfter(copy);
+  return success();
+}

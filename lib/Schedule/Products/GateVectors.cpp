@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Work on tiles of rank 1, gates: on one warp, whose results others find in
+// shared memory.
+#include "Products/SharedTiles.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace gdn;
+
+/// Below this, a decay is zero in the 16 bits that it is rounded to. A bound
+/// keeps running sums exact enough for their differences.
+static constexpr double leastLogDecay = -18;
+
+static VectorType vectorType(Value tile) {
+  return cast<VectorType>(tile.getType());
+}
+static bool isVector(Value tile) {
+  auto type = dyn_cast<VectorType>(tile.getType());
+  return type && type.getRank() == 1;
+}
+
+void ProductEmitter::emitVector(Operation *op) {
+  Location loc = op->getLoc();
+  auto layout = gpu::PerRowAttr::get(b.getContext(), vectorRows);
+  auto fragmentType = [&](Value tile) {
+    return gpu::FragmentType::get(vectorType(tile), layout);
+  };
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](tile::LoadOp load) {
+        Value rows =
+            load.getRows() ? scalars.lookupOrDefault(load.getRows()) : Value();
+        vectors[load.getTile()] = gpu::LoadOp::create(
+            b, loc, fragmentType(load.getTile()),
+            scalars.lookupOrDefault(load.getView()), mapped(load.getIndices()),
+            load.getDims(), rows, /*aligned=*/int64_t(0));
+      })
+      .Case([&](tile::StoreOp store) {
+        Value rows = store.getRows() ? scalars.lookupOrDefault(store.getRows())
+                                     : Value();
+        gpu::StoreOp::create(b, loc, vectors.lookup(store.getTile()),
+                             scalars.lookupOrDefault(store.getView()),
+                             mapped(store.getIndices()), store.getDims(), rows,
+                             /*aligned=*/int64_t(0));
+      })
+      .Case([&](tile::FillOp fill) {
+        vectors[fill.getTile()] =
+            gpu::FillOp::create(b, loc, fragmentType(fill.getTile()),
+                                scalars.lookupOrDefault(fill.getValue()));
+      })
+      .Case([&](tile::PrefixSumOp sum) {
+        vectors[sum.getResult()] = gpu::RunningSumOp::create(
+            b, loc, fragmentType(sum.getResult()),
+            vectors.lookup(sum.getValues()), /*suffix=*/false);
+      })
+      .Case([&](tile::SuffixSumOp sum) {
+        vectors[sum.getResult()] = gpu::RunningSumOp::create(
+            b, loc, fragmentType(sum.getResult()),
+            vectors.lookup(sum.getValues()), /*suffix=*/true);
+      })
+      .Case([&](tile::DecayMatrixOp decay) {
+        // The running sums of bounded decays stand for the matrix, in powers of
+        // two: so nothing is left to multiply for each element.
+        Value decays = vectors.lookup(decay.getLogDecay());
+        auto map = [&](Value vector, auto &&work) -> Value {
+          auto result = gpu::MapRowsOp::create(
+              b, loc, TypeRange{decays.getType()}, ValueRange{vector});
+          OpBuilder::InsertionGuard guard(b);
+          Block *body =
+              b.createBlock(&result.getBody(), {},
+                            {b.getIndexType(), b.getF32Type()}, {loc, loc});
+          gpu::YieldOp::create(b, loc, work(body->getArgument(1)));
+          return result.getResult(0);
+        };
+        auto number = [&](float value) -> Value {
+          return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
+        };
+        Value bounded = map(decays, [&](Value x) -> Value {
+          return arith::MaximumFOp::create(b, loc, x, number(leastLogDecay));
+        });
+        Value sums = gpu::RunningSumOp::create(b, loc, decays.getType(),
+                                               bounded, /*suffix=*/false);
+        vectors[decay.getResult()] = map(sums, [&](Value x) -> Value {
+          return arith::MulFOp::create(b, loc, x,
+                                       number(llvm::numbers::log2ef));
+        });
+      })
+      .Case([&](tile::MapRowsOp map) {
+        SmallVector<Value> inputs;
+        SmallVector<Type> types, argTypes = {b.getIndexType()};
+        for (Value input : map.getInputs()) {
+          inputs.push_back(vectors.lookup(input));
+          argTypes.push_back(vectorType(input).getElementType());
+        }
+        for (Value result : map.getResults())
+          types.push_back(fragmentType(result));
+        IRMapping mapping = scalars;
+        // Elements of other tiles, from the lane that has them.
+        map.getBody().walk([&](vector::ExtractOp extract) {
+          if (Value source = vectors.lookup(extract.getSource()))
+            mapping.map(
+                extract.getResult(),
+                gpu::ExtractOp::create(b, loc, extract.getType(), source,
+                                       extract.getStaticPosition().front())
+                    .getResult());
+        });
+        auto result = gpu::MapRowsOp::create(b, loc, types, inputs);
+        OpBuilder::InsertionGuard guard(b);
+        Block *body =
+            b.createBlock(&result.getBody(), {}, argTypes,
+                          SmallVector<Location>(argTypes.size(), loc));
+        mapping.map(map.getBody().front().getArguments(), body->getArguments());
+        cloneBody(map.getBody().front(), body, mapping);
+        for (auto [tile, fragment] :
+             llvm::zip(map.getResults(), result.getResults()))
+          vectors[tile] = fragment;
+      });
+}
+
+void ProductEmitter::emitVectorLoads(ArrayRef<Operation *> ops) {
+  SmallVector<tile::LoadOp> loads;
+  SmallVector<Type> types;
+  auto layout = gpu::PerRowAttr::get(b.getContext(), vectorRows);
+  for (Operation *op : ops)
+    if (auto load = dyn_cast<tile::LoadOp>(op)) {
+      loads.push_back(load);
+      types.push_back(
+          gpu::FragmentType::get(vectorType(load.getTile()), layout));
+    }
+  if (loads.empty())
+    return;
+  auto warps = gpu::WarpsOp::create(b, loads.front().getLoc(), types, 0, 1, {});
+  OpBuilder::InsertionGuard guard(b);
+  b.createBlock(&warps.getBody());
+  SmallVector<Value> loaded;
+  for (tile::LoadOp load : loads) {
+    emitVector(load);
+    loaded.push_back(vectors.lookup(load.getTile()));
+  }
+  gpu::YieldOp::create(b, warps.getLoc(), loaded);
+  for (auto [load, result] : llvm::zip(loads, warps.getResults())) {
+    vectors[load.getTile()] = result;
+    ahead.insert(load);
+  }
+}
+
+LogicalResult ProductEmitter::emitVectors(ArrayRef<Operation *> ops) {
+  if (ops.empty())
+    return success();
+  Location loc = ops.front()->getLoc();
+  // Results that others use need a buffer.
+  SetVector<Value> shared;
+  for (Operation *op : ops)
+    for (Value result : op->getResults())
+      if (llvm::any_of(result.getUsers(),
+                       [&](Operation *user) {
+                         while (user && user->getBlock() != op->getBlock())
+                           user = user->getParentOp();
+                         return !llvm::is_contained(ops, user);
+                       }) ||
+          isa<tile::DecayMatrixOp>(op))
+        shared.insert(result);
+  for (Value tile : shared) {
+    auto type = VectorType::get({vectorType(tile).getDimSize(0)},
+                                vectorType(tile).getElementType());
+    buffers[tile] =
+        bufferFor(tile, type, /*swizzled=*/false, ops.front()->getBlock());
+  }
+  auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), 0, 1, {});
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.createBlock(&warps.getBody());
+    // What lies in shared memory already.
+    SetVector<Value> loaded;
+    for (Operation *op : ops)
+      for (Value operand : op->getOperands())
+        if (isVector(operand) && buffers.contains(operand) &&
+            !vectors.contains(operand) &&
+            !llvm::is_contained(ops, operand.getDefiningOp()))
+          loaded.insert(operand);
+    for (Value tile : loaded)
+      vectors[tile] = gpu::LoadSharedOp::create(
+          b, loc,
+          gpu::FragmentType::get(
+              vectorType(tile),
+              gpu::PerRowAttr::get(b.getContext(), vectorRows)),
+          buffers.lookup(tile), Value());
+    for (Operation *op : ops)
+      if (!ahead.contains(op))
+        emitVector(op);
+    for (Value tile : loaded)
+      vectors.erase(tile);
+    for (Value tile : shared)
+      gpu::StoreSharedOp::create(b, loc, vectors.lookup(tile),
+                                 buffers.lookup(tile), Value());
+    gpu::YieldOp::create(b, loc);
+  }
+  for (Operation *op : ops)
+    if (!isa<tile::DecayMatrixOp>(op))
+      emitted.insert(op);
+  return success();
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which ops of a loop over chunks are the work of which role: what needs the
+// state that the loop carries is the recurrence; of the rest, work on vectors
+// is gates, rows of copied matrices times elements of vectors are for the role
+// that scales, all else for the producer.
+#include "Products/ProductKernel.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <functional>
+
+using namespace mlir;
+using namespace gdn;
+
+static bool isMatrix(Value value) {
+  auto type = dyn_cast<VectorType>(value.getType());
+  return type && type.getRank() == 2;
+}
+
+/// Ops of `body` that need one of `work`, directly or not.
+static DenseSet<Operation *> getFollowers(SmallVector<Value> work,
+                                          Block *body) {
+  DenseSet<Operation *> followers;
+  while (!work.empty())
+    for (Operation *user : work.pop_back_val().getUsers()) {
+      Operation *op = body->findAncestorOpInBlock(*user);
+      if (op && followers.insert(op).second)
+        llvm::append_range(work, op->getResults());
+    }
+  return followers;
+}
+
+/// Whether rows of `op` are made of the same rows of matrices of `known` and of
+/// elements of vectors, whichever row it is.
+static bool isRowWork(Operation *op, function_ref<bool(Value)> isKnown) {
+
+  auto map = dyn_cast<tile::MapRowsOp>(op);
+  if (!map || !map.getBody().getArgument(0).use_empty() ||
+      !llvm::all_of(map.getResults(), isMatrix))
+    return false;
+  bool hasMore = false; // tiles from outside
+  map.getBody().walk([&](Operation *inner) {
+    if (isa<vector::ExtractOp>(inner))
+      return;
+    for (Value operand : inner->getOperands())
+      hasMore |= isa<VectorType>(operand.getType()) &&
+                 !map.getBody().isAncestor(operand.getParentRegion()) &&
+                 !operand.getDefiningOp<arith::ConstantOp>();
+  });
+  return !hasMore && llvm::all_of(map.getInputs(), [&](Value input) {
+    return !isMatrix(input) || isKnown(input);
+  });
+}
+
+std::optional<RolePlan> RolePlan::find(func::FuncOp program) {
+  SmallVector<scf::ForOp> loops;
+  program.walk([&](scf::ForOp loop) {
+    if (llvm::any_of(loop.getRegionIterArgs(), isMatrix))
+      loops.push_back(loop);
+  });
+  if (loops.size() != 1)
+    return std::nullopt;
+  RolePlan plan;
+  plan.loop = loops.front();
+  Block *body = plan.loop.getBody();
+  // Values, which only elementwise work reads, transposed.
+  for (auto load : body->getOps<tile::LoadOp>())
+    if (ProductEmitter::isCopied(load) && isMatrix(load.getTile()) &&
+        llvm::all_of(load->getUsers(), [](Operation *user) {
+          return isa<tile::TransposeOp>(user) &&
+                 llvm::all_of(user->getUsers(), llvm::IsaPred<tile::MapRowsOp>);
+        }))
+      plan.perWarpgroup.push_back(load);
+  SmallVector<Value> carried(plan.loop.getRegionIterArgs());
+  for (tile::LoadOp load : plan.perWarpgroup)
+    carried.push_back(load.getTile());
+  const DenseSet<Operation *> recurrence = getFollowers(carried, body);
+  SmallVector<Value> products;
+  for (auto matmul : body->getOps<tile::MatmulOp>())
+    if (!recurrence.contains(matmul))
+      products.push_back(matmul.getResult());
+  for (auto inverse : body->getOps<tile::TriInverseOp>())
+    if (!recurrence.contains(inverse))
+      plan.inverse = inverse;
+  if (!plan.inverse)
+    return std::nullopt;
+  // A decay matrix is made where it is multiplied, of sums that are loaded.
+  for (auto decay : body->getOps<tile::DecayMatrixOp>())
+    products.push_back(decay.getResult());
+  for (Operation &op : *body) {
+    // Tiles are transposed where they are read.
+    if (!isa<tile::TileDialect>(op.getDialect()) || recurrence.contains(&op) ||
+        isa<tile::TransposeOp>(op))
+      continue;
+    auto load = dyn_cast<tile::LoadOp>(op);
+    if (load && llvm::is_contained(plan.perWarpgroup, load))
+      continue;
+    if (load && isMatrix(load.getTile()))
+      plan.copied.push_back(load.getTile());
+    else if (ProductEmitter::isVectorWork(&op))
+      plan.gates.insert(&op);
+    else if (isRowWork(&op,
+                       [&](Value input) {
+                         return llvm::is_contained(plan.copied, input) ||
+                                plan.scales.contains(input.getDefiningOp());
+                       }) &&
+             llvm::all_of(op.getUsers(), [&](Operation *user) {
+               return !isa<tile::MatmulOp>(user) || recurrence.contains(user);
+             }))
+      plan.scales.insert(&op);
+    else
+      plan.produced.insert(&op);
+  }
+  // Who uses `value`: transposed tiles are used where those are.
+  std::function<bool(Value, llvm::function_ref<bool(Operation *)>)> hasUser =
+      [&](Value value, llvm::function_ref<bool(Operation *)> isOne) {
+        return llvm::any_of(value.getUsers(), [&](Operation *user) {
+          Operation *op = body->findAncestorOpInBlock(*user);
+          if (auto transpose = dyn_cast_or_null<tile::TransposeOp>(op))
+            return isOne(op) || hasUser(transpose.getResult(), isOne);
+          return op && isOne(op);
+        });
+      };
+  auto isInRecurrence = [&](Operation *op) { return recurrence.contains(op); };
+  auto isProducer = [&](Operation *op) {
+    return plan.produced.contains(op) || plan.scales.contains(op);
+  };
+  for (Operation *op : plan.gates)
+    for (Value tile : op->getResults())
+      if (hasUser(tile, isInRecurrence) || hasUser(tile, [&](Operation *user) {
+            return isProducer(user) && !isa<tile::DecayMatrixOp>(user);
+          }))
+        plan.vectors.push_back(tile);
+  for (Operation *op : plan.produced) {
+    if (auto decay = dyn_cast<tile::DecayMatrixOp>(op)) {
+      plan.sums.push_back(op);
+      plan.vectors.push_back(decay.getResult());
+      continue;
+    }
+    for (Value tile : op->getResults())
+      if (hasUser(tile, isInRecurrence))
+        plan.products.push_back(tile);
+  }
+  for (Operation *op : plan.scales)
+    for (Value tile : op->getResults())
+      if (hasUser(tile, isInRecurrence))
+        plan.scaled.push_back(tile);
+  // What they need from ahead of the loop.
+  auto addSources = [&](llvm::SetVector<Operation *> &ops) {
+    SmallVector<Operation *> work(ops.begin(), ops.end());
+    while (!work.empty())
+      work.pop_back_val()->walk([&](Operation *inner) {
+        for (Value operand : inner->getOperands()) {
+          Operation *source = operand.getDefiningOp();
+          if (source && isa<tile::TileDialect>(source->getDialect()) &&
+              isa<VectorType>(operand.getType()) &&
+              !body->getParent()->isAncestor(source->getParentRegion()) &&
+              ops.insert(source))
+            work.push_back(source);
+        }
+      });
+  };
+  addSources(plan.gates);
+  addSources(plan.produced);
+  return plan;
+}

@@ -1,0 +1,510 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn-schedule-persistent-recurrence: states stream through blocks that stay.
+// See Passes.td.
+#include "Kernel/ScanStep.h"
+#include "Kernel/ScheduledKernel.h"
+
+#include "gdn/Schedule/Passes.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace gdn {
+#define GEN_PASS_DEF_SCHEDULEPERSISTENTRECURRENCE
+#include "gdn/Schedule/Passes.h.inc"
+} // namespace gdn
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+
+/// Warps that scan; each other role has one.
+constexpr int64_t scanWarps = 4;
+
+/// Tiles of a channel of operands: units by which a role may be ahead.
+constexpr int64_t operandDepth = 3;
+
+/// Buffers of the ring of states: more take longer to fill than they gain.
+/// Measured with heads of 128 on an H200, state bf16, 2,048 units, dependent
+/// launches, us: 4, 6, 8 buffers 39.5, 39.2, 39.1; without dependent
+/// launches 43.5, 43.6, 44.2.
+constexpr int64_t maxStateDepth = 6;
+
+/// Elements of the state that a thread works on at once, beside 32 of key and
+/// query. Nine warps, two blocks per multiprocessor, leave 96 registers.
+constexpr int64_t maxThreadElements = 32;
+
+/// Columns of a row. Wider rows of 16 bits take more lanes in the other
+/// schedule, so sums of another order; those of f32 were not measured.
+constexpr int64_t maxColumns = 192;
+
+/// Bytes of barriers and gaps between tiles.
+constexpr int64_t barrierBytes = 2048;
+
+enum class Role { scan, query, key, valueGates, output, states };
+
+class PersistentKernel final : public ScheduledKernel {
+public:
+  PersistentKernel(func::FuncOp source, tile::DeltaScanOp scan)
+      : ScheduledKernel(source, scan, scan, scanWarps * gpu::warpThreads) {}
+
+  /// Finds the layout. Fails without a word if the schedule does not suit the
+  /// program, with an error if none does.
+  FailureOr<bool> analyse(int64_t sharedBytes);
+  /// Bytes of an element of the state.
+  int64_t getElementBytes();
+  void emitVariant(int64_t minUnits, int64_t maxUnits);
+
+private:
+  void emitRootBlock(Block &block) override;
+  void enterOverlap() override {}
+  void emitPlainStore(tile::StoreOp store) override;
+
+  void emitRole(Role role, int64_t first, int64_t count,
+                llvm::iterator_range<Block::iterator> ops);
+  void emitStates();
+  void emitScan();
+  void emitOperands(ArrayRef<ScanRole> made);
+  void emitOutput();
+
+  SmallVector<Value> getOperands(ScanRole role);
+  Value createChannel(gpu::ChannelType type);
+  gpu::SharedType getTile(Value operand, ArrayRef<int64_t> shape);
+  Value receive(Value operand, ArrayRef<int64_t> shape);
+  Value receiveRow(Value operand, Attribute layout);
+  Value receiveElement(Value operand);
+  SmallVector<Value> indicesAt(ValueRange indices, int64_t dim, Value chunk);
+  scf::ForOp createChunkLoop();
+
+  tile::LoadOp load; // of the state
+  SmallVector<tile::StoreOp> stores;
+  int64_t chunkRows = 0, numChunks = 0, depth = 0;
+  Role role = Role::scan;
+  Value ring;
+  DenseMap<Value, Value> channels; // of operands and results of the scan
+};
+
+struct SchedulePersistentRecurrence final
+    : gdn::impl::SchedulePersistentRecurrenceBase<
+          SchedulePersistentRecurrence> {
+  using SchedulePersistentRecurrenceBase::SchedulePersistentRecurrenceBase;
+
+  void runOnOperation() override {
+    SmallVector<tile::DeltaScanOp> scans;
+    for (auto func : getOperation().getOps<func::FuncOp>()) {
+      if (!func->hasAttr("gdn_tile.grid") || func->hasAttr("gdn_tile.stage_of"))
+        continue;
+      SmallVector<tile::DeltaScanOp> found;
+      func.walk([&](tile::DeltaScanOp scan) { found.push_back(scan); });
+      if (found.size() == 1 && !found[0]->getParentOfType<scf::ForOp>() &&
+          cast<VectorType>(found[0].getKey().getType()).getDimSize(0) == 1)
+        scans.push_back(found[0]);
+    }
+    for (tile::DeltaScanOp scan : scans) {
+      PersistentKernel kernel(scan->getParentOfType<func::FuncOp>(), scan);
+      FailureOr<bool> suits = kernel.analyse(sharedBytes);
+      if (failed(suits))
+        return signalPassFailure();
+      const bool isWide = kernel.getElementBytes() > 2;
+      int64_t most = isWide ? maxWideUnits : maxUnits;
+      if (!*suits || most == 0)
+        continue;
+      kernel.emitVariant(isWide ? minWideUnits : minUnits, most);
+      ++numKernels;
+    }
+  }
+};
+
+} // namespace
+
+static int64_t getBytes(Type element) {
+  return element.getIntOrFloatBitWidth() / 8;
+}
+
+//===----------------------------------------------------------------------===//
+// Whether and how
+//===----------------------------------------------------------------------===//
+
+int64_t PersistentKernel::getElementBytes() {
+  return getBytes(cast<VectorType>(scan.getState().getType()).getElementType());
+}
+
+FailureOr<bool> PersistentKernel::analyse(int64_t sharedBytes) {
+  FailureOr<ScanRoles> found = ScanRoles::analyse(scan);
+  if (failed(found))
+    return failure();
+  roles = std::move(*found);
+  // The state is read whole, scanned as it is, and written whole.
+  const RoleWork &state = (*roles)[ScanRole::state];
+  load = scan.getState().getDefiningOp<tile::LoadOp>();
+  if (!load || load.getRows() || state.tiles.size() != 1 ||
+      scan->getBlock() == &source.getBody().front())
+    return false;
+  for (Operation *op : state.stores) {
+    auto store = dyn_cast<tile::StoreOp>(op);
+    if (!store || store.getTile() != scan.getNewState() || store.getRows())
+      return false;
+    stores.push_back(store);
+  }
+  // A decay per channel is another row in registers, for which there is none.
+  if (cast<VectorType>(scan.getLogDecay().getType()).getRank() == 2)
+    return false;
+  auto type = cast<VectorType>(scan.getState().getType());
+  auto view = cast<MemRefType>(load.getView().getType());
+  int64_t bytes = getBytes(type.getElementType());
+  auto [strides, offset] = view.getStridesAndOffset();
+  if (type.getDimSize(1) * bytes % 16 != 0 ||
+      strides[load.getDims().back()] != 1)
+    return false;
+
+  // As many rows at once as a thread has registers for, the same in each warp.
+  int64_t vector = 16 / bytes, lanes = getRowLanes(type.getElementType());
+  int64_t columns = type.getDimSize(1);
+  while (lanes > 1 && columns % (lanes * vector) != 0)
+    lanes /= 2;
+  stateRows = gpu::RowsAttr::get(b.getContext(), scanWarps, lanes, vector);
+  int64_t atOnce = scanWarps * stateRows.getGroups();
+  if (columns % (lanes * vector) != 0 || type.getDimSize(0) % atOnce != 0)
+    return false;
+  if (columns > maxColumns)
+    return false;
+  for (int64_t rows = atOnce; rows <= type.getDimSize(0); rows += atOnce)
+    if (type.getDimSize(0) % rows == 0 &&
+        rows / atOnce * stateRows.getLocalColumns(columns) <= maxThreadElements)
+      chunkRows = rows;
+  if (chunkRows == 0)
+    return false;
+  numChunks = type.getDimSize(0) / chunkRows;
+
+  int64_t others = barrierBytes;
+  for (Value operand : {scan.getQuery(), scan.getKey(), scan.getValue(),
+                        scan.getLogDecay(), scan.getBeta(), scan.getOutput()}) {
+    auto tile = cast<VectorType>(operand.getType());
+    others += operandDepth *
+              std::max<int64_t>(128, tile.getNumElements() *
+                                         getBytes(tile.getElementType()));
+  }
+  depth = std::min((sharedBytes - others) / (chunkRows * columns * bytes),
+                   maxStateDepth);
+  return depth >= 2;
+}
+
+//===----------------------------------------------------------------------===//
+// Channels
+//===----------------------------------------------------------------------===//
+
+Value PersistentKernel::createChannel(gpu::ChannelType type) {
+  return gpu::ChannelOp::create(b, scan.getLoc(), type, /*leader=*/Value());
+}
+
+gpu::SharedType PersistentKernel::getTile(Value operand,
+                                          ArrayRef<int64_t> shape) {
+  auto type = cast<VectorType>(operand.getType());
+  return gpu::SharedType::get(b.getContext(), shape, type.getElementType(),
+                              /*swizzled=*/false);
+}
+
+Value PersistentKernel::receive(Value operand, ArrayRef<int64_t> shape) {
+  return gpu::ReceiveOp::create(b, scan.getLoc(), getTile(operand, shape),
+                                channels[operand]);
+}
+
+/// A 1 x d operand, the same for all rows of the state.
+Value PersistentKernel::receiveRow(Value operand, Attribute layout) {
+  Location loc = scan.getLoc();
+  auto type = cast<VectorType>(operand.getType());
+  Value tile = receive(operand, type.getDimSize(1));
+  auto row = VectorType::get({type.getDimSize(1)}, type.getElementType());
+  Value loaded = gpu::LoadSharedOp::create(
+      b, loc, gpu::FragmentType::get(row, layout), tile, Value());
+  gpu::ReleaseOp::create(b, loc, channels[operand]);
+  return loaded;
+}
+
+Value PersistentKernel::receiveElement(Value operand) {
+  Location loc = scan.getLoc();
+  Value tile = receive(operand, cast<VectorType>(operand.getType()).getShape());
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+  Value element =
+      gpu::LoadSharedElementOp::create(b, loc, b.getF32Type(), tile, zero);
+  gpu::ReleaseOp::create(b, loc, channels[operand]);
+  return element;
+}
+
+/// Where the rows of `chunk` begin; rows lie along dimension `dim`.
+SmallVector<Value> PersistentKernel::indicesAt(ValueRange indices, int64_t dim,
+                                               Value chunk) {
+  Location loc = scan.getLoc();
+  SmallVector<Value> at = llvm::map_to_vector(
+      indices, [&](Value index) { return scalars.lookup(index); });
+  Value rows = arith::ConstantIndexOp::create(b, loc, chunkRows);
+  Value first = arith::MulIOp::create(b, loc, chunk, rows);
+  at[dim] = arith::AddIOp::create(b, loc, at[dim], first);
+  return at;
+}
+
+/// Leaves `b` in the loop over the chunks of a state.
+scf::ForOp PersistentKernel::createChunkLoop() {
+  Location loc = scan.getLoc();
+  auto index = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  auto loop = scf::ForOp::create(b, loc, index(0), index(numChunks), index(1));
+  b.setInsertionPointToStart(loop.getBody());
+  return loop;
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+/// Asks for the states of units to come, and ahead of them for what other roles
+/// will read of memory that the program writes: of the rest, units read the
+/// same.
+void PersistentKernel::emitStates() {
+  Location loc = scan.getLoc();
+  DenseSet<Value> written;
+  source.walk([&](tile::StoreOp store) { written.insert(store.getView()); });
+  FragmentEmitter warp(b, scalars);
+  for (ScanRole part : {ScanRole::query, ScanRole::key, ScanRole::value})
+    for (tile::LoadOp read : getLoads((*roles)[part].tiles))
+      if (written.contains(read.getView()))
+        warp.emitPrefetch(read);
+  auto loop = createChunkLoop();
+  auto type = cast<gpu::ChannelType>(ring.getType());
+  Value tile = gpu::AcquireOp::create(b, loc, type.getTile(), ring);
+  gpu::CopyOp::create(b, loc, scalars.lookup(load.getView()),
+                      indicesAt(load.getIndices(), load.getDims().front(),
+                                loop.getInductionVar()),
+                      load.getDims(), tile);
+  gpu::CommitOp::create(b, loc, Type(), ring);
+  b.setInsertionPointAfter(loop);
+}
+
+void PersistentKernel::emitScan() {
+  Location loc = scan.getLoc();
+  MLIRContext *context = b.getContext();
+  auto perColumn = gpu::PerColumnAttr::get(context, stateRows);
+  auto perRow = gpu::PerRowAttr::get(context, stateRows);
+  ScanToken token;
+  token.key = receiveRow(scan.getKey(), perColumn);
+  token.query = receiveRow(scan.getQuery(), perColumn);
+  token.beta = receiveElement(scan.getBeta());
+  bool perChannel =
+      cast<VectorType>(scan.getLogDecay().getType()).getRank() == 2;
+  token.logDecay = perChannel ? receiveRow(scan.getLogDecay(), perColumn)
+                              : receiveElement(scan.getLogDecay());
+  SmallVector<int64_t> chunks = {numChunks, chunkRows};
+  Value values = receive(scan.getValue(), chunks);
+  Value outputs = gpu::AcquireOp::create(
+      b, loc, getTile(scan.getOutput(), chunks), channels[scan.getOutput()]);
+
+  auto loop = createChunkLoop();
+  Value chunk = loop.getInductionVar();
+  auto type = cast<gpu::ChannelType>(ring.getType());
+  auto state = gpu::FragmentType::get(
+      VectorType::get(type.getShape(), type.getElementType()), stateRows);
+  Value tile = gpu::ReceiveOp::create(b, loc, type.getTile(), ring);
+  Value rows = gpu::LoadSharedOp::create(b, loc, state, tile, Value());
+  auto f32Rows = VectorType::get({chunkRows}, b.getF32Type());
+  token.value = gpu::LoadSharedOp::create(
+      b, loc, gpu::FragmentType::get(f32Rows, perRow), values, chunk);
+  ScanResult next = emitScanStep(b, loc, rows, token);
+  // Not right behind the load: the next copy may overtake reads under way.
+  gpu::ReleaseOp::create(b, loc, ring);
+  gpu::StoreSharedOp::create(b, loc, next.output, outputs, chunk);
+  for (tile::StoreOp store : stores)
+    gpu::StoreOp::create(
+        b, loc, next.state, scalars.lookup(store.getView()),
+        indicesAt(store.getIndices(), store.getDims().front(), chunk),
+        store.getDims(), Value(), /*aligned=*/16);
+  b.setInsertionPointAfter(loop);
+  gpu::ReleaseOp::create(b, loc, channels[scan.getValue()]);
+  gpu::CommitOp::create(b, loc, Type(), channels[scan.getOutput()]);
+}
+
+SmallVector<Value> PersistentKernel::getOperands(ScanRole role) {
+  switch (role) {
+  case ScanRole::query:
+    return {scan.getQuery()};
+  case ScanRole::key:
+    return {scan.getKey()};
+  case ScanRole::value:
+    return {scan.getValue()};
+  case ScanRole::gates:
+    return {scan.getLogDecay(), scan.getBeta()};
+  default:
+    return {};
+  }
+}
+
+/// All loads first, then what the scan waits for, then stores; those that wait
+/// for other blocks come last.
+void PersistentKernel::emitOperands(ArrayRef<ScanRole> made) {
+  Location loc = scan.getLoc();
+  FragmentEmitter warp(b, scalars);
+  SmallVector<Operation *> tiles, stored;
+  for (ScanRole part : made) {
+    llvm::append_range(tiles, (*roles)[part].tiles);
+    llvm::append_range(stored, (*roles)[part].stores);
+  }
+  SmallVector<Operation *> loads;
+  for (tile::LoadOp load : getLoads(tiles)) {
+    warp.emit(load);
+    loads.push_back(load);
+  }
+  for (ScanRole part : made) {
+    for (Operation *op : (*roles)[part].tiles)
+      if (!isa<tile::LoadOp>(op))
+        warp.emit(op);
+    for (Value operand : getOperands(part)) {
+      auto type = cast<VectorType>(operand.getType());
+      Value tile = gpu::AcquireOp::create(
+          b, loc, getTile(operand, type.getShape()), channels[operand]);
+      gpu::StoreSharedOp::create(b, loc, warp[operand], tile, Value());
+      gpu::CommitOp::create(b, loc, Type(), channels[operand]);
+    }
+  }
+  for (bool isLate : {false, true})
+    for (Operation *op : stored)
+      if (isa<scf::IfOp>(op) == isLate)
+        warp.emitStores(op, loads);
+}
+
+void PersistentKernel::emitOutput() {
+  Location loc = scan.getLoc();
+  FragmentEmitter warp(b, scalars);
+  const RoleWork &work = (*roles)[ScanRole::output];
+  for (tile::LoadOp load : getLoads(work.tiles))
+    warp.emit(load);
+  Value output = scan.getOutput();
+  Value tile = receive(output, cast<VectorType>(output.getType()).getShape());
+  warp.set(output, gpu::LoadSharedOp::create(b, loc, warp.typeOf(output), tile,
+                                             Value()));
+  gpu::ReleaseOp::create(b, loc, channels[output]);
+  for (Operation *op : work.tiles)
+    if (!isa<tile::LoadOp>(op))
+      warp.emit(op);
+  for (Operation *op : work.stores)
+    warp.emitStores(op, {});
+}
+
+void PersistentKernel::emitRootBlock(Block &block) {
+  emitScalars(block);
+  switch (role) {
+  case Role::scan:
+    return emitScan();
+  case Role::query:
+    return emitOperands({ScanRole::query});
+  case Role::key:
+    return emitOperands({ScanRole::key});
+  case Role::valueGates:
+    return emitOperands({ScanRole::value, ScanRole::gates});
+  case Role::output:
+    return emitOutput();
+  case Role::states:
+    return emitStates();
+  }
+}
+
+/// Zeros of a row that is not live.
+void PersistentKernel::emitPlainStore(tile::StoreOp store) {
+  if (role != Role::output)
+    return;
+  FragmentEmitter warp(b, scalars);
+  for (Value tile : getUsedTiles(store))
+    warp.emit(tile.getDefiningOp());
+  warp.emitStores(store, {});
+}
+
+void PersistentKernel::emitRole(Role role, int64_t first, int64_t count,
+                                llvm::iterator_range<Block::iterator> ops) {
+  Location loc = scan.getLoc();
+  this->role = role;
+  auto warps = gpu::WarpsOp::create(b, loc, TypeRange(), first, count, {});
+  OpBuilder::InsertionGuard guard(b);
+  b.createBlock(&warps.getBody());
+  // Slots and states are read before the launch ahead has ended.
+  if (role == Role::query)
+    emitAwait();
+  else if (role != Role::states)
+    gpu::AwaitLaunchOp::create(b, loc);
+  auto units = gpu::UnitsOp::create(b, loc, /*contiguous=*/false);
+  gpu::YieldOp::create(b, loc);
+  b.createBlock(&units.getBody());
+  IRMapping before = scalars;
+  emitOps(ops);
+  scalars = before; // the next role computes for itself
+}
+
+void PersistentKernel::emitVariant(int64_t minUnits, int64_t maxUnits) {
+  Location loc = scan.getLoc();
+  MLIRContext *context = b.getContext();
+  b.setInsertionPoint(source);
+  auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
+  b.insert(kernel);
+  kernel.setName((source.getName() + "_persistent").str());
+  kernel->setAttr("gdn_tile.stage_of", b.getStringAttr(source.getName()));
+  kernel->setAttr("gdn_tile.variant", b.getStringAttr("persistent"));
+  auto number = [&](int64_t value) -> Attribute {
+    return b.getStrArrayAttr(StringRef(std::to_string(value)));
+  };
+  Attribute units = source->getAttr("gdn_tile.grid");
+  // What it is faster by is the work ahead of the wait for the launch before.
+  Attribute isDependent =
+      b.getArrayAttr({number(1), b.getStrArrayAttr({"dependent"})});
+  kernel->setAttr(
+      "gdn_tile.conditions",
+      b.getArrayAttr({isDependent, b.getArrayAttr({number(minUnits), units}),
+                      b.getArrayAttr({units, number(maxUnits)})}));
+  static constexpr Role others[] = {Role::query, Role::key, Role::valueGates,
+                                    Role::output, Role::states};
+  kernel->setAttr(
+      "gdn_gpu.threads",
+      b.getI64IntegerAttr((scanWarps + std::size(others)) * gpu::warpThreads));
+  kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(2));
+  kernel->setAttr("gdn_gpu.aligned_variant", b.getUnitAttr());
+  kernel->setAttr("gdn_gpu.blocks_per_sm", b.getI64IntegerAttr(2));
+  auto align = [&](Value view) {
+    if (auto pool = dyn_cast<BlockArgument>(view))
+      kernel.setArgAttr(pool.getArgNumber(), "gdn_gpu.alignment",
+                        b.getI64IntegerAttr(16));
+  };
+  align(load.getView());
+  for (tile::StoreOp store : stores)
+    align(store.getView());
+
+  entry = kernel.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  auto state = cast<VectorType>(scan.getState().getType());
+  ring = createChannel(
+      gpu::ChannelType::get(context, {chunkRows, state.getDimSize(1)},
+                            state.getElementType(), depth, scanWarps,
+                            /*swizzled=*/false));
+  for (Value operand : {scan.getQuery(), scan.getKey(), scan.getValue(),
+                        scan.getLogDecay(), scan.getBeta(), scan.getOutput()}) {
+    auto type = cast<VectorType>(operand.getType());
+    channels[operand] = createChannel(gpu::ChannelType::get(
+        context, type.getShape(), type.getElementType(), operandDepth, 1,
+        /*swizzled=*/false));
+  }
+  Block &body = source.getBody().front();
+  scalars.map(body.getArguments(), entry->getArguments());
+  // What no unit changes is computed once.
+  auto isOfUnit = [](Operation &op) {
+    return isa<tile::BlockIdOp>(op) || op.getNumRegions() != 0;
+  };
+  auto first = llvm::find_if(body, isOfUnit);
+  emitOps({body.begin(), first});
+  auto ops = llvm::make_range(first, std::prev(body.end()));
+  auto all = gpu::RolesOp::create(b, loc);
+  b.createBlock(&all.getBody());
+  emitRole(Role::scan, 0, scanWarps, ops);
+  for (auto [i, other] : llvm::enumerate(others))
+    emitRole(other, scanWarps + i, 1, ops);
+  b.setInsertionPointAfter(all);
+  func::ReturnOp::create(b, loc);
+}

@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn-schedule-resident-recurrence: the state of a value head in the registers
+// of a block. See Passes.td.
+#include "Kernel/ScanStep.h"
+#include "Kernel/ScheduledKernel.h"
+
+#include "gdn/Schedule/Passes.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace gdn {
+#define GEN_PASS_DEF_SCHEDULERESIDENTRECURRENCE
+#include "gdn/Schedule/Passes.h.inc"
+} // namespace gdn
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+
+/// A block of the variant "narrow": four warps of 168 registers, of which 64
+/// hold a state of 128 x 128.
+constexpr int64_t narrowThreads = 128;
+constexpr int64_t packedBlocks = 3;
+constexpr int64_t narrowWords = 64;
+constexpr llvm::StringLiteral packedSpills =
+    "spills: 18 words, behind the barrier, where nothing waits for them; at "
+    "16,384 units 308 us instead of 330";
+
+class ResidentKernel final : public ScheduledKernel {
+public:
+  ResidentKernel(func::FuncOp source, tile::DeltaScanOp scan, int64_t threads,
+                 bool staysNarrow = false)
+      : ScheduledKernel(source, scan, scan, threads), staysNarrow(staysNarrow) {
+  }
+
+private:
+  bool takesPasses() const override { return !staysNarrow; }
+  bool widensRows() const override { return staysNarrow; }
+  LogicalResult check() override;
+  void emitRootBlock(Block &block) override;
+  Value getBegun(tile::LoadOp load, ScanRole role) {
+    return begun.lookup({load.getTile(), unsigned(role)});
+  }
+  void emitBegin(FragmentEmitter &warp, tile::LoadOp load, ScanRole role);
+  void emitWindows();
+  void emitOutputLoads();
+  void emitOperands(ScanRole role, ArrayRef<Value> operands);
+  ScanToken fetchToken();
+  void emitScan(FragmentEmitter &all);
+  void emitPasses();
+  Value emitPassLoad(tile::LoadOp load, Value first, gpu::FragmentType type);
+  void emitPassStores(Operation *op, Value first, Value state);
+  Value inPasses(Value buffer);
+  void emitLateStores();
+  void emitOutput();
+
+  bool staysNarrow; // a narrow state stays so in registers
+  Value zero;
+  /// Buffers of tiles whose loads a role has begun: its warp alone waits for
+  /// them.
+  DenseMap<std::pair<Value, unsigned>, Value> begun;
+  DenseMap<Value, Value> held; // fragments that one warp holds for later
+  DenseMap<Operation *, Value> tickets; // of stores of a last reader
+};
+
+struct ScheduleResidentRecurrence final
+    : gdn::impl::ScheduleResidentRecurrenceBase<ScheduleResidentRecurrence> {
+  using ScheduleResidentRecurrenceBase::ScheduleResidentRecurrenceBase;
+
+  void runOnOperation() override {
+    if (threads % gpu::warpThreads != 0 || threads < 160 || threads > 1024) {
+      getOperation().emitError("expects the option 'threads' to be a multiple "
+                               "of 32 from 160 to 1024, but got ")
+          << threads.getValue();
+      return signalPassFailure();
+    }
+    SmallVector<tile::DeltaScanOp> scans;
+    for (auto func : getOperation().getOps<func::FuncOp>()) {
+      if (!func->hasAttr("gdn_tile.grid"))
+        continue;
+      SmallVector<tile::DeltaScanOp> found;
+      func.walk([&](tile::DeltaScanOp scan) { found.push_back(scan); });
+      // One token and no more: a recurrence over tokens has another schedule.
+      if (found.size() == 1 && !found[0]->getParentOfType<scf::ForOp>() &&
+          cast<VectorType>(found[0].getKey().getType()).getDimSize(0) == 1)
+        scans.push_back(found[0]);
+    }
+    for (tile::DeltaScanOp scan : scans) {
+      auto func = scan->getParentOfType<func::FuncOp>();
+      if (narrowUnits > 0 && !func->hasAttr("gdn_tile.stage_of") &&
+          failed(addPacked(func, scan)))
+        return signalPassFailure();
+      FailureOr<bool> isScheduled =
+          ResidentKernel(func, scan, threads).emit(minBlocks);
+      if (failed(isScheduled))
+        return signalPassFailure();
+      numKernels += *isScheduled;
+    }
+  }
+
+  LogicalResult addPacked(func::FuncOp source, tile::DeltaScanOp scan);
+};
+
+} // namespace
+
+/// The variant "narrow" of a program with a narrow state, which is loaded as it
+/// is and has one decay for a head.
+LogicalResult ScheduleResidentRecurrence::addPacked(func::FuncOp source,
+                                                    tile::DeltaScanOp scan) {
+  auto state = cast<VectorType>(scan.getState().getType());
+  int64_t words = state.getNumElements() * state.getElementTypeBitWidth() / 32;
+  if (state.getElementType().isF32() ||
+      !scan.getState().getDefiningOp<tile::LoadOp>() ||
+      cast<VectorType>(scan.getLogDecay().getType()).getRank() == 2 ||
+      words > narrowThreads * narrowWords)
+    return success();
+  OpBuilder b(source);
+  auto copy = cast<func::FuncOp>(b.clone(*source));
+  copy.setName((source.getName() + "_narrow").str());
+  copy->setAttr("gdn_tile.stage_of", b.getStringAttr(source.getName()));
+  copy->setAttr("gdn_tile.variant", b.getStringAttr("narrow"));
+  Attribute least = b.getStrArrayAttr(StringRef(std::to_string(narrowUnits)));
+  copy->setAttr("gdn_tile.conditions",
+                b.getArrayAttr(
+                    b.getArrayAttr({least, source->getAttr("gdn_tile.grid")})));
+  tile::DeltaScanOp copied;
+  copy.walk([&](tile::DeltaScanOp op) { copied = op; });
+  FailureOr<bool> isScheduled =
+      ResidentKernel(copy, copied, narrowThreads, /*staysNarrow=*/true)
+          .emit(packedBlocks);
+  if (succeeded(isScheduled) && !*isScheduled)
+    copy.erase();
+  else if (succeeded(isScheduled))
+    ++numKernels;
+  return success(succeeded(isScheduled));
+}
+
+/// Whether all that a role loads takes a register for each element.
+static bool areWide(ArrayRef<tile::LoadOp> loads) {
+  return llvm::all_of(loads, [](tile::LoadOp load) {
+    return load.getTile().getType().getElementType().isF32();
+  });
+}
+
+/// Operands of the scan, made by the warp of their role, in shared memory.
+/// What only this block stores is stored at once; what the last reader stores
+/// waits in shared memory until the scan is done: to find the last one takes a
+/// turn around the memory, for which a role asks as soon as it has read.
+void ResidentKernel::emitOperands(ScanRole role, ArrayRef<Value> operands) {
+  Location loc = scan.getLoc();
+  for (Value operand : operands)
+    shared[operand] = allocate(operand);
+  const RoleWork &work = (*roles)[role];
+  SetVector<Value> kept;
+  for (Operation *op : work.stores)
+    if (isa<scf::IfOp>(op))
+      kept.insert_range(getUsedTiles(op));
+  for (Value tile : kept)
+    shared[tile] = allocate(tile);
+  SmallVector<Operation *> asked;
+  for (Operation *op : work.stores)
+    if (auto branch = dyn_cast<scf::IfOp>(op);
+        branch && branch.getCondition().getDefiningOp<tile::LastInGroupOp>())
+      asked.push_back(op);
+  gpu::WarpsOp warps =
+      enterWarps(role, SmallVector<Type>(asked.size(), b.getI32Type()));
+  FragmentEmitter warp(b, scalars);
+  SmallVector<tile::LoadOp> loads = getLoads(work.tiles);
+  // ptxas counts loads whose values another block of code uses together with
+  // those of the state, and whoever uses one would wait for all. With three
+  // blocks beside each other the operands are worth the way around. For wide
+  // ones there are no registers beside the state.
+  if ((staysNarrow || areWide(loads)) && role != ScanRole::gates)
+    for (tile::LoadOp load : loads)
+      if (!getBegun(load, role))
+        emitBegin(warp, load, role);
+  // What has begun comes last: to take it is to wait for it.
+  llvm::stable_sort(loads, [&](tile::LoadOp x, tile::LoadOp y) {
+    return !getBegun(x, role) && getBegun(y, role);
+  });
+  for (tile::LoadOp load : loads) {
+    warp.setBegun(load.getTile(), getBegun(load, role));
+    warp.emit(load);
+  }
+  SmallVector<Value> yielded;
+  for (Operation *op : asked)
+    yielded.push_back(warp.emitTicket(op, work.tiles));
+  for (Operation *op : work.tiles)
+    if (!isa<tile::LoadOp>(op))
+      warp.emit(op);
+  for (Value operand : operands)
+    gpu::StoreSharedOp::create(b, loc, warp[operand], shared[operand], Value());
+  for (Value tile : kept)
+    gpu::StoreSharedOp::create(b, loc, warp[tile], shared[tile], Value());
+  for (Operation *op : work.stores)
+    if (!isa<scf::IfOp>(op))
+      warp.emitStores(op, {});
+  gpu::YieldOp::create(b, loc, yielded);
+  b.setInsertionPointAfter(warps);
+  for (auto [op, ticket] : llvm::zip(asked, warps.getResults()))
+    tickets[op] = ticket;
+}
+
+/// The stores of operands' roles that wait for other blocks or for a condition.
+void ResidentKernel::emitLateStores() {
+  for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value}) {
+    if (llvm::none_of((*roles)[role].stores, llvm::IsaPred<scf::IfOp>))
+      continue;
+    gpu::WarpsOp warps = enterWarps(role);
+    FragmentEmitter warp(b, scalars);
+    for (Operation *op : (*roles)[role].stores) {
+      if (!isa<scf::IfOp>(op))
+        continue;
+      for (Value tile : getUsedTiles(op))
+        warp.set(tile,
+                 gpu::LoadSharedOp::create(b, scan.getLoc(), warp.typeOf(tile),
+                                           shared[tile], Value()));
+      if (Value ticket = tickets.lookup(op))
+        warp.setTicket(op, ticket);
+      warp.emitStores(op, {});
+    }
+    gpu::YieldOp::create(b, scan.getLoc());
+    b.setInsertionPointAfter(warps);
+  }
+}
+
+/// Begins the load of what a role reads, if it can be begun.
+void ResidentKernel::emitBegin(FragmentEmitter &warp, tile::LoadOp load,
+                               ScanRole role) {
+  if (!warp.mayBegin(load))
+    return;
+  auto type = cast<VectorType>(load.getTile().getType());
+  Value buffer =
+      allocate(VectorType::get({type.getNumElements()}, type.getElementType()));
+  warp.emitBegin(load, buffer);
+  begun[{load.getTile(), unsigned(role)}] = buffer;
+}
+
+/// Asks for the windows, which the launch ahead does not write and no cache
+/// holds, before the state: behind it they would come last of all.
+void ResidentKernel::emitWindows() {
+  DenseSet<Value> written;
+  source.walk([&](tile::StoreOp store) { written.insert(store.getView()); });
+  for (ScanRole role : {ScanRole::query, ScanRole::key, ScanRole::value}) {
+    SmallVector<tile::LoadOp> loads = getLoads((*roles)[role].tiles);
+    llvm::erase_if(loads, [&](tile::LoadOp load) {
+      return !written.contains(load.getView());
+    });
+    if (loads.empty())
+      continue;
+    gpu::WarpsOp warps = enterWarps(role);
+    FragmentEmitter warp(b, scalars);
+    for (tile::LoadOp load : loads)
+      emitBegin(warp, load, role);
+    gpu::YieldOp::create(b, scan.getLoc());
+    b.setInsertionPointAfter(warps);
+  }
+}
+
+/// What the last warp reads besides the scan's output, asked for while the
+/// state is on its way.
+void ResidentKernel::emitOutputLoads() {
+  SmallVector<tile::LoadOp> loads = getLoads((*roles)[ScanRole::output].tiles);
+  if (loads.empty())
+    return;
+  // Wide ones wait in shared memory: beside the state there is no register for
+  // them.
+  if (!staysNarrow && areWide(loads)) {
+    gpu::WarpsOp warps = enterWarps(ScanRole::output);
+    FragmentEmitter warp(b, scalars);
+    for (tile::LoadOp load : loads)
+      emitBegin(warp, load, ScanRole::output);
+    gpu::YieldOp::create(b, scan.getLoc());
+    b.setInsertionPointAfter(warps);
+    llvm::erase_if(loads, [&](tile::LoadOp load) {
+      return bool(getBegun(load, ScanRole::output));
+    });
+  }
+  SmallVector<Type> types;
+  for (tile::LoadOp load : loads)
+    types.push_back(FragmentEmitter(b, scalars).typeOf(load.getTile()));
+  gpu::WarpsOp warps = enterWarps(ScanRole::output, types);
+  FragmentEmitter warp(b, scalars);
+  SmallVector<Value> yielded;
+  for (tile::LoadOp load : loads) {
+    warp.emit(load);
+    yielded.push_back(warp[load.getTile()]);
+  }
+  gpu::YieldOp::create(b, scan.getLoc(), yielded);
+  b.setInsertionPointAfter(warps);
+  for (auto [load, fragment] : llvm::zip(loads, warps.getResults()))
+    held[load.getTile()] = fragment;
+}
+
+/// What the scan takes of the token; in passes, without the value.
+ScanToken ResidentKernel::fetchToken() {
+  Location loc = scan.getLoc();
+  auto perColumn = gpu::PerColumnAttr::get(b.getContext(), stateRows);
+  ScanToken token;
+  token.key = loadShared(scan.getKey(), perColumn, zero);
+  token.query = loadShared(scan.getQuery(), perColumn, zero);
+  if (numPasses == 1)
+    token.value = loadShared(
+        scan.getValue(), gpu::PerRowAttr::get(b.getContext(), stateRows), zero);
+  token.beta = gpu::LoadSharedElementOp::create(b, loc, b.getF32Type(),
+                                                shared[scan.getBeta()], zero);
+  if (cast<VectorType>(scan.getLogDecay().getType()).getRank() == 2)
+    token.logDecay = loadShared(scan.getLogDecay(), perColumn, zero);
+  else
+    token.logDecay = gpu::LoadSharedElementOp::create(
+        b, loc, b.getF32Type(), shared[scan.getLogDecay()], zero);
+  return token;
+}
+
+/// The scan of the token.
+void ResidentKernel::emitScan(FragmentEmitter &all) {
+  Location loc = scan.getLoc();
+  ScanToken token = fetchToken();
+  Value state = all[scan.getState()];
+  ScanResult next =
+      emitScanStep(b, loc, state, token, /*withDelta=*/staysNarrow,
+                   /*withState=*/!staysNarrow);
+  gpu::StoreSharedOp::create(b, loc, next.output, shared[scan.getOutput()],
+                             zero);
+  if (staysNarrow) {
+    // The last warp waits behind its own stores, the others for nothing.
+    gpu::ArriveOp::create(b, loc, numWarps - 1);
+    // Before the sums they would find no registers; behind the update the block
+    // would wait for them with nothing left to do.
+    emitOutputLoads();
+    next.state = emitScanUpdate(b, loc, state, token, next.delta);
+  }
+  all.set(scan.getNewState(), next.state);
+}
+
+/// The rows of the state that a pass loads, from `first` on: of those that
+/// the load has, where it does not have all.
+Value ResidentKernel::emitPassLoad(tile::LoadOp load, Value first,
+                                   gpu::FragmentType type) {
+  SmallVector<Value> at = llvm::map_to_vector(
+      load.getIndices(), [&](Value index) { return lookup(index); });
+  int64_t rowDim = load.getDims().front();
+  at[rowDim] = arith::AddIOp::create(b, load.getLoc(), at[rowDim], first);
+  Value view = lookup(load.getView()), rows;
+  if (load.getRows()) {
+    auto count =
+        arith::ConstantIndexOp::create(b, load.getLoc(), type.getDimSize(0));
+    Value left =
+        arith::SubIOp::create(b, load.getLoc(), lookup(load.getRows()), first);
+    left = arith::MaxSIOp::create(b, load.getLoc(), left, zero);
+    rows = arith::MinSIOp::create(b, load.getLoc(), left, count);
+  }
+  return gpu::LoadOp::create(b, load.getLoc(), type, view, at, load.getDims(),
+                             rows, getAlignment(view));
+}
+
+/// The stores of the new state, of the rows of a pass alone: `op` is a store,
+/// or a branch around some.
+void ResidentKernel::emitPassStores(Operation *op, Value first, Value state) {
+  if (auto store = dyn_cast<tile::StoreOp>(op)) {
+    SmallVector<Value> at = llvm::map_to_vector(
+        store.getIndices(), [&](Value index) { return lookup(index); });
+    int64_t rowDim = store.getDims().front();
+    at[rowDim] = arith::AddIOp::create(b, op->getLoc(), at[rowDim], first);
+    Value view = lookup(store.getView());
+    gpu::StoreOp::create(b, op->getLoc(), state, view, at, store.getDims(),
+                         Value(), getAlignment(view));
+    return;
+  }
+  auto branch = cast<scf::IfOp>(op);
+  auto copy = scf::IfOp::create(b, op->getLoc(), lookup(branch.getCondition()),
+                                /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.thenBlock());
+  IRMapping outside = scalars;
+  for (Operation &inner : branch.thenBlock()->without_terminator())
+    if (isa<tile::StoreOp, scf::IfOp>(inner))
+      emitPassStores(&inner, first, state);
+    else
+      b.clone(inner, scalars);
+  scalars = outside;
+}
+
+/// A row in shared memory as a matrix with a row per pass.
+Value ResidentKernel::inPasses(Value buffer) {
+  auto type = cast<gpu::SharedType>(buffer.getType());
+  int64_t rows = type.getShape().back() / numPasses;
+  auto pieces = VectorType::get({numPasses, rows}, type.getElementType());
+  return gpu::ReshapeOp::create(b, scan.getLoc(), gpu::SharedType::get(pieces),
+                                buffer);
+}
+
+/// The scan of the token on one block of rows after another: rows of the state
+/// do not depend on each other.
+void ResidentKernel::emitPasses() {
+  Location loc = scan.getLoc();
+  auto perRow = gpu::PerRowAttr::get(b.getContext(), stateRows);
+  auto state = cast<VectorType>(scan.getState().getType());
+  int64_t rows = state.getDimSize(0) / numPasses;
+  auto part =
+      VectorType::get({rows, state.getDimSize(1)}, state.getElementType());
+  auto rowValues = VectorType::get({rows}, b.getF32Type());
+  const RoleWork &work = (*roles)[ScanRole::state];
+  ScanToken token = fetchToken();
+  Value values = inPasses(shared[scan.getValue()]);
+  Value outputs = inPasses(shared[scan.getOutput()]);
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  auto loop = scf::ForOp::create(b, loc, zero, index(numPasses), index(1));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value pass = loop.getInductionVar();
+  Value first = arith::MulIOp::create(b, loc, pass, index(rows));
+  Value loaded = emitPassLoad(cast<tile::LoadOp>(work.tiles.front()), first,
+                              gpu::FragmentType::get(part, stateRows));
+  token.value = gpu::LoadSharedOp::create(
+      b, loc, gpu::FragmentType::get(rowValues, perRow), values, pass);
+  ScanResult next = emitScanStep(b, loc, loaded, token);
+  gpu::StoreSharedOp::create(b, loc, next.output, outputs, pass);
+  for (Operation *op : work.stores)
+    emitPassStores(op, first, next.state);
+}
+
+/// In passes the state is what one op loads, and what is stored as it is.
+LogicalResult ResidentKernel::check() {
+  if (numPasses == 1)
+    return success();
+  const RoleWork &work = (*roles)[ScanRole::state];
+  auto load = work.tiles.size() == 1 ? dyn_cast<tile::LoadOp>(work.tiles[0])
+                                     : tile::LoadOp();
+  bool ok = load && llvm::is_sorted(load.getDims());
+  for (Operation *op : work.stores)
+    op->walk([&](tile::StoreOp store) {
+      ok &= store.getTile() == scan.getNewState() && !store.getRows() &&
+            llvm::is_sorted(store.getDims());
+    });
+  if (ok)
+    return success();
+  return scan.emitOpError("expects a state of more than one pass to be loaded "
+                          "and stored whole and as it is");
+}
+
+/// What follows the scan, in the last warp.
+void ResidentKernel::emitOutput() {
+  gpu::WarpsOp warps = enterWarps(ScanRole::output);
+  if (staysNarrow)
+    gpu::AwaitArrivalsOp::create(b, scan.getLoc());
+  FragmentEmitter warp(b, scalars);
+  for (auto [tile, fragment] : held)
+    warp.set(tile, fragment);
+  warp.set(scan.getOutput(),
+           gpu::LoadSharedOp::create(b, scan.getLoc(),
+                                     warp.typeOf(scan.getOutput()),
+                                     shared[scan.getOutput()], Value()));
+  const RoleWork &work = (*roles)[ScanRole::output];
+  for (tile::LoadOp load : getLoads(work.tiles))
+    if (Value buffer = getBegun(load, ScanRole::output)) {
+      warp.setBegun(load.getTile(), buffer);
+      warp.emit(load);
+    }
+  for (Operation *op : work.tiles)
+    if (!isa<tile::LoadOp>(op))
+      warp.emit(op);
+  for (Operation *op : work.stores)
+    warp.emitStores(op, {});
+  gpu::YieldOp::create(b, scan.getLoc());
+  b.setInsertionPointAfter(warps);
+}
+
+void ResidentKernel::emitRootBlock(Block &block) {
+  emitScalars(block);
+  if (staysNarrow) {
+    entry->getParentOp()->setAttr("gdn_gpu.rows_apart", b.getUnitAttr());
+    entry->getParentOp()->setAttr("gdn_gpu.allow",
+                                  b.getStringAttr(packedSpills));
+  }
+  // Where parameters that few layers ask for leave no room for two blocks, one
+  // is right, too.
+  if (!staysNarrow)
+    entry->getParentOp()->setAttr("gdn_gpu.fewer_blocks", b.getUnitAttr());
+  zero = arith::ConstantIndexOp::create(b, scan.getLoc(), 0);
+  bool isNarrow =
+      !cast<VectorType>(scan.getState().getType()).getElementType().isF32();
+  // With one way to each array ptxas widens a narrow state ahead of the first
+  // barrier: 2 to 13 % slower. Decays per channel and several passes were not
+  // measured.
+  bool hasOneDecay =
+      cast<VectorType>(scan.getLogDecay().getType()).getRank() == 1;
+  if (!isNarrow && hasOneDecay && numPasses == 1)
+    entry->getParentOp()->setAttr("gdn_gpu.aligned_variant", b.getUnitAttr());
+
+  FragmentEmitter all(b, scalars, stateRows);
+  const RoleWork &state = (*roles)[ScanRole::state];
+  emitWindows();
+  if (numPasses == 1)
+    for (Operation *op : state.tiles)
+      all.emit(op);
+  emitAwait();
+  if (!staysNarrow)
+    emitOutputLoads();
+  emitOperands(ScanRole::query, scan.getQuery());
+  emitOperands(ScanRole::key, scan.getKey());
+  emitOperands(ScanRole::value, scan.getValue());
+  emitOperands(ScanRole::gates, {scan.getLogDecay(), scan.getBeta()});
+  gpu::BarrierOp::create(b, scan.getLoc());
+  shared[scan.getOutput()] = allocate(scan.getOutput());
+  if (numPasses > 1) {
+    emitPasses();
+  } else {
+    emitScan(all);
+    for (Operation *op : state.stores)
+      all.emitStores(op, {});
+  }
+  if (!staysNarrow)
+    gpu::BarrierOp::create(b, scan.getLoc());
+  // Different warps, so the order is that of the code alone. With a narrow
+  // state behind it ptxas widens that before the first barrier, where all warps
+  // would wait for it.
+  if (isNarrow && !staysNarrow)
+    emitLateStores();
+  emitOutput();
+  if (!isNarrow || staysNarrow)
+    emitLateStores();
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn-schedule-token-groups: a warp for each group of tokens. See Passes.td.
+#include "Kernel/FragmentEmitter.h"
+#include "Kernel/OperandRoles.h"
+
+#include "gdn/Schedule/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace gdn {
+#define GEN_PASS_DEF_SCHEDULETOKENGROUPS
+#include "gdn/Schedule/Passes.h.inc"
+} // namespace gdn
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+
+/// Warps of a block at most.
+constexpr int64_t maxWarps = 16;
+/// Warps of a block up to which they have pieces of many tokens.
+constexpr int64_t longPieceWarps = 2;
+/// Elements of a tile that a lane holds at most.
+constexpr int64_t maxLaneElements = 64;
+/// Bits of a loaded tile in a lane up to which `warps` warps can hold it.
+constexpr int64_t narrowLaneBits = 256;
+
+/// Elements of a tile that a lane holds.
+int64_t countLaneElements(VectorType tile) {
+  int64_t rows = tile.getRank() == 2 ? tile.getDimSize(0) : 1;
+  return rows * llvm::divideCeil(tile.getShape().back(), gpu::warpThreads);
+}
+
+class TokenGroupsKernel {
+public:
+  TokenGroupsKernel(func::FuncOp source, int64_t numWarps)
+      : source(source), numWarps(numWarps), b(source.getContext()) {}
+  void emit(int64_t minBlocks);
+
+private:
+  void emitBlock(Block &block);
+  void emitLoop(scf::ForOp loop);
+  void take(ValueRange from, ValueRange to) {
+    for (auto [value, other] : llvm::zip(from, to)) {
+      scalars.map(value, other);
+      warp->mapScalar(value, other);
+    }
+  }
+
+  func::FuncOp source;
+  int64_t numWarps;
+  OpBuilder b;
+  IRMapping scalars;
+  std::optional<FragmentEmitter> warp;
+  Value group; // the warp's coordinate on the last axis
+  int64_t lastAxis = 0;
+};
+
+struct ScheduleTokenGroups final
+    : gdn::impl::ScheduleTokenGroupsBase<ScheduleTokenGroups> {
+  using ScheduleTokenGroupsBase::ScheduleTokenGroupsBase;
+
+  void runOnOperation() override {
+    for (auto func :
+         llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
+      if (std::optional<int64_t> numWarps = countWarps(func)) {
+        // Wide tiles need the registers of twice as many warps. So do short
+        // pieces, which have a loop of few turns that is unrolled; they are for
+        // few tokens, which do not fill a multiprocessor.
+        int64_t share = isWide(func) ? 2 : 1;
+        if (*numWarps > longPieceWarps)
+          share *= 2;
+        TokenGroupsKernel(func, *numWarps)
+            .emit(std::max<int64_t>(1, warps / share / *numWarps));
+        ++numKernels;
+      }
+  }
+
+  /// The size of the last axis of the grid, if it is a number and the program
+  /// is one of token groups.
+  static std::optional<int64_t> countWarps(func::FuncOp func) {
+    auto grid = func->getAttrOfType<ArrayAttr>("gdn_tile.grid");
+    int64_t size = 0;
+    if (!grid || grid.size() < 2 ||
+        cast<StringAttr>(grid[grid.size() - 1])
+            .getValue()
+            .getAsInteger(10, size) ||
+        size < 1 || size > maxWarps)
+      return std::nullopt;
+    bool works = false;
+    WalkResult walk = func.walk([&](Operation *op) {
+      works |= isa<tile::MapRowsOp, tile::Conv1dOp>(op);
+      return isKnown(op) ? WalkResult::advance() : WalkResult::interrupt();
+    });
+    return works && !walk.wasInterrupted() ? std::optional(size) : std::nullopt;
+  }
+
+  /// True if a lane has more elements of a tile than `narrowLaneElements`.
+  static bool isWide(func::FuncOp func) {
+    bool wide = false;
+    func.walk([&](tile::LoadOp load) {
+      auto tile = cast<VectorType>(load.getTile().getType());
+      wide |= countLaneElements(tile) * tile.getElementTypeBitWidth() >
+              narrowLaneBits;
+    });
+    return wide;
+  }
+
+  static bool isKnown(Operation *op) {
+    if (op->getParentOfType<tile::MapRowsOp>() ||
+        op->hasTrait<OpTrait::ConstantLike>())
+      return true;
+    if (auto conv = dyn_cast<tile::Conv1dOp>(op); conv && conv.getBias())
+      return false;
+    auto fits = [](Type type) {
+      auto tile = dyn_cast<VectorType>(type);
+      return !tile || countLaneElements(tile) <= maxLaneElements;
+    };
+    if (!llvm::all_of(op->getResultTypes(), fits))
+      return false;
+    if (isa<scf::ForOp>(op))
+      return true;
+    if (!isa<tile::TileDialect>(op->getDialect()))
+      return llvm::none_of(op->getResultTypes(), llvm::IsaPred<VectorType>);
+    return isa<tile::BlockIdOp, tile::LoadOp, tile::StoreOp, tile::FillOp,
+               tile::MapRowsOp, tile::Conv1dOp>(op);
+  }
+};
+
+} // namespace
+
+/// A loop that may carry tiles.
+void TokenGroupsKernel::emitLoop(scf::ForOp loop) {
+  auto here = [&](Value value) -> Value {
+    return isa<VectorType>(value.getType()) ? (*warp)[value]
+                                            : scalars.lookup(value);
+  };
+  auto set = [&](ValueRange from, ValueRange to) {
+    for (auto [value, other] : llvm::zip(from, to))
+      if (isa<VectorType>(value.getType()))
+        warp->set(value, other);
+      else
+        take(value, other);
+  };
+  auto copy =
+      scf::ForOp::create(b, loop.getLoc(), here(loop.getLowerBound()),
+                         here(loop.getUpperBound()), here(loop.getStep()),
+                         llvm::map_to_vector(loop.getInitArgs(),
+                                             [&](Value v) { return here(v); }));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(copy.getBody());
+  set(loop.getBody()->getArguments(), copy.getBody()->getArguments());
+  emitBlock(*loop.getBody());
+  if (loop.getNumResults() != 0)
+    scf::YieldOp::create(b, loop.getLoc(),
+                         llvm::map_to_vector(loop.getYieldedValues(),
+                                             [&](Value v) { return here(v); }));
+  set(loop.getResults(), copy.getResults());
+}
+
+/// The ops of a block in an order in which all that is read is asked for before
+/// any of it is used, as far as no store stands between.
+static SmallVector<Operation *> loadsFirst(Block &block) {
+  SmallVector<Operation *> order, work;
+  for (Operation &op : block.without_terminator()) {
+    if (isa<tile::MapRowsOp, tile::Conv1dOp, tile::FillOp>(op)) {
+      work.push_back(&op);
+      continue;
+    }
+    if (isa<tile::StoreOp>(op) || op.getNumRegions() != 0) {
+      order.append(work);
+      work.clear();
+    }
+    order.push_back(&op);
+  }
+  order.append(work);
+  return order;
+}
+
+void TokenGroupsKernel::emitBlock(Block &block) {
+  for (Operation *next : loadsFirst(block)) {
+    Operation &op = *next;
+    if (auto id = dyn_cast<tile::BlockIdOp>(op)) {
+      Value at = id.getAxis() == uint64_t(lastAxis)
+                     ? group
+                     : gpu::BlockIdOp::create(b, op.getLoc(), b.getIndexType(),
+                                              id.getAxis())
+                           .getResult();
+      take(id.getResult(), at);
+    } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
+      warp->emitStores(store, {});
+    } else if (isa<tile::TileDialect>(op.getDialect())) {
+      warp->emit(&op);
+    } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      emitLoop(loop);
+    } else if (op.getNumRegions() == 0) {
+      take(op.getResults(), b.clone(op, scalars)->getResults());
+    } else {
+      // The same op with regions of its own.
+      Operation *clone = op.cloneWithoutRegions(scalars);
+      b.insert(clone);
+      OpBuilder::InsertionGuard guard(b);
+      for (auto [from, to] : llvm::zip(op.getRegions(), clone->getRegions())) {
+        if (from.empty())
+          continue;
+        Block &body = from.front();
+        Block *copy = b.createBlock(
+            &to, {}, body.getArgumentTypes(),
+            SmallVector<Location>(body.getNumArguments(), op.getLoc()));
+        take(body.getArguments(), copy->getArguments());
+        emitBlock(body);
+        b.clone(*body.getTerminator(), scalars);
+      }
+      take(op.getResults(), clone->getResults());
+    }
+  }
+}
+
+void TokenGroupsKernel::emit(int64_t minBlocks) {
+  Location loc = source.getLoc();
+  b.setInsertionPoint(source);
+  auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
+  b.insert(kernel);
+  kernel->setAttr("gdn_gpu.threads",
+                  b.getI64IntegerAttr(numWarps * gpu::warpThreads));
+  kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(minBlocks));
+  // Some types and dimensions take a few registers more.
+  kernel->setAttr("gdn_gpu.fewer_blocks", b.getUnitAttr());
+  ArrayRef<Attribute> grid =
+      source->getAttrOfType<ArrayAttr>("gdn_tile.grid").getValue();
+  lastAxis = grid.size() - 1;
+  kernel->setAttr("gdn_tile.grid", b.getArrayAttr(grid.drop_back()));
+  Block *entry = kernel.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  auto each = gpu::EachWarpOp::create(b, loc, TypeRange(), 0, numWarps);
+  func::ReturnOp::create(b, loc);
+  b.createBlock(&each.getBody(), {}, b.getIndexType(), loc);
+  group = each.getBody().getArgument(0);
+  Block &body = source.getBody().front();
+  scalars.map(body.getArguments(), entry->getArguments());
+  warp.emplace(b, scalars);
+  emitBlock(body);
+  gpu::YieldOp::create(b, loc);
+  source.erase();
+}
