@@ -327,8 +327,6 @@ void EntryBuilder::buildBody() {
   Type io = floatType(options.io);
   Type f32 = builder.getF32Type();
   Value slots = signature["slots"];
-  Value tokenSlots = signature["token_slots"];
-  Value parents = signature["parents"];
   Value accepted = signature["num_accepted"];
   Value pending = isLazy() ? accepted : Value();
   if (pending)
@@ -337,13 +335,16 @@ void EntryBuilder::buildBody() {
         signature["cu_seqlens"], builder.getI64IntegerAttr(mostTokens()));
   else if (accepted)
     slots = acceptedSlots(mostTokens());
-  Value writeSlots = signature["write_slots"];
-  Value rows = signature["cu_seqlens"];
-  Value hasInitial = signature["has_initial"];
-  Value checkpointBounds = signature["cu_checkpoints"];
-  Value checkpointTokens = signature["checkpoint_tokens"];
-  Value checkpointSlots = signature["checkpoint_slots"];
-  Value statePool = signature["state_pool"];
+  const StateOperands states = {
+      signature["state_pool"],        slots,
+      signature["write_slots"],       signature["cu_seqlens"],
+      signature["has_initial"],       signature["cu_checkpoints"],
+      signature["checkpoint_tokens"], signature["checkpoint_slots"],
+      signature["token_slots"],       signature["parents"],
+      signature["token_state_pool"],  pending};
+  const PendingOperands kept = {signature["pending_keys"],
+                                signature["pending_deltas"],
+                                signature["pending_decays"]};
   UnitAttr doubledBeta = config.doubleBeta ? builder.getUnitAttr() : UnitAttr();
   auto unit = [&](Value heads, StringRef name) -> Value {
     return L2NormOp::create(builder, loc(name), likeOf(heads, f32), heads,
@@ -355,14 +356,9 @@ void EntryBuilder::buildBody() {
       q = unit(q, "q_unit");
       k = unit(k, "k_unit");
     }
-    auto rule = DeltaRuleOp::create(
-        builder, loc("core"), v.getType(), q, k, v, signature["log_decay"],
-        signature["beta"], statePool, slots, writeSlots, rows, hasInitial,
-        checkpointBounds, checkpointTokens, checkpointSlots, tokenSlots,
-        parents, signature["token_state_pool"], pending,
-        signature["pending_keys"], signature["pending_deltas"],
-        signature["pending_decays"],
-        /*scale=*/FloatAttr(), doubledBeta);
+    auto rule = DeltaRuleOp::create(builder, loc("core"), v.getType(), q, k, v,
+                                    signature["log_decay"], signature["beta"],
+                                    states, kept, doubledBeta);
     func::ReturnOp::create(builder, builder.getUnknownLoc(), rule.getOutput());
     return;
   }
@@ -372,9 +368,8 @@ void EntryBuilder::buildBody() {
       builder, loc("conv"),
       TypeRange{likeOf(in.q, f32), likeOf(in.k, f32), likeOf(in.v, f32)},
       ValueRange{in.q, in.k, in.v}, signature["conv_weight"], /*bias=*/Value(),
-      Activation::silu, signature["conv_pool"], slots, writeSlots, rows,
-      hasInitial, checkpointBounds, checkpointTokens, checkpointSlots,
-      tokenSlots, parents, signature["token_conv_pool"], pending);
+      Activation::silu,
+      states.in(signature["conv_pool"], signature["token_conv_pool"]));
   ValueRange qkv = conv.getResults();
   Value q = unit(qkv[0], "q");
   Value k = unit(qkv[1], "k");
@@ -387,12 +382,7 @@ void EntryBuilder::buildBody() {
   Type coreElement = givesNorm() ? f32 : io;
   Value core = DeltaRuleOp::create(
       builder, loc("core"), likeOf(qkv[2], coreElement), q, k, qkv[2],
-      gates.getLogDecay(), gates.getBeta(), statePool, slots, writeSlots, rows,
-      hasInitial, checkpointBounds, checkpointTokens, checkpointSlots,
-      tokenSlots, parents, signature["token_state_pool"], pending,
-      signature["pending_keys"], signature["pending_deltas"],
-      signature["pending_decays"],
-      /*scale=*/FloatAttr(), doubledBeta);
+      gates.getLogDecay(), gates.getBeta(), states, kept, doubledBeta);
   SmallVector<Value> outputs;
   if (givesCore()) {
     Value given = core;
@@ -406,8 +396,9 @@ void EntryBuilder::buildBody() {
         signature["norm_weight"],
         ActivationAttr::get(builder.getContext(), config.gate),
         builder.getF32FloatAttr(config.normEps));
-    outputs.push_back(MaskSequencesOp::create(
-        builder, loc("out"), norm.getType(), norm, statePool, slots, rows));
+    outputs.push_back(MaskSequencesOp::create(builder, loc("out"),
+                                              norm.getType(), norm, states.pool,
+                                              slots, states.cuSeqlens));
   }
   func::ReturnOp::create(builder, builder.getUnknownLoc(), outputs);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// gdn.delta_rule: the recurrence, token after token; and gdn.commit_delta_rule,
-// which puts pending tokens into states. Heads of sequences are independent
-// and run on the context's threads; sums within one keep their order, so that
+// The rules: the recurrence, token after token; and gdn.commit_delta_rule,
+// which puts pending tokens into states. Heads of sequences are independent and
+// run on the context's threads; sums within one keep their order, so that
 // results do not depend on the threads.
 #include "Ops.h"
 #include "Sequences.h"
@@ -47,8 +47,9 @@ struct Pending {
 };
 
 /// The operands of one op and its sizes.
-struct DeltaRule {
-  const Tensor &query, &key, &value, &decay, &beta;
+struct Rule {
+  const Tensor &query, &key, &value, &decay;
+  const Tensor *beta; // null: no delta term
   int64_t keyHeads, valueHeads, dk, dv;
   double scale;
   std::optional<Pending> pending;
@@ -60,8 +61,8 @@ struct DeltaRule {
 } // namespace
 
 /// One value head of one live sequence.
-void DeltaRule::run(const Sequence &sequence, int64_t head, Pool &pool,
-                    Tensor &output) const {
+void Rule::run(const Sequence &sequence, int64_t head, Pool &pool,
+               Tensor &output) const {
   const int64_t keyHead = head / (valueHeads / keyHeads);
   const bool perChannel = decay.shape.size() == 3;
   std::vector<double> m(dv * dk), k(dk), q(dk), alpha(dk), delta(dv);
@@ -92,7 +93,6 @@ void DeltaRule::run(const Sequence &sequence, int64_t head, Pool &pool,
       alpha[j] = std::exp(perChannel ? decay.row(t)[head * dk + j]
                                      : decay.row(t)[head]);
     }
-    const double strength = beta.row(t)[head];
     for (int64_t i = 0; i < dv; ++i) {
       double *mi = m.data() + i * dk;
       double recalled = 0;
@@ -100,7 +100,9 @@ void DeltaRule::run(const Sequence &sequence, int64_t head, Pool &pool,
         mi[j] *= alpha[j];
         recalled += mi[j] * k[j];
       }
-      const double d = strength * (value.row(t)[head * dv + i] - recalled);
+      double d = value.row(t)[head * dv + i];
+      if (beta)
+        d = beta->row(t)[head] * (d - recalled);
       delta[i] = d;
       double out = 0;
       for (int64_t j = 0; j < dk; ++j) {
@@ -161,13 +163,13 @@ static LogicalResult expectPools(Operation *op, StringRef prefix,
                          pending.decays.data.shape, decays)));
 }
 
-LogicalResult gdn::reference::evaluateOp(gdn::DeltaRuleOp op,
+LogicalResult gdn::reference::evaluateOp(gdn::RuleOpInterface op,
                                          Environment &env) {
   const Tensor &query = env.tensor(op.getQuery());
   const Tensor &key = env.tensor(op.getKey());
   const Tensor &value = env.tensor(op.getValue());
   const Tensor &decay = env.tensor(op.getLogDecay());
-  const Tensor &beta = env.tensor(op.getBeta());
+  const Tensor *beta = env.optional(op.getBeta());
   Pool &pool = env.pool(op.getPool());
   const int64_t tokens = query.dim(0);
   const int64_t keyHeads = query.dim(1), valueHeads = value.dim(1);
@@ -179,12 +181,13 @@ LogicalResult gdn::reference::evaluateOp(gdn::DeltaRuleOp op,
   if (failed(expectShape(op, "key", key.shape, query.shape)) ||
       failed(expectShape(op, "value", value.shape, {tokens, -1, -1})) ||
       failed(expectShape(op, "log_decay", decay.shape, decayShape)) ||
-      failed(expectShape(op, "beta", beta.shape, {tokens, valueHeads})) ||
+      (beta &&
+       failed(expectShape(op, "beta", beta->shape, {tokens, valueHeads}))) ||
       failed(
           expectShape(op, "pool", pool.data.shape, {-1, valueHeads, dv, dk})))
     return failure();
   if (keyHeads == 0 ? valueHeads != 0 : valueHeads % keyHeads != 0)
-    return op.emitOpError()
+    return op->emitOpError()
            << "expects the value heads to be a multiple of the key heads, but "
               "got "
            << valueHeads << " value heads and " << keyHeads << " key heads";
@@ -214,7 +217,7 @@ LogicalResult gdn::reference::evaluateOp(gdn::DeltaRuleOp op,
     return failure();
 
   std::optional<APFloat> scale = op.getScale();
-  const DeltaRule rule = {
+  const Rule rule = {
       query,      key,
       value,      decay,
       beta,       keyHeads,

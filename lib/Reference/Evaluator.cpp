@@ -74,7 +74,7 @@ static LogicalResult evaluateBlock(Block &block, Environment &env) {
     LogicalResult result =
         llvm::TypeSwitch<Operation *, LogicalResult>(&op)
             .Case<gdn::UnpackOp, gdn::GatesOp, gdn::L2NormOp,
-                  gdn::GatedRMSNormOp, gdn::Conv1dOp, gdn::DeltaRuleOp,
+                  gdn::GatedRMSNormOp, gdn::Conv1dOp, gdn::RuleOpInterface,
                   gdn::AcceptedSlotsOp, gdn::CountedSlotsOp,
                   gdn::CommitConv1dOp, gdn::CommitDeltaRuleOp,
                   gdn::MaskSequencesOp, gdn::PoolReadOp, gdn::PoolWriteOp,

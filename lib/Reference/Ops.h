@@ -22,7 +22,7 @@ double activate(Activation activation, double x);
 mlir::LogicalResult evaluateOp(Conv1dOp op, Environment &env);
 mlir::LogicalResult evaluateOp(CommitConv1dOp op, Environment &env);
 // DeltaRule.cpp
-mlir::LogicalResult evaluateOp(DeltaRuleOp op, Environment &env);
+mlir::LogicalResult evaluateOp(RuleOpInterface op, Environment &env);
 mlir::LogicalResult evaluateOp(CommitDeltaRuleOp op, Environment &env);
 // PoolOps.cpp
 mlir::LogicalResult evaluateOp(AcceptedSlotsOp op, Environment &env);

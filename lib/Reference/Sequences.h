@@ -60,9 +60,8 @@ struct SequenceOperands {
   /// Whose slots count too.
   llvm::SmallVector<const Pool *> pendingPools = {};
 
-  /// Those of a gdn.conv1d or gdn.delta_rule.
-  template <typename OpTy>
-  static SequenceOperands of(OpTy op, const Environment &env) {
+  /// Those of an op with states.
+  static SequenceOperands of(StateOpInterface op, const Environment &env) {
     return {&env.tensor(op.getSlots()),
             env.optional(op.getCuSeqlens()),
             env.optional(op.getWriteSlots()),

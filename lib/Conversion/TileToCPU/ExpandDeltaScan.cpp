@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The gated delta rule on the CPU. A block of rows of the state stays in the
-// first-level cache while the tokens pass over it:
+// A rule on the CPU, with the delta term or without. A block of rows of the
+// state stays in the first-level cache while the tokens pass over it:
 //
 //   decay = exp(log_decay)
 //   for each block of rows:
 //     for each token:
 //       for each row i of the block:
 //         m  = state[i] * decay              dk/lanes vectors
-//         p  = m . key,  d = beta * (value[i] - p)
+//         p  = m . key,  d = beta * (value[i] - p)      without beta: value[i]
 //         m  = m + d * key
 //         output[i] = m . query;  state[i] = m
 //
@@ -86,7 +86,9 @@ void ScanLoops::emitPrefetch(Value memory, Value row) {
 void ScanLoops::emitToken(Value from, Value t, Value first, Value last) {
   Chunks key = read(buffers.key, t), query = read(buffers.query, t);
   Chunks decay = decayOf(buffers.decay, t);
-  Value beta = memref::LoadOp::create(b, loc, buffers.beta, t);
+  Value beta;
+  if (buffers.beta)
+    beta = memref::LoadOp::create(b, loc, buffers.beta, t);
 
   OpBuilder::InsertionGuard guard(b);
   Value i = loop(first, last, 1).getInductionVar();
@@ -96,11 +98,14 @@ void ScanLoops::emitToken(Value from, Value t, Value first, Value last) {
   SmallVector<Value> predicted, output;
   for (unsigned c = 0; c < state.size(); ++c) {
     state[c] = arith::MulFOp::create(b, loc, state[c], decay[c]);
-    accumulate(predicted, c, state[c], key[c]);
+    if (beta)
+      accumulate(predicted, c, state[c], key[c]);
   }
-  Value v = memref::LoadOp::create(b, loc, buffers.value, ValueRange{t, i});
-  Value error = arith::SubFOp::create(b, loc, v, sum(predicted));
-  Value d = arith::MulFOp::create(b, loc, beta, error);
+  Value d = memref::LoadOp::create(b, loc, buffers.value, ValueRange{t, i});
+  if (beta) {
+    Value error = arith::SubFOp::create(b, loc, d, sum(predicted));
+    d = arith::MulFOp::create(b, loc, beta, error);
+  }
   if (buffers.deltas)
     memref::StoreOp::create(b, loc, d, buffers.deltas, ValueRange{t, i});
   Value delta = splat(d);

@@ -46,8 +46,9 @@ void expandConv1d(mlir::OpBuilder &builder, tile::Conv1dOp conv,
                   const ConvBuffers &buffers, int64_t lanes);
 
 /// Buffers of the tiles of a gdn_tile.delta_scan; `decay` is scratch of the
-/// shape of `logDecay` for exp(logDecay), `deltas` may be null. `stateIsInPool`
-/// says that `state` is a view of a pool, whose rows come from memory.
+/// shape of `logDecay` for exp(logDecay), `beta` and `deltas` may be null.
+/// `stateIsInPool` says that `state` is a view of a pool, whose rows come from
+/// memory.
 struct ScanBuffers {
   mlir::Value state, query, key, value, logDecay, decay, beta, newState, output,
       deltas;

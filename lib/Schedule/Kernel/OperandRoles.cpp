@@ -90,8 +90,8 @@ FailureOr<ScanRoles> ScanRoles::analyse(tile::DeltaScanOp scan) {
   make(ScanRole::query, scan.getQuery());
   make(ScanRole::key, scan.getKey());
   make(ScanRole::value, scan.getValue());
-  make(ScanRole::gates, scan.getLogDecay());
-  make(ScanRole::gates, scan.getBeta());
+  for (Value gate : scan.getGates())
+    make(ScanRole::gates, gate);
   make(ScanRole::state, scan.getState());
 
   ScanRoles roles;

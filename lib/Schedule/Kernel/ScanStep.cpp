@@ -62,27 +62,30 @@ ScanResult gdn::emitScanStep(OpBuilder &b, Location loc, Value oldState,
   if (perChannel) {
     Value factors = math::ExpOp::create(b, loc, body->getArgument(5));
     decayed = multiply(wide, factors);
-    known = dot(decayed, k);
+    if (beta)
+      known = dot(decayed, k);
     seen = dot(decayed, q);
   } else {
     decayed = multiply(wide, splat(decay));
-    known = multiply(decay, dot(wide, k));
+    if (beta)
+      known = multiply(decay, dot(wide, k));
     seen = multiply(decay, dot(wide, q));
   }
-  Value error =
-      multiply(beta, arith::SubFOp::create(b, loc, v, known).getResult());
-  Value out = arith::AddFOp::create(b, loc, seen, multiply(error, dot(k, q)));
+  Value delta = v;
+  if (beta)
+    delta = multiply(beta, arith::SubFOp::create(b, loc, v, known).getResult());
+  Value out = arith::AddFOp::create(b, loc, seen, multiply(delta, dot(k, q)));
   SmallVector<Value> yielded;
   if (withState) {
     Value next =
-        arith::AddFOp::create(b, loc, decayed, multiply(splat(error), k));
+        arith::AddFOp::create(b, loc, decayed, multiply(splat(delta), k));
     if (narrow)
       next = arith::TruncFOp::create(b, loc, row.getType(), next);
     yielded.push_back(next);
   }
   yielded.push_back(out);
   if (withDelta)
-    yielded.push_back(error);
+    yielded.push_back(delta);
   gpu::YieldOp::create(b, loc, yielded);
   return {withState ? map.getResult(0) : Value(), map.getResult(withState),
           withDelta ? map.getResults().back() : Value()};

@@ -16,7 +16,7 @@ struct ScanToken {
   mlir::Value key, query; ///< per_column
   mlir::Value value;      ///< per_row
   mlir::Value logDecay;   ///< an f32, or per_column with one per channel
-  mlir::Value beta;       ///< an f32
+  mlir::Value beta;       ///< an f32; null: no delta term
 };
 
 /// What a scan of one token gives: the state as `state` was; the output and,
@@ -26,7 +26,8 @@ struct ScanResult {
 };
 
 /// Emits the scan of one token on fragments:
-///   d = beta (v - e^g M k), o = e^g M q + d (k . q), M' = e^g M + d k^T.
+///   d = beta (v - e^g M k), o = e^g M q + d (k . q), M' = e^g M + d k^T,
+/// or without beta d = v.
 /// Arithmetic is f32; a narrower `state` is widened, and rounded at the end.
 ScanResult emitScanStep(mlir::OpBuilder &b, mlir::Location loc,
                         mlir::Value state, const ScanToken &token,

@@ -71,6 +71,7 @@ private:
   void emitOutput();
 
   SmallVector<Value> getOperands(ScanRole role);
+  SmallVector<Value> getChannelled();
   Value createChannel(gpu::ChannelType type);
   gpu::SharedType getTile(Value operand, ArrayRef<int64_t> shape);
   Value receive(Value operand, ArrayRef<int64_t> shape);
@@ -180,8 +181,7 @@ FailureOr<bool> PersistentKernel::analyse(int64_t sharedBytes) {
   numChunks = type.getDimSize(0) / chunkRows;
 
   int64_t others = barrierBytes;
-  for (Value operand : {scan.getQuery(), scan.getKey(), scan.getValue(),
-                        scan.getLogDecay(), scan.getBeta(), scan.getOutput()}) {
+  for (Value operand : getChannelled()) {
     auto tile = cast<VectorType>(operand.getType());
     others += operandDepth *
               std::max<int64_t>(128, tile.getNumElements() *
@@ -292,7 +292,8 @@ void PersistentKernel::emitScan() {
   ScanToken token;
   token.key = receiveRow(scan.getKey(), perColumn);
   token.query = receiveRow(scan.getQuery(), perColumn);
-  token.beta = receiveElement(scan.getBeta());
+  if (scan.getBeta())
+    token.beta = receiveElement(scan.getBeta());
   bool perChannel =
       cast<VectorType>(scan.getLogDecay().getType()).getRank() == 2;
   token.logDecay = perChannel ? receiveRow(scan.getLogDecay(), perColumn)
@@ -335,10 +336,18 @@ SmallVector<Value> PersistentKernel::getOperands(ScanRole role) {
   case ScanRole::value:
     return {scan.getValue()};
   case ScanRole::gates:
-    return {scan.getLogDecay(), scan.getBeta()};
+    return scan.getGates();
   default:
     return {};
   }
+}
+
+/// What comes to the scan, and goes from it, through a channel.
+SmallVector<Value> PersistentKernel::getChannelled() {
+  SmallVector<Value> all = {scan.getQuery(), scan.getKey(), scan.getValue()};
+  llvm::append_range(all, scan.getGates());
+  all.push_back(scan.getOutput());
+  return all;
 }
 
 /// All loads first, then what the scan waits for, then stores; those that wait
@@ -484,8 +493,7 @@ void PersistentKernel::emitVariant(int64_t minUnits, int64_t maxUnits) {
       gpu::ChannelType::get(context, {chunkRows, state.getDimSize(1)},
                             state.getElementType(), depth, scanWarps,
                             /*swizzled=*/false));
-  for (Value operand : {scan.getQuery(), scan.getKey(), scan.getValue(),
-                        scan.getLogDecay(), scan.getBeta(), scan.getOutput()}) {
+  for (Value operand : getChannelled()) {
     auto type = cast<VectorType>(operand.getType());
     channels[operand] = createChannel(gpu::ChannelType::get(
         context, type.getShape(), type.getElementType(), operandDepth, 1,

@@ -107,15 +107,15 @@ struct ScheduleResidentRecurrence final
 } // namespace
 
 /// The variant "narrow" of a program with a narrow state, which is loaded as it
-/// is and has one decay for a head.
+/// is and has one decay for a head. What it may spill was measured of the delta
+/// rule alone.
 LogicalResult ScheduleResidentRecurrence::addPacked(func::FuncOp source,
                                                     tile::DeltaScanOp scan) {
   auto state = cast<VectorType>(scan.getState().getType());
   int64_t words = state.getNumElements() * state.getElementTypeBitWidth() / 32;
   if (state.getElementType().isF32() ||
-      !scan.getState().getDefiningOp<tile::LoadOp>() ||
-      cast<VectorType>(scan.getLogDecay().getType()).getRank() == 2 ||
-      words > narrowThreads * narrowWords)
+      !scan.getState().getDefiningOp<tile::LoadOp>() || scan.isPerChannel() ||
+      !scan.getBeta() || words > narrowThreads * narrowWords)
     return success();
   OpBuilder b(source);
   auto copy = cast<func::FuncOp>(b.clone(*source));
@@ -305,8 +305,9 @@ ScanToken ResidentKernel::fetchToken() {
   if (numPasses == 1)
     token.value = loadShared(
         scan.getValue(), gpu::PerRowAttr::get(b.getContext(), stateRows), zero);
-  token.beta = gpu::LoadSharedElementOp::create(b, loc, b.getF32Type(),
-                                                shared[scan.getBeta()], zero);
+  if (scan.getBeta())
+    token.beta = gpu::LoadSharedElementOp::create(b, loc, b.getF32Type(),
+                                                  shared[scan.getBeta()], zero);
   if (cast<VectorType>(scan.getLogDecay().getType()).getRank() == 2)
     token.logDecay = loadShared(scan.getLogDecay(), perColumn, zero);
   else
@@ -505,7 +506,7 @@ void ResidentKernel::emitRootBlock(Block &block) {
   emitOperands(ScanRole::query, scan.getQuery());
   emitOperands(ScanRole::key, scan.getKey());
   emitOperands(ScanRole::value, scan.getValue());
-  emitOperands(ScanRole::gates, {scan.getLogDecay(), scan.getBeta()});
+  emitOperands(ScanRole::gates, scan.getGates());
   gpu::BarrierOp::create(b, scan.getLoc());
   shared[scan.getOutput()] = allocate(scan.getOutput());
   if (numPasses > 1) {

@@ -251,7 +251,7 @@ void TokensKernel::emitPrepare(Value first, Value count) {
   emitRole(ScanRole::query, scan.getQuery(), first, count);
   emitRole(ScanRole::key, scan.getKey(), first, count);
   emitRole(ScanRole::value, scan.getValue(), first, count);
-  emitRole(ScanRole::gates, {scan.getLogDecay(), scan.getBeta()}, first, count);
+  emitRole(ScanRole::gates, scan.getGates(), first, count);
 }
 
 //===----------------------------------------------------------------------===//
@@ -282,8 +282,9 @@ Value TokensKernel::emitScans(Value state, Value first, Value count) {
   token.key = loadShared(scan.getKey(), perColumn, at);
   token.query = loadShared(scan.getQuery(), perColumn, at);
   token.value = loadShared(scan.getValue(), perRow, at);
-  token.beta = gpu::LoadSharedElementOp::create(b, loc, b.getF32Type(),
-                                                shared[scan.getBeta()], at);
+  if (scan.getBeta())
+    token.beta = gpu::LoadSharedElementOp::create(b, loc, b.getF32Type(),
+                                                  shared[scan.getBeta()], at);
   if (cast<VectorType>(scan.getLogDecay().getType()).getRank() == 2)
     token.logDecay = loadShared(scan.getLogDecay(), perColumn, at);
   else
@@ -375,7 +376,7 @@ void TokensKernel::emitRootBlock(Block &block) {
   place(ScanRole::query, scan.getQuery());
   place(ScanRole::key, scan.getKey());
   place(ScanRole::value, scan.getValue());
-  place(ScanRole::gates, {scan.getLogDecay(), scan.getBeta()});
+  place(ScanRole::gates, scan.getGates());
   place(ScanRole::output, scan.getOutput());
   for (tile::LoadOp load : getOutputLoads()) {
     auto type = load.getTile().getType();

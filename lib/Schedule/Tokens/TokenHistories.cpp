@@ -156,7 +156,7 @@ void TokensKernel::emitByHistory(Value first, Value count) {
   SmallVector<SmallVector<Value>> weights;
   for (auto [role, operand] : made)
     weights.push_back(emitHistory(role, first, count));
-  emitRole(ScanRole::gates, {scan.getLogDecay(), scan.getBeta()}, first, count);
+  emitRole(ScanRole::gates, scan.getGates(), first, count);
   gpu::BarrierOp::create(b, scan.getLoc());
   for (auto [i, of] : llvm::enumerate(made))
     emitFromHistory(of.first, of.second, weights[i], first, count);

@@ -25,7 +25,7 @@ using namespace gdn;
 /// Whether tokens may be taken at once: nothing asks for the state after each,
 /// and a decay is a number.
 bool TokensKernel::isSolvable() {
-  return fold &&
+  return fold && scan.getBeta() &&
          cast<VectorType>(scan.getLogDecay().getType()).getRank() == 1 &&
          (*roles)[ScanRole::state].stores.empty() &&
          (*roles)[ScanRole::state].tiles.empty();

@@ -18,7 +18,7 @@ func.func @two_rules(
         : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
           tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,
           tensor<?xi32> -> tensor<?x?x32xf32>
-    // expected-error@+1 {{'gdn.delta_rule' op expects to be the only gdn.delta_rule of its kernel}}
+    // expected-error@+1 {{'gdn.delta_rule' op expects to be the only rule of its kernel}}
     %y = gdn.delta_rule %q, %q, %a gates(%g, %g) pool(%pool) slots(%slots)
         : tensor<?x?x32xf32>, tensor<?x?x32xf32>, tensor<?x?x32xf32>,
           tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x32x32xf32>,

@@ -46,3 +46,17 @@ func.func @deltas(%m: vector<128x64xf32>, %q: vector<16x64xf32>,
         vector<16xf32>, deltas
   return %d : vector<16x128xf32>
 }
+
+// Gated linear attention: no write strength, so none in either form.
+// CHECK-LABEL: func.func @without_beta
+//  CHECK-SAME:   %[[M:[a-z0-9]+]]: vector<128x64xf32>, %[[Q:[a-z0-9]+]]: vector<16x64xf32>, %[[V:[a-z0-9]+]]: vector<16x128xf32>, %[[G:[a-z0-9]+]]: vector<16x64xf32>, %[[N:[a-z0-9]+]]: index
+//       CHECK:   gdn_tile.delta_scan %[[M]], %[[Q]], %[[Q]], %[[V]] gates(%[[G]]) valid(%[[N]])
+//  CHECK-SAME:     : vector<128x64xf32>, vector<16x64xf32>, vector<16x128xf32>, vector<16x64xf32>
+func.func @without_beta(%m: vector<128x64xf32>, %q: vector<16x64xf32>,
+    %v: vector<16x128xf32>, %g: vector<16x64xf32>, %n: index)
+    -> vector<16x128xf32> {
+  %m1, %o = gdn_tile.delta_scan %m, %q, %q, %v gates(%g) valid(%n)
+      : vector<128x64xf32>, vector<16x64xf32>, vector<16x128xf32>,
+        vector<16x64xf32>
+  return %o : vector<16x128xf32>
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The modules of configurations: generated entries, changed where a test wants
-// what no model has (a bias, the norm after the gate), or the delta rule alone.
+// what no model has (a bias, the norm after the gate), or a rule alone.
 #include "Program.h"
 
 #include "mlir/Parser/Parser.h"
@@ -18,44 +18,95 @@ static void replace(std::string &text, StringRef name, const std::string &by) {
     text.replace(at, name.size(), by);
 }
 
-/// An entry of gdn.delta_rule alone, over ragged rows or over one token each.
-static std::string plainEntry(const Config &config, bool ragged) {
+namespace {
+/// The text of an entry of one rule alone, while it is written.
+struct RuleEntry {
+  std::string arguments, operands, types;
+
+  /// Adds an argument of the entry.
+  void argument(StringRef name, StringRef type, StringRef dims) {
+    arguments += ("%" + name + ": " + type + " {gdn.name = \"" + name +
+                  "\", gdn.dims = [" + dims + "]},\n    ")
+                     .str();
+  }
+  /// Adds an argument that the rule takes as `keyword(%name)`.
+  void option(StringRef keyword, StringRef name, StringRef type,
+              StringRef dims) {
+    argument(name, type, dims);
+    operands += (" " + keyword + "(%" + name + ")").str();
+    types += (" " + keyword + " " + type).str();
+  }
+};
+} // namespace
+
+/// An entry of a rule alone, with the states that its options ask for: over
+/// ragged rows, or `decode` over one token each.
+static std::string plainEntry(const Config &config, StringRef name) {
+  const EntryOptions &options = config.options;
+  const bool ragged = name != "decode", channels = config.isPerChannel();
+  RuleEntry entry;
+  entry.argument("q", "tensor<?x?xDKxIO>", R"("TOKENS", "Hk", "DK")");
+  entry.argument("k", "tensor<?x?xDKxIO>", R"("TOKENS", "Hk", "DK")");
+  entry.argument("v", "tensor<?x?xDVxIO>", R"("TOKENS", "Hv", "DV")");
+  entry.argument("log_decay", "GATE",
+                 channels ? R"("TOKENS", "Hv", "DK")" : R"("TOKENS", "Hv")");
+  if (config.hasDelta())
+    entry.argument("beta", "tensor<?x?xf32>", R"("TOKENS", "Hv")");
+  entry.argument("slots", "tensor<?xi32>", R"("N")");
+  std::string into;
+  if (options.writeSlots && name != "verify") {
+    entry.argument("write_slots", "tensor<?xi32>", R"("N")");
+    into = " -> %write_slots";
+    entry.types += " into tensor<?xi32>";
+  }
+  if (ragged) {
+    entry.argument("cu_seqlens", "tensor<?xi32>", R"("N + 1")");
+    entry.operands += " sequences(%cu_seqlens)";
+    entry.types += ", tensor<?xi32>";
+  }
+  if (options.hasInitial && ragged)
+    entry.option("initial", "has_initial", "tensor<?xi1>", R"("N")");
+  if (options.checkpoints && name == "prefill") {
+    entry.argument("cu_checkpoints", "tensor<?xi32>", R"("N + 1")");
+    entry.argument("checkpoint_tokens", "tensor<?xi32>", R"("C")");
+    entry.argument("checkpoint_slots", "tensor<?xi32>", R"("C")");
+    entry.operands += " checkpoints(%cu_checkpoints, %checkpoint_tokens, "
+                      "%checkpoint_slots)";
+    entry.types += " checkpoints tensor<?xi32>, tensor<?xi32>, tensor<?xi32>";
+  }
+  if (name == "verify")
+    entry.option("token_slots", "token_slots", "tensor<?x?xi32>",
+                 R"("N", "S")");
+  if (name == "verify" && options.verify == VerifyStates::tree)
+    entry.option("parents", "parents", "tensor<?x?xi32>", R"("N", "S")");
   std::string text = R"(
 func.func @NAME(
-    %q: tensor<?x?xDKxIO> {gdn.name = "q", gdn.dims = ["TOKENS", "Hk", "DK"]},
-    %k: tensor<?x?xDKxIO> {gdn.name = "k", gdn.dims = ["TOKENS", "Hk", "DK"]},
-    %v: tensor<?x?xDVxIO> {gdn.name = "v", gdn.dims = ["TOKENS", "Hv", "DV"]},
-    %g: GATE {gdn.name = "log_decay", gdn.dims = GDIMS},
-    %beta: tensor<?x?xf32> {gdn.name = "beta", gdn.dims = ["TOKENS", "Hv"]},
-    BOUNDS
-    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
-    %pool: !gdn.pool<?x?xDVxDKxSTATE>
+    ARGUMENTS%state_pool: !gdn.pool<?x?xDVxDKxSTATE>
       {gdn.name = "state_pool", gdn.dims = ["P", "Hv", "DV", "DK"]})
     -> (tensor<?x?xDVxIO> {gdn.name = "core", gdn.dims = ["TOKENS", "Hv", "DV"]})
     attributes {gdn.entry} {
-  %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots) ROWS
-      : tensor<?x?xDKxIO>, tensor<?x?xDKxIO>, tensor<?x?xDVxIO>, GATE,
-        tensor<?x?xf32>, !gdn.pool<?x?xDVxDKxSTATE>, tensor<?xi32> CUTYPE
-        -> tensor<?x?xDVxIO>
+  %o = RULE pool(%state_pool) slots(%slotsINTO)OPERANDS
+      : tensor<?x?xDKxIO>, tensor<?x?xDKxIO>, tensor<?x?xDVxIO>, GATES,
+        !gdn.pool<?x?xDVxDKxSTATE>, tensor<?xi32>TYPES -> tensor<?x?xDVxIO>
   return %o : tensor<?x?xDVxIO>
 }
 )";
-  const bool channels = config.form == Form::plainPerChannel;
-  replace(text, "NAME", ragged ? "prefill" : "decode");
-  replace(text, "GDIMS",
-          channels ? R"(["TOKENS", "Hv", "DK"])" : R"(["TOKENS", "Hv"])");
+  replace(text, "NAME", name.str());
+  replace(text, "RULE",
+          config.hasDelta()
+              ? "gdn.delta_rule %q, %k, %v gates(%log_decay, %beta)"
+              : "gdn.gated_linear_attention %q, %k, %v decay(%log_decay)");
+  replace(text, "GATES", config.hasDelta() ? "GATE, tensor<?x?xf32>" : "GATE");
+  replace(text, "ARGUMENTS", entry.arguments);
+  replace(text, "OPERANDS", entry.operands);
+  replace(text, "INTO", into);
+  replace(text, "TYPES", entry.types);
   replace(text, "GATE", channels ? "tensor<?x?xDKxf32>" : "tensor<?x?xf32>");
-  replace(text, "BOUNDS",
-          ragged ? "%cu: tensor<?xi32> {gdn.name = \"cu_seqlens\", gdn.dims = "
-                   "[\"N + 1\"]},"
-                 : "");
-  replace(text, "ROWS", ragged ? "rows(%cu)" : "");
-  replace(text, "CUTYPE", ragged ? ", tensor<?xi32>" : "");
   replace(text, "TOKENS", ragged ? "T" : "N");
   replace(text, "DK", std::to_string(config.dk));
   replace(text, "DV", std::to_string(config.dv));
-  replace(text, "IO", stringify(config.options.io).str());
-  replace(text, "STATE", stringify(config.options.state).str());
+  replace(text, "IO", stringify(options.io).str());
+  replace(text, "STATE", stringify(options.state).str());
   return text;
 }
 
@@ -85,7 +136,10 @@ static void addBias(func::FuncOp entry) {
 OwningOpRef<ModuleOp> gdn::integration::buildModule(MLIRContext &context,
                                                     const Config &config) {
   if (config.form != Form::layer) {
-    std::string text = plainEntry(config, true) + plainEntry(config, false);
+    std::string text =
+        plainEntry(config, "prefill") + plainEntry(config, "decode");
+    if (config.options.verify != VerifyStates::none)
+      text += plainEntry(config, "verify");
     auto module = parseSourceString<ModuleOp>(text, &context);
     if (!module)
       llvm::report_fatal_error("the plain form does not parse");

@@ -20,9 +20,11 @@ namespace gdn::integration {
 
 /// Which ops the entries are made of.
 enum class Form {
-  layer,          ///< as generated: convolution, gates, delta rule, norm
-  plain,          ///< gdn.delta_rule alone, on ready q, k, v, gates
-  plainPerChannel ///< the same with a decay per channel of the key
+  layer,           ///< as generated: convolution, gates, delta rule, norm
+  plain,           ///< gdn.delta_rule alone, on ready q, k, v, gates
+  plainPerChannel, ///< the same with a decay per channel of the key
+  linear,          ///< gdn.gated_linear_attention alone
+  linearPerChannel ///< likewise
 };
 
 /// Everything that is fixed when entries are compiled. Sizes default to those
@@ -61,6 +63,14 @@ struct Config {
                                   ":v-split=2;segments=" + text);
     }
     pipeline.variants.push_back("staged:");
+  }
+
+  /// Of a form of one rule alone.
+  bool isPerChannel() const {
+    return form == Form::plainPerChannel || form == Form::linearPerChannel;
+  }
+  bool hasDelta() const {
+    return form == Form::plain || form == Form::plainPerChannel;
   }
 
   /// The choices as text; equal for equal configurations.

@@ -112,6 +112,10 @@ static const Case cases[] = {
     {"Plain", 3, FloatKind::f32, FloatKind::f32, 64, 64, 2, 64, 1, Form::plain},
     {"PerChannel", 3, FloatKind::f32, FloatKind::f32, 64, 64, 2, 64, 1,
      Form::plainPerChannel},
+    {"Linear", 3, FloatKind::f32, FloatKind::f32, 64, 64, 2, 64, 1,
+     Form::linear},
+    {"LinearPerChannel", 3, FloatKind::f32, FloatKind::f32, 64, 64, 2, 64, 1,
+     Form::linearPerChannel},
 };
 INSTANTIATE_TEST_SUITE_P(Cpu, Segments, ::testing::ValuesIn(cases),
                          [](const auto &info) {

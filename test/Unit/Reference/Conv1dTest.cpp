@@ -25,7 +25,7 @@ static std::string convolution(int64_t width, const char *activation,
   text += bias ? " bias(%bias)" : "";
   text += std::string(" ") + activation + " pool(%pool) slots(%slots";
   text += into ? " -> %into)" : ")";
-  text += rows ? " rows(%cu)" : "";
+  text += rows ? " sequences(%cu)" : "";
   text += initial ? " initial(%has)" : "";
   text += " : (tensor<?x?xf32>), tensor<?x" + k + "xf32>";
   text += bias ? " bias tensor<?xf32>" : "";

@@ -28,7 +28,7 @@ static std::string deltaRule(const char *attributes, bool rows = true,
           " { %o = gdn.delta_rule %q, %k, %v gates(%g, %b) pool(%pool) "
           "slots(%slots";
   text += into ? " -> %into)" : ")";
-  text += rows ? " rows(%cu)" : "";
+  text += rows ? " sequences(%cu)" : "";
   text += initial ? " initial(%has)" : "";
   text += std::string(" ") + attributes + " : " + heads + ", " + heads + ", " +
           heads + ", " + decay +

@@ -67,7 +67,7 @@ class Property : public EvaluatorTest {
 protected:
   Property() {
     std::string text = replaced(layer, "TYPE", ", tensor<?xi32>");
-    text = replaced(text, "ROWS", "rows(%cu)");
+    text = replaced(text, "ROWS", "sequences(%cu)");
     prefill = function(parse(replaced(
         text, "ARG", ", %cu: tensor<?xi32> {gdn.name = \"cu_seqlens\"}")));
     text = replaced(replaced(layer, "TYPE", ""), "ROWS", "");

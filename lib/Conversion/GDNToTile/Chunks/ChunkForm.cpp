@@ -22,6 +22,7 @@
 // Where `ChunkTypes` rounds operands, ChunkFormRounded.cpp has the products in
 // another order.
 #include "Chunks/ChunkForm.h"
+#include "Chunks/ChunkProducts.h"
 #include "Program/TokenOps.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
@@ -34,48 +35,12 @@ using namespace mlir;
 using namespace gdn;
 
 namespace {
-
-class ChunkEmitter {
+class ChunkEmitter : private ChunkProducts {
 public:
-  ChunkEmitter(OpBuilder &b, Location loc) : b(b), loc(loc) {}
+  using ChunkProducts::ChunkProducts;
 
   ChunkResult emit(Value state, const Chunk &chunk);
-
-private:
-  using Rows = SmallVector<Value>;
-
-  static VectorType typeOf(Value tile) {
-    return cast<VectorType>(tile.getType());
-  }
-  Value matmul(Value lhs, Value rhs, Value acc = {},
-               bool transposeLhs = false) {
-    int64_t rows = typeOf(lhs).getDimSize(transposeLhs ? 1 : 0);
-    auto type =
-        VectorType::get({rows, typeOf(rhs).getDimSize(1)}, b.getF32Type());
-    return tile::MatmulOp::create(b, loc, type, lhs, rhs, acc, transposeLhs);
-  }
-  /// A product of which only the lower triangle counts, of `lhs` or of the
-  /// result.
-  Value lowerLhs(Value product) {
-    product.getDefiningOp<tile::MatmulOp>().setLowerLhs(true);
-    return product;
-  }
-  Value lowerResult(Value product) {
-    product.getDefiningOp<tile::MatmulOp>().setLowerResult(true);
-    return product;
-  }
-  /// Row i times exp(x_i), x a tile of one value per row, and `factor`.
-  Value scaleByExp(Value tile, Value exponents, double factor = 1);
-  /// A row times a number.
-  Value times(OpBuilder &b, Value row, double factor);
-
-  /// Zeros above the diagonal, whatever stands there.
-  Value keepBelow(OpBuilder &b, Value row, Value values);
-
-  OpBuilder &b;
-  Location loc;
 };
-
 } // namespace
 
 Value gdn::maskRows(OpBuilder &b, Location loc, Value tile, Value valid) {
@@ -95,39 +60,13 @@ Value gdn::maskRows(OpBuilder &b, Location loc, Value tile, Value valid) {
 
 Chunk gdn::maskChunk(OpBuilder &b, Location loc, const Chunk &chunk) {
   auto mask = [&](Value tile) { return maskRows(b, loc, tile, chunk.valid); };
-  return {mask(chunk.query),    mask(chunk.key),  mask(chunk.value),
-          mask(chunk.logDecay), mask(chunk.beta), chunk.valid,
+  return {mask(chunk.query),
+          mask(chunk.key),
+          mask(chunk.value),
+          mask(chunk.logDecay),
+          chunk.beta ? mask(chunk.beta) : Value(),
+          chunk.valid,
           chunk.scale};
-}
-
-Value ChunkEmitter::times(OpBuilder &b, Value row, double factor) {
-  if (factor == 1)
-    return row;
-  auto type = cast<VectorType>(row.getType());
-  auto splat = DenseElementsAttr::get(type, b.getF32FloatAttr(factor));
-  return arith::MulFOp::create(b, loc, row,
-                               arith::ConstantOp::create(b, loc, splat));
-}
-
-Value ChunkEmitter::scaleByExp(Value tile, Value exponents, double factor) {
-  return mapRows(
-      b, loc, {tile, exponents}, {tile.getType()},
-      [&](OpBuilder &b, ValueRange in) -> Rows {
-        Value decay = math::ExpOp::create(b, loc, in[1]);
-        Value row = vector::BroadcastOp::create(b, loc, in[0].getType(), decay);
-        return {arith::MulFOp::create(b, loc, in[0], times(b, row, factor))};
-      })[0];
-}
-
-Value ChunkEmitter::keepBelow(OpBuilder &b, Value row, Value values) {
-  auto type = cast<VectorType>(values.getType());
-  auto indices = VectorType::get(type.getShape(), b.getIndexType());
-  Value column = vector::StepOp::create(b, loc, indices);
-  Value own = vector::BroadcastOp::create(b, loc, indices, row);
-  Value kept =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, column, own);
-  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-  return arith::SelectOp::create(b, loc, kept, values, zero);
 }
 
 ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
@@ -156,14 +95,7 @@ ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
                           return {arith::MulFOp::create(b, loc, decayed, beta)};
                         })[0];
   Value queryScores = lowerResult(matmul(query, keyT));
-  Value scores = mapRows(b, loc, {queryScores, decay}, {decay.getType()},
-                         [&](OpBuilder &b, ValueRange in) -> Rows {
-                           Value row = b.getInsertionBlock()->getArgument(0);
-                           Value scaled = times(b, in[0], scale);
-                           Value decayed =
-                               arith::MulFOp::create(b, loc, scaled, in[1]);
-                           return {keepBelow(b, row, decayed)};
-                         })[0];
+  Value scores = decayScores(queryScores, decay, scale);
 
   // What the tokens write, given what the state already holds.
   Value error =
@@ -182,15 +114,7 @@ ChunkResult ChunkEmitter::emit(Value state, const Chunk &chunk) {
 
   // The state after the chunk.
   Value toEnd = tile::SuffixSumOp::create(b, loc, logDecay);
-  Value decayedState =
-      mapRows(b, loc, state, {state.getType()},
-              [&](OpBuilder &b, ValueRange in) -> Rows {
-                Value end = vector::ExtractOp::create(b, loc, sums, last);
-                Value factor = vector::BroadcastOp::create(
-                    b, loc, in[0].getType(),
-                    math::ExpOp::create(b, loc, end).getResult());
-                return {arith::MulFOp::create(b, loc, in[0], factor)};
-              })[0];
+  Value decayedState = decayState(state, sums);
   Value next = matmul(key, scaleByExp(written, toEnd), decayedState,
                       /*transposeLhs=*/true);
   return {next, output};
@@ -201,4 +125,13 @@ ChunkResult gdn::emitChunk(OpBuilder &builder, Location loc, Value state,
   if (!types.isExact())
     return emitRoundedChunk(builder, loc, state, chunk, types);
   return ChunkEmitter(builder, loc).emit(state, chunk);
+}
+
+ChunkResult gdn::emitChunkOfRule(OpBuilder &builder, Location loc, Value state,
+                                 const Chunk &chunk, const ChunkTypes &types) {
+  if (!chunk.beta)
+    return emitLinearChunk(builder, loc, state, chunk);
+  if (cast<VectorType>(chunk.logDecay.getType()).getRank() == 2)
+    return emitChannelChunk(builder, loc, state, chunk);
+  return emitChunk(builder, loc, state, chunk, types);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The gated delta rule over one chunk of tokens as products of tiles.
+// A rule over one chunk of tokens as products of tiles.
 #ifndef GDN_LIB_CONVERSION_GDNTOTILE_CHUNKS_CHUNKFORM_H
 #define GDN_LIB_CONVERSION_GDNTOTILE_CHUNKS_CHUNKFORM_H
 
@@ -17,7 +17,7 @@ struct Chunk {
   mlir::Value key;      // C x dk
   mlir::Value value;    // C x dv
   mlir::Value logDecay; // C, or C x dk for a decay per channel
-  mlir::Value beta;     // C
+  mlir::Value beta;     // C, or null for a rule without a delta term
   mlir::Value valid;    // tokens that count
   double scale;         // of the queries
 };
@@ -94,6 +94,16 @@ ChunkResult emitStateRowsChunk(mlir::OpBuilder &builder, mlir::Location loc,
 /// `emitChunk`.
 ChunkResult emitChannelChunk(mlir::OpBuilder &builder, mlir::Location loc,
                              mlir::Value state, const Chunk &chunk);
+
+/// The chunk form in f32 without a delta term, with a decay per head or per
+/// channel; state and output as with `emitChunk`.
+ChunkResult emitLinearChunk(mlir::OpBuilder &builder, mlir::Location loc,
+                            mlir::Value state, const Chunk &chunk);
+
+/// The form of these that the chunk's operands ask for.
+ChunkResult emitChunkOfRule(mlir::OpBuilder &builder, mlir::Location loc,
+                            mlir::Value state, const Chunk &chunk,
+                            const ChunkTypes &types);
 
 } // namespace gdn
 

@@ -15,6 +15,7 @@
 // inverted. No factor exceeds 1: decays are taken from the start of the chunk,
 // to its end, or between two of its tokens, always forward in time.
 #include "Chunks/ChunkForm.h"
+#include "Chunks/ChunkProducts.h"
 #include "Program/TokenOps.h"
 
 #include "gdn/Dialect/Tile/IR/Tile.h"
@@ -27,62 +28,21 @@ using namespace mlir;
 using namespace gdn;
 
 namespace {
-
-class ChannelChunkEmitter {
+class ChannelChunkEmitter : private ChunkProducts {
 public:
-  ChannelChunkEmitter(OpBuilder &b, Location loc) : b(b), loc(loc) {}
+  using ChunkProducts::ChunkProducts;
 
   ChunkResult emit(Value state, const Chunk &chunk);
 
 private:
-  using Rows = SmallVector<Value>;
-
-  Value matmul(Value lhs, Value rhs, Value acc = {},
-               bool transposeLhs = false) {
-    auto left = cast<VectorType>(lhs.getType());
-    auto right = cast<VectorType>(rhs.getType());
-    auto type = VectorType::get(
-        {left.getDimSize(transposeLhs ? 1 : 0), right.getDimSize(1)},
-        b.getF32Type());
-    return tile::MatmulOp::create(b, loc, type, lhs, rhs, acc, transposeLhs);
-  }
-  /// The same with zeros in `lhs` above its diagonal.
-  Value triangularMatmul(Value lhs, Value rhs, Value acc = {}) {
-    Value product = matmul(lhs, rhs, acc);
-    product.getDefiningOp<tile::MatmulOp>().setLowerLhs(true);
-    return product;
-  }
-  /// Each tile times exp(exponents), element by element; with exponents of
-  /// rank 1, row by row.
-  Rows fade(ValueRange tiles, Value exponents);
   /// Row i times x_i.
   Value scaleRows(Value tile, Value factors);
-
-  OpBuilder &b;
-  Location loc;
 };
-
 } // namespace
 
 /// `value` in every element of `like`, if that is a vector.
 static Value splat(OpBuilder &b, Location loc, Value value, Type like) {
   return vector::BroadcastOp::create(b, loc, like, value);
-}
-
-SmallVector<Value> ChannelChunkEmitter::fade(ValueRange tiles,
-                                             Value exponents) {
-  SmallVector<Value> inputs(tiles);
-  inputs.push_back(exponents);
-  return mapRows(b, loc, inputs, tiles.getTypes(),
-                 [&](OpBuilder &b, ValueRange in) {
-                   Value factor = math::ExpOp::create(b, loc, in.back());
-                   if (!isa<VectorType>(factor.getType()))
-                     factor = splat(b, loc, factor, in[0].getType());
-                   Rows rows;
-                   for (Value row : in.drop_back())
-                     rows.push_back(arith::MulFOp::create(b, loc, row, factor));
-                   return rows;
-                 });
 }
 
 Value ChannelChunkEmitter::scaleRows(Value tile, Value factors) {
@@ -99,8 +59,7 @@ ChunkResult ChannelChunkEmitter::emit(Value state, const Chunk &chunk) {
   Value query = scaleTile(b, loc, rawQuery, scale);
   Value sums = tile::PrefixSumOp::create(b, loc, logDecay);
   Value rest = tile::SuffixSumOp::create(b, loc, logDecay);
-  auto sumsType = cast<VectorType>(sums.getType());
-  int64_t tokens = sumsType.getDimSize(0);
+  const int64_t tokens = typeOf(sums).getDimSize(0);
 
   // Scores among the tokens of the chunk.
   auto square = VectorType::get({tokens, tokens}, b.getF32Type());
@@ -119,15 +78,14 @@ ChunkResult ChannelChunkEmitter::emit(Value state, const Chunk &chunk) {
                 Value strength = splat(b, loc, in[2], in[0].getType());
                 return {arith::MulFOp::create(b, loc, rest, strength)};
               })[0];
-  Value written = triangularMatmul(inverse, error);
-  Value output = triangularMatmul(scores.getQueryScores(), written,
-                                  matmul(faded[0], state));
+  Value written = lowerLhs(matmul(inverse, error));
+  Value output = lowerLhs(
+      matmul(scores.getQueryScores(), written, matmul(faded[0], state)));
 
   // The state after the chunk.
-  Value total = tile::ExtractRowOp::create(
-      b, loc, VectorType::get({sumsType.getDimSize(1)}, b.getF32Type()), sums,
-      tokens - 1);
-  Value next = matmul(fade(key, rest)[0], written, fade(state, total)[0],
+  Value total = lastRow(sums);
+  Value toEnd = fade(key, rest)[0];
+  Value next = matmul(toEnd, written, fade(state, total)[0],
                       /*transposeLhs=*/true);
   return {next, output};
 }

@@ -51,8 +51,11 @@ ChunkRule gdn::chooseChunkRule(RuleShape shape, int64_t chunk, int64_t lanes) {
       dv * (cost.row + cost.rowVector * vectors +
             cost.spilledVector * std::max(0.0, vectors - cost.registerVectors));
   // Three products with the state, and four between tokens of which a triangle
-  // is left out.
-  double flops = 6 * size * dk * dv + 2.2 * size * size * (dk + dv);
+  // is left out; without a delta term two of each. Tokens of such a rule were
+  // not measured by themselves.
+  double flops = shape.hasDelta
+                     ? 6 * size * dk * dv + 2.2 * size * size * (dk + dv)
+                     : 4 * size * dk * dv + 1.1 * size * size * (dk + dv);
   int64_t columns = shape.dv / lanes;
   if (columns % 3 == 0)
     flops *= cost.blocksOf3;

@@ -8,10 +8,11 @@
 
 namespace gdn {
 
-/// What a rule needs to know of a delta rule.
+/// What the choice needs to know of a rule.
 struct RuleShape {
   int64_t dk, dv;  ///< elements of a key and of a value
   bool perChannel; ///< one decay per element of the key
+  bool hasDelta;   ///< what is written depends on the state
 };
 
 /// From how many tokens on a chunk takes no longer than going through them one

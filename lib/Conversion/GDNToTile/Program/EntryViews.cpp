@@ -78,7 +78,7 @@ std::string gdn::getDimForm(Value value, unsigned dim) {
                       dim);
   if (isa<L2NormOp, GatesOp, GatedRMSNormOp, MaskSequencesOp, CastOp>(op))
     return getDimForm(op->getOperand(0), dim);
-  if (auto rule = dyn_cast<DeltaRuleOp>(op))
+  if (auto rule = dyn_cast<RuleOpInterface>(op))
     return getDimForm(rule.getValue(), dim);
   if (auto accepted = dyn_cast<AcceptedSlotsOp>(op))
     return getDimForm(accepted.getTokenSlots(), 0);

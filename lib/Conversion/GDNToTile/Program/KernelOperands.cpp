@@ -3,8 +3,6 @@
 // Reading a gdn.kernel: its recurrence, rows, pools, carried tiles and results.
 #include "Program/KernelOperands.h"
 
-#include "llvm/ADT/TypeSwitch.h"
-
 using namespace mlir;
 using namespace gdn;
 
@@ -19,15 +17,15 @@ void KernelOperands::markKeyHeads(Value value) {
 }
 
 /// Takes the rows of the first op that has some; others must agree.
-LogicalResult KernelOperands::takeRows(Operation *op, Value opSlots,
-                                       Value opRows) {
+LogicalResult KernelOperands::takeRows(SequenceOpInterface op) {
+  pools.push_back(op.getPool());
   if (!rowsOp) {
     rowsOp = op;
-    slots = opSlots;
-    cuSeqlens = opRows;
+    slots = op.getSlots();
+    cuSeqlens = op.getCuSeqlens();
     return success();
   }
-  if (slots == opSlots && cuSeqlens == opRows)
+  if (slots == op.getSlots() && cuSeqlens == op.getCuSeqlens())
     return success();
   InFlightDiagnostic diag = op->emitOpError(
       "expects the slots and rows of the other ops in its kernel");
@@ -35,19 +33,14 @@ LogicalResult KernelOperands::takeRows(Operation *op, Value opSlots,
   return diag;
 }
 
-CheckpointOperands CheckpointOperands::of(Operation *op) {
-  return llvm::TypeSwitch<Operation *, CheckpointOperands>(op)
-      .Case<Conv1dOp, DeltaRuleOp>([](auto rowWise) {
-        return CheckpointOperands{rowWise.getCuCheckpoints(),
-                                  rowWise.getCheckpointTokens(),
-                                  rowWise.getCheckpointSlots()};
-      })
-      .Default(CheckpointOperands());
+CheckpointOperands CheckpointOperands::of(StateOpInterface op) {
+  return {op.getCuCheckpoints(), op.getCheckpointTokens(),
+          op.getCheckpointSlots()};
 }
 
 /// Takes the checkpoints of the first op that has some; others have the same
 /// or none: one recurrence over the row's tokens serves all.
-LogicalResult KernelOperands::takeCheckpoints(Operation *op) {
+LogicalResult KernelOperands::takeCheckpoints(StateOpInterface op) {
   CheckpointOperands own = CheckpointOperands::of(op);
   if (!own || own == checkpoints)
     return success();
@@ -62,27 +55,6 @@ LogicalResult KernelOperands::takeCheckpoints(Operation *op) {
   diag.attachNote((tokenSlots ? tokenSlotsOp : checkpointsOp)->getLoc())
       << "other op";
   return diag;
-}
-
-Value gdn::tokenSlotsOf(Operation *op) {
-  return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case<Conv1dOp, DeltaRuleOp>(
-          [](auto rowWise) { return rowWise.getTokenSlots(); })
-      .Default(Value());
-}
-
-Value gdn::parentsOf(Operation *op) {
-  return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case<Conv1dOp, DeltaRuleOp>(
-          [](auto rowWise) { return rowWise.getParents(); })
-      .Default(Value());
-}
-
-Value gdn::numAcceptedOf(Operation *op) {
-  return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case<Conv1dOp, DeltaRuleOp>(
-          [](auto rowWise) { return rowWise.getNumAccepted(); })
-      .Default(Value());
 }
 
 /// Takes the bound of the tokens of a row where states after tokens have slots.
@@ -102,12 +74,12 @@ LogicalResult KernelOperands::takeBound() {
 /// the row is skipped in all of them where it is no count.
 LogicalResult KernelOperands::takePending() {
   for (const Carry &carry : carries)
-    if (Value own = numAcceptedOf(carry.op))
+    if (Value own = carry.states().getNumAccepted())
       numAccepted = own;
   if (!numAccepted)
     return takeBound();
   for (const Carry &carry : carries)
-    if (numAcceptedOf(carry.op) != numAccepted)
+    if (carry.states().getNumAccepted() != numAccepted)
       return carry.op->emitOpError("expects the pending tokens of the other "
                                    "ops in its kernel");
   auto counted = slots.getDefiningOp<CountedSlotsOp>();
@@ -125,13 +97,13 @@ LogicalResult KernelOperands::takePending() {
 
 /// Takes the token slots of the first op that has some; others have the same or
 /// none. A tree of tokens is that of all ops with states.
-LogicalResult KernelOperands::takeTokenSlots(Operation *op) {
-  Value own = tokenSlotsOf(op);
-  if (!own || (own == tokenSlots && parentsOf(op) == parents))
+LogicalResult KernelOperands::takeTokenSlots(StateOpInterface op) {
+  Value own = op.getTokenSlots();
+  if (!own || (own == tokenSlots && op.getParents() == parents))
     return success();
   if (!tokenSlots && !checkpoints) {
     tokenSlots = own;
-    parents = parentsOf(op);
+    parents = op.getParents();
     tokenSlotsOp = op;
     return success();
   }
@@ -143,76 +115,73 @@ LogicalResult KernelOperands::takeTokenSlots(Operation *op) {
   return diag;
 }
 
-LogicalResult KernelOperands::collectOps() {
-  for (Operation &op : kernel.getBody().front().without_terminator()) {
-    LogicalResult ok =
-        llvm::TypeSwitch<Operation *, LogicalResult>(&op)
-            .Case([&](DeltaRuleOp delta) {
-              if (rule)
-                return LogicalResult(delta.emitOpError(
-                    "expects to be the only gdn.delta_rule of its kernel"));
-              rule = delta;
-              pools.push_back(delta.getPool());
-              if (delta.getNumAccepted())
-                pools.append({delta.getPendingKeys(), delta.getPendingDeltas(),
-                              delta.getPendingDecays()});
-              return takeRows(delta, delta.getSlots(), delta.getCuSeqlens());
-            })
-            .Case([&](Conv1dOp conv) {
-              for (Value input : conv.getInputs()) {
-                if (cast<RankedTensorType>(input.getType()).getRank() != 3)
-                  return LogicalResult(conv.emitOpError(
-                      "expects inputs T x H x d on the way to tiles; put "
-                      "gdn.unpack before gdn.conv1d"));
-                if (input.getDefiningOp() && !input.getDefiningOp<UnpackOp>())
-                  return LogicalResult(conv.emitOpError(
-                      "expects its inputs to be arguments of the entry or "
-                      "parts of one on the way to tiles"));
-              }
-              pools.push_back(conv.getPool());
-              return takeRows(conv, conv.getSlots(), conv.getCuSeqlens());
-            })
-            .Case([&](MaskSequencesOp mask) {
-              pools.push_back(mask.getPool());
-              return takeRows(mask, mask.getSlots(), mask.getCuSeqlens());
-            })
-            .Case<GatesOp, L2NormOp, GatedRMSNormOp, CastOp>(
-                [](Operation *) { return success(); })
-            .Default([](Operation *other) {
-              return LogicalResult(other->emitOpError(
-                  "has no tile program inside a fused kernel"));
-            });
-    if (failed(ok) || failed(takeCheckpoints(&op)) ||
-        failed(takeTokenSlots(&op)))
-      return failure();
+/// Takes the one rule of the kernel.
+LogicalResult KernelOperands::takeRule(RuleOpInterface op) {
+  if (rule)
+    return op->emitOpError("expects to be the only rule of its kernel");
+  rule = op;
+  return success();
+}
+
+/// Fails unless the inputs of the convolution are heads that lie in memory.
+static LogicalResult checkInputs(Conv1dOp conv) {
+  for (Value input : conv.getInputs()) {
+    if (cast<RankedTensorType>(input.getType()).getRank() != 3)
+      return conv.emitOpError("expects inputs T x H x d on the way to tiles; "
+                              "put gdn.unpack before gdn.conv1d");
+    if (input.getDefiningOp() && !input.getDefiningOp<UnpackOp>())
+      return conv.emitOpError("expects its inputs to be arguments of the entry "
+                              "or parts of one on the way to tiles");
   }
   return success();
 }
 
+LogicalResult KernelOperands::collectOps() {
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    auto sequenceWise = dyn_cast<SequenceOpInterface>(op);
+    if (!sequenceWise && !isa<GatesOp, L2NormOp, GatedRMSNormOp, CastOp>(op))
+      return op.emitOpError("has no tile program inside a fused kernel");
+    if (auto conv = dyn_cast<Conv1dOp>(op); conv && failed(checkInputs(conv)))
+      return failure();
+    auto found = dyn_cast<RuleOpInterface>(op);
+    if (found && failed(takeRule(found)))
+      return failure();
+    if (sequenceWise && failed(takeRows(sequenceWise)))
+      return failure();
+    if (found && found.getNumAccepted())
+      pools.append({found.getPendingKeys(), found.getPendingDeltas(),
+                    found.getPendingDecays()});
+    if (auto states = dyn_cast<StateOpInterface>(op))
+      if (failed(takeCheckpoints(states)) || failed(takeTokenSlots(states)))
+        return failure();
+  }
+  return success();
+}
+
+/// Adds a tile of `shape` that `op` carries from token block to token block.
+void KernelOperands::addCarry(StateOpInterface op, ArrayRef<int64_t> shape,
+                              bool perKeyHead, unsigned section) {
+  auto pool = op.getPool();
+  auto tokenPool = op.getTokenPool();
+  carries.push_back(
+      {pool, op.getWriteSlots(), op.getHasInitial(), perKeyHead,
+       VectorType::get(shape, Float32Type::get(kernel.getContext())),
+       VectorType::get(shape, pool.getType().getElementType()), op, section,
+       tokenPool ? tokenPool : pool});
+}
+
 void KernelOperands::collectCarries() {
-  Type f32 = Float32Type::get(kernel.getContext());
   for (Operation &op : kernel.getBody().front().without_terminator()) {
     if (auto conv = dyn_cast<Conv1dOp>(op)) {
-      auto pool = cast<PoolType>(conv.getPool().getType());
-      for (auto [i, input] : llvm::enumerate(conv.getInputs())) {
-        SmallVector<int64_t> shape = {
-            cast<RankedTensorType>(conv.getWeight().getType()).getDimSize(1) -
-                1,
-            cast<RankedTensorType>(input.getType()).getDimSize(2)};
-        carries.push_back(
-            {conv.getPool(), conv.getWriteSlots(), conv.getHasInitial(),
-             isKey(input), VectorType::get(shape, f32),
-             VectorType::get(shape, pool.getElementType()), conv, unsigned(i),
-             conv.getTokenPool() ? conv.getTokenPool() : conv.getPool()});
-      }
-    } else if (auto delta = dyn_cast<DeltaRuleOp>(op)) {
-      auto pool = cast<PoolType>(delta.getPool().getType());
-      ArrayRef<int64_t> shape = pool.getShape().drop_front(2);
-      carries.push_back(
-          {delta.getPool(), delta.getWriteSlots(), delta.getHasInitial(), false,
-           VectorType::get(shape, f32),
-           VectorType::get(shape, pool.getElementType()), delta, 0,
-           delta.getTokenPool() ? delta.getTokenPool() : delta.getPool()});
+      int64_t window = conv.getWeight().getType().getDimSize(1) - 1;
+      for (auto [i, input] : llvm::enumerate(conv.getInputs()))
+        addCarry(
+            conv,
+            {window, cast<RankedTensorType>(input.getType()).getDimSize(2)},
+            isKey(input), i);
+    } else if (auto states = dyn_cast<StateOpInterface>(op)) {
+      addCarry(states, states.getPool().getType().getShape().drop_front(2),
+               /*perKeyHead=*/false, 0);
     }
   }
 }
@@ -222,7 +191,7 @@ static bool isZeroInDeadRows(Value value) {
   Operation *op = value.getDefiningOp();
   if (isa_and_nonnull<CastOp>(op))
     return isZeroInDeadRows(op->getOperand(0));
-  return isa_and_nonnull<DeltaRuleOp, Conv1dOp, MaskSequencesOp>(op);
+  return isa_and_nonnull<SequenceOpInterface>(op);
 }
 
 LogicalResult KernelOperands::checkParents() {
@@ -231,7 +200,7 @@ LogicalResult KernelOperands::checkParents() {
     if (parents && carry.tokenPool != carry.pool)
       return carry.op->emitOpError("expects no 'token_pool' beside 'parents' "
                                    "on the way to tiles");
-    if (parentsOf(carry.op) == parents)
+    if (carry.states().getParents() == parents)
       continue;
     InFlightDiagnostic diag = carry.op->emitOpError(
         "expects the parents of the other ops in its kernel");
@@ -284,15 +253,16 @@ llvm::DenseSet<Value> KernelOperands::inputsOf(SmallVector<Value> todo) const {
 }
 
 llvm::DenseSet<Value> KernelOperands::stateInputs() const {
-  DeltaRuleOp delta = rule;
-  return inputsOf(
-      {delta.getKey(), delta.getValue(), delta.getLogDecay(), delta.getBeta()});
+  RuleOpInterface op = rule;
+  SmallVector<Value> inputs = {op.getKey(), op.getValue(), op.getLogDecay()};
+  if (Value beta = op.getBeta())
+    inputs.push_back(beta);
+  return inputsOf(inputs);
 }
 
 llvm::DenseSet<Value> KernelOperands::ruleInputs() const {
-  DeltaRuleOp delta = rule;
-  return inputsOf({delta.getQuery(), delta.getKey(), delta.getValue(),
-                   delta.getLogDecay(), delta.getBeta()});
+  RuleOpInterface op = rule;
+  return inputsOf(op.getTokenOperands());
 }
 
 FailureOr<KernelOperands> KernelOperands::analyse(func::FuncOp entry,
@@ -302,7 +272,7 @@ FailureOr<KernelOperands> KernelOperands::analyse(func::FuncOp entry,
   if (failed(parts.collectOps()))
     return failure();
   // Roles before carries: a section's window follows its head kind.
-  if (DeltaRuleOp rule = parts.rule) {
+  if (RuleOpInterface rule = parts.rule) {
     parts.markKeyHeads(rule.getQuery());
     parts.markKeyHeads(rule.getKey());
   }

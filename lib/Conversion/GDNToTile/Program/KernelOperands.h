@@ -19,31 +19,25 @@ struct Carry {
   bool perKeyHead;         // one per key head, else one per value head
   mlir::VectorType type;   // f32
   mlir::VectorType stored; // in the pool's element type
-  mlir::Operation *op;     // conv1d or delta_rule
+  mlir::Operation *op;     // conv1d or the rule
   unsigned section;        // of conv1d
   mlir::Value tokenPool;   // the gdn pool of its states after tokens
+
+  /// The op, for what it says of its states.
+  StateOpInterface states() const { return mlir::cast<StateOpInterface>(op); }
 };
 
 /// The operands that ask for states inside a row, or all null.
 struct CheckpointOperands {
   mlir::Value bounds, tokens, slots;
 
-  static CheckpointOperands of(mlir::Operation *op);
+  static CheckpointOperands of(StateOpInterface op);
   explicit operator bool() const { return bounds != nullptr; }
   bool operator==(const CheckpointOperands &other) const {
     return bounds == other.bounds && tokens == other.tokens &&
            slots == other.slots;
   }
 };
-
-/// The operand that asks for the state after every token, or null.
-mlir::Value tokenSlotsOf(mlir::Operation *op);
-/// The operand that says from whose state each token starts, or null.
-mlir::Value parentsOf(mlir::Operation *op);
-
-/// The operand that counts the pending tokens which become part of the states,
-/// or null.
-mlir::Value numAcceptedOf(mlir::Operation *op);
 
 /// The ops of one kernel, checked to work on the same rows and slots.
 struct KernelOperands {
@@ -66,7 +60,7 @@ struct KernelOperands {
   bool isKey(mlir::Value value) const { return keyHeaded.contains(value); }
 
   KernelOp kernel;
-  DeltaRuleOp rule;               // null in a kernel without the recurrence
+  RuleOpInterface rule;           // null in a kernel without the recurrence
   mlir::Value slots;              // null in a kernel of token-wise ops
   mlir::Value cuSeqlens;          // null where every token is a row
   CheckpointOperands checkpoints; // of every op that has some
@@ -82,13 +76,15 @@ struct KernelOperands {
 private:
   mlir::LogicalResult collectOps();
   mlir::LogicalResult collectResults(mlir::func::FuncOp entry);
-  mlir::LogicalResult takeRows(mlir::Operation *op, mlir::Value opSlots,
-                               mlir::Value opRows);
-  mlir::LogicalResult takeCheckpoints(mlir::Operation *op);
-  mlir::LogicalResult takeTokenSlots(mlir::Operation *op);
+  mlir::LogicalResult takeRule(RuleOpInterface op);
+  mlir::LogicalResult takeRows(SequenceOpInterface op);
+  mlir::LogicalResult takeCheckpoints(StateOpInterface op);
+  mlir::LogicalResult takeTokenSlots(StateOpInterface op);
   mlir::LogicalResult checkParents();
   mlir::LogicalResult takePending();
   mlir::LogicalResult takeBound();
+  void addCarry(StateOpInterface op, llvm::ArrayRef<int64_t> shape,
+                bool perKeyHead, unsigned section);
   void collectCarries();
   void markKeyHeads(mlir::Value value);
 

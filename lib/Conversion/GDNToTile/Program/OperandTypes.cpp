@@ -20,7 +20,7 @@ static Type inputTypeOf(Value key) {
 }
 
 /// Whether tokens may write with strengths of more than 1.
-static bool hasDoubledBeta(DeltaRuleOp rule) {
+static bool hasDoubledBeta(RuleOpInterface rule) {
   auto gates = rule.getBeta().getDefiningOp<GatesOp>();
   return rule.getDoubleBeta() || (gates && gates.getDoubleBeta());
 }
@@ -32,11 +32,11 @@ bool gdn::isInMemory(Value value) {
 
 ChunkTypes ChunkTypes::choose(const KernelOperands &parts,
                               Precision precision) {
-  DeltaRuleOp rule = parts.rule;
+  RuleOpInterface rule = parts.rule;
   Builder b(rule.getContext());
   Type input = inputTypeOf(rule.getKey());
   if (precision == Precision::f32 || input.isF32() || rule.isPerChannel() ||
-      hasDoubledBeta(rule))
+      !rule.getBeta() || hasDoubledBeta(rule))
     return {b.getF32Type(), b.getF32Type()};
   // Keys that the kernel computes are nowhere in memory, and f16 is closer.
   FloatType key = b.getF16Type();

@@ -55,7 +55,7 @@ Value gdn::emitPendingRows(OpBuilder &b, Location loc, Value at, Value valid,
 }
 
 PendingBuffer gdn::pendingBufferOf(TileProgram &p, Value r) {
-  DeltaRuleOp rule = p.parts.rule;
+  RuleOpInterface rule = p.parts.rule;
   auto view = [&](Value pool) { return p.views.pools.find(pool)->second; };
   return {view(rule.getPendingKeys()),
           view(rule.getPendingDeltas()),

@@ -22,8 +22,8 @@ Value TileProgram::headCount(Value value) {
   }
   if (auto conv = dyn_cast<Conv1dOp>(op))
     return headCount(conv.getInputs()[cast<OpResult>(value).getResultNumber()]);
-  if (auto delta = dyn_cast<DeltaRuleOp>(op))
-    return headCount(delta.getValue());
+  if (auto rule = dyn_cast<RuleOpInterface>(op))
+    return headCount(rule.getValue());
   return headCount(op->getOperand(0));
 }
 

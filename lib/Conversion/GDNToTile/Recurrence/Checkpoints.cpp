@@ -82,7 +82,7 @@ static Stop emitStop(TileProgram &p, Value c, Value done) {
 void gdn::emitCheckpoint(TileProgram &p, const Carry &carry, Value r,
                          Value slot, function_ref<void()> emitStore) {
   OpBuilder &b = p.b;
-  if (!CheckpointOperands::of(carry.op))
+  if (!CheckpointOperands::of(carry.states()))
     return;
   Value write = p.isLive(slot, carry.pool);
   // Tiles of the key head are the same for each of its value heads.

@@ -62,7 +62,9 @@ SmallVector<Value> RecurrentKernel::emitChunks(TokenBlock &block, Value from,
                                                Value to,
                                                ArrayRef<Value> start) {
   SmallVector<Value> tiles(start);
-  auto isState = [](const Carry &carry) { return isa<DeltaRuleOp>(carry.op); };
+  auto isState = [](const Carry &carry) {
+    return isa<RuleOpInterface>(carry.op);
+  };
   for (auto [carry, tile] : llvm::zip(parts.carries, tiles))
     if (isState(carry))
       tile = toChunkState(tile);
@@ -161,7 +163,7 @@ SmallVector<Value> RecurrentKernel::emitPendingTokens(TokenBlock &block,
                                                       ArrayRef<Value> start) {
   SmallVector<Value> tiles(start);
   PendingTiles pending;
-  if (DeltaRuleOp rule = parts.rule)
+  if (RuleOpInterface rule = parts.rule)
     pending = loadPending(b, loc, pendingBufferOf(*this, r), accepted,
                           rule.getPendingKeys().getType(),
                           rule.getPendingDeltas().getType(),
@@ -174,7 +176,7 @@ SmallVector<Value> RecurrentKernel::emitPendingTokens(TokenBlock &block,
   else if (llvm::any_of(parts.carries, [](auto &c) { return c.perKeyHead; }))
     keyWriter = emitIsLastOfGroup(0);
   for (auto [carry, tile] : llvm::zip(parts.carries, tiles)) {
-    if (isa<DeltaRuleOp>(carry.op)) {
+    if (isa<RuleOpInterface>(carry.op)) {
       tile = emitCommit(*this, carry, r, tile, pending);
       continue;
     }
@@ -314,7 +316,7 @@ void RecurrentKernel::emitZeros(Value from, Value to) {
 }
 
 LogicalResult RecurrentKernel::emitGrid() {
-  DeltaRuleOp rule = parts.rule;
+  RuleOpInterface rule = parts.rule;
   Value lead = rule ? Value(rule.getQuery()) : parts.results.front().second;
   heads = headCount(lead);
   ratio = rule ? b.createOrFold<arith::DivUIOp>(loc, headCount(rule.getValue()),
@@ -521,13 +523,14 @@ LogicalResult RecurrentKernel::emit() {
 Algorithm gdn::chooseForm(const KernelOperands &parts,
                           const Algorithm &algorithm) {
   Algorithm chosen = algorithm;
-  if (DeltaRuleOp rule = parts.rule; rule && chosen.chunkFrom == 0) {
+  if (RuleOpInterface rule = parts.rule; rule && chosen.chunkFrom == 0) {
     auto last = [](Value value) {
       return cast<RankedTensorType>(value.getType()).getShape().back();
     };
-    ChunkRule picked = chooseChunkRule(
-        {last(rule.getKey()), last(rule.getValue()), rule.isPerChannel()},
-        algorithm.chunk, algorithm.lanes);
+    ChunkRule picked =
+        chooseChunkRule({last(rule.getKey()), last(rule.getValue()),
+                         rule.isPerChannel(), rule.getBeta() != nullptr},
+                        algorithm.chunk, algorithm.lanes);
     chosen.chunkFrom = picked.first;
     chosen.chunkNext = picked.next;
   }

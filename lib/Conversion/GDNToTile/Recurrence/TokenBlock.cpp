@@ -140,7 +140,7 @@ void TokenBlock::storePendingInput(const Carry &carry, Value input) {
 }
 
 /// Keeps what the next step needs to put these tokens into the state.
-void TokenBlock::storePending(DeltaRuleOp rule, Value key, Value deltas,
+void TokenBlock::storePending(RuleOpInterface rule, Value key, Value deltas,
                               Value logDecay) {
   PendingBuffer buffer = pendingBufferOf(p, r);
   Value at = arith::SubIOp::create(b, loc, t, p.begin);
@@ -166,14 +166,15 @@ void TokenBlock::storePending(DeltaRuleOp rule, Value key, Value deltas,
 
 /// The state after the tokens, and the tile of the rule's output. With `map`
 /// there is no output, but the map's next tile.
-Value TokenBlock::emitRule(DeltaRuleOp rule, Value state, Value *map) {
+Value TokenBlock::emitRule(RuleOpInterface rule, Value state, Value *map) {
   // A map has no use for queries: what would come of them is dropped.
   Value query = tileOf(map ? rule.getKey() : rule.getQuery());
   double scale = rule.getScaleOrDefault();
   if (!p.chunked)
     query = scaleTile(b, loc, query, scale);
   Value value = tileOf(rule.getValue()), key = tileOf(rule.getKey());
-  Value logDecay = tileOf(rule.getLogDecay()), beta = tileOf(rule.getBeta());
+  Value logDecay = tileOf(rule.getLogDecay());
+  Value beta = rule.getBeta() ? tileOf(rule.getBeta()) : Value();
   if (!p.chunked) {
     Type deltas = rule.getNumAccepted() ? value.getType() : Type();
     auto scan = tile::DeltaScanOp::create(b, loc, state.getType(),
@@ -185,8 +186,7 @@ Value TokenBlock::emitRule(DeltaRuleOp rule, Value state, Value *map) {
     return scan.getNewState();
   }
   auto emitForm = [&](Value before, const Chunk &chunk) {
-    return rule.isPerChannel() ? emitChannelChunk(b, loc, before, chunk)
-                               : emitChunk(b, loc, before, chunk, p.chunkTypes);
+    return emitChunkOfRule(b, loc, before, chunk, p.chunkTypes);
   };
   Chunk chunk = {query, key, value, logDecay, beta, valid, scale};
   ChunkResult result = emitForm(state, chunk);
@@ -234,7 +234,7 @@ SmallVector<Value> TokenBlock::emitMap(Value firstToken, Value numValid,
   tiles.clear();
   SmallVector<Value> next(carried.begin(), carried.end());
   llvm::DenseSet<Value> needed = p.parts.stateInputs();
-  DeltaRuleOp rule = p.parts.rule;
+  RuleOpInterface rule = p.parts.rule;
   needed.insert(rule.getOutput());
   emitOps(next, [&](Value value) { return needed.contains(value); }, &map);
   return next;
@@ -259,7 +259,7 @@ void TokenBlock::emitRuleResults(Value firstToken, Value numValid, Value output,
   valid = numValid;
   tiles.clear();
   llvm::DenseSet<Value> before = p.parts.ruleInputs();
-  DeltaRuleOp rule = p.parts.rule;
+  RuleOpInterface rule = p.parts.rule;
   tiles[rule.getOutput()] = output;
   roundToShown(rule.getOutput());
   before.insert(rule.getOutput());
@@ -335,7 +335,7 @@ void TokenBlock::emitOps(SmallVectorImpl<Value> &carried,
                                                norm.getEps().convertToFloat());
         })
         .Case([&](GatesOp gates) { emitGates(gates); })
-        .Case([&](DeltaRuleOp rule) {
+        .Case([&](RuleOpInterface rule) {
           auto carry = llvm::find_if(
               p.parts.carries, [&](const Carry &c) { return c.op == rule; });
           unsigned i = carry - p.parts.carries.begin();

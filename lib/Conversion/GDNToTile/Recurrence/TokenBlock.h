@@ -61,7 +61,8 @@ private:
                llvm::function_ref<bool(mlir::Value)> isNeeded,
                mlir::Value *map = nullptr);
   void roundToShown(mlir::Value result);
-  mlir::Value emitRule(DeltaRuleOp rule, mlir::Value state, mlir::Value *map);
+  mlir::Value emitRule(RuleOpInterface rule, mlir::Value state,
+                       mlir::Value *map);
   mlir::Value tileOf(mlir::Value value);
   mlir::Value rowTile(mlir::Value tensor, llvm::ArrayRef<mlir::Value> at);
   mlir::Value scalar(mlir::Value tensor, mlir::Value at);
@@ -70,7 +71,7 @@ private:
   void storeResult(unsigned number, mlir::Value tile);
   void storeResults();
   void storePendingInput(const Carry &carry, mlir::Value input);
-  void storePending(DeltaRuleOp rule, mlir::Value key, mlir::Value deltas,
+  void storePending(RuleOpInterface rule, mlir::Value key, mlir::Value deltas,
                     mlir::Value logDecay);
 
   TileProgram &p;

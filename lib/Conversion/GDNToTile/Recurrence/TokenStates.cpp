@@ -28,7 +28,7 @@ using namespace mlir;
 using namespace gdn;
 
 bool gdn::isWrittenOnTheWay(const Carry &carry) {
-  return tokenSlotsOf(carry.op) || numAcceptedOf(carry.op);
+  return carry.states().getTokenSlots() || carry.states().getNumAccepted();
 }
 
 /// The slot of the state after token `t`; one that is skipped past the table.
@@ -156,7 +156,7 @@ SmallVector<Value> gdn::emitTokenByToken(TileProgram &p, TokenBlock &block,
   SmallVector<Value> next = block.emit(t, p.index(1), carried);
   Value slot = emitTokenSlot(p, t);
   for (auto [carry, tile, writer] : llvm::zip(p.parts.carries, next, writers)) {
-    if (!tokenSlotsOf(carry.op))
+    if (!carry.states().getTokenSlots())
       continue;
     Value write = p.isLive(slot, carry.tokenPool);
     if (writer)

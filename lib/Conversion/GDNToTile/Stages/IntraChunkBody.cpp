@@ -24,7 +24,7 @@ static bool keepsZeros(Value value) {
 }
 
 StoredChunk KernelStage::emitIntraChunk(Chunk chunk, Value t, Value valid) {
-  DeltaRuleOp rule = parts.rule;
+  RuleOpInterface rule = parts.rule;
   std::pair<Value *, Value> inputs[] = {{&chunk.logDecay, rule.getLogDecay()},
                                         {&chunk.beta, rule.getBeta()},
                                         {&chunk.query, rule.getQuery()},
@@ -112,7 +112,7 @@ StoredChunk KernelStage::emitIntraChunk(Chunk chunk, Value t, Value valid) {
 
 StoredChunk KernelStage::emitIntraChunkAt(Value chunkSlot, Value t, Value valid,
                                           Value valuesValid, bool wantsOutput) {
-  DeltaRuleOp rule = parts.rule;
+  RuleOpInterface rule = parts.rule;
   const int64_t C = algorithm.chunk;
   auto load = [&](Value region, Value at, Value input, Value rows) {
     return region ? loadRegion(region, chunkSlot, at, rows)

@@ -20,7 +20,7 @@ using namespace gdn;
 
 using P = arith::CmpIPredicate;
 
-std::string gdn::getChunkForm(DeltaRuleOp rule, int64_t chunk) {
+std::string gdn::getChunkForm(RuleOpInterface rule, int64_t chunk) {
   std::string tokens = getDimForm(rule.getQuery(), 0);
   if (tokens.empty())
     return "";
@@ -39,7 +39,7 @@ static bool isReady(Value input, Type element) {
 }
 
 bool gdn::hasPrologue(const KernelOperands &parts, const Algorithm &algorithm) {
-  DeltaRuleOp rule = parts.rule;
+  RuleOpInterface rule = parts.rule;
   ChunkTypes types = ChunkTypes::choose(parts, algorithm.precision);
   return !isReady(rule.getQuery(), types.key) ||
          !isReady(rule.getKey(), types.key) ||
@@ -47,7 +47,7 @@ bool gdn::hasPrologue(const KernelOperands &parts, const Algorithm &algorithm) {
 }
 
 ArrayAttr KernelStage::toAttribute(const Conditions &when) {
-  DeltaRuleOp rule = parts.rule;
+  RuleOpInterface rule = parts.rule;
   std::string tokens = getDimForm(rule.getQuery(), 0);
   auto toForm = [&](StringRef symbol) -> Attribute {
     return b.getStringAttr(symbol == "rows"     ? rowForm
@@ -76,7 +76,7 @@ ArrayAttr KernelStage::toAttribute(const Conditions &when) {
 
 /// Grid, workspace and conditions of the stage.
 void KernelStage::describe() {
-  DeltaRuleOp rule = parts.rule;
+  RuleOpInterface rule = parts.rule;
   auto last = [](Value value) {
     return cast<RankedTensorType>(value.getType()).getShape().back();
   };
@@ -233,7 +233,7 @@ Value KernelStage::loadInput(Value input, Value t, Value valid, int64_t rows,
 
 StoredChunk KernelStage::loadChunk(Value chunkSlot, Value t, Value valid,
                                    Value valuesValid, bool wantsOutput) {
-  DeltaRuleOp rule = parts.rule;
+  RuleOpInterface rule = parts.rule;
   Value own = headIndex(head);
   auto key = [&](Value region, Value input) {
     return region ? loadRegion(region, chunkSlot, h)
@@ -260,7 +260,7 @@ StoredChunk KernelStage::loadChunk(Value chunkSlot, Value t, Value valid,
 
 Carry KernelStage::stateCarry() {
   Carry carry = *llvm::find_if(
-      parts.carries, [](const Carry &c) { return isa<DeltaRuleOp>(c.op); });
+      parts.carries, [](const Carry &c) { return isa<RuleOpInterface>(c.op); });
   SmallVector<int64_t> shape(carry.type.getShape());
   shape[0] = valueCount(shape[0]);
   carry.type = VectorType::get(shape, carry.type.getElementType());
@@ -269,7 +269,7 @@ Carry KernelStage::stateCarry() {
 }
 
 void KernelStage::takePart(Value part, int64_t count) {
-  DeltaRuleOp rule = parts.rule;
+  RuleOpInterface rule = parts.rule;
   auto value = cast<RankedTensorType>(rule.getValue().getType());
   numValues = value.getShape().back() / count;
   firstValue = mul(part, index(numValues));

@@ -158,7 +158,7 @@ private:
 
 /// The form of the number of chunk slots, without the rows in it; empty if it
 /// has none.
-std::string getChunkForm(DeltaRuleOp rule, int64_t chunk);
+std::string getChunkForm(RuleOpInterface rule, int64_t chunk);
 
 /// Tokens that a warp of a pass over memory works on at once: so few that there
 /// are registers for many warps.

@@ -26,7 +26,7 @@ static Value sourceOf(Value value) {
 }
 
 std::optional<NormOperands> NormOperands::find(const KernelOperands &parts) {
-  DeltaRuleOp rule = parts.rule;
+  RuleOpInterface rule = parts.rule;
   KernelOp kernel = parts.kernel;
   if (!rule)
     return std::nullopt;

@@ -145,7 +145,7 @@ void PrologueStage::emitInput(Value input, Value region, Value chunkSlot,
 }
 
 void PrologueStage::emitPiece(Value chunkSlot, Value isFirst) {
-  DeltaRuleOp rule = parts.rule;
+  RuleOpInterface rule = parts.rule;
   Value unit = tile::BlockIdOp::create(b, loc, b.getIndexType(), 1);
   Value allValues = mul(heads, ratio), none = index(0);
   // Which heads the unit is one of, in the order of the form.

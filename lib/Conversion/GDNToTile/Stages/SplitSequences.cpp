@@ -72,7 +72,7 @@ private:
 
 /// Grid, workspace and conditions of the stage.
 void SegmentedKernel::describe() {
-  DeltaRuleOp rule = parts.rule;
+  RuleOpInterface rule = parts.rule;
   auto last = [](Value value) {
     return cast<RankedTensorType>(value.getType()).getShape().back();
   };
@@ -169,7 +169,7 @@ Value SegmentedKernel::loadStart(const Carry &carry, Value r) {
 
 /// A row that ends here writes its pools; a state that goes on, the workspace.
 void SegmentedKernel::storeEnd(const Carry &carry, Value tile, Value r) {
-  bool goesOn = stage == Stage::maps && isa<DeltaRuleOp>(carry.op);
+  bool goesOn = stage == Stage::maps && isa<RuleOpInterface>(carry.op);
   auto branch = scf::IfOp::create(b, loc, isLast, /*withElse=*/goesOn);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
@@ -336,7 +336,7 @@ static bool hasSegments(const KernelOperands &parts,
       parts.tokenSlots || parts.numAccepted || algorithm.valueHeads)
     return false;
   return llvm::all_of(parts.carries, [&](const Carry &carry) {
-    return isa<DeltaRuleOp>(carry.op) ||
+    return isa<RuleOpInterface>(carry.op) ||
            carry.type.getDimSize(0) <= algorithm.chunk;
   });
 }

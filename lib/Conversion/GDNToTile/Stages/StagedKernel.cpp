@@ -42,7 +42,7 @@ static bool canSplit(const KernelOperands &parts, const Algorithm &algorithm) {
     return false;
   if (parts.checkpoints && checkpointTokens % algorithm.chunk != 0)
     return false;
-  DeltaRuleOp rule = parts.rule;
+  RuleOpInterface rule = parts.rule;
   if (ChunkTypes::choose(parts, algorithm.precision).isExact() ||
       getChunkForm(rule, algorithm.chunk).empty())
     return false;
@@ -61,7 +61,7 @@ static bool canSplit(const KernelOperands &parts, const Algorithm &algorithm) {
   KernelOp kernel = parts.kernel;
   for (Operation &op : kernel.getBody().front()) {
     bool isInput = llvm::any_of(op.getResults(), isBefore);
-    if (!isInput && !isa<DeltaRuleOp>(op) &&
+    if (!isInput && !isa<RuleOpInterface>(op) &&
         llvm::any_of(op.getOperands(), isBefore))
       return false;
   }
@@ -74,13 +74,13 @@ static bool goesByValue(const KernelOperands &parts) {
     return true;
   KernelOp kernel = parts.kernel;
   llvm::DenseSet<Value> inputs = parts.ruleInputs();
-  return llvm::all_of(kernel.getBody().front().without_terminator(),
-                      [&](Operation &op) {
-                        return isa<DeltaRuleOp, CastOp, MaskSequencesOp>(op) ||
-                               llvm::any_of(op.getResults(), [&](Value result) {
-                                 return inputs.contains(result);
-                               });
-                      });
+  return llvm::all_of(
+      kernel.getBody().front().without_terminator(), [&](Operation &op) {
+        return isa<RuleOpInterface, CastOp, MaskSequencesOp>(op) ||
+               llvm::any_of(op.getResults(), [&](Value result) {
+                 return inputs.contains(result);
+               });
+      });
 }
 
 /// The last dimension of `value`, an input of the rule: that of a head.
@@ -91,7 +91,7 @@ static int64_t getHeadSize(Value value) {
 /// Whether so many blocks may share the recurrence of a value head, each with
 /// as many of its values.
 static bool canShare(const KernelOperands &parts, int64_t vSplit) {
-  DeltaRuleOp rule = parts.rule;
+  RuleOpInterface rule = parts.rule;
   return vSplit == 1 || (goesByValue(parts) && !parts.checkpoints &&
                          getHeadSize(rule.getValue()) % vSplit == 0);
 }
@@ -101,7 +101,7 @@ static bool canShare(const KernelOperands &parts, int64_t vSplit) {
 /// tokens; of fewer than eight each thread copies more beside a large state.
 static int64_t chooseChunk(const KernelOperands &parts,
                            const Algorithm &algorithm) {
-  DeltaRuleOp rule = parts.rule;
+  RuleOpInterface rule = parts.rule;
   int64_t keys = getHeadSize(rule.getKey());
   int64_t values = getHeadSize(rule.getValue());
   bool isLarge =
@@ -112,7 +112,7 @@ static int64_t chooseChunk(const KernelOperands &parts,
 /// True if rows of the kernel can be cut into segments of `vSplit` parts,
 /// each of which fits into a map as well.
 static bool canSegment(const KernelOperands &parts, int64_t vSplit) {
-  DeltaRuleOp rule = parts.rule;
+  RuleOpInterface rule = parts.rule;
   int64_t keys = getHeadSize(rule.getKey());
   return !parts.checkpoints &&
          keys % (getHeadSize(rule.getValue()) / vSplit) == 0;
@@ -126,7 +126,7 @@ static constexpr int64_t groupRows = 64, panelElements = 64;
 /// chunks are those of four warps, and the state of a head as many rows again
 /// or twice as many.
 static bool canFuse(const KernelOperands &parts, const Algorithm &algorithm) {
-  DeltaRuleOp rule = parts.rule;
+  RuleOpInterface rule = parts.rule;
   return goesByValue(parts) && !parts.checkpoints &&
          algorithm.chunk == groupRows &&
          getHeadSize(rule.getValue()) == 2 * groupRows &&
@@ -152,7 +152,7 @@ struct StagedVariant {
 static std::optional<Conditions> specialise(const Conditions &conditions,
                                             const KernelOperands &parts,
                                             const Algorithm &algorithm) {
-  DeltaRuleOp rule = parts.rule;
+  RuleOpInterface rule = parts.rule;
   return conditions.substitute([&](StringRef symbol) -> std::string {
     if (symbol == "keys")
       return std::to_string(getHeadSize(rule.getKey()));

@@ -13,6 +13,8 @@ using namespace gdn;
 #include "gdn/Dialect/GDN/IR/GDNDialect.cpp.inc"
 #include "gdn/Dialect/GDN/IR/GDNEnums.cpp.inc"
 
+#include "gdn/Dialect/GDN/IR/GDNInterfaces.cpp.inc"
+
 #define GET_OP_CLASSES
 #include "gdn/Dialect/GDN/IR/GDNOps.cpp.inc"
 

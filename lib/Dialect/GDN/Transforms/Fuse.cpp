@@ -24,7 +24,7 @@ static bool isTokenWise(Operation *op) {
   return isa<GatesOp, L2NormOp, GatedRMSNormOp, CastOp>(op);
 }
 static bool isSequenceWise(Operation *op) {
-  return isa<Conv1dOp, DeltaRuleOp, MaskSequencesOp>(op);
+  return isa<SequenceOpInterface>(op);
 }
 static bool isCommit(Operation *op) {
   return isa<CommitConv1dOp, CommitDeltaRuleOp>(op);
@@ -46,42 +46,33 @@ struct Sequences {
 };
 } // namespace
 
-static Sequences getSequences(Operation *op) {
-  return llvm::TypeSwitch<Operation *, Sequences>(op)
-      .Case<Conv1dOp, DeltaRuleOp, MaskSequencesOp>([](auto sequenceWise) {
-        return Sequences{sequenceWise.getSlots(), sequenceWise.getCuSeqlens()};
-      });
+static Sequences getSequences(SequenceOpInterface op) {
+  return {op.getSlots(), op.getCuSeqlens()};
 }
 
 /// True if a sequence of `op` may write another slot than the one it reads.
 static bool writesElsewhere(Operation *op) {
-  return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case<Conv1dOp, DeltaRuleOp>([](auto sequenceWise) {
-        return sequenceWise.getWriteSlots() ||
-               sequenceWise.getCheckpointSlots() ||
-               sequenceWise.getTokenSlots();
-      })
-      .Default(false);
+  auto states = dyn_cast<StateOpInterface>(op);
+  return states && (states.getWriteSlots() || states.getCheckpointSlots() ||
+                    states.getTokenSlots());
 }
 
 /// The operands of `op` that ask for states inside sequences; empty without.
 static SmallVector<Value> getInnerStates(Operation *op) {
-  return llvm::TypeSwitch<Operation *, SmallVector<Value>>(op)
-      .Case<Conv1dOp, DeltaRuleOp>([](auto sequenceWise) {
-        SmallVector<Value> operands;
-        if (sequenceWise.getCuCheckpoints())
-          operands = {sequenceWise.getCuCheckpoints(),
-                      sequenceWise.getCheckpointTokens(),
-                      sequenceWise.getCheckpointSlots()};
-        if (sequenceWise.getTokenSlots())
-          operands = {sequenceWise.getTokenSlots()};
-        if (sequenceWise.getParents())
-          operands.push_back(sequenceWise.getParents());
-        if (sequenceWise.getNumAccepted())
-          operands = {sequenceWise.getNumAccepted()};
-        return operands;
-      })
-      .Default(SmallVector<Value>());
+  auto states = dyn_cast<StateOpInterface>(op);
+  SmallVector<Value> operands;
+  if (!states)
+    return operands;
+  if (states.getCuCheckpoints())
+    operands = {states.getCuCheckpoints(), states.getCheckpointTokens(),
+                states.getCheckpointSlots()};
+  if (states.getTokenSlots())
+    operands = {states.getTokenSlots()};
+  if (states.getParents())
+    operands.push_back(states.getParents());
+  if (states.getNumAccepted())
+    operands = {states.getNumAccepted()};
+  return operands;
 }
 
 /// The operands of `op` that have one entry per token.
@@ -93,15 +84,8 @@ static SmallVector<Value> getTokenOperands(Operation *op) {
       .Case([](GatedRMSNormOp norm) {
         return SmallVector<Value>{norm.getInput(), norm.getGate()};
       })
-      .Case([](Conv1dOp conv) {
-        return llvm::to_vector_of<Value>(conv.getInputs());
-      })
-      .Case([](DeltaRuleOp rule) {
-        return SmallVector<Value>{rule.getQuery(), rule.getKey(),
-                                  rule.getValue(), rule.getLogDecay(),
-                                  rule.getBeta()};
-      })
-      .Case<L2NormOp, CastOp, MaskSequencesOp>(
+      .Case([](SequenceOpInterface op) { return op.getTokenOperands(); })
+      .Case<L2NormOp, CastOp>(
           [](auto unary) { return SmallVector<Value>{unary.getInput()}; });
 }
 
@@ -157,24 +141,20 @@ static bool mayShareKernel(ArrayRef<Operation *> ops) {
   for (Operation *op : ops) {
     if (!isSequenceWise(op) && !isTokenWise(op))
       return false;
-    if (isSequenceWise(op) &&
-        !(sequences.value_or(getSequences(op)) == getSequences(op)))
-      return false;
-    if (isSequenceWise(op))
-      sequences = getSequences(op);
+    if (auto sequenceWise = dyn_cast<SequenceOpInterface>(op)) {
+      Sequences own = getSequences(sequenceWise);
+      if (!(sequences.value_or(own) == own))
+        return false;
+      sequences = own;
+    }
     SmallVector<Value> own = getInnerStates(op);
     if (!own.empty() && !inner.empty() && own != inner)
       return false;
     if (!own.empty())
       inner = own;
-    if (isa<Conv1dOp, DeltaRuleOp>(op)) {
-      bool isTree =
-          llvm::TypeSwitch<Operation *, bool>(op).Case<Conv1dOp, DeltaRuleOp>(
-              [](auto sequenceWise) {
-                return sequenceWise.getParents() != nullptr;
-              });
-      anyTree |= isTree;
-      anyInOrder |= !isTree;
+    if (auto states = dyn_cast<StateOpInterface>(op)) {
+      anyTree |= states.getParents() != nullptr;
+      anyInOrder |= states.getParents() == nullptr;
     }
   }
   // One recurrence over a sequence's tokens cannot follow a tree and their

@@ -37,10 +37,11 @@ static void printConvTypes(OpAsmPrinter &printer, Operation *, Type input,
 
 /// delta_scan shows the types of state, key, value and log decay, and a word
 /// where it has deltas.
-static ParseResult parseScanTypes(OpAsmParser &parser, Type &state, Type &query,
-                                  Type &key, Type &value, Type &logDecay,
-                                  Type &beta, Type &newState, Type &output,
-                                  Type &deltas) {
+static ParseResult
+parseScanTypes(OpAsmParser &parser,
+               const std::optional<OpAsmParser::UnresolvedOperand> &strength,
+               Type &state, Type &query, Type &key, Type &value, Type &logDecay,
+               Type &beta, Type &newState, Type &output, Type &deltas) {
   SMLoc loc;
   if (parser.parseType(state) || parser.parseComma() || parser.parseType(key) ||
       parser.parseComma() || parser.parseType(value) || parser.parseComma() ||
@@ -52,17 +53,18 @@ static ParseResult parseScanTypes(OpAsmParser &parser, Type &state, Type &query,
   auto gates = dyn_cast<VectorType>(logDecay);
   if (!gates)
     return parser.emitError(loc, "expects the log decay to be a vector");
-  beta =
-      VectorType::get(gates.getShape().take_front(1), gates.getElementType());
+  if (strength)
+    beta =
+        VectorType::get(gates.getShape().take_front(1), gates.getElementType());
   if (failed(parser.parseOptionalComma()))
     return success();
   deltas = value;
   return parser.parseKeyword("deltas");
 }
 
-static void printScanTypes(OpAsmPrinter &printer, Operation *, Type state, Type,
-                           Type key, Type value, Type logDecay, Type, Type,
-                           Type, Type deltas) {
+static void printScanTypes(OpAsmPrinter &printer, Operation *, Value,
+                           Type state, Type, Type key, Type value,
+                           Type logDecay, Type, Type, Type, Type deltas) {
   printer << state << ", " << key << ", " << value << ", " << logDecay;
   if (deltas)
     printer << ", deltas";
@@ -225,8 +227,8 @@ LogicalResult DeltaScanOp::verify() {
                          "tokens set by 'key' and dv by 'state'")) ||
       failed(verifyShape(*this, "log_decay", getLogDecay().getType(), decay,
                          "tokens set by 'key' and dk by 'state'")) ||
-      failed(verifyShape(*this, "beta", getBeta().getType(), {tokens},
-                         "tokens set by 'key'")) ||
+      (getBeta() && failed(verifyShape(*this, "beta", getBeta().getType(),
+                                       {tokens}, "tokens set by 'key'"))) ||
       failed(verifyShape(*this, "new_state", getNewState().getType(), {dv, dk},
                          "set by 'state'")))
     return failure();

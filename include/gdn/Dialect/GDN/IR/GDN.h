@@ -4,6 +4,8 @@
 #ifndef GDN_DIALECT_GDN_IR_GDN_H
 #define GDN_DIALECT_GDN_IR_GDN_H
 
+#include "gdn/Dialect/GDN/IR/StateOperands.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
@@ -17,6 +19,13 @@
 
 #define GET_TYPEDEF_CLASSES
 #include "gdn/Dialect/GDN/IR/GDNTypes.h.inc"
+
+namespace gdn {
+/// `scale`, or dk^(-1/2) where it is not given.
+double getScaleOrDefault(std::optional<llvm::APFloat> scale, int64_t dk);
+} // namespace gdn
+
+#include "gdn/Dialect/GDN/IR/GDNInterfaces.h.inc"
 
 #define GET_OP_CLASSES
 #include "gdn/Dialect/GDN/IR/GDNOps.h.inc"

@@ -6,9 +6,11 @@
 
 include "gdn/Dialect/GDN/IR/GDNAttrs.td"
 include "gdn/Dialect/GDN/IR/GDNDialect.td"
+include "gdn/Dialect/GDN/IR/GDNInterfaces.td"
 include "gdn/Dialect/GDN/IR/GDNKernelOps.td"
 include "gdn/Dialect/GDN/IR/GDNPendingOps.td"
 include "gdn/Dialect/GDN/IR/GDNPoolOps.td"
+include "gdn/Dialect/GDN/IR/GDNRuleOps.td"
 include "gdn/Dialect/GDN/IR/GDNStateOps.td"
 include "gdn/Dialect/GDN/IR/GDNTokenOps.td"
 include "gdn/Dialect/GDN/IR/GDNTypes.td"

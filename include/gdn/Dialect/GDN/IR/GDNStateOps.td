@@ -6,34 +6,60 @@
 
 include "gdn/Dialect/GDN/IR/GDNTypes.td"
 include "gdn/Dialect/GDN/IR/GDNAttrs.td"
+include "gdn/Dialect/GDN/IR/GDNInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 defvar GDN_PoolReadWrite = [MemRead<DefaultResource, 0, FullEffect>,
                             MemWrite<DefaultResource, 1, FullEffect>];
 
-// States inside a sequence, written on the way; the same three operands on each op
-// whose states they may be.
-defvar GDN_CheckpointBounds = Arg<Optional<GDN_SequencesTensor>,
-    "bounds of each sequence's checkpoints, N+1">;
-defvar GDN_CheckpointTokens = Arg<Optional<GDN_SequencesTensor>,
-    "tokens of the sequence before each checkpoint, C">;
-defvar GDN_CheckpointSlots = Arg<Optional<GDN_SlotsTensor>,
-    "slot of each checkpoint, C">;
-// States after every token of a sequence, of which one will turn out to be right.
-defvar GDN_TokenSlots = Arg<Optional<GDN_SlotsTable>,
-    "slot of the state after each token of a sequence, N x S">;
-// Where those states go, if not to the pool that sequences start from.
-defvar GDN_TokenPool = Arg<Optional<GDN_PoolType>,
-    "states after tokens, the pool's shape but for the slots", GDN_PoolReadWrite>;
-defvar GDN_Parents = Arg<Optional<GDN_SlotsTable>,
-    "token whose state each token starts from, N x S">;
+// What ops with states have in common: where the states of sequences are, and where
+// they go. `states` says what the pool holds.
+class GDN_StateOperands<string states> {
+  dag operands = (ins
+    Arg<GDN_PoolType, states, GDN_PoolReadWrite>:$pool,
+    Arg<GDN_SlotsTensor, "slot of each sequence">:$slots,
+    Arg<Optional<GDN_SlotsTensor>, "slot to write, if not the one read">:$write_slots,
+    Arg<Optional<GDN_SequencesTensor>, "bounds of the sequences, N+1">:$cu_seqlens,
+    Arg<Optional<GDN_FlagsTensor>, "false: the sequence starts from zeros">:$has_initial,
+    // States inside a sequence, written on the way.
+    Arg<Optional<GDN_SequencesTensor>,
+        "bounds of each sequence's checkpoints, N+1">:$cu_checkpoints,
+    Arg<Optional<GDN_SequencesTensor>,
+        "tokens of the sequence before each checkpoint, C">:$checkpoint_tokens,
+    Arg<Optional<GDN_SlotsTensor>, "slot of each checkpoint, C">:$checkpoint_slots,
+    // States after every token of a sequence, of which one will turn out to be right.
+    Arg<Optional<GDN_SlotsTable>,
+        "slot of the state after each token of a sequence, N x S">:$token_slots,
+    Arg<Optional<GDN_SlotsTable>,
+        "token whose state each token starts from, N x S">:$parents,
+    // Where those states go, if not to the pool that sequences start from.
+    Arg<Optional<GDN_PoolType>, "states after tokens, the pool's shape but for the slots",
+        GDN_PoolReadWrite>:$token_pool);
+}
+
+// How they are written, and their types.
+defvar GDN_StateSyntax = [{
+    `pool` `(` $pool `)` `slots` `(` $slots (`->` $write_slots^)? `)`
+    (`sequences` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)?
+    (`checkpoints` `(` $cu_checkpoints^ `,` $checkpoint_tokens `,` $checkpoint_slots `)`)?
+    (`token_slots` `(` $token_slots^ `)`)? (`parents` `(` $parents^ `)`)?
+    (`token_pool` `(` $token_pool^ `)`)?
+}];
+defvar GDN_StateTypes = [{
+    qualified(type($pool)) `,` type($slots) (`into` type($write_slots)^)?
+    (`,` type($cu_seqlens)^)? (`initial` type($has_initial)^)?
+    (`checkpoints` type($cu_checkpoints)^ `,` type($checkpoint_tokens) `,` type($checkpoint_slots))?
+    (`token_slots` type($token_slots)^)? (`parents` type($parents)^)?
+    (`token_pool` qualified(type($token_pool))^)?
+}];
 
 // How many tokens of the step before were right, where that step's tokens are
 // pending.
 defvar GDN_NumAccepted = Arg<Optional<GDN_SequencesTensor>,
     "accepted tokens of the previous step, N">;
 
-def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
+def GDN_Conv1dOp : GDN_Op<"conv1d", [
+    AttrSizedOperandSegments, GDN_StateOpInterface]> {
   let summary = "Causal depthwise convolution of a ragged batch, with state";
   let description = [{
     The inputs are consecutive sections of the `D` channels (`q`, `k`, `v`, or
@@ -112,179 +138,35 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [AttrSizedOperandSegments]> {
     }
     ```
   }];
-  let arguments = (ins
+  let arguments = !con((ins
     Arg<Variadic<GDN_FloatTensorOf<[2, 3]>>, "sections of the channels">:$inputs,
     Arg<GDN_FloatTensor<2>, "weights, D x K">:$weight,
     Arg<Optional<GDN_FloatTensor<1>>, "bias, D">:$bias,
-    GDN_Activation:$activation,
-    Arg<GDN_PoolType, "raw inputs before each sequence, P x D x (K-1)",
-        GDN_PoolReadWrite>:$pool,
-    Arg<GDN_SlotsTensor, "slot of each sequence">:$slots,
-    Arg<Optional<GDN_SlotsTensor>, "slot to write, if not the one read">:$write_slots,
-    Arg<Optional<GDN_SequencesTensor>, "bounds of the sequences, N+1">:$cu_seqlens,
-    Arg<Optional<GDN_FlagsTensor>, "false: the sequence starts from zeros">:$has_initial,
-    GDN_CheckpointBounds:$cu_checkpoints, GDN_CheckpointTokens:$checkpoint_tokens,
-    GDN_CheckpointSlots:$checkpoint_slots, GDN_TokenSlots:$token_slots,
-    GDN_Parents:$parents, GDN_TokenPool:$token_pool, GDN_NumAccepted:$num_accepted);
+    GDN_Activation:$activation),
+    GDN_StateOperands<"raw inputs before each sequence, P x D x (K-1)">.operands,
+    (ins GDN_NumAccepted:$num_accepted));
   let results = (outs Variadic<GDN_FloatTensorOf<[2, 3]>>:$results);
-  let assemblyFormat = [{
+  let builders = [OpBuilder<(ins "::mlir::TypeRange":$results,
+      "::mlir::ValueRange":$inputs, "::mlir::Value":$weight, "::mlir::Value":$bias,
+      "::gdn::Activation":$activation, "const ::gdn::StateOperands &":$states), [{
+    build($_builder, $_state, results, inputs, weight, bias, activation, states.pool,
+          states.slots, states.writeSlots, states.cuSeqlens, states.hasInitial,
+          states.cuCheckpoints, states.checkpointTokens, states.checkpointSlots,
+          states.tokenSlots, states.parents, states.tokenPool, states.numAccepted);
+  }]>];
+  let assemblyFormat = !strconcat([{
     $inputs `weight` `(` $weight `)` (`bias` `(` $bias^ `)`)? $activation
-    `pool` `(` $pool `)` `slots` `(` $slots (`->` $write_slots^)? `)`
-    (`sequences` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)?
-    (`checkpoints` `(` $cu_checkpoints^ `,` $checkpoint_tokens `,` $checkpoint_slots `)`)?
-    (`token_slots` `(` $token_slots^ `)`)? (`parents` `(` $parents^ `)`)?
-    (`token_pool` `(` $token_pool^ `)`)?
+  }], GDN_StateSyntax, [{
     (`pending` `(` $num_accepted^ `)`)? attr-dict
-    `:` `(` type($inputs) `)` `,` type($weight) (`bias` type($bias)^)? `,` qualified(type($pool))
-    `,` type($slots) (`into` type($write_slots)^)? (`,` type($cu_seqlens)^)?
-    (`initial` type($has_initial)^)?
-    (`checkpoints` type($cu_checkpoints)^ `,` type($checkpoint_tokens) `,` type($checkpoint_slots))?
-    (`token_slots` type($token_slots)^)? (`parents` type($parents)^)?
-    (`token_pool` qualified(type($token_pool))^)?
+    `:` `(` type($inputs) `)` `,` type($weight) (`bias` type($bias)^)? `,`
+  }], GDN_StateTypes, [{
     (`pending` type($num_accepted)^)? `->` type($results)
-  }];
-  let hasVerifier = 1;
-}
-
-def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [AttrSizedOperandSegments]> {
-  let summary = "Gated delta rule over a ragged batch, states in a pool";
-  let description = [{
-    Per live sequence and value head `h`, with key head `h' = h / (Hv/Hk)` and the
-    state `M` (`dv x dk`) of the sequence's slot (zeros where `has_initial` is
-    false), token after token:
-
-        M <- M * exp(log_decay[t,h])                 // per head or per channel
-        d  = beta[t,h] * (value[t,h] - M key[t,h'])
-        M <- M + d key[t,h']^T
-        output[t,h] = M (scale * query[t,h'])
-
-    The last `M` goes to `write_slots` if given, else to the slot read, rounded
-    once to the pool's element type. With rank-3 `log_decay` (`T x Hv x dk`)
-    column `j` of `M` decays by `exp(log_decay[t,h,j])`.
-
-    Skipped sequences and padding give zeros; sequences of length 0 change nothing; a
-    sequence whose write slot is skipped gives its result and leaves the pool alone.
-
-    With `checkpoints(%cu_checkpoints, %tokens, %slots)` live sequence `n` also
-    writes `M` as it is after `tokens[c]` of its tokens to `slots[c]` of the
-    same pool, for `cu_checkpoints[n] <= c < cu_checkpoints[n+1]`. See
-    docs/spec/slots.md for counts and slots that write nothing.
-
-    With `token_slots(%table)` live sequence `n` writes `M` as it is after its token
-    `t` to `table[n, t]` of the same pool, for every `t < S`, and its last state
-    nowhere else.
-
-    With `parents(%parents)` too, token `t` of the sequence starts from the state
-    after its token `parents[n, t]`, which lies before it and whose slot is not
-    skipped, and else from the sequence's state: the tokens are a tree.
-
-    With `token_pool(%buffer)` these slots are those of another pool, and the
-    sequence's own slot keeps its state; see `gdn.pool_copy` for the way back.
-
-    With `pending(%num_accepted, %keys, %deltas, %decays)` the state lacks the
-    tokens of the sequence's previous step, which are pending in three more pools.
-    The first `a = num_accepted[n]` of them are right. They are put into the
-    state first, token after token,
-
-        M <- M * exp(decays[slot,h,j])
-        M <- M + deltas[slot,h,j] keys[slot,h',j]^T      j = 0 .. a-1
-
-    and where `a > 0` the slot read receives `M`, rounded once, from which this
-    step starts. What this step's tokens add to `M` is not written; the keys,
-    `d` and log decays of its first `min(L, S)` tokens become pending in their
-    turn. A sequence whose count is not from 0 to `S` is skipped.
-
-    `double_beta` says that `beta` may be up to 2, not 1. The formulas are the
-    same; forms that round keys, whose errors add up then, are not taken.
-
-    **Preconditions**
-
-    - (C1) `query`, `key` are `T x Hk x dk`, `value` and the result
-      `T x Hv x dv`, `log_decay` `T x Hv` or `T x Hv x dk`, `beta` `T x Hv`;
-      sizes agree.
-    - (C2) `dk` and `dv` are static multiples of 8 up to 256.
-    - (C3) where static, `Hv` is a multiple of `Hk`.
-    - (C4) `pool` is `P x Hv x dv x dk`.
-    - (C5) `cu_seqlens` has one more element than `slots`; without it there is
-      one slot per token. `write_slots` and `has_initial` have one element per
-      sequence.
-    - (C6) `scale` is finite; the default is `dk^(-1/2)`.
-    - (C7) the three operands of `checkpoints` come together, and with
-      `cu_seqlens`; `cu_checkpoints` has as many elements as `cu_seqlens`, the
-      others have one per checkpoint.
-    - (C8) `token_slots` is `N x S`, where static with `S` from 1 to 8; it comes
-      with `cu_seqlens`, and without `write_slots` and `checkpoints`.
-    - (C9) `parents` is `N x S`, and comes with `token_slots`.
-    - (C10) `num_accepted`, which is `N`, and the pools `pending_keys`,
-      `P x Hk x S x dk`, `pending_deltas`, `P x Hv x S x dv`, and
-      `pending_decays`, `P x Hv x S` or `P x Hv x S x dk` as `log_decay`, all of
-      f32 and where static with `S` from 1 to 8, come together, with
-      `cu_seqlens`, and without `write_slots`, `has_initial`, `checkpoints` and
-      `token_slots`.
-    - (C11) `token_pool` has the shape and elements of `pool`, but for the number
-      of slots, and comes with `token_slots`.
-
-    **Example**
-
-    ```mlir
-    func.func @decode(%q: tensor<?x?x128xf32>, %k: tensor<?x?x128xf32>,
-        %v: tensor<?x?x128xf32>, %g: tensor<?x?xf32>, %beta: tensor<?x?xf32>,
-        %pool: !gdn.pool<?x?x128x128xf32>, %slots: tensor<?xi32>)
-        -> tensor<?x?x128xbf16> {
-      %o = gdn.delta_rule %q, %k, %v gates(%g, %beta) pool(%pool) slots(%slots)
-          : tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<?x?x128xf32>,
-            tensor<?x?xf32>, tensor<?x?xf32>, !gdn.pool<?x?x128x128xf32>,
-            tensor<?xi32> -> tensor<?x?x128xbf16>
-      return %o : tensor<?x?x128xbf16>
-    }
-    ```
-  }];
-  let arguments = (ins
-    Arg<GDN_FloatTensor<3>, "queries, T x Hk x dk">:$query,
-    Arg<GDN_FloatTensor<3>, "keys, T x Hk x dk">:$key,
-    Arg<GDN_FloatTensor<3>, "values, T x Hv x dv">:$value,
-    Arg<GDN_F32Tensor<[2, 3]>, "log of the decay, T x Hv (x dk)">:$log_decay,
-    Arg<GDN_F32Tensor<[2]>, "write strength, T x Hv">:$beta,
-    Arg<GDN_PoolType, "states, P x Hv x dv x dk", GDN_PoolReadWrite>:$pool,
-    Arg<GDN_SlotsTensor, "slot of each sequence">:$slots,
-    Arg<Optional<GDN_SlotsTensor>, "slot to write, if not the one read">:$write_slots,
-    Arg<Optional<GDN_SequencesTensor>, "bounds of the sequences, N+1">:$cu_seqlens,
-    Arg<Optional<GDN_FlagsTensor>, "false: the sequence starts from zeros">:$has_initial,
-    GDN_CheckpointBounds:$cu_checkpoints, GDN_CheckpointTokens:$checkpoint_tokens,
-    GDN_CheckpointSlots:$checkpoint_slots, GDN_TokenSlots:$token_slots,
-    GDN_Parents:$parents, GDN_TokenPool:$token_pool, GDN_NumAccepted:$num_accepted,
-    Arg<Optional<GDN_PoolType>, "keys of pending tokens, P x Hk x S x dk",
-        GDN_PoolReadWrite>:$pending_keys,
-    Arg<Optional<GDN_PoolType>, "what they add, P x Hv x S x dv",
-        GDN_PoolReadWrite>:$pending_deltas,
-    Arg<Optional<GDN_PoolType>, "their log decays, P x Hv x S (x dk)",
-        GDN_PoolReadWrite>:$pending_decays,
-    OptionalAttr<F32Attr>:$scale, UnitAttr:$double_beta);
-  let results = (outs Res<GDN_FloatTensor<3>, "T x Hv x dv">:$output);
-  let assemblyFormat = [{
-    $query `,` $key `,` $value `gates` `(` $log_decay `,` $beta `)`
-    `pool` `(` $pool `)` `slots` `(` $slots (`->` $write_slots^)? `)`
-    (`sequences` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)?
-    (`checkpoints` `(` $cu_checkpoints^ `,` $checkpoint_tokens `,` $checkpoint_slots `)`)?
-    (`token_slots` `(` $token_slots^ `)`)? (`parents` `(` $parents^ `)`)?
-    (`token_pool` `(` $token_pool^ `)`)?
-    (`pending` `(` $num_accepted^ `,` $pending_keys `,` $pending_deltas `,` $pending_decays `)`)?
-    attr-dict
-    `:` type($query) `,` type($key) `,` type($value) `,` type($log_decay) `,`
-    type($beta) `,` qualified(type($pool)) `,` type($slots) (`into` type($write_slots)^)?
-    (`,` type($cu_seqlens)^)? (`initial` type($has_initial)^)?
-    (`checkpoints` type($cu_checkpoints)^ `,` type($checkpoint_tokens) `,` type($checkpoint_slots))?
-    (`token_slots` type($token_slots)^)? (`parents` type($parents)^)?
-    (`token_pool` qualified(type($token_pool))^)?
-    (`pending` type($num_accepted)^ `,` qualified(type($pending_keys)) `,`
-     qualified(type($pending_deltas)) `,` qualified(type($pending_decays)))?
-    `->` type($output)
-  }];
+  }]);
   let extraClassDeclaration = [{
-    /// The factor on the query: `scale`, or dk^(-1/2) where it is not given.
-    double getScaleOrDefault();
-    /// True if `log_decay` has a value per channel of the key (KDA).
-    bool isPerChannel() { return getLogDecay().getType().getRank() == 3; }
+    /// The operands that have one entry per token.
+    ::llvm::SmallVector<::mlir::Value> getTokenOperands() {
+      return ::llvm::to_vector_of<::mlir::Value>(getInputs());
+    }
   }];
   let hasVerifier = 1;
 }
@@ -332,7 +214,8 @@ def GDN_AcceptedSlotsOp : GDN_Op<"accepted_slots", [Pure]> {
   let hasVerifier = 1;
 }
 
-def GDN_MaskSequencesOp : GDN_Op<"mask_sequences", [Pure]> {
+def GDN_MaskSequencesOp : GDN_Op<"mask_sequences", [
+    Pure, GDN_SequenceOpInterface]> {
   let summary = "Zeros in the tokens of skipped sequences and of padding";
   let description = [{
     The result is `input` where the token belongs to a live sequence, and exactly
@@ -369,6 +252,10 @@ def GDN_MaskSequencesOp : GDN_Op<"mask_sequences", [Pure]> {
     $input `of` `(` $pool `)` `slots` `(` $slots `)` (`sequences` `(` $cu_seqlens^ `)`)?
     attr-dict `:` type($input) `,` qualified(type($pool)) `,` type($slots)
     (`,` type($cu_seqlens)^)? `->` type($result)
+  }];
+  let extraClassDeclaration = [{
+    /// The operands that have one entry per token.
+    ::llvm::SmallVector<::mlir::Value> getTokenOperands() { return {getInput()}; }
   }];
   let hasVerifier = 1;
   let hasFolder = 1;

@@ -268,16 +268,17 @@ def Tile_Conv1dOp : Tile_Op<"conv1d", [Pure]> {
 }
 
 def Tile_DeltaScanOp : Tile_Op<"delta_scan", [Pure]> {
-  let summary = "Gated delta rule over the tokens of a tile, one after another";
+  let summary = "A rule over the tokens of a tile, one after another";
   let description = [{
     For the first `valid` of `B` tokens, with the state `M` (`dv x dk`):
 
         M <- M * exp(log_decay[t])              // a scalar, or one per column
-        d  = beta[t] * (value[t] - M key[t])
+        d  = beta[t] * (value[t] - M key[t])    // without beta: value[t]
         M <- M + d key[t]^T
         output[t] = M query[t]
 
-    in f32, `M * exp(log_decay)` rounded before `d key^T` is added with one
+    With `beta` that is the gated delta rule, without it gated linear attention. All
+    is in f32, `M * exp(log_decay)` rounded before `d key^T` is added with one
     rounding. `query` is already scaled. `deltas`, if the op has that result,
     has `d` of each token as a row. Rows of `output` and `deltas` past `valid`
     are unspecified.
@@ -286,7 +287,7 @@ def Tile_DeltaScanOp : Tile_Op<"delta_scan", [Pure]> {
 
     - (C1) `state` and `new_state` are `dv x dk`, `query` and `key` `B x dk`,
       `value`, `output` and `deltas` `B x dv`, `log_decay` `B` or `B x dk`,
-      `beta` `B`.
+      `beta`, if it is there, `B`.
     - (C2) `valid` is at most `B`. Not checked.
     - (C3) `new_state` has the element type of `state`: f32, or where `B` is 1
       a narrower type, which is read as f32 and rounded after the token.
@@ -311,20 +312,40 @@ def Tile_DeltaScanOp : Tile_Op<"delta_scan", [Pure]> {
             vector<16xf32>, deltas
       return %d : vector<16x128xf32>
     }
+
+    func.func @attend(%m: vector<128x128xf32>, %q: vector<16x128xf32>,
+        %k: vector<16x128xf32>, %v: vector<16x128xf32>, %g: vector<16xf32>,
+        %n: index) -> vector<16x128xf32> {
+      %m1, %o = gdn_tile.delta_scan %m, %q, %k, %v gates(%g) valid(%n)
+          : vector<128x128xf32>, vector<16x128xf32>, vector<16x128xf32>,
+            vector<16xf32>
+      return %o : vector<16x128xf32>
+    }
     ```
   }];
   let arguments = (ins
     Tile_ScanState:$state, Tile_F32Matrix:$query, Tile_F32Matrix:$key,
-    Tile_F32Matrix:$value, Tile_F32Tile:$log_decay, Tile_F32Row:$beta,
+    Tile_F32Matrix:$value, Tile_F32Tile:$log_decay, Optional<Tile_F32Row>:$beta,
     Index:$valid);
   let results = (outs Tile_ScanState:$new_state, Tile_F32Matrix:$output,
                       Optional<Tile_F32Matrix>:$deltas);
   let assemblyFormat = [{
-    $state `,` $query `,` $key `,` $value `gates` `(` $log_decay `,` $beta `)`
+    $state `,` $query `,` $key `,` $value `gates` `(` $log_decay (`,` $beta^)? `)`
     `valid` `(` $valid `)` attr-dict
-    `:` custom<ScanTypes>(type($state), type($query), type($key), type($value),
-                          type($log_decay), type($beta), type($new_state),
-                          type($output), type($deltas))
+    `:` custom<ScanTypes>(ref($beta), type($state), type($query), type($key),
+                          type($value), type($log_decay), type($beta),
+                          type($new_state), type($output), type($deltas))
+  }];
+  let extraClassDeclaration = [{
+    /// The log decay and, where there is one, the write strength.
+    ::llvm::SmallVector<::mlir::Value> getGates() {
+      ::llvm::SmallVector<::mlir::Value> gates = {getLogDecay()};
+      if (getBeta())
+        gates.push_back(getBeta());
+      return gates;
+    }
+    /// Whether a log decay is one per column, not one for the token.
+    bool isPerChannel() { return getLogDecay().getType().getRank() == 2; }
   }];
   let hasVerifier = 1;
 }

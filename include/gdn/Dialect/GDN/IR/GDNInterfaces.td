@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What ops over the sequences of a batch have in common. Fusion, reference and
+// lowering ask these and not the ops, so that a rule over states is one op more.
+#ifndef GDN_DIALECT_GDN_IR_GDNINTERFACES_TD
+#define GDN_DIALECT_GDN_IR_GDNINTERFACES_TD
+
+include "mlir/IR/OpBase.td"
+
+// An operand that the op may lack, and that ops without it need not declare.
+class GDN_OptionalOperand<string description, string type, string name>
+    : InterfaceMethod<description, type, name, (ins), "", "return {};">;
+
+defvar GDN_PoolValue = "::mlir::TypedValue<::gdn::PoolType>";
+defvar GDN_TensorValue = "::mlir::TypedValue<::mlir::RankedTensorType>";
+
+def GDN_SequenceOpInterface : OpInterface<"SequenceOpInterface"> {
+  let cppNamespace = "::gdn";
+  let description = [{
+    An op that works sequence by sequence and skips those whose slot is skipped:
+    its results are zero there and in padding.
+  }];
+  let methods = [
+    InterfaceMethod<"The pool whose slots count.", GDN_PoolValue, "getPool">,
+    InterfaceMethod<"The slot of each sequence.", "::mlir::Value", "getSlots">,
+    InterfaceMethod<"The bounds of the sequences, or null: every token is one.",
+                    "::mlir::Value", "getCuSeqlens">,
+    InterfaceMethod<"The operands that have one entry per token.",
+                    "::llvm::SmallVector<::mlir::Value>", "getTokenOperands">
+  ];
+}
+
+def GDN_StateOpInterface
+    : OpInterface<"StateOpInterface", [GDN_SequenceOpInterface]> {
+  let cppNamespace = "::gdn";
+  let description = [{
+    An op whose sequences go on from a state in the pool and leave one there.
+    docs/spec/slots.md has the meaning of each operand; all may be null.
+  }];
+  let methods = [
+    InterfaceMethod<"The slot to write, if not the one read.",
+                    "::mlir::Value", "getWriteSlots">,
+    InterfaceMethod<"Whether each sequence has a state.",
+                    "::mlir::Value", "getHasInitial">,
+    InterfaceMethod<"The bounds of each sequence's checkpoints.",
+                    "::mlir::Value", "getCuCheckpoints">,
+    InterfaceMethod<"The tokens before each checkpoint.",
+                    "::mlir::Value", "getCheckpointTokens">,
+    InterfaceMethod<"The slot of each checkpoint.",
+                    "::mlir::Value", "getCheckpointSlots">,
+    InterfaceMethod<"The slots of the states after tokens.",
+                    "::mlir::Value", "getTokenSlots">,
+    InterfaceMethod<"The token from whose state each token starts.",
+                    "::mlir::Value", "getParents">,
+    InterfaceMethod<"The pool of the states after tokens, if not the first.",
+                    GDN_PoolValue, "getTokenPool">,
+    GDN_OptionalOperand<"How many pending tokens are right.",
+                        "::mlir::Value", "getNumAccepted">
+  ];
+}
+
+def GDN_RuleOpInterface
+    : OpInterface<"RuleOpInterface", [GDN_StateOpInterface]> {
+  let cppNamespace = "::gdn";
+  let description = [{
+    A recurrence of rank 1 per token and value head: the state decays, per head
+    or per channel of the key; a row for each value is written with the key; the
+    output is the state times the query.
+
+        M <- M * exp(log_decay)
+        M <- M + d key^T            d = beta (value - M key), or without beta: value
+        output = M (scale * query)
+  }];
+  let methods = [
+    InterfaceMethod<"Queries, T x Hk x dk.", GDN_TensorValue, "getQuery">,
+    InterfaceMethod<"Keys, T x Hk x dk.", GDN_TensorValue, "getKey">,
+    InterfaceMethod<"Values, T x Hv x dv.", GDN_TensorValue, "getValue">,
+    InterfaceMethod<"Log decays, T x Hv (x dk).",
+                    GDN_TensorValue, "getLogDecay">,
+    InterfaceMethod<"The result, T x Hv x dv.", GDN_TensorValue, "getOutput">,
+    InterfaceMethod<"The factor on the query, where it is given.",
+                    "::std::optional<::llvm::APFloat>", "getScale">,
+    GDN_OptionalOperand<[{
+      The write strength of a rule with the delta term, T x Hv, or null: the
+      values are written as they are.
+    }], "::mlir::Value", "getBeta">,
+    InterfaceMethod<"Whether strengths may be up to 2.", "bool", "getDoubleBeta",
+                    (ins), "", "return false;">,
+    GDN_OptionalOperand<"Keys of pending tokens.",
+                        GDN_PoolValue, "getPendingKeys">,
+    GDN_OptionalOperand<"What pending tokens add.",
+                        GDN_PoolValue, "getPendingDeltas">,
+    GDN_OptionalOperand<"Log decays of pending tokens.",
+                        GDN_PoolValue, "getPendingDecays">,
+    InterfaceMethod<"Whether the decay has a value per channel of the key.",
+                    "bool", "isPerChannel", (ins), "",
+                    "return $_op.getLogDecay().getType().getRank() == 3;">,
+    InterfaceMethod<"The factor on the query: the scale, or dk^(-1/2).",
+                    "double", "getScaleOrDefault", (ins), "", [{
+      return ::gdn::getScaleOrDefault($_op.getScale(),
+                                      $_op.getKey().getType().getDimSize(2));
+    }]>
+  ];
+}
+
+#endif // GDN_DIALECT_GDN_IR_GDNINTERFACES_TD

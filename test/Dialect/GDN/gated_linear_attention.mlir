@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// gdn.gated_linear_attention: parse, print, and print again, in both forms.
+//
+// RUN: gdn-opt %s | gdn-opt | FileCheck %s
+// RUN: gdn-opt -mlir-print-op-generic %s | gdn-opt | FileCheck %s
+
+// One token per sequence, one decay per head; the state stays f32 under bf16 inputs.
+// CHECK-LABEL: func.func @decode(
+//       CHECK:   gdn.gated_linear_attention %{{.+}}, %{{.+}}, %{{.+}} decay(%{{.+}}) pool(%{{.+}}) slots(%{{.+}}) : tensor<?x?x96xbf16>, tensor<?x?x96xbf16>, tensor<?x?x192xbf16>, tensor<?x?xf32>, !gdn.pool<?x?x192x96xf32>, tensor<?xi32> -> tensor<?x?x192xbf16>
+func.func @decode(%q: tensor<?x?x96xbf16>, %k: tensor<?x?x96xbf16>, %v: tensor<?x?x192xbf16>,
+    %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x192x96xf32>, %slots: tensor<?xi32>) -> tensor<?x?x192xbf16> {
+  %o = gdn.gated_linear_attention %q, %k, %v decay(%g) pool(%pool) slots(%slots)
+      : tensor<?x?x96xbf16>, tensor<?x?x96xbf16>, tensor<?x?x192xbf16>, tensor<?x?xf32>,
+        !gdn.pool<?x?x192x96xf32>, tensor<?xi32> -> tensor<?x?x192xbf16>
+  return %o : tensor<?x?x192xbf16>
+}
+
+// One decay per channel, two value heads per key head, every optional operand.
+// CHECK-LABEL: func.func @everything(
+//       CHECK:   gdn.gated_linear_attention %{{.+}} decay(%{{.+}}) pool(%{{.+}}) slots(%{{.+}} -> %{{.+}}) sequences(%{{.+}}) initial(%{{.+}}) {scale = 1.250000e-01 : f32}
+//  CHECK-SAME:   tensor<?x4x64xf32>, !gdn.pool<?x4x64x64xbf16>, tensor<3xi64> into tensor<3xi64>, tensor<4xi64> initial tensor<3xi1> -> tensor<?x4x64xf16>
+func.func @everything(%q: tensor<?x2x64xf16>, %k: tensor<?x2x64xf16>, %v: tensor<?x4x64xf16>,
+    %g: tensor<?x4x64xf32>, %pool: !gdn.pool<?x4x64x64xbf16>, %slots: tensor<3xi64>,
+    %into: tensor<3xi64>, %cu: tensor<4xi64>, %initial: tensor<3xi1>) -> tensor<?x4x64xf16> {
+  %o = gdn.gated_linear_attention %q, %k, %v decay(%g) pool(%pool) slots(%slots -> %into) sequences(%cu) initial(%initial) {scale = 0.125 : f32}
+      : tensor<?x2x64xf16>, tensor<?x2x64xf16>, tensor<?x4x64xf16>, tensor<?x4x64xf32>,
+        !gdn.pool<?x4x64x64xbf16>, tensor<3xi64> into tensor<3xi64>, tensor<4xi64> initial tensor<3xi1> -> tensor<?x4x64xf16>
+  return %o : tensor<?x4x64xf16>
+}
+
+// States inside sequences; the same operands may serve several ops.
+// CHECK-LABEL: func.func @checkpoints(
+//       CHECK:   gdn.gated_linear_attention %{{.+}} slots(%{{.+}}) sequences(%{{.+}}) checkpoints(%[[CU:.+]], %[[TOKENS:.+]], %[[TO:.+]]) :
+//  CHECK-SAME:   tensor<?xi32>, tensor<?xi32> checkpoints tensor<?xi32>, tensor<7xi32>, tensor<7xi64> -> tensor<?x?x64xf32>
+func.func @checkpoints(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>,
+    %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>,
+    %cu: tensor<?xi32>, %cu_checkpoints: tensor<?xi32>, %tokens: tensor<7xi32>, %to: tensor<7xi64>) -> tensor<?x?x64xf32> {
+  %o = gdn.gated_linear_attention %q, %k, %v decay(%g) pool(%pool) slots(%slots) sequences(%cu) checkpoints(%cu_checkpoints, %tokens, %to)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> checkpoints tensor<?xi32>, tensor<7xi32>, tensor<7xi64> -> tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
+}
+
+// A slot for the state after each token, and the slots to read from the same table.
+// CHECK-LABEL: func.func @token_slots(
+//       CHECK:   %[[SLOTS:.+]] = gdn.accepted_slots %[[TABLE:.+]][%{{.+}}] : tensor<?x5xi64>, tensor<?xi32> -> tensor<?xi64>
+//       CHECK:   gdn.gated_linear_attention %{{.+}} slots(%[[SLOTS]]) sequences(%{{.+}}) token_slots(%[[TABLE]]) :
+//  CHECK-SAME:   tensor<?xi64>, tensor<?xi32> token_slots tensor<?x5xi64> -> tensor<?x?x64xf32>
+func.func @token_slots(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>,
+    %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %cu: tensor<?xi32>,
+    %table: tensor<?x5xi64>, %accepted: tensor<?xi32>) -> tensor<?x?x64xf32> {
+  %slots = gdn.accepted_slots %table[%accepted] : tensor<?x5xi64>, tensor<?xi32> -> tensor<?xi64>
+  %o = gdn.gated_linear_attention %q, %k, %v decay(%g) pool(%pool) slots(%slots) sequences(%cu) token_slots(%table)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi64>, tensor<?xi32> token_slots tensor<?x5xi64> -> tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
+}
+
+// A tree of tokens.
+// CHECK-LABEL: func.func @parents(
+//       CHECK:   gdn.gated_linear_attention %{{.+}} slots(%{{.+}}) sequences(%{{.+}}) token_slots(%{{.+}}) parents(%{{.+}}) :
+//  CHECK-SAME:   tensor<?xi64>, tensor<?xi32> token_slots tensor<?x5xi64> parents tensor<?x5xi32> -> tensor<?x?x64xf32>
+func.func @parents(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %cu: tensor<?xi32>,
+    %slots: tensor<?xi64>, %table: tensor<?x5xi64>, %parents: tensor<?x5xi32>) -> tensor<?x?x64xf32> {
+  %o = gdn.gated_linear_attention %q, %q, %q decay(%g) pool(%pool) slots(%slots) sequences(%cu) token_slots(%table) parents(%parents)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi64>, tensor<?xi32> token_slots tensor<?x5xi64> parents tensor<?x5xi32> -> tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
+}
+
+// CHECK-LABEL: func.func @token_pool(
+//       CHECK:   gdn.gated_linear_attention %{{.+}} token_slots(%{{.+}}) token_pool(%{{.+}}) : {{.*}} token_slots tensor<?x5xi64> token_pool !gdn.pool<?x?x64x64xf32> -> tensor<?x?x64xf32>
+func.func @token_pool(%q: tensor<?x?x64xf32>, %g: tensor<?x?xf32>, %pool: !gdn.pool<?x?x64x64xf32>, %cu: tensor<?xi32>,
+    %slots: tensor<?xi64>, %table: tensor<?x5xi64>, %buffer: !gdn.pool<?x?x64x64xf32>) -> tensor<?x?x64xf32> {
+  %o = gdn.gated_linear_attention %q, %q, %q decay(%g) pool(%pool) slots(%slots) sequences(%cu) token_slots(%table) token_pool(%buffer)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi64>, tensor<?xi32> token_slots tensor<?x5xi64> token_pool !gdn.pool<?x?x64x64xf32> -> tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
+}
