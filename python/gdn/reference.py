@@ -5,7 +5,8 @@ it against the compiler's own evaluator. Nothing is rounded on the way.
 
 Covers what gdn-compile makes from a model's configuration: `decode`, `prefill`,
 `verify` and `commit` in every layout of the projections, with write slots,
-has_initial and a decay per head or per channel. Checkpoints are left out.
+has_initial and a decay per head or per channel; and entries of gated linear
+attention alone. Checkpoints are left out.
 """
 
 import re
@@ -25,6 +26,7 @@ class Layer:
     double_beta: bool = False
     norm_eps: float = 1e-6
     normalises: bool = True  # queries and keys
+    has_delta: bool = True  # whether what is written depends on the state
     max_tokens: int = 0  # of a sequence whose tokens stay pending; 0: any number
 
     @classmethod
@@ -48,6 +50,7 @@ class Layer:
             double_beta="double_beta" in source,
             norm_eps=float(eps),
             normalises="gdn.l2norm" in source,
+            has_delta="gdn.gated_linear_attention" not in source,
             max_tokens=int(most.group(1)) if most else 0,
         )
 
@@ -82,7 +85,7 @@ def evaluate(
     pools = {name: floats[name].copy() for name in ("conv_pool", "state_pool") if name in floats}
     state_pool = pools["state_pool"]
     if layer.layout == "ready":
-        z, (tokens, heads) = None, floats["beta"].shape
+        z, (tokens, heads) = None, floats["log_decay"].shape[:2]
     else:
         q, k, v, z, b, a = unpack(layer, floats)
         tokens, heads = b.shape
@@ -105,8 +108,10 @@ def evaluate(
         state = before["state_pool"]
         after = {}
         if layer.layout == "ready":
-            ready = [floats[name][part] for name in ("q", "k", "v", "log_decay", "beta")]
-            core[part], after["state_pool"] = last_of(ready_steps(layer, *ready, state), core[part])
+            ready = [floats[name][part] for name in ("q", "k", "v", "log_decay")]
+            beta = floats["beta"][part] if layer.has_delta else None
+            steps = ready_steps(layer, *ready, beta, state)
+            core[part], after["state_pool"] = last_of(steps, core[part])
         else:
             inputs = np.concatenate([x[part].reshape(last - first, -1) for x in (q, k, v)], axis=1)
             mixed, after["conv_pool"] = convolve(inputs, before["conv_pool"], floats["conv_weight"])
@@ -209,8 +214,9 @@ def rule_steps(layer: Layer, mixed, state, a_log, dt_bias, a, b):
 
 
 def ready_steps(layer: Layer, q, k, v, log_decay, beta, state):
-    """The same from queries and keys [tokens, Hk, dk], values, decays and strengths."""
-    dk, (tokens, heads) = layer.key_dim, beta.shape
+    """The same from queries and keys [tokens, Hk, dk], values, decays and strengths. Without
+    a delta term there are no strengths, and values are written as they are."""
+    dk, (tokens, heads) = layer.key_dim, log_decay.shape[:2]
     each = heads // k.shape[1]  # value heads of a key head
     if layer.normalises:
         q, k = _unit(q), _unit(k)
@@ -219,7 +225,9 @@ def ready_steps(layer: Layer, q, k, v, log_decay, beta, state):
     decay = np.exp(log_decay if log_decay.ndim == 3 else log_decay[:, :, None])
     for t in range(tokens):
         state = state * decay[t][:, None, :]
-        delta = beta[t][:, None] * (v[t] - np.einsum("hvk,hk->hv", state, k[t]))
+        delta = v[t]
+        if layer.has_delta:
+            delta = beta[t][:, None] * (delta - np.einsum("hvk,hk->hv", state, k[t]))
         state = state + delta[:, :, None] * k[t][:, None, :]
         core = np.einsum("hvk,hk->hv", state, q[t]) / np.sqrt(dk)
         yield core, state, k[t], delta, log_decay[t]

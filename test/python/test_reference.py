@@ -2,6 +2,8 @@
 """The float64 reference in NumPy against compiled f32 entries, which the compiler's
 own evaluator checks too, for every layout and option that it knows."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -54,9 +56,22 @@ def test_agrees_with_a_preset_of_another_kind(runtime, tool, tmp_path):
     assert layer.norm_eps == pytest.approx(1e-5)
 
 
-def check_image(runtime, path) -> reference.Layer:
+def test_agrees_with_gated_linear_attention(runtime, tool, tmp_path):
+    """Entries written by hand, with a decay per head and per channel."""
+    source, path = tmp_path / "linear.mlir", tmp_path / "linear.gdnk"
+    entries = Path(__file__).parents[1] / "data/entries/gated_linear_attention.mlir"
+    source.write_text(entries.read_text().replace("bf16", "f32"))
+    only = "--only=prefill,decode,decode_channels"
+    done = tool("gdn-compile", source, only, "--target=native", "-o", path)
+    assert done.returncode == 0, done.stderr
+    layer = check_image(runtime, path, ("prefill", "decode", "decode_channels"))
+    assert not layer.has_delta
+    assert layer.layout == "ready"
+
+
+def check_image(runtime, path, entries=("prefill", "decode")) -> reference.Layer:
     image = runtime.image(path)
-    for entry in ("prefill", "decode"):
+    for entry in entries:
         layer = reference.Layer.of(image.attributes(entry))
         kernel = runtime.device().kernel(image, entry)
         sizes = problems.Sizes(2, 4, (5, 0, 3, 1, 9), slots=9, seed=3, skipped={2: 0, 3: -1})

@@ -18,7 +18,7 @@ func.func @prefill(
     %checkpoint_slots: tensor<?xi32> {gdn.name = "checkpoint_slots", gdn.dims = ["C"]},
     %state_pool: !gdn.pool<?x?x128x128xf32> {gdn.name = "state_pool", gdn.dims = ["P", "Hv", "128", "128"]})
     -> (tensor<?x?x128xbf16> {gdn.name = "core", gdn.dims = ["T", "Hv", "128"]})
-    attributes {gdn.entry} {
+    attributes {gdn.entry, gdn.facts = {layout = "ready"}} {
   %core = gdn.gated_linear_attention %q, %k, %v decay(%log_decay)
       pool(%state_pool) slots(%slots -> %write_slots) sequences(%cu_seqlens) initial(%has_initial)
       checkpoints(%cu_checkpoints, %checkpoint_tokens, %checkpoint_slots)
@@ -37,7 +37,7 @@ func.func @decode(
     %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
     %state_pool: !gdn.pool<?x?x128x128xf32> {gdn.name = "state_pool", gdn.dims = ["P", "Hv", "128", "128"]})
     -> (tensor<?x?x128xbf16> {gdn.name = "core", gdn.dims = ["N", "Hv", "128"]})
-    attributes {gdn.entry} {
+    attributes {gdn.entry, gdn.facts = {layout = "ready"}} {
   %core = gdn.gated_linear_attention %q, %k, %v decay(%log_decay)
       pool(%state_pool) slots(%slots)
       : tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?xf32>,
@@ -54,7 +54,7 @@ func.func @decode_narrow(
     %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
     %state_pool: !gdn.pool<?x?x128x128xbf16> {gdn.name = "state_pool", gdn.dims = ["P", "Hv", "128", "128"]})
     -> (tensor<?x?x128xbf16> {gdn.name = "core", gdn.dims = ["N", "Hv", "128"]})
-    attributes {gdn.entry} {
+    attributes {gdn.entry, gdn.facts = {layout = "ready"}} {
   %core = gdn.gated_linear_attention %q, %k, %v decay(%log_decay)
       pool(%state_pool) slots(%slots)
       : tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?xf32>,
@@ -71,7 +71,7 @@ func.func @decode_channels(
     %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
     %state_pool: !gdn.pool<?x?x128x128xf32> {gdn.name = "state_pool", gdn.dims = ["P", "Hv", "128", "128"]})
     -> (tensor<?x?x128xbf16> {gdn.name = "core", gdn.dims = ["N", "Hv", "128"]})
-    attributes {gdn.entry} {
+    attributes {gdn.entry, gdn.facts = {layout = "ready"}} {
   %core = gdn.gated_linear_attention %q, %k, %v decay(%log_decay)
       pool(%state_pool) slots(%slots)
       : tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xbf16>, tensor<?x?x128xf32>,
@@ -90,7 +90,7 @@ func.func @verify(
     %num_accepted: tensor<?xi32> {gdn.name = "num_accepted", gdn.dims = ["N"]},
     %state_pool: !gdn.pool<?x?x128x128xf32> {gdn.name = "state_pool", gdn.dims = ["P", "Hv", "128", "128"]})
     -> (tensor<?x?x128xbf16> {gdn.name = "core", gdn.dims = ["T", "Hv", "128"]})
-    attributes {gdn.entry} {
+    attributes {gdn.entry, gdn.facts = {layout = "ready"}} {
   %slots = gdn.accepted_slots %token_slots[%num_accepted] sequences(%cu_seqlens) max_tokens(8)
       : tensor<?x?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?xi32>
   %core = gdn.gated_linear_attention %q, %k, %v decay(%log_decay)
