@@ -63,3 +63,33 @@ func.func @scan(%n: index, %m: memref<8x16xf32>, %qk: memref<?x16xf32>,
   gdn_tile.store %next, %m[%c0, %c0] dims [0, 1] : vector<8x16xf32>, memref<8x16xf32>
   return
 }
+
+// Without a write strength nothing is predicted: the value is what is written.
+// CHECK-LABEL: func.func @attend
+//       CHECK:   math.exp
+//       CHECK:   scf.for %[[T:.+]] = %{{.+}} to %{{.+}} step
+//       CHECK:     %[[K:.+]] = vector.load %{{.+}}[%[[T]],
+//       CHECK:     scf.for %[[I:.+]] = %{{.+}} to %{{.+}} step
+//  CHECK-NEXT:       %[[OLD:.+]] = vector.load %[[M:.+]][%[[I]],
+//  CHECK-NEXT:       %[[KEPT:.+]] = arith.mulf %[[OLD]], %{{.+}}
+//  CHECK-NEXT:       %[[VALUE:.+]] = memref.load %{{.+}}[%{{.+}}, %[[I]]]
+//  CHECK-NEXT:       %[[D:.+]] = vector.broadcast %[[VALUE]]
+//  CHECK-NEXT:       %[[NEW:.+]] = vector.fma %[[D]], %[[K]], %[[KEPT]]
+//  CHECK-NEXT:       %[[SEEN:.+]] = arith.mulf %[[NEW]], %[[K]]
+//  CHECK-NEXT:       vector.store %[[NEW]], %[[M]][%[[I]]
+//  CHECK-NEXT:       vector.reduction <add>, %[[SEEN]]
+//   CHECK-NOT:       vector.reduction
+//       CHECK:   return
+func.func @attend(%n: index, %m: memref<8x8xf32>, %qk: memref<?x8xf32>,
+                  %v: memref<?x8xf32>, %g: memref<?xf32>) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+  %c0 = arith.constant 0 : index
+  %s = gdn_tile.load %m[%c0, %c0] dims [0, 1] : memref<8x8xf32>, vector<8x8xf32>
+  %k = gdn_tile.load %qk[%c0, %c0] dims [0, 1] : memref<?x8xf32>, vector<4x8xf32>
+  %x = gdn_tile.load %v[%c0, %c0] dims [0, 1] : memref<?x8xf32>, vector<4x8xf32>
+  %gates = gdn_tile.load %g[%c0] dims [0] : memref<?xf32>, vector<4xf32>
+  %next, %o = gdn_tile.delta_scan %s, %k, %k, %x gates(%gates) valid(%n)
+      : vector<8x8xf32>, vector<4x8xf32>, vector<4x8xf32>, vector<4xf32>
+  gdn_tile.store %o, %v[%c0, %c0] dims [0, 1] rows(%n) : vector<4x8xf32>, memref<?x8xf32>
+  gdn_tile.store %next, %m[%c0, %c0] dims [0, 1] : vector<8x8xf32>, memref<8x8xf32>
+  return
+}

@@ -41,7 +41,7 @@ func.func @c1_decay_heads(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: te
     %pool: !gdn.pool<?x?x64x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.gated_linear_attention' op expects dim 1 of 'log_decay' to be Hv = 4, set by dim 1 of 'value', but got 2}}
   %o = gdn.gated_linear_attention %q, %k, %v decay(%g) pool(%pool) slots(%slots) sequences(%cu)
-      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x4x64xf32>, tensor<?x2xf32>, tensor<?x?xf32>,
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x4x64xf32>, tensor<?x2xf32>,
         !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
   return
 }
@@ -52,7 +52,7 @@ func.func @c1_decay_channels(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v:
     %pool: !gdn.pool<?x?x128x64xf32>, %slots: tensor<?xi32>, %cu: tensor<?xi32>) {
   // expected-error @+1 {{'gdn.gated_linear_attention' op expects dim 2 of 'log_decay' to be dk = 64, set by dim 2 of 'query', but got 128}}
   %o = gdn.gated_linear_attention %q, %k, %v decay(%g) pool(%pool) slots(%slots) sequences(%cu)
-      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<?x?xf32>,
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x128xf32>, tensor<?x?x128xf32>,
         !gdn.pool<?x?x128x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x128xf32>
   return
 }
