@@ -360,3 +360,56 @@ func.func @moves(
   gdn.pool_zero %p[%a] : !gdn.pool<?x?x3xf32>, tensor<?xi32>
   return
 }
+
+// Fusion asks interfaces: a rule without the delta term goes with the convolution of
+// the same sequences, but not where the two write other checkpoints.
+// CHECK-LABEL: func.func @linear(
+//       CHECK:   gdn.kernel "linear" {
+//       CHECK:     %[[C:.+]]:2 = gdn.conv1d
+//       CHECK:     gdn.gated_linear_attention %[[C]]#0, %[[C]]#0, %[[C]]#1 decay(
+//       CHECK:   }
+// CHECK-LABEL: func.func @linear_apart(
+//       CHECK:   gdn.kernel "linear_apart_0" {
+//       CHECK:   gdn.kernel "linear_apart_1" {
+func.func @linear(
+    %k: tensor<?x?x64xf32> {gdn.name = "k", gdn.dims = ["T", "Hk", "64"]},
+    %v: tensor<?x?x64xf32> {gdn.name = "v", gdn.dims = ["T", "Hv", "64"]},
+    %g: tensor<?x?xf32> {gdn.name = "log_decay", gdn.dims = ["T", "Hv"]},
+    %w: tensor<?x4xf32> {gdn.name = "conv_weight", gdn.dims = ["64*Hk + 64*Hv", "4"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
+    %cu: tensor<?xi32> {gdn.name = "cu_seqlens", gdn.dims = ["N + 1"]},
+    %conv_pool: !gdn.pool<?x?x3xf32> {gdn.name = "conv_pool", gdn.dims = ["P", "64*Hk + 64*Hv", "3"]},
+    %pool: !gdn.pool<?x?x64x64xf32> {gdn.name = "state_pool", gdn.dims = ["P", "Hv", "64", "64"]})
+    -> (tensor<?x?x64xf32> {gdn.name = "core", gdn.dims = ["T", "Hv", "64"]}) attributes {gdn.entry} {
+  %kc, %vc = gdn.conv1d %k, %v weight(%w) silu pool(%conv_pool) slots(%slots) sequences(%cu)
+      : (tensor<?x?x64xf32>, tensor<?x?x64xf32>), tensor<?x4xf32>, !gdn.pool<?x?x3xf32>,
+        tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>, tensor<?x?x64xf32>
+  %o = gdn.gated_linear_attention %kc, %kc, %vc decay(%g) pool(%pool) slots(%slots) sequences(%cu)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
+}
+func.func @linear_apart(
+    %k: tensor<?x?x64xf32> {gdn.name = "k", gdn.dims = ["T", "Hk", "64"]},
+    %v: tensor<?x?x64xf32> {gdn.name = "v", gdn.dims = ["T", "Hv", "64"]},
+    %g: tensor<?x?xf32> {gdn.name = "log_decay", gdn.dims = ["T", "Hv"]},
+    %w: tensor<?x4xf32> {gdn.name = "conv_weight", gdn.dims = ["64*Hk + 64*Hv", "4"]},
+    %slots: tensor<?xi32> {gdn.name = "slots", gdn.dims = ["N"]},
+    %cu: tensor<?xi32> {gdn.name = "cu_seqlens", gdn.dims = ["N + 1"]},
+    %cc: tensor<?xi32> {gdn.name = "cu_checkpoints", gdn.dims = ["N + 1"]},
+    %ct: tensor<?xi32> {gdn.name = "checkpoint_tokens", gdn.dims = ["C"]},
+    %cs: tensor<?xi32> {gdn.name = "checkpoint_slots", gdn.dims = ["C"]},
+    %other: tensor<?xi32> {gdn.name = "other_slots", gdn.dims = ["C"]},
+    %conv_pool: !gdn.pool<?x?x3xf32> {gdn.name = "conv_pool", gdn.dims = ["P", "64*Hk + 64*Hv", "3"]},
+    %pool: !gdn.pool<?x?x64x64xf32> {gdn.name = "state_pool", gdn.dims = ["P", "Hv", "64", "64"]})
+    -> (tensor<?x?x64xf32> {gdn.name = "core", gdn.dims = ["T", "Hv", "64"]}) attributes {gdn.entry} {
+  %kc, %vc = gdn.conv1d %k, %v weight(%w) silu pool(%conv_pool) slots(%slots) sequences(%cu) checkpoints(%cc, %ct, %cs)
+      : (tensor<?x?x64xf32>, tensor<?x?x64xf32>), tensor<?x4xf32>, !gdn.pool<?x?x3xf32>, tensor<?xi32>, tensor<?xi32>
+        checkpoints tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>, tensor<?x?x64xf32>
+  %o = gdn.gated_linear_attention %kc, %kc, %vc decay(%g) pool(%pool) slots(%slots) sequences(%cu)
+      checkpoints(%cc, %ct, %other)
+      : tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>,
+        !gdn.pool<?x?x64x64xf32>, tensor<?xi32>, tensor<?xi32>
+        checkpoints tensor<?xi32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
+}

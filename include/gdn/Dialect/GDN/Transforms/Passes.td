@@ -12,7 +12,7 @@ def GDNFuse : Pass<"gdn-fuse", "::mlir::ModuleOp"> {
     Wraps the gdn ops of every entry in `gdn.kernel`. What shares a kernel is
     decided here and nowhere else:
 
-    - `conv1d`, `delta_rule` and `mask_sequences` with the same `slots` and
+    - `conv1d`, rules and `mask_sequences` with the same `slots` and
       `cu_seqlens`, and the same checkpoints, `token_slots` or pending tokens
       where they have some, share one, and so do the token-wise ops (`gates`, `l2norm`, `gated_rms_norm`, `cast`)
       connected to them;
