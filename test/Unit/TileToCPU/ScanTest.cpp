@@ -48,12 +48,13 @@ View view(std::vector<float> &data, std::vector<int64_t> sizes) {
 struct ScanCase {
   int64_t dk, dv, tokens, valid, lanes;
   bool perChannel;
+  bool hasBeta = true; // else values are written as they are
 };
 
 class ScanTest : public ::testing::TestWithParam<ScanCase> {};
 
 TEST_P(ScanTest, AgreesWithLoops) {
-  auto [dk, dv, tokens, valid, lanes, perChannel] = GetParam();
+  auto [dk, dv, tokens, valid, lanes, perChannel, hasBeta] = GetParam();
   // Known to be one token: the state passes from view to view.
   bool oneToken = tokens == 1 && valid == 1;
   std::vector<int64_t> gShape = {tokens};
@@ -68,12 +69,11 @@ TEST_P(ScanTest, AgreesWithLoops) {
       args,
       load("m", {dv, dk}) + load("q", {tokens, dk}) + load("k", {tokens, dk}) +
           load("v", {tokens, dv}) + load("g", gShape) + load("b", {tokens}) +
-          "%next, %o = gdn_tile.delta_scan %m, %q, %k, %v gates(%g, %b) "
-          "valid(" +
-          (oneToken ? "%c1" : "%n") + ") : " + vec({dv, dk}) + ", " +
-          vec({tokens, dk}) + ", " + vec({tokens, dv}) + ", " + vec(gShape) +
-          "\n" + store("next", {dv, dk}) +
-          store("o", {tokens, dv}, " rows(%n)"),
+          "%next, %o = gdn_tile.delta_scan %m, %q, %k, %v gates(%g" +
+          (hasBeta ? ", %b" : "") + ") valid(" + (oneToken ? "%c1" : "%n") +
+          ") : " + vec({dv, dk}) + ", " + vec({tokens, dk}) + ", " +
+          vec({tokens, dv}) + ", " + vec(gShape) + "\n" +
+          store("next", {dv, dk}) + store("o", {tokens, dv}, " rows(%n)"),
       lanes);
   ASSERT_TRUE(program.compiled());
 
@@ -96,7 +96,9 @@ TEST_P(ScanTest, AgreesWithLoops) {
         row[j] *= std::exp(double(perChannel ? g[t * dk + j] : g[t]));
         predicted += row[j] * k[t * dk + j];
       }
-      double delta = b[t] * (v[t * dv + i] - predicted);
+      double delta = v[t * dv + i];
+      if (hasBeta)
+        delta = b[t] * (delta - predicted);
       for (int64_t j = 0; j < dk; ++j) {
         row[j] += delta * k[t * dk + j];
         sum += row[j] * q[t * dk + j];
@@ -123,6 +125,10 @@ std::vector<ScanCase> scanCases() {
                  {16, 16}, {16, 11}, {1, 1}, {1, 0}, {4, 0}})
           if (dk * dv <= 8192 || (lanes == 8 && tokens * valid != 256))
             cases.push_back({dk, dv, tokens, valid, lanes, perChannel});
+  for (bool perChannel : {false, true})
+    for (int64_t tokens : {16, 1})
+      cases.push_back({24, 40, tokens, std::min<int64_t>(tokens, 11), 8,
+                       perChannel, /*hasBeta=*/false});
   return cases;
 }
 
@@ -130,7 +136,7 @@ std::string scanName(const ::testing::TestParamInfo<ScanCase> &info) {
   const ScanCase &c = info.param;
   return "k" + number(c.dk) + "v" + number(c.dv) + "t" + number(c.tokens) +
          "n" + number(c.valid) + "l" + number(c.lanes) +
-         (c.perChannel ? "c" : "h");
+         (c.perChannel ? "c" : "h") + (c.hasBeta ? "" : "v");
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, ScanTest, ::testing::ValuesIn(scanCases()),
