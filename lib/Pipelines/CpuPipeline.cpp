@@ -5,6 +5,7 @@
 
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/GDN/Transforms/Passes.h"
+#include "gdn/Dialect/Tile/Transforms/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"

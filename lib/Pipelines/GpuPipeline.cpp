@@ -8,6 +8,8 @@
 
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/GDN/Transforms/Passes.h"
+#include "gdn/Dialect/GPU/Transforms/Passes.h"
+#include "gdn/Dialect/Tile/Transforms/Passes.h"
 #include "gdn/Pipelines/GpuToLlvm.h"
 #include "gdn/Schedule/Passes.h"
 

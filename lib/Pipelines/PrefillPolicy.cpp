@@ -13,6 +13,8 @@
 using namespace gdn;
 
 namespace {
+/// In the text SMS stands for the multiprocessors that choices inside of
+/// kernels were measured on.
 struct Row {
   const char *text, *record;
 };
@@ -30,10 +32,12 @@ static constexpr const char *headsH200 =
 /// a chunk, and a multiprocessor for each block of whole heads.
 static constexpr Row fused[] = {
     // Up to eight long rows choose by their lengths between whole heads and
-    // halves, of which either go home at once. A chunk takes 2.81 us whole and
-    // 1.61 us by halves where they fill the GPU. It costs rows that are as long
+    // V-splits of two, of which either go home at once. A chunk takes 2.81 us
+    // whole and
+    // 1.61 us by V-splits where they fill the GPU. It costs rows that are as
+    // long
     // as each other 2 to 11 us.
-    {"fused-by-lengths: fused=2; by-lengths=165/132;"
+    {"fused-by-lengths: fused=2; by-lengths=165/SMS;"
      "when=2 <= rows & rows <= 8 & 51*workers <= 100*rows*heads &"
      "  rows*heads <= workers & 4096*rows <= tokens",
      prefillH200},
@@ -85,11 +89,9 @@ static constexpr Row fused[] = {
 
 /// A stage prepares all chunks ahead of the recurrence.
 static constexpr Row staged[] = {
-    // Few tokens: two groups for each warp of a pass over memory. Measured: 2
-    // of
-    // 8 and 16 of 32 heads win up to 124 tokens times heads a multiprocessor,
-    // 16
-    // of 32 lose at 248; from 2,048 tokens on segments are better.
+    // Few tokens: two groups for each warp of a pass over memory. Measured:
+    // 2/8 and 16/32 heads win up to 124 tokens times heads a multiprocessor,
+    // 16/32 lose at 248; from 2,048 tokens on segments are better.
     {"staged-v-split-4-short: pieces=8; v-split=4;"
      "where=256 <= values & 32769 <= keys*values;"
      "when=tokens*heads <= 128*workers & tokens <= 2047",
@@ -133,10 +135,14 @@ gdn::getPrefillPolicy(const TargetModel &target) {
   llvm::SmallVector<std::string> texts;
   auto add = [&](llvm::ArrayRef<Row> rows) {
     for (const Row &row : rows) {
-      std::string &text = texts.emplace_back();
+      std::string text;
       // As one word: pipelines are written as text, too.
       llvm::copy_if(llvm::StringRef(row.text), std::back_inserter(text),
                     [](char c) { return !llvm::isSpace(c); });
+      auto [before, after] = llvm::StringRef(text).split("SMS");
+      if (before.size() != text.size())
+        text = (before + llvm::Twine(target.getMeasuredSms()) + after).str();
+      texts.push_back(std::move(text));
     }
   };
   if (target.hasWgmma())

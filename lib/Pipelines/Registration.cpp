@@ -7,7 +7,9 @@
 #include "gdn/Dialect/GDN/IR/GDN.h"
 #include "gdn/Dialect/GDN/Transforms/Passes.h"
 #include "gdn/Dialect/GPU/IR/GPU.h"
+#include "gdn/Dialect/GPU/Transforms/Passes.h"
 #include "gdn/Dialect/Tile/IR/Tile.h"
+#include "gdn/Dialect/Tile/Transforms/Passes.h"
 #include "gdn/Schedule/Passes.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -25,6 +27,8 @@ void gdn::registerAllDialects(mlir::DialectRegistry &registry) {
 
 void gdn::registerAllPasses() {
   registerGDNTransformsPasses();
+  registerTileTransformsPasses();
+  registerGPUTransformsPasses();
   registerGDNConversionPasses();
   registerGDNSchedulePasses();
   mlir::registerTransformsPasses();

@@ -54,9 +54,9 @@ def run(
     """Launches on copies of `arguments`, and gives what the kernel wrote. Windows have their
     channels side by side where a position's are asked for, or the variant that calls take does."""
     by_position |= (kernel.variant or "").endswith("aligned")
-    transposed = {p.name for p in kernel.params if by_position and p.name.endswith("conv_pool")}
-    copies = {n: device.array(v.swapaxes(1, 2) if n in transposed else v) for n, v in arguments.items()}
-    views = {n: _turn(n, a) if n in transposed else a for n, a in copies.items()}
+    across = {p.name for p in kernel.params if by_position and p.name.endswith("conv_pool")}
+    copies = {n: device.array(v.swapaxes(1, 2) if n in across else v) for n, v in arguments.items()}
+    views = {n: _turn(n, a) if n in across else a for n, a in copies.items()}
     pools = {p.name for p in kernel.params if p.kind == "pool"}
     binding = kernel.bind(**{n: Pool(a, null_slot) if n in pools else a for n, a in views.items()})
     if binding.workspace_bytes:
@@ -64,7 +64,7 @@ def run(
     binding.launch()
     device.synchronize()
     after = {p.name: copies[p.name].numpy() for p in kernel.params if p.access != "read"}
-    return {n: v.swapaxes(1, 2) if n in transposed else v for n, v in after.items()}
+    return {n: v.swapaxes(1, 2) if n in across else v for n, v in after.items()}
 
 
 def _turn(name: str, array: DeviceArray) -> View:

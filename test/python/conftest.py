@@ -52,6 +52,13 @@ def sanitized(pytestconfig: pytest.Config) -> Iterator[bool]:
 
 
 @pytest.fixture(scope="session")
+def unsanitized(sanitized: bool) -> None:
+    """For tests whose programs or processes of Python take the library without a sanitizer."""
+    if sanitized:
+        pytest.skip("a program without sanitizers cannot take a library with them")
+
+
+@pytest.fixture(scope="session")
 def ptx_driver(build_dir: Path, sanitized: bool) -> Path:
     """The folder of the driver that runs PTX on the CPU, for programs that load the library."""
     folder = build_dir / "test/PTX"

@@ -60,6 +60,6 @@ def test_split_is_taken_whatever_the_workspace(kernel_of):
     arguments = problems.make(kernel.params, SIZES)
     kernel.batch_invariant = True
     binding = kernel.bind(**{n: Pool(v) if n == "state_pool" else v for n, v in arguments.items()})
-    with pytest.raises(GdnError, match=r"expected a workspace of at least .* variant split"):
+    with pytest.raises(GdnError, match=r"expected a workspace of at least .* variant staged"):
         binding.launch()
     kernel.batch_invariant = False

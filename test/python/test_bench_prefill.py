@@ -261,7 +261,7 @@ def test_tables_say_how_ours_stand_beside_each_peer():
     assert "| gdn-sm80 | 1 | 2.0e-03 | 1.0e-03 |" in text
     limit = report["rows"][0]["limit_us"]
     shares = " | ".join(f"{100 * limit / us:.0f} %" for us in (100, 80, 120))
-    assert f"| {limit:.1f} | {shares} | split, staged-v-split-2 |" in text
+    assert f"| {limit:.1f} | {shares} | staged, staged-v-split-2 |" in text
     # What batch invariance costs; it is beside no peer.
     assert "| gdn batch-invariant / gdn | 1 | 1.50 | 1.50 | 16/32 8192x4 |  |  |" in text
     assert "/ gdn batch-invariant |" not in text

@@ -32,12 +32,16 @@ def test_pages_and_pictures_are_those_of_docs():
 
 
 def test_links_between_pages_stay():
-    text = "[a](../spec/gates.md#gates), ![b](one.svg), [c](#here), [d](https://e.org/lib/Visit.cpp)"
+    text = (
+        "[a](../spec/gates.md#gates), ![b](one.svg), [c](#here), [d](https://e.org/lib/Visit.cpp)"
+    )
     assert linked("docs/design/one.md", text) == (text, set())
 
 
 def test_a_source_has_a_page_and_a_folder_has_a_list():
-    text, wanted = linked("docs/design/one.md", "[`visit`](../../lib/Visit.cpp#L3) [all](../design/)")
+    text, wanted = linked(
+        "docs/design/one.md", "[`visit`](../../lib/Visit.cpp#L3) [all](../design/)"
+    )
     assert text == "[`visit`](../../lib/Visit.cpp.md) [all](../design/README.md)"
     assert wanted == {"lib/Visit.cpp", "docs/design"}
     # One that has a page of its own needs no list.
@@ -57,7 +61,9 @@ def test_what_is_not_in_the_repository_stays_as_it_is():
 
 
 def test_the_site_is_what_is_there_made_or_linked():
-    texts = TEXTS | {"README.md": "# gdn\n\n[a](lib/Visit.cpp) [b](docs/design) [c](tools/new.md)\n"}
+    texts = TEXTS | {
+        "README.md": "# gdn\n\n[a](lib/Visit.cpp) [b](docs/design) [c](tools/new.md)\n"
+    }
     made = {"docs/spec/made.md": "# Made\n"}
     site = site_pages.collect(NAMES, texts.__getitem__, made)
     new = {"lib/Visit.cpp.md", "docs/design/README.md", "tools/new.md.md"}

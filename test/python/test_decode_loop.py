@@ -12,7 +12,7 @@ PAGE = guides.FOLDER / "decode-loop-in-c.md"
 
 
 @pytest.fixture(scope="module")
-def loop(build_dir, gdn_compile, tmp_path_factory) -> Callable:
+def loop(build_dir, gdn_compile, tmp_path_factory, unsanitized) -> Callable:
     """Runs the guide's program with so many slots."""
     sources = guides.Sources(tmp_path_factory.mktemp("loop"), build_dir, gdn_compile)
     (program,) = guides.programs(PAGE, "c")

@@ -70,7 +70,9 @@ def test_states_inside_rows_pass(tool, library, tmp_path):
         ("========= Error: process didn't terminate successfully\n", None),
     ],
 )
-def test_a_sanitizer_counts(image, library, tmp_path, monkeypatch, capsys, said, errors):
+def test_a_sanitizer_counts(
+    image, library, tmp_path, monkeypatch, capsys, said, errors, unsanitized
+):
     """What runs under a tool is this check; its kernels get the tool's count."""
     folder, output = tmp_path / "bin", tmp_path / "report.json"
     folder.mkdir()
@@ -205,7 +207,8 @@ def test_windows_by_position_are_arrays_that_lie_so(decode):
     strides, bind = [], kernel.bind
     kernel.bind = lambda **given: strides.append(given["conv_pool"].array) or bind(**given)
     by_channel, by_position = (
-        checks.run(device, kernel, arguments, by_position=transposed) for transposed in (False, True)
+        checks.run(device, kernel, arguments, by_position=transposed)
+        for transposed in (False, True)
     )
     _, channels, window = arguments["conv_pool"].shape
     assert strides[1].strides == (channels * window, 1, channels)

@@ -35,7 +35,9 @@ def test_the_page_has_figures_or_reasons():
     text = gpu_support.markdown([where | {"entry": "prefill"} | found["prefill"]])
     cells = ["243, 93440, 12" if name == "sm_86" else "" for name in gpu_support.TARGETS]
     assert f"| 64 x 64 | bf16, ready | `prefill` | {' | '.join(cells)} |" in text
-    assert "- `prefill__inter_chunk_v_split_2` would take about 342 registers: 64 x 64 ready (" in text
+    assert (
+        "- `prefill__inter_chunk_v_split_2` would take about 342 registers: 64 x 64 ready (" in text
+    )
 
 
 def test_prefill_of_mma_sync_spills_nothing():

@@ -37,7 +37,8 @@ def installed(request, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def image(request) -> Path:
+def image(request, unsanitized) -> Path:
+    """For a program that is linked with the installed library."""
     found = Path(request.config.getoption("--build-dir")) / "test/Unit/runtime/test.gdnk"
     return found.resolve()
 

@@ -65,7 +65,7 @@ def check_types(build_dir, ptx_driver, compiled, tmp_path):
         for row in rows:
             assert row["heads"] == [keys, values] and row["layout"] == layout
             assert set(row["cases"]) == {"near_one", "realistic", "strong"}
-            assert row["variants"][-1] == ("staged-v-split-4" if keys == 256 else "split")
+            assert row["variants"][-1] == ("staged-v-split-4" if keys == 256 else "staged")
 
     return run
 

@@ -123,7 +123,7 @@ def test_numbers_are_those_of_records(record):
     ratios = beside(record)
     mean = np.exp(np.mean(np.log(ratios)))
     numbers = [f"{len(ratios)}", f"{mean:.2f}", f"{min(ratios):.2f}"]
-    assert re.findall(r"(?<![A-Z])\b\d[\d.]*\d\b", sentence) == numbers
+    assert re.findall(r"(?<![A-Z])\b(\d[\d.]*\d)x?\b", sentence) == numbers
 
 
 def test_picture_is_not_stale(capsys, monkeypatch):

@@ -34,7 +34,7 @@ OLD = {
     "V-split, not parts": r"[-_]parts[-_][0-9]|valueParts|\bhalves of (its|a) heads?\b",
     "staged, not split": r"variants? \"split\"|chunk-stages=split|Split(Stage|Walk|Chunk|Kernel)",
     "fused, not together": r"algorithm\.together|isTogether",
-    "buffer, ring stage or rank, not place": r"\bgetPlaces?\b|(Tile|Scan|Fold|Pending)Places?\b|'place'",
+    "buffer, ring stage or rank, not place": r"\bgetPlaces?\b|(Tile|Scan|Fold)Places?\b|'place'",
     "overlap, not beside": r"gdn_tile\.beside|[a-z]Beside\b",
     "sequence, not row": r"mask_rows|MaskRows|RowsTensor|verifyRows",
 }

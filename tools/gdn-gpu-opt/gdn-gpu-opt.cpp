@@ -5,6 +5,7 @@
 // attributes of gdn_tile on functions stay as they are.
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/GPU/IR/GPU.h"
+#include "gdn/Dialect/GPU/Transforms/Passes.h"
 #include "gdn/Pipelines/GpuToLlvm.h"
 #include "gdn/Support/OptimizerMain.h"
 
@@ -18,8 +19,7 @@
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  gdn::registerCheckGPUPass();
-  gdn::registerPlaceBarriersPass();
+  gdn::registerGPUTransformsPasses();
   gdn::registerConvertGPUToNVVMPass();
   gdn::registerExpandGPUMathPass();
   gdn::registerGPUToLlvmPipeline();

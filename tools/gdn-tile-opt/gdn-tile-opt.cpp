@@ -4,6 +4,7 @@
 // dialect, so an op that leaks through convert-gdn-to-tile is a parse error.
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/Tile/IR/Tile.h"
+#include "gdn/Dialect/Tile/Transforms/Passes.h"
 #include "gdn/Support/OptimizerMain.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -15,8 +16,7 @@
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  gdn::registerFuseTileRowsPass();
-  gdn::registerWidenTileOperandsPass();
+  gdn::registerTileTransformsPasses();
   gdn::registerConvertTileToCPUPass();
   gdn::registerExpandCPUMathPass();
   mlir::registerTransformsPasses();

@@ -178,58 +178,6 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
   ];
 }
 
-def WidenTileOperands : Pass<"gdn-tile-widen-operands", "::mlir::ModuleOp"> {
-  let summary = "Products of 16-bit operands as products of f32";
-  let description = [{
-    Operands of `gdn_tile.matmul` in bf16 or f16 are widened to f32, which is
-    exact, for targets whose products take f32. A tile is widened once for all
-    products that use it, and a transposed tile is the transpose of the widened
-    one.
-
-    **Runs after** `convert-gdn-to-tile`; **before** `gdn-tile-fuse-rows`, which
-    merges the widening with the rounding before it, and `convert-tile-to-cpu`.
-
-    **Needs**: tile programs.
-
-    **Leaves**: no `gdn_tile.matmul` with operands of fewer than 32 bits.
-
-    **Numerics**: bit-preserving.
-
-    **Fails**: never.
-
-    Before and after: `test/Conversion/TileToCPU/widen-operands.mlir`.
-  }];
-  let statistics = [
-    Statistic<"numWidened", "num-widened", "Tiles widened to f32">
-  ];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
-                           "::gdn::tile::TileDialect"];
-}
-
-def FuseTileRows : Pass<"gdn-tile-fuse-rows", "::mlir::ModuleOp"> {
-  let summary = "Merge chains of map_rows";
-  let description = [{
-    A `gdn_tile.map_rows` whose results are used by one other
-    `gdn_tile.map_rows` only, as whole inputs, is merged into it: each row is
-    then read and written once instead of once per step. A `gdn_tile.delta_scan`
-    of one token takes over the casts around its state.
-
-    **Runs after** `convert-gdn-to-tile`; **before** the conversion to a target.
-
-    **Needs**: tile programs.
-
-    **Leaves**: the same values, computed in the same order within a row.
-
-    **Numerics**: bit-preserving.
-
-    **Fails**: never.
-
-    Before and after: `test/Dialect/Tile/Transforms/fuse-rows.mlir`.
-  }];
-  let statistics = [Statistic<"numMerged", "num-merged", "map_rows merged">];
-  let dependentDialects = ["::gdn::tile::TileDialect"];
-}
-
 def ConvertTileToCPU : Pass<"convert-tile-to-cpu", "::mlir::ModuleOp"> {
   let summary = "Tile programs to loops over vectors in memory";
   let description = [{
@@ -304,57 +252,6 @@ def ExpandCPUMath : Pass<"gdn-expand-cpu-math", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect",
                            "::mlir::vector::VectorDialect"];
-}
-
-def CheckGPU : Pass<"gdn-gpu-check", "::mlir::ModuleOp"> {
-  let summary = "Refuse GPU programs whose threads would race";
-  let description = [{
-    Follows every shared tile through each function with `gdn_gpu.threads`: a
-    `gdn_gpu.load_shared` stands behind a `gdn_gpu.barrier` behind the `gdn_gpu.store_shared`
-    it reads, on every way to it; between accesses of which one writes there is a
-    barrier, also from one iteration of a loop to the next. Outside
-    `gdn_gpu.warps`, fragments are laid out over all warps of the block. Inside a
-    role the same holds of its warps; accesses per warpgroup (`gdn_gpu.begin_copy
-    per_warpgroup`, `gdn_gpu.copy_out`, tiles loaded or stored transposed) need none among
-    themselves.
-
-    **Runs after** the schedules; **before** `convert-gdn-gpu-to-nvvm`,
-    which begins with the same check.
-
-    **Needs**: nothing.
-
-    **Leaves**: the module as it is.
-
-    **Numerics**: bit-preserving.
-
-    **Fails** with an error on the access that lacks a barrier or a value.
-
-    Examples: `test/Dialect/GPU/check_invalid.mlir`.
-  }];
-}
-
-def PlaceBarriers : Pass<"gdn-gpu-place-barriers", "::mlir::ModuleOp"> {
-  let summary = "Barriers where an access has to wait for another";
-  let description = [{
-    Follows every shared tile as `gdn-gpu-check` does, and puts a
-    `gdn_gpu.barrier` where that would miss one: as late as possible, before the
-    access that needs it, or before the `gdn_gpu.warps` around it. Where a copy is
-    under way, `gdn_gpu.await_copies` goes before the barrier.
-
-    **Runs after** schedules that leave barriers out; **before** `gdn-gpu-check`.
-
-    **Needs**: shared tiles that are shared or copied on every way to their use.
-
-    **Leaves**: programs that `gdn-gpu-check` accepts.
-
-    **Numerics**: bit-preserving.
-
-    **Fails** with an error on an access inside `gdn_gpu.warps` that would need a
-    barrier there, or to a tile without a value.
-
-    Before and after: `test/Conversion/GPUToNVVM/place-barriers.mlir`.
-  }];
-  let dependentDialects = ["::gdn::gpu::GPUDialect"];
 }
 
 def ConvertGPUToNVVM : Pass<"convert-gdn-gpu-to-nvvm", "::mlir::ModuleOp"> {

@@ -4,6 +4,8 @@
 #ifndef GDN_SCHEDULE_PASSES_H
 #define GDN_SCHEDULE_PASSES_H
 
+#include "gdn/Target/GpuFacts.h"
+
 #include "mlir/Pass/Pass.h"
 
 namespace gdn {

@@ -54,8 +54,8 @@ def ScheduleResidentRecurrence
     fixed tree; the state's product with the query is taken before the update,
     `M' q = e^g M q + d (k . q)`.
 
-    **Fails** with an error on the scan or the op that the schedule has no buffer
-    for: a state of several passes that is not loaded and stored as it is, an op
+    **Fails** with an error on the scan or the op that the schedule does not
+    take: a state of several passes that is not loaded and stored as it is, an op
     that is neither before nor after the scan.
 
     Before and after: `test/Schedule/resident-recurrence.mlir`, and in passes
@@ -116,7 +116,7 @@ def SchedulePersistentRecurrence
     **Numerics**: bit for bit those of `gdn-schedule-resident-recurrence`: a row of
     the state lies in as many lanes, in the same order.
 
-    **Fails** with an error on the scan or the op that has no buffer before or after
+    **Fails** with an error on the scan or the op that it does not take before or after
     the scan.
 
     Before and after: `test/Schedule/persistent-recurrence.mlir`.
@@ -189,8 +189,8 @@ def ScheduleResidentTokens
     tokens that stay pending with a decay per head: these are solved for together, where
     it can be with products on tensor cores that are as good as in f32.
 
-    **Fails** with an error on the scan or the op that the schedule has no buffer
-    for: a state that does not fit in the registers of a block, an op that is
+    **Fails** with an error on the scan or the op that the schedule does not
+    take: a state that does not fit in the registers of a block, an op that is
     neither before nor after the scan.
 
     Before and after: `test/Schedule/resident-tokens.mlir`.
@@ -307,7 +307,7 @@ def ScheduleTileProducts
            "program that carries a matrix through a loop">,
     Option<"warpgroups", "warpgroups", "bool", /*default=*/"false",
            "Whether `gdn-gpu-use-warpgroups` follows">,
-    Option<"sharedBytes", "shared-bytes", "int64_t", /*default=*/"232448",
+    Option<"sharedBytes", "shared-bytes", "int64_t", /*default=*/"::gdn::gpufacts::maxSharedBytesPerBlock",
            "Bytes of shared memory that a block may have">
   ];
   let statistics = [
@@ -318,70 +318,6 @@ def ScheduleTileProducts
     "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect"
   ];
-}
-
-def UseWarpgroups : Pass<"gdn-gpu-use-warpgroups", "::mlir::ModuleOp"> {
-  let summary = "Four warps make a product together";
-  let description = [{
-    Sets `warpgroup` on each `gdn_gpu.matmul` that `wgmma` can make: warps in
-    multiples of four, a tile with rows of a multiple of 128 bytes, at most 256
-    columns. Four warps then read the tile once instead of four times. A
-    function with such a product gets the attribute `gdn_gpu.warpgroups`. One
-    with `gdn_gpu.single_warps` is left as it is, without that attribute.
-
-    **Runs after** `gdn-schedule-tile-products`; **before**
-    `convert-gdn-gpu-to-nvvm`.
-
-    **Needs**: a target with `wgmma`.
-
-    **Leaves**: the same ops.
-
-    **Numerics**: unchanged but for the order in which an instruction sums 16
-    products.
-
-    **Fails**: never.
-
-    Before and after: `test/Schedule/use-warpgroups.mlir`.
-  }];
-  let statistics = [
-    Statistic<"numProducts", "num-products", "Products of warpgroups">
-  ];
-  let dependentDialects = ["::gdn::gpu::GPUDialect"];
-}
-
-def OverlapProducts : Pass<"gdn-gpu-overlap-products", "::mlir::ModuleOp"> {
-  let summary = "Let products of warpgroups run while the program goes on";
-  let description = [{
-    Turns each `gdn_gpu.matmul` of warpgroups into a `gdn_gpu.start_matmul` and a
-    `gdn_gpu.await_matmul`, which stands before the first of
-
-      - the first use of the product,
-      - a barrier, and a wait or a signal of a channel,
-      - a write to a tile that it reads,
-      - a loop, a branch, the end of the block.
-
-    A left side that was loaded for the product alone, 64 rows for four warps, is read
-    from shared memory.
-
-    So products that do not need each other run one behind the other without a
-    wait between them, and elementwise work in their shadow.
-
-    **Runs after** `gdn-gpu-place-barriers`; **before** `convert-gdn-gpu-to-nvvm`.
-
-    **Needs**: programs with all their barriers.
-
-    **Leaves**: the same program otherwise.
-
-    **Numerics**: unchanged.
-
-    **Fails**: never.
-
-    Before and after: `test/Schedule/use-warpgroups.mlir`.
-  }];
-  let statistics = [
-    Statistic<"numProducts", "num-products", "Products that run on the side">
-  ];
-  let dependentDialects = ["::gdn::gpu::GPUDialect"];
 }
 
 def ScheduleTokenGroups
@@ -423,37 +359,6 @@ def ScheduleTokenGroups
   let dependentDialects = [
     "::gdn::gpu::GPUDialect", "::mlir::arith::ArithDialect",
     "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
-  ];
-}
-
-def AddAlignedVariants : Pass<"gdn-add-aligned-variants", "::mlir::ModuleOp"> {
-  let summary = "Variants for calls whose arrays lie well";
-  let description = [{
-    Gives each program of `gdn_gpu` with `gdn_gpu.aligned_variant` a variant
-    "aligned" ahead of it, for calls that promise how their arrays lie: where a
-    thread moves several columns of a fragment at once, these lie side by side (or,
-    where rows do, behind each other's rows), and the address and all other strides
-    are multiples of 16 bytes. Then there is one way to each array, and no code for
-    the others: a launch of few blocks waits for instructions as it does for memory.
-
-    The promise is what the program says of its arguments: static strides in
-    their types, and `gdn_gpu.alignment`. A launch takes the variant where it holds.
-
-    **Runs after** the schedules; **before** `gdn-gpu-check`.
-
-    **Needs**: programs of `gdn_gpu`.
-
-    **Leaves**: these, without the mark, and a variant of each, unless that
-    promises no more than the program itself asks for.
-
-    **Numerics**: bit-preserving.
-
-    **Fails**: never.
-
-    Before and after: `test/Schedule/aligned-variants.mlir`.
-  }];
-  let statistics = [
-    Statistic<"numAdded", "num-added", "Variants added">
   ];
 }
 

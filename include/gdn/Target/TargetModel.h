@@ -44,18 +44,10 @@ public:
   unsigned getVectorBits() const { return level == 4 ? 512 : 256; }
   /// f32 values that fill a vector register.
   unsigned getF32Lanes() const { return getVectorBits() / 32; }
-  /// Number of vector registers.
-  unsigned getVectorRegisters() const { return level == 4 ? 32 : 16; }
   /// Segments that a long row is cut into when workers would idle, and the mean
   /// tokens of a row from which that pays: docs/design/20261121-segments.md.
   int64_t getRowSegments() const { return 3; }
   int64_t getSegmentedRowTokens() const { return 512; }
-  /// True if a multiplication and an addition take one instruction and one
-  /// rounding. Without it every llvm.fma is a call of a library, so that the
-  /// table has no such CPU.
-  bool hasFma() const { return true; }
-  /// True if f16 and f32 convert to each other in instructions; as above.
-  bool hasF16Conversion() const { return true; }
 
   /// Names, as `__builtin_cpu_supports` knows them, of all that a machine must
   /// have to run the code. Empty for a GPU.
@@ -76,8 +68,6 @@ public:
   bool hasTma() const { return gpu && gpu->isHopperOrLater; }
   /// Blocks that start together and see each other's shared memory.
   bool hasClusters() const { return gpu && gpu->isHopperOrLater; }
-  /// One copy that several blocks of a cluster receive, at full speed.
-  bool hasMulticast() const { return gpu && gpu->hasMulticast; }
   /// setmaxnreg: warps hand registers to others.
   bool hasSetMaxRegister() const { return gpu && gpu->isHopperOrLater; }
   /// griddepcontrol: a kernel begins before the one ahead of it has ended.
@@ -88,16 +78,11 @@ public:
   bool hasTcgen05() const { return gpu && gpu->hasTcgen05; }
   /// Two f32 operations in one instruction (fma.rn.f32x2).
   bool hasPackedF32() const { return gpu && gpu->isBlackwell; }
-  /// Bytes of the widest load or store of one thread.
-  unsigned getMaxAccessBytes() const {
-    return gpu && gpu->isBlackwell ? 32 : 16;
-  }
 
   //===--------------------------------------------------------------------===//
   // GPUs: sizes
   //===--------------------------------------------------------------------===//
 
-  unsigned getWarpThreads() const { return 32; }
   /// Most bytes of shared memory of one block, static and dynamic together.
   unsigned getSharedBytesPerBlock() const {
     return gpu ? gpu->sharedBytesPerBlock : 0;
@@ -108,16 +93,15 @@ public:
     return gpu ? gpu->sharedBytesPerBlock + 1024 : 0;
   }
   unsigned getSharedBytesReserved() const { return gpu ? 1024 : 0; }
-  /// 32-bit registers of an SM, of which one block may have all.
-  unsigned getRegistersPerSm() const { return gpu ? 65536 : 0; }
-  unsigned getMaxRegistersPerThread() const { return gpu ? 255 : 0; }
   unsigned getMaxThreadsPerBlock() const { return gpu ? 1024 : 0; }
-  unsigned getMaxThreadsPerSm() const { return gpu ? gpu->threadsPerSm : 0; }
   unsigned getMaxBlocksPerSm() const { return gpu ? gpu->blocksPerSm : 0; }
   /// Blocks of a cluster that every chip of the target takes; 1 without
   /// clusters. How many SMs a chip has is not known ahead of time: launch rules
   /// ask the device.
   unsigned getMaxClusterBlocks() const { return hasClusters() ? 8 : 1; }
+  /// SMs of the chip that choices inside of kernels, which ask no device, were
+  /// measured on (H100 and H200 with SXM); 0 where none was.
+  unsigned getMeasuredSms() const { return gpu && gpu->hasWgmma ? 132 : 0; }
 
   //===--------------------------------------------------------------------===//
   // Code
@@ -126,11 +110,10 @@ public:
   /// What LLVM calls the set of instructions, its options, the chip to schedule
   /// for, and the kind of machine.
   std::string getLlvmCpu() const;
-  llvm::StringRef getLlvmFeatures() const { return gpu ? "+ptx90" : ""; }
-  /// The version of PTX, times 10, that the code is written in: the newest that
+  /// Of a GPU the version of PTX that the code is written in: the newest that
   /// LLVM 22 knows, the same for every GPU. It needs ptxas 13.0, and a driver
   /// of CUDA 13 where the driver assembles it.
-  unsigned getPtxVersion() const { return gpu ? 90 : 0; }
+  llvm::StringRef getLlvmFeatures() const { return gpu ? "+ptx90" : ""; }
   llvm::StringRef getLlvmTuneCpu() const { return tuneCpu; }
   llvm::StringRef getLlvmTriple() const {
     return gpu ? "nvptx64-nvidia-cuda" : "x86_64-unknown-linux-gnu";
@@ -153,9 +136,7 @@ private:
     bool isBlackwell = false;
     bool hasWgmma = false;
     bool hasTcgen05 = false;
-    bool hasMulticast = false;
     unsigned sharedBytesPerBlock;
-    unsigned threadsPerSm;
     unsigned blocksPerSm;
   };
   static const Gpu gpus[];

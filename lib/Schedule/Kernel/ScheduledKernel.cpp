@@ -4,15 +4,12 @@
 // ops, with stores by the last warp.
 #include "Kernel/ScheduledKernel.h"
 
+#include "gdn/Target/GpuFacts.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace gdn;
-
-/// Registers of a multiprocessor. Of its share a thread gives half to elements
-/// of the state, which all are f32 for a while; in passes a quarter, since keys
-/// and queries stay beside them from one to the next.
-static constexpr int64_t numRegisters = 64 * 1024;
 
 /// The warp of each role but the state, which all warps hold.
 static int64_t getWarp(ScanRole role, int64_t numWarps) {
@@ -28,8 +25,11 @@ static constexpr int64_t maxLocalColumns = 16;
 /// block sweeps over the state: with 512 rows of 32 heads and states of f32
 /// that and the lanes are 2 %.
 bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
+  // Of its share of the registers a thread gives half to elements of the state,
+  // which all are f32 for a while; in passes a quarter, since keys and queries
+  // stay beside them from one to the next.
   int64_t maxLocalElements =
-      numRegisters / (minBlocks * numWarps * gpu::warpThreads) / 2;
+      gpufacts::registersPerSm / (minBlocks * numWarps * gpu::warpThreads) / 2;
   int64_t maxPassElements = maxLocalElements / 2;
   auto state = cast<VectorType>(scan.getState().getType());
   int64_t columns = state.getDimSize(1);
@@ -63,7 +63,7 @@ bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
     return true;
   scan.emitRemark("a state of ")
       << state.getNumElements()
-      << " elements has no buffer in the registers of " << numWarps
+      << " elements does not fit in the registers of " << numWarps
       << " warps, which can hold "
       << maxLocalElements * numWarps * gpu::warpThreads;
   return false;

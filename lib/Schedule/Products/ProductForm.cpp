@@ -41,7 +41,7 @@ static bool isElementwise(tile::MapRowsOp map) {
 
 /// What is rounded to 16 bits is transposed behind that: half as much to
 /// move, by instructions that f32 does not have.
-static void narrowBeforeTurning(func::FuncOp func) {
+static void roundBeforeTransposing(func::FuncOp func) {
   SmallVector<tile::MapRowsOp> maps;
   func.walk([&](tile::MapRowsOp map) {
     if (isElementwise(map) && isNarrow(map.getResult(0)) &&
@@ -155,7 +155,7 @@ static void sinkLowTiles(func::FuncOp func) {
 }
 
 void gdn::bringIntoForm(func::FuncOp func) {
-  narrowBeforeTurning(func);
+  roundBeforeTransposing(func);
   hoistLoads(func);
   sinkLowTiles(func);
 }

@@ -11,14 +11,13 @@
 
 #include "gdn/Dialect/GPU/IR/GPU.h"
 #include "gdn/Dialect/Tile/IR/Tile.h"
+#include "gdn/Target/GpuFacts.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace gdn;
-
-static constexpr int64_t mostOfThread = 255, allOfSm = 64 * 1024, partsOfSm = 4;
 
 /// Of a place of a channel: full and empty.
 static constexpr int64_t barrierBytes = 2 * 8;
@@ -60,9 +59,11 @@ int64_t gdn::countRegisters(func::FuncOp program, int64_t numWarps,
 
 int64_t gdn::getMostRegisters(int64_t numWarps, int64_t numBlocks) {
   // Each of its parts has the registers of the warps that run there.
-  int64_t warps = llvm::divideCeil(numWarps * numBlocks, partsOfSm);
-  int64_t each = allOfSm / partsOfSm / (warps * gpu::warpThreads);
-  return std::min(mostOfThread, each / 8 * 8);
+  int64_t warps =
+      llvm::divideCeil(numWarps * numBlocks, gpufacts::partitionsPerSm);
+  int64_t each = gpufacts::registersPerSm / gpufacts::partitionsPerSm /
+                 (warps * gpu::warpThreads);
+  return std::min(gpufacts::maxRegistersPerThread, each / 8 * 8);
 }
 
 int64_t gdn::countSharedBytes(func::FuncOp kernel) {

@@ -585,7 +585,7 @@ LogicalResult ProductEmitter::emit(Operation *op) {
       .Case([&](tile::DecayMatrixOp decay) { emitDecayMatrix(decay); })
       .Case([&](tile::TriInverseOp inverse) { emitInverse(inverse, {this}); })
       .Default([&](Operation *) {
-        result = op->emitOpError("has no buffer in a schedule of products");
+        result = op->emitOpError("is not for a schedule of products");
       });
   emitted.insert(op);
   // What has to go somewhere goes at once.

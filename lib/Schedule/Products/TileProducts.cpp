@@ -179,7 +179,7 @@ LogicalResult ProductKernel::emitRegions(Operation *op) {
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return emitLoop(loop);
   if (llvm::any_of(op->getResultTypes(), llvm::IsaPred<VectorType>))
-    return op->emitOpError("has no buffer in a schedule of products: it gives "
+    return op->emitOpError("is not for a schedule of products: it gives "
                            "tiles");
   Operation *clone = op->cloneWithoutRegions(scalars);
   b.insert(clone);

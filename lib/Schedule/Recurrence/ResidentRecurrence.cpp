@@ -23,9 +23,9 @@ namespace {
 /// A block of the variant "narrow": four warps of 168 registers, of which 64
 /// hold a state of 128 x 128.
 constexpr int64_t narrowThreads = 128;
-constexpr int64_t packedBlocks = 3;
+constexpr int64_t narrowBlocks = 3;
 constexpr int64_t narrowWords = 64;
-constexpr llvm::StringLiteral packedSpills =
+constexpr llvm::StringLiteral narrowSpills =
     "spills: 18 words, behind the barrier, where nothing waits for them; at "
     "16,384 units 308 us instead of 330";
 
@@ -91,7 +91,7 @@ struct ScheduleResidentRecurrence final
     for (tile::DeltaScanOp scan : scans) {
       auto func = scan->getParentOfType<func::FuncOp>();
       if (narrowUnits > 0 && !func->hasAttr("gdn_tile.stage_of") &&
-          failed(addPacked(func, scan)))
+          failed(addNarrow(func, scan)))
         return signalPassFailure();
       FailureOr<bool> isScheduled =
           ResidentKernel(func, scan, threads).emit(minBlocks);
@@ -101,7 +101,7 @@ struct ScheduleResidentRecurrence final
     }
   }
 
-  LogicalResult addPacked(func::FuncOp source, tile::DeltaScanOp scan);
+  LogicalResult addNarrow(func::FuncOp source, tile::DeltaScanOp scan);
 };
 
 } // namespace
@@ -109,7 +109,7 @@ struct ScheduleResidentRecurrence final
 /// The variant "narrow" of a program with a narrow state, which is loaded as it
 /// is and has one decay for a head. What it may spill was measured of the delta
 /// rule alone.
-LogicalResult ScheduleResidentRecurrence::addPacked(func::FuncOp source,
+LogicalResult ScheduleResidentRecurrence::addNarrow(func::FuncOp source,
                                                     tile::DeltaScanOp scan) {
   auto state = cast<VectorType>(scan.getState().getType());
   int64_t words = state.getNumElements() * state.getElementTypeBitWidth() / 32;
@@ -130,7 +130,7 @@ LogicalResult ScheduleResidentRecurrence::addPacked(func::FuncOp source,
   copy.walk([&](tile::DeltaScanOp op) { copied = op; });
   FailureOr<bool> isScheduled =
       ResidentKernel(copy, copied, narrowThreads, /*staysNarrow=*/true)
-          .emit(packedBlocks);
+          .emit(narrowBlocks);
   if (succeeded(isScheduled) && !*isScheduled)
     copy.erase();
   else if (succeeded(isScheduled))
@@ -477,7 +477,7 @@ void ResidentKernel::emitRootBlock(Block &block) {
   if (staysNarrow) {
     entry->getParentOp()->setAttr("gdn_gpu.rows_apart", b.getUnitAttr());
     entry->getParentOp()->setAttr("gdn_gpu.allow",
-                                  b.getStringAttr(packedSpills));
+                                  b.getStringAttr(narrowSpills));
   }
   // Where parameters that few layers ask for leave no room for two blocks, one
   // is right, too.

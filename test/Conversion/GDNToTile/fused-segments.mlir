@@ -10,10 +10,10 @@
 // LEAST: expects the option 'variants' to hold variants of prefill, but of 'fused-segments-2:fused=2;segments=2': expected at least 3 segments of a fused variant, got 2
 
 // CHECK-LABEL: func.func @prefill__maps_fused_segments_9(
-//  CHECK-SAME:   gdn_tile.overlaps = "next"
 //  CHECK-SAME:   gdn_tile.bits = "fused-segments-9"
 //  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["16", "Hv"], ["workers"]], {{\[}}["N"], ["2"]], {{\[}}["4608"], ["T"]]]
 //  CHECK-SAME:   gdn_tile.grid = ["N + 9", "Hv", "2"]
+//  CHECK-SAME:   gdn_tile.overlaps = "next"
 //  CHECK-SAME:   gdn_tile.workspace = {{\[\[}}"N + 9", "Hv", "128", "128", "4"], ["N + 9", "Hv", "128", "128", "2"]]
 // Of two rows the longer one has one segment less if the other has but one.
 //       CHECK:   %[[PAIR:.+]] = arith.cmpi eq, %{{.+}}, %c2
@@ -32,8 +32,8 @@
 //   CHECK-NOT:     gdn_tile.store
 //       CHECK:     scf.yield
 // CHECK-LABEL: func.func @prefill__first_fused_segments_9(
-//  CHECK-SAME:   gdn_tile.overlaps = "last"
 //  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hv", "2"]
+//  CHECK-SAME:   gdn_tile.overlaps = "last"
 //       CHECK:   scf.for {{.*}} -> (vector<64x128xf32>)
 //       CHECK:     gdn_tile.tri_inverse
 //       CHECK:     gdn_tile.store

@@ -6,12 +6,13 @@
 // RUN: gdn-tile-opt -mlir-print-op-generic %s | gdn-tile-opt | FileCheck %s
 
 // CHECK-LABEL: func.func @program(
-//  CHECK-SAME:   gdn_tile.overlaps = "next", gdn_tile.bits = "staged"
+//  CHECK-SAME:   gdn_tile.bits = "staged"
 //  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["2", "N", "H"], ["workers"]], {{\[\[}}], ["dependent"]]]
 //  CHECK-SAME:   gdn_tile.facts = {chunk = "64"}
 //  CHECK-SAME:   gdn_tile.grid = ["T floordiv 64 + N", "H"]
 //  CHECK-SAME:   gdn_tile.groups = ["2", "N", "H"]
 //  CHECK-SAME:   gdn_tile.multiples = ["H", "2"]
+//  CHECK-SAME:   gdn_tile.overlaps = "next"
 //  CHECK-SAME:   gdn_tile.stage_of = "prefill", gdn_tile.symbols = ["N", "T", "H"]
 //  CHECK-SAME:   gdn_tile.variant = ["staged", "staged-v-split-2"]
 //  CHECK-SAME:   gdn_tile.workspace = {{\[\[}}"N", "4"], ["4"]]
@@ -28,11 +29,11 @@ func.func @program(%n: index, %t: index, %h: index, %x: memref<?xf32, strided<[2
 }
 
 // CHECK-LABEL: func.func private @last()
-//  CHECK-SAME:   gdn_tile.overlaps = "last", gdn_tile.conditions = {split = {{\[\[}}["N"], ["2"]], {any = {{\[\[\[}}["N"], ["1"]]], {{\[\[}}["T"], ["N"]], {{\[}}["4"], ["T"]]]]}]}
-//  CHECK-SAME:   gdn_tile.variant = "staged"
+//  CHECK-SAME:   gdn_tile.conditions = {staged = {{\[\[}}["N"], ["2"]], {any = {{\[\[\[}}["N"], ["1"]]], {{\[\[}}["T"], ["N"]], {{\[}}["4"], ["T"]]]]}]}
+//  CHECK-SAME:   gdn_tile.overlaps = "last", gdn_tile.variant = "staged"
 func.func private @last()
     attributes {gdn_tile.overlaps = "last", gdn_tile.variant = "staged",
-                gdn_tile.conditions = {split = [[["N"], ["2"]],
+                gdn_tile.conditions = {staged = [[["N"], ["2"]],
                     {any = [[[["N"], ["1"]]], [[["T"], ["N"]], [["4"], ["T"]]]]}]}}
 
 // Code has words, not symbols and regions, as arguments.

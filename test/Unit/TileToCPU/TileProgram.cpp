@@ -4,8 +4,9 @@
 // the host. See TileProgram.h.
 #include "TileProgram.h"
 
-#include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/Tile/IR/Tile.h"
+#include "gdn/Conversion/Passes.h"
+#include "gdn/Dialect/Tile/Transforms/Passes.h"
 #include "gdn/Pipelines/CpuPipeline.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -105,7 +105,7 @@ void KernelStage::describe() {
     if (algorithm.ordersRows)
       order = addRegion({rowForm, "1"}, {any, 1}, b.getF32Type(), regions);
   }
-  // In a variant that numSegments rows, the regions of its first stage come
+  // In a variant that segments rows, the regions of its first stage come
   // first.
   auto text = [](int64_t number) { return std::to_string(number); };
   const int64_t numSegments = algorithm.batchSegments;

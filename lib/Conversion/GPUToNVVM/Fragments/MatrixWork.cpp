@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Fragments from and to swizzled tiles, and products. A fragment in a layout of
+// Fragments from and to swizzled tiles. A fragment in a layout of
 // matrix instructions is made of blocks of 8 x 8; its word (i, p) is the lane's
 // part of the block in block row i of the warp and block column p.
 #include "Fragments/SharedMatrix.h"
@@ -16,20 +16,10 @@
 using namespace mlir;
 using namespace gdn;
 
-namespace {
-/// The blocks of a fragment that a warp has.
-struct Blocks {
-  explicit Blocks(gdn::gpu::FragmentType type)
-      : rows(type.getRows().getLocalRows(type.getDimSize(0))),
-        columns(type.getRows().getPieces(type.getDimSize(1))) {}
-  int64_t word(int64_t i, int64_t p) const { return i * columns + p; }
-  int64_t rows, columns;
-};
-} // namespace
-
 /// The first block row of the warp, an i32; null if there is one warp.
 static Value getFirstRow(const Arithmetic &a, const BlockThreads &threads,
-                         gdn::gpu::FragmentType type, const Blocks &blocks) {
+                         gdn::gpu::FragmentType type,
+                         const MatrixBlocks &blocks) {
   if (type.getRows().getWarps() == 1)
     return nullptr;
   return a.mul(threads.warp, a.i32(blocks.rows));
@@ -37,7 +27,7 @@ static Value getFirstRow(const Arithmetic &a, const BlockThreads &threads,
 
 /// The corner of block (i, p) of the fragment in the tile.
 static SharedMatrix::Corner getCorner(const Arithmetic &a, Value firstRow,
-                                      const Blocks &blocks, int64_t i,
+                                      const MatrixBlocks &blocks, int64_t i,
                                       int64_t p, bool transpose) {
   SharedMatrix::Corner corner;
   Value value = firstRow;
@@ -102,7 +92,7 @@ struct Four {
 
 /// All blocks, four at once: two by two, or in a row or column of blocks.
 static void forFourBlocks(const Arithmetic &a, Value firstRow,
-                          const Blocks &blocks, bool transpose,
+                          const MatrixBlocks &blocks, bool transpose,
                           llvm::function_ref<void(const Four &)> visit) {
   int64_t tall = blocks.rows % 2 == 0 ? 2 : 1, wide = 4 / tall;
   if (blocks.columns % wide != 0) {
@@ -139,7 +129,7 @@ Value gdn::loadMatrix(OpBuilder &b, Location loc, const BlockThreads &threads,
   SharedMatrix matrix(b, loc, threads.lane, buffer, pointer);
   if (from || !type.getRows().isMatrix() || type.getElementType().isF32())
     return fetchPieces(a, threads, type, matrix, from, nullptr);
-  Blocks blocks(type);
+  MatrixBlocks blocks(type);
   Value firstRow = getFirstRow(a, threads, type, blocks);
   SmallVector<Value> words(blocks.rows * blocks.columns);
   forFourBlocks(a, firstRow, blocks, transpose, [&](const Four &four) {
@@ -161,7 +151,7 @@ void gdn::storeMatrix(OpBuilder &b, Location loc, const BlockThreads &threads,
     fetchPieces(a, threads, type, matrix, from, local);
     return;
   }
-  Blocks blocks(type);
+  MatrixBlocks blocks(type);
   Value firstRow = getFirstRow(a, threads, type, blocks);
   SmallVector<Value> words = getWords(b, loc, local);
   if (hasStore4 && blocks.rows * blocks.columns % 4 == 0)
@@ -175,84 +165,4 @@ void gdn::storeMatrix(OpBuilder &b, Location loc, const BlockThreads &threads,
     for (int64_t p = 0; p < blocks.columns; ++p)
       matrix.store(getCorner(a, firstRow, blocks, i, p, transpose),
                    words[blocks.word(i, p)], transpose);
-}
-
-Value gdn::emitMatmul(OpBuilder &b, const BlockThreads &threads,
-                      gdn::gpu::MatmulOp matmul, Value lhs, Value pointer,
-                      Value acc) {
-  Location loc = matmul.getLoc();
-  SharedMatrix rhs(b, loc, threads.lane, matmul.getRhs().getType(), pointer);
-  Blocks left(matmul.getLhs().getType()), result(matmul.getResult().getType());
-  Type type = matmul.getRhs().getType().getElementType();
-  SmallVector<Value> words = getWords(b, loc, lhs);
-  // sums[(i, p)]: the two elements of a lane.
-  int64_t size = result.rows * result.columns * 2;
-  SmallVector<Value> sums;
-  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0));
-  for (int64_t at = 0; at < size; ++at)
-    sums.push_back(acc ? vector::ExtractOp::create(b, loc, acc, at).getResult()
-                       : zero);
-  bool isTransposed = matmul.getTransposeRhs();
-  for (int64_t k = 0; k < left.columns; k += 2)
-    for (int64_t p = 0; p < result.columns; p += 2) {
-      SharedMatrix::Corner corner;
-      corner.row = isTransposed ? p : k;
-      corner.column = isTransposed ? k : p;
-      std::pair<int64_t, int64_t> inner{1, 0}, outer{0, 1};
-      if (isTransposed)
-        std::swap(inner, outer);
-      SmallVector<Value, 4> right =
-          rhs.load4(corner, inner, outer, /*transpose=*/!isTransposed);
-      for (int64_t i = 0; i < result.rows; i += 2)
-        for (int64_t half = 0; half < 2; ++half) {
-          int64_t upper = result.word(i, p + half) * 2;
-          int64_t lower = result.word(i + 1, p + half) * 2;
-          SmallVector<Value, 4> part = emitMma(
-              b, loc, type,
-              {words[left.word(i, k)], words[left.word(i + 1, k)],
-               words[left.word(i, k + 1)], words[left.word(i + 1, k + 1)]},
-              ValueRange(right).slice(2 * half, 2),
-              {sums[upper], sums[upper + 1], sums[lower], sums[lower + 1]});
-          sums[upper] = part[0];
-          sums[upper + 1] = part[1];
-          sums[lower] = part[2];
-          sums[lower + 1] = part[3];
-        }
-    }
-  return vector::FromElementsOp::create(
-      b, loc, VectorType::get({size}, b.getF32Type()), sums);
-}
-
-void gdn::finishProducts(OpBuilder &b, Operation *barrier,
-                         const IRMapping &values, const KernelEntry &entry) {
-  if (!isa_and_nonnull<gdn::gpu::AwaitCopiesOp>(barrier->getPrevNode()) ||
-      !barrier->getParentOfType<func::FuncOp>()->hasAttr(
-          "gdn_gpu.finish_products"))
-    return;
-  Operation *last = barrier->getPrevNode();
-  while (last && !isa<gdn::gpu::BarrierOp, gdn::gpu::MatmulOp>(last))
-    last = last->getPrevNode();
-  auto matmul = dyn_cast_or_null<gdn::gpu::MatmulOp>(last);
-  if (!matmul)
-    return;
-  Location loc = matmul.getLoc();
-  Value sums = values.lookup(matmul.getResult());
-  Value pointer = values.lookup(matmul.getRhs());
-  Type i32 = b.getI32Type();
-  Blocks result(matmul.getResult().getType());
-  SmallVector<Value> operands = {
-      NVVM::BlockIdXOp::create(b, loc, i32),
-      arith::TruncIOp::create(b, loc, i32, entry.units),
-      LLVM::PtrToIntOp::create(b, loc, i32, pointer)};
-  std::string text = "{ .reg .pred never; setp.ge.u32 never, $0, $1;";
-  std::string constraints = "r,r,r";
-  for (int64_t p = result.columns - 2; p < result.columns; ++p) {
-    text +=
-        " @never st.shared.b32 [$2], $" + std::to_string(operands.size()) + ";";
-    constraints += ",f";
-    operands.push_back(
-        vector::ExtractOp::create(b, loc, sums, result.word(0, p) * 2));
-  }
-  emitAssembly(b, loc, Type(), operands, text + " }",
-               constraints + ",~{memory}", /*hasSideEffects=*/true);
 }

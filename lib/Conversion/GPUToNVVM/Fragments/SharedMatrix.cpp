@@ -189,32 +189,3 @@ Value gdn::fromWords(OpBuilder &b, Location loc, ValueRange words,
   return vector::BitCastOp::create(b, loc, VectorType::get({2 * size}, element),
                                    all);
 }
-
-SmallVector<Value, 4> gdn::emitMma(OpBuilder &b, Location loc, Type type,
-                                   ValueRange lhs, ValueRange rhs,
-                                   ValueRange acc) {
-  bool isF16 = type.isF16();
-  auto operand = [&](Value word) -> Value {
-    if (!isF16)
-      return word;
-    return LLVM::BitcastOp::create(b, loc, VectorType::get({2}, b.getF16Type()),
-                                   word);
-  };
-  auto operands = [&](ValueRange words) {
-    return llvm::map_to_vector<4>(words, operand);
-  };
-  Type f32 = b.getF32Type();
-  auto sums =
-      LLVM::LLVMStructType::getLiteral(b.getContext(), {f32, f32, f32, f32});
-  NVVM::MMATypes kind = isF16 ? NVVM::MMATypes::f16 : NVVM::MMATypes::bf16;
-  Value all = NVVM::MmaOp::create(
-      b, loc, sums, operands(lhs), operands(rhs), acc,
-      ArrayRef<int64_t>{16, 8, 16}, std::nullopt, std::nullopt,
-      std::array<NVVM::MMATypes, 2>{kind, kind},
-      std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row,
-                                     NVVM::MMALayout::col});
-  SmallVector<Value, 4> results;
-  for (int64_t i = 0; i < 4; ++i)
-    results.push_back(LLVM::ExtractValueOp::create(b, loc, all, i));
-  return results;
-}

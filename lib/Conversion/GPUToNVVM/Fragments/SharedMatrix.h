@@ -10,7 +10,14 @@
 
 namespace gdn {
 
-struct KernelEntry;
+/// The blocks of 8 x 8 elements of a fragment that a warp has.
+struct MatrixBlocks {
+  explicit MatrixBlocks(gpu::FragmentType type)
+      : rows(type.getRows().getLocalRows(type.getDimSize(0))),
+        columns(type.getRows().getPieces(type.getDimSize(1))) {}
+  int64_t word(int64_t i, int64_t p) const { return i * columns + p; }
+  int64_t rows, columns;
+};
 
 /// The place of a swizzled shared tile, at which a warp stands.
 class SharedMatrix {
@@ -63,17 +70,9 @@ private:
   int64_t group;      // pieces that are swizzled among each other
 };
 
-/// The lhs and rhs operands of a product of 16 rows, 16 inner and 8 columns, in
-/// registers of `type` (bf16 or f16): 4 and 2 i32, and 4 sums, f32. Returns the
-/// sums with the product.
-llvm::SmallVector<mlir::Value, 4>
-emitMma(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type,
-        mlir::ValueRange lhs, mlir::ValueRange rhs, mlir::ValueRange acc);
-
-/// `gdn_gpu.load_shared` and `gdn_gpu.store_shared` of a swizzled tile,
-/// `gdn_gpu.matmul` and `gdn_gpu.tri_inverse`, on the thread's elements;
-/// `from`, an i32, is the first row of the buffer that a fragment of fewer rows
-/// has, or null.
+/// `gdn_gpu.load_shared` and `gdn_gpu.store_shared` of a swizzled tile and
+/// `gdn_gpu.tri_inverse`, on the thread's elements; `from`, an i32, is the
+/// first row of the buffer that a fragment of fewer rows has, or null.
 mlir::Value loadMatrix(mlir::OpBuilder &b, mlir::Location loc,
                        const BlockThreads &threads, gpu::FragmentType type,
                        gpu::SharedType buffer, mlir::Value pointer,
@@ -82,33 +81,7 @@ void storeMatrix(mlir::OpBuilder &b, mlir::Location loc,
                  const BlockThreads &threads, gpu::FragmentType type,
                  mlir::Value local, gpu::SharedType buffer, mlir::Value pointer,
                  mlir::Value from, bool transpose, bool hasStore4);
-mlir::Value emitMatmul(mlir::OpBuilder &b, const BlockThreads &threads,
-                       gpu::MatmulOp matmul, mlir::Value lhs,
-                       mlir::Value pointer, mlir::Value acc);
 
-/// In kernels that finish products: keeps the end of the last one ahead of
-/// `barrier` where copies go on behind it, by stores of what its last
-/// instructions give in a unit that there is none of. ptxas sees no order
-/// between a barrier and products, moves products behind it, and holds what
-/// they multiply, which was loaded before it.
-void finishProducts(mlir::OpBuilder &b, mlir::Operation *barrier,
-                    const mlir::IRMapping &values, const KernelEntry &entry);
-/// Products of warpgroups: what `gdn_gpu.start_matmul` gives, the sums under
-/// way, and what `gdn_gpu.await_matmul` makes of them once `left` of the
-/// products that were begun are under way at most.
-struct GroupLhs {
-  gpu::SharedType buffer; // null: the thread's elements of a fragment
-  mlir::Value value;      // those, or a pointer
-  bool transposed;        // a shared tile that is the transpose
-};
-llvm::SmallVector<mlir::Value>
-startGroupMatmul(mlir::OpBuilder &b, mlir::Location loc, int64_t inner,
-                 const GroupLhs &lhs, gpu::SharedType tile,
-                 gpu::FragmentType result, bool transposeRhs,
-                 mlir::Value pointer, mlir::Value acc);
-mlir::Value awaitGroupMatmul(mlir::OpBuilder &b, mlir::Location loc,
-                             gpu::FragmentType result,
-                             llvm::ArrayRef<mlir::Value> sums, int64_t left);
 /// A barrier of the block, for or in `op`: what was written before it can be
 /// read behind it, by products of warpgroups too.
 void emitBarrier(mlir::OpBuilder &b, mlir::Operation *op,

@@ -45,7 +45,7 @@ mlir::Value fromCarried(mlir::OpBuilder &b, mlir::Location loc,
                         mlir::Value carried, mlir::Type local);
 
 /// Loads the thread's elements of the first `rows` rows (an index; null: all).
-/// Buffers that hold nothing and further rows are zero, and nothing is read for
+/// Positions that hold nothing and further rows are zero, and nothing is read for
 /// them.
 mlir::Value loadFragment(mlir::OpBuilder &b, mlir::Location loc,
                          const BlockThreads &threads, gpu::FragmentType type,

@@ -3,20 +3,19 @@
 
 #include "Kernel/Assembly.h"
 
+#include "gdn/Target/GpuFacts.h"
+
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace gdn;
 
-/// Of a multiprocessor.
-static constexpr int64_t allRegisters = 64 * 1024;
-
 /// Takes registers that other roles give back, or gives some back.
 static void setRegisters(OpBuilder &b, gdn::gpu::WarpsOp role,
                          int64_t blockThreads) {
   int64_t wanted = *role.getRegisters(),
-          atLaunch = allRegisters / blockThreads / 8 * 8;
+          atLaunch = gpufacts::registersPerSm / blockThreads / 8 * 8;
   if (wanted == atLaunch)
     return;
   emitAssembly(b, role.getLoc(), Type(), {},

@@ -18,6 +18,7 @@
 // in the diagonal's position.
 #include "Fragments/SharedMatrix.h"
 #include "Kernel/OptimizationBarrier.h"
+#include "Products/ProductFamily.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

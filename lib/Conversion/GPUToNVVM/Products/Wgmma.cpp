@@ -5,6 +5,7 @@
 #include "Fragments/SharedMatrix.h"
 #include "Kernel/Assembly.h"
 #include "Kernel/OptimizationBarrier.h"
+#include "Products/ProductFamily.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
@@ -128,20 +129,35 @@ static Value advanceTile(OpBuilder &b, Location loc, gdn::gpu::SharedType tile,
   return arith::AddIOp::create(b, loc, start, step);
 }
 
-SmallVector<Value> gdn::startGroupMatmul(OpBuilder &b, Location loc,
-                                         int64_t inner, const GroupLhs &lhs,
-                                         gdn::gpu::SharedType tile,
-                                         gdn::gpu::FragmentType result,
-                                         bool transposeRhs, Value pointer,
-                                         Value acc) {
-  int64_t leftColumns = inner / 8, columns = result.getDimSize(1) / 8,
+namespace {
+class Wgmma final : public ProductFamily {
+  SmallVector<Value> start(OpBuilder &b, Location loc,
+                           const BlockThreads &threads,
+                           const ProductOperands &operands) const override;
+  Value await(OpBuilder &b, Location loc, gdn::gpu::FragmentType result,
+              ArrayRef<Value> sums, int64_t left) const override;
+};
+} // namespace
+
+const ProductFamily &gdn::getWgmma() {
+  static const Wgmma family;
+  return family;
+}
+
+SmallVector<Value> Wgmma::start(OpBuilder &b, Location loc,
+                                const BlockThreads &,
+                                const ProductOperands &operands) const {
+  const gdn::gpu::SharedType tile = operands.rhsTile;
+  const gdn::gpu::FragmentType result = operands.result;
+  const Value acc = operands.acc;
+  int64_t leftColumns = operands.inner / 8, columns = result.getDimSize(1) / 8,
           rows = result.getRows().getLocalRows(result.getDimSize(0));
   SmallVector<Value> words;
-  Value left, start = describeTile(b, loc, tile, pointer);
-  if (lhs.buffer)
-    left = describeTile(b, loc, lhs.buffer, lhs.value);
+  Value left, start = describeTile(b, loc, tile, operands.rhs);
+  if (operands.lhsTile)
+    left = describeTile(b, loc, operands.lhsTile, operands.lhs);
   else
-    words = getWords(b, loc, lhs.value);
+    words = getWords(b, loc, operands.lhs);
 
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0));
   SmallVector<Value> sums; // by 16 rows of a warp, then by columns
@@ -155,22 +171,23 @@ SmallVector<Value> gdn::startGroupMatmul(OpBuilder &b, Location loc,
       }
   NVVM::WgmmaFenceAlignedOp::create(b, loc);
   for (int64_t k = 0; k < leftColumns; k += 2) {
-    Value descriptor =
-        advanceTile(b, loc, tile, start, k * 8, /*innerInRows=*/transposeRhs);
+    Value descriptor = advanceTile(b, loc, tile, start, k * 8,
+                                   /*innerInRows=*/operands.isRhsTransposed);
     for (int64_t i = 0; i < rows; i += 2) {
       auto word = [&](int64_t row, int64_t column) {
         return words[(i + row) * leftColumns + k + column];
       };
       SmallVector<Value, 4> step;
       if (left)
-        step = {advanceTile(b, loc, lhs.buffer, left, k * 8,
-                            /*innerInRows=*/!lhs.transposed)};
+        step = {advanceTile(b, loc, operands.lhsTile, left, k * 8,
+                            /*innerInRows=*/!operands.isLhsTransposed)};
       else
         step = {word(0, 0), word(1, 0), word(0, 1), word(1, 1)};
       size_t first = i / 2 * columns * 4, count = columns * 4;
       SmallVector<Value> part = emitStep(
-          b, loc, tile.getElementType(), step, lhs.transposed, descriptor,
-          ArrayRef(sums).slice(first, count), k == 0 && !acc, transposeRhs);
+          b, loc, tile.getElementType(), step, operands.isLhsTransposed,
+          descriptor, ArrayRef(sums).slice(first, count), k == 0 && !acc,
+          operands.isRhsTransposed);
       llvm::copy(part, sums.begin() + first);
     }
   }
@@ -178,9 +195,8 @@ SmallVector<Value> gdn::startGroupMatmul(OpBuilder &b, Location loc,
   return sums;
 }
 
-Value gdn::awaitGroupMatmul(OpBuilder &b, Location loc,
-                            gdn::gpu::FragmentType result, ArrayRef<Value> sums,
-                            int64_t left) {
+Value Wgmma::await(OpBuilder &b, Location loc, gdn::gpu::FragmentType result,
+                   ArrayRef<Value> sums, int64_t left) const {
   int64_t columns = result.getDimSize(1) / 8;
   SmallVector<Value> elements(sums.size());
   for (auto [n, value] : llvm::enumerate(emitWait(b, loc, sums, left))) {

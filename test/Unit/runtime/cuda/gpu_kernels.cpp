@@ -146,10 +146,10 @@ DONE:
 
 // Blocks copy eight rows of x [T, 128], from four before their first one on,
 // and write the 2048 bytes as they lie.
-static const char *const kBoxes = R"ptx(.version 8.0
+static const char *const kTensorMaps = R"ptx(.version 8.0
 .target sm_90
 .address_size 64
-.visible .entry boxes_kernel(.param .align 64 .b8 words[256])
+.visible .entry tensor_maps_kernel(.param .align 64 .b8 words[256])
 {
   .reg .pred %p;
   .reg .b32 %thread, %block, %tile, %bar, %zero, %row, %value, %place, %i;
@@ -227,7 +227,7 @@ static fb::LaunchT &addKernel(ImageBuilder &builder, const std::string &name,
 
 /// Adds the entry with boxes, over other arrays.
 static void addTensorMaps(ImageBuilder &builder) {
-  addKernel(builder, "tensor_maps", kBoxes, false, "sm_90");
+  addKernel(builder, "tensor_maps", kTensorMaps, false, "sm_90");
   fb::EntryT &entry = *builder.image.entries.back();
   entry.params.clear();
   entry.symbols.clear();

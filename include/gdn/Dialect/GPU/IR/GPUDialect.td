@@ -81,7 +81,7 @@ def GPU_RowsAttr : GPU_Attr<"Rows", "rows"> {
         row     w * n * g + i * g + l / lanes
         column  (p * lanes + l mod lanes) * vector + e
 
-    at buffer `(i * m + p) * vector + e` of its registers. Where that lies past
+    at position `(i * m + p) * vector + e` of its registers. Where that lies past
     the tile, the buffer holds nothing: it is never stored and does not count in
     a reduction.
 
@@ -193,7 +193,7 @@ def GPU_SharedType : GPU_Type<"Shared", "shared"> {
 
     `!gdn_gpu.shared<64x128xbf16, swizzled>`: what matrix instructions read. A row
     is `n` pieces of 16 bytes; with `g` the largest power of two up to 8 that
-    divides `n`, piece `p` of row `r` lies at buffer `p xor (r / (8 / g) mod g)` of
+    divides `n`, piece `p` of row `r` lies at position `p xor (r / (8 / g) mod g)` of
     the row. So 8 rows of a column of pieces, or of a row of them, lie in
     different banks. Rows of several times 128 bytes lie in panels of 128 bytes a
     row, one panel behind the other, each swizzled by itself: that is the layout

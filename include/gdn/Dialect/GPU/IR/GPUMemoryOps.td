@@ -298,7 +298,7 @@ def GPU_LoadSharedOp : GPU_Op<"load_shared"> {
   let description = [{
     Reads the tile, with `row` that row of it, or as many rows from it on as the
     result has, or with `transpose` its transpose, in the layout of the result.
-    Buffers that hold nothing are zero.
+    Positions that hold nothing are zero.
 
     **Preconditions**
 

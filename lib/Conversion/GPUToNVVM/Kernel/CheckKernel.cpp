@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Everything that convert-gdn-gpu-to-nvvm takes for granted.
-#include "CheckGPUProgram.h"
+#include "Kernel/CheckKernel.h"
 
 #include "gdn/Dialect/GPU/IR/GPU.h"
 #include "gdn/Support/LinearForm.h"

@@ -7,10 +7,11 @@
 // beginning. Where a barrier is missing, one pass says so and the other puts it
 // there. Which rows of a tile have a value is not followed: one that is shared
 // by rows has one on every way as soon as it has on one.
-#include "CheckGPUProgram.h"
+#include "gdn/Dialect/GPU/Transforms/CheckGPUProgram.h"
+#include "CheckChannels.h"
 
-#include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/GPU/IR/GPU.h"
+#include "gdn/Dialect/GPU/Transforms/Passes.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/MapVector.h"
@@ -18,7 +19,7 @@
 namespace gdn {
 #define GEN_PASS_DEF_CHECKGPU
 #define GEN_PASS_DEF_PLACEBARRIERS
-#include "gdn/Conversion/Passes.h.inc"
+#include "gdn/Dialect/GPU/Transforms/Passes.h.inc"
 } // namespace gdn
 
 using namespace mlir;

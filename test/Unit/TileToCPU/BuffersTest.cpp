@@ -41,7 +41,7 @@ std::pair<float, float> run(const std::string &body, int64_t n) {
 
 using Pair = std::pair<float, float>;
 
-TEST(PlacesTest, CarriedTilesSwap) {
+TEST(BuffersTest, CarriedTilesSwap) {
   std::string body = "%r:2 = scf.for %t = %c0 to %n step %c1 iter_args(%p = "
                      "%a, %q = %b) -> " +
                      kPair +
@@ -52,7 +52,7 @@ TEST(PlacesTest, CarriedTilesSwap) {
   EXPECT_EQ(run(body, 2), Pair(10, 20));
 }
 
-TEST(PlacesTest, UpdatedTilesSwap) {
+TEST(BuffersTest, UpdatedTilesSwap) {
   std::string body = "%r:2 = scf.for %t = %c0 to %n step %c1 iter_args(%p = "
                      "%a, %q = %b) -> " +
                      kPair + " {\n" + plusOne("%u", "%p") +
@@ -62,7 +62,7 @@ TEST(PlacesTest, UpdatedTilesSwap) {
   EXPECT_EQ(run(body, 3), Pair(23, 13));
 }
 
-TEST(PlacesTest, OneTileForBoth) {
+TEST(BuffersTest, OneTileForBoth) {
   std::string body = "%r:2 = scf.for %t = %c0 to %n step %c1 iter_args(%p = "
                      "%a, %q = %a) -> " +
                      kPair + " {\n" + plusOne("%u", "%q") +
@@ -71,7 +71,7 @@ TEST(PlacesTest, OneTileForBoth) {
   EXPECT_EQ(run(body, 2), Pair(12, 12));
 }
 
-TEST(PlacesTest, UsedAfterAnUpdate) {
+TEST(BuffersTest, UsedAfterAnUpdate) {
   std::string body = plusOne("%u", "%a") + plusOne("%v", "%a") +
                      plusOne("%w", "%v") +
                      "%r:2 = scf.for %t = %c0 to %n step %c1 iter_args(%p = "
@@ -82,7 +82,7 @@ TEST(PlacesTest, UsedAfterAnUpdate) {
   EXPECT_EQ(run(body, 5), Pair(11, 12));
 }
 
-TEST(PlacesTest, NestedLoops) {
+TEST(BuffersTest, NestedLoops) {
   // The inner loop starts from a tile of the outer body and from one that is
   // the same in each of its rounds.
   std::string body =

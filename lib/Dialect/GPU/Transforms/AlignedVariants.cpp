@@ -2,7 +2,7 @@
 //
 // gdn-add-aligned-variants: what a call may promise of its arrays, so that a
 // kernel has one way to each of them. See Passes.td.
-#include "gdn/Schedule/Passes.h"
+#include "gdn/Dialect/GPU/Transforms/Passes.h"
 
 #include "gdn/Dialect/GPU/IR/GPU.h"
 
@@ -13,7 +13,7 @@
 
 namespace gdn {
 #define GEN_PASS_DEF_ADDALIGNEDVARIANTS
-#include "gdn/Schedule/Passes.h.inc"
+#include "gdn/Dialect/GPU/Transforms/Passes.h.inc"
 } // namespace gdn
 
 using namespace mlir;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // gdn-tile-fuse-rows: chains of map_rows become one. See Passes.td.
-#include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/Tile/IR/Tile.h"
+#include "gdn/Dialect/Tile/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -13,7 +13,7 @@
 
 namespace gdn {
 #define GEN_PASS_DEF_FUSETILEROWS
-#include "gdn/Conversion/Passes.h.inc"
+#include "gdn/Dialect/Tile/Transforms/Passes.h.inc"
 } // namespace gdn
 
 using namespace mlir;

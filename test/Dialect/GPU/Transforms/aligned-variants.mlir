@@ -3,7 +3,7 @@
 // A variant for calls whose arrays lie well: what a thread moves several columns
 // of gets strides that say so, and 16 bytes.
 //
-// RUN: gdn-opt %s -gdn-add-aligned-variants | FileCheck %s
+// RUN: gdn-gpu-opt %s -gdn-add-aligned-variants | FileCheck %s
 
 #rows = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
 #one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>

@@ -3,7 +3,7 @@
 // The order of ops on channels. Tiles are SSA values, so what is left to see is
 // that acquire and commit, receive and release take turns, that a tile is used
 // between the two and in the right direction, and who is on which side.
-#include "CheckGPUProgram.h"
+#include "CheckChannels.h"
 
 #include "gdn/Dialect/GPU/IR/GPU.h"
 

@@ -3,7 +3,7 @@
 // gdn-gpu-overlap-products: where a program waits for products of warpgroups.
 // See Passes.td.
 #include "gdn/Dialect/GPU/IR/GPU.h"
-#include "gdn/Schedule/Passes.h"
+#include "gdn/Dialect/GPU/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -11,7 +11,7 @@
 
 namespace gdn {
 #define GEN_PASS_DEF_OVERLAPPRODUCTS
-#include "gdn/Schedule/Passes.h.inc"
+#include "gdn/Dialect/GPU/Transforms/Passes.h.inc"
 } // namespace gdn
 
 using namespace mlir;

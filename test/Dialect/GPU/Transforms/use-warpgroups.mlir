@@ -4,8 +4,8 @@
 // the second begins before the first is awaited, work on the state comes before
 // both, each is awaited before the barrier or where it is used.
 //
-// RUN: gdn-opt %s -gdn-gpu-use-warpgroups | FileCheck %s --check-prefix=GROUPS
-// RUN: gdn-opt %s -gdn-gpu-use-warpgroups -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s --check-prefix=OVERLAP
+// RUN: gdn-gpu-opt %s -gdn-gpu-use-warpgroups | FileCheck %s --check-prefix=GROUPS
+// RUN: gdn-gpu-opt %s -gdn-gpu-use-warpgroups -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s --check-prefix=OVERLAP
 
 #rows = #gdn_gpu.rows<warps = 8, lanes = 4, vector = 2>
 #two = #gdn_gpu.rows<warps = 2, lanes = 4, vector = 2>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // gdn-tile-widen-operands: f32 operands for products. See Passes.td.
-#include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/Tile/IR/Tile.h"
+#include "gdn/Dialect/Tile/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -10,7 +10,7 @@
 
 namespace gdn {
 #define GEN_PASS_DEF_WIDENTILEOPERANDS
-#include "gdn/Conversion/Passes.h.inc"
+#include "gdn/Dialect/Tile/Transforms/Passes.h.inc"
 } // namespace gdn
 
 using namespace mlir;

@@ -3,13 +3,13 @@
 // gdn-gpu-use-warpgroups: which products four warps make together. See
 // Passes.td.
 #include "gdn/Dialect/GPU/IR/GPU.h"
-#include "gdn/Schedule/Passes.h"
+#include "gdn/Dialect/GPU/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace gdn {
 #define GEN_PASS_DEF_USEWARPGROUPS
-#include "gdn/Schedule/Passes.h.inc"
+#include "gdn/Dialect/GPU/Transforms/Passes.h.inc"
 } // namespace gdn
 
 using namespace mlir;

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What all GPUs of the table have in common, as numbers for passes that are
+// not told for which of them they work. TargetModel.h has what sets them apart.
+#ifndef GDN_TARGET_GPUFACTS_H
+#define GDN_TARGET_GPUFACTS_H
+
+#include <cstdint>
+
+namespace gdn::gpufacts {
+
+/// 32-bit registers of a multiprocessor, of which one block may have all.
+inline constexpr int64_t registersPerSm = 64 * 1024;
+inline constexpr int64_t maxRegistersPerThread = 255;
+/// Parts of a multiprocessor: each has a quarter of the registers and issues
+/// for its own warps.
+inline constexpr int64_t partitionsPerSm = 4;
+/// Most bytes of shared memory of a block on the chips that have most of it
+/// (sm_90a, sm_100a, sm_103a).
+inline constexpr int64_t maxSharedBytesPerBlock = 227 * 1024;
+
+} // namespace gdn::gpufacts
+
+#endif // GDN_TARGET_GPUFACTS_H

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Single ops of a program, by the rooms that write their code.
+#include "Copies/TileCopy.h"
+#include "Fragments/SharedMatrix.h"
+#include "KernelLowering.h"
+#include "Products/ProductFamily.h"
+#include "Products/SplitMma.h"
+#include "Rows/RowWork.h"
+#include "Sync/LaunchOrder.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace gdn;
+
+void KernelLowering::lower(Operation &op) {
+  Location loc = op.getLoc();
+  Arithmetic a{b, loc};
+  auto rowOf = [&](auto access) -> Value {
+    Value row = access.getRow();
+    return row ? a.toI32(get(row)) : row;
+  };
+  auto tileIn = [&](auto access, gdn::gpu::FragmentType type, int64_t aligned) {
+    return memory.getTile(b, loc, access.getView(), values,
+                          get(access.getIndices()), access.getDims(), type,
+                          aligned);
+  };
+  auto at = [&](auto copy) {
+    return memory.getTile(b, loc, copy.getView(), values,
+                          get(copy.getIndices()), copy.getDims(),
+                          copy.getBuffer().getType());
+  };
+  llvm::TypeSwitch<Operation *>(&op)
+      .Case([&](gdn::gpu::BlockIdOp id) {
+        values.map(id.getResult(), entry.blockIds[id.getAxis()]);
+      })
+      .Case([&](gdn::gpu::WarpsOp warps) { lowerWarps(warps); })
+      .Case([&](gdn::gpu::RolesOp roles) { lowerRoles(roles); })
+      .Case([&](gdn::gpu::UnitsOp units) { lowerUnits(units); })
+      .Case([&](gdn::gpu::EachWarpOp warps) { lowerWarps(warps); })
+      .Case([&](scf::ForOp loop) { lowerLoop(loop); })
+      .Case([&](scf::IfOp branch) { lowerIf(branch); })
+      .Case([&](gdn::gpu::LoadOp load) {
+        auto type = load.getTile().getType();
+        emitLoadOrder(b, load);
+        TileMemory tile = tileIn(load, type, load.getAligned());
+        tile.begun = getIf(load.getBegun());
+        values.map(load.getTile(), loadFragment(b, loc, threads, type, tile,
+                                                getIf(load.getRows())));
+      })
+      .Case([&](gdn::gpu::StoreOp store) {
+        auto type = store.getTile().getType();
+        storeFragment(b, loc, threads, type, get(store.getTile()),
+                      tileIn(store, type, store.getAligned()),
+                      getIf(store.getRows()));
+      })
+      .Case<gdn::gpu::PrefetchOp, gdn::gpu::BeginLoadOp>([&](auto ask) {
+        auto type = cast<gdn::gpu::FragmentType>(ask.getTile());
+        TileMemory tile = tileIn(ask, type, /*aligned=*/0);
+        if (auto begin = dyn_cast<gdn::gpu::BeginLoadOp>(*ask))
+          tile.begun = get(begin.getBuffer());
+        auto emit = tile.begun ? beginFragment : prefetchFragment;
+        emit(b, loc, threads, type, tile);
+      })
+      .Case([&](memref::LoadOp load) {
+        values.map(load.getResult(),
+                   memory.loadElement(b, loc, load.getMemRef(), values,
+                                      get(load.getIndices())));
+      })
+      .Case<gdn::gpu::AllocOp, gdn::gpu::ChannelOp>([](auto) {})
+      .Case([&](gdn::gpu::ReshapeOp reshape) {
+        values.map(reshape.getResult(), get(reshape.getBuffer()));
+      })
+      .Case([&](gdn::gpu::AcquireOp acquire) {
+        values.map(acquire.getTile(), channels.acquire(b, threads, acquire));
+      })
+      .Case([&](gdn::gpu::CommitOp commit) {
+        Value tile = channels.commit(b, threads, commit);
+        if (tile)
+          values.map(commit.getTile(), tile);
+      })
+      .Case([&](gdn::gpu::ReceiveOp receive) {
+        values.map(receive.getTile(), channels.receive(b, threads, receive));
+      })
+      .Case([&](gdn::gpu::ReleaseOp release) {
+        channels.release(b, threads, release);
+      })
+      .Case([&](gdn::gpu::CopyOp copy) {
+        channels.copy(b, threads, copy, values.lookup(copy.getTile()),
+                      memory.getRows(b, loc, copy, values));
+      })
+      .Case([&](gdn::gpu::StoreSharedOp store) {
+        gdn::gpu::FragmentType type = store.getTile().getType();
+        gdn::gpu::SharedType buffer = store.getBuffer().getType();
+        emitAwaitTensorMapStores(b, store, threads);
+        if (buffer.getSwizzled() || store.getTranspose())
+          return storeMatrix(b, loc, threads, type, get(store.getTile()),
+                             buffer, values.lookup(store.getBuffer()),
+                             rowOf(store), store.getTranspose(),
+                             source->hasAttr("gdn_gpu.warpgroups"));
+        storeFragment(
+            b, loc, threads, type, get(store.getTile()),
+            sharedMemory(loc, store.getBuffer(), type, store.getRow()),
+            Value());
+      })
+      .Case([&](gdn::gpu::LoadSharedOp load) {
+        gdn::gpu::FragmentType type = load.getTile().getType();
+        gdn::gpu::SharedType buffer = load.getBuffer().getType();
+        if (buffer.getSwizzled() || load.getTranspose())
+          return values.map(load.getTile(),
+                            loadMatrix(b, loc, threads, type, buffer,
+                                       values.lookup(load.getBuffer()),
+                                       rowOf(load), load.getTranspose()));
+        values.map(load.getTile(),
+                   loadFragment(
+                       b, loc, threads, type,
+                       sharedMemory(loc, load.getBuffer(), type, load.getRow()),
+                       Value()));
+      })
+      .Case([&](gdn::gpu::LoadSharedElementOp load) {
+        Type type = load.getValue().getType();
+        Value pointer = values.lookup(load.getBuffer());
+        pointer = LLVM::GEPOp::create(
+            b, loc, pointer.getType(), type, pointer,
+            ArrayRef<LLVM::GEPArg>{a.toI64(get(load.getIndex()))});
+        values.map(load.getValue(),
+                   LLVM::LoadOp::create(b, loc, type, pointer).getResult());
+      })
+      .Case([&](gdn::gpu::FillOp fill) {
+        Type type = getLocalType(fill.getTile().getType());
+        values.map(fill.getTile(), Value(vector::BroadcastOp::create(
+                                       b, loc, type, get(fill.getValue()))));
+      })
+      .Case([&](gdn::gpu::MapRowsOp map) {
+        values.map(map.getResults(),
+                   emitMapRows(b, threads, map, values,
+                               source->hasAttr("gdn_gpu.keep_loops"),
+                               source->hasAttr("gdn_gpu.rows_apart")));
+      })
+      .Case([&](gdn::gpu::Conv1dOp conv) {
+        values.map(conv.getResults(), emitConv1d(b, conv, values));
+      })
+      .Case([&](gdn::gpu::BeginCopyOp copy) {
+        Value to = values.lookup(copy.getBuffer()),
+              rows = getIf(copy.getRows());
+        auto pieces = [&] { emitCopy(b, copy, threads, at(copy), rows, to); };
+        if (!copy.getTensorMap())
+          return pieces();
+        emitTensorMapCopy(b, copy, threads, entry.tensorMaps, entry.kernel,
+                          channels, get(copy.getIndices()), rows, to, pieces);
+      })
+      .Case([&](gdn::gpu::CopyOutOp copy) {
+        emitCopyOut(b, copy, threads, at(copy), values, entry.tensorMaps,
+                    entry.kernel);
+      })
+      .Case([&](gdn::gpu::AwaitCopiesOp await) {
+        emitAwaitCopies(b, await, threads);
+      })
+      .Case([&](gdn::gpu::ShareProductsOp products) {
+        emitShareProducts(b, threads, products, values);
+      })
+      .Case([&](gdn::gpu::MatmulOp matmul) {
+        const ProductFamily &family =
+            matmul.getWarpgroup() ? getWgmma() : getMmaSync();
+        gdn::gpu::FragmentType type = matmul.getResult().getType();
+        ProductOperands operands;
+        operands.lhs = get(matmul.getLhs());
+        operands.rhsTile = matmul.getRhs().getType();
+        operands.rhs = values.lookup(matmul.getRhs());
+        operands.isRhsTransposed = matmul.getTransposeRhs();
+        operands.inner = matmul.getLhs().getType().getDimSize(1);
+        operands.acc = getIf(matmul.getAcc());
+        operands.result = type;
+        auto sums = family.start(b, loc, threads, operands);
+        values.map(matmul.getResult(),
+                   family.await(b, loc, type, sums, /*left=*/0));
+      })
+      .Case([&](gdn::gpu::StartMatmulOp start) {
+        gdn::gpu::SharedType rhs = start.getRhs().getType();
+        ProductOperands operands;
+        operands.lhs = get(start.getLhs());
+        operands.lhsTile =
+            dyn_cast<gdn::gpu::SharedType>(start.getLhs().getType());
+        operands.isLhsTransposed = start.getTransposed();
+        operands.rhsTile = rhs;
+        operands.rhs = values.lookup(start.getRhs());
+        operands.isRhsTransposed = start.getTransposeRhs();
+        operands.inner = rhs.getShape()[start.getTransposeRhs() ? 1 : 0];
+        operands.acc = getIf(start.getAcc());
+        operands.result = start.getResult().getType().getFragment();
+        products.push_back(
+            {start.getResult(), getWgmma().start(b, loc, threads, operands)});
+      })
+      .Case([&](gdn::gpu::AwaitMatmulOp await) {
+        // Those begun later may go on.
+        auto found = llvm::find_if(products, [&](auto &product) {
+          return product.first == await.getProduct();
+        });
+        values.map(await.getResult(),
+                   getWgmma().await(b, loc, await.getResult().getType(),
+                                    found->second,
+                                    std::distance(found, products.end()) - 1));
+      })
+      .Case([&](gdn::gpu::TriInverseOp inverse) {
+        auto matrices = llvm::map_to_vector(
+            inverse.getMatrices(), [&](Value matrix) { return get(matrix); });
+        values.map(inverse.getInverses(),
+                   emitTriInverse(b, threads, inverse, matrices,
+                                  values.lookup(inverse.getScratch())));
+      })
+      .Case([&](gdn::gpu::RunningSumOp sum) {
+        values.map(sum.getResult(),
+                   emitRunningSum(b, threads, sum, get(sum.getValues())));
+      })
+      .Case([&](gdn::gpu::ColumnSumOp sum) {
+        values.map(sum.getResult(),
+                   emitColumnSum(b, threads, sum, get(sum.getTile()),
+                                 values.lookup(sum.getScratch())));
+      })
+      .Case([&](gdn::gpu::ExtractOp extract) {
+        values.map(extract.getValue(),
+                   emitExtract(b, extract, get(extract.getTile())));
+      })
+      .Case<gdn::gpu::BarrierOp, gdn::gpu::ArriveOp, gdn::gpu::AwaitArrivalsOp>(
+          [&](Operation *barrier) {
+            finishProducts(b, barrier, values, entry);
+            emitBarrier(b, barrier, threads);
+          })
+      .Case([&](gdn::gpu::LastReaderOp last) {
+        Value count = get(last.getCount());
+        Value ticket =
+            emitTicket(b, loc, threads, entry.workspace, get(last.getCounter()),
+                       count, get(last.getAfter()));
+        values.map(last.getLast(), emitIsLast(b, loc, ticket, count));
+      })
+      .Case([&](gdn::gpu::TakeTicketOp take) {
+        values.map(take.getTicket(),
+                   emitTicket(b, loc, threads, entry.workspace,
+                              get(take.getCounter()), get(take.getCount()),
+                              get(take.getAfter())));
+      })
+      .Case([&](gdn::gpu::IsLastOp last) {
+        values.map(last.getLast(), emitIsLast(b, loc, get(last.getTicket()),
+                                              get(last.getCount())));
+      })
+      .Case([&](gdn::gpu::AwaitLaunchOp) { lowerAwait(loc); })
+      .Case([&](gdn::gpu::ReleaseLaunchOp) {
+        if (hasDependentLaunch)
+          emitReleaseLaunch(b, loc);
+      })
+      .Default([&](Operation *other) {
+        if (divisions.emit(b, *other, values))
+          return;
+        b.clone(*other, values);
+      });
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Products of single warps: mma.sync with the left side and the sums in
+// registers. Nothing is under way behind them.
+#include "Fragments/SharedMatrix.h"
+#include "Kernel/Assembly.h"
+#include "Kernel/KernelEntry.h"
+#include "Products/ProductFamily.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace gdn;
+
+namespace {
+class MmaSync final : public ProductFamily {
+  SmallVector<Value> start(OpBuilder &b, Location loc,
+                           const BlockThreads &threads,
+                           const ProductOperands &operands) const override;
+  Value await(OpBuilder &b, Location loc, gdn::gpu::FragmentType result,
+              ArrayRef<Value> sums, int64_t left) const override;
+};
+} // namespace
+
+const ProductFamily &gdn::getMmaSync() {
+  static const MmaSync family;
+  return family;
+}
+
+SmallVector<Value, 4> gdn::emitMma(OpBuilder &b, Location loc, Type type,
+                                   ValueRange lhs, ValueRange rhs,
+                                   ValueRange acc) {
+  bool isF16 = type.isF16();
+  auto operand = [&](Value word) -> Value {
+    if (!isF16)
+      return word;
+    return LLVM::BitcastOp::create(b, loc, VectorType::get({2}, b.getF16Type()),
+                                   word);
+  };
+  auto operands = [&](ValueRange words) {
+    return llvm::map_to_vector<4>(words, operand);
+  };
+  Type f32 = b.getF32Type();
+  auto sums =
+      LLVM::LLVMStructType::getLiteral(b.getContext(), {f32, f32, f32, f32});
+  NVVM::MMATypes kind = isF16 ? NVVM::MMATypes::f16 : NVVM::MMATypes::bf16;
+  Value all = NVVM::MmaOp::create(
+      b, loc, sums, operands(lhs), operands(rhs), acc,
+      ArrayRef<int64_t>{16, 8, 16}, std::nullopt, std::nullopt,
+      std::array<NVVM::MMATypes, 2>{kind, kind},
+      std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row,
+                                     NVVM::MMALayout::col});
+  SmallVector<Value, 4> results;
+  for (int64_t i = 0; i < 4; ++i)
+    results.push_back(LLVM::ExtractValueOp::create(b, loc, all, i));
+  return results;
+}
+
+SmallVector<Value> MmaSync::start(OpBuilder &b, Location loc,
+                                  const BlockThreads &threads,
+                                  const ProductOperands &operands) const {
+  SharedMatrix rhs(b, loc, threads.lane, operands.rhsTile, operands.rhs);
+  MatrixBlocks result(operands.result);
+  const int64_t leftColumns = operands.inner / 8;
+  Type type = operands.rhsTile.getElementType();
+  SmallVector<Value> words = getWords(b, loc, operands.lhs);
+  auto left = [&](int64_t i, int64_t k) { return words[i * leftColumns + k]; };
+  // sums[(i, p)]: the two elements of a lane.
+  int64_t size = result.rows * result.columns * 2;
+  SmallVector<Value> sums;
+  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0));
+  for (int64_t at = 0; at < size; ++at)
+    sums.push_back(
+        operands.acc
+            ? vector::ExtractOp::create(b, loc, operands.acc, at).getResult()
+            : zero);
+  bool isTransposed = operands.isRhsTransposed;
+  for (int64_t k = 0; k < leftColumns; k += 2)
+    for (int64_t p = 0; p < result.columns; p += 2) {
+      SharedMatrix::Corner corner;
+      corner.row = isTransposed ? p : k;
+      corner.column = isTransposed ? k : p;
+      std::pair<int64_t, int64_t> inner{1, 0}, outer{0, 1};
+      if (isTransposed)
+        std::swap(inner, outer);
+      SmallVector<Value, 4> right =
+          rhs.load4(corner, inner, outer, /*transpose=*/!isTransposed);
+      for (int64_t i = 0; i < result.rows; i += 2)
+        for (int64_t half = 0; half < 2; ++half) {
+          int64_t upper = result.word(i, p + half) * 2;
+          int64_t lower = result.word(i + 1, p + half) * 2;
+          SmallVector<Value, 4> part = emitMma(
+              b, loc, type,
+              {left(i, k), left(i + 1, k), left(i, k + 1), left(i + 1, k + 1)},
+              ValueRange(right).slice(2 * half, 2),
+              {sums[upper], sums[upper + 1], sums[lower], sums[lower + 1]});
+          sums[upper] = part[0];
+          sums[upper + 1] = part[1];
+          sums[lower] = part[2];
+          sums[lower + 1] = part[3];
+        }
+    }
+  return sums;
+}
+
+Value MmaSync::await(OpBuilder &b, Location loc, gdn::gpu::FragmentType,
+                     ArrayRef<Value> sums, int64_t) const {
+  return vector::FromElementsOp::create(
+      b, loc, VectorType::get({int64_t(sums.size())}, b.getF32Type()), sums);
+}
+
+void gdn::finishProducts(OpBuilder &b, Operation *barrier,
+                         const IRMapping &values, const KernelEntry &entry) {
+  if (!isa_and_nonnull<gdn::gpu::AwaitCopiesOp>(barrier->getPrevNode()) ||
+      !barrier->getParentOfType<func::FuncOp>()->hasAttr(
+          "gdn_gpu.finish_products"))
+    return;
+  Operation *last = barrier->getPrevNode();
+  while (last && !isa<gdn::gpu::BarrierOp, gdn::gpu::MatmulOp>(last))
+    last = last->getPrevNode();
+  auto matmul = dyn_cast_or_null<gdn::gpu::MatmulOp>(last);
+  if (!matmul)
+    return;
+  Location loc = matmul.getLoc();
+  Value sums = values.lookup(matmul.getResult());
+  Value pointer = values.lookup(matmul.getRhs());
+  Type i32 = b.getI32Type();
+  MatrixBlocks result(matmul.getResult().getType());
+  SmallVector<Value> operands = {
+      NVVM::BlockIdXOp::create(b, loc, i32),
+      arith::TruncIOp::create(b, loc, i32, entry.units),
+      LLVM::PtrToIntOp::create(b, loc, i32, pointer)};
+  std::string text = "{ .reg .pred never; setp.ge.u32 never, $0, $1;";
+  std::string constraints = "r,r,r";
+  for (int64_t p = result.columns - 2; p < result.columns; ++p) {
+    text +=
+        " @never st.shared.b32 [$2], $" + std::to_string(operands.size()) + ";";
+    constraints += ",f";
+    operands.push_back(
+        vector::ExtractOp::create(b, loc, sums, result.word(0, p) * 2));
+  }
+  emitAssembly(b, loc, Type(), operands, text + " }",
+               constraints + ",~{memory}", /*hasSideEffects=*/true);
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Products of tiles on tensor cores, by families of instructions: one file has
+// one family.
+#ifndef GDN_LIB_CONVERSION_GPUTONVVM_PRODUCTS_PRODUCTFAMILY_H
+#define GDN_LIB_CONVERSION_GPUTONVVM_PRODUCTS_PRODUCTFAMILY_H
+
+#include "Kernel/BlockThreads.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace gdn {
+
+struct KernelEntry;
+
+/// What one thread has of the operands of a product.
+struct ProductOperands {
+  mlir::Value lhs;              ///< its elements, or a pointer to `lhsTile`
+  gpu::SharedType lhsTile;      ///< null where `lhs` is of a fragment
+  bool isLhsTransposed = false; ///< `lhsTile` is the transpose
+  gpu::SharedType rhsTile;
+  mlir::Value rhs; ///< the pointer to it
+  bool isRhsTransposed = false;
+  int64_t inner;   ///< columns of the left side
+  mlir::Value acc; ///< the thread's elements to add to, or null
+  gpu::FragmentType result;
+};
+
+class ProductFamily {
+public:
+  virtual ~ProductFamily() = default;
+
+  /// Starts a product; the thread's sums under way, in the family's order.
+  virtual llvm::SmallVector<mlir::Value>
+  start(mlir::OpBuilder &b, mlir::Location loc, const BlockThreads &threads,
+        const ProductOperands &operands) const = 0;
+  /// The elements of the result, once at most `left` of the products that were
+  /// started are under way.
+  virtual mlir::Value await(mlir::OpBuilder &b, mlir::Location loc,
+                            gpu::FragmentType result,
+                            llvm::ArrayRef<mlir::Value> sums,
+                            int64_t left) const = 0;
+};
+
+/// mma.sync: each warp for itself, the right side by ldmatrix.
+const ProductFamily &getMmaSync();
+/// wgmma: four warps together, the right side by a descriptor.
+const ProductFamily &getWgmma();
+
+/// One mma.sync of 16 rows, 16 inner and 8 columns, operands in registers of
+/// `type` (bf16 or f16): 4 and 2 i32, and 4 sums, f32. Returns the sums with
+/// the product.
+llvm::SmallVector<mlir::Value, 4>
+emitMma(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type,
+        mlir::ValueRange lhs, mlir::ValueRange rhs, mlir::ValueRange acc);
+
+/// In kernels that finish products: keeps the end of the last one ahead of
+/// `barrier` where copies go on behind it, by stores of what its last
+/// instructions give in a unit that there is none of. ptxas sees no order
+/// between a barrier and products, moves products behind it, and holds what
+/// they multiply, which was loaded before it.
+void finishProducts(mlir::OpBuilder &b, mlir::Operation *barrier,
+                    const mlir::IRMapping &values, const KernelEntry &entry);
+
+} // namespace gdn
+
+#endif // GDN_LIB_CONVERSION_GPUTONVVM_PRODUCTS_PRODUCTFAMILY_H
