@@ -90,7 +90,8 @@ Rows LayerTest::padded(Rows live) const {
   if (!live.parents.empty())
     live.parents.insert(live.parents.end(), {{-1, -1, -1}, {-1, -1, -1}});
   const int64_t none = hasCommits() ? 0 : 1;
-  live.accepted.insert(live.accepted.end(), {none, none});
+  if (!live.accepted.empty())
+    live.accepted.insert(live.accepted.end(), {none, none});
   return live;
 }
 

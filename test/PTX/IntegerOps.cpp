@@ -9,11 +9,16 @@
 using namespace ptx;
 
 namespace {
+// Sums, differences and products wrap around, whatever their sign.
 struct Add {
-  template <typename T> T operator()(T a, T b) { return T(a + b); }
+  template <typename T> T operator()(T a, T b) {
+    return T(uint64_t(a) + uint64_t(b));
+  }
 };
 struct Sub {
-  template <typename T> T operator()(T a, T b) { return T(a - b); }
+  template <typename T> T operator()(T a, T b) {
+    return T(uint64_t(a) - uint64_t(b));
+  }
 };
 struct MulLow {
   template <typename T> T operator()(T a, T b) {
@@ -125,7 +130,8 @@ static Step mulWide(Warp &warp, const Instruction &i, Mask mask) {
   forLanes(mask, [&](unsigned l) {
     Wide product = Wide(Wide(fromBits<T>(a[l])) * Wide(fromBits<T>(b[l])));
     if (adds)
-      product = Wide(product + fromBits<Wide>(warp.at(i.operands[3])[l]));
+      product = Wide(uint64_t(product) +
+                     uint64_t(fromBits<Wide>(warp.at(i.operands[3])[l])));
     to[l] = toBits(product);
   });
   return Step::next;
