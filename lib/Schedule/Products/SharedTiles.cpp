@@ -248,8 +248,8 @@ gpu::BeginCopyOp ProductEmitter::emitCopy(tile::LoadOp load,
   emitted.insert(load);
   return gpu::BeginCopyOp::create(
       b, load.getLoc(), view, mapped(load.getIndices(), at), load.getDims(),
-      rows, buffers.lookup(load.getTile()), scattered, /*perWarpgroup=*/false,
-      /*tensorMap=*/false);
+      rows, buffers.lookup(load.getTile()), scattered, /*per_warpgroup=*/false,
+      /*tensor_map=*/false);
 }
 
 void ProductEmitter::emitOwnCopy(tile::LoadOp load, const IRMapping &at,
@@ -266,8 +266,8 @@ void ProductEmitter::emitOwnCopy(tile::LoadOp load, const IRMapping &at,
     rows = at.lookupOrDefault(load.getRows());
   gpu::BeginCopyOp::create(b, load.getLoc(), view,
                            mapped(load.getIndices(), at), load.getDims(), rows,
-                           buffer, /*scattered=*/false, /*perWarpgroup=*/true,
-                           /*tensorMap=*/false);
+                           buffer, /*scattered=*/false, /*per_warpgroup=*/true,
+                           /*tensor_map=*/false);
   emitted.insert(load);
 }
 
@@ -327,7 +327,7 @@ void ProductEmitter::emitStore(tile::StoreOp store) {
     gpu::CopyOutOp::create(
         b, store.getLoc(), buffer, view, indices, dims,
         store.getRows() ? scalars.lookupOrDefault(store.getRows()) : Value(),
-        /*tensorMap=*/false);
+        /*tensor_map=*/false);
     return;
   }
   bool inPieces = !storesOwn && isNarrow(type) && type.getDimSize(1) % 8 == 0 &&

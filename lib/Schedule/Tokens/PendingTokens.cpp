@@ -63,7 +63,7 @@ void TokensKernel::beginPendingCopies() {
                       b.getI64IntegerAttr(16));
     gpu::BeginCopyOp::create(b, scan.getLoc(), view, indices, load.getDims(),
                              count, buffer, /*scattered=*/!isRows,
-                             /*perWarpgroup=*/false, /*tensorMap=*/false);
+                             /*per_warpgroup=*/false, /*tensor_map=*/false);
     return buffer;
   };
   bool isSolved = isSolvable();
