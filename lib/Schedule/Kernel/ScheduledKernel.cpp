@@ -62,9 +62,8 @@ bool ScheduledKernel::chooseLayout(Type stored, int64_t minBlocks) {
   if (fits(numPasses))
     return true;
   scan.emitRemark("a state of ")
-      << state.getNumElements()
-      << " elements does not fit in the registers of " << numWarps
-      << " warps, which can hold "
+      << state.getNumElements() << " elements does not fit in the registers of "
+      << numWarps << " warps, which can hold "
       << maxLocalElements * numWarps * gpu::warpThreads;
   return false;
 }

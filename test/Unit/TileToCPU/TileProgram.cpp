@@ -4,8 +4,8 @@
 // the host. See TileProgram.h.
 #include "TileProgram.h"
 
-#include "gdn/Dialect/Tile/IR/Tile.h"
 #include "gdn/Conversion/Passes.h"
+#include "gdn/Dialect/Tile/IR/Tile.h"
 #include "gdn/Dialect/Tile/Transforms/Passes.h"
 #include "gdn/Pipelines/CpuPipeline.h"
 

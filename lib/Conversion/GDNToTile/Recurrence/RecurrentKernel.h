@@ -33,7 +33,7 @@ struct Algorithm {
   int64_t wholeCost = 0; ///< where lengths of rows decide if a block of such
                          ///< a recurrence does anything: hundredths of a chunk
                          ///< of V-splits that one of whole heads takes
-  int64_t workers = 0; ///< and the multiprocessors of the device
+  int64_t workers = 0;   ///< and the multiprocessors of the device
   bool ordersRows =
       false; ///< whether such a recurrence takes rows longest first
   int64_t shortPieces = 0;   ///< tokens of a piece in passes over memory of the

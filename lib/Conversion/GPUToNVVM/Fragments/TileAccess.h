@@ -45,8 +45,8 @@ mlir::Value fromCarried(mlir::OpBuilder &b, mlir::Location loc,
                         mlir::Value carried, mlir::Type local);
 
 /// Loads the thread's elements of the first `rows` rows (an index; null: all).
-/// Positions that hold nothing and further rows are zero, and nothing is read for
-/// them.
+/// Positions that hold nothing and further rows are zero, and nothing is read
+/// for them.
 mlir::Value loadFragment(mlir::OpBuilder &b, mlir::Location loc,
                          const BlockThreads &threads, gpu::FragmentType type,
                          const TileMemory &memory, mlir::Value rows);
