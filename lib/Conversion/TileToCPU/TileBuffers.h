@@ -38,7 +38,7 @@ public:
   /// Adds scratch for a tile of `type` and returns the number of its buffer.
   unsigned addScratch(mlir::VectorType type);
 
-  /// Index of the place of `tile` in `buffers`.
+  /// Index of the buffer of `tile` in `buffers`.
   unsigned operator[](mlir::Value tile) const { return of.lookup(tile); }
   bool has(mlir::Value tile) const { return of.contains(tile); }
 

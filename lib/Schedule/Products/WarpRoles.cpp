@@ -2,10 +2,10 @@
 //
 // A loop over chunks as the work of five roles at the same time:
 //
-//     load                  producer: four warps  consumers: warps for rows of
-//     S acquire, copy K, Q    receive K, Q, gates   receive K, Q await copies
-//     of two chunks         U, O'; the last O to memory commit K, Q           K
-//     K^T; inverses       release K, Q
+//     load                  producer: 4 warps     consumers: rows of S
+//     acquire, copy K, Q    receive K, Q, gates   receive K, Q
+//     await copies          of two chunks         U, O'; the last O to memory
+//     commit K, Q           K K^T; inverses       release K, Q
 //                           of each: T            receive gates; await V
 //     gate                  K Q^T; P'             W; copy the next V
 //     gates; commit         commit T, P'          receive T, P'; X

@@ -189,7 +189,7 @@ class Runner:
         known = self.tree.work / "reached.json"
         with contextlib.suppress(OSError, ValueError):
             facts = json.loads(known.read_text())
-            if facts["commit"] == self.facts["commit"]:
+            if facts["of"] == self.numbering():
                 self.reached = facts["reached"]
         for suite in self.suites:
             has_base = suite.name in self.facts["base"]
@@ -203,8 +203,12 @@ class Runner:
                 raise MutationError(f"{suite.name} fails without a fault: {outcome.test} ({log})")
             self.facts["base"][suite.name] = round(outcome.seconds, 1)
             self.write()
-            facts = {"commit": self.facts["commit"], "reached": self.reached}
+            facts = {"of": self.numbering(), "reached": self.reached}
             known.write_text(json.dumps(facts) + "\n")
+
+    def numbering(self) -> list:
+        """What the numbers of faults follow from."""
+        return [self.facts[fact] for fact in ("commit", "seed", "drawn", "sources")]
 
     def execute_base(self, suite: Suite) -> Outcome:
         if not suite.program:

@@ -28,14 +28,13 @@ struct Algorithm {
   int64_t batchSegments = 0; ///< of such a variant; 0: whole rows
   bool firstApart = false;   ///< whether a row's first segment has a stage of
                              ///< its own, beside the maps of the others
-  int64_t fusedChunks =
-      0; ///< chunks that the recurrence prepares at once; 0: none
+  int64_t fusedChunks = 0;   ///< chunks whose intra-chunk work a block of the
+                             ///< recurrence does at once; 0: none
   int64_t wholeCost = 0; ///< where lengths of rows decide if a block of such
                          ///< a recurrence does anything: hundredths of a chunk
                          ///< of V-splits that one of whole heads takes
   int64_t workers = 0;   ///< and the multiprocessors of the device
-  bool ordersRows =
-      false; ///< whether such a recurrence takes rows longest first
+  bool ordersRows = false;   ///< whether it takes rows longest first
   int64_t shortPieces = 0;   ///< tokens of a piece in passes over memory of the
                              ///< first variant of a stage, which is for few
                              ///< tokens; 0: as many as are best for many

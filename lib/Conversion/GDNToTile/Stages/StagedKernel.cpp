@@ -3,20 +3,20 @@
 // A prefill in stages. What a chunk does not need the state for is most of
 // its work, and all chunks can do it at the same time:
 //
-//   prologue a block per group of tokens and value head: queries, keys and
-//            values to the workspace, where they are not in memory as products
-//            take them
-//   intra-chunk: a block per chunk and value head: Y, Z and the gates of the
-//   chunk
-//            to the workspace
-//   maps     where rows are cut into segments: what each does to the state
-//   first    where a block prepares its chunks: beside the maps, a block per
-//            row and part of a value head computes the row's first segment
-//   scan     where rows are cut: the state before each segment
-//   inter-chunk: a block per row and value head, and one for the padding: from
-//            state to state, chunk after chunk; outputs, pools, zeros
-//   norm     a block per group of tokens and value head: where there is one
-//            behind the rule
+//   prologue     a block per group of tokens and value head: queries, keys and
+//                values to the workspace, where they are not in memory as
+//                products take them
+//   intra_chunk  a block per chunk and value head: Y, Z and the gates of the
+//                chunk to the workspace
+//   maps         where rows are cut into segments: what each does to the state
+//   first        where a block does the intra-chunk work of its chunks: beside
+//                the maps, a block per row and part of a value head computes
+//                the row's first segment
+//   scan         where rows are cut: the state before each segment
+//   inter_chunk  a block per row and value head, and one for the padding: from
+//                state to state, chunk after chunk; outputs, pools, zeros
+//   norm         a block per group of tokens and value head: where there is one
+//                behind the rule
 //
 // Where lengths of rows decide how a head is shared, there is a recurrence for
 // each way, and blocks of one of them do nothing (SequenceOrder.cpp).

@@ -36,7 +36,7 @@ static void emitColumnCopy(OpBuilder &b, gdn::gpu::BeginCopyOp copy,
   Value row = arith::DivUIOp::create(b, loc, thread, rowPieces);
   Value column = a.mul(arith::RemUIOp::create(b, loc, thread, rowPieces),
                        a.i32(pieceBytes));
-  // Rows of the thread whose buffers differ by more than a constant.
+  // Rows of the thread whose places in memory differ by more than a constant.
   SmallVector<Value> buffers;
   for (int64_t i = 0; i < std::max<int64_t>(1, swizzledRows / step); ++i)
     buffers.push_back(matrix.getAddress(a.add(row, a.i32(i * step)), column));
