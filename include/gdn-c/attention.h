@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Attention backends: what a hybrid model calls in its layers, in a step whose
- * scheduler names one slot per request. Conventions are those of runtime.h,
- * layers are those of serving.h.
+ * Attention backends: the functions that a hybrid model calls in its layers,
+ * for a step in which the scheduler gives each request one slot. The
+ * conventions of calls and errors are those of runtime.h. Layers are those of
+ * serving.h.
  *
- * Handles. A hybrid backend keeps alive what it is made of; layers are the
- * caller's. A backend is used by one thread at a time. It takes memory when it
- * is made, when graph state is made, and when a batch is larger than all
- * before.
+ * Handles. A hybrid backend keeps the two backends that it is made of alive. A
+ * layer belongs to the caller. A backend is used by one thread at a time. A
+ * backend allocates memory when it is created, when graph state is created, and
+ * when a batch has more requests than every batch before it.
  */
 
 #ifndef GDN_C_ATTENTION_H
@@ -22,73 +23,80 @@ extern "C" {
 /*===-- A batch -----------------------------------------------------------===*/
 
 typedef enum gdnrt_forward_mode {
-  /** Prompts or pieces of them. */
+  /** Each request has the tokens of a prompt or of a part of it. */
   GDNRT_MODE_EXTEND = 0,
-  /** One token per request. */
+  /** Each request has one token. */
   GDNRT_MODE_DECODE = 1,
-  /** Both; as extend. */
+  /** Requests of both kinds. Handled as extend. */
   GDNRT_MODE_MIXED = 2,
-  /** Nothing to do, while other ranks work. */
+  /** The rank has no requests in this step, but other ranks do. */
   GDNRT_MODE_IDLE = 3
 } gdnrt_forward_mode;
 
-/** 1 for extend and mixed. */
+/** Each returns 1 or 0. `is_extend` returns 1 for EXTEND and for MIXED. */
 GDNRT_API int32_t gdnrt_forward_mode_is_extend(int32_t mode);
 GDNRT_API int32_t gdnrt_forward_mode_is_decode(int32_t mode);
 GDNRT_API int32_t gdnrt_forward_mode_is_idle(int32_t mode);
 GDNRT_API int32_t gdnrt_forward_mode_is_decode_or_idle(int32_t mode);
 
-/** Arrays lie in memory of the host, and hold while the batch is worked on. */
+/** The requests of a step. The arrays are in host memory and stay valid until
+ *  the calls for this batch have returned. */
 typedef struct gdnrt_forward_batch {
   size_t struct_size;
   /** A gdnrt_forward_mode. */
   int32_t forward_mode;
   int64_t batch_size;
-  /** [batch_size]: of each request the row of req_to_token, and its slot. */
+  /** [batch_size]: the row of each request in req_to_token, which is also its
+   *  slot. */
   const int64_t *req_pool_indices;
-  /** [batch_size]: tokens of the request with those of the step. */
+  /** [batch_size]: all tokens of each request, those of this step included. */
   const int32_t *seq_lens;
   int64_t seq_lens_sum;
-  /** Of extend: tokens of the step, all and [batch_size]; those before; where
-   *  each request's begin. */
+  /** For extend only: the tokens of the step, in total and [batch_size] per
+   *  request; then [batch_size] the tokens of each request before this step,
+   *  and [batch_size] the index of each request's first token in the step. */
   int64_t extend_num_tokens;
   const int32_t *extend_seq_lens;
   const int32_t *extend_prefix_lens;
   const int32_t *extend_start_loc;
-  /** [tokens]: ids, positions, and where keys and values go. The linear side
-   *  looks at none of them. */
+  /** [tokens]: token ids, positions, and the location in the cache to which the
+   *  keys and values of each token are written. Linear attention does not read
+   *  these arrays. */
   const int64_t *input_ids;
   const int64_t *positions;
   const int64_t *out_cache_loc;
-  /** [.., req_to_token_stride]: where the keys and values of a request are. */
+  /** [rows, req_to_token_stride]: the locations of the keys and values of each
+   *  request in the cache, by token. */
   const int32_t *req_to_token;
   int64_t req_to_token_stride;
-  /** The stream of the device; null on a CPU. */
+  /** The stream of the device. Null on a CPU. */
   void *stream;
 } gdnrt_forward_batch;
 GDNRT_STRUCT(gdnrt_forward_batch)
 
-/** A batch of decode in a graph, of `bs` rows with padding behind. */
+/** A decode batch for a CUDA graph. The graph has `bs` rows; rows after the
+ *  requests are padding. */
 typedef struct gdnrt_graph_batch {
   size_t struct_size;
   int64_t bs;
   int64_t num_tokens;
-  /** [bs]: slots; of padding anything. */
+  /** [bs]: the slot of each request. Elements of padding rows are ignored. */
   const int64_t *req_pool_indices;
-  /** [bs] or null; the linear side does not look at it. */
+  /** [bs] or null. Linear attention does not read it. */
   const int32_t *seq_lens;
   int64_t seq_lens_sum;
   int32_t forward_mode;
   void *stream;
-  /** Requests, 0 .. bs: the first rows. Those behind are padding, whatever the
-   *  arrays say there, and get the null slot. */
+  /** The number of requests, from 0 to bs. They are the first rows. The rows
+   *  after them are padding and get the null slot, whatever the arrays hold
+   *  there. */
   int64_t num_reqs;
 } gdnrt_graph_batch;
 GDNRT_STRUCT(gdnrt_graph_batch)
 
 /*===-- Full attention ----------------------------------------------------===*/
 
-/** A layer of full attention, heads of one rank. */
+/** A layer of full attention. Head counts are those of one rank. */
 typedef struct gdnrt_radix_attention {
   size_t struct_size;
   int64_t layer_id;
@@ -97,32 +105,35 @@ typedef struct gdnrt_radix_attention {
   int64_t tp_v_head_num;
   int64_t head_dim;
   int64_t v_head_dim;
-  /** Of the scores; 0 means head_dim ^ -0.5. */
+  /** The factor of the scores. 0 means head_dim ^ -0.5. */
   double scaling;
-  /** Keys [locations, tp_k_head_num, head_dim] and values [locations,
+  /** The keys [locations, tp_k_head_num, head_dim] and the values [locations,
    *  tp_v_head_num, v_head_dim] of the cache. */
   gdnrt_arg k_buffer;
   gdnrt_arg v_buffer;
 } gdnrt_radix_attention;
 GDNRT_STRUCT(gdnrt_radix_attention)
 
-/** One call of a layer: q, k [tokens, heads * head_dim], v and out [tokens,
- *  heads * v_head_dim]. Null data of k and v: they are in the cache. */
+/** One call of a layer: q and k [tokens, heads * head_dim], v and out [tokens,
+ *  heads * v_head_dim], or each with three dimensions [tokens, heads, dim].
+ *  Null data of k and v means that the keys and values are in the cache
+ *  already. */
 typedef struct gdnrt_attention_call {
   size_t struct_size;
   const gdnrt_radix_attention *layer;
   gdnrt_arg q, k, v, out;
   int32_t save_kv_cache;
-  /** 0. */
+  /** Reserved: 0. */
   int32_t reserved;
 } gdnrt_attention_call;
 GDNRT_STRUCT(gdnrt_attention_call)
 
-/** What a backend of the caller's is made of; null members refuse with
- *  UNSUPPORTED, and the first three may not be null. Failing members fill
- *  `error`. The structs that they get have the struct_size of the library,
- * which may be older or newer than the backend: members that a size does not
- * reach are not there. */
+/** The functions of a backend that the caller implements. The first three must
+ *  not be null (INVALID_ARGUMENT). A call of any other null function fails with
+ *  UNSUPPORTED. A function that fails fills `error`. The structs that a
+ *  function receives have the struct_size of this library, which may be older
+ *  or newer than the backend: a function must not read members past that size.
+ */
 typedef struct gdnrt_attention_callbacks {
   size_t struct_size;
   void *context;
@@ -147,7 +158,7 @@ typedef struct gdnrt_attention_callbacks {
       void *context, const gdnrt_graph_batch *batch, gdnrt_error *error);
   gdnrt_status (*init_forward_metadata_replay_cuda_graph)(
       void *context, const gdnrt_graph_batch *batch, gdnrt_error *error);
-  /** When the last user of the backend is gone; may be null. */
+  /** Called when the last user of the backend is destroyed. May be null. */
   void (*destroy)(void *context);
 } gdnrt_attention_callbacks;
 GDNRT_STRUCT(gdnrt_attention_callbacks)
@@ -156,63 +167,82 @@ GDNRT_STRUCT(gdnrt_attention_callbacks)
 
 typedef struct gdnrt_attention_backend gdnrt_attention_backend;
 
-/** Linear attention on pooled states: forward_gdn alone. */
+/** Creates a backend for linear attention on pooled states. It implements
+ *  gdnrt_attention_forward_gdn; gdnrt_attention_forward_decode and
+ *  gdnrt_attention_forward_extend are UNSUPPORTED. */
 GDNRT_API gdnrt_status gdnrt_attention_backend_create_gdn(
     gdnrt_device *device, gdnrt_attention_backend **backend,
     gdnrt_error *error);
 
-/** Attention over a paged cache on a CPU, for tests and small models. f32, bf16
- *  and f16; sums in f32. */
+/** Creates a backend for full attention over a paged cache on a CPU, for tests
+ *  and small models. Arrays are f32, bf16 or f16; sums are f32. UNSUPPORTED if
+ *  `device` is not a CPU. */
 GDNRT_API gdnrt_status gdnrt_attention_backend_create_paged(
     gdnrt_device *device, gdnrt_attention_backend **backend,
     gdnrt_error *error);
 
-/** A backend of the caller's. */
+/** Creates a backend that calls the functions in `callbacks`. The struct is
+ *  copied. */
 GDNRT_API gdnrt_status gdnrt_attention_backend_create_custom(
     gdnrt_device *device, const gdnrt_attention_callbacks *callbacks,
     gdnrt_attention_backend **backend, gdnrt_error *error);
 
-/** Full attention by `full`, linear attention by `gdn`. The layer ids are those
- *  of full attention; they are for people, as in the original. */
+/** Creates a backend that uses `full` for full attention and `gdn` for linear
+ *  attention, and keeps both alive. `full_attn_layer_ids` are the ids of the
+ *  layers with full attention. The runtime stores them, as the original does,
+ *  and does not use them. */
 GDNRT_API gdnrt_status gdnrt_attention_backend_create_hybrid(
     const gdnrt_attention_backend *full, const gdnrt_attention_backend *gdn,
     const int64_t *full_attn_layer_ids, size_t count,
     gdnrt_attention_backend **backend, gdnrt_error *error);
 
+/** Destroys the backend. A hybrid backend that uses it stays valid. */
 GDNRT_API void
 gdnrt_attention_backend_destroy(gdnrt_attention_backend *backend);
 
-/** Once per batch, before its layers. */
+/** Prepares the backend for a batch. Called once per batch, before its layers.
+ *  A batch that is IDLE leaves the metadata of linear attention as it is. */
 GDNRT_API gdnrt_status gdnrt_attention_init_forward_metadata(
     gdnrt_attention_backend *backend, const gdnrt_forward_batch *batch,
     gdnrt_error *error);
 
-/** Full attention by the mode of the batch. IDLE: `out` becomes zero, and the
- *  backend is not asked. */
+/** Computes full attention as the mode of the batch says: forward_decode for
+ *  DECODE, forward_extend for EXTEND and MIXED. For IDLE `out` is filled with
+ *  zeros, and the backend is not called. */
 GDNRT_API gdnrt_status gdnrt_attention_forward(gdnrt_attention_backend *backend,
                                                const gdnrt_attention_call *call,
                                                const gdnrt_forward_batch *batch,
                                                gdnrt_error *error);
 
+/** Computes full attention for one token per request. */
 GDNRT_API gdnrt_status gdnrt_attention_forward_decode(
     gdnrt_attention_backend *backend, const gdnrt_attention_call *call,
     const gdnrt_forward_batch *batch, gdnrt_error *error);
 
+/** Computes full attention for the tokens of extend_seq_lens. */
 GDNRT_API gdnrt_status gdnrt_attention_forward_extend(
     gdnrt_attention_backend *backend, const gdnrt_attention_call *call,
     const gdnrt_forward_batch *batch, gdnrt_error *error);
 
-/** Linear attention by the mode of the batch, from the slots that
- *  init_forward_metadata or a graph's calls named; `tokens` are those of
- *  gdnrt_gdn_layer_forward. The state is read from the slot always: admission
- *  zeroes or restores it. IDLE or no tokens: outputs become zero. */
+/** Computes linear attention as the mode of the batch says, with the slots that
+ *  the last call of init_forward_metadata or of one of the two functions for
+ *  graphs gave. `tokens` are the arrays that gdnrt_gdn_layer_forward takes. The
+ *  state is always read from the slot, so the engine zeroes or restores the
+ *  slot when it admits a request. If the batch is IDLE or has no tokens,
+ *  outputs are filled with zeros.
+ *
+ *  INVALID_ARGUMENT if there was no such call or if it was for another mode.
+ *  UNSUPPORTED if `backend` has no linear attention. */
 GDNRT_API gdnrt_status gdnrt_attention_forward_gdn(
     gdnrt_attention_backend *backend, gdnrt_gdn_layer *layer,
     const gdnrt_forward_batch *batch, const gdnrt_named_arg *tokens,
     size_t count, gdnrt_error *error);
 
-/** What the linear side was told last. `cu_seqlens` is null unless the batch
- *  was extend. Arrays stay where they are between capture and replay. */
+/** The metadata of linear attention from the last call of init_forward_metadata
+ *  or of the functions for graphs: the slots [batch_size], and for extend
+ *  `cu_seqlens` [batch_size + 1]. `cu_seqlens` is null for decode. The arrays
+ *  belong to the backend, and their addresses do not change between the capture
+ *  and the replays of a graph. */
 typedef struct gdnrt_gdn_forward_metadata {
   size_t struct_size;
   const int64_t *cache_indices;
@@ -221,21 +251,28 @@ typedef struct gdnrt_gdn_forward_metadata {
 } gdnrt_gdn_forward_metadata;
 GDNRT_STRUCT(gdnrt_gdn_forward_metadata)
 
-/** `*known` is 0, and `metadata` unchanged, as long as there is none, or if
- *  `backend` has no linear side. */
+/** Sets `*known` to 1 and fills `metadata`. Sets `*known` to 0 and leaves
+ *  `metadata` unchanged if there is no metadata yet or if `backend` has no
+ *  linear attention. */
 GDNRT_API gdnrt_status gdnrt_attention_forward_metadata(
     const gdnrt_attention_backend *backend,
     gdnrt_gdn_forward_metadata *metadata, int32_t *known, gdnrt_error *error);
 
-/** What pads seq_lens in graphs; 1 for backends here. */
+/** Gets the value that pads seq_lens in graphs. It is 1 for the backends of
+ *  this library. */
 GDNRT_API gdnrt_status gdnrt_attention_get_cuda_graph_seq_len_fill_value(
     gdnrt_attention_backend *backend, int64_t *value, gdnrt_error *error);
 
+/** Allocates the arrays that graphs of up to max_bs rows read. Called before
+ *  the first graph is captured. For linear attention a later call must not ask
+ *  for more rows than the first (INVALID_ARGUMENT). */
 GDNRT_API gdnrt_status gdnrt_attention_init_cuda_graph_state(
     gdnrt_attention_backend *backend, int64_t max_bs, int64_t max_num_tokens,
     gdnrt_error *error);
 
-/** Before a graph of decode is captured, and before each replay. */
+/** Called before a decode graph is captured, and before each replay. For linear
+ *  attention `batch->bs` is at most the max_bs of init_cuda_graph_state
+ *  (INVALID_ARGUMENT), and the mode is DECODE (UNSUPPORTED). */
 GDNRT_API gdnrt_status gdnrt_attention_init_forward_metadata_capture_cuda_graph(
     gdnrt_attention_backend *backend, const gdnrt_graph_batch *batch,
     gdnrt_error *error);

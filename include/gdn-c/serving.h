@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Serving: from a scheduler's step to launches. Metadata of a step, made on the
- * host, and the core of a layer. Conventions of calls, errors and handles are
- * those of runtime.h.
+ * Serving: from a step of the scheduler to launches. The first part makes the
+ * metadata of a step on the host. The second part runs the core of a layer. The
+ * conventions of calls, errors and handles are those of runtime.h.
  *
- * Arrays are row-major. A "sequence" is a request of the step; its tokens are
- * query_start_loc[i] <= t < query_start_loc[i + 1].
+ * Arrays are row-major. A "sequence" is a request of the step. The tokens t of
+ * sequence i are query_start_loc[i] <= t < query_start_loc[i + 1].
  *
- * Threads. A builder is used by one thread at a time. It takes no memory after
- * it was made, and its arrays keep their addresses.
+ * Threads. A builder is used by one thread at a time. It allocates nothing
+ * after it is created, and its arrays keep their addresses.
  */
 
 #ifndef GDN_C_SERVING_H
@@ -22,45 +22,53 @@ extern "C" {
 
 /*===-- Constants of the originals ----------------------------------------===*/
 
-/** A slot id that was never any slot; kernels skip it. */
+/** An id that is no slot of any pool. Kernels skip sequences with it. */
 #define GDNRT_PAD_SLOT_ID (-1)
-/** The null slot: padding rows are there. */
+/** The null slot, which padding rows have. */
 #define GDNRT_NULL_BLOCK_ID 0
-/** Tokens of a chunk in chunk_indices and chunk_offsets. */
+/** The tokens of a chunk in chunk_indices and chunk_offsets. */
 #define GDNRT_CHUNK_SIZE 64
-/** Tokens of a block in the convolution's metadata. */
+/** The tokens of a block in the metadata of the convolution. */
 #define GDNRT_CONV_BLOCK 8
 
-/** Where in its row of the block table a request has its state. */
+/** Which columns of its row of the block table hold the states of a request. */
 typedef enum gdnrt_mamba_cache_mode {
-  /** Columns 0 .. S: one slot, or one per speculated token. */
+  /** Columns 0 to S. Without speculation (S = 0) that is one slot; with S
+   *  drafts per step it is 1 + S slots. */
   GDNRT_CACHE_NONE = 0,
-  /** Columns from the block of the last token on; see
-   *  gdnrt_align_states_before. */
+  /** The column of the block that has the last token, and the S columns after
+   *  it; see gdnrt_align_states_before. */
   GDNRT_CACHE_ALIGN = 1,
-  /** One column per block: read that of the last computed token, write that of
-   *  the last scheduled one, keep those between. A sequence that starts inside
-   *  a block ends in it, or at its end. */
+  /** One column per block. A step reads the column of the last computed token,
+   *  writes the column of its own last token, and keeps the states at the ends
+   *  of the blocks between them. A sequence whose step begins inside a block
+   *  must end in that block or at its end (INVALID_ARGUMENT). block_size is a
+   *  multiple of 64, and speculation is UNSUPPORTED. */
   GDNRT_CACHE_ALL = 2
 } gdnrt_mamba_cache_mode;
 
-/** How the kernel verify keeps what may be taken back: gdn-compile's --verify.
- *  Its sequences have one slot each, but with SLOTS 1 + S, and accepted counts
- *  begin at 1 with SLOTS, at 0 with LAZY and BUFFER, where a count says how
- *  many tokens wait for a commit. */
+/** How the entry verify keeps the states of tokens that may be rejected: option
+ *  --verify of gdn-compile. A sequence has 1 + S slots with SLOTS, and one slot
+ *  with the other kinds. Accepted counts begin at 1 with SLOTS. They begin at 0
+ *  with LAZY and BUFFER, where a count is the number of tokens that a commit
+ *  has still to put into the state. */
 typedef enum gdnrt_verify_states {
-  /** States after tokens go to columns 0 .. S; the sequence goes on from column
-   *  num_accepted - 1. */
+  /** The states after the tokens are written to the slots in columns 0 to S.
+   *  The next step of the sequence begins with the state in column num_accepted
+   *  - 1. */
   GDNRT_VERIFY_SLOTS = 0,
-  /** They go to token_slots of the pool, and tokens have parents. The engine
-   *  makes the slot after the last accepted token the sequence's. */
+  /** The states after the tokens are written to token_slots, slots of the pool.
+   *  Each token names its parent. The engine makes the slot of the last
+   *  accepted token the slot of the sequence. */
   GDNRT_VERIFY_TREE = 1,
-  /** Tokens stay pending in the slot, at most 8 of a sequence. The sequence's
-   *  next step takes accepted ones in: verify by itself, others behind a
-   *  commit. */
+  /** Tokens stay pending in the slot of the sequence, at most 8 of them. The
+   *  next step of the sequence puts the accepted tokens into the state: verify
+   *  does so itself, decode and prefill need a commit before them. */
   GDNRT_VERIFY_LAZY = 2,
-  /** States go to token_slots of a buffer; the sequence's next step begins with
-   *  a commit, so that they are the sequence's until then. */
+  /** The states after the tokens are written to token_slots, slots of a buffer.
+   *  The next step of the sequence begins with a commit, which copies one of
+   *  these states to the sequence's slot. Until then the slots in the buffer
+   *  belong to the sequence. */
   GDNRT_VERIFY_BUFFER = 3
 } gdnrt_verify_states;
 
@@ -68,20 +76,22 @@ typedef enum gdnrt_verify_states {
 
 typedef struct gdnrt_metadata_options {
   size_t struct_size;
-  /** The most sequences of a step. */
+  /** The maximum number of sequences in a step, 1 to 2^23 - 1. */
   int64_t max_num_seqs;
-  /** The most tokens of a step. */
+  /** The maximum number of tokens in a step, 1 to 2^23 - 1. */
   int64_t max_num_tokens;
-  /** S; 0 means no speculation. 1 + S is at most 64. */
+  /** S, the maximum number of drafts of a sequence in a step. 0 means no
+   *  speculation. 1 + S is at most 64, with LAZY at most 8. */
   int64_t num_speculative_tokens;
-  /** 1: steps of decode or of verify alone are padded for graphs. */
+  /** 1: a step that has only decodes, or only verified sequences, is padded for
+   *  a CUDA graph. */
   int32_t use_full_cuda_graph;
   /** A gdnrt_mamba_cache_mode. */
   int32_t mamba_cache_mode;
-  /** The most rows that a graph has; 0 means no bound but max_num_seqs * (1 +
-   *  S). */
+  /** The maximum number of rows of a graph, in addition to the bound
+   *  max_num_seqs * (1 + S). 0 means that only that bound holds. */
   int64_t max_cudagraph_capture_size;
-  /** Tokens of a block; of modes align and all. */
+  /** The tokens of a block, for the modes ALIGN and ALL. */
   int64_t block_size;
   /** The slot of padding rows: GDNRT_NULL_BLOCK_ID or GDNRT_PAD_SLOT_ID. */
   int32_t pad_slot;
@@ -90,49 +100,54 @@ typedef struct gdnrt_metadata_options {
 } gdnrt_metadata_options;
 GDNRT_STRUCT(gdnrt_metadata_options)
 
-/** What the scheduler knows of a step. Memory of the host, read during the
- *  call only. */
+/** A step as the scheduler describes it. All arrays are in host memory and are
+ *  read during the call only. */
 typedef struct gdnrt_common_metadata {
   size_t struct_size;
   int64_t num_reqs;
-  /** The tokens of the step, those of a graph's padding included. */
+  /** The number of tokens in the step, including tokens of the padding of a
+   *  graph. */
   int64_t num_actual_tokens;
-  /** [num_reqs + 1], from 0, never falling, to num_actual_tokens at most. */
+  /** [num_reqs + 1]: the first token of each sequence. Begins with 0, never
+   *  decreases, and ends with num_actual_tokens or less. */
   const int32_t *query_start_loc;
-  /** [num_reqs]: tokens of the request with those of this step. */
+  /** [num_reqs]: all tokens of each request, those of this step included. */
   const int32_t *seq_lens;
-  /** [num_reqs, block_table_columns] with rows block_table_stride apart. */
+  /** [num_reqs, block_table_columns]: slots. Rows are block_table_stride
+   *  elements apart. */
   const int32_t *block_table;
   int64_t block_table_columns;
   int64_t block_table_stride;
-  /** [num_reqs]: tokens of the step before that were right, 1 .. 1 + S, with
-   *  LAZY and BUFFER 0 where none wait for a commit. Null without speculation,
-   *  where no sequence has tokens before this step, and with TREE, which does
-   *  not look at it. */
+  /** [num_reqs]: how many tokens of the request's previous step were accepted,
+   *  1 to 1 + S. With LAZY and BUFFER 0 says that no tokens wait for a commit.
+   *  Null is allowed without speculation, in a step in which no sequence has
+   *  tokens before this step, and with TREE, which ignores the array. */
   const int32_t *num_accepted_tokens;
-  /** [num_reqs]: drafts of this step, or -1 for sequences that are not
-   *  verified; or null. A sequence with 0 drafts is verified; with SLOTS it is
-   *  decoded if no sequence of the step has any, which gives the same
-   *  states. */
+  /** [num_reqs] or null: the number of drafts of each sequence in this step, or
+   *  -1 for a sequence that is not verified. A sequence with 0 drafts is
+   *  verified as well. One exception: with SLOTS, if no sequence of the step
+   *  has a draft, all of them are decoded, which gives the same states. */
   const int32_t *num_decode_draft_tokens;
-  /** Rows that arrays of a graph's size are padded to; 0 means num_reqs, or
-   *  num_actual_tokens where those are more and sequences decode. Whatever it
-   *  says, elements behind the sequences of a step are padding up to the end of
-   *  every array that a graph reads. */
+  /** The number of rows to which the arrays of a graph are padded. 0 means
+   *  num_reqs, or num_actual_tokens if that is larger and all sequences decode.
+   *  With any value, the elements after the sequences of the step are padding,
+   *  up to the end of every array that a graph reads. */
   int64_t num_padded_reqs;
-  /** [num_reqs, 1 + S] with rows token_slots_stride apart, of TREE and BUFFER:
-   *  where the states after a sequence's tokens go; with BUFFER those of its
-   *  step before are there as well. Of sequences that need none anything, or
-   *  null. */
+  /** [num_reqs, 1 + S], for TREE and BUFFER: the slots to which the states
+   *  after the tokens of each sequence are written. Rows are token_slots_stride
+   *  elements apart. With BUFFER a commit reads the states of the sequence's
+   *  previous step from the same slots. Rows of sequences that need no such
+   *  slots are ignored. Null if no sequence needs them. */
   const int32_t *token_slots;
-  /** The same of TREE: the tokens' parents within the sequence, -1 for none. */
+  /** [num_reqs, 1 + S], for TREE: the parent of each token, as an index in its
+   *  sequence, or -1 for none. The same stride. */
   const int32_t *parents;
   int64_t token_slots_stride;
 } gdnrt_common_metadata;
 GDNRT_STRUCT(gdnrt_common_metadata)
 
-/** `data` null: there is no such array in this step (Python's None). An empty
- *  array has data. */
+/** An array of a step. Null `data` means that the step has no such array (None
+ *  in Python). An array without elements has `data`. */
 typedef struct gdnrt_i32_array {
   const int32_t *data;
   int64_t size;
@@ -144,32 +159,35 @@ typedef struct gdnrt_bool_array {
 } gdnrt_bool_array;
 
 typedef enum gdnrt_run_kind {
-  /** One token per sequence; tokens and sequences are the same. */
+  /** One token per sequence: num_tokens is num_rows. */
   GDNRT_RUN_DECODE = 0,
   GDNRT_RUN_PREFILL = 1,
   GDNRT_RUN_VERIFY = 2,
-  /** No tokens; before all others. Sequences are those of commit_slots. */
+  /** A launch without tokens, before all other runs. Its sequences are those of
+   *  commit_slots. */
   GDNRT_RUN_COMMIT = 3
 } gdnrt_run_kind;
 
-/** Sequences of one kind that follow each other in the step: one launch. */
+/** Consecutive sequences of one kind in a step, which are one launch. */
 typedef struct gdnrt_run {
   /** A gdnrt_run_kind. */
   int32_t kind;
-  /** 1 if a sequence has a state to start from; of prefill. */
+  /** For prefill: 1 if a sequence of the run begins with a state. */
   int32_t reads_state;
   int64_t first_token;
   int64_t num_tokens;
-  /** Both count sequences, in the arrays of its kind: spec_* for verify,
-   *  non_spec_* for others. */
+  /** The first sequence and the number of sequences, as indices of the arrays
+   *  of the kind: spec_* for verify, commit_* for commit, non_spec_* for the
+   *  other kinds. */
   int64_t first_row;
   int64_t num_rows;
-  /** [num_rows + 1] from 0; of prefill and verify. */
+  /** For prefill and verify: [num_rows + 1], the first token of each sequence
+   *  within the run, from 0. Otherwise null. */
   const int32_t *query_start_loc;
 } gdnrt_run;
 
-/** What a layer does in a step. Arrays belong to the builder and hold until its
- *  next build; after that their addresses hold something else. */
+/** What a layer does in a step. The arrays belong to the builder. They are
+ *  valid until its next build, which overwrites them. */
 typedef struct gdnrt_gdn_metadata {
   size_t struct_size;
   int64_t num_prefills;
@@ -180,156 +198,173 @@ typedef struct gdnrt_gdn_metadata {
   int64_t num_spec_decode_tokens;
   int64_t num_actual_tokens;
 
-  /** [sequences that are not verified]; where there are prefills. */
+  /** [sequences that are not verified], if the step has prefills: 1 if the
+   *  sequence has a state to begin with. */
   gdnrt_bool_array has_initial_state;
-  /** [chunks, 2]: the sequence and its chunk; where there are prefills. */
+  /** [chunks, 2], if the step has prefills: the sequence, and the index of the
+   *  chunk in the sequence. */
   gdnrt_i32_array chunk_indices;
-  /** [sequences that are not verified + 1]. */
+  /** [sequences that are not verified + 1], if the step has prefills: the first
+   *  chunk of each sequence. */
   gdnrt_i32_array chunk_offsets;
 
   gdnrt_i32_array spec_query_start_loc;
   gdnrt_i32_array non_spec_query_start_loc;
-  /** [verified sequences, num_spec_columns], which is 1 + S: slots of the
-   *  states after tokens. None with LAZY. */
+  /** [verified sequences, num_spec_columns]: the slots of the states after the
+   *  tokens. num_spec_columns is 1 + S. Absent with LAZY. */
   gdnrt_i32_array spec_state_indices;
   int64_t num_spec_columns;
-  /** [sequences that are not verified]: the slots that sequences write. */
+  /** [sequences that are not verified]: the slots that the sequences write. */
   gdnrt_i32_array non_spec_state_indices;
   gdnrt_bool_array spec_sequence_masks;
   gdnrt_i32_array spec_token_indx;
   gdnrt_i32_array non_spec_token_indx;
-  /** Of the verified sequences; without any, of all sequences if they were
-   *  given. */
+  /** [verified sequences]: the accepted counts. In a step without verified
+   *  sequences: the counts of all sequences, if they were given. */
   gdnrt_i32_array num_accepted_tokens;
 
-  /** The sequences that are not verified, where accepted counts were given: the
-   *  slots that they read, and the counts. */
+  /** [sequences that are not verified], if accepted counts were given: the
+   *  slots that the sequences read, and the counts. */
   gdnrt_i32_array spec_decode_src_indices;
   gdnrt_i32_array non_spec_num_accepted;
 
-  /** The prefills behind the decodes of a batch without verified sequences. */
+  /** The prefills, which come after the decodes, of a step without verified
+   *  sequences. Tokens count from 0. */
   gdnrt_i32_array prefill_query_start_loc;
   gdnrt_i32_array prefill_state_indices;
   gdnrt_bool_array prefill_has_initial_state;
 
-  /** Of blocks of GDNRT_CONV_BLOCK tokens: blocks of each sequence; the
-   *  sequence and the number within the sequence of each block, followed by -1
-   *  up to size. */
+  /** Blocks of GDNRT_CONV_BLOCK tokens for the convolution. conv_nums has the
+   *  number of blocks of each sequence, and conv_total is their sum. For each
+   *  block, batch_ptr has the sequence and token_chunk_offset_ptr has the index
+   *  of the block in the sequence; the elements after conv_total are -1. */
   gdnrt_i32_array conv_nums;
   int64_t conv_total;
   gdnrt_i32_array batch_ptr;
   gdnrt_i32_array token_chunk_offset_ptr;
 
-  /** Mode all: states at the ends of blocks that a prefill passes, by sequence
-   *  of non_spec_state_indices. The shape is that of a kernel's checkpoints. */
+  /** Mode ALL: the states at the ends of blocks inside a sequence, which
+   *  prefill keeps, by sequence of non_spec_state_indices. The arrays are those
+   *  of the checkpoints of a kernel. */
   gdnrt_i32_array cu_checkpoints;
   gdnrt_i32_array checkpoint_tokens;
   gdnrt_i32_array checkpoint_slots;
 
-  /** A gdnrt_verify_states. Other than SLOTS: the slots of the verified
-   *  sequences; with TREE: parents, [verified sequences, num_spec_columns]. */
+  /** A gdnrt_verify_states. spec_slots [verified sequences], with other kinds
+   *  than SLOTS: the slots of the sequences. spec_parents [verified sequences,
+   *  num_spec_columns], with TREE: the parents of the tokens. */
   int64_t verify_states;
   gdnrt_i32_array spec_slots;
   gdnrt_i32_array spec_parents;
-  /** Where a step begins with a commit, LAZY and BUFFER: slots, how many tokens
-   *  of the step before go into each, and with BUFFER where their states are,
-   *  [sequences, num_spec_columns]. */
+  /** With LAZY and BUFFER: the slots of the sequences of a commit, and how many
+   *  tokens of the previous step it puts into the state of each. With BUFFER
+   *  also the slots of the states after these tokens, [sequences,
+   *  num_spec_columns]. */
   gdnrt_i32_array commit_slots;
   gdnrt_i32_array commit_num_accepted;
   gdnrt_i32_array commit_token_slots;
 
-  /** Always there unless empty: the slots that sequences which are not verified
-   *  read their state from; a sequence without one has its slot to write
-   *  here. */
+  /** [sequences that are not verified], if there are any: the slots from which
+   *  the sequences read their state. For a sequence without a state it is the
+   *  slot that the sequence writes. */
   gdnrt_i32_array non_spec_read_indices;
-  /** At least as many as sequences and one more: cu_checkpoints of kernels that
-   *  could keep states where none is asked for. */
+  /** Zeros, at least one more than the step has sequences: the cu_checkpoints
+   *  of a kernel that can keep states, in a step that asks for none. */
   gdnrt_i32_array zeros;
-  /** has_initial_state, whether or not there are prefills. */
+  /** As has_initial_state, also in steps without prefills. */
   gdnrt_bool_array run_has_initial;
   const gdnrt_run *runs;
   int64_t num_runs;
-  /** The tokens of all runs: what lies behind is padding. */
+  /** The tokens of all runs. The tokens after them are padding. */
   int64_t num_run_tokens;
 
-  /** All arrays lie in `arena_bytes` bytes from `arena` on; what a device
-   *  needs (slots, counts, query_start_loc, has_initial, checkpoints) in the
-   *  first `device_bytes` of them. */
+  /** All arrays are in the `arena_bytes` bytes at `arena`. The arrays that
+   *  kernels read (slots, counts, query_start_loc, has_initial, checkpoints)
+   *  are in the first `device_bytes` of them. */
   const void *arena;
   size_t arena_bytes;
   size_t device_bytes;
 
-  /** 1 if a step of this builder may have sequences that read another slot than
-   *  they write (SLOTS with speculation, mode all): what a graph captures then
-   *  needs a decode kernel with write_slots. */
+  /** 1 if any step of this builder may have a sequence that reads another slot
+   *  than it writes (SLOTS with speculation, and mode ALL). A graph then needs
+   *  a decode kernel with the parameter write_slots. */
   int32_t moves_states;
-  /** 0. */
+  /** Reserved: 0. */
   int32_t reserved;
 } gdnrt_gdn_metadata;
 GDNRT_STRUCT(gdnrt_gdn_metadata)
 
 typedef struct gdnrt_metadata_builder gdnrt_metadata_builder;
 
-/** Makes a builder; takes all of its memory. */
+/** Creates a builder and allocates all of its memory. */
 GDNRT_API gdnrt_status gdnrt_metadata_builder_create(
     const gdnrt_metadata_options *options, gdnrt_metadata_builder **builder,
     gdnrt_error *error);
 
+/** Destroys the builder and the arrays of its metadata. */
 GDNRT_API void gdnrt_metadata_builder_destroy(gdnrt_metadata_builder *builder);
 
-/** Up to how many tokens a sequence is decode-like: 1 + S. Schedulers put such
- *  sequences first. 0 for null. */
+/** The maximum number of tokens of a sequence that a scheduler may treat as a
+ *  decode: 1 + S. Schedulers put such sequences first. 0 if `builder` is null.
+ */
 GDNRT_API int64_t gdnrt_metadata_builder_reorder_batch_threshold(
     const gdnrt_metadata_builder *builder);
 
-/** The most rows that a graph's arrays have: M. 0 for null. */
+/** The maximum number of rows of a graph. 0 if `builder` is null. */
 GDNRT_API int64_t gdnrt_metadata_builder_decode_cudagraph_max_bs(
     const gdnrt_metadata_builder *builder);
 
-/** The metadata of a step. What makes no sense is an INVALID_ARGUMENT; then
- *  `metadata` is unchanged, but the arrays of the step before hold anything. */
+/** Makes the metadata of a step. A `common` that contradicts itself or the
+ *  options is an INVALID_ARGUMENT. Then `metadata` is unchanged, but the
+ *  contents of the arrays of the previous step are undefined. */
 GDNRT_API gdnrt_status gdnrt_metadata_builder_build(
     gdnrt_metadata_builder *builder, const gdnrt_common_metadata *common,
     gdnrt_gdn_metadata *metadata, gdnrt_error *error);
 
-/** The metadata to capture a graph with: sequences of one token make the graph
- *  of decode, sequences of 1 + S that of verify. Accepted counts and drafts of
- *  `common` are not looked at. */
+/** Makes the metadata for the capture of a graph. Sequences of one token give a
+ *  decode graph, sequences of 1 + S tokens a verify graph. Accepted counts and
+ *  drafts of `common` are ignored. INVALID_ARGUMENT if there are more sequences
+ *  or tokens than a graph can have rows. */
 GDNRT_API gdnrt_status gdnrt_metadata_builder_build_for_cudagraph_capture(
     gdnrt_metadata_builder *builder, const gdnrt_common_metadata *common,
     gdnrt_gdn_metadata *metadata, gdnrt_error *error);
 
-/** Mode align: which states have to be copied ahead of a step, from from[i] to
- *  to[i], as gdnrt_state_pool_copy takes them; called before build. A request's
- *  states begin in the column of the block of its last token, so one that grows
- *  into another block takes its state along.
+/** Mode ALIGN: finds the states that must be copied before a step, from slot
+ *  from[i] to slot to[i] for i < count, as gdnrt_state_pool_copy takes them.
+ *  Called before build. The states of a request begin in the column of the
+ *  block that has its last token. So when a request grows into another block,
+ *  its state must be copied to the column of that block.
  *
- *  `columns` [num_reqs] is the engine's: where each request's states began in
- *  its last step, -1 for one that has had none (its state is then that at the
- *  end of a prefix, in the column of the prefix' last block). It becomes that
- *  of this step. `accepted` [num_reqs], null without speculation, are the
- *  counts that build gets; with SLOTS they become 1 in sequences that move.
- *  `from` and `to` have room for num_reqs slots. On failure only they have
- *  changed. */
+ *  `columns` [num_reqs] belongs to the engine: the column in which the states
+ *  of each request began in its last step, or -1 for a request without a step
+ *  so far. The state of such a request, if it has tokens before this step, is
+ *  the state at the end of a cached prefix, in the column of the prefix's last
+ *  block. The call sets `columns` to the columns of this step. `accepted`
+ *  [num_reqs] are the counts that build gets, null without speculation. With
+ *  SLOTS the call sets the count to 1 for sequences whose state moves. `from`
+ *  and `to` have room for num_reqs slots. On failure only `from` and `to` have
+ *  changed. INVALID_ARGUMENT in other modes. */
 GDNRT_API gdnrt_status gdnrt_align_states_before(
     const gdnrt_metadata_builder *builder, const gdnrt_common_metadata *common,
     int32_t *columns, int32_t *accepted, int32_t *from, int32_t *to,
     int64_t *count, gdnrt_error *error);
 
-/** The same behind a step of drafts, once their counts are known: which states
- *  go to the columns of blocks that the accepted tokens have filled, so that
- *  others can start there. `accepted` are the counts of this step, for the next
- *  one; they become 1 where what the next step starts from has moved. Without
- *  speculation nothing has to move. UNSUPPORTED with other kinds than SLOTS. */
+/** As gdnrt_align_states_before, but called after a step with drafts, when its
+ *  accepted counts are known: finds the states that must be copied to the
+ *  columns of blocks that the accepted tokens have filled, so that other
+ *  requests can begin with them. `accepted` are the counts of this step, which
+ *  the next step gets. The call sets the count to 1 where the state that the
+ *  next step begins with has moved. Without speculation the count of copies is
+ *  0. UNSUPPORTED with speculation of another kind than SLOTS. */
 GDNRT_API gdnrt_status gdnrt_align_states_after(
     const gdnrt_metadata_builder *builder, const gdnrt_common_metadata *common,
     int32_t *columns, int32_t *accepted, int32_t *from, int32_t *to,
     int64_t *count, gdnrt_error *error);
 
-/** Copies what kernels read of the metadata to `device_arena`, memory of the
- *  device for arena_bytes bytes, in the order of `stream`. Not within the
- *  capture of a graph: a replay copies first. The addresses in a graph stay
- *  good for all steps of the builder. */
+/** Copies the arrays that kernels read to `device_arena`, device memory of
+ *  arena_bytes bytes, in the order of `stream`. UNSUPPORTED while the stream is
+ *  being captured: copy before each replay instead. The addresses in a graph
+ *  stay valid for all steps of the builder. */
 GDNRT_API gdnrt_status gdnrt_metadata_upload(gdnrt_device *device,
                                              const gdnrt_gdn_metadata *metadata,
                                              void *device_arena, void *stream,
@@ -338,14 +373,15 @@ GDNRT_API gdnrt_status gdnrt_metadata_upload(gdnrt_device *device,
 /*===-- Layers ------------------------------------------------------------===*/
 
 /** The core of one GatedDeltaNetAttention layer: its kernels, weights and
- *  pools. Used by one thread at a time. Takes memory at the first launch of
- *  each kernel, and of the device where a kernel cannot work in place and has
- *  more sequences than before: so an engine warms up with its largest batch. */
+ *  pools. A layer is used by one thread at a time. It allocates host memory at
+ *  the first launch of each kernel. It allocates device memory if a kernel
+ *  cannot run without a workspace and a step needs a larger one than all steps
+ *  before. So an engine warms up with its largest batch. */
 typedef struct gdnrt_gdn_layer gdnrt_gdn_layer;
 
-/** Kernels for the kinds of sequences; null: such sequences are refused
- *  (UNSUPPORTED), and nothing of their step is launched. `commit` is that of
- *  images whose verify is LAZY or BUFFER. */
+/** The kernels by kind of run. Null means that the layer has no such kernel: a
+ *  step that needs it is refused (UNSUPPORTED), and nothing of the step is
+ *  launched. `commit` is needed with images whose verify is LAZY or BUFFER. */
 typedef struct gdnrt_gdn_kernels {
   size_t struct_size;
   gdnrt_kernel *decode;
@@ -355,54 +391,59 @@ typedef struct gdnrt_gdn_kernels {
 } gdnrt_gdn_kernels;
 GDNRT_STRUCT(gdnrt_gdn_kernels)
 
-/** Makes a layer of kernels of one device and the arrays that never change:
- *  conv_weight, A_log, dt_bias, norm_weight, conv_pool, state_pool, and what
- *  verify keeps states in (pending_keys, pending_deltas, pending_decays, or
- *  token_conv_pool, token_state_pool), as far as the kernels take them. The
- *  arrays stay the caller's. conv_pool is that of the kernel with the most
- *  positions; others get the first ones. */
+/** Creates a layer from kernels of one device, at least one, and the arrays
+ *  that never change: conv_weight, A_log, dt_bias, norm_weight, conv_pool,
+ *  state_pool, and the pools in which verify keeps states (pending_keys,
+ *  pending_deltas, pending_decays, or token_conv_pool, token_state_pool). Each
+ *  kernel takes those of them that are its parameters. The arrays stay the
+ *  caller's, and the layer keeps the kernels alive. conv_pool is the array for
+ *  the kernel whose window has the most positions; the other kernels get its
+ *  first positions. NOT_FOUND for an array that no kernel has as a parameter.
+ */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_create(const gdnrt_gdn_kernels *kernels,
                                               const gdnrt_named_arg *fixed,
                                               size_t count,
                                               gdnrt_gdn_layer **layer,
                                               gdnrt_error *error);
 
-/** Whether the layer can serve every step that the builder makes metadata for:
- *  UNSUPPORTED if not, with all that its kernels lack and the options of
- *  gdn-compile that they were to be made with. For engines that want to know
- *  when they start; forward checks each step by itself. */
+/** Checks that the layer can serve every step for which the builder makes
+ *  metadata. Otherwise UNSUPPORTED; the message lists everything that the
+ *  kernels lack, with the options of gdn-compile that add it. For engines that
+ *  check this at the start: forward checks each step by itself. */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_check_steps(
     const gdnrt_gdn_layer *layer, const gdnrt_metadata_builder *builder,
     gdnrt_error *error);
 
-/** Destroys the layer. Its launches must have run; graphs keep alive what they
- *  need of its kernels and of the memory that it took to work in. */
+/** Destroys the layer. Its launches must have ended. Graphs keep the kernels
+ *  and the workspaces that the layer allocated alive. */
 GDNRT_API void gdnrt_gdn_layer_destroy(gdnrt_gdn_layer *layer);
 
-/** Runs the core over a step. `tokens` are the projections and outputs, one row
- *  per token: qkvz and ba, or what else the kernels take, and core or out. Rows
- *  of the outputs behind the step's tokens become zero; there may be rows of
- *  the inputs behind them as well.
+/** Runs the core of the layer for a step. `tokens` are the projections and the
+ *  outputs, with one row per token: qkvz and ba, or the other projections that
+ *  the kernels take, and core or out. Each array has at least num_run_tokens
+ *  rows. Rows of outputs after the tokens of the step are filled with zeros.
  *
- *  `device_arena` is where gdnrt_metadata_upload put the metadata; a CPU takes
- *  null and reads the builder's. `metadata` null is a profile run: outputs
- *  become zero, and no pool is touched.
+ *  `device_arena` is the memory to which gdnrt_metadata_upload copied the
+ *  metadata. On a CPU it is null, and kernels read the builder's arrays. Null
+ *  `metadata` is a profile run: outputs are filled with zeros, and no pool is
+ *  read or written.
  *
- *  Sequences of prefills start from their slot where has_initial_state says so,
- *  which needs kernels with has_initial. The first token of a request is a
- *  prefill as well: a graph of decode may be replayed for a step with such
- * sequences, and no longer ones, if its kernel takes has_initial (gdn-compile
- *  --decode-initial); another one would read the slot. Sequences that read and
- * write different slots need kernels with write_slots. Metadata of verified
- * sequences has to be of the kernel's gdnrt_verify_states.
+ *  A sequence of a prefill begins with the state in its slot if
+ *  has_initial_state says so; for that the kernel needs the parameter
+ *  has_initial. The first token of a request is a prefill as well. A decode
+ *  graph may be replayed for a step with first tokens, but not with longer
+ *  prefills, if its kernel has has_initial (option --decode-initial of
+ *  gdn-compile); without has_initial it would read the old state in the slot.
+ *  Sequences that read and write different slots need kernels with write_slots.
+ *  The gdnrt_verify_states of the metadata and of the kernels must be the same.
  *
- *  Everything is checked, and memory taken, before the first launch: a step
- *  that is refused has changed nothing.
+ *  Everything is checked, and all memory is allocated, before the first launch.
+ *  A step that is refused has changed nothing.
  *
- *  Graphs. A step of decode, verify and commit on a stream that is captured is
- *  recorded; metadata, and what the workspace needs, has to be there before.
- *  Prefills, devices with debug checks and kernels that would take memory now
- *  are UNSUPPORTED, and nothing is recorded. */
+ *  Graphs. On a stream that is being captured, the launches of decode, verify
+ *  and commit are recorded. The metadata and the memory for a workspace must
+ *  exist before that. Prefills, devices with debug checks and kernels that
+ *  would have to allocate are UNSUPPORTED, and nothing is recorded. */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_forward(
     gdnrt_gdn_layer *layer, const gdnrt_gdn_metadata *metadata,
     const void *device_arena, const gdnrt_named_arg *tokens, size_t count,
@@ -410,65 +451,70 @@ GDNRT_API gdnrt_status gdnrt_gdn_layer_forward(
 
 /*===-- One workspace for the layers of a model ---------------------------===*/
 
-/* Kernels may need memory to work in, or go faster with some. A layer takes
- * for itself what a kernel cannot do without. Layers that run one after another
- * may share one block instead, in which the largest need of any of them is the
- * size of all; it is taken once and never grows, and graphs need no step ahead
- * of their capture that takes memory. Launches take what is fastest in it. */
+/* A kernel may need a workspace, or may be faster with one. A layer allocates a
+ * workspace only for a kernel that cannot run without it. Layers that run one
+ * after another may share one workspace instead, whose size is the largest that
+ * any of them needs. It is allocated once and never grows, so graphs need no
+ * step before their capture. A launch takes the fastest variant that fits in
+ * it. */
 
 typedef struct gdnrt_workspace gdnrt_workspace;
 
-/** What launches need, in bytes; a model adds total_bytes to its account. */
+/** The size of a workspace in bytes. A model adds total_bytes to the memory
+ *  that it plans for. */
 typedef struct gdnrt_workspace_size {
   size_t struct_size;
-  /** Of counters, the first bytes, which are zero between launches. A multiple
-   *  of 64. */
+  /** The bytes of the counters, which are the first bytes of the workspace and
+   *  are zero between launches. A multiple of 64, at most total_bytes. */
   uint64_t counter_bytes;
   uint64_t total_bytes;
 } gdnrt_workspace_size;
 GDNRT_STRUCT(gdnrt_workspace_size)
 
-/** Raises `size`, a gdnrt_workspace_size_default() at first, to what all
- * kernels of the layer need for the runs of steps of up to `rows` sequences and
- * `tokens` tokens, however they do their work. Asked of each layer, it gives
- * the size for all. */
+/** Raises `size` to what all kernels of the layer need for steps of up to
+ *  `rows` sequences and `tokens` tokens, with any variant. `size` is a
+ *  gdnrt_workspace_size_default() before the first call. Calls for each layer
+ *  in turn give the size for all layers. */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_workspace_size(
     const gdnrt_gdn_layer *layer, int64_t rows, int64_t tokens,
     gdnrt_workspace_size *size, gdnrt_error *error);
 
-/** Takes the memory from the device, which may be destroyed before it. The
- *  total may be smaller than layers asked for: launches then do with what
- *  fits. */
+/** Creates a workspace in memory that it allocates on the device. The device
+ *  may be destroyed before the workspace. total_bytes may be less than the
+ *  layers asked for: launches then take a variant that fits. */
 GDNRT_API gdnrt_status gdnrt_workspace_create(gdnrt_device *device,
                                               const gdnrt_workspace_size *size,
                                               gdnrt_workspace **workspace,
                                               gdnrt_error *error);
 
-/** The same in memory of the caller's: total_bytes of the device at `data`,
- *  64-byte aligned, which stay his and have to be there as long as layers share
- *  the workspace and graphs that were captured with it are replayed. Counters
- *  are zeroed in the order of `stream` (null on a CPU), which is not captured;
- *  launches follow on it or behind it, and nobody else writes to the memory
- *  between the first and the last of them. */
+/** Creates a workspace in memory of the caller: total_bytes of device memory at
+ *  `data`, 64-byte aligned. The memory must stay valid as long as layers share
+ *  the workspace and graphs that were captured with it are replayed. The call
+ *  fills the counters with zeros in the order of `stream` (null on a CPU),
+ *  which must not be in capture (UNSUPPORTED). Launches follow on that stream,
+ *  or on a stream that waits for it. Nobody else writes to the memory between
+ *  the first and the last launch. */
 GDNRT_API gdnrt_status gdnrt_workspace_wrap(gdnrt_device *device,
                                             const gdnrt_workspace_size *size,
                                             void *data, void *stream,
                                             gdnrt_workspace **workspace,
                                             gdnrt_error *error);
 
-/** Destroys the handle; memory that was taken lives as long as layers share it.
- */
+/** Destroys the handle. Memory that the workspace allocated is freed when no
+ *  layer and no graph uses it. */
 GDNRT_API void gdnrt_workspace_destroy(gdnrt_workspace *workspace);
 
-/** Whether a sequence's results are the same bits in any step; off at first.
- *  See gdnrt_binding_set_batch_invariant, which says what it costs. */
+/** 1: the results of a sequence have the same bits in any step. 0, the default:
+ *  they may differ in rounding. See gdnrt_binding_set_batch_invariant for the
+ *  cost. */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_set_batch_invariant(
     gdnrt_gdn_layer *layer, int32_t wanted, gdnrt_error *error);
 
-/** From its next launch on the layer works in `workspace`, of its device. All
- *  layers that do must run in the order of one stream. Null: in its own again.
- *  Graphs work in the one that they were captured with, and keep it alive if
- *  its memory was taken; see gdnrt_device_create_cuda. */
+/** Makes the layer use `workspace`, which is of the layer's device, from its
+ *  next launch on. All layers that share a workspace must run in the order of
+ *  one stream. Null: the layer uses workspaces of its own again. A graph uses
+ *  the workspace that it was captured with, and keeps it alive if the workspace
+ *  allocated its memory; see gdnrt_device_create_cuda. */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_share_workspace(
     gdnrt_gdn_layer *layer, const gdnrt_workspace *workspace,
     gdnrt_error *error);

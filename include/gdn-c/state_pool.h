@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * Pools of states: memory for the states of many sequences in all layers of a
- * model, and who owns which slot of it.
+ * model, and the ownership of its slots.
  *
- * Slots. Slot 0 is the null slot: it belongs to nobody, and kernels skip
- * sequences that name it. Slots 1 to num_requests are for requests, num_track
- * more behind them for states that a cache keeps. A full pool is no error: it
- * is an outcome of the functions that take slots, which then take none.
+ * Slots. Slot 0 is the null slot. Nobody owns it, and kernels skip sequences
+ * that name it. Slots 1 to num_requests are for requests. The num_track slots
+ * after them, the track slots, are for states that a cache keeps. A full pool
+ * is not an error: a function that takes slots then takes none and reports that
+ * in an output.
  *
- * Owners. Who took a slot owns it until he frees it. A slot that is freed may
- * be taken again at once, while what was launched before still uses it: the
- * next owner's work has to follow on the same stream, or behind it.
+ * Owners. The caller that takes a slot owns it until it frees the slot. A freed
+ * slot may be taken again at once, while earlier launches still use it: the
+ * work of the next owner must follow on the same stream, or on a stream that
+ * waits for that work.
  *
- * Threads. All functions but create and destroy may be called by any number of
- * threads at once. Memory is worked on in the order of the stream that a call
- * is given, on a CPU (stream null) within the call.
+ * Threads. Any number of threads may call any functions at once, except create
+ * and destroy. A function works on memory in the order of the stream that it is
+ * given. On a CPU, where the stream is null, the work has ended when the
+ * function returns.
  *
- * Memory. Nothing is allocated after a pool is made, except for the messages
- * of errors.
+ * Memory. After it is created, a pool allocates memory only in
+ * gdnrt_state_pool_use_kernels and for error messages.
  */
 
 #ifndef GDN_C_STATE_POOL_H
@@ -31,8 +34,8 @@ extern "C" {
 
 /*===-- What a pool has room for ------------------------------------------===*/
 
-/** How the window of a slot lies in memory. Kernels see [channels, positions]
- *  in both. */
+/** The layout of a slot's window in memory. Kernels see [channels, positions]
+ *  with either layout. */
 typedef enum gdnrt_conv_layout {
   /** [channels, positions] */
   GDNRT_CONV_DS = 0,
@@ -40,8 +43,10 @@ typedef enum gdnrt_conv_layout {
   GDNRT_CONV_SD = 1
 } gdnrt_conv_layout;
 
-/** Heads are those of one rank; the window has
- *  D = 2 * num_key_heads * key_dim + num_value_heads * value_dim channels. */
+/** The size of a pool. Head counts are those of one rank. The window has D = 2
+ *  * num_key_heads * key_dim + num_value_heads * value_dim channels. A value
+ *  out of range is an INVALID_ARGUMENT: num_layers, heads and dims are 1 to
+ *  2^20, num_requests and num_track 0 to 2^30. */
 typedef struct gdnrt_state_pool_options {
   size_t struct_size;
   int64_t num_layers;
@@ -51,45 +56,50 @@ typedef struct gdnrt_state_pool_options {
   int64_t num_value_heads;
   int64_t key_dim;
   int64_t value_dim;
-  /** K: positions of the convolution's kernel. Kernels keep K - 1. */
+  /** K, the width of the convolution, 2 or more. A window holds K - 1
+   *  positions. */
   int64_t conv_width;
-  /** Positions that the memory of a window has beyond K - 1. */
+  /** The number of positions that the memory of a window has in addition to K -
+   *  1. */
   int64_t conv_extra;
-  /** Elements from one slot and one layer to the next; 0: dense, layer after
-   *  layer. */
+  /** Elements from one slot to the next, and from one layer to the next. 0
+   *  means dense: all slots of a layer, then the next layer. */
   int64_t state_slot_stride;
   int64_t state_layer_stride;
   int64_t conv_slot_stride;
   int64_t conv_layer_stride;
-  /** A gdnrt_dtype: GDNRT_F32, GDNRT_BF16 or GDNRT_F16. */
+  /** Each a gdnrt_dtype: GDNRT_F32, GDNRT_BF16 or GDNRT_F16. */
   int32_t state_dtype;
   int32_t conv_dtype;
   /** A gdnrt_conv_layout. */
   int32_t conv_layout;
-  /** 1: a slot that is named has to be in use, and slots that are freed are
-   *  filled with NaN. */
+  /** 1: a call that names a slot that is not in use is an INVALID_ARGUMENT, and
+   *  freed slots are filled with NaN. */
   int32_t debug_checks;
-  /** 1: somebody else gives out the slots for requests. They all count as in
-   *  use, and taking or freeing one is an INVALID_ARGUMENT. */
+  /** 1: the caller hands out the slots for requests itself. They all count as
+   *  in use, and taking or freeing one through the pool is an INVALID_ARGUMENT.
+   */
   int32_t foreign_requests;
-  /** S: tokens of a verify step that may be pending in a slot; 0: none, and no
-   *  memory for their keys, deltas and decays. Otherwise conv_extra is S, or 0,
-   *  which then means S. */
+  /** S, the maximum number of tokens that may be pending in a slot. 0: none,
+   *  and the pool has no memory for their keys, deltas and decays. If S is not
+   *  0, conv_extra is S; 0 there means S as well. */
   int64_t pending_tokens;
-  /** 1: their decays are per channel of the key. */
+  /** 1: the decays of pending tokens are per channel of the key (KDA). */
   int32_t decay_per_channel;
-  /** 0. */
+  /** Reserved: 0. */
   int32_t reserved;
 } gdnrt_state_pool_options;
 GDNRT_STRUCT(gdnrt_state_pool_options)
 
-/** The bytes that such a pool takes. Strides count. */
+/** The bytes that a pool with these options takes, including the gaps that
+ *  strides leave. */
 GDNRT_API gdnrt_status
 gdnrt_state_pool_bytes(const gdnrt_state_pool_options *options, uint64_t *bytes,
                        gdnrt_error *error);
 
-/** The largest num_requests with which such a pool, num_requests aside, takes
- *  at most `bytes` bytes; 0 if there is none. */
+/** The largest num_requests with which a pool with these options takes at most
+ *  `bytes` bytes. `options->num_requests` is ignored. 0 if not even one request
+ *  fits. */
 GDNRT_API gdnrt_status gdnrt_state_pool_requests_that_fit(
     const gdnrt_state_pool_options *options, uint64_t bytes, int64_t *requests,
     gdnrt_error *error);
@@ -98,38 +108,40 @@ GDNRT_API gdnrt_status gdnrt_state_pool_requests_that_fit(
 
 typedef struct gdnrt_state_pool gdnrt_state_pool;
 
-/** Makes a pool in memory that it takes from the device, all of it zero. The
- *  device may be destroyed before it. */
+/** Creates a pool in memory that it allocates on the device and fills with
+ *  zeros. The device may be destroyed before the pool. */
 GDNRT_API gdnrt_status gdnrt_state_pool_create(
     gdnrt_device *device, const gdnrt_state_pool_options *options,
     gdnrt_state_pool **pool, gdnrt_error *error);
 
-/** Makes a pool in memory of the caller, which has to outlive it and keeps what
- *  it holds. `states` and `convs` are one array per layer: [P, Hv, dv, dk] and
- *  [P, D, K - 1 or more], P = 1 + num_requests + num_track, any of f32, bf16
- *  and f16, all layers alike. The elements of a slot have to be dense, in any
- *  order of the axes; between slots there may be gaps, where other arrays may
- *  lie. Strides, dtypes, conv_layout and conv_extra of `options` are not looked
- *  at. Memory of pending tokens is taken from the device. */
+/** Creates a pool in memory of the caller, which must outlive the pool. The
+ *  contents stay as they are. `states` and `convs` have one array per layer:
+ *  [P, Hv, dv, dk] and [P, D, K - 1 or more], with P = 1 + num_requests +
+ *  num_track, each f32, bf16 or f16. Dtype, sizes and strides are the same in
+ *  all layers. The elements of a slot must be dense, in any order of the axes.
+ *  There may be gaps between slots, and other arrays may lie in them. The
+ *  strides, dtypes, conv_layout and conv_extra of `options` are ignored. With
+ *  pending tokens, `convs` have exactly K - 1 + S positions, and the memory for
+ *  keys, deltas and decays is allocated on the device. */
 GDNRT_API gdnrt_status gdnrt_state_pool_wrap(
     gdnrt_device *device, const gdnrt_state_pool_options *options,
     const gdnrt_arg *states, const gdnrt_arg *convs, gdnrt_state_pool **pool,
     gdnrt_error *error);
 
-/** Destroys the pool and frees memory that it took. What was launched on its
- *  slots must have run. */
+/** Destroys the pool and frees the memory that it allocated. Launches that use
+ *  its slots must have ended. */
 GDNRT_API void gdnrt_state_pool_destroy(gdnrt_state_pool *pool);
 
-/** Counts at the time of the call. */
+/** The number of slots by use, at the time of the call. */
 typedef struct gdnrt_state_pool_info {
   size_t struct_size;
-  /** P, the null slot included. */
+  /** P, all slots, the null slot included. */
   int64_t num_slots;
   int64_t free_requests;
   int64_t used_requests;
   int64_t free_track;
   int64_t used_track;
-  /** Bytes of all memory of slots. */
+  /** The bytes of all slots, in all layers and buffers. */
   uint64_t bytes;
 } gdnrt_state_pool_info;
 GDNRT_STRUCT(gdnrt_state_pool_info)
@@ -139,7 +151,7 @@ GDNRT_API gdnrt_status gdnrt_state_pool_describe(const gdnrt_state_pool *pool,
                                                  gdnrt_state_pool_info *info,
                                                  gdnrt_error *error);
 
-/** Which memory of a layer. */
+/** The buffers of a layer. Those of pending tokens are f32. */
 typedef enum gdnrt_pool_buffer {
   /** [P, Hv, dv, dk] */
   GDNRT_POOL_STATE = 0,
@@ -147,16 +159,18 @@ typedef enum gdnrt_pool_buffer {
   GDNRT_POOL_CONV = 1,
   /** [P, D, K - 1 + conv_extra] */
   GDNRT_POOL_CONV_HISTORY = 2,
-  /** Of pending tokens, f32: [P, Hk, S, dk] */
+  /** [P, Hk, S, dk] */
   GDNRT_POOL_PENDING_KEYS = 3,
   /** [P, Hv, S, dv] */
   GDNRT_POOL_PENDING_DELTAS = 4,
-  /** [P, Hv, S], per channel [P, Hv, S, dk] */
+  /** [P, Hv, S], or [P, Hv, S, dk] with decays per channel */
   GDNRT_POOL_PENDING_DECAYS = 5
 } gdnrt_pool_buffer;
 
-/** A layer's memory as an argument of kernels. Its sizes and strides are the
- *  pool's, and like the address stay as they are until it is destroyed. */
+/** Fills `view` with a buffer of layer `layer` as an argument of kernels, with
+ *  the null slot. `view->sizes` and `view->strides` point into the pool. They
+ *  and `view->data` stay valid and unchanged until the pool is destroyed.
+ *  INVALID_ARGUMENT for a buffer of pending tokens if the pool has none. */
 GDNRT_API gdnrt_status gdnrt_state_pool_view(const gdnrt_state_pool *pool,
                                              int32_t buffer, int64_t layer,
                                              gdnrt_arg *view,
@@ -164,28 +178,31 @@ GDNRT_API gdnrt_status gdnrt_state_pool_view(const gdnrt_state_pool *pool,
 
 /*===-- Owning slots ------------------------------------------------------===*/
 
-/** Takes `count` slots for requests and writes their ids to `slots`; `*taken`
- *  is 1, or 0 where fewer are free, and then none is taken. With `zero` their
- *  memory is zeroed in the order of `stream`; otherwise it holds anything. */
+/** Takes `count` slots for requests, writes their ids to `slots` and sets
+ *  `*taken` to 1. If fewer are free, it takes none and sets `*taken` to 0. If
+ *  `zero` is 1, the slots are filled with zeros in the order of `stream`.
+ *  Otherwise their contents are undefined. */
 GDNRT_API gdnrt_status gdnrt_state_pool_allocate(gdnrt_state_pool *pool,
                                                  size_t count, int32_t zero,
                                                  void *stream, int32_t *slots,
                                                  int32_t *taken,
                                                  gdnrt_error *error);
 
-/** The same for track slots. */
+/** As gdnrt_state_pool_allocate, for track slots. */
 GDNRT_API gdnrt_status gdnrt_state_pool_allocate_track(
     gdnrt_state_pool *pool, size_t count, int32_t zero, void *stream,
     int32_t *slots, int32_t *taken, gdnrt_error *error);
 
-/** Gives back slots of either kind: all of them, or none where one is not in
- *  use, is padding or is named twice. The stream matters for debug checks. */
+/** Frees slots of either kind. If one of them is not in use, is padding or is
+ *  named twice, none is freed (INVALID_ARGUMENT). `stream` is used only with
+ *  debug checks, to fill the slots with NaN. */
 GDNRT_API gdnrt_status gdnrt_state_pool_free(gdnrt_state_pool *pool,
                                              const int32_t *slots, size_t count,
                                              void *stream, gdnrt_error *error);
 
-/** Takes a slot for a request and copies all of `source` to it; `*taken` is 0
- *  where none is free. */
+/** Takes a slot for a request, copies all of slot `source` to it in the order
+ *  of `stream`, and sets `*taken` to 1. If no slot is free, sets `*taken` to 0.
+ */
 GDNRT_API gdnrt_status gdnrt_state_pool_fork(gdnrt_state_pool *pool,
                                              int32_t source, void *stream,
                                              int32_t *slot, int32_t *taken,
@@ -193,36 +210,38 @@ GDNRT_API gdnrt_status gdnrt_state_pool_fork(gdnrt_state_pool *pool,
 
 /*===-- The memory of slots -----------------------------------------------===*/
 
-/* Ids that are negative or the null slot are padding and are passed over. Ids
- * past the end, and with debug checks slots that are free, are an
- * INVALID_ARGUMENT, and then nothing is done. */
+/* In the functions below, an id that is negative or the null slot is padding
+ * and is ignored. An id past the end, or with debug checks a slot that is free,
+ * is an INVALID_ARGUMENT, and then nothing is done. */
 
-/** Zeroes slots, all layers and all memory of them. */
+/** Fills slots with zeros, in all layers and buffers. */
 GDNRT_API gdnrt_status gdnrt_state_pool_reset(gdnrt_state_pool *pool,
                                               const int32_t *slots,
                                               size_t count, void *stream,
                                               gdnrt_error *error);
 
-/** Copies slot from[i] to slot to[i], all layers and all memory of them, with
- *  what is pending. Pairs of one slot twice are passed over; a target that is
- * also a source or another target is an INVALID_ARGUMENT. */
+/** Copies slot from[i] to slot to[i], in all layers and buffers, pending tokens
+ *  included. A pair with from[i] equal to to[i] is ignored. A target that is
+ *  also a source or the target of another pair is an INVALID_ARGUMENT. */
 GDNRT_API gdnrt_status gdnrt_state_pool_copy(gdnrt_state_pool *pool,
                                              const int32_t *from,
                                              const int32_t *to, size_t count,
                                              void *stream, gdnrt_error *error);
 
-/** Lets the entries copy_slots and zero_slots of an image, kernels of the
- * pool's device, copy and zero states and windows: one launch per layer for up
- * to 256 slots. They serve the first stream that asks for it; on others, on a
- * stream that is captured, and for what entries do not know (history, pending
- * tokens, NaN of debug checks), the device fills and copies. Called before
- * others use the pool; takes the memory that launches need. */
+/** Makes the pool copy and zero states and windows with the entries copy_slots
+ *  and zero_slots of an image: one launch per layer for up to 256 slots. Both
+ *  are kernels of the pool's device. The kernels are used on the first stream
+ *  that asks for such work. On other streams and on a stream that is being
+ *  captured, the pool uses the fill and copy functions of the device. So it
+ *  does for what the entries do not know: windows with more than K - 1
+ *  positions, pending tokens, and the NaN of debug checks. Called before other
+ *  threads use the pool. Allocates the memory that the launches need. */
 GDNRT_API gdnrt_status gdnrt_state_pool_use_kernels(
     gdnrt_state_pool *pool, const gdnrt_kernel *copy_slots,
     const gdnrt_kernel *zero_slots, gdnrt_error *error);
 
-/** For debugging: an INVALID_ARGUMENT unless the ids of a batch, padding aside,
- *  are in use and each occurs once. */
+/** For debugging. INVALID_ARGUMENT unless every id of a batch that is not
+ *  padding is in use and occurs once. */
 GDNRT_API gdnrt_status gdnrt_state_pool_check_batch(gdnrt_state_pool *pool,
                                                     const int32_t *slots,
                                                     size_t count,
