@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A fixed block of 64-byte aligned memory: copies of images and the scratch of
-// worker threads.
+// A block of 64-byte aligned memory of fixed size, for copies of images and for
+// the scratch memory of worker threads.
 
 #ifndef GDNRT_ALIGNED_BYTES_H
 #define GDNRT_ALIGNED_BYTES_H
@@ -20,8 +20,8 @@ struct FreeDeleter {
 };
 using AlignedBytes = std::unique_ptr<uint8_t[], FreeDeleter>;
 
-/// At least `size` bytes at a multiple of 64, or null if there is no memory.
-/// The contents are undefined.
+/// Allocates at least `size` bytes at a multiple of 64. Null if there is no
+/// memory. The contents are undefined.
 AlignedBytes allocateAligned(size_t size);
 
 } // namespace gdnrt

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The base of attention backends: which methods each has, what the others
-// refuse, and the dispatch by mode. Meaning: gdn-c/attention.h.
+// The base class of attention backends, with the methods that a backend may
+// leave out, and the dispatch by mode. The meaning of the methods is in
+// gdn-c/attention.h.
 
 #ifndef GDNRT_ATTENTION_BACKEND_H
 #define GDNRT_ATTENTION_BACKEND_H
@@ -16,7 +17,7 @@
 
 namespace gdnrt {
 
-// Plain data, so the C ABI's structs are ours.
+// The structs are plain data, so the runtime uses those of the C ABI.
 using ForwardBatch = gdnrt_forward_batch;
 using GraphBatch = gdnrt_graph_batch;
 using AttentionCall = gdnrt_attention_call;
@@ -38,10 +39,11 @@ public:
   virtual Status forwardExtend(const AttentionCall &call,
                                const ForwardBatch &batch) = 0;
 
-  /// Decode or extend by mode; idle batches get zeros and reach no backend.
+  /// Calls forwardDecode or forwardExtend by the mode of the batch. For an idle
+  /// batch fills `out` with zeros and calls neither.
   Status forward(const AttentionCall &call, const ForwardBatch &batch);
 
-  // These refuse unless a backend has them.
+  // Methods that a backend may leave out: they are UNSUPPORTED then.
   virtual Status forwardGdn(GDNLayer &layer, const ForwardBatch &batch,
                             const gdnrt_named_arg *tokens, size_t count);
   virtual Result<int64_t> getCudaGraphSeqLenFillValue();
@@ -49,7 +51,8 @@ public:
   virtual Status initForwardMetadataCaptureCudaGraph(const GraphBatch &batch);
   virtual Status initForwardMetadataReplayCudaGraph(const GraphBatch &batch);
 
-  /// What the linear side was told last; null if nothing or if there is none.
+  /// The last metadata of linear attention, or null if there is none or if the
+  /// backend has no linear attention.
   virtual const GDNForwardMetadata *forwardMetadata() const { return nullptr; }
   Device &device() const { return *device_; }
   const std::shared_ptr<Device> &sharedDevice() const { return device_; }
@@ -58,20 +61,22 @@ private:
   std::shared_ptr<Device> device_;
 };
 
-/// A backend that the caller implements in C.
+/// Makes a backend that the caller implements in C.
 Result<std::shared_ptr<AttentionBackend>>
 makeCustomBackend(std::shared_ptr<Device> device,
                   const gdnrt_attention_callbacks &callbacks);
 
-/// Attention over a paged cache on a CPU.
+/// Makes a backend for attention over a paged cache on a CPU. UNSUPPORTED if
+/// the device is not a CPU.
 Result<std::shared_ptr<AttentionBackend>>
 makePagedBackend(std::shared_ptr<Device> device);
 
-/// Linear attention on pooled states.
+/// Makes a backend for linear attention on pooled states.
 std::shared_ptr<AttentionBackend>
 makeGDNBackend(std::shared_ptr<Device> device);
 
-/// Full attention by one, linear attention by the other.
+/// A backend that uses one backend for full attention and another one for
+/// linear attention.
 class HybridAttnBackend final : public AttentionBackend {
 public:
   HybridAttnBackend(std::shared_ptr<AttentionBackend> full,

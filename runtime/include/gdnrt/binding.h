@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A complete, checked set of arguments for one entry, held as the flat words
-// that code consumes. Binding looks at descriptions of arrays and never at
-// what their pointers point at.
+// A complete and checked set of arguments for one entry, stored as the array of
+// words that code takes. Binding uses the addresses, types, sizes and strides
+// of arrays. It never reads or writes their elements.
 
 #ifndef GDNRT_BINDING_H
 #define GDNRT_BINDING_H
@@ -31,7 +31,7 @@ struct Argument {
   int64_t nullSlot = 0;
 };
 
-/// An argument that passed the checks which concern it alone.
+/// An argument that has passed the checks of a single argument.
 struct BoundParam {
   bool present = false;
   void *data = nullptr;
@@ -43,52 +43,59 @@ struct BoundParam {
 
 class Binding {
 public:
-  /// Binds `count` arguments in parameter order. `code` will run, on a device
-  /// with `workers` workers; it is copied. `encoder` is that of the loaded
-  /// code, which has to live as long as the binding.
+  /// Binds `count` arguments in the order of the parameters. `code`, which is
+  /// copied, is the code that will run, on a device with `workers` workers.
+  /// `encoder` belongs to the loaded code, which must outlive the binding; null
+  /// if the code has no tensor maps.
   static Result<std::unique_ptr<Binding>>
   make(std::shared_ptr<const EntrySchema> entry, const CodeSchema &code,
        const Argument *args, size_t count, int workers = 1,
        const TensorMapEncoder *encoder = nullptr);
 
-  /// Replaces the arguments of some parameters and checks everything again.
-  /// On failure the binding is what it was. Takes no memory on success.
+  /// Replaces the arguments of some parameters and checks all arguments again.
+  /// On failure the binding is unchanged. Allocates nothing on success.
   Status rebind(const size_t *params, const Argument *args, size_t count);
 
-  /// Gives launches `bytes` bytes at `data` (a multiple of 64) to work in; null
-  /// and 0 take them away. They must overlap no argument. On failure the
-  /// binding is what it was.
+  /// Gives launches a workspace of `bytes` bytes at `data`, a multiple of 64,
+  /// which must overlap no argument. Null and 0 remove it. On failure the
+  /// binding is unchanged.
   Status setWorkspace(void *data, uint64_t bytes);
-  /// The same for a workspace that launches of other entries have as well, one
-  /// launch at a time: its first `counterBytes` bytes, a multiple of 64, are
-  /// counters, zero now, and no regions of any of them.
+  /// As setWorkspace, for a workspace that launches of other entries use as
+  /// well, one launch at a time. Its first `counterBytes` bytes, a multiple of
+  /// 64, hold the counters, which are zero when this is called. No entry puts a
+  /// region there.
   Status shareWorkspace(void *data, uint64_t bytes, uint64_t counterBytes);
-  /// Bytes at the start of a workspace of `bytes` bytes that whoever gives it
-  /// zeroes, in the order of the launches.
+  /// The number of bytes at the start of a workspace of `bytes` bytes that the
+  /// caller must fill with zeros when it gives the workspace, in the order of
+  /// the launches.
   uint64_t bytesToZero(uint64_t bytes) const {
     return plan_.bytesToZero(bytes);
   }
   void *workspace() const { return workspace_.data; }
-  /// Makes launches take variant `index` whatever its conditions say; nothing:
-  /// they choose again. Where arguments do not lie as it asks, they fail.
+  /// Makes launches take variant `index` whatever its conditions say. Without a
+  /// value, launches choose a variant again. If the arguments do not lie as the
+  /// variant asks, launches fail.
   Status forceVariant(std::optional<size_t> index);
-  /// Makes launches run one stage of their variant alone; nothing: all of them.
+  /// Makes launches run only one stage of their variant. Without a value, they
+  /// run all stages.
   void forceStage(std::optional<size_t> index) { stage_ = index; }
   /// Whether launches take only variants that give a sequence the same bits in
   /// any batch; see gdnrt_binding_set_batch_invariant.
   void setBatchInvariant(bool wanted);
-  /// Whether launches may begin before the kernel ahead of them has ended,
-  /// which conditions of variants may ask for.
+  /// Whether launches may begin before the previous kernel has ended.
+  /// Conditions of variants may ask for that (`dependent`).
   void allowDependentLaunch(bool allowed);
   bool allowsDependentLaunch() const { return dependentLaunch_; }
 
   const EntrySchema &entry() const { return *entry_; }
-  /// All parameters, all symbols, then the address of each region of the
-  /// chosen variant's workspace.
+  /// The words: all parameters, all symbols, then the address of each region of
+  /// the workspace of the chosen variant.
   const std::vector<int64_t> &words() const { return words_; }
-  /// kMapWords words for each box of stage `index` of the chosen variant.
+  /// The tensor maps of stage `index` of the chosen variant, kMapWords words
+  /// for each.
   const int64_t *maps(size_t index) const { return maps_.ofStage(index); }
-  /// Whether it was made with the encoder of its code, so that there are maps.
+  /// Whether the binding has tensor maps: the code has some, and the binding
+  /// was made with its encoder.
   bool hasMaps() const { return maps_.areNeeded(); }
   const std::vector<BoundParam> &params() const { return params_; }
   int64_t symbol(size_t index) const {
@@ -97,23 +104,25 @@ public:
 
   /// The variant that a launch takes.
   size_t variant() const { return variant_; }
-  /// Fails if there is no variant whose workspace fits, or the forced one's
-  /// does not, or arguments do not lie as that one asks, or a map of its boxes
-  /// could not be made.
+  /// Fails if no variant's workspace fits, if the workspace of the forced
+  /// variant does not fit, if the arguments do not lie as the forced variant
+  /// asks, or if one of its tensor maps could not be made.
   Status checkVariant() const;
-  /// Whether the workspace is enough for that variant; then `checkVariant` says
-  /// what else is wrong.
+  /// Whether the workspace is large enough for the chosen variant. If it is,
+  /// checkVariant fails only for another reason.
   bool hasPlace() const { return workspace_.fits(plan_.variants()[variant_]); }
-  /// Units of stage `index` of the chosen variant; none if another is forced.
+  /// The number of units of stage `index` of the chosen variant. 0 if another
+  /// stage is forced.
   int64_t stageUnits(size_t index) const {
     if (stage_ && *stage_ != index)
       return 0;
     return plan_.variants()[variant_].stageUnits[index];
   }
-  /// Units of work of one launch, of all stages.
+  /// The number of units of one launch, over all stages.
   int64_t units() const;
-  /// Bytes of workspace with which a launch takes the variant that it would
-  /// take if there was enough. Fails if that cannot be told.
+  /// The bytes of workspace that the preferred variant needs: the variant that
+  /// a launch takes if the workspace is large enough. Fails if the size is
+  /// negative or too large.
   Result<uint64_t> workspaceBytes() const;
 
 private:
@@ -123,9 +132,11 @@ private:
   struct Workspace {
     void *data = nullptr;
     uint64_t bytes = 0;
-    /// The start that is kept for counters, also those of other entries.
+    /// Bytes at the start that are reserved for counters, including those of
+    /// other entries.
     uint64_t reservedBytes = 0;
-    /// The start that was zeroed and that no region used since.
+    /// Bytes at the start that were filled with zeros and that no region has
+    /// used since.
     uint64_t zeroBytes = 0;
 
     bool fits(const LaunchPlan::Variant &variant) const {
@@ -152,19 +163,19 @@ private:
   CodeSchema code_;
   int workers_;
   SymbolSolver solver_;
-  /// What is bound now, and what the next commit will bind.
+  /// The arguments that are bound, and those that the next commit binds.
   std::vector<BoundParam> params_, nextParams_;
   std::vector<const int64_t *> nextSizes_;
   LaunchPlan plan_, nextPlan_;
   TensorMaps maps_, nextMaps_;
   std::vector<int64_t> words_;
-  /// The values of the symbols that are bound now.
+  /// The values of the symbols for the bound arguments.
   std::vector<int64_t> symbols_;
   Workspace workspace_;
   std::optional<size_t> forced_, stage_;
   size_t variant_ = 0;
-  /// Why maps_ are not those of variant_, where the call that chose it could
-  /// not fail.
+  /// The reason why maps_ are not the tensor maps of variant_, if a call chose
+  /// the variant that could not report a failure.
   Status mapStatus_;
   bool batchInvariant_ = false;
   bool dependentLaunch_ = false;

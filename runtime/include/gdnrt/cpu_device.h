@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The CPU as a device: one queue, whose launches have run when they return.
+// The CPU as a device. It has one queue, and its launches have ended when they
+// return.
 
 #ifndef GDNRT_CPU_DEVICE_H
 #define GDNRT_CPU_DEVICE_H
@@ -11,8 +12,9 @@
 
 namespace gdnrt {
 
-/// A CPU device with `numWorkers` threads, the caller of launch included; 0
-/// means one for each hardware thread, 1 means no other thread.
+/// Creates a CPU device with `numWorkers` threads, 0 to 1024, the thread that
+/// calls launch included. 0 means one for each hardware thread, 1 means only
+/// the calling thread.
 Result<std::shared_ptr<Device>> createCpuDevice(int numWorkers);
 
 } // namespace gdnrt

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The features of the CPU under the names of __builtin_cpu_supports, which
-// takes literals only; hence a table.
+// The features of the CPU, by their names in __builtin_cpu_supports. That
+// function takes only literals, so the names are in a table.
 
 #ifndef GDNRT_CPU_FEATURES_H
 #define GDNRT_CPU_FEATURES_H
@@ -12,10 +12,10 @@
 
 namespace gdnrt {
 
-/// Whether this CPU has `feature`. A name that the table lacks is not there.
+/// Whether this CPU has `feature`. False for a name that is not in the table.
 bool cpuHasFeature(std::string_view feature);
 
-/// All names of the table that this CPU has, in the order of the table.
+/// The features of this CPU that are in the table, in the order of the table.
 std::vector<std::string> cpuFeatures();
 
 } // namespace gdnrt

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The part of the CUDA driver's C ABI that the runtime uses, declared here so
-// that building needs no CUDA toolkit. Names are our own; the numbers and the
-// layouts are those that the driver documents and keeps.
+// The part of the C ABI of the CUDA driver that the runtime uses. It is
+// declared here so that the build needs no CUDA toolkit. The names are those of
+// the runtime. The numbers and layouts are those that the driver documents and
+// keeps stable.
 
 #ifndef GDNRT_CUDA_ABI_H
 #define GDNRT_CUDA_ABI_H
@@ -16,7 +17,7 @@ namespace gdnrt::cuda {
 using Result = int;
 /// CUdevice: a number.
 using Device = int;
-/// CUdeviceptr: an address of the device.
+/// CUdeviceptr: an address in device memory.
 using Address = uint64_t;
 /// Opaque handles; a null stream is the legacy default stream.
 using Context = struct OpaqueContext *;
@@ -27,7 +28,7 @@ using Event = struct OpaqueEvent *;
 using Graph = struct OpaqueGraph *;
 using UserObject = struct OpaqueUserObject *;
 
-// Values of CUresult that the runtime tells apart.
+// Values of CUresult that the runtime handles in different ways.
 constexpr Result kSuccess = 0;
 constexpr Result kOutOfMemory = 2;
 constexpr Result kDeinitialized = 4;
@@ -159,7 +160,7 @@ static_assert(sizeof(LaunchConfig) == 56 &&
   X(memorySet, cuMemsetD8Async,                                                \
     (Address address, unsigned char value, size_t bytes, Stream stream))
 
-/// Entry points that older drivers lack; null there.
+/// Entry points that older drivers do not have. They are null then.
 #define GDNRT_CUDA_OPTIONAL(X)                                                 \
   X(functionLoad, cuFuncLoad, (Function function))                             \
   X(streamIsCapturing, cuStreamIsCapturing, (Stream stream, int *status))      \

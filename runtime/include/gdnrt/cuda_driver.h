@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The CUDA driver, found at run time: a table of its entry points, its errors
-// as statuses, and contexts that are current for a while. Nothing of it is
-// looked for before a CUDA device is created.
+// The CUDA driver, which is loaded at run time: the table of its entry points,
+// its errors as statuses, and a guard that makes a context current. The driver
+// is not looked for before a CUDA device is created.
 
 #ifndef GDNRT_CUDA_DRIVER_H
 #define GDNRT_CUDA_DRIVER_H
@@ -15,12 +15,13 @@
 
 namespace gdnrt::cuda {
 
-/// The driver's library under its usual name.
+/// The usual name of the driver's library.
 constexpr char kDriverLibrary[] = "libcuda.so.1";
 
 struct Driver {
-  /// Loads `library` and initialises it. UNSUPPORTED if there is no such
-  /// library, or no device, or the driver is too old. It is never unloaded.
+  /// Loads `library` and initialises the driver. UNSUPPORTED if there is no
+  /// such library or no device, or if the driver is too old. The library is
+  /// never unloaded.
   static ::gdnrt::Result<std::shared_ptr<const Driver>>
   load(const char *library);
 
@@ -28,7 +29,7 @@ struct Driver {
   /// "<what>: cuLaunchKernelEx: CUDA_ERROR_INVALID_VALUE (1): invalid argument"
   Status check(Result result, const char *call, std::string_view what) const;
 
-  /// 12080 for CUDA 12.8.
+  /// The version of the driver's CUDA: 12080 for CUDA 12.8.
   int version = 0;
 
   // NOLINTBEGIN(bugprone-macro-parentheses): of a list of parameters
@@ -40,11 +41,11 @@ struct Driver {
   // NOLINTEND(bugprone-macro-parentheses)
 };
 
-/// A context of one device: the caller's, or the primary one, which is then
-/// retained as long as the object lives.
+/// A context of one device: the caller's context, or the primary context, which
+/// is retained as long as the object exists.
 class DeviceContext {
 public:
-  /// The context that is current on this thread, if it belongs to `device`,
+  /// The context that is current on this thread if it belongs to `device`,
   /// otherwise the primary context of `device`.
   static ::gdnrt::Result<std::shared_ptr<DeviceContext>>
   find(std::shared_ptr<const Driver> driver, Device device);
@@ -68,8 +69,8 @@ private:
   bool isRetained_;
 };
 
-/// Makes a context current on this thread, and what was current again at the
-/// end. Costs one call where the context is current already.
+/// Makes a context current on this thread, and restores the previous one in its
+/// destructor. Costs one call of the driver if the context is current already.
 class CurrentContext {
 public:
   explicit CurrentContext(const DeviceContext &context);
@@ -77,7 +78,7 @@ public:
   CurrentContext(const CurrentContext &) = delete;
   CurrentContext &operator=(const CurrentContext &) = delete;
 
-  /// Whether the context is current now.
+  /// OK if the context is current now, otherwise the failure of the driver.
   const Status &status() const { return status_; }
 
 private:
@@ -86,8 +87,8 @@ private:
   bool isPushed_ = false;
 };
 
-/// Lets this thread load and allocate while another one captures a graph,
-/// which the driver otherwise forbids in the default capture mode.
+/// Allows this thread to load and allocate while another thread captures a
+/// graph. The driver forbids that in the default capture mode.
 class RelaxedCapture {
 public:
   explicit RelaxedCapture(const Driver &driver);

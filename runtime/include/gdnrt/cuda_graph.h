@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a captured launch needs lives as long as the graph, through the driver's
-// user objects. Their destructors may not call the driver: they put what they
-// held aside, and calls of the runtime that may unload and free release it.
+// Keeps what a captured launch needs alive as long as the graph, with user
+// objects of the driver. The destructor of a user object must not call the
+// driver. So it moves its content to a list, and later calls of the runtime
+// that may unload and free release the list.
 
 #ifndef GDNRT_CUDA_GRAPH_H
 #define GDNRT_CUDA_GRAPH_H
@@ -13,15 +14,16 @@
 
 namespace gdnrt::cuda {
 
-/// If `stream` is captured, `object` lives as long as the graph and what is
-/// made of it; otherwise, and where the driver has no user objects, nothing is
-/// done. The context is current. Messages begin with `what`.
+/// If `stream` is being captured, keeps `object` alive as long as the graph and
+/// everything that is instantiated from it. Does nothing if the stream is not
+/// captured or if the driver has no user objects. The context is current.
+/// Messages begin with `what`.
 Status keepForGraph(const Driver &driver, Stream stream,
                     const std::shared_ptr<const void> &object,
                     std::string_view what);
 
-/// Releases what graphs held that are gone, also while another thread captures.
-/// Called where nothing is locked.
+/// Releases what destroyed graphs kept. It may be called while another thread
+/// captures, but not with a lock held.
 void releaseOfGraphs(const Driver &driver);
 
 } // namespace gdnrt::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loaded modules of a CUDA context and the kernels in them.
+// Modules that are loaded into a CUDA context, and their kernels.
 
 #ifndef GDNRT_CUDA_KERNEL_H
 #define GDNRT_CUDA_KERNEL_H
@@ -15,11 +15,12 @@
 
 namespace gdnrt::cuda {
 
-/// One blob, loaded into a context until nobody uses it.
+/// A blob of an image that is loaded into a context. Unloaded with its last
+/// user.
 class LoadedModule {
 public:
-  /// Loads a cubin, or lets the driver assemble PTX. Messages begin with
-  /// `what` and end with the assembler's log.
+  /// Loads a cubin, or PTX, which the driver then assembles. Error messages
+  /// begin with `what` and end with the log of the assembler.
   static ::gdnrt::Result<std::shared_ptr<LoadedModule>>
   load(std::shared_ptr<const DeviceContext> context,
        const ImageContents::Blob &blob, CodeFormat format,
@@ -38,36 +39,38 @@ private:
   Module module_;
 };
 
-/// The words of a launch are passed by value. 4 KiB is what every GPU takes.
+/// The words of a launch are passed by value. Every GPU takes 4 KiB.
 constexpr size_t kMostWords = 4096 / sizeof(int64_t);
 
-/// Words that follow those of a binding: the workspace and the units.
+/// The words after those of a binding: the address of the workspace and the
+/// number of units.
 constexpr size_t kExtraWords = 2;
 
-/// Where maps begin behind `numWords` words.
+/// The index of the first word of the tensor maps, which follow `numWords`
+/// words.
 constexpr size_t firstMapWord(size_t numWords) {
   return (numWords + kMapAlignmentWords - 1) / kMapAlignmentWords *
          kMapAlignmentWords;
 }
 
-/// A kernel that can be launched without further preparation.
+/// A kernel that is ready for launches.
 class Kernel {
 public:
-  /// Finds `symbol` and prepares it for launches as `schema` says, which pass
-  /// `numWords` words and the maps of its boxes. `what` names the entry in
-  /// messages. The context is current.
+  /// Finds `symbol` and prepares it for launches with the parameters of
+  /// `schema`. A launch passes `numWords` words and the tensor maps of the
+  /// kernel. `what` names the entry in messages. The context is current.
   static ::gdnrt::Result<Kernel> make(std::shared_ptr<LoadedModule> module,
                                       const std::string &symbol,
                                       const LaunchSchema &schema,
                                       size_t numWords, int multiprocessors,
                                       const std::string &what);
 
-  /// Launches `units` units (at least 1). With `dependent` the kernel may
-  /// begin before the one ahead of it has ended, if its schema allows that.
+  /// Launches `units` units, 1 or more. With `dependent` the kernel may begin
+  /// before the previous kernel has ended, if its schema allows that.
   Status launch(const int64_t *words, int64_t units, Stream stream,
                 bool dependent) const;
 
-  /// Blocks of a launch of `units` units.
+  /// The number of blocks of a launch of `units` units.
   int64_t numBlocks(int64_t units) const;
 
 private:
@@ -76,7 +79,7 @@ private:
   std::shared_ptr<LoadedModule> module_;
   Function function_ = nullptr;
   uint32_t threads_ = 0, sharedBytes_ = 0, cluster_ = 1;
-  /// 0 for one block per unit.
+  /// The maximum number of blocks. 0 means one block per unit.
   int64_t mostBlocks_ = 0;
   bool dependent_ = false;
   /// The entry and the symbol, for messages.

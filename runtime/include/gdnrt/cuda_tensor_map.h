@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The driver's maps of boxes (CUtensorMap).
+// Tensor maps of the driver (CUtensorMap).
 
 #ifndef GDNRT_CUDA_TENSOR_MAP_H
 #define GDNRT_CUDA_TENSOR_MAP_H
@@ -17,11 +17,13 @@ static_assert(sizeof(TensorMap) == kMapWords * sizeof(int64_t) &&
                   alignof(TensorMap) == kMapAlignmentWords * sizeof(int64_t),
               "maps are laid out as the driver's");
 
-/// Maps over 128-byte pieces of rows, which arrive swizzled:
+/// Makes tensor maps of arrays whose rows are cut into pieces of 128 bytes. TMA
+/// copies swizzle the pieces. The dimensions of a map are:
+///
 ///   dimension 0   64 columns
 ///   dimension 1   rows
 ///   dimension 2   pieces of a row
-///   then          what is left, from the innermost to the outermost
+///   then          the other dimensions of the array, innermost first
 class CudaTensorMapEncoder final : public TensorMapEncoder {
 public:
   /// `what` names the entry in messages.

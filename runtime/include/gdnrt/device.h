@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the runtime asks of a device: load the code of an entry, run units of a
-// bound call in the order of a stream, wait. Devices are used from any thread
-// at once.
+// The interface of a device: load the code of an entry, run the units of a
+// binding in the order of a stream, wait, and work on memory. Any number of
+// threads may use a device at once.
 
 #ifndef GDNRT_DEVICE_H
 #define GDNRT_DEVICE_H
@@ -22,30 +22,31 @@ namespace gdnrt {
 struct DeviceProperties {
   /// "cpu", "cuda" or "null".
   std::string kind;
-  /// For people, for example "x86-64 CPU, 2 workers".
+  /// A text for people, for example "x86-64 CPU, 2 workers".
   std::string name;
-  /// Values of Code.target that the device runs.
+  /// The values of Code.target (image.fbs) that the device can run.
   std::vector<std::string> targets;
-  /// Features of codes that the device has.
+  /// The features of the device that code may need.
   std::vector<std::string> features;
   int numWorkers = 0;
-  /// Whether the host may read what arguments point at.
+  /// Whether the host can read the memory of arguments.
   bool hostReadable = false;
 };
 
-/// The code of one entry, loaded and ready. Whatever a launch needs (scratch,
-/// handles) exists from here on.
+/// The code of one entry, loaded and ready for launches. Everything that a
+/// launch needs, such as scratch memory and handles, exists already.
 class LoadedCode {
 public:
   virtual ~LoadedCode();
-  /// The code of the entry that the device chose.
+  /// The schema of the code that the device chose.
   virtual const CodeSchema &schema() const = 0;
   /// Its index among the codes of the entry.
   virtual size_t codeIndex() const = 0;
-  /// What makes the maps of bindings; null where code has no boxes.
+  /// The encoder that makes the tensor maps of bindings. Null if the code has
+  /// none.
   virtual const TensorMapEncoder *tensorMapEncoder() const { return nullptr; }
-  /// Runs all units of `binding`, in the order of `stream`; may return before
-  /// they ran. The words may be rebound as soon as it returns.
+  /// Runs all units of `binding` in the order of `stream`. It may return before
+  /// they have ended. The binding may be rebound as soon as it returns.
   virtual Status launch(const Binding &binding, void *stream) = 0;
 };
 
@@ -54,45 +55,49 @@ public:
   virtual ~Device();
   virtual const DeviceProperties &properties() const = 0;
   /// Loads the first code of the entry that the device can run, or code
-  /// `forcedCode` if it can run that. Needs the image during the call only.
+  /// `forcedCode` if it can run that one. The image is needed only during the
+  /// call.
   virtual Result<std::unique_ptr<LoadedCode>>
   load(const Image &image, size_t entry, std::optional<size_t> forcedCode) = 0;
   Result<std::unique_ptr<LoadedCode>> load(const Image &image, size_t entry) {
     return load(image, entry, std::nullopt);
   }
-  /// Waits for all that was launched on `stream`.
+  /// Waits until everything that was launched on `stream` has ended.
   virtual Status synchronize(void *stream) = 0;
 
-  /// Whether launches on `stream` are recorded into a graph now instead of run.
+  /// Whether `stream` is being captured into a graph, so that launches on it
+  /// are recorded and do not run.
   virtual Result<bool> isCapturing(void *stream);
 
-  /// `object` lives as long as a graph that launches on `stream` are recorded
-  /// into now, if they are and the driver can keep it.
+  /// If `stream` is being captured, keeps `object` alive as long as the graph.
+  /// Does nothing if it is not captured or if the driver cannot keep objects.
   virtual Status keepForGraph(void *stream,
                               const std::shared_ptr<const void> &object);
 
-  /// Sets every byte of memory of the device, in the order of `stream`.
+  /// Sets `bytes` bytes of device memory to `value`, in the order of `stream`.
   virtual Status fill(void *data, uint8_t value, uint64_t bytes,
                       void *stream) = 0;
-  /// Copies within the device, in the order of `stream`; the two are apart.
+  /// Copies device memory to device memory, in the order of `stream`. The two
+  /// ranges do not overlap.
   virtual Status copy(void *to, const void *from, uint64_t bytes,
                       void *stream) = 0;
 
-  /// Copies from the host in the order of `stream`. `from` has been read when
-  /// this returns; so it is refused where the stream is captured.
+  /// Copies from the host to the device in the order of `stream`. `from` has
+  /// been read when this returns. UNSUPPORTED while the stream is being
+  /// captured.
   virtual Status upload(void *to, const void *from, uint64_t bytes,
                         void *stream) = 0;
 
-  /// Memory of the device for tools. Copies follow what runs on the null
-  /// stream and have ended when they return.
+  /// Device memory for tools. A copy begins after everything on the null stream
+  /// has ended, and has ended itself when it returns.
   virtual Result<void *> allocate(size_t bytes) = 0;
   virtual Status free(void *data) = 0;
   virtual Status write(void *to, const void *from, size_t bytes) = 0;
   virtual Status read(void *to, const void *from, size_t bytes) = 0;
 };
 
-/// UNSUPPORTED where launches on `stream` are recorded into a graph, which
-/// `what` (lower case, for the message) cannot be.
+/// UNSUPPORTED if `stream` is being captured into a graph. `what` (lower case)
+/// is the name in the message of what cannot be captured.
 Status refuseCapture(Device &device, void *stream, const char *what);
 
 } // namespace gdnrt

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What an image says about one entry, as plain values that own their memory:
-// they stay valid when the image is gone.
+// The schema of an entry, as plain values that own their memory. They stay
+// valid when the image is destroyed.
 
 #ifndef GDNRT_ENTRY_SCHEMA_H
 #define GDNRT_ENTRY_SCHEMA_H
@@ -19,7 +19,7 @@
 
 namespace gdnrt {
 
-/// The most dimensions a parameter may have.
+/// The maximum number of dimensions of a parameter.
 constexpr int kMaxRank = 8;
 
 enum class DType : uint8_t { f32, bf16, f16, i32, i64, i1, f64 };
@@ -43,12 +43,13 @@ struct ParamSchema {
   std::vector<std::string> dimTexts;
   bool unitStrideLast = false;
   bool optional = false;
-  /// Index of the data pointer among the words of a bound call.
+  /// The index of the data pointer among the words of a binding.
   size_t firstWord = 0;
 
   int rank() const { return static_cast<int>(dims.size()); }
   bool isWritten() const { return access != Access::read; }
-  /// Data pointer, sizes, strides, and the null slot of a pool.
+  /// The number of words: data pointer, sizes, strides, and the null slot of a
+  /// pool.
   size_t numWords() const {
     return 1 + 2 * dims.size() + (kind == ParamKind::pool ? 1 : 0);
   }
@@ -59,19 +60,20 @@ enum class CodeFormat : uint8_t { sharedObject, cubin, ptx };
 /// "shared object", "cubin" or "PTX".
 const char *toString(CodeFormat format);
 
-/// An array of which a kernel copies boxes; table TensorMap of the schema says
-/// what is meant.
+/// An array of which a kernel copies boxes with a tensor map. Table TensorMap
+/// of image.fbs explains the members.
 struct TensorMapSchema {
-  /// Whose boxes: one of the two.
+  /// The array: a parameter or a region of the workspace. One of the two is
+  /// set.
   std::optional<size_t> param, region;
-  /// Of a region.
+  /// The sizes of a region.
   std::vector<LinearForm> sizes;
   uint32_t rowsDim = 0;
   uint32_t rows = 0;
   uint32_t pieces = 0;
 };
 
-/// How a GPU launches a kernel; table Launch of the schema says what is meant.
+/// How a GPU launches a kernel. Table Launch of image.fbs explains the members.
 struct LaunchSchema {
   uint32_t threads = 0;
   uint64_t sharedBytes = 0;
@@ -82,7 +84,7 @@ struct LaunchSchema {
   std::vector<TensorMapSchema> tensorMaps;
 };
 
-/// What the assembler said about a kernel.
+/// The resources of a kernel, as ptxas reports them.
 struct ResourcesSchema {
   uint32_t registers = 0;
   uint32_t staticSharedBytes = 0;
@@ -92,52 +94,55 @@ struct ResourcesSchema {
   uint32_t codeBytes = 0;
 };
 
-/// The product of linear forms; none is 1.
+/// A product of linear forms. A product without forms is 1.
 using Product = std::vector<LinearForm>;
 
-/// One pass over a grid of units.
+/// A stage: the kernel of a variant that runs over one grid of units.
 struct StageSchema {
   std::string symbol;
   std::vector<LinearForm> grid;
   uint64_t scratchBytes = 0;
-  /// Present unless the code is a shared object.
+  /// Set for code of GPUs, not for shared objects.
   std::optional<LaunchSchema> launch;
   std::optional<ResourcesSchema> resources;
 };
 
-/// left <= right, over the entry's symbols and, behind them, the workers of the
-/// device, and 1 where launches may be dependent, else 0.
+/// The condition left <= right. The symbols of the forms are those of the
+/// entry, then the number of workers of the device, then `dependent`: 1 if
+/// launches may begin early, else 0.
 struct ConditionSchema {
   Product left, right;
 };
 
-/// How an array has to lie; table Layout of the schema says what is meant.
+/// What a variant asks of the alignment and the strides of an array. Table
+/// Layout of image.fbs explains the members.
 struct LayoutSchema {
   uint32_t alignment = 0;
   std::vector<int64_t> strides;
 };
 
-/// One way to do the work of an entry: stages with a barrier between them.
+/// A variant: one way to compute an entry. Its stages run one after another.
 struct VariantSchema {
   std::string name;
   std::vector<StageSchema> stages;
-  /// Bytes of each region of the workspace.
+  /// The bytes of each region of the workspace.
   std::vector<Product> workspace;
   std::vector<ConditionSchema> conditions;
-  /// Of these, all conditions of one hold besides; two at least, or none.
+  /// Further conditions. At least one alternative must hold, which is the case
+  /// if all of its conditions hold. Empty, or two or more alternatives.
   std::vector<std::vector<ConditionSchema>> alternatives;
-  /// One per parameter, or empty.
+  /// One for each parameter, or empty.
   std::vector<LayoutSchema> layouts;
   /// `conditions`, `alternatives` and `layouts` as text, joined by ", ":
   /// "2*N * Hk <= workers", "(N <= 2 and 8 <= T or T <= 4)",
   /// "conv_pool strides [?, 1, ?] by 16 bytes".
   std::string conditionText;
-  /// Variants with the same text here give a sequence the same bits.
+  /// Variants of a code with the same text here give a sequence the same bits.
   std::string bits;
 
-  /// Whether it has regions or counters.
+  /// Whether the variant has regions or counters.
   bool needsWorkspace() const;
-  /// The largest scratch of its stages.
+  /// The largest scratch memory of its stages, in bytes per worker.
   uint64_t scratchBytes() const;
 };
 
@@ -148,16 +153,17 @@ struct CodeSchema {
   std::string featureText;
   uint32_t blob = 0;
   CodeFormat format = CodeFormat::sharedObject;
-  /// Bytes, one per parameter, or empty.
+  /// The alignment in bytes that the code needs, for each parameter, or empty.
   std::vector<uint32_t> alignments;
-  /// In order of preference; the last can always run.
+  /// The variants in order of preference. The last one has no conditions,
+  /// alternatives or layouts.
   std::vector<VariantSchema> variants;
 
-  /// The largest scratch of its variants.
+  /// The largest scratch memory of its variants, in bytes per worker.
   uint64_t scratchBytes() const;
-  /// The most workspace regions of its variants.
+  /// The largest number of workspace regions of a variant.
   size_t mostRegions() const;
-  /// Whether kernels of any variant have boxes.
+  /// Whether a kernel of any variant has tensor maps.
   bool hasTensorMaps() const;
 };
 
@@ -172,12 +178,12 @@ struct EntrySchema {
   std::vector<ParamSchema> params;
   std::vector<CodeSchema> codes;
   std::vector<std::pair<std::string, std::string>> attributes;
-  /// The attribute `gdn.max_tokens`: sequences of more tokens are skipped by
-  /// the entry. 0: sequences of any length are taken.
+  /// The attribute `gdn.max_tokens`: the entry skips sequences with more
+  /// tokens. 0: the entry takes sequences of any length.
   int64_t maxRowTokens = 0;
   std::vector<MultipleRule> multiples;
 
-  /// Words of a bound call: all parameters, then all symbols.
+  /// The number of words of a binding: all parameters, then all symbols.
   size_t numWords() const { return firstSymbolWord() + symbols.size(); }
   size_t firstSymbolWord() const;
 
@@ -185,7 +191,8 @@ struct EntrySchema {
   std::optional<size_t> findSymbol(std::string_view symbolName) const;
 };
 
-/// The failure to find a parameter called `name`; lists those there are.
+/// NOT_FOUND for a parameter called `name`. The message lists the parameters of
+/// the entry.
 Status unknownParam(const EntrySchema &entry, std::string_view name);
 
 /// The names joined by ", ", for messages.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A file mapped read-only. The file must not shrink or change while it is
-// mapped; whoever installs a new image renames it over the old one.
+// A file that is mapped read-only. The file must not shrink or change while it
+// is mapped. To install a new image, rename it over the old one.
 
 #ifndef GDNRT_FILE_MAPPING_H
 #define GDNRT_FILE_MAPPING_H

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The bytes that a strided array touches, and whether two arrays touch the
-// same ones. Exact answers are expensive in general; these are exact for
-// layouts whose dimensions nest, which all real ones do, and otherwise err on
-// the side of overlap.
+// The bytes that a strided array occupies, and whether two arrays share bytes.
+// An exact answer is expensive in general. These answers are exact if the
+// dimensions of the array nest, which they do in all practical layouts. For
+// other layouts the answer may be that memory is shared when it is not.
 
 #ifndef GDNRT_FOOTPRINT_H
 #define GDNRT_FOOTPRINT_H
@@ -14,28 +14,29 @@
 
 namespace gdnrt {
 
-/// A dimension with more than one element, in bytes; strides are positive
-/// because the base address is that of the lowest element.
+/// A dimension with more than one element. The stride is in bytes and not
+/// negative, because the base address is that of the lowest element.
 struct FootprintDim {
   int64_t size;
   int64_t stride;
-  /// The dimension of the array that it is.
+  /// The index of the dimension in the array.
   int dim;
 };
 
 class Footprint {
 public:
-  /// The footprint of an array with strides in elements, or nothing if its
-  /// bytes do not fit in the address space (whatever the address is, if an
-  /// array is empty then so is its footprint).
+  /// The footprint of an array whose strides are in elements. No value if its
+  /// bytes do not fit in the address space. An array without elements has an
+  /// empty footprint, whatever its address is.
   static std::optional<Footprint> make(const void *data, int64_t elementBytes,
                                        int rank, const int64_t *sizes,
                                        const int64_t *strides);
 
   bool isEmpty() const { return empty_; }
 
-  /// The outer dimension and the bytes inside it of the first pair whose
-  /// elements may share memory.
+  /// Two elements of one array that may share memory: the outer dimension of
+  /// the first such pair, its stride, and the bytes that the dimensions inside
+  /// it span.
   struct SelfOverlap {
     int dim;
     int64_t stride;
@@ -43,8 +44,9 @@ public:
   };
   std::optional<SelfOverlap> findSelfOverlap() const;
 
-  /// Whether the two may share a byte. Arrays interleaved with one period (a
-  /// page that holds a conv state and then a recurrent state) do not.
+  /// Whether the two may share a byte. The result is false for arrays that
+  /// alternate with the same period, such as pages that hold a window and then
+  /// a state.
   static bool mayOverlap(const Footprint &a, const Footprint &b);
 
 private:
@@ -55,7 +57,7 @@ private:
   uint64_t end_ = 0;
   int64_t elementBytes_ = 1;
   int numDims_ = 0;
-  /// By ascending stride. Strides of 0 stay.
+  /// In order of ascending stride. Dimensions with stride 0 are included.
   FootprintDim dims_[kMaxRank];
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The core of a GatedDeltaNetAttention layer: kernels, weights and pools of one
-// layer, and the launches of a step. What comes before (projections) and behind
-// (all-reduce) is the engine's.
+// The core of a GatedDeltaNetAttention layer: the kernels, weights and pools of
+// one layer, and the launches of a step. The engine does the work before it
+// (projections) and after it (all-reduce).
 
 #ifndef GDNRT_GDN_LAYER_H
 #define GDNRT_GDN_LAYER_H
@@ -22,16 +22,16 @@ namespace gdnrt {
 
 class MetadataBuilder;
 
-/// "slots", ..; of a gdnrt_verify_states.
+/// The name of a gdnrt_verify_states: "slots", "tree", "lazy" or "buffer".
 const char *nameOfVerifyStates(int64_t states);
 
-/// Metadata of a step, and where its arena is on the device: null for the
-/// host's own.
+/// The metadata of a step, and the address of its arena on the device. Null:
+/// kernels read the arena on the host.
 struct GDNMetadataView {
   const gdnrt_gdn_metadata &metadata;
   const void *deviceArena;
 
-  /// What a kernel reads for an array of the arena.
+  /// The address at which kernels read an array of the arena.
   const void *onDevice(const void *host) const {
     if (!deviceArena || !host)
       return host;
@@ -41,11 +41,12 @@ struct GDNMetadataView {
   }
 };
 
-/// What a parameter of an entry is to a layer.
+/// The role of a parameter of an entry in a layer: what the layer passes for
+/// it.
 enum class ParamRole : uint8_t {
-  /// Weights and pools: given once.
+  /// Weights and pools. They are given once, when the layer is made.
   fixed,
-  /// A row per token: given in every step.
+  /// Arrays with one row per token. They are given in every step.
   token,
   slots,
   writeSlots,
@@ -59,8 +60,8 @@ enum class ParamRole : uint8_t {
   parents,
 };
 
-/// One kernel of a layer with its arguments, bound at its first launch and
-/// rebound where something changed.
+/// A kernel of a layer with its arguments. It is bound at its first launch, and
+/// rebound when an argument has changed.
 class LayerKernel {
 public:
   LayerKernel(const LayerKernel &) = delete;
@@ -69,34 +70,37 @@ public:
   make(std::shared_ptr<LoadedKernel> kernel, const gdnrt_named_arg *fixed,
        size_t count);
 
-  /// Whether one run of a step can be launched: binds its arguments, takes what
-  /// memory it needs, and checks slots where that is wanted. `tokens` have the
-  /// rows of the run alone.
+  /// Checks that a run of a step can be launched: binds its arguments,
+  /// allocates the memory that it needs, and checks slots if the device has
+  /// debug checks. `tokens` have only the rows of the run.
   Status check(const GDNMetadataView &step, const gdnrt_run &run,
                const gdnrt_named_arg *tokens, size_t count, void *stream);
-  /// Launches a run that was checked.
+  /// Launches a run that `check` has accepted.
   Status launch(const GDNMetadataView &step, const gdnrt_run &run,
                 const gdnrt_named_arg *tokens, size_t count, void *stream);
-  /// Whether the run could be recorded into a graph: nothing is taken, waited
-  /// for or launched.
+  /// Checks that the run can be recorded into a graph. It allocates nothing,
+  /// waits for nothing and launches nothing.
   Status checkCapture(const GDNMetadataView &step, const gdnrt_run &run,
                       const gdnrt_named_arg *tokens, size_t count);
-  /// Null: a workspace of its own, where the kernel cannot do without.
+  /// Makes the kernel use `workspace`. Null: the kernel uses a workspace of its
+  /// own, if it cannot run without one.
   Status shareWorkspace(std::shared_ptr<const Workspace> workspace);
   /// See Binding::setBatchInvariant.
   void setBatchInvariant(bool wanted);
-  /// Raises `size` to what runs of up to so many sequences and tokens need.
+  /// Raises `size` to what runs of up to `rows` sequences and `tokens` tokens
+  /// need.
   Status addWorkspace(int64_t rows, int64_t tokens,
                       gdnrt_workspace_size &size) const;
   const EntrySchema &entry() const { return *kernel_->entry; }
   const ParamSchema *tokenParam(const char *name) const;
   Device &device() const { return *kernel_->device; }
   bool hasDebugChecks() const { return kernel_->debugChecks; }
-  /// The slots of its pool of states, with the null slot; no slots without one.
+  /// The range of slots of its pool of states. Empty if the kernel has no such
+  /// pool.
   SlotRange slotRange() const;
 
 private:
-  /// An argument with sizes and strides of its own.
+  /// An argument that owns its sizes and strides.
   struct HeldArgument {
     void *data = nullptr;
     int32_t dtype = 0, rank = 0;
@@ -119,19 +123,19 @@ private:
 
   std::shared_ptr<LoadedKernel> kernel_;
   std::unique_ptr<Binding> binding_;
-  /// By parameter.
+  /// For each parameter.
   std::vector<ParamRole> roles_;
   std::vector<HeldArgument> held_;
-  /// Those that are not fixed.
+  /// The parameters whose role is not `fixed`.
   std::vector<size_t> varying_;
   std::vector<Argument> arguments_;
-  /// Memory of the device that launches work in. Graphs may know the old ones,
-  /// so they stay.
+  /// Workspaces that the kernel allocated. Earlier ones are kept, because
+  /// graphs may use them.
   std::vector<std::shared_ptr<void>> workspaces_;
-  /// That of all layers, and whether the binding has it.
+  /// The workspace that layers share, and whether the binding uses it.
   std::shared_ptr<const Workspace> shared_;
   bool sharesWorkspace_ = false;
-  /// The run whose arguments the binding has; only compared.
+  /// The run whose arguments are bound. The pointer is only compared.
   const gdnrt_run *prepared_ = nullptr;
   bool changed_ = true;
   bool batchInvariant_ = false;
@@ -139,8 +143,8 @@ private:
 
 class GDNLayer {
 public:
-  /// Any of the kernels may be missing; sequences that need it are then
-  /// refused.
+  /// Makes a layer of one to four kernels. Runs of a kind without a kernel are
+  /// UNSUPPORTED in `forward`. See gdnrt_gdn_layer_create.
   static Result<std::unique_ptr<GDNLayer>>
   make(std::shared_ptr<LoadedKernel> decode,
        std::shared_ptr<LoadedKernel> prefill,
@@ -177,7 +181,7 @@ private:
   std::unique_ptr<LayerKernel> decode_, prefill_, verify_, commit_;
   /// A gdnrt_verify_states.
   int32_t verifyStates_ = GDNRT_VERIFY_SLOTS;
-  /// Slices of the token arrays, with their sizes.
+  /// Slices of the arrays of tokens for one run, with their sizes and strides.
   std::vector<gdnrt_named_arg> slices_;
   std::vector<std::array<int64_t, kMaxRank>> sizes_, strides_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A loaded image: checked completely before anything of it can be seen, and
-// immutable afterwards, so that threads may share it without locks.
+// A loaded image. It is checked completely before any of it can be read, and
+// never changes after that, so threads share it without locks.
 
 #ifndef GDNRT_IMAGE_H
 #define GDNRT_IMAGE_H
@@ -18,7 +18,8 @@
 
 namespace gdnrt {
 
-/// What the reader takes out of an image. Blobs point into the image's bytes.
+/// The contents of an image, as the reader returns them. Blobs point into the
+/// bytes of the image.
 struct ImageContents {
   struct Blob {
     const uint8_t *data;
@@ -29,18 +30,19 @@ struct ImageContents {
   std::vector<Blob> blobs;
 };
 
-/// Checks `size` bytes at `data` (64-byte aligned) in this order: size,
+/// Checks the `size` bytes at `data` (64-byte aligned) in this order: size,
 /// trailer, hash, identifier, FlatBuffers verifier, format version, ranges. On
-/// success the contents are complete; on failure nothing is kept.
+/// success the contents are complete. On failure nothing is returned but the
+/// error.
 Result<ImageContents> readImage(const uint8_t *data, size_t size);
 
 class Image {
 public:
-  /// Maps the file; messages begin with its path.
+  /// Maps the file and reads it. Error messages begin with its path.
   static Result<std::shared_ptr<const Image>> loadFile(const char *path);
 
-  /// Reads caller's memory, which must stay as it is while the image lives.
-  /// Memory that is not 64-byte aligned is copied.
+  /// Reads an image in the caller's memory, which must not change while the
+  /// image exists. Memory that is not 64-byte aligned is copied.
   static Result<std::shared_ptr<const Image>> loadMemory(const void *data,
                                                          size_t size);
 
@@ -52,13 +54,15 @@ public:
     return contents_.blobs;
   }
 
-  /// Differs between any two images loaded by this process.
+  /// A number that is different for each image that this process loads.
   uint64_t id() const { return id_; }
 
-  /// The entry called `name`, or else the only one called `name` + "_" + more.
+  /// The index of the entry called `name`, or else of the only entry whose name
+  /// begins with `name` and "_". NOT_FOUND if there is none or more than one.
   Result<size_t> findEntry(std::string_view name) const;
-  /// The entry of a kind for a type of inputs and outputs and a type of states,
-  /// "bf16" and so on; "" for whichever there is.
+  /// The index of the entry of a kind with the type `io` of inputs and outputs
+  /// and the type `state` of states. A type is a text such as "bf16", or "" for
+  /// any. NOT_FOUND if no entry fits or more than one.
   Result<size_t> findKind(std::string_view kind, std::string_view io,
                           std::string_view state) const;
 
@@ -70,7 +74,7 @@ private:
   ImageContents contents_;
 };
 
-/// What an entry is, "decode" and so on: its name without types.
+/// The kind of an entry, such as "decode": its name without types.
 std::string_view kindOf(const EntrySchema &entry);
 
 } // namespace gdnrt

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The last 16 bytes of an image: the bytes GDNKEND1 and the little-endian
-// XXH3-64 of all before, and the format version. Shared by the reader and by
-// whoever writes images. Header only, so that a writer links nothing of the
-// runtime.
+// The trailer and the format version of an image. The trailer is the last 16
+// bytes: the bytes GDNKEND1, then the XXH3-64 of all bytes before the trailer,
+// little-endian. The reader and the writers of images share this file. Header
+// only, so that a writer links nothing of the runtime.
 
 #ifndef GDNRT_IMAGE_TRAILER_H
 #define GDNRT_IMAGE_TRAILER_H
@@ -25,13 +25,12 @@ constexpr uint32_t kFormatVersion = 7;
 constexpr size_t kTrailerSize = 16;
 constexpr char kTrailerMagic[9] = "GDNKEND1";
 
-/// XXH3-64 with seed 0: the hash of the trailer and of Blob.xxh3.
+/// XXH3-64 with seed 0, the hash in the trailer and in Blob.xxh3.
 inline uint64_t imageHash(const void *data, size_t size) {
   return XXH3_64bits(data, size);
 }
 
-/// Appends the trailer to a finished FlatBuffers root, which makes the bytes
-/// an image.
+/// Appends the trailer to a finished FlatBuffers root. The result is an image.
 inline void appendTrailer(std::vector<uint8_t> &root) {
   uint64_t hash = imageHash(root.data(), root.size());
   root.insert(root.end(), kTrailerMagic, kTrailerMagic + 8);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Shapes of a layer's states, and the shares that ranks have of its weights.
+// The shapes of a layer's states, and the parts of its weights that ranks hold.
 // See gdn-c/layer_shape.h.
 
 #ifndef GDNRT_LAYER_SHAPE_H
@@ -17,7 +17,8 @@ namespace gdnrt {
 
 using LayerHeads = gdnrt_layer_heads;
 
-/// Positive sizes, Hv a multiple of Hk, both of `tp`, 0 <= rank < tp.
+/// Checks that all sizes are 1 to 2^20, that Hv is a multiple of Hk, that both
+/// are multiples of `tp`, and that 0 <= rank < tp.
 Status checkLayerHeads(const LayerHeads &heads, int64_t tp, int64_t rank = 0);
 
 struct LayerStateShape {
@@ -28,7 +29,8 @@ Result<LayerStateShape> layerStateShape(const LayerHeads &heads, int64_t tp,
                                         int64_t convWidth, int64_t numSpec,
                                         bool dimFirst);
 
-/// Slices along `axis`, to be concatenated.
+/// The part of a weight that one rank holds: the concatenation of the slices
+/// along `axis`.
 struct WeightShard {
   int32_t axis = 0;
   std::vector<gdnrt_slice> slices;

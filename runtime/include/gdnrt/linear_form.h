@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Linear forms over an entry's symbols and their quotients: the language in
-// which a schema gives dimensions, grids and workspaces. All arithmetic reports
-// overflow.
+// Linear forms over the symbols of an entry and quotients of symbols. A schema
+// gives sizes, grids, conditions and workspaces in this form. All arithmetic
+// reports overflow.
 
 #ifndef GDNRT_LINEAR_FORM_H
 #define GDNRT_LINEAR_FORM_H
@@ -14,10 +14,10 @@
 
 namespace gdnrt {
 
-/// constant + sum of coefficient * floor(value of symbol / divisor). Pairs of
-/// symbol and divisor are distinct, coefficients and divisors are not 0, and
-/// forms of dimensions have no divisors but 1, which the image reader has
-/// checked.
+/// The value constant + sum of coefficient * floor(value of symbol / divisor).
+/// The image reader has checked that pairs of symbol and divisor are distinct,
+/// that coefficients and divisors are not 0, and that forms of dimensions have
+/// only the divisor 1.
 struct LinearForm {
   struct Term {
     uint16_t symbol;
@@ -27,11 +27,11 @@ struct LinearForm {
   int64_t constant = 0;
   std::vector<Term> terms;
 
-  /// The value, or nothing if it does not fit in 64 bits.
+  /// The value. No value if it does not fit in 64 bits.
   std::optional<int64_t> evaluate(const std::vector<int64_t> &symbols) const;
 
-  /// Text as in gdn.dims, for example "256*Hk + 256*Hv" or "N + 1";
-  /// quotients as in gdn_tile.grid, "T floordiv 64 + N".
+  /// The form as text, as in gdn.dims, for example "256*Hk + 256*Hv" or "N +
+  /// 1". Quotients are written as in gdn_tile.grid: "T floordiv 64 + N".
   std::string toString(const std::vector<std::string> &symbolNames) const;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An entry on a device: its schema and its code. Bindings and layers share it,
-// so that handles die in any order.
+// An entry that is loaded on a device: its schema and its code. Bindings and
+// layers share ownership of it, so handles may be destroyed in any order.
 
 #ifndef GDNRT_LOADED_KERNEL_H
 #define GDNRT_LOADED_KERNEL_H

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The metadata of a step: which sequences decode, which are prefilled, which
-// are verified, from which slots to which. The semantics are those of vLLM's
-// GDNAttentionMetadataBuilder; the design of serving says where it differs.
+// The metadata of a step: which sequences are decoded, prefilled and verified,
+// and which slots they read and write. The semantics are those of vLLM's
+// GDNAttentionMetadataBuilder. docs/design/20261121-serving.md says where they
+// differ.
 
 #ifndef GDNRT_METADATA_BUILDER_H
 #define GDNRT_METADATA_BUILDER_H
@@ -17,13 +18,13 @@
 
 namespace gdnrt {
 
-// Plain data, so the C ABI's structs are ours.
+// The structs are plain data, so the runtime uses those of the C ABI.
 using MetadataOptions = gdnrt_metadata_options;
 using CommonMetadata = gdnrt_common_metadata;
 using GDNMetadata = gdnrt_gdn_metadata;
 
-/// Copies of states between columns of the block table, for
-/// gdnrt_state_pool_copy; see gdnrt_align_states_before.
+/// The copies of states between columns of the block table, for
+/// gdnrt_state_pool_copy. See gdnrt_align_states_before.
 struct StateMoves {
   int32_t *columns;  // by sequence: where its states begin, -1 for not known
   int32_t *accepted; // by sequence, or null without speculation
@@ -36,7 +37,7 @@ public:
   static Result<std::unique_ptr<MetadataBuilder>>
   make(const MetadataOptions &options);
 
-  /// See gdnrt_metadata_builder_build. Takes no memory on success.
+  /// See gdnrt_metadata_builder_build. Allocates nothing on success.
   Status build(const CommonMetadata &common, GDNMetadata &metadata);
   Status buildForCudagraphCapture(const CommonMetadata &common,
                                   GDNMetadata &metadata);
@@ -45,8 +46,8 @@ public:
   Status alignBefore(const CommonMetadata &common, StateMoves &moves) const;
   Status alignAfter(const CommonMetadata &common, StateMoves &moves) const;
 
-  /// Whether a later step may read another slot than it writes, in the same
-  /// row of the same graph.
+  /// Whether a sequence may read another slot than it writes, in any step of
+  /// this builder. In a graph that may differ from one replay to the next.
   bool movesStates() const;
   const MetadataOptions &options() const { return options_; }
   int64_t reorderBatchThreshold() const { return numColumns_; }
@@ -93,7 +94,7 @@ private:
 
   std::vector<int32_t> arena_;
   size_t arenaInts_ = 0, deviceInts_ = 0;
-  // Within the arena, in its order; the first is at its first cache line.
+  // Pointers into the arena. The first array begins at a cache line.
   int32_t *writeSlots_, *readSlots_, *nonSpecStarts_, *nonSpecAccepted_;
   int32_t *specSlots_, *specStarts_, *specAccepted_, *runStarts_;
   int32_t *specRowSlots_, *specParents_;
@@ -101,12 +102,13 @@ private:
   int32_t *zeros_;
   uint8_t *hasInitial_;
   int32_t *checkpointStarts_, *checkpointTokens_, *checkpointSlots_;
-  // What no kernel reads.
+  // Arrays that no kernel reads.
   int32_t *specTokens_, *nonSpecTokens_, *chunkIndices_, *chunkOffsets_;
   int32_t *convNums_, *batchPtr_, *tokenChunkOffsetPtr_, *tailStarts_;
   uint8_t *specMasks_;
 
-  /// Rows that arrays hold: of this step, and of those before it.
+  /// The number of rows in the arrays that hold sequences of this step (used_),
+  /// or that still hold sequences of an earlier step (filled_).
   struct RowCounts {
     int64_t nonSpec = 0, spec = 0, commits = 0;
   };
@@ -114,9 +116,11 @@ private:
 
   std::vector<gdnrt_run> runs_;
   int64_t numRunStarts_ = 0;
-  /// Of the sequence in non_spec order, of the sequence in the step.
+  /// For each sequence in the order of the non_spec arrays: its index in the
+  /// step.
   std::vector<int32_t> rowOfNonSpec_;
-  /// Lengths and counts of a capture, and the slots and parents of its tokens.
+  /// The inputs of a build for a capture: lengths, accepted counts, drafts, and
+  /// the slots and parents of tokens.
   std::vector<int32_t> captureLengths_, captureAccepted_, captureDrafts_,
       captureTokens_;
 };

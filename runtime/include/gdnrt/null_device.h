@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A device that takes launches and runs nothing: what is left is the host.
+// A device whose launches do nothing, for measuring the time that the host
+// takes.
 
 #ifndef GDNRT_NULL_DEVICE_H
 #define GDNRT_NULL_DEVICE_H
@@ -11,8 +12,9 @@
 
 namespace gdnrt {
 
-/// Loads the first code of any entry, for whatever target. Its memory is the
-/// host's, but, as on a GPU, nobody but the device reads it.
+/// Creates the device. It loads the first code of any entry, for any target.
+/// Its memory is on the host, but counts as memory that the host cannot read,
+/// as on a GPU.
 std::shared_ptr<Device> createNullDevice();
 
 } // namespace gdnrt

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Code from memory: the bytes of a shared object go into an anonymous sealed
-// file, which the dynamic loader opens. Nothing touches a disk.
+// Loads a shared object from memory: its bytes are written to an anonymous
+// sealed file, which the dynamic loader opens. No disk is used.
 
 #ifndef GDNRT_SHARED_OBJECT_H
 #define GDNRT_SHARED_OBJECT_H
@@ -16,7 +16,7 @@ namespace gdnrt {
 
 class SharedObject {
 public:
-  /// Loads a copy of the bytes. `name` is what debuggers show.
+  /// Loads a copy of the bytes. Debuggers show `name`.
   static Result<std::shared_ptr<SharedObject>>
   load(const uint8_t *data, size_t size, const char *name);
   ~SharedObject();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The memory that all slots of a pool have for one purpose, in all layers, and
-// the work on it that is no kernel of a layer: filling and copying slots.
+// One buffer of a pool: the memory of all slots for one purpose, such as the
+// states, in all layers. Also the functions that fill and copy slots without
+// kernels.
 
 #ifndef GDNRT_SLOT_BUFFER_H
 #define GDNRT_SLOT_BUFFER_H
@@ -18,9 +19,9 @@
 
 namespace gdnrt {
 
-/// Memory of `layers.size()` layers with `sizes[0]` slots each. Sizes and
-/// strides are those of one layer as kernels see it, the slot axis first, in
-/// elements. The elements of a slot are dense: slot `p` of layer `l` is the
+/// The memory of `layers.size()` layers with `sizes[0]` slots each. Sizes and
+/// strides are those of one layer as kernels see it, in elements, with the slot
+/// axis first. The elements of a slot are dense: slot `p` of layer `l` is the
 /// `slotBytes` bytes at `layers[l] + p * slotStrideBytes`.
 struct SlotBuffer {
   std::string name;
@@ -34,29 +35,32 @@ struct SlotBuffer {
   uint8_t *at(size_t layer, int32_t slot) const {
     return layers[layer] + slot * slotStrideBytes;
   }
-  /// The layer as an argument of a kernel; its sizes and strides are borrowed.
+  /// The layer as an argument of a kernel. Its sizes and strides point into the
+  /// buffer.
   Argument view(size_t layer) const;
 };
 
-/// Checks that the elements of a slot are dense and that neither slots nor
-/// layers overlap, and fills in what follows from sizes and strides.
+/// Checks that the elements of a slot are dense and that slots do not overlap.
+/// Sets the members that follow from sizes and strides.
 Status finishSlotBuffer(SlotBuffer &buffer);
 
-/// Work on whole slots, all layers, in the order of a stream. Ids are valid.
+/// Fills and copies whole slots, in all layers, in the order of a stream. An id
+/// is a slot of the buffer, or padding, which is ignored.
 class SlotWork {
 public:
   virtual ~SlotWork();
   /// Sets all bytes of the slots to `value`.
   virtual Status fill(const SlotBuffer &buffer, const int32_t *slots,
                       size_t count, uint8_t value, void *stream) = 0;
-  /// Copies slot from[i] to to[i]; no target is also a source or another
-  /// target.
+  /// Copies slot from[i] to slot to[i]. No target may be a source or the target
+  /// of another pair.
   virtual Status copy(const SlotBuffer &buffer, const int32_t *from,
                       const int32_t *to, size_t count, void *stream) = 0;
 };
 
-/// With the device's fill and copy: one call per slot and run of layers that
-/// touch.
+/// Fills and copies with the functions of the device: one call per slot and run
+/// of layers that are adjacent in memory. Consecutive slots that are adjacent
+/// are filled by one call.
 std::unique_ptr<SlotWork> makeDeviceSlotWork(std::shared_ptr<Device> device);
 
 } // namespace gdnrt

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Who owns the slots of a pool: the life cycle of ids, without any memory.
+// The owners of the slots of a pool: the life cycle of ids, without the memory.
 //
-//   null slot 0       belongs to nobody, is never given out
+//   null slot 0       nobody owns it, and it is never given out
 //   1 .. R            for requests: free -> in use -> free
-//   R+1 .. R+K        track slots, for states that a cache keeps: likewise
+//   R+1 .. R+K        track slots, for states that a cache keeps: the same
 //
-// A slot that is freed is given out again after all that were free before it.
-// Nothing is allocated after the table is made. Not synchronised.
+// Slots are given out in the order in which they were freed. The table
+// allocates nothing after it is made, and has no lock.
 
 #ifndef GDNRT_SLOT_TABLE_H
 #define GDNRT_SLOT_TABLE_H
@@ -20,46 +20,49 @@
 
 namespace gdnrt {
 
-/// The slot that counts as none in every pool.
+/// The null slot of every pool.
 constexpr int32_t kNullSlot = 0;
 
 enum class SlotKind { request, track };
 
 class SlotTable {
 public:
-  /// Needs counts of at least 0 whose sum is below 2^31 - 1.
+  /// Both counts are 0 or more, and their sum is below 2^31 - 1.
   SlotTable(int64_t numRequests, int64_t numTrack);
 
-  /// Slots of the pool, the null slot included.
+  /// The number of slots of the pool, the null slot included.
   int64_t numSlots() const { return static_cast<int64_t>(states_.size()); }
   int64_t numFree(SlotKind kind) const { return ring(kind).count; }
   int64_t numInUse(SlotKind kind) const {
     return static_cast<int64_t>(ring(kind).ids.size()) - ring(kind).count;
   }
-  /// Negative, the null slot: what kernels skip in every pool. (They skip ids
-  /// past the end too, but no caller means that.)
+  /// Whether kernels skip the id in every pool: it is negative or the null
+  /// slot. (Kernels also skip ids past the end, but for a caller these are
+  /// errors.)
   static bool isPadding(int32_t slot) { return slot <= kNullSlot; }
   bool isInUse(int32_t slot) const {
     return slot >= 0 && slot < numSlots() && states_[slot] == State::inUse;
   }
 
-  /// Takes `count` slots and writes their ids, or takes none and returns false.
+  /// Takes `count` slots, writes their ids and returns true. Takes none and
+  /// returns false if fewer are free.
   bool allocate(SlotKind kind, size_t count, int32_t *slots);
-  /// Gives slots back, all or, where one of them is not in use, past the end,
-  /// padding or named twice, none.
+  /// Frees slots. If one of them is not in use, past the end, padding or named
+  /// twice, none is freed (INVALID_ARGUMENT).
   Status free(const int32_t *slots, size_t count);
 
-  /// Fails on an id past the end; on one that is free if `inUse`; on one that
-  /// occurs twice if `distinct`. Padding is passed over.
+  /// Fails for an id past the end. With `inUse` also for an id that is free,
+  /// with `distinct` also for an id that occurs twice. Ignores padding.
   Status check(const int32_t *slots, size_t count, bool inUse, bool distinct);
-  /// Fails on ids past the end, and on a target that is also a source or
-  /// another target; pairs with padding or of one slot twice are passed over.
+  /// Fails for ids past the end, and for a target that is also a source or the
+  /// target of another pair. Ignores pairs with padding and pairs of the same
+  /// id. With `inUse` also fails for ids that are free.
   Status checkCopy(const int32_t *from, const int32_t *to, size_t count,
                    bool inUse);
 
 private:
   enum class State : uint8_t { none, free, inUse };
-  /// Free ids, the one freed first in front.
+  /// The free ids, in the order in which they were freed.
   struct Ring {
     std::vector<int32_t> ids;
     int64_t head = 0, count = 0;
@@ -68,11 +71,12 @@ private:
   Ring &ring(SlotKind kind) { return rings_[int(kind)]; }
   void push(int32_t slot);
   Status pastEnd(int32_t slot) const;
-  /// A mark that no slot has yet.
+  /// Returns a mark that no slot has yet.
   uint32_t newMark();
 
   std::vector<State> states_;
-  /// What `check` has seen: slots that carry the current mark.
+  /// The marks of slots. `check` gives each slot that it has seen the current
+  /// mark.
   std::vector<uint32_t> marks_;
   uint32_t mark_ = 0;
   int64_t numRequests_;

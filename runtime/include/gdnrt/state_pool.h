@@ -3,14 +3,15 @@
 // The states of many sequences, for all layers of a model: buffers at fixed
 // addresses, and slots with owners. See docs/design/20261121-state-pool.md.
 //
-// Threads. Any number of threads call any method at once. Ownership changes
-// when a call returns; memory is worked on in the order of the stream that the
-// call got, on a CPU within the call and outside of the pool's lock. So two
-// threads may fill and copy at once, provided that they name different slots,
-// and whoever gets a slot that another thread freed has to order his work
-// behind that thread's.
+// Threads. Any number of threads may call any method at once, except
+// useKernels. Ownership changes when a call returns. Memory is worked on in the
+// order of the stream that the call is given, on a CPU within the call, without
+// the pool's lock. So two threads may fill and copy at once if they name
+// different slots. A thread that gets a slot that another thread freed must
+// order its work after the work of that thread.
 //
-// Memory. Nothing is allocated after the pool is made, errors aside.
+// Memory. A pool allocates nothing after it is made, except in useKernels and
+// for errors.
 
 #ifndef GDNRT_STATE_POOL_H
 #define GDNRT_STATE_POOL_H
@@ -29,7 +30,8 @@
 
 namespace gdnrt {
 
-/// How the window of a slot lies in memory. Kernels see [channels, positions].
+/// The layout of a slot's window in memory. Kernels see [channels, positions]
+/// with either layout.
 enum class ConvLayout {
   /// [channels, positions] (vLLM's DS, pymllm, sglang).
   ds,
@@ -37,62 +39,67 @@ enum class ConvLayout {
   sd,
 };
 
-/// What a pool has room for, in elements; heads are those of one rank.
+/// The size of a pool, in elements. Heads are those of one rank.
 struct StatePoolShape {
   int64_t numLayers = 0;
   /// Slots for requests, ids 1 to numRequests.
   int64_t numRequests = 0;
-  /// Slots for states that a cache keeps, behind those for requests.
+  /// Track slots, for states that a cache keeps. Their ids follow those for
+  /// requests.
   int64_t numTrack = 0;
   int64_t keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0;
-  /// K: positions of the convolution's kernel. The window keeps K - 1.
+  /// K, the width of the convolution. A window holds K - 1 positions.
   int64_t convWidth = 4;
-  /// Positions that the memory of a window has beyond K - 1, for engines that
-  /// keep one history for a verify step.
+  /// The positions that the memory of a window has in addition to K - 1, for
+  /// engines that keep the inputs of a verify step there.
   int64_t convExtra = 0;
-  /// S: tokens of a verify step that may be pending in a slot, for which there
-  /// are keys, deltas and decays in f32, and convExtra is S; 0: no such memory.
+  /// S, the maximum number of tokens that may be pending in a slot. The pool
+  /// then has memory for their keys, deltas and decays in f32, and convExtra is
+  /// S. 0: no tokens are pending, and there is no such memory.
   int64_t pendingTokens = 0;
-  /// Decays of pending tokens are [S, dk] instead of [S].
+  /// Whether the decays of pending tokens are per channel of the key: [S, dk]
+  /// instead of [S] per value head.
   bool decayPerChannel = false;
   DType stateDType = DType::f32;
   DType convDType = DType::bf16;
   ConvLayout convLayout = ConvLayout::ds;
-  /// From one slot and one layer to the next; 0: dense, layer after layer.
+  /// Elements from one slot to the next, and from one layer to the next. 0
+  /// means dense: all slots of a layer, then the next layer.
   int64_t stateSlotStride = 0, stateLayerStride = 0;
   int64_t convSlotStride = 0, convLayerStride = 0;
 
-  /// D: channels of the convolution, q, k and v.
+  /// D, the number of channels of the convolution: q, k and v.
   int64_t channels() const {
     return 2 * keyHeads * keyDim + valueHeads * valueDim;
   }
   int64_t numSlots() const { return 1 + numRequests + numTrack; }
 };
 
-/// The bytes that a pool of this shape takes, all layers and slots, with the
-/// padding that strides ask for.
+/// The bytes that a pool of this shape takes, over all layers and slots, with
+/// the gaps that strides leave.
 Result<uint64_t> statePoolBytes(const StatePoolShape &shape);
 
-/// The largest numRequests with which a pool of otherwise this shape takes at
-/// most `bytes` bytes; 0 if there is none.
+/// The largest numRequests with which a pool of this shape takes at most
+/// `bytes` bytes. The numRequests of `shape` is ignored. 0 if not even one
+/// request fits.
 Result<int64_t> requestsThatFit(StatePoolShape shape, uint64_t bytes);
 
 struct StatePoolOptions {
-  /// Checks that slots are in use wherever they are named, and fills slots
-  /// that are freed with NaN.
+  /// Refuse slots that are not in use wherever they are named, and fill freed
+  /// slots with NaN.
   bool debugChecks = false;
-  /// Somebody else gives out the slots for requests: allocate and free are
-  /// refused for them, and all of them count as in use.
+  /// The caller hands out the slots for requests itself. They all count as in
+  /// use, and allocate and free refuse them.
   bool foreignRequests = false;
 };
 
-/// Which memory of a slot.
+/// The buffers of a pool.
 enum class PoolBuffer {
   /// [P, Hv, dv, dk]
   state,
   /// [P, D, K - 1]
   conv,
-  /// [P, D, K - 1 + convExtra]: `conv` and what lies behind it.
+  /// [P, D, K - 1 + convExtra]: `conv` and the positions after it.
   convHistory,
   /// [P, Hk, S, dk], [P, Hv, S, dv], [P, Hv, S] or [P, Hv, S, dk]; f32
   pendingKeys,
@@ -106,16 +113,16 @@ class SlotMoves;
 
 class StatePool {
 public:
-  /// Takes memory of `device` for all of it. The memory is zero.
+  /// Makes a pool in memory that it allocates on `device` and fills with zeros.
   static Result<std::unique_ptr<StatePool>> make(std::shared_ptr<Device> device,
                                                  const StatePoolShape &shape,
                                                  const StatePoolOptions &);
 
-  /// A pool in memory of the caller, which outlives it: per layer a state
-  /// [P, Hv, dv, dk] and a window [P, D, K - 1 or more] in their strides, as
-  /// many of each as `shape` has layers. Strides, dtypes, layout and convExtra
-  /// of `shape` are not looked at. The memory keeps what it holds. What pending
-  /// tokens need is taken from the device.
+  /// Makes a pool in memory of the caller, which must outlive the pool: for
+  /// each layer of `shape` a state [P, Hv, dv, dk] and a window [P, D, K - 1 or
+  /// more], with their strides. The strides, dtypes, layout and convExtra of
+  /// `shape` are ignored. The contents stay as they are. The memory for pending
+  /// tokens is allocated on the device.
   static Result<std::unique_ptr<StatePool>>
   wrap(std::shared_ptr<Device> device, const StatePoolShape &shape,
        const Argument *states, const Argument *convs, const StatePoolOptions &);
@@ -131,47 +138,49 @@ public:
   int64_t numFree(SlotKind kind) const;
   int64_t numInUse(SlotKind kind) const;
   bool isInUse(int32_t slot) const;
-  /// Bytes of all buffers, whoever owns them.
+  /// The bytes of all slots, in memory of the pool and of the caller.
   uint64_t memoryBytes() const { return bytes_; }
 
   /// One layer of a buffer as an argument of kernels, with the null slot.
-  /// Addresses, sizes and strides stay the same as long as the pool lives.
+  /// Addresses, sizes and strides do not change while the pool exists.
   Result<Argument> view(PoolBuffer buffer, int64_t layer) const;
 
-  /// Takes `count` slots and writes their ids; false: there are too few, and
-  /// none is taken. With `zero` their memory is zeroed in the order of
-  /// `stream`; otherwise it holds anything.
+  /// Takes `count` slots, writes their ids and returns true. Takes none and
+  /// returns false if fewer are free. With `zero` the slots are filled with
+  /// zeros in the order of `stream`. Otherwise their contents are undefined.
   Result<bool> allocate(SlotKind kind, size_t count, int32_t *slots, bool zero,
                         void *stream);
-  /// Gives slots back: all, or none where one is not in use or named twice.
-  /// What `stream` was given before may still use them.
+  /// Frees slots. If one is not in use, padding or named twice, none is freed.
+  /// Earlier work on `stream` may still use them.
   Status free(const int32_t *slots, size_t count, void *stream);
-  /// Takes a slot for a request and copies all of `source` to it; false: full.
+  /// Takes a slot for a request, copies all of slot `source` to it and returns
+  /// true. Returns false if no slot is free.
   Result<bool> fork(int32_t source, int32_t *slot, void *stream);
 
-  /// Zeroes slots, all layers and buffers. Padding is passed over.
+  /// Fills slots with zeros, in all layers and buffers. Ignores padding.
   Status reset(const int32_t *slots, size_t count, void *stream);
-  /// Copies slot from[i] to to[i], all layers and buffers. Pairs with padding,
-  /// or of one slot twice, are passed over; no target may be a source or
-  /// another target.
+  /// Copies slot from[i] to slot to[i], in all layers and buffers. Ignores
+  /// pairs with padding and pairs of the same id. No target may be a source or
+  /// the target of another pair.
   Status copy(const int32_t *from, const int32_t *to, size_t count,
               void *stream);
 
-  /// Lets the entries copy_slots and zero_slots of an image move states and
-  /// windows, on the first stream that asks for it; the rest is filled and
-  /// copied as before. Not while another thread uses the pool.
+  /// Makes the pool copy and zero states and windows with the entries
+  /// copy_slots and zero_slots of an image, on the first stream that asks for
+  /// it. Other streams and other buffers use the device's fill and copy. No
+  /// other thread may use the pool during the call.
   Status useKernels(std::shared_ptr<LoadedKernel> copySlots,
                     std::shared_ptr<LoadedKernel> zeroSlots);
 
-  /// For debugging: fails unless the ids of a batch, padding aside, are in use
-  /// and each occurs once.
+  /// For debugging. Fails unless every id of a batch that is not padding is in
+  /// use and occurs once.
   Status checkBatch(const int32_t *slots, size_t count);
 
 private:
   StatePool(std::shared_ptr<Device> device, const StatePoolShape &shape,
             const StatePoolOptions &options);
   Status finish();
-  /// Adds planned buffers from `first` on, which lie in `memory`.
+  /// Adds the planned buffers from `first` on, which are in `memory`.
   void addOwned(std::shared_ptr<void> memory,
                 const std::vector<BufferPlan> &plans, size_t first);
   Status fill(const int32_t *slots, size_t count, uint8_t value, void *stream);
@@ -182,14 +191,15 @@ private:
   StatePoolShape shape_;
   StatePoolOptions options_;
   uint64_t bytes_ = 0;
-  /// Memory that the pool took, if any.
+  /// Memory that the pool allocated, if any.
   std::shared_ptr<void> memory_;
-  /// The state, the window, and the three of pending tokens if there are any.
+  /// The state, the window, and the three buffers of pending tokens if there
+  /// are any.
   std::vector<SlotBuffer> buffers_;
-  /// What kernels see of the window, in sizes.
+  /// The sizes of the window as kernels see it.
   std::vector<int64_t> convWindowSizes_;
   std::unique_ptr<SlotWork> work_;
-  /// Kernels that move states and windows, if there are any.
+  /// Kernels that copy and zero states and windows, if there are any.
   std::unique_ptr<SlotMoves> moves_;
 
   mutable std::mutex lock_;

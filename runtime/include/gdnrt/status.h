@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How the runtime reports failure: a code that programs test and a message
-// that people read. Nothing in the runtime throws on purpose; what the
-// standard library or oneTBB throws is caught where the C ABI begins.
+// How the runtime reports a failure: with a code for programs and a message for
+// people. The runtime itself throws nothing. The functions of the C ABI catch
+// what the standard library or oneTBB throws.
 
 #ifndef GDNRT_STATUS_H
 #define GDNRT_STATUS_H
@@ -15,7 +15,7 @@
 
 namespace gdnrt {
 
-/// The values are those of gdnrt_status in gdn-c/runtime.h.
+/// The values are those of gdnrt_status in gdn-c/status.h.
 enum class StatusCode {
   ok = 0,
   invalidArgument = 1,
@@ -50,7 +50,7 @@ private:
   std::string message_;
 };
 
-/// A value or the Status that says why there is none.
+/// A value, or the Status of the failure.
 template <typename T> class [[nodiscard]] Result {
 public:
   Result(T value) : value_(std::move(value)) {}
@@ -78,7 +78,7 @@ std::enable_if_t<std::is_integral_v<T>> appendPiece(std::string &out, T value) {
 }
 } // namespace detail
 
-/// Makes a failure of `code` whose message is the pieces one after another.
+/// Makes a failure of `code`. Its message is the concatenation of the pieces.
 template <typename... Pieces>
 Status failure(StatusCode code, const Pieces &...pieces) {
   std::string message;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The debug check of a step's slots over all of its runs. slot_check.h looks at
-// one launch, as kernels see it; this at what the builder says of all of them.
+// The debug check of the slots of a step, over all of its runs. slot_check.h
+// checks one launch, with the arrays that its kernel reads. This check uses the
+// metadata of the builder.
 
 #ifndef GDNRT_STEP_CHECK_H
 #define GDNRT_STEP_CHECK_H
@@ -13,7 +14,8 @@
 
 namespace gdnrt {
 
-/// Slots that a pool has; the null slot is none.
+/// The range of the slots of a pool. An id is live if it names a slot other
+/// than the null slot.
 struct SlotRange {
   int64_t numSlots = 0;
   int64_t nullSlot = 0;
@@ -22,8 +24,9 @@ struct SlotRange {
   }
 };
 
-/// Refuses a step in which a sequence writes a slot that another sequence, of
-/// the same or of another run, reads or writes. Reads the host's metadata.
+/// INVALID_ARGUMENT if a sequence writes a slot that another sequence of the
+/// step, in the same run or in another one, reads or writes. Reads the metadata
+/// on the host.
 Status checkStepSlots(const gdnrt_gdn_metadata &metadata, SlotRange range);
 
 } // namespace gdnrt

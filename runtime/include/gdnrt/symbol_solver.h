@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Finds the values of an entry's symbols from the sizes of its arguments. A
-// form with exactly one unknown symbol gives it by exact division; this goes
-// on until nothing changes, and then every size is compared with its form.
+// form with exactly one unknown symbol gives the value of that symbol by exact
+// division. This is repeated until no value is found any more. Then every size
+// is compared with its form.
 
 #ifndef GDNRT_SYMBOL_SOLVER_H
 #define GDNRT_SYMBOL_SOLVER_H
@@ -16,19 +17,21 @@ namespace gdnrt {
 
 class SymbolSolver {
 public:
-  /// Keeps a pointer to `entry`. All memory is taken here; solving takes none
-  /// unless it fails.
+  /// Keeps a pointer to `entry`. All memory is allocated here. Solving
+  /// allocates nothing unless it fails.
   explicit SymbolSolver(const EntrySchema &entry);
 
-  /// Solves for all symbols. `sizes[p]` points at the sizes of parameter p,
-  /// as many as its rank, or is null if the parameter is absent.
+  /// Finds the values of all symbols. `sizes[p]` points to the sizes of
+  /// parameter p, as many as its rank, or is null if the argument is absent.
   Status solve(const std::vector<const int64_t *> &sizes);
 
-  /// The values after a successful solve, in the entry's symbol order.
+  /// The values that the last successful solve found, in the order of the
+  /// entry's symbols.
   const std::vector<int64_t> &values() const { return values_; }
 
 private:
-  /// The dimension that gave a symbol its value; no parameter: still unknown.
+  /// The dimension from which the value of a symbol follows. `param` is -1 if
+  /// the value is unknown.
   struct Source {
     int param = -1;
     int dim = -1;

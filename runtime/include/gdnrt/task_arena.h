@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All that the runtime takes from oneTBB: threads that run a handful of tasks
-// and wait. A file of its own, because the thread sanitizer must not look at
-// oneTBB's headers without seeing the library too.
+// The only part of the runtime that uses oneTBB: threads that run a few tasks
+// and wait. It has a file of its own, because the thread sanitizer must not
+// compile oneTBB's headers without its library.
 
 #ifndef GDNRT_TASK_ARENA_H
 #define GDNRT_TASK_ARENA_H
@@ -13,16 +13,17 @@ namespace gdnrt {
 
 class TaskArena {
 public:
-  /// The threads that there can be; oneTBB gives no more.
+  /// The maximum number of threads that oneTBB provides.
   static int mostWorkers();
 
-  /// May throw what oneTBB throws.
+  /// May throw exceptions of oneTBB.
   explicit TaskArena(int numWorkers);
   ~TaskArena();
 
-  /// Runs `task(context, worker)` `numTasks` times, on the caller and on other
-  /// threads, and returns when all are done. Tasks that run at the same time
-  /// have different worker numbers below the number of workers.
+  /// Runs `task(context, worker)` `numTasks` times, on the calling thread and
+  /// on other threads, and returns when all tasks have ended. Tasks that run at
+  /// the same time have different worker numbers, all below the number of
+  /// workers.
   void run(int numTasks, void (*task)(void *context, int worker),
            void *context);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Maps through which kernels copy boxes of arrays: what a binding asks of the
-// device that will launch them.
+// The interface that makes tensor maps, with which kernels copy boxes of
+// arrays. A binding calls it; the device that launches the kernels implements
+// it.
 
 #ifndef GDNRT_TENSOR_MAP_ENCODER_H
 #define GDNRT_TENSOR_MAP_ENCODER_H
@@ -15,17 +16,19 @@
 
 namespace gdnrt {
 
-/// 64-bit words of a map, and of what maps are aligned to in a launch.
+/// The size of a tensor map and its alignment in a launch, in 64-bit words.
 constexpr size_t kMapWords = 16;
 constexpr size_t kMapAlignmentWords = 8;
 
-/// An array of 16-bit elements, and the boxes of it: `rows` in dimension
-/// `rowsDim`, `pieces` of 64 of the innermost one (0: all), one of each other.
+/// An array of 16-bit elements and the shape of its boxes: `rows` in dimension
+/// `rowsDim`, `pieces` pieces of 64 columns in the innermost dimension (0:
+/// all), and 1 in each other dimension.
 struct MappedArray {
-  /// The name of the parameter, or null for region `region`.
+  /// The name of the parameter. Null if the array is region `region` of the
+  /// workspace.
   const std::string *param = nullptr;
   size_t region = 0;
-  /// Null: no array is bound.
+  /// Null if no array is bound.
   void *data = nullptr;
   int rank = 0;
   /// Strides in elements.
@@ -39,8 +42,8 @@ struct MappedArray {
 class TensorMapEncoder {
 public:
   virtual ~TensorMapEncoder() = default;
-  /// Writes a map for each array; zeros if there is no array or it has no
-  /// elements. Takes no memory unless it fails.
+  /// Writes a tensor map for each array. Writes zeros if the array is absent or
+  /// has no elements. Allocates nothing unless it fails.
   virtual Status encode(const MappedArray *arrays, size_t count,
                         int64_t *maps) const = 0;
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The maps that the kernels of a variant are launched with. They are made when
-// what they depend on changes, so that a launch only copies them.
+// The tensor maps with which the kernels of a variant are launched. They are
+// made when an argument, the workspace or the variant changes, so a launch only
+// copies them.
 
 #ifndef GDNRT_TENSOR_MAPS_H
 #define GDNRT_TENSOR_MAPS_H
@@ -18,21 +19,21 @@ struct BoundParam;
 
 class TensorMaps {
 public:
-  /// Takes all memory that `encode` needs; none without an encoder, which has
-  /// to live as long as this.
+  /// Allocates all memory that `encode` needs. Allocates nothing without an
+  /// encoder. The encoder must outlive this object.
   TensorMaps(const CodeSchema &code, const TensorMapEncoder *encoder);
 
-  /// Whether there is anything to encode.
+  /// Whether there are tensor maps to make.
   bool areNeeded() const { return !words_.empty(); }
 
-  /// Makes the maps of variant `index`, whose workspace is at `workspace`.
-  /// `code` is that of construction.
+  /// Makes the tensor maps of variant `index`, whose workspace is at
+  /// `workspace`. `code` is that of the constructor.
   Status encode(const EntrySchema &entry, const CodeSchema &code, size_t index,
                 const LaunchPlan &plan, const std::vector<BoundParam> &params,
                 const std::vector<int64_t> &symbols, void *workspace);
 
-  /// The maps of a stage, one after another, of the variant that was encoded
-  /// last.
+  /// The tensor maps of one stage, one after another, of the variant that
+  /// `encode` made last.
   const int64_t *ofStage(size_t stage) const {
     return words_.data() + firstWords_[stage];
   }
@@ -41,7 +42,7 @@ private:
   const TensorMapEncoder *encoder_;
   std::vector<MappedArray> arrays_;
   std::vector<int64_t> words_;
-  /// By stage.
+  /// For each stage.
   std::vector<size_t> firstWords_;
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Spreads the units of a launch over threads. Each thread takes one contiguous
-// range after another, large ones first and single units at the end, so that
-// sequences of very different length still finish together.
+// Distributes the units of a launch to threads. Each thread takes one
+// contiguous range after another. The ranges are large at first and single
+// units at the end, so that threads end at about the same time even if
+// sequences differ much in length.
 
 #ifndef GDNRT_WORKER_POOL_H
 #define GDNRT_WORKER_POOL_H
@@ -17,26 +18,27 @@ class TaskArena;
 
 class WorkerPool {
 public:
-  /// `numWorkers` threads, of which the caller of run() is one, but at most
-  /// one for each hardware thread; 0 means that many. May throw what oneTBB
-  /// throws.
+  /// Makes a pool of `numWorkers` threads, the calling thread of run()
+  /// included, but at most one for each hardware thread. 0 means one for each
+  /// hardware thread. May throw exceptions of oneTBB.
   explicit WorkerPool(int numWorkers);
   ~WorkerPool();
 
   int numWorkers() const { return numWorkers_; }
 
-  /// Performs units [begin, end) as `worker` < numWorkers(); no two threads
-  /// that run at the same time have the same worker number.
+  /// Computes units [begin, end). `worker` is below numWorkers(). Threads that
+  /// run at the same time have different worker numbers.
   using Body = void (*)(void *context, int64_t begin, int64_t end, int worker);
 
-  /// Returns when all of [0, units) is done. Threads may call it at the same
-  /// time; with one worker they take turns and the body runs on the caller.
+  /// Runs `body` over [0, units) and returns when all units are done. Several
+  /// threads may call it at the same time. With one worker they take turns, and
+  /// the body runs on the calling thread.
   void run(int64_t units, Body body, void *context);
 
 private:
   int numWorkers_;
-  /// Null with one worker: then bodies run on the callers, as worker 0, one
-  /// caller at a time.
+  /// Null with one worker. Then bodies run on the calling threads as worker 0,
+  /// one at a time.
   std::unique_ptr<TaskArena> arena_;
   std::mutex inlineTurn_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Memory that launches of several layers work in, one launch at a time. Its
-// counters are zero between launches whatever else was there.
+// A workspace that the launches of several layers share, one launch at a time.
+// Its counters are zero between launches, whatever the other bytes hold.
 
 #ifndef GDNRT_WORKSPACE_H
 #define GDNRT_WORKSPACE_H
@@ -17,8 +17,8 @@ class Workspace {
 public:
   static Result<std::shared_ptr<const Workspace>>
   make(const std::shared_ptr<Device> &device, const gdnrt_workspace_size &size);
-  /// In memory of the caller's, whose counters become zero in the order of
-  /// `stream`.
+  /// Makes a workspace in memory of the caller, and fills its counters with
+  /// zeros in the order of `stream`.
   static Result<std::shared_ptr<const Workspace>>
   wrap(const std::shared_ptr<Device> &device, const gdnrt_workspace_size &size,
        void *data, void *stream);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Zeroes rows of an array that nobody computes.
+// Fills rows of an array with zeros that no kernel writes.
 
 #ifndef GDNRT_ZERO_ROWS_H
 #define GDNRT_ZERO_ROWS_H
@@ -10,11 +10,12 @@
 
 namespace gdnrt {
 
-/// Whether zeroRows can do its work: elements of a row are neighbours.
+/// Checks that zeroRows can fill the rows of `arg` from `first` on: the
+/// elements of a row must be dense.
 Status checkRowsToZero(const char *name, const gdnrt_arg &arg, int64_t first);
 
-/// Zeroes the rows of `arg` from `first` on, in the order of `stream`. Rows may
-/// be apart.
+/// Fills the rows of `arg` from `first` on with zeros, in the order of
+/// `stream`. There may be gaps between rows.
 Status zeroRows(Device &device, const char *name, const gdnrt_arg &arg,
                 int64_t first, void *stream);
 
