@@ -10,12 +10,12 @@ def ScheduleResidentRecurrence
     : Pass<"gdn-schedule-resident-recurrence", "::mlir::ModuleOp"> {
   let summary = "Hold the state in registers: one-token programs to GPU blocks";
   let description = [{
-    Turns tile programs with one `gdn_tile.delta_scan` of a single token, outside
-    of any loop, into programs of a block of GPU threads. The whole state of a value head is in
-    the registers of the block, rows dealt to warps. What the scan needs is made
-    by a warp each while the state is on its way: query, key, value and gates;
-    what follows the scan is the work of the last warp. They pass tiles through
-    shared memory:
+    Turns tile programs that have one `gdn_tile.delta_scan`, of a single token
+    and outside of any loop, into programs of a block of GPU threads. The whole
+    state of a value head is in the registers of the block; its rows are
+    distributed over the warps. While the state is loaded, one warp each
+    computes the query, the key, the value and the gates. The last warp does
+    what follows the scan. Warps exchange tiles through shared memory:
 
         warps 0 .. 2      begin to load the windows of the convolution
         all warps         load the state
@@ -27,20 +27,22 @@ def ScheduleResidentRecurrence
         warps 0 .. 2      store the windows of the convolution
         last warp         gated norm, store the output
 
-    Slot ids, and what lies in slots, are read before the wait for the launch ahead,
-    so a launch may depend on it (programmatic dependent launch) only if that one
-    writes none of it.
+    The program reads slot ids and the contents of slots before it waits for the
+    launch ahead. So programmatic dependent launch is allowed only if the launch
+    ahead writes neither.
 
-    With `narrow-units` a program with a state of 16 bits, as it is loaded, and one decay
-    for a head has a second program, the variant "narrow" for launches of at least so many
-    units: four warps, three blocks per multiprocessor, a state whose rows are widened
-    one at a time (`gdn_gpu.rows_apart`) and that stays narrow otherwise. There the
-    operands too come by way of shared memory, and for the second barrier only the last
-    warp waits.
+    With `narrow-units` a program of a delta rule whose state is loaded in 16
+    bits, and which has one decay for a head, gets a second program: the variant
+    "narrow", for launches of at least so many units. It has four warps and
+    three blocks per multiprocessor. The state stays in 16 bits in registers,
+    and its rows are widened one at a time (`gdn_gpu.rows_apart`). The operands
+    are also loaded by way of shared memory, and only the last warp waits at the
+    second barrier.
 
-    A state that the registers of a block cannot hold is taken in passes over equal
-    blocks of its rows, which do not depend on each other: a loop loads, scans and
-    stores one after another, and the output is collected in shared memory.
+    A state that does not fit in the registers of a block is computed in passes
+    over equal blocks of its rows, which do not depend on each other. A loop
+    loads, scans and stores one block after another, and collects the output in
+    shared memory.
 
     **Runs after** `convert-gdn-to-tile` with `value-heads` and
     `gdn-tile-fuse-rows`; **before** `convert-gdn-gpu-to-nvvm`.
@@ -48,15 +50,16 @@ def ScheduleResidentRecurrence
     **Needs**: tile programs, a value head per block.
 
     **Leaves**: programs of `gdn_gpu` for those with such a scan, with
-    `gdn_gpu.threads` and `gdn_gpu.launch`. Other tile programs are left alone.
+    `gdn_gpu.threads` and `gdn_gpu.launch`. Other tile programs are left alone,
+    and with a remark those whose state does not fit in passes either.
 
-    **Numerics**: sums along a row are added per lane first and over lanes in a
-    fixed tree; the state's product with the query is taken before the update,
-    `M' q = e^g M q + d (k . q)`.
+    **Numerics**: sums along a row are added per lane first and then over lanes
+    in a fixed tree. The product of the state with the query is computed before
+    the update: `M' q = e^g M q + d (k . q)`.
 
     **Fails** with an error on the scan or the op that the schedule does not
-    take: a state of several passes that is not loaded and stored as it is, an op
-    that is neither before nor after the scan.
+    take: a state of several passes that is not loaded and stored as it is, or
+    an op that is neither before nor after the scan.
 
     Before and after: `test/Schedule/resident-recurrence.mlir`, and in passes
     `test/Schedule/passes-over-rows.mlir`.
@@ -67,8 +70,8 @@ def ScheduleResidentRecurrence
     Option<"minBlocks", "min-blocks", "int64_t", /*default=*/"2",
            "Blocks per multiprocessor that registers must allow">,
     Option<"narrowUnits", "narrow-units", "int64_t", /*default=*/"0",
-           "Units of a launch, rows times value heads, from which the variant "
-           "'narrow' is for; 0 for none">
+           "Units of a launch (sequences times value heads) from which the "
+           "variant 'narrow' is taken; 0: no such variant">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">
@@ -81,25 +84,27 @@ def ScheduleResidentRecurrence
 
 def SchedulePersistentRecurrence
     : Pass<"gdn-schedule-persistent-recurrence", "::mlir::ModuleOp"> {
-  let summary = "Stream states through blocks that stay: a variant for many units";
+  let summary = "Persistent blocks with a ring of states, for many units";
   let description = [{
-    Adds to tile programs with one `gdn_tile.delta_scan` of a single token a second
-    program, the entry's variant "persistent": blocks that stay and work on the
-    units, with roles that hand tiles over through channels:
+    Adds a second program to tile programs that have one `gdn_tile.delta_scan`,
+    of a single token: the variant "persistent" of the entry. Its blocks are
+    persistent: each works on many units, and its warps have roles that exchange
+    tiles through channels:
 
-        warps 0 .. 3   scan: some rows of a state at a time, out of a ring,
-                       through registers, to memory
+        warps 0 .. 3   scan: some rows of a state at a time, from the ring
+                       through registers to memory
         warp 4         query
         warp 5         key
         warp 6         value and gates
         warp 7         what follows from the output
         warp 8         bulk copies of states into the ring, prefetches
 
-    No warp waits for more than what it needs next, and the ring asks for states
-    of the units to come while this one is worked on. The variant is taken from
-    `min-units` to `max-units` units of launches that may begin before the one ahead
-    has ended (`dependent`): without, "rows" is as fast. The programs themselves are left for
-    `gdn-schedule-resident-recurrence`, which lays out the other variant.
+    A warp waits only for what it needs next. The states of the next units are
+    copied into the ring while the current unit is computed. A launch takes the
+    variant if it has from `min-units` to `max-units` units and may begin before
+    the launch ahead has ended (`dependent`). If it may not, the variant "rows"
+    is as fast. The original programs are left for
+    `gdn-schedule-resident-recurrence`, which schedules that variant.
 
     **Runs after** `convert-gdn-to-tile` with `value-heads` and
     `gdn-tile-fuse-rows`; **before** `gdn-schedule-resident-recurrence`.
@@ -108,16 +113,16 @@ def SchedulePersistentRecurrence
 
     **Leaves**: a function `<entry>_persistent` of `gdn_gpu`, with
     `gdn_tile.stage_of`, `gdn_tile.variant` and `gdn_tile.conditions`, for each
-    program that it can lay out. It passes over those with rows of the state that
-    are no multiple of 16 bytes, with a state that is not read whole and written
-    whole, with one that does not fit twice into a block's share of shared
-    memory, or with a decay per channel.
+    program that it can schedule. It adds none to programs with rows of the
+    state that are not a multiple of 16 bytes, with a state that is not read and
+    written as a whole, with a state that does not fit twice into the shared
+    memory of a block, or with a decay per channel.
 
-    **Numerics**: bit for bit those of `gdn-schedule-resident-recurrence`: a row of
-    the state lies in as many lanes, in the same order.
+    **Numerics**: the same bits as `gdn-schedule-resident-recurrence`: a row of
+    the state is in the same number of lanes, in the same order.
 
-    **Fails** with an error on the scan or the op that it does not take before or after
-    the scan.
+    **Fails** with an error on the scan, or on an op before or after the scan
+    that the schedule does not take.
 
     Before and after: `test/Schedule/persistent-recurrence.mlir`.
   }];
@@ -145,36 +150,38 @@ def SchedulePersistentRecurrence
 
 def ScheduleResidentTokens
     : Pass<"gdn-schedule-resident-tokens", "::mlir::ModuleOp"> {
-  let summary = "Hold the state in registers while tokens pass: recurrences to GPU blocks";
+  let summary = "Hold the state in registers over many tokens: GPU blocks";
   let description = [{
-    Turns tile programs whose one `gdn_tile.delta_scan` stands in a loop over the
-    tokens of a row into programs of a block of GPU threads. As in
+    Turns tile programs whose only `gdn_tile.delta_scan` is in a loop over the
+    tokens of a sequence into programs of a block of GPU threads. As in
     `gdn-schedule-resident-recurrence`, the state of a value head is in the
-    registers of the block, and tiles pass through shared memory; but eight
-    tokens are prepared at once, and their outputs are finished by a warp each:
+    registers of the block, and warps exchange tiles through shared memory. Here
+    the operands of eight tokens are computed at once, and each warp finishes
+    the output of one token:
 
-        all warps         load the state
-                          wait for the launch ahead; begin to copy pending tokens
-        a warp each       query, key, value, gates of the tokens -> shared
-        barrier
-        all warps         fold pending tokens into the state and store it
-                          token by token: scan; output -> shared; store the state
-        warps 0 .. 2      store the windows of the convolution after each token
-        barrier
-        each warp         gated norm of a token, store the output;
-                          store what stays pending of a token
+        all warps         load the state wait for the launch ahead; begin to
+        copy pending tokens a warp each       query, key, value, gates of the
+        tokens -> shared barrier all warps         fold pending tokens into the
+        state and store it token by token: scan; output -> shared; store the
+        state warps 0 .. 2      store the windows of the convolution after each
+        token barrier each warp         gated norm of a token, store the output;
+        store what stays pending of a token
 
-    A row of more tokens goes on with the next eight. Where the program says
-    that no row has more (a loop that ends at the minimum of some number and of
-    its begin and at most eight), there is no loop, and with at most four, tiles
-    of four tokens; and where tensor cores also take the state and inputs have
-    16 bits, the block has eight warps of 128 registers: two of each convolution
-    read its inputs to shared memory, and behind a barrier prepare a token at a
-    time; where no token stays pending, the last three warps store windows
-    behind the outputs. A convolution whose window the loop carries is one of
-    several tokens; one that finds its window anew at each token, as in a tree
-    of tokens, stays one token by token. A state that is loaded inside the loop
-    is read back by the threads that wrote it.
+    A sequence of more tokens goes on with the next eight.
+
+    The program may say that no sequence has more than eight tokens: its loop
+    then ends at the minimum of some number and of its lower bound plus at most
+    eight. In this case there is no loop, and with at most four tokens the tiles
+    have four tokens. If in addition tensor cores take the state and the inputs
+    have 16 bits, the block has eight warps with 128 registers per thread. Two
+    warps of each convolution then read its inputs to shared memory and, after a
+    barrier, compute the operands of one token at a time. If no token stays
+    pending, the last three warps store the windows after the outputs.
+
+    A convolution whose window is carried by the loop becomes a convolution of
+    several tokens. A convolution that loads its window at each token, as in a
+    tree of tokens, is computed token by token. A state that is loaded inside
+    the loop is read back by the threads that wrote it.
 
     **Runs after** `convert-gdn-to-tile` with `value-heads` and
     `gdn-tile-fuse-rows`; **before** `convert-gdn-gpu-to-nvvm`.
@@ -182,23 +189,25 @@ def ScheduleResidentTokens
     **Needs**: tile programs, a value head per block.
 
     **Leaves**: programs of `gdn_gpu` for those with such a loop whose results
-    nothing uses. Other tile programs are left alone.
+    are unused. Other tile programs are left alone, and with a remark those
+    whose state does not fit in the registers of a block.
 
     **Numerics**: as `gdn-schedule-resident-recurrence`, with the same order of
-    sums: a state of f32 has the bits that steps of one token leave. But for
-    tokens that stay pending with a decay per head: these are solved for together, where
-    it can be with products on tensor cores that are as good as in f32.
+    sums: an f32 state has the bits that steps of one token leave. The exception
+    is tokens that stay pending, with a decay per head: their deltas are solved
+    for together, where possible by products on tensor cores that are as
+    accurate as in f32.
 
-    **Fails** with an error on the scan or the op that the schedule does not
-    take: a state that does not fit in the registers of a block, an op that is
-    neither before nor after the scan.
+    **Fails** with an error on an op that the schedule does not take because it
+    is neither before nor after the scan.
 
     Before and after: `test/Schedule/resident-tokens.mlir`.
   }];
   let options = [
     Option<"threads", "threads", "int64_t", /*default=*/"128",
-           "Threads per block; a multiple of 32, at least 128. At least 256 where "
-           "tensor cores take the state of rows of one block of tokens">,
+           "Threads per block; a multiple of 32, at least 128. At least 256 "
+           "where tensor cores take the state and no sequence has more tokens "
+           "than are computed at once">,
     Option<"minBlocks", "min-blocks", "int64_t", /*default=*/"2",
            "Blocks per multiprocessor that registers must allow">
   ];
@@ -213,16 +222,17 @@ def ScheduleResidentTokens
 }
 
 def ScheduleSlotMoves : Pass<"gdn-schedule-slot-moves", "::mlir::ModuleOp"> {
-  let summary = "Store tiles as they are loaded: slot moves to GPU blocks";
+  let summary = "Copies and fills of slots to GPU blocks";
   let description = [{
-    Turns tile programs whose tiles are loaded or filled and then stored, and
-    nothing else, into programs of a block of GPU threads: 16 bytes per lane
-    and access, rows dealt to all warps. A tile that lies across memory, such as
-    a convolution's inputs by channel, is the last warp's.
+    Turns tile programs that only load or fill tiles and store them into
+    programs of a block of GPU threads. A lane moves 16 bytes per access, and
+    rows are distributed over all warps. The last warp moves a tile whose rows
+    are not contiguous in memory, such as the inputs of a convolution by
+    channel.
 
-    Between its load and its store a state may take pending tokens in, by one
-    `gdn_tile.delta_fold` (a commit). It is in registers meanwhile, a block of its
-    rows after another where it is large.
+    Between load and store, one `gdn_tile.delta_fold` may fold pending tokens
+    into a state (a commit). The state is in registers meanwhile; a large one is
+    computed one block of its rows after another.
 
     **Runs after** `convert-gdn-to-tile`; **before** `convert-gdn-gpu-to-nvvm`.
 
@@ -231,10 +241,10 @@ def ScheduleSlotMoves : Pass<"gdn-schedule-slot-moves", "::mlir::ModuleOp"> {
     **Leaves**: programs of `gdn_gpu` for those that move tiles only, with
     `gdn_gpu.threads`. Other tile programs are left alone.
 
-    **Numerics**: bit-preserving; a fold has the roundings of the scan that made its
-    deltas.
+    **Numerics**: bit-preserving; a fold rounds as the scan that made its deltas
+    does.
 
-    **Fails** with an error on options that make no block.
+    **Fails** with an error if `threads` is not a valid size of a block.
 
     Before and after: `test/Schedule/slot-moves.mlir`.
   }];
@@ -256,58 +266,69 @@ def ScheduleTileProducts
     : Pass<"gdn-schedule-tile-products", "::mlir::ModuleOp"> {
   let summary = "Products on tensor cores: programs of chunks to GPU blocks";
   let description = [{
-    Turns tile programs whose products all have 16-bit operands into programs of a
-    block of GPU threads. All warps work on each op: a warp has 16 rows of every
-    product (or 32, 48, ..), and left operands never leave its registers. Right
-    operands, and tiles that are read the other way round, are in shared memory,
-    most of them copied there as they lie in memory. Tiles of rank 1 are the work
-    of the first warp. A loop over chunks copies what a turn needs first while the
-    turn before it is at work, and the rest while the first products run.
+    Turns tile programs whose products all have 16-bit operands into programs of
+    a block of GPU threads. All warps work on each op. A warp computes 16 rows
+    of every product (or 32, 48, ..), and left operands stay in its registers.
+    Right operands, and tiles that are read transposed, are in shared memory;
+    most of them are copied there without a change of layout. The first warp
+    computes tiles of rank 1, and tiles of fewer than 16 rows, such as a window
+    of a convolution. In a loop over chunks, what an iteration needs first is
+    copied during the iteration before it, and the rest while its first products
+    run.
 
-    Where such a loop also has products that do not need what it carries, its work is
-    that of five roles: one has the inter-chunk recurrence, one makes what needs no state,
-    one copies, as boxes where tensor maps can bring them, one makes what needs no
-    product, and one scales rows of what was copied. They hand tiles over through
-    channels, so that a chunk has its intra-chunk work done while the recurrence is at the one before it.
+    If such a loop also has products that do not depend on what it carries, its
+    work is divided among five roles, which exchange tiles through channels:
 
-    Tiles that are not needed any more give their shared memory to later ones. Work
-    on rows of f32 tiles that registers hold transposed, a norm of outputs, is
-    transposed itself: a sum over a row becomes a `gdn_gpu.column_sum`. Tiles of fewer than
-    16 rows, a window of a convolution, are the work of the first warp.
+    - the consumers compute the inter-chunk recurrence;
+    - the producer computes the intra-chunk products;
+    - the load role copies tiles, by TMA where tensor maps allow it;
+    - the gate role computes what needs no product;
+    - the scale role multiplies rows of copied tiles by gates.
+
+    So the intra-chunk work of a chunk is done while the recurrence computes the
+    chunk before it.
+
+    Tiles that are no longer needed give their shared memory to later ones.
+    Where registers hold an f32 tile transposed, `gdn_tile.map_rows` on it, such
+    as a norm of outputs, is transposed as well: a sum over a row becomes a
+    `gdn_gpu.column_sum`.
 
     **Runs after** `convert-gdn-to-tile` with `chunk-stages=staged` and
     `gdn-tile-fuse-rows`; **before** `gdn-gpu-place-barriers`.
 
     **Needs**: tile programs, a value head per block.
 
-    **Leaves**: programs of `gdn_gpu` for those with such products. Other tile
-    programs, and those with a convolution or a scan over tokens in them, are left
-    alone. Barriers are missing.
+    **Leaves**: programs of `gdn_gpu` for those with such products, without
+    barriers: `gdn-gpu-place-barriers` adds these. Other tile programs, and
+    those that contain a convolution or a scan over tokens, are left alone.
 
-    **Numerics**: sums of products in the order of the target's instructions, from
-    the first inner element to the last. `gdn_tile.prefix_sum` and
-    `gdn_tile.suffix_sum` in a tree, sums of transposed rows over warps last. `gdn_tile.decay_matrix` as the exponential of a
-    difference of running sums, of decays of at least -18: below, the factor is
+    A program is also left alone, with a remark that has the figures, if it
+    would need more registers than a thread has (by a model of what ptxas needs)
+    or more shared memory than a block has. With `warpgroups`, a program gets
+    the attribute `gdn_gpu.single_warps` if it has too few registers for
+    products that four warps make together.
+
+    **Numerics**: products are summed in the order of the instructions of the
+    target, from the first inner element to the last. `gdn_tile.prefix_sum` and
+    `gdn_tile.suffix_sum` add in a tree. Sums of transposed rows add over warps
+    last. `gdn_tile.decay_matrix` is the exponential of a difference of running
+    sums, of log decays that are bounded to at least -18: below, the factor is
     zero in 16 bits.
 
-    Left alone with a remark that has the figures: programs that would take more
-    registers than a thread of so many warps has, by a model of what ptxas needs, or
-    more shared memory than a block has. With `warpgroups`, a program gets the
-    attribute `gdn_gpu.single_warps` if it would have too few registers for products
-    that four warps make together.
-
-    **Fails** with an error on a branch that gives tiles.
+    **Fails** with an error on an op that it does not know, and on a branch
+    (`scf.if`) whose results are tiles.
 
     Before and after: `test/Schedule/tile-products.mlir`, in roles
     `test/Schedule/product-roles.mlir`.
   }];
   let options = [
     Option<"warps", "warps", "int64_t", /*default=*/"8",
-           "Warps per multiprocessor that registers must allow; 8 at most for a "
-           "program that carries a matrix through a loop">,
+           "Warps per multiprocessor that registers must allow; 8 at most for "
+           "a program that carries a matrix through a loop">,
     Option<"warpgroups", "warpgroups", "bool", /*default=*/"false",
            "Whether `gdn-gpu-use-warpgroups` follows">,
-    Option<"sharedBytes", "shared-bytes", "int64_t", /*default=*/"::gdn::gpufacts::maxSharedBytesPerBlock",
+    Option<"sharedBytes", "shared-bytes", "int64_t",
+           /*default=*/"::gdn::gpufacts::maxSharedBytesPerBlock",
            "Bytes of shared memory that a block may have">
   ];
   let statistics = [
@@ -322,14 +343,15 @@ def ScheduleTileProducts
 
 def ScheduleTokenGroups
     : Pass<"gdn-schedule-token-groups", "::mlir::ModuleOp"> {
-  let summary = "A warp for each group of tokens: token-wise programs to GPU blocks";
+  let summary = "Token-wise programs to GPU blocks, a warp per token group";
   let description = [{
-    Turns tile programs of loads, work on rows, convolutions and stores, whose
-    last axis of the grid is a number, into programs of a block of GPU threads
-    with as many warps: each warp does the work of one coordinate on that axis, by
-    itself. A lane holds columns of all tokens of its warp, so that the
-    convolution goes from register to register, and a norm is a sum over lanes. What a
-    block reads is asked for before any of it is used; loops may carry tiles.
+    Takes tile programs of loads, `gdn_tile.map_rows`, convolutions and stores
+    in which the last axis of the grid has a constant size. They become programs
+    of a block of GPU threads with that number of warps: each warp does the work
+    of one coordinate on that axis by itself. A lane holds columns of all tokens
+    of its warp. So a convolution needs only the registers of its lane, and a
+    norm is a sum over lanes. A block issues all its loads before it uses any
+    result of them. Loops may carry tiles.
 
     **Runs after** `convert-gdn-to-tile` with `chunk-stages=staged` and
     `gdn-tile-fuse-rows`; **before** `gdn-drop-unscheduled`.
@@ -337,8 +359,8 @@ def ScheduleTokenGroups
     **Needs**: tile programs, a value head per block.
 
     **Leaves**: programs of `gdn_gpu` for those, with the grid without its last
-    axis. Other tile programs, convolutions with a bias among them, are left
-    alone, and tiles of more than 64 elements per lane.
+    axis. Other tile programs are left alone, and so are programs with a bias of
+    a convolution or with tiles of more than 64 elements per lane.
 
     **Numerics**: sums over rows are reordered, in an order that depends on the
     number of columns alone.
@@ -349,9 +371,9 @@ def ScheduleTokenGroups
   }];
   let options = [
     Option<"warps", "warps", "int64_t", /*default=*/"32",
-           "Warps per multiprocessor that registers must allow; half as many where a "
-           "lane has more than 256 bits of a loaded tile, and half where a block has "
-           "more than two warps, whose pieces are short">
+           "Warps per multiprocessor that registers must allow; half as "
+           "many where a lane has more than 256 bits of a loaded tile, and "
+           "half where a block has more than two warps and so short pieces">
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels scheduled">
@@ -365,10 +387,11 @@ def ScheduleTokenGroups
 def DropUnscheduled : Pass<"gdn-drop-unscheduled", "::mlir::ModuleOp"> {
   let summary = "Leave out tile programs that no schedule has taken";
   let description = [{
-    Removes functions with `gdn_tile.grid` that are no program of `gdn_gpu`, and all
-    stages of a variant of which one is not. A stage of several variants stays in those
-    that are whole. Entries of which nothing is left have no code for this target, of
-    which `gdn-compile` warns; other targets of an image may have some.
+    Removes functions with `gdn_tile.grid` that are not programs of `gdn_gpu`.
+    If one stage of a variant is removed, all other stages of that variant are
+    removed too; a stage of several variants stays for those that are complete.
+    If nothing is left of an entry, it has no code for this target, and
+    `gdn-compile` warns. Other targets of the image may still have code for it.
 
     **Runs after** the schedules; **before** `gdn-gpu-check`.
 

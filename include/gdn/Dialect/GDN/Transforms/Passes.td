@@ -9,51 +9,55 @@ include "mlir/Pass/PassBase.td"
 def GDNFuse : Pass<"gdn-fuse", "::mlir::ModuleOp"> {
   let summary = "Decide which ops share one kernel";
   let description = [{
-    Wraps the gdn ops of every entry in `gdn.kernel`. What shares a kernel is
-    decided here and nowhere else:
+    Wraps the gdn ops of every entry in `gdn.kernel`. No other pass decides
+    which ops share a kernel. The rules are:
 
-    - `conv1d`, rules and `mask_sequences` with the same `slots` and
-      `cu_seqlens`, and the same checkpoints, `token_slots` or pending tokens
-      where they have some, share one, and so do the token-wise ops (`gates`, `l2norm`, `gated_rms_norm`, `cast`)
-      connected to them;
-    - token-wise ops that are connected to each other only share one;
-    - `commit_conv1d` and `commit_delta_rule` of the same `slots` and
-      `num_accepted` share one;
-    - `pool_copy` and `pool_zero` with the same slots share one;
-    - `pool_read` and `pool_write` have a kernel each;
-    - `unpack`, `accepted_slots` and `counted_slots` stay outside: they only say where things are.
+    - `conv1d`, rules and `mask_sequences` share a kernel if they have the same
+      `slots` and `cu_seqlens`, and the same checkpoints, `token_slots` or
+      pending tokens, if any. The token-wise ops (`gates`, `l2norm`,
+      `gated_rms_norm`, `cast`) that are connected to them are in that kernel
+      too.
+    - Token-wise ops that are connected only to each other share a kernel.
+    - `commit_conv1d` and `commit_delta_rule` share a kernel if they have the
+      same `slots` and `num_accepted`.
+    - `pool_copy` and `pool_zero` with the same slots share a kernel.
+    - Each `pool_read` and `pool_write` has a kernel of its own.
+    - `unpack`, `accepted_slots` and `counted_slots` stay outside of kernels:
+      they only compute addresses and slots.
 
     *Connected* means that one op uses a result of the other, or that both read
     the same tokens: the same value, or parts of the same packed projection.
-    Ops are not put together where something between them has to stay outside,
-    such as an `unpack` of a result or a `pool_read` between two writes. Two ops
-    on one pool share a kernel only if both write the slots they read and no
-    others: sequences of one kernel run in any order, so no sequence may read what
+    Ops do not share a kernel if an op between them has to stay outside, such as
+    an `unpack` of a result or a `pool_read` between two writes. Two ops on one
+    pool share a kernel only if each writes exactly the slots that it reads:
+    sequences of one kernel run in any order, so no sequence may read what
     another one wrote.
 
-    The kernel has the name of its entry; if the entry needs several, they are
-    numbered in program order. Names are unique in the module. Ops outside
-    entries, and kernels that exist already, are left alone, so running the pass
-    again changes nothing.
+    The kernel has the name of its entry. If an entry needs several kernels,
+    they are numbered in program order. Names are unique in the module. Ops
+    outside of entries, and kernels that exist already, are left alone, so a
+    second run of the pass changes nothing.
 
     **Runs after** canonicalisation of `gdn`; **before** `convert-gdn-to-tile`.
 
-    **Needs**: entries of one block, gdn ops directly in it. Two pools of an
-    entry do not overlap (binding sees to that).
+    **Needs**: entries of one basic block with the gdn ops directly in it. Two
+    pools of an entry do not overlap (binding checks that).
 
-    **Leaves**: in entries, no gdn op outside a kernel but `unpack`. The order
-    of the ops on each pool is kept.
+    **Leaves**: in entries, no gdn ops outside of kernels except `unpack`,
+    `accepted_slots` and `counted_slots`. The order of the ops on each pool is
+    kept.
 
     **Numerics**: bit-preserving.
 
-    **Fails** with an error on an entry that has several blocks and on a gdn op
-    inside another op's region.
+    **Fails** with an error on an entry that has several basic blocks, and on a
+    gdn op inside the region of another op.
 
     Before and after: `test/Dialect/GDN/Transforms/fuse.mlir`.
   }];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Kernels made">,
-    Statistic<"numFusedOps", "num-fused-ops", "Ops that share a kernel with another op">
+    Statistic<"numFusedOps", "num-fused-ops",
+              "Ops that share a kernel with another op">
   ];
   let dependentDialects = ["::gdn::GDNDialect"];
 }

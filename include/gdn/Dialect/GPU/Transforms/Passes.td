@@ -9,14 +9,19 @@ include "mlir/Pass/PassBase.td"
 def CheckGPU : Pass<"gdn-gpu-check", "::mlir::ModuleOp"> {
   let summary = "Refuse GPU programs whose threads would race";
   let description = [{
-    Follows every shared tile through each function with `gdn_gpu.threads`: a
-    `gdn_gpu.load_shared` stands behind a `gdn_gpu.barrier` behind the `gdn_gpu.store_shared`
-    it reads, on every way to it; between accesses of which one writes there is a
-    barrier, also from one iteration of a loop to the next. Outside
-    `gdn_gpu.warps`, fragments are laid out over all warps of the block. Inside a
-    role the same holds of its warps; accesses per warpgroup (`gdn_gpu.begin_copy
-    per_warpgroup`, `gdn_gpu.copy_out`, tiles loaded or stored transposed) need none among
-    themselves.
+    Follows the accesses to every shared tile through each function with
+    `gdn_gpu.threads`, and checks:
+
+    - on every path there is a `gdn_gpu.barrier` between a
+      `gdn_gpu.store_shared` and a `gdn_gpu.load_shared` that reads its value;
+    - there is a barrier between any two accesses to a tile of which at least
+      one writes, also from one iteration of a loop to the next;
+    - outside of `gdn_gpu.warps`, fragments are laid out over all warps of the
+      block.
+
+    Inside a role the same rules hold for the warps of the role. Accesses per
+    warpgroup (`gdn_gpu.begin_copy per_warpgroup`, `gdn_gpu.copy_out`, tiles
+    that are loaded or stored transposed) need no barrier among themselves.
 
     **Runs after** the schedules; **before** `convert-gdn-gpu-to-nvvm`,
     which begins with the same check.
@@ -27,7 +32,8 @@ def CheckGPU : Pass<"gdn-gpu-check", "::mlir::ModuleOp"> {
 
     **Numerics**: bit-preserving.
 
-    **Fails** with an error on the access that lacks a barrier or a value.
+    **Fails** with an error on an access that lacks a barrier, or that reads a
+    tile to which nothing has been written.
 
     Examples: `test/Dialect/GPU/check_invalid.mlir`.
   }];
@@ -36,21 +42,24 @@ def CheckGPU : Pass<"gdn-gpu-check", "::mlir::ModuleOp"> {
 def PlaceBarriers : Pass<"gdn-gpu-place-barriers", "::mlir::ModuleOp"> {
   let summary = "Barriers where an access has to wait for another";
   let description = [{
-    Follows every shared tile as `gdn-gpu-check` does, and puts a
-    `gdn_gpu.barrier` where that would miss one: as late as possible, before the
-    access that needs it, or before the `gdn_gpu.warps` around it. Where a copy is
-    under way, `gdn_gpu.await_copies` goes before the barrier.
+    Follows every shared tile as `gdn-gpu-check` does, and inserts a
+    `gdn_gpu.barrier` wherever that pass would report a missing one. The barrier
+    is placed as late as possible: before the access that needs it, or before
+    the `gdn_gpu.warps` around that access. If a copy is in flight,
+    `gdn_gpu.await_copies` is placed before the barrier.
 
-    **Runs after** schedules that leave barriers out; **before** `gdn-gpu-check`.
+    **Runs after** schedules that leave barriers out; **before**
+    `gdn-gpu-check`.
 
-    **Needs**: shared tiles that are shared or copied on every way to their use.
+    **Needs**: shared tiles that are written, by `gdn_gpu.store_shared` or a
+    copy, on every path to a read.
 
     **Leaves**: programs that `gdn-gpu-check` accepts.
 
     **Numerics**: bit-preserving.
 
-    **Fails** with an error on an access inside `gdn_gpu.warps` that would need a
-    barrier there, or to a tile without a value.
+    **Fails** with an error on an access that would need a barrier inside a
+    `gdn_gpu.warps`, or that reads a tile to which nothing has been written.
 
     Before and after: `test/Conversion/GPUToNVVM/place-barriers.mlir`.
   }];
@@ -60,11 +69,13 @@ def PlaceBarriers : Pass<"gdn-gpu-place-barriers", "::mlir::ModuleOp"> {
 def UseWarpgroups : Pass<"gdn-gpu-use-warpgroups", "::mlir::ModuleOp"> {
   let summary = "Four warps make a product together";
   let description = [{
-    Sets `warpgroup` on each `gdn_gpu.matmul` that `wgmma` can make: warps in
-    multiples of four, a tile with rows of a multiple of 128 bytes, at most 256
-    columns. Four warps then read the tile once instead of four times. A
-    function with such a product gets the attribute `gdn_gpu.warpgroups`. One
-    with `gdn_gpu.single_warps` is left as it is, without that attribute.
+    Sets `warpgroup` on each `gdn_gpu.matmul` that `wgmma` can compute: the
+    number of warps is a multiple of four, the rows of the shared tile have a
+    multiple of 128 bytes, and there are at most 256 columns. Four warps then
+    read the tile once instead of four times. A function with such a product
+    gets the attribute `gdn_gpu.warpgroups`. In a function with
+    `gdn_gpu.single_warps` no product is changed; the pass removes that
+    attribute.
 
     **Runs after** `gdn-schedule-tile-products`; **before**
     `convert-gdn-gpu-to-nvvm`.
@@ -73,8 +84,8 @@ def UseWarpgroups : Pass<"gdn-gpu-use-warpgroups", "::mlir::ModuleOp"> {
 
     **Leaves**: the same ops.
 
-    **Numerics**: unchanged but for the order in which an instruction sums 16
-    products.
+    **Numerics**: unchanged, except for the order in which an instruction adds
+    16 products.
 
     **Fails**: never.
 
@@ -89,21 +100,22 @@ def UseWarpgroups : Pass<"gdn-gpu-use-warpgroups", "::mlir::ModuleOp"> {
 def OverlapProducts : Pass<"gdn-gpu-overlap-products", "::mlir::ModuleOp"> {
   let summary = "Let products of warpgroups run while the program goes on";
   let description = [{
-    Turns each `gdn_gpu.matmul` of warpgroups into a `gdn_gpu.start_matmul` and a
-    `gdn_gpu.await_matmul`, which stands before the first of
+    Turns each `gdn_gpu.matmul` of warpgroups into a `gdn_gpu.start_matmul` and
+    a `gdn_gpu.await_matmul`, which stands before the first of
 
       - the first use of the product,
       - a barrier, and a wait or a signal of a channel,
       - a write to a tile that it reads,
       - a loop, a branch, the end of the block.
 
-    A left side that was loaded for the product alone, 64 rows for four warps, is read
-    from shared memory.
+    If the left operand was loaded from shared memory only for the product, and
+    has 64 rows for four warps, the product reads it from shared memory instead.
 
-    So products that do not need each other run one behind the other without a
-    wait between them, and elementwise work in their shadow.
+    So independent products run one after another without a wait between them,
+    and elementwise work overlaps with them.
 
-    **Runs after** `gdn-gpu-place-barriers`; **before** `convert-gdn-gpu-to-nvvm`.
+    **Runs after** `gdn-gpu-place-barriers`; **before**
+    `convert-gdn-gpu-to-nvvm`.
 
     **Needs**: programs with all their barriers.
 
@@ -116,30 +128,37 @@ def OverlapProducts : Pass<"gdn-gpu-overlap-products", "::mlir::ModuleOp"> {
     Before and after: `test/Schedule/use-warpgroups.mlir`.
   }];
   let statistics = [
-    Statistic<"numProducts", "num-products", "Products that run on the side">
+    Statistic<"numProducts", "num-products", "Products that overlap other work">
   ];
   let dependentDialects = ["::gdn::gpu::GPUDialect"];
 }
 
 def AddAlignedVariants : Pass<"gdn-add-aligned-variants", "::mlir::ModuleOp"> {
-  let summary = "Variants for calls whose arrays lie well";
+  let summary = "Variants for calls whose arrays are contiguous and aligned";
   let description = [{
-    Gives each program of `gdn_gpu` with `gdn_gpu.aligned_variant` a variant
-    "aligned" ahead of it, for calls that promise how their arrays lie: where a
-    thread moves several columns of a fragment at once, these lie side by side (or,
-    where rows do, behind each other's rows), and the address and all other strides
-    are multiples of 16 bytes. Then there is one way to each array, and no code for
-    the others: a launch of few blocks waits for instructions as it does for memory.
+    Adds a variant "aligned" ahead of each program of `gdn_gpu` that has
+    `gdn_gpu.aligned_variant`. It is for calls whose arrays meet two conditions:
 
-    The promise is what the program says of its arguments: static strides in
-    their types, and `gdn_gpu.alignment`. A launch takes the variant where it holds.
+    - where a thread moves several columns of a fragment at once, these columns
+      are contiguous in memory, or, where a column is contiguous, each column
+      follows the one before it without a gap;
+    - the address and all other strides are multiples of 16 bytes.
+
+    The variant then has code for one way of access to each array only. This
+    helps launches of few blocks, which wait for instruction fetches as much as
+    for memory.
+
+    The program states these conditions on its arguments, as static strides in
+    their types and as `gdn_gpu.alignment`. A launch takes the variant if they
+    hold.
 
     **Runs after** the schedules; **before** `gdn-gpu-check`.
 
     **Needs**: programs of `gdn_gpu`.
 
-    **Leaves**: these, without the mark, and a variant of each, unless that
-    promises no more than the program itself asks for.
+    **Leaves**: these programs, without `gdn_gpu.aligned_variant`, and a variant
+    of each. There is no variant where it would require no more than the program
+    itself does.
 
     **Numerics**: bit-preserving.
 

@@ -9,10 +9,9 @@ include "mlir/Pass/PassBase.td"
 def WidenTileOperands : Pass<"gdn-tile-widen-operands", "::mlir::ModuleOp"> {
   let summary = "Products of 16-bit operands as products of f32";
   let description = [{
-    Operands of `gdn_tile.matmul` in bf16 or f16 are widened to f32, which is
-    exact, for targets whose products take f32. A tile is widened once for all
-    products that use it, and a transposed tile is the transpose of the widened
-    one.
+    Widens bf16 and f16 operands of `gdn_tile.matmul` to f32, which is exact,
+    for targets whose products take f32. A tile is widened once for all products
+    that use it. A transposed tile becomes the transpose of the widened tile.
 
     **Runs after** `convert-gdn-to-tile`; **before** `gdn-tile-fuse-rows`, which
     merges the widening with the rounding before it, and `convert-tile-to-cpu`.
@@ -37,10 +36,11 @@ def WidenTileOperands : Pass<"gdn-tile-widen-operands", "::mlir::ModuleOp"> {
 def FuseTileRows : Pass<"gdn-tile-fuse-rows", "::mlir::ModuleOp"> {
   let summary = "Merge chains of map_rows";
   let description = [{
-    A `gdn_tile.map_rows` whose results are used by one other
-    `gdn_tile.map_rows` only, as whole inputs, is merged into it: each row is
-    then read and written once instead of once per step. A `gdn_tile.delta_scan`
-    of one token takes over the casts around its state.
+    If the results of a `gdn_tile.map_rows` are used only by one other
+    `gdn_tile.map_rows`, as whole inputs, the first is merged into the second.
+    Each row is then read and written once instead of once per op. A
+    `gdn_tile.delta_scan` of one token also takes over the casts before and
+    after its state.
 
     **Runs after** `convert-gdn-to-tile`; **before** the conversion to a target.
 
