@@ -24,18 +24,19 @@ def GDN_Dialect : Dialect {
     | `K` | width of the causal convolution |
     | `D` | convolution channels, `2*Hk*dk + Hv*dv` |
 
-    **Ragged batch.** A tensor `[T, ...]` and `cu_seqlens` `[N+1]`: sequence `n` owns
-    the tokens `cu_seqlens[n] <= t < cu_seqlens[n+1]`. Without `cu_seqlens`
-    every token is a sequence of its own (`N = T`): a decode step. Tokens that
-    belong to no sequence are padding.
+    **Ragged batch.** A batch is a tensor `[T, ...]` with `cu_seqlens` `[N+1]`.
+    Sequence `n` owns the tokens `cu_seqlens[n] <= t < cu_seqlens[n+1]`. Without
+    `cu_seqlens` every token is a sequence of its own (`N = T`), as in a decode
+    step. Tokens that belong to no sequence are padding.
 
-    **Slots.** Sequence `n` keeps its state in slot `slots[n]` of a pool. An id that
-    is negative, equal to the pool's null slot, or at least `P` is *skipped*:
-    the sequence's results are zero and no pool element is read or written. A sequence
-    whose slot is not skipped is *live*.
+    **Slots.** Sequence `n` keeps its state in slot `slots[n]` of a pool. A slot
+    id is *skipped* if it is negative, equal to the null slot of the pool, or at
+    least `P`. The results of a sequence with a skipped slot are zero, and no
+    element of the pool is read or written. A sequence whose slot is not skipped
+    is *live*.
 
-    **Functions.** An argument of an entry function carries `gdn.name` and
-    `gdn.dims`; see the page on entries and images.
+    **Functions.** Arguments of an entry function have the attributes
+    `gdn.name` and `gdn.dims`; see `docs/spec/entry.md`.
   }];
   let useDefaultTypePrinterParser = 1;
   let hasOperationAttrVerify = 1;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What ops over the sequences of a batch have in common. Fusion, reference and
-// lowering ask these and not the ops, so that a rule over states is one op more.
+// Interfaces of the ops over the sequences of a batch. Fusion, the reference
+// and the lowering use these interfaces, so a new rule needs only a new op.
 #ifndef GDN_DIALECT_GDN_IR_GDNINTERFACES_TD
 #define GDN_DIALECT_GDN_IR_GDNINTERFACES_TD
 
 include "mlir/IR/OpBase.td"
 
-// An operand that the op may lack, and that ops without it need not declare.
+// An optional operand. Ops without it need not declare it.
 class GDN_OptionalOperand<string description, string type, string name>
     : InterfaceMethod<description, type, name, (ins), "", "return {};">;
 
@@ -17,13 +17,14 @@ defvar GDN_TensorValue = "::mlir::TypedValue<::mlir::RankedTensorType>";
 def GDN_SequenceOpInterface : OpInterface<"SequenceOpInterface"> {
   let cppNamespace = "::gdn";
   let description = [{
-    An op that works sequence by sequence and skips those whose slot is skipped:
-    its results are zero there and in padding.
+    An op that works sequence by sequence. Its results are zero in sequences
+    whose slot is skipped, and in padding.
   }];
   let methods = [
-    InterfaceMethod<"The pool whose slots count.", GDN_PoolValue, "getPool">,
+    InterfaceMethod<"The pool that decides which slots are skipped.",
+                    GDN_PoolValue, "getPool">,
     InterfaceMethod<"The slot of each sequence.", "::mlir::Value", "getSlots">,
-    InterfaceMethod<"The bounds of the sequences, or null: every token is one.",
+    InterfaceMethod<"The bounds of the sequences; null if each token is one.",
                     "::mlir::Value", "getCuSeqlens">,
     InterfaceMethod<"The operands that have one entry per token.",
                     "::llvm::SmallVector<::mlir::Value>", "getTokenOperands">
@@ -34,8 +35,9 @@ def GDN_StateOpInterface
     : OpInterface<"StateOpInterface", [GDN_SequenceOpInterface]> {
   let cppNamespace = "::gdn";
   let description = [{
-    An op whose sequences go on from a state in the pool and leave one there.
-    docs/spec/slots.md has the meaning of each operand; all may be null.
+    An op whose sequences start from a state in a pool and write their last
+    state there. docs/spec/slots.md has the meaning of each operand. All
+    operands may be null.
   }];
   let methods = [
     InterfaceMethod<"The slot to write, if not the one read.",
@@ -54,7 +56,7 @@ def GDN_StateOpInterface
                     "::mlir::Value", "getParents">,
     InterfaceMethod<"The pool of the states after tokens, if not the first.",
                     GDN_PoolValue, "getTokenPool">,
-    GDN_OptionalOperand<"How many pending tokens are right.",
+    GDN_OptionalOperand<"How many pending tokens are accepted.",
                         "::mlir::Value", "getNumAccepted">
   ];
 }
@@ -63,12 +65,13 @@ def GDN_RuleOpInterface
     : OpInterface<"RuleOpInterface", [GDN_StateOpInterface]> {
   let cppNamespace = "::gdn";
   let description = [{
-    A recurrence of rank 1 per token and value head: the state decays, per head
-    or per channel of the key; a row for each value is written with the key; the
-    output is the state times the query.
+    A recurrence with an update of rank 1 per token and value head. The state
+    decays, per head or per channel of the key. Then the outer product of a
+    vector `d` and the key is added to it. The output is the state times the
+    query.
 
         M <- M * exp(log_decay)
-        M <- M + d key^T            d = beta (value - M key), or without beta: value
+        M <- M + d key^T   d = beta (value - M key), or without beta d = value
         output = M (scale * query)
   }];
   let methods = [
@@ -78,17 +81,17 @@ def GDN_RuleOpInterface
     InterfaceMethod<"Log decays, T x Hv (x dk).",
                     GDN_TensorValue, "getLogDecay">,
     InterfaceMethod<"The result, T x Hv x dv.", GDN_TensorValue, "getOutput">,
-    InterfaceMethod<"The factor on the query, where it is given.",
+    InterfaceMethod<"The factor on the query, if it is given.",
                     "::std::optional<::llvm::APFloat>", "getScale">,
     GDN_OptionalOperand<[{
-      The write strength of a rule with the delta term, T x Hv, or null: the
-      values are written as they are.
+      The write strength of a rule with the delta term, T x Hv. It is null for
+      rules that write the values without a delta term.
     }], "::mlir::Value", "getBeta">,
-    InterfaceMethod<"Whether strengths may be up to 2.", "bool", "getDoubleBeta",
-                    (ins), "", "return false;">,
+    InterfaceMethod<"Whether the write strength may be up to 2.", "bool",
+                    "getDoubleBeta", (ins), "", "return false;">,
     GDN_OptionalOperand<"Keys of pending tokens.",
                         GDN_PoolValue, "getPendingKeys">,
-    GDN_OptionalOperand<"What pending tokens add.",
+    GDN_OptionalOperand<"Deltas of pending tokens.",
                         GDN_PoolValue, "getPendingDeltas">,
     GDN_OptionalOperand<"Log decays of pending tokens.",
                         GDN_PoolValue, "getPendingDecays">,

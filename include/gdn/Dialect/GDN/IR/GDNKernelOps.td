@@ -13,9 +13,9 @@ def GDN_KernelOp : GDN_Op<"kernel", [
     SingleBlockImplicitTerminator<"::gdn::YieldOp">]> {
   let summary = "Ops that share one kernel";
   let description = [{
-    The ops of the body become one kernel. The body uses values from outside
-    freely; its results are what `gdn.yield` gives. Meaning: the body in
-    place.
+    The ops of the body become one kernel. The body may use values from outside.
+    The results are the operands of `gdn.yield`. The op means the same as its
+    body without the op around it.
 
     **Preconditions**
 
@@ -46,7 +46,7 @@ def GDN_YieldOp : GDN_Op<"yield", [
     Pure, Terminator, ReturnLike, HasParent<"::gdn::KernelOp">]> {
   let summary = "Results of a gdn.kernel";
   let description = [{
-    Ends the body of a `gdn.kernel` and gives its results; see there.
+    Ends the body of a `gdn.kernel`. Its operands are the results of the kernel.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = "attr-dict ($results^ `:` type($results))?";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ops over tokens that are pending: those of each sequence's last step, which are
-// not in the sequence's state yet. See docs/spec/slots.md.
+// Ops over pending tokens: the tokens of the last step of each sequence, which
+// are not yet part of its state. See docs/spec/slots.md.
 #ifndef GDN_DIALECT_GDN_IR_GDNPENDINGOPS_TD
 #define GDN_DIALECT_GDN_IR_GDNPENDINGOPS_TD
 
@@ -13,19 +13,19 @@ defvar GDN_PendingReadWrite = [MemRead<DefaultResource, 0, FullEffect>,
 
 def GDN_CountedSlotsOp : GDN_Op<"counted_slots", [
     Pure, AllTypesMatch<["slots", "result"]>]> {
-  let summary = "Slots of the sequences whose count of accepted tokens is one";
+  let summary = "Slots of the sequences with a valid count of accepted tokens";
   let description = [{
-    Element `n` of the result is `slots[n]` where `num_accepted[n]` is from 0 to
-    `steps`, and -1, which is skipped, elsewhere. With `cu_seqlens` it is -1 also
-    where sequence `n` has more than `max_tokens` tokens: a target may then count on
-    sequences that it takes in one go.
+    Element `n` of the result is `slots[n]` if `num_accepted[n]` is from 0 to
+    `steps`, else -1, which every op skips. With `cu_seqlens` it is -1 also if
+    sequence `n` has more than `max_tokens` tokens. So a target may assume that
+    no live sequence has more tokens, and compute all of them at once.
 
     **Preconditions**
 
-    - (C1) `slots`, `num_accepted` and the result are `N`; `cu_seqlens`, where there
-      is one, is `N + 1`.
-    - (C2) `max_tokens` is given where `cu_seqlens` is, and nowhere else; it is at
-      least 1.
+    - (C1) `slots`, `num_accepted` and the result are `N`; `cu_seqlens`, if
+      given, is `N + 1`.
+    - (C2) `max_tokens` is given if and only if `cu_seqlens` is; it is at least
+      1.
 
     **Example**
 
@@ -56,18 +56,19 @@ def GDN_CountedSlotsOp : GDN_Op<"counted_slots", [
 def GDN_CommitConv1dOp : GDN_Op<"commit_conv1d", []> {
   let summary = "Move the window of a convolution past accepted tokens";
   let description = [{
-    For every sequence `n` whose slot is not skipped and with `a = num_accepted[n]`
-    from 1 to `S`, all channels `c` of slot `slots[n]`:
+    For every sequence `n` whose slot is not skipped and with
+    `a = num_accepted[n]` from 1 to `S`, and for all channels `c` of slot
+    `slots[n]`:
 
         state'[c, p] = state[c, p + a]      p = 0 .. window-1
 
-    Other columns keep their bits, and so do other sequences' slots: nothing is
-    accepted of a sequence whose count is 0, and one that is no count skips its
-    sequence. Afterwards none of the sequence's tokens is pending.
+    Other columns keep their bits. With a count of 0 no token is accepted, and
+    the slot keeps its bits. A sequence whose count is below 0 or above `S` is
+    skipped. After the op, no token of the other sequences is pending.
 
     **Preconditions**
 
-    - (C1) `pool` is `P x D x (window+S)`, where static with `S` from 1 to 8.
+    - (C1) `pool` is `P x D x (window+S)`, with `S` from 1 to 8 where static.
     - (C2) `slots` and `num_accepted` are `N`.
     - (C3) `window` is from 1 to 7.
 
@@ -98,25 +99,25 @@ def GDN_CommitConv1dOp : GDN_Op<"commit_conv1d", []> {
 def GDN_CommitDeltaRuleOp : GDN_Op<"commit_delta_rule", []> {
   let summary = "Put accepted tokens into the states of the delta rule";
   let description = [{
-    For every sequence `n` whose slot is not skipped and with `a = num_accepted[n]`
-    from 1 to `S`, all value heads `h` with key head `h' = h / (Hv/Hk)`, and `M`
-    the state in slot `slots[n]`:
+    For every sequence `n` whose slot is not skipped and with
+    `a = num_accepted[n]` from 1 to `S`, and for all value heads `h` with key
+    head `h' = h / (Hv/Hk)`, where `M` is the state in slot `slots[n]`:
 
         M <- M * exp(decays[slot,h,j])
         M <- M + deltas[slot,h,j] keys[slot,h',j]^T      j = 0 .. a-1
 
-    The slot receives `M`, rounded once to the pool's element type. Nothing is
-    accepted of a sequence whose count is 0, and one that is no count skips its
-    sequence. Afterwards none of the sequence's tokens is pending; the pools that held
-    them keep their bits.
+    The slot receives `M`, rounded once to the element type of the pool. With a
+    count of 0 no token is accepted, and the slot keeps its bits. A sequence
+    whose count is below 0 or above `S` is skipped. After the op, no token of
+    the other sequences is pending. The pools of pending tokens keep their bits.
 
     **Preconditions**
 
     - (C1) `pool` is `P x Hv x dv x dk`, with static `dk` and `dv`.
     - (C2) `slots` and `num_accepted` are `N`.
-    - (C3) `keys` is `P x Hk x S x dk`, `deltas` `P x Hv x S x dv` and `decays`
-      `P x Hv x S` or `P x Hv x S x dk`, all of f32, where static with `S` from
-      1 to 8.
+    - (C3) `keys` is `P x Hk x S x dk`, `deltas` is `P x Hv x S x dv`, and
+      `decays` is `P x Hv x S` or `P x Hv x S x dk`; all are f32, with `S` from
+      1 to 8 where static.
 
     **Example**
 
@@ -138,8 +139,10 @@ def GDN_CommitDeltaRuleOp : GDN_Op<"commit_delta_rule", []> {
     Arg<GDN_SlotsTensor, "slot of each sequence">:$slots,
     Arg<GDN_SequencesTensor, "accepted tokens, N">:$num_accepted,
     Arg<GDN_PoolType, "keys of pending tokens, P x Hk x S x dk", [MemRead]>:$keys,
-    Arg<GDN_PoolType, "what they add, P x Hv x S x dv", [MemRead]>:$deltas,
-    Arg<GDN_PoolType, "their log decays, P x Hv x S (x dk)", [MemRead]>:$decays);
+    Arg<GDN_PoolType, "deltas of pending tokens, P x Hv x S x dv",
+        [MemRead]>:$deltas,
+    Arg<GDN_PoolType, "log decays of pending tokens, P x Hv x S (x dk)",
+        [MemRead]>:$decays);
   let assemblyFormat = [{
     $pool `[` $slots `]` `accepted` `(` $num_accepted `)`
     `pending` `(` $keys `,` $deltas `,` $decays `)` attr-dict

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ops on whole slots of pools: what an engine does to the states of sequences
-// between the calls that compute.
+// Ops on whole slots of pools. Engines use them between calls, to copy and to
+// clear the states of sequences.
 #ifndef GDN_DIALECT_GDN_IR_GDNPOOLOPS_TD
 #define GDN_DIALECT_GDN_IR_GDNPOOLOPS_TD
 
@@ -11,14 +11,15 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def GDN_PoolCopyOp : GDN_Op<"pool_copy", []> {
   let summary = "Copy slots, bit for bit";
   let description = [{
-    For every `n`, slot `write_slots[n]` of `target` becomes slot `slots[n]`
-    of `source`. A pair is left alone if either slot is skipped by its pool.
-    `target` may be `source`: a fork. No live pair writes a slot that another one
+    For every `n`, slot `slots[n]` of `source` is copied to slot
+    `write_slots[n]` of `target`. If either slot is skipped by its pool, the
+    pair is ignored. `target` may be the same pool as `source`, for example to
+    fork a sequence. No pair that is copied writes a slot that another pair
     reads or writes.
 
     **Preconditions**
 
-    - (C1) `target` has the shape of `source`, but for the number of slots.
+    - (C1) `target` has the shape of `source`, except for the number of slots.
     - (C2) `target` has the element type of `source`.
     - (C3) `slots` and `write_slots` are both `N`.
 
@@ -50,12 +51,12 @@ def GDN_PoolCopyOp : GDN_Op<"pool_copy", []> {
 def GDN_PoolZeroOp : GDN_Op<"pool_zero", []> {
   let summary = "Zero slots";
   let description = [{
-    Every element of slot `slots[n]` becomes +0, for every `n`; a skipped
-    slot is left alone. No live slot may occur twice.
+    For every `n`, every element of slot `slots[n]` becomes +0. A skipped slot
+    is not changed. No slot that is not skipped may occur twice.
 
     **Preconditions**
 
-    Those of the types.
+    Only those of the types.
 
     **Example**
 

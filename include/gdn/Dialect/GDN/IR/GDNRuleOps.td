@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The rules: recurrences over the tokens of sequences whose states are matrices in
-// a pool.
+// The rules: recurrences over the tokens of a sequence, whose state is a matrix
+// in a pool.
 #ifndef GDN_DIALECT_GDN_IR_GDNRULEOPS_TD
 #define GDN_DIALECT_GDN_IR_GDNRULEOPS_TD
 
 include "gdn/Dialect/GDN/IR/GDNStateOps.td"
 
-// What every rule reads of each token, and where its states are.
+// The inputs of every rule for each token, and the operands for its states.
 defvar GDN_RuleInputs = (ins
     Arg<GDN_FloatTensor<3>, "queries, T x Hk x dk">:$query,
     Arg<GDN_FloatTensor<3>, "keys, T x Hk x dk">:$key,
@@ -19,59 +19,66 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
     AttrSizedOperandSegments, GDN_RuleOpInterface]> {
   let summary = "Gated delta rule over a ragged batch, states in a pool";
   let description = [{
-    Per live sequence and value head `h`, with key head `h' = h / (Hv/Hk)` and the
-    state `M` (`dv x dk`) of the sequence's slot (zeros where `has_initial` is
-    false), token after token:
+    For each live sequence and each value head `h`, with key head
+    `h' = h / (Hv/Hk)`, the state `M` (`dv x dk`) starts as the state in the
+    slot of the sequence, or as zeros if `has_initial` is false. Then, for one
+    token `t` after another:
 
         M <- M * exp(log_decay[t,h])                 // per head or per channel
         d  = beta[t,h] * (value[t,h] - M key[t,h'])
         M <- M + d key[t,h']^T
         output[t,h] = M (scale * query[t,h'])
 
-    The last `M` goes to `write_slots` if given, else to the slot read, rounded
-    once to the pool's element type. With rank-3 `log_decay` (`T x Hv x dk`)
-    column `j` of `M` decays by `exp(log_decay[t,h,j])`.
+    The last `M` is written to `write_slots` if given, else to the slot that was
+    read, rounded once to the element type of the pool. With a `log_decay` of
+    rank 3 (`T x Hv x dk`), column `j` of `M` decays by
+    `exp(log_decay[t,h,j])`.
 
-    Skipped sequences and padding give zeros; sequences of length 0 change nothing; a
-    sequence whose write slot is skipped gives its result and leaves the pool alone.
+    The results of skipped sequences and of padding are zero. A sequence of
+    length 0 changes nothing. A sequence whose write slot is skipped gives its
+    result and does not change the pool.
 
     With `checkpoints(%cu_checkpoints, %tokens, %slots)` live sequence `n` also
-    writes `M` as it is after `tokens[c]` of its tokens to `slots[c]` of the
-    same pool, for `cu_checkpoints[n] <= c < cu_checkpoints[n+1]`. See
-    docs/spec/slots.md for counts and slots that write nothing.
+    writes the `M` after its first `tokens[c]` tokens to `slots[c]` of the same
+    pool, for `cu_checkpoints[n] <= c < cu_checkpoints[n+1]`. See
+    docs/spec/slots.md for the checkpoints that are not written.
 
-    With `token_slots(%table)` live sequence `n` writes `M` as it is after its token
-    `t` to `table[n, t]` of the same pool, for every `t < S`, and its last state
-    nowhere else.
+    With `token_slots(%table)` live sequence `n` writes the `M` after its token
+    `t` to slot `table[n, t]` of the same pool, for every `t < S`. Its last
+    state is written nowhere else.
 
-    With `parents(%parents)` too, token `t` of the sequence starts from the state
-    after its token `parents[n, t]`, which lies before it and whose slot is not
-    skipped, and else from the sequence's state: the tokens are a tree.
+    With `parents(%parents)` in addition, the tokens are a tree: token `t` of
+    the sequence starts from the state after its token `parents[n, t]`. If that
+    token does not lie before `t`, or its slot is skipped, token `t` starts from
+    the state of the sequence.
 
-    With `token_pool(%buffer)` these slots are those of another pool, and the
-    sequence's own slot keeps its state; see `gdn.pool_copy` for the way back.
+    With `token_pool(%buffer)` the slots of `token_slots` are those of another
+    pool, and the slot of the sequence keeps its state. `gdn.pool_copy` copies
+    a state back.
 
-    With `pending(%num_accepted, %keys, %deltas, %decays)` the state lacks the
-    tokens of the sequence's previous step, which are pending in three more pools.
-    The first `a = num_accepted[n]` of them are right. They are put into the
-    state first, token after token,
+    With `pending(%num_accepted, %keys, %deltas, %decays)` the state does not
+    yet include the tokens of the previous step of the sequence. They are
+    pending in three more pools, and the first `a = num_accepted[n]` of them are
+    accepted. These are put into the state first, one after another:
 
         M <- M * exp(decays[slot,h,j])
         M <- M + deltas[slot,h,j] keys[slot,h',j]^T      j = 0 .. a-1
 
-    and where `a > 0` the slot read receives `M`, rounded once, from which this
-    step starts. What this step's tokens add to `M` is not written; the keys,
-    `d` and log decays of its first `min(L, S)` tokens become pending in their
-    turn. A sequence whose count is not from 0 to `S` is skipped.
+    If `a > 0`, the slot receives this `M`, rounded once, and the step starts
+    from the rounded state. The state after the tokens of this step is not
+    written. Instead the keys, `d` and log decays of its first `min(L, S)`
+    tokens (`L` is the number of tokens of the sequence) become pending. A
+    sequence whose count is not from 0 to `S` is skipped.
 
-    `double_beta` says that `beta` may be up to 2, not 1. The formulas are the
-    same; forms that round keys, whose errors add up then, are not taken.
+    `double_beta` says that `beta` may be up to 2 instead of 1. The formulas are
+    the same, but forms that round the keys are not used, because their errors
+    would accumulate.
 
     **Preconditions**
 
-    - (C1) `query`, `key` are `T x Hk x dk`, `value` and the result
-      `T x Hv x dv`, `log_decay` `T x Hv` or `T x Hv x dk`, `beta` `T x Hv`;
-      sizes agree.
+    - (C1) `query` and `key` are `T x Hk x dk`; `value` and the result are
+      `T x Hv x dv`; `log_decay` is `T x Hv` or `T x Hv x dk`; `beta` is
+      `T x Hv`. Sizes of the same name agree.
     - (C2) `dk` and `dv` are static multiples of 8 up to 256.
     - (C3) where static, `Hv` is a multiple of `Hk`.
     - (C4) `pool` is `P x Hv x dv x dk`.
@@ -79,20 +86,21 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
       one slot per token. `write_slots` and `has_initial` have one element per
       sequence.
     - (C6) `scale` is finite; the default is `dk^(-1/2)`.
-    - (C7) the three operands of `checkpoints` come together, and with
+    - (C7) the three operands of `checkpoints` are given together, and only with
       `cu_seqlens`; `cu_checkpoints` has as many elements as `cu_seqlens`, the
       others have one per checkpoint.
-    - (C8) `token_slots` is `N x S`, where static with `S` from 1 to 8; it comes
-      with `cu_seqlens`, and without `write_slots` and `checkpoints`.
-    - (C9) `parents` is `N x S`, and comes with `token_slots`.
-    - (C10) `num_accepted`, which is `N`, and the pools `pending_keys`,
-      `P x Hk x S x dk`, `pending_deltas`, `P x Hv x S x dv`, and
-      `pending_decays`, `P x Hv x S` or `P x Hv x S x dk` as `log_decay`, all of
-      f32 and where static with `S` from 1 to 8, come together, with
-      `cu_seqlens`, and without `write_slots`, `has_initial`, `checkpoints` and
-      `token_slots`.
-    - (C11) `token_pool` has the shape and elements of `pool`, but for the number
-      of slots, and comes with `token_slots`.
+    - (C8) `token_slots` is `N x S`, with `S` from 1 to 8 where static; it
+      requires `cu_seqlens` and excludes `write_slots` and `checkpoints`.
+    - (C9) `parents` is `N x S` and requires `token_slots`.
+    - (C10) `num_accepted`, `pending_keys`, `pending_deltas` and
+      `pending_decays` are given together; they require `cu_seqlens` and exclude
+      `write_slots`, `has_initial`, `checkpoints` and `token_slots`.
+      `num_accepted` is `N`. The pools are of f32: `pending_keys` is
+      `P x Hk x S x dk`, `pending_deltas` is `P x Hv x S x dv`, and
+      `pending_decays` is `P x Hv x S`, or `P x Hv x S x dk` if `log_decay` has
+      rank 3; `S` is from 1 to 8 where static.
+    - (C11) `token_pool` has the shape and element type of `pool`, except for
+      the number of slots, and requires `token_slots`.
 
     **Example**
 
@@ -114,9 +122,10 @@ def GDN_DeltaRuleOp : GDN_Op<"delta_rule", [
     GDN_RuleStates.operands, (ins GDN_NumAccepted:$num_accepted,
     Arg<Optional<GDN_PoolType>, "keys of pending tokens, P x Hk x S x dk",
         GDN_PoolReadWrite>:$pending_keys,
-    Arg<Optional<GDN_PoolType>, "what they add, P x Hv x S x dv",
+    Arg<Optional<GDN_PoolType>, "deltas of pending tokens, P x Hv x S x dv",
         GDN_PoolReadWrite>:$pending_deltas,
-    Arg<Optional<GDN_PoolType>, "their log decays, P x Hv x S (x dk)",
+    Arg<Optional<GDN_PoolType>,
+        "log decays of pending tokens, P x Hv x S (x dk)",
         GDN_PoolReadWrite>:$pending_decays,
     OptionalAttr<F32Attr>:$scale, UnitAttr:$double_beta));
   let results = (outs Res<GDN_FloatTensor<3>, "T x Hv x dv">:$output);
@@ -156,26 +165,29 @@ def GDN_GatedLinearAttentionOp : GDN_Op<"gated_linear_attention", [
     AttrSizedOperandSegments, GDN_RuleOpInterface]> {
   let summary = "Gated linear attention over a ragged batch, states in a pool";
   let description = [{
-    Per live sequence and value head `h`, with key head `h' = h / (Hv/Hk)` and the
-    state `M` (`dv x dk`) of the sequence's slot (zeros where `has_initial` is
-    false), token after token:
+    For each live sequence and each value head `h`, with key head
+    `h' = h / (Hv/Hk)`, the state `M` (`dv x dk`) starts as the state in the
+    slot of the sequence, or as zeros if `has_initial` is false. Then, for one
+    token `t` after another:
 
         M <- M * exp(log_decay[t,h])                 // per head or per channel
         M <- M + value[t,h] key[t,h']^T
         output[t,h] = M (scale * query[t,h'])
 
-    This is `gdn.delta_rule` without the delta: what is written does not depend on
-    the state. The last `M` goes to `write_slots` if given, else to the slot read,
-    rounded once to the pool's element type. With rank-3 `log_decay`
-    (`T x Hv x dk`) column `j` of `M` decays by `exp(log_decay[t,h,j])`.
+    This is `gdn.delta_rule` without the delta: what a token writes does not
+    depend on the state. The last `M` is written to `write_slots` if given, else
+    to the slot that was read, rounded once to the element type of the pool.
+    With a `log_decay` of rank 3 (`T x Hv x dk`), column `j` of `M` decays by
+    `exp(log_decay[t,h,j])`.
 
     Skipped sequences, padding, sequences of length 0, `checkpoints`,
     `token_slots`, `parents` and `token_pool` are as in `gdn.delta_rule`.
 
     **Preconditions**
 
-    - (C1) `query`, `key` are `T x Hk x dk`, `value` and the result
-      `T x Hv x dv`, `log_decay` `T x Hv` or `T x Hv x dk`; sizes agree.
+    - (C1) `query` and `key` are `T x Hk x dk`; `value` and the result are
+      `T x Hv x dv`; `log_decay` is `T x Hv` or `T x Hv x dk`. Sizes of the same
+      name agree.
     - (C2) `dk` and `dv` are static multiples of 8 up to 256.
     - (C3) where static, `Hv` is a multiple of `Hk`.
     - (C4) `pool` is `P x Hv x dv x dk`.
@@ -183,14 +195,14 @@ def GDN_GatedLinearAttentionOp : GDN_Op<"gated_linear_attention", [
       one slot per token. `write_slots` and `has_initial` have one element per
       sequence.
     - (C6) `scale` is finite; the default is `dk^(-1/2)`.
-    - (C7) the three operands of `checkpoints` come together, and with
+    - (C7) the three operands of `checkpoints` are given together, and only with
       `cu_seqlens`; `cu_checkpoints` has as many elements as `cu_seqlens`, the
       others have one per checkpoint.
-    - (C8) `token_slots` is `N x S`, where static with `S` from 1 to 8; it comes
-      with `cu_seqlens`, and without `write_slots` and `checkpoints`.
-    - (C9) `parents` is `N x S`, and comes with `token_slots`.
-    - (C10) `token_pool` has the shape and elements of `pool`, but for the number
-      of slots, and comes with `token_slots`.
+    - (C8) `token_slots` is `N x S`, with `S` from 1 to 8 where static; it
+      requires `cu_seqlens` and excludes `write_slots` and `checkpoints`.
+    - (C9) `parents` is `N x S` and requires `token_slots`.
+    - (C10) `token_pool` has the shape and element type of `pool`, except for
+      the number of slots, and requires `token_slots`.
 
     **Example**
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ops over the sequences of a ragged batch whose states live in pools.
+// Ops over the sequences of a ragged batch whose states are in pools.
 #ifndef GDN_DIALECT_GDN_IR_GDNSTATEOPS_TD
 #define GDN_DIALECT_GDN_IR_GDNSTATEOPS_TD
 
@@ -12,8 +12,8 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 defvar GDN_PoolReadWrite = [MemRead<DefaultResource, 0, FullEffect>,
                             MemWrite<DefaultResource, 1, FullEffect>];
 
-// What ops with states have in common: where the states of sequences are, and where
-// they go. `states` says what the pool holds.
+// The operands that all ops with states have: where the states of sequences are
+// read and where they are written. `states` describes the content of the pool.
 class GDN_StateOperands<string states> {
   dag operands = (ins
     Arg<GDN_PoolType, states, GDN_PoolReadWrite>:$pool,
@@ -21,23 +21,24 @@ class GDN_StateOperands<string states> {
     Arg<Optional<GDN_SlotsTensor>, "slot to write, if not the one read">:$write_slots,
     Arg<Optional<GDN_SequencesTensor>, "bounds of the sequences, N+1">:$cu_seqlens,
     Arg<Optional<GDN_FlagsTensor>, "false: the sequence starts from zeros">:$has_initial,
-    // States inside a sequence, written on the way.
+    // States inside a sequence.
     Arg<Optional<GDN_SequencesTensor>,
         "bounds of each sequence's checkpoints, N+1">:$cu_checkpoints,
     Arg<Optional<GDN_SequencesTensor>,
         "tokens of the sequence before each checkpoint, C">:$checkpoint_tokens,
     Arg<Optional<GDN_SlotsTensor>, "slot of each checkpoint, C">:$checkpoint_slots,
-    // States after every token of a sequence, of which one will turn out to be right.
+    // States after every token of a sequence. The next step starts from one.
     Arg<Optional<GDN_SlotsTable>,
         "slot of the state after each token of a sequence, N x S">:$token_slots,
     Arg<Optional<GDN_SlotsTable>,
         "token whose state each token starts from, N x S">:$parents,
-    // Where those states go, if not to the pool that sequences start from.
-    Arg<Optional<GDN_PoolType>, "states after tokens, the pool's shape but for the slots",
+    // The pool of those states, if not the pool that sequences start from.
+    Arg<Optional<GDN_PoolType>,
+        "states after tokens, of the shape of the pool except for the slots",
         GDN_PoolReadWrite>:$token_pool);
 }
 
-// How they are written, and their types.
+// The syntax of these operands and of their types.
 defvar GDN_StateSyntax = [{
     `pool` `(` $pool `)` `slots` `(` $slots (`->` $write_slots^)? `)`
     (`sequences` `(` $cu_seqlens^ `)`)? (`initial` `(` $has_initial^ `)`)?
@@ -53,8 +54,7 @@ defvar GDN_StateTypes = [{
     (`token_pool` qualified(type($token_pool))^)?
 }];
 
-// How many tokens of the step before were right, where that step's tokens are
-// pending.
+// How many tokens of the previous step are accepted; for pending tokens.
 defvar GDN_NumAccepted = Arg<Optional<GDN_SequencesTensor>,
     "accepted tokens of the previous step, N">;
 
@@ -62,38 +62,43 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [
     AttrSizedOperandSegments, GDN_StateOpInterface]> {
   let summary = "Causal depthwise convolution of a ragged batch, with state";
   let description = [{
-    The inputs are consecutive sections of the `D` channels (`q`, `k`, `v`, or
-    one of all); channel `c` of the concatenation has the weights `weight[c]`.
-    Per live sequence with tokens `x_0 .. x_{L-1}`, and `x_{-j} = state[slot, c, K-1-j]`
-    for `j = 1 .. K-1` (0 where `has_initial` is false):
+    The inputs are consecutive sections of the `D` channels (`q`, `k` and `v`,
+    or one input with all channels). Channel `c` of their concatenation has the
+    weights `weight[c]`. For each live sequence with tokens `x_0 .. x_{L-1}`,
+    and with `x_{-j} = state[slot, c, K-1-j]` for `j = 1 .. K-1` (0 if
+    `has_initial` is false):
 
         y_t    = act(bias + sum_j weight[c, j] * x_{t-K+1+j})
         state' = the last K-1 of (state ++ x_0 .. x_{L-1})     // raw inputs
 
-    `state'` goes to `write_slots` if given, else to the slot read. A sequence with
-    `L = 0` changes nothing. Skipped sequences and padding give zeros; a sequence whose
-    write slot is skipped gives its result and leaves the pool alone.
+    `state'` is written to `write_slots` if given, else to the slot that was
+    read. A sequence with `L = 0` changes nothing. The results of skipped
+    sequences and of padding are zero. A sequence whose write slot is skipped
+    gives its result and does not change the pool.
 
     With `checkpoints(%cu_checkpoints, %tokens, %slots)` live sequence `n` also
-    writes what `state'` is after `tokens[c]` of its tokens to `slots[c]` of the
+    writes the `state'` after its first `tokens[c]` tokens to `slots[c]` of the
     same pool, for `cu_checkpoints[n] <= c < cu_checkpoints[n+1]`. See
-    docs/spec/slots.md for counts and slots that write nothing.
+    docs/spec/slots.md for the checkpoints that are not written.
 
-    With `token_slots(%table)` live sequence `n` writes what `state'` is after its
-    token `t` to `table[n, t]` of the same pool, for every `t < S`, and its last
-    state nowhere else.
+    With `token_slots(%table)` live sequence `n` writes the `state'` after its
+    token `t` to slot `table[n, t]` of the same pool, for every `t < S`. Its
+    last state is written nowhere else.
 
-    With `parents(%parents)` too, token `t` of the sequence starts from the state
-    after its token `parents[n, t]`, which lies before it and whose slot is not
-    skipped, and else from the sequence's state: the tokens are a tree.
+    With `parents(%parents)` in addition, the tokens are a tree: token `t` of
+    the sequence starts from the state after its token `parents[n, t]`. If that
+    token does not lie before `t`, or its slot is skipped, token `t` starts from
+    the state of the sequence.
 
-    With `token_pool(%buffer)` these slots are those of another pool, and the
-    sequence's own slot keeps its state; see `gdn.pool_copy` for the way back.
+    With `token_pool(%buffer)` the slots of `token_slots` are those of another
+    pool, and the slot of the sequence keeps its state. `gdn.pool_copy` copies
+    a state back.
 
-    With `pending(%num_accepted)` the pool keeps `S` inputs more, those of the
-    sequence's previous step behind the state before it, of which the first
-    `a = num_accepted[n]` are right: `x_{-j} = state[slot, c, K-1-j+a]`. The
-    inputs of this step become pending in turn:
+    With `pending(%num_accepted)` a slot has `S` more inputs: those of the
+    previous step of the sequence, after the state before that step. The first
+    `a = num_accepted[n]` of them are accepted, so
+    `x_{-j} = state[slot, c, K-1-j+a]`. The inputs of this step become pending
+    in their place:
 
         state'[p] = x_{p-K+1}     p = 0 .. K-2 + min(L, S)
 
@@ -104,23 +109,23 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [
     - (C1) inputs are `T x H x d` or `T x C`, with the same `T` and element
       type; result `i` has the shape of input `i`.
     - (C2) `weight` is `D x K` with static `K` from 2 to 8; `bias` is `D`.
-    - (C3) `pool` is `P x D x (K-1)`, but with `num_accepted` as in (C10).
+    - (C3) `pool` is `P x D x (K-1)`; with `num_accepted` it is as in (C10).
     - (C4) `cu_seqlens` has one more element than `slots`; without it there is
       one slot per token. `write_slots` and `has_initial` have one element per
       sequence.
     - (C5) the activation is `identity` or `silu`.
     - (C6) where static, the channels of the inputs add up to `D`.
-    - (C7) the three operands of `checkpoints` come together, and with
+    - (C7) the three operands of `checkpoints` are given together, and only with
       `cu_seqlens`; `cu_checkpoints` has as many elements as `cu_seqlens`, the
       others have one per checkpoint.
-    - (C8) `token_slots` is `N x S`, where static with `S` from 1 to 8; it comes
-      with `cu_seqlens`, and without `write_slots` and `checkpoints`.
-    - (C9) `parents` is `N x S`, and comes with `token_slots`.
-    - (C10) with `num_accepted`, which is `N`, `pool` is `P x D x (K-1+S)`, where
-      static with `S` from 1 to 8; it comes with `cu_seqlens`, and without
-      `write_slots`, `has_initial`, `checkpoints` and `token_slots`.
-    - (C11) `token_pool` has the shape and elements of `pool`, but for the number
-      of slots, and comes with `token_slots`.
+    - (C8) `token_slots` is `N x S`, with `S` from 1 to 8 where static; it
+      requires `cu_seqlens` and excludes `write_slots` and `checkpoints`.
+    - (C9) `parents` is `N x S` and requires `token_slots`.
+    - (C10) with `num_accepted`, `pool` is `P x D x (K-1+S)`, with `S` from 1 to
+      8 where static. `num_accepted` is `N`; it requires `cu_seqlens` and
+      excludes `write_slots`, `has_initial`, `checkpoints` and `token_slots`.
+    - (C11) `token_pool` has the shape and element type of `pool`, except for
+      the number of slots, and requires `token_slots`.
 
     **Example**
 
@@ -174,19 +179,20 @@ def GDN_Conv1dOp : GDN_Op<"conv1d", [
 def GDN_AcceptedSlotsOp : GDN_Op<"accepted_slots", [Pure]> {
   let summary = "Slots of the states after the last accepted tokens";
   let description = [{
-    Element `n` of the result is `token_slots[n, num_accepted[n] - 1]`: where the
-    state after the last accepted token of a sequence's previous step is. It is -1,
-    which is skipped, where `num_accepted[n]` is not from 1 to `S`. With
-    `cu_seqlens` it is -1 also where sequence `n` has more than `max_tokens` tokens: a
-    target may then count on sequences that it takes in one go.
+    Element `n` of the result is `token_slots[n, num_accepted[n] - 1]`: the slot
+    of the state after the last accepted token of the previous step of sequence
+    `n`. It is -1, which every op skips, if `num_accepted[n]` is not from 1 to
+    `S`. With `cu_seqlens` it is -1 also if sequence `n` has more than
+    `max_tokens` tokens. So a target may assume that
+    no live sequence has more tokens, and compute all of them at once.
 
     **Preconditions**
 
     - (C1) `token_slots` is `N x S`, `num_accepted` and the result are `N`;
-      `cu_seqlens`, where there is one, is `N + 1`.
+      `cu_seqlens`, if given, is `N + 1`.
     - (C2) the result has the element type of `token_slots`.
-    - (C3) `max_tokens` is given where `cu_seqlens` is, and nowhere else; it is at
-      least 1.
+    - (C3) `max_tokens` is given if and only if `cu_seqlens` is; it is at least
+      1.
 
     **Example**
 
@@ -218,10 +224,10 @@ def GDN_MaskSequencesOp : GDN_Op<"mask_sequences", [
     Pure, GDN_SequenceOpInterface]> {
   let summary = "Zeros in the tokens of skipped sequences and of padding";
   let description = [{
-    The result is `input` where the token belongs to a live sequence, and exactly
-    zero elsewhere, whatever `input` holds there (NaN included). The pool is
-    asked for its size and null slot only, which are fixed when it is bound:
-    the op reads no memory.
+    The result is `input` for tokens of live sequences, and exactly zero for all
+    other tokens, whatever `input` holds there (NaN included). The op uses only
+    the size and the null slot of the pool, which are fixed at binding, so it
+    reads no memory.
 
     **Preconditions**
 
@@ -244,7 +250,7 @@ def GDN_MaskSequencesOp : GDN_Op<"mask_sequences", [
   }];
   let arguments = (ins
     Arg<GDN_FloatTensorOf<[2, 3]>, "T x ...">:$input,
-    Arg<GDN_PoolType, "whose slots count">:$pool,
+    Arg<GDN_PoolType, "pool that decides which slots are skipped">:$pool,
     Arg<GDN_SlotsTensor, "slot of each sequence">:$slots,
     Arg<Optional<GDN_SequencesTensor>, "bounds of the sequences, N+1">:$cu_seqlens);
   let results = (outs GDN_FloatTensorOf<[2, 3]>:$result);
@@ -269,7 +275,7 @@ def GDN_PoolReadOp : GDN_Op<"pool_read", []> {
 
     **Preconditions**
 
-    - (C1) the result is the pool's shape with `N` in place of `P`.
+    - (C1) the result has the shape of the pool, with `N` in place of `P`.
 
     **Example**
 
@@ -295,13 +301,13 @@ def GDN_PoolReadOp : GDN_Op<"pool_read", []> {
 def GDN_PoolWriteOp : GDN_Op<"pool_write", []> {
   let summary = "Put states into some slots";
   let description = [{
-    Slot `slots[n]` of the pool becomes row `n` of `value`, rounded once to the
-    pool's element type; a skipped slot is left alone. No live slot may occur
-    twice.
+    Row `n` of `value` is written to slot `slots[n]` of the pool, rounded once
+    to the element type of the pool. A skipped slot is not changed. No slot that
+    is not skipped may occur twice.
 
     **Preconditions**
 
-    - (C1) `value` is the pool's shape with `N` in place of `P`.
+    - (C1) `value` has the shape of the pool, with `N` in place of `P`.
 
     **Example**
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ops whose result for a token depends on that token alone.
+// Ops whose result for a token depends only on that token.
 #ifndef GDN_DIALECT_GDN_IR_GDNTOKENOPS_TD
 #define GDN_DIALECT_GDN_IR_GDNTOKENOPS_TD
 
@@ -11,31 +11,33 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def GDN_UnpackOp : GDN_Op<"unpack", [Pure]> {
   let summary = "Parts of a packed projection, head by head";
   let description = [{
-    Takes the columns of `packed` apart. `parts` names the parts in column
-    order, one letter each: `q`, `k` (`dk` columns per key head), `v`, `z`
-    (`dv` columns per value head), `a`, `b` (one column per value head). One
-    result per letter, in the same order.
+    Splits the columns of `packed` into parts. `parts` names the parts in column
+    order, by one letter each: `q`, `k` (`dk` columns per key head), `v`, `z`
+    (`dv` columns per value head), `a`, `b` (one column per value head). Each
+    letter has one result, in the same order.
 
-    With `R = Hv / Hk`:
+    The layouts, with `R = Hv / Hk`:
 
     - `flat`: all of the first part, head-major, then all of the second, ...
-    - `interleaved`: for every key head `g` one block with, in part order, its
-      head of `q` and `k` and its `R` heads `g*R .. g*R+R-1` of the others.
+    - `interleaved`: one block for every key head `g`. A block has, in part
+      order, head `g` of `q` and `k` and the `R` heads `g*R .. g*R+R-1` of the
+      other parts.
 
     **Preconditions**
 
-    - (C1) `parts` holds each of `q k v z a b` at most once, at least one.
-    - (C2) one result per part; rank 3 `T x H x d` for `q k v z`, rank 2
-      `T x H` for `a b`; element type of `packed`.
-    - (C3) `d` of rank-3 results is static; `q` and `k` agree on it, `v` and `z`
-      agree on it; multiples of 8 up to 256.
+    - (C1) `parts` has each of the letters `q k v z a b` at most once, and at
+      least one of them.
+    - (C2) there is one result per part, of the element type of `packed`: rank
+      3, `T x H x d`, for `q k v z`, and rank 2, `T x H`, for `a b`.
+    - (C3) `d` of rank-3 results is static and a multiple of 8 up to 256; `q`
+      and `k` have the same `d`, and so have `v` and `z`.
     - (C4) when all head counts and columns are static, the columns of the
       parts add up to the columns of `packed`.
     - (C5) where static, `Hv` is a multiple of `Hk`.
 
     **Postconditions**
 
-    - No value is changed; lowering makes strided views, not copies.
+    - No value is changed; the lowering creates strided views, not copies.
 
     **Example**
 
@@ -73,13 +75,14 @@ def GDN_GatesOp : GDN_Op<"gates", [Pure]> {
         log_decay   = -exp(a_log) * softplus(u)          // at most 0
         beta        = sigmoid(b)        // times 2 with double_beta
 
-    With rank-3 `a` (`T x Hv x dk`, `dt_bias` `Hv x dk`) the decay is per
-    channel, as in KDA; `a_log` and `beta` stay per head.
+    With an `a` of rank 3 (`T x Hv x dk`, and `dt_bias` `Hv x dk`) the decay is
+    per channel, as in KDA; `a_log` and `beta` stay per head.
 
     **Preconditions**
 
-    - (C1) `a` is `T x Hv` or `T x Hv x dk`; `dt_bias` is `a` without `T`.
-    - (C2) `b` is `T x Hv`; `a_log` is `Hv`; sizes agree.
+    - (C1) `a` is `T x Hv` or `T x Hv x dk`; `dt_bias` has the shape of `a`
+      without `T`.
+    - (C2) `b` is `T x Hv`; `a_log` is `Hv`. Sizes of the same name agree.
     - (C3) `log_decay` has the shape of `a`, `beta` the shape of `b`.
     - (C4) `softplus_threshold` is positive and finite.
 
@@ -117,8 +120,8 @@ def GDN_GatesOp : GDN_Op<"gates", [Pure]> {
 def GDN_L2NormOp : GDN_Op<"l2norm", [Pure]> {
   let summary = "Each head scaled to unit length";
   let description = [{
-    `y = x * (sum(x^2) + eps)^(-1/2)`, the sum over the last dimension. A zero
-    head stays zero.
+    `y = x * (sum(x^2) + eps)^(-1/2)`, where the sum is over the last dimension.
+    A head of zeros stays zero.
 
     **Preconditions**
 
@@ -190,7 +193,7 @@ def GDN_CastOp : GDN_Op<"cast", [Pure]> {
   let summary = "The same values in another element type";
   let description = [{
     Each element of the result is the element of `input`, rounded to nearest
-    even where the result's type is narrower.
+    even if the type of the result is narrower.
 
     **Preconditions**
 

@@ -12,17 +12,17 @@ def GDN_PoolType : TypeDef<GDN_Dialect, "Pool"> {
   let mnemonic = "pool";
   let summary = "states of many sequences, one slot each";
   let description = [{
-    A buffer of `P` slots that outlives the function: what a sequence carries
-    from one call to the next. Dimension 0 is the slot axis and is dynamic.
-    Two shapes are used:
+    A buffer of `P` slots that outlives the function. A slot keeps what a
+    sequence carries from one call to the next. Dimension 0 is the slot axis and
+    is dynamic. Two shapes are used:
 
     - `!gdn.pool<? x Hv x dv x dk>`: recurrent states, V-major, `dk` contiguous;
     - `!gdn.pool<? x D x (K-1)>`: the last raw inputs of the convolution, oldest
       first.
 
-    The type says nothing about strides: padded slots and both layouts of the
-    convolution state (SD and DS) are strides of the buffer that is bound. A
-    pool also has a null slot, given when it is bound.
+    The type has no strides. Padded slots, and both layouts of the convolution
+    state (SD and DS), are expressed by the strides of the buffer that is bound.
+    A pool also has a null slot, which is given at binding.
 
     **Preconditions**
 

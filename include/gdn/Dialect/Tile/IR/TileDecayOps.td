@@ -10,7 +10,7 @@ include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def Tile_PrefixSumOp : Tile_Op<"prefix_sum", [Pure, SameOperandsAndResultType]> {
-  let summary = "Running sums down a tile";
+  let summary = "Running sums over the rows of a tile";
   let description = [{
     `result[i] = values[0] + ... + values[i]`, added in this order in f32. A
     tile of rank 2 has one sum per column.
@@ -36,14 +36,15 @@ def Tile_PrefixSumOp : Tile_Op<"prefix_sum", [Pure, SameOperandsAndResultType]> 
 }
 
 def Tile_SuffixSumOp : Tile_Op<"suffix_sum", [Pure, SameOperandsAndResultType]> {
-  let summary = "Sums of what comes after each row of a tile";
+  let summary = "Sums of the rows after each row of a tile";
   let description = [{
     `result[i] = values[C-1] + ... + values[i+1]`, added in this order in f32;
     the last row is 0. A tile of rank 2 has one sum per column.
 
-    The log decay from token `i` to the end of a chunk. The difference of two
-    running sums would be that too, but after a token that forgets nearly
-    everything both are large, and their difference has lost its last digits.
+    For log decays this is the log decay from token `i` to the end of a chunk.
+    A difference of two running sums has the same value, but it is inaccurate:
+    after a token with a very small decay both sums are large, and their
+    difference cancels.
 
     **Preconditions**
 
@@ -98,11 +99,14 @@ def Tile_DecayMatrixOp : Tile_Op<"decay_matrix", [Pure]> {
         result[i, j] = exp(g[j+1] + ... + g[i])
 
     and 0 for `j > i`, in f32. As in `gdn_tile.suffix_sum`, plain differences of
-    running sums are no way to compute this: after a token that forgets nearly
-    everything they have lost their last digits. Sums from `j` on, or products
-    of the decays of single tokens, have not. Nor have differences where the decay
-    of a token is bounded first by what is zero in the result's use, as
-    `gdn-schedule-tile-products` does for factors of 16 bits.
+    running sums are too inaccurate to compute this: after a token with a very
+    small decay they cancel. These ways are accurate:
+
+    - sums that begin at `j`;
+    - products of the decays of single tokens;
+    - differences of running sums, if each log decay is first bounded from below
+      by a value whose exponential is zero for the uses of the result.
+      `gdn-schedule-tile-products` does so for factors of 16 bits.
 
     **Preconditions**
 
@@ -129,7 +133,7 @@ def Tile_DecayMatrixOp : Tile_Op<"decay_matrix", [Pure]> {
 def Tile_DecayScoresOp : Tile_Op<"decay_scores", [
     Pure, AllTypesMatch<["query", "key", "log_decay"]>,
     AllTypesMatch<["query_scores", "key_scores"]>]> {
-  let summary = "Scores between tokens whose channels decay on their own";
+  let summary = "Scores between tokens, with a decay per channel";
   let description = [{
     With `x` the `query` or the `key`, for `j <= i`
 
@@ -139,11 +143,12 @@ def Tile_DecayScoresOp : Tile_Op<"decay_scores", [
     and 0 for `j > i`, in f32. Both results come from one op because they share
     the decays, which cost more than the products.
 
-    With one decay for all channels `e` leaves the sum and the scores are a
-    product; here they are not. No target may split `e[i, j, d]` into
-    `exp(G_i - c) * exp(c - G_j)` with a factor above 1: `c` is a running sum
-    `G_r` of a row `j <= r <= i`. How it divides the tile into blocks with such
-    rows, or whether it multiplies decays token by token, is its own choice.
+    With one decay for all channels, `e` could be moved out of the sum, and the
+    scores would be a product of matrices; with a decay per channel they are
+    not. A target may split `e[i, j, d]` into `exp(G_i - c) * exp(c - G_j)` only
+    if neither factor is above 1: `c` has to be the running sum `G_r` of a row
+    `j <= r <= i`. The target chooses how it divides the tile into blocks with
+    such rows, or whether it multiplies the decays token by token instead.
 
     **Preconditions**
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Products of whole tiles, and what the chunked form needs beside them.
+// Products of whole tiles, and the other matrix ops of the chunk form.
 #ifndef GDN_DIALECT_TILE_IR_TILEMATRIXOPS_TD
 #define GDN_DIALECT_TILE_IR_TILEMATRIXOPS_TD
 
@@ -11,22 +11,21 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Tile_MatmulOp : Tile_Op<"matmul", [Pure]> {
   let summary = "Product of two tiles";
   let description = [{
-    `result = acc + op(lhs) * rhs`, with `op(lhs)` the transpose of `lhs` if
-    `transpose_lhs` is given, and zero for `acc` if it is not. Products are
-    summed in f32 whatever the operands' type; in which order is the target's
-    choice and depends on the types alone.
+    `result = acc + op(lhs) * rhs`. `op(lhs)` is the transpose of `lhs` if
+    `transpose_lhs` is given, else `lhs`. Without `acc`, `acc` is zero. Products
+    are summed in f32 for all types of the operands. The target chooses the
+    order of the sums, which depends on the types only.
 
-    Two attributes say where a triangle makes half of the work needless. With
-    `lower_lhs` all elements of `op(lhs)` above its diagonal are zero, and the
-    target need not read them. With `lower_result` nobody looks at the elements
-    of the result above its diagonal: they are unspecified and may be anything,
-    NaN too.
+    Two attributes say that one half of a matrix is not needed. With `lower_lhs`
+    all elements of `op(lhs)` above its diagonal are zero, and the target need
+    not read them. With `lower_result` the elements of the result above its
+    diagonal are not used: they are unspecified and may be NaN.
 
     **Preconditions**
 
     - (C1) `op(lhs)` is `M x K`, `rhs` `K x N`, `acc` and `result` `M x N`.
     - (C2) `lhs` and `rhs` have the same element type.
-    - with `lower_lhs`, the zeros are there. Not checked.
+    - with `lower_lhs`, the elements above the diagonal are zero. Not checked.
 
     **Example**
 
@@ -79,23 +78,24 @@ def Tile_TransposeOp : Tile_Op<"transpose", [Pure]> {
 def Tile_TriInverseOp : Tile_Op<"tri_inverse", [Pure, SameOperandsAndResultType]> {
   let summary = "Inverse of one plus a strictly lower triangle";
   let description = [{
-    `result = (1 + L)^(-1)` with `L` the part of `matrix` strictly below its
-    diagonal; what stands on and above the diagonal is not read. The result is
-    lower triangular with ones on its diagonal and zeros above.
+    `result = (1 + L)^(-1)`, where `L` is the part of `matrix` strictly below
+    its diagonal. Elements on and above the diagonal are not read. The result is
+    lower triangular, with ones on its diagonal and zeros above.
 
-    In f32, how it is computed is the target's choice: row by row, or in blocks
-    that are merged.
+    In f32 the target chooses how to compute it: row by row, or in blocks that
+    are merged.
 
-    In f16 the roundings are fixed, because they decide the error. With blocks
-    of 16 rows and columns and `L_ij` the blocks of `L`:
+    In f16 the roundings are fixed, because they determine the error. With
+    blocks of 16 rows and columns, and `L_ij` the blocks of `L`:
 
         D_i  = (1 + L_ii)^(-1)                  substitution in f32, then f16
         B_ij = D_i L_ij               j < i     f16
         R_ij = -sum_(j<=m<i) B_im R_mj, R_ii = D_i   f16
 
-    Products take the f16 operands as they stand and sum in f32; the order of
-    the sums is the target's choice, and so is whether `D_i` is made of two corners
-    of 8, each as above, and `-D_11 L_10 D_00` between them, by two such products.
+    Products take the f16 operands without a further conversion and sum in f32.
+    The target chooses the order of the sums. It may also compute `D_i` from two
+    diagonal blocks of 8 rows, each as above, and the block `-D_11 L_10 D_00`
+    below the diagonal, by two such products.
 
     **Preconditions**
 
