@@ -47,11 +47,13 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     variant `segments`, for devices with more workers than a batch has
     sequences: `@<entry>__maps`, `__scan` and `__segments`. They run one after
     another and share a workspace (`gdn_tile.workspace`). Each sequence is cut
-    into segments. `__maps` computes for each segment an affine map of the
-    state. `__scan` multiplies these maps and so gets the state at the start of
-    each segment. `__segments` computes all segments from these states. There is
-    no such variant of a kernel with checkpoints, `token_slots` or pending
-    tokens, with `value-heads`, or with convolution windows longer than a chunk.
+    into segments. `__maps` computes the outputs of the first segment, and an
+    affine map of the state for each segment between the first and the last.
+    `__scan` applies these maps one after another, which gives the state at the
+    start of each segment. `__segments` computes the other segments from these
+    states. There is no such variant of a kernel with checkpoints, `token_slots`
+    or pending tokens, with `value-heads`, or with convolution windows longer
+    than a chunk.
 
     With `chunk-stages=staged`, an entry also gets the stages of its variant
     `staged`:
