@@ -50,6 +50,8 @@ public:
   /// Frees slots. If one of them is not in use, past the end, padding or named
   /// twice, none is freed (INVALID_ARGUMENT).
   Status free(const int32_t *slots, size_t count);
+  /// Whether `free` would free them; changes nothing.
+  Status checkFree(const int32_t *slots, size_t count);
 
   /// Fails for an id past the end. With `inUse` also for an id that is free,
   /// with `distinct` also for an id that occurs twice. Ignores padding.

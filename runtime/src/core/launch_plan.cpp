@@ -109,6 +109,7 @@ LaunchPlan::LaunchPlan(const EntrySchema &entry, const CodeSchema &code)
   // the bits.
   while (firstCommon_ + 1 < variants_.size() &&
          !(code.variants[firstCommon_].conditions.empty() &&
+           code.variants[firstCommon_].alternatives.empty() &&
            code.variants[firstCommon_].layouts.empty()))
     ++firstCommon_;
   for (size_t i = 0; i < variants_.size(); ++i) {

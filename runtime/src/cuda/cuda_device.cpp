@@ -104,7 +104,7 @@ Status CudaCode::makeKernels(const std::shared_ptr<cuda::LoadedModule> &module,
                              const EntrySchema &entry, int multiprocessors) {
   if (hasTensorMaps_ && !context_->driver().tensorMapEncode)
     return failure(StatusCode::unsupported, entry.name,
-                   ": expected a driver that makes maps of boxes; this one "
+                   ": expected a driver that makes tensor maps; this one "
                    "lacks cuTensorMapEncodeTiled");
   module_ = module;
   size_t numWords =

@@ -53,13 +53,16 @@ uint32_t SlotTable::newMark() {
   return mark_;
 }
 
-Status SlotTable::free(const int32_t *slots, size_t count) {
+Status SlotTable::checkFree(const int32_t *slots, size_t count) {
   for (size_t i = 0; i < count; ++i)
     if (isPadding(slots[i]))
       return invalid("state_pool: slot ", slots[i],
                      " is padding and cannot be freed");
-  if (Status status = check(slots, count, /*inUse=*/true, /*distinct=*/true);
-      !status.isOk())
+  return check(slots, count, /*inUse=*/true, /*distinct=*/true);
+}
+
+Status SlotTable::free(const int32_t *slots, size_t count) {
+  if (Status status = checkFree(slots, count); !status.isOk())
     return status;
   for (size_t i = 0; i < count; ++i) {
     states_[static_cast<size_t>(slots[i])] = State::free;

@@ -323,9 +323,7 @@ Status StatePool::free(const int32_t *slots, size_t count, void *stream) {
   std::unique_lock<std::mutex> guard(lock_);
   if (options_.debugChecks) {
     // Before somebody else can get them.
-    if (Status status = table_.check(slots, count, /*inUse=*/true,
-                                     /*distinct=*/true);
-        !status.isOk())
+    if (Status status = table_.checkFree(slots, count); !status.isOk())
       return status;
     guard.unlock();
     constexpr uint8_t nan = 0xff; // of f32, bf16 and f16

@@ -100,8 +100,18 @@ static GraphBatch linearPart(const GraphBatch &batch) {
   return part;
 }
 
+/// Graphs of the linear side are of decodes, whatever the other side can.
+static Status checkGraphMode(const GraphBatch &batch) {
+  if (isExtend(batch.forward_mode))
+    return invalid("hybrid_attn_backend: forward_mode: expected decode, the "
+                   "only mode of graphs, got extend");
+  return {};
+}
+
 Status HybridAttnBackend::initForwardMetadataCaptureCudaGraph(
     const GraphBatch &batch) {
+  if (Status s = checkGraphMode(batch); !s.isOk())
+    return s;
   if (Status s = full_->initForwardMetadataCaptureCudaGraph(batch); !s.isOk())
     return s;
   return gdn_->initForwardMetadataCaptureCudaGraph(linearPart(batch));
@@ -109,6 +119,8 @@ Status HybridAttnBackend::initForwardMetadataCaptureCudaGraph(
 
 Status
 HybridAttnBackend::initForwardMetadataReplayCudaGraph(const GraphBatch &batch) {
+  if (Status s = checkGraphMode(batch); !s.isOk())
+    return s;
   if (Status s = full_->initForwardMetadataReplayCudaGraph(batch); !s.isOk())
     return s;
   return gdn_->initForwardMetadataReplayCudaGraph(linearPart(batch));

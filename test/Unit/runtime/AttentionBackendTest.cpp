@@ -232,6 +232,18 @@ TEST_F(AttentionBackend, GraphsKeepAddresses) {
             GDNRT_INVALID_ARGUMENT);
   EXPECT_EQ(gdnrt_attention_init_cuda_graph_state(hybrid, 4, 4, &error),
             GDNRT_OK);
+  // Both sides are asked for a graph that both can have, or neither.
+  graph.forward_mode = GDNRT_MODE_EXTEND;
+  for (auto *function :
+       {gdnrt_attention_init_forward_metadata_capture_cuda_graph,
+        gdnrt_attention_init_forward_metadata_replay_cuda_graph}) {
+    EXPECT_EQ(function(hybrid, &graph, &error), GDNRT_INVALID_ARGUMENT);
+    EXPECT_STREQ(
+        error.message,
+        "INVALID_ARGUMENT: hybrid_attn_backend: forward_mode: expected "
+        "decode, the only mode of graphs, got extend");
+  }
+  graph.forward_mode = GDNRT_MODE_DECODE;
   EXPECT_EQ(gdnrt_attention_init_forward_metadata_capture_cuda_graph(
                 hybrid, &graph, &error),
             GDNRT_OK);

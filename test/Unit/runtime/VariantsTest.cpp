@@ -239,6 +239,27 @@ TEST(Variants, BatchInvariantLaunchesTakeOneKindOfBits) {
   EXPECT_EQ(names(1, 0), "rows whole");
 }
 
+TEST(Variants, BatchInvariantLaunchesAskForNothing) {
+  // A variant of alternatives alone is not what every call can have.
+  auto entry = makeEntry([](EntryBuilder builder) {
+    builder.tensor("x", fb::Access::read, fb::DType::f32, {"N"})
+        .code("a", {"N"})
+        .bits("rows");
+    builder.variant("some")
+        .stage("b", {"N"})
+        .bits("some")
+        .alternative({{{"N"}, {"2"}}})
+        .alternative({{{"8"}, {"N"}}})
+        .firstVariant();
+  });
+  const CodeSchema &code = entry->codes[0];
+  for (int64_t rows : {1, 4, 9}) {
+    LaunchPlan plan(*entry, code);
+    ASSERT_TRUE(plan.update(*entry, code, {rows}, 8).isOk());
+    EXPECT_EQ(code.variants[plan.chooseSameBits(1024, 0)].name, "rows") << rows;
+  }
+}
+
 TEST(Variants, DependentLaunches) {
   auto entry = makeEntry([](EntryBuilder builder) {
     builder.tensor("x", fb::Access::read, fb::DType::i64, {"N"})

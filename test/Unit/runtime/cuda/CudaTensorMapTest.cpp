@@ -305,5 +305,5 @@ TEST_F(CudaTensorMap, WhatKernelsTake) {
 TEST_F(CudaTensorMap, DriversWithoutMaps) {
   EXPECT_EQ(load(GDNRT_MAPLESS_FAKE_CUDA),
             "UNSUPPORTED: copy: expected a driver that makes "
-            "maps of boxes; this one lacks cuTensorMapEncodeTiled");
+            "tensor maps; this one lacks cuTensorMapEncodeTiled");
 }

@@ -227,6 +227,12 @@ TEST(StatePoolMemory, FailuresOfTheDeviceTakeNothing) {
             "DEVICE_ERROR: copy: broken");
   EXPECT_EQ(pool.numFree(SlotKind::request), 3);
   EXPECT_EQ(freeAll(pool, {1}), "DEVICE_ERROR: fill: broken");
+  // What is refused is not filled before.
+  EXPECT_EQ(freeAll(pool, {1, 0}),
+            "INVALID_ARGUMENT: state_pool: slot 0 is padding and cannot be "
+            "freed");
+  EXPECT_EQ(freeAll(pool, {1, 1}),
+            "INVALID_ARGUMENT: state_pool: slot 1 occurs twice");
   EXPECT_TRUE(pool.isInUse(1));
   device->allowed = 0;
   EXPECT_EQ(StatePool::make(device, smallShape(), {}).status().toString(),
