@@ -20,15 +20,18 @@ def accepted_slot(table: np.ndarray, count: int) -> int:
 def evaluate(
     layer: Layer, arguments: dict[str, np.ndarray], null_slot: int = 0
 ) -> dict[str, np.ndarray]:
-    """As gdn.reference.evaluate. An entry without projections is a commit."""
+    """As gdn.reference.evaluate. An entry without tokens is a commit."""
     floats = reference.floats_of(arguments)
     pools = {name: floats[name].copy() for name in floats if name.endswith("_pool")}
     pools |= {name: floats[name].copy() for name in PENDING if name in floats}
-    if "A_log" not in arguments:
+    if "cu_seqlens" not in arguments:
         _commit(arguments, floats, pools, null_slot)
         return pools
-    parts = reference.unpack(layer, floats)
-    z, tokens, heads = parts[3], *parts[4].shape
+    if layer.layout == "ready":
+        parts = [floats.get(name) for name in ("q", "k", "v", "z", "beta", "log_decay")]
+    else:
+        parts = reference.unpack(layer, floats)
+    z, (tokens, heads) = parts[3], parts[5].shape[:2]
     core = np.zeros((tokens, heads, layer.value_dim))
     ran = np.zeros(tokens, bool)
     bounds = arguments["cu_seqlens"]
@@ -41,7 +44,7 @@ def evaluate(
             ran[part] = True
             core[part] = rows.run([None if x is None else x[part] for x in parts])
     result = {"core": core, **pools}
-    if z is not None:
+    if z is not None and "norm_weight" in floats:
         result["out"] = np.zeros_like(core)
         result["out"][ran] = reference.gated_norm(layer, core[ran], z[ran], floats["norm_weight"])
     return result
@@ -53,7 +56,8 @@ class _Row:
 
     def __init__(self, layer, arguments, before, after, null_slot, row):
         self.layer, self.before, self.after, self.null_slot = layer, before, after, null_slot
-        self.window = before["conv_weight"].shape[1] - 1
+        self.is_ready = layer.layout == "ready"
+        self.window = 0 if self.is_ready else before["conv_weight"].shape[1] - 1
         self.table = arguments["token_slots"][row] if "token_slots" in arguments else None
         self.parents = arguments["parents"][row] if "parents" in arguments else None
         self.count = int(arguments["num_accepted"][row]) if "num_accepted" in arguments else 0
@@ -91,23 +95,30 @@ class _Row:
     def run(self, parts) -> np.ndarray:
         """Goes through the tokens, keeps what is to be kept, and gives the core outputs."""
         q, k, v, _, b, a = parts
-        inputs = np.concatenate([x.reshape(len(b), -1) for x in (q, k, v)], axis=1)
-        window, state = (self.before[pool][self.slot] for pool in ("conv_pool", "state_pool"))
+        inputs = np.concatenate([x.reshape(len(a), -1) for x in (q, k, v)], axis=1)
+        window = None if self.is_ready else self.before["conv_pool"][self.slot]
+        state = self.before["state_pool"][self.slot]
         if self.is_lazy:
-            window = window[:, self.count : self.count + self.window]
             if self.count:
                 state = fold(state, self.before, self.slot, self.count)
                 self.after["state_pool"][self.slot] = state
-            self.after["conv_pool"][self.slot][:, : self.window] = window
+            if window is not None:
+                window = window[:, self.count : self.count + self.window]
+                self.after["conv_pool"][self.slot][:, : self.window] = window
         known = [(window, state)]  # before the first token, then after each
-        core = np.empty((*b.shape, self.layer.value_dim))
-        for t in range(len(b)):
+        core = np.empty((*a.shape[:2], self.layer.value_dim))
+        for t in range(len(a)):
             window, state = known[self.parent(t) + 1]
             one = slice(t, t + 1)
-            mixed, window = reference.convolve(inputs[one], window, self.before["conv_weight"])
-            gates = (self.before["A_log"], self.before["dt_bias"], a[one], b[one])
-            step = next(reference.rule_steps(self.layer, mixed, state, *gates))
-            core[t], state, *what = step
+            if self.is_ready:
+                beta = None if b is None else b[one]
+                ready = (q[one], k[one], v[one], a[one], beta)
+                steps = reference.ready_steps(self.layer, *ready, state)
+            else:
+                mixed, window = reference.convolve(inputs[one], window, self.before["conv_weight"])
+                gates = (self.before["A_log"], self.before["dt_bias"], a[one], b[one])
+                steps = reference.rule_steps(self.layer, mixed, state, *gates)
+            core[t], state, *what = next(steps)
             known.append((window, state))
             if t < self.steps:
                 self._keep(t, inputs[t], window, state, what)
@@ -115,7 +126,8 @@ class _Row:
 
     def _keep(self, t, inputs, window, state, what) -> None:
         if self.is_lazy:
-            self.after["conv_pool"][self.slot][:, self.window + t] = inputs
+            if not self.is_ready:
+                self.after["conv_pool"][self.slot][:, self.window + t] = inputs
             keys, deltas, decays = what
             each = len(keys) // self.after["pending_keys"].shape[1]
             for name, values in zip(PENDING, (keys[::each], deltas, decays), strict=True):
@@ -123,7 +135,7 @@ class _Row:
             return
         slot = int(self.table[t])
         for kind, values in (("conv", window), ("state", state)):
-            if self.is_live(slot, self._pool(kind)):
+            if values is not None and self.is_live(slot, self._pool(kind)):
                 self.after[self._pool(kind)][slot] = values
 
 

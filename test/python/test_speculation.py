@@ -3,6 +3,7 @@
 reference in NumPy, on made-up calls of every kind."""
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -70,6 +71,21 @@ def test_agrees_with_the_reference(kernels, kind, entry, sizes):
         if name in pools:
             kept = np.array(want[name] == before[name])
             assert np.array_equal(arguments[name][kept], before[name][kept]), name
+
+
+def test_agrees_with_a_rule_alone(build_dir, tool, tmp_path):
+    """Verify on ready inputs is a verify, not a commit: it has no slots of its own."""
+    source, path = Path(__file__).parents[1] / "data/entries/verify_rule.mlir", tmp_path / "r.gdnk"
+    done = tool("gdn-compile", source, "--target=native", "-o", path)
+    assert done.returncode == 0, done.stderr
+    runtime = Runtime(build_dir / "lib/libgdnrt.so")
+    image, device = runtime.image(path), runtime.device()
+    kernel, layer = device.kernel(image, "verify"), reference.Layer.of(image.attributes("verify"))
+    findings = checks.Findings()
+    for sizes in [*verify_checks.cases(quick=True), *SIZES.values()]:
+        verify_checks.check_case(device, kernel, layer, sizes, findings)
+    assert not findings.failures
+    assert 0 < findings.error_state < 1e-6
 
 
 @pytest.mark.parametrize("kind, entry", ENTRIES)
