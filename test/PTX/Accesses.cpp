@@ -64,8 +64,6 @@ static Step store(Warp &warp, const Instruction &i, Mask mask) {
   return Step::next;
 }
 
-static Step nothing(Warp &, const Instruction &, Mask) { return Step::next; }
-
 template <Space space, typename T>
 static Execute ofCount(bool stores, unsigned count) {
   if (count == 1)

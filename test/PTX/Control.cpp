@@ -35,8 +35,6 @@ static Step leave(Warp &warp, const Instruction &, Mask mask) {
 
 static Step trap(Warp &, const Instruction &, Mask) { throw Fault("a trap"); }
 
-static Step nothing(Warp &, const Instruction &, Mask) { return Step::next; }
-
 /// What the warp has written is there for bulk copies to memory.
 static Step fenceProxy(Warp &warp, const Instruction &, Mask) {
   warp.block->cluster->fenced[warp.agent] = warp.clock[warp.agent];

@@ -145,8 +145,6 @@ static Step waitBulk(Warp &warp, const Instruction &i, Mask mask) {
   return Step::next;
 }
 
-static Step nothing(Warp &, const Instruction &, Mask) { return Step::next; }
-
 Execute ptx::findCopy(const Parts &parts, Instruction &instruction) {
   if (parts[0] != "cp" || parts.size() < 3)
     return nullptr;

@@ -51,6 +51,9 @@ struct Warp;
 struct Instruction;
 using Execute = Step (*)(Warp &, const Instruction &, Mask);
 
+/// Of an instruction that changes nothing here, such as a hint.
+inline Step nothing(Warp &, const Instruction &, Mask) { return Step::next; }
+
 struct Instruction {
   Execute execute = nullptr;
   /// A predicate that a lane needs to take part, or -1.

@@ -42,14 +42,33 @@ def changed() -> set[Path]:
     return {ROOT / name for name in names}
 
 
+def commands(build_dir: Path) -> Path:
+    """A folder with the command of each file by itself, where the build compiles several as
+    one."""
+    entries = []
+    for entry in json.loads((build_dir / "compile_commands.json").read_text()):
+        several = Path(entry["directory"]) / entry["file"]
+        if "/Unity/" not in entry["file"]:
+            entries.append(entry)
+            continue
+        for file in re.findall(r'^#include "(.*)"$', several.read_text(), re.MULTILINE):
+            command = entry["command"].replace(f"-c {entry['file']}", f"-c {file}")
+            entries.append({**entry, "file": file, "command": command})
+    folder = build_dir / "tidy"
+    folder.mkdir(exist_ok=True)
+    (folder / "compile_commands.json").write_text(json.dumps(entries, indent=1))
+    return folder
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", action="store_true", help="every file of the build")
     parser.add_argument("--build-dir", type=Path, default=ROOT / "build/release")
     options = parser.parse_args()
 
-    commands = json.loads((options.build_dir / "compile_commands.json").read_text())
-    built = {Path(entry["file"]) for entry in commands}
+    database = commands(options.build_dir)
+    entries = json.loads((database / "compile_commands.json").read_text())
+    built = {Path(entry["file"]) for entry in entries}
     own = {f for f in built if f.is_relative_to(ROOT) and not f.is_relative_to(ROOT / "build")}
     files = sorted(own)
     if not options.all:
@@ -70,7 +89,7 @@ def main() -> int:
     command = [
         str(LLVM_BIN / "run-clang-tidy"),
         f"-clang-tidy-binary={LLVM_BIN / 'clang-tidy'}",
-        f"-p={options.build_dir}",
+        f"-p={database}",
         f"-j={os.cpu_count() or 1}",
         "-quiet",
         *[f"^{f}$" for f in files],

@@ -26,7 +26,7 @@ constexpr int64_t laneBytes = 16;
 
 /// ptxas takes as few registers as it likes for a kernel that asks for none.
 /// What was measured, on sm_90a, spills nothing.
-constexpr StringLiteral allowedSpills =
+constexpr StringLiteral allowedMoveSpills =
     "spills up to 16 bytes: addresses, on sm_100a, sm_103a and sm_120a with "
     "heads other than 128 or io f32; not measured";
 
@@ -205,7 +205,7 @@ void SlotMovesKernel::emit() {
   b.insert(kernel);
   kernel->setAttr("gdn_gpu.threads",
                   b.getI64IntegerAttr(numWarps * gpu::warpThreads));
-  kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedSpills));
+  kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedMoveSpills));
   Block *entry = kernel.addEntryBlock();
   b.setInsertionPointToStart(entry);
   Block &body = source.getBody().front();

@@ -15,14 +15,6 @@ using namespace gdn;
 /// keeps running sums exact enough for their differences.
 static constexpr double leastLogDecay = -18;
 
-static VectorType vectorType(Value tile) {
-  return cast<VectorType>(tile.getType());
-}
-static bool isVector(Value tile) {
-  auto type = dyn_cast<VectorType>(tile.getType());
-  return type && type.getRank() == 1;
-}
-
 void ProductEmitter::emitVector(Operation *op) {
   Location loc = op->getLoc();
   auto layout = gpu::PerRowAttr::get(b.getContext(), vectorRows);

@@ -12,10 +12,6 @@ using namespace gdn;
 /// of them differ by a number of bytes.
 static constexpr int64_t swizzleRows = 8;
 
-static VectorType vectorType(Value tile) {
-  return cast<VectorType>(tile.getType());
-}
-
 VectorType ProductEmitter::shown(Value tile) const {
   auto type = cast<VectorType>(tile.getType());
   if (slice.rows == 0)

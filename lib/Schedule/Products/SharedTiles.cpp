@@ -18,13 +18,6 @@ using namespace gdn;
 /// Of a tile that goes to memory by way of shared memory.
 static constexpr int64_t maxStagedBytes = 16 * 1024;
 
-static VectorType vectorType(Value tile) {
-  return cast<VectorType>(tile.getType());
-}
-static bool isVector(Value tile) {
-  auto type = dyn_cast<VectorType>(tile.getType());
-  return type && type.getRank() == 1;
-}
 static bool isNarrow(VectorType type) {
   return type.getElementTypeBitWidth() == 16;
 }

@@ -16,6 +16,15 @@
 
 namespace gdn {
 
+inline mlir::VectorType vectorType(mlir::Value tile) {
+  return mlir::cast<mlir::VectorType>(tile.getType());
+}
+/// Whether `tile` is of rank 1.
+inline bool isVector(mlir::Value tile) {
+  auto type = mlir::dyn_cast<mlir::VectorType>(tile.getType());
+  return type && type.getRank() == 1;
+}
+
 class ProductEmitter {
 public:
   /// Shared tiles are allocated at the beginning of `entry`.

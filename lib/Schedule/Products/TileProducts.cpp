@@ -44,7 +44,7 @@ struct ScheduleTileProducts final
 /// inside rows: one word with 64 x 64 heads, 144 bytes of loads with 96 x 192
 /// (16/64 heads, 4 x 8,192 tokens from packed projections: 2,877 us, where
 /// parts of the values, which spill nothing, take 3,363).
-constexpr StringLiteral allowedSpills =
+constexpr StringLiteral allowedProductSpills =
     "spills up to 256 bytes: scalars of recurrences with states inside rows; "
     "one "
     "with 144 bytes of loads took 2,877 us where parts without took 3,363";
@@ -342,7 +342,7 @@ void ScheduleTileProducts::runOnOperation() {
       (*kernel)->setAttr("gdn_gpu.single_warps", UnitAttr::get(&getContext()));
     if (warpgroups && countCarried(func) != 0)
       (*kernel)->setAttr("gdn_gpu.allow",
-                         StringAttr::get(&getContext(), allowedSpills));
+                         StringAttr::get(&getContext(), allowedProductSpills));
     if ((!warpgroups || numWarps < gpu::groupWarps) &&
         finishesProducts(func, numWarps))
       (*kernel)->setAttr("gdn_gpu.finish_products",

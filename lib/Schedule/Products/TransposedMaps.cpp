@@ -14,10 +14,6 @@
 using namespace mlir;
 using namespace gdn;
 
-static VectorType vectorType(Value tile) {
-  return cast<VectorType>(tile.getType());
-}
-
 /// The f32 tile that `input` is the transpose of, if it is one.
 static Value getTransposedSource(Value input) {
   auto transpose = input.getDefiningOp<tile::TransposeOp>();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // gdn-schedule-resident-tokens: the state of a value head in the registers of a
-// block while the tokens of a row pass. See Passes.td.
+// block while the tokens of a sequence pass. See Passes.td.
 //
-// Tokens come in blocks of as many as the block has warps. Tiles of a token
-// that other warps need lie in shared memory, a row per token:
+// The block takes eight tokens at a time, or four where a sequence has no more.
+// Tiles of a token that other warps need lie in shared memory, a row per token:
 //
 //   operands   of the scan
 //   histories  of convolutions whose window is carried: the window before the
@@ -32,7 +32,7 @@ namespace {
 /// Tokens that a warp prepares at once where they share a window.
 constexpr int64_t maxGroupTokens = 4;
 
-constexpr llvm::StringLiteral allowedSpills =
+constexpr llvm::StringLiteral allowedTokenSpills =
     "spills: where a row has up to four tokens 31 words on sm_120a, five on "
     "sm_86 and sm_89 with narrow states and aligned arrays, on other chips "
     "none; on an H200 four warps of 255 registers, which spill none anywhere, "
@@ -353,9 +353,9 @@ void TokensKernel::emitRootBlock(Block &block) {
   kernel->setAttr("gdn_gpu.keep_loops", b.getUnitAttr());
   if (ownsByHistory()) {
     kernel->setAttr("gdn_gpu.aligned_variant", b.getUnitAttr());
-    kernel->setAttr(
-        "gdn_gpu.allow",
-        b.getStringAttr(blockTokens == 4 ? allowedSpills : allowedFewSpills));
+    kernel->setAttr("gdn_gpu.allow",
+                    b.getStringAttr(blockTokens == 4 ? allowedTokenSpills
+                                                     : allowedFewSpills));
   }
   emitTokenScalars(b, block, scalars);
   begin = scalars.lookupOrDefault(loop.getLowerBound());

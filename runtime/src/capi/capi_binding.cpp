@@ -7,17 +7,6 @@
 
 using namespace gdnrt;
 
-static Argument toArgument(const gdnrt_arg &arg) {
-  Argument result;
-  result.data = arg.data;
-  result.dtype = arg.dtype;
-  result.rank = arg.rank;
-  result.sizes = arg.sizes;
-  result.strides = arg.strides;
-  result.nullSlot = arg.null_slot;
-  return result;
-}
-
 static Status bind(const gdnrt_kernel &kernel,
                    const std::vector<Argument> &args, gdnrt_binding **binding) {
   const std::shared_ptr<LoadedKernel> &loaded = kernel.loaded;

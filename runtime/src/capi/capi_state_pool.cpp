@@ -48,17 +48,6 @@ static Status toOptions(const gdnrt_state_pool_options *options,
   return {};
 }
 
-static Argument toArgument(const gdnrt_arg &arg) {
-  Argument result;
-  result.data = arg.data;
-  result.dtype = arg.dtype;
-  result.rank = arg.rank;
-  result.sizes = arg.sizes;
-  result.strides = arg.strides;
-  result.nullSlot = arg.null_slot;
-  return result;
-}
-
 /// INVALID_ARGUMENT if there is no pool, or no ids although there are some.
 static Status checkSlots(const gdnrt_state_pool *pool, const int32_t *slots,
                          size_t count) {

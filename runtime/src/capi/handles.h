@@ -52,6 +52,17 @@ inline const EntrySchema *unwrap(const gdnrt_entry *entry) {
   return reinterpret_cast<const EntrySchema *>(entry);
 }
 
+inline Argument toArgument(const gdnrt_arg &arg) {
+  Argument result;
+  result.data = arg.data;
+  result.dtype = arg.dtype;
+  result.rank = arg.rank;
+  result.sizes = arg.sizes;
+  result.strides = arg.strides;
+  result.nullSlot = arg.null_slot;
+  return result;
+}
+
 /// Copies the status into `error` if there is one.
 gdnrt_status report(const Status &status, gdnrt_error *error) noexcept;
 

@@ -12,7 +12,7 @@ using namespace gdnrt;
 using namespace gdnrt::cuda;
 
 // What the driver takes.
-static constexpr int64_t kAlignment = 16;
+static constexpr int64_t kArrayAlignment = 16;
 // Coordinates have 32 bits with a sign.
 static constexpr int64_t kMostElements = int64_t{1} << 31;
 static constexpr int64_t kStrideEnd = int64_t{1} << 40;
@@ -39,9 +39,9 @@ static Status strideOf(const MappedArray &array, int d, uint64_t &bytes) {
     return invalid(describe(array), ": expected the stride of dim ", d,
                    " to be from 0 to less than ", kStrideEnd / kElementBytes,
                    " where boxes are copied, got ", stride);
-  if (stride * kElementBytes % kAlignment != 0)
+  if (stride * kElementBytes % kArrayAlignment != 0)
     return invalid(describe(array), ": expected the stride of dim ", d,
-                   " to be a multiple of ", kAlignment,
+                   " to be a multiple of ", kArrayAlignment,
                    " bytes where boxes are copied, got ",
                    stride * kElementBytes);
   bytes = static_cast<uint64_t>(stride * kElementBytes);
@@ -55,8 +55,9 @@ Status CudaTensorMapEncoder::encodeOne(const MappedArray &array,
   if (array.strides[columns] != 1)
     return invalid(describe(array), ": expected stride 1 in dim ", columns,
                    " where boxes are copied, got ", array.strides[columns]);
-  if (uint64_t past = reinterpret_cast<uintptr_t>(array.data) % kAlignment)
-    return invalid(describe(array), ": expected data aligned to ", kAlignment,
+  if (uint64_t past = reinterpret_cast<uintptr_t>(array.data) % kArrayAlignment)
+    return invalid(describe(array), ": expected data aligned to ",
+                   kArrayAlignment,
                    " bytes where boxes are copied, got an address ", past,
                    " past a multiple");
 

@@ -42,7 +42,7 @@ ImageBuilder kernelImage() {
 fb::StageT &stageOf(fb::CodeT &code) { return *code.variants[0]->stages[0]; }
 
 /// Loads the image after `change` was made to its code.
-template <typename Change> std::string loadChanged(Change change) {
+template <typename Change> std::string loadWithCode(Change change) {
   ImageBuilder builder = kernelImage();
   change(*builder.image.entries[0]->codes[0]);
   Bytes bytes = builder.build();
@@ -78,13 +78,13 @@ TEST(KernelImage, LaunchAndResources) {
 }
 
 TEST(KernelImage, FormatAndLaunchBelongTogether) {
-  EXPECT_EQ(loadChanged([](fb::CodeT &code) { stageOf(code).launch.reset(); }),
+  EXPECT_EQ(loadWithCode([](fb::CodeT &code) { stageOf(code).launch.reset(); }),
             inStage + "expected a launch, as it is for a GPU");
-  EXPECT_EQ(loadChanged([](fb::CodeT &code) {
+  EXPECT_EQ(loadWithCode([](fb::CodeT &code) {
               code.format = fb::CodeFormat::shared_object;
             }),
             inStage + "expected no launch of a shared object");
-  EXPECT_EQ(loadChanged([](fb::CodeT &code) {
+  EXPECT_EQ(loadWithCode([](fb::CodeT &code) {
               code.format = static_cast<fb::CodeFormat>(3);
             }),
             where + "expected format to be at most 2, got 3");
@@ -92,27 +92,27 @@ TEST(KernelImage, FormatAndLaunchBelongTogether) {
 
 TEST(KernelImage, Launches) {
   EXPECT_EQ(
-      loadChanged([](fb::CodeT &code) { stageOf(code).launch->threads = 0; }),
+      loadWithCode([](fb::CodeT &code) { stageOf(code).launch->threads = 0; }),
       inStage + "expected 1 to 1024 threads, got 0");
-  EXPECT_EQ(loadChanged(
+  EXPECT_EQ(loadWithCode(
                 [](fb::CodeT &code) { stageOf(code).launch->threads = 1025; }),
             inStage + "expected 1 to 1024 threads, got 1025");
   EXPECT_EQ(
-      loadChanged([](fb::CodeT &code) { stageOf(code).launch->cluster = 0; }),
+      loadWithCode([](fb::CodeT &code) { stageOf(code).launch->cluster = 0; }),
       inStage + "expected clusters of 1 to 16 blocks, got 0");
   EXPECT_EQ(
-      loadChanged([](fb::CodeT &code) {
+      loadWithCode([](fb::CodeT &code) {
         stageOf(code).launch->shared_bytes = 1 << 25;
       }),
       inStage +
           "expected at most 16777216 bytes of shared memory, got 33554432");
-  EXPECT_EQ(loadChanged([](fb::CodeT &code) {
+  EXPECT_EQ(loadWithCode([](fb::CodeT &code) {
               stageOf(code).launch->counters[0]->symbols = {7};
             }),
             "CORRUPT: image: entry zero: code 0 variant 0 stage 0 counters 0: "
             "symbol index 7 is "
             "past the 1 symbols");
-  EXPECT_EQ(loadChanged([](fb::CodeT &code) {
+  EXPECT_EQ(loadWithCode([](fb::CodeT &code) {
               for (int i = 0; i < 8; ++i)
                 stageOf(code).launch->counters.push_back(
                     std::make_unique<fb::LinearFormT>());
@@ -123,12 +123,12 @@ TEST(KernelImage, Launches) {
 }
 
 TEST(KernelImage, Alignments) {
-  EXPECT_EQ(loadChanged([](fb::CodeT &code) { code.alignments = {}; }), "OK");
-  EXPECT_EQ(loadChanged([](fb::CodeT &code) { code.alignments = {0}; }), "OK");
-  EXPECT_EQ(loadChanged([](fb::CodeT &code) { code.alignments = {16, 16}; }),
+  EXPECT_EQ(loadWithCode([](fb::CodeT &code) { code.alignments = {}; }), "OK");
+  EXPECT_EQ(loadWithCode([](fb::CodeT &code) { code.alignments = {0}; }), "OK");
+  EXPECT_EQ(loadWithCode([](fb::CodeT &code) { code.alignments = {16, 16}; }),
             where + "expected an alignment for each of the 1 parameters or "
                     "none, got 2");
-  EXPECT_EQ(loadChanged([](fb::CodeT &code) { code.alignments = {24}; }),
+  EXPECT_EQ(loadWithCode([](fb::CodeT &code) { code.alignments = {24}; }),
             where + "expected the alignment of x to be 0 or a power of two up "
                     "to 4096, got 24");
 }

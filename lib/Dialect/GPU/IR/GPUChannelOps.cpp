@@ -22,6 +22,17 @@ bool gdn::gpu::isInSomeWarps(Operation *op) {
   return warps && !isa_and_nonnull<RolesOp>(warps->getParentOp());
 }
 
+LogicalResult gdn::gpu::verifyOutsideWarps(Operation *op) {
+  if (isInSomeWarps(op))
+    return op->emitOpError("expects to be outside gdn_gpu.warps, which only "
+                           "some warps enter");
+  if (op->getParentOfType<EachWarpOp>())
+    return op->emitOpError(
+        "expects to be outside gdn_gpu.each_warp, where each "
+        "warp goes its own way");
+  return success();
+}
+
 std::optional<int64_t> gdn::gpu::countWarps(Operation *op) {
   if (WarpsOp role = getRole(op)) {
     IntegerAttr count = role.getCountAttr();

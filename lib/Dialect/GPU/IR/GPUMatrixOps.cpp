@@ -10,14 +10,6 @@
 using namespace mlir;
 using namespace gdn::gpu;
 
-/// Every thread of the block, or of a role, has to come past.
-static LogicalResult verifyOutsideWarps(Operation *op) {
-  if (isInSomeWarps(op))
-    return op->emitOpError("expects to be outside gdn_gpu.warps, which only "
-                           "some warps enter");
-  return success();
-}
-
 /// (C1) of copies.
 static LogicalResult verifyDims(Operation *op, MemRefType view,
                                 SharedType buffer, ValueRange indices,

@@ -339,18 +339,6 @@ LogicalResult ExtractOp::verify() {
   return success();
 }
 
-/// (C1) of the ops that every warp has to come past.
-static LogicalResult verifyOutsideWarps(Operation *op) {
-  if (isInSomeWarps(op))
-    return op->emitOpError("expects to be outside gdn_gpu.warps, which only "
-                           "some warps enter");
-  if (op->getParentOfType<EachWarpOp>())
-    return op->emitOpError(
-        "expects to be outside gdn_gpu.each_warp, where each "
-        "warp goes its own way");
-  return success();
-}
-
 LogicalResult BarrierOp::verify() { return verifyOutsideWarps(*this); }
 LogicalResult ArriveOp::verify() {
   // arrive_c2

@@ -23,7 +23,7 @@ static constexpr int64_t accessBytes = 16; // the most that a thread moves
 
 namespace {
 /// How fragments lie in an array.
-struct Access {
+struct ArrayAccess {
   gpu::FragmentType type;
   ArrayRef<int64_t> dims;
   bool isDirect; // in the argument itself, not in a view of it
@@ -42,7 +42,8 @@ struct AddAlignedVariants final
 } // namespace
 
 /// Adds the accesses to `view` and to views of it.
-static void collect(Value view, bool isDirect, SmallVectorImpl<Access> &found) {
+static void collect(Value view, bool isDirect,
+                    SmallVectorImpl<ArrayAccess> &found) {
   for (Operation *user : view.getUsers()) {
     if (auto load = dyn_cast<gpu::LoadOp>(user))
       found.push_back({load.getTile().getType(), load.getDims(), isDirect});
@@ -56,7 +57,7 @@ static void collect(Value view, bool isDirect, SmallVectorImpl<Access> &found) {
 
 /// `type` with the strides that make rows of the access pieces of memory: its
 /// columns lie side by side, or behind each other's rows where those do.
-static MemRefType layOut(MemRefType type, const Access &access) {
+static MemRefType layOut(MemRefType type, const ArrayAccess &access) {
   auto [strides, offset] = type.getStridesAndOffset();
   int64_t column = access.dims.back(), row = access.dims.front();
   if (!ShapedType::isDynamic(strides[column]))
@@ -82,13 +83,13 @@ bool AddAlignedVariants::promise(func::FuncOp kernel) {
     auto type = dyn_cast<MemRefType>(arg.getType());
     if (!type)
       continue;
-    SmallVector<Access> accesses;
+    SmallVector<ArrayAccess> accesses;
     collect(arg, /*isDirect=*/true, accesses);
     llvm::erase_if(accesses,
-                   [](const Access &access) { return !access.isWide(); });
+                   [](const ArrayAccess &access) { return !access.isWide(); });
     if (accesses.empty())
       continue;
-    for (const Access &access : accesses)
+    for (const ArrayAccess &access : accesses)
       if (access.isDirect)
         type = layOut(type, access);
     auto known = kernel.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(),

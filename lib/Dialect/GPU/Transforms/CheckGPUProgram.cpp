@@ -109,40 +109,40 @@ static bool isPerWarpgroup(Operation *op) {
 }
 
 /// What an op does to a shared tile.
-struct Access {
+struct SharedAccess {
   Value buffer;
   bool writes = false, reads = false;
 };
 
-static SmallVector<Access, 4> getAccesses(Operation *op) {
+static SmallVector<SharedAccess, 4> getAccesses(Operation *op) {
   if (auto store = dyn_cast<gdn::gpu::StoreSharedOp>(op)) // store_shared_c2
-    return {Access{store.getBuffer(), true, false}};
+    return {SharedAccess{store.getBuffer(), true, false}};
   if (auto copy = dyn_cast<gdn::gpu::BeginCopyOp>(op)) // begin_copy_c5
-    return {Access{copy.getBuffer(), true, false}};
+    return {SharedAccess{copy.getBuffer(), true, false}};
   if (auto inverse = dyn_cast<gdn::gpu::TriInverseOp>(op)) // tri_inverse_c4
-    return {Access{inverse.getScratch(), true, true}};
+    return {SharedAccess{inverse.getScratch(), true, true}};
   if (auto sum = dyn_cast<gdn::gpu::ColumnSumOp>(op)) // column_sum_c4
-    return {Access{sum.getScratch(), true, true}};
+    return {SharedAccess{sum.getScratch(), true, true}};
   if (isa<gdn::gpu::LoadSharedOp, gdn::gpu::LoadSharedElementOp,
           gdn::gpu::CopyOutOp>(op)) // load_shared_c2, load_shared_element_c2
-    return {Access{op->getOperand(0), false, true}};
+    return {SharedAccess{op->getOperand(0), false, true}};
   if (auto matmul = dyn_cast<gdn::gpu::MatmulOp>(op)) // matmul_c5
-    return {Access{matmul.getRhs(), false, true}};
+    return {SharedAccess{matmul.getRhs(), false, true}};
   auto start = dyn_cast<gdn::gpu::StartMatmulOp>(op);
   if (auto await = dyn_cast<gdn::gpu::AwaitMatmulOp>(op))
     start = await.getProduct().getDefiningOp<gdn::gpu::StartMatmulOp>();
   if (start) {
-    SmallVector<Access, 4> accesses;
+    SmallVector<SharedAccess, 4> accesses;
     for (Value buffer : start.getBuffers())
       accesses.push_back({buffer, false, true});
     return accesses;
   }
   if (auto products =
           dyn_cast<gdn::gpu::ShareProductsOp>(op)) // share_products_c3
-    return {Access{products.getFirst(), false, true},
-            Access{products.getSecond(), false, true},
-            Access{products.getFirstTo(), true, false},
-            Access{products.getSecondTo(), true, false}};
+    return {SharedAccess{products.getFirst(), false, true},
+            SharedAccess{products.getSecond(), false, true},
+            SharedAccess{products.getFirstTo(), true, false},
+            SharedAccess{products.getSecondTo(), true, false}};
   return {};
 }
 
@@ -159,7 +159,7 @@ static bool areApart(Operation *op, Operation *other) {
 /// What has to be over before `op`.
 SharedTileWalk::Conflict SharedTileWalk::getConflict(Operation *op) const {
   Conflict conflict = Conflict::none;
-  for (const Access &access : getAccesses(op))
+  for (const SharedAccess &access : getAccesses(op))
     if (auto found = states.find(getTile(access.buffer));
         found != states.end()) {
       const TileState &state = found->second;
@@ -365,9 +365,10 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
   }
   if (auto commit = dyn_cast<gdn::gpu::CommitOp>(op))
     return visitCommit(commit);
-  if (SmallVector<Access, 4> accesses = getAccesses(&op); !accesses.empty()) {
+  if (SmallVector<SharedAccess, 4> accesses = getAccesses(&op);
+      !accesses.empty()) {
     // Channels order what other roles do with their tiles.
-    llvm::erase_if(accesses, [](const Access &access) {
+    llvm::erase_if(accesses, [](const SharedAccess &access) {
       return bool(getTile(access.buffer).getDefiningOp<gdn::gpu::ReceiveOp>());
     });
     Conflict conflict = getConflict(&op);
@@ -375,7 +376,7 @@ LogicalResult SharedTileWalk::visit(Operation &op) {
         !gdn::gpu::isInSomeWarps(&op) &&
         !op.getParentOfType<gdn::gpu::EachWarpOp>())
       meetBefore(&op, conflict == Conflict::copy);
-    for (const Access &access : accesses)
+    for (const SharedAccess &access : accesses)
       if (failed(visitAccess(&op, getTile(access.buffer), access.writes,
                              access.reads)))
         return failure();

@@ -45,6 +45,9 @@ WarpsOp getRole(mlir::Operation *op);
 /// True if only some warps of the block or role run `op`, by a `gdn_gpu.warps`.
 bool isInSomeWarps(mlir::Operation *op);
 
+/// Fails, with a diagnostic, if only some warps run `op`, or each by itself.
+mlir::LogicalResult verifyOutsideWarps(mlir::Operation *op);
+
 /// Fails, with a diagnostic, unless the op is in the body of a function and in
 /// nothing else.
 mlir::LogicalResult verifyDirectlyInFunction(mlir::Operation *op);
