@@ -3,6 +3,7 @@
 
 from .arrays import DeviceArray
 from .call import Call
+from .compiler import CompileError, compile
 from .runtime import Binding, Code, Device, GdnError, Image, Kernel, Param, Pool, Runtime, Variant
 from .state_pool import StatePool, StatePoolShape
 
@@ -10,6 +11,7 @@ __all__ = [
     "Binding",
     "Call",
     "Code",
+    "CompileError",
     "Device",
     "DeviceArray",
     "GdnError",
@@ -21,4 +23,5 @@ __all__ = [
     "StatePool",
     "StatePoolShape",
     "Variant",
+    "compile",
 ]

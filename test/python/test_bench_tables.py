@@ -305,7 +305,7 @@ ROW_FIELDS = {
     "state_TBps",
 }
 ALL_SUITES = ("decode", "verify", "prefill", "packed", "prologue", "norm")
-ALL_SUITES += ("cpu", "host", "compile")
+ALL_SUITES += ("cpu", "host", "compile", "first call")
 
 
 @pytest.mark.parametrize("path", RESULTS, ids=[path.stem for path in RESULTS])

@@ -28,7 +28,11 @@ target_compile_definitions(gdn_compiler_flags INTERFACE
 target_compile_options(gdn_compiler_flags INTERFACE
   -fno-exceptions -ffunction-sections -fdata-sections -fvisibility-inlines-hidden
   -Wall -Wextra -Wno-unused-parameter)
-target_link_libraries(gdn_compiler_flags INTERFACE MLIR LLVM)
+# Archives, in a tool that takes LLVM along (GDN_STATIC, below); lld does not mind
+# their order.
+file(GLOB llvm_archives ${LLVM_LIBRARY_DIRS}/libMLIR*.a ${LLVM_LIBRARY_DIRS}/libLLVM*.a)
+target_link_libraries(gdn_compiler_flags INTERFACE
+  "$<IF:$<BOOL:$<TARGET_PROPERTY:GDN_STATIC>>,${llvm_archives},MLIR;LLVM>")
 target_link_options(gdn_compiler_flags INTERFACE -Wl,--gc-sections)
 
 add_library(gdn_pch STATIC ${CMAKE_SOURCE_DIR}/lib/pch.cpp)
@@ -71,7 +75,26 @@ function(gdn_add_library name)
   add_dependencies(${name} gdn-headers ${ARG_DEPENDS})
 endfunction()
 
+# gdn_add_static_tool(<name> <sources>... [LINK_LIBS <libraries>...])
+function(gdn_add_static_tool name)
+  cmake_parse_arguments(ARG "" "" "LINK_LIBS" ${ARGN})
+  add_executable(${name} EXCLUDE_FROM_ALL ${ARG_UNPARSED_ARGUMENTS}
+    ${CMAKE_SOURCE_DIR}/tools/packaging/static/LinkedIn.cpp)
+  set_target_properties(${name} PROPERTIES GDN_STATIC ON SKIP_BUILD_RPATH ON
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/static
+    OUTPUT_NAME ${name}) # without the suffix in the wheel
+  target_link_libraries(${name} PRIVATE gdn_compiler_flags ${ARG_LINK_LIBS})
+  # libgcc stays outside: every system has one, and one of its own would ask for the
+  # glibc that it was built with.
+  target_link_options(${name} PRIVATE -static-libstdc++ -Wl,-s
+    "-Wl,-rpath,$ORIGIN/../../gdn/lib") # of the package gdn, which has libgdnrt
+  add_dependencies(${name} gdn-headers)
+endfunction()
+
 # gdn_add_tool(<name> <sources>... [LINK_LIBS <libraries>...] [KERNELS])
+#
+# Also <name>-static, which is built on demand: LLVM, MLIR and the C++ library are
+# inside, and no more of them than it calls.
 function(gdn_add_tool name)
   cmake_parse_arguments(ARG "KERNELS" "" "LINK_LIBS" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
@@ -79,4 +102,5 @@ function(gdn_add_tool name)
   gdn_use_precompiled_header(${name} ${ARG_KERNELS})
   add_dependencies(${name} gdn-headers)
   set_property(GLOBAL APPEND PROPERTY GDN_TOOLS ${name}) # what check-gdn-lit builds
+  gdn_add_static_tool(${name}-static ${ARG_UNPARSED_ARGUMENTS} LINK_LIBS ${ARG_LINK_LIBS})
 endfunction()
