@@ -3,6 +3,7 @@
 
 from .arrays import DeviceArray
 from .call import Call
+from .paths import cmake_dir, include_dir, library, pkgconfig_dir
 from .runtime import Binding, Code, Device, GdnError, Image, Kernel, Param, Pool, Runtime, Variant
 from .state_pool import StatePool, StatePoolShape
 
@@ -21,4 +22,8 @@ __all__ = [
     "StatePool",
     "StatePoolShape",
     "Variant",
+    "cmake_dir",
+    "include_dir",
+    "library",
+    "pkgconfig_dir",
 ]

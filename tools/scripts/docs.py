@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Makes docs/generated, and the table of README.md, from the .td files and the files of
+"""Makes docs/generated, and the tables of README.md, from the .td files and the files of
 recorded measurements; --check fails if something is stale.
 
 What CMake turns into C++ has a page: each dialect that a CMakeLists.txt below include/gdn
@@ -21,6 +21,7 @@ from pathlib import Path
 import gpu_support
 import measured_pages
 import presets
+import wheel_table
 
 ROOT = Path(__file__).resolve().parents[2]
 LLVM = Path(f"/usr/lib/llvm-{(ROOT / 'LLVM_VERSION').read_text().strip()}")
@@ -114,7 +115,9 @@ def pages() -> dict[Path, str]:
     made[OUT / "gpu-support.md"] = gpu_support.markdown(json.loads(gpu_support.RECORD.read_text()))
     rows = json.loads(presets.RECORD.read_text())
     made[OUT / "presets.md"] = presets.markdown(rows)
-    made[ROOT / "README.md"] = presets.readme((ROOT / "README.md").read_text(), rows)
+    readme = presets.readme((ROOT / "README.md").read_text(), rows)
+    wheels = json.loads(wheel_table.RECORD.read_text())
+    made[ROOT / "README.md"] = wheel_table.readme(readme, wheels)
     for path, text in (numerics() | sanitizers()).items():
         made[path.with_suffix(".md")] = text
     return made

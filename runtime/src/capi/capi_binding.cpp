@@ -18,8 +18,9 @@ static Argument toArgument(const gdnrt_arg &arg) {
   return result;
 }
 
-static Status bind(const gdnrt_kernel &kernel,
-                   const std::vector<Argument> &args, gdnrt_binding **binding) {
+static Status makeBinding(const gdnrt_kernel &kernel,
+                          const std::vector<Argument> &args,
+                          gdnrt_binding **binding) {
   const std::shared_ptr<LoadedKernel> &loaded = kernel.loaded;
   auto bound =
       Binding::make(loaded->entry, loaded->code->schema(), args.data(),
@@ -47,7 +48,7 @@ gdnrt_status gdnrt_kernel_bind(gdnrt_kernel *kernel, const gdnrt_arg *args,
     std::vector<Argument> ordered(count);
     for (size_t i = 0; i < count; ++i)
       ordered[i] = toArgument(args[i]);
-    return bind(*kernel, ordered, binding);
+    return makeBinding(*kernel, ordered, binding);
   });
 }
 
@@ -80,7 +81,7 @@ gdnrt_status gdnrt_kernel_bind_named(gdnrt_kernel *kernel,
     for (size_t p = 0; p < given.size(); ++p)
       if (!given[p] && !entry.params[p].optional)
         return invalid(entry.params[p].name, ": the argument is missing");
-    return bind(*kernel, ordered, binding);
+    return makeBinding(*kernel, ordered, binding);
   });
 }
 
