@@ -118,7 +118,10 @@ def first_use(processor: str, suite: str, folder: Path, compiler: Path) -> str:
     script = "import os, sys; os.chdir('/opt/first-use'); sys.path.insert(0, '.')"
     script += "; exec(open('program.py').read())"
     python = f"/usr/bin/python{python_of(root)}"
-    print(inputs.run("chroot", root, *emulator, python, "-c", script), end="")
+    # Code of images is loaded from /proc. Mounts and the network end with the process.
+    enter = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
+    alone = ["unshare", "--mount", "--net", "sh", "-c", enter, root]
+    print(inputs.run(*alone, *emulator, python, "-c", script), end="")
     version = (root / "etc/debian_version").read_text().strip()
     what = "the decode loop of the guide" if native else "libraries, image and pool, no kernel"
     how = "" if native else ", under qemu"

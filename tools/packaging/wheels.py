@@ -4,8 +4,8 @@
 Needs what tools/scripts/setup.sh installs, a source of Debian's packages, and pip; the rest
 it fetches (tools/packaging/inputs.py). The same commit gives the same bytes. Each wheel is
 then read: auditwheel has to find the platform of the tag or an older one, and the size is
-limited. --record writes
-what was found to docs/generated/wheels.json, of which tools/scripts/docs.py makes a table.
+limited. --record writes what was found to docs/generated/wheels.json, of which
+tools/scripts/docs.py makes a table.
 """
 
 from __future__ import annotations

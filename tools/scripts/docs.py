@@ -19,6 +19,7 @@ import sys
 from pathlib import Path
 
 import gpu_support
+import image_table
 import measured_pages
 import presets
 import wheel_table
@@ -99,6 +100,7 @@ def index(has_passes: bool) -> str:
         lines.append(f"- [{page.name}]({page.name}.md), from {names}")
     lines.append("- [heads that GPUs have kernels for](gpu-support.md), from `gpu-support.json`")
     lines.append("- [what presets have on which target](presets.md), from `presets.json`")
+    lines.append("- [images that all presets need](image-groups.md), from `image-groups.json`")
     for path in numerics():
         lines.append(f"- [errors of prefill]({path.stem}.md), from `{path.name}`")
     for path in sanitizers():
@@ -115,6 +117,8 @@ def pages() -> dict[Path, str]:
     made[OUT / "gpu-support.md"] = gpu_support.markdown(json.loads(gpu_support.RECORD.read_text()))
     rows = json.loads(presets.RECORD.read_text())
     made[OUT / "presets.md"] = presets.markdown(rows)
+    groups = json.loads(image_table.RECORD.read_text())
+    made[OUT / "image-groups.md"] = image_table.markdown(groups)
     readme = presets.readme((ROOT / "README.md").read_text(), rows)
     wheels = json.loads(wheel_table.RECORD.read_text())
     made[ROOT / "README.md"] = wheel_table.readme(readme, wheels)
