@@ -3,7 +3,8 @@
 what has today's format runs, and any other is refused with both numbers and the writer.
 
 Kept are one decode of runtime/traces/layer.json in f32 each, for x86-64-v3 and sm_90a:
-    gdn-compile --config runtime/traces/layer.json --io=f32 --state=f32 --only=decode
+    gdn-compile --config runtime/traces/layer.json --io=f32 --outputs=both --only=decode \\
+      --target=x86-64-v3,sm_90a
 """
 
 import re
