@@ -40,6 +40,7 @@ try:
     raise SystemExit("expected no code for this processor")
 except gdn.GdnError as error:
     assert error.status == "UNSUPPORTED", error.status
+    assert "no code for aarch64; it has code for: x86-64" in str(error), error
     print(error)
 pool = gdn.StatePool(device, gdn.StatePoolShape(2, 3, 1, 2, 16, 16))
 slots = pool.allocate(3)
