@@ -55,13 +55,13 @@ extern "C" {
 /*===-- Versions ----------------------------------------------------------===*/
 
 #define GDNRT_VERSION_MAJOR 0
-#define GDNRT_VERSION_MINOR 1
+#define GDNRT_VERSION_MINOR 2
 #define GDNRT_VERSION_PATCH 0
 
 /** The version of the library: 10000 * major + 100 * minor + patch. */
 GDNRT_API uint32_t gdnrt_version(void);
 
-/** The version as text, for example "0.1.0". Never freed. */
+/** The version as text, for example "0.2.0". Never freed. */
 GDNRT_API const char *gdnrt_version_string(void);
 
 /*===-- Errors ------------------------------------------------------------===*/

@@ -4,6 +4,7 @@
 from .arrays import DeviceArray
 from .call import Call
 from .compiler import CompileError, compile
+from .paths import cmake_dir, include_dir, library, pkgconfig_dir
 from .runtime import Binding, Code, Device, GdnError, Image, Kernel, Param, Pool, Runtime, Variant
 from .state_pool import StatePool, StatePoolShape
 
@@ -23,5 +24,9 @@ __all__ = [
     "StatePool",
     "StatePoolShape",
     "Variant",
+    "cmake_dir",
     "compile",
+    "include_dir",
+    "library",
+    "pkgconfig_dir",
 ]

@@ -129,6 +129,13 @@ def wheel() -> suites.Result:
     return suites.run("wheel", [*command, "--quiet", "--wheel-dir", folder])
 
 
+def wheels() -> list[suites.Result]:
+    """Those that others install, for both processors, and what is inside."""
+    built = suites.run("wheels", [sys.executable, ROOT / "tools/packaging/wheels.py"], limit_s=1800)
+    command = [sys.executable, "-m", "pytest", "-q", "test/python/test_wheel.py"]
+    return [built, *([] if built.failed else [suites.run("in wheels", command, cwd=ROOT)])]
+
+
 def site() -> suites.Result:
     """The documentation as a site; its links lead to pages, headings and files that are there."""
     return suites.run("site", [sys.executable, SCRIPTS / "build_site.py"], limit_s=300)
@@ -264,8 +271,8 @@ def lint() -> list[suites.Result]:
 
 def long_suites() -> list[suites.Result]:
     """What --full adds."""
-    results = [*tests("-L", "^(full|traces)$"), more_random_calls(), *benchmarks(), wheel(), site()]
-    results.append(build("asan"))
+    results = [*tests("-L", "^(full|traces)$"), more_random_calls(), *benchmarks()]
+    results += [wheel(), *wheels(), site(), build("asan")]
     # LLVM's libraries use memory that our half of its allocators would poison, and give
     # threads signal stacks of their own, which the sanitizer would take for its own.
     os.environ["ASAN_OPTIONS"] = "allow_user_poisoning=0:use_sigaltstack=0"

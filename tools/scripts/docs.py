@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Makes docs/generated, and the table of README.md, from the .td files and the files of
+"""Makes docs/generated, and the tables of README.md, from the .td files and the files of
 recorded measurements; --check fails if something is stale.
 
 What CMake turns into C++ has a page: each dialect that a CMakeLists.txt below include/gdn
@@ -19,8 +19,10 @@ import sys
 from pathlib import Path
 
 import gpu_support
+import image_table
 import measured_pages
 import presets
+import wheel_table
 
 ROOT = Path(__file__).resolve().parents[2]
 LLVM = Path(f"/usr/lib/llvm-{(ROOT / 'LLVM_VERSION').read_text().strip()}")
@@ -98,6 +100,7 @@ def index(has_passes: bool) -> str:
         lines.append(f"- [{page.name}]({page.name}.md), from {names}")
     lines.append("- [heads that GPUs have kernels for](gpu-support.md), from `gpu-support.json`")
     lines.append("- [what presets have on which target](presets.md), from `presets.json`")
+    lines.append("- [images that all presets need](image-groups.md), from `image-groups.json`")
     for path in numerics():
         lines.append(f"- [errors of prefill]({path.stem}.md), from `{path.name}`")
     for path in sanitizers():
@@ -114,7 +117,11 @@ def pages() -> dict[Path, str]:
     made[OUT / "gpu-support.md"] = gpu_support.markdown(json.loads(gpu_support.RECORD.read_text()))
     rows = json.loads(presets.RECORD.read_text())
     made[OUT / "presets.md"] = presets.markdown(rows)
-    made[ROOT / "README.md"] = presets.readme((ROOT / "README.md").read_text(), rows)
+    groups = json.loads(image_table.RECORD.read_text())
+    made[OUT / "image-groups.md"] = image_table.markdown(groups)
+    readme = presets.readme((ROOT / "README.md").read_text(), rows)
+    wheels = json.loads(wheel_table.RECORD.read_text())
+    made[ROOT / "README.md"] = wheel_table.readme(readme, wheels)
     for path, text in (numerics() | sanitizers()).items():
         made[path.with_suffix(".md")] = text
     return made

@@ -11,7 +11,7 @@ packages=(
   lld "clang-$llvm" "lld-$llvm" "liblld-$llvm-dev" "libclang-rt-$llvm-dev"
   "llvm-$llvm-dev" "llvm-$llvm-tools" "libmlir-$llvm-dev" "mlir-$llvm-tools"
   "clang-format-$llvm" "clang-tidy-$llvm"
-  abigail-tools ccache cmake git libjemalloc2 ninja-build pkgconf shellcheck
+  abigail-tools ccache cmake dpkg-dev git libjemalloc2 ninja-build patchelf pkgconf shellcheck
   flatbuffers-compiler libflatbuffers-dev libxxhash-dev
   nlohmann-json3-dev libcli11-dev libopenblas-dev libtbb-dev
   libgtest-dev libgmock-dev libbenchmark-dev

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The features of the CPU, by their names in __builtin_cpu_supports. That
-// function takes only literals, so the names are in a table.
+// The features of the CPU, under the names of __builtin_cpu_supports and two
+// that it lacks.
 
 #ifndef GDNRT_CPU_FEATURES_H
 #define GDNRT_CPU_FEATURES_H

@@ -7,8 +7,9 @@
 
 using namespace gdnrt;
 
-static Status bind(const gdnrt_kernel &kernel,
-                   const std::vector<Argument> &args, gdnrt_binding **binding) {
+static Status makeBinding(const gdnrt_kernel &kernel,
+                          const std::vector<Argument> &args,
+                          gdnrt_binding **binding) {
   const std::shared_ptr<LoadedKernel> &loaded = kernel.loaded;
   auto bound =
       Binding::make(loaded->entry, loaded->code->schema(), args.data(),
@@ -36,7 +37,7 @@ gdnrt_status gdnrt_kernel_bind(gdnrt_kernel *kernel, const gdnrt_arg *args,
     std::vector<Argument> ordered(count);
     for (size_t i = 0; i < count; ++i)
       ordered[i] = toArgument(args[i]);
-    return bind(*kernel, ordered, binding);
+    return makeBinding(*kernel, ordered, binding);
   });
 }
 
@@ -69,7 +70,7 @@ gdnrt_status gdnrt_kernel_bind_named(gdnrt_kernel *kernel,
     for (size_t p = 0; p < given.size(); ++p)
       if (!given[p] && !entry.params[p].optional)
         return invalid(entry.params[p].name, ": the argument is missing");
-    return bind(*kernel, ordered, binding);
+    return makeBinding(*kernel, ordered, binding);
   });
 }
 

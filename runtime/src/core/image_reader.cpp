@@ -49,13 +49,14 @@ Result<ImageContents> gdnrt::readImage(const uint8_t *data, size_t size) {
   if (!root.isOk())
     return root.status();
   const fb::Image &source = **root;
-  if (source.format_version() != kFormatVersion)
-    return failure(StatusCode::unsupported, "image: expected format version ",
-                   kFormatVersion, ", got ", source.format_version());
-
   ImageContents contents;
   if (source.producer())
     contents.producer = source.producer()->str();
+  if (source.format_version() != kFormatVersion)
+    return failure(StatusCode::unsupported, "image: expected format version ",
+                   kFormatVersion, ", got ", source.format_version(),
+                   ", as written by ", contents.producer);
+
   for (size_t i = 0; i < countOf(source.blobs()); ++i) {
     const fb::Blob &blob = *source.blobs()->Get(i);
     const uint8_t *bytes = blob.data()->data();

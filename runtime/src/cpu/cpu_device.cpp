@@ -163,6 +163,8 @@ CpuDevice::CpuDevice(int numWorkers)
   properties_.hostReadable = true;
 #if defined(__x86_64__)
   properties_.targets = {"x86-64"};
+#elif defined(__aarch64__)
+  properties_.targets = {"aarch64"};
 #endif
   properties_.name = joinNames(properties_.targets) + " CPU, " +
                      std::to_string(workers_->numWorkers()) +

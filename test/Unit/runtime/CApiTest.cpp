@@ -78,8 +78,8 @@ protected:
 } // namespace
 
 TEST_F(CApiTest, Versions) {
-  EXPECT_EQ(gdnrt_version(), 100u);
-  EXPECT_STREQ(gdnrt_version_string(), "0.1.0");
+  EXPECT_EQ(gdnrt_version(), 200u);
+  EXPECT_STREQ(gdnrt_version_string(), "0.2.0");
   EXPECT_STREQ(gdnrt_status_name(GDNRT_NOT_FOUND), "NOT_FOUND");
 }
 

@@ -158,3 +158,44 @@ TEST(CpuDevice, ManyImagesLiveTogether) {
       loaded.clear();
   }
 }
+
+#if defined(__x86_64__)
+TEST(CpuFeatures, AreThoseThatTheCompilerKnows) {
+#define GDNRT_EXPECT(NAME)                                                     \
+  EXPECT_EQ(cpuHasFeature(NAME), __builtin_cpu_supports(NAME) != 0) << NAME
+  GDNRT_EXPECT("x86-64");
+  GDNRT_EXPECT("x86-64-v2");
+  GDNRT_EXPECT("x86-64-v3");
+  GDNRT_EXPECT("x86-64-v4");
+  GDNRT_EXPECT("sse3");
+  GDNRT_EXPECT("ssse3");
+  GDNRT_EXPECT("sse4.1");
+  GDNRT_EXPECT("sse4.2");
+  GDNRT_EXPECT("popcnt");
+  GDNRT_EXPECT("avx");
+  GDNRT_EXPECT("avx2");
+  GDNRT_EXPECT("bmi");
+  GDNRT_EXPECT("bmi2");
+  GDNRT_EXPECT("fma");
+  GDNRT_EXPECT("f16c");
+  GDNRT_EXPECT("lzcnt");
+  GDNRT_EXPECT("movbe");
+  GDNRT_EXPECT("avx512f");
+  GDNRT_EXPECT("avx512vl");
+  GDNRT_EXPECT("avx512bw");
+  GDNRT_EXPECT("avx512dq");
+  GDNRT_EXPECT("avx512cd");
+  GDNRT_EXPECT("avx512vbmi");
+  GDNRT_EXPECT("avx512vbmi2");
+  GDNRT_EXPECT("avx512ifma");
+  GDNRT_EXPECT("avx512vnni");
+  GDNRT_EXPECT("avx512bf16");
+  GDNRT_EXPECT("avx512fp16");
+  GDNRT_EXPECT("avxvnni");
+  GDNRT_EXPECT("amx-tile");
+  GDNRT_EXPECT("amx-bf16");
+  GDNRT_EXPECT("amx-int8");
+#undef GDNRT_EXPECT
+  EXPECT_FALSE(cpuHasFeature("no"));
+}
+#endif

@@ -131,7 +131,8 @@ TEST(Image, SizeTrailerHashIdentifierManifest) {
 
 TEST(Image, FormatVersion) {
   EXPECT_EQ(loadChanged([](fb::ImageT &image) { image.format_version = 1; }),
-            "UNSUPPORTED: image: expected format version 7, got 1");
+            "UNSUPPORTED: image: expected format version 7, got 1, as written "
+            "by gdn test");
 }
 
 TEST(Image, Blobs) {

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Uses a wheel of build/wheels as its first user would: in a bare root of another Debian
+release, with Python and without a compiler, network or sources.
+
+On this processor the program of docs/guides/decode-loop-in-python.md runs there, from an image
+that was compiled before. For the other one a program without kernels runs under qemu: it loads
+both libraries, reads an image, and allocates, writes and frees states. Needs root, and the
+packages debootstrap and qemu-user-static. --record says in docs/generated/wheels.json what ran.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import inputs
+import wheels
+
+ROOT = inputs.ROOT
+GUIDE = ROOT / "docs/guides/decode-loop-in-python.md"
+SUITE = "trixie"
+DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}
+COMPILERS = ("cc", "gcc*", "c++", "g++*", "clang*", "ld", "ld.bfd", "ld.lld", "tcc", "as")
+
+WITHOUT_KERNELS = """
+import numpy as np
+import gdn
+from gdn.call import _functions
+
+runtime = gdn.Runtime()
+device = runtime.device(num_workers=2)
+image = runtime.image("layer.gdnk")
+try:
+    device.kernel(image, "decode")
+    raise SystemExit("expected no code for this processor")
+except gdn.GdnError as error:
+    assert error.status == "UNSUPPORTED", error.status
+    assert "no code for aarch64; it has code for: x86-64" in str(error), error
+    print(error)
+pool = gdn.StatePool(device, gdn.StatePoolShape(2, 3, 1, 2, 16, 16))
+slots = pool.allocate(3)
+assert pool.allocate(1) is None and pool.num_free == 0, slots
+pool.free(slots)
+assert pool.num_free == 3
+assert set(_functions(runtime.path.parent)) == {"create", "destroy", "launch", "workspace_bytes"}
+print("gdn", runtime.version, "has read", ", ".join(image.entries))
+"""
+
+
+def wheel_of(processor: str) -> Path:
+    found = sorted(wheels.OUT.glob(f"gdn-*{wheels.tag(processor)}.whl"))
+    if len(found) != 1:
+        raise SystemExit(f"first_use: expected a wheel for {processor} in build/wheels")
+    return found[0]
+
+
+def debian(processor: str, suite: str, folder: Path) -> Path:
+    """The root of a release. That of another processor is unpacked and not set up, which takes
+    programs of that processor that start others; one program alone runs in it."""
+    root = folder / f"{suite}-{DEBIAN[processor]}"
+    if root.exists():
+        return root
+    made = root.with_name(root.name + "-unfinished")
+    shutil.rmtree(made, ignore_errors=True)
+    foreign = processor != platform.machine()
+    options = ["--variant=minbase", "--include=python3,python3-venv", *["--foreign"] * foreign]
+    inputs.with_retries("debootstrap", f"--arch={DEBIAN[processor]}", *options, suite, made)
+    if foreign:
+        for package in sorted((made / "var/cache/apt/archives").glob("*.deb")):
+            inputs.run("dpkg-deb", "--extract", package, made)
+        shutil.copy("/usr/bin/qemu-aarch64-static", made / "usr/bin")
+    return made.rename(root)
+
+
+def python_of(root: Path) -> str:
+    """The version of Python in a root, such as 3.13."""
+    (program,) = (p for p in (root / "usr/bin").iterdir() if re.fullmatch(r"python3\.\d+", p.name))
+    return program.name.removeprefix("python")
+
+
+def install(root: Path, wheel: Path, processor: str) -> Path:
+    """The wheel and what it depends on, as wheels alone, in a folder of the root."""
+    where = root / "opt/first-use"
+    shutil.rmtree(where, ignore_errors=True)
+    platforms = [f"manylinux_2_{minor}_{processor}" for minor in (28, 27, 24, 17)]
+    which = [f"--platform={name}" for name in [*platforms, f"manylinux2014_{processor}"]]
+    which += ["--only-binary=:all:", f"--python-version={python_of(root)}"]
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    inputs.with_retries(*pip, *which, "--no-compile", "--target", where, wheel)
+    return where
+
+
+def guide_program() -> tuple[str, list[str]]:
+    """The program of the guide with the installed library, and options of its image."""
+    text = GUIDE.read_text()
+    (program,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    (options,) = re.findall(r"^ {4}gdn-compile (.*) --target=native -o layer.gdnk$", text, re.M)
+    return re.sub(r'Runtime\("[^"]*"\)', "Runtime()", program), options.split()
+
+
+def first_use(processor: str, suite: str, folder: Path, compiler: Path) -> str:
+    """Runs a program in a root; says where, and with what."""
+    wheel, root = wheel_of(processor), debian(processor, suite, folder)
+    there = [p.name for pattern in COMPILERS for p in (root / "usr/bin").glob(pattern)]
+    if there:
+        raise SystemExit(f"first_use: expected no compiler in the root, found {there}")
+    where = install(root, wheel, processor)
+    program, options = guide_program()
+    image = where / "layer.gdnk"
+    inputs.run(compiler, *options, "--target=x86-64-v3", "-o", image, cwd=ROOT)
+    native = processor == platform.machine()
+    (where / "program.py").write_text(program if native else WITHOUT_KERNELS)
+    emulator = [] if native else ["/usr/bin/qemu-aarch64-static"]
+    script = "import os, sys; os.chdir('/opt/first-use'); sys.path.insert(0, '.')"
+    script += "; exec(open('program.py').read())"
+    python = f"/usr/bin/python{python_of(root)}"
+    # Code of images is loaded from /proc. Mounts and the network end with the process.
+    enter = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
+    alone = ["unshare", "--mount", "--net", "sh", "-c", enter, root]
+    print(inputs.run(*alone, *emulator, python, "-c", script), end="")
+    version = (root / "etc/debian_version").read_text().strip()
+    what = "the decode loop of the guide" if native else "libraries, image and pool, no kernel"
+    how = "" if native else ", under qemu"
+    return f"Debian {version}, Python {python_of(root)}{how}: {what}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="first_use", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--processor", choices=wheels.PROCESSORS, action="append")
+    parser.add_argument("--suite", default=SUITE, help="a release of Debian")
+    parser.add_argument("--roots", type=Path, default=inputs.FOLDER / "roots")
+    compiler = ROOT / "build/release/bin/gdn-compile"
+    parser.add_argument("--gdn-compile", type=Path, default=compiler)
+    parser.add_argument("--record", action="store_true", help="write docs/generated/wheels.json")
+    options = parser.parse_args()
+    options.roots.mkdir(parents=True, exist_ok=True)
+    for processor in options.processor or wheels.PROCESSORS:
+        ran = first_use(processor, options.suite, options.roots.resolve(), options.gdn_compile)
+        print(f"{wheel_of(processor).name}: {ran}")
+        if options.record:
+            recorded = json.loads(wheels.FACTS.read_text())
+            recorded[processor]["ran"] = ran
+            wheels.FACTS.write_text(json.dumps(recorded, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
