@@ -2,10 +2,12 @@
 //
 // A program that goes through the tokens of a row with its state in the registers of a
 // block: eight tokens are prepared, then scanned one by one, then finished. It is
-// no decode step, so that schedule leaves it as it is.
+// no decode step, so that schedule leaves it as it is, and nobody takes a loop
+// that is not said to be over tokens.
 //
 // RUN: gdn-opt %S/../Conversion/GDNToTile/token-slots.mlir -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -o %t.tile
 // RUN: gdn-opt %t.tile -gdn-schedule-resident-recurrence | FileCheck %s --check-prefix=DECODE
+// RUN: sed 's/ {gdn_tile.tokens}//' %t.tile | gdn-opt -gdn-schedule-resident-tokens | FileCheck %s --check-prefix=DECODE
 // RUN: gdn-opt %t.tile -gdn-schedule-resident-tokens -canonicalize -cse -o %t.gpu
 // RUN: FileCheck %s < %t.gpu
 // RUN: gdn-gpu-opt %t.gpu -gdn-gpu-check -o /dev/null

@@ -22,6 +22,7 @@ enum AttributePlace : unsigned {
   onArguments = 4, // of any function
   onResults = 8,
   onModules = 16, // builtin.module
+  onLoops = 32,   // scf.for
   onFunctions = onPrograms | onCode
 };
 

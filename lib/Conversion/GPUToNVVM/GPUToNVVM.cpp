@@ -6,6 +6,7 @@
 #include "Kernel/CheckKernel.h"
 #include "KernelLowering.h"
 
+#include "gdn/Conversion/ExpandedViews.h"
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/GPU/Transforms/CheckGPUProgram.h"
 
@@ -35,6 +36,7 @@ struct ConvertGPUToNVVM final
           failed(checkKernel(program, bulkCopies)))
         return signalPassFailure();
     for (func::FuncOp program : programs) {
+      lowerExpandedViews(program);
       KernelLowering(program, dependentLaunch, everyThreadArrives).run();
       ++numKernels;
     }

@@ -9,6 +9,7 @@
 #include "ExpandTileOps.h"
 #include "TileBuffers.h"
 
+#include "gdn/Conversion/ExpandedViews.h"
 #include "gdn/Conversion/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -79,6 +80,7 @@ struct ConvertTileToCPU final
     for (func::FuncOp program : programs) {
       if (failed(checkTileProgram(program)))
         return signalPassFailure();
+      lowerExpandedViews(program);
       TileBuffers buffers = TileBuffers::assign(program);
       FunctionLowering(program, buffers, lanes).run();
       numTiles += buffers.buffers.size();

@@ -5,6 +5,7 @@
 
 #include "gdn/Support/LinearForm.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringExtras.h"
@@ -44,6 +45,8 @@ std::string gdn::describePlaces(unsigned places) {
     words.push_back("results of functions");
   if (places & onModules)
     words.push_back("modules");
+  if (places & onLoops)
+    words.push_back("loops (scf.for)");
   return llvm::join(words, " and ");
 }
 
@@ -96,6 +99,8 @@ LogicalResult AttributeTable::verifyOfOp(Operation *op,
   AttributePlace place = nowhere;
   if (isa<ModuleOp>(op))
     place = onModules;
+  else if (isa<scf::ForOp>(op))
+    place = onLoops;
   else if (isa<FunctionOpInterface>(op))
     place = op->getName().getDialectNamespace() == "llvm" ? onCode : onPrograms;
   return verify({op, place, /*index=*/0, attribute});

@@ -271,44 +271,25 @@ void ProductEmitter::emitOwnCopy(tile::LoadOp load, const IRMapping &at,
   emitted.insert(load);
 }
 
-/// Of a view [T, Hk, R, d] of an argument [T, Hk R, d] the argument, with
-/// `indices` and `dims` of it; else the view.
+/// Of a view [T, Hk, R, d] that expands the heads of an argument [T, Hk R, d]
+/// the argument, with `indices` and `dims` of it; else the view.
 static Value joinHeads(OpBuilder &b, Value view,
                        SmallVectorImpl<Value> &indices,
                        SmallVectorImpl<int64_t> &dims) {
-  auto grouped = view.getDefiningOp<memref::ReinterpretCastOp>();
-  Value offset =
-      grouped ? dyn_cast<Value>(grouped.getMixedOffsets()[0]) : Value();
-  auto meta = offset ? offset.getDefiningOp<memref::ExtractStridedMetadataOp>()
-                     : memref::ExtractStridedMetadataOp();
-  Value whole = meta ? meta.getSource() : Value();
-  auto type = whole ? dyn_cast<MemRefType>(whole.getType()) : MemRefType();
-  if (!type || type.getRank() != 3 || indices.size() != 4 ||
-      dims != ArrayRef<int64_t>{0, 3} || !isa<BlockArgument>(whole) ||
-      (grouped.getSource() != whole &&
-       grouped.getSource() != meta.getBaseBuffer()) ||
-      grouped.getType().getDimSize(3) != type.getDimSize(2))
+  auto grouped = view.getDefiningOp<memref::ExpandShapeOp>();
+  const SmallVector<ReassociationIndices> heads = {{0}, {1, 2}, {3}};
+  if (!grouped || !isa<BlockArgument>(grouped.getSrc()) ||
+      grouped.getReassociationIndices() != heads ||
+      dims != ArrayRef<int64_t>{0, 3})
     return view;
-  // Heads lie one behind the other.
   Location loc = view.getLoc();
-  OpFoldResult size = grouped.getMixedSizes()[2];
-  auto isOf = [](OpFoldResult field, Value value) {
-    return value && dyn_cast<Value>(field) == value;
-  };
-  auto strides = grouped.getMixedStrides();
-  auto outer = dyn_cast<Value>(strides[1])
-                   ? cast<Value>(strides[1]).getDefiningOp<arith::MulIOp>()
-                   : arith::MulIOp();
-  if (offset != meta.getOffset() || !isOf(strides[0], meta.getStrides()[0]) ||
-      !isOf(strides[2], meta.getStrides()[1]) || !outer ||
-      outer.getLhs() != meta.getStrides()[1] || !isOf(size, outer.getRhs()))
-    return view;
-  Value ratio = getValueOrCreateConstantIndexOp(b, loc, size);
+  Value ratio =
+      getValueOrCreateConstantIndexOp(b, loc, grouped.getMixedOutputShape()[2]);
   Value head = arith::AddIOp::create(
       b, loc, arith::MulIOp::create(b, loc, indices[1], ratio), indices[2]);
   indices.assign({indices[0], head, indices[3]});
   dims.assign({0, 2});
-  return whole;
+  return grouped.getSrc();
 }
 
 /// 16 bits go to memory in whole pieces of rows, by way of shared memory; not
@@ -327,7 +308,7 @@ void ProductEmitter::emitStore(tile::StoreOp store) {
     gpu::CopyOutOp::create(
         b, store.getLoc(), buffer, view, indices, dims,
         store.getRows() ? scalars.lookupOrDefault(store.getRows()) : Value(),
-        /*tensor_map=*/false);
+        /*tensor_map=*/false, store.getFullUntilLast());
     return;
   }
   bool inPieces = !storesOwn && isNarrow(type) && type.getDimSize(1) % 8 == 0 &&

@@ -100,12 +100,14 @@ bool ProductKernel::isOfRole(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 /// Whether two neighbouring blocks, which have the same chunks, can prepare
-/// every second one for both: where the last axis of the grid is two blocks
-/// that differ in what the recurrence alone does.
+/// every second one for both: where the program says that there are two, and
+/// what is prepared does not ask which of them a block is.
 bool ProductKernel::canPair() {
-  auto grid = source->getAttrOfType<ArrayAttr>("gdn_tile.grid");
-  if (!grid || grid.size() != 3 || grid[2] != b.getStringAttr("2"))
+  auto blocks = source->getAttrOfType<IntegerAttr>("gdn_tile.same_chunks");
+  if (!blocks || blocks.getInt() != 2)
     return false;
+  const uint64_t axis =
+      source->getAttrOfType<ArrayAttr>("gdn_tile.grid").size() - 1;
   scf::ForOp loop = plan->loop;
   bool isKnown = true;
   DenseSet<Operation *> seen;
@@ -135,7 +137,7 @@ bool ProductKernel::canPair() {
     work.push_back(op);
   while (!work.empty()) {
     Operation *op = work.pop_back_val();
-    if (auto id = dyn_cast<tile::BlockIdOp>(op); id && id.getAxis() == 2)
+    if (auto id = dyn_cast<tile::BlockIdOp>(op); id && id.getAxis() == axis)
       return false;
     auto take = [&](Operation *inner) {
       llvm::for_each(inner->getOperands(), look);

@@ -70,7 +70,8 @@ struct ScheduleResidentTokens final
       SmallVector<tile::DeltaScanOp> found;
       func.walk([&](tile::DeltaScanOp scan) { found.push_back(scan); });
       if (found.size() == 1)
-        if (scf::ForOp loop = getTokenLoop(found[0]))
+        if (auto loop = dyn_cast<scf::ForOp>(found[0]->getParentOp());
+            loop && tile::isTokenLoop(loop))
           recurrences.push_back({found[0], loop});
     }
     for (auto [scan, loop] : recurrences) {

@@ -18,9 +18,10 @@
 //   CHECK-DAG:   %[[C8:.+]] = arith.constant 8 : index
 
 // Value heads are grouped by the key head that they share.
-//       CHECK:   %{{.+}}, %{{.+}}, %{{.+}}:3, %[[STRIDE:.+]]:3 = memref.extract_strided_metadata %[[V]]
-//       CHECK:   %[[GROUP:.+]] = arith.muli %[[STRIDE]]#1, %[[R:.+]] : index
-//       CHECK:   memref.reinterpret_cast %[[V]] to {{.+}} strides: [%[[STRIDE]]#0, %[[GROUP]], %[[STRIDE]]#1, 1]
+//       CHECK:   %[[HEADS:.+]] = memref.dim %[[V]], %c1
+//       CHECK:   %[[R:.+]] = arith.divui %[[HEADS]], %{{.+}} : index
+//       CHECK:   %[[GROUPS:.+]] = arith.divui %[[HEADS]], %[[R]] : index
+//       CHECK:   memref.expand_shape %[[V]] {{\[\[}}0], [1, 2], [3]] output_shape [%{{.+}}, %[[GROUPS]], %[[R]], 32]
 
 // The bounds lie inside the tokens, whatever cu_seqlens holds.
 //       CHECK:   %[[N:.+]] = gdn_tile.block_id 0

@@ -102,7 +102,7 @@ func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?
 //       CHECK:   gdn_gpu.warps 0 for 4 registers 96 {
 //       CHECK:     gdn_gpu.begin_copy per_warpgroup
 //       CHECK:     gdn_gpu.receive ahead %[[KEYS]]
-//       CHECK:     gdn_gpu.copy_out %{{.+}}, %{{.+}}[%{{.+}}, %{{.+}}] dims [0, 1] rows(%{{.+}}) :
+//       CHECK:     gdn_gpu.copy_out %{{.+}}, %{{.+}}[%{{.+}}, %{{.+}}] dims [0, 1] rows(%{{.+}}) full_until_last :
 //       CHECK:   gdn_gpu.warps 4 for 4 registers 24 {
 //       CHECK:     %[[OWN:.+]] = gdn_gpu.commit %[[KEYS]] : <64x64xbf16, depth = 2, swizzled> -> !gdn_gpu.shared<64x64xbf16, swizzled>
 //       CHECK:     gdn_gpu.load_shared %[[OWN]]
@@ -137,7 +137,7 @@ func.func @roles(%n: index, %x: memref<?x64xbf16>, %y: memref<?x64xbf16>, %one: 
         gdn_gpu.await_copies
         %transposed = gdn_gpu.load_shared transpose %buffer : !key -> !tile
         gdn_gpu.store_shared transpose %transposed, %buffer : !tile, !key
-        gdn_gpu.copy_out %buffer, %y[%t, %c0] dims [0, 1] rows(%n) : !key, memref<?x64xbf16>
+        gdn_gpu.copy_out %buffer, %y[%t, %c0] dims [0, 1] rows(%n) full_until_last : !key, memref<?x64xbf16>
         gdn_gpu.begin_copy per_warpgroup %y[%t, %c0] dims [0, 1], %buffer : memref<?x64xbf16>, !key
       }
     }

@@ -135,3 +135,70 @@ func.func @start_matmul_c4_rows(%t: !left, %p: !buffer) attributes {gdn_gpu.thre
   %a = gdn_gpu.await_matmul %s : !async_token
   return
 }
+
+// -----
+
+func.func @copy_out_c7_without_rows(%v: memref<?x128xbf16, strided<[?, 1]>>,
+    %p: !gdn_gpu.shared<64x128xbf16, swizzled>, %n: index)
+    attributes {gdn_gpu.threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  scf.for %t = %c0 to %n step %c64 {
+    // expected-error@+1 {{'gdn_gpu.copy_out' op expects 'rows' where it is full until the last turn of a loop}}
+    gdn_gpu.copy_out %p, %v[%n, %n] dims [0, 1] full_until_last : !gdn_gpu.shared<64x128xbf16, swizzled>, memref<?x128xbf16, strided<[?, 1]>>
+  }
+  return
+}
+
+// -----
+
+func.func @copy_out_c7_outside_of_a_loop(%v: memref<?x128xbf16, strided<[?, 1]>>,
+    %p: !gdn_gpu.shared<64x128xbf16, swizzled>, %n: index)
+    attributes {gdn_gpu.threads = 128 : i64} {
+  // expected-error@+1 {{'gdn_gpu.copy_out' op expects to stand in the body of an scf.for where it is full until the last turn}}
+  gdn_gpu.copy_out %p, %v[%n, %n] dims [0, 1] rows(%n) full_until_last : !gdn_gpu.shared<64x128xbf16, swizzled>, memref<?x128xbf16, strided<[?, 1]>>
+  return
+}
+
+// -----
+
+func.func @copy_out_c7_in_a_branch(%v: memref<?x128xbf16, strided<[?, 1]>>,
+    %p: !gdn_gpu.shared<64x128xbf16, swizzled>, %n: index, %is: i1)
+    attributes {gdn_gpu.threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  scf.for %t = %c0 to %n step %c64 {
+    scf.if %is {
+      // expected-error@+1 {{'gdn_gpu.copy_out' op expects to stand in the body of an scf.for where it is full until the last turn}}
+      gdn_gpu.copy_out %p, %v[%n, %n] dims [0, 1] rows(%n) full_until_last : !gdn_gpu.shared<64x128xbf16, swizzled>, memref<?x128xbf16, strided<[?, 1]>>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @copy_out_c7_step_of_fewer_rows(%v: memref<?x128xbf16, strided<[?, 1]>>,
+    %p: !gdn_gpu.shared<64x128xbf16, swizzled>, %n: index)
+    attributes {gdn_gpu.threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  scf.for %t = %c0 to %n step %c32 {
+    // expected-error@+1 {{'gdn_gpu.copy_out' op expects the loop around to have the step 64, the rows of the tile, but got 32}}
+    gdn_gpu.copy_out %p, %v[%n, %n] dims [0, 1] rows(%n) full_until_last : !gdn_gpu.shared<64x128xbf16, swizzled>, memref<?x128xbf16, strided<[?, 1]>>
+  }
+  return
+}
+
+// -----
+
+func.func @copy_out_c7_step_of_no_constant(%v: memref<?x128xbf16, strided<[?, 1]>>,
+    %p: !gdn_gpu.shared<64x128xbf16, swizzled>, %n: index)
+    attributes {gdn_gpu.threads = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  scf.for %t = %c0 to %n step %n {
+    // expected-error@+1 {{'gdn_gpu.copy_out' op expects the loop around to have the step 64, the rows of the tile, but got one that is no constant}}
+    gdn_gpu.copy_out %p, %v[%n, %n] dims [0, 1] rows(%n) full_until_last : !gdn_gpu.shared<64x128xbf16, swizzled>, memref<?x128xbf16, strided<[?, 1]>>
+  }
+  return
+}

@@ -30,11 +30,22 @@ func.func @program(%n: index, %t: index, %h: index, %x: memref<?xf32, strided<[2
 
 // CHECK-LABEL: func.func private @last()
 //  CHECK-SAME:   gdn_tile.conditions = {staged = {{\[\[}}["N"], ["2"]], {any = {{\[\[\[}}["N"], ["1"]]], {{\[\[}}["T"], ["N"]], {{\[}}["4"], ["T"]]]]}]}
-//  CHECK-SAME:   gdn_tile.overlaps = "last", gdn_tile.variant = "staged"
+//  CHECK-SAME:   gdn_tile.grid = ["N + 1", "H", "2"], gdn_tile.overlaps = "last", gdn_tile.same_chunks = 2 : i64, gdn_tile.variant = "staged"
 func.func private @last()
     attributes {gdn_tile.overlaps = "last", gdn_tile.variant = "staged",
+                gdn_tile.grid = ["N + 1", "H", "2"], gdn_tile.same_chunks = 2,
                 gdn_tile.conditions = {staged = [[["N"], ["2"]],
                     {any = [[[["N"], ["1"]]], [[["T"], ["N"]], [["4"], ["T"]]]]}]}}
+
+// A loop over tokens; the rest is in token-loop.mlir.
+// CHECK-LABEL: func.func @loop(
+//       CHECK:   } {gdn_tile.tokens = 8 : i64}
+func.func @loop(%begin: index, %end: index) {
+  %c1 = arith.constant 1 : index
+  scf.for %t = %begin to %end step %c1 {
+  } {gdn_tile.tokens = 8}
+  return
+}
 
 // Code has words, not symbols and regions, as arguments.
 // CHECK-LABEL: func.func private @code(index)

@@ -10,7 +10,7 @@ func.func private @slip() attributes {gdn_tile.grids = ["N"]}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects an attribute that gdn_tile has, but got 'gdn_tile.launch_bounds'; there are 'gdn_tile.grid', 'gdn_tile.symbols', 'gdn_tile.groups', 'gdn_tile.multiples', 'gdn_tile.facts', 'gdn_tile.stage_of', 'gdn_tile.variant', 'gdn_tile.workspace', 'gdn_tile.conditions', 'gdn_tile.overlaps', 'gdn_tile.bits', 'gdn_tile.scratch_bytes'}}
+// expected-error@+1 {{'func.func' op expects an attribute that gdn_tile has, but got 'gdn_tile.launch_bounds'; there are 'gdn_tile.grid', 'gdn_tile.symbols', 'gdn_tile.groups', 'gdn_tile.multiples', 'gdn_tile.facts', 'gdn_tile.stage_of', 'gdn_tile.variant', 'gdn_tile.workspace', 'gdn_tile.conditions', 'gdn_tile.overlaps', 'gdn_tile.bits', 'gdn_tile.same_chunks', 'gdn_tile.scratch_bytes', 'gdn_tile.tokens'}}
 func.func private @unknown() attributes {gdn_tile.launch_bounds = 4}
 
 // -----
@@ -213,3 +213,28 @@ func.func private @alternative_is_no_form() attributes {gdn_tile.conditions = {s
 // expected-error@+1 {{'func.func' op requires attribute 'function_type'}}
 "func.func"() <{sym_name = "untyped"}> ({
 }) {gdn_tile.symbols = ["N"], gdn_tile.workspace = [["N", "4"]]} : () -> ()
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_tile.same_chunks' to be an i64 of at least 2, but got 1 : i64}}
+func.func private @split_in_one() attributes {gdn_tile.same_chunks = 1}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects the last axis of 'gdn_tile.grid' to be 2, as 'gdn_tile.same_chunks' says, but got "3"}}
+func.func private @split_in_three() attributes {gdn_tile.grid = ["N", "3"], gdn_tile.same_chunks = 2}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects the last axis of 'gdn_tile.grid' to be 2, as 'gdn_tile.same_chunks' says, but got none}}
+func.func private @split_without_grid() attributes {gdn_tile.same_chunks = 2}
+
+// -----
+
+func.func @tokens_of_no_number(%begin: index, %end: index) {
+  %c1 = arith.constant 1 : index
+  // expected-error@+1 {{'scf.for' op expects 'gdn_tile.tokens' to be a unit attribute or an i64 of at least 1, but got "8"}}
+  scf.for %t = %begin to %end step %c1 {
+  } {gdn_tile.tokens = "8"}
+  return
+}

@@ -269,25 +269,30 @@ static Value unpackView(OpBuilder &builder, const EntryViews &views,
 /// `[T, Hv, d]` or `[T, Hv]` as `[T, Hk, R, d]` or `[T, Hk, R]`.
 static Value groupHeads(OpBuilder &builder, Location loc, Value base,
                         Value ratio) {
-  Index math{builder, loc};
   auto type = cast<MemRefType>(base.getType());
-  auto meta = memref::ExtractStridedMetadataOp::create(builder, loc, base);
+  SmallVector<int64_t> shape(2, ShapedType::kDynamic);
+  SmallVector<ReassociationIndices> groups = {{0}, {1, 2}};
+  const bool isMatrix = type.getRank() == 3;
+  if (isMatrix) {
+    shape.push_back(type.getDimSize(2));
+    groups.push_back({3});
+  }
+  // Sizes are values here, also those that the entry knows.
+  Type whole = stridedType(shape, type.getElementType(), /*unitLast=*/true);
+  if (type != whole)
+    base = memref::CastOp::create(builder, loc, whole, base);
   Value heads = memref::DimOp::create(builder, loc, base, 1);
   Value keyHeads = builder.createOrFold<arith::DivUIOp>(loc, heads, ratio);
-  Value headStride = meta.getStrides()[1];
-  SmallVector<Value> sizes = {memref::DimOp::create(builder, loc, base, 0),
-                              keyHeads, ratio};
-  SmallVector<int64_t> shape(3, ShapedType::kDynamic);
-  SmallVector<Value> strides = {meta.getStrides()[0],
-                                math.mul(headStride, ratio), headStride};
-  if (type.getRank() == 3) {
-    sizes.push_back(Value());
-    shape.push_back(type.getDimSize(2));
-    strides.push_back(Value());
-  } else {
-    strides.back() = Value();
-  }
-  return makeView(builder, loc, base, math.constant(0), sizes, shape, strides);
+  SmallVector<OpFoldResult> sizes = {
+      memref::DimOp::create(builder, loc, base, 0).getResult(), keyHeads,
+      ratio};
+  shape.insert(shape.begin(), ShapedType::kDynamic);
+  if (isMatrix)
+    sizes.push_back(builder.getIndexAttr(shape.back()));
+  return memref::ExpandShapeOp::create(
+      builder, loc,
+      stridedType(shape, type.getElementType(), /*unitLast=*/true), base,
+      groups, sizes);
 }
 
 Value EntryViews::size(OpBuilder &builder, Location loc, Value value,

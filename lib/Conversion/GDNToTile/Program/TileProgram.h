@@ -10,6 +10,7 @@
 #include "Program/OperandTypes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace gdn {
 
@@ -45,6 +46,9 @@ struct TileProgram {
   /// all of them.
   mlir::Value firstValue;
   int64_t numValues = 0;
+  /// Loops over the row's tokens, and how many tokens there are at most; 0 for
+  /// any number.
+  llvm::SmallVector<std::pair<mlir::scf::ForOp, int64_t>> tokenLoops;
 
   mlir::Value index(int64_t value) {
     return mlir::arith::ConstantIndexOp::create(b, loc, value);
@@ -56,8 +60,10 @@ struct TileProgram {
     return b.createOrFold<mlir::arith::MulIOp>(loc, x, y);
   }
   /// The end of the row's tokens. Where live rows have a bound it is one here,
-  /// too, for schedules to see.
+  /// too.
   mlir::Value lastEnd();
+  /// Says of `tokenLoops` that they are, once the program is there.
+  void markTokenLoops();
   /// The first of the block's values, of `all` how many it has.
   mlir::Value valueStart() { return firstValue ? firstValue : index(0); }
   int64_t valueCount(int64_t all) const { return firstValue ? numValues : all; }

@@ -45,6 +45,8 @@ SmallVector<Value> RecurrentKernel::emitBlocks(TokenBlock &block, Value from,
                                                Value to,
                                                ArrayRef<Value> start) {
   auto loop = scf::ForOp::create(b, loc, from, to, index(blockTokens), start);
+  if (parts.numAccepted)
+    tokenLoops.push_back({loop, parts.maxTokens});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value t = loop.getInductionVar();
@@ -517,6 +519,7 @@ LogicalResult RecurrentKernel::emit() {
     emitRow();
   }
   func::ReturnOp::create(b, loc);
+  markTokenLoops();
   return success();
 }
 

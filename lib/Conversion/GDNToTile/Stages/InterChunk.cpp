@@ -37,8 +37,10 @@ protected:
     if (algorithm.batchSegments != 0 && !isFirst)
       grid[0] = rowForm + " + " +
                 std::to_string(algorithm.batchSegments + !algorithm.firstApart);
-    if (algorithm.vSplit > 1)
+    if (algorithm.vSplit > 1) {
       grid.push_back(std::to_string(algorithm.vSplit));
+      haveSameChunks(algorithm.vSplit);
+    }
     return grid;
   }
   void emitBlock(Value row) override;
@@ -133,7 +135,8 @@ Value InterChunkStage::emitChunks(TokenBlock &block, Value state, Value from,
                                       /*wantsOutput=*/true);
   ChunkResult result =
       emitStateRowsChunk(b, loc, loop.getRegionIterArg(0), chunk, chunkTypes);
-  block.emitRuleResults(t, valid, result.output, norm ? &*norm : nullptr);
+  block.emitRuleResults(t, valid, result.output, norm ? &*norm : nullptr,
+                        /*fullUntilLast=*/true);
   scf::YieldOp::create(b, loc, result.state);
   return loop.getResult(0);
 }

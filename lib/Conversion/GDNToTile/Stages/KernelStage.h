@@ -82,6 +82,12 @@ protected:
     mlir::func::FuncOp function = views.function;
     function->setAttr("gdn_tile.overlaps", b.getStringAttr(neighbour));
   }
+  /// Notes that as many blocks, the last axis of the grid, work on the same
+  /// chunks.
+  void haveSameChunks(int64_t blocks) {
+    mlir::func::FuncOp function = views.function;
+    function->setAttr("gdn_tile.same_chunks", b.getI64IntegerAttr(blocks));
+  }
   /// The state's carry, or the block's part of it.
   Carry stateCarry();
   /// The block has part `part` of `count` of the values.

@@ -51,6 +51,7 @@ SmallVector<std::string> SequenceMapsStage::gridOf(const std::string &) {
   auto state = cast<MemRefType>(states.getType());
   const int64_t rows = state.getDimSize(2) / algorithm.vSplit;
   const int64_t mapParts = llvm::divideCeil(state.getDimSize(3), rows);
+  haveSameChunks(algorithm.vSplit + mapParts);
   return {rowForm + " + " + std::to_string(algorithm.batchSegments), valueForm,
           std::to_string(algorithm.vSplit + mapParts)};
 }

@@ -62,7 +62,7 @@ static bool isKnown(Operation *op) {
          isa<scf::ForOp, scf::IfOp, scf::YieldOp, func::ReturnOp,
              memref::LoadOp, memref::DimOp, memref::CastOp,
              memref::ReinterpretCastOp, memref::SubViewOp,
-             memref::ExtractStridedMetadataOp>(op);
+             memref::ExpandShapeOp, memref::ExtractStridedMetadataOp>(op);
 }
 
 static LogicalResult checkOp(Operation *op) {

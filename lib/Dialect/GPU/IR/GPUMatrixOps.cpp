@@ -3,6 +3,7 @@
 // Verifiers of the ops of GPUMatrixOps.td; (Cn) are the constraints listed
 // there.
 #include "gdn/Dialect/GPU/IR/GPU.h"
+#include "gdn/Dialect/LoopContracts.h"
 
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SmallSet.h"
@@ -169,6 +170,10 @@ LogicalResult CopyOutOp::verify() {
                "to 4 dimensions whose last is a multiple of 64 up to 256, for "
                "'tensor_map', but got ")
            << buffer << " and " << view;
+  // copy_out_c7
+  if (getFullUntilLast() &&
+      failed(gdn::verifyFullUntilLast(*this, getRows(), buffer.getShape()[0])))
+    return failure();
   return verifyOutsideWarps(*this);
 }
 

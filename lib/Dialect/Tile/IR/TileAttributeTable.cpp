@@ -6,6 +6,8 @@
 #include "gdn/Dialect/Tile/IR/Tile.h"
 #include "gdn/Support/LinearForm.h"
 
+#include "TokenLoop.h"
+
 #include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
@@ -82,6 +84,10 @@ static bool areConditions(Attribute value) {
                                  return areConditionsOfOne(variant.getValue());
                                })
                 : areConditionsOfOne(value);
+}
+
+static bool isUnitOrCount(Attribute value) {
+  return isa<UnitAttr>(value) || isNumber<1, INT64_MAX>(value);
 }
 
 static LogicalResult verifyOwnForms(const AttributeUse &use) {
@@ -181,6 +187,25 @@ static LogicalResult verifyConditions(const AttributeUse &use) {
   return success();
 }
 
+/// The last axis of the grid is so many blocks.
+static LogicalResult verifySameChunks(const AttributeUse &use) {
+  auto grid = use.op->getAttrOfType<ArrayAttr>("gdn_tile.grid");
+  auto last = grid && !grid.empty()
+                  ? dyn_cast<StringAttr>(grid.getValue().back())
+                  : StringAttr();
+  int64_t size = 0;
+  if (last && !last.getValue().getAsInteger(10, size) &&
+      size == cast<IntegerAttr>(use.getValue()).getInt())
+    return success();
+  InFlightDiagnostic diag = use.emitError()
+                            << "expects the last axis of 'gdn_tile.grid' to be "
+                            << cast<IntegerAttr>(use.getValue()).getInt()
+                            << ", as " << use.str() << " says, but got ";
+  if (last)
+    return diag << last;
+  return diag << "none";
+}
+
 static constexpr AttributeRow rows[] = {
     {"gdn_tile.grid", onFunctions, "an array of linear forms", isStringArray,
      verifyOwnForms},
@@ -203,8 +228,12 @@ static constexpr AttributeRow rows[] = {
      areConditions, verifyConditions},
     {"gdn_tile.overlaps", onFunctions, "\"next\" or \"last\"", isNeighbour},
     {"gdn_tile.bits", onFunctions, "a string", isName},
+    {"gdn_tile.same_chunks", onFunctions, "an i64 of at least 2",
+     isNumber<2, INT64_MAX>, verifySameChunks},
     {"gdn_tile.scratch_bytes", onFunctions, "an i64 of at least 0",
      isNumber<0, INT64_MAX>},
+    {"gdn_tile.tokens", onLoops, "a unit attribute or an i64 of at least 1",
+     isUnitOrCount, tile::verifyTokenLoop},
 };
 
 static constexpr AttributeTable table("gdn_tile", rows);

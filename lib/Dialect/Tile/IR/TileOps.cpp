@@ -2,6 +2,7 @@
 //
 // Syntax and verifiers of the gdn_tile ops; (Cn) are the constraints that
 // TileOps.td lists.
+#include "gdn/Dialect/LoopContracts.h"
 #include "gdn/Dialect/Tile/IR/Tile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -119,7 +120,15 @@ template <typename OpTy> static LogicalResult verifyAccess(OpTy op) {
 }
 
 LogicalResult LoadOp::verify() { return verifyAccess(*this); }
-LogicalResult StoreOp::verify() { return verifyAccess(*this); }
+LogicalResult StoreOp::verify() {
+  if (failed(verifyAccess(*this)))
+    return failure();
+  // store_c4
+  if (getFullUntilLast())
+    return gdn::verifyFullUntilLast(*this, getRows(),
+                                    getTile().getType().getDimSize(0));
+  return success();
+}
 
 LogicalResult FillOp::verify() {
   // fill_c1

@@ -92,6 +92,9 @@ def GPU_CopyOutOp : GPU_Op<"copy_out", [AttrSizedOperandSegments]> {
     into the tile next waits until it has been read. There are all rows, or none
     (not checked).
 
+    With `full_until_last`, all rows are there in each turn of the loop around but the
+    last (not checked), as of a `gdn_tile.store`.
+
     **Preconditions**
 
     - (C1) one index per dimension of the view; `dims` names as many distinct
@@ -110,6 +113,8 @@ def GPU_CopyOutOp : GPU_Op<"copy_out", [AttrSizedOperandSegments]> {
       stores columns per warpgroup, and does so behind the op in its block; nothing else
       writes it; and the function has `gdn_gpu.warpgroups`, with which tiles lie
       where the swizzle begins. `gdn-gpu-check` makes sure of this.
+    - (C7) with `full_until_last` it has `rows` and stands in the body of an
+      `scf.for` whose step is a constant, the tile's rows.
 
     **Example**
 
@@ -134,10 +139,11 @@ def GPU_CopyOutOp : GPU_Op<"copy_out", [AttrSizedOperandSegments]> {
   let arguments = (ins
     Arg<GPU_SharedType, "buffer", [MemRead]>:$buffer,
     Arg<AnyMemRef, "view", [MemWrite]>:$view, Variadic<Index>:$indices,
-    DenseI64ArrayAttr:$dims, Optional<Index>:$rows, UnitAttr:$tensor_map);
+    DenseI64ArrayAttr:$dims, Optional<Index>:$rows, UnitAttr:$tensor_map,
+    UnitAttr:$full_until_last);
   let assemblyFormat = [{
     (`tensor_map` $tensor_map^)? $buffer `,` $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)?
-    attr-dict `:` type($buffer) `,` type($view)
+    (`full_until_last` $full_until_last^)? attr-dict `:` type($buffer) `,` type($view)
   }];
   let hasVerifier = 1;
 }

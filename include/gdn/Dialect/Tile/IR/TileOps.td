@@ -110,6 +110,10 @@ def Tile_StoreOp : Tile_Op<"store", [AttrSizedOperandSegments]> {
     The mirror image of `gdn_tile.load`: with `rows(%n)` only the first `n`
     rows are written.
 
+    With `full_until_last` a lowering promises that `n` is less than the tile's rows in
+    the last turn of the loop around alone (not checked): who copies a tile a turn
+    later copies all of it.
+
     **Preconditions**
 
     - (C1) one index per dimension of the view; `dims` names as many distinct
@@ -117,6 +121,8 @@ def Tile_StoreOp : Tile_Op<"store", [AttrSizedOperandSegments]> {
     - (C2) tile and view have the same element type.
     - (C3) `n` is at most the tile's rows; the elements that are written lie
       inside the view. Not checked.
+    - (C4) with `full_until_last` it has `rows` and stands in the body of an
+      `scf.for` whose step is a constant, the tile's rows.
 
     **Example**
 
@@ -137,10 +143,10 @@ def Tile_StoreOp : Tile_Op<"store", [AttrSizedOperandSegments]> {
     Arg<AnyMemRef, "view", [MemWrite]>:$view,
     Variadic<Index>:$indices,
     DenseI64ArrayAttr:$dims,
-    Optional<Index>:$rows);
+    Optional<Index>:$rows, UnitAttr:$full_until_last);
   let assemblyFormat = [{
     $tile `,` $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)?
-    attr-dict `:` type($tile) `,` type($view)
+    (`full_until_last` $full_until_last^)? attr-dict `:` type($tile) `,` type($view)
   }];
   let hasVerifier = 1;
 }
