@@ -125,7 +125,7 @@
 // and inputs of each convolution by two of them, four tokens each, to shared memory;
 // then two tokens at a time from there.
 // SHORT-LABEL: func.func @verify(
-//  SHORT-SAME:   gdn_gpu.threads = 256
+//  SHORT-SAME:   threads = 256
 //       SHORT:   gdn_gpu.load {{.+}} aligned 16
 //       SHORT:   gdn_gpu.await_launch
 //   SHORT-NOT:   iter_args
@@ -162,4 +162,4 @@
 
 // Inputs of f32 leave eight warps no room.
 //  WIDE-LABEL: func.func @verify(
-//   WIDE-SAME:   gdn_gpu.threads = 128
+//   WIDE-SAME:   threads = 128

@@ -19,7 +19,7 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     no two blocks touch the same channel of the convolution state. With
     `value-heads` it serves one value head: the blocks of a key head then share
     the windows of its keys and queries, and the last one writes them
-    (`gdn_tile.last_in_group`); `gdn_tile.groups` of the function, forms whose
+    (`gdn_tile.last_in_group`); `groups` of its `gdn_tile.stage`, forms whose
     product counts the groups, says so. A row is
     done in blocks of `tokens` tokens (one token in a decode entry); the
     state of the recurrence and the windows of the convolution are carried from
@@ -40,7 +40,7 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     With `segments` an entry with row bounds also gets the functions of its
     variant `segments`, for devices with more workers than a batch has rows:
     `@<entry>__maps`, `__scan` and `__segments`, which run one after another and
-    share a workspace (`gdn_tile.workspace`). A row is cut into segments; what
+    share a workspace (`workspace` of `gdn_tile.stage`). A row is cut into segments; what
     each does to the state is an affine map; the states between them follow by
     products; then each segment is computed from its own state. Kernels with
     checkpoints, `token_slots` or pending tokens, with `value-heads`, and with windows of the convolution longer
@@ -75,7 +75,7 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     - `where=<conditions>` over `keys` and `values`, the sizes of heads: otherwise there is no
       such variant.
     - `when=<conditions>` over `rows`, `heads` (of values), `tokens` and `workers`: launches
-      take it then (`gdn_tile.conditions`). `keys`, `values` and `chunk` are numbers in it.
+      take it then (`conditions` of `gdn_tile.stage`). `keys`, `values` and `chunk` are numbers in it.
 
     Conditions are products that are compared, `2*rows*heads<=workers`, joined by `&`; in
     parentheses stand alternatives, joined by `|`.
@@ -95,7 +95,7 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     recurrent form; the chunk form sums in the order of its products. With
     `precision=mixed` (or `mixed-io`) the operands of these products are rounded
     to 16 bits by casts that the program shows; kernels whose keys are made of
-    f32 inputs, or whose decay is per channel, keep f32 operands. `gdn_tile.facts`
+    f32 inputs, or whose decay is per channel, keep f32 operands. `facts` of `gdn_tile.stage`
     of a function says which it became, from how many tokens on there are chunks,
     and of how many tokens.
 
@@ -189,7 +189,7 @@ def ConvertTileToCPU : Pass<"convert-tile-to-cpu", "::mlir::ModuleOp"> {
 
     The function becomes the entry's code, `(words, begin, end, scratch)`: it
     reads its views from the words of a bound call and runs blocks `begin` to
-    `end` of the grid. `gdn_tile.scratch_bytes` says how much scratch it needs.
+    `end` of the grid. `scratch_bytes` of `gdn_tile.stage` says how much scratch it needs.
 
     Rows of the recurrence are split into vectors of `lanes`; the sum over a
     row adds lane by lane first and the lanes in a fixed tree last, the same for
@@ -197,7 +197,7 @@ def ConvertTileToCPU : Pass<"convert-tile-to-cpu", "::mlir::ModuleOp"> {
 
     **Runs after** `convert-gdn-to-tile`; **before** the conversion to LLVM.
 
-    **Needs**: tile programs (functions with `gdn_tile.grid`).
+    **Needs**: tile programs (functions with a grid in `gdn_tile.stage`).
 
     **Leaves**: arith, math, memref, scf and vector ops (rank 1), llvm ops for
     the words. No gdn_tile op.
@@ -257,10 +257,10 @@ def ExpandCPUMath : Pass<"gdn-expand-cpu-math", "::mlir::ModuleOp"> {
 def ConvertGPUToNVVM : Pass<"convert-gdn-gpu-to-nvvm", "::mlir::ModuleOp"> {
   let summary = "GPU programs to kernels of one thread";
   let description = [{
-    Every function with `gdn_gpu.threads` becomes an `llvm.func` with
+    Every function with `gdn_gpu.kernel` becomes an `llvm.func` with
     `nvvm.kernel`, the code of one thread. Its parameter is an array of words:
     those of a bound call, then the workspace and the number of units. The block's
-    number is its unit, or the first of its units where `gdn_gpu.blocks_per_sm`
+    number is its unit, or the first of its units where `blocks_per_sm` of `gdn_gpu.kernel`
     asks for blocks that stay. `gdn_gpu.launch` says what a launch has to know,
     `gdn_gpu.alignments` what each parameter promises.
 
@@ -276,7 +276,7 @@ def ConvertGPUToNVVM : Pass<"convert-gdn-gpu-to-nvvm", "::mlir::ModuleOp"> {
     **Runs after** `gdn-gpu-check`; **before** `gdn-expand-gpu-math` and the
     conversions of arith, math, memref, scf and vector to LLVM.
 
-    **Needs**: programs with `gdn_tile.grid` and `gdn_tile.symbols`, no results,
+    **Needs**: programs with `grid` and `symbols` in `gdn_tile.stage`, no results,
     and arguments that are strided memrefs or indices, symbols first.
 
     **Leaves**: no gdn_gpu op; arith, math, memref views, scf, rank-1 vector, llvm

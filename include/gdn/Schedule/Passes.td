@@ -34,7 +34,7 @@ def ScheduleResidentRecurrence
     With `narrow-units` a program with a state of 16 bits, as it is loaded, and one decay
     for a head has a second program, the variant "narrow" for launches of at least so many
     units: four warps, three blocks per multiprocessor, a state whose rows are widened
-    one at a time (`gdn_gpu.rows_apart`) and that stays narrow otherwise. There the
+    one at a time (`rows_apart` of `gdn_gpu.kernel`) and that stays narrow otherwise. There the
     operands too come by way of shared memory, and for the second barrier only the last
     warp waits.
 
@@ -48,7 +48,7 @@ def ScheduleResidentRecurrence
     **Needs**: tile programs, a value head per block.
 
     **Leaves**: programs of `gdn_gpu` for those with such a scan, with
-    `gdn_gpu.threads` and `gdn_gpu.launch`. Other tile programs are left alone.
+    `gdn_gpu.kernel`. Other tile programs are left alone.
 
     **Numerics**: sums along a row are added per lane first and over lanes in a
     fixed tree; the state's product with the query is taken before the update,
@@ -107,7 +107,7 @@ def SchedulePersistentRecurrence
     **Needs**: tile programs, a value head per block; a target with bulk copies.
 
     **Leaves**: a function `<entry>_persistent` of `gdn_gpu`, with
-    `gdn_tile.stage_of`, `gdn_tile.variant` and `gdn_tile.conditions`, for each
+    `stage_of`, `variant` and `conditions` in `gdn_tile.stage`, for each
     program that it can lay out. It passes over those with rows of the state that
     are no multiple of 16 bytes, with a state that is not read whole and written
     whole, with one that does not fit twice into a block's share of shared
@@ -229,7 +229,7 @@ def ScheduleSlotMoves : Pass<"gdn-schedule-slot-moves", "::mlir::ModuleOp"> {
     **Needs**: tile programs.
 
     **Leaves**: programs of `gdn_gpu` for those that move tiles only, with
-    `gdn_gpu.threads`. Other tile programs are left alone.
+    `gdn_gpu.kernel`. Other tile programs are left alone.
 
     **Numerics**: bit-preserving; a fold has the roundings of the scan that made its
     deltas.
@@ -293,7 +293,7 @@ def ScheduleTileProducts
     Left alone with a remark that has the figures: programs that would take more
     registers than a thread of so many warps has, by a model of what ptxas needs, or
     more shared memory than a block has. With `warpgroups`, a program gets the
-    attribute `gdn_gpu.single_warps` if it would have too few registers for products
+    field `single_warps` of `gdn_gpu.kernel` if it would have too few registers for products
     that four warps make together.
 
     **Fails** with an error on a branch that gives tiles.
@@ -365,7 +365,7 @@ def ScheduleTokenGroups
 def DropUnscheduled : Pass<"gdn-drop-unscheduled", "::mlir::ModuleOp"> {
   let summary = "Leave out tile programs that no schedule has taken";
   let description = [{
-    Removes functions with `gdn_tile.grid` that are no program of `gdn_gpu`, and all
+    Removes functions with a grid in `gdn_tile.stage` that are no program of `gdn_gpu`, and all
     stages of a variant of which one is not. A stage of several variants stays in those
     that are whole. Entries of which nothing is left have no code for this target, of
     which `gdn-compile` warns; other targets of an image may have some.

@@ -29,7 +29,7 @@ struct ConvertGPUToNVVM final
   void runOnOperation() override {
     SmallVector<func::FuncOp> programs;
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr("gdn_gpu.threads") && !function.isExternal())
+      if (gdn::gpu::KernelFields(function) && !function.isExternal())
         programs.push_back(function);
     for (func::FuncOp program : programs)
       if (failed(checkGPUProgram(program)) ||

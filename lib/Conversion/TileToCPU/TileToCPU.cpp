@@ -74,8 +74,9 @@ struct ConvertTileToCPU final
     }
     SmallVector<func::FuncOp> programs;
     for (auto func : getOperation().getOps<func::FuncOp>())
-      if (func->hasAttr("gdn_tile.grid") && !func.isExternal() &&
-          !func->hasAttr("gdn_tile.scratch_bytes")) // is code already
+      if (tile::StageFields stage(func);
+          stage.getGrid() && !func.isExternal() &&
+          !stage.getScratchBytes()) // is code already
         programs.push_back(func);
     for (func::FuncOp program : programs) {
       if (failed(checkTileProgram(program)))
@@ -372,6 +373,5 @@ void FunctionLowering::run() {
 
   auto sized = MemRefType::get({buffers.scratchBytes}, b.getI8Type());
   scratch.setType(sized);
-  function->setAttr("gdn_tile.scratch_bytes",
-                    b.getI64IntegerAttr(buffers.scratchBytes));
+  tile::StageFields(function).setScratchBytes(buffers.scratchBytes);
 }

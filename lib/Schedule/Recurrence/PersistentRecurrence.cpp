@@ -96,7 +96,8 @@ struct SchedulePersistentRecurrence final
   void runOnOperation() override {
     SmallVector<tile::DeltaScanOp> scans;
     for (auto func : getOperation().getOps<func::FuncOp>()) {
-      if (!func->hasAttr("gdn_tile.grid") || func->hasAttr("gdn_tile.stage_of"))
+      if (!tile::StageFields(func).getGrid() ||
+          tile::StageFields(func).getStageOf())
         continue;
       SmallVector<tile::DeltaScanOp> found;
       func.walk([&](tile::DeltaScanOp scan) { found.push_back(scan); });
@@ -456,27 +457,26 @@ void PersistentKernel::emitVariant(int64_t minUnits, int64_t maxUnits) {
   auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
   b.insert(kernel);
   kernel.setName((source.getName() + "_persistent").str());
-  kernel->setAttr("gdn_tile.stage_of", b.getStringAttr(source.getName()));
-  kernel->setAttr("gdn_tile.variant", b.getStringAttr("persistent"));
+  tile::StageFields stage(kernel);
+  stage.setStageOf(source.getName());
+  stage.setVariant("persistent");
   auto number = [&](int64_t value) -> Attribute {
     return b.getStrArrayAttr(StringRef(std::to_string(value)));
   };
-  Attribute units = source->getAttr("gdn_tile.grid");
+  Attribute units = stage.getGrid();
   // What it is faster by is the work ahead of the wait for the launch before.
   Attribute isDependent =
       b.getArrayAttr({number(1), b.getStrArrayAttr({"dependent"})});
-  kernel->setAttr(
-      "gdn_tile.conditions",
+  stage.setConditions(
       b.getArrayAttr({isDependent, b.getArrayAttr({number(minUnits), units}),
                       b.getArrayAttr({units, number(maxUnits)})}));
   static constexpr Role others[] = {Role::query, Role::key, Role::valueGates,
                                     Role::output, Role::states};
-  kernel->setAttr(
-      "gdn_gpu.threads",
-      b.getI64IntegerAttr((scanWarps + std::size(others)) * gpu::warpThreads));
-  kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(2));
-  kernel->setAttr("gdn_gpu.aligned_variant", b.getUnitAttr());
-  kernel->setAttr("gdn_gpu.blocks_per_sm", b.getI64IntegerAttr(2));
+  gpu::KernelFields fields(kernel);
+  fields.setThreads((scanWarps + std::size(others)) * gpu::warpThreads);
+  fields.setMinBlocks(2);
+  fields.setAlignedVariant();
+  fields.setBlocksPerSm(2);
   auto align = [&](Value view) {
     if (auto pool = dyn_cast<BlockArgument>(view))
       kernel.setArgAttr(pool.getArgNumber(), "gdn_gpu.alignment",

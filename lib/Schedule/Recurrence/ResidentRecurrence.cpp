@@ -79,7 +79,7 @@ struct ScheduleResidentRecurrence final
     }
     SmallVector<tile::DeltaScanOp> scans;
     for (auto func : getOperation().getOps<func::FuncOp>()) {
-      if (!func->hasAttr("gdn_tile.grid"))
+      if (!tile::StageFields(func).getGrid())
         continue;
       SmallVector<tile::DeltaScanOp> found;
       func.walk([&](tile::DeltaScanOp scan) { found.push_back(scan); });
@@ -90,7 +90,7 @@ struct ScheduleResidentRecurrence final
     }
     for (tile::DeltaScanOp scan : scans) {
       auto func = scan->getParentOfType<func::FuncOp>();
-      if (narrowUnits > 0 && !func->hasAttr("gdn_tile.stage_of") &&
+      if (narrowUnits > 0 && !tile::StageFields(func).getStageOf() &&
           failed(addNarrow(func, scan)))
         return signalPassFailure();
       FailureOr<bool> isScheduled =
@@ -120,12 +120,11 @@ LogicalResult ScheduleResidentRecurrence::addNarrow(func::FuncOp source,
   OpBuilder b(source);
   auto copy = cast<func::FuncOp>(b.clone(*source));
   copy.setName((source.getName() + "_narrow").str());
-  copy->setAttr("gdn_tile.stage_of", b.getStringAttr(source.getName()));
-  copy->setAttr("gdn_tile.variant", b.getStringAttr("narrow"));
+  tile::StageFields stage(copy);
+  stage.setStageOf(source.getName());
+  stage.setVariant("narrow");
   Attribute least = b.getStrArrayAttr(StringRef(std::to_string(narrowUnits)));
-  copy->setAttr("gdn_tile.conditions",
-                b.getArrayAttr(
-                    b.getArrayAttr({least, source->getAttr("gdn_tile.grid")})));
+  stage.setConditions(b.getArrayAttr(b.getArrayAttr({least, stage.getGrid()})));
   tile::DeltaScanOp copied;
   copy.walk([&](tile::DeltaScanOp op) { copied = op; });
   FailureOr<bool> isScheduled =
@@ -475,7 +474,7 @@ void ResidentKernel::emitOutput() {
 void ResidentKernel::emitRootBlock(Block &block) {
   emitScalars(block);
   if (staysNarrow) {
-    entry->getParentOp()->setAttr("gdn_gpu.rows_apart", b.getUnitAttr());
+    gpu::KernelFields(entry->getParentOp()).setRowsApart();
     entry->getParentOp()->setAttr("gdn_gpu.allow",
                                   b.getStringAttr(narrowSpills));
   }
@@ -492,7 +491,7 @@ void ResidentKernel::emitRootBlock(Block &block) {
   bool hasOneDecay =
       cast<VectorType>(scan.getLogDecay().getType()).getRank() == 1;
   if (!isNarrow && hasOneDecay && numPasses == 1)
-    entry->getParentOp()->setAttr("gdn_gpu.aligned_variant", b.getUnitAttr());
+    gpu::KernelFields(entry->getParentOp()).setAlignedVariant();
 
   FragmentEmitter all(b, scalars, stateRows);
   const RoleWork &state = (*roles)[ScanRole::state];

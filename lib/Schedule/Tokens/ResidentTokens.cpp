@@ -65,7 +65,7 @@ struct ScheduleResidentTokens final
     }
     SmallVector<std::pair<tile::DeltaScanOp, scf::ForOp>> recurrences;
     for (auto func : getOperation().getOps<func::FuncOp>()) {
-      if (!func->hasAttr("gdn_tile.grid"))
+      if (!tile::StageFields(func).getGrid())
         continue;
       SmallVector<tile::DeltaScanOp> found;
       func.walk([&](tile::DeltaScanOp scan) { found.push_back(scan); });
@@ -351,9 +351,9 @@ void TokensKernel::emitOutput(Value first, Value count) {
 
 void TokensKernel::emitRootBlock(Block &block) {
   Operation *kernel = entry->getParentOp();
-  kernel->setAttr("gdn_gpu.keep_loops", b.getUnitAttr());
+  gpu::KernelFields(kernel).setKeepLoops();
   if (ownsByHistory()) {
-    kernel->setAttr("gdn_gpu.aligned_variant", b.getUnitAttr());
+    gpu::KernelFields(kernel).setAlignedVariant();
     kernel->setAttr(
         "gdn_gpu.allow",
         b.getStringAttr(blockTokens == 4 ? allowedSpills : allowedFewSpills));

@@ -11,7 +11,7 @@
 //  CHECK-SAME:   %[[V:[a-z0-9]+]]: memref<?x?x32xbf16, strided<[?, ?, 1], offset: ?>> {gdn.name = "v"}
 //  CHECK-SAME:   %[[CU:[a-z0-9]+]]: memref<?xi32, strided<[1], offset: ?>> {gdn.name = "cu_seqlens"}
 //  CHECK-SAME:   %[[STATES:[a-z0-9]+]]: memref<?x?x32x32xbf16, strided<[?, ?, ?, 1], offset: ?>> {gdn.name = "state_pool"}
-//  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hk"]
+//  CHECK-SAME:   grid = ["N + 1", "Hk"]
 
 //   CHECK-DAG:   %[[NO_SLOT:.+]] = arith.constant -1 : index
 //   CHECK-DAG:   %[[C0:.+]] = arith.constant 0 : index

@@ -131,9 +131,8 @@ EntryViews gdn::createEntryViews(func::FuncOp source, StringRef name) {
   auto function = func::FuncOp::create(builder, source.getLoc(), name,
                                        builder.getFunctionType(types, {}));
   function.setAllArgAttrs(ArrayRef<DictionaryAttr>(attrs));
-  function->setAttr("gdn_tile.symbols",
-                    builder.getStrArrayAttr(SmallVector<StringRef>(
-                        symbols.begin(), symbols.end())));
+  tile::StageFields(function).setSymbols(
+      SmallVector<StringRef>(symbols.begin(), symbols.end()));
   Block *body = function.addEntryBlock();
   views.function = function;
 
@@ -298,7 +297,7 @@ static Value groupHeads(OpBuilder &builder, Location loc, Value base,
 Value EntryViews::size(OpBuilder &builder, Location loc, Value value,
                        unsigned dim) const {
   func::FuncOp program = function;
-  auto names = program->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
+  ArrayAttr names = stage().getSymbols();
   std::string form = getDimForm(value, dim);
   for (auto [name, argument] :
        llvm::zip(names.getAsRange<StringAttr>(), program.getArguments()))

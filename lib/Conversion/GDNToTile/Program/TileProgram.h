@@ -79,7 +79,7 @@ struct TileProgram {
   mlir::Value rowCount();
   /// Gives the function a region of the workspace of its variant: a row-major
   /// memref of `shape` with the given sizes, linear forms as text. `regions`
-  /// receives what `gdn_tile.workspace` says of it.
+  /// receives what the workspace of the stage says of it.
   mlir::Value addRegion(llvm::ArrayRef<std::string> sizes,
                         llvm::ArrayRef<int64_t> shape, mlir::Type element,
                         llvm::SmallVectorImpl<mlir::Attribute> &regions);

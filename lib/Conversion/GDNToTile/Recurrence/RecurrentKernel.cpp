@@ -330,19 +330,14 @@ LogicalResult RecurrentKernel::emitGrid() {
   KernelOp kernel = parts.kernel;
   // A ragged batch has one block more than rows: that of the padding.
   std::string blockForm = parts.cuSeqlens ? rowForm + " + 1" : rowForm;
-  views.function->setAttr(
-      "gdn_tile.grid",
-      b.getStrArrayAttr(
-          {blockForm, algorithm.valueHeads ? valueForm : headForm}));
+  views.stage().setGrid(
+      {blockForm, algorithm.valueHeads ? valueForm : headForm});
   int64_t numShared = llvm::count_if(
       parts.carries, [](const Carry &carry) { return carry.perKeyHead; });
   if (algorithm.valueHeads && numShared != 0)
-    views.function->setAttr(
-        "gdn_tile.groups",
-        b.getStrArrayAttr({std::to_string(numShared), blockForm, headForm}));
+    views.stage().setGroups({std::to_string(numShared), blockForm, headForm});
   if (valueForm != headForm) // value heads come in whole groups
-    views.function->setAttr("gdn_tile.multiples",
-                            b.getStrArrayAttr({valueForm, headForm}));
+    views.stage().setMultiples({valueForm, headForm});
   for (auto [number, value] : parts.results)
     if (std::string form = getDimForm(value, 1); form != valueForm)
       return kernel.emitOpError("expects ")
@@ -488,7 +483,7 @@ void RecurrentKernel::recordForm() {
     record("chunk", Twine(algorithm.chunk));
     record("precision", chunkTypes.precision());
   }
-  views.function->setAttr("gdn_tile.facts", b.getDictionaryAttr(facts));
+  views.stage().setFacts(b.getDictionaryAttr(facts));
 }
 
 LogicalResult RecurrentKernel::emit() {

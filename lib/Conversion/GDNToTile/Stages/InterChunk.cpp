@@ -270,15 +270,17 @@ void InterChunkStage::emitBlock(Value row) {
   if (algorithm.vSplit > 1)
     takePart(tile::BlockIdOp::create(b, loc, b.getIndexType(), 2),
              algorithm.vSplit);
+    views.stage().setVSplit(algorithm.vSplit);
+  }
   if (isFirst)
-    overlapWith("last");
+    overlapWith(tile::Neighbour::last);
   else if (algorithm.batchSegments != 0)
     return emitSegmentBlock(row);
   Value tokens = isFirst ? segmentTokens() : Value();
   Value isWanted;
   if (algorithm.wholeCost != 0) {
     const bool isWhole = algorithm.vSplit == 1;
-    overlapWith(isWhole ? "next" : "last");
+    overlapWith(isWhole ? tile::Neighbour::next : tile::Neighbour::last);
     RowChoice choice = chooseByLengths(row);
     row = choice.row;
     isWanted = arith::XOrIOp::create(

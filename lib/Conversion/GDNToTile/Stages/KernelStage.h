@@ -78,9 +78,8 @@ protected:
   /// Notes that the stage may run at the same time as a neighbour: that the
   /// "next" may begin at once, or that it reads nothing of what the "last"
   /// writes.
-  void overlapWith(mlir::StringRef neighbour) {
-    mlir::func::FuncOp function = views.function;
-    function->setAttr("gdn_tile.overlaps", b.getStringAttr(neighbour));
+  void overlapWith(tile::Neighbour neighbour) {
+    views.stage().setOverlaps(neighbour);
   }
   /// Notes that as many blocks, the last axis of the grid, work on the same
   /// chunks.

@@ -8,6 +8,8 @@
 
 #include "Kernel/Assembly.h"
 
+#include "gdn/Dialect/Tile/IR/StageFields.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
@@ -44,9 +46,8 @@ int64_t TensorMaps::place(int64_t words) {
 
 ArrayAttr TensorMaps::describe(func::FuncOp program) const {
   OpBuilder b(program.getContext());
-  auto workspace = program->getAttrOfType<ArrayAttr>("gdn_tile.workspace");
   const unsigned firstRegion =
-      program.getNumArguments() - (workspace ? workspace.size() : 0);
+      program.getNumArguments() - tile::StageFields(program).countRegions();
   auto number = [&](StringRef name, int64_t value) {
     return b.getNamedAttr(name, b.getI64IntegerAttr(value));
   };

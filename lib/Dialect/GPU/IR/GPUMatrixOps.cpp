@@ -45,7 +45,7 @@ static LogicalResult verifyWarpgroupColumns(Operation *op, SharedType buffer) {
   std::optional<int64_t> warps = countWarps(op);
   if (!warps)
     return op->emitOpError(
-        "expects a function with 'gdn_gpu.threads' around it");
+        "expects a function with 'threads' of 'gdn_gpu.kernel' around it");
   if (buffer.getRank() == 2 && buffer.getSwizzled() &&
       buffer.getRowBytes() % (*warps * 16) == 0)
     return success();
@@ -268,10 +268,9 @@ static LogicalResult verifyProduct(Operation *op, FragmentType lhs,
            << rows.getWarps() << " warps, " << rhs << " and " << columns
            << " columns";
   auto func = op->getParentOfType<func::FuncOp>();
-  if (func && !func->hasAttr("gdn_gpu.warpgroups"))
+  if (func && !KernelFields(func).getWarpgroups())
     return op->emitOpError("expects a product of warpgroups in a function with "
-                           "the attribute "
-                           "gdn_gpu.warpgroups, but '")
+                           "'warpgroups' of 'gdn_gpu.kernel', but '")
            << func.getName() << "' has none";
   return success();
 }

@@ -77,21 +77,23 @@ static void printScanTypes(OpAsmPrinter &printer, Operation *, Value,
 LogicalResult BlockIdOp::verify() {
   // block_id_c1
   auto func = (*this)->getParentOfType<func::FuncOp>();
-  auto grid = func ? func->getAttrOfType<ArrayAttr>("gdn_tile.grid") : nullptr;
+  ArrayAttr grid = StageFields(func).getGrid();
   if (!grid)
-    return emitOpError("expects a function with 'gdn_tile.grid' around it");
+    return emitOpError("expects a function with 'grid' of 'gdn_tile.stage' "
+                       "around it");
   if (getAxis() >= grid.size())
     return emitOpError("expects an axis below ")
-           << grid.size() << ", the size of 'gdn_tile.grid', but got "
-           << getAxis();
+           << grid.size()
+           << ", the size of 'grid' of 'gdn_tile.stage', but got " << getAxis();
   return success();
 }
 
 LogicalResult LastInGroupOp::verify() {
   // last_in_group_c1
   auto func = (*this)->getParentOfType<func::FuncOp>();
-  if (!func || !func->hasAttr("gdn_tile.groups"))
-    return emitOpError("expects a function with 'gdn_tile.groups' around it");
+  if (!StageFields(func).getGroups())
+    return emitOpError("expects a function with 'groups' of 'gdn_tile.stage' "
+                       "around it");
   return success();
 }
 

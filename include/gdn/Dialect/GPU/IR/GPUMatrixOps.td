@@ -55,7 +55,7 @@ def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
     ```mlir
     func.func @keys(%k: memref<?x?x128xbf16, strided<[?, ?, 1]>>, %t: index,
                     %h: index, %valid: index)
-        attributes {gdn_gpu.threads = 128 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
       %c0 = arith.constant 0 : index
       %buffer = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
       gdn_gpu.begin_copy %k[%t, %h, %c0] dims [0, 2] rows(%valid), %buffer
@@ -111,7 +111,7 @@ def GPU_CopyOutOp : GPU_Op<"copy_out", [AttrSizedOperandSegments]> {
       checked).
     - (C6) with `tensor_map`, the tile is one of `gdn_gpu.alloc`, into which the role
       stores columns per warpgroup, and does so behind the op in its block; nothing else
-      writes it; and the function has `gdn_gpu.warpgroups`, with which tiles lie
+      writes it; and the function has `warpgroups` in `gdn_gpu.kernel`, with which tiles lie
       where the swizzle begins. `gdn-gpu-check` makes sure of this.
     - (C7) with `full_until_last` it has `rows` and stands in the body of an
       `scf.for` whose step is a constant, the tile's rows.
@@ -123,7 +123,7 @@ def GPU_CopyOutOp : GPU_Op<"copy_out", [AttrSizedOperandSegments]> {
     func.func @outputs(%o: memref<?x128xbf16, strided<[?, 1]>>, %t: index,
                        %transposed: !gdn_gpu.fragment<128x64xbf16, #rows>,
                        %valid: index)
-        attributes {gdn_gpu.threads = 256 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
       %c0 = arith.constant 0 : index
       %buffer = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
       gdn_gpu.store_shared transpose %transposed, %buffer
@@ -162,7 +162,7 @@ def GPU_AwaitCopiesOp : GPU_Op<"await_copies", [MemoryEffects<[MemRead, MemWrite
     **Example**
 
     ```mlir
-    func.func @wait() attributes {gdn_gpu.threads = 128 : i64} {
+    func.func @wait() attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
       gdn_gpu.await_copies
       gdn_gpu.barrier
       return
@@ -205,7 +205,7 @@ def GPU_ShareProductsOp : GPU_Op<"share_products", [
     #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
     func.func @seen(%state: !gdn_gpu.fragment<16x128xf32, #rows>,
                     %k: !gdn_gpu.fragment<4x128xf32, #row>, %count: index)
-        attributes {gdn_gpu.threads = 32 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
       %keys = gdn_gpu.alloc : !gdn_gpu.shared<4x128xf32>
       %queries = gdn_gpu.alloc : !gdn_gpu.shared<4x128xf32>
       %known = gdn_gpu.alloc : !gdn_gpu.shared<4x16xf32>
@@ -257,7 +257,7 @@ def GPU_MatmulOp : GPU_Op<"matmul"> {
     - (C4) `rhs` is swizzled.
     - (C5) ordered by barriers as `gdn_gpu.load_shared` (C2).
     - (C6) with `warpgroup`: warps in multiples of 4, rows of `rhs` of a multiple of
-      128 bytes, `N` at most 256, and a function with `gdn_gpu.warpgroups`, on
+      128 bytes, `N` at most 256, and a function with `warpgroups` in `gdn_gpu.kernel`, on
       sm_90a.
 
     **Example**
@@ -266,7 +266,7 @@ def GPU_MatmulOp : GPU_Op<"matmul"> {
     #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
     func.func @scores(%k: !gdn_gpu.fragment<64x128xbf16, #rows>)
         -> !gdn_gpu.fragment<64x64xf32, #rows>
-        attributes {gdn_gpu.threads = 128 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
       %buffer = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
       gdn_gpu.store_shared %k, %buffer : !gdn_gpu.fragment<64x128xbf16, #rows>,
                                  !gdn_gpu.shared<64x128xbf16, swizzled>
@@ -321,7 +321,7 @@ def GPU_StartMatmulOp : GPU_Op<"start_matmul"> {
     #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
     func.func @scores(%k: !gdn_gpu.fragment<64x128xbf16, #rows>)
         -> !gdn_gpu.fragment<64x64xf32, #rows>
-        attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
+        attributes {gdn_gpu.kernel = {threads = 128 : i64, warpgroups}} {
       %buffer = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
       gdn_gpu.store_shared %k, %buffer : !gdn_gpu.fragment<64x128xbf16, #rows>,
                                  !gdn_gpu.shared<64x128xbf16, swizzled>
@@ -409,7 +409,7 @@ def GPU_TriInverseOp : GPU_Op<"tri_inverse"> {
     #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
     func.func @solve(%a: !gdn_gpu.fragment<64x64xf16, #rows>)
         -> !gdn_gpu.fragment<64x64xf16, #rows>
-        attributes {gdn_gpu.threads = 128 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
       %scratch = gdn_gpu.alloc : !gdn_gpu.shared<64x64xf16, swizzled>
       %t = gdn_gpu.tri_inverse %a in %scratch
           : (!gdn_gpu.fragment<64x64xf16, #rows>,
@@ -453,7 +453,7 @@ def GPU_RunningSumOp : GPU_Op<"running_sum", [Pure, AllTypesMatch<["values", "re
     ```mlir
     #one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
     func.func @sums(%g: !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#one>>)
-        attributes {gdn_gpu.threads = 32 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
       %s = gdn_gpu.running_sum %g : !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#one>>
       return
     }
@@ -490,7 +490,7 @@ def GPU_ColumnSumOp : GPU_Op<"column_sum"> {
     #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
     func.func @squares(%x: !gdn_gpu.fragment<64x32xf32, #rows>)
         -> !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#rows>>
-        attributes {gdn_gpu.threads = 128 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
       %scratch = gdn_gpu.alloc : !gdn_gpu.shared<4x32xf32>
       %s = gdn_gpu.column_sum %x, %scratch
           : !gdn_gpu.fragment<64x32xf32, #rows>, !gdn_gpu.shared<4x32xf32>

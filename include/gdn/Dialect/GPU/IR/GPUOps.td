@@ -23,7 +23,7 @@ def GPU_BlockIdOp : GPU_Op<"block_id", [Pure]> {
 
     **Preconditions**
 
-    - (C1) the enclosing function has `gdn_tile.grid` with more than `axis`
+    - (C1) the enclosing function has a grid in `gdn_tile.stage` with more than `axis`
       entries.
     - (C2) in a function with `gdn_gpu.units` it is inside one of them: there it
       is the unit at hand; checked on the function.
@@ -32,7 +32,7 @@ def GPU_BlockIdOp : GPU_Op<"block_id", [Pure]> {
 
     ```mlir
     func.func @row() -> index
-        attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"]} {
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}, gdn_tile.stage = {grid = ["N"]}} {
       %n = gdn_gpu.block_id 0
       return %n : index
     }
@@ -56,7 +56,8 @@ def GPU_WarpsOp : GPU_Op<"warps", [RecursiveMemoryEffects, NoRegionArguments,
     **Preconditions**
 
     - (C1) the warps are there: `(first + count) * 32` is at most
-      `gdn_gpu.threads` of the function, or at most what the role around it has; `count` is at least 1. It is not inside another `gdn_gpu.warps` that
+      `threads` of the function's `gdn_gpu.kernel`, or at most what the role around it
+      has; `count` is at least 1. It is not inside another `gdn_gpu.warps` that
       is no role.
     - (C2) `gdn_gpu.yield` gives the results.
     - (C3) a result is used inside a `gdn_gpu.warps` of the same warps only.
@@ -64,7 +65,7 @@ def GPU_WarpsOp : GPU_Op<"warps", [RecursiveMemoryEffects, NoRegionArguments,
     - (C5) `registers`, which a thread of a role has as long as it runs, are a
       multiple of 8 from 24 to 256; `first` and `count` are multiples of 4, or
       all warps are of one group of four, which begins at a multiple of 4.
-    - (C6) with `alternate` it is a role of a function with `gdn_gpu.cluster` = 2:
+    - (C6) with `alternate` it is a role of a function with `cluster = 2` in `gdn_gpu.kernel`:
       of two blocks each has every second place of its channels, from the block's
       number in the cluster on.
 
@@ -73,7 +74,7 @@ def GPU_WarpsOp : GPU_Op<"warps", [RecursiveMemoryEffects, NoRegionArguments,
     ```mlir
     #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
     func.func @roles(%x: memref<?xf32>, %buffer: !gdn_gpu.shared<128xf32>)
-        attributes {gdn_gpu.threads = 256 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
       %c0 = arith.constant 0 : index
       gdn_gpu.warps 1 for 1 {
         %t = gdn_gpu.load %x[%c0] dims [0] : memref<?xf32>,
@@ -125,7 +126,7 @@ def GPU_EachWarpOp : GPU_Op<"each_warp", [
     ```mlir
     #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
     func.func @tokens(%x: memref<?x128xf32>, %buffer: !gdn_gpu.shared<8x128xf32>)
-        attributes {gdn_gpu.threads = 256 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
       %c0 = arith.constant 0 : index
       gdn_gpu.each_warp 0 for 8 {
       ^bb0(%t: index):
@@ -161,7 +162,7 @@ def GPU_FillOp : GPU_Op<"fill", [Pure]> {
     ```mlir
     #rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
     func.func @zeros() -> !gdn_gpu.fragment<128x128xf32, #rows>
-        attributes {gdn_gpu.threads = 256 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
       %zero = arith.constant 0.0 : f32
       %t = gdn_gpu.fill %zero : f32 -> !gdn_gpu.fragment<128x128xf32, #rows>
       return %t : !gdn_gpu.fragment<128x128xf32, #rows>
@@ -218,7 +219,7 @@ def GPU_MapRowsOp : GPU_Op<"map_rows", [
         %k: !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>,
         %v: !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>, %beta: f32)
         -> !gdn_gpu.fragment<128x128xf32, #rows>
-        attributes {gdn_gpu.threads = 256 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
       %next = gdn_gpu.map_rows %m, %k, %v
           : !gdn_gpu.fragment<128x128xf32, #rows>,
             !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>,
@@ -288,7 +289,7 @@ def GPU_Conv1dOp : GPU_Op<"conv1d", [Pure]> {
                     %win: !gdn_gpu.fragment<3x128xf32, #row>,
                     %w: !gdn_gpu.fragment<4x128xf32, #row>, %n: index)
         -> (!gdn_gpu.fragment<1x128xf32, #row>, !gdn_gpu.fragment<3x128xf32, #row>)
-        attributes {gdn_gpu.threads = 32 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
       %y, %next = gdn_gpu.conv1d %x, %win, %w valid(%n)
           : !gdn_gpu.fragment<1x128xf32, #row>, !gdn_gpu.fragment<3x128xf32, #row>,
             !gdn_gpu.fragment<4x128xf32, #row>
@@ -326,7 +327,7 @@ def GPU_ExtractOp : GPU_Op<"extract", [Pure]> {
     ```mlir
     #one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
     func.func @gate(%g: !gdn_gpu.fragment<4xf32, #gdn_gpu.per_row<#one>>) -> f32
-        attributes {gdn_gpu.threads = 32 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
       %x = gdn_gpu.extract %g[2]
           : !gdn_gpu.fragment<4xf32, #gdn_gpu.per_row<#one>> -> f32
       return %x : f32
@@ -355,7 +356,7 @@ def GPU_BarrierOp : GPU_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
     **Example**
 
     ```mlir
-    func.func @meet() attributes {gdn_gpu.threads = 256 : i64} {
+    func.func @meet() attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
       gdn_gpu.barrier
       return
     }
@@ -383,7 +384,7 @@ def GPU_ArriveOp : GPU_Op<"arrive", [MemoryEffects<[MemRead, MemWrite]>]> {
     #rows = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
     #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
     func.func @meet(%o: !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>)
-        attributes {gdn_gpu.threads = 128 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
       %buffer = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
       gdn_gpu.store_shared %o, %buffer
           : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>,
@@ -416,7 +417,7 @@ def GPU_AwaitArrivalsOp : GPU_Op<"await_arrivals", [MemoryEffects<[MemRead, MemW
     **Example**
 
     ```mlir
-    func.func @last() attributes {gdn_gpu.threads = 64 : i64} {
+    func.func @last() attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
       gdn_gpu.arrive for 1
       gdn_gpu.warps 1 for 1 {
         gdn_gpu.await_arrivals
@@ -451,7 +452,7 @@ def GPU_LastReaderOp : GPU_Op<"last_reader", [MemoryEffects<[MemRead, MemWrite]>
     #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
     func.func @shift(%pool: memref<?x128xbf16>, %slot: index, %head: index,
                      %readers: index)
-        attributes {gdn_gpu.threads = 32 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
       %c0 = arith.constant 0 : index
       gdn_gpu.warps 0 for 1 {
         %old = gdn_gpu.load %pool[%slot, %c0] dims [0, 1] : memref<?x128xbf16>,
@@ -495,7 +496,7 @@ def GPU_TakeTicketOp : GPU_Op<"take_ticket", [MemoryEffects<[MemRead, MemWrite]>
     #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
     func.func @ask(%pool: memref<?x128xbf16>, %slot: index, %head: index,
                    %readers: index)
-        attributes {gdn_gpu.threads = 32 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
       %c0 = arith.constant 0 : index
       %ticket = gdn_gpu.warps 0 for 1 -> i32 {
         %old = gdn_gpu.load %pool[%slot, %c0] dims [0, 1] : memref<?x128xbf16>,
@@ -534,7 +535,7 @@ def GPU_IsLastOp : GPU_Op<"is_last", [MemoryEffects<[MemRead]>]> {
 
     ```mlir
     func.func @answer(%ticket: i32, %readers: index)
-        attributes {gdn_gpu.threads = 32 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
       gdn_gpu.warps 0 for 1 {
         %last = gdn_gpu.is_last %ticket of %readers
       }
@@ -563,7 +564,7 @@ def GPU_AwaitLaunchOp : GPU_Op<"await_launch", [MemoryEffects<[MemRead, MemWrite
     **Example**
 
     ```mlir
-    func.func @order() attributes {gdn_gpu.threads = 256 : i64} {
+    func.func @order() attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
       gdn_gpu.await_launch
       return
     }
@@ -587,7 +588,7 @@ def GPU_ReleaseLaunchOp : GPU_Op<"release_launch", [MemoryEffects<[MemRead, MemW
     **Example**
 
     ```mlir
-    func.func @order() attributes {gdn_gpu.threads = 256 : i64} {
+    func.func @order() attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
       gdn_gpu.release_launch
       return
     }

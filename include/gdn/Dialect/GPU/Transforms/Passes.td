@@ -9,7 +9,7 @@ include "mlir/Pass/PassBase.td"
 def CheckGPU : Pass<"gdn-gpu-check", "::mlir::ModuleOp"> {
   let summary = "Refuse GPU programs whose threads would race";
   let description = [{
-    Follows every shared tile through each function with `gdn_gpu.threads`: a
+    Follows every shared tile through each function with `gdn_gpu.kernel`: a
     `gdn_gpu.load_shared` stands behind a `gdn_gpu.barrier` behind the `gdn_gpu.store_shared`
     it reads, on every way to it; between accesses of which one writes there is a
     barrier, also from one iteration of a loop to the next. Outside
@@ -63,8 +63,8 @@ def UseWarpgroups : Pass<"gdn-gpu-use-warpgroups", "::mlir::ModuleOp"> {
     Sets `warpgroup` on each `gdn_gpu.matmul` that `wgmma` can make: warps in
     multiples of four, a tile with rows of a multiple of 128 bytes, at most 256
     columns. Four warps then read the tile once instead of four times. A
-    function with such a product gets the attribute `gdn_gpu.warpgroups`. One
-    with `gdn_gpu.single_warps` is left as it is, without that attribute.
+    function with such a product gets `warpgroups` in its `gdn_gpu.kernel`. One
+    with `single_warps` there is left as it is, without that field.
 
     **Runs after** `gdn-schedule-tile-products`; **before**
     `convert-gdn-gpu-to-nvvm`.
@@ -124,7 +124,7 @@ def OverlapProducts : Pass<"gdn-gpu-overlap-products", "::mlir::ModuleOp"> {
 def AddAlignedVariants : Pass<"gdn-add-aligned-variants", "::mlir::ModuleOp"> {
   let summary = "Variants for calls whose arrays lie well";
   let description = [{
-    Gives each program of `gdn_gpu` with `gdn_gpu.aligned_variant` a variant
+    Gives each program of `gdn_gpu` with `aligned_variant` in `gdn_gpu.kernel` a variant
     "aligned" ahead of it, for calls that promise how their arrays lie: where a
     thread moves several columns of a fragment at once, these lie side by side (or,
     where rows do, behind each other's rows), and the address and all other strides

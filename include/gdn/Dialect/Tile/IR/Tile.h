@@ -17,6 +17,8 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include "gdn/Dialect/Tile/IR/StageFields.h"
+
 #include "gdn/Dialect/Tile/IR/TileDialect.h.inc"
 
 #define GET_OP_CLASSES

@@ -16,13 +16,13 @@ def Tile_BlockIdOp : Tile_Op<"block_id", [Pure]> {
   let description = [{
     **Preconditions**
 
-    - (C1) the enclosing function has `gdn_tile.grid` with more than `axis`
+    - (C1) the enclosing function has a grid in `gdn_tile.stage` with more than `axis`
       entries.
 
     **Example**
 
     ```mlir
-    func.func @row() -> index attributes {gdn_tile.grid = ["N"]} {
+    func.func @row() -> index attributes {gdn_tile.stage = {grid = ["N"]}} {
       %n = gdn_tile.block_id 0
       return %n : index
     }
@@ -43,7 +43,7 @@ def Tile_LastInGroupOp : Tile_Op<"last_in_group", [MemoryEffects<[MemRead, MemWr
 
     **Preconditions**
 
-    - (C1) the enclosing function has `gdn_tile.groups`, an array of linear
+    - (C1) the enclosing function has `groups` in `gdn_tile.stage`, an array of linear
       forms whose product is the number of groups.
     - (C2) `group` is below the number of groups. Not checked.
 
@@ -51,7 +51,7 @@ def Tile_LastInGroupOp : Tile_Op<"last_in_group", [MemoryEffects<[MemRead, MemWr
 
     ```mlir
     func.func @turn(%n: index, %count: index) -> i1
-        attributes {gdn_tile.groups = ["N"]} {
+        attributes {gdn_tile.stage = {groups = ["N"]}} {
       %last = gdn_tile.last_in_group %n of %count
       return %last : i1
     }
