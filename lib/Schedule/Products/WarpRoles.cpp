@@ -104,7 +104,7 @@ bool ProductKernel::isOfRole(Operation *op) {
 /// what is prepared does not ask which of them a block is.
 bool ProductKernel::canPair() {
   tile::StageFields stage(source);
-  if (stage.getVSplit() != 2)
+  if (stage.getSameChunks() != 2)
     return false;
   const uint64_t axis = stage.getGrid().size() - 1;
   scf::ForOp loop = plan->loop;

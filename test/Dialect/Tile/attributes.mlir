@@ -30,10 +30,10 @@ func.func @program(%n: index, %t: index, %h: index, %x: memref<?xf32, strided<[2
 
 // CHECK-LABEL: func.func private @last()
 //  CHECK-SAME:   conditions = {staged = {{\[\[}}["N"], ["2"]], {any = {{\[\[\[}}["N"], ["1"]]], {{\[\[}}["T"], ["N"]], {{\[}}["4"], ["T"]]]]}]}
-//  CHECK-SAME:   grid = ["N + 1", "H", "2"], overlaps = "last", v_split = 2 : i64, variant = "staged"
+//  CHECK-SAME:   grid = ["N + 1", "H", "2"], overlaps = "last", same_chunks = 2 : i64, variant = "staged"
 func.func private @last()
     attributes {gdn_tile.stage = {overlaps = "last", variant = "staged", grid = ["N + 1", "H", "2"],
-                                  v_split = 2,
+                                  same_chunks = 2,
                                   conditions = {staged = [[["N"], ["2"]], {any = [[[["N"], ["1"]]], [[["T"], ["N"]], [["4"], ["T"]]]]}]}}}
 
 // A loop over tokens; the rest is in token-loop.mlir.

@@ -230,18 +230,18 @@ func.func private @alternative_is_no_form()
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'v_split' of 'gdn_tile.stage' to be an i64 of at least 2, but got 1 : i64}}
-func.func private @split_in_one() attributes {gdn_tile.stage = {v_split = 1}}
+// expected-error@+1 {{'func.func' op expects 'same_chunks' of 'gdn_tile.stage' to be an i64 of at least 2, but got 1 : i64}}
+func.func private @split_in_one() attributes {gdn_tile.stage = {same_chunks = 1}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects the last axis of 'grid' of 'gdn_tile.stage' to be 2, as 'v_split' of 'gdn_tile.stage' says, but got "3"}}
-func.func private @split_in_three() attributes {gdn_tile.stage = {grid = ["N", "3"], v_split = 2}}
+// expected-error@+1 {{'func.func' op expects the last axis of 'grid' of 'gdn_tile.stage' to be 2, as 'same_chunks' of 'gdn_tile.stage' says, but got "3"}}
+func.func private @split_in_three() attributes {gdn_tile.stage = {grid = ["N", "3"], same_chunks = 2}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects the last axis of 'grid' of 'gdn_tile.stage' to be 2, as 'v_split' of 'gdn_tile.stage' says, but got none}}
-func.func private @split_without_grid() attributes {gdn_tile.stage = {v_split = 2}}
+// expected-error@+1 {{'func.func' op expects the last axis of 'grid' of 'gdn_tile.stage' to be 2, as 'same_chunks' of 'gdn_tile.stage' says, but got none}}
+func.func private @split_without_grid() attributes {gdn_tile.stage = {same_chunks = 2}}
 
 // -----
 
@@ -265,5 +265,5 @@ func.func private @field_slip() attributes {gdn_tile.stage = {grids = ["N"]}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects a field that 'gdn_tile.stage' has, but got 'launch_bounds'; there are 'grid', 'symbols', 'groups', 'multiples', 'facts', 'stage_of', 'variant', 'workspace', 'conditions', 'overlaps', 'bits', 'v_split', 'scratch_bytes'}}
+// expected-error@+1 {{'func.func' op expects a field that 'gdn_tile.stage' has, but got 'launch_bounds'; there are 'grid', 'symbols', 'groups', 'multiples', 'facts', 'stage_of', 'variant', 'workspace', 'conditions', 'overlaps', 'bits', 'same_chunks', 'scratch_bytes'}}
 func.func private @unknown_field() attributes {gdn_tile.stage = {launch_bounds = 4}}

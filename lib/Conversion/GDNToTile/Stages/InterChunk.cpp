@@ -270,8 +270,6 @@ void InterChunkStage::emitBlock(Value row) {
   if (algorithm.vSplit > 1)
     takePart(tile::BlockIdOp::create(b, loc, b.getIndexType(), 2),
              algorithm.vSplit);
-    views.stage().setVSplit(algorithm.vSplit);
-  }
   if (isFirst)
     overlapWith(tile::Neighbour::last);
   else if (algorithm.batchSegments != 0)

@@ -83,10 +83,7 @@ protected:
   }
   /// Notes that as many blocks, the last axis of the grid, work on the same
   /// chunks.
-  void haveSameChunks(int64_t blocks) {
-    mlir::func::FuncOp function = views.function;
-    function->setAttr("gdn_tile.same_chunks", b.getI64IntegerAttr(blocks));
-  }
+  void haveSameChunks(int64_t blocks) { views.stage().setSameChunks(blocks); }
   /// The state's carry, or the block's part of it.
   Carry stateCarry();
   /// The block has part `part` of `count` of the values.

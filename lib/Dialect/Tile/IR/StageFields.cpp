@@ -67,6 +67,6 @@ std::optional<int64_t> StageFields::getScratchBytes() const {
 }
 
 void StageFields::leaveCode() {
-  for (StringRef field : {"groups", "overlaps", "v_split"})
+  for (StringRef field : {"groups", "overlaps", "same_chunks"})
     set(field, Attribute());
 }

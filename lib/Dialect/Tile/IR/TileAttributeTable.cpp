@@ -183,7 +183,7 @@ static LogicalResult verifyConditions(const AttributeUse &use) {
 }
 
 /// The last axis of the grid is so many blocks.
-static LogicalResult verifyVSplit(const AttributeUse &use) {
+static LogicalResult verifySameChunks(const AttributeUse &use) {
   ArrayAttr grid = tile::StageFields(use.op).getGrid();
   auto last = grid && !grid.empty()
                   ? dyn_cast<StringAttr>(grid.getValue().back())
@@ -219,7 +219,8 @@ static constexpr FieldRow stageRows[] = {
      areConditions, verifyConditions},
     {"overlaps", "\"next\" or \"last\"", isNeighbour},
     {"bits", "a string", isName},
-    {"v_split", "an i64 of at least 2", isNumber<2, INT64_MAX>, verifyVSplit},
+    {"same_chunks", "an i64 of at least 2", isNumber<2, INT64_MAX>,
+     verifySameChunks},
     {"scratch_bytes", "an i64 of at least 0", isNumber<0, INT64_MAX>},
 };
 

@@ -82,10 +82,10 @@ public:
   mlir::StringAttr getBits() const { return get<mlir::StringAttr>("bits"); }
   void setBits(llvm::StringRef bits);
 
-  /// Blocks of the last axis that differ in value columns alone; 1 if they are
-  /// not said to.
-  int64_t getVSplit() const { return getInt("v_split", 1); }
-  void setVSplit(int64_t parts) { setInt("v_split", parts); }
+  /// How many blocks, the last axis of the grid, have the same chunks; 1 if
+  /// nobody says.
+  int64_t getSameChunks() const { return getInt("same_chunks", 1); }
+  void setSameChunks(int64_t blocks) { setInt("same_chunks", blocks); }
 
   /// Of code; none of programs.
   std::optional<int64_t> getScratchBytes() const;
