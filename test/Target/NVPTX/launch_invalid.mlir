@@ -148,7 +148,6 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}, nvvm.kernel,
                 nvvm.reqntid = array<i32: 32>,
-                
                 gdn_gpu.launch = {threads = 32 : i32, tensor_maps = [#box, #box, #box, #box, #box, #box, #box, #box, #box, #box, #box, #box, #box, #box, #box, #box, #box]}} {
   llvm.return
 }
