@@ -4,6 +4,8 @@
 // pools and weights.
 #include "EntryBuilder.h"
 
+#include "PoolEntries.h"
+
 using namespace mlir;
 using namespace gdn;
 

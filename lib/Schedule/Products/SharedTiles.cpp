@@ -205,9 +205,10 @@ static void promiseAlignment(Value view) {
         IntegerAttr::get(IntegerType::get(func.getContext(), 64), 16));
 }
 
-/// Bytes that divide the address of a tile and of each of its rows: regions of
-/// the workspace begin at multiples of 64 bytes, and lie row behind row.
-static int64_t getAlignment(Value view, ValueRange indices, VectorType tile) {
+/// Regions of the workspace begin at multiples of 64 bytes, and lie row behind
+/// row.
+int64_t ProductEmitter::getAlignment(Value view, ValueRange indices,
+                                     VectorType tile) {
   auto type = cast<MemRefType>(view.getType());
   int64_t rowBytes = type.getShape().back() * type.getElementTypeBitWidth() / 8;
   bool isRegion = isa<BlockArgument>(view) && type.getLayout().isIdentity() &&

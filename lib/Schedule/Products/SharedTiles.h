@@ -88,6 +88,10 @@ private:
   static mlir::VectorType vectorType(mlir::Value tile) {
     return mlir::cast<mlir::VectorType>(tile.getType());
   }
+  /// Bytes that divide the address of a tile and of each of its rows; 0 where
+  /// nothing is known.
+  static int64_t getAlignment(mlir::Value view, mlir::ValueRange indices,
+                              mlir::VectorType tile);
   /// Whether it is a tile of rank 1.
   static bool isVector(mlir::Value tile) {
     auto type = mlir::dyn_cast<mlir::VectorType>(tile.getType());

@@ -4,6 +4,8 @@
 // on, the tokens of its row, and whether the row is live.
 #include "Recurrence/RecurrentKernel.h"
 
+#include "Program/CheckOperands.h"
+
 #include "gdn/Dialect/Tile/IR/Tile.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

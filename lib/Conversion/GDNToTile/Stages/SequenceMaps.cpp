@@ -158,7 +158,7 @@ void SequenceMapsStage::emitSegment(Value at, Value number, Value isLast,
 
 void SequenceMapsStage::emitBlock(Value at) {
   if (algorithm.firstApart)
-    overlapWith("next");
+    overlapWith(tile::Neighbour::next);
   Value part = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
   Value parts = index(algorithm.vSplit);
   isMap = compare(P::uge, part, parts);

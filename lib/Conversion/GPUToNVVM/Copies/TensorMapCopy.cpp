@@ -46,8 +46,8 @@ int64_t TensorMaps::place(int64_t words) {
 
 ArrayAttr TensorMaps::describe(func::FuncOp program) const {
   OpBuilder b(program.getContext());
-  const unsigned firstRegion =
-      program.getNumArguments() - tile::StageFields(program).countRegions();
+  tile::StageFields stage(program);
+  const unsigned firstRegion = program.getNumArguments() - stage.countRegions();
   auto number = [&](StringRef name, int64_t value) {
     return b.getNamedAttr(name, b.getI64IntegerAttr(value));
   };
@@ -60,7 +60,8 @@ ArrayAttr TensorMaps::describe(func::FuncOp program) const {
     const unsigned argument = box.view.getArgNumber();
     if (argument >= firstRegion) {
       // The last size of a region is that of an element.
-      auto sizes = cast<ArrayAttr>(workspace[argument - firstRegion]);
+      auto sizes =
+          cast<ArrayAttr>(stage.getWorkspace()[argument - firstRegion]);
       fields.push_back(number("region", argument - firstRegion));
       fields.push_back(b.getNamedAttr(
           "sizes", b.getArrayAttr(sizes.getValue().drop_back())));

@@ -52,7 +52,7 @@ private:
   mlir::Value emitElement(mlir::Value pointer, int64_t row, int64_t position,
                           int64_t offset);
   mlir::Value guarded(mlir::Value condition, mlir::VectorType type,
-                      llvm::function_ref<Value()> access);
+                      llvm::function_ref<mlir::Value()> access);
 
   mlir::Value load(mlir::Value pointer, int64_t position, int64_t elements);
   mlir::Value getCopied(int64_t position);

@@ -46,7 +46,7 @@ private:
   mlir::Value collect(unsigned result);
 
   mlir::Type localType(mlir::Type type) {
-    if (auto vector = dyn_cast<mlir::VectorType>(type))
+    if (auto vector = mlir::dyn_cast<mlir::VectorType>(type))
       return mlir::VectorType::get({localColumns}, vector.getElementType());
     return type;
   }
