@@ -5,6 +5,7 @@
 
 #include "CachedModule.h"
 
+#include "gdn/Dialect/Tile/IR/StageFields.h"
 #include "gdn/Target/CudaProgram.h"
 #include "gdn/Target/NvptxCodegen.h"
 #include "gdn/Target/PtxDigest.h"
@@ -20,7 +21,7 @@ using namespace gdn;
 static SmallVector<func::FuncOp> getLeftOut(ModuleOp source, ModuleOp lowered) {
   llvm::StringSet<> present;
   for (Operation &op : lowered.getBody()->getOperations()) {
-    auto owner = op.getAttrOfType<StringAttr>("gdn_tile.stage_of");
+    StringAttr owner = tile::StageFields(&op).getStageOf();
     if (!owner)
       owner = op.getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
     if (owner)

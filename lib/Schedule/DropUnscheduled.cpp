@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // gdn-drop-unscheduled: what a GPU has no schedule for. See Passes.td.
+#include "gdn/Dialect/GPU/IR/KernelFields.h"
+#include "gdn/Dialect/Tile/IR/StageFields.h"
 #include "gdn/Schedule/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -14,43 +16,34 @@ namespace gdn {
 using namespace mlir;
 using namespace gdn;
 
-/// The variants that `func` is a stage of.
-static SmallVector<Attribute> getVariants(func::FuncOp func) {
-  Attribute name = func->getAttr("gdn_tile.variant");
-  if (auto names = dyn_cast_or_null<ArrayAttr>(name))
-    return SmallVector<Attribute>(names.getValue());
-  if (!name)
-    return {};
-  return {name};
-}
-
 namespace {
 struct DropUnscheduled final : gdn::impl::DropUnscheduledBase<DropUnscheduled> {
   void runOnOperation() override {
     auto isScheduled = [](func::FuncOp func) {
-      return func->hasAttr("gdn_gpu.threads");
+      return bool(gpu::KernelFields(func));
     };
     // The variants that a function is a stage of; one stage is nothing.
     DenseSet<std::pair<Attribute, Attribute>> incomplete;
     SmallVector<func::FuncOp> programs;
     for (auto func : getOperation().getOps<func::FuncOp>()) {
-      if (!func->hasAttr("gdn_tile.grid"))
+      if (!tile::StageFields(func).getGrid())
         continue;
       programs.push_back(func);
       if (!isScheduled(func))
-        for (Attribute name : getVariants(func))
-          incomplete.insert({func->getAttr("gdn_tile.stage_of"), name});
+        for (StringAttr name : tile::StageFields(func).getVariants())
+          incomplete.insert({tile::StageFields(func).getStageOf(), name});
     }
     for (func::FuncOp func : programs) {
-      auto owner = func->getAttrOfType<StringAttr>("gdn_tile.stage_of");
-      SmallVector<Attribute> complete = getVariants(func);
-      llvm::erase_if(complete, [&](Attribute name) {
+      tile::StageFields stage(func);
+      StringAttr owner = stage.getStageOf();
+      SmallVector<StringAttr> complete = stage.getVariants();
+      const size_t numVariants = complete.size();
+      llvm::erase_if(complete, [&](StringAttr name) {
         return incomplete.contains({owner, name});
       });
       if (isScheduled(func) && (!owner || !complete.empty())) {
-        if (isa_and_nonnull<ArrayAttr>(func->getAttr("gdn_tile.variant")))
-          func->setAttr("gdn_tile.variant",
-                        ArrayAttr::get(&getContext(), complete));
+        if (complete.size() < numVariants)
+          stage.setVariants(complete);
         continue;
       }
       if (!owner)
@@ -60,7 +53,7 @@ struct DropUnscheduled final : gdn::impl::DropUnscheduledBase<DropUnscheduled> {
     }
     for (auto func :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
-      if (!func->hasAttr("gdn_tile.grid") || isScheduled(func))
+      if (!tile::StageFields(func).getGrid() || isScheduled(func))
         continue;
       func.erase();
       ++numDropped;

@@ -6,6 +6,8 @@
 // on the optimiser.
 #include "gdn/Target/CpuCodegen.h"
 
+#include "gdn/Dialect/Tile/IR/StageFields.h"
+
 #include "BFloatStorage.h"
 #include "CodegenKey.h"
 #include "SharedObject.h"
@@ -79,7 +81,7 @@ LogicalResult CpuCodegen::createMachine() {
 void CpuCodegen::prepareFunctions() {
   llvm::StringMap<bool> exported;
   for (auto func : module.getOps<LLVM::LLVMFuncOp>())
-    exported[func.getName()] = func->hasAttr("gdn_tile.grid");
+    exported[func.getName()] = bool(tile::StageFields(func).getGrid());
   for (llvm::Function &function : *ir) {
     if (function.isDeclaration())
       continue;

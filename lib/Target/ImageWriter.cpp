@@ -3,6 +3,8 @@
 // Puts manifest, code and trailer together; see ImageWriter.h.
 #include "gdn/Target/ImageWriter.h"
 
+#include "gdn/Dialect/Tile/IR/StageFields.h"
+
 #include "ImageKernels.h"
 #include "ImageManifest.h"
 
@@ -22,27 +24,12 @@ static LogicalResult readStrings(LLVM::LLVMFuncOp func, StringRef name,
   auto array = dyn_cast_or_null<ArrayAttr>(attribute);
   if (!array || !llvm::all_of(array, llvm::IsaPred<StringAttr>))
     return func.emitOpError("expects '")
-           << name << "' to be an array of strings, but got " << attribute;
+           << name
+           << "' of 'gdn_tile.stage' to be an array of strings, but got "
+           << attribute;
   for (auto string : array.getAsRange<StringAttr>())
     strings.push_back(string.str());
   return success();
-}
-
-/// The elements of an optional array attribute.
-static ArrayRef<Attribute> elementsOf(LLVM::LLVMFuncOp func, StringRef name) {
-  auto array = func->getAttrOfType<ArrayAttr>(name);
-  return array ? array.getValue() : ArrayRef<Attribute>();
-}
-
-/// The conditions of a variant that the function is a stage of: those of all
-/// its variants, or of each by name.
-static ArrayRef<Attribute> conditionsOf(LLVM::LLVMFuncOp func,
-                                        StringRef variant) {
-  Attribute attribute = func->getAttr("gdn_tile.conditions");
-  if (auto byName = dyn_cast_or_null<DictionaryAttr>(attribute))
-    attribute = byName.get(variant);
-  auto pairs = dyn_cast_or_null<ArrayAttr>(attribute);
-  return pairs ? pairs.getValue() : ArrayRef<Attribute>();
 }
 
 /// Conditions that hold together: pairs of products.
@@ -52,12 +39,13 @@ static LogicalResult readConditions(LLVM::LLVMFuncOp func,
   for (Attribute pair : pairs) {
     auto sides = dyn_cast<ArrayAttr>(pair);
     if (!sides || sides.size() != 2)
-      return func.emitOpError("expects 'gdn_tile.conditions' to hold pairs of "
-                              "products, but got ")
+      return func.emitOpError(
+                 "expects 'conditions' of 'gdn_tile.stage' to hold pairs of "
+                 "products, but got ")
              << pair;
     auto &[left, right] = conditions.emplace_back();
-    if (failed(readStrings(func, "gdn_tile.conditions", sides[0], left)) ||
-        failed(readStrings(func, "gdn_tile.conditions", sides[1], right)))
+    if (failed(readStrings(func, "conditions", sides[0], left)) ||
+        failed(readStrings(func, "conditions", sides[1], right)))
       return failure();
   }
   return success();
@@ -67,19 +55,21 @@ static LogicalResult readConditions(LLVM::LLVMFuncOp func,
 /// the first of its regions, and those that say conditions say the same.
 static LogicalResult readVariant(LLVM::LLVMFuncOp func, VariantCode &variant) {
   SmallVector<FormProduct, 0> regions;
-  for (Attribute region : elementsOf(func, "gdn_tile.workspace"))
-    if (failed(readStrings(func, "gdn_tile.workspace", region,
-                           regions.emplace_back())))
+  tile::StageFields stage(func);
+  ArrayAttr workspace = stage.getWorkspace();
+  for (Attribute region :
+       workspace ? workspace.getValue() : ArrayRef<Attribute>())
+    if (failed(readStrings(func, "workspace", region, regions.emplace_back())))
       return failure();
   if (regions.size() > variant.workspace.size())
     std::swap(regions, variant.workspace);
   if (ArrayRef(variant.workspace).take_front(regions.size()) !=
       ArrayRef(regions))
-    return func.emitOpError("expects 'gdn_tile.workspace' to begin as in the "
-                            "other stages of its variant '")
-           << variant.name << "', but got "
-           << func->getAttr("gdn_tile.workspace");
-  if (auto bits = func->getAttrOfType<StringAttr>("gdn_tile.bits"))
+    return func.emitOpError(
+               "expects 'workspace' of 'gdn_tile.stage' to begin as in the "
+               "other stages of its variant '")
+           << variant.name << "', but got " << workspace;
+  if (StringAttr bits = stage.getBits())
     variant.bits = bits.str();
   FailureOr<SmallVector<KernelLayout, 0>> layouts = readLayouts(func);
   if (failed(layouts))
@@ -94,7 +84,9 @@ static LogicalResult readVariant(LLVM::LLVMFuncOp func, VariantCode &variant) {
   if (!variant.conditions.empty())
     return success();
   SmallVector<Attribute> pairs;
-  for (Attribute condition : conditionsOf(func, variant.name)) {
+  ArrayAttr conditions = stage.getConditions(variant.name);
+  for (Attribute condition :
+       conditions ? conditions.getValue() : ArrayRef<Attribute>()) {
     auto several = dyn_cast<DictionaryAttr>(condition);
     if (!several) {
       pairs.push_back(condition);
@@ -112,7 +104,7 @@ static LogicalResult readVariant(LLVM::LLVMFuncOp func, VariantCode &variant) {
 /// The names of the variants that the function is a stage of.
 static SmallVector<StringRef> getVariantNames(LLVM::LLVMFuncOp func) {
   SmallVector<StringRef> names;
-  for (StringAttr variant : readVariants(func))
+  for (StringAttr variant : tile::StageFields(func).getVariants())
     names.push_back(variant.getValue());
   if (names.empty())
     names.push_back("rows");
@@ -154,20 +146,18 @@ static EntryCode &codeOf(StringRef entry, SmallVectorImpl<EntryCode> &codes) {
 FailureOr<SmallVector<EntryCode, 0>> gdn::collectEntryCodes(ModuleOp lowered) {
   SmallVector<EntryCode, 0> codes;
   for (auto func : lowered.getOps<LLVM::LLVMFuncOp>()) {
-    if (!func->hasAttr("gdn_tile.grid") && !isKernel(func))
+    tile::StageFields fields(func);
+    if (!fields.getGrid() && !isKernel(func))
       continue;
     StageCode stage;
     SmallVector<std::string, 0> sizes;
     stage.symbol = func.getName().str();
-    if (failed(readStrings(func, "gdn_tile.grid",
-                           func->getAttr("gdn_tile.grid"), stage.grid)) ||
-        failed(readStrings(func, "gdn_tile.symbols",
-                           func->getAttr("gdn_tile.symbols"), sizes)))
+    if (failed(readStrings(func, "grid", fields.getGrid(), stage.grid)) ||
+        failed(readStrings(func, "symbols", fields.getSymbols(), sizes)))
       return failure();
-    if (auto scratch =
-            func->getAttrOfType<IntegerAttr>("gdn_tile.scratch_bytes"))
-      stage.scratchBytes = scratch.getInt();
-    auto owner = func->getAttrOfType<StringAttr>("gdn_tile.stage_of");
+    if (std::optional<int64_t> scratch = fields.getScratchBytes())
+      stage.scratchBytes = *scratch;
+    StringAttr owner = fields.getStageOf();
     EntryCode &code = codeOf(owner ? owner.getValue() : func.getName(), codes);
     if (!code.sizes.empty() && code.sizes != sizes)
       return func.emitOpError("expects the symbols of the other stages, ")
@@ -176,12 +166,11 @@ FailureOr<SmallVector<EntryCode, 0>> gdn::collectEntryCodes(ModuleOp lowered) {
     code.sizes = std::move(sizes);
     if (isKernel(func) && failed(readKernel(func, stage, code.alignments)))
       return failure();
-    if (Attribute multiples = func->getAttr("gdn_tile.multiples");
+    if (ArrayAttr multiples = fields.getMultiples();
         multiples && code.multiples.empty() &&
-        failed(
-            readStrings(func, "gdn_tile.multiples", multiples, code.multiples)))
+        failed(readStrings(func, "multiples", multiples, code.multiples)))
       return failure();
-    auto facts = func->getAttrOfType<DictionaryAttr>("gdn_tile.facts");
+    DictionaryAttr facts = fields.getFacts();
     // Those of the one-pass program, if the target has it.
     if (facts && !owner)
       code.facts.clear();
@@ -369,8 +358,9 @@ static LogicalResult addMultiples(func::FuncOp func, const EntryCode &code,
                                   fb::EntryT &entry) {
   SmallVector<std::string> symbols(entry.symbols.begin(), entry.symbols.end());
   if (code.multiples.size() % 2 != 0)
-    return func.emitOpError("expects 'gdn_tile.multiples' to hold pairs, but "
-                            "got ")
+    return func.emitOpError(
+               "expects 'multiples' of 'gdn_tile.stage' to hold pairs, but "
+               "got ")
            << code.multiples.size() << " forms";
   for (size_t i = 0; i < code.multiples.size(); i += 2) {
     FailureOr<fb::LinearFormT> value = encodeForm(code.multiples[i], symbols);

@@ -237,15 +237,6 @@ readAllowances(LLVM::LLVMFuncOp kernel) {
   return allowed;
 }
 
-SmallVector<StringAttr> gdn::readVariants(LLVM::LLVMFuncOp kernel) {
-  Attribute attribute = kernel->getAttr("gdn_tile.variant");
-  if (auto name = dyn_cast_or_null<StringAttr>(attribute))
-    return {name};
-  if (auto names = dyn_cast_or_null<ArrayAttr>(attribute))
-    return llvm::to_vector(names.getAsRange<StringAttr>());
-  return {};
-}
-
 std::optional<std::string> gdn::readAllowance(LLVM::LLVMFuncOp kernel,
                                               StringRef what) {
   for (auto [name, reason] : readAllowances(kernel))

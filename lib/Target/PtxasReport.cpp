@@ -13,6 +13,8 @@
 // are kept.
 #include "gdn/Target/Ptxas.h"
 
+#include "gdn/Dialect/Tile/IR/StageFields.h"
+
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -166,16 +168,12 @@ bool gdn::takeFewerBlocks(ModuleOp module, const PtxasReport &report,
 
 /// Whether the stage lets all calls take its variant.
 static bool takesAllCalls(LLVM::LLVMFuncOp func, StringAttr variant) {
-  Attribute conditions = func->getAttr("gdn_tile.conditions");
-  if (auto byName = dyn_cast_or_null<DictionaryAttr>(conditions))
-    conditions = byName.get(variant);
-  auto pairs = dyn_cast_or_null<ArrayAttr>(conditions);
+  ArrayAttr pairs = tile::StageFields(func).getConditions(variant);
   return (!pairs || pairs.empty()) && !func->hasAttr("gdn_gpu.layouts");
 }
 
 static bool hasWorkspace(LLVM::LLVMFuncOp func) {
-  auto regions = func->getAttrOfType<ArrayAttr>("gdn_tile.workspace");
-  return regions && !regions.empty();
+  return tile::StageFields(func).countRegions() != 0;
 }
 
 /// What checkReport refuses the kernel for; empty if it does not.
@@ -203,7 +201,7 @@ bool gdn::leaveOutVariants(ModuleOp module, const PtxasReport &report,
   for (auto func : module.getOps<LLVM::LLVMFuncOp>()) {
     if (!isKernel(func))
       continue;
-    if (auto owner = func->getAttrOfType<StringAttr>("gdn_tile.stage_of"))
+    if (StringAttr owner = tile::StageFields(func).getStageOf())
       stages[owner].push_back(func);
     else if (getFault(func, report).empty())
       whole.insert(func.getName());
@@ -212,7 +210,7 @@ bool gdn::leaveOutVariants(ModuleOp module, const PtxasReport &report,
   for (auto &[entry, funcs] : stages) {
     DenseSet<StringAttr> all, refused, limited, inWorkspace;
     for (LLVM::LLVMFuncOp func : funcs)
-      for (StringAttr variant : readVariants(func)) {
+      for (StringAttr variant : tile::StageFields(func).getVariants()) {
         all.insert(variant);
         if (!getFault(func, report).empty())
           refused.insert(variant);
@@ -235,8 +233,8 @@ bool gdn::leaveOutVariants(ModuleOp module, const PtxasReport &report,
       continue;
     changed = true;
     for (LLVM::LLVMFuncOp func : funcs) {
-      SmallVector<StringAttr> variants = readVariants(func);
-      SmallVector<Attribute> left;
+      tile::StageFields stage(func);
+      SmallVector<StringAttr> variants = stage.getVariants(), left;
       llvm::copy_if(variants, std::back_inserter(left),
                     [&](StringAttr name) { return !refused.contains(name); });
       if (std::string fault = getFault(func, report); !fault.empty())
@@ -247,8 +245,7 @@ bool gdn::leaveOutVariants(ModuleOp module, const PtxasReport &report,
       if (left.empty())
         func.erase();
       else if (left.size() < variants.size())
-        func->setAttr("gdn_tile.variant",
-                      ArrayAttr::get(module.getContext(), left));
+        stage.setVariants(left);
     }
   }
   return changed;

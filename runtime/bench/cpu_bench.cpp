@@ -14,9 +14,8 @@
 #include "entry_call.h"
 #include "measure.h"
 
+#include <CLI/CLI.hpp>
 #include <benchmark/benchmark.h>
-
-#include <cstdio>
 
 using namespace gdnbench;
 
@@ -150,12 +149,10 @@ void registerAll() {
 
 int main(int argc, char **argv) {
   benchmark::Initialize(&argc, argv);
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: %s LAYER RULE [--benchmark_...]\n", argv[0]);
-    return 2;
-  }
-  layerPath = argv[1];
-  rulePath = argv[2];
+  CLI::App app("Layers on the CPU, beside memory and OpenBLAS");
+  app.add_option("layer", layerPath, "the image of a layer")->required();
+  app.add_option("rule", rulePath, "the image of delta_rule.mlir")->required();
+  CLI11_PARSE(app, argc, argv);
   benchmark::AddCustomContext("openblas", openblasVersion());
   benchmark::AddCustomContext("gdnrt", gdnrt_version_string());
   registerAll();

@@ -14,8 +14,7 @@
 #include "entry_call.h"
 #include "measure.h"
 
-#include <cstdio>
-#include <cstdlib>
+#include <CLI/CLI.hpp>
 
 using namespace gdnbench;
 
@@ -64,18 +63,21 @@ void sgemm(benchmark::State &state, int dk, int dv) {
 
 int main(int argc, char **argv) {
   benchmark::Initialize(&argc, argv);
-  if (argc != 6) {
-    std::fprintf(stderr,
-                 "usage: %s TOKENS CHUNKS CHOSEN DK DV [--benchmark_...]\n",
-                 argv[0]);
-    return 2;
-  }
+  std::string images[3];
+  int dk = 0, dv = 0;
+  CLI::App app("The delta rule token by token and in chunks");
+  app.add_option("tokens", images[0], "never chunks")->required();
+  app.add_option("chunks", images[1], "always chunks")->required();
+  app.add_option("chosen", images[2], "by the target's rule")->required();
+  app.add_option("dk", dk, "the size of keys")->required();
+  app.add_option("dv", dv, "the size of values")->required();
+  CLI11_PARSE(app, argc, argv);
   benchmark::AddCustomContext("openblas", openblasVersion());
   benchmark::AddCustomContext("gdnrt", gdnrt_version_string());
   std::vector<std::unique_ptr<Runtime>> runtimes;
   const char *names[] = {"tokens", "chunks", "chosen"};
   for (int i = 0; i < 3; ++i) {
-    runtimes.push_back(std::make_unique<Runtime>(argv[i + 1], 1));
+    runtimes.push_back(std::make_unique<Runtime>(images[i], 1));
     Runtime &runtime = *runtimes.back();
     for (int64_t length : kLengths)
       benchmark::RegisterBenchmark(
@@ -84,8 +86,6 @@ int main(int argc, char **argv) {
           ->UseRealTime()
           ->Unit(benchmark::kMicrosecond);
   }
-  int dk = int(std::strtol(argv[4], nullptr, 10));
-  int dv = int(std::strtol(argv[5], nullptr, 10));
   benchmark::RegisterBenchmark("sgemm",
                                [=](benchmark::State &s) { sgemm(s, dk, dv); })
       ->UseRealTime()

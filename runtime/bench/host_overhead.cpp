@@ -10,6 +10,7 @@
 
 #include "gdn-c/runtime.h"
 
+#include <CLI/CLI.hpp>
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
@@ -128,11 +129,9 @@ BENCHMARK(rebindAndLaunch)->ArgName("workers")->Arg(1)->Arg(2)->UseRealTime();
 
 int main(int argc, char **argv) {
   benchmark::Initialize(&argc, argv);
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: %s IMAGE [--benchmark_...]\n", argv[0]);
-    return 2;
-  }
-  imagePath = argv[1];
+  CLI::App app("Costs of the host through the C ABI");
+  app.add_option("image", imagePath, "the test image")->required();
+  CLI11_PARSE(app, argc, argv);
   benchmark::RunSpecifiedBenchmarks();
   return 0;
 }

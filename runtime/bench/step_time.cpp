@@ -11,12 +11,14 @@
 #include "counting_malloc.h"
 #include "decode_step.h"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <functional>
 #include <memory>
+#include <string>
 
 namespace {
 
@@ -68,19 +70,17 @@ static Times measure(const std::function<void()> &step) {
 }
 
 int main(int argc, char **argv) {
+  std::string image;
   bool checks = false, isJson = false;
-  for (int i = 2; i < argc; ++i) {
-    checks |= std::strcmp(argv[i], "--check") == 0;
-    isJson |= std::strcmp(argv[i], "--json") == 0;
-  }
-  if (argc < 2) {
-    std::fprintf(stderr, "usage: %s IMAGE [--check] [--json]\n", argv[0]);
-    return 2;
-  }
+  CLI::App app("The host's time for a decode step");
+  app.add_option("image", image, "an image with an entry decode")->required();
+  app.add_flag("--check", checks, "fail where a step is slow or allocates");
+  app.add_flag("--json", isJson, "print JSON");
+  CLI11_PARSE(app, argc, argv);
   bool isGood = true;
   const char *separator = "[";
   for (const Case &each : kCases) {
-    DecodeStep step(argv[1], each.batch, each.layers);
+    DecodeStep step(image, each.batch, each.layers);
     Times times = measure([&] {
       if (each.requestsChange)
         step.exchangeRequest();

@@ -14,6 +14,8 @@
 
 #include "suite.h"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -284,47 +286,30 @@ void gdnrt::cts::expectPaddingIntact(const Problem &problem) {
 
 int main(int argc, char **argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  for (int i = 1; i < argc; ++i) {
-    std::string arg = argv[i];
-    size_t equals = arg.find('=');
-    std::string key = arg.substr(0, equals);
-    std::string value =
-        equals == std::string::npos ? "" : arg.substr(equals + 1);
-    if (key == "--image")
-      suiteOptions.image = value;
-    else if (key == "--device" &&
-             (value == "cpu" || value.rfind("cuda", 0) == 0))
-      suiteOptions.device = value;
-    else if (key == "--decode")
-      suiteOptions.decode = value;
-    else if (key == "--prefill")
-      suiteOptions.prefill = value;
-    else if (key == "--verify")
-      suiteOptions.verify = value;
-    else if (key == "--commit")
-      suiteOptions.commit = value;
-    else if (key == "--copy")
-      suiteOptions.copy = value;
-    else if (key == "--zero")
-      suiteOptions.zero = value;
-    else if (key == "--variant")
-      suiteOptions.variant = value;
-    else if (key == "--windows" && (value == "channel" || value == "position"))
-      suiteOptions.byPosition = value == "position";
-    else {
-      std::fprintf(stderr, "unknown option %s\n", arg.c_str());
-      return 2;
-    }
-  }
-  if (suiteOptions.image.empty()) {
-    std::fprintf(stderr,
-                 "usage: %s --image=FILE [--device=cpu|cuda[:N]] "
-                 "[--decode=NAME] [--prefill=NAME] [--verify=NAME] "
-                 "[--commit=NAME] [--copy=NAME] [--zero=NAME] [--variant=NAME] "
-                 "[--windows=channel|position]\n",
-                 argv[0]);
-    return 2;
-  }
+  CLI::App app("The conformance suite of the runtime");
+  app.add_option("--image", suiteOptions.image, "the image")->required();
+  app.add_option("--device", suiteOptions.device, "cpu, cuda or cuda:N")
+      ->check([](const std::string &device) {
+        return device == "cpu" || device.rfind("cuda", 0) == 0
+                   ? std::string()
+                   : "expects cpu, cuda or cuda:N, but got " + device;
+      });
+  const std::pair<const char *, std::string *> entries[] = {
+      {"--decode", &suiteOptions.decode},
+      {"--prefill", &suiteOptions.prefill},
+      {"--verify", &suiteOptions.verify},
+      {"--commit", &suiteOptions.commit},
+      {"--copy", &suiteOptions.copy},
+      {"--zero", &suiteOptions.zero},
+      {"--variant", &suiteOptions.variant},
+  };
+  for (auto [name, value] : entries)
+    app.add_option(name, *value, "its name in the image");
+  std::string windows = "channel";
+  app.add_option("--windows", windows, "the order of windows in a slot")
+      ->check(CLI::IsMember({"channel", "position"}));
+  CLI11_PARSE(app, argc, argv);
+  suiteOptions.byPosition = windows == "position";
   gdnrt_device *device = nullptr;
   gdnrt_error error;
   constexpr int kSkipped = 77; // as automake and CTest know it

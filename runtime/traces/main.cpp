@@ -15,9 +15,11 @@
 #include "scheduler.h"
 #include "shrink.h"
 
+#include <CLI/CLI.hpp>
+
 #include <chrono>
-#include <cstdlib>
 #include <iostream>
+#include <map>
 
 using namespace gdnrt::traces;
 
@@ -31,48 +33,13 @@ struct Options {
   bool isVerbose = false;
 };
 
-constexpr struct {
-  const char *name;
-  Bug bug;
-} kBugs[] = {
+const std::map<std::string, Bug> kBugs = {
     {"keeps-state", Bug::keepsState},       {"leaks", Bug::leaks},
     {"shares-slots", Bug::sharesSlots},     {"uses-freed", Bug::usesFreed},
     {"wrong-rollback", Bug::wrongRollback},
 };
 
 } // namespace
-
-/// False if an argument is not understood.
-static bool parse(int argc, char **argv, Options &options) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string arg = argv[i];
-    const size_t equals = arg.find('=');
-    const std::string key = arg.substr(0, equals);
-    const std::string value =
-        equals == std::string::npos ? "" : arg.substr(equals + 1);
-    if (key == "--image")
-      options.image = value;
-    else if (key == "--device" && (value == "cpu" || value == "cuda"))
-      options.device = value;
-    else if (key == "--traces")
-      options.traces = std::strtoull(value.c_str(), nullptr, 10);
-    else if (key == "--seed")
-      options.seed = std::strtoull(value.c_str(), nullptr, 10);
-    else if (key == "--tolerance")
-      options.tolerance = std::strtod(value.c_str(), nullptr);
-    else if (key == "--verbose")
-      options.isVerbose = true;
-    else if (key == "--plant") {
-      for (const auto &known : kBugs)
-        if (value == known.name)
-          options.bug = known.bug;
-      if (options.bug == Bug::none)
-        return false;
-    } else
-      return false;
-  }
-  return !options.image.empty();
-}
 
 static void report(const Kernels &kernels, const Trace &trace, Bug bug,
                    uint64_t number) {
@@ -95,12 +62,17 @@ static void report(const Kernels &kernels, const Trace &trace, Bug bug,
 
 int main(int argc, char **argv) {
   Options options;
-  if (!parse(argc, argv, options)) {
-    std::cerr << "usage: " << argv[0]
-              << " --image=FILE [--device=cpu|cuda] [--traces=N] [--seed=N] "
-                 "[--plant=BUG] [--tolerance=X] [--verbose]\n";
-    return 2;
-  }
+  CLI::App app("Random traces of a scheduler against a float64 model");
+  app.add_option("--image", options.image, "the image")->required();
+  app.add_option("--device", options.device, "cpu or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  app.add_option("--traces", options.traces, "how many traces");
+  app.add_option("--seed", options.seed, "the number of the first");
+  app.add_option("--tolerance", options.tolerance, "the error of a value");
+  app.add_option("--plant", options.bug, "an error of the scheduler")
+      ->transform(CLI::CheckedTransformer(kBugs));
+  app.add_flag("--verbose", options.isVerbose, "print what happens");
+  CLI11_PARSE(app, argc, argv);
   try {
     Kernels kernels(options.image, options.device);
     kernels.tolerance = options.tolerance;

@@ -6,96 +6,34 @@
 // is captured records. It stands for one GPU of compute capability 9.0 with
 // few multiprocessors.
 
-#include "Machine.h"
+#include "DriverState.h"
 
-#include "gdnrt/cuda_abi.h"
-
-#include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <functional>
 #include <map>
-#include <memory>
-#include <mutex>
-#include <string>
-
-#define EXPORT extern "C" __attribute__((visibility("default")))
 
 using gdnrt::cuda::Address;
 using gdnrt::cuda::Context;
 using gdnrt::cuda::Device;
 using gdnrt::cuda::Function;
 using gdnrt::cuda::Graph;
+using gdnrt::cuda::kCaptureUnsupported;
+using gdnrt::cuda::kInvalidValue;
 using gdnrt::cuda::LaunchConfig;
 using gdnrt::cuda::Module;
 using gdnrt::cuda::Result;
+using gdnrt::cuda::state;
 using gdnrt::cuda::Stream;
+using gdnrt::cuda::submit;
 using gdnrt::cuda::UserObject;
-
-namespace gdnrt::cuda {
-struct OpaqueContext {
-  int device = 0;
-};
-struct OpaqueModule {
-  const ptx::Program *program = nullptr;
-  std::vector<std::unique_ptr<OpaqueFunction>> functions;
-};
-struct OpaqueFunction {
-  /// Null once the module is unloaded, for what was recorded before.
-  std::shared_ptr<const ptx::Kernel *> kernel;
-  int dynamicSharedBytes = 48 << 10;
-};
-struct OpaqueUserObject {
-  std::shared_ptr<void> held;
-};
-struct OpaqueGraph {
-  std::vector<std::function<Result()>> work;
-  /// User objects that it and what is instantiated from it keep alive.
-  std::vector<std::shared_ptr<void>> held;
-};
-struct OpaqueStream {
-  /// What is recorded while the stream is captured.
-  std::unique_ptr<OpaqueGraph> recorded;
-};
-} // namespace gdnrt::cuda
 
 namespace {
 
-constexpr Result kInvalidValue = 1;
 constexpr Result kIllegalState = 700; // CUDA_ERROR_ILLEGAL_ADDRESS
-constexpr Result kCaptureUnsupported = 900;
 constexpr int kMultiprocessors = 8;
 constexpr int kMostSharedBytes = 227 << 10;
 
-struct Event {
-  std::chrono::steady_clock::time_point time;
-};
-
-/// What a process keeps; never destroyed, as a driver's is not.
-struct State {
-  ptx::Memory memory;
-  gdnrt::cuda::OpaqueContext primary;
-  gdnrt::cuda::OpaqueStream defaultStream;
-  std::mutex lock;
-  std::string lastFault = "nothing went wrong";
-};
-
-State &state() {
-  static State *it = new State;
-  return *it;
-}
-
 thread_local std::vector<Context> contexts;
-
-/// Runs `work` now, or records it if the stream is captured.
-Result submit(Stream stream, std::function<Result()> work) {
-  gdnrt::cuda::OpaqueStream &target = stream ? *stream : state().defaultStream;
-  if (target.recorded) {
-    target.recorded->work.push_back(std::move(work));
-    return 0;
-  }
-  return work();
-}
 
 Result report(const std::string &text) {
   std::lock_guard<std::mutex> guard(state().lock);
@@ -410,118 +348,4 @@ EXPORT Result cuMemsetD8Async(Address address, unsigned char value,
   });
 }
 
-//===----------------------------------------------------------------------===//
-// Streams, events and graphs
-//===----------------------------------------------------------------------===//
-
-EXPORT Result cuStreamCreate(Stream *stream, unsigned) {
-  *stream = new gdnrt::cuda::OpaqueStream;
-  return 0;
-}
-
-EXPORT Result cuStreamDestroy_v2(Stream stream) {
-  delete stream;
-  return 0;
-}
-
-EXPORT Result cuStreamSynchronize(Stream stream) {
-  return stream && stream->recorded ? kCaptureUnsupported : 0;
-}
-
-EXPORT Result cuThreadExchangeStreamCaptureMode(int *) { return 0; }
-
-EXPORT Result cuStreamIsCapturing(Stream stream, int *status) {
-  *status = stream && stream->recorded;
-  return 0;
-}
-
-EXPORT Result cuStreamBeginCapture_v2(Stream stream, int) {
-  if (!stream || stream->recorded)
-    return kCaptureUnsupported;
-  stream->recorded = std::make_unique<gdnrt::cuda::OpaqueGraph>();
-  return 0;
-}
-
-EXPORT Result cuStreamEndCapture(Stream stream, Graph *graph) {
-  if (!stream->recorded)
-    return kCaptureUnsupported;
-  *graph = stream->recorded.release();
-  return 0;
-}
-
-EXPORT Result cuStreamGetCaptureInfo_v2(Stream stream, int *status, uint64_t *,
-                                        Graph *graph, const void **, size_t *) {
-  *status = stream && stream->recorded;
-  *graph = *status ? stream->recorded.get() : nullptr;
-  return 0;
-}
-
-EXPORT Result cuUserObjectCreate(UserObject *object, void *data,
-                                 void (*destroy)(void *), unsigned, unsigned) {
-  *object = new gdnrt::cuda::OpaqueUserObject{{data, destroy}};
-  return 0;
-}
-
-EXPORT Result cuUserObjectRelease(UserObject object, unsigned) {
-  delete object;
-  return 0;
-}
-
-/// The reference of the caller becomes the graph's: what the runtime asks for.
-EXPORT Result cuGraphRetainUserObject(Graph graph, UserObject object, unsigned,
-                                      unsigned flags) {
-  if (flags != gdnrt::cuda::kGraphUserObjectMove)
-    return kInvalidValue;
-  graph->held.push_back(std::move(object->held));
-  delete object;
-  return 0;
-}
-
-EXPORT Result cuGraphInstantiateWithFlags(Graph *executable, Graph graph,
-                                          unsigned long long) {
-  *executable = new gdnrt::cuda::OpaqueGraph(*graph);
-  return 0;
-}
-
-EXPORT Result cuGraphLaunch(Graph executable, Stream) {
-  for (auto &work : executable->work)
-    if (Result result = work())
-      return result;
-  return 0;
-}
-
-EXPORT Result cuGraphDestroy(Graph graph) {
-  delete graph;
-  return 0;
-}
-
-EXPORT Result cuGraphExecDestroy(Graph executable) {
-  delete executable;
-  return 0;
-}
-
-EXPORT Result cuEventCreate(void **event, unsigned) {
-  *event = new Event;
-  return 0;
-}
-
-EXPORT Result cuEventDestroy_v2(void *event) {
-  delete static_cast<Event *>(event);
-  return 0;
-}
-
-EXPORT Result cuEventRecord(void *event, Stream) {
-  static_cast<Event *>(event)->time = std::chrono::steady_clock::now();
-  return 0;
-}
-
-EXPORT Result cuEventSynchronize(void *) { return 0; }
-
-EXPORT Result cuEventElapsedTime(float *milliseconds, void *start, void *end) {
-  *milliseconds =
-      std::chrono::duration<float, std::milli>(
-          static_cast<Event *>(end)->time - static_cast<Event *>(start)->time)
-          .count();
-  return 0;
-}
 // NOLINTEND(readability-identifier-naming)

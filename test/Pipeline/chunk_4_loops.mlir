@@ -11,7 +11,7 @@
 //    GONE-NOT: vector<16x16xf32>
 
 // CHECK-LABEL: func.func @prefill
-//  CHECK-SAME:   gdn_tile.scratch_bytes
+//  CHECK-SAME:   scratch_bytes
 //   CHECK-DAG:   %[[ZERO:.+]] = arith.constant dense<0.000000e+00> : vector<16xf32>
 //   CHECK-DAG:   %[[ONE:.+]] = arith.constant dense<1.000000e+00> : vector<16xf32>
 // The loop over the chunks carries nothing: its tiles have places.

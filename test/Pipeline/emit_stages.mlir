@@ -12,12 +12,12 @@
 
 // TILE-NOT: gdn.
 // TILE-LABEL: func.func @unit(
-//  TILE-SAME:   gdn_tile.grid
+//  TILE-SAME:   grid
 
 // LLVM-NOT: gdn_tile.map_rows
 // LLVM-LABEL: llvm.func @unit(
 //  LLVM-SAME:   !llvm.ptr{{.*}}, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !llvm.ptr
-//  LLVM-SAME:   gdn_tile.grid
+//  LLVM-SAME:   grid
 
 //    IR: define void @unit(
 //   IR-NOT: declare {{.*}} @{{[^l]}}

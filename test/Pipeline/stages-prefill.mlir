@@ -21,11 +21,11 @@
 //       FUSED:   return
 
 // TILES-LABEL: func.func @prefill
-//  TILES-SAME:   gdn_tile.grid = ["N + 1", "Hk"]
+//  TILES-SAME:   grid = ["N + 1", "Hk"]
 //       TILES:   gdn_tile.delta_scan
 
 // LOOPS-LABEL: func.func @prefill(%{{.+}}: !llvm.ptr, %{{.+}}: i64, %{{.+}}: i64, %{{.+}}: !llvm.ptr
-//  LOOPS-SAME:   gdn_tile.scratch_bytes
+//  LOOPS-SAME:   scratch_bytes
 //       LOOPS:   vector.fma
 
 //  MATH-LABEL: func.func @prefill

@@ -12,39 +12,50 @@
 //       CHECK: func.func @other
 //   CHECK-NOT: @ready()
 //       CHECK: func.func @ready__inter_chunk
-func.func @prefill__intra_chunk() attributes {gdn_tile.grid = ["N"], gdn_gpu.threads = 32 : i64, gdn_tile.stage_of = "prefill", gdn_tile.variant = "staged"} {
+func.func @prefill__intra_chunk()
+    attributes {gdn_tile.stage = {grid = ["N"], stage_of = "prefill", variant = "staged"},
+                gdn_gpu.kernel = {threads = 32 : i64}} {
   return
 }
-func.func @prefill__inter_chunk() attributes {gdn_tile.grid = ["N"], gdn_tile.stage_of = "prefill", gdn_tile.variant = "staged"} {
+func.func @prefill__inter_chunk()
+    attributes {gdn_tile.stage = {grid = ["N"], stage_of = "prefill", variant = "staged"}} {
   return
 }
-func.func @prefill() attributes {gdn_tile.grid = ["N"]} {
+func.func @prefill() attributes {gdn_tile.stage = {grid = ["N"]}} {
   return
 }
-func.func @decode() attributes {gdn_tile.grid = ["N"], gdn_gpu.threads = 32 : i64} {
+func.func @decode()
+    attributes {gdn_tile.stage = {grid = ["N"]}, gdn_gpu.kernel = {threads = 32 : i64}} {
   return
 }
 func.func @other() {
   return
 }
-func.func @ready() attributes {gdn_tile.grid = ["N"]} {
+func.func @ready() attributes {gdn_tile.stage = {grid = ["N"]}} {
   return
 }
-func.func @ready__inter_chunk() attributes {gdn_tile.grid = ["N"], gdn_gpu.threads = 32 : i64, gdn_tile.stage_of = "ready", gdn_tile.variant = "staged"} {
+func.func @ready__inter_chunk()
+    attributes {gdn_tile.stage = {grid = ["N"], stage_of = "ready", variant = "staged"},
+                gdn_gpu.kernel = {threads = 32 : i64}} {
   return
 }
 
 // Of the two variants that share a stage, one is whole.
 //       CHECK: func.func @both__intra_chunk
-//  CHECK-SAME:   gdn_tile.variant = ["whole"]
+//  CHECK-SAME:   variant = "whole"
 //   CHECK-NOT: @both__half
 //       CHECK: func.func @both__whole
-func.func @both__intra_chunk() attributes {gdn_tile.grid = ["N"], gdn_gpu.threads = 32 : i64, gdn_tile.stage_of = "both", gdn_tile.variant = ["half", "whole"]} {
+func.func @both__intra_chunk()
+    attributes {gdn_tile.stage = {grid = ["N"], stage_of = "both", variant = ["half", "whole"]},
+                gdn_gpu.kernel = {threads = 32 : i64}} {
   return
 }
-func.func @both__half() attributes {gdn_tile.grid = ["N"], gdn_tile.stage_of = "both", gdn_tile.variant = "half"} {
+func.func @both__half()
+    attributes {gdn_tile.stage = {grid = ["N"], stage_of = "both", variant = "half"}} {
   return
 }
-func.func @both__whole() attributes {gdn_tile.grid = ["N"], gdn_gpu.threads = 32 : i64, gdn_tile.stage_of = "both", gdn_tile.variant = "whole"} {
+func.func @both__whole()
+    attributes {gdn_tile.stage = {grid = ["N"], stage_of = "both", variant = "whole"},
+                gdn_gpu.kernel = {threads = 32 : i64}} {
   return
 }

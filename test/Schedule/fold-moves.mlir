@@ -34,7 +34,7 @@
 //       COMMIT:       gdn_gpu.load {{.+}} dims [1, 2] rows({{.+}}<64x3xf16
 //       COMMIT:       gdn_gpu.store {{.+}} dims [1, 2] rows(
 // COMMIT-LABEL: func.func @windows(
-//       COMMIT:   gdn_gpu.threads = 256
+//       COMMIT:   threads = 256
 
 // 256 x 256 numbers in four blocks of 64 rows; a decay per channel is a row.
 // CHECK-LABEL: func.func @large(
@@ -52,7 +52,7 @@
 func.func @large(%count: index, %state: memref<256x256xf32>,
     %keys: memref<8x256xf32>, %deltas: memref<8x256xf32>,
     %decays: memref<8x256xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %m = gdn_tile.load %state[%c0, %c0] dims [0, 1] : memref<256x256xf32>, vector<256x256xf32>
   %k = gdn_tile.load %keys[%c0, %c0] dims [0, 1] : memref<8x256xf32>, vector<8x256xf32>
@@ -70,7 +70,7 @@ func.func @large(%count: index, %state: memref<256x256xf32>,
 //       CHECK:   gdn_tile.delta_fold
 func.func @twice(%count: index, %state: memref<?x?xf32>, %keys: memref<8x64xf32>,
     %deltas: memref<8x64xf32>, %decays: memref<8xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %m = gdn_tile.load %state[%c0, %c0] dims [0, 1] : memref<?x?xf32>, vector<64x64xf32>
   %k = gdn_tile.load %keys[%c0, %c0] dims [0, 1] : memref<8x64xf32>, vector<8x64xf32>

@@ -32,7 +32,7 @@
 //       CHECK:     gdn_gpu.load_shared %[[OUT]]
 func.func @wide(%rows: index, %pool: memref<?x256x256xf32>, %keys: memref<?x256xf32>,
                 %gates: memref<?xf32>, %betas: memref<?xf32>, %out: memref<?x256xf32>, %to: memref<?xindex>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %n = gdn_tile.block_id 0

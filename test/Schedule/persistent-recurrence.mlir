@@ -15,7 +15,7 @@
 // NONE-NOT: gdn_gpu.roles
 //
 // RUN: sed s/x128x64xbf16/x128x64xf32/ %s | gdn-opt -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-persistent-recurrence=max-wide-units=700 | FileCheck %s --check-prefix=WIDE
-// WIDE: gdn_tile.conditions = {{.}}{{.}}["1"], ["dependent"]], {{.}}["512"], ["N", "Hv"]], {{.}}["N", "Hv"], ["700"]]]
+// WIDE: conditions = {{.}}{{.}}["1"], ["dependent"]], {{.}}["512"], ["N", "Hv"]], {{.}}["N", "Hv"], ["700"]]]
 
 // The variant "narrow" of what is resident, for states of 16 bits: four warps whose
 // rows are widened one at a time, in two goes.
@@ -26,10 +26,10 @@
 // WHOLE-NOT: narrow
 
 // NARROW-LABEL: func.func @decode_narrow(
-//  NARROW-SAME:   gdn_gpu.min_blocks = 3 : i64, gdn_gpu.rows_apart, gdn_gpu.threads = 128 : i64
-//  NARROW-SAME:   gdn_tile.conditions = {{.}}{{.}}["300"], ["N", "Hv"]]]
-//  NARROW-SAME:   gdn_tile.stage_of = "decode"
-//  NARROW-SAME:   gdn_tile.variant = "narrow"
+//  NARROW-SAME:   min_blocks = 3 : i64, rows_apart, threads = 128 : i64
+//  NARROW-SAME:   conditions = {{.}}{{.}}["300"], ["N", "Hv"]]]
+//  NARROW-SAME:   stage_of = "decode"
+//  NARROW-SAME:   variant = "narrow"
 //       NARROW:   %[[M:.+]] = gdn_gpu.load {{.+}} aligned 16
 //       NARROW:   gdn_gpu.await_launch
 //       NARROW:   %[[SCAN:.+]]:2 = gdn_gpu.map_rows %[[M]],
@@ -48,10 +48,10 @@
 
 // CHECK-LABEL: func.func @decode_persistent(
 //  CHECK-SAME:   {gdn.name = "state_pool", gdn_gpu.alignment = 16 : i64}
-//  CHECK-SAME:   gdn_gpu.blocks_per_sm = 2 : i64, gdn_gpu.min_blocks = 2 : i64, gdn_gpu.threads = 288 : i64
-//  CHECK-SAME:   gdn_tile.conditions = {{.}}{{.}}["1"], ["dependent"]], {{.}}["100"], ["N", "Hv"]], {{.}}["N", "Hv"], ["200"]]]
-//  CHECK-SAME:   gdn_tile.stage_of = "decode"
-//  CHECK-SAME:   gdn_tile.variant = "persistent"
+//  CHECK-SAME:   blocks_per_sm = 2 : i64, min_blocks = 2 : i64, threads = 288 : i64
+//  CHECK-SAME:   conditions = {{.}}{{.}}["1"], ["dependent"]], {{.}}["100"], ["N", "Hv"]], {{.}}["N", "Hv"], ["200"]]]
+//  CHECK-SAME:   stage_of = "decode"
+//  CHECK-SAME:   variant = "persistent"
 //   CHECK-DAG:   %[[RING:.+]] = gdn_gpu.channel : <64x64xbf16, depth = 6, parts = 4>
 //       CHECK:   gdn_gpu.roles {
 // The scan: half of a state at a time. The ring's buffer is free as soon as the

@@ -11,10 +11,10 @@
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused-by-lengths:fused=2;by-lengths=165/132;when=2<=rows&rows<=8&51*workers<=100*rows*heads&rows*heads<=workers&4096*rows<=tokens,fused:fused=2;when=256*rows<=tokens&(51*workers<=100*rows*heads&rows*heads<=workers|150*workers<=100*rows*heads&rows*heads<=2*workers|220*workers<=100*rows*heads),fused-v-split-2:fused=2;v-split=2;when=256*rows<=tokens&(12*workers<=100*rows*heads&2*rows*heads<=workers|100*workers<=100*rows*heads&2*rows*heads<=3*workers),staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused-by-lengths:fused=2;by-lengths=165/132;when=2<=rows&rows<=8&51*workers<=100*rows*heads&rows*heads<=workers&4096*rows<=tokens,fused:fused=2;when=256*rows<=tokens&(51*workers<=100*rows*heads&rows*heads<=workers|150*workers<=100*rows*heads&rows*heads<=2*workers|220*workers<=100*rows*heads),fused-segments-5:fused=2;v-split=2;segments=5,fused-v-split-2:fused=2;v-split=2;when=256*rows<=tokens&(12*workers<=100*rows*heads&2*rows*heads<=workers|100*workers<=100*rows*heads&2*rows*heads<=3*workers),staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s --check-prefix=BESIDE
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused-by-lengths:fused=2;by-lengths=165/132;when=2<=rows&rows<=8&51*workers<=100*rows*heads&rows*heads<=workers&4096*rows<=tokens,fused:fused=2;when=256*rows<=tokens&(51*workers<=100*rows*heads&rows*heads<=workers|150*workers<=100*rows*heads&rows*heads<=2*workers|220*workers<=100*rows*heads),fused-segments-5:fused=2;v-split=2;segments=5,fused-v-split-2:fused=2;v-split=2;when=256*rows<=tokens&(12*workers<=100*rows*heads&2*rows*heads<=workers|100*workers<=100*rows*heads&2*rows*heads<=3*workers),staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | grep -B 6 await_launch | FileCheck %s --check-prefix=FIRST
-// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused-by-lengths:fused=2;by-lengths=165/132;when=2<=rows&rows<=8&51*workers<=100*rows*heads&rows*heads<=workers&4096*rows<=tokens,fused:fused=2;when=256*rows<=tokens&(51*workers<=100*rows*heads&rows*heads<=workers|150*workers<=100*rows*heads&rows*heads<=2*workers|220*workers<=100*rows*heads),fused-v-split-2:fused=2;v-split=2;when=256*rows<=tokens&(12*workers<=100*rows*heads&2*rows*heads<=workers|100*workers<=100*rows*heads&2*rows*heads<=3*workers),staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | sed 's/"N + 1", "Hv", "2"/"N + 1", "Hv", "3"/' | gdn-opt -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s --check-prefix=APART
+// RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=fused-by-lengths:fused=2;by-lengths=165/132;when=2<=rows&rows<=8&51*workers<=100*rows*heads&rows*heads<=workers&4096*rows<=tokens,fused:fused=2;when=256*rows<=tokens&(51*workers<=100*rows*heads&rows*heads<=workers|150*workers<=100*rows*heads&rows*heads<=2*workers|220*workers<=100*rows*heads),fused-v-split-2:fused=2;v-split=2;when=256*rows<=tokens&(12*workers<=100*rows*heads&2*rows*heads<=workers|100*workers<=100*rows*heads&2*rows*heads<=3*workers),staged: value-heads" -canonicalize -cse -gdn-tile-fuse-rows -cse | sed 's/same_chunks = 2 : i64, //' | gdn-opt -gdn-schedule-tile-products="warps=12" -gdn-gpu-use-warpgroups -canonicalize -cse -gdn-gpu-place-barriers -gdn-gpu-overlap-products -gdn-gpu-check | FileCheck %s --check-prefix=APART
 
 // CHECK-LABEL: func.func @prefill__inter_chunk_fused(
-//  CHECK-SAME:   gdn_gpu.threads = 512 : i64
+//  CHECK-SAME:   threads = 512 : i64
 //       CHECK:   gdn_gpu.alloc : <80x64xf16, swizzled>
 //       CHECK:   %[[SCALED:.+]] = gdn_gpu.channel : <64x128xf16, depth = 1, swizzled>
 //       CHECK:   %[[MADE:.+]] = gdn_gpu.channel : <64x64xf16, depth = 2, swizzled>
@@ -102,8 +102,8 @@
 
 // CHECK-LABEL: func.func @prefill__inter_chunk_fused_v_split_2(
 // Two blocks have the same chunks, and each prepares every second one for both.
-//  CHECK-SAME:   gdn_gpu.cluster = 2 : i64
-//  CHECK-SAME:   gdn_gpu.threads = 512 : i64
+//  CHECK-SAME:   cluster = 2 : i64
+//  CHECK-SAME:   threads = 512 : i64
 //       CHECK:   %[[SCALED2:.+]] = gdn_gpu.channel paired : <64x128xf16, depth = 2, swizzled>
 //       CHECK:   %[[MADE2:.+]] = gdn_gpu.channel paired : <64x64xf16, depth = 2, swizzled>
 //       CHECK:   gdn_gpu.channel paired : <64x64xf16, depth = 2, swizzled> with %[[MADE2]]
@@ -147,7 +147,7 @@
 //   BESIDE-NOT:   _launch
 // BESIDE-LABEL: func.func @prefill__maps_fused_segments_5(
 // Both maps of a segment are of the same chunks.
-//  BESIDE-SAME:   gdn_gpu.cluster = 2
+//  BESIDE-SAME:   cluster = 2
 //   BESIDE-NOT:   gdn_gpu.await_launch
 //       BESIDE:   gdn_gpu.release_launch
 // A block looks for its row once, ahead of all roles.
@@ -167,8 +167,8 @@
 //   BESIDE-NOT:   _launch
 // With three blocks of the same chunks nobody has a neighbour, and each prepares its own.
 // APART-LABEL: func.func @prefill__inter_chunk_fused_v_split_2(
-//   APART-NOT:   gdn_gpu.cluster
-//       APART:   gdn_gpu.threads = 512 : i64
+//   APART-NOT:   cluster
+//       APART:   threads = 512 : i64
 //   APART-NOT:   gdn_gpu.channel paired
 //       APART:   gdn_gpu.warps 0 for 4 registers 208 {
 //       APART:     scf.for {{.+}} step %c64

@@ -15,7 +15,7 @@
 
 // CHECK-LABEL: func.func @decode(
 //  CHECK-SAME:   {gdn.name = "state_pool", gdn_gpu.alignment = 16 : i64}
-//  CHECK-SAME:   gdn_gpu.min_blocks = 2 : i64, gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N", "Hv"]
+//  CHECK-SAME:   min_blocks = 2 : i64, threads = 256 : i64}, gdn_tile.stage = {grid = ["N", "Hv"]
 //       CHECK:   gdn_gpu.block_id 0
 //       CHECK:   scf.if
 // Windows and state are asked for before anything else of the row, and before

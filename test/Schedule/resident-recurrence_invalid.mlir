@@ -12,7 +12,7 @@
 func.func @made(%q: vector<1x256xf32>, %k: vector<1x256xf32>,
                 %v: vector<1x256xf32>, %g: vector<1xf32>, %beta: vector<1xf32>,
                 %out: memref<?x256xf32>, %n: index)
-    attributes {gdn_tile.grid = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"]}} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %m = gdn_tile.fill %zero : f32 -> vector<256x256xf32>
@@ -28,7 +28,7 @@ func.func @made(%q: vector<1x256xf32>, %k: vector<1x256xf32>,
 func.func @no_role(%pool: memref<?x64x32xf32>, %out: memref<?x64xf32>, %x: memref<?x64xf32>,
                    %q: vector<1x32xf32>, %k: vector<1x32xf32>, %v: vector<1x64xf32>,
                    %g: vector<1xf32>, %beta: vector<1xf32>, %n: index)
-    attributes {gdn_tile.grid = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"]}} {
   %c0 = arith.constant 0 : index
   %m = gdn_tile.load %pool[%n, %c0, %c0] dims [1, 2] : memref<?x64x32xf32>, vector<64x32xf32>
   %m1, %o = gdn_tile.delta_scan %m, %q, %k, %v gates(%g, %beta) valid(%n)
@@ -46,7 +46,7 @@ func.func @no_role(%pool: memref<?x64x32xf32>, %out: memref<?x64xf32>, %x: memre
 func.func @two_roles(%pool: memref<?x64x32xf32>, %keys: memref<?x32xf32>,
                      %q: vector<1x32xf32>, %v: vector<1x64xf32>,
                      %g: vector<1xf32>, %beta: vector<1xf32>, %n: index, %on: i1)
-    attributes {gdn_tile.grid = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"]}} {
   %c0 = arith.constant 0 : index
   %m = gdn_tile.load %pool[%n, %c0, %c0] dims [1, 2] : memref<?x64x32xf32>, vector<64x32xf32>
   %k = gdn_tile.load %keys[%n, %c0] dims [0, 1] : memref<?x32xf32>, vector<1x32xf32>
@@ -65,7 +65,7 @@ func.func @two_roles(%pool: memref<?x64x32xf32>, %keys: memref<?x32xf32>,
 // Several tokens: not this schedule's.
 func.func @several(%m: vector<64x32xf32>, %q: vector<4x32xf32>, %k: vector<4x32xf32>,
                    %v: vector<4x64xf32>, %g: vector<4xf32>, %beta: vector<4xf32>, %n: index)
-    -> vector<4x64xf32> attributes {gdn_tile.grid = ["N"]} {
+    -> vector<4x64xf32> attributes {gdn_tile.stage = {grid = ["N"]}} {
   %m1, %o = gdn_tile.delta_scan %m, %q, %k, %v gates(%g, %beta) valid(%n)
       : vector<64x32xf32>, vector<4x32xf32>, vector<4x64xf32>, vector<4xf32>
   return %o : vector<4x64xf32>

@@ -2,10 +2,12 @@
 //
 // A program that goes through the tokens of a row with its state in the registers of a
 // block: eight tokens are prepared, then scanned one by one, then finished. It is
-// no decode step, so that schedule leaves it as it is.
+// no decode step, so that schedule leaves it as it is, and nobody takes a loop
+// that is not said to be over tokens.
 //
 // RUN: gdn-opt %S/../Conversion/GDNToTile/token-slots.mlir -gdn-fuse -convert-gdn-to-tile=value-heads -canonicalize -cse -gdn-tile-fuse-rows -cse -o %t.tile
 // RUN: gdn-opt %t.tile -gdn-schedule-resident-recurrence | FileCheck %s --check-prefix=DECODE
+// RUN: sed 's/ {gdn_tile.tokens}//' %t.tile | gdn-opt -gdn-schedule-resident-tokens | FileCheck %s --check-prefix=DECODE
 // RUN: gdn-opt %t.tile -gdn-schedule-resident-tokens -canonicalize -cse -o %t.gpu
 // RUN: FileCheck %s < %t.gpu
 // RUN: gdn-gpu-opt %t.gpu -gdn-gpu-check -o /dev/null
@@ -123,7 +125,7 @@
 // and inputs of each convolution by two of them, four tokens each, to shared memory;
 // then two tokens at a time from there.
 // SHORT-LABEL: func.func @verify(
-//  SHORT-SAME:   gdn_gpu.threads = 256
+//  SHORT-SAME:   threads = 256
 //       SHORT:   gdn_gpu.load {{.+}} aligned 16
 //       SHORT:   gdn_gpu.await_launch
 //   SHORT-NOT:   iter_args
@@ -160,4 +162,4 @@
 
 // Inputs of f32 leave eight warps no room.
 //  WIDE-LABEL: func.func @verify(
-//   WIDE-SAME:   gdn_gpu.threads = 128
+//   WIDE-SAME:   threads = 128

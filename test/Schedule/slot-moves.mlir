@@ -11,7 +11,7 @@
 // CHECK-LABEL: func.func @copy(
 //  CHECK-SAME:     %[[STATE:[a-z0-9]+]]: memref<?x?x128x128xbf16, {{.+}}> {gdn_gpu.alignment = 16 : i64}
 //  CHECK-SAME:     %[[CONV:[a-z0-9]+]]: memref<?x?x3xbf16, strided<[?, ?, ?]>>
-//  CHECK-SAME:     gdn_gpu.threads = 256
+//  CHECK-SAME:     threads = 256
 //       CHECK:   %[[H:.+]] = gdn_gpu.block_id 1
 //       CHECK:   scf.if
 //       CHECK:     %[[T:.+]] = gdn_gpu.load %[[STATE]][%{{.+}}, %[[H]], %c0, %c0] dims [2, 3] aligned 16
@@ -24,7 +24,7 @@
 func.func @copy(%count: index, %heads: index,
     %state: memref<?x?x128x128xbf16, strided<[?, ?, ?, 1]>>,
     %conv: memref<?x?x3xbf16, strided<[?, ?, ?]>>, %slots: memref<?xi32>, %to: index)
-    attributes {gdn_tile.grid = ["N", "Hv"], gdn_tile.symbols = ["N", "Hv"]} {
+    attributes {gdn_tile.stage = {grid = ["N", "Hv"], symbols = ["N", "Hv"]}} {
   %c0 = arith.constant 0 : index
   %c128 = arith.constant 128 : index
   %n = gdn_tile.block_id 0
@@ -51,7 +51,7 @@ func.func @copy(%count: index, %heads: index,
 //   CHECK-NOT:   gdn_gpu
 //       CHECK:   gdn_tile.map_rows
 func.func @computes(%rows: index, %x: memref<?x64xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %t = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<?x64xf32>, vector<4x64xf32>
   %u = gdn_tile.map_rows %t : vector<4x64xf32> -> vector<4x64xf32> {

@@ -9,7 +9,7 @@
 //       CHECK:   gdn_tile.matmul
 // expected-remark@+1 {{'large_state' would take about 158 registers, of which a thread of 16 warps has 128}}
 func.func @large_state(%T: index, %k: memref<?x64x256xf16>, %w: memref<?x256x64xf16>)
-    attributes {gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
@@ -27,7 +27,7 @@ func.func @large_state(%T: index, %k: memref<?x64x256xf16>, %w: memref<?x256x64x
 //       CHECK:   gdn_tile.matmul
 // expected-remark@+1 {{'large_tiles' would take 24576 bytes of shared memory, of which a block has 20000}}
 func.func @large_tiles(%T: index, %k: memref<?x64x128xf16>, %a: memref<?x64x64xf16>, %out: memref<?x64x128xf32>)
-    attributes {gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %t = gdn_tile.block_id 0
   %keys = gdn_tile.load %k[%t, %c0, %c0] dims [1, 2] : memref<?x64x128xf16>, vector<64x128xf16>

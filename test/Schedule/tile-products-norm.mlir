@@ -29,7 +29,7 @@
 //  CHECK-NEXT:     %[[OLD:.+]] = gdn_gpu.load %{{.+}} dims [2, 1] rows(%{{.+}}) : {{.+}}<3x128xbf16
 //  CHECK-NEXT:     gdn_gpu.store %[[OLD]]
 func.func @recurrence(%T: index, %k: !keys, %z: !keys, %weight: memref<128xf32>, %pool: !pool, %out: !keys)
-    attributes {gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index

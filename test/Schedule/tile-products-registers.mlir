@@ -9,21 +9,21 @@
 // RUN: gdn-opt %s -gdn-schedule-tile-products | FileCheck %s --check-prefix=ALONE
 
 // CHECK-LABEL: func.func @large(
-//  CHECK-SAME:   gdn_gpu.single_warps
+//  CHECK-SAME:   single_warps
 //       CHECK:   gdn_gpu.matmul
 // USED-LABEL: func.func @large(
-//   USED-NOT:   gdn_gpu.single_warps
+//   USED-NOT:   single_warps
 //   USED-NOT:   warpgroup
 //       USED:   gdn_gpu.matmul
 // There is nothing to choose without.
 // ALONE-LABEL: func.func @large(
-//   ALONE-NOT:   gdn_gpu.single_warps
+//   ALONE-NOT:   single_warps
 //       ALONE:   gdn_gpu.matmul
 // USED-LABEL: func.func @good(
-//  USED-SAME:   gdn_gpu.warpgroups
+//  USED-SAME:   warpgroups
 //       USED:   gdn_gpu.matmul warpgroup
 func.func @large(%T: index, %k: memref<?x32x256xbf16>, %y: memref<?x32x256xf16>)
-    attributes {gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
@@ -50,11 +50,11 @@ func.func @large(%T: index, %k: memref<?x32x256xbf16>, %y: memref<?x32x256xf16>)
 }
 
 // CHECK-LABEL: func.func @good(
-//   CHECK-NOT:   gdn_gpu.finish_products
-//   CHECK-NOT:   gdn_gpu.single_warps
+//   CHECK-NOT:   finish_products
+//   CHECK-NOT:   single_warps
 //       CHECK:   gdn_gpu.matmul
 func.func @good(%T: index, %y: memref<?x64x128xf16>, %w: memref<?x64x64xf16>)
-    attributes {gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
@@ -71,12 +71,12 @@ func.func @good(%T: index, %y: memref<?x64x128xf16>, %w: memref<?x64x64xf16>)
 // Two warps make products by themselves, also where warpgroups are: these end where a barrier
 // follows, or ptxas holds what they multiply beyond it.
 // CHECK-LABEL: func.func @two_warps(
-//  CHECK-SAME:   gdn_gpu.finish_products
-//  CHECK-SAME:   gdn_gpu.threads = 64
+//  CHECK-SAME:   finish_products
+//  CHECK-SAME:   threads = 64
 // ALONE-LABEL: func.func @two_warps(
-//  ALONE-SAME:   gdn_gpu.finish_products
+//  ALONE-SAME:   finish_products
 func.func @two_warps(%T: index, %y: memref<?x64x64xf16>, %w: memref<?x32x64xf16>)
-    attributes {gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32

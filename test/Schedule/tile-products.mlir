@@ -17,7 +17,7 @@
 // CHECK-LABEL: func.func @recurrence(
 //  CHECK-SAME:     %[[K:[a-z0-9]+]]: memref<?x?x128xbf16, strided<{{[^>]+}}>> {gdn_gpu.alignment = 16 : i64}
 //  CHECK-SAME:     %[[OUT:[a-z0-9]+]]: memref<?x?x128xbf16, strided<{{[^>]+}}>> {gdn_gpu.alignment = 16 : i64}
-//  CHECK-SAME:     gdn_gpu.threads = 256 : i64
+//  CHECK-SAME:     threads = 256 : i64
 //       CHECK:   %[[STATE:.+]] = gdn_gpu.load {{.+}}<128x128xf32, #[[$ROWS]]>
 //       CHECK:   gdn_gpu.begin_copy %[[K]]{{.+}}, %[[KEYS:.+]] : {{.+}}<64x128xbf16, swizzled>
 //       CHECK:   %[[LAST:.+]] = scf.for {{.+}} iter_args(%[[S:.+]] = %[[STATE]]) -> (!gdn_gpu.fragment<128x128xf32, #[[$ROWS]]>)
@@ -39,7 +39,7 @@
 //       CHECK:     scf.yield %[[NEXT]]
 //       CHECK:   gdn_gpu.store %[[LAST]],
 func.func @recurrence(%T: index, %k: !keys, %y: !maps, %pool: !pool, %out: !keys)
-    attributes {gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %h = gdn_tile.block_id 0
@@ -80,7 +80,7 @@ func.func @recurrence(%T: index, %k: !keys, %y: !maps, %pool: !pool, %out: !keys
 // has a tile of its own; a left operand that is transposed goes by way of shared
 // memory.
 // CHECK-LABEL: func.func @chunk(
-//  CHECK-SAME:   gdn_gpu.threads = 128 : i64
+//  CHECK-SAME:   threads = 128 : i64
 //       CHECK:   gdn_gpu.warps 0 for 1 {
 //       CHECK:     %[[G:.+]] = gdn_gpu.load
 //       CHECK:     %[[BOUNDED:.+]] = gdn_gpu.map_rows %[[G]]
@@ -101,7 +101,7 @@ func.func @recurrence(%T: index, %k: !keys, %y: !maps, %pool: !pool, %out: !keys
 //       CHECK:   %[[RT:.+]] = gdn_gpu.load_shared transpose %[[INVERSE]]
 //       CHECK:   gdn_gpu.matmul %[[RT]], %[[INVERSE]]
 func.func @chunk(%T: index, %g: memref<?x?xf32, strided<[?, 1]>>, %out: memref<?x64x64xf32>)
-    attributes {gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %t = gdn_tile.block_id 0
   %decay = gdn_tile.load %g[%t, %c0] dims [0] : memref<?x?xf32, strided<[?, 1]>>, vector<64xf32>
@@ -118,10 +118,10 @@ func.func @chunk(%T: index, %g: memref<?x?xf32, strided<[?, 1]>>, %out: memref<?
 }
 
 // CHECK-LABEL: func.func @f32(
-//   CHECK-NOT:   gdn_gpu.threads
+//   CHECK-NOT:   threads
 //       CHECK:   gdn_tile.matmul
 func.func @f32(%T: index, %v: memref<?x64x64xf32>)
-    attributes {gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %t = gdn_tile.block_id 0
   %a = gdn_tile.load %v[%t, %c0, %c0] dims [1, 2] : memref<?x64x64xf32>, vector<64x64xf32>
@@ -131,10 +131,10 @@ func.func @f32(%T: index, %v: memref<?x64x64xf32>)
 }
 
 // CHECK-LABEL: func.func @conv(
-//   CHECK-NOT:   gdn_gpu.threads
+//   CHECK-NOT:   threads
 //       CHECK:   gdn_tile.matmul
 func.func @conv(%T: index, %v: memref<?x64x64xf16>, %w: memref<4x64xf32>)
-    attributes {gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
   %t = gdn_tile.block_id 0

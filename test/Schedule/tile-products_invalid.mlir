@@ -5,7 +5,7 @@
 // RUN: gdn-opt %s -gdn-schedule-tile-products -split-input-file -verify-diagnostics
 
 func.func @branch(%T: index, %v: memref<?x64x64xf16>, %c: i1)
-    attributes {gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %t = gdn_tile.block_id 0
   %a = gdn_tile.load %v[%t, %c0, %c0] dims [1, 2] : memref<?x64x64xf16>, vector<64x64xf16>

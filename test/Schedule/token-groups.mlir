@@ -11,7 +11,7 @@
 
 // CHECK-LABEL: func.func @inputs(
 //  CHECK-SAME:   %[[X:[a-z0-9]+]]: memref<?x?x128xbf16
-//  CHECK-SAME:   gdn_gpu.min_blocks = 2 : i64, gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["T", "H"]
+//  CHECK-SAME:   min_blocks = 2 : i64, threads = 128 : i64}, gdn_tile.stage = {grid = ["T", "H"]
 //       CHECK:   gdn_gpu.each_warp 0 for 4 {
 //       CHECK:   ^bb0(%[[GROUP:.+]]: index):
 //       CHECK:     %[[H:.+]] = gdn_gpu.block_id 1
@@ -24,7 +24,7 @@
 //       CHECK:         vector.reduction <add>
 //       CHECK:       gdn_gpu.store %[[UNIT]], %{{.+}}[%[[FIRST]], %[[H]], %c0]
 func.func @inputs(%T: index, %H: index, %x: !inputs, %w: memref<4x128xf32>, %out: !inputs)
-    attributes {gdn_tile.grid = ["T", "H", "4"], gdn_tile.symbols = ["T", "H"]} {
+    attributes {gdn_tile.stage = {grid = ["T", "H", "4"], symbols = ["T", "H"]}} {
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
   %zero = arith.constant 0.0 : f32
@@ -59,7 +59,7 @@ func.func @inputs(%T: index, %H: index, %x: !inputs, %w: memref<4x128xf32>, %out
 
 // Narrow tiles leave registers for twice as many blocks. The weight is a row.
 // CHECK-LABEL: func.func @recurrence(
-//  CHECK-SAME:   gdn_gpu.min_blocks = 16 : i64, gdn_gpu.threads = 64 : i64, gdn_tile.grid = ["T"]
+//  CHECK-SAME:   min_blocks = 16 : i64, threads = 64 : i64}, gdn_tile.stage = {grid = ["T"]
 //       CHECK:   gdn_gpu.each_warp 0 for 2 {
 //       CHECK:     %[[WEIGHT:.+]] = gdn_gpu.load {{.*}}<128xbf16, #gdn_gpu.per_column
 //       CHECK:     %[[START:.+]] = gdn_gpu.load
@@ -69,7 +69,7 @@ func.func @inputs(%T: index, %H: index, %x: !inputs, %w: memref<4x128xf32>, %out
 //       CHECK:       gdn_gpu.store %[[OUT]]
 //       CHECK:       scf.yield %[[NEXT]]
 func.func @recurrence(%T: index, %x: memref<?x128xbf16>, %w: memref<128xbf16>)
-    attributes {gdn_tile.grid = ["T", "2"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_tile.stage = {grid = ["T", "2"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
   %t = gdn_tile.block_id 1
@@ -90,10 +90,10 @@ func.func @recurrence(%T: index, %x: memref<?x128xbf16>, %w: memref<128xbf16>)
 }
 
 // CHECK-LABEL: func.func @sums(
-//  CHECK-SAME:   gdn_tile.grid = ["T", "4"]
+//  CHECK-SAME:   grid = ["T", "4"]
 //       CHECK:   gdn_tile.prefix_sum
 func.func @sums(%T: index, %x: memref<?x64xf32>)
-    attributes {gdn_tile.grid = ["T", "4"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_tile.stage = {grid = ["T", "4"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %t = gdn_tile.block_id 0
   %g = gdn_tile.load %x[%t, %c0] dims [1] : memref<?x64xf32>, vector<64xf32>

@@ -51,7 +51,7 @@ def test_the_baseline_is_that_of_the_headers():
     "header, before, after",
     [
         # A member at the end of a struct that carries its size.
-        ("runtime.h", "  const char *bits;\n", "  const char *bits;\n  int64_t more;\n"),
+        ("image.h", "  const char *bits;\n", "  const char *bits;\n  int64_t more;\n"),
         # Also of one that is filled and given back, and of one of callbacks.
         ("state_pool.h", "  uint64_t bytes;\n}", "  uint64_t bytes;\n  void *more;\n}"),
         (
@@ -78,9 +78,9 @@ def test_what_may_grow(tmp_path, header, before, after):
     "header, before, after, named",
     [
         # A member in the middle, another type, another order.
-        ("runtime.h", "  const char *bits;\n", "", "gdnrt_variant_info"),
+        ("image.h", "  const char *bits;\n", "", "gdnrt_variant_info"),
         (
-            "runtime.h",
+            "image.h",
             "  size_t stage_count;\n",
             "  size_t stage_count;\n  size_t more;\n",
             "gdnrt_variant_info",
@@ -107,7 +107,7 @@ def test_what_may_grow(tmp_path, header, before, after):
         # Functions that are gone, or take other arguments.
         ("status.h", "GDNRT_API uint32_t gdnrt_version(void);", "", "gdnrt_version"),
         (
-            "runtime.h",
+            "image.h",
             "gdnrt_entry_symbol_count(const gdnrt_entry *entry);",
             "gdnrt_entry_symbol_count(const gdnrt_entry *entry, int more);",
             "gdnrt_entry_symbol_count",
@@ -220,7 +220,7 @@ def test_functions_of_ctypes():
 
 
 def test_constants_of_ctypes():
-    headers = ("status.h", "runtime.h", "layer_shape.h")
+    headers = ("status.h", "image.h", "layer_shape.h")
     text = "".join((ROOT / "include/gdn-c" / name).read_text() for name in headers)
     for name, value in (
         ("MAX_RANK", _abi.MAX_RANK),

@@ -37,8 +37,8 @@ def test_policy(tool, target, variants, commit_threads):
     for program in done.stdout.split("func.func @")[1:]:
         name = re.match(r"\w+", program)[0]
         if name.startswith("commit"):
-            assert f"gdn_gpu.threads = {commit_threads} " in program
-        if conditions := re.search(r"gdn_tile\.conditions = \[(.*?)\]\]\]", program):
+            assert f"threads = {commit_threads} " in program
+        if conditions := re.search(r"conditions = \[(.*?)\]\]\]", program):
             least = re.search(r'\[\["(\d+)"\], \["N", "Hv"\]', conditions[0])
             most = re.search(r'\["N", "Hv"\], \["(\d+)"\]', conditions[0])
             found[name] = (least[1], most and most[1])

@@ -125,8 +125,8 @@ def test_contradictions(tool, arguments, message):
 KERNEL = """
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
-    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>, gdn_tile.grid = ["N"],
-                gdn_tile.symbols = ["N"], gdn_gpu.launch = {threads = 32 : i32}} {
+    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>, gdn_gpu.launch = {threads = 32 : i32},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   llvm.return
 }
 """

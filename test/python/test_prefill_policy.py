@@ -37,10 +37,10 @@ def variants_of(program: str) -> dict[str, list]:
     """The conditions of each variant, in the order in which launches ask for them."""
     found: dict[str, list] = {}
     for stage in program.split("func.func @")[1:]:
-        if not (match := re.search(r'gdn_tile\.variant = (?:"([^"]+)"|(\[[^]]*\]))', stage)):
+        if not (match := re.search(r'\bvariant = (?:"([^"]+)"|(\[[^]]*\]))', stage)):
             continue
         names = [match[1]] if match[1] else ast.literal_eval(match[2])
-        head = stage.partition("gdn_tile.conditions = ")[2]
+        head = stage.partition("conditions = ")[2]
         conditions = attribute(bracketed(head)) if head else []
         for name in names:
             own = conditions.get(name, []) if isinstance(conditions, dict) else conditions

@@ -49,7 +49,7 @@ def test_entries_are_as_recorded(tool, preset, io, target):
     options = [f"--preset={preset}", f"--io={io}", "--state=f32", f"--target={target}"]
     done = tool("gdn-compile", *options, "--emit=gpu")
     assert done.returncode == 0, done.stderr
-    names = r"gdn_tile.stage_of = \"(\w+)\"", r"func\.func @(\w+)"
+    names = r"stage_of = \"(\w+)\"", r"func\.func @(\w+)"
     found = {name for pattern in names for name in re.findall(pattern, done.stdout)}
     assert found & set(presets.ENTRIES) == set(row["entries"]), "run tools/scripts/presets.py"
 

@@ -20,7 +20,7 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     touch the same channel of the convolution state. With `value-heads` a unit
     computes one value head. The units of a key head then share the windows of
     its keys and queries, and the last of them writes these windows
-    (`gdn_tile.last_in_group`). The attribute `gdn_tile.groups` of the function
+    (`gdn_tile.last_in_group`). The attribute `groups` of `gdn_tile.stage` of the function
     has forms whose product is the number of such groups.
 
     A sequence is computed in blocks of `tokens` tokens (one token in a decode
@@ -46,7 +46,7 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     With `segments`, an entry with `cu_seqlens` also gets the functions of its
     variant `segments`, for devices with more workers than a batch has
     sequences: `@<entry>__maps`, `__scan` and `__segments`. They run one after
-    another and share a workspace (`gdn_tile.workspace`). Each sequence is cut
+    another and share a workspace (`workspace` of `gdn_tile.stage`). Each sequence is cut
     into segments. `__maps` computes the outputs of the first segment, and an
     affine map of the state for each segment between the first and the last.
     `__scan` applies these maps one after another, which gives the state at the
@@ -100,7 +100,7 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
       variant is made only if they hold.
     - `when=<conditions>` over `rows`, `heads` (value heads), `tokens` and
       `workers`: a launch takes the variant only if they hold
-      (`gdn_tile.conditions`). They may also use `keys`, `values` and `chunk`,
+      (`conditions` of `gdn_tile.stage`). They may also use `keys`, `values` and `chunk`,
       which are replaced by numbers.
 
     Conditions compare products, as in `2*rows*heads<=workers`, and are joined
@@ -122,7 +122,7 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     recurrence; the chunk form sums in the order of its products. With
     `precision=mixed` (or `mixed-io`) casts in the program round the operands of
     these products to 16 bits; kernels whose keys are computed from f32 inputs,
-    or whose decay is per channel, keep f32 operands. `gdn_tile.facts` of a
+    or whose decay is per channel, keep f32 operands. `facts` of `gdn_tile.stage` of a
     function says which precision it has, from how many tokens on it takes
     chunks, and how many tokens a chunk has.
 
@@ -218,7 +218,7 @@ def ConvertTileToCPU : Pass<"convert-tile-to-cpu", "::mlir::ModuleOp"> {
 
     The function becomes the code of the entry, with the signature
     `(words, begin, end, scratch)`: it reads its views from the words of a bound
-    call and runs units `begin` to `end` of the grid. `gdn_tile.scratch_bytes`
+    call and runs units `begin` to `end` of the grid. `scratch_bytes` of `gdn_tile.stage`
     says how many bytes of scratch memory it needs.
 
     Rows of the state are split into vectors of `lanes` elements. A sum over a
@@ -227,7 +227,7 @@ def ConvertTileToCPU : Pass<"convert-tile-to-cpu", "::mlir::ModuleOp"> {
 
     **Runs after** `convert-gdn-to-tile`; **before** the conversion to LLVM.
 
-    **Needs**: tile programs (functions with `gdn_tile.grid`).
+    **Needs**: tile programs (functions with a grid in `gdn_tile.stage`).
 
     **Leaves**: arith, math, memref, scf and vector ops (rank 1), llvm ops for
     the words. No gdn_tile op.
@@ -288,11 +288,11 @@ def ExpandCPUMath : Pass<"gdn-expand-cpu-math", "::mlir::ModuleOp"> {
 def ConvertGPUToNVVM : Pass<"convert-gdn-gpu-to-nvvm", "::mlir::ModuleOp"> {
   let summary = "GPU programs to kernels of one thread";
   let description = [{
-    Every function with `gdn_gpu.threads` becomes an `llvm.func` with
+    Every function with `gdn_gpu.kernel` becomes an `llvm.func` with
     `nvvm.kernel`, the code of one thread. Its parameter is an array of words:
     those of a bound call, then the workspace and the number of units. The
     number of a block is its unit, or the first of its units where
-    `gdn_gpu.blocks_per_sm` asks for persistent blocks. The attribute
+    `blocks_per_sm` of `gdn_gpu.kernel` asks for persistent blocks. The attribute
     `gdn_gpu.launch` has what the runtime needs for a launch, and
     `gdn_gpu.alignments` has what the code assumes of each array.
 
@@ -309,7 +309,7 @@ def ConvertGPUToNVVM : Pass<"convert-gdn-gpu-to-nvvm", "::mlir::ModuleOp"> {
     **Runs after** `gdn-gpu-check`; **before** `gdn-expand-gpu-math` and the
     conversions of arith, math, memref, scf and vector to LLVM.
 
-    **Needs**: programs with `gdn_tile.grid` and `gdn_tile.symbols`, no results,
+    **Needs**: programs with `grid` and `symbols` in `gdn_tile.stage`, no results,
     and arguments that are strided memrefs or indices, symbols first.
 
     **Leaves**: no gdn_gpu op; arith, math, memref views, scf, rank-1 vector,

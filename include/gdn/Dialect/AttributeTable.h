@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The discardable attributes of a dialect, such as `gdn_tile.grid` on a
+// The discardable attributes of a dialect, such as `gdn_tile.stage` on a
 // function: one table says which there are, where each may stand and what it
 // may be. Anything else with the dialect's name in front is refused. The page
 // docs/spec/attributes.md has the same rows; a test compares them.
@@ -22,6 +22,7 @@ enum AttributePlace : unsigned {
   onArguments = 4, // of any function
   onResults = 8,
   onModules = 16, // builtin.module
+  onLoops = 32,   // scf.for
   onFunctions = onPrograms | onCode
 };
 
@@ -32,14 +33,42 @@ struct AttributeUse {
   /// Of the argument or result.
   unsigned index;
   mlir::NamedAttribute attribute;
+  /// The attribute that this one is a field of; none if it stands by itself.
+  llvm::StringRef owner = {};
 
   llvm::StringRef getName() const { return attribute.getName().getValue(); }
   mlir::Attribute getValue() const { return attribute.getValue(); }
-  /// As messages name it: 'gdn.name' of argument 0.
+  /// As messages name it: 'gdn.name' of argument 0, 'grid' of 'gdn_tile.stage'.
   std::string str() const;
   mlir::InFlightDiagnostic emitError() const;
   /// Says that the value is not `what`, and what it is.
   mlir::InFlightDiagnostic emitExpected(const llvm::Twine &what) const;
+};
+
+/// A field of an attribute that is a dictionary.
+struct FieldRow {
+  llvm::StringLiteral name;
+  /// What it is, as in "expects .. to be an i64 from 1 to 8".
+  llvm::StringLiteral value;
+  bool (*holds)(mlir::Attribute value);
+  /// What remains to be said of a value that holds; null if nothing does.
+  mlir::LogicalResult (*fits)(const AttributeUse &use) = nullptr;
+  bool isRequired = false;
+};
+
+/// The fields of such an attribute.
+class FieldTable {
+public:
+  constexpr FieldTable(llvm::ArrayRef<FieldRow> rows) : rows(rows) {}
+
+  llvm::ArrayRef<FieldRow> getRows() const { return rows; }
+
+  /// Fails, with a diagnostic, unless a row knows each field of the dictionary
+  /// and its value is right, and what is required is there.
+  mlir::LogicalResult verify(const AttributeUse &use) const;
+
+private:
+  llvm::ArrayRef<FieldRow> rows;
 };
 
 struct AttributeRow {
@@ -51,6 +80,8 @@ struct AttributeRow {
   bool (*holds)(mlir::Attribute value);
   /// What remains to be said of a value that holds; null if nothing does.
   mlir::LogicalResult (*fits)(const AttributeUse &use) = nullptr;
+  /// Of a dictionary.
+  const FieldTable *fields = nullptr;
 };
 
 class AttributeTable {
@@ -82,6 +113,8 @@ std::string describePlaces(unsigned places);
 /// attributes of dialects are verified before the function itself is.
 mlir::FunctionType getReadableType(mlir::Operation *function);
 
+bool isDictionary(mlir::Attribute value);
+bool isUnit(mlir::Attribute value);
 bool isStringArray(mlir::Attribute value);
 bool isStringDictionary(mlir::Attribute value);
 
@@ -89,6 +122,9 @@ bool isStringDictionary(mlir::Attribute value);
 /// `whose` says which they are.
 mlir::LogicalResult verifyForms(const AttributeUse &use, mlir::Attribute forms,
                                 const llvm::Twine &whose = "");
+
+/// The same of all that the attribute holds.
+mlir::LogicalResult verifyOwnForms(const AttributeUse &use);
 
 /// True for an i64 from `least` to `most`.
 template <int64_t least, int64_t most> bool isNumber(mlir::Attribute value) {

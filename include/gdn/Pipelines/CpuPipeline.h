@@ -43,7 +43,7 @@ void buildTilePipeline(mlir::OpPassManager &passes, const TargetModel &target,
 
 /// From gdn_tile to the llvm dialect for `target`. Afterwards each entry is an
 /// `llvm.func @<entry>(ptr words, i64 begin, i64 end, ptr scratch)` with the
-/// attributes `gdn_tile.grid` and `gdn_tile.scratch_bytes`.
+/// attribute `gdn_tile.stage`, which has the grid and the bytes of scratch.
 void buildTileToLlvmPipeline(mlir::OpPassManager &passes,
                              const TargetModel &target);
 

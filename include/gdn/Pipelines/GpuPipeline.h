@@ -24,7 +24,7 @@ void buildGdnToGpuPipeline(mlir::OpPassManager &passes,
 
 /// All of it: from gdn to the llvm and nvvm dialects. Afterwards each entry is
 /// an `llvm.func @<entry>` with `nvvm.kernel` and the attributes
-/// `gdn_tile.grid`, `gdn_tile.symbols` and `gdn_gpu.launch`.
+/// `gdn_tile.stage` and `gdn_gpu.launch`.
 void buildGpuPipeline(mlir::OpPassManager &passes, const TargetModel &target,
                       const GpuPipelineOptions &options);
 

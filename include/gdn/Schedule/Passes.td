@@ -35,7 +35,7 @@ def ScheduleResidentRecurrence
     bits, and which has one decay for a head, gets a second program: the variant
     "narrow", for launches of at least so many units. It has four warps and
     three blocks per multiprocessor. The state stays in 16 bits in registers,
-    and its rows are widened one at a time (`gdn_gpu.rows_apart`). The operands
+    and its rows are widened one at a time (`rows_apart` of `gdn_gpu.kernel`). The operands
     are also loaded by way of shared memory, and only the last warp waits at the
     second barrier.
 
@@ -50,7 +50,7 @@ def ScheduleResidentRecurrence
     **Needs**: tile programs, a value head per block.
 
     **Leaves**: programs of `gdn_gpu` for those with such a scan, with
-    `gdn_gpu.threads` and `gdn_gpu.launch`. Other tile programs are left alone,
+    `gdn_gpu.kernel`. Other tile programs are left alone,
     and with a remark those whose state does not fit in passes either.
 
     **Numerics**: sums along a row are added per lane first and then over lanes
@@ -112,7 +112,7 @@ def SchedulePersistentRecurrence
     **Needs**: tile programs, a value head per block; a target with bulk copies.
 
     **Leaves**: a function `<entry>_persistent` of `gdn_gpu`, with
-    `gdn_tile.stage_of`, `gdn_tile.variant` and `gdn_tile.conditions`, for each
+    `stage_of` of `gdn_tile.stage`, `variant` of `gdn_tile.stage` and `conditions` of `gdn_tile.stage`, for each
     program that it can schedule. It adds none to programs with rows of the
     state that are not a multiple of 16 bytes, with a state that is not read and
     written as a whole, with a state that does not fit twice into the shared
@@ -239,7 +239,7 @@ def ScheduleSlotMoves : Pass<"gdn-schedule-slot-moves", "::mlir::ModuleOp"> {
     **Needs**: tile programs.
 
     **Leaves**: programs of `gdn_gpu` for those that move tiles only, with
-    `gdn_gpu.threads`. Other tile programs are left alone.
+    `gdn_gpu.kernel`. Other tile programs are left alone.
 
     **Numerics**: bit-preserving; a fold rounds as the scan that made its deltas
     does.
@@ -305,7 +305,7 @@ def ScheduleTileProducts
     A program is also left alone, with a remark that has the figures, if it
     would need more registers than a thread has (by a model of what ptxas needs)
     or more shared memory than a block has. With `warpgroups`, a program gets
-    the attribute `gdn_gpu.single_warps` if it has too few registers for
+    the attribute `single_warps` of `gdn_gpu.kernel` if it has too few registers for
     products that four warps make together.
 
     **Numerics**: products are summed in the order of the instructions of the
@@ -387,7 +387,7 @@ def ScheduleTokenGroups
 def DropUnscheduled : Pass<"gdn-drop-unscheduled", "::mlir::ModuleOp"> {
   let summary = "Leave out tile programs that no schedule has taken";
   let description = [{
-    Removes functions with `gdn_tile.grid` that are not programs of `gdn_gpu`.
+    Removes functions with `grid` of `gdn_tile.stage` that are not programs of `gdn_gpu`.
     If one stage of a variant is removed, all other stages of that variant are
     removed too; a stage of several variants stays for those that are complete.
     If nothing is left of an entry, it has no code for this target, and

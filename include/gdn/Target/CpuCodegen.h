@@ -29,7 +29,7 @@ using Bytes = llvm::SmallVector<char, 0>;
 class CpuCodegen {
 public:
   /// Translates `module` to LLVM IR for `target`. Functions with
-  /// `gdn_tile.grid` are exported; all others become internal.
+  /// a grid are exported; all others become internal.
   static mlir::FailureOr<CpuCodegen> create(mlir::ModuleOp module,
                                             const TargetModel &target);
   CpuCodegen(CpuCodegen &&);

@@ -77,11 +77,10 @@ struct TargetCode {
 };
 
 /// What a lowered module says about its entries: each `llvm.func` with
-/// `gdn_tile.grid`, `gdn_tile.symbols`, `gdn_tile.scratch_bytes` if it needs
-/// scratch, `gdn_tile.facts`, `gdn_gpu.launch` if it is a kernel. With
-/// `gdn_tile.stage_of` it is a stage of the variant `gdn_tile.variant` of that
-/// entry, or of several, in the order in which they are preferred; else the
-/// entry's variant "rows".
+/// a grid in `gdn_tile.stage`, and `gdn_gpu.launch` if it is a kernel. With
+/// `stage_of` it is a stage of the variant `variant` of that entry, or of
+/// several, in the order in which they are preferred; else the entry's variant
+/// "rows".
 mlir::FailureOr<llvm::SmallVector<EntryCode, 0>>
 collectEntryCodes(mlir::ModuleOp lowered);
 

@@ -94,10 +94,6 @@ readAlignments(mlir::LLVM::LLVMFuncOp kernel);
 mlir::FailureOr<llvm::SmallVector<KernelLayout, 0>>
 readLayouts(mlir::LLVM::LLVMFuncOp kernel);
 
-/// The variants of its entry that the kernel is a stage of, from
-/// `gdn_tile.variant`: a string or an array of such. None without it.
-llvm::SmallVector<mlir::StringAttr> readVariants(mlir::LLVM::LLVMFuncOp kernel);
-
 /// The measured reason for which the kernel may have `what`: "spills" or the
 /// number of a warning, "C7510". From `gdn_gpu.allow`, a string
 /// "<what>: <reason>" or an array of such. None without it.

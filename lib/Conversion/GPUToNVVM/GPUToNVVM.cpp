@@ -6,6 +6,7 @@
 #include "Kernel/CheckKernel.h"
 #include "KernelLowering.h"
 
+#include "gdn/Conversion/ExpandedViews.h"
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/GPU/Transforms/CheckGPUProgram.h"
 
@@ -28,13 +29,14 @@ struct ConvertGPUToNVVM final
   void runOnOperation() override {
     SmallVector<func::FuncOp> programs;
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr("gdn_gpu.threads") && !function.isExternal())
+      if (gdn::gpu::KernelFields(function) && !function.isExternal())
         programs.push_back(function);
     for (func::FuncOp program : programs)
       if (failed(checkGPUProgram(program)) ||
           failed(checkKernel(program, bulkCopies)))
         return signalPassFailure();
     for (func::FuncOp program : programs) {
+      lowerExpandedViews(program);
       KernelLowering(program, dependentLaunch, everyThreadArrives).run();
       ++numKernels;
     }

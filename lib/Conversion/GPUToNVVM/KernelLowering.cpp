@@ -28,7 +28,7 @@ static constexpr int64_t maxStaticShared = 48 * 1024;
 void KernelLowering::placeSharedTiles() {
   SmallVector<std::pair<gdn::gpu::AllocOp, int64_t>> tiles;
   // Warpgroups want the swizzle's unit at a multiple of its size.
-  bool hasGroups = source->hasAttr("gdn_gpu.warpgroups");
+  bool hasGroups = gdn::gpu::KernelFields(source).getWarpgroups();
   auto alignmentOf = [&](gdn::gpu::AllocOp alloc) -> int64_t {
     return hasGroups && alloc.getTile().getType().getSwizzled() ? 1024 : 16;
   };
@@ -149,7 +149,7 @@ template <typename OpTy> void KernelLowering::lowerWarps(OpTy warps) {
       enterRole(b, role, numThreads, threads);
       channels.enterRole(b, role);
     }
-    if (source->hasAttr("gdn_gpu.keep_loops"))
+    if (gdn::gpu::KernelFields(source).getKeepLoops())
       recomputeSharedNumbers(warps.getBody());
     if (body.getNumArguments() == 1) { // each by itself
       values.map(body.getArgument(0), a.toIndex(threads.warp));
@@ -199,7 +199,8 @@ void KernelLowering::lowerLoop(scf::ForOp loop) {
   auto copy = scf::ForOp::create(b, loc, get(loop.getLowerBound()),
                                  get(loop.getUpperBound()), get(loop.getStep()),
                                  carry(loc, loop.getInitArgs()));
-  const bool keeps = source->hasAttr("gdn_gpu.keep_loops") && !hasRoom(loop);
+  const bool keeps =
+      gdn::gpu::KernelFields(source).getKeepLoops() && !hasRoom(loop);
   if (keeps)
     keepInside(copy);
   {

@@ -21,8 +21,7 @@ public:
                  bool everyThreadArrives)
       : source(source), b(source), hasDependentLaunch(hasDependentLaunch),
         memory(source), channels(source, everyThreadArrives), divisions(source),
-        numThreads(source->getAttrOfType<mlir::IntegerAttr>("gdn_gpu.threads")
-                       .getInt()) {}
+        numThreads(gpu::KernelFields(source).getThreads()) {}
 
   void run();
 

@@ -102,7 +102,7 @@ void KernelLowering::lower(Operation &op) {
           return storeMatrix(b, loc, threads, type, get(store.getTile()),
                              buffer, values.lookup(store.getBuffer()),
                              rowOf(store), store.getTranspose(),
-                             source->hasAttr("gdn_gpu.warpgroups"));
+                             gdn::gpu::KernelFields(source).getWarpgroups());
         storeFragment(
             b, loc, threads, type, get(store.getTile()),
             sharedMemory(loc, store.getBuffer(), type, store.getRow()),
@@ -139,8 +139,8 @@ void KernelLowering::lower(Operation &op) {
       .Case([&](gdn::gpu::MapRowsOp map) {
         values.map(map.getResults(),
                    emitMapRows(b, threads, map, values,
-                               source->hasAttr("gdn_gpu.keep_loops"),
-                               source->hasAttr("gdn_gpu.rows_apart")));
+                               gdn::gpu::KernelFields(source).getKeepLoops(),
+                               gdn::gpu::KernelFields(source).getRowsApart()));
       })
       .Case([&](gdn::gpu::Conv1dOp conv) {
         values.map(conv.getResults(), emitConv1d(b, conv, values));

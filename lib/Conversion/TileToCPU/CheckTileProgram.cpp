@@ -29,7 +29,7 @@ static bool hasBuffer(Value value) {
 /// Fails unless `form` is a linear form over the function's symbols.
 static LogicalResult checkForm(func::FuncOp function, const Twine &what,
                                StringAttr form) {
-  auto symbols = function->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
+  ArrayAttr symbols = tile::StageFields(function).getSymbols();
   llvm::Expected<LinearForm> parsed = LinearForm::parse(form.getValue());
   bool ok = bool(parsed);
   if (ok) {
@@ -44,26 +44,30 @@ static LogicalResult checkForm(func::FuncOp function, const Twine &what,
   if (ok)
     return success();
   return function.emitOpError("expects ")
-         << what << " to be a linear form over 'gdn_tile.symbols', but got '"
+         << what
+         << " to be a linear form over 'symbols' of 'gdn_tile.stage', but got '"
          << form.getValue() << "'";
 }
 
 static LogicalResult checkSignature(func::FuncOp function) {
-  auto symbols = function->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
+  ArrayAttr symbols = tile::StageFields(function).getSymbols();
   if (!symbols)
     return function.emitOpError(
-        "expects 'gdn_tile.symbols' on a function with 'gdn_tile.grid'");
+        "expects 'symbols' of 'gdn_tile.stage' on a function with 'grid' of "
+        "'gdn_tile.stage'");
   // Units become coordinates by division, in the code.
-  auto grid = function->getAttrOfType<ArrayAttr>("gdn_tile.grid");
+  ArrayAttr grid = tile::StageFields(function).getGrid();
   for (auto [axis, form] : llvm::enumerate(grid.getAsRange<StringAttr>()))
-    if (failed(checkForm(function,
-                         "axis " + Twine(axis) + " of 'gdn_tile.grid'", form)))
+    if (failed(checkForm(
+            function, "axis " + Twine(axis) + " of 'grid' of 'gdn_tile.stage'",
+            form)))
       return failure();
-  auto workspace = function->getAttrOfType<ArrayAttr>("gdn_tile.workspace");
+  ArrayAttr workspace = tile::StageFields(function).getWorkspace();
   for (Attribute region :
        workspace ? workspace.getValue() : ArrayRef<Attribute>())
     for (auto form : cast<ArrayAttr>(region).getAsRange<StringAttr>())
-      if (failed(checkForm(function, "sizes in 'gdn_tile.workspace'", form)))
+      if (failed(checkForm(function, "sizes in 'workspace' of 'gdn_tile.stage'",
+                           form)))
         return failure();
   if (function.getNumResults() != 0)
     return function.emitOpError("expects a tile function to have no results, "

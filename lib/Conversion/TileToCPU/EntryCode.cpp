@@ -98,22 +98,15 @@ void gdn::emitEntryCode(func::FuncOp source) {
   LLVMTypeConverter types(source.getContext());
   auto pointer = LLVM::LLVMPointerType::get(source.getContext());
   Type i64 = b.getI64Type();
-  auto grid = source->getAttrOfType<ArrayAttr>("gdn_tile.grid");
-  auto symbols = source->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
+  tile::StageFields stage(source);
+  ArrayAttr grid = stage.getGrid(), symbols = stage.getSymbols();
   auto code =
       func::FuncOp::create(b, loc, source.getName(),
                            b.getFunctionType({pointer, i64, i64, pointer}, {}));
-  for (StringRef name :
-       {"gdn_tile.grid", "gdn_tile.symbols", "gdn_tile.scratch_bytes"})
-    code->setAttr(name, source->getAttr(name));
-  for (StringRef name :
-       {"gdn_tile.multiples", "gdn_tile.facts", "gdn_tile.stage_of",
-        "gdn_tile.variant", "gdn_tile.workspace", "gdn_tile.conditions",
-        "gdn_tile.bits"})
-    if (Attribute attribute = source->getAttr(name))
-      code->setAttr(name, attribute);
-  auto workspace = source->getAttrOfType<ArrayAttr>("gdn_tile.workspace");
-  unsigned numRegions = workspace ? workspace.size() : 0;
+  code->setAttr(stage.name, source->getAttr(stage.name));
+  tile::StageFields(code).leaveCode();
+  ArrayAttr workspace = stage.getWorkspace();
+  unsigned numRegions = stage.countRegions();
   // Nothing else sees the scratch, and the words stay as they are.
   code.setArgAttr(3, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
   code.setArgAttr(3, LLVM::LLVMDialect::getAlignAttrName(),

@@ -9,6 +9,7 @@
 #include "ExpandTileOps.h"
 #include "TileBuffers.h"
 
+#include "gdn/Conversion/ExpandedViews.h"
 #include "gdn/Conversion/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -73,12 +74,14 @@ struct ConvertTileToCPU final
     }
     SmallVector<func::FuncOp> programs;
     for (auto func : getOperation().getOps<func::FuncOp>())
-      if (func->hasAttr("gdn_tile.grid") && !func.isExternal() &&
-          !func->hasAttr("gdn_tile.scratch_bytes")) // is code already
+      if (tile::StageFields stage(func);
+          stage.getGrid() && !func.isExternal() &&
+          !stage.getScratchBytes()) // is code already
         programs.push_back(func);
     for (func::FuncOp program : programs) {
       if (failed(checkTileProgram(program)))
         return signalPassFailure();
+      lowerExpandedViews(program);
       TileBuffers buffers = TileBuffers::assign(program);
       FunctionLowering(program, buffers, lanes).run();
       numTiles += buffers.buffers.size();
@@ -370,6 +373,5 @@ void FunctionLowering::run() {
 
   auto sized = MemRefType::get({buffers.scratchBytes}, b.getI8Type());
   scratch.setType(sized);
-  function->setAttr("gdn_tile.scratch_bytes",
-                    b.getI64IntegerAttr(buffers.scratchBytes));
+  tile::StageFields(function).setScratchBytes(buffers.scratchBytes);
 }

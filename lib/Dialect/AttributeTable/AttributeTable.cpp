@@ -5,6 +5,7 @@
 
 #include "gdn/Support/LinearForm.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringExtras.h"
@@ -18,6 +19,8 @@ std::string AttributeUse::str() const {
     text += " of argument " + std::to_string(index);
   else if (place == onResults)
     text += " of result " + std::to_string(index);
+  if (!owner.empty())
+    text = ("'" + getName() + "' of '" + owner + "'").str();
   return text;
 }
 
@@ -44,15 +47,18 @@ std::string gdn::describePlaces(unsigned places) {
     words.push_back("results of functions");
   if (places & onModules)
     words.push_back("modules");
+  if (places & onLoops)
+    words.push_back("loops (scf.for)");
   return llvm::join(words, " and ");
 }
 
 /// The known name that `name` is most likely meant to be; empty if there is
 /// none like it.
-static StringRef getNearest(StringRef name, ArrayRef<AttributeRow> rows) {
+template <typename Row>
+static StringRef getNearest(StringRef name, ArrayRef<Row> rows) {
   StringRef nearest;
   unsigned least = 4; // a slip or two
-  for (const AttributeRow &row : rows)
+  for (const Row &row : rows)
     if (unsigned distance = name.edit_distance(row.name); distance < least) {
       nearest = row.name;
       least = distance;
@@ -60,23 +66,50 @@ static StringRef getNearest(StringRef name, ArrayRef<AttributeRow> rows) {
   return nearest;
 }
 
+/// Says which name there is in place of that of `use`, or all.
+template <typename Row>
+static InFlightDiagnostic suggest(InFlightDiagnostic diag,
+                                  const AttributeUse &use, ArrayRef<Row> rows) {
+  diag << ", but got '" << use.getName() << "'";
+  if (StringRef nearest = getNearest(use.getName(), rows); !nearest.empty()) {
+    diag << "; like it is '" << nearest << "'";
+    return diag;
+  }
+  auto names = llvm::map_range(
+      rows, [](const Row &row) { return "'" + row.name.str() + "'"; });
+  diag << "; there are " << llvm::join(names, ", ");
+  return diag;
+}
+
+LogicalResult FieldTable::verify(const AttributeUse &use) const {
+  auto fields = cast<DictionaryAttr>(use.getValue());
+  for (NamedAttribute field : fields) {
+    AttributeUse own = {use.op, use.place, use.index, field, use.getName()};
+    const FieldRow *row = llvm::find_if(
+        rows, [&](const FieldRow &row) { return row.name == own.getName(); });
+    if (row == rows.end())
+      return suggest(use.emitError()
+                         << "expects a field that " << use.str() << " has",
+                     own, rows);
+    if (!row->holds(own.getValue()))
+      return own.emitExpected(row->value);
+    if (row->fits && failed(row->fits(own)))
+      return failure();
+  }
+  for (const FieldRow &row : rows)
+    if (row.isRequired && !fields.get(row.name))
+      return use.emitError() << "expects '" << row.name << "' in " << use.str()
+                             << ", but got none";
+  return success();
+}
+
 LogicalResult AttributeTable::verify(const AttributeUse &use) const {
   const AttributeRow *row = llvm::find_if(
       rows, [&](const AttributeRow &row) { return row.name == use.getName(); });
-  if (row == rows.end()) {
-    InFlightDiagnostic diag = use.emitError()
-                              << "expects an attribute that " << dialect
-                              << " has, but got " << use.str();
-    if (StringRef nearest = getNearest(use.getName(), rows); !nearest.empty())
-      return diag << "; like it is '" << nearest << "'";
-    return diag << "; there are "
-                << llvm::join(llvm::map_range(rows,
-                                              [](const AttributeRow &row) {
-                                                return "'" + row.name.str() +
-                                                       "'";
-                                              }),
-                              ", ");
-  }
+  if (row == rows.end())
+    return suggest(use.emitError()
+                       << "expects an attribute that " << dialect << " has",
+                   use, rows);
   if (!(row->places & use.place)) {
     InFlightDiagnostic diag = use.emitError()
                               << "expects '" << row->name << "' on "
@@ -88,6 +121,8 @@ LogicalResult AttributeTable::verify(const AttributeUse &use) const {
   }
   if (!row->holds(use.getValue()))
     return use.emitExpected(row->value);
+  if (row->fields && failed(row->fields->verify(use)))
+    return failure();
   return row->fits ? row->fits(use) : success();
 }
 
@@ -96,6 +131,8 @@ LogicalResult AttributeTable::verifyOfOp(Operation *op,
   AttributePlace place = nowhere;
   if (isa<ModuleOp>(op))
     place = onModules;
+  else if (isa<scf::ForOp>(op))
+    place = onLoops;
   else if (isa<FunctionOpInterface>(op))
     place = op->getName().getDialectNamespace() == "llvm" ? onCode : onPrograms;
   return verify({op, place, /*index=*/0, attribute});
@@ -107,6 +144,10 @@ FunctionType gdn::getReadableType(Operation *function) {
   auto attr = function->getAttrOfType<TypeAttr>("function_type");
   return attr ? dyn_cast<FunctionType>(attr.getValue()) : FunctionType();
 }
+
+bool gdn::isDictionary(Attribute value) { return isa<DictionaryAttr>(value); }
+
+bool gdn::isUnit(Attribute value) { return isa<UnitAttr>(value); }
 
 bool gdn::isStringArray(Attribute value) {
   auto array = dyn_cast<ArrayAttr>(value);
@@ -131,4 +172,8 @@ LogicalResult gdn::verifyForms(const AttributeUse &use, Attribute forms,
              << i << whose << " is not: " << llvm::toString(form.takeError());
   }
   return success();
+}
+
+LogicalResult gdn::verifyOwnForms(const AttributeUse &use) {
+  return verifyForms(use, use.getValue());
 }

@@ -191,9 +191,9 @@ FailureOr<bool> ScheduledKernel::emit(int64_t minBlocks) {
   b.setInsertionPoint(source);
   auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
   b.insert(kernel);
-  kernel->setAttr("gdn_gpu.threads",
-                  b.getI64IntegerAttr(numWarps * gpu::warpThreads));
-  kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(minBlocks));
+  gpu::KernelFields fields(kernel);
+  fields.setThreads(numWarps * gpu::warpThreads);
+  fields.setMinBlocks(minBlocks);
   // Rows of the state are read and written 16 bytes at a time, in the pool that
   // it comes from and in one that takes states after tokens.
   auto align = [&](Value view) {

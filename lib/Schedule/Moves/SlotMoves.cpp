@@ -78,7 +78,7 @@ struct ScheduleSlotMoves final
     }
     for (auto func :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
-      if (!func->hasAttr("gdn_tile.grid") || !movesOnly(func))
+      if (!tile::StageFields(func).getGrid() || !movesOnly(func))
         continue;
       SlotMovesKernel(func, threads).emit();
       ++numKernels;
@@ -203,8 +203,7 @@ void SlotMovesKernel::emit() {
   b.setInsertionPoint(source);
   kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
   b.insert(kernel);
-  kernel->setAttr("gdn_gpu.threads",
-                  b.getI64IntegerAttr(numWarps * gpu::warpThreads));
+  gpu::KernelFields(kernel).setThreads(numWarps * gpu::warpThreads);
   kernel->setAttr("gdn_gpu.allow", b.getStringAttr(allowedMoveSpills));
   Block *entry = kernel.addEntryBlock();
   b.setInsertionPointToStart(entry);

@@ -46,35 +46,6 @@ static Value cloneInto(OpBuilder &b, Value value, Block *body,
   return mapping.lookup(value);
 }
 
-/// Whether `out` stores all rows of its tile, of whole panels, in each turn of
-/// `loop` but the last: those from the turn's first row on to the loop's end.
-static bool storesAllRows(gpu::CopyOutOp out, scf::ForOp loop) {
-  const int64_t size = out.getBuffer().getType().getShape()[0];
-  if (getConstantIntValue(loop.getStep()) != size ||
-      !matchPattern(out.getIndices().back(), m_Zero()))
-    return false;
-  if (!out.getRows())
-    return true;
-  auto valid = out.getRows().getDefiningOp<arith::MinUIOp>();
-  if (!valid)
-    return false;
-  for (auto [left, most] : {std::pair(valid.getLhs(), valid.getRhs()),
-                            std::pair(valid.getRhs(), valid.getLhs())}) {
-    auto rest = left.getDefiningOp<arith::SubIOp>();
-    if (!rest || getConstantIntValue(most) != size ||
-        rest.getLhs() != loop.getUpperBound())
-      continue;
-    // A role may be ahead of the end.
-    Value at = rest.getRhs();
-    if (auto clamped = at.getDefiningOp<arith::MinUIOp>();
-        clamped && clamped.getRhs() == loop.getUpperBound())
-      at = clamped.getLhs();
-    if (at == loop.getInductionVar())
-      return true;
-  }
-  return false;
-}
-
 /// What the body of `loop` copies to memory goes there in the turn behind, as
 /// soon as that one's products are under way (`begun`), or behind the loop: the
 /// products of a turn do not wait for the outputs of another.
@@ -98,6 +69,7 @@ void ProductKernel::storeBehind(scf::ForOp loop, Operation *begun) {
       Value rows = copied.getRows()
                        ? copied.getRows()
                        : Value(arith::ConstantIndexOp::create(b, loc, size));
+      copied.setFullUntilLast(false); // of another turn
       copied.getRowsMutable().assign(arith::SelectOp::create(
           b, loc, isTurn, rows, arith::ConstantIndexOp::create(b, loc, 0)));
       return copied;
@@ -112,7 +84,9 @@ void ProductKernel::storeBehind(scf::ForOp loop, Operation *begun) {
     gpu::CopyOutOp inside =
         store(arith::SubIOp::create(b, loc, loop.getInductionVar(), step),
               isLess(begin, loop.getInductionVar()));
-    inside.setTensorMap(!isPaired && storesAllRows(out, loop) &&
+    // Whole panels, of all rows or none: those of a turn that is not the last.
+    inside.setTensorMap(!isPaired && out.getFullUntilLast() &&
+                        matchPattern(out.getIndices().back(), m_Zero()) &&
                         gpu::canUseTensorMap(inside));
     // Zeros for the first turn, which stores none of them.
     b.setInsertionPoint(loop);

@@ -105,12 +105,6 @@ private:
                  llvm::function_ref<void(tile::LoadOp, const mlir::IRMapping &,
                                          mlir::Value)>
                      begin);
-  /// See `gdn_tile.overlaps`.
-  bool overlapsWith(mlir::StringRef neighbour) {
-    auto overlaps =
-        source->getAttrOfType<mlir::StringAttr>("gdn_tile.overlaps");
-    return overlaps && overlaps.getValue() == neighbour;
-  }
   void meet(mlir::Location loc) {
     gpu::AwaitCopiesOp::create(b, loc);
     gpu::BarrierOp::create(b, loc);

@@ -94,6 +94,18 @@ public:
   void storeWarpgroupColumns() { storesOwn = true; }
 
 private:
+  static mlir::VectorType vectorType(mlir::Value tile) {
+    return mlir::cast<mlir::VectorType>(tile.getType());
+  }
+  /// Bytes that divide the address of a tile and of each of its rows; 0 where
+  /// nothing is known.
+  static int64_t getAlignment(mlir::Value view, mlir::ValueRange indices,
+                              mlir::VectorType tile);
+  /// Whether it is a tile of rank 1.
+  static bool isVector(mlir::Value tile) {
+    auto type = mlir::dyn_cast<mlir::VectorType>(tile.getType());
+    return type && type.getRank() == 1;
+  }
   /// The type of `tile`, or of the slice of it that is worked on.
   mlir::VectorType shown(mlir::Value tile) const;
   mlir::Value sliceRow(mlir::Location loc);

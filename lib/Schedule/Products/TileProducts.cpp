@@ -209,9 +209,9 @@ FailureOr<func::FuncOp> ProductKernel::emit(int64_t minBlocks) {
   b.setInsertionPoint(source);
   auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
   b.insert(kernel);
-  kernel->setAttr("gdn_gpu.threads",
-                  b.getI64IntegerAttr(numWarps * gpu::warpThreads));
-  kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(minBlocks));
+  gpu::KernelFields fields(kernel);
+  fields.setThreads(numWarps * gpu::warpThreads);
+  fields.setMinBlocks(minBlocks);
   Block *entry = kernel.addEntryBlock();
   b.setInsertionPointToStart(entry);
   Block &body = source.getBody().front();
@@ -236,7 +236,7 @@ static bool isKnown(Operation *op) {
 /// is a product that tensor cores do not take, or an op that it does not take.
 static std::optional<int64_t> countWarps(func::FuncOp func) {
   int64_t rows = 0;
-  bool isPossible = func->hasAttr("gdn_tile.grid");
+  bool isPossible = bool(tile::StageFields(func).getGrid());
   func.walk([&](Operation *op) { isPossible &= isKnown(op); });
   func.walk([&](tile::MatmulOp matmul) {
     auto lhs = cast<VectorType>(matmul.getLhs().getType());
@@ -339,14 +339,13 @@ void ScheduleTileProducts::runOnOperation() {
     if (failed(kernel))
       return signalPassFailure();
     if (warpgroups && !together)
-      (*kernel)->setAttr("gdn_gpu.single_warps", UnitAttr::get(&getContext()));
+      gpu::KernelFields(*kernel).setSingleWarps();
     if (warpgroups && countCarried(func) != 0)
       (*kernel)->setAttr("gdn_gpu.allow",
                          StringAttr::get(&getContext(), allowedProductSpills));
     if ((!warpgroups || numWarps < gpu::groupWarps) &&
         finishesProducts(func, numWarps))
-      (*kernel)->setAttr("gdn_gpu.finish_products",
-                         UnitAttr::get(&getContext()));
+      gpu::KernelFields(*kernel).setFinishProducts();
     keepIfSmall(func, *kernel);
   }
 }

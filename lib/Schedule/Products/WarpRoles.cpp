@@ -100,12 +100,13 @@ bool ProductKernel::isOfRole(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 /// Whether two neighbouring blocks, which have the same chunks, can prepare
-/// every second one for both: where the last axis of the grid is two blocks
-/// that differ in what the recurrence alone does.
+/// every second one for both: where the program says that there are two, and
+/// what is prepared does not ask which of them a block is.
 bool ProductKernel::canPair() {
-  auto grid = source->getAttrOfType<ArrayAttr>("gdn_tile.grid");
-  if (!grid || grid.size() != 3 || grid[2] != b.getStringAttr("2"))
+  tile::StageFields stage(source);
+  if (stage.getSameChunks() != 2)
     return false;
+  const uint64_t axis = stage.getGrid().size() - 1;
   scf::ForOp loop = plan->loop;
   bool isKnown = true;
   DenseSet<Operation *> seen;
@@ -135,7 +136,7 @@ bool ProductKernel::canPair() {
     work.push_back(op);
   while (!work.empty()) {
     Operation *op = work.pop_back_val();
-    if (auto id = dyn_cast<tile::BlockIdOp>(op); id && id.getAxis() == 2)
+    if (auto id = dyn_cast<tile::BlockIdOp>(op); id && id.getAxis() == axis)
       return false;
     auto take = [&](Operation *inner) {
       llvm::for_each(inner->getOperands(), look);
@@ -172,11 +173,11 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   const int64_t loading = sizes.loading + sizes.scaling - scaling;
   const int64_t allWarps =
       numWarps + groupWarps + loading + sizes.gating + scaling;
-  kernel->setAttr("gdn_gpu.threads",
-                  b.getI64IntegerAttr(allWarps * gpu::warpThreads));
-  kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(1));
+  gpu::KernelFields fields(kernel);
+  fields.setThreads(allWarps * gpu::warpThreads);
+  fields.setMinBlocks(1);
   if (numWarps > groupWarps)
-    kernel->setAttr("gdn_gpu.keep_loops", b.getUnitAttr());
+    fields.setKeepLoops();
   kernel->setAttr(
       "gdn_gpu.allow",
       b.getStringAttr(numWarps > groupWarps ? manySpills : fewSpills));
@@ -185,7 +186,7 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   scalars.map(source.getBody().front().getArguments(), entry->getArguments());
 
   if (isPaired)
-    kernel->setAttr("gdn_gpu.cluster", b.getI64IntegerAttr(2));
+    fields.setCluster(2);
   auto open = [&](ArrayRef<Value> group, int64_t depth, bool paired) {
     Value leader;
     for (Value tile : group) {
@@ -196,7 +197,7 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
       leader = leader ? leader : channels[tile];
     }
   };
-  if (overlapsWith("next"))
+  if (tile::StageFields(source).overlapsWith(tile::Neighbour::next))
     gpu::ReleaseLaunchOp::create(b, source.getLoc());
   open(plan->copied, copiedDepth, /*paired=*/false);
   open(plan->vectors, gatesDepth, isPaired);
@@ -224,7 +225,7 @@ FailureOr<func::FuncOp> ProductKernel::emitRoles(RolePlan thePlan) {
   b.setInsertionPointToEnd(entry);
   // Who comes next waits for both: for all blocks of this stage, of which the
   // first waits for the other. Those that have nothing to do make room at once.
-  if (overlapsWith("last")) {
+  if (tile::StageFields(source).overlapsWith(tile::Neighbour::last)) {
     Value isFirst;
     for (int32_t axis = 0; axis < 3; ++axis) {
       Value id =

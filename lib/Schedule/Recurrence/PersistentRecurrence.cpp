@@ -2,8 +2,7 @@
 //
 // gdn-schedule-persistent-recurrence: states stream through blocks that stay.
 // See Passes.td.
-#include "Kernel/ScanStep.h"
-#include "Kernel/ScheduledKernel.h"
+#include "Recurrence/PersistentKernel.h"
 
 #include "gdn/Schedule/Passes.h"
 
@@ -20,9 +19,6 @@ using namespace mlir;
 using namespace gdn;
 
 namespace {
-
-/// Warps that scan; each other role has one.
-constexpr int64_t scanWarps = 4;
 
 /// Tiles of a channel of operands: units by which a role may be ahead.
 constexpr int64_t operandDepth = 3;
@@ -44,50 +40,6 @@ constexpr int64_t maxColumns = 192;
 /// Bytes of barriers and gaps between tiles.
 constexpr int64_t barrierBytes = 2048;
 
-enum class Role { scan, query, key, valueGates, output, states };
-
-class PersistentKernel final : public ScheduledKernel {
-public:
-  PersistentKernel(func::FuncOp source, tile::DeltaScanOp scan)
-      : ScheduledKernel(source, scan, scan, scanWarps * gpu::warpThreads) {}
-
-  /// Finds the layout. Fails without a word if the schedule does not suit the
-  /// program, with an error if none does.
-  FailureOr<bool> analyse(int64_t sharedBytes);
-  /// Bytes of an element of the state.
-  int64_t getElementBytes();
-  void emitVariant(int64_t minUnits, int64_t maxUnits);
-
-private:
-  void emitRootBlock(Block &block) override;
-  void enterOverlap() override {}
-  void emitPlainStore(tile::StoreOp store) override;
-
-  void emitRole(Role role, int64_t first, int64_t count,
-                llvm::iterator_range<Block::iterator> ops);
-  void emitStates();
-  void emitScan();
-  void emitOperands(ArrayRef<ScanRole> made);
-  void emitOutput();
-
-  SmallVector<Value> getOperands(ScanRole role);
-  SmallVector<Value> getChannelled();
-  Value createChannel(gpu::ChannelType type);
-  gpu::SharedType getTile(Value operand, ArrayRef<int64_t> shape);
-  Value receive(Value operand, ArrayRef<int64_t> shape);
-  Value receiveRow(Value operand, Attribute layout);
-  Value receiveElement(Value operand);
-  SmallVector<Value> indicesAt(ValueRange indices, int64_t dim, Value chunk);
-  scf::ForOp createChunkLoop();
-
-  tile::LoadOp load; // of the state
-  SmallVector<tile::StoreOp> stores;
-  int64_t chunkRows = 0, numChunks = 0, depth = 0;
-  Role role = Role::scan;
-  Value ring;
-  DenseMap<Value, Value> channels; // of operands and results of the scan
-};
-
 struct SchedulePersistentRecurrence final
     : gdn::impl::SchedulePersistentRecurrenceBase<
           SchedulePersistentRecurrence> {
@@ -96,7 +48,8 @@ struct SchedulePersistentRecurrence final
   void runOnOperation() override {
     SmallVector<tile::DeltaScanOp> scans;
     for (auto func : getOperation().getOps<func::FuncOp>()) {
-      if (!func->hasAttr("gdn_tile.grid") || func->hasAttr("gdn_tile.stage_of"))
+      if (!tile::StageFields(func).getGrid() ||
+          tile::StageFields(func).getStageOf())
         continue;
       SmallVector<tile::DeltaScanOp> found;
       func.walk([&](tile::DeltaScanOp scan) { found.push_back(scan); });
@@ -257,150 +210,6 @@ scf::ForOp PersistentKernel::createChunkLoop() {
   return loop;
 }
 
-//===----------------------------------------------------------------------===//
-// Roles
-//===----------------------------------------------------------------------===//
-
-/// Asks for the states of units to come, and ahead of them for what other roles
-/// will read of memory that the program writes: of the rest, units read the
-/// same.
-void PersistentKernel::emitStates() {
-  Location loc = scan.getLoc();
-  DenseSet<Value> written;
-  source.walk([&](tile::StoreOp store) { written.insert(store.getView()); });
-  FragmentEmitter warp(b, scalars);
-  for (ScanRole part : {ScanRole::query, ScanRole::key, ScanRole::value})
-    for (tile::LoadOp read : getLoads((*roles)[part].tiles))
-      if (written.contains(read.getView()))
-        warp.emitPrefetch(read);
-  auto loop = createChunkLoop();
-  auto type = cast<gpu::ChannelType>(ring.getType());
-  Value tile = gpu::AcquireOp::create(b, loc, type.getTile(), ring);
-  gpu::CopyOp::create(b, loc, scalars.lookup(load.getView()),
-                      indicesAt(load.getIndices(), load.getDims().front(),
-                                loop.getInductionVar()),
-                      load.getDims(), tile);
-  gpu::CommitOp::create(b, loc, Type(), ring);
-  b.setInsertionPointAfter(loop);
-}
-
-void PersistentKernel::emitScan() {
-  Location loc = scan.getLoc();
-  MLIRContext *context = b.getContext();
-  auto perColumn = gpu::PerColumnAttr::get(context, stateRows);
-  auto perRow = gpu::PerRowAttr::get(context, stateRows);
-  ScanToken token;
-  token.key = receiveRow(scan.getKey(), perColumn);
-  token.query = receiveRow(scan.getQuery(), perColumn);
-  if (scan.getBeta())
-    token.beta = receiveElement(scan.getBeta());
-  bool perChannel =
-      cast<VectorType>(scan.getLogDecay().getType()).getRank() == 2;
-  token.logDecay = perChannel ? receiveRow(scan.getLogDecay(), perColumn)
-                              : receiveElement(scan.getLogDecay());
-  SmallVector<int64_t> chunks = {numChunks, chunkRows};
-  Value values = receive(scan.getValue(), chunks);
-  Value outputs = gpu::AcquireOp::create(
-      b, loc, getTile(scan.getOutput(), chunks), channels[scan.getOutput()]);
-
-  auto loop = createChunkLoop();
-  Value chunk = loop.getInductionVar();
-  auto type = cast<gpu::ChannelType>(ring.getType());
-  auto state = gpu::FragmentType::get(
-      VectorType::get(type.getShape(), type.getElementType()), stateRows);
-  Value tile = gpu::ReceiveOp::create(b, loc, type.getTile(), ring);
-  Value rows = gpu::LoadSharedOp::create(b, loc, state, tile, Value());
-  auto f32Rows = VectorType::get({chunkRows}, b.getF32Type());
-  token.value = gpu::LoadSharedOp::create(
-      b, loc, gpu::FragmentType::get(f32Rows, perRow), values, chunk);
-  ScanResult next = emitScanStep(b, loc, rows, token);
-  // Not right behind the load: the next copy may overtake reads under way.
-  gpu::ReleaseOp::create(b, loc, ring);
-  gpu::StoreSharedOp::create(b, loc, next.output, outputs, chunk);
-  for (tile::StoreOp store : stores)
-    gpu::StoreOp::create(
-        b, loc, next.state, scalars.lookup(store.getView()),
-        indicesAt(store.getIndices(), store.getDims().front(), chunk),
-        store.getDims(), Value(), /*aligned=*/16);
-  b.setInsertionPointAfter(loop);
-  gpu::ReleaseOp::create(b, loc, channels[scan.getValue()]);
-  gpu::CommitOp::create(b, loc, Type(), channels[scan.getOutput()]);
-}
-
-SmallVector<Value> PersistentKernel::getOperands(ScanRole role) {
-  switch (role) {
-  case ScanRole::query:
-    return {scan.getQuery()};
-  case ScanRole::key:
-    return {scan.getKey()};
-  case ScanRole::value:
-    return {scan.getValue()};
-  case ScanRole::gates:
-    return scan.getGates();
-  default:
-    return {};
-  }
-}
-
-/// What comes to the scan, and goes from it, through a channel.
-SmallVector<Value> PersistentKernel::getChannelled() {
-  SmallVector<Value> all = {scan.getQuery(), scan.getKey(), scan.getValue()};
-  llvm::append_range(all, scan.getGates());
-  all.push_back(scan.getOutput());
-  return all;
-}
-
-/// All loads first, then what the scan waits for, then stores; those that wait
-/// for other blocks come last.
-void PersistentKernel::emitOperands(ArrayRef<ScanRole> made) {
-  Location loc = scan.getLoc();
-  FragmentEmitter warp(b, scalars);
-  SmallVector<Operation *> tiles, stored;
-  for (ScanRole part : made) {
-    llvm::append_range(tiles, (*roles)[part].tiles);
-    llvm::append_range(stored, (*roles)[part].stores);
-  }
-  SmallVector<Operation *> loads;
-  for (tile::LoadOp load : getLoads(tiles)) {
-    warp.emit(load);
-    loads.push_back(load);
-  }
-  for (ScanRole part : made) {
-    for (Operation *op : (*roles)[part].tiles)
-      if (!isa<tile::LoadOp>(op))
-        warp.emit(op);
-    for (Value operand : getOperands(part)) {
-      auto type = cast<VectorType>(operand.getType());
-      Value tile = gpu::AcquireOp::create(
-          b, loc, getTile(operand, type.getShape()), channels[operand]);
-      gpu::StoreSharedOp::create(b, loc, warp[operand], tile, Value());
-      gpu::CommitOp::create(b, loc, Type(), channels[operand]);
-    }
-  }
-  for (bool isLate : {false, true})
-    for (Operation *op : stored)
-      if (isa<scf::IfOp>(op) == isLate)
-        warp.emitStores(op, loads);
-}
-
-void PersistentKernel::emitOutput() {
-  Location loc = scan.getLoc();
-  FragmentEmitter warp(b, scalars);
-  const RoleWork &work = (*roles)[ScanRole::output];
-  for (tile::LoadOp load : getLoads(work.tiles))
-    warp.emit(load);
-  Value output = scan.getOutput();
-  Value tile = receive(output, cast<VectorType>(output.getType()).getShape());
-  warp.set(output, gpu::LoadSharedOp::create(b, loc, warp.typeOf(output), tile,
-                                             Value()));
-  gpu::ReleaseOp::create(b, loc, channels[output]);
-  for (Operation *op : work.tiles)
-    if (!isa<tile::LoadOp>(op))
-      warp.emit(op);
-  for (Operation *op : work.stores)
-    warp.emitStores(op, {});
-}
-
 void PersistentKernel::emitRootBlock(Block &block) {
   emitScalars(block);
   switch (role) {
@@ -456,27 +265,26 @@ void PersistentKernel::emitVariant(int64_t minUnits, int64_t maxUnits) {
   auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
   b.insert(kernel);
   kernel.setName((source.getName() + "_persistent").str());
-  kernel->setAttr("gdn_tile.stage_of", b.getStringAttr(source.getName()));
-  kernel->setAttr("gdn_tile.variant", b.getStringAttr("persistent"));
+  tile::StageFields stage(kernel);
+  stage.setStageOf(source.getName());
+  stage.setVariant("persistent");
   auto number = [&](int64_t value) -> Attribute {
     return b.getStrArrayAttr(StringRef(std::to_string(value)));
   };
-  Attribute units = source->getAttr("gdn_tile.grid");
+  Attribute units = stage.getGrid();
   // What it is faster by is the work ahead of the wait for the launch before.
   Attribute isDependent =
       b.getArrayAttr({number(1), b.getStrArrayAttr({"dependent"})});
-  kernel->setAttr(
-      "gdn_tile.conditions",
+  stage.setConditions(
       b.getArrayAttr({isDependent, b.getArrayAttr({number(minUnits), units}),
                       b.getArrayAttr({units, number(maxUnits)})}));
   static constexpr Role others[] = {Role::query, Role::key, Role::valueGates,
                                     Role::output, Role::states};
-  kernel->setAttr(
-      "gdn_gpu.threads",
-      b.getI64IntegerAttr((scanWarps + std::size(others)) * gpu::warpThreads));
-  kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(2));
-  kernel->setAttr("gdn_gpu.aligned_variant", b.getUnitAttr());
-  kernel->setAttr("gdn_gpu.blocks_per_sm", b.getI64IntegerAttr(2));
+  gpu::KernelFields fields(kernel);
+  fields.setThreads((scanWarps + std::size(others)) * gpu::warpThreads);
+  fields.setMinBlocks(2);
+  fields.setAlignedVariant();
+  fields.setBlocksPerSm(2);
   auto align = [&](Value view) {
     if (auto pool = dyn_cast<BlockArgument>(view))
       kernel.setArgAttr(pool.getArgNumber(), "gdn_gpu.alignment",

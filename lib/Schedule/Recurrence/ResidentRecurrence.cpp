@@ -2,8 +2,7 @@
 //
 // gdn-schedule-resident-recurrence: the state of a value head in the registers
 // of a block. See Passes.td.
-#include "Kernel/ScanStep.h"
-#include "Kernel/ScheduledKernel.h"
+#include "Recurrence/ResidentKernel.h"
 
 #include "gdn/Schedule/Passes.h"
 
@@ -29,43 +28,6 @@ constexpr llvm::StringLiteral narrowSpills =
     "spills: 18 words, behind the barrier, where nothing waits for them; at "
     "16,384 units 308 us instead of 330";
 
-class ResidentKernel final : public ScheduledKernel {
-public:
-  ResidentKernel(func::FuncOp source, tile::DeltaScanOp scan, int64_t threads,
-                 bool staysNarrow = false)
-      : ScheduledKernel(source, scan, scan, threads), staysNarrow(staysNarrow) {
-  }
-
-private:
-  bool takesPasses() const override { return !staysNarrow; }
-  bool widensRows() const override { return staysNarrow; }
-  LogicalResult check() override;
-  void emitRootBlock(Block &block) override;
-  Value getBegun(tile::LoadOp load, ScanRole role) {
-    return begun.lookup({load.getTile(), unsigned(role)});
-  }
-  void emitBegin(FragmentEmitter &warp, tile::LoadOp load, ScanRole role);
-  void emitWindows();
-  void emitOutputLoads();
-  void emitOperands(ScanRole role, ArrayRef<Value> operands);
-  ScanToken fetchToken();
-  void emitScan(FragmentEmitter &all);
-  void emitPasses();
-  Value emitPassLoad(tile::LoadOp load, Value first, gpu::FragmentType type);
-  void emitPassStores(Operation *op, Value first, Value state);
-  Value inPasses(Value buffer);
-  void emitLateStores();
-  void emitOutput();
-
-  bool staysNarrow; // a narrow state stays so in registers
-  Value zero;
-  /// Buffers of tiles whose loads a role has begun: its warp alone waits for
-  /// them.
-  DenseMap<std::pair<Value, unsigned>, Value> begun;
-  DenseMap<Value, Value> held; // fragments that one warp holds for later
-  DenseMap<Operation *, Value> tickets; // of stores of a last reader
-};
-
 struct ScheduleResidentRecurrence final
     : gdn::impl::ScheduleResidentRecurrenceBase<ScheduleResidentRecurrence> {
   using ScheduleResidentRecurrenceBase::ScheduleResidentRecurrenceBase;
@@ -79,7 +41,7 @@ struct ScheduleResidentRecurrence final
     }
     SmallVector<tile::DeltaScanOp> scans;
     for (auto func : getOperation().getOps<func::FuncOp>()) {
-      if (!func->hasAttr("gdn_tile.grid"))
+      if (!tile::StageFields(func).getGrid())
         continue;
       SmallVector<tile::DeltaScanOp> found;
       func.walk([&](tile::DeltaScanOp scan) { found.push_back(scan); });
@@ -90,7 +52,7 @@ struct ScheduleResidentRecurrence final
     }
     for (tile::DeltaScanOp scan : scans) {
       auto func = scan->getParentOfType<func::FuncOp>();
-      if (narrowUnits > 0 && !func->hasAttr("gdn_tile.stage_of") &&
+      if (narrowUnits > 0 && !tile::StageFields(func).getStageOf() &&
           failed(addNarrow(func, scan)))
         return signalPassFailure();
       FailureOr<bool> isScheduled =
@@ -120,12 +82,11 @@ LogicalResult ScheduleResidentRecurrence::addNarrow(func::FuncOp source,
   OpBuilder b(source);
   auto copy = cast<func::FuncOp>(b.clone(*source));
   copy.setName((source.getName() + "_narrow").str());
-  copy->setAttr("gdn_tile.stage_of", b.getStringAttr(source.getName()));
-  copy->setAttr("gdn_tile.variant", b.getStringAttr("narrow"));
+  tile::StageFields stage(copy);
+  stage.setStageOf(source.getName());
+  stage.setVariant("narrow");
   Attribute least = b.getStrArrayAttr(StringRef(std::to_string(narrowUnits)));
-  copy->setAttr("gdn_tile.conditions",
-                b.getArrayAttr(
-                    b.getArrayAttr({least, source->getAttr("gdn_tile.grid")})));
+  stage.setConditions(b.getArrayAttr(b.getArrayAttr({least, stage.getGrid()})));
   tile::DeltaScanOp copied;
   copy.walk([&](tile::DeltaScanOp op) { copied = op; });
   FailureOr<bool> isScheduled =
@@ -337,114 +298,6 @@ void ResidentKernel::emitScan(FragmentEmitter &all) {
   all.set(scan.getNewState(), next.state);
 }
 
-/// The rows of the state that a pass loads, from `first` on: of those that
-/// the load has, where it does not have all.
-Value ResidentKernel::emitPassLoad(tile::LoadOp load, Value first,
-                                   gpu::FragmentType type) {
-  SmallVector<Value> at = llvm::map_to_vector(
-      load.getIndices(), [&](Value index) { return lookup(index); });
-  int64_t rowDim = load.getDims().front();
-  at[rowDim] = arith::AddIOp::create(b, load.getLoc(), at[rowDim], first);
-  Value view = lookup(load.getView()), rows;
-  if (load.getRows()) {
-    auto count =
-        arith::ConstantIndexOp::create(b, load.getLoc(), type.getDimSize(0));
-    Value left =
-        arith::SubIOp::create(b, load.getLoc(), lookup(load.getRows()), first);
-    left = arith::MaxSIOp::create(b, load.getLoc(), left, zero);
-    rows = arith::MinSIOp::create(b, load.getLoc(), left, count);
-  }
-  return gpu::LoadOp::create(b, load.getLoc(), type, view, at, load.getDims(),
-                             rows, getAlignment(view));
-}
-
-/// The stores of the new state, of the rows of a pass alone: `op` is a store,
-/// or a branch around some.
-void ResidentKernel::emitPassStores(Operation *op, Value first, Value state) {
-  if (auto store = dyn_cast<tile::StoreOp>(op)) {
-    SmallVector<Value> at = llvm::map_to_vector(
-        store.getIndices(), [&](Value index) { return lookup(index); });
-    int64_t rowDim = store.getDims().front();
-    at[rowDim] = arith::AddIOp::create(b, op->getLoc(), at[rowDim], first);
-    Value view = lookup(store.getView());
-    gpu::StoreOp::create(b, op->getLoc(), state, view, at, store.getDims(),
-                         Value(), getAlignment(view));
-    return;
-  }
-  auto branch = cast<scf::IfOp>(op);
-  auto copy = scf::IfOp::create(b, op->getLoc(), lookup(branch.getCondition()),
-                                /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(copy.thenBlock());
-  IRMapping outside = scalars;
-  for (Operation &inner : branch.thenBlock()->without_terminator())
-    if (isa<tile::StoreOp, scf::IfOp>(inner))
-      emitPassStores(&inner, first, state);
-    else
-      b.clone(inner, scalars);
-  scalars = outside;
-}
-
-/// A row in shared memory as a matrix with a row per pass.
-Value ResidentKernel::inPasses(Value buffer) {
-  auto type = cast<gpu::SharedType>(buffer.getType());
-  int64_t rows = type.getShape().back() / numPasses;
-  auto pieces = VectorType::get({numPasses, rows}, type.getElementType());
-  return gpu::ReshapeOp::create(b, scan.getLoc(), gpu::SharedType::get(pieces),
-                                buffer);
-}
-
-/// The scan of the token on one block of rows after another: rows of the state
-/// do not depend on each other.
-void ResidentKernel::emitPasses() {
-  Location loc = scan.getLoc();
-  auto perRow = gpu::PerRowAttr::get(b.getContext(), stateRows);
-  auto state = cast<VectorType>(scan.getState().getType());
-  int64_t rows = state.getDimSize(0) / numPasses;
-  auto part =
-      VectorType::get({rows, state.getDimSize(1)}, state.getElementType());
-  auto rowValues = VectorType::get({rows}, b.getF32Type());
-  const RoleWork &work = (*roles)[ScanRole::state];
-  ScanToken token = fetchToken();
-  Value values = inPasses(shared[scan.getValue()]);
-  Value outputs = inPasses(shared[scan.getOutput()]);
-  auto index = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(b, loc, value);
-  };
-  auto loop = scf::ForOp::create(b, loc, zero, index(numPasses), index(1));
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  Value pass = loop.getInductionVar();
-  Value first = arith::MulIOp::create(b, loc, pass, index(rows));
-  Value loaded = emitPassLoad(cast<tile::LoadOp>(work.tiles.front()), first,
-                              gpu::FragmentType::get(part, stateRows));
-  token.value = gpu::LoadSharedOp::create(
-      b, loc, gpu::FragmentType::get(rowValues, perRow), values, pass);
-  ScanResult next = emitScanStep(b, loc, loaded, token);
-  gpu::StoreSharedOp::create(b, loc, next.output, outputs, pass);
-  for (Operation *op : work.stores)
-    emitPassStores(op, first, next.state);
-}
-
-/// In passes the state is what one op loads, and what is stored as it is.
-LogicalResult ResidentKernel::check() {
-  if (numPasses == 1)
-    return success();
-  const RoleWork &work = (*roles)[ScanRole::state];
-  auto load = work.tiles.size() == 1 ? dyn_cast<tile::LoadOp>(work.tiles[0])
-                                     : tile::LoadOp();
-  bool ok = load && llvm::is_sorted(load.getDims());
-  for (Operation *op : work.stores)
-    op->walk([&](tile::StoreOp store) {
-      ok &= store.getTile() == scan.getNewState() && !store.getRows() &&
-            llvm::is_sorted(store.getDims());
-    });
-  if (ok)
-    return success();
-  return scan.emitOpError("expects a state of more than one pass to be loaded "
-                          "and stored whole and as it is");
-}
-
 /// What follows the scan, in the last warp.
 void ResidentKernel::emitOutput() {
   gpu::WarpsOp warps = enterWarps(ScanRole::output);
@@ -475,7 +328,7 @@ void ResidentKernel::emitOutput() {
 void ResidentKernel::emitRootBlock(Block &block) {
   emitScalars(block);
   if (staysNarrow) {
-    entry->getParentOp()->setAttr("gdn_gpu.rows_apart", b.getUnitAttr());
+    gpu::KernelFields(entry->getParentOp()).setRowsApart();
     entry->getParentOp()->setAttr("gdn_gpu.allow",
                                   b.getStringAttr(narrowSpills));
   }
@@ -492,7 +345,7 @@ void ResidentKernel::emitRootBlock(Block &block) {
   bool hasOneDecay =
       cast<VectorType>(scan.getLogDecay().getType()).getRank() == 1;
   if (!isNarrow && hasOneDecay && numPasses == 1)
-    entry->getParentOp()->setAttr("gdn_gpu.aligned_variant", b.getUnitAttr());
+    gpu::KernelFields(entry->getParentOp()).setAlignedVariant();
 
   FragmentEmitter all(b, scalars, stateRows);
   const RoleWork &state = (*roles)[ScanRole::state];

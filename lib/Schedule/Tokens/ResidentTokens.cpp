@@ -65,12 +65,13 @@ struct ScheduleResidentTokens final
     }
     SmallVector<std::pair<tile::DeltaScanOp, scf::ForOp>> recurrences;
     for (auto func : getOperation().getOps<func::FuncOp>()) {
-      if (!func->hasAttr("gdn_tile.grid"))
+      if (!tile::StageFields(func).getGrid())
         continue;
       SmallVector<tile::DeltaScanOp> found;
       func.walk([&](tile::DeltaScanOp scan) { found.push_back(scan); });
       if (found.size() == 1)
-        if (scf::ForOp loop = getTokenLoop(found[0]))
+        if (auto loop = dyn_cast<scf::ForOp>(found[0]->getParentOp());
+            loop && tile::isTokenLoop(loop))
           recurrences.push_back({found[0], loop});
     }
     for (auto [scan, loop] : recurrences) {
@@ -350,9 +351,9 @@ void TokensKernel::emitOutput(Value first, Value count) {
 
 void TokensKernel::emitRootBlock(Block &block) {
   Operation *kernel = entry->getParentOp();
-  kernel->setAttr("gdn_gpu.keep_loops", b.getUnitAttr());
+  gpu::KernelFields(kernel).setKeepLoops();
   if (ownsByHistory()) {
-    kernel->setAttr("gdn_gpu.aligned_variant", b.getUnitAttr());
+    gpu::KernelFields(kernel).setAlignedVariant();
     kernel->setAttr("gdn_gpu.allow",
                     b.getStringAttr(blockTokens == 4 ? allowedTokenSpills
                                                      : allowedFewSpills));

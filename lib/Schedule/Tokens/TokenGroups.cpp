@@ -83,7 +83,7 @@ struct ScheduleTokenGroups final
   /// The size of the last axis of the grid, if it is a number and the program
   /// is one of token groups.
   static std::optional<int64_t> countWarps(func::FuncOp func) {
-    auto grid = func->getAttrOfType<ArrayAttr>("gdn_tile.grid");
+    ArrayAttr grid = tile::StageFields(func).getGrid();
     int64_t size = 0;
     if (!grid || grid.size() < 2 ||
         cast<StringAttr>(grid[grid.size() - 1])
@@ -225,15 +225,14 @@ void TokenGroupsKernel::emit(int64_t minBlocks) {
   b.setInsertionPoint(source);
   auto kernel = cast<func::FuncOp>(source->cloneWithoutRegions());
   b.insert(kernel);
-  kernel->setAttr("gdn_gpu.threads",
-                  b.getI64IntegerAttr(numWarps * gpu::warpThreads));
-  kernel->setAttr("gdn_gpu.min_blocks", b.getI64IntegerAttr(minBlocks));
+  gpu::KernelFields fields(kernel);
+  fields.setThreads(numWarps * gpu::warpThreads);
+  fields.setMinBlocks(minBlocks);
   // Some types and dimensions take a few registers more.
   kernel->setAttr("gdn_gpu.fewer_blocks", b.getUnitAttr());
-  ArrayRef<Attribute> grid =
-      source->getAttrOfType<ArrayAttr>("gdn_tile.grid").getValue();
+  ArrayRef<Attribute> grid = tile::StageFields(source).getGrid().getValue();
   lastAxis = grid.size() - 1;
-  kernel->setAttr("gdn_tile.grid", b.getArrayAttr(grid.drop_back()));
+  tile::StageFields(kernel).setGrid(b.getArrayAttr(grid.drop_back()));
   Block *entry = kernel.addEntryBlock();
   b.setInsertionPointToStart(entry);
   auto each = gpu::EachWarpOp::create(b, loc, TypeRange(), 0, numWarps);

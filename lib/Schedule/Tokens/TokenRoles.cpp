@@ -6,36 +6,10 @@
 // same rows.
 #include "Tokens/TokenRoles.h"
 
-#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace gdn;
-
-scf::ForOp gdn::getTokenLoop(tile::DeltaScanOp scan) {
-  auto loop = dyn_cast<scf::ForOp>(scan->getParentOp());
-  APInt step;
-  if (!loop || !matchPattern(loop.getStep(), m_ConstantInt(&step)) ||
-      step != cast<VectorType>(scan.getKey().getType()).getDimSize(0))
-    return nullptr;
-  // What follows the last token is not taken, nor have several tokens whose
-  // states are kept: those come one by one.
-  if (!loop->use_empty() || (step != 1 && !scan.getDeltas()))
-    return nullptr;
-  return loop;
-}
-
-bool gdn::hasAtMost(scf::ForOp loop, int64_t tokens) {
-  auto end = loop.getUpperBound().getDefiningOp<arith::MinSIOp>();
-  if (!end)
-    return false;
-  return llvm::any_of(end->getOperands(), [&](Value bound) {
-    APInt most;
-    auto sum = bound.getDefiningOp<arith::AddIOp>();
-    return sum && sum.getLhs() == loop.getLowerBound() &&
-           matchPattern(sum.getRhs(), m_ConstantInt(&most)) && most.sle(tokens);
-  });
-}
 
 DenseSet<Value> gdn::findTokenTiles(scf::ForOp loop) {
   DenseSet<Value> tiles;

@@ -13,15 +13,6 @@
 
 namespace gdn {
 
-/// The loop over the tokens of a row, one by one or several at once, and
-/// keeps nothing behind the last; null if `scan` stands in no such loop.
-mlir::scf::ForOp getTokenLoop(tile::DeltaScanOp scan);
-
-/// Whether the program says that `loop` has at most so many tokens: by
-/// an end that is the smaller of some number and a sum of its begin and a
-/// constant.
-bool hasAtMost(mlir::scf::ForOp loop, int64_t tokens);
-
 /// Tiles of the body of `loop` with a row, or an element, for the token.
 llvm::DenseSet<mlir::Value> findTokenTiles(mlir::scf::ForOp loop);
 

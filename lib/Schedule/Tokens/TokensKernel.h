@@ -33,10 +33,13 @@ public:
   TokensKernel(mlir::func::FuncOp source, tile::DeltaScanOp scan,
                mlir::scf::ForOp loop, int64_t threads)
       : ScheduledKernel(source, scan, loop, threads), loop(loop),
-        blockTokens(hasAtMost(loop, 4) ? 4 : 8),
-        isOneBlock(hasAtMost(loop, blockTokens)) {}
+        blockTokens(mostTokens(loop) <= 4 ? 4 : 8),
+        isOneBlock(mostTokens(loop) <= blockTokens) {}
 
 private:
+  static int64_t mostTokens(mlir::scf::ForOp loop) {
+    return tile::getMostTokens(loop).value_or(INT64_MAX);
+  }
   void emitRootBlock(mlir::Block &block) override;
   std::optional<int64_t> getOwnLanes() override;
   void chooseWarps(int64_t &minBlocks) override;

@@ -31,7 +31,7 @@ struct LinearForm {
   std::optional<int64_t> evaluate(const std::vector<int64_t> &symbols) const;
 
   /// The form as text, as in gdn.dims, for example "256*Hk + 256*Hv" or "N +
-  /// 1". Quotients are written as in gdn_tile.grid: "T floordiv 64 + N".
+  /// 1". Quotients are written as in grids: "T floordiv 64 + N".
   std::string toString(const std::vector<std::string> &symbolNames) const;
 };
 

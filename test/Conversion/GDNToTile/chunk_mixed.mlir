@@ -12,7 +12,7 @@
 // UNKNOWN: Cannot find option named 'half'
 
 // CHECK-LABEL: func.func @prefill
-//  CHECK-SAME:   gdn_tile.facts = {chunk = "32", chunk_from = "1", precision = "mixed"}
+//  CHECK-SAME:   facts = {chunk = "32", chunk_from = "1", precision = "mixed"}
 //   CHECK-DAG:   %[[SIXTEENTH:.+]] = arith.constant dense<6.250000e-02> : vector<{{16|64}}xf32>
 // The state in, times 1/16.
 //       CHECK:   gdn_tile.load {{.*}}vector<64x16xf32>
@@ -60,7 +60,7 @@
 
 // Keys, queries and the state in the type of the keys in memory.
 //    IO-LABEL: func.func @prefill
-//     IO-SAME:   gdn_tile.facts = {chunk = "32", chunk_from = "1", precision = "mixed-io"}
+//     IO-SAME:   facts = {chunk = "32", chunk_from = "1", precision = "mixed-io"}
 //          IO:   gdn_tile.matmul {{.*}} : vector<32x16xbf16>, vector<16x32xbf16> -> vector<32x32xf32>
 //          IO:   gdn_tile.matmul {{.*}} : vector<32x16xbf16>, vector<16x32xbf16> -> vector<32x32xf32>
 //          IO:   gdn_tile.tri_inverse %{{.+}} : vector<32x32xf16>
@@ -72,7 +72,7 @@
 //          IO:   gdn_tile.matmul transpose {{.*}} : vector<32x16xf16>, vector<32x64xf16> -> vector<16x64xf32>
 
 //   F32-LABEL: func.func @prefill
-//    F32-SAME:   gdn_tile.facts = {chunk = "32", chunk_from = "1", precision = "f32"}
+//    F32-SAME:   facts = {chunk = "32", chunk_from = "1", precision = "f32"}
 //         F32:   gdn_tile.tri_inverse %{{.+}} : vector<32x32xf32>
 //         F32:   gdn_tile.matmul transpose {{.*}} : vector<32x16xf32>, vector<32x64xf32> -> vector<16x64xf32>
 func.func @prefill(

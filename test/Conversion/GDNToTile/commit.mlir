@@ -12,8 +12,8 @@
 //  CHECK-SAME:   %[[CONVS:[a-z0-9]+]]: memref<?x?x?xf16, {{[^{]+}} {gdn.name = "conv_pool"}
 //  CHECK-SAME:   %[[STATES:[a-z0-9]+]]: memref<?x?x64x16xbf16, {{[^{]+}} {gdn.name = "state_pool"}
 //  CHECK-SAME:   %[[KEYS:[a-z0-9]+]]: memref<?x?x?x16xf32, {{[^{]+}} {gdn.name = "pending_keys"}
-//  CHECK-SAME:   gdn_tile.grid = ["N", "Hv"]
-//  CHECK-SAME:   gdn_tile.multiples = ["Hv", "Hk"]
+//  CHECK-SAME:   grid = ["N", "Hv"]
+//  CHECK-SAME:   multiples = ["Hv", "Hk"]
 //       CHECK:   %[[N:.+]] = gdn_tile.block_id 0
 //       CHECK:   %[[H:.+]] = gdn_tile.block_id 1
 //       CHECK:   memref.load %[[SLOTS]][%[[N]]]
@@ -53,7 +53,7 @@ func.func @commit(
 
 // A convolution alone has no heads.
 // CHECK-LABEL: func.func @windows(
-//  CHECK-SAME:   gdn_tile.grid = ["N", "1"]
+//  CHECK-SAME:   grid = ["N", "1"]
 //   CHECK-NOT:   delta_fold
 //       CHECK:   gdn_tile.store
 func.func @windows(

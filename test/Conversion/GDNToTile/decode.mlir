@@ -18,7 +18,7 @@
 //  CHECK-SAME:   %[[CONV:[a-z0-9]+]]: memref<?x?x3xbf16, {{.+}}> {gdn.name = "conv_pool"}, %[[CONV_NULL:[a-z0-9]+]]: index {gdn.name = "conv_pool_null_slot"}
 //  CHECK-SAME:   %[[STATES:[a-z0-9]+]]: memref<?x?x64x32xf32, strided<[?, ?, ?, 1], offset: ?>> {gdn.name = "state_pool"}, %[[STATES_NULL:[a-z0-9]+]]: index {gdn.name = "state_pool_null_slot"}
 //  CHECK-SAME:   %[[OUT:[a-z0-9]+]]: memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>> {gdn.name = "out"}
-//  CHECK-SAME:   gdn_tile.grid = ["N", "Hk"], gdn_tile.multiples = ["Hv", "Hk"], gdn_tile.symbols = ["N", "Hk", "Hv", "P"]
+//  CHECK-SAME:   grid = ["N", "Hk"], multiples = ["Hv", "Hk"], symbols = ["N", "Hk", "Hv", "P"]
 
 // The block of one key head is 32 + 32 + 64 R + 64 R columns.
 //   CHECK-DAG:   %[[C0:.+]] = arith.constant 0 : index

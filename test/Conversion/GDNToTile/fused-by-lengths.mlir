@@ -10,11 +10,11 @@
 // SPLIT-NOT: by-lengths
 
 // CHECK-LABEL: func.func @prefill__inter_chunk_by_lengths_1(
-//  CHECK-SAME:   gdn_tile.bits = "fused"
-//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["2"], ["N"]], {{\[}}["N"], ["8"]], {{\[}}["51", "workers"], ["100", "N", "Hv"]], {{\[}}["N", "Hv"], ["workers"]], {{\[}}["4096", "N"], ["T"]]]
-//  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hv"]
-//  CHECK-SAME:   gdn_tile.overlaps = "next"
-//  CHECK-SAME:   gdn_tile.variant = "fused-by-lengths"
+//  CHECK-SAME:   bits = "fused"
+//  CHECK-SAME:   conditions = {{\[\[}}["2"], ["N"]], {{\[}}["N"], ["8"]], {{\[}}["51", "workers"], ["100", "N", "Hv"]], {{\[}}["N", "Hv"], ["workers"]], {{\[}}["4096", "N"], ["T"]]]
+//  CHECK-SAME:   grid = ["N + 1", "Hv"]
+//  CHECK-SAME:   overlaps = "next"
+//  CHECK-SAME:   variant = "fused-by-lengths"
 // The longest row, its tokens, those of all, the last bound.
 //       CHECK:   %[[ROWS:.+]]:4 = scf.for %[[ROW:.+]] = %c0 to %{{.+}} step %c1 iter_args(%[[AT:.+]] = %c0, %[[MOST:.+]] = %c0, %[[ALL:.+]] = %c0, %[[LAST:.+]] = %{{.+}}) -> (index, index, index, index)
 //       CHECK:     %[[TOKENS:.+]] = arith.subi %{{.+}}, %[[LAST]]
@@ -36,9 +36,9 @@
 //       CHECK:     -> (vector<128x64xf32>)
 
 // CHECK-LABEL: func.func @prefill__inter_chunk_by_lengths_2(
-//  CHECK-SAME:   gdn_tile.bits = "fused"
-//  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hv", "2"]
-//  CHECK-SAME:   gdn_tile.overlaps = "last"
+//  CHECK-SAME:   bits = "fused"
+//  CHECK-SAME:   grid = ["N + 1", "Hv", "2"]
+//  CHECK-SAME:   overlaps = "last"
 //       CHECK:   %[[PARTS:.+]] = arith.cmpi ult, %{{.+}}, %{{.+}}
 //       CHECK:   scf.if
 //       CHECK:     -> (vector<64x64xf32>)

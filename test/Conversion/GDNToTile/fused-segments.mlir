@@ -10,11 +10,11 @@
 // LEAST: expects the option 'variants' to hold variants of prefill, but of 'fused-segments-2:fused=2;segments=2': expected at least 3 segments of a fused variant, got 2
 
 // CHECK-LABEL: func.func @prefill__maps_fused_segments_9(
-//  CHECK-SAME:   gdn_tile.bits = "fused-segments-9"
-//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["16", "Hv"], ["workers"]], {{\[}}["N"], ["2"]], {{\[}}["4608"], ["T"]]]
-//  CHECK-SAME:   gdn_tile.grid = ["N + 9", "Hv", "2"]
-//  CHECK-SAME:   gdn_tile.overlaps = "next"
-//  CHECK-SAME:   gdn_tile.workspace = {{\[\[}}"N + 9", "Hv", "128", "128", "4"], ["N + 9", "Hv", "128", "128", "2"]]
+//  CHECK-SAME:   bits = "fused-segments-9"
+//  CHECK-SAME:   conditions = {{\[\[}}["16", "Hv"], ["workers"]], {{\[}}["N"], ["2"]], {{\[}}["4608"], ["T"]]]
+//  CHECK-SAME:   grid = ["N + 9", "Hv", "2"]
+//  CHECK-SAME:   overlaps = "next"
+//  CHECK-SAME:   workspace = {{\[\[}}"N + 9", "Hv", "128", "128", "4"], ["N + 9", "Hv", "128", "128", "2"]]
 // Of two rows the longer one has one segment less if the other has but one.
 //       CHECK:   %[[PAIR:.+]] = arith.cmpi eq, %{{.+}}, %c2
 //       CHECK:   scf.if %[[PAIR]] -> (index) {
@@ -32,23 +32,23 @@
 //   CHECK-NOT:     gdn_tile.store
 //       CHECK:     scf.yield
 // CHECK-LABEL: func.func @prefill__first_fused_segments_9(
-//  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hv", "2"]
-//  CHECK-SAME:   gdn_tile.overlaps = "last"
+//  CHECK-SAME:   grid = ["N + 1", "Hv", "2"]
+//  CHECK-SAME:   overlaps = "last"
 //       CHECK:   scf.for {{.*}} -> (vector<64x128xf32>)
 //       CHECK:     gdn_tile.tri_inverse
 //       CHECK:     gdn_tile.store
 //       CHECK:     scf.yield
 // CHECK-LABEL: func.func @prefill__scan_fused_segments_9(
-//   CHECK-NOT:   gdn_tile.overlaps
+//   CHECK-NOT:   overlaps
 // CHECK-LABEL: func.func @prefill__inter_chunk_fused_segments_9(
-//   CHECK-NOT:   gdn_tile.overlaps
-//  CHECK-SAME:   gdn_tile.grid = ["N + 9", "Hv", "2"]
+//   CHECK-NOT:   overlaps
+//  CHECK-SAME:   grid = ["N + 9", "Hv", "2"]
 //       CHECK:   scf.for {{.*}} -> (vector<64x128xf32>)
 
 // CHECK-LABEL: func.func @prefill__maps_fused_segments_4(
-//   CHECK-NOT:   gdn_tile.overlaps
-//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["5", "Hv"], ["workers"]], {{\[}}["N"], ["2"]], {{\[}}["3072"], ["T"]], {{\[}}["workers"], ["8", "Hv"]]]
-//  CHECK-SAME:   gdn_tile.grid = ["N + 4", "Hv", "2"]
+//   CHECK-NOT:   overlaps
+//  CHECK-SAME:   conditions = {{\[\[}}["5", "Hv"], ["workers"]], {{\[}}["N"], ["2"]], {{\[}}["3072"], ["T"]], {{\[}}["workers"], ["8", "Hv"]]]
+//  CHECK-SAME:   grid = ["N + 4", "Hv", "2"]
 //   CHECK-NOT: func.func @prefill__first_fused_segments_4(
 // All maps of a row at once, and what a segment adds a product ahead.
 // CHECK-LABEL: func.func @prefill__scan_fused_segments_4(
@@ -64,7 +64,7 @@
 //       CHECK:   gdn_tile.store %[[M3]], {{.+}} rows(%{{.+}})
 //   CHECK-NOT:   gdn_tile.matmul
 // CHECK-LABEL: func.func @prefill__inter_chunk_fused_segments_4(
-//  CHECK-SAME:   gdn_tile.grid = ["N + 5", "Hv"]
+//  CHECK-SAME:   grid = ["N + 5", "Hv"]
 //       CHECK:   scf.for {{.*}} -> (vector<128x128xf32>)
 func.func @prefill(
     %q: tensor<?x?x128xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "128"]},

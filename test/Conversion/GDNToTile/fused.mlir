@@ -9,11 +9,11 @@
 // NEGATIVE: expected 'fused' to be at least 1, got '-1'
 
 // CHECK-LABEL: func.func @prefill__inter_chunk_fused(
-//  CHECK-SAME:   gdn_tile.conditions = {{\[\[\["256", "N"\], \["T"\]\]}}, {any = [
+//  CHECK-SAME:   conditions = {{\[\[\["256", "N"\], \["T"\]\]}}, {any = [
 //  CHECK-SAME:     {{\[\[\["51", "workers"\], \["100", "N", "Hv"\]\], \[\["N", "Hv"\], \["workers"\]\]\]}},
 //  CHECK-SAME:     {{\[\[\["150", "workers"\], \["100", "N", "Hv"\]\], \[\["N", "Hv"\], \["2", "workers"\]\]\]}},
 //  CHECK-SAME:     {{\[\[\["220", "workers"\], \["100", "N", "Hv"\]\]\]}}]}]
-//  CHECK-SAME:   gdn_tile.variant = "fused", gdn_tile.workspace = []
+//  CHECK-SAME:   variant = "fused", workspace = []
 //       CHECK:   scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c64 iter_args(%[[S:.+]] = %{{.+}}) -> (vector<128x64xf32>)
 // CHECK-COUNT-5:     gdn_tile.load
 //       CHECK:     gdn_tile.prefix_sum
@@ -30,16 +30,16 @@
 // Half of the values each, for fewer rows and heads; and where a wave of whole heads would
 // be half empty, for 100 to 150 hundredths of the multiprocessors.
 // CHECK-LABEL: func.func @prefill__inter_chunk_fused_v_split_2(
-//  CHECK-SAME:   gdn_tile.conditions = {{\[\[\["256", "N"\], \["T"\]\]}}, {any = [
+//  CHECK-SAME:   conditions = {{\[\[\["256", "N"\], \["T"\]\]}}, {any = [
 //  CHECK-SAME:     {{\[\[\["12", "workers"\], \["100", "N", "Hv"\]\], \[\["2", "N", "Hv"\], \["workers"\]\]\]}},
 //  CHECK-SAME:     {{\[\[\["100", "workers"\], \["100", "N", "Hv"\]\], \[\["2", "N", "Hv"\], \["3", "workers"\]\]\]}}]}]
-//  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hv", "2"]
-//  CHECK-SAME:   gdn_tile.variant = "fused-v-split-2"
+//  CHECK-SAME:   grid = ["N + 1", "Hv", "2"]
+//  CHECK-SAME:   variant = "fused-v-split-2"
 //       CHECK:   -> (vector<64x64xf32>)
 
 // What finds its chunks prepared comes behind.
 // CHECK-LABEL: func.func @prefill__intra_chunk(
-//  CHECK-SAME:   gdn_tile.variant = "staged"
+//  CHECK-SAME:   variant = "staged"
 // CHECK-LABEL: func.func @prefill__inter_chunk(
 func.func @prefill(
     %q: tensor<?x?x64xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "64"]},

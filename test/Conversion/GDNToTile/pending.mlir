@@ -18,8 +18,8 @@
 //  CHECK-SAME:   %[[KEYS:[a-z0-9]+]]: memref<?x?x?x16xf32, {{[^{]+}} {gdn.name = "pending_keys"}
 //  CHECK-SAME:   %[[DELTAS:[a-z0-9]+]]: memref<?x?x?x64xf32, {{[^{]+}} {gdn.name = "pending_deltas"}
 //  CHECK-SAME:   %[[DECAYS:[a-z0-9]+]]: memref<?x?x?xf32, {{[^{]+}} {gdn.name = "pending_decays"}
-//  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hk"]
-//   CHECK-NOT:   gdn_tile.facts
+//  CHECK-SAME:   grid = ["N + 1", "Hk"]
+//   CHECK-NOT:   facts
 // A row is skipped where its count is none.
 //       CHECK:   memref.load %[[ACCEPTED]]
 //       CHECK:   %[[COUNT:.+]] = arith.index_cast
@@ -68,7 +68,7 @@
 // A block per value head: who writes what the key head has is settled when all of
 // its blocks have read, by one question.
 // HEADS-LABEL: func.func @verify(
-//  HEADS-SAME:   gdn_tile.groups = ["2", "N + 1", "Hk"]
+//  HEADS-SAME:   groups = ["2", "N + 1", "Hk"]
 //       HEADS:   rows(%{{.+}}) : {{.*}} vector<8x16xf32>
 //       HEADS:   %[[LAST:.+]] = gdn_tile.last_in_group
 //   HEADS-NOT:   gdn_tile.last_in_group

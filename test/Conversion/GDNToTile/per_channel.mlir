@@ -9,7 +9,7 @@
 //  CHECK-SAME:   %[[A:[a-z0-9]+]]: memref<?x?x32xbf16, strided<[?, ?, 1], offset: ?>> {gdn.name = "a"}
 //  CHECK-SAME:   %[[A_LOG:[a-z0-9]+]]: memref<?xf32, strided<[1], offset: ?>> {gdn.name = "A_log"}
 //  CHECK-SAME:   %[[DT:[a-z0-9]+]]: memref<?x32xf32, strided<[?, 1], offset: ?>> {gdn.name = "dt_bias"}
-//       CHECK:   %[[A_HEADS:.+]] = memref.reinterpret_cast %[[A]]
+//       CHECK:   %[[A_HEADS:.+]] = memref.expand_shape %[[A]]
 //       CHECK:   %[[BIAS:.+]] = gdn_tile.load %[[DT]][%[[HEAD:.+]], %{{.+}}] dims [1] : {{.+}}, vector<32xf32>
 //       CHECK:   gdn_tile.load %{{.+}} dims [0, 3] rows(%{{.+}}) : {{.+}}, vector<1x32xbf16>
 //       CHECK:   %[[RATE:.+]] = memref.load %[[A_LOG]][%[[HEAD]]]

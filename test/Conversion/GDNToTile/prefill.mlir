@@ -11,16 +11,17 @@
 //  CHECK-SAME:   %[[V:[a-z0-9]+]]: memref<?x?x32xbf16, strided<[?, ?, 1], offset: ?>> {gdn.name = "v"}
 //  CHECK-SAME:   %[[CU:[a-z0-9]+]]: memref<?xi32, strided<[1], offset: ?>> {gdn.name = "cu_seqlens"}
 //  CHECK-SAME:   %[[STATES:[a-z0-9]+]]: memref<?x?x32x32xbf16, strided<[?, ?, ?, 1], offset: ?>> {gdn.name = "state_pool"}
-//  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hk"]
+//  CHECK-SAME:   grid = ["N + 1", "Hk"]
 
 //   CHECK-DAG:   %[[NO_SLOT:.+]] = arith.constant -1 : index
 //   CHECK-DAG:   %[[C0:.+]] = arith.constant 0 : index
 //   CHECK-DAG:   %[[C8:.+]] = arith.constant 8 : index
 
 // Value heads are grouped by the key head that they share.
-//       CHECK:   %{{.+}}, %{{.+}}, %{{.+}}:3, %[[STRIDE:.+]]:3 = memref.extract_strided_metadata %[[V]]
-//       CHECK:   %[[GROUP:.+]] = arith.muli %[[STRIDE]]#1, %[[R:.+]] : index
-//       CHECK:   memref.reinterpret_cast %[[V]] to {{.+}} strides: [%[[STRIDE]]#0, %[[GROUP]], %[[STRIDE]]#1, 1]
+//       CHECK:   %[[HEADS:.+]] = memref.dim %[[V]], %c1
+//       CHECK:   %[[R:.+]] = arith.divui %[[HEADS]], %{{.+}} : index
+//       CHECK:   %[[GROUPS:.+]] = arith.divui %[[HEADS]], %[[R]] : index
+//       CHECK:   memref.expand_shape %[[V]] {{\[\[}}0], [1, 2], [3]] output_shape [%{{.+}}, %[[GROUPS]], %[[R]], 32]
 
 // The bounds lie inside the tokens, whatever cu_seqlens holds.
 //       CHECK:   %[[N:.+]] = gdn_tile.block_id 0

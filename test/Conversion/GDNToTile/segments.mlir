@@ -11,18 +11,18 @@
 
 // The one-pass program knows nothing of it.
 // CHECK-LABEL: func.func @prefill(
-//   CHECK-NOT:   gdn_tile.variant
+//   CHECK-NOT:   variant
 
 // CHECK-LABEL: func.func @prefill__maps(
 //  CHECK-SAME:   %[[K:[a-z0-9]+]]: memref<?x?x32xbf16, strided<[?, ?, 1], offset: ?>> {gdn.name = "k"}
 //  CHECK-SAME:   %[[CONV:[a-z0-9]+]]: memref<?x?x3xbf16, strided<[?, ?, ?], offset: ?>> {gdn.name = "conv_pool"}
 //  CHECK-SAME:   %[[POOL:[a-z0-9]+]]: memref<?x?x32x32xbf16, strided<[?, ?, ?, 1], offset: ?>> {gdn.name = "state_pool"}
 //  CHECK-SAME:   %[[STATES:[a-z0-9]+]]: memref<?x?x2x32x32xf32>, %[[MAPS:[a-z0-9]+]]: memref<?x?x1x32x32xf32>)
-//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["2", "N", "Hk"], ["workers"]], {{\[}}["100", "N"], ["T"]]]
-//  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hk", "2"]
-//  CHECK-SAME:   gdn_tile.stage_of = "prefill"
-//  CHECK-SAME:   gdn_tile.variant = "segments"
-//  CHECK-SAME:   gdn_tile.workspace = {{\[\[}}"N", "Hv", "2", "32", "32", "4"], ["N", "Hv", "1", "32", "32", "4"]]
+//  CHECK-SAME:   conditions = {{\[\[}}["2", "N", "Hk"], ["workers"]], {{\[}}["100", "N"], ["T"]]]
+//  CHECK-SAME:   grid = ["N + 1", "Hk", "2"]
+//  CHECK-SAME:   stage_of = "prefill"
+//  CHECK-SAME:   variant = "segments"
+//  CHECK-SAME:   workspace = {{\[\[}}"N", "Hv", "2", "32", "32", "4"], ["N", "Hv", "1", "32", "32", "4"]]
 //   CHECK-DAG:   %[[C0:.+]] = arith.constant 0 : index
 //   CHECK-DAG:   %[[ROW:.+]] = gdn_tile.block_id 0
 //   CHECK-DAG:   %[[SEGMENT:.+]] = gdn_tile.block_id 2
@@ -77,7 +77,7 @@
 
 // CHECK-LABEL: func.func @prefill__scan(
 //  CHECK-SAME:   %[[STATES:[a-z0-9]+]]: memref<?x?x2x32x32xf32>, %[[MAPS:[a-z0-9]+]]: memref<?x?x1x32x32xf32>)
-//  CHECK-SAME:   gdn_tile.grid = ["N", "Hv"]
+//  CHECK-SAME:   grid = ["N", "Hv"]
 //       CHECK:     %[[COUNT:.+]] = arith.ceildivui
 //       CHECK:     %[[START:.+]] = gdn_tile.load %[[STATES]]
 //       CHECK:     %[[LAST:.+]] = arith.subi
@@ -92,7 +92,7 @@
 //  CHECK-SAME:   %[[Q:[a-z0-9]+]]: memref<?x?x32xbf16, strided<[?, ?, 1], offset: ?>> {gdn.name = "q"}
 //  CHECK-SAME:   %[[POOL:[a-z0-9]+]]: memref<?x?x32x32xbf16, strided<[?, ?, ?, 1], offset: ?>> {gdn.name = "state_pool"}
 //  CHECK-SAME:   %[[STATES:[a-z0-9]+]]: memref<?x?x2x32x32xf32>, %{{[a-z0-9]+}}: memref<?x?x1x32x32xf32>)
-//  CHECK-SAME:   gdn_tile.grid = ["N", "Hk", "2"]
+//  CHECK-SAME:   grid = ["N", "Hk", "2"]
 //       CHECK:     %[[BEFORE:.+]] = arith.subi %{{.+}}, %c3
 //       CHECK:     gdn_tile.load %[[Q]][%[[BEFORE]], {{.+}}, vector<3x32xbf16>
 //   CHECK-NOT:     gdn_tile.load %[[POOL]]
@@ -104,7 +104,7 @@
 
 // Of two segments the first leaves what the second starts from: no scan.
 // TWO-LABEL: func.func @prefill__maps(
-//  TWO-SAME:   gdn_tile.workspace = {{\[\[}}"N", "Hv", "1", "32", "32", "4"]]
+//  TWO-SAME:   workspace = {{\[\[}}"N", "Hv", "1", "32", "32", "4"]]
 //   TWO-NOT:   gdn_tile.tri_inverse
 //   TWO-NOT: @prefill__scan
 //       TWO: func.func @prefill__segments(
@@ -112,7 +112,7 @@
 // A block per value head has no segments, nor has a chunk shorter than the
 // windows of the convolution.
 // ONE: func.func @prefill(
-// ONE-NOT: gdn_tile.variant
+// ONE-NOT: variant
 func.func @prefill(
     %q: tensor<?x?x32xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "32"]},
     %k: tensor<?x?x32xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "32"]},

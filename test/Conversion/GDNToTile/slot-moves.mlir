@@ -11,7 +11,7 @@
 //  CHECK-SAME:     %[[TO:[a-z0-9]+]]: memref<?xi64, {{.+}}> {gdn.name = "write_slots"}
 //  CHECK-SAME:     %[[CONV:[a-z0-9]+]]: memref<?x?x3xbf16, {{.+}}> {gdn.name = "conv"}
 //  CHECK-SAME:     %[[STATE:[a-z0-9]+]]: memref<?x?x128x128xf16, {{.+}}> {gdn.name = "state"}
-//  CHECK-SAME:     gdn_tile.grid = ["N", "Hv", "2"]
+//  CHECK-SAME:     grid = ["N", "Hv", "2"]
 //   CHECK-DAG:   %[[N:.+]] = gdn_tile.block_id 0
 //   CHECK-DAG:   %[[H:.+]] = gdn_tile.block_id 1
 //   CHECK-DAG:   %[[PART:.+]] = gdn_tile.block_id 2
@@ -45,7 +45,7 @@ func.func @copy(
 // From a pool that is read after a number of accepted tokens; heads of another
 // count than the first pool's are moved.
 // CHECK-LABEL: func.func @commit(
-//  CHECK-SAME:     gdn_tile.grid = ["N", "Hv", "1"]
+//  CHECK-SAME:     grid = ["N", "Hv", "1"]
 //       CHECK:   scf.if
 //       CHECK:     memref.load
 //       CHECK:   scf.if
@@ -76,7 +76,7 @@ func.func @commit(
 
 // Without states, some blocks per row. 7 channels are one piece.
 // CHECK-LABEL: func.func @zero(
-//  CHECK-SAME:     gdn_tile.grid = ["N", "8"]
+//  CHECK-SAME:     grid = ["N", "8"]
 //       CHECK:   scf.if
 //       CHECK:     scf.for
 //       CHECK:       %[[ZERO:.+]] = gdn_tile.fill %{{.+}} : f32 -> vector<3x7xf32>

@@ -6,12 +6,12 @@
 // RUN: gdn-opt %s -gdn-fuse -convert-gdn-to-tile="precision=mixed-io chunk-stages=staged variants=staged-segments-8:v-split=4;segments=8;where=keys<=128,staged-v-split-4:v-split=4;when=(256<=values&values<=256|4*rows*heads<=workers),staged-v-split-2:v-split=2;where=keys*values<=32768,staged:" -canonicalize -cse | FileCheck %s
 
 // CHECK-LABEL: func.func @prefill__intra_chunk(
-//  CHECK-SAME:   gdn_tile.variant = ["staged-v-split-4", "staged"]
+//  CHECK-SAME:   variant = ["staged-v-split-4", "staged"]
 //   CHECK-NOT:   segments
 // CHECK-LABEL: func.func @prefill__inter_chunk_v_split_4(
-//  CHECK-SAME:   gdn_tile.bits = "staged"
-//   CHECK-NOT:   gdn_tile.conditions
-//  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hv", "4"]
+//  CHECK-SAME:   bits = "staged"
+//   CHECK-NOT:   conditions
+//  CHECK-SAME:   grid = ["N + 1", "Hv", "4"]
 //       CHECK:   scf.for {{.*}} -> (vector<64x256xf32>)
 // CHECK-LABEL: func.func @prefill__inter_chunk(
 //       CHECK:   scf.for {{.*}} -> (vector<256x256xf32>)

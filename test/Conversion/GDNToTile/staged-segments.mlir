@@ -9,17 +9,17 @@
 
 // The first stage does not know of segments.
 // CHECK-LABEL: func.func @prefill__intra_chunk(
-//  CHECK-SAME:   gdn_tile.variant = ["staged-segments-8", "staged"]
+//  CHECK-SAME:   variant = ["staged-segments-8", "staged"]
 //   CHECK-NOT:   "N + 8"
 
 // Two blocks have 32 rows of H each, one has the 32 rows of P.
 // CHECK-LABEL: func.func @prefill__maps_segments_8(
 //  CHECK-SAME:   %[[POOL:[a-z0-9]+]]: memref<?x?x64x32xf32, {{.*}}> {gdn.name = "state_pool"}
 //  CHECK-SAME:   %[[STATES:[a-z0-9]+]]: memref<?x?x64x32xf32>, %[[MAPS:[a-z0-9]+]]: memref<?x?x32x32xf16>)
-//  CHECK-SAME:   gdn_tile.bits = "staged-segments-8"
-//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["8712", "N", "N", "Hv", "Hv", "Hv"], ["workers", "workers", "T"]], {{\[}}["N"], ["2"]], {{\[}}["2048"], ["T"]]]
-//  CHECK-SAME:   gdn_tile.grid = ["N + 8", "Hv", "3"]
-//  CHECK-SAME:   gdn_tile.variant = "staged-segments-8"
+//  CHECK-SAME:   bits = "staged-segments-8"
+//  CHECK-SAME:   conditions = {{\[\[}}["8712", "N", "N", "Hv", "Hv", "Hv"], ["workers", "workers", "T"]], {{\[}}["N"], ["2"]], {{\[}}["2048"], ["T"]]]
+//  CHECK-SAME:   grid = ["N + 8", "Hv", "3"]
+//  CHECK-SAME:   variant = "staged-segments-8"
 //  CHECK-SAME:   ["N + 8", "Hv", "64", "32", "4"], ["N + 8", "Hv", "32", "32", "2"]]
 //       CHECK:   %[[IS_MAP:.+]] = arith.cmpi uge, %{{.+}}, %c2
 // The row's state in its first segment, or the identity.
@@ -41,7 +41,7 @@
 
 // CHECK-LABEL: func.func @prefill__scan_segments_8(
 //  CHECK-SAME:   %[[STATES:[a-z0-9]+]]: memref<?x?x64x32xf32>, %[[MAPS:[a-z0-9]+]]: memref<?x?x32x32xf16>)
-//  CHECK-SAME:   gdn_tile.grid = ["N", "Hv", "4"]
+//  CHECK-SAME:   grid = ["N", "Hv", "4"]
 // The states of segments ahead, one after another.
 //       CHECK:   scf.for {{.*}} iter_args(%[[M:.+]] = %{{.+}}) -> (vector<16x32xf32>)
 //       CHECK:     %[[NARROW:.+]] = gdn_tile.map_rows %[[M]]
@@ -53,17 +53,17 @@
 // All states are in the workspace.
 // CHECK-LABEL: func.func @prefill__inter_chunk_segments_8(
 //  CHECK-SAME:   %[[STATES:[a-z0-9]+]]: memref<?x?x64x32xf32>, %[[MAPS:[a-z0-9]+]]: memref<?x?x32x32xf16>)
-//  CHECK-SAME:   gdn_tile.grid = ["N + 9", "Hv", "2"]
+//  CHECK-SAME:   grid = ["N + 9", "Hv", "2"]
 //       CHECK:   %[[START:.+]] = gdn_tile.load %[[STATES]]
 //       CHECK:   scf.for {{.*}} iter_args(%{{.+}} = %[[START]])
 //       CHECK:     gdn_tile.matmul
 
 // CHECK-LABEL: func.func @prefill__inter_chunk(
-//  CHECK-SAME:   gdn_tile.bits = "staged"
-//  CHECK-SAME:   gdn_tile.variant = "staged"
+//  CHECK-SAME:   bits = "staged"
+//  CHECK-SAME:   variant = "staged"
 
 // Most segments first, each number once.
-// ORDER: gdn_tile.variant = ["staged-segments-8", "staged-segments-2", "staged"]
+// ORDER: variant = ["staged-segments-8", "staged-segments-2", "staged"]
 func.func @prefill(
     %q: tensor<?x?x32xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "32"]},
     %k: tensor<?x?x32xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "32"]},

@@ -16,23 +16,23 @@
 
 // Two groups of tokens in a piece. It is asked first.
 // CHECK-LABEL: func.func @prefill__prologue_short(
-//  CHECK-SAME:   gdn_tile.bits = "staged"
-//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["T", "Hv"], ["128", "workers"]], {{\[}}["T"], ["2047"]]]
-//  CHECK-SAME:   gdn_tile.grid = ["T floordiv 64 + N", "Hk + Hk", "8"]
-//  CHECK-SAME:   gdn_tile.variant = "staged-v-split-2-short"
+//  CHECK-SAME:   bits = "staged"
+//  CHECK-SAME:   conditions = {{\[\[}}["T", "Hv"], ["128", "workers"]], {{\[}}["T"], ["2047"]]]
+//  CHECK-SAME:   grid = ["T floordiv 64 + N", "Hk + Hk", "8"]
+//  CHECK-SAME:   variant = "staged-v-split-2-short"
 //       CHECK:   gdn_tile.load {{.*}}, vector<4x64xbf16>
 // CHECK-LABEL: func.func @prefill__prologue(
-//  CHECK-SAME:   gdn_tile.grid = ["T floordiv 64 + N", "Hk + Hk", "2"]
-//  CHECK-SAME:   gdn_tile.variant = ["staged-v-split-4", "staged-v-split-2", "staged"]
+//  CHECK-SAME:   grid = ["T floordiv 64 + N", "Hk + Hk", "2"]
+//  CHECK-SAME:   variant = ["staged-v-split-4", "staged-v-split-2", "staged"]
 
 // Both have the stages between. Parts of 32 values have conditions.
 // CHECK-LABEL: func.func @prefill__intra_chunk(
-//  CHECK-SAME:   gdn_tile.variant = ["staged-v-split-4", "staged-v-split-2-short", "staged-v-split-2", "staged"]
+//  CHECK-SAME:   variant = ["staged-v-split-4", "staged-v-split-2-short", "staged-v-split-2", "staged"]
 // CHECK-LABEL: func.func @prefill__inter_chunk_v_split_4(
-//  CHECK-SAME:   gdn_tile.variant = "staged-v-split-4"
+//  CHECK-SAME:   variant = "staged-v-split-4"
 // CHECK-LABEL: func.func @prefill__inter_chunk_v_split_2(
-//  CHECK-SAME:   gdn_tile.bits = "staged"
-//  CHECK-SAME:   gdn_tile.variant = ["staged-v-split-2-short", "staged-v-split-2"]
+//  CHECK-SAME:   bits = "staged"
+//  CHECK-SAME:   variant = ["staged-v-split-2-short", "staged-v-split-2"]
 func.func @prefill(
     %q: tensor<?x?x64xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "64"]},
     %k: tensor<?x?x64xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "64"]},

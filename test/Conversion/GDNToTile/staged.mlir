@@ -16,8 +16,8 @@
 
 // The one-pass program stays as it is.
 // CHECK-LABEL: func.func @prefill(
-//  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hk"]
-//   CHECK-NOT:   gdn_tile.variant
+//  CHECK-SAME:   grid = ["N + 1", "Hk"]
+//   CHECK-NOT:   variant
 
 // A block per chunk slot and value head. Keys and queries are in memory as
 // products take them: the workspace has Y, Z and the gates.
@@ -25,10 +25,10 @@
 //  CHECK-SAME:   %[[K:[a-z0-9]+]]: memref<?x?x16xbf16, strided<[?, ?, 1], offset: ?>> {gdn.name = "k"}
 //  CHECK-SAME:   %[[CU:[a-z0-9]+]]: memref<?xi32, strided<[1], offset: ?>> {gdn.name = "cu_seqlens"}
 //  CHECK-SAME:   %[[Y:[a-z0-9]+]]: memref<?x?x32x16xf16>, %[[Z:[a-z0-9]+]]: memref<?x?x32x32xf16>, %[[GATES:[a-z0-9]+]]: memref<?x?x4x32xf32>, %[[ORDER:[a-z0-9]+]]: memref<?x1xf32>)
-//  CHECK-SAME:   gdn_tile.grid = ["T floordiv 32 + N", "Hv"]
-//  CHECK-SAME:   gdn_tile.stage_of = "prefill"
-//  CHECK-SAME:   gdn_tile.variant = "staged"
-//  CHECK-SAME:   gdn_tile.workspace = {{\[\[}}"T floordiv 32 + N", "Hv", "32", "16", "2"], ["T floordiv 32 + N", "Hv", "32", "32", "2"], ["T floordiv 32 + N", "Hv", "4", "32", "4"], ["N", "1", "4"]]
+//  CHECK-SAME:   grid = ["T floordiv 32 + N", "Hv"]
+//  CHECK-SAME:   stage_of = "prefill"
+//  CHECK-SAME:   variant = "staged"
+//  CHECK-SAME:   workspace = {{\[\[}}"T floordiv 32 + N", "Hv", "32", "16", "2"], ["T floordiv 32 + N", "Hv", "32", "32", "2"], ["T floordiv 32 + N", "Hv", "4", "32", "4"], ["N", "1", "4"]]
 //       CHECK:   %[[SLOT:.+]] = gdn_tile.block_id 0
 
 // The rank of row SLOT in the order of the recurrence, longest first.
@@ -64,7 +64,7 @@
 
 // CHECK-LABEL: func.func @prefill__inter_chunk(
 //  CHECK-SAME:   %[[Y:[a-z0-9]+]]: memref<?x?x32x16xf16>, %[[Z:[a-z0-9]+]]: memref<?x?x32x32xf16>, %[[GATES:[a-z0-9]+]]: memref<?x?x4x32xf32>, %[[ORDER:[a-z0-9]+]]: memref<?x1xf32>)
-//  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hv"]
+//  CHECK-SAME:   grid = ["N + 1", "Hv"]
 // The row that has this place in the order.
 //       CHECK:   %[[PLACE:.+]] = gdn_tile.block_id 0
 //       CHECK:   scf.if
@@ -101,7 +101,7 @@
 // four tokens follow one another; each is loaded while the one before is worked on.
 // MIXED-LABEL: func.func @prefill__prologue(
 //  MIXED-SAME:   %[[Q16:[a-z0-9]+]]: memref<?x?x32x16xf16>, %[[K16:[a-z0-9]+]]: memref<?x?x32x16xf16>)
-//  MIXED-SAME:   gdn_tile.grid = ["T floordiv 32 + N", "Hk + Hk", "1"]
+//  MIXED-SAME:   grid = ["T floordiv 32 + N", "Hk + Hk", "1"]
 //  MIXED-SAME:   {{\[\[}}"T floordiv 32 + N", "Hk", "32", "16", "2"], ["T floordiv 32 + N", "Hk", "32", "16", "2"]]
 //       MIXED:   %[[UNIT:.+]] = gdn_tile.block_id 1
 //       MIXED:   scf.if
@@ -122,11 +122,11 @@
 // Four blocks share the recurrence: each has 16 of 64 values, rows of the state. The
 // variant has the first stage in common with the one without parts.
 // PARTS-LABEL: func.func @prefill__intra_chunk(
-//  PARTS-SAME:   gdn_tile.grid = ["T floordiv 64 + N", "Hv"]
-//  PARTS-SAME:   gdn_tile.variant = ["staged-v-split-4", "staged"]
+//  PARTS-SAME:   grid = ["T floordiv 64 + N", "Hv"]
+//  PARTS-SAME:   variant = ["staged-v-split-4", "staged"]
 // PARTS-LABEL: func.func @prefill__inter_chunk_v_split_4(
-//  PARTS-SAME:   gdn_tile.conditions = {{\[\[}}["4", "N", "Hv"], ["workers"]]]
-//  PARTS-SAME:   gdn_tile.grid = ["N + 1", "Hv", "4"]
+//  PARTS-SAME:   conditions = {{\[\[}}["4", "N", "Hv"], ["workers"]]]
+//  PARTS-SAME:   grid = ["N + 1", "Hv", "4"]
 //       PARTS:   %[[PART:.+]] = gdn_tile.block_id 2
 //       PARTS:   %[[FIRST:.+]] = arith.muli %[[PART]], %c16
 //       PARTS:   gdn_tile.load %{{.+}}[%{{.+}}, %{{.+}}, %[[FIRST]], %c0] dims [2, 3] {{.*}}, vector<16x16xf32>
@@ -134,13 +134,13 @@
 //       PARTS:   gdn_tile.store %{{.+}}, %{{.+}}[%{{.+}}, %{{.+}}, %{{.+}}, %[[FIRST]]] dims [0, 3]
 //       PARTS:   gdn_tile.store %{{.+}}, %{{.+}}[%{{.+}}, %{{.+}}, %[[FIRST]], %c0] dims [2, 3]
 // PARTS-LABEL: func.func @prefill__inter_chunk(
-//  PARTS-SAME:   gdn_tile.grid = ["N + 1", "Hv"]
+//  PARTS-SAME:   grid = ["N + 1", "Hv"]
 // Three would not have the same number.
 // WHOLE-LABEL: func.func @prefill__intra_chunk(
-//  WHOLE-SAME:   gdn_tile.variant = "staged"
+//  WHOLE-SAME:   variant = "staged"
 // WHOLE-LABEL: func.func @prefill__inter_chunk(
-//  WHOLE-SAME:   gdn_tile.grid = ["N + 1", "Hv"]
-//   WHOLE-NOT:   gdn_tile.conditions
+//  WHOLE-SAME:   grid = ["N + 1", "Hv"]
+//   WHOLE-NOT:   conditions
 func.func @prefill(
     %q: tensor<?x?x16xbf16> {gdn.name = "q", gdn.dims = ["T", "Hk", "16"]},
     %k: tensor<?x?x16xbf16> {gdn.name = "k", gdn.dims = ["T", "Hk", "16"]},

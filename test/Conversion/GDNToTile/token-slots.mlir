@@ -13,7 +13,7 @@
 //  CHECK-SAME:   %[[STATES:[a-z0-9]+]]: memref<?x?x64x16xbf16, {{[^{]+}} {gdn.name = "state_pool"}
 //  CHECK-SAME:   %[[TABLE:[a-z0-9]+]]: memref<?x?xi64, strided<[?, 1], offset: ?>> {gdn.name = "token_slots"}
 //  CHECK-SAME:   %[[ACCEPTED:[a-z0-9]+]]: memref<?xi32, strided<[1], offset: ?>> {gdn.name = "num_accepted"}
-//  CHECK-SAME:   gdn_tile.grid = ["N + 1", "Hk"]
+//  CHECK-SAME:   grid = ["N + 1", "Hk"]
 //       CHECK:   %[[N:.+]] = gdn_tile.block_id 0
 // A count below 1 is past every end.
 //       CHECK:   memref.load %[[ACCEPTED]][%[[N]]]
@@ -52,7 +52,7 @@
 // A block per value head: who writes the windows of q and k is settled before
 // the first write, when all blocks of the key head have read them.
 // HEADS-LABEL: func.func @verify(
-//  HEADS-SAME:   gdn_tile.groups = ["2", "N + 1", "Hk"]
+//  HEADS-SAME:   groups = ["2", "N + 1", "Hk"]
 //       HEADS:   %[[Q:.+]] = gdn_tile.last_in_group
 //       HEADS:   %[[K:.+]] = gdn_tile.last_in_group
 //       HEADS:   scf.for {{.*}} step %c1

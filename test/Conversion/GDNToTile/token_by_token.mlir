@@ -17,8 +17,8 @@
 // RUN: gdn-compile --preset=olmo-hybrid-7b --io=bf16 --checkpoints --only=prefill --emit=gdn -o %t.inside.mlir
 // RUN: gdn-opt %t.inside.mlir -gdn-fuse -convert-gdn-to-tile="value-heads token-by-token" -canonicalize -cse | FileCheck %s --check-prefix=INSIDE
 
-// ALONE: gdn_tile.facts = {chunk_from = "never"}
-// ALONE-NOT: gdn_tile.variant
+// ALONE: facts = {chunk_from = "never"}
+// ALONE-NOT: variant
 
 // CHECK-LABEL: func.func @prefill(
 //       CHECK:   %[[ONE:.+]] = arith.constant 1 : index

@@ -6,7 +6,7 @@
 
 // CHECK-LABEL: func.func @token_ops(
 //  CHECK-SAME:   %[[X:[a-z0-9]+]]: memref<?x?x64xf32, strided<[?, ?, 1], offset: ?>> {gdn.name = "x"}
-//  CHECK-SAME:   gdn_tile.grid = ["T", "H"]
+//  CHECK-SAME:   grid = ["T", "H"]
 //   CHECK-NOT:   scf.if
 //       CHECK:   %[[T:.+]] = gdn_tile.block_id 0
 //       CHECK:   %[[H:.+]] = gdn_tile.block_id 1

@@ -12,7 +12,7 @@
 
 // CHECK-LABEL: func.func @decode(
 //  CHECK-SAME:   %[[HK:[a-z0-9]+]]: index {gdn.name = "Hk"}, %[[HV:[a-z0-9]+]]: index {gdn.name = "Hv"}
-//  CHECK-SAME:   gdn_tile.grid = ["N", "Hv"], gdn_tile.groups = ["2", "N", "Hk"], gdn_tile.multiples = ["Hv", "Hk"]
+//  CHECK-SAME:   grid = ["N", "Hv"], groups = ["2", "N", "Hk"], multiples = ["Hv", "Hk"]
 //       CHECK:   %[[R:.+]] = arith.divui %[[HV]], %[[HK]]
 //       CHECK:   %[[ROW:.+]] = gdn_tile.block_id 0
 //       CHECK:   %[[HEAD:.+]] = gdn_tile.block_id 1

@@ -20,7 +20,8 @@
 //       CHECK:   arith.select
 #rows = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
 func.func @early(%n: index, %windows: memref<?x3xbf16, strided<[?, ?], offset: ?>>, %out: memref<3x128xbf16>)
-    attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %buffer = gdn_gpu.alloc : !gdn_gpu.shared<384xbf16>
   gdn_gpu.begin_load %windows[%c0, %c0] dims [1, 0], %buffer
@@ -38,7 +39,9 @@ func.func @early(%n: index, %windows: memref<?x3xbf16, strided<[?, ?], offset: ?
 //       CHECK:   scf.if
 //       CHECK:     "bar.sync 15, 128;"
 #state = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
-func.func @half(%n: index) attributes {gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+func.func @half(%n: index)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %buffer = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
   %x = arith.constant 1.0 : f32
   %t = gdn_gpu.fill %x : f32 -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#state>>

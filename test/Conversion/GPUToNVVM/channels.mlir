@@ -76,8 +76,8 @@
 !sums = !gdn_gpu.channel<1x8xf32, depth = 2>
 
 func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?xf32>)
-    attributes {gdn_gpu.threads = 160 : i64, gdn_gpu.blocks_per_sm = 2 : i64,
-                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 160 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
@@ -149,7 +149,8 @@ func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?
 //       CHECK:   .reg .pred done;\0AWAIT:\0Ambarrier.try_wait
 !vector = !gdn_gpu.channel<32xf32, depth = 2>
 func.func @together(%n: index, %y: memref<?x32xf32>)
-    attributes {gdn_gpu.threads = 64 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 64 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %a = gdn_gpu.channel : !vector
   %led = gdn_gpu.channel : !vector with %a : !vector
@@ -196,8 +197,8 @@ func.func @together(%n: index, %y: memref<?x32xf32>)
 //       CHECK:     scf.for
 //       CHECK:       cp.async.bulk{{.+}} %c128_i32
 func.func @rows(%n: index, %x: memref<?x32xf32, strided<[?, 1]>>, %y: memref<?x32xf32>)
-    attributes {gdn_gpu.threads = 64 : i64, gdn_gpu.blocks_per_sm = 2 : i64,
-                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 64 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !gdn_gpu.channel<8x32xf32, depth = 2>
   gdn_gpu.roles {

@@ -22,7 +22,8 @@
 //   CHECK-NOT:   llvm.getelementptr %{{.+}}[8192]
 //       CHECK:   llvm.return
 func.func @apart(%n: index, %x: !pool)
-    attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 256 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %i = gdn_gpu.block_id 0
   %c0 = arith.constant 0 : index
   %m = gdn_gpu.load %x[%i, %c0, %c0] dims [1, 2] aligned 16 : !pool, !apart
@@ -43,7 +44,8 @@ func.func @apart(%n: index, %x: !pool)
 //       CHECK:   llvm.getelementptr %[[TO]][57344]
 //       CHECK:   llvm.return
 func.func @turns(%n: index, %x: !pool)
-    attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 256 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %i = gdn_gpu.block_id 0
   %c0 = arith.constant 0 : index
   %m = gdn_gpu.load %x[%i, %c0, %c0] dims [1, 2] aligned 16 : !pool, !turns
@@ -78,7 +80,8 @@ func.func @turns(%n: index, %x: !pool)
 //   CHECK-NOT:   nvvm.shfl.sync
 //       CHECK:   llvm.return
 func.func @shared(%n: index, %x: !pool, %y: !rows)
-    attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 256 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %i = gdn_gpu.block_id 0
   %c0 = arith.constant 0 : index
   %m = gdn_gpu.load %x[%i, %c0, %c0] dims [1, 2] aligned 16 : !pool, !turns
@@ -100,7 +103,8 @@ func.func @shared(%n: index, %x: !pool, %y: !rows)
 //   CHECK-NOT:   nvvm.shfl.sync
 //       CHECK:   llvm.return
 func.func @three(%n: index, %x: memref<?x12x32xf32, strided<[384, 32, 1]>>, %y: memref<?x12xf32, strided<[12, 1]>>)
-    attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %i = gdn_gpu.block_id 0
   %c0 = arith.constant 0 : index
   %m = gdn_gpu.load %x[%i, %c0, %c0] dims [1, 2] aligned 16
@@ -121,7 +125,8 @@ func.func @three(%n: index, %x: memref<?x12x32xf32, strided<[384, 32, 1]>>, %y: 
 //   CHECK-NOT:   nvvm.shfl.sync
 //       CHECK:   llvm.return
 func.func @six(%n: index, %x: memref<?x24x32xf32, strided<[768, 32, 1]>>, %y: memref<?x24xf32, strided<[24, 1]>>)
-    attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %i = gdn_gpu.block_id 0
   %c0 = arith.constant 0 : index
   %m = gdn_gpu.load %x[%i, %c0, %c0] dims [1, 2] aligned 16

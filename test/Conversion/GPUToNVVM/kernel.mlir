@@ -13,7 +13,7 @@
 //  CHECK-SAME:   %[[WORDS:[a-z0-9]+]]: !llvm.ptr {llvm.align = 8 : i64, llvm.byval = !llvm.array<13 x i64>, nvvm.grid_constant})
 //  CHECK-SAME:   gdn_gpu.alignments = array<i64: 16, 0>
 //  CHECK-SAME:   gdn_gpu.launch = {blocks_per_sm = 0 : i32, cluster = 1 : i32, counters = ["2", "N"], dependent = false, shared_bytes = 0 : i64, threads = 64 : i32}
-//  CHECK-SAME:   gdn_tile.grid = ["N", "H"]
+//  CHECK-SAME:   grid = ["N", "H"]
 //  CHECK-SAME:   nvvm.kernel, nvvm.minctasm = 3 : i32, nvvm.reqntid = array<i32: 64>
 //       CHECK:   llvm.getelementptr %[[WORDS]][10] : (!llvm.ptr) -> !llvm.ptr, i64
 //       CHECK:   %[[H_WORD:.+]] = llvm.load
@@ -26,8 +26,8 @@
 //       CHECK:   llvm.return
 func.func @words(%n: index, %h: index, %x: memref<?x?xf32, strided<[?, 1]>> {gdn_gpu.alignment = 16 : i64},
                  %null: index, %y: memref<?xf32, strided<[?]>>)
-    attributes {gdn_gpu.threads = 64 : i64, gdn_gpu.min_blocks = 3 : i64, gdn_gpu.counters = ["2", "N"],
-                gdn_tile.grid = ["N", "H"], gdn_tile.symbols = ["N", "H"]} {
+    attributes {gdn_gpu.kernel = {threads = 64 : i64, min_blocks = 3 : i64, counters = ["2", "N"]},
+                gdn_tile.stage = {grid = ["N", "H"], symbols = ["N", "H"]}} {
   %row = gdn_gpu.block_id 0
   %column = gdn_gpu.block_id 1
   %v = memref.load %y[%row] : memref<?xf32, strided<[?]>>
@@ -47,8 +47,8 @@ func.func @words(%n: index, %h: index, %x: memref<?x?xf32, strided<[?, 1]>> {gdn
 //  CHECK-NEXT:   }
 //  CHECK-NEXT:   llvm.return
 func.func @stays(%n: index, %x: memref<?xf32, strided<[?]>>)
-    attributes {gdn_gpu.threads = 64 : i64, gdn_gpu.blocks_per_sm = 2 : i64,
-                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 64 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %row = gdn_gpu.block_id 0
   %c = arith.constant 1.0 : f32
   %t = gdn_gpu.fill %c : f32 -> !gdn_gpu.fragment<1xf32, #gdn_gpu.per_row<#rows>>
@@ -63,8 +63,9 @@ func.func @stays(%n: index, %x: memref<?xf32, strided<[?]>>)
 //       CHECK:   arith.remui %{{.+}}, %{{.+}} : i32
 //       CHECK:   arith.divui %{{.+}}, %{{.+}} : index
 func.func @divisions(%h: index, %k: index, %p: index, %x: memref<?x?xf32>)
-    attributes {gdn_gpu.threads = 64 : i64, gdn_tile.grid = ["H"], gdn_tile.symbols = ["H", "K", "P"],
-                gdn_tile.multiples = ["H", "K"]} {
+    attributes {gdn_gpu.kernel = {threads = 64 : i64},
+                gdn_tile.stage = {grid = ["H"], symbols = ["H", "K", "P"],
+                                  multiples = ["H", "K"]}} {
   %i = gdn_gpu.block_id 0
   %ratio = arith.divui %h, %k : index
   %r = arith.remui %i, %ratio : index

@@ -17,7 +17,8 @@
 //   CHECK-NOT:   llvm.load {{.+}} -> vector
 //       CHECK:   llvm.return
 func.func @aligned(%n: index, %x: memref<?x128x128xf32, strided<[?, 128, 1]>>)
-    attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 256 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %i = gdn_gpu.block_id 0
   %c0 = arith.constant 0 : index
   %m = gdn_gpu.load %x[%i, %c0, %c0] dims [1, 2] aligned 16
@@ -39,7 +40,8 @@ func.func @aligned(%n: index, %x: memref<?x128x128xf32, strided<[?, 128, 1]>>)
 //       CHECK:   } else {
 // CHECK-COUNT-16:  llvm.load %{{.+}} invariant {alignment = 2 : i64} : !llvm.ptr<1> -> bf16
 func.func @asks(%n: index, %x: memref<?x?xbf16, strided<[?, 1]>>, %y: memref<64x64xbf16>)
-    attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 256 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %i = gdn_gpu.block_id 0
   %c0 = arith.constant 0 : index
   %m = gdn_gpu.load %x[%i, %c0] dims [0, 1]
@@ -64,7 +66,8 @@ func.func @asks(%n: index, %x: memref<?x?xbf16, strided<[?, 1]>>, %y: memref<64x
 //       CHECK:   vector.shuffle %{{.+}} [0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11]
 //       CHECK:   arith.select %[[IS]]
 func.func @window(%n: index, %x: memref<?x?x3xbf16, strided<[?, ?, ?]>>, %y: memref<3x128xbf16>)
-    attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 256 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %i = gdn_gpu.block_id 0
   %c0 = arith.constant 0 : index
   gdn_gpu.await_launch
@@ -86,7 +89,8 @@ func.func @window(%n: index, %x: memref<?x?x3xbf16, strided<[?, ?, ?]>>, %y: mem
 //       CHECK:   } else {
 //  CHECK-NEXT:     scf.yield %cst
 func.func @tail(%n: index, %x: memref<?x?xf32, strided<[?, 1]>>, %y: memref<1x96xf32>)
-    attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %i = gdn_gpu.block_id 0
   %c0 = arith.constant 0 : index
   %m = gdn_gpu.load %x[%i, %c0] dims [0, 1] rows(%n) aligned 16

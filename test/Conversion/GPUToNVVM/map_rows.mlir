@@ -30,7 +30,8 @@
 //       CHECK:   %[[MINUS:.+]] = arith.negf %{{.+}} : vector<4xf32>
 //       CHECK:   math.fma %[[MINUS]], %{{.+}} : vector<4xf32>
 func.func @sums(%n: index, %x: memref<4x64xf32>, %k: memref<64xf32>)
-    attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %m = gdn_gpu.load %x[%c0, %c0] dims [0, 1] aligned 16 : memref<4x64xf32>, !gdn_gpu.fragment<4x64xf32, #two>
   %c = gdn_gpu.load %k[%c0] dims [0] aligned 16 : memref<64xf32>, !gdn_gpu.fragment<64xf32, #gdn_gpu.per_column<#two>>
@@ -60,7 +61,8 @@ func.func @sums(%n: index, %x: memref<4x64xf32>, %k: memref<64xf32>)
 //   CHECK-NOT:   math.fma
 //       CHECK:   llvm.return
 func.func @cut(%n: index, %x: memref<16x6xf32>)
-    attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %m = gdn_gpu.load %x[%c0, %c0] dims [0, 1] : memref<16x6xf32>, !gdn_gpu.fragment<16x6xf32, #cut>
   %y = gdn_gpu.map_rows %m : !gdn_gpu.fragment<16x6xf32, #cut> -> !gdn_gpu.fragment<16x6xf32, #cut> {
@@ -85,7 +87,8 @@ func.func @cut(%n: index, %x: memref<16x6xf32>)
 //   CHECK-NOT:   arith.sitofp %{{.+}} : vector
 #tile = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 func.func @distances(%T: index, %g: memref<64xf32>, %out: memref<64x64xf32>)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64},
+                gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %own = gdn_gpu.load %g[%c0] dims [0] : memref<64xf32>,
       !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#tile>>

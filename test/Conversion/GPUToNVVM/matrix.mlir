@@ -27,7 +27,8 @@
 //   CHECK-NOT: nvvm.ldmatrix
 //       CHECK: llvm.return
 func.func @product(%T: index, %k: !view, %out: memref<64x64xf32, strided<[64, 1]>>)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64},
+                gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %t = gdn_gpu.block_id 0
   %p = gdn_gpu.alloc : !keys
@@ -46,7 +47,8 @@ func.func @product(%T: index, %k: !view, %out: memref<64x64xf32, strided<[64, 1]
 //   CHECK-NOT: nvvm.ldmatrix
 //       CHECK: llvm.return
 func.func @rows_of_keys(%T: index, %k: !view, %out: memref<64x128xf32, strided<[128, 1]>>)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64},
+                gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1.0 : bf16
   %t = gdn_gpu.block_id 0
@@ -67,7 +69,8 @@ func.func @rows_of_keys(%T: index, %k: !view, %out: memref<64x128xf32, strided<[
 //       CHECK: nvvm.ldmatrix %{{.+}} layout = #nvvm.mma_layout<col>, num = 4
 //       CHECK: llvm.return
 func.func @transposed(%T: index, %out: memref<64x64xf16, strided<[64, 1]>>)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64},
+                gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1.0 : f16
   %p = gdn_gpu.alloc : !gdn_gpu.shared<64x64xf16, swizzled>
@@ -86,7 +89,8 @@ func.func @transposed(%T: index, %out: memref<64x64xf16, strided<[64, 1]>>)
 //   CHECK-NOT: nvvm.mma.sync
 //       CHECK: llvm.return
 func.func @inverse(%T: index, %out: memref<64x64xf16, strided<[64, 1]>>)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64},
+                gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1.0 : f16
   %p = gdn_gpu.alloc : !gdn_gpu.shared<64x64xf16, swizzled>
@@ -110,7 +114,8 @@ func.func @inverse(%T: index, %out: memref<64x64xf16, strided<[64, 1]>>)
 //   CHECK-NOT: nvvm.mma.sync
 //       CHECK: llvm.return
 func.func @inverses(%T: index, %out: memref<64x64xf16, strided<[64, 1]>>)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64},
+                gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1.0 : f16
   %p = gdn_gpu.alloc : !gdn_gpu.shared<80x64xf16, swizzled>
@@ -129,7 +134,8 @@ func.func @inverses(%T: index, %out: memref<64x64xf16, strided<[64, 1]>>)
 // CHECK-COUNT-6: nvvm.shfl.sync down
 //       CHECK: llvm.return
 func.func @sums(%T: index, %g: memref<?xf32, strided<[1]>>)
-    attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %c32 = arith.constant 32 : index
   %a = gdn_gpu.load %g[%c0] dims [0] : memref<?xf32, strided<[1]>>, !gdn_gpu.fragment<32xf32, #gdn_gpu.per_row<#one>>
@@ -157,7 +163,8 @@ func.func @sums(%T: index, %g: memref<?xf32, strided<[1]>>)
 //       CHECK: wgmma.wait_group.sync.aligned 1;
 //       CHECK: wgmma.wait_group.sync.aligned 0;
 func.func @groups(%T: index, %out: memref<64x64xf32, strided<[64, 1]>>)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups, gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, warpgroups},
+                gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %h = arith.constant 5.0e-01 : f16
   %t = gdn_gpu.fill %h : f16 -> !gdn_gpu.fragment<64x64xf16, #rows>
@@ -185,7 +192,8 @@ func.func @groups(%T: index, %out: memref<64x64xf32, strided<[64, 1]>>)
 //       CHECK:   arith.shrui %[[WIDE]], %{{.+}}
 //       CHECK:   wgmma.mma_async
 func.func @group_of_pair(%T: index, %out: memref<64x64xf32, strided<[64, 1]>>)
-    attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups, gdn_tile.grid = ["T", "2"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_gpu.kernel = {cluster = 2 : i64, threads = 128 : i64, warpgroups},
+                gdn_tile.stage = {grid = ["T", "2"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %h = arith.constant 5.0e-01 : f16
   %t = gdn_gpu.fill %h : f16 -> !gdn_gpu.fragment<64x64xf16, #rows>
@@ -209,7 +217,8 @@ func.func @group_of_pair(%T: index, %out: memref<64x64xf32, strided<[64, 1]>>)
 // CHECK-COUNT-32: llvm.load %{{.+}} {alignment = 8 : i64} : !llvm.ptr<3> -> vector<2xf32>
 //       CHECK: llvm.return
 func.func @columns(%T: index, %g: memref<?x64xf32, strided<[64, 1]>>)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64},
+                gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %p = gdn_gpu.alloc : !gdn_gpu.shared<4x64xf32>
   %a = gdn_gpu.load %g[%c0, %c0] dims [0, 1] : memref<?x64xf32, strided<[64, 1]>>, !gdn_gpu.fragment<64x64xf32, #rows>
@@ -231,7 +240,8 @@ func.func @columns(%T: index, %g: memref<?x64xf32, strided<[64, 1]>>)
 //   CHECK-NOT: @never
 //       CHECK: llvm.return
 func.func @finished(%T: index, %k: !view, %out: memref<64x64xf32, strided<[64, 1]>>)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.finish_products, gdn_tile.grid = ["T"], gdn_tile.symbols = ["T"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, finish_products},
+                gdn_tile.stage = {grid = ["T"], symbols = ["T"]}} {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1.0 : bf16
   %t = gdn_gpu.block_id 0

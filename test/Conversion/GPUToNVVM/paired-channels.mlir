@@ -53,7 +53,8 @@
 //       CHECK:   "barrier.cluster.arrive.release; barrier.cluster.wait.acquire;"
 //  CHECK-NEXT:   llvm.return
 func.func @pair(%n: index, %out: memref<?x32xf32>)
-    attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 96 : i64, gdn_tile.grid = ["N", "2"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {cluster = 2 : i64, threads = 96 : i64},
+                gdn_tile.stage = {grid = ["N", "2"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -90,7 +91,8 @@ func.func @pair(%n: index, %out: memref<?x32xf32>)
 //   CHECK-NOT:   mapa
 //       CHECK:   llvm.return
 func.func @alternate_reader(%n: index, %out: memref<?x32xf32>)
-    attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["N", "2"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {cluster = 2 : i64, threads = 128 : i64},
+                gdn_tile.stage = {grid = ["N", "2"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -130,7 +132,8 @@ func.func @alternate_reader(%n: index, %out: memref<?x32xf32>)
 //   CHECK-NOT:     cp.async.bulk
 //       CHECK:   llvm.return
 func.func @follower(%n: index, %out: memref<?x32xf32>)
-    attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 96 : i64, gdn_tile.grid = ["N", "2"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {cluster = 2 : i64, threads = 96 : i64},
+                gdn_tile.stage = {grid = ["N", "2"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index

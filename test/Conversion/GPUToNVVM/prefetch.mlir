@@ -16,7 +16,8 @@
 //   CHECK-NOT:   llvm.load %{{.+}} -> f32
 #rows = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
 func.func @soon(%n: index, %weights: memref<?x4xbf16, strided<[?, 1], offset: ?>>)
-    attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   gdn_gpu.prefetch %weights[%c0, %c0] dims [1, 0]
       : memref<?x4xbf16, strided<[?, 1], offset: ?>>, !gdn_gpu.fragment<4x96xbf16, #rows>

@@ -31,7 +31,8 @@
 func.func @promised(%x: memref<?x?xbf16, strided<[?, 1]>> {gdn_gpu.alignment = 16 : i64},
                     %weights: memref<?x4xbf16, strided<[4, 1]>> {gdn_gpu.alignment = 16 : i64},
                     %out: memref<?xbf16, strided<[?]>>)
-    attributes {gdn_gpu.threads = 32 : i64, gdn_gpu.promised, gdn_tile.grid = ["1"], gdn_tile.symbols = []} {
+    attributes {gdn_gpu.kernel = {threads = 32 : i64, promised},
+                gdn_tile.stage = {grid = ["1"], symbols = []}} {
   %c0 = arith.constant 0 : index
   %buffer = gdn_gpu.alloc : !gdn_gpu.shared<512xbf16>
   gdn_gpu.begin_load %weights[%c0, %c0] dims [1, 0], %buffer

@@ -38,7 +38,8 @@
 //  OLD-SAME:   dependent = false
 //   OLD-NOT:   griddepcontrol
 func.func @roles(%n: index, %x: memref<?x128xf32>, %y: memref<128x128xf32>)
-    attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 256 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %i = gdn_gpu.block_id 0
   %buffer = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
@@ -72,7 +73,8 @@ func.func @roles(%n: index, %x: memref<?x128xf32>, %y: memref<128x128xf32>)
 //  CHECK-SAME:   shared_bytes = 65536 : i64
 //       CHECK: llvm.mlir.global external @large_shared() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
 func.func @large(%n: index, %x: memref<?xf32>)
-    attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 256 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %buffer = gdn_gpu.alloc : !gdn_gpu.shared<128x128xf32>
   return
 }
@@ -85,7 +87,8 @@ func.func @large(%n: index, %x: memref<?xf32>)
 //       CHECK:   %[[OWN:.+]] = llvm.load %{{.+}} : !llvm.ptr<1> -> f32
 //       CHECK:   nvvm.shfl.sync idx %{{.+}}, %[[OWN]], %[[FROM]], %{{.+}} : f32 -> f32
 func.func @extract(%n: index, %x: memref<16xf32>, %y: memref<1xf32>)
-    attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 32 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %t = gdn_gpu.load %x[%c0] dims [0] : memref<16xf32>,
       !gdn_gpu.fragment<16xf32, #gdn_gpu.per_row<#gdn_gpu.rows<warps = 1, lanes = 4, vector = 1>>>
@@ -107,7 +110,8 @@ func.func @extract(%n: index, %x: memref<16xf32>, %y: memref<1xf32>)
 //       CHECK:   scf.for %{{.+}} = %[[W]] to
 //       CHECK:   } {llvm.loop_annotation = #{{.+}}}
 func.func @each(%n: index, %y: memref<?x128xf32>)
-    attributes {gdn_gpu.threads = 256 : i64, gdn_gpu.keep_loops, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 256 : i64, keep_loops},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
   %zero = arith.constant 0.0 : f32
@@ -133,7 +137,8 @@ func.func @each(%n: index, %y: memref<?x128xf32>)
 //       CHECK:   } {llvm.loop_annotation = #{{.+}}}
 !rows_of_four = !gdn_gpu.fragment<64x128xf32, #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>>
 func.func @room(%n: index, %y: memref<?x64x128xf32>)
-    attributes {gdn_gpu.threads = 256 : i64, gdn_gpu.keep_loops, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 256 : i64, keep_loops},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
@@ -175,8 +180,8 @@ func.func @room(%n: index, %y: memref<?x64x128xf32>)
 !key = !gdn_gpu.shared<64x64xbf16, swizzled>
 !rows = !gdn_gpu.fragment<8x64xbf16, #pieces>
 func.func @shared_group(%n: index)
-    attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
-                gdn_gpu.warpgroups} {
+    attributes {gdn_gpu.kernel = {threads = 256 : i64, warpgroups},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
   %c16 = arith.constant 16 : index
@@ -236,8 +241,8 @@ func.func @shared_group(%n: index)
 !buffer = !gdn_gpu.shared<64x64xf16, swizzled>
 !square = !gdn_gpu.fragment<64x64xf16, #group>
 func.func @registers(%n: index, %y: memref<?x64xf16>)
-    attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
-                gdn_gpu.warpgroups} {
+    attributes {gdn_gpu.kernel = {threads = 256 : i64, warpgroups},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1.0 : f16
   %ring = gdn_gpu.channel : !ring

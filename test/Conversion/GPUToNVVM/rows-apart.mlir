@@ -32,7 +32,8 @@
 //       CHECK: arith.xori
 //       CHECK: llvm.return
 func.func @twice(%N: index, %view: !view)
-    attributes {gdn_gpu.rows_apart, gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {rows_apart, threads = 32 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %n = gdn_gpu.block_id 0
   %state = gdn_gpu.load %view[%n, %c0, %c0] dims [1, 2] : !view, !state
@@ -76,7 +77,8 @@ func.func @twice(%N: index, %view: !view)
 //       CHECK: llvm.inline_asm has_side_effects {{.*}}"=r,0"
 //       CHECK: llvm.return
 func.func @shared(%N: index, %view: !view, %to: memref<?x8xf32, strided<[8, 1]>>)
-    attributes {gdn_gpu.rows_apart, gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {rows_apart, threads = 32 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %n = gdn_gpu.block_id 0
   %state = gdn_gpu.load %view[%n, %c0, %c0] dims [1, 2] : !view, !turns
@@ -101,7 +103,8 @@ func.func @shared(%N: index, %view: !view, %to: memref<?x8xf32, strided<[8, 1]>>
 //       CHECK: arith.bitcast %[[SECOND]] : f32 to i32
 //       CHECK: llvm.return
 func.func @given(%N: index, %view: !view, %to: memref<?x8xf32, strided<[8, 1]>>)
-    attributes {gdn_gpu.rows_apart, gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {rows_apart, threads = 32 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %n = gdn_gpu.block_id 0
   %state = gdn_gpu.load %view[%n, %c0, %c0] dims [1, 2] : !view, !turns

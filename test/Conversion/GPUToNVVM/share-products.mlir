@@ -34,7 +34,8 @@
 //   CHECK-NOT:   llvm.store
 //       CHECK: llvm.return
 func.func @products(%N: index, %view: memref<?x128x128xf32, strided<[16384, 128, 1]>>)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %n = gdn_gpu.block_id 0
   %state = gdn_gpu.load %view[%n, %c0, %c0] dims [1, 2] : memref<?x128x128xf32, strided<[16384, 128, 1]>>, !state

@@ -12,7 +12,8 @@
 // CHECK-COUNT-16: llvm.store %{{.+}}, %{{.+}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<1>
 //   CHECK-NOT:   llvm.store
 func.func @matrix(%n: index, %x: memref<128x128xf32>)
-    attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 256 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %m = gdn_gpu.fill %zero : f32 -> !gdn_gpu.fragment<128x128xf32, #state>
@@ -29,7 +30,8 @@ func.func @matrix(%n: index, %x: memref<128x128xf32>)
 // CHECK-COUNT-4:   llvm.store %{{.+}} : f32, !llvm.ptr<1>
 //   CHECK-NOT:     llvm.store
 func.func @per_row(%n: index, %x: memref<128xf32>)
-    attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 256 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %m = gdn_gpu.fill %zero : f32 -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#state>>
@@ -46,7 +48,8 @@ func.func @per_row(%n: index, %x: memref<128xf32>)
 //       CHECK:   scf.if %[[WRITER]] {
 // CHECK-COUNT-4:   llvm.store %{{.+}} : vector<4xf32>, !llvm.ptr<1>
 func.func @per_column(%n: index, %x: memref<128xf32>)
-    attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 256 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %m = gdn_gpu.fill %zero : f32 -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#state>>

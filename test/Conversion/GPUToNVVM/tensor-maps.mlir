@@ -32,8 +32,9 @@
 //       CHECK:   cp.async.bulk.tensor.4d
 //   CHECK-NOT:   nvvm.cp.async.shared.global
 func.func @boxes(%n: index, %t: index, %k: !view, %q: memref<?x64x128xbf16>)
-    attributes {gdn_gpu.threads = 64 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N", "T"],
-                gdn_tile.workspace = [["N", "64", "128", "2"]]} {
+    attributes {gdn_gpu.kernel = {threads = 64 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N", "T"],
+                                  workspace = [["N", "64", "128", "2"]]}} {
   %c0 = arith.constant 0 : index
   %keys = gdn_gpu.channel : !ring
   %queries = gdn_gpu.channel : !ring with %keys : !ring
@@ -81,8 +82,8 @@ func.func @boxes(%n: index, %t: index, %k: !view, %q: memref<?x64x128xbf16>)
 //       CHECK:     nvvm.barrier id = %[[BARRIER]] number_of_threads = %c128_i32
 //       CHECK:     nvvm.stmatrix
 func.func @stores(%n: index, %t: index, %o: !view)
-    attributes {gdn_gpu.threads = 256 : i64, gdn_gpu.warpgroups, gdn_tile.grid = ["N"],
-                gdn_tile.symbols = ["N", "T"]} {
+    attributes {gdn_gpu.kernel = {threads = 256 : i64, warpgroups},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N", "T"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %one = arith.constant 1.0 : bf16

@@ -18,7 +18,7 @@
 //       CHECK:   %[[ROW:.+]] = vector.load %[[PARKED]]
 //       CHECK:   vector.store %[[ROW]], %[[A]]
 func.func @swap(%n: index, %x: memref<4x8xf32>, %y: memref<4x8xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %a = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<4x8xf32>, vector<4x8xf32>

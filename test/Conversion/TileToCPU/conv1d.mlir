@@ -32,7 +32,8 @@
 //       CHECK:     vector.store %[[LAST]]#0, %[[WINDOW]][%[[C0]], %[[C]]]
 //       CHECK:     vector.store %[[LAST]]#1, %[[WINDOW]][%[[C1]], %[[C]]]
 func.func @conv(%n: index, %x: memref<4x16xf32>, %p: memref<2x16xf32>,
-                %w: memref<3x16xf32>, %b: memref<16xf32>) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+                %w: memref<3x16xf32>, %b: memref<16xf32>)
+                    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %t = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<4x16xf32>, vector<4x16xf32>
   %win = gdn_tile.load %p[%c0, %c0] dims [0, 1] : memref<2x16xf32>, vector<2x16xf32>

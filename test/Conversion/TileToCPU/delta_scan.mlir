@@ -50,7 +50,8 @@
 //       CHECK:       %[[OUT:.+]] = vector.reduction <add>
 //       CHECK:       memref.store %[[OUT]], %[[O]][%[[T]], %[[I]]]
 func.func @scan(%n: index, %m: memref<8x16xf32>, %qk: memref<?x16xf32>,
-                %v: memref<?x8xf32>, %g: memref<?xf32>) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+                %v: memref<?x8xf32>, %g: memref<?xf32>)
+                    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %s = gdn_tile.load %m[%c0, %c0] dims [0, 1] : memref<8x16xf32>, vector<8x16xf32>
   %k = gdn_tile.load %qk[%c0, %c0] dims [0, 1] : memref<?x16xf32>, vector<4x16xf32>
@@ -81,7 +82,8 @@ func.func @scan(%n: index, %m: memref<8x16xf32>, %qk: memref<?x16xf32>,
 //   CHECK-NOT:       vector.reduction
 //       CHECK:   return
 func.func @attend(%n: index, %m: memref<8x8xf32>, %qk: memref<?x8xf32>,
-                  %v: memref<?x8xf32>, %g: memref<?xf32>) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+                  %v: memref<?x8xf32>, %g: memref<?xf32>)
+                      attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %s = gdn_tile.load %m[%c0, %c0] dims [0, 1] : memref<8x8xf32>, vector<8x8xf32>
   %k = gdn_tile.load %qk[%c0, %c0] dims [0, 1] : memref<?x8xf32>, vector<4x8xf32>

@@ -10,7 +10,7 @@
 // One token: each row is read from its slot, updated, and written to the other
 // slot. The state has no scratch.
 // CHECK-LABEL: func.func @one_token
-//  CHECK-SAME:   gdn_tile.scratch_bytes = 320
+//  CHECK-SAME:   scratch_bytes = 320
 //   CHECK-NOT:   memref.view {{.+}} to memref<16x8xf32>
 //       CHECK:   %[[FROM:.+]] = memref.subview %[[POOL:.+]][%[[SLOT:.+]], 0, 0] [1, 16, 8] [1, 1, 1]
 //       CHECK:   %[[INTO:.+]] = memref.subview %[[POOL]][%[[TO:.+]], 0, 0] [1, 16, 8] [1, 1, 1]
@@ -20,7 +20,7 @@
 //   CHECK-NOT:   vector.store
 func.func @one_token(%n: index, %slot: index, %to: index, %pool: !pool,
     %io: memref<1x8xf32>, %gates: memref<1xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
@@ -39,7 +39,7 @@ func.func @one_token(%n: index, %slot: index, %to: index, %pool: !pool,
 //       CHECK:   memref.view {{.+}} to memref<16x8xf32>
 func.func @unknown_valid(%n: index, %slot: index, %to: index, %pool: !pool,
     %io: memref<1x8xf32>, %gates: memref<1xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
@@ -58,7 +58,7 @@ func.func @unknown_valid(%n: index, %slot: index, %to: index, %pool: !pool,
 //       CHECK:   memref.view {{.+}} to memref<16x8xf32>
 func.func @other_rows(%n: index, %slot: index, %to: index, %pool: !pool,
     %io: memref<1x8xf32>, %gates: memref<1xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
@@ -77,7 +77,7 @@ func.func @other_rows(%n: index, %slot: index, %to: index, %pool: !pool,
 //       CHECK:   memref.view {{.+}} to memref<16x8xf32>
 func.func @read_between(%n: index, %slot: index, %to: index, %pool: !pool,
     %io: memref<1x8xf32>, %gates: memref<1xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
@@ -98,7 +98,7 @@ func.func @read_between(%n: index, %slot: index, %to: index, %pool: !pool,
 //       CHECK:   memref.view {{.+}} to memref<16x8xf32>
 func.func @write_between(%n: index, %slot: index, %to: index, %pool: !pool,
     %io: memref<1x8xf32>, %gates: memref<1xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
@@ -118,7 +118,7 @@ func.func @write_between(%n: index, %slot: index, %to: index, %pool: !pool,
 //       CHECK:   memref.view {{.+}} to memref<16x8xf32>
 func.func @late_view(%n: index, %slot: index, %to: index, %pool: !pool,
     %io: memref<1x8xf32>, %gates: memref<1xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
@@ -135,7 +135,7 @@ func.func @late_view(%n: index, %slot: index, %to: index, %pool: !pool,
 
 // A tile that a loop carries keeps one buffer from the load to the store.
 // CHECK-LABEL: func.func @carried
-//  CHECK-SAME:   gdn_tile.scratch_bytes = 512
+//  CHECK-SAME:   scratch_bytes = 512
 //       CHECK:   %[[M:.+]] = memref.view %{{.+}} to memref<16x8xf32>
 //       CHECK:   scf.for
 //       CHECK:     vector.store %{{.+}}, %[[M]]
@@ -147,7 +147,7 @@ func.func @late_view(%n: index, %slot: index, %to: index, %pool: !pool,
 //       CHECK:   scf.for
 //       CHECK:     vector.load %[[M]]
 func.func @carried(%n: index, %x: memref<16x8xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %m = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<16x8xf32>, vector<16x8xf32>
@@ -166,14 +166,14 @@ func.func @carried(%n: index, %x: memref<16x8xf32>)
 // Reads before the last use do not matter: the map takes over the place of the
 // tile that the loop carries, and nothing is copied at the end of the body.
 // CHECK-LABEL: func.func @last_use
-//  CHECK-SAME:   gdn_tile.scratch_bytes = 512
+//  CHECK-SAME:   scratch_bytes = 512
 //       CHECK:   %[[T:.+]] = memref.view %{{.+}}[%c0]{{.*}} to memref<8x8xf32>
 //       CHECK:   arith.addf
 //  CHECK-NEXT:   vector.store %{{.+}}, %[[T]]
 //  CHECK-NEXT:   }
 //  CHECK-NEXT:   }
 func.func @last_use(%n: index, %x: memref<8x8xf32>, %y: memref<8x8xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %t = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<8x8xf32>, vector<8x8xf32>
@@ -198,7 +198,7 @@ func.func @last_use(%n: index, %x: memref<8x8xf32>, %y: memref<8x8xf32>)
 //   CHECK-NOT:   vector.store %{{.+}}, %[[T]]
 //       CHECK:   return
 func.func @read_later(%n: index, %x: memref<8x8xf32>, %y: memref<8x8xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %t = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<8x8xf32>, vector<8x8xf32>
@@ -216,7 +216,7 @@ func.func @read_later(%n: index, %x: memref<8x8xf32>, %y: memref<8x8xf32>)
 // A transpose cannot work in place, but its result goes to the buffer that the
 // loop carries, because the body has done with what was there.
 // CHECK-LABEL: func.func @carried_place
-//  CHECK-SAME:   gdn_tile.scratch_bytes = 512
+//  CHECK-SAME:   scratch_bytes = 512
 //       CHECK:   scf.for
 //       CHECK:     vector.load %[[A:[a-z_0-9]+]][%c7, %c0]
 //       CHECK:     vector.store %{{.+}}, %[[B:[a-z_0-9]+]][%c7, %c0]
@@ -224,7 +224,7 @@ func.func @read_later(%n: index, %x: memref<8x8xf32>, %y: memref<8x8xf32>)
 //       CHECK:     vector.store %{{.+}}, %[[A]][%c7, %c0]
 //  CHECK-NEXT:   }
 func.func @carried_place(%n: index, %x: memref<8x8xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %t = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<8x8xf32>, vector<8x8xf32>

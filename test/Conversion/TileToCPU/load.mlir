@@ -20,7 +20,8 @@
 //       CHECK:     vector.store %[[ROW]], %[[TILE]][%[[I]], %[[C0]]]
 //       CHECK:   scf.for %[[I:.+]] = %[[N]] to %[[C4]] step
 //  CHECK-NEXT:     vector.store %[[ZERO]], %[[TILE]][%[[I]], %[[C0]]]
-func.func @rows(%n: index, %x: !view) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+func.func @rows(%n: index, %x: !view)
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %t = gdn_tile.load %x[%n, %n, %c0] dims [0, 2] rows(%n)
       : !view, vector<4x32xf32>
@@ -40,7 +41,8 @@ func.func @rows(%n: index, %x: !view) attributes {gdn_tile.grid = ["N"], gdn_til
 //       CHECK:     vector.shuffle %[[ALL:.+]], %[[ALL]] [0, 4, 8, 12, 16, 20, 24, 28]
 //       CHECK:     vector.store %{{.+}}, %[[TILE]][%{{.+}}, %[[J]]] : {{.+}}, vector<8xf32>
 //       CHECK:     vector.shuffle %[[ALL]], %[[ALL]] [1, 5, 9, 13, 17, 21, 25, 29]
-func.func @transposed(%n: index, %x: memref<?x4xf32>) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+func.func @transposed(%n: index, %x: memref<?x4xf32>)
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %t = gdn_tile.load %x[%c0, %c0] dims [1, 0] : memref<?x4xf32>, vector<4x32xf32>
   gdn_tile.store %t, %x[%c0, %c0] dims [1, 0] : vector<4x32xf32>, memref<?x4xf32>
@@ -61,7 +63,8 @@ func.func @transposed(%n: index, %x: memref<?x4xf32>) attributes {gdn_tile.grid 
 //       CHECK:       vector.shuffle {{.+}} [0, 3, 6, 9, 12, 15, 18, 21] : vector<24xi16>
 //       CHECK:     } else {
 //       CHECK:       memref.load
-func.func @by_strides(%n: index, %x: memref<?x?xbf16, strided<[?, ?], offset: ?>>, %y: memref<3x32xbf16>) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+func.func @by_strides(%n: index, %x: memref<?x?xbf16, strided<[?, ?], offset: ?>>, %y: memref<3x32xbf16>)
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %t = gdn_tile.load %x[%n, %c0] dims [1, 0]
       : memref<?x?xbf16, strided<[?, ?], offset: ?>>, vector<3x32xbf16>
@@ -78,7 +81,8 @@ func.func @by_strides(%n: index, %x: memref<?x?xbf16, strided<[?, ?], offset: ?>
 //       CHECK:     memref.store %[[E]], %[[TILE]][%[[I]]]
 //       CHECK:   scf.for %[[I:.+]] =
 //  CHECK-NEXT:     memref.store %[[ZERO]], %[[TILE]][%[[I]]]
-func.func @column(%n: index, %x: memref<?x?xbf16>) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+func.func @column(%n: index, %x: memref<?x?xbf16>)
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %t = gdn_tile.load %x[%c0, %n] dims [0] rows(%n) : memref<?x?xbf16>, vector<4xbf16>
   gdn_tile.store %t, %x[%c0, %c0] dims [0] : vector<4xbf16>, memref<?x?xbf16>

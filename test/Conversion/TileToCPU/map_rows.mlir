@@ -7,7 +7,7 @@
 // RUN: gdn-tile-opt %s -convert-tile-to-cpu=lanes=8 -canonicalize -cse | FileCheck %s
 
 // CHECK-LABEL: func.func @takes_over
-//  CHECK-SAME:   gdn_tile.scratch_bytes = 640
+//  CHECK-SAME:   scratch_bytes = 640
 //       CHECK:   %[[WEIGHT:.+]] = memref.view %{{.+}} to memref<32xf32>
 //       CHECK:   %[[TILE:.+]] = memref.view %{{.+}} to memref<4x32xf32>
 //       CHECK:     memref.store %{{.+}}, %[[WEIGHT]]
@@ -17,7 +17,8 @@
 //       CHECK:       %[[W:.+]] = vector.load %[[WEIGHT]][%[[J]]] : {{.+}}, vector<8xf32>
 //       CHECK:       %[[Y:.+]] = arith.mulf %[[ROW]], %[[W]]
 //       CHECK:       vector.store %[[Y]], %[[TILE]][%[[I]], %[[J]]]
-func.func @takes_over(%n: index, %x: memref<4x32xf32>, %w: memref<32xf32>) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+func.func @takes_over(%n: index, %x: memref<4x32xf32>, %w: memref<32xf32>)
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %t = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<4x32xf32>, vector<4x32xf32>
   %weight = gdn_tile.load %w[%c0] dims [0] : memref<32xf32>, vector<32xf32>
@@ -33,13 +34,14 @@ func.func @takes_over(%n: index, %x: memref<4x32xf32>, %w: memref<32xf32>) attri
 // The input is used again: the result gets a place of its own. Elements of a
 // tile of rank 1 are scalars.
 // CHECK-LABEL: func.func @own_place
-//  CHECK-SAME:   gdn_tile.scratch_bytes = 128
+//  CHECK-SAME:   scratch_bytes = 128
 //       CHECK:   %[[Y:.+]] = memref.view %{{.+}} to memref<4xf32>
 //       CHECK:   %[[T:.+]] = memref.view %{{.+}} to memref<4xf32>
 //       CHECK:   %[[E:.+]] = memref.load %[[T]]
 //       CHECK:   %[[NEG:.+]] = arith.negf %[[E]] : f32
 //       CHECK:   memref.store %[[NEG]], %[[Y]]
-func.func @own_place(%n: index, %x: memref<4xf32>, %z: memref<4xf32>) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+func.func @own_place(%n: index, %x: memref<4xf32>, %z: memref<4xf32>)
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %t = gdn_tile.load %x[%c0] dims [0] : memref<4xf32>, vector<4xf32>
   %y = gdn_tile.map_rows %t : vector<4xf32> -> vector<4xf32> {
@@ -72,7 +74,8 @@ func.func @own_place(%n: index, %x: memref<4xf32>, %z: memref<4xf32>) attributes
 //       CHECK:       %[[S:.+]] = vector.broadcast %[[SUM]]
 //       CHECK:       %[[Y:.+]] = arith.mulf %[[KEPT]], %[[S]]
 //       CHECK:       vector.store %[[Y]], %[[TILE]][%[[I]], %[[J]]]
-func.func @sum(%n: index, %x: memref<4x32xf32>) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+func.func @sum(%n: index, %x: memref<4x32xf32>)
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %t = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<4x32xf32>, vector<4x32xf32>
   %y = gdn_tile.map_rows %t : vector<4x32xf32> -> vector<4x32xf32> {
@@ -97,7 +100,8 @@ func.func @sum(%n: index, %x: memref<4x32xf32>) attributes {gdn_tile.grid = ["N"
 //       CHECK:       %[[LANES:.+]] = vector.step : vector<8xindex>
 //       CHECK:       %[[COLUMN:.+]] = arith.addi %[[FIRST]], %[[LANES]] : vector<8xindex>
 //       CHECK:       arith.cmpi ule, %[[COLUMN]], %{{.+}} : vector<8xindex>
-func.func @columns(%n: index, %x: memref<32x32xf32>) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+func.func @columns(%n: index, %x: memref<32x32xf32>)
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant dense<0.0> : vector<32xf32>
   %t = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<32x32xf32>, vector<32x32xf32>

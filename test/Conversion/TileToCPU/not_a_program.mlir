@@ -4,8 +4,8 @@
 //
 // RUN: gdn-tile-opt %s -convert-tile-to-cpu | FileCheck %s
 
-// CHECK: func.func private @external(index) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]}
-func.func private @external(index) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]}
+// CHECK: func.func private @external(index) attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}
+func.func private @external(index) attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}}
 
 // CHECK: func.func @host(%{{.+}}: vector<4xf32>) -> vector<4xf32>
 func.func @host(%x: vector<4xf32>) -> vector<4xf32> {

@@ -15,7 +15,8 @@
 //       CHECK:     %[[AT:.+]] = arith.addi %[[N]], %[[I]]
 //       CHECK:     vector.store %[[ROW]], %[[X]][%[[AT]], %[[N]], %[[C0]]]
 //   CHECK-NOT:   vector.store
-func.func @rows(%n: index, %x: !view) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+func.func @rows(%n: index, %x: !view)
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : bf16
   %t = gdn_tile.fill %zero : bf16 -> vector<4x32xbf16>
@@ -37,7 +38,8 @@ func.func @rows(%n: index, %x: !view) attributes {gdn_tile.grid = ["N"], gdn_til
 //       CHECK:         scf.for %[[J:.+]] =
 //       CHECK:           %[[E:.+]] = memref.load %{{.+}}[%[[I]], %[[J]]] : memref<3x32xf32>
 //       CHECK:           memref.store %[[E]], %{{.+}}[%[[J]], %[[I]]] : memref<?x?xf32, strided<[?, ?], offset: ?>>
-func.func @window(%n: index, %x: memref<?x?xf32, strided<[?, ?], offset: ?>>) attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+func.func @window(%n: index, %x: memref<?x?xf32, strided<[?, ?], offset: ?>>)
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %t = gdn_tile.fill %zero : f32 -> vector<3x32xf32>

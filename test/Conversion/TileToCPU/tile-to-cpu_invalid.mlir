@@ -5,26 +5,25 @@
 // RUN: gdn-tile-opt %s -split-input-file -o /dev/null
 // RUN: gdn-tile-opt %s -split-input-file -convert-tile-to-cpu -verify-diagnostics
 
-// expected-error@+1 {{'func.func' op expects 'gdn_tile.symbols' on a function with 'gdn_tile.grid'}}
+// expected-error@+1 {{'func.func' op expects 'symbols' of 'gdn_tile.stage' on a function with 'grid' of 'gdn_tile.stage'}}
 func.func @no_symbols(%n: index)
-    attributes {gdn_tile.grid = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"]}} {
   return
 }
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects axis 1 of 'gdn_tile.grid' to be a linear form over 'gdn_tile.symbols', but got '2*M'}}
+// expected-error@+1 {{'func.func' op expects axis 1 of 'grid' of 'gdn_tile.stage' to be a linear form over 'symbols' of 'gdn_tile.stage', but got '2*M'}}
 func.func @grid_has_another_symbol(%n: index)
-    attributes {gdn_tile.grid = ["N", "2*M"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N", "2*M"], symbols = ["N"]}} {
   return
 }
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects sizes in 'gdn_tile.workspace' to be a linear form over 'gdn_tile.symbols', but got '2*M'}}
+// expected-error@+1 {{'func.func' op expects sizes in 'workspace' of 'gdn_tile.stage' to be a linear form over 'symbols' of 'gdn_tile.stage', but got '2*M'}}
 func.func @size_has_another_symbol(%n: index, %w: memref<?xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
-                gdn_tile.workspace = [["2*M", "4"]]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"], workspace = [["2*M", "4"]]}} {
   return
 }
 
@@ -32,7 +31,7 @@ func.func @size_has_another_symbol(%n: index, %w: memref<?xf32>)
 
 // expected-error@+1 {{'func.func' op expects a tile function to have no results, but got 1}}
 func.func @results(%n: index, %x: memref<4xf32>) -> vector<4xf32>
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %a = gdn_tile.load %x[%c0] dims [0] : memref<4xf32>, vector<4xf32>
   return %a : vector<4xf32>
@@ -42,7 +41,7 @@ func.func @results(%n: index, %x: memref<4xf32>) -> vector<4xf32>
 
 // expected-error@+1 {{'func.func' op expects a tile function to have one block, but got 2}}
 func.func @blocks(%n: index, %x: memref<4xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %a = gdn_tile.load %x[%c0] dims [0] : memref<4xf32>, vector<4xf32>
   cf.br ^bb1
@@ -55,7 +54,7 @@ func.func @blocks(%n: index, %x: memref<4xf32>)
 
 // expected-error@+1 {{'func.func' op expects argument 1 to be a strided memref or an index, but got 'vector<4xf32>'}}
 func.func @tile_argument(%n: index, %t: vector<4xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   return
 }
 
@@ -63,14 +62,14 @@ func.func @tile_argument(%n: index, %t: vector<4xf32>)
 
 // expected-error@+1 {{'func.func' op expects argument 1 to be a strided memref or an index, but got 'memref<*xf32>'}}
 func.func @unranked_argument(%n: index, %t: memref<*xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   return
 }
 
 // -----
 
 func.func @constant_tile(%n: index, %x: memref<4xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %t = arith.constant dense<0.0> : vector<4xf32>
   // expected-error@+1 {{'gdn_tile.store' op expects its tiles to be results of gdn_tile ops or carried by scf.for}}
@@ -81,7 +80,7 @@ func.func @constant_tile(%n: index, %x: memref<4xf32>)
 // -----
 
 func.func @constant_carried(%n: index)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %t = arith.constant dense<0.0> : vector<f32>
   // expected-error@+1 {{'scf.for' op expects its tiles to be results of gdn_tile ops or carried by scf.for}}
@@ -94,7 +93,7 @@ func.func @constant_carried(%n: index)
 // -----
 
 func.func @other_use(%n: index, %x: memref<4xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %a = gdn_tile.load %x[%c0] dims [0] : memref<4xf32>, vector<4xf32>
   // expected-error@+1 {{'vector.extract' op expects to be a gdn_tile op or scf.for to use a tile}}
@@ -105,7 +104,7 @@ func.func @other_use(%n: index, %x: memref<4xf32>)
 // -----
 
 func.func @other_result(%n: index, %x: memref<4xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   // expected-error@+1 {{'vector.load' op expects to be a gdn_tile op or scf.for to have a tile as its result}}
   %a = vector.load %x[%c0] : memref<4xf32>, vector<4xf32>
@@ -115,7 +114,7 @@ func.func @other_result(%n: index, %x: memref<4xf32>)
 // -----
 
 func.func @branch(%n: index, %x: memref<4xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %a = gdn_tile.load %x[%c0] dims [0] : memref<4xf32>, vector<4xf32>
   %z = arith.cmpi eq, %n, %c0 : index
@@ -131,7 +130,7 @@ func.func @branch(%n: index, %x: memref<4xf32>)
 // -----
 
 func.func @row_op_on_a_row(%n: index, %x: memref<4xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %a = gdn_tile.load %x[%c0] dims [0] : memref<4xf32>, vector<4xf32>
   %b = gdn_tile.map_rows %a : vector<4xf32> -> vector<4xf32> {
@@ -146,7 +145,7 @@ func.func @row_op_on_a_row(%n: index, %x: memref<4xf32>)
 // -----
 
 func.func @whole_matrix_in_a_body(%n: index, %x: memref<4x8xf32>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %a = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<4x8xf32>, vector<4x8xf32>
   // expected-note@+1 {{make it an input to use its rows}}
@@ -162,7 +161,7 @@ func.func @whole_matrix_in_a_body(%n: index, %x: memref<4x8xf32>)
 // -----
 
 func.func @narrow_operands(%n: index, %x: memref<8x8xbf16>)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %a = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<8x8xbf16>, vector<8x8xbf16>
   // expected-error@+1 {{'gdn_tile.matmul' op expects operands in f32, to which gdn-tile-widen-operands brings them, but got 'bf16'}}

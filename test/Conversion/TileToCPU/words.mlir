@@ -8,7 +8,7 @@
 
 // CHECK-LABEL: func.func @words(
 //  CHECK-SAME:   %[[WORDS:[a-z0-9]+]]: !llvm.ptr, %[[BEGIN:[a-z0-9]+]]: i64, %[[END:[a-z0-9]+]]: i64, %[[SCRATCH:[a-z0-9]+]]: !llvm.ptr {llvm.align = 64 : i64, llvm.noalias})
-//  CHECK-SAME:   gdn_tile.grid = ["N", "H"], gdn_tile.scratch_bytes = 64 : i64
+//  CHECK-SAME:   grid = ["N", "H"], scratch_bytes = 64 : i64
 //       CHECK:   %[[DATA:.+]] = llvm.load %[[WORDS]] : !llvm.ptr -> i64
 //       CHECK:   %[[P0:.+]] = llvm.inttoptr %[[DATA]]
 //       CHECK:   llvm.insertvalue %[[P0]], %{{.+}}[1]
@@ -41,7 +41,7 @@
 //       CHECK:     memref.store %{{.+}}, %[[VIEW]][%[[ROW]], %[[COLUMN]]]
 func.func @words(%n: index, %h: index, %x: memref<?x?xf32, strided<[?, ?]>>,
                  %null: index)
-    attributes {gdn_tile.grid = ["N", "H"], gdn_tile.symbols = ["N", "H"]} {
+    attributes {gdn_tile.stage = {grid = ["N", "H"], symbols = ["N", "H"]}} {
   %row = gdn_tile.block_id 0
   %column = gdn_tile.block_id 1
   %i = arith.index_cast %null : index to i32

@@ -7,10 +7,10 @@
 
 // CHECK-LABEL: func.func @stage(
 //  CHECK-SAME:   %[[WORDS:[a-z0-9]+]]: !llvm.ptr,
-//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["2", "N"], ["workers"]]]
-//  CHECK-SAME:   gdn_tile.stage_of = "prefill"
-//  CHECK-SAME:   gdn_tile.variant = "halves"
-//  CHECK-SAME:   gdn_tile.workspace = {{\[\[}}"N", "2*H + 1", "8", "4"], ["3", "8", "4"]]
+//  CHECK-SAME:   conditions = {{\[\[}}["2", "N"], ["workers"]]]
+//  CHECK-SAME:   stage_of = "prefill"
+//  CHECK-SAME:   variant = "halves"
+//  CHECK-SAME:   workspace = {{\[\[}}"N", "2*H + 1", "8", "4"], ["3", "8", "4"]]
 //       CHECK:   %[[N_WORD:.+]] = llvm.load %[[WORDS]]
 //       CHECK:   llvm.getelementptr %[[WORDS]][1]
 //       CHECK:   %[[H_WORD:.+]] = llvm.load
@@ -32,10 +32,10 @@
 //       CHECK:     memref.store %{{.+}}, %[[PAIRS]]
 //       CHECK:     memref.store %{{.+}}, %[[MORE]]
 func.func @stage(%n: index, %h: index, %pairs: memref<?x?x8xf32>, %more: memref<3x8xf32>)
-    attributes {gdn_tile.grid = ["N", "2*H + 1"], gdn_tile.symbols = ["N", "H"],
-                gdn_tile.stage_of = "prefill", gdn_tile.variant = "halves",
-                gdn_tile.workspace = [["N", "2*H + 1", "8", "4"], ["3", "8", "4"]],
-                gdn_tile.conditions = [[["2", "N"], ["workers"]]]} {
+    attributes {gdn_tile.stage = {grid = ["N", "2*H + 1"], symbols = ["N", "H"],
+                                  stage_of = "prefill", variant = "halves",
+                                  workspace = [["N", "2*H + 1", "8", "4"], ["3", "8", "4"]],
+                                  conditions = [[["2", "N"], ["workers"]]]}} {
   %i = gdn_tile.block_id 0
   %j = gdn_tile.block_id 1
   %zero = arith.constant 0.0 : f32

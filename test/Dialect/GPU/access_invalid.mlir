@@ -13,8 +13,8 @@
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @block_id_c1_no_grid() attributes {gdn_gpu.threads = 256 : i64} {
-  // expected-error@+1 {{'gdn_gpu.block_id' op expects a function with 'gdn_tile.grid' around it}}
+func.func @block_id_c1_no_grid() attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
+  // expected-error@+1 {{'gdn_gpu.block_id' op expects a function with 'grid' of 'gdn_tile.stage' around it}}
   %n = gdn_gpu.block_id 0
   return
 }
@@ -30,8 +30,9 @@ func.func @block_id_c1_no_grid() attributes {gdn_gpu.threads = 256 : i64} {
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @block_id_c1_axis() attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N"]} {
-  // expected-error@+1 {{'gdn_gpu.block_id' op expects an axis below 1, the size of 'gdn_tile.grid', but got 1}}
+func.func @block_id_c1_axis()
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}, gdn_tile.stage = {grid = ["N"]}} {
+  // expected-error@+1 {{'gdn_gpu.block_id' op expects an axis below 1, the size of 'grid' of 'gdn_tile.stage', but got 1}}
   %n = gdn_gpu.block_id 1
   return
 }
@@ -47,7 +48,8 @@ func.func @block_id_c1_axis() attributes {gdn_gpu.threads = 256 : i64, gdn_tile.
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @load_c1_indices(%x: memref<?x?xf32>, %i: index) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @load_c1_indices(%x: memref<?x?xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   // expected-error@+1 {{'gdn_gpu.load' op expects one index per dimension of 'view', which is 2, but got 1}}
   %t = gdn_gpu.load %x[%i] dims [0, 1] : memref<?x?xf32>, !state
   return
@@ -64,7 +66,8 @@ func.func @load_c1_indices(%x: memref<?x?xf32>, %i: index) attributes {gdn_gpu.t
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @load_c1_dims(%x: memref<?x?xf32>, %i: index) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @load_c1_dims(%x: memref<?x?xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   // expected-error@+1 {{'gdn_gpu.load' op expects one entry of 'dims' per dimension of the tile, which is 2, but got 1}}
   %t = gdn_gpu.load %x[%i, %i] dims [0] : memref<?x?xf32>, !state
   return
@@ -81,7 +84,8 @@ func.func @load_c1_dims(%x: memref<?x?xf32>, %i: index) attributes {gdn_gpu.thre
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @load_c1_dim_past_the_view(%x: memref<?x?xf32>, %i: index) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @load_c1_dim_past_the_view(%x: memref<?x?xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   // expected-error@+1 {{'gdn_gpu.load' op expects 'dims' to name distinct dimensions of 'view' below 2, but got 2}}
   %t = gdn_gpu.load %x[%i, %i] dims [0, 2] : memref<?x?xf32>, !state
   return
@@ -98,7 +102,8 @@ func.func @load_c1_dim_past_the_view(%x: memref<?x?xf32>, %i: index) attributes 
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @load_c1_dim_twice(%x: memref<?x?xf32>, %i: index) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @load_c1_dim_twice(%x: memref<?x?xf32>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   // expected-error@+1 {{'gdn_gpu.load' op expects 'dims' to name distinct dimensions of 'view' below 2, but got 1}}
   %t = gdn_gpu.load %x[%i, %i] dims [1, 1] : memref<?x?xf32>, !state
   return
@@ -115,7 +120,8 @@ func.func @load_c1_dim_twice(%x: memref<?x?xf32>, %i: index) attributes {gdn_gpu
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @load_c2(%x: memref<?x?xbf16>, %i: index) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @load_c2(%x: memref<?x?xbf16>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   // expected-error@+1 {{'gdn_gpu.load' op expects the tile to have the view's element type 'bf16', but got 'f32'}}
   %t = gdn_gpu.load %x[%i, %i] dims [0, 1] : memref<?x?xbf16>, !state
   return
@@ -132,7 +138,8 @@ func.func @load_c2(%x: memref<?x?xbf16>, %i: index) attributes {gdn_gpu.threads 
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @store_c1_indices(%x: memref<?x?xf32>, %i: index, %t: !state) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @store_c1_indices(%x: memref<?x?xf32>, %i: index, %t: !state)
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   // expected-error@+1 {{'gdn_gpu.store' op expects one index per dimension of 'view', which is 2, but got 1}}
   gdn_gpu.store %t, %x[%i] dims [0, 1] : !state, memref<?x?xf32>
   return
@@ -149,7 +156,8 @@ func.func @store_c1_indices(%x: memref<?x?xf32>, %i: index, %t: !state) attribut
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @store_c2(%x: memref<?x?xf16>, %i: index, %t: !state) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @store_c2(%x: memref<?x?xf16>, %i: index, %t: !state)
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   // expected-error@+1 {{'gdn_gpu.store' op expects the tile to have the view's element type 'f16', but got 'f32'}}
   gdn_gpu.store %t, %x[%i, %i] dims [0, 1] : !state, memref<?x?xf16>
   return
@@ -157,7 +165,8 @@ func.func @store_c2(%x: memref<?x?xf16>, %i: index, %t: !state) attributes {gdn_
 
 // -----
 
-func.func @prefetch_c1_indices(%weights: memref<?x4xbf16>, %c: index) attributes {gdn_gpu.threads = 32 : i64} {
+func.func @prefetch_c1_indices(%weights: memref<?x4xbf16>, %c: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
   // expected-error@+1 {{'gdn_gpu.prefetch' op expects one index per dimension of 'view', which is 2, but got 1}}
   gdn_gpu.prefetch %weights[%c] dims [1, 0] : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>
   return
@@ -165,7 +174,8 @@ func.func @prefetch_c1_indices(%weights: memref<?x4xbf16>, %c: index) attributes
 
 // -----
 
-func.func @prefetch_c2_type(%weights: memref<?x4xbf16>, %c: index) attributes {gdn_gpu.threads = 32 : i64} {
+func.func @prefetch_c2_type(%weights: memref<?x4xbf16>, %c: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
   // expected-error@+1 {{'gdn_gpu.prefetch' op expects the tile to have the view's element type 'bf16', but got 'f32'}}
   gdn_gpu.prefetch %weights[%c, %c] dims [1, 0] : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xf32, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>
   return

@@ -6,7 +6,8 @@
 // RUN: gdn-gpu-opt %s -split-input-file -verify-diagnostics
 
 #one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
-func.func @begin_load_c1(%w: memref<?x4xbf16>, %c: index, %p: !gdn_gpu.shared<512xbf16>) attributes {gdn_gpu.threads = 32 : i64} {
+func.func @begin_load_c1(%w: memref<?x4xbf16>, %c: index, %p: !gdn_gpu.shared<512xbf16>)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
   // expected-error@+1 {{'gdn_gpu.begin_load' op expects one index per dimension of 'view', which is 2, but got 1}}
   gdn_gpu.begin_load %w[%c] dims [1, 0], %p : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #one>, !gdn_gpu.shared<512xbf16>
   return
@@ -15,7 +16,8 @@ func.func @begin_load_c1(%w: memref<?x4xbf16>, %c: index, %p: !gdn_gpu.shared<51
 // -----
 
 #one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
-func.func @begin_load_c2_view(%w: memref<?x4xbf16>, %c: index, %p: !gdn_gpu.shared<512xf32>) attributes {gdn_gpu.threads = 32 : i64} {
+func.func @begin_load_c2_view(%w: memref<?x4xbf16>, %c: index, %p: !gdn_gpu.shared<512xf32>)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
   // expected-error@+1 {{'gdn_gpu.begin_load' op expects the tile to have the view's element type 'bf16', but got 'f32'}}
   gdn_gpu.begin_load %w[%c, %c] dims [1, 0], %p : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xf32, #one>, !gdn_gpu.shared<512xf32>
   return
@@ -24,7 +26,8 @@ func.func @begin_load_c2_view(%w: memref<?x4xbf16>, %c: index, %p: !gdn_gpu.shar
 // -----
 
 #one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
-func.func @begin_load_c4_holes(%w: memref<?x4xbf16>, %c: index, %p: !gdn_gpu.shared<384xbf16>) attributes {gdn_gpu.threads = 32 : i64} {
+func.func @begin_load_c4_holes(%w: memref<?x4xbf16>, %c: index, %p: !gdn_gpu.shared<384xbf16>)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
   // expected-error@+1 {{'gdn_gpu.begin_load' op expects a tile of which each thread of one warp holds as many elements, but got}}
   gdn_gpu.begin_load %w[%c, %c] dims [1, 0], %p : memref<?x4xbf16>, !gdn_gpu.fragment<4x96xbf16, #one>, !gdn_gpu.shared<384xbf16>
   return
@@ -33,7 +36,8 @@ func.func @begin_load_c4_holes(%w: memref<?x4xbf16>, %c: index, %p: !gdn_gpu.sha
 // -----
 
 #one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
-func.func @begin_load_c4_place(%w: memref<?x4xbf16>, %c: index, %p: !gdn_gpu.shared<128xbf16>) attributes {gdn_gpu.threads = 32 : i64} {
+func.func @begin_load_c4_place(%w: memref<?x4xbf16>, %c: index, %p: !gdn_gpu.shared<128xbf16>)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
   // expected-error@+1 {{'gdn_gpu.begin_load' op expects a place of 512 elements of the tile's type, but got '!gdn_gpu.shared<128xbf16>'}}
   gdn_gpu.begin_load %w[%c, %c] dims [1, 0], %p : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #one>, !gdn_gpu.shared<128xbf16>
   return
@@ -42,7 +46,8 @@ func.func @begin_load_c4_place(%w: memref<?x4xbf16>, %c: index, %p: !gdn_gpu.sha
 // -----
 
 #one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
-func.func @load_c4(%w: memref<?x4xbf16>, %c: index, %p: !gdn_gpu.shared<512xbf16>) attributes {gdn_gpu.threads = 32 : i64} {
+func.func @load_c4(%w: memref<?x4xbf16>, %c: index, %p: !gdn_gpu.shared<512xbf16>)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
   // expected-error@+1 {{'gdn_gpu.load' op expects 'begun' to be the place of a gdn_gpu.begin_load of the same tile}}
   %t = gdn_gpu.load %w[%c, %c] dims [1, 0] begun(%p : !gdn_gpu.shared<512xbf16>) : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #one>
   return
@@ -50,7 +55,7 @@ func.func @load_c4(%w: memref<?x4xbf16>, %c: index, %p: !gdn_gpu.shared<512xbf16
 
 // -----
 
-func.func @arrive_c1() attributes {gdn_gpu.threads = 128 : i64} {
+func.func @arrive_c1() attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   gdn_gpu.warps 0 for 1 {
     // expected-error@+1 {{'gdn_gpu.arrive' op expects to be outside gdn_gpu.warps, which only some warps enter}}
     gdn_gpu.arrive for 3
@@ -60,7 +65,7 @@ func.func @arrive_c1() attributes {gdn_gpu.threads = 128 : i64} {
 
 // -----
 
-func.func @arrive_c2() attributes {gdn_gpu.threads = 128 : i64} {
+func.func @arrive_c2() attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   // expected-error@+1 {{'gdn_gpu.arrive' op expects a warp below 4, but got 4}}
   gdn_gpu.arrive for 4
   return
@@ -68,7 +73,7 @@ func.func @arrive_c2() attributes {gdn_gpu.threads = 128 : i64} {
 
 // -----
 
-func.func @await_arrivals_c1_none() attributes {gdn_gpu.threads = 128 : i64} {
+func.func @await_arrivals_c1_none() attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   gdn_gpu.warps 3 for 1 {
     // expected-error@+1 {{'gdn_gpu.await_arrivals' op expects a gdn_gpu.arrive in its function}}
     gdn_gpu.await_arrivals
@@ -78,7 +83,7 @@ func.func @await_arrivals_c1_none() attributes {gdn_gpu.threads = 128 : i64} {
 
 // -----
 
-func.func @await_arrivals_c1_warp() attributes {gdn_gpu.threads = 128 : i64} {
+func.func @await_arrivals_c1_warp() attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   gdn_gpu.arrive for 3
   gdn_gpu.warps 2 for 1 {
     // expected-error@+1 {{'gdn_gpu.await_arrivals' op expects to be in the body of a gdn_gpu.warps of warp 3 alone, which the gdn_gpu.arrive names}}
@@ -89,7 +94,7 @@ func.func @await_arrivals_c1_warp() attributes {gdn_gpu.threads = 128 : i64} {
 
 // -----
 
-func.func @await_arrivals_c1_first(%x: f32) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @await_arrivals_c1_first(%x: f32) attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   gdn_gpu.arrive for 3
   gdn_gpu.warps 3 for 1 {
     %y = arith.negf %x : f32
@@ -101,7 +106,7 @@ func.func @await_arrivals_c1_first(%x: f32) attributes {gdn_gpu.threads = 128 : 
 
 // -----
 
-func.func @arrive_c2_twice() attributes {gdn_gpu.threads = 128 : i64} {
+func.func @arrive_c2_twice() attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   // expected-error@+1 {{'gdn_gpu.arrive' op expects to be the only one of its function, but there are 2}}
   gdn_gpu.arrive for 3
   gdn_gpu.arrive for 2
@@ -111,7 +116,8 @@ func.func @arrive_c2_twice() attributes {gdn_gpu.threads = 128 : i64} {
 // -----
 
 #one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
-func.func @load_c4_elsewhere(%w: memref<?x4xbf16>, %c: index, %d: index) -> !gdn_gpu.fragment<4x128xbf16, #one> attributes {gdn_gpu.threads = 32 : i64} {
+func.func @load_c4_elsewhere(%w: memref<?x4xbf16>, %c: index, %d: index) -> !gdn_gpu.fragment<4x128xbf16, #one>
+    attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
   %p = gdn_gpu.alloc : !gdn_gpu.shared<512xbf16>
   gdn_gpu.begin_load %w[%c, %d] dims [1, 0], %p : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #one>, !gdn_gpu.shared<512xbf16>
   // expected-error@+1 {{'gdn_gpu.load' op expects 'begun' to be the place of a gdn_gpu.begin_load of the same tile}}

@@ -7,16 +7,21 @@
 
 // CHECK-LABEL: func.func private @program(
 //  CHECK-SAME:   memref<?xf32> {gdn_gpu.alignment = 16 : i64}, memref<?xf32> {gdn_gpu.alignment = 1 : i64}
-//  CHECK-SAME:   gdn_gpu.aligned_variant, gdn_gpu.allow = ["spills up to 16 bytes: addresses", "C7508: by the launch"]
-//  CHECK-SAME:   gdn_gpu.blocks_per_sm = 2 : i64, gdn_gpu.cluster = 2 : i64, gdn_gpu.counters = ["2", "N"]
-//  CHECK-SAME:   gdn_gpu.fewer_blocks, gdn_gpu.finish_products, gdn_gpu.keep_loops, gdn_gpu.min_blocks = 16 : i64
-//  CHECK-SAME:   gdn_gpu.promised, gdn_gpu.rows_apart, gdn_gpu.single_warps, gdn_gpu.threads = 1024 : i64, gdn_gpu.warpgroups
+//  CHECK-SAME:   gdn_gpu.allow = ["spills up to 16 bytes: addresses", "C7508: by the launch"]
+//  CHECK-SAME:   gdn_gpu.fewer_blocks
+//  CHECK-SAME:   gdn_gpu.kernel = {aligned_variant, blocks_per_sm = 2 : i64, cluster = 2 : i64, counters = ["2", "N"],
+//  CHECK-SAME:     finish_products, keep_loops, min_blocks = 16 : i64, promised, rows_apart, single_warps, threads = 1024 : i64, warpgroups}
+func.func private @program(
+//  CHECK-SAME:   memref<?xf32> {gdn_gpu.alignment = 16 : i64}, memref<?xf32> {gdn_gpu.alignment = 1 : i64}
+//  CHECK-SAME:   aligned_variant, gdn_gpu.allow = ["spills up to 16 bytes: addresses", "C7508: by the launch"]
+//  CHECK-SAME:   blocks_per_sm = 2 : i64, cluster = 2 : i64, counters = ["2", "N"]
+//  CHECK-SAME:   gdn_gpu.fewer_blocks, gdn_gpu.kernel = {finish_products, keep_loops, min_blocks = 16 : i64
+//  CHECK-SAME:   promised, rows_apart, single_warps, threads = 1024 : i64, warpgroups
 func.func private @program(memref<?xf32> {gdn_gpu.alignment = 16 : i64},
                            memref<?xf32> {gdn_gpu.alignment = 1 : i64})
-    attributes {gdn_gpu.threads = 1024, gdn_gpu.min_blocks = 16, gdn_gpu.blocks_per_sm = 2,
-                gdn_gpu.cluster = 2, gdn_gpu.counters = ["2", "N"], gdn_gpu.keep_loops,
-                gdn_gpu.rows_apart, gdn_gpu.finish_products, gdn_gpu.single_warps,
-                gdn_gpu.warpgroups, gdn_gpu.aligned_variant, gdn_gpu.promised,
+    attributes {gdn_gpu.kernel = {threads = 1024, min_blocks = 16, blocks_per_sm = 2, cluster = 2,
+                                  counters = ["2", "N"], keep_loops, rows_apart, finish_products,
+                                  single_warps, warpgroups, aligned_variant, promised},
                 gdn_gpu.fewer_blocks,
                 gdn_gpu.allow = ["spills up to 16 bytes: addresses", "C7508: by the launch"]}
 

@@ -5,18 +5,18 @@
 //
 // RUN: gdn-gpu-opt %s -split-input-file -verify-diagnostics
 
-// expected-error@+1 {{'func.func' op expects an attribute that gdn_gpu has, but got 'gdn_gpu.thread'; like it is 'gdn_gpu.threads'}}
-func.func private @slip() attributes {gdn_gpu.thread = 32}
+// expected-error@+1 {{'func.func' op expects an attribute that gdn_gpu has, but got 'gdn_gpu.kernels'; like it is 'gdn_gpu.kernel'}}
+func.func private @slip() attributes {gdn_gpu.kernels = {threads = 32}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects an attribute that gdn_gpu has, but got 'gdn_gpu.stages'; there are 'gdn_gpu.threads', 'gdn_gpu.min_blocks', 'gdn_gpu.blocks_per_sm', 'gdn_gpu.cluster', 'gdn_gpu.counters', 'gdn_gpu.keep_loops', 'gdn_gpu.rows_apart', 'gdn_gpu.finish_products', 'gdn_gpu.single_warps', 'gdn_gpu.warpgroups', 'gdn_gpu.aligned_variant', 'gdn_gpu.promised', 'gdn_gpu.alignment', 'gdn_gpu.fewer_blocks', 'gdn_gpu.allow', 'gdn_gpu.launch', 'gdn_gpu.alignments', 'gdn_gpu.layouts', 'gdn_gpu.digest'}}
+// expected-error@+1 {{'func.func' op expects an attribute that gdn_gpu has, but got 'gdn_gpu.stages'; there are 'gdn_gpu.kernel', 'gdn_gpu.alignment', 'gdn_gpu.fewer_blocks', 'gdn_gpu.allow', 'gdn_gpu.launch', 'gdn_gpu.alignments', 'gdn_gpu.layouts', 'gdn_gpu.digest'}}
 func.func private @unknown() attributes {gdn_gpu.stages = 4}
 
 // -----
 
-// expected-error@+1 {{'builtin.module' op expects 'gdn_gpu.threads' on functions of other dialects than llvm only}}
-module attributes {gdn_gpu.threads = 32 : i64} {
+// expected-error@+1 {{'builtin.module' op expects 'gdn_gpu.kernel' on functions of other dialects than llvm only}}
+module attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
 }
 
 // -----
@@ -27,8 +27,8 @@ module attributes {gdn_gpu.allow = []} {
 
 // -----
 
-// expected-error@+1 {{'llvm.func' op expects 'gdn_gpu.cluster' on functions of other dialects than llvm only}}
-llvm.func @cluster_of_code() attributes {gdn_gpu.cluster = 2}
+// expected-error@+1 {{'llvm.func' op expects 'gdn_gpu.kernel' on functions of other dialects than llvm only}}
+llvm.func @cluster_of_code() attributes {gdn_gpu.kernel = {threads = 32, cluster = 2}}
 
 // -----
 
@@ -37,136 +37,136 @@ func.func private @of_a_result() -> (memref<4xf32> {gdn_gpu.alignment = 16 : i64
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.warpgroups' on functions of other dialects than llvm only, but got it on argument 0}}
-func.func private @of_an_argument(index {gdn_gpu.warpgroups})
+// expected-error@+1 {{'func.func' op expects 'gdn_gpu.kernel' on functions of other dialects than llvm only, but got it on argument 0}}
+func.func private @of_an_argument(index {gdn_gpu.kernel = {warpgroups}})
 
 // -----
 
-func.func @of_an_op() attributes {gdn_gpu.threads = 32} {
-  // expected-error@+1 {{'gdn_gpu.barrier' op expects 'gdn_gpu.finish_products' on functions of other dialects than llvm only}}
-  gdn_gpu.barrier {gdn_gpu.finish_products}
+func.func @of_an_op() attributes {gdn_gpu.kernel = {threads = 32}} {
+  // expected-error@+1 {{'gdn_gpu.barrier' op expects 'gdn_gpu.kernel' on functions of other dialects than llvm only}}
+  gdn_gpu.barrier {gdn_gpu.kernel = {finish_products}}
   return
 }
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.threads' to be an i64 from 32 to 1024, whole warps of 32, but got 2048 : i64}}
-func.func private @threads_0() attributes {gdn_gpu.threads = 2048}
+// expected-error@+1 {{'func.func' op expects 'threads' of 'gdn_gpu.kernel' to be an i64 from 32 to 1024, whole warps of 32, but got 2048 : i64}}
+func.func private @threads_0() attributes {gdn_gpu.kernel = {threads = 2048}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.threads' to be an i64 from 32 to 1024, whole warps of 32, but got 100 : i64}}
-func.func private @threads_1() attributes {gdn_gpu.threads = 100}
+// expected-error@+1 {{'func.func' op expects 'threads' of 'gdn_gpu.kernel' to be an i64 from 32 to 1024, whole warps of 32, but got 100 : i64}}
+func.func private @threads_1() attributes {gdn_gpu.kernel = {threads = 100}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.threads' to be an i64 from 32 to 1024, whole warps of 32, but got 0 : i64}}
-func.func private @threads_2() attributes {gdn_gpu.threads = 0}
+// expected-error@+1 {{'func.func' op expects 'threads' of 'gdn_gpu.kernel' to be an i64 from 32 to 1024, whole warps of 32, but got 0 : i64}}
+func.func private @threads_2() attributes {gdn_gpu.kernel = {threads = 0}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.threads' to be an i64 from 32 to 1024, whole warps of 32, but got 32 : i32}}
-func.func private @threads_3() attributes {gdn_gpu.threads = 32 : i32}
+// expected-error@+1 {{'func.func' op expects 'threads' of 'gdn_gpu.kernel' to be an i64 from 32 to 1024, whole warps of 32, but got 32 : i32}}
+func.func private @threads_3() attributes {gdn_gpu.kernel = {threads = 32 : i32}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.threads' to be an i64 from 32 to 1024, whole warps of 32, but got 32 : ui64}}
-func.func private @threads_4() attributes {gdn_gpu.threads = 32 : ui64}
+// expected-error@+1 {{'func.func' op expects 'threads' of 'gdn_gpu.kernel' to be an i64 from 32 to 1024, whole warps of 32, but got 32 : ui64}}
+func.func private @threads_4() attributes {gdn_gpu.kernel = {threads = 32 : ui64}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.threads' to be an i64 from 32 to 1024, whole warps of 32, but got 3.200000e+01 : f64}}
-func.func private @threads_5() attributes {gdn_gpu.threads = 32.0 : f64}
+// expected-error@+1 {{'func.func' op expects 'threads' of 'gdn_gpu.kernel' to be an i64 from 32 to 1024, whole warps of 32, but got 3.200000e+01 : f64}}
+func.func private @threads_5() attributes {gdn_gpu.kernel = {threads = 32.0 : f64}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.min_blocks' to be an i64 from 1 to 32, but got "two"}}
-func.func private @min_blocks_0() attributes {gdn_gpu.min_blocks = "two"}
+// expected-error@+1 {{'func.func' op expects 'min_blocks' of 'gdn_gpu.kernel' to be an i64 from 1 to 32, but got "two"}}
+func.func private @min_blocks_0() attributes {gdn_gpu.kernel = {min_blocks = "two"}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.min_blocks' to be an i64 from 1 to 32, but got 0 : i64}}
-func.func private @min_blocks_1() attributes {gdn_gpu.min_blocks = 0}
+// expected-error@+1 {{'func.func' op expects 'min_blocks' of 'gdn_gpu.kernel' to be an i64 from 1 to 32, but got 0 : i64}}
+func.func private @min_blocks_1() attributes {gdn_gpu.kernel = {min_blocks = 0}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.min_blocks' to be an i64 from 1 to 32, but got 33 : i64}}
-func.func private @min_blocks_2() attributes {gdn_gpu.min_blocks = 33}
+// expected-error@+1 {{'func.func' op expects 'min_blocks' of 'gdn_gpu.kernel' to be an i64 from 1 to 32, but got 33 : i64}}
+func.func private @min_blocks_2() attributes {gdn_gpu.kernel = {min_blocks = 33}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.blocks_per_sm' to be an i64 from 0 to 32, but got -1 : i64}}
-func.func private @blocks_per_sm_0() attributes {gdn_gpu.blocks_per_sm = -1}
+// expected-error@+1 {{'func.func' op expects 'blocks_per_sm' of 'gdn_gpu.kernel' to be an i64 from 0 to 32, but got -1 : i64}}
+func.func private @blocks_per_sm_0() attributes {gdn_gpu.kernel = {blocks_per_sm = -1}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.blocks_per_sm' to be an i64 from 0 to 32, but got true}}
-func.func private @blocks_per_sm_1() attributes {gdn_gpu.blocks_per_sm = true}
+// expected-error@+1 {{'func.func' op expects 'blocks_per_sm' of 'gdn_gpu.kernel' to be an i64 from 0 to 32, but got true}}
+func.func private @blocks_per_sm_1() attributes {gdn_gpu.kernel = {blocks_per_sm = true}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.cluster' to be an i64 from 1 to 8, but got "x"}}
-func.func private @cluster_0() attributes {gdn_gpu.cluster = "x"}
+// expected-error@+1 {{'func.func' op expects 'cluster' of 'gdn_gpu.kernel' to be an i64 from 1 to 8, but got "x"}}
+func.func private @cluster_0() attributes {gdn_gpu.kernel = {cluster = "x"}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.cluster' to be an i64 from 1 to 8, but got 16 : i64}}
-func.func private @cluster_1() attributes {gdn_gpu.cluster = 16}
+// expected-error@+1 {{'func.func' op expects 'cluster' of 'gdn_gpu.kernel' to be an i64 from 1 to 8, but got 16 : i64}}
+func.func private @cluster_1() attributes {gdn_gpu.kernel = {cluster = 16}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.cluster' to be an i64 from 1 to 8, but got 2 : i128}}
-func.func private @cluster_2() attributes {gdn_gpu.cluster = 2 : i128}
+// expected-error@+1 {{'func.func' op expects 'cluster' of 'gdn_gpu.kernel' to be an i64 from 1 to 8, but got 2 : i128}}
+func.func private @cluster_2() attributes {gdn_gpu.kernel = {cluster = 2 : i128}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.counters' to be an array of linear forms, but got 4 : i64}}
-func.func private @counters_0() attributes {gdn_gpu.counters = 4}
+// expected-error@+1 {{'func.func' op expects 'counters' of 'gdn_gpu.kernel' to be an array of linear forms, but got 4 : i64}}
+func.func private @counters_0() attributes {gdn_gpu.kernel = {counters = 4}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.counters' to be an array of linear forms, but got [4]}}
-func.func private @counters_1() attributes {gdn_gpu.counters = [4]}
+// expected-error@+1 {{'func.func' op expects 'counters' of 'gdn_gpu.kernel' to be an array of linear forms, but got [4]}}
+func.func private @counters_1() attributes {gdn_gpu.kernel = {counters = [4]}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.counters' to hold linear forms, but form 1 is not: expected a number after '*', as a form is linear, at column 3 of "N*H", but got 'H'}}
-func.func private @counter_is_no_form() attributes {gdn_gpu.counters = ["2", "N*H"]}
+// expected-error@+1 {{'func.func' op expects 'counters' of 'gdn_gpu.kernel' to hold linear forms, but form 1 is not: expected a number after '*', as a form is linear, at column 3 of "N*H", but got 'H'}}
+func.func private @counter_is_no_form() attributes {gdn_gpu.kernel = {counters = ["2", "N*H"]}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.keep_loops' to be a unit attribute, but got true}}
-func.func private @keep_loops() attributes {gdn_gpu.keep_loops = true}
+// expected-error@+1 {{'func.func' op expects 'keep_loops' of 'gdn_gpu.kernel' to be a unit attribute, but got true}}
+func.func private @keep_loops() attributes {gdn_gpu.kernel = {keep_loops = true}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.rows_apart' to be a unit attribute, but got true}}
-func.func private @rows_apart() attributes {gdn_gpu.rows_apart = true}
+// expected-error@+1 {{'func.func' op expects 'rows_apart' of 'gdn_gpu.kernel' to be a unit attribute, but got true}}
+func.func private @rows_apart() attributes {gdn_gpu.kernel = {rows_apart = true}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.finish_products' to be a unit attribute, but got true}}
-func.func private @finish_products() attributes {gdn_gpu.finish_products = true}
+// expected-error@+1 {{'func.func' op expects 'finish_products' of 'gdn_gpu.kernel' to be a unit attribute, but got true}}
+func.func private @finish_products() attributes {gdn_gpu.kernel = {finish_products = true}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.single_warps' to be a unit attribute, but got true}}
-func.func private @single_warps() attributes {gdn_gpu.single_warps = true}
+// expected-error@+1 {{'func.func' op expects 'single_warps' of 'gdn_gpu.kernel' to be a unit attribute, but got true}}
+func.func private @single_warps() attributes {gdn_gpu.kernel = {single_warps = true}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.warpgroups' to be a unit attribute, but got true}}
-func.func private @warpgroups() attributes {gdn_gpu.warpgroups = true}
+// expected-error@+1 {{'func.func' op expects 'warpgroups' of 'gdn_gpu.kernel' to be a unit attribute, but got true}}
+func.func private @warpgroups() attributes {gdn_gpu.kernel = {warpgroups = true}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.aligned_variant' to be a unit attribute, but got true}}
-func.func private @aligned_variant() attributes {gdn_gpu.aligned_variant = true}
+// expected-error@+1 {{'func.func' op expects 'aligned_variant' of 'gdn_gpu.kernel' to be a unit attribute, but got true}}
+func.func private @aligned_variant() attributes {gdn_gpu.kernel = {aligned_variant = true}}
 
 // -----
 
-// expected-error@+1 {{'func.func' op expects 'gdn_gpu.promised' to be a unit attribute, but got true}}
-func.func private @promised() attributes {gdn_gpu.promised = true}
+// expected-error@+1 {{'func.func' op expects 'promised' of 'gdn_gpu.kernel' to be a unit attribute, but got true}}
+func.func private @promised() attributes {gdn_gpu.kernel = {promised = true}}
 
 // -----
 
@@ -240,7 +240,7 @@ llvm.func @launch_without_threads() attributes {gdn_gpu.launch = {cluster = 2 : 
 
 // -----
 
-// expected-error@+1 {{'llvm.func' op expects the fields threads, shared_bytes, cluster, blocks_per_sm, dependent, counters, tensor_maps in 'gdn_gpu.launch', but got 'warps'}}
+// expected-error@+1 {{'llvm.func' op expects a field that 'gdn_gpu.launch' has, but got 'warps'; there are 'threads', 'shared_bytes', 'cluster', 'blocks_per_sm', 'dependent', 'counters', 'tensor_maps'}}
 llvm.func @launch_of_warps() attributes {gdn_gpu.launch = {threads = 32 : i32, warps = 1 : i32}}
 
 // -----
@@ -302,3 +302,23 @@ llvm.func @layout_of_nothing() attributes {gdn_gpu.layouts = [array<i64>]}
 
 // expected-error@+1 {{'llvm.func' op expects 'gdn_gpu.digest' to be a string, but got 12 : i64}}
 llvm.func @digest() attributes {gdn_gpu.digest = 12}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'gdn_gpu.kernel' to be a dictionary, but got 128 : i64}}
+func.func private @kernel_is_a_number() attributes {gdn_gpu.kernel = 128}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects 'threads' in 'gdn_gpu.kernel', but got none}}
+func.func private @kernel_without_threads() attributes {gdn_gpu.kernel = {keep_loops}}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects a field that 'gdn_gpu.kernel' has, but got 'thread'; like it is 'threads'}}
+func.func private @field_slip() attributes {gdn_gpu.kernel = {thread = 32}}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expects a field that 'gdn_gpu.kernel' has, but got 'stages'; there are 'threads', 'min_blocks', 'blocks_per_sm', 'cluster', 'counters', 'keep_loops', 'rows_apart', 'finish_products', 'single_warps', 'warpgroups', 'aligned_variant', 'promised'}}
+func.func private @unknown_field() attributes {gdn_gpu.kernel = {stages = 4, threads = 32}}

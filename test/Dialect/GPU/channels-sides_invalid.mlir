@@ -14,7 +14,8 @@
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @outside_of_roles(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c = gdn_gpu.channel : !chan
   // expected-error@+1 {{'gdn_gpu.release' op expects to be inside a role of gdn_gpu.roles}}
   gdn_gpu.release %c : !chan
@@ -32,7 +33,8 @@ func.func @outside_of_roles(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @nobody_empties(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   // expected-error@+1 {{'gdn_gpu.channel' op expects a role that fills the channel and one that empties it}}
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
@@ -57,7 +59,8 @@ func.func @nobody_empties(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @two_fill(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 1 {
@@ -94,7 +97,8 @@ func.func @two_fill(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @one_role_on_both_sides(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 1 {
@@ -121,7 +125,8 @@ func.func @one_role_on_both_sides(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @parts_of_other_warps(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !ring
   gdn_gpu.roles {
@@ -150,7 +155,8 @@ func.func @parts_of_other_warps(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @part_of_another(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !ring
   gdn_gpu.roles {
@@ -177,7 +183,8 @@ func.func @part_of_another(%x: memref<?x32xf32>, %v: f32)
 
 // Rows in turns: a warp's are not those of its part.
 func.func @rows_of_another(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !ring
   gdn_gpu.roles {
@@ -205,7 +212,8 @@ func.func @rows_of_another(%x: memref<?x32xf32>, %v: f32)
 
 // The copy engine does not wait for reads that are under way.
 func.func @read_under_way(%x: memref<?x32xf32>)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !ring
   gdn_gpu.roles {
@@ -235,7 +243,8 @@ func.func @read_under_way(%x: memref<?x32xf32>)
 
 // In another shape it is the same tile.
 func.func @reshaped_under_way(%x: memref<?x32xf32>, %y: memref<64xf32>)
-    attributes {gdn_gpu.threads = 64 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 64 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !ring
   gdn_gpu.roles {
@@ -268,7 +277,8 @@ func.func @reshaped_under_way(%x: memref<?x32xf32>, %y: memref<64xf32>)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @parts_without_copies(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   // expected-error@+1 {{'gdn_gpu.channel' op expects gdn_gpu.copy to fill a channel in parts}}
   %c = gdn_gpu.channel : !ring
   gdn_gpu.roles {
@@ -298,7 +308,8 @@ func.func @parts_without_copies(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @copied_and_shared(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
@@ -330,7 +341,8 @@ func.func @copied_and_shared(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @copied_twice(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !ring
   gdn_gpu.roles {
@@ -361,7 +373,8 @@ func.func @copied_twice(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @copied_in_a_branch(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !ring
   gdn_gpu.roles {
@@ -394,7 +407,8 @@ func.func @copied_in_a_branch(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @copied_by_two_warps(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !ring
   gdn_gpu.roles {
@@ -424,7 +438,8 @@ func.func @copied_by_two_warps(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @not_copied(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !ring
   gdn_gpu.roles {
@@ -456,7 +471,8 @@ func.func @not_copied(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @unit_of_nothing(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   // expected-error@+1 {{'gdn_gpu.block_id' op expects to be inside a gdn_gpu.units, since the function has some}}
   %i = gdn_gpu.block_id 0
   gdn_gpu.roles {

@@ -32,8 +32,8 @@
 //       CHECK:         gdn_gpu.copy %{{.+}}[%{{.+}}, %{{.+}}] dims [0, 1], %[[NEXT]] : memref<?x32xf32>, <8x32xf32>
 //       CHECK:     gdn_gpu.warps 3 for 1 {
 func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?xf32>)
-    attributes {gdn_gpu.threads = 160 : i64, gdn_gpu.blocks_per_sm = 2 : i64,
-                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 160 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
@@ -102,7 +102,7 @@ func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?
 //       CHECK:   gdn_gpu.warps 0 for 4 registers 96 {
 //       CHECK:     gdn_gpu.begin_copy per_warpgroup
 //       CHECK:     gdn_gpu.receive ahead %[[KEYS]]
-//       CHECK:     gdn_gpu.copy_out %{{.+}}, %{{.+}}[%{{.+}}, %{{.+}}] dims [0, 1] rows(%{{.+}}) :
+//       CHECK:     gdn_gpu.copy_out %{{.+}}, %{{.+}}[%{{.+}}, %{{.+}}] dims [0, 1] rows(%{{.+}}) full_until_last :
 //       CHECK:   gdn_gpu.warps 4 for 4 registers 24 {
 //       CHECK:     %[[OWN:.+]] = gdn_gpu.commit %[[KEYS]] : <64x64xbf16, depth = 2, swizzled> -> !gdn_gpu.shared<64x64xbf16, swizzled>
 //       CHECK:     gdn_gpu.load_shared %[[OWN]]
@@ -113,7 +113,7 @@ func.func @sums(%n: index, %x: memref<?x32xf32>, %y: memref<?xf32>, %z: memref<?
 !gate = !gdn_gpu.shared<64xf32>
 !tile = !gdn_gpu.fragment<64x64xbf16, #four>
 func.func @roles(%n: index, %x: memref<?x64xbf16>, %y: memref<?x64xbf16>, %one: f32)
-    attributes {gdn_gpu.threads = 256 : i64} {
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %keys = gdn_gpu.channel : !keys
@@ -137,7 +137,7 @@ func.func @roles(%n: index, %x: memref<?x64xbf16>, %y: memref<?x64xbf16>, %one: 
         gdn_gpu.await_copies
         %transposed = gdn_gpu.load_shared transpose %buffer : !key -> !tile
         gdn_gpu.store_shared transpose %transposed, %buffer : !tile, !key
-        gdn_gpu.copy_out %buffer, %y[%t, %c0] dims [0, 1] rows(%n) : !key, memref<?x64xbf16>
+        gdn_gpu.copy_out %buffer, %y[%t, %c0] dims [0, 1] rows(%n) full_until_last : !key, memref<?x64xbf16>
         gdn_gpu.begin_copy per_warpgroup %y[%t, %c0] dims [0, 1], %buffer : memref<?x64xbf16>, !key
       }
     }

@@ -13,7 +13,8 @@
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @c1_roles_inside(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %t = arith.constant true
   scf.if %t {
     // expected-error@+1 {{'gdn_gpu.roles' op expects to be directly in a function, but is in 'scf.if'}}
@@ -36,7 +37,8 @@ func.func @c1_roles_inside(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @c1_roles_twice(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   // expected-error@+1 {{'gdn_gpu.roles' op expects to be the only gdn_gpu.roles of its function}}
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 1 {
@@ -60,7 +62,8 @@ func.func @c1_roles_twice(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @c2_not_a_role(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   gdn_gpu.roles {
     // expected-error@+1 {{'arith.constant' op expects to be in a gdn_gpu.warps: a gdn_gpu.roles has nothing else}}
     %c0 = arith.constant 0 : index
@@ -79,7 +82,8 @@ func.func @c2_not_a_role(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @c2_results(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   gdn_gpu.roles {
     // expected-error@+1 {{'gdn_gpu.warps' op expects no results of a role, but got 1}}
     %r = gdn_gpu.warps 0 for 1 -> f32 {
@@ -100,7 +104,8 @@ func.func @c2_results(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @c2_warp_in_two(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 3 {
     }
@@ -122,7 +127,8 @@ func.func @c2_warp_in_two(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @units_c1(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   // expected-error@+1 {{'gdn_gpu.units' op expects to be inside a role of gdn_gpu.roles, and in no other gdn_gpu.units}}
   gdn_gpu.units {
     %i = gdn_gpu.block_id 0
@@ -141,7 +147,8 @@ func.func @units_c1(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @channel_c1(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 1 {
       // expected-error@+1 {{'gdn_gpu.channel' op expects to be directly in the function, but is in 'gdn_gpu.warps'}}
@@ -162,7 +169,8 @@ func.func @channel_c1(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @acquire_c1(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 1 {
@@ -184,7 +192,8 @@ func.func @acquire_c1(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @receive_c1(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 1 {
@@ -206,7 +215,8 @@ func.func @receive_c1(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @copy_c3_not_acquired(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %t = gdn_gpu.alloc : !tile
   // expected-error@+1 {{'gdn_gpu.copy' op expects 'tile' to come from a gdn_gpu.acquire}}
@@ -225,7 +235,8 @@ func.func @copy_c3_not_acquired(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @copy_c3_shape(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
@@ -249,7 +260,8 @@ func.func @copy_c3_shape(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @copy_c3_rows(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !gdn_gpu.channel<8x3xf32, depth = 2>
   gdn_gpu.roles {
@@ -273,7 +285,8 @@ func.func @copy_c3_rows(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @copy_c3_columns(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
@@ -297,7 +310,8 @@ func.func @copy_c3_columns(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @copy_c1(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
@@ -321,7 +335,8 @@ func.func @copy_c1(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @await_launch_c1(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   gdn_gpu.warps 0 for 1 {
     // expected-error@+1 {{'gdn_gpu.await_launch' op expects to be outside gdn_gpu.warps, which only some warps enter}}
     gdn_gpu.await_launch
@@ -340,10 +355,11 @@ func.func @await_launch_c1(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @units_c2(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 1 {
-      // expected-error@+1 {{'gdn_gpu.units' op expects a function with 'gdn_gpu.blocks_per_sm' of at least 1 around it}}
+      // expected-error@+1 {{'gdn_gpu.units' op expects a function with 'blocks_per_sm' of 'gdn_gpu.kernel' of at least 1 around it}}
       gdn_gpu.units {
         %i = gdn_gpu.block_id 0
       }
@@ -356,7 +372,7 @@ func.func @units_c2(%x: memref<?x32xf32>, %v: f32)
 
 !chan = !gdn_gpu.channel<8x32xf32, depth = 2>
 
-func.func @channel_c5_depth() attributes {gdn_gpu.threads = 128 : i64} {
+func.func @channel_c5_depth() attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %c = gdn_gpu.channel : !chan
   // expected-error@+1 {{'gdn_gpu.channel' op expects the depth of its leader, and no parts, but got '!gdn_gpu.channel<8x32xf32, depth = 3>' beside '!gdn_gpu.channel<8x32xf32, depth = 2>'}}
   %d = gdn_gpu.channel : !gdn_gpu.channel<8x32xf32, depth = 3> with %c : !chan
@@ -367,7 +383,7 @@ func.func @channel_c5_depth() attributes {gdn_gpu.threads = 128 : i64} {
 
 !chan = !gdn_gpu.channel<8x32xf32, depth = 2>
 
-func.func @channel_c5_led() attributes {gdn_gpu.threads = 128 : i64} {
+func.func @channel_c5_led() attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %c = gdn_gpu.channel : !chan
   %d = gdn_gpu.channel : !chan with %c : !chan
   // expected-error@+1 {{'gdn_gpu.channel' op expects its leader to be a gdn_gpu.channel that has none}}
@@ -379,7 +395,7 @@ func.func @channel_c5_led() attributes {gdn_gpu.threads = 128 : i64} {
 
 !chan = !gdn_gpu.channel<8x32xf32, depth = 2>
 
-func.func @commit_tile(%v: f32) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @commit_tile(%v: f32) attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 1 {
@@ -392,7 +408,7 @@ func.func @commit_tile(%v: f32) attributes {gdn_gpu.threads = 128 : i64} {
 
 // -----
 
-func.func @receive_c3(%f: f32) attributes {gdn_gpu.threads = 64 : i64} {
+func.func @receive_c3(%f: f32) attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
   %ring = gdn_gpu.channel : !gdn_gpu.channel<8x32xf32, depth = 1>
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 1 {
@@ -405,7 +421,8 @@ func.func @receive_c3(%f: f32) attributes {gdn_gpu.threads = 64 : i64} {
 
 // -----
 
-func.func @channel_c6_depth(%f: f32) attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 64 : i64} {
+func.func @channel_c6_depth(%f: f32)
+    attributes {gdn_gpu.kernel = {cluster = 2 : i64, threads = 64 : i64}} {
   // expected-error@+1 {{'gdn_gpu.channel' op expects an even depth and no parts where roles are alternate, but got '!gdn_gpu.channel<8x32xf32, depth = 3>'}}
   %ring = gdn_gpu.channel paired : !gdn_gpu.channel<8x32xf32, depth = 3>
   return
@@ -413,7 +430,8 @@ func.func @channel_c6_depth(%f: f32) attributes {gdn_gpu.cluster = 2 : i64, gdn_
 
 // -----
 
-func.func @channel_c6_alone(%f: f32) attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 64 : i64} {
+func.func @channel_c6_alone(%f: f32)
+    attributes {gdn_gpu.kernel = {cluster = 2 : i64, threads = 64 : i64}} {
   // expected-error@+1 {{'gdn_gpu.channel' op expects to be paired if, and only if, the role that fills it is alternate}}
   %ring = gdn_gpu.channel : !gdn_gpu.channel<8x32xf32, depth = 2>
   gdn_gpu.roles {
@@ -429,7 +447,8 @@ func.func @channel_c6_alone(%f: f32) attributes {gdn_gpu.cluster = 2 : i64, gdn_
 
 !chan = !gdn_gpu.channel<8x32xf32, depth = 2>
 
-func.func @channel_c5_paired() attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 128 : i64} {
+func.func @channel_c5_paired()
+    attributes {gdn_gpu.kernel = {cluster = 2 : i64, threads = 128 : i64}} {
   %c = gdn_gpu.channel : !chan
   // expected-error@+1 {{'gdn_gpu.channel' op expects its leader to be paired as well, or neither}}
   %d = gdn_gpu.channel paired : !chan with %c : !chan
@@ -438,7 +457,8 @@ func.func @channel_c5_paired() attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.th
 
 // -----
 
-func.func @channel_c6_parts() attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 64 : i64} {
+func.func @channel_c6_parts()
+    attributes {gdn_gpu.kernel = {cluster = 2 : i64, threads = 64 : i64}} {
   // expected-error@+1 {{'gdn_gpu.channel' op expects an even depth and no parts where roles are alternate, but got '!gdn_gpu.channel<8x32xf32, depth = 2, parts = 4>'}}
   %ring = gdn_gpu.channel paired : !gdn_gpu.channel<8x32xf32, depth = 2, parts = 4>
   return
@@ -449,7 +469,7 @@ func.func @channel_c6_parts() attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.thr
 !chan = !gdn_gpu.channel<8x32xf32, depth = 2>
 !tile = !gdn_gpu.shared<8x32xf32>
 
-func.func @channel_c6_all() attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 64 : i64} {
+func.func @channel_c6_all() attributes {gdn_gpu.kernel = {cluster = 2 : i64, threads = 64 : i64}} {
   // expected-error@+1 {{'gdn_gpu.channel' op expects a role that receives each of its tiles beside those that are alternate}}
   %ring = gdn_gpu.channel : !chan
   gdn_gpu.roles {
@@ -470,7 +490,8 @@ func.func @channel_c6_all() attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threa
 !chan = !gdn_gpu.channel<8x32xf32, depth = 2>
 !tile = !gdn_gpu.shared<8x32xf32>
 
-func.func @channel_c6_copied(%x: memref<8x32xf32, strided<[32, 1]>>) attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 64 : i64} {
+func.func @channel_c6_copied(%x: memref<8x32xf32, strided<[32, 1]>>)
+    attributes {gdn_gpu.kernel = {cluster = 2 : i64, threads = 64 : i64}} {
   %c0 = arith.constant 0 : index
   // expected-error@+1 {{'gdn_gpu.channel' op expects to be filled by threads where it is paired, not by copies}}
   %ring = gdn_gpu.channel paired : !chan
@@ -492,7 +513,8 @@ func.func @channel_c6_copied(%x: memref<8x32xf32, strided<[32, 1]>>) attributes 
 
 !chan = !gdn_gpu.channel<8x32xf32, depth = 2>
 
-func.func @receive_c3_alternate() attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 64 : i64} {
+func.func @receive_c3_alternate()
+    attributes {gdn_gpu.kernel = {cluster = 2 : i64, threads = 64 : i64}} {
   %ring = gdn_gpu.channel paired : !chan
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 1 alternate {

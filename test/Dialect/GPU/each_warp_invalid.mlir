@@ -9,7 +9,7 @@
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
 
-func.func @c1_nested() attributes {gdn_gpu.threads = 256 : i64} {
+func.func @c1_nested() attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   gdn_gpu.warps 0 for 2 {
     // expected-error@+1 {{'gdn_gpu.each_warp' op expects to be outside other gdn_gpu.warps}}
     gdn_gpu.each_warp 0 for 1 {
@@ -26,8 +26,8 @@ func.func @c1_nested() attributes {gdn_gpu.threads = 256 : i64} {
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
 
-func.func @c1_too_many() attributes {gdn_gpu.threads = 256 : i64} {
-  // expected-error@+1 {{'gdn_gpu.each_warp' op expects warps below 8, set by 'gdn_gpu.threads' of the function, but got warps up to 8}}
+func.func @c1_too_many() attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
+  // expected-error@+1 {{'gdn_gpu.each_warp' op expects warps below 8, set by 'threads' of 'gdn_gpu.kernel' of the function, but got warps up to 8}}
   gdn_gpu.each_warp 7 for 2 {
   ^bb0(%w: index):
   }
@@ -41,7 +41,7 @@ func.func @c1_too_many() attributes {gdn_gpu.threads = 256 : i64} {
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
 
-func.func @c2_count() attributes {gdn_gpu.threads = 256 : i64} {
+func.func @c2_count() attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %r = gdn_gpu.each_warp 0 for 2 -> f32 {
   ^bb0(%w: index):
     // expected-error@+1 {{'gdn_gpu.yield' op expects 1 operands, one per result, but got 0}}
@@ -57,7 +57,7 @@ func.func @c2_count() attributes {gdn_gpu.threads = 256 : i64} {
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
 
-func.func @c3_outside(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @c3_outside(%x: f32) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   // expected-error@+1 {{'gdn_gpu.each_warp' op expects result 0 to be used on the same warps only}}
   %r = gdn_gpu.each_warp 0 for 2 -> f32 {
   ^bb0(%w: index):
@@ -77,7 +77,7 @@ func.func @c3_outside(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
 
-func.func @c4_layout(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @c4_layout(%x: f32) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   gdn_gpu.each_warp 0 for 8 {
   ^bb0(%w: index):
     // expected-error@+1 {{'gdn_gpu.fill' op expects fragments laid out over 1 warps, set by the gdn_gpu.each_warp around it, but got '!gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<<warps = 8, lanes = 8, vector = 4>>>'}}
@@ -93,7 +93,7 @@ func.func @c4_layout(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
 
-func.func @c5_argument() attributes {gdn_gpu.threads = 256 : i64} {
+func.func @c5_argument() attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   // expected-error@+1 {{'gdn_gpu.each_warp' op expects the body to have one argument, the number of the warp, an index}}
   gdn_gpu.each_warp 0 for 8 {
   }
@@ -107,7 +107,7 @@ func.func @c5_argument() attributes {gdn_gpu.threads = 256 : i64} {
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
 
-func.func @barrier_c1() attributes {gdn_gpu.threads = 256 : i64} {
+func.func @barrier_c1() attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   gdn_gpu.each_warp 0 for 8 {
   ^bb0(%w: index):
     // expected-error@+1 {{'gdn_gpu.barrier' op expects to be outside gdn_gpu.each_warp, where each warp goes its own way}}
@@ -123,7 +123,8 @@ func.func @barrier_c1() attributes {gdn_gpu.threads = 256 : i64} {
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
 
-func.func @store_shared_c5(%x: f32, %p: !gdn_gpu.shared<128xf32>) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @store_shared_c5(%x: f32, %p: !gdn_gpu.shared<128xf32>)
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   gdn_gpu.each_warp 0 for 2 {
   ^bb0(%w: index):
     %t = gdn_gpu.fill %x : f32 -> !one
@@ -140,7 +141,8 @@ func.func @store_shared_c5(%x: f32, %p: !gdn_gpu.shared<128xf32>) attributes {gd
 !row = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
 
-func.func @store_shared_c1_rows(%x: f32, %p: !gdn_gpu.shared<4x128xf32>) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @store_shared_c1_rows(%x: f32, %p: !gdn_gpu.shared<4x128xf32>)
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   gdn_gpu.each_warp 0 for 2 {
   ^bb0(%w: index):
     %t = gdn_gpu.fill %x : f32 -> !gdn_gpu.fragment<5x128xf32, #one>

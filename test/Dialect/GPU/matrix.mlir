@@ -34,7 +34,7 @@
 //       CHECK: gdn_gpu.column_sum %{{.+}}, %[[PLACES]] : <64x64xf32, #{{.+}}>, <4x64xf32> -> <64xf32, #gdn_gpu.per_column<#{{.+}}>>
 func.func @products(%k: memref<?x?x128xbf16, strided<[?, ?, 1]>>, %t: index,
                     %h: index, %valid: index, %l: !matrix, %g: !gates)
-    attributes {gdn_gpu.threads = 128 : i64} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %c0 = arith.constant 0 : index
   %keys = gdn_gpu.alloc : !keys
   %scratch = gdn_gpu.alloc : !square

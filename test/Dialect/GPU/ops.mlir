@@ -21,7 +21,7 @@
 //       CHECK:   gdn_gpu.store %{{.+}}, %{{.+}}[%{{.+}}] dims [2, 3] rows(%[[N]]) aligned 16 : {{(!gdn_gpu.fragment)?}}<128x128xf32, #{{.+}}>, memref<{{.+}}>
 //       CHECK:   gdn_gpu.load %{{.+}} dims [3] : memref<{{.+}}>, {{(!gdn_gpu.fragment)?}}<128xf32, #gdn_gpu.per_column<#{{.+}}>>
 func.func @access(%pool: !view, %slot: index, %n: index)
-    attributes {gdn_gpu.threads = 256 : i64, gdn_tile.grid = ["N", "Hv"]} {
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}, gdn_tile.stage = {grid = ["N", "Hv"]}} {
   %c0 = arith.constant 0 : index
   %h = gdn_gpu.block_id 1
   %m = gdn_gpu.load %pool[%slot, %h, %c0, %c0] dims [2, 3] rows(%n) aligned 16 : !view, !state
@@ -51,7 +51,7 @@ func.func @access(%pool: !view, %slot: index, %n: index)
 //       CHECK:   gdn_gpu.load_shared_element %[[PLACE]][%{{.+}}] : {{(!gdn_gpu.shared)?}}<128xf32> -> f32
 //       CHECK:   gdn_gpu.warps 3 for 1 {
 //       CHECK:     arith.negf %[[R]]#1
-func.func @roles(%i: index, %x: f32) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @roles(%i: index, %x: f32) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %buffer = gdn_gpu.alloc : !buffer
   %grid = gdn_gpu.alloc : !gdn_gpu.shared<4x128xf32>
   %row = gdn_gpu.reshape %grid : !gdn_gpu.shared<4x128xf32> to !gdn_gpu.shared<512xf32>
@@ -84,7 +84,8 @@ func.func @roles(%i: index, %x: f32) attributes {gdn_gpu.threads = 256 : i64} {
 //       CHECK:   ^bb0(%{{.+}}: index, %{{.+}}: vector<128xf32>, %{{.+}}: f32, %{{.+}}: vector<128xf32>):
 //       CHECK:     gdn_gpu.yield %{{.+}}, %{{.+}} : vector<128xf32>, f32
 //       CHECK:   gdn_gpu.map_rows -> {{(!gdn_gpu.fragment)?}}<128xf32, {{.+}}> {
-func.func @rows(%m: !state, %v: !row, %k: !column) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @rows(%m: !state, %v: !row, %k: !column)
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %new, %o = gdn_gpu.map_rows %m, %v, %k : !state, !row, !column -> !state, !row {
   ^bb0(%i: index, %row: vector<128xf32>, %value: f32, %key: vector<128xf32>):
     %product = arith.mulf %row, %key : vector<128xf32>
@@ -120,7 +121,8 @@ func.func @conv(%x: !gdn_gpu.fragment<2x128xf32, #one>, %win: !gdn_gpu.fragment<
 //       CHECK:   gdn_gpu.arrive for 0
 //       CHECK:     gdn_gpu.await_arrivals
 //       CHECK:     gdn_gpu.load %{{.+}}[%{{.+}}, %{{.+}}] dims [1, 0] begun(%[[P]] : !gdn_gpu.shared<512xbf16>) : memref<?x4xbf16>,
-func.func @begin_load(%weights: memref<?x4xbf16>, %c: index, %p: !gdn_gpu.shared<512xbf16>) attributes {gdn_gpu.threads = 32 : i64} {
+func.func @begin_load(%weights: memref<?x4xbf16>, %c: index, %p: !gdn_gpu.shared<512xbf16>)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
   gdn_gpu.begin_load %weights[%c, %c] dims [1, 0], %p : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>, !gdn_gpu.shared<512xbf16>
   gdn_gpu.arrive for 0
   gdn_gpu.warps 0 for 1 {
@@ -132,7 +134,8 @@ func.func @begin_load(%weights: memref<?x4xbf16>, %c: index, %p: !gdn_gpu.shared
 
 // CHECK-LABEL: func.func @prefetch
 //       CHECK:   gdn_gpu.prefetch %{{.+}}[%{{.+}}, %{{.+}}] dims [1, 0] : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #{{.+}}>
-func.func @prefetch(%weights: memref<?x4xbf16>, %c: index) attributes {gdn_gpu.threads = 32 : i64} {
+func.func @prefetch(%weights: memref<?x4xbf16>, %c: index)
+    attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
   gdn_gpu.prefetch %weights[%c, %c] dims [1, 0] : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>>
   return
 }
@@ -145,7 +148,7 @@ func.func @prefetch(%weights: memref<?x4xbf16>, %c: index) attributes {gdn_gpu.t
 //       CHECK:   gdn_gpu.each_warp 2 for 4 {
 //       CHECK:     gdn_gpu.load_shared %[[P]] row(%{{.+}}) : {{.*}}<8x128xf32> -> {{.*}}<3x128xf32, #{{.+}}>
 func.func @each_warp(%x: f32, %p: !gdn_gpu.shared<8x128xf32>)
-    attributes {gdn_gpu.threads = 256 : i64} {
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %t = gdn_gpu.each_warp 2 for 4 -> !gdn_gpu.fragment<2x128xf32, #one> {
   ^bb0(%w: index):
     %s = gdn_gpu.fill %x : f32 -> !gdn_gpu.fragment<2x128xf32, #one>

@@ -12,7 +12,7 @@
 
 // CHECK-LABEL: func.func @both(
 //       CHECK: gdn_gpu.share_products %{{.+}}, %{{.+}}, %{{.+}} rows(%{{.+}}), %{{.+}}, %{{.+}} : <16x128xf32, #{{.+}}>, <4x128xf32>, <4x16xf32>
-func.func @both(%state: !state, %count: index) attributes {gdn_gpu.threads = 32 : i64} {
+func.func @both(%state: !state, %count: index) attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
   %keys = gdn_gpu.alloc : !with
   %queries = gdn_gpu.alloc : !with
   %known = gdn_gpu.alloc : !products

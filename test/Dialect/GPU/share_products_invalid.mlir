@@ -8,7 +8,8 @@
 #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 4>
 !state = !gdn_gpu.fragment<128x128xbf16, #rows>
 !with = !gdn_gpu.shared<8x128xf32>
-func.func @share_products_c1_type(%s: !state, %n: index) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @share_products_c1_type(%s: !state, %n: index)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %k = gdn_gpu.alloc : !with
   // expected-error@+1 {{'gdn_gpu.share_products' op expects 'lhs' to be a tile of rank 2 of f32, but got '!gdn_gpu.fragment<128x128xbf16}}
   gdn_gpu.share_products %s, %k, %k rows(%n), %k, %k : !state, !with, !with
@@ -20,7 +21,8 @@ func.func @share_products_c1_type(%s: !state, %n: index) attributes {gdn_gpu.thr
 #rows = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
 !state = !gdn_gpu.fragment<128x128xf32, #rows>
 !with = !gdn_gpu.shared<8x128xf32>
-func.func @share_products_c1_layout(%s: !state, %n: index) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @share_products_c1_layout(%s: !state, %n: index)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %k = gdn_gpu.alloc : !with
   // expected-error@+1 {{'gdn_gpu.share_products' op expects 'lhs' in a layout with lanes = 4 and a vector of 4 or 8, but got '!gdn_gpu.fragment<128x128xf32, #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>>'}}
   gdn_gpu.share_products %s, %k, %k rows(%n), %k, %k : !state, !with, !with
@@ -32,7 +34,8 @@ func.func @share_products_c1_layout(%s: !state, %n: index) attributes {gdn_gpu.t
 #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 4>
 !state = !gdn_gpu.fragment<32x128xf32, #rows>
 !with = !gdn_gpu.shared<8x128xf32>
-func.func @share_products_c1_sizes(%s: !state, %n: index) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @share_products_c1_sizes(%s: !state, %n: index)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %k = gdn_gpu.alloc : !with
   // expected-error@+1 {{'gdn_gpu.share_products' op expects a multiple of 64 rows and of 16 columns, but got}}
   gdn_gpu.share_products %s, %k, %k rows(%n), %k, %k : !state, !with, !with
@@ -45,7 +48,8 @@ func.func @share_products_c1_sizes(%s: !state, %n: index) attributes {gdn_gpu.th
 !state = !gdn_gpu.fragment<64x128xf32, #rows>
 !with = !gdn_gpu.shared<6x128xf32>
 !to = !gdn_gpu.shared<6x64xf32>
-func.func @share_products_c2_first(%s: !state, %n: index) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @share_products_c2_first(%s: !state, %n: index)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %k = gdn_gpu.alloc : !with
   %d = gdn_gpu.alloc : !to
   // expected-error@+1 {{'gdn_gpu.share_products' op expects 'first' and 'second' to have a multiple of 4 rows of 128 f32, but got '!gdn_gpu.shared<6x128xf32>'}}
@@ -59,7 +63,8 @@ func.func @share_products_c2_first(%s: !state, %n: index) attributes {gdn_gpu.th
 !state = !gdn_gpu.fragment<64x128xf32, #rows>
 !with = !gdn_gpu.shared<8x128xf32>
 !to = !gdn_gpu.shared<8x128xf32>
-func.func @share_products_c2_to(%s: !state, %n: index) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @share_products_c2_to(%s: !state, %n: index)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %k = gdn_gpu.alloc : !with
   // expected-error@+1 {{'gdn_gpu.share_products' op expects 'first_to' and 'second_to' to have 8 rows of 64 f32, but got '!gdn_gpu.shared<8x128xf32>'}}
   gdn_gpu.share_products %s, %k, %k rows(%n), %k, %k : !state, !with, !to
@@ -72,7 +77,8 @@ func.func @share_products_c2_to(%s: !state, %n: index) attributes {gdn_gpu.threa
 !state = !gdn_gpu.fragment<64x128xf32, #rows>
 !with = !gdn_gpu.shared<8x128xf32>
 !to = !gdn_gpu.shared<8x64xf32>
-func.func @share_products_c4(%s: !state, %n: index) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @share_products_c4(%s: !state, %n: index)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %k = gdn_gpu.alloc : !with
   %d = gdn_gpu.alloc : !to
   gdn_gpu.warps 0 for 1 {
@@ -90,7 +96,8 @@ func.func @share_products_c4(%s: !state, %n: index) attributes {gdn_gpu.threads 
 !keys = !gdn_gpu.fragment<8x128xf32, #one>
 !with = !gdn_gpu.shared<8x128xf32>
 !to = !gdn_gpu.shared<8x64xf32>
-func.func @share_products_c3(%s: !state, %t: !keys, %n: index) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @share_products_c3(%s: !state, %t: !keys, %n: index)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %k = gdn_gpu.alloc : !with
   %q = gdn_gpu.alloc : !with
   %d = gdn_gpu.alloc : !to

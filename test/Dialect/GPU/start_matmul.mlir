@@ -14,7 +14,8 @@
 // CHECK-LABEL: func.func @scores(
 //       CHECK: %[[P:.+]] = gdn_gpu.start_matmul %{{.+}}, transpose %{{.+}} : !gdn_gpu.fragment<64x128xbf16, #{{.+}}>, <64x128xbf16, swizzled> -> <64x64xf32, #{{.+}}>
 //       CHECK: gdn_gpu.await_matmul %[[P]] : <64x64xf32, #{{.+}}>
-func.func @scores(%k: !tile) -> !sums attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
+func.func @scores(%k: !tile) -> !sums
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, warpgroups}} {
   %buffer = gdn_gpu.alloc : !buffer
   gdn_gpu.store_shared %k, %buffer : !tile, !buffer
   gdn_gpu.barrier

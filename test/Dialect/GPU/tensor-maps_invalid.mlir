@@ -6,7 +6,7 @@
 
 !view = memref<?x128xbf16, strided<[?, 1]>>
 
-func.func @not_acquired(%v: !view, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @not_acquired(%v: !view, %i: index) attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %c0 = arith.constant 0 : index
   %buffer = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
   // expected-error@+1 {{'gdn_gpu.begin_copy' op expects 'buffer' to be acquired for 'tensor_map'}}
@@ -18,7 +18,7 @@ func.func @not_acquired(%v: !view, %i: index) attributes {gdn_gpu.threads = 128 
 
 !view = memref<?x32xbf16, strided<[?, 1]>>
 
-func.func @narrow(%v: !view, %i: index) attributes {gdn_gpu.threads = 64 : i64} {
+func.func @narrow(%v: !view, %i: index) attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
   %c0 = arith.constant 0 : index
   %ring = gdn_gpu.channel : !gdn_gpu.channel<64x32xbf16, depth = 2, swizzled>
   gdn_gpu.roles {
@@ -36,7 +36,7 @@ func.func @narrow(%v: !view, %i: index) attributes {gdn_gpu.threads = 64 : i64} 
 !view = memref<?x128xbf16, strided<[?, 1]>>
 !ring = !gdn_gpu.channel<64x128xbf16, depth = 2, swizzled>
 
-func.func @no_argument(%v: !view, %i: index) attributes {gdn_gpu.threads = 64 : i64} {
+func.func @no_argument(%v: !view, %i: index) attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %part = memref.reinterpret_cast %v to offset: [0], sizes: [64, 128], strides: [%c64, 1] : !view to memref<64x128xbf16, strided<[?, 1]>>
@@ -56,7 +56,7 @@ func.func @no_argument(%v: !view, %i: index) attributes {gdn_gpu.threads = 64 : 
 !view = memref<?x256xbf16, strided<[?, 1]>>
 !ring = !gdn_gpu.channel<64x128xbf16, depth = 2, swizzled>
 
-func.func @part_of_rows(%v: !view, %i: index) attributes {gdn_gpu.threads = 64 : i64} {
+func.func @part_of_rows(%v: !view, %i: index) attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
   %c0 = arith.constant 0 : index
   %ring = gdn_gpu.channel : !ring
   gdn_gpu.roles {
@@ -74,7 +74,8 @@ func.func @part_of_rows(%v: !view, %i: index) attributes {gdn_gpu.threads = 64 :
 !view = memref<?x128xbf16, strided<[?, 1]>>
 !ring = !gdn_gpu.channel<64x128xbf16, depth = 2, swizzled>
 
-func.func @not_from_the_first_column(%v: !view, %i: index) attributes {gdn_gpu.threads = 64 : i64} {
+func.func @not_from_the_first_column(%v: !view, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
   %ring = gdn_gpu.channel : !ring
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 1 {
@@ -90,7 +91,7 @@ func.func @not_from_the_first_column(%v: !view, %i: index) attributes {gdn_gpu.t
 
 !view = memref<?x128xbf16, strided<[?, 1]>>
 
-func.func @own(%v: !view, %i: index) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @own(%v: !view, %i: index) attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %c0 = arith.constant 0 : index
   %buffer = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
   // expected-error@+1 {{'gdn_gpu.begin_copy' op expects neither 'per_warpgroup' nor 'scattered' with 'tensor_map'}}

@@ -13,7 +13,7 @@
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @c1_nested() attributes {gdn_gpu.threads = 256 : i64} {
+func.func @c1_nested() attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   gdn_gpu.warps 0 for 2 {
     // expected-error@+1 {{'gdn_gpu.warps' op expects to be outside other gdn_gpu.warps}}
     gdn_gpu.warps 0 for 1 {
@@ -34,7 +34,7 @@ func.func @c1_nested() attributes {gdn_gpu.threads = 256 : i64} {
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
 func.func @c1_no_threads() {
-  // expected-error@+1 {{'gdn_gpu.warps' op expects a function with 'gdn_gpu.threads' around it}}
+  // expected-error@+1 {{'gdn_gpu.warps' op expects a function with 'threads' of 'gdn_gpu.kernel' around it}}
   gdn_gpu.warps 0 for 1 {
   }
   return
@@ -51,8 +51,8 @@ func.func @c1_no_threads() {
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @c1_too_many() attributes {gdn_gpu.threads = 256 : i64} {
-  // expected-error@+1 {{'gdn_gpu.warps' op expects warps below 8, set by 'gdn_gpu.threads' of the function, but got warps up to 8}}
+func.func @c1_too_many() attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
+  // expected-error@+1 {{'gdn_gpu.warps' op expects warps below 8, set by 'threads' of 'gdn_gpu.kernel' of the function, but got warps up to 8}}
   gdn_gpu.warps 7 for 2 {
   }
   return
@@ -69,7 +69,7 @@ func.func @c1_too_many() attributes {gdn_gpu.threads = 256 : i64} {
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @c2_count() attributes {gdn_gpu.threads = 256 : i64} {
+func.func @c2_count() attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %r = gdn_gpu.warps 0 for 1 -> f32 {
     // expected-error@+1 {{'gdn_gpu.yield' op expects 1 operands, one per result, but got 0}}
     gdn_gpu.yield
@@ -88,7 +88,7 @@ func.func @c2_count() attributes {gdn_gpu.threads = 256 : i64} {
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @c2_type(%x: bf16) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @c2_type(%x: bf16) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %r = gdn_gpu.warps 0 for 1 -> f32 {
     // expected-error@+1 {{'gdn_gpu.yield' op expects operand 0 to be 'f32', the type of its result, but got 'bf16'}}
     gdn_gpu.yield %x : bf16
@@ -107,7 +107,7 @@ func.func @c2_type(%x: bf16) attributes {gdn_gpu.threads = 256 : i64} {
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @c3_outside(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @c3_outside(%x: f32) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   // expected-error@+1 {{'gdn_gpu.warps' op expects result 0 to be used on the same warps only}}
   %r = gdn_gpu.warps 0 for 1 -> f32 {
     gdn_gpu.yield %x : f32
@@ -128,7 +128,7 @@ func.func @c3_outside(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @c3_other_warps(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @c3_other_warps(%x: f32) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   // expected-error@+1 {{'gdn_gpu.warps' op expects result 0 to be used on the same warps only}}
   %r = gdn_gpu.warps 0 for 1 -> f32 {
     gdn_gpu.yield %x : f32
@@ -151,7 +151,7 @@ func.func @c3_other_warps(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @c4_layout(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @c4_layout(%x: f32) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   gdn_gpu.warps 0 for 1 {
     // expected-error@+1 {{'gdn_gpu.fill' op expects fragments laid out over 1 warps, set by the gdn_gpu.warps around it, but got '!gdn_gpu.fragment<128x128xf32, #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>>'}}
     %t = gdn_gpu.fill %x : f32 -> !state
@@ -161,7 +161,7 @@ func.func @c4_layout(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
 
 // -----
 
-func.func @c5_no_role() attributes {gdn_gpu.threads = 256 : i64} {
+func.func @c5_no_role() attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   // expected-error@+1 {{'gdn_gpu.warps' op expects 'registers' in a role of whole groups of four warps, or of a part of one}}
   gdn_gpu.warps 0 for 4 registers 64 {
   }
@@ -170,7 +170,7 @@ func.func @c5_no_role() attributes {gdn_gpu.threads = 256 : i64} {
 
 // -----
 
-func.func @c5_part_of_a_group() attributes {gdn_gpu.threads = 256 : i64} {
+func.func @c5_part_of_a_group() attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   gdn_gpu.roles {
     // expected-error@+1 {{'gdn_gpu.warps' op expects 'registers' in a role of whole groups of four warps, or of a part of one}}
     gdn_gpu.warps 2 for 4 registers 64 {
@@ -181,7 +181,7 @@ func.func @c5_part_of_a_group() attributes {gdn_gpu.threads = 256 : i64} {
 
 // -----
 
-func.func @c5_number() attributes {gdn_gpu.threads = 256 : i64} {
+func.func @c5_number() attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   gdn_gpu.roles {
     // expected-error@+1 {{'gdn_gpu.warps' op expects 'registers' to be a multiple of 8 from 24 to 256, but got 60}}
     gdn_gpu.warps 0 for 4 registers 60 {
@@ -192,7 +192,7 @@ func.func @c5_number() attributes {gdn_gpu.threads = 256 : i64} {
 
 // -----
 
-func.func @group_in_part() attributes {gdn_gpu.threads = 256 : i64} {
+func.func @group_in_part() attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 4 registers 240 {
     }
@@ -207,9 +207,9 @@ func.func @group_in_part() attributes {gdn_gpu.threads = 256 : i64} {
 
 // -----
 
-func.func @warps_c6() attributes {gdn_gpu.threads = 64 : i64} {
+func.func @warps_c6() attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
   gdn_gpu.roles {
-    // expected-error@+1 {{'gdn_gpu.warps' op expects to be a role of a function with 'gdn_gpu.cluster' = 2 where it is alternate}}
+    // expected-error@+1 {{'gdn_gpu.warps' op expects to be a role of a function with 'cluster' of 'gdn_gpu.kernel' = 2 where it is alternate}}
     gdn_gpu.warps 0 for 1 alternate {
     }
   }
@@ -218,9 +218,9 @@ func.func @warps_c6() attributes {gdn_gpu.threads = 64 : i64} {
 
 // -----
 
-func.func @warps_c6_many() attributes {gdn_gpu.cluster = 4 : i64, gdn_gpu.threads = 64 : i64} {
+func.func @warps_c6_many() attributes {gdn_gpu.kernel = {cluster = 4 : i64, threads = 64 : i64}} {
   gdn_gpu.roles {
-    // expected-error@+1 {{'gdn_gpu.warps' op expects to be a role of a function with 'gdn_gpu.cluster' = 2 where it is alternate}}
+    // expected-error@+1 {{'gdn_gpu.warps' op expects to be a role of a function with 'cluster' of 'gdn_gpu.kernel' = 2 where it is alternate}}
     gdn_gpu.warps 0 for 1 alternate {
     }
   }
@@ -229,8 +229,8 @@ func.func @warps_c6_many() attributes {gdn_gpu.cluster = 4 : i64, gdn_gpu.thread
 
 // -----
 
-func.func @warps_c6_part() attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.threads = 64 : i64} {
-  // expected-error@+1 {{'gdn_gpu.warps' op expects to be a role of a function with 'gdn_gpu.cluster' = 2 where it is alternate}}
+func.func @warps_c6_part() attributes {gdn_gpu.kernel = {cluster = 2 : i64, threads = 64 : i64}} {
+  // expected-error@+1 {{'gdn_gpu.warps' op expects to be a role of a function with 'cluster' of 'gdn_gpu.kernel' = 2 where it is alternate}}
   gdn_gpu.warps 0 for 1 alternate {
   }
   return
@@ -238,6 +238,6 @@ func.func @warps_c6_part() attributes {gdn_gpu.cluster = 2 : i64, gdn_gpu.thread
 
 // -----
 
-// expected-error@+1 {{'gdn_gpu.warps' op expects to be a role of a function with 'gdn_gpu.cluster' = 2 where it is alternate}}
+// expected-error@+1 {{'gdn_gpu.warps' op expects to be a role of a function with 'cluster' of 'gdn_gpu.kernel' = 2 where it is alternate}}
 gdn_gpu.warps 0 for 1 alternate {
 }

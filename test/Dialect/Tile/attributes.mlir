@@ -6,44 +6,53 @@
 // RUN: gdn-tile-opt -mlir-print-op-generic %s | gdn-tile-opt | FileCheck %s
 
 // CHECK-LABEL: func.func @program(
-//  CHECK-SAME:   gdn_tile.bits = "staged"
-//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["2", "N", "H"], ["workers"]], {{\[\[}}], ["dependent"]]]
-//  CHECK-SAME:   gdn_tile.facts = {chunk = "64"}
-//  CHECK-SAME:   gdn_tile.grid = ["T floordiv 64 + N", "H"]
-//  CHECK-SAME:   gdn_tile.groups = ["2", "N", "H"]
-//  CHECK-SAME:   gdn_tile.multiples = ["H", "2"]
-//  CHECK-SAME:   gdn_tile.overlaps = "next"
-//  CHECK-SAME:   gdn_tile.stage_of = "prefill", gdn_tile.symbols = ["N", "T", "H"]
-//  CHECK-SAME:   gdn_tile.variant = ["staged", "staged-v-split-2"]
-//  CHECK-SAME:   gdn_tile.workspace = {{\[\[}}"N", "4"], ["4"]]
+//  CHECK-SAME:   gdn_tile.stage = {bits = "staged"
+//  CHECK-SAME:   conditions = {{\[\[}}["2", "N", "H"], ["workers"]], {{\[\[}}], ["dependent"]]]
+//  CHECK-SAME:   facts = {chunk = "64"}
+//  CHECK-SAME:   grid = ["T floordiv 64 + N", "H"]
+//  CHECK-SAME:   groups = ["2", "N", "H"]
+//  CHECK-SAME:   multiples = ["H", "2"]
+//  CHECK-SAME:   overlaps = "next"
+//  CHECK-SAME:   stage_of = "prefill", symbols = ["N", "T", "H"]
+//  CHECK-SAME:   variant = ["staged", "staged-v-split-2"]
+//  CHECK-SAME:   workspace = {{\[\[}}"N", "4"], ["4"]]
 func.func @program(%n: index, %t: index, %h: index, %x: memref<?xf32, strided<[2]>>,
                    %w: memref<?xf32>, %last: memref<i32>)
-    attributes {gdn_tile.grid = ["T floordiv 64 + N", "H"], gdn_tile.symbols = ["N", "T", "H"],
-                gdn_tile.groups = ["2", "N", "H"], gdn_tile.multiples = ["H", "2"],
-                gdn_tile.facts = {chunk = "64"}, gdn_tile.stage_of = "prefill",
-                gdn_tile.variant = ["staged", "staged-v-split-2"],
-                gdn_tile.workspace = [["N", "4"], ["4"]],
-                gdn_tile.conditions = [[["2", "N", "H"], ["workers"]], [[], ["dependent"]]],
-                gdn_tile.overlaps = "next", gdn_tile.bits = "staged"} {
+    attributes {gdn_tile.stage = {grid = ["T floordiv 64 + N", "H"], symbols = ["N", "T", "H"],
+                                  groups = ["2", "N", "H"], multiples = ["H", "2"],
+                                  facts = {chunk = "64"}, stage_of = "prefill",
+                                  variant = ["staged", "staged-v-split-2"],
+                                  workspace = [["N", "4"], ["4"]],
+                                  conditions = [[["2", "N", "H"], ["workers"]], [[], ["dependent"]]],
+                                  overlaps = "next", bits = "staged"}} {
   return
 }
 
 // CHECK-LABEL: func.func private @last()
-//  CHECK-SAME:   gdn_tile.conditions = {staged = {{\[\[}}["N"], ["2"]], {any = {{\[\[\[}}["N"], ["1"]]], {{\[\[}}["T"], ["N"]], {{\[}}["4"], ["T"]]]]}]}
-//  CHECK-SAME:   gdn_tile.overlaps = "last", gdn_tile.variant = "staged"
+//  CHECK-SAME:   conditions = {staged = {{\[\[}}["N"], ["2"]], {any = {{\[\[\[}}["N"], ["1"]]], {{\[\[}}["T"], ["N"]], {{\[}}["4"], ["T"]]]]}]}
+//  CHECK-SAME:   grid = ["N + 1", "H", "2"], overlaps = "last", same_chunks = 2 : i64, variant = "staged"
 func.func private @last()
-    attributes {gdn_tile.overlaps = "last", gdn_tile.variant = "staged",
-                gdn_tile.conditions = {staged = [[["N"], ["2"]],
-                    {any = [[[["N"], ["1"]]], [[["T"], ["N"]], [["4"], ["T"]]]]}]}}
+    attributes {gdn_tile.stage = {overlaps = "last", variant = "staged", grid = ["N + 1", "H", "2"],
+                                  same_chunks = 2,
+                                  conditions = {staged = [[["N"], ["2"]], {any = [[[["N"], ["1"]]], [[["T"], ["N"]], [["4"], ["T"]]]]}]}}}
+
+// A loop over tokens; the rest is in token-loop.mlir.
+// CHECK-LABEL: func.func @loop(
+//       CHECK:   } {gdn_tile.tokens = 8 : i64}
+func.func @loop(%begin: index, %end: index) {
+  %c1 = arith.constant 1 : index
+  scf.for %t = %begin to %end step %c1 {
+  } {gdn_tile.tokens = 8}
+  return
+}
 
 // Code has words, not symbols and regions, as arguments.
 // CHECK-LABEL: func.func private @code(index)
-//  CHECK-SAME:   gdn_tile.scratch_bytes = 512 : i64, gdn_tile.symbols = ["N", "H"]
+//  CHECK-SAME:   scratch_bytes = 512 : i64, symbols = ["N", "H"]
 func.func private @code(index)
-    attributes {gdn_tile.scratch_bytes = 512, gdn_tile.symbols = ["N", "H"],
-                gdn_tile.workspace = [["N", "4"]]}
+    attributes {gdn_tile.stage = {scratch_bytes = 512, symbols = ["N", "H"],
+                                  workspace = [["N", "4"]]}}
 // CHECK-LABEL: llvm.func @lowered(!llvm.ptr)
-//  CHECK-SAME:   gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]
+//  CHECK-SAME:   grid = ["N"], symbols = ["N"]
 llvm.func @lowered(!llvm.ptr)
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
-                gdn_tile.workspace = [["N", "4"]]}
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"], workspace = [["N", "4"]]}}

@@ -10,7 +10,7 @@
 //       CHECK:   gdn_tile.block_id 0
 //       CHECK:   gdn_tile.block_id 1
 func.func @both_axes() -> (index, index)
-    attributes {gdn_tile.grid = ["N + 1", "Hk"]} {
+    attributes {gdn_tile.stage = {grid = ["N + 1", "Hk"]}} {
   %n = gdn_tile.block_id 0
   %h = gdn_tile.block_id 1
   return %n, %h : index, index

@@ -5,7 +5,7 @@
 // RUN: gdn-tile-opt %s -split-input-file -verify-diagnostics
 
 func.func @c1_no_grid() -> index {
-  // expected-error@+1 {{'gdn_tile.block_id' op expects a function with 'gdn_tile.grid' around it}}
+  // expected-error@+1 {{'gdn_tile.block_id' op expects a function with 'grid' of 'gdn_tile.stage' around it}}
   %n = gdn_tile.block_id 0
   return %n : index
 }
@@ -13,8 +13,8 @@ func.func @c1_no_grid() -> index {
 // -----
 
 func.func @c1_axis_past_the_grid() -> index
-    attributes {gdn_tile.grid = ["N", "Hk"]} {
-  // expected-error@+1 {{'gdn_tile.block_id' op expects an axis below 2, the size of 'gdn_tile.grid', but got 2}}
+    attributes {gdn_tile.stage = {grid = ["N", "Hk"]}} {
+  // expected-error@+1 {{'gdn_tile.block_id' op expects an axis below 2, the size of 'grid' of 'gdn_tile.stage', but got 2}}
   %n = gdn_tile.block_id 2
   return %n : index
 }

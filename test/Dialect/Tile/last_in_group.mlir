@@ -8,7 +8,7 @@
 // CHECK-LABEL: func.func @turn
 //       CHECK:   gdn_tile.last_in_group %{{.+}} of %{{.+}}
 func.func @turn(%group: index, %count: index) -> i1
-    attributes {gdn_tile.groups = ["2", "N", "Hk"]} {
+    attributes {gdn_tile.stage = {groups = ["2", "N", "Hk"]}} {
   %last = gdn_tile.last_in_group %group of %count
   return %last : i1
 }

@@ -30,3 +30,19 @@ func.func @tail(%tile: vector<16xf16>, %x: memref<?x?xf16>, %t: index,
       : vector<16xf16>, memref<?x?xf16>
   return
 }
+
+// A block of tokens of a loop: the last one alone has fewer.
+// CHECK-LABEL: func.func @blocks
+//       CHECK:   scf.for
+//       CHECK:     gdn_tile.store %{{.+}} dims [0] rows(%{{.+}}) full_until_last : vector<16xf16>, memref<?xf16>
+func.func @blocks(%tile: vector<16xf16>, %x: memref<?xf16>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  scf.for %t = %c0 to %n step %c16 {
+    %left = arith.subi %n, %t : index
+    %rows = arith.minui %left, %c16 : index
+    gdn_tile.store %tile, %x[%t] dims [0] rows(%rows) full_until_last
+        : vector<16xf16>, memref<?xf16>
+  }
+  return
+}

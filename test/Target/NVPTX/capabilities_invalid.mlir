@@ -16,7 +16,7 @@ llvm.func @kernel(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                      llvm.align = 8 : i64,
                                      nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128>,
-                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]},
                 gdn_gpu.launch = {threads = 128 : i32, dependent = true}} {
   // SM80: error: 'nvvm.griddepcontrol' op needs dependent launch, which the target sm_80 does not have
   nvvm.griddepcontrol wait

@@ -35,7 +35,7 @@ llvm.mlir.global external @smem() {addr_space = 3 : i32, alignment = 16 : i64} :
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
-                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]},
                 gdn_gpu.launch = {threads = 32 : i32}} {
   %to = llvm.load %words : !llvm.ptr -> !llvm.ptr<1>
   %table = llvm.mlir.addressof @table : !llvm.ptr<1>
@@ -53,7 +53,7 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
-                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]},
                 gdn_gpu.launch = {threads = 32 : i32}} {
   %n = llvm.mlir.constant(128 : i32) : i32
   llvm.call_intrinsic "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"(%n) : (i32) -> ()
@@ -65,7 +65,7 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
-                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]},
                 gdn_gpu.launch = {threads = 32 : i32}} {
   %to = llvm.load %words : !llvm.ptr -> !llvm.ptr<1>
   %one = llvm.mlir.constant(1 : i128) : i128
@@ -79,7 +79,7 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
-                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]},
                 gdn_gpu.launch = {threads = 32 : i32}} {
   llvm.inline_asm has_side_effects asm_dialect = att "frobnicate;", "" : () -> ()
   llvm.return

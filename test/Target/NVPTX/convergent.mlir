@@ -14,7 +14,7 @@
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 64>,
-                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]},
                 gdn_gpu.launch = {threads = 64 : i32}} {
   %at = llvm.load %words : !llvm.ptr -> !llvm.ptr<1>
   %thread = nvvm.read.ptx.sreg.tid.x : i32

@@ -15,7 +15,7 @@ llvm.mlir.global external @smem() {addr_space = 3 : i32, alignment = 128 : i64} 
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
-                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]},
                 gdn_gpu.launch = {threads = 32 : i32, shared_bytes = 1024 : i64}} {
   %at = llvm.load %words : !llvm.ptr -> !llvm.ptr<1>
   %smem = llvm.mlir.addressof @smem : !llvm.ptr<3>
@@ -55,12 +55,10 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
 llvm.mlir.global external @smem() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<0 x i8>
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
-    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128>,
-                nvvm.cluster_dim = array<i32: 2, 1, 1>,
-                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
-                gdn_gpu.launch = {threads = 128 : i32, shared_bytes = 4096 : i64,
-                                  cluster = 2 : i32, blocks_per_sm = 4 : i32,
-                                  dependent = true}} {
+    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128>, nvvm.cluster_dim = array<i32: 2, 1, 1>,
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]},
+                gdn_gpu.launch = {threads = 128 : i32, shared_bytes = 4096 : i64, cluster = 2 : i32,
+                                  blocks_per_sm = 4 : i32, dependent = true}} {
   %at = llvm.load %words : !llvm.ptr -> !llvm.ptr<1>
   %smem = llvm.mlir.addressof @smem : !llvm.ptr<3>
   %data = llvm.getelementptr %smem[128] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8

@@ -60,9 +60,8 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
-                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
-                gdn_gpu.launch = {threads = 32 : i32,
-                                  shared_bytes = 131072 : i64}} {
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]},
+                gdn_gpu.launch = {threads = 32 : i32, shared_bytes = 131072 : i64}} {
   llvm.return
 }
 
@@ -147,10 +146,9 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
 #box = {param = 0, rows = 64, rows_dim = 0}
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
-    attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"], nvvm.kernel, nvvm.reqntid = array<i32: 32>,
-                gdn_gpu.launch = {threads = 32 : i32,
-                                  tensor_maps = [#box, #box, #box, #box, #box, #box, #box, #box, #box,
-                                           #box, #box, #box, #box, #box, #box, #box, #box]}} {
+    attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}, nvvm.kernel,
+                nvvm.reqntid = array<i32: 32>,
+                gdn_gpu.launch = {threads = 32 : i32, tensor_maps = [#box, #box, #box, #box, #box, #box, #box, #box, #box, #box, #box, #box, #box, #box, #box, #box, #box]}} {
   llvm.return
 }
 

@@ -46,7 +46,7 @@ llvm.func @scale(%words: !llvm.ptr {llvm.byval = !llvm.array<8 x i64>,
                                     llvm.align = 8 : i64, llvm.noundef,
                                     nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128>,
-                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]},
                 gdn_gpu.launch = {threads = 128 : i32}} {
   %base = llvm.load %words : !llvm.ptr -> !llvm.ptr<1>
   %strideAt = llvm.getelementptr %words[3] : (!llvm.ptr) -> !llvm.ptr, i64

@@ -25,10 +25,10 @@
 // RUN: gdn-compile %t/fewer.mlir --target=sm_80 --emit=report 2>&1 | FileCheck %t/spills.mlir --check-prefix=FEWER
 
 // RUN: gdn-compile %t/variants.mlir --target=sm_80 --emit=report 2>&1 | FileCheck %t/variants.mlir
-// RUN: sed 's/gdn_tile.variant = "all"/gdn_tile.conditions = [[["N"], ["2"]]], &/' %t/variants.mlir > %t/some_calls.mlir
+// RUN: sed 's/variant = "all"/conditions = [[["N"], ["2"]]], &/' %t/variants.mlir > %t/some_calls.mlir
 // RUN: not gdn-compile %t/some_calls.mlir --target=sm_80 --emit=report 2>&1 | FileCheck %t/variants.mlir --check-prefix=SOME
 
-// RUN: sed -e 's/gdn_tile.conditions = {few = .*},$//' -e 's/gdn_tile.variant = "all"/gdn_tile.workspace = [["N", "4"]], &/' %t/variants.mlir > %t/workspace.mlir
+// RUN: sed -e 's/conditions = {few = [^}]*},//' -e 's/variant = "all"/workspace = [["N", "4"]], &/' %t/variants.mlir > %t/workspace.mlir
 // RUN: not gdn-compile %t/workspace.mlir --target=sm_80 --emit=report 2>&1 | FileCheck %t/variants.mlir --check-prefix=SOME
 
 //--- spills.mlir
@@ -40,9 +40,8 @@
 // FEWER: {{^}}k {{ *}}sm_80 {{ *}}{{[0-9]+}} {{ *}}0 {{ *}}0 {{ *}}0 {{ *}}0 {{ *}}0
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
-    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
-                nvvm.maxnreg = 24 : i32, gdn_gpu.allow = "REASON",
-                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
+    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>, nvvm.maxnreg = 24 : i32,
+                gdn_gpu.allow = "REASON", gdn_tile.stage = {grid = ["N"], symbols = ["N"]},
                 gdn_gpu.launch = {threads = 32 : i32}} {
   %at = llvm.load %words : !llvm.ptr -> !llvm.ptr<1>
   %x = llvm.load volatile %at : !llvm.ptr<1> -> vector<64xf32>
@@ -56,9 +55,8 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
 // REPORT: {{^}}k {{ *}}sm_90a
 llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                 llvm.align = 8 : i64, nvvm.grid_constant})
-    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128>,
-                gdn_gpu.allow = ["REASON"],
-                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
+    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128>, gdn_gpu.allow = ["REASON"],
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]},
                 gdn_gpu.launch = {threads = 128 : i32}} {
   nvvm.setmaxregister increase 128
   llvm.return
@@ -75,18 +73,15 @@ llvm.func @k(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
 llvm.func @k__both(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                       llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
-                gdn_tile.stage_of = "k", gdn_tile.variant = ["few", "all"],
-                gdn_tile.conditions = {few = [[["N"], ["2"]]]},
-                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
-                gdn_gpu.launch = {threads = 32 : i32}} {
+                gdn_tile.stage = {stage_of = "k", variant = ["few", "all"],
+                                  conditions = {few = [[["N"], ["2"]]]}, grid = ["N"],
+                                  symbols = ["N"]}, gdn_gpu.launch = {threads = 32 : i32}} {
   llvm.return
 }
 llvm.func @k__spills(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                         llvm.align = 8 : i64, nvvm.grid_constant})
-    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
-                nvvm.maxnreg = 24 : i32, gdn_tile.stage_of = "k",
-                gdn_tile.variant = "few",
-                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
+    attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>, nvvm.maxnreg = 24 : i32,
+                gdn_tile.stage = {stage_of = "k", variant = "few", grid = ["N"], symbols = ["N"]},
                 gdn_gpu.launch = {threads = 32 : i32}} {
   %at = llvm.load %words : !llvm.ptr -> !llvm.ptr<1>
   %x = llvm.load volatile %at : !llvm.ptr<1> -> vector<64xf32>
@@ -97,8 +92,7 @@ llvm.func @k__spills(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
 llvm.func @k__all(%words: !llvm.ptr {llvm.byval = !llvm.array<3 x i64>,
                                      llvm.align = 8 : i64, nvvm.grid_constant})
     attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>,
-                gdn_tile.stage_of = "k", gdn_tile.variant = "all",
-                gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"],
+                gdn_tile.stage = {stage_of = "k", variant = "all", grid = ["N"], symbols = ["N"]},
                 gdn_gpu.launch = {threads = 32 : i32}} {
   llvm.return
 }

@@ -64,6 +64,29 @@ std::vector<std::string> readRows(StringRef page, const std::string &dialect) {
   return rows;
 }
 
+/// The first two cells of the rows in the section of the fields of `attribute`.
+std::vector<std::string> readFields(StringRef page, StringRef attribute) {
+  std::vector<std::string> rows;
+  StringRef section =
+      page.split(("### Fields of `" + attribute + "`\n").str()).second;
+  SmallVector<StringRef> lines;
+  section.take_front(section.find("\n#")).split(lines, '\n');
+  for (StringRef line : lines) {
+    if (!line.starts_with("| `"))
+      continue;
+    SmallVector<StringRef> cells;
+    line.split(cells, " | ");
+    if (cells.size() != 3) {
+      ADD_FAILURE() << line.str();
+      continue;
+    }
+    std::string row = (cells[0].drop_front(2) + " | " + cells[1]).str();
+    llvm::erase(row, '`');
+    rows.push_back(row);
+  }
+  return rows;
+}
+
 TEST(AttributeTable, ThePageHasTheRows) {
   std::string page = read(GDN_SPEC "/attributes.md");
   for (const Level &dialect : levels) {
@@ -72,6 +95,14 @@ TEST(AttributeTable, ThePageHasTheRows) {
       rows.push_back(row.name.str() + " | " + describePlaces(row.places) +
                      " | " + row.value.str());
     EXPECT_EQ(readRows(page, dialect.name), rows);
+    for (const AttributeRow &row : dialect.table.getRows()) {
+      if (!row.fields)
+        continue;
+      std::vector<std::string> fields;
+      for (const FieldRow &field : row.fields->getRows())
+        fields.push_back(field.name.str() + " | " + field.value.str());
+      EXPECT_EQ(readFields(page, row.name), fields);
+    }
   }
 }
 
@@ -102,6 +133,14 @@ TEST(AttributeTable, EachAttributeHasTests) {
                              "expects '" + row.name.str() +
                              "'( of argument 0| of result 0)? to (be|hold) "))
           << row.name.str();
+      for (const FieldRow &field :
+           row.fields ? row.fields->getRows() : ArrayRef<FieldRow>()) {
+        EXPECT_THAT(right, ::testing::HasSubstr(field.name.str()));
+        EXPECT_THAT(wrong, ::testing::ContainsRegex(
+                               "expects '" + field.name.str() + "' of '" +
+                               row.name.str() + "' to (be|hold) "))
+            << row.name.str() << ' ' << field.name.str();
+      }
     }
   }
 }
@@ -199,6 +238,23 @@ TEST(AttributeTable, EveryValueAtEveryPlaceHasAnAnswer) {
         state.addRegion();
         check(Operation::create(state));
       }
+  // Fields beside those that are required.
+  for (const Level &dialect : levels)
+    for (const AttributeRow &row : dialect.table.getRows())
+      for (const FieldRow &field :
+           row.fields ? row.fields->getRows() : ArrayRef<FieldRow>())
+        for (Attribute value : values) {
+          NamedAttrList fields;
+          if (row.fields->getRows().front().isRequired)
+            fields.set("threads", b.getI64IntegerAttr(64));
+          fields.set(field.name, value);
+          Operation *function =
+              row.places == onCode
+                  ? LLVM::LLVMFuncOp::create(free, loc, "f", codeType)
+                  : makeFunction().getOperation();
+          function->setAttr(row.name, fields.getDictionary(&context));
+          check(function);
+        }
   EXPECT_GT(numErrors, 1000u);
   EXPECT_GT(numRight, 50u);
 }

@@ -55,11 +55,13 @@ Block *makePlace(ModuleOp module, Place place, RegisteredOperationName around,
     auto function =
         func::FuncOp::create(b, loc, "f", b.getFunctionType({}, {}));
     if (place == inKernel) {
-      function->setAttr("gdn_gpu.threads", b.getI64IntegerAttr(128));
-      function->setAttr("gdn_gpu.blocks_per_sm", b.getI64IntegerAttr(2));
-      function->setAttr("gdn_gpu.cluster", b.getI64IntegerAttr(2));
-      function->setAttr("gdn_tile.grid", b.getStrArrayAttr({"2"}));
-      function->setAttr("gdn_tile.groups", b.getStrArrayAttr({"2"}));
+      gpu::KernelFields kernel(function);
+      kernel.setThreads(128);
+      kernel.setBlocksPerSm(2);
+      kernel.setCluster(2);
+      tile::StageFields stage(function);
+      stage.setGrid({"2"});
+      stage.setGroups({"2"});
     }
     b.setInsertionPointToEnd(function.addEntryBlock());
     func::ReturnOp::create(b, loc);

@@ -30,12 +30,10 @@ constexpr llvm::StringLiteral kernel = R"(
                                      llvm.align = 8 : i64,
                                      nvvm.grid_constant})
       attributes {nvvm.kernel, nvvm.reqntid = array<i32: 64>,
-                  gdn_tile.grid = ["N", "2"], gdn_tile.symbols = ["N"],
+                  gdn_tile.stage = {grid = ["N", "2"], symbols = ["N"]},
                   gdn_gpu.alignments = array<i64: 16>,
-                  gdn_gpu.launch = {threads = 64 : i32,
-                                    shared_bytes = 4096 : i64,
-                                    blocks_per_sm = 4 : i32,
-                                    counters = "2*N"}} {
+                  gdn_gpu.launch = {threads = 64 : i32, shared_bytes = 4096 : i64,
+                                    blocks_per_sm = 4 : i32, counters = "2*N"}} {
     %at = llvm.load %words : !llvm.ptr -> !llvm.ptr<1>
     %seven = llvm.mlir.constant(7.0 : f32) : f32
     llvm.store %seven, %at : f32, !llvm.ptr<1>

@@ -20,7 +20,7 @@ constexpr llvm::StringLiteral fillBytes = R"(
     llvm.return
   }
   llvm.func @entry(%words: !llvm.ptr, %begin: i64, %end: i64, %s: !llvm.ptr)
-      attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+      attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
     llvm.call @helper(%s, %end) : (!llvm.ptr, i64) -> ()
     llvm.return
   }
@@ -29,7 +29,7 @@ constexpr llvm::StringLiteral fillBytes = R"(
 /// `a * b + c`, which nobody asked to fuse.
 constexpr llvm::StringLiteral multiplyAdd = R"(
   llvm.func @entry(%words: !llvm.ptr, %begin: i64, %end: i64, %s: !llvm.ptr)
-      attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+      attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
     %a = llvm.load %words : !llvm.ptr -> vector<8xf32>
     %p = llvm.fmul %a, %a : vector<8xf32>
     %r = llvm.fadd %p, %a : vector<8xf32>
@@ -88,7 +88,7 @@ TEST_F(CpuCodegenTest, NamesTheLibraryFunctionsItWouldNeed) {
   auto module = parse(R"(
     llvm.func @expf(f32) -> f32
     llvm.func @entry(%words: !llvm.ptr, %begin: i64, %end: i64, %s: !llvm.ptr)
-        attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+        attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
       %a = llvm.load %words : !llvm.ptr -> f32
       %b = llvm.call @expf(%a) : (f32) -> f32
       %c = llvm.intr.cos(%b) : (f32) -> f32
@@ -105,7 +105,7 @@ TEST_F(CpuCodegenTest, NamesTheLibraryFunctionsItWouldNeed) {
 TEST_F(CpuCodegenTest, CarriesBFloatsFromBlockToBlockWithoutACall) {
   auto module = parse(R"(
     llvm.func @entry(%words: !llvm.ptr, %begin: i64, %end: i64, %s: !llvm.ptr)
-        attributes {gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+        attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
       %one = llvm.mlir.constant(1 : i64) : i64
       %init = llvm.load %words : !llvm.ptr -> bf16
       %lanes = llvm.load %words : !llvm.ptr -> vector<4xbf16>

@@ -15,9 +15,9 @@ namespace {
 /// Writes 7 to element `i` of `out` for each unit `i`.
 constexpr llvm::StringLiteral sevens = R"(
   llvm.func @fill(%words: !llvm.ptr, %begin: i64, %end: i64, %s: !llvm.ptr)
-      attributes {gdn_tile.grid = ["N", "2"], gdn_tile.symbols = ["N", "P"],
-                  gdn_tile.scratch_bytes = 128 : i64,
-                  gdn_tile.facts = {chunk_from = "62", precision = "mixed"}} {
+      attributes {gdn_tile.stage = {grid = ["N", "2"], symbols = ["N", "P"],
+                                    scratch_bytes = 128 : i64,
+                                    facts = {chunk_from = "62", precision = "mixed"}}} {
     %one = llvm.mlir.constant(1 : i64) : i64
     %seven = llvm.mlir.constant(7 : i32) : i32
     %at = llvm.getelementptr %words[8] : (!llvm.ptr) -> !llvm.ptr, i64
@@ -209,17 +209,16 @@ TEST_F(ImageWriterTest, TheCodesSymbolsAreTheEntrys) {
 // Stages of a variant come before the one-pass program, whatever their order.
 TEST_F(ImageWriterTest, VariantsComeFromStages) {
   auto module = parse(R"(
-    llvm.func @fill() attributes {gdn_tile.grid = ["N"],
-        gdn_tile.symbols = ["N", "P"]} { llvm.return }
-    llvm.func @fill__a() attributes {gdn_tile.grid = ["N", "2"],
-        gdn_tile.symbols = ["N", "P"], gdn_tile.stage_of = "fill",
-        gdn_tile.variant = "halves", gdn_tile.workspace = [["N", "8"]],
-        gdn_tile.conditions = [[["2", "N"], ["workers", "P"]]],
-        gdn_tile.bits = "halves",
-        gdn_tile.scratch_bytes = 64 : i64} { llvm.return }
-    llvm.func @fill__b() attributes {gdn_tile.grid = ["P"],
-        gdn_tile.symbols = ["N", "P"], gdn_tile.stage_of = "fill",
-        gdn_tile.variant = "halves"} { llvm.return })");
+    llvm.func @fill()
+        attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N", "P"]}} { llvm.return }
+    llvm.func @fill__a()
+        attributes {gdn_tile.stage = {grid = ["N", "2"], symbols = ["N", "P"], stage_of = "fill",
+                                      variant = "halves", workspace = [["N", "8"]],
+                                      conditions = [[["2", "N"], ["workers", "P"]]],
+                                      bits = "halves", scratch_bytes = 64 : i64}} { llvm.return }
+    llvm.func @fill__b()
+        attributes {gdn_tile.stage = {grid = ["P"], symbols = ["N", "P"], stage_of = "fill",
+                                      variant = "halves"}} { llvm.return })");
   auto codes = collectEntryCodes(*module);
   ASSERT_TRUE(succeeded(codes)) << said;
   ASSERT_EQ(codes->size(), 1u);
@@ -242,12 +241,9 @@ TEST_F(ImageWriterTest, VariantsComeFromStages) {
 
 TEST_F(ImageWriterTest, AlternativesOfAVariant) {
   auto module = parse(R"(
-    llvm.func @f__a() attributes {gdn_tile.grid = ["N"],
-        gdn_tile.symbols = ["N"], gdn_tile.stage_of = "f",
-        gdn_tile.variant = "v",
-        gdn_tile.conditions = [[["2"], ["N"]],
-            {any = [[[["N"], ["3"]]], [[["5"], ["N"]], [["N"], ["workers"]]]]}]
-        } { llvm.return })");
+    llvm.func @f__a()
+        attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"], stage_of = "f", variant = "v",
+                                      conditions = [[["2"], ["N"]], {any = [[[["N"], ["3"]]], [[["5"], ["N"]], [["N"], ["workers"]]]]}]}} { llvm.return })");
   auto codes = collectEntryCodes(*module);
   ASSERT_TRUE(succeeded(codes)) << said;
   const auto &variant = codes->front().variants.front();
@@ -259,12 +255,11 @@ TEST_F(ImageWriterTest, AlternativesOfAVariant) {
 }
 
 /// A stage of an entry "f".
-static std::string stageOf(const std::string &name,
-                           const std::string &attributes) {
+static std::string stageOf(const std::string &name, const std::string &fields) {
   return "llvm.func @" + name +
-         "() attributes {gdn_tile.grid = [\"N\"], gdn_tile.symbols = "
-         "[\"N\"], gdn_tile.stage_of = \"f\", " +
-         attributes + "} { llvm.return }\n";
+         "() attributes {gdn_tile.stage = {grid = [\"N\"], symbols = "
+         "[\"N\"], stage_of = \"f\", " +
+         fields + "}} { llvm.return }\n";
 }
 
 /// `number` times `element`, with commas between them.
@@ -280,7 +275,7 @@ TEST_F(ImageWriterTest, NoMoreVariantsThanTheRuntimeTakes) {
     std::string names;
     for (size_t i = 0; i < numVariants; ++i)
       names += (i ? ", \"v" : "\"v") + std::to_string(i) + '"';
-    return stageOf("f__a", "gdn_tile.variant = [" + names + ']');
+    return stageOf("f__a", "variant = [" + names + ']');
   };
   EXPECT_TRUE(succeeded(collectEntryCodes(*parse(entryOf(24))))) << said;
   EXPECT_TRUE(failed(collectEntryCodes(*parse(entryOf(25)))));
@@ -292,7 +287,7 @@ TEST_F(ImageWriterTest, NoMoreStagesThanTheRuntimeTakes) {
   auto entryOf = [](size_t numStages) {
     std::string stages;
     for (size_t i = 0; i < numStages; ++i)
-      stages += stageOf("f__" + std::to_string(i), "gdn_tile.variant = \"v\"");
+      stages += stageOf("f__" + std::to_string(i), "variant = \"v\"");
     return stages;
   };
   EXPECT_TRUE(succeeded(collectEntryCodes(*parse(entryOf(16))))) << said;
@@ -306,12 +301,11 @@ TEST_F(ImageWriterTest, NoMoreOfAVariantThanTheRuntimeTakes) {
     const char *attribute, *element, *what;
   };
   for (const Case &each :
-       {Case{"gdn_tile.workspace", "[\"N\"]", "workspace regions"},
-        Case{"gdn_tile.conditions", "[[\"N\"], [\"2\"]]", "conditions"}}) {
+       {Case{"workspace", "[\"N\"]", "workspace regions"},
+        Case{"conditions", "[[\"N\"], [\"2\"]]", "conditions"}}) {
     auto entryOf = [&](size_t number) {
-      return stageOf("f__a", "gdn_tile.variant = \"v\", " +
-                                 std::string(each.attribute) + " = " +
-                                 listOf(number, each.element));
+      return stageOf("f__a", "variant = \"v\", " + std::string(each.attribute) +
+                                 " = " + listOf(number, each.element));
     };
     said.clear();
     EXPECT_TRUE(succeeded(collectEntryCodes(*parse(entryOf(16))))) << said;
@@ -325,11 +319,10 @@ TEST_F(ImageWriterTest, NoMoreOfAVariantThanTheRuntimeTakes) {
 
 TEST_F(ImageWriterTest, StagesShareTheirSymbols) {
   auto module = parse(R"(
-    llvm.func @f() attributes {gdn_tile.grid = ["N"],
-        gdn_tile.symbols = ["N"]} { llvm.return }
-    llvm.func @g() attributes {gdn_tile.grid = ["N"],
-        gdn_tile.symbols = ["N", "P"], gdn_tile.stage_of = "f",
-        gdn_tile.variant = "v"} { llvm.return })");
+    llvm.func @f() attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} { llvm.return }
+    llvm.func @g()
+        attributes {gdn_tile.stage = {grid = ["N"], symbols = ["N", "P"], stage_of = "f",
+                                      variant = "v"}} { llvm.return })");
   EXPECT_TRUE(failed(collectEntryCodes(*module)));
   EXPECT_EQ(said, "'llvm.func' op expects the symbols of the other stages, N, "
                   "but got N, P\n");
@@ -337,10 +330,12 @@ TEST_F(ImageWriterTest, StagesShareTheirSymbols) {
 
 TEST_F(ImageWriterTest, LoweredEntriesDescribeThemselves) {
   auto module = parse(R"(
-    llvm.func @f() attributes {gdn_tile.grid = ["N"]} { llvm.return })");
+    llvm.func @f() attributes {gdn_tile.stage = {grid = ["N"]}} { llvm.return })");
   EXPECT_TRUE(failed(collectEntryCodes(*module)));
-  EXPECT_EQ(said, "'llvm.func' op expects 'gdn_tile.symbols' to be an array of "
-                  "strings, but got <<NULL ATTRIBUTE>>\n");
+  EXPECT_EQ(
+      said,
+      "'llvm.func' op expects 'symbols' of 'gdn_tile.stage' to be an array of "
+      "strings, but got <<NULL ATTRIBUTE>>\n");
 }
 
 } // namespace

@@ -61,7 +61,7 @@ void Program::compile(const std::string &views, const std::string &body,
   loadDialects(context);
   std::string text =
       "func.func @f(%n: index, " + views +
-      ") attributes {gdn_tile.grid = [\"N\"], gdn_tile.symbols = [\"N\"]} {\n"
+      ") attributes {gdn_tile.stage = {grid = [\"N\"], symbols = [\"N\"]}} {\n"
       "%c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n" +
       body + "\nreturn\n}\n";
   auto module = parseSourceString<ModuleOp>(text, &context);
@@ -79,8 +79,7 @@ void Program::compile(const std::string &views, const std::string &body,
   gdn::buildTileToLlvmPipeline(passes, *target);
   ASSERT_TRUE(succeeded(passes.run(*module))) << text;
   auto code = module->lookupSymbol<LLVM::LLVMFuncOp>("f");
-  scratchBytes =
-      code->getAttrOfType<IntegerAttr>("gdn_tile.scratch_bytes").getInt();
+  scratchBytes = *tile::StageFields(code).getScratchBytes();
 
   auto llvmContext = std::make_unique<llvm::LLVMContext>();
   auto ir = translateModuleToLLVMIR(*module, *llvmContext);

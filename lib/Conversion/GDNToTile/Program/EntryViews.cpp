@@ -131,9 +131,8 @@ EntryViews gdn::createEntryViews(func::FuncOp source, StringRef name) {
   auto function = func::FuncOp::create(builder, source.getLoc(), name,
                                        builder.getFunctionType(types, {}));
   function.setAllArgAttrs(ArrayRef<DictionaryAttr>(attrs));
-  function->setAttr("gdn_tile.symbols",
-                    builder.getStrArrayAttr(SmallVector<StringRef>(
-                        symbols.begin(), symbols.end())));
+  tile::StageFields(function).setSymbols(
+      SmallVector<StringRef>(symbols.begin(), symbols.end()));
   Block *body = function.addEntryBlock();
   views.function = function;
 
@@ -269,31 +268,36 @@ static Value unpackView(OpBuilder &builder, const EntryViews &views,
 /// `[T, Hv, d]` or `[T, Hv]` as `[T, Hk, R, d]` or `[T, Hk, R]`.
 static Value groupHeads(OpBuilder &builder, Location loc, Value base,
                         Value ratio) {
-  Index math{builder, loc};
   auto type = cast<MemRefType>(base.getType());
-  auto meta = memref::ExtractStridedMetadataOp::create(builder, loc, base);
+  SmallVector<int64_t> shape(2, ShapedType::kDynamic);
+  SmallVector<ReassociationIndices> groups = {{0}, {1, 2}};
+  const bool isMatrix = type.getRank() == 3;
+  if (isMatrix) {
+    shape.push_back(type.getDimSize(2));
+    groups.push_back({3});
+  }
+  // Sizes are values here, also those that the entry knows.
+  Type whole = stridedType(shape, type.getElementType(), /*unitLast=*/true);
+  if (type != whole)
+    base = memref::CastOp::create(builder, loc, whole, base);
   Value heads = memref::DimOp::create(builder, loc, base, 1);
   Value keyHeads = builder.createOrFold<arith::DivUIOp>(loc, heads, ratio);
-  Value headStride = meta.getStrides()[1];
-  SmallVector<Value> sizes = {memref::DimOp::create(builder, loc, base, 0),
-                              keyHeads, ratio};
-  SmallVector<int64_t> shape(3, ShapedType::kDynamic);
-  SmallVector<Value> strides = {meta.getStrides()[0],
-                                math.mul(headStride, ratio), headStride};
-  if (type.getRank() == 3) {
-    sizes.push_back(Value());
-    shape.push_back(type.getDimSize(2));
-    strides.push_back(Value());
-  } else {
-    strides.back() = Value();
-  }
-  return makeView(builder, loc, base, math.constant(0), sizes, shape, strides);
+  SmallVector<OpFoldResult> sizes = {
+      memref::DimOp::create(builder, loc, base, 0).getResult(), keyHeads,
+      ratio};
+  shape.insert(shape.begin(), ShapedType::kDynamic);
+  if (isMatrix)
+    sizes.push_back(builder.getIndexAttr(shape.back()));
+  return memref::ExpandShapeOp::create(
+      builder, loc,
+      stridedType(shape, type.getElementType(), /*unitLast=*/true), base,
+      groups, sizes);
 }
 
 Value EntryViews::size(OpBuilder &builder, Location loc, Value value,
                        unsigned dim) const {
   func::FuncOp program = function;
-  auto names = program->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
+  ArrayAttr names = stage().getSymbols();
   std::string form = getDimForm(value, dim);
   for (auto [name, argument] :
        llvm::zip(names.getAsRange<StringAttr>(), program.getArguments()))

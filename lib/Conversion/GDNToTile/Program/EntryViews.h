@@ -6,6 +6,7 @@
 #define GDN_LIB_CONVERSION_GDNTOTILE_PROGRAM_ENTRYVIEWS_H
 
 #include "gdn/Dialect/GDN/IR/GDN.h"
+#include "gdn/Dialect/Tile/IR/StageFields.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
@@ -47,6 +48,11 @@ struct EntryViews {
 
   /// An index of the gdn function: a symbol argument or a constant.
   mlir::Value index(mlir::OpBuilder &builder, mlir::Value value) const;
+
+  /// What the program says of itself.
+  tile::StageFields stage() const {
+    return tile::StageFields(mlir::func::FuncOp(function));
+  }
 
   /// The view of result `index` as `[T, Hk, R, d]`.
   mlir::Value resultHeads(mlir::OpBuilder &builder, unsigned index,

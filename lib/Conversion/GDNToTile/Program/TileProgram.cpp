@@ -5,6 +5,8 @@
 #include "Program/Slots.h"
 #include "Program/TokenOps.h"
 
+#include "gdn/Dialect/Tile/IR/Tile.h"
+
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -52,7 +54,6 @@ Value TileProgram::addRegion(ArrayRef<std::string> sizes,
   return function.getArgument(at);
 }
 
-/// The slot contract: not negative, not the null slot, below P.
 Value TileProgram::lastEnd() {
   if (parts.maxTokens == 0)
     return end;
@@ -60,6 +61,15 @@ Value TileProgram::lastEnd() {
                                 add(begin, index(parts.maxTokens)));
 }
 
+/// Where something behind the last token takes what a loop carries, its tokens
+/// cannot be taken several at once.
+void TileProgram::markTokenLoops() {
+  for (auto [loop, most] : tokenLoops)
+    if (loop->use_empty())
+      tile::setTokenLoop(loop, most);
+}
+
+/// The slot contract: not negative, not the null slot, below P.
 Value TileProgram::isLive(Value id, Value pool) {
   // The symbol is one word for all pools, where each word that a short row asks
   // for counts.

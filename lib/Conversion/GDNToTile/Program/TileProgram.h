@@ -10,6 +10,7 @@
 #include "Program/OperandTypes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace gdn {
 
@@ -45,6 +46,9 @@ struct TileProgram {
   /// all of them.
   mlir::Value firstValue;
   int64_t numValues = 0;
+  /// Loops over the row's tokens, and how many tokens there are at most; 0 for
+  /// any number.
+  llvm::SmallVector<std::pair<mlir::scf::ForOp, int64_t>> tokenLoops;
 
   mlir::Value index(int64_t value) {
     return mlir::arith::ConstantIndexOp::create(b, loc, value);
@@ -56,8 +60,10 @@ struct TileProgram {
     return b.createOrFold<mlir::arith::MulIOp>(loc, x, y);
   }
   /// The end of the row's tokens. Where live rows have a bound it is one here,
-  /// too, for schedules to see.
+  /// too.
   mlir::Value lastEnd();
+  /// Says of `tokenLoops` that they are, once the program is there.
+  void markTokenLoops();
   /// The first of the block's values, of `all` how many it has.
   mlir::Value valueStart() { return firstValue ? firstValue : index(0); }
   int64_t valueCount(int64_t all) const { return firstValue ? numValues : all; }
@@ -73,7 +79,7 @@ struct TileProgram {
   mlir::Value rowCount();
   /// Gives the function a region of the workspace of its variant: a row-major
   /// memref of `shape` with the given sizes, linear forms as text. `regions`
-  /// receives what `gdn_tile.workspace` says of it.
+  /// receives what the workspace of the stage says of it.
   mlir::Value addRegion(llvm::ArrayRef<std::string> sizes,
                         llvm::ArrayRef<int64_t> shape, mlir::Type element,
                         llvm::SmallVectorImpl<mlir::Attribute> &regions);

@@ -97,13 +97,11 @@ LogicalResult CommitKernel::collect() {
 
 void CommitKernel::emitGrid() {
   std::string headForm = rule ? getDimForm(rule.getPool(), 1) : "1";
-  views.function->setAttr("gdn_tile.grid",
-                          b.getStrArrayAttr({getDimForm(slots, 0), headForm}));
+  views.stage().setGrid({getDimForm(slots, 0), headForm});
   if (rule)
     if (std::string keyForm = getDimForm(rule.getKeys(), 1);
         keyForm != headForm) // value heads come in whole groups
-      views.function->setAttr("gdn_tile.multiples",
-                              b.getStrArrayAttr({headForm, keyForm}));
+      views.stage().setMultiples({headForm, keyForm});
 }
 
 /// Whether something is accepted of the row, and no pool skips its slot.

@@ -192,7 +192,7 @@ void SlotMoves::emitGrid() {
     units = index(blocksPerRow);
   }
   SmallVector<StringRef> forms(grid.begin(), grid.end());
-  views.function->setAttr("gdn_tile.grid", b.getStrArrayAttr(forms));
+  views.stage().setGrid(forms);
 }
 
 /// Piece `part` of a head, or of all channels, of which `head` is then null.

@@ -102,7 +102,7 @@ void TokenBlock::emitGates(GatesOp gates) {
 }
 
 /// The tile of a value of the entry's result `number`, in its type.
-void TokenBlock::storeResult(unsigned number, Value tile) {
+void TokenBlock::storeResult(unsigned number, Value tile, bool fullUntilLast) {
   Value view = p.operandViews.lookup(p.views.results[number]);
   Type element = cast<MemRefType>(view.getType()).getElementType();
   SmallVector<Value> at = {t, p.h, r};
@@ -112,7 +112,7 @@ void TokenBlock::storeResult(unsigned number, Value tile) {
     at.push_back(p.valueStart());
   }
   tile::StoreOp::create(b, loc, castTile(b, loc, tile, element), view, at, dims,
-                        valid);
+                        valid, fullUntilLast);
 }
 
 void TokenBlock::storeResults() {
@@ -254,7 +254,8 @@ SmallVector<Value> TokenBlock::emitInputs(Value firstToken, Value numValid,
 }
 
 void TokenBlock::emitRuleResults(Value firstToken, Value numValid, Value output,
-                                 const NormOperands *stage) {
+                                 const NormOperands *stage,
+                                 bool fullUntilLast) {
   t = firstToken;
   valid = numValid;
   tiles.clear();
@@ -270,9 +271,10 @@ void TokenBlock::emitRuleResults(Value firstToken, Value numValid, Value output,
   emitOps(carried, isWanted);
   for (auto [number, value] : p.parts.results) {
     if (!stage || !stage->behind.contains(value))
-      storeResult(number, tileOf(value));
+      storeResult(number, tileOf(value), fullUntilLast);
     else if (number == stage->inputResult)
-      storeResult(number, tileOf(GatedRMSNormOp(stage->norm).getInput()));
+      storeResult(number, tileOf(GatedRMSNormOp(stage->norm).getInput()),
+                  fullUntilLast);
   }
 }
 

@@ -40,9 +40,12 @@ public:
              llvm::SmallVectorImpl<mlir::Value> &carried);
 
   /// Emits what follows the rule, whose output is the f32 tile `output`, and
-  /// stores the results; of what has a stage of its own, its input.
+  /// stores the results; of what has a stage of its own, its input. With
+  /// `fullUntilLast` the builder stands in a loop over blocks of tokens, of
+  /// which the last one alone has fewer.
   void emitRuleResults(mlir::Value t, mlir::Value valid, mlir::Value output,
-                       const NormOperands *stage = nullptr);
+                       const NormOperands *stage = nullptr,
+                       bool fullUntilLast = false);
 
   /// Emits that stage, whose input is held, and stores its results.
   void emitNormResults(mlir::Value t, mlir::Value valid,
@@ -68,7 +71,8 @@ private:
   mlir::Value scalar(mlir::Value tensor, mlir::Value at);
   mlir::Value weightTile(Conv1dOp op, unsigned section);
   void emitGates(GatesOp gates);
-  void storeResult(unsigned number, mlir::Value tile);
+  void storeResult(unsigned number, mlir::Value tile,
+                   bool fullUntilLast = false);
   void storeResults();
   void storePendingInput(const Carry &carry, mlir::Value input);
   void storePending(RuleOpInterface rule, mlir::Value key, mlir::Value deltas,

@@ -135,6 +135,7 @@ SmallVector<Value> gdn::emitTokenByToken(TileProgram &p, TokenBlock &block,
   bool isTree = bool(p.parts.parents);
   auto loop = scf::ForOp::create(b, p.loc, p.begin, p.lastEnd(), p.index(1),
                                  isTree ? ArrayRef<Value>() : start);
+  p.tokenLoops.push_back({loop, p.parts.maxTokens});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value t = loop.getInductionVar();
@@ -215,6 +216,7 @@ SmallVector<Value> gdn::emitTokensUpToEnd(TileProgram &p, TokenBlock &block,
     writes.push_back(write);
   }
   auto loop = scf::ForOp::create(b, p.loc, p.begin, p.end, p.index(1), start);
+  p.tokenLoops.push_back({loop, 0});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value t = loop.getInductionVar();

@@ -37,8 +37,10 @@ protected:
     if (algorithm.batchSegments != 0 && !isFirst)
       grid[0] = rowForm + " + " +
                 std::to_string(algorithm.batchSegments + !algorithm.firstApart);
-    if (algorithm.vSplit > 1)
+    if (algorithm.vSplit > 1) {
       grid.push_back(std::to_string(algorithm.vSplit));
+      haveSameChunks(algorithm.vSplit);
+    }
     return grid;
   }
   void emitBlock(Value row) override;
@@ -133,7 +135,8 @@ Value InterChunkStage::emitChunks(TokenBlock &block, Value state, Value from,
                                       /*wantsOutput=*/true);
   ChunkResult result =
       emitStateRowsChunk(b, loc, loop.getRegionIterArg(0), chunk, chunkTypes);
-  block.emitRuleResults(t, valid, result.output, norm ? &*norm : nullptr);
+  block.emitRuleResults(t, valid, result.output, norm ? &*norm : nullptr,
+                        /*fullUntilLast=*/true);
   scf::YieldOp::create(b, loc, result.state);
   return loop.getResult(0);
 }
@@ -268,14 +271,14 @@ void InterChunkStage::emitBlock(Value row) {
     takePart(tile::BlockIdOp::create(b, loc, b.getIndexType(), 2),
              algorithm.vSplit);
   if (isFirst)
-    overlapWith("last");
+    overlapWith(tile::Neighbour::last);
   else if (algorithm.batchSegments != 0)
     return emitSegmentBlock(row);
   Value tokens = isFirst ? segmentTokens() : Value();
   Value isWanted;
   if (algorithm.wholeCost != 0) {
     const bool isWhole = algorithm.vSplit == 1;
-    overlapWith(isWhole ? "next" : "last");
+    overlapWith(isWhole ? tile::Neighbour::next : tile::Neighbour::last);
     RowChoice choice = chooseByLengths(row);
     row = choice.row;
     isWanted = arith::XOrIOp::create(

@@ -116,44 +116,35 @@ void KernelStage::describe() {
     maps = addRegion({segments, valueForm, text(dk), text(dk)},
                      {any, any, dk, dk}, chunkTypes.inner, regions);
   }
-  func::FuncOp function = views.function;
-  function->setAttr("gdn_tile.workspace", b.getArrayAttr(regions));
+  tile::StageFields stage = views.stage();
+  stage.setWorkspace(b.getArrayAttr(regions));
   SmallVector<NamedAttribute> byName;
   for (const StageVariant &variant : variants)
     if (variant.saysWhen && !variant.when.empty())
       byName.push_back(b.getNamedAttr(variant.name, toAttribute(variant.when)));
   if (!byName.empty() && variants.size() == 1)
-    function->setAttr("gdn_tile.conditions", byName.front().getValue());
+    stage.setConditions(byName.front().getValue());
   else if (!byName.empty())
-    function->setAttr("gdn_tile.conditions", b.getDictionaryAttr(byName));
+    stage.setConditions(b.getDictionaryAttr(byName));
   SmallVector<std::string> grid = gridOf(slots);
-  function->setAttr("gdn_tile.grid", b.getStrArrayAttr(SmallVector<StringRef>(
-                                         grid.begin(), grid.end())));
+  stage.setGrid(SmallVector<StringRef>(grid.begin(), grid.end()));
   func::FuncOp entry = views.source;
-  function->setAttr("gdn_tile.stage_of", b.getStringAttr(entry.getName()));
-  SmallVector<StringRef> names;
+  stage.setStageOf(entry.getName());
+  SmallVector<StringAttr> names;
   for (const StageVariant &variant : variants)
-    names.push_back(variant.name);
-  if (names.size() == 1)
-    function->setAttr("gdn_tile.variant", b.getStringAttr(names.front()));
-  else
-    function->setAttr("gdn_tile.variant", b.getStrArrayAttr(names));
+    names.push_back(b.getStringAttr(variant.name));
+  stage.setVariants(names);
   // Parts of the values do the same work on each, and so do variants that only
   // differ in their conditions; where a row is cut depends on the batch.
   if (algorithm.fusedChunks != 0)
-    function->setAttr(
-        "gdn_tile.bits",
-        b.getStringAttr(numSegments != 0 ? names.front() : "fused"));
+    stage.setBits(numSegments != 0 ? names.front().getValue() : "fused");
   else if (names.size() == 1 || algorithm.shortPieces != 0)
-    function->setAttr(
-        "gdn_tile.bits",
-        b.getStringAttr(numSegments != 0 ? names.front() : "staged"));
+    stage.setBits(numSegments != 0 ? names.front().getValue() : "staged");
   // For targets that have these variants alone.
   auto fact = [&](StringRef name, const Twine &value) {
     return b.getNamedAttr(name, b.getStringAttr(value));
   };
-  function->setAttr(
-      "gdn_tile.facts",
+  stage.setFacts(
       b.getDictionaryAttr({fact("chunk_from", "1"), fact("chunk", Twine(C)),
                            fact("precision", chunkTypes.precision())}));
 }

@@ -78,10 +78,12 @@ protected:
   /// Notes that the stage may run at the same time as a neighbour: that the
   /// "next" may begin at once, or that it reads nothing of what the "last"
   /// writes.
-  void overlapWith(mlir::StringRef neighbour) {
-    mlir::func::FuncOp function = views.function;
-    function->setAttr("gdn_tile.overlaps", b.getStringAttr(neighbour));
+  void overlapWith(tile::Neighbour neighbour) {
+    views.stage().setOverlaps(neighbour);
   }
+  /// Notes that as many blocks, the last axis of the grid, work on the same
+  /// chunks.
+  void haveSameChunks(int64_t blocks) { views.stage().setSameChunks(blocks); }
   /// The state's carry, or the block's part of it.
   Carry stateCarry();
   /// The block has part `part` of `count` of the values.

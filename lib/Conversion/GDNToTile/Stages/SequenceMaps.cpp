@@ -51,6 +51,7 @@ SmallVector<std::string> SequenceMapsStage::gridOf(const std::string &) {
   auto state = cast<MemRefType>(states.getType());
   const int64_t rows = state.getDimSize(2) / algorithm.vSplit;
   const int64_t mapParts = llvm::divideCeil(state.getDimSize(3), rows);
+  haveSameChunks(algorithm.vSplit + mapParts);
   return {rowForm + " + " + std::to_string(algorithm.batchSegments), valueForm,
           std::to_string(algorithm.vSplit + mapParts)};
 }
@@ -157,7 +158,7 @@ void SequenceMapsStage::emitSegment(Value at, Value number, Value isLast,
 
 void SequenceMapsStage::emitBlock(Value at) {
   if (algorithm.firstApart)
-    overlapWith("next");
+    overlapWith(tile::Neighbour::next);
   Value part = tile::BlockIdOp::create(b, loc, b.getIndexType(), 2);
   Value parts = index(algorithm.vSplit);
   isMap = compare(P::uge, part, parts);

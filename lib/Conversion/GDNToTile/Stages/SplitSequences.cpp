@@ -86,8 +86,8 @@ void SegmentedKernel::describe() {
   if (S > 2)
     maps = addRegion({rowForm, valueForm, text(S - 2), text(dk), text(dk)},
                      {any, any, S - 2, dk, dk}, b.getF32Type(), regions);
-  func::FuncOp function = views.function;
-  function->setAttr("gdn_tile.workspace", b.getArrayAttr(regions));
+  tile::StageFields fields = views.stage();
+  fields.setWorkspace(b.getArrayAttr(regions));
 
   std::string segments = text(S - 1), tokens = getDimForm(rule.getQuery(), 0);
   SmallVector<StringRef> grid = {rowForm, headForm, segments};
@@ -96,21 +96,20 @@ void SegmentedKernel::describe() {
     grid[0] = withPadding;
   if (stage == Stage::scan)
     grid = {rowForm, valueForm};
-  function->setAttr("gdn_tile.grid", b.getStrArrayAttr(grid));
+  fields.setGrid(grid);
 
   // Segments pay where workers would idle and rows are long.
   auto pair = [&](ArrayRef<StringRef> left, ArrayRef<StringRef> right) {
     return b.getArrayAttr({b.getStrArrayAttr(left), b.getStrArrayAttr(right)});
   };
   std::string from = text(algorithm.segmentsFrom);
-  function->setAttr(
-      "gdn_tile.conditions",
+  fields.setConditions(
       b.getArrayAttr({pair({segments, rowForm, headForm}, {"workers"}),
                       pair({from, rowForm}, {tokens})}));
   func::FuncOp entry = views.source;
-  function->setAttr("gdn_tile.stage_of", b.getStringAttr(entry.getName()));
-  function->setAttr("gdn_tile.variant", b.getStringAttr("segments"));
-  function->setAttr("gdn_tile.bits", b.getStringAttr("segments"));
+  fields.setStageOf(entry.getName());
+  fields.setVariant("segments");
+  fields.setBits("segments");
 }
 
 /// Tokens of each segment of the row but the last: its chunks over S, rounded

@@ -8,6 +8,8 @@
 
 #include "Kernel/Assembly.h"
 
+#include "gdn/Dialect/Tile/IR/StageFields.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
@@ -44,9 +46,8 @@ int64_t TensorMaps::place(int64_t words) {
 
 ArrayAttr TensorMaps::describe(func::FuncOp program) const {
   OpBuilder b(program.getContext());
-  auto workspace = program->getAttrOfType<ArrayAttr>("gdn_tile.workspace");
-  const unsigned firstRegion =
-      program.getNumArguments() - (workspace ? workspace.size() : 0);
+  tile::StageFields stage(program);
+  const unsigned firstRegion = program.getNumArguments() - stage.countRegions();
   auto number = [&](StringRef name, int64_t value) {
     return b.getNamedAttr(name, b.getI64IntegerAttr(value));
   };
@@ -59,7 +60,8 @@ ArrayAttr TensorMaps::describe(func::FuncOp program) const {
     const unsigned argument = box.view.getArgNumber();
     if (argument >= firstRegion) {
       // The last size of a region is that of an element.
-      auto sizes = cast<ArrayAttr>(workspace[argument - firstRegion]);
+      auto sizes =
+          cast<ArrayAttr>(stage.getWorkspace()[argument - firstRegion]);
       fields.push_back(number("region", argument - firstRegion));
       fields.push_back(b.getNamedAttr(
           "sizes", b.getArrayAttr(sizes.getValue().drop_back())));

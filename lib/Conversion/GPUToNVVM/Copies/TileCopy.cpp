@@ -380,7 +380,7 @@ static bool isFirstBehindCopies(gdn::gpu::LoadOp load) {
 
 void gdn::emitLoadOrder(OpBuilder &b, gdn::gpu::LoadOp load) {
   auto program = load->getParentOfType<func::FuncOp>();
-  if (!program->hasAttr("gdn_gpu.promised") ||
+  if (!gdn::gpu::KernelFields(program).getPromised() ||
       !(load.getBegun() || isFirstBehindCopies(load)))
     return;
   // ptxas makes no instruction of it where a warp's threads are together. In

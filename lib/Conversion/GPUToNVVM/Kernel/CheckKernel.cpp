@@ -4,6 +4,7 @@
 #include "Kernel/CheckKernel.h"
 
 #include "gdn/Dialect/GPU/IR/GPU.h"
+#include "gdn/Dialect/Tile/IR/StageFields.h"
 #include "gdn/Support/LinearForm.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -13,12 +14,12 @@ using namespace mlir;
 using namespace gdn;
 
 static LogicalResult checkSignature(func::FuncOp function) {
-  auto symbols = function->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
-  auto grid = function->getAttrOfType<ArrayAttr>("gdn_tile.grid");
+  ArrayAttr symbols = tile::StageFields(function).getSymbols(),
+            grid = tile::StageFields(function).getGrid();
   if (!symbols || !grid)
-    return function.emitOpError("expects 'gdn_tile.grid' and "
-                                "'gdn_tile.symbols' on a function with "
-                                "'gdn_gpu.threads'");
+    return function.emitOpError(
+        "expects 'grid' of 'gdn_tile.stage' and 'symbols' of 'gdn_tile.stage' "
+        "on a function with 'threads' of 'gdn_gpu.kernel'");
   // Units become coordinates by division: sizes have to be at hand.
   for (auto [axis, form] : llvm::enumerate(grid.getAsRange<StringAttr>())) {
     auto isKnownTerm = [&](const LinearForm::Term &term) {
@@ -30,7 +31,9 @@ static LogicalResult checkSignature(func::FuncOp function) {
       continue;
     llvm::consumeError(size.takeError());
     return function.emitOpError("expects axis ")
-           << axis << " of 'gdn_tile.grid' to be a linear form of the symbols, "
+           << axis
+           << " of 'grid' of 'gdn_tile.stage' to be a linear form of the "
+              "symbols, "
            << "but got '" << form.getValue() << "'";
   }
   auto numIndices = llvm::find_if(function.getArgumentTypes(),
@@ -62,7 +65,7 @@ static bool isKnown(Operation *op) {
          isa<scf::ForOp, scf::IfOp, scf::YieldOp, func::ReturnOp,
              memref::LoadOp, memref::DimOp, memref::CastOp,
              memref::ReinterpretCastOp, memref::SubViewOp,
-             memref::ExtractStridedMetadataOp>(op);
+             memref::ExpandShapeOp, memref::ExtractStridedMetadataOp>(op);
 }
 
 static LogicalResult checkOp(Operation *op) {

@@ -10,6 +10,7 @@
 #include "Fragments/SharedMatrix.h"
 
 #include "gdn/Conversion/FormCode.h"
+#include "gdn/Dialect/Tile/IR/StageFields.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
@@ -104,7 +105,7 @@ private:
 /// The size of an axis of the grid, an i32.
 static Value getAxisSize(OpBuilder &b, func::FuncOp source,
                          const IRMapping &arguments, StringRef form) {
-  auto symbols = source->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
+  ArrayAttr symbols = tile::StageFields(source).getSymbols();
   SmallVector<Value> values;
   for (Value argument : source.getArguments().take_front(symbols.size()))
     values.push_back(arguments.lookup(argument));
@@ -118,7 +119,7 @@ static Value getAxisSize(OpBuilder &b, func::FuncOp source,
 static SmallVector<Value> splitUnit(OpBuilder &b, func::FuncOp source,
                                     const IRMapping &arguments, Value unit) {
   Arithmetic a{b, source.getLoc()};
-  auto grid = source->getAttrOfType<ArrayAttr>("gdn_tile.grid");
+  ArrayAttr grid = tile::StageFields(source).getGrid();
   SmallVector<Value> ids(grid.size());
   for (int64_t axis = int64_t(grid.size()) - 1; axis >= 0; --axis) {
     if (axis == 0) {
@@ -140,20 +141,18 @@ static bool isPersistent(func::FuncOp source) {
   source.walk([&](gdn::gpu::UnitsOp) { hasUnits = true; });
   if (hasUnits)
     return false;
-  auto perSm = source->getAttrOfType<IntegerAttr>("gdn_gpu.blocks_per_sm");
-  return perSm && perSm.getInt() > 0;
+  return gdn::gpu::KernelFields(source).getBlocksPerSm() > 0;
 }
 
 static unsigned countRegions(Operation *stage) {
-  auto workspace = stage->getAttrOfType<ArrayAttr>("gdn_tile.workspace");
-  return workspace ? workspace.size() : 0;
+  return tile::StageFields(stage).countRegions();
 }
 
 /// The most regions of a stage of the entry that `source` belongs to: a call
 /// has words for those of any variant.
 static unsigned countCallRegions(func::FuncOp source) {
   auto entryOf = [](Operation *stage) {
-    auto owner = stage->getAttrOfType<StringAttr>("gdn_tile.stage_of");
+    StringAttr owner = tile::StageFields(stage).getStageOf();
     return owner ? owner : SymbolTable::getSymbolName(stage);
   };
   unsigned most = countRegions(source);
@@ -169,15 +168,15 @@ static int64_t promisedAlignment(BlockArgument arg) {
   auto source = cast<func::FuncOp>(arg.getOwner()->getParentOp());
   auto bytes = source.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(),
                                                     "gdn_gpu.alignment");
-  return bytes && source->hasAttr("gdn_gpu.promised") ? bytes.getInt() : 0;
+  return bytes && gdn::gpu::KernelFields(source).getPromised() ? bytes.getInt()
+                                                               : 0;
 }
 
 KernelEntry gdn::beginKernel(OpBuilder &b, func::FuncOp source) {
   Location loc = source.getLoc();
   MLIRContext *context = source.getContext();
-  unsigned numSymbols =
-      source->getAttrOfType<ArrayAttr>("gdn_tile.symbols").size();
-  auto workspace = source->getAttrOfType<ArrayAttr>("gdn_tile.workspace");
+  unsigned numSymbols = tile::StageFields(source).getSymbols().size();
+  ArrayAttr workspace = tile::StageFields(source).getWorkspace();
   unsigned numRegions = countRegions(source);
   unsigned numCallRegions = countCallRegions(source);
   int64_t numWords = 2 + numCallRegions;
@@ -201,10 +200,9 @@ KernelEntry gdn::beginKernel(OpBuilder &b, func::FuncOp source) {
       b.getI64IntegerAttr(entry.tensorMaps.isEmpty() ? 8 : 64));
   entry.kernel.setArgAttr(0, NVVM::NVVMDialect::getGridConstantAttrName(),
                           b.getUnitAttr());
-  if (auto cluster = source->getAttrOfType<IntegerAttr>("gdn_gpu.cluster"))
-    entry.kernel->setAttr(
-        NVVM::NVVMDialect::getClusterDimAttrName(),
-        b.getDenseI32ArrayAttr({int32_t(cluster.getInt()), 1, 1}));
+  if (auto cluster = gdn::gpu::KernelFields(source).getCluster())
+    entry.kernel->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(),
+                          b.getDenseI32ArrayAttr({int32_t(*cluster), 1, 1}));
   Block *block = entry.kernel.addEntryBlock(b);
   b.setInsertionPointToStart(block);
 
@@ -225,9 +223,9 @@ KernelEntry gdn::beginKernel(OpBuilder &b, func::FuncOp source) {
   for (auto [i, arg] : llvm::enumerate(arguments.take_back(numRegions))) {
     SmallVector<Value> sizes;
     for (auto form : cast<ArrayAttr>(workspace[i]).getAsRange<StringAttr>())
-      sizes.push_back(emitForm(
-          b, loc, form.getValue(),
-          source->getAttrOfType<ArrayAttr>("gdn_tile.symbols"), symbols));
+      sizes.push_back(emitForm(b, loc, form.getValue(),
+                               tile::StageFields(source).getSymbols(),
+                               symbols));
     // The last size is that of an element, in bytes.
     auto type = cast<MemRefType>(arg.getType());
     sizes.resize(type.getRank());
@@ -288,7 +286,7 @@ void gdn::finishKernel(OpBuilder &b, KernelEntry &entry, func::FuncOp source,
   Location loc = source.getLoc();
   LLVM::LLVMFuncOp kernel = entry.kernel;
   // What lies in a block is there as long as the other may ask for it.
-  if (source->hasAttr("gdn_gpu.cluster"))
+  if (gdn::gpu::KernelFields(source).getCluster())
     emitClusterBarrier(b, loc);
   if (isPersistent(source)) {
     // The next unit stores into the tiles that this one loads from.
@@ -296,22 +294,19 @@ void gdn::finishKernel(OpBuilder &b, KernelEntry &entry, func::FuncOp source,
   } else {
     LLVM::ReturnOp::create(b, loc, ValueRange());
   }
-  auto number = [&](StringRef name, int64_t otherwise) {
-    auto attr = source->getAttrOfType<IntegerAttr>(name);
-    return int32_t(attr ? attr.getInt() : otherwise);
-  };
-  int32_t threads = number("gdn_gpu.threads", 0);
+  gdn::gpu::KernelFields fields(source);
+  const auto threads = int32_t(fields.getThreads());
   SmallVector<NamedAttribute> launch = {
       b.getNamedAttr("threads", b.getI32IntegerAttr(threads)),
       b.getNamedAttr("shared_bytes", b.getI64IntegerAttr(sharedBytes)),
-      b.getNamedAttr("cluster",
-                     b.getI32IntegerAttr(number("gdn_gpu.cluster", 1))),
+      b.getNamedAttr("cluster", b.getI32IntegerAttr(
+                                    int32_t(fields.getCluster().value_or(1)))),
       b.getNamedAttr("blocks_per_sm",
-                     b.getI32IntegerAttr(number("gdn_gpu.blocks_per_sm", 0))),
+                     b.getI32IntegerAttr(int32_t(fields.getBlocksPerSm()))),
       b.getNamedAttr("dependent", b.getBoolAttr(isDependent))};
-  Attribute counters = source->getAttr("gdn_gpu.counters");
+  ArrayAttr counters = fields.getCounters();
   if (!counters) // groups of units that look for their last member
-    counters = source->getAttr("gdn_tile.groups");
+    counters = tile::StageFields(source).getGroups();
   if (counters)
     launch.push_back(b.getNamedAttr("counters", counters));
   if (!entry.tensorMaps.isEmpty())
@@ -321,7 +316,7 @@ void gdn::finishKernel(OpBuilder &b, KernelEntry &entry, func::FuncOp source,
   // that not every call can take, strides (0: any).
   SmallVector<int64_t> alignments;
   SmallVector<Attribute> layouts;
-  auto workspace = source->getAttrOfType<ArrayAttr>("gdn_tile.workspace");
+  ArrayAttr workspace = tile::StageFields(source).getWorkspace();
   for (BlockArgument arg :
        source.getArguments().drop_back(workspace ? workspace.size() : 0)) {
     if (!isa<MemRefType>(arg.getType()))
@@ -336,20 +331,20 @@ void gdn::finishKernel(OpBuilder &b, KernelEntry &entry, func::FuncOp source,
         layout.push_back(ShapedType::isDynamic(stride) ? 0 : stride);
     layouts.push_back(b.getDenseI64ArrayAttr(layout));
   }
-  if (source->hasAttr("gdn_gpu.promised"))
+  if (gdn::gpu::KernelFields(source).getPromised())
     kernel->setAttr("gdn_gpu.layouts", b.getArrayAttr(layouts));
   else
     kernel->setAttr("gdn_gpu.alignments", b.getDenseI64ArrayAttr(alignments));
   kernel->setAttr("gdn_gpu.launch", b.getDictionaryAttr(launch));
   for (NamedAttribute attr : source->getDiscardableAttrs())
-    if (attr.getName().getValue().starts_with("gdn_tile.") ||
+    if (attr.getName() == tile::StageFields::name ||
         attr.getName() == "gdn_gpu.allow" ||
         attr.getName() == "gdn_gpu.fewer_blocks")
       kernel->setAttr(attr.getName(), attr.getValue());
   kernel->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
   kernel->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                   b.getDenseI32ArrayAttr({threads}));
-  if (int32_t blocks = number("gdn_gpu.min_blocks", 0))
+  if (auto blocks = int32_t(fields.getMinBlocks()))
     kernel->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                     b.getI32IntegerAttr(blocks));
   source.erase();

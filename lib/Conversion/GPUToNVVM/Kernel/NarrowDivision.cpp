@@ -4,6 +4,7 @@
 #include "Kernel/NarrowDivision.h"
 
 #include "gdn/Dialect/GPU/IR/GPU.h"
+#include "gdn/Dialect/Tile/IR/StageFields.h"
 #include "gdn/Support/LinearForm.h"
 
 #include "mlir/IR/Matchers.h"
@@ -13,9 +14,9 @@ using namespace gdn;
 
 NarrowDivision::NarrowDivision(func::FuncOp program) {
   Builder b(program.getContext());
-  auto symbols = program->getAttrOfType<ArrayAttr>("gdn_tile.symbols");
-  auto grid = program->getAttrOfType<ArrayAttr>("gdn_tile.grid");
-  auto multiples = program->getAttrOfType<ArrayAttr>("gdn_tile.multiples");
+  tile::StageFields stage(program);
+  ArrayAttr symbols = stage.getSymbols(), grid = stage.getGrid(),
+            multiples = stage.getMultiples();
   auto argumentOf = [&](Attribute symbol) -> Value {
     for (auto [i, name] : llvm::enumerate(symbols))
       if (name == symbol)

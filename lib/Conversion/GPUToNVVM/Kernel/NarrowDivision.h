@@ -15,7 +15,7 @@ namespace gdn {
 class NarrowDivision {
 public:
   /// Symbols that are axes of the grid are small, since there are fewer than
-  /// 2^31 units, and so is what divides them by `gdn_tile.multiples`.
+  /// 2^31 units, and so is what divides them by `multiples`.
   explicit NarrowDivision(mlir::func::FuncOp program);
 
   /// True if `op` is a division or remainder of small indices. If so, writes

@@ -113,8 +113,8 @@ Value MmaSync::await(OpBuilder &b, Location loc, gdn::gpu::FragmentType,
 void gdn::finishProducts(OpBuilder &b, Operation *barrier,
                          const IRMapping &values, const KernelEntry &entry) {
   if (!isa_and_nonnull<gdn::gpu::AwaitCopiesOp>(barrier->getPrevNode()) ||
-      !barrier->getParentOfType<func::FuncOp>()->hasAttr(
-          "gdn_gpu.finish_products"))
+      !gdn::gpu::KernelFields(barrier->getParentOfType<func::FuncOp>())
+           .getFinishProducts())
     return;
   Operation *last = barrier->getPrevNode();
   while (last && !isa<gdn::gpu::BarrierOp, gdn::gpu::MatmulOp>(last))

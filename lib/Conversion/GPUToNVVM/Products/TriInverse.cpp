@@ -45,8 +45,9 @@ public:
         scratch(inverse.getScratch().getType()), pointer(pointer),
         matrix(b, loc, threads.lane, scratch, pointer),
         all(inverse.getMatrices().size()), count(type.getRows().getWarps()),
-        hasStore4(inverse->getParentOfType<func::FuncOp>()->hasAttr(
-            "gdn_gpu.warpgroups")),
+        hasStore4(
+            gdn::gpu::KernelFields(inverse->getParentOfType<func::FuncOp>())
+                .getWarpgroups()),
         f16(b.getF16Type()) {
     own = a.mul(threads.warp, a.i32(2));
     all.back().isAcross = all.size() > 1;

@@ -147,12 +147,16 @@ static bool needsFence(Operation *barrier) {
 /// The named barrier of gdn_gpu.arrive: the last one; roles have the first.
 static constexpr int64_t arrivalsBarrier = 15;
 
+static bool usesWarpgroups(Operation *op) {
+  return gdn::gpu::KernelFields(op->getParentOfType<func::FuncOp>())
+      .getWarpgroups();
+}
+
 /// One half of a barrier: the warp that waits, or the others that do not.
 static void emitHalf(OpBuilder &b, Operation *op, const BlockThreads &threads) {
   Location loc = op->getLoc();
-  int64_t count = op->getParentOfType<func::FuncOp>()
-                      ->getAttrOfType<IntegerAttr>("gdn_gpu.threads")
-                      .getInt();
+  int64_t count =
+      gdn::gpu::KernelFields(op->getParentOfType<func::FuncOp>()).getThreads();
   auto of = llvm::formatv(" {0}, {1};", arrivalsBarrier, count).str();
   auto arrive = dyn_cast<gdn::gpu::ArriveOp>(op);
   if (!arrive)
@@ -172,8 +176,7 @@ void gdn::emitBarrier(OpBuilder &b, Operation *op,
   if (isa<gdn::gpu::ArriveOp, gdn::gpu::AwaitArrivalsOp>(op))
     return emitHalf(b, op, threads);
   // Barriers within other ops order what they write for themselves.
-  if (op->getParentOfType<func::FuncOp>()->hasAttr("gdn_gpu.warpgroups") &&
-      isa<gdn::gpu::BarrierOp>(op) && needsFence(op))
+  if (usesWarpgroups(op) && isa<gdn::gpu::BarrierOp>(op) && needsFence(op))
     emitAssembly(b, loc, Type(), {}, "fence.proxy.async.shared::cta;",
                  "~{memory}", /*hasSideEffects=*/true);
   if (!threads.isRole)
@@ -194,7 +197,5 @@ void gdn::emitClusterBarrier(OpBuilder &b, Location loc) {
 }
 
 bool gdn::emitsFence(gdn::gpu::CommitOp commit) {
-  return commit->getParentOfType<func::FuncOp>()->hasAttr(
-             "gdn_gpu.warpgroups") &&
-         (hasShared(commit) || needsFence(commit));
+  return usesWarpgroups(commit) && (hasShared(commit) || needsFence(commit));
 }

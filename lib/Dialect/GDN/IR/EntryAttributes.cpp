@@ -232,7 +232,6 @@ static LogicalResult verifyPortDims(const AttributeUse &use) {
   return verifyDims({func, use.place == onResults, use.index}, use.getValue());
 }
 
-static bool isUnit(Attribute value) { return isa<UnitAttr>(value); }
 static bool isString(Attribute value) { return isa<StringAttr>(value); }
 static bool isSeverity(Attribute value) {
   auto number = dyn_cast<IntegerAttr>(value);

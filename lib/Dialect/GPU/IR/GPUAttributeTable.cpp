@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The attributes of gdn_gpu on functions and their arguments: which there are,
-// and what each may be. The page docs/spec/attributes.md says what they mean.
+// The attributes of gdn_gpu on functions and their arguments, and the fields of
+// those that have some: which there are, and what each may be. The page
+// docs/spec/attributes.md says what they mean.
 #include "gdn/Dialect/AttributeTable.h"
 #include "gdn/Dialect/GPU/IR/GPU.h"
 
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -14,8 +14,6 @@ using namespace gdn::gpu;
 
 /// The largest alignment that an image can ask for.
 static constexpr int64_t mostAlignment = 4096;
-
-static bool isUnit(Attribute value) { return isa<UnitAttr>(value); }
 
 static bool areThreads(Attribute value) {
   return isNumber<warpThreads, 1024>(value) &&
@@ -77,12 +75,6 @@ static bool isDigest(Attribute value) {
   return digest && !digest.empty();
 }
 
-static bool isDictionary(Attribute value) { return isa<DictionaryAttr>(value); }
-
-static LogicalResult verifyOwnForms(const AttributeUse &use) {
-  return verifyForms(use, use.getValue());
-}
-
 static LogicalResult verifyAlignedView(const AttributeUse &use) {
   FunctionType type = getReadableType(use.op);
   if (!type || use.index >= type.getNumInputs() ||
@@ -93,14 +85,6 @@ static LogicalResult verifyAlignedView(const AttributeUse &use) {
                          << use.index << " is " << type.getInput(use.index);
 }
 
-namespace {
-/// A field of 'gdn_gpu.launch'.
-struct LaunchField {
-  StringLiteral name, value;
-  bool (*holds)(Attribute);
-};
-} // namespace
-
 /// An integer that an image has room for.
 template <int64_t least, int64_t most> static bool isCount(Attribute value) {
   auto number = dyn_cast<IntegerAttr>(value);
@@ -110,8 +94,9 @@ template <int64_t least, int64_t most> static bool isCount(Attribute value) {
          number.getInt() >= least && number.getInt() <= most;
 }
 
-static constexpr LaunchField launchFields[] = {
-    {"threads", "an integer of at least 1", isCount<1, UINT32_MAX>},
+static constexpr FieldRow launchRows[] = {
+    {"threads", "an integer of at least 1", isCount<1, UINT32_MAX>,
+     /*fits=*/nullptr, /*isRequired=*/true},
     {"shared_bytes", "an integer of at least 0", isCount<0, INT64_MAX>},
     {"cluster", "an integer of at least 1", isCount<1, UINT32_MAX>},
     {"blocks_per_sm", "an integer of at least 0", isCount<0, UINT32_MAX>},
@@ -125,49 +110,28 @@ static constexpr LaunchField launchFields[] = {
      [](Attribute value) { return isa<ArrayAttr>(value); }},
 };
 
-static LogicalResult verifyLaunch(const AttributeUse &use) {
-  auto launch = cast<DictionaryAttr>(use.getValue());
-  for (NamedAttribute field : launch) {
-    const LaunchField *known =
-        llvm::find_if(launchFields, [&](const LaunchField &known) {
-          return known.name == field.getName().getValue();
-        });
-    if (known == std::end(launchFields)) {
-      auto names = llvm::map_range(launchFields, [](const LaunchField &known) {
-        return known.name.str();
-      });
-      return use.emitError() << "expects the fields " << llvm::join(names, ", ")
-                             << " in 'gdn_gpu.launch', but got '"
-                             << field.getName().getValue() << "'";
-    }
-    if (!known->holds(field.getValue()))
-      return use.emitError()
-             << "expects '" << known->name << "' of 'gdn_gpu.launch' to be "
-             << known->value << ", but got " << field.getValue();
-  }
-  if (!launch.get("threads"))
-    return use.emitError()
-           << "expects 'threads' in 'gdn_gpu.launch', but got none";
-  return success();
-}
+static constexpr FieldRow kernelRows[] = {
+    {"threads", "an i64 from 32 to 1024, whole warps of 32", areThreads,
+     /*fits=*/nullptr, /*isRequired=*/true},
+    {"min_blocks", "an i64 from 1 to 32", isNumber<1, 32>},
+    {"blocks_per_sm", "an i64 from 0 to 32", isNumber<0, 32>},
+    {"cluster", "an i64 from 1 to 8", isNumber<1, 8>},
+    {"counters", "an array of linear forms", isStringArray, verifyOwnForms},
+    {"keep_loops", "a unit attribute", isUnit},
+    {"rows_apart", "a unit attribute", isUnit},
+    {"finish_products", "a unit attribute", isUnit},
+    {"single_warps", "a unit attribute", isUnit},
+    {"warpgroups", "a unit attribute", isUnit},
+    {"aligned_variant", "a unit attribute", isUnit},
+    {"promised", "a unit attribute", isUnit},
+};
+
+static constexpr FieldTable kernelFields(kernelRows), launchFields(launchRows);
 
 static constexpr AttributeRow rows[] = {
     // Programs.
-    {"gdn_gpu.threads", onPrograms, "an i64 from 32 to 1024, whole warps of 32",
-     areThreads},
-    {"gdn_gpu.min_blocks", onPrograms, "an i64 from 1 to 32", isNumber<1, 32>},
-    {"gdn_gpu.blocks_per_sm", onPrograms, "an i64 from 0 to 32",
-     isNumber<0, 32>},
-    {"gdn_gpu.cluster", onPrograms, "an i64 from 1 to 8", isNumber<1, 8>},
-    {"gdn_gpu.counters", onPrograms, "an array of linear forms", isStringArray,
-     verifyOwnForms},
-    {"gdn_gpu.keep_loops", onPrograms, "a unit attribute", isUnit},
-    {"gdn_gpu.rows_apart", onPrograms, "a unit attribute", isUnit},
-    {"gdn_gpu.finish_products", onPrograms, "a unit attribute", isUnit},
-    {"gdn_gpu.single_warps", onPrograms, "a unit attribute", isUnit},
-    {"gdn_gpu.warpgroups", onPrograms, "a unit attribute", isUnit},
-    {"gdn_gpu.aligned_variant", onPrograms, "a unit attribute", isUnit},
-    {"gdn_gpu.promised", onPrograms, "a unit attribute", isUnit},
+    {"gdn_gpu.kernel", onPrograms, "a dictionary", isDictionary,
+     /*fits=*/nullptr, &kernelFields},
     {"gdn_gpu.alignment", onArguments, "an i64, a power of two up to 4096",
      isAlignment, verifyAlignedView},
     // Programs and the kernels that they become.
@@ -177,7 +141,8 @@ static constexpr AttributeRow rows[] = {
      "\"C<number>: <reason>\" or an array of these",
      areAllowances},
     // Kernels.
-    {"gdn_gpu.launch", onCode, "a dictionary", isDictionary, verifyLaunch},
+    {"gdn_gpu.launch", onCode, "a dictionary", isDictionary,
+     /*fits=*/nullptr, &launchFields},
     {"gdn_gpu.alignments", onCode,
      "an array<i64> of powers of two up to 4096, or 0", areAlignments},
     {"gdn_gpu.layouts", onCode,

@@ -39,12 +39,8 @@ std::optional<int64_t> gdn::gpu::countWarps(Operation *op) {
     return count ? std::optional(count.getInt()) : std::nullopt;
   }
   auto function = op->getParentOfType<FunctionOpInterface>();
-  auto threads = function
-                     ? function->getAttrOfType<IntegerAttr>("gdn_gpu.threads")
-                     : IntegerAttr();
-  if (!threads)
-    return std::nullopt;
-  return threads.getInt() / warpThreads;
+  const int64_t threads = KernelFields(function).getThreads();
+  return threads != 0 ? std::optional(threads / warpThreads) : std::nullopt;
 }
 
 LogicalResult RolesOp::verifyRegions() {
@@ -99,12 +95,9 @@ LogicalResult UnitsOp::verifyRegions() {
         "other gdn_gpu.units");
   // units_c2
   auto function = (*this)->getParentOfType<FunctionOpInterface>();
-  auto blocks =
-      function ? function->getAttrOfType<IntegerAttr>("gdn_gpu.blocks_per_sm")
-               : IntegerAttr();
-  if (!blocks || blocks.getInt() < 1)
-    return emitOpError("expects a function with 'gdn_gpu.blocks_per_sm' of at "
-                       "least 1 around it");
+  if (KernelFields(function).getBlocksPerSm() < 1)
+    return emitOpError("expects a function with 'blocks_per_sm' of "
+                       "'gdn_gpu.kernel' of at least 1 around it");
   return success();
 }
 

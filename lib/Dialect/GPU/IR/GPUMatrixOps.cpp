@@ -3,6 +3,7 @@
 // Verifiers of the ops of GPUMatrixOps.td; (Cn) are the constraints listed
 // there.
 #include "gdn/Dialect/GPU/IR/GPU.h"
+#include "gdn/Dialect/LoopContracts.h"
 
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SmallSet.h"
@@ -36,7 +37,7 @@ static LogicalResult verifyWarpgroupColumns(Operation *op, SharedType buffer) {
   std::optional<int64_t> warps = countWarps(op);
   if (!warps)
     return op->emitOpError(
-        "expects a function with 'gdn_gpu.threads' around it");
+        "expects a function with 'threads' of 'gdn_gpu.kernel' around it");
   if (buffer.getRank() == 2 && buffer.getSwizzled() &&
       buffer.getRowBytes() % (*warps * 16) == 0)
     return success();
@@ -161,6 +162,10 @@ LogicalResult CopyOutOp::verify() {
                "to 4 dimensions whose last is a multiple of 64 up to 256, for "
                "'tensor_map', but got ")
            << buffer << " and " << view;
+  // copy_out_c7
+  if (getFullUntilLast() &&
+      failed(gdn::verifyFullUntilLast(*this, getRows(), buffer.getShape()[0])))
+    return failure();
   return verifyOutsideWarps(*this);
 }
 
@@ -255,10 +260,9 @@ static LogicalResult verifyProduct(Operation *op, FragmentType lhs,
            << rows.getWarps() << " warps, " << rhs << " and " << columns
            << " columns";
   auto func = op->getParentOfType<func::FuncOp>();
-  if (func && !func->hasAttr("gdn_gpu.warpgroups"))
+  if (func && !KernelFields(func).getWarpgroups())
     return op->emitOpError("expects a product of warpgroups in a function with "
-                           "the attribute "
-                           "gdn_gpu.warpgroups, but '")
+                           "'warpgroups' of 'gdn_gpu.kernel', but '")
            << func.getName() << "' has none";
   return success();
 }

@@ -3,6 +3,7 @@
 // Verifiers of the gdn_gpu ops without regions; (Cn) are the constraints that
 // GPUOps.td lists.
 #include "gdn/Dialect/GPU/IR/GPU.h"
+#include "gdn/Dialect/Tile/IR/StageFields.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
@@ -26,14 +27,14 @@ LogicalResult gdn::gpu::verifyDirectlyInFunction(Operation *op) {
 LogicalResult BlockIdOp::verify() {
   // block_id_c1
   auto function = (*this)->getParentOfType<FunctionOpInterface>();
-  auto grid =
-      function ? function->getAttrOfType<ArrayAttr>("gdn_tile.grid") : nullptr;
+  ArrayAttr grid = gdn::tile::StageFields(function).getGrid();
   if (!grid)
-    return emitOpError("expects a function with 'gdn_tile.grid' around it");
+    return emitOpError("expects a function with 'grid' of 'gdn_tile.stage' "
+                       "around it");
   if (getAxis() >= grid.size())
     return emitOpError("expects an axis below ")
-           << grid.size() << ", the size of 'gdn_tile.grid', but got "
-           << getAxis();
+           << grid.size()
+           << ", the size of 'grid' of 'gdn_tile.stage', but got " << getAxis();
   return success();
 }
 

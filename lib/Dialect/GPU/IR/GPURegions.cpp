@@ -51,21 +51,17 @@ static LogicalResult verifyWarps(OpTy op, int64_t layoutWarps) {
       return op.emitOpError("expects to be outside other ")
              << around->getName();
   auto function = op->template getParentOfType<FunctionOpInterface>();
-  auto threads =
-      function
-          ? function->template getAttrOfType<IntegerAttr>("gdn_gpu.threads")
-          : nullptr;
   std::optional<int64_t> warps = countWarps(op);
-  if (!threads || !warps)
+  if (KernelFields(function).getThreads() == 0 || !warps)
     return op.emitOpError(
-        "expects a function with 'gdn_gpu.threads' around it");
+        "expects a function with 'threads' of 'gdn_gpu.kernel' around it");
   const uint64_t last = op.getFirst() + op.getCount(); // both are below 2^63
   WarpsOp role = getRole(op);
   if (last > uint64_t(*warps))
     return op.emitOpError("expects warps below ")
            << *warps << ", "
            << (role ? "those of its role"
-                    : "set by 'gdn_gpu.threads' of the function")
+                    : "set by 'threads' of 'gdn_gpu.kernel' of the function")
            << ", but got warps up to " << last - 1;
   // warps_c2, each_warp_c2
   auto yield = cast<YieldOp>(op.getBody().front().getTerminator());
@@ -105,13 +101,11 @@ LogicalResult WarpsOp::verifyRegions() {
   // warps_c6
   if (getAlternate()) {
     auto function = (*this)->getParentOfType<FunctionOpInterface>();
-    auto cluster = function
-                       ? function->getAttrOfType<IntegerAttr>("gdn_gpu.cluster")
-                       : IntegerAttr();
-    if (!isa_and_nonnull<RolesOp>((*this)->getParentOp()) || !cluster ||
-        cluster.getInt() != 2)
-      return emitOpError("expects to be a role of a function with "
-                         "'gdn_gpu.cluster' = 2 where it is alternate");
+    if (!isa_and_nonnull<RolesOp>((*this)->getParentOp()) ||
+        KernelFields(function).getCluster() != 2)
+      return emitOpError(
+          "expects to be a role of a function with "
+          "'cluster' of 'gdn_gpu.kernel' = 2 where it is alternate");
   }
   // warps_c5
   if (getRegisters()) {

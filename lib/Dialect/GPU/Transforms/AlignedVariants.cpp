@@ -5,6 +5,7 @@
 #include "gdn/Dialect/GPU/Transforms/Passes.h"
 
 #include "gdn/Dialect/GPU/IR/GPU.h"
+#include "gdn/Dialect/Tile/IR/StageFields.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -108,8 +109,10 @@ bool AddAlignedVariants::promise(func::FuncOp kernel) {
 void AddAlignedVariants::runOnOperation() {
   SmallVector<func::FuncOp> kernels;
   for (auto func : getOperation().getOps<func::FuncOp>())
-    if (func->removeAttr("gdn_gpu.aligned_variant"))
+    if (gpu::KernelFields kernel(func); kernel.getAlignedVariant()) {
+      kernel.setAlignedVariant(false);
       kernels.push_back(func);
+    }
   for (func::FuncOp source : kernels) {
     OpBuilder b(source);
     auto copy = cast<func::FuncOp>(b.clone(*source));
@@ -118,14 +121,15 @@ void AddAlignedVariants::runOnOperation() {
       continue;
     }
     copy.setName((source.getName() + "_aligned").str());
-    if (auto variant = source->getAttrOfType<StringAttr>("gdn_tile.variant")) {
-      copy->setAttr("gdn_tile.variant",
-                    b.getStringAttr(variant.getValue() + "-aligned"));
+    tile::StageFields stage(copy);
+    SmallVector<StringAttr> variants = stage.getVariants();
+    if (variants.size() == 1) {
+      stage.setVariant((variants.front().getValue() + "-aligned").str());
     } else {
-      copy->setAttr("gdn_tile.variant", b.getStringAttr("aligned"));
-      copy->setAttr("gdn_tile.stage_of", b.getStringAttr(source.getName()));
+      stage.setVariant("aligned");
+      stage.setStageOf(source.getName());
     }
-    copy->setAttr("gdn_gpu.promised", b.getUnitAttr());
+    gpu::KernelFields(copy).setPromised();
     ++numAdded;
   }
 }

@@ -73,8 +73,7 @@ struct PlaceBarriers final : gdn::impl::PlaceBarriersBase<PlaceBarriers> {
 struct CheckGPU final : gdn::impl::CheckGPUBase<CheckGPU> {
   void runOnOperation() override {
     for (auto function : getOperation().getOps<FunctionOpInterface>())
-      if (function->hasAttr("gdn_gpu.threads") &&
-          failed(checkGPUProgram(function)))
+      if (gdn::gpu::KernelFields(function) && failed(checkGPUProgram(function)))
         return signalPassFailure();
   }
 };
@@ -413,8 +412,7 @@ LogicalResult SharedTileWalk::walk(Region &region) {
 /// Outside gdn_gpu.warps all warps of the block run an op.
 static LogicalResult checkLayouts(FunctionOpInterface function) {
   int64_t warps =
-      function->getAttrOfType<IntegerAttr>("gdn_gpu.threads").getInt() /
-      gdn::gpu::warpThreads;
+      gdn::gpu::KernelFields(function).getThreads() / gdn::gpu::warpThreads;
   WalkResult walk = function->walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isa<gdn::gpu::WarpsOp, gdn::gpu::EachWarpOp>(op))
       return WalkResult::skip();
@@ -441,9 +439,9 @@ static LogicalResult checkTensorMapStores(FunctionOpInterface function) {
     if (!copy.getTensorMap())
       return WalkResult::advance();
     // Only then tiles lie at multiples of what the swizzle repeats behind.
-    if (!function->hasAttr("gdn_gpu.warpgroups")) {
-      copy.emitOpError("expects the function to have 'gdn_gpu.warpgroups' for "
-                       "'tensor_map'");
+    if (!gdn::gpu::KernelFields(function).getWarpgroups()) {
+      copy.emitOpError("expects the function to have 'warpgroups' of "
+                       "'gdn_gpu.kernel' for 'tensor_map'");
       return WalkResult::interrupt();
     }
     InFlightDiagnostic diag = copy.emitOpError(
@@ -485,7 +483,7 @@ LogicalResult gdn::checkGPUProgram(FunctionOpInterface function) {
 
 void PlaceBarriers::runOnOperation() {
   for (auto function : getOperation().getOps<FunctionOpInterface>())
-    if (function->hasAttr("gdn_gpu.threads") &&
+    if (gdn::gpu::KernelFields(function) &&
         failed(
             SharedTileWalk(/*inserts=*/true).walk(function.getFunctionBody())))
       return signalPassFailure();

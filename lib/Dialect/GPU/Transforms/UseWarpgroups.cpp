@@ -19,8 +19,9 @@ namespace {
 struct UseWarpgroups final : gdn::impl::UseWarpgroupsBase<UseWarpgroups> {
   void runOnOperation() override {
     getOperation().walk([&](func::FuncOp func) {
-      if (func->removeAttr("gdn_gpu.single_warps"))
-        return;
+      gdn::gpu::KernelFields kernel(func);
+      if (kernel.getSingleWarps())
+        return kernel.setSingleWarps(false);
       bool any = false;
       func.walk([&](gdn::gpu::MatmulOp matmul) {
         gdn::gpu::FragmentType result = matmul.getResult().getType();
@@ -33,7 +34,7 @@ struct UseWarpgroups final : gdn::impl::UseWarpgroupsBase<UseWarpgroups> {
         ++numProducts;
       });
       if (any)
-        func->setAttr("gdn_gpu.warpgroups", UnitAttr::get(func.getContext()));
+        kernel.setWarpgroups();
     });
   }
 };

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The attributes of gdn_tile on functions: which there are, and what each may
-// be. The page docs/spec/attributes.md says what they mean.
+// The attributes of gdn_tile and the fields of gdn_tile.stage: which there are,
+// and what each may be. The page docs/spec/attributes.md says what they mean.
 #include "gdn/Dialect/AttributeTable.h"
 #include "gdn/Dialect/Tile/IR/Tile.h"
 #include "gdn/Support/LinearForm.h"
+
+#include "TokenLoop.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -84,8 +86,8 @@ static bool areConditions(Attribute value) {
                 : areConditionsOfOne(value);
 }
 
-static LogicalResult verifyOwnForms(const AttributeUse &use) {
-  return verifyForms(use, use.getValue());
+static bool isUnitOrCount(Attribute value) {
+  return isa<UnitAttr>(value) || isNumber<1, INT64_MAX>(value);
 }
 
 /// The inputs of a program; none of code, which takes words instead, and of a
@@ -93,7 +95,7 @@ static LogicalResult verifyOwnForms(const AttributeUse &use) {
 static std::optional<ArrayRef<Type>> getProgramInputs(const AttributeUse &use) {
   FunctionType type = getReadableType(use.op);
   if (use.place == onCode || !type ||
-      use.op->hasAttr("gdn_tile.scratch_bytes") ||
+      tile::StageFields(use.op).getScratchBytes() ||
       use.op->hasAttr("nvvm.kernel"))
     return std::nullopt;
   return type.getInputs();
@@ -131,9 +133,8 @@ static LogicalResult verifyWorkspace(const AttributeUse &use) {
     return success();
   if (inputs->size() < regions.size())
     return use.emitError() << "expects an argument for each of the "
-                           << regions.size()
-                           << " regions of 'gdn_tile.workspace', but got "
-                           << inputs->size();
+                           << regions.size() << " regions of " << use.str()
+                           << ", but got " << inputs->size();
   unsigned first = inputs->size() - regions.size();
   for (auto [i, region] : llvm::enumerate(regions)) {
     Type input = (*inputs)[first + i];
@@ -143,7 +144,7 @@ static LogicalResult verifyWorkspace(const AttributeUse &use) {
       return use.emitError()
              << "expects argument " << first + i
              << " to be a row-major memref of rank " << rank << ", region " << i
-             << " of 'gdn_tile.workspace', but got " << input;
+             << " of " << use.str() << ", but got " << input;
   }
   return success();
 }
@@ -181,30 +182,55 @@ static LogicalResult verifyConditions(const AttributeUse &use) {
   return success();
 }
 
-static constexpr AttributeRow rows[] = {
-    {"gdn_tile.grid", onFunctions, "an array of linear forms", isStringArray,
+/// The last axis of the grid is so many blocks.
+static LogicalResult verifySameChunks(const AttributeUse &use) {
+  ArrayAttr grid = tile::StageFields(use.op).getGrid();
+  auto last = grid && !grid.empty()
+                  ? dyn_cast<StringAttr>(grid.getValue().back())
+                  : StringAttr();
+  int64_t size = 0;
+  if (last && !last.getValue().getAsInteger(10, size) &&
+      size == cast<IntegerAttr>(use.getValue()).getInt())
+    return success();
+  InFlightDiagnostic diag =
+      use.emitError()
+      << "expects the last axis of 'grid' of 'gdn_tile.stage' to be "
+      << cast<IntegerAttr>(use.getValue()).getInt() << ", as " << use.str()
+      << " says, but got ";
+  if (last)
+    return diag << last;
+  return diag << "none";
+}
+
+static constexpr FieldRow stageRows[] = {
+    {"grid", "an array of linear forms", isStringArray, verifyOwnForms},
+    {"symbols", "an array of identifiers", areSymbols, verifySymbols},
+    {"groups", "an array of linear forms", isStringArray, verifyOwnForms},
+    {"multiples", "an array of linear forms, in pairs", arePairedStrings,
      verifyOwnForms},
-    {"gdn_tile.symbols", onFunctions, "an array of identifiers", areSymbols,
-     verifySymbols},
-    {"gdn_tile.groups", onFunctions, "an array of linear forms", isStringArray,
-     verifyOwnForms},
-    {"gdn_tile.multiples", onFunctions, "an array of linear forms, in pairs",
-     arePairedStrings, verifyOwnForms},
-    {"gdn_tile.facts", onFunctions, "a dictionary of strings",
-     isStringDictionary},
-    {"gdn_tile.stage_of", onFunctions, "a string", isName},
-    {"gdn_tile.variant", onFunctions, "a string or several", isNameOrSeveral},
-    {"gdn_tile.workspace", onFunctions,
-     "an array of arrays of at least one linear form", areRegions,
+    {"facts", "a dictionary of strings", isStringDictionary},
+    {"stage_of", "a string", isName},
+    {"variant", "a string or several", isNameOrSeveral},
+    {"workspace", "an array of arrays of at least one linear form", areRegions,
      verifyWorkspace},
-    {"gdn_tile.conditions", onFunctions,
+    {"conditions",
      "an array of pairs of arrays of linear forms, with alternatives as {any = "
      "[..]} once at most, or several by name",
      areConditions, verifyConditions},
-    {"gdn_tile.overlaps", onFunctions, "\"next\" or \"last\"", isNeighbour},
-    {"gdn_tile.bits", onFunctions, "a string", isName},
-    {"gdn_tile.scratch_bytes", onFunctions, "an i64 of at least 0",
-     isNumber<0, INT64_MAX>},
+    {"overlaps", "\"next\" or \"last\"", isNeighbour},
+    {"bits", "a string", isName},
+    {"same_chunks", "an i64 of at least 2", isNumber<2, INT64_MAX>,
+     verifySameChunks},
+    {"scratch_bytes", "an i64 of at least 0", isNumber<0, INT64_MAX>},
+};
+
+static constexpr FieldTable stageFields(stageRows);
+
+static constexpr AttributeRow rows[] = {
+    {"gdn_tile.stage", onFunctions, "a dictionary", isDictionary,
+     /*fits=*/nullptr, &stageFields},
+    {"gdn_tile.tokens", onLoops, "a unit attribute or an i64 of at least 1",
+     isUnitOrCount, tile::verifyTokenLoop},
 };
 
 static constexpr AttributeTable table("gdn_tile", rows);

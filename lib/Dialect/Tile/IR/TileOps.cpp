@@ -2,6 +2,7 @@
 //
 // Syntax and verifiers of the gdn_tile ops; (Cn) are the constraints that
 // TileOps.td lists.
+#include "gdn/Dialect/LoopContracts.h"
 #include "gdn/Dialect/Tile/IR/Tile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -76,21 +77,23 @@ static void printScanTypes(OpAsmPrinter &printer, Operation *, Value,
 LogicalResult BlockIdOp::verify() {
   // block_id_c1
   auto func = (*this)->getParentOfType<func::FuncOp>();
-  auto grid = func ? func->getAttrOfType<ArrayAttr>("gdn_tile.grid") : nullptr;
+  ArrayAttr grid = StageFields(func).getGrid();
   if (!grid)
-    return emitOpError("expects a function with 'gdn_tile.grid' around it");
+    return emitOpError("expects a function with 'grid' of 'gdn_tile.stage' "
+                       "around it");
   if (getAxis() >= grid.size())
     return emitOpError("expects an axis below ")
-           << grid.size() << ", the size of 'gdn_tile.grid', but got "
-           << getAxis();
+           << grid.size()
+           << ", the size of 'grid' of 'gdn_tile.stage', but got " << getAxis();
   return success();
 }
 
 LogicalResult LastInGroupOp::verify() {
   // last_in_group_c1
   auto func = (*this)->getParentOfType<func::FuncOp>();
-  if (!func || !func->hasAttr("gdn_tile.groups"))
-    return emitOpError("expects a function with 'gdn_tile.groups' around it");
+  if (!StageFields(func).getGroups())
+    return emitOpError("expects a function with 'groups' of 'gdn_tile.stage' "
+                       "around it");
   return success();
 }
 
@@ -119,7 +122,15 @@ template <typename OpTy> static LogicalResult verifyAccess(OpTy op) {
 }
 
 LogicalResult LoadOp::verify() { return verifyAccess(*this); }
-LogicalResult StoreOp::verify() { return verifyAccess(*this); }
+LogicalResult StoreOp::verify() {
+  if (failed(verifyAccess(*this)))
+    return failure();
+  // store_c4
+  if (getFullUntilLast())
+    return gdn::verifyFullUntilLast(*this, getRows(),
+                                    getTile().getType().getDimSize(0));
+  return success();
+}
 
 LogicalResult FillOp::verify() {
   // fill_c1

@@ -16,19 +16,19 @@
 //  CHECK-SAME:   memref<?x4xbf16, strided<[4, 1], offset: ?>> {gdn_gpu.alignment = 16 : i64}
 //  CHECK-SAME:   memref<?x?xbf16, strided<[?, ?], offset: ?>>,
 //  CHECK-SAME:   attributes {
-//  CHECK-SAME:   gdn_gpu.promised
-//  CHECK-SAME:   gdn_tile.stage_of = "step", gdn_tile.variant = "aligned"
+//  CHECK-SAME:   promised
+//  CHECK-SAME:   stage_of = "step", variant = "aligned"
 //       CHECK:   gdn_gpu.load {{.*}} memref<?x?x3xbf16, strided<[?, 1, ?], offset: ?>>
 // CHECK-LABEL: func.func @step(
 //  CHECK-SAME:   memref<?x?x3xbf16, strided<[?, ?, ?], offset: ?>>,
-//   CHECK-NOT:   gdn_gpu.aligned_variant
-//   CHECK-NOT:   gdn_gpu.promised
+//   CHECK-NOT:   aligned_variant
+//   CHECK-NOT:   promised
 //       CHECK:   gdn_gpu.load
 func.func @step(%inputs: memref<?x?xbf16, strided<[?, 1], offset: ?>>,
                 %windows: memref<?x?x3xbf16, strided<[?, ?, ?], offset: ?>>,
                 %weights: memref<?x4xbf16, strided<[?, 1], offset: ?>>,
                 %gates: memref<?x?xbf16, strided<[?, ?], offset: ?>>, %row: index)
-    attributes {gdn_gpu.aligned_variant, gdn_gpu.threads = 32 : i64} {
+    attributes {gdn_gpu.kernel = {aligned_variant, threads = 32 : i64}} {
   %c0 = arith.constant 0 : index
   %c128 = arith.constant 128 : index
   // A view of part of the inputs.
@@ -49,13 +49,14 @@ func.func @step(%inputs: memref<?x?xbf16, strided<[?, 1], offset: ?>>,
 
 // A variant has one of its own, with its conditions.
 // CHECK-LABEL: func.func @step_persistent_aligned(
-//  CHECK-SAME:   gdn_tile.conditions = {{\[\[}}["1"], ["dependent"]]],
-//  CHECK-SAME:   gdn_tile.stage_of = "step", gdn_tile.variant = "persistent-aligned"
+//  CHECK-SAME:   conditions = {{\[\[}}["1"], ["dependent"]]],
+//  CHECK-SAME:   stage_of = "step", variant = "persistent-aligned"
 // CHECK-LABEL: func.func @step_persistent(
-//  CHECK-SAME:   gdn_tile.variant = "persistent"
+//  CHECK-SAME:   variant = "persistent"
 func.func @step_persistent(%inputs: memref<?x?xbf16, strided<[?, 1], offset: ?>>, %row: index)
-    attributes {gdn_gpu.aligned_variant, gdn_gpu.threads = 32 : i64, gdn_tile.stage_of = "step",
-                gdn_tile.variant = "persistent", gdn_tile.conditions = [[["1"], ["dependent"]]]} {
+    attributes {gdn_gpu.kernel = {aligned_variant, threads = 32 : i64},
+                gdn_tile.stage = {stage_of = "step", variant = "persistent",
+                                  conditions = [[["1"], ["dependent"]]]}} {
   %c0 = arith.constant 0 : index
   %x = gdn_gpu.load %inputs[%row, %c0] dims [1]
       : memref<?x?xbf16, strided<[?, 1], offset: ?>>, <128xbf16, #gdn_gpu.per_column<#rows>>
@@ -67,7 +68,7 @@ func.func @step_persistent(%inputs: memref<?x?xbf16, strided<[?, 1], offset: ?>>
 // CHECK-LABEL: func.func @move(
 //   CHECK-NOT:   func.func
 func.func @move(%pool: memref<?x?xf32, strided<[?, 1], offset: ?>> {gdn_gpu.alignment = 16 : i64}, %row: index)
-    attributes {gdn_gpu.aligned_variant, gdn_gpu.threads = 32 : i64} {
+    attributes {gdn_gpu.kernel = {aligned_variant, threads = 32 : i64}} {
   %c0 = arith.constant 0 : index
   %x = gdn_gpu.load %pool[%row, %c0] dims [1] aligned 16
       : memref<?x?xf32, strided<[?, 1], offset: ?>>, <128xf32, #gdn_gpu.per_column<#rows>>

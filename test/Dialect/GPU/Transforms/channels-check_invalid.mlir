@@ -18,7 +18,8 @@
 
 // Whatever shape it has there.
 func.func @read_before_receive(%x: memref<?x64xbf16>)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !panel
   gdn_gpu.roles {
@@ -48,7 +49,8 @@ func.func @read_before_receive(%x: memref<?x64xbf16>)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @write_before_acquire(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
@@ -80,7 +82,8 @@ func.func @write_before_acquire(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @release_without_receive(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
@@ -112,7 +115,8 @@ func.func @release_without_receive(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @commit_without_acquire(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
@@ -144,7 +148,8 @@ func.func @commit_without_acquire(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @receive_without_release(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
@@ -174,7 +179,8 @@ func.func @receive_without_release(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @acquired_twice(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
@@ -206,7 +212,8 @@ func.func @acquired_twice(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @released_in_a_branch(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
@@ -240,7 +247,8 @@ func.func @released_in_a_branch(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @read_behind_release(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
@@ -272,7 +280,8 @@ func.func @read_behind_release(%x: memref<?x32xf32>, %v: f32)
 !one = !gdn_gpu.fragment<8x32xf32, #one>
 
 func.func @written_behind_commit(%x: memref<?x32xf32>, %v: f32)
-    attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.blocks_per_sm = 2 : i64, gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, blocks_per_sm = 2 : i64},
+                gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
@@ -300,7 +309,7 @@ func.func @written_behind_commit(%x: memref<?x32xf32>, %v: f32)
 #four = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !four = !gdn_gpu.fragment<64x128xbf16, #four>
 
-func.func @turns_differ(%n: index) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @turns_differ(%n: index) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c = gdn_gpu.channel : !chan
@@ -328,7 +337,7 @@ func.func @turns_differ(%n: index) attributes {gdn_gpu.threads = 256 : i64} {
 #four = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !four = !gdn_gpu.fragment<64x128xbf16, #four>
 
-func.func @open_on_one_way(%b: i1) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @open_on_one_way(%b: i1) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 4 {
@@ -355,7 +364,8 @@ func.func @open_on_one_way(%b: i1) attributes {gdn_gpu.threads = 256 : i64} {
 #four = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !four = !gdn_gpu.fragment<64x128xbf16, #four>
 
-func.func @commit_before_await(%x: memref<?x128xbf16>, %i: index) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @commit_before_await(%x: memref<?x128xbf16>, %i: index)
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %c0 = arith.constant 0 : index
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
@@ -382,7 +392,7 @@ func.func @commit_before_await(%x: memref<?x128xbf16>, %i: index) attributes {gd
 #four = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !four = !gdn_gpu.fragment<64x128xbf16, #four>
 
-func.func @read_by_filler(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @read_by_filler(%f: !four) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 4 {
@@ -409,7 +419,7 @@ func.func @read_by_filler(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
 #four = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !four = !gdn_gpu.fragment<64x128xbf16, #four>
 
-func.func @leader_after(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @leader_after(%f: !four) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %c = gdn_gpu.channel : !chan
   %d = gdn_gpu.channel : !chan with %c : !chan
   gdn_gpu.roles {
@@ -439,7 +449,7 @@ func.func @leader_after(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
 #four = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !four = !gdn_gpu.fragment<64x128xbf16, #four>
 
-func.func @never_committed(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @never_committed(%f: !four) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 4 {
@@ -463,7 +473,7 @@ func.func @never_committed(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
 #four = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !four = !gdn_gpu.fragment<64x128xbf16, #four>
 
-func.func @ahead_of_nothing(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @ahead_of_nothing(%f: !four) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 4 {
@@ -487,7 +497,7 @@ func.func @ahead_of_nothing(%f: !four) attributes {gdn_gpu.threads = 256 : i64} 
 #four = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !four = !gdn_gpu.fragment<64x128xbf16, #four>
 
-func.func @ahead_kept(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @ahead_kept(%f: !four) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 4 {
@@ -512,7 +522,7 @@ func.func @ahead_kept(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
 #four = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
 !four = !gdn_gpu.fragment<64x128xbf16, #four>
 
-func.func @ahead_given_up(%f: !four) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @ahead_given_up(%f: !four) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %c = gdn_gpu.channel : !chan
   gdn_gpu.roles {
     gdn_gpu.warps 0 for 4 {

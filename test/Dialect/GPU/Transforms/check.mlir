@@ -13,7 +13,8 @@
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @loop(%x: f32, %a: index, %b: index, %c: index) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @loop(%x: f32, %a: index, %b: index, %c: index)
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %p = gdn_gpu.alloc : !buffer
   // CHECK: scf.for
   scf.for %j = %a to %b step %c {
@@ -29,7 +30,8 @@ func.func @loop(%x: f32, %a: index, %b: index, %c: index) attributes {gdn_gpu.th
 }
 
 // Rows of a tile are apart, and a value from each way is a value.
-func.func @rows(%x: f32, %i: index, %j: index, %c: i1) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @rows(%x: f32, %i: index, %j: index, %c: i1)
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %p = gdn_gpu.alloc : !buffer
   %g = gdn_gpu.alloc : !gdn_gpu.shared<4x128xf32>
   scf.if %c {
@@ -52,7 +54,8 @@ func.func @rows(%x: f32, %i: index, %j: index, %c: i1) attributes {gdn_gpu.threa
 }
 
 // Which rows have a value is not followed: a loop may share all of them.
-func.func @rows_in_a_loop(%x: f32, %a: index, %b: index, %c: index) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @rows_in_a_loop(%x: f32, %a: index, %b: index, %c: index)
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %g = gdn_gpu.alloc : !gdn_gpu.shared<4x128xf32>
   gdn_gpu.each_warp 0 for 2 {
   ^bb0(%w: index):

@@ -14,7 +14,7 @@
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @load_without_barrier(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @load_without_barrier(%x: f32) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %p = gdn_gpu.alloc : !buffer
   gdn_gpu.warps 0 for 1 {
     %s = gdn_gpu.fill %x : f32 -> !one
@@ -37,7 +37,7 @@ func.func @load_without_barrier(%x: f32) attributes {gdn_gpu.threads = 256 : i64
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @load_without_store(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @load_without_store(%x: f32) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %p = gdn_gpu.alloc : !buffer
   // expected-error@+1 {{'gdn_gpu.load_shared' op expects a tile that has been shared on every way to it}}
   %t = gdn_gpu.load_shared %p : !buffer -> !row
@@ -55,7 +55,7 @@ func.func @load_without_store(%x: f32) attributes {gdn_gpu.threads = 256 : i64} 
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @shared_on_one_way(%x: f32, %c: i1) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @shared_on_one_way(%x: f32, %c: i1) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %p = gdn_gpu.alloc : !buffer
   scf.if %c {
     gdn_gpu.warps 0 for 1 {
@@ -80,7 +80,7 @@ func.func @shared_on_one_way(%x: f32, %c: i1) attributes {gdn_gpu.threads = 256 
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @store_behind_load(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @store_behind_load(%x: f32) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %p = gdn_gpu.alloc : !buffer
   gdn_gpu.warps 0 for 1 {
     %s = gdn_gpu.fill %x : f32 -> !one
@@ -108,7 +108,7 @@ func.func @store_behind_load(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @share_behind_share(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @share_behind_share(%x: f32) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %p = gdn_gpu.alloc : !buffer
   gdn_gpu.warps 0 for 1 {
     %s = gdn_gpu.fill %x : f32 -> !one
@@ -134,7 +134,8 @@ func.func @share_behind_share(%x: f32) attributes {gdn_gpu.threads = 256 : i64} 
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @round_a_loop(%x: f32, %a: index, %b: index, %c: index) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @round_a_loop(%x: f32, %a: index, %b: index, %c: index)
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %p = gdn_gpu.alloc : !buffer
   scf.for %j = %a to %b step %c {
     gdn_gpu.warps 0 for 1 {
@@ -160,7 +161,7 @@ func.func @round_a_loop(%x: f32, %a: index, %b: index, %c: index) attributes {gd
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @barrier_on_one_way(%x: f32, %c: i1) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @barrier_on_one_way(%x: f32, %c: i1) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %p = gdn_gpu.alloc : !buffer
   gdn_gpu.warps 0 for 1 {
     %s = gdn_gpu.fill %x : f32 -> !one
@@ -186,7 +187,8 @@ func.func @barrier_on_one_way(%x: f32, %c: i1) attributes {gdn_gpu.threads = 256
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @element_without_barrier(%x: f32, %j: index) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @element_without_barrier(%x: f32, %j: index)
+    attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %p = gdn_gpu.alloc : !buffer
   gdn_gpu.warps 0 for 1 {
     %s = gdn_gpu.fill %x : f32 -> !one
@@ -209,7 +211,7 @@ func.func @element_without_barrier(%x: f32, %j: index) attributes {gdn_gpu.threa
 !buffer = !gdn_gpu.shared<128xf32>
 !view = memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>
 
-func.func @layout_outside_warps(%x: f32) attributes {gdn_gpu.threads = 256 : i64} {
+func.func @layout_outside_warps(%x: f32) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   // expected-error@+1 {{'gdn_gpu.fill' op expects fragments laid out over 8 warps, all of the block, outside gdn_gpu.warps, but got '!gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<<warps = 1, lanes = 32, vector = 4>>>'}}
   %t = gdn_gpu.fill %x : f32 -> !one
   return
@@ -222,7 +224,8 @@ func.func @layout_outside_warps(%x: f32) attributes {gdn_gpu.threads = 256 : i64
 !buffer = !gdn_gpu.shared<64x64xf16, swizzled>
 !view = memref<?x64x64xf16, strided<[4096, 64, 1]>>
 
-func.func @copy_not_awaited(%v: !view, %t: !tile) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @copy_not_awaited(%v: !view, %t: !tile)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %c0 = arith.constant 0 : index
   %p = gdn_gpu.alloc : !buffer
   // expected-note@+1 {{copy}}
@@ -240,7 +243,8 @@ func.func @copy_not_awaited(%v: !view, %t: !tile) attributes {gdn_gpu.threads = 
 !buffer = !gdn_gpu.shared<64x64xf16, swizzled>
 !view = memref<?x64x64xf16, strided<[4096, 64, 1]>>
 
-func.func @awaited_behind_the_barrier(%v: !view, %t: !tile) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @awaited_behind_the_barrier(%v: !view, %t: !tile)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %c0 = arith.constant 0 : index
   %p = gdn_gpu.alloc : !buffer
   // expected-note@+1 {{access before it}}
@@ -259,7 +263,7 @@ func.func @awaited_behind_the_barrier(%v: !view, %t: !tile) attributes {gdn_gpu.
 !buffer = !gdn_gpu.shared<64x64xf16, swizzled>
 !view = memref<?x64x64xf16, strided<[4096, 64, 1]>>
 
-func.func @copied_over(%v: !view, %t: !tile) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @copied_over(%v: !view, %t: !tile) attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %c0 = arith.constant 0 : index
   %p = gdn_gpu.alloc : !buffer
   gdn_gpu.store_shared %t, %p : !tile, !buffer
@@ -278,7 +282,8 @@ func.func @copied_over(%v: !view, %t: !tile) attributes {gdn_gpu.threads = 128 :
 !buffer = !gdn_gpu.shared<64x64xf16, swizzled>
 !view = memref<?x64x64xf16, strided<[4096, 64, 1]>>
 
-func.func @product_without_barrier(%v: !view, %t: !tile) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @product_without_barrier(%v: !view, %t: !tile)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %c0 = arith.constant 0 : index
   %p = gdn_gpu.alloc : !buffer
   // expected-note@+1 {{access before it}}
@@ -295,7 +300,8 @@ func.func @product_without_barrier(%v: !view, %t: !tile) attributes {gdn_gpu.thr
 !buffer = !gdn_gpu.shared<64x64xf16, swizzled>
 !view = memref<?x64x64xf16, strided<[4096, 64, 1]>>
 
-func.func @scratch_is_taken(%v: !view, %t: !tile) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @scratch_is_taken(%v: !view, %t: !tile)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %c0 = arith.constant 0 : index
   %p = gdn_gpu.alloc : !buffer
   gdn_gpu.store_shared %t, %p : !tile, !buffer
@@ -311,7 +317,7 @@ func.func @scratch_is_taken(%v: !view, %t: !tile) attributes {gdn_gpu.threads = 
 
 // Another shape of a tile is the same tile.
 #one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
-func.func @reshaped(%t: f32) attributes {gdn_gpu.threads = 32 : i64} {
+func.func @reshaped(%t: f32) attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
   %c0 = arith.constant 0 : index
   %p = gdn_gpu.alloc : !gdn_gpu.shared<1x256xf32>
   %halves = gdn_gpu.reshape %p : !gdn_gpu.shared<1x256xf32> to !gdn_gpu.shared<2x128xf32>
@@ -332,7 +338,8 @@ func.func @reshaped(%t: f32) attributes {gdn_gpu.threads = 32 : i64} {
 !sums = !gdn_gpu.fragment<64x64xf32, #rows>
 !buffer = !gdn_gpu.shared<64x64xf16, swizzled>
 
-func.func @start_matmul_c3(%t: !tile) -> !sums attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
+func.func @start_matmul_c3(%t: !tile) -> !sums
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, warpgroups}} {
   %p = gdn_gpu.alloc : !buffer
   gdn_gpu.store_shared %t, %p : !tile, !buffer
   gdn_gpu.barrier
@@ -353,7 +360,8 @@ func.func @start_matmul_c3(%t: !tile) -> !sums attributes {gdn_gpu.threads = 128
 !sums = !gdn_gpu.fragment<64x64xf32, #rows>
 !buffer = !gdn_gpu.shared<64x64xf16, swizzled>
 
-func.func @start_matmul_c3_barrier(%t: !tile) -> !sums attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
+func.func @start_matmul_c3_barrier(%t: !tile) -> !sums
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, warpgroups}} {
   %p = gdn_gpu.alloc : !buffer
   gdn_gpu.store_shared %t, %p : !tile, !buffer
   gdn_gpu.barrier
@@ -376,7 +384,7 @@ func.func @start_matmul_c3_barrier(%t: !tile) -> !sums attributes {gdn_gpu.threa
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
 !buffer = !gdn_gpu.shared<128xf32>
 
-func.func @arrived_for_another(%t: !row) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @arrived_for_another(%t: !row) attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %p = gdn_gpu.alloc : !buffer
   // expected-note@+1 {{access before it}}
   gdn_gpu.store_shared %t, %p : !row, !buffer
@@ -400,7 +408,7 @@ func.func @arrived_for_another(%t: !row) attributes {gdn_gpu.threads = 128 : i64
 !one = !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#one>>
 !buffer = !gdn_gpu.shared<128xf32>
 
-func.func @shared_after_arrival(%t: !row) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @shared_after_arrival(%t: !row) attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %p = gdn_gpu.alloc : !buffer
   gdn_gpu.arrive for 3
   // expected-note@+1 {{access before it}}

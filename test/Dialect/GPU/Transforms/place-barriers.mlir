@@ -20,7 +20,7 @@
 //  CHECK-NEXT: gdn_gpu.barrier
 //  CHECK-NEXT: gdn_gpu.store_shared
 //  CHECK-NEXT: return
-func.func @share_and_fetch(%t: !tile) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @share_and_fetch(%t: !tile) attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %p = gdn_gpu.alloc : !buffer
   gdn_gpu.store_shared %t, %p : !tile, !buffer
   %a = gdn_gpu.load_shared %p : !buffer -> !tile
@@ -37,7 +37,7 @@ func.func @share_and_fetch(%t: !tile) attributes {gdn_gpu.threads = 128 : i64} {
 //  CHECK-NEXT:   gdn_gpu.load_shared
 //       CHECK: return
 func.func @role(%g: !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#one>>)
-    attributes {gdn_gpu.threads = 128 : i64} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %p = gdn_gpu.alloc : !gdn_gpu.shared<64xf32>
   %x = arith.constant 1.0 : f32
   gdn_gpu.warps 0 for 1 {
@@ -58,7 +58,7 @@ func.func @role(%g: !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#one>>)
 //  CHECK-NEXT:   gdn_gpu.barrier
 //  CHECK-NEXT:   gdn_gpu.load_shared
 //  CHECK-NEXT: }
-func.func @loop(%t: !tile, %n: index) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @loop(%t: !tile, %n: index) attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %p = gdn_gpu.alloc : !buffer
@@ -78,7 +78,7 @@ func.func @loop(%t: !tile, %n: index) attributes {gdn_gpu.threads = 128 : i64} {
 //  CHECK-NEXT: gdn_gpu.await_copies
 //  CHECK-NEXT: gdn_gpu.barrier
 //  CHECK-NEXT: gdn_gpu.load_shared
-func.func @copies(%v: !view, %t: !tile) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @copies(%v: !view, %t: !tile) attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %c0 = arith.constant 0 : index
   %p = gdn_gpu.alloc : !buffer
   %q = gdn_gpu.alloc : !buffer

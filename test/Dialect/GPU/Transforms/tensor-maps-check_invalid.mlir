@@ -11,7 +11,8 @@
 !half = !gdn_gpu.shared<64x64xbf16, swizzled>
 !own = !gdn_gpu.fragment<64x64xbf16, #rows>
 
-func.func @right(%v: !view, %i: index, %n: index) attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
+func.func @right(%v: !view, %i: index, %n: index)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, warpgroups}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %one = arith.constant 1.0 : bf16
@@ -33,7 +34,8 @@ func.func @right(%v: !view, %i: index, %n: index) attributes {gdn_gpu.threads = 
 !half = !gdn_gpu.shared<64x64xbf16, swizzled>
 !own = !gdn_gpu.fragment<64x64xbf16, #rows>
 
-func.func @nothing_behind(%v: !view, %i: index, %n: index) attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
+func.func @nothing_behind(%v: !view, %i: index, %n: index)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, warpgroups}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %one = arith.constant 1.0 : bf16
@@ -57,7 +59,8 @@ func.func @nothing_behind(%v: !view, %i: index, %n: index) attributes {gdn_gpu.t
 !half = !gdn_gpu.shared<64x64xbf16, swizzled>
 !own = !gdn_gpu.fragment<64x64xbf16, #rows>
 
-func.func @not_own(%v: !view, %i: index, %n: index) attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
+func.func @not_own(%v: !view, %i: index, %n: index)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, warpgroups}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %one = arith.constant 1.0 : bf16
@@ -82,7 +85,8 @@ func.func @not_own(%v: !view, %i: index, %n: index) attributes {gdn_gpu.threads 
 !half = !gdn_gpu.shared<64x64xbf16, swizzled>
 !own = !gdn_gpu.fragment<64x64xbf16, #rows>
 
-func.func @copied(%v: !view, %i: index, %n: index) attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
+func.func @copied(%v: !view, %i: index, %n: index)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, warpgroups}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %one = arith.constant 1.0 : bf16
@@ -108,7 +112,8 @@ func.func @copied(%v: !view, %i: index, %n: index) attributes {gdn_gpu.threads =
 !half = !gdn_gpu.shared<64x64xbf16, swizzled>
 !own = !gdn_gpu.fragment<64x64xbf16, #rows>
 
-func.func @reshaped(%v: !view, %i: index, %n: index) attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
+func.func @reshaped(%v: !view, %i: index, %n: index)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64, warpgroups}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %one = arith.constant 1.0 : bf16
@@ -132,7 +137,8 @@ func.func @reshaped(%v: !view, %i: index, %n: index) attributes {gdn_gpu.threads
 !half = !gdn_gpu.shared<64x64xbf16, swizzled>
 !own = !gdn_gpu.fragment<64x64xbf16, #rows>
 
-func.func @no_groups(%v: !view, %i: index, %n: index) attributes {gdn_gpu.threads = 128 : i64} {
+func.func @no_groups(%v: !view, %i: index, %n: index)
+    attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %one = arith.constant 1.0 : bf16
@@ -140,7 +146,7 @@ func.func @no_groups(%v: !view, %i: index, %n: index) attributes {gdn_gpu.thread
   %f = gdn_gpu.fill %one : bf16 -> !own
   gdn_gpu.store_shared transpose %f, %p : !own, !half
   scf.for %at = %c0 to %n step %c1 {
-    // expected-error@+1 {{'gdn_gpu.copy_out' op expects the function to have 'gdn_gpu.warpgroups' for 'tensor_map'}}
+    // expected-error@+1 {{'gdn_gpu.copy_out' op expects the function to have 'warpgroups' of 'gdn_gpu.kernel' for 'tensor_map'}}
     gdn_gpu.copy_out tensor_map %p, %v[%at, %c0] dims [0, 1] : !half, !view
     gdn_gpu.store_shared transpose %f, %p : !own, !half
   }

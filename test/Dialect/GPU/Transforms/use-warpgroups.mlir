@@ -16,7 +16,7 @@
 !view = memref<?x64x128xbf16>
 
 // GROUPS-LABEL: func.func @recurrence(
-//  GROUPS-SAME:   gdn_gpu.warpgroups
+//  GROUPS-SAME:   warpgroups
 // GROUPS-COUNT-2: gdn_gpu.matmul warpgroup
 
 // OVERLAP-LABEL: func.func @recurrence(
@@ -29,7 +29,7 @@
 //       OVERLAP:   gdn_gpu.await_matmul %[[O]] :
 //  OVERLAP-NEXT:   gdn_gpu.barrier
 func.func @recurrence(%k: !view, %q: !view, %s: !state, %l: !left, %i: index)
-    -> (!sums, !sums, !state) attributes {gdn_gpu.threads = 256 : i64} {
+    -> (!sums, !sums, !state) attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
   %c0 = arith.constant 0 : index
   %keys = gdn_gpu.alloc : !keys
   %queries = gdn_gpu.alloc : !keys
@@ -57,13 +57,13 @@ func.func @recurrence(%k: !view, %q: !view, %s: !state, %l: !left, %i: index)
 
 // Two warps are no group, and a row of 64 bytes is no panel.
 // GROUPS-LABEL: func.func @narrow(
-//   GROUPS-NOT:   gdn_gpu.warpgroups
+//   GROUPS-NOT:   warpgroups
 //   GROUPS-NOT:   warpgroup
 //       GROUPS:   return
 // OVERLAP-LABEL: func.func @narrow(
 //   OVERLAP-NOT:   start_matmul
 func.func @narrow(%l: !gdn_gpu.fragment<32x32xf16, #two>)
-    -> !gdn_gpu.fragment<32x32xf32, #two> attributes {gdn_gpu.threads = 64 : i64} {
+    -> !gdn_gpu.fragment<32x32xf32, #two> attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
   %p = gdn_gpu.alloc : !gdn_gpu.shared<32x32xf16, swizzled>
   gdn_gpu.store_shared %l, %p : !gdn_gpu.fragment<32x32xf16, #two>, !gdn_gpu.shared<32x32xf16, swizzled>
   gdn_gpu.barrier
@@ -83,7 +83,7 @@ func.func @narrow(%l: !gdn_gpu.fragment<32x32xf16, #two>)
 !buffer = !gdn_gpu.shared<64x64xf16, swizzled>
 !product = !gdn_gpu.fragment<64x64xf32, #group>
 func.func @shared_lhs(%t: !square) -> (!product, !product)
-    attributes {gdn_gpu.threads = 128 : i64} {
+    attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
   %p = gdn_gpu.alloc : !buffer
   gdn_gpu.store_shared %t, %p : !square, !buffer
   gdn_gpu.barrier

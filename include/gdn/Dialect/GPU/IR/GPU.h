@@ -15,6 +15,8 @@
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include "gdn/Dialect/GPU/IR/KernelFields.h"
+
 #include "gdn/Dialect/GPU/IR/GPUDialect.h.inc"
 
 #define GET_ATTRDEF_CLASSES

@@ -35,8 +35,8 @@ def GPU_RolesOp : GPU_Op<"roles", [
     ```mlir
     #rows = #gdn_gpu.rows<warps = 2, lanes = 8, vector = 4>
     func.func @sums(%n: index, %x: memref<?x32xf32>, %out: memref<?xf32>)
-        attributes {gdn_gpu.threads = 96 : i64, gdn_gpu.blocks_per_sm = 2 : i64,
-                    gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+        attributes {gdn_gpu.kernel = {threads = 96 : i64, blocks_per_sm = 2 : i64},
+                    gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
       %c0 = arith.constant 0 : index
       %c8 = arith.constant 8 : index
       %ring = gdn_gpu.channel : !gdn_gpu.channel<8x32xf32, depth = 4, parts = 2>
@@ -98,14 +98,14 @@ def GPU_UnitsOp : GPU_Op<"units", [
     **Preconditions**
 
     - (C1) it is inside a role of `gdn_gpu.roles` and no other `gdn_gpu.units`.
-    - (C2) the function has `gdn_gpu.blocks_per_sm` of at least 1.
+    - (C2) the function has `blocks_per_sm` of at least 1 in `gdn_gpu.kernel`.
 
     **Example**
 
     ```mlir
     func.func @count(%n: index)
-        attributes {gdn_gpu.threads = 32 : i64, gdn_gpu.blocks_per_sm = 1 : i64,
-                    gdn_tile.grid = ["N"], gdn_tile.symbols = ["N"]} {
+        attributes {gdn_gpu.kernel = {threads = 32 : i64, blocks_per_sm = 1 : i64},
+                    gdn_tile.stage = {grid = ["N"], symbols = ["N"]}} {
       gdn_gpu.roles {
         gdn_gpu.warps 0 for 1 {
           gdn_gpu.units contiguous {
@@ -160,7 +160,7 @@ def GPU_ChannelOp : GPU_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
     **Example**
 
     ```mlir
-    func.func @place() attributes {gdn_gpu.threads = 64 : i64} {
+    func.func @place() attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
       %ring = gdn_gpu.channel : !gdn_gpu.channel<1x128xf32, depth = 3>
       return
     }
@@ -207,7 +207,7 @@ def GPU_AcquireOp : GPU_ChannelTileOp<"acquire"> {
 
     ```mlir
     func.func @next(%x: f32)
-        attributes {gdn_gpu.threads = 64 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
       %ring = gdn_gpu.channel : !gdn_gpu.channel<1x128xf32, depth = 3>
       gdn_gpu.roles {
         gdn_gpu.warps 0 for 1 {
@@ -245,7 +245,7 @@ def GPU_CommitOp : GPU_Op<"commit", [
 
     ```mlir
     func.func @filled(%x: f32)
-        attributes {gdn_gpu.threads = 64 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
       %ring = gdn_gpu.channel : !gdn_gpu.channel<1x128xf32, depth = 3>
       gdn_gpu.roles {
         gdn_gpu.warps 0 for 1 {
@@ -291,7 +291,7 @@ def GPU_ReceiveOp : GPU_ChannelTileOp<"receive"> {
 
     ```mlir
     func.func @read(%x: f32)
-        attributes {gdn_gpu.threads = 64 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
       %ring = gdn_gpu.channel : !gdn_gpu.channel<1x128xf32, depth = 3>
       gdn_gpu.roles {
         gdn_gpu.warps 0 for 1 {
@@ -330,7 +330,7 @@ def GPU_ReleaseOp : GPU_ChannelEndOp<"release"> {
 
     ```mlir
     func.func @give_back(%x: f32)
-        attributes {gdn_gpu.threads = 64 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
       %ring = gdn_gpu.channel : !gdn_gpu.channel<1x128xf32, depth = 3>
       gdn_gpu.roles {
         gdn_gpu.warps 0 for 1 {
@@ -370,7 +370,7 @@ def GPU_CopyOp : GPU_Op<"copy"> {
 
     ```mlir
     func.func @ask(%pool: memref<?x128xbf16>, %first: index)
-        attributes {gdn_gpu.threads = 64 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 64 : i64}} {
       %c0 = arith.constant 0 : index
       %ring = gdn_gpu.channel : !gdn_gpu.channel<64x128xbf16, depth = 3>
       gdn_gpu.roles {

@@ -14,7 +14,7 @@ def GPU_Dialect : Dialect {
   let summary = "One block's work on the threads of a GPU";
   let description = [{
     A function of this level is the program that every thread of a block runs.
-    Its attribute `gdn_gpu.threads` says how many threads there are; 32 of them
+    Its attribute `gdn_gpu.kernel` says how many threads there are; 32 of them
     in a row are a *warp*. All threads run all ops, except inside
     `gdn_gpu.warps`, which only some warps enter.
 
@@ -39,14 +39,15 @@ def GPU_Dialect : Dialect {
     `gdn_gpu.acquire` and `gdn_gpu.commit`, read between `gdn_gpu.receive` and
     `gdn_gpu.release`; phases, arrivals and their counts follow from the roles.
 
-    **Attributes of a function.** Beside `gdn_gpu.threads`: `gdn_gpu.min_blocks`,
-    blocks that an SM must have registers for, or fewer of them, with
-    `gdn_gpu.fewer_blocks`, where ptxas would spill; `gdn_gpu.blocks_per_sm`, for a
-    launch of that many blocks per SM that share the units among them (0: a block
-    per unit); `gdn_gpu.cluster`, how many blocks that follow one another are a
-    cluster; `gdn_gpu.counters`, linear forms whose product says how many u32 counters
-    the launch needs in its workspace. The grid and the symbols are those of `gdn_tile`.
-    The page `docs/spec/attributes.md` has all of them.
+    **Attributes of a function.** The fields of `gdn_gpu.kernel` say, beside
+    `threads`: `min_blocks`, blocks that an SM must have registers for, or fewer of
+    them, with the attribute `gdn_gpu.fewer_blocks`, where ptxas would spill;
+    `blocks_per_sm`, for a launch of that many blocks per SM that share the units
+    among them (0: a block per unit); `cluster`, how many blocks that follow one
+    another are a cluster; `counters`, linear forms whose product says how many u32
+    counters the launch needs in its workspace; and how code is made. The grid and the
+    symbols are those of `gdn_tile.stage`. The page `docs/spec/attributes.md` has all
+    of them.
 
     **Rounding is explicit**, as in `gdn_tile`.
   }];

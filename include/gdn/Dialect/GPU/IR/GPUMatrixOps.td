@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Products on tensor cores, and what brings their operands.
+// Products on tensor cores, and sums over fragments.
 #ifndef GDN_DIALECT_GPU_IR_GPUMATRIXOPS_TD
 #define GDN_DIALECT_GPU_IR_GPUMATRIXOPS_TD
 
@@ -8,164 +8,6 @@ include "gdn/Dialect/GPU/IR/GPUDialect.td"
 include "mlir/IR/CommonAttrConstraints.td"
 include "mlir/IR/CommonTypeConstraints.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
-
-def GPU_BeginCopyOp : GPU_Op<"begin_copy", [AttrSizedOperandSegments]> {
-  let summary = "Begins to copy a tile to shared memory";
-  let description = [{
-    All threads of the block, or of a role, begin to copy the tile at
-    `indices` of `view`, in pieces of 16 bytes, or with `scattered` element by
-    element, and go on. Rows from `rows` on (elements, of a tile of rank 1) become
-    zero; nothing is read for them. The tile is there behind a `gdn_gpu.barrier`
-    behind a `gdn_gpu.await_copies`.
-
-    With `per_warpgroup`, each group of four warps (each warp, where there are fewer) copies
-    the columns that are its rows where the tile is loaded or stored transposed:
-    of `G` groups, group `g` has the `g`th part. The op waits for the group to have
-    read what was there, and `gdn_gpu.await_copies` for the whole group's copies: as
-    long as a tile is used in such ways alone, no group has to wait for another.
-
-    With `tensor_map`, a tile of which all rows are there comes as one box, by a tensor
-    map that the launch brings: one thread asks, and the barrier of the channel that
-    the tile belongs to counts its bytes: it is there for who receives it, not
-    behind a `gdn_gpu.await_copies`. Other tiles come in pieces.
-
-    **Preconditions**
-
-    - (C1) one index per dimension of the view; `dims` names as many distinct
-      dimensions of the view as the tile has.
-    - (C2) view and buffer have the same element type; a row of the buffer, or all
-      of it for rank 1, is a multiple of 16 bytes.
-    - (C3) without `scattered`, the columns of the tile lie side by side in the
-      view; 16 bytes divide the address and the stride of rows. Not checked.
-    - (C4) it is not inside a `gdn_gpu.warps` that is no role.
-    - (C5) a `gdn_gpu.barrier` stands between this op and the last access to the
-      tile before it; checked on the function.
-    - (C6) with `scattered`, the tile has rank 1 and elements of 32 bits.
-    - (C7) with `per_warpgroup`, the tile is swizzled and the columns of a warp are whole
-      pieces.
-    - (C8) with `tensor_map`, and neither `per_warpgroup` nor `scattered`, the tile comes from a
-      `gdn_gpu.acquire`, is swizzled, has rank 2, elements of 16 bits, at most 256
-      rows, and up to 256 columns, a multiple of 64, which are all of the view's last
-      dimension, from index 0 on; the view is an argument of the function, of up to 4
-      dimensions. 16 bytes divide all strides but the last: not checked. Needs a
-      target with bulk copies.
-
-    **Example**
-
-    ```mlir
-    func.func @keys(%k: memref<?x?x128xbf16, strided<[?, ?, 1]>>, %t: index,
-                    %h: index, %valid: index)
-        attributes {gdn_gpu.threads = 128 : i64} {
-      %c0 = arith.constant 0 : index
-      %buffer = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
-      gdn_gpu.begin_copy %k[%t, %h, %c0] dims [0, 2] rows(%valid), %buffer
-          : memref<?x?x128xbf16, strided<[?, ?, 1]>>,
-            !gdn_gpu.shared<64x128xbf16, swizzled>
-      gdn_gpu.await_copies
-      gdn_gpu.barrier
-      return
-    }
-    ```
-  }];
-  let arguments = (ins
-    Arg<AnyMemRef, "view", [MemRead]>:$view, Variadic<Index>:$indices,
-    DenseI64ArrayAttr:$dims, Optional<Index>:$rows,
-    Arg<GPU_SharedType, "buffer", [MemWrite]>:$buffer, UnitAttr:$scattered,
-    UnitAttr:$per_warpgroup, UnitAttr:$tensor_map);
-  let assemblyFormat = [{
-    (`scattered` $scattered^)? (`per_warpgroup` $per_warpgroup^)? (`tensor_map` $tensor_map^)? $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)? `,` $buffer
-    attr-dict `:` type($view) `,` type($buffer)
-  }];
-  let hasVerifier = 1;
-}
-
-def GPU_CopyOutOp : GPU_Op<"copy_out", [AttrSizedOperandSegments]> {
-  let summary = "Copies a shared tile to memory, per warpgroup";
-  let description = [{
-    Each group of warps writes the columns that are its rows where it shared the
-    tile transposed, as `gdn_gpu.begin_copy per_warpgroup` deals them; rows from `rows` on
-    are left out. The op waits for the group to have shared, and behind it the group
-    may store into its columns again.
-
-    With `tensor_map`, the columns of a group go as a box, by a tensor map that the
-    runtime makes (`cp.async.bulk.tensor`, sm_90a): one thread asks. What shares
-    into the tile next waits until it has been read. There are all rows, or none
-    (not checked).
-
-    **Preconditions**
-
-    - (C1) one index per dimension of the view; `dims` names as many distinct
-      dimensions of the view as the tile has.
-    - (C2) view and buffer have the same element type; the buffer is swizzled and the
-      columns of a warp are whole pieces of 16 bytes.
-    - (C3) the columns of the tile lie side by side in the view; 16 bytes divide
-      the address and the stride of rows. Not checked.
-    - (C4) it is not inside a `gdn_gpu.warps` that is no role.
-    - (C5) with `tensor_map`, the view is an argument of the function, of up to 4
-      dimensions, the last of which is a known multiple of 64, at most 256; the
-      tile has rows of that and elements of 16 bits, and 64 columns for each
-      group, together no more than the view; they begin at a multiple of 64 (not
-      checked).
-    - (C6) with `tensor_map`, the tile is one of `gdn_gpu.alloc`, into which the role
-      stores columns per warpgroup, and does so behind the op in its block; nothing else
-      writes it; and the function has `gdn_gpu.warpgroups`, with which tiles lie
-      where the swizzle begins. `gdn-gpu-check` makes sure of this.
-
-    **Example**
-
-    ```mlir
-    #rows = #gdn_gpu.rows<warps = 8, lanes = 4, vector = 2>
-    func.func @outputs(%o: memref<?x128xbf16, strided<[?, 1]>>, %t: index,
-                       %transposed: !gdn_gpu.fragment<128x64xbf16, #rows>,
-                       %valid: index)
-        attributes {gdn_gpu.threads = 256 : i64} {
-      %c0 = arith.constant 0 : index
-      %buffer = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
-      gdn_gpu.store_shared transpose %transposed, %buffer
-          : !gdn_gpu.fragment<128x64xbf16, #rows>,
-            !gdn_gpu.shared<64x128xbf16, swizzled>
-      gdn_gpu.copy_out %buffer, %o[%t, %c0] dims [0, 1] rows(%valid)
-          : !gdn_gpu.shared<64x128xbf16, swizzled>,
-            memref<?x128xbf16, strided<[?, 1]>>
-      return
-    }
-    ```
-  }];
-  let arguments = (ins
-    Arg<GPU_SharedType, "buffer", [MemRead]>:$buffer,
-    Arg<AnyMemRef, "view", [MemWrite]>:$view, Variadic<Index>:$indices,
-    DenseI64ArrayAttr:$dims, Optional<Index>:$rows, UnitAttr:$tensor_map);
-  let assemblyFormat = [{
-    (`tensor_map` $tensor_map^)? $buffer `,` $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)?
-    attr-dict `:` type($buffer) `,` type($view)
-  }];
-  let hasVerifier = 1;
-}
-
-def GPU_AwaitCopiesOp : GPU_Op<"await_copies", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "The copies that this thread began are done";
-  let description = [{
-    Waits for all `gdn_gpu.begin_copy` before it. What other threads copied is there
-    behind the next `gdn_gpu.barrier`; in a role with copies `per_warpgroup`, what its group of
-    warps copied is there at once.
-
-    **Preconditions**
-
-    - (C1) it is not inside a `gdn_gpu.warps` that is no role.
-
-    **Example**
-
-    ```mlir
-    func.func @wait() attributes {gdn_gpu.threads = 128 : i64} {
-      gdn_gpu.await_copies
-      gdn_gpu.barrier
-      return
-    }
-    ```
-  }];
-  let assemblyFormat = "attr-dict";
-  let hasVerifier = 1;
-}
 
 def GPU_ShareProductsOp : GPU_Op<"share_products", [
     AllTypesMatch<["first", "second"]>,
@@ -199,7 +41,7 @@ def GPU_ShareProductsOp : GPU_Op<"share_products", [
     #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
     func.func @seen(%state: !gdn_gpu.fragment<16x128xf32, #rows>,
                     %k: !gdn_gpu.fragment<4x128xf32, #row>, %count: index)
-        attributes {gdn_gpu.threads = 32 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
       %keys = gdn_gpu.alloc : !gdn_gpu.shared<4x128xf32>
       %queries = gdn_gpu.alloc : !gdn_gpu.shared<4x128xf32>
       %known = gdn_gpu.alloc : !gdn_gpu.shared<4x16xf32>
@@ -251,7 +93,7 @@ def GPU_MatmulOp : GPU_Op<"matmul"> {
     - (C4) `rhs` is swizzled.
     - (C5) ordered by barriers as `gdn_gpu.load_shared` (C2).
     - (C6) with `warpgroup`: warps in multiples of 4, rows of `rhs` of a multiple of
-      128 bytes, `N` at most 256, and a function with `gdn_gpu.warpgroups`, on
+      128 bytes, `N` at most 256, and a function with `warpgroups` in `gdn_gpu.kernel`, on
       sm_90a.
 
     **Example**
@@ -260,7 +102,7 @@ def GPU_MatmulOp : GPU_Op<"matmul"> {
     #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
     func.func @scores(%k: !gdn_gpu.fragment<64x128xbf16, #rows>)
         -> !gdn_gpu.fragment<64x64xf32, #rows>
-        attributes {gdn_gpu.threads = 128 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
       %buffer = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
       gdn_gpu.store_shared %k, %buffer : !gdn_gpu.fragment<64x128xbf16, #rows>,
                                  !gdn_gpu.shared<64x128xbf16, swizzled>
@@ -315,7 +157,7 @@ def GPU_StartMatmulOp : GPU_Op<"start_matmul"> {
     #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
     func.func @scores(%k: !gdn_gpu.fragment<64x128xbf16, #rows>)
         -> !gdn_gpu.fragment<64x64xf32, #rows>
-        attributes {gdn_gpu.threads = 128 : i64, gdn_gpu.warpgroups} {
+        attributes {gdn_gpu.kernel = {threads = 128 : i64, warpgroups}} {
       %buffer = gdn_gpu.alloc : !gdn_gpu.shared<64x128xbf16, swizzled>
       gdn_gpu.store_shared %k, %buffer : !gdn_gpu.fragment<64x128xbf16, #rows>,
                                  !gdn_gpu.shared<64x128xbf16, swizzled>
@@ -403,7 +245,7 @@ def GPU_TriInverseOp : GPU_Op<"tri_inverse"> {
     #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
     func.func @solve(%a: !gdn_gpu.fragment<64x64xf16, #rows>)
         -> !gdn_gpu.fragment<64x64xf16, #rows>
-        attributes {gdn_gpu.threads = 128 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
       %scratch = gdn_gpu.alloc : !gdn_gpu.shared<64x64xf16, swizzled>
       %t = gdn_gpu.tri_inverse %a in %scratch
           : (!gdn_gpu.fragment<64x64xf16, #rows>,
@@ -447,7 +289,7 @@ def GPU_RunningSumOp : GPU_Op<"running_sum", [Pure, AllTypesMatch<["values", "re
     ```mlir
     #one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
     func.func @sums(%g: !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#one>>)
-        attributes {gdn_gpu.threads = 32 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
       %s = gdn_gpu.running_sum %g : !gdn_gpu.fragment<64xf32, #gdn_gpu.per_row<#one>>
       return
     }
@@ -484,7 +326,7 @@ def GPU_ColumnSumOp : GPU_Op<"column_sum"> {
     #rows = #gdn_gpu.rows<warps = 4, lanes = 4, vector = 2>
     func.func @squares(%x: !gdn_gpu.fragment<64x32xf32, #rows>)
         -> !gdn_gpu.fragment<32xf32, #gdn_gpu.per_column<#rows>>
-        attributes {gdn_gpu.threads = 128 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 128 : i64}} {
       %scratch = gdn_gpu.alloc : !gdn_gpu.shared<4x32xf32>
       %s = gdn_gpu.column_sum %x, %scratch
           : !gdn_gpu.fragment<64x32xf32, #rows>, !gdn_gpu.shared<4x32xf32>

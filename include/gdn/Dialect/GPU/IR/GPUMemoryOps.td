@@ -38,7 +38,7 @@ def GPU_LoadOp : GPU_Op<"load", [AttrSizedOperandSegments]> {
     func.func @state(%pool: memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>,
                      %slot: index, %h: index)
         -> !gdn_gpu.fragment<128x128xf32, #rows>
-        attributes {gdn_gpu.threads = 256 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
       %c0 = arith.constant 0 : index
       %m = gdn_gpu.load %pool[%slot, %h, %c0, %c0] dims [2, 3] aligned 16
           : memref<?x?x128x128xf32, strided<[?, ?, ?, 1]>>,
@@ -94,7 +94,7 @@ def GPU_BeginLoadOp : GPU_Op<"begin_load", [MemoryEffects<[MemRead, MemWrite]>]>
     #rows = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
     func.func @early(%weights: memref<?x4xbf16>, %channel: index)
         -> !gdn_gpu.fragment<4x128xbf16, #rows>
-        attributes {gdn_gpu.threads = 32 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
       %c0 = arith.constant 0 : index
       %buffer = gdn_gpu.alloc : !gdn_gpu.shared<512xbf16>
       gdn_gpu.begin_load %weights[%channel, %c0] dims [1, 0], %buffer
@@ -138,7 +138,7 @@ def GPU_PrefetchOp : GPU_Op<"prefetch", [MemoryEffects<[MemRead, MemWrite]>]> {
     ```mlir
     #rows = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
     func.func @soon(%weights: memref<?x4xbf16>, %channel: index)
-        attributes {gdn_gpu.threads = 32 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
       %c0 = arith.constant 0 : index
       gdn_gpu.prefetch %weights[%channel, %c0] dims [1, 0]
           : memref<?x4xbf16>, !gdn_gpu.fragment<4x128xbf16, #rows>
@@ -173,7 +173,7 @@ def GPU_StoreOp : GPU_Op<"store", [AttrSizedOperandSegments]> {
     #rows = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
     func.func @put(%y: !gdn_gpu.fragment<16x128xbf16, #rows>,
                    %out: memref<?x128xbf16>, %t: index, %n: index)
-        attributes {gdn_gpu.threads = 32 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
       %c0 = arith.constant 0 : index
       gdn_gpu.store %y, %out[%t, %c0] dims [0, 1] rows(%n)
           : !gdn_gpu.fragment<16x128xbf16, #rows>, memref<?x128xbf16>
@@ -206,7 +206,7 @@ def GPU_AllocOp : GPU_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
 
     ```mlir
     func.func @place() -> !gdn_gpu.shared<128xf32>
-        attributes {gdn_gpu.threads = 32 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
       %buffer = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
       return %buffer : !gdn_gpu.shared<128xf32>
     }
@@ -230,7 +230,7 @@ def GPU_ReshapeOp : GPU_Op<"reshape", [Pure]> {
     **Example**
 
     ```mlir
-    func.func @halves() attributes {gdn_gpu.threads = 32 : i64} {
+    func.func @halves() attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
       %row = gdn_gpu.alloc : !gdn_gpu.shared<1x256xf32>
       %halves = gdn_gpu.reshape %row
           : !gdn_gpu.shared<1x256xf32> to !gdn_gpu.shared<2x128xf32>
@@ -271,7 +271,7 @@ def GPU_StoreSharedOp : GPU_Op<"store_shared"> {
     ```mlir
     #rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
     func.func @hand_over(%o: !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>)
-        attributes {gdn_gpu.threads = 256 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
       %buffer = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
       gdn_gpu.store_shared %o, %buffer : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>,
                                  !gdn_gpu.shared<128xf32>
@@ -321,7 +321,7 @@ def GPU_LoadSharedOp : GPU_Op<"load_shared"> {
     #rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
     #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
     func.func @key(%k: f32) -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>
-        attributes {gdn_gpu.threads = 256 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
       %buffer = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
       gdn_gpu.warps 0 for 1 {
         %one = gdn_gpu.fill %k : f32
@@ -367,7 +367,7 @@ def GPU_LoadSharedElementOp : GPU_Op<"load_shared_element"> {
     ```mlir
     #one = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 1>
     func.func @gate(%g: f32, %i: index) -> f32
-        attributes {gdn_gpu.threads = 256 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
       %gates = gdn_gpu.alloc : !gdn_gpu.shared<8xf32>
       gdn_gpu.warps 3 for 1 {
         %t = gdn_gpu.fill %g : f32

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The ops of gdn_gpu: who works, tiles between memories (GPUMemoryOps.td), work
-// on fragments, and the order among threads and launches.
+// The ops of gdn_gpu: who works, and work on fragments; the others are in the
+// files that this one includes.
 #ifndef GDN_DIALECT_GPU_IR_GPUOPS_TD
 #define GDN_DIALECT_GPU_IR_GPUOPS_TD
 
 include "gdn/Dialect/GPU/IR/GPUChannelOps.td"
+include "gdn/Dialect/GPU/IR/GPUCopyOps.td"
 include "gdn/Dialect/GPU/IR/GPUMatrixOps.td"
 include "gdn/Dialect/GPU/IR/GPUMemoryOps.td"
+include "gdn/Dialect/GPU/IR/GPUOrderOps.td"
 include "mlir/IR/CommonAttrConstraints.td"
 include "mlir/IR/CommonTypeConstraints.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
@@ -23,7 +25,7 @@ def GPU_BlockIdOp : GPU_Op<"block_id", [Pure]> {
 
     **Preconditions**
 
-    - (C1) the enclosing function has `gdn_tile.grid` with more than `axis`
+    - (C1) the enclosing function has a grid in `gdn_tile.stage` with more than `axis`
       entries.
     - (C2) in a function with `gdn_gpu.units` it is inside one of them: there it
       is the unit at hand; checked on the function.
@@ -32,7 +34,7 @@ def GPU_BlockIdOp : GPU_Op<"block_id", [Pure]> {
 
     ```mlir
     func.func @row() -> index
-        attributes {gdn_gpu.threads = 32 : i64, gdn_tile.grid = ["N"]} {
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}, gdn_tile.stage = {grid = ["N"]}} {
       %n = gdn_gpu.block_id 0
       return %n : index
     }
@@ -56,7 +58,8 @@ def GPU_WarpsOp : GPU_Op<"warps", [RecursiveMemoryEffects, NoRegionArguments,
     **Preconditions**
 
     - (C1) the warps are there: `(first + count) * 32` is at most
-      `gdn_gpu.threads` of the function, or at most what the role around it has; `count` is at least 1. It is not inside another `gdn_gpu.warps` that
+      `threads` of the function's `gdn_gpu.kernel`, or at most what the role around it
+      has; `count` is at least 1. It is not inside another `gdn_gpu.warps` that
       is no role.
     - (C2) `gdn_gpu.yield` gives the results.
     - (C3) a result is used inside a `gdn_gpu.warps` of the same warps only.
@@ -64,7 +67,7 @@ def GPU_WarpsOp : GPU_Op<"warps", [RecursiveMemoryEffects, NoRegionArguments,
     - (C5) `registers`, which a thread of a role has as long as it runs, are a
       multiple of 8 from 24 to 256; `first` and `count` are multiples of 4, or
       all warps are of one group of four, which begins at a multiple of 4.
-    - (C6) with `alternate` it is a role of a function with `gdn_gpu.cluster` = 2:
+    - (C6) with `alternate` it is a role of a function with `cluster = 2` in `gdn_gpu.kernel`:
       of two blocks each has every second place of its channels, from the block's
       number in the cluster on.
 
@@ -73,7 +76,7 @@ def GPU_WarpsOp : GPU_Op<"warps", [RecursiveMemoryEffects, NoRegionArguments,
     ```mlir
     #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
     func.func @roles(%x: memref<?xf32>, %buffer: !gdn_gpu.shared<128xf32>)
-        attributes {gdn_gpu.threads = 256 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
       %c0 = arith.constant 0 : index
       gdn_gpu.warps 1 for 1 {
         %t = gdn_gpu.load %x[%c0] dims [0] : memref<?xf32>,
@@ -125,7 +128,7 @@ def GPU_EachWarpOp : GPU_Op<"each_warp", [
     ```mlir
     #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
     func.func @tokens(%x: memref<?x128xf32>, %buffer: !gdn_gpu.shared<8x128xf32>)
-        attributes {gdn_gpu.threads = 256 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
       %c0 = arith.constant 0 : index
       gdn_gpu.each_warp 0 for 8 {
       ^bb0(%t: index):
@@ -161,7 +164,7 @@ def GPU_FillOp : GPU_Op<"fill", [Pure]> {
     ```mlir
     #rows = #gdn_gpu.rows<warps = 8, lanes = 8, vector = 4>
     func.func @zeros() -> !gdn_gpu.fragment<128x128xf32, #rows>
-        attributes {gdn_gpu.threads = 256 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
       %zero = arith.constant 0.0 : f32
       %t = gdn_gpu.fill %zero : f32 -> !gdn_gpu.fragment<128x128xf32, #rows>
       return %t : !gdn_gpu.fragment<128x128xf32, #rows>
@@ -218,7 +221,7 @@ def GPU_MapRowsOp : GPU_Op<"map_rows", [
         %k: !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>,
         %v: !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>, %beta: f32)
         -> !gdn_gpu.fragment<128x128xf32, #rows>
-        attributes {gdn_gpu.threads = 256 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 256 : i64}} {
       %next = gdn_gpu.map_rows %m, %k, %v
           : !gdn_gpu.fragment<128x128xf32, #rows>,
             !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#rows>>,
@@ -288,7 +291,7 @@ def GPU_Conv1dOp : GPU_Op<"conv1d", [Pure]> {
                     %win: !gdn_gpu.fragment<3x128xf32, #row>,
                     %w: !gdn_gpu.fragment<4x128xf32, #row>, %n: index)
         -> (!gdn_gpu.fragment<1x128xf32, #row>, !gdn_gpu.fragment<3x128xf32, #row>)
-        attributes {gdn_gpu.threads = 32 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
       %y, %next = gdn_gpu.conv1d %x, %win, %w valid(%n)
           : !gdn_gpu.fragment<1x128xf32, #row>, !gdn_gpu.fragment<3x128xf32, #row>,
             !gdn_gpu.fragment<4x128xf32, #row>
@@ -326,7 +329,7 @@ def GPU_ExtractOp : GPU_Op<"extract", [Pure]> {
     ```mlir
     #one = #gdn_gpu.rows<warps = 1, lanes = 1, vector = 1>
     func.func @gate(%g: !gdn_gpu.fragment<4xf32, #gdn_gpu.per_row<#one>>) -> f32
-        attributes {gdn_gpu.threads = 32 : i64} {
+        attributes {gdn_gpu.kernel = {threads = 32 : i64}} {
       %x = gdn_gpu.extract %g[2]
           : !gdn_gpu.fragment<4xf32, #gdn_gpu.per_row<#one>> -> f32
       return %x : f32
@@ -341,260 +344,5 @@ def GPU_ExtractOp : GPU_Op<"extract", [Pure]> {
 }
 
 //===-- Order ----------------------------------------------------------------===//
-
-def GPU_BarrierOp : GPU_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "All threads of the block meet, or of a role";
-  let description = [{
-    What any thread shared before the barrier, every thread may load behind it.
-
-    **Preconditions**
-
-    - (C1) it is not inside a `gdn_gpu.warps` that is no role or a `gdn_gpu.each_warp`, nor under a condition that differs
-      among the threads of a block.
-
-    **Example**
-
-    ```mlir
-    func.func @meet() attributes {gdn_gpu.threads = 256 : i64} {
-      gdn_gpu.barrier
-      return
-    }
-    ```
-  }];
-  let assemblyFormat = "attr-dict";
-  let hasVerifier = 1;
-}
-
-def GPU_ArriveOp : GPU_Op<"arrive", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Half of a barrier: one warp waits for the others later";
-  let description = [{
-    All warps but `warp` note that they have come here and go on. What they
-    shared before, `warp` may load behind its `gdn_gpu.await_arrivals`.
-
-    **Preconditions**
-
-    - (C1) it is not inside a `gdn_gpu.warps` or a `gdn_gpu.each_warp`, nor under a
-      condition that differs among the threads of a block.
-    - (C2) `warp` is one of the block's, and the function has one such op.
-
-    **Example**
-
-    ```mlir
-    #rows = #gdn_gpu.rows<warps = 4, lanes = 8, vector = 4>
-    #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
-    func.func @meet(%o: !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>)
-        attributes {gdn_gpu.threads = 128 : i64} {
-      %buffer = gdn_gpu.alloc : !gdn_gpu.shared<128xf32>
-      gdn_gpu.store_shared %o, %buffer
-          : !gdn_gpu.fragment<128xf32, #gdn_gpu.per_row<#rows>>,
-            !gdn_gpu.shared<128xf32>
-      gdn_gpu.arrive for 3
-      gdn_gpu.warps 3 for 1 {
-        gdn_gpu.await_arrivals
-        %all = gdn_gpu.load_shared %buffer : !gdn_gpu.shared<128xf32>
-            -> !gdn_gpu.fragment<128xf32, #gdn_gpu.per_column<#row>>
-      }
-      return
-    }
-    ```
-  }];
-  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$warp);
-  let assemblyFormat = "`for` $warp attr-dict";
-  let hasVerifier = 1;
-}
-
-def GPU_AwaitArrivalsOp : GPU_Op<"await_arrivals", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "The other half: waits until all other warps have arrived";
-  let description = [{
-    See `gdn_gpu.arrive`.
-
-    **Preconditions**
-
-    - (C1) it is the first op of a `gdn_gpu.warps` of the one warp that the
-      `gdn_gpu.arrive` of the function names.
-
-    **Example**
-
-    ```mlir
-    func.func @last() attributes {gdn_gpu.threads = 64 : i64} {
-      gdn_gpu.arrive for 1
-      gdn_gpu.warps 1 for 1 {
-        gdn_gpu.await_arrivals
-      }
-      return
-    }
-    ```
-  }];
-  let assemblyFormat = "attr-dict";
-  let hasVerifier = 1;
-}
-
-def GPU_LastReaderOp : GPU_Op<"last_reader", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "True in the last of several blocks that have read a tile";
-  let description = [{
-    Each of `count` blocks runs the op once, with the same `counter`, an u32 of
-    the launch's counters; in exactly one of them, the one that comes last, the
-    result is true, and then all of them hold the values of `after`: what they
-    were computed from may be overwritten. The counter is zero before the first
-    of the blocks and again behind the last.
-
-    Runs inside a `gdn_gpu.warps` of one warp. It orders the loads that `after`
-    depends on, by the dependence alone, and nothing else.
-
-    **Preconditions**
-
-    - (C1) it is inside a `gdn_gpu.warps` of one warp.
-
-    **Example**
-
-    ```mlir
-    #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
-    func.func @shift(%pool: memref<?x128xbf16>, %slot: index, %head: index,
-                     %readers: index)
-        attributes {gdn_gpu.threads = 32 : i64} {
-      %c0 = arith.constant 0 : index
-      gdn_gpu.warps 0 for 1 {
-        %old = gdn_gpu.load %pool[%slot, %c0] dims [0, 1] : memref<?x128xbf16>,
-            !gdn_gpu.fragment<1x128xbf16, #row>
-        %last = gdn_gpu.last_reader %head of %readers after %old
-            : !gdn_gpu.fragment<1x128xbf16, #row>
-        scf.if %last {
-          %zero = arith.constant 0.0 : bf16
-          %new = gdn_gpu.fill %zero : bf16 -> !gdn_gpu.fragment<1x128xbf16, #row>
-          gdn_gpu.store %new, %pool[%slot, %c0] dims [0, 1]
-              : !gdn_gpu.fragment<1x128xbf16, #row>, memref<?x128xbf16>
-        }
-      }
-      return
-    }
-    ```
-  }];
-  let arguments = (ins Index:$counter, Index:$count, Variadic<GPU_FragmentType>:$after);
-  let results = (outs I1:$last);
-  let assemblyFormat = [{
-    $counter `of` $count (`after` $after^ `:` type($after))? attr-dict
-  }];
-  let hasVerifier = 1;
-  let hasVerifier = 1;
-}
-
-def GPU_TakeTicketOp : GPU_Op<"take_ticket", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "The first half of a gdn_gpu.last_reader: ask";
-  let description = [{
-    Counts this block among the `count` blocks that have read what `after` was
-    computed from, and does not wait for the answer. `gdn_gpu.is_last` does, later:
-    the way to the counter and back is as long as one to memory.
-
-    **Preconditions**
-
-    - (C1) it is inside a `gdn_gpu.warps` of one warp.
-
-    **Example**
-
-    ```mlir
-    #row = #gdn_gpu.rows<warps = 1, lanes = 32, vector = 4>
-    func.func @ask(%pool: memref<?x128xbf16>, %slot: index, %head: index,
-                   %readers: index)
-        attributes {gdn_gpu.threads = 32 : i64} {
-      %c0 = arith.constant 0 : index
-      %ticket = gdn_gpu.warps 0 for 1 -> i32 {
-        %old = gdn_gpu.load %pool[%slot, %c0] dims [0, 1] : memref<?x128xbf16>,
-            !gdn_gpu.fragment<1x128xbf16, #row>
-        %asked = gdn_gpu.take_ticket %head of %readers after %old
-            : !gdn_gpu.fragment<1x128xbf16, #row>
-        gdn_gpu.yield %asked : i32
-      }
-      gdn_gpu.warps 0 for 1 {
-        %last = gdn_gpu.is_last %ticket of %readers
-      }
-      return
-    }
-    ```
-  }];
-  let arguments = (ins Index:$counter, Index:$count, Variadic<GPU_FragmentType>:$after);
-  let results = (outs I32:$ticket);
-  let assemblyFormat = [{
-    $counter `of` $count (`after` $after^ `:` type($after))? attr-dict
-  }];
-  let hasVerifier = 1;
-}
-
-def GPU_IsLastOp : GPU_Op<"is_last", [MemoryEffects<[MemRead]>]> {
-  let summary = "The second half of a gdn_gpu.last_reader: the answer";
-  let description = [{
-    True if `ticket` is that of the last of `count` blocks.
-
-    **Preconditions**
-
-    - (C1) it is inside a `gdn_gpu.warps` of one warp.
-    - (C2) `ticket` comes from a `gdn_gpu.take_ticket` of the same warp and `count`.
-      Not checked.
-
-    **Example**
-
-    ```mlir
-    func.func @answer(%ticket: i32, %readers: index)
-        attributes {gdn_gpu.threads = 32 : i64} {
-      gdn_gpu.warps 0 for 1 {
-        %last = gdn_gpu.is_last %ticket of %readers
-      }
-      return
-    }
-    ```
-  }];
-  let arguments = (ins I32:$ticket, Index:$count);
-  let results = (outs I1:$last);
-  let assemblyFormat = "$ticket `of` $count attr-dict";
-  let hasVerifier = 1;
-}
-
-def GPU_AwaitLaunchOp : GPU_Op<"await_launch", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "What earlier launches of the stream wrote is there";
-  let description = [{
-    Waits until the launches before this one in the stream have finished and
-    their writes are visible, where the launch may have begun before
-    (programmatic dependent launch); else, and on targets without it, nothing.
-
-    **Preconditions**
-
-    - (C1) it is not inside a `gdn_gpu.warps` or `gdn_gpu.each_warp`, but for a role of `gdn_gpu.roles`,
-      which waits for itself.
-
-    **Example**
-
-    ```mlir
-    func.func @order() attributes {gdn_gpu.threads = 256 : i64} {
-      gdn_gpu.await_launch
-      return
-    }
-    ```
-  }];
-  let assemblyFormat = "attr-dict";
-  let hasVerifier = 1;
-}
-
-def GPU_ReleaseLaunchOp : GPU_Op<"release_launch", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "The next launch of the stream may begin";
-  let description = [{
-    Lets the next launch begin where it was launched to depend on this one
-    programmatically; else, and on targets without it, nothing. The next launch
-    still waits at its `gdn_gpu.await_launch` until this one has finished.
-
-    **Preconditions**
-
-    - (C1) it is not inside a `gdn_gpu.warps` or `gdn_gpu.each_warp`, but for a role of `gdn_gpu.roles`.
-
-    **Example**
-
-    ```mlir
-    func.func @order() attributes {gdn_gpu.threads = 256 : i64} {
-      gdn_gpu.release_launch
-      return
-    }
-    ```
-  }];
-  let assemblyFormat = "attr-dict";
-  let hasVerifier = 1;
-}
 
 #endif // GDN_DIALECT_GPU_IR_GPUOPS_TD

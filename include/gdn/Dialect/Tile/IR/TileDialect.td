@@ -13,7 +13,7 @@ def Tile_Dialect : Dialect {
   let description = [{
     A function of this level is the program of one block of a kernel. It has a
     sequential meaning: no threads, no barriers, no roles. How many blocks there
-    are is the function's attribute `gdn_tile.grid`, one linear form over the
+    are the function's attribute `gdn_tile.stage` says: its grid is one linear form over the
     entry's symbols per axis; blocks are independent of each other. The page
     `docs/spec/attributes.md` has all attributes of such a function.
 

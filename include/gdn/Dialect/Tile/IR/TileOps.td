@@ -16,13 +16,13 @@ def Tile_BlockIdOp : Tile_Op<"block_id", [Pure]> {
   let description = [{
     **Preconditions**
 
-    - (C1) the enclosing function has `gdn_tile.grid` with more than `axis`
+    - (C1) the enclosing function has a grid in `gdn_tile.stage` with more than `axis`
       entries.
 
     **Example**
 
     ```mlir
-    func.func @row() -> index attributes {gdn_tile.grid = ["N"]} {
+    func.func @row() -> index attributes {gdn_tile.stage = {grid = ["N"]}} {
       %n = gdn_tile.block_id 0
       return %n : index
     }
@@ -43,7 +43,7 @@ def Tile_LastInGroupOp : Tile_Op<"last_in_group", [MemoryEffects<[MemRead, MemWr
 
     **Preconditions**
 
-    - (C1) the enclosing function has `gdn_tile.groups`, an array of linear
+    - (C1) the enclosing function has `groups` in `gdn_tile.stage`, an array of linear
       forms whose product is the number of groups.
     - (C2) `group` is below the number of groups. Not checked.
 
@@ -51,7 +51,7 @@ def Tile_LastInGroupOp : Tile_Op<"last_in_group", [MemoryEffects<[MemRead, MemWr
 
     ```mlir
     func.func @turn(%n: index, %count: index) -> i1
-        attributes {gdn_tile.groups = ["N"]} {
+        attributes {gdn_tile.stage = {groups = ["N"]}} {
       %last = gdn_tile.last_in_group %n of %count
       return %last : i1
     }
@@ -110,6 +110,10 @@ def Tile_StoreOp : Tile_Op<"store", [AttrSizedOperandSegments]> {
     The mirror image of `gdn_tile.load`: with `rows(%n)` only the first `n`
     rows are written.
 
+    With `full_until_last` a lowering promises that `n` is less than the tile's rows in
+    the last turn of the loop around alone (not checked): who copies a tile a turn
+    later copies all of it.
+
     **Preconditions**
 
     - (C1) one index per dimension of the view; `dims` names as many distinct
@@ -117,6 +121,8 @@ def Tile_StoreOp : Tile_Op<"store", [AttrSizedOperandSegments]> {
     - (C2) tile and view have the same element type.
     - (C3) `n` is at most the tile's rows; the elements that are written lie
       inside the view. Not checked.
+    - (C4) with `full_until_last` it has `rows` and stands in the body of an
+      `scf.for` whose step is a constant, the tile's rows.
 
     **Example**
 
@@ -137,10 +143,10 @@ def Tile_StoreOp : Tile_Op<"store", [AttrSizedOperandSegments]> {
     Arg<AnyMemRef, "view", [MemWrite]>:$view,
     Variadic<Index>:$indices,
     DenseI64ArrayAttr:$dims,
-    Optional<Index>:$rows);
+    Optional<Index>:$rows, UnitAttr:$full_until_last);
   let assemblyFormat = [{
     $tile `,` $view `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)?
-    attr-dict `:` type($tile) `,` type($view)
+    (`full_until_last` $full_until_last^)? attr-dict `:` type($tile) `,` type($view)
   }];
   let hasVerifier = 1;
 }

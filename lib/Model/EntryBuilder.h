@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An entry while it is written: its parameters (EntryParameters.cpp), then its
+// body (EntryBuilder.cpp).
+#ifndef GDN_LIB_MODEL_ENTRYBUILDER_H
+#define GDN_LIB_MODEL_ENTRYBUILDER_H
+
+#include "Signature.h"
+
+#include "gdn/Model/EntryBuilder.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+
+namespace gdn {
+
+enum class Phase { prefill, decode, verify, commit };
+
+/// The most tokens of a row of `verify`, unless asked otherwise: as many as can
+/// be pending, and as eight warps take in one go.
+constexpr int64_t maxVerifyTokens = 8;
+
+/// Builds one entry function.
+class EntryBuilder {
+public:
+  EntryBuilder(mlir::OpBuilder &builder, const ModelConfig &config,
+               const EntryOptions &options, Phase phase)
+      : builder(builder), config(config), options(options), phase(phase),
+        layout(options.layout.value_or(config.layout)), signature(builder) {}
+
+  void build(llvm::StringRef name);
+
+private:
+  /// The inputs head by head: q, k `T x Hk x dk`; v, z `T x Hv x dv`; b, a.
+  struct Inputs {
+    mlir::Value q, k, v, z, b, a;
+  };
+
+  void addParameters();
+  void addProjections();
+  void addWeights();
+  void addAttributes(mlir::func::FuncOp func);
+  Inputs unpackInputs();
+  mlir::ValueRange unpack(llvm::StringRef parts, PackLayout packing,
+                          llvm::StringRef parameter);
+  void buildBody();
+
+  void addRows();
+  void addPools();
+  void buildCommit();
+  mlir::Value acceptedSlots(int64_t mostTokens);
+  /// The most tokens of a row of `verify`; 0 for any number.
+  int64_t mostTokens() const {
+    return options.verifyTokens.value_or(maxVerifyTokens);
+  }
+  bool isLazy() const {
+    return options.verify == VerifyStates::lazy &&
+           (phase == Phase::verify || phase == Phase::commit);
+  }
+  bool isBuffer() const {
+    return options.verify == VerifyStates::buffer &&
+           (phase == Phase::verify || phase == Phase::commit);
+  }
+  bool isRagged() const { return phase != Phase::decode; }
+  std::string tokens() const { return isRagged() ? "T" : "N"; }
+
+  mlir::Type floatType(FloatKind kind) const;
+  mlir::RankedTensorType likeOf(mlir::Value value, mlir::Type element) const;
+  mlir::Location loc(llvm::StringRef name) const {
+    return mlir::NameLoc::get(builder.getStringAttr(name));
+  }
+  bool isReady() const { return layout == InputLayout::ready; }
+  bool givesNorm() const { return options.outputs != EntryOutputs::core; }
+  bool givesCore() const { return options.outputs != EntryOutputs::norm; }
+
+  mlir::OpBuilder &builder;
+  const ModelConfig &config;
+  const EntryOptions &options;
+  Phase phase;
+  InputLayout layout;
+  Signature signature;
+};
+
+} // namespace gdn
+
+#endif // GDN_LIB_MODEL_ENTRYBUILDER_H

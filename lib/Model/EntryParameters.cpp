@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The parameters of an entry: projections, what says which sequences there are,
+// pools and weights.
+#include "EntryBuilder.h"
+
+#include "PoolEntries.h"
+
+using namespace mlir;
+using namespace gdn;
+
+void EntryBuilder::addProjections() {
+  Type io = floatType(options.io);
+  std::string tokens = this->tokens();
+  std::string dk = std::to_string(config.keyDim);
+  std::string dv = std::to_string(config.valueDim);
+  std::string keys = scaled(2 * config.keyDim, "Hk");
+  switch (layout) {
+  case InputLayout::interleaved:
+  case InputLayout::flat:
+    signature.addTensor(
+        "qkvz", io, {tokens, keys + " + " + scaled(2 * config.valueDim, "Hv")});
+    signature.addTensor("ba", io, {tokens, "2*Hv"});
+    return;
+  case InputLayout::split:
+    signature.addTensor("qkv", io,
+                        {tokens, keys + " + " + scaled(config.valueDim, "Hv")});
+    if (givesNorm())
+      signature.addTensor("z", io, {tokens, scaled(config.valueDim, "Hv")});
+    break;
+  case InputLayout::separate:
+    signature.addTensor("q", io, {tokens, "Hk", dk});
+    signature.addTensor("k", io, {tokens, "Hk", dk});
+    signature.addTensor("v", io, {tokens, "Hv", dv});
+    if (givesNorm())
+      signature.addTensor("z", io, {tokens, "Hv", dv});
+    break;
+  case InputLayout::ready: {
+    Type f32 = builder.getF32Type();
+    signature.addTensor("q", io, {tokens, "Hk", dk});
+    signature.addTensor("k", io, {tokens, "Hk", dk});
+    signature.addTensor("v", io, {tokens, "Hv", dv});
+    SmallVector<std::string> decays = {tokens, "Hv"};
+    if (config.perChannelDecay)
+      decays.push_back(dk);
+    signature.addTensor("log_decay", f32, decays);
+    signature.addTensor("beta", f32, {tokens, "Hv"});
+    return;
+  }
+  }
+  signature.addTensor("b", io, {tokens, "Hv"});
+  if (config.perChannelDecay)
+    signature.addTensor("a", io, {tokens, "Hv", dk});
+  else
+    signature.addTensor("a", io, {tokens, "Hv"});
+}
+
+/// The parameters that say what rows there are, and where their states are.
+void EntryBuilder::addRows() {
+  Type i32 = builder.getI32Type();
+  Type slots = options.slots64 ? Type(builder.getI64Type()) : i32;
+  if (isRagged() && phase != Phase::commit)
+    signature.addTensor("cu_seqlens", i32, {"N + 1"});
+  if (isLazy()) {
+    signature.addTensor("slots", slots, {"N"});
+    signature.addTensor("num_accepted", i32, {"N"});
+    return;
+  }
+  if (isBuffer()) {
+    signature.addTensor("slots", slots, {"N"});
+    signature.addTensor("token_slots", slots, {"N", "S"});
+    if (phase == Phase::commit)
+      signature.addTensor("num_accepted", i32, {"N"});
+    return;
+  }
+  if (phase == Phase::verify) {
+    bool isTree = options.verify == VerifyStates::tree;
+    if (isTree)
+      signature.addTensor("slots", slots, {"N"});
+    signature.addTensor("token_slots", slots, {"N", "S"});
+    if (isTree)
+      signature.addTensor("parents", i32, {"N", "S"});
+    else
+      signature.addTensor("num_accepted", i32, {"N"});
+    return;
+  }
+  signature.addTensor("slots", slots, {"N"});
+  if (options.writeSlots)
+    signature.addTensor("write_slots", slots, {"N"});
+  if ((phase == Phase::prefill && options.hasInitial) ||
+      (phase == Phase::decode && options.decodeInitial))
+    signature.addTensor("has_initial", builder.getI1Type(), {"N"});
+  if (phase == Phase::prefill && options.checkpoints) {
+    signature.addTensor("cu_checkpoints", i32, {"N + 1"});
+    signature.addTensor("checkpoint_tokens", i32, {"C"});
+    signature.addTensor("checkpoint_slots", slots, {"C"});
+  }
+}
+
+/// The convolution's channels, all sections.
+static std::string channelsOf(const ModelConfig &config) {
+  return scaled(2 * config.keyDim, "Hk") + " + " +
+         scaled(config.valueDim, "Hv");
+}
+
+/// What sequences keep from call to call.
+void EntryBuilder::addPools() {
+  if (!isLazy())
+    gdn::addPools(signature, builder, config, options);
+  if (isBuffer())
+    gdn::addPools(signature, builder, config, options, "token_", "B");
+  if (!isLazy())
+    return;
+  Type f32 = builder.getF32Type();
+  std::string dk = std::to_string(config.keyDim);
+  std::string dv = std::to_string(config.valueDim);
+  std::string window = std::to_string(config.convWidth - 1);
+  signature.addPool("conv_pool",
+                    floatType(options.convState.value_or(options.io)),
+                    {"P", channelsOf(config), "S + " + window});
+  signature.addPool("state_pool", floatType(options.state),
+                    {"P", "Hv", dv, dk});
+  signature.addPool("pending_keys", f32, {"P", "Hk", "S", dk});
+  signature.addPool("pending_deltas", f32, {"P", "Hv", "S", dv});
+  if (config.perChannelDecay)
+    signature.addPool("pending_decays", f32, {"P", "Hv", "S", dk});
+  else
+    signature.addPool("pending_decays", f32, {"P", "Hv", "S"});
+}
+
+/// Of the convolution and the gates.
+void EntryBuilder::addWeights() {
+  std::string dk = std::to_string(config.keyDim);
+  signature.addTensor("conv_weight",
+                      floatType(options.convWeight.value_or(options.io)),
+                      {channelsOf(config), std::to_string(config.convWidth)});
+  signature.addTensor("A_log", builder.getF32Type(), {"Hv"});
+  if (config.perChannelDecay)
+    signature.addTensor("dt_bias", floatType(options.dtBias), {"Hv", dk});
+  else
+    signature.addTensor("dt_bias", floatType(options.dtBias), {"Hv"});
+}
+
+void EntryBuilder::addParameters() {
+  Type io = floatType(options.io);
+  std::string tokens = this->tokens();
+  std::string dv = std::to_string(config.valueDim);
+
+  if (phase == Phase::commit) {
+    addRows();
+    addPools();
+    return;
+  }
+  signature.addSymbol("Hk");
+  signature.addSymbol("Hv");
+  if (isLazy())
+    signature.addSymbol("S");
+  addProjections();
+  if (!isReady())
+    addWeights();
+  if (givesNorm())
+    signature.addTensor("norm_weight",
+                        floatType(options.normWeight.value_or(options.io)),
+                        {dv});
+  addRows();
+  addPools();
+  if (givesCore())
+    signature.addResult("core", io, {tokens, "Hv", dv});
+  if (givesNorm())
+    signature.addResult("out", io, {tokens, "Hv", dv});
+}
+
+/// A number that reads back as the same one.

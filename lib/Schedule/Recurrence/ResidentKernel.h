@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The program of gdn-schedule-resident-recurrence while it is written
+// (ResidentRecurrence.cpp), and its passes over a state that registers cannot
+// hold (StatePasses.cpp).
+#ifndef GDN_LIB_SCHEDULE_RECURRENCE_RESIDENTKERNEL_H
+#define GDN_LIB_SCHEDULE_RECURRENCE_RESIDENTKERNEL_H
+
+#include "Kernel/ScanStep.h"
+#include "Kernel/ScheduledKernel.h"
+
+namespace gdn {
+
+class ResidentKernel final : public ScheduledKernel {
+public:
+  ResidentKernel(mlir::func::FuncOp source, tile::DeltaScanOp scan,
+                 int64_t threads, bool staysNarrow = false)
+      : ScheduledKernel(source, scan, scan, threads), staysNarrow(staysNarrow) {
+  }
+
+private:
+  bool takesPasses() const override { return !staysNarrow; }
+  bool widensRows() const override { return staysNarrow; }
+  mlir::LogicalResult check() override;
+  void emitRootBlock(mlir::Block &block) override;
+  mlir::Value getBegun(tile::LoadOp load, ScanRole role) {
+    return begun.lookup({load.getTile(), unsigned(role)});
+  }
+  void emitBegin(FragmentEmitter &warp, tile::LoadOp load, ScanRole role);
+  void emitWindows();
+  void emitOutputLoads();
+  void emitOperands(ScanRole role, llvm::ArrayRef<mlir::Value> operands);
+  ScanToken fetchToken();
+  void emitScan(FragmentEmitter &all);
+  void emitPasses();
+  mlir::Value emitPassLoad(tile::LoadOp load, mlir::Value first,
+                           gpu::FragmentType type);
+  void emitPassStores(mlir::Operation *op, mlir::Value first,
+                      mlir::Value state);
+  mlir::Value inPasses(mlir::Value buffer);
+  void emitLateStores();
+  void emitOutput();
+
+  bool staysNarrow; // a narrow state stays so in registers
+  mlir::Value zero;
+  /// Buffers of tiles whose loads a role has begun: its warp alone waits for
+  /// them.
+  llvm::DenseMap<std::pair<mlir::Value, unsigned>, mlir::Value> begun;
+  llvm::DenseMap<mlir::Value, mlir::Value>
+      held; // fragments that one warp holds for later
+  llvm::DenseMap<mlir::Operation *, mlir::Value>
+      tickets; // of stores of a last reader
+};
+
+} // namespace gdn
+
+#endif // GDN_LIB_SCHEDULE_RECURRENCE_RESIDENTKERNEL_H
