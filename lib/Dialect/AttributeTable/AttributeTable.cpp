@@ -66,11 +66,13 @@ static StringRef getNearest(StringRef name, ArrayRef<Row> rows) {
   return nearest;
 }
 
-/// Says which name there is in place of that of `use`, or all.
+/// Says that the name of `use`, shown as `what`, is none, and which there is
+/// like it, or all.
 template <typename Row>
 static InFlightDiagnostic suggest(InFlightDiagnostic diag,
-                                  const AttributeUse &use, ArrayRef<Row> rows) {
-  diag << ", but got '" << use.getName() << "'";
+                                  const AttributeUse &use,
+                                  const std::string &what, ArrayRef<Row> rows) {
+  diag << ", but got " << what;
   if (StringRef nearest = getNearest(use.getName(), rows); !nearest.empty()) {
     diag << "; like it is '" << nearest << "'";
     return diag;
@@ -90,7 +92,7 @@ LogicalResult FieldTable::verify(const AttributeUse &use) const {
     if (row == rows.end())
       return suggest(use.emitError()
                          << "expects a field that " << use.str() << " has",
-                     own, rows);
+                     own, ("'" + own.getName() + "'").str(), rows);
     if (!row->holds(own.getValue()))
       return own.emitExpected(row->value);
     if (row->fits && failed(row->fits(own)))
@@ -109,7 +111,7 @@ LogicalResult AttributeTable::verify(const AttributeUse &use) const {
   if (row == rows.end())
     return suggest(use.emitError()
                        << "expects an attribute that " << dialect << " has",
-                   use, rows);
+                   use, use.str(), rows);
   if (!(row->places & use.place)) {
     InFlightDiagnostic diag = use.emitError()
                               << "expects '" << row->name << "' on "

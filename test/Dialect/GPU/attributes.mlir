@@ -11,12 +11,6 @@
 //  CHECK-SAME:   gdn_gpu.fewer_blocks
 //  CHECK-SAME:   gdn_gpu.kernel = {aligned_variant, blocks_per_sm = 2 : i64, cluster = 2 : i64, counters = ["2", "N"],
 //  CHECK-SAME:     finish_products, keep_loops, min_blocks = 16 : i64, promised, rows_apart, single_warps, threads = 1024 : i64, warpgroups}
-func.func private @program(
-//  CHECK-SAME:   memref<?xf32> {gdn_gpu.alignment = 16 : i64}, memref<?xf32> {gdn_gpu.alignment = 1 : i64}
-//  CHECK-SAME:   aligned_variant, gdn_gpu.allow = ["spills up to 16 bytes: addresses", "C7508: by the launch"]
-//  CHECK-SAME:   blocks_per_sm = 2 : i64, cluster = 2 : i64, counters = ["2", "N"]
-//  CHECK-SAME:   gdn_gpu.fewer_blocks, gdn_gpu.kernel = {finish_products, keep_loops, min_blocks = 16 : i64
-//  CHECK-SAME:   promised, rows_apart, single_warps, threads = 1024 : i64, warpgroups
 func.func private @program(memref<?xf32> {gdn_gpu.alignment = 16 : i64},
                            memref<?xf32> {gdn_gpu.alignment = 1 : i64})
     attributes {gdn_gpu.kernel = {threads = 1024, min_blocks = 16, blocks_per_sm = 2, cluster = 2,
