@@ -55,7 +55,7 @@ Block *makePlace(ModuleOp module, Place place, RegisteredOperationName around,
     auto function =
         func::FuncOp::create(b, loc, "f", b.getFunctionType({}, {}));
     if (place == inKernel) {
-      gpu::KernelFields kernel(function);
+      gdn::gpu::KernelFields kernel(function);
       kernel.setThreads(128);
       kernel.setBlocksPerSm(2);
       kernel.setCluster(2);
