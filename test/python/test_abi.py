@@ -86,7 +86,7 @@ def test_what_may_grow(tmp_path, header, before, after):
             "gdnrt_variant_info",
         ),
         (
-            "serving.h",
+            "metadata.h",
             "  int64_t max_num_seqs;\n",
             "  int32_t max_num_seqs;\n",
             "gdnrt_metadata_options",
@@ -99,7 +99,7 @@ def test_what_may_grow(tmp_path, header, before, after):
             "gdnrt_arg",
         ),
         (
-            "serving.h",
+            "metadata.h",
             "  int64_t num_rows;\n",
             "  int64_t num_rows;\n  int64_t more;\n",
             "gdnrt_run",

@@ -138,6 +138,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=3, help="processes of ours")
     parser.add_argument("--commit", help="that the image is of; that of this tree by default")
     parser.add_argument("--output", type=Path, help="write the report as JSON")
+    parser.add_argument("--append", action="store_true", help="keep the rows that are there")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
@@ -148,6 +149,10 @@ def main() -> int:
     from . import measure as machine
 
     report = machine.describe(options.commit) | {"not_measured": [], "rows": []}
+    if options.append and options.output.exists():  # of another environment of packages
+        before = json.loads(options.output.read_text())
+        report["versions"] = before["versions"] | report["versions"]
+        report |= {name: before[name] for name in ("not_measured", "rows")}
     runs = [("gdn", options.image, options.library)] * options.repeats
     for run in [*runs, *((name, None, None) for name in options.peers)]:
         row, reason = measure(*run)

@@ -5,6 +5,9 @@
 // of test/Dialect give what is almost right. Draws have fixed seeds.
 #include "OpExamples.h"
 
+#include "gdn/Dialect/GPU/IR/KernelFields.h"
+#include "gdn/Dialect/Tile/IR/StageFields.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -59,7 +62,7 @@ Block *makePlace(ModuleOp module, Place place, RegisteredOperationName around,
       kernel.setThreads(128);
       kernel.setBlocksPerSm(2);
       kernel.setCluster(2);
-      tile::StageFields stage(function);
+      gdn::tile::StageFields stage(function);
       stage.setGrid({"2"});
       stage.setGroups({"2"});
     }
