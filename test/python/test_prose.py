@@ -13,7 +13,7 @@ import docs
 ROOT = Path(__file__).resolve().parents[2]
 # What is no pass, pipeline or tool: a program that pip installs, the example of "Add a pass", a
 # column of measurements.
-OTHERS = {"gdn-bench", "gdn-merge-gates", "gdn-sm80"}
+OTHERS = {"gdn-compiler", "gdn-bench", "gdn-merge-gates", "gdn-sm80"}
 
 
 def tracked(*patterns: str) -> list[Path]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import compiler_wheel
 import wheel_table
 import wheels
 
@@ -111,13 +112,29 @@ def test_a_library_says_nothing_of_the_machine_that_built_it(wheel, library):
 
 
 def test_facts_are_of_this_version():
-    assert set(FACTS) == set(wheels.PROCESSORS)
-    for processor, facts in FACTS.items():
+    assert set(FACTS) == {*wheels.PROCESSORS, "compiler"}
+    for processor in wheels.PROCESSORS:
+        facts = FACTS[processor]
         assert facts["wheel"] == f"gdn-{VERSION}-py3-none-{wheels.tag(processor)}.whl"
         assert facts["python"] == PROJECT["requires-python"]
         assert wheels.is_within(facts["audited"], processor)
         assert facts["bytes"] <= wheels.MOST_BYTES
         assert facts["ran"]
+
+
+def test_facts_of_the_compiler():
+    """Five tools that need the C library, libgcc and, for gdn-run, the package gdn beside."""
+    facts = FACTS["compiler"]
+    tag = f"manylinux_{compiler_wheel.GLIBC.replace('.', '_')}_x86_64"
+    assert facts["wheel"] == f"gdn_compiler-{VERSION}-py3-none-{tag}.whl"
+    assert facts["bytes"] <= compiler_wheel.MOST_BYTES
+    assert set(facts["tools"]) == set(compiler_wheel.TOOLS)
+    for tool, found in facts["tools"].items():
+        assert wheels.version(found["glibc"]) <= wheels.version(compiler_wheel.GLIBC)
+        assert found["looks in"] == [compiler_wheel.RUNPATH]
+        others = set(found["needs"]) - C_LIBRARY - {LOADERS["x86_64"], "libgcc_s.so.1"}
+        assert others == ({"libgdnrt.so.0"} if tool == "gdn-run" else set())
+    assert facts["ran"]
 
 
 def test_facts_are_of_the_wheels(wheel):

@@ -80,14 +80,15 @@ function(gdn_add_static_tool name)
   cmake_parse_arguments(ARG "" "" "LINK_LIBS" ${ARGN})
   add_executable(${name} EXCLUDE_FROM_ALL ${ARG_UNPARSED_ARGUMENTS}
     ${CMAKE_SOURCE_DIR}/tools/packaging/static/LinkedIn.cpp)
-  set_target_properties(${name} PROPERTIES GDN_STATIC ON SKIP_BUILD_RPATH ON
+  set_target_properties(${name} PROPERTIES GDN_STATIC ON
+    # Of the package gdn, which has libgdnrt.
+    BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/../../gdn/lib"
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/static
     OUTPUT_NAME ${name}) # without the suffix in the wheel
   target_link_libraries(${name} PRIVATE gdn_compiler_flags ${ARG_LINK_LIBS})
   # libgcc stays outside: every system has one, and one of its own would ask for the
   # glibc that it was built with.
-  target_link_options(${name} PRIVATE -static-libstdc++ -Wl,-s
-    "-Wl,-rpath,$ORIGIN/../../gdn/lib") # of the package gdn, which has libgdnrt
+  target_link_options(${name} PRIVATE -static-libstdc++ -Wl,-s)
   add_dependencies(${name} gdn-headers)
 endfunction()
 

@@ -28,6 +28,7 @@ TOOLS = ("gdn-compile", "gdn-opt", "gdn-gpu-opt", "gdn-tile-opt", "gdn-run")
 # Debian's archives ask for it: they were compiled where threads are in the C library itself.
 GLIBC = "2.34"
 MOST_BYTES = 90_000_000
+RUNPATH = "$ORIGIN/../../gdn/lib"
 LICENSES = {
     "LLVM": "llvm-22",
     "zlib": "zlib1g-dev",
@@ -97,6 +98,7 @@ def facts_of(wheel: Path) -> dict:
             "bytes": path.stat().st_size,
             "needs": sorted(re.findall(r"\(NEEDED\).*\[(.*)\]", read)),
             "glibc": max(versions, key=wheels.version),
+            "looks in": re.findall(r"\(RUNPATH\).*\[(.*)\]", read),
         }
     targets = inputs.run(BUILD / "static/gdn-compile-static", "--version")
     return {
@@ -126,12 +128,17 @@ def main() -> int:
     if newer:
         print(f"compiler_wheel: expected glibc {GLIBC} or older, got newer in {', '.join(newer)}")
         return 1
+    lost = [t for t, f in facts["tools"].items() if f["looks in"] != [RUNPATH]]
+    if lost:
+        print(f"compiler_wheel: expected {RUNPATH} for libgdnrt, not so in {', '.join(lost)}")
+        return 1
     if facts["bytes"] > MOST_BYTES:
         print(f"compiler_wheel: expected at most {MOST_BYTES / 1e6:.0f} MB")
         return 1
     if options.record:
         recorded = json.loads(wheels.FACTS.read_text()) if wheels.FACTS.exists() else {}
-        recorded["compiler"] = facts
+        ran = recorded.get("compiler", {}).get("ran")
+        recorded["compiler"] = facts | ({"ran": ran} if ran else {})
         wheels.FACTS.write_text(json.dumps(recorded, indent=2) + "\n")
     return 0
 

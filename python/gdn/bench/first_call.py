@@ -10,12 +10,14 @@ rows; IMAGE has the entry prefill of `--layout=ready --l2norm` for this GPU.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from importlib import metadata
 from pathlib import Path
 
 # One sequence, with the heads of Qwen3.5-4B.
@@ -149,6 +151,8 @@ def main() -> int:
     from . import measure as machine
 
     report = machine.describe(options.commit) | {"not_measured": [], "rows": []}
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        report["versions"]["gdn"] = metadata.version("gdn")
     if options.append and options.output.exists():  # of another environment of packages
         before = json.loads(options.output.read_text())
         report["versions"] = before["versions"] | report["versions"]
