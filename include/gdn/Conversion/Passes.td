@@ -20,7 +20,7 @@ def ConvertGDNToTile : Pass<"convert-gdn-to-tile", "::mlir::ModuleOp"> {
     touch the same channel of the convolution state. With `value-heads` a unit
     computes one value head. The units of a key head then share the windows of
     its keys and queries, and the last of them writes these windows
-    (`gdn_tile.last_in_group`). The attribute `groups` of `gdn_tile.stage` of the function
+    (`gdn_tile.last_in_group`). The field `groups` of the function's `gdn_tile.stage`
     has forms whose product is the number of such groups.
 
     A sequence is computed in blocks of `tokens` tokens (one token in a decode

@@ -112,7 +112,7 @@ def SchedulePersistentRecurrence
     **Needs**: tile programs, a value head per block; a target with bulk copies.
 
     **Leaves**: a function `<entry>_persistent` of `gdn_gpu`, with
-    `stage_of` of `gdn_tile.stage`, `variant` of `gdn_tile.stage` and `conditions` of `gdn_tile.stage`, for each
+    `stage_of`, `variant` and `conditions` in `gdn_tile.stage`, for each
     program that it can schedule. It adds none to programs with rows of the
     state that are not a multiple of 16 bytes, with a state that is not read and
     written as a whole, with a state that does not fit twice into the shared
@@ -305,7 +305,7 @@ def ScheduleTileProducts
     A program is also left alone, with a remark that has the figures, if it
     would need more registers than a thread has (by a model of what ptxas needs)
     or more shared memory than a block has. With `warpgroups`, a program gets
-    the attribute `single_warps` of `gdn_gpu.kernel` if it has too few registers for
+    the field `single_warps` of `gdn_gpu.kernel` if it has too few registers for
     products that four warps make together.
 
     **Numerics**: products are summed in the order of the instructions of the
@@ -387,7 +387,7 @@ def ScheduleTokenGroups
 def DropUnscheduled : Pass<"gdn-drop-unscheduled", "::mlir::ModuleOp"> {
   let summary = "Leave out tile programs that no schedule has taken";
   let description = [{
-    Removes functions with `grid` of `gdn_tile.stage` that are not programs of `gdn_gpu`.
+    Removes functions with a grid in `gdn_tile.stage` that are not programs of `gdn_gpu`.
     If one stage of a variant is removed, all other stages of that variant are
     removed too; a stage of several variants stays for those that are complete.
     If nothing is left of an entry, it has no code for this target, and

@@ -73,8 +73,8 @@ def UseWarpgroups : Pass<"gdn-gpu-use-warpgroups", "::mlir::ModuleOp"> {
     number of warps is a multiple of four, the rows of the shared tile have a
     multiple of 128 bytes, and there are at most 256 columns. Four warps then
     read the tile once instead of four times. A function with such a product
-    gets the attribute `warpgroups` of `gdn_gpu.kernel`. In a function with
-    `single_warps` of `gdn_gpu.kernel` no product is changed; the pass removes that
+    gets `warpgroups` in its `gdn_gpu.kernel`. In a function with
+    `single_warps` there no product is changed; the pass removes that
     attribute.
 
     **Runs after** `gdn-schedule-tile-products`; **before**
@@ -137,7 +137,7 @@ def AddAlignedVariants : Pass<"gdn-add-aligned-variants", "::mlir::ModuleOp"> {
   let summary = "Variants for calls whose arrays are contiguous and aligned";
   let description = [{
     Adds a variant "aligned" ahead of each program of `gdn_gpu` that has
-    `aligned_variant` of `gdn_gpu.kernel`. It is for calls whose arrays meet two conditions:
+    `aligned_variant` in `gdn_gpu.kernel`. It is for calls whose arrays meet two conditions:
 
     - where a thread moves several columns of a fragment at once, these columns
       are contiguous in memory, or, where a column is contiguous, each column
@@ -156,7 +156,7 @@ def AddAlignedVariants : Pass<"gdn-add-aligned-variants", "::mlir::ModuleOp"> {
 
     **Needs**: programs of `gdn_gpu`.
 
-    **Leaves**: these programs, without `aligned_variant` of `gdn_gpu.kernel`, and a variant
+    **Leaves**: these programs, without `aligned_variant`, and a variant
     of each. There is no variant where it would require no more than the program
     itself does.
 
