@@ -136,14 +136,20 @@ def _source(config) -> tuple[str | None, list[str]]:
 
 
 def _key(tool: Path, text: str | None, source: list[str], arguments: list[str]) -> str:
-    """Of the compiler's file, and of all that it is given."""
-    status = tool.stat()
-    parts = [str(tool.resolve()), str(status.st_size), str(status.st_mtime_ns), text or ""]
-    what = json.dumps([*parts, source, arguments, sys.platform])
+    """Of the files of the compiler and of ptxas, and of all that the compiler is given."""
+    assembler = find_ptxas() or shutil.which("ptxas")
+    programs = [_identity(Path(path)) for path in (tool, assembler) if path]
+    what = json.dumps([programs, text or "", source, arguments, sys.platform])
     # "native" means this machine's processor.
     if any("native" in argument for argument in arguments):
         what += _processor()
     return hashlib.sha256(what.encode()).hexdigest()[:32]
+
+
+def _identity(program: Path) -> list[str]:
+    """What changes where a program is replaced by another version at the same path."""
+    status = program.stat()
+    return [str(program.resolve()), str(status.st_size), str(status.st_mtime_ns)]
 
 
 def _processor() -> str:
@@ -155,7 +161,7 @@ def _processor() -> str:
 
 
 def _run(command: list[str], title: str, progress: bool | None) -> None:
-    """Runs gdn-compile. What it says goes to standard error as it says it."""
+    """Runs gdn-compile; what it has said goes to standard error when it has ended."""
     shown = sys.stderr.isatty() if progress is None else progress
     start = time.monotonic()
     said: list[str] = []

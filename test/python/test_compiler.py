@@ -70,6 +70,18 @@ def test_an_image_is_made_once(stand_in, tmp_path):
     assert len(runs_of(stand_in)) == 2
 
 
+@pytest.mark.parametrize("program", ["gdn-compile", "ptxas"])
+def test_another_version_at_the_same_path(stand_in, tmp_path, program):
+    path = tmp_path / "bin" / program
+    if program == "ptxas":
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+    first = compiler.compile(CONFIG, "sm_90a")
+    path.write_text(path.read_text() + "\n# another\n")
+    assert compiler.compile(CONFIG, "sm_90a") != first
+    assert len(runs_of(stand_in)) == 2
+
+
 def test_configurations_of_every_kind(stand_in, tmp_path):
     compiler.compile("qwen3.5-0.8b")
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
