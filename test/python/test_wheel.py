@@ -127,6 +127,7 @@ def test_facts_of_the_compiler():
     facts = FACTS["compiler"]
     tag = f"manylinux_{compiler_wheel.GLIBC.replace('.', '_')}_x86_64"
     assert facts["wheel"] == f"gdn_compiler-{VERSION}-py3-none-{tag}.whl"
+    assert facts["audited"] == tag
     assert facts["bytes"] <= compiler_wheel.MOST_BYTES
     assert set(facts["tools"]) == set(compiler_wheel.TOOLS)
     for tool, found in facts["tools"].items():

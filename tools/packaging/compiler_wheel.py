@@ -2,8 +2,9 @@
 """Builds the wheel gdn-compiler into build/wheels: gdn's tools with LLVM inside.
 
 The tools are targets of the release build that nothing else builds (<tool>-static), from the
-same objects as the others. auditwheel has to find the glibc of the tag or an older one, and the
-size is limited. --record writes what was found to docs/generated/wheels.json.
+same objects as the others. Neither the tools' symbols nor auditwheel may ask for a newer glibc
+than that of the tag, and the size is limited. --record writes what was found to
+docs/generated/wheels.json.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ TOOLS = ("gdn-compile", "gdn-opt", "gdn-gpu-opt", "gdn-tile-opt", "gdn-run")
 # Debian's archives ask for it: they were compiled where threads are in the C library itself.
 GLIBC = "2.34"
 MOST_BYTES = 90_000_000
+LIBRARY = "libgdnrt.so.0"  # of the package gdn, which gdn-run loads
 RUNPATH = "$ORIGIN/../../gdn/lib"
 LICENSES = {
     "LLVM": "llvm-22",
@@ -127,6 +129,10 @@ def main() -> int:
     ]
     if newer:
         print(f"compiler_wheel: expected glibc {GLIBC} or older, got newer in {', '.join(newer)}")
+        return 1
+    facts["audited"] = wheels.audited(wheel, "gdn_compiler/bin/*", LIBRARY)
+    if facts["audited"] not in wheel.name:
+        print(f"compiler_wheel: expected the tag {facts['audited']} of auditwheel in {wheel.name}")
         return 1
     lost = [t for t, f in facts["tools"].items() if f["looks in"] != [RUNPATH]]
     if lost:

@@ -70,15 +70,15 @@ def build(processor: str) -> Path:
     return Path(shutil.move(wheel, OUT / wheel.name))
 
 
-def audited(wheel: Path) -> str:
+def audited(wheel: Path, files: str = "gdn/lib/*.so*", outside: str = TVM_FFI) -> str:
     """The oldest platform for which auditwheel finds the wheel good. It does not know of the
-    package that brings libtvm_ffi: a copy is read in which nobody asks for that library."""
+    package that brings `outside`: a copy is read in which no file asks for that library."""
     with tempfile.TemporaryDirectory() as folder:
         unpacked = Path(folder) / "unpacked"
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(unpacked)
-        for library in unpacked.glob("gdn/lib/*.so*"):
-            inputs.run("patchelf", "--remove-needed", TVM_FFI, library)
+        for file in unpacked.glob(files):
+            inputs.run("patchelf", "--remove-needed", outside, file)
         copy = Path(shutil.make_archive(str(Path(folder) / wheel.stem), "zip", unpacked))
         copy = copy.rename(copy.with_suffix(".whl"))
         said = inputs.run(inputs.tools() / "auditwheel", "show", "--json", copy)
