@@ -43,13 +43,14 @@ typedef struct gdnrt_gdn_kernels {
 GDNRT_STRUCT(gdnrt_gdn_kernels)
 
 /** Creates a layer from kernels of one device, at least one, and the arrays
- *  that never change: conv_weight, A_log, dt_bias, norm_weight, conv_pool,
- *  state_pool, and the pools in which verify keeps states (pending_keys,
- *  pending_deltas, pending_decays, or token_conv_pool, token_state_pool). Each
- *  kernel takes those of them that are its parameters. The arrays stay the
- *  caller's, and the layer keeps the kernels alive. conv_pool is the array for
- *  the kernel whose window has the most positions; the other kernels get its
- *  first positions. NOT_FOUND for an array that no kernel has as a parameter.
+ *  that never change: conv_weight, A_log, dt_bias, norm_weight, norm_constants
+ *  (epsilon; 1 for silu, 0 for sigmoid), conv_pool, state_pool, and the pools
+ *  in which verify keeps states (pending_keys, pending_deltas, pending_decays,
+ *  or token_conv_pool, token_state_pool). Each kernel takes those of them that
+ *  are its parameters. The arrays stay the caller's, and the layer keeps the
+ *  kernels alive. conv_pool is the array for the kernel whose window has the
+ *  most positions; the other kernels get its first positions. NOT_FOUND for an
+ *  array that no kernel has as a parameter.
  */
 GDNRT_API gdnrt_status gdnrt_gdn_layer_create(const gdnrt_gdn_kernels *kernels,
                                               const gdnrt_named_arg *fixed,

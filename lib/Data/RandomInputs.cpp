@@ -210,6 +210,10 @@ Array gdn::data::randomParameter(llvm::StringRef name, DType dtype,
     values = normalValues(count, 0.1, stream);
     for (double &value : values)
       value += 1;
+  } else if (name == "norm_constants") {
+    values.assign(count, stream.below(0, 2));
+    if (count > 0)
+      values[0] = 1e-5;
   } else if (name == "conv_weight") {
     const double width = shape.empty() ? 1 : std::max<int64_t>(shape.back(), 1);
     values = normalValues(count, 1 / std::sqrt(width), stream);

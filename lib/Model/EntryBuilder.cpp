@@ -34,16 +34,20 @@ void EntryBuilder::addAttributes(func::FuncOp func) {
   auto fact = [&](StringRef key, StringRef value) {
     return builder.getNamedAttr(key, builder.getStringAttr(value));
   };
-  func->setAttr("gdn.facts",
-                builder.getDictionaryAttr(
-                    {fact("model_type", config.modelType),
-                     fact("io", stringify(options.io)),
-                     fact("state", stringify(options.state)),
-                     fact("layout", stringify(layout)),
-                     fact("outputs", stringify(options.outputs)),
-                     fact("norm_eps", printed(config.normEps)),
-                     fact("output_gate", stringifyActivation(config.gate)),
-                     fact("doubled_beta", config.doubleBeta ? "1" : "0")}));
+  func->setAttr(
+      "gdn.facts",
+      builder.getDictionaryAttr(
+          {fact("model_type", config.modelType),
+           fact("io", stringify(options.io)),
+           fact("state", stringify(options.state)),
+           fact("layout", stringify(layout)),
+           fact("outputs", stringify(options.outputs)),
+           fact("norm_eps",
+                takesNormConstants() ? "argument" : printed(config.normEps)),
+           fact("output_gate", takesNormConstants()
+                                   ? "argument"
+                                   : stringifyActivation(config.gate)),
+           fact("doubled_beta", config.doubleBeta ? "1" : "0")}));
 }
 
 ValueRange EntryBuilder::unpack(StringRef parts, PackLayout packing,
@@ -158,11 +162,13 @@ void EntryBuilder::buildBody() {
     outputs.push_back(given);
   }
   if (givesNorm()) {
+    Value constants = signature["norm_constants"];
     Value norm = GatedRMSNormOp::create(
         builder, loc("norm"), likeOf(core, io), core, in.z,
-        signature["norm_weight"],
-        ActivationAttr::get(builder.getContext(), config.gate),
-        builder.getF32FloatAttr(config.normEps));
+        signature["norm_weight"], constants,
+        constants ? ActivationAttr()
+                  : ActivationAttr::get(builder.getContext(), config.gate),
+        builder.getF32FloatAttr(constants ? 1e-6 : config.normEps), UnitAttr());
     outputs.push_back(MaskSequencesOp::create(builder, loc("out"),
                                               norm.getType(), norm, states.pool,
                                               slots, states.cuSeqlens));
@@ -261,6 +267,10 @@ static llvm::Error checkVariant(const ModelConfig &config,
     return llvm::createStringError(llvm::formatv(
         "{0}: the layout ready expects verify none, slots or tree, but got "
         "lazy: inputs of a convolution are what is kept of pending tokens",
+        config.name));
+  if (options.normConstants && options.outputs == EntryOutputs::core)
+    return llvm::createStringError(llvm::formatv(
+        "{0}: norm constants expect the outputs norm or both, but got core",
         config.name));
   if (options.l2norm && !isReady)
     return llvm::createStringError(llvm::formatv(

@@ -72,6 +72,9 @@ private:
   bool isReady() const { return layout == InputLayout::ready; }
   bool givesNorm() const { return options.outputs != EntryOutputs::core; }
   bool givesCore() const { return options.outputs != EntryOutputs::norm; }
+  bool takesNormConstants() const {
+    return givesNorm() && options.normConstants;
+  }
 
   mlir::OpBuilder &builder;
   const ModelConfig &config;

@@ -162,6 +162,8 @@ void EntryBuilder::addParameters() {
     signature.addTensor("norm_weight",
                         floatType(options.normWeight.value_or(options.io)),
                         {dv});
+  if (takesNormConstants())
+    signature.addTensor("norm_constants", builder.getF32Type(), {"2"});
   addRows();
   addPools();
   if (givesCore())

@@ -171,7 +171,23 @@ LogicalResult gdn::reference::evaluateOp(gdn::GatedRMSNormOp op,
   if (failed(expectShape(op, "gate", gate.shape, x.shape)) ||
       failed(expectShape(op, "weight", weight.shape, {width})))
     return failure();
-  const double eps = op.getEps().convertToDouble();
+  double eps = op.getEps().convertToDouble();
+  Activation activation = op.getActivation().value_or(Activation::silu);
+  if (op.getConstants()) {
+    const Tensor &constants = env.tensor(op.getConstants());
+    if (failed(expectShape(op, "constants", constants.shape, {2})))
+      return failure();
+    eps = constants.data[0];
+    if (!(eps > 0) || !std::isfinite(eps))
+      return op.emitOpError("expects a positive 'eps' in 'constants', but got ")
+             << eps;
+    if (constants.data[1] != 0 && constants.data[1] != 1)
+      return op.emitOpError("expects 1 (silu) or 0 (sigmoid) in 'constants', "
+                            "but got ")
+             << constants.data[1];
+    activation =
+        constants.data[1] == 1 ? Activation::silu : Activation::sigmoid;
+  }
   const bool gateFirst = op.getNormAfterGate();
 
   Tensor y = x;
@@ -181,7 +197,7 @@ LogicalResult gdn::reference::evaluateOp(gdn::GatedRMSNormOp op,
     ArrayRef<double> z = ArrayRef(gate.data).slice(head * width, width);
     auto applyGate = [&] {
       for (int64_t i = 0; i < width; ++i)
-        values[i] *= activate(op.getActivation(), z[i]);
+        values[i] *= activate(activation, z[i]);
     };
     if (gateFirst)
       applyGate();

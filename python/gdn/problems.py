@@ -121,6 +121,8 @@ def _numbers(rng, param: Param, shape: tuple[int, ...], sizes: Sizes) -> np.ndar
         return DECAYS[sizes.decay][0] * rng.exponential(size=shape)
     if param.name == "beta":
         return rng.uniform(0, 1, shape)
+    if param.name == "norm_constants":  # eps, and one gate or the other
+        return np.array([1e-5, rng.integers(2)])
     scale = {
         "conv_weight": 0.5,
         "norm_weight": 0.2,

@@ -36,6 +36,7 @@ class Layer:
         pool = re.search(r"!gdn\.pool<\?x\?x(\d+)x(\d+)x", source)
         if pool is None:
             raise ValueError("the entry's source has no state pool of rank 4")
+        # Without match where gate and eps are an argument.
         norm = re.search(
             r"gdn\.gated_rms_norm .* (silu|sigmoid)(?: \{eps = (\S+) : f32\})?", source
         )
@@ -124,7 +125,7 @@ def evaluate(
     result = {"core": core, **pools}
     if z is not None and "norm_weight" in floats:
         result["out"] = np.zeros_like(core)
-        result["out"][ran] = gated_norm(layer, core[ran], z[ran], floats["norm_weight"])
+        result["out"][ran] = gated_norm(layer, core[ran], z[ran], floats)
     return result
 
 
@@ -247,8 +248,10 @@ def last_of(steps, core: np.ndarray):
     return core, state
 
 
-def gated_norm(layer: Layer, core, z, weight):
-    """The norm over the last dimension, times the weight and the gate of z."""
-    scale = 1 / np.sqrt((core * core).mean(-1, keepdims=True) + layer.norm_eps)
-    gate = _sigmoid(z) * (z if layer.gate == "silu" else 1)
-    return core * scale * weight * gate
+def gated_norm(layer: Layer, core, z, floats: dict[str, np.ndarray]):
+    """The norm over the last dimension, times the weight and the gate of z. Epsilon and gate
+    are those of `norm_constants` where that is an argument."""
+    eps, is_silu = floats.get("norm_constants", (layer.norm_eps, layer.gate == "silu"))
+    scale = 1 / np.sqrt((core * core).mean(-1, keepdims=True) + eps)
+    gate = _sigmoid(z) * (z if is_silu else 1)
+    return core * scale * floats["norm_weight"] * gate

@@ -46,7 +46,7 @@ def evaluate(
     result = {"core": core, **pools}
     if z is not None and "norm_weight" in floats:
         result["out"] = np.zeros_like(core)
-        result["out"][ran] = reference.gated_norm(layer, core[ran], z[ran], floats["norm_weight"])
+        result["out"][ran] = reference.gated_norm(layer, core[ran], z[ran], floats)
     return result
 
 

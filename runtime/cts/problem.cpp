@@ -201,6 +201,8 @@ void Problem::fill(const gdnrt_param_info &info, HostArray &array) {
     setNumbers(1, 1);
   else if (name == "norm_weight")
     setNumbers(1, 0.25);
+  else if (name == "norm_constants")
+    setNumbers(1, 0);
   else if (name == "conv_weight" || info.kind == GDNRT_POOL)
     setNumbers(0, 0.5);
   else

@@ -234,6 +234,36 @@ def test_gate_of_the_norm(runtime, kernels_of, tool, tmp_path):
         rms_norm_gated(np.ones(2), np.ones(2), np.ones(2), 0, "gelu")
 
 
+def test_norm_constants_serve_every_gate_and_epsilon(runtime, tool, tmp_path):
+    """One image gives the bits of images that were made for the layer."""
+    options = ("--layout=flat", "--outputs=norm", "--has-initial")
+    path = compile_image(tool, tmp_path, *options, "--norm-constants")
+    shared = layer_kernels(runtime.device(), runtime.image(path))
+    assert shared["decode"]._image.attributes("decode")["norm_eps"] == "argument"
+    for gate in ("silu", "sigmoid"):
+        config = SimpleNamespace(**vars(CONFIG), output_gate_type=gate)
+        own = compile_image(tool, tmp_path, *options, extra=f', "output_gate_type": "{gate}"')
+        kernels = layer_kernels(runtime.device(), runtime.image(own))
+        outputs = run(runtime, make_layer(shared, "flat", config))
+        assert worst_error(outputs, gate) < 2e-5
+        assert all(
+            (a == b).all()
+            for a, b in zip(outputs, run(runtime, make_layer(kernels, "flat", config)), strict=True)
+        )
+    # The other epsilon shows.
+    config.rms_norm_eps = 1.0
+    assert worst_error(run(runtime, make_layer(shared, "flat", config)), "sigmoid") > 1e-2
+
+
+def test_norm_constants_need_a_norm(tool, tmp_path):
+    result = tool(
+        "gdn-compile", "--preset=qwen3.5-4b", "--outputs=core", "--norm-constants", "--emit=gdn"
+    )
+    assert result.returncode != 0
+    expected = "norm constants expect the outputs norm or both, but got core"
+    assert expected in result.stderr
+
+
 def test_projections_are_injected(runtime, kernels_of):
     """As quantised ones would be: without a weight in the checkpoint."""
     weights = make_weights("interleaved")

@@ -194,6 +194,10 @@ struct Options {
   cl::opt<FloatKind> normWeight{"norm-weight", cl::cat(entries), floats,
                                 cl::desc("Type of the norm's weight (default: "
                                          "that of --io)")};
+  cl::opt<bool> normConstants{
+      "norm-constants", cl::cat(entries),
+      cl::desc("Give entries with a norm a parameter norm_constants with eps "
+               "and the gate (1 silu, 0 sigmoid) instead of the model's")};
   cl::opt<FloatKind> dtBias{"dt-bias", cl::init(FloatKind::f32),
                             cl::cat(entries), floats,
                             cl::desc("Type of dt_bias (default f32)")};
@@ -310,6 +314,7 @@ CommandLine Options::collect() {
   line.entries.dtBias = dtBias;
   given(results, line.entries.outputs);
   line.entries.l2norm = l2norm;
+  line.entries.normConstants = normConstants;
   line.only.assign(only.begin(), only.end());
   line.entries.slots64 = slots64;
   given(hasInitial, line.entries.hasInitial);

@@ -52,6 +52,8 @@ struct EntryOptions {
   std::optional<InputLayout> layout; // default: the model's
   EntryOutputs outputs = EntryOutputs::norm;
   bool l2norm = false;        // of ready `q` and `k`, in the entry
+  bool normConstants = false; // eps and gate of the norm are a parameter
+                              // `norm_constants`
   bool slots64 = false;       // slot ids are i64 instead of i32
   bool hasInitial = false;    // prefill takes `has_initial`
   bool decodeInitial = false; // decode takes `has_initial`

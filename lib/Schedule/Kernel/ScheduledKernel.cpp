@@ -105,6 +105,12 @@ Value ScheduledKernel::loadShared(Value operand, Attribute layout, Value row) {
                                    shared[operand], row);
 }
 
+/// Numbers of the layer are loaded where they are used.
+static bool isFloatWork(Operation &op) {
+  return llvm::any_of(op.getResultTypes(), llvm::IsaPred<FloatType>) ||
+         llvm::any_of(op.getOperandTypes(), llvm::IsaPred<FloatType>);
+}
+
 void ScheduledKernel::emitScalars(Block &block) {
   for (Operation &op : block.without_terminator()) {
     if (auto id = dyn_cast<tile::BlockIdOp>(op))
@@ -112,8 +118,7 @@ void ScheduledKernel::emitScalars(Block &block) {
                   gpu::BlockIdOp::create(b, op.getLoc(), b.getIndexType(),
                                          id.getAxis()));
     else if (!isa<tile::TileDialect>(op.getDialect()) &&
-             op.getNumRegions() == 0 &&
-             llvm::none_of(op.getResultTypes(), llvm::IsaPred<FloatType>))
+             op.getNumRegions() == 0 && !isFloatWork(op))
       b.clone(op, scalars);
   }
 }

@@ -93,7 +93,7 @@ def errors(x: Tokens, peer, run) -> tuple[float, float]:
     ]
     core = np.stack([core for core, _ in want])
     if peer.has_norm:
-        core = reference.gated_norm(x.layer, core, z, weight)
+        core = reference.gated_norm(x.layer, core, z, {"norm_weight": weight})
     run()
     torch.cuda.synchronize()
     return (

@@ -31,6 +31,7 @@ static std::optional<ParamRole> roleOf(const ParamSchema &param) {
       {"A_log", ParamRole::fixed},
       {"dt_bias", ParamRole::fixed},
       {"norm_weight", ParamRole::fixed},
+      {"norm_constants", ParamRole::fixed},
       {"conv_pool", ParamRole::fixed},
       {"state_pool", ParamRole::fixed},
       {"pending_keys", ParamRole::fixed},

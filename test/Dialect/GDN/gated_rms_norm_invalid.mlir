@@ -50,3 +50,27 @@ func.func @c4_eps(%x: tensor<?x?x128xf32>, %z: tensor<?x?x128xf32>, %w: tensor<1
   %y = gdn.gated_rms_norm %x, %z, %w silu {eps = 0.0 : f32} : tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<128xf32> -> tensor<?x?x128xf32>
   return
 }
+
+// -----
+
+func.func @c3_neither(%x: tensor<?x?x128xf32>, %z: tensor<?x?x128xf32>, %w: tensor<128xf32>) {
+  // expected-error @+1 {{'gdn.gated_rms_norm' op expects an activation or 'constants', but got neither}}
+  %y = gdn.gated_rms_norm %x, %z, %w : tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<128xf32> -> tensor<?x?x128xf32>
+  return
+}
+
+// -----
+
+func.func @c3_both(%x: tensor<?x?x128xf32>, %z: tensor<?x?x128xf32>, %w: tensor<128xf32>, %c: tensor<2xf32>) {
+  // expected-error @+1 {{'gdn.gated_rms_norm' op expects an activation or 'constants', but got both}}
+  %y = gdn.gated_rms_norm %x, %z, %w silu constants(%c : tensor<2xf32>) : tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<128xf32> -> tensor<?x?x128xf32>
+  return
+}
+
+// -----
+
+func.func @c5_size(%x: tensor<?x?x128xf32>, %z: tensor<?x?x128xf32>, %w: tensor<128xf32>, %c: tensor<3xf32>) {
+  // expected-error @+1 {{'gdn.gated_rms_norm' op expects 'constants' to have 2 elements, but got 'tensor<3xf32>'}}
+  %y = gdn.gated_rms_norm %x, %z, %w constants(%c : tensor<3xf32>) : tensor<?x?x128xf32>, tensor<?x?x128xf32>, tensor<128xf32> -> tensor<?x?x128xf32>
+  return
+}

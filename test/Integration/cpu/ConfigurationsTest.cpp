@@ -33,6 +33,8 @@ static const Case cases[] = {
      [](Config &c) { c.gate = Activation::sigmoid; }},
     {"NormAfterGate", 64, 128, 4, InputLayout::split,
      [](Config &c) { c.normAfterGate = true; }},
+    {"NormConstants", 64, 64, 2, InputLayout::flat,
+     [](Config &c) { c.options.normConstants = true; }},
     {"LargestHeads", 256, 256, 1, InputLayout::flat, nothing},
     {"BiasAndWidth3", 40, 24, 2, InputLayout::interleaved,
      [](Config &c) {

@@ -23,7 +23,8 @@ std::string Config::key() const {
       "dt {10} {11} slots64={12} initial={13} write={14} gate{15} eps={16} "
       "beta2={17} after={18} channels={19} bias={20} {21} tokens={22} "
       "chunk={23} from={24} checkpoints={25} segments={26} precision{27} "
-      "verify={28} stages{29} variants={30} unit={31} decode={32}",
+      "verify={28} stages{29} variants={30} unit={31} decode={32} "
+      "constants={33}",
       dk, dv, convWidth, int(form), stringify(layout), stringify(o.io),
       stringify(o.state), kind(o.convState), kind(o.convWeight),
       kind(o.normWeight), stringify(o.dtBias), stringify(o.outputs), o.slots64,
@@ -31,7 +32,8 @@ std::string Config::key() const {
       perChannelDecay, convBias, target, pipeline.tokens, pipeline.chunk,
       pipeline.chunkFrom, o.checkpoints, pipeline.segments,
       int(pipeline.precision), int(o.verify), int(pipeline.chunkStages),
-      llvm::iterator_range(pipeline.variants), o.l2norm, o.decodeInitial);
+      llvm::iterator_range(pipeline.variants), o.l2norm, o.decodeInitial,
+      o.normConstants);
 }
 
 bool Parameter::isPerToken() const {

@@ -22,7 +22,7 @@ bool gdn::isPerToken(Operation *op, Value operand) {
   if (auto gates = dyn_cast<GatesOp>(op))
     return operand != gates.getALog() && operand != gates.getDtBias();
   if (auto norm = dyn_cast<GatedRMSNormOp>(op))
-    return operand != norm.getWeight();
+    return operand != norm.getWeight() && operand != norm.getConstants();
   return true;
 }
 

@@ -208,22 +208,37 @@ Value gdn::betaTile(OpBuilder &builder, Location loc, Value b0, bool doubled) {
 }
 
 Value gdn::gatedNormTile(OpBuilder &builder, Location loc, Value tile,
-                         Value gate, Value weight, GatedRMSNormOp op,
-                         bool fast) {
-  double eps = op.getEps().convertToFloat();
+                         Value gate, Value weight, ValueRange constants,
+                         GatedRMSNormOp op, bool fast) {
+  Value isSilu;
+  if (!constants.empty()) {
+    Value zero =
+        arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0));
+    isSilu = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNE,
+                                   constants[1], zero);
+  }
   int64_t width = cast<VectorType>(tile.getType()).getDimSize(1);
   return mapRows(
       builder, loc, {tile, gate}, {tile.getType()},
       [&](OpBuilder &b, ValueRange in) -> SmallVector<Value> {
         Row row{b, loc, fast};
         Value x = in[0];
-        Value act = row.activate(in[1], op.getActivation());
+        Value act;
+        if (isSilu) {
+          Value sigmoid = row.sigmoid(in[1]);
+          act = arith::SelectOp::create(b, loc, isSilu, row.mul(in[1], sigmoid),
+                                        sigmoid);
+        } else {
+          act = row.activate(in[1], *op.getActivation());
+        }
         if (op.getNormAfterGate())
           x = row.mul(x, act);
         Value sum = row.sumOfSquares(x);
         Value mean = row.div(sum, row.constant(width, sum.getType()));
-        Value norm =
-            row.rsqrt(row.add(mean, row.constant(eps, mean.getType())));
+        Value eps =
+            isSilu ? constants[0]
+                   : row.constant(op.getEps().convertToFloat(), mean.getType());
+        Value norm = row.rsqrt(row.add(mean, eps));
         Value y = row.mul(row.mul(x, row.splat(norm, x.getType())), weight);
         return {op.getNormAfterGate() ? y : row.mul(y, act)};
       })[0];

@@ -57,12 +57,12 @@ mlir::Value logDecayTile(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::Value betaTile(mlir::OpBuilder &builder, mlir::Location loc,
                      mlir::Value b, bool doubled);
 
-/// Gated RMS norm of each row (gdn.gated_rms_norm); `weight` is one row, `fast`
-/// as above.
+/// Gated RMS norm of each row (gdn.gated_rms_norm); `weight` is one row,
+/// `constants` the two scalars of the op's operand or none, `fast` as above.
 mlir::Value gatedNormTile(mlir::OpBuilder &builder, mlir::Location loc,
                           mlir::Value tile, mlir::Value gate,
-                          mlir::Value weight, GatedRMSNormOp op,
-                          bool fast = false);
+                          mlir::Value weight, mlir::ValueRange constants,
+                          GatedRMSNormOp op, bool fast = false);
 
 } // namespace gdn
 

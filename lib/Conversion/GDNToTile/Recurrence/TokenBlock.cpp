@@ -344,9 +344,12 @@ void TokenBlock::emitOps(SmallVectorImpl<Value> &carried,
           next[i] = emitRule(rule, carried[i], map);
         })
         .Case([&](GatedRMSNormOp norm) {
+          SmallVector<Value> constants;
+          if (Value given = norm.getConstants())
+            constants = {scalar(given, p.index(0)), scalar(given, p.index(1))};
           tiles[norm.getResult()] = gatedNormTile(
               b, loc, tileOf(norm.getInput()), tileOf(norm.getGate()),
-              rowTile(norm.getWeight(), {p.index(0)}), norm,
+              rowTile(norm.getWeight(), {p.index(0)}), constants, norm,
               p.fastExponentials);
         })
         // A row that is not live never comes here.

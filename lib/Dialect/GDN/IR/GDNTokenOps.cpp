@@ -123,10 +123,24 @@ LogicalResult GatedRMSNormOp::verify() {
   if (failed(sizes.agree("weight", getWeight().getType(), {"dv"})))
     return failure();
   // gated_rms_norm_c3
-  if (failed(verifyActivation(*this, getActivation(),
+  if (getActivation().has_value() == bool(getConstants()))
+    return emitOpError("expects an activation or 'constants', but got ")
+           << (getConstants() ? "both" : "neither");
+  if (getActivation() &&
+      failed(verifyActivation(*this, *getActivation(),
                               {Activation::silu, Activation::sigmoid})))
     return failure();
-  return verifyPositive(*this, "eps", getEps()); // gated_rms_norm_c4
+  // gated_rms_norm_c4
+  if (failed(verifyPositive(*this, "eps", getEps())))
+    return failure();
+  // gated_rms_norm_c5
+  if (!getConstants())
+    return success();
+  const int64_t size = getConstants().getType().getDimSize(0);
+  if (size != 2)
+    return emitOpError("expects 'constants' to have 2 elements, but got ")
+           << getConstants().getType();
+  return success();
 }
 
 LogicalResult CastOp::verify() {

@@ -17,6 +17,13 @@ def zeros_like_rows(array, shape: tuple[int, ...]):
     return np.zeros(shape, array.dtype) if _is_numpy(array) else array.new_zeros(shape)
 
 
+def floats_beside(array, values):
+    """Numbers as an array of f32 on the device of `array`."""
+    if _is_numpy(array):
+        return np.array(values, np.float32)
+    return array.new_tensor(values, dtype=sys.modules["torch"].float32)
+
+
 def as_dtype(array, dtype: str):
     """The array in a type by its name, a copy if it has another."""
     if not _is_numpy(array):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from ...runtime import Kernel, Pool
-from .device_arrays import empty_like_rows, stream_of
+from .device_arrays import empty_like_rows, floats_beside, stream_of
 from .gdn_layer import GDNLayer
 from .gdn_metadata import GDNAttentionMetadata
 from .layer_shape import (
@@ -51,7 +51,8 @@ class GatedDeltaNetAttention:
     projection that is given as a callable is used as it is: that is where quantised ones
     come in. `order` is that of in_proj_qkvz and in_proj_ba, "interleaved" (Qwen3-Next) or
     "flat"; beside in_proj_qkv in_proj_ba is flat always. Epsilon and gate of the norm are
-    those that the image was made for.
+    those that the image was made for, or the configuration's where kernels take them as
+    `norm_constants`.
 
     The layout of the kernels says what is handed over: kernels of the checkpoint's layout
     take the projections in place, those with the layout split get views. Kernels that give
@@ -101,12 +102,16 @@ class GatedDeltaNetAttention:
         self.conv_kernel_size = config.linear_conv_kernel_dim
         # Models have several epsilons, and not all have a gate: the image was made of the right
         # ones.
-        self.layer_norm_epsilon = fact_of(kernels, "norm_eps", float(config.rms_norm_eps))
+        named = {} if "norm_constants" in self._taken else kernels
+        # OLMo-Hybrid fixes this eps; its rms_norm_eps is that of other norms.
+        is_olmo = getattr(config, "model_type", None) == "olmo_hybrid"
+        eps = 1e-5 if is_olmo else float(config.rms_norm_eps)
+        self.layer_norm_epsilon = fact_of(named, "norm_eps", eps)
         self.activation = config.hidden_act
         gate = getattr(config, "output_gate_type", None)
         if gate is not None and gate not in _GATES:
             raise ValueError(f"output_gate_type: expected {', '.join(_GATES)}, got {gate}")
-        self.output_gate = fact_of(kernels, "output_gate", _GATES[gate or "silu"])
+        self.output_gate = fact_of(named, "output_gate", _GATES[gate or "silu"])
         if gate is not None and _GATES[gate] != self.output_gate:
             raise ValueError(
                 f"output_gate_type: expected {self.output_gate}, that of the image, got {gate}"
@@ -223,6 +228,9 @@ class GatedDeltaNetAttention:
             "dt_bias": self.dt_bias,
             "norm_weight": self.norm_weight,
         }
+        if "norm_constants" in self._taken:
+            constants = (self.layer_norm_epsilon, float(self.output_gate == "silu"))
+            weights["norm_constants"] = floats_beside(self.A_log, constants)
         return {name: array for name, array in weights.items() if name in self._taken}
 
     # A step.

@@ -154,13 +154,19 @@ def GDN_GatedRMSNormOp : GDN_Op<"gated_rms_norm", [Pure]> {
         y = norm(x) * act(gate)          // default
         y = norm(x * act(gate))          // with norm_after_gate
 
+    With `constants`, two numbers in memory, `eps` is the first, and `act` is
+    `silu` if the second is 1 and `sigmoid` if it is 0, so that one kernel
+    serves layers that differ in these.
+
     **Preconditions**
 
     - (C1) `x`, `gate` and the result have the same shape `T x Hv x dv`, `dv`
       static.
     - (C2) `weight` is `dv`.
-    - (C3) the activation is `silu` or `sigmoid`.
+    - (C3) the activation is `silu` or `sigmoid`, or absent with `constants`.
     - (C4) `eps` is positive and finite.
+    - (C5) `constants` has two elements.
+    - (P1) its first element is positive and finite, the second 0 or 1.
 
     **Example**
 
@@ -178,12 +184,14 @@ def GDN_GatedRMSNormOp : GDN_Op<"gated_rms_norm", [Pure]> {
     Arg<GDN_FloatTensor<3>, "values, T x Hv x dv">:$input,
     Arg<GDN_FloatTensor<3>, "gate, T x Hv x dv">:$gate,
     Arg<GDN_FloatTensor<1>, "weight, dv">:$weight,
-    GDN_Activation:$activation,
+    Arg<Optional<GDN_F32Tensor<[1]>>, "eps, and 1 for silu or 0 for sigmoid">:$constants,
+    OptionalAttr<GDN_Activation>:$activation,
     DefaultValuedAttr<F32Attr, "1.0e-6f">:$eps,
     UnitAttr:$norm_after_gate);
   let results = (outs GDN_FloatTensor<3>:$result);
   let assemblyFormat = [{
-    $input `,` $gate `,` $weight $activation attr-dict
+    $input `,` $gate `,` $weight ($activation^)?
+    (`constants` `(` $constants^ `:` type($constants) `)`)? attr-dict
     `:` type($input) `,` type($gate) `,` type($weight) `->` type($result)
   }];
   let hasVerifier = 1;
