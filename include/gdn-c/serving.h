@@ -162,6 +162,17 @@ GDNRT_API void gdnrt_workspace_destroy(gdnrt_workspace *workspace);
 GDNRT_API gdnrt_status gdnrt_gdn_layer_set_batch_invariant(
     gdnrt_gdn_layer *layer, int32_t wanted, gdnrt_error *error);
 
+/** 1, the default: a launch of the layer may begin before the previous kernel on
+ *  the stream has ended (programmatic dependent launch), and waits for it by
+ *  itself. The previous kernel, the projection as a rule, must not write what a
+ *  kernel reads before that wait: the metadata, the slots of the pools that it
+ *  names, or the weights. It may write the arrays of tokens. Launches behind
+ *  copies, zeros and commits of this library wait for all that is ahead of
+ *  them, and so do all launches on a device with debug checks. 0: every launch
+ *  waits. */
+GDNRT_API gdnrt_status gdnrt_gdn_layer_allow_dependent_launch(
+    gdnrt_gdn_layer *layer, int32_t allowed, gdnrt_error *error);
+
 /** Makes the layer use `workspace`, which is of the layer's device, from its
  *  next launch on. All layers that share a workspace must run in the order of
  *  one stream. Null: the layer uses workspaces of its own again. A graph uses

@@ -12,7 +12,10 @@
 #include "gdnrt/status.h"
 #include "gdnrt/tensor_map_encoder.h"
 
+#include <atomic>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -94,6 +97,21 @@ public:
   virtual Status free(void *data) = 0;
   virtual Status write(void *to, const void *from, size_t bytes) = 0;
   virtual Status read(void *to, const void *from, size_t bytes) = 0;
+
+  /// Notes that slots are written by something other than a step of a layer: a
+  /// copy, zeros. Called ahead of the launch.
+  void notePoolWrite() { poolWrites_.fetch_add(1); }
+  /// How many of them there were.
+  uint64_t poolWrites() const { return poolWrites_.load(); }
+  /// Whether a launch on `order`, a stream or the graph that it is captured
+  /// into, has waited for the first `writes` of them, by `setOrdered`.
+  bool isOrdered(void *order, uint64_t writes);
+  void setOrdered(void *order, uint64_t writes);
+
+private:
+  std::atomic<uint64_t> poolWrites_ = 0;
+  std::mutex orderedLock_;
+  std::map<void *, uint64_t> ordered_;
 };
 
 /// UNSUPPORTED if `stream` is being captured into a graph. `what` (lower case)

@@ -187,6 +187,10 @@ struct EntrySchema {
   size_t numWords() const { return firstSymbolWord() + symbols.size(); }
   size_t firstSymbolWord() const;
 
+  /// Whether the entry writes pools and gives no other output: it copies,
+  /// zeroes or commits states.
+  bool movesStates() const;
+
   std::optional<size_t> findParam(std::string_view paramName) const;
   std::optional<size_t> findSymbol(std::string_view symbolName) const;
 };

@@ -60,6 +60,19 @@ enum class ParamRole : uint8_t {
   parents,
 };
 
+/// The stream of a launch, and whether it is being captured into a graph: a
+/// graph begins when all that is ahead of it has ended, so its launches are
+/// ordered on their own.
+struct LaunchStream {
+  void *stream;
+  bool capturing;
+  /// What launches are ordered on. Streams are aligned, so the two differ.
+  void *order() const {
+    return reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(stream) |
+                                    uintptr_t{capturing});
+  }
+};
+
 /// A kernel of a layer with its arguments. It is bound at its first launch, and
 /// rebound when an argument has changed.
 class LayerKernel {
@@ -74,19 +87,25 @@ public:
   /// allocates the memory that it needs, and checks slots if the device has
   /// debug checks. `tokens` have only the rows of the run.
   Status check(const GDNMetadataView &step, const gdnrt_run &run,
-               const gdnrt_named_arg *tokens, size_t count, void *stream);
+               const gdnrt_named_arg *tokens, size_t count,
+               const LaunchStream &stream);
   /// Launches a run that `check` has accepted.
   Status launch(const GDNMetadataView &step, const gdnrt_run &run,
-                const gdnrt_named_arg *tokens, size_t count, void *stream);
+                const gdnrt_named_arg *tokens, size_t count,
+                const LaunchStream &stream);
   /// Checks that the run can be recorded into a graph. It allocates nothing,
   /// waits for nothing and launches nothing.
   Status checkCapture(const GDNMetadataView &step, const gdnrt_run &run,
-                      const gdnrt_named_arg *tokens, size_t count);
+                      const gdnrt_named_arg *tokens, size_t count,
+                      const LaunchStream &stream);
   /// Makes the kernel use `workspace`. Null: the kernel uses a workspace of its
   /// own, if it cannot run without one.
   Status shareWorkspace(std::shared_ptr<const Workspace> workspace);
   /// See Binding::setBatchInvariant.
   void setBatchInvariant(bool wanted);
+  /// Whether a launch may begin before the kernel ahead of it has ended, unless
+  /// slots have been written by something other than a step.
+  void allowDependentLaunch(bool allowed) { allowsDependent_ = allowed; }
   /// Raises `size` to what runs of up to `rows` sequences and `tokens` tokens
   /// need.
   Status addWorkspace(int64_t rows, int64_t tokens,
@@ -111,8 +130,10 @@ private:
   };
   explicit LayerKernel(std::shared_ptr<LoadedKernel> kernel);
   Status prepare(const GDNMetadataView &step, const gdnrt_run &run,
-                 const gdnrt_named_arg *tokens, size_t count);
+                 const gdnrt_named_arg *tokens, size_t count,
+                 const LaunchStream &stream);
   Status bind();
+  bool mayOverlap(const LaunchStream &stream) const;
   Status giveWorkspace(void *stream);
   Status fill(const GDNMetadataView &step, const gdnrt_run &run,
               const gdnrt_named_arg *tokens, size_t count);
@@ -139,6 +160,11 @@ private:
   const gdnrt_run *prepared_ = nullptr;
   bool changed_ = true;
   bool batchInvariant_ = false;
+  bool allowsDependent_ = true;
+  /// What the last launch was ordered on, and the writes to pools that had been
+  /// noted on the device by then.
+  void *lastOrder_ = nullptr;
+  uint64_t lastWrites_ = 0;
 };
 
 class GDNLayer {
@@ -160,6 +186,8 @@ public:
   Device &device() const { return *device_; }
   Status shareWorkspace(const std::shared_ptr<const Workspace> &workspace);
   void setBatchInvariant(bool wanted);
+  /// See gdnrt_gdn_layer_allow_dependent_launch.
+  void allowDependentLaunch(bool allowed);
   Status addWorkspace(int64_t rows, int64_t tokens,
                       gdnrt_workspace_size &size) const;
 
@@ -169,10 +197,11 @@ private:
   Status checkRuns(const gdnrt_gdn_metadata &metadata) const;
   void slice(const gdnrt_run &run, const gdnrt_named_arg *tokens, size_t count);
   Status checkCapture(const GDNMetadataView &step,
-                      const gdnrt_named_arg *tokens, size_t count);
+                      const gdnrt_named_arg *tokens, size_t count,
+                      const LaunchStream &stream);
   Status checkLaunches(const GDNMetadataView &step,
                        const gdnrt_named_arg *tokens, size_t count,
-                       void *stream);
+                       const LaunchStream &stream);
   bool isWritten(const char *name) const;
   Status checkTokens(const gdnrt_named_arg *tokens, size_t count,
                      int64_t needed) const;

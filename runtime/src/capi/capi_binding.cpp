@@ -238,6 +238,8 @@ gdnrt_status gdnrt_launch(gdnrt_binding *binding, void *stream,
         return counted.status();
       binding->lastReport = *counted;
     }
+    if (binding->binding->entry().movesStates())
+      binding->kernel->device->notePoolWrite();
     return binding->kernel->code->launch(*binding->binding, stream);
   });
 }

@@ -171,6 +171,17 @@ gdnrt_status gdnrt_gdn_layer_set_batch_invariant(gdnrt_gdn_layer *layer,
   });
 }
 
+gdnrt_status gdnrt_gdn_layer_allow_dependent_launch(gdnrt_gdn_layer *layer,
+                                                    int32_t allowed,
+                                                    gdnrt_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!layer)
+      return nullPointer("layer");
+    layer->layer->allowDependentLaunch(allowed != 0);
+    return {};
+  });
+}
+
 gdnrt_status gdnrt_gdn_layer_share_workspace(gdnrt_gdn_layer *layer,
                                              const gdnrt_workspace *workspace,
                                              gdnrt_error *error) {

@@ -4,6 +4,8 @@
 
 #include "gdnrt/device.h"
 
+#include <algorithm>
+
 using namespace gdnrt;
 
 LoadedCode::~LoadedCode() = default;
@@ -13,6 +15,23 @@ Result<bool> Device::isCapturing(void *) { return false; }
 
 Status Device::keepForGraph(void *, const std::shared_ptr<const void> &) {
   return {};
+}
+
+/// Streams and captures that are remembered; a launch on a forgotten one waits.
+static constexpr size_t kMostOrders = 64;
+
+bool Device::isOrdered(void *order, uint64_t writes) {
+  std::lock_guard<std::mutex> guard(orderedLock_);
+  auto found = ordered_.find(order);
+  return found != ordered_.end() && found->second >= writes;
+}
+
+void Device::setOrdered(void *order, uint64_t writes) {
+  std::lock_guard<std::mutex> guard(orderedLock_);
+  if (ordered_.size() >= kMostOrders && !ordered_.count(order))
+    ordered_.clear();
+  uint64_t &known = ordered_[order];
+  known = std::max(known, writes);
 }
 
 Status gdnrt::refuseCapture(Device &device, void *stream, const char *what) {

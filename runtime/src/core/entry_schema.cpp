@@ -121,6 +121,18 @@ std::optional<size_t> EntrySchema::findParam(std::string_view paramName) const {
   return std::nullopt;
 }
 
+bool EntrySchema::movesStates() const {
+  bool writesPools = false;
+  for (const ParamSchema &param : params) {
+    if (!param.isWritten())
+      continue;
+    if (param.kind != ParamKind::pool)
+      return false;
+    writesPools = true;
+  }
+  return writesPools;
+}
+
 std::optional<size_t>
 EntrySchema::findSymbol(std::string_view symbolName) const {
   for (size_t i = 0; i < symbols.size(); ++i)

@@ -251,6 +251,7 @@ Result<Argument> StatePool::view(PoolBuffer buffer, int64_t layer) const {
 
 Status StatePool::fill(const int32_t *slots, size_t count, uint8_t value,
                        void *stream) {
+  device_->notePoolWrite();
   bool moved = false;
   if (moves_ && value == 0) {
     auto done = moves_->zero(slots, count, stream);
@@ -375,6 +376,7 @@ Status StatePool::copy(const int32_t *from, const int32_t *to, size_t count,
         !status.isOk())
       return status;
   }
+  device_->notePoolWrite();
   bool moved = false;
   if (moves_) {
     auto done = moves_->copy(from, to, count, stream);

@@ -67,6 +67,12 @@ void GDNLayer::setBatchInvariant(bool wanted) {
       (*kernel)->setBatchInvariant(wanted);
 }
 
+void GDNLayer::allowDependentLaunch(bool allowed) {
+  for (const auto *kernel : {&decode_, &prefill_, &verify_, &commit_})
+    if (*kernel)
+      (*kernel)->allowDependentLaunch(allowed);
+}
+
 LayerKernel *GDNLayer::kernelFor(int32_t kind) const {
   switch (kind) {
   case GDNRT_RUN_DECODE:
@@ -174,7 +180,8 @@ void GDNLayer::slice(const gdnrt_run &run, const gdnrt_named_arg *tokens,
 
 /// All of a step, before any of it is recorded.
 Status GDNLayer::checkCapture(const GDNMetadataView &step,
-                              const gdnrt_named_arg *tokens, size_t count) {
+                              const gdnrt_named_arg *tokens, size_t count,
+                              const LaunchStream &stream) {
   for (int64_t r = 0; r < step.metadata.num_runs; ++r) {
     const gdnrt_run &run = step.metadata.runs[r];
     if (run.kind == GDNRT_RUN_PREFILL)
@@ -183,8 +190,8 @@ Status GDNLayer::checkCapture(const GDNMetadataView &step,
                      "that is captured, got ",
                      run.num_rows, " rows of that kind");
     slice(run, tokens, count);
-    if (Status s =
-            kernelFor(run.kind)->checkCapture(step, run, slices_.data(), count);
+    if (Status s = kernelFor(run.kind)->checkCapture(step, run, slices_.data(),
+                                                     count, stream);
         !s.isOk())
       return s;
   }
@@ -194,7 +201,7 @@ Status GDNLayer::checkCapture(const GDNMetadataView &step,
 /// All of a step, before any of it is launched.
 Status GDNLayer::checkLaunches(const GDNMetadataView &step,
                                const gdnrt_named_arg *tokens, size_t count,
-                               void *stream) {
+                               const LaunchStream &stream) {
   // The last one checked of each kernel is the first one launched.
   bool wantsSlots = false;
   SlotRange range;
@@ -243,16 +250,16 @@ Status GDNLayer::forward(const gdnrt_gdn_metadata *metadata,
     auto capturing = device_->isCapturing(stream);
     if (!capturing.isOk())
       return capturing.status();
-    if (*capturing) {
-      if (Status s = checkCapture(step, tokens, count); !s.isOk())
-        return s;
-    } else if (Status s = checkLaunches(step, tokens, count, stream); !s.isOk())
+    const LaunchStream ordered = {stream, *capturing};
+    if (Status s = *capturing ? checkCapture(step, tokens, count, ordered)
+                              : checkLaunches(step, tokens, count, ordered);
+        !s.isOk())
       return s;
     for (int64_t r = 0; r < metadata->num_runs; ++r) {
       const gdnrt_run &run = metadata->runs[r];
       slice(run, tokens, count);
       if (Status s = kernelFor(run.kind)->launch(step, run, slices_.data(),
-                                                 count, stream);
+                                                 count, ordered);
           !s.isOk())
         return s;
     }

@@ -341,9 +341,24 @@ Status LayerKernel::giveWorkspace(void *stream) {
   return device().fill(*memory, 0, binding_->bytesToZero(bytes), stream);
 }
 
-/// Everything but the launch: arguments, and the shared workspace.
+/// Whether the kernel ahead on the stream is not one that writes slots which
+/// this kernel reads before it waits: copies, zeros and commits come between
+/// steps. One launch that waits for all before it is enough for all layers on
+/// its stream.
+bool LayerKernel::mayOverlap(const LaunchStream &stream) const {
+  if (!allowsDependent_ || kernel_->debugChecks)
+    return false;
+  const uint64_t writes = device().poolWrites();
+  return (writes == lastWrites_ &&
+          (writes == 0 || stream.order() == lastOrder_)) ||
+         device().isOrdered(stream.order(), writes);
+}
+
+/// Everything but the launch: arguments, the shared workspace, and whether the
+/// launch may begin early.
 Status LayerKernel::prepare(const GDNMetadataView &step, const gdnrt_run &run,
-                            const gdnrt_named_arg *tokens, size_t count) {
+                            const gdnrt_named_arg *tokens, size_t count,
+                            const LaunchStream &stream) {
   prepared_ = nullptr;
   if (Status s = fill(step, run, tokens, count); !s.isOk())
     return s;
@@ -351,6 +366,7 @@ Status LayerKernel::prepare(const GDNMetadataView &step, const gdnrt_run &run,
     if (Status s = bind(); !s.isOk())
       return s;
   changed_ = false;
+  binding_->allowDependentLaunch(mayOverlap(stream));
   if (!shared_ || sharesWorkspace_)
     return {};
   const gdnrt_workspace_size &size = shared_->size();
@@ -364,7 +380,8 @@ Status LayerKernel::prepare(const GDNMetadataView &step, const gdnrt_run &run,
 
 Status LayerKernel::checkCapture(const GDNMetadataView &step,
                                  const gdnrt_run &run,
-                                 const gdnrt_named_arg *tokens, size_t count) {
+                                 const gdnrt_named_arg *tokens, size_t count,
+                                 const LaunchStream &stream) {
   if (kernel_->debugChecks)
     return failure(StatusCode::unsupported, entry().name,
                    ": expected a device without debug checks, which wait for "
@@ -374,7 +391,7 @@ Status LayerKernel::checkCapture(const GDNMetadataView &step,
     return failure(StatusCode::unsupported, entry().name,
                    ": expected an entry with write_slots in a graph, for rows "
                    "of later steps may read another slot than they write");
-  if (Status s = prepare(step, run, tokens, count); !s.isOk())
+  if (Status s = prepare(step, run, tokens, count, stream); !s.isOk())
     return s;
   if (Status s = binding_->checkVariant(); !s.isOk()) {
     if (binding_->hasPlace())
@@ -389,18 +406,19 @@ Status LayerKernel::checkCapture(const GDNMetadataView &step,
 
 Status LayerKernel::check(const GDNMetadataView &step, const gdnrt_run &run,
                           const gdnrt_named_arg *tokens, size_t count,
-                          void *stream) {
-  if (Status s = prepare(step, run, tokens, count); !s.isOk())
+                          const LaunchStream &stream) {
+  if (Status s = prepare(step, run, tokens, count, stream); !s.isOk())
     return s;
   if (Status s = binding_->checkVariant(); !s.isOk()) {
     if (shared_ || binding_->hasPlace())
       return s;
-    if (Status taken = giveWorkspace(stream); !taken.isOk())
+    if (Status taken = giveWorkspace(stream.stream); !taken.isOk())
       return taken;
   }
   if (kernel_->debugChecks) {
     bool host = device().properties().hostReadable;
-    if (Status s = host ? Status() : device().synchronize(stream); !s.isOk())
+    if (Status s = host ? Status() : device().synchronize(stream.stream);
+        !s.isOk())
       return s;
     if (auto slots = checkSlots(*binding_, host ? nullptr : &device());
         !slots.isOk())
@@ -412,10 +430,10 @@ Status LayerKernel::check(const GDNMetadataView &step, const gdnrt_run &run,
 
 Status LayerKernel::launch(const GDNMetadataView &step, const gdnrt_run &run,
                            const gdnrt_named_arg *tokens, size_t count,
-                           void *stream) {
+                           const LaunchStream &stream) {
   // Runs of one kernel share its binding, which has the one checked last.
   if (prepared_ != &run)
-    if (Status s = prepare(step, run, tokens, count); !s.isOk())
+    if (Status s = prepare(step, run, tokens, count, stream); !s.isOk())
       return s;
   prepared_ = nullptr;
   std::shared_ptr<const void> memory;
@@ -424,7 +442,18 @@ Status LayerKernel::launch(const GDNMetadataView &step, const gdnrt_run &run,
   else if (!workspaces_.empty())
     memory = workspaces_.back();
   if (memory)
-    if (Status s = device().keepForGraph(stream, memory); !s.isOk())
+    if (Status s = device().keepForGraph(stream.stream, memory); !s.isOk())
       return s;
-  return kernel_->code->launch(*binding_, stream);
+  // Read first: what is noted from here on is not behind this launch.
+  const uint64_t writes = device().poolWrites();
+  const bool waits = !binding_->allowsDependentLaunch();
+  if (kernel_->entry->movesStates())
+    device().notePoolWrite();
+  if (Status s = kernel_->code->launch(*binding_, stream.stream); !s.isOk())
+    return s;
+  if (waits && allowsDependent_)
+    device().setOrdered(stream.order(), writes);
+  lastWrites_ = writes;
+  lastOrder_ = stream.order();
+  return {};
 }

@@ -139,6 +139,10 @@ class GDNLayer(_Handle):
         names what the kernels lack, and the options of gdn-compile that make it."""
         self._runtime.call("gdnrt_gdn_layer_check_steps", self._handle, builder._handle)
 
+    def allow_dependent_launch(self, allowed: bool = True) -> None:
+        """See gdnrt_gdn_layer_allow_dependent_launch; on by default."""
+        self._runtime.call("gdnrt_gdn_layer_allow_dependent_launch", self._handle, int(allowed))
+
     def set_batch_invariant(self, wanted: bool = True) -> None:
         """See gdnrt_gdn_layer_set_batch_invariant; on for kernels that are batch
         invariant when the layer is made."""
