@@ -348,4 +348,19 @@ EXPORT Result cuMemsetD8Async(Address address, unsigned char value,
   });
 }
 
+EXPORT Result cuMemsetD2D8Async(Address address, size_t distance,
+                                unsigned char value, size_t bytes, size_t rows,
+                                Stream stream) {
+  if (rows == 0)
+    return 0;
+  char *target = deviceBytes(address, (rows - 1) * distance + bytes);
+  if (!target || distance < bytes)
+    return kInvalidValue;
+  return submit(stream, [=] {
+    for (size_t row = 0; row < rows; ++row)
+      std::memset(target + row * distance, value, bytes);
+    return 0;
+  });
+}
+
 // NOLINTEND(readability-identifier-naming)

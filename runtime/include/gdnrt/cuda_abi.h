@@ -158,7 +158,10 @@ static_assert(sizeof(LaunchConfig) == 56 &&
   X(copyOnDevice, cuMemcpyDtoDAsync_v2,                                        \
     (Address to, Address from, size_t bytes, Stream stream))                   \
   X(memorySet, cuMemsetD8Async,                                                \
-    (Address address, unsigned char value, size_t bytes, Stream stream))
+    (Address address, unsigned char value, size_t bytes, Stream stream))       \
+  X(memorySetRows, cuMemsetD2D8Async,                                          \
+    (Address address, size_t distance, unsigned char value, size_t bytes,      \
+     size_t rows, Stream stream))
 
 /// Entry points that older drivers do not have. They are null then.
 #define GDNRT_CUDA_OPTIONAL(X)                                                 \

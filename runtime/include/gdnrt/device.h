@@ -80,6 +80,10 @@ public:
   /// Sets `bytes` bytes of device memory to `value`, in the order of `stream`.
   virtual Status fill(void *data, uint8_t value, uint64_t bytes,
                       void *stream) = 0;
+  /// The same for `rows` pieces of `bytes` bytes, each `distance` bytes, 0 or
+  /// more, behind the one before it.
+  virtual Status fillRows(void *data, uint8_t value, uint64_t bytes,
+                          uint64_t rows, uint64_t distance, void *stream);
   /// Copies device memory to device memory, in the order of `stream`. The two
   /// ranges do not overlap.
   virtual Status copy(void *to, const void *from, uint64_t bytes,

@@ -17,6 +17,16 @@ Status Device::keepForGraph(void *, const std::shared_ptr<const void> &) {
   return {};
 }
 
+Status Device::fillRows(void *data, uint8_t value, uint64_t bytes,
+                        uint64_t rows, uint64_t distance, void *stream) {
+  for (uint64_t row = 0; row < rows; ++row)
+    if (Status s = fill(static_cast<char *>(data) + row * distance, value,
+                        bytes, stream);
+        !s.isOk())
+      return s;
+  return {};
+}
+
 /// Streams and captures that are remembered; a launch on a forgotten one waits.
 static constexpr size_t kMostOrders = 64;
 

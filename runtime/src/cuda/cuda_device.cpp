@@ -67,6 +67,8 @@ public:
   Status keepForGraph(void *stream,
                       const std::shared_ptr<const void> &object) override;
   Status fill(void *data, uint8_t value, uint64_t bytes, void *stream) override;
+  Status fillRows(void *data, uint8_t value, uint64_t bytes, uint64_t rows,
+                  uint64_t distance, void *stream) override;
   Status copy(void *to, const void *from, uint64_t bytes,
               void *stream) override;
   Status upload(void *to, const void *from, uint64_t bytes,
@@ -231,6 +233,17 @@ Status CudaDevice::fill(void *data, uint8_t value, uint64_t bytes,
   return driver.check(
       driver.memorySet(toAddress(data), value, bytes, toStream(stream)),
       "cuMemsetD8Async", "fill");
+}
+
+Status CudaDevice::fillRows(void *data, uint8_t value, uint64_t bytes,
+                            uint64_t rows, uint64_t distance, void *stream) {
+  cuda::CurrentContext current(*context_);
+  if (!current.status().isOk() || bytes == 0 || rows == 0)
+    return current.status();
+  const cuda::Driver &driver = context_->driver();
+  return driver.check(driver.memorySetRows(toAddress(data), distance, value,
+                                           bytes, rows, toStream(stream)),
+                      "cuMemsetD2D8Async", "fill");
 }
 
 Status CudaDevice::copy(void *to, const void *from, uint64_t bytes,

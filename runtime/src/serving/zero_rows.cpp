@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rows that follow each other are zeroed at once, others one by one.
+// Rows that follow each other are zeroed at once, others by their distance.
 
 #include "gdnrt/zero_rows.h"
 
@@ -42,13 +42,16 @@ Status gdnrt::zeroRows(Device &device, const char *name, const gdnrt_arg &arg,
   int64_t rows = arg.sizes[0] - first;
   int64_t stride = arg.strides ? arg.strides[0] : dense;
   char *data = static_cast<char *>(arg.data) + first * stride * bytes;
-  if (stride == dense)
-    return device.fill(data, 0, static_cast<uint64_t>(rows * dense * bytes),
-                       stream);
-  for (int64_t row = 0; row < rows; ++row)
-    if (Status s = device.fill(data + row * stride * bytes, 0,
-                               static_cast<uint64_t>(dense * bytes), stream);
-        !s.isOk())
-      return s;
-  return {};
+  if (stride < 0) { // from the last row on
+    data += (rows - 1) * stride * bytes;
+    stride = -stride;
+  }
+  // Rows that follow each other or overlap leave nothing between them.
+  if (stride <= dense)
+    return device.fill(
+        data, 0, static_cast<uint64_t>(((rows - 1) * stride + dense) * bytes),
+        stream);
+  return device.fillRows(data, 0, static_cast<uint64_t>(dense * bytes),
+                         static_cast<uint64_t>(rows),
+                         static_cast<uint64_t>(stride * bytes), stream);
 }

@@ -9,6 +9,10 @@
 #include "gdnrt/gdn_layer.h"
 #include "gdnrt/state_pool.h"
 
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
 using namespace gdnrt;
 using namespace gdnrt::test;
 
@@ -162,6 +166,27 @@ TEST_F(CudaLayer, GraphsAreOrderedOnTheirOwn) {
   destroyFakeGraphs();
   EXPECT_FALSE(overlaps(layer, stream));
   EXPECT_TRUE(overlaps(layer, stream));
+}
+
+TEST_F(CudaLayer, RowsOfPaddingAreOneCall) {
+  GDNLayer &layer = makeLayer();
+  for (int64_t stride : {1, 3, -3, -1}) {
+    float rows[100];
+    std::fill(std::begin(rows), std::end(rows), 7.0F);
+    float *first = stride < 0 ? rows + 90 : rows;
+    Array core(first, DType::f32, {30}, {stride});
+    const gdnrt_named_arg tokens = {"core", core};
+    fakeCuda().calls.clear();
+    Status s = layer.forward(&step, arena, &tokens, 1, nullptr);
+    ASSERT_TRUE(s.isOk()) << s.toString();
+    EXPECT_EQ(fakeCuda().count("cuMemsetD8Async") +
+                  fakeCuda().count("cuMemsetD2D8Async"),
+              1);
+    int64_t zeros = std::count(std::begin(rows), std::end(rows), 0.0F);
+    EXPECT_EQ(zeros, 28); // behind the two tokens of the step
+    for (int64_t row = 2; row < 30; ++row)
+      EXPECT_EQ(first[row * stride], 0) << row;
+  }
 }
 
 TEST_F(CudaLayer, DebugChecksWait) {

@@ -311,6 +311,15 @@ EXPORT gdnrt::cuda::Result cuMemsetD8Async(Address address, unsigned char value,
   std::memset(reinterpret_cast<void *>(address), value, bytes);
   return kSuccess;
 }
+EXPORT gdnrt::cuda::Result cuMemsetD2D8Async(Address address, size_t distance,
+                                             unsigned char value, size_t bytes,
+                                             size_t rows, Stream) {
+  NOTE("cuMemsetD2D8Async");
+  for (size_t row = 0; row < rows; ++row)
+    std::memset(reinterpret_cast<void *>(address + row * distance), value,
+                bytes);
+  return kSuccess;
+}
 EXPORT gdnrt::cuda::Result cuStreamIsCapturing(Stream, int *status) {
   NOTE("cuStreamIsCapturing");
   *status = fake().isCapturing;
