@@ -273,7 +273,9 @@ typedef struct gdnrt_gdn_metadata {
 
   /** All arrays are in the `arena_bytes` bytes at `arena`. The arrays that
    *  kernels read (slots, counts, query_start_loc, has_initial, checkpoints)
-   *  are in the first `device_bytes` of them. */
+   *  are in the first `device_bytes` of them, which differ from step to step:
+   *  all that a graph of decode or verify reads, and if the step has prefills,
+   *  what these read. */
   const void *arena;
   size_t arena_bytes;
   size_t device_bytes;

@@ -93,7 +93,10 @@ private:
   int64_t maxRows_;
 
   std::vector<int32_t> arena_;
-  size_t arenaInts_ = 0, deviceInts_ = 0;
+  size_t arenaInts_ = 0;
+  /// Of it, from its start on: what kernels read, and what they read in steps
+  /// without prefills.
+  size_t deviceInts_ = 0, graphInts_ = 0;
   // Pointers into the arena. The first array begins at a cache line.
   int32_t *writeSlots_, *readSlots_, *nonSpecStarts_, *nonSpecAccepted_;
   int32_t *specSlots_, *specStarts_, *specAccepted_, *runStarts_;

@@ -275,8 +275,6 @@ Status MetadataBuilder::build(const CommonMetadata &common,
   m.num_run_tokens = common.query_start_loc[common.num_reqs];
   m.arena = readSlots_;
   m.arena_bytes = arenaInts_ * sizeof(int32_t);
-  m.device_bytes = deviceInts_ * sizeof(int32_t);
-
   m.num_spec_columns = numColumns_;
   m.verify_states = options_.verify_states;
   m.run_has_initial = {hasInitial_, maxRows_};
@@ -296,6 +294,10 @@ Status MetadataBuilder::build(const CommonMetadata &common,
     filled_ = {maxRows_, maxRows_, maxRows_};
   }
   padTails();
+  bool prefills = std::any_of(runs_.begin(), runs_.end(), [](const auto &run) {
+    return run.kind == GDNRT_RUN_PREFILL;
+  });
+  m.device_bytes = (prefills ? deviceInts_ : graphInts_) * sizeof(int32_t);
   if (built.isOk())
     metadata = m;
   return built;

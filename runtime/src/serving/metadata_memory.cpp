@@ -95,9 +95,7 @@ void MetadataBuilder::allocate() {
       all ? tokens / options_.block_size + options_.max_num_seqs : 0;
   int64_t convBlocks =
       2 * std::max<int64_t>(1024, tokens / GDNRT_CONV_BLOCK + rows);
-  auto layOut = [&](Layout layout) {
-    readSlots_ = layout.take(rows);
-    writeSlots_ = layout.take(rows);
+  auto takeSpec = [&](Layout &layout) {
     specSlots_ = layout.take(rows * numColumns_);
     specStarts_ = layout.take(rows + 1);
     specAccepted_ = layout.take(rows);
@@ -106,14 +104,26 @@ void MetadataBuilder::allocate() {
     commitSlots_ = layout.take(hasCommits() ? rows : 0);
     commitAccepted_ = layout.take(hasCommits() ? rows : 0);
     commitTokenSlots_ = layout.take(buffer ? rows * numColumns_ : 0);
-    nonSpecStarts_ = layout.take(rows + 1);
+  };
+  const bool verifies = options_.num_speculative_tokens > 0;
+  // First what a graph of decode or verify reads, whatever the step that is
+  // replayed; then what only prefills read; then what no kernel reads.
+  auto layOut = [&](Layout layout) {
+    readSlots_ = layout.take(rows);
+    writeSlots_ = layout.take(rows);
     hasInitial_ = layout.takeBytes(rows);
+    if (verifies)
+      takeSpec(layout);
+    graphInts_ = layout.used;
+    nonSpecStarts_ = layout.take(rows + 1);
     runStarts_ = layout.take(2 * rows + 1);
     zeros_ = layout.take(rows + 1);
     checkpointStarts_ = layout.take(rows + 1);
     checkpointTokens_ = layout.take(checkpoints);
     checkpointSlots_ = layout.take(checkpoints);
     deviceInts_ = layout.used;
+    if (!verifies)
+      takeSpec(layout);
     nonSpecAccepted_ = layout.take(rows);
     specMasks_ = layout.takeBytes(rows);
     specTokens_ = layout.take(tokens);

@@ -413,3 +413,39 @@ TEST(MetadataBuilder, EmptyStep) {
   EXPECT_EQ(m.num_runs, 0);
   EXPECT_EQ(m.num_decodes, 0);
 }
+
+// What a copy to the device has to have, and nothing behind it: all that graphs
+// of decode and verify read, and with a prefill what that reads.
+TEST(MetadataBuilder, BytesOfTheDevice) {
+  for (int64_t drafts : {0, 3}) {
+    auto builder = makeBuilder(options(drafts));
+    auto isInside = [](const GDNMetadata &m, const void *data, size_t bytes) {
+      const char *first = static_cast<const char *>(m.arena);
+      const char *begin = static_cast<const char *>(data);
+      return begin >= first && begin + bytes <= first + m.device_bytes;
+    };
+    auto hasRows = [&](const GDNMetadata &m) {
+      return isInside(m, m.non_spec_read_indices.data, 16 * 4) &&
+             isInside(m, m.non_spec_state_indices.data, 16 * 4) &&
+             isInside(m, m.run_has_initial.data, 16);
+    };
+    const Ints counts = drafts ? Ints{1, 1} : Ints{};
+    GDNMetadata decode = build(*builder, {{5, 7}, {1, 1}, {}, counts});
+    EXPECT_TRUE(hasRows(decode));
+    EXPECT_FALSE(isInside(decode, decode.zeros.data, 17 * 4));
+    GDNMetadata mixed = build(*builder, {{5, 70}, {1, 7}, {}, counts});
+    EXPECT_TRUE(hasRows(mixed));
+    EXPECT_TRUE(isInside(mixed, mixed.zeros.data, 17 * 4));
+    EXPECT_TRUE(isInside(mixed, mixed.runs[1].query_start_loc, 2 * 4));
+    EXPECT_LT(decode.device_bytes, mixed.device_bytes);
+    EXPECT_LT(mixed.device_bytes, mixed.arena_bytes);
+    if (drafts == 0)
+      continue;
+    GDNMetadata verify = build(*builder, {{9, 9}, {4, 4}, {3, 3}, {1, 2}});
+    EXPECT_EQ(verify.device_bytes, decode.device_bytes);
+    // With rows up to a graph's bound.
+    EXPECT_TRUE(isInside(verify, verify.spec_state_indices.data, 64 * 4));
+    EXPECT_TRUE(isInside(verify, verify.spec_query_start_loc.data, 17 * 4));
+    EXPECT_TRUE(isInside(verify, verify.num_accepted_tokens.data, 16 * 4));
+  }
+}
