@@ -7,7 +7,7 @@ import pytest
 from conftest import ROOT
 
 from gdn.bench import __main__ as bench
-from gdn.bench import limits, prototype, tables
+from gdn.bench import limits, prototype, step_tables, tables
 
 
 def row(impl: str, variant: str, count: int, us: float, heads=(16, 32), **config) -> dict:
@@ -305,7 +305,7 @@ ROW_FIELDS = {
     "state_TBps",
 }
 ALL_SUITES = ("decode", "verify", "prefill", "packed", "prologue", "norm")
-ALL_SUITES += ("cpu", "host", "compile", "first call")
+ALL_SUITES += ("cpu", "host", "compile", "first call", "step")
 
 
 @pytest.mark.parametrize("path", RESULTS, ids=[path.stem for path in RESULTS])
@@ -319,6 +319,24 @@ def test_recorded_reports_have_one_format(path):
         assert set(row) <= ROW_FIELDS, set(row) - ROW_FIELDS
         assert "variant" in row["config"]
         assert row["us_min"] <= row["us"] <= row.get("us_max", row["us"])
+
+
+def test_a_step_through_a_layer_is_as_fast_as_its_kernel():
+    """In a graph, with dependent launches as they are by default."""
+    report = json.loads((ROOT / "runtime/bench/results/step-h100.json").read_text())
+    times = {
+        (row["impl"], row["config"]["state"], row["config"]["N"]): row["us"]
+        for row in report["rows"]
+        if row["config"]["variant"] == "dependent"
+    }
+    kernels = {key[1:] for key in times if key[0] == "gdn kernel"}
+    assert {rows for _, rows in kernels} >= {1, 64, 512}
+    for key in kernels:
+        assert times["gdn layer", *key] <= 1.03 * times["gdn kernel", *key]
+    assert times["gdn layer", "float32", 1] <= 3.5
+    table = step_tables.markdown(report)
+    assert "| 16, 32 | float32 | 1 |" in table
+    assert step_tables.markdown(report | {"rows": []}) == ""
 
 
 def test_table_command(tmp_path, capsys):
