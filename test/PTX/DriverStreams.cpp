@@ -10,7 +10,6 @@ using gdnrt::cuda::Graph;
 using gdnrt::cuda::kCaptureUnsupported;
 using gdnrt::cuda::kInvalidValue;
 using gdnrt::cuda::Result;
-using gdnrt::cuda::state;
 using gdnrt::cuda::Stream;
 using gdnrt::cuda::UserObject;
 
